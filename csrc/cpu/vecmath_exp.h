@@ -105,7 +105,7 @@ struct SinhFn {
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     // (t + t / (t + 1)) / 2 with t = expm1|x|, scaled by 1/2 from the start: t/2 + t/(2t + 2).
-    const V a = at_most(abs_value(x), all<V>(711));
+    const V a = at_most(abs_value(x), all<V>(710.5));
     const auto e = exp_parts(a, all<V>(0));
     const V half = power_of_two<V>(to_integer(e.k - all<V>(2)).low_bits);
     const auto s = two_sum(half - all<V>(0.25), half * e.p.hi);
@@ -127,7 +127,7 @@ struct CoshFn {
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     // (e + 1/e) / 2 with e = exp|x|, all of it over 4 and doubled at the end.
-    const V a = at_most(abs_value(x), all<V>(711));
+    const V a = at_most(abs_value(x), all<V>(710.5));
     const auto e = exp_parts(a, all<V>(0));
     const auto s = fast_two_sum(all<V>(1), e.p.hi);
     const V quarter = power_of_two<V>(to_integer(e.k - all<V>(2)).low_bits);
@@ -180,7 +180,7 @@ struct SigmoidFn {
   }
   template <class V>
   GRADCELL_INLINE static V f32(V x) {
-    const V e = exp32(at_most(-x, all<V>(110)));
+    const V e = exp32(at_most(at_least(-x, all<V>(-40)), all<V>(110)));
     return all<V>(1) / (all<V>(1) + e);
   }
 };

@@ -16,22 +16,20 @@ inline constexpr double kLog10eLow = 0x1.95355baaafad3p-57;
 inline constexpr double kLog10Of2 = 0x1.34413509f79ffp-2;
 inline constexpr double kLog10Of2Low = -0x1.9dc1da994fd21p-59;
 
-/// The exponent k of x = 2^k m with m in [sqrt(1/2), sqrt(2)), and 2^-k; x positive and normal.
+/// x = 2^k m with m in [sqrt(1/2), sqrt(2)), and 2^-k; x positive and normal (2^-k: below 2^1023).
 template <class V>
 struct Exponent {
-  V k, inverse_power;
+  V k, m, inverse_power;
 };
-template <class V>
-GRADCELL_INLINE V magic_to_value(UnsignedOf<V> k_biased) {
-  // An integer below 2^52 put under the exponent of 2^52 is the double 2^52 + integer.
-  return from_bits<V>(k_biased | uint64_t(0x4330000000000000)) - all<V>(0x1p52);
-}
 template <class V>
 GRADCELL_INLINE Exponent<V> exponent_of(V x) {
   // Adding the distance from sqrt(1/2) to 1 carries into the exponent exactly for m >= sqrt(2).
   const auto moved = bits(x) + (uint64_t(0x3ff0000000000000) - uint64_t(0x3fe6a09e667f3bcd));
   const auto biased = moved >> 52;
-  return {magic_to_value<V>(biased) - all<V>(1023), from_bits<V>((uint64_t(2046) - biased) << 52)};
+  // An integer below 2^52 put under the exponent of 2^52 is the double 2^52 + integer.
+  const V k = from_bits<V>(biased | uint64_t(0x4330000000000000)) - all<V>(0x1p52 + 1023);
+  return {k, from_bits<V>(bits(x) - ((biased - 1023) << 52)),
+          from_bits<V>((uint64_t(2046) - biased) << 52)};
 }
 
 /// log(1 + g) of a pair g, 1 + g in [sqrt(1/2), sqrt(2)).
@@ -55,7 +53,7 @@ GRADCELL_INLINE Pair<V> add_exponent(Pair<V> l, V k) {
   return fast_two_sum(s.hi, s.lo + mad(k, all<V>(kLn2Lo), l.lo));
 }
 
-/// Positive x scaled to be normal, and k's correction.
+/// x scaled by a power of two, and the k that makes up for it.
 template <class V>
 struct Normalised {
   V x, k;
@@ -64,6 +62,13 @@ template <class V>
 GRADCELL_INLINE Normalised<V> normalise(V x) {
   const auto tiny = x < all<V>(0x1p-1022);
   return {select(tiny, x * all<V>(0x1p54), x), select(tiny, all<V>(-54), all<V>(0))};
+}
+
+/// x over 2^100 where it is so large that 1 + x, even then, is x.
+template <class V>
+GRADCELL_INLINE Normalised<V> huge_scaled(V x) {
+  const auto huge = x > all<V>(0x1p200);
+  return {select(huge, x * all<V>(0x1p-100), x), select(huge, all<V>(100), all<V>(0))};
 }
 
 /// log(x)'s mantissa part and exponent, for finite positive x.
@@ -76,21 +81,20 @@ template <class V>
 GRADCELL_INLINE LogParts<V> log_parts(V x) {
   const auto n = normalise(x);
   const auto e = exponent_of(n.x);
-  const V g = mad(n.x, e.inverse_power, all<V>(-1));
+  const V g = e.m - all<V>(1);
   return {log_pair(Pair<V>{g, all<V>(0)}), e.k + n.k};
 }
 
-/// log(1 + u) of a pair u > -1, |u| < 2^1000.
+/// log(1 + u) + k log(2) of a pair u > -1, u < 2^1000.
 template <class V>
-GRADCELL_INLINE Pair<V> log1p_pair(Pair<V> u) {
+GRADCELL_INLINE Pair<V> log1p_pair(Pair<V> u, V k) {
   const auto one = two_sum(all<V>(1), u.hi);
   const auto e = exponent_of(one.hi);
   // g = (1 + u) 2^-k - 1; where k = 0 it is u itself.
-  const V p = e.inverse_power;
-  const auto g = two_sum(mad(one.hi, p, all<V>(-1)), (one.lo + u.lo) * p);
+  const auto g = two_sum(e.m - all<V>(1), (one.lo + u.lo) * e.inverse_power);
   const auto zero = e.k == all<V>(0);
   const auto l = log_pair(Pair<V>{select(zero, u.hi, g.hi), select(zero, u.lo, g.lo)});
-  return add_exponent(l, e.k);
+  return add_exponent(l, e.k + k);
 }
 
 /// The values of log at 0, below 0, at infinity and at NaN put over y.
@@ -106,7 +110,7 @@ template <class V>
 GRADCELL_INLINE V log1p_32(V u) {
   const V s = all<V>(1) + u;
   const auto e = exponent_of(s);
-  const V g = select(e.k == all<V>(0), u, mad(s, e.inverse_power, all<V>(-1)));
+  const V g = select(e.k == all<V>(0), u, e.m - all<V>(1));
   return mad(e.k, all<V>(kLn2), mad(g * g, poly(g, kLog32), g));
 }
 /// log(m) and k of a positive float widened (never denormal as a double).
@@ -117,7 +121,7 @@ struct ShortLog {
 template <class V>
 GRADCELL_INLINE ShortLog<V> log_parts32(V x) {
   const auto e = exponent_of(x);
-  const V g = mad(x, e.inverse_power, all<V>(-1));
+  const V g = e.m - all<V>(1);
   return {mad(g * g, poly(g, kLog32), g), e.k};
 }
 
@@ -164,8 +168,8 @@ struct Log10Fn {
 struct Log1pFn {
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
-    // From 2^60 on, the 1 does not count; scaling there keeps 1 + x from overflowing the exponent.
-    const V y = rounded(log1p_pair(Pair<V>{at_most(x, all<V>(0x1.fffffffffffffp1023)), all<V>(0)}));
+    const auto u = huge_scaled(x);
+    const V y = rounded(log1p_pair(Pair<V>{u.x, all<V>(0)}, u.k));
     const V special = log_specials(all<V>(1) + x, y);
     return select(abs_value(x) < all<V>(0x1p-54), x, special);
   }
@@ -177,16 +181,16 @@ struct Log1pFn {
 struct AsinhFn {
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
-    // log1p(a + a^2 / (1 + sqrt(1 + a^2))), a = |x|; from 2^60 on log(2 a).
+    // log1p(a + a^2 / (1 + sqrt(1 + a^2))), a = |x|; of huge a log(2 a).
     const V a = abs_value(x);
-    const auto large = a > all<V>(0x1p60);
-    const V b = select(large, all<V>(1), a);
+    const auto n = huge_scaled(a);
+    const auto huge = n.k > all<V>(0);
+    const V b = select(huge, all<V>(1), a);
     const auto square = two_product(b, b);
-    const auto root = square_root(add(Pair<V>{square.hi, square.lo}, all<V>(1)));
+    const auto root = square_root(add(square, all<V>(1)));
     const auto u = add(divide(square, add(root, all<V>(1))), b);
-    const auto l = log_parts(select(large, a, all<V>(1)));
-    const V y = select(large, rounded(add_exponent(l.mantissa, l.k + all<V>(1))),
-                       rounded(log1p_pair(u)));
+    const V y = rounded(log1p_pair(Pair<V>{select(huge, n.x, u.hi), select(huge, all<V>(0), u.lo)},
+                                   select(huge, n.k + all<V>(1), all<V>(0))));
     const V tiny = select(a < all<V>(0x1p-28), x, copy_sign(y, x));
     return select(a < all<V>(kInf), tiny, x + x);
   }
@@ -200,13 +204,13 @@ struct AsinhFn {
 struct AcoshFn {
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
-    // log1p(t + sqrt(t (t + 2))), t = x - 1; from 2^60 on log(2 x).
-    const auto large = x > all<V>(0x1p60);
-    const auto t = two_sum(select(large, all<V>(2), x), all<V>(-1));
-    const auto root = square_root(multiply(t, add(t, all<V>(2))));
-    const auto l = log_parts(select(large, x, all<V>(1)));
-    const V y = select(large, rounded(add_exponent(l.mantissa, l.k + all<V>(1))),
-                       rounded(log1p_pair(add(t, root))));
+    // log1p(t + sqrt(t (t + 2))), t = x - 1; of huge x log(2 x).
+    const auto n = huge_scaled(x);
+    const auto huge = n.k > all<V>(0);
+    const auto t = two_sum(select(huge, all<V>(2), x), all<V>(-1));
+    const auto u = add(t, square_root(multiply(t, add(t, all<V>(2)))));
+    const V y = rounded(log1p_pair(Pair<V>{select(huge, n.x, u.hi), select(huge, all<V>(0), u.lo)},
+                                   select(huge, n.k + all<V>(1), all<V>(0))));
     return select(x < all<V>(1), all<V>(kNaN), select(x < all<V>(kInf), y, x + x));
   }
   template <class V>
@@ -222,7 +226,7 @@ struct AtanhFn {
     // log1p(2a / (1 - a)) / 2, a = |x|.
     const V a = abs_value(x);
     const auto u = divide(Pair<V>{a + a, all<V>(0)}, two_sum(all<V>(1), -a));
-    const V y = all<V>(0.5) * rounded(log1p_pair(u));
+    const V y = all<V>(0.5) * rounded(log1p_pair(u, all<V>(0)));
     const V inside = select(a < all<V>(0x1p-28), x, copy_sign(y, x));
     const V outside = select(a == all<V>(1), copy_sign(all<V>(kInf), x), all<V>(kNaN));
     return select(a < all<V>(1), inside, outside);

@@ -148,7 +148,8 @@ template <class T>
 inline T floor_div(T a, T b)
   requires std::is_floating_point_v<T>
 {
-  if (b == 0 || a != a || b != b) return a / b;
+  if (b == 0 || a == 0 || a != a || b != b) return a / b;
+  if (abs_value(b) == T(kInf) && abs_value(a) < T(kInf)) return (a < 0) != (b < 0) ? T(-1) : T(0);
   const T r = mod(a, b);
   // Nearly an integer: the remainder has been taken off, so rounding can only repair the quotient.
   const T n = round_even((a - r) / b);
