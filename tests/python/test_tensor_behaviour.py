@@ -1,8 +1,8 @@
 """Tensor methods and indexing behave as MindSpore's: recorded results, shapes and errors.
 
 `R(2, 3)` is the float32 tensor [[0, 1, 2], [3, 4, 5]]. Each row is an expression and its result as
-a nested list, a shape, or the exception it raises. Where the CPU kernels of MindSpore 2.10 are wrong
-(`any` of floats, the sum of nothing, log of NaN), the row has the right result.
+a nested list, a shape, or the exception it raises. Where the CPU kernels of MindSpore 2.10 are
+wrong (`any` of floats, the sum of nothing, log of NaN), the row has the right result.
 """
 
 from __future__ import annotations
