@@ -34,7 +34,9 @@ from gradcell.transform import (  # noqa: E402
     vjp,
 )
 
-from gradcell import nn, ops  # noqa: E402  isort: skip
+from gradcell import ops, tensor_methods  # noqa: E402  isort: skip
+from gradcell import nn  # noqa: E402  isort: skip
+from gradcell.ops.random import get_seed, set_seed  # noqa: E402  isort: skip
 
 ms_function = jit
 
