@@ -133,13 +133,11 @@ class Cell:
             cell.update_parameters_name(name + ".", recurse=True)
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
-        """Puts a prefix before the names of the parameters that have not been given one for good."""
+        """Names every parameter by its path of attributes, with a prefix before it."""
         if not isinstance(prefix, str):
             raise TypeError(f"update_parameters_name: prefix must be a string, got {prefix!r}{_where()}")
-        for cell in self._walk() if recurse else [self]:
-            for p in cell._params.values():
-                p._name = prefix + p._name
-            cell.__dict__["param_prefix"] = prefix + cell.__dict__.get("param_prefix", "")
+        for path, p in self.parameters_and_names(expand=recurse):
+            p.name = prefix + path
 
     def _walk(self) -> Iterator[Cell]:
         """This cell and all below it, each once."""
