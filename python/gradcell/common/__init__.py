@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gradcell import dtype
 from gradcell._core import Tensor
-from gradcell.common import initializer as initializer_module
-from gradcell.common.initializer import initializer
+from gradcell.common import initializer
 from gradcell.common.seed import get_seed, set_seed
 from gradcell.parameter import Parameter, ParameterTuple
+from gradcell.transform import jit
 
 __all__ = [
     "Parameter",
@@ -16,6 +16,6 @@ __all__ = [
     "dtype",
     "get_seed",
     "initializer",
-    "initializer_module",
+    "jit",
     "set_seed",
 ]

@@ -69,9 +69,7 @@ class Initializer:
         self._initialize(arr)
 
     def __repr__(self) -> str:
-        inside = ", ".join(
-            f"{k}={v}" for k, v in self.__dict__.items() if not k.startswith("_")
-        )
+        inside = ", ".join(f"{k}={v}" for k, v in self.__dict__.items() if not k.startswith("_"))
         return f"{type(self).__name__}({inside})"
 
 
@@ -454,9 +452,7 @@ def _rule(init: Any) -> Initializer:
     if isinstance(init, str):
         kind = _BY_NAME.get(init.lower())
         if kind is None:
-            raise ValueError(
-                f"initializer: {init!r} is none of {sorted(_BY_NAME)}{_where()}"
-            )
+            raise ValueError(f"initializer: {init!r} is none of {sorted(_BY_NAME)}{_where()}")
         return kind()
     raise TypeError(
         "initializer: init must be a name, a number, a Tensor or an Initializer, got "

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor
+from gradcell._core import ops as _ops
 from gradcell.nn.arguments import where
 from gradcell.nn.cell import Cell
 

@@ -67,7 +67,9 @@ def check_tensor(owner: str, name: str, value: Any) -> Tensor:
 def check_dtype(owner: str, value: Any) -> _core.DType:
     """A floating dtype. Raises TypeError."""
     if not isinstance(value, _core.DType) or not value.is_floating:
-        raise TypeError(f"For '{owner}', the 'dtype' must be a floating dtype, got {value!r}{where()}")
+        raise TypeError(
+            f"For '{owner}', the 'dtype' must be a floating dtype, got {value!r}{where()}"
+        )
     return value
 
 

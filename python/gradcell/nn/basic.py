@@ -6,10 +6,17 @@ import math
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor
+from gradcell._core import ops as _ops
 from gradcell.common.initializer import HeUniform, Uniform, initializer
 from gradcell.nn.activations import activation_of
-from gradcell.nn.arguments import check_bool, check_dtype, check_int, check_rank, check_tensor, where
+from gradcell.nn.arguments import (
+    check_bool,
+    check_dtype,
+    check_int,
+    check_tensor,
+    where,
+)
 from gradcell.nn.cell import Cell
 from gradcell.parameter import Parameter
 
@@ -92,8 +99,10 @@ class Dense(Cell):
         weight = self.weight
         same_dtype("MatMul", x, weight)
         rows = x if x.ndim <= 2 else _ops.reshape(x, [-1, self.in_channels])
-        out = _ops.matmul(rows, weight, transpose_b=x.ndim > 1) if x.ndim > 1 else _ops.matmul(
-            weight, rows
+        out = (
+            _ops.matmul(rows, weight, transpose_b=x.ndim > 1)
+            if x.ndim > 1
+            else _ops.matmul(weight, rows)
         )
         if self.has_bias:
             out = _ops.add(out, self.bias)
