@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
+from gradcell.nn.activations import ReLU, Sigmoid, Tanh, get_activation
+from gradcell.nn.basic import Dense, Flatten, Identity
 from gradcell.nn.cell import Cell
+from gradcell.nn.containers import CellDict, CellList, SequentialCell
+from gradcell.nn.losses import LossBase, MSELoss
 
-__all__ = ["Cell"]
+__all__ = [
+    "Cell",
+    "CellDict",
+    "CellList",
+    "Dense",
+    "Flatten",
+    "Identity",
+    "LossBase",
+    "MSELoss",
+    "ReLU",
+    "SequentialCell",
+    "Sigmoid",
+    "Tanh",
+    "get_activation",
+]
