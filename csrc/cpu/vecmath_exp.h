@@ -2,8 +2,9 @@
 //
 // All start from x = k log 2 + r with k an integer and |r| <= log(2)/2 (Cody and Waite, 1980: log 2
 // in two words, the first short enough for k times it to be exact), and a polynomial in r.
-// Each function is a tag with two formulas over double lanes: f64, for results in double, and f32,
-// for arguments and results that are floats.
+// Each function is a tag with two formulas: f64, for results in double, and f32, for arguments and
+// results that are floats. f32 computes in double lanes, but in float lanes (twice as many) where a
+// tag says kNativeFloat.
 #pragma once
 
 #include "cpu/vecmath_coefficients.h"
@@ -17,6 +18,9 @@ inline constexpr double kLog2e = 0x1.71547652b82fep+0;
 inline constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 inline constexpr double kLn2Hi = 0x1.62e42fefa3p-1;      ///< 41 bits
 inline constexpr double kLn2Lo = 0x1.3de6af278ece6p-42;  ///< log(2) - kLn2Hi
+
+inline constexpr double kLn2FloatHi = 0x1.62e43p-1;         ///< 24 bits
+inline constexpr double kLn2FloatLo = -0x1.05c61p-29;       ///< the next 24
 
 /// 2^k (1 + p.hi + p.lo): the exponential of a pair; p keeps its relative precision near 0.
 template <class V>
@@ -70,7 +74,20 @@ GRADCELL_INLINE V expm1_32(V x) {
   return mad(mad(r * r, poly(r, kExp32), r), power, power - all<V>(1));
 }
 
+/// exp(x) = 2^k (1 + p) in float lanes; needs an fma, for r to be rounded only once more than x.
+template <class V>
+struct FloatExponential {
+  V p, k;
+};
+template <class V>
+GRADCELL_INLINE FloatExponential<V> exp_float(V x) {
+  const V k = mad(x, all<V>(kLog2e), all<V>(kRounder<V>)) - all<V>(kRounder<V>);
+  const V r = mad(k, all<V>(-kLn2FloatLo), mad(k, all<V>(-kLn2FloatHi), x));
+  return {mad(r * r, poly(r, kExpFloat), r), k};
+}
+
 struct ExpFn {
+  static constexpr bool kNativeFloat = kHasFma;
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     x = at_most(at_least(x, all<V>(-746)), all<V>(710));
@@ -79,7 +96,10 @@ struct ExpFn {
   }
   template <class V>
   GRADCELL_INLINE static V f32(V x) {
-    return exp32(at_most(at_least(x, all<V>(-110)), all<V>(100)));
+    const V bounded = at_most(at_least(x, all<V>(-110)), all<V>(100));
+    if constexpr (sizeof(ElementOf<V>) == 8) return exp32(bounded);
+    const auto e = exp_float(bounded);
+    return scale(all<V>(1) + e.p, e.k);
   }
 };
 
@@ -145,6 +165,7 @@ struct CoshFn {
 };
 
 struct TanhFn {
+  static constexpr bool kNativeFloat = kHasFma;
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     const V a = at_most(abs_value(x), all<V>(20));
@@ -154,9 +175,20 @@ struct TanhFn {
   }
   template <class V>
   GRADCELL_INLINE static V f32(V x) {
-    const V a = at_most(abs_value(x), all<V>(20));
-    const V t = expm1_32(a + a);
-    return copy_sign(t / (t + all<V>(2)), x);
+    if constexpr (sizeof(ElementOf<V>) == 8) {
+      const V a = at_most(abs_value(x), all<V>(20));
+      const V t = expm1_32(a + a);
+      return copy_sign(t / (t + all<V>(2)), x);
+    } else {
+      // a + a^3 P(a^2) up to 1, then 1 - 2 / (exp(2a) + 1), where exp(2a) + 1 is 2^k p + (2^k + 1)
+      // and so rounded only once.
+      const V a = at_most(abs_value(x), all<V>(10)), z = a * a;
+      const V near = mad(a * z, poly(z, kTanhFloat), a);
+      const auto e = exp_float(a + a);
+      const V power = power_of_two<V>(to_integer(e.k).low_bits);
+      const V far = all<V>(1) - all<V>(2) / mad(power, e.p, power + all<V>(1));
+      return copy_sign(select(a < all<V>(1), near, far), x);
+    }
   }
 };
 
