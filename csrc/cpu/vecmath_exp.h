@@ -74,16 +74,18 @@ GRADCELL_INLINE V expm1_32(V x) {
   return mad(mad(r * r, poly(r, kExp32), r), power, power - all<V>(1));
 }
 
-/// exp(x) = 2^k (1 + p) in float lanes; needs an fma, for r to be rounded only once more than x.
+/// exp(x) = 2^k (1 + head + tail) in float lanes, tail at most a fifth of head. x - k log 2 is
+/// exact in its first product thanks to the fma, and its second joins the tail.
 template <class V>
 struct FloatExponential {
-  V p, k;
+  V head, tail, k;
 };
 template <class V>
 GRADCELL_INLINE FloatExponential<V> exp_float(V x) {
   const V k = mad(x, all<V>(kLog2e), all<V>(kRounder<V>)) - all<V>(kRounder<V>);
-  const V r = mad(k, all<V>(-kLn2FloatLo), mad(k, all<V>(-kLn2FloatHi), x));
-  return {mad(r * r, poly(r, kExpFloat), r), k};
+  const V head = mad(k, all<V>(-kLn2FloatHi), x), low = k * all<V>(-kLn2FloatLo);
+  const V r = head + low;
+  return {head, mad(r * r, poly(r, kExpFloat), low), k};
 }
 
 struct ExpFn {
@@ -99,7 +101,8 @@ struct ExpFn {
     const V bounded = at_most(at_least(x, all<V>(-110)), all<V>(100));
     if constexpr (sizeof(ElementOf<V>) == 8) return exp32(bounded);
     const auto e = exp_float(bounded);
-    return scale(all<V>(1) + e.p, e.k);
+    const auto s = fast_two_sum(all<V>(1), e.head);
+    return scale(s.hi + (s.lo + e.tail), e.k);
   }
 };
 
@@ -180,14 +183,14 @@ struct TanhFn {
       const V t = expm1_32(a + a);
       return copy_sign(t / (t + all<V>(2)), x);
     } else {
-      // a + a^3 P(a^2) up to 1, then 1 - 2 / (exp(2a) + 1), where exp(2a) + 1 is 2^k p + (2^k + 1)
-      // and so rounded only once.
+      // a + a^3 P(a^2) up to 0.9, then 1 - 2 / (exp(2a) + 1), where exp(2a) + 1 is
+      // 2^k (head + tail) + (2^k + 1) and so rounded only once.
       const V a = at_most(abs_value(x), all<V>(10)), z = a * a;
       const V near = mad(a * z, poly(z, kTanhFloat), a);
       const auto e = exp_float(a + a);
       const V power = power_of_two<V>(to_integer(e.k).low_bits);
-      const V far = all<V>(1) - all<V>(2) / mad(power, e.p, power + all<V>(1));
-      return copy_sign(select(a < all<V>(1), near, far), x);
+      const V far = all<V>(1) - all<V>(2) / mad(power, e.head + e.tail, power + all<V>(1));
+      return copy_sign(select(a < all<V>(0.9), near, far), x);
     }
   }
 };
