@@ -374,7 +374,7 @@ template <class V>
 GRADCELL_INLINE V upper_half(V x) {
   return from_bits<V>(bits(x) & ~((uint64_t(1) << 27) - 1));
 }
-/// a * b exactly: by one fma, or else by Dekker's four partial products (of halves cut by mask).
+/// a * b exactly (doubles; floats need an fma): by one fma, or else by Dekker's four partial products (of halves cut by mask).
 template <class V>
 GRADCELL_INLINE Pair<V> two_product(V a, V b) {
   const V p = a * b;
