@@ -8,6 +8,7 @@ an elementwise op means adding one row here. The structured ops have theirs in s
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -80,11 +81,11 @@ def binary(
 
 
 def _erf(x: np.ndarray) -> np.ndarray:
-    return np.vectorize(lambda v: float(mp.erf(v)), otypes=[np.float64])(x).astype(x.dtype)
+    return np.vectorize(math.erf, otypes=[np.float64])(x).astype(x.dtype)
 
 
 def _erfc(x: np.ndarray) -> np.ndarray:
-    return np.vectorize(lambda v: float(mp.erfc(v)), otypes=[np.float64])(x).astype(x.dtype)
+    return np.vectorize(math.erfc, otypes=[np.float64])(x).astype(x.dtype)
 
 
 def _sigmoid(x: np.ndarray) -> np.ndarray:
