@@ -1,7 +1,7 @@
 """check_grads: nested derivatives against finite differences, along one random direction.
 
 In: a function of tensors and the float64 arrays to differentiate it at. The function is weighted
-with random numbers into one scalar f(x); for a random direction v the derivative of order k along v,
+with random numbers into one scalar f(x); for a random direction v, the derivative of order k
 D_k = d/dt D_(k-1)(x + t v) at t = 0, is asked of the package and compared with a central difference
 of D_(k-1). An error in any one element of any gradient shows, but on a set of measure zero.
 """
@@ -95,9 +95,7 @@ def check_grads(
         higher = MODES[mode](lower, towards)
         got = float(value_at(higher, arrays, direction, 0.0))
         base = float(value_at(lower, arrays, direction, 0.0))
-        numeric = (
-            sum(c * value_at(lower, arrays, direction, n * step) for n, c in STENCIL) / step
-        )
+        numeric = sum(c * value_at(lower, arrays, direction, n * step) for n, c in STENCIL) / step
         scale = max(abs(got), abs(numeric), abs(base), 1.0)
         assert abs(got - numeric) <= tolerance * scale, (
             f"derivative {k} ({mode}): {got!r}, by finite differences {numeric!r}"

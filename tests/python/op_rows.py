@@ -178,8 +178,9 @@ BINARY = [
            aliases=("subtract",), ulp=EXACT),
     binary("Mul", "mul", operator.mul, np.multiply, (REAL,), (REAL,), operator=operator.mul,
            aliases=("multiply",), ulp=EXACT),
-    binary("Div", "div", operator.truediv, np.divide, (REAL,), BOTH_SIDES, objects=("Div", "RealDiv"),
-           operator=operator.truediv, aliases=("divide",), integers="float32", ulp=EXACT),
+    binary("Div", "div", operator.truediv, np.divide, (REAL,), BOTH_SIDES,
+           objects=("Div", "RealDiv"), operator=operator.truediv,
+           aliases=("divide",), integers="float32", ulp=EXACT),
     binary("Pow", "pow", lambda x, y: mp.power(x, y), np.power, (POSITIVE,), (REAL,),
            operator=operator.pow,
            hard=((-2.0, 3.0), (-2.0, 2.0), (1e-10, 3.0), (1.0001, 1e4), (10.0, 37.9), (2.0, -126.0),
@@ -252,7 +253,7 @@ LOGICAL = [
 ROWS: list[Row] = UNARY + BINARY + COMPARE + PREDICATE + LOGICAL
 DIFFERENTIABLE: list[Row] = [row for row in ROWS if row.differentiable]
 
-#: Where a derivative jumps, the convention (MindSpore's): op, operands, derivative for each operand.
+#: Where a derivative jumps, MindSpore's convention: op, operands, derivative by each operand.
 KINKS: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = [
     ("abs", (0.0,), (0.0,)),
     ("abs", (-0.0,), (0.0,)),
