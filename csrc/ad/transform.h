@@ -1,0 +1,22 @@
+// Differentiation, graph to graph: the derivative is more nodes of the same graph, so it can be
+// differentiated again. `adjoint` is reverse mode, `tangent` forward mode.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ir/builder.h"
+
+namespace gradcell::ad {
+
+/// Vector-Jacobian product: for each node of `wrt`, sum over outputs of cotangent^T d output/d wrt.
+/// A cotangent has its output's shape and dtype; kNoNode stands for zero. kNoNode comes back where
+/// no output depends on that node (a structural zero). Walks stop at the nodes of `wrt`.
+std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
+                            std::span<const NodeId> cotangents, std::span<const NodeId> wrt);
+
+/// Jacobian-vector product: for each output, sum over inputs of d output/d wrt tangent.
+std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs,
+                            std::span<const NodeId> wrt, std::span<const NodeId> tangents);
+
+}  // namespace gradcell::ad

@@ -1,0 +1,36 @@
+// What the files of the binding share. pybind11 calls only: nothing here computes.
+#pragma once
+
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include "runtime/frontend.h"
+
+namespace gradcell::bind {
+
+namespace py = pybind11;
+
+/// A dtype as Python sees it.
+struct DTypeObject {
+  DType value;
+};
+py::object dtype_object(DType t);
+
+/// "file.py:12" of a node's maker; empty if unknown.
+std::string location_text(const Location& location);
+Location python_location();
+
+/// A Tensor, a number, or anything a Tensor can be made of (arrays, lists). Throws Type, naming op.
+Operand2 to_operand(py::handle value, const char* op);
+TensorPtr to_tensor(py::handle value, const char* op);
+/// True for what an operator accepts on its other side.
+bool is_operand(py::handle value);
+
+void bind_location(py::module_& m);
+void bind_tensor(py::module_& m);
+void bind_ops(py::module_& m);
+void bind_trace(py::module_& m);
+void bind_inspect(py::module_& m);
+
+}  // namespace gradcell::bind

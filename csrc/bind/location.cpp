@@ -1,0 +1,91 @@
+// The user's file and line: the innermost Python frame outside the gradcell package.
+#include "bind/bind.h"
+
+#include <frameobject.h>
+
+#include <unordered_map>
+
+namespace gradcell::bind {
+
+namespace {
+
+std::string& package_directory() {
+  static auto* dir = new std::string;
+  return *dir;
+}
+
+/// Code objects seen so far, each kept alive for good, and whether they belong to the package.
+bool is_internal(PyCodeObject* code) {
+  static auto* seen = new std::unordered_map<PyCodeObject*, bool>;
+  auto it = seen->find(code);
+  if (it != seen->end()) return it->second;
+  py::str file(py::handle(reinterpret_cast<PyObject*>(code)).attr("co_filename"));
+  bool internal = !package_directory().empty() &&
+                  std::string(file).compare(0, package_directory().size(), package_directory()) == 0;
+  Py_INCREF(code);
+  seen->emplace(code, internal);
+  return internal;
+}
+
+int last_instruction(PyFrameObject* frame) {
+#if PY_VERSION_HEX >= 0x030B0000
+  return PyFrame_GetLasti(frame);
+#else
+  return frame->f_lasti < 0 ? -1 : frame->f_lasti * 2;
+#endif
+}
+
+}  // namespace
+
+Location python_location() {
+  PyFrameObject* frame = PyEval_GetFrame();  // borrowed
+  if (!frame) return {};
+  Py_INCREF(frame);
+  while (frame) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    bool internal = is_internal(code);
+    Location here{code, last_instruction(frame)};
+    Py_DECREF(code);  // is_internal keeps it
+    PyFrameObject* back = internal ? PyFrame_GetBack(frame) : nullptr;
+    Py_DECREF(frame);
+    if (!internal) return here;
+    frame = back;
+  }
+  return {};
+}
+
+std::string location_text(const Location& location) {
+  if (!location.code) return "";
+  auto* code = static_cast<PyCodeObject*>(const_cast<void*>(location.code));
+  int line = location.offset < 0 ? code->co_firstlineno : PyCode_Addr2Line(code, location.offset);
+  return std::string(py::str(py::handle(reinterpret_cast<PyObject*>(code)).attr("co_filename"))) + ":" +
+         std::to_string(line);
+}
+
+void bind_location(py::module_& m) {
+  set_locator(python_location);
+  m.def("set_package_directory", [](std::string dir) { package_directory() = std::move(dir); });
+  m.def("user_location", [] { return location_text(python_location()); },
+        "The user's file and line, as 'file.py:12'.");
+  py::register_exception_translator([](std::exception_ptr p) {
+    try {
+      if (p) std::rethrow_exception(p);
+    } catch (const Error& e) {
+      std::string text = e.what();
+      std::string where = location_text(python_location());
+      if (!where.empty()) text += " (" + where + ")";
+      PyObject* type = PyExc_RuntimeError;
+      switch (e.kind) {
+        case ErrorKind::Type: type = PyExc_TypeError; break;
+        case ErrorKind::Value: type = PyExc_ValueError; break;
+        case ErrorKind::Index: type = PyExc_IndexError; break;
+        case ErrorKind::Memory: type = PyExc_MemoryError; break;
+        case ErrorKind::NotImplemented: type = PyExc_NotImplementedError; break;
+        case ErrorKind::Runtime: break;
+      }
+      PyErr_SetString(type, text.c_str());
+    }
+  });
+}
+
+}  // namespace gradcell::bind

@@ -1,0 +1,176 @@
+// dtype and Tensor: construction, values, NumPy and DLPack.
+#include "bind/bind.h"
+
+#include <cstring>
+
+namespace gradcell::bind {
+
+namespace {
+
+/// A tensor that is a variable.
+class ParameterBase : public Tensor {
+ public:
+  using Tensor::Tensor;
+};
+
+py::object& converter() {
+  static auto* fn = new py::object;
+  return *fn;
+}
+
+std::vector<py::object>& dtype_objects() {
+  static auto* objects = new std::vector<py::object>;
+  return *objects;
+}
+
+py::dtype numpy_dtype(DType t) {
+  static constexpr const char* kCodes[] = {"?", "u1", "i1", "i2", "i4", "i8", "f2", "u2", "f4", "f8"};
+  return py::dtype(kCodes[static_cast<int>(t)]);
+}
+
+/// A new array from a C-contiguous, native, aligned NumPy array; bfloat16 comes as uint16 patterns.
+Array array_from(const py::array& a, DType t, bool share) {
+  Dims dims(a.shape(), a.shape() + a.ndim());
+  if (share) {
+    auto* owner = new py::object(a);
+    Array out{t, dims, nullptr};
+    out.storage = Storage::wrap(const_cast<void*>(a.data()), static_cast<size_t>(a.nbytes()), [owner] {
+      if (!Py_IsInitialized()) return;
+      py::gil_scoped_acquire gil;
+      delete owner;
+    });
+    return out;
+  }
+  Array out = empty_array(t, dims);
+  std::memcpy(out.data(), a.data(), out.bytes());
+  return out;
+}
+
+/// What the Python converter makes of anything: (contiguous array, dtype).
+Array convert(py::handle data, py::handle dtype) {
+  py::tuple made = converter()(data, dtype);
+  return array_from(made[0].cast<py::array>(), made[1].cast<DTypeObject>().value, false);
+}
+
+py::array view(const Array& a) {
+  auto* keep = new std::shared_ptr<Storage>(a.storage);
+  py::capsule owner(keep, [](void* p) { delete static_cast<std::shared_ptr<Storage>*>(p); });
+  return py::array(numpy_dtype(a.dtype), a.dims, a.data(), owner);
+}
+
+py::tuple shape_tuple(const Dims& dims) {
+  py::tuple t(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) t[i] = py::int_(dims[i]);
+  return t;
+}
+
+}  // namespace
+
+py::object dtype_object(DType t) { return dtype_objects()[static_cast<size_t>(t)]; }
+
+TensorPtr to_tensor(py::handle value, const char* op) {
+  if (py::isinstance<Tensor>(value)) return value.cast<TensorPtr>();
+  require(!value.is_none() && !PyUnicode_Check(value.ptr()), ErrorKind::Type, op, ": expected a Tensor, got ",
+          Py_TYPE(value.ptr())->tp_name);
+  return std::make_shared<Tensor>(convert(value, py::none()));
+}
+
+bool is_operand(py::handle v) {
+  PyObject* p = v.ptr();
+  return py::isinstance<Tensor>(v) || PyFloat_Check(p) || PyLong_Check(p) || PyIndex_Check(p) ||
+         py::isinstance<py::array>(v) || PyList_Check(p) || PyTuple_Check(p) ||
+         (PyNumber_Check(p) && py::hasattr(v, "dtype"));
+}
+
+Operand2 to_operand(py::handle value, const char* op) {
+  PyObject* p = value.ptr();
+  if (py::isinstance<Tensor>(value)) return value.cast<TensorPtr>();
+  if (PyBool_Check(p)) return Number{Number::Kind::Bool, p == Py_True ? 1.0 : 0.0, p == Py_True};
+  if (PyFloat_Check(p)) return Number{Number::Kind::Float, PyFloat_AS_DOUBLE(p), 0};
+  if (PyLong_Check(p) || (PyIndex_Check(p) && !py::isinstance<py::array>(value))) {
+    py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(p));
+    if (!index) throw py::error_already_set();
+    int overflow = 0;
+    long long i = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+    require(overflow == 0, ErrorKind::Value, op, ": the integer ", std::string(py::str(value)),
+            " does not fit into 64 bits");
+    return Number{Number::Kind::Int, static_cast<double>(i), i};
+  }
+  bool numpy_scalar = !py::isinstance<py::array>(value) && py::hasattr(value, "dtype") && PyNumber_Check(p);
+  if (numpy_scalar) {
+    if (py::str(value.attr("dtype").attr("kind")).cast<std::string>() == "b")
+      return Number{Number::Kind::Bool, double(value.cast<bool>()), value.cast<bool>()};
+    return Number{Number::Kind::Float, py::float_(py::reinterpret_borrow<py::object>(value)), 0};
+  }
+  require(is_operand(value), ErrorKind::Type, op, ": expected a Tensor or a number, got ",
+          Py_TYPE(p)->tp_name);
+  return to_tensor(value, op);
+}
+
+void bind_tensor(py::module_& m) {
+  py::class_<DTypeObject> dtype(m, "DType", "An element type, for instance gradcell.float32.");
+  dtype.def_property_readonly("name", [](const DTypeObject& d) { return std::string(name(d.value)); })
+      .def_property_readonly("itemsize", [](const DTypeObject& d) { return item_size(d.value); })
+      .def_property_readonly("is_floating", [](const DTypeObject& d) { return is_floating(d.value); })
+      .def("__str__", [](const DTypeObject& d) { return std::string(info(d.value).printed); })
+      .def("__repr__", [](const DTypeObject& d) { return "gradcell." + std::string(name(d.value)); })
+      .def("__hash__", [](const DTypeObject& d) { return static_cast<int>(d.value); })
+      .def("__eq__", [](const DTypeObject& a, py::handle b) {
+        return py::isinstance<DTypeObject>(b) && b.cast<DTypeObject>().value == a.value;
+      })
+      .def("__reduce__", [](const DTypeObject& d) {
+        return py::make_tuple(py::module_::import("gradcell._core").attr("dtype_named"),
+                              py::make_tuple(std::string(name(d.value))));
+      });
+  for (int i = 0; i < kDTypeCount; ++i) {
+    dtype_objects().push_back(py::cast(DTypeObject{static_cast<DType>(i)}));
+    m.attr(std::string(name(static_cast<DType>(i))).c_str()) = dtype_objects().back();
+  }
+  m.def("dtype_named", [](const std::string& wanted) -> py::object {
+    for (int i = 0; i < kDTypeCount; ++i)
+      if (name(static_cast<DType>(i)) == wanted) return dtype_object(static_cast<DType>(i));
+    fail(ErrorKind::Type, "no dtype is called ", wanted);
+  });
+  m.def("promote", [](DTypeObject a, DTypeObject b) { return dtype_object(promote(a.value, b.value)); });
+  m.def("set_converter", [](py::object fn) { converter() = std::move(fn); });
+  m.def("from_numpy", [](const py::array& a, DTypeObject t) {
+    return std::make_shared<Tensor>(array_from(a, t.value, true));
+  }, "A tensor that shares a contiguous array's memory.");
+
+  py::class_<Tensor, TensorPtr>(m, "Tensor", py::dynamic_attr())
+      .def(py::init([](py::object data, py::object dtype) -> TensorPtr {
+             return std::make_shared<Tensor>(convert(data, dtype));
+           }),
+           py::arg("input_data"), py::arg("dtype") = py::none())
+      .def_property_readonly("shape", [](const Tensor& t) { return shape_tuple(t.dims()); })
+      .def_property_readonly("dtype", [](const Tensor& t) { return dtype_object(t.dtype()); })
+      .def_property_readonly("ndim", [](const Tensor& t) { return t.dims().size(); })
+      .def_property_readonly("size", [](const Tensor& t) { return element_count(t.dims()); })
+      .def_property_readonly("_traced", &Tensor::traced)
+      .def_property_readonly("_is_variable", [](const Tensor& t) { return t.variable() != nullptr; })
+      .def("_variable_id", [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.variable().get()); })
+      .def("_numpy", [](const Tensor& t) { return view(t.value()); },
+           "The elements as an array that shares the tensor's memory (bfloat16 as uint16 patterns).")
+      .def("_data_pointer", [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.value().data()); })
+      .def("_rebind", &Tensor::rebind);
+
+  // A Parameter is made of a variable: see python/gradcell/parameter.py.
+  py::class_<ParameterBase, Tensor, std::shared_ptr<ParameterBase>>(m, "ParameterBase", py::dynamic_attr())
+      .def(py::init([](const TensorPtr& value) {
+        auto v = std::make_shared<Variable>();
+        v->value = value->value();
+        return std::make_shared<ParameterBase>(v);
+      }))
+      .def("_set_array", [](ParameterBase& p, const TensorPtr& value) {
+        Trace* t = current_trace();
+        if (t) t->assign(p.variable(), value->in(*t));
+        else p.variable()->value = value->value();
+      })
+      .def("_node_tensor", [](ParameterBase& p) -> TensorPtr {
+        // The value as a plain tensor: a node inside a trace, the present elements outside.
+        if (Trace* t = current_trace()) return std::make_shared<Tensor>(t->shared_from_this(), t->lift(p.variable()));
+        return std::make_shared<Tensor>(p.variable()->value);
+      });
+}
+
+}  // namespace gradcell::bind

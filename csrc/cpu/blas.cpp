@@ -1,0 +1,117 @@
+#include "cpu/blas.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <mutex>
+
+#include "ir/error.h"
+#include "runtime/thread_pool.h"
+
+namespace gradcell::cpu {
+
+namespace {
+
+using Sgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int,
+                       float, float*, int);
+using Dgemm = void (*)(int, int, int, int, int, int, double, const double*, int, const double*, int,
+                       double, double*, int);
+
+struct Library {
+  Sgemm sgemm = nullptr;
+  Dgemm dgemm = nullptr;
+};
+
+std::string& path() {
+  static std::string p;
+  return p;
+}
+
+void* symbol(void* handle, const char* name) {
+  for (std::string prefix : {"scipy_", ""})
+    if (void* s = dlsym(handle, (prefix + name).c_str())) return s;
+  return nullptr;
+}
+
+Library open_library() {
+  const char* named = std::getenv("GRADCELL_BLAS");
+  std::string file = named ? named : path();
+  require(!file.empty(), ErrorKind::Runtime,
+          "no BLAS library: install scipy-openblas32, or name a libopenblas in GRADCELL_BLAS");
+  // The handle stays open for the life of the process.
+  void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    const char* why = dlerror();
+    fail(ErrorKind::Runtime, "cannot open the BLAS library: ", why ? why : file.c_str());
+  }
+  Library lib;
+  lib.sgemm = reinterpret_cast<Sgemm>(symbol(handle, "cblas_sgemm"));
+  lib.dgemm = reinterpret_cast<Dgemm>(symbol(handle, "cblas_dgemm"));
+  require(lib.sgemm && lib.dgemm, ErrorKind::Runtime, file, " has no cblas_sgemm or cblas_dgemm");
+  if (auto threads = reinterpret_cast<void (*)(int)>(symbol(handle, "openblas_set_num_threads")))
+    threads(1);
+  return lib;
+}
+
+const Library& library() {
+  static const Library lib = open_library();
+  return lib;
+}
+
+inline void call(const Library& l, bool ta, bool tb, int m, int n, int k, const float* a, int lda,
+                 const float* b, int ldb, float* c, int ldc) {
+  l.sgemm(101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc);
+}
+inline void call(const Library& l, bool ta, bool tb, int m, int n, int k, const double* a, int lda,
+                 const double* b, int ldb, double* c, int ldc) {
+  l.dgemm(101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, 1.0, a, lda, b, ldb, 0.0, c, ldc);
+}
+
+template <class T>
+void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
+  if (m == 0 || n == 0) return;
+  if (k == 0) return void(std::memset(c, 0, static_cast<size_t>(m * n) * sizeof(T)));
+  constexpr int64_t kLimit = std::numeric_limits<int>::max();
+  require(m <= kLimit && n <= kLimit && k <= kLimit, ErrorKind::Value,
+          "MatMul: a dimension is larger than the BLAS can address");
+  const Library& lib = library();
+  auto lda = static_cast<int>(ta ? m : k), ldb = static_cast<int>(tb ? k : n);
+  // Each task gets a slab of rows or columns of c that is worth waking a thread for. Slabs end at
+  // multiples of the BLAS's own blocks, so an element is summed alike whichever slab it is in.
+  double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  bool by_rows = m >= n;
+  int64_t longer = by_rows ? m : n;
+  int64_t slabs = std::clamp<int64_t>(static_cast<int64_t>(flops / 4e6), 1, std::max<int64_t>(1, longer / 64));
+  slabs = std::min<int64_t>(slabs, max_threads());
+  int64_t width = ((longer + slabs - 1) / slabs + 47) / 48 * 48;
+  slabs = (longer + width - 1) / width;
+  auto slab = [&](int s, int) {
+    int64_t at = s * width;
+    auto size = static_cast<int>(std::min(width, longer - at));
+    if (by_rows)
+      call(lib, ta, tb, size, static_cast<int>(n), static_cast<int>(k), ta ? a + at : a + at * lda,
+           lda, b, ldb, c + at * n, static_cast<int>(n));
+    else
+      call(lib, ta, tb, static_cast<int>(m), size, static_cast<int>(k), a, lda,
+           tb ? b + at * ldb : b + at, ldb, c + at, static_cast<int>(n));
+  };
+  parallel_for(static_cast<int>(slabs), slab);
+}
+
+}  // namespace
+
+void set_blas_path(std::string p) { path() = std::move(p); }
+
+void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, const float* b,
+          float* c) {
+  product(ta, tb, m, n, k, a, b, c);
+}
+void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, const double* b,
+          double* c) {
+  product(ta, tb, m, n, k, a, b, c);
+}
+
+}  // namespace gradcell::cpu

@@ -1,0 +1,473 @@
+#include "cpu/engine.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+
+#include "cpu/calls.h"
+#include "cpu/kernels.h"
+#include "cpu/tile_kernels.h"
+#include "runtime/thread_pool.h"
+
+namespace gradcell::cpu {
+
+namespace {
+
+/// Scratch a tile may use: fits the second-level cache beside what streams through it.
+constexpr size_t kTileBytes = 640 << 10;
+/// With one feature a row, tiles are cut to the first-level cache.
+constexpr size_t kFlatTileBytes = 32 << 10;
+/// Below this many estimated nanoseconds a stage is not worth waking a thread.
+constexpr double kParallelWork = 15000;
+
+class AlignedBlock {
+ public:
+  AlignedBlock() = default;
+  std::byte* get(size_t bytes) {
+    if (bytes > size_) {
+      data_.reset();
+      size_ = (bytes + 4095) / 4096 * 4096;
+      void* p = std::aligned_alloc(64, size_);
+      if (!p) {
+        size_ = 0;
+        fail(ErrorKind::Memory, "out of memory: ", bytes, " bytes of scratch");
+      }
+      data_.reset(static_cast<std::byte*>(p));
+    }
+    return data_.get();
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t size_ = 0;
+};
+
+constexpr size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+std::byte* worker_scratch(size_t bytes) {
+  thread_local AlignedBlock block;
+  return block.get(bytes);
+}
+
+template <class F>
+void by_float(Compute type, F f) {
+  if (type == Compute::F64) f(double());
+  else f(float());
+}
+
+// Preparation -------------------------------------------------------------------------------------
+
+double instruction_cost(const Instruction& i, int64_t rows) {
+  double per_row = i.features;
+  switch (i.kind) {
+    case TileOp::MatMul:
+    case TileOp::WeightGrad: per_row *= i.inner * 0.02; break;
+    case TileOp::FeatureReduce: per_row *= i.inner * 0.1; break;
+    case TileOp::Elementwise: {
+      bool cheap = info(i.op).cls != OpClass::Float || i.op == Op::Div || i.op == Op::Sqrt;
+      per_row *= cheap ? 0.1 : 0.6;
+      break;
+    }
+    default: per_row *= 0.1;
+  }
+  return per_row * static_cast<double>(rows);
+}
+
+void choose_tiles(Region& r) {
+  size_t per_row = std::max<size_t>(r.row_bytes, 4);
+  bool flat = std::all_of(r.values.begin(), r.values.end(),
+                          [](const TileValue& v) { return v.features == 1; });
+  int64_t height;
+  if (flat) {
+    height = std::clamp<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 256, 4096);
+  } else {
+    height = static_cast<int64_t>(kTileBytes / per_row);
+    height = height >= 256 && r.accumulators.empty() ? 128 : height >= 64 ? 64 : height >= 32 ? 32 : 16;
+  }
+  height = height / 16 * 16;
+  r.tile_rows = static_cast<int32_t>(std::min<int64_t>(height, (r.rows + 15) / 16 * 16));
+
+  for (PackedWeights& w : r.weights) {
+    w.offset = r.packed_bytes;
+    by_float(w.type, [&](auto t) {
+      r.packed_bytes += rounded(tile_kernels().matmul<decltype(t)>().packed_size(w.k, w.m) * sizeof t);
+    });
+  }
+  for (Accumulator& a : r.accumulators) {
+    a.offset = r.accumulator_bytes;
+    if (a.kind == TileOp::RowReduce)
+      a.bytes = static_cast<size_t>(a.features) * kLanes * compute_size(a.type);
+    else
+      by_float(a.type, [&](auto t) {
+        a.bytes = tile_kernels().matmul<decltype(t)>().grad_accumulator_size(a.features, a.inner) *
+                  sizeof t;
+      });
+    r.accumulator_bytes += rounded(a.bytes);
+  }
+  int64_t tiles = (r.rows + r.tile_rows - 1) / r.tile_rows;
+  int64_t most = r.accumulators.empty() ? 64 : r.accumulator_bytes < (256 << 10) ? 32 : 8;
+  r.chunks = static_cast<int32_t>(std::clamp<int64_t>(tiles, 1, most));
+}
+
+void bind_kernels(Region& r) {
+  const Kernels& k = kernels();
+  for (Instruction& i : r.program) {
+    Loop loop = nullptr;
+    unsigned uniform = 0;
+    for (int n = 0; n < i.operand_count; ++n) uniform |= unsigned(i.operand[n].uniform) << n;
+    switch (i.kind) {
+      case TileOp::Elementwise: loop = k.elementwise(i.op, i.type, uniform); break;
+      case TileOp::Convert: loop = k.convert(i.type, i.dtype); break;
+      case TileOp::Narrow: loop = k.narrow(i.dtype); break;
+      case TileOp::Copy: loop = k.expand(i.type, i.operand[0].uniform); break;
+      default: continue;
+    }
+    require(loop != nullptr, ErrorKind::NotImplemented,
+            i.kind == TileOp::Elementwise ? info(i.op).name : "conversion", " has no CPU kernel for ",
+            name(i.dtype));
+    i.kernel = reinterpret_cast<const void*>(loop);
+  }
+}
+
+// Running -------------------------------------------------------------------------------------------
+
+struct RegionRun {
+  const Region* region;
+  std::byte* uniforms;
+  std::byte* packed;
+  std::byte* accumulators;  // [chunks][accumulator_bytes]
+};
+
+struct RunState {
+  const Plan& plan;
+  void** buffers;
+  const uint64_t* constants;
+};
+
+template <class T>
+void convert_constant(DType dtype, uint64_t bits, T* out) {
+  *out = is_floating(dtype) ? static_cast<T>(std::bit_cast<double>(bits))
+                            : static_cast<T>(std::bit_cast<int64_t>(bits));
+}
+
+void prepare_uniforms(const RegionRun& run, const RunState& s) {
+  for (const Uniform& u : run.region->uniforms) {
+    void* to = run.uniforms + u.offset;
+    if (u.constant >= 0) {
+      uint64_t bits = s.constants[u.constant];
+      switch (u.type) {
+        case Compute::F32: convert_constant(u.dtype, bits, static_cast<float*>(to)); break;
+        case Compute::F64: convert_constant(u.dtype, bits, static_cast<double*>(to)); break;
+        case Compute::I32: convert_constant(u.dtype, bits, static_cast<int32_t*>(to)); break;
+        case Compute::I64: convert_constant(u.dtype, bits, static_cast<int64_t*>(to)); break;
+      }
+      continue;
+    }
+    auto* from = static_cast<const std::byte*>(s.buffers[u.buffer]);
+    const TileTranspose& t = tile_kernels().transpose;
+    if (u.map.empty()) {
+      t.load(from, u.dtype, to, static_cast<size_t>(u.count));
+      continue;
+    }
+    size_t size = compute_size(u.type), item = item_size(u.dtype);
+    for (size_t f = 0; f < u.map.size(); ++f)
+      t.load(from + static_cast<size_t>(u.map[f]) * item, u.dtype, static_cast<std::byte*>(to) + f * size, 1);
+  }
+}
+
+void pack(const RegionRun& run, const RunState& s) {
+  for (const PackedWeights& w : run.region->weights)
+    by_float(w.type, [&](auto t) {
+      using T = decltype(t);
+      auto* to = reinterpret_cast<T*>(run.packed + w.offset);
+      const auto& mm = tile_kernels().matmul<T>();
+      const void* from = s.buffers[w.buffer];
+      if (w.dtype == DType::Float32 || w.dtype == DType::Float64)
+        return mm.pack_weights(static_cast<const T*>(from), w.k_stride, w.m_stride, w.k, w.m, to);
+      std::vector<T> wide(static_cast<size_t>(w.k) * static_cast<size_t>(w.m));
+      tile_kernels().transpose.load(from, w.dtype, wide.data(), wide.size());
+      mm.pack_weights(wide.data(), w.k_stride, w.m_stride, w.k, w.m, to);
+    });
+}
+
+class TileRunner {
+ public:
+  TileRunner(const RegionRun& run, const RunState& s, int32_t chunk)
+      : r_(*run.region), run_(run), s_(s),
+        accumulators_(run.accumulators + static_cast<size_t>(chunk) * r_.accumulator_bytes),
+        k_(kernels()), t_(tile_kernels()) {
+    size_t pointers = rounded(r_.values.size() * sizeof(std::byte*));
+    scratch_ = worker_scratch(pointers + r_.row_bytes * static_cast<size_t>(r_.tile_rows));
+    at_ = reinterpret_cast<std::byte**>(scratch_);
+    scratch_ += pointers;
+  }
+
+  void chunk(int32_t c) {
+    for (const Accumulator& a : r_.accumulators) init(a);
+    int64_t tiles = (r_.rows + r_.tile_rows - 1) / r_.tile_rows;
+    for (int64_t t = tiles * c / r_.chunks; t < tiles * (c + 1) / r_.chunks; ++t) tile(t);
+  }
+
+ private:
+  void init(const Accumulator& a) {
+    void* acc = accumulators_ + a.offset;
+    if (a.kind == TileOp::RowReduce) return k_.row_reduce_init(a.op, a.type, acc, a.features);
+    by_float(a.type, [&](auto t) {
+      t_.matmul<decltype(t)>().grad_zero(static_cast<decltype(t)*>(acc), a.features, a.inner);
+    });
+  }
+
+  void tile(int64_t t) {
+    first_ = t * r_.tile_rows;
+    valid_ = static_cast<int32_t>(std::min<int64_t>(r_.tile_rows, r_.rows - first_));
+    rows_ = (valid_ + 15) / 16 * 16;
+    bool full = rows_ == valid_;
+    for (size_t v = 0; v < r_.values.size(); ++v) {
+      const TileValue& value = r_.values[v];
+      at_[v] = scratch_ + value.offset * static_cast<size_t>(r_.tile_rows);
+      if (!full) continue;
+      if (value.direct_in >= 0) at_[v] = row(r_.loads[value.direct_in].buffer, value);
+      else if (value.direct_out >= 0) at_[v] = row(r_.stores[value.direct_out].buffer, value);
+    }
+    for (const RowLoad& l : r_.loads) {
+      const TileValue& v = r_.values[l.value];
+      if (full && v.direct_in >= 0) continue;
+      auto* from = static_cast<const std::byte*>(s_.buffers[l.buffer]) +
+                   static_cast<size_t>(first_) * static_cast<size_t>(v.features) * item_size(l.dtype);
+      t_.transpose.load_rows(from, l.dtype, v.features, valid_, v.features, at_[l.value], rows_, rows_);
+    }
+    for (const Instruction& i : r_.program) execute(i);
+    for (const RowStore& st : r_.stores) {
+      if (full && !st.from.uniform && r_.values[st.from.value].direct_out >= 0 &&
+          &r_.stores[r_.values[st.from.value].direct_out] == &st)
+        continue;
+      auto* to = static_cast<std::byte*>(s_.buffers[st.buffer]) +
+                 static_cast<size_t>(first_) * static_cast<size_t>(st.features) * item_size(st.dtype);
+      t_.transpose.store_rows(pointer(st.from), rows_, st.dtype, valid_, st.features, to, st.features);
+    }
+  }
+
+  /// The first row of this tile in a buffer of one element a row.
+  std::byte* row(BufferId buffer, const TileValue& v) const {
+    return static_cast<std::byte*>(s_.buffers[buffer]) + static_cast<size_t>(first_) * compute_size(v.type);
+  }
+
+  std::byte* pointer(const Operand& o) const {
+    if (o.uniform) {
+      const Uniform& u = r_.uniforms[o.value];
+      return run_.uniforms + u.offset + static_cast<size_t>(o.base) * compute_size(u.type);
+    }
+    return at_[o.value] +
+           static_cast<ptrdiff_t>(o.base) * rows_ * static_cast<ptrdiff_t>(compute_size(r_.values[o.value].type));
+  }
+
+  LoopArgs arguments(const Instruction& i) const {
+    LoopArgs a{};
+    a.d = at_[i.dst];
+    for (int k = 0; k < i.operand_count; ++k) {
+      const Operand& o = i.operand[k];
+      a.p[k] = pointer(o);
+      a.s[k] = static_cast<ptrdiff_t>(o.stride) * (o.uniform ? 1 : rows_);
+    }
+    a.features = i.features;
+    a.rows = rows_;
+    return a;
+  }
+
+  void execute(const Instruction& i) {
+    switch (i.kind) {
+      case TileOp::Copy:
+        if (i.map >= 0)
+          return k_.gather(i.type, at_[i.dst], at_[i.operand[0].value], r_.maps[i.map].data(), i.features, rows_);
+        [[fallthrough]];
+      case TileOp::Elementwise:
+      case TileOp::Convert:
+      case TileOp::Narrow: return reinterpret_cast<Loop>(const_cast<void*>(i.kernel))(arguments(i));
+      case TileOp::Scatter: return scatter(i);
+      case TileOp::FeatureReduce:
+        return k_.feature_reduce(i.op, i.type, at_[i.dst], pointer(i.operand[0]), r_.maps[i.map].data(),
+                                 i.features, r_.maps[i.map2].data(), i.inner, rows_);
+      case TileOp::MatMul:
+        return by_float(i.type, [&](auto t) {
+          using T = decltype(t);
+          t_.matmul<T>().matmul(reinterpret_cast<const T*>(run_.packed + r_.weights[i.weights].offset),
+                                reinterpret_cast<const T*>(pointer(i.operand[0])), rows_,
+                                reinterpret_cast<T*>(at_[i.dst]), rows_, i.inner, i.features, rows_,
+                                nullptr, false);
+        });
+      case TileOp::RowReduce:
+        return k_.row_reduce(i.op, i.type, accumulators_ + r_.accumulators[i.dst].offset,
+                             pointer(i.operand[0]), i.features, rows_, valid_);
+      case TileOp::WeightGrad:
+        return by_float(i.type, [&](auto t) {
+          using T = decltype(t);
+          t_.matmul<T>().weight_grad(reinterpret_cast<const T*>(pointer(i.operand[0])), rows_,
+                                     reinterpret_cast<const T*>(pointer(i.operand[1])), rows_, i.features,
+                                     i.inner, rows_, valid_,
+                                     reinterpret_cast<T*>(accumulators_ + r_.accumulators[i.dst].offset));
+        });
+    }
+  }
+
+  void scatter(const Instruction& i) {
+    if (i.zero)
+      std::memset(at_[i.dst], 0,
+                  static_cast<size_t>(i.features) * static_cast<size_t>(rows_) *
+                      compute_size(r_.values[i.dst].type));
+    k_.scatter(r_.values[i.dst].type, at_[i.dst], arguments(i), i.operand[0].uniform, r_.maps[i.map].data(),
+               i.inner);
+  }
+
+  const Region& r_;
+  const RegionRun& run_;
+  const RunState& s_;
+  std::byte* accumulators_;
+  const Kernels& k_;
+  const TileKernels& t_;
+  std::byte* scratch_;
+  std::byte** at_;
+  int64_t first_ = 0;
+  int32_t valid_ = 0, rows_ = 0;
+};
+
+/// Merges the chunks' accumulators pairwise, in an order that depends on their number alone.
+void finish(const RegionRun& run, const RunState& s) {
+  const Region& r = *run.region;
+  const Kernels& k = kernels();
+  for (const Accumulator& a : r.accumulators) {
+    auto of = [&](int32_t c) { return run.accumulators + static_cast<size_t>(c) * r.accumulator_bytes + a.offset; };
+    auto merge = [&](int32_t c, int32_t other) {
+      if (a.kind == TileOp::RowReduce) return k.row_reduce_merge(a.op, a.type, of(c), of(other), a.features);
+      by_float(a.type, [&](auto t) {
+        using T = decltype(t);
+        tile_kernels().matmul<T>().grad_merge(reinterpret_cast<T*>(of(c)), reinterpret_cast<T*>(of(other)),
+                                              a.features, a.inner);
+      });
+    };
+    for (int32_t step = 1; step < r.chunks; step *= 2)
+      for (int32_t c = 0; c + step < r.chunks; c += 2 * step) merge(c, c + step);
+
+    size_t n = static_cast<size_t>(a.features) * static_cast<size_t>(a.inner);
+    std::byte* dense = worker_scratch(n * compute_size(a.type));
+    if (a.kind == TileOp::RowReduce) k.row_reduce_finish(a.op, a.type, of(0), dense, a.features);
+    else
+      by_float(a.type, [&](auto t) {
+        using T = decltype(t);
+        tile_kernels().matmul<T>().grad_finish(reinterpret_cast<T*>(of(0)), a.features, a.inner,
+                                               reinterpret_cast<T*>(dense), a.inner, 1);
+      });
+    tile_kernels().transpose.store(dense, a.dtype, s.buffers[a.buffer], n);
+  }
+}
+
+}  // namespace
+
+struct Executable::Context {
+  AlignedBlock arena, side;
+  std::vector<void*> buffers;
+  std::vector<RegionRun> runs;
+};
+
+struct Executable::Pool {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Context>> idle;
+};
+
+/// A context taken from the pool for one run.
+class Executable::ContextLease {
+ public:
+  explicit ContextLease(Pool& pool) : pool_(pool) {
+    std::lock_guard lock(pool_.mutex);
+    if (pool_.idle.empty()) {
+      context_ = std::make_unique<Context>();
+    } else {
+      context_ = std::move(pool_.idle.back());
+      pool_.idle.pop_back();
+    }
+  }
+  ~ContextLease() {
+    std::lock_guard lock(pool_.mutex);
+    pool_.idle.push_back(std::move(context_));
+  }
+  ContextLease(const ContextLease&) = delete;
+  ContextLease& operator=(const ContextLease&) = delete;
+  Context& operator*() const { return *context_; }
+
+ private:
+  Pool& pool_;
+  std::unique_ptr<Context> context_;
+};
+
+Executable::Executable(Plan plan) : plan_(std::move(plan)), pool_(std::make_unique<Pool>()) {
+  for (Stage& stage : plan_.stages) {
+    for (Region& r : stage.regions) {
+      choose_tiles(r);
+      bind_kernels(r);
+      for (const Instruction& i : r.program) r.work += instruction_cost(i, r.rows);
+      r.work += 0.3 * static_cast<double>(r.rows * static_cast<int64_t>(r.loads.size() + r.stores.size()));
+      plan_.work += r.work;
+    }
+    for (const Call& c : stage.calls) plan_.work += static_cast<double>(c.out.count);
+  }
+}
+
+Executable::~Executable() = default;
+
+void Executable::run(const void* const* inputs, void* const* outputs, const uint64_t* constants) const {
+  ContextLease lease(*pool_);
+  Context& context = *lease;
+  std::byte* arena = context.arena.get(std::max<size_t>(plan_.arena_bytes, 64));
+  context.buffers.resize(plan_.buffers.size());
+  for (size_t b = 0; b < plan_.buffers.size(); ++b) {
+    const Buffer& buffer = plan_.buffers[b];
+    context.buffers[b] = buffer.place == Place::Input    ? const_cast<void*>(inputs[buffer.index])
+                         : buffer.place == Place::Output ? outputs[buffer.index]
+                                                         : arena + buffer.offset;
+  }
+  RunState state{plan_, context.buffers.data(), constants};
+
+  for (const Stage& stage : plan_.stages) {
+    size_t bytes = 0;
+    for (const Region& r : stage.regions)
+      bytes += r.uniform_bytes + r.packed_bytes + r.accumulator_bytes * static_cast<size_t>(r.chunks);
+    std::byte* side = context.side.get(std::max<size_t>(bytes, 64));
+    context.runs.clear();
+    int32_t tasks = 0;
+    double work = 0;
+    for (const Region& r : stage.regions) {
+      RegionRun run{&r, side, side + r.uniform_bytes, side + r.uniform_bytes + r.packed_bytes};
+      side = run.accumulators + r.accumulator_bytes * static_cast<size_t>(r.chunks);
+      prepare_uniforms(run, state);
+      pack(run, state);
+      context.runs.push_back(run);
+      tasks += r.chunks;
+      work += r.work;
+    }
+    auto body = [&](int task, int) {
+      for (const RegionRun& run : context.runs) {
+        if (task < run.region->chunks) return TileRunner(run, state, task).chunk(task);
+        task -= run.region->chunks;
+      }
+    };
+    if (work < kParallelWork)
+      for (int32_t t = 0; t < tasks; ++t) body(t, 0);
+    else
+      parallel_for(tasks, body);
+    for (const RegionRun& run : context.runs) finish(run, state);
+    for (const Call& call : stage.calls) {
+      const void* in[64];
+      std::vector<const void*> many;
+      const void** p = in;
+      if (call.inputs.size() > 64) many.resize(call.inputs.size()), p = many.data();
+      for (size_t i = 0; i < call.inputs.size(); ++i) p[i] = context.buffers[call.inputs[i]];
+      run_call(call, p, context.buffers[call.output], constants);
+    }
+  }
+}
+
+}  // namespace gradcell::cpu

@@ -1,0 +1,451 @@
+// Elementwise loops for every row of ops.def, conversions, and the reductions of tiles.
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "cpu/kernels.h"
+#include "cpu/tile_kernels.h"
+#include "ops/scalar.h"
+
+namespace gradcell::cpu::GRADCELL_ISA {
+
+namespace {
+
+#define IVDEP _Pragma("GCC ivdep")
+
+// One functor a row ---------------------------------------------------------------------------
+
+using namespace gradcell::GRADCELL_ISA::scalar;  // NOLINT: the rows' function names
+
+template <OpClass cls, class T>
+inline constexpr bool kAllowed = cls != OpClass::Float || std::is_floating_point_v<T>;
+
+#define UNARY(Name, fn, cls, forward, adjoint)                      \
+  struct Name##Row {                                                \
+    static constexpr OpClass kClass = OpClass::cls;                 \
+    template <class T>                                              \
+    static T call(T x) { return T(forward); }                       \
+  };
+#define BINARY(Name, fn, cls, forward, da, db)                      \
+  struct Name##Row {                                                \
+    static constexpr OpClass kClass = OpClass::cls;                 \
+    template <class T>                                              \
+    static T call(T a, T b) { return T(forward); }                  \
+  };
+#define COMPARE(Name, fn, forward)                                  \
+  struct Name##Row {                                                \
+    template <class T>                                              \
+    static int32_t call(T a, T b) { return forward; }               \
+  };
+#define PREDICATE(Name, fn, forward)                                \
+  struct Name##Row {                                                \
+    template <class T>                                              \
+    static int32_t call(T x) { return forward; }                    \
+  };
+#define TERNARY(Name, fn, forward, da, db)                          \
+  struct Name##Row {                                                \
+    template <class T>                                              \
+    static T call(int32_t c, T a, T b) { return forward; }          \
+  };
+#define STRUCTURED(...)
+#include "ops/ops.def"
+#include "ops/undef.h"
+
+// Loops ---------------------------------------------------------------------------------------
+
+template <class Row, class T, class R>
+void loop1(const LoopArgs& p) {
+  auto run = [](const T* a, R* d, ptrdiff_t n) {
+    if constexpr (requires { Row::map(a, d, size_t(n)); }) {
+      Row::map(a, d, size_t(n));
+    } else {
+      IVDEP for (ptrdiff_t i = 0; i < n; ++i) d[i] = Row::template call<T>(a[i]);
+    }
+  };
+  auto* d = static_cast<R*>(p.d);
+  auto* a = static_cast<const T*>(p.p[0]);
+  if (p.s[0] == p.rows || p.features == 1) return run(a, d, ptrdiff_t(p.features) * p.rows);
+  for (int32_t f = 0; f < p.features; ++f) run(a + f * p.s[0], d + ptrdiff_t(f) * p.rows, p.rows);
+}
+
+template <class Row, class T, class R, bool UA, bool UB>
+void loop2(const LoopArgs& p) {
+  auto* d = static_cast<R*>(p.d);
+  auto* a = static_cast<const T*>(p.p[0]);
+  auto* b = static_cast<const T*>(p.p[1]);
+  ptrdiff_t n = p.rows, features = p.features;
+  bool flat = (UA ? p.s[0] == 0 : p.s[0] == n) && (UB ? p.s[1] == 0 : p.s[1] == n);
+  if (flat) n *= features, features = 1;
+  for (ptrdiff_t f = 0; f < features; ++f) {
+    const T *x = a + f * p.s[0], *y = b + f * p.s[1];
+    R* z = d + f * n;
+    const T ux = UA ? *x : T(), uy = UB ? *y : T();
+    IVDEP for (ptrdiff_t i = 0; i < n; ++i)
+      z[i] = Row::template call<T>(UA ? ux : x[i], UB ? uy : y[i]);
+  }
+}
+
+template <class Row, class T, bool UC, bool UA, bool UB>
+void loop3(const LoopArgs& p) {
+  auto* d = static_cast<T*>(p.d);
+  auto* c = static_cast<const int32_t*>(p.p[0]);
+  auto* a = static_cast<const T*>(p.p[1]);
+  auto* b = static_cast<const T*>(p.p[2]);
+  ptrdiff_t n = p.rows;
+  for (ptrdiff_t f = 0; f < p.features; ++f) {
+    const int32_t* w = c + f * p.s[0];
+    const T *x = a + f * p.s[1], *y = b + f * p.s[2];
+    T* z = d + f * n;
+    const int32_t uw = UC ? *w : 0;
+    const T ux = UA ? *x : T(), uy = UB ? *y : T();
+    IVDEP for (ptrdiff_t i = 0; i < n; ++i)
+      z[i] = Row::template call<T>(UC ? uw : w[i], UA ? ux : x[i], UB ? uy : y[i]);
+  }
+}
+
+template <class Row, class T, class R>
+Loop pick2(unsigned uniform) {
+  static constexpr Loop kLoops[] = {loop2<Row, T, R, false, false>, loop2<Row, T, R, true, false>,
+                                    loop2<Row, T, R, false, true>, nullptr};
+  return kLoops[uniform & 3];
+}
+
+template <class Row, class T>
+Loop pick3(unsigned uniform) {
+  static constexpr Loop kLoops[] = {
+      loop3<Row, T, false, false, false>, loop3<Row, T, true, false, false>,
+      loop3<Row, T, false, true, false>,  loop3<Row, T, true, true, false>,
+      loop3<Row, T, false, false, true>,  loop3<Row, T, true, false, true>,
+      loop3<Row, T, false, true, true>,   nullptr};
+  return kLoops[uniform & 7];
+}
+
+template <class T>
+Loop find(Op op, unsigned uniform) {
+  switch (op) {
+#define UNARY(Name, ...)                                                       \
+  case Op::Name:                                                               \
+    if constexpr (kAllowed<Name##Row::kClass, T>) return loop1<Name##Row, T, T>; \
+    return nullptr;
+#define BINARY(Name, ...)                                                               \
+  case Op::Name:                                                                        \
+    if constexpr (kAllowed<Name##Row::kClass, T>) return pick2<Name##Row, T, T>(uniform); \
+    return nullptr;
+#define COMPARE(Name, ...) \
+  case Op::Name: return pick2<Name##Row, T, int32_t>(uniform);
+#define PREDICATE(Name, ...) \
+  case Op::Name: return loop1<Name##Row, T, int32_t>;
+#define TERNARY(Name, ...) \
+  case Op::Name: return pick3<Name##Row, T>(uniform);
+#define STRUCTURED(...)
+#include "ops/ops.def"
+#include "ops/undef.h"
+    default: return nullptr;
+  }
+}
+
+template <class F>
+decltype(auto) dispatch(Compute type, F f) {
+  switch (type) {
+    case Compute::F32: return f(float());
+    case Compute::F64: return f(double());
+    case Compute::I32: return f(int32_t());
+    default: return f(int64_t());
+  }
+}
+
+Loop elementwise(Op op, Compute type, unsigned uniform) {
+  return dispatch(type, [&](auto t) { return find<decltype(t)>(op, uniform); });
+}
+
+// Conversions -----------------------------------------------------------------------------------
+
+/// NaN becomes 0 and what is out of range the nearest end: conversions are always defined.
+template <class To, class From>
+To converted(From x) {
+  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    constexpr From kHigh = From(0x1p31) * (sizeof(To) == 8 ? From(0x1p32) : From(1));
+    To low = std::numeric_limits<To>::min(), high = std::numeric_limits<To>::max();
+    bool inside = x >= -kHigh && x < kHigh;
+    To value = static_cast<To>(inside ? x : From(0));
+    return inside ? value : x >= kHigh ? high : x < -kHigh ? low : To(0);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+struct ToBoolRow {
+  template <class T>
+  static int32_t call(T x) { return x != T(0); }
+};
+template <class To>
+struct ToRow {
+  template <class T>
+  static To call(T x) { return converted<To>(x); }
+};
+
+Loop convert(Compute from, DType to) {
+  return dispatch(from, [&](auto t) -> Loop {
+    using T = decltype(t);
+    if (to == DType::Bool) return loop1<ToBoolRow, T, int32_t>;
+    switch (compute_type(to)) {
+      case Compute::F32: return loop1<ToRow<float>, T, float>;
+      case Compute::F64: return loop1<ToRow<double>, T, double>;
+      case Compute::I32: return loop1<ToRow<int32_t>, T, int32_t>;
+      default: return loop1<ToRow<int64_t>, T, int64_t>;
+    }
+  });
+}
+
+template <class Narrow>
+struct WrapRow {
+  template <class T>
+  static T call(T x) { return static_cast<T>(static_cast<Narrow>(x)); }
+};
+
+template <bool Half>
+void round_half(const LoopArgs& p) {
+  auto* d = static_cast<float*>(p.d);
+  ptrdiff_t n = p.rows;
+  for (int32_t f = 0; f < p.features; ++f) {
+    auto* a = static_cast<const float*>(p.p[0]) + f * p.s[0];
+    if (d + f * n != a) std::memcpy(d + f * n, a, static_cast<size_t>(n) * sizeof(float));
+  }
+  const TileTranspose& t = tile_kernels().transpose;
+  size_t all = static_cast<size_t>(n) * static_cast<size_t>(p.features);
+  Half ? t.round_to_f16(d, all) : t.round_to_bf16(d, all);
+}
+
+Loop narrow(DType to) {
+  switch (to) {
+    case DType::Float16: return round_half<true>;
+    case DType::BFloat16: return round_half<false>;
+    case DType::Int8: return loop1<WrapRow<int8_t>, int32_t, int32_t>;
+    case DType::UInt8: return loop1<WrapRow<uint8_t>, int32_t, int32_t>;
+    case DType::Int16: return loop1<WrapRow<int16_t>, int32_t, int32_t>;
+    case DType::Bool: return loop1<ToBoolRow, int32_t, int32_t>;
+    default: return nullptr;
+  }
+}
+
+// Movement --------------------------------------------------------------------------------------
+
+template <class T, bool U>
+void expand_loop(const LoopArgs& p) {
+  auto* d = static_cast<T*>(p.d);
+  auto* a = static_cast<const T*>(p.p[0]);
+  ptrdiff_t n = p.rows;
+  for (int32_t f = 0; f < p.features; ++f) {
+    const T* x = a + f * p.s[0];
+    T* z = d + f * n;
+    const T u = U ? *x : T();
+    IVDEP for (ptrdiff_t i = 0; i < n; ++i) z[i] = U ? u : x[i];
+  }
+}
+
+Loop expand(Compute type, bool uniform) {
+  return dispatch(type, [&](auto t) -> Loop {
+    using T = decltype(t);
+    return uniform ? expand_loop<T, true> : expand_loop<T, false>;
+  });
+}
+
+void gather(Compute type, void* d, const void* a, const int32_t* map, int32_t n, int32_t rows) {
+  size_t block = static_cast<size_t>(rows) * compute_size(type);
+  for (int32_t f = 0; f < n; ++f)
+    std::memcpy(static_cast<char*>(d) + f * block,
+                static_cast<const char*>(a) + static_cast<size_t>(map ? map[f] : f) * block, block);
+}
+
+void scatter(Compute type, void* d, const LoopArgs& from, bool uniform, const int32_t* map,
+             int32_t n) {
+  dispatch(type, [&](auto t) {
+    using T = decltype(t);
+    for (int32_t f = 0; f < n; ++f) {
+      T* z = static_cast<T*>(d) + static_cast<ptrdiff_t>(map[f]) * from.rows;
+      const T* x = static_cast<const T*>(from.p[0]) + f * from.s[0];
+      if (uniform) {
+        const T u = *x;
+        for (int32_t i = 0; i < from.rows; ++i) z[i] = u;
+      } else {
+        std::memcpy(z, x, static_cast<size_t>(from.rows) * sizeof(T));
+      }
+    }
+  });
+}
+
+// Reductions --------------------------------------------------------------------------------------
+
+struct SumOp {
+  template <class T>
+  static T identity() { return T(0); }
+  template <class T>
+  static T call(T a, T b) { return static_cast<T>(a + b); }
+};
+struct MaxOp {
+  template <class T>
+  static T identity() {
+    if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
+    else return std::numeric_limits<T>::min();
+  }
+  template <class T>
+  static T call(T a, T b) { return maximum(a, b); }
+};
+struct MinOp {
+  template <class T>
+  static T identity() {
+    if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
+    else return std::numeric_limits<T>::max();
+  }
+  template <class T>
+  static T call(T a, T b) { return minimum(a, b); }
+};
+
+template <class F>
+void with_reduction(Op op, F f) {
+  if (op == Op::ReduceMax) f(MaxOp());
+  else if (op == Op::ReduceMin) f(MinOp());
+  else f(SumOp());
+}
+
+template <class R, class T>
+void reduce_blocks(T* z, const T* a, const int32_t* step, int32_t n, int32_t rows) {
+  std::memcpy(z, a + static_cast<ptrdiff_t>(step[0]) * rows, static_cast<size_t>(rows) * sizeof(T));
+  for (int32_t k = 1; k < n; ++k) {
+    const T* x = a + static_cast<ptrdiff_t>(step[k]) * rows;
+    IVDEP for (int32_t i = 0; i < rows; ++i) z[i] = R::template call<T>(z[i], x[i]);
+  }
+}
+
+/// Long sums are taken pairwise, block by block, which bounds the rounding error.
+template <class T>
+void sum_pairwise(T* z, const T* a, const int32_t* step, int32_t n, int32_t rows) {
+  constexpr int32_t kBlock = 32, kStrip = 64;
+  if (n <= kBlock) return reduce_blocks<SumOp>(z, a, step, n, rows);
+  for (int32_t at = 0; at < rows; at += kStrip) {
+    int32_t width = std::min(kStrip, rows - at);
+    T stack[32][kStrip];
+    uint32_t filled = 0;  // bit i: stack[i] holds a sum of 2^i blocks
+    auto push = [&](T* block) {
+      int32_t level = 0;
+      for (; filled >> level & 1; ++level) {
+        IVDEP for (int32_t i = 0; i < width; ++i) block[i] += stack[level][i];
+        filled &= ~(1u << level);
+      }
+      std::memcpy(stack[level], block, sizeof(T) * static_cast<size_t>(width));
+      filled |= 1u << level;
+    };
+    T block[kStrip];
+    for (int32_t k0 = 0; k0 < n; k0 += kBlock) {
+      const T* first = a + static_cast<ptrdiff_t>(step[k0]) * rows + at;
+      std::memcpy(block, first, sizeof(T) * static_cast<size_t>(width));
+      for (int32_t k = k0 + 1; k < std::min(n, k0 + kBlock); ++k) {
+        const T* x = a + static_cast<ptrdiff_t>(step[k]) * rows + at;
+        IVDEP for (int32_t i = 0; i < width; ++i) block[i] += x[i];
+      }
+      push(block);
+    }
+    bool first = true;
+    for (int32_t level = 0; level < 32; ++level) {
+      if (!(filled >> level & 1)) continue;
+      for (int32_t i = 0; i < width; ++i)
+        z[at + i] = first ? stack[level][i] : z[at + i] + stack[level][i];
+      first = false;
+    }
+  }
+}
+
+void feature_reduce(Op op, Compute type, void* d, const void* a, const int32_t* base,
+                    int32_t features, const int32_t* step, int32_t n, int32_t rows) {
+  dispatch(type, [&](auto t) {
+    using T = decltype(t);
+    with_reduction(op, [&](auto r) {
+      using R = decltype(r);
+      for (int32_t f = 0; f < features; ++f) {
+        T* z = static_cast<T*>(d) + static_cast<ptrdiff_t>(f) * rows;
+        const T* x = static_cast<const T*>(a) + static_cast<ptrdiff_t>(base[f]) * rows;
+        if constexpr (std::is_same_v<R, SumOp>) sum_pairwise(z, x, step, n, rows);
+        else reduce_blocks<R>(z, x, step, n, rows);
+      }
+    });
+  });
+}
+
+void row_reduce(Op op, Compute type, void* acc, const void* a, int32_t features, int32_t rows,
+                int32_t valid) {
+  dispatch(type, [&](auto t) {
+    using T = decltype(t);
+    with_reduction(op, [&](auto r) {
+      using R = decltype(r);
+      for (int32_t f = 0; f < features; ++f) {
+        T* z = static_cast<T*>(acc) + static_cast<ptrdiff_t>(f) * kLanes;
+        const T* x = static_cast<const T*>(a) + static_cast<ptrdiff_t>(f) * rows;
+        int32_t full = valid / kLanes * kLanes;
+        // Four independent sums a lane: short chains, and a fixed order.
+        T part[4][kLanes];
+        for (auto& p : part)
+          for (T& v : p) v = R::template identity<T>();
+        for (int32_t i = 0; i < full; i += kLanes) {
+          T* p = part[i / kLanes & 3];
+          IVDEP for (int k = 0; k < kLanes; ++k) p[k] = R::template call<T>(p[k], x[i + k]);
+        }
+        for (int32_t i = full; i < valid; ++i)
+          part[3][i - full] = R::template call<T>(part[3][i - full], x[i]);
+        for (int k = 0; k < kLanes; ++k) {
+          T low = R::template call<T>(part[0][k], part[1][k]);
+          T high = R::template call<T>(part[2][k], part[3][k]);
+          z[k] = R::template call<T>(z[k], R::template call<T>(low, high));
+        }
+      }
+    });
+  });
+}
+
+void row_reduce_init(Op op, Compute type, void* acc, int32_t features) {
+  dispatch(type, [&](auto t) {
+    using T = decltype(t);
+    with_reduction(op, [&](auto r) {
+      using R = decltype(r);
+      for (int32_t i = 0; i < features * kLanes; ++i)
+        static_cast<T*>(acc)[i] = R::template identity<T>();
+    });
+  });
+}
+
+void row_reduce_merge(Op op, Compute type, void* acc, const void* other, int32_t features) {
+  dispatch(type, [&](auto t) {
+    using T = decltype(t);
+    with_reduction(op, [&](auto r) {
+      using R = decltype(r);
+      T* z = static_cast<T*>(acc);
+      const T* x = static_cast<const T*>(other);
+      IVDEP for (int32_t i = 0; i < features * kLanes; ++i) z[i] = R::template call<T>(z[i], x[i]);
+    });
+  });
+}
+
+void row_reduce_finish(Op op, Compute type, const void* acc, void* out, int32_t features) {
+  dispatch(type, [&](auto t) {
+    using T = decltype(t);
+    with_reduction(op, [&](auto r) {
+      using R = decltype(r);
+      for (int32_t f = 0; f < features; ++f) {
+        T lane[kLanes];
+        std::memcpy(lane, static_cast<const T*>(acc) + static_cast<ptrdiff_t>(f) * kLanes, sizeof lane);
+        for (int half = kLanes / 2; half > 0; half /= 2)
+          for (int k = 0; k < half; ++k) lane[k] = R::template call<T>(lane[k], lane[k + half]);
+        static_cast<T*>(out)[f] = lane[0];
+      }
+    });
+  });
+}
+
+}  // namespace
+
+extern const Kernels kKernels;
+const Kernels kKernels = {elementwise, convert,    narrow,          expand,
+                          gather,      scatter,    feature_reduce,  row_reduce,
+                          row_reduce_init, row_reduce_merge, row_reduce_finish};
+
+}  // namespace gradcell::cpu::GRADCELL_ISA

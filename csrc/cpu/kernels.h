@@ -1,0 +1,45 @@
+// The loops that tile programs are made of, one table for each instruction-set level.
+#pragma once
+
+#include "plan/plan.h"
+
+namespace gradcell::cpu {
+
+/// Operand k's feature f starts at p[k] + f * s[k] elements; a uniform operand has one element
+/// there, any other `rows` of them. The result is dense: feature f at d + f * rows.
+struct LoopArgs {
+  void* d;
+  const void* p[3];
+  ptrdiff_t s[3];
+  int32_t features, rows;
+};
+using Loop = void (*)(const LoopArgs&);
+
+/// Row accumulators hold this many partial results a feature, so that rows are reduced in vectors.
+inline constexpr int kLanes = 16;
+
+struct Kernels {
+  /// Bit k of `uniform` says that operand k is uniform. Null if the op is not for that type.
+  Loop (*elementwise)(Op op, Compute type, unsigned uniform);
+  Loop (*convert)(Compute from, DType to);  ///< dense in compute_type(to)
+  Loop (*narrow)(DType to);
+  Loop (*expand)(Compute type, bool uniform);  ///< copies, or spreads a uniform over the rows
+  /// d[f] = a[map ? map[f] : f] in blocks of `rows`.
+  void (*gather)(Compute type, void* d, const void* a, const int32_t* map, int32_t n, int32_t rows);
+  void (*scatter)(Compute type, void* d, const LoopArgs& from, bool uniform, const int32_t* map,
+                  int32_t n);
+  /// d[f] = reduction over k < n of a[base[f] + step[k]].
+  void (*feature_reduce)(Op op, Compute type, void* d, const void* a, const int32_t* base,
+                         int32_t features, const int32_t* step, int32_t n, int32_t rows);
+  /// acc[f][lane] op= a[f][valid rows].
+  void (*row_reduce)(Op op, Compute type, void* acc, const void* a, int32_t features, int32_t rows,
+                     int32_t valid);
+  void (*row_reduce_init)(Op op, Compute type, void* acc, int32_t features);
+  void (*row_reduce_merge)(Op op, Compute type, void* acc, const void* other, int32_t features);
+  /// One number a feature, dense.
+  void (*row_reduce_finish)(Op op, Compute type, const void* acc, void* out, int32_t features);
+};
+
+const Kernels& kernels();
+
+}  // namespace gradcell::cpu

@@ -1,0 +1,101 @@
+// Kernels on feature-major tiles, one set of function pointers for each ISA level.
+//
+// A tile is [features][R]: the R rows of a feature lie side by side, features are `ld` >= R
+// elements apart. R is a multiple of 16. Of a tail tile only the first `rows` rows mean anything.
+// No pointer needs more than its element type's alignment (64 bytes is fastest), and an output may
+// not overlap an input. No function allocates; all are safe to call from many threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "cpu/isa_level.h"
+#include "ir/types.h"
+
+namespace gradcell::cpu {
+
+/// T is float or double. Weights are any w[k * k_stride + m * m_stride], so both a matrix and its
+/// transpose; packed weights and accumulators are only good for the level that made them.
+template <class T>
+struct TileMatmul {
+  /// Elements that pack_weights writes.
+  size_t (*packed_size)(int K, int M);
+  void (*pack_weights)(const T* w, ptrdiff_t k_stride, ptrdiff_t m_stride, int K, int M, T* packed);
+
+  /// y[m][r] = sum_k w[k][m] * x[k][r] + bias[m], and + the old y[m][r] if accumulate. All R rows
+  /// are computed; rows do not mix, so garbage in a tail's rows stays there. bias may be null.
+  void (*matmul)(const T* packed, const T* x, ptrdiff_t ldx, T* y, ptrdiff_t ldy, int K, int M,
+                 int R, const T* bias, bool accumulate);
+
+  /// The gradient of the weights, G[k][m] = sum over tiles and rows of x[k][r] * dy[m][r], is
+  /// collected in an accumulator of this many elements: zero, then weight_grad for each tile,
+  /// merge those of several threads, finish. The sum's order is that of these calls.
+  size_t (*grad_accumulator_size)(int K, int M);
+  void (*grad_zero)(T* acc, int K, int M);
+  /// Rows beyond `rows` do not contribute, whatever they hold.
+  void (*weight_grad)(const T* x, ptrdiff_t ldx, const T* dy, ptrdiff_t ldy, int K, int M, int R,
+                      int rows, T* acc);
+  void (*grad_merge)(T* acc_dst, const T* acc_src, int K, int M);
+  /// out[k * k_stride + m * m_stride] = G[k][m]. Leaves acc as it was.
+  void (*grad_finish)(const T* acc, int K, int M, T* out, ptrdiff_t k_stride, ptrdiff_t m_stride);
+};
+
+/// The type in which tiles hold a tensor of this dtype.
+constexpr DType tile_type(DType t) {
+  switch (t) {
+    case DType::Float16:
+    case DType::BFloat16:
+    case DType::Float32:
+      return DType::Float32;
+    case DType::Float64:
+      return DType::Float64;
+    case DType::Int64:
+      return DType::Int64;
+    default:
+      return DType::Int32;
+  }
+}
+
+/// Between row-major [rows][F] arrays of any dtype and feature-major tiles of its tile_type.
+struct TileTranspose {
+  /// Reads `rows` rows into dst [F][R]. Rows from `rows` to R repeat the last one, so that they
+  /// raise no NaN of their own (zeros if rows is 0). A bool is 1 where its byte is not 0.
+  void (*load_rows)(const void* src, DType dtype, ptrdiff_t row_stride_elems, int rows, int F,
+                    void* dst, ptrdiff_t ld, int R);
+  /// Writes the first `rows` rows of src [F][..]. float16 and bfloat16 round to nearest even,
+  /// overflow to infinity and keep NaN; narrow integers wrap; bool is 1 where src is not 0.
+  void (*store_rows)(const void* src, ptrdiff_t ld, DType dtype, int rows, int F, void* dst,
+                     ptrdiff_t row_stride_elems);
+
+  /// Contiguous elements of a dtype to its tile_type, and back.
+  void (*load)(const void* src, DType dtype, void* dst, size_t n);
+  void (*store)(const void* src, DType dtype, void* dst, size_t n);
+
+  /// Rounds in place to the values that float16 (bfloat16) can hold.
+  void (*round_to_f16)(float* x, size_t n);
+  void (*round_to_bf16)(float* x, size_t n);
+};
+
+struct TileKernels {
+  IsaLevel level;
+  TileMatmul<float> f32;
+  TileMatmul<double> f64;
+  TileTranspose transpose;
+
+  template <class T>
+  const TileMatmul<T>& matmul() const {
+    if constexpr (sizeof(T) == 4) {
+      return f32;
+    } else {
+      return f64;
+    }
+  }
+};
+
+/// The kernels of isa_level().
+const TileKernels& tile_kernels();
+
+/// The kernels of one of runnable_isa_levels().
+const TileKernels& tile_kernels(IsaLevel level);
+
+}  // namespace gradcell::cpu

@@ -1,0 +1,16 @@
+// The forward functions of the op table on single numbers, for constant folding.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace gradcell {
+
+/// The result of an elementwise op on constants of `dtype`, as the bits of a Const of `out`.
+uint64_t fold(Op op, DType dtype, DType out, std::span<const uint64_t> inputs);
+
+/// `value` as a number of `dtype` would hold it (rounded, wrapped), as the bits of a Const.
+uint64_t to_bits(DType dtype, double value);
+uint64_t to_bits(DType dtype, int64_t value);
+uint64_t convert_bits(DType from, DType to, uint64_t bits);
+
+}  // namespace gradcell

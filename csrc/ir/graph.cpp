@@ -1,0 +1,160 @@
+#include "ir/graph.h"
+
+#include <algorithm>
+
+namespace gradcell {
+
+namespace {
+
+inline uint64_t mix(uint64_t h, uint64_t v) {
+  h ^= v;
+  h *= 0x9E3779B97F4A7C15ull;
+  return h ^ (h >> 29);
+}
+
+template <class A, class B>
+bool equal(std::span<const A> a, std::span<const B> b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
+}
+
+/// A copy that does not point into the graph's pools, which may move as they grow.
+template <class T>
+class Detached {
+ public:
+  explicit Detached(std::span<const T> from) : size_(from.size()) {
+    if (size_ > kInline) heap_.assign(from.begin(), from.end());
+    else std::copy(from.begin(), from.end(), inline_);
+  }
+  std::span<const T> span() const { return {size_ > kInline ? heap_.data() : inline_, size_}; }
+
+ private:
+  static constexpr size_t kInline = 8;
+  size_t size_;
+  T inline_[kInline];
+  std::vector<T> heap_;
+};
+
+}  // namespace
+
+int64_t element_count(std::span<const int64_t> dims) {
+  int64_t n = 1;
+  bool overflow = false;
+  for (int64_t d : dims) overflow |= __builtin_mul_overflow(n, d, &n);
+  if (overflow && std::find(dims.begin(), dims.end(), 0) != dims.end()) return 0;
+  require(!overflow, ErrorKind::Memory, "a tensor of shape ", to_string(dims),
+          " has more elements than can be addressed");
+  return n;
+}
+
+std::string to_string(std::span<const int64_t> dims) {
+  std::string s = "[";
+  for (size_t i = 0; i < dims.size(); ++i) s += (i ? ", " : "") + std::to_string(dims[i]);
+  return s + "]";
+}
+
+Graph::Graph() : table_(256, kNoNode) {
+  nodes_.reserve(128);
+  hashes_.reserve(128);
+  input_pool_.reserve(256);
+}
+
+uint32_t Graph::shape_id(std::span<const int64_t> dims) {
+  // A graph has few distinct shapes, and the latest are the likeliest.
+  for (size_t i = shapes_.size(); i-- > 0;)
+    if (equal(std::span<const int64_t>(shapes_[i]), dims)) return static_cast<uint32_t>(i);
+  counts_.push_back(element_count(dims));
+  shapes_.emplace_back(dims.begin(), dims.end());
+  return static_cast<uint32_t>(shapes_.size() - 1);
+}
+
+NodeId Graph::append(Op op, DType dtype, uint32_t shape, std::span<const NodeId> inputs,
+                     std::span<const int64_t> attrs, uint64_t bits) {
+  Node n;
+  n.op = op;
+  n.dtype = dtype;
+  n.order = order;
+  n.shape = shape;
+  n.input_begin = static_cast<uint32_t>(input_pool_.size());
+  n.attr_begin = static_cast<uint32_t>(attr_pool_.size());
+  n.input_count = static_cast<uint16_t>(inputs.size());
+  n.attr_count = static_cast<uint16_t>(attrs.size());
+  n.bits = bits;
+  n.location = location;
+  input_pool_.insert(input_pool_.end(), inputs.begin(), inputs.end());
+  attr_pool_.insert(attr_pool_.end(), attrs.begin(), attrs.end());
+  nodes_.push_back(n);
+  return static_cast<NodeId>(nodes_.size() - 1);
+}
+
+NodeId Graph::unique(Op op, DType dtype, std::span<const int64_t> dims,
+                     std::span<const NodeId> inputs) {
+  NodeId id = append(op, dtype, shape_id(dims), inputs, {}, next_serial_++);
+  hashes_.push_back(0);
+  return id;
+}
+
+NodeId Graph::intern(Op op, DType dtype, std::span<const int64_t> dims,
+                     std::span<const NodeId> inputs, std::span<const int64_t> attrs,
+                     uint64_t bits) {
+  Detached<NodeId> inputs_copy(inputs);
+  Detached<int64_t> attrs_copy(attrs);
+  inputs = inputs_copy.span();
+  attrs = attrs_copy.span();
+  uint32_t shape = shape_id(dims);
+  uint64_t h = mix(static_cast<uint64_t>(op) << 8 | static_cast<uint64_t>(dtype), shape);
+  h = mix(h, bits);
+  for (NodeId i : inputs) h = mix(h, i + 1);
+  for (int64_t a : attrs) h = mix(h, static_cast<uint64_t>(a) + 0x51ull);
+  auto hash = static_cast<uint32_t>(h ^ (h >> 32));
+
+  size_t mask = table_.size() - 1;
+  size_t at = hash & mask;
+  for (; table_[at] != kNoNode; at = (at + 1) & mask) {
+    NodeId id = table_[at];
+    if (hashes_[id] != hash) continue;
+    const Node& n = nodes_[id];
+    if (n.op == op && n.dtype == dtype && n.shape == shape && n.bits == bits &&
+        equal(this->inputs(id), inputs) && equal(this->attrs(id), attrs))
+      return id;
+  }
+  NodeId id = append(op, dtype, shape, inputs, attrs, bits);
+  hashes_.push_back(hash);
+  table_[at] = id;
+  if (nodes_.size() * 2 > table_.size()) grow_table();
+  return id;
+}
+
+void Graph::grow_table() {
+  std::vector<NodeId> bigger(table_.size() * 2, kNoNode);
+  size_t mask = bigger.size() - 1;
+  for (NodeId id : table_) {
+    if (id == kNoNode) continue;
+    size_t at = hashes_[id] & mask;
+    while (bigger[at] != kNoNode) at = (at + 1) & mask;
+    bigger[at] = id;
+  }
+  table_ = std::move(bigger);
+}
+
+std::vector<NodeId> live_nodes(const Graph& g, std::span<const NodeId> roots) {
+  std::vector<uint8_t> live(g.size(), 0);
+  NodeId top = 0;
+  for (NodeId r : roots) {
+    live[r] = 1;
+    top = std::max(top, r);
+  }
+  size_t n = 0;
+  if (!roots.empty())
+    for (NodeId id = top + 1; id-- > 0;) {
+      if (!live[id]) continue;
+      ++n;
+      for (NodeId i : g.inputs(id)) live[i] = 1;
+    }
+  std::vector<NodeId> result;
+  result.reserve(n);
+  for (NodeId id = 0; id < g.size() && result.size() < n; ++id)
+    if (live[id]) result.push_back(id);
+  return result;
+}
+
+}  // namespace gradcell

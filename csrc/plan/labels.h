@@ -1,0 +1,38 @@
+// Which nodes can run row by row, over how many rows, and in which stage: the input of the region
+// builder. `Labels` refers to a cleaned graph (no aliases; every node live).
+#pragma once
+
+#include "plan/plan.h"
+
+namespace gradcell {
+
+/// How a region reads an input of a node.
+enum class Access : uint8_t { Rows, Uniform };
+
+/// A tensor with more features a row than this is no row tensor: its tile would leave the cache.
+inline constexpr int64_t kMaxFeatures = 4096;
+
+struct NodeLabel {
+  bool in_region = false;
+  bool reducing = false;      ///< its result exists only when all rows are done
+  bool materialised = false;  ///< needs a buffer
+  int64_t rows = 0;           ///< N, if in a region
+  int32_t stage = 0;
+  int32_t component = -1;
+};
+
+struct Labels {
+  std::vector<NodeLabel> node;
+  std::vector<NodeId> storage;  ///< the node whose buffer or tile value holds a node's elements
+  int32_t stage_count = 0;
+};
+
+/// How node `id` reads its k-th input when run by rows.
+Access access(const Graph& g, NodeId id, int k);
+
+/// Whether the value of `producer` flows to `consumer` inside a tile.
+bool flows_in_tile(const Graph& g, const Labels& l, NodeId producer, NodeId consumer, int k);
+
+Labels label(const Graph& g, std::span<const NodeId> roots);
+
+}  // namespace gradcell

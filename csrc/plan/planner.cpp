@@ -1,0 +1,243 @@
+#include "plan/planner.h"
+
+#include <algorithm>
+#include <map>
+
+#include "plan/labels.h"
+#include "plan/region_builder.h"
+
+namespace gradcell {
+
+namespace {
+
+inline uint64_t mix(uint64_t h, uint64_t v) {
+  h = (h ^ v) * 0x9E3779B97F4A7C15ull;
+  return h ^ (h >> 32);
+}
+
+struct Hasher {
+  uint64_t a = 0x243F6A8885A308D3ull, b = 0x13198A2E03707344ull;
+  void add(uint64_t v) {
+    a = mix(a, v);
+    b = mix(b, v ^ (a << 17 | a >> 47));
+  }
+};
+
+TensorDesc describe(const Graph& g, NodeId id) { return {g.dtype(id), g.dims(id), g.count(id)}; }
+
+/// The live part without aliases and gradient stops, hash-consed again (what differed only by an
+/// alias becomes one node), with known values as leaves.
+struct Clean {
+  Graph graph;
+  std::vector<NodeId> roots;
+  std::vector<NodeId> inputs;     ///< leaves, in the plan's order
+  std::vector<NodeId> constants;  ///< likewise
+};
+
+Clean clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+            std::span<const NodeId> cuts) {
+  Clean c;
+  std::vector<NodeId> to(g.size(), kNoNode);
+  std::vector<NodeId> in;
+  for (NodeId id : live) {
+    bool cut = std::find(cuts.begin(), cuts.end(), id) != cuts.end();
+    Op op = g[id].op;
+    if (cut || op == Op::Leaf) {
+      c.graph.location = g[id].location;
+      to[id] = leaf(c.graph, g.dtype(id), g.dims(id));
+      c.inputs.push_back(to[id]);
+      continue;
+    }
+    if (op == Op::Alias || op == Op::StopGradient) {
+      to[id] = to[g.input(id, 0)];
+      continue;
+    }
+    in.clear();
+    for (NodeId i : g.inputs(id)) in.push_back(to[i]);
+    to[id] = rebuild(c.graph, g, id, in);
+    if (op == Op::Const) c.constants.push_back(to[id]);
+  }
+  for (NodeId r : roots) c.roots.push_back(to[r]);
+  return c;
+}
+
+/// Offsets in the arena for temporaries, by the stages between which they live.
+class Arena {
+ public:
+  size_t place(size_t bytes, int32_t first, int32_t last) {
+    bytes = (bytes + 63) / 64 * 64;
+    size_t at = 0;
+    for (const Block& b : blocks_) {  // ascending offsets
+      if (b.last < first || last < b.first) continue;
+      if (at + bytes <= b.offset) break;
+      at = std::max(at, b.offset + b.bytes);
+    }
+    Block block{at, bytes, first, last};
+    blocks_.insert(std::upper_bound(blocks_.begin(), blocks_.end(), block,
+                                    [](const Block& a, const Block& b) { return a.offset < b.offset; }),
+                   block);
+    size_ = std::max(size_, at + bytes);
+    return at;
+  }
+  size_t size() const { return size_; }
+
+ private:
+  struct Block {
+    size_t offset, bytes;
+    int32_t first, last;
+  };
+  std::vector<Block> blocks_;
+  size_t size_ = 0;
+};
+
+class Planner {
+ public:
+  explicit Planner(Clean c) : c_(std::move(c)), g_(c_.graph), labels_(label(g_, c_.roots)) {}
+
+  Plan run() {
+    plan_.node_count = g_.size();
+    for (NodeId id : c_.inputs) plan_.inputs.push_back(describe(g_, id));
+    for (NodeId id : c_.constants) plan_.constants.push_back(g_.dtype(id));
+    constant_of_.assign(g_.size(), -1);
+    for (size_t i = 0; i < c_.constants.size(); ++i) constant_of_[c_.constants[i]] = static_cast<int>(i);
+    make_buffers();
+    make_stages();
+    return std::move(plan_);
+  }
+
+ private:
+  bool is_source(NodeId id) const { return g_[id].op == Op::Leaf || g_[id].op == Op::Const; }
+
+  void make_buffers() {
+    buffer_of_.assign(g_.size(), UINT32_MAX);
+    auto add = [&](NodeId id, Buffer b) {
+      b.bytes = describe(g_, id).bytes();
+      buffer_of_[id] = static_cast<BufferId>(plan_.buffers.size());
+      plan_.buffers.push_back(b);
+    };
+    for (size_t i = 0; i < c_.inputs.size(); ++i)
+      add(c_.inputs[i], {Place::Input, static_cast<uint32_t>(i)});
+
+    std::map<NodeId, int> first_output;
+    for (size_t i = 0; i < c_.roots.size(); ++i) {
+      NodeId r = c_.roots[i], s = labels_.storage[r];
+      PlanOutput out{describe(g_, r)};
+      auto [it, fresh] = first_output.emplace(s, static_cast<int>(i));
+      if (g_[s].op == Op::Leaf)
+        out.alias_input = static_cast<int>(
+            std::find(c_.inputs.begin(), c_.inputs.end(), s) - c_.inputs.begin());
+      else if (!fresh)
+        out.alias_output = it->second;
+      else
+        add(s, {Place::Output, static_cast<uint32_t>(i)});
+      plan_.outputs.push_back(std::move(out));
+    }
+
+    std::vector<int32_t> last(g_.size(), 0);
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      if (labels_.storage[id] != id || is_source(id)) continue;
+      for (NodeId i : g_.inputs(id)) {
+        NodeId p = labels_.storage[i];
+        last[p] = std::max(last[p], labels_.node[id].stage);
+      }
+    }
+    Arena arena;
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      if (labels_.storage[id] != id || g_[id].op == Op::Leaf || !labels_.node[id].materialised ||
+          buffer_of_[id] != UINT32_MAX)
+        continue;
+      int32_t first = labels_.node[id].stage;
+      size_t at = arena.place(describe(g_, id).bytes(), first, std::max(first, last[id]));
+      add(id, {Place::Temp, 0, at});
+    }
+    plan_.arena_bytes = arena.size();
+  }
+
+  void make_stages() {
+    plan_.stages.resize(static_cast<size_t>(labels_.stage_count));
+    std::vector<std::map<int64_t, std::vector<NodeId>>> regions(plan_.stages.size());
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      const NodeLabel& l = labels_.node[id];
+      if (labels_.storage[id] != id || g_[id].op == Op::Leaf) continue;
+      if (g_[id].op == Op::Const && !l.materialised) continue;
+      auto stage = static_cast<size_t>(l.stage);
+      if (l.in_region) regions[stage][l.rows].push_back(id);
+      else plan_.stages[stage].calls.push_back(make_call(id));
+    }
+    RegionInputs in{g_, labels_, buffer_of_, constant_of_};
+    for (size_t s = 0; s < regions.size(); ++s)
+      for (auto& [rows, nodes] : regions[s])
+        plan_.stages[s].regions.push_back(build_region(in, nodes));
+  }
+
+  Call make_call(NodeId id) {
+    Call call;
+    call.op = g_[id].op;
+    for (NodeId i : g_.inputs(id)) {
+      call.inputs.push_back(buffer_of_[labels_.storage[i]]);
+      call.in.push_back(describe(g_, i));
+    }
+    call.output = buffer_of_[id];
+    call.out = describe(g_, id);
+    call.attrs.assign(g_.attrs(id).begin(), g_.attrs(id).end());
+    call.constant = constant_of_[id];
+    call.location = g_[id].location;
+    return call;
+  }
+
+  Clean c_;
+  const Graph& g_;
+  Labels labels_;
+  Plan plan_;
+  std::vector<BufferId> buffer_of_;
+  std::vector<int> constant_of_;
+};
+
+}  // namespace
+
+PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+                        std::span<const NodeId> cuts) {
+  std::vector<uint32_t> number(g.size(), 0);
+  Hasher h;
+  for (size_t i = 0; i < live.size(); ++i) {
+    NodeId id = live[i];
+    number[id] = static_cast<uint32_t>(i);
+    const Node& n = g[id];
+    bool cut = !cuts.empty() && std::find(cuts.begin(), cuts.end(), id) != cuts.end();
+    Op op = cut ? Op::Leaf : n.op;
+    uint64_t rank = g.dims(id).size();
+    h.add(static_cast<uint64_t>(op) | static_cast<uint64_t>(n.dtype) << 16 | rank << 24 |
+          static_cast<uint64_t>(cut ? 0 : n.input_count) << 32 | static_cast<uint64_t>(n.attr_count) << 48);
+    for (int64_t d : g.dims(id)) h.add(static_cast<uint64_t>(d));
+    if (cut) continue;
+    for (NodeId in : g.inputs(id)) h.add(number[in]);
+    for (int64_t a : g.attrs(id)) h.add(static_cast<uint64_t>(a));
+  }
+  h.add(live.size());
+  for (NodeId r : roots) h.add(number[r]);
+  return {h.a, h.b};
+}
+
+std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
+                               std::span<const NodeId> cuts) {
+  if (cuts.empty()) return live_nodes(g, roots);
+  std::vector<uint8_t> live(g.size(), 0), cut(g.size(), 0);
+  for (NodeId c : cuts) cut[c] = 1;
+  for (NodeId r : roots) live[r] = 1;
+  std::vector<NodeId> result;
+  for (NodeId id = static_cast<NodeId>(g.size()); id-- > 0;) {
+    if (!live[id]) continue;
+    result.push_back(id);
+    if (cut[id]) continue;
+    for (NodeId i : g.inputs(id)) live[i] = 1;
+  }
+  std::reverse(result.begin(), result.end());
+  return result;
+}
+
+Plan make_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+               std::span<const NodeId> cuts) {
+  return Planner(clean(g, live, roots, cuts)).run();
+}
+
+}  // namespace gradcell

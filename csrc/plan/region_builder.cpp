@@ -1,0 +1,578 @@
+#include "plan/region_builder.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace gradcell {
+
+namespace {
+
+/// The features of a row tensor of shape `dims`: the dimensions behind the row axis.
+Dims feature_dims(const Dims& dims, int64_t rows) {
+  int64_t p = 1;
+  size_t k = 0;
+  while (k < dims.size() && p < rows) p *= dims[k++];
+  return Dims(dims.begin() + static_cast<int64_t>(k), dims.end());
+}
+
+/// Calls f(linear index, multi-index) over a box.
+template <class F>
+void for_each_index(const Dims& dims, F f) {
+  Dims at(dims.size(), 0);
+  int64_t n = element_count(dims);
+  for (int64_t i = 0; i < n; ++i) {
+    f(i, at);
+    for (size_t k = dims.size(); k-- > 0;) {
+      if (++at[k] < dims[k]) break;
+      at[k] = 0;
+    }
+  }
+}
+
+Dims row_major_strides(const Dims& dims) {
+  Dims s(dims.size(), 1);
+  for (size_t k = dims.size(); k-- > 1;) s[k - 1] = s[k] * dims[k];
+  return s;
+}
+
+/// True if a tensor of this dtype looks in memory as it does in a tile.
+constexpr bool as_is(DType t) {
+  return t == DType::Float32 || t == DType::Float64 || t == DType::Int32 || t == DType::Int64;
+}
+
+using Map = std::vector<int32_t>;
+
+/// base + stride * f for every f, if the map is of that form.
+bool affine(const Map& map, int32_t& base, int32_t& stride) {
+  if (map.empty()) return base = 0, stride = 1, true;
+  base = map[0];
+  stride = map.size() > 1 ? map[1] - map[0] : 1;
+  for (size_t i = 0; i < map.size(); ++i)
+    if (map[i] != base + stride * static_cast<int32_t>(i)) return false;
+  return true;
+}
+
+class Builder {
+ public:
+  Builder(const RegionInputs& in, std::span<const NodeId> nodes)
+      : in_(in), g_(in.graph), nodes_(nodes) {
+    region_.rows = in.labels.node[nodes[0]].rows;
+    view_.reserve(nodes.size() * 2);
+  }
+
+  Region build() {
+    for (NodeId id : nodes_) emit(id);
+    for (NodeId id : nodes_)
+      if (in_.labels.node[id].materialised && !in_.labels.node[id].reducing) store(id);
+    allocate();
+    return std::move(region_);
+  }
+
+ private:
+  int64_t rows() const { return region_.rows; }
+  int32_t features(NodeId id) const { return static_cast<int32_t>(g_.count(id) / rows()); }
+
+  uint32_t new_value(int32_t features, Compute type) {
+    region_.values.push_back({features, type});
+    return static_cast<uint32_t>(region_.values.size() - 1);
+  }
+
+  int32_t add_map(Map map) {
+    region_.maps.push_back(std::move(map));
+    return static_cast<int32_t>(region_.maps.size() - 1);
+  }
+
+  Instruction& append(TileOp kind, NodeId id) {
+    Instruction i;
+    i.kind = kind;
+    i.dtype = g_.dtype(id);
+    i.type = compute_type(i.dtype);
+    i.location = g_[id].location;
+    region_.program.push_back(i);
+    return region_.program.back();
+  }
+
+  // Operands ---------------------------------------------------------------------------------
+
+  uint32_t uniform(BufferId buffer, int constant, DType dtype, int64_t count, Map map = {}) {
+    for (uint32_t u = 0; u < region_.uniforms.size(); ++u) {
+      const Uniform& other = region_.uniforms[u];
+      if (other.constant == constant && other.map == map && other.count == count &&
+          other.dtype == dtype && (constant >= 0 || other.buffer == buffer))
+        return u;
+    }
+    Uniform u;
+    u.buffer = buffer, u.constant = constant, u.dtype = dtype, u.type = compute_type(dtype);
+    u.count = count;
+    u.map = std::move(map);
+    u.offset = region_.uniform_bytes;
+    region_.uniform_bytes += (static_cast<size_t>(count) * compute_size(u.type) + 63) / 64 * 64;
+    region_.uniforms.push_back(std::move(u));
+    return static_cast<uint32_t>(region_.uniforms.size() - 1);
+  }
+
+  /// The k-th input of a node as it is read by rows.
+  Operand operand(NodeId id, int k) {
+    NodeId source = in_.labels.storage[g_.input(id, k)];
+    if (g_[source].op == Op::Const && in_.constant_of[source] >= 0 && g_[id].op != Op::MatMul)
+      return {true, uniform(0, in_.constant_of[source], g_.dtype(source), 1), 0, 0};
+    if (auto it = view_.find(source); it != view_.end()) return it->second;
+    return view_[source] = load(source);
+  }
+
+  Operand load(NodeId source) {
+    uint32_t v = new_value(features(source), compute_type(g_.dtype(source)));
+    region_.loads.push_back({in_.buffer_of[source], g_.dtype(source), v});
+    if (region_.values[v].features == 1 && as_is(g_.dtype(source)))
+      region_.values[v].direct_in = static_cast<int32_t>(region_.loads.size() - 1);
+    return {false, v, 0, 1};
+  }
+
+  /// `from` seen through a feature map; a copy where the map is not affine.
+  Operand mapped(NodeId id, Operand from, Map map) {
+    for (int32_t& f : map) f = from.base + from.stride * f;
+    Operand view = from;
+    if (affine(map, view.base, view.stride)) {
+      if (map.size() == 1) view.stride = from.uniform ? 0 : 1;
+      return view;
+    }
+    if (from.uniform) {
+      const Uniform& u = region_.uniforms[from.value];
+      int64_t n = static_cast<int64_t>(map.size());
+      Map through = u.map.empty() ? map : Map();
+      if (!u.map.empty())
+        for (int32_t f : map) through.push_back(u.map[f]);
+      return {true, uniform(u.buffer, u.constant, u.dtype, n, std::move(through)), 0, 1};
+    }
+    return copy(id, from.value, std::move(map));
+  }
+
+  Operand copy(NodeId id, uint32_t value, Map map) {
+    auto n = static_cast<int32_t>(map.size());
+    Compute type = region_.values[value].type;
+    uint32_t v = new_value(n, type);
+    Instruction& i = append(TileOp::Copy, id);
+    i.type = type;
+    i.operand_count = 1;
+    i.operand[0] = {false, value, 0, 1};
+    i.dst = v;
+    i.features = n;
+    i.map = add_map(std::move(map));
+    return {false, v, 0, 1};
+  }
+
+  /// An operand whose features are `n` neighbouring blocks of a value.
+  Operand dense(NodeId id, Operand from, int32_t n) {
+    if (!from.uniform && (from.stride == 1 || n == 1)) {
+      from.stride = 1;
+      return from;
+    }
+    uint32_t v = new_value(n, type_of(from));
+    Instruction& i = append(TileOp::Copy, id);
+    i.type = type_of(from);
+    i.operand_count = 1;
+    i.operand[0] = from;
+    i.dst = v;
+    i.features = n;
+    return {false, v, 0, 1};
+  }
+
+  Compute type_of(const Operand& o) const {
+    return o.uniform ? region_.uniforms[o.value].type : region_.values[o.value].type;
+  }
+
+  // Nodes ------------------------------------------------------------------------------------
+
+  void emit(NodeId id) {
+    Op op = g_[id].op;
+    if (is_elementwise(op)) return elementwise(id);
+    switch (op) {
+      case Op::Cast: return cast(id);
+      case Op::BroadcastTo: return broadcast(id);
+      case Op::Transpose: return transpose(id);
+      case Op::Slice: return slice(id);
+      case Op::SliceScatter: return slice_scatter(id);
+      case Op::Concat: return concat(id);
+      case Op::ReduceSum:
+      case Op::ReduceMax:
+      case Op::ReduceMin: return reduce(id);
+      case Op::MatMul: return g_.attrs(id)[0] ? weight_grad(id) : matmul(id);
+      default: fail(ErrorKind::Runtime, "no tile form of ", info(op).name);
+    }
+  }
+
+  void elementwise(NodeId id) {
+    int n = g_[id].input_count;
+    int32_t f = features(id);
+    Operand in[3];
+    bool any_rows = false;
+    for (int k = 0; k < n; ++k) {
+      in[k] = operand(id, k);
+      any_rows |= !in[k].uniform;
+    }
+    if (!any_rows) in[0] = dense(id, in[0], f);
+    uint32_t dst = new_value(f, compute_type(g_.dtype(id)));
+    Instruction& i = append(TileOp::Elementwise, id);
+    i.op = g_[id].op;
+    i.type = type_of(in[n - 1]);
+    i.dtype = g_.dtype(g_.input(id, n - 1));
+    i.operand_count = static_cast<uint8_t>(n);
+    std::copy(in, in + n, i.operand);
+    i.dst = dst;
+    i.features = f;
+    view_[id] = {false, dst, 0, 1};
+    if (g_.dtype(id) != DType::Bool) narrow(id, dst, f);
+  }
+
+  /// Rounds or wraps a value in place where its dtype is narrower than its compute type.
+  void narrow(NodeId id, uint32_t value, int32_t f) {
+    DType t = g_.dtype(id);
+    if (as_is(t)) return;
+    Instruction& i = append(TileOp::Narrow, id);
+    i.operand_count = 1;
+    i.operand[0] = {false, value, 0, 1};
+    i.dst = value;
+    i.features = f;
+  }
+
+  void cast(NodeId id) {
+    DType from = g_.dtype(g_.input(id, 0)), to = g_.dtype(id);
+    Operand x = operand(id, 0);
+    int32_t f = features(id);
+    bool widening = (to == DType::Float32 && compute_type(from) == Compute::F32) ||
+                    (to == DType::Int32 && compute_type(from) == Compute::I32) ||
+                    (from == DType::Bool && compute_type(to) == Compute::I32);
+    if (widening) {
+      view_[id] = x;
+      return;
+    }
+    x = dense(id, x, f);
+    uint32_t dst = new_value(f, compute_type(to));
+    Instruction& i = append(TileOp::Convert, id);
+    i.type = compute_type(from);
+    i.dtype = to;
+    i.operand_count = 1;
+    i.operand[0] = x;
+    i.dst = dst;
+    i.features = f;
+    view_[id] = {false, dst, 0, 1};
+    if (to != DType::Bool) narrow(id, dst, f);
+  }
+
+  Operand whole_uniform(NodeId source) {
+    return {true, uniform(in_.buffer_of[source], -1, g_.dtype(source), g_.count(source)), 0, 1};
+  }
+
+  void broadcast(NodeId id) {
+    NodeId x = g_.input(id, 0);
+    NodeId source = in_.labels.storage[x];
+    Dims to = feature_dims(g_.dims(id), rows());
+    bool uniform_source = access(g_, id, 0) == Access::Uniform;
+    Operand from = uniform_source ? whole_uniform(source) : operand(id, 0);
+    Dims from_dims = g_.dims(x);
+    if (from_dims.size() > to.size())
+      from_dims.erase(from_dims.begin(), from_dims.end() - static_cast<int64_t>(to.size()));
+    Dims strides = row_major_strides(from_dims);
+    size_t missing = to.size() - from_dims.size();
+    Map map(static_cast<size_t>(element_count(to)));
+    for_each_index(to, [&](int64_t i, const Dims& at) {
+      int64_t f = 0;
+      for (size_t k = missing; k < to.size(); ++k)
+        if (from_dims[k - missing] != 1) f += at[k] * strides[k - missing];
+      map[i] = static_cast<int32_t>(f);
+    });
+    view_[id] = mapped(id, from, std::move(map));
+  }
+
+  void transpose(NodeId id) {
+    auto perm = g_.attrs(id);
+    Dims to = feature_dims(g_.dims(id), rows());
+    size_t lead = perm.size() - to.size();
+    Dims from = feature_dims(g_.dims(g_.input(id, 0)), rows());
+    // Leading dimensions of size one can make the two splits differ in length.
+    while (from.size() < to.size()) from.insert(from.begin(), 1);
+    while (from.size() > to.size()) from.erase(from.begin());
+    Dims strides = row_major_strides(from);
+    Map map(static_cast<size_t>(element_count(to)));
+    for_each_index(to, [&](int64_t i, const Dims& at) {
+      int64_t f = 0;
+      for (size_t k = 0; k < to.size(); ++k)
+        f += at[k] * strides[static_cast<size_t>(perm[lead + k]) - lead];
+      map[i] = static_cast<int32_t>(f);
+    });
+    view_[id] = mapped(id, operand(id, 0), std::move(map));
+  }
+
+  /// For each feature of the smaller tensor, the feature of the larger one it stands at.
+  Map slice_map(NodeId small, NodeId large, std::span<const int64_t> attrs) {
+    Dims to = feature_dims(g_.dims(small), rows()), from = feature_dims(g_.dims(large), rows());
+    size_t rank = g_.dims(small).size(), lead = rank - to.size();
+    // The row axis ends at the same dimension in both, unless dimensions of size one follow it.
+    if (from.size() != to.size()) {
+      size_t keep = std::max(from.size(), to.size());
+      lead = rank - keep;
+      to.assign(g_.dims(small).begin() + static_cast<int64_t>(lead), g_.dims(small).end());
+      from.assign(g_.dims(large).begin() + static_cast<int64_t>(lead), g_.dims(large).end());
+    }
+    Dims strides = row_major_strides(from);
+    Map map(static_cast<size_t>(element_count(to)));
+    for_each_index(to, [&](int64_t i, const Dims& at) {
+      int64_t f = 0;
+      for (size_t k = 0; k < to.size(); ++k)
+        f += (attrs[lead + k] + at[k] * attrs[rank + lead + k]) * strides[k];
+      map[i] = static_cast<int32_t>(f);
+    });
+    return map;
+  }
+
+  void slice(NodeId id) {
+    Map map = slice_map(id, g_.input(id, 0), g_.attrs(id));
+    view_[id] = mapped(id, operand(id, 0), std::move(map));
+  }
+
+  void scatter(NodeId id, Operand from, int32_t count, uint32_t dst, Map map, bool zero) {
+    Instruction& i = append(TileOp::Scatter, id);
+    i.operand_count = 1;
+    i.operand[0] = from;
+    i.dst = dst;
+    i.features = features(id);
+    i.inner = count;
+    i.map = add_map(std::move(map));
+    i.zero = zero;
+  }
+
+  void slice_scatter(NodeId id) {
+    NodeId x = g_.input(id, 0);
+    Map map = slice_map(x, id, g_.attrs(id));
+    Operand from = operand(id, 0);
+    uint32_t dst = new_value(features(id), compute_type(g_.dtype(id)));
+    scatter(id, from, static_cast<int32_t>(map.size()), dst, std::move(map), true);
+    view_[id] = {false, dst, 0, 1};
+  }
+
+  void concat(NodeId id) {
+    uint32_t dst = new_value(features(id), compute_type(g_.dtype(id)));
+    size_t axis = static_cast<size_t>(g_.attrs(id)[0]);
+    const Dims& to = g_.dims(id);
+    int64_t inner = 1, at = 0;
+    for (size_t k = axis + 1; k < to.size(); ++k) inner *= to[k];
+    for (int k = 0; k < g_[id].input_count; ++k) {
+      NodeId x = g_.input(id, k);
+      int64_t width = g_.dims(x)[axis] * inner;
+      int64_t n = features(x);
+      Map map(static_cast<size_t>(n));
+      for (int64_t f = 0; f < n; ++f)
+        map[f] = static_cast<int32_t>(f / width * (to[axis] * inner) + at + f % width);
+      scatter(id, operand(id, k), static_cast<int32_t>(n), dst, std::move(map), false);
+      at += width;
+    }
+    view_[id] = {false, dst, 0, 1};
+  }
+
+  /// Reduces the features named by `axes` of x; returns the operand of the remaining ones.
+  Operand reduce_features(NodeId id, NodeId x, std::span<const int64_t> axes, Operand from) {
+    Dims dims = g_.dims(x), inside = feature_dims(dims, rows());
+    auto lead = static_cast<int64_t>(dims.size() - inside.size());
+    std::vector<uint8_t> reduced(inside.size(), 0);
+    for (int64_t a : axes)
+      if (a >= lead) reduced[a - lead] = 1;
+    Dims strides = row_major_strides(inside), kept, kept_strides, gone, gone_strides;
+    for (size_t k = 0; k < inside.size(); ++k) {
+      (reduced[k] ? gone : kept).push_back(inside[k]);
+      (reduced[k] ? gone_strides : kept_strides).push_back(strides[k]);
+    }
+    if (element_count(gone) == 1) return from;
+    auto offsets = [](const Dims& d, const Dims& s) {
+      Map map(static_cast<size_t>(element_count(d)));
+      for_each_index(d, [&](int64_t i, const Dims& at) {
+        int64_t f = 0;
+        for (size_t k = 0; k < d.size(); ++k) f += at[k] * s[k];
+        map[i] = static_cast<int32_t>(f);
+      });
+      return map;
+    };
+    from = dense(id, from, static_cast<int32_t>(element_count(inside)));
+    Map base = offsets(kept, kept_strides), step = offsets(gone, gone_strides);
+    auto n = static_cast<int32_t>(base.size());
+    uint32_t dst = new_value(n, type_of(from));
+    Instruction& i = append(TileOp::FeatureReduce, id);
+    i.op = g_[id].op;
+    i.type = type_of(from);
+    i.operand_count = 1;
+    i.operand[0] = from;
+    i.dst = dst;
+    i.features = n;
+    i.inner = static_cast<int32_t>(step.size());
+    i.map = add_map(std::move(base));
+    i.map2 = add_map(std::move(step));
+    return {false, dst, 0, 1};
+  }
+
+  void reduce(NodeId id) {
+    NodeId x = g_.input(id, 0);
+    Operand from = reduce_features(id, x, g_.attrs(id), operand(id, 0));
+    if (!in_.labels.node[id].reducing) {
+      view_[id] = from;
+      narrow(id, from.value, features(id));
+      return;
+    }
+    auto f = static_cast<int32_t>(g_.count(id));
+    from = dense(id, from, f);
+    uint32_t a = accumulator(id, TileOp::RowReduce, type_of(from), f, 1);
+    Instruction& i = append(TileOp::RowReduce, id);
+    i.op = g_[id].op;
+    i.type = type_of(from);
+    i.operand_count = 1;
+    i.operand[0] = from;
+    i.dst = a;
+    i.features = f;
+    i.inner = 1;
+  }
+
+  uint32_t accumulator(NodeId id, TileOp kind, Compute type, int32_t features, int32_t inner) {
+    Accumulator a;
+    a.kind = kind, a.op = g_[id].op, a.type = type, a.features = features, a.inner = inner;
+    a.buffer = in_.buffer_of[id];
+    a.dtype = g_.dtype(id);
+    region_.accumulators.push_back(a);
+    return static_cast<uint32_t>(region_.accumulators.size() - 1);
+  }
+
+  void matmul(NodeId id) {
+    NodeId b = g_.input(id, 1), source = in_.labels.storage[b];
+    bool tb = g_.attrs(id)[1];
+    const Dims& db = g_.dims(b);
+    auto k = static_cast<int32_t>(tb ? db[1] : db[0]), m = static_cast<int32_t>(tb ? db[0] : db[1]);
+    Operand x = dense(id, operand(id, 0), k);
+    PackedWeights w;
+    w.buffer = in_.buffer_of[source], w.dtype = g_.dtype(b), w.type = compute_type(w.dtype);
+    w.k = k, w.m = m, w.k_stride = tb ? 1 : m, w.m_stride = tb ? k : 1;
+    uint32_t index = 0;
+    for (; index < region_.weights.size(); ++index) {
+      const PackedWeights& o = region_.weights[index];
+      if (o.buffer == w.buffer && o.k == k && o.m == m && o.k_stride == w.k_stride) break;
+    }
+    if (index == region_.weights.size()) region_.weights.push_back(w);
+    uint32_t dst = new_value(m, w.type);
+    Instruction& i = append(TileOp::MatMul, id);
+    i.operand_count = 1;
+    i.operand[0] = x;
+    i.dst = dst;
+    i.features = m;
+    i.inner = k;
+    i.weights = index;
+    view_[id] = {false, dst, 0, 1};
+    narrow(id, dst, m);
+  }
+
+  void weight_grad(NodeId id) {
+    int32_t k = static_cast<int32_t>(g_.dims(id)[0]), m = static_cast<int32_t>(g_.dims(id)[1]);
+    Operand x = dense(id, operand(id, 0), k), dy = dense(id, operand(id, 1), m);
+    uint32_t a = accumulator(id, TileOp::WeightGrad, type_of(x), k, m);
+    Instruction& i = append(TileOp::WeightGrad, id);
+    i.operand_count = 2;
+    i.operand[0] = x;
+    i.operand[1] = dy;
+    i.dst = a;
+    i.features = k;
+    i.inner = m;
+  }
+
+  bool loaded(uint32_t value) const {
+    return std::any_of(region_.loads.begin(), region_.loads.end(),
+                       [&](const RowLoad& l) { return l.value == value; });
+  }
+
+  void store(NodeId id) {
+    Operand from = view_.at(id);
+    int32_t f = features(id);
+    from = dense(id, from, f);
+    region_.stores.push_back({in_.buffer_of[id], g_.dtype(id), from, f, type_of(from)});
+    TileValue& v = region_.values[from.value];
+    if (f == 1 && v.features == 1 && as_is(g_.dtype(id)) && v.direct_out < 0 && !loaded(from.value))
+      v.direct_out = static_cast<int32_t>(region_.stores.size() - 1);
+  }
+
+  // Scratch ----------------------------------------------------------------------------------
+
+  /// Gives values their place in the scratch by liveness over the program.
+  void allocate() {
+    auto& values = region_.values;
+    auto n = static_cast<int32_t>(region_.program.size());
+    std::vector<int32_t> first(values.size(), n), last(values.size(), -1);
+    auto uses = [&](uint32_t v, int32_t at) {
+      first[v] = std::min(first[v], at);
+      last[v] = std::max(last[v], at);
+    };
+    for (int32_t at = 0; at < n; ++at) {
+      const Instruction& i = region_.program[at];
+      for (int k = 0; k < i.operand_count; ++k)
+        if (!i.operand[k].uniform) uses(i.operand[k].value, at);
+      if (i.kind != TileOp::RowReduce && i.kind != TileOp::WeightGrad) uses(i.dst, at);
+    }
+    for (const RowLoad& l : region_.loads) uses(l.value, -1);
+    for (const RowStore& s : region_.stores)
+      if (!s.from.uniform) uses(s.from.value, n);
+
+    std::map<size_t, size_t> free_blocks;  // offset -> size
+    size_t top = 0;
+    auto release = [&](size_t offset, size_t size) {
+      auto next = free_blocks.emplace(offset, size).first;
+      if (auto after = std::next(next);
+          after != free_blocks.end() && next->first + next->second == after->first) {
+        next->second += after->second;
+        free_blocks.erase(after);
+      }
+      if (next != free_blocks.begin()) {
+        auto before = std::prev(next);
+        if (before->first + before->second == next->first) {
+          before->second += next->second;
+          free_blocks.erase(next);
+        }
+      }
+    };
+    auto take = [&](size_t size) {
+      auto best = free_blocks.end();
+      for (auto it = free_blocks.begin(); it != free_blocks.end(); ++it)
+        if (it->second >= size && (best == free_blocks.end() || it->second < best->second)) best = it;
+      if (best == free_blocks.end()) {
+        size_t at = top;
+        top += size;
+        return at;
+      }
+      auto [offset, room] = *best;
+      free_blocks.erase(best);
+      if (room > size) free_blocks.emplace(offset + size, room - size);
+      return offset;
+    };
+    auto size_of = [&](uint32_t v) {
+      return static_cast<size_t>(values[v].features) * compute_size(values[v].type);
+    };
+    std::vector<std::vector<uint32_t>> starts(n + 2), ends(n + 2);
+    for (uint32_t v = 0; v < values.size(); ++v) {
+      if (last[v] < first[v]) continue;  // never used
+      starts[first[v] + 1].push_back(v);
+      ends[last[v] + 1].push_back(v);
+    }
+    for (int32_t t = 0; t < n + 2; ++t) {
+      for (uint32_t v : starts[t]) values[v].offset = take(size_of(v));
+      for (uint32_t v : ends[t]) release(values[v].offset, size_of(v));
+    }
+    region_.row_bytes = top;
+  }
+
+  const RegionInputs& in_;
+  const Graph& g_;
+  std::span<const NodeId> nodes_;
+  Region region_;
+  std::unordered_map<NodeId, Operand> view_;
+};
+
+}  // namespace
+
+Region build_region(const RegionInputs& in, std::span<const NodeId> nodes) {
+  return Builder(in, nodes).build();
+}
+
+}  // namespace gradcell

@@ -1,0 +1,20 @@
+// Turns the nodes of one stage that share a row count into a Region's tile program.
+#pragma once
+
+#include <unordered_map>
+
+#include "plan/labels.h"
+
+namespace gradcell {
+
+struct RegionInputs {
+  const Graph& graph;
+  const Labels& labels;
+  const std::vector<BufferId>& buffer_of;  ///< by node; valid where materialised, and for leaves
+  const std::vector<int>& constant_of;     ///< by node; index into the plan's constants
+};
+
+/// `nodes`: ascending, all labelled with this row count and stage.
+Region build_region(const RegionInputs& in, std::span<const NodeId> nodes);
+
+}  // namespace gradcell

@@ -1,0 +1,354 @@
+#include "runtime/trace.h"
+
+#include <algorithm>
+#include <cstring>
+#include <list>
+#include <mutex>
+
+namespace gradcell {
+
+// Plans ---------------------------------------------------------------------------------------------
+
+namespace {
+
+struct KeyHash {
+  size_t operator()(const PlanKey& k) const { return k.a ^ (k.b * 3); }
+};
+
+class PlanCache {
+ public:
+  static PlanCache& instance() {
+    static auto* cache = new PlanCache;
+    return *cache;
+  }
+
+  std::shared_ptr<const cpu::Executable> find(const PlanKey& key) {
+    std::lock_guard lock(mutex_);
+    auto it = entries_.find(key);
+    if (it == entries_.end()) {
+      ++info_.misses;
+      return nullptr;
+    }
+    ++info_.hits;
+    recent_.splice(recent_.begin(), recent_, it->second.position);
+    return it->second.executable;
+  }
+
+  void add(const PlanKey& key, std::shared_ptr<const cpu::Executable> executable) {
+    std::lock_guard lock(mutex_);
+    if (entries_.contains(key)) return;
+    recent_.push_front(key);
+    entries_[key] = {std::move(executable), recent_.begin()};
+    if (entries_.size() > kMost) {
+      entries_.erase(recent_.back());
+      recent_.pop_back();
+    }
+  }
+
+  void count_run() {
+    std::lock_guard lock(mutex_);
+    ++info_.runs;
+  }
+  PlanCacheInfo info() {
+    std::lock_guard lock(mutex_);
+    info_.size = entries_.size();
+    return info_;
+  }
+  void clear() {
+    std::lock_guard lock(mutex_);
+    entries_.clear();
+    recent_.clear();
+    info_ = {};
+  }
+
+ private:
+  static constexpr size_t kMost = 2048;
+  struct Entry {
+    std::shared_ptr<const cpu::Executable> executable;
+    std::list<PlanKey>::iterator position;
+  };
+  std::mutex mutex_;
+  std::unordered_map<PlanKey, Entry, KeyHash> entries_;
+  std::list<PlanKey> recent_;
+  PlanCacheInfo info_{};
+};
+
+thread_local TracePtr t_trace;
+
+std::vector<uint64_t> constants_of(const Graph& g, std::span<const NodeId> live) {
+  std::vector<uint64_t> bits;
+  for (NodeId id : live)
+    if (g[id].op == Op::Const) bits.push_back(g[id].bits);
+  return bits;
+}
+
+std::vector<Array> run_executable(const cpu::Executable& exe, std::span<const Array> inputs,
+                                  std::span<const uint64_t> constants) {
+  const Plan& plan = exe.plan();
+  std::vector<Array> outputs(plan.outputs.size());
+  std::vector<const void*> in(inputs.size());
+  std::vector<void*> out(outputs.size(), nullptr);
+  for (size_t i = 0; i < inputs.size(); ++i) in[i] = inputs[i].data();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const PlanOutput& o = plan.outputs[i];
+    outputs[i].dtype = o.desc.dtype;
+    outputs[i].dims = o.desc.dims;
+    if (o.alias_input >= 0) outputs[i].storage = inputs[o.alias_input].storage;
+    else if (o.alias_output >= 0) outputs[i].storage = outputs[o.alias_output].storage;
+    else outputs[i] = empty_array(o.desc.dtype, o.desc.dims), out[i] = outputs[i].data();
+  }
+  PlanCache::instance().count_run();
+  exe.run(in.data(), out.data(), constants.data());
+  return outputs;
+}
+
+}  // namespace
+
+std::shared_ptr<const cpu::Executable> executable_for(const Graph& g, std::span<const NodeId> live,
+                                                      std::span<const NodeId> roots,
+                                                      std::span<const NodeId> cuts) {
+  PlanKey key = structural_hash(g, live, roots, cuts);
+  PlanCache& cache = PlanCache::instance();
+  if (auto found = cache.find(key)) return found;
+  auto made = std::make_shared<cpu::Executable>(make_plan(g, live, roots, cuts));
+  cache.add(key, made);
+  return made;
+}
+
+PlanCacheInfo plan_cache_info() { return PlanCache::instance().info(); }
+void clear_plan_cache() { PlanCache::instance().clear(); }
+
+std::vector<Array> Compiled::run(std::span<const Array> arguments) const {
+  std::vector<Array> in(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    in[i] = inputs[i].argument >= 0 ? arguments[inputs[i].argument]
+            : inputs[i].variable    ? inputs[i].variable->value
+                                    : inputs[i].captured;
+  std::vector<Array> out = run_executable(*executable, in, constants);
+  for (size_t i = 0; i < updated.size(); ++i) updated[i]->value = out[result_count + i];
+  out.resize(result_count);
+  return out;
+}
+
+// Trace -----------------------------------------------------------------------------------------------
+
+namespace {
+Location (*g_locate)() = nullptr;
+}  // namespace
+
+void set_locator(Location (*locate)()) { g_locate = locate; }
+Location user_location() { return g_locate ? g_locate() : Location{}; }
+
+Trace* current_trace() { return t_trace.get(); }
+
+TracePtr begin_trace() {
+  require(!t_trace, ErrorKind::Runtime, "a trace is active already");
+  return t_trace = std::make_shared<Trace>();
+}
+
+void end_trace() { t_trace.reset(); }
+
+NodeId Trace::add_leaf(DType dtype, const Dims& dims, Leaf l) {
+  l.id = leaf(graph, dtype, dims);
+  leaf_index_[l.id] = leaves_.size();
+  leaves_.push_back(std::move(l));
+  return leaves_.back().id;
+}
+
+const Trace::Leaf& Trace::leaf_of(NodeId id) const { return leaves_[leaf_index_.at(id)]; }
+
+NodeId Trace::argument(const Array& value) {
+  return add_leaf(value.dtype, value.dims, {kNoNode, value, nullptr, arguments_++});
+}
+
+NodeId Trace::lift(const Array& value) {
+  auto it = captured_.find(value.storage.get());
+  if (it != captured_.end() && graph.dims(it->second) == value.dims &&
+      graph.dtype(it->second) == value.dtype)
+    return it->second;
+  NodeId id = add_leaf(value.dtype, value.dims, {kNoNode, value, nullptr, -1});
+  captured_[value.storage.get()] = id;
+  return id;
+}
+
+NodeId Trace::lift(const VariablePtr& variable) {
+  auto it = state_.find(variable.get());
+  if (it != state_.end()) return it->second;
+  NodeId id = add_leaf(variable->value.dtype, variable->value.dims, {kNoNode, {}, variable, -1});
+  state_[variable.get()] = id;
+  state_order_.push_back(variable);
+  return id;
+}
+
+void Trace::assign(const VariablePtr& variable, NodeId node) {
+  lift(variable);
+  state_[variable.get()] = node;
+}
+
+NodeId Trace::push_alias(const VariablePtr& variable) {
+  NodeId a = alias(graph, lift(variable));
+  state_[variable.get()] = a;
+  return a;
+}
+
+void Trace::pop_alias(const VariablePtr& variable, NodeId alias, NodeId previous) {
+  NodeId& now = state_.at(variable.get());
+  if (now == alias) now = previous;
+}
+
+const Array* Trace::known(NodeId id) const {
+  if (auto v = values_.find(id); v != values_.end()) return &v->second;
+  if (auto l = leaf_index_.find(id); l != leaf_index_.end()) {
+    const Leaf& leaf = leaves_[l->second];
+    return leaf.variable ? &leaf.variable->value : &leaf.array;
+  }
+  return nullptr;
+}
+
+void Trace::mark_unrepeatable() {
+  if (asked_) return;
+  asked_ = true;
+  asked_at_ = graph.location;
+}
+
+Array Trace::value(NodeId id) {
+  mark_unrepeatable();
+  if (const Array* a = known(id)) return *a;
+  NodeId roots[] = {id};
+  std::vector<NodeId> live = live_until(graph, roots, cuts_);
+  auto exe = executable_for(graph, live, roots, cuts_);
+  std::vector<Array> in;
+  for (NodeId n : live)
+    if (const Array* a = known(n)) in.push_back(*a);
+  Array result = run_executable(*exe, in, constants_of(graph, live))[0];
+  values_[id] = result;
+  cuts_.push_back(id);
+  return result;
+}
+
+std::vector<Array> Trace::finish(std::span<const NodeId> outputs) { return finish(outputs, nullptr); }
+
+std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled) {
+  std::vector<NodeId> roots(outputs.begin(), outputs.end());
+  std::vector<VariablePtr> updated;
+  for (const VariablePtr& v : state_order_) {
+    NodeId now = state_.at(v.get());
+    auto l = leaf_index_.find(now);
+    bool unchanged = l != leaf_index_.end() && leaves_[l->second].variable == v;
+    if (unchanged) continue;
+    updated.push_back(v);
+    roots.push_back(now);
+  }
+  // A traced tensor that outlives its function (kept in a list or an attribute) gets its value too.
+  size_t kept_count = roots.size();
+  std::vector<std::pair<Tensor*, size_t>> alive;
+  for (Tensor* t = tensors_; t; t = t->next_) {
+    auto at = std::find(outputs.begin(), outputs.end(), t->node_) - outputs.begin();
+    bool is_output = at < static_cast<ptrdiff_t>(outputs.size());
+    alive.emplace_back(t, is_output ? static_cast<size_t>(at) : roots.size());
+    if (is_output) continue;
+    mark_unrepeatable();
+    roots.push_back(t->node_);
+  }
+
+  std::vector<NodeId> live = live_until(graph, roots, cuts_);
+  auto exe = executable_for(graph, live, roots, cuts_);
+  std::vector<Array> in;
+  std::vector<uint64_t> constants = constants_of(graph, live);
+  for (NodeId n : live)
+    if (const Array* a = known(n)) in.push_back(*a);
+  std::vector<Array> values = run_executable(*exe, in, constants);
+
+  if (compiled && !asked_) {
+    auto c = std::make_shared<Compiled>();
+    std::span<const NodeId> kept(roots.data(), kept_count);
+    std::vector<NodeId> kept_live = live_until(graph, kept, {});
+    c->executable = executable_for(graph, kept_live, kept, {});
+    c->constants = constants_of(graph, kept_live);
+    for (NodeId n : kept_live) {
+      auto l = leaf_index_.find(n);
+      if (l == leaf_index_.end()) continue;
+      const Leaf& leaf = leaves_[l->second];
+      Compiled::Source s;
+      s.argument = leaf.argument;
+      s.variable = leaf.variable;
+      if (leaf.argument < 0 && !leaf.variable) s.captured = leaf.array;
+      c->inputs.push_back(std::move(s));
+    }
+    c->updated = updated;
+    c->result_count = outputs.size();
+    *compiled = std::move(c);
+  }
+
+  for (size_t i = 0; i < updated.size(); ++i) updated[i]->value = values[outputs.size() + i];
+  for (auto [t, at] : alive) {
+    t->unlink();
+    t->array_ = values[at];
+    t->trace_.reset();
+    t->node_ = kNoNode;
+  }
+  values.resize(outputs.size());
+  active_ = false;
+  return values;
+}
+
+void Trace::abandon() { active_ = false; }
+
+// Tensor ----------------------------------------------------------------------------------------------
+
+Tensor::Tensor(const TracePtr& trace, NodeId node) : trace_(trace), node_(node) { link(); }
+
+Tensor::~Tensor() {
+  if (trace_) unlink();
+}
+
+void Tensor::link() {
+  next_ = trace_->tensors_;
+  if (next_) next_->previous_ = this;
+  trace_->tensors_ = this;
+}
+
+void Tensor::unlink() {
+  if (previous_) previous_->next_ = next_;
+  else trace_->tensors_ = next_;
+  if (next_) next_->previous_ = previous_;
+  previous_ = next_ = nullptr;
+}
+
+DType Tensor::dtype() const {
+  return trace_ ? trace_->graph.dtype(node_) : variable_ ? variable_->value.dtype : array_.dtype;
+}
+
+const Dims& Tensor::dims() const {
+  return trace_ ? trace_->graph.dims(node_) : variable_ ? variable_->value.dims : array_.dims;
+}
+
+Array Tensor::value() const {
+  if (trace_) return trace_->value(node_);
+  if (!variable_) return array_;
+  // Inside a trace a variable stands for what has been assigned to it so far.
+  if (Trace* t = current_trace()) return t->value(t->lift(variable_));
+  return variable_->value;
+}
+
+void Tensor::rebind(const Tensor& other) {
+  require(!variable_, ErrorKind::Runtime, "a parameter is changed with set_data or assign");
+  if (trace_) unlink();
+  array_ = other.array_;
+  trace_ = other.trace_;
+  node_ = other.node_;
+  if (other.variable_) array_ = other.variable_->value;
+  if (trace_) link();
+}
+
+NodeId Tensor::in(Trace& trace) const {
+  if (trace_) {
+    require(trace_.get() == &trace, ErrorKind::Runtime,
+            "a tensor of one function being differentiated is used in another thread's, or after its "
+            "function failed");
+    return node_;
+  }
+  return variable_ ? trace.lift(variable_) : trace.lift(array_);
+}
+
+}  // namespace gradcell

@@ -1,0 +1,158 @@
+// A trace: the graph of what a Python function does, recorded while it runs, with the values of its
+// leaves. Any node's value can be had at any time; the sub-graph it needs is planned and run.
+//
+// Variables (parameters) are functional inside a trace: assignment changes which node stands for the
+// variable, and only `finish` writes the variables, all at once, when everything has been computed.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "cpu/engine.h"
+#include "plan/planner.h"
+#include "runtime/storage.h"
+
+namespace gradcell {
+
+/// A mutable tensor: a parameter, an optimiser's state, the random generator's.
+struct Variable {
+  Array value;
+};
+using VariablePtr = std::shared_ptr<Variable>;
+
+class Tensor;
+
+/// Executables of recent structures, shared by all threads.
+std::shared_ptr<const cpu::Executable> executable_for(const Graph& g, std::span<const NodeId> live,
+                                                      std::span<const NodeId> roots,
+                                                      std::span<const NodeId> cuts);
+struct PlanCacheInfo {
+  size_t size, hits, misses, runs;
+};
+PlanCacheInfo plan_cache_info();
+void clear_plan_cache();
+
+/// A trace made into something that runs again on other arguments without Python.
+struct Compiled {
+  struct Source {
+    int argument = -1;  ///< else a variable, else a captured array
+    VariablePtr variable;
+    Array captured;
+  };
+  std::shared_ptr<const cpu::Executable> executable;
+  std::vector<Source> inputs;
+  std::vector<uint64_t> constants;
+  std::vector<VariablePtr> updated;  ///< targets of the outputs behind the first `result_count`
+  size_t result_count = 0;
+
+  /// The results, after the variables are updated. Arguments in the order of Trace::argument.
+  std::vector<Array> run(std::span<const Array> arguments) const;
+};
+
+class Trace : public std::enable_shared_from_this<Trace> {
+ public:
+  Graph graph;
+
+  /// A fresh leaf for an argument; never shared with another leaf.
+  NodeId argument(const Array& value);
+  /// The leaf for a captured value, one for each storage.
+  NodeId lift(const Array& value);
+  /// The node that stands for the variable now.
+  NodeId lift(const VariablePtr& variable);
+  void assign(const VariablePtr& variable, NodeId node);
+  /// Makes an alias stand for the variable, so that it can be differentiated by; returns it.
+  NodeId push_alias(const VariablePtr& variable);
+  /// Ends that, unless the variable was assigned in between.
+  void pop_alias(const VariablePtr& variable, NodeId alias, NodeId previous);
+
+  /// Whether the value is at hand without running anything.
+  const Array* known(NodeId id) const;
+  Array value(NodeId id);
+
+  /// Runs what is left: the values of `outputs`, of every traced tensor still alive and of the
+  /// assigned variables, which are then written. Afterwards no tensor refers to this trace.
+  std::vector<Array> finish(std::span<const NodeId> outputs);
+  /// The same, and something that does it again. Null if the trace cannot be repeated.
+  std::vector<Array> finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled);
+  /// Forgets everything: the function failed.
+  void abandon();
+
+  bool active() const { return active_; }
+  bool asked() const { return asked_; }
+  Location asked_at() const { return asked_at_; }
+  void mark_unrepeatable();
+
+ private:
+  friend class Tensor;
+  struct Leaf {
+    NodeId id;
+    Array array;
+    VariablePtr variable;
+    int argument = -1;
+  };
+  const Leaf& leaf_of(NodeId id) const;
+  NodeId add_leaf(DType dtype, const Dims& dims, Leaf leaf);
+
+  std::vector<Leaf> leaves_;
+  std::unordered_map<NodeId, size_t> leaf_index_;
+  std::unordered_map<const void*, NodeId> captured_;
+  std::unordered_map<const Variable*, NodeId> state_;
+  std::vector<VariablePtr> state_order_;
+  std::unordered_map<NodeId, Array> values_;
+  std::vector<NodeId> cuts_;
+  Tensor* tensors_ = nullptr;  ///< intrusive list of the live tensors of this trace
+  int arguments_ = 0;
+  bool active_ = true, asked_ = false;
+  Location asked_at_;
+};
+using TracePtr = std::shared_ptr<Trace>;
+
+/// Where the user's code is now: asked for each op recorded. The binding sets it.
+void set_locator(Location (*locate)());
+Location user_location();
+
+/// The trace of this thread; null outside a transform.
+Trace* current_trace();
+/// Makes a new trace current. Nested calls are errors: transforms nest in one trace.
+TracePtr begin_trace();
+void end_trace();
+
+/// What the user's Tensor holds: a value, a node of a trace, or a variable.
+class Tensor {
+ public:
+  explicit Tensor(Array array) : array_(std::move(array)) {}
+  explicit Tensor(VariablePtr variable) : variable_(std::move(variable)) {}
+  Tensor(const TracePtr& trace, NodeId node);
+  ~Tensor();
+  Tensor(const Tensor&) = delete;
+  Tensor& operator=(const Tensor&) = delete;
+
+  DType dtype() const;
+  const Dims& dims() const;
+  bool traced() const { return trace_ != nullptr; }
+  NodeId node() const { return node_; }
+  const TracePtr& trace() const { return trace_; }
+  const VariablePtr& variable() const { return variable_; }
+  /// The elements; runs the trace so far if they are not known yet. A variable's are its current
+  /// ones, which a later update overwrites.
+  Array value() const;
+  /// Takes over another tensor's contents (in-place operators on plain tensors).
+  void rebind(const Tensor& other);
+  /// This tensor as a node of the trace.
+  NodeId in(Trace& trace) const;
+
+ private:
+  friend class Trace;
+  void link();
+  void unlink();
+  Array array_;
+  VariablePtr variable_;
+  TracePtr trace_;
+  NodeId node_ = kNoNode;
+  Tensor *previous_ = nullptr, *next_ = nullptr;
+};
+using TensorPtr = std::shared_ptr<Tensor>;
+
+}  // namespace gradcell
