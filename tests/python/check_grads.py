@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import gradcell as ms
 import numpy as np
+
+import gradcell as ms
 from gradcell import Tensor
 
 Function = Callable[..., Any]

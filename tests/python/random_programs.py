@@ -19,9 +19,12 @@ from numpy_adjoint import Dual, NumpyTape, Var
 Shape = tuple[int, ...]
 
 SHAPES: list[Shape] = [(), (3,), (2, 3), (3, 1), (1,), (2, 2, 2), (4,), (3, 3), (1, 4), (2, 1, 3)]
+#: With more rows than a tile of the CPU engine has, and than a vector.
+MANY_ROWS: list[Shape] = [(130, 3), (130,), (3,), (3, 2), (130, 1), (), (70, 2, 2), (2, 2), (1, 3),
+                          (197,), (2, 65)]  # fmt: skip
 HEADER = 6  # bytes before the first op
 MAX_OPS = 30
-MAX_ELEMENTS = 48
+FEW, MANY = 48, 2000  # the most elements a result may have
 MAX_RANK = 4
 LARGEST = 4.0
 GAP = 1e-4  # the least distance from a kink
@@ -102,7 +105,8 @@ class Decoder:
 
     def __init__(self, data: bytes) -> None:
         count = 1 + data[0] % 3
-        shapes = [SHAPES[data[1 + i] % len(SHAPES)] for i in range(count)]
+        pool, self.limit = (MANY_ROWS, MANY) if data[0] >= 192 else (SHAPES, FEW)
+        shapes = [pool[data[1 + i] % len(pool)] for i in range(count)]
         self.program = Program(shapes, seed=data[4] + 256 * data[5])
         self.tape = NumpyTape()
         self.registers = [Var(Dual(x, np.zeros_like(x))) for x in self.program.inputs()]
@@ -159,7 +163,7 @@ class Decoder:
 
         def fits(y: np.ndarray) -> bool:
             try:
-                return math.prod(np.broadcast_shapes(self.value(x).shape, y.shape)) <= MAX_ELEMENTS
+                return math.prod(np.broadcast_shapes(self.value(x).shape, y.shape)) <= self.limit
             except ValueError:
                 return False
 
@@ -230,10 +234,10 @@ class Decoder:
                 batch = np.broadcast_shapes(left[:-2], y.shape[:-2])
             except ValueError:
                 return False
-            return math.prod(batch) * left[-2] * y.shape[-1] <= MAX_ELEMENTS
+            return math.prod(batch) * left[-2] * y.shape[-1] <= self.limit
 
         y = self.pick(b, fits)
-        if y is None and math.prod(left[:-1]) * left[-2] > MAX_ELEMENTS:
+        if y is None and math.prod(left[:-1]) * left[-2] > self.limit:
             self.binary(a, b, p)
             return
         if y is None:
@@ -252,15 +256,15 @@ class Decoder:
         elif kind == 1 and len(shape) > 1:
             order = np.random.default_rng(b).permutation(len(shape))
             self.emit("transpose", x, attrs=(tuple(int(i) for i in order),))
-        elif kind == 2 and size * 3 <= MAX_ELEMENTS and len(shape) < MAX_RANK:
+        elif kind == 2 and size * 3 <= self.limit and len(shape) < MAX_RANK:
             widened = tuple(1 + b % 3 if n == 1 else n for n in shape)
             to = (1 + (b >> 2) % 3, *widened) if b & 1 else widened
-            if math.prod(to) <= MAX_ELEMENTS:
+            if math.prod(to) <= self.limit:
                 self.emit("broadcast_to", x, attrs=(to,))
         elif kind == 3 and shape:
             axis = b % len(shape)
             count = 1 + (b >> 2) % 4
-            if size // shape[axis] * count <= MAX_ELEMENTS:
+            if size // shape[axis] * count <= self.limit:
                 indices = [(b * 7 + 3 * i * i) % shape[axis] for i in range(count)]
                 self.emit("gather", x, attrs=(indices, axis))
         elif kind == 4 and shape:
@@ -291,7 +295,7 @@ class Decoder:
             same = y.ndim == len(shape) and all(
                 i == axis or n == m for i, (n, m) in enumerate(zip(shape, y.shape, strict=True))
             )
-            return same and math.prod(shape) + y.size <= MAX_ELEMENTS
+            return same and math.prod(shape) + y.size <= self.limit
 
         y = self.pick(b, fits)
         if y is not None:

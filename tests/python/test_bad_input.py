@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import gradcell as ms
 import numpy as np
 import pytest
+
+import gradcell as ms
 from gradcell import Parameter, Tensor, nn, ops
 
 HERE = Path(__file__).name

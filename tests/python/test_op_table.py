@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from gradcell import _core, ops
 from op_rows import ROWS
 from structured_rows import CASES, TESTED_APART, TESTED_THROUGH
+
+from gradcell import _core, ops
 
 ELEMENTWISE = {row.name: row for row in ROWS}
 STRUCTURED = {case.op for case in CASES} | TESTED_APART

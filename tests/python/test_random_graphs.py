@@ -10,14 +10,15 @@ from __future__ import annotations
 import collections
 from typing import Any
 
-import gradcell as ms
 import numpy as np
 import pytest
-from gradcell import Tensor, ops
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from numpy_adjoint import NumpyTape, Var, value_gradient_hessian
 from random_programs import HEADER, MAX_OPS, Program, decode
+
+import gradcell as ms
+from gradcell import Tensor, ops
 
 #: Of hypothesis; each is one program.
 PROGRAMS = 2000

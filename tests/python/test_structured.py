@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import gradcell as ms
 import numpy as np
 import pytest
 from check_grads import check_grads, outputs
-from gradcell import Parameter, Tensor, ops
 from structured_rows import CASES, REDUCTIONS, Case
+
+import gradcell as ms
+from gradcell import Parameter, Tensor, ops
 
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.op}-{case.label}")
 DIFFERENTIABLE = [case for case in CASES if case.order > 0]
@@ -153,6 +154,16 @@ def test_ties_share_the_gradient(op: str) -> None:
     }[op]
     got = ms.grad(lambda x: getattr(ops, op)()(x, 1))(x).asnumpy()
     np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin"])
+@pytest.mark.parametrize("axis", [0, 1, ()], ids=str)
+def test_gradient_of_an_extreme_of_many(op: str, axis: Any) -> None:
+    """Where there are too many elements for finite differences: 1 at the extreme, 0 elsewhere."""
+    x = np.random.default_rng(0).permutation(300 * 70).reshape(300, 70).astype(np.float64)
+    extreme = REDUCTIONS[op](x, axis=None if axis == () else axis, keepdims=True)
+    got = ms.grad(lambda x: getattr(ops, op)()(x, axis))(Tensor(x)).asnumpy()
+    np.testing.assert_array_equal(got, 1.0 * (x == extreme))
 
 
 def test_max_with_index_gives_the_gradient_to_the_first() -> None:
