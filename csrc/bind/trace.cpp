@@ -93,6 +93,11 @@ void bind_trace(py::module_& m) {
   m.def("pop_alias", [](const TensorPtr& p, const TensorPtr& alias, const TensorPtr& before) {
     required_trace().pop_alias(p->variable(), alias->node(), before->node());
   });
+  m.def("lifted_variables", [] { return required_trace().lifted_variables(); },
+        "The variables that the trace has read so far, by their addresses.");
+  m.def("mark_unrepeatable", [] {
+    if (Trace* t = current_trace()) t->mark_unrepeatable();
+  }, "What the trace does next may depend on something that a compiled form would not see.");
   m.def("known", [](const Tensor& x) { return !x.traced() || x.trace()->known(x.node()) != nullptr; });
 
   m.def("adjoint", [](const std::vector<TensorPtr>& outputs, const py::list& cotangents,

@@ -1,8 +1,7 @@
 // The functions a row of the op table may use, on one number, by the same names on both machines:
 //   exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
-//   sigmoid erf erfc sqrt rsqrt floor ceil round sign abs      float, double (sign, abs: integers too)
-//   pow atan2                                                  float, double
-//   maximum minimum mod floor_div                              float, double, int32, int64
+//   sigmoid erf erfc sqrt rsqrt atan2                          float, double
+//   floor ceil round sign abs pow maximum minimum mod floor_div   float, double, int32, int64
 //   ipow                                                       int32, int64
 // On the CPU they are gradcell::GRADCELL_ISA::scalar::name, from the vector math, where the loops over
 // arrays (map_name) are too. Under NVRTC they are gradcell::scalar::name over CUDA's built-in device
@@ -12,6 +11,21 @@
 #ifndef __CUDACC_RTC__
 
 #include "cpu/vecmath.h"
+
+namespace gradcell::GRADCELL_ISA::scalar {
+
+#define GRADCELL_INTEGER(T, U)                                              \
+  GRADCELL_INLINE T abs(T x) { return x < 0 ? T(U(0) - U(x)) : x; }         \
+  GRADCELL_INLINE T sign(T x) { return T((x > 0) - (x < 0)); }              \
+  GRADCELL_INLINE T floor(T x) { return x; }                                \
+  GRADCELL_INLINE T ceil(T x) { return x; }                                 \
+  GRADCELL_INLINE T round(T x) { return x; }                                \
+  GRADCELL_INLINE T pow(T a, T n) { return ipow(a, n); }
+GRADCELL_INTEGER(int32_t, uint32_t)
+GRADCELL_INTEGER(int64_t, uint64_t)
+#undef GRADCELL_INTEGER
+
+}  // namespace gradcell::GRADCELL_ISA::scalar
 
 #else
 
@@ -91,6 +105,10 @@ GRADCELL_FLOATING(double, )
 #define GRADCELL_INTEGER(T, U)                                                       \
   GRADCELL_DEVICE T abs(T x) { return x < 0 ? T(U(0) - U(x)) : x; }                  \
   GRADCELL_DEVICE T sign(T x) { return T((x > 0) - (x < 0)); }                       \
+  GRADCELL_DEVICE T floor(T x) { return x; }                                         \
+  GRADCELL_DEVICE T ceil(T x) { return x; }                                          \
+  GRADCELL_DEVICE T round(T x) { return x; }                                         \
+  GRADCELL_DEVICE T pow(T a, T n) { return ipow(a, n); }                             \
   GRADCELL_DEVICE T maximum(T a, T b) { return a < b ? b : a; }                      \
   GRADCELL_DEVICE T minimum(T a, T b) { return b < a ? b : a; }                      \
   GRADCELL_DEVICE T mod(T a, T b) {                                                  \

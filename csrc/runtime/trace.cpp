@@ -196,6 +196,12 @@ void Trace::pop_alias(const VariablePtr& variable, NodeId alias, NodeId previous
   if (now == alias) now = previous;
 }
 
+std::vector<uintptr_t> Trace::lifted_variables() const {
+  std::vector<uintptr_t> ids;
+  for (const VariablePtr& v : state_order_) ids.push_back(reinterpret_cast<uintptr_t>(v.get()));
+  return ids;
+}
+
 const Array* Trace::known(NodeId id) const {
   if (auto v = values_.find(id); v != values_.end()) return &v->second;
   if (auto l = leaf_index_.find(id); l != leaf_index_.end()) {

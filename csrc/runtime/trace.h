@@ -67,6 +67,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// Ends that, unless the variable was assigned in between.
   void pop_alias(const VariablePtr& variable, NodeId alias, NodeId previous);
 
+  std::vector<uintptr_t> lifted_variables() const;
+
   /// Whether the value is at hand without running anything.
   const Array* known(NodeId id) const;
   Array value(NodeId id);

@@ -52,13 +52,29 @@ inline constexpr bool kAllowed = cls != OpClass::Float || std::is_floating_point
 #include "ops/ops.def"
 #include "ops/undef.h"
 
+/// The array function of vecmath.h for an op, where it has one.
+template <Op op>
+struct VectorFunction {};
+#define GRADCELL_X(name, Name)              \
+  template <>                               \
+  struct VectorFunction<Op::Name> {         \
+    using type = gradcell::GRADCELL_ISA::Name##Fn; \
+  };
+GRADCELL_VECMATH_UNARY(GRADCELL_X)
+GRADCELL_VECMATH_BINARY(GRADCELL_X)
+#undef GRADCELL_X
+
+template <Op op, class T>
+concept HasVectorFunction =
+    std::is_floating_point_v<T> && requires { typename VectorFunction<op>::type; };
+
 // Loops ---------------------------------------------------------------------------------------
 
-template <class Row, class T, class R>
+template <class Row, class T, class R, Op op = Op::Count>
 void loop1(const LoopArgs& p) {
   auto run = [](const T* a, R* d, ptrdiff_t n) {
-    if constexpr (requires { Row::map(a, d, size_t(n)); }) {
-      Row::map(a, d, size_t(n));
+    if constexpr (HasVectorFunction<op, T>) {
+      gradcell::GRADCELL_ISA::map<typename VectorFunction<op>::type>(a, d, static_cast<size_t>(n));
     } else {
       IVDEP for (ptrdiff_t i = 0; i < n; ++i) d[i] = Row::template call<T>(a[i]);
     }
@@ -69,7 +85,7 @@ void loop1(const LoopArgs& p) {
   for (int32_t f = 0; f < p.features; ++f) run(a + f * p.s[0], d + ptrdiff_t(f) * p.rows, p.rows);
 }
 
-template <class Row, class T, class R, bool UA, bool UB>
+template <class Row, class T, class R, bool UA, bool UB, Op op = Op::Count>
 void loop2(const LoopArgs& p) {
   auto* d = static_cast<R*>(p.d);
   auto* a = static_cast<const T*>(p.p[0]);
@@ -80,9 +96,13 @@ void loop2(const LoopArgs& p) {
   for (ptrdiff_t f = 0; f < features; ++f) {
     const T *x = a + f * p.s[0], *y = b + f * p.s[1];
     R* z = d + f * n;
-    const T ux = UA ? *x : T(), uy = UB ? *y : T();
-    IVDEP for (ptrdiff_t i = 0; i < n; ++i)
-      z[i] = Row::template call<T>(UA ? ux : x[i], UB ? uy : y[i]);
+    if constexpr (!UA && !UB && HasVectorFunction<op, T>) {
+      gradcell::GRADCELL_ISA::map<typename VectorFunction<op>::type>(x, y, z, static_cast<size_t>(n));
+    } else {
+      const T ux = UA ? *x : T(), uy = UB ? *y : T();
+      IVDEP for (ptrdiff_t i = 0; i < n; ++i)
+        z[i] = Row::template call<T>(UA ? ux : x[i], UB ? uy : y[i]);
+    }
   }
 }
 
@@ -104,10 +124,10 @@ void loop3(const LoopArgs& p) {
   }
 }
 
-template <class Row, class T, class R>
+template <class Row, class T, class R, Op op = Op::Count>
 Loop pick2(unsigned uniform) {
-  static constexpr Loop kLoops[] = {loop2<Row, T, R, false, false>, loop2<Row, T, R, true, false>,
-                                    loop2<Row, T, R, false, true>, nullptr};
+  static constexpr Loop kLoops[] = {loop2<Row, T, R, false, false, op>, loop2<Row, T, R, true, false, op>,
+                                    loop2<Row, T, R, false, true, op>, nullptr};
   return kLoops[uniform & 3];
 }
 
@@ -126,11 +146,11 @@ Loop find(Op op, unsigned uniform) {
   switch (op) {
 #define UNARY(Name, ...)                                                       \
   case Op::Name:                                                               \
-    if constexpr (kAllowed<Name##Row::kClass, T>) return loop1<Name##Row, T, T>; \
+    if constexpr (kAllowed<Name##Row::kClass, T>) return loop1<Name##Row, T, T, Op::Name>; \
     return nullptr;
 #define BINARY(Name, ...)                                                               \
   case Op::Name:                                                                        \
-    if constexpr (kAllowed<Name##Row::kClass, T>) return pick2<Name##Row, T, T>(uniform); \
+    if constexpr (kAllowed<Name##Row::kClass, T>) return pick2<Name##Row, T, T, Op::Name>(uniform); \
     return nullptr;
 #define COMPARE(Name, ...) \
   case Op::Name: return pick2<Name##Row, T, int32_t>(uniform);

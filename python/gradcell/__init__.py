@@ -1,0 +1,41 @@
+"""gradcell: graph-based automatic differentiation with MindSpore's API."""
+
+from __future__ import annotations
+
+import importlib.util as _util
+import os as _os
+
+from gradcell import _core
+
+_core.set_package_directory(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+_blas = _util.find_spec("scipy_openblas32")
+if _blas is not None and _blas.submodule_search_locations:
+    _core.set_blas_path(
+        _os.path.join(_blas.submodule_search_locations[0], "lib", "libscipy_openblas.so")
+    )
+
+from gradcell import context, dtype  # noqa: E402
+from gradcell._core import Tensor  # noqa: E402
+from gradcell.context import (  # noqa: E402
+    GRAPH_MODE,
+    PYNATIVE_MODE,
+    get_context,
+    set_context,
+)
+from gradcell.dtype import *  # noqa: E402, F403
+from gradcell.parameter import Parameter, ParameterTuple  # noqa: E402
+from gradcell.tensor import from_dlpack, from_numpy  # noqa: E402
+from gradcell.transform import (  # noqa: E402
+    get_grad,
+    grad,
+    jit,
+    jvp,
+    value_and_grad,
+    vjp,
+)
+
+from gradcell import nn, ops  # noqa: E402  isort: skip
+
+ms_function = jit
+
+__version__ = "0.1.0"

@@ -1,0 +1,116 @@
+"""Makes arrays of whatever a Tensor can be constructed from."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+
+_NUMPY_CODES = {
+    "bool": "?",
+    "uint8": "u1",
+    "int8": "i1",
+    "int16": "i2",
+    "int32": "i4",
+    "int64": "i8",
+    "float16": "f2",
+    "bfloat16": "u2",  # as bit patterns
+    "float32": "f4",
+    "float64": "f8",
+}
+_BY_NUMPY_NAME = {name: getattr(_core, name) for name in _NUMPY_CODES if name != "bfloat16"}
+
+
+def to_bfloat16_bits(array: np.ndarray) -> np.ndarray:
+    """float32 values as bfloat16 bit patterns, rounded to nearest even; NaN stays NaN."""
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    nan = (bits & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
+    return np.where(nan, (bits >> np.uint32(16)) | np.uint32(0x40), rounded).astype(np.uint16)
+
+
+def from_bfloat16_bits(bits: np.ndarray) -> np.ndarray:
+    """bfloat16 bit patterns as float32 values."""
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def dtype_of_numpy(dtype: np.dtype) -> _core.DType:
+    """gradcell's dtype for a NumPy one. Raises TypeError where there is none."""
+    found = _BY_NUMPY_NAME.get(dtype.newbyteorder("=").name)
+    if found is None:
+        raise TypeError(f"Tensor: the NumPy dtype {dtype} is not supported ({_core.user_location()})")
+    return found
+
+
+def _plain_dtype(data: Any) -> str:
+    """The dtype of Python numbers in nested sequences: bool, int64 or float32, the widest found."""
+    if isinstance(data, (bool, np.bool_)):
+        return "bool"
+    if isinstance(data, (numbers.Integral,)):
+        return "int64"
+    if isinstance(data, (numbers.Real,)):
+        return "float32"
+    if isinstance(data, (list, tuple)):
+        found = {_plain_dtype(item) for item in data} or {"float32"}
+        for name in ("float32", "int64", "bool"):
+            if name in found:
+                return name
+    if isinstance(data, (np.ndarray, _core.Tensor)):
+        return "array"
+    raise TypeError(
+        f"Tensor: cannot make a tensor of {type(data).__name__} ({_core.user_location()})"
+    )
+
+
+def _to_numpy(data: Any) -> tuple[np.ndarray, _core.DType]:
+    if isinstance(data, _core.Tensor):
+        return data._numpy(), data.dtype
+    if isinstance(data, (np.ndarray, np.generic)):
+        return np.asarray(data), dtype_of_numpy(np.asarray(data).dtype)
+    if isinstance(data, (list, tuple)):
+        if any(isinstance(item, (_core.Tensor, np.ndarray)) for item in data):
+            parts = [_to_numpy(item) for item in data]
+            return np.stack([a for a, _ in parts]), parts[0][1]
+        name = _plain_dtype(data)
+        if name == "array":
+            parts = [_to_numpy(list(item)) for item in data]
+            return np.stack([a for a, _ in parts]), parts[0][1]
+        try:
+            return np.array(data, _NUMPY_CODES[name]), getattr(_core, name)
+        except ValueError as error:
+            raise TypeError(
+                f"Tensor: the nested lists have different lengths ({_core.user_location()})"
+            ) from error
+        except OverflowError as error:
+            raise ValueError(f"Tensor: {error} ({_core.user_location()})") from error
+    if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
+        array = np.asarray(data)
+        return array, dtype_of_numpy(array.dtype)
+    name = _plain_dtype(data)
+    try:
+        return np.array(data, _NUMPY_CODES[name]), getattr(_core, name)
+    except OverflowError as error:
+        raise ValueError(
+            f"Tensor: the integer {data} does not fit into 64 bits ({_core.user_location()})"
+        ) from error
+
+
+def to_array(data: Any, dtype: _core.DType | None) -> tuple[np.ndarray, _core.DType]:
+    """(contiguous native array, dtype) for the constructor of Tensor."""
+    if dtype is not None and not isinstance(dtype, _core.DType):
+        raise TypeError(
+            f"Tensor: dtype must be a gradcell dtype such as gradcell.float32, got {dtype!r} "
+            f"({_core.user_location()})"
+        )
+    array, have = _to_numpy(data)
+    want = have if dtype is None else dtype
+    if have.name == "bfloat16" and want.name != "bfloat16":
+        array = from_bfloat16_bits(array)
+    elif want.name == "bfloat16" and have.name != "bfloat16":
+        array = to_bfloat16_bits(array.astype(np.float32))
+    with np.errstate(all="ignore"):
+        array = np.asarray(array).astype(_NUMPY_CODES[want.name], copy=False)
+    return np.ascontiguousarray(array).reshape(array.shape), want

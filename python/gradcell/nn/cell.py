@@ -1,0 +1,330 @@
+"""Cell: a network, or a part of one, or anything with parameters and a construct method."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from gradcell import _core, context
+from gradcell._core import Tensor
+from gradcell.parameter import Parameter, ParameterTuple, bump_structure_version
+from gradcell.transform import cache_for, run
+
+
+def _where() -> str:
+    return f" ({_core.user_location()})"
+
+
+class Cell:
+    """The base of all networks: assign parameters and cells as attributes, define construct.
+
+    auto_prefix: whether parameters of cells below get the path of attributes as a prefix of their
+    names.
+    """
+
+    _cells: OrderedDict[str, Any]
+    _params: OrderedDict[str, Parameter]
+
+    def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
+        object.__setattr__(self, "_cells", OrderedDict())
+        object.__setattr__(self, "_params", OrderedDict())
+        object.__setattr__(self, "_tuples", {})
+        object.__setattr__(self, "_auto_prefix", auto_prefix)
+        object.__setattr__(self, "_called", False)
+        object.__setattr__(self, "_cast_to", None)
+        self.training = False
+        self.requires_grad = False
+        self.param_prefix = ""
+        self.cls_name = type(self).__name__
+        if flags:
+            self.add_flags(**flags)
+
+    # Attributes -------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_cells" not in self.__dict__:
+            if isinstance(value, (Cell, Parameter, ParameterTuple)):
+                raise AttributeError(
+                    f"{type(self).__name__}: call super().__init__() before assigning {name!r}{_where()}"
+                )
+            object.__setattr__(self, name, value)
+            return
+        if isinstance(value, Parameter):
+            self._forget(name)
+            self._add_parameter(name, value)
+        elif isinstance(value, Cell):
+            self._forget(name)
+            self._add_cell(name, value)
+        elif name in self._params:
+            if isinstance(value, Tensor):
+                self._params[name].set_data(value)
+            elif value is None:
+                self._forget(name)
+                object.__setattr__(self, name, None)
+            else:
+                raise TypeError(
+                    f"{type(self).__name__}: {name!r} is a parameter and cannot become "
+                    f"{type(value).__name__}{_where()}"
+                )
+        elif isinstance(value, ParameterTuple):
+            self._forget(name)
+            self._tuples[name] = value
+            for p in value:
+                if not any(p is q for q in self._params.values()):
+                    self._params[p.name] = p
+            object.__setattr__(self, name, value)
+        else:
+            self._changed(name, value)
+            self._cells.pop(name, None)
+            object.__setattr__(self, name, value)
+
+    def _changed(self, name: str, value: Any) -> None:
+        """A plain attribute may steer construct: compiled forms must not outlive its change."""
+        if not self._called or name.startswith("_"):
+            return
+        old = self.__dict__.get(name)
+        if old is value or (type(old) is type(value) and isinstance(value, (bool, int, float, str)) and old == value):
+            return
+        if _core.in_trace():
+            _core.mark_unrepeatable()
+        else:
+            bump_structure_version()
+
+    def _forget(self, name: str) -> None:
+        self._cells.pop(name, None)
+        self._params.pop(name, None)
+        self._tuples.pop(name, None)
+        self.__dict__.pop(name, None)
+        if self._called:
+            bump_structure_version()
+
+    def __getattr__(self, name: str) -> Any:
+        # Only for what is not in __dict__: parameters and cells.
+        params = self.__dict__.get("_params")
+        if params is not None and name in params:
+            return params[name]
+        cells = self.__dict__.get("_cells")
+        if cells is not None and name in cells:
+            return cells[name]
+        raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'.{_where()}")
+
+    def __delattr__(self, name: str) -> None:
+        if name in self._params or name in self._cells:
+            self._forget(name)
+        else:
+            object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._params, *self._cells]
+
+    def _add_parameter(self, name: str, parameter: Parameter) -> None:
+        if not parameter._named:
+            parameter.name = name
+        self._params[name] = parameter
+
+    def _add_cell(self, name: str, cell: Cell) -> None:
+        if cell is self or any(c is self for c in cell._walk()):
+            raise RecursionError(
+                f"{type(self).__name__}: the cell {name!r} contains this cell itself{_where()}"
+            )
+        self._cells[name] = cell
+        if self._auto_prefix:
+            cell.update_parameters_name(name + ".", recurse=True)
+
+    def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
+        """Puts a prefix before the names of the parameters that have not been given one for good."""
+        if not isinstance(prefix, str):
+            raise TypeError(f"update_parameters_name: prefix must be a string, got {prefix!r}{_where()}")
+        for cell in self._walk() if recurse else [self]:
+            for p in cell._params.values():
+                p._name = prefix + p._name
+            cell.__dict__["param_prefix"] = prefix + cell.__dict__.get("param_prefix", "")
+
+    def _walk(self) -> Iterator[Cell]:
+        """This cell and all below it, each once."""
+        seen: set[int] = set()
+
+        def visit(cell: Cell) -> Iterator[Cell]:
+            if id(cell) in seen:
+                return
+            seen.add(id(cell))
+            yield cell
+            for child in cell._cells.values():
+                yield from visit(child)
+
+        return visit(self)
+
+    # Parameters and cells -------------------------------------------------------------------------
+
+    def parameters_and_names(self, name_prefix: str = "", expand: bool = True) -> Iterator[tuple[str, Parameter]]:
+        """(path of attributes, parameter) for every parameter, each once."""
+        seen: set[int] = set()
+
+        def visit(cell: Cell, prefix: str) -> Iterator[tuple[str, Parameter]]:
+            for key, p in cell._params.items():
+                if id(p) not in seen:
+                    seen.add(id(p))
+                    yield prefix + key, p
+            if expand:
+                for key, child in cell._cells.items():
+                    yield from visit(child, f"{prefix}{key}.")
+
+        return visit(self, name_prefix + "." if name_prefix else "")
+
+    def get_parameters(self, expand: bool = True) -> Iterator[Parameter]:
+        """Every parameter, own ones first; expand False leaves out those of cells below."""
+        return (p for _, p in self.parameters_and_names(expand=expand))
+
+    def trainable_params(self, recurse: bool = True) -> list[Parameter]:
+        """The parameters with requires_grad."""
+        return [p for p in self.get_parameters(recurse) if p.requires_grad]
+
+    def untrainable_params(self, recurse: bool = True) -> list[Parameter]:
+        """The parameters without requires_grad."""
+        return [p for p in self.get_parameters(recurse) if not p.requires_grad]
+
+    def parameters_dict(self, recurse: bool = True) -> OrderedDict[str, Parameter]:
+        """The parameters by name."""
+        return OrderedDict((p.name, p) for p in self.get_parameters(recurse))
+
+    def insert_param_to_cell(self, param_name: str, param: Parameter | None, check_name_contain_dot: bool = True) -> None:
+        """Makes a parameter an attribute of this cell.
+
+        Raises KeyError for an empty name or one with a dot, TypeError if it is not a Parameter.
+        """
+        if not param_name:
+            raise KeyError(f"insert_param_to_cell: the name is empty{_where()}")
+        if check_name_contain_dot and "." in param_name:
+            raise KeyError(f"insert_param_to_cell: the name {param_name!r} contains a dot{_where()}")
+        if not isinstance(param, Parameter):
+            raise TypeError(
+                f"insert_param_to_cell: expected a Parameter, got {type(param).__name__}{_where()}"
+            )
+        self._add_parameter(param_name, param)
+
+    def insert_child_to_cell(self, child_name: str, child_cell: Cell) -> None:
+        """Makes a cell an attribute of this cell."""
+        if not isinstance(child_cell, Cell):
+            raise TypeError(
+                f"insert_child_to_cell: expected a Cell, got {type(child_cell).__name__}{_where()}"
+            )
+        self._add_cell(child_name, child_cell)
+
+    def cells(self) -> Any:
+        """The cells right below this one."""
+        return self._cells.values()
+
+    def name_cells(self) -> OrderedDict[str, Cell]:
+        """The cells right below this one, by name."""
+        return OrderedDict(self._cells)
+
+    def cells_and_names(self, cells: set[int] | None = None, name_prefix: str = "") -> Iterator[tuple[str, Cell]]:
+        """(path, cell) for this cell and all below it, each once."""
+        seen: set[int] = set() if cells is None else cells
+
+        def visit(cell: Cell, path: str) -> Iterator[tuple[str, Cell]]:
+            if id(cell) in seen:
+                return
+            seen.add(id(cell))
+            yield path, cell
+            for key, child in cell._cells.items():
+                yield from visit(child, f"{path}.{key}" if path else key)
+
+        return visit(self, name_prefix)
+
+    def apply(self, fn: Callable[[Cell], None]) -> Cell:
+        """Calls fn on every cell below this one and on this one, children first. Returns itself."""
+        for child in self._cells.values():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    # Flags ----------------------------------------------------------------------------------------
+
+    def _set_below(self, name: str, value: Any) -> None:
+        for cell in self._walk():
+            if cell.__dict__.get(name) is not value:
+                cell.__dict__[name] = value
+                bump_structure_version()
+
+    def set_train(self, mode: bool = True) -> Cell:
+        """Training or evaluation, for this cell and all below: Dropout and BatchNorm look at it."""
+        self._set_below("training", bool(mode))
+        return self
+
+    def set_grad(self, requires_grad: bool = True) -> Cell:
+        """Marks the cell for differentiation; grad works without it."""
+        self._set_below("requires_grad", bool(requires_grad))
+        return self
+
+    def to_float(self, dst_type: Any) -> Cell:
+        """Computes in another floating dtype: inputs, and parameters where they are used, are cast.
+
+        Raises ValueError unless it is float16, bfloat16 or float32.
+        """
+        if dst_type not in (_core.float16, _core.bfloat16, _core.float32):
+            raise ValueError(
+                f"to_float: expected float16, bfloat16 or float32, got {dst_type!r}{_where()}"
+            )
+        for cell in self._walk():
+            object.__setattr__(cell, "_cast_to", dst_type)
+        bump_structure_version()
+        return self
+
+    def add_flags(self, **flags: Any) -> Cell:
+        """Sets attributes. Returns itself."""
+        for key, value in flags.items():
+            setattr(self, key, value)
+        return self
+
+    def set_comm_fusion(self, *args: Any, **kwargs: Any) -> Cell:
+        """Accepted for MindSpore's sake; has no effect."""
+        return self
+
+    recompute = set_comm_fusion
+    set_jit_config = set_comm_fusion
+    set_boost = set_comm_fusion
+    compile_cache = None
+
+    # Running --------------------------------------------------------------------------------------
+
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
+        """What the cell computes: to be defined by each cell."""
+        raise AttributeError(
+            f"For 'Cell', the method 'construct' is not defined. ({type(self).__name__}){_where()}"
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        object.__setattr__(self, "_called", True)
+        if _core.in_trace():
+            return self._run(*args, **kwargs)
+        cache = cache_for(self, "construct") if context.graph_mode() else None
+        return run(self._run, args, kwargs, cache)
+
+    def _run(self, *args: Any, **kwargs: Any) -> Any:
+        if self._cast_to is None:
+            return self.construct(*args, **kwargs)
+        from gradcell.amp.casting import run_in
+
+        return run_in(self, self._cast_to, args, kwargs)
+
+    # Text -----------------------------------------------------------------------------------------
+
+    def extend_repr(self) -> str:
+        """What stands between the parentheses when the cell is printed."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extend_repr()
+        if not self._cells:
+            return f"{type(self).__name__}({extra})"
+        lines = [f"{type(self).__name__}("]
+        if extra:
+            lines.append(f"  {extra}")
+        for key, child in self._cells.items():
+            text = repr(child).replace("\n", "\n  ")
+            lines.append(f"  ({key}): {text}")
+        return "\n".join([*lines, ")"])
+
+    __str__ = __repr__

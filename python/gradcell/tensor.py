@@ -1,0 +1,227 @@
+"""Tensor's methods. The class itself is the core's; outside a transform an op runs at once, inside
+one it records."""
+
+from __future__ import annotations
+
+import copyreg
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core, _indexing
+from gradcell import printing as _printing
+from gradcell._convert import dtype_of_numpy, from_bfloat16_bits, to_array
+from gradcell._core import Tensor, ops as _ops
+
+_core.set_converter(to_array)
+
+
+def _where() -> str:
+    return f" ({_core.user_location()})"
+
+
+# Values ---------------------------------------------------------------------------------------------
+
+
+def asnumpy(self: Tensor) -> np.ndarray:
+    """The elements as a NumPy array that shares this tensor's memory.
+
+    bfloat16 has no NumPy dtype: its elements come as a float32 copy. Inside a function that is
+    being differentiated this asks for the value, which is computed there and then.
+    """
+    array = self._numpy()
+    return from_bfloat16_bits(array) if self.dtype.name == "bfloat16" else array
+
+
+def item(self: Tensor) -> Any:
+    """The only element as a Python number. Raises ValueError if there is not exactly one."""
+    if self.size != 1:
+        raise ValueError(
+            "The tensor should have only one element, but got "
+            f"{self.size}, more than one element is ambiguous.{_where()}"
+        )
+    return asnumpy(self).reshape(()).item()
+
+
+def _number(self: Tensor) -> Any:
+    if self.size != 1:
+        raise ValueError(
+            f"Only one element tensors can be converted to Python scalars, got shape "
+            f"{list(self.shape)}{_where()}"
+        )
+    return item(self)
+
+
+def _index(self: Tensor) -> int:
+    if self.dtype.is_floating or self.size != 1:
+        raise TypeError(
+            f"only an integer tensor of one element can be an index, got {self.dtype} of shape "
+            f"{list(self.shape)}{_where()}"
+        )
+    return int(item(self))
+
+
+def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    array = asnumpy(self)
+    if dtype is not None and np.dtype(dtype) != array.dtype:
+        return array.astype(dtype)
+    return array.copy() if copy else array
+
+
+def _len(self: Tensor) -> int:
+    if self.ndim == 0:
+        raise TypeError(f"Not support len of a 0-D tensor{_where()}")
+    return int(self.shape[0])
+
+
+def _iter(self: Tensor) -> Iterator[Tensor]:
+    if self.ndim == 0:
+        raise TypeError(f"Cannot iterate over a scalar tensor.{_where()}")
+    return (self[i] for i in range(self.shape[0]))
+
+
+def _str(self: Tensor) -> str:
+    return _printing.tensor_str(asnumpy(self), str(self.dtype))
+
+
+def _repr(self: Tensor) -> str:
+    return _printing.tensor_repr(asnumpy(self), str(self.dtype))
+
+
+def _rebuild(array: np.ndarray, dtype: _core.DType) -> Tensor:
+    return _core.from_numpy(np.ascontiguousarray(array).reshape(array.shape), dtype)
+
+
+def _reduce(self: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
+    return _rebuild, (np.array(self._numpy()), self.dtype)
+
+
+def _copy(self: Tensor) -> Tensor:
+    """A tensor of its own: the same elements in memory of its own outside a transform."""
+    if self._traced:
+        return self
+    return _rebuild(np.array(self._numpy()), self.dtype)
+
+
+def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    return _copy(self)
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A tensor that shares the array's memory where that is possible: contiguous, native byte order.
+
+    Raises TypeError for arrays of objects, strings or complex numbers.
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"from_numpy: expected a NumPy array, got {type(array).__name__}{_where()}")
+    dtype = dtype_of_numpy(array.dtype)
+    native = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if native.flags.c_contiguous and native.flags.aligned:
+        return _core.from_numpy(native, dtype)
+    return Tensor(native)
+
+
+def _dlpack(self: Tensor, **kwargs: Any) -> Any:
+    return asnumpy(self).__dlpack__(**kwargs)
+
+
+def _dlpack_device(self: Tensor) -> tuple[int, int]:
+    return (1, 0)
+
+
+def from_dlpack(source: Any) -> Tensor:
+    """A tensor over the memory of an object of another library that speaks DLPack."""
+    return from_numpy(np.from_dlpack(source))
+
+
+# Conversion -----------------------------------------------------------------------------------------
+
+
+def to_dtype(dtype: Any) -> _core.DType:
+    """A gradcell dtype from one, from its name, from a NumPy dtype or from int, float and bool."""
+    if isinstance(dtype, _core.DType):
+        return dtype
+    if isinstance(dtype, str):
+        return _core.dtype_named(dtype.lower())
+    try:
+        return dtype_of_numpy(np.dtype(dtype))
+    except TypeError as error:
+        raise TypeError(f"{dtype!r} is not a dtype{_where()}") from error
+
+
+def astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
+    """The elements in another dtype. Floating to integer truncates; what is out of range saturates."""
+    return _ops.cast(self, to_dtype(dtype))
+
+
+def _caster(name: str) -> Callable[[Tensor], Tensor]:
+    dtype = getattr(_core, name)
+
+    def method(self: Tensor) -> Tensor:
+        return _ops.cast(self, dtype)
+
+    method.__doc__ = f"The elements as {name}."
+    return method
+
+
+# Attaching ------------------------------------------------------------------------------------------
+
+
+def _attach(methods: dict[str, Any]) -> None:
+    for name, method in methods.items():
+        setattr(Tensor, name, method)
+
+
+_attach(
+    {
+        "asnumpy": asnumpy,
+        "numpy": asnumpy,
+        "item": item,
+        "tolist": lambda self: asnumpy(self).tolist(),
+        "__float__": lambda self: float(_number(self)),
+        "__int__": lambda self: int(_number(self)),
+        "__bool__": lambda self: bool(item(self)),
+        "__index__": _index,
+        "__array__": _array,
+        "__array_ufunc__": None,  # NumPy leaves ndarray + Tensor to Tensor
+        "__array_priority__": 1000,
+        "__len__": _len,
+        "__iter__": _iter,
+        "__str__": _str,
+        "__repr__": _repr,
+        "__format__": lambda self, spec: format(
+            _str(self) if not spec or self.ndim else item(self), spec
+        ),
+        "__copy__": _copy,
+        "__deepcopy__": _deepcopy,
+        "__reduce_ex__": lambda self, protocol: _reduce(self),
+        "__getitem__": _indexing.get,
+        "__setitem__": _indexing.put,
+        "__dlpack__": _dlpack,
+        "__dlpack_device__": _dlpack_device,
+        "copy": _copy,
+        "from_numpy": staticmethod(from_numpy),
+        "astype": astype,
+        "to": astype,
+        "type": astype,
+        "float": _caster("float32"),
+        "double": _caster("float64"),
+        "half": _caster("float16"),
+        "bfloat16": _caster("bfloat16"),
+        "int": _caster("int32"),
+        "long": _caster("int64"),
+        "bool": _caster("bool"),
+        "itemsize": property(lambda self: self.dtype.itemsize),
+        "nbytes": property(lambda self: self.dtype.itemsize * self.size),
+        "strides": property(
+            lambda self: tuple(
+                int(np.prod(self.shape[i + 1 :], dtype=np.int64)) * self.dtype.itemsize
+                for i in range(self.ndim)
+            )
+        ),
+        "dim": lambda self: self.ndim,
+    }
+)
+Tensor.__module__ = "gradcell"
+copyreg.pickle(Tensor, _reduce)

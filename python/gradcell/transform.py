@@ -1,0 +1,634 @@
+"""Transforms of functions: grad and its kin, jit.
+
+A transform runs the user's function once on tensors that record, and works on the graph that comes
+out. Transforms nest: all of one call share one trace. The outermost one runs what was recorded.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core, context, tree
+from gradcell._core import Tensor
+from gradcell.parameter import Parameter, parameter_of, structure
+
+
+def _where() -> str:
+    return f" ({_core.user_location()})"
+
+
+# Running --------------------------------------------------------------------------------------------
+
+
+def run_traced(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """fn(*args, **kwargs) in one trace: recorded, then run as one plan.
+
+    Inside another trace it is a plain call. If fn raises, nothing has been assigned.
+    """
+    if _core.in_trace():
+        return fn(*args, **kwargs)
+    trace = _core.begin_trace()
+    try:
+        out = fn(*args, **kwargs)
+        trace.finish(tree.leaves(out))
+        return out
+    except BaseException:
+        trace.abandon()
+        raise
+    finally:
+        _core.end_trace()
+
+
+class _Unhashable(Exception):
+    """An argument that no signature can be made of."""
+
+
+def _signature(value: Any, tensors: list[Tensor]) -> Any:
+    """What a compiled function depends on besides the elements of tensors."""
+    if isinstance(value, Tensor):
+        if value._is_variable:
+            return ("variable", value._variable_id())
+        tensors.append(value)
+        return (value.dtype.name, value.shape)
+    if isinstance(value, (tuple, list)):
+        return (type(value).__name__, *(_signature(v, tensors) for v in value))
+    if isinstance(value, dict):
+        return ("dict", *((k, _signature(v, tensors)) for k, v in value.items()))
+    if value is None or isinstance(value, (bool, int, float, str, complex, np.generic)):
+        return (type(value).__name__, repr(value))
+    if isinstance(value, np.ndarray):
+        raise _Unhashable
+    return ("object", id(value))
+
+
+class _Compiled:
+    """One signature's result: a plan and the tree of its outputs; or neither, if it asked for a
+    value while it was traced."""
+
+    def __init__(self, compiled: _core.Compiled | None, out: Any, keep: Any) -> None:
+        self.compiled = compiled
+        self.keep = keep  # objects that the signature names by id stay alive
+        # Only the places of the tensors matter: values must not be kept.
+        self.count = 0
+
+        def place(_: Tensor) -> _Place:
+            self.count += 1
+            return _Place(self.count - 1)
+
+        self.shape = tree.map_leaves(place, out) if compiled is not None else None
+
+    def run(self, tensors: list[Tensor]) -> Any:
+        assert self.compiled is not None
+        results = self.compiled.run(tensors)
+        return _fill(self.shape, results)
+
+
+class _Place:
+    """Where the i-th result goes in a tree of outputs."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+def _fill(shape: Any, results: list[Tensor]) -> Any:
+    if isinstance(shape, _Place):
+        return results[shape.index]
+    if isinstance(shape, tuple):
+        items = [_fill(s, results) for s in shape]
+        return type(shape)(*items) if hasattr(shape, "_fields") else tuple(items)
+    if isinstance(shape, list):
+        return [_fill(s, results) for s in shape]
+    if isinstance(shape, dict):
+        return {k: _fill(s, results) for k, s in shape.items()}
+    return shape
+
+
+class CompiledCache:
+    """The compiled forms of one function, one for each signature."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.entries: dict[Any, _Compiled] = {}
+        self.warned = False
+
+    def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """fn(*args, **kwargs), from the cache where it can be."""
+        if _core.in_trace():
+            return fn(*args, **kwargs)
+        tensors: list[Tensor] = []
+        try:
+            key = (structure(), _signature(args, tensors), _signature(kwargs, tensors) if kwargs else None)
+        except _Unhashable:
+            return run_traced(fn, args, kwargs)
+        entry = self.entries.get(key)
+        if entry is None:
+            return self._trace(key, fn, args, kwargs)
+        if entry.compiled is None:
+            return run_traced(fn, args, kwargs)
+        return entry.run(tensors)
+
+    def _trace(self, key: Any, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        trace = _core.begin_trace()
+        try:
+
+            def symbol(t: Tensor) -> Tensor:
+                return t if t._is_variable else trace.argument(t)
+
+            out = fn(*tree.map_leaves(symbol, args), **tree.map_leaves(symbol, kwargs))
+            compiled = trace.finish_compiled(tree.leaves(out))
+        except BaseException:
+            trace.abandon()
+            raise
+        finally:
+            _core.end_trace()
+        self.entries[key] = _Compiled(compiled, out, (args, kwargs) if _names_objects(key) else None)
+        if compiled is None and not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"{self.name} asked for a tensor's value, or kept a tensor, while it was traced "
+                f"({trace.asked_at or 'unknown line'}), so what it does next may depend on it: it is "
+                "traced again at every call instead of being compiled once",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return out
+
+
+def _names_objects(key: Any) -> bool:
+    return isinstance(key, tuple) and (key[:1] == ("object",) or any(map(_names_objects, key)))
+
+
+def function_name(fn: Any) -> str:
+    """A name for messages."""
+    return getattr(fn, "__qualname__", None) or type(fn).__name__
+
+
+_caches: weakref.WeakKeyDictionary[Any, dict[Any, CompiledCache]] = weakref.WeakKeyDictionary()
+
+
+def cache_for(fn: Any, key: Any) -> CompiledCache:
+    """The cache of a transform of fn; `key` says which transform. It lives as long as fn."""
+    owner = getattr(fn, "__self__", fn)
+    extra = getattr(fn, "__name__", None) if owner is not fn else None
+    try:
+        caches = _caches.setdefault(owner, {})
+    except TypeError:  # no weak references to it
+        return CompiledCache(function_name(fn))
+    return caches.setdefault((key, extra), CompiledCache(function_name(fn)))
+
+
+def run(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], cache: CompiledCache | None) -> Any:
+    """One outermost call in the present mode; cache None: always trace."""
+    if cache is not None and context.graph_mode() and not _core.in_trace():
+        return cache.call(fn, args, kwargs)
+    return run_traced(fn, args, kwargs)
+
+
+# Differentiation ------------------------------------------------------------------------------------
+
+
+def _check_outputs(name: str, outputs: list[Tensor]) -> None:
+    if not outputs:
+        raise TypeError(
+            f"{name} returned no tensor to differentiate; it must return a Tensor or a tuple of "
+            f"them{_where()}"
+        )
+    if not any(t.dtype.is_floating for t in outputs):
+        raise TypeError(
+            f"{name} returned a tensor of {outputs[0].dtype}, which cannot be differentiated; cast "
+            f"it to a floating dtype{_where()}"
+        )
+
+
+class _Weights:
+    """Parameters as something to differentiate by, for the time of one call."""
+
+    def __init__(self, parameters: Sequence[Parameter]) -> None:
+        self.parameters = parameters
+        self.saved: list[tuple[Tensor, Tensor]] = []
+
+    def __enter__(self) -> list[Tensor]:
+        self.saved = [_core.push_alias(p) for p in self.parameters]
+        return [alias for alias, _ in self.saved]
+
+    def __exit__(self, *exc: Any) -> None:
+        for p, (alias, before) in zip(self.parameters, self.saved, strict=False):
+            _core.pop_alias(p, alias, before)
+        self.saved = []
+
+
+def _differentiate(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    positions: Sequence[int],
+    parameters: Sequence[Parameter] | None,
+    has_aux: bool,
+    sens: Any,
+    with_sens: bool,
+) -> tuple[Any, list[Tensor], list[Tensor], list[Parameter]]:
+    """(fn's output, gradients by position, gradients by parameter, those parameters).
+
+    parameters None: every trainable one that fn reads.
+    """
+    name = function_name(fn)
+    arguments = list(args)
+    inputs = []
+    for p in positions:
+        arguments[p] = _core.alias(arguments[p])
+        inputs.append(arguments[p])
+    with _Weights(parameters or ()) as weights:
+        out = fn(*arguments, **kwargs)
+        if has_aux:
+            if not isinstance(out, (tuple, list)) or len(out) < 2:
+                raise ValueError(
+                    "When has_aux is True, origin fn requires more than one outputs."
+                    f" {name} returned one{_where()}"
+                )
+            target = out[0]
+        else:
+            target = out
+        if parameters is None:
+            found = [parameter_of(v) for v in _core.lifted_variables()]
+            parameters = [p for p in found if p is not None and p.requires_grad]
+            weights = [_core.record(p) for p in parameters]
+        outputs = tree.leaves(target)
+        _check_outputs(name, outputs)
+        cotangents = _cotangents(name, target, outputs, sens) if with_sens else [None] * len(outputs)
+        grads = _core.adjoint(outputs, cotangents, inputs + weights)
+    return out, grads[: len(inputs)], grads[len(inputs) :], list(parameters)
+
+
+def _cotangents(name: str, target: Any, outputs: list[Tensor], sens: Any) -> list[Tensor]:
+    given = tree.leaves(sens)
+    if isinstance(sens, (int, float)) and len(outputs) == 1:
+        given = [Tensor(float(sens), outputs[0].dtype)]
+    if len(given) != len(outputs):
+        raise ValueError(
+            f"The given sens gradient's size should be same as out of network! {name} has "
+            f"{len(outputs)} outputs, sens has {len(given)}{_where()}"
+        )
+    for out, s in zip(outputs, given, strict=True):
+        if s.dtype != out.dtype:
+            raise TypeError(
+                f"sens: The dtype should be {out.dtype}, but got {s.dtype}{_where()}"
+            )
+        if tuple(s.shape) != tuple(out.shape) and s.size != 1:
+            raise ValueError(
+                f"sens: The shape should be {list(out.shape)}, but got {list(s.shape)}{_where()}"
+            )
+    return [
+        _core.ops.broadcast_to(_core.ops.reshape(s, []), list(o.shape)) if tuple(s.shape) != tuple(o.shape) else s
+        for o, s in zip(outputs, given, strict=True)
+    ]
+
+
+def _check_bool(owner: str, **flags: Any) -> None:
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"For '{owner}', the '{name}' should be bool, but got {type(value).__name__}{_where()}"
+            )
+
+
+def _check_positions(grad_position: Any) -> tuple[int, ...]:
+    positions = grad_position if isinstance(grad_position, tuple) else (grad_position,)
+    if not isinstance(grad_position, (int, tuple)) or isinstance(grad_position, bool):
+        raise TypeError(f"For 'F.grad', the 'grad_position' must be int or tuple.{_where()}")
+    if not positions:
+        raise ValueError(
+            f"grad_position should not be empty when grad by position!{_where()}"
+        )
+    for p in positions:
+        if not isinstance(p, int) or isinstance(p, bool):
+            raise TypeError(f"For 'F.grad', the element in 'grad_position' must be int.{_where()}")
+        if p < 0:
+            raise ValueError(f"grad_position must be >= 0.{_where()}")
+    if len(set(positions)) != len(positions):
+        raise ValueError(
+            f"There are duplicate positions in `grad_position`, please check it{_where()}"
+        )
+    return positions
+
+
+def _check_weights(weights: Any) -> list[Parameter]:
+    items = [weights] if isinstance(weights, Parameter) else weights
+    if not isinstance(items, (list, tuple)):
+        raise TypeError(
+            "The weights you provided is expected to be a tensor, or a list or tuple. but got "
+            f"{weights!r}{_where()}"
+        )
+    for w in items:
+        if not isinstance(w, Parameter):
+            raise TypeError(
+                f"weights: every element must be a Parameter, got {type(w).__name__}{_where()}"
+            )
+    return list(items)
+
+
+def _check_argument(name: str, args: Sequence[Any], position: int) -> None:
+    if position >= len(args):
+        raise IndexError(
+            f"Position index {position} is exceed input size. {name} was called with {len(args)} "
+            f"arguments{_where()}"
+        )
+    arg = args[position]
+    if not isinstance(arg, Tensor):
+        raise TypeError(
+            f"{name}: argument {position} is to be differentiated by, but it is not a Tensor but "
+            f"{type(arg).__name__}{_where()}"
+        )
+    if not arg.dtype.is_floating:
+        raise TypeError(
+            f"{name}: argument {position} has dtype {arg.dtype}, which cannot be differentiated "
+            f"by; cast it to a floating dtype{_where()}"
+        )
+
+
+class _GradFunction:
+    """What grad and value_and_grad return."""
+
+    def __init__(self, fn: Any, grad_position: Any, weights: Any, has_aux: bool, return_ids: bool, with_value: bool, with_sens: bool = False) -> None:
+        _check_bool("_Grad", has_aux=has_aux, return_ids=return_ids)
+        if grad_position is None and weights is None:
+            raise ValueError(
+                "`grad_position` and `weight` can not be None at the same time." + _where()
+            )
+        self.fn = fn
+        self.positions = () if grad_position is None else _check_positions(grad_position)
+        self.single_position = len(self.positions) == 1
+        self.by_position = grad_position is not None
+        self.by_weights = weights is not None
+        self.single_weight = isinstance(weights, Parameter)
+        self.weights = _check_weights(weights) if weights is not None else []
+        self.has_aux, self.return_ids = has_aux, return_ids
+        self.with_value, self.with_sens = with_value, with_sens
+        if callable(fn):
+            functools.update_wrapper(self, fn, updated=())
+            self.cache: CompiledCache | None = cache_for(
+                fn,
+                (
+                    self.positions,
+                    self.by_position,
+                    self.single_weight,
+                    tuple(p._variable_id() for p in self.weights) if self.by_weights else None,
+                    has_aux,
+                    return_ids,
+                    with_value,
+                    with_sens,
+                ),
+            )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not callable(self.fn):
+            raise TypeError(f"The fn should be callable, but got {type(self.fn).__name__}{_where()}")
+        for p in self.positions:
+            _check_argument(function_name(self.fn), args, p)
+        return run(self._record, args, kwargs, self.cache)
+
+    def _record(self, *args: Any, **kwargs: Any) -> Any:
+        sens = None
+        if self.with_sens:
+            *rest, sens = args
+            args = tuple(rest)
+        out, dx, dw, _ = _differentiate(
+            self.fn, args, kwargs, self.positions, self.weights, self.has_aux, sens, self.with_sens
+        )
+        grads = self._arrange(dx, dw)
+        if self.with_value:
+            return out, grads
+        return (grads, tuple(out[1:])) if self.has_aux else grads
+
+    def _arrange(self, dx: list[Any], dw: list[Any]) -> Any:
+        if self.return_ids:
+            dx = [(p, g) for p, g in zip(self.positions, dx, strict=True)]
+            dw = [(w.name, g) for w, g in zip(self.weights, dw, strict=True)]
+        by_input = dx[0] if self.single_position else tuple(dx)
+        by_weight = dw[0] if self.single_weight else tuple(dw)
+        if not self.by_weights:
+            return by_input
+        return (by_input, by_weight) if self.by_position else by_weight
+
+
+def grad(fn: Any, grad_position: Any = 0, weights: Any = None, has_aux: bool = False, return_ids: bool = False) -> Callable[..., Any]:
+    """A function that gives fn's gradients.
+
+    fn: a function or Cell; of several outputs, the sum is differentiated. grad_position: the index,
+    or a tuple of indices, of the arguments to differentiate by, or None. weights: a Parameter, or a
+    list or tuple of them, to differentiate by, or None. has_aux: only fn's first output is
+    differentiated, and the others come back as a tuple behind the gradients. return_ids: each
+    gradient comes as (position or parameter name, gradient).
+
+    The result's structure: grad_position 0 alone, a tensor; a tuple, a tuple; weights alone, a tuple
+    (a tensor for a single Parameter); both, (by position, by weights). Gradients have the shape and
+    dtype of what they are by; where fn does not depend on it they are zeros.
+
+    Raises ValueError if both are None, TypeError for an argument that is no floating tensor,
+    IndexError for a position beyond the arguments.
+    """
+    return _GradFunction(fn, grad_position, weights, has_aux, return_ids, with_value=False)
+
+
+def value_and_grad(fn: Any, grad_position: Any = 0, weights: Any = None, has_aux: bool = False, return_ids: bool = False) -> Callable[..., Any]:
+    """A function that gives (fn's whole output, its gradients). Arguments and errors as for grad."""
+    return _GradFunction(fn, grad_position, weights, has_aux, return_ids, with_value=True)
+
+
+class GradOperation:
+    """A transform with MindSpore's older interface.
+
+    get_all: by all tensor arguments (a tuple), not only the first. get_by_list: by the parameters
+    given as the second argument of the call, or by all trainable ones that the function reads; with
+    get_all, (by arguments, by parameters). sens_param: the last argument of the gradient function,
+    or the keyword sens, is the cotangent: a tensor, or a tuple for a tuple output.
+
+    Raises TypeError if a flag is not a bool.
+    """
+
+    def __init__(self, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False) -> None:
+        _check_bool("GradOperation", get_all=get_all, get_by_list=get_by_list, sens_param=sens_param)
+        self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
+
+    def __call__(self, fn: Any, weights: Any = None) -> Callable[..., Any]:
+        """The gradient function of fn."""
+        if not callable(fn):
+            raise TypeError(f"The fn should be callable, but got {type(fn).__name__}{_where()}")
+        single = isinstance(weights, Parameter)
+        parameters = _check_weights(weights) if weights is not None and self.get_by_list else None
+        key = (
+            "GradOperation",
+            self.get_all,
+            self.get_by_list,
+            self.sens_param,
+            single,
+            None if parameters is None else tuple(p._variable_id() for p in parameters),
+        )
+        cache = cache_for(fn, key)
+
+        @functools.wraps(fn, updated=())
+        def gradient_function(*args: Any, **kwargs: Any) -> Any:
+            return run(record, args, kwargs, cache)
+
+        def record(*args: Any, **kwargs: Any) -> Any:
+            sens = None
+            if self.sens_param:
+                if "sens" in kwargs:
+                    sens = kwargs.pop("sens")
+                elif args:
+                    *rest, sens = args
+                    args = tuple(rest)
+                else:
+                    raise ValueError(f"Grad with sens, but the sens is not provided.{_where()}")
+                if not tree.leaves(sens) and not isinstance(sens, (int, float)):
+                    raise TypeError(
+                        f"sens must be a Tensor or a tuple of them, got {type(sens).__name__}{_where()}"
+                    )
+            every = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+            positions = [i for i in every if args[i].dtype.is_floating]
+            if not self.get_all and not self.get_by_list and args:
+                _check_argument(function_name(fn), args, 0)
+                positions = [0]
+            elif not self.get_all:
+                positions = []
+            chosen = parameters if self.get_by_list else []
+            _, dx, dw, _ = _differentiate(
+                fn, args, kwargs, positions, chosen, False, sens, self.sens_param
+            )
+            by_weight = dw[0] if single and dw else tuple(dw)
+            if not self.get_all:
+                if self.get_by_list:
+                    return by_weight
+                return dx[0] if dx else ()
+            found = dict(zip(positions, dx, strict=True))
+            by_input = tuple(
+                found[i] if i in found else _core.ops.full(list(args[i].shape), 0, args[i].dtype)
+                for i in every
+            )
+            return (by_input, by_weight) if self.get_by_list else by_input
+
+        return gradient_function
+
+
+def get_grad(gradients: Any, identifier: Any) -> Tensor:
+    """The gradient of a position or a Parameter among the results of grad(..., return_ids=True).
+
+    Raises TypeError unless identifier is an int or a Parameter, RuntimeError if it is not there.
+    """
+    if not isinstance(identifier, (int, Parameter)):
+        raise TypeError(
+            f"get_grad: the identifier must be an int or a Parameter, got {type(identifier).__name__}{_where()}"
+        )
+    wanted = identifier.name if isinstance(identifier, Parameter) else identifier
+
+    def find(item: Any) -> Tensor | None:
+        if not isinstance(item, (tuple, list)):
+            return None
+        if len(item) == 2 and isinstance(item[0], (int, str)) and item[0] == wanted:
+            return item[1]  # type: ignore[no-any-return]
+        for part in item:
+            found = find(part)
+            if found is not None:
+                return found
+        return None
+
+    found = find(gradients)
+    if found is None:
+        raise RuntimeError(f"Can not find the gradient for position or Parameter {wanted}{_where()}")
+    return found
+
+
+def _tensors(name: str, what: str, value: Any) -> list[Tensor]:
+    items = list(value) if isinstance(value, (tuple, list)) else [value]
+    for t in items:
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{name}: {what} must be tensors, got {type(t).__name__}{_where()}")
+    return items
+
+
+def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """(fn(inputs), the Jacobian of fn times v), in forward mode; with has_aux the rest of fn's
+    outputs too.
+
+    inputs, v: a tensor or a tuple of tensors, of the same shapes and dtypes. Raises TypeError or
+    ValueError where they differ.
+    """
+    xs, vs = _tensors("jvp", "inputs", inputs), _tensors("jvp", "v", v)
+    if [(tuple(x.shape), x.dtype) for x in xs] != [(tuple(t.shape), t.dtype) for t in vs]:
+        raise ValueError(
+            f"jvp: inputs and v must have the same shapes and dtypes, got "
+            f"{[list(x.shape) for x in xs]} and {[list(t.shape) for t in vs]}{_where()}"
+        )
+
+    def record(*both: Tensor) -> Any:
+        wrt = [_core.alias(x) for x in both[: len(xs)]]
+        out = fn(*wrt)
+        target = out[0] if has_aux else out
+        outputs = tree.leaves(target)
+        _check_outputs(function_name(fn), outputs)
+        tangents = iter(_core.tangent(outputs, wrt, list(both[len(xs) :])))
+        moved = tree.map_leaves(lambda _: next(tangents), target)
+        return (target, moved, tuple(out[1:])) if has_aux else (target, moved)
+
+    return run(record, (*xs, *vs), {}, None)  # type: ignore[no-any-return]
+
+
+def vjp(fn: Callable[..., Any], *inputs: Tensor, weights: Any = None, has_aux: bool = False) -> tuple[Any, ...]:
+    """(fn(*inputs), vjp_fn), and the rest of fn's outputs with has_aux.
+
+    vjp_fn(cotangent) gives the tuple of cotangents of the inputs; with weights, (those, the weights').
+    """
+    _tensors("vjp", "inputs", inputs)
+    parameters = _check_weights(weights) if weights is not None else []
+    out = run(fn, inputs, {}, None)
+
+    def pull_back(*sens: Any) -> Any:
+        cotangent = sens[0] if len(sens) == 1 else sens
+
+        def record(*args: Any) -> Any:
+            positions = range(len(inputs))
+            _, dx, dw, _ = _differentiate(
+                fn, args[: len(inputs)], {}, positions, parameters, has_aux, args[-1], True
+            )
+            return (tuple(dx), tuple(dw)) if weights is not None else tuple(dx)
+
+        return run(record, (*inputs, cotangent), {}, None)
+
+    return (out[0], pull_back, tuple(out[1:])) if has_aux else (out, pull_back)
+
+
+class Jitted:
+    """A function that is traced once for each signature and then runs without Python."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+        self.cache = CompiledCache(function_name(fn))
+        functools.update_wrapper(self, fn, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.cache.call(self.fn, args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+
+def jit(function: Any = None, **options: Any) -> Any:
+    """Compiles a function: @jit or jit(fn).
+
+    It is traced once for each signature (dtypes and shapes of tensors, values of everything else,
+    which parameters); later calls skip Python. A function that asks for a tensor's value, as in
+    `if loss > 3`, is traced at every call instead, with one warning. MindSpore's options (mode,
+    jit_config, capture_mode and the like) are accepted and have no effect.
+    """
+    if function is None:
+        return lambda fn: jit(fn, **options)
+    if not callable(function):
+        raise TypeError(f"jit: expected a function, got {type(function).__name__}{_where()}")
+    return Jitted(function)
