@@ -42,7 +42,7 @@ class Row:
     integers: str = "unsupported"
     differentiable: bool = True  # False: the output is no number (explicit NONDIFF)
     order: int = 4  # the highest derivative that is checked
-    ulp: dict[str, float] = field(default_factory=lambda: {"float32": 4.0, "float64": 4.0})
+    ulp: dict[str, float] = field(default_factory=lambda: {"float32": 2.0, "float64": 2.0})
     signed_zero: bool = True  # whether the sign of a zero result is checked
     special: Callable[..., Any] | None = None  # mask of the special operands to compare
 
@@ -194,8 +194,7 @@ BINARY = [
     binary("Mod", "floor_mod", _exact_mod, np.mod, ((0.7, 1.3), (3.7, 4.3)),
            ((-2.4, -1.6), (1.6, 2.4)), objects=("FloorMod",), aliases=("remainder",), method=None,
            operator=operator.mod, special=_floor_operands,
-           hard=((7.0, 3.0), (-7.0, 3.0), (7.0, -3.0), (-7.0, -3.0), (5.5, -2.0), (6.0, 3.0)),
-           ulp={"float32": 4.0, "float64": 4.0}),
+           hard=((7.0, 3.0), (-7.0, 3.0), (7.0, -3.0), (-7.0, -3.0), (5.5, -2.0), (6.0, 3.0))),
     binary("FloorDiv", "floor_div", lambda x, y: mp.floor(x / y), np.floor_divide,
            ((0.7, 1.3), (3.7, 4.3)), ((-2.4, -1.6), (1.6, 2.4)), method=None,
            operator=operator.floordiv, special=_floor_operands,

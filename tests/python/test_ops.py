@@ -68,7 +68,7 @@ def ulps(got: np.ndarray, exact: np.ndarray, dtype: Any) -> np.ndarray:
     with np.errstate(over="ignore"):
         rounded = exact.astype(dtype)
     limits = np.finfo(dtype)
-    size = np.clip(np.abs(rounded), limits.smallest_subnormal, limits.max)
+    size = np.clip(np.abs(rounded), limits.smallest_subnormal, limits.max / 2)
     with np.errstate(invalid="ignore"):
         error = np.abs(got.astype(np.float64) - exact)
     # Overflow is right where the rounded reference overflows too.
