@@ -394,10 +394,10 @@ def run_apart(script: str) -> subprocess.CompletedProcess[str]:
         "ops.ones((1 << 50,))",
         "ops.zeros((1 << 40, 1 << 40))",
         "ops.broadcast_to(Tensor(1.0), (1 << 45,)).asnumpy()",
-        "(ops.broadcast_to(Tensor([[1.0]]), (1 << 20, 1 << 22)) * 2.0).asnumpy()",
+        "(ops.broadcast_to(Tensor([[1.0]]), (1 << 20, 1 << 26)) * 2.0).asnumpy()",
         "ops.tile(Tensor([1.0, 2.0]), (1 << 50,)).asnumpy()",
-        "ops.matmul(ops.broadcast_to(Tensor([[1.0]]), (1 << 22, 1)), "
-        "ops.broadcast_to(Tensor([[1.0]]), (1, 1 << 22))).asnumpy()",
+        "ops.matmul(ops.broadcast_to(Tensor([[1.0]]), (1 << 23, 1)), "
+        "ops.broadcast_to(Tensor([[1.0]]), (1, 1 << 23))).asnumpy()",
         "ms.grad(lambda x: ops.broadcast_to(x, (1 << 45,)).exp())(Tensor(1.0)).asnumpy()",
         "ops.ones((-1,))",
     ],
@@ -415,8 +415,6 @@ def test_enormous_shapes(expression: str) -> None:
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "survived" in done.stdout
-    after = run_apart("assert float((Tensor([1.0]) + 1.0).asnumpy()[0]) == 2.0")
-    assert after.returncode == 0
 
 
 def test_work_goes_on_after_running_out_of_memory() -> None:
