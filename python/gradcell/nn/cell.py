@@ -40,13 +40,14 @@ class Cell:
         if flags:
             self.add_flags(**flags)
 
-    # Attributes -------------------------------------------------------------------------------------
+    # Attributes -----------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_cells" not in self.__dict__:
             if isinstance(value, (Cell, Parameter, ParameterTuple)):
                 raise AttributeError(
-                    f"{type(self).__name__}: call super().__init__() before assigning {name!r}{_where()}"
+                    f"{type(self).__name__}: call super().__init__() before assigning {name!r}"
+                    f"{_where()}"
                 )
             object.__setattr__(self, name, value)
             return
