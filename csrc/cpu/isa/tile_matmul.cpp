@@ -3,6 +3,8 @@
 // The product: a micro-kernel keeps W columns (features of y) by V row vectors in registers and
 // walks K. Weights are packed in that order: K blocks (so that a block of x stays in L1), in them
 // column panels of nearly equal width, in them [k][W].
+#include <utility>
+
 #include "cpu/isa/tile_vector.h"
 #include "cpu/tile_kernels.h"
 
@@ -11,7 +13,6 @@ namespace {
 
 constexpr int kMaxW = 6;                               // columns in registers
 constexpr int kMaxV = kVectorRegisters == 32 ? 4 : 2;  // row vectors in registers
-constexpr int kAccumulators = kMaxW * kMaxV;
 constexpr int kTileChunkBytes = 32 * 1024;  // of x in L1 while all column panels pass over it
 
 /// [0, n) cut into the fewest parts of at most `most`, sizes differing by at most one.
@@ -87,13 +88,15 @@ void product_block(const T* w, const Product<T>& a) {
     x += a.ldx;
     w += W;
   };
-  int k = 0;
-  for (; k + U <= a.kc; k += U) {
-#pragma GCC unroll 4
-    for (int u = 0; u < U; ++u) step(u);
-  }
+  int k = a.kc;
   if constexpr (U > 1) {
-    for (; k < a.kc; ++k) step(0);
+    for (; k % U; --k) step(0);
+  }
+  if (U == 1 || k > 0) {
+    do {  // once at least; a loop that may not run makes GCC keep the sums in memory too
+#pragma GCC unroll 4
+      for (int u = 0; u < U; ++u) step(u);
+    } while ((k -= U) > 0);
   }
 #pragma GCC unroll 32
   for (int c = 0; c < C; ++c) {
@@ -156,19 +159,27 @@ void product_columns(const T* packed, Product<T> a, int V, const Parts& panels) 
 }
 
 template <class T>
+void add_bias(const T* bias, T* y, ptrdiff_t ldy, int M, int R, bool accumulate) {
+  for (int m = 0; m < M; ++m) {
+    for (int r = 0; r < R; ++r) {
+      y[m * ldy + r] = (accumulate ? y[m * ldy + r] : T(0)) + (bias ? bias[m] : T(0));
+    }
+  }
+}
+
+template <class T>
 void matmul(const T* packed, const T* x, ptrdiff_t ldx, T* y, ptrdiff_t ldy, int K, int M, int R,
             const T* bias, bool accumulate) {
+  if (K == 0) return add_bias(bias, y, ldy, M, R, accumulate);
   const Parts blocks = k_blocks<T>(K), panels(M, kMaxW), rows(R / kLanes<T>, kMaxV);
   for (int r = 0, v0 = 0; r < rows.count; v0 += rows.width(r++)) {
     const ptrdiff_t r0 = static_cast<ptrdiff_t>(v0) * kLanes<T>;
-    int k0 = 0, b = 0;
-    do {  // once at least: K = 0 leaves the bias
-      const int kc = blocks.count ? blocks.width(b) : 0;
-      const Product<T> a{x + k0 * ldx + r0,  ldx, y + r0, ldy, kc, b == 0 ? bias : nullptr,
-                         accumulate || b > 0};
+    for (int b = 0, k0 = 0; b < blocks.count; k0 += blocks.width(b++)) {
+      const Product<T> a{
+          x + k0 * ldx + r0,  ldx, y + r0, ldy, blocks.width(b), b == 0 ? bias : nullptr,
+          accumulate || b > 0};
       product_columns(packed + static_cast<ptrdiff_t>(k0) * M, a, rows.width(r), panels);
-      k0 += kc;
-    } while (++b < blocks.count);
+    }
   }
 }
 
@@ -180,8 +191,11 @@ void matmul(const T* packed, const T* x, ptrdiff_t ldx, T* y, ptrdiff_t ldy, int
 // (a quad) of each feature: no shuffles, no padding to a whole vector of features, and four
 // (double: two) partial sums for each weight, added up in finish.
 
-constexpr int kSteps =
-    64;  // vectors of `a` made at a time, for each of the kMaxV beside each other
+constexpr int kGradV = kVectorRegisters == 32 ? 5 : 2;  // vectors of `a` in registers
+/// Features of b beside V of those, so that the sums about fill the registers.
+constexpr int grad_w(int V) { return min(12, (kVectorRegisters == 32 ? 25 : 12) / V); }
+
+constexpr int kSteps = 64;  // vectors of `a` made at a time, for each of kGradV side by side
 constexpr size_t kQuadFormBytes = 64 * 1024;  // of accumulators, at most, in the form with quads
 
 template <class T>
@@ -229,16 +243,17 @@ void grad_merge(T* acc_dst, const T* acc_src, int K, int M) {
 template <class T, int Q, int W, int V>
 void outer_block(const T* b, ptrdiff_t ldb, const T* t, int steps, T* sums) {
   Vec<T> sum[W][V];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int i = 0; i < W; ++i) {
-#pragma GCC unroll 4
+#pragma GCC unroll 5
     for (int v = 0; v < V; ++v) sum[i][v] = load(sums + (i * V + v) * kLanes<T>);
   }
-  for (int s = 0; s < steps; ++s, t += V * kLanes<T>, b += Q) {
+  int s = 0;
+  do {  // once at least; a loop that may not run makes GCC keep the sums in memory too
     Vec<T> tv[V];
-#pragma GCC unroll 4
+#pragma GCC unroll 5
     for (int v = 0; v < V; ++v) tv[v] = load(t + v * kLanes<T>);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int i = 0; i < W; ++i) {
       Vec<T> bv;
       if constexpr (Q == 1) {
@@ -246,13 +261,15 @@ void outer_block(const T* b, ptrdiff_t ldb, const T* t, int steps, T* sums) {
       } else {
         bv = broadcast_quad(b + i * ldb);
       }
-#pragma GCC unroll 4
+#pragma GCC unroll 5
       for (int v = 0; v < V; ++v) sum[i][v] = fma(bv, tv[v], sum[i][v]);
     }
-  }
-#pragma GCC unroll 8
+    t += V * kLanes<T>;
+    b += Q;
+  } while (++s < steps);
+#pragma GCC unroll 12
   for (int i = 0; i < W; ++i) {
-#pragma GCC unroll 4
+#pragma GCC unroll 5
     for (int v = 0; v < V; ++v) store(sums + (i * V + v) * kLanes<T>, sum[i][v]);
   }
 }
@@ -260,36 +277,46 @@ void outer_block(const T* b, ptrdiff_t ldb, const T* t, int steps, T* sums) {
 template <class T>
 using OuterBlock = void (*)(const T*, ptrdiff_t, const T*, int, T*);
 
+template <class T, int Q, int V, int... W>
+OuterBlock<T> outer_block_of_width(int w, std::integer_sequence<int, W...>) {
+  static constexpr OuterBlock<T> blocks[] = {outer_block<T, Q, W + 1, V>...};
+  return blocks[w - 1];
+}
+
 template <class T, int Q>
 OuterBlock<T> outer_block_for(int W, int V) {
-#define ROW(V)                                                                    \
-  {                                                                               \
-    outer_block<T, Q, 1, V>, outer_block<T, Q, 2, V>, outer_block<T, Q, 3, V>,    \
-        outer_block<T, Q, 4, V>, outer_block<T, Q, 5, V>, outer_block<T, Q, 6, V> \
+  auto of = [W](auto v) {
+    constexpr int kV = decltype(v)::value;
+    return outer_block_of_width<T, Q, kV>(W, std::make_integer_sequence<int, grad_w(kV)>{});
+  };
+  switch (V) {
+    case 1:
+      return of(Int<1>{});
+    case 2:
+      return of(Int<2>{});
+    case 3:
+      return of(Int<min(3, kGradV)>{});
+    case 4:
+      return of(Int<min(4, kGradV)>{});
+    default:
+      return of(Int<kGradV>{});
   }
-  static constexpr OuterBlock<T> blocks[4][kMaxW] = {ROW(1), ROW(2), ROW(min(3, kMaxV)),
-                                                     ROW(min(4, kMaxV))};
-#undef ROW
-  return blocks[V - 1][W - 1];
 }
 
 /// t[s][V vectors]: quad s of `lanes` features of a, zeros beyond them.
 template <class T>
 void interleave_quads(const T* a, ptrdiff_t lda, int lanes, int steps, int V, T* t) {
   constexpr int Q = 16 / static_cast<int>(sizeof(T)), G = kLanes<T> / Q;
-  static const T zeros[Q] = {};
+  static const T zeros[kSteps * Q] = {};
   for (int v = 0; v < V; ++v) {
     const T* from[G];
-    ptrdiff_t step[G];
     for (int g = 0; g < G; ++g) {
-      const bool valid = v * G + g < lanes;
-      from[g] = valid ? a + (v * G + g) * lda : zeros;
-      step[g] = valid ? Q : 0;
+      from[g] = v * G + g < lanes ? a + (v * G + g) * lda : zeros;
+      asm("" : "+r"(from[g]));  // or GCC chooses again at every step
     }
-    for (int s = 0; s < steps; ++s) {
-      store(t + (s * V + v) * kLanes<T>, join_quads<T>(from));
-#pragma GCC unroll 4
-      for (int g = 0; g < G; ++g) from[g] += step[g];
+    T* to = t + v * kLanes<T>;
+    for (ptrdiff_t s = 0; s < steps; ++s, to += V * kLanes<T>) {
+      store(to, join_quads<T>(from, s * Q));
     }
   }
 }
@@ -335,25 +362,26 @@ template <class T, int Q>
 void add_rows(const GradForm<T>& form, const Factor<T>& a, const Factor<T>& b, int r0, int steps,
               bool partial, int rows, T* sums) {
   constexpr int N = kLanes<T>;
-  const Parts chunks(form.vectors, kMaxV), others(form.others, kMaxW);
-  alignas(64) T t[kSteps * kMaxV * N];
+  const Parts chunks(form.vectors, kGradV);
+  alignas(64) T t[kSteps * kGradV * N];
   for (int c = 0, v0 = 0; c < chunks.count; v0 += chunks.width(c++)) {
     const int V = chunks.width(c), lane0 = v0 * form.features;
     const int lanes = min(V * form.features, form.lanes - lane0);
     if constexpr (Q == 1) {
       transpose_lanes(a.at(lane0, r0), a.ld, lanes, steps, V, t);
     } else if (partial) {
-      T quads[kMaxV * N];
+      T quads[kGradV * N];
       last_quad<T, Q>(a, lane0, lanes, r0, rows, quads);
       interleave_quads(quads, Q, lanes, 1, V, t);
     } else {
       interleave_quads(a.at(lane0, r0), a.ld, lanes, steps, V, t);
     }
+    const Parts others(form.others, grad_w(V));
     for (int p = 0, i0 = 0; p < others.count; i0 += others.width(p++)) {
       const int W = others.width(p);
       const auto block = outer_block_for<T, Q>(W, V);
       if (partial) {
-        T quads[kMaxW * Q];
+        T quads[grad_w(1) * Q];
         last_quad<T, Q>(b, i0, W, r0, rows, quads);
         block(quads, Q, t, 1, sums);
       } else {
@@ -389,7 +417,7 @@ void grad_finish(const T* acc, int K, int M, T* out, ptrdiff_t k_stride, ptrdiff
   const GradForm<T> form(K, M);
   const ptrdiff_t lane_stride = form.over_m ? m_stride : k_stride;
   const ptrdiff_t other_stride = form.over_m ? k_stride : m_stride;
-  const Parts chunks(form.vectors, kMaxV);
+  const Parts chunks(form.vectors, kGradV);
   for (int c = 0, v0 = 0; c < chunks.count; v0 += chunks.width(c++)) {
     const int lane0 = v0 * form.features, width = chunks.width(c) * form.features;
     const int valid = min(width, form.lanes - lane0);

@@ -113,19 +113,19 @@ GRADCELL_INLINE Vec<T> broadcast_quad(const T* p) {
 #endif
 }
 
-/// 16 bytes from each of kVectorBytes / 16 places.
+/// The 16 bytes at offset `at` from each of kVectorBytes / 16 places.
 template <class T>
-GRADCELL_INLINE Vec<T> join_quads(const T* const* p) {
+GRADCELL_INLINE Vec<T> join_quads(const T* const* p, ptrdiff_t at) {
 #if defined(__AVX512F__)
-  __m512 v = _mm512_zextps128_ps512(load_as<__m128>(p[0]));
-  v = _mm512_maskz_insertf32x4(0xffff, v, load_as<__m128>(p[1]), 1);
-  v = _mm512_maskz_insertf32x4(0xffff, v, load_as<__m128>(p[2]), 2);
-  return (Vec<T>)_mm512_maskz_insertf32x4(0xffff, v, load_as<__m128>(p[3]), 3);
+  __m512 v = _mm512_zextps128_ps512(load_as<__m128>(p[0] + at));
+  v = _mm512_maskz_insertf32x4(0xffff, v, load_as<__m128>(p[1] + at), 1);
+  v = _mm512_maskz_insertf32x4(0xffff, v, load_as<__m128>(p[2] + at), 2);
+  return (Vec<T>)_mm512_maskz_insertf32x4(0xffff, v, load_as<__m128>(p[3] + at), 3);
 #elif defined(__AVX__)
-  const __m256 v = _mm256_castps128_ps256(load_as<__m128>(p[0]));
-  return (Vec<T>)_mm256_insertf128_ps(v, load_as<__m128>(p[1]), 1);
+  const __m256 v = _mm256_castps128_ps256(load_as<__m128>(p[0] + at));
+  return (Vec<T>)_mm256_insertf128_ps(v, load_as<__m128>(p[1] + at), 1);
 #else
-  return load(p[0]);
+  return load(p[0] + at);
 #endif
 }
 
