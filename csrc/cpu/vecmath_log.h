@@ -128,8 +128,16 @@ GRADCELL_INLINE ShortLog<V> log_parts32(V x) {
 struct LogFn {
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
-    const auto l = log_parts(x);
-    return log_specials(x, rounded(add_exponent(l.mantissa, l.k)));
+    // From f = g / (2 + g) follows 2f = g - h + f h with h = g^2 / 2, so that the large terms are
+    // exact or short: log(1 + g) = g - (h - f (h + R)), where f R = 2 atanh(f) - 2f.
+    const auto n = normalise(x);
+    const auto e = exponent_of(n.x);
+    const V k = e.k + n.k, g = e.m - all<V>(1), h = all<V>(0.5) * g * g;
+    const V f = g / (all<V>(2) + g), z = f * f;
+    const V r = z * mad(z, poly(z, kAtanh64), all<V>(0x1.5555555555555p-1));
+    const V low = mad(f, h + r, k * all<V>(kLn2Lo));
+    const V y = mad(k, all<V>(kLn2Hi), g - (h - low));
+    return log_specials(x, y);
   }
   template <class V>
   GRADCELL_INLINE static V f32(V x) {

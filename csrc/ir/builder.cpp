@@ -108,8 +108,6 @@ NodeId simplify(Graph& g, Op op, NodeId a, NodeId b) {
   }
 }
 
-bool commutes(Op op) { return op == Op::Add || op == Op::Mul; }
-
 void check_same(const Graph& g, Op op, NodeId a, NodeId b) {
   require(g.dims(a) == g.dims(b), ErrorKind::Value, info(op).name, ": shapes ",
           to_string(g.dims(a)), " and ", to_string(g.dims(b)), " differ");

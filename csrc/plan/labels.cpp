@@ -165,6 +165,12 @@ class Components {
 
 bool is_source(const Graph& g, NodeId id) { return g[id].op == Op::Leaf || g[id].op == Op::Const; }
 
+/// Whether a constant k-th input needs no buffer: a region holds it as a number, but weights that
+/// rows are multiplied with are packed from memory.
+bool is_immediate(const Graph& g, NodeId id, int k, bool in_region) {
+  return in_region && access(g, id, k) == Access::Rows;
+}
+
 /// Work that needs nothing but what is stored anyway can wait for the stage that uses it, so that it
 /// is not stored itself.
 void sink(const Graph& g, Labels& l, std::span<const NodeId> roots) {
@@ -246,7 +252,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];
       const NodeLabel& from = l.node[p];
-      bool fill = g[p].op == Op::Const && (!me.in_region || g[id].op == Op::MatMul);
+      bool fill = g[p].op == Op::Const && !is_immediate(g, id, k, me.in_region);
       bool in_tile = from.in_region && me.in_region && !from.reducing &&
                      from.component == me.component && access(g, id, k) == Access::Rows;
       int32_t ready = is_source(g, p) ? (fill ? 1 : 0) : in_tile ? from.stage : from.stage + 1;
@@ -261,7 +267,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
     l.stage_count = std::max(l.stage_count, l.node[id].stage + 1);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];
-      bool immediate = g[p].op == Op::Const && l.node[id].in_region && g[id].op != Op::MatMul;
+      bool immediate = g[p].op == Op::Const && is_immediate(g, id, k, l.node[id].in_region);
       if (!immediate && !flows_in_tile(g, l, p, id, k)) l.node[p].materialised = true;
     }
   }

@@ -54,6 +54,8 @@ Clean clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId
     }
     in.clear();
     for (NodeId i : g.inputs(id)) in.push_back(to[i]);
+    // Aliases hid equal inputs from the builder, which orders those of commutative ops.
+    if (commutes(op) && !is_constant(c.graph, in[1]) && in[0] > in[1]) std::swap(in[0], in[1]);
     to[id] = rebuild(c.graph, g, id, in);
     if (op == Op::Const) c.constants.push_back(to[id]);
   }

@@ -115,7 +115,7 @@ class Builder {
   /// The k-th input of a node as it is read by rows.
   Operand operand(NodeId id, int k) {
     NodeId source = in_.labels.storage[g_.input(id, k)];
-    if (g_[source].op == Op::Const && in_.constant_of[source] >= 0 && g_[id].op != Op::MatMul)
+    if (g_[source].op == Op::Const)
       return {true, uniform(0, in_.constant_of[source], g_.dtype(source), 1), 0, 0};
     if (auto it = view_.find(source); it != view_.end()) return it->second;
     return view_[source] = load(source);
@@ -331,13 +331,13 @@ class Builder {
     view_[id] = mapped(id, operand(id, 0), std::move(map));
   }
 
-  void scatter(NodeId id, Operand from, int32_t count, uint32_t dst, Map map, bool zero) {
+  void scatter(NodeId id, Operand from, uint32_t dst, Map map, bool zero) {
     Instruction& i = append(TileOp::Scatter, id);
     i.operand_count = 1;
     i.operand[0] = from;
     i.dst = dst;
     i.features = features(id);
-    i.inner = count;
+    i.inner = static_cast<int32_t>(map.size());
     i.map = add_map(std::move(map));
     i.zero = zero;
   }
@@ -347,7 +347,7 @@ class Builder {
     Map map = slice_map(x, id, g_.attrs(id));
     Operand from = operand(id, 0);
     uint32_t dst = new_value(features(id), compute_type(g_.dtype(id)));
-    scatter(id, from, static_cast<int32_t>(map.size()), dst, std::move(map), true);
+    scatter(id, from, dst, std::move(map), true);
     view_[id] = {false, dst, 0, 1};
   }
 
@@ -364,7 +364,7 @@ class Builder {
       Map map(static_cast<size_t>(n));
       for (int64_t f = 0; f < n; ++f)
         map[f] = static_cast<int32_t>(f / width * (to[axis] * inner) + at + f % width);
-      scatter(id, operand(id, k), static_cast<int32_t>(n), dst, std::move(map), false);
+      scatter(id, operand(id, k), dst, std::move(map), false);
       at += width;
     }
     view_[id] = {false, dst, 0, 1};

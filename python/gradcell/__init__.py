@@ -34,7 +34,8 @@ from gradcell.transform import (  # noqa: E402
     vjp,
 )
 
-from gradcell import nn, ops  # noqa: E402  isort: skip
+from gradcell import common, nn, ops  # noqa: E402  isort: skip
+from gradcell.common.seed import get_seed, set_seed  # noqa: E402
 
 ms_function = jit
 

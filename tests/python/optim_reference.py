@@ -43,7 +43,7 @@ def adam_weight_decay(p, g, t, lr, s, *, beta1=0.9, beta2=0.999, eps=1e-6, decay
 
 
 def rmsprop(p, g, t, lr, s, *, decay=0.9, momentum=0.0, epsilon=1e-10, centered=False):
-    s["s"] = decay * s.get("s", 0) + (1 - decay) * g**2
+    s["s"] = decay * s.get("s", 1) + (1 - decay) * g**2
     s["a"] = decay * s.get("a", 0) + (1 - decay) * g
     spread = s["s"] - s["a"] ** 2 if centered else s["s"]
     s["d"] = momentum * s.get("d", 0) + lr * g / np.sqrt(spread + epsilon)

@@ -69,7 +69,7 @@ void product_block(const T* w, const Product<T>& a) {
   Vec<T> acc[U][C][V];
 #pragma GCC unroll 32
   for (int c = 0; c < C; ++c) {
-    const Vec<T> start = a.bias ? broadcast<T>(a.bias[c]) : Vec<T>{};
+    const Vec<T> start = a.bias ? broadcast(a.bias[c]) : Vec<T>{};
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
       acc[0][c][v] = a.accumulate ? start + load(a.y + c * a.ldy + v * kLanes<T>) : start;
@@ -84,7 +84,7 @@ void product_block(const T* w, const Product<T>& a) {
     for (int v = 0; v < V; ++v) xv[v] = load(x + v * kLanes<T>);
 #pragma GCC unroll 32
     for (int c = 0; c < C; ++c) {
-      const Vec<T> wv = broadcast<T>(w[(c / W) * (a.kc * W) + c % W]);
+      const Vec<T> wv = broadcast(w[(c / W) * (a.kc * W) + c % W]);
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) acc[u][c][v] = fma(wv, xv[v], acc[u][c][v]);
     }
@@ -318,7 +318,7 @@ void outer_block(const T* b, ptrdiff_t ldb, const T* t, int rows, T* acc) {
     for (int v = 0; v < V; ++v) tv[v] = load(t + v * kLanes<T>);
 #pragma GCC unroll 8
     for (int i = 0; i < W; ++i) {
-      const Vec<T> bv = broadcast<T>(b[i * ldb + r]);
+      const Vec<T> bv = broadcast(b[i * ldb + r]);
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) sum[i][v] = fma(bv, tv[v], sum[i][v]);
     }

@@ -63,11 +63,23 @@ GRADCELL_INLINE void store(T* p, V v) {
   std::memcpy(p, &v, sizeof(V));
 }
 
-template <class T>
-GRADCELL_INLINE Vec<T> broadcast(T s) {
-  Vec<T> v;
-  for (int i = 0; i < kLanes<T>; ++i) v[i] = s;
-  return v;
+GRADCELL_INLINE Vec<float> broadcast(float s) {
+#if defined(__AVX512F__)
+  return (Vec<float>)_mm512_set1_ps(s);
+#elif defined(__AVX__)
+  return (Vec<float>)_mm256_set1_ps(s);
+#else
+  return Vec<float>{s, s, s, s};
+#endif
+}
+GRADCELL_INLINE Vec<double> broadcast(double s) {
+#if defined(__AVX512F__)
+  return (Vec<double>)_mm512_set1_pd(s);
+#elif defined(__AVX__)
+  return (Vec<double>)_mm256_set1_pd(s);
+#else
+  return Vec<double>{s, s};
+#endif
 }
 
 /// a * b + c, in one rounding where the level has such an instruction.

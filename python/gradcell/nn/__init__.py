@@ -2,60 +2,30 @@
 
 from __future__ import annotations
 
+from gradcell.nn.activations import ReLU, Sigmoid, Tanh, get_activation
+from gradcell.nn.basic import Dense, Flatten, Identity
 from gradcell.nn.cell import Cell
-from gradcell.nn.dynamic_lr import (
-    cosine_decay_lr,
-    exponential_decay_lr,
-    inverse_decay_lr,
-    natural_exp_decay_lr,
-    piecewise_constant_lr,
-    polynomial_decay_lr,
-    warmup_lr,
-)
-from gradcell.nn.learning_rate_schedule import (
-    CosineDecayLR,
-    ExponentialDecayLR,
-    InverseDecayLR,
-    LearningRateSchedule,
-    NaturalExpDecayLR,
-    PolynomialDecayLR,
-    WarmUpLR,
-)
-from gradcell.nn.optim import (
-    LARS,
-    SGD,
-    Adagrad,
-    Adam,
-    AdamWeightDecay,
-    Lamb,
-    Momentum,
-    Optimizer,
-    RMSProp,
-)
+from gradcell.nn.containers import CellDict, CellList, SequentialCell
+from gradcell.nn.losses import LossBase, MSELoss
 
 __all__ = [
-    "LARS",
-    "SGD",
-    "Adagrad",
-    "Adam",
-    "AdamWeightDecay",
     "Cell",
-    "CosineDecayLR",
-    "ExponentialDecayLR",
-    "InverseDecayLR",
-    "Lamb",
-    "LearningRateSchedule",
-    "Momentum",
-    "NaturalExpDecayLR",
-    "Optimizer",
-    "PolynomialDecayLR",
-    "RMSProp",
-    "WarmUpLR",
-    "cosine_decay_lr",
-    "exponential_decay_lr",
-    "inverse_decay_lr",
-    "natural_exp_decay_lr",
-    "piecewise_constant_lr",
-    "polynomial_decay_lr",
-    "warmup_lr",
+    "CellDict",
+    "CellList",
+    "Dense",
+    "Flatten",
+    "Identity",
+    "LossBase",
+    "MSELoss",
+    "ReLU",
+    "SequentialCell",
+    "Sigmoid",
+    "Tanh",
+    "get_activation",
 ]
+
+# What trains them: optimisers, schedules, training cells.
+from gradcell.nn import training as _training  # noqa: E402
+from gradcell.nn.training import *  # noqa: E402, F403
+
+__all__ += _training.__all__  # noqa: PLE0605

@@ -84,7 +84,9 @@ class Cell:
         if not self._called or name.startswith("_"):
             return
         old = self.__dict__.get(name)
-        if old is value or (type(old) is type(value) and isinstance(value, (bool, int, float, str)) and old == value):
+        if old is value or (
+            type(old) is type(value) and isinstance(value, (bool, int, float, str)) and old == value
+        ):
             return
         if _core.in_trace():
             _core.mark_unrepeatable()
@@ -107,7 +109,9 @@ class Cell:
         cells = self.__dict__.get("_cells")
         if cells is not None and name in cells:
             return cells[name]
-        raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'.{_where()}")
+        raise AttributeError(
+            f"The '{type(self).__name__}' object has no attribute '{name}'.{_where()}"
+        )
 
     def __delattr__(self, name: str) -> None:
         if name in self._params or name in self._cells:
@@ -133,13 +137,13 @@ class Cell:
             cell.update_parameters_name(name + ".", recurse=True)
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
-        """Puts a prefix before the names of the parameters that have not been given one for good."""
+        """Names every parameter by its path of attributes, with a prefix before it."""
         if not isinstance(prefix, str):
-            raise TypeError(f"update_parameters_name: prefix must be a string, got {prefix!r}{_where()}")
-        for cell in self._walk() if recurse else [self]:
-            for p in cell._params.values():
-                p._name = prefix + p._name
-            cell.__dict__["param_prefix"] = prefix + cell.__dict__.get("param_prefix", "")
+            raise TypeError(
+                f"update_parameters_name: prefix must be a string, got {prefix!r}{_where()}"
+            )
+        for path, p in self.parameters_and_names(expand=recurse):
+            p.name = prefix + path
 
     def _walk(self) -> Iterator[Cell]:
         """This cell and all below it, each once."""
@@ -157,7 +161,9 @@ class Cell:
 
     # Parameters and cells -------------------------------------------------------------------------
 
-    def parameters_and_names(self, name_prefix: str = "", expand: bool = True) -> Iterator[tuple[str, Parameter]]:
+    def parameters_and_names(
+        self, name_prefix: str = "", expand: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
         """(path of attributes, parameter) for every parameter, each once."""
         seen: set[int] = set()
 
@@ -188,7 +194,9 @@ class Cell:
         """The parameters by name."""
         return OrderedDict((p.name, p) for p in self.get_parameters(recurse))
 
-    def insert_param_to_cell(self, param_name: str, param: Parameter | None, check_name_contain_dot: bool = True) -> None:
+    def insert_param_to_cell(
+        self, param_name: str, param: Parameter | None, check_name_contain_dot: bool = True
+    ) -> None:
         """Makes a parameter an attribute of this cell.
 
         Raises KeyError for an empty name or one with a dot, TypeError if it is not a Parameter.
@@ -196,7 +204,9 @@ class Cell:
         if not param_name:
             raise KeyError(f"insert_param_to_cell: the name is empty{_where()}")
         if check_name_contain_dot and "." in param_name:
-            raise KeyError(f"insert_param_to_cell: the name {param_name!r} contains a dot{_where()}")
+            raise KeyError(
+                f"insert_param_to_cell: the name {param_name!r} contains a dot{_where()}"
+            )
         if not isinstance(param, Parameter):
             raise TypeError(
                 f"insert_param_to_cell: expected a Parameter, got {type(param).__name__}{_where()}"
@@ -219,7 +229,9 @@ class Cell:
         """The cells right below this one, by name."""
         return OrderedDict(self._cells)
 
-    def cells_and_names(self, cells: set[int] | None = None, name_prefix: str = "") -> Iterator[tuple[str, Cell]]:
+    def cells_and_names(
+        self, cells: set[int] | None = None, name_prefix: str = ""
+    ) -> Iterator[tuple[str, Cell]]:
         """(path, cell) for this cell and all below it, each once."""
         seen: set[int] = set() if cells is None else cells
 

@@ -24,7 +24,7 @@ class RMSProp(Optimizer):
         d = momentum * d + lr * g / sqrt(s + epsilon);   centered: sqrt(s - a * a + epsilon)
         p = p - d
 
-    params, learning_rate, weight_decay, loss_scale: see Optimizer. decay, momentum: at least 0;
+    s starts at 1, as in MindSpore, which keeps the first steps small. params, learning_rate, weight_decay, loss_scale: see Optimizer. decay, momentum: at least 0;
     epsilon: positive. Raises ValueError for values out of range.
     """
 
@@ -48,7 +48,7 @@ class RMSProp(Optimizer):
         self.centered = centered
         if centered:
             self.mg = self.state("mean_grad")
-        self.ms = self.state("mean_square")
+        self.ms = self.state("mean_square", 1.0)
         self.moment = self.state("moment")
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:

@@ -1,0 +1,49 @@
+"""The process's seed: what set_seed fixes, and the stream that initialisers draw from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gradcell import _core
+
+_seed: int | None = None
+_generator: np.random.Generator | None = None
+_listeners: list[Callable[[int], None]] = []
+
+
+def set_seed(seed: int) -> None:
+    """Fixes every random number that follows: initialisers, dropout, random ops.
+
+    Raises TypeError unless seed is an int, ValueError if it is negative.
+    """
+    global _seed, _generator
+    if not isinstance(seed, int) or isinstance(seed, bool):
+        raise TypeError(
+            f"set_seed: the seed must be an int, got {type(seed).__name__} ({_core.user_location()})"
+        )
+    if seed < 0:
+        raise ValueError(f"set_seed: the seed must be >= 0, got {seed} ({_core.user_location()})")
+    _seed = seed
+    _generator = None
+    for listener in _listeners:
+        listener(seed)
+
+
+def get_seed() -> int | None:
+    """The seed set last; None before the first set_seed."""
+    return _seed
+
+
+def on_set_seed(listener: Callable[[int], None]) -> None:
+    """Has `listener(seed)` called at every set_seed from now on."""
+    _listeners.append(listener)
+
+
+def generator() -> np.random.Generator:
+    """The stream of the initialisers: it starts anew at every set_seed."""
+    global _generator
+    if _generator is None:
+        _generator = np.random.Generator(np.random.PCG64(_seed))
+    return _generator

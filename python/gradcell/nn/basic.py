@@ -1,0 +1,164 @@
+"""Fully connected layers, embeddings, dropout and shape cells."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell._core import ops as _ops
+from gradcell.common.initializer import HeUniform, Uniform, initializer
+from gradcell.nn.activations import activation_of
+from gradcell.nn.arguments import (
+    check_bool,
+    check_dtype,
+    check_int,
+    check_tensor,
+    where,
+)
+from gradcell.nn.cell import Cell
+from gradcell.parameter import Parameter
+
+
+def same_dtype(owner: str, x: Tensor, weight: Tensor) -> None:
+    """Raises TypeError where x and the weight differ in dtype: matrices are not promoted."""
+    if x.dtype != weight.dtype:
+        raise TypeError(
+            f"For '{owner}', the type of 'x2' should be same as 'x1', but got 'x1' with type "
+            f"Tensor[{x.dtype}] and 'x2' with type Tensor[{weight.dtype}].{where()}"
+        )
+
+
+class Dense(Cell):
+    """A fully connected layer: activation(x Wᵀ + b).
+
+    in_channels, out_channels: features of input and output. weight_init, bias_init: anything that
+    `initializer` takes; by default uniform within ±1/sqrt(in_channels) (He et al. 2015 with slope
+    sqrt(5)). has_bias: whether b is there. activation: a name, a Cell or None. dtype: of the
+    parameters.
+
+    Input (..., in_channels), output (..., out_channels), of the parameters' dtype. Parameters:
+    weight (out_channels, in_channels), bias (out_channels,).
+
+    Raises TypeError for arguments of a wrong type or an input of another dtype, ValueError for
+    sizes < 1, initial tensors of a wrong shape, or an input of a wrong shape.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        has_bias: bool = True,
+        activation: Any = None,
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__()
+        self.in_channels = check_int("Dense", "in_channels", in_channels)
+        self.out_channels = check_int("Dense", "out_channels", out_channels)
+        self.has_bias = check_bool("Dense", "has_bias", has_bias)
+        check_dtype("Dense", dtype)
+        self._check_given(weight_init, bias_init)
+        if weight_init is None:
+            weight_init = HeUniform(math.sqrt(5))
+        shape = (out_channels, in_channels)
+        self.weight = Parameter(initializer(weight_init, shape, dtype), name="weight")
+        self.bias: Any = None
+        if has_bias:
+            if bias_init is None:
+                bias_init = Uniform(1 / math.sqrt(in_channels))
+            self.bias = Parameter(initializer(bias_init, (out_channels,), dtype), name="bias")
+        self.activation = activation_of("Dense", activation)
+        self.activation_flag = self.activation is not None
+
+    def _check_given(self, weight: Any, bias: Any) -> None:
+        n, m = self.out_channels, self.in_channels
+        if isinstance(weight, Tensor) and tuple(weight.shape) != (n, m):
+            raise ValueError(
+                "For 'Dense', weight init shape error. The ndim of 'weight_init' must be equal to 2, "
+                "and the first dim must be equal to 'out_channels', and the second dim must be equal "
+                f"to 'in_channels'. But got 'weight_init': {weight.shape}, 'out_channels': {n}, "
+                f"'in_channels': {m}.{where()}"
+            )
+        if self.has_bias and isinstance(bias, Tensor) and tuple(bias.shape) != (n,):
+            raise ValueError(
+                "For 'Dense', bias init shape error. The ndim of 'bias_init' must be equal to 1, and "
+                f"the first dim must be equal to 'out_channels'. But got 'bias_init': {bias.shape}, "
+                f"'out_channels': {n}.{where()}"
+            )
+
+    def construct(self, x: Tensor) -> Tensor:
+        check_tensor("Dense", "x", x)
+        if x.ndim == 0 or x.shape[-1] != self.in_channels:
+            raise ValueError(
+                "For 'Dense', the last dimension of the input must be in_channels "
+                f"{self.in_channels}, but got shape {list(x.shape)}.{where()}"
+            )
+        weight = self.weight
+        same_dtype("MatMul", x, weight)
+        rows = x if x.ndim <= 2 else _ops.reshape(x, [-1, self.in_channels])
+        out = (
+            _ops.matmul(rows, weight, transpose_b=x.ndim > 1)
+            if x.ndim > 1
+            else _ops.matmul(weight, rows)
+        )
+        if self.has_bias:
+            out = _ops.add(out, self.bias)
+        if x.ndim > 2:
+            out = _ops.reshape(out, [*x.shape[:-1], self.out_channels])
+        return self.activation(out) if self.activation_flag else out  # type: ignore[no-any-return]
+
+    def extend_repr(self) -> str:
+        text = f"input_channels={self.in_channels}, output_channels={self.out_channels}"
+        if self.has_bias:
+            text += ", has_bias=True"
+        if self.activation_flag:
+            text += f", activation={self.activation}"
+        return text
+
+
+class Identity(Cell):
+    """Returns its input."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def construct(self, x: Tensor) -> Tensor:
+        return check_tensor("Identity", "x", x)
+
+
+class Flatten(Cell):
+    """The dimensions from start_dim to end_dim as one, in row-major order.
+
+    Raises TypeError for arguments that are no ints, ValueError for dimensions out of range.
+    """
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim = check_int("Flatten", "start_dim", start_dim, above=-(2**31))
+        self.end_dim = check_int("Flatten", "end_dim", end_dim, above=-(2**31))
+
+    def construct(self, x: Tensor) -> Tensor:
+        check_tensor("Flatten", "x", x)
+        if x.ndim == 0:
+            return _ops.reshape(x, [1])
+        if x.ndim == 1 and self.start_dim == 1:
+            return _ops.reshape(x, [x.shape[0], 1])
+        first, last = self._axis(x, self.start_dim), self._axis(x, self.end_dim)
+        if first > last:
+            raise ValueError(
+                f"For 'flatten', the 'start_dim' must be at most 'end_dim', but got {first} and "
+                f"{last}.{where()}"
+            )
+        merged = math.prod(x.shape[first : last + 1])
+        return _ops.reshape(x, [*x.shape[:first], merged, *x.shape[last + 1 :]])
+
+    def _axis(self, x: Tensor, axis: int) -> int:
+        if not -x.ndim <= axis < x.ndim:
+            raise ValueError(
+                f"For 'flatten', a dimension must be in [{-x.ndim}, {x.ndim}), but got {axis}."
+                f"{where()}"
+            )
+        return axis % x.ndim
