@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradcell.amp.loss_scale import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
 from gradcell.nn.dynamic_lr import (
     cosine_decay_lr,
     exponential_decay_lr,
@@ -31,6 +32,15 @@ from gradcell.nn.optim import (
     Optimizer,
     RMSProp,
 )
+from gradcell.nn.wrap import (
+    DistributedGradReducer,
+    ForwardValueAndGrad,
+    TrainOneStepCell,
+    TrainOneStepWithLossScaleCell,
+    WithEvalCell,
+    WithGradCell,
+    WithLossCell,
+)
 
 __all__ = [
     "LARS",
@@ -39,7 +49,11 @@ __all__ = [
     "Adam",
     "AdamWeightDecay",
     "CosineDecayLR",
+    "DistributedGradReducer",
+    "DynamicLossScaleUpdateCell",
     "ExponentialDecayLR",
+    "FixedLossScaleUpdateCell",
+    "ForwardValueAndGrad",
     "InverseDecayLR",
     "Lamb",
     "LearningRateSchedule",
@@ -48,7 +62,12 @@ __all__ = [
     "Optimizer",
     "PolynomialDecayLR",
     "RMSProp",
+    "TrainOneStepCell",
+    "TrainOneStepWithLossScaleCell",
     "WarmUpLR",
+    "WithEvalCell",
+    "WithGradCell",
+    "WithLossCell",
     "cosine_decay_lr",
     "exponential_decay_lr",
     "inverse_decay_lr",
