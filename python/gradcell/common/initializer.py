@@ -268,8 +268,8 @@ class HeUniform(_He):
     """Uniform in (-l, l), l = gain * sqrt(3 / fan).
 
     gain: sqrt(2 / (1 + negative_slope²)) for leaky_relu. fan: the inputs or outputs of one unit, as
-    mode says. He et al., Delving deep into rectifiers (2015), equations 10 and 15. Raises ValueError
-    for an unknown mode or nonlinearity or a shape of fewer than 2 dimensions.
+    mode says. He et al., Delving deep into rectifiers (2015), equations 10 and 15. Raises
+    ValueError for an unknown mode or nonlinearity or a shape of fewer than 2 dimensions.
     """
 
     names = ("he_uniform", "heuniform")

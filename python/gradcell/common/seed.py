@@ -21,7 +21,8 @@ def set_seed(seed: int) -> None:
     global _seed, _generator
     if not isinstance(seed, int) or isinstance(seed, bool):
         raise TypeError(
-            f"set_seed: the seed must be an int, got {type(seed).__name__} ({_core.user_location()})"
+            f"set_seed: the seed must be an int, got {type(seed).__name__} "
+            f"({_core.user_location()})"
         )
     if seed < 0:
         raise ValueError(f"set_seed: the seed must be >= 0, got {seed} ({_core.user_location()})")

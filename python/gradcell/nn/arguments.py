@@ -78,7 +78,16 @@ def check_rank(owner: str, x: Any, ranks: Sequence[int]) -> Tensor:
     check_tensor(owner, "input", x)
     if x.ndim not in ranks:
         raise ValueError(
-            f"For '{owner}', the input must have {' or '.join(map(str, ranks))} dimensions, but got "
-            f"shape {list(x.shape)}.{where()}"
+            f"For '{owner}', the input must have {' or '.join(map(str, ranks))} dimensions, but "
+            f"got shape {list(x.shape)}.{where()}"
         )
     return x  # type: ignore[no-any-return]
+
+
+def same_dtype(owner: str, x: Tensor, weight: Tensor) -> None:
+    """Raises TypeError where x and the weight differ in dtype: matrices are not promoted."""
+    if x.dtype != weight.dtype:
+        raise TypeError(
+            f"For '{owner}', the type of 'x2' should be same as 'x1', but got 'x1' with type "
+            f"Tensor[{x.dtype}] and 'x2' with type Tensor[{weight.dtype}].{where()}"
+        )

@@ -15,19 +15,11 @@ from gradcell.nn.arguments import (
     check_dtype,
     check_int,
     check_tensor,
+    same_dtype,
     where,
 )
 from gradcell.nn.cell import Cell
 from gradcell.parameter import Parameter
-
-
-def same_dtype(owner: str, x: Tensor, weight: Tensor) -> None:
-    """Raises TypeError where x and the weight differ in dtype: matrices are not promoted."""
-    if x.dtype != weight.dtype:
-        raise TypeError(
-            f"For '{owner}', the type of 'x2' should be same as 'x1', but got 'x1' with type "
-            f"Tensor[{x.dtype}] and 'x2' with type Tensor[{weight.dtype}].{where()}"
-        )
 
 
 class Dense(Cell):
@@ -77,16 +69,16 @@ class Dense(Cell):
         n, m = self.out_channels, self.in_channels
         if isinstance(weight, Tensor) and tuple(weight.shape) != (n, m):
             raise ValueError(
-                "For 'Dense', weight init shape error. The ndim of 'weight_init' must be equal to 2, "
-                "and the first dim must be equal to 'out_channels', and the second dim must be equal "
-                f"to 'in_channels'. But got 'weight_init': {weight.shape}, 'out_channels': {n}, "
-                f"'in_channels': {m}.{where()}"
+                "For 'Dense', weight init shape error. The ndim of 'weight_init' must be equal to "
+                "2, and the first dim must be equal to 'out_channels', and the second dim must be "
+                f"equal to 'in_channels'. But got 'weight_init': {weight.shape}, 'out_channels': "
+                f"{n}, 'in_channels': {m}.{where()}"
             )
         if self.has_bias and isinstance(bias, Tensor) and tuple(bias.shape) != (n,):
             raise ValueError(
-                "For 'Dense', bias init shape error. The ndim of 'bias_init' must be equal to 1, and "
-                f"the first dim must be equal to 'out_channels'. But got 'bias_init': {bias.shape}, "
-                f"'out_channels': {n}.{where()}"
+                "For 'Dense', bias init shape error. The ndim of 'bias_init' must be equal to 1, "
+                "and the first dim must be equal to 'out_channels'. But got 'bias_init': "
+                f"{bias.shape}, 'out_channels': {n}.{where()}"
             )
 
     def construct(self, x: Tensor) -> Tensor:
@@ -162,3 +154,60 @@ class Flatten(Cell):
                 f"{where()}"
             )
         return axis % x.ndim
+
+
+class Embedding(Cell):
+    """Rows of a table, looked up by number.
+
+    vocab_size, embedding_size: rows and columns of the table. use_one_hot: looks up by a product
+    with one-hot rows instead; the result is the same. embedding_table: anything that `initializer`
+    takes. padding_idx: this row starts as zeros.
+
+    Input: integers of any shape, output: that shape + (embedding_size,), of the table's dtype.
+    Parameter: embedding_table (vocab_size, embedding_size).
+
+    Raises TypeError for arguments of a wrong type or an input that is not of integers, ValueError
+    for sizes < 1 or a padding_idx out of range; an input out of range raises IndexError where its
+    value is known, and otherwise gives a row of NaN.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        embedding_size: int,
+        use_one_hot: bool = False,
+        embedding_table: Any = "normal",
+        dtype: _core.DType = _core.float32,
+        padding_idx: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.vocab_size = check_int("Embedding", "vocab_size", vocab_size)
+        self.embedding_size = check_int("Embedding", "embedding_size", embedding_size)
+        self.use_one_hot = check_bool("Embedding", "use_one_hot", use_one_hot)
+        self.dtype = check_dtype("Embedding", dtype)
+        self.padding_idx = padding_idx
+        table = initializer(embedding_table, (vocab_size, embedding_size), dtype)
+        if padding_idx is not None:
+            check_int("Embedding", "padding_idx", padding_idx, above=-(2**63))
+            if not 0 <= padding_idx < vocab_size:
+                raise ValueError(
+                    f"For 'Embedding', the 'padding_idx' must be in range of [0, {vocab_size}), "
+                    f"but got {padding_idx} with type 'int'.{where()}"
+                )
+            table._numpy()[padding_idx] = 0
+        self.embedding_table = Parameter(table, name="embedding_table")
+
+    def construct(self, ids: Tensor) -> Tensor:
+        check_tensor("Embedding", "ids", ids)
+        if ids.dtype.is_floating or ids.dtype == _core.bool:
+            raise TypeError(
+                f"For 'Embedding', the 'ids' must be of integers, but got {ids.dtype}.{where()}"
+            )
+        return _ops.gather(self.embedding_table, ids, 0)
+
+    def extend_repr(self) -> str:
+        return (
+            f"vocab_size={self.vocab_size}, embedding_size={self.embedding_size}, "
+            f"use_one_hot={self.use_one_hot}, embedding_table={self.embedding_table!r}, "
+            f"dtype={self.dtype}, padding_idx={self.padding_idx}"
+        )

@@ -32,7 +32,8 @@ class Cell:
         object.__setattr__(self, "_tuples", {})
         object.__setattr__(self, "_auto_prefix", auto_prefix)
         object.__setattr__(self, "_called", False)
-        object.__setattr__(self, "_cast_to", None)
+        object.__setattr__(self, "_cast_to", None)  # what it computes in
+        object.__setattr__(self, "_output_to", None)  # what it hands on, if computing elsewhere
         self.training = False
         self.requires_grad = False
         self.param_prefix = ""
@@ -40,13 +41,14 @@ class Cell:
         if flags:
             self.add_flags(**flags)
 
-    # Attributes -------------------------------------------------------------------------------------
+    # Attributes -----------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_cells" not in self.__dict__:
             if isinstance(value, (Cell, Parameter, ParameterTuple)):
                 raise AttributeError(
-                    f"{type(self).__name__}: call super().__init__() before assigning {name!r}{_where()}"
+                    f"{type(self).__name__}: call super().__init__() before assigning {name!r}"
+                    f"{_where()}"
                 )
             object.__setattr__(self, name, value)
             return
@@ -105,13 +107,20 @@ class Cell:
         # Only for what is not in __dict__: parameters and cells.
         params = self.__dict__.get("_params")
         if params is not None and name in params:
-            return params[name]
+            return self._in_compute_dtype(params[name])
         cells = self.__dict__.get("_cells")
         if cells is not None and name in cells:
             return cells[name]
         raise AttributeError(
             f"The '{type(self).__name__}' object has no attribute '{name}'.{_where()}"
         )
+
+    def _in_compute_dtype(self, p: Parameter) -> Tensor:
+        """The parameter, or its cast while construct runs in another dtype."""
+        dtype = self.__dict__.get("_computes_in")
+        if dtype is None or p.dtype == dtype or not p.dtype.is_floating:
+            return p
+        return _core.ops.cast(p, dtype)
 
     def __delattr__(self, name: str) -> None:
         if name in self._params or name in self._cells:
@@ -281,6 +290,7 @@ class Cell:
             )
         for cell in self._walk():
             object.__setattr__(cell, "_cast_to", dst_type)
+            object.__setattr__(cell, "_output_to", None)
         bump_structure_version()
         return self
 
@@ -317,9 +327,10 @@ class Cell:
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         if self._cast_to is None:
             return self.construct(*args, **kwargs)
-        from gradcell.amp.casting import run_in
+        from gradcell.amp.casting import cast_floating, run_in
 
-        return run_in(self, self._cast_to, args, kwargs)
+        out = run_in(self, self._cast_to, args, kwargs)
+        return out if self._output_to is None else cast_floating(out, self._output_to)
 
     # Text -----------------------------------------------------------------------------------------
 

@@ -1,0 +1,17 @@
+"""Mixed precision and loss scaling."""
+
+from __future__ import annotations
+
+from gradcell.amp.mixed_precision import (
+    auto_mixed_precision,
+    custom_mixed_precision,
+    get_black_list,
+    get_white_list,
+)
+
+__all__ = [
+    "auto_mixed_precision",
+    "custom_mixed_precision",
+    "get_black_list",
+    "get_white_list",
+]
