@@ -76,16 +76,19 @@ bool is_row_reducing(const Graph& g, NodeId id) {
 
 RowSet matmul_rows(const Graph& g, NodeId id) {
   if (!is_floating(g.dtype(id)) || g.dims(id).size() != 2) return {};
-  const Dims& a = g.dims(g.input(id, 0));
   bool ta = g.attrs(id)[0], tb = g.attrs(id)[1];
-  int64_t inner = a[1], outer = g.dims(id)[1];
-  if (ta) {  // the weight gradient: contracts the rows of both
-    if (tb || inner * outer > kMaxGradElements) return {};
-  } else if (inner * outer > kMaxWeightElements) {
-    return {};
+  int64_t outer = g.dims(id)[1], rows = g.dims(g.input(id, 0))[0];
+  for (int k = 0; k < g[id].input_count; k += 2) {
+    const Dims& a = g.dims(g.input(id, k));
+    int64_t inner = a[1];
+    if (ta) {  // the weight gradient: contracts the rows of both
+      if (tb || inner * outer > kMaxGradElements) return {};
+    } else if (inner * outer > kMaxWeightElements) {
+      return {};
+    }
+    if (a[0] != rows || a[0] <= 1 || inner > kMaxFeatures || outer > kMaxFeatures) return {};
   }
-  if (a[0] <= 1 || inner > kMaxFeatures || outer > kMaxFeatures) return {};
-  return {a[0]};
+  return {rows};
 }
 
 RowSet reduce_rows(const Graph& g, NodeId id) {
@@ -208,7 +211,7 @@ void sink(const Graph& g, Labels& l, std::span<const NodeId> roots) {
 Access access(const Graph& g, NodeId id, int k) {
   switch (g[id].op) {
     case Op::BroadcastTo: return broadcast_access(g.dims(g.input(id, 0)), g.dims(id));
-    case Op::MatMul: return k == 1 && !g.attrs(id)[0] ? Access::Uniform : Access::Rows;
+    case Op::MatMul: return k % 2 == 1 && !g.attrs(id)[0] ? Access::Uniform : Access::Rows;
     default: return Access::Rows;
   }
 }

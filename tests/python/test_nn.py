@@ -1,4 +1,4 @@
-"""Layers, losses and initialisers: values against NumPy in float64 (loops, where they are plainest),
+"""Layers, losses and initialisers: values against NumPy in float64 (loops where they are plain),
 gradients against central differences, in both modes."""
 
 from __future__ import annotations

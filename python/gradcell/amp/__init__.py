@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from gradcell.amp.loss_scale import (
+    DynamicLossScaleManager,
+    DynamicLossScaler,
+    FixedLossScaleManager,
+    LossScaleManager,
+    LossScaler,
+    StaticLossScaler,
+    all_finite,
+    init_status,
+)
 from gradcell.amp.mixed_precision import (
     auto_mixed_precision,
     custom_mixed_precision,
@@ -10,6 +20,14 @@ from gradcell.amp.mixed_precision import (
 )
 
 __all__ = [
+    "DynamicLossScaleManager",
+    "DynamicLossScaler",
+    "FixedLossScaleManager",
+    "LossScaleManager",
+    "LossScaler",
+    "StaticLossScaler",
+    "all_finite",
+    "init_status",
     "auto_mixed_precision",
     "custom_mixed_precision",
     "get_black_list",

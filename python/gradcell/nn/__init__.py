@@ -151,3 +151,9 @@ __all__ = [
     "Threshold",
     "get_activation",
 ]
+
+# What trains them: optimisers, schedules, training cells.
+from gradcell.nn import training as _training  # noqa: E402
+from gradcell.nn.training import *  # noqa: E402, F403
+
+__all__ += _training.__all__  # noqa: PLE0605
