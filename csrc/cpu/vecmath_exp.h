@@ -60,8 +60,8 @@ struct ShortReduction {
 };
 template <class V>
 GRADCELL_INLINE ShortReduction<V> exp_reduce32(V x) {
-  const auto k = to_integer(x * all<V>(kLog2e));
-  return {mad(k.value, all<V>(-kLn2), x), power_of_two<V>(k.low_bits)};
+  const auto [k, power] = to_power(x, kLog2e);
+  return {mad(k, all<V>(-kLn2), x), power};
 }
 template <class V>
 GRADCELL_INLINE V exp32(V x) {
@@ -184,13 +184,14 @@ struct TanhFn {
       return copy_sign(t / (t + all<V>(2)), x);
     } else {
       // a + a^3 P(a^2) up to 0.9, then 1 - 2 / (exp(2a) + 1), where exp(2a) + 1 is
-      // 2^k (head + tail) + (2^k + 1) and so rounded only once.
+      // 2^k p + (2^k + 1) and so rounded only once.
       const V a = at_most(abs_value(x), all<V>(10)), z = a * a;
       const V near = mad(a * z, poly(z, kTanhFloat), a);
-      const auto e = exp_float(a + a);
-      const V power = power_of_two<V>(to_integer(e.k).low_bits);
-      const V far = all<V>(1) - all<V>(2) / mad(power, e.head + e.tail, power + all<V>(1));
-      return copy_sign(select(a < all<V>(0.9), near, far), x);
+      const auto [k, power] = to_power(a, 2 * kLog2e);
+      const V r = mad(k, all<V>(-kLn2FloatLo), mad(k, all<V>(-kLn2FloatHi), a + a));
+      const V p = mad(r * r, poly(r, kExpFloat), r);
+      const V far = all<V>(1) - all<V>(2) / mad(power, p, power + all<V>(1));
+      return with_sign(select(a < all<V>(0.9), near, far), x);
     }
   }
 };

@@ -136,6 +136,11 @@ template <class V>
 GRADCELL_INLINE V copy_sign(V magnitude, V sign) {
   return from_bits<V>((bits(magnitude) & ~kSignBit<V>) | (bits(sign) & kSignBit<V>));
 }
+/// A number that is not negative, given a sign.
+template <class V>
+GRADCELL_INLINE V with_sign(V magnitude, V sign) {
+  return from_bits<V>(bits(magnitude) | (bits(sign) & kSignBit<V>));
+}
 /// x with its sign flipped where that of s is set.
 template <class V>
 GRADCELL_INLINE V flip_sign(V x, V s) {
@@ -334,6 +339,20 @@ GRADCELL_INLINE V power_of_two(UnsignedOf<V> k) {
   } else {
     return from_bits<V>((k + 1023) << 52);
   }
+}
+
+/// x c rounded to an integer k, and 2^k, k within the range above: the exponent's bias is part of
+/// the rounder, so that a shift alone makes the power.
+template <class V>
+struct Power {
+  V k, power;
+};
+template <class V>
+GRADCELL_INLINE Power<V> to_power(V x, double c) {
+  constexpr bool kFloat = sizeof(ElementOf<V>) == 4;
+  const V rounder = all<V>(kRounder<V> + (kFloat ? 127 : 1023));
+  const V shifted = mad(x, all<V>(c), rounder);
+  return {shifted - rounder, from_bits<V>(bits(shifted) << (kFloat ? 23 : 52))};
 }
 
 /// y * 2^k for |k| < 2044 (252), rounded once: in two factors, so that neither is out of range.

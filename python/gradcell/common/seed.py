@@ -19,13 +19,17 @@ def set_seed(seed: int) -> None:
     Raises TypeError unless seed is an int, ValueError if it is negative.
     """
     global _seed, _generator
-    if not isinstance(seed, int) or isinstance(seed, bool):
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool):
         raise TypeError(
-            f"set_seed: the seed must be an int, got {type(seed).__name__} "
+            f"The argument 'seed' must be type of int, but got {type(seed)} "
             f"({_core.user_location()})"
         )
-    if seed < 0:
-        raise ValueError(f"set_seed: the seed must be >= 0, got {seed} ({_core.user_location()})")
+    if not 0 <= seed < 2**63:
+        raise ValueError(
+            "For 'global_seed', the 'seed' must be int and must >= 0 (and fit into 63 bits), but "
+            f"got '{seed}' ({_core.user_location()})"
+        )
+    seed = int(seed)
     _seed = seed
     _generator = None
     for listener in _listeners:
