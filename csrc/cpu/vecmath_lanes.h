@@ -15,7 +15,9 @@
 
 #if defined(__x86_64__)
 #pragma GCC diagnostic push
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC's own _mm512_undefined_pd and kin
+#endif
 #include <immintrin.h>
 #pragma GCC diagnostic pop
 #elif defined(__aarch64__)
@@ -111,22 +113,27 @@ template <class V>
 GRADCELL_INLINE V select(MaskOf<V> m, V a, V b) {
   return m ? a : b;
 }
-template <class V>
-GRADCELL_INLINE V select(MaskOf<V> m, V a, std::type_identity_t<ElementOf<V>> b)
-  requires(!std::is_arithmetic_v<V>)
-{
-  return m ? a : all<V>(b);
+/// Masks of numbers are bool, those of registers integers: these serve both.
+template <class M>
+GRADCELL_INLINE M both(M a, M b) {
+  if constexpr (std::is_same_v<M, bool>) {
+    return a && b;
+  } else {
+    return a & b;
+  }
 }
-template <class V>
-GRADCELL_INLINE V select(MaskOf<V> m, double a, V b)
-  requires(!std::is_same_v<V, double>)
-{
-  return m ? all<V>(a) : b;
+template <class M>
+GRADCELL_INLINE M either(M a, M b) {
+  if constexpr (std::is_same_v<M, bool>) {
+    return a || b;
+  } else {
+    return a | b;
+  }
 }
 
 template <class V>
-inline constexpr UnsignedOf<ElementOf<V>> kSignBit = UnsignedOf<ElementOf<V>>(1)
-                                                     << (sizeof(ElementOf<V>) * 8 - 1);
+inline constexpr UnsignedOf<ElementOf<V>> kSignBit =
+    UnsignedOf<ElementOf<V>>(1) << (sizeof(ElementOf<V>) * 8 - 1);
 
 template <class V>
 GRADCELL_INLINE V abs_value(V x) {
@@ -262,28 +269,28 @@ GRADCELL_INLINE VecD at_most(VecD x, VecD high) {
 GRADCELL_INLINE VecD load_wide(const float* p) { return (VecD)vcvt_f64_f32(vld1_f32(p)); }
 GRADCELL_INLINE void store_narrow(float* p, VecD x) { vst1_f32(p, vcvt_f32_f64((float64x2_t)x)); }
 #else  // any other machine (x86-64 before SSE4.1 too): element by element
-#define GRADCELL_EACH(V, expression)                                       \
-  {                                                                        \
-    V r;                                                                   \
-    for (size_t i = 0; i < kLanes<V>; ++i) r[i] = expression;              \
-    return r;                                                              \
+#define GRADCELL_EACH(V, expression)                          \
+  {                                                           \
+    V r;                                                      \
+    for (size_t i = 0; i < kLanes<V>; ++i) r[i] = expression; \
+    return r;                                                 \
   }
-GRADCELL_INLINE VecF square_root(VecF x) GRADCELL_EACH(VecF, square_root(x[i]))
-GRADCELL_INLINE VecD square_root(VecD x) GRADCELL_EACH(VecD, square_root(x[i]))
-GRADCELL_INLINE VecF round_even(VecF x) GRADCELL_EACH(VecF, round_even(x[i]))
-GRADCELL_INLINE VecD round_even(VecD x) GRADCELL_EACH(VecD, round_even(x[i]))
-GRADCELL_INLINE VecF round_down(VecF x) GRADCELL_EACH(VecF, round_down(x[i]))
-GRADCELL_INLINE VecD round_down(VecD x) GRADCELL_EACH(VecD, round_down(x[i]))
-GRADCELL_INLINE VecF round_up(VecF x) GRADCELL_EACH(VecF, round_up(x[i]))
-GRADCELL_INLINE VecD round_up(VecD x) GRADCELL_EACH(VecD, round_up(x[i]))
-GRADCELL_INLINE VecF mad(VecF a, VecF b, VecF c) GRADCELL_EACH(VecF, mad(a[i], b[i], c[i]))
-GRADCELL_INLINE VecD mad(VecD a, VecD b, VecD c) GRADCELL_EACH(VecD, mad(a[i], b[i], c[i]))
-GRADCELL_INLINE VecF at_least(VecF x, VecF l) GRADCELL_EACH(VecF, at_least(x[i], l[i]))
-GRADCELL_INLINE VecD at_least(VecD x, VecD l) GRADCELL_EACH(VecD, at_least(x[i], l[i]))
-GRADCELL_INLINE VecF at_most(VecF x, VecF h) GRADCELL_EACH(VecF, at_most(x[i], h[i]))
-GRADCELL_INLINE VecD at_most(VecD x, VecD h) GRADCELL_EACH(VecD, at_most(x[i], h[i]))
-GRADCELL_INLINE VecD load_wide(const float* p) GRADCELL_EACH(VecD, double(p[i]))
-GRADCELL_INLINE void store_narrow(float* p, VecD x) {
+GRADCELL_INLINE VecF square_root(VecF x) GRADCELL_EACH(VecF, square_root(x[i])) GRADCELL_INLINE VecD
+    square_root(VecD x) GRADCELL_EACH(VecD, square_root(x[i])) GRADCELL_INLINE VecF
+    round_even(VecF x) GRADCELL_EACH(VecF, round_even(x[i])) GRADCELL_INLINE VecD round_even(VecD x)
+        GRADCELL_EACH(VecD, round_even(x[i])) GRADCELL_INLINE VecF
+    round_down(VecF x) GRADCELL_EACH(VecF, round_down(x[i])) GRADCELL_INLINE VecD round_down(VecD x)
+        GRADCELL_EACH(VecD, round_down(x[i])) GRADCELL_INLINE VecF round_up(VecF x)
+            GRADCELL_EACH(VecF, round_up(x[i])) GRADCELL_INLINE VecD round_up(VecD x)
+                GRADCELL_EACH(VecD, round_up(x[i])) GRADCELL_INLINE VecF mad(VecF a, VecF b, VecF c)
+                    GRADCELL_EACH(VecF, mad(a[i], b[i], c[i])) GRADCELL_INLINE VecD
+    mad(VecD a, VecD b, VecD c) GRADCELL_EACH(VecD, mad(a[i], b[i], c[i])) GRADCELL_INLINE VecF
+    at_least(VecF x, VecF l) GRADCELL_EACH(VecF, at_least(x[i], l[i])) GRADCELL_INLINE VecD
+    at_least(VecD x, VecD l) GRADCELL_EACH(VecD, at_least(x[i], l[i])) GRADCELL_INLINE VecF
+    at_most(VecF x, VecF h) GRADCELL_EACH(VecF, at_most(x[i], h[i])) GRADCELL_INLINE VecD
+    at_most(VecD x, VecD h) GRADCELL_EACH(VecD, at_most(x[i], h[i])) GRADCELL_INLINE VecD
+    load_wide(const float* p) GRADCELL_EACH(VecD, double(p[i])) GRADCELL_INLINE
+    void store_narrow(float* p, VecD x) {
   for (size_t i = 0; i < kLanes<VecD>; ++i) p[i] = static_cast<float>(x[i]);
 }
 #undef GRADCELL_EACH
@@ -393,7 +400,8 @@ template <class V>
 GRADCELL_INLINE V upper_half(V x) {
   return from_bits<V>(bits(x) & ~((uint64_t(1) << 27) - 1));
 }
-/// a * b exactly (doubles; floats need an fma): by one fma, or else by Dekker's four partial products (of halves cut by mask).
+/// a * b exactly (doubles; floats need an fma): by one fma, or else by Dekker's four partial
+/// products (of halves cut by mask).
 template <class V>
 GRADCELL_INLINE Pair<V> two_product(V a, V b) {
   const V p = a * b;
