@@ -1,10 +1,10 @@
-// Minimax polynomials, lowest degree first. Written by coefficients.py: change that, not this.
-// The number of bits is -log2 of the largest weighted error (weights: see coefficients.py).
+// Minimax polynomials, lowest degree first. Written by coefficients.py: change that.
+// The number of bits is -log2 of the largest error, weighted as coefficients.py says.
 #pragma once
 
 namespace gradcell::coefficients {
 
-/// (exp(r) - 1 - r) / r^2 on |r| <= log(2)/2: 60.5 bits
+/// (exp(r) - 1 - r) / r^2, |r| <= log(2)/2: 60.5 bits
 inline constexpr double kExp64[11] = {
     0x1.0000000000000p-1,   // 0.5
     0x1.555555555555cp-3,   // 0.166666667
@@ -19,7 +19,7 @@ inline constexpr double kExp64[11] = {
     0x1.1f9da6c10b6aap-29,  // 2.09268056e-9
 };
 
-/// the same, for float results: 32.0 bits
+/// the same, short: 32.0 bits
 inline constexpr double kExp32[6] = {
     0x1.00000027e1c42p-1,   // 0.500000005
     0x1.5555558947f43p-3,   // 0.166666668
@@ -38,7 +38,7 @@ inline constexpr float kExpFloat[5] = {
     0x1.6db1ca0000000p-10f,  // 0.00139501377
 };
 
-/// (tanh(x) - x) / x^3 in x^2, |x| <= 0.9, in float: 28.4 bits
+/// (tanh(x) - x) / x^3 in x^2, |x| <= 0.9: 28.4 bits
 inline constexpr float kTanhFloat[7] = {
     -0x1.55554e0000000p-2f,   // -0.333333224
     0x1.110f4e0000000p-3f,    // 0.133329973
@@ -61,7 +61,7 @@ inline constexpr double kAtanh64[8] = {
     0x1.eb114994baf39p-4,  // 0.119889533
 };
 
-/// (log(1+g) - g) / g^2 on [sqrt(1/2)-1, sqrt(2)-1]: 35.7 bits
+/// (log(1+g) - g) / g^2, 1+g in [sqrt(1/2), sqrt(2)]: 35.7 bits
 inline constexpr double kLog32[12] = {
     -0x1.000000014093ap-1,  // -0.5
     0x1.555555d758adbp-2,   // 0.333333341
@@ -88,7 +88,7 @@ inline constexpr double kSin64[7] = {
     -0x1.aaa543fe9b265p-41,  // -7.57874774e-13
 };
 
-/// the same, for float results: 37.6 bits
+/// the same, short: 37.6 bits
 inline constexpr double kSin32[4] = {
     -0x1.5555554cb945cp-3,   // -0.166666666
     0x1.11110895c9f1fp-7,    // 0.00833332938
@@ -107,7 +107,7 @@ inline constexpr double kCos64[7] = {
     0x1.aac5a5769df4fp-45,   // 4.73812163e-14
 };
 
-/// the same, for float results: 43.2 bits
+/// the same, short: 43.2 bits
 inline constexpr double kCos32[4] = {
     0x1.5555554f4d1aep-5,    // 0.0416666666
     -0x1.6c16b89797a23p-10,  // -0.00138888837
@@ -131,7 +131,7 @@ inline constexpr double kAtan64[12] = {
     0x1.f25550cf2a293p-7,   // 0.0152079243
 };
 
-/// the same, for float results: 35.4 bits
+/// the same, short: 35.4 bits
 inline constexpr double kAtan32[6] = {
     -0x1.555554c89c0efp-2,  // -0.333333325
     0x1.99991a460e821p-3,   // 0.199999051
@@ -159,7 +159,7 @@ inline constexpr double kAsin64[14] = {
     0x1.143e25efeddfbp-5,   // 0.0337210408
 };
 
-/// the same, for float results: 35.8 bits
+/// the same, short: 35.8 bits
 inline constexpr double kAsin32[7] = {
     0x1.55555609c5f76p-3,  // 0.166666672
     0x1.3332a799cda52p-4,  // 0.07499948
@@ -188,7 +188,7 @@ inline constexpr double kErf64[14] = {
     0x1.3c6b1735789ccp-42,   // 2.81035926e-13
 };
 
-/// the same, for float results: 40.1 bits
+/// the same, short: 40.1 bits
 inline constexpr double kErf32[8] = {
     -0x1.812746aeac21dp-2,   // -0.376126389
     0x1.ce2f20d61784fp-4,    // 0.112837914
@@ -200,7 +200,7 @@ inline constexpr double kErf32[8] = {
     0x1.1d70c4bc3dd3ap-20,   // 1.06334873e-6
 };
 
-/// (1+2x) exp(x^2) erfc(x) in (x-K)/(x+K), K = 3.75, 0.5 <= x <= 28: 59.7 bits
+/// (1+2x) exp(x^2) erfc(x) in (x-K)/(x+K), x <= 28: 59.7 bits
 inline constexpr double kErfc64[24] = {
     0x1.3ccda0b5d5dc2p+0,    // 1.23751263
     -0x1.1f367683f89a7p-3,   // -0.140240599
@@ -229,7 +229,7 @@ inline constexpr double kErfc64[24] = {
 };
 inline constexpr double kErfc64Low = 0x1.e5c4b33e873acp-54;
 
-/// the same, 0.5 <= x <= 10.5, for float results: 35.8 bits
+/// the same, x <= 10.5, short: 35.8 bits
 inline constexpr double kErfc32[13] = {
     0x1.3ccda0b5d6373p+0,    // 1.23751263
     -0x1.1f36767784870p-3,   // -0.140240598

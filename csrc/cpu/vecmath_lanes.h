@@ -233,10 +233,13 @@ GRADCELL_INLINE VecD at_least(VecD x, VecD low) { return _mm_max_pd(low, x); }
 GRADCELL_INLINE VecF at_most(VecF x, VecF high) { return _mm_min_ps(high, x); }
 GRADCELL_INLINE VecD at_most(VecD x, VecD high) { return _mm_min_pd(high, x); }
 GRADCELL_INLINE VecD load_wide(const float* p) {
-  return _mm_cvtps_pd(_mm_castpd_ps(_mm_load_sd(reinterpret_cast<const double*>(p))));
+  double two_floats;
+  std::memcpy(&two_floats, p, sizeof(two_floats));
+  return _mm_cvtps_pd(_mm_castpd_ps(_mm_set_sd(two_floats)));
 }
 GRADCELL_INLINE void store_narrow(float* p, VecD x) {
-  _mm_store_sd(reinterpret_cast<double*>(p), _mm_castps_pd(_mm_cvtpd_ps(x)));
+  const double two_floats = _mm_cvtsd_f64(_mm_castps_pd(_mm_cvtpd_ps(x)));
+  std::memcpy(p, &two_floats, sizeof(two_floats));
 }
 #elif defined(__aarch64__)
 GRADCELL_INLINE VecF square_root(VecF x) { return (VecF)vsqrtq_f32((float32x4_t)x); }
