@@ -44,17 +44,19 @@ GRADCELL_INLINE V erfc64(V x) {
 }
 template <class V>
 GRADCELL_INLINE V erfc32(V x) {
-  const V t = (x - all<V>(kErfcCentre)) / (x + all<V>(kErfcCentre));
-  return exp32(-(x * x)) * poly(t, kErfc32) / (all<V>(1) + x + x);
+  // One division for both quotients.
+  const V p = x + all<V>(kErfcCentre), q = all<V>(1) + x + x, inverse = all<V>(1) / (p * q);
+  const V t = (x - all<V>(kErfcCentre)) * q * inverse;
+  return exp32(-(x * x)) * poly(t, kErfc32) * (p * inverse);
 }
 
 struct ErfFn {
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     const V a = abs_value(x);
-    const auto small = a < all<V>(1);
+    const auto small = a < all<V>(0.75);
     const V near = rounded(erf_pair(select(small, a, all<V>(0))));
-    const V far = all<V>(1) - erfc64(at_most(at_least(a, all<V>(1)), all<V>(28)));
+    const V far = all<V>(1) - erfc64(at_most(at_least(a, all<V>(0.75)), all<V>(28)));
     return copy_sign(select(small, near, far), x);
   }
   template <class V>

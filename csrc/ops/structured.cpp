@@ -151,6 +151,11 @@ NodeId concat(Graph& g, std::span<const NodeId> xs, int axis) {
 }
 
 NodeId matmul(Graph& g, NodeId a, NodeId b, bool transpose_a, bool transpose_b) {
+  if (g[a].op == Op::Neg || g[b].op == Op::Neg) {  // exact, and the sign may meet a sum
+    bool first = g[a].op == Op::Neg;
+    NodeId x = first ? g.input(a, 0) : a, y = first ? b : g.input(b, 0);
+    return unary(g, Op::Neg, matmul(g, x, y, transpose_a, transpose_b));
+  }
   auto swaps_last_two = [&](NodeId x) {
     if (g[x].op != Op::Transpose) return false;
     auto p = g.attrs(x);

@@ -5,6 +5,7 @@
 
 #include "plan/labels.h"
 #include "plan/region_builder.h"
+#include "plan/rewrite.h"
 
 namespace gradcell {
 
@@ -27,16 +28,9 @@ TensorDesc describe(const Graph& g, NodeId id) { return {g.dtype(id), g.dims(id)
 
 /// The live part without aliases and gradient stops, hash-consed again (what differed only by an
 /// alias becomes one node), with known values as leaves.
-struct Clean {
-  Graph graph;
-  std::vector<NodeId> roots;
-  std::vector<NodeId> inputs;     ///< leaves, in the plan's order
-  std::vector<NodeId> constants;  ///< likewise
-};
-
-Clean clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
             std::span<const NodeId> cuts) {
-  Clean c;
+  PlanGraph c;
   std::vector<NodeId> to(g.size(), kNoNode);
   std::vector<NodeId> in;
   for (NodeId id : live) {
@@ -54,6 +48,8 @@ Clean clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId
     }
     in.clear();
     for (NodeId i : g.inputs(id)) in.push_back(to[i]);
+    // Aliases hid equal inputs from the builder, which orders those of commutative ops.
+    if (commutes(op) && !is_constant(c.graph, in[1]) && in[0] > in[1]) std::swap(in[0], in[1]);
     to[id] = rebuild(c.graph, g, id, in);
     if (op == Op::Const) c.constants.push_back(to[id]);
   }
@@ -92,7 +88,7 @@ class Arena {
 
 class Planner {
  public:
-  explicit Planner(Clean c) : c_(std::move(c)), g_(c_.graph), labels_(label(g_, c_.roots)) {}
+  explicit Planner(PlanGraph c) : c_(std::move(c)), g_(c_.graph), labels_(label(g_, c_.roots)) {}
 
   Plan run() {
     plan_.node_count = g_.size();
@@ -185,7 +181,7 @@ class Planner {
     return call;
   }
 
-  Clean c_;
+  PlanGraph c_;
   const Graph& g_;
   Labels labels_;
   Plan plan_;
@@ -237,7 +233,7 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
 
 Plan make_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                std::span<const NodeId> cuts) {
-  return Planner(clean(g, live, roots, cuts)).run();
+  return Planner(merge_sums(clean(g, live, roots, cuts))).run();
 }
 
 }  // namespace gradcell

@@ -15,6 +15,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import ParameterBase, Tensor
+from gradcell.common.seed import get_seed, on_set_seed
 from gradcell.ops import checks
 from gradcell.ops.checks import fused, where
 from gradcell.tensor import to_dtype
@@ -25,7 +26,6 @@ __all__ = [
 ]  # fmt: skip
 
 _ops = _core.ops
-_seed: int | None = None
 
 
 def _state(key: int) -> ParameterBase:
@@ -37,30 +37,16 @@ _global = _state(int.from_bytes(os.urandom(7), "little"))
 _streams: dict[tuple[int, int], ParameterBase] = {}
 
 
-def set_seed(seed: int) -> None:
-    """Starts all random streams anew. Raises TypeError unless seed is an int, ValueError if it is
-    negative."""
-    global _seed
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-        raise TypeError(f"The argument 'seed' must be type of int, but got {type(seed)}{where()}")
-    if not 0 <= seed < 2**63:
-        raise ValueError(
-            "For 'global_seed', the 'seed' must be int and must >= 0 (and fit into 63 bits), but "
-            f"got '{seed}'{where()}"
-        )
-    _seed = int(seed)
-    _global._set_array(Tensor([_seed, 0], _core.int64))
+@on_set_seed
+def _start_anew(seed: int) -> None:
+    """Starts all streams at a seed."""
+    _global._set_array(Tensor([seed, 0], _core.int64))
     for key, state in _streams.items():
         state._set_array(_stream_start(key))
 
 
-def get_seed() -> int | None:
-    """The seed last set, or None."""
-    return _seed
-
-
 def _stream_start(key: tuple[int, int]) -> Tensor:
-    mixed = np.random.SeedSequence([*key, _seed or 0]).generate_state(1, np.uint64)[0]
+    mixed = np.random.SeedSequence([*key, get_seed() or 0]).generate_state(1, np.uint64)[0]
     return Tensor([int(mixed) >> 1, 0], _core.int64)
 
 
