@@ -31,6 +31,7 @@ void bind_location(py::module_& m);
 void bind_tensor(py::module_& m);
 void bind_ops(py::module_& m);
 void bind_trace(py::module_& m);
+void bind_dispatch(py::module_& m);
 void bind_inspect(py::module_& m);
 
 }  // namespace gradcell::bind

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradcell import _core, context
 from gradcell._core import Tensor
-from gradcell.parameter import Parameter, ParameterTuple, bump_structure_version
+from gradcell.parameter import Parameter, ParameterTuple
 from gradcell.transform import cache_for, run
 
 
@@ -119,7 +119,7 @@ class Cell:
         if _core.in_trace():
             _core.mark_unrepeatable()
         else:
-            bump_structure_version()
+            _core.bump_structure_version()
 
     def _forget(self, name: str, keep: dict[str, Any] | None = None) -> None:
         """Drops an attribute; its place in `keep` stays, for what replaces it."""
@@ -127,7 +127,7 @@ class Cell:
             if holder is not keep:
                 holder.pop(name, None)
         if self._called:
-            bump_structure_version()
+            _core.bump_structure_version()
 
     def __getattr__(self, name: str) -> Any:
         # Only for what is not in __dict__: parameters and cells.
@@ -334,7 +334,7 @@ class Cell:
         for cell in self._walk():
             if cell.__dict__.get(name) is not value:
                 cell.__dict__[name] = value
-                bump_structure_version()
+                _core.bump_structure_version()
 
     def set_train(self, mode: bool = True) -> Cell:
         """Training or evaluation, for this cell and all below: Dropout and BatchNorm look at it."""
@@ -358,7 +358,7 @@ class Cell:
         for cell in self._walk():
             object.__setattr__(cell, "_cast_to", dst_type)
             object.__setattr__(cell, "_output_to", None)
-        bump_structure_version()
+        _core.bump_structure_version()
         return self
 
     def add_flags(self, **flags: Any) -> Cell:
