@@ -455,6 +455,13 @@ def test_batch_norm_use_batch_statistics(fixed):
     assert (cell.moving_mean.asnumpy() != 0).any() == fixed
 
 
+def test_batch_norm_of_an_empty_batch():
+    cell = nn.BatchNorm1d(3).set_train()
+    assert cell(Tensor(np.zeros((0, 3), np.float32))).shape == (0, 3)
+    np.testing.assert_array_equal(cell.moving_mean.asnumpy(), 0)
+    np.testing.assert_array_equal(cell.moving_variance.asnumpy(), 1)
+
+
 def test_batch_norm_parameters():
     cell = nn.BatchNorm2d(3)
     names = [(p.name, p.requires_grad) for p in cell.get_parameters()]
@@ -949,6 +956,23 @@ def test_sequential_cell():
     with pytest.raises(IndexError):
         net[5]
     assert nn.SequentialCell({"first": nn.ReLU()}).first is not None
+
+
+def test_containers_inside_a_cell():
+    class Outer(nn.Cell):
+        def __init__(self, net):
+            super().__init__()
+            self.net = net
+
+    for kind in (nn.SequentialCell, nn.CellList):
+        outer = Outer(kind([nn.Dense(1, 1, has_bias=False)]))
+        outer.net.append(nn.Dense(1, 1, has_bias=False))
+        names = ["net.0.weight", "net.1.weight"]
+        assert [p.name for p in outer.get_parameters()] == names
+        assert [p.name for p in outer.net[1:].get_parameters()] == names[1:]
+        assert [p.name for p in outer.get_parameters()] == names
+        outer.net[0] = nn.Dense(1, 1, has_bias=False)
+        assert [p.name for p in outer.get_parameters()] == names
 
 
 def test_cell_list():
