@@ -19,8 +19,8 @@ inline constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 inline constexpr double kLn2Hi = 0x1.62e42fefa3p-1;      ///< 41 bits
 inline constexpr double kLn2Lo = 0x1.3de6af278ece6p-42;  ///< log(2) - kLn2Hi
 
-inline constexpr double kLn2FloatHi = 0x1.62e43p-1;         ///< 24 bits
-inline constexpr double kLn2FloatLo = -0x1.05c61p-29;       ///< the next 24
+inline constexpr double kLn2FloatHi = 0x1.62e43p-1;    ///< 24 bits
+inline constexpr double kLn2FloatLo = -0x1.05c61p-29;  ///< the next 24
 
 /// 2^k (1 + p.hi + p.lo): the exponential of a pair; p keeps its relative precision near 0.
 template <class V>
@@ -133,7 +133,7 @@ struct SinhFn {
     const V half = power_of_two<V>(to_integer(e.k - all<V>(2)).low_bits);
     const auto s = two_sum(half - all<V>(0.25), half * e.p.hi);
     const auto quarter = fast_two_sum(s.hi, mad(half, e.p.lo, s.lo));  // t / 4
-    const auto q = divide(quarter, add(quarter, all<V>(0.25)));         // t / (t + 1)
+    const auto q = divide(quarter, add(quarter, all<V>(0.25)));        // t / (t + 1)
     // t/4 + q/4, doubled at the end; q is at most 1.
     const auto sum = add(quarter, Pair<V>{q.hi * all<V>(0.25), q.lo * all<V>(0.25)});
     const V y = rounded(sum);

@@ -56,7 +56,7 @@ from gradcell.train import (  # noqa: E402
     load_param_into_net,
     save_checkpoint,
 )
-from gradcell.ops.random import get_seed, set_seed  # noqa: E402  isort: skip
+from gradcell.common.seed import get_seed, set_seed  # noqa: E402
 from gradcell.parallel import ParallelMode  # noqa: E402
 
 ms_function = jit

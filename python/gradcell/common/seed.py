@@ -16,7 +16,7 @@ _listeners: list[Callable[[int], None]] = []
 def set_seed(seed: int) -> None:
     """Fixes every random number that follows: initialisers, dropout, random ops.
 
-    Raises TypeError unless seed is an int, ValueError if it is negative.
+    Raises TypeError unless seed is an int, ValueError below 0 or from 2^63 on.
     """
     global _seed, _generator
     if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool):
@@ -29,11 +29,10 @@ def set_seed(seed: int) -> None:
             "For 'global_seed', the 'seed' must be int and must >= 0 (and fit into 63 bits), but "
             f"got '{seed}' ({_core.user_location()})"
         )
-    seed = int(seed)
-    _seed = seed
+    _seed = int(seed)
     _generator = None
     for listener in _listeners:
-        listener(seed)
+        listener(_seed)
 
 
 def get_seed() -> int | None:
@@ -41,9 +40,10 @@ def get_seed() -> int | None:
     return _seed
 
 
-def on_set_seed(listener: Callable[[int], None]) -> None:
-    """Has `listener(seed)` called at every set_seed from now on."""
+def on_set_seed(listener: Callable[[int], None]) -> Callable[[int], None]:
+    """Has `listener(seed)` called at every set_seed from now on. Returns it: a decorator."""
     _listeners.append(listener)
+    return listener
 
 
 def generator() -> np.random.Generator:

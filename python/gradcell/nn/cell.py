@@ -53,10 +53,10 @@ class Cell:
             object.__setattr__(self, name, value)
             return
         if isinstance(value, Parameter):
-            self._forget(name)
+            self._forget(name, keep=self._params)
             self._add_parameter(name, value)
         elif isinstance(value, Cell):
-            self._forget(name)
+            self._forget(name, keep=self._cells)
             self._add_cell(name, value)
         elif name in self._params:
             if isinstance(value, Tensor):
@@ -95,11 +95,11 @@ class Cell:
         else:
             _core.bump_structure_version()
 
-    def _forget(self, name: str) -> None:
-        self._cells.pop(name, None)
-        self._params.pop(name, None)
-        self._tuples.pop(name, None)
-        self.__dict__.pop(name, None)
+    def _forget(self, name: str, keep: dict[str, Any] | None = None) -> None:
+        """Drops an attribute; its place in `keep` stays, for what replaces it."""
+        for holder in (self._cells, self._params, self._tuples, self.__dict__):
+            if holder is not keep:
+                holder.pop(name, None)
         if self._called:
             _core.bump_structure_version()
 

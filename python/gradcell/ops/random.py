@@ -15,14 +15,14 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import ParameterBase, Tensor
-from gradcell.common.seed import get_seed, on_set_seed, set_seed
+from gradcell.common.seed import get_seed, on_set_seed
 from gradcell.ops import checks
 from gradcell.ops.checks import fused, where
 from gradcell.tensor import to_dtype
 
 __all__ = [
-    "bernoulli", "dropout", "get_seed", "normal", "rand", "rand_like", "randint", "randint_like", "randn",
-    "randn_like", "randperm", "set_seed", "standard_normal", "uniform",
+    "bernoulli", "dropout", "normal", "rand", "rand_like", "randint", "randint_like", "randn",
+    "randn_like", "randperm", "standard_normal", "uniform",
 ]  # fmt: skip
 
 _ops = _core.ops
@@ -37,14 +37,12 @@ _global = _state(int.from_bytes(os.urandom(7), "little"))
 _streams: dict[tuple[int, int], ParameterBase] = {}
 
 
-def _restart(seed: int) -> None:
-    """Starts all random streams anew."""
+@on_set_seed
+def _start_anew(seed: int) -> None:
+    """Starts all streams at a seed."""
     _global._set_array(Tensor([seed, 0], _core.int64))
     for key, state in _streams.items():
         state._set_array(_stream_start(key))
-
-
-on_set_seed(_restart)
 
 
 def _stream_start(key: tuple[int, int]) -> Tensor:
