@@ -22,12 +22,12 @@ class HookHandle:
     def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         self._hooks = hooks
         hooks[id(self)] = hook
-        bump_structure_version()
+        _core.bump_structure_version()
 
     def remove(self) -> None:
         """Ends the calls."""
         if self._hooks.pop(id(self), None) is not None:
-            bump_structure_version()
+            _core.bump_structure_version()
 
 
 class Cell:
