@@ -129,8 +129,8 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
         raise ValueError(f"linspace: steps must not be negative, got {count}{where()}")
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
         return Tensor(np.linspace(start, end, count), _core.float32)
-    a = checks.floating(checks.tensor(start, "linspace", "start"))
-    b = checks.floating(checks.tensor(end, "linspace", "end"))
+    a = checks.floating(checks.operand(start, "linspace", "start"))
+    b = checks.floating(checks.operand(end, "linspace", "end"))
     if count == 1:
         return _ops.reshape(a, [1])
     weight = Tensor(np.linspace(0.0, 1.0, count), _core.promote(a.dtype, b.dtype))

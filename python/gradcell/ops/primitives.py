@@ -106,7 +106,7 @@ def _reduce_sum(x: Any, axis: Any = (), *, keep_dims: bool, skip_mode: bool) -> 
     """The sum, in the dtype of x. skip_mode: an axis of () reduces nothing."""
     if skip_mode and isinstance(axis, (tuple, list)) and not axis:
         return checks.tensor(x, "ReduceSum", "x")
-    return _ops.reduce_sum(x, axis, keep_dims)
+    return shaping.cast(_ops.reduce_sum(x, axis, keep_dims), checks.tensor(x, "ReduceSum").dtype)
 
 
 def _reduce_mean(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
