@@ -52,9 +52,9 @@ def cast(input: Any, dtype: Any) -> Tensor:
     return _ops.cast(input, to_dtype(dtype))
 
 
-def identity(x: Tensor) -> Tensor:
-    """The same tensor."""
-    return checks.tensor(x, "Identity")
+def identity(x: Any) -> Any:
+    """The same tensor, or tuple or list of tensors."""
+    return x if isinstance(x, (tuple, list)) else checks.tensor(x, "Identity")
 
 
 def stop_gradient(value: Any) -> Any:
