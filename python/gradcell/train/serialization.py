@@ -79,8 +79,24 @@ def _path(name: Any) -> str:
     return path if path.endswith((".ckpt", ".safetensors")) else path + ".ckpt"
 
 
-def _checksum(name: str, dtype: str, shape: list[int], data: bytes) -> int:
+def _checksum(name: str, dtype: str, shape: list[int], data: Any) -> int:
     return zlib.crc32(data, zlib.crc32(f"{name}\0{dtype}\0{shape}".encode()))
+
+
+def _serialize(
+    arrays: dict[str, tuple[str, list[int], np.ndarray]], metadata: dict[str, str]
+) -> bytes:
+    """The bytes of a safetensors file."""
+    package = _safetensors()
+    made: dict[str, Any] = {}
+    for name, (dtype, shape, array) in arrays.items():
+        if hasattr(package, "TensorSpec"):
+            made[name] = package.TensorSpec(
+                dtype=dtype, shape=shape, data_ptr=array.ctypes.data, data_len=array.nbytes
+            )
+        else:  # before safetensors 0.8
+            made[name] = {"dtype": dtype, "shape": shape, "data": array.tobytes()}
+    return bytes(package.serialize(made, metadata))
 
 
 def write_atomically(path: str, data: bytes) -> None:
@@ -154,15 +170,16 @@ def save_checkpoint(
                 f"save_checkpoint: append_dict[{name!r}] must be a tensor, a number or a string, "
                 f"got {type(value).__name__}{_where()}"
             )
-    tensors, sums = {}, {}
+    arrays: dict[str, tuple[str, list[int], np.ndarray]] = {}
+    sums = {}
     for name, value in items.items():
         if isinstance(value, float):
             value = np.float64(value)
         t = value if isinstance(value, Tensor) else Tensor(value)
         dtype, shape = t.dtype.name, list(t.shape)
-        data = np.ascontiguousarray(t._numpy()).tobytes()
-        tensors[name] = {"dtype": dtype, "shape": shape, "data": data}
-        sums[name] = _checksum(name, _TYPES[dtype], shape, data)
+        array = np.ascontiguousarray(t._numpy())
+        arrays[name] = (dtype, shape, array)
+        sums[name] = _checksum(name, _TYPES[dtype], shape, array)
     metadata = {
         "format": _FORMAT,
         "checksums": json.dumps(sums),
@@ -171,7 +188,7 @@ def save_checkpoint(
         "random_state": state_now(),
     }
     metadata["checksum"] = str(zlib.crc32(json.dumps(metadata, sort_keys=True).encode()))
-    write_atomically(path, _safetensors().serialize(tensors, metadata))
+    write_atomically(path, _serialize(arrays, metadata))
 
 
 # Reading --------------------------------------------------------------------------------------------
