@@ -217,11 +217,15 @@ PyMemberDef members[] = {
     {"__dictoffset__", T_PYSSIZET, offsetof(Dispatcher, dict), READONLY, nullptr},
     {"__weaklistoffset__", T_PYSSIZET, offsetof(Dispatcher, weak), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
+PyGetSetDef properties[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
 PyType_Slot slots[] = {
     {Py_tp_new, reinterpret_cast<void*>(make)},          {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)},
     {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)}, {Py_tp_descr_get, reinterpret_cast<void*>(bind_to)},
     {Py_tp_methods, methods},                            {Py_tp_members, members},
+    {Py_tp_getset, properties},
     {0, nullptr}};
 PyType_Spec spec = {"gradcell._core.Dispatcher", sizeof(Dispatcher), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_BASETYPE, slots};

@@ -193,7 +193,7 @@ NodeId reduce(Graph& g, Op op, NodeId x, std::span<const int64_t> axes) {
   int64_t n = 1;
   for (int64_t axis : axes) n *= from[axis];
   if (op != Op::ReduceSum)
-    require(n > 0, ErrorKind::Value, info(op).name, ": no identity for an empty reduction of shape ",
+    require(n > 0 || element_count(to) == 0, ErrorKind::Value, info(op).name, ": no identity for an empty reduction of shape ",
             to_string(from));
   if (n == 1) return reshape(g, x, to);
   bool constant_along = is_constant(g, x);

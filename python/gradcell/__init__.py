@@ -23,6 +23,7 @@ from gradcell.context import (  # noqa: E402
     set_context,
 )
 from gradcell.dtype import *  # noqa: E402, F403
+from gradcell.inspect import draw_graph, graph_text, plan_text  # noqa: E402
 from gradcell.parameter import Parameter, ParameterTuple  # noqa: E402
 from gradcell.tensor import from_dlpack, from_numpy  # noqa: E402
 from gradcell.transform import (  # noqa: E402
