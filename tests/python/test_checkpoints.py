@@ -108,7 +108,7 @@ def test_random_state(path):
     assert ms.get_seed() == 3
 
 
-# Damage ---------------------------------------------------------------------------------------------
+# Damage -------------------------------------------------------------------------------------------
 
 
 def test_every_truncation_is_found(path):
@@ -151,7 +151,7 @@ def test_the_message_says_where(path):
     data = bytearray(open(path, "rb").read())
     start = 8 + int.from_bytes(data[:8], "little")
     header = json.loads(data[8:start])
-    first, last = header["p_float32"]["data_offsets"]
+    first, _ = header["p_float32"]["data_offsets"]
     data[start + first] ^= 1
     open(path, "wb").write(data)
     with pytest.raises(
@@ -172,7 +172,9 @@ def test_a_mismatch_leaves_the_network_as_it_was(path):
     with pytest.raises(ValueError, match=r"'scalar' has shape \[\] in the network and \[2\]"):
         load_param_into_net(net, {**good, "scalar": Parameter(Tensor([1.0, 2.0]))})
     with pytest.raises(TypeError, match="'p_int32' is Int32 in the network and Float32"):
-        load_param_into_net(net, {**good, "p_int32": Parameter(Tensor(np.ones((2, 3), np.float32)))})
+        load_param_into_net(
+            net, {**good, "p_int32": Parameter(Tensor(np.ones((2, 3), np.float32)))}
+        )
     with pytest.raises(TypeError, match="must be a Parameter"):
         load_param_into_net(net, {**good, "scalar": "a"})
     assert_same(before, snapshot(net))

@@ -124,7 +124,7 @@ def test_accumulation(mode):
     assert [p.name for p in train.sums] == ["sum.w"]
 
 
-# Levels of mixed precision --------------------------------------------------------------------------
+# Levels of mixed precision ------------------------------------------------------------------------
 
 
 class Small(nn.Cell):
@@ -174,7 +174,7 @@ def test_build_train_network_with_a_manager():
         amp.build_train_network(net, optimizer, nn.MSELoss(), colour=1)
 
 
-# Bad input ------------------------------------------------------------------------------------------
+# Bad input ----------------------------------------------------------------------------------------
 
 
 class Vector(Linear):

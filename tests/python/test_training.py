@@ -16,7 +16,7 @@ from gradcell.dataset import GeneratorDataset, NumpySlicesDataset
 
 __all__ = ["mode"]
 
-# Real data ------------------------------------------------------------------------------------------
+# Real data ----------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,7 @@ def test_digits(digits, network, epochs, level):
     assert seconds < 15
 
 
-# Resuming -------------------------------------------------------------------------------------------
+# Resuming -----------------------------------------------------------------------------------------
 
 
 def resumable(directory, level):
@@ -122,9 +122,7 @@ def test_a_resumed_run_matches_bit_for_bit(mode, digits, tmp_path, level):
     whole, saver = resumable(tmp_path, level)
     whole.train(3, batches(data), callbacks=[saver])
     files = sorted(os.listdir(tmp_path))
-    assert files == [
-        f"run-{k}.ckpt" for k in ("1_7", "2_4", "3_1", "3_10", "3_8")
-    ]
+    assert files == [f"run-{k}.ckpt" for k in ("1_7", "2_4", "3_1", "3_10", "3_8")]
     for name in ("run-1_7.ckpt", "run-2_4.ckpt", "run-3_1.ckpt"):
         resumed, _ = resumable(tmp_path / "unused", level)
         ms.set_seed(99)  # what the file holds counts
@@ -158,7 +156,7 @@ def test_resume_refuses_another_models_file(tmp_path):
     assert_same(before, snapshot(model.train_network))
 
 
-# Callbacks ------------------------------------------------------------------------------------------
+# Callbacks ----------------------------------------------------------------------------------------
 
 
 def linear_model(lr=0.05, **options):
@@ -217,7 +215,7 @@ def test_loss_and_time_monitor(capsys):
 
 
 def test_a_loss_that_is_not_finite_ends_training():
-    with pytest.raises(ValueError, match="loss is (nan|inf)"):
+    with pytest.raises(ValueError, match=r"loss is (nan|inf)"):
         linear_model(1e20).train(3, DATA, callbacks=ms.LossMonitor(0))
 
 
@@ -357,9 +355,7 @@ def test_early_stopping_puts_the_best_weights_back():
 
 
 def test_reduce_lr_on_plateau_and_scheduler(mode):
-    plateau = ms.ReduceLROnPlateau(
-        "eval_loss", factor=0.5, patience=2, min_delta=1e9, min_lr=0.01
-    )
+    plateau = ms.ReduceLROnPlateau("eval_loss", factor=0.5, patience=2, min_delta=1e9, min_lr=0.01)
     model = validated([plateau], epochs=9)
     # Epoch 1 improves on nothing; then a reduction every two epochs, not below min_lr.
     rate = model.train_network.optimizer.learning_rate
@@ -383,7 +379,7 @@ def test_checkpoints_are_kept_and_removed(tmp_path):
     assert int(found["step_num"]) == 5
 
 
-# Progress -------------------------------------------------------------------------------------------
+# Progress -----------------------------------------------------------------------------------------
 
 
 class Terminal(io.StringIO):
@@ -432,7 +428,7 @@ def test_a_failed_run_ends_the_bar():
     assert terminal.getvalue().endswith("\n")
 
 
-# Data -----------------------------------------------------------------------------------------------
+# Data ---------------------------------------------------------------------------------------------
 
 
 def generator():
@@ -542,9 +538,7 @@ class Triple(nn.Cell):
 
 def test_eval_network_and_indexes():
     net = Linear()
-    model = ms.Model(
-        net, eval_network=Triple(net), eval_indexes=[2, 1, 0], metrics={"loss", "mse"}
-    )
+    model = ms.Model(net, eval_network=Triple(net), eval_indexes=[2, 1, 0], metrics={"loss", "mse"})
     results = model.eval([(X, Y)])
     assert results["loss"] == pytest.approx(results["mse"])
     assert results["loss"] == pytest.approx(float(net(*batch())))

@@ -258,11 +258,12 @@ class LambdaCallback(Callback):
             setattr(self, name, function)
 
 
-# Learning rate --------------------------------------------------------------------------------------
+# Learning rate ------------------------------------------------------------------------------------
 
 
 def _rates(optimizer: Any) -> list[Parameter]:
-    """The parameters that hold an optimiser's fixed learning rates. Raises ValueError for others."""
+    """The parameters that hold an optimiser's fixed learning rates. Raises ValueError for
+    others."""
     found: dict[int, Parameter] = {}
     for rate in getattr(optimizer, "_rates", ()) or (optimizer.learning_rate,):
         if not isinstance(rate, Parameter):
@@ -294,11 +295,15 @@ class LearningRateScheduler(Callback):
 class _Watch(Callback):
     """Compares a monitored value, once an epoch, with the best so far."""
 
-    def __init__(self, owner: str, monitor: str, min_delta: float, patience: int, mode: str) -> None:
+    def __init__(
+        self, owner: str, monitor: str, min_delta: float, patience: int, mode: str
+    ) -> None:
         if not isinstance(monitor, str):
             raise TypeError(f"{owner}: 'monitor' must be a string{_where()}")
         if mode not in ("auto", "min", "max"):
-            raise ValueError(f"{owner}: 'mode' must be 'auto', 'min' or 'max', got {mode!r}{_where()}")
+            raise ValueError(
+                f"{owner}: 'mode' must be 'auto', 'min' or 'max', got {mode!r}{_where()}"
+            )
         if not isinstance(min_delta, (int, float)) or min_delta < 0:
             raise ValueError(f"{owner}: 'min_delta' must be at least 0, got {min_delta}{_where()}")
         self.monitor, self.min_delta = monitor, float(min_delta)
@@ -406,7 +411,9 @@ class ReduceLROnPlateau(_Watch):
         min_lr: float = 0,
     ) -> None:
         if not isinstance(factor, float) or not 0 < factor < 1:
-            raise ValueError(f"ReduceLROnPlateau: 'factor' must be in (0, 1), got {factor}{_where()}")
+            raise ValueError(
+                f"ReduceLROnPlateau: 'factor' must be in (0, 1), got {factor}{_where()}"
+            )
         self.cooldown = _positive("ReduceLROnPlateau", "cooldown", cooldown)
         super().__init__("ReduceLROnPlateau", monitor, min_delta, patience, mode)
         self.factor, self.verbose, self.min_lr = factor, verbose, min_lr
@@ -441,7 +448,7 @@ class ReduceLROnPlateau(_Watch):
         self.cooling, self.wait = self.cooldown, 0
 
 
-# Checkpoints ----------------------------------------------------------------------------------------
+# Checkpoints --------------------------------------------------------------------------------------
 
 
 class CheckpointConfig:
@@ -467,7 +474,9 @@ class CheckpointConfig:
         **unused: Any,
     ) -> None:
         owner = "CheckpointConfig"
-        self.save_checkpoint_steps = _positive(owner, "save_checkpoint_steps", save_checkpoint_steps)
+        self.save_checkpoint_steps = _positive(
+            owner, "save_checkpoint_steps", save_checkpoint_steps
+        )
         self.save_checkpoint_seconds = _positive(
             owner, "save_checkpoint_seconds", save_checkpoint_seconds
         )
@@ -494,7 +503,9 @@ class ModelCheckpoint(Callback):
         config: CheckpointConfig | None = None,
     ) -> None:
         if not isinstance(prefix, str) or not prefix or "/" in prefix:
-            raise ValueError(f"ModelCheckpoint: 'prefix' must be a plain name, got {prefix!r}{_where()}")
+            raise ValueError(
+                f"ModelCheckpoint: 'prefix' must be a plain name, got {prefix!r}{_where()}"
+            )
         if config is not None and not isinstance(config, CheckpointConfig):
             raise TypeError(f"ModelCheckpoint: 'config' must be a CheckpointConfig{_where()}")
         self._prefix = prefix
@@ -563,7 +574,7 @@ class ModelCheckpoint(Callback):
                 os.unlink(path)
 
 
-# Progress -------------------------------------------------------------------------------------------
+# Progress -----------------------------------------------------------------------------------------
 
 
 class ProgressBar(Callback):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +18,8 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.common.random_state import random_state as state_now, set_random_state
+from gradcell.common.random_state import random_state as state_now
+from gradcell.common.random_state import set_random_state
 from gradcell.nn.cell import Cell
 from gradcell.parameter import Parameter
 
@@ -53,7 +53,7 @@ def _safetensors() -> Any:
     return safetensors
 
 
-# Writing --------------------------------------------------------------------------------------------
+# Writing ------------------------------------------------------------------------------------------
 
 
 def _named(save_obj: Any) -> list[tuple[str, Tensor]]:
@@ -67,14 +67,16 @@ def _named(save_obj: Any) -> list[tuple[str, Tensor]]:
         if all(isinstance(i, dict) and {"name", "data"} <= set(i) for i in save_obj):
             return [(i["name"], i["data"]) for i in save_obj]
     raise TypeError(
-        "save_checkpoint: expected a Cell, a dict of tensors, a list of Parameters or of dicts with "
-        f"'name' and 'data', but got {type(save_obj).__name__}{_where()}"
+        "save_checkpoint: expected a Cell, a dict of tensors, a list of Parameters or of dicts "
+        f"with 'name' and 'data', but got {type(save_obj).__name__}{_where()}"
     )
 
 
 def _path(name: Any) -> str:
     if not isinstance(name, (str, os.PathLike)):
-        raise TypeError(f"a checkpoint's name must be a string, got {type(name).__name__}{_where()}")
+        raise TypeError(
+            f"a checkpoint's name must be a string, got {type(name).__name__}{_where()}"
+        )
     path = os.fspath(name)
     return path if path.endswith((".ckpt", ".safetensors")) else path + ".ckpt"
 
@@ -102,7 +104,7 @@ def _serialize(
 def write_atomically(path: str, data: bytes) -> None:
     """Writes a file whole or not at all. Raises OSError."""
     folder = os.path.dirname(os.path.abspath(path))
-    temporary = os.path.join(folder, f".{os.path.basename(path)}.{secrets.token_hex(4)}.tmp")
+    temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.urandom(4).hex()}.tmp")
     try:
         with open(temporary, "xb") as file:
             file.write(data)
@@ -191,7 +193,7 @@ def save_checkpoint(
     write_atomically(path, _serialize(arrays, metadata))
 
 
-# Reading --------------------------------------------------------------------------------------------
+# Reading ------------------------------------------------------------------------------------------
 
 
 def _fail(path: str, what: str) -> None:
@@ -199,7 +201,8 @@ def _fail(path: str, what: str) -> None:
 
 
 def _header(path: str, data: bytes) -> tuple[dict[str, Any], int]:
-    """(the header, where the tensors begin). Raises ValueError that says what is wrong and where."""
+    """(the header, where the tensors begin). Raises ValueError that says what is wrong and
+    where."""
     if len(data) < 8:
         _fail(path, f"truncated: {len(data)} bytes, less than the 8 of the header's length")
     length = int.from_bytes(data[:8], "little")
@@ -293,11 +296,12 @@ def load_checkpoint(
     """Reads a file that save_checkpoint, or another program, wrote as safetensors.
 
     net: a Cell to load into at once. filter_prefix, specify_prefix: a prefix, or several, of names
-    to leave out, or to take only. choice_func: which names to take. random_state: also put the random
-    generators into the state they were saved in.
+    to leave out, or to take only. choice_func: which names to take. random_state: also put the
+    random generators into the state they were saved in.
 
-    Returns a dict from name to Parameter (strings of append_dict as they are). Raises ValueError for
-    a missing, truncated or corrupted file, with the place of the damage; nothing is changed then.
+    Returns a dict from name to Parameter (strings of append_dict as they are). Raises ValueError
+    for a missing, truncated or corrupted file, with the place of the damage; nothing is changed
+    then.
     """
     if dec_key is not None:
         raise NotImplementedError(f"load_checkpoint: encryption is not implemented{_where()}")
@@ -339,9 +343,7 @@ def load_param_into_net(
     Raises TypeError for wrong types or dtypes, ValueError for another shape; then net is as it was.
     """
     if not isinstance(net, Cell):
-        raise TypeError(
-            f"load_param_into_net: expected a Cell, got {type(net).__name__}{_where()}"
-        )
+        raise TypeError(f"load_param_into_net: expected a Cell, got {type(net).__name__}{_where()}")
     if not isinstance(parameter_dict, dict):
         raise TypeError(
             f"load_param_into_net: expected a dict, got {type(parameter_dict).__name__}{_where()}"
@@ -383,5 +385,3 @@ def _check_fits(name: str, p: Parameter, value: Tensor, strict: bool) -> None:
             f"load_param_into_net: {name!r} is {p.dtype} in the network and {value.dtype} in the "
             f"checkpoint{_where()}"
         )
-
-
