@@ -290,6 +290,30 @@ def test_the_floor_raises_at_the_next_call(mode):
     np.testing.assert_array_equal(net.w.asnumpy(), START)
 
 
+def test_the_floor_inside_a_compiled_function():
+    net = Broken()
+    optimizer = nn.SGD(net.trainable_params(), 0.05)
+    scaler = amp.DynamicLossScaler(2.0, 2, 10)
+    gradient = ms.grad(lambda x, y: scaler.scale(net(x, y)), None, optimizer.parameters)
+
+    def step(x, y):
+        finite = amp.all_finite(gradient(x, y))
+        scaler.adjust(finite)
+        return finite
+
+    compiled = ms.jit(step)
+    for _ in range(3):
+        assert not bool(compiled(*batch()))
+    with pytest.raises(RuntimeError, match="smallest loss scale"):
+        scaler.check()
+    retraced = ms.jit(lambda x, y: bool(step(x, y)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        retraced(*batch())
+        with pytest.raises(RuntimeError, match="smallest loss scale"):
+            retraced(*batch())
+
+
 @pytest.mark.parametrize("scale", [0, -1.0, float("inf"), float("nan"), 1e39])
 @pytest.mark.parametrize(
     "make",

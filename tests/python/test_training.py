@@ -519,11 +519,13 @@ def test_predict_and_eval_leave_the_mode_as_it_was():
     model = digits_model(Mlp)
     x = np.zeros((2, 1, 8, 8), np.float32)
     model.predict_network.set_train()
+    model.predict_network.hidden.set_train(False)  # a frozen part stays frozen
     assert model.predict(x).shape == (2, 10)
     np.testing.assert_array_equal(model.predict(x).asnumpy(), model.predict(Tensor(x)).asnumpy())
     model.eval([(x, np.array([0, 1]))])
     assert model.predict_network.training
     assert model.predict_network.drop.training
+    assert not model.predict_network.hidden.training
 
 
 class Triple(nn.Cell):

@@ -119,8 +119,8 @@ def init_status() -> Tensor:
 class FloorGuard:
     """Counts overflows at the smallest scale, where no smaller one is left to try.
 
-    `count` is a node of the training step; `check` looks at its stored value on the host, outside
-    of any trace, which costs nothing.
+    `count` is a node of the training step; `check` looks at the value that the last finished step
+    stored, which no trace takes notice of.
     """
 
     def __init__(self, owner: str) -> None:
@@ -137,8 +137,9 @@ class FloorGuard:
 
     def check(self) -> None:
         """Raises RuntimeError if the last step overflowed at the floor."""
-        if not _core.in_trace() and self.stuck.asnumpy() > 0:
-            self.stuck.set_data(0)
+        if self.stuck._stored().asnumpy() > 0:
+            if not _core.in_trace():
+                self.stuck.set_data(0)
             raise RuntimeError(
                 f"{self.owner}: the gradients overflow even at the smallest loss scale, {FLOOR:g}, "
                 "so that no step can be made: inf or nan come from the network, its loss or its "
@@ -206,7 +207,8 @@ class DynamicLossScaler(LossScaler):
     scale_value: the first scale, at least 1, a float32 Parameter from then on. scale_factor:
     greater than 1. scale_window: a positive int. Raises ValueError and TypeError for other values.
     The scale does not fall below 1; when gradients overflow even there, the next call of adjust
-    outside of a transform raises RuntimeError.
+    raises RuntimeError. A compiled function that asks for no value does not come by here again:
+    check() does the same.
     """
 
     def __init__(self, scale_value: float, scale_factor: float, scale_window: int) -> None:
@@ -229,6 +231,10 @@ class DynamicLossScaler(LossScaler):
         """A tensor, or a tree of floating tensors, divided by the scale, in their dtypes."""
         inverse = 1.0 / self.scale_value.value()
         return tree.map_leaves(lambda t: _times(t, inverse), inputs)
+
+    def check(self) -> None:
+        """Raises RuntimeError if the last finished step overflowed at a scale of 1."""
+        self._guard.check()
 
     def adjust(self, grads_finite: Any) -> bool:
         """Adapts the scale. grads_finite: a bool, or a 0-d bool Tensor as all_finite gives.

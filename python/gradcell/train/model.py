@@ -207,7 +207,6 @@ class Model:
                 if valid_data is not None and _due(number + 1, frequency):
                     results = self._evaluate(Batches("Model.fit", valid_data), listed)
                     p.eval_results = {f"eval_{k}": v for k, v in results.items()}
-                    self._train_network.set_train()
                 call("on_train_epoch_end")
                 if context.get_stop_requested():
                     break
@@ -283,7 +282,7 @@ class Model:
         p = self._parameters("eval", callbacks)
         p.batch_num, p.cur_step_num, p.cur_epoch_num = batches.size(), 0, 1
         call = _Caller(callbacks, RunContext(p))
-        modes = [(c, c.training) for c in self._eval_network._walk()]
+        modes = _modes(self._eval_network)
         self._eval_network.set_train(False)
         try:
             call("on_eval_begin")
@@ -298,8 +297,7 @@ class Model:
             call("on_eval_epoch_end")
             call("on_eval_end")
         finally:
-            if any(mode for _, mode in modes):
-                self._eval_network.set_train(True)
+            _restore(modes)
         return dict(p.eval_results)
 
     def _update_metrics(self, outputs: Any) -> None:
@@ -315,13 +313,12 @@ class Model:
 
     def predict(self, *predict_data: Any) -> Any:
         """The network's outputs, in evaluation mode, for arrays or Tensors."""
-        modes = self._network.training
+        modes = _modes(self._network)
         self._network.set_train(False)
         try:
             return self._network(*(as_tensor(x) for x in predict_data))
         finally:
-            if modes:
-                self._network.set_train(True)
+            _restore(modes)
 
     # ----------------------------------------------------------------------------------------------
 
@@ -367,6 +364,17 @@ class _Caller:
 def _close(callbacks: list[Callback]) -> None:
     for callback in callbacks:
         callback.close()
+
+
+def _modes(network: Cell) -> list[tuple[Cell, bool]]:
+    return [(cell, cell.training) for cell in network._walk()]
+
+
+def _restore(modes: list[tuple[Cell, bool]]) -> None:
+    """Puts each cell back into training or evaluation mode: a frozen one stays frozen."""
+    for cell, training in modes:
+        if cell.training is not training:
+            cell.training = training
 
 
 def _due(epoch: int, frequency: Any) -> bool:
