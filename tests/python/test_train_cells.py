@@ -60,6 +60,28 @@ def test_forward_value_and_grad(mode):
     np.testing.assert_allclose(dw.asnumpy(), 2 * gradient, rtol=1e-5)
 
 
+class Noisy(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        self.w = Parameter(Tensor(np.ones(64, np.float32)), name="w")
+        self.drop = nn.Dropout(p=0.5)
+
+    def construct(self, x):
+        return self.drop(x * self.w).sum()
+
+
+def test_the_value_and_the_gradient_are_of_the_same_random_numbers(mode):
+    net = Noisy().set_train()
+    cell = nn.ForwardValueAndGrad(net, net.trainable_params(), get_by_list=True)
+    x = Tensor(np.arange(64, dtype=np.float32))
+    values = []
+    for _ in range(3):
+        value, (gradient,) = cell(x)
+        np.testing.assert_allclose(float(value), gradient.asnumpy().sum(), rtol=1e-6)
+        values.append(float(value))
+    assert len(set(values)) == 3  # and new ones each time
+
+
 def test_sens_and_return_grad(mode):
     net = Linear()
     loss, gradient = linear_gradient(START)

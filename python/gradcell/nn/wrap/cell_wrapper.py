@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any
 
@@ -135,10 +136,16 @@ class ForwardValueAndGrad(Cell):
 
     def construct(self, *inputs: Any) -> Any:
         """(output, gradients); the gradients as ops.GradOperation gives them."""
-        forward = inputs[:-1] if self.sens_param else inputs
-        # The same nodes twice: the graph holds them once.
-        out = self.network(*forward)
-        return out, self.grad(self.network, self.weights)(*inputs)
+        outputs = []
+
+        @functools.wraps(self.network, updated=())
+        def forward(*args: Any) -> Any:
+            # Run once: what is random, or counts its calls, is the same for value and gradients.
+            outputs.append(self.network(*args))
+            return outputs[0]
+
+        grads = self.grad(forward, self.weights)(*inputs)
+        return outputs[0], grads
 
 
 def _check_optimizer(owner: str, network: Any, optimizer: Any) -> None:
