@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 
+#include "plan/chains.h"
+
 namespace gradcell {
 
 namespace {
@@ -65,6 +67,7 @@ class Builder {
     for (NodeId id : nodes_) emit(id);
     for (NodeId id : nodes_)
       if (in_.labels.node[id].materialised && !in_.labels.node[id].reducing) store(id);
+    form_chains(region_);
     allocate();
     return std::move(region_);
   }
