@@ -144,6 +144,22 @@ def test_extreme_arguments_stay_finite(fn: Any) -> None:
     assert np.isfinite(ms.grad(lambda t: first(t).sum())(x).asnumpy()).all()
 
 
+def test_layer_norm() -> None:
+    def reference(x: np.ndarray) -> np.ndarray:
+        mean, variance = x.mean(1, keepdims=True), x.var(1, keepdims=True)
+        return (x - mean) / np.sqrt(variance + 1e-5) * w + 0.5
+
+    w = np.array([0.5, 1.0, 2.0, -1.0])
+    fn = lambda x: ops.layer_norm(x, 4, T(w), T(w * 0 + 0.5))  # noqa: E731
+    close(fn(T(POINTS)), reference(POINTS))
+    check_derivatives(fn, POINTS)
+    y, mean, _ = ops.LayerNorm(epsilon=1e-5)(T(POINTS), T(w), T(w * 0 + 0.5))
+    close(y, reference(POINTS))
+    assert mean.shape == (3, 1)
+    with pytest.raises(ValueError, match="normalized_shape"):
+        ops.layer_norm(T(POINTS), (3, 3))
+
+
 def test_softmax_of_huge_scores() -> None:
     x = T(np.array([[1e4, 0.0, -1e4]], np.float32))
     close(ops.softmax(x), [[1.0, 0.0, 0.0]])

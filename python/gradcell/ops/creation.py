@@ -14,8 +14,8 @@ from gradcell.ops.checks import fused, where
 from gradcell.tensor import to_dtype
 
 __all__ = [
-    "arange", "eye", "fill", "full", "full_like", "linspace", "ones", "ones_like", "range", "zeros",
-    "zeros_like",
+    "arange", "eye", "fill", "full", "full_like", "linspace", "ones", "ones_like", "range",
+    "scalar_to_tensor", "zeros", "zeros_like",
 ]  # fmt: skip
 
 _ops = _core.ops
@@ -119,6 +119,11 @@ def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
     if out.size > maxlen:
         raise ValueError(f"range: {out.size} numbers are more than maxlen {maxlen}{where()}")
     return out
+
+
+def scalar_to_tensor(input_x: Any, dtype: Any = _core.float32) -> Tensor:
+    """A number as a tensor, float32 by default."""
+    return full((), input_x, dtype=dtype)
 
 
 @fused
