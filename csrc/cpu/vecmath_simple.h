@@ -44,7 +44,7 @@ struct RsqrtFn {
     const V better = mad(y, residual(s, y, all<V>(1)) - y * d, y);
     const V regular = select(scaled, better * root_of_factor, better);
     // y itself where it is exact: at 0, infinity, NaN and below 0.
-    return select((a > all<V>(0)) & (a < all<V>(kInf)), regular, y);
+    return select(both(a > all<V>(0), a < all<V>(kInf)), regular, y);
   }
 };
 struct FloorFn {

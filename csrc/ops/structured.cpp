@@ -216,7 +216,7 @@ NodeId reduce(Graph& g, Op op, NodeId x, std::span<const int64_t> axes) {
   int64_t n = 1;
   for (int64_t axis : axes) n *= from[axis];
   if (op != Op::ReduceSum)
-    require(n > 0, ErrorKind::Value, info(op).name, ": no identity for an empty reduction of shape ",
+    require(n > 0 || element_count(to) == 0, ErrorKind::Value, info(op).name, ": no identity for an empty reduction of shape ",
             to_string(from));
   if (n == 0) return constant(g, g.dtype(x), to, 0);
   if (n == 1) return reshape(g, x, to);

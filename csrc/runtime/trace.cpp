@@ -248,6 +248,26 @@ Array Trace::value(NodeId id) {
   return result;
 }
 
+std::vector<Array> Trace::values(std::span<const NodeId> ids) {
+  mark_unrepeatable();
+  std::vector<NodeId> live = live_until(graph, ids, cuts_);
+  auto exe = executable_for(graph, live, ids, cuts_);
+  std::vector<Array> in;
+  for (NodeId n : live)
+    if (const Array* a = known(n)) in.push_back(*a);
+  return run_executable(*exe, in, constants_of(graph, live));
+}
+
+std::vector<NodeId> Trace::assigned() const {
+  std::vector<NodeId> ids;
+  for (const VariablePtr& v : state_order_) {
+    NodeId now = state_.at(v.get());
+    auto l = leaf_index_.find(now);
+    if (l == leaf_index_.end() || leaves_[l->second].variable != v) ids.push_back(now);
+  }
+  return ids;
+}
+
 std::vector<Array> Trace::finish(std::span<const NodeId> outputs) { return finish(outputs, nullptr); }
 
 std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled) {

@@ -35,9 +35,28 @@ from gradcell.transform import (  # noqa: E402
     vjp,
 )
 
-from gradcell import common, nn, ops  # noqa: E402  isort: skip
+from gradcell import ops, tensor_methods  # noqa: E402  isort: skip
+from gradcell import common, nn  # noqa: E402  isort: skip
 from gradcell import amp, parallel  # noqa: E402  isort: skip
-from gradcell.amp import DynamicLossScaleManager, FixedLossScaleManager  # noqa: E402
+from gradcell import dataset, train  # noqa: E402  isort: skip
+from gradcell.train import (  # noqa: E402
+    Callback,
+    CheckpointConfig,
+    DynamicLossScaleManager,
+    EarlyStopping,
+    FixedLossScaleManager,
+    History,
+    LearningRateScheduler,
+    LossMonitor,
+    Model,
+    ModelCheckpoint,
+    ReduceLROnPlateau,
+    RunContext,
+    TimeMonitor,
+    load_checkpoint,
+    load_param_into_net,
+    save_checkpoint,
+)
 from gradcell.common.seed import get_seed, set_seed  # noqa: E402
 from gradcell.parallel import ParallelMode  # noqa: E402
 

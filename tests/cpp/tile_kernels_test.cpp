@@ -299,7 +299,8 @@ void put(DType t, std::byte* p, double v) {
       return copy(static_cast<int32_t>(v));
     case DType::Int64:
       return copy(static_cast<int64_t>(v));
-    case DType::Float16: return copy(half_bits(v));
+    case DType::Float16:
+      return copy(half_bits(v));
     case DType::BFloat16:
       return copy(static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(v)) >> 16));
     case DType::Float32:

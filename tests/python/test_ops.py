@@ -49,7 +49,8 @@ def spellings(row: Row) -> dict[str, Callable[..., Any]]:
     for name in row.aliases:
         found[f"ops.{name}"] = getattr(ops, name)
     if row.method:
-        found[f"Tensor.{row.method}"] = getattr(Tensor, row.method)
+        method = row.method
+        found[f"Tensor.{method}"] = lambda x, *rest: getattr(x, method)(*rest)
     if row.operator:
         found["operator"] = row.operator
     return found

@@ -60,7 +60,9 @@ struct Product {
 /// P panels of W columns by V row vectors. Where that is too few sums to hide the latency of a
 /// multiply-add, U sets of them take the values of k in turn.
 template <class T, int P, int W, int V>
-void product_block(const T* w, const Product<T>& a) {
+void product_block(const T* w, const Product<T>& product) {
+  const Product<T> a = product;  // a local: the stores below cannot change it
+  const ptrdiff_t panel = static_cast<ptrdiff_t>(a.kc) * W;
   constexpr int C = P * W;
   constexpr int U = C * V <= 2 ? 4 : C * V <= 6 ? 2 : 1;
   Vec<T> acc[U][C][V];
@@ -81,7 +83,7 @@ void product_block(const T* w, const Product<T>& a) {
     for (int v = 0; v < V; ++v) xv[v] = load(x + v * kLanes<T>);
 #pragma GCC unroll 32
     for (int c = 0; c < C; ++c) {
-      const Vec<T> wv = broadcast(w[(c / W) * (a.kc * W) + c % W]);
+      const Vec<T> wv = broadcast((w + (c / W) * panel)[c % W]);
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) acc[u][c][v] = fma(wv, xv[v], acc[u][c][v]);
     }

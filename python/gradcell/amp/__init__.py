@@ -19,7 +19,13 @@ from gradcell.amp.mixed_precision import (
     get_white_list,
 )
 
+from gradcell.amp.overflow import Overflow, locate_overflow
+from gradcell.amp.train import build_train_network
+
 __all__ = [
+    "Overflow",
+    "build_train_network",
+    "locate_overflow",
     "DynamicLossScaleManager",
     "DynamicLossScaler",
     "FixedLossScaleManager",
@@ -27,9 +33,9 @@ __all__ = [
     "LossScaler",
     "StaticLossScaler",
     "all_finite",
-    "init_status",
     "auto_mixed_precision",
     "custom_mixed_precision",
     "get_black_list",
     "get_white_list",
+    "init_status",
 ]

@@ -11,7 +11,6 @@ from typing import Any
 
 from gradcell import _core
 from gradcell.nn.cell import Cell
-from gradcell.parameter import bump_structure_version
 
 _LEVELS = ("O0", "O1", "O2", "O3", "auto")
 
@@ -34,7 +33,7 @@ def get_white_list() -> list[type[Cell]]:
 
 
 def get_black_list() -> list[type[Cell]]:
-    """A copy of the cells that level O2 keeps in float32: normalisations, which add up many terms."""
+    """A copy of the cells that level O2 keeps in float32: those that add up many terms."""
     return _lists()[1]
 
 
@@ -42,7 +41,7 @@ def _unstable() -> tuple[type[Cell], ...]:
     """What level auto keeps in float32: the black list, losses, and cells that exponentiate."""
     from gradcell import nn
 
-    return (*get_black_list(), nn.LossBase, nn.GroupNorm)
+    return (*get_black_list(), nn.GroupNorm, nn.LossBase, nn.Softmax, nn.LogSoftmax)
 
 
 def _mark(cell: Cell, compute: _core.DType, output: _core.DType | None = None) -> None:
@@ -114,7 +113,7 @@ def auto_mixed_precision(
         _automatic(network, dtype)
     else:
         _lower_all_but(network, get_black_list() if amp_level == "O2" else [], dtype)
-    bump_structure_version()
+    _core.bump_structure_version()
     return network
 
 
@@ -136,8 +135,8 @@ def custom_mixed_precision(
     """Makes a network compute in mixed precision by a list of one's own, and returns it.
 
     white_list: these cells compute in dtype and hand on float32. black_list: all but these compute
-    in dtype; the output is float32. Exactly one of the two. dtype: float16 or bfloat16. Classes that
-    are no cells (primitives) are accepted and match nothing.
+    in dtype; the output is float32. Exactly one of the two. dtype: float16 or bfloat16. Classes
+    that are no cells (primitives) are accepted and match nothing.
 
     Raises TypeError if network is no Cell or a list no list of classes, ValueError for none or both
     of the lists or for another dtype.
@@ -151,8 +150,8 @@ def custom_mixed_precision(
         )
     if white_list is not None and black_list is not None:
         raise ValueError(
-            "For custom_mixed_precision, the white_list or black_list cannot be provided at the same "
-            f"time, please provide one or the other.{_where()}"
+            "For custom_mixed_precision, the white_list or black_list cannot be provided at the "
+            f"same time, please provide one or the other.{_where()}"
         )
     _check_dtype(dtype)
     if white_list is not None:
@@ -161,5 +160,5 @@ def custom_mixed_precision(
     else:
         _check_list("black_list", black_list)
         _lower_all_but(network, black_list or [], dtype)
-    bump_structure_version()
+    _core.bump_structure_version()
     return network

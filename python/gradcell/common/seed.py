@@ -16,20 +16,23 @@ _listeners: list[Callable[[int], None]] = []
 def set_seed(seed: int) -> None:
     """Fixes every random number that follows: initialisers, dropout, random ops.
 
-    Raises TypeError unless seed is an int, ValueError if it is negative.
+    Raises TypeError unless seed is an int, ValueError below 0 or from 2^63 on.
     """
     global _seed, _generator
-    if not isinstance(seed, int) or isinstance(seed, bool):
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool):
         raise TypeError(
-            f"set_seed: the seed must be an int, got {type(seed).__name__} "
+            f"The argument 'seed' must be type of int, but got {type(seed)} "
             f"({_core.user_location()})"
         )
-    if seed < 0:
-        raise ValueError(f"set_seed: the seed must be >= 0, got {seed} ({_core.user_location()})")
-    _seed = seed
+    if not 0 <= seed < 2**63:
+        raise ValueError(
+            "For 'global_seed', the 'seed' must be int and must >= 0 (and fit into 63 bits), but "
+            f"got '{seed}' ({_core.user_location()})"
+        )
+    _seed = int(seed)
     _generator = None
     for listener in _listeners:
-        listener(seed)
+        listener(_seed)
 
 
 def get_seed() -> int | None:
@@ -37,9 +40,10 @@ def get_seed() -> int | None:
     return _seed
 
 
-def on_set_seed(listener: Callable[[int], None]) -> None:
-    """Has `listener(seed)` called at every set_seed from now on."""
+def on_set_seed(listener: Callable[[int], None]) -> Callable[[int], None]:
+    """Has `listener(seed)` called at every set_seed from now on. Returns it: a decorator."""
     _listeners.append(listener)
+    return listener
 
 
 def generator() -> np.random.Generator:

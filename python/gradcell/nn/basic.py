@@ -14,11 +14,13 @@ from gradcell.nn.arguments import (
     check_bool,
     check_dtype,
     check_int,
+    check_rank,
     check_tensor,
     same_dtype,
     where,
 )
 from gradcell.nn.cell import Cell
+from gradcell.ops.random import dropout
 from gradcell.parameter import Parameter
 
 
@@ -156,6 +158,101 @@ class Flatten(Cell):
         return axis % x.ndim
 
 
+class _Dropping(Cell):
+    """What dropouts share: `p` is the probability of zero."""
+
+    p: float
+
+    def _check_p(self, p: Any) -> None:
+        owner = type(self).__name__
+        if not isinstance(p, (int, float)) or isinstance(p, bool):
+            raise TypeError(
+                f"For '{owner}', the type of 'p' should be one of '['float', 'int']', but got type "
+                f"'{type(p).__name__}'.{where()}"
+            )
+        if not 0 <= p < 1:
+            raise ValueError(
+                f"For '{owner}', the 'p' must be a number in range [0, 1), but got {p}.{where()}"
+            )
+        self.p = float(p)
+
+    def extend_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class Dropout(_Dropping):
+    """In training each element becomes 0 with probability p, and the others are divided by 1 - p.
+
+    Srivastava et al., Dropout: a simple way to prevent neural networks from overfitting (2014).
+    Outside training (the default, see set_train) it returns its input. keep_prob: 1 - p, used if p
+    is None. dtype: accepted for MindSpore's sake.
+
+    Input: floating, of any shape; output of the same shape and dtype.
+
+    Raises TypeError for arguments that are no numbers, ValueError unless 0 <= p < 1 or 0 <
+    keep_prob <= 1.
+    """
+
+    def __init__(
+        self,
+        keep_prob: float = 0.5,
+        p: float | None = None,
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__()
+        self.keep_prob = keep_prob
+        self._by_p = p is not None
+        if p is not None:
+            self._check_p(p)
+            return
+        if not isinstance(keep_prob, float):
+            raise TypeError(
+                "For 'Dropout', the type of 'keep_prob' should be 'float', but got type "
+                f"'{type(keep_prob).__name__}'.{where()}"
+            )
+        if not 0 < keep_prob <= 1:
+            raise ValueError(
+                "For 'Dropout', the 'keep_prob' must be a number in range (0, 1], but got "
+                f"{keep_prob}.{where()}"
+            )
+        self.p = 1 - keep_prob
+
+    def construct(self, x: Tensor) -> Tensor:
+        return dropout(check_tensor("Dropout", "x", x), self.p, self.training)
+
+    def extend_repr(self) -> str:
+        return f"p={self.p}" if self._by_p else f"keep_prob={self.keep_prob}"
+
+
+class _ChannelDropout(_Dropping):
+    ranks: tuple[int, ...] = ()
+
+    def __init__(self, p: float = 0.5) -> None:
+        super().__init__()
+        self._check_p(p)
+
+    def construct(self, x: Tensor) -> Tensor:
+        check_rank(type(self).__name__, x, self.ranks)
+        if not self.training or self.p == 0:
+            return x
+        inner = self.ranks[0] - 1
+        outer = list(x.shape[: x.ndim - inner])
+        mask = dropout(_ops.full([*outer, *[1] * inner], 1.0, x.dtype), self.p)
+        return _ops.mul(x, mask)
+
+
+class Dropout1d(_ChannelDropout):
+    """Dropout of whole channels of (N, C, L) or (C, L). p: the probability of zero, in [0, 1)."""
+
+    ranks = (2, 3)
+
+
+class Dropout2d(_ChannelDropout):
+    """Dropout of whole channels of (N, C, H, W) or (C, H, W). p: the probability of zero."""
+
+    ranks = (3, 4)
+
+
 class Embedding(Cell):
     """Rows of a table, looked up by number.
 
@@ -163,12 +260,12 @@ class Embedding(Cell):
     with one-hot rows instead; the result is the same. embedding_table: anything that `initializer`
     takes. padding_idx: this row starts as zeros.
 
-    Input: integers of any shape, output: that shape + (embedding_size,), of the table's dtype.
+    Input: integers of any shape, negative ones counted from the end; output: that shape +
+    (embedding_size,), of the table's dtype.
     Parameter: embedding_table (vocab_size, embedding_size).
 
     Raises TypeError for arguments of a wrong type or an input that is not of integers, ValueError
-    for sizes < 1 or a padding_idx out of range; an input out of range raises IndexError where its
-    value is known, and otherwise gives a row of NaN.
+    for sizes < 1 or a padding_idx out of range, IndexError for an input out of range.
     """
 
     def __init__(

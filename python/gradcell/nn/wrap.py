@@ -5,9 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from gradcell import _core, tree
+from gradcell import _core, context, tree
 from gradcell._core import Tensor
 from gradcell.amp.loss_scale import check_scale, not_finite
+from gradcell.amp.overflow import locate_overflow, values_of, warn_of
+from gradcell.common.random_state import random_state, set_random_state
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim import Optimizer
 from gradcell.parallel._utils import (
@@ -363,7 +365,31 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         check = getattr(self.loss_scaling_manager, "check_floor", None)
         if check is not None:
             check()
-        return super().__call__(*args, **kwargs)
+        if not context.get_context("locate_overflow") or _core.in_trace():
+            return super().__call__(*args, **kwargs)
+        return self._watched(args, kwargs)
+
+    def _watched(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The step; if it overflows, it is run again to name the op, in a warning."""
+        before = values_of(self.get_parameters())
+        random = random_state()
+        out = super().__call__(*args, **kwargs)
+        if isinstance(out, tuple) and len(out) > 1 and bool(out[1]):
+            after, random_after = values_of(self.get_parameters()), random_state()
+            for p, value in before:
+                p.set_data(value)
+            set_random_state(random)
+            try:
+                warn_of(locate_overflow(self._gradients_only, *args, **kwargs))
+            finally:
+                for p, value in after:
+                    p.set_data(value)
+                set_random_state(random_after)
+        return out
+
+    def _gradients_only(self, *inputs: Any) -> Any:
+        scale = _ops.reshape(self.scale_sense.value(), [])
+        return self.value_and_gradients(scale, inputs)
 
     def construct(self, *inputs: Any) -> Any:
         """Makes the step, unless it overflows."""

@@ -5,16 +5,55 @@ The elementwise ones come from the core's op table; the rest are in the modules 
 
 from __future__ import annotations
 
-from gradcell.ops import elementwise as _elementwise
+from gradcell.ops import (
+    activations,
+    composition,
+    creation,
+    elementwise,
+    indexing,
+    losses,
+    normalization,
+    primitives,
+    products,
+    random,
+    reductions,
+    shaping,
+)
+from gradcell.ops.activations import *  # noqa: F403
+from gradcell.ops.composition import *  # noqa: F403
+from gradcell.ops.creation import *  # noqa: F403
 from gradcell.ops.elementwise import *  # noqa: F403
+from gradcell.ops.indexing import *  # noqa: F403
+from gradcell.ops.losses import *  # noqa: F403
+from gradcell.ops.normalization import *  # noqa: F403
+from gradcell.ops.primitive import Primitive
+from gradcell.ops.primitives import *  # noqa: F403
+from gradcell.ops.products import *  # noqa: F403
+from gradcell.ops.random import *  # noqa: F403
+from gradcell.ops.reductions import *  # noqa: F403
+from gradcell.ops.shaping import *  # noqa: F403
 from gradcell.transform import GradOperation, get_grad, grad, jvp, value_and_grad, vjp
 
-__all__ = [  # noqa: PLE0604
-    *_elementwise.__all__,
+__all__ = [
+    *activations.__all__,
+    *composition.__all__,
+    *creation.__all__,
+    *elementwise.__all__,
+    *indexing.__all__,
+    *losses.__all__,
+    *normalization.__all__,
+    *primitives.__all__,
+    *products.__all__,
+    *random.__all__,
+    *reductions.__all__,
+    *shaping.__all__,
     "GradOperation",
+    "Primitive",
     "get_grad",
     "grad",
     "jvp",
     "value_and_grad",
     "vjp",
 ]
+
+from gradcell.ops import composite, functional, operations  # noqa: F401
