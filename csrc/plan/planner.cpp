@@ -25,42 +25,6 @@ struct Hasher {
 
 TensorDesc describe(const Graph& g, NodeId id) { return {g.dtype(id), g.dims(id), g.count(id)}; }
 
-/// The live part without aliases and gradient stops, hash-consed again (what differed only by an
-/// alias becomes one node), with known values as leaves.
-struct Clean {
-  Graph graph;
-  std::vector<NodeId> roots;
-  std::vector<NodeId> inputs;     ///< leaves, in the plan's order
-  std::vector<NodeId> constants;  ///< likewise
-};
-
-Clean clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
-            std::span<const NodeId> cuts) {
-  Clean c;
-  std::vector<NodeId> to(g.size(), kNoNode);
-  std::vector<NodeId> in;
-  for (NodeId id : live) {
-    bool cut = std::find(cuts.begin(), cuts.end(), id) != cuts.end();
-    Op op = g[id].op;
-    if (cut || op == Op::Leaf) {
-      c.graph.location = g[id].location;
-      to[id] = leaf(c.graph, g.dtype(id), g.dims(id));
-      c.inputs.push_back(to[id]);
-      continue;
-    }
-    if (op == Op::Alias || op == Op::StopGradient) {
-      to[id] = to[g.input(id, 0)];
-      continue;
-    }
-    in.clear();
-    for (NodeId i : g.inputs(id)) in.push_back(to[i]);
-    to[id] = rebuild(c.graph, g, id, in);
-    if (op == Op::Const) c.constants.push_back(to[id]);
-  }
-  for (NodeId r : roots) c.roots.push_back(to[r]);
-  return c;
-}
-
 /// Offsets in the arena for temporaries, by the stages between which they live.
 class Arena {
  public:
@@ -92,7 +56,7 @@ class Arena {
 
 class Planner {
  public:
-  explicit Planner(Clean c) : c_(std::move(c)), g_(c_.graph), labels_(label(g_, c_.roots)) {}
+  explicit Planner(CleanGraph c) : c_(std::move(c)), g_(c_.graph), labels_(label(g_, c_.roots)) {}
 
   Plan run() {
     plan_.node_count = g_.size();
@@ -185,7 +149,7 @@ class Planner {
     return call;
   }
 
-  Clean c_;
+  CleanGraph c_;
   const Graph& g_;
   Labels labels_;
   Plan plan_;
@@ -233,6 +197,33 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
   }
   std::reverse(result.begin(), result.end());
   return result;
+}
+
+CleanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+                 std::span<const NodeId> cuts) {
+  CleanGraph c;
+  std::vector<NodeId> to(g.size(), kNoNode);
+  std::vector<NodeId> in;
+  for (NodeId id : live) {
+    bool cut = std::find(cuts.begin(), cuts.end(), id) != cuts.end();
+    Op op = g[id].op;
+    if (cut || op == Op::Leaf) {
+      c.graph.location = g[id].location;
+      to[id] = leaf(c.graph, g.dtype(id), g.dims(id));
+      c.inputs.push_back(to[id]);
+      continue;
+    }
+    if (op == Op::Alias || op == Op::StopGradient) {
+      to[id] = to[g.input(id, 0)];
+      continue;
+    }
+    in.clear();
+    for (NodeId i : g.inputs(id)) in.push_back(to[i]);
+    to[id] = rebuild(c.graph, g, id, in);
+    if (op == Op::Const) c.constants.push_back(to[id]);
+  }
+  for (NodeId r : roots) c.roots.push_back(to[r]);
+  return c;
 }
 
 Plan make_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,

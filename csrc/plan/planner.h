@@ -20,6 +20,18 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
 std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
                                std::span<const NodeId> cuts);
 
+/// The live part without aliases and gradient stops, hash-consed again (what differed only by an
+/// alias becomes one node), with known values as leaves.
+struct CleanGraph {
+  Graph graph;
+  std::vector<NodeId> roots;
+  std::vector<NodeId> inputs;     ///< leaves, in the plan's order
+  std::vector<NodeId> constants;  ///< likewise
+};
+
+CleanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+                 std::span<const NodeId> cuts);
+
 Plan make_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                std::span<const NodeId> cuts);
 
