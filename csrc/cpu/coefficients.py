@@ -105,6 +105,10 @@ def expm1_tail(r):
     return (mp.expm1(r) - r) / r**2
 
 
+def tanh_tail(x):
+    return (mp.tanh(x) - x) / x**3
+
+
 def atanh_tail(f):
     return (2 * mp.atanh(f) - 2 * f - 2 * f**3 / 3) / f**5
 
@@ -141,6 +145,8 @@ def erfc_t(x, k=mpf("3.75")):
 TABLE = [
     ("kExp64", "(exp(r) - 1 - r) / r^2 on |r| <= log(2)/2", expm1_tail, -half_log2, half_log2, 11, lambda r: r**2, 0),
     ("kExp32", "the same, for float results", expm1_tail, -half_log2, half_log2, 6, lambda r: abs(r), 0),
+    ("kExpFloat", "the same, in float", expm1_tail, -half_log2, half_log2, 5, lambda r: r**2, 1),
+    ("kTanhFloat", "(tanh(x) - x) / x^3 in x^2, |x| <= 0.9, in float", root(tanh_tail), 0, mpf("0.811"), 7, lambda z: z, 1),
     ("kAtanh64", "(2 atanh(f) - 2f - 2f^3/3) / f^5 in f^2", root(atanh_tail), 0, atanh_high, 8, lambda z: z * z, 0),
     ("kLog32", "(log(1+g) - g) / g^2 on [sqrt(1/2)-1, sqrt(2)-1]", log_tail, log_low, log_high, 12, lambda g: abs(g), 0),
     ("kSin64", "(sin(x) - x) / x^3 in x^2, |x| <= pi/4", root(sin_tail), 0, quarter_pi2, 7, lambda z: z, 0),

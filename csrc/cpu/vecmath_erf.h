@@ -52,9 +52,9 @@ struct ErfFn {
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     const V a = abs_value(x);
-    const auto small = a < all<V>(1);
+    const auto small = a < all<V>(0.75);
     const V near = rounded(erf_pair(select(small, a, all<V>(0))));
-    const V far = all<V>(1) - erfc64(at_most(at_least(a, all<V>(1)), all<V>(28)));
+    const V far = all<V>(1) - erfc64(at_most(at_least(a, all<V>(0.75)), all<V>(28)));
     return copy_sign(select(small, near, far), x);
   }
   template <class V>

@@ -2,8 +2,9 @@
 //
 // All start from x = k log 2 + r with k an integer and |r| <= log(2)/2 (Cody and Waite, 1980: log 2
 // in two words, the first short enough for k times it to be exact), and a polynomial in r.
-// Each function is a tag with two formulas over double lanes: f64, for results in double, and f32,
-// for arguments and results that are floats.
+// Each function is a tag with two formulas: f64, for results in double, and f32, for arguments and
+// results that are floats. f32 computes in double lanes, but in float lanes (twice as many) where a
+// tag says kNativeFloat.
 #pragma once
 
 #include "cpu/vecmath_coefficients.h"
@@ -17,6 +18,9 @@ inline constexpr double kLog2e = 0x1.71547652b82fep+0;
 inline constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 inline constexpr double kLn2Hi = 0x1.62e42fefa3p-1;      ///< 41 bits
 inline constexpr double kLn2Lo = 0x1.3de6af278ece6p-42;  ///< log(2) - kLn2Hi
+
+inline constexpr double kLn2FloatHi = 0x1.62e43p-1;         ///< 24 bits
+inline constexpr double kLn2FloatLo = -0x1.05c61p-29;       ///< the next 24
 
 /// 2^k (1 + p.hi + p.lo): the exponential of a pair; p keeps its relative precision near 0.
 template <class V>
@@ -70,7 +74,22 @@ GRADCELL_INLINE V expm1_32(V x) {
   return mad(mad(r * r, poly(r, kExp32), r), power, power - all<V>(1));
 }
 
+/// exp(x) = 2^k (1 + head + tail) in float lanes, tail at most a fifth of head. x - k log 2 is
+/// exact in its first product thanks to the fma, and its second joins the tail.
+template <class V>
+struct FloatExponential {
+  V head, tail, k;
+};
+template <class V>
+GRADCELL_INLINE FloatExponential<V> exp_float(V x) {
+  const V k = mad(x, all<V>(kLog2e), all<V>(kRounder<V>)) - all<V>(kRounder<V>);
+  const V head = mad(k, all<V>(-kLn2FloatHi), x), low = k * all<V>(-kLn2FloatLo);
+  const V r = head + low;
+  return {head, mad(r * r, poly(r, kExpFloat), low), k};
+}
+
 struct ExpFn {
+  static constexpr bool kNativeFloat = kHasFma;
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     x = at_most(at_least(x, all<V>(-746)), all<V>(710));
@@ -79,7 +98,11 @@ struct ExpFn {
   }
   template <class V>
   GRADCELL_INLINE static V f32(V x) {
-    return exp32(at_most(at_least(x, all<V>(-110)), all<V>(100)));
+    const V bounded = at_most(at_least(x, all<V>(-110)), all<V>(100));
+    if constexpr (sizeof(ElementOf<V>) == 8) return exp32(bounded);
+    const auto e = exp_float(bounded);
+    const auto s = fast_two_sum(all<V>(1), e.head);
+    return scale(s.hi + (s.lo + e.tail), e.k);
   }
 };
 
@@ -145,6 +168,7 @@ struct CoshFn {
 };
 
 struct TanhFn {
+  static constexpr bool kNativeFloat = kHasFma;
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     const V a = at_most(abs_value(x), all<V>(20));
@@ -154,9 +178,20 @@ struct TanhFn {
   }
   template <class V>
   GRADCELL_INLINE static V f32(V x) {
-    const V a = at_most(abs_value(x), all<V>(20));
-    const V t = expm1_32(a + a);
-    return copy_sign(t / (t + all<V>(2)), x);
+    if constexpr (sizeof(ElementOf<V>) == 8) {
+      const V a = at_most(abs_value(x), all<V>(20));
+      const V t = expm1_32(a + a);
+      return copy_sign(t / (t + all<V>(2)), x);
+    } else {
+      // a + a^3 P(a^2) up to 0.9, then 1 - 2 / (exp(2a) + 1), where exp(2a) + 1 is
+      // 2^k (head + tail) + (2^k + 1) and so rounded only once.
+      const V a = at_most(abs_value(x), all<V>(10)), z = a * a;
+      const V near = mad(a * z, poly(z, kTanhFloat), a);
+      const auto e = exp_float(a + a);
+      const V power = power_of_two<V>(to_integer(e.k).low_bits);
+      const V far = all<V>(1) - all<V>(2) / mad(power, e.head + e.tail, power + all<V>(1));
+      return copy_sign(select(a < all<V>(0.9), near, far), x);
+    }
   }
 };
 

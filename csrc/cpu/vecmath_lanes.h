@@ -309,11 +309,12 @@ GRADCELL_INLINE V poly(V x, const C (&c)[N]) {
 
 // ---- powers of two ------------------------------------------------------------------------------
 
-/// Adding and subtracting 1.5 * 2^52 rounds a double of magnitude below 2^51 to an integer, and
-/// leaves that integer in the low bits of the sum.
-inline constexpr double kRounder = 0x1.8p52;
+/// Adding and subtracting 1.5 * 2^52 (floats: 2^23) rounds a number of magnitude below 2^51 (2^22)
+/// to an integer, and leaves that integer in the low bits of the sum.
+template <class V>
+inline constexpr double kRounder = sizeof(ElementOf<V>) == 4 ? 0x1.8p23 : 0x1.8p52;
 
-/// x rounded to an integer, as a double and (in the low 12 bits at least) as an integer.
+/// x rounded to an integer, as a number and (in the low 9 or 12 bits at least) as an integer.
 template <class V>
 struct Integer {
   V value;
@@ -321,21 +322,26 @@ struct Integer {
 };
 template <class V>
 GRADCELL_INLINE Integer<V> to_integer(V x) {
-  const V shifted = x + all<V>(kRounder);
-  return {shifted - all<V>(kRounder), bits(shifted)};
+  const V shifted = x + all<V>(kRounder<V>);
+  return {shifted - all<V>(kRounder<V>), bits(shifted)};
 }
 
-/// 2^k for an integer k in [-1022, 1023] given by its low bits.
+/// 2^k for an integer k given by its low bits, in [-1022, 1023] (floats: [-126, 127]).
 template <class V>
 GRADCELL_INLINE V power_of_two(UnsignedOf<V> k) {
-  return from_bits<V>((k + 1023) << 52);
+  if constexpr (sizeof(ElementOf<V>) == 4) {
+    return from_bits<V>((k + 127) << 23);
+  } else {
+    return from_bits<V>((k + 1023) << 52);
+  }
 }
 
-/// y * 2^k for |k| < 2044, rounded once: in two factors, so that neither is out of range.
+/// y * 2^k for |k| < 2044 (252), rounded once: in two factors, so that neither is out of range.
 template <class V>
 GRADCELL_INLINE V scale(V y, V k) {
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
   if constexpr (std::is_same_v<V, VecD>) return _mm512_scalef_pd(y, k);
+  if constexpr (std::is_same_v<V, VecF>) return _mm512_scalef_ps(y, k);
 #endif
   const auto first = to_integer(k * all<V>(0.5));
   const auto second = to_integer(k - first.value);

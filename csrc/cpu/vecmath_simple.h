@@ -106,6 +106,21 @@ GRADCELL_INLINE T minimum(T a, T b) {
   return b < a ? b : a;
 }
 
+/// The magnitude and the sign of integers; that of the most negative number wraps.
+template <class T>
+GRADCELL_INLINE T abs(T x)
+  requires std::is_integral_v<T>
+{
+  using U = std::make_unsigned_t<T>;
+  return x < 0 ? static_cast<T>(U(0) - static_cast<U>(x)) : x;
+}
+template <class T>
+GRADCELL_INLINE T sign(T x)
+  requires std::is_integral_v<T>
+{
+  return static_cast<T>((x > 0) - (x < 0));
+}
+
 /// a - floor(a / b) b: the remainder with the sign of b, as in Python. Integers: 0 for b = 0.
 template <class T>
 GRADCELL_INLINE T mod(T a, T b)

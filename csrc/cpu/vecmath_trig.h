@@ -247,8 +247,9 @@ struct Atan2Fn {
   GRADCELL_INLINE static V f64(V y, V x) {
     auto d = direction(y, x);
     const V larger = select(d.y > d.x, d.y, d.x);
-    const V factor = select(larger > all<V>(0x1p500), all<V>(0x1p-500),
-                            select(larger < all<V>(0x1p-500), all<V>(0x1p500), all<V>(1)));
+    // So that neither sums overflow nor the residual of the quotient underflows.
+    const V factor = select(larger < all<V>(0x1p400), all<V>(0x1p600),
+                            select(larger > all<V>(0x1p900), all<V>(0x1p-100), all<V>(1)));
     const auto angle = atan_pair(d.y * factor, d.x * factor);
     const auto s = fast_two_sum(all<V>(2 * kHalfPi), -angle.hi);
     const V left = s.hi + (s.lo + (all<V>(2 * kHalfPiLow) - angle.lo));

@@ -33,6 +33,10 @@ using Vector8 = __m512d (*)(__m512d);
 
 /// libmvec's function for 8 doubles, or null.
 Vector8 vector_reference(const char* name) {
+  // Where most floats are out of range libmvec goes back to numbers one by one, the slow way.
+  for (const char* quick : {"exp", "expm1", "log", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh"}) {
+    if (std::strcmp(name, quick) == 0) return nullptr;
+  }
   static void* library = __builtin_cpu_supports("avx512f") ? dlopen("libmvec.so.1", RTLD_NOW) : nullptr;
   if (!library) return nullptr;
   return reinterpret_cast<Vector8>(dlsym(library, ("_ZGVeN8v_" + std::string(name)).c_str()));
@@ -90,6 +94,7 @@ Worst sweep(const UnaryMath& f) {
     for (size_t i = 0; i < kChunk; ++i) {
       if (error[i] <= worst.ulps) continue;
       if (std::isnan(y[i]) && std::isnan(truth[i])) continue;
+      if (std::isinf(y[i]) && std::abs(truth[i]) > 0x1p128 && (y[i] > 0) == (truth[i] > 0)) continue;
       const double ulps = ulp_error(y[i], reference.scalar.in_wide(x[i]));
       if (ulps > worst.ulps) worst = {ulps, x[i]};
     }
