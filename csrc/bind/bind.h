@@ -24,6 +24,8 @@ Location python_location();
 /// A Tensor, a number, or anything a Tensor can be made of (arrays, lists). Throws Type, naming op.
 Operand2 to_operand(py::handle value, const char* op);
 TensorPtr to_tensor(py::handle value, const char* op);
+/// The elements as an array that shares their memory (bfloat16 as uint16 patterns).
+py::array view(const Array& a);
 /// True for what an operator accepts on its other side.
 bool is_operand(py::handle value);
 
@@ -32,5 +34,6 @@ void bind_tensor(py::module_& m);
 void bind_ops(py::module_& m);
 void bind_trace(py::module_& m);
 void bind_inspect(py::module_& m);
+void bind_cuda(py::module_& m);
 
 }  // namespace gradcell::bind

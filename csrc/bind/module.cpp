@@ -8,4 +8,5 @@ PYBIND11_MODULE(_core, m) {
   bind_ops(m);
   bind_trace(m);
   bind_inspect(m);
+  bind_cuda(m);
 }

@@ -232,10 +232,7 @@ Array Trace::value(NodeId id) {
   return result;
 }
 
-std::vector<Array> Trace::finish(std::span<const NodeId> outputs) { return finish(outputs, nullptr); }
-
-std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled) {
-  std::vector<NodeId> roots(outputs.begin(), outputs.end());
+std::vector<VariablePtr> Trace::assigned(std::vector<NodeId>& roots) const {
   std::vector<VariablePtr> updated;
   for (const VariablePtr& v : state_order_) {
     NodeId now = state_.at(v.get());
@@ -245,6 +242,25 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_pt
     updated.push_back(v);
     roots.push_back(now);
   }
+  return updated;
+}
+
+Trace::Work Trace::work(std::span<const NodeId> outputs) const {
+  Work w;
+  w.roots.assign(outputs.begin(), outputs.end());
+  assigned(w.roots);
+  w.live = live_until(graph, w.roots, cuts_);
+  w.constants = constants_of(graph, w.live);
+  for (NodeId n : w.live)
+    if (const Array* a = known(n)) w.inputs.push_back(*a);
+  return w;
+}
+
+std::vector<Array> Trace::finish(std::span<const NodeId> outputs) { return finish(outputs, nullptr); }
+
+std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled) {
+  std::vector<NodeId> roots(outputs.begin(), outputs.end());
+  std::vector<VariablePtr> updated = assigned(roots);
   // A traced tensor that outlives its function (kept in a list or an attribute) gets its value too.
   size_t kept_count = roots.size();
   std::vector<std::pair<Tensor*, size_t>> alive;

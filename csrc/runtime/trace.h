@@ -55,6 +55,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
  public:
   Graph graph;
 
+  std::span<const NodeId> cuts() const { return cuts_; }
+
   /// A fresh leaf for an argument; never shared with another leaf.
   NodeId argument(const Array& value);
   /// The leaf for a captured value, one for each storage.
@@ -78,6 +80,14 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<Array> finish(std::span<const NodeId> outputs);
   /// The same, and something that does it again. Null if the trace cannot be repeated.
   std::vector<Array> finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled);
+  /// What `finish` would run, with its inputs' values: to look at, or for another engine.
+  struct Work {
+    std::vector<NodeId> roots;  ///< the outputs, then the assigned variables
+    std::vector<NodeId> live;
+    std::vector<Array> inputs;
+    std::vector<uint64_t> constants;
+  };
+  Work work(std::span<const NodeId> outputs) const;
   /// Forgets everything: the function failed.
   void abandon();
 
@@ -95,6 +105,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
     int argument = -1;
   };
   const Leaf& leaf_of(NodeId id) const;
+  /// The variables that were assigned, in order; their nodes are appended to `roots`.
+  std::vector<VariablePtr> assigned(std::vector<NodeId>& roots) const;
   NodeId add_leaf(DType dtype, const Dims& dims, Leaf leaf);
 
   std::vector<Leaf> leaves_;
