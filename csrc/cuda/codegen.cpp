@@ -88,7 +88,8 @@ class CudaPlanner {
       row_components_.assign(g_.size() + 1, 0);
       for (NodeId n = 0; n < g_.size(); ++n) {
         const Fused& node = f_.node[n];
-        if (node.component >= 0 && node.rows != g_.count(n)) row_components_[node.component] = 1;
+        bool rows = node.role == Role::RowReduce || node.rows != g_.count(n);
+        if (node.component >= 0 && rows) row_components_[node.component] = 1;
       }
     }
     return row_components_[f_.node[id].component];
