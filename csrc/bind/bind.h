@@ -21,8 +21,10 @@ py::object dtype_object(DType t);
 std::string location_text(const Location& location);
 Location python_location();
 
-/// A Tensor, a number, or anything a Tensor can be made of (arrays, lists). Throws Type, naming op.
+/// A Tensor, a number, or anything a Tensor can be made of (arrays, lists); a Tensor or what one can
+/// be made of; only a Tensor. Throw Type, naming op.
 Operand2 to_operand(py::handle value, const char* op);
+TensorPtr only_tensor(py::handle value, const char* op);
 TensorPtr to_tensor(py::handle value, const char* op);
 /// The elements as an array that shares their memory (bfloat16 as uint16 patterns).
 py::array view(const Array& a);
@@ -33,6 +35,7 @@ void bind_location(py::module_& m);
 void bind_tensor(py::module_& m);
 void bind_ops(py::module_& m);
 void bind_trace(py::module_& m);
+void bind_dispatch(py::module_& m);
 void bind_inspect(py::module_& m);
 void bind_cuda(py::module_& m);
 

@@ -38,6 +38,7 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
     d["matmul"] = py::dict(py::arg("a") = p.a, py::arg("b") = p.b, py::arg("out") = p.out,
                            py::arg("dtype") = std::string(name(p.dtype)),
                            py::arg("transpose_a") = p.transpose_a, py::arg("transpose_b") = p.transpose_b,
+                           py::arg("accumulate") = p.accumulate,
                            py::arg("batch") = p.batch, py::arg("m") = p.m, py::arg("n") = p.n,
                            py::arg("k") = p.k);
   }

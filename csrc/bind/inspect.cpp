@@ -19,6 +19,23 @@ const char* kind_name(OpKind k) {
   }
 }
 
+py::dict describe(const Graph& g, NodeId id) {
+  py::dict d;
+  d["id"] = id;
+  d["op"] = info(g[id].op).name;
+  d["order"] = g[id].order;
+  d["inputs"] = std::vector<NodeId>(g.inputs(id).begin(), g.inputs(id).end());
+  d["shape"] = Dims(g.dims(id));
+  d["dtype"] = dtype_object(g.dtype(id));
+  d["location"] = location_text(g[id].location);
+  return d;
+}
+
+Trace& the_trace() {
+  require(current_trace() != nullptr, ErrorKind::Runtime, "no trace is active");
+  return *current_trace();
+}
+
 }  // namespace
 
 void bind_inspect(py::module_& m) {
@@ -42,6 +59,21 @@ void bind_inspect(py::module_& m) {
                     py::arg("runs") = i.runs);
   });
   m.def("clear_plan_cache", &clear_plan_cache);
+  m.def("node_id", [](const Tensor& t) { return t.in(the_trace()); },
+        "The node of the current trace that stands for a tensor.");
+  m.def("assigned_nodes", [] { return the_trace().assigned(); },
+        "The nodes that stand for the parameters assigned so far in the current trace.");
+  m.def("live_nodes", [](const std::vector<NodeId>& roots) {
+    const Graph& g = the_trace().graph;
+    py::list nodes;
+    for (NodeId id : live_nodes(g, roots)) nodes.append(describe(g, id));
+    return nodes;
+  }, "One dict for each node of the current trace that the roots need, in order of execution.");
+  m.def("node_values", [](const std::vector<NodeId>& ids) {
+    std::vector<TensorPtr> values;
+    for (Array& a : the_trace().values(ids)) values.push_back(std::make_shared<Tensor>(std::move(a)));
+    return values;
+  }, "The values of nodes of the current trace, computed in one plan.");
   m.def("memory_info", [] {
     MemoryInfo i = memory_info();
     return py::dict(py::arg("in_use") = i.in_use, py::arg("cached") = i.cached);

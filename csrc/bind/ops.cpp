@@ -33,18 +33,22 @@ void bind_operator(py::class_<Tensor, TensorPtr>& tensor, const char* method, co
     });
 }
 
-void bind_rows(py::module_& m) {
+void bind_rows(py::module_& m, py::class_<Tensor, TensorPtr>& tensor) {
 #define UNARY(Name, fn, ...) \
-  m.def(#fn, [](py::handle x) { return ops::unary(Op::Name, to_tensor(x, #Name)); }, py::arg("input"));
+  m.def(#fn, [](py::handle x) { return ops::unary(Op::Name, only_tensor(x, #Name)); }, py::arg("input")); \
+  tensor.def(#fn, [](const TensorPtr& x) { return ops::unary(Op::Name, x); });
 #define BINARY(Name, fn, ...)                                                                  \
   m.def(#fn, [](py::handle a, py::handle b) {                                                  \
     return ops::binary(Op::Name, to_operand(a, #Name), to_operand(b, #Name));                  \
-  }, py::arg("input"), py::arg("other"));
+  }, py::arg("input"), py::arg("other"));                                                      \
+  tensor.def(#fn, [](const TensorPtr& a, py::handle b) {                                       \
+    return ops::binary(Op::Name, a, to_operand(b, #Name));                                     \
+  }, py::arg("other"));
 #define COMPARE BINARY
 #define PREDICATE UNARY
 #define TERNARY(Name, fn, ...)                                                                 \
   m.def(#fn, [](py::handle c, py::handle a, py::handle b) {                                    \
-    return ops::select(to_tensor(c, #Name), to_operand(a, #Name), to_operand(b, #Name));       \
+    return ops::select(only_tensor(c, #Name), to_operand(a, #Name), to_operand(b, #Name));       \
   }, py::arg("condition"), py::arg("input"), py::arg("other"));
 #define STRUCTURED(...)
 #include "ops/ops.def"
@@ -61,7 +65,8 @@ Number to_number(py::handle value) {
 
 void bind_ops(py::module_& m) {
   py::module_ o = m.def_submodule("ops", "Ops of the core.");
-  bind_rows(o);
+  auto tensor = py::reinterpret_borrow<py::class_<Tensor, TensorPtr>>(m.attr("Tensor"));
+  bind_rows(o, tensor);
   o.def("cast", [](py::handle x, DTypeObject t) { return ops::cast(to_tensor(x, "Cast"), t.value); });
   o.def("stop_gradient", [](py::handle x) { return ops::stop_gradient(to_tensor(x, "StopGradient")); });
   o.def("full", [](py::handle dims, py::handle value, DTypeObject t) {
@@ -86,11 +91,11 @@ void bind_ops(py::module_& m) {
   });
   o.def("concat", [](const py::sequence& xs, int axis) {
     std::vector<TensorPtr> in;
-    for (py::handle x : xs) in.push_back(to_tensor(x, "Concat"));
+    for (py::handle x : xs) in.push_back(only_tensor(x, "Concat"));
     return ops::concat(in, axis);
   });
   o.def("matmul", [](py::handle a, py::handle b, bool ta, bool tb) {
-    return ops::matmul(to_tensor(a, "MatMul"), to_tensor(b, "MatMul"), ta, tb);
+    return ops::matmul(only_tensor(a, "MatMul"), only_tensor(b, "MatMul"), ta, tb);
   }, py::arg("a"), py::arg("b"), py::arg("transpose_a") = false, py::arg("transpose_b") = false);
   auto reduction = [&](const char* function, Op op) {
     o.def(function, [op](py::handle x, py::handle axes, bool keep) {
@@ -120,7 +125,6 @@ void bind_ops(py::module_& m) {
     return ops::scatter_add(indices, updates, axis, size);
   });
 
-  auto tensor = py::reinterpret_borrow<py::class_<Tensor, TensorPtr>>(m.attr("Tensor"));
   bind_operator(tensor, "__add__", "__radd__", Op::Add);
   bind_operator(tensor, "__sub__", "__rsub__", Op::Sub);
   bind_operator(tensor, "__mul__", "__rmul__", Op::Mul);
@@ -141,8 +145,15 @@ void bind_ops(py::module_& m) {
   tensor.def("__pos__", [](const TensorPtr& x) { return x; });
   tensor.def("__abs__", [](const TensorPtr& x) { return ops::unary(Op::Abs, x); });
   tensor.def("__invert__", [](const TensorPtr& x) { return ops::unary(Op::LogicalNot, x); });
-  tensor.def("__matmul__", [](const TensorPtr& a, py::handle b) { return ops::matmul(a, to_tensor(b, "MatMul"), false, false); });
-  tensor.def("__rmatmul__", [](const TensorPtr& a, py::handle b) { return ops::matmul(to_tensor(b, "MatMul"), a, false, false); });
+  auto matrix = [](py::handle v) { return py::isinstance<Tensor>(v) || py::isinstance<py::array>(v); };
+  tensor.def("__matmul__", [matrix](const TensorPtr& a, py::handle b) -> py::object {
+    if (!matrix(b)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+    return py::cast(ops::matmul(a, to_tensor(b, "MatMul"), false, false));
+  });
+  tensor.def("__rmatmul__", [matrix](const TensorPtr& a, py::handle b) -> py::object {
+    if (!matrix(b)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+    return py::cast(ops::matmul(to_tensor(b, "MatMul"), a, false, false));
+  });
   tensor.def("__hash__", [](py::handle self) { return reinterpret_cast<intptr_t>(self.ptr()) >> 4; });
 }
 

@@ -75,6 +75,12 @@ TensorPtr to_tensor(py::handle value, const char* op) {
   return std::make_shared<Tensor>(convert(value, py::none()));
 }
 
+TensorPtr only_tensor(py::handle value, const char* op) {
+  require(py::isinstance<Tensor>(value), ErrorKind::Type, op, ": expected a Tensor, got ",
+          Py_TYPE(value.ptr())->tp_name);
+  return value.cast<TensorPtr>();
+}
+
 bool is_operand(py::handle v) {
   PyObject* p = v.ptr();
   return py::isinstance<Tensor>(v) || PyFloat_Check(p) || PyLong_Check(p) || PyIndex_Check(p) ||

@@ -56,7 +56,9 @@ void bind_trace(py::module_& m) {
         std::vector<TensorPtr> result;
         for (Array& a : out) result.push_back(std::make_shared<Tensor>(std::move(a)));
         return result;
-      });
+      })
+      .def("plan_text", [](const Compiled& c) { return to_text(c.executable->plan()); },
+           "The plan: stages of regions and calls, an instruction a line.");
 
   py::class_<Trace, TracePtr>(m, "Trace")
       .def("argument", [](Trace& t, const Tensor& value) { return wrap(t, t.argument(value.value())); })

@@ -334,11 +334,12 @@ void plain_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const S* a
     }
 }
 
-void matmul(const Call& c, const void* const* in, void* out) {
+void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
+  const void* const* in = all + pair;
   size_t r = c.out.dims.size();
   bool ta = c.attrs[0], tb = c.attrs[1];
   int64_t batch = product(c.out.dims, 0, r - 2), m = c.out.dims[r - 2], n = c.out.dims[r - 1];
-  int64_t k = c.in[0].dims[ta ? r - 2 : r - 1];
+  int64_t k = c.in[pair].dims[ta ? r - 2 : r - 1];
   auto batched = [&](auto* a, auto* b, auto* y) {
     auto one = [&](int i, int) {
       if constexpr (std::is_floating_point_v<std::remove_pointer_t<decltype(y)>>)
@@ -352,7 +353,7 @@ void matmul(const Call& c, const void* const* in, void* out) {
   };
   by_dtype(c.out.dtype, [&]<class S>() {
     if constexpr (std::is_same_v<S, F16> || std::is_same_v<S, BF16>) {
-      auto a = widened<S>(in[0], c.in[0].count), b = widened<S>(in[1], c.in[1].count);
+      auto a = widened<S>(in[0], c.in[pair].count), b = widened<S>(in[1], c.in[pair + 1].count);
       std::vector<float> y(static_cast<size_t>(c.out.count));
       batched(a.data(), b.data(), y.data());
       for (int64_t i = 0; i < c.out.count; ++i) static_cast<S*>(out)[i] = S(y[i]);
@@ -360,6 +361,23 @@ void matmul(const Call& c, const void* const* in, void* out) {
       batched(static_cast<const S*>(in[0]), static_cast<const S*>(in[1]), static_cast<S*>(out));
     }
   });
+}
+
+/// a1 b1 + a2 b2 + ...
+void sum_of_products(const Call& c, const void* const* in, void* out) {
+  matmul(c, 0, in, out);
+  if (c.in.size() == 2) return;
+  std::vector<std::byte> term(c.out.bytes());
+  for (size_t pair = 2; pair < c.in.size(); pair += 2) {
+    matmul(c, pair, in, term.data());
+    by_dtype(c.out.dtype, [&]<class S>() {
+      using C = typename ComputeOf<S>::type;
+      auto* y = static_cast<S*>(out);
+      auto* x = reinterpret_cast<const S*>(term.data());
+      for (int64_t i = 0; i < c.out.count; ++i)
+        y[i] = S(static_cast<C>(static_cast<C>(y[i]) + static_cast<C>(x[i])));
+    });
+  }
 }
 
 // Movement ----------------------------------------------------------------------------------------
@@ -441,7 +459,7 @@ void run_call(const Call& c, const void* const* in, void* out, const uint64_t* c
     case Op::CumSum: return cumsum(c, in[0], out);
     case Op::Gather: return gather(c, in, out);
     case Op::ScatterAdd: return scatter_add(c, in, out);
-    case Op::MatMul: return matmul(c, in, out);
+    case Op::MatMul: return sum_of_products(c, in, out);
     case Op::Transpose:
     case Op::BroadcastTo:
     case Op::Slice:

@@ -1,5 +1,7 @@
 #include "cpu/engine.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -15,8 +17,14 @@ namespace gradcell::cpu {
 
 namespace {
 
-/// Scratch a tile may use: fits the second-level cache beside what streams through it.
-constexpr size_t kTileBytes = 640 << 10;
+/// Scratch a tile may use: most of the second-level cache; the rest is for what streams through it.
+size_t tile_bytes() {
+  static const size_t bytes = [] {
+    long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    return static_cast<size_t>(l2 > 0 ? l2 : 1 << 20) * 7 / 10;
+  }();
+  return bytes;
+}
 /// With one feature a row, tiles are cut to the first-level cache.
 constexpr size_t kFlatTileBytes = 32 << 10;
 /// Below this many estimated nanoseconds a stage is not worth waking a thread.
@@ -86,7 +94,7 @@ void choose_tiles(Region& r) {
   if (flat) {
     height = std::clamp<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 256, 4096);
   } else {
-    height = static_cast<int64_t>(kTileBytes / per_row);
+    height = static_cast<int64_t>(tile_bytes() / per_row);
     height = height >= 256 && r.accumulators.empty() ? 128 : height >= 64 ? 64 : height >= 32 ? 32 : 16;
   }
   height = height / 16 * 16;
@@ -298,7 +306,7 @@ class TileRunner {
           t_.matmul<T>().matmul(reinterpret_cast<const T*>(run_.packed + r_.weights[i.weights].offset),
                                 reinterpret_cast<const T*>(pointer(i.operand[0])), rows_,
                                 reinterpret_cast<T*>(at_[i.dst]), rows_, i.inner, i.features, rows_,
-                                nullptr, false);
+                                nullptr, i.accumulate);
         });
       case TileOp::RowReduce:
         return k_.row_reduce(i.op, i.type, accumulators_ + r_.accumulators[i.dst].offset,

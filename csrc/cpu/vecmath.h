@@ -19,12 +19,13 @@
 #include "cpu/vecmath_simple.h"
 #include "cpu/vecmath_trig.h"
 
-#define GRADCELL_VECMATH_UNARY(X)                                                              \
-  X(exp, Exp) X(expm1, Expm1) X(log, Log) X(log1p, Log1p) X(log2, Log2) X(log10, Log10)        \
-  X(sin, Sin) X(cos, Cos) X(tan, Tan) X(asin, Asin) X(acos, Acos) X(atan, Atan) X(sinh, Sinh)  \
-  X(cosh, Cosh) X(tanh, Tanh) X(asinh, Asinh) X(acosh, Acosh) X(atanh, Atanh)                  \
-  X(sigmoid, Sigmoid) X(erf, Erf) X(erfc, Erfc) X(sqrt, Sqrt) X(rsqrt, Rsqrt) X(floor, Floor)  \
-  X(ceil, Ceil) X(round, Round) X(sign, Sign) X(abs, Abs)
+#define GRADCELL_VECMATH_UNARY(X)                                                         \
+  X(exp, Exp)                                                                             \
+  X(expm1, Expm1) X(log, Log) X(log1p, Log1p) X(log2, Log2) X(log10, Log10) X(sin, Sin)   \
+      X(cos, Cos) X(tan, Tan) X(asin, Asin) X(acos, Acos) X(atan, Atan) X(sinh, Sinh)     \
+          X(cosh, Cosh) X(tanh, Tanh) X(asinh, Asinh) X(acosh, Acosh) X(atanh, Atanh)     \
+              X(sigmoid, Sigmoid) X(erf, Erf) X(erfc, Erfc) X(sqrt, Sqrt) X(rsqrt, Rsqrt) \
+                  X(floor, Floor) X(ceil, Ceil) X(round, Round) X(sign, Sign) X(abs, Abs)
 #define GRADCELL_VECMATH_BINARY(X) X(pow, Pow) X(atan2, Atan2)
 
 namespace gradcell::GRADCELL_ISA {
@@ -136,25 +137,25 @@ inline void map(const T* a, const T* b, T* y, size_t n) {
   map_steps<F, T>(y, n, a, b);
 }
 
-#define GRADCELL_X(name, Name)                                                    \
-  namespace scalar {                                                              \
-  GRADCELL_INLINE float name(float x) { return apply<Name##Fn>(x); }              \
-  GRADCELL_INLINE double name(double x) { return apply<Name##Fn>(x); }            \
-  }                                                                               \
-  template <class T>                                                              \
-  inline void map_##name(const T* x, T* y, size_t n) {                            \
-    map<Name##Fn>(x, y, n);                                                       \
+#define GRADCELL_X(name, Name)                                         \
+  namespace scalar {                                                   \
+  GRADCELL_INLINE float name(float x) { return apply<Name##Fn>(x); }   \
+  GRADCELL_INLINE double name(double x) { return apply<Name##Fn>(x); } \
+  }                                                                    \
+  template <class T>                                                   \
+  inline void map_##name(const T* x, T* y, size_t n) {                 \
+    map<Name##Fn>(x, y, n);                                            \
   }
 GRADCELL_VECMATH_UNARY(GRADCELL_X)
 #undef GRADCELL_X
-#define GRADCELL_X(name, Name)                                                           \
-  namespace scalar {                                                                     \
-  GRADCELL_INLINE float name(float a, float b) { return apply<Name##Fn>(a, b); }         \
-  GRADCELL_INLINE double name(double a, double b) { return apply<Name##Fn>(a, b); }      \
-  }                                                                                      \
-  template <class T>                                                                     \
-  inline void map_##name(const T* a, const T* b, T* y, size_t n) {                       \
-    map<Name##Fn>(a, b, y, n);                                                           \
+#define GRADCELL_X(name, Name)                                                      \
+  namespace scalar {                                                                \
+  GRADCELL_INLINE float name(float a, float b) { return apply<Name##Fn>(a, b); }    \
+  GRADCELL_INLINE double name(double a, double b) { return apply<Name##Fn>(a, b); } \
+  }                                                                                 \
+  template <class T>                                                                \
+  inline void map_##name(const T* a, const T* b, T* y, size_t n) {                  \
+    map<Name##Fn>(a, b, y, n);                                                      \
   }
 GRADCELL_VECMATH_BINARY(GRADCELL_X)
 #undef GRADCELL_X

@@ -44,8 +44,10 @@ GRADCELL_INLINE V erfc64(V x) {
 }
 template <class V>
 GRADCELL_INLINE V erfc32(V x) {
-  const V t = (x - all<V>(kErfcCentre)) / (x + all<V>(kErfcCentre));
-  return exp32(-(x * x)) * poly(t, kErfc32) / (all<V>(1) + x + x);
+  // One division for both quotients.
+  const V p = x + all<V>(kErfcCentre), q = all<V>(1) + x + x, inverse = all<V>(1) / (p * q);
+  const V t = (x - all<V>(kErfcCentre)) * q * inverse;
+  return exp32(-(x * x)) * poly(t, kErfc32) * (p * inverse);
 }
 
 struct ErfFn {

@@ -19,8 +19,8 @@ inline constexpr double kLn2 = 0x1.62e42fefa39efp-1;
 inline constexpr double kLn2Hi = 0x1.62e42fefa3p-1;      ///< 41 bits
 inline constexpr double kLn2Lo = 0x1.3de6af278ece6p-42;  ///< log(2) - kLn2Hi
 
-inline constexpr double kLn2FloatHi = 0x1.62e43p-1;         ///< 24 bits
-inline constexpr double kLn2FloatLo = -0x1.05c61p-29;       ///< the next 24
+inline constexpr double kLn2FloatHi = 0x1.62e43p-1;    ///< 24 bits
+inline constexpr double kLn2FloatLo = -0x1.05c61p-29;  ///< the next 24
 
 /// 2^k (1 + p.hi + p.lo): the exponential of a pair; p keeps its relative precision near 0.
 template <class V>
@@ -60,8 +60,8 @@ struct ShortReduction {
 };
 template <class V>
 GRADCELL_INLINE ShortReduction<V> exp_reduce32(V x) {
-  const auto k = to_integer(x * all<V>(kLog2e));
-  return {mad(k.value, all<V>(-kLn2), x), power_of_two<V>(k.low_bits)};
+  const auto [k, power] = to_power(x, kLog2e);
+  return {mad(k, all<V>(-kLn2), x), power};
 }
 template <class V>
 GRADCELL_INLINE V exp32(V x) {
@@ -133,7 +133,7 @@ struct SinhFn {
     const V half = power_of_two<V>(to_integer(e.k - all<V>(2)).low_bits);
     const auto s = two_sum(half - all<V>(0.25), half * e.p.hi);
     const auto quarter = fast_two_sum(s.hi, mad(half, e.p.lo, s.lo));  // t / 4
-    const auto q = divide(quarter, add(quarter, all<V>(0.25)));         // t / (t + 1)
+    const auto q = divide(quarter, add(quarter, all<V>(0.25)));        // t / (t + 1)
     // t/4 + q/4, doubled at the end; q is at most 1.
     const auto sum = add(quarter, Pair<V>{q.hi * all<V>(0.25), q.lo * all<V>(0.25)});
     const V y = rounded(sum);
@@ -184,13 +184,14 @@ struct TanhFn {
       return copy_sign(t / (t + all<V>(2)), x);
     } else {
       // a + a^3 P(a^2) up to 0.9, then 1 - 2 / (exp(2a) + 1), where exp(2a) + 1 is
-      // 2^k (head + tail) + (2^k + 1) and so rounded only once.
+      // 2^k p + (2^k + 1) and so rounded only once.
       const V a = at_most(abs_value(x), all<V>(10)), z = a * a;
       const V near = mad(a * z, poly(z, kTanhFloat), a);
-      const auto e = exp_float(a + a);
-      const V power = power_of_two<V>(to_integer(e.k).low_bits);
-      const V far = all<V>(1) - all<V>(2) / mad(power, e.head + e.tail, power + all<V>(1));
-      return copy_sign(select(a < all<V>(0.9), near, far), x);
+      const auto [k, power] = to_power(a, 2 * kLog2e);
+      const V r = mad(k, all<V>(-kLn2FloatLo), mad(k, all<V>(-kLn2FloatHi), a + a));
+      const V p = mad(r * r, poly(r, kExpFloat), r);
+      const V far = all<V>(1) - all<V>(2) / mad(power, p, power + all<V>(1));
+      return with_sign(select(a < all<V>(0.9), near, far), x);
     }
   }
 };

@@ -15,7 +15,9 @@
 
 #if defined(__x86_64__)
 #pragma GCC diagnostic push
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC's own _mm512_undefined_pd and kin
+#endif
 #include <immintrin.h>
 #pragma GCC diagnostic pop
 #elif defined(__aarch64__)
@@ -111,22 +113,27 @@ template <class V>
 GRADCELL_INLINE V select(MaskOf<V> m, V a, V b) {
   return m ? a : b;
 }
-template <class V>
-GRADCELL_INLINE V select(MaskOf<V> m, V a, std::type_identity_t<ElementOf<V>> b)
-  requires(!std::is_arithmetic_v<V>)
-{
-  return m ? a : all<V>(b);
+/// Masks of numbers are bool, those of registers integers: these serve both.
+template <class M>
+GRADCELL_INLINE M both(M a, M b) {
+  if constexpr (std::is_same_v<M, bool>) {
+    return a && b;
+  } else {
+    return a & b;
+  }
 }
-template <class V>
-GRADCELL_INLINE V select(MaskOf<V> m, double a, V b)
-  requires(!std::is_same_v<V, double>)
-{
-  return m ? all<V>(a) : b;
+template <class M>
+GRADCELL_INLINE M either(M a, M b) {
+  if constexpr (std::is_same_v<M, bool>) {
+    return a || b;
+  } else {
+    return a | b;
+  }
 }
 
 template <class V>
-inline constexpr UnsignedOf<ElementOf<V>> kSignBit = UnsignedOf<ElementOf<V>>(1)
-                                                     << (sizeof(ElementOf<V>) * 8 - 1);
+inline constexpr UnsignedOf<ElementOf<V>> kSignBit =
+    UnsignedOf<ElementOf<V>>(1) << (sizeof(ElementOf<V>) * 8 - 1);
 
 template <class V>
 GRADCELL_INLINE V abs_value(V x) {
@@ -135,6 +142,11 @@ GRADCELL_INLINE V abs_value(V x) {
 template <class V>
 GRADCELL_INLINE V copy_sign(V magnitude, V sign) {
   return from_bits<V>((bits(magnitude) & ~kSignBit<V>) | (bits(sign) & kSignBit<V>));
+}
+/// A number that is not negative, given a sign.
+template <class V>
+GRADCELL_INLINE V with_sign(V magnitude, V sign) {
+  return from_bits<V>(bits(magnitude) | (bits(sign) & kSignBit<V>));
 }
 /// x with its sign flipped where that of s is set.
 template <class V>
@@ -221,10 +233,13 @@ GRADCELL_INLINE VecD at_least(VecD x, VecD low) { return _mm_max_pd(low, x); }
 GRADCELL_INLINE VecF at_most(VecF x, VecF high) { return _mm_min_ps(high, x); }
 GRADCELL_INLINE VecD at_most(VecD x, VecD high) { return _mm_min_pd(high, x); }
 GRADCELL_INLINE VecD load_wide(const float* p) {
-  return _mm_cvtps_pd(_mm_castpd_ps(_mm_load_sd(reinterpret_cast<const double*>(p))));
+  double two_floats;
+  std::memcpy(&two_floats, p, sizeof(two_floats));
+  return _mm_cvtps_pd(_mm_castpd_ps(_mm_set_sd(two_floats)));
 }
 GRADCELL_INLINE void store_narrow(float* p, VecD x) {
-  _mm_store_sd(reinterpret_cast<double*>(p), _mm_castps_pd(_mm_cvtpd_ps(x)));
+  const double two_floats = _mm_cvtsd_f64(_mm_castps_pd(_mm_cvtpd_ps(x)));
+  std::memcpy(p, &two_floats, sizeof(two_floats));
 }
 #elif defined(__aarch64__)
 GRADCELL_INLINE VecF square_root(VecF x) { return (VecF)vsqrtq_f32((float32x4_t)x); }
@@ -257,28 +272,28 @@ GRADCELL_INLINE VecD at_most(VecD x, VecD high) {
 GRADCELL_INLINE VecD load_wide(const float* p) { return (VecD)vcvt_f64_f32(vld1_f32(p)); }
 GRADCELL_INLINE void store_narrow(float* p, VecD x) { vst1_f32(p, vcvt_f32_f64((float64x2_t)x)); }
 #else  // any other machine (x86-64 before SSE4.1 too): element by element
-#define GRADCELL_EACH(V, expression)                                       \
-  {                                                                        \
-    V r;                                                                   \
-    for (size_t i = 0; i < kLanes<V>; ++i) r[i] = expression;              \
-    return r;                                                              \
+#define GRADCELL_EACH(V, expression)                          \
+  {                                                           \
+    V r;                                                      \
+    for (size_t i = 0; i < kLanes<V>; ++i) r[i] = expression; \
+    return r;                                                 \
   }
-GRADCELL_INLINE VecF square_root(VecF x) GRADCELL_EACH(VecF, square_root(x[i]))
-GRADCELL_INLINE VecD square_root(VecD x) GRADCELL_EACH(VecD, square_root(x[i]))
-GRADCELL_INLINE VecF round_even(VecF x) GRADCELL_EACH(VecF, round_even(x[i]))
-GRADCELL_INLINE VecD round_even(VecD x) GRADCELL_EACH(VecD, round_even(x[i]))
-GRADCELL_INLINE VecF round_down(VecF x) GRADCELL_EACH(VecF, round_down(x[i]))
-GRADCELL_INLINE VecD round_down(VecD x) GRADCELL_EACH(VecD, round_down(x[i]))
-GRADCELL_INLINE VecF round_up(VecF x) GRADCELL_EACH(VecF, round_up(x[i]))
-GRADCELL_INLINE VecD round_up(VecD x) GRADCELL_EACH(VecD, round_up(x[i]))
-GRADCELL_INLINE VecF mad(VecF a, VecF b, VecF c) GRADCELL_EACH(VecF, mad(a[i], b[i], c[i]))
-GRADCELL_INLINE VecD mad(VecD a, VecD b, VecD c) GRADCELL_EACH(VecD, mad(a[i], b[i], c[i]))
-GRADCELL_INLINE VecF at_least(VecF x, VecF l) GRADCELL_EACH(VecF, at_least(x[i], l[i]))
-GRADCELL_INLINE VecD at_least(VecD x, VecD l) GRADCELL_EACH(VecD, at_least(x[i], l[i]))
-GRADCELL_INLINE VecF at_most(VecF x, VecF h) GRADCELL_EACH(VecF, at_most(x[i], h[i]))
-GRADCELL_INLINE VecD at_most(VecD x, VecD h) GRADCELL_EACH(VecD, at_most(x[i], h[i]))
-GRADCELL_INLINE VecD load_wide(const float* p) GRADCELL_EACH(VecD, double(p[i]))
-GRADCELL_INLINE void store_narrow(float* p, VecD x) {
+GRADCELL_INLINE VecF square_root(VecF x) GRADCELL_EACH(VecF, square_root(x[i])) GRADCELL_INLINE VecD
+    square_root(VecD x) GRADCELL_EACH(VecD, square_root(x[i])) GRADCELL_INLINE VecF
+    round_even(VecF x) GRADCELL_EACH(VecF, round_even(x[i])) GRADCELL_INLINE VecD round_even(VecD x)
+        GRADCELL_EACH(VecD, round_even(x[i])) GRADCELL_INLINE VecF
+    round_down(VecF x) GRADCELL_EACH(VecF, round_down(x[i])) GRADCELL_INLINE VecD round_down(VecD x)
+        GRADCELL_EACH(VecD, round_down(x[i])) GRADCELL_INLINE VecF round_up(VecF x)
+            GRADCELL_EACH(VecF, round_up(x[i])) GRADCELL_INLINE VecD round_up(VecD x)
+                GRADCELL_EACH(VecD, round_up(x[i])) GRADCELL_INLINE VecF mad(VecF a, VecF b, VecF c)
+                    GRADCELL_EACH(VecF, mad(a[i], b[i], c[i])) GRADCELL_INLINE VecD
+    mad(VecD a, VecD b, VecD c) GRADCELL_EACH(VecD, mad(a[i], b[i], c[i])) GRADCELL_INLINE VecF
+    at_least(VecF x, VecF l) GRADCELL_EACH(VecF, at_least(x[i], l[i])) GRADCELL_INLINE VecD
+    at_least(VecD x, VecD l) GRADCELL_EACH(VecD, at_least(x[i], l[i])) GRADCELL_INLINE VecF
+    at_most(VecF x, VecF h) GRADCELL_EACH(VecF, at_most(x[i], h[i])) GRADCELL_INLINE VecD
+    at_most(VecD x, VecD h) GRADCELL_EACH(VecD, at_most(x[i], h[i])) GRADCELL_INLINE VecD
+    load_wide(const float* p) GRADCELL_EACH(VecD, double(p[i])) GRADCELL_INLINE
+    void store_narrow(float* p, VecD x) {
   for (size_t i = 0; i < kLanes<VecD>; ++i) p[i] = static_cast<float>(x[i]);
 }
 #undef GRADCELL_EACH
@@ -336,6 +351,20 @@ GRADCELL_INLINE V power_of_two(UnsignedOf<V> k) {
   }
 }
 
+/// x c rounded to an integer k, and 2^k, k within the range above: the exponent's bias is part of
+/// the rounder, so that a shift alone makes the power.
+template <class V>
+struct Power {
+  V k, power;
+};
+template <class V>
+GRADCELL_INLINE Power<V> to_power(V x, double c) {
+  constexpr bool kFloat = sizeof(ElementOf<V>) == 4;
+  const V rounder = all<V>(kRounder<V> + (kFloat ? 127 : 1023));
+  const V shifted = mad(x, all<V>(c), rounder);
+  return {shifted - rounder, from_bits<V>(bits(shifted) << (kFloat ? 23 : 52))};
+}
+
 /// y * 2^k for |k| < 2044 (252), rounded once: in two factors, so that neither is out of range.
 template <class V>
 GRADCELL_INLINE V scale(V y, V k) {
@@ -374,7 +403,8 @@ template <class V>
 GRADCELL_INLINE V upper_half(V x) {
   return from_bits<V>(bits(x) & ~((uint64_t(1) << 27) - 1));
 }
-/// a * b exactly: by one fma, or else by Dekker's four partial products (of halves cut by mask).
+/// a * b exactly (doubles; floats need an fma): by one fma, or else by Dekker's four partial
+/// products (of halves cut by mask).
 template <class V>
 GRADCELL_INLINE Pair<V> two_product(V a, V b) {
   const V p = a * b;

@@ -41,7 +41,8 @@ GRADCELL_INLINE Pair<V> log_pair(Pair<V> g) {
   const auto z = multiply(f, f);
   const auto cube = multiply(z, f);
   // 2f + (2/3) f^3 + f^5 P(f^2)
-  const auto third = multiply(cube, Pair<V>{all<V>(0x1.5555555555555p-1), all<V>(0x1.5555555555555p-55)});
+  const auto third =
+      multiply(cube, Pair<V>{all<V>(0x1.5555555555555p-1), all<V>(0x1.5555555555555p-55)});
   const V tail = z.hi * cube.hi * poly(z.hi, kAtanh64);
   const auto sum = fast_two_sum(f.hi + f.hi, third.hi);
   return fast_two_sum(sum.hi, sum.lo + (f.lo + f.lo + (third.lo + tail)));
@@ -100,7 +101,7 @@ GRADCELL_INLINE Pair<V> log1p_pair(Pair<V> u, V k) {
 /// The values of log at 0, below 0, at infinity and at NaN put over y.
 template <class V>
 GRADCELL_INLINE V log_specials(V x, V y) {
-  y = select(x < all<V>(kInf), y, x + x);            // infinity and NaN
+  y = select(x < all<V>(kInf), y, x + x);  // infinity and NaN
   y = select(x == all<V>(0), all<V>(-kInf), y);
   return select(x < all<V>(0), all<V>(kNaN), y);
 }
@@ -128,8 +129,16 @@ GRADCELL_INLINE ShortLog<V> log_parts32(V x) {
 struct LogFn {
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
-    const auto l = log_parts(x);
-    return log_specials(x, rounded(add_exponent(l.mantissa, l.k)));
+    // From f = g / (2 + g) follows 2f = g - h + f h with h = g^2 / 2, so that the large terms are
+    // exact or short: log(1 + g) = g - (h - f (h + R)), where f R = 2 atanh(f) - 2f.
+    const auto n = normalise(x);
+    const auto e = exponent_of(n.x);
+    const V k = e.k + n.k, g = e.m - all<V>(1), h = all<V>(0.5) * g * g;
+    const V f = g / (all<V>(2) + g), z = f * f;
+    const V r = z * mad(z, poly(z, kAtanh64), all<V>(0x1.5555555555555p-1));
+    const V low = mad(f, h + r, k * all<V>(kLn2Lo));
+    const V y = mad(k, all<V>(kLn2Hi), g - (h - low));
+    return log_specials(x, y);
   }
   template <class V>
   GRADCELL_INLINE static V f32(V x) {
@@ -245,7 +254,7 @@ struct PowFn {
   template <class V>
   GRADCELL_INLINE static V f64(V x, V y) {
     const V a = abs_value(x);
-    const auto regular = (a > all<V>(0)) & (a < all<V>(kInf));
+    const auto regular = both(a > all<V>(0), a < all<V>(kInf));
     const auto l = log_parts(select(regular, a, all<V>(1)));
     const auto log_x = add_exponent(l.mantissa, l.k);
     // |y| beyond 2^65 sends every a != 1 out of range anyway; the bound keeps the product finite.
@@ -259,7 +268,7 @@ struct PowFn {
   template <class V>
   GRADCELL_INLINE static V f32(V x, V y) {
     const V a = abs_value(x);
-    const auto regular = (a > all<V>(0)) & (a < all<V>(kInf));
+    const auto regular = both(a > all<V>(0), a < all<V>(kInf));
     const auto l = log_parts32(select(regular, a, all<V>(1)));
     const V product = mad(l.k, all<V>(kLn2), l.mantissa) * y;
     return finish(x, y, exp32(at_most(at_least(product, all<V>(-110)), all<V>(100))));
@@ -271,16 +280,16 @@ struct PowFn {
   GRADCELL_INLINE static V finish(V x, V y, V power) {
     const V one = all<V>(1), zero = all<V>(0), inf = all<V>(kInf);
     const V a = abs_value(x), b = abs_value(y);
-    const auto edge = (a == zero) | (a == inf) | (b == inf);
+    const auto edge = either(either(a == zero, a == inf), b == inf);
     const V grows = select(a < one, -y, y);  // its sign: that of y log a
     power = select(edge, select(grows > zero, inf, zero), power);
-    power = select((a == one) & (b == inf), one, power);
+    power = select(both(a == one, b == inf), one, power);
     const V half = y * all<V>(0.5);
-    const auto odd = (round_even(y) == y) & (round_even(half) != half) & (b < inf);
+    const auto odd = both(both(round_even(y) == y, round_even(half) != half), b < inf);
     power = select(odd, copy_sign(power, x), power);
-    power = select((x < zero) & (a < inf) & (round_even(y) != y), all<V>(kNaN), power);
-    power = select((x != x) | (y != y), x + y, power);
-    return select((x == one) | (y == zero), one, power);
+    power = select(both(both(x < zero, a < inf), round_even(y) != y), all<V>(kNaN), power);
+    power = select(either(x != x, y != y), x + y, power);
+    return select(either(x == one, y == zero), one, power);
   }
 };
 

@@ -19,21 +19,32 @@ struct SqrtFn {
   }
 };
 struct RsqrtFn {
+  static constexpr bool kNativeFloat = kHasFma;
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
-    const auto tiny = x < all<V>(0x1p-900);
-    const V a = select(tiny, x * all<V>(0x1p200), x);
-    const V s = square_root(a);
-    // 1 / (s + d) with d = (a - s^2) / 2s, in one more Newton step: y + y (1 - s y - y d).
-    const V y = all<V>(1) / s;
-    const V d = residual(s, s, a) * (all<V>(0.5) * y);
-    const V better = y + y * (residual(s, y, all<V>(1)) - y * d);
-    const V regular = better * select(tiny, all<V>(0x1p100), all<V>(1));
-    return select((x > all<V>(0)) & (x < all<V>(kInf)), regular, all<V>(1) / square_root(x));
+    return refined(x, all<V>(0x1p-900), all<V>(0x1p200), all<V>(0x1p100));
   }
   template <class V>
   GRADCELL_INLINE static V f32(V x) {
-    return all<V>(1) / square_root(x);
+    if constexpr (sizeof(ElementOf<V>) == 8) return all<V>(1) / square_root(x);
+    return refined(x, all<V>(0x1p-60), all<V>(0x1p100), all<V>(0x1p50));
+  }
+
+ private:
+  /// 1 / sqrt(x) by instructions, both of which round, and one Newton step that takes the errors of
+  /// both off; small x is scaled up for the errors not to underflow.
+  template <class V>
+  GRADCELL_INLINE static V refined(V x, V small, V factor, V root_of_factor) {
+    const auto scaled = x < small;
+    const V a = select(scaled, x * factor, x);
+    const V s = square_root(a);
+    // 1 / (s + d) with d = (a - s^2) / 2s is y + y (1 - s y - y d) for y = 1 / s.
+    const V y = all<V>(1) / s;
+    const V d = residual(s, s, a) * (all<V>(0.5) * y);
+    const V better = mad(y, residual(s, y, all<V>(1)) - y * d, y);
+    const V regular = select(scaled, better * root_of_factor, better);
+    // y itself where it is exact: at 0, infinity, NaN and below 0.
+    return select(both(a > all<V>(0), a < all<V>(kInf)), regular, y);
   }
 };
 struct FloorFn {

@@ -20,10 +20,21 @@ struct BinaryMath {
   float (*scalar32)(float a, float b);
   double (*scalar64)(double a, double b);
 };
+/// A view of a constant array. (No std::vector: its code, compiled for one level, might be linked
+/// into all of them.)
+template <class T>
+struct MathList {
+  const T* first;
+  size_t count;
+  const T* begin() const { return first; }
+  const T* end() const { return first + count; }
+  size_t size() const { return count; }
+  const T& operator[](size_t i) const { return first[i]; }
+};
 struct VecMathTable {
   const char* level;
-  std::vector<UnaryMath> unary;
-  std::vector<BinaryMath> binary;
+  MathList<UnaryMath> unary;
+  MathList<BinaryMath> binary;
 };
 
 #if defined(__x86_64__)
@@ -38,14 +49,13 @@ const VecMathTable& vecmath_table_base();
 inline std::vector<const VecMathTable*> vecmath_tables() {
 #if defined(__x86_64__)
   std::vector<const VecMathTable*> tables;
-  const auto has = [](bool feature) { return feature; };
-  if (has(__builtin_cpu_supports("sse4.2"))) tables.push_back(&vecmath_table_v2());
-  if (has(__builtin_cpu_supports("avx2")) && has(__builtin_cpu_supports("fma")) &&
-      has(__builtin_cpu_supports("bmi2"))) {
+  if (__builtin_cpu_supports("sse4.2")) tables.push_back(&vecmath_table_v2());
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("bmi2")) {
     tables.push_back(&vecmath_table_v3());
-    if (has(__builtin_cpu_supports("avx512f")) && has(__builtin_cpu_supports("avx512bw")) &&
-        has(__builtin_cpu_supports("avx512cd")) && has(__builtin_cpu_supports("avx512dq")) &&
-        has(__builtin_cpu_supports("avx512vl"))) {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl")) {
       tables.push_back(&vecmath_table_v4());
     }
   }

@@ -12,7 +12,7 @@ namespace gradcell::GRADCELL_ISA {
 inline constexpr double kTwoOverPi = 0x1.45f306dc9c883p-1;
 inline constexpr double kHalfPi = 0x1.921fb54442d18p+0;
 inline constexpr double kHalfPiLow = 0x1.1a62633145c07p-54;
-inline constexpr double kHalfPi1 = 0x1.921fb544p+0;        ///< words of 33 bits
+inline constexpr double kHalfPi1 = 0x1.921fb544p+0;  ///< words of 33 bits
 inline constexpr double kHalfPi2 = 0x1.0b4611a6p-34;
 inline constexpr double kHalfPi3 = 0x1.3198a2ep-69;
 inline constexpr double kHalfPi4 = 0x1.b839a252049c1p-104;  ///< the rest
@@ -81,10 +81,10 @@ inline Angle<double> reduce_huge(double x) {
   const uint64_t n = uint64_t(top >> 126) + (rest < 0);
   const double hi = static_cast<double>(rest);
   // hi may be 2^127, which no __int128 holds: the difference is taken modulo 2^128.
-  const double lo = static_cast<double>(static_cast<__int128>(
-      U128(rest) - (hi < 0 ? -U128(-hi) : U128(hi))));
-  const auto r = multiply(Pair<double>{hi * 0x1p-128, lo * 0x1p-128},
-                          Pair<double>{kHalfPi, kHalfPiLow});
+  const double lo =
+      static_cast<double>(static_cast<__int128>(U128(rest) - (hi < 0 ? -U128(-hi) : U128(hi))));
+  const auto r =
+      multiply(Pair<double>{hi * 0x1p-128, lo * 0x1p-128}, Pair<double>{kHalfPi, kHalfPiLow});
   if (x < 0) return {{-r.hi, -r.lo}, uint64_t(-n)};
   return {r, n};
 }
@@ -186,8 +186,8 @@ struct TanFn {
 
 // ---- inverses -----------------------------------------------------------------------------------
 
-inline constexpr double kTanPi8 = 0x1.a827999fcef32p-2;      ///< sqrt(2) - 1
-inline constexpr double kTan3Pi8 = 0x1.3504f333f9de6p+1;     ///< sqrt(2) + 1
+inline constexpr double kTanPi8 = 0x1.a827999fcef32p-2;   ///< sqrt(2) - 1
+inline constexpr double kTan3Pi8 = 0x1.3504f333f9de6p+1;  ///< sqrt(2) + 1
 
 /// atan(y / x) for 0 <= x, y < inf, not both 0: the quotient turned by 0, pi/4 or pi/2 to be at
 /// most tan(pi/8), by the subtraction theorem.
@@ -240,7 +240,7 @@ GRADCELL_INLINE Direction<V> direction(V y, V x) {
   const V a = abs_value(y), b = abs_value(x), zero = all<V>(0), one = all<V>(1);
   const auto steep = a == all<V>(kInf), flat = b == all<V>(kInf);
   return {select(steep, one, select(flat, zero, a)),
-          select(flat, one, select(steep, zero, select((a == zero) & (b == zero), one, b)))};
+          select(flat, one, select(steep, zero, select(both(a == zero, b == zero), one, b)))};
 }
 struct Atan2Fn {
   template <class V>
@@ -259,14 +259,14 @@ struct Atan2Fn {
   GRADCELL_INLINE static V f32(V y, V x) {
     const auto d = direction(y, x);
     const V angle = atan32(d.y, d.x);
-    return finish(
-        y, x, select(copy_sign(all<V>(1), x) < all<V>(0), all<V>(2 * kHalfPi) - angle, angle));
+    return finish(y, x,
+                  select(copy_sign(all<V>(1), x) < all<V>(0), all<V>(2 * kHalfPi) - angle, angle));
   }
 
  private:
   template <class V>
   GRADCELL_INLINE static V finish(V y, V x, V angle) {
-    return select((x != x) | (y != y), x + y, copy_sign(angle, y));
+    return select(either(x != x, y != y), x + y, copy_sign(angle, y));
   }
 };
 

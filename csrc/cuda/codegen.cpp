@@ -27,7 +27,7 @@ std::string prelude_text(bool wide) {
 
 class CudaPlanner {
  public:
-  explicit CudaPlanner(CleanGraph c)
+  explicit CudaPlanner(PlanGraph c)
       : c_(std::move(c)), g_(c_.graph), f_(fuse(g_, c_.roots)),
         in_{g_, f_, buffer_of_, constant_of_, false} {}
 
@@ -136,18 +136,25 @@ class CudaPlanner {
     if (!is_floating(g_.dtype(id))) return add(write_integer_matmul(in_, id));
     const Dims& d = g_.dims(id);
     size_t r = d.size();
-    NodeId a = f_.storage[g_.input(id, 0)], b = f_.storage[g_.input(id, 1)];
+    for (int pair = 0; pair < g_[id].input_count; pair += 2) make_product(id, pair, d, r);
+  }
+
+  /// One of the products that a MatMul node adds up.
+  void make_product(NodeId id, int pair, const Dims& d, size_t r) {
+    NodeId a = f_.storage[g_.input(id, pair)], b = f_.storage[g_.input(id, pair + 1)];
     Step step;
     MatMul& p = step.product;
+    p.accumulate = pair > 0;
     p.a = buffer_of_[a], p.b = buffer_of_[b], p.out = buffer_of_[id];
     p.dtype = g_.dtype(id);
     p.transpose_a = g_.attrs(id)[0], p.transpose_b = g_.attrs(id)[1];
     p.m = d[r - 2], p.n = d[r - 1];
-    p.k = g_.dims(g_.input(id, 0))[p.transpose_a ? r - 2 : r - 1];
+    p.k = g_.dims(g_.input(id, pair))[p.transpose_a ? r - 2 : r - 1];
     p.batch = p.m * p.n == 0 ? 0 : g_.count(id) / (p.m * p.n);
-    step.nodes = 1;
+    step.nodes = pair == 0;
     step.bytes_read = describe(a).bytes() + (a == b ? 0 : describe(b).bytes());
     step.bytes_written = describe(id).bytes();
+    if (p.accumulate) step.bytes_read += step.bytes_written;
     step.stage = f_.node[id].stage;
     step.location = g_[id].location;
     plan_.steps.push_back(std::move(step));
@@ -205,7 +212,7 @@ class CudaPlanner {
     }
   }
 
-  CleanGraph c_;
+  PlanGraph c_;
   const Graph& g_;
   Fusion f_;
   WriterInputs in_;
@@ -226,7 +233,7 @@ std::string CudaPlan::source() const {
 
 CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live,
                         std::span<const NodeId> roots, std::span<const NodeId> cuts) {
-  return CudaPlanner(clean(g, live, roots, cuts)).run();
+  return CudaPlanner(plan_graph(g, live, roots, cuts)).run();
 }
 
 }  // namespace gradcell::cuda

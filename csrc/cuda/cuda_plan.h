@@ -35,6 +35,7 @@ struct MatMul {
   BufferId a, b, out;
   DType dtype;
   bool transpose_a, transpose_b;
+  bool accumulate;  ///< adds to what `out` holds
   int64_t batch, m, n, k;
 };
 
@@ -47,7 +48,7 @@ struct Step {
   size_t nodes = 0;        ///< of the graph, that the step computes
   size_t bytes_read = 0;   ///< that must come from memory: each buffer once
   size_t bytes_written = 0;
-  int32_t stage = 0;       ///< steps of one stage do not depend on each other
+  int32_t stage = 0;       ///< steps run in their order; a lower stage never needs a higher one
   Location location;
 };
 

@@ -497,6 +497,7 @@ class IntegerMatmulWriter : Writer {
     bool ta = g_.attrs(id_)[0], tb = g_.attrs(id_)[1];
     int64_t m = d[r - 2], n = d[r - 1], k = g_.dims(g_.input(id_, 0))[ta ? r - 2 : r - 1];
     DType t = g_.dtype(id_);
+    require(g_[id_].input_count == 2, ErrorKind::Runtime, "sums of integer products are not merged");
     std::string a = reads(f_.storage[g_.input(id_, 0)]), b = reads(f_.storage[g_.input(id_, 1)]);
     std::string q = writes(id_), M = size(m), N = size(n), K = size(k), all = size(g_.count(id_));
     body_.indent = "    ";

@@ -92,6 +92,8 @@ NodeId simplify(Graph& g, Op op, NodeId a, NodeId b) {
       if (is_value(g, a, -1)) return unary(g, Op::Neg, b);
       if (g[a].op == Op::Neg && g[b].op == Op::Neg)
         return binary(g, Op::Mul, g.input(a, 0), g.input(b, 0));
+      if (g[a].op == Op::Neg) return unary(g, Op::Neg, binary(g, Op::Mul, g.input(a, 0), b));
+      if (g[b].op == Op::Neg) return unary(g, Op::Neg, binary(g, Op::Mul, a, g.input(b, 0)));
       if (a == b) return unary(g, Op::Square, a);
       return kNoNode;
     case Op::Div:
@@ -107,8 +109,6 @@ NodeId simplify(Graph& g, Op op, NodeId a, NodeId b) {
     default: return kNoNode;
   }
 }
-
-bool commutes(Op op) { return op == Op::Add || op == Op::Mul; }
 
 void check_same(const Graph& g, Op op, NodeId a, NodeId b) {
   require(g.dims(a) == g.dims(b), ErrorKind::Value, info(op).name, ": shapes ",

@@ -22,6 +22,8 @@ struct OpInfo {
 };
 
 const OpInfo& info(Op op);
+/// Whether a op b is b op a to the last bit (the builder then orders the inputs).
+inline bool commutes(Op op) { return op == Op::Add || op == Op::Mul; }
 inline bool is_elementwise(Op op) { return info(op).kind != OpKind::Structured; }
 
 NodeId leaf(Graph& g, DType dtype, std::span<const int64_t> dims);

@@ -151,6 +151,11 @@ NodeId concat(Graph& g, std::span<const NodeId> xs, int axis) {
 }
 
 NodeId matmul(Graph& g, NodeId a, NodeId b, bool transpose_a, bool transpose_b) {
+  if (g[a].op == Op::Neg || g[b].op == Op::Neg) {  // exact, and the sign may meet a sum
+    bool first = g[a].op == Op::Neg;
+    NodeId x = first ? g.input(a, 0) : a, y = first ? b : g.input(b, 0);
+    return unary(g, Op::Neg, matmul(g, x, y, transpose_a, transpose_b));
+  }
   auto swaps_last_two = [&](NodeId x) {
     if (g[x].op != Op::Transpose) return false;
     auto p = g.attrs(x);
@@ -188,7 +193,7 @@ NodeId reduce(Graph& g, Op op, NodeId x, std::span<const int64_t> axes) {
   int64_t n = 1;
   for (int64_t axis : axes) n *= from[axis];
   if (op != Op::ReduceSum)
-    require(n > 0, ErrorKind::Value, info(op).name, ": no identity for an empty reduction of shape ",
+    require(n > 0 || element_count(to) == 0, ErrorKind::Value, info(op).name, ": no identity for an empty reduction of shape ",
             to_string(from));
   if (n == 1) return reshape(g, x, to);
   bool constant_along = is_constant(g, x);

@@ -76,16 +76,19 @@ bool is_row_reducing(const Graph& g, NodeId id) {
 
 RowSet matmul_rows(const Graph& g, NodeId id) {
   if (!is_floating(g.dtype(id)) || g.dims(id).size() != 2) return {};
-  const Dims& a = g.dims(g.input(id, 0));
   bool ta = g.attrs(id)[0], tb = g.attrs(id)[1];
-  int64_t inner = a[1], outer = g.dims(id)[1];
-  if (ta) {  // the weight gradient: contracts the rows of both
-    if (tb || inner * outer > kMaxGradElements) return {};
-  } else if (inner * outer > kMaxWeightElements) {
-    return {};
+  int64_t outer = g.dims(id)[1], rows = g.dims(g.input(id, 0))[0];
+  for (int k = 0; k < g[id].input_count; k += 2) {
+    const Dims& a = g.dims(g.input(id, k));
+    int64_t inner = a[1];
+    if (ta) {  // the weight gradient: contracts the rows of both
+      if (tb || inner * outer > kMaxGradElements) return {};
+    } else if (inner * outer > kMaxWeightElements) {
+      return {};
+    }
+    if (a[0] != rows || a[0] <= 1 || inner > kMaxFeatures || outer > kMaxFeatures) return {};
   }
-  if (a[0] <= 1 || inner > kMaxFeatures || outer > kMaxFeatures) return {};
-  return {a[0]};
+  return {rows};
 }
 
 RowSet reduce_rows(const Graph& g, NodeId id) {
@@ -165,6 +168,12 @@ class Components {
 
 bool is_source(const Graph& g, NodeId id) { return g[id].op == Op::Leaf || g[id].op == Op::Const; }
 
+/// Whether a constant k-th input needs no buffer: a region holds it as a number, but weights that
+/// rows are multiplied with are packed from memory.
+bool is_immediate(const Graph& g, NodeId id, int k, bool in_region) {
+  return in_region && access(g, id, k) == Access::Rows;
+}
+
 /// Work that needs nothing but what is stored anyway can wait for the stage that uses it, so that it
 /// is not stored itself.
 void sink(const Graph& g, Labels& l, std::span<const NodeId> roots) {
@@ -202,7 +211,7 @@ void sink(const Graph& g, Labels& l, std::span<const NodeId> roots) {
 Access access(const Graph& g, NodeId id, int k) {
   switch (g[id].op) {
     case Op::BroadcastTo: return broadcast_access(g.dims(g.input(id, 0)), g.dims(id));
-    case Op::MatMul: return k == 1 && !g.attrs(id)[0] ? Access::Uniform : Access::Rows;
+    case Op::MatMul: return k % 2 == 1 && !g.attrs(id)[0] ? Access::Uniform : Access::Rows;
     default: return Access::Rows;
   }
 }
@@ -246,7 +255,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];
       const NodeLabel& from = l.node[p];
-      bool fill = g[p].op == Op::Const && (!me.in_region || g[id].op == Op::MatMul);
+      bool fill = g[p].op == Op::Const && !is_immediate(g, id, k, me.in_region);
       bool in_tile = from.in_region && me.in_region && !from.reducing &&
                      from.component == me.component && access(g, id, k) == Access::Rows;
       int32_t ready = is_source(g, p) ? (fill ? 1 : 0) : in_tile ? from.stage : from.stage + 1;
@@ -261,7 +270,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
     l.stage_count = std::max(l.stage_count, l.node[id].stage + 1);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];
-      bool immediate = g[p].op == Op::Const && l.node[id].in_region && g[id].op != Op::MatMul;
+      bool immediate = g[p].op == Op::Const && is_immediate(g, id, k, l.node[id].in_region);
       if (!immediate && !flows_in_tile(g, l, p, id, k)) l.node[p].materialised = true;
     }
   }

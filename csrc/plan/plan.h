@@ -120,7 +120,7 @@ enum class TileOp : uint8_t {
   Convert,        ///< dst = a in another compute type
   Narrow,         ///< dst = a rounded or wrapped to `dtype`
   Copy,           ///< dst[f] = a[f], or a[map[f]]
-  Scatter,        ///< dst[map[f]] = a[f]; `zero` clears dst first
+  Scatter,        ///< dst[map[f]] = a[f]
   FeatureReduce,  ///< dst[f] = reduction over k of a[map[f] + map2[k]]
   MatMul,         ///< dst[m] = sum over k of weights[k][m] a[k]
   RowReduce,      ///< accumulator[f] = reduction over rows of a[f]
@@ -133,7 +133,8 @@ struct Instruction {
   DType dtype = DType::Float32;  ///< Narrow: the target; Elementwise: the node's dtype
   Compute type = Compute::F32;   ///< of the inputs
   uint8_t operand_count = 0;
-  bool zero = false;
+  bool zero = false;          ///< Scatter: clear dst first
+  bool accumulate = false;    ///< MatMul: add to dst
   uint32_t dst = 0;           ///< value, or accumulator of RowReduce and WeightGrad
   int32_t features = 0;       ///< of dst; WeightGrad: of a
   int32_t inner = 0;          ///< MatMul: k; WeightGrad: features of b; FeatureReduce: k count

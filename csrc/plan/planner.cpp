@@ -5,6 +5,7 @@
 
 #include "plan/labels.h"
 #include "plan/region_builder.h"
+#include "plan/rewrite.h"
 
 namespace gradcell {
 
@@ -24,6 +25,37 @@ struct Hasher {
 };
 
 TensorDesc describe(const Graph& g, NodeId id) { return {g.dtype(id), g.dims(id), g.count(id)}; }
+
+/// The live part without aliases and gradient stops, hash-consed again (what differed only by an
+/// alias becomes one node), with known values as leaves.
+PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+            std::span<const NodeId> cuts) {
+  PlanGraph c;
+  std::vector<NodeId> to(g.size(), kNoNode);
+  std::vector<NodeId> in;
+  for (NodeId id : live) {
+    bool cut = std::find(cuts.begin(), cuts.end(), id) != cuts.end();
+    Op op = g[id].op;
+    if (cut || op == Op::Leaf) {
+      c.graph.location = g[id].location;
+      to[id] = leaf(c.graph, g.dtype(id), g.dims(id));
+      c.inputs.push_back(to[id]);
+      continue;
+    }
+    if (op == Op::Alias || op == Op::StopGradient) {
+      to[id] = to[g.input(id, 0)];
+      continue;
+    }
+    in.clear();
+    for (NodeId i : g.inputs(id)) in.push_back(to[i]);
+    // Aliases hid equal inputs from the builder, which orders those of commutative ops.
+    if (commutes(op) && !is_constant(c.graph, in[1]) && in[0] > in[1]) std::swap(in[0], in[1]);
+    to[id] = rebuild(c.graph, g, id, in);
+    if (op == Op::Const) c.constants.push_back(to[id]);
+  }
+  for (NodeId r : roots) c.roots.push_back(to[r]);
+  return c;
+}
 
 /// Offsets in the arena for temporaries, by the stages between which they live.
 class Arena {
@@ -56,7 +88,7 @@ class Arena {
 
 class Planner {
  public:
-  explicit Planner(CleanGraph c) : c_(std::move(c)), g_(c_.graph), labels_(label(g_, c_.roots)) {}
+  explicit Planner(PlanGraph c) : c_(std::move(c)), g_(c_.graph), labels_(label(g_, c_.roots)) {}
 
   Plan run() {
     plan_.node_count = g_.size();
@@ -149,7 +181,7 @@ class Planner {
     return call;
   }
 
-  CleanGraph c_;
+  PlanGraph c_;
   const Graph& g_;
   Labels labels_;
   Plan plan_;
@@ -199,36 +231,16 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
   return result;
 }
 
-CleanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
-                 std::span<const NodeId> cuts) {
-  CleanGraph c;
-  std::vector<NodeId> to(g.size(), kNoNode);
-  std::vector<NodeId> in;
-  for (NodeId id : live) {
-    bool cut = std::find(cuts.begin(), cuts.end(), id) != cuts.end();
-    Op op = g[id].op;
-    if (cut || op == Op::Leaf) {
-      c.graph.location = g[id].location;
-      to[id] = leaf(c.graph, g.dtype(id), g.dims(id));
-      c.inputs.push_back(to[id]);
-      continue;
-    }
-    if (op == Op::Alias || op == Op::StopGradient) {
-      to[id] = to[g.input(id, 0)];
-      continue;
-    }
-    in.clear();
-    for (NodeId i : g.inputs(id)) in.push_back(to[i]);
-    to[id] = rebuild(c.graph, g, id, in);
-    if (op == Op::Const) c.constants.push_back(to[id]);
-  }
-  for (NodeId r : roots) c.roots.push_back(to[r]);
-  return c;
+PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+                     std::span<const NodeId> cuts) {
+  PlanGraph cleaned = clean(g, live, roots, cuts);
+  PlanGraph merged = merge_sums(cleaned);
+  return merged;
 }
 
 Plan make_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                std::span<const NodeId> cuts) {
-  return Planner(clean(g, live, roots, cuts)).run();
+  return Planner(plan_graph(g, live, roots, cuts)).run();
 }
 
 }  // namespace gradcell

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "plan/plan.h"
+#include "plan/rewrite.h"
 
 namespace gradcell {
 
@@ -20,17 +21,10 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
 std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
                                std::span<const NodeId> cuts);
 
-/// The live part without aliases and gradient stops, hash-consed again (what differed only by an
-/// alias becomes one node), with known values as leaves.
-struct CleanGraph {
-  Graph graph;
-  std::vector<NodeId> roots;
-  std::vector<NodeId> inputs;     ///< leaves, in the plan's order
-  std::vector<NodeId> constants;  ///< likewise
-};
-
-CleanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
-                 std::span<const NodeId> cuts);
+/// The graph that is planned: the live part without aliases and gradient stops, hash-consed again,
+/// known values as leaves, sums of products merged.
+PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+                     std::span<const NodeId> cuts);
 
 Plan make_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                std::span<const NodeId> cuts);

@@ -115,7 +115,7 @@ class Builder {
   /// The k-th input of a node as it is read by rows.
   Operand operand(NodeId id, int k) {
     NodeId source = in_.labels.storage[g_.input(id, k)];
-    if (g_[source].op == Op::Const && in_.constant_of[source] >= 0 && g_[id].op != Op::MatMul)
+    if (g_[source].op == Op::Const)
       return {true, uniform(0, in_.constant_of[source], g_.dtype(source), 1), 0, 0};
     if (auto it = view_.find(source); it != view_.end()) return it->second;
     return view_[source] = load(source);
@@ -331,13 +331,13 @@ class Builder {
     view_[id] = mapped(id, operand(id, 0), std::move(map));
   }
 
-  void scatter(NodeId id, Operand from, int32_t count, uint32_t dst, Map map, bool zero) {
+  void scatter(NodeId id, Operand from, uint32_t dst, Map map, bool zero) {
     Instruction& i = append(TileOp::Scatter, id);
     i.operand_count = 1;
     i.operand[0] = from;
     i.dst = dst;
     i.features = features(id);
-    i.inner = count;
+    i.inner = static_cast<int32_t>(map.size());
     i.map = add_map(std::move(map));
     i.zero = zero;
   }
@@ -347,7 +347,7 @@ class Builder {
     Map map = slice_map(x, id, g_.attrs(id));
     Operand from = operand(id, 0);
     uint32_t dst = new_value(features(id), compute_type(g_.dtype(id)));
-    scatter(id, from, static_cast<int32_t>(map.size()), dst, std::move(map), true);
+    scatter(id, from, dst, std::move(map), true);
     view_[id] = {false, dst, 0, 1};
   }
 
@@ -364,7 +364,7 @@ class Builder {
       Map map(static_cast<size_t>(n));
       for (int64_t f = 0; f < n; ++f)
         map[f] = static_cast<int32_t>(f / width * (to[axis] * inner) + at + f % width);
-      scatter(id, operand(id, k), static_cast<int32_t>(n), dst, std::move(map), false);
+      scatter(id, operand(id, k), dst, std::move(map), false);
       at += width;
     }
     view_[id] = {false, dst, 0, 1};
@@ -439,44 +439,54 @@ class Builder {
     return static_cast<uint32_t>(region_.accumulators.size() - 1);
   }
 
-  void matmul(NodeId id) {
-    NodeId b = g_.input(id, 1), source = in_.labels.storage[b];
+  uint32_t packed_weights(NodeId id, NodeId b) {
     bool tb = g_.attrs(id)[1];
     const Dims& db = g_.dims(b);
-    auto k = static_cast<int32_t>(tb ? db[1] : db[0]), m = static_cast<int32_t>(tb ? db[0] : db[1]);
-    Operand x = dense(id, operand(id, 0), k);
     PackedWeights w;
-    w.buffer = in_.buffer_of[source], w.dtype = g_.dtype(b), w.type = compute_type(w.dtype);
-    w.k = k, w.m = m, w.k_stride = tb ? 1 : m, w.m_stride = tb ? k : 1;
-    uint32_t index = 0;
-    for (; index < region_.weights.size(); ++index) {
-      const PackedWeights& o = region_.weights[index];
-      if (o.buffer == w.buffer && o.k == k && o.m == m && o.k_stride == w.k_stride) break;
+    w.k = static_cast<int32_t>(tb ? db[1] : db[0]), w.m = static_cast<int32_t>(tb ? db[0] : db[1]);
+    w.buffer = in_.buffer_of[in_.labels.storage[b]], w.dtype = g_.dtype(b), w.type = compute_type(w.dtype);
+    w.k_stride = tb ? 1 : w.m, w.m_stride = tb ? w.k : 1;
+    for (uint32_t i = 0; i < region_.weights.size(); ++i) {
+      const PackedWeights& o = region_.weights[i];
+      if (o.buffer == w.buffer && o.k == w.k && o.m == w.m && o.k_stride == w.k_stride) return i;
     }
-    if (index == region_.weights.size()) region_.weights.push_back(w);
-    uint32_t dst = new_value(m, w.type);
-    Instruction& i = append(TileOp::MatMul, id);
-    i.operand_count = 1;
-    i.operand[0] = x;
-    i.dst = dst;
-    i.features = m;
-    i.inner = k;
-    i.weights = index;
+    region_.weights.push_back(w);
+    return static_cast<uint32_t>(region_.weights.size() - 1);
+  }
+
+  void matmul(NodeId id) {
+    auto m = static_cast<int32_t>(g_.dims(id)[1]);
+    uint32_t dst = new_value(m, compute_type(g_.dtype(id)));
+    for (int pair = 0; pair < g_[id].input_count; pair += 2) {
+      uint32_t weights = packed_weights(id, g_.input(id, pair + 1));
+      int32_t k = region_.weights[weights].k;
+      Operand x = dense(id, operand(id, pair), k);
+      Instruction& i = append(TileOp::MatMul, id);
+      i.operand_count = 1;
+      i.operand[0] = x;
+      i.dst = dst;
+      i.features = m;
+      i.inner = k;
+      i.weights = weights;
+      i.accumulate = pair > 0;
+    }
     view_[id] = {false, dst, 0, 1};
     narrow(id, dst, m);
   }
 
   void weight_grad(NodeId id) {
     int32_t k = static_cast<int32_t>(g_.dims(id)[0]), m = static_cast<int32_t>(g_.dims(id)[1]);
-    Operand x = dense(id, operand(id, 0), k), dy = dense(id, operand(id, 1), m);
-    uint32_t a = accumulator(id, TileOp::WeightGrad, type_of(x), k, m);
-    Instruction& i = append(TileOp::WeightGrad, id);
-    i.operand_count = 2;
-    i.operand[0] = x;
-    i.operand[1] = dy;
-    i.dst = a;
-    i.features = k;
-    i.inner = m;
+    uint32_t a = accumulator(id, TileOp::WeightGrad, compute_type(g_.dtype(id)), k, m);
+    for (int pair = 0; pair < g_[id].input_count; pair += 2) {
+      Operand x = dense(id, operand(id, pair), k), dy = dense(id, operand(id, pair + 1), m);
+      Instruction& i = append(TileOp::WeightGrad, id);
+      i.operand_count = 2;
+      i.operand[0] = x;
+      i.operand[1] = dy;
+      i.dst = a;
+      i.features = k;
+      i.inner = m;
+    }
   }
 
   bool loaded(uint32_t value) const {

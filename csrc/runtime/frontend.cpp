@@ -259,11 +259,29 @@ TensorPtr broadcast_to(const TensorPtr& x, Dims dims) {
 }
 
 TensorPtr slice(const TensorPtr& x, const SliceSpec& spec) {
+  const Dims& dims = x->dims();
+  bool ok = spec.start.size() == dims.size() && spec.size.size() == dims.size() && spec.step.size() == dims.size();
+  for (size_t i = 0; ok && i < dims.size(); ++i) {
+    if (spec.size[i] == 0) continue;
+    int64_t first = spec.start[i], last = first + (spec.size[i] - 1) * spec.step[i];
+    ok = spec.size[i] > 0 && std::min(first, last) >= 0 && std::max(first, last) < dims[i];
+  }
+  require(ok, ErrorKind::Index, "Slice: start ", to_string(spec.start), ", size ", to_string(spec.size), ", step ",
+          to_string(spec.step), " leave the tensor of shape ", to_string(dims));
   Recorder r;
   return r.result(gradcell::slice(r.graph(), r.in(x), spec));
 }
 
 TensorPtr slice_scatter(const TensorPtr& x, const Dims& dims, const Dims& start, const Dims& step) {
+  const Dims& size = x->dims();
+  bool ok = size.size() == dims.size() && start.size() == dims.size() && step.size() == dims.size();
+  for (size_t i = 0; ok && i < dims.size(); ++i) {
+    if (size[i] == 0) continue;
+    int64_t first = start[i], last = first + (size[i] - 1) * step[i];
+    ok = std::min(first, last) >= 0 && std::max(first, last) < dims[i] && (step[i] != 0 || size[i] == 1);
+  }
+  require(ok, ErrorKind::Index, "SliceScatter: a tensor of shape ", to_string(size), " at start ", to_string(start),
+          ", step ", to_string(step), " leaves the shape ", to_string(dims));
   Recorder r;
   return r.result(gradcell::slice_scatter(r.graph(), r.in(x), dims, start, step));
 }
@@ -308,6 +326,10 @@ TensorPtr matmul(const TensorPtr& a, const TensorPtr& b, bool transpose_a, bool 
     if (inner == 0) rows = element_count(batch) * m;
     z = gradcell::matmul(g, gradcell::reshape(g, x, Dims{rows, inner}), y, false, transpose_b);
   } else {
+    for (size_t i = 1; i <= std::min(batch_a.size(), batch_b.size()); ++i) {
+      int64_t p = batch_a[batch_a.size() - i], q = batch_b[batch_b.size() - i];
+      require(p == q || p == 1 || q == 1, ErrorKind::Value, shapes());
+    }
     batch = broadcast_shapes("MatMul", batch_a, batch_b);
     auto spread = [&](NodeId v, const Dims& d) {
       Dims to = batch;

@@ -36,11 +36,11 @@ class FunctionRef<R(Args...)> {
   R (*call_)(void*, Args...);
 };
 
-/// Runs body(task, worker) for every task in [0, n_tasks), on at most min(max_workers, max_threads())
-/// threads. worker is below that minimum, and no two tasks of one call run at the same time with the
-/// same worker (a caller that sizes scratch by worker passes the size it took as max_workers). The
-/// first exception a task throws is thrown again here, after the tasks that had started have ended;
-/// tasks not yet started are dropped.
+/// Runs body(task, worker) for every task in [0, n_tasks), on at most min(max_workers,
+/// max_threads()) threads. worker is below that minimum, and no two tasks of one call run at the
+/// same time with the same worker (a caller that sizes scratch by worker passes the size it took as
+/// max_workers). The first exception a task throws is thrown again here, after the tasks that had
+/// started have ended; tasks not yet started are dropped.
 void parallel_for(int n_tasks, FunctionRef<void(int task, int worker)> body,
                   int max_workers = kMaxThreads);
 

@@ -232,23 +232,30 @@ Array Trace::value(NodeId id) {
   return result;
 }
 
-std::vector<VariablePtr> Trace::assigned(std::vector<NodeId>& roots) const {
-  std::vector<VariablePtr> updated;
+std::vector<Array> Trace::values(std::span<const NodeId> ids) {
+  mark_unrepeatable();
+  std::vector<NodeId> live = live_until(graph, ids, cuts_);
+  auto exe = executable_for(graph, live, ids, cuts_);
+  std::vector<Array> in;
+  for (NodeId n : live)
+    if (const Array* a = known(n)) in.push_back(*a);
+  return run_executable(*exe, in, constants_of(graph, live));
+}
+
+std::vector<NodeId> Trace::assigned() const {
+  std::vector<NodeId> ids;
   for (const VariablePtr& v : state_order_) {
     NodeId now = state_.at(v.get());
     auto l = leaf_index_.find(now);
-    bool unchanged = l != leaf_index_.end() && leaves_[l->second].variable == v;
-    if (unchanged) continue;
-    updated.push_back(v);
-    roots.push_back(now);
+    if (l == leaf_index_.end() || leaves_[l->second].variable != v) ids.push_back(now);
   }
-  return updated;
+  return ids;
 }
 
 Trace::Work Trace::work(std::span<const NodeId> outputs) const {
   Work w;
   w.roots.assign(outputs.begin(), outputs.end());
-  assigned(w.roots);
+  for (NodeId id : assigned()) w.roots.push_back(id);
   w.live = live_until(graph, w.roots, cuts_);
   w.constants = constants_of(graph, w.live);
   for (NodeId n : w.live)
@@ -260,7 +267,15 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs) { return finis
 
 std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled) {
   std::vector<NodeId> roots(outputs.begin(), outputs.end());
-  std::vector<VariablePtr> updated = assigned(roots);
+  std::vector<VariablePtr> updated;
+  for (const VariablePtr& v : state_order_) {
+    NodeId now = state_.at(v.get());
+    auto l = leaf_index_.find(now);
+    bool unchanged = l != leaf_index_.end() && leaves_[l->second].variable == v;
+    if (unchanged) continue;
+    updated.push_back(v);
+    roots.push_back(now);
+  }
   // A traced tensor that outlives its function (kept in a list or an attribute) gets its value too.
   size_t kept_count = roots.size();
   std::vector<std::pair<Tensor*, size_t>> alive;

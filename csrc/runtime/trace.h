@@ -74,6 +74,10 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// Whether the value is at hand without running anything.
   const Array* known(NodeId id) const;
   Array value(NodeId id);
+  /// The values of several nodes, from one plan.
+  std::vector<Array> values(std::span<const NodeId> ids);
+  /// The nodes that stand for the variables assigned so far.
+  std::vector<NodeId> assigned() const;
 
   /// Runs what is left: the values of `outputs`, of every traced tensor still alive and of the
   /// assigned variables, which are then written. Afterwards no tensor refers to this trace.
@@ -105,8 +109,6 @@ class Trace : public std::enable_shared_from_this<Trace> {
     int argument = -1;
   };
   const Leaf& leaf_of(NodeId id) const;
-  /// The variables that were assigned, in order; their nodes are appended to `roots`.
-  std::vector<VariablePtr> assigned(std::vector<NodeId>& roots) const;
   NodeId add_leaf(DType dtype, const Dims& dims, Leaf leaf);
 
   std::vector<Leaf> leaves_;

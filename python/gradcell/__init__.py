@@ -34,7 +34,12 @@ from gradcell.transform import (  # noqa: E402
     vjp,
 )
 
-from gradcell import nn, ops  # noqa: E402  isort: skip
+from gradcell import ops, tensor_methods  # noqa: E402  isort: skip
+from gradcell import common, nn  # noqa: E402  isort: skip
+from gradcell import amp, parallel  # noqa: E402  isort: skip
+from gradcell.amp import DynamicLossScaleManager, FixedLossScaleManager  # noqa: E402
+from gradcell.common.seed import get_seed, set_seed  # noqa: E402
+from gradcell.parallel import ParallelMode  # noqa: E402
 
 ms_function = jit
 

@@ -13,23 +13,14 @@ from gradcell._core import ParameterBase, Tensor
 _numbers = itertools.count()
 #: The parameter of each variable, for transforms that find parameters by what a function reads.
 _by_variable: weakref.WeakValueDictionary[int, Parameter] = weakref.WeakValueDictionary()
-#: Counts changes that a traced function may have looked at: see transform.signature.
-structure_version = 0
+
+
+#: Makes compiled functions look again: an attribute that they may depend on has changed.
+bump_structure_version = _core.bump_structure_version
 
 
 def _where() -> str:
     return f" ({_core.user_location()})"
-
-
-def bump_structure_version() -> None:
-    """Makes compiled functions look again: an attribute that they may depend on has changed."""
-    global structure_version
-    structure_version += 1
-
-
-def structure() -> int:
-    """The present count of structural changes."""
-    return structure_version
 
 
 class Parameter(ParameterBase):
@@ -89,7 +80,7 @@ class Parameter(ParameterBase):
             raise TypeError(f"Parameter: requires_grad must be a bool, got {value!r}{_where()}")
         if value != self._requires_grad:
             self._requires_grad = value
-            bump_structure_version()
+            _core.bump_structure_version()
 
     @property
     def data(self) -> Tensor:

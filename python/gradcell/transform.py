@@ -16,7 +16,7 @@ import numpy as np
 
 from gradcell import _core, context, tree
 from gradcell._core import Tensor
-from gradcell.parameter import Parameter, parameter_of, structure
+from gradcell.parameter import Parameter, parameter_of
 
 
 def _where() -> str:
@@ -118,6 +118,7 @@ class CompiledCache:
         self.name = name
         self.entries: dict[Any, _Compiled] = {}
         self.warned = False
+        self.dispatcher: Any = None  # told of new entries that it can run itself
 
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """fn(*args, **kwargs), from the cache where it can be."""
@@ -125,7 +126,7 @@ class CompiledCache:
             return fn(*args, **kwargs)
         tensors: list[Tensor] = []
         try:
-            key = (structure(), _signature(args, tensors), _signature(kwargs, tensors) if kwargs else None)
+            key = (_core.structure_version(), _signature(args, tensors), _signature(kwargs, tensors) if kwargs else None)
         except _Unhashable:
             return run_traced(fn, args, kwargs)
         entry = self.entries.get(key)
@@ -149,7 +150,13 @@ class CompiledCache:
             raise
         finally:
             _core.end_trace()
-        self.entries[key] = _Compiled(compiled, out, (args, kwargs) if _names_objects(key) else None)
+        entry = _Compiled(compiled, out, (args, kwargs) if _names_objects(key) else None)
+        self.entries[key] = entry
+        if compiled is not None and self.dispatcher is not None and not kwargs and _is_flat(args):
+            flat_tuple = type(out) is tuple and all(isinstance(t, Tensor) for t in out)
+            single = isinstance(out, Tensor)
+            fill = None if single or flat_tuple else functools.partial(_fill, entry.shape)
+            self.dispatcher._add(args, compiled, fill, flat_tuple)
         if compiled is None and not self.warned:
             self.warned = True
             warnings.warn(
@@ -160,6 +167,12 @@ class CompiledCache:
                 stacklevel=4,
             )
         return out
+
+
+def _is_flat(args: tuple[Any, ...]) -> bool:
+    """Whether a Dispatcher can tell these arguments from others by itself."""
+    simple = (int, float, str, bool, type(None))
+    return all(isinstance(a, Tensor) or type(a) in simple for a in args)
 
 
 def _names_objects(key: Any) -> bool:
@@ -604,21 +617,6 @@ def vjp(fn: Callable[..., Any], *inputs: Tensor, weights: Any = None, has_aux: b
     return (out[0], pull_back, tuple(out[1:])) if has_aux else (out, pull_back)
 
 
-class Jitted:
-    """A function that is traced once for each signature and then runs without Python."""
-
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        self.fn = fn
-        self.cache = CompiledCache(function_name(fn))
-        functools.update_wrapper(self, fn, updated=())
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.cache.call(self.fn, args, kwargs)
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
-
-
 def jit(function: Any = None, **options: Any) -> Any:
     """Compiles a function: @jit or jit(fn).
 
@@ -631,4 +629,12 @@ def jit(function: Any = None, **options: Any) -> Any:
         return lambda fn: jit(fn, **options)
     if not callable(function):
         raise TypeError(f"jit: expected a function, got {type(function).__name__}{_where()}")
-    return Jitted(function)
+    cache = CompiledCache(function_name(function))
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        return cache.call(function, args, kwargs)
+
+    cache.dispatcher = _core.Dispatcher(slow)
+    functools.update_wrapper(cache.dispatcher, function)
+    cache.dispatcher.cache = cache
+    return cache.dispatcher

@@ -62,12 +62,10 @@ TEST_F(ThreadPool, SeveralThreadsTakePart) {
 
 TEST_F(ThreadPool, MaxWorkersLimitsTheCall) {
   for (int i = 0; i < 200; ++i) {
-    parallel_for(
-        20, [&](int, int worker) { EXPECT_LT(worker, 2); }, 2);
+    parallel_for(20, [&](int, int worker) { EXPECT_LT(worker, 2); }, 2);
   }
   const auto caller = std::this_thread::get_id();
-  parallel_for(
-      5, [&](int, int) { EXPECT_EQ(std::this_thread::get_id(), caller); }, 1);
+  parallel_for(5, [&](int, int) { EXPECT_EQ(std::this_thread::get_id(), caller); }, 1);
 }
 
 TEST_F(ThreadPool, SetMaxThreadsGrowsAndShrinks) {

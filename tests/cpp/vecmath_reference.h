@@ -41,14 +41,35 @@ T sign_reference(T x) {
 #define GRADCELL_STD(f) {#f, [](double x) { return std::f(x); }, [](Wide x) { return std::f(x); }}
 #define GRADCELL_OWN(f) {#f, f##_reference<double>, f##_reference<Wide>}
 inline constexpr UnaryReference kUnaryReferences[] = {
-    GRADCELL_STD(exp),   GRADCELL_STD(expm1), GRADCELL_STD(log),   GRADCELL_STD(log1p),
-    GRADCELL_STD(log2),  GRADCELL_STD(log10), GRADCELL_STD(sin),   GRADCELL_STD(cos),
-    GRADCELL_STD(tan),   GRADCELL_STD(asin),  GRADCELL_STD(acos),  GRADCELL_STD(atan),
-    GRADCELL_STD(sinh),  GRADCELL_STD(cosh),  GRADCELL_STD(tanh),  GRADCELL_STD(asinh),
-    GRADCELL_STD(acosh), GRADCELL_STD(atanh), GRADCELL_STD(erf),   GRADCELL_STD(erfc),
-    GRADCELL_STD(sqrt),  GRADCELL_STD(floor), GRADCELL_STD(ceil),  GRADCELL_OWN(sigmoid),
-    GRADCELL_OWN(rsqrt), GRADCELL_OWN(sign),  GRADCELL_STD(abs),
-    {"round", [](double x) { return std::nearbyint(x); }, [](Wide x) { return std::nearbyint(x); }}};
+    GRADCELL_STD(exp),
+    GRADCELL_STD(expm1),
+    GRADCELL_STD(log),
+    GRADCELL_STD(log1p),
+    GRADCELL_STD(log2),
+    GRADCELL_STD(log10),
+    GRADCELL_STD(sin),
+    GRADCELL_STD(cos),
+    GRADCELL_STD(tan),
+    GRADCELL_STD(asin),
+    GRADCELL_STD(acos),
+    GRADCELL_STD(atan),
+    GRADCELL_STD(sinh),
+    GRADCELL_STD(cosh),
+    GRADCELL_STD(tanh),
+    GRADCELL_STD(asinh),
+    GRADCELL_STD(acosh),
+    GRADCELL_STD(atanh),
+    GRADCELL_STD(erf),
+    GRADCELL_STD(erfc),
+    GRADCELL_STD(sqrt),
+    GRADCELL_STD(floor),
+    GRADCELL_STD(ceil),
+    GRADCELL_OWN(sigmoid),
+    GRADCELL_OWN(rsqrt),
+    GRADCELL_OWN(sign),
+    GRADCELL_STD(abs),
+    {"round", [](double x) { return std::nearbyint(x); },
+     [](Wide x) { return std::nearbyint(x); }}};
 #undef GRADCELL_STD
 #undef GRADCELL_OWN
 inline constexpr BinaryReference kBinaryReferences[] = {

@@ -19,10 +19,38 @@ template <class T>
 std::vector<T> special_values() {
   using L = std::numeric_limits<T>;
   std::vector<T> values;
-  for (T v : {T(0), L::denorm_min(), 3 * L::denorm_min(), L::min() / 2, L::min(), L::epsilon(),
-              T(0.25), T(0.5), T(1) - L::epsilon() / 2, T(1), T(1) + L::epsilon(), T(1.5), T(2), T(2.5),
-              T(3), T(10), T(88), T(89), T(100), T(104), T(709), T(710), T(745), T(746), T(1e5),
-              T(16777216), T(16777217), T(1e10), T(1e20), L::max() / 2, L::max(), L::infinity(),
+  for (T v : {T(0),
+              L::denorm_min(),
+              3 * L::denorm_min(),
+              L::min() / 2,
+              L::min(),
+              L::epsilon(),
+              T(0.25),
+              T(0.5),
+              T(1) - L::epsilon() / 2,
+              T(1),
+              T(1) + L::epsilon(),
+              T(1.5),
+              T(2),
+              T(2.5),
+              T(3),
+              T(10),
+              T(88),
+              T(89),
+              T(100),
+              T(104),
+              T(709),
+              T(710),
+              T(745),
+              T(746),
+              T(1e5),
+              T(16777216),
+              T(16777217),
+              T(1e10),
+              T(1e20),
+              L::max() / 2,
+              L::max(),
+              L::infinity(),
               L::quiet_NaN()}) {
     values.push_back(v);
     values.push_back(-v);
@@ -50,7 +78,8 @@ std::vector<double> sampled_doubles(size_t n, uint64_t seed) {
     x.push_back(1 + std::ldexp(uniform(-1, 1), -static_cast<int>(random() % 53)));
     x.push_back(std::ldexp(uniform(-1, 1), -static_cast<int>(random() % 60)));
     // Near a multiple of pi/2.
-    x.push_back(static_cast<double>(random() % (uint64_t(1) << random() % 40)) * 1.5707963267948966);
+    x.push_back(static_cast<double>(random() % (uint64_t(1) << random() % 40)) *
+                1.5707963267948966);
   }
   return x;
 }
@@ -70,8 +99,8 @@ void report(const char* level, const char* name, const Worst<T>& worst, double b
                 worst.ulps, double(worst.a), double(worst.b));
   }
   EXPECT_LE(worst.ulps, bound) << level << " " << name << (sizeof(T) == 4 ? " f32" : " f64") << "("
-                               << worst.a << ", " << worst.b << ") = " << worst.got
-                               << std::hexfloat << " at " << worst.a << " " << worst.b;
+                               << worst.a << ", " << worst.b << ") = " << worst.got << std::hexfloat
+                               << " at " << worst.a << " " << worst.b;
 }
 
 const UnaryMath& find_math(const VecMathTable& table, const std::string& name) {
@@ -102,7 +131,8 @@ TEST(VecMath, FloatsWithinOneUlp) {
 
 TEST(VecMath, DoublesWithinOneAndAHalfUlp) {
   if (sizeof(Wide) == sizeof(double)) GTEST_SKIP() << "long double is double here";
-  const auto x = sampled_doubles(static_cast<size_t>(number_from_environment("GRADCELL_SAMPLES", 20000)), 1);
+  const auto x =
+      sampled_doubles(static_cast<size_t>(number_from_environment("GRADCELL_SAMPLES", 20000)), 1);
   std::vector<double> y(x.size());
   std::vector<Wide> truth(x.size());
   for (const auto& reference : kUnaryReferences) {

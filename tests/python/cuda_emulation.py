@@ -161,6 +161,8 @@ class Batch:
         wide = np.float64 if m["dtype"] == "float64" else np.float32
         product = a.astype(wide) @ b.astype(wide)
         out = view(m["out"], count, rows, columns)
+        if m["accumulate"]:
+            product = product + widen(out, m["dtype"])
         out[...] = to_bfloat16(product) if m["dtype"] == "bfloat16" else product
 
 

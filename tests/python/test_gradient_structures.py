@@ -295,7 +295,18 @@ def test_inputs_that_are_not_reached_get_zeros(net, x):
     np.testing.assert_array_equal(dy.asnumpy(), np.zeros((2, 3)))
     assert plain(ms.grad(lambda x: x * x, None, net.trainable_params())(x)) == (0.0, 0.0)
     assert plain(ms.grad(lambda x: Tensor([1.0]))(x)) == 0.0
-    assert plain(ms.grad(lambda x: x > 2)(x)) == 0.0
+
+
+def test_integers_and_bools_are_no_place_for_a_gradient(x):
+    """MindSpore gives integer gradients or zeros; gradcell says what is wrong."""
+    with pytest.raises(TypeError, match="Int32"):
+        ms.grad(lambda x: x * x)(Tensor([3], ms.int32))
+    with pytest.raises(TypeError, match="Bool"):
+        ms.grad(lambda x: x > 2)(x)
+    with pytest.raises(TypeError):
+        ms.grad(lambda x: None)(x)
+    with pytest.raises(TypeError):
+        ms.grad(lambda x: 3.0)(x)
 
 
 def test_gradients_have_the_dtype_of_their_input(y):
@@ -378,3 +389,16 @@ def test_second_order_sums_the_first(x, y):
     assert plain(twice(x, y)) == (14.0, 6.0)
     operation = ops.GradOperation(get_all=True)
     assert plain(operation(operation(square_times))(x, y)) == (14.0, 6.0)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [np.s_[:, 1], np.s_[:, 1:3], np.s_[:, ::2], np.s_[1:, 2], np.s_[0], np.s_[..., 3]],
+    ids=str,
+)
+def test_gradient_of_a_slice(part):
+    values = np.arange(12, dtype=np.float32).reshape(3, 4)
+    expected = np.zeros((3, 4))
+    expected[part] = 2 * values[part]
+    gradient = ms.grad(lambda x: x[part] * x[part])(Tensor(values))
+    np.testing.assert_array_equal(gradient.asnumpy(), expected)

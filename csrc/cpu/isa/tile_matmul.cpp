@@ -3,10 +3,8 @@
 // The product: a micro-kernel keeps W columns (features of y) by V row vectors in registers and
 // walks K. Weights are packed in that order: K blocks (so that a block of x stays in L1), in them
 // column panels of nearly equal width, in them [k][W].
-//
-// The weight gradient has two forms, chosen by K and M alone. Small: each G[k][m] is a vector of
-// partial sums, one a lane, that lives across tiles. Large: one factor (x or dy) is transposed, 64
-// rows at a time, so that lanes run over its features and G[k][m] is one number.
+#include <utility>
+
 #include "cpu/isa/tile_vector.h"
 #include "cpu/tile_kernels.h"
 
@@ -15,7 +13,6 @@ namespace {
 
 constexpr int kMaxW = 6;                               // columns in registers
 constexpr int kMaxV = kVectorRegisters == 32 ? 4 : 2;  // row vectors in registers
-constexpr int kAccumulators = kMaxW * kMaxV;
 constexpr int kTileChunkBytes = 32 * 1024;  // of x in L1 while all column panels pass over it
 
 /// [0, n) cut into the fewest parts of at most `most`, sizes differing by at most one.
@@ -63,13 +60,15 @@ struct Product {
 /// P panels of W columns by V row vectors. Where that is too few sums to hide the latency of a
 /// multiply-add, U sets of them take the values of k in turn.
 template <class T, int P, int W, int V>
-void product_block(const T* w, const Product<T>& a) {
+void product_block(const T* w, const Product<T>& product) {
+  const Product<T> a = product;  // a local: the stores below cannot change it
+  const ptrdiff_t panel = static_cast<ptrdiff_t>(a.kc) * W;
   constexpr int C = P * W;
   constexpr int U = C * V <= 2 ? 4 : C * V <= 6 ? 2 : 1;
   Vec<T> acc[U][C][V];
 #pragma GCC unroll 32
   for (int c = 0; c < C; ++c) {
-    const Vec<T> start = a.bias ? broadcast<T>(a.bias[c]) : Vec<T>{};
+    const Vec<T> start = a.bias ? broadcast(a.bias[c]) : Vec<T>{};
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
       acc[0][c][v] = a.accumulate ? start + load(a.y + c * a.ldy + v * kLanes<T>) : start;
@@ -84,20 +83,22 @@ void product_block(const T* w, const Product<T>& a) {
     for (int v = 0; v < V; ++v) xv[v] = load(x + v * kLanes<T>);
 #pragma GCC unroll 32
     for (int c = 0; c < C; ++c) {
-      const Vec<T> wv = broadcast<T>(w[(c / W) * (a.kc * W) + c % W]);
+      const Vec<T> wv = broadcast((w + (c / W) * panel)[c % W]);
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) acc[u][c][v] = fma(wv, xv[v], acc[u][c][v]);
     }
     x += a.ldx;
     w += W;
   };
-  int k = 0;
-  for (; k + U <= a.kc; k += U) {
-#pragma GCC unroll 4
-    for (int u = 0; u < U; ++u) step(u);
-  }
+  int k = a.kc;
   if constexpr (U > 1) {
-    for (; k < a.kc; ++k) step(0);
+    for (; k % U; --k) step(0);
+  }
+  if (U == 1 || k > 0) {
+    do {  // once at least; a loop that may not run makes GCC keep the sums in memory too
+#pragma GCC unroll 4
+      for (int u = 0; u < U; ++u) step(u);
+    } while ((k -= U) > 0);
   }
 #pragma GCC unroll 32
   for (int c = 0; c < C; ++c) {
@@ -160,55 +161,73 @@ void product_columns(const T* packed, Product<T> a, int V, const Parts& panels) 
 }
 
 template <class T>
+void add_bias(const T* bias, T* y, ptrdiff_t ldy, int M, int R, bool accumulate) {
+  for (int m = 0; m < M; ++m) {
+    for (int r = 0; r < R; ++r) {
+      y[m * ldy + r] = (accumulate ? y[m * ldy + r] : T(0)) + (bias ? bias[m] : T(0));
+    }
+  }
+}
+
+template <class T>
 void matmul(const T* packed, const T* x, ptrdiff_t ldx, T* y, ptrdiff_t ldy, int K, int M, int R,
             const T* bias, bool accumulate) {
+  if (K == 0) return add_bias(bias, y, ldy, M, R, accumulate);
   const Parts blocks = k_blocks<T>(K), panels(M, kMaxW), rows(R / kLanes<T>, kMaxV);
   for (int r = 0, v0 = 0; r < rows.count; v0 += rows.width(r++)) {
     const ptrdiff_t r0 = static_cast<ptrdiff_t>(v0) * kLanes<T>;
-    int k0 = 0, b = 0;
-    do {  // once at least: K = 0 leaves the bias
-      const int kc = blocks.count ? blocks.width(b) : 0;
-      const Product<T> a{x + k0 * ldx + r0,  ldx, y + r0, ldy, kc, b == 0 ? bias : nullptr,
-                         accumulate || b > 0};
+    for (int b = 0, k0 = 0; b < blocks.count; k0 += blocks.width(b++)) {
+      const Product<T> a{
+          x + k0 * ldx + r0,  ldx, y + r0, ldy, blocks.width(b), b == 0 ? bias : nullptr,
+          accumulate || b > 0};
       product_columns(packed + static_cast<ptrdiff_t>(k0) * M, a, rows.width(r), panels);
-      k0 += kc;
-    } while (++b < blocks.count);
+    }
   }
 }
 
 // ---- The weight gradient ----
+//
+// Lanes run over features of one factor (x or dy, "a"), the other one ("b") is broadcast:
+//   sum[i][lane] += b[i][r] * a[lane][r].
+// A large gradient has one feature a lane, so `a` is transposed. A small one has 16 bytes of rows
+// (a quad) of each feature: no shuffles, no padding to a whole vector of features, and four
+// (double: two) partial sums for each weight, added up in finish.
 
-constexpr int kDotK = kMaxV == 4 ? 4 : 3, kDotM = kMaxV == 4 ? 6 : 4;  // sums in registers
-constexpr int kLongRows = 64;  // rows transposed at a time in the large form
+constexpr int kGradV = kVectorRegisters == 32 ? 5 : 2;  // vectors of `a` in registers
+/// Features of b beside V of those, so that the sums about fill the registers.
+constexpr int grad_w(int V) { return min(12, (kVectorRegisters == 32 ? 25 : 12) / V); }
+
+constexpr int kSteps = 64;  // vectors of `a` made at a time, for each of kGradV side by side
+constexpr size_t kQuadFormBytes = 64 * 1024;  // of accumulators, at most, in the form with quads
 
 template <class T>
-bool is_small(int K, int M) {
-  const size_t bytes = static_cast<size_t>(K) * M * kVectorBytes;
-  return bytes <= 32 * 1024 || (min(K, M) <= 4 && bytes <= 256 * 1024);
-}
-
-/// The large form's lanes run over the features of dy or of x, whichever wastes less.
-template <class T>
-struct LargeForm {
-  bool over_m;
-  int lanes, others;  ///< features of the transposed factor and of the other one
+struct GradForm {
+  int rows_a_step;    ///< rows in a vector: 1 or a quad
+  int features;       ///< in a vector
+  bool over_m;        ///< lanes are features of dy, else of x
+  int lanes, others;  ///< features of a and of b
   int vectors;        ///< that hold the former
-  LargeForm(int K, int M) {
-    auto cost = [](int lanes, int others) {  // multiply-adds, and transposing as 4 others
-      return static_cast<int64_t>(ceil_div(lanes, kLanes<T>)) * (others + 4);
-    };
+
+  GradForm(int K, int M) {
+    constexpr int kQuad = 16 / static_cast<int>(sizeof(T));
+    const bool quads = static_cast<size_t>(K) * M * 16 <= kQuadFormBytes;
+    rows_a_step = quads ? kQuad : 1;
+    features = kLanes<T> / rows_a_step;
     over_m = cost(M, K) <= cost(K, M);
     lanes = over_m ? M : K;
     others = over_m ? K : M;
-    vectors = ceil_div(lanes, kLanes<T>);
+    vectors = ceil_div(lanes, features);
   }
+  /// Multiply-adds, and making a vector of `a` as dear as a few of them.
+  int64_t cost(int of_lanes, int of_others) const {
+    return static_cast<int64_t>(ceil_div(of_lanes, features)) * (of_others + 4);
+  }
+  size_t size() const { return static_cast<size_t>(vectors) * kLanes<T> * others; }
 };
 
 template <class T>
 size_t grad_accumulator_size(int K, int M) {
-  if (is_small<T>(K, M)) return static_cast<size_t>(K) * M * kLanes<T>;
-  const LargeForm<T> form(K, M);
-  return static_cast<size_t>(form.vectors) * kLanes<T> * form.others;
+  return GradForm<T>(K, M).size();
 }
 
 template <class T>
@@ -222,138 +241,95 @@ void grad_merge(T* acc_dst, const T* acc_src, int K, int M) {
   for (size_t i = 0; i < n; ++i) acc_dst[i] += acc_src[i];
 }
 
-template <class T, int A, int B>
-void dot_block(const T* x, ptrdiff_t ldx, const T* dy, ptrdiff_t ldy, int rows, T* acc) {
-  Vec<T> sum[A][B];
-#pragma GCC unroll 8
-  for (int i = 0; i < A; ++i) {
-#pragma GCC unroll 8
-    for (int j = 0; j < B; ++j) sum[i][j] = load(acc + (i * B + j) * kLanes<T>);
-  }
-  auto step = [&](int r, auto&& only) __attribute__((always_inline)) {
-    Vec<T> xv[A];
-#pragma GCC unroll 8
-    for (int i = 0; i < A; ++i) xv[i] = only(load(x + i * ldx + r));
-#pragma GCC unroll 8
-    for (int j = 0; j < B; ++j) {
-      const Vec<T> dv = only(load(dy + j * ldy + r));
-#pragma GCC unroll 8
-      for (int i = 0; i < A; ++i) sum[i][j] = fma(xv[i], dv, sum[i][j]);
-    }
-  };
-  int r = 0;
-  for (; r + kLanes<T> <= rows; r += kLanes<T>) {
-    step(r, [](Vec<T> v) __attribute__((always_inline)) { return v; });
-  }
-  if (r < rows) {
-    const Bits<T> valid = first_lanes<T>(rows - r);
-    step(r, [valid](Vec<T> v) __attribute__((always_inline)) { return keep<T>(v, valid); });
-  }
-#pragma GCC unroll 8
-  for (int i = 0; i < A; ++i) {
-#pragma GCC unroll 8
-    for (int j = 0; j < B; ++j) store(acc + (i * B + j) * kLanes<T>, sum[i][j]);
-  }
-}
-
-template <class T>
-using DotBlock = void (*)(const T*, ptrdiff_t, const T*, ptrdiff_t, int, T*);
-
-template <class T>
-DotBlock<T> dot_block_for(int A, int B) {
-#define ROW(A)                                                                      \
-  {                                                                                 \
-    dot_block<T, A, 1>, dot_block<T, A, 2>, dot_block<T, A, 3>, dot_block<T, A, 4>, \
-        dot_block<T, A, min(5, kDotM)>, dot_block<T, A, min(6, kDotM)>              \
-  }
-  static constexpr DotBlock<T> blocks[4][6] = {ROW(1), ROW(2), ROW(3), ROW(min(4, kDotK))};
-#undef ROW
-  return blocks[A - 1][B - 1];
-}
-
-template <class T>
-void small_weight_grad(const T* x, ptrdiff_t ldx, const T* dy, ptrdiff_t ldy, int K, int M,
-                       int rows, T* acc) {
-  const Parts ks(K, kDotK), ms(M, kDotM);
-  for (int p = 0, m0 = 0; p < ms.count; m0 += ms.width(p++)) {
-    for (int q = 0, k0 = 0; q < ks.count; k0 += ks.width(q++)) {
-      const int A = ks.width(q), B = ms.width(p);
-      dot_block_for<T>(A, B)(x + k0 * ldx, ldx, dy + m0 * ldy, ldy, rows, acc);
-      acc += A * B * kLanes<T>;
-    }
-  }
-}
-
-template <class T>
-void small_finish(const T* acc, int K, int M, T* out, ptrdiff_t k_stride, ptrdiff_t m_stride) {
-  const Parts ks(K, kDotK), ms(M, kDotM);
-  for (int p = 0, m0 = 0; p < ms.count; m0 += ms.width(p++)) {
-    for (int q = 0, k0 = 0; q < ks.count; k0 += ks.width(q++)) {
-      for (int k = k0; k < k0 + ks.width(q); ++k) {
-        for (int m = m0; m < m0 + ms.width(p); ++m, acc += kLanes<T>) {
-          T lanes[kLanes<T>];
-          std::memcpy(lanes, acc, sizeof(lanes));
-          for (int half = kLanes<T> / 2; half > 0; half /= 2) {
-            for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-          }
-          out[k * k_stride + m * m_stride] = lanes[0];
-        }
-      }
-    }
-  }
-}
-
-/// acc[i][V vectors] += sum over rows r of b[i][r] * t[r][V vectors], for W features i of b.
-template <class T, int W, int V>
-void outer_block(const T* b, ptrdiff_t ldb, const T* t, int rows, T* acc) {
+/// sums[i][V vectors] += sum over steps s of b[i][s] * t[s][V vectors], for W features i of b.
+template <class T, int Q, int W, int V>
+void outer_block(const T* b, ptrdiff_t ldb, const T* t, int steps, T* sums) {
   Vec<T> sum[W][V];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
   for (int i = 0; i < W; ++i) {
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) sum[i][v] = load(acc + (i * V + v) * kLanes<T>);
+#pragma GCC unroll 5
+    for (int v = 0; v < V; ++v) sum[i][v] = load(sums + (i * V + v) * kLanes<T>);
   }
-  for (int r = 0; r < rows; ++r, t += V * kLanes<T>) {
+  int s = 0;
+  do {  // once at least; a loop that may not run makes GCC keep the sums in memory too
     Vec<T> tv[V];
-#pragma GCC unroll 4
+#pragma GCC unroll 5
     for (int v = 0; v < V; ++v) tv[v] = load(t + v * kLanes<T>);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int i = 0; i < W; ++i) {
-      const Vec<T> bv = broadcast<T>(b[i * ldb + r]);
-#pragma GCC unroll 4
+      Vec<T> bv;
+      if constexpr (Q == 1) {
+        bv = broadcast(b[i * ldb]);
+      } else {
+        bv = broadcast_quad(b + i * ldb);
+      }
+#pragma GCC unroll 5
       for (int v = 0; v < V; ++v) sum[i][v] = fma(bv, tv[v], sum[i][v]);
     }
-  }
-#pragma GCC unroll 8
+    t += V * kLanes<T>;
+    b += Q;
+  } while (++s < steps);
+#pragma GCC unroll 12
   for (int i = 0; i < W; ++i) {
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) store(acc + (i * V + v) * kLanes<T>, sum[i][v]);
+#pragma GCC unroll 5
+    for (int v = 0; v < V; ++v) store(sums + (i * V + v) * kLanes<T>, sum[i][v]);
   }
 }
 
 template <class T>
 using OuterBlock = void (*)(const T*, ptrdiff_t, const T*, int, T*);
 
-template <class T>
-OuterBlock<T> outer_block_for(int W, int V) {
-#define ROW(V)                                                                              \
-  {                                                                                         \
-    outer_block<T, 1, V>, outer_block<T, 2, V>, outer_block<T, 3, V>, outer_block<T, 4, V>, \
-        outer_block<T, 5, V>, outer_block<T, 6, V>                                          \
-  }
-  static constexpr OuterBlock<T> blocks[4][6] = {ROW(1), ROW(2), ROW(min(3, kMaxV)),
-                                                 ROW(min(4, kMaxV))};
-#undef ROW
-  return blocks[V - 1][W - 1];
+template <class T, int Q, int V, int... W>
+OuterBlock<T> outer_block_of_width(int w, std::integer_sequence<int, W...>) {
+  static constexpr OuterBlock<T> blocks[] = {outer_block<T, Q, W + 1, V>...};
+  return blocks[w - 1];
 }
 
-/// t[r][V vectors] = the transpose of a[lanes][rows], rows a multiple of 16. Lanes beyond hold
-/// zero.
+template <class T, int Q>
+OuterBlock<T> outer_block_for(int W, int V) {
+  auto of = [W](auto v) {
+    constexpr int kV = decltype(v)::value;
+    return outer_block_of_width<T, Q, kV>(W, std::make_integer_sequence<int, grad_w(kV)>{});
+  };
+  switch (V) {
+    case 1:
+      return of(Int<1>{});
+    case 2:
+      return of(Int<2>{});
+    case 3:
+      return of(Int<min(3, kGradV)>{});
+    case 4:
+      return of(Int<min(4, kGradV)>{});
+    default:
+      return of(Int<kGradV>{});
+  }
+}
+
+/// t[s][V vectors]: quad s of `lanes` features of a, zeros beyond them.
 template <class T>
-void transpose_lanes(const T* a, ptrdiff_t lda, int lanes, int rows, int V, T* t) {
+void interleave_quads(const T* a, ptrdiff_t lda, int lanes, int steps, int V, T* t) {
+  constexpr int Q = 16 / static_cast<int>(sizeof(T)), G = kLanes<T> / Q;
+  static const T zeros[kSteps * Q] = {};
+  for (int v = 0; v < V; ++v) {
+    const T* from[G];
+    for (int g = 0; g < G; ++g) {
+      from[g] = v * G + g < lanes ? a + (v * G + g) * lda : zeros;
+      asm("" : "+r"(from[g]));  // or GCC chooses again at every step
+    }
+    T* to = t + v * kLanes<T>;
+    for (ptrdiff_t s = 0; s < steps; ++s, to += V * kLanes<T>) {
+      store(to, join_quads<T>(from, s * Q));
+    }
+  }
+}
+
+/// t[s][V vectors]: row s of `lanes` features of a, zeros beyond them. Makes whole blocks of steps.
+template <class T>
+void transpose_lanes(const T* a, ptrdiff_t lda, int lanes, int steps, int V, T* t) {
   constexpr int N = kLanes<T>;
   for (int v = 0; v < V; ++v) {
     const int valid = min(N, lanes - v * N);
-    for (int r = 0; r < rows; r += N) {
+    for (int r = 0; r < steps; r += N) {
       const T* from = a + v * N * lda + r;
       T* to = t + r * V * N + v * N;
       if (valid == N) {
@@ -367,58 +343,96 @@ void transpose_lanes(const T* a, ptrdiff_t lda, int lanes, int rows, int V, T* t
   }
 }
 
+/// One factor's features from `at`, rows from r.
 template <class T>
-void large_weight_grad(const T* x, ptrdiff_t ldx, const T* dy, ptrdiff_t ldy, int K, int M,
-                       int rows, T* acc) {
+struct Factor {
+  const T* data;
+  ptrdiff_t ld;
+  const T* at(int feature, int r) const { return data + feature * ld + r; }
+};
+
+/// The rows from r of `features` features that do not fill a quad, in a quad with zeros.
+template <class T, int Q>
+void last_quad(const Factor<T>& f, int feature, int features, int r, int rows, T* quads) {
+  for (int i = 0; i < features; ++i) {
+    for (int q = 0; q < Q; ++q) quads[i * Q + q] = r + q < rows ? f.at(feature + i, r)[q] : T(0);
+  }
+}
+
+/// Rows [r0, r0 + steps * Q), or if `partial` the last rows [r0, rows) that do not fill a quad.
+template <class T, int Q>
+void add_rows(const GradForm<T>& form, const Factor<T>& a, const Factor<T>& b, int r0, int steps,
+              bool partial, int rows, T* sums) {
   constexpr int N = kLanes<T>;
-  const LargeForm<T> form(K, M);
-  const T *a = form.over_m ? dy : x, *b = form.over_m ? x : dy;
-  const ptrdiff_t lda = form.over_m ? ldy : ldx, ldb = form.over_m ? ldx : ldy;
-  const Parts chunks(form.vectors, kMaxV), others(form.others, kMaxW);
-  alignas(64) T t[kLongRows * kMaxV * N];
-  for (int r0 = 0; r0 < rows; r0 += kLongRows) {
-    const int valid = min(kLongRows, rows - r0);
-    T* sums = acc;
-    for (int c = 0, v0 = 0; c < chunks.count; v0 += chunks.width(c++)) {
-      const int V = chunks.width(c);
-      transpose_lanes(a + v0 * N * lda + r0, lda, min(V * N, form.lanes - v0 * N),
-                      ceil_div(valid, 16) * 16, V, t);
-      for (int p = 0, i0 = 0; p < others.count; i0 += others.width(p++)) {
-        const int W = others.width(p);
-        outer_block_for<T>(W, V)(b + i0 * ldb + r0, ldb, t, valid, sums);
-        sums += W * V * N;
+  const Parts chunks(form.vectors, kGradV);
+  alignas(64) T t[kSteps * kGradV * N];
+  for (int c = 0, v0 = 0; c < chunks.count; v0 += chunks.width(c++)) {
+    const int V = chunks.width(c), lane0 = v0 * form.features;
+    const int lanes = min(V * form.features, form.lanes - lane0);
+    if constexpr (Q == 1) {
+      transpose_lanes(a.at(lane0, r0), a.ld, lanes, steps, V, t);
+    } else if (partial) {
+      T quads[kGradV * N];
+      last_quad<T, Q>(a, lane0, lanes, r0, rows, quads);
+      interleave_quads(quads, Q, lanes, 1, V, t);
+    } else {
+      interleave_quads(a.at(lane0, r0), a.ld, lanes, steps, V, t);
+    }
+    const Parts others(form.others, grad_w(V));
+    for (int p = 0, i0 = 0; p < others.count; i0 += others.width(p++)) {
+      const int W = others.width(p);
+      const auto block = outer_block_for<T, Q>(W, V);
+      if (partial) {
+        T quads[grad_w(1) * Q];
+        last_quad<T, Q>(b, i0, W, r0, rows, quads);
+        block(quads, Q, t, 1, sums);
+      } else {
+        block(b.at(i0, r0), b.ld, t, steps, sums);
       }
+      sums += W * V * N;
     }
   }
 }
 
-template <class T>
-void large_finish(const T* acc, int K, int M, T* out, ptrdiff_t k_stride, ptrdiff_t m_stride) {
-  constexpr int N = kLanes<T>;
-  const LargeForm<T> form(K, M);
-  const ptrdiff_t lane_stride = form.over_m ? m_stride : k_stride;
-  const ptrdiff_t other_stride = form.over_m ? k_stride : m_stride;
-  const Parts chunks(form.vectors, kMaxV);
-  for (int c = 0, v0 = 0; c < chunks.count; v0 += chunks.width(c++)) {
-    const int width = chunks.width(c) * N, valid = min(width, form.lanes - v0 * N);
-    for (int i = 0; i < form.others; ++i, acc += width) {
-      T* to = out + i * other_stride + v0 * N * lane_stride;
-      for (int l = 0; l < valid; ++l) to[l * lane_stride] = acc[l];
-    }
+template <class T, int Q>
+void add_tile(const GradForm<T>& form, const Factor<T>& a, const Factor<T>& b, int rows, T* acc) {
+  const int whole = rows / Q;
+  for (int s = 0; s < whole; s += kSteps) {
+    add_rows<T, Q>(form, a, b, s * Q, min(kSteps, whole - s), false, rows, acc);
   }
+  if (whole * Q < rows) add_rows<T, Q>(form, a, b, whole * Q, 1, true, rows, acc);
 }
 
 template <class T>
 void weight_grad(const T* x, ptrdiff_t ldx, const T* dy, ptrdiff_t ldy, int K, int M, int R,
                  int rows, T* acc) {
   (void)R;
-  (is_small<T>(K, M) ? small_weight_grad<T> : large_weight_grad<T>)(x, ldx, dy, ldy, K, M, rows,
-                                                                    acc);
+  constexpr int kQuad = 16 / static_cast<int>(sizeof(T));
+  const GradForm<T> form(K, M);
+  const Factor<T> fx{x, ldx}, fdy{dy, ldy};
+  const auto add = form.rows_a_step == 1 ? add_tile<T, 1> : add_tile<T, kQuad>;
+  add(form, form.over_m ? fdy : fx, form.over_m ? fx : fdy, rows, acc);
 }
 
 template <class T>
 void grad_finish(const T* acc, int K, int M, T* out, ptrdiff_t k_stride, ptrdiff_t m_stride) {
-  (is_small<T>(K, M) ? small_finish<T> : large_finish<T>)(acc, K, M, out, k_stride, m_stride);
+  const GradForm<T> form(K, M);
+  const ptrdiff_t lane_stride = form.over_m ? m_stride : k_stride;
+  const ptrdiff_t other_stride = form.over_m ? k_stride : m_stride;
+  const Parts chunks(form.vectors, kGradV);
+  for (int c = 0, v0 = 0; c < chunks.count; v0 += chunks.width(c++)) {
+    const int lane0 = v0 * form.features, width = chunks.width(c) * form.features;
+    const int valid = min(width, form.lanes - lane0);
+    for (int i = 0; i < form.others; ++i, acc += width * form.rows_a_step) {
+      T* to = out + i * other_stride + lane0 * lane_stride;
+      for (int l = 0; l < valid; ++l) {
+        const T* parts = acc + l * form.rows_a_step;
+        T sum = parts[0];
+        for (int q = 1; q < form.rows_a_step; ++q) sum += parts[q];
+        to[l * lane_stride] = sum;
+      }
+    }
+  }
 }
 
 template <class T>

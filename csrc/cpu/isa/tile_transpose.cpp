@@ -264,6 +264,12 @@ void load_rows_of(const Stored* src, ptrdiff_t stride, int rows, int F, Tile* ds
     for (int i = 0; i < 16; ++i) row[i] = src + min(r + i, rows - 1) * stride;
     if constexpr (__is_same(Stored, Tile)) {
       load_16_rows(row, F, dst + r, ld);
+    } else if (stride == F && F <= kConvertedFeatures && r + 16 <= rows) {
+      Tile converted[16 * kConvertedFeatures];  // all 16 rows in one go
+      const Tile* converted_row[16];
+      convert_n(row[0], converted, 16 * F);
+      for (int i = 0; i < 16; ++i) converted_row[i] = converted + i * F;
+      load_16_rows(converted_row, F, dst + r, ld);
     } else {
       for (int f = 0; f < F; f += kConvertedFeatures) {
         const int count = min(kConvertedFeatures, F - f);
@@ -285,6 +291,10 @@ void store_rows_of(const Tile* src, ptrdiff_t ld, int rows, int F, Stored* dst, 
     const int valid = min(16, rows - r);
     if constexpr (__is_same(Stored, Tile)) {
       store_16_rows(src + r, ld, F, dst + r * stride, stride, valid);
+    } else if (stride == F && F <= kConvertedFeatures) {
+      Tile tile_rows[16 * kConvertedFeatures];
+      store_16_rows(src + r, ld, F, tile_rows, F, valid);
+      convert_n(tile_rows, dst + r * stride, valid * F);
     } else {
       for (int f = 0; f < F; f += kConvertedFeatures) {
         const int count = min(kConvertedFeatures, F - f);

@@ -32,19 +32,14 @@ struct VectorType;
 template <int Bytes>
 struct VectorType<float, Bytes> {
   typedef float type __attribute__((vector_size(Bytes), may_alias));
-  typedef int32_t bits __attribute__((vector_size(Bytes), may_alias));
 };
 template <int Bytes>
 struct VectorType<double, Bytes> {
   typedef double type __attribute__((vector_size(Bytes), may_alias));
-  typedef int64_t bits __attribute__((vector_size(Bytes), may_alias));
 };
 
 template <class T, int Bytes = kVectorBytes>
 using Vec = typename VectorType<T, Bytes>::type;
-template <class T>
-using Bits = typename VectorType<T, kVectorBytes>::bits;
-
 template <class T>
 constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
 
@@ -63,11 +58,23 @@ GRADCELL_INLINE void store(T* p, V v) {
   std::memcpy(p, &v, sizeof(V));
 }
 
-template <class T>
-GRADCELL_INLINE Vec<T> broadcast(T s) {
-  Vec<T> v;
-  for (int i = 0; i < kLanes<T>; ++i) v[i] = s;
-  return v;
+GRADCELL_INLINE Vec<float> broadcast(float s) {
+#if defined(__AVX512F__)
+  return (Vec<float>)_mm512_set1_ps(s);
+#elif defined(__AVX__)
+  return (Vec<float>)_mm256_set1_ps(s);
+#else
+  return Vec<float>{s, s, s, s};
+#endif
+}
+GRADCELL_INLINE Vec<double> broadcast(double s) {
+#if defined(__AVX512F__)
+  return (Vec<double>)_mm512_set1_pd(s);
+#elif defined(__AVX__)
+  return (Vec<double>)_mm256_set1_pd(s);
+#else
+  return Vec<double>{s, s};
+#endif
 }
 
 /// a * b + c, in one rounding where the level has such an instruction.
@@ -94,16 +101,32 @@ GRADCELL_INLINE Vec<double> fma(Vec<double> a, Vec<double> b, Vec<double> c) {
 #endif
 }
 
-/// All bits set in the first n lanes.
+/// 16 bytes at p, again and again.
 template <class T>
-GRADCELL_INLINE Bits<T> first_lanes(int n) {
-  Bits<T> mask;
-  for (int i = 0; i < kLanes<T>; ++i) mask[i] = i < n ? -1 : 0;
-  return mask;
+GRADCELL_INLINE Vec<T> broadcast_quad(const T* p) {
+#if defined(__AVX512F__)  // (the unmasked forms, here and below, make GCC 12 warn)
+  return (Vec<T>)_mm512_maskz_broadcast_f32x4(0xffff, load_as<__m128>(p));
+#elif defined(__AVX__)
+  return (Vec<T>)_mm256_broadcast_ps((const __m128*)p);
+#else
+  return load(p);
+#endif
 }
+
+/// The 16 bytes at offset `at` from each of kVectorBytes / 16 places.
 template <class T>
-GRADCELL_INLINE Vec<T> keep(Vec<T> v, Bits<T> mask) {
-  return (Vec<T>)((Bits<T>)v & mask);
+GRADCELL_INLINE Vec<T> join_quads(const T* const* p, ptrdiff_t at) {
+#if defined(__AVX512F__)
+  __m512 v = _mm512_zextps128_ps512(load_as<__m128>(p[0] + at));
+  v = _mm512_maskz_insertf32x4(0xffff, v, load_as<__m128>(p[1] + at), 1);
+  v = _mm512_maskz_insertf32x4(0xffff, v, load_as<__m128>(p[2] + at), 2);
+  return (Vec<T>)_mm512_maskz_insertf32x4(0xffff, v, load_as<__m128>(p[3] + at), 3);
+#elif defined(__AVX__)
+  const __m256 v = _mm256_castps128_ps256(load_as<__m128>(p[0] + at));
+  return (Vec<T>)_mm256_insertf128_ps(v, load_as<__m128>(p[1] + at), 1);
+#else
+  return load(p[0] + at);
+#endif
 }
 
 template <int N>

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradcell import _core, context
 from gradcell._core import Tensor
-from gradcell.parameter import Parameter, ParameterTuple, bump_structure_version
+from gradcell.parameter import Parameter, ParameterTuple
 from gradcell.transform import cache_for, run
 
 
@@ -32,7 +32,8 @@ class Cell:
         object.__setattr__(self, "_tuples", {})
         object.__setattr__(self, "_auto_prefix", auto_prefix)
         object.__setattr__(self, "_called", False)
-        object.__setattr__(self, "_cast_to", None)
+        object.__setattr__(self, "_cast_to", None)  # what it computes in
+        object.__setattr__(self, "_output_to", None)  # what it hands on, if computing elsewhere
         self.training = False
         self.requires_grad = False
         self.param_prefix = ""
@@ -40,21 +41,22 @@ class Cell:
         if flags:
             self.add_flags(**flags)
 
-    # Attributes -------------------------------------------------------------------------------------
+    # Attributes -----------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_cells" not in self.__dict__:
             if isinstance(value, (Cell, Parameter, ParameterTuple)):
                 raise AttributeError(
-                    f"{type(self).__name__}: call super().__init__() before assigning {name!r}{_where()}"
+                    f"{type(self).__name__}: call super().__init__() before assigning {name!r}"
+                    f"{_where()}"
                 )
             object.__setattr__(self, name, value)
             return
         if isinstance(value, Parameter):
-            self._forget(name)
+            self._forget(name, keep=self._params)
             self._add_parameter(name, value)
         elif isinstance(value, Cell):
-            self._forget(name)
+            self._forget(name, keep=self._cells)
             self._add_cell(name, value)
         elif name in self._params:
             if isinstance(value, Tensor):
@@ -84,30 +86,41 @@ class Cell:
         if not self._called or name.startswith("_"):
             return
         old = self.__dict__.get(name)
-        if old is value or (type(old) is type(value) and isinstance(value, (bool, int, float, str)) and old == value):
+        if old is value or (
+            type(old) is type(value) and isinstance(value, (bool, int, float, str)) and old == value
+        ):
             return
         if _core.in_trace():
             _core.mark_unrepeatable()
         else:
-            bump_structure_version()
+            _core.bump_structure_version()
 
-    def _forget(self, name: str) -> None:
-        self._cells.pop(name, None)
-        self._params.pop(name, None)
-        self._tuples.pop(name, None)
-        self.__dict__.pop(name, None)
+    def _forget(self, name: str, keep: dict[str, Any] | None = None) -> None:
+        """Drops an attribute; its place in `keep` stays, for what replaces it."""
+        for holder in (self._cells, self._params, self._tuples, self.__dict__):
+            if holder is not keep:
+                holder.pop(name, None)
         if self._called:
-            bump_structure_version()
+            _core.bump_structure_version()
 
     def __getattr__(self, name: str) -> Any:
         # Only for what is not in __dict__: parameters and cells.
         params = self.__dict__.get("_params")
         if params is not None and name in params:
-            return params[name]
+            return self._in_compute_dtype(params[name])
         cells = self.__dict__.get("_cells")
         if cells is not None and name in cells:
             return cells[name]
-        raise AttributeError(f"The '{type(self).__name__}' object has no attribute '{name}'.{_where()}")
+        raise AttributeError(
+            f"The '{type(self).__name__}' object has no attribute '{name}'.{_where()}"
+        )
+
+    def _in_compute_dtype(self, p: Parameter) -> Tensor:
+        """The parameter, or its cast while construct runs in another dtype."""
+        dtype = self.__dict__.get("_computes_in")
+        if dtype is None or p.dtype == dtype or not p.dtype.is_floating:
+            return p
+        return _core.ops.cast(p, dtype)
 
     def __delattr__(self, name: str) -> None:
         if name in self._params or name in self._cells:
@@ -133,13 +146,13 @@ class Cell:
             cell.update_parameters_name(name + ".", recurse=True)
 
     def update_parameters_name(self, prefix: str = "", recurse: bool = True) -> None:
-        """Puts a prefix before the names of the parameters that have not been given one for good."""
+        """Names every parameter by its path of attributes, with a prefix before it."""
         if not isinstance(prefix, str):
-            raise TypeError(f"update_parameters_name: prefix must be a string, got {prefix!r}{_where()}")
-        for cell in self._walk() if recurse else [self]:
-            for p in cell._params.values():
-                p._name = prefix + p._name
-            cell.__dict__["param_prefix"] = prefix + cell.__dict__.get("param_prefix", "")
+            raise TypeError(
+                f"update_parameters_name: prefix must be a string, got {prefix!r}{_where()}"
+            )
+        for path, p in self.parameters_and_names(expand=recurse):
+            p.name = prefix + path
 
     def _walk(self) -> Iterator[Cell]:
         """This cell and all below it, each once."""
@@ -157,7 +170,9 @@ class Cell:
 
     # Parameters and cells -------------------------------------------------------------------------
 
-    def parameters_and_names(self, name_prefix: str = "", expand: bool = True) -> Iterator[tuple[str, Parameter]]:
+    def parameters_and_names(
+        self, name_prefix: str = "", expand: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
         """(path of attributes, parameter) for every parameter, each once."""
         seen: set[int] = set()
 
@@ -188,7 +203,9 @@ class Cell:
         """The parameters by name."""
         return OrderedDict((p.name, p) for p in self.get_parameters(recurse))
 
-    def insert_param_to_cell(self, param_name: str, param: Parameter | None, check_name_contain_dot: bool = True) -> None:
+    def insert_param_to_cell(
+        self, param_name: str, param: Parameter | None, check_name_contain_dot: bool = True
+    ) -> None:
         """Makes a parameter an attribute of this cell.
 
         Raises KeyError for an empty name or one with a dot, TypeError if it is not a Parameter.
@@ -196,7 +213,9 @@ class Cell:
         if not param_name:
             raise KeyError(f"insert_param_to_cell: the name is empty{_where()}")
         if check_name_contain_dot and "." in param_name:
-            raise KeyError(f"insert_param_to_cell: the name {param_name!r} contains a dot{_where()}")
+            raise KeyError(
+                f"insert_param_to_cell: the name {param_name!r} contains a dot{_where()}"
+            )
         if not isinstance(param, Parameter):
             raise TypeError(
                 f"insert_param_to_cell: expected a Parameter, got {type(param).__name__}{_where()}"
@@ -219,7 +238,9 @@ class Cell:
         """The cells right below this one, by name."""
         return OrderedDict(self._cells)
 
-    def cells_and_names(self, cells: set[int] | None = None, name_prefix: str = "") -> Iterator[tuple[str, Cell]]:
+    def cells_and_names(
+        self, cells: set[int] | None = None, name_prefix: str = ""
+    ) -> Iterator[tuple[str, Cell]]:
         """(path, cell) for this cell and all below it, each once."""
         seen: set[int] = set() if cells is None else cells
 
@@ -246,7 +267,7 @@ class Cell:
         for cell in self._walk():
             if cell.__dict__.get(name) is not value:
                 cell.__dict__[name] = value
-                bump_structure_version()
+                _core.bump_structure_version()
 
     def set_train(self, mode: bool = True) -> Cell:
         """Training or evaluation, for this cell and all below: Dropout and BatchNorm look at it."""
@@ -269,7 +290,8 @@ class Cell:
             )
         for cell in self._walk():
             object.__setattr__(cell, "_cast_to", dst_type)
-        bump_structure_version()
+            object.__setattr__(cell, "_output_to", None)
+        _core.bump_structure_version()
         return self
 
     def add_flags(self, **flags: Any) -> Cell:
@@ -305,9 +327,10 @@ class Cell:
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         if self._cast_to is None:
             return self.construct(*args, **kwargs)
-        from gradcell.amp.casting import run_in
+        from gradcell.amp.casting import cast_floating, run_in
 
-        return run_in(self, self._cast_to, args, kwargs)
+        out = run_in(self, self._cast_to, args, kwargs)
+        return out if self._output_to is None else cast_floating(out, self._output_to)
 
     # Text -----------------------------------------------------------------------------------------
 

@@ -48,8 +48,6 @@ for _row in _core.op_table():
     globals()[_row["function"]] = _op
     globals()[_row["name"]] = primitive_of(_row["name"], _op)
     __all__ += [_row["function"], _row["name"]]
-    if not hasattr(Tensor, _row["function"]):
-        setattr(Tensor, _row["function"], getattr(_core.ops, _row["function"]))
 
 _SYNONYMS = {
     "negative": "neg",
@@ -80,7 +78,7 @@ for _alias, _name in _SYNONYMS.items():
     globals()[_alias] = globals()[_name]
     __all__.append(_alias)
     if not hasattr(Tensor, _alias):
-        setattr(Tensor, _alias, getattr(_core.ops, _name))
+        setattr(Tensor, _alias, getattr(Tensor, _name))
 
 for _alias, _name in {"RealDiv": "Div", "FloorMod": "Mod", "Inv": "Reciprocal", "ACos": "Acos"}.items():
     globals()[_alias] = primitive_of(_alias, globals()[_name.lower() if _name != "FloorDiv" else "floor_div"])

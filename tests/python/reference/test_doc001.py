@@ -3,21 +3,22 @@
 The class names repeat in the document, each block defining the ones before anew; here each test
 defines its own. Differences from the document's text:
 
-- the sums of products may differ in the last digit (`last_digit` in conftest.py);
+- the sums of products may differ in the last digit (`last_digit` in conftest.py): 4.51 for
+  4.5099998, 21.5360012 for 21.5359993, 5.5880003 for 5.588, 4.0699997 for 4.07;
 - the first output is indented by four blanks in the document;
 - `stop_gradient`'s outputs are lists of numbers rounded to one decimal there,
   [[4.5, 2.7, 3.6], ...] and [[9.0, 5.4, 7.2], ...]; the sums are 4.51, 2.7, 3.6 and their doubles,
   and print as an array.
 """
 
-import gradcell.nn as nn
-import gradcell.ops as ops
 import numpy as np
 import pytest
-from gradcell.ops import stop_gradient
 
+import gradcell.nn as nn
+import gradcell.ops as ops
 from gradcell import Parameter, ParameterTuple, Tensor
 from gradcell import dtype as mstype
+from gradcell.ops import stop_gradient
 
 
 class Net(nn.Cell):

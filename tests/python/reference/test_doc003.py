@@ -5,20 +5,21 @@ names the mode under test and the CPU. Differences from the document's text:
 
 - it is stored as one line, so arrays have lost their line breaks and padding; the text below is
   the array's own;
-- the sums of products may differ in the last digit (`last_digit` in conftest.py);
+- the sums of products may differ in the last digit, as in test_doc001.py, and so may the sine:
+  -0.84147096 for -0.841471;
 - `[10] [8.] [8.] [0.]`: the first is a float like the others and prints as `[10.]`;
 - `stop_gradient`'s outputs are lists rounded to one decimal (see test_doc001.py).
 """
 
+import numpy as np
+import pytest
+
 import gradcell.context as context
 import gradcell.nn as nn
 import gradcell.ops as ops
-import numpy as np
-import pytest
-from gradcell.ops import stop_gradient
-
 from gradcell import Parameter, ParameterTuple, Tensor
 from gradcell import dtype as mstype
+from gradcell.ops import stop_gradient
 
 
 @pytest.fixture(autouse=True)
@@ -211,7 +212,7 @@ def test_single_input_single_output_second_order(documented):
     x_train = Tensor(np.array([1.0], dtype=np.float32))
     output = secondgrad(x_train)
     print(output)
-    documented("[-0.841471]", last_digit=True)  # 1 ulp allowed to sin
+    documented("[-0.841471]", last_digit=True)
 
 
 def test_single_input_multiple_output_second_order(documented):

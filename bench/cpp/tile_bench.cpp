@@ -1,0 +1,199 @@
+// The tile kernels, each with its share of this core's multiply-add peak ("of_peak", in %),
+// measured at the start by a loop that only multiplies and adds in registers. For instance:
+//   gradcell_bench --benchmark_filter='matmul/v4/float'
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cpu/tile_kernels.h"
+#include "runtime/thread_pool.h"
+
+namespace gradcell::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+#ifdef __x86_64__
+/// 12 chains are enough to fill two units of latency 4 to 5. v2 has no fused multiply-add: its loop
+/// multiplies in half of the chains and adds in the others, twice each.
+#define GRADCELL_PEAK(NAME, TARGET, BYTES, STEP)                      \
+  __attribute__((target(TARGET), noinline)) double NAME(long loops) { \
+    typedef float V __attribute__((vector_size(BYTES)));              \
+    V a[12] = {}, b = V{} + 0.999f, c = V{} + 0.001f;                 \
+    asm volatile("" : "+x"(b), "+x"(c));                              \
+    for (long i = 0; i < loops; ++i) {                                \
+      _Pragma("GCC unroll 12") for (V& x : a) { STEP; }               \
+    }                                                                 \
+    for (V& x : a) asm volatile("" : "+x"(x));                        \
+    return 2.0 * 12 * (BYTES / 4) * loops;                            \
+  }
+GRADCELL_PEAK(flops_v2, "sse4.2", 16,
+              if (&x - a < 6) asm volatile("mulps %1, %0\n\tmulps %1, %0" : "+x"(x) : "x"(b));
+              else asm volatile("addps %1, %0\n\taddps %1, %0" : "+x"(x) : "x"(c)))
+GRADCELL_PEAK(flops_v3, "avx2,fma", 32,
+              asm volatile("vfmadd213ps %2, %1, %0" : "+x"(x) : "x"(b), "x"(c)))
+GRADCELL_PEAK(flops_v4, "avx512f", 64,
+              asm volatile("vfmadd213ps %2, %1, %0" : "+v"(x) : "v"(b), "v"(c)))
+#endif
+
+/// In float operations a second, best of several runs.
+double peak(IsaLevel level) {
+#ifdef __x86_64__
+  static double best[4] = {};
+  double& p = best[static_cast<int>(level)];
+  if (p > 0) return p;
+  auto flops = level == IsaLevel::V4 ? flops_v4 : level == IsaLevel::V3 ? flops_v3 : flops_v2;
+  for (int i = 0; i < 20; ++i) {
+    const auto start = Clock::now();
+    const double n = flops(400000);
+    p = std::max(p, n / seconds_since(start));
+  }
+  return p;
+#else
+  (void)level;
+  return 0;
+#endif
+}
+
+template <class T>
+std::vector<T> uniform(size_t n) {
+  static std::mt19937 random{1};
+  std::uniform_real_distribution<T> d(-1, 1);
+  std::vector<T> v(n);
+  for (T& x : v) x = d(random);
+  return v;
+}
+
+template <class T>
+T* aligned(std::vector<T>& v) {  // vectors below carry 64 spare bytes
+  return reinterpret_cast<T*>((reinterpret_cast<uintptr_t>(v.data()) + 63) / 64 * 64);
+}
+
+void report(benchmark::State& state, double flops_each, IsaLevel level, int item) {
+  using benchmark::Counter;
+  const double total = flops_each * static_cast<double>(state.iterations());
+  state.counters["GFLOPS"] = Counter(total * 1e-9, Counter::kIsRate);
+  if (const double p = peak(level) * 4 / item; p > 0) {
+    state.counters["of_peak"] = Counter(100 * total / p, Counter::kIsRate);
+  }
+}
+
+struct Shape {
+  int K, M, R;
+  std::string text() const {
+    return std::to_string(K) + "x" + std::to_string(M) + "/rows:" + std::to_string(R);
+  }
+};
+
+template <class T>
+void bench_matmul(benchmark::State& state, IsaLevel level, Shape s) {
+  const auto& mm = tile_kernels(level).matmul<T>();
+  auto w = uniform<T>(s.K * s.M), x = uniform<T>(s.K * s.R + 64), bias = uniform<T>(s.M);
+  std::vector<T> packed(mm.packed_size(s.K, s.M) + 64), y(s.M * s.R + 64);
+  mm.pack_weights(w.data(), s.M, 1, s.K, s.M, aligned(packed));
+  for (auto _ : state) {
+    mm.matmul(aligned(packed), aligned(x), s.R, aligned(y), s.R, s.K, s.M, s.R, bias.data(), false);
+    benchmark::ClobberMemory();
+  }
+  report(state, 2.0 * s.K * s.M * s.R, level, sizeof(T));
+}
+
+template <class T>
+void bench_weight_grad(benchmark::State& state, IsaLevel level, Shape s) {
+  const auto& mm = tile_kernels(level).matmul<T>();
+  auto x = uniform<T>(s.K * s.R + 64), dy = uniform<T>(s.M * s.R + 64);
+  std::vector<T> acc(mm.grad_accumulator_size(s.K, s.M) + 64);
+  mm.grad_zero(aligned(acc), s.K, s.M);
+  for (auto _ : state) {
+    mm.weight_grad(aligned(x), s.R, aligned(dy), s.R, s.K, s.M, s.R, s.R, aligned(acc));
+    benchmark::ClobberMemory();
+  }
+  report(state, 2.0 * s.K * s.M * s.R, level, sizeof(T));
+}
+
+void bench_rows(benchmark::State& state, IsaLevel level, DType dtype, int F, bool in) {
+  const auto& t = tile_kernels(level).transpose;
+  const int R = 64;
+  std::vector<double> rows(R * F + 8), tile(R * F + 8);
+  for (auto _ : state) {
+    if (in) {
+      t.load_rows(rows.data(), dtype, F, R, F, aligned(tile), R, R);
+    } else {
+      t.store_rows(aligned(tile), R, dtype, R, F, rows.data(), F);
+    }
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * R * F * item_size(dtype));
+}
+
+void bench_parallel_for(benchmark::State& state) {
+  for (auto _ : state) parallel_for(static_cast<int>(state.range(0)), [](int, int) {});
+}
+BENCHMARK(bench_parallel_for)->Arg(2)->Arg(64)->Name("parallel_for");
+
+template <class Bench, class... Args>
+void add(std::string name, Bench bench, Args... args) {
+  benchmark::RegisterBenchmark(name.c_str(), bench, args...)->MinTime(0.1);
+}
+
+template <class T>
+void add_products(IsaLevel level, const std::string& at) {
+  for (Shape s : {Shape{20, 20, 64},
+                  {64, 64, 64},
+                  {128, 128, 64},
+                  {512, 512, 64},
+                  {784, 512, 64},
+                  {20, 20, 16},
+                  {20, 20, 32},
+                  {20, 20, 48},
+                  {20, 20, 256},
+                  {128, 128, 256},
+                  {512, 512, 256},
+                  {2, 20, 64},
+                  {20, 1, 64},
+                  {50, 50, 64},
+                  {784, 10, 64}}) {
+    add("matmul" + at + s.text(), bench_matmul<T>, level, s);
+  }
+  for (Shape s : {Shape{20, 20, 64},
+                  {20, 20, 256},
+                  {50, 50, 64},
+                  {64, 64, 64},
+                  {64, 64, 256},
+                  {128, 128, 64},
+                  {128, 128, 256},
+                  {512, 512, 64},
+                  {512, 512, 256},
+                  {2, 20, 64},
+                  {20, 1, 64},
+                  {784, 10, 64},
+                  {784, 512, 64}}) {
+    add("weight_grad" + at + s.text(), bench_weight_grad<T>, level, s);
+  }
+}
+
+const bool registered = [] {
+  for (IsaLevel level : runnable_isa_levels()) {
+    const std::string at = "/" + std::string(name(level)) + "/";
+    add_products<float>(level, at + "float/");
+    add_products<double>(level, at + "double/");
+    for (DType t : {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16, DType::Int8}) {
+      for (int F : {1, 2, 20, 64, 784}) {
+        const std::string what = at + std::string(name(t)) + "/" + std::to_string(F);
+        add("load_rows" + what, bench_rows, level, t, F, true);
+        add("store_rows" + what, bench_rows, level, t, F, false);
+      }
+    }
+  }
+  return true;
+}();
+
+}  // namespace
+}  // namespace gradcell::cpu

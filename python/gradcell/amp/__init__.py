@@ -1,0 +1,41 @@
+"""Mixed precision and loss scaling."""
+
+from __future__ import annotations
+
+from gradcell.amp.loss_scale import (
+    DynamicLossScaleManager,
+    DynamicLossScaler,
+    FixedLossScaleManager,
+    LossScaleManager,
+    LossScaler,
+    StaticLossScaler,
+    all_finite,
+    init_status,
+)
+from gradcell.amp.mixed_precision import (
+    auto_mixed_precision,
+    custom_mixed_precision,
+    get_black_list,
+    get_white_list,
+)
+
+from gradcell.amp.overflow import Overflow, locate_overflow
+from gradcell.amp.train import build_train_network
+
+__all__ = [
+    "Overflow",
+    "build_train_network",
+    "locate_overflow",
+    "DynamicLossScaleManager",
+    "DynamicLossScaler",
+    "FixedLossScaleManager",
+    "LossScaleManager",
+    "LossScaler",
+    "StaticLossScaler",
+    "all_finite",
+    "init_status",
+    "auto_mixed_precision",
+    "custom_mixed_precision",
+    "get_black_list",
+    "get_white_list",
+]

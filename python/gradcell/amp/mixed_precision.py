@@ -1,0 +1,165 @@
+"""Mixed precision: which cells of a network compute in a half type, and which stay in float32.
+
+A level is a rule over the tree of cells. Each cell it touches is marked with the dtype it computes
+in and, where that differs, the dtype its output is handed on in; Cell runs by these marks.
+Parameters stay float32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell import _core
+from gradcell.nn.cell import Cell
+from gradcell.parameter import bump_structure_version
+
+_LEVELS = ("O0", "O1", "O2", "O3", "auto")
+
+
+def _where() -> str:
+    return f" ({_core.user_location()})"
+
+
+def _lists() -> tuple[list[type[Cell]], list[type[Cell]]]:
+    from gradcell import nn
+
+    names = ("Conv1d", "Conv2d", "Dense")
+    stable = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm")
+    return [getattr(nn, n) for n in names], [getattr(nn, n) for n in stable]
+
+
+def get_white_list() -> list[type[Cell]]:
+    """A copy of the cells that level O1 computes in a half type: those of one matrix product."""
+    return _lists()[0]
+
+
+def get_black_list() -> list[type[Cell]]:
+    """A copy of the cells that level O2 keeps in float32: those that add up many terms."""
+    return _lists()[1]
+
+
+def _unstable() -> tuple[type[Cell], ...]:
+    """What level auto keeps in float32: the black list, losses, and cells that exponentiate."""
+    from gradcell import nn
+
+    return (*get_black_list(), nn.GroupNorm, nn.LossBase, nn.Softmax, nn.LogSoftmax)
+
+
+def _mark(cell: Cell, compute: _core.DType, output: _core.DType | None = None) -> None:
+    for below in cell._walk():
+        below.__dict__["_cast_to"] = compute
+    cell.__dict__["_output_to"] = output
+
+
+def _listed(cell: Cell, kinds: tuple[type[Cell], ...]) -> list[Cell]:
+    """The topmost cells of some kinds, each once."""
+    if isinstance(cell, kinds):
+        return [cell]
+    found: dict[int, Cell] = {}
+    for child in cell.cells():
+        found.update((id(c), c) for c in _listed(child, kinds))
+    return list(found.values())
+
+
+def _lower_listed(network: Cell, white: list[type[Cell]], dtype: _core.DType) -> None:
+    for cell in _listed(network, tuple(white)):
+        _mark(cell, dtype, _core.float32)
+
+
+def _lower_all_but(network: Cell, black: list[type[Cell]], dtype: _core.DType) -> None:
+    _mark(network, dtype, _core.float32)
+    for cell in _listed(network, tuple(black)):
+        _mark(cell, _core.float32, dtype)
+    if isinstance(network, tuple(black)):
+        network.__dict__["_output_to"] = None
+
+
+def _automatic(network: Cell, dtype: _core.DType) -> None:
+    for cell in _listed(network, tuple(get_white_list())):
+        _mark(cell, dtype)
+    for cell in _listed(network, _unstable()):
+        _mark(cell, _core.float32)
+
+
+def _check_dtype(dtype: Any) -> None:
+    if dtype not in (_core.float16, _core.bfloat16):
+        raise ValueError(
+            "The dtype should be one of (mstype.float16, mstype.bfloat16), but got "
+            f"{dtype}.{_where()}"
+        )
+
+
+def auto_mixed_precision(
+    network: Cell, amp_level: str = "O0", dtype: _core.DType = _core.float16
+) -> Cell:
+    """Makes a network compute in mixed precision, and returns it. Parameters stay float32.
+
+    amp_level: 'O0' changes nothing. 'O1': cells of get_white_list() compute in dtype and hand on
+    float32. 'O2': all but those of get_black_list() compute in dtype. 'O3': all compute in dtype.
+    'auto': the white list in dtype, normalisations, softmax and losses in float32, every other
+    cell in what it is given. The output of O2 and O3 is float32. dtype: float16 or bfloat16.
+
+    Raises TypeError if network is no Cell, ValueError for another level or dtype.
+    """
+    if not isinstance(network, Cell):
+        raise TypeError(f"For amp_level '{amp_level}', the network type should be Cell.{_where()}")
+    if amp_level not in _LEVELS:
+        raise ValueError(f"The amp level {amp_level} is not supported{_where()}")
+    if amp_level == "O0":
+        return network
+    _check_dtype(dtype)
+    if amp_level == "O1":
+        _lower_listed(network, get_white_list(), dtype)
+    elif amp_level == "auto":
+        _automatic(network, dtype)
+    else:
+        _lower_all_but(network, get_black_list() if amp_level == "O2" else [], dtype)
+    bump_structure_version()
+    return network
+
+
+def _check_list(name: str, kinds: Any) -> None:
+    if not isinstance(kinds, list):
+        raise TypeError(f"The type of {name} should be list, but got {type(kinds)}{_where()}")
+    for kind in kinds:
+        if not isinstance(kind, type):
+            raise TypeError(f"The element in {name} should be a class, but got {kind}{_where()}")
+
+
+def custom_mixed_precision(
+    network: Cell,
+    *,
+    white_list: list[type[Cell]] | None = None,
+    black_list: list[type[Cell]] | None = None,
+    dtype: _core.DType = _core.float16,
+) -> Cell:
+    """Makes a network compute in mixed precision by a list of one's own, and returns it.
+
+    white_list: these cells compute in dtype and hand on float32. black_list: all but these compute
+    in dtype; the output is float32. Exactly one of the two. dtype: float16 or bfloat16. Classes
+    that are no cells (primitives) are accepted and match nothing.
+
+    Raises TypeError if network is no Cell or a list no list of classes, ValueError for none or both
+    of the lists or for another dtype.
+    """
+    if not isinstance(network, Cell):
+        raise TypeError(f"The network type should be Cell.{_where()}")
+    if white_list is None and black_list is None:
+        raise ValueError(
+            "For custom_mixed_precision, one of white_list and black_list must be provided."
+            f"{_where()}"
+        )
+    if white_list is not None and black_list is not None:
+        raise ValueError(
+            "For custom_mixed_precision, the white_list or black_list cannot be provided at the "
+            f"same time, please provide one or the other.{_where()}"
+        )
+    _check_dtype(dtype)
+    if white_list is not None:
+        _check_list("white_list", white_list)
+        _lower_listed(network, white_list, dtype)
+    else:
+        _check_list("black_list", black_list)
+        _lower_all_but(network, black_list or [], dtype)
+    bump_structure_version()
+    return network

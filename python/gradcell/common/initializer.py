@@ -1,0 +1,486 @@
+"""Initialisers: the distributions that parameters start from.
+
+What comes in: an initialiser or its name, a shape, a dtype. What goes out: a Tensor. Numbers are
+drawn in float64 from the stream that set_seed starts, then cast.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.common.seed import generator
+
+__all__ = [
+    "Constant",
+    "Dirac",
+    "HeNormal",
+    "HeUniform",
+    "Identity",
+    "Initializer",
+    "Normal",
+    "One",
+    "Orthogonal",
+    "Sparse",
+    "TruncatedNormal",
+    "Uniform",
+    "VarianceScaling",
+    "XavierNormal",
+    "XavierUniform",
+    "Zero",
+    "initializer",
+]
+
+
+def _where() -> str:
+    return f" ({_core.user_location()})"
+
+
+class Initializer:
+    """The base of initialisers: `draw(shape)` gives the values as a NumPy array.
+
+    A subclass of the user's may instead define `_initialize(arr)`, which fills an array in place.
+    """
+
+    #: Names that stand for the class in initializer('name', ...).
+    names: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._kwargs = kwargs
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Values of that shape. Raises NotImplementedError if no rule is defined."""
+        array = np.zeros(shape, np.float32)
+        self(array)
+        return array
+
+    def _initialize(self, arr: np.ndarray) -> None:
+        if type(self).draw is Initializer.draw:
+            raise NotImplementedError(f"{type(self).__name__} must be overridden!{_where()}")
+        arr[...] = self.draw(arr.shape)
+
+    def __call__(self, arr: np.ndarray) -> None:
+        """Fills an array in place."""
+        self._initialize(arr)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{k}={v}" for k, v in self.__dict__.items() if not k.startswith("_"))
+        return f"{type(self).__name__}({inside})"
+
+
+def _fans(owner: str, shape: tuple[int, ...]) -> tuple[int, int]:
+    """(inputs, outputs) of one unit: the trailing dimensions are the receptive field."""
+    if len(shape) < 2:
+        raise ValueError(
+            f"For '{owner}', the shape must have at least 2 dimensions, got {list(shape)}{_where()}"
+        )
+    field = math.prod(shape[2:])
+    return shape[1] * field, shape[0] * field
+
+
+class Zero(Initializer):
+    """All zeros."""
+
+    names = ("zero", "zeros")
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        return np.zeros(shape)
+
+
+class One(Initializer):
+    """All ones."""
+
+    names = ("one", "ones")
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        return np.ones(shape)
+
+
+class Constant(Initializer):
+    """One value everywhere.
+
+    value: a number or an array that broadcasts to the shape.
+    """
+
+    names = ("constant",)
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(value=value)
+        self.value = value
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        value = self.value.asnumpy() if isinstance(self.value, Tensor) else np.asarray(self.value)
+        return np.array(np.broadcast_to(value, shape))
+
+
+class Uniform(Initializer):
+    """Uniform in (-scale, scale)."""
+
+    names = ("uniform",)
+
+    def __init__(self, scale: float = 0.07) -> None:
+        super().__init__(scale=scale)
+        self.scale = scale
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        return generator().uniform(-self.scale, self.scale, shape)
+
+
+class Normal(Initializer):
+    """Normal with standard deviation sigma about mean."""
+
+    names = ("normal",)
+
+    def __init__(self, sigma: float = 0.01, mean: float = 0.0) -> None:
+        super().__init__(sigma=sigma, mean=mean)
+        self.sigma, self.mean = sigma, mean
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        return generator().normal(self.mean, self.sigma, shape)
+
+
+def _standard_truncated(shape: tuple[int, ...], low: float, high: float) -> np.ndarray:
+    """Standard normal values drawn again until all lie within [low, high]."""
+    out = generator().standard_normal(shape)
+    while True:
+        outside = (out < low) | (out > high)
+        count = int(outside.sum())
+        if not count:
+            return out
+        out[outside] = generator().standard_normal(count)
+
+
+class TruncatedNormal(Initializer):
+    """Normal with standard deviation sigma about mean, kept within [a, b].
+
+    Raises ValueError unless a < b.
+    """
+
+    names = ("truncatednormal", "truncated_normal")
+
+    def __init__(
+        self, sigma: float = 0.01, mean: float = 0.0, a: float = -2.0, b: float = 2.0
+    ) -> None:
+        super().__init__(sigma=sigma, mean=mean, a=a, b=b)
+        if not a < b:
+            raise ValueError(f"For 'TruncatedNormal', a must be below b, got {a} and {b}{_where()}")
+        self.sigma, self.mean, self.a, self.b = sigma, mean, a, b
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        if not self.sigma:
+            return np.full(shape, np.clip(self.mean, self.a, self.b))
+        low, high = (self.a - self.mean) / self.sigma, (self.b - self.mean) / self.sigma
+        if low > 3 or high < -3 or high - low < 0.1:
+            return self._by_rejection(shape, low, high)
+        return self.mean + self.sigma * _standard_truncated(shape, low, high)
+
+    def _by_rejection(self, shape: tuple[int, ...], low: float, high: float) -> np.ndarray:
+        """For an interval that normal values seldom hit: uniform ones, kept with the density."""
+        nearest = min(max(low, 0.0), high)
+        top = min(high, low + 40) if low > 0 else high
+        bottom = max(low, high - 40) if high < 0 else low
+        out = np.empty(math.prod(shape))
+        missing = np.ones(out.shape, bool)
+        while missing.any():
+            z = generator().uniform(bottom, top, int(missing.sum()))
+            keep = generator().uniform(size=z.size) < np.exp((nearest**2 - z**2) / 2)
+            places = np.flatnonzero(missing)[keep]
+            out[places] = z[keep]
+            missing[places] = False
+        return self.mean + self.sigma * out.reshape(shape)
+
+
+class XavierUniform(Initializer):
+    """Uniform in (-l, l), l = gain * sqrt(6 / (fan_in + fan_out)).
+
+    Glorot & Bengio, Understanding the difficulty of training deep feedforward neural networks
+    (2010), equation 16. Raises ValueError for a shape of fewer than 2 dimensions.
+    """
+
+    names = ("xavier_uniform", "xavieruniform")
+
+    def __init__(self, gain: float = 1) -> None:
+        super().__init__(gain=gain)
+        self.gain = gain
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        fan_in, fan_out = _fans("XavierUniform", shape)
+        limit = self.gain * math.sqrt(6 / (fan_in + fan_out))
+        return generator().uniform(-limit, limit, shape)
+
+
+class XavierNormal(Initializer):
+    """Normal about 0 with standard deviation gain * sqrt(2 / (fan_in + fan_out)).
+
+    Glorot & Bengio (2010), equation 12. Raises ValueError for a shape of fewer than 2 dimensions.
+    """
+
+    names = ("xavier_normal", "xaviernormal")
+
+    def __init__(self, gain: float = 1) -> None:
+        super().__init__(gain=gain)
+        self.gain = gain
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        fan_in, fan_out = _fans("XavierNormal", shape)
+        return generator().normal(0, self.gain * math.sqrt(2 / (fan_in + fan_out)), shape)
+
+
+def _gain(owner: str, nonlinearity: str, slope: float) -> float:
+    if nonlinearity == "relu":
+        return math.sqrt(2)
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2 / (1 + slope**2))
+    if nonlinearity == "tanh":
+        return 5 / 3
+    if nonlinearity == "sigmoid" or nonlinearity == "linear" or nonlinearity.startswith("conv"):
+        return 1.0
+    raise ValueError(f"For '{owner}', nonlinearity {nonlinearity!r} is not supported{_where()}")
+
+
+class _He(Initializer):
+    """What HeUniform and HeNormal share: the standard deviation gain / sqrt(fan)."""
+
+    def __init__(
+        self, negative_slope: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+    ) -> None:
+        super().__init__(negative_slope=negative_slope, mode=mode, nonlinearity=nonlinearity)
+        if mode not in ("fan_in", "fan_out"):
+            raise ValueError(
+                f"For '{type(self).__name__}', mode must be 'fan_in' or 'fan_out', got {mode!r}"
+                f"{_where()}"
+            )
+        self.negative_slope, self.mode, self.nonlinearity = negative_slope, mode, nonlinearity
+
+    def deviation(self, shape: tuple[int, ...]) -> float:
+        owner = type(self).__name__
+        fan = _fans(owner, shape)[self.mode == "fan_out"]
+        gain = _gain(owner, self.nonlinearity, self.negative_slope)
+        return gain / math.sqrt(fan) if fan else 0.0
+
+
+class HeUniform(_He):
+    """Uniform in (-l, l), l = gain * sqrt(3 / fan).
+
+    gain: sqrt(2 / (1 + negative_slope²)) for leaky_relu. fan: the inputs or outputs of one unit, as
+    mode says. He et al., Delving deep into rectifiers (2015), equations 10 and 15. Raises
+    ValueError for an unknown mode or nonlinearity or a shape of fewer than 2 dimensions.
+    """
+
+    names = ("he_uniform", "heuniform")
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        limit = math.sqrt(3) * self.deviation(shape)
+        return generator().uniform(-limit, limit, shape)
+
+
+class HeNormal(_He):
+    """Normal about 0 with standard deviation gain / sqrt(fan). Arguments as for HeUniform."""
+
+    names = ("he_normal", "henormal")
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        return generator().normal(0, self.deviation(shape), shape)
+
+
+class VarianceScaling(Initializer):
+    """Variance scale / fan, where fan is fan_in, fan_out or their mean.
+
+    distribution: 'truncated_normal' (within two standard deviations, rescaled to keep the
+    variance), 'untruncated_normal' or 'uniform'. Raises ValueError for an unknown mode or
+    distribution or a scale <= 0.
+    """
+
+    names = ("variancescaling", "variance_scaling")
+
+    def __init__(
+        self, scale: float = 1.0, mode: str = "fan_in", distribution: str = "truncated_normal"
+    ) -> None:
+        super().__init__(scale=scale, mode=mode, distribution=distribution)
+        if scale <= 0:
+            raise ValueError(f"For 'VarianceScaling', scale must be > 0, got {scale}{_where()}")
+        if mode not in ("fan_in", "fan_out", "fan_avg"):
+            raise ValueError(f"For 'VarianceScaling', unknown mode {mode!r}{_where()}")
+        if distribution not in ("uniform", "truncated_normal", "untruncated_normal"):
+            raise ValueError(
+                f"For 'VarianceScaling', unknown distribution {distribution!r}{_where()}"
+            )
+        self.scale, self.mode, self.distribution = scale, mode, distribution
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        fan_in, fan_out = _fans("VarianceScaling", shape)
+        fan = {"fan_in": fan_in, "fan_out": fan_out}.get(self.mode, (fan_in + fan_out) / 2)
+        deviation = math.sqrt(self.scale / max(fan, 1))
+        if self.distribution == "uniform":
+            limit = math.sqrt(3) * deviation
+            return generator().uniform(-limit, limit, shape)
+        if self.distribution == "untruncated_normal":
+            return generator().normal(0, deviation, shape)
+        # The standard deviation of a standard normal kept within (-2, 2).
+        kept = 0.87962566103423978
+        return _standard_truncated(shape, -2, 2) * (deviation / kept)
+
+
+class Identity(Initializer):
+    """The identity matrix. Raises ValueError unless the shape has 2 dimensions."""
+
+    names = ("identity",)
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        if len(shape) != 2:
+            raise ValueError(
+                f"For 'Identity', the shape must have 2 dimensions, got {list(shape)}{_where()}"
+            )
+        return np.eye(*shape)
+
+
+class Orthogonal(Initializer):
+    """gain times a matrix with orthonormal rows or columns, uniformly distributed.
+
+    Saxe et al., Exact solutions to the nonlinear dynamics of learning in deep linear neural
+    networks (2013). Dimensions behind the first are taken as one. Raises ValueError for a shape of
+    fewer than 2 dimensions.
+    """
+
+    names = ("orthogonal",)
+
+    def __init__(self, gain: float = 1.0) -> None:
+        super().__init__(gain=gain)
+        self.gain = gain
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        _fans("Orthogonal", shape)
+        rows, columns = shape[0], math.prod(shape[1:])
+        normal = generator().standard_normal((max(rows, columns), min(rows, columns)))
+        q, r = np.linalg.qr(normal)
+        q *= np.sign(np.diag(r))
+        return self.gain * (q if rows >= columns else q.T).reshape(shape)
+
+
+class Sparse(Initializer):
+    """Normal values with the fraction `sparsity` of every column zero. For 2 dimensions only."""
+
+    names = ("sparse",)
+
+    def __init__(self, sparsity: float, sigma: float = 0.01) -> None:
+        super().__init__(sparsity=sparsity, sigma=sigma)
+        self.sparsity, self.sigma = sparsity, sigma
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        if len(shape) != 2:
+            raise ValueError(
+                f"For 'Sparse', the shape must have 2 dimensions, got {list(shape)}{_where()}"
+            )
+        out = generator().normal(0, self.sigma, shape)
+        zeros = math.ceil(self.sparsity * shape[0])
+        for column in range(shape[1]):
+            out[generator().permutation(shape[0])[:zeros], column] = 0
+        return out
+
+
+class Dirac(Initializer):
+    """A convolution kernel that hands its input on: one at the centre of channel i's own filter.
+
+    For shapes of 3 to 5 dimensions whose first is divisible by groups; else ValueError.
+    """
+
+    names = ("dirac",)
+
+    def __init__(self, groups: int = 1) -> None:
+        super().__init__(groups=groups)
+        self.groups = groups
+
+    def draw(self, shape: tuple[int, ...]) -> np.ndarray:
+        if len(shape) not in (3, 4, 5) or shape[0] % self.groups:
+            raise ValueError(
+                "For 'Dirac', the shape must have 3 to 5 dimensions, the first divisible by groups "
+                f"{self.groups}, got {list(shape)}{_where()}"
+            )
+        out = np.zeros(shape)
+        centre = tuple(n // 2 for n in shape[2:])
+        outputs = shape[0] // self.groups
+        for group in range(self.groups):
+            for i in range(min(outputs, shape[1])):
+                out[(group * outputs + i, i, *centre)] = 1
+        return out
+
+
+_BY_NAME: dict[str, type[Initializer]] = {
+    name: kind
+    for kind in (
+        Zero,
+        One,
+        Constant,
+        Uniform,
+        Normal,
+        TruncatedNormal,
+        XavierUniform,
+        XavierNormal,
+        HeUniform,
+        HeNormal,
+        VarianceScaling,
+        Identity,
+        Orthogonal,
+        Sparse,
+        Dirac,
+    )
+    for name in kind.names
+}
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    if isinstance(shape, int) and not isinstance(shape, bool):
+        shape = (shape,)
+    if not isinstance(shape, (tuple, list)):
+        raise TypeError(f"initializer: shape must be a tuple, got {shape!r}{_where()}")
+    for n in shape:
+        if not isinstance(n, int) or isinstance(n, bool) or n < 0:
+            raise ValueError(f"initializer: shape must hold sizes >= 0, got {shape!r}{_where()}")
+    return tuple(shape)
+
+
+def _rule(init: Any) -> Initializer:
+    if isinstance(init, Initializer):
+        return init
+    if isinstance(init, (int, float)) and not isinstance(init, bool):
+        return Constant(init)
+    if isinstance(init, str):
+        kind = _BY_NAME.get(init.lower())
+        if kind is None:
+            raise ValueError(f"initializer: {init!r} is none of {sorted(_BY_NAME)}{_where()}")
+        return kind()
+    raise TypeError(
+        "initializer: init must be a name, a number, a Tensor or an Initializer, got "
+        f"{type(init).__name__}{_where()}"
+    )
+
+
+def initializer(
+    init: str | float | Tensor | Initializer,
+    shape: int | Sequence[int] | None = None,
+    dtype: _core.DType = _core.float32,
+) -> Tensor:
+    """A tensor to start a parameter from.
+
+    init: an Initializer, its name ('normal', 'xavier_uniform', 'ones', ...), a number, or a Tensor,
+    whose elements are taken. shape: a size or a tuple of sizes; may be None for a Tensor. dtype: of
+    the result.
+
+    Raises TypeError for an init or a shape of another type, ValueError for an unknown name, a
+    negative size, or a Tensor of another shape.
+    """
+    if isinstance(init, Tensor):
+        if shape is not None and _shape(shape) != tuple(init.shape):
+            raise ValueError(
+                f"initializer: the tensor has shape {list(init.shape)}, not {list(_shape(shape))}"
+                f"{_where()}"
+            )
+        return Tensor(init, dtype)
+    if shape is None:
+        raise ValueError(f"initializer: shape is needed unless init is a Tensor{_where()}")
+    return Tensor(_rule(init).draw(_shape(shape)), dtype)

@@ -1,0 +1,54 @@
+"""The process's seed: what set_seed fixes, and the stream that initialisers draw from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from gradcell import _core
+
+_seed: int | None = None
+_generator: np.random.Generator | None = None
+_listeners: list[Callable[[int], None]] = []
+
+
+def set_seed(seed: int) -> None:
+    """Fixes every random number that follows: initialisers, dropout, random ops.
+
+    Raises TypeError unless seed is an int, ValueError below 0 or from 2^63 on.
+    """
+    global _seed, _generator
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool):
+        raise TypeError(
+            f"The argument 'seed' must be type of int, but got {type(seed)} "
+            f"({_core.user_location()})"
+        )
+    if not 0 <= seed < 2**63:
+        raise ValueError(
+            "For 'global_seed', the 'seed' must be int and must >= 0 (and fit into 63 bits), but "
+            f"got '{seed}' ({_core.user_location()})"
+        )
+    _seed = int(seed)
+    _generator = None
+    for listener in _listeners:
+        listener(_seed)
+
+
+def get_seed() -> int | None:
+    """The seed set last; None before the first set_seed."""
+    return _seed
+
+
+def on_set_seed(listener: Callable[[int], None]) -> Callable[[int], None]:
+    """Has `listener(seed)` called at every set_seed from now on. Returns it: a decorator."""
+    _listeners.append(listener)
+    return listener
+
+
+def generator() -> np.random.Generator:
+    """The stream of the initialisers: it starts anew at every set_seed."""
+    global _generator
+    if _generator is None:
+        _generator = np.random.Generator(np.random.PCG64(_seed))
+    return _generator

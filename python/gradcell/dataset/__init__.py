@@ -1,0 +1,7 @@
+"""Data for training: datasets over NumPy arrays and Python sources."""
+
+from __future__ import annotations
+
+from gradcell.dataset.datasets import Dataset, GeneratorDataset, NumpySlicesDataset
+
+__all__ = ["Dataset", "GeneratorDataset", "NumpySlicesDataset"]

@@ -1,0 +1,395 @@
+"""Activation functions as cells: each is the function of the same name in ops, with its arguments
+kept. All work elementwise on floating tensors of any shape unless said, and give that shape and
+dtype; they raise TypeError for anything but a tensor.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.common.initializer import initializer
+from gradcell.nn.arguments import check_float, check_int, check_rank, check_tensor, where
+from gradcell.nn.cell import Cell
+from gradcell.ops import activations as _functions
+from gradcell.ops.random import uniform
+from gradcell.parameter import Parameter
+
+_ops = _core.ops
+
+
+class ReLU(Cell):
+    """max(x, 0); 0 for the derivative at 0. Any numeric dtype."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _ops.relu(check_tensor("ReLU", "x", x))
+
+
+class ReLU6(Cell):
+    """min(max(x, 0), 6)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.relu6(x)
+
+
+class Tanh(Cell):
+    """tanh(x)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _ops.tanh(check_tensor("Tanh", "x", x))
+
+
+class Sigmoid(Cell):
+    """1 / (1 + exp(-x))."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _ops.sigmoid(check_tensor("Sigmoid", "x", x))
+
+
+class SiLU(Cell):
+    """x sigmoid(x)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.silu(x)
+
+
+class Mish(Cell):
+    """x tanh(log(1 + exp(x))). Misra, Mish (2019), equation 1."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.mish(x)
+
+
+class FastGelu(Cell):
+    """x sigmoid(1.702 x) (Hendrycks & Gimpel, Gaussian error linear units (2016), section 2)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _ops.mul(x, _ops.sigmoid(_ops.mul(check_tensor("FastGelu", "x", x), 1.702)))
+
+
+class LogSigmoid(Cell):
+    """log(1 / (1 + exp(-x))), without overflow."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.logsigmoid(x)
+
+
+class HSigmoid(Cell):
+    """min(max(x + 3, 0), 6) / 6."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.hardsigmoid(x)
+
+
+class HSwish(Cell):
+    """x min(max(x + 3, 0), 6) / 6. Howard et al., Searching for MobileNetV3 (2019), section 5.2."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.hardswish(x)
+
+
+class Softsign(Cell):
+    """x / (1 + |x|)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.softsign(x)
+
+
+class Tanhshrink(Cell):
+    """x - tanh(x)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.tanhshrink(x)
+
+
+class SeLU(Cell):
+    """scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere).
+
+    Klambauer et al., Self-normalizing neural networks (2017), equation 2.
+    """
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.selu(x)
+
+
+class GELU(Cell):
+    """x times the normal distribution function of x.
+
+    approximate: by tanh, 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x³))), else by erf. Hendrycks &
+    Gimpel, Gaussian error linear units (2016), section 2.
+    """
+
+    def __init__(self, approximate: bool = True) -> None:
+        super().__init__()
+        if not isinstance(approximate, bool):
+            raise TypeError(
+                "For 'GELU', the 'approximate' must be bool, but got "
+                f"'{type(approximate).__name__}'{where()}"
+            )
+        self.approximate = approximate
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.gelu(x, "tanh" if self.approximate else "none")
+
+
+class LeakyReLU(Cell):
+    """x where x > 0, alpha x elsewhere."""
+
+    def __init__(self, alpha: float = 0.2) -> None:
+        super().__init__()
+        self.alpha = check_float("LeakyReLU", "alpha", alpha)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.leaky_relu(x, self.alpha)
+
+
+class ELU(Cell):
+    """x where x > 0, alpha (exp(x) - 1) elsewhere."""
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__()
+        self.alpha = check_float("ELU", "alpha", alpha)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.elu(x, self.alpha)
+
+
+class CELU(Cell):
+    """x where x > 0, alpha (exp(x / alpha) - 1) elsewhere. Raises ValueError for alpha 0."""
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__()
+        if check_float("CELU", "alpha", alpha) == 0:
+            raise ValueError(f"For 'CELU', the 'alpha' must not be 0.{where()}")
+        self.alpha = alpha
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.celu(x, self.alpha)
+
+
+class Softplus(Cell):
+    """log(1 + exp(beta x)) / beta, without overflow; x itself where beta x > threshold."""
+
+    def __init__(self, beta: float = 1, threshold: float = 20) -> None:
+        super().__init__()
+        self.beta = check_float("Softplus", "beta", beta)
+        self.threshold = check_float("Softplus", "threshold", threshold)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.softplus(x, self.beta, self.threshold)
+
+
+class Hardtanh(Cell):
+    """x kept within [min_val, max_val]. Raises ValueError unless min_val < max_val."""
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
+        super().__init__()
+        self.min_val = check_float("Hardtanh", "min_val", min_val)
+        self.max_val = check_float("Hardtanh", "max_val", max_val)
+        if not min_val < max_val:
+            raise ValueError(
+                "For 'Hardtanh', the 'min_val' must be less than the 'max_val', but got "
+                f"{min_val} and {max_val}.{where()}"
+            )
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.hardtanh(x, self.min_val, self.max_val)
+
+
+class HShrink(Cell):
+    """x where |x| > lambd, 0 elsewhere."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = check_float("HShrink", "lambd", lambd)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.hardshrink(x, self.lambd)
+
+
+class SoftShrink(Cell):
+    """x moved towards 0 by lambd, 0 where |x| <= lambd."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = check_float("SoftShrink", "lambd", lambd)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.softshrink(x, self.lambd)
+
+
+class Threshold(Cell):
+    """x where x > threshold, value elsewhere."""
+
+    def __init__(self, threshold: float, value: float) -> None:
+        super().__init__()
+        self.threshold = check_float("Threshold", "threshold", threshold)
+        self.value = check_float("Threshold", "value", value)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.threshold(x, self.threshold, self.value)
+
+
+class PReLU(Cell):
+    """x where x > 0, a x elsewhere, with a trained: one, or one for each of the channels (axis 1).
+
+    channel: how many. w: what a starts from, a number or a tensor of shape (channel,). He et al.,
+    Delving deep into rectifiers (2015), equation 1. Parameter: a (channel,).
+    """
+
+    def __init__(self, channel: int = 1, w: Any = 0.25) -> None:
+        super().__init__()
+        check_int("PReLU", "channel", channel)
+        if not isinstance(w, Tensor):
+            check_float("PReLU", "w", w)
+        self.a = Parameter(initializer(w, (channel,)), name="a")
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.prelu(x, self.a)
+
+
+class RReLU(Cell):
+    """x where x > 0, a x elsewhere: a uniform in [lower, upper] in training, else their mean.
+
+    Xu et al., Empirical evaluation of rectified activations (2015), section 3.4.
+    """
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3) -> None:
+        super().__init__()
+        self.lower = check_float("RReLU", "lower", lower)
+        self.upper = check_float("RReLU", "upper", upper)
+        if lower > upper:
+            raise ValueError(
+                f"For 'RReLU', 'lower' must be at most 'upper', but got {lower}, {upper}.{where()}"
+            )
+
+    def construct(self, x: Tensor) -> Tensor:
+        check_tensor("RReLU", "x", x)
+        if not self.training:
+            return _functions.leaky_relu(x, (self.lower + self.upper) / 2)
+        slopes = _ops.cast(uniform(tuple(x.shape), self.lower, self.upper), x.dtype)
+        return _ops.where(_ops.greater(x, 0), x, _ops.mul(x, slopes))
+
+
+def _axis(owner: str, axis: Any) -> int:
+    if isinstance(axis, tuple) and len(axis) == 1:
+        axis = axis[0]
+    if not isinstance(axis, int) or isinstance(axis, bool):
+        raise TypeError(
+            f"For '{owner}', the type of 'axis' should be int, but got {type(axis)}.{where()}"
+        )
+    return axis
+
+
+class Softmax(Cell):
+    """exp(x) / sum(exp(x)) along an axis, without overflow. Raises ValueError for an axis that x
+    does not have."""
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = _axis("Softmax", axis)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.softmax(x, self.axis)
+
+
+class Softmin(Cell):
+    """Softmax of -x."""
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = _axis("Softmin", axis)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.softmin(x, self.axis)
+
+
+class Softmax2d(Cell):
+    """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.softmax(check_rank("Softmax2d", x, [3, 4]), -3)
+
+
+class LogSoftmax(Cell):
+    """log(Softmax(x)), without overflow. Raises ValueError for an axis that x does not have."""
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = _axis("LogSoftmax", axis)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.log_softmax(x, self.axis)
+
+
+class GLU(Cell):
+    """The first half along an axis times the sigmoid of the second.
+
+    Dauphin et al., Language modeling with gated convolutional networks (2016), equation 1. Raises
+    ValueError if the axis cannot be halved.
+    """
+
+    def __init__(self, axis: int = -1) -> None:
+        super().__init__()
+        self.axis = _axis("GLU", axis)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return _functions.glu(x, self.axis)
+
+
+_BY_NAME: dict[str, type[Cell]] = {
+    "softmin": Softmin,
+    "softmax": Softmax,
+    "softmax2d": Softmax2d,
+    "logsoftmax": LogSoftmax,
+    "relu": ReLU,
+    "relu6": ReLU6,
+    "rrelu": RReLU,
+    "silu": SiLU,
+    "tanh": Tanh,
+    "tanhshrink": Tanhshrink,
+    "hardtanh": Hardtanh,
+    "gelu": GELU,
+    "fast_gelu": FastGelu,
+    "elu": ELU,
+    "sigmoid": Sigmoid,
+    "softsign": Softsign,
+    "softplus": Softplus,
+    "prelu": PReLU,
+    "leakyrelu": LeakyReLU,
+    "hswish": HSwish,
+    "hsigmoid": HSigmoid,
+    "logsigmoid": LogSigmoid,
+    "softshrink": SoftShrink,
+    "hshrink": HShrink,
+    "threshold": Threshold,
+    "mish": Mish,
+}
+
+
+def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
+    """The activation of a name, as a new cell; None for None.
+
+    Raises KeyError for an unknown name.
+    """
+    if name is None:
+        return None
+    if name not in _BY_NAME:
+        owner = f"For '{prim_name}', the" if prim_name else "The"
+        raise KeyError(f"{owner} 'name' must be in {list(_BY_NAME)}, but got {name}.{where()}")
+    return _BY_NAME[name]()
+
+
+def activation_of(owner: str, activation: Any) -> Any:
+    """A cell from a name, a cell, a primitive or None. Raises TypeError for anything else."""
+    from gradcell.ops.primitive import Primitive
+
+    if activation is None or isinstance(activation, (Cell, Primitive)):
+        return activation
+    if isinstance(activation, str):
+        return get_activation(activation)
+    raise TypeError(
+        f"For '{owner}', the 'activation' must be str or Cell or Primitive, but got "
+        f"{type(activation).__name__}.{where()}"
+    )

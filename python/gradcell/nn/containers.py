@@ -1,0 +1,250 @@
+"""Cells that hold cells: in sequence, as a list, by name."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from gradcell.nn.arguments import where
+from gradcell.nn.cell import Cell
+from gradcell.parameter import bump_structure_version
+
+
+class _Numbered(Cell):
+    """What SequentialCell and CellList share: children named 0, 1, 2, ..."""
+
+    def _put(self, position: int, cell: Any) -> None:
+        """A cell at a position, with its prefix; those behind it move up."""
+        if not isinstance(cell, Cell):
+            raise TypeError(
+                f"For '{type(self).__name__}', each cell must be subclass of Cell, but got "
+                f"{type(cell).__name__}.{where()}"
+            )
+        children = list(self._cells.values())
+        children.insert(position, cell)
+        self._renumber(children)
+
+    def _renumber(self, children: list[Cell]) -> None:
+        self._cells.clear()
+        for i, cell in enumerate(children):
+            self._add_cell(str(i), cell)
+        if self._called:
+            bump_structure_version()
+
+    def _position(self, index: Any) -> int:
+        n = len(self._cells)
+        if not isinstance(index, int) or isinstance(index, bool):
+            raise TypeError(
+                f"For '{type(self).__name__}', the index must be int or slice, but got "
+                f"{type(index).__name__}.{where()}"
+            )
+        if not -n <= index < n:
+            raise IndexError(
+                f"For '{type(self).__name__}', the index must be in [{-n}, {n}), but got {index}."
+                f"{where()}"
+            )
+        return index % n
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(list(self._cells.values()))
+
+    def __contains__(self, cell: Any) -> bool:
+        return any(cell is c for c in self._cells.values())
+
+    def __setitem__(self, index: int, cell: Cell) -> None:
+        children = list(self._cells.values())
+        position = self._position(index)
+        if not isinstance(cell, Cell):
+            raise TypeError(
+                f"For '{type(self).__name__}', each cell must be subclass of Cell, but got "
+                f"{type(cell).__name__}.{where()}"
+            )
+        children[position] = cell
+        self._renumber(children)
+
+    def __delitem__(self, index: int | slice) -> None:
+        children = list(self._cells.values())
+        del children[index if isinstance(index, slice) else self._position(index)]
+        self._renumber(children)
+
+    def append(self, cell: Cell) -> None:
+        """A cell at the end. Raises TypeError if it is none."""
+        self._put(len(self), cell)
+
+    def insert(self, index: int, cell: Cell) -> None:
+        """A cell before a position. Raises IndexError, TypeError."""
+        n = len(self)
+        if not isinstance(index, int) or not -n <= index <= n:
+            raise IndexError(
+                f"For '{type(self).__name__}', the index must be in [{-n}, {n}], but got {index}."
+                f"{where()}"
+            )
+        self._put(index % n if index < 0 else index, cell)
+
+    def extend(self, cells: Iterable[Cell]) -> Any:
+        """Cells at the end. Returns itself. Raises TypeError if it is no list of cells."""
+        if not isinstance(cells, (list, tuple, _Numbered)):
+            raise TypeError(
+                f"For '{type(self).__name__}', the cells must be a list, but got "
+                f"{type(cells).__name__}.{where()}"
+            )
+        for cell in list(cells):
+            self.append(cell)
+        return self
+
+
+class SequentialCell(_Numbered):
+    """Cells one behind another: each gets what the one before returns.
+
+    args: cells, or one list of them, or one OrderedDict of named ones. Input and output: whatever
+    the first takes and the last returns.
+
+    Raises TypeError for anything else.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__()
+        if len(args) == 1 and isinstance(args[0], (list, tuple)):
+            args = tuple(args[0])
+        elif len(args) == 1 and isinstance(args[0], dict):
+            for name, cell in args[0].items():
+                self.insert_child_to_cell(name, cell)
+            return
+        elif len(args) == 1 and not isinstance(args[0], Cell):
+            raise TypeError(
+                "For 'SequentialCell', the 'args[0]' must be Cell, list or orderedDict, but got "
+                f"{type(args[0]).__name__}{where()}"
+            )
+        for cell in args:
+            self.append(cell)
+
+    def __getitem__(self, index: int | slice) -> Any:
+        children = list(self._cells.values())
+        if isinstance(index, slice):
+            return type(self)(children[index])
+        return children[self._position(index)]
+
+    def construct(self, *inputs: Any) -> Any:
+        """The last cell's output."""
+        children = iter(self._cells.values())
+        first = next(children, None)
+        if first is None:
+            return inputs[0] if len(inputs) == 1 else inputs
+        out = first(*inputs)
+        for cell in children:
+            out = cell(out)
+        return out
+
+
+class CellList(_Numbered):
+    """A list of cells, whose parameters belong to the cell that holds it.
+
+    args: cells, or one list of them. It cannot be called itself.
+
+    Raises TypeError for an element that is no Cell.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(auto_prefix=kwargs.get("auto_prefix", True))
+        if len(args) == 1 and isinstance(args[0], (list, tuple, _Numbered)):
+            args = tuple(args[0])
+        for cell in args:
+            self.append(cell)
+
+    def __getitem__(self, index: int | slice) -> Any:
+        children = list(self._cells.values())
+        if isinstance(index, slice):
+            return type(self)(children[index])
+        return children[self._position(index)]
+
+    def construct(self, *inputs: Any) -> Any:
+        """Not defined: a list computes nothing."""
+        raise NotImplementedError(f"CellList is a list of cells and cannot be called{where()}")
+
+
+class CellDict(Cell):
+    """Cells by name, whose parameters belong to the cell that holds it.
+
+    args: none, or one dict, OrderedDict or iterable of (name, cell). It cannot be called itself.
+
+    Raises TypeError for a name that is no string or a value that is no Cell, KeyError for a name
+    that is empty, has a dot or is an attribute already.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(auto_prefix=kwargs.get("auto_prefix", True))
+        if len(args) > 1:
+            raise TypeError(
+                f"For 'CellDict', at most one argument is taken, but got {len(args)}.{where()}"
+            )
+        if args:
+            self.update(args[0])
+
+    def __getitem__(self, key: str) -> Cell:
+        if key not in self._cells:
+            raise KeyError(f"CellDict has no cell {key!r}{where()}")
+        cell: Cell = self._cells[key]
+        return cell
+
+    def __setitem__(self, key: str, cell: Cell) -> None:
+        if not isinstance(key, str):
+            raise TypeError(
+                f"For 'CellDict', each key must be str, but got {type(key).__name__}.{where()}"
+            )
+        if not isinstance(cell, Cell):
+            raise TypeError(
+                "For 'CellDict', each cell must be subclass of Cell, but got "
+                f"{type(cell).__name__}.{where()}"
+            )
+        if not key or "." in key or (key not in self._cells and hasattr(self, key)):
+            raise KeyError(f"For 'CellDict', the key {key!r} cannot be used.{where()}")
+        self._add_cell(key, cell)
+
+    def __delitem__(self, key: str) -> None:
+        self[key]
+        del self._cells[key]
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._cells)
+
+    def __contains__(self, key: Any) -> bool:
+        return key in self._cells
+
+    def keys(self) -> Any:
+        """The names."""
+        return self._cells.keys()
+
+    def values(self) -> Any:
+        """The cells."""
+        return self._cells.values()
+
+    def items(self) -> Any:
+        """(name, cell) pairs."""
+        return self._cells.items()
+
+    def clear(self) -> None:
+        """Removes all cells."""
+        self._cells.clear()
+
+    def pop(self, key: str) -> Cell:
+        """Removes a cell and returns it. Raises KeyError."""
+        cell = self[key]
+        del self._cells[key]
+        return cell
+
+    def update(self, cells: Any) -> None:
+        """Takes in the cells of a dict or of (name, cell) pairs."""
+        pairs = cells.items() if isinstance(cells, (dict, OrderedDict, CellDict)) else cells
+        for key, cell in pairs:
+            self[key] = cell
+
+    def construct(self, *inputs: Any) -> Any:
+        """Not defined: a dict computes nothing."""
+        raise NotImplementedError(f"CellDict is a dict of cells and cannot be called{where()}")

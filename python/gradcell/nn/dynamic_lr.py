@@ -1,0 +1,232 @@
+"""Lists of learning rates, one for each step, for an optimiser's learning_rate.
+
+In all of them step i belongs to epoch e = i // step_per_epoch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from gradcell import _core
+
+
+def _where() -> str:
+    return f" ({_core.user_location()})"
+
+
+def _check_counts(owner: str, **counts: Any) -> None:
+    for name, value in counts.items():
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(
+                f"{owner}: '{name}' must be an int, got {type(value).__name__}{_where()}"
+            )
+        if value <= 0:
+            raise ValueError(f"{owner}: '{name}' must be positive, got {value}{_where()}")
+
+
+def _check_rate(owner: str, name: str, value: Any, zero: bool = False) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{owner}: '{name}' must be a number, got {type(value).__name__}{_where()}")
+    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
+        wanted = "not negative" if zero else "positive"
+        raise ValueError(f"{owner}: '{name}' must be finite and {wanted}, got {value}{_where()}")
+
+
+def _rates(total_step: int, step_per_epoch: int, rate: Callable[[int], float]) -> list[float]:
+    return [rate(i // step_per_epoch) for i in range(total_step)]
+
+
+def _decay(
+    owner: str,
+    learning_rate: float,
+    decay_rate: float,
+    total_step: int,
+    step_per_epoch: int,
+    decay_epoch: int,
+    is_stair: bool,
+    value: Callable[[float], float],
+) -> list[float]:
+    _check_rate(owner, "learning_rate", learning_rate)
+    _check_rate(owner, "decay_rate", decay_rate)
+    _check_counts(
+        owner, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch
+    )
+    if not isinstance(is_stair, bool):
+        raise TypeError(f"{owner}: 'is_stair' must be a bool{_where()}")
+
+    def rate(epoch: int) -> float:
+        return value(epoch // decay_epoch if is_stair else epoch / decay_epoch)
+
+    return _rates(total_step, step_per_epoch, rate)
+
+
+def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
+    """learning_rates[k] for the steps before milestone[k], from milestone[k-1] on.
+
+    milestone: rising positive ints. Raises ValueError if they do not rise or the lengths differ,
+    TypeError for wrong types.
+    """
+    owner = "piecewise_constant_lr"
+    if not isinstance(milestone, (list, tuple)) or not isinstance(learning_rates, (list, tuple)):
+        raise TypeError(f"{owner}: expected two lists{_where()}")
+    if len(milestone) != len(learning_rates) or not milestone:
+        raise ValueError(
+            f"{owner}: {len(milestone)} milestones and {len(learning_rates)} rates{_where()}"
+        )
+    rates: list[float] = []
+    for end, rate in zip(milestone, learning_rates, strict=True):
+        _check_counts(owner, milestone=end)
+        _check_rate(owner, "learning_rates", rate, zero=True)
+        if end < len(rates) or (rates and end == len(rates)):
+            raise ValueError(f"{owner}: the milestones must rise, got {list(milestone)}{_where()}")
+        rates += [rate] * (end - len(rates))
+    return rates
+
+
+def exponential_decay_lr(
+    learning_rate: float,
+    decay_rate: float,
+    total_step: int,
+    step_per_epoch: int,
+    decay_epoch: int,
+    is_stair: bool = False,
+) -> list[float]:
+    """learning_rate * decay_rate ** (e / decay_epoch), the exponent rounded down if is_stair.
+
+    Raises ValueError for values that are not positive, TypeError for wrong types.
+    """
+    return _decay(
+        "exponential_decay_lr",
+        learning_rate,
+        decay_rate,
+        total_step,
+        step_per_epoch,
+        decay_epoch,
+        is_stair,
+        lambda p: learning_rate * decay_rate**p,
+    )
+
+
+def natural_exp_decay_lr(
+    learning_rate: float,
+    decay_rate: float,
+    total_step: int,
+    step_per_epoch: int,
+    decay_epoch: int,
+    is_stair: bool = False,
+) -> list[float]:
+    """learning_rate * exp(-decay_rate * e), e rounded down to a multiple of decay_epoch if is_stair.
+
+    Raises as exponential_decay_lr.
+    """
+    return _decay(
+        "natural_exp_decay_lr",
+        learning_rate,
+        decay_rate,
+        total_step,
+        step_per_epoch,
+        decay_epoch,
+        is_stair,
+        lambda p: learning_rate * math.exp(-decay_rate * p * decay_epoch),
+    )
+
+
+def inverse_decay_lr(
+    learning_rate: float,
+    decay_rate: float,
+    total_step: int,
+    step_per_epoch: int,
+    decay_epoch: int,
+    is_stair: bool = False,
+) -> list[float]:
+    """learning_rate / (1 + decay_rate * e / decay_epoch), the fraction rounded down if is_stair.
+
+    Raises as exponential_decay_lr.
+    """
+    return _decay(
+        "inverse_decay_lr",
+        learning_rate,
+        decay_rate,
+        total_step,
+        step_per_epoch,
+        decay_epoch,
+        is_stair,
+        lambda p: learning_rate / (1 + decay_rate * p),
+    )
+
+
+def cosine_decay_lr(
+    min_lr: float, max_lr: float, total_step: int, step_per_epoch: int, decay_epoch: int
+) -> list[float]:
+    """From max_lr to min_lr along half a cosine in decay_epoch epochs, then min_lr.
+
+    Raises ValueError unless 0 <= min_lr < max_lr and the counts are positive, TypeError for wrong
+    types.
+    """
+    owner = "cosine_decay_lr"
+    _check_rate(owner, "min_lr", min_lr, zero=True)
+    _check_rate(owner, "max_lr", max_lr)
+    if min_lr >= max_lr:
+        raise ValueError(f"{owner}: 'max_lr' must be greater than 'min_lr'{_where()}")
+    _check_counts(
+        owner, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch
+    )
+
+    def rate(epoch: int) -> float:
+        angle = math.pi * min(epoch, decay_epoch) / decay_epoch
+        return min_lr + 0.5 * (max_lr - min_lr) * (1 + math.cos(angle))
+
+    return _rates(total_step, step_per_epoch, rate)
+
+
+def polynomial_decay_lr(
+    learning_rate: float,
+    end_learning_rate: float,
+    total_step: int,
+    step_per_epoch: int,
+    decay_epoch: int,
+    power: float,
+    update_decay_epoch: bool = False,
+) -> list[float]:
+    """(learning_rate - end) * (1 - min(e, d) / d) ** power + end, with d = decay_epoch, or with
+    update_decay_epoch the first multiple of it that is not below e.
+
+    Raises ValueError for values that are not positive, TypeError for wrong types.
+    """
+    owner = "polynomial_decay_lr"
+    _check_rate(owner, "learning_rate", learning_rate)
+    _check_rate(owner, "end_learning_rate", end_learning_rate, zero=True)
+    _check_rate(owner, "power", power)
+    _check_counts(
+        owner, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch
+    )
+    if not isinstance(update_decay_epoch, bool):
+        raise TypeError(f"{owner}: 'update_decay_epoch' must be a bool{_where()}")
+
+    def rate(epoch: int) -> float:
+        d = decay_epoch * (max(1, math.ceil(epoch / decay_epoch)) if update_decay_epoch else 1)
+        rest = (1 - min(epoch, d) / d) ** power
+        return (learning_rate - end_learning_rate) * rest + end_learning_rate
+
+    return _rates(total_step, step_per_epoch, rate)
+
+
+def warmup_lr(
+    learning_rate: float, total_step: int, step_per_epoch: int, warmup_epoch: int
+) -> list[float]:
+    """learning_rate * min(e, warmup_epoch) / warmup_epoch.
+
+    Raises ValueError for values that are not positive, TypeError for wrong types.
+    """
+    owner = "warmup_lr"
+    _check_rate(owner, "learning_rate", learning_rate, zero=True)
+    _check_counts(owner, total_step=total_step, step_per_epoch=step_per_epoch)
+    if warmup_epoch != 0:
+        _check_counts(owner, warmup_epoch=warmup_epoch)
+    return _rates(
+        total_step,
+        step_per_epoch,
+        lambda e: learning_rate * min(e, warmup_epoch) / warmup_epoch if warmup_epoch else learning_rate,
+    )

@@ -1,0 +1,189 @@
+"""Learning rates as functions of the step count, computed inside the training step."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.nn.cell import Cell
+
+_ops = _core.ops
+
+
+def _check(owner: str, positive: dict[str, Any], not_negative: dict[str, Any]) -> None:
+    for names, ok, wanted in (
+        (positive, lambda v: v > 0, "> 0"),
+        (not_negative, lambda v: v >= 0, ">= 0"),
+    ):
+        for name, value in names.items():
+            if isinstance(value, bool) or not isinstance(value, (int, float)):
+                raise TypeError(
+                    f"For '{owner}', the '{name}' must be a number, but got "
+                    f"{type(value).__name__} ({_core.user_location()})"
+                )
+            if not (math.isfinite(value) and ok(value)):
+                raise ValueError(
+                    f"For '{owner}', the '{name}' must be finite and {wanted}, but got {value!r} "
+                    f"({_core.user_location()})"
+                )
+
+
+def _check_steps(owner: str, name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(
+            f"For '{owner}', the '{name}' must be an int, but got {type(value).__name__} "
+            f"({_core.user_location()})"
+        )
+    if value <= 0:
+        raise ValueError(
+            f"For '{owner}', the '{name}' must be > 0, but got {value} ({_core.user_location()})"
+        )
+
+
+def _check_flag(owner: str, name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(
+            f"For '{owner}', the '{name}' must be a bool, but got {type(value).__name__} "
+            f"({_core.user_location()})"
+        )
+
+
+class LearningRateSchedule(Cell):
+    """The base: construct takes the step count (int32, 0 at the first step), returns the rate."""
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        raise NotImplementedError("a learning rate schedule defines construct(global_step)")
+
+
+class _Decay(LearningRateSchedule):
+    """A decay by p = step / decay_steps, rounded down if is_stair."""
+
+    def __init__(
+        self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False
+    ) -> None:
+        super().__init__()
+        _check(self.cls_name, {"learning_rate": learning_rate, "decay_rate": decay_rate}, {})
+        _check_steps(self.cls_name, "decay_steps", decay_steps)
+        _check_flag(self.cls_name, "is_stair", is_stair)
+        self.learning_rate, self.decay_rate = learning_rate, decay_rate
+        self.decay_steps, self.is_stair = decay_steps, is_stair
+
+    def _p(self, global_step: Tensor) -> Tensor:
+        p = _ops.cast(global_step, _core.float32) / float(self.decay_steps)
+        return _ops.floor(p) if self.is_stair else p
+
+
+class ExponentialDecayLR(_Decay):
+    """learning_rate * decay_rate ** p, p = step / decay_steps, rounded down if is_stair.
+
+    Raises ValueError unless learning_rate, decay_rate and decay_steps are positive, TypeError for
+    wrong types.
+    """
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        return self.learning_rate * _ops.exp(self._p(global_step) * math.log(self.decay_rate))
+
+
+class NaturalExpDecayLR(_Decay):
+    """learning_rate * exp(-decay_rate * p), p = step / decay_steps, rounded down if is_stair.
+
+    Raises as ExponentialDecayLR.
+    """
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        return self.learning_rate * _ops.exp(self._p(global_step) * -self.decay_rate)
+
+
+class InverseDecayLR(_Decay):
+    """learning_rate / (1 + decay_rate * p), p = step / decay_steps, rounded down if is_stair.
+
+    Raises as ExponentialDecayLR.
+    """
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        return self.learning_rate / (1.0 + self._p(global_step) * self.decay_rate)
+
+
+class CosineDecayLR(LearningRateSchedule):
+    """From max_lr down to min_lr along half a cosine in decay_steps, then min_lr (Loshchilov and
+    Hutter 2017, eq. 5, without restarts).
+
+    Raises ValueError unless 0 <= min_lr < max_lr and decay_steps > 0, TypeError for wrong types.
+    """
+
+    def __init__(self, min_lr: float, max_lr: float, decay_steps: int) -> None:
+        super().__init__()
+        _check(self.cls_name, {"max_lr": max_lr}, {"min_lr": min_lr})
+        _check_steps(self.cls_name, "decay_steps", decay_steps)
+        if min_lr >= max_lr:
+            raise ValueError(
+                f"For '{self.cls_name}', the 'max_lr' must be greater than the 'min_lr', but got "
+                f"{max_lr} and {min_lr} ({_core.user_location()})"
+            )
+        self.min_lr, self.max_lr, self.decay_steps = min_lr, max_lr, decay_steps
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        p = _ops.minimum(_ops.cast(global_step, _core.float32) / float(self.decay_steps), 1.0)
+        half = 0.5 * (self.max_lr - self.min_lr)
+        return self.min_lr + half * (1.0 + _ops.cos(p * math.pi))
+
+
+class PolynomialDecayLR(LearningRateSchedule):
+    """(learning_rate - end) * (1 - min(step, s) / s) ** power + end, with s = decay_steps, or with
+    update_decay_steps the first multiple of it that is not below the step.
+
+    Raises ValueError unless learning_rate and power are positive, end is not negative and less
+    than learning_rate, and decay_steps > 0; TypeError for wrong types.
+    """
+
+    def __init__(
+        self,
+        learning_rate: float,
+        end_learning_rate: float,
+        decay_steps: int,
+        power: float,
+        update_decay_steps: bool = False,
+    ) -> None:
+        super().__init__()
+        _check(
+            self.cls_name,
+            {"learning_rate": learning_rate, "power": power},
+            {"end_learning_rate": end_learning_rate},
+        )
+        _check_steps(self.cls_name, "decay_steps", decay_steps)
+        _check_flag(self.cls_name, "update_decay_steps", update_decay_steps)
+        if end_learning_rate >= learning_rate:
+            raise ValueError(
+                f"For '{self.cls_name}', the 'end_learning_rate' must be less than the "
+                f"'learning_rate' ({_core.user_location()})"
+            )
+        self.end, self.power = end_learning_rate, power
+        self.span = learning_rate - end_learning_rate
+        self.decay_steps, self.update_decay_steps = decay_steps, update_decay_steps
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        p = _ops.cast(global_step, _core.float32) / float(self.decay_steps)
+        if self.update_decay_steps:
+            p = p / _ops.maximum(_ops.ceil(p), 1.0)
+        else:
+            p = _ops.minimum(p, 1.0)
+        return self.span * _ops.pow(1.0 - p, float(self.power)) + self.end
+
+
+class WarmUpLR(LearningRateSchedule):
+    """learning_rate * min(step, warmup_steps) / warmup_steps.
+
+    Raises ValueError unless learning_rate >= 0 and warmup_steps > 0, TypeError for wrong types.
+    """
+
+    def __init__(self, learning_rate: float, warmup_steps: int) -> None:
+        super().__init__()
+        _check(self.cls_name, {}, {"learning_rate": learning_rate})
+        _check_steps(self.cls_name, "warmup_steps", warmup_steps)
+        self.learning_rate, self.warmup_steps = learning_rate, warmup_steps
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        p = _ops.cast(global_step, _core.float32) / float(self.warmup_steps)
+        return self.learning_rate * _ops.minimum(p, 1.0)

@@ -1,0 +1,269 @@
+"""Loss functions as cells: each is the function of the same name in ops, with its arguments kept.
+
+reduction, where there is one: 'mean', 'sum' or 'none' (the loss of each element); any other raises
+ValueError. Inputs are tensors, or TypeError; shapes that do not fit raise ValueError.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.nn.arguments import check_bool, check_choice, check_float, check_tensor, where
+from gradcell.nn.cell import Cell
+from gradcell.ops import losses as _functions
+
+_ops = _core.ops
+
+
+class LossBase(Cell):
+    """The base of losses: `get_loss` reduces elementwise losses.
+
+    reduction: 'mean', 'sum' or 'none' (also None). Raises ValueError for anything else.
+    """
+
+    _reductions = ("mean", "sum", "none")
+
+    def __init__(self, reduction: str | None = "mean") -> None:
+        super().__init__()
+        if reduction is None:
+            reduction = "none"
+        check_choice(type(self).__name__, "reduction", reduction, self._reductions)
+        self.reduction = reduction
+        self.average = reduction == "mean"
+        self.reduce = reduction != "none"
+
+    def get_axis(self, x: Tensor) -> tuple[int, ...]:
+        """All axes of x."""
+        return tuple(range(x.ndim))
+
+    def get_loss(self, x: Tensor, weights: Any = 1.0) -> Tensor:
+        """x times weights, reduced: a scalar, or x's shape for 'none'."""
+        if isinstance(weights, Tensor) or weights != 1.0:
+            x = _ops.mul(x, weights)
+        if self.reduction == "mean":
+            return _ops.mean(x)
+        return _ops.reduce_sum(x) if self.reduction == "sum" else x
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """To be defined by each loss."""
+        raise NotImplementedError(
+            f"For '{type(self).__name__}', the method 'construct' is not defined.{where()}"
+        )
+
+    def _check(self, **inputs: Any) -> None:
+        for name, value in inputs.items():
+            check_tensor(type(self).__name__, name, value)
+
+
+class MSELoss(LossBase):
+    """(logits - labels)², reduced. Shapes broadcast; dtypes are promoted."""
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._check(logits=logits, labels=labels)
+        return _functions.mse_loss(logits, labels, self.reduction)
+
+
+class RMSELoss(LossBase):
+    """The square root of MSELoss's mean: a scalar. Shapes broadcast."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._check(logits=logits, labels=labels)
+        return _ops.sqrt(_functions.mse_loss(logits, labels))
+
+
+class L1Loss(LossBase):
+    """|logits - labels|, reduced. Shapes broadcast; dtypes are promoted."""
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._check(logits=logits, labels=labels)
+        return _functions.l1_loss(logits, labels, self.reduction)
+
+
+class MAELoss(L1Loss):
+    """The mean absolute error: as L1Loss."""
+
+
+class SmoothL1Loss(LossBase):
+    """d² / (2 beta) where d = |logits - labels| < beta, else d - beta / 2; by default not reduced.
+
+    Girshick, Fast R-CNN (2015), equation 3. Inputs of one shape. Raises ValueError unless beta > 0.
+    """
+
+    def __init__(self, beta: float = 1.0, reduction: str | None = "none") -> None:
+        super().__init__(reduction)
+        self.beta = _positive("SmoothL1Loss", "beta", beta)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._check(logits=logits, labels=labels)
+        return _functions.smooth_l1_loss(logits, labels, self.beta, self.reduction)
+
+
+class HuberLoss(LossBase):
+    """d² / 2 where d = |logits - labels| <= delta, else delta (d - delta / 2), reduced.
+
+    Huber, Robust estimation of a location parameter (1964). Shapes broadcast. Raises ValueError
+    unless delta > 0.
+    """
+
+    def __init__(self, reduction: str | None = "mean", delta: float = 1.0) -> None:
+        super().__init__(reduction)
+        self.delta = _positive("HuberLoss", "delta", delta)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._check(logits=logits, labels=labels)
+        return _functions.huber_loss(logits, labels, self.reduction, self.delta)
+
+
+def _positive(owner: str, name: str, value: Any) -> float:
+    if not check_float(owner, name, value) > 0:
+        raise ValueError(f"For '{owner}', the '{name}' must be > 0, but got {value}.{where()}")
+    return float(value)
+
+
+class CrossEntropyLoss(LossBase):
+    """Minus the logarithm of the softmax probability of the labels.
+
+    weight: (C,) or None, multiplies each class's loss. ignore_index: labels that do not count.
+    label_smoothing: that share of each label is spread over all classes.
+
+    logits: (N, C), (N, C, ...) or (C,). labels: class indices, integers of that shape without C, or
+    probabilities of logits' shape and a floating dtype. The mean is over the sum of the weights for
+    indices, over the number of labels for probabilities.
+
+    Raises IndexError for a label out of range, ValueError for a label_smoothing outside [0, 1].
+    """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str | None = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        super().__init__(reduction)
+        self.weight = _optional("CrossEntropyLoss", "weight", weight)
+        self.ignore_index = ignore_index
+        check_float("CrossEntropyLoss", "label_smoothing", label_smoothing)
+        if not 0 <= label_smoothing <= 1:
+            raise ValueError(
+                "For 'CrossEntropyLoss', the 'label_smoothing' must be in range [0, 1], but got "
+                f"{label_smoothing}.{where()}"
+            )
+        self.label_smoothing = label_smoothing
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._check(logits=logits, labels=labels)
+        return _functions.cross_entropy(
+            logits, labels, self.weight, self.ignore_index, self.reduction, self.label_smoothing
+        )
+
+
+class NLLLoss(LossBase):
+    """Minus the logarithmic probability of the labels: CrossEntropyLoss of what log_softmax gave.
+
+    logits: logarithms of probabilities. Arguments, shapes and errors as for CrossEntropyLoss,
+    labels always class indices.
+    """
+
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        ignore_index: int = -100,
+        reduction: str | None = "mean",
+    ) -> None:
+        super().__init__(reduction)
+        self.weight = _optional("NLLLoss", "weight", weight)
+        self.ignore_index = ignore_index
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._check(logits=logits, labels=labels)
+        return _functions.nll_loss(logits, labels, self.weight, self.ignore_index, self.reduction)
+
+
+def _optional(owner: str, name: str, value: Any) -> Tensor | None:
+    return None if value is None else check_tensor(owner, name, value)
+
+
+class SoftmaxCrossEntropyWithLogits(LossBase):
+    """Minus the logarithm of the softmax probability of the labels, row by row; by default not
+    reduced.
+
+    sparse: labels are class indices (N,), else probabilities (N, C). logits: (N, C).
+
+    Raises TypeError for probabilities that are not floating or indices that are no integers,
+    IndexError for an index out of range.
+    """
+
+    def __init__(self, sparse: bool = False, reduction: str | None = "none") -> None:
+        super().__init__(reduction)
+        self.sparse = check_bool("SoftmaxCrossEntropyWithLogits", "sparse", sparse)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._check(logits=logits, labels=labels)
+        if self.sparse == labels.dtype.is_floating:
+            wanted = "class indices, integers" if self.sparse else "probabilities, floating"
+            raise TypeError(
+                "For 'SoftmaxCrossEntropyWithLogits', the 'labels' must be "
+                f"{wanted}, but got {labels.dtype}.{where()}"
+            )
+        if self.sparse:
+            return _functions.cross_entropy(logits, labels, reduction=self.reduction)
+        return self.get_loss(_functions.softmax_cross_entropy_with_logits(logits, labels))
+
+
+class BCELoss(LossBase):
+    """-(y log(p) + (1 - y) log(1 - p)) for probabilities p and labels y of one shape, reduced.
+
+    weight: None, or multiplies each element's loss (broadcasts).
+    """
+
+    def __init__(self, weight: Tensor | None = None, reduction: str | None = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = _optional("BCELoss", "weight", weight)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._check(logits=logits, labels=labels)
+        return _functions.binary_cross_entropy(logits, labels, self.weight, self.reduction)
+
+
+class BCEWithLogitsLoss(LossBase):
+    """BCELoss of sigmoid(logits), without overflow.
+
+    weight: None, or multiplies each element's loss. pos_weight: None, or multiplies the part of
+    label 1. Both broadcast to the shape of logits and labels, which is one.
+    """
+
+    def __init__(
+        self,
+        reduction: str | None = "mean",
+        weight: Tensor | None = None,
+        pos_weight: Tensor | None = None,
+    ) -> None:
+        super().__init__(reduction)
+        self.weight = _optional("BCEWithLogitsLoss", "weight", weight)
+        self.pos_weight = _optional("BCEWithLogitsLoss", "pos_weight", pos_weight)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._check(logits=logits, labels=labels)
+        return _functions.binary_cross_entropy_with_logits(
+            logits, labels, self.weight, self.pos_weight, self.reduction
+        )
+
+
+class KLDivLoss(LossBase):
+    """labels (log(labels) - logits), 0 where labels is 0, reduced; inputs of one shape.
+
+    logits: logarithms of probabilities. labels: probabilities. reduction: also 'batchmean', the sum
+    over the size of the first dimension.
+    """
+
+    _reductions = ("mean", "sum", "none", "batchmean")
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._check(logits=logits, labels=labels)
+        return _functions.kl_div(logits, labels, self.reduction)

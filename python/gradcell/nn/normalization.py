@@ -1,0 +1,296 @@
+"""Normalisations: of a batch by feature, of a sample by its own statistics."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell._core import ops as _ops
+from gradcell.common.initializer import initializer
+from gradcell.nn.arguments import (
+    check_bool,
+    check_choice,
+    check_dtype,
+    check_float,
+    check_int,
+    check_rank,
+    check_tensor,
+    where,
+)
+from gradcell.nn.cell import Cell
+from gradcell.parameter import Parameter
+
+
+def _widened(x: Tensor) -> Tensor:
+    """Half types as float32: statistics need the digits."""
+    return _ops.cast(x, _core.float32) if x.dtype.itemsize < 4 else x
+
+
+def _moments(x: Tensor, axes: list[int]) -> tuple[Tensor, Tensor, Tensor]:
+    """(mean, x - mean, variance), the moments with axes of size 1."""
+    mean = _ops.mean(x, axes, True)
+    centred = _ops.sub(x, mean)
+    return mean, centred, _ops.mean(_ops.square(centred), axes, True)
+
+
+class _BatchNorm(Cell):
+    """What BatchNorm1d, 2d and 3d share: feature axis 1, statistics over all the others."""
+
+    ranks: tuple[int, ...] = ()
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: bool | None = None,
+        data_format: str = "NCHW",
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        check_int(owner, "num_features", num_features, above=-(2**63))
+        if num_features < 1:
+            raise ValueError(
+                f"For '{owner}', the 'num_features' must be at least 1, but got {num_features}."
+                f"{where()}"
+            )
+        check_float(owner, "momentum", momentum)
+        if not 0 <= momentum <= 1:
+            raise ValueError(
+                f"For '{owner}', the 'momentum' must be a number in range [0, 1], but got "
+                f"{momentum}.{where()}"
+            )
+        check_choice(owner, "data_format", data_format, ["NCHW"])
+        check_dtype(owner, dtype)
+        self.num_features, self.momentum = num_features, momentum
+        self.eps = check_float(owner, "eps", eps)
+        if use_batch_statistics is not None:
+            check_bool(owner, "use_batch_statistics", use_batch_statistics)
+        self.use_batch_statistics = use_batch_statistics
+        affine = check_bool(owner, "affine", affine)
+        size = (num_features,)
+        self.moving_mean = Parameter(initializer(moving_mean_init, size, dtype), "mean", False)
+        self.moving_variance = Parameter(
+            initializer(moving_var_init, size, dtype), "variance", False
+        )
+        self.gamma = Parameter(initializer(gamma_init, size, dtype), "gamma", affine)
+        self.beta = Parameter(initializer(beta_init, size, dtype), "beta", affine)
+
+    def construct(self, x: Tensor) -> Tensor:
+        owner = type(self).__name__
+        check_tensor(owner, "x", x)
+        if x.ndim not in self.ranks:
+            ranks = " or ".join(map(str, self.ranks))
+            raise ValueError(
+                f"For '{owner}', the in_shape must have {ranks} dims, but got {x.ndim}.{where()}"
+            )
+        if x.shape[1] != self.num_features:
+            raise ValueError(
+                f"For '{owner}', the input must have num_features {self.num_features} channels, "
+                f"but got shape {list(x.shape)}.{where()}"
+            )
+        batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
+        wide = _widened(x)
+        centred, variance = self._of_batch(wide) if batch else self._of_past(wide)
+        scale = _ops.mul(self._row(x, "gamma"), _ops.rsqrt(_ops.add(variance, self.eps)))
+        out = _ops.add(_ops.mul(centred, scale), self._row(x, "beta"))
+        return _ops.cast(out, x.dtype)
+
+    def _row(self, x: Tensor, name: str) -> Tensor:
+        # The parameter itself: a cell that computes in a half type keeps its statistics whole.
+        return _ops.reshape(self._params[name], [-1] + [1] * (x.ndim - 2))
+
+    def _of_past(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return _ops.sub(x, self._row(x, "moving_mean")), self._row(x, "moving_variance")
+
+    def _of_batch(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        axes = [0, *range(2, x.ndim)]
+        mean, centred, variance = _moments(x, axes)
+        count = x.size // self.num_features
+        unbiased = _ops.mul(variance, count / max(count - 1, 1))
+        self._keep("moving_mean", mean)
+        self._keep("moving_variance", unbiased)
+        return centred, variance
+
+    def _keep(self, name: str, new: Tensor) -> None:
+        p = self._params[name]
+        new = _ops.reshape(_ops.stop_gradient(new), [self.num_features])
+        past = _ops.mul(p, self.momentum)
+        p.set_data(_ops.add(past, _ops.mul(new, 1 - self.momentum)))
+
+    def extend_repr(self) -> str:
+        return (
+            f"num_features={self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"gamma={self.gamma!r}, beta={self.beta!r}, "
+            f"moving_mean={self.moving_mean!r}, moving_variance={self.moving_variance!r}"
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation: gamma (x - mean) / sqrt(variance + eps) + beta, by feature.
+
+    Ioffe & Szegedy, Batch normalization (2015), algorithm 1. In training mean and variance are the
+    batch's, and moving = momentum * moving + (1 - momentum) * batch (with the unbiased variance) is
+    kept; otherwise they are the moving ones. use_batch_statistics: True or False fixes that, None
+    goes by set_train. affine: whether gamma and beta are trained. gamma_init, beta_init,
+    moving_mean_init, moving_var_init: anything that `initializer` takes.
+
+    Input (N, num_features) or (N, num_features, L), any floating dtype (half types are normalised
+    in float32); output of the same shape and dtype. Parameters, all (num_features,): moving_mean,
+    moving_variance, gamma, beta.
+
+    Raises TypeError for arguments of a wrong type, ValueError for values or shapes that do not fit.
+    """
+
+    ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of images: (N, num_features, H, W). Else as BatchNorm1d."""
+
+    ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of volumes: (N, num_features, D, H, W). Else as BatchNorm1d."""
+
+    ranks = (5,)
+
+
+class LayerNorm(Cell):
+    """gamma (x - mean) / sqrt(variance + epsilon) + beta, over the last dimensions of each sample.
+
+    Ba, Kiros & Hinton, Layer normalization (2016), equation 3 with the layer's own statistics.
+    normalized_shape: the shape of gamma and beta. begin_norm_axis: the first dimension of the mean.
+    begin_params_axis: the first dimension of gamma and beta. gamma_init, beta_init: anything that
+    `initializer` takes.
+
+    Input: any floating tensor whose dimensions from begin_params_axis on are normalized_shape (half
+    types are normalised in float32); output of the same shape and dtype. Parameters: gamma, beta.
+
+    Raises TypeError for arguments of a wrong type, ValueError for shapes that do not fit.
+    """
+
+    def __init__(
+        self,
+        normalized_shape: tuple[int, ...] | list[int],
+        begin_norm_axis: int = -1,
+        begin_params_axis: int = -1,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        epsilon: float = 1e-7,
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__()
+        if not isinstance(normalized_shape, (tuple, list)):
+            raise TypeError(
+                "For 'LayerNorm', the type of 'normalized_shape' must be tuple[int] or list[int], "
+                f"but got {normalized_shape} and the type is {type(normalized_shape)}.{where()}"
+            )
+        if not normalized_shape:
+            raise ValueError(f"For 'LayerNorm', the 'normalized_shape' must not be empty.{where()}")
+        for n in normalized_shape:
+            check_int("LayerNorm", "normalized_shape item", n)
+        self.normalized_shape = tuple(normalized_shape)
+        self.begin_norm_axis = check_int("LayerNorm", "begin_norm_axis", begin_norm_axis, -(2**31))
+        self.begin_params_axis = check_int(
+            "LayerNorm", "begin_params_axis", begin_params_axis, -(2**31)
+        )
+        self.epsilon = check_float("LayerNorm", "epsilon", epsilon)
+        check_dtype("LayerNorm", dtype)
+        shape = self.normalized_shape
+        self.gamma = Parameter(initializer(gamma_init, shape, dtype), "gamma")
+        self.beta = Parameter(initializer(beta_init, shape, dtype), "beta")
+
+    def construct(self, x: Tensor) -> Tensor:
+        check_tensor("LayerNorm", "input_x", x)
+        first = self._axis(x, "begin_norm_axis", self.begin_norm_axis)
+        params = self._axis(x, "begin_params_axis", self.begin_params_axis)
+        if tuple(x.shape[params:]) != self.normalized_shape:
+            raise ValueError(
+                "For 'LayerNorm', gamma or beta shape must match input shape, but got input shape: "
+                f"{list(x.shape)}, gamma shape: {list(self.normalized_shape)}.{where()}"
+            )
+        _, centred, variance = _moments(_widened(x), list(range(first, x.ndim)))
+        normal = _ops.mul(centred, _ops.rsqrt(_ops.add(variance, self.epsilon)))
+        out = _ops.add(_ops.mul(normal, self._params["gamma"]), self._params["beta"])
+        return _ops.cast(out, x.dtype)
+
+    def _axis(self, x: Tensor, name: str, axis: int) -> int:
+        if not -x.ndim <= axis < x.ndim:
+            raise ValueError(
+                f"For 'LayerNorm', the '{name}' must be in range [{-x.ndim}, {x.ndim}), but got "
+                f"{axis}.{where()}"
+            )
+        return axis % x.ndim
+
+    def extend_repr(self) -> str:
+        return (
+            f"normalized_shape={self.normalized_shape}, begin_norm_axis={self.begin_norm_axis}, "
+            f"begin_params_axis={self.begin_params_axis}, gamma={self.gamma!r}, beta={self.beta!r}"
+        )
+
+
+class GroupNorm(Cell):
+    """Normalisation of each sample over groups of channels, then gamma and beta by channel.
+
+    Wu & He, Group normalization (2018), equations 1 to 3. num_channels must be divisible by
+    num_groups.
+
+    Input (N, num_channels, ...), any floating dtype (half types are normalised in float32); output
+    of the same shape and dtype. Parameters: gamma, beta (num_channels,).
+
+    Raises TypeError for arguments of a wrong type, ValueError for values or shapes that do not fit.
+    """
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__()
+        self.num_groups = check_int("GroupNorm", "num_groups", num_groups)
+        self.num_channels = check_int("GroupNorm", "num_channels", num_channels)
+        if num_channels % num_groups:
+            raise ValueError(
+                "For 'GroupNorm', the 'num_channels' must be divided by 'num_groups', but got "
+                f"'num_channels': {num_channels}, 'num_groups': {num_groups}.{where()}"
+            )
+        self.eps = check_float("GroupNorm", "eps", eps)
+        self.affine = check_bool("GroupNorm", "affine", affine)
+        check_dtype("GroupNorm", dtype)
+        size = (num_channels,)
+        self.gamma = Parameter(initializer(gamma_init, size, dtype), "gamma", affine)
+        self.beta = Parameter(initializer(beta_init, size, dtype), "beta", affine)
+
+    def construct(self, x: Tensor) -> Tensor:
+        check_rank("GroupNorm", x, range(2, 9))
+        if x.shape[1] != self.num_channels:
+            raise ValueError(
+                f"For 'GroupNorm', the input must have num_channels {self.num_channels} channels, "
+                f"but got shape {list(x.shape)}.{where()}"
+            )
+        group = math.prod(x.shape[1:]) // self.num_groups
+        grouped = _ops.reshape(_widened(x), [x.shape[0], self.num_groups, group])
+        _, centred, variance = _moments(grouped, [2])
+        normal = _ops.mul(centred, _ops.rsqrt(_ops.add(variance, self.eps)))
+        normal = _ops.reshape(normal, list(x.shape))
+        row = [-1] + [1] * (x.ndim - 2)
+        out = _ops.mul(normal, _ops.reshape(self._params["gamma"], row))
+        return _ops.cast(_ops.add(out, _ops.reshape(self._params["beta"], row)), x.dtype)
+
+    def extend_repr(self) -> str:
+        return f"num_groups={self.num_groups}, num_channels={self.num_channels}"

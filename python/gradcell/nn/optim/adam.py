@@ -1,0 +1,133 @@
+"""Adam and its variant with decoupled weight decay."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.nn.optim.optimizer import (
+    Optimizer,
+    assign,
+    check_flag,
+    check_fraction,
+    check_positive,
+)
+from gradcell.parameter import Parameter
+
+_ops = _core.ops
+
+
+def _power(base: float, step: Tensor) -> tuple[Tensor, Tensor]:
+    """(base ** step, 1 - base ** step), the second without cancellation."""
+    exponent = step * math.log(base)
+    return _ops.exp(exponent), -_ops.expm1(exponent)
+
+
+class Adam(Optimizer):
+    """Adam (Kingma and Ba 2015, section 2, in the form with the corrections in the learning rate).
+
+        m = beta1 * m + (1 - beta1) * g;   v = beta2 * v + (1 - beta2) * g * g
+        a = lr * sqrt(1 - beta2 ** t) / (1 - beta1 ** t)
+        p = p - a * m / (sqrt(v) + eps)
+
+    use_nesterov: beta1 * m + (1 - beta1) * g in place of m (Dozat 2016). use_amsgrad: the largest v
+    so far in place of v (Reddi et al. 2018). params, learning_rate, weight_decay, loss_scale: see
+    Optimizer. use_locking has no effect. Raises ValueError for betas out of (0, 1) and an eps that
+    is not positive, NotImplementedError for use_lazy and use_offload.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 1e-3,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        eps: float = 1e-8,
+        use_locking: bool = False,
+        use_nesterov: bool = False,
+        weight_decay: Any = 0.0,
+        loss_scale: float = 1.0,
+        use_amsgrad: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        for name, value in kwargs.items():
+            if name not in ("use_lazy", "use_offload"):
+                raise TypeError(f"Adam got an unexpected keyword argument {name!r}")
+            if value:
+                raise NotImplementedError(f"Adam: {name} is not implemented")
+        check_flag(
+            self.cls_name,
+            use_locking=use_locking,
+            use_nesterov=use_nesterov,
+            use_amsgrad=use_amsgrad,
+        )
+        self.beta1 = check_fraction(self.cls_name, "beta1", beta1)
+        self.beta2 = check_fraction(self.cls_name, "beta2", beta2)
+        self.eps = check_positive(self.cls_name, "eps", eps)
+        self.use_nesterov, self.use_amsgrad = use_nesterov, use_amsgrad
+        self.beta1_power = Parameter(Tensor(1.0, _core.float32), name="beta1_power")
+        self.beta2_power = Parameter(Tensor(1.0, _core.float32), name="beta2_power")
+        self.moment1 = self.state("moment1")
+        self.moment2 = self.state("moment2")
+        if use_amsgrad:
+            self.vhat = self.state("vhat")
+
+    def step_scalars(self, step: Tensor) -> Any:
+        power1, rest1 = _power(self.beta1, step)
+        power2, rest2 = _power(self.beta2, step)
+        self.beta1_power._set_array(power1)
+        self.beta2_power._set_array(power2)
+        return _ops.sqrt(rest2) / rest1
+
+    def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
+        b1, b2 = self.beta1, self.beta2
+        m = assign(self.moment1[k], b1 * self.moment1[k] + (1.0 - b1) * g)
+        v = assign(self.moment2[k], b2 * self.moment2[k] + (1.0 - b2) * (g * g))
+        if self.use_amsgrad:
+            v = assign(self.vhat[k], _ops.maximum(self.vhat[k], v))
+        if self.use_nesterov:
+            m = b1 * m + (1.0 - b1) * g
+        return p - (lr * scalars) * m / (_ops.sqrt(v) + self.eps)
+
+
+class AdamWeightDecay(Optimizer):
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019) and, as in MindSpore and BERT's
+    training, no correction of the moments' start.
+
+        m = beta1 * m + (1 - beta1) * g;   v = beta2 * v + (1 - beta2) * g * g
+        p = p - lr * (m / (sqrt(v) + eps) + weight_decay * p)
+
+    params, learning_rate, weight_decay: see Optimizer. Raises ValueError for betas out of (0, 1)
+    and an eps that is not positive.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 1e-3,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        eps: float = 1e-6,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay)
+        self.beta1 = check_fraction(self.cls_name, "beta1", beta1)
+        self.beta2 = check_fraction(self.cls_name, "beta2", beta2)
+        self.eps = check_positive(self.cls_name, "eps", eps)
+        self.moments1 = self.state("adam_m")
+        self.moments2 = self.state("adam_v")
+
+    def decay_weight(self, gradients: Any) -> tuple[Tensor, ...]:
+        """The gradients: the decay acts on the parameters."""
+        return tuple(gradients)
+
+    def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
+        b1, b2 = self.beta1, self.beta2
+        m = assign(self.moments1[k], b1 * self.moments1[k] + (1.0 - b1) * g)
+        v = assign(self.moments2[k], b2 * self.moments2[k] + (1.0 - b2) * (g * g))
+        update = m / (_ops.sqrt(v) + self.eps)
+        factor = self._decay_factor(k)
+        return p - lr * (update if factor is None else update + factor * p)

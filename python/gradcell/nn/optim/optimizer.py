@@ -1,0 +1,447 @@
+"""Optimizer: parameter groups, learning rates, weight decay; what all update rules share.
+
+An optimiser is a Cell called with the gradients, in the order of its parameters. All it does is
+nodes of the trace, the step count and the learning rate included, so that a compiled training step
+reads nothing on the host.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.nn.cell import Cell
+from gradcell.nn.learning_rate_schedule import LearningRateSchedule
+from gradcell.parameter import Parameter, ParameterTuple
+
+_ops = _core.ops
+_GROUP_KEYS = ("params", "lr", "weight_decay", "grad_centralization", "order_params")
+_HALF = ("float16", "bfloat16")
+
+
+def where() -> str:
+    """The user's line, for messages."""
+    return f" ({_core.user_location()})"
+
+
+def check_number(
+    owner: str, name: str, value: Any, ok: Callable[[float], bool], wanted: str
+) -> float:
+    """value as a float. Raises TypeError if it is no number, ValueError unless ok(value)."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise TypeError(
+            f"For '{owner}', the '{name}' must be a number, but got "
+            f"{type(value).__name__}{where()}"
+        )
+    if not math.isfinite(value) or not ok(float(value)):
+        raise ValueError(
+            f"For '{owner}', the '{name}' must be {wanted}, but got {value!r} with type "
+            f"'{type(value).__name__}'.{where()}"
+        )
+    return float(value)
+
+
+def check_fraction(owner: str, name: str, value: Any) -> float:
+    """value as a float strictly between 0 and 1."""
+    return check_number(owner, name, value, lambda v: 0 < v < 1, "in range of (0.0, 1.0)")
+
+
+def check_not_negative(owner: str, name: str, value: Any) -> float:
+    """value as a float of at least 0."""
+    return check_number(owner, name, value, lambda v: v >= 0, "float and must >= 0")
+
+
+def check_positive(owner: str, name: str, value: Any) -> float:
+    """value as a float greater than 0."""
+    return check_number(owner, name, value, lambda v: v > 0, "float and must > 0")
+
+
+def check_flag(owner: str, **flags: Any) -> None:
+    """Raises TypeError for what is no bool."""
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"For '{owner}', the '{name}' must be a bool, but got "
+                f"{type(value).__name__}{where()}"
+            )
+
+
+def half_to_float(x: Tensor) -> Tensor:
+    """float16 and bfloat16 as float32; other dtypes as they are."""
+    return _ops.cast(x, _core.float32) if x.dtype.name in _HALF else x
+
+
+class _ListedRate(LearningRateSchedule):
+    """One learning rate for each step; the last one stays."""
+
+    def __init__(self, rates: np.ndarray, name: str) -> None:
+        super().__init__()
+        self.count = len(rates)
+        self.learning_rate = Parameter(Tensor(rates.astype(np.float32)), name=name)
+
+    def construct(self, global_step: Tensor) -> Tensor:
+        last = _ops.minimum(_ops.reshape(global_step, []), self.count - 1)
+        return _ops.gather(self.learning_rate, last, 0)
+
+
+class Optimizer(Cell):
+    """The base of optimisers: define construct, or update_parameter, in a subclass.
+
+    learning_rate: a number; a 0-d Tensor; a list, iterable or 1-d Tensor with one rate for each
+    step; or a LearningRateSchedule, called with the step count. parameters: an iterable of
+    Parameters, or of dicts, each a group: 'params', and where they differ from the optimiser's own
+    'lr', 'weight_decay' (a number or a Cell of the step count) and 'grad_centralization' (a bool:
+    the mean over all axes but the first is taken off gradients of two or more dimensions; Yong et
+    al. 2020, eq. 1); a dict of 'order_params' alone gives the order in which gradients come.
+    weight_decay: added to the gradients times the parameter; without groups, parameters with beta
+    or gamma in their name are left out, as in MindSpore. loss_scale: gradients are divided by it
+    first.
+
+    Parameters of float16 or bfloat16 are updated in float32, with float32 state, and rounded once.
+
+    Called with a list or tuple of gradients of the parameters' shapes; returns one True each.
+    Raises ValueError for no parameters, duplicates, bad values, or gradients whose number or shapes
+    are not the parameters', TypeError for anything of a wrong type.
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any,
+        parameters: Any,
+        weight_decay: Any = 0.0,
+        loss_scale: float = 1.0,
+    ) -> None:
+        super().__init__(auto_prefix=False)
+        self.loss_scale = check_positive(self.cls_name, "loss_scale", loss_scale)
+        items = self._listed(parameters)
+        self.is_group = isinstance(items[0], dict)
+        groups = self._parse(items, learning_rate, weight_decay)
+        ordered = self._order(items, [p for g in groups for p in g["params"]])
+        group_of = {id(p): k for k, g in enumerate(groups) for p in g["params"]}
+        self._group = [group_of[id(p)] for p in ordered]
+
+        self.global_step = Parameter(Tensor([0], _core.int32), name="global_step")
+        self.is_group_lr = any(g["own_lr"] for g in groups)
+        default_lr = self._build_rate(learning_rate, "learning_rate")
+        own = [
+            self._build_rate(g["lr"], f"learning_rate_group_{k}") if g["own_lr"] else default_lr
+            for k, g in enumerate(groups)
+        ]
+        # Attributes in MindSpore's order, since parameters are saved and listed in it.
+        for k, g in enumerate(groups):
+            if g["own_lr"]:
+                setattr(self, f"learning_rate_group_{k}", own[k])
+        every = tuple(own[k] for k in self._group)
+        if self.is_group_lr and all(g["own_lr"] for g in groups):
+            object.__setattr__(self, "learning_rate", every)
+        else:
+            self.learning_rate = default_lr
+        object.__setattr__(self, "_rates", every)
+        self.dynamic_lr = any(isinstance(r, Cell) for r in own)
+        decays = [self._decay(g["weight_decay"]) for g in groups]
+        object.__setattr__(self, "_decays", [decays[k] for k in self._group])
+        self.dynamic_weight_decay = any(isinstance(d, Cell) for d in decays)
+        self.weight_decay = decays[0] if not self.is_group else tuple(self._decays)
+        self.exec_weight_decay = any(isinstance(d, Cell) or d > 0 for d in decays)
+        self._centralised = [groups[k]["grad_centralization"] for k in self._group]
+        self.parameters = self._named(ordered)
+        self._parameters = self.parameters
+        self.param_length = len(self.parameters)
+        self.need_scale = self.loss_scale != 1.0
+        self.decay_flags = tuple(
+            (isinstance(d, Cell) or d > 0)
+            and (self.is_group or not any(s in p.name for s in ("beta", "gamma")))
+            for d, p in zip(self._decays, self.parameters, strict=True)
+        )
+
+    # Reading the arguments ------------------------------------------------------------------------
+
+    def _listed(self, parameters: Any) -> list[Any]:
+        if isinstance(parameters, (Parameter, dict, str)) or not isinstance(parameters, Iterable):
+            raise TypeError(
+                f"For '{self.cls_name}', the argument parameters must be Iterable type, but got "
+                f"{type(parameters)}.{where()}"
+            )
+        items = list(parameters)
+        if not items:
+            raise ValueError(
+                f"For '{self.cls_name}', the argument parameters must not be empty.{where()}"
+            )
+        kinds = {dict if isinstance(i, dict) else Parameter for i in items}
+        if len(kinds) > 1 or not all(isinstance(i, (dict, Parameter)) for i in items):
+            raise TypeError(
+                f"For '{self.cls_name}', all elements of the argument 'parameters' must be "
+                f"'Parameter' or 'dict', please check the 'parameters'.{where()}"
+            )
+        return items
+
+    def _parse(self, items: list[Any], learning_rate: Any, weight_decay: Any) -> list[Any]:
+        """A dict of params, lr, own_lr, weight_decay, grad_centralization for each group."""
+        default = {"own_lr": False, "weight_decay": weight_decay, "grad_centralization": False}
+        if not self.is_group:
+            return [{**default, "params": items}]
+        groups = []
+        for item in items:
+            unknown = [k for k in item if k not in _GROUP_KEYS]
+            if unknown:
+                raise KeyError(
+                    f"For '{self.cls_name}', a parameter group has the key {unknown[0]!r}; the "
+                    f"keys are {', '.join(_GROUP_KEYS)}{where()}"
+                )
+            if "order_params" in item:
+                if len(item) > 1:
+                    raise ValueError(
+                        f"For '{self.cls_name}', 'order_params' must be the only key of its "
+                        f"dict{where()}"
+                    )
+                continue
+            if "params" not in item:
+                raise KeyError(f"For '{self.cls_name}', a group has no 'params'{where()}")
+            params = list(item["params"])
+            if not params:
+                raise ValueError(
+                    f"For '{self.cls_name}', a parameter group must not be empty.{where()}"
+                )
+            for p in params:
+                if not isinstance(p, Parameter):
+                    raise TypeError(
+                        f"For '{self.cls_name}', the 'params' of a group must be Parameters, got "
+                        f"{type(p).__name__}{where()}"
+                    )
+            check_flag(self.cls_name, grad_centralization=item.get("grad_centralization", False))
+            groups.append({**default, **item, "params": params, "own_lr": "lr" in item})
+        if not groups:
+            raise ValueError(
+                f"For '{self.cls_name}', the argument parameters must not be empty.{where()}"
+            )
+        return groups
+
+    def _order(self, items: list[Any], params: list[Parameter]) -> list[Parameter]:
+        seen: set[int] = set()
+        for p in params:
+            if id(p) in seen:
+                raise ValueError(
+                    f"For '{self.cls_name}', the parameter {p.name!r} is given twice{where()}"
+                )
+            seen.add(id(p))
+            if not p.dtype.is_floating:
+                raise TypeError(
+                    f"For '{self.cls_name}', the parameter {p.name!r} has dtype {p.dtype}, which "
+                    f"cannot be trained{where()}"
+                )
+        orders = [i["order_params"] for i in items if isinstance(i, dict) and "order_params" in i]
+        if not orders:
+            return params
+        ordered = list(orders[0])
+        if {id(p) for p in ordered} != seen or len(ordered) != len(params):
+            raise ValueError(
+                f"For '{self.cls_name}', 'order_params' must hold each parameter of the groups "
+                f"once{where()}"
+            )
+        return ordered
+
+    def _named(self, params: Sequence[Parameter]) -> ParameterTuple:
+        taken = {p.name for p in self._params.values()}
+        for p in params:
+            if p.name in taken:
+                raise ValueError(
+                    f"For '{self.cls_name}', the name of the parameter {p.name!r} is the "
+                    f"optimiser's own; rename it{where()}"
+                )
+        return ParameterTuple(params)
+
+    def _build_rate(self, rate: Any, name: str) -> Any:
+        """A Parameter with the rate, or a Cell that gives it for a step count."""
+        if isinstance(rate, Cell):
+            return rate
+        if isinstance(rate, Tensor):
+            if rate.ndim > 1:
+                raise ValueError(
+                    f"For '{self.cls_name}', a learning rate Tensor must have 0 or 1 dimensions, "
+                    f"but got {rate.ndim}{where()}"
+                )
+            values = np.array(rate.asnumpy(), np.float64)
+        elif isinstance(rate, (int, float, np.number)) and not isinstance(rate, bool):
+            values = np.float64(rate)
+        elif isinstance(rate, Iterable) and not isinstance(rate, (str, bytes, dict)):
+            values = np.array([float(v) for v in rate], np.float64)
+        else:
+            raise TypeError(
+                f"For '{self.cls_name}', the learning rate must be a number, a Tensor, an iterable "
+                f"or a LearningRateSchedule, but got {type(rate).__name__}{where()}"
+            )
+        if values.size == 0:
+            raise ValueError(f"For '{self.cls_name}', the learning rates are empty{where()}")
+        bad = values[~(np.isfinite(values) & (values >= 0))]
+        if bad.size:
+            raise ValueError(
+                f"For '{self.cls_name}', the 'learning rate' must be float and must >= 0, but got "
+                f"'{bad.flat[0]}' with type 'float'.{where()}"
+            )
+        if values.ndim == 0:
+            return Parameter(Tensor(float(values), _core.float32), name=name)
+        return _ListedRate(values, name)
+
+    def _decay(self, weight_decay: Any) -> Any:
+        if isinstance(weight_decay, Cell):
+            return weight_decay
+        return check_not_negative(self.cls_name, "weight_decay", weight_decay)
+
+    # For subclasses -------------------------------------------------------------------------------
+
+    def state(self, prefix: str, fill: float = 0.0) -> ParameterTuple:
+        """One parameter of the same shape for each, named prefix.name; float32 for half types."""
+        made = []
+        for p in self.parameters:
+            dtype = _core.float32 if p.dtype.name in _HALF else p.dtype
+            name = f"{prefix}.{p.name}"
+            made.append(Parameter(_ops.full(list(p.shape), fill, dtype), name, p.requires_grad))
+        return ParameterTuple(made)
+
+    def get_lr(self) -> Any:
+        """The learning rate of the present step: a 0-d tensor, or a tuple of one each parameter."""
+        if self.is_group_lr:
+            made: dict[int, Any] = {}
+            for r in self._rates:
+                if id(r) not in made:
+                    made[id(r)] = self._rate(r)
+            return tuple(made[id(r)] for r in self._rates)
+        return self._rate(self.learning_rate)
+
+    def _rate(self, rate: Any) -> Tensor:
+        if isinstance(rate, Cell):
+            return _ops.reshape(rate(self.global_step), [])
+        return rate  # type: ignore[no-any-return]
+
+    def get_lr_parameter(self, param: Any) -> Any:
+        """The learning rate that belongs to a Parameter, or a list of them to a list.
+
+        Raises TypeError for anything else, ValueError for a parameter of no group of this one's.
+        """
+        if isinstance(param, (list, tuple)):
+            return [self.get_lr_parameter(p) for p in param]
+        if not isinstance(param, Parameter):
+            raise TypeError(
+                f"get_lr_parameter: expected a Parameter, got {type(param).__name__}{where()}"
+            )
+        for p, r in zip(self.parameters, self._rates, strict=True):
+            if p is param:
+                return r.learning_rate if isinstance(r, _ListedRate) else r
+        raise ValueError(f"get_lr_parameter: {param.name!r} is not this optimiser's{where()}")
+
+    def get_weight_decay(self) -> Any:
+        """The weight decay of the present step; with groups, one for each parameter."""
+        made = [self._decay_now(d) for d in self._decays]
+        return tuple(made) if self.is_group else made[0]
+
+    def _decay_now(self, decay: Any) -> Any:
+        if isinstance(decay, Cell):
+            return _ops.reshape(decay(self.global_step), [])
+        return Tensor(decay, _core.float32)
+
+    def _decay_factor(self, k: int) -> Any:
+        """The weight decay of parameter k: a tensor, a number, or None if it has none."""
+        if not self.decay_flags[k]:
+            return None
+        d = self._decays[k]
+        return self._decay_now(d) if isinstance(d, Cell) else d
+
+    def flatten_gradients(self, gradients: Any) -> Any:
+        """The gradients: nothing is flattened here."""
+        return gradients
+
+    def scale_grad(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The gradients divided by loss_scale."""
+        if not self.need_scale:
+            return tuple(gradients)
+        return tuple(g * (1.0 / self.loss_scale) for g in gradients)
+
+    def decay_weight(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The gradients plus weight decay times the parameters."""
+        if not self.exec_weight_decay:
+            return tuple(gradients)
+        out = []
+        for k, g in enumerate(gradients):
+            factor = self._decay_factor(k)
+            out.append(g if factor is None else g + half_to_float(self._parameters[k]) * factor)
+        return tuple(out)
+
+    def gradients_centralization(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """The gradients less their means over all axes but the first, in groups that ask for it."""
+        return tuple(
+            g - _ops.mean(g, list(range(1, g.ndim)), True) if flag and g.ndim > 1 else g
+            for flag, g in zip(self._centralised, gradients, strict=True)
+        )
+
+    def check_gradients(self, gradients: Any) -> list[Tensor]:
+        """The gradients, in float32 where they are of a half type.
+
+        Raises TypeError or ValueError if they are not one of its shape for each parameter.
+        """
+        if isinstance(gradients, Tensor):
+            gradients = [gradients]
+        if not isinstance(gradients, (list, tuple)):
+            raise TypeError(
+                f"{self.cls_name}: expected a tuple of gradients, got "
+                f"{type(gradients).__name__}{where()}"
+            )
+        if len(gradients) != len(self.parameters):
+            raise ValueError(
+                f"{self.cls_name}: got {len(gradients)} gradients for {len(self.parameters)} "
+                f"parameters{where()}"
+            )
+        for p, g in zip(self.parameters, gradients, strict=True):
+            if not isinstance(g, Tensor):
+                raise TypeError(
+                    f"{self.cls_name}: the gradient of {p.name!r} is not a Tensor but "
+                    f"{type(g).__name__}{where()}"
+                )
+            if tuple(g.shape) != tuple(p.shape):
+                raise ValueError(
+                    f"{self.cls_name}: {p.name!r} has shape {list(p.shape)}, its gradient "
+                    f"{list(g.shape)}{where()}"
+                )
+        return [half_to_float(g) for g in gradients]
+
+    # Running --------------------------------------------------------------------------------------
+
+    def step_scalars(self, step: Tensor) -> Any:
+        """What the rule needs of the step's number (a 0-d float32 tensor, 1 at the first step)."""
+        return None
+
+    def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
+        """The new value of parameter k; also assigns its state. p and g are not of a half type."""
+        raise NotImplementedError(f"{self.cls_name} defines neither construct nor update_parameter")
+
+    def prepare(self, gradients: Any) -> tuple[Tensor, ...]:
+        """The gradients checked, unscaled, decayed and centralised."""
+        scaled = self.scale_grad(self.check_gradients(gradients))
+        return self.gradients_centralization(self.decay_weight(scaled))
+
+    def next_step(self) -> Tensor:
+        """Counts the step; its number as a 0-d float32 tensor, 1 at the first."""
+        self.global_step._set_array(self.global_step + 1)
+        return _ops.cast(_ops.reshape(self.global_step, []), _core.float32)
+
+    def construct(self, gradients: Any) -> tuple[bool, ...]:
+        """Updates the parameters by their gradients."""
+        gradients = self.prepare(gradients)
+        lr = self.get_lr()
+        rates = lr if isinstance(lr, tuple) else (lr,) * len(self.parameters)
+        scalars = self.step_scalars(self.next_step())
+        for k, (p, g) in enumerate(zip(self._parameters, gradients, strict=True)):
+            new = self.update_parameter(k, half_to_float(p), g, rates[k], scalars)
+            p._set_array(_ops.cast(new, p.dtype))
+        return (True,) * len(self.parameters)
+
+
+def assign(parameter: Parameter, value: Tensor) -> Tensor:
+    """Writes a state parameter; returns the value written."""
+    value = _ops.cast(value, parameter.dtype)
+    parameter._set_array(value)
+    return value

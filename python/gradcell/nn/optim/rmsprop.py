@@ -1,0 +1,92 @@
+"""Learning rates for each element from the gradients' squares: RMSProp and Adagrad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.nn.optim.optimizer import (
+    Optimizer,
+    assign,
+    check_flag,
+    check_not_negative,
+    check_positive,
+)
+
+_ops = _core.ops
+
+
+class RMSProp(Optimizer):
+    """RMSProp (Tieleman and Hinton 2012); centered: with the variance (Graves 2013, eq. 38-45).
+
+        s = decay * s + (1 - decay) * g * g;   centered: a = decay * a + (1 - decay) * g
+        d = momentum * d + lr * g / sqrt(s + epsilon);   centered: sqrt(s - a * a + epsilon)
+        p = p - d
+
+    s starts at 1, as in MindSpore, which keeps the first steps small. params, learning_rate, weight_decay, loss_scale: see Optimizer. decay, momentum: at least 0;
+    epsilon: positive. Raises ValueError for values out of range.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.1,
+        decay: float = 0.9,
+        momentum: float = 0.0,
+        epsilon: float = 1e-10,
+        use_locking: bool = False,
+        centered: bool = False,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        check_flag(self.cls_name, use_locking=use_locking, centered=centered)
+        self.decay = check_not_negative(self.cls_name, "decay", decay)
+        self.momentum = check_not_negative(self.cls_name, "momentum", momentum)
+        self.epsilon = check_positive(self.cls_name, "epsilon", epsilon)
+        self.centered = centered
+        if centered:
+            self.mg = self.state("mean_grad")
+        self.ms = self.state("mean_square", 1.0)
+        self.moment = self.state("moment")
+
+    def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
+        d = self.decay
+        square = assign(self.ms[k], d * self.ms[k] + (1.0 - d) * (g * g))
+        if self.centered:
+            mean = assign(self.mg[k], d * self.mg[k] + (1.0 - d) * g)
+            square = square - mean * mean
+        step = lr * g * _ops.rsqrt(square + self.epsilon)
+        return p - assign(self.moment[k], self.momentum * self.moment[k] + step)
+
+
+class Adagrad(Optimizer):
+    """Adagrad (Duchi et al. 2011, section 1.3).
+
+        a = a + g * g  (a starts at accum; kept as it is without update_slots)
+        p = p - lr * g / sqrt(a)
+
+    params, learning_rate, weight_decay, loss_scale: see Optimizer. accum: at least 0. Raises
+    ValueError for values out of range.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        accum: float = 0.1,
+        learning_rate: Any = 1e-3,
+        update_slots: bool = True,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        check_flag(self.cls_name, update_slots=update_slots)
+        self.update_slots = update_slots
+        self.accum = self.state("accum", check_not_negative(self.cls_name, "accum", accum))
+
+    def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
+        a: Tensor = self.accum[k]
+        if self.update_slots:
+            a = assign(self.accum[k], a + g * g)
+        return p - lr * g / _ops.sqrt(a)

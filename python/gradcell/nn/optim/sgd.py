@@ -1,0 +1,103 @@
+"""Gradient descent with and without momentum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.nn.optim.optimizer import (
+    Optimizer,
+    assign,
+    check_flag,
+    check_not_negative,
+    where,
+)
+from gradcell.parameter import Parameter
+
+_ops = _core.ops
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent with momentum, dampening and Nesterov's variant (Sutskever et al.
+    2013, in the form that multiplies by the learning rate last).
+
+        v = momentum * v + (1 - dampening) * g      (v = g at the first step)
+        p = p - lr * v;   nesterov: p - lr * (g + momentum * v);   momentum 0: p - lr * g
+
+    params, learning_rate, weight_decay, loss_scale: see Optimizer. momentum: at least 0; dampening:
+    in [0, 1]. Raises ValueError for nesterov without momentum or with dampening, and for values
+    out of range.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.1,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: Any = 0.0,
+        nesterov: bool = False,
+        loss_scale: float = 1.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        check_flag(self.cls_name, nesterov=nesterov)
+        self._momentum = check_not_negative(self.cls_name, "momentum", momentum)
+        self.dampening = check_not_negative(self.cls_name, "dampening", dampening)
+        if self.dampening > 1:
+            raise ValueError(f"For 'SGD', the 'dampening' must be in [0, 1]{where()}")
+        if nesterov and (self._momentum <= 0 or self.dampening != 0):
+            raise ValueError(
+                "For 'SGD', nesterov requires a momentum greater than 0 and a dampening of 0, but "
+                f"got {momentum} and {dampening}{where()}"
+            )
+        self.nesterov = nesterov
+        self.momentum = Parameter(Tensor(self._momentum, _core.float32), name="momentum")
+        self.accum = self.state("accum")
+        self.stat = self.state("stat", 1.0)
+
+    def step_scalars(self, step: Tensor) -> Any:
+        if not self._momentum:
+            return None
+        damped: Any = 1.0
+        if self.dampening:
+            damped = _ops.where(_ops.equal(step, 1.0), 1.0, Tensor(1.0 - self.dampening))
+        return self.momentum, damped
+
+    def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
+        if scalars is None:
+            return p - lr * g
+        momentum, damped = scalars
+        v = assign(self.accum[k], momentum * self.accum[k] + (g * damped if self.dampening else g))
+        return p - lr * (g + momentum * v if self.nesterov else v)
+
+
+class Momentum(Optimizer):
+    """Gradient descent with momentum (Sutskever et al. 2013).
+
+        v = momentum * v + g
+        p = p - lr * v;   use_nesterov: p - lr * (g + momentum * v)
+
+    params, learning_rate, weight_decay, loss_scale: see Optimizer. momentum: at least 0. Raises
+    ValueError for values out of range.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any,
+        momentum: float,
+        weight_decay: Any = 0.0,
+        loss_scale: float = 1.0,
+        use_nesterov: bool = False,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        check_flag(self.cls_name, use_nesterov=use_nesterov)
+        value = check_not_negative(self.cls_name, "momentum", momentum)
+        self.use_nesterov = use_nesterov
+        self.momentum = Parameter(Tensor(value, _core.float32), name="momentum")
+        self.moments = self.state("moments")
+
+    def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
+        v = assign(self.moments[k], self.momentum * self.moments[k] + g)
+        return p - lr * (g + self.momentum * v if self.use_nesterov else v)

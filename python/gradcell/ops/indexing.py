@@ -1,0 +1,415 @@
+"""Ops that pick or place elements by index or mask: gather, scatter, one_hot, masks, clamp."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.ops import checks
+from gradcell.ops.checks import fused, where as _where
+
+__all__ = [
+    "argsort", "clamp", "clip", "clip_by_value", "gather", "gather_d", "gather_elements",
+    "gather_nd", "index_add", "index_select", "isclose", "masked_fill", "masked_select", "nonzero",
+    "one_hot", "scatter_nd", "select", "sort", "take", "tensor_scatter_add",
+    "tensor_scatter_elements", "tensor_scatter_update", "topk", "where",
+]  # fmt: skip
+
+_ops = _core.ops
+
+
+def where(condition: Any, input: Any, other: Any) -> Tensor:
+    """input where condition is true, else other; tensors or numbers, all broadcast."""
+    return _ops.where(condition, input, other)
+
+
+def select(condition: Any, input: Any, other: Any) -> Tensor:
+    """input where condition is true, else other. Raises TypeError unless condition is a tensor."""
+    if not isinstance(condition, Tensor):
+        raise TypeError(
+            f"Select: condition must be a Tensor, got {type(condition).__name__}{_where()}"
+        )
+    return _ops.where(condition, input, other)
+
+
+# Picking ------------------------------------------------------------------------------------------
+
+
+def _indices(value: Any, op: str, name: str = "indices") -> Tensor:
+    index = checks.tensor(value, op, name)
+    if index.dtype in (_core.int32, _core.int64):
+        return index
+    if index.dtype.is_floating or index.dtype == _core.bool:
+        raise TypeError(f"{op}: {name} must be of integers, got {index.dtype}{_where()}")
+    return _ops.cast(index, _core.int64)
+
+
+def _from_front(index: Tensor, size: int, invalid: int) -> Tensor:
+    """Indices counted from the front as int64; those out of range become `invalid`."""
+    index = _ops.cast(index, _core.int64)
+    counted = _ops.where(_ops.less(index, 0), _ops.add(index, size), index)
+    bad = _ops.logical_or(_ops.less(counted, 0), _ops.greater_equal(counted, size))
+    return _ops.where(bad, invalid, counted)
+
+
+@fused
+def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0) -> Tensor:
+    """Elements along axis by index: shape input_params.shape[:axis] + input_indices.shape[batch_dims:]
+    + input_params.shape[axis + 1:].
+
+    Negative indices count from the end. batch_dims: so many leading dimensions are shared by both.
+    Raises IndexError for an index out of range, TypeError for indices that are no integers.
+    """
+    x = checks.tensor(input_params, "Gather", "input_params")
+    index = _indices(input_indices, "Gather", "input_indices")
+    if x.ndim == 0:
+        raise ValueError(f"Gather: a tensor without dimensions has no axis{_where()}")
+    a = checks.axis_of(axis, x.ndim, "Gather")
+    if batch_dims == 0:
+        return _ops.gather(x, index, a)
+    b = batch_dims + (index.ndim if batch_dims < 0 else 0)
+    batch = list(x.shape[:b])
+    if not 0 <= b <= min(a, index.ndim) or batch != list(index.shape[:b]):
+        raise ValueError(
+            f"Gather: batch_dims {batch_dims} does not fit shapes {list(x.shape)} and "
+            f"{list(index.shape)} with axis {axis}{_where()}"
+        )
+    n, groups = x.shape[a], math.prod(batch)
+    middle, rest = list(range(b, a)), list(range(a + 1, x.ndim))
+    moved = _ops.transpose(x, [*range(b), a, *middle, *rest])
+    flat = _ops.reshape(moved, [groups * n, *(x.shape[i] for i in middle + rest)])
+    lead = _ops.reshape(_ops.iota([groups], _core.int64, 0), batch + [1] * (index.ndim - b))
+    counted = _from_front(index, n, groups * n)
+    picked = _ops.gather(flat, _ops.add(counted, _ops.mul(lead, n)), 0)
+    k = index.ndim
+    order = [*range(b), *range(k, k + len(middle)), *range(b, k)]
+    return _ops.transpose(picked, [*order, *range(k + len(middle), picked.ndim)])
+
+
+def _along(x: Tensor, index: Tensor, axis: int, op: str) -> Tensor:
+    """The positions in the flattened x of the elements that `index` names along axis."""
+    if index.ndim != x.ndim or any(
+        index.shape[i] > x.shape[i] for i in range(x.ndim) if i != axis
+    ):
+        raise ValueError(
+            f"{op}: an index of shape {list(index.shape)} does not fit a tensor of shape "
+            f"{list(x.shape)}{_where()}"
+        )
+    dims = list(index.shape)
+    stride = math.prod(x.shape[axis + 1 :])
+    place = _ops.mul(_from_front(index, x.shape[axis], x.size), stride)
+    for i in range(x.ndim):
+        if i != axis and dims[i] > 1:
+            step = math.prod(x.shape[i + 1 :])
+            place = _ops.add(place, _ops.mul(_ops.iota(dims, _core.int64, i), step))
+    return place
+
+
+@fused
+def gather_elements(input: Any, dim: Any, index: Any) -> Tensor:
+    """The elements at index along dim, the other coordinates being those of the index's own place.
+
+    index: integers, with input's rank. Raises IndexError for an index out of range.
+    """
+    x, at = checks.tensor(input, "GatherD"), _indices(index, "GatherD", "index")
+    if x.ndim == 0:
+        return _ops.reshape(_ops.gather(_ops.reshape(x, [1]), _ops.reshape(at, [-1]), 0), [])
+    a = checks.axis_of(dim, x.ndim, "GatherD", "dim")
+    return _ops.gather(_ops.reshape(x, [x.size]), _along(x, at, a, "GatherD"), 0)
+
+
+def gather_d(x: Any, dim: Any, index: Any) -> Tensor:
+    """As gather_elements."""
+    return gather_elements(x, dim, index)
+
+
+def _coordinates(indices: Tensor, shape: tuple[int, ...], op: str) -> tuple[Tensor, int]:
+    """Rows of coordinates over the first dimensions of shape as positions: (them, their number)."""
+    k = indices.shape[-1] if indices.ndim else 0
+    if indices.ndim == 0 or k > len(shape):
+        raise ValueError(
+            f"{op}: indices of shape {list(indices.shape)} do not fit shape {list(shape)}{_where()}"
+        )
+    total, lead = math.prod(shape[:k]), list(indices.shape[:-1])
+    place = _ops.full(lead, 0, _core.int64)
+    for i in range(k):
+        start, size = [0] * len(lead) + [i], [*lead, 1]
+        column = _ops.reshape(_ops.slice(indices, start, size, [1] * indices.ndim), lead)
+        step = math.prod(shape[i + 1 : k])
+        place = _ops.add(place, _ops.mul(_from_front(column, shape[i], total), step))
+    return place, total
+
+
+@fused
+def gather_nd(input_x: Any, indices: Any) -> Tensor:
+    """The elements or slices at the coordinates in the rows of indices, [..., k]."""
+    x, at = checks.tensor(input_x, "GatherNd", "input_x"), _indices(indices, "GatherNd")
+    place, total = _coordinates(at, x.shape, "GatherNd")
+    k = at.shape[-1]
+    return _ops.gather(_ops.reshape(x, [total, *x.shape[k:]]), place, 0)
+
+
+def index_select(input: Any, axis: Any, index: Any) -> Tensor:
+    """The slices of input along axis at index, a vector of integers."""
+    at = _indices(index, "index_select", "index")
+    if at.ndim > 1:
+        raise ValueError(
+            f"index_select: index must be a vector, got shape {list(at.shape)}{_where()}"
+        )
+    return gather(input, at if at.ndim else _ops.reshape(at, [1]), axis)
+
+
+@fused
+def take(input: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Tensor:
+    """Elements along axis by index; None: of the flattened tensor.
+
+    mode, for indices out of range: 'clip' to the nearest, 'wrap' around, 'raise' IndexError.
+    """
+    x, index = checks.tensor(input, "take"), _indices(indices, "take")
+    checks.one_of(mode, ("clip", "wrap", "raise"), "take", "mode")
+    if axis is None or x.ndim == 0:
+        x, axis = _ops.reshape(x, [x.size]), 0
+    n = x.shape[checks.axis_of(axis, x.ndim, "take")]
+    if mode == "clip":
+        index = _ops.maximum(_ops.minimum(index, n - 1), 0)
+    elif mode == "wrap":
+        index = _ops.mod(index, n)
+    return gather(x, index, axis)
+
+
+def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+    """The coordinates of the elements that are not zero, int64 [count, rank]; or a tensor for each
+    dimension. Asks for the value."""
+    found = np.nonzero(checks.tensor(input, "nonzero").asnumpy())
+    if as_tuple:
+        return tuple(Tensor(i.astype(np.int64)) for i in found)
+    return Tensor(np.stack(found, axis=-1).astype(np.int64) if found else np.zeros((0, 0), np.int64))
+
+
+@fused
+def argsort(input: Any, axis: int = -1, descending: bool = False) -> Tensor:
+    """The indices that sort along axis, int32. Equal elements keep their order. Asks for the value."""
+    x = checks.tensor(input, "argsort")
+    return _ops.cast(_order(x, axis, descending), _core.int32)
+
+
+def _order(x: Tensor, axis: int, descending: bool) -> Tensor:
+    values = x.asnumpy()
+    if x.ndim == 0:
+        return Tensor(np.zeros((), np.int64))
+    a = checks.axis_of(axis, x.ndim, "sort")
+    if not descending:
+        return Tensor(np.argsort(values, axis=a, kind="stable").astype(np.int64))
+    reversed_order = np.argsort(np.flip(values, a), axis=a, kind="stable")
+    return Tensor(np.flip(values.shape[a] - 1 - reversed_order, a).astype(np.int64))
+
+
+@fused
+def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
+    """(the elements in order along axis, their indices as int32). The order is a constant of the
+    derivative. Asks for the value."""
+    x = checks.tensor(input_x, "sort", "input_x")
+    order = _order(x, axis, descending)
+    values = x if x.ndim == 0 else gather_elements(x, axis, order)
+    return values, _ops.cast(order, _core.int32)
+
+
+@fused
+def topk(
+    input: Any, k: Any, dim: Any = None, largest: bool = True, sorted: bool = True
+) -> tuple[Tensor, Tensor]:
+    """(the k largest or smallest elements along dim, in order, their indices as int32).
+
+    Raises ValueError if there are fewer than k. Asks for the value.
+    """
+    x = checks.tensor(input, "topk")
+    a = checks.axis_of(-1 if dim is None else dim, x.ndim, "topk", "dim")
+    count = checks.integer(k, "topk", "k")
+    if x.ndim == 0 or not 0 <= count <= x.shape[a]:
+        raise ValueError(
+            f"topk: there are no {count} elements along dimension {a} of shape "
+            f"{list(x.shape)}{_where()}"
+        )
+    size = list(x.shape)
+    size[a] = count
+    order = _ops.slice(_order(x, a, largest), [0] * x.ndim, size, [1] * x.ndim)
+    return gather_elements(x, a, order), _ops.cast(order, _core.int32)
+
+
+# Placing ------------------------------------------------------------------------------------------
+
+
+def _scatter(place: Tensor, updates: Tensor, total: int, tail: list[int]) -> Tensor:
+    flat = _ops.reshape(updates, [place.size, *tail])
+    return _ops.scatter_add(_ops.reshape(place, [place.size]), flat, 0, total)
+
+
+def _updates_shape(at: Tensor, updates: Tensor, shape: tuple[int, ...], op: str) -> list[int]:
+    tail = list(shape[at.shape[-1] :])
+    if list(updates.shape) != list(at.shape[:-1]) + tail:
+        raise ValueError(
+            f"{op}: updates of shape {list(updates.shape)} do not fit indices of shape "
+            f"{list(at.shape)} into shape {list(shape)}{_where()}"
+        )
+    return tail
+
+
+@fused
+def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
+    """Zeros of a shape, with updates added at the coordinates in the rows of indices, [..., k]."""
+    at, new = _indices(indices, "ScatterNd"), checks.tensor(updates, "ScatterNd", "updates")
+    dims = tuple(checks.integers(shape, "ScatterNd", "shape"))
+    place, total = _coordinates(at, dims, "ScatterNd")
+    tail = _updates_shape(at, new, dims, "ScatterNd")
+    return _ops.reshape(_scatter(place, new, total, tail), list(dims))
+
+
+@fused
+def tensor_scatter_add(input_x: Any, indices: Any, updates: Any) -> Tensor:
+    """input_x with updates added at the coordinates in the rows of indices, [..., k]."""
+    x = checks.tensor(input_x, "TensorScatterAdd", "input_x")
+    new = _ops.cast(checks.tensor(updates, "TensorScatterAdd", "updates"), x.dtype)
+    return _ops.add(x, scatter_nd(indices, new, x.shape))
+
+
+@fused
+def tensor_scatter_update(input_x: Any, indices: Any, updates: Any) -> Tensor:
+    """input_x with the elements at the coordinates in the rows of indices replaced by updates.
+
+    The coordinates must differ from each other.
+    """
+    x = checks.tensor(input_x, "TensorScatterUpdate", "input_x")
+    new = _ops.cast(checks.tensor(updates, "TensorScatterUpdate", "updates"), x.dtype)
+    hits = scatter_nd(indices, _ops.full(list(new.shape), 1, _core.int32), x.shape)
+    return _ops.where(_ops.greater(hits, 0), scatter_nd(indices, new, x.shape), x)
+
+
+@fused
+def tensor_scatter_elements(
+    input_x: Any, indices: Any, updates: Any, axis: int = 0, reduction: str = "none"
+) -> Tensor:
+    """input_x with updates placed at indices along axis, the other coordinates being the index's own.
+
+    reduction 'add': added to what is there; 'none': in its place, where no two indices may agree.
+    """
+    checks.one_of(reduction, ("none", "add"), "tensor_scatter_elements", "reduction")
+    x = checks.tensor(input_x, "tensor_scatter_elements", "input_x")
+    at = _indices(indices, "tensor_scatter_elements")
+    new = _ops.cast(checks.tensor(updates, "tensor_scatter_elements", "updates"), x.dtype)
+    if list(new.shape) != list(at.shape):
+        raise ValueError(
+            f"tensor_scatter_elements: updates of shape {list(new.shape)} for indices of shape "
+            f"{list(at.shape)}{_where()}"
+        )
+    place = _along(
+        x, at, checks.axis_of(axis, x.ndim, "tensor_scatter_elements"), "tensor_scatter_elements"
+    )
+    placed = _ops.reshape(_scatter(place, new, x.size, []), list(x.shape))
+    if reduction == "add":
+        return _ops.add(x, placed)
+    ones = _ops.full(list(new.shape), 1, _core.int32)
+    hits = _ops.reshape(_scatter(place, ones, x.size, []), list(x.shape))
+    return _ops.where(_ops.greater(hits, 0), placed, x)
+
+
+@fused
+def index_add(x: Any, indices: Any, y: Any, axis: Any) -> Tensor:
+    """x with the slices of y added along axis at indices, a vector of integers."""
+    base, at = checks.tensor(x, "index_add", "x"), _indices(indices, "index_add")
+    a = checks.axis_of(axis, base.ndim, "index_add")
+    new = _ops.cast(checks.tensor(y, "index_add", "y"), base.dtype)
+    return _ops.add(base, _ops.scatter_add(at, new, a, base.shape[a]))
+
+
+@fused
+def one_hot(
+    indices: Any, depth: Any, on_value: Any = 1, off_value: Any = 0, axis: Any = -1
+) -> Tensor:
+    """on_value at each index along a new dimension of size depth at axis, off_value elsewhere.
+
+    int64 for the default values. An index out of range gives off_value everywhere. Raises TypeError
+    for indices that are no integers, ValueError for a negative depth.
+    """
+    index = _indices(indices, "OneHot")
+    size = checks.integer(depth, "OneHot", "depth")
+    if size < 0:
+        raise ValueError(f"OneHot: depth must not be negative, got {size}{_where()}")
+    a = checks.axis_of(axis, index.ndim + 1, "OneHot")
+    dims = list(index.shape)
+    index = _ops.reshape(index, [*dims[:a], 1, *dims[a:]])
+    classes = _ops.reshape(
+        _ops.iota([size], index.dtype, 0), [1] * a + [size] + [1] * (len(dims) - a)
+    )
+    return _ops.where(_ops.equal(index, classes), on_value, off_value)
+
+
+# Masks and bounds ---------------------------------------------------------------------------------
+
+
+def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
+    """value where mask is true, else input_x, in the dtype of input_x."""
+    x = checks.tensor(input_x, "masked_fill", "input_x")
+    m = checks.tensor(mask, "masked_fill", "mask")
+    if m.dtype != _core.bool:
+        raise TypeError(f"masked_fill: the mask must be bool, got {m.dtype}{_where()}")
+    return _ops.cast(_ops.where(m, value, x), x.dtype)
+
+
+@fused
+def masked_select(input: Any, mask: Any) -> Tensor:
+    """The elements where mask is true, as a vector; both broadcast. Asks for the mask's value."""
+    x, m = checks.tensor(input, "masked_select"), checks.tensor(mask, "masked_select", "mask")
+    if m.dtype != _core.bool:
+        raise TypeError(f"masked_select: the mask must be bool, got {m.dtype}{_where()}")
+    dims = list(_ops.logical_or(_ops.cast(x, _core.bool), m).shape)
+    spread = _ops.reshape(_ops.broadcast_to(x, dims), [-1] if math.prod(dims) else [0])
+    found = np.flatnonzero(np.broadcast_to(m.asnumpy(), dims))
+    return _ops.gather(spread, Tensor(found.astype(np.int64)), 0)
+
+
+@fused
+def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
+    """No less than min, no more than max (tensors or numbers; None: no bound); max wins.
+
+    The derivative is 1 at the bounds, 0 beyond. Raises ValueError if both are None.
+    """
+    if min is None and max is None:
+        raise ValueError(f"clamp: at least one of min and max must be given{_where()}")
+    if isinstance(input, (tuple, list)):
+        return type(input)(clamp(x, min, max) for x in input)
+    x = checks.tensor(input, "clamp")
+    if min is not None:
+        x = _ops.where(_ops.less(x, min), min, x)
+    if max is not None:
+        x = _ops.where(_ops.greater(x, max), max, x)
+    return x
+
+
+def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
+    """As clamp."""
+    return clamp(input, min, max)
+
+
+def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
+    """As clamp; also of the tensors of a tuple or list."""
+    return clamp(x, clip_value_min, clip_value_max)
+
+
+@fused
+def isclose(
+    input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> Tensor:
+    """Where |input - other| <= atol + rtol * |other|, or both are the same infinity; or, with
+    equal_nan, both NaN."""
+    a, b = checks.tensor(input, "isclose"), checks.tensor(other, "isclose", "other")
+    a, b = checks.floating(a), checks.floating(b)
+    bound = _ops.add(_ops.mul(_ops.abs(b), rtol), atol)
+    near = _ops.logical_and(_ops.less_equal(_ops.abs(_ops.sub(a, b)), bound), _ops.isfinite(b))
+    near = _ops.logical_or(near, _ops.equal(a, b))
+    if equal_nan:
+        near = _ops.logical_or(near, _ops.logical_and(_ops.isnan(a), _ops.isnan(b)))
+    return near

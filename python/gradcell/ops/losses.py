@@ -1,0 +1,301 @@
+"""Losses. reduction: 'mean', 'sum' or 'none' (the loss of each element); any other is a ValueError."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.ops import checks
+from gradcell.ops.activations import _softplus, log_softmax
+from gradcell.ops.checks import fused, where
+
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss",
+    "kl_div", "l1_loss", "mse_loss", "nll_loss", "smooth_l1_loss",
+    "softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits",
+]  # fmt: skip
+
+_ops = _core.ops
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+def _reduced(loss: Tensor, reduction: str) -> Tensor:
+    if reduction == "none":
+        return loss
+    return _ops.mean(loss) if reduction == "mean" else _ops.reduce_sum(loss)
+
+
+def _pair(input: Any, target: Any, op: str, reduction: str) -> tuple[Tensor, Tensor]:
+    checks.one_of(reduction, _REDUCTIONS, op, "reduction")
+    x = checks.floating(checks.tensor(input, op))
+    return x, checks.tensor(target, op, "target")
+
+
+# Regression ---------------------------------------------------------------------------------------
+
+
+@fused
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """(input - target)^2. The two broadcast."""
+    x, y = _pair(input, target, "mse_loss", reduction)
+    return _reduced(_ops.square(_ops.sub(x, y)), reduction)
+
+
+@fused
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """|input - target|. The two broadcast."""
+    x, y = _pair(input, target, "l1_loss", reduction)
+    return _reduced(_ops.abs(_ops.sub(x, y)), reduction)
+
+
+@fused
+def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "none") -> Tensor:
+    """d^2 / (2 beta) where d = |input - target| < beta, else d - beta / 2.
+
+    Raises ValueError unless beta is positive, or for two shapes.
+    """
+    x, y = _same_shape(*_pair(input, target, "SmoothL1Loss", reduction), "SmoothL1Loss")
+    if not beta > 0:
+        raise ValueError(f"SmoothL1Loss: beta must be positive, got {beta}{where()}")
+    d = _ops.sub(x, y)
+    size = _ops.abs(d)
+    near = _ops.mul(_ops.square(d), 0.5 / beta)
+    return _reduced(_ops.where(_ops.less(size, beta), near, _ops.sub(size, 0.5 * beta)), reduction)
+
+
+@fused
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.0) -> Tensor:
+    """d^2 / 2 where d = |input - target| <= delta, else delta (d - delta / 2).
+
+    Huber, "Robust estimation of a location parameter" (1964), section 5. Raises ValueError unless
+    delta is positive.
+    """
+    x, y = _pair(input, target, "huber_loss", reduction)
+    if not delta > 0:
+        raise ValueError(f"huber_loss: delta must be positive, got {delta}{where()}")
+    d = _ops.sub(x, y)
+    size = _ops.abs(d)
+    far = _ops.mul(_ops.sub(size, 0.5 * delta), delta)
+    near = _ops.mul(_ops.square(d), 0.5)
+    return _reduced(_ops.where(_ops.less_equal(size, delta), near, far), reduction)
+
+
+def _same_shape(x: Tensor, y: Tensor, op: str) -> tuple[Tensor, Tensor]:
+    if x.shape != y.shape:
+        raise ValueError(
+            f"{op}: input has shape {list(x.shape)}, target {list(y.shape)}{where()}"
+        )
+    return x, y
+
+
+# Classification -----------------------------------------------------------------------------------
+
+
+def _classes_last(x: Tensor) -> Tensor:
+    """[C] as [1, C], [N, C, ...] as [N * ..., C]."""
+    if x.ndim == 1:
+        return _ops.reshape(x, [1, x.size])
+    moved = _ops.transpose(x, [0, *range(2, x.ndim), 1])
+    rows = math.prod(moved.shape[:-1])
+    return _ops.reshape(moved, [rows, x.shape[1]])
+
+
+def _check_weight(weight: Any, classes: int, like: Tensor, op: str) -> Tensor | None:
+    if weight is None:
+        return None
+    w = _ops.cast(checks.tensor(weight, op, "weight"), like.dtype)
+    if tuple(w.shape) != (classes,):
+        raise ValueError(
+            f"{op}: weight has shape {list(w.shape)}, but there are {classes} classes{where()}"
+        )
+    return w
+
+
+def _nll(
+    logp: Tensor, target: Tensor, weight: Any, ignore: int, reduction: str, smoothing: float, op: str
+) -> Tensor:
+    """The loss of classes by index. logp: [C] or [N, C, ...]; target: without the class dimension."""
+    classes = logp.shape[1] if logp.ndim > 1 else logp.size
+    wanted = (logp.shape[0], *logp.shape[2:]) if logp.ndim > 1 else ()
+    if tuple(target.shape) != wanted:
+        raise ValueError(
+            f"{op}: input of shape {list(logp.shape)} needs a target of shape {list(wanted)}, got "
+            f"{list(target.shape)}{where()}"
+        )
+    if target.dtype.is_floating or target.dtype == _core.bool:
+        raise TypeError(f"{op}: the target must be of integers, got {target.dtype}{where()}")
+    w = _check_weight(weight, classes, logp, op)
+    rows = _classes_last(logp)
+    count = rows.shape[0]
+    at = _ops.reshape(_ops.cast(target, _core.int64), [count])
+    counted = _ops.not_equal(at, ignore)
+    # A label that is out of range is gathered from beyond the end, which raises IndexError.
+    at = _ops.where(counted, at, 0)
+    at = _ops.where(
+        _ops.logical_or(_ops.less(at, 0), _ops.greater_equal(at, classes)), count * classes, at
+    )
+    first = _ops.mul(_ops.iota([count], _core.int64, 0), classes)
+    picked = _ops.gather(_ops.reshape(rows, [count * classes]), _ops.add(at, first), 0)
+    row_weight = _ops.cast(counted, logp.dtype)
+    if w is not None:
+        row_weight = _ops.mul(row_weight, _ops.gather(w, at, 0))
+    loss = _ops.mul(_ops.where(counted, picked, 0), row_weight)
+    if smoothing:
+        each = rows if w is None else _ops.mul(rows, w)
+        even = _ops.where(counted, _ops.reduce_sum(each, [1]), 0)
+        loss = _ops.add(_ops.mul(loss, 1.0 - smoothing), _ops.mul(even, smoothing / classes))
+    loss = _ops.neg(loss)
+    if reduction == "none":
+        return _ops.reshape(loss, list(wanted))
+    total = _ops.reduce_sum(loss)
+    return _ops.div(total, _ops.reduce_sum(row_weight)) if reduction == "mean" else total
+
+
+def _check_smoothing(value: Any, op: str) -> float:
+    if not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ValueError(f"{op}: label_smoothing must be between 0 and 1, got {value!r}{where()}")
+    return float(value)
+
+
+@fused
+def nll_loss(
+    inputs: Any, target: Any, weight: Any = None, ignore_index: int = -100,
+    reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """Minus the logarithmic probability of each target class.
+
+    inputs: logarithms of probabilities, [N, C], [N, C, ...] or [C]; target: class indices, without
+    the dimension C. weight: [C], multiplies each class's loss; the mean is over the sum of weights.
+    Targets equal to ignore_index do not count. Raises ValueError for shapes that do not fit,
+    IndexError for a class out of range.
+    """
+    x, y = _pair(inputs, target, "nll_loss", reduction)
+    if x.ndim == 0:
+        raise ValueError(f"nll_loss: inputs need a class dimension{where()}")
+    smoothing = _check_smoothing(label_smoothing, "nll_loss")
+    return _nll(x, y, weight, ignore_index, reduction, smoothing, "nll_loss")
+
+
+def _soft_cross_entropy(
+    logp: Tensor, p: Tensor, weight: Any, reduction: str, smoothing: float
+) -> Tensor:
+    axis = 1 if logp.ndim > 1 else 0
+    classes = logp.shape[axis]
+    w = _check_weight(weight, classes, logp, "cross_entropy")
+    if smoothing:
+        p = _ops.add(_ops.mul(p, 1.0 - smoothing), smoothing / classes)
+    terms = _ops.mul(logp, p)
+    if w is not None:
+        terms = _ops.mul(terms, _ops.reshape(w, [classes] + [1] * (logp.ndim - 1 - axis)))
+    loss = _ops.neg(_ops.reduce_sum(terms, [axis]))
+    return _reduced(loss, reduction)
+
+
+@fused
+def cross_entropy(
+    input: Any, target: Any, weight: Any = None, ignore_index: int = -100,
+    reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """Minus the logarithm of the softmax probability of the target classes.
+
+    input: scores, [N, C], [N, C, ...] or [C]. target: class indices (integers, without the dimension
+    C) or probabilities (input's shape and a floating dtype). weight: [C], multiplies each class's
+    loss; with class indices the mean is over the sum of weights, with probabilities over the number
+    of targets. Targets equal to ignore_index do not count. label_smoothing: that share of each
+    target is spread evenly over all classes; Szegedy et al., "Rethinking the Inception architecture"
+    (CVPR 2016), section 7.
+
+    Raises ValueError for shapes that do not fit, IndexError for a class out of range.
+    """
+    x, y = _pair(input, target, "cross_entropy", reduction)
+    if x.ndim == 0:
+        raise ValueError(f"cross_entropy: input needs a class dimension{where()}")
+    smoothing = _check_smoothing(label_smoothing, "cross_entropy")
+    logp = log_softmax(x, 1 if x.ndim > 1 else 0)
+    if y.dtype.is_floating:
+        if y.shape != x.shape:
+            raise ValueError(
+                f"cross_entropy: probabilities of shape {list(y.shape)} for an input of shape "
+                f"{list(x.shape)}; class indices must be integers{where()}"
+            )
+        return _soft_cross_entropy(logp, y, weight, reduction, smoothing)
+    return _nll(logp, y, weight, ignore_index, reduction, smoothing, "cross_entropy")
+
+
+@fused
+def softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor:
+    """The cross entropy of each row: [N, C] scores and [N, C] probabilities give [N]."""
+    x, y = _same_shape(*_pair(logits, labels, "SoftmaxCrossEntropyWithLogits", "none"),
+                       "SoftmaxCrossEntropyWithLogits")  # fmt: skip
+    if x.ndim != 2:
+        raise ValueError(
+            f"SoftmaxCrossEntropyWithLogits: [N, C] is needed, got {list(x.shape)}{where()}"
+        )
+    return _ops.neg(_ops.reduce_sum(_ops.mul(log_softmax(x, 1), y), [1]))
+
+
+@fused
+def sparse_softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor:
+    """The mean cross entropy of [N, C] scores and [N] class indices."""
+    return cross_entropy(logits, labels)
+
+
+# Probabilities ------------------------------------------------------------------------------------
+
+#: Keeps the logarithm of a probability of 0 finite: at least -27.6.
+_TINY = 1e-12
+
+
+@fused
+def binary_cross_entropy(
+    logits: Any, labels: Any, weight: Any = None, reduction: str = "mean"
+) -> Tensor:
+    """-(y log(p) + (1 - y) log(1 - p)) for probabilities p = logits and labels y of one shape.
+
+    1e-12 is added inside the logarithms. weight: multiplies each element's loss.
+    """
+    p, y = _same_shape(
+        *_pair(logits, labels, "BinaryCrossEntropy", reduction), "BinaryCrossEntropy"
+    )
+    yes = _ops.mul(y, _ops.log(_ops.add(p, _TINY)))
+    no = _ops.mul(_ops.sub(1.0, y), _ops.log(_ops.add(_ops.sub(1.0, p), _TINY)))
+    loss = _ops.neg(_ops.add(yes, no))
+    return _reduced(loss if weight is None else _ops.mul(loss, weight), reduction)
+
+
+@fused
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
+) -> Tensor:
+    """binary_cross_entropy of sigmoid(input), without overflow.
+
+    weight: multiplies each element's loss; pos_weight: multiplies the target's part of it. Both
+    broadcast.
+    """
+    x, y = _same_shape(
+        *_pair(input, target, "BCEWithLogitsLoss", reduction), "BCEWithLogitsLoss"
+    )
+    if pos_weight is None:
+        loss = _ops.sub(_softplus(x), _ops.mul(x, y))
+    else:  # y w softplus(-x) + (1 - y) softplus(x), where softplus(x) = x + softplus(-x)
+        factor = _ops.add(_ops.mul(_ops.sub(pos_weight, 1.0), y), 1.0)
+        tail = _ops.mul(factor, _softplus(_ops.neg(x)))
+        loss = _ops.add(_ops.mul(_ops.sub(1.0, y), x), tail)
+    return _reduced(loss if weight is None else _ops.mul(loss, weight), reduction)
+
+
+@fused
+def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
+    """labels * (log(labels) - logits), 0 where labels is 0: the divergence from probabilities whose
+    logarithms are logits. reduction 'batchmean': the sum over the first dimension's size."""
+    checks.one_of(reduction, (*_REDUCTIONS, "batchmean"), "kl_div", "reduction")
+    batch_mean = reduction == "batchmean"
+    x, y = _same_shape(*_pair(logits, labels, "kl_div", "sum"), "kl_div")
+    positive = _ops.greater(y, 0)
+    log_y = _ops.log(_ops.where(positive, y, 1))
+    loss = _ops.where(positive, _ops.mul(y, _ops.sub(log_y, x)), 0)
+    if batch_mean:
+        return _ops.div(_ops.reduce_sum(loss), float(x.shape[0] if x.ndim else 1))
+    return _reduced(loss, reduction)

@@ -1,0 +1,121 @@
+"""Products of tensors: matmul and its kin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.ops import checks
+from gradcell.ops.checks import fused, where
+
+__all__ = ["addmm", "bmm", "dot", "inner", "matmul", "mm", "outer", "tensor_dot"]
+
+_ops = _core.ops
+
+
+def matmul(input: Any, other: Any) -> Tensor:
+    """The matrix product, as NumPy's matmul has it.
+
+    input: [..., M, K] or [K]; other: [..., K, N] or [K], of the same dtype. Leading dimensions
+    broadcast; a vector counts as a row on the left, as a column on the right, and its dimension is
+    not in the result. Raises ValueError if the shapes do not multiply, TypeError for two dtypes.
+    """
+    return _ops.matmul(input, other)
+
+
+def mm(input: Any, mat2: Any) -> Tensor:
+    """The product of two matrices, [M, K] by [K, N]. Raises ValueError for other ranks."""
+    a, b = checks.tensor(input, "mm"), checks.tensor(mat2, "mm", "mat2")
+    if a.ndim != 2 or b.ndim != 2:
+        raise ValueError(
+            f"mm: two matrices are needed, got shapes {list(a.shape)} and {list(b.shape)}{where()}"
+        )
+    return _ops.matmul(a, b)
+
+
+def bmm(input_x: Any, mat2: Any) -> Tensor:
+    """The matrix products of two batches: [..., M, K] by [..., K, N], leading dimensions broadcast.
+
+    Raises ValueError for tensors of fewer than three dimensions.
+    """
+    a, b = checks.tensor(input_x, "BatchMatMul"), checks.tensor(mat2, "BatchMatMul", "mat2")
+    if a.ndim < 3 or b.ndim < 3:
+        raise ValueError(
+            "BatchMatMul: inputs of at least three dimensions are needed, got shapes "
+            f"{list(a.shape)} and {list(b.shape)}{where()}"
+        )
+    return _ops.matmul(a, b)
+
+
+def dot(input: Any, other: Any) -> Tensor:
+    """Sums of products over input's last dimension and other's last but one.
+
+    Two vectors give a scalar; otherwise the result has input.shape[:-1] + other.shape without the
+    summed dimension.
+    """
+    a, b = checks.tensor(input, "dot"), checks.tensor(other, "dot", "other")
+    if a.ndim == 0 or b.ndim == 0:
+        return _ops.mul(a, b)
+    return tensor_dot(a, b, [[a.ndim - 1], [max(b.ndim - 2, 0)]])
+
+
+@fused
+def tensor_dot(x1: Any, x2: Any, axes: Any) -> Tensor:
+    """Sums of products over given dimensions.
+
+    axes: an integer n, for x1's last n and x2's first n dimensions, or two lists of dimensions. The
+    result has x1's other dimensions, then x2's. Raises ValueError if the sizes differ.
+    """
+    a, b = checks.tensor(x1, "tensor_dot", "x1"), checks.tensor(x2, "tensor_dot", "x2")
+    if isinstance(axes, int):
+        left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
+    else:
+        left = checks.axes_of(axes[0], a.ndim, "tensor_dot")
+        right = checks.axes_of(axes[1], b.ndim, "tensor_dot")
+    sizes = [a.shape[i] for i in left]
+    if sizes != [b.shape[i] for i in right]:
+        raise ValueError(
+            f"tensor_dot: dimensions {left} of shape {list(a.shape)} and {right} of shape "
+            f"{list(b.shape)} have different sizes{where()}"
+        )
+    rest_a = [i for i in range(a.ndim) if i not in left]
+    rest_b = [i for i in range(b.ndim) if i not in right]
+    shape_a, shape_b = [a.shape[i] for i in rest_a], [b.shape[i] for i in rest_b]
+    count = _product(sizes)
+    rows = _ops.reshape(_ops.transpose(a, rest_a + left), [_product(shape_a), count])
+    columns = _ops.reshape(_ops.transpose(b, right + rest_b), [count, _product(shape_b)])
+    return _ops.reshape(_ops.matmul(rows, columns), shape_a + shape_b)
+
+
+def _product(sizes: list[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+def inner(input: Any, other: Any) -> Tensor:
+    """Sums of products over both tensors' last dimensions."""
+    a, b = checks.tensor(input, "inner"), checks.tensor(other, "inner", "other")
+    if a.ndim == 0 or b.ndim == 0:
+        return _ops.mul(a, b)
+    return tensor_dot(a, b, [[a.ndim - 1], [b.ndim - 1]])
+
+
+def outer(input: Any, vec2: Any) -> Tensor:
+    """The outer product of two vectors: [N] and [M] give [N, M]. Raises ValueError for other ranks."""
+    a, b = checks.tensor(input, "outer"), checks.tensor(vec2, "outer", "vec2")
+    if a.ndim != 1 or b.ndim != 1:
+        raise ValueError(
+            f"outer: two vectors are needed, got shapes {list(a.shape)} and {list(b.shape)}{where()}"
+        )
+    return _ops.mul(_ops.reshape(a, [-1, 1]) if a.size else _ops.reshape(a, [0, 1]), b)
+
+
+@fused
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * (mat1 @ mat2)."""
+    product = mm(mat1, mat2)
+    scaled = product if alpha == 1 else _ops.mul(product, alpha)
+    return _ops.add(input if beta == 1 else _ops.mul(input, beta), scaled)

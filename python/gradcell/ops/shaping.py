@@ -1,0 +1,563 @@
+"""Ops that move elements and change shapes: reshape, transpose, concat, split, pad and their kin."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.ops import checks
+from gradcell.ops.checks import fused, where
+from gradcell.tensor import to_dtype
+
+__all__ = [
+    "broadcast_to", "cast", "cat", "chunk", "concat", "diag", "diagonal", "dtype", "expand_dims",
+    "flatten", "flip", "hstack", "identity", "meshgrid", "movedim", "narrow", "pad", "permute",
+    "rank", "repeat_elements", "repeat_interleave", "reshape", "roll", "shape", "size", "split",
+    "squeeze", "stack", "stop_gradient", "strided_slice", "swapaxes", "swapdims", "t", "tile",
+    "trace", "transpose", "tril", "triu", "unbind", "unsqueeze", "unstack", "vstack",
+]  # fmt: skip
+
+_ops = _core.ops
+
+
+# What a tensor is ---------------------------------------------------------------------------------
+
+
+def shape(input_x: Any) -> tuple[int, ...]:
+    """The shape, a tuple of integers."""
+    return checks.tensor(input_x, "Shape").shape  # type: ignore[no-any-return]
+
+
+def rank(input_x: Any) -> int:
+    """The number of dimensions."""
+    return checks.tensor(input_x, "Rank").ndim  # type: ignore[no-any-return]
+
+
+def size(input_x: Any) -> int:
+    """The number of elements."""
+    return checks.tensor(input_x, "Size").size  # type: ignore[no-any-return]
+
+
+def dtype(x: Any) -> _core.DType:
+    """The dtype."""
+    return checks.tensor(x, "DType").dtype
+
+
+def cast(input: Any, dtype: Any) -> Tensor:
+    """The elements in another dtype. Floating to integer truncates."""
+    return _ops.cast(input, to_dtype(dtype))
+
+
+def identity(x: Tensor) -> Tensor:
+    """The same tensor."""
+    return checks.tensor(x, "Identity")
+
+
+def stop_gradient(value: Any) -> Any:
+    """The same values as constants: no derivative goes through. Tuples and lists elementwise."""
+    if isinstance(value, (tuple, list)):
+        return type(value)(stop_gradient(v) for v in value)
+    if not isinstance(value, Tensor):
+        return value
+    return _ops.stop_gradient(value)
+
+
+# One tensor ---------------------------------------------------------------------------------------
+
+
+def reshape(input: Any, shape: Any) -> Tensor:
+    """The elements, in order, in another shape; at most one dimension may be -1.
+
+    Raises ValueError if the number of elements differs.
+    """
+    return _ops.reshape(input, checks.integers(shape, "Reshape", "shape"))
+
+
+def squeeze(input: Any, axis: Any = None) -> Tensor:
+    """Without the dimensions of size 1, or without those of `axis` that have size 1."""
+    x = checks.tensor(input, "Squeeze")
+    axes = set(checks.axes_of(axis if axis != () else None, x.ndim, "Squeeze"))
+    return _ops.reshape(x, [n for i, n in enumerate(x.shape) if n != 1 or i not in axes])
+
+
+def expand_dims(input_x: Any, axis: Any) -> Tensor:
+    """With a new dimension of size 1 at axis, counted in the result."""
+    x = checks.tensor(input_x, "ExpandDims")
+    dims = list(x.shape)
+    dims.insert(checks.axis_of(axis, x.ndim + 1, "ExpandDims"), 1)
+    return _ops.reshape(x, dims)
+
+
+def unsqueeze(input: Any, dim: Any) -> Tensor:
+    """With a new dimension of size 1 at dim."""
+    return expand_dims(input, dim)
+
+
+def transpose(input: Any, input_perm: Any) -> Tensor:
+    """With the dimensions in the order of input_perm. Raises ValueError if that is no permutation."""
+    return _ops.transpose(input, checks.integers(input_perm, "Transpose", "input_perm"))
+
+
+def permute(input: Any, axis: Any) -> Tensor:
+    """With the dimensions in the order of axis."""
+    return transpose(input, axis)
+
+
+def swapaxes(input: Any, axis0: Any, axis1: Any) -> Tensor:
+    """With two dimensions exchanged."""
+    x = checks.tensor(input, "swapaxes")
+    perm = list(range(x.ndim))
+    a = checks.axis_of(axis0, x.ndim, "swapaxes", "axis0")
+    b = checks.axis_of(axis1, x.ndim, "swapaxes", "axis1")
+    if perm:
+        perm[a], perm[b] = perm[b], perm[a]
+    return _ops.transpose(x, perm)
+
+
+def swapdims(input: Any, dim0: Any, dim1: Any) -> Tensor:
+    """With two dimensions exchanged."""
+    return swapaxes(input, dim0, dim1)
+
+
+def t(input: Any) -> Tensor:
+    """The transposed matrix; vectors and scalars stay. Raises ValueError for more dimensions."""
+    x = checks.tensor(input, "t")
+    if x.ndim > 2:
+        raise ValueError(f"t: at most two dimensions, got shape {list(x.shape)}{where()}")
+    return _ops.transpose(x, list(range(x.ndim))[::-1])
+
+
+def movedim(x: Any, source: Any, destination: Any) -> Tensor:
+    """With the dimensions of source moved to the places of destination, the others in order."""
+    x = checks.tensor(x, "movedim")
+    from_ = checks.axes_of(source, x.ndim, "movedim", "source")
+    to = checks.axes_of(destination, x.ndim, "movedim", "destination")
+    if len(from_) != len(to):
+        raise ValueError(f"movedim: {source} and {destination} have different lengths{where()}")
+    perm = [i for i in range(x.ndim) if i not in from_]
+    for d, s in sorted(zip(to, from_, strict=True)):
+        perm.insert(d, s)
+    return _ops.transpose(x, perm)
+
+
+def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
+    """With the dimensions from start_dim to end_dim joined to one. order 'F' joins them reversed."""
+    x = checks.tensor(input, "Flatten")
+    checks.one_of(order, ("C", "F"), "flatten", "order")
+    if x.ndim == 0:
+        return _ops.reshape(x, [1])
+    if x.ndim == 1:
+        return x
+    first = checks.axis_of(start_dim, x.ndim, "flatten", "start_dim")
+    last = checks.axis_of(end_dim, x.ndim, "flatten", "end_dim")
+    if first > last:
+        raise ValueError(f"flatten: start_dim {start_dim} is behind end_dim {end_dim}{where()}")
+    dims = list(x.shape)
+    if order == "F":
+        joined = list(range(first, last + 1))[::-1]
+        x = _ops.transpose(x, [*range(first), *joined, *range(last + 1, x.ndim)])
+    return _ops.reshape(x, [*dims[:first], math.prod(dims[first : last + 1]), *dims[last + 1 :]])
+
+
+def broadcast_to(input: Any, shape: Any) -> Tensor:
+    """Repeated along dimensions of size 1 and new leading ones to the given shape; -1 keeps one.
+
+    Raises ValueError if the shapes do not fit.
+    """
+    return _ops.broadcast_to(input, checks.integers(shape, "BroadcastTo", "shape"))
+
+
+@fused
+def tile(input: Any, dims: Any) -> Tensor:
+    """Repeated as a whole dims[i] times along each dimension; shorter ones count from the last.
+
+    Raises TypeError unless dims is a tuple or list, ValueError for a negative count.
+    """
+    x = checks.tensor(input, "Tile")
+    if not isinstance(dims, (tuple, list, Tensor)):
+        raise TypeError(f"Tile: dims must be a tuple of integers, got {dims!r}{where()}")
+    counts = checks.integers(dims, "Tile", "dims")
+    if any(c < 0 for c in counts):
+        raise ValueError(f"Tile: a count of {dims} is negative{where()}")
+    rank = max(len(counts), x.ndim)
+    counts = [1] * (rank - len(counts)) + counts
+    sizes = [1] * (rank - x.ndim) + list(x.shape)
+    apart = [n for size in sizes for n in (1, size)]
+    spread = [n for c, size in zip(counts, sizes, strict=True) for n in (c, size)]
+    joined = [c * size for c, size in zip(counts, sizes, strict=True)]
+    return _ops.reshape(_ops.broadcast_to(_ops.reshape(x, apart), spread), joined)
+
+
+@fused
+def repeat_interleave(input: Any, repeats: Any, axis: Any = None) -> Tensor:
+    """Each element repeated `repeats` times in a row along axis; None: of the flattened tensor.
+
+    repeats: an integer, or as many as axis has elements.
+    """
+    x = checks.tensor(input, "repeat_interleave")
+    if axis is None:
+        x, axis = _ops.reshape(x, [x.size]), 0
+    a = checks.axis_of(axis, x.ndim, "repeat_interleave")
+    counts = checks.integers(repeats, "repeat_interleave", "repeats")
+    if any(c < 0 for c in counts):
+        raise ValueError(f"repeat_interleave: a count of {counts} is negative{where()}")
+    if len(counts) == 1:
+        dims = list(x.shape)
+        apart = [*dims[: a + 1], 1, *dims[a + 1 :]]
+        spread = [*dims[: a + 1], counts[0], *dims[a + 1 :]]
+        joined = [*dims[:a], dims[a] * counts[0], *dims[a + 1 :]]
+        return _ops.reshape(_ops.broadcast_to(_ops.reshape(x, apart), spread), joined)
+    if len(counts) != x.shape[a]:
+        raise ValueError(
+            f"repeat_interleave: {len(counts)} counts for a dimension of size {x.shape[a]}{where()}"
+        )
+    return _ops.gather(x, Tensor(np.repeat(np.arange(x.shape[a]), counts)), a)
+
+
+def repeat_elements(x: Any, rep: int, axis: int = 0) -> Tensor:
+    """Each element repeated rep times in a row along axis."""
+    return repeat_interleave(x, rep, axis)
+
+
+def _window(x: Tensor, axis: int, start: int, size: int, step: int = 1) -> Tensor:
+    starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    starts[axis], sizes[axis], steps[axis] = start, size, step
+    return _ops.slice(x, starts, sizes, steps)
+
+
+def narrow(input: Any, axis: Any, start: Any, length: Any) -> Tensor:
+    """`length` elements along axis from `start` on. Raises ValueError if they reach over the end."""
+    x = checks.tensor(input, "narrow")
+    a = checks.axis_of(axis, x.ndim, "narrow")
+    first, count = checks.integer(start, "narrow", "start"), checks.integer(length, "narrow", "length")
+    first += x.shape[a] if first < 0 else 0
+    if first < 0 or count < 0 or first + count > x.shape[a]:
+        raise ValueError(
+            f"narrow: {length} elements from {start} on are not within a dimension of size "
+            f"{x.shape[a]}{where()}"
+        )
+    return _window(x, a, first, count)
+
+
+@fused
+def flip(input: Any, dims: Any) -> Tensor:
+    """With the order of elements reversed along dims."""
+    x = checks.tensor(input, "flip")
+    for a in checks.axes_of(dims, x.ndim, "flip", "dims") if dims not in ((), []) else []:
+        if x.shape[a]:
+            x = _window(x, a, x.shape[a] - 1, x.shape[a], -1)
+    return x
+
+
+@fused
+def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
+    """With elements moved on by shifts along dims, the last ones coming first again.
+
+    dims None: of the flattened tensor.
+    """
+    x = checks.tensor(input, "roll")
+    if dims is None:
+        flat = roll(_ops.reshape(x, [x.size]), shifts, 0)
+        return _ops.reshape(flat, list(x.shape))
+    amounts = checks.integers(shifts, "roll", "shifts")
+    axes = [checks.axis_of(d, x.ndim, "roll", "dims") for d in checks.integers(dims, "roll", "dims")]
+    if len(amounts) != len(axes):
+        raise ValueError(f"roll: {len(amounts)} shifts for {len(axes)} dims{where()}")
+    for amount, a in zip(amounts, axes, strict=True):
+        n = x.shape[a]
+        cut = amount % n if n else 0
+        if cut:
+            x = _ops.concat([_window(x, a, n - cut, cut), _window(x, a, 0, n - cut)], a)
+    return x
+
+
+# Several tensors ----------------------------------------------------------------------------------
+
+
+def concat(tensors: Any, axis: Any = 0) -> Tensor:
+    """A tuple or list of tensors, joined along an axis. All other dimensions must be the same.
+
+    Raises TypeError unless it is a tuple or list, ValueError for none or for other shapes.
+    """
+    return _ops.concat(checks.tensors(tensors, "Concat"), checks.integer(axis, "Concat", "axis"))
+
+
+def cat(tensors: Any, axis: Any = 0) -> Tensor:
+    """As concat."""
+    return concat(tensors, axis)
+
+
+@fused
+def stack(tensors: Any, axis: Any = 0) -> Tensor:
+    """Tensors of one shape, joined along a new axis.
+
+    Raises TypeError unless it is a tuple or list, ValueError for none or for different shapes.
+    """
+    xs = checks.tensors(tensors, "Stack")
+    if not xs:
+        raise ValueError(f"Stack: needs at least one tensor{where()}")
+    if any(x.shape != xs[0].shape for x in xs):
+        shapes = ", ".join(str(list(x.shape)) for x in xs)
+        raise ValueError(f"Stack: all shapes must be the same, got {shapes}{where()}")
+    a = checks.axis_of(axis, xs[0].ndim + 1, "Stack")
+    return _ops.concat([expand_dims(x, a) for x in xs], a)
+
+
+@fused
+def vstack(inputs: Any) -> Tensor:
+    """Joined along the first dimension; vectors as rows."""
+    xs = checks.tensors(inputs, "vstack", "inputs")
+    return concat([x if x.ndim > 1 else _ops.reshape(x, [1, x.size]) for x in xs], 0)
+
+
+@fused
+def hstack(tensors: Any) -> Tensor:
+    """Joined along the second dimension; vectors along their only one."""
+    xs = [x if x.ndim else _ops.reshape(x, [1]) for x in checks.tensors(tensors, "hstack")]
+    return concat(xs, 0 if xs and xs[0].ndim == 1 else 1)
+
+
+def _cut(x: Tensor, axis: int, sizes: list[int]) -> tuple[Tensor, ...]:
+    parts, at = [], 0
+    for n in sizes:
+        parts.append(_window(x, axis, at, n))
+        at += n
+    return tuple(parts)
+
+
+@fused
+def split(tensor: Any, split_size_or_sections: Any, axis: Any = 0) -> tuple[Tensor, ...]:
+    """Cut along an axis, into pieces of one size (the last may be smaller) or of given sizes.
+
+    Raises ValueError unless the sizes are positive and add up to the dimension.
+    """
+    x = checks.tensor(tensor, "split", "tensor")
+    a = checks.axis_of(axis, x.ndim, "split")
+    if x.ndim == 0:
+        raise ValueError(f"split: a tensor without dimensions cannot be split{where()}")
+    n = x.shape[a]
+    if isinstance(split_size_or_sections, (tuple, list)):
+        sizes = checks.integers(split_size_or_sections, "split", "split_size_or_sections")
+        if any(s < 0 for s in sizes) or sum(sizes) != n:
+            raise ValueError(
+                f"split: sections {sizes} do not add up to the dimension's size {n}{where()}"
+            )
+        return _cut(x, a, sizes)
+    step = checks.integer(split_size_or_sections, "split", "split_size_or_sections")
+    if step <= 0:
+        raise ValueError(f"split: the size must be positive, got {step}{where()}")
+    return _cut(x, a, [min(step, n - i) for i in range(0, n, step)] or [0])
+
+
+@fused
+def chunk(input: Any, chunks: Any, axis: Any = 0) -> tuple[Tensor, ...]:
+    """Cut along an axis into at most `chunks` pieces, all but the last of one size."""
+    x = checks.tensor(input, "chunk")
+    count = checks.integer(chunks, "chunk", "chunks")
+    if count <= 0:
+        raise ValueError(f"chunk: the number of chunks must be positive, got {count}{where()}")
+    n = x.shape[checks.axis_of(axis, x.ndim, "chunk")]
+    return split(x, max(-(-n // count), 1), axis)
+
+
+@fused
+def unstack(input_x: Any, axis: Any = 0) -> tuple[Tensor, ...]:
+    """The slices along an axis, without it."""
+    x = checks.tensor(input_x, "Unstack")
+    a = checks.axis_of(axis, x.ndim, "Unstack")
+    if x.ndim == 0:
+        raise ValueError(f"Unstack: a tensor without dimensions cannot be unstacked{where()}")
+    rest = [n for i, n in enumerate(x.shape) if i != a]
+    return tuple(_ops.reshape(part, rest) for part in _cut(x, a, [1] * x.shape[a]))
+
+
+def unbind(input: Any, dim: Any = 0) -> tuple[Tensor, ...]:
+    """The slices along dim, without it."""
+    return unstack(input, dim)
+
+
+@fused
+def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
+    """The coordinate grids of vectors. indexing 'xy': the first two dimensions exchanged; 'ij': not."""
+    checks.one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
+    if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
+        inputs = tuple(inputs[0])
+    xs = checks.tensors(inputs, "meshgrid", "inputs")
+    dims = [x.size for x in xs]
+    grids = []
+    for i, x in enumerate(xs):
+        line = _ops.reshape(x, [x.size if j == i else 1 for j in range(len(xs))])
+        grid = _ops.broadcast_to(line, dims)
+        grids.append(swapaxes(grid, 0, 1) if indexing == "xy" and len(xs) > 1 else grid)
+    return tuple(grids)
+
+
+# Triangles, diagonals, padding --------------------------------------------------------------------
+
+
+def _offsets(dims: list[int]) -> Tensor:
+    """Column minus row over the last two dimensions."""
+    rank = len(dims)
+    return _ops.sub(
+        _ops.iota(dims, _core.int64, rank - 1), _ops.iota(dims, _core.int64, rank - 2)
+    )
+
+
+def _triangle(x: Tensor, op: str) -> Tensor:
+    if x.ndim < 2:
+        raise ValueError(f"{op}: at least two dimensions are needed, got {list(x.shape)}{where()}")
+    return _offsets(list(x.shape))
+
+
+@fused
+def tril(input: Any, diagonal: int = 0) -> Tensor:
+    """Zero above the diagonal-th diagonal of the last two dimensions."""
+    x = checks.tensor(input, "tril")
+    return _ops.where(_ops.less_equal(_triangle(x, "tril"), diagonal), x, False)
+
+
+@fused
+def triu(input: Any, diagonal: int = 0) -> Tensor:
+    """Zero below the diagonal-th diagonal of the last two dimensions."""
+    x = checks.tensor(input, "triu")
+    return _ops.where(_ops.greater_equal(_triangle(x, "triu"), diagonal), x, False)
+
+
+@fused
+def diag(input: Any, diagonal: int = 0) -> Tensor:
+    """A vector as the diagonal of a matrix of zeros; of a matrix, its diagonal."""
+    x = checks.tensor(input, "diag")
+    if x.ndim == 2:
+        return _diagonal_of(x, diagonal, 0, 1)
+    if x.ndim != 1:
+        raise ValueError(f"diag: a vector or a matrix is needed, got {list(x.shape)}{where()}")
+    n = x.size + abs(diagonal)
+    column = _ops.slice_scatter(x, [n], [max(-diagonal, 0)], [1])
+    hit = _ops.equal(_offsets([n, n]), diagonal)
+    return _ops.where(hit, _ops.reshape(column, [n, 1]), False)
+
+
+@fused
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """The offset-th diagonal over two dimensions, which go; it comes as the last dimension."""
+    return _diagonal_of(checks.tensor(input, "diagonal"), offset, dim1, dim2)
+
+
+def _diagonal_of(x: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
+    a = checks.axis_of(dim1, x.ndim, "diagonal", "dim1")
+    b = checks.axis_of(dim2, x.ndim, "diagonal", "dim2")
+    if x.ndim < 2 or a == b:
+        raise ValueError(
+            f"diagonal: two different dimensions are needed, got {dim1} and {dim2} of shape "
+            f"{list(x.shape)}{where()}"
+        )
+    rest = [i for i in range(x.ndim) if i not in (a, b)]
+    rows, columns = x.shape[a], x.shape[b]
+    first = offset if offset >= 0 else -offset * columns
+    count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    flat = _ops.reshape(
+        _ops.transpose(x, [*rest, a, b]), [*(x.shape[i] for i in rest), rows * columns]
+    )
+    if count == 0:
+        return _window(flat, flat.ndim - 1, 0, 0)
+    return _window(flat, flat.ndim - 1, first, count, columns + 1)
+
+
+def trace(input: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """The sum of the diagonal."""
+    return _ops.reduce_sum(diagonal(input, offset, axis1, axis2), -1)
+
+
+def _pad_constant(x: Tensor, axis: int, before: int, after: int, value: Any) -> Tensor:
+    n = x.shape[axis]
+    dims, start = list(x.shape), [0] * x.ndim
+    dims[axis], start[axis] = n + before + after, before
+    if value == 0:
+        return _ops.slice_scatter(x, dims, start, [1] * x.ndim)
+    ends = []
+    for count in (before, after):
+        dims[axis] = count
+        ends.append(_ops.full(dims, value, x.dtype))
+    return _ops.concat([ends[0], x, ends[1]], axis)
+
+
+def _pad_index(mode: str, n: int, before: int, after: int) -> np.ndarray:
+    i = np.arange(-before, n + after)
+    if mode == "replicate":
+        return np.clip(i, 0, n - 1)
+    if mode == "circular":
+        return i % n
+    return np.abs((i + n - 1) % (2 * n - 2) - (n - 1)) if n > 1 else np.zeros_like(i)
+
+
+@fused
+def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
+    """Longer at both ends of the last dimensions.
+
+    padding: (before, after) of the last dimension, then of the one in front of it, and so on;
+    negative numbers cut off. mode: 'constant' (with value, 0 by default), 'reflect', 'replicate' or
+    'circular'. Raises ValueError for an odd number of paddings or ones too large to reflect.
+    """
+    x = checks.tensor(input_x, "pad", "input_x")
+    checks.one_of(mode, ("constant", "reflect", "replicate", "circular"), "pad", "mode")
+    amounts = checks.integers(padding, "pad", "padding")
+    if len(amounts) % 2 or len(amounts) > 2 * x.ndim:
+        raise ValueError(
+            f"pad: padding {amounts} does not fit a tensor of shape {list(x.shape)}{where()}"
+        )
+    for k in range(0, len(amounts), 2):
+        a, before, after = x.ndim - 1 - k // 2, amounts[k], amounts[k + 1]
+        if before < 0 or after < 0:
+            x = narrow(x, a, max(-before, 0), x.shape[a] - max(-before, 0) - max(-after, 0))
+            before, after = max(before, 0), max(after, 0)
+        if not before and not after:
+            continue
+        n = x.shape[a]
+        if mode == "constant":
+            x = _pad_constant(x, a, before, after, 0 if value is None else value)
+            continue
+        if n == 0 or (mode == "reflect" and max(before, after) >= n):
+            raise ValueError(f"pad: {mode} padding {amounts} is too large for size {n}{where()}")
+        x = _ops.gather(x, Tensor(_pad_index(mode, n, before, after)), a)
+    return x
+
+
+def strided_slice(
+    input_x: Any, begin: Any, end: Any, strides: Any, begin_mask: int = 0, end_mask: int = 0,
+    ellipsis_mask: int = 0, new_axis_mask: int = 0, shrink_axis_mask: int = 0,
+) -> Tensor:  # fmt: skip
+    """input_x[begin:end:strides], a slice for each dimension.
+
+    Where bit i of a mask is set: begin_mask, end_mask: begin[i], end[i] is not used; ellipsis_mask:
+    position i stands for as many whole dimensions as are left; new_axis_mask: it is a new dimension
+    of size 1; shrink_axis_mask: it is the one element at begin[i], and the dimension goes.
+    """
+    x = checks.tensor(input_x, "StridedSlice", "input_x")
+    first, last, steps = (
+        checks.integers(v, "StridedSlice", n)
+        for v, n in ((begin, "begin"), (end, "end"), (strides, "strides"))
+    )
+    if not len(first) == len(last) == len(steps):
+        raise ValueError(
+            "StridedSlice: begin, end and strides must have one length, got "
+            f"{len(first)}, {len(last)} and {len(steps)}{where()}"
+        )
+    key: list[Any] = []
+    for i in range(len(first)):
+        bit = 1 << i
+        if ellipsis_mask & bit:
+            key.append(Ellipsis)
+        elif new_axis_mask & bit:
+            key.append(None)
+        elif shrink_axis_mask & bit:
+            key.append(first[i])
+        else:
+            begin_i = None if begin_mask & bit else first[i]
+            key.append(slice(begin_i, None if end_mask & bit else last[i], steps[i]))
+    return x[tuple(key)]
+
+

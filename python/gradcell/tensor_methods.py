@@ -1,0 +1,349 @@
+"""Tensor's methods over the ops: one table of names, each with an op and the spellings it takes.
+
+MindSpore's methods come in two spellings, (axis, keepdims) and (dim, keepdim); both are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradcell import _core, ops
+from gradcell._core import Tensor
+from gradcell.ops import checks
+from gradcell.ops.checks import where as _where
+from gradcell.tensor import to_dtype
+
+_DIM = {"axis": "dim"}
+_AXIS = {"dim": "axis"}
+_DIM_KEEPDIM = {"axis": "dim", "keepdims": "keepdim", "keep_dims": "keepdim"}
+_AXIS_KEEPDIMS = {"dim": "axis", "keepdim": "keepdims", "keep_dims": "keepdims"}
+_AXIS_KEEP_DIMS = {"dim": "axis", "keepdim": "keep_dims", "keepdims": "keep_dims"}
+
+
+def _spelled(function: Callable[..., Any], spellings: dict[str, str]) -> Callable[..., Any]:
+    """The function as a method whose keywords may have other names."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            renamed = {spellings.get(k, k): v for k, v in kwargs.items()}
+            if len(renamed) < len(kwargs):
+                raise TypeError(
+                    f"{function.__name__}: an argument is given under two names: "
+                    f"{', '.join(kwargs)}{_where()}"
+                )
+            kwargs = renamed
+        return function(self, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = function.__name__
+    method.__doc__ = function.__doc__
+    return method
+
+
+def _listed(op: str, values: tuple[Any, ...]) -> list[int]:
+    """Integers given one by one, or as one tuple or list."""
+    if len(values) == 1 and not isinstance(values[0], int):
+        return checks.integers(values[0], op, "argument")
+    return checks.integers(values, op, "argument")
+
+
+# Methods that are not an op's function ------------------------------------------------------------
+
+
+def sum_(
+    self: Tensor, dim: Any = None, keepdim: Any = False, keepdims: Any = None, initial: Any = None,
+    *, dtype: Any = None, axis: Any = None,
+) -> Tensor:  # fmt: skip
+    """The sum. sum(dim, keepdim, dtype=) or sum(axis, dtype, keepdims, initial)."""
+    if isinstance(keepdim, _core.DType) or (keepdim is None and keepdims is not None):
+        keepdim, dtype = False, keepdim if dtype is None else dtype
+    keep = keepdim if keepdims is None else keepdims
+    out = ops.sum(self, dim if axis is None else axis, bool(keep), dtype=dtype)
+    return out if initial is None else _core.ops.add(out, initial)
+
+
+def _extremum(name: str, with_index: Callable[..., Any], alone: Callable[..., Any]) -> Any:
+    def method(
+        self: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Any = None,
+        keepdims: bool = False, initial: Any = None, where: Any = True,
+        return_indices: bool = False,
+    ) -> Any:  # fmt: skip
+        mask = None if where is True else where
+        if dim is not None:
+            return with_index(self, dim, keepdim or keepdims, initial=initial, where=mask)
+        if return_indices:
+            return with_index(self, axis, keepdim or keepdims, initial=initial, where=mask)
+        return alone(self, axis, keepdim or keepdims, initial=initial, where=mask)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = (
+        f"The {'largest' if name == 'max' else 'smallest'} element: {name}() of all, {name}(axis=a) "
+        f"along a; {name}(d), {name}(dim=d) and return_indices=True give (values, indices)."
+    )
+    return method
+
+
+def squeeze(self: Tensor, *axes: Any, axis: Any = None, dim: Any = None) -> Tensor:
+    """Without the dimensions of size 1, or without those given that have size 1."""
+    if not axes:
+        axes = (axis if dim is None else dim,)
+    return ops.squeeze(self, None if axes[0] is None else _listed("Squeeze", axes))
+
+
+def reshape(self: Tensor, *shape: Any) -> Tensor:
+    """The elements, in order, in another shape: integers, or one tuple or list; -1 once."""
+    return _core.ops.reshape(self, _listed("Reshape", shape))
+
+
+def transpose(self: Tensor, *axes: Any) -> Tensor:
+    """The dimensions reversed; or in the order of axes, one by one or as a tuple; or, for two axes
+    of a tensor of more dimensions, those two exchanged."""
+    order = _listed("Transpose", axes) if axes and axes[0] is not None else []
+    if not order:
+        return _core.ops.transpose(self, list(range(self.ndim))[::-1])
+    if len(order) == 2 and self.ndim > 2 and len(axes) == 2:
+        return ops.swapaxes(self, *order)
+    return _core.ops.transpose(self, order)
+
+
+def permute(self: Tensor, *dims: Any) -> Tensor:
+    """With the dimensions in the given order."""
+    return _core.ops.transpose(self, _listed("Transpose", dims))
+
+
+def broadcast_to(self: Tensor, *shape: Any) -> Tensor:
+    """Broadcast to a shape, integers or one tuple; -1 keeps a dimension."""
+    return _core.ops.broadcast_to(self, _listed("BroadcastTo", shape))
+
+
+def flatten(self: Tensor, start_dim: Any = 0, end_dim: int = -1, *, order: str = "C") -> Tensor:
+    """With the dimensions from start_dim to end_dim joined to one."""
+    if isinstance(start_dim, str):
+        start_dim, order = 0, start_dim
+    return ops.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
+
+
+def ravel(self: Tensor) -> Tensor:
+    """All elements as a vector."""
+    return _core.ops.reshape(self, [self.size])
+
+
+def repeat(self: Tensor, *repeats: Any) -> Tensor:
+    """Repeated as a whole so many times along each dimension."""
+    return ops.tile(self, tuple(_listed("repeat", repeats)))
+
+
+def flip(self: Tensor, *dims: Any) -> Tensor:
+    """With the order of elements reversed along dims."""
+    return ops.flip(self, _listed("flip", dims))
+
+
+def cumsum(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
+    """The sums up to each element along axis; None: of the flattened tensor.
+
+    bool and integers below int64 are added up as int32, unless dtype says otherwise.
+    """
+    x = ravel(self) if axis is None else self
+    if dtype is None and not x.dtype.is_floating and x.dtype != _core.int64:
+        dtype = _core.int32
+    return ops.cumsum(x, 0 if axis is None else axis, dtype)
+
+
+def where(self: Tensor, condition: Any, y: Any) -> Tensor:
+    """self where condition is true, else y."""
+    return _core.ops.where(condition, self, y)
+
+
+def gather(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """gather(dim, index): the elements at index along dim, in index's shape, as ops.gather_elements;
+    gather(input_indices, axis, batch_dims=0): the slices along axis, as ops.gather."""
+    slices = "input_indices" in kwargs or (args and isinstance(args[0], Tensor))
+    return (ops.gather if slices else ops.gather_elements)(self, *args, **kwargs)
+
+
+def to(self: Tensor, dtype: Any = None, *args: Any, **kwargs: Any) -> Tensor:
+    """In another dtype."""
+    return self if dtype is None else _core.ops.cast(self, to_dtype(dtype))
+
+
+def assign_value(self: Tensor, value: Tensor) -> Tensor:
+    """Takes over another tensor's elements, of the same shape. Returns itself."""
+    if self._is_variable:
+        return ops.assign(self, value)  # type: ignore[arg-type]
+    if tuple(value.shape) != tuple(self.shape):
+        raise ValueError(
+            f"assign_value: shapes {list(self.shape)} and {list(value.shape)} differ{_where()}"
+        )
+    self._rebind(_core.ops.cast(value, self.dtype))
+    return self
+
+
+def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The op with its result taken over by the tensor itself, in the tensor's dtype."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        new = function(self, *args, **kwargs)
+        if tuple(new.shape) != tuple(self.shape):
+            raise ValueError(
+                f"{name}: the result's shape {list(new.shape)} is not that of the tensor, "
+                f"{list(self.shape)}{_where()}"
+            )
+        return assign_value(self, new)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"{name[:-1]} in place. Returns the tensor."
+    return method
+
+
+def _copied(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
+    return ops.broadcast_to(src, self.shape)
+
+
+def _add_scaled(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    return _core.ops.add(self, other if alpha == 1 else _core.ops.mul(other, alpha))
+
+
+def _sub_scaled(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    return _core.ops.sub(self, other if alpha == 1 else _core.ops.mul(other, alpha))
+
+
+def _new(value: int) -> Callable[..., Tensor]:
+    def method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
+        if len(size) == 2 and isinstance(size[0], (tuple, list)):
+            size, dtype = (size[0],), size[1]
+        return ops.full(_listed("full", size), value, dtype=checks.dtype_or(dtype, self.dtype))
+
+    method.__doc__ = f"A tensor of {value}s, of this tensor's dtype unless another is given."
+    return method
+
+
+# The table ----------------------------------------------------------------------------------------
+
+#: name: (op, {another spelling of a keyword: the op's}).
+_SPELLED: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
+    "mean": (ops.mean, _AXIS_KEEP_DIMS),
+    "prod": (ops.prod, _AXIS_KEEP_DIMS),
+    "all": (ops.all, _AXIS_KEEP_DIMS),
+    "any": (ops.any, _AXIS_KEEP_DIMS),
+    "amax": (ops.amax, _AXIS_KEEPDIMS),
+    "amin": (ops.amin, _AXIS_KEEPDIMS),
+    "argmax": (ops.argmax, _DIM_KEEPDIM),
+    "argmin": (ops.argmin, _AXIS_KEEPDIMS),
+    "var": (ops.var, _AXIS_KEEPDIMS),
+    "std": (ops.std, _AXIS_KEEPDIMS),
+    "norm": (ops.norm, _DIM_KEEPDIM),
+    "logsumexp": (ops.logsumexp, _DIM_KEEPDIM),
+    "count_nonzero": (ops.count_nonzero, _AXIS_KEEP_DIMS),
+    "cumsum": (cumsum, _AXIS),
+    "softmax": (ops.softmax, _AXIS),
+    "log_softmax": (ops.log_softmax, _AXIS),
+    "expand_dims": (ops.expand_dims, _AXIS),
+    "unsqueeze": (ops.unsqueeze, _DIM),
+    "swapaxes": (ops.swapaxes, {}),
+    "swapdims": (ops.swapdims, {}),
+    "movedim": (ops.movedim, {}),
+    "t": (ops.t, {}),
+    "tile": (ops.tile, {"reps": "dims"}),
+    "repeat_interleave": (ops.repeat_interleave, _AXIS),
+    "split": (ops.split, {"dim": "axis", "split_size": "split_size_or_sections"}),
+    "chunk": (ops.chunk, _AXIS),
+    "unbind": (ops.unbind, _DIM),
+    "narrow": (ops.narrow, _AXIS),
+    "roll": (ops.roll, {"axis": "dims"}),
+    "tril": (ops.tril, {}),
+    "triu": (ops.triu, {}),
+    "diag": (ops.diag, {}),
+    "diagonal": (ops.diagonal, {"axis1": "dim1", "axis2": "dim2"}),
+    "trace": (ops.trace, {}),
+    "index_select": (ops.index_select, _AXIS),
+    "take": (ops.take, _AXIS),
+    "sort": (ops.sort, _AXIS),
+    "argsort": (ops.argsort, _AXIS),
+    "topk": (ops.topk, _DIM),
+    "nonzero": (ops.nonzero, {}),
+    "scatter_add": (
+        lambda self, dim, index, src: ops.tensor_scatter_elements(self, index, src, dim, "add"),
+        _DIM,
+    ),
+    "tensor_scatter_add": (ops.tensor_scatter_add, {}),
+    "masked_fill": (ops.masked_fill, {}),
+    "masked_select": (ops.masked_select, {}),
+    "clip": (ops.clamp, {"xmin": "min", "xmax": "max"}),
+    "clamp": (ops.clamp, {}),
+    "isclose": (ops.isclose, {}),
+    "matmul": (ops.matmul, {"tensor2": "other"}),
+    "mm": (ops.mm, {}),
+    "bmm": (ops.bmm, {}),
+    "dot": (ops.dot, {}),
+    "inner": (ops.inner, {}),
+    "outer": (ops.outer, {}),
+    "addmm": (ops.addmm, {}),
+    "pow": (ops.pow, {"exponent": "other"}),
+    "full_like": (ops.full_like, {}),
+}
+
+#: Methods under their own names, and properties.
+_OWN: dict[str, Any] = {
+    "sum": sum_,
+    "max": _extremum("max", ops.max, ops.amax),
+    "min": _extremum("min", ops.min, ops.amin),
+    "squeeze": squeeze,
+    "reshape": reshape,
+    "view": reshape,
+    "reshape_as": lambda self, other: reshape(self, tuple(other.shape)),
+    "view_as": lambda self, other: reshape(self, tuple(other.shape)),
+    "transpose": transpose,
+    "permute": permute,
+    "broadcast_to": broadcast_to,
+    "expand": broadcast_to,
+    "expand_as": lambda self, other: broadcast_to(self, tuple(other.shape)),
+    "flatten": flatten,
+    "ravel": ravel,
+    "repeat": repeat,
+    "flip": flip,
+    "where": where,
+    "gather": gather,
+    "to": to,
+    "type_as": lambda self, other: _core.ops.cast(self, other.dtype),
+    "assign_value": assign_value,
+    "copy_": _in_place("copy_", _copied),
+    "add_": _in_place("add_", _add_scaled),
+    "sub_": _in_place("sub_", _sub_scaled),
+    "mul_": _in_place("mul_", ops.mul),
+    "div_": _in_place("div_", ops.div),
+    "fill_": _in_place("fill_", ops.full_like),
+    "zero_": _in_place("zero_", ops.zeros_like),
+    "fill": lambda self, value: ops.full_like(self, value),
+    "new_zeros": _new(0),
+    "new_ones": _new(1),
+    "numel": lambda self: self.size,
+    "nelement": lambda self: self.size,
+    "ndimension": lambda self: self.ndim,
+    "inv": ops.reciprocal,
+    "detach": ops.stop_gradient,
+    "contiguous": lambda self: self,
+    "is_contiguous": lambda self: True,
+    "init_data": lambda self, *args, **kwargs: self,
+    "flush_from_cache": lambda self: None,
+    "has_init": property(lambda self: False),
+    "T": property(lambda self: _core.ops.transpose(self, list(range(self.ndim))[::-1])),
+    "mT": property(lambda self: ops.swapaxes(self, -2, -1)),
+}
+
+#: Conveniences beyond MindSpore's own methods: activations.
+_ACTIVATIONS = (
+    "elu", "gelu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "logsigmoid", "mish",
+    "relu6", "selu", "silu", "softplus", "softsign",
+)  # fmt: skip
+
+
+def _attach() -> None:
+    for name, (function, spellings) in _SPELLED.items():
+        setattr(Tensor, name, _spelled(function, spellings) if spellings else function)
+    for name, method in _OWN.items():
+        setattr(Tensor, name, method)
+    for name in _ACTIVATIONS:
+        setattr(Tensor, name, getattr(ops, name))
+
+
+_attach()

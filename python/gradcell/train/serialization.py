@@ -1,0 +1,370 @@
+"""Checkpoints: parameters, optimiser and loss-scale state, and the random generators, in one
+safetensors file.
+
+A file is written whole or not at all: under another name first, flushed to the disk, then renamed.
+It carries a checksum of each tensor, so that a damaged file is found when it is read, before any
+network is touched.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.common.random_state import random_state as state_now, set_random_state
+from gradcell.nn.cell import Cell
+from gradcell.parameter import Parameter
+
+_TYPES = {
+    "bool": "BOOL",
+    "uint8": "U8",
+    "int8": "I8",
+    "int16": "I16",
+    "int32": "I32",
+    "int64": "I64",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float32": "F32",
+    "float64": "F64",
+}
+_NAMES = {code: name for name, code in _TYPES.items()}
+_FORMAT = "gradcell checkpoint 1"
+
+
+def _where() -> str:
+    return f" ({_core.user_location()})"
+
+
+def _safetensors() -> Any:
+    try:
+        import safetensors
+    except ImportError as error:
+        raise ImportError(
+            "checkpoints need the package safetensors: pip install gradcell[train]"
+        ) from error
+    return safetensors
+
+
+# Writing --------------------------------------------------------------------------------------------
+
+
+def _named(save_obj: Any) -> list[tuple[str, Tensor]]:
+    if isinstance(save_obj, Cell):
+        return [(p.name, p) for p in save_obj.get_parameters()]
+    if isinstance(save_obj, dict):
+        return list(save_obj.items())
+    if isinstance(save_obj, (list, tuple)):
+        if all(isinstance(i, Parameter) for i in save_obj):
+            return [(p.name, p) for p in save_obj]
+        if all(isinstance(i, dict) and {"name", "data"} <= set(i) for i in save_obj):
+            return [(i["name"], i["data"]) for i in save_obj]
+    raise TypeError(
+        "save_checkpoint: expected a Cell, a dict of tensors, a list of Parameters or of dicts with "
+        f"'name' and 'data', but got {type(save_obj).__name__}{_where()}"
+    )
+
+
+def _path(name: Any) -> str:
+    if not isinstance(name, (str, os.PathLike)):
+        raise TypeError(f"a checkpoint's name must be a string, got {type(name).__name__}{_where()}")
+    path = os.fspath(name)
+    return path if path.endswith((".ckpt", ".safetensors")) else path + ".ckpt"
+
+
+def _checksum(name: str, dtype: str, shape: list[int], data: bytes) -> int:
+    return zlib.crc32(data, zlib.crc32(f"{name}\0{dtype}\0{shape}".encode()))
+
+
+def write_atomically(path: str, data: bytes) -> None:
+    """Writes a file whole or not at all. Raises OSError."""
+    folder = os.path.dirname(os.path.abspath(path))
+    temporary = os.path.join(folder, f".{os.path.basename(path)}.{secrets.token_hex(4)}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def save_checkpoint(
+    save_obj: Any,
+    ckpt_file_name: str,
+    integrated_save: bool = True,
+    async_save: bool = False,
+    append_dict: dict[str, Any] | None = None,
+    enc_key: Any = None,
+    enc_mode: str = "AES-GCM",
+    choice_func: Callable[[str], bool] | None = None,
+    **unused: Any,
+) -> None:
+    """Writes parameters to a file, whole or not at all.
+
+    save_obj: a Cell (a training cell holds the optimiser's and the loss scale's parameters too), a
+    dict from name to tensor, a list of Parameters, or a list of dicts with 'name' and 'data'.
+    ckpt_file_name: '.ckpt' is put behind it unless it ends in that or in '.safetensors'. The format
+    is safetensors. append_dict: more to save, tensors, numbers or strings. choice_func: which names
+    to save. The state of the random generators is saved too.
+
+    Raises TypeError for another kind of object, ValueError for a name that appears twice,
+    NotImplementedError for enc_key, OSError if the file cannot be written.
+    """
+    if enc_key is not None:
+        raise NotImplementedError(f"save_checkpoint: encryption is not implemented{_where()}")
+    path = _path(ckpt_file_name)
+    items: dict[str, Any] = {}
+    texts: dict[str, str] = {}
+    for name, value in _named(save_obj):
+        if not isinstance(name, str) or not isinstance(value, (Tensor, np.ndarray)):
+            raise TypeError(
+                f"save_checkpoint: expected tensors by name, got {type(value).__name__} for "
+                f"{name!r}{_where()}"
+            )
+        if name in items:
+            raise ValueError(f"save_checkpoint: the name {name!r} appears twice{_where()}")
+        if choice_func is None or choice_func(name):
+            items[name] = value
+    for name, value in (append_dict or {}).items():
+        if name in items:
+            raise ValueError(f"save_checkpoint: the name {name!r} appears twice{_where()}")
+        if isinstance(value, str):
+            texts[name] = value
+        elif isinstance(value, (bool, int, float, Tensor, np.ndarray, np.generic)):
+            items[name] = value
+        else:
+            raise TypeError(
+                f"save_checkpoint: append_dict[{name!r}] must be a tensor, a number or a string, "
+                f"got {type(value).__name__}{_where()}"
+            )
+    tensors, sums = {}, {}
+    for name, value in items.items():
+        if isinstance(value, float):
+            value = np.float64(value)
+        t = value if isinstance(value, Tensor) else Tensor(value)
+        dtype, shape = t.dtype.name, list(t.shape)
+        data = np.ascontiguousarray(t._numpy()).tobytes()
+        tensors[name] = {"dtype": dtype, "shape": shape, "data": data}
+        sums[name] = _checksum(name, _TYPES[dtype], shape, data)
+    metadata = {
+        "format": _FORMAT,
+        "checksums": json.dumps(sums),
+        "order": json.dumps(list(items)),
+        "texts": json.dumps(texts),
+        "random_state": state_now(),
+    }
+    metadata["checksum"] = str(zlib.crc32(json.dumps(metadata, sort_keys=True).encode()))
+    write_atomically(path, _safetensors().serialize(tensors, metadata))
+
+
+# Reading --------------------------------------------------------------------------------------------
+
+
+def _fail(path: str, what: str) -> None:
+    raise ValueError(f"load_checkpoint: {path}: {what}{_where()}")
+
+
+def _header(path: str, data: bytes) -> tuple[dict[str, Any], int]:
+    """(the header, where the tensors begin). Raises ValueError that says what is wrong and where."""
+    if len(data) < 8:
+        _fail(path, f"truncated: {len(data)} bytes, less than the 8 of the header's length")
+    length = int.from_bytes(data[:8], "little")
+    if length > len(data) - 8:
+        _fail(
+            path,
+            f"truncated or no safetensors file: the header should be {length} bytes from byte 8, "
+            f"the file has {len(data)}",
+        )
+    try:
+        header = json.loads(data[8 : 8 + length])
+    except ValueError as error:
+        _fail(path, f"corrupted: the header (bytes 8 to {8 + length}) is not JSON: {error}")
+    if not isinstance(header, dict):
+        _fail(path, "corrupted: the header is no JSON object")
+    return header, 8 + length
+
+
+def _read(path: str) -> tuple[dict[str, Tensor], dict[str, str], dict[str, str]]:
+    """(tensors, texts, metadata) of a file, every byte of it checked."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except FileNotFoundError as error:
+        raise ValueError(f"load_checkpoint: there is no file {path!r}{_where()}") from error
+    header, start = _header(path, data)
+    metadata = header.pop("__metadata__", {})
+    ours = metadata.get("format") == _FORMAT
+    if ours:
+        rest = {k: v for k, v in metadata.items() if k != "checksum"}
+        if str(zlib.crc32(json.dumps(rest, sort_keys=True).encode())) != metadata.get("checksum"):
+            _fail(path, f"corrupted: the checksum of the header (bytes 8 to {start}) does not fit")
+    sums = json.loads(metadata["checksums"]) if ours else {}
+    for name in sums:
+        if name not in header:
+            _fail(path, f"corrupted: the header has lost the tensor {name!r}")
+    end = start
+    tensors: dict[str, Tensor] = {}
+    for name, entry in header.items():
+        try:
+            code, shape = entry["dtype"], [int(n) for n in entry["shape"]]
+            first, last = (start + int(o) for o in entry["data_offsets"])
+        except (KeyError, TypeError, ValueError) as error:
+            _fail(path, f"corrupted: the header's entry of {name!r}: {error}")
+        if last > len(data):
+            _fail(
+                path,
+                f"truncated: the tensor {name!r} lies in bytes {first} to {last}, the file has "
+                f"{len(data)}",
+            )
+        if code not in _NAMES:
+            _fail(path, f"the tensor {name!r} has the unknown dtype {code}")
+        dtype = getattr(_core, _NAMES[code])
+        part = data[first:last]
+        if first < start or len(part) != int(np.prod(shape, dtype=np.int64)) * dtype.itemsize:
+            _fail(path, f"corrupted: the tensor {name!r} has {len(part)} bytes for shape {shape}")
+        if ours and sums.get(name) != _checksum(name, code, shape, part):
+            _fail(
+                path,
+                f"corrupted: the checksum of the tensor {name!r} (bytes {first} to {last}) does "
+                "not fit",
+            )
+        tensors[name] = _tensor(part, dtype, shape)
+        end = max(end, last)
+    if end != len(data):
+        _fail(path, f"corrupted: {len(data) - end} bytes too many after byte {end}")
+    order = json.loads(metadata["order"]) if ours else list(tensors)
+    texts = json.loads(metadata["texts"]) if ours else {}
+    return {name: tensors[name] for name in order}, texts, metadata
+
+
+def _tensor(data: bytes, dtype: _core.DType, shape: list[int]) -> Tensor:
+    codes = {"bool": "?", "bfloat16": "<u2"}
+    code = codes.get(dtype.name) or np.dtype(dtype.name).newbyteorder("<")
+    array = np.frombuffer(data, code).reshape(shape).copy()
+    return _core.from_numpy(array, dtype)
+
+
+def load_checkpoint(
+    ckpt_file_name: str,
+    net: Cell | None = None,
+    strict_load: bool = False,
+    filter_prefix: Any = None,
+    dec_key: Any = None,
+    dec_mode: str = "AES-GCM",
+    specify_prefix: Any = None,
+    choice_func: Callable[[str], bool] | None = None,
+    random_state: bool = False,
+    **unused: Any,
+) -> dict[str, Any]:
+    """Reads a file that save_checkpoint, or another program, wrote as safetensors.
+
+    net: a Cell to load into at once. filter_prefix, specify_prefix: a prefix, or several, of names
+    to leave out, or to take only. choice_func: which names to take. random_state: also put the random
+    generators into the state they were saved in.
+
+    Returns a dict from name to Parameter (strings of append_dict as they are). Raises ValueError for
+    a missing, truncated or corrupted file, with the place of the damage; nothing is changed then.
+    """
+    if dec_key is not None:
+        raise NotImplementedError(f"load_checkpoint: encryption is not implemented{_where()}")
+    path = os.fspath(ckpt_file_name)
+    if not os.path.exists(path) and os.path.exists(_path(path)):
+        path = _path(path)
+    tensors, texts, metadata = _read(path)
+
+    def wanted(name: str) -> bool:
+        if filter_prefix is not None and name.startswith(_prefixes(filter_prefix)):
+            return False
+        if specify_prefix is not None and not name.startswith(_prefixes(specify_prefix)):
+            return False
+        return choice_func is None or choice_func(name)
+
+    found: dict[str, Any] = {n: Parameter(t, name=n) for n, t in tensors.items() if wanted(n)}
+    if net is not None:
+        load_param_into_net(net, found, strict_load)
+    if random_state:
+        if "random_state" not in metadata:
+            _fail(path, "there is no state of random generators in it")
+        set_random_state(metadata["random_state"])
+    return {**found, **{n: t for n, t in texts.items() if wanted(n)}}
+
+
+def _prefixes(given: Any) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def load_param_into_net(
+    net: Cell, parameter_dict: dict[str, Any], strict_load: bool = False, **unused: Any
+) -> tuple[list[str], list[str]]:
+    """Sets a Cell's parameters to those of the same name.
+
+    parameter_dict: from name to Parameter, as load_checkpoint gives. A saved parameter of another
+    floating dtype is cast if strict_load is False. Returns (names of net's parameters that were not
+    in the dict, names in the dict that net has not).
+
+    Raises TypeError for wrong types or dtypes, ValueError for another shape; then net is as it was.
+    """
+    if not isinstance(net, Cell):
+        raise TypeError(
+            f"load_param_into_net: expected a Cell, got {type(net).__name__}{_where()}"
+        )
+    if not isinstance(parameter_dict, dict):
+        raise TypeError(
+            f"load_param_into_net: expected a dict, got {type(parameter_dict).__name__}{_where()}"
+        )
+    if not isinstance(strict_load, bool):
+        raise TypeError(f"load_param_into_net: 'strict_load' must be a bool{_where()}")
+    own = {p.name: p for p in net.get_parameters()}
+    changes: list[tuple[Parameter, Tensor]] = []
+    for name, value in parameter_dict.items():
+        p = own.get(name)
+        if p is None:
+            continue
+        if not isinstance(value, Tensor):
+            raise TypeError(
+                f"load_param_into_net: {name!r} must be a Parameter, got "
+                f"{type(value).__name__}{_where()}"
+            )
+        _check_fits(name, p, value, strict_load)
+        changes.append((p, value))
+    for p, value in changes:
+        p.set_data(_copied(value))
+    missing = [n for n in own if n not in parameter_dict]
+    return missing, [n for n in parameter_dict if n not in own]
+
+
+def _copied(value: Tensor) -> Tensor:
+    return value.value().copy() if isinstance(value, Parameter) else value.copy()
+
+
+def _check_fits(name: str, p: Parameter, value: Tensor, strict: bool) -> None:
+    if tuple(p.shape) != tuple(value.shape):
+        raise ValueError(
+            f"load_param_into_net: {name!r} has shape {list(p.shape)} in the network and "
+            f"{list(value.shape)} in the checkpoint{_where()}"
+        )
+    castable = not strict and p.dtype.is_floating and value.dtype.is_floating
+    if p.dtype != value.dtype and not castable:
+        raise TypeError(
+            f"load_param_into_net: {name!r} is {p.dtype} in the network and {value.dtype} in the "
+            f"checkpoint{_where()}"
+        )
+
+

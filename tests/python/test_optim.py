@@ -1,0 +1,360 @@
+"""Every optimiser and schedule against NumPy in float64 for 20 steps, all options; bad input."""
+
+import math
+
+import numpy as np
+import optim_reference as reference
+import pytest
+
+import gradcell as ms
+from gradcell import Parameter, Tensor, _core, nn
+
+STEPS = 20
+RNG = np.random.RandomState(7)
+START = {"weight": RNG.randn(3, 4), "bias": RNG.randn(4), "scale": RNG.randn()}
+GRADIENTS = [{k: RNG.randn(*np.shape(v)) for k, v in START.items()} for _ in range(STEPS)]
+
+
+def make_parameters(dtype=ms.float32):
+    return [Parameter(Tensor(np.array(v), dtype), name=k) for k, v in START.items()]
+
+
+def gradients_at(step, dtype=ms.float32, scale=1.0):
+    return tuple(Tensor(np.array(g) * scale, dtype) for g in GRADIENTS[step].values())
+
+
+def check(name, optimizer, parameters, lr=lambda t: 0.05, rtol=2e-5, **options):
+    scale = options.get("loss_scale", 1.0)
+    expected = {
+        k: reference.run(
+            name, v, [g[k] * scale for g in GRADIENTS], lr, **options
+        )
+        for k, v in START.items()
+    }
+    for t in range(STEPS):
+        assert optimizer(gradients_at(t, scale=scale)) == (True, True, True)
+        for p in parameters:
+            np.testing.assert_allclose(
+                p.asnumpy(), expected[p.name][t], rtol=rtol, atol=rtol, err_msg=f"{p.name} {t}"
+            )
+    assert optimizer.global_step.asnumpy().tolist() == [STEPS]
+
+
+@pytest.fixture(params=["graph", "pynative"])
+def mode(request):
+    before = ms.get_context("mode")
+    ms.set_context(mode=ms.GRAPH_MODE if request.param == "graph" else ms.PYNATIVE_MODE)
+    yield
+    ms.set_context(mode=before)
+
+
+RULES = [
+    ("SGD", {}),
+    ("SGD", {"weight_decay": 0.1}),
+    ("SGD", {"momentum": 0.9}),
+    ("SGD", {"momentum": 0.9, "dampening": 0.3, "weight_decay": 0.01, "loss_scale": 8.0}),
+    ("SGD", {"momentum": 0.9, "nesterov": True}),
+    ("Momentum", {"momentum": 0.9}),
+    ("Momentum", {"momentum": 0.0}),
+    ("Momentum", {"momentum": 0.8, "use_nesterov": True, "weight_decay": 0.1, "loss_scale": 4.0}),
+    ("Adam", {}),
+    ("Adam", {"beta1": 0.8, "beta2": 0.95, "eps": 1e-3, "weight_decay": 0.1}),
+    ("Adam", {"use_nesterov": True, "loss_scale": 16.0, "weight_decay": 0.02}),
+    ("Adam", {"use_amsgrad": True}),
+    ("Adam", {"use_amsgrad": True, "use_nesterov": True}),
+    ("AdamWeightDecay", {}),
+    ("AdamWeightDecay", {"weight_decay": 0.1, "beta1": 0.7, "beta2": 0.9, "eps": 1e-2}),
+    ("RMSProp", {}),
+    ("RMSProp", {"decay": 0.8, "momentum": 0.5, "epsilon": 1e-3, "weight_decay": 0.1}),
+    ("RMSProp", {"centered": True, "epsilon": 1e-3, "loss_scale": 2.0}),
+    ("RMSProp", {"centered": True, "epsilon": 1e-3, "momentum": 0.9}),
+    ("Adagrad", {}),
+    ("Adagrad", {"accum": 0.5, "update_slots": False, "weight_decay": 0.1, "loss_scale": 2.0}),
+    ("Lamb", {}),
+    ("Lamb", {"weight_decay": 0.1, "beta1": 0.7, "beta2": 0.9, "eps": 1e-3}),
+]
+
+
+@pytest.mark.parametrize(("name", "options"), RULES, ids=lambda v: v if isinstance(v, str) else "")
+def test_rule(mode, name, options):
+    parameters = make_parameters()
+    optimizer = getattr(nn, name)(parameters, learning_rate=0.05, **options)
+    check(name, optimizer, parameters, **options)
+
+
+@pytest.mark.parametrize("use_clip", [False, True])
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_lars(mode, use_clip, decay):
+    parameters = make_parameters()
+    inner = nn.Momentum(parameters, 0.05, 0.9, weight_decay=decay, loss_scale=4.0)
+    optimizer = nn.LARS(
+        inner, epsilon=1e-3, coefficient=0.02, use_clip=use_clip, lars_filter=lambda p: True
+    )
+    lars = {"epsilon": 1e-3, "coefficient": 0.02, "use_clip": use_clip}
+    check(
+        "Momentum",
+        optimizer,
+        parameters,
+        lars=lars,
+        momentum=0.9,
+        weight_decay=decay,
+        loss_scale=4.0,
+    )
+
+
+SCHEDULES = [
+    (nn.ExponentialDecayLR(0.1, 0.9, 4), lambda t: 0.1 * 0.9 ** (t / 4)),
+    (nn.ExponentialDecayLR(0.1, 0.9, 4, is_stair=True), lambda t: 0.1 * 0.9 ** (t // 4)),
+    (nn.NaturalExpDecayLR(0.1, 0.9, 4), lambda t: 0.1 * math.exp(-0.9 * t / 4)),
+    (nn.NaturalExpDecayLR(0.1, 0.9, 4, True), lambda t: 0.1 * math.exp(-0.9 * (t // 4))),
+    (nn.InverseDecayLR(0.1, 0.5, 4), lambda t: 0.1 / (1 + 0.5 * t / 4)),
+    (nn.InverseDecayLR(0.1, 0.5, 4, True), lambda t: 0.1 / (1 + 0.5 * (t // 4))),
+    (
+        nn.CosineDecayLR(0.01, 0.1, 12),
+        lambda t: 0.01 + 0.045 * (1 + math.cos(math.pi * min(t, 12) / 12)),
+    ),
+    (
+        nn.PolynomialDecayLR(0.1, 0.01, 8, 0.5),
+        lambda t: 0.09 * (1 - min(t, 8) / 8) ** 0.5 + 0.01,
+    ),
+    (
+        nn.PolynomialDecayLR(0.1, 0.01, 8, 2.0, True),
+        lambda t: 0.09 * (1 - t / (8 * max(1, math.ceil(t / 8)))) ** 2 + 0.01,
+    ),
+    (nn.WarmUpLR(0.1, 6), lambda t: 0.1 * min(t, 6) / 6),
+    ([0.1, 0.05, 0.02], lambda t: [0.1, 0.05, 0.02][min(t, 2)]),
+    (Tensor([0.1, 0.05]), lambda t: [0.1, 0.05][min(t, 1)]),
+    (Tensor(0.07), lambda t: 0.07),
+    ((0.1 / (i + 1) for i in range(30)), lambda t: 0.1 / (t + 1)),
+]
+
+
+@pytest.mark.parametrize("k", range(len(SCHEDULES)))
+def test_dynamic_learning_rate(mode, k):
+    rate, value = SCHEDULES[k]
+    if k == len(SCHEDULES) - 1:
+        rate = [0.1 / (i + 1) for i in range(30)]
+    parameters = make_parameters()
+    check("Momentum", nn.Momentum(parameters, rate, 0.9), parameters, lr=value, momentum=0.9)
+
+
+class HalvingDecay(nn.Cell):
+    def construct(self, step):
+        return 0.2 / (1 + step.astype(ms.float32))
+
+
+def test_groups(mode):
+    weight, bias, scale = parameters = make_parameters()
+    groups = [
+        {"params": [weight], "lr": 0.1, "weight_decay": 0.01, "grad_centralization": True},
+        {"params": [bias], "lr": nn.ExponentialDecayLR(0.1, 0.9, 4), "weight_decay": HalvingDecay()},
+        {"params": [scale]},
+        {"order_params": parameters},
+    ]
+    optimizer = nn.Adam(groups, learning_rate=0.02, weight_decay=0.3)
+    expected = {
+        "weight": ((lambda t: 0.1), {"weight_decay": 0.01, "centralise": True}),
+        "bias": ((lambda t: 0.1 * 0.9 ** (t / 4)), {"weight_decay": lambda t: 0.2 / (1 + t)}),
+        "scale": ((lambda t: 0.02), {"weight_decay": 0.3}),
+    }
+    names = [p.name for p in optimizer.get_parameters()]
+    assert names[:3] == ["global_step", "learning_rate_group_0", "learning_rate"]
+    for t in range(STEPS):
+        optimizer(gradients_at(t))
+    for p in parameters:
+        lr, options = expected[p.name]
+        want = reference.run("Adam", START[p.name], [g[p.name] for g in GRADIENTS], lr, **options)
+        np.testing.assert_allclose(p.asnumpy(), want[-1], rtol=2e-5, atol=2e-5)
+    assert optimizer.get_lr_parameter(weight).name == "learning_rate_group_0"
+    assert optimizer.get_lr_parameter([scale])[0].name == "learning_rate"
+
+
+def test_decay_leaves_out_beta_and_gamma_unless_grouped():
+    gamma = Parameter(Tensor([2.0]), name="norm.gamma")
+    nn.SGD([gamma], 0.1, weight_decay=0.5)((Tensor([0.0]),))
+    assert gamma.asnumpy() == [2.0]
+    nn.SGD([{"params": [gamma]}], 0.1, weight_decay=0.5)((Tensor([0.0]),))
+    np.testing.assert_allclose(gamma.asnumpy(), [1.9], rtol=1e-6)
+
+
+def test_learning_rate_is_read_at_every_step(mode):
+    p = Parameter(Tensor([1.0]), name="p")
+    optimizer = nn.SGD([p], 0.5)
+    optimizer((Tensor([1.0]),))
+    optimizer.learning_rate.set_data(Tensor(0.25))
+    optimizer((Tensor([1.0]),))
+    assert p.asnumpy() == [0.25]
+
+
+@pytest.mark.parametrize("dtype", [ms.float16, ms.bfloat16])
+def test_half_parameters_have_float32_state(dtype):
+    parameters = make_parameters(dtype)
+    optimizer = nn.Adam(parameters, 0.05)
+    assert {p.dtype for p in optimizer.moment2} == {ms.float32}
+    # A gradient whose square is far below the smallest float16.
+    for _ in range(STEPS):
+        optimizer(tuple(Tensor(np.full(p.shape, 1e-5), dtype) for p in parameters))
+    for p in parameters:
+        assert p.dtype == dtype
+        np.testing.assert_allclose(p.asnumpy(), START[p.name] - 1.0, atol=0.08)
+
+
+def test_float64_parameters():
+    parameters = make_parameters(ms.float64)
+    optimizer = nn.Momentum(parameters, Tensor(0.25), 0.5)
+    want = reference.run(
+        "Momentum", START["bias"], [g["bias"] for g in GRADIENTS], lambda t: 0.25, momentum=0.5
+    )
+    for t in range(STEPS):
+        optimizer(gradients_at(t, ms.float64))
+    np.testing.assert_allclose(parameters[1].asnumpy(), want[-1], rtol=1e-13)
+
+
+def test_a_step_is_one_plan():
+    parameters = [Parameter(Tensor(np.ones(3, np.float32)), name=f"p{i}") for i in range(50)]
+    optimizer = nn.Adam(parameters, nn.ExponentialDecayLR(0.1, 0.9, 4), weight_decay=0.1)
+    gradients = tuple(Tensor(np.ones(3, np.float32)) for _ in parameters)
+    optimizer(gradients)
+    before = _core.plan_cache_info()
+    for _ in range(5):
+        optimizer(gradients)
+    after = _core.plan_cache_info()
+    assert after["runs"] - before["runs"] == 5
+    assert after["misses"] == before["misses"]
+
+
+class UserMomentum(nn.Optimizer):
+    """A rule of a user's own, in MindSpore's way."""
+
+    def __init__(self, params, learning_rate, momentum=0.9):
+        super().__init__(learning_rate, params)
+        self.moment = Parameter(Tensor(momentum, ms.float32), name="moment")
+        self.moments = self.parameters.clone(prefix="moments", init="zeros")
+
+    def construct(self, gradients):
+        lr = self.get_lr()
+        for k, p in enumerate(self.parameters):
+            self.moments[k].set_data(self.moments[k] * self.moment + gradients[k])
+            p.set_data(p - self.moments[k] * lr)
+        return self.parameters
+
+
+def test_a_users_optimizer(mode):
+    parameters = make_parameters()
+    optimizer = UserMomentum(parameters, 0.05)
+    for t in range(STEPS):
+        optimizer(gradients_at(t))
+    want = reference.run(
+        "Momentum", START["bias"], [g["bias"] for g in GRADIENTS], lambda t: 0.05, momentum=0.9
+    )
+    np.testing.assert_allclose(parameters[1].asnumpy(), want[-1], rtol=2e-5)
+
+
+# Lists of learning rates ----------------------------------------------------------------------------
+
+
+def test_dynamic_lr_lists():
+    assert nn.piecewise_constant_lr([2, 5], [0.1, 0.05]) == [0.1, 0.1, 0.05, 0.05, 0.05]
+    np.testing.assert_allclose(
+        nn.exponential_decay_lr(0.1, 0.9, 6, 2, 1), [0.1, 0.1, 0.09, 0.09, 0.081, 0.081]
+    )
+    np.testing.assert_allclose(
+        nn.exponential_decay_lr(0.1, 0.9, 6, 1, 2, True), [0.1, 0.1, 0.09, 0.09, 0.081, 0.081]
+    )
+    np.testing.assert_allclose(
+        nn.natural_exp_decay_lr(0.1, 0.9, 6, 2, 2, True),
+        [0.1, 0.1, 0.1, 0.1, 0.1 * math.exp(-1.8), 0.1 * math.exp(-1.8)],
+    )
+    np.testing.assert_allclose(
+        nn.inverse_decay_lr(0.1, 0.5, 6, 1, 1, True), [0.1 / (1 + 0.5 * i) for i in range(6)]
+    )
+    np.testing.assert_allclose(
+        nn.cosine_decay_lr(0.01, 0.1, 6, 2, 2), [0.1, 0.1, 0.055, 0.055, 0.01, 0.01]
+    )
+    np.testing.assert_allclose(
+        nn.polynomial_decay_lr(0.1, 0.01, 6, 2, 2, 0.5),
+        [0.1, 0.1, *[0.09 * 0.5**0.5 + 0.01] * 2, 0.01, 0.01],
+    )
+    np.testing.assert_allclose(nn.warmup_lr(0.1, 6, 2, 2), [0, 0, 0.05, 0.05, 0.1, 0.1])
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: nn.exponential_decay_lr(-0.1, 0.9, 6, 2, 1), ValueError),
+        (lambda: nn.exponential_decay_lr(0.1, 0.9, 0, 2, 1), ValueError),
+        (lambda: nn.exponential_decay_lr(0.1, 0.9, 6.0, 2, 1), TypeError),
+        (lambda: nn.piecewise_constant_lr([5, 2], [0.1, 0.2]), ValueError),
+        (lambda: nn.piecewise_constant_lr([5], [0.1, 0.2]), ValueError),
+        (lambda: nn.cosine_decay_lr(0.2, 0.1, 6, 2, 2), ValueError),
+        (lambda: nn.ExponentialDecayLR(0.1, -0.9, 4), ValueError),
+        (lambda: nn.ExponentialDecayLR(0.1, 0.9, 4, 1), TypeError),
+        (lambda: nn.CosineDecayLR(0.2, 0.1, 4), ValueError),
+        (lambda: nn.WarmUpLR(0.1, 0), ValueError),
+        (lambda: nn.PolynomialDecayLR(0.1, 0.2, 4, 0.5), ValueError),
+    ],
+)
+def test_bad_schedules(call, error):
+    with pytest.raises(error):
+        call()
+
+
+# Bad input ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda p: nn.Adam([]), ValueError, "must not be empty"),
+        (lambda p: nn.Adam(3), TypeError, "must be Iterable"),
+        (lambda p: nn.Adam([1]), TypeError, "must be 'Parameter' or 'dict'"),
+        (lambda p: nn.Adam([p[0], {"params": p[1:]}]), TypeError, "'Parameter' or 'dict'"),
+        (lambda p: nn.Adam(p + p), ValueError, "given twice"),
+        (lambda p: nn.Adam([{"params": p}, {"params": p[:1]}]), ValueError, "given twice"),
+        (lambda p: nn.Adam([{"params": []}]), ValueError, "must not be empty"),
+        (lambda p: nn.Adam([{"params": p, "rate": 1}]), KeyError, "rate"),
+        (lambda p: nn.Adam([{"params": p}, {"order_params": p[:1]}]), ValueError, "order_params"),
+        (lambda p: nn.Adam(p, -1.0), ValueError, "learning rate"),
+        (lambda p: nn.Adam(p, float("nan")), ValueError, "learning rate"),
+        (lambda p: nn.Adam(p, []), ValueError, "empty"),
+        (lambda p: nn.Adam(p, "a"), TypeError, "learning rate"),
+        (lambda p: nn.Adam(p, Tensor([[0.1]])), ValueError, "dimensions"),
+        (lambda p: nn.Adam(p, beta1=1.5), ValueError, "beta1"),
+        (lambda p: nn.Adam(p, eps=0.0), ValueError, "eps"),
+        (lambda p: nn.Adam(p, weight_decay=-1.0), ValueError, "weight_decay"),
+        (lambda p: nn.Adam(p, loss_scale=0.0), ValueError, "loss_scale"),
+        (lambda p: nn.Adam(p, use_amsgrad=1), TypeError, "use_amsgrad"),
+        (lambda p: nn.Momentum(p, 0.1, -1.0), ValueError, "momentum"),
+        (lambda p: nn.SGD(p, nesterov=True), ValueError, "nesterov"),
+        (lambda p: nn.SGD(p, momentum=0.9, dampening=2.0), ValueError, "dampening"),
+        (lambda p: nn.LARS(p), TypeError, "Optimizer"),
+        (lambda p: nn.SGD([Parameter(Tensor([1]), name="i")]), TypeError, "cannot be trained"),
+        (
+            lambda p: nn.SGD([Parameter(Tensor([1.0]), name="global_step")]),
+            ValueError,
+            "the optimiser's own",
+        ),
+    ],
+)
+def test_bad_arguments(call, error, text):
+    with pytest.raises(error, match=text):
+        call(make_parameters())
+
+
+@pytest.mark.parametrize(
+    ("gradients", "error", "text"),
+    [
+        (lambda g: g[:1], ValueError, "1 gradients for 3"),
+        (lambda g: (*g[:2], Tensor([1.0, 2.0])), ValueError, "'scale' has shape"),
+        (lambda g: (*g[:2], None), TypeError, "'scale' is not a Tensor"),
+        (lambda g: 3, TypeError, "tuple of gradients"),
+    ],
+)
+def test_bad_gradients_leave_everything_as_it_was(gradients, error, text):
+    parameters = make_parameters()
+    optimizer = nn.Adam(parameters)
+    before = [p.asnumpy().copy() for p in optimizer.get_parameters()]
+    with pytest.raises(error, match=text):
+        optimizer(gradients(gradients_at(0)))
+    for p, b in zip(optimizer.get_parameters(), before, strict=True):
+        np.testing.assert_array_equal(p.asnumpy(), b)
