@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ad/rules.h"
+#include "ir/verify.h"
 
 namespace gradcell::ad {
 
@@ -47,6 +48,7 @@ class Provenance {
 std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
                             std::span<const NodeId> cotangents, std::span<const NodeId> wrt) {
   NodeId end = 0;
+  auto made = static_cast<NodeId>(g.size());
   for (NodeId id : outputs) end = std::max(end, id + 1);
   std::vector<uint8_t> active = dependent(g, wrt, end);
   std::vector<Value> adj(end);
@@ -68,6 +70,7 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
       if (d) adj[x] = accumulate(adj[x], d);
     }
   }
+  if constexpr (kVerify) verify(g, "adjoint", made);
   std::vector<NodeId> result;
   for (NodeId id : wrt) result.push_back(id < end && adj[id] ? adj[id].id : kNoNode);
   return result;
@@ -76,6 +79,7 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
 std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs,
                             std::span<const NodeId> wrt, std::span<const NodeId> tangents) {
   NodeId end = 0;
+  auto made = static_cast<NodeId>(g.size());
   for (NodeId id : outputs) end = std::max(end, id + 1);
   std::vector<uint8_t> active = dependent(g, wrt, end);
   std::vector<NodeId> live = live_nodes(g, outputs);
@@ -100,6 +104,7 @@ std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs,
     provenance.of(id);
     tan[id] = tangent_of(g, id, dx);
   }
+  if constexpr (kVerify) verify(g, "tangent", made);
   std::vector<NodeId> result;
   for (NodeId id : outputs) result.push_back(tan[id] ? tan[id].id : kNoNode);
   return result;

@@ -1,6 +1,7 @@
 // Traces and differentiation, for python/gradcell/transform.py.
 #include "ad/transform.h"
 #include "bind/bind.h"
+#include "ir/print.h"
 
 namespace gradcell::bind {
 
@@ -40,6 +41,33 @@ std::vector<TensorPtr> with_zeros(Trace& trace, const std::vector<NodeId>& ids, 
   return out;
 }
 
+/// What a finish would compute: the outputs, then what variables were assigned.
+std::vector<NodeId> roots(Trace& trace, const std::vector<TensorPtr>& outputs) {
+  std::vector<NodeId> ids = nodes(trace, outputs), assigned = trace.assigned_nodes();
+  ids.insert(ids.end(), assigned.begin(), assigned.end());
+  return ids;
+}
+
+using VariableNames = std::unordered_map<uintptr_t, std::string>;
+
+std::string leaf_text(const Trace& trace, NodeId id, const VariableNames& names) {
+  Trace::Origin o = trace.origin(id);
+  if (o.argument >= 0) return "argument " + std::to_string(o.argument);
+  if (!o.variable) return "captured";
+  auto it = names.find(reinterpret_cast<uintptr_t>(o.variable));
+  return it == names.end() ? "variable" : it->second;
+}
+
+/// "net.py:12", without the folders.
+std::string short_location(const Location& l) {
+  std::string text = location_text(l);
+  return text.substr(text.rfind('/') + 1);
+}
+
+std::string plan_text(const Graph& g, const std::vector<NodeId>& roots) {
+  return to_text(cpu::Executable(make_plan(g, live_nodes(g, roots), roots, {})).plan());
+}
+
 }  // namespace
 
 void bind_trace(py::module_& m) {
@@ -73,6 +101,20 @@ void bind_trace(py::module_& m) {
       .def("mark_unrepeatable", &Trace::mark_unrepeatable)
       .def_property_readonly("asked", &Trace::asked)
       .def_property_readonly("asked_at", [](const Trace& t) { return location_text(t.asked_at()); })
+      .def("graph_text", [](Trace& t, const std::vector<TensorPtr>& outputs, const VariableNames& names) {
+        return to_text(t.graph, roots(t, outputs), [&](NodeId id) {
+          return t.graph[id].op == Op::Leaf ? leaf_text(t, id, names) : short_location(t.graph[id].location);
+        });
+      }, py::arg("outputs"), py::arg("names") = VariableNames(),
+           "The graph that the outputs and the assigned variables need, a node a line.")
+      .def("graph_dot", [](Trace& t, const std::vector<TensorPtr>& outputs, const VariableNames& names) {
+        return to_dot(t.graph, roots(t, outputs), [&](NodeId id) {
+          return t.graph[id].op == Op::Leaf ? leaf_text(t, id, names) : "";
+        });
+      }, py::arg("outputs"), py::arg("names") = VariableNames(), "The same for Graphviz.")
+      .def("plan_text", [](Trace& t, const std::vector<TensorPtr>& outputs) {
+        return plan_text(t.graph, roots(t, outputs));
+      }, py::arg("outputs"), "The plan of the same, which is not run.")
       .def_property_readonly("node_count", [](const Trace& t) { return t.graph.size(); });
 
   m.def("in_trace", [] { return current_trace() != nullptr; });

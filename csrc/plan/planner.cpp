@@ -6,6 +6,7 @@
 #include "plan/labels.h"
 #include "plan/region_builder.h"
 #include "plan/rewrite.h"
+#include "plan/verify.h"
 
 namespace gradcell {
 
@@ -98,6 +99,7 @@ class Planner {
     for (size_t i = 0; i < c_.constants.size(); ++i) constant_of_[c_.constants[i]] = static_cast<int>(i);
     make_buffers();
     make_stages();
+    if constexpr (kVerify) verify(plan_);
     return std::move(plan_);
   }
 
@@ -162,8 +164,10 @@ class Planner {
     }
     RegionInputs in{g_, labels_, buffer_of_, constant_of_};
     for (size_t s = 0; s < regions.size(); ++s)
-      for (auto& [rows, nodes] : regions[s])
+      for (auto& [rows, nodes] : regions[s]) {
+        if constexpr (kVerify) verify_region_nodes(in, nodes);
         plan_.stages[s].regions.push_back(build_region(in, nodes));
+      }
   }
 
   Call make_call(NodeId id) {
@@ -234,7 +238,9 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
 PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                      std::span<const NodeId> cuts) {
   PlanGraph cleaned = clean(g, live, roots, cuts);
+  if constexpr (kVerify) verify(cleaned.graph, "clean", 0, GraphStage::Cleaned);
   PlanGraph merged = merge_sums(cleaned);
+  if constexpr (kVerify) verify(merged.graph, "merge_sums", 0, GraphStage::Cleaned);
   return merged;
 }
 

@@ -70,6 +70,14 @@ class Trace : public std::enable_shared_from_this<Trace> {
   void pop_alias(const VariablePtr& variable, NodeId alias, NodeId previous);
 
   std::vector<uintptr_t> lifted_variables() const;
+  /// The nodes that variables have been assigned so far: what a finish computes besides its outputs.
+  std::vector<NodeId> assigned_nodes() const;
+  /// Where a leaf's value comes from: the argument's number, the variable, or neither.
+  struct Origin {
+    int argument = -1;
+    const Variable* variable = nullptr;
+  };
+  Origin origin(NodeId leaf) const;
 
   /// Whether the value is at hand without running anything.
   const Array* known(NodeId id) const;

@@ -23,6 +23,7 @@ from gradcell.context import (  # noqa: E402
     set_context,
 )
 from gradcell.dtype import *  # noqa: E402, F403
+from gradcell.inspect import draw_graph, graph_text, plan_text  # noqa: E402
 from gradcell.parameter import Parameter, ParameterTuple  # noqa: E402
 from gradcell.tensor import from_dlpack, from_numpy  # noqa: E402
 from gradcell.transform import (  # noqa: E402
@@ -37,7 +38,25 @@ from gradcell.transform import (  # noqa: E402
 from gradcell import ops, tensor_methods  # noqa: E402  isort: skip
 from gradcell import common, nn  # noqa: E402  isort: skip
 from gradcell import amp, parallel  # noqa: E402  isort: skip
-from gradcell.amp import DynamicLossScaleManager, FixedLossScaleManager  # noqa: E402
+from gradcell import dataset, train  # noqa: E402  isort: skip
+from gradcell.train import (  # noqa: E402
+    Callback,
+    CheckpointConfig,
+    DynamicLossScaleManager,
+    EarlyStopping,
+    FixedLossScaleManager,
+    History,
+    LearningRateScheduler,
+    LossMonitor,
+    Model,
+    ModelCheckpoint,
+    ReduceLROnPlateau,
+    RunContext,
+    TimeMonitor,
+    load_checkpoint,
+    load_param_into_net,
+    save_checkpoint,
+)
 from gradcell.common.seed import get_seed, set_seed  # noqa: E402
 from gradcell.parallel import ParallelMode  # noqa: E402
 

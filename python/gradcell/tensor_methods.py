@@ -77,8 +77,9 @@ def _extremum(name: str, with_index: Callable[..., Any], alone: Callable[..., An
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = (
-        f"The {'largest' if name == 'max' else 'smallest'} element: {name}() of all, {name}(axis=a) "
-        f"along a; {name}(d), {name}(dim=d) and return_indices=True give (values, indices)."
+        f"The {'largest' if name == 'max' else 'smallest'} element: {name}() of all, "
+        f"{name}(axis=a) along a; {name}(d), {name}(dim=d) and return_indices=True give "
+        "(values, indices)."
     )
     return method
 
@@ -155,7 +156,7 @@ def where(self: Tensor, condition: Any, y: Any) -> Tensor:
 
 
 def gather(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """gather(dim, index): the elements at index along dim, in index's shape, as ops.gather_elements;
+    """gather(dim, index): the elements at index along dim, as ops.gather_elements;
     gather(input_indices, axis, batch_dims=0): the slices along axis, as ops.gather."""
     slices = "input_indices" in kwargs or (args and isinstance(args[0], Tensor))
     return (ops.gather if slices else ops.gather_elements)(self, *args, **kwargs)
@@ -169,7 +170,8 @@ def to(self: Tensor, dtype: Any = None, *args: Any, **kwargs: Any) -> Tensor:
 def assign_value(self: Tensor, value: Tensor) -> Tensor:
     """Takes over another tensor's elements, of the same shape. Returns itself."""
     if self._is_variable:
-        return ops.assign(self, value)  # type: ignore[arg-type]
+        ops.assign(self, value)
+        return self
     if tuple(value.shape) != tuple(self.shape):
         raise ValueError(
             f"assign_value: shapes {list(self.shape)} and {list(value.shape)} differ{_where()}"
@@ -278,7 +280,6 @@ _SPELLED: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "inner": (ops.inner, {}),
     "outer": (ops.outer, {}),
     "addmm": (ops.addmm, {}),
-    "pow": (ops.pow, {"exponent": "other"}),
     "full_like": (ops.full_like, {}),
 }
 

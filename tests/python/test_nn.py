@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -452,6 +453,13 @@ def test_batch_norm_use_batch_statistics(fixed):
     expected = normalised(x, (0,), 1e-5) if fixed else x / math.sqrt(1 + 1e-5)
     np.testing.assert_allclose(out, expected, rtol=1e-11)
     assert (cell.moving_mean.asnumpy() != 0).any() == fixed
+
+
+def test_batch_norm_of_an_empty_batch():
+    cell = nn.BatchNorm1d(3).set_train()
+    assert cell(Tensor(np.zeros((0, 3), np.float32))).shape == (0, 3)
+    np.testing.assert_array_equal(cell.moving_mean.asnumpy(), 0)
+    np.testing.assert_array_equal(cell.moving_variance.asnumpy(), 1)
 
 
 def test_batch_norm_parameters():
@@ -950,6 +958,23 @@ def test_sequential_cell():
     assert nn.SequentialCell({"first": nn.ReLU()}).first is not None
 
 
+def test_containers_inside_a_cell():
+    class Outer(nn.Cell):
+        def __init__(self, net):
+            super().__init__()
+            self.net = net
+
+    for kind in (nn.SequentialCell, nn.CellList):
+        outer = Outer(kind([nn.Dense(1, 1, has_bias=False)]))
+        outer.net.append(nn.Dense(1, 1, has_bias=False))
+        names = ["net.0.weight", "net.1.weight"]
+        assert [p.name for p in outer.get_parameters()] == names
+        assert [p.name for p in outer.net[1:].get_parameters()] == names[1:]
+        assert [p.name for p in outer.get_parameters()] == names
+        outer.net[0] = nn.Dense(1, 1, has_bias=False)
+        assert [p.name for p in outer.get_parameters()] == names
+
+
 def test_cell_list():
     cells = nn.CellList([nn.Dense(1, 1)])
     cells.extend([nn.Dense(1, 1), nn.ReLU()])
@@ -1127,3 +1152,82 @@ def test_mixed_precision_refuses():
         ms.amp.custom_mixed_precision(net, white_list=nn.Dense)
     with pytest.raises(TypeError, match="should be a class"):
         ms.amp.custom_mixed_precision(net, white_list=["a"])
+
+
+# What every cell can do ---------------------------------------------------------------------------
+
+
+def test_hooks(mode):
+    net = nn.SequentialCell(nn.Dense(2, 1, "ones", "zeros"))
+    x = Tensor([[1.0, 2.0]])
+    after = net[0].register_forward_hook(lambda cell, inputs, out: out * 10)
+    assert float(net(x)) == 30
+    before = net[0].register_forward_pre_hook(lambda cell, inputs: (inputs[0] * 0,))
+    assert float(net(x)) == 0
+    before.remove()
+    assert float(net(x)) == 30
+    np.testing.assert_array_equal(ms.grad(net)(x).asnumpy(), [[10, 10]])
+    after.remove()
+    assert float(net(x)) == 3
+    with pytest.raises(TypeError):
+        net.register_forward_hook(3)
+
+
+def test_flags_and_names():
+    net = nn.SequentialCell(nn.Dense(2, 1))
+    assert net.add_flags(a=True) is net and net.a and net.get_flags() == {"a": True}
+    assert net.add_flags_recursive(b=2)[0].b == 2
+    net.update_cell_prefix()
+    assert net[0].param_prefix == "0"
+    assert list(net.state_dict()) == ["0.weight", "0.bias"]
+    net.check_names()
+    net[0].bias.name = "0.weight"
+    with pytest.raises(ValueError, match=r"0\.weight"):
+        net.check_names()
+
+
+def test_what_may_replace_an_attribute():
+    net = nn.SequentialCell(nn.Dense(2, 1))
+    dense = net[0]
+    with pytest.raises(TypeError, match="Parameter 'weight' already exists in network"):
+        dense.weight = 3
+    with pytest.raises(TypeError, match="Sub cell 'inner' already exists in network"):
+        dense.inner = nn.ReLU()
+        dense.inner = 3
+    dense.weight = Tensor([[5.0, 6.0]])
+    np.testing.assert_array_equal(dense.weight.asnumpy(), [[5, 6]])
+    with pytest.raises(KeyError):
+        dense.insert_child_to_cell("a.b", nn.ReLU())
+    with pytest.raises(KeyError):
+        dense.insert_param_to_cell("inner", Parameter(Tensor([1.0]), name="q"))
+
+
+def test_a_derivative_of_one_s_own_is_refused():
+    class Own(nn.Cell):
+        def construct(self, x):
+            return x * x
+
+        def bprop(self, x, out, dout):
+            return (dout,)
+
+    with pytest.raises(NotImplementedError, match="bprop"):
+        Own()(Tensor([1.0]))
+
+
+def test_pickled_cells_give_the_same():
+    net = nn.SequentialCell(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Dense(32, 3))
+    x = Tensor(normal(2, 1, 4, 4).astype(np.float32))
+    twin = pickle.loads(pickle.dumps(net))
+    np.testing.assert_array_equal(twin(x).asnumpy(), net(x).asnumpy())
+    assert [p.name for p in twin.get_parameters()] == [p.name for p in net.get_parameters()]
+
+
+def test_training_and_evaluation_are_compiled_apart(mode):
+    net = nn.SequentialCell(nn.BatchNorm1d(2), nn.Dropout(p=0.5))
+    x = Tensor(normal(50, 2).astype(np.float32))
+    first = net(x).asnumpy()
+    net.set_train()
+    assert (net(x).asnumpy() == 0).any()
+    net.set_train(False)
+    assert not (net(x).asnumpy() == 0).any()
+    assert (net(x).asnumpy() != first).any()  # the statistics have moved

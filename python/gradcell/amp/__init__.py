@@ -33,9 +33,9 @@ __all__ = [
     "LossScaler",
     "StaticLossScaler",
     "all_finite",
-    "init_status",
     "auto_mixed_precision",
     "custom_mixed_precision",
     "get_black_list",
     "get_white_list",
+    "init_status",
 ]

@@ -39,8 +39,6 @@ def set_random_state(state: str) -> None:
     if found["streams"]:
         from gradcell.ops import random
 
-        if hasattr(random, "_seed"):
-            random._seed = found["seed"]
         for name, value in found["streams"].items():
             if name == "global":
                 stream = random._global

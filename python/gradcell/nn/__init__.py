@@ -153,7 +153,7 @@ __all__ = [
 ]
 
 # What trains them: optimisers, schedules, training cells.
-from gradcell.nn import training as _training  # noqa: E402
-from gradcell.nn.training import *  # noqa: E402, F403
+from gradcell.nn import training as _training
+from gradcell.nn.training import *  # noqa: F403
 
-__all__ += _training.__all__  # noqa: PLE0605
+__all__ += _training.__all__

@@ -260,12 +260,11 @@ class Embedding(Cell):
     with one-hot rows instead; the result is the same. embedding_table: anything that `initializer`
     takes. padding_idx: this row starts as zeros.
 
-    Input: integers of any shape, output: that shape + (embedding_size,), of the table's dtype.
+    Input: integers of any shape (negative ones count from the end), output: that shape + (embedding_size,), of the table's dtype.
     Parameter: embedding_table (vocab_size, embedding_size).
 
     Raises TypeError for arguments of a wrong type or an input that is not of integers, ValueError
-    for sizes < 1 or a padding_idx out of range; an input out of range raises IndexError where its
-    value is known, and otherwise gives a row of NaN.
+    for sizes < 1 or a padding_idx out of range, IndexError for an input out of range.
     """
 
     def __init__(

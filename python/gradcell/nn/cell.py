@@ -16,6 +16,20 @@ def _where() -> str:
     return f" ({_core.user_location()})"
 
 
+class HookHandle:
+    """A hook that a cell calls, until remove()."""
+
+    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+        self._hooks = hooks
+        hooks[id(self)] = hook
+        bump_structure_version()
+
+    def remove(self) -> None:
+        """Ends the calls."""
+        if self._hooks.pop(id(self), None) is not None:
+            bump_structure_version()
+
+
 class Cell:
     """The base of all networks: assign parameters and cells as attributes, define construct.
 
@@ -23,6 +37,8 @@ class Cell:
     names.
     """
 
+    #: Whether the class defines a derivative of its own.
+    has_bprop = False
     _cells: OrderedDict[str, Any]
     _params: OrderedDict[str, Parameter]
 
@@ -34,12 +50,17 @@ class Cell:
         object.__setattr__(self, "_called", False)
         object.__setattr__(self, "_cast_to", None)  # what it computes in
         object.__setattr__(self, "_output_to", None)  # what it hands on, if computing elsewhere
+        object.__setattr__(self, "_hooks", None)
         self.training = False
         self.requires_grad = False
         self.param_prefix = ""
         self.cls_name = type(self).__name__
         if flags:
             self.add_flags(**flags)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.has_bprop = callable(getattr(cls, "bprop", None))
 
     # Attributes -----------------------------------------------------------------------------------
 
@@ -66,9 +87,14 @@ class Cell:
                 object.__setattr__(self, name, None)
             else:
                 raise TypeError(
-                    f"{type(self).__name__}: {name!r} is a parameter and cannot become "
-                    f"{type(value).__name__}{_where()}"
+                    f"Parameter '{name}' already exists in network, can not assign this type: "
+                    f"'{type(value)}' as a parameter. ({type(self).__name__}){_where()}"
                 )
+        elif name in self._cells and value is not None:
+            raise TypeError(
+                f"Sub cell '{name}' already exists in network, can not assign this type: "
+                f"'{type(value)}' as a cell. ({type(self).__name__}){_where()}"
+            )
         elif isinstance(value, ParameterTuple):
             self._forget(name)
             self._tuples[name] = value
@@ -153,6 +179,8 @@ class Cell:
             )
         for path, p in self.parameters_and_names(expand=recurse):
             p.name = prefix + path
+        for path, cell in self.cells_and_names():
+            cell.__dict__["_name_prefix"] = prefix + (path + "." if path else "")
 
     def _walk(self) -> Iterator[Cell]:
         """This cell and all below it, each once."""
@@ -210,25 +238,66 @@ class Cell:
 
         Raises KeyError for an empty name or one with a dot, TypeError if it is not a Parameter.
         """
-        if not param_name:
-            raise KeyError(f"insert_param_to_cell: the name is empty{_where()}")
-        if check_name_contain_dot and "." in param_name:
+        self._check_name("insert_param_to_cell", "param_name", param_name, check_name_contain_dot)
+        if param_name not in self._params and hasattr(self, param_name):
             raise KeyError(
-                f"insert_param_to_cell: the name {param_name!r} contains a dot{_where()}"
+                f"For 'insert_param_to_cell', {param_name!r} already exists in the network."
+                f"{_where()}"
             )
         if not isinstance(param, Parameter):
             raise TypeError(
-                f"insert_param_to_cell: expected a Parameter, got {type(param).__name__}{_where()}"
+                f"For 'insert_param_to_cell', the 'param' must be Parameter, but got "
+                f"{type(param).__name__}.{_where()}"
             )
         self._add_parameter(param_name, param)
 
     def insert_child_to_cell(self, child_name: str, child_cell: Cell) -> None:
-        """Makes a cell an attribute of this cell."""
+        """Makes a cell an attribute of this cell.
+
+        Raises TypeError for a name that is no string or a child that is no Cell, KeyError for an
+        empty name or one with a dot.
+        """
+        self._check_name("insert_child_to_cell", "child_name", child_name, True)
         if not isinstance(child_cell, Cell):
             raise TypeError(
-                f"insert_child_to_cell: expected a Cell, got {type(child_cell).__name__}{_where()}"
+                "For 'insert_child_to_cell', the argument 'child_cell' must be 'Cell', but got "
+                f"type {type(child_cell)}.{_where()}"
             )
         self._add_cell(child_name, child_cell)
+
+    @staticmethod
+    def _check_name(owner: str, what: str, name: Any, no_dot: bool) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"For '{owner}', the '{what}' must be str, got {type(name)}.{_where()}")
+        if not name or (no_dot and "." in name):
+            raise KeyError(
+                f"For '{owner}', the '{what}' must not be empty or contain '.', got {name!r}"
+                f"{_where()}"
+            )
+
+    def check_names(self) -> None:
+        """Raises ValueError if two parameters have the same name."""
+        seen: set[str] = set()
+        for path, p in self.parameters_and_names():
+            if p.name in seen:
+                raise ValueError(
+                    f"The value of {p!r} ({path}) is the name of another parameter too: each must "
+                    f"have a name of its own{_where()}"
+                )
+            seen.add(p.name)
+
+    def state_dict(self) -> OrderedDict[str, Parameter]:
+        """The parameters by their paths of attributes."""
+        return OrderedDict(self.parameters_and_names())
+
+    def init_parameters_data(self, auto_parallel_mode: bool = False) -> dict[Parameter, Parameter]:
+        """Each parameter by itself: values are there from the start."""
+        return {p: p for p in self.get_parameters()}
+
+    def update_cell_prefix(self) -> None:
+        """Sets param_prefix of every cell below to its path."""
+        for path, cell in self.cells_and_names():
+            cell.__dict__["param_prefix"] = path
 
     def cells(self) -> Any:
         """The cells right below this one."""
@@ -295,10 +364,21 @@ class Cell:
         return self
 
     def add_flags(self, **flags: Any) -> Cell:
-        """Sets attributes. Returns itself."""
+        """Sets attributes, which get_flags lists. Returns itself."""
         for key, value in flags.items():
             setattr(self, key, value)
+        self.__dict__.setdefault("_flags", {}).update(flags)
         return self
+
+    def add_flags_recursive(self, **flags: Any) -> Cell:
+        """add_flags for this cell and all below. Returns itself."""
+        for cell in self._walk():
+            cell.add_flags(**flags)
+        return self
+
+    def get_flags(self) -> dict[str, Any]:
+        """What add_flags has set."""
+        return dict(self.__dict__.get("_flags", {}))
 
     def set_comm_fusion(self, *args: Any, **kwargs: Any) -> Cell:
         """Accepted for MindSpore's sake; has no effect."""
@@ -307,7 +387,8 @@ class Cell:
     recompute = set_comm_fusion
     set_jit_config = set_comm_fusion
     set_boost = set_comm_fusion
-    compile_cache = None
+    set_inputs = set_comm_fusion
+    update_cell_type = set_comm_fusion
 
     # Running --------------------------------------------------------------------------------------
 
@@ -319,18 +400,64 @@ class Cell:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         object.__setattr__(self, "_called", True)
+        if self.has_bprop:
+            raise NotImplementedError(
+                f"{type(self).__name__} defines bprop, which is not supported: the derivative of "
+                f"construct itself is used. Remove bprop{_where()}"
+            )
         if _core.in_trace():
             return self._run(*args, **kwargs)
         cache = cache_for(self, "construct") if context.graph_mode() else None
         return run(self._run, args, kwargs, cache)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
+        if self._hooks is not None:
+            return self._run_hooked(args, kwargs)
+        return self._compute(args, kwargs)
+
+    def _compute(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._cast_to is None:
             return self.construct(*args, **kwargs)
         from gradcell.amp.casting import cast_floating, run_in
 
         out = run_in(self, self._cast_to, args, kwargs)
         return out if self._output_to is None else cast_floating(out, self._output_to)
+
+    # Hooks ----------------------------------------------------------------------------------------
+
+    def register_forward_pre_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
+        """Has hook_fn(cell, inputs) called before construct: what it returns, unless None, takes
+        the place of the inputs. The result's remove() ends that. Raises TypeError if it is no
+        function.
+        """
+        return self._add_hook("before", hook_fn)
+
+    def register_forward_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
+        """Has hook_fn(cell, inputs, output) called after construct: what it returns, unless None,
+        takes the place of the output. The result's remove() ends that. Raises TypeError if it is no
+        function.
+        """
+        return self._add_hook("after", hook_fn)
+
+    def _add_hook(self, when: str, hook: Callable[..., Any]) -> HookHandle:
+        if not callable(hook):
+            raise TypeError(
+                f"register_forward_hook: expected a function, got {type(hook).__name__}{_where()}"
+            )
+        if self._hooks is None:
+            object.__setattr__(self, "_hooks", {"before": {}, "after": {}})
+        return HookHandle(self._hooks[when], hook)
+
+    def _run_hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        for hook in list(self._hooks["before"].values()):
+            new = hook(self, args)
+            if new is not None:
+                args = new if isinstance(new, tuple) else (new,)
+        out = self._compute(args, kwargs)
+        for hook in list(self._hooks["after"].values()):
+            new = hook(self, args, out)
+            out = out if new is None else new
+        return out
 
     # Text -----------------------------------------------------------------------------------------
 

@@ -21,16 +21,33 @@ class _Numbered(Cell):
                 f"For '{type(self).__name__}', each cell must be subclass of Cell, but got "
                 f"{type(cell).__name__}.{where()}"
             )
-        children = list(self._cells.values())
-        children.insert(position, cell)
-        self._renumber(children)
+        behind = list(self._cells.values())[position:]
+        self._renumber([cell, *behind], position)
 
-    def _renumber(self, children: list[Cell]) -> None:
-        self._cells.clear()
-        for i, cell in enumerate(children):
+    def _renumber(self, children: list[Cell], first: int = 0) -> None:
+        """Makes children those from `first` on; the others stay."""
+        for key in list(self._cells)[first:]:
+            del self._cells[key]
+        for i, cell in enumerate(children, first):
             self._add_cell(str(i), cell)
         if self._called:
             bump_structure_version()
+
+    def _add_cell(self, name: str, cell: Cell) -> None:
+        super()._add_cell(name, cell)
+        prefix = self.__dict__.get("_name_prefix")
+        if prefix and self._auto_prefix:  # this container has a name already
+            cell.update_parameters_name(f"{prefix}{name}.")
+
+    def __getitem__(self, index: int | slice) -> Any:
+        children = list(self._cells.values())
+        if not isinstance(index, slice):
+            return children[self._position(index)]
+        part = type(self)()
+        object.__setattr__(part, "_auto_prefix", False)  # the parameters keep their names
+        for cell in children[index]:
+            part.append(cell)
+        return part
 
     def _position(self, index: Any) -> int:
         n = len(self._cells)
@@ -122,12 +139,6 @@ class SequentialCell(_Numbered):
         for cell in args:
             self.append(cell)
 
-    def __getitem__(self, index: int | slice) -> Any:
-        children = list(self._cells.values())
-        if isinstance(index, slice):
-            return type(self)(children[index])
-        return children[self._position(index)]
-
     def construct(self, *inputs: Any) -> Any:
         """The last cell's output."""
         children = iter(self._cells.values())
@@ -154,12 +165,6 @@ class CellList(_Numbered):
             args = tuple(args[0])
         for cell in args:
             self.append(cell)
-
-    def __getitem__(self, index: int | slice) -> Any:
-        children = list(self._cells.values())
-        if isinstance(index, slice):
-            return type(self)(children[index])
-        return children[self._position(index)]
 
     def construct(self, *inputs: Any) -> Any:
         """Not defined: a list computes nothing."""

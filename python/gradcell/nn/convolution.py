@@ -91,7 +91,7 @@ class _Convolution(Cell):
         rows = windows.axis(owner, h, *steps[0], self.pad_mode, (p[0], p[1]))
         columns = windows.axis(owner, w, *steps[1], self.pad_mode, (p[2], p[3]))
         product = self._product(windows.pad(x, rows, columns, 0), weight, rows, columns)
-        out = _ops.reshape(product, [self.out_channels, n, rows.count, columns.count])
+        out = _ops.reshape(product, [self.out_channels, n, rows.number, columns.number])
         if self.has_bias:
             out = _ops.add(out, _ops.reshape(self.bias, [-1, 1, 1, 1]))
         return _ops.transpose(out, [1, 0, 2, 3])
@@ -108,7 +108,7 @@ class _Convolution(Cell):
         x = _ops.reshape(_ops.transpose(x, [1, 0, 2, 3]), [g, features, n, h, w])
         parts = windows.taps(x, rows, columns)
         matrix = _ops.concat(parts, 1) if taps > 1 else parts[0]
-        matrix = _ops.reshape(matrix, [g, taps * features, n * rows.count * columns.count])
+        matrix = _ops.reshape(matrix, [g, taps * features, n * rows.number * columns.number])
         kernel = _ops.reshape(weight, [g, outputs, features, taps])
         kernel = _ops.reshape(_ops.transpose(kernel, [0, 1, 3, 2]), [g, outputs, taps * features])
         if g == 1:

@@ -23,7 +23,7 @@ class LossBase(Cell):
     reduction: 'mean', 'sum' or 'none' (also None). Raises ValueError for anything else.
     """
 
-    _reductions = ("mean", "sum", "none")
+    _reductions: tuple[str, ...] = ("mean", "sum", "none")
 
     def __init__(self, reduction: str | None = "mean") -> None:
         super().__init__()
@@ -262,7 +262,7 @@ class KLDivLoss(LossBase):
     over the size of the first dimension.
     """
 
-    _reductions = ("mean", "sum", "none", "batchmean")
+    _reductions: tuple[str, ...] = ("mean", "sum", "none", "batchmean")
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)

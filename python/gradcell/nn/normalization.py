@@ -116,8 +116,9 @@ class _BatchNorm(Cell):
         mean, centred, variance = _moments(x, axes)
         count = x.size // self.num_features
         unbiased = _ops.mul(variance, count / max(count - 1, 1))
-        self._keep("moving_mean", mean)
-        self._keep("moving_variance", unbiased)
+        if count:
+            self._keep("moving_mean", mean)
+            self._keep("moving_variance", unbiased)
         return centred, variance
 
     def _keep(self, name: str, new: Tensor) -> None:

@@ -99,8 +99,8 @@ class _MaxPool(_Pool):
     @staticmethod
     def _places(rows: windows.Axis, columns: windows.Axis) -> list[np.ndarray]:
         """For each kernel position, where in the flat image each window's element lies."""
-        i = np.arange(rows.count) * rows.stride - rows.before
-        j = np.arange(columns.count) * columns.stride - columns.before
+        i = np.arange(rows.number) * rows.stride - rows.before
+        j = np.arange(columns.number) * columns.stride - columns.before
         return [
             (i[:, None] + u * rows.dilation) * columns.size + j + v * columns.dilation
             for u in range(rows.kernel)

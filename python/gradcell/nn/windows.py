@@ -25,17 +25,17 @@ class Axis(NamedTuple):
     dilation: int
     before: int  #: padding
     after: int
-    count: int  #: of the windows
+    number: int  #: of windows
 
     @property
     def missing(self) -> int:
         """Padding behind the input that the last window reaches into."""
-        reach = (self.count - 1) * self.stride + (self.kernel - 1) * self.dilation + 1
+        reach = (self.number - 1) * self.stride + (self.kernel - 1) * self.dilation + 1
         return max(reach - self.size - self.before, 0)
 
     def covered(self, count_padding: bool) -> np.ndarray:
         """How many positions of each window lie in the input, or in it and its padding."""
-        starts = np.arange(self.count) * self.stride - self.before
+        starts = np.arange(self.number) * self.stride - self.before
         taps = starts[:, None] + np.arange(self.kernel) * self.dilation
         low, high = (-self.before, self.after) if count_padding else (0, 0)
         inside = (taps >= low) & (taps < self.size + high)
@@ -102,7 +102,7 @@ def taps(x: Tensor, rows: Axis, columns: Axis) -> list[Tensor]:
     """For each kernel position, row by row: the element of every window that lies there."""
     outer = list(x.shape[:-2])
     zeros, ones = [0] * len(outer), [1] * len(outer)
-    size = [*outer, rows.count, columns.count]
+    size = [*outer, rows.number, columns.number]
     step = [*ones, rows.stride, columns.stride]
     return [
         _ops.slice(x, [*zeros, i * rows.dilation, j * columns.dilation], size, step)

@@ -219,7 +219,7 @@ def threshold(input: Any, thr: Any, value: Any) -> Tensor:
 
 @fused
 def glu(x: Any, axis: int = -1) -> Tensor:
-    """The first half along axis times the sigmoid of the second. Raises ValueError for an odd size."""
+    """The first half along axis times the sigmoid of the second. An odd size is a ValueError."""
     x = _float(x, "glu")
     a = checks.axis_of(axis, x.ndim, "glu")
     if x.ndim == 0 or x.shape[a] % 2:

@@ -1,4 +1,4 @@
-"""Ops on parameters and on trees of tensors: assign, HyperMap, MultitypeFuncGraph, clipping by norm."""
+"""Ops on parameters and on trees of tensors: assign, HyperMap, MultitypeFuncGraph, clipping."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from gradcell.parameter import Parameter
 
 __all__ = [
     "HyperMap", "Map", "MultitypeFuncGraph", "addn", "assign", "assign_add", "assign_sub",
-    "clip_by_global_norm", "clip_by_norm", "depend", "is_tensor", "partial", "print_", "scatter_add",
-    "scatter_update", "typeof",
+    "clip_by_global_norm", "clip_by_norm", "depend", "is_tensor", "partial", "print_",
+    "scatter_add", "scatter_update", "typeof",
 ]  # fmt: skip
 
 _ops = _core.ops
@@ -25,14 +25,14 @@ _ops = _core.ops
 # Parameters ---------------------------------------------------------------------------------------
 
 
-def _assign(op: str, variable: Any, value: Any, combine: Any) -> Any:
-    if not isinstance(variable, ParameterBase):
+def _assign(op: str, variable: Any, value: Any, combine: Any) -> Tensor:
+    if not isinstance(variable, Tensor):
         raise TypeError(
             f"For '{op}', 'variable' must be a Parameter, got {type(variable).__name__}{where()}"
         )
     new = value if isinstance(value, (Tensor, int, float)) else checks.tensor(value, op, "value")
     shape = list(new.shape) if isinstance(new, Tensor) else []
-    if shape != list(variable.shape) and (combine is None or shape not in ([], [1])):
+    if shape != list(variable.shape) and (combine is None or isinstance(new, Tensor)):
         raise ValueError(
             f"For '{op}','value' must have the same shape as 'variable'. But got 'value' shape: "
             f"{shape}, 'variable' shape: {list(variable.shape)}.{where()}"
@@ -41,28 +41,33 @@ def _assign(op: str, variable: Any, value: Any, combine: Any) -> Any:
         new = combine(variable, new)
     elif not isinstance(new, Tensor):
         new = _ops.full([], new, variable.dtype)
-    variable._set_array(_ops.cast(new, variable.dtype))
-    return variable
+    new = _ops.cast(new, variable.dtype)
+    if isinstance(variable, ParameterBase):
+        variable._set_array(new)
+    else:
+        variable._rebind(new)
+    return new
 
 
-def assign(variable: Parameter, value: Any) -> Parameter:
-    """Gives a parameter a new value, cast to its dtype; returns the parameter.
+def assign(variable: Tensor, value: Any) -> Tensor:
+    """Gives a parameter (or tensor) a new value, cast to its dtype; returns that value.
 
-    Raises TypeError unless variable is a Parameter, ValueError if the shapes differ.
+    Raises TypeError unless variable is a Parameter or Tensor, ValueError if the shapes differ.
     """
-    return _assign("Assign", variable, value, None)  # type: ignore[no-any-return]
+    return _assign("Assign", variable, value, None)
 
 
 @fused
-def assign_add(variable: Parameter, value: Any) -> Parameter:
-    """Adds value, of the same shape or a number, to a parameter; returns the parameter."""
-    return _assign("AssignAdd", variable, value, _ops.add)  # type: ignore[no-any-return]
+def assign_add(variable: Tensor, value: Any) -> Tensor:
+    """Adds value, of the same shape or a number, to a parameter; returns the new value."""
+    return _assign("AssignAdd", variable, value, _ops.add)
 
 
 @fused
-def assign_sub(variable: Parameter, value: Any) -> Parameter:
-    """Subtracts value, of the same shape or a number, from a parameter; returns the parameter."""
-    return _assign("AssignSub", variable, value, _ops.sub)  # type: ignore[no-any-return]
+def assign_sub(variable: Tensor, value: Any) -> Tensor:
+    """Subtracts value, of the same shape or a number, from a parameter; returns the new
+    value."""
+    return _assign("AssignSub", variable, value, _ops.sub)
 
 
 def _rows(op: str, x: Any, indices: Any, updates: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -73,8 +78,8 @@ def _rows(op: str, x: Any, indices: Any, updates: Any) -> tuple[Tensor, Tensor, 
     at, new = checks.tensor(indices, op, "indices"), checks.tensor(updates, op, "updates")
     if x.ndim == 0 or list(new.shape) != list(at.shape) + list(x.shape[1:]):
         raise ValueError(
-            f"{op}: updates of shape {list(new.shape)} do not fit indices of shape {list(at.shape)} "
-            f"into shape {list(x.shape)}{where()}"
+            f"{op}: updates of shape {list(new.shape)} do not fit indices of shape "
+            f"{list(at.shape)} into shape {list(x.shape)}{where()}"
         )
     flat = _ops.reshape(_ops.cast(new, x.dtype), [at.size, *x.shape[1:]])
     at = _ops.reshape(at, [at.size])
@@ -85,22 +90,20 @@ def _rows(op: str, x: Any, indices: Any, updates: Any) -> tuple[Tensor, Tensor, 
 
 
 @fused
-def scatter_add(input_x: Parameter, indices: Any, updates: Any) -> Parameter:
-    """Adds updates to the rows of a parameter at indices; returns the parameter.
+def scatter_add(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
+    """Adds updates to the rows of a parameter at indices; returns the new value.
 
     updates: shape indices.shape + input_x.shape[1:]. Raises IndexError for an index out of range.
     """
     added, _, _ = _rows("ScatterAdd", input_x, indices, updates)
-    return _assign("ScatterAdd", input_x, added, _ops.add)  # type: ignore[no-any-return]
+    return _assign("ScatterAdd", input_x, added, _ops.add)
 
 
 @fused
-def scatter_update(input_x: Parameter, indices: Any, updates: Any) -> Parameter:
-    """Replaces the rows of a parameter at indices, all different; returns the parameter."""
+def scatter_update(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
+    """Replaces the rows of a parameter at indices, all different; returns the new value."""
     new, hit, _ = _rows("ScatterUpdate", input_x, indices, updates)
-    return _assign(  # type: ignore[no-any-return]
-        "ScatterUpdate", input_x, _ops.where(hit, new, input_x), None
-    )
+    return _assign("ScatterUpdate", input_x, _ops.where(hit, new, input_x), None)
 
 
 def depend(value: Any, expr: Any) -> Any:
@@ -151,7 +154,9 @@ class _Mapping:
 
     def __init__(self, ops: Callable[..., Any] | None = None, reverse: bool = False) -> None:
         if ops is not None and not callable(ops):
-            raise TypeError(f"{self._name}: a function is needed, got {type(ops).__name__}{where()}")
+            raise TypeError(
+                f"{self._name}: a function is needed, got {type(ops).__name__}{where()}"
+            )
         checks.boolean(reverse, self._name, "reverse")
         self.ops, self.reverse = ops, reverse
 
@@ -266,7 +271,10 @@ class MultitypeFuncGraph:
 
         return decorate
 
-    def _score(self, key: tuple[str, ...], names: Sequence[tuple[str, ...]]) -> tuple[int, ...] | None:
+    def _score(
+        self, key: tuple[str, ...], names: Sequence[tuple[str, ...]]
+    ) -> tuple[int, ...] | None:
+        """How specially the registered types fit, argument by argument: less is more specially."""
         if len(key) != len(names):
             return None
         places = []
@@ -299,7 +307,8 @@ class MultitypeFuncGraph:
 
 @fused
 def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Any = None) -> Any:
-    """All tensors of a tuple or list, scaled together so that their joint 2-norm is at most clip_norm.
+    """All tensors of a tuple or list, scaled together so that their joint 2-norm is at most
+    clip_norm.
 
     x * clip_norm / max(norm, clip_norm), each in its own dtype; a tuple, or a tensor for a tensor.
     use_norm: taken for the norm. Raises ValueError unless clip_norm is positive, TypeError for
@@ -331,8 +340,8 @@ def _single(x: Tensor) -> Tensor:
 def clip_by_norm(
     x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> Any:
-    """The tensors of a tuple or list (or one tensor), scaled together so that their joint norm is at
-    most max_norm: x * min(max_norm / (norm + 1e-6), 1).
+    """The tensors of a tuple or list (or one tensor), scaled together so that their joint norm is
+    at most max_norm: x * min(max_norm / (norm + 1e-6), 1).
 
     Raises RuntimeError, with error_if_nonfinite, if the norm is infinite or NaN.
     """

@@ -104,9 +104,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
         raise ValueError(f"arange: step must not be zero{where()}")
     count = math.ceil((last - first) / by)
     if count < 0:
-        raise ValueError(
-            f"arange: with a step of {by}, {first} does not lead to {last}{where()}"
-        )
+        raise ValueError(f"arange: with a step of {by}, {first} does not lead to {last}{where()}")
     wanted = checks.dtype_or(dtype, _number_dtype(first, last, by))
     if all(isinstance(v, (int, np.integer)) for v in (first, last, by)):
         numbers = _ops.iota([count], _core.int64, 0)
@@ -125,10 +123,10 @@ def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
 
 @fused
 def linspace(start: Any, end: Any, steps: Any) -> Tensor:
-    """`steps` numbers, evenly spaced from start to end, both included; float32 for Python numbers."""
+    """`steps` numbers, evenly spaced from start to end, both included; float32 for numbers."""
     count = checks.integer(steps, "linspace", "steps")
     if count < 0:
-        raise ValueError(f"linspace: the number of steps must not be negative, got {count}{where()}")
+        raise ValueError(f"linspace: steps must not be negative, got {count}{where()}")
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
         return Tensor(np.linspace(start, end, count), _core.float32)
     a = checks.floating(checks.tensor(start, "linspace", "start"))

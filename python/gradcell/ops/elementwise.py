@@ -1,4 +1,5 @@
-"""Elementwise ops, one for each row of the core's op table: a function, a Primitive, a Tensor method."""
+"""Elementwise ops, one for each row of the core's op table: a function, a Primitive and a Tensor
+method; and a few composed of them."""
 
 from __future__ import annotations
 
@@ -7,21 +8,24 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell.ops.checks import floating, fused, one_of, tensor
 from gradcell.ops.primitive import primitive_of
 
 __all__ = []
+
+_ops = _core.ops
 
 _SHAPES = {
     "unary": "input: a tensor. The result has its shape.",
     "predicate": "input: a tensor. The result has its shape and dtype bool.",
     "binary": "input, other: tensors or numbers, broadcast against each other.",
-    "compare": "input, other: tensors or numbers, broadcast against each other. The result is bool.",
+    "compare": "input, other: tensors or numbers, which broadcast. The result is bool.",
     "ternary": "condition: a bool tensor; input, other: tensors or numbers; all broadcast.",
 }
 
 
 def _function(row: dict[str, Any]) -> Callable[..., Tensor]:
-    function = getattr(_core.ops, row["function"])
+    function = getattr(_ops, row["function"])
     kind = row["kind"]
     if kind in ("unary", "predicate"):
 
@@ -41,13 +45,107 @@ def _function(row: dict[str, Any]) -> Callable[..., Tensor]:
     return op
 
 
+def _export(name: str, function: Callable[..., Any], method: Callable[..., Any]) -> None:
+    globals()[name] = function
+    __all__.append(name)
+    if not hasattr(Tensor, name):
+        setattr(Tensor, name, method)
+
+
 for _row in _core.op_table():
     if _row["kind"] == "structured":
         continue
     _op = _function(_row)
-    globals()[_row["function"]] = _op
+    _export(_row["function"], _op, getattr(_ops, _row["function"]))
     globals()[_row["name"]] = primitive_of(_row["name"], _op)
-    __all__ += [_row["function"], _row["name"]]
+    __all__.append(_row["name"])
+
+
+# Forms with more arguments than the row -----------------------------------------------------------
+
+
+def pow(input: Any, exponent: Any) -> Tensor:
+    """input to the power of exponent, elementwise; tensors or numbers, which broadcast."""
+    return _ops.pow(input, exponent)
+
+
+@fused
+def trunc(input: Any) -> Tensor:
+    """Without the fraction, towards zero."""
+    x = tensor(input, "trunc")
+    if not x.dtype.is_floating:
+        return x
+    return _ops.where(_ops.less(x, 0), _ops.ceil(x), _ops.floor(x))
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """input / other. rounding_mode: None, 'floor' or 'trunc' (towards zero)."""
+    if rounding_mode is None:
+        return _ops.div(input, other)
+    one_of(rounding_mode, ("floor", "trunc"), "div", "rounding_mode")
+    if rounding_mode == "floor":
+        return _ops.floor_div(input, other)
+    return trunc(_ops.div(input, other))
+
+
+def round(input: Any, *, decimals: int = 0) -> Tensor:
+    """To the nearest multiple of 10^-decimals; halves to the even one."""
+    if decimals == 0:
+        return _ops.round(input)
+    return _rounded(input, 10.0**decimals)
+
+
+@fused
+def _rounded(input: Any, scale: float) -> Tensor:
+    return _ops.div(_ops.round(_ops.mul(input, scale)), scale)
+
+
+@fused
+def fmod(input: Any, other: Any) -> Tensor:
+    """input - other * trunc(input / other): the remainder with the sign of input."""
+    size = _ops.mod(_ops.abs(input), _ops.abs(other))
+    return _ops.where(_ops.less(input, 0), _ops.neg(size), size)
+
+
+@fused
+def hypot(input: Any, other: Any) -> Tensor:
+    """sqrt(input^2 + other^2)."""
+    return _ops.sqrt(_ops.add(_ops.square(input), _ops.square(other)))
+
+
+@fused
+def xlogy(input: Any, other: Any) -> Tensor:
+    """input * log(other), 0 where input is 0."""
+    x, y = floating(tensor(input, "xlogy")), floating(tensor(other, "xlogy", "other"))
+    zero = _ops.equal(x, 0)
+    return _ops.where(zero, 0, _ops.mul(x, _ops.log(_ops.where(zero, 1, y))))
+
+
+@fused
+def lerp(input: Any, end: Any, weight: Any) -> Tensor:
+    """input + weight * (end - input)."""
+    return _ops.add(input, _ops.mul(weight, _ops.sub(end, input)))
+
+
+@fused
+def squared_difference(x: Any, y: Any) -> Tensor:
+    """(x - y)^2."""
+    return _ops.square(_ops.sub(x, y))
+
+
+@fused
+def div_no_nan(x: Any, y: Any) -> Tensor:
+    """x / y, 0 where y is 0."""
+    zero = _ops.equal(y, 0)
+    return _ops.where(zero, 0, _ops.div(x, _ops.where(zero, 1, y)))
+
+
+for _op in (pow, trunc, div, round, fmod, hypot, xlogy, lerp, squared_difference, div_no_nan):
+    __all__ += [_op.__name__]
+    setattr(Tensor, _op.__name__, _op)
+
+
+# Other names --------------------------------------------------------------------------------------
 
 _SYNONYMS = {
     "negative": "neg",
@@ -73,13 +171,30 @@ _SYNONYMS = {
     "gt": "greater",
     "ge": "greater_equal",
     "tensor_add": "add",
+    "tensor_sub": "sub",
+    "tensor_mul": "mul",
+    "tensor_div": "div",
+    "tensor_pow": "pow",
+    "invert": "logical_not",
 }
 for _alias, _name in _SYNONYMS.items():
-    globals()[_alias] = globals()[_name]
-    __all__.append(_alias)
-    if not hasattr(Tensor, _alias):
-        setattr(Tensor, _alias, getattr(Tensor, _name))
+    _export(_alias, globals()[_name], globals()[_name])
 
-for _alias, _name in {"RealDiv": "Div", "FloorMod": "Mod", "Inv": "Reciprocal", "ACos": "Acos"}.items():
-    globals()[_alias] = primitive_of(_alias, globals()[_name.lower() if _name != "FloorDiv" else "floor_div"])
+#: Primitives under other names than the row's, or over the functions above.
+_PRIMITIVES = {
+    "RealDiv": "div",
+    "FloorMod": "mod",
+    "Inv": "reciprocal",
+    "ACos": "acos",
+    "TensorAdd": "add",
+    "Rint": "round",
+    "Trunc": "trunc",
+    "Hypot": "hypot",
+    "Xlogy": "xlogy",
+    "Lerp": "lerp",
+    "SquaredDifference": "squared_difference",
+    "DivNoNan": "div_no_nan",
+}
+for _alias, _name in _PRIMITIVES.items():
+    globals()[_alias] = primitive_of(_alias, globals()[_name])
     __all__.append(_alias)

@@ -10,7 +10,8 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.ops import checks
-from gradcell.ops.checks import fused, where as _where
+from gradcell.ops.checks import fused
+from gradcell.ops.checks import where as _where
 
 __all__ = [
     "argsort", "clamp", "clip", "clip_by_value", "gather", "gather_d", "gather_elements",
@@ -58,8 +59,8 @@ def _from_front(index: Tensor, size: int, invalid: int) -> Tensor:
 
 @fused
 def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0) -> Tensor:
-    """Elements along axis by index: shape input_params.shape[:axis] + input_indices.shape[batch_dims:]
-    + input_params.shape[axis + 1:].
+    """Elements along axis by index: of shape input_params.shape[:axis] +
+    input_indices.shape[batch_dims:] + input_params.shape[axis + 1:].
 
     Negative indices count from the end. batch_dims: so many leading dimensions are shared by both.
     Raises IndexError for an index out of range, TypeError for indices that are no integers.
@@ -92,9 +93,7 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
 
 def _along(x: Tensor, index: Tensor, axis: int, op: str) -> Tensor:
     """The positions in the flattened x of the elements that `index` names along axis."""
-    if index.ndim != x.ndim or any(
-        index.shape[i] > x.shape[i] for i in range(x.ndim) if i != axis
-    ):
+    if index.ndim != x.ndim or any(index.shape[i] > x.shape[i] for i in range(x.ndim) if i != axis):
         raise ValueError(
             f"{op}: an index of shape {list(index.shape)} does not fit a tensor of shape "
             f"{list(x.shape)}{_where()}"
@@ -187,12 +186,16 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     found = np.nonzero(checks.tensor(input, "nonzero").asnumpy())
     if as_tuple:
         return tuple(Tensor(i.astype(np.int64)) for i in found)
-    return Tensor(np.stack(found, axis=-1).astype(np.int64) if found else np.zeros((0, 0), np.int64))
+    rows = np.stack(found, axis=-1) if found else np.zeros((0, 0))
+    return Tensor(rows.astype(np.int64))
 
 
 @fused
 def argsort(input: Any, axis: int = -1, descending: bool = False) -> Tensor:
-    """The indices that sort along axis, int32. Equal elements keep their order. Asks for the value."""
+    """The indices that sort along axis, int32; equal elements keep their order.
+
+    Asks for the value.
+    """
     x = checks.tensor(input, "argsort")
     return _ops.cast(_order(x, axis, descending), _core.int32)
 
@@ -292,7 +295,7 @@ def tensor_scatter_update(input_x: Any, indices: Any, updates: Any) -> Tensor:
 def tensor_scatter_elements(
     input_x: Any, indices: Any, updates: Any, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
-    """input_x with updates placed at indices along axis, the other coordinates being the index's own.
+    """input_x with updates placed at indices along axis, at the index's own other coordinates.
 
     reduction 'add': added to what is there; 'none': in its place, where no two indices may agree.
     """

@@ -1,4 +1,7 @@
-"""Losses. reduction: 'mean', 'sum' or 'none' (the loss of each element); any other is a ValueError."""
+"""Losses.
+
+reduction: 'mean', 'sum' or 'none' (the loss of each element); any other word is a ValueError.
+"""
 
 from __future__ import annotations
 
@@ -84,9 +87,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.
 
 def _same_shape(x: Tensor, y: Tensor, op: str) -> tuple[Tensor, Tensor]:
     if x.shape != y.shape:
-        raise ValueError(
-            f"{op}: input has shape {list(x.shape)}, target {list(y.shape)}{where()}"
-        )
+        raise ValueError(f"{op}: input has shape {list(x.shape)}, target {list(y.shape)}{where()}")
     return x, y
 
 
@@ -114,9 +115,10 @@ def _check_weight(weight: Any, classes: int, like: Tensor, op: str) -> Tensor | 
 
 
 def _nll(
-    logp: Tensor, target: Tensor, weight: Any, ignore: int, reduction: str, smoothing: float, op: str
-) -> Tensor:
-    """The loss of classes by index. logp: [C] or [N, C, ...]; target: without the class dimension."""
+    logp: Tensor, target: Tensor, weight: Any, ignore: int, reduction: str, smoothing: float,
+    op: str,
+) -> Tensor:  # fmt: skip
+    """The loss of classes by index. logp: [C] or [N, C, ...]; target: without the dimension C."""
     classes = logp.shape[1] if logp.ndim > 1 else logp.size
     wanted = (logp.shape[0], *logp.shape[2:]) if logp.ndim > 1 else ()
     if tuple(target.shape) != wanted:
@@ -131,11 +133,10 @@ def _nll(
     count = rows.shape[0]
     at = _ops.reshape(_ops.cast(target, _core.int64), [count])
     counted = _ops.not_equal(at, ignore)
-    # A label that is out of range is gathered from beyond the end, which raises IndexError.
+    # Looked up in the list of classes, a label that is out of range raises IndexError.
     at = _ops.where(counted, at, 0)
-    at = _ops.where(
-        _ops.logical_or(_ops.less(at, 0), _ops.greater_equal(at, classes)), count * classes, at
-    )
+    at = _ops.where(_ops.less(at, 0), _ops.sub(at, classes), at)
+    at = _ops.gather(_ops.iota([classes], _core.int64, 0), at, 0)
     first = _ops.mul(_ops.iota([count], _core.int64, 0), classes)
     picked = _ops.gather(_ops.reshape(rows, [count * classes]), _ops.add(at, first), 0)
     row_weight = _ops.cast(counted, logp.dtype)
@@ -200,12 +201,12 @@ def cross_entropy(
 ) -> Tensor:  # fmt: skip
     """Minus the logarithm of the softmax probability of the target classes.
 
-    input: scores, [N, C], [N, C, ...] or [C]. target: class indices (integers, without the dimension
-    C) or probabilities (input's shape and a floating dtype). weight: [C], multiplies each class's
-    loss; with class indices the mean is over the sum of weights, with probabilities over the number
-    of targets. Targets equal to ignore_index do not count. label_smoothing: that share of each
-    target is spread evenly over all classes; Szegedy et al., "Rethinking the Inception architecture"
-    (CVPR 2016), section 7.
+    input: scores, [N, C], [N, C, ...] or [C]. target: class indices (integers, without the
+    dimension C) or probabilities (input's shape and a floating dtype). weight: [C], multiplies each
+    class's loss; with class indices the mean is over the sum of weights, with probabilities over
+    the number of targets. Targets equal to ignore_index do not count. label_smoothing: that share
+    of each target is spread evenly over all classes; Szegedy et al., "Rethinking the Inception
+    architecture" (CVPR 2016), section 7.
 
     Raises ValueError for shapes that do not fit, IndexError for a class out of range.
     """
@@ -274,9 +275,7 @@ def binary_cross_entropy_with_logits(
     weight: multiplies each element's loss; pos_weight: multiplies the target's part of it. Both
     broadcast.
     """
-    x, y = _same_shape(
-        *_pair(input, target, "BCEWithLogitsLoss", reduction), "BCEWithLogitsLoss"
-    )
+    x, y = _same_shape(*_pair(input, target, "BCEWithLogitsLoss", reduction), "BCEWithLogitsLoss")
     if pos_weight is None:
         loss = _ops.sub(_softplus(x), _ops.mul(x, y))
     else:  # y w softplus(-x) + (1 - y) softplus(x), where softplus(x) = x + softplus(-x)

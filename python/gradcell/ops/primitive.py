@@ -29,4 +29,5 @@ def primitive_of(name: str, function: Callable[..., Any]) -> type[Primitive]:
     def call(self: Primitive, *args: Any) -> Any:
         return function(*args)
 
-    return type(name, (Primitive,), {"__call__": call, "__doc__": function.__doc__, "__module__": "gradcell.ops"})
+    members = {"__call__": call, "__doc__": function.__doc__, "__module__": "gradcell.ops"}
+    return type(name, (Primitive,), members)

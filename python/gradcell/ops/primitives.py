@@ -84,7 +84,7 @@ def _matmul(x: Any, y: Any, *, transpose_a: bool, transpose_b: bool) -> Tensor:
 
 
 def _batch_matmul(x: Any, y: Any, *, transpose_a: bool, transpose_b: bool) -> Tensor:
-    """The matrix products of two batches, [..., M, K] by [..., K, N]; leading dimensions broadcast."""
+    """The products of two batches, [..., M, K] by [..., K, N]; leading dimensions broadcast."""
     a, b = checks.tensor(x, "BatchMatMul", "x"), checks.tensor(y, "BatchMatMul", "y")
     if a.ndim < 2 or b.ndim < 2:
         raise ValueError(
@@ -222,7 +222,8 @@ def _slice(x: Any, begin: Any, size: Any) -> Tensor:
     for n, b, c in zip(t.shape, first, count, strict=True):
         if b < 0 or c < 0 or b + c > n:
             raise ValueError(
-                f"Slice: begin {first} and size {count} are not within shape {list(t.shape)}{where()}"
+                f"Slice: begin {first} and size {count} are not within shape "
+                f"{list(t.shape)}{where()}"
             )
     return _ops.slice(t, first, count, [1] * t.ndim)
 

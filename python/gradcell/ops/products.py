@@ -104,13 +104,13 @@ def inner(input: Any, other: Any) -> Tensor:
 
 
 def outer(input: Any, vec2: Any) -> Tensor:
-    """The outer product of two vectors: [N] and [M] give [N, M]. Raises ValueError for other ranks."""
+    """The outer product of two vectors: [N], [M] to [N, M]. Other ranks are a ValueError."""
     a, b = checks.tensor(input, "outer"), checks.tensor(vec2, "outer", "vec2")
     if a.ndim != 1 or b.ndim != 1:
         raise ValueError(
-            f"outer: two vectors are needed, got shapes {list(a.shape)} and {list(b.shape)}{where()}"
+            f"outer: two vectors are needed, got {list(a.shape)} and {list(b.shape)}{where()}"
         )
-    return _ops.mul(_ops.reshape(a, [-1, 1]) if a.size else _ops.reshape(a, [0, 1]), b)
+    return _ops.mul(_ops.reshape(a, [a.size, 1]), b)
 
 
 @fused

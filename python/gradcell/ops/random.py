@@ -1,8 +1,8 @@
 """Random numbers.
 
-The generator is a counter-based one: its state, a variable of two integers (seed, offset), advances
-by assignment, so a compiled function gives new numbers at each run, and the same seed gives the same
-numbers in both modes. A call with a seed of its own draws from a stream of its own.
+The generator is a counter-based one. Its state, a variable of two integers (seed, offset), advances
+by assignment, so a compiled function gives new numbers at each run, and the same seed gives the
+same numbers in both modes. A call with a seed of its own draws from a stream of its own.
 """
 
 from __future__ import annotations
@@ -95,8 +95,8 @@ def _size(size: tuple[Any, ...], op: str) -> list[int]:
 
 
 def _spread(shape: list[int], *bounds: Any) -> list[int]:
-    """The result's shape: that of one draw, in front of which `shape` stands where bounds are tensors
-    that do not broadcast to it."""
+    """The result's shape: shape and the bounds' shapes broadcast or, failing that, one behind the
+    other."""
     dims: tuple[int, ...] = ()
     for b in bounds:
         if isinstance(b, Tensor):
@@ -183,9 +183,7 @@ def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = No
     return _ops.cast(_ops.add(picked, first), checks.dtype_or(dtype, _core.int64))
 
 
-def randint_like(
-    input: Any, low: Any, high: Any, seed: Any = None, *, dtype: Any = None
-) -> Tensor:
+def randint_like(input: Any, low: Any, high: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
     """As randint, with input's shape and dtype."""
     x = checks.tensor(input, "randint_like")
     return randint(low, high, tuple(x.shape), seed, dtype=checks.dtype_or(dtype, x.dtype))

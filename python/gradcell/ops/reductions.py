@@ -12,7 +12,8 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.ops import checks
-from gradcell.ops.checks import fused, where as _where
+from gradcell.ops.checks import fused
+from gradcell.ops.checks import where as _where
 from gradcell.tensor import to_dtype
 
 __all__ = [
@@ -59,8 +60,8 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False, *, dtype: Any = None
 def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
     """The product. Integers and bools are multiplied as int64 unless dtype says otherwise.
 
-    A tree of pairwise products: its derivatives of any order divide by nothing, so elements that are
-    zero need no special rule.
+    A tree of pairwise products: its derivatives of any order divide by nothing, so elements that
+    are zero need no special rule.
     """
     x = _wide(checks.tensor(input, "prod"), dtype)
     return _prod(x, axis, keep_dims)
@@ -179,8 +180,10 @@ def _with_index(
     if mask is not None or initial is not None:
         if initial is None:
             raise ValueError(f"{name}: `where` needs a value for `initial`{_where()}")
-        x = (_ops.maximum if largest else _ops.minimum)(x, initial) if mask is None else _ops.where(
-            mask, x, initial
+        x = (
+            (_ops.maximum if largest else _ops.minimum)(x, initial)
+            if mask is None
+            else _ops.where(mask, x, initial)
         )
     if x.size == 0:
         raise ValueError(
@@ -240,7 +243,7 @@ def argmax(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 @fused
 def argmin(input: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """The index of the (first) smallest element along axis, int32; None: in the flattened tensor."""
+    """The index of the (first) smallest element along axis, int32; None: in the flattened one."""
     return _ops.cast(_flat_argument(False, input, axis, keepdims), _core.int32)
 
 
@@ -358,5 +361,3 @@ def cumsum(x: Any, axis: Any, dtype: Any = None) -> Tensor:
     if dtype is not None:
         x = _ops.cast(x, to_dtype(dtype))
     return _ops.cumsum(x, checks.integer(axis, "CumSum", "axis"))
-
-

@@ -1,4 +1,4 @@
-"""Ops that move elements and change shapes: reshape, transpose, concat, split, pad and their kin."""
+"""Ops that move elements and change shapes: reshape, transpose, concat, split, pad and so on."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def unsqueeze(input: Any, dim: Any) -> Tensor:
 
 
 def transpose(input: Any, input_perm: Any) -> Tensor:
-    """With the dimensions in the order of input_perm. Raises ValueError if that is no permutation."""
+    """With the dimensions in the order of input_perm; ValueError if that is no permutation."""
     return _ops.transpose(input, checks.integers(input_perm, "Transpose", "input_perm"))
 
 
@@ -145,7 +145,7 @@ def movedim(x: Any, source: Any, destination: Any) -> Tensor:
 
 
 def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
-    """With the dimensions from start_dim to end_dim joined to one. order 'F' joins them reversed."""
+    """With the dimensions from start_dim to end_dim joined; order 'F' joins them reversed."""
     x = checks.tensor(input, "Flatten")
     checks.one_of(order, ("C", "F"), "flatten", "order")
     if x.ndim == 0:
@@ -230,10 +230,11 @@ def _window(x: Tensor, axis: int, start: int, size: int, step: int = 1) -> Tenso
 
 
 def narrow(input: Any, axis: Any, start: Any, length: Any) -> Tensor:
-    """`length` elements along axis from `start` on. Raises ValueError if they reach over the end."""
+    """`length` elements along axis from `start` on; ValueError if they reach over the end."""
     x = checks.tensor(input, "narrow")
     a = checks.axis_of(axis, x.ndim, "narrow")
-    first, count = checks.integer(start, "narrow", "start"), checks.integer(length, "narrow", "length")
+    first = checks.integer(start, "narrow", "start")
+    count = checks.integer(length, "narrow", "length")
     first += x.shape[a] if first < 0 else 0
     if first < 0 or count < 0 or first + count > x.shape[a]:
         raise ValueError(
@@ -264,7 +265,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
         flat = roll(_ops.reshape(x, [x.size]), shifts, 0)
         return _ops.reshape(flat, list(x.shape))
     amounts = checks.integers(shifts, "roll", "shifts")
-    axes = [checks.axis_of(d, x.ndim, "roll", "dims") for d in checks.integers(dims, "roll", "dims")]
+    axes = [checks.axis_of(d, x.ndim, "roll") for d in checks.integers(dims, "roll", "dims")]
     if len(amounts) != len(axes):
         raise ValueError(f"roll: {len(amounts)} shifts for {len(axes)} dims{where()}")
     for amount, a in zip(amounts, axes, strict=True):
@@ -382,7 +383,7 @@ def unbind(input: Any, dim: Any = 0) -> tuple[Tensor, ...]:
 
 @fused
 def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
-    """The coordinate grids of vectors. indexing 'xy': the first two dimensions exchanged; 'ij': not."""
+    """The coordinate grids of vectors; indexing 'xy': the first two dimensions exchanged."""
     checks.one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
     if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
         inputs = tuple(inputs[0])
@@ -402,9 +403,7 @@ def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
 def _offsets(dims: list[int]) -> Tensor:
     """Column minus row over the last two dimensions."""
     rank = len(dims)
-    return _ops.sub(
-        _ops.iota(dims, _core.int64, rank - 1), _ops.iota(dims, _core.int64, rank - 2)
-    )
+    return _ops.sub(_ops.iota(dims, _core.int64, rank - 1), _ops.iota(dims, _core.int64, rank - 2))
 
 
 def _triangle(x: Tensor, op: str) -> Tensor:
@@ -559,5 +558,3 @@ def strided_slice(
             begin_i = None if begin_mask & bit else first[i]
             key.append(slice(begin_i, None if end_mask & bit else last[i], steps[i]))
     return x[tuple(key)]
-
-

@@ -1,0 +1,137 @@
+#include "ir/print.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <sstream>
+
+namespace gradcell {
+
+namespace {
+
+/// The shortest text that reads back as the same number of that dtype.
+std::string number(DType dtype, uint64_t bits) {
+  if (!is_floating(dtype)) return std::to_string(std::bit_cast<int64_t>(bits));
+  auto v = std::bit_cast<double>(bits);
+  char text[32];
+  auto end = dtype == DType::Float64 ? std::to_chars(text, text + sizeof text, v)
+                                     : std::to_chars(text, text + sizeof text, static_cast<float>(v));
+  return std::string(text, end.ptr);
+}
+
+std::string list(std::span<const int64_t> values, size_t first, size_t last) {
+  return to_string(values.subspan(first, last - first));
+}
+
+/// The attributes as named arguments, each after a comma.
+std::string attributes(const Graph& g, NodeId id) {
+  auto a = g.attrs(id);
+  if (a.empty()) return "";
+  auto n = a.size();
+  switch (g[id].op) {
+    case Op::Iota:
+    case Op::Concat:
+    case Op::ArgMax:
+    case Op::ArgMin:
+    case Op::Gather:
+    case Op::ScatterAdd: return ", axis=" + std::to_string(a[0]);
+    case Op::Transpose: return ", perm=" + list(a, 0, n);
+    case Op::ReduceSum:
+    case Op::ReduceMax:
+    case Op::ReduceMin: return ", axes=" + list(a, 0, n);
+    case Op::Slice:
+    case Op::SliceScatter:
+      return ", start=" + list(a, 0, n / 2) + ", step=" + list(a, n / 2, n);
+    case Op::MatMul:
+      return std::string(a[0] ? ", transpose_a" : "") + (n > 1 && a[1] ? ", transpose_b" : "");
+    case Op::CumSum:
+      return ", axis=" + std::to_string(a[0]) + (n > 1 && a[1] ? ", exclusive" : "") +
+             (n > 2 && a[2] ? ", reverse" : "");
+    default: return ", attrs=" + list(a, 0, n);
+  }
+}
+
+template <class Name>
+std::string call(const Graph& g, NodeId id, Name name) {
+  std::string s;
+  for (NodeId i : g.inputs(id)) s += (s.empty() ? "" : ", ") + name(i);
+  std::string rest = g[id].op == Op::Const ? ", " + number(g.dtype(id), g[id].bits) : attributes(g, id);
+  if (s.empty() && rest.size() > 2) rest.erase(0, 2);
+  return std::string(info(g[id].op).name) + "(" + s + rest + ")";
+}
+
+std::string type(const Graph& g, NodeId id) {
+  return std::string(name(g.dtype(id))) + to_string(g.dims(id));
+}
+
+std::string label(NodeId id) { return "%" + std::to_string(id); }
+
+std::string comment(const Graph& g, NodeId id, const Remark& remark) {
+  const Node& n = g[id];
+  std::string s = remark ? remark(id) : "";
+  if (n.order) s += (s.empty() ? "order " : ", order ") + std::to_string(n.order);
+  return s.empty() ? s : "  # " + s;
+}
+
+/// The live nodes and their numbers in the listing.
+struct Listing {
+  std::vector<NodeId> nodes;
+  std::vector<NodeId> number;
+  Listing(const Graph& g, std::span<const NodeId> roots)
+      : nodes(live_nodes(g, roots)), number(g.size(), kNoNode) {
+    for (size_t i = 0; i < nodes.size(); ++i) number[nodes[i]] = static_cast<NodeId>(i);
+  }
+  std::string operator()(NodeId id) const { return label(number[id]); }
+};
+
+const char* fill(int order) {
+  static constexpr const char* kBlues[] = {"#ffffff", "#dbe9f6", "#b0d2e7", "#7fb8da", "#539ecd"};
+  return kBlues[std::min(order, 4)];
+}
+
+}  // namespace
+
+std::string to_text(const Graph& g, NodeId id) {
+  return label(id) + " = " + call(g, id, label) + " : " + type(g, id);
+}
+
+std::string to_text(const Graph& g, std::span<const NodeId> roots, const Remark& remark) {
+  Listing listing(g, roots);
+  std::ostringstream out;
+  for (NodeId id : listing.nodes)
+    out << listing(id) << " = " << call(g, id, listing) << " : " << type(g, id)
+        << comment(g, id, remark) << "\n";
+  out << "return";
+  for (size_t i = 0; i < roots.size(); ++i) out << (i ? ", " : " ") << listing(roots[i]);
+  out << "\n";
+  return out.str();
+}
+
+std::string to_dot(const Graph& g, std::span<const NodeId> roots, const Remark& remark) {
+  Listing listing(g, roots);
+  auto key = [&](NodeId id) { return "n" + std::to_string(listing.number[id]); };
+  std::ostringstream out;
+  out << "digraph {\n"
+         "  node [shape=ellipse, style=filled, fontname=\"sans-serif\", fontsize=11];\n"
+         "  edge [arrowsize=0.6, fontname=\"sans-serif\", fontsize=9];\n";
+  for (NodeId id : listing.nodes) {
+    const Node& n = g[id];
+    bool root = std::find(roots.begin(), roots.end(), id) != roots.end();
+    std::string text = n.op == Op::Const ? number(n.dtype, n.bits) : info(n.op).name;
+    if (n.op != Op::Const && n.attr_count) text += attributes(g, id).substr(0, 60);
+    if (n.op == Op::Leaf && remark && !remark(id).empty()) text = remark(id);
+    out << "  " << key(id) << " [label=\"" << text << "\\n" << type(g, id) << "\", fillcolor=\""
+        << fill(n.order) << "\"" << (n.op == Op::Leaf || root ? ", shape=box" : "")
+        << (root ? ", peripheries=2" : "") << "];\n";
+    for (size_t k = 0; k < g.inputs(id).size(); ++k) {
+      out << "  " << key(g.inputs(id)[k]) << " -> " << key(id);
+      // Which input an edge is matters only where the order of the inputs does.
+      if (g.inputs(id).size() > 1 && !commutes(n.op)) out << " [label=\"" << k << "\"]";
+      out << ";\n";
+    }
+  }
+  out << "}\n";
+  return out.str();
+}
+
+}  // namespace gradcell

@@ -1,0 +1,306 @@
+#include "plan/verify.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ir/print.h"
+
+namespace gradcell {
+
+namespace {
+
+template <class... Args>
+void want(bool ok, const Args&... what) {
+  if (!ok) fail(ErrorKind::Runtime, "invalid plan: ", what...);
+}
+
+bool accumulates(TileOp kind) { return kind == TileOp::RowReduce || kind == TileOp::WeightGrad; }
+
+class RegionChecker {
+ public:
+  RegionChecker(const Plan& plan, const Region& region) : plan_(plan), r_(region), defined_(region.values.size(), 0) {}
+
+  void run() {
+    want(r_.rows > 0, "a region without rows");
+    for (const Uniform& u : r_.uniforms) uniform(u);
+    for (const PackedWeights& w : r_.weights) want(w.k > 0 && w.m > 0, "empty weights");
+    for (size_t v = 0; v < r_.values.size(); ++v) value(r_.values[v], static_cast<uint32_t>(v));
+    find_last_uses();
+    for (const RowLoad& l : r_.loads) {
+      want(l.value < r_.values.size(), "a load to no value");
+      want(!defined_[l.value], "v", l.value, " is loaded twice");
+      define(l.value);
+    }
+    for (at_ = 0; at_ < r_.program.size(); ++at_) instruction(r_.program[at_]);
+    for (const RowStore& s : r_.stores) operand(s.from, s.features);
+  }
+
+ private:
+  void uniform(const Uniform& u) const {
+    want(u.count > 0, "an empty uniform");
+    want(u.constant < static_cast<int>(plan_.constants.size()), "a uniform of no constant");
+    want(u.offset + static_cast<size_t>(u.count) * compute_size(u.type) <= r_.uniform_bytes, "a uniform outside its scratch");
+    if (u.constant >= 0 || u.map.empty()) return;
+    want(static_cast<int64_t>(u.map.size()) == u.count, "a uniform whose map has another length");
+    auto have = static_cast<int64_t>(plan_.buffers[u.buffer].bytes / item_size(u.dtype));
+    for (int32_t f : u.map) want(f >= 0 && f < have, "a uniform's map leaves its buffer");
+  }
+
+  void value(const TileValue& v, uint32_t id) const {
+    want(v.features > 0, "v", id, " has no features");
+    auto direct = [&](int32_t index, size_t count) { return index < static_cast<int32_t>(count); };
+    want(direct(v.direct_in, r_.loads.size()) && direct(v.direct_out, r_.stores.size()), "v", id, " is in no such buffer");
+    if (v.direct_in >= 0) want(r_.loads[v.direct_in].value == id, "v", id, " is not what is loaded");
+    if (v.direct_out >= 0) want(r_.stores[v.direct_out].from.value == id, "v", id, " is not what is stored");
+    want((v.direct_in < 0 && v.direct_out < 0) || v.features == 1, "v", id, " would need transposing");
+  }
+
+  void find_last_uses() {
+    last_use_.assign(r_.values.size(), -1);
+    for (size_t i = 0; i < r_.program.size(); ++i) {
+      const Instruction& in = r_.program[i];
+      for (int k = 0; k < in.operand_count; ++k) used(in.operand[k], static_cast<int64_t>(i));
+      if (!accumulates(in.kind)) used({false, in.dst}, static_cast<int64_t>(i));
+    }
+    for (const RowStore& s : r_.stores) used(s.from, static_cast<int64_t>(r_.program.size()));
+  }
+
+  void used(const Operand& o, int64_t at) {
+    if (o.uniform) return;
+    want(o.value < r_.values.size(), "an operand is no value");
+    last_use_[o.value] = std::max(last_use_[o.value], at);
+  }
+
+  /// A value begins to live: nothing else that lives may share its scratch.
+  void define(uint32_t v) {
+    defined_[v] = 1;
+    if (last_use_[v] < 0) return;
+    size_t begin = r_.values[v].offset, end = begin + size(v);
+    want(end <= r_.row_bytes, "v", v, " ends outside the scratch");
+    auto next = live_.lower_bound(begin);
+    want(next == live_.end() || end <= next->first, "v", v, " overlaps another live value");
+    want(next == live_.begin() || std::prev(next)->second <= begin, "v", v, " overlaps another live value");
+    live_.emplace(begin, end);
+  }
+
+  size_t size(uint32_t v) const { return static_cast<size_t>(r_.values[v].features) * compute_size(r_.values[v].type); }
+
+  /// `n` features are read through the operand.
+  void operand(const Operand& o, int64_t n) const {
+    int64_t have;
+    if (o.uniform) {
+      want(o.value < r_.uniforms.size(), "an operand is no uniform");
+      have = r_.uniforms[o.value].count;
+    } else {
+      want(defined_[o.value], "v", o.value, " is used before it is defined");
+      have = r_.values[o.value].features;
+    }
+    int64_t last = o.base + (n - 1) * o.stride;
+    want(std::min<int64_t>(o.base, last) >= 0 && std::max<int64_t>(o.base, last) < have, "an operand reads features ",
+         o.base, " to ", last, " of ", have);
+  }
+
+  const std::vector<int32_t>& map(int32_t index, size_t n) const {
+    want(index >= 0 && index < static_cast<int32_t>(r_.maps.size()), "no such map");
+    want(r_.maps[index].size() == n, "a map of another length");
+    return r_.maps[index];
+  }
+  void in_range(const std::vector<int32_t>& m, int64_t limit) const {
+    for (int32_t f : m) want(f >= 0 && f < limit, "a map leaves its value");
+  }
+
+  void operands(const Instruction& i) const {
+    auto n = static_cast<size_t>(i.features);
+    const Operand& a = i.operand[0];
+    switch (i.kind) {
+      case TileOp::Copy:
+        if (i.map < 0) return operand(a, i.features);
+        operand(a, 1);
+        return in_range(map(i.map, n), r_.values[a.value].features);
+      case TileOp::Scatter:
+        operand(a, i.inner);
+        return in_range(map(i.map, static_cast<size_t>(i.inner)), i.features);
+      case TileOp::FeatureReduce: {
+        operand(a, 1);
+        auto base = map(i.map, n), step = map(i.map2, static_cast<size_t>(i.inner));
+        int64_t room = r_.values[a.value].features - a.base;
+        in_range(base, room), in_range(step, room);
+        want(*std::max_element(base.begin(), base.end()) + int64_t(*std::max_element(step.begin(), step.end())) < room,
+             "a reduction leaves its value");
+        return;
+      }
+      case TileOp::MatMul:
+        want(i.weights < r_.weights.size(), "no such weights");
+        want(r_.weights[i.weights].k == i.inner && r_.weights[i.weights].m == i.features, "weights of another shape");
+        return operand(a, i.inner);
+      case TileOp::WeightGrad:
+        operand(a, i.features);
+        return operand(i.operand[1], i.inner);
+      default:
+        for (int k = 0; k < i.operand_count; ++k) operand(i.operand[k], i.features);
+    }
+  }
+
+  void instruction(const Instruction& i) {
+    want(i.features > 0, "an instruction without features");
+    operands(i);
+    if (accumulates(i.kind)) {
+      want(i.dst < r_.accumulators.size(), "no such accumulator");
+      want(r_.accumulators[i.dst].features == i.features, "an accumulator of another shape");
+    } else {
+      want(i.dst < r_.values.size(), "a result to no value");
+      want(r_.values[i.dst].features == i.features, "a result of another width");
+      want(!i.accumulate || defined_[i.dst], "v", i.dst, " is added to before it is defined");
+      if (!defined_[i.dst]) define(i.dst);
+      release(i.dst);
+    }
+    for (int k = 0; k < i.operand_count; ++k)
+      if (!i.operand[k].uniform) release(i.operand[k].value);
+  }
+
+  void release(uint32_t v) {
+    if (last_use_[v] == static_cast<int64_t>(at_)) live_.erase(r_.values[v].offset);
+  }
+
+  const Plan& plan_;
+  const Region& r_;
+  std::vector<uint8_t> defined_;
+  std::vector<int64_t> last_use_;
+  std::map<size_t, size_t> live_;  // begin -> end, in bytes a row
+  size_t at_ = 0;
+};
+
+/// When each buffer is written and last read.
+class BufferChecker {
+ public:
+  explicit BufferChecker(const Plan& plan)
+      : plan_(plan), written_(plan.buffers.size(), kNever), read_(plan.buffers.size(), -1) {}
+
+  void run() {
+    for (size_t b = 0; b < plan_.buffers.size(); ++b) {
+      if (plan_.buffers[b].place == Place::Input) written_[b] = -1;
+      place(plan_.buffers[b]);
+    }
+    for (size_t s = 0; s < plan_.stages.size(); ++s) stage(plan_.stages[s], static_cast<int32_t>(s));
+    outputs();
+    temporaries();
+  }
+
+ private:
+  static constexpr int32_t kNever = INT32_MAX;
+
+  void place(const Buffer& b) const {
+    switch (b.place) {
+      case Place::Input:
+        want(b.index < plan_.inputs.size() && b.bytes == plan_.inputs[b.index].bytes(), "a buffer is no input");
+        return;
+      case Place::Output:
+        want(b.index < plan_.outputs.size() && b.bytes == plan_.outputs[b.index].desc.bytes(), "a buffer is no output");
+        return;
+      case Place::Temp: want(b.offset + b.bytes <= plan_.arena_bytes, "a temporary ends outside the arena");
+    }
+  }
+
+  void reads(BufferId b, int32_t stage) {
+    want(b < plan_.buffers.size(), "no such buffer");
+    want(written_[b] < stage, "buffer ", b, " is read in stage ", stage, " before it is written");
+    read_[b] = std::max(read_[b], stage);
+  }
+  void writes(BufferId b, int32_t stage) {
+    want(b < plan_.buffers.size(), "no such buffer");
+    want(written_[b] == kNever, "buffer ", b, " is written twice");
+    written_[b] = stage;
+  }
+
+  void stage(const Stage& s, int32_t at) {
+    for (const Region& r : s.regions) {
+      for (const Uniform& u : r.uniforms)
+        if (u.constant < 0) reads(u.buffer, at);
+      for (const PackedWeights& w : r.weights) reads(w.buffer, at);
+      for (const RowLoad& l : r.loads) reads(l.buffer, at);
+    }
+    for (const Call& c : s.calls) {
+      want(c.inputs.size() == c.in.size(), "a call's inputs lack descriptions");
+      for (size_t k = 0; k < c.inputs.size(); ++k) {
+        reads(c.inputs[k], at);
+        want(plan_.buffers[c.inputs[k]].bytes == c.in[k].bytes(), "a call reads a buffer of another size");
+      }
+      want(c.constant < static_cast<int>(plan_.constants.size()), "a call of no constant");
+    }
+    for (const Region& r : s.regions) {
+      for (const RowStore& st : r.stores) writes(st.buffer, at);
+      for (const Accumulator& a : r.accumulators) writes(a.buffer, at);
+      RegionChecker(plan_, r).run();
+    }
+    for (const Call& c : s.calls) {
+      writes(c.output, at);
+      want(plan_.buffers[c.output].bytes == c.out.bytes(), "a call writes a buffer of another size");
+    }
+  }
+
+  void outputs() const {
+    std::vector<int> buffers(plan_.outputs.size(), 0);
+    for (size_t b = 0; b < plan_.buffers.size(); ++b)
+      if (plan_.buffers[b].place == Place::Output) {
+        ++buffers[plan_.buffers[b].index];
+        want(written_[b] != kNever, "output ", plan_.buffers[b].index, " is never written");
+      }
+    for (size_t i = 0; i < plan_.outputs.size(); ++i) {
+      const PlanOutput& o = plan_.outputs[i];
+      bool alias = o.alias_input >= 0 || o.alias_output >= 0;
+      want(o.alias_input < static_cast<int>(plan_.inputs.size()) && o.alias_output < static_cast<int>(i),
+           "output ", i, " stands for nothing");
+      want(buffers[i] == (alias ? 0 : 1), "output ", i, " has ", buffers[i], " buffers");
+    }
+  }
+
+  /// Temporaries that live at the same time lie apart.
+  void temporaries() const {
+    std::vector<BufferId> temps;
+    for (BufferId b = 0; b < plan_.buffers.size(); ++b)
+      if (plan_.buffers[b].place == Place::Temp && plan_.buffers[b].bytes > 0 && written_[b] != kNever) temps.push_back(b);
+    auto from = [&](BufferId b) { return plan_.buffers[b].offset; };
+    std::sort(temps.begin(), temps.end(), [&](BufferId a, BufferId b) { return from(a) < from(b); });
+    for (size_t i = 0; i < temps.size(); ++i)
+      for (size_t j = i + 1; j < temps.size() && from(temps[j]) < from(temps[i]) + plan_.buffers[temps[i]].bytes; ++j) {
+        BufferId a = temps[i], b = temps[j];
+        bool together = written_[a] <= std::max(read_[b], written_[b]) && written_[b] <= std::max(read_[a], written_[a]);
+        want(!together, "temporaries ", a, " and ", b, " overlap while both live");
+      }
+  }
+
+  const Plan& plan_;
+  std::vector<int32_t> written_, read_;
+};
+
+}  // namespace
+
+void verify_region_nodes(const RegionInputs& in, std::span<const NodeId> nodes) {
+  const Graph& g = in.graph;
+  const Labels& l = in.labels;
+  auto want_node = [&](bool ok, NodeId id, const char* what) {
+    if (!ok) fail(ErrorKind::Runtime, "invalid region: ", to_text(g, id), ": ", what);
+  };
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    NodeId id = nodes[n];
+    const NodeLabel& me = l.node[id];
+    want_node(n == 0 || nodes[n - 1] < id, id, "not in ascending order");
+    want_node(me.in_region && me.rows > 0 && g.count(id) > 0, id, "it cannot run by rows");
+    want_node(me.rows == l.node[nodes[0]].rows && me.stage == l.node[nodes[0]].stage, id,
+              "its rows or stage differ from the region's");
+    want_node(!me.materialised || in.buffer_of[id] != UINT32_MAX, id, "it needs a buffer and has none");
+    for (int k = 0; k < g[id].input_count; ++k) {
+      NodeId p = l.storage[g.input(id, k)];
+      bool immediate = g[p].op == Op::Const && access(g, id, k) == Access::Rows;
+      bool beside = flows_in_tile(g, l, p, id, k);
+      want_node(immediate || beside || in.buffer_of[p] != UINT32_MAX, id, "an input is nowhere to be read");
+      want_node(!beside || std::binary_search(nodes.begin(), nodes.end(), p), id, "an input is in no tile");
+      if (!immediate && access(g, id, k) == Access::Rows)
+        want_node(g.count(p) % me.rows == 0, id, "an input does not divide into the region's rows");
+    }
+  }
+}
+
+void verify(const Plan& plan) { BufferChecker(plan).run(); }
+
+}  // namespace gradcell

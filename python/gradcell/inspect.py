@@ -1,0 +1,68 @@
+"""What a function becomes: its graph as text or as a drawing, and the plan that runs it.
+
+None of these runs the plan or changes a parameter; the function's Python is run once, on tensors
+that record.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gradcell import _core, tree
+from gradcell._core import Tensor
+from gradcell.parameter import parameter_of
+
+
+def _recorded(fn: Callable[..., Any], args: tuple[Any, ...], read: Callable[..., str]) -> str:
+    """read(trace, outputs, names of parameters) after fn was recorded."""
+    if _core.in_trace():
+        raise RuntimeError(f"a graph cannot be inspected while it is recorded ({_core.user_location()})")
+    trace = _core.begin_trace()
+    try:
+
+        def symbol(t: Tensor) -> Tensor:
+            return t if t._is_variable else trace.argument(t)
+
+        outputs = tree.leaves(fn(*tree.map_leaves(symbol, args)))
+        variables = {v: parameter_of(v) for v in _core.lifted_variables()}
+        return read(trace, outputs, {v: p.name for v, p in variables.items() if p is not None})
+    finally:
+        trace.abandon()
+        _core.end_trace()
+
+
+def graph_text(fn: Callable[..., Any], *args: Any) -> str:
+    """The graph of fn(*args), one line a node, inputs before their users.
+
+    A line holds the op, its inputs and attributes, dtype and shape; behind the # the user's file and
+    line (for a leaf, which argument or parameter it is) and, for a node that differentiation made,
+    its order. fn may itself be a transform: graph_text(grad(f), x) shows the gradient's graph.
+    """
+    return _recorded(fn, args, lambda trace, out, names: trace.graph_text(out, names))
+
+
+def plan_text(fn: Callable[..., Any], *args: Any) -> str:
+    """The plan that computes fn(*args): stages of regions (tile programs) and calls."""
+    return _recorded(fn, args, lambda trace, out, names: trace.plan_text(out))
+
+
+def draw_graph(fn: Callable[..., Any], *args: Any, path: str | Path) -> Path:
+    """Draws the graph of fn(*args) and returns the file's path.
+
+    path: a picture (.svg, .png, .pdf) is laid out by Graphviz's `dot` program. Where that is not
+    installed, or path ends in .dot, the drawing is written as DOT text, to a file ending in .dot.
+    """
+    text = _recorded(fn, args, lambda trace, out, names: trace.graph_dot(out, names))
+    target = Path(path)
+    program = shutil.which("dot")
+    if target.suffix != ".dot" and program is not None:
+        command = [program, f"-T{target.suffix[1:] or 'svg'}", "-o", str(target)]
+        subprocess.run(command, input=text, text=True, check=True)
+        return target
+    target = target.with_suffix(".dot")
+    target.write_text(text)
+    return target

@@ -1,0 +1,81 @@
+"""Training: Model, callbacks, metrics, loss-scale managers, checkpoints."""
+
+from __future__ import annotations
+
+from gradcell.amp.loss_scale import (
+    DynamicLossScaleManager,
+    FixedLossScaleManager,
+    LossScaleManager,
+)
+from gradcell.amp.train import build_train_network
+from gradcell.train.callback import (
+    Callback,
+    CheckpointConfig,
+    EarlyStopping,
+    History,
+    LambdaCallback,
+    LearningRateScheduler,
+    LossMonitor,
+    ModelCheckpoint,
+    ProgressBar,
+    ReduceLROnPlateau,
+    RunContext,
+    TimeMonitor,
+)
+from gradcell.train.metrics import (
+    F1,
+    MAE,
+    MSE,
+    Accuracy,
+    Loss,
+    Metric,
+    Precision,
+    Recall,
+    Top1CategoricalAccuracy,
+    Top5CategoricalAccuracy,
+    TopKCategoricalAccuracy,
+    get_metric_fn,
+    names,
+)
+from gradcell.train.model import Model
+from gradcell.train.serialization import (
+    load_checkpoint,
+    load_param_into_net,
+    save_checkpoint,
+)
+
+__all__ = [
+    "F1",
+    "MAE",
+    "MSE",
+    "Accuracy",
+    "Callback",
+    "CheckpointConfig",
+    "DynamicLossScaleManager",
+    "EarlyStopping",
+    "FixedLossScaleManager",
+    "History",
+    "LambdaCallback",
+    "LearningRateScheduler",
+    "Loss",
+    "LossMonitor",
+    "LossScaleManager",
+    "Metric",
+    "Model",
+    "ModelCheckpoint",
+    "Precision",
+    "ProgressBar",
+    "Recall",
+    "ReduceLROnPlateau",
+    "RunContext",
+    "TimeMonitor",
+    "Top1CategoricalAccuracy",
+    "Top5CategoricalAccuracy",
+    "TopKCategoricalAccuracy",
+    "build_train_network",
+    "get_metric_fn",
+    "load_checkpoint",
+    "load_param_into_net",
+    "names",
+    "save_checkpoint",
+]

@@ -1,0 +1,95 @@
+"""What Model accepts as data: a Dataset, or any Python iterable of batches."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.dataset.datasets import Dataset
+
+
+def _where() -> str:
+    return f" ({_core.user_location()})"
+
+
+def as_tensor(value: Any) -> Any:
+    """Arrays and numbers as Tensors; Tensors and nested tuples, lists and dicts of them as they are.
+
+    Raises TypeError for anything else.
+    """
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, (tuple, list)) and any(
+        isinstance(v, (Tensor, np.ndarray, dict, tuple)) for v in value
+    ):
+        return type(value)(as_tensor(v) for v in value)
+    if isinstance(value, dict):
+        return {k: as_tensor(v) for k, v in value.items()}
+    if value is None or isinstance(value, (str, bytes)):
+        raise TypeError(f"a batch holds {type(value).__name__}, which is no array{_where()}")
+    return Tensor(np.asarray(value) if not isinstance(value, (bool, int, float)) else value)
+
+
+def inputs_of(batch: Any) -> tuple[Any, ...]:
+    """A batch as the inputs of a cell: a tuple's elements, a dict's values, or the one array."""
+    if isinstance(batch, dict):
+        return tuple(as_tensor(v) for v in batch.values())
+    if isinstance(batch, (tuple, list)):
+        return tuple(as_tensor(v) for v in batch)
+    return (as_tensor(batch),)
+
+
+class Batches:
+    """The batches of one dataset or iterable, epoch by epoch.
+
+    Raises TypeError for data that cannot be iterated over.
+    """
+
+    def __init__(self, owner: str, data: Any) -> None:
+        if isinstance(data, (Tensor, np.ndarray, str, bytes)) or not (
+            isinstance(data, Iterable) or callable(data)
+        ):
+            raise TypeError(
+                f"{owner}: the data must be a dataset or an iterable of batches, got "
+                f"{type(data).__name__}{_where()}"
+            )
+        self.owner, self.data = owner, data
+        self._passes = 0
+
+    def size(self) -> int | None:
+        """Batches in an epoch, None if it is not known."""
+        if hasattr(self.data, "get_dataset_size"):
+            return int(self.data.get_dataset_size())
+        return len(self.data) if hasattr(self.data, "__len__") else None
+
+    def epoch(self, number: int, skip: int = 0) -> Iterator[tuple[Any, ...]]:
+        """The batches of an epoch, counted from 0, but for the first `skip`.
+
+        Raises ValueError if there is none.
+        """
+        if isinstance(self.data, Dataset):
+            self.data.set_epoch(number)
+        source = self.data() if callable(self.data) and not isinstance(self.data, Iterable) else self.data
+        made = iter(source)
+        used_up = self._passes > 0 and made is source
+        self._passes += 1
+        count = skip
+        for batch in itertools.islice(made, skip, None):
+            count += 1
+            yield inputs_of(batch)
+        if count == 0 or (used_up and count == skip):
+            raise ValueError(
+                f"{self.owner}: the data holds no batch"
+                + (
+                    ": it is an iterator, which can be read only once; pass a list, a dataset or a "
+                    "function that makes the iterator"
+                    if used_up
+                    else ""
+                )
+                + _where()
+            )

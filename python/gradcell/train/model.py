@@ -1,0 +1,379 @@
+"""Model: training, evaluation and prediction with a network, a loss and an optimiser."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from gradcell import _core, amp
+from gradcell._core import Tensor
+from gradcell.dataset.datasets import Dataset
+from gradcell.nn.cell import Cell
+from gradcell.parallel._utils import _get_device_num, _get_parallel_mode
+from gradcell.train.callback import Callback, CallbackParameters, RunContext
+from gradcell.train.data import Batches, as_tensor
+from gradcell.train.metrics import Loss, get_metrics
+from gradcell.train.serialization import load_checkpoint, load_param_into_net
+
+
+def _where() -> str:
+    return f" ({_core.user_location()})"
+
+
+def _count(name: str, value: Any, least: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"Model: '{name}' must be an int, got {type(value).__name__}{_where()}")
+    if value < least:
+        raise ValueError(f"Model: '{name}' must be at least {least}, got {value}{_where()}")
+    return value
+
+
+class Model:
+    """A network with what trains and judges it.
+
+    network: a Cell; without loss_fn it returns the loss. loss_fn: called with the network's output
+    and the label, the last input of a batch. optimizer: for train and fit. metrics: a set of names
+    ('accuracy', 'loss', 'mse', 'mae', ...) or a dict from name to Metric. eval_network: returns what
+    metrics are given, with eval_indexes the places of loss, prediction and label in it. amp_level,
+    loss_scale_manager, keep_batchnorm_fp32: as amp.build_train_network takes them.
+
+    A training step that fails or is interrupted, also by Ctrl-C, leaves parameters, optimiser and
+    loss scale as the last finished step left them. A last batch of fewer rows is trained on as it is.
+
+    Raises TypeError for wrong types, ValueError for metrics without loss_fn or eval_network.
+    """
+
+    def __init__(
+        self,
+        network: Cell,
+        loss_fn: Any = None,
+        optimizer: Any = None,
+        metrics: Any = None,
+        eval_network: Cell | None = None,
+        eval_indexes: list[int] | None = None,
+        amp_level: str = "O0",
+        boost_level: str = "O0",
+        **kwargs: Any,
+    ) -> None:
+        if not isinstance(network, Cell):
+            raise TypeError(f"Model: the network must be a Cell, got {type(network).__name__}{_where()}")
+        if loss_fn is not None and not callable(loss_fn):
+            raise TypeError(f"Model: loss_fn must be callable, got {type(loss_fn).__name__}{_where()}")
+        unknown = set(kwargs) - {"loss_scale_manager", "keep_batchnorm_fp32"}
+        if unknown:
+            raise TypeError(f"Model: unknown argument {min(unknown)!r}{_where()}")
+        self._network, self._loss_fn, self._optimizer = network, loss_fn, optimizer
+        self._metric_fns = get_metrics(metrics)
+        if self._metric_fns and loss_fn is None and eval_network is None:
+            raise ValueError(f"Model: metrics need loss_fn or eval_network{_where()}")
+        if eval_indexes is not None and (eval_network is None or len(eval_indexes) != 3):
+            raise ValueError(
+                "Model: eval_indexes are the places of loss, prediction and label in what "
+                f"eval_network returns{_where()}"
+            )
+        self._eval_indexes = eval_indexes
+        self._train_network = self._build_train_network(amp_level, kwargs)
+        self._eval_network = self._build_eval_network(eval_network, amp_level)
+        self._resume: tuple[int, int, int] | None = None
+        self._data_seed: int | None = None
+
+    def _build_train_network(self, level: str, kwargs: dict[str, Any]) -> Cell:
+        if self._optimizer is None:
+            if self._loss_fn is None:
+                return self._network
+            from gradcell import nn
+
+            return nn.WithLossCell(self._network, self._loss_fn)
+        return amp.build_train_network(
+            self._network, self._optimizer, self._loss_fn, level, **kwargs
+        )
+
+    def _build_eval_network(self, eval_network: Cell | None, level: str) -> Cell | None:
+        if eval_network is not None or self._loss_fn is None:
+            return eval_network
+        from gradcell import nn
+
+        return nn.WithEvalCell(self._network, self._loss_fn, level in ("O2", "O3", "auto"))
+
+    @property
+    def train_network(self) -> Cell:
+        """The training cell: network, loss, optimiser, loss scale."""
+        return self._train_network
+
+    @property
+    def eval_network(self) -> Cell | None:
+        """The cell whose outputs metrics are made of."""
+        return self._eval_network
+
+    @property
+    def predict_network(self) -> Cell:
+        """The network."""
+        return self._network
+
+    # Training -------------------------------------------------------------------------------------
+
+    def train(
+        self,
+        epoch: int,
+        train_dataset: Any,
+        callbacks: Any = None,
+        dataset_sink_mode: bool = False,
+        sink_size: int = -1,
+        initial_epoch: int = 0,
+    ) -> None:
+        """Trains up to the epoch with number `epoch`, from initial_epoch on.
+
+        train_dataset: a Dataset, or an iterable of batches: tuples of arrays, dicts or single
+        arrays. callbacks: a Callback or a list of them, called in its order. dataset_sink_mode has
+        no effect.
+        """
+        self._fit(epoch, train_dataset, None, 1, callbacks, sink_size, initial_epoch)
+
+    def fit(
+        self,
+        epoch: int,
+        train_dataset: Any,
+        valid_dataset: Any = None,
+        valid_frequency: Any = 1,
+        callbacks: Any = None,
+        dataset_sink_mode: bool = False,
+        valid_dataset_sink_mode: bool = False,
+        sink_size: int = -1,
+        initial_epoch: int = 0,
+    ) -> None:
+        """Trains, and evaluates on valid_dataset every valid_frequency epochs, or in the epochs of
+        that list; callbacks find the results as eval_results, with 'eval_' before the names."""
+        if valid_dataset is not None and not self._metric_fns:
+            raise ValueError(f"Model.fit: a valid_dataset needs metrics{_where()}")
+        if not isinstance(valid_frequency, (list, tuple, set)):
+            _count("valid_frequency", valid_frequency)
+        self._fit(
+            epoch,
+            train_dataset,
+            valid_dataset,
+            valid_frequency,
+            callbacks,
+            sink_size,
+            initial_epoch,
+        )
+
+    def _fit(
+        self,
+        epochs: int,
+        train_data: Any,
+        valid_data: Any,
+        frequency: Any,
+        callbacks: Any,
+        sink_size: int,
+        initial_epoch: int,
+    ) -> None:
+        _count("epoch", epochs)
+        _count("initial_epoch", initial_epoch, 0)
+        if sink_size != -1:
+            raise NotImplementedError(f"Model: sink_size is not implemented{_where()}")
+        if self._optimizer is None and self._loss_fn is not None:
+            raise ValueError(f"Model.train: there is no optimizer{_where()}")
+        batches = Batches("Model.train", train_data)
+        listed = _listed(callbacks)
+        skip, steps_before = 0, 0
+        if self._resume is not None:
+            initial_epoch, skip, steps_before = self._resume
+            self._resume = None
+            _seed_data(train_data, self._data_seed)
+        p = self._parameters("train", listed)
+        p.epoch_num, p.train_dataset = epochs, train_data
+        p.batch_num = batches.size()
+        if skip and p.batch_num == skip:
+            initial_epoch, skip = initial_epoch + 1, 0
+        p.cur_step_num = steps_before or initial_epoch * (p.batch_num or 0)
+        p.cur_epoch_num = initial_epoch
+        context = RunContext(p)
+        self._train_network.set_train()
+        call = _Caller(listed, context)
+        try:
+            call("on_train_begin")
+            for number in range(initial_epoch, epochs):
+                p.cur_epoch_num = number + 1
+                call("on_train_epoch_begin")
+                self._train_epoch(batches.epoch(number, skip), call, skip)
+                skip = 0
+                self._check_scale()
+                p.eval_results = {}
+                if valid_data is not None and _due(number + 1, frequency):
+                    results = self._evaluate(Batches("Model.fit", valid_data), listed)
+                    p.eval_results = {f"eval_{k}": v for k, v in results.items()}
+                    self._train_network.set_train()
+                call("on_train_epoch_end")
+                if context.get_stop_requested():
+                    break
+            call("on_train_end")
+        finally:
+            _close(listed)
+
+    def _train_epoch(self, batches: Any, call: _Caller, skip: int) -> None:
+        p = call.context.original_args()
+        for number, inputs in enumerate(batches, skip + 1):
+            p.cur_step_num += 1
+            p.cur_step_in_epoch = number
+            p.train_dataset_element = inputs
+            call("on_train_step_begin")
+            try:
+                p.net_outputs = self._train_network(*inputs)
+            except BaseException:
+                p.cur_step_num -= 1  # this step has not been made
+                raise
+            call("on_train_step_end")
+            if call.context.get_stop_requested():
+                break
+
+    def _check_scale(self) -> None:
+        manager = getattr(self._train_network, "loss_scaling_manager", None)
+        check = getattr(manager, "check_floor", None)
+        if check is not None:
+            check()
+
+    def resume(self, ckpt_file_name: str) -> int:
+        """Makes the next train or fit go on where ModelCheckpoint saved this file.
+
+        Parameters, optimiser, loss scale, random generators and the data's order are put back, so
+        that the run ends, bit for bit, as the uninterrupted one: call train with the same arguments.
+        Returns the number of steps made. Raises ValueError for a damaged file, or one that lacks a
+        parameter of this model's; then nothing is changed.
+        """
+        saved = load_checkpoint(ckpt_file_name)
+        missing = [p.name for p in self._train_network.get_parameters() if p.name not in saved]
+        missing += [n for n in ("epoch_num", "step_num", "step_in_epoch") if n not in saved]
+        if missing:
+            raise ValueError(
+                f"Model.resume: {ckpt_file_name} has no {missing[0]!r}: it is not a checkpoint of "
+                f"this model's training{_where()}"
+            )
+        load_param_into_net(self._train_network, saved, strict_load=True)
+        load_checkpoint(ckpt_file_name, random_state=True)
+        epoch, step, in_epoch = (
+            int(saved[n].asnumpy()) for n in ("epoch_num", "step_num", "step_in_epoch")
+        )
+        self._resume = (epoch - 1, in_epoch, step)
+        self._data_seed = int(saved["data_seed"].asnumpy()) if "data_seed" in saved else None
+        return step
+
+    # Evaluation -----------------------------------------------------------------------------------
+
+    def eval(
+        self, valid_dataset: Any, callbacks: Any = None, dataset_sink_mode: bool = False
+    ) -> dict[str, Any]:
+        """The metrics over a dataset, by name. Raises ValueError without metrics."""
+        if not self._metric_fns:
+            raise ValueError(f"Model.eval: there are no metrics{_where()}")
+        listed = _listed(callbacks)
+        try:
+            return self._evaluate(Batches("Model.eval", valid_dataset), listed)
+        finally:
+            _close(listed)
+
+    def _evaluate(self, batches: Batches, callbacks: list[Callback]) -> dict[str, Any]:
+        assert self._eval_network is not None
+        for metric in self._metric_fns.values():
+            metric.clear()
+        p = self._parameters("eval", callbacks)
+        p.batch_num, p.cur_step_num, p.cur_epoch_num = batches.size(), 0, 1
+        call = _Caller(callbacks, RunContext(p))
+        modes = [(c, c.training) for c in self._eval_network._walk()]
+        self._eval_network.set_train(False)
+        try:
+            call("on_eval_begin")
+            call("on_eval_epoch_begin")
+            for inputs in batches.epoch(0):
+                p.cur_step_num += 1
+                call("on_eval_step_begin")
+                p.net_outputs = self._eval_network(*inputs)
+                self._update_metrics(p.net_outputs)
+                call("on_eval_step_end")
+            p.eval_results = {k: m.eval() for k, m in self._metric_fns.items()}
+            call("on_eval_epoch_end")
+            call("on_eval_end")
+        finally:
+            if any(mode for _, mode in modes):
+                self._eval_network.set_train(True)
+        return dict(p.eval_results)
+
+    def _update_metrics(self, outputs: Any) -> None:
+        outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+        loss, pred, label = self._eval_indexes or (0, 1, 2)
+        for metric in self._metric_fns.values():
+            if metric.indexes is not None:
+                metric.update(*(outputs[i] for i in metric.indexes))
+            elif isinstance(metric, Loss):
+                metric.update(outputs[loss])
+            else:
+                metric.update(outputs[pred], outputs[label])
+
+    def predict(self, *predict_data: Any) -> Any:
+        """The network's outputs, in evaluation mode, for arrays or Tensors."""
+        modes = self._network.training
+        self._network.set_train(False)
+        try:
+            return self._network(*(as_tensor(x) for x in predict_data))
+        finally:
+            if modes:
+                self._network.set_train(True)
+
+    # ----------------------------------------------------------------------------------------------
+
+    def _parameters(self, mode: str, callbacks: list[Callback]) -> CallbackParameters:
+        p = CallbackParameters()
+        p.mode, p.list_callback = mode, callbacks
+        p.network, p.train_network, p.eval_network = (
+            self._network,
+            self._train_network,
+            self._eval_network,
+        )
+        p.optimizer, p.loss_fn, p.metrics = self._optimizer, self._loss_fn, self._metric_fns
+        p.parallel_mode, p.device_number = _get_parallel_mode(), _get_device_num()
+        return p
+
+
+def _listed(callbacks: Any) -> list[Callback]:
+    listed = [] if callbacks is None else callbacks
+    listed = [listed] if isinstance(listed, Callback) else list(listed)
+    for c in listed:
+        if not isinstance(c, Callback):
+            raise TypeError(f"Model: {type(c).__name__} is no Callback{_where()}")
+    return listed
+
+
+class _Caller:
+    """Calls one method of each callback; an exception gets a note that names the callback."""
+
+    def __init__(self, callbacks: list[Callback], context: RunContext) -> None:
+        self.callbacks, self.context = callbacks, context
+
+    def __call__(self, event: str) -> None:
+        for callback in self.callbacks:
+            method: Callable[[RunContext], None] = getattr(callback, event)
+            try:
+                method(self.context)
+            except Exception as error:
+                if sys.version_info >= (3, 11):
+                    error.add_note(f"raised by the callback {type(callback).__name__}.{event}")
+                raise
+
+
+def _close(callbacks: list[Callback]) -> None:
+    for callback in callbacks:
+        callback.close()
+
+
+def _due(epoch: int, frequency: Any) -> bool:
+    if isinstance(frequency, (list, tuple, set)):
+        return epoch in frequency
+    return bool(epoch % frequency == 0)
+
+
+def _seed_data(data: Any, seed: int | None) -> None:
+    if seed is None or not isinstance(data, Dataset):
+        return
+    data._drawn = seed
+    for child in data.children:
+        _seed_data(child, seed)
