@@ -16,11 +16,16 @@ py::tuple argument(const cuda::Argument& a) {
   using Kind = cuda::Argument::Kind;
   static constexpr const char* kTypes[] = {"float", "double", "int", "long long"};
   switch (a.kind) {
-    case Kind::Buffer: return py::make_tuple("buffer", a.index);
-    case Kind::Size: return py::make_tuple("size", a.value);
-    case Kind::Packs: return py::make_tuple("packs", a.value);
-    case Kind::Constant: return py::make_tuple("constant", a.index, kTypes[static_cast<int>(a.type)]);
-    default: return py::make_tuple("status");
+    case Kind::Buffer:
+      return py::make_tuple("buffer", a.index);
+    case Kind::Size:
+      return py::make_tuple("size", a.value);
+    case Kind::Packs:
+      return py::make_tuple("packs", a.value);
+    case Kind::Constant:
+      return py::make_tuple("constant", a.index, kTypes[static_cast<int>(a.type)]);
+    default:
+      return py::make_tuple("status");
   }
 }
 
@@ -35,12 +40,11 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
     d["arguments"] = arguments;
   } else {
     const cuda::MatMul& p = s.product;
-    d["matmul"] = py::dict(py::arg("a") = p.a, py::arg("b") = p.b, py::arg("out") = p.out,
-                           py::arg("dtype") = std::string(name(p.dtype)),
-                           py::arg("transpose_a") = p.transpose_a, py::arg("transpose_b") = p.transpose_b,
-                           py::arg("accumulate") = p.accumulate,
-                           py::arg("batch") = p.batch, py::arg("m") = p.m, py::arg("n") = p.n,
-                           py::arg("k") = p.k);
+    d["matmul"] = py::dict(
+        py::arg("a") = p.a, py::arg("b") = p.b, py::arg("out") = p.out,
+        py::arg("dtype") = std::string(name(p.dtype)), py::arg("transpose_a") = p.transpose_a,
+        py::arg("transpose_b") = p.transpose_b, py::arg("accumulate") = p.accumulate,
+        py::arg("batch") = p.batch, py::arg("m") = p.m, py::arg("n") = p.n, py::arg("k") = p.k);
   }
   d["nodes"] = s.nodes;
   d["bytes_read"] = s.bytes_read;
@@ -82,24 +86,29 @@ py::dict listing(const cuda::CudaPlan& plan) {
 }  // namespace
 
 void bind_cuda(py::module_& m) {
-  m.def("cuda_plan", [](const std::vector<TensorPtr>& outputs) {
-    Trace* t = current_trace();
-    require(t != nullptr, ErrorKind::Runtime, "no trace is active");
-    std::vector<NodeId> ids;
-    for (const TensorPtr& x : outputs) ids.push_back(x->in(*t));
-    Trace::Work work = t->work(ids);
-    cuda::CudaPlan plan = cuda::make_cuda_plan(t->graph, work.live, work.roots, t->cuts());
-    py::dict d = listing(plan);
-    py::list values, constants;
-    for (const Array& a : work.inputs) values.append(view(a));
-    for (size_t i = 0; i < work.constants.size(); ++i) {
-      if (is_floating(plan.constants[i])) constants.append(std::bit_cast<double>(work.constants[i]));
-      else constants.append(std::bit_cast<int64_t>(work.constants[i]));
-    }
-    d["input_values"] = values;
-    d["constants"] = constants;
-    return d;
-  }, "The CUDA plan of the current trace: what would run for these outputs, and on which values.");
+  m.def(
+      "cuda_plan",
+      [](const std::vector<TensorPtr>& outputs) {
+        Trace* t = current_trace();
+        require(t != nullptr, ErrorKind::Runtime, "no trace is active");
+        std::vector<NodeId> ids;
+        for (const TensorPtr& x : outputs) ids.push_back(x->in(*t));
+        Trace::Work work = t->work(ids);
+        cuda::CudaPlan plan = cuda::make_cuda_plan(t->graph, work.live, work.roots, t->cuts());
+        py::dict d = listing(plan);
+        py::list values, constants;
+        for (const Array& a : work.inputs) values.append(view(a));
+        for (size_t i = 0; i < work.constants.size(); ++i) {
+          if (is_floating(plan.constants[i]))
+            constants.append(std::bit_cast<double>(work.constants[i]));
+          else
+            constants.append(std::bit_cast<int64_t>(work.constants[i]));
+        }
+        d["input_values"] = values;
+        d["constants"] = constants;
+        return d;
+      },
+      "The CUDA plan of the current trace: what would run for these outputs, and on which values.");
 }
 
 }  // namespace gradcell::bind

@@ -28,7 +28,9 @@ std::string prelude_text(bool wide) {
 class CudaPlanner {
  public:
   explicit CudaPlanner(PlanGraph c)
-      : c_(std::move(c)), g_(c_.graph), f_(fuse(g_, c_.roots)),
+      : c_(std::move(c)),
+        g_(c_.graph),
+        f_(fuse(g_, c_.roots)),
         in_{g_, f_, buffer_of_, constant_of_, false} {}
 
   CudaPlan run() {
@@ -58,16 +60,16 @@ class CudaPlanner {
   void make_buffers() {
     buffer_of_.assign(g_.size(), UINT32_MAX);
     for (size_t i = 0; i < c_.inputs.size(); ++i)
-      buffer_of_[c_.inputs[i]] = add_buffer(
-          {Place::Input, static_cast<uint32_t>(i), 0, describe(c_.inputs[i]).bytes()});
+      buffer_of_[c_.inputs[i]] =
+          add_buffer({Place::Input, static_cast<uint32_t>(i), 0, describe(c_.inputs[i]).bytes()});
     std::map<NodeId, int> first_output;
     for (size_t i = 0; i < c_.roots.size(); ++i) {
       NodeId s = f_.storage[c_.roots[i]];
       PlanOutput out{describe(c_.roots[i])};
       auto [it, fresh] = first_output.emplace(s, static_cast<int>(i));
       if (g_[s].op == Op::Leaf)
-        out.alias_input = static_cast<int>(
-            std::find(c_.inputs.begin(), c_.inputs.end(), s) - c_.inputs.begin());
+        out.alias_input =
+            static_cast<int>(std::find(c_.inputs.begin(), c_.inputs.end(), s) - c_.inputs.begin());
       else if (!fresh)
         out.alias_output = it->second;
       else
@@ -99,11 +101,14 @@ class CudaPlanner {
     std::map<std::pair<int64_t, bool>, std::vector<NodeId>> groups;
     for (NodeId id = 0; id < g_.size(); ++id) {
       const Fused& node = f_.node[id];
-      if (!node.stored || node.stage != stage || f_.storage[id] != id || g_.count(id) == 0) continue;
-      if (g_[id].op == Op::Const) groups[{g_.count(id), false}].push_back(id);
+      if (!node.stored || node.stage != stage || f_.storage[id] != id || g_.count(id) == 0)
+        continue;
+      if (g_[id].op == Op::Const)
+        groups[{g_.count(id), false}].push_back(id);
       else if (node.role == Role::Map || node.role == Role::RowReduce)
         groups[{node.rows, by_rows(id)}].push_back(id);
-      else if (node.role == Role::Alone) make_alone(id);
+      else if (node.role == Role::Alone)
+        make_alone(id);
     }
     for (auto& [key, nodes] : groups)
       for (size_t at = 0; at < nodes.size(); at += kMaxOutputs) {
@@ -114,10 +119,13 @@ class CudaPlanner {
 
   void make_alone(NodeId id) {
     switch (g_[id].op) {
-      case Op::MatMul: return make_matmul(id);
+      case Op::MatMul:
+        return make_matmul(id);
       case Op::ArgMax:
-      case Op::ArgMin: return add(write_arg_reduction(in_, id));
-      case Op::CumSum: return add(write_cumsum(in_, id));
+      case Op::ArgMin:
+        return add(write_arg_reduction(in_, id));
+      case Op::CumSum:
+        return add(write_cumsum(in_, id));
       case Op::ScatterAdd: {
         bool half = is_floating(g_.dtype(id)) && item_size(g_.dtype(id)) == 2;
         BufferId sums = half ? temporary(static_cast<size_t>(g_.count(id)) * 4) : buffer_of_[id];
@@ -203,7 +211,8 @@ class CudaPlanner {
       for (BufferId b : begins[i]) {
         size_t bytes = (plan_.buffers[b].bytes + 255) / 256 * 256, at = 0;
         auto it = live.begin();
-        for (; it != live.end() && at + bytes > it->offset; ++it) at = std::max(at, it->offset + it->bytes);
+        for (; it != live.end() && at + bytes > it->offset; ++it)
+          at = std::max(at, it->offset + it->bytes);
         it = std::find_if(live.begin(), live.end(), [&](const Block& x) { return x.offset > at; });
         live.insert(it, {at, bytes, last[b]});
         plan_.buffers[b].offset = at;
@@ -231,8 +240,8 @@ std::string CudaPlan::source() const {
   return text + "\n}  // namespace scalar\n}  // namespace gradcell\n";
 }
 
-CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live,
-                        std::span<const NodeId> roots, std::span<const NodeId> cuts) {
+CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+                        std::span<const NodeId> cuts) {
   return CudaPlanner(plan_graph(g, live, roots, cuts)).run();
 }
 

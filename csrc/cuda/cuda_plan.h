@@ -45,10 +45,10 @@ struct Step {
   MatMul product{};
   uint32_t grid = 1, block_x = 256, block_y = 1;
   std::vector<Argument> arguments;
-  size_t nodes = 0;        ///< of the graph, that the step computes
-  size_t bytes_read = 0;   ///< that must come from memory: each buffer once
+  size_t nodes = 0;       ///< of the graph, that the step computes
+  size_t bytes_read = 0;  ///< that must come from memory: each buffer once
   size_t bytes_written = 0;
-  int32_t stage = 0;       ///< steps run in their order; a lower stage never needs a higher one
+  int32_t stage = 0;  ///< steps run in their order; a lower stage never needs a higher one
   Location location;
 };
 
@@ -59,7 +59,7 @@ struct CudaPlan {
   std::vector<Buffer> buffers;
   std::vector<Kernel> kernels;
   std::vector<Step> steps;
-  std::string prelude;      ///< what comes before the kernels in their module
+  std::string prelude;  ///< what comes before the kernels in their module
   size_t arena_bytes = 0;
   size_t node_count = 0;
   bool uses_status = false;
@@ -68,7 +68,7 @@ struct CudaPlan {
   std::string source() const;
 };
 
-CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live,
-                        std::span<const NodeId> roots, std::span<const NodeId> cuts);
+CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+                        std::span<const NodeId> cuts);
 
 }  // namespace gradcell::cuda

@@ -7,45 +7,66 @@ namespace gradcell::cuda {
 const char* stored_type(DType t) {
   switch (t) {
     case DType::Bool:
-    case DType::UInt8: return "unsigned char";
-    case DType::Int8: return "signed char";
-    case DType::Int16: return "short";
-    case DType::Int32: return "int";
-    case DType::Int64: return "long long";
+    case DType::UInt8:
+      return "unsigned char";
+    case DType::Int8:
+      return "signed char";
+    case DType::Int16:
+      return "short";
+    case DType::Int32:
+      return "int";
+    case DType::Int64:
+      return "long long";
     case DType::Float16:
-    case DType::BFloat16: return "unsigned short";
-    case DType::Float32: return "float";
-    default: return "double";
+    case DType::BFloat16:
+      return "unsigned short";
+    case DType::Float32:
+      return "float";
+    default:
+      return "double";
   }
 }
 
 const char* type_name(Compute c) {
   switch (c) {
-    case Compute::F32: return "float";
-    case Compute::F64: return "double";
-    case Compute::I32: return "int";
-    default: return "long long";
+    case Compute::F32:
+      return "float";
+    case Compute::F64:
+      return "double";
+    case Compute::I32:
+      return "int";
+    default:
+      return "long long";
   }
 }
 
 std::string decoded(DType t, const std::string& stored) {
   switch (t) {
-    case DType::Bool: return stored + " != 0";
-    case DType::Float16: return "gc_half_to_float(" + stored + ")";
-    case DType::BFloat16: return "gc_bfloat_to_float(" + stored + ")";
-    default: return stored;
+    case DType::Bool:
+      return stored + " != 0";
+    case DType::Float16:
+      return "gc_half_to_float(" + stored + ")";
+    case DType::BFloat16:
+      return "gc_bfloat_to_float(" + stored + ")";
+    default:
+      return stored;
   }
 }
 
 std::string encoded(DType t, const std::string& value) {
   switch (t) {
-    case DType::Bool: return value + " != 0";
+    case DType::Bool:
+      return value + " != 0";
     case DType::UInt8:
     case DType::Int8:
-    case DType::Int16: return "(" + std::string(stored_type(t)) + ")" + value;
-    case DType::Float16: return "gc_float_to_half(" + value + ")";
-    case DType::BFloat16: return "gc_float_to_bfloat(" + value + ")";
-    default: return value;
+    case DType::Int16:
+      return "(" + std::string(stored_type(t)) + ")" + value;
+    case DType::Float16:
+      return "gc_float_to_half(" + value + ")";
+    case DType::BFloat16:
+      return "gc_float_to_bfloat(" + value + ")";
+    default:
+      return value;
   }
 }
 
@@ -53,10 +74,14 @@ std::string narrowed(DType t, const std::string& value) {
   switch (t) {
     case DType::UInt8:
     case DType::Int8:
-    case DType::Int16: return "(" + std::string(stored_type(t)) + ")(" + value + ")";
-    case DType::Float16: return "gc_round_half(" + value + ")";
-    case DType::BFloat16: return "gc_round_bfloat(" + value + ")";
-    default: return value;
+    case DType::Int16:
+      return "(" + std::string(stored_type(t)) + ")(" + value + ")";
+    case DType::Float16:
+      return "gc_round_half(" + value + ")";
+    case DType::BFloat16:
+      return "gc_round_bfloat(" + value + ")";
+    default:
+      return value;
   }
 }
 

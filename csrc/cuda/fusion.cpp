@@ -44,7 +44,8 @@ int own_cost(const Graph& g, NodeId id) {
   return cheap && op != Op::Pow ? 1 : 8;
 }
 
-/// Library calls and scatters read whole buffers; other kernels compute their inputs where they can.
+/// Library calls and scatters read whole buffers; other kernels compute their inputs where they
+/// can.
 bool reads_whole(Op op) { return op == Op::MatMul || op == Op::ScatterAdd; }
 
 Role role_of(const Graph& g, NodeId id) {
@@ -52,8 +53,10 @@ Role role_of(const Graph& g, NodeId id) {
   if (is_elementwise(op)) return Role::Map;
   switch (op) {
     case Op::Leaf:
-    case Op::Const: return Role::Source;
-    case Op::Reshape: return Role::View;
+    case Op::Const:
+      return Role::Source;
+    case Op::Reshape:
+      return Role::View;
     case Op::ReduceSum:
     case Op::ReduceMax:
     case Op::ReduceMin: {
@@ -65,8 +68,10 @@ Role role_of(const Graph& g, NodeId id) {
     case Op::ScatterAdd:
     case Op::CumSum:
     case Op::ArgMax:
-    case Op::ArgMin: return Role::Alone;
-    default: return Role::Map;
+    case Op::ArgMin:
+      return Role::Alone;
+    default:
+      return Role::Map;
   }
 }
 
@@ -91,20 +96,33 @@ RowSet kept_rows(const Graph& g, NodeId id, int k) {
       while (n < to.size() && to[n] == from[n] && attrs[n] == 0 && attrs[to.size() + n] == 1) ++n;
       return prefixes(to, n);
     }
-    case Op::Concat: return prefixes(to, static_cast<size_t>(g.attrs(id)[0]));
+    case Op::Concat:
+      return prefixes(to, static_cast<size_t>(g.attrs(id)[0]));
     case Op::ReduceSum:
     case Op::ReduceMax:
-    case Op::ReduceMin: return {g.count(id)};
-    case Op::Gather: return {};
-    default: return prefixes(to, to.size());
+    case Op::ReduceMin:
+      return {g.count(id)};
+    case Op::Gather:
+      return {};
+    default:
+      return prefixes(to, to.size());
   }
 }
 
 class Fuser {
  public:
   Fuser(const Graph& g, std::span<const NodeId> roots)
-      : g_(g), n_(g.size()), roots_(roots), uses_(n_, 0), parent_(n_), rows_(n_), full_(n_, 0),
-        shared_(n_, 0), ready_(n_, 0), open_(n_, 0), anchored_(n_, 0) {
+      : g_(g),
+        n_(g.size()),
+        roots_(roots),
+        uses_(n_, 0),
+        parent_(n_),
+        rows_(n_),
+        full_(n_, 0),
+        shared_(n_, 0),
+        ready_(n_, 0),
+        open_(n_, 0),
+        anchored_(n_, 0) {
     f_.node.resize(n_);
     f_.storage.resize(n_);
     std::iota(parent_.begin(), parent_.end(), 0);
@@ -162,7 +180,8 @@ class Fuser {
   bool inlines(NodeId id, NodeId p) const {
     if (f_.node[p].role != Role::Map || anchored_[p] || reads_whole(g_[id].op)) return false;
     bool repeats = g_[id].op == Op::BroadcastTo || g_[id].op == Op::Gather;
-    return (repeats ? full_[p] : shared_[p]) <= (g_.count(p) == 1 ? kInlineScalarCost : kInlineCost);
+    return (repeats ? full_[p] : shared_[p]) <=
+           (g_.count(p) == 1 ? kInlineScalarCost : kInlineCost);
   }
 
   /// Whether an expression that is computed again goes through p, rather than reading its buffer.
@@ -218,8 +237,10 @@ class Fuser {
     for (int k = 0; k < g_[id].input_count; ++k) {
       NodeId p = source(id, k);
       if (f_.node[p].role == Role::Source || together(id, p, k)) continue;
-      if (inlines(id, p)) store_leaves_of(p);
-      else f_.node[p].stored = true;
+      if (inlines(id, p))
+        store_leaves_of(p);
+      else
+        f_.node[p].stored = true;
     }
   }
 
@@ -228,8 +249,10 @@ class Fuser {
     for (int k = 0; k < g_[p].input_count; ++k) {
       NodeId q = source(p, k);
       if (f_.node[q].role == Role::Source) continue;
-      if (again(q)) store_leaves_of(q);
-      else f_.node[q].stored = true;
+      if (again(q))
+        store_leaves_of(q);
+      else
+        f_.node[q].stored = true;
     }
   }
 
@@ -252,10 +275,10 @@ class Fuser {
   std::vector<int> uses_;
   std::vector<NodeId> parent_;
   std::vector<RowSet> rows_;
-  std::vector<int> full_;     ///< what computing it again costs, from the nearest buffers
-  std::vector<int> shared_;   ///< the same, without what nobody else computes
-  std::vector<int32_t> ready_;  ///< the first stage in which it can be computed again
-  std::vector<uint8_t> open_;   ///< by component: holds a row reduction
+  std::vector<int> full_;          ///< what computing it again costs, from the nearest buffers
+  std::vector<int> shared_;        ///< the same, without what nobody else computes
+  std::vector<int32_t> ready_;     ///< the first stage in which it can be computed again
+  std::vector<uint8_t> open_;      ///< by component: holds a row reduction
   std::vector<uint8_t> anchored_;  ///< has a buffer whatever else is decided
 };
 

@@ -58,10 +58,11 @@ class FlatWriter : Writer {
     text += "  auto at = [&](gc_index i" + in_formal + formal + ") {\n" + body_.text + "  };\n";
     if (n >= kPack) {
       packs(n / kPack);
-      text += "  for (gc_index j = gc_first(); j < packs; j += gc_step()) {\n" + in_packed + packed +
+      text += "  for (gc_index j = gc_first(); j < packs; j += gc_step()) {\n" + in_packed +
+              packed +
               "#pragma unroll\n"
-              "    for (int u = 0; u < 4; ++u) at(4 * j + u" + in_arguments + arguments + ");\n" +
-              packed_stores + "  }\n";
+              "    for (int u = 0; u < 4; ++u) at(4 * j + u" +
+              in_arguments + arguments + ");\n" + packed_stores + "  }\n";
     }
     std::string begin = n >= kPack ? "4 * packs + gc_first()" : "gc_first()";
     text += "  for (gc_index i = " + begin + "; i < " + count + "; i += gc_step()) at(i" + in_tail +
@@ -89,7 +90,9 @@ class FlatWriter : Writer {
 
 class RowWriter : Writer {
  public:
-  RowWriter(const WriterInputs& in, int32_t stage, int64_t rows) : Writer(in, stage) { rows_ = rows; }
+  RowWriter(const WriterInputs& in, int32_t stage, int64_t rows) : Writer(in, stage) {
+    rows_ = rows;
+  }
 
   Written run(std::span<const NodeId> outputs) {
     body_.indent = "    ";
@@ -102,9 +105,11 @@ class RowWriter : Writer {
     std::string n = size(rows_);
     std::string text = "  for (gc_index r0 = blockIdx.x * blockDim.y; r0 < " + n +
                        "; r0 += gridDim.x * blockDim.y) {\n"
-                       "    const bool live = r0 + threadIdx.y < " + n + ";\n"
-                       "    const gc_index r = live ? r0 + threadIdx.y : " + n + " - 1;\n" +
-                       body_.text + "  }\n";
+                       "    const bool live = r0 + threadIdx.y < " +
+                       n +
+                       ";\n"
+                       "    const gc_index r = live ? r0 + threadIdx.y : " +
+                       n + " - 1;\n" + body_.text + "  }\n";
     // About four elements a lane, at most a block a row.
     uint32_t lanes = 1;
     while (lanes < 512 && static_cast<int64_t>(lanes) * 4 < longest_) lanes *= 2;
@@ -154,7 +159,8 @@ class RowWriter : Writer {
         std::string sum = "s" + std::to_string(next_++);
         std::string v = value(x, Index{"", "r", "k"});
         bool add = g_[id].op == Op::ReduceSum;
-        line(add ? sum + " += " + v + ";" : sum + " = " + in_reduction(g_[id].op, type) + "::of(" + sum + ", " + v + ");");
+        line(add ? sum + " += " + v + ";"
+                 : sum + " = " + in_reduction(g_[id].op, type) + "::of(" + sum + ", " + v + ");");
         sums.push_back(sum);
         count_node(id);
       }
@@ -167,7 +173,9 @@ class RowWriter : Writer {
       for (size_t i = 0; i < ids.size(); ++i) {
         DType t = g_.dtype(ids[i]);
         std::string type = type_name(compute_type(t));
-        line(sums[i] + " = " + narrowed(t, "gc_across<" + in_reduction(g_[ids[i]].op, type) + ">(" + sums[i] + ")") + ";");
+        line(sums[i] + " = " +
+             narrowed(t, "gc_across<" + in_reduction(g_[ids[i]].op, type) + ">(" + sums[i] + ")") +
+             ";");
         done_[ids[i]] = sums[i];
       }
     }
@@ -245,8 +253,11 @@ const char* accumulator_type(const Graph& g, NodeId id) {
 class ReductionWriter : Writer {
  public:
   ReductionWriter(const WriterInputs& in, NodeId id)
-      : Writer(in, in.fusion.node[id].stage), id_(id), plan_(plan_reduction(in.graph, id)),
-        split_(split(g_.dims(g_.input(id, 0)), g_.attrs(id))), type_(accumulator_type(g_, id)),
+      : Writer(in, in.fusion.node[id].stage),
+        id_(id),
+        plan_(plan_reduction(in.graph, id)),
+        split_(split(g_.dims(g_.input(id, 0)), g_.attrs(id))),
+        type_(accumulator_type(g_, id)),
         op_(in_reduction(g_[id].op, type_)) {}
 
   Written first(BufferId partial) {
@@ -276,19 +287,23 @@ class ReductionWriter : Writer {
     std::string base = place_in(split_.kept, 0, split_.kept.dims.size(), o, 0);
     if (two) {
       line("const gc_index begin = " + c + " * " + each + ";");
-      line("const gc_index end = begin + " + each + " < " + length + " ? begin + " + each + " : " + length + ";");
+      line("const gc_index end = begin + " + each + " < " + length + " ? begin + " + each + " : " +
+           length + ";");
     }
     Scope inside;
     inside.indent = "      ";
     push(inside);
     std::string step = place_in(split_.gone, 0, split_.gone.dims.size(), "k", 0);
-    std::string place = base == "0" ? step : step == "0" ? base : let("gc_index", base + " + " + step, "i");
+    std::string place = base == "0"   ? step
+                        : step == "0" ? base
+                                      : let("gc_index", base + " + " + step, "i");
     std::string v = input(id_, 0, flat(place));
     line("s = " + op_ + "::of(s, " + v + ");");
     pop();
     line(std::string(type_) + " s = " + op_ + "::none();");
     std::string from = two ? "begin" : "0", to = two ? "end" : length;
-    if (plan_.columns) line("for (gc_index k = " + from + "; k < " + to + "; ++k) {");
+    if (plan_.columns)
+      line("for (gc_index k = " + from + "; k < " + to + "; ++k) {");
     else
       line("for (gc_index k = " + (two ? from + " + threadIdx.x" : "threadIdx.x") + "; k < " + to +
            "; k += blockDim.x) {");
@@ -300,8 +315,9 @@ class ReductionWriter : Writer {
 
     int64_t items = split_.outputs * plan_.chunks;
     std::string all = two ? outputs == "1" ? chunks : outputs + " * " + chunks : outputs;
-    std::string header = plan_.columns ? "  for (gc_index t = gc_first(); t < " + all + "; t += gc_step()) {\n"
-                                       : "  for (gc_index t = blockIdx.x; t < " + all + "; t += gridDim.x) {\n";
+    std::string header =
+        plan_.columns ? "  for (gc_index t = gc_first(); t < " + all + "; t += gc_step()) {\n"
+                      : "  for (gc_index t = blockIdx.x; t < " + all + "; t += gridDim.x) {\n";
     step_.grid = plan_.columns ? grid_for(items, kBlock) : grid_for(items, 1);
     if (!plan_.columns) {
       int64_t work = divide_up(split_.length, plan_.chunks);
@@ -320,7 +336,8 @@ class ReductionWriter : Writer {
     line(std::string(type_) + " s = " + op_ + "::none();");
     std::string place = plan_.columns ? (outputs == "1" ? "k" : "k * " + outputs + " + t")
                                       : (outputs == "1" ? "k" : "t * " + chunks + " + k");
-    line("for (gc_index k = threadIdx.x; k < " + chunks + "; k += blockDim.x) s = " + op_ + "::of(s, " + p + "[" + place + "]);");
+    line("for (gc_index k = threadIdx.x; k < " + chunks + "; k += blockDim.x) s = " + op_ +
+         "::of(s, " + p + "[" + place + "]);");
     line("s = gc_across<" + op_ + ">(s);");
     line("if (threadIdx.x == 0) " + q + "[t] = " + final_value("s") + ";");
     std::string header = "  for (gc_index t = blockIdx.x; t < " + outputs + "; t += gridDim.x) {\n";
@@ -361,7 +378,8 @@ class ArgWriter : Writer {
     inside.indent = "      ";
     push(inside);
     std::string step = place_in(s.gone, 0, s.gone.dims.size(), "k", 0);
-    std::string v = input(id_, 0, flat(base == "0" ? step : let("gc_index", base + " + " + step, "i")));
+    std::string v =
+        input(id_, 0, flat(base == "0" ? step : let("gc_index", base + " + " + step, "i")));
     line("s = " + op + "::of(s, {" + v + ", k});");
     pop();
     line("gc_best<" + type + "> s = {0, -1};");
@@ -372,7 +390,8 @@ class ArgWriter : Writer {
     line("if (threadIdx.x == 0) " + q + "[t] = (int)s.at;");
     step_.grid = grid_for(s.outputs, 1);
     step_.block_x = s.length > 256 ? 256 : 32;
-    return written("  for (gc_index t = blockIdx.x; t < " + outputs + "; t += gridDim.x) {\n" + body_.text + "  }\n",
+    return written("  for (gc_index t = blockIdx.x; t < " + outputs + "; t += gridDim.x) {\n" +
+                       body_.text + "  }\n",
                    "arg");
   }
 
@@ -402,7 +421,8 @@ class CumSumWriter : Writer {
     std::string place = base == "0" ? step : let("gc_index", base + " + " + step, "i");
     std::string v = input(id_, 0, flat(place));
     if (!exclusive) line("s += " + v + ";");
-    line(q + "[" + place + "] = " + encoded(t, "(" + std::string(type_name(compute_type(t))) + ")s") + ";");
+    line(q + "[" + place +
+         "] = " + encoded(t, "(" + std::string(type_name(compute_type(t))) + ")s") + ";");
     if (exclusive) line("s += " + v + ";");
     pop();
     line(std::string(type) + " s = 0;");
@@ -411,7 +431,8 @@ class CumSumWriter : Writer {
     line("}");
     step_.grid = grid_for(s.outputs, 64);
     step_.block_x = 64;
-    return written("  for (gc_index t = gc_first(); t < " + outputs + "; t += gc_step()) {\n" + body_.text + "  }\n",
+    return written("  for (gc_index t = gc_first(); t < " + outputs + "; t += gc_step()) {\n" +
+                       body_.text + "  }\n",
                    "cumsum");
   }
 
@@ -423,7 +444,8 @@ class CumSumWriter : Writer {
 /// do not depend on the launch, and no two threads write one element.
 class ScatterWriter : Writer {
  public:
-  ScatterWriter(const WriterInputs& in, NodeId id) : Writer(in, in.fusion.node[id].stage), id_(id) {}
+  ScatterWriter(const WriterInputs& in, NodeId id)
+      : Writer(in, in.fusion.node[id].stage), id_(id) {}
 
   Written sum(BufferId sums) {
     count_node(id_);
@@ -448,18 +470,23 @@ class ScatterWriter : Writer {
       if (box.dims[k] == 1) c[k] = "0";
     std::string count = size(n), width = size(inner), updates_count = size(m);
     line("const gc_index begin = " + c[1] + " * " + size(each) + ";");
-    line("const gc_index end = begin + " + size(each) + " < " + count + " ? begin + " + size(each) + " : " + count + ";");
-    line(std::string(stored) + "* const to = " + q + " + " + c[0] + " * " + count + " * " + width + " + " + c[2] + ";");
+    line("const gc_index end = begin + " + size(each) + " < " + count + " ? begin + " + size(each) +
+         " : " + count + ";");
+    line(std::string(stored) + "* const to = " + q + " + " + c[0] + " * " + count + " * " + width +
+         " + " + c[2] + ";");
     line("for (gc_index k = begin; k < end; ++k) to[k * " + width + "] = 0;");
     Scope inside;
     inside.indent = "      ";
     push(inside);
     std::string where = value(indices, flat(m == 1 ? "0" : "k"));
-    std::string place = let("gc_index", "gc_place(" + where + ", " + count + ", " + status() + ")", "i");
+    std::string place =
+        let("gc_index", "gc_place(" + where + ", " + count + ", " + status() + ")", "i");
     line("if (" + place + " < begin || " + place + " >= end) continue;");
-    std::string from = let("gc_index", "(" + c[0] + " * " + updates_count + " + k) * " + width + " + " + c[2], "i");
+    std::string from = let(
+        "gc_index", "(" + c[0] + " * " + updates_count + " + k) * " + width + " + " + c[2], "i");
     std::string v = value(updates, flat(from));
-    std::string sum = std::string("(") + stored + ")(to[" + place + " * " + width + "] + " + v + ")";
+    std::string sum =
+        std::string("(") + stored + ")(to[" + place + " * " + width + "] + " + v + ")";
     line("to[" + place + " * " + width + "] = " + sum + ";");
     pop();
     line("for (gc_index k = 0; k < " + updates_count + "; ++k) {");
@@ -468,7 +495,8 @@ class ScatterWriter : Writer {
     int64_t items = outer * owners * inner;
     step_.grid = grid_for(items, 128);
     step_.block_x = 128;
-    return written("  for (gc_index t = gc_first(); t < " + size(items) + "; t += gc_step()) {\n" + body_.text + "  }\n",
+    return written("  for (gc_index t = gc_first(); t < " + size(items) + "; t += gc_step()) {\n" +
+                       body_.text + "  }\n",
                    "scatter_add");
   }
 
@@ -477,8 +505,8 @@ class ScatterWriter : Writer {
     std::string p = buffer(sums, "float", false, "p0"), q = writes(id_), n = size(g_.count(id_));
     step_.bytes_read += static_cast<size_t>(g_.count(id_)) * sizeof(float);
     step_.grid = grid_for(g_.count(id_), kBlock);
-    Written w = written("  for (gc_index i = gc_first(); i < " + n + "; i += gc_step()) " + q + "[i] = " +
-                            encoded(g_.dtype(id_), p + "[i]") + ";\n",
+    Written w = written("  for (gc_index i = gc_first(); i < " + n + "; i += gc_step()) " + q +
+                            "[i] = " + encoded(g_.dtype(id_), p + "[i]") + ";\n",
                         "scatter_add_finish");
     return w;
   }
@@ -489,7 +517,8 @@ class ScatterWriter : Writer {
 
 class IntegerMatmulWriter : Writer {
  public:
-  IntegerMatmulWriter(const WriterInputs& in, NodeId id) : Writer(in, in.fusion.node[id].stage), id_(id) {}
+  IntegerMatmulWriter(const WriterInputs& in, NodeId id)
+      : Writer(in, in.fusion.node[id].stage), id_(id) {}
   Written run() {
     count_node(id_);
     const Dims& d = g_.dims(id_);
@@ -497,18 +526,23 @@ class IntegerMatmulWriter : Writer {
     bool ta = g_.attrs(id_)[0], tb = g_.attrs(id_)[1];
     int64_t m = d[r - 2], n = d[r - 1], k = g_.dims(g_.input(id_, 0))[ta ? r - 2 : r - 1];
     DType t = g_.dtype(id_);
-    require(g_[id_].input_count == 2, ErrorKind::Runtime, "sums of integer products are not merged");
+    require(g_[id_].input_count == 2, ErrorKind::Runtime,
+            "sums of integer products are not merged");
     std::string a = reads(f_.storage[g_.input(id_, 0)]), b = reads(f_.storage[g_.input(id_, 1)]);
     std::string q = writes(id_), M = size(m), N = size(n), K = size(k), all = size(g_.count(id_));
     body_.indent = "    ";
-    line("const gc_index j = t % " + N + ", i = t / " + N + " % " + M + ", o = t / (" + M + " * " + N + ");");
-    std::string left = a + "[o * " + M + " * " + K + " + " + (ta ? "k * " + M + " + i" : "i * " + K + " + k") + "]";
-    std::string right = b + "[o * " + K + " * " + N + " + " + (tb ? "j * " + K + " + k" : "k * " + N + " + j") + "]";
+    line("const gc_index j = t % " + N + ", i = t / " + N + " % " + M + ", o = t / (" + M + " * " +
+         N + ");");
+    std::string left = a + "[o * " + M + " * " + K + " + " +
+                       (ta ? "k * " + M + " + i" : "i * " + K + " + k") + "]";
+    std::string right = b + "[o * " + K + " * " + N + " + " +
+                        (tb ? "j * " + K + " + k" : "k * " + N + " + j") + "]";
     line("long long s = 0;");
     line("for (gc_index k = 0; k < " + K + "; ++k) s += (long long)" + left + " * " + right + ";");
     line(q + "[t] = " + encoded(t, "(" + std::string(type_name(compute_type(t))) + ")s") + ";");
     step_.grid = grid_for(g_.count(id_), kBlock);
-    return written("  for (gc_index t = gc_first(); t < " + all + "; t += gc_step()) {\n" + body_.text + "  }\n",
+    return written("  for (gc_index t = gc_first(); t < " + all + "; t += gc_step()) {\n" +
+                       body_.text + "  }\n",
                    "matmul");
   }
 
@@ -522,7 +556,8 @@ Written write_flat(const WriterInputs& in, int32_t stage, std::span<const NodeId
   return FlatWriter(in, stage).run(outputs);
 }
 
-Written write_rows(const WriterInputs& in, int32_t stage, int64_t rows, std::span<const NodeId> outputs) {
+Written write_rows(const WriterInputs& in, int32_t stage, int64_t rows,
+                   std::span<const NodeId> outputs) {
   return RowWriter(in, stage, rows).run(outputs);
 }
 
@@ -533,15 +568,18 @@ Reduction plan_reduction(const Graph& g, NodeId id) {
   size_t last = dims.size();
   while (last > 0 && dims[last - 1] == 1) --last;
   auto axes = g.attrs(id);
-  r.columns = last > 0 && std::find(axes.begin(), axes.end(), static_cast<int64_t>(last - 1)) == axes.end();
+  r.columns =
+      last > 0 && std::find(axes.begin(), axes.end(), static_cast<int64_t>(last - 1)) == axes.end();
   // How the work is cut depends on the shape alone, and so do the sums.
   int64_t outputs = std::max<int64_t>(1, s.outputs);
-  if (r.columns) r.chunks = std::min<int64_t>({(1 << 17) / outputs, divide_up(s.length, 32), 512});
-  else r.chunks = std::min<int64_t>({1024 / outputs, divide_up(s.length, 8192), 1024});
+  if (r.columns)
+    r.chunks = std::min<int64_t>({(1 << 17) / outputs, divide_up(s.length, 32), 512});
+  else
+    r.chunks = std::min<int64_t>({1024 / outputs, divide_up(s.length, 8192), 1024});
   r.chunks = std::max<int64_t>(1, r.chunks);
-  size_t item = compute_type(g.dtype(id)) == Compute::F32 && g[id].op != Op::ReduceSum ? 4
+  size_t item = compute_type(g.dtype(id)) == Compute::F32 && g[id].op != Op::ReduceSum   ? 4
                 : compute_type(g.dtype(id)) == Compute::I32 && g[id].op != Op::ReduceSum ? 4
-                                                                                          : 8;
+                                                                                         : 8;
   r.partial_bytes = r.chunks > 1 ? static_cast<size_t>(s.outputs * r.chunks) * item : 0;
   return r;
 }
@@ -564,6 +602,8 @@ std::vector<Written> write_scatter_add(const WriterInputs& in, NodeId id, Buffer
   return steps;
 }
 
-Written write_integer_matmul(const WriterInputs& in, NodeId id) { return IntegerMatmulWriter(in, id).run(); }
+Written write_integer_matmul(const WriterInputs& in, NodeId id) {
+  return IntegerMatmulWriter(in, id).run();
+}
 
 }  // namespace gradcell::cuda

@@ -42,8 +42,8 @@ Written write_rows(const WriterInputs& in, int32_t stage, int64_t rows,
 /// A reduction into a buffer: one pass, or two with partial results in `partial` (of
 /// partial_bytes). The plan's planner gives the buffer.
 struct Reduction {
-  bool columns;      ///< one thread an output; else one block an output
-  int64_t chunks;    ///< more than 1: two passes
+  bool columns;    ///< one thread an output; else one block an output
+  int64_t chunks;  ///< more than 1: two passes
   size_t partial_bytes;
 };
 Reduction plan_reduction(const Graph& g, NodeId id);

@@ -57,14 +57,17 @@ std::string Writer::buffer(BufferId b, const char* type, bool written, const std
 
 std::string Writer::reads(NodeId id) {
   BufferId b = in_.buffer_of[id];
-  if (!known_.contains("read " + std::to_string(b))) step_.bytes_read += bytes(id);
-  else return known_["read " + std::to_string(b)];
+  if (!known_.contains("read " + std::to_string(b)))
+    step_.bytes_read += bytes(id);
+  else
+    return known_["read " + std::to_string(b)];
   return buffer(b, stored_type(g_.dtype(id)), false, "p" + std::to_string(reads_++));
 }
 
 std::string Writer::writes(NodeId id) {
   step_.bytes_written += bytes(id);
-  return buffer(in_.buffer_of[id], stored_type(g_.dtype(id)), true, "q" + std::to_string(writes_++));
+  return buffer(in_.buffer_of[id], stored_type(g_.dtype(id)), true,
+                "q" + std::to_string(writes_++));
 }
 
 std::string Writer::size(int64_t value) {
@@ -102,7 +105,9 @@ std::string Writer::packs(int64_t value) {
 
 // Text --------------------------------------------------------------------------------------------
 
-void Writer::line(const std::string& text) { scopes_.back()->text += scopes_.back()->indent + text + "\n"; }
+void Writer::line(const std::string& text) {
+  scopes_.back()->text += scopes_.back()->indent + text + "\n";
+}
 
 std::string Writer::let(const char* type, const std::string& expression, const char* prefix) {
   std::string key = std::string(type) + " " + expression;
@@ -118,18 +123,21 @@ void Writer::count_node(NodeId id) {
   ++step_.nodes;
   step_.location = g_[id].location;
   std::string word = info(g_[id].op).function;
-  if (is_elementwise(g_[id].op) || f_.node[id].role != Role::Map)
-    if (std::find(title_.begin(), title_.end(), word) == title_.end()) title_.push_back(word);
+  bool computes = is_elementwise(g_[id].op) || f_.node[id].role == Role::RowReduce ||
+                  f_.node[id].role == Role::Alone;
+  if (!computes && moved_.empty()) moved_ = word;
+  if (computes && std::find(title_.begin(), title_.end(), word) == title_.end())
+    title_.push_back(word);
 }
 
-Written Writer::written(std::string text_of_body, const char* fallback_title) {
+Written Writer::written(const std::string& text_of_body, const char* fallback_title) {
   Written w;
   w.text = "extern \"C\" __global__ void " + std::string(kNameMark) + "(" + parameters_ + ") {\n" +
            text_of_body + "}\n";
   // The first ops and the last say best what a kernel is.
   if (title_.size() > 4) title_.erase(title_.begin() + 2, title_.end() - 2);
   for (const std::string& t : title_) w.title += (w.title.empty() ? "" : "_") + t;
-  if (w.title.empty()) w.title = fallback_title;
+  if (w.title.empty()) w.title = moved_.empty() ? fallback_title : moved_;
   step_.stage = stage_;
   w.step = std::move(step_);
   return w;
@@ -176,8 +184,10 @@ std::string Writer::place_in(const View& v, size_t begin, size_t end, const std:
   for (size_t k = begin; k < end; ++k) {
     if (v.dims[k] == 1) continue;
     bool joins = !dims.empty() && strides.back() == v.strides[k] * v.dims[k];
-    if (joins) dims.back() *= v.dims[k], strides.back() = v.strides[k];
-    else dims.push_back(v.dims[k]), strides.push_back(v.strides[k]);
+    if (joins)
+      dims.back() *= v.dims[k], strides.back() = v.strides[k];
+    else
+      dims.push_back(v.dims[k]), strides.push_back(v.strides[k]);
   }
   std::vector<uint8_t> wanted;
   for (int64_t s : strides) wanted.push_back(s != 0);
@@ -249,7 +259,7 @@ std::string Writer::value(NodeId id, const Index& at) {
     inner = scopes_;
     scopes_.resize(1);
   }
-  std::string name = in_memory ? load(id, at)
+  std::string name = in_memory                ? load(id, at)
                      : node.role == Role::Map ? compute(id, at)
                                               : reduced(id, at);
   scopes_.back()->names[key] = name;
@@ -279,9 +289,12 @@ std::string Writer::compute(NodeId id, const Index& at) {
     case Op::Transpose:
     case Op::Slice:
       return input(id, 0, seen(view_of(g_, id), g_.count(g_.input(id, 0)), at));
-    case Op::SliceScatter: return scattered(id, at);
-    case Op::Concat: return concatenated(id, at);
-    case Op::Gather: return gathered(id, at);
+    case Op::SliceScatter:
+      return scattered(id, at);
+    case Op::Concat:
+      return concatenated(id, at);
+    case Op::Gather:
+      return gathered(id, at);
     case Op::Iota: {
       const Dims& d = g_.dims(id);
       int64_t inner = 1;
@@ -296,7 +309,8 @@ std::string Writer::compute(NodeId id, const Index& at) {
       std::string key = value(state, flat("0")), offset = value(state, flat("1"));
       return let(type, "gc_uniform(" + key + ", " + offset + ", " + linear(id, at) + ")", "v");
     }
-    default: fail(ErrorKind::NotImplemented, info(op).name, " has no CUDA kernel");
+    default:
+      fail(ErrorKind::NotImplemented, info(op).name, " has no CUDA kernel");
   }
 }
 
@@ -316,8 +330,8 @@ std::string Writer::scattered(NodeId id, const Index& at) {
   bool in_row = lead > 0;
   Dims box(to.begin() + static_cast<ptrdiff_t>(lead), to.end());
   Dims inner_from(from.begin() + static_cast<ptrdiff_t>(lead), from.end());
-  std::vector<std::string> c = coordinates(box, std::vector<uint8_t>(box.size(), 1),
-                                           in_row ? at.feature : linear(id, at));
+  std::vector<std::string> c =
+      coordinates(box, std::vector<uint8_t>(box.size(), 1), in_row ? at.feature : linear(id, at));
   Dims strides = row_major(inner_from);
   std::string inside, place;
   for (size_t k = 0; k < box.size(); ++k) {
@@ -327,7 +341,8 @@ std::string Writer::scattered(NodeId id, const Index& at) {
       std::string from_start = start == 0 ? d : let("gc_index", d + " - " + size(start), "i");
       if (step < 0) from_start = let("gc_index", size(start) + " - " + d, "i");
       int64_t stride = step < 0 ? -step : step;
-      std::string test = from_start + " >= 0 && " + from_start + " < " + size(n) + " * " + size(stride);
+      std::string test =
+          from_start + " >= 0 && " + from_start + " < " + size(n) + " * " + size(stride);
       if (stride != 1) {
         test += " && " + from_start + " % " + size(stride) + " == 0";
         d = let("gc_index", from_start + " / " + size(stride), "i");
@@ -381,7 +396,8 @@ std::string Writer::concatenated(NodeId id, const Index& at) {
     push(branch);
     std::string inside = begin == 0 ? c[1] : let("gc_index", c[1] + " - " + size(begin), "i");
     if (outer > 1) inside = let("gc_index", c[0] + " * " + size(part) + " + " + inside, "i");
-    line(result + " = " + value(f_.storage[x], in_row ? Index{"", at.row, inside} : flat(inside)) + ";");
+    line(result + " = " + value(f_.storage[x], in_row ? Index{"", at.row, inside} : flat(inside)) +
+         ";");
     pop();
     branches.push_back(std::move(branch));
     begin += part;
@@ -403,9 +419,11 @@ std::string Writer::gathered(NodeId id, const Index& at) {
   for (size_t k = 0; k < axis; ++k) outer *= from[k];
   for (size_t k = axis + 1; k < from.size(); ++k) inner *= from[k];
   require(n > 0, ErrorKind::Index, "Gather: an axis of size 0 has no element to take");
-  std::vector<std::string> c = coordinates({outer, m, inner}, {outer > 1, 1, inner > 1}, linear(id, at));
+  std::vector<std::string> c =
+      coordinates({outer, m, inner}, {outer > 1, 1, inner > 1}, linear(id, at));
   std::string which = value(f_.storage[indices], flat(m == 1 ? "0" : c[1]));
-  std::string place = let("gc_index", "gc_place(" + which + ", " + size(n) + ", " + status() + ")", "i");
+  std::string place =
+      let("gc_index", "gc_place(" + which + ", " + size(n) + ", " + status() + ")", "i");
   if (outer > 1) place = c[0] + " * " + size(n) + " + " + place;
   if (inner > 1) {
     if (outer > 1) place = let("gc_index", place, "i");

@@ -23,7 +23,8 @@ View view_of(const Graph& g, NodeId id);
 
 class Writer {
  public:
-  Writer(const WriterInputs& in, int32_t stage) : in_(in), g_(in.graph), f_(in.fusion), stage_(stage) {
+  Writer(const WriterInputs& in, int32_t stage)
+      : in_(in), g_(in.graph), f_(in.fusion), stage_(stage) {
     scopes_.push_back(&body_);
   }
   Writer(const Writer&) = delete;
@@ -37,10 +38,10 @@ class Writer {
   };
 
   // Parameters -----------------------------------------------------------------------------------
-  std::string reads(NodeId id);               ///< the pointer to a node's buffer
+  std::string reads(NodeId id);  ///< the pointer to a node's buffer
   std::string writes(NodeId id);
   std::string buffer(BufferId b, const char* type, bool written, const std::string& name);
-  std::string size(int64_t value);            ///< "1" and "0" stay literals
+  std::string size(int64_t value);  ///< "1" and "0" stay literals
   std::string constant(NodeId id);
   std::string status();
   std::string packs(int64_t value);
@@ -55,7 +56,9 @@ class Writer {
   // Values ---------------------------------------------------------------------------------------
   /// An atom: the value of a node at an index, in its compute type.
   std::string value(NodeId id, const Index& at);
-  std::string input(NodeId id, int k, const Index& at) { return value(f_.storage[g_.input(id, k)], at); }
+  std::string input(NodeId id, int k, const Index& at) {
+    return value(f_.storage[g_.input(id, k)], at);
+  }
   std::string linear(NodeId id, const Index& at);
   Index flat(std::string place) { return {std::move(place), "", ""}; }
   /// The index that a view reads at.
@@ -71,10 +74,11 @@ class Writer {
   virtual std::string load(NodeId id, const Index& at);
   virtual std::string reduced(NodeId id, const Index& at);
 
-  Written written(std::string text_of_body, const char* fallback_title);
+  Written written(const std::string& text_of_body, const char* fallback_title);
   void count_node(NodeId id);
-  void mark_written(NodeId id) { step_.bytes_written += bytes(id); }
-  size_t bytes(NodeId id) const { return static_cast<size_t>(g_.count(id)) * item_size(g_.dtype(id)); }
+  size_t bytes(NodeId id) const {
+    return static_cast<size_t>(g_.count(id)) * item_size(g_.dtype(id));
+  }
 
   const WriterInputs& in_;
   const Graph& g_;
@@ -97,6 +101,7 @@ class Writer {
   std::map<std::string, std::string> known_;  ///< parameters by what they stand for
   std::set<NodeId> counted_;
   std::vector<std::string> title_;
+  std::string moved_;  ///< the first movement op: a title where there is no other
   int reads_ = 0, writes_ = 0, sizes_ = 0, constants_ = 0;
 };
 

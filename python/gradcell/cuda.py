@@ -80,7 +80,7 @@ def plan_of(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
 
 
 def inspect(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
-    """Prints the kernels of `fn(*args, **kwargs)` and what each step must move; returns the plan."""
+    """Prints the kernels of `fn(*args, **kwargs)` and what steps must move; returns the plan."""
     plan = plan_of(fn, *args, **kwargs)
     print(plan)
     return plan

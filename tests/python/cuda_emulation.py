@@ -66,6 +66,18 @@ def module_of(plans: list[Any]) -> str:
     return text + "}\n}\n"
 
 
+def distinct_kernels(plans: list[Any]) -> str:
+    """One source that holds every different kernel of the plans once."""
+    texts: dict[str, None] = {}
+    for plan in plans:
+        for name, kernel in plan.kernels:
+            texts[kernel.replace(f" {name}(", " @(")] = None
+    text = plans[0].raw["prelude"] + "\nnamespace gradcell {\nnamespace scalar {\n"
+    for i, kernel in enumerate(texts):
+        text += kernel.replace(" @(", f" kernel_{i}(") + "\n"
+    return text + "}\n}\n"
+
+
 class Batch:
     """The kernels of several plans, compiled by a C++ compiler."""
 
@@ -73,8 +85,13 @@ class Batch:
         self.plans = plans
         source = module_of(plans) + "\nusing namespace gradcell::scalar;\n"
         for name, parameters in re.findall(r"__global__ void (\w+)\((.*?)\) \{", source):
-            types = [re.sub(r"\w+$", "", p).replace("__restrict__", "") for p in parameters.split(",")]
-            values = ", ".join(f"*({t.removeprefix('const ') if '*' not in t else t}*)a[{i}]" for i, t in enumerate(types))
+            types = [
+                re.sub(r"\w+$", "", p).replace("__restrict__", "") for p in parameters.split(",")
+            ]
+            values = ", ".join(
+                f"*({t.removeprefix('const ') if '*' not in t else t}*)a[{i}]"
+                for i, t in enumerate(types)
+            )
             source += (
                 f'extern "C" void run_{name}(void** a, unsigned g, unsigned x, unsigned y) {{\n'
                 f"  shim_launch(g, x, y, [=] {{ {name}({values}); }});\n}}\n"
@@ -135,7 +152,7 @@ class Batch:
         if status.value:
             raise IndexError("an index is out of range")
         result = []
-        for o, array in zip(raw["outputs"], outputs):
+        for o, array in zip(raw["outputs"], outputs, strict=True):
             if o["alias_input"] >= 0:
                 array = inputs[o["alias_input"]].reshape(o["shape"])
             elif o["alias_output"] >= 0:
@@ -175,7 +192,9 @@ class Nvrtc:
 
             path = load_nvidia_dynamic_lib("nvrtc").abs_path
         except Exception as error:
-            pytest.skip(f"NVRTC is not here (pip install nvidia-cuda-nvrtc cuda-pathfinder): {error}")
+            pytest.skip(
+                f"NVRTC is not here (pip install nvidia-cuda-nvrtc cuda-pathfinder): {error}"
+            )
         self.library = ctypes.CDLL(path)
 
     def compile(self, source: str, arch: str) -> bytes:
@@ -186,6 +205,7 @@ class Nvrtc:
         )
         assert made == 0
         options = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", b"--fmad=false"]
+        options += [b"--diag-suppress=177"]
         code = lib.nvrtcCompileProgram(
             program, len(options), (ctypes.c_char_p * len(options))(*options)
         )
