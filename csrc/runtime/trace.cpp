@@ -268,6 +268,17 @@ std::vector<NodeId> Trace::assigned() const {
   return ids;
 }
 
+Trace::Work Trace::work(std::span<const NodeId> outputs) const {
+  Work w;
+  w.roots.assign(outputs.begin(), outputs.end());
+  for (NodeId id : assigned()) w.roots.push_back(id);
+  w.live = live_until(graph, w.roots, cuts_);
+  w.constants = constants_of(graph, w.live);
+  for (NodeId n : w.live)
+    if (const Array* a = known(n)) w.inputs.push_back(*a);
+  return w;
+}
+
 std::vector<Array> Trace::finish(std::span<const NodeId> outputs) { return finish(outputs, nullptr); }
 
 std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled) {
