@@ -230,7 +230,7 @@ const Array* Trace::known(NodeId id) const {
 void Trace::mark_unrepeatable() {
   if (asked_) return;
   asked_ = true;
-  asked_at_ = graph.location;
+  asked_at_ = user_location();
 }
 
 Array Trace::value(NodeId id) {
