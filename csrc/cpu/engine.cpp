@@ -92,7 +92,7 @@ void choose_tiles(Region& r) {
                           [](const TileValue& v) { return v.features == 1; });
   int64_t height;
   if (flat) {
-    height = std::clamp<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 256, 4096);
+    height = std::clamp<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 512, 4096);
   } else {
     height = static_cast<int64_t>(tile_bytes() / per_row);
     height = height >= 256 && r.accumulators.empty() ? 128 : height >= 64 ? 64 : height >= 32 ? 32 : 16;

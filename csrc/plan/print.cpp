@@ -42,7 +42,8 @@ void write(std::ostream& out, const Plan& p, const Region& r) {
   for (const Instruction& i : r.program) {
     bool accumulates = i.kind == TileOp::RowReduce || i.kind == TileOp::WeightGrad;
     out << "    " << (accumulates ? "acc" : "v") << i.dst << (accumulates ? " += " : " = ");
-    if (i.kind == TileOp::Elementwise || i.op == Op::ReduceMax || i.op == Op::ReduceMin) out << info(i.op).function << " ";
+    if (i.kind == TileOp::Elementwise) out << info(i.op).function;
+    else if (i.op == Op::ReduceMax || i.op == Op::ReduceMin) out << info(i.op).function << " ";
     out << kTileOpNames[static_cast<int>(i.kind)];
     for (int k = 0; k < i.operand_count; ++k) {
       static const char* const kLinks[] = {" + ", " - ", " -> - ", " * "};
