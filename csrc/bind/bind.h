@@ -26,6 +26,8 @@ Location python_location();
 Operand2 to_operand(py::handle value, const char* op);
 TensorPtr only_tensor(py::handle value, const char* op);
 TensorPtr to_tensor(py::handle value, const char* op);
+/// The elements as an array that shares their memory (bfloat16 as uint16 patterns).
+py::array view(const Array& a);
 /// True for what an operator accepts on its other side.
 bool is_operand(py::handle value);
 
@@ -35,5 +37,6 @@ void bind_ops(py::module_& m);
 void bind_trace(py::module_& m);
 void bind_dispatch(py::module_& m);
 void bind_inspect(py::module_& m);
+void bind_cuda(py::module_& m);
 
 }  // namespace gradcell::bind

@@ -9,4 +9,5 @@ PYBIND11_MODULE(_core, m) {
   bind_trace(m);
   bind_dispatch(m);
   bind_inspect(m);
+  bind_cuda(m);
 }

@@ -52,12 +52,6 @@ Array convert(py::handle data, py::handle dtype) {
   return array_from(made[0].cast<py::array>(), made[1].cast<DTypeObject>().value, false);
 }
 
-py::array view(const Array& a) {
-  auto* keep = new std::shared_ptr<Storage>(a.storage);
-  py::capsule owner(keep, [](void* p) { delete static_cast<std::shared_ptr<Storage>*>(p); });
-  return py::array(numpy_dtype(a.dtype), a.dims, a.data(), owner);
-}
-
 py::tuple shape_tuple(const Dims& dims) {
   py::tuple t(dims.size());
   for (size_t i = 0; i < dims.size(); ++i) t[i] = py::int_(dims[i]);
@@ -65,6 +59,12 @@ py::tuple shape_tuple(const Dims& dims) {
 }
 
 }  // namespace
+
+py::array view(const Array& a) {
+  auto* keep = new std::shared_ptr<Storage>(a.storage);
+  py::capsule owner(keep, [](void* p) { delete static_cast<std::shared_ptr<Storage>*>(p); });
+  return py::array(numpy_dtype(a.dtype), a.dims, a.data(), owner);
+}
 
 py::object dtype_object(DType t) { return dtype_objects()[static_cast<size_t>(t)]; }
 
@@ -172,6 +172,8 @@ void bind_tensor(py::module_& m) {
         if (t) t->assign(p.variable(), value->in(*t));
         else p.variable()->value = value->value();
       })
+      .def("_stored", [](ParameterBase& p) { return std::make_shared<Tensor>(p.variable()->value); },
+           "The present elements, also inside a trace, which does not see it.")
       .def("_node_tensor", [](ParameterBase& p) -> TensorPtr {
         // The value as a plain tensor: a node inside a trace, the present elements outside.
         if (Trace* t = current_trace()) return std::make_shared<Tensor>(t->shared_from_this(), t->lift(p.variable()));

@@ -105,34 +105,34 @@ GRADCELL_FLOATING(double, )
 #undef GRADCELL_FLOATING
 
 // Integers: a divisor of 0 gives 0, the most negative number over -1 wraps, and powers wrap.
-#define GRADCELL_INTEGER(T, U)                                                       \
-  GRADCELL_DEVICE T abs(T x) { return x < 0 ? (T)((U)(0) - (U)(x)) : x; }                  \
-  GRADCELL_DEVICE T sign(T x) { return (T)((x > 0) - (x < 0)); }                       \
-  GRADCELL_DEVICE T floor(T x) { return x; }                                         \
-  GRADCELL_DEVICE T ceil(T x) { return x; }                                          \
-  GRADCELL_DEVICE T round(T x) { return x; }                                         \
-  GRADCELL_DEVICE T maximum(T a, T b) { return a < b ? b : a; }                      \
-  GRADCELL_DEVICE T minimum(T a, T b) { return b < a ? b : a; }                      \
-  GRADCELL_DEVICE T mod(T a, T b) {                                                  \
-    if (b == 0 || b == (T)(-1)) return 0;                                              \
-    const T r = a % b;                                                               \
-    return r != 0 && (r < 0) != (b < 0) ? r + b : r;                                 \
-  }                                                                                  \
-  GRADCELL_DEVICE T floor_div(T a, T b) {                                            \
-    if (b == 0) return 0;                                                            \
-    if (b == (T)(-1)) return (T)((U)(0) - (U)(a));                                           \
-    const T q = a / b, r = a % b;                                                    \
-    return r != 0 && (r < 0) != (b < 0) ? q - 1 : q;                                 \
-  }                                                                                  \
-  GRADCELL_DEVICE T ipow(T a, T n) {                                                 \
-    if (n < 0) return a == 1 ? (T)(1) : a == (T)(-1) ? (n & 1 ? (T)(-1) : (T)(1)) : (T)(0);    \
-    U result = 1, base = (U)(a);                                                       \
-    for (U e = (U)(n); e != 0; e >>= 1) {                                              \
-      if (e & 1) result *= base;                                                     \
-      base *= base;                                                                  \
-    }                                                                                \
-    return (T)(result);                                                                \
-  }                                                                                  \
+#define GRADCELL_INTEGER(T, U)                                                     \
+  GRADCELL_DEVICE T abs(T x) { return x < 0 ? (T)(0 - (U)x) : x; }                 \
+  GRADCELL_DEVICE T sign(T x) { return (x > 0) - (x < 0); }                        \
+  GRADCELL_DEVICE T floor(T x) { return x; }                                       \
+  GRADCELL_DEVICE T ceil(T x) { return x; }                                        \
+  GRADCELL_DEVICE T round(T x) { return x; }                                       \
+  GRADCELL_DEVICE T maximum(T a, T b) { return a < b ? b : a; }                    \
+  GRADCELL_DEVICE T minimum(T a, T b) { return b < a ? b : a; }                    \
+  GRADCELL_DEVICE T mod(T a, T b) {                                                \
+    if (b == 0 || b == -1) return 0;                                               \
+    const T r = a % b;                                                             \
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;                               \
+  }                                                                                \
+  GRADCELL_DEVICE T floor_div(T a, T b) {                                          \
+    if (b == 0) return 0;                                                          \
+    if (b == -1) return (T)(0 - (U)a);                                             \
+    const T q = a / b, r = a % b;                                                  \
+    return r != 0 && (r < 0) != (b < 0) ? q - 1 : q;                               \
+  }                                                                                \
+  GRADCELL_DEVICE T ipow(T a, T n) {                                               \
+    if (n < 0) return a == 1 ? 1 : a == -1 ? (n & 1 ? -1 : 1) : 0;                 \
+    U result = 1, base = (U)a;                                                     \
+    for (U e = (U)n; e != 0; e >>= 1) {                                            \
+      if (e & 1) result *= base;                                                   \
+      base *= base;                                                                \
+    }                                                                              \
+    return (T)result;                                                              \
+  }                                                                                \
   GRADCELL_DEVICE T pow(T a, T n) { return ipow(a, n); }
 GRADCELL_INTEGER(int, unsigned)
 GRADCELL_INTEGER(long long, unsigned long long)

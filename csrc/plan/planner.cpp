@@ -235,13 +235,18 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
   return result;
 }
 
-Plan make_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
-               std::span<const NodeId> cuts) {
+PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+                     std::span<const NodeId> cuts) {
   PlanGraph cleaned = clean(g, live, roots, cuts);
   if constexpr (kVerify) verify(cleaned.graph, "clean", 0, GraphStage::Cleaned);
   PlanGraph merged = merge_sums(cleaned);
   if constexpr (kVerify) verify(merged.graph, "merge_sums", 0, GraphStage::Cleaned);
-  return Planner(std::move(merged)).run();
+  return merged;
+}
+
+Plan make_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+               std::span<const NodeId> cuts) {
+  return Planner(plan_graph(g, live, roots, cuts)).run();
 }
 
 }  // namespace gradcell

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "plan/plan.h"
+#include "plan/rewrite.h"
 
 namespace gradcell {
 
@@ -19,6 +20,11 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
 /// not computed.
 std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
                                std::span<const NodeId> cuts);
+
+/// The graph that is planned: the live part without aliases and gradient stops, hash-consed again,
+/// known values as leaves, sums of products merged.
+PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+                     std::span<const NodeId> cuts);
 
 Plan make_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                std::span<const NodeId> cuts);

@@ -230,7 +230,7 @@ const Array* Trace::known(NodeId id) const {
 void Trace::mark_unrepeatable() {
   if (asked_) return;
   asked_ = true;
-  asked_at_ = graph.location;
+  asked_at_ = user_location();
 }
 
 Array Trace::value(NodeId id) {
@@ -266,6 +266,17 @@ std::vector<NodeId> Trace::assigned() const {
     if (l == leaf_index_.end() || leaves_[l->second].variable != v) ids.push_back(now);
   }
   return ids;
+}
+
+Trace::Work Trace::work(std::span<const NodeId> outputs) const {
+  Work w;
+  w.roots.assign(outputs.begin(), outputs.end());
+  for (NodeId id : assigned()) w.roots.push_back(id);
+  w.live = live_until(graph, w.roots, cuts_);
+  w.constants = constants_of(graph, w.live);
+  for (NodeId n : w.live)
+    if (const Array* a = known(n)) w.inputs.push_back(*a);
+  return w;
 }
 
 std::vector<Array> Trace::finish(std::span<const NodeId> outputs) { return finish(outputs, nullptr); }

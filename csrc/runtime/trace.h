@@ -55,6 +55,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
  public:
   Graph graph;
 
+  std::span<const NodeId> cuts() const { return cuts_; }
+
   /// A fresh leaf for an argument; never shared with another leaf.
   NodeId argument(const Array& value);
   /// The leaf for a captured value, one for each storage.
@@ -90,6 +92,14 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<Array> finish(std::span<const NodeId> outputs);
   /// The same, and something that does it again. Null if the trace cannot be repeated.
   std::vector<Array> finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled);
+  /// What `finish` would run, with its inputs' values: to look at, or for another engine.
+  struct Work {
+    std::vector<NodeId> roots;  ///< the outputs, then the assigned variables
+    std::vector<NodeId> live;
+    std::vector<Array> inputs;
+    std::vector<uint64_t> constants;
+  };
+  Work work(std::span<const NodeId> outputs) const;
   /// Forgets everything: the function failed.
   void abandon();
 

@@ -1,0 +1,114 @@
+// What the CUDA planner makes of a trace, to look at with or without a GPU.
+#include <bit>
+
+#include "bind/bind.h"
+#include "cuda/cuda_plan.h"
+
+namespace gradcell::bind {
+
+namespace {
+
+py::dict describe(const TensorDesc& d) {
+  return py::dict(py::arg("dtype") = std::string(name(d.dtype)), py::arg("shape") = d.dims);
+}
+
+py::tuple argument(const cuda::Argument& a) {
+  using Kind = cuda::Argument::Kind;
+  static constexpr const char* kTypes[] = {"float", "double", "int", "long long"};
+  switch (a.kind) {
+    case Kind::Buffer:
+      return py::make_tuple("buffer", a.index);
+    case Kind::Size:
+      return py::make_tuple("size", a.value);
+    case Kind::Packs:
+      return py::make_tuple("packs", a.value);
+    case Kind::Constant:
+      return py::make_tuple("constant", a.index, kTypes[static_cast<int>(a.type)]);
+    default:
+      return py::make_tuple("status");
+  }
+}
+
+py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
+  py::dict d;
+  if (s.kernel >= 0) {
+    d["kernel"] = plan.kernels[s.kernel].name;
+    d["grid"] = s.grid;
+    d["block"] = py::make_tuple(s.block_x, s.block_y);
+    py::list arguments;
+    for (const cuda::Argument& a : s.arguments) arguments.append(argument(a));
+    d["arguments"] = arguments;
+  } else {
+    const cuda::MatMul& p = s.product;
+    d["matmul"] = py::dict(
+        py::arg("a") = p.a, py::arg("b") = p.b, py::arg("out") = p.out,
+        py::arg("dtype") = std::string(name(p.dtype)), py::arg("transpose_a") = p.transpose_a,
+        py::arg("transpose_b") = p.transpose_b, py::arg("accumulate") = p.accumulate,
+        py::arg("batch") = p.batch, py::arg("m") = p.m, py::arg("n") = p.n, py::arg("k") = p.k);
+  }
+  d["nodes"] = s.nodes;
+  d["bytes_read"] = s.bytes_read;
+  d["bytes_written"] = s.bytes_written;
+  d["stage"] = s.stage;
+  d["location"] = location_text(s.location);
+  return d;
+}
+
+py::dict listing(const cuda::CudaPlan& plan) {
+  static constexpr const char* kPlaces[] = {"input", "output", "temporary"};
+  py::dict d;
+  py::list inputs, outputs, buffers, kernels, steps, constants;
+  for (const TensorDesc& t : plan.inputs) inputs.append(describe(t));
+  for (const PlanOutput& o : plan.outputs) {
+    py::dict out = describe(o.desc);
+    out["alias_input"] = o.alias_input;
+    out["alias_output"] = o.alias_output;
+    outputs.append(out);
+  }
+  for (const Buffer& b : plan.buffers)
+    buffers.append(py::make_tuple(kPlaces[static_cast<int>(b.place)], b.index, b.offset, b.bytes));
+  for (const cuda::Kernel& k : plan.kernels) kernels.append(py::make_tuple(k.name, k.text));
+  for (const cuda::Step& s : plan.steps) steps.append(step(plan, s));
+  for (DType t : plan.constants) constants.append(std::string(name(t)));
+  d["inputs"] = inputs;
+  d["outputs"] = outputs;
+  d["buffers"] = buffers;
+  d["kernels"] = kernels;
+  d["steps"] = steps;
+  d["constant_dtypes"] = constants;
+  d["arena_bytes"] = plan.arena_bytes;
+  d["node_count"] = plan.node_count;
+  d["prelude"] = plan.prelude;
+  d["source"] = plan.source();
+  return d;
+}
+
+}  // namespace
+
+void bind_cuda(py::module_& m) {
+  m.def(
+      "cuda_plan",
+      [](const std::vector<TensorPtr>& outputs) {
+        Trace* t = current_trace();
+        require(t != nullptr, ErrorKind::Runtime, "no trace is active");
+        std::vector<NodeId> ids;
+        for (const TensorPtr& x : outputs) ids.push_back(x->in(*t));
+        Trace::Work work = t->work(ids);
+        cuda::CudaPlan plan = cuda::make_cuda_plan(t->graph, work.live, work.roots, t->cuts());
+        py::dict d = listing(plan);
+        py::list values, constants;
+        for (const Array& a : work.inputs) values.append(view(a));
+        for (size_t i = 0; i < work.constants.size(); ++i) {
+          if (is_floating(plan.constants[i]))
+            constants.append(std::bit_cast<double>(work.constants[i]));
+          else
+            constants.append(std::bit_cast<int64_t>(work.constants[i]));
+        }
+        d["input_values"] = values;
+        d["constants"] = constants;
+        return d;
+      },
+      "The CUDA plan of the current trace: what would run for these outputs, and on which values.");
+}
+
+}  // namespace gradcell::bind

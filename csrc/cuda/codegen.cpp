@@ -1,0 +1,248 @@
+// graph -> CudaPlan: fusion, buffers, kernels' text in launch order, liveness.
+#include <algorithm>
+#include <map>
+
+#include "cuda/kernel_writer.h"
+#include "plan/planner.h"
+
+namespace gradcell::cuda {
+
+namespace {
+
+/// The text of ops/scalar.h and prelude.cuh, embedded by the build.
+constexpr const char* kScalarText =
+#include "cuda_scalar.inc"
+    ;
+constexpr const char* kPreludeText =
+#include "cuda_prelude.inc"
+    ;
+
+/// More outputs than this and a kernel is split: its parameters have to fit into 4 KB.
+constexpr size_t kMaxOutputs = 32;
+
+std::string prelude_text(bool wide) {
+  std::string text = wide ? "typedef long long gc_index;\n" : "typedef int gc_index;\n";
+  return text + "typedef long long gc_long;\n" + kScalarText + kPreludeText;
+}
+
+class CudaPlanner {
+ public:
+  explicit CudaPlanner(PlanGraph c)
+      : c_(std::move(c)),
+        g_(c_.graph),
+        f_(fuse(g_, c_.roots)),
+        in_{g_, f_, buffer_of_, constant_of_, false} {}
+
+  CudaPlan run() {
+    plan_.node_count = g_.size();
+    for (NodeId id : c_.inputs) plan_.inputs.push_back(describe(id));
+    for (NodeId id : c_.constants) plan_.constants.push_back(g_.dtype(id));
+    constant_of_.assign(g_.size(), -1);
+    for (size_t i = 0; i < c_.constants.size(); ++i)
+      constant_of_[c_.constants[i]] = static_cast<int>(i);
+    for (NodeId id = 0; id < g_.size(); ++id)
+      in_.wide |= g_.count(id) >= (int64_t(1) << 31) - (int64_t(1) << 24);
+    make_buffers();
+    for (int32_t stage = 0; stage < f_.stage_count; ++stage) make_stage(stage);
+    place_temporaries();
+    plan_.prelude = prelude_text(in_.wide);
+    return std::move(plan_);
+  }
+
+ private:
+  TensorDesc describe(NodeId id) const { return {g_.dtype(id), g_.dims(id), g_.count(id)}; }
+
+  BufferId add_buffer(Buffer b) {
+    plan_.buffers.push_back(b);
+    return static_cast<BufferId>(plan_.buffers.size() - 1);
+  }
+
+  void make_buffers() {
+    buffer_of_.assign(g_.size(), UINT32_MAX);
+    for (size_t i = 0; i < c_.inputs.size(); ++i)
+      buffer_of_[c_.inputs[i]] =
+          add_buffer({Place::Input, static_cast<uint32_t>(i), 0, describe(c_.inputs[i]).bytes()});
+    std::map<NodeId, int> first_output;
+    for (size_t i = 0; i < c_.roots.size(); ++i) {
+      NodeId s = f_.storage[c_.roots[i]];
+      PlanOutput out{describe(c_.roots[i])};
+      auto [it, fresh] = first_output.emplace(s, static_cast<int>(i));
+      if (g_[s].op == Op::Leaf)
+        out.alias_input =
+            static_cast<int>(std::find(c_.inputs.begin(), c_.inputs.end(), s) - c_.inputs.begin());
+      else if (!fresh)
+        out.alias_output = it->second;
+      else
+        buffer_of_[s] =
+            add_buffer({Place::Output, static_cast<uint32_t>(i), 0, describe(s).bytes()});
+      plan_.outputs.push_back(std::move(out));
+    }
+    for (NodeId id = 0; id < g_.size(); ++id)
+      if (f_.node[id].stored && f_.storage[id] == id && buffer_of_[id] == UINT32_MAX)
+        buffer_of_[id] = temporary(describe(id).bytes());
+  }
+
+  BufferId temporary(size_t bytes) { return add_buffer({Place::Temp, 0, 0, bytes}); }
+
+  /// Components that keep rows together: a reduction is, or was, inside.
+  bool by_rows(NodeId id) {
+    if (row_components_.empty()) {
+      row_components_.assign(g_.size() + 1, 0);
+      for (NodeId n = 0; n < g_.size(); ++n) {
+        const Fused& node = f_.node[n];
+        bool rows = node.role == Role::RowReduce || node.rows != g_.count(n);
+        if (node.component >= 0 && rows) row_components_[node.component] = 1;
+      }
+    }
+    return row_components_[f_.node[id].component];
+  }
+
+  void make_stage(int32_t stage) {
+    std::map<std::pair<int64_t, bool>, std::vector<NodeId>> groups;
+    for (NodeId id = 0; id < g_.size(); ++id) {
+      const Fused& node = f_.node[id];
+      if (!node.stored || node.stage != stage || f_.storage[id] != id || g_.count(id) == 0)
+        continue;
+      if (g_[id].op == Op::Const)
+        groups[{g_.count(id), false}].push_back(id);
+      else if (node.role == Role::Map || node.role == Role::RowReduce)
+        groups[{node.rows, by_rows(id)}].push_back(id);
+      else if (node.role == Role::Alone)
+        make_alone(id);
+    }
+    for (auto& [key, nodes] : groups)
+      for (size_t at = 0; at < nodes.size(); at += kMaxOutputs) {
+        std::span<const NodeId> part(nodes.data() + at, std::min(kMaxOutputs, nodes.size() - at));
+        add(key.second ? write_rows(in_, stage, key.first, part) : write_flat(in_, stage, part));
+      }
+  }
+
+  void make_alone(NodeId id) {
+    switch (g_[id].op) {
+      case Op::MatMul:
+        return make_matmul(id);
+      case Op::ArgMax:
+      case Op::ArgMin:
+        return add(write_arg_reduction(in_, id));
+      case Op::CumSum:
+        return add(write_cumsum(in_, id));
+      case Op::ScatterAdd: {
+        bool half = is_floating(g_.dtype(id)) && item_size(g_.dtype(id)) == 2;
+        BufferId sums = half ? temporary(static_cast<size_t>(g_.count(id)) * 4) : buffer_of_[id];
+        for (Written& w : write_scatter_add(in_, id, sums)) add(std::move(w));
+        return;
+      }
+      default: {
+        Reduction r = plan_reduction(g_, id);
+        BufferId partial = r.chunks > 1 ? temporary(r.partial_bytes) : 0;
+        for (Written& w : write_reduction(in_, id, partial)) add(std::move(w));
+      }
+    }
+  }
+
+  void make_matmul(NodeId id) {
+    if (!is_floating(g_.dtype(id))) return add(write_integer_matmul(in_, id));
+    const Dims& d = g_.dims(id);
+    size_t r = d.size();
+    for (int pair = 0; pair < g_[id].input_count; pair += 2) make_product(id, pair, d, r);
+  }
+
+  /// One of the products that a MatMul node adds up.
+  void make_product(NodeId id, int pair, const Dims& d, size_t r) {
+    NodeId a = f_.storage[g_.input(id, pair)], b = f_.storage[g_.input(id, pair + 1)];
+    Step step;
+    MatMul& p = step.product;
+    p.accumulate = pair > 0;
+    p.a = buffer_of_[a], p.b = buffer_of_[b], p.out = buffer_of_[id];
+    p.dtype = g_.dtype(id);
+    p.transpose_a = g_.attrs(id)[0], p.transpose_b = g_.attrs(id)[1];
+    p.m = d[r - 2], p.n = d[r - 1];
+    p.k = g_.dims(g_.input(id, pair))[p.transpose_a ? r - 2 : r - 1];
+    p.batch = p.m * p.n == 0 ? 0 : g_.count(id) / (p.m * p.n);
+    step.nodes = pair == 0;
+    step.bytes_read = describe(a).bytes() + (a == b ? 0 : describe(b).bytes());
+    step.bytes_written = describe(id).bytes();
+    if (p.accumulate) step.bytes_read += step.bytes_written;
+    step.stage = f_.node[id].stage;
+    step.location = g_[id].location;
+    plan_.steps.push_back(std::move(step));
+  }
+
+  /// Equal texts are one kernel.
+  void add(Written w) {
+    auto it = kernel_of_.find(w.text);
+    if (it == kernel_of_.end()) {
+      std::string name = "gc_" + w.title + "_" + std::to_string(plan_.kernels.size());
+      std::string text = w.text;
+      text.replace(text.find(kNameMark), std::string(kNameMark).size(), name);
+      it = kernel_of_.emplace(std::move(w.text), static_cast<int>(plan_.kernels.size())).first;
+      plan_.kernels.push_back({std::move(name), std::move(text)});
+    }
+    w.step.kernel = it->second;
+    for (const Argument& a : w.step.arguments)
+      plan_.uses_status |= a.kind == Argument::Kind::Status;
+    plan_.steps.push_back(std::move(w.step));
+  }
+
+  /// Offsets in the arena: buffers whose steps do not overlap share places.
+  void place_temporaries() {
+    std::vector<int> first(plan_.buffers.size(), -1), last(plan_.buffers.size(), -1);
+    auto use = [&](BufferId b, int at) {
+      if (first[b] < 0) first[b] = at;
+      last[b] = at;
+    };
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      const Step& s = plan_.steps[i];
+      int at = static_cast<int>(i);
+      for (const Argument& a : s.arguments)
+        if (a.kind == Argument::Kind::Buffer) use(a.index, at);
+      if (s.kernel < 0) use(s.product.a, at), use(s.product.b, at), use(s.product.out, at);
+    }
+    struct Block {
+      size_t offset, bytes;
+      int last;
+    };
+    std::vector<Block> live;  // ascending offsets
+    std::vector<std::vector<BufferId>> begins(plan_.steps.size());
+    for (BufferId b = 0; b < plan_.buffers.size(); ++b)
+      if (plan_.buffers[b].place == Place::Temp && first[b] >= 0) begins[first[b]].push_back(b);
+    for (size_t i = 0; i < plan_.steps.size(); ++i) {
+      std::erase_if(live, [&](const Block& b) { return b.last < static_cast<int>(i); });
+      for (BufferId b : begins[i]) {
+        size_t bytes = (plan_.buffers[b].bytes + 255) / 256 * 256, at = 0;
+        auto it = live.begin();
+        for (; it != live.end() && at + bytes > it->offset; ++it)
+          at = std::max(at, it->offset + it->bytes);
+        it = std::find_if(live.begin(), live.end(), [&](const Block& x) { return x.offset > at; });
+        live.insert(it, {at, bytes, last[b]});
+        plan_.buffers[b].offset = at;
+        plan_.arena_bytes = std::max(plan_.arena_bytes, at + bytes);
+      }
+    }
+  }
+
+  PlanGraph c_;
+  const Graph& g_;
+  Fusion f_;
+  WriterInputs in_;
+  CudaPlan plan_;
+  std::vector<BufferId> buffer_of_;
+  std::vector<int> constant_of_;
+  std::vector<uint8_t> row_components_;
+  std::map<std::string, int> kernel_of_;
+};
+
+}  // namespace
+
+std::string CudaPlan::source() const {
+  std::string text = prelude + "\nnamespace gradcell {\nnamespace scalar {\n";
+  for (const Kernel& k : kernels) text += "\n" + k.text;
+  return text + "\n}  // namespace scalar\n}  // namespace gradcell\n";
+}
+
+CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+                        std::span<const NodeId> cuts) {
+  return CudaPlanner(plan_graph(g, live, roots, cuts)).run();
+}
+
+}  // namespace gradcell::cuda

@@ -1,0 +1,74 @@
+// What the CUDA planner makes of a graph: kernels as text, and steps that launch them or call the
+// matrix library, over numbered buffers. Pure data: it can be made, read and tested with no GPU.
+//
+// Sizes are arguments of the kernels: their text depends on a graph's structure, on which of its
+// sizes are equal and on which are 1, not on the sizes. Constants are arguments too.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace gradcell::cuda {
+
+/// An argument of a kernel, in the order of its parameters.
+struct Argument {
+  enum class Kind : uint8_t {
+    Buffer,    ///< pointer to buffers[index]
+    Size,      ///< gc_index: `value`
+    Packs,     ///< gc_index: `value` if the launch's buffers are 16-byte aligned, else 0
+    Constant,  ///< constants[index] in `type`
+    Status,    ///< pointer to the run's status word: not 0 after a run: an index was out of range
+  } kind;
+  uint32_t index = 0;
+  int64_t value = 0;
+  Compute type = Compute::F32;
+};
+
+struct Kernel {
+  std::string name;
+  std::string text;
+};
+
+struct MatMul {
+  BufferId a, b, out;
+  DType dtype;
+  bool transpose_a, transpose_b;
+  bool accumulate;  ///< adds to what `out` holds
+  int64_t batch, m, n, k;
+};
+
+/// A launch of a kernel, or a product where `kernel` is -1.
+struct Step {
+  int kernel = -1;
+  MatMul product{};
+  uint32_t grid = 1, block_x = 256, block_y = 1;
+  std::vector<Argument> arguments;
+  size_t nodes = 0;       ///< of the graph, that the step computes
+  size_t bytes_read = 0;  ///< that must come from memory: each buffer once
+  size_t bytes_written = 0;
+  int32_t stage = 0;  ///< steps run in their order; a lower stage never needs a higher one
+  Location location;
+};
+
+struct CudaPlan {
+  std::vector<TensorDesc> inputs;
+  std::vector<DType> constants;
+  std::vector<PlanOutput> outputs;
+  std::vector<Buffer> buffers;
+  std::vector<Kernel> kernels;
+  std::vector<Step> steps;
+  std::string prelude;  ///< what comes before the kernels in their module
+  size_t arena_bytes = 0;
+  size_t node_count = 0;
+  bool uses_status = false;
+
+  /// The module: prelude and kernels.
+  std::string source() const;
+};
+
+CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+                        std::span<const NodeId> cuts);
+
+}  // namespace gradcell::cuda

@@ -1,0 +1,300 @@
+#include "cuda/fusion.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace gradcell::cuda {
+
+namespace {
+
+using RowSet = std::vector<int64_t>;  // ascending: the row counts that suit a component
+
+/// A node up to this cost is computed again by each kernel that needs it, rather than stored: the
+/// memory traffic saved is worth about a hundred operations an element. 1 is an addition.
+constexpr int kInlineCost = 12;
+constexpr int kInlineScalarCost = 30;
+constexpr int kLoadCost = 2;
+constexpr int kTooMuch = 1 << 20;
+/// A row longer than this is reduced by several blocks, so by kernels of its own.
+constexpr int64_t kMaxRow = 1 << 16;
+
+/// The element counts of the leading dimensions: all of them, or as many as `limit`.
+RowSet prefixes(const Dims& dims, size_t limit) {
+  RowSet set;
+  int64_t p = 1;
+  for (size_t k = 0; k < std::min(limit, dims.size()); ++k) {
+    p *= dims[k];
+    if (set.empty() || set.back() != p) set.push_back(p);
+  }
+  if (dims.empty()) set.push_back(1);
+  return set;
+}
+
+RowSet intersect(const RowSet& a, const RowSet& b) {
+  RowSet out;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
+  return out;
+}
+
+int own_cost(const Graph& g, NodeId id) {
+  Op op = g[id].op;
+  if (!is_elementwise(op)) return op == Op::RandomUniform ? 40 : op == Op::Gather ? 2 : 1;
+  bool cheap = info(op).cls != OpClass::Float || op == Op::Sqrt || op == Op::Rsqrt ||
+               op == Op::Div || op == Op::Reciprocal;
+  return cheap && op != Op::Pow ? 1 : 8;
+}
+
+/// Library calls and scatters read whole buffers; other kernels compute their inputs where they
+/// can.
+bool reads_whole(Op op) { return op == Op::MatMul || op == Op::ScatterAdd; }
+
+Role role_of(const Graph& g, NodeId id) {
+  Op op = g[id].op;
+  if (is_elementwise(op)) return Role::Map;
+  switch (op) {
+    case Op::Leaf:
+    case Op::Const:
+      return Role::Source;
+    case Op::Reshape:
+      return Role::View;
+    case Op::ReduceSum:
+    case Op::ReduceMax:
+    case Op::ReduceMin: {
+      int64_t rows = g.count(id), k = trailing_reduction(g, id);
+      bool fits = k > 0 && rows > 1 && k <= kMaxRow && (rows >= 64 || k <= 2048);
+      return fits ? Role::RowReduce : Role::Alone;
+    }
+    case Op::MatMul:
+    case Op::ScatterAdd:
+    case Op::CumSum:
+    case Op::ArgMax:
+    case Op::ArgMin:
+      return Role::Alone;
+    default:
+      return Role::Map;
+  }
+}
+
+/// The row counts under which row r of node `id` needs nothing of its k-th input but row r.
+RowSet kept_rows(const Graph& g, NodeId id, int k) {
+  const Dims &to = g.dims(id), &from = g.dims(g.input(id, k));
+  size_t n = 0;
+  switch (g[id].op) {
+    case Op::BroadcastTo: {
+      if (from.size() != to.size()) return {};
+      while (n < to.size() && from[n] == to[n]) ++n;
+      return prefixes(to, n);
+    }
+    case Op::Transpose: {
+      auto perm = g.attrs(id);
+      while (n < to.size() && perm[n] == static_cast<int64_t>(n)) ++n;
+      return prefixes(to, n);
+    }
+    case Op::Slice:
+    case Op::SliceScatter: {
+      auto attrs = g.attrs(id);
+      while (n < to.size() && to[n] == from[n] && attrs[n] == 0 && attrs[to.size() + n] == 1) ++n;
+      return prefixes(to, n);
+    }
+    case Op::Concat:
+      return prefixes(to, static_cast<size_t>(g.attrs(id)[0]));
+    case Op::ReduceSum:
+    case Op::ReduceMax:
+    case Op::ReduceMin:
+      return {g.count(id)};
+    case Op::Gather:
+      return {};
+    default:
+      return prefixes(to, to.size());
+  }
+}
+
+class Fuser {
+ public:
+  Fuser(const Graph& g, std::span<const NodeId> roots)
+      : g_(g),
+        n_(g.size()),
+        roots_(roots),
+        uses_(n_, 0),
+        parent_(n_),
+        rows_(n_),
+        full_(n_, 0),
+        shared_(n_, 0),
+        ready_(n_, 0),
+        open_(n_, 0),
+        anchored_(n_, 0) {
+    f_.node.resize(n_);
+    f_.storage.resize(n_);
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+
+  Fusion run() {
+    for (NodeId id = 0; id < n_; ++id) {
+      f_.node[id].role = role_of(g_, id);
+      f_.storage[id] = f_.node[id].role == Role::View ? f_.storage[g_.input(id, 0)] : id;
+    }
+    for (NodeId id = 0; id < n_; ++id)
+      if (real(id))
+        for (int k = 0; k < g_[id].input_count; ++k) {
+          ++uses_[source(id, k)];
+          if (reads_whole(g_[id].op)) anchored_[source(id, k)] = 1;
+        }
+    for (NodeId r : roots_) anchored_[f_.storage[r]] = 1;
+    for (NodeId id = 0; id < n_; ++id)
+      if (real(id)) place(id);
+    for (NodeId id = 0; id < n_; ++id)
+      if (anchored_[id]) f_.node[id].stored = true;
+    for (NodeId id = 0; id < n_; ++id)
+      if (real(id)) store_inputs(id);
+    finish();
+    return std::move(f_);
+  }
+
+ private:
+  /// True for nodes that compute something.
+  bool real(NodeId id) const {
+    return f_.node[id].role != Role::View && f_.node[id].role != Role::Source;
+  }
+  NodeId source(NodeId id, int k) const { return f_.storage[g_.input(id, k)]; }
+
+  NodeId find(NodeId x) {
+    while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
+    return x;
+  }
+
+  /// Nodes whose elements only one consumer reads cost nothing when that consumer computes them.
+  void costs(NodeId id) {
+    full_[id] = own_cost(g_, id);
+    shared_[id] = 0;
+    for (int k = 0; k < g_[id].input_count; ++k) {
+      NodeId p = source(id, k);
+      bool computed = f_.node[p].role == Role::Map && !anchored_[p];
+      int load = g_.count(p) >= g_.count(id) && g_[p].op != Op::Const ? kLoadCost : 0;
+      full_[id] = std::min(kTooMuch, full_[id] + (computed ? full_[p] : load));
+      shared_[id] = std::min(kTooMuch, shared_[id] + (computed ? shared_[p] : 0));
+    }
+    if (uses_[id] > 1) shared_[id] = full_[id];
+  }
+
+  /// Whether a kernel outside p's group computes p again.
+  bool inlines(NodeId id, NodeId p) const {
+    if (f_.node[p].role != Role::Map || anchored_[p] || reads_whole(g_[id].op)) return false;
+    bool repeats = g_[id].op == Op::BroadcastTo || g_[id].op == Op::Gather;
+    return (repeats ? full_[p] : shared_[p]) <=
+           (g_.count(p) == 1 ? kInlineScalarCost : kInlineCost);
+  }
+
+  /// Whether an expression that is computed again goes through p, rather than reading its buffer.
+  bool again(NodeId p) const { return f_.node[p].role == Role::Map && !anchored_[p]; }
+
+  /// True if p's rows flow to id inside one kernel: joins their components.
+  bool join(NodeId id, NodeId p, int k) {
+    Role a = f_.node[id].role, b = f_.node[p].role;
+    if (a == Role::Alone || (b != Role::Map && b != Role::RowReduce)) return false;
+    NodeId x = find(p), y = find(id);
+    RowSet both = intersect(intersect(rows_[x], rows_[y]), kept_rows(g_, id, k));
+    if (both.empty()) return false;
+    // A row kernel only where there is a reduction to be had inside it.
+    bool flat = both.back() == g_.count(id) && both.back() == g_.count(p);
+    if (!flat && !open_[x] && !open_[y]) return false;
+    parent_[x] = y;
+    rows_[y] = std::move(both);
+    open_[y] = open_[x] | open_[y];
+    return true;
+  }
+
+  /// Component, cost and first possible stage of a node.
+  void place(NodeId id) {
+    Fused& me = f_.node[id];
+    if (me.role == Role::Map) costs(id);
+    if (me.role == Role::RowReduce) rows_[id] = {g_.count(id)}, open_[id] = 1;
+    if (me.role == Role::Map) rows_[id] = prefixes(g_.dims(id), g_.dims(id).size());
+    for (int k = 0; k < g_[id].input_count; ++k) {
+      NodeId p = source(id, k);
+      const Fused& from = f_.node[p];
+      if (from.role == Role::Source) {
+        if (g_[p].op == Op::Const && reads_whole(g_[id].op)) me.stage = std::max(me.stage, 1);
+        continue;
+      }
+      bool flows = join(id, p, k);
+      int32_t least = flows ? from.stage : inlines(id, p) ? ready_[p] : from.stage + 1;
+      me.stage = std::max(me.stage, least);
+      ready_[id] = std::max(ready_[id], again(p) ? ready_[p] : from.stage + 1);
+    }
+  }
+
+  bool together(NodeId id, NodeId p, int k) {
+    const Fused &me = f_.node[id], &from = f_.node[p];
+    if (me.role == Role::Alone || (from.role != Role::Map && from.role != Role::RowReduce))
+      return false;
+    if (find(id) != find(p) || me.stage != from.stage) return false;
+    RowSet kept = kept_rows(g_, id, k);
+    return std::binary_search(kept.begin(), kept.end(), rows_[find(id)].back());
+  }
+
+  /// Gives buffers to what `id` reads from another kernel.
+  void store_inputs(NodeId id) {
+    for (int k = 0; k < g_[id].input_count; ++k) {
+      NodeId p = source(id, k);
+      if (f_.node[p].role == Role::Source || together(id, p, k)) continue;
+      if (inlines(id, p))
+        store_leaves_of(p);
+      else
+        f_.node[p].stored = true;
+    }
+  }
+
+  /// An expression that is computed again needs its inputs in buffers.
+  void store_leaves_of(NodeId p) {
+    for (int k = 0; k < g_[p].input_count; ++k) {
+      NodeId q = source(p, k);
+      if (f_.node[q].role == Role::Source) continue;
+      if (again(q))
+        store_leaves_of(q);
+      else
+        f_.node[q].stored = true;
+    }
+  }
+
+  void finish() {
+    for (NodeId id = 0; id < n_; ++id) {
+      Fused& me = f_.node[id];
+      if (me.role == Role::Alone) me.stored = true;
+      f_.stage_count = std::max(f_.stage_count, me.stage + 1);
+      if (me.role != Role::Map && me.role != Role::RowReduce) continue;
+      NodeId c = find(id);
+      me.component = static_cast<int32_t>(c);
+      me.rows = rows_[c].back();
+    }
+  }
+
+  const Graph& g_;
+  size_t n_;
+  std::span<const NodeId> roots_;
+  Fusion f_;
+  std::vector<int> uses_;
+  std::vector<NodeId> parent_;
+  std::vector<RowSet> rows_;
+  std::vector<int> full_;          ///< what computing it again costs, from the nearest buffers
+  std::vector<int> shared_;        ///< the same, without what nobody else computes
+  std::vector<int32_t> ready_;     ///< the first stage in which it can be computed again
+  std::vector<uint8_t> open_;      ///< by component: holds a row reduction
+  std::vector<uint8_t> anchored_;  ///< has a buffer whatever else is decided
+};
+
+}  // namespace
+
+int64_t trailing_reduction(const Graph& g, NodeId id) {
+  const Dims& dims = g.dims(g.input(id, 0));
+  auto axes = g.attrs(id);
+  size_t first = dims.size() - axes.size();
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i] != static_cast<int64_t>(first + i)) return 0;
+  int64_t k = 1;
+  for (size_t i = first; i < dims.size(); ++i) k *= dims[i];
+  return k;
+}
+
+Fusion fuse(const Graph& g, std::span<const NodeId> roots) { return Fuser(g, roots).run(); }
+
+}  // namespace gradcell::cuda

@@ -1,0 +1,609 @@
+#include "cuda/kernel_writer.h"
+
+#include <algorithm>
+
+#include "cuda/writer.h"
+
+namespace gradcell::cuda {
+
+namespace {
+
+constexpr uint32_t kBlock = 256;
+constexpr int64_t kMaxGrid = 8192;
+constexpr int64_t kPack = 4;
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+uint32_t grid_for(int64_t items, int64_t each) {
+  return static_cast<uint32_t>(std::clamp<int64_t>(divide_up(items, each), 1, kMaxGrid));
+}
+
+std::string in_reduction(Op op, const std::string& type) {
+  const char* name = op == Op::ReduceMax ? "gc_max<" : op == Op::ReduceMin ? "gc_min<" : "gc_sum<";
+  return name + type + ">";
+}
+
+// Flat --------------------------------------------------------------------------------------------
+
+class FlatWriter : Writer {
+ public:
+  FlatWriter(const WriterInputs& in, int32_t stage) : Writer(in, stage) {}
+
+  Written run(std::span<const NodeId> outputs) {
+    int64_t n = g_.count(outputs[0]);
+    count_ = n;
+    body_.indent = "    ";
+    std::string stores, packed, packed_stores, arguments, tail, formal;
+    for (NodeId id : outputs) {
+      std::string v = value(id, flat("i"));
+      std::string q = writes(id), y = "y" + q.substr(1);
+      line(y + " = " + encoded(g_.dtype(id), v) + ";");
+      formal += ", " + std::string(stored_type(g_.dtype(id))) + "& " + y;
+      packed += "    gc_pack<" + std::string(stored_type(g_.dtype(id))) + "> " + y + ";\n";
+      packed_stores += "    gc_store(" + q + ", j, " + y + ");\n";
+      arguments += ", " + y + ".at[u]";
+      tail += ", " + q + "[i]";
+      count_node(id);
+    }
+    std::string in_formal, in_packed, in_arguments, in_tail;
+    for (auto& [id, x] : direct_) {
+      std::string p = "p" + x.substr(1), type = stored_type(g_.dtype(id));
+      in_formal += ", const " + type + " " + x;
+      in_packed += "    const gc_pack<" + type + "> " + x + " = gc_load(" + p + ", j);\n";
+      in_arguments += ", " + x + ".at[u]";
+      in_tail += ", " + p + "[i]";
+    }
+    std::string count = n == 1 ? "1" : size(n);
+    std::string text;
+    text += "  auto at = [&](gc_index i" + in_formal + formal + ") {\n" + body_.text + "  };\n";
+    if (n >= kPack) {
+      packs(n / kPack);
+      text += "  for (gc_index j = gc_first(); j < packs; j += gc_step()) {\n" + in_packed +
+              packed +
+              "#pragma unroll\n"
+              "    for (int u = 0; u < 4; ++u) at(4 * j + u" +
+              in_arguments + arguments + ");\n" + packed_stores + "  }\n";
+    }
+    std::string begin = n >= kPack ? "4 * packs + gc_first()" : "gc_first()";
+    text += "  for (gc_index i = " + begin + "; i < " + count + "; i += gc_step()) at(i" + in_tail +
+            tail + ");\n";
+    step_.grid = grid_for(n, kBlock * kPack);
+    return written(std::move(text), "copy");
+  }
+
+ private:
+  /// Buffers read at the kernel's own index come in packs.
+  std::string load(NodeId id, const Index& at) override {
+    if (at.linear != "i" || g_.count(id) != count_) return Writer::load(id, at);
+    std::string x = "x" + reads(id).substr(1);
+    direct_[id] = x;
+    DType t = g_.dtype(id);
+    std::string value = decoded(t, x);
+    return value == x ? x : let(type_name(compute_type(t)), value, "v");
+  }
+
+  int64_t count_ = 0;
+  std::map<NodeId, std::string> direct_;
+};
+
+// Rows --------------------------------------------------------------------------------------------
+
+class RowWriter : Writer {
+ public:
+  RowWriter(const WriterInputs& in, int32_t stage, int64_t rows) : Writer(in, stage) {
+    rows_ = rows;
+  }
+
+  Written run(std::span<const NodeId> outputs) {
+    body_.indent = "    ";
+    for (NodeId id : outputs) collect(id);
+    int levels = 0;
+    for (auto& [id, level] : level_) levels = std::max(levels, level);
+    for (int level = 1; level <= levels; ++level) reduce_level(level);
+    store(outputs);
+
+    std::string n = size(rows_);
+    std::string text = "  for (gc_index r0 = blockIdx.x * blockDim.y; r0 < " + n +
+                       "; r0 += gridDim.x * blockDim.y) {\n"
+                       "    const bool live = r0 + threadIdx.y < " +
+                       n +
+                       ";\n"
+                       "    const gc_index r = live ? r0 + threadIdx.y : " +
+                       n + " - 1;\n" + body_.text + "  }\n";
+    // About four elements a lane, at most a block a row.
+    uint32_t lanes = 1;
+    while (lanes < 512 && static_cast<int64_t>(lanes) * 4 < longest_) lanes *= 2;
+    step_.block_x = lanes;
+    step_.block_y = std::max<uint32_t>(1, kBlock / lanes);
+    step_.grid = grid_for(rows_, step_.block_y);
+    return written(std::move(text), "rows");
+  }
+
+ private:
+  int64_t features(NodeId id) const { return g_.count(id) / rows_; }
+
+  /// The row reductions below a node, with their depth.
+  int collect(NodeId id) {
+    id = f_.storage[id];
+    const Fused& node = f_.node[id];
+    bool here = (node.role == Role::Map || node.role == Role::RowReduce) &&
+                !(node.stored && node.stage < stage_);
+    if (!here) return 0;
+    if (auto it = depth_.find(id); it != depth_.end()) return it->second;
+    int depth = 0;
+    for (NodeId i : g_.inputs(id)) depth = std::max(depth, collect(i));
+    if (node.role == Role::RowReduce) level_[id] = ++depth;
+    return depth_[id] = depth;
+  }
+
+  void loop(int64_t n, const Scope& inside) {
+    line("for (gc_index k = threadIdx.x; k < " + size(n) + "; k += blockDim.x) {");
+    body_.text += inside.text;
+    line("}");
+    longest_ = std::max(longest_, n);
+  }
+
+  /// All reductions of one depth: one loop for each length.
+  void reduce_level(int level) {
+    std::map<int64_t, std::vector<NodeId>> by_length;
+    for (auto& [id, l] : level_)
+      if (l == level) by_length[trailing_reduction(g_, id)].push_back(id);
+    for (auto& [n, ids] : by_length) {
+      Scope inside;
+      inside.indent = "      ";
+      std::vector<std::string> sums;
+      push(inside);
+      for (NodeId id : ids) {
+        NodeId x = f_.storage[g_.input(id, 0)];
+        std::string type = type_name(compute_type(g_.dtype(id)));
+        std::string sum = "s" + std::to_string(next_++);
+        std::string v = value(x, Index{"", "r", "k"});
+        bool add = g_[id].op == Op::ReduceSum;
+        line(add ? sum + " += " + v + ";"
+                 : sum + " = " + in_reduction(g_[id].op, type) + "::of(" + sum + ", " + v + ");");
+        sums.push_back(sum);
+        count_node(id);
+      }
+      pop();
+      for (size_t i = 0; i < ids.size(); ++i) {
+        std::string type = type_name(compute_type(g_.dtype(ids[i])));
+        line(type + " " + sums[i] + " = " + in_reduction(g_[ids[i]].op, type) + "::none();");
+      }
+      loop(n, inside);
+      for (size_t i = 0; i < ids.size(); ++i) {
+        DType t = g_.dtype(ids[i]);
+        std::string type = type_name(compute_type(t));
+        line(sums[i] + " = " +
+             narrowed(t, "gc_across<" + in_reduction(g_[ids[i]].op, type) + ">(" + sums[i] + ")") +
+             ";");
+        done_[ids[i]] = sums[i];
+      }
+    }
+  }
+
+  std::string reduced(NodeId id, const Index& at) override {
+    auto it = done_.find(id);
+    if (it == done_.end() || (at.row != "r" && at.linear != "r")) return Writer::reduced(id, at);
+    return it->second;
+  }
+
+  void store(std::span<const NodeId> outputs) {
+    std::map<int64_t, std::vector<NodeId>> by_length;
+    for (NodeId id : outputs) by_length[features(id)].push_back(id);
+    for (auto& [n, ids] : by_length) {
+      Scope inside;
+      inside.indent = "      ";
+      push(inside);
+      for (NodeId id : ids) {
+        std::string v = value(id, Index{"", "r", n == 1 ? "0" : "k"});
+        std::string q = writes(id);
+        std::string place = n == 1 ? "r" : let("gc_index", "r * " + size(n) + " + k", "i");
+        line(q + "[" + place + "] = " + encoded(g_.dtype(id), v) + ";");
+        count_node(id);
+      }
+      pop();
+      if (n == 1) {
+        line("if (live && threadIdx.x == 0) {");
+        body_.text += inside.text;
+        line("}");
+      } else {
+        std::string count = size(n);
+        line("for (gc_index k = threadIdx.x; live && k < " + count + "; k += blockDim.x) {");
+        body_.text += inside.text;
+        line("}");
+        longest_ = std::max(longest_, n);
+      }
+    }
+  }
+
+  std::map<NodeId, int> level_, depth_;
+  std::map<NodeId, std::string> done_;
+  int64_t longest_ = 1;
+};
+
+// Reductions to buffers ---------------------------------------------------------------------------
+
+/// The reduced and the remaining dimensions of an input, as views of its places.
+struct Split {
+  View kept, gone;
+  int64_t outputs = 1, length = 1;
+};
+
+Split split(const Dims& dims, std::span<const int64_t> axes) {
+  Split s;
+  Dims strides(dims.size(), 1);
+  for (size_t k = dims.size(); k-- > 1;) strides[k - 1] = strides[k] * dims[k];
+  for (size_t k = 0; k < dims.size(); ++k) {
+    bool reduced = std::find(axes.begin(), axes.end(), static_cast<int64_t>(k)) != axes.end();
+    View& v = reduced ? s.gone : s.kept;
+    v.dims.push_back(dims[k]);
+    v.strides.push_back(strides[k]);
+    (reduced ? s.length : s.outputs) *= dims[k];
+  }
+  return s;
+}
+
+const char* accumulator_type(const Graph& g, NodeId id) {
+  Compute c = compute_type(g.dtype(id));
+  if (g[id].op != Op::ReduceSum) return type_name(c);
+  // Sums of floats are taken in double: one rounding at the end.
+  return c == Compute::F32 || c == Compute::F64 ? "double" : "long long";
+}
+
+class ReductionWriter : Writer {
+ public:
+  ReductionWriter(const WriterInputs& in, NodeId id)
+      : Writer(in, in.fusion.node[id].stage),
+        id_(id),
+        plan_(plan_reduction(in.graph, id)),
+        split_(split(g_.dims(g_.input(id, 0)), g_.attrs(id))),
+        type_(accumulator_type(g_, id)),
+        op_(in_reduction(g_[id].op, type_)) {}
+
+  Written first(BufferId partial) {
+    count_node(id_);
+    bool two = plan_.chunks > 1;
+    std::string source = "q0";
+    if (two) {
+      buffer(partial, type_, true, source);
+      step_.bytes_written += plan_.partial_bytes;
+    } else {
+      source = writes(id_);
+    }
+    std::string outputs = size(split_.outputs), length = size(split_.length);
+    std::string chunks = size(plan_.chunks);
+    std::string each = size(divide_up(split_.length, plan_.chunks));
+    body_.indent = "    ";
+    std::string o = "t", c = "0";
+    if (two && plan_.columns) {
+      o = split_.outputs == 1 ? "0" : let("gc_index", "t % " + outputs, "o");
+      c = split_.outputs == 1 ? "t" : let("gc_index", "t / " + outputs, "o");
+    } else if (two) {
+      o = split_.outputs == 1 ? "0" : let("gc_index", "t / " + chunks, "o");
+      c = split_.outputs == 1 ? "t" : let("gc_index", "t % " + chunks, "o");
+    } else if (split_.outputs == 1) {
+      o = "0";
+    }
+    std::string base = place_in(split_.kept, 0, split_.kept.dims.size(), o, 0);
+    if (two) {
+      line("const gc_index begin = " + c + " * " + each + ";");
+      line("const gc_index end = begin + " + each + " < " + length + " ? begin + " + each + " : " +
+           length + ";");
+    }
+    Scope inside;
+    inside.indent = "      ";
+    push(inside);
+    std::string step = place_in(split_.gone, 0, split_.gone.dims.size(), "k", 0);
+    std::string place = base == "0"   ? step
+                        : step == "0" ? base
+                                      : let("gc_index", base + " + " + step, "i");
+    std::string v = input(id_, 0, flat(place));
+    line("s = " + op_ + "::of(s, " + v + ");");
+    pop();
+    line(std::string(type_) + " s = " + op_ + "::none();");
+    std::string from = two ? "begin" : "0", to = two ? "end" : length;
+    if (plan_.columns)
+      line("for (gc_index k = " + from + "; k < " + to + "; ++k) {");
+    else
+      line("for (gc_index k = " + (two ? from + " + threadIdx.x" : "threadIdx.x") + "; k < " + to +
+           "; k += blockDim.x) {");
+    body_.text += inside.text;
+    line("}");
+    if (!plan_.columns) line("s = gc_across<" + op_ + ">(s);");
+    std::string result = two ? "s" : final_value("s");
+    line((plan_.columns ? "" : "if (threadIdx.x == 0) ") + source + "[t] = " + result + ";");
+
+    int64_t items = split_.outputs * plan_.chunks;
+    std::string all = two ? outputs == "1" ? chunks : outputs + " * " + chunks : outputs;
+    std::string header =
+        plan_.columns ? "  for (gc_index t = gc_first(); t < " + all + "; t += gc_step()) {\n"
+                      : "  for (gc_index t = blockIdx.x; t < " + all + "; t += gridDim.x) {\n";
+    step_.grid = plan_.columns ? grid_for(items, kBlock) : grid_for(items, 1);
+    if (!plan_.columns) {
+      int64_t work = divide_up(split_.length, plan_.chunks);
+      step_.block_x = work > 2048 ? 512 : work > 256 ? 256 : work > 64 ? 64 : 32;
+    }
+    return written(header + body_.text + "  }\n", "reduce");
+  }
+
+  /// The partial results of each output, in order.
+  Written second(BufferId partial) {
+    count_node(id_);
+    step_.bytes_read += plan_.partial_bytes;
+    std::string p = buffer(partial, type_, false, "p0"), q = writes(id_);
+    std::string outputs = size(split_.outputs), chunks = size(plan_.chunks);
+    body_.indent = "    ";
+    line(std::string(type_) + " s = " + op_ + "::none();");
+    std::string place = plan_.columns ? (outputs == "1" ? "k" : "k * " + outputs + " + t")
+                                      : (outputs == "1" ? "k" : "t * " + chunks + " + k");
+    line("for (gc_index k = threadIdx.x; k < " + chunks + "; k += blockDim.x) s = " + op_ +
+         "::of(s, " + p + "[" + place + "]);");
+    line("s = gc_across<" + op_ + ">(s);");
+    line("if (threadIdx.x == 0) " + q + "[t] = " + final_value("s") + ";");
+    std::string header = "  for (gc_index t = blockIdx.x; t < " + outputs + "; t += gridDim.x) {\n";
+    step_.grid = grid_for(split_.outputs, 1);
+    step_.block_x = plan_.chunks > 64 ? 256 : 32;
+    Written w = written(header + body_.text + "  }\n", "reduce");
+    w.title += "_finish";
+    w.step.nodes = 0;
+    return w;
+  }
+
+ private:
+  std::string final_value(const std::string& s) {
+    DType t = g_.dtype(id_);
+    return encoded(t, "(" + std::string(type_name(compute_type(t))) + ")" + s);
+  }
+
+  NodeId id_;
+  Reduction plan_;
+  Split split_;
+  const char* type_;
+  std::string op_;
+};
+
+class ArgWriter : Writer {
+ public:
+  ArgWriter(const WriterInputs& in, NodeId id) : Writer(in, in.fusion.node[id].stage), id_(id) {}
+  Written run() {
+    count_node(id_);
+    NodeId x = g_.input(id_, 0);
+    Split s = split(g_.dims(x), g_.attrs(id_));
+    std::string q = writes(id_), type = type_name(compute_type(g_.dtype(x)));
+    std::string outputs = size(s.outputs), length = size(s.length);
+    std::string op = "gc_extreme<" + type + (g_[id_].op == Op::ArgMax ? ", true>" : ", false>");
+    body_.indent = "    ";
+    std::string base = place_in(s.kept, 0, s.kept.dims.size(), s.outputs == 1 ? "0" : "t", 0);
+    Scope inside;
+    inside.indent = "      ";
+    push(inside);
+    std::string step = place_in(s.gone, 0, s.gone.dims.size(), "k", 0);
+    std::string v =
+        input(id_, 0, flat(base == "0" ? step : let("gc_index", base + " + " + step, "i")));
+    line("s = " + op + "::of(s, {" + v + ", k});");
+    pop();
+    line("gc_best<" + type + "> s = {0, -1};");
+    line("for (gc_index k = threadIdx.x; k < " + length + "; k += blockDim.x) {");
+    body_.text += inside.text;
+    line("}");
+    line("s = gc_across<" + op + ">(s);");
+    line("if (threadIdx.x == 0) " + q + "[t] = (int)s.at;");
+    step_.grid = grid_for(s.outputs, 1);
+    step_.block_x = s.length > 256 ? 256 : 32;
+    return written("  for (gc_index t = blockIdx.x; t < " + outputs + "; t += gridDim.x) {\n" +
+                       body_.text + "  }\n",
+                   "arg");
+  }
+
+ private:
+  NodeId id_;
+};
+
+/// One thread a line, which adds in order.
+class CumSumWriter : Writer {
+ public:
+  CumSumWriter(const WriterInputs& in, NodeId id) : Writer(in, in.fusion.node[id].stage), id_(id) {}
+  Written run() {
+    count_node(id_);
+    auto attrs = g_.attrs(id_);
+    bool exclusive = attrs[1], reverse = attrs[2];
+    Split s = split(g_.dims(id_), attrs.first(1));
+    DType t = g_.dtype(id_);
+    const char* type = is_floating(t) ? "double" : "long long";
+    std::string q = writes(id_), outputs = size(s.outputs), length = size(s.length);
+    body_.indent = "    ";
+    std::string base = place_in(s.kept, 0, s.kept.dims.size(), s.outputs == 1 ? "0" : "t", 0);
+    Scope inside;
+    inside.indent = "      ";
+    push(inside);
+    std::string k = reverse ? let("gc_index", length + " - 1 - k", "k") : "k";
+    std::string step = place_in(s.gone, 0, 1, k, 0);
+    std::string place = base == "0" ? step : let("gc_index", base + " + " + step, "i");
+    std::string v = input(id_, 0, flat(place));
+    if (!exclusive) line("s += " + v + ";");
+    line(q + "[" + place +
+         "] = " + encoded(t, "(" + std::string(type_name(compute_type(t))) + ")s") + ";");
+    if (exclusive) line("s += " + v + ";");
+    pop();
+    line(std::string(type) + " s = 0;");
+    line("for (gc_index k = 0; k < " + length + "; ++k) {");
+    body_.text += inside.text;
+    line("}");
+    step_.grid = grid_for(s.outputs, 64);
+    step_.block_x = 64;
+    return written("  for (gc_index t = gc_first(); t < " + outputs + "; t += gc_step()) {\n" +
+                       body_.text + "  }\n",
+                   "cumsum");
+  }
+
+ private:
+  NodeId id_;
+};
+
+/// A thread owns one column of some places: it clears them, then adds the updates in order. So sums
+/// do not depend on the launch, and no two threads write one element.
+class ScatterWriter : Writer {
+ public:
+  ScatterWriter(const WriterInputs& in, NodeId id)
+      : Writer(in, in.fusion.node[id].stage), id_(id) {}
+
+  Written sum(BufferId sums) {
+    count_node(id_);
+    NodeId indices = f_.storage[g_.input(id_, 0)], updates = f_.storage[g_.input(id_, 1)];
+    auto axis = static_cast<size_t>(g_.attrs(id_)[0]);
+    const Dims& dims = g_.dims(id_);
+    int64_t outer = 1, inner = 1, n = dims[axis], m = g_.count(indices);
+    for (size_t k = 0; k < axis; ++k) outer *= dims[k];
+    for (size_t k = axis + 1; k < dims.size(); ++k) inner *= dims[k];
+    int64_t owners = std::clamp<int64_t>((1 << 17) / std::max<int64_t>(1, outer * inner), 1, n);
+    int64_t each = divide_up(n, owners);
+    owners = divide_up(n, each);
+    Compute compute = compute_type(g_.dtype(id_));
+    const char* type = type_name(compute);
+    bool own = sums == in_.buffer_of[id_];
+    std::string q = own ? writes(id_) : buffer(sums, type, true, "q0");
+    const char* stored = own ? stored_type(g_.dtype(id_)) : type;
+    body_.indent = "    ";
+    View box{{outer, owners, inner}, {}, 0};
+    std::vector<std::string> c = coordinates(box.dims, {1, 1, 1}, "t");
+    for (size_t k = 0; k < 3; ++k)
+      if (box.dims[k] == 1) c[k] = "0";
+    std::string count = size(n), width = size(inner), updates_count = size(m);
+    line("const gc_index begin = " + c[1] + " * " + size(each) + ";");
+    line("const gc_index end = begin + " + size(each) + " < " + count + " ? begin + " + size(each) +
+         " : " + count + ";");
+    line(std::string(stored) + "* const to = " + q + " + " + c[0] + " * " + count + " * " + width +
+         " + " + c[2] + ";");
+    line("for (gc_index k = begin; k < end; ++k) to[k * " + width + "] = 0;");
+    Scope inside;
+    inside.indent = "      ";
+    push(inside);
+    std::string where = value(indices, flat(m == 1 ? "0" : "k"));
+    std::string place =
+        let("gc_index", "gc_place(" + where + ", " + count + ", " + status() + ")", "i");
+    line("if (" + place + " < begin || " + place + " >= end) continue;");
+    std::string from = let(
+        "gc_index", "(" + c[0] + " * " + updates_count + " + k) * " + width + " + " + c[2], "i");
+    std::string v = value(updates, flat(from));
+    std::string sum =
+        std::string("(") + stored + ")(to[" + place + " * " + width + "] + " + v + ")";
+    line("to[" + place + " * " + width + "] = " + sum + ";");
+    pop();
+    line("for (gc_index k = 0; k < " + updates_count + "; ++k) {");
+    body_.text += inside.text;
+    line("}");
+    int64_t items = outer * owners * inner;
+    step_.grid = grid_for(items, 128);
+    step_.block_x = 128;
+    return written("  for (gc_index t = gc_first(); t < " + size(items) + "; t += gc_step()) {\n" +
+                       body_.text + "  }\n",
+                   "scatter_add");
+  }
+
+  /// float sums to the half type that the tensor has.
+  Written narrow(BufferId sums) {
+    std::string p = buffer(sums, "float", false, "p0"), q = writes(id_), n = size(g_.count(id_));
+    step_.bytes_read += static_cast<size_t>(g_.count(id_)) * sizeof(float);
+    step_.grid = grid_for(g_.count(id_), kBlock);
+    Written w = written("  for (gc_index i = gc_first(); i < " + n + "; i += gc_step()) " + q +
+                            "[i] = " + encoded(g_.dtype(id_), p + "[i]") + ";\n",
+                        "scatter_add_finish");
+    return w;
+  }
+
+ private:
+  NodeId id_;
+};
+
+class IntegerMatmulWriter : Writer {
+ public:
+  IntegerMatmulWriter(const WriterInputs& in, NodeId id)
+      : Writer(in, in.fusion.node[id].stage), id_(id) {}
+  Written run() {
+    count_node(id_);
+    const Dims& d = g_.dims(id_);
+    size_t r = d.size();
+    bool ta = g_.attrs(id_)[0], tb = g_.attrs(id_)[1];
+    int64_t m = d[r - 2], n = d[r - 1], k = g_.dims(g_.input(id_, 0))[ta ? r - 2 : r - 1];
+    DType t = g_.dtype(id_);
+    require(g_[id_].input_count == 2, ErrorKind::Runtime,
+            "sums of integer products are not merged");
+    std::string a = reads(f_.storage[g_.input(id_, 0)]), b = reads(f_.storage[g_.input(id_, 1)]);
+    std::string q = writes(id_), M = size(m), N = size(n), K = size(k), all = size(g_.count(id_));
+    body_.indent = "    ";
+    line("const gc_index j = t % " + N + ", i = t / " + N + " % " + M + ", o = t / (" + M + " * " +
+         N + ");");
+    std::string left = a + "[o * " + M + " * " + K + " + " +
+                       (ta ? "k * " + M + " + i" : "i * " + K + " + k") + "]";
+    std::string right = b + "[o * " + K + " * " + N + " + " +
+                        (tb ? "j * " + K + " + k" : "k * " + N + " + j") + "]";
+    line("long long s = 0;");
+    line("for (gc_index k = 0; k < " + K + "; ++k) s += (long long)" + left + " * " + right + ";");
+    line(q + "[t] = " + encoded(t, "(" + std::string(type_name(compute_type(t))) + ")s") + ";");
+    step_.grid = grid_for(g_.count(id_), kBlock);
+    return written("  for (gc_index t = gc_first(); t < " + all + "; t += gc_step()) {\n" +
+                       body_.text + "  }\n",
+                   "matmul");
+  }
+
+ private:
+  NodeId id_;
+};
+
+}  // namespace
+
+Written write_flat(const WriterInputs& in, int32_t stage, std::span<const NodeId> outputs) {
+  return FlatWriter(in, stage).run(outputs);
+}
+
+Written write_rows(const WriterInputs& in, int32_t stage, int64_t rows,
+                   std::span<const NodeId> outputs) {
+  return RowWriter(in, stage, rows).run(outputs);
+}
+
+Reduction plan_reduction(const Graph& g, NodeId id) {
+  const Dims& dims = g.dims(g.input(id, 0));
+  Split s = split(dims, g.attrs(id));
+  Reduction r{};
+  size_t last = dims.size();
+  while (last > 0 && dims[last - 1] == 1) --last;
+  auto axes = g.attrs(id);
+  r.columns =
+      last > 0 && std::find(axes.begin(), axes.end(), static_cast<int64_t>(last - 1)) == axes.end();
+  // How the work is cut depends on the shape alone, and so do the sums.
+  int64_t outputs = std::max<int64_t>(1, s.outputs);
+  if (r.columns)
+    r.chunks = std::min<int64_t>({(1 << 17) / outputs, divide_up(s.length, 32), 512});
+  else
+    r.chunks = std::min<int64_t>({1024 / outputs, divide_up(s.length, 8192), 1024});
+  r.chunks = std::max<int64_t>(1, r.chunks);
+  size_t item = compute_type(g.dtype(id)) == Compute::F32 && g[id].op != Op::ReduceSum   ? 4
+                : compute_type(g.dtype(id)) == Compute::I32 && g[id].op != Op::ReduceSum ? 4
+                                                                                         : 8;
+  r.partial_bytes = r.chunks > 1 ? static_cast<size_t>(s.outputs * r.chunks) * item : 0;
+  return r;
+}
+
+std::vector<Written> write_reduction(const WriterInputs& in, NodeId id, BufferId partial) {
+  std::vector<Written> steps;
+  steps.push_back(ReductionWriter(in, id).first(partial));
+  if (plan_reduction(in.graph, id).chunks > 1)
+    steps.push_back(ReductionWriter(in, id).second(partial));
+  return steps;
+}
+
+Written write_arg_reduction(const WriterInputs& in, NodeId id) { return ArgWriter(in, id).run(); }
+Written write_cumsum(const WriterInputs& in, NodeId id) { return CumSumWriter(in, id).run(); }
+
+std::vector<Written> write_scatter_add(const WriterInputs& in, NodeId id, BufferId sums) {
+  std::vector<Written> steps;
+  steps.push_back(ScatterWriter(in, id).sum(sums));
+  if (sums != in.buffer_of[id]) steps.push_back(ScatterWriter(in, id).narrow(sums));
+  return steps;
+}
+
+Written write_integer_matmul(const WriterInputs& in, NodeId id) {
+  return IntegerMatmulWriter(in, id).run();
+}
+
+}  // namespace gradcell::cuda

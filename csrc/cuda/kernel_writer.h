@@ -1,0 +1,57 @@
+// Writes the text of one kernel. What goes in: a fused graph and the nodes to compute; what comes
+// out: the text, with the kernel's name still open, and the step that launches it.
+//
+// The writer works on demand: a node's value at an index is a C++ expression over values that it
+// has written before. Elementwise nodes pass the index on, movement nodes change it, buffers are
+// read at it. Nothing is written twice for the same index in the same scope.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/cuda_plan.h"
+#include "cuda/fusion.h"
+
+namespace gradcell::cuda {
+
+struct WriterInputs {
+  const Graph& graph;
+  const Fusion& fusion;
+  const std::vector<BufferId>& buffer_of;  ///< by node, where stored, and for leaves
+  const std::vector<int>& constant_of;     ///< by node
+  bool wide;                               ///< gc_index has 64 bits
+};
+
+/// Stands for the kernel's name in its text.
+inline constexpr const char* kNameMark = "@NAME@";
+
+struct Written {
+  std::string text;
+  std::string title;  ///< of the ops inside: "mul_sin_add"
+  Step step;
+};
+
+/// One thread an element: nodes with `count` elements each.
+Written write_flat(const WriterInputs& in, int32_t stage, std::span<const NodeId> outputs);
+/// Some threads a row: nodes of `rows` rows, with reductions of rows among them.
+Written write_rows(const WriterInputs& in, int32_t stage, int64_t rows,
+                   std::span<const NodeId> outputs);
+/// A reduction into a buffer: one pass, or two with partial results in `partial` (of
+/// partial_bytes). The plan's planner gives the buffer.
+struct Reduction {
+  bool columns;    ///< one thread an output; else one block an output
+  int64_t chunks;  ///< more than 1: two passes
+  size_t partial_bytes;
+};
+Reduction plan_reduction(const Graph& g, NodeId id);
+std::vector<Written> write_reduction(const WriterInputs& in, NodeId id, BufferId partial);
+Written write_arg_reduction(const WriterInputs& in, NodeId id);
+Written write_cumsum(const WriterInputs& in, NodeId id);
+/// `sums`: a float buffer of the output's size for half types, else the output's own buffer.
+std::vector<Written> write_scatter_add(const WriterInputs& in, NodeId id, BufferId sums);
+Written write_integer_matmul(const WriterInputs& in, NodeId id);
+
+}  // namespace gradcell::cuda

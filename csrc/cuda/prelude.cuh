@@ -1,0 +1,179 @@
+// What generated kernels are written in, besides the functions of ops/scalar.h. Text for NVRTC: it
+// includes nothing, and under tests/cuda_shim.h it is plain C++.
+//
+// Every kernel is right for any number of threads and blocks, one of one included: loops step by the
+// whole grid, and reductions shuffle only among as many lanes as there are.
+
+namespace gradcell {
+namespace scalar {
+
+#define GRADCELL_DEVICE __device__ __forceinline__
+
+#ifndef GRADCELL_SHIM  // tests/cuda_shim.h has its own
+GRADCELL_DEVICE float gc_half_to_float(unsigned short h) {
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+  return f;
+}
+GRADCELL_DEVICE unsigned short gc_float_to_half(float f) {
+  unsigned short h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+  return h;
+}
+GRADCELL_DEVICE unsigned gc_float_bits(float f) { return __float_as_uint(f); }
+GRADCELL_DEVICE float gc_bits_float(unsigned u) { return __uint_as_float(u); }
+template <class T>
+GRADCELL_DEVICE T gc_shuffle(T v, int distance) {
+  return __shfl_xor_sync(0xffffffffu, v, distance);
+}
+GRADCELL_DEVICE void gc_flag(int* status) { atomicOr(status, 1); }
+#endif
+
+GRADCELL_DEVICE float gc_bfloat_to_float(unsigned short h) { return gc_bits_float((unsigned)h << 16); }
+GRADCELL_DEVICE unsigned short gc_float_to_bfloat(float f) {
+  const unsigned u = gc_float_bits(f);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return (unsigned short)((u >> 16) | 0x40u);
+  return (unsigned short)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
+}
+GRADCELL_DEVICE float gc_round_half(float f) { return gc_half_to_float(gc_float_to_half(f)); }
+GRADCELL_DEVICE float gc_round_bfloat(float f) { return gc_bfloat_to_float(gc_float_to_bfloat(f)); }
+
+// NaN becomes 0 and what is out of range the nearest end.
+template <class F>
+GRADCELL_DEVICE int gc_to_int(F x) {
+  const F high = F(2147483648.0);
+  return x >= high ? 2147483647 : x < -high ? -2147483647 - 1 : x != x ? 0 : (int)x;
+}
+template <class F>
+GRADCELL_DEVICE long long gc_to_long(F x) {
+  const F high = F(9223372036854775808.0);
+  const long long most = 9223372036854775807ll;
+  return x >= high ? most : x < -high ? -most - 1 : x != x ? 0 : (long long)x;
+}
+
+// Where a thread starts and how far it steps.
+GRADCELL_DEVICE gc_index gc_first() { return (gc_index)blockIdx.x * blockDim.x + threadIdx.x; }
+GRADCELL_DEVICE gc_index gc_step() { return (gc_index)gridDim.x * blockDim.x; }
+
+// Four elements that move as one.
+template <class T>
+struct alignas(sizeof(T) * 4 < 16 ? sizeof(T) * 4 : 16) gc_pack {
+  T at[4];
+};
+template <class T>
+GRADCELL_DEVICE gc_pack<T> gc_load(const T* p, gc_index j) {
+  return reinterpret_cast<const gc_pack<T>*>(p)[j];
+}
+template <class T>
+GRADCELL_DEVICE void gc_store(T* p, gc_index j, gc_pack<T> v) {
+  reinterpret_cast<gc_pack<T>*>(p)[j] = v;
+}
+
+template <class T>
+struct gc_limits;
+template <>
+struct gc_limits<float> {
+  static GRADCELL_DEVICE float high() { return gc_bits_float(0x7f800000u); }
+  static GRADCELL_DEVICE float low() { return -high(); }
+};
+template <>
+struct gc_limits<double> {
+  static GRADCELL_DEVICE double high() { return gc_bits_float(0x7f800000u); }
+  static GRADCELL_DEVICE double low() { return -high(); }
+};
+template <>
+struct gc_limits<int> {
+  static GRADCELL_DEVICE int high() { return 2147483647; }
+  static GRADCELL_DEVICE int low() { return -2147483647 - 1; }
+};
+template <>
+struct gc_limits<long long> {
+  static GRADCELL_DEVICE long long high() { return 9223372036854775807ll; }
+  static GRADCELL_DEVICE long long low() { return -high() - 1; }
+};
+
+template <class T>
+struct gc_sum {
+  static GRADCELL_DEVICE T none() { return T(0); }
+  static GRADCELL_DEVICE T of(T a, T b) { return a + b; }
+};
+template <class T>
+struct gc_max {
+  static GRADCELL_DEVICE T none() { return gc_limits<T>::low(); }
+  static GRADCELL_DEVICE T of(T a, T b) { return maximum(a, b); }
+};
+template <class T>
+struct gc_min {
+  static GRADCELL_DEVICE T none() { return gc_limits<T>::high(); }
+  static GRADCELL_DEVICE T of(T a, T b) { return minimum(a, b); }
+};
+
+// Combines v over the threads of one y: a tree among the lanes of a warp, then the warps in order.
+// blockDim.x is a power of two; every thread of the block calls this.
+template <class Op, class T>
+GRADCELL_DEVICE T gc_across(T v) {
+  const int lanes = blockDim.x < 32 ? blockDim.x : 32;
+  for (int distance = lanes / 2; distance > 0; distance /= 2) v = Op::of(v, gc_shuffle(v, distance));
+  if (blockDim.x <= 32) return v;
+  __shared__ T part[32];
+  const int warps = blockDim.x / 32, first = threadIdx.y * warps;
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) part[first + threadIdx.x / 32] = v;
+  __syncthreads();
+  v = part[first];
+  for (int w = 1; w < warps; ++w) v = Op::of(v, part[first + w]);
+  return v;
+}
+
+// A value and where it was found; a NaN beats all numbers, the first place beats later ones.
+template <class T>
+struct gc_best {
+  T value;
+  gc_index at;
+};
+template <class T>
+GRADCELL_DEVICE gc_best<T> gc_shuffle(gc_best<T> v, int distance) {
+  return {gc_shuffle(v.value, distance), gc_shuffle(v.at, distance)};
+}
+template <class T, bool most>
+struct gc_extreme {
+  static GRADCELL_DEVICE gc_best<T> of(gc_best<T> a, gc_best<T> b) {
+    if (b.at < 0) return a;
+    if (a.at < 0) return b;
+    const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    const bool b_wins = a_nan != b_nan ? b_nan : a_nan ? false : most ? b.value > a.value : b.value < a.value;
+    const bool tie = a_nan == b_nan && (a_nan || a.value == b.value);
+    return b_wins || (tie && b.at < a.at) ? b : a;
+  }
+};
+
+// A place on an axis of n elements, from either end. What is outside is flagged and reads place 0.
+GRADCELL_DEVICE gc_index gc_place(long long at, gc_index n, int* status) {
+  if (at < -(long long)n || at >= (long long)n) {
+    gc_flag(status);
+    return 0;
+  }
+  return (gc_index)(at < 0 ? at + n : at);
+}
+
+// Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011, section 3.3): element i of a tensor is word
+// i % 4 of counter offset + i / 4, as runtime/philox.h has it.
+GRADCELL_DEVICE float gc_uniform(unsigned long long key, unsigned long long offset, gc_index i) {
+  const unsigned long long counter = offset + (unsigned long long)(i / 4);
+  unsigned c0 = (unsigned)counter, c1 = (unsigned)(counter >> 32), c2 = 0, c3 = 0;
+  unsigned k0 = (unsigned)key, k1 = (unsigned)(key >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const unsigned long long a = 0xD2511F53ull * c0, b = 0xCD9E8D57ull * c2;
+    c0 = (unsigned)(b >> 32) ^ c1 ^ k0;
+    c1 = (unsigned)b;
+    c2 = (unsigned)(a >> 32) ^ c3 ^ k1;
+    c3 = (unsigned)a;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  const unsigned word = i % 4 == 0 ? c0 : i % 4 == 1 ? c1 : i % 4 == 2 ? c2 : c3;
+  return (float)(word >> 8) * 5.9604644775390625e-8f;
+}
+
+}  // namespace scalar
+}  // namespace gradcell

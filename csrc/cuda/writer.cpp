@@ -1,0 +1,436 @@
+#include "cuda/writer.h"
+
+#include <algorithm>
+
+namespace gradcell::cuda {
+
+namespace {
+
+Dims row_major(const Dims& dims) {
+  Dims s(dims.size(), 1);
+  for (size_t k = dims.size(); k-- > 1;) s[k - 1] = s[k] * dims[k];
+  return s;
+}
+
+}  // namespace
+
+View view_of(const Graph& g, NodeId id) {
+  const Dims &to = g.dims(id), &from_dims = g.dims(g.input(id, 0));
+  Dims from = row_major(from_dims);
+  auto attrs = g.attrs(id);
+  View v{to, Dims(to.size(), 0), 0};
+  switch (g[id].op) {
+    case Op::BroadcastTo: {
+      size_t missing = to.size() - from.size();
+      for (size_t k = missing; k < to.size(); ++k)
+        if (from_dims[k - missing] != 1) v.strides[k] = from[k - missing];
+      break;
+    }
+    case Op::Transpose:
+      for (size_t k = 0; k < to.size(); ++k) v.strides[k] = from[attrs[k]];
+      break;
+    default:  // Slice
+      for (size_t k = 0; k < to.size(); ++k) {
+        v.strides[k] = from[k] * attrs[to.size() + k];
+        v.offset += from[k] * attrs[k];
+      }
+  }
+  return v;
+}
+
+// Parameters --------------------------------------------------------------------------------------
+
+void Writer::parameter(const std::string& declaration, Argument a) {
+  parameters_ += (parameters_.empty() ? "" : ", ") + declaration;
+  step_.arguments.push_back(a);
+}
+
+std::string Writer::buffer(BufferId b, const char* type, bool written, const std::string& name) {
+  std::string key = (written ? "write " : "read ") + std::to_string(b);
+  auto it = known_.find(key);
+  if (it != known_.end()) return it->second;
+  // Nothing that a kernel writes is read through another pointer of the same launch.
+  parameter((written ? "" : "const ") + std::string(type) + "* __restrict__ " + name,
+            {Argument::Kind::Buffer, b, 0, Compute::F32});
+  return known_[key] = name;
+}
+
+std::string Writer::reads(NodeId id) {
+  BufferId b = in_.buffer_of[id];
+  if (!known_.contains("read " + std::to_string(b)))
+    step_.bytes_read += bytes(id);
+  else
+    return known_["read " + std::to_string(b)];
+  return buffer(b, stored_type(g_.dtype(id)), false, "p" + std::to_string(reads_++));
+}
+
+std::string Writer::writes(NodeId id) {
+  step_.bytes_written += bytes(id);
+  return buffer(in_.buffer_of[id], stored_type(g_.dtype(id)), true,
+                "q" + std::to_string(writes_++));
+}
+
+std::string Writer::size(int64_t value) {
+  if (value == 0 || value == 1) return std::to_string(value);
+  std::string key = "size " + std::to_string(value);
+  auto it = known_.find(key);
+  if (it != known_.end()) return it->second;
+  std::string name = "n" + std::to_string(sizes_++);
+  parameter("const gc_index " + name, {Argument::Kind::Size, 0, value, Compute::I64});
+  return known_[key] = name;
+}
+
+std::string Writer::constant(NodeId id) {
+  auto index = static_cast<uint32_t>(in_.constant_of[id]);
+  std::string key = "constant " + std::to_string(index);
+  auto it = known_.find(key);
+  if (it != known_.end()) return it->second;
+  std::string name = "c" + std::to_string(constants_++);
+  Compute type = compute_type(g_.dtype(id));
+  parameter("const " + std::string(type_name(type)) + " " + name,
+            {Argument::Kind::Constant, index, 0, type});
+  return known_[key] = name;
+}
+
+std::string Writer::status() {
+  if (!known_.contains("status"))
+    parameter("int* status", {Argument::Kind::Status, 0, 0, Compute::I32});
+  return known_["status"] = "status";
+}
+
+std::string Writer::packs(int64_t value) {
+  parameter("const gc_index packs", {Argument::Kind::Packs, 0, value, Compute::I64});
+  return "packs";
+}
+
+// Text --------------------------------------------------------------------------------------------
+
+void Writer::line(const std::string& text) {
+  scopes_.back()->text += scopes_.back()->indent + text + "\n";
+}
+
+std::string Writer::let(const char* type, const std::string& expression, const char* prefix) {
+  std::string key = std::string(type) + " " + expression;
+  for (auto s = scopes_.rbegin(); s != scopes_.rend(); ++s)
+    if (auto it = (*s)->names.find(key); it != (*s)->names.end()) return it->second;
+  std::string name = prefix + std::to_string(next_++);
+  line("const " + std::string(type) + " " + name + " = " + expression + ";");
+  return scopes_.back()->names[key] = name;
+}
+
+void Writer::count_node(NodeId id) {
+  if (!counted_.insert(id).second) return;
+  ++step_.nodes;
+  step_.location = g_[id].location;
+  std::string word = info(g_[id].op).function;
+  bool computes = is_elementwise(g_[id].op) || f_.node[id].role == Role::RowReduce ||
+                  f_.node[id].role == Role::Alone;
+  if (!computes && moved_.empty()) moved_ = word;
+  if (computes && std::find(title_.begin(), title_.end(), word) == title_.end())
+    title_.push_back(word);
+}
+
+Written Writer::written(const std::string& text_of_body, const char* fallback_title) {
+  Written w;
+  w.text = "extern \"C\" __global__ void " + std::string(kNameMark) + "(" + parameters_ + ") {\n" +
+           text_of_body + "}\n";
+  // The first ops and the last say best what a kernel is.
+  if (title_.size() > 4) title_.erase(title_.begin() + 2, title_.end() - 2);
+  for (const std::string& t : title_) w.title += (w.title.empty() ? "" : "_") + t;
+  if (w.title.empty()) w.title = moved_.empty() ? fallback_title : moved_;
+  step_.stage = stage_;
+  w.step = std::move(step_);
+  return w;
+}
+
+// Indices -----------------------------------------------------------------------------------------
+
+std::string Writer::linear(NodeId id, const Index& at) {
+  if (at.row.empty()) return at.linear;
+  int64_t features = g_.count(id) / rows_;
+  if (features == 1) return at.row;
+  std::string row = at.row + " * " + size(features);
+  return let("gc_index", at.feature == "0" ? row : row + " + " + at.feature, "i");
+}
+
+std::vector<std::string> Writer::coordinates(const Dims& dims, const std::vector<uint8_t>& wanted,
+                                             const std::string& place) {
+  std::vector<std::string> c(dims.size());
+  size_t first = 0;  // the first dimension that is wanted or needed to get at one
+  while (first < dims.size() && !wanted[first]) ++first;
+  std::string rest = place;
+  int64_t skipped = 1;  // innermost dimensions that nobody wants
+  for (size_t k = dims.size(); k-- > first;) {
+    if (dims[k] == 1) {
+      c[k] = "0";
+      continue;
+    }
+    if (!wanted[k]) {
+      skipped *= dims[k];
+      continue;
+    }
+    if (skipped > 1) rest = let("gc_index", rest + " / " + size(skipped), "i");
+    skipped = dims[k];
+    bool outermost = std::all_of(dims.begin(), dims.begin() + static_cast<ptrdiff_t>(k),
+                                 [](int64_t d) { return d == 1; });
+    c[k] = outermost ? rest : let("gc_index", rest + " % " + size(dims[k]), "i");
+  }
+  return c;
+}
+
+std::string Writer::place_in(const View& v, size_t begin, size_t end, const std::string& place,
+                             int64_t offset) {
+  Dims dims, strides;
+  for (size_t k = begin; k < end; ++k) {
+    if (v.dims[k] == 1) continue;
+    bool joins = !dims.empty() && strides.back() == v.strides[k] * v.dims[k];
+    if (joins)
+      dims.back() *= v.dims[k], strides.back() = v.strides[k];
+    else
+      dims.push_back(v.dims[k]), strides.push_back(v.strides[k]);
+  }
+  std::vector<uint8_t> wanted;
+  for (int64_t s : strides) wanted.push_back(s != 0);
+  std::vector<std::string> c = coordinates(dims, wanted, place);
+  std::string sum = offset != 0 ? size(offset) : "";
+  for (size_t k = 0; k < dims.size(); ++k) {
+    if (strides[k] == 0) continue;
+    bool down = strides[k] < 0;
+    std::string term = c[k];
+    int64_t step = down ? -strides[k] : strides[k];
+    if (step != 1) term += " * " + size(step);
+    sum = sum.empty() ? (down ? "-" + term : term) : sum + (down ? " - " : " + ") + term;
+  }
+  if (sum.empty()) return "0";
+  bool atom = sum.find(' ') == std::string::npos && sum[0] != '-';
+  return atom ? sum : let("gc_index", sum, "i");
+}
+
+Index Writer::seen(const View& v, int64_t source_count, const Index& at) {
+  if (source_count == 1) return flat("0");
+  if (at.row.empty()) return flat(place_in(v, 0, v.dims.size(), at.linear, v.offset));
+  size_t lead = 0;
+  for (int64_t p = 1; lead < v.dims.size() && p < rows_;) p *= v.dims[lead++];
+  std::string inside = place_in(v, lead, v.dims.size(), at.feature, v.offset);
+  View rows{Dims(v.dims.begin(), v.dims.begin() + static_cast<ptrdiff_t>(lead)),
+            Dims(v.strides.begin(), v.strides.begin() + static_cast<ptrdiff_t>(lead)), 0};
+  // One stride for all rows: the view keeps them, if the source has as many.
+  int64_t stride = source_count / rows_;
+  bool kept = source_count % rows_ == 0 && stride > 0;
+  int64_t expected = stride;
+  for (size_t k = lead; kept && k-- > 0;) {
+    if (rows.dims[k] == 1) continue;
+    kept = rows.strides[k] == expected;
+    expected *= rows.dims[k];
+  }
+  if (kept) return {"", at.row, inside};
+  std::string outside = place_in(rows, 0, lead, at.row, 0);
+  if (outside == "0") return flat(inside);
+  if (inside == "0") return flat(outside);
+  return flat(let("gc_index", outside + " + " + inside, "i"));
+}
+
+// Values ------------------------------------------------------------------------------------------
+
+std::string Writer::load(NodeId id, const Index& at) {
+  std::string place = g_.count(id) == 1 ? "0" : linear(id, at);
+  DType t = g_.dtype(id);
+  return let(type_name(compute_type(t)), decoded(t, reads(id) + "[" + place + "]"), "v");
+}
+
+std::string Writer::reduced(NodeId id, const Index&) {
+  fail(ErrorKind::Runtime, "a kernel needs ", info(g_[id].op).name, " before its buffer is there");
+}
+
+std::string Writer::value(NodeId id, const Index& at) {
+  id = f_.storage[id];
+  const Fused& node = f_.node[id];
+  if (g_[id].op == Op::Const) return constant(id);
+  bool in_memory = node.role == Role::Source || (node.stored && node.stage < stage_);
+  std::string key = "node " + std::to_string(id) + " at " + at.key();
+  for (auto s = scopes_.rbegin(); s != scopes_.rend(); ++s)
+    if (auto it = (*s)->names.find(key); it != (*s)->names.end()) return it->second;
+
+  // What is the same for a whole row is computed once a row.
+  bool per_row = rows_ > 0 && scopes_.size() > 1 && at.linear.empty() && at.feature == "0" &&
+                 g_.count(id) == rows_;
+  std::vector<Scope*> inner;
+  if (per_row) {
+    inner = scopes_;
+    scopes_.resize(1);
+  }
+  std::string name = in_memory                ? load(id, at)
+                     : node.role == Role::Map ? compute(id, at)
+                                              : reduced(id, at);
+  scopes_.back()->names[key] = name;
+  if (per_row) scopes_ = std::move(inner);
+  return name;
+}
+
+std::string Writer::compute(NodeId id, const Index& at) {
+  count_node(id);
+  DType t = g_.dtype(id);
+  const char* type = type_name(compute_type(t));
+  Op op = g_[id].op;
+  if (is_elementwise(op)) {
+    std::array<std::string, 3> in;
+    for (int k = 0; k < g_[id].input_count; ++k) in[k] = input(id, k, at);
+    DType from = g_.dtype(g_.input(id, g_[id].input_count - 1));
+    std::string text = applied(op, type_name(compute_type(from)), in);
+    return let(type, t == DType::Bool ? text : narrowed(t, text), "v");
+  }
+  switch (op) {
+    case Op::Cast: {
+      std::string x = input(id, 0, at);
+      std::string y = converted(g_.dtype(g_.input(id, 0)), t, x);
+      return y == x ? x : let(type, y, "v");
+    }
+    case Op::BroadcastTo:
+    case Op::Transpose:
+    case Op::Slice:
+      return input(id, 0, seen(view_of(g_, id), g_.count(g_.input(id, 0)), at));
+    case Op::SliceScatter:
+      return scattered(id, at);
+    case Op::Concat:
+      return concatenated(id, at);
+    case Op::Gather:
+      return gathered(id, at);
+    case Op::Iota: {
+      const Dims& d = g_.dims(id);
+      int64_t inner = 1;
+      for (size_t k = static_cast<size_t>(g_.attrs(id)[0]) + 1; k < d.size(); ++k) inner *= d[k];
+      int64_t n = d[static_cast<size_t>(g_.attrs(id)[0])];
+      Dims box{g_.count(id) / std::max<int64_t>(1, n * inner), n, inner};
+      std::string c = n == 1 ? "0" : coordinates(box, {0, 1, 0}, linear(id, at))[1];
+      return let(type, narrowed(t, "(" + std::string(type) + ")" + c), "v");
+    }
+    case Op::RandomUniform: {
+      NodeId state = f_.storage[g_.input(id, 0)];
+      std::string key = value(state, flat("0")), offset = value(state, flat("1"));
+      return let(type, "gc_uniform(" + key + ", " + offset + ", " + linear(id, at) + ")", "v");
+    }
+    default:
+      fail(ErrorKind::NotImplemented, info(op).name, " has no CUDA kernel");
+  }
+}
+
+/// Zero, but for the places that hold an element of the smaller tensor.
+std::string Writer::scattered(NodeId id, const Index& at) {
+  NodeId x = g_.input(id, 0);
+  const Dims &to = g_.dims(id), &from = g_.dims(x);
+  size_t rank = to.size();
+  auto attrs = g_.attrs(id);
+  const char* type = type_name(compute_type(g_.dtype(id)));
+  std::vector<uint8_t> all(rank, 1);
+  size_t lead = 0;  // dimensions of the row, which stay as they are
+  if (!at.row.empty())
+    for (int64_t p = 1; lead < rank && p < rows_;) p *= to[lead++];
+  for (size_t k = 0; k < lead; ++k)
+    if (to[k] != from[k] || attrs[k] != 0 || attrs[rank + k] != 1) lead = 0;
+  bool in_row = lead > 0;
+  Dims box(to.begin() + static_cast<ptrdiff_t>(lead), to.end());
+  Dims inner_from(from.begin() + static_cast<ptrdiff_t>(lead), from.end());
+  std::vector<std::string> c =
+      coordinates(box, std::vector<uint8_t>(box.size(), 1), in_row ? at.feature : linear(id, at));
+  Dims strides = row_major(inner_from);
+  std::string inside, place;
+  for (size_t k = 0; k < box.size(); ++k) {
+    int64_t start = attrs[lead + k], step = attrs[rank + lead + k], n = inner_from[k];
+    std::string d = c[k];
+    if (start != 0 || step != 1 || n != box[k]) {
+      std::string from_start = start == 0 ? d : let("gc_index", d + " - " + size(start), "i");
+      if (step < 0) from_start = let("gc_index", size(start) + " - " + d, "i");
+      int64_t stride = step < 0 ? -step : step;
+      std::string test =
+          from_start + " >= 0 && " + from_start + " < " + size(n) + " * " + size(stride);
+      if (stride != 1) {
+        test += " && " + from_start + " % " + size(stride) + " == 0";
+        d = let("gc_index", from_start + " / " + size(stride), "i");
+      } else {
+        d = from_start;
+      }
+      inside += (inside.empty() ? "" : " && ") + test;
+    }
+    if (n == 1) continue;
+    std::string term = strides[k] == 1 ? d : d + " * " + size(strides[k]);
+    place += (place.empty() ? "" : " + ") + term;
+  }
+  if (place.empty()) place = "0";
+  std::string result = "v" + std::to_string(next_++);
+  // The branch is written first: what it finds to be the same for a whole row goes before it.
+  Scope branch;
+  branch.indent = scopes_.back()->indent + "  ";
+  push(branch);
+  std::string name = place.find(' ') == std::string::npos ? place : let("gc_index", place, "i");
+  Index where = in_row ? Index{"", at.row, name} : flat(name);
+  line(result + " = " + value(f_.storage[x], where) + ";");
+  pop();
+  line(std::string(type) + " " + result + " = 0;");
+  line("if (" + (inside.empty() ? "true" : inside) + ") {");
+  scopes_.back()->text += branch.text;
+  line("}");
+  return result;
+}
+
+std::string Writer::concatenated(NodeId id, const Index& at) {
+  auto axis = static_cast<size_t>(g_.attrs(id)[0]);
+  const Dims& to = g_.dims(id);
+  int64_t inner = 1, before = 1, begin = 0;
+  for (size_t k = axis + 1; k < to.size(); ++k) inner *= to[k];
+  for (size_t k = 0; k < axis; ++k) before *= to[k];
+  bool in_row = !at.row.empty() && before % rows_ == 0;
+  int64_t outer = in_row ? before / rows_ : before, width = to[axis] * inner;
+  std::string place = in_row ? at.feature : linear(id, at);
+  std::vector<std::string> c = coordinates({outer, width}, {1, 1}, place);
+  if (width == 1) c[1] = "0";
+  std::string result = "v" + std::to_string(next_++);
+  std::vector<Scope> branches;
+  std::vector<std::string> tests;
+  for (int k = 0; k < g_[id].input_count; ++k) {
+    NodeId x = g_.input(id, k);
+    int64_t part = g_.dims(x)[axis] * inner;
+    if (part == 0) continue;
+    tests.push_back(begin + part == width ? "" : "if (" + c[1] + " < " + size(begin + part) + ") ");
+    Scope branch;
+    branch.indent = scopes_.back()->indent + "  ";
+    push(branch);
+    std::string inside = begin == 0 ? c[1] : let("gc_index", c[1] + " - " + size(begin), "i");
+    if (outer > 1) inside = let("gc_index", c[0] + " * " + size(part) + " + " + inside, "i");
+    line(result + " = " + value(f_.storage[x], in_row ? Index{"", at.row, inside} : flat(inside)) +
+         ";");
+    pop();
+    branches.push_back(std::move(branch));
+    begin += part;
+  }
+  line(std::string(type_name(compute_type(g_.dtype(id)))) + " " + result + ";");
+  for (size_t k = 0; k < branches.size(); ++k) {
+    line((k ? "} else " : "") + tests[k] + "{");
+    scopes_.back()->text += branches[k].text;
+  }
+  line("}");
+  return result;
+}
+
+std::string Writer::gathered(NodeId id, const Index& at) {
+  NodeId x = g_.input(id, 0), indices = g_.input(id, 1);
+  auto axis = static_cast<size_t>(g_.attrs(id)[0]);
+  const Dims& from = g_.dims(x);
+  int64_t outer = 1, inner = 1, n = from[axis], m = g_.count(indices);
+  for (size_t k = 0; k < axis; ++k) outer *= from[k];
+  for (size_t k = axis + 1; k < from.size(); ++k) inner *= from[k];
+  require(n > 0, ErrorKind::Index, "Gather: an axis of size 0 has no element to take");
+  std::vector<std::string> c =
+      coordinates({outer, m, inner}, {outer > 1, 1, inner > 1}, linear(id, at));
+  std::string which = value(f_.storage[indices], flat(m == 1 ? "0" : c[1]));
+  std::string place =
+      let("gc_index", "gc_place(" + which + ", " + size(n) + ", " + status() + ")", "i");
+  if (outer > 1) place = c[0] + " * " + size(n) + " + " + place;
+  if (inner > 1) {
+    if (outer > 1) place = let("gc_index", place, "i");
+    place += " * " + size(inner) + " + " + c[2];
+  }
+  if (place.find(' ') != std::string::npos) place = let("gc_index", place, "i");
+  return value(f_.storage[x], flat(place));
+}
+
+}  // namespace gradcell::cuda

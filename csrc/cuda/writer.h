@@ -1,0 +1,108 @@
+// The common part of all kernels' text: parameters, scopes, and values on demand.
+#pragma once
+
+#include "cuda/expressions.h"
+#include "cuda/kernel_writer.h"
+
+namespace gradcell::cuda {
+
+/// Where an element stands: a C++ expression for its row-major place; in a row kernel also its row
+/// and its place in the row, where it has them.
+struct Index {
+  std::string linear;
+  std::string row, feature;  ///< empty: unknown
+  std::string key() const { return row.empty() ? linear : row + ":" + feature; }
+};
+
+/// What moves elements: element c of a box of `dims` is read at offset + sum of c[k] * strides[k].
+struct View {
+  Dims dims, strides;
+  int64_t offset = 0;
+};
+View view_of(const Graph& g, NodeId id);
+
+class Writer {
+ public:
+  Writer(const WriterInputs& in, int32_t stage)
+      : in_(in), g_(in.graph), f_(in.fusion), stage_(stage) {
+    scopes_.push_back(&body_);
+  }
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+
+ protected:
+  struct Scope {
+    std::string text;
+    std::string indent;
+    std::map<std::string, std::string> names;  ///< what is there already
+  };
+
+  // Parameters -----------------------------------------------------------------------------------
+  std::string reads(NodeId id);  ///< the pointer to a node's buffer
+  std::string writes(NodeId id);
+  std::string buffer(BufferId b, const char* type, bool written, const std::string& name);
+  std::string size(int64_t value);  ///< "1" and "0" stay literals
+  std::string constant(NodeId id);
+  std::string status();
+  std::string packs(int64_t value);
+
+  // Text -----------------------------------------------------------------------------------------
+  void line(const std::string& text);
+  /// A name for an expression of the given type; the same name for the same expression.
+  std::string let(const char* type, const std::string& expression, const char* prefix);
+  void push(Scope& s) { scopes_.push_back(&s); }
+  void pop() { scopes_.pop_back(); }
+
+  // Values ---------------------------------------------------------------------------------------
+  /// An atom: the value of a node at an index, in its compute type.
+  std::string value(NodeId id, const Index& at);
+  std::string input(NodeId id, int k, const Index& at) {
+    return value(f_.storage[g_.input(id, k)], at);
+  }
+  std::string linear(NodeId id, const Index& at);
+  Index flat(std::string place) { return {std::move(place), "", ""}; }
+  /// The index that a view reads at.
+  Index seen(const View& v, int64_t source_count, const Index& at);
+  /// Coordinates of a place in a box; those not wanted are empty.
+  std::vector<std::string> coordinates(const Dims& dims, const std::vector<uint8_t>& wanted,
+                                       const std::string& place);
+  /// sum of c[k] * strides[k] + offset for the coordinates of a place, neighbours joined first.
+  std::string place_in(const View& v, size_t begin, size_t end, const std::string& place,
+                       int64_t offset);
+
+  /// How an element of a buffer is read; flat kernels read some of them in packs.
+  virtual std::string load(NodeId id, const Index& at);
+  virtual std::string reduced(NodeId id, const Index& at);
+
+  Written written(const std::string& text_of_body, const char* fallback_title);
+  void count_node(NodeId id);
+  size_t bytes(NodeId id) const {
+    return static_cast<size_t>(g_.count(id)) * item_size(g_.dtype(id));
+  }
+
+  const WriterInputs& in_;
+  const Graph& g_;
+  const Fusion& f_;
+  int32_t stage_;
+  int64_t rows_ = 0;  ///< of a row kernel; 0: none
+  Scope body_;
+  std::vector<Scope*> scopes_;
+  Step step_;
+  std::string parameters_;
+  int next_ = 0;
+
+ private:
+  void parameter(const std::string& declaration, Argument a);
+  std::string compute(NodeId id, const Index& at);
+  std::string scattered(NodeId id, const Index& at);
+  std::string concatenated(NodeId id, const Index& at);
+  std::string gathered(NodeId id, const Index& at);
+
+  std::map<std::string, std::string> known_;  ///< parameters by what they stand for
+  std::set<NodeId> counted_;
+  std::vector<std::string> title_;
+  std::string moved_;  ///< the first movement op: a title where there is no other
+  int reads_ = 0, writes_ = 0, sizes_ = 0, constants_ = 0;
+};
+
+}  // namespace gradcell::cuda

@@ -1,0 +1,222 @@
+"""Runs CUDA plans without a GPU: their kernels as C++, their matrix products as NumPy.
+
+`Batch` compiles the kernels of many plans at once; `Batch.run` carries out one of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+from typing import Any
+
+import numpy as np
+import pytest
+
+SHIM = pathlib.Path(__file__).resolve().parent.parent / "cuda_shim.h"
+NUMPY = {
+    "bool": np.bool_,
+    "uint8": np.uint8,
+    "int8": np.int8,
+    "int16": np.int16,
+    "int32": np.int32,
+    "int64": np.int64,
+    "float16": np.float16,
+    "bfloat16": np.uint16,
+    "float32": np.float32,
+    "float64": np.float64,
+}
+C_TYPES = {
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+    "int": ctypes.c_int,
+    "long long": ctypes.c_longlong,
+}
+
+
+def widen(array: np.ndarray, dtype: str) -> np.ndarray:
+    """bfloat16 patterns as float32; anything else as it is."""
+    if dtype != "bfloat16":
+        return array
+    return (array.astype(np.uint32) << 16).view(np.float32).reshape(array.shape)
+
+
+def to_bfloat16(array: np.ndarray) -> np.ndarray:
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def compiler() -> str:
+    found = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+    if not found:
+        pytest.skip("no C++ compiler to run the kernels' text with")
+    return found
+
+
+def module_of(plans: list[Any]) -> str:
+    """One source for all plans: the prelude once, each plan's kernels under names of their own."""
+    text = plans[0].raw["prelude"] + "\nnamespace gradcell {\nnamespace scalar {\n"
+    for i, plan in enumerate(plans):
+        assert plan.raw["prelude"] == plans[0].raw["prelude"]
+        for name, kernel in plan.kernels:
+            text += kernel.replace(f" {name}(", f" plan{i}_{name}(") + "\n"
+    return text + "}\n}\n"
+
+
+def distinct_kernels(plans: list[Any]) -> str:
+    """One source that holds every different kernel of the plans once."""
+    texts: dict[str, None] = {}
+    for plan in plans:
+        for name, kernel in plan.kernels:
+            texts[kernel.replace(f" {name}(", " @(")] = None
+    text = plans[0].raw["prelude"] + "\nnamespace gradcell {\nnamespace scalar {\n"
+    for i, kernel in enumerate(texts):
+        text += kernel.replace(" @(", f" kernel_{i}(") + "\n"
+    return text + "}\n}\n"
+
+
+class Batch:
+    """The kernels of several plans, compiled by a C++ compiler."""
+
+    def __init__(self, plans: list[Any], folder: pathlib.Path) -> None:
+        self.plans = plans
+        source = module_of(plans) + "\nusing namespace gradcell::scalar;\n"
+        for name, parameters in re.findall(r"__global__ void (\w+)\((.*?)\) \{", source):
+            types = [
+                re.sub(r"\w+$", "", p).replace("__restrict__", "") for p in parameters.split(",")
+            ]
+            values = ", ".join(
+                f"*({t.removeprefix('const ') if '*' not in t else t}*)a[{i}]"
+                for i, t in enumerate(types)
+            )
+            source += (
+                f'extern "C" void run_{name}(void** a, unsigned g, unsigned x, unsigned y) {{\n'
+                f"  shim_launch(g, x, y, [=] {{ {name}({values}); }});\n}}\n"
+            )
+        file, library = folder / "kernels.cpp", folder / "kernels.so"
+        file.write_text(source)
+        command = [compiler(), "-std=c++20", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fPIC"]
+        command += ["-shared", "-pthread", "-include", str(SHIM), str(file), "-o", str(library)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[:4000]
+        self.library = ctypes.CDLL(str(library))
+        self.wide = "typedef long long gc_index" in plans[0].raw["prelude"]
+
+    def run(
+        self,
+        number: int,
+        threads: tuple[int, int] = (1, 1),
+        grid: int = 1,
+        aligned: bool = True,
+    ) -> list[np.ndarray]:
+        """The outputs of a plan, from the input values that it was recorded with."""
+        raw = self.plans[number].raw
+        # What nobody has written yet reads as NaN.
+        arena = np.full(raw["arena_bytes"] + 64, 0xFF, np.uint8)
+        arena = arena[-arena.ctypes.data % 64 :]
+        inputs = [np.ascontiguousarray(v) for v in raw["input_values"]]
+        outputs = [np.full(o["shape"], 0, NUMPY[o["dtype"]]) for o in raw["outputs"]]
+        for o in outputs:
+            o.reshape(-1).view(np.uint8)[:] = 0xFF
+        status = ctypes.c_int(0)
+        places = []
+        for kind, index, offset, size in raw["buffers"]:
+            if kind == "temporary":
+                places.append(arena.ctypes.data + offset)
+            else:
+                array = (inputs if kind == "input" else outputs)[index]
+                assert array.nbytes == size
+                places.append(array.ctypes.data)
+        index_type = ctypes.c_longlong if self.wide else ctypes.c_int
+        for step in raw["steps"]:
+            if "matmul" in step:
+                self._matmul(step["matmul"], raw["buffers"], places)
+                continue
+            arguments: list[Any] = []
+            for kind, *rest in step["arguments"]:
+                if kind == "buffer":
+                    arguments.append(ctypes.c_void_p(places[rest[0]]))
+                elif kind == "size":
+                    arguments.append(index_type(rest[0]))
+                elif kind == "packs":
+                    arguments.append(index_type(rest[0] if aligned else 0))
+                elif kind == "constant":
+                    arguments.append(C_TYPES[rest[1]](raw["constants"][rest[0]]))
+                else:
+                    arguments.append(ctypes.pointer(status))
+            pointers = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments])
+            getattr(self.library, f"run_plan{number}_{step['kernel']}")(pointers, grid, *threads)
+        if status.value:
+            raise IndexError("an index is out of range")
+        result = []
+        for o, array in zip(raw["outputs"], outputs, strict=True):
+            if o["alias_input"] >= 0:
+                array = inputs[o["alias_input"]].reshape(o["shape"])
+            elif o["alias_output"] >= 0:
+                array = outputs[o["alias_output"]].reshape(o["shape"])
+            result.append(widen(array, o["dtype"]))
+        return result
+
+    @staticmethod
+    def _matmul(m: dict[str, Any], buffers: Any, places: list[int]) -> None:
+        def view(b: int, *shape: int) -> np.ndarray:
+            dtype = np.dtype(NUMPY[m["dtype"]])
+            size = int(np.prod(shape)) * dtype.itemsize
+            assert buffers[b][3] == size
+            memory = (ctypes.c_ubyte * size).from_address(places[b]) if size else bytearray()
+            return np.frombuffer(memory, dtype).reshape(shape)
+
+        count, rows, columns, inner = m["batch"], m["m"], m["n"], m["k"]
+        a = view(m["a"], count, *((inner, rows) if m["transpose_a"] else (rows, inner)))
+        b = view(m["b"], count, *((columns, inner) if m["transpose_b"] else (inner, columns)))
+        a, b = widen(a, m["dtype"]), widen(b, m["dtype"])
+        a = a.swapaxes(1, 2) if m["transpose_a"] else a
+        b = b.swapaxes(1, 2) if m["transpose_b"] else b
+        wide = np.float64 if m["dtype"] == "float64" else np.float32
+        product = a.astype(wide) @ b.astype(wide)
+        out = view(m["out"], count, rows, columns)
+        if m["accumulate"]:
+            product = product + widen(out, m["dtype"])
+        out[...] = to_bfloat16(product) if m["dtype"] == "bfloat16" else product
+
+
+class Nvrtc:
+    """NVRTC from its wheel or the system, through ctypes."""
+
+    def __init__(self) -> None:
+        try:
+            from cuda.pathfinder import load_nvidia_dynamic_lib
+
+            path = load_nvidia_dynamic_lib("nvrtc").abs_path
+        except Exception as error:
+            pytest.skip(
+                f"NVRTC is not here (pip install nvidia-cuda-nvrtc cuda-pathfinder): {error}"
+            )
+        self.library = ctypes.CDLL(path)
+
+    def compile(self, source: str, arch: str) -> bytes:
+        """The CUBIN; AssertionError with the log if it does not compile."""
+        lib, program = self.library, ctypes.c_void_p()
+        made = lib.nvrtcCreateProgram(
+            ctypes.byref(program), source.encode(), b"gradcell.cu", 0, None, None
+        )
+        assert made == 0
+        options = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", b"--fmad=false"]
+        options += [b"--diag-suppress=177"]
+        code = lib.nvrtcCompileProgram(
+            program, len(options), (ctypes.c_char_p * len(options))(*options)
+        )
+        size = ctypes.c_size_t()
+        lib.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value)
+        lib.nvrtcGetProgramLog(program, log)
+        assert code == 0, log.value.decode()[:4000]
+        assert not log.value.strip(b"\n\0 "), log.value.decode()[:2000]
+        lib.nvrtcGetCUBINSize(program, ctypes.byref(size))
+        cubin = ctypes.create_string_buffer(size.value)
+        assert lib.nvrtcGetCUBIN(program, cubin) == 0
+        lib.nvrtcDestroyProgram(ctypes.byref(program))
+        return cubin.raw
