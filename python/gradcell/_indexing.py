@@ -217,6 +217,6 @@ def put(x: Tensor, key: Any, value: Any) -> None:
         mask = _ops.greater(_ops.slice_scatter(ones, shape, basic.start, basic.step), 0)
     result = _ops.where(mask, written, x)
     if x._is_variable:
-        x._set_array(result)
+        x._set_array(result)  # type: ignore[attr-defined]
     else:
         x._rebind(result)

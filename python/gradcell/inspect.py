@@ -20,7 +20,9 @@ from gradcell.parameter import parameter_of
 def _recorded(fn: Callable[..., Any], args: tuple[Any, ...], read: Callable[..., str]) -> str:
     """read(trace, outputs, names of parameters) after fn was recorded."""
     if _core.in_trace():
-        raise RuntimeError(f"a graph cannot be inspected while it is recorded ({_core.user_location()})")
+        raise RuntimeError(
+            f"a graph cannot be inspected while it is recorded ({_core.user_location()})"
+        )
     trace = _core.begin_trace()
     try:
 

@@ -119,7 +119,7 @@ class Parameter(ParameterBase):
         self._set_array(_core.ops.cast(data, self.dtype))
         return self
 
-    assign_value = set_data
+    assign_value = set_data  # type: ignore[assignment]
 
     def clone(self, init: Any = "same") -> Parameter:
         """A parameter with the same name: init 'same' copies the elements, 'zeros', 'ones' or a

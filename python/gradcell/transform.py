@@ -268,7 +268,9 @@ def _differentiate(
             weights = [_core.record(p) for p in parameters]
         outputs = tree.leaves(target)
         _check_outputs(name, outputs)
-        cotangents = _cotangents(name, target, outputs, sens) if with_sens else [None] * len(outputs)
+        cotangents: list[Tensor | None] = [None] * len(outputs)
+        if with_sens:
+            cotangents = [*_cotangents(name, target, outputs, sens)]
         grads = _core.adjoint(outputs, cotangents, inputs + weights)
     return out, grads[: len(inputs)], grads[len(inputs) :], list(parameters)
 

@@ -65,7 +65,7 @@ class LARS(Optimizer):
         self.decay_flags = optimizer.decay_flags
         optimizer.exec_weight_decay = False
 
-    @property
+    @property  # type: ignore[override]
     def global_step(self) -> Parameter:
         """The wrapped optimiser's step count."""
         return self.opt.global_step
