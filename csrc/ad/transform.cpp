@@ -25,17 +25,21 @@ std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, Node
   return active;
 }
 
-/// Nodes made while alive carry the location of the node being differentiated, one order higher.
+/// Nodes made while alive carry the location of the node being differentiated, and an order one
+/// above the highest among the nodes that derivatives pass through.
 class Provenance {
  public:
-  explicit Provenance(Graph& g) : g_(g), location_(g.location), order_(g.order) {}
+  Provenance(Graph& g, std::span<const NodeId> live, const std::vector<uint8_t>& active)
+      : g_(g), location_(g.location), order_(g.order) {
+    int highest = 0;
+    for (NodeId id : live)
+      if (active[id]) highest = std::max<int>(highest, g[id].order);
+    g.order = static_cast<uint8_t>(std::min(255, highest + 1));
+  }
   ~Provenance() { g_.location = location_, g_.order = order_; }
   Provenance(const Provenance&) = delete;
   Provenance& operator=(const Provenance&) = delete;
-  void of(NodeId id) {
-    g_.location = g_[id].location;
-    g_.order = static_cast<uint8_t>(std::min(255, g_[id].order + 1));
-  }
+  void of(NodeId id) { g_.location = g_[id].location; }
 
  private:
   Graph& g_;
@@ -59,7 +63,7 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
   for (NodeId id : wrt)
     if (id < end) stop[id] = 1;
 
-  Provenance provenance(g);
+  Provenance provenance(g, live_nodes(g, outputs), active);
   for (NodeId id = end; id-- > 0;) {
     if (!adj[id] || stop[id]) continue;
     provenance.of(id);
@@ -90,7 +94,7 @@ std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs,
       given[wrt[i]] = 1;
       if (tangents[i] != kNoNode) tan[wrt[i]] = wrap(g, tangents[i]);
     }
-  Provenance provenance(g);
+  Provenance provenance(g, live, active);
   std::vector<Value> dx;
   for (NodeId id : live) {
     if (!active[id] || given[id]) continue;

@@ -172,6 +172,8 @@ void bind_tensor(py::module_& m) {
         if (t) t->assign(p.variable(), value->in(*t));
         else p.variable()->value = value->value();
       })
+      .def("_stored", [](ParameterBase& p) { return std::make_shared<Tensor>(p.variable()->value); },
+           "The present elements, also inside a trace, which does not see it.")
       .def("_node_tensor", [](ParameterBase& p) -> TensorPtr {
         // The value as a plain tensor: a node inside a trace, the present elements outside.
         if (Trace* t = current_trace()) return std::make_shared<Tensor>(t->shared_from_this(), t->lift(p.variable()));

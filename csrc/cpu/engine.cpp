@@ -92,7 +92,7 @@ void choose_tiles(Region& r) {
                           [](const TileValue& v) { return v.features == 1; });
   int64_t height;
   if (flat) {
-    height = std::clamp<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 256, 4096);
+    height = std::clamp<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 512, 4096);
   } else {
     height = static_cast<int64_t>(tile_bytes() / per_row);
     height = height >= 256 && r.accumulators.empty() ? 128 : height >= 64 ? 64 : height >= 32 ? 32 : 16;
@@ -130,6 +130,9 @@ void bind_kernels(Region& r) {
     for (int n = 0; n < i.operand_count; ++n) uniform |= unsigned(i.operand[n].uniform) << n;
     switch (i.kind) {
       case TileOp::Elementwise: loop = k.elementwise(i.op, i.type, uniform); break;
+      case TileOp::Chain:
+        loop = k.chain(i.type, i.links, i.operand_count, i.operand[i.operand_count - 1].uniform);
+        break;
       case TileOp::Convert: loop = k.convert(i.type, i.dtype); break;
       case TileOp::Narrow: loop = k.narrow(i.dtype); break;
       case TileOp::Copy: loop = k.expand(i.type, i.operand[0].uniform); break;
@@ -294,6 +297,7 @@ class TileRunner {
           return k_.gather(i.type, at_[i.dst], at_[i.operand[0].value], r_.maps[i.map].data(), i.features, rows_);
         [[fallthrough]];
       case TileOp::Elementwise:
+      case TileOp::Chain:
       case TileOp::Convert:
       case TileOp::Narrow: return reinterpret_cast<Loop>(const_cast<void*>(i.kernel))(arguments(i));
       case TileOp::Scatter: return scatter(i);

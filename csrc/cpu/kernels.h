@@ -9,8 +9,8 @@ namespace gradcell::cpu {
 /// there, any other `rows` of them. The result is dense: feature f at d + f * rows.
 struct LoopArgs {
   void* d;
-  const void* p[3];
-  ptrdiff_t s[3];
+  const void* p[kMaxChain];
+  ptrdiff_t s[kMaxChain];
   int32_t features, rows;
 };
 using Loop = void (*)(const LoopArgs&);
@@ -21,6 +21,8 @@ inline constexpr int kLanes = 16;
 struct Kernels {
   /// Bit k of `uniform` says that operand k is uniform. Null if the op is not for that type.
   Loop (*elementwise)(Op op, Compute type, unsigned uniform);
+  /// A chain of `operands`; `uniform_end`: its last one (of three) is uniform. Floating types only.
+  Loop (*chain)(Compute type, const Link* links, int operands, bool uniform_end);
   Loop (*convert)(Compute from, DType to);  ///< dense in compute_type(to)
   Loop (*narrow)(DType to);
   Loop (*expand)(Compute type, bool uniform);  ///< copies, or spreads a uniform over the rows

@@ -36,14 +36,6 @@ GRADCELL_INLINE Exponential<V> exp_parts(V x, V x_low) {
   const V tail = mad(r.hi * r.hi, poly(r.hi, kExp64), mad(r.lo, r.hi, r.lo));
   return {k, fast_two_sum(r.hi, tail)};
 }
-/// exp(x + x_low) as a pair, for results that are far from overflow and underflow.
-template <class V>
-GRADCELL_INLINE Pair<V> exp_pair(V x, V x_low) {
-  const auto e = exp_parts(x, x_low);
-  const auto s = fast_two_sum(all<V>(1), e.p.hi);
-  const V power = power_of_two<V>(to_integer(e.k).low_bits);
-  return {s.hi * power, (s.lo + e.p.lo) * power};
-}
 /// expm1(x) as a pair: (2^k - 1) + 2^k p.
 template <class V>
 GRADCELL_INLINE Pair<V> expm1_pair(V x) {
@@ -127,14 +119,13 @@ struct Expm1Fn {
 struct SinhFn {
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
-    // (t + t / (t + 1)) / 2 with t = expm1|x|, scaled by 1/2 from the start: t/2 + t/(2t + 2).
+    // (t + t / (t + 1)) / 2 with t = expm1|x|; half of that is summed, for t may be near overflow.
     const V a = at_most(abs_value(x), all<V>(710.5));
     const auto e = exp_parts(a, all<V>(0));
-    const V half = power_of_two<V>(to_integer(e.k - all<V>(2)).low_bits);
-    const auto s = two_sum(half - all<V>(0.25), half * e.p.hi);
-    const auto quarter = fast_two_sum(s.hi, mad(half, e.p.lo, s.lo));  // t / 4
-    const auto q = divide(quarter, add(quarter, all<V>(0.25)));        // t / (t + 1)
-    // t/4 + q/4, doubled at the end; q is at most 1.
+    const V power = power_of_two<V>(to_integer(e.k - all<V>(2)).low_bits);
+    const auto s = two_sum(power - all<V>(0.25), power * e.p.hi);
+    const auto quarter = fast_two_sum(s.hi, mad(power, e.p.lo, s.lo));  // t / 4
+    const auto q = divide(quarter, add(quarter, all<V>(0.25)));         // t / (t + 1)
     const auto sum = add(quarter, Pair<V>{q.hi * all<V>(0.25), q.lo * all<V>(0.25)});
     const V y = rounded(sum);
     return select(abs_value(x) < all<V>(0x1p-28), x, copy_sign(y + y, x));

@@ -9,7 +9,6 @@
 
 namespace gradcell::GRADCELL_ISA {
 
-inline constexpr double kLn2Low = 0x1.abc9e3b39803fp-56;    ///< log(2) - kLn2
 inline constexpr double kLog2eLow = 0x1.777d0ffda0d24p-56;  ///< log2(e) - kLog2e
 inline constexpr double kLog10e = 0x1.bcb7b1526e50ep-2;
 inline constexpr double kLog10eLow = 0x1.95355baaafad3p-57;

@@ -71,7 +71,7 @@ NodeId simplify_pow(Graph& g, NodeId a, NodeId b) {
   return kNoNode;
 }
 
-/// Only rewrites that are exact in IEEE arithmetic (pow's small integer powers aside).
+/// Only rewrites that are exact in IEEE arithmetic (pow's small powers and square root aside).
 NodeId simplify(Graph& g, Op op, NodeId a, NodeId b) {
   bool floating = is_floating(g.dtype(a));
   switch (op) {
@@ -98,8 +98,12 @@ NodeId simplify(Graph& g, Op op, NodeId a, NodeId b) {
       return kNoNode;
     case Op::Div:
       if (is_value(g, b, 1)) return a;
-      if (is_constant(g, b) && is_power_of_two(constant_value(g, b)))
-        return binary(g, Op::Mul, a, like(g, b, 1 / constant_value(g, b)));
+      if (is_constant(g, b) && is_power_of_two(constant_value(g, b))) {
+        double r = 1 / constant_value(g, b);
+        NodeId reciprocal = like(g, b, r);
+        // Narrow types hold powers of two whose reciprocals they do not.
+        if (constant_value(g, reciprocal) == r) return binary(g, Op::Mul, a, reciprocal);
+      }
       return kNoNode;
     case Op::Pow: return simplify_pow(g, a, b);
     case Op::Maximum:
@@ -111,8 +115,9 @@ NodeId simplify(Graph& g, Op op, NodeId a, NodeId b) {
 }
 
 void check_same(const Graph& g, Op op, NodeId a, NodeId b) {
-  require(g.dims(a) == g.dims(b), ErrorKind::Value, info(op).name, ": shapes ",
-          to_string(g.dims(a)), " and ", to_string(g.dims(b)), " differ");
+  if (g.dims(a) != g.dims(b))  // the texts are made only where they are needed
+    fail(ErrorKind::Value, info(op).name, ": shapes ", to_string(g.dims(a)), " and ",
+         to_string(g.dims(b)), " differ");
   require(g.dtype(a) == g.dtype(b), ErrorKind::Type, info(op).name, ": dtypes ",
           name(g.dtype(a)), " and ", name(g.dtype(b)), " differ");
 }
@@ -182,8 +187,9 @@ NodeId select(Graph& g, NodeId c, NodeId a, NodeId b) {
   check_same(g, Op::Select, a, b);
   require(g.dtype(c) == DType::Bool, ErrorKind::Type, "Select: the condition must be bool, got ",
           name(g.dtype(c)));
-  require(g.dims(c) == g.dims(a), ErrorKind::Value, "Select: condition of shape ",
-          to_string(g.dims(c)), " and values of shape ", to_string(g.dims(a)), " differ");
+  if (g.dims(c) != g.dims(a))
+    fail(ErrorKind::Value, "Select: condition of shape ", to_string(g.dims(c)), " and values of shape ",
+         to_string(g.dims(a)), " differ");
   if (is_constant(g, c)) return g[c].bits ? a : b;
   if (g[a].op == Op::Select && g.input(a, 0) == c) a = g.input(a, 1);
   if (g[b].op == Op::Select && g.input(b, 0) == c) b = g.input(b, 2);

@@ -35,6 +35,26 @@ Dims without(std::span<const int64_t> dims, std::span<const int64_t> axes) {
   return out;
 }
 
+/// Throws unless `count` places from start on, step apart, lie inside `dims`.
+void check_box(const char* op, const Dims& dims, std::span<const int64_t> start,
+               std::span<const int64_t> count, std::span<const int64_t> step) {
+  size_t rank = dims.size();
+  bool ok = start.size() == rank && count.size() == rank && step.size() == rank;
+  for (size_t i = 0; ok && i < rank; ++i) {
+    int64_t n = count[i];
+    if (n > 0) {
+      int64_t last;
+      ok = !__builtin_mul_overflow(n - 1, step[i], &last) && !__builtin_add_overflow(last, start[i], &last) &&
+           start[i] >= 0 && start[i] < dims[i] && last >= 0 && last < dims[i];
+    } else {
+      ok = n == 0;
+    }
+  }
+  if (!ok)
+    fail(ErrorKind::Index, op, ": start ", to_string(start), ", size ", to_string(count), " and step ",
+          to_string(step), " reach outside a tensor of shape ", to_string(dims));
+}
+
 /// The dimension of a broadcast's source that stands at axis i of its result; 1 where it has none.
 int64_t source_dim(const Dims& from, const Dims& to, size_t i) {
   size_t missing = to.size() - from.size();
@@ -45,8 +65,9 @@ int64_t source_dim(const Dims& from, const Dims& to, size_t i) {
 
 NodeId reshape(Graph& g, NodeId x, std::span<const int64_t> dims) {
   Dims to(dims.begin(), dims.end());
-  require(element_count(to) == g.count(x), ErrorKind::Value, "Reshape: a tensor of shape ",
-          to_string(g.dims(x)), " cannot take shape ", to_string(to));
+  if (element_count(to) != g.count(x))
+    fail(ErrorKind::Value, "Reshape: a tensor of shape ", to_string(g.dims(x)), " cannot take shape ",
+         to_string(to));
   if (g[x].op == Op::Reshape) x = g.input(x, 0);
   if (g.dims(x) == to) return x;
   if (is_constant(g, x)) return constant_bits(g, g.dtype(x), to, g[x].bits);
@@ -86,8 +107,9 @@ NodeId broadcast_to(Graph& g, NodeId x, std::span<const int64_t> dims) {
     int64_t d = source_dim(from, to, i);
     ok = d == to[i] || d == 1;
   }
-  require(ok, ErrorKind::Value, "BroadcastTo: a tensor of shape ", to_string(from),
-          " does not broadcast to ", to_string(to));
+  if (!ok)
+    fail(ErrorKind::Value, "BroadcastTo: a tensor of shape ", to_string(from), " does not broadcast to ",
+         to_string(to));
   if (is_constant(g, x)) return constant_bits(g, g.dtype(x), to, g[x].bits);
   if (g[x].op == Op::BroadcastTo) x = g.input(x, 0);
   if (g.count(x) == element_count(to)) return reshape(g, x, to);
@@ -96,6 +118,7 @@ NodeId broadcast_to(Graph& g, NodeId x, std::span<const int64_t> dims) {
 }
 
 NodeId slice(Graph& g, NodeId x, const SliceSpec& spec) {
+  check_box("Slice", g.dims(x), spec.start, spec.size, spec.step);
   if (full(g, x, spec)) return x;
   if (is_constant(g, x)) return constant_bits(g, g.dtype(x), spec.size, g[x].bits);
   Dims attrs = slice_attrs(spec.start, spec.step);
@@ -121,7 +144,7 @@ NodeId slice_scatter(Graph& g, NodeId x, std::span<const int64_t> dims,
                      std::span<const int64_t> start, std::span<const int64_t> step) {
   Dims attrs = slice_attrs(start, step);
   Dims to(dims.begin(), dims.end());
-  SliceSpec spec{Dims(start.begin(), start.end()), g.dims(x), Dims(step.begin(), step.end())};
+  check_box("SliceScatter", to, start, g.dims(x), step);
   bool whole = g.dims(x) == to;
   for (size_t i = 0; whole && i < to.size(); ++i) whole = start[i] == 0 && step[i] == 1;
   if (whole) return x;
@@ -151,7 +174,7 @@ NodeId concat(Graph& g, std::span<const NodeId> xs, int axis) {
 }
 
 NodeId matmul(Graph& g, NodeId a, NodeId b, bool transpose_a, bool transpose_b) {
-  if (g[a].op == Op::Neg || g[b].op == Op::Neg) {  // exact, and the sign may meet a sum
+  if (g[a].op == Op::Neg || g[b].op == Op::Neg) {  // exact but for a zero's sign; it may meet a sum
     bool first = g[a].op == Op::Neg;
     NodeId x = first ? g.input(a, 0) : a, y = first ? b : g.input(b, 0);
     return unary(g, Op::Neg, matmul(g, x, y, transpose_a, transpose_b));
@@ -173,9 +196,9 @@ NodeId matmul(Graph& g, NodeId a, NodeId b, bool transpose_a, bool transpose_b) 
     if (transpose_a) std::swap(m, k);
     if (transpose_b) std::swap(k2, n);
   }
-  require(ok && k == k2, ErrorKind::Value, "MatMul: shapes ", to_string(da),
-          transpose_a ? " (transposed)" : "", " and ", to_string(db),
-          transpose_b ? " (transposed)" : "", " do not multiply");
+  if (!ok || k != k2)
+    fail(ErrorKind::Value, "MatMul: shapes ", to_string(da), transpose_a ? " (transposed)" : "", " and ",
+         to_string(db), transpose_b ? " (transposed)" : "", " do not multiply");
   require(g.dtype(a) == g.dtype(b), ErrorKind::Type, "MatMul: dtypes ", name(g.dtype(a)), " and ",
           name(g.dtype(b)), " differ");
   Dims to(da.begin(), da.end() - 2);
@@ -195,6 +218,7 @@ NodeId reduce(Graph& g, Op op, NodeId x, std::span<const int64_t> axes) {
   if (op != Op::ReduceSum)
     require(n > 0 || element_count(to) == 0, ErrorKind::Value, info(op).name, ": no identity for an empty reduction of shape ",
             to_string(from));
+  if (n == 0) return constant(g, g.dtype(x), to, 0);
   if (n == 1) return reshape(g, x, to);
   bool constant_along = is_constant(g, x);
   if (g[x].op == Op::BroadcastTo) {
@@ -215,7 +239,10 @@ NodeId reduce(Graph& g, Op op, NodeId x, std::span<const int64_t> axes) {
       one = broadcast_to(g, reshape(g, s, kept), to);
     }
     if (op != Op::ReduceSum) return one;
-    return binary(g, Op::Mul, one, constant(g, g.dtype(x), to, static_cast<double>(n)));
+    // A count may be beyond what a half type holds.
+    DType t = g.dtype(x), wide = t == DType::Float16 || t == DType::BFloat16 ? DType::Float32 : t;
+    NodeId sum = binary(g, Op::Mul, cast(g, one, wide), constant(g, wide, to, static_cast<double>(n)));
+    return cast(g, sum, t);
   }
   if (g[x].op == op) {  // a reduction of a reduction
     auto inner = g.attrs(x);

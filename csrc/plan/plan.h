@@ -115,8 +115,14 @@ struct PackedWeights {
   size_t offset = 0;  ///< bytes into the region's packed scratch
 };
 
+inline constexpr int kMaxChain = 4;
+
+/// How a chain goes on from what it has so far, t, with its next operand, b.
+enum class Link : uint8_t { Add, Sub, ReverseSub, Mul };  // t + b, t - b, b - t, t * b
+
 enum class TileOp : uint8_t {
   Elementwise,    ///< dst = op(a, b, c)
+  Chain,          ///< dst = ((a l0 b) l1 c) l2 d, see Link
   Convert,        ///< dst = a in another compute type
   Narrow,         ///< dst = a rounded or wrapped to `dtype`
   Copy,           ///< dst[f] = a[f], or a[map[f]]
@@ -138,7 +144,8 @@ struct Instruction {
   uint32_t dst = 0;           ///< value, or accumulator of RowReduce and WeightGrad
   int32_t features = 0;       ///< of dst; WeightGrad: of a
   int32_t inner = 0;          ///< MatMul: k; WeightGrad: features of b; FeatureReduce: k count
-  Operand operand[3];
+  Operand operand[kMaxChain];
+  Link links[kMaxChain - 1] = {};  ///< Chain
   int32_t map = -1, map2 = -1;   ///< indices into Region::maps
   uint32_t weights = 0;          ///< MatMul: index into Region::weights
   const void* kernel = nullptr;  ///< the engine's function, where it has one for the instruction

@@ -7,7 +7,7 @@ namespace gradcell {
 
 namespace {
 
-const char* kTileOpNames[] = {"", "convert", "narrow", "copy", "scatter", "reduce", "matmul", "row_reduce", "weight_grad"};
+const char* kTileOpNames[] = {"", "chain", "convert", "narrow", "copy", "scatter", "reduce", "matmul", "row_reduce", "weight_grad"};
 const char* kComputeNames[] = {"f32", "f64", "i32", "i64"};
 
 std::string text(const Operand& o) {
@@ -42,9 +42,15 @@ void write(std::ostream& out, const Plan& p, const Region& r) {
   for (const Instruction& i : r.program) {
     bool accumulates = i.kind == TileOp::RowReduce || i.kind == TileOp::WeightGrad;
     out << "    " << (accumulates ? "acc" : "v") << i.dst << (accumulates ? " += " : " = ");
-    if (i.kind == TileOp::Elementwise || i.op == Op::ReduceMax || i.op == Op::ReduceMin) out << info(i.op).function << " ";
+    if (i.kind == TileOp::Elementwise) out << info(i.op).function;
+    else if (i.op == Op::ReduceMax || i.op == Op::ReduceMin) out << info(i.op).function << " ";
     out << kTileOpNames[static_cast<int>(i.kind)];
-    for (int k = 0; k < i.operand_count; ++k) out << (k ? ", " : " ") << text(i.operand[k]);
+    for (int k = 0; k < i.operand_count; ++k) {
+      static const char* const kLinks[] = {" + ", " - ", " -> - ", " * "};
+      if (i.kind == TileOp::Chain && k > 0) out << kLinks[static_cast<int>(i.links[k - 1])];
+      else out << (k ? ", " : " ");
+      out << text(i.operand[k]);
+    }
     if (i.kind == TileOp::MatMul) out << ", w" << i.weights;
     out << "  : " << kComputeNames[static_cast<int>(i.type)] << " x" << i.features;
     if (i.inner) out << " (" << i.inner << ")";

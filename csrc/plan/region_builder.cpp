@@ -4,6 +4,9 @@
 #include <map>
 #include <numeric>
 
+#include "plan/chains.h"
+#include "plan/schedule.h"
+
 namespace gradcell {
 
 namespace {
@@ -65,7 +68,8 @@ class Builder {
     for (NodeId id : nodes_) emit(id);
     for (NodeId id : nodes_)
       if (in_.labels.node[id].materialised && !in_.labels.node[id].reducing) store(id);
-    allocate();
+    form_chains(region_);
+    schedule();
     return std::move(region_);
   }
 
@@ -502,6 +506,24 @@ class Builder {
     TileValue& v = region_.values[from.value];
     if (f == 1 && v.features == 1 && as_is(g_.dtype(id)) && v.direct_out < 0 && !loaded(from.value))
       v.direct_out = static_cast<int32_t>(region_.stores.size() - 1);
+  }
+
+  /// Of a few orders of the program, the one that needs the least scratch.
+  void schedule() {
+    allocate();
+    if (region_.program.size() < 16) return;
+    std::vector<Instruction> original = region_.program, best = original;
+    size_t least = region_.row_bytes;
+    for (bool newest_first : {false, true}) {
+      region_.program = original;
+      region_.program = depth_first(region_, newest_first);
+      allocate();
+      if (region_.row_bytes >= least) continue;
+      least = region_.row_bytes;
+      best = region_.program;
+    }
+    region_.program = std::move(best);
+    allocate();
   }
 
   // Scratch ----------------------------------------------------------------------------------

@@ -7,9 +7,10 @@
 
 namespace gradcell {
 
-inline std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter) {
-  std::array<uint32_t, 4> c{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), 0, 0};
-  auto k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+using PhiloxBlock = std::array<uint32_t, 4>;
+
+inline PhiloxBlock philox(std::array<uint32_t, 2> key, PhiloxBlock c) {
+  auto [k0, k1] = key;
   for (int round = 0; round < 10; ++round) {
     uint64_t p0 = uint64_t(0xD2511F53u) * c[0], p1 = uint64_t(0xCD9E8D57u) * c[2];
     c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
@@ -18,6 +19,12 @@ inline std::array<uint32_t, 4> philox(uint64_t key, uint64_t counter) {
     k1 += 0xBB67AE85u;
   }
   return c;
+}
+
+/// The counter's upper half is zero.
+inline PhiloxBlock philox(uint64_t key, uint64_t counter) {
+  auto low = [](uint64_t v) { return static_cast<uint32_t>(v); };
+  return philox({low(key), low(key >> 32)}, {low(counter), low(counter >> 32), 0, 0});
 }
 
 /// 24 random bits as a float in [0, 1).

@@ -191,7 +191,7 @@ _attach(
         "__str__": _str,
         "__repr__": _repr,
         "__format__": lambda self, spec: format(
-            _str(self) if not spec or self.ndim else item(self), spec
+            str(self) if not spec or self.ndim else item(self), spec
         ),
         "__copy__": _copy,
         "__deepcopy__": _deepcopy,

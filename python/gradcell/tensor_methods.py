@@ -329,6 +329,7 @@ _OWN: dict[str, Any] = {
     "has_init": property(lambda self: False),
     "T": property(lambda self: _core.ops.transpose(self, list(range(self.ndim))[::-1])),
     "mT": property(lambda self: ops.swapaxes(self, -2, -1)),
+    "mH": property(lambda self: ops.swapaxes(self, -2, -1)),
 }
 
 #: Conveniences beyond MindSpore's own methods: activations.

@@ -373,7 +373,7 @@ class _GradFunction:
         _check_bool("_Grad", has_aux=has_aux, return_ids=return_ids)
         if grad_position is None and weights is None:
             raise ValueError(
-                "`grad_position` and `weight` can not be None at the same time." + _where()
+                "`grad_position` and `weight` can not be None at the same time."
             )
         self.fn = fn
         self.positions = () if grad_position is None else _check_positions(grad_position)

@@ -1108,6 +1108,48 @@ def test_half_gradients_underflow_as_stored(mode):
     np.testing.assert_allclose(scaled.asnumpy() / 1024, 1e-9, rtol=0.05)
 
 
+@pytest.mark.parametrize(("dtype", "digits"), [(ms.float16, 2e-2), (ms.bfloat16, 1e-1)])
+@pytest.mark.parametrize(
+    ("factory", "shape"),
+    [
+        (lambda: nn.Dense(6, 4, activation="gelu"), (5, 6)),
+        (lambda: nn.Conv2d(3, 4, 3, has_bias=True), (2, 3, 5, 5)),
+        (lambda: nn.MaxPool2d(2, 2), (2, 3, 4, 4)),
+        (lambda: nn.AvgPool2d(3, 2, "same"), (2, 3, 5, 5)),
+        (lambda: nn.BatchNorm1d(6).set_train(), (8, 6)),
+        (lambda: nn.LayerNorm((6,)), (5, 6)),
+        (lambda: nn.GroupNorm(2, 4), (3, 4, 5)),
+        (lambda: nn.LogSoftmax(), (5, 6)),
+    ],
+    ids=[
+        "Dense",
+        "Conv2d",
+        "MaxPool2d",
+        "AvgPool2d",
+        "BatchNorm",
+        "LayerNorm",
+        "GroupNorm",
+        "soft",
+    ],
+)
+def test_layers_in_half_types(factory, shape, dtype, digits):
+    cell = factory()
+    x = Tensor(normal(*shape).astype(np.float32))
+    weights = Tensor(normal(*cell(x).shape).astype(np.float32))
+
+    def f(t):
+        return (cell(t).astype(ms.float32) * weights).sum()
+
+    exact, slope = cell(x).asnumpy(), ms.grad(f)(x).asnumpy()
+    cell.to_float(dtype)
+    out = cell(x)
+    assert out.dtype == dtype
+    np.testing.assert_allclose(out.asnumpy().astype(np.float32), exact, atol=digits * 2)
+    rounded = ms.grad(f)(x).asnumpy()
+    assert rounded.dtype == np.float32
+    np.testing.assert_allclose(rounded, slope, atol=digits * 5)
+
+
 def test_to_float_of_one_cell(mode):
     net = Watched()
     net.fc.to_float(ms.float16)
@@ -1171,6 +1213,12 @@ def test_hooks(mode):
     assert float(net(x)) == 3
     with pytest.raises(TypeError):
         net.register_forward_hook(3)
+
+
+def test_a_parameter_in_a_text():
+    bias = nn.Dense(2, 1).bias
+    text = "Parameter (name=bias, shape=(1,), dtype=Float32, requires_grad=True)"
+    assert f"{bias}" == str(bias) == text
 
 
 def test_flags_and_names():

@@ -144,6 +144,22 @@ def test_extreme_arguments_stay_finite(fn: Any) -> None:
     assert np.isfinite(ms.grad(lambda t: first(t).sum())(x).asnumpy()).all()
 
 
+def test_layer_norm() -> None:
+    def reference(x: np.ndarray) -> np.ndarray:
+        mean, variance = x.mean(1, keepdims=True), x.var(1, keepdims=True)
+        return (x - mean) / np.sqrt(variance + 1e-5) * w + 0.5
+
+    w = np.array([0.5, 1.0, 2.0, -1.0])
+    fn = lambda x: ops.layer_norm(x, 4, T(w), T(w * 0 + 0.5))  # noqa: E731
+    close(fn(T(POINTS)), reference(POINTS))
+    check_derivatives(fn, POINTS)
+    y, mean, _ = ops.LayerNorm(epsilon=1e-5)(T(POINTS), T(w), T(w * 0 + 0.5))
+    close(y, reference(POINTS))
+    assert mean.shape == (3, 1)
+    with pytest.raises(ValueError, match="normalized_shape"):
+        ops.layer_norm(T(POINTS), (3, 3))
+
+
 def test_softmax_of_huge_scores() -> None:
     x = T(np.array([[1e4, 0.0, -1e4]], np.float32))
     close(ops.softmax(x), [[1.0, 0.0, 0.0]])
@@ -432,7 +448,8 @@ SHAPING: list[tuple[str, Callable[[Tensor], Any], Any]] = [
     ("tile-long", lambda x: ops.tile(x, (2, 1, 1, 2)), np.tile(C, (2, 1, 1, 2))),
     ("tile-short", lambda x: x.tile((2,)), np.tile(C, 2)),
     ("repeat_interleave", lambda x: x.repeat_interleave(2, 1), C.repeat(2, 1)),
-    ("repeat_interleave-counts", lambda x: x.repeat_interleave([1, 0, 2], 1), C.repeat([1, 0, 2], 1)),
+    ("repeat_interleave-counts", lambda x: x.repeat_interleave([1, 0, 2], 1),
+     C.repeat([1, 0, 2], 1)),
     ("repeat", lambda x: x.repeat(1, 2, 1), np.tile(C, (1, 2, 1))),
     ("flip", lambda x: ops.flip(x, (0, 2)), np.flip(C, (0, 2))),
     ("roll", lambda x: ops.roll(x, (1, -2), (0, 2)), np.roll(C, (1, -2), (0, 2))),
@@ -450,7 +467,8 @@ SHAPING: list[tuple[str, Callable[[Tensor], Any], Any]] = [
     ("stack", lambda x: ops.stack((x, x * 2), -1), np.stack((C, C * 2), -1)),
     ("unstack", lambda x: ops.stack(ops.unstack(x, 1)), C.swapaxes(0, 1)),
     ("unbind", lambda x: x.unbind(2)[3], C[:, :, 3]),
-    ("chunk", lambda x: ops.concat(x.chunk(2, 1)[::-1], 1), np.concatenate((C[:, 2:], C[:, :2]), 1)),
+    ("chunk", lambda x: ops.concat(x.chunk(2, 1)[::-1], 1),
+     np.concatenate((C[:, 2:], C[:, :2]), 1)),
     ("split", lambda x: ops.split(x, (1, 3), -1)[1], C[..., 1:]),
     ("narrow", lambda x: x.narrow(1, 1, 2), C[:, 1:3]),
     ("tril", lambda x: ops.tril(x, 1), np.tril(C, 1)),
@@ -472,11 +490,12 @@ SHAPING: list[tuple[str, Callable[[Tensor], Any], Any]] = [
     ("pad-circular", lambda x: ops.pad(x, (1, 2), "circular"),
      np.pad(C, ((0, 0), (0, 0), (1, 2)), "wrap")),
     ("Pad", lambda x: ops.Pad(((1, 0), (0, 0), (0, 2)))(x), np.pad(C, ((1, 0), (0, 0), (0, 2)))),
-    ("strided_slice", lambda x: ops.strided_slice(x, (0, 1, 0), (2, 3, 4), (1, 1, 2)), C[:, 1:3, ::2]),
+    ("strided_slice", lambda x: ops.strided_slice(x, (0, 1, 0), (2, 3, 4), (1, 1, 2)),
+     C[:, 1:3, ::2]),
     ("strided_slice-masks",
      lambda x: ops.StridedSlice(1, 4, 0, 0, 2)(x, (1, 1, 1), (2, 2, 2), (1, 1, 1)), C[:2, 1, 1:]),
-    ("strided_slice-ellipsis", lambda x: ops.StridedSlice(ellipsis_mask=1)(x, (0, 1), (0, 3), (1, 1)),
-     C[..., 1:3]),
+    ("strided_slice-ellipsis",
+     lambda x: ops.StridedSlice(ellipsis_mask=1)(x, (0, 1), (0, 3), (1, 1)), C[..., 1:3]),
     ("Slice", lambda x: ops.Slice()(x, (0, 1, 2), (1, -1, 2)), C[:1, 1:, 2:]),
     ("gather", lambda x: ops.gather(x, T([[0, 2], [-1, 1]]), 1), C[:, [[0, 2], [-1, 1]]]),
     ("gather-batch", lambda x: ops.gather(x, T([[0, 2], [1, -1]]), 1, 1),

@@ -26,9 +26,7 @@ def gradients_at(step, dtype=ms.float32, scale=1.0):
 def check(name, optimizer, parameters, lr=lambda t: 0.05, rtol=2e-5, **options):
     scale = options.get("loss_scale", 1.0)
     expected = {
-        k: reference.run(
-            name, v, [g[k] * scale for g in GRADIENTS], lr, **options
-        )
+        k: reference.run(name, v, [g[k] * scale for g in GRADIENTS], lr, **options)
         for k, v in START.items()
     }
     for t in range(STEPS):
@@ -147,7 +145,11 @@ def test_groups(mode):
     weight, bias, scale = parameters = make_parameters()
     groups = [
         {"params": [weight], "lr": 0.1, "weight_decay": 0.01, "grad_centralization": True},
-        {"params": [bias], "lr": nn.ExponentialDecayLR(0.1, 0.9, 4), "weight_decay": HalvingDecay()},
+        {
+            "params": [bias],
+            "lr": nn.ExponentialDecayLR(0.1, 0.9, 4),
+            "weight_decay": HalvingDecay(),
+        },
         {"params": [scale]},
         {"order_params": parameters},
     ]
@@ -250,7 +252,7 @@ def test_a_users_optimizer(mode):
     np.testing.assert_allclose(parameters[1].asnumpy(), want[-1], rtol=2e-5)
 
 
-# Lists of learning rates ----------------------------------------------------------------------------
+# Lists of learning rates --------------------------------------------------------------------------
 
 
 def test_dynamic_lr_lists():
@@ -299,7 +301,7 @@ def test_bad_schedules(call, error):
         call()
 
 
-# Bad input ------------------------------------------------------------------------------------------
+# Bad input ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -179,6 +179,65 @@ Loop elementwise(Op op, Compute type, unsigned uniform) {
   return dispatch(type, [&](auto t) { return find<decltype(t)>(op, uniform); });
 }
 
+// Chains ------------------------------------------------------------------------------------------
+
+template <Link link, class T>
+inline T linked(T t, T b) {
+  if constexpr (link == Link::Add) return t + b;
+  else if constexpr (link == Link::Sub) return t - b;
+  else if constexpr (link == Link::ReverseSub) return b - t;
+  else return t * b;
+}
+
+template <class T, bool uniform_end, Link l0, Link l1, Link... more>
+void chain_loop(const LoopArgs& p) {
+  auto at = [&](int k, ptrdiff_t f) { return static_cast<const T*>(p.p[k]) + f * p.s[k]; };
+  ptrdiff_t n = p.rows, features = p.features;
+  bool flat = p.s[0] == n && p.s[1] == n && (uniform_end ? p.s[2] == 0 : p.s[2] == n) &&
+              (sizeof...(more) == 0 || p.s[3] == n);
+  if (flat) n *= features, features = 1;
+  for (ptrdiff_t f = 0; f < features; ++f) {
+    const T *a = at(0, f), *b = at(1, f), *c = at(2, f);
+    T* z = static_cast<T*>(p.d) + f * n;
+    const T u = uniform_end ? *c : T();
+    if constexpr (sizeof...(more) == 0) {
+      IVDEP for (ptrdiff_t i = 0; i < n; ++i)
+        z[i] = linked<l1>(linked<l0>(a[i], b[i]), uniform_end ? u : c[i]);
+    } else {
+      const T* e = at(3, f);
+      IVDEP for (ptrdiff_t i = 0; i < n; ++i)
+        z[i] = (linked<more>(linked<l1>(linked<l0>(a[i], b[i]), c[i]), e[i]), ...);
+    }
+  }
+}
+
+/// Calls f with the link as a compile-time value.
+template <class F>
+Loop with_link(Link link, F f) {
+  switch (link) {
+    case Link::Add: return f(std::integral_constant<Link, Link::Add>());
+    case Link::Sub: return f(std::integral_constant<Link, Link::Sub>());
+    case Link::ReverseSub: return f(std::integral_constant<Link, Link::ReverseSub>());
+    default: return f(std::integral_constant<Link, Link::Mul>());
+  }
+}
+
+template <class T>
+Loop find_chain(const Link* links, int operands, bool uniform_end) {
+  return with_link(links[0], [&](auto l0) {
+    return with_link(links[1], [&](auto l1) -> Loop {
+      if (operands == 3)
+        return uniform_end ? chain_loop<T, true, l0.value, l1.value> : chain_loop<T, false, l0.value, l1.value>;
+      return with_link(links[2], [&](auto l2) -> Loop { return chain_loop<T, false, l0.value, l1.value, l2.value>; });
+    });
+  });
+}
+
+Loop chain(Compute type, const Link* links, int operands, bool uniform_end) {
+  return type == Compute::F64 ? find_chain<double>(links, operands, uniform_end)
+                              : find_chain<float>(links, operands, uniform_end);
+}
+
 // Conversions -----------------------------------------------------------------------------------
 
 /// NaN becomes 0 and what is out of range the nearest end: conversions are always defined.
@@ -464,7 +523,7 @@ void row_reduce_finish(Op op, Compute type, const void* acc, void* out, int32_t 
 }  // namespace
 
 extern const Kernels kKernels;
-const Kernels kKernels = {elementwise, convert,    narrow,          expand,
+const Kernels kKernels = {elementwise, chain, convert,    narrow,          expand,
                           gather,      scatter,    feature_reduce,  row_reduce,
                           row_reduce_init, row_reduce_merge, row_reduce_finish};
 

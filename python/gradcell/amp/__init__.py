@@ -18,24 +18,23 @@ from gradcell.amp.mixed_precision import (
     get_black_list,
     get_white_list,
 )
-
 from gradcell.amp.overflow import Overflow, locate_overflow
 from gradcell.amp.train import build_train_network
 
 __all__ = [
-    "Overflow",
-    "build_train_network",
-    "locate_overflow",
     "DynamicLossScaleManager",
     "DynamicLossScaler",
     "FixedLossScaleManager",
     "LossScaleManager",
     "LossScaler",
+    "Overflow",
     "StaticLossScaler",
     "all_finite",
     "auto_mixed_precision",
+    "build_train_network",
     "custom_mixed_precision",
     "get_black_list",
     "get_white_list",
     "init_status",
+    "locate_overflow",
 ]

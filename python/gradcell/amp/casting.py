@@ -28,7 +28,7 @@ def cast_floating(value: Any, dtype: _core.DType) -> Any:
 def run_in(cell: Cell, dtype: _core.DType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """cell.construct(*args, **kwargs) computed in dtype; outputs stay as they come."""
     own = cell.__dict__
-    before = own.get("_computes_in")
+    before = own["_computes_in"]
     own["_computes_in"] = dtype
     try:
         return cell.construct(*cast_floating(args, dtype), **cast_floating(kwargs, dtype))

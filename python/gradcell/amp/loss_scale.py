@@ -35,7 +35,8 @@ def check_scale(owner: str, name: str, value: Any, least: float = 0.0) -> float:
     positive, not below `least` and within float32."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(
-            f"For '{owner}', the '{name}' must be a number, but got {type(value).__name__}{_where()}"
+            f"For '{owner}', the '{name}' must be a number, but got "
+            f"{type(value).__name__}{_where()}"
         )
     if not (math.isfinite(value) and value > 0 and value >= least and value < 3.4e38):
         wanted = f"finite and at least {least:g}" if least else "finite and greater than 0"
@@ -118,13 +119,15 @@ def init_status() -> Tensor:
 class FloorGuard:
     """Counts overflows at the smallest scale, where no smaller one is left to try.
 
-    `count` is a node of the training step; `check` looks at its stored value on the host, outside
-    of any trace, which costs nothing.
+    `count` is a node of the training step; `check` looks at the value that the last finished step
+    stored, which no trace takes notice of.
     """
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
-        self.stuck = Parameter(Tensor(0, _core.int32), name="overflows_at_floor", requires_grad=False)
+        self.stuck = Parameter(
+            Tensor(0, _core.int32), name="overflows_at_floor", requires_grad=False
+        )
 
     def count(self, overflow: Tensor, scale: Tensor) -> None:
         """Records whether this step overflowed at the floor."""
@@ -134,12 +137,13 @@ class FloorGuard:
 
     def check(self) -> None:
         """Raises RuntimeError if the last step overflowed at the floor."""
-        if not _core.in_trace() and self.stuck.asnumpy() > 0:
-            self.stuck.set_data(0)
+        if self.stuck._stored().asnumpy() > 0:
+            if not _core.in_trace():
+                self.stuck.set_data(0)
             raise RuntimeError(
-                f"{self.owner}: the gradients overflow even at the smallest loss scale, {FLOOR:g}, so "
-                "that no step can be made: inf or nan come from the network, its loss or its input, "
-                "not from the scale. gradcell.amp.locate_overflow(fn, *args) names the op."
+                f"{self.owner}: the gradients overflow even at the smallest loss scale, {FLOOR:g}, "
+                "so that no step can be made: inf or nan come from the network, its loss or its "
+                "input, not from the scale. gradcell.amp.locate_overflow(fn, *args) names the op."
                 f"{_where()}"
             )
 
@@ -152,7 +156,7 @@ def next_scale(scale: Tensor, factor: float, overflow: Tensor, grow: Tensor) -> 
     return _ops.where(overflow, _ops.maximum(scale * (1.0 / factor), FLOOR), grown)
 
 
-# Scalers --------------------------------------------------------------------------------------------
+# Scalers ------------------------------------------------------------------------------------------
 
 
 class LossScaler(ABC):
@@ -200,10 +204,11 @@ class DynamicLossScaler(LossScaler):
     """A scale that is divided by scale_factor when gradients overflow, and multiplied by it after
     scale_window steps in a row without an overflow.
 
-    scale_value: the first scale, at least 1, a float32 Parameter from then on. scale_factor: greater
-    than 1. scale_window: a positive int. Raises ValueError and TypeError for other values. The scale
-    does not fall below 1; when gradients overflow even there, the next call of adjust outside of a
-    transform raises RuntimeError.
+    scale_value: the first scale, at least 1, a float32 Parameter from then on. scale_factor:
+    greater than 1. scale_window: a positive int. Raises ValueError and TypeError for other values.
+    The scale does not fall below 1; when gradients overflow even there, the next call of adjust
+    raises RuntimeError. A compiled function that asks for no value does not come by here again:
+    check() does the same.
     """
 
     def __init__(self, scale_value: float, scale_factor: float, scale_window: int) -> None:
@@ -227,6 +232,10 @@ class DynamicLossScaler(LossScaler):
         inverse = 1.0 / self.scale_value.value()
         return tree.map_leaves(lambda t: _times(t, inverse), inputs)
 
+    def check(self) -> None:
+        """Raises RuntimeError if the last finished step overflowed at a scale of 1."""
+        self._guard.check()
+
     def adjust(self, grads_finite: Any) -> bool:
         """Adapts the scale. grads_finite: a bool, or a 0-d bool Tensor as all_finite gives.
 
@@ -245,7 +254,7 @@ class DynamicLossScaler(LossScaler):
         return True
 
 
-# Cells that update a scale --------------------------------------------------------------------------
+# Cells that update a scale ------------------------------------------------------------------------
 
 
 class FixedLossScaleUpdateCell(Cell):
@@ -273,8 +282,8 @@ class DynamicLossScaleUpdateCell(Cell):
     scale_window steps in a row without an overflow.
 
     loss_scale_value: at least 1; scale_factor: greater than 1; scale_window: a positive int. Raises
-    ValueError and TypeError for other values. The scale does not fall below 1; when a step overflows
-    even there, the next call of the training cell raises RuntimeError.
+    ValueError and TypeError for other values. The scale does not fall below 1; when a step
+    overflows even there, the next call of the training cell raises RuntimeError.
     """
 
     def __init__(self, loss_scale_value: float, scale_factor: float, scale_window: int) -> None:
@@ -284,7 +293,9 @@ class DynamicLossScaleUpdateCell(Cell):
         self.scale_factor = check_factor(self.cls_name, scale_factor)
         self.scale_window = check_window(self.cls_name, scale_window)
         self.cur_iter = Parameter(Tensor(1, _core.int32), name="current_iterator_step")
-        self.last_overflow_iter = Parameter(Tensor(0, _core.int32), name="last_overflow_iterator_step")
+        self.last_overflow_iter = Parameter(
+            Tensor(0, _core.int32), name="last_overflow_iterator_step"
+        )
         object.__setattr__(self, "_guard", FloorGuard(self.cls_name))
 
     def get_loss_scale(self) -> float:
@@ -300,7 +311,11 @@ class DynamicLossScaleUpdateCell(Cell):
         self._guard.check()
         given = overflow if isinstance(overflow, Tensor) else Tensor(bool(overflow))
         happened = _ops.cast(given, _core.bool)
-        scale, now, last = loss_scale.value(), self.cur_iter.value(), self.last_overflow_iter.value()
+        scale, now, last = (
+            loss_scale.value(),
+            self.cur_iter.value(),
+            self.last_overflow_iter.value(),
+        )
         self._guard.count(happened, scale)
         grow = _ops.greater_equal(now - last, self.scale_window)
         loss_scale._set_array(next_scale(scale, self.scale_factor, happened, grow))
@@ -310,7 +325,7 @@ class DynamicLossScaleUpdateCell(Cell):
         return given
 
 
-# Managers -------------------------------------------------------------------------------------------
+# Managers -----------------------------------------------------------------------------------------
 
 
 class LossScaleManager:
@@ -331,8 +346,8 @@ class LossScaleManager:
 
 
 class FixedLossScaleManager(LossScaleManager):
-    """A scale that stays. drop_overflow_update: whether steps that overflow are skipped; if not, the
-    optimiser must be given the same loss_scale.
+    """A scale that stays. drop_overflow_update: whether steps that overflow are skipped; if not,
+    the optimiser must be given the same loss_scale.
 
     Raises ValueError for a scale that is not at least 1 and finite, TypeError for wrong types.
     """

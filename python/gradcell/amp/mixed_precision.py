@@ -11,7 +11,6 @@ from typing import Any
 
 from gradcell import _core
 from gradcell.nn.cell import Cell
-from gradcell.parameter import bump_structure_version
 
 _LEVELS = ("O0", "O1", "O2", "O3", "auto")
 
@@ -114,7 +113,7 @@ def auto_mixed_precision(
         _automatic(network, dtype)
     else:
         _lower_all_but(network, get_black_list() if amp_level == "O2" else [], dtype)
-    bump_structure_version()
+    _core.bump_structure_version()
     return network
 
 
@@ -161,5 +160,5 @@ def custom_mixed_precision(
     else:
         _check_list("black_list", black_list)
         _lower_all_but(network, black_list or [], dtype)
-    bump_structure_version()
+    _core.bump_structure_version()
     return network

@@ -94,7 +94,8 @@ def locate_overflow(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Overfl
     """Runs fn(*args) and finds the first op whose output is not finite while its inputs are.
 
     fn: a function, a Cell, or a gradient function; no parameter is changed by the run. None comes
-    back if every value is finite. What fn computes but neither returns nor assigns is not looked at.
+    back if every value is finite. What fn computes but neither returns nor assigns is not looked
+    at.
 
     Raises RuntimeError when called inside a function that is being traced.
     """

@@ -56,7 +56,8 @@ def build_train_network(
 
     if not isinstance(network, Cell):
         raise TypeError(
-            f"build_train_network: the network must be a Cell, got {type(network).__name__}{_where()}"
+            f"build_train_network: the network must be a Cell, got "
+            f"{type(network).__name__}{_where()}"
         )
     if level not in _LEVELS:
         raise ValueError(

@@ -1,4 +1,5 @@
-"""The state of all random generators as one text: saved in checkpoints, put back to repeat a run."""
+"""The state of all random generators as one text: saved in checkpoints, put back to repeat a
+run."""
 
 from __future__ import annotations
 

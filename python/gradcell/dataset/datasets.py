@@ -61,7 +61,9 @@ class Dataset:
     def __init__(self, child: Dataset | None = None) -> None:
         self.children = [child] if child is not None else []
         self._depth: int = child._depth + 1 if child is not None else 0
-        self._drawn: int = child._drawn if child is not None else int(np.random.SeedSequence().entropy) % 2**63  # type: ignore[arg-type]
+        self._drawn: int = (
+            child._drawn if child is not None else int(np.random.SeedSequence().entropy) % 2**63
+        )  # type: ignore[arg-type]
         self._epoch = 0
 
     # What a step defines --------------------------------------------------------------------------
@@ -235,7 +237,7 @@ def _place(owner: str, names: list[str], name: Any) -> int:
     return names.index(name)
 
 
-# Sources --------------------------------------------------------------------------------------------
+# Sources ------------------------------------------------------------------------------------------
 
 
 class _Arrays(Dataset):
@@ -320,12 +322,12 @@ class GeneratorDataset(Dataset):
     """Rows from a Python source.
 
     source: an object with __getitem__ and __len__; an iterable; or a function that returns an
-    iterator, called once for each epoch. A row is a tuple of values, or one value. column_names: the
-    names of the columns. num_samples: at most so many rows. shuffle: a new order in each epoch; None:
-    yes for a source with __getitem__.
+    iterator, called once for each epoch. A row is a tuple of values, or one value. column_names:
+    the names of the columns. num_samples: at most so many rows. shuffle: a new order in each epoch;
+    None: yes for a source with __getitem__.
 
-    Raises TypeError for another kind of source, ValueError for shuffling one without __getitem__ and
-    for rows of another number of values than there are names.
+    Raises TypeError for another kind of source, ValueError for shuffling one without __getitem__
+    and for rows of another number of values than there are names.
     """
 
     def __init__(
@@ -398,7 +400,8 @@ class GeneratorDataset(Dataset):
                 size = sum(1 for _ in self.source())
             else:
                 raise ValueError(
-                    f"GeneratorDataset: the source has no length and can be read only once{_where()}"
+                    "GeneratorDataset: the source has no length and can be read only "
+                    f"once{_where()}"
                 )
             self._size = size if self.limit is None else min(size, self.limit)
         return self._size
@@ -408,7 +411,7 @@ class GeneratorDataset(Dataset):
         return list(self.names)
 
 
-# Steps ----------------------------------------------------------------------------------------------
+# Steps --------------------------------------------------------------------------------------------
 
 
 class _Shuffle(Dataset):
@@ -440,7 +443,9 @@ class _Shuffle(Dataset):
 class _Map(Dataset):
     def __init__(self, child: Dataset, operations: Any, inputs: Any, outputs: Any) -> None:
         super().__init__(child)
-        self.operations = list(operations) if isinstance(operations, (list, tuple)) else [operations]
+        self.operations = (
+            list(operations) if isinstance(operations, (list, tuple)) else [operations]
+        )
         if not self.operations or not all(callable(o) for o in self.operations):
             raise TypeError(f"map: the operations must be functions{_where()}")
         names = child.get_col_names()
@@ -466,7 +471,8 @@ class _Map(Dataset):
                 values = out if isinstance(out, tuple) else (out,)
             if len(values) != self.made:
                 raise ValueError(
-                    f"map: the operations gave {len(values)} values for {self.made} columns{_where()}"
+                    f"map: the operations gave {len(values)} values for {self.made} "
+                    f"columns{_where()}"
                 )
             arrays = [_as_array(v) for v in values]
             if self.in_place:

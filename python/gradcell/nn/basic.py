@@ -260,7 +260,8 @@ class Embedding(Cell):
     with one-hot rows instead; the result is the same. embedding_table: anything that `initializer`
     takes. padding_idx: this row starts as zeros.
 
-    Input: integers of any shape (negative ones count from the end), output: that shape + (embedding_size,), of the table's dtype.
+    Input: integers of any shape, negative ones counted from the end; output: that shape +
+    (embedding_size,), of the table's dtype.
     Parameter: embedding_table (vocab_size, embedding_size).
 
     Raises TypeError for arguments of a wrong type or an input that is not of integers, ValueError

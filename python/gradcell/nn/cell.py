@@ -22,12 +22,12 @@ class HookHandle:
     def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         self._hooks = hooks
         hooks[id(self)] = hook
-        bump_structure_version()
+        _core.bump_structure_version()
 
     def remove(self) -> None:
         """Ends the calls."""
         if self._hooks.pop(id(self), None) is not None:
-            bump_structure_version()
+            _core.bump_structure_version()
 
 
 class Cell:
@@ -50,6 +50,7 @@ class Cell:
         object.__setattr__(self, "_called", False)
         object.__setattr__(self, "_cast_to", None)  # what it computes in
         object.__setattr__(self, "_output_to", None)  # what it hands on, if computing elsewhere
+        object.__setattr__(self, "_computes_in", None)  # while construct runs in another dtype
         object.__setattr__(self, "_hooks", None)
         self.training = False
         self.requires_grad = False
@@ -131,20 +132,22 @@ class Cell:
 
     def __getattr__(self, name: str) -> Any:
         # Only for what is not in __dict__: parameters and cells.
-        params = self.__dict__.get("_params")
-        if params is not None and name in params:
-            return self._in_compute_dtype(params[name])
-        cells = self.__dict__.get("_cells")
-        if cells is not None and name in cells:
-            return cells[name]
+        own = self.__dict__
+        if "_params" in own:
+            found = own["_params"].get(name)
+            if found is not None:
+                return found if own["_computes_in"] is None else self._in_compute_dtype(found)
+            found = own["_cells"].get(name)
+            if found is not None:
+                return found
         raise AttributeError(
             f"The '{type(self).__name__}' object has no attribute '{name}'.{_where()}"
         )
 
     def _in_compute_dtype(self, p: Parameter) -> Tensor:
         """The parameter, or its cast while construct runs in another dtype."""
-        dtype = self.__dict__.get("_computes_in")
-        if dtype is None or p.dtype == dtype or not p.dtype.is_floating:
+        dtype = self._computes_in
+        if p.dtype == dtype or not p.dtype.is_floating:
             return p
         return _core.ops.cast(p, dtype)
 
@@ -399,16 +402,20 @@ class Cell:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        object.__setattr__(self, "_called", True)
+        own = self.__dict__
+        own["_called"] = True
         if self.has_bprop:
             raise NotImplementedError(
                 f"{type(self).__name__} defines bprop, which is not supported: the derivative of "
                 f"construct itself is used. Remove bprop{_where()}"
             )
-        if _core.in_trace():
-            return self._run(*args, **kwargs)
-        cache = cache_for(self, "construct") if context.graph_mode() else None
-        return run(self._run, args, kwargs, cache)
+        if not _core.in_trace():
+            cache = cache_for(self, "construct") if context.graph_mode() else None
+            return run(self._run, args, kwargs, cache)
+        # One Python frame a cell: finding the user's line walks through them.
+        if own["_cast_to"] is None and own["_hooks"] is None:
+            return self.construct(*args, **kwargs)
+        return self._run(*args, **kwargs)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooks is not None:

@@ -6,9 +6,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from gradcell import _core
 from gradcell.nn.arguments import where
 from gradcell.nn.cell import Cell
-from gradcell.parameter import bump_structure_version
 
 
 class _Numbered(Cell):
@@ -31,7 +31,7 @@ class _Numbered(Cell):
         for i, cell in enumerate(children, first):
             self._add_cell(str(i), cell)
         if self._called:
-            bump_structure_version()
+            _core.bump_structure_version()
 
     def _add_cell(self, name: str, cell: Cell) -> None:
         super()._add_cell(name, cell)

@@ -117,7 +117,8 @@ def natural_exp_decay_lr(
     decay_epoch: int,
     is_stair: bool = False,
 ) -> list[float]:
-    """learning_rate * exp(-decay_rate * e), e rounded down to a multiple of decay_epoch if is_stair.
+    """learning_rate * exp(-decay_rate * e), e rounded down to a multiple of decay_epoch if
+    is_stair.
 
     Raises as exponential_decay_lr.
     """
@@ -228,5 +229,7 @@ def warmup_lr(
     return _rates(
         total_step,
         step_per_epoch,
-        lambda e: learning_rate * min(e, warmup_epoch) / warmup_epoch if warmup_epoch else learning_rate,
+        lambda e: learning_rate * min(e, warmup_epoch) / warmup_epoch
+        if warmup_epoch
+        else learning_rate,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gradcell.amp.loss_scale import DynamicLossScaleUpdateCell, FixedLossScaleUpdateCell
 from gradcell.nn.dynamic_lr import (
     cosine_decay_lr,
     exponential_decay_lr,
@@ -34,6 +33,8 @@ from gradcell.nn.optim import (
 )
 from gradcell.nn.wrap import (
     DistributedGradReducer,
+    DynamicLossScaleUpdateCell,
+    FixedLossScaleUpdateCell,
     ForwardValueAndGrad,
     TrainOneStepCell,
     TrainOneStepWithLossScaleCell,

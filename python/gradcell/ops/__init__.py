@@ -12,6 +12,7 @@ from gradcell.ops import (
     elementwise,
     indexing,
     losses,
+    normalization,
     primitives,
     products,
     random,
@@ -24,6 +25,7 @@ from gradcell.ops.creation import *  # noqa: F403
 from gradcell.ops.elementwise import *  # noqa: F403
 from gradcell.ops.indexing import *  # noqa: F403
 from gradcell.ops.losses import *  # noqa: F403
+from gradcell.ops.normalization import *  # noqa: F403
 from gradcell.ops.primitive import Primitive
 from gradcell.ops.primitives import *  # noqa: F403
 from gradcell.ops.products import *  # noqa: F403
@@ -39,6 +41,7 @@ __all__ = [
     *elementwise.__all__,
     *indexing.__all__,
     *losses.__all__,
+    *normalization.__all__,
     *primitives.__all__,
     *products.__all__,
     *random.__all__,
@@ -52,3 +55,5 @@ __all__ = [
     "value_and_grad",
     "vjp",
 ]
+
+from gradcell.ops import composite, functional, operations  # noqa: F401

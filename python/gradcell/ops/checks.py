@@ -35,19 +35,21 @@ def fused(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def tensor(value: Any, op: str, name: str = "input") -> Tensor:
-    """The value as a tensor: numbers, lists and arrays are made into one.
-
-    Raises TypeError for anything else.
-    """
+    """The value. Raises TypeError if it is no tensor."""
     if isinstance(value, Tensor):
         return value
-    if isinstance(value, (bool, int, float, list, tuple, np.ndarray, np.generic)):
-        return Tensor(value)
     raise TypeError(f"{op}: {name} must be a Tensor, got {type(value).__name__}{where()}")
 
 
+def operand(value: Any, op: str, name: str = "input") -> Tensor:
+    """The value, a number made into a tensor. Raises TypeError for anything else."""
+    if isinstance(value, (bool, int, float, np.generic)):
+        return Tensor(value)
+    return tensor(value, op, name)
+
+
 def tensors(values: Any, op: str, name: str = "tensors") -> list[Tensor]:
-    """The members of a list or tuple as tensors."""
+    """The members of a list or tuple of tensors. Raises TypeError for anything else."""
     if not isinstance(values, (list, tuple)):
         raise TypeError(
             f"{op}: {name} must be a tuple or list of Tensors, got {type(values).__name__}{where()}"

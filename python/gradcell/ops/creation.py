@@ -14,8 +14,8 @@ from gradcell.ops.checks import fused, where
 from gradcell.tensor import to_dtype
 
 __all__ = [
-    "arange", "eye", "fill", "full", "full_like", "linspace", "ones", "ones_like", "range", "zeros",
-    "zeros_like",
+    "arange", "eye", "fill", "full", "full_like", "linspace", "ones", "ones_like", "range",
+    "scalar_to_tensor", "zeros", "zeros_like",
 ]  # fmt: skip
 
 _ops = _core.ops
@@ -121,6 +121,11 @@ def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
     return out
 
 
+def scalar_to_tensor(input_x: Any, dtype: Any = _core.float32) -> Tensor:
+    """A number as a tensor, float32 by default."""
+    return full((), input_x, dtype=dtype)
+
+
 @fused
 def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     """`steps` numbers, evenly spaced from start to end, both included; float32 for numbers."""
@@ -129,8 +134,8 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
         raise ValueError(f"linspace: steps must not be negative, got {count}{where()}")
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
         return Tensor(np.linspace(start, end, count), _core.float32)
-    a = checks.floating(checks.tensor(start, "linspace", "start"))
-    b = checks.floating(checks.tensor(end, "linspace", "end"))
+    a = checks.floating(checks.operand(start, "linspace", "start"))
+    b = checks.floating(checks.operand(end, "linspace", "end"))
     if count == 1:
         return _ops.reshape(a, [1])
     weight = Tensor(np.linspace(0.0, 1.0, count), _core.promote(a.dtype, b.dtype))

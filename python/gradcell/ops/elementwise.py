@@ -8,7 +8,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.ops.checks import floating, fused, one_of, tensor
+from gradcell.ops.checks import floating, fused, one_of, operand, tensor
 from gradcell.ops.primitive import primitive_of
 
 __all__ = []
@@ -45,18 +45,18 @@ def _function(row: dict[str, Any]) -> Callable[..., Tensor]:
     return op
 
 
-def _export(name: str, function: Callable[..., Any], method: Callable[..., Any]) -> None:
+def _export(name: str, function: Callable[..., Any]) -> None:
     globals()[name] = function
     __all__.append(name)
     if not hasattr(Tensor, name):
-        setattr(Tensor, name, method)
+        setattr(Tensor, name, function)
 
 
 for _row in _core.op_table():
     if _row["kind"] == "structured":
         continue
     _op = _function(_row)
-    _export(_row["function"], _op, getattr(_ops, _row["function"]))
+    _export(_row["function"], _op)
     globals()[_row["name"]] = primitive_of(_row["name"], _op)
     __all__.append(_row["name"])
 
@@ -103,8 +103,14 @@ def _rounded(input: Any, scale: float) -> Tensor:
 @fused
 def fmod(input: Any, other: Any) -> Tensor:
     """input - other * trunc(input / other): the remainder with the sign of input."""
-    size = _ops.mod(_ops.abs(input), _ops.abs(other))
-    return _ops.where(_ops.less(input, 0), _ops.neg(size), size)
+    x, y = operand(input, "fmod"), operand(other, "fmod", "other")
+    size = _ops.mod(_magnitude(x), _magnitude(y))
+    return _ops.where(_ops.less(x, 0), _ops.neg(size), size)
+
+
+def _magnitude(x: Tensor) -> Tensor:
+    """|x|, with a derivative of 1 at 0."""
+    return _ops.where(_ops.less(x, 0), _ops.neg(x), x)
 
 
 @fused
@@ -116,7 +122,7 @@ def hypot(input: Any, other: Any) -> Tensor:
 @fused
 def xlogy(input: Any, other: Any) -> Tensor:
     """input * log(other), 0 where input is 0."""
-    x, y = floating(tensor(input, "xlogy")), floating(tensor(other, "xlogy", "other"))
+    x, y = floating(operand(input, "xlogy")), floating(operand(other, "xlogy", "other"))
     zero = _ops.equal(x, 0)
     return _ops.where(zero, 0, _ops.mul(x, _ops.log(_ops.where(zero, 1, y))))
 
@@ -178,12 +184,13 @@ _SYNONYMS = {
     "invert": "logical_not",
 }
 for _alias, _name in _SYNONYMS.items():
-    _export(_alias, globals()[_name], globals()[_name])
+    _export(_alias, globals()[_name])
 
 #: Primitives under other names than the row's, or over the functions above.
 _PRIMITIVES = {
     "RealDiv": "div",
     "FloorMod": "mod",
+    "Mod": "fmod",
     "Inv": "reciprocal",
     "ACos": "acos",
     "TensorAdd": "add",

@@ -29,11 +29,10 @@ def where(condition: Any, input: Any, other: Any) -> Tensor:
 
 
 def select(condition: Any, input: Any, other: Any) -> Tensor:
-    """input where condition is true, else other. Raises TypeError unless condition is a tensor."""
-    if not isinstance(condition, Tensor):
-        raise TypeError(
-            f"Select: condition must be a Tensor, got {type(condition).__name__}{_where()}"
-        )
+    """input where condition is true, else other; TypeError unless condition is a bool tensor."""
+    c = checks.tensor(condition, "Select", "condition")
+    if c.dtype != _core.bool:
+        raise TypeError(f"Select: condition must be bool, got {c.dtype}{_where()}")
     return _ops.where(condition, input, other)
 
 

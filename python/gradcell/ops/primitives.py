@@ -19,6 +19,7 @@ from gradcell.ops import (
     creation,
     indexing,
     losses,
+    normalization,
     products,
     random,
     reductions,
@@ -106,7 +107,7 @@ def _reduce_sum(x: Any, axis: Any = (), *, keep_dims: bool, skip_mode: bool) -> 
     """The sum, in the dtype of x. skip_mode: an axis of () reduces nothing."""
     if skip_mode and isinstance(axis, (tuple, list)) and not axis:
         return checks.tensor(x, "ReduceSum", "x")
-    return _ops.reduce_sum(x, axis, keep_dims)
+    return shaping.cast(_ops.reduce_sum(x, axis, keep_dims), checks.tensor(x, "ReduceSum").dtype)
 
 
 def _reduce_mean(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
@@ -210,24 +211,6 @@ def _strided_slice(x: Any, begin: Any, end: Any, strides: Any, **masks: int) -> 
     return shaping.strided_slice(x, begin, end, strides, **masks)
 
 
-def _slice(x: Any, begin: Any, size: Any) -> Tensor:
-    """size elements from begin on in each dimension; a size of -1 reaches to the end."""
-    t = checks.tensor(x, "Slice", "x")
-    first, count = checks.integers(begin, "Slice", "begin"), checks.integers(size, "Slice", "size")
-    if not len(first) == len(count) == t.ndim:
-        raise ValueError(
-            f"Slice: begin {first} and size {count} do not fit shape {list(t.shape)}{where()}"
-        )
-    count = [n - b if c == -1 else c for n, b, c in zip(t.shape, first, count, strict=True)]
-    for n, b, c in zip(t.shape, first, count, strict=True):
-        if b < 0 or c < 0 or b + c > n:
-            raise ValueError(
-                f"Slice: begin {first} and size {count} are not within shape "
-                f"{list(t.shape)}{where()}"
-            )
-    return _ops.slice(t, first, count, [1] * t.ndim)
-
-
 @fused
 def _split(x: Any, *, axis: int, output_num: int) -> tuple[Tensor, ...]:
     """output_num equal pieces along axis. Raises ValueError if the size does not divide."""
@@ -269,7 +252,7 @@ define("Concat", shaping.concat, axis=0)
 define("Stack", shaping.stack, axis=0)
 define("Unstack", _unstack, axis=0, num=None)
 define("Split", _split, axis=0, output_num=1)
-define("Slice", _slice)
+define("Slice", shaping.slice)
 define(
     "StridedSlice", _strided_slice, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,
     shrink_axis_mask=0,
@@ -367,6 +350,32 @@ def _sigmoid_cross_entropy(logits: Any, label: Any) -> Tensor:
     return losses.binary_cross_entropy_with_logits(logits, label, reduction="none")
 
 
+@fused
+def _layer_norm(
+    x: Any, gamma: Any, beta: Any, *, begin_norm_axis: int, begin_params_axis: int, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(x normalised from begin_norm_axis on, times gamma, plus beta; the mean; the variance)."""
+    t = checks.tensor(x, "LayerNorm", "x")
+    first = checks.axis_of(begin_norm_axis, t.ndim, "LayerNorm", "begin_norm_axis")
+    y, mean, variance = normalization._normalized(t, list(range(first, t.ndim)), epsilon)
+    return _ops.add(_ops.mul(y, gamma), beta), mean, variance
+
+
+@fused
+def _bias_add(x: Any, bias: Any, *, data_format: str) -> Tensor:
+    """x plus a vector along the channels: the second dimension, or the last for 'NHWC'."""
+    t, b = checks.tensor(x, "BiasAdd", "x"), checks.tensor(bias, "BiasAdd", "bias")
+    checks.one_of(data_format, ("NCHW", "NHWC", "NCDHW"), "BiasAdd", "data_format")
+    channel = t.ndim - 1 if data_format == "NHWC" else 1
+    if t.ndim < 2 or b.ndim != 1 or b.size != t.shape[channel]:
+        raise ValueError(
+            f"BiasAdd: a bias of shape {list(b.shape)} does not fit shape {list(t.shape)}{where()}"
+        )
+    return _ops.add(t, _ops.reshape(b, [b.size] + [1] * (t.ndim - 1 - channel)))
+
+
+define("LayerNorm", _layer_norm, begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7)
+define("BiasAdd", _bias_add, data_format="NCHW")
 define("Softmax", activations.softmax, axis=-1)
 define("LogSoftmax", activations.log_softmax, axis=-1)
 define("GeLU", lambda x: activations.gelu(x, "tanh"))

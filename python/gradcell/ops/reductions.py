@@ -131,7 +131,7 @@ def _extremum(
         if initial is None:
             raise ValueError(f"{name.lower()}: `where` needs a value for `initial`{_where()}")
         x = _ops.where(mask, x, initial)
-    if initial is None and x.size == 0:
+    if initial is None and _reduced_count(x, axis, f"Reduce{name}") == 0:
         raise ValueError(
             f"{name} cannot deal with empty input: shape {list(x.shape)} has no element{_where()}"
         )
@@ -185,7 +185,7 @@ def _with_index(
             if mask is None
             else _ops.where(mask, x, initial)
         )
-    if x.size == 0:
+    if x.shape[a] == 0:
         raise ValueError(
             f"{name.capitalize()} cannot deal with empty input: shape {list(x.shape)} has no "
             f"element{_where()}"

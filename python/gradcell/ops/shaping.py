@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from typing import Any
 
@@ -16,9 +17,9 @@ from gradcell.tensor import to_dtype
 __all__ = [
     "broadcast_to", "cast", "cat", "chunk", "concat", "diag", "diagonal", "dtype", "expand_dims",
     "flatten", "flip", "hstack", "identity", "meshgrid", "movedim", "narrow", "pad", "permute",
-    "rank", "repeat_elements", "repeat_interleave", "reshape", "roll", "shape", "size", "split",
-    "squeeze", "stack", "stop_gradient", "strided_slice", "swapaxes", "swapdims", "t", "tile",
-    "trace", "transpose", "tril", "triu", "unbind", "unsqueeze", "unstack", "vstack",
+    "rank", "repeat_elements", "repeat_interleave", "reshape", "roll", "shape", "size", "slice",
+    "split", "squeeze", "stack", "stop_gradient", "strided_slice", "swapaxes", "swapdims", "t",
+    "tile", "trace", "transpose", "tril", "triu", "unbind", "unsqueeze", "unstack", "vstack",
 ]  # fmt: skip
 
 _ops = _core.ops
@@ -52,9 +53,9 @@ def cast(input: Any, dtype: Any) -> Tensor:
     return _ops.cast(input, to_dtype(dtype))
 
 
-def identity(x: Tensor) -> Tensor:
-    """The same tensor."""
-    return checks.tensor(x, "Identity")
+def identity(x: Any) -> Any:
+    """Its argument: a tensor, or whatever else."""
+    return x
 
 
 def stop_gradient(value: Any) -> Any:
@@ -242,6 +243,27 @@ def narrow(input: Any, axis: Any, start: Any, length: Any) -> Tensor:
             f"{x.shape[a]}{where()}"
         )
     return _window(x, a, first, count)
+
+
+def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
+    """`size` elements from `begin` on in each dimension; a size of -1 reaches to the end.
+
+    Raises ValueError if they reach over the end.
+    """
+    x = checks.tensor(input_x, "Slice", "input_x")
+    first, count = checks.integers(begin, "Slice", "begin"), checks.integers(size, "Slice", "size")
+    if not len(first) == len(count) == x.ndim:
+        raise ValueError(
+            f"Slice: begin {first} and size {count} do not fit shape {list(x.shape)}{where()}"
+        )
+    count = [n - b if c == -1 else c for n, b, c in zip(x.shape, first, count, strict=True)]
+    for n, b, c in zip(x.shape, first, count, strict=True):
+        if b < 0 or c < 0 or b + c > n:
+            raise ValueError(
+                f"Slice: begin {first} and size {count} are not within shape "
+                f"{list(x.shape)}{where()}"
+            )
+    return _ops.slice(x, first, count, [1] * x.ndim)
 
 
 @fused
@@ -556,5 +578,5 @@ def strided_slice(
             key.append(first[i])
         else:
             begin_i = None if begin_mask & bit else first[i]
-            key.append(slice(begin_i, None if end_mask & bit else last[i], steps[i]))
+            key.append(builtins.slice(begin_i, None if end_mask & bit else last[i], steps[i]))
     return x[tuple(key)]

@@ -18,7 +18,8 @@ def _where() -> str:
 
 
 def as_tensor(value: Any) -> Any:
-    """Arrays and numbers as Tensors; Tensors and nested tuples, lists and dicts of them as they are.
+    """Arrays and numbers as Tensors; Tensors and nested tuples, lists and dicts of them as they
+    are.
 
     Raises TypeError for anything else.
     """
@@ -74,7 +75,11 @@ class Batches:
         """
         if isinstance(self.data, Dataset):
             self.data.set_epoch(number)
-        source = self.data() if callable(self.data) and not isinstance(self.data, Iterable) else self.data
+        source = (
+            self.data()
+            if callable(self.data) and not isinstance(self.data, Iterable)
+            else self.data
+        )
         made = iter(source)
         used_up = self._passes > 0 and made is source
         self._passes += 1

@@ -231,7 +231,9 @@ class _PerClass(Metric):
     def _shares(self) -> tuple[np.ndarray, np.ndarray]:
         if not self._seen:
             raise RuntimeError(f"{type(self).__name__}: the number of samples is 0{_where()}")
-        return self._right / np.maximum(self._predicted, 1), self._right / np.maximum(self._actual, 1)
+        return self._right / np.maximum(self._predicted, 1), self._right / np.maximum(
+            self._actual, 1
+        )
 
 
 class Precision(_PerClass):
@@ -283,9 +285,7 @@ def names() -> list[str]:
 def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Metric:
     """The metric of a name. Raises KeyError for an unknown one."""
     if name not in _BY_NAME:
-        raise KeyError(
-            f"{name!r} is no metric; the metrics are {', '.join(_BY_NAME)}{_where()}"
-        )
+        raise KeyError(f"{name!r} is no metric; the metrics are {', '.join(_BY_NAME)}{_where()}")
     return _BY_NAME[name](*args, **kwargs)  # type: ignore[no-any-return]
 
 

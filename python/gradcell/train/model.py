@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell import _core, amp
-from gradcell._core import Tensor
 from gradcell.dataset.datasets import Dataset
 from gradcell.nn.cell import Cell
 from gradcell.parallel._utils import _get_device_num, _get_parallel_mode
@@ -34,12 +33,13 @@ class Model:
 
     network: a Cell; without loss_fn it returns the loss. loss_fn: called with the network's output
     and the label, the last input of a batch. optimizer: for train and fit. metrics: a set of names
-    ('accuracy', 'loss', 'mse', 'mae', ...) or a dict from name to Metric. eval_network: returns what
-    metrics are given, with eval_indexes the places of loss, prediction and label in it. amp_level,
-    loss_scale_manager, keep_batchnorm_fp32: as amp.build_train_network takes them.
+    ('accuracy', 'loss', 'mse', 'mae', ...) or a dict from name to Metric. eval_network: returns
+    what metrics are given, with eval_indexes the places of loss, prediction and label in it.
+    amp_level, loss_scale_manager, keep_batchnorm_fp32: as amp.build_train_network takes them.
 
     A training step that fails or is interrupted, also by Ctrl-C, leaves parameters, optimiser and
-    loss scale as the last finished step left them. A last batch of fewer rows is trained on as it is.
+    loss scale as the last finished step left them. A last batch of fewer rows is trained on as it
+    is.
 
     Raises TypeError for wrong types, ValueError for metrics without loss_fn or eval_network.
     """
@@ -57,9 +57,13 @@ class Model:
         **kwargs: Any,
     ) -> None:
         if not isinstance(network, Cell):
-            raise TypeError(f"Model: the network must be a Cell, got {type(network).__name__}{_where()}")
+            raise TypeError(
+                f"Model: the network must be a Cell, got {type(network).__name__}{_where()}"
+            )
         if loss_fn is not None and not callable(loss_fn):
-            raise TypeError(f"Model: loss_fn must be callable, got {type(loss_fn).__name__}{_where()}")
+            raise TypeError(
+                f"Model: loss_fn must be callable, got {type(loss_fn).__name__}{_where()}"
+            )
         unknown = set(kwargs) - {"loss_scale_manager", "keep_batchnorm_fp32"}
         if unknown:
             raise TypeError(f"Model: unknown argument {min(unknown)!r}{_where()}")
@@ -203,7 +207,6 @@ class Model:
                 if valid_data is not None and _due(number + 1, frequency):
                     results = self._evaluate(Batches("Model.fit", valid_data), listed)
                     p.eval_results = {f"eval_{k}": v for k, v in results.items()}
-                    self._train_network.set_train()
                 call("on_train_epoch_end")
                 if context.get_stop_requested():
                     break
@@ -237,9 +240,9 @@ class Model:
         """Makes the next train or fit go on where ModelCheckpoint saved this file.
 
         Parameters, optimiser, loss scale, random generators and the data's order are put back, so
-        that the run ends, bit for bit, as the uninterrupted one: call train with the same arguments.
-        Returns the number of steps made. Raises ValueError for a damaged file, or one that lacks a
-        parameter of this model's; then nothing is changed.
+        that the run ends, bit for bit, as the uninterrupted one: call train with the same
+        arguments. Returns the number of steps made. Raises ValueError for a damaged file, or one
+        that lacks a parameter of this model's; then nothing is changed.
         """
         saved = load_checkpoint(ckpt_file_name)
         missing = [p.name for p in self._train_network.get_parameters() if p.name not in saved]
@@ -279,7 +282,7 @@ class Model:
         p = self._parameters("eval", callbacks)
         p.batch_num, p.cur_step_num, p.cur_epoch_num = batches.size(), 0, 1
         call = _Caller(callbacks, RunContext(p))
-        modes = [(c, c.training) for c in self._eval_network._walk()]
+        modes = _modes(self._eval_network)
         self._eval_network.set_train(False)
         try:
             call("on_eval_begin")
@@ -294,8 +297,7 @@ class Model:
             call("on_eval_epoch_end")
             call("on_eval_end")
         finally:
-            if any(mode for _, mode in modes):
-                self._eval_network.set_train(True)
+            _restore(modes)
         return dict(p.eval_results)
 
     def _update_metrics(self, outputs: Any) -> None:
@@ -311,13 +313,12 @@ class Model:
 
     def predict(self, *predict_data: Any) -> Any:
         """The network's outputs, in evaluation mode, for arrays or Tensors."""
-        modes = self._network.training
+        modes = _modes(self._network)
         self._network.set_train(False)
         try:
             return self._network(*(as_tensor(x) for x in predict_data))
         finally:
-            if modes:
-                self._network.set_train(True)
+            _restore(modes)
 
     # ----------------------------------------------------------------------------------------------
 
@@ -363,6 +364,17 @@ class _Caller:
 def _close(callbacks: list[Callback]) -> None:
     for callback in callbacks:
         callback.close()
+
+
+def _modes(network: Cell) -> list[tuple[Cell, bool]]:
+    return [(cell, cell.training) for cell in network._walk()]
+
+
+def _restore(modes: list[tuple[Cell, bool]]) -> None:
+    """Puts each cell back into training or evaluation mode: a frozen one stays frozen."""
+    for cell, training in modes:
+        if cell.training is not training:
+            cell.training = training
 
 
 def _due(epoch: int, frequency: Any) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +18,8 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.common.random_state import random_state as state_now, set_random_state
+from gradcell.common.random_state import random_state as state_now
+from gradcell.common.random_state import set_random_state
 from gradcell.nn.cell import Cell
 from gradcell.parameter import Parameter
 
@@ -53,7 +53,7 @@ def _safetensors() -> Any:
     return safetensors
 
 
-# Writing --------------------------------------------------------------------------------------------
+# Writing ------------------------------------------------------------------------------------------
 
 
 def _named(save_obj: Any) -> list[tuple[str, Tensor]]:
@@ -67,26 +67,44 @@ def _named(save_obj: Any) -> list[tuple[str, Tensor]]:
         if all(isinstance(i, dict) and {"name", "data"} <= set(i) for i in save_obj):
             return [(i["name"], i["data"]) for i in save_obj]
     raise TypeError(
-        "save_checkpoint: expected a Cell, a dict of tensors, a list of Parameters or of dicts with "
-        f"'name' and 'data', but got {type(save_obj).__name__}{_where()}"
+        "save_checkpoint: expected a Cell, a dict of tensors, a list of Parameters or of dicts "
+        f"with 'name' and 'data', but got {type(save_obj).__name__}{_where()}"
     )
 
 
 def _path(name: Any) -> str:
     if not isinstance(name, (str, os.PathLike)):
-        raise TypeError(f"a checkpoint's name must be a string, got {type(name).__name__}{_where()}")
+        raise TypeError(
+            f"a checkpoint's name must be a string, got {type(name).__name__}{_where()}"
+        )
     path = os.fspath(name)
     return path if path.endswith((".ckpt", ".safetensors")) else path + ".ckpt"
 
 
-def _checksum(name: str, dtype: str, shape: list[int], data: bytes) -> int:
+def _checksum(name: str, dtype: str, shape: list[int], data: Any) -> int:
     return zlib.crc32(data, zlib.crc32(f"{name}\0{dtype}\0{shape}".encode()))
+
+
+def _serialize(
+    arrays: dict[str, tuple[str, list[int], np.ndarray]], metadata: dict[str, str]
+) -> bytes:
+    """The bytes of a safetensors file."""
+    package = _safetensors()
+    made: dict[str, Any] = {}
+    for name, (dtype, shape, array) in arrays.items():
+        if hasattr(package, "TensorSpec"):
+            made[name] = package.TensorSpec(
+                dtype=dtype, shape=shape, data_ptr=array.ctypes.data, data_len=array.nbytes
+            )
+        else:  # before safetensors 0.8
+            made[name] = {"dtype": dtype, "shape": shape, "data": array.tobytes()}
+    return bytes(package.serialize(made, metadata))
 
 
 def write_atomically(path: str, data: bytes) -> None:
     """Writes a file whole or not at all. Raises OSError."""
     folder = os.path.dirname(os.path.abspath(path))
-    temporary = os.path.join(folder, f".{os.path.basename(path)}.{secrets.token_hex(4)}.tmp")
+    temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.urandom(4).hex()}.tmp")
     try:
         with open(temporary, "xb") as file:
             file.write(data)
@@ -154,15 +172,16 @@ def save_checkpoint(
                 f"save_checkpoint: append_dict[{name!r}] must be a tensor, a number or a string, "
                 f"got {type(value).__name__}{_where()}"
             )
-    tensors, sums = {}, {}
+    arrays: dict[str, tuple[str, list[int], np.ndarray]] = {}
+    sums = {}
     for name, value in items.items():
         if isinstance(value, float):
             value = np.float64(value)
         t = value if isinstance(value, Tensor) else Tensor(value)
         dtype, shape = t.dtype.name, list(t.shape)
-        data = np.ascontiguousarray(t._numpy()).tobytes()
-        tensors[name] = {"dtype": dtype, "shape": shape, "data": data}
-        sums[name] = _checksum(name, _TYPES[dtype], shape, data)
+        array = np.ascontiguousarray(t._numpy())
+        arrays[name] = (dtype, shape, array)
+        sums[name] = _checksum(name, _TYPES[dtype], shape, array)
     metadata = {
         "format": _FORMAT,
         "checksums": json.dumps(sums),
@@ -171,10 +190,10 @@ def save_checkpoint(
         "random_state": state_now(),
     }
     metadata["checksum"] = str(zlib.crc32(json.dumps(metadata, sort_keys=True).encode()))
-    write_atomically(path, _safetensors().serialize(tensors, metadata))
+    write_atomically(path, _serialize(arrays, metadata))
 
 
-# Reading --------------------------------------------------------------------------------------------
+# Reading ------------------------------------------------------------------------------------------
 
 
 def _fail(path: str, what: str) -> None:
@@ -182,7 +201,8 @@ def _fail(path: str, what: str) -> None:
 
 
 def _header(path: str, data: bytes) -> tuple[dict[str, Any], int]:
-    """(the header, where the tensors begin). Raises ValueError that says what is wrong and where."""
+    """(the header, where the tensors begin). Raises ValueError that says what is wrong and
+    where."""
     if len(data) < 8:
         _fail(path, f"truncated: {len(data)} bytes, less than the 8 of the header's length")
     length = int.from_bytes(data[:8], "little")
@@ -276,11 +296,12 @@ def load_checkpoint(
     """Reads a file that save_checkpoint, or another program, wrote as safetensors.
 
     net: a Cell to load into at once. filter_prefix, specify_prefix: a prefix, or several, of names
-    to leave out, or to take only. choice_func: which names to take. random_state: also put the random
-    generators into the state they were saved in.
+    to leave out, or to take only. choice_func: which names to take. random_state: also put the
+    random generators into the state they were saved in.
 
-    Returns a dict from name to Parameter (strings of append_dict as they are). Raises ValueError for
-    a missing, truncated or corrupted file, with the place of the damage; nothing is changed then.
+    Returns a dict from name to Parameter (strings of append_dict as they are). Raises ValueError
+    for a missing, truncated or corrupted file, with the place of the damage; nothing is changed
+    then.
     """
     if dec_key is not None:
         raise NotImplementedError(f"load_checkpoint: encryption is not implemented{_where()}")
@@ -322,9 +343,7 @@ def load_param_into_net(
     Raises TypeError for wrong types or dtypes, ValueError for another shape; then net is as it was.
     """
     if not isinstance(net, Cell):
-        raise TypeError(
-            f"load_param_into_net: expected a Cell, got {type(net).__name__}{_where()}"
-        )
+        raise TypeError(f"load_param_into_net: expected a Cell, got {type(net).__name__}{_where()}")
     if not isinstance(parameter_dict, dict):
         raise TypeError(
             f"load_param_into_net: expected a dict, got {type(parameter_dict).__name__}{_where()}"
@@ -366,5 +385,3 @@ def _check_fits(name: str, p: Parameter, value: Tensor, strict: bool) -> None:
             f"load_param_into_net: {name!r} is {p.dtype} in the network and {value.dtype} in the "
             f"checkpoint{_where()}"
         )
-
-

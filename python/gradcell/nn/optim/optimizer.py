@@ -35,8 +35,7 @@ def check_number(
     """value as a float. Raises TypeError if it is no number, ValueError unless ok(value)."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(
-            f"For '{owner}', the '{name}' must be a number, but got "
-            f"{type(value).__name__}{where()}"
+            f"For '{owner}', the '{name}' must be a number, but got {type(value).__name__}{where()}"
         )
     if not math.isfinite(value) or not ok(float(value)):
         raise ValueError(

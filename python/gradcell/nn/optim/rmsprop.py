@@ -1,4 +1,4 @@
-"""Learning rates for each element from the gradients' squares: RMSProp and Adagrad."""
+"""RMSProp: learning rates from the mean of squared gradients."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ class RMSProp(Optimizer):
         d = momentum * d + lr * g / sqrt(s + epsilon);   centered: sqrt(s - a * a + epsilon)
         p = p - d
 
-    s starts at 1, as in MindSpore, which keeps the first steps small. params, learning_rate, weight_decay, loss_scale: see Optimizer. decay, momentum: at least 0;
-    epsilon: positive. Raises ValueError for values out of range.
+    s starts at 1, as in MindSpore, which keeps the first steps small. params, learning_rate,
+    weight_decay, loss_scale: see Optimizer. decay, momentum: at least 0; epsilon: positive. Raises
+    ValueError for values out of range.
     """
 
     def __init__(
@@ -59,34 +60,3 @@ class RMSProp(Optimizer):
             square = square - mean * mean
         step = lr * g * _ops.rsqrt(square + self.epsilon)
         return p - assign(self.moment[k], self.momentum * self.moment[k] + step)
-
-
-class Adagrad(Optimizer):
-    """Adagrad (Duchi et al. 2011, section 1.3).
-
-        a = a + g * g  (a starts at accum; kept as it is without update_slots)
-        p = p - lr * g / sqrt(a)
-
-    params, learning_rate, weight_decay, loss_scale: see Optimizer. accum: at least 0. Raises
-    ValueError for values out of range.
-    """
-
-    def __init__(
-        self,
-        params: Any,
-        accum: float = 0.1,
-        learning_rate: Any = 1e-3,
-        update_slots: bool = True,
-        loss_scale: float = 1.0,
-        weight_decay: Any = 0.0,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay, loss_scale)
-        check_flag(self.cls_name, update_slots=update_slots)
-        self.update_slots = update_slots
-        self.accum = self.state("accum", check_not_negative(self.cls_name, "accum", accum))
-
-    def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
-        a: Tensor = self.accum[k]
-        if self.update_slots:
-            a = assign(self.accum[k], a + g * g)
-        return p - lr * g / _ops.sqrt(a)

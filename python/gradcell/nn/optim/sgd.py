@@ -1,4 +1,4 @@
-"""Gradient descent with and without momentum."""
+"""Stochastic gradient descent."""
 
 from __future__ import annotations
 
@@ -70,34 +70,3 @@ class SGD(Optimizer):
         momentum, damped = scalars
         v = assign(self.accum[k], momentum * self.accum[k] + (g * damped if self.dampening else g))
         return p - lr * (g + momentum * v if self.nesterov else v)
-
-
-class Momentum(Optimizer):
-    """Gradient descent with momentum (Sutskever et al. 2013).
-
-        v = momentum * v + g
-        p = p - lr * v;   use_nesterov: p - lr * (g + momentum * v)
-
-    params, learning_rate, weight_decay, loss_scale: see Optimizer. momentum: at least 0. Raises
-    ValueError for values out of range.
-    """
-
-    def __init__(
-        self,
-        params: Any,
-        learning_rate: Any,
-        momentum: float,
-        weight_decay: Any = 0.0,
-        loss_scale: float = 1.0,
-        use_nesterov: bool = False,
-    ) -> None:
-        super().__init__(learning_rate, params, weight_decay, loss_scale)
-        check_flag(self.cls_name, use_nesterov=use_nesterov)
-        value = check_not_negative(self.cls_name, "momentum", momentum)
-        self.use_nesterov = use_nesterov
-        self.momentum = Parameter(Tensor(value, _core.float32), name="momentum")
-        self.moments = self.state("moments")
-
-    def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
-        v = assign(self.moments[k], self.momentum * self.moments[k] + g)
-        return p - lr * (g + self.momentum * v if self.use_nesterov else v)

@@ -1,0 +1,95 @@
+"""LARS: learning rates for each layer, around another optimiser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.nn.optim.optimizer import (
+    Optimizer,
+    check_flag,
+    check_positive,
+    half_to_float,
+    where,
+)
+from gradcell.parameter import Parameter
+
+_ops = _core.ops
+
+
+def _norm(x: Tensor) -> Tensor:
+    return _ops.sqrt(_ops.reduce_sum(x * x))
+
+
+class LARS(Optimizer):
+    """Layer-wise rates around another optimiser (You et al. 2017, eq. 6).
+
+        r = coefficient * |p| / (|g| + weight_decay * |p| + epsilon)
+        use_clip: r = min(r / lr, 1)
+        the optimiser gets r * (g + weight_decay * p)
+
+    optimizer: its weight decay is taken over. lars_filter: given a Parameter, whether the rule
+    applies to it; by default unless its name has LayerNorm or bias in it. Raises TypeError if
+    optimizer is no Optimizer, ValueError for values out of range.
+    """
+
+    def __init__(
+        self,
+        optimizer: Optimizer,
+        epsilon: float = 1e-5,
+        coefficient: float = 1e-3,
+        use_clip: bool = False,
+        lars_filter: Callable[[Parameter], bool] = lambda x: (
+            "LayerNorm" not in x.name and "bias" not in x.name
+        ),
+    ) -> None:
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(
+                f"For 'LARS', the 'optimizer' must be an Optimizer, but got "
+                f"{type(optimizer).__name__}{where()}"
+            )
+        super(Optimizer, self).__init__(auto_prefix=False)
+        check_flag(self.cls_name, use_clip=use_clip)
+        self.opt = optimizer
+        self.epsilon = check_positive(self.cls_name, "epsilon", epsilon)
+        self.coefficient = check_positive(self.cls_name, "coefficient", coefficient)
+        self.use_clip = use_clip
+        self.parameters = self._parameters = optimizer.parameters
+        self.lars_flag = tuple(bool(lars_filter(p)) for p in optimizer.parameters)
+        self._factors = optimizer._decay_factor
+        self.loss_scale, self.need_scale = optimizer.loss_scale, optimizer.need_scale
+        optimizer.need_scale = False
+        # The rule does the decaying, on the parameters that the filter leaves in.
+        self.decay_flags = optimizer.decay_flags
+        optimizer.exec_weight_decay = False
+
+    @property
+    def global_step(self) -> Parameter:
+        """The wrapped optimiser's step count."""
+        return self.opt.global_step
+
+    def get_lr(self) -> Any:
+        """The wrapped optimiser's learning rate."""
+        return self.opt.get_lr()
+
+    def construct(self, gradients: Any) -> tuple[bool, ...]:
+        """Scales the gradients and hands them on."""
+        gradients = self.scale_grad(self.check_gradients(gradients))
+        lr = self.opt.get_lr()
+        rates = lr if isinstance(lr, tuple) else (lr,) * len(self.parameters)
+        made = []
+        for k, g in enumerate(gradients):
+            if not self.lars_flag[k]:
+                made.append(g)
+                continue
+            p = half_to_float(self.parameters[k])
+            factor = self._factors(k)
+            norm_p, norm_g = _norm(p), _norm(g)
+            decayed = norm_g if factor is None else norm_g + factor * norm_p
+            ratio = self.coefficient * norm_p / (decayed + self.epsilon)
+            if self.use_clip:
+                ratio = _ops.minimum(ratio / rates[k], 1.0)
+            made.append(ratio * (g if factor is None else g + factor * p))
+        return self.opt(tuple(made))  # type: ignore[no-any-return]

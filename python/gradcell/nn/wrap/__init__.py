@@ -1,0 +1,29 @@
+"""Cells around a network: its loss, its gradients, one training step."""
+
+from __future__ import annotations
+
+from gradcell.nn.wrap.cell_wrapper import (
+    ForwardValueAndGrad,
+    TrainOneStepCell,
+    WithEvalCell,
+    WithGradCell,
+    WithLossCell,
+)
+from gradcell.nn.wrap.grad_reducer import DistributedGradReducer
+from gradcell.nn.wrap.loss_scale import (
+    DynamicLossScaleUpdateCell,
+    FixedLossScaleUpdateCell,
+    TrainOneStepWithLossScaleCell,
+)
+
+__all__ = [
+    "DistributedGradReducer",
+    "DynamicLossScaleUpdateCell",
+    "FixedLossScaleUpdateCell",
+    "ForwardValueAndGrad",
+    "TrainOneStepCell",
+    "TrainOneStepWithLossScaleCell",
+    "WithEvalCell",
+    "WithGradCell",
+    "WithLossCell",
+]

@@ -1,0 +1,41 @@
+"""Functions of functions and of trees, under MindSpore's older module name."""
+
+from __future__ import annotations
+
+from gradcell.ops.composition import (
+    HyperMap,
+    Map,
+    MultitypeFuncGraph,
+    clip_by_global_norm,
+    clip_by_norm,
+    partial,
+)
+from gradcell.ops.creation import ones_like, zeros_like
+from gradcell.ops.indexing import clip_by_value
+from gradcell.ops.products import dot, matmul, mm, tensor_dot
+from gradcell.ops.random import normal, uniform
+from gradcell.ops.reductions import count_nonzero
+from gradcell.ops.shaping import repeat_elements, repeat_interleave
+from gradcell.transform import GradOperation
+
+__all__ = [
+    "GradOperation",
+    "HyperMap",
+    "Map",
+    "MultitypeFuncGraph",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "clip_by_value",
+    "count_nonzero",
+    "dot",
+    "matmul",
+    "mm",
+    "normal",
+    "ones_like",
+    "partial",
+    "repeat_elements",
+    "repeat_interleave",
+    "tensor_dot",
+    "uniform",
+    "zeros_like",
+]

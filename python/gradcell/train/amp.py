@@ -1,0 +1,19 @@
+"""Mixed precision, under MindSpore's path."""
+
+from __future__ import annotations
+
+from gradcell.amp import (
+    auto_mixed_precision,
+    build_train_network,
+    custom_mixed_precision,
+    get_black_list,
+    get_white_list,
+)
+
+__all__ = [
+    "auto_mixed_precision",
+    "build_train_network",
+    "custom_mixed_precision",
+    "get_black_list",
+    "get_white_list",
+]

@@ -1,0 +1,25 @@
+"""Callbacks: what Model calls at the beginnings and ends of training, epochs and steps."""
+
+from __future__ import annotations
+
+from gradcell.train.callback.adapt import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
+from gradcell.train.callback.base import Callback, CallbackParameters, RunContext
+from gradcell.train.callback.checkpoint import CheckpointConfig, ModelCheckpoint
+from gradcell.train.callback.monitor import History, LambdaCallback, LossMonitor, TimeMonitor
+from gradcell.train.callback.progress import ProgressBar
+
+__all__ = [
+    "Callback",
+    "CallbackParameters",
+    "CheckpointConfig",
+    "EarlyStopping",
+    "History",
+    "LambdaCallback",
+    "LearningRateScheduler",
+    "LossMonitor",
+    "ModelCheckpoint",
+    "ProgressBar",
+    "ReduceLROnPlateau",
+    "RunContext",
+    "TimeMonitor",
+]

@@ -1,0 +1,165 @@
+"""Callback, what it is called with, and how it reads the loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core, tree
+from gradcell._core import Tensor
+
+
+def where() -> str:
+    return f" ({_core.user_location()})"
+
+
+class CallbackParameters(dict):  # type: ignore[type-arg]
+    """What a run tells its callbacks, as attributes: cur_epoch_num and cur_step_num (from 1, steps
+    counted over all epochs), epoch_num, batch_num (steps in an epoch), net_outputs (what the
+    training cell returned), network, train_network, eval_network, optimizer, loss_fn, metrics,
+    eval_results, train_dataset, train_dataset_element, mode. Missing ones are None."""
+
+    def __getattr__(self, name: str) -> Any:
+        return self.get(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+
+class RunContext:
+    """What callbacks get: the run's parameters, and a way to stop it."""
+
+    def __init__(self, original_args: CallbackParameters) -> None:
+        self._args = original_args
+        self._stop_requested = False
+
+    def original_args(self) -> CallbackParameters:
+        """The run's parameters."""
+        return self._args
+
+    def request_stop(self) -> None:
+        """Ends training behind the present step."""
+        self._stop_requested = True
+
+    def get_stop_requested(self) -> bool:
+        """Whether a stop was requested."""
+        return self._stop_requested
+
+
+class Callback:
+    """The base: define the methods of interest. An exception in one ends the run, the parameters
+    holding the last finished step; on_train_end is not called then, close is.
+
+    The older names begin, epoch_begin, step_begin, step_end, epoch_end and end are called by the
+    on_... methods that are not redefined.
+    """
+
+    def __enter__(self) -> Callback:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        return None
+
+    def begin(self, run_context: RunContext) -> None:
+        """Before training or evaluation."""
+
+    def epoch_begin(self, run_context: RunContext) -> None:
+        """Before an epoch."""
+
+    def epoch_end(self, run_context: RunContext) -> None:
+        """Behind an epoch."""
+
+    def step_begin(self, run_context: RunContext) -> None:
+        """Before a step."""
+
+    def step_end(self, run_context: RunContext) -> None:
+        """Behind a step."""
+
+    def end(self, run_context: RunContext) -> None:
+        """Behind training or evaluation."""
+
+    def close(self) -> None:
+        """At the end of a run, also of one that failed."""
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        """Before training."""
+        self.begin(run_context)
+
+    def on_train_epoch_begin(self, run_context: RunContext) -> None:
+        """Before an epoch of training."""
+        self.epoch_begin(run_context)
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        """Behind an epoch of training."""
+        self.epoch_end(run_context)
+
+    def on_train_step_begin(self, run_context: RunContext) -> None:
+        """Before a step of training."""
+        self.step_begin(run_context)
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Behind a step of training."""
+        self.step_end(run_context)
+
+    def on_train_end(self, run_context: RunContext) -> None:
+        """Behind training."""
+        self.end(run_context)
+
+    def on_eval_begin(self, run_context: RunContext) -> None:
+        """Before an evaluation."""
+        self.begin(run_context)
+
+    def on_eval_epoch_begin(self, run_context: RunContext) -> None:
+        """Before an evaluation's pass over the data."""
+        self.epoch_begin(run_context)
+
+    def on_eval_epoch_end(self, run_context: RunContext) -> None:
+        """Behind an evaluation's pass over the data."""
+        self.epoch_end(run_context)
+
+    def on_eval_step_begin(self, run_context: RunContext) -> None:
+        """Before a batch of an evaluation."""
+        self.step_begin(run_context)
+
+    def on_eval_step_end(self, run_context: RunContext) -> None:
+        """Behind a batch of an evaluation."""
+        self.step_end(run_context)
+
+    def on_eval_end(self, run_context: RunContext) -> None:
+        """Behind an evaluation."""
+        self.end(run_context)
+
+
+def loss_of(net_outputs: Any) -> float | None:
+    """The loss among what a training cell returned, as a number: the mean of its first tensor."""
+    found = tree.leaves(net_outputs)
+    if not found:
+        return float(net_outputs) if isinstance(net_outputs, (int, float)) else None
+    return float(np.mean(found[0].asnumpy().astype(np.float64)))
+
+
+def overflowed(net_outputs: Any) -> bool:
+    """Whether the step was one of a loss-scaling cell that overflowed and was skipped."""
+    return (
+        isinstance(net_outputs, tuple)
+        and len(net_outputs) > 1
+        and isinstance(net_outputs[1], Tensor)
+        and net_outputs[1].dtype == _core.bool
+        and net_outputs[1].size == 1
+        and bool(net_outputs[1])
+    )
+
+
+def step_in_epoch(p: CallbackParameters) -> int:
+    if p.cur_step_in_epoch is not None:
+        return int(p.cur_step_in_epoch)
+    return (p.cur_step_num - 1) % (p.batch_num or 1) + 1
+
+
+def check_count(owner: str, name: str, value: Any, least: int = 0) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{owner}: '{name}' must be an int, got {type(value).__name__}{where()}")
+    if value < least:
+        raise ValueError(f"{owner}: '{name}' must be at least {least}, got {value}{where()}")
+    return value

@@ -1,0 +1,143 @@
+"""ModelCheckpoint: saves a run while it trains."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import Any
+
+from gradcell.dataset.datasets import Dataset
+from gradcell.nn.cell import Cell
+from gradcell.train.callback.base import (
+    Callback,
+    CallbackParameters,
+    RunContext,
+    check_count,
+    step_in_epoch,
+    where,
+)
+from gradcell.train.serialization import save_checkpoint
+
+
+class CheckpointConfig:
+    """When ModelCheckpoint saves and how many files it keeps.
+
+    save_checkpoint_steps: every so many steps; save_checkpoint_seconds: or at the first step behind
+    so many seconds, if it is not 0. keep_checkpoint_max: the oldest files beyond it are removed, 0:
+    none. saved_network: what to save, by default the training cell with optimiser and loss-scale
+    state. append_info: 'epoch_num', 'step_num', or dicts of more to save. Raises ValueError and
+    TypeError for bad values.
+    """
+
+    def __init__(
+        self,
+        save_checkpoint_steps: int = 1,
+        save_checkpoint_seconds: int = 0,
+        keep_checkpoint_max: int = 5,
+        keep_checkpoint_per_n_minutes: int = 0,
+        integrated_save: bool = True,
+        async_save: bool = False,
+        saved_network: Cell | None = None,
+        append_info: Any = None,
+        **unused: Any,
+    ) -> None:
+        owner = "CheckpointConfig"
+        self.save_checkpoint_steps = check_count(
+            owner, "save_checkpoint_steps", save_checkpoint_steps
+        )
+        self.save_checkpoint_seconds = check_count(
+            owner, "save_checkpoint_seconds", save_checkpoint_seconds
+        )
+        self.keep_checkpoint_max = check_count(owner, "keep_checkpoint_max", keep_checkpoint_max)
+        if not self.save_checkpoint_steps and not self.save_checkpoint_seconds:
+            raise ValueError(f"{owner}: it would never save{where()}")
+        if saved_network is not None and not isinstance(saved_network, Cell):
+            raise TypeError(f"{owner}: 'saved_network' must be a Cell{where()}")
+        self.saved_network = saved_network
+        self.append_info = list(append_info or ())
+
+
+class ModelCheckpoint(Callback):
+    """Saves the run to directory/prefix-epoch_step.ckpt.
+
+    A file is whole or not there. With the random generators' state and the epoch's and step's
+    number it is enough to go on bit for bit: see Model.resume.
+    """
+
+    def __init__(
+        self,
+        prefix: str = "CKP",
+        directory: str | None = None,
+        config: CheckpointConfig | None = None,
+    ) -> None:
+        if not isinstance(prefix, str) or not prefix or "/" in prefix:
+            raise ValueError(
+                f"ModelCheckpoint: 'prefix' must be a plain name, got {prefix!r}{where()}"
+            )
+        if config is not None and not isinstance(config, CheckpointConfig):
+            raise TypeError(f"ModelCheckpoint: 'config' must be a CheckpointConfig{where()}")
+        self._prefix = prefix
+        self._directory = os.path.abspath(os.fspath(directory or "."))
+        self._config = config or CheckpointConfig()
+        self._latest = ""
+        self._last_step = 0
+        self._last_time = 0.0
+
+    @property
+    def latest_ckpt_file_name(self) -> str:
+        """The path of the file saved last, empty before the first."""
+        return self._latest
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        os.makedirs(self._directory, exist_ok=True)
+        self._last_time = time.monotonic()
+        self._last_step = run_context.original_args().cur_step_num or 0
+
+    def _due(self, step: int) -> bool:
+        c = self._config
+        if c.save_checkpoint_seconds:
+            return time.monotonic() - self._last_time >= c.save_checkpoint_seconds
+        return step >= self._last_step + c.save_checkpoint_steps
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        p = run_context.original_args()
+        if self._due(p.cur_step_num):
+            self.save(p)
+
+    def on_train_end(self, run_context: RunContext) -> None:
+        p = run_context.original_args()
+        if p.cur_step_num and p.cur_step_num != self._last_step:
+            self.save(p)
+
+    def save(self, p: CallbackParameters) -> None:
+        """Saves now."""
+        name = f"{self._prefix}-{p.cur_epoch_num}_{step_in_epoch(p)}.ckpt"
+        path = os.path.join(self._directory, name)
+        info: dict[str, Any] = {
+            "epoch_num": p.cur_epoch_num,
+            "step_num": p.cur_step_num,
+            "step_in_epoch": step_in_epoch(p),
+        }
+        if isinstance(p.train_dataset, Dataset):
+            info["data_seed"] = p.train_dataset._drawn
+        for extra in self._config.append_info:
+            if isinstance(extra, dict):
+                info.update(extra)
+        save_checkpoint(self._config.saved_network or p.train_network, path, append_dict=info)
+        self._latest, self._last_step, self._last_time = path, p.cur_step_num, time.monotonic()
+        self._remove_oldest()
+
+    def _remove_oldest(self) -> None:
+        if not self._config.keep_checkpoint_max:
+            return
+        pattern = re.compile(re.escape(self._prefix) + r"-\d+_\d+\.ckpt")
+        paths = [
+            os.path.join(self._directory, f)
+            for f in os.listdir(self._directory)
+            if pattern.fullmatch(f)
+        ]
+        paths.sort(key=lambda f: (os.stat(f).st_mtime_ns, f))
+        for path in paths[: -self._config.keep_checkpoint_max]:
+            if path != self._latest:
+                os.unlink(path)

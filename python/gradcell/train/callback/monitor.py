@@ -1,0 +1,101 @@
+"""Callbacks that print or keep the loss, the time and the results of evaluations."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gradcell.train.callback.base import (
+    Callback,
+    RunContext,
+    check_count,
+    loss_of,
+    overflowed,
+    step_in_epoch,
+    where,
+)
+
+
+class LossMonitor(Callback):
+    """Prints the loss every per_print_times steps (0: never).
+
+    Raises ValueError, from on_train_step_end, for a loss that is inf or nan in a step that was not
+    skipped as an overflow.
+    """
+
+    def __init__(self, per_print_times: int = 1) -> None:
+        self._per_print_times = check_count("LossMonitor", "per_print_times", per_print_times)
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        p = run_context.original_args()
+        loss = loss_of(p.net_outputs)
+        if loss is None:
+            return
+        step = step_in_epoch(p)
+        if not math.isfinite(loss) and not overflowed(p.net_outputs):
+            raise ValueError(
+                f"In epoch: {p.cur_epoch_num} step: {step}, loss is {loss}, training process "
+                f"cannot continue, terminating training.{where()}"
+            )
+        if self._per_print_times and p.cur_step_num % self._per_print_times == 0:
+            print(f"epoch: {p.cur_epoch_num} step: {step}, loss is {loss}", flush=True)
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        p = run_context.original_args()
+        if p.eval_results:
+            print(f"Eval result: epoch {p.cur_epoch_num}, metrics: {p.eval_results}", flush=True)
+
+
+class TimeMonitor(Callback):
+    """Prints how long each epoch took, and a step on average, in milliseconds.
+
+    data_size: steps in an epoch, where it is not known from the data.
+    """
+
+    def __init__(self, data_size: int | None = None, data_time: bool = False) -> None:
+        self.data_size = (
+            None if data_size is None else check_count("TimeMonitor", "data_size", data_size, 1)
+        )
+        self.epoch_time = self._steps_before = 0.0
+
+    def on_train_epoch_begin(self, run_context: RunContext) -> None:
+        self.epoch_time = time.perf_counter()
+        self._steps_before = run_context.original_args().cur_step_num or 0
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        p = run_context.original_args()
+        total = (time.perf_counter() - self.epoch_time) * 1000
+        steps = self.data_size or max(1, p.cur_step_num - self._steps_before)
+        print(
+            f"Train epoch time: {total:5.3f} ms, per step time: {total / steps:5.3f} ms", flush=True
+        )
+
+
+class History(Callback):
+    """Keeps each epoch's loss and evaluation results: history['net_output'], history[metric]."""
+
+    def __init__(self) -> None:
+        self.history: dict[str, list[Any]] = {}
+        self.epoch: dict[str, list[int]] = {}
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        self.epoch = {"epoch": []}
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        p = run_context.original_args()
+        self.epoch.setdefault("epoch", []).append(p.cur_epoch_num)
+        self.history.setdefault("net_output", []).append(loss_of(p.net_outputs))
+        for name, value in (p.eval_results or {}).items():
+            self.history.setdefault(name, []).append(value)
+
+
+class LambdaCallback(Callback):
+    """Functions of the run context in place of methods."""
+
+    def __init__(self, **functions: Callable[[RunContext], Any]) -> None:
+        for name, function in functions.items():
+            if not name.startswith("on_") or not hasattr(Callback, name):
+                raise TypeError(f"LambdaCallback: {name!r} is no event{where()}")
+            setattr(self, name, function)

@@ -1,0 +1,11 @@
+"""Managers of the loss scale, under MindSpore's path."""
+
+from __future__ import annotations
+
+from gradcell.amp.loss_scale import (
+    DynamicLossScaleManager,
+    FixedLossScaleManager,
+    LossScaleManager,
+)
+
+__all__ = ["DynamicLossScaleManager", "FixedLossScaleManager", "LossScaleManager"]

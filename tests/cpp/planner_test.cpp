@@ -1,0 +1,286 @@
+// Which nodes share a region, in which stage; sums of products; the plan's text.
+#include "plan/planner.h"
+
+#include <gtest/gtest.h>
+
+#include "ad/transform.h"
+#include "evaluate.h"
+#include "ir/print.h"
+#include "plan/labels.h"
+#include "plan/rewrite.h"
+
+namespace gradcell {
+namespace {
+
+using namespace testing;  // NOLINT
+
+Plan plan_of(const Graph& g, const std::vector<NodeId>& roots) { return make_plan(g, live_nodes(g, roots), roots, {}); }
+
+/// "2R1C R" : by stage, regions and calls.
+std::string outline(const Plan& p) {
+  std::string s;
+  for (const Stage& stage : p.stages) {
+    if (!s.empty()) s += " ";
+    if (!stage.regions.empty()) s += std::to_string(stage.regions.size()) + "R";
+    if (!stage.calls.empty()) s += std::to_string(stage.calls.size()) + "C";
+  }
+  return s;
+}
+
+NodeId bias(Graph& g, NodeId x, NodeId b) { return binary(g, Op::Add, x, broadcast_to(g, b, Dims(g.dims(x)))); }
+
+struct Net {
+  Graph g;
+  NodeId x, w1, b1, w2;
+  NodeId y;
+  explicit Net(int64_t rows, DType t = DType::Float32) {
+    x = leaf(g, t, Dims{rows, 2}), w1 = leaf(g, t, Dims{2, 20}), b1 = leaf(g, t, Dims{20});
+    w2 = leaf(g, t, Dims{20, 1});
+    NodeId h = unary(g, Op::Tanh, bias(g, matmul(g, x, w1, false, false), b1));
+    y = matmul(g, h, w2, false, false);
+  }
+  std::vector<NodeId> gradients(NodeId of, const std::vector<NodeId>& wrt) {
+    NodeId out[] = {of}, seed[] = {constant(g, g.dtype(of), Dims(g.dims(of)), 1)};
+    return ad::adjoint(g, out, seed, wrt);
+  }
+};
+
+TEST(Labels, ElementwiseGraphsRunByElements) {
+  Graph g;
+  NodeId x = leaf(g, DType::Float32, Dims{100, 7});
+  NodeId y = unary(g, Op::Sin, unary(g, Op::Exp, x));
+  NodeId roots[] = {y};
+  Labels l = label(g, roots);
+  EXPECT_TRUE(l.node[y].in_region);
+  EXPECT_EQ(l.node[y].rows, 700);
+  EXPECT_EQ(l.stage_count, 1);
+  EXPECT_TRUE(l.node[y].materialised);
+  EXPECT_FALSE(l.node[g.input(y, 0)].materialised) << "it stays in the tile";
+}
+
+TEST(Labels, APerceptronRunsByRowsOfItsBatch) {
+  Net net(1000);
+  NodeId roots[] = {net.y};
+  Labels l = label(net.g, roots);
+  for (NodeId id = 0; id < net.g.size(); ++id) {
+    if (net.g[id].op == Op::Leaf) continue;
+    EXPECT_TRUE(l.node[id].in_region) << to_text(net.g, id);
+    EXPECT_EQ(l.node[id].rows, 1000) << to_text(net.g, id);
+    EXPECT_EQ(l.node[id].stage, 0) << to_text(net.g, id);
+  }
+}
+
+TEST(Labels, SumsOverRowsEndARegion) {
+  Graph g;
+  NodeId x = leaf(g, DType::Float32, Dims{1000, 3});
+  NodeId mean = reduce(g, Op::ReduceSum, unary(g, Op::Exp, x), Dims{0});
+  NodeId y = binary(g, Op::Sub, x, broadcast_to(g, mean, Dims{1000, 3}));
+  NodeId roots[] = {y};
+  Labels l = label(g, roots);
+  EXPECT_TRUE(l.node[mean].reducing);
+  EXPECT_TRUE(l.node[mean].materialised);
+  EXPECT_EQ(l.node[mean].stage, 0);
+  EXPECT_EQ(l.node[y].stage, 1);
+}
+
+TEST(Labels, SoftmaxAlongFeaturesIsOneRegion) {
+  Graph g;
+  Dims d{512, 10}, one{512, 1};
+  NodeId x = leaf(g, DType::Float32, d);
+  NodeId m = reshape(g, reduce(g, Op::ReduceMax, x, Dims{1}), one);
+  NodeId e = unary(g, Op::Exp, binary(g, Op::Sub, x, broadcast_to(g, m, d)));
+  NodeId s = reshape(g, reduce(g, Op::ReduceSum, e, Dims{1}), one);
+  Plan p = plan_of(g, {binary(g, Op::Div, e, broadcast_to(g, s, d))});
+  EXPECT_EQ(outline(p), "1R");
+  EXPECT_EQ(p.stages[0].regions[0].rows, 512);
+}
+
+TEST(Labels, WhatHasNoTileFormIsACall) {
+  Graph g;
+  NodeId x = leaf(g, DType::Float32, Dims{64, 8});
+  EXPECT_EQ(outline(plan_of(g, {unary(g, Op::Sin, cumsum(g, x, 0, false, false))})), "1C 1R");
+  EXPECT_EQ(outline(plan_of(g, {transpose(g, unary(g, Op::Sin, x), Dims{1, 0})})), "1R 1C");
+  NodeId empty = leaf(g, DType::Float32, Dims{0, 8});
+  EXPECT_EQ(plan_of(g, {unary(g, Op::Sin, empty)}).stages.size(), 1u);
+}
+
+/// Forward, both adjoints and all weight gradients of a physics-informed step: one region over the
+/// batch. What may come after it adds up gradients, which are as small as the weights.
+TEST(Labels, ATrainingStepIsOneRegion) {
+  Net net(1000);
+  Graph& g = net.g;
+  NodeId dx = net.gradients(net.y, {net.x})[0];
+  NodeId residual = binary(g, Op::Sub, slice(g, dx, {{0, 0}, {1000, 1}, {1, 1}}), net.y);
+  NodeId loss = reduce(g, Op::ReduceSum, unary(g, Op::Square, residual), Dims{0, 1});
+  std::vector<NodeId> roots = net.gradients(loss, {net.w1, net.b1, net.w2});
+  roots.push_back(loss);
+  Plan p = plan_of(g, roots);
+  ASSERT_EQ(p.stages[0].regions.size(), 1u) << to_text(p);
+  const Region& r = p.stages[0].regions[0];
+  for (size_t s = 1; s < p.stages.size(); ++s)
+    for (const Region& after : p.stages[s].regions) EXPECT_LE(after.rows, 40) << to_text(p);
+  EXPECT_EQ(r.rows, 1000);
+  EXPECT_TRUE(r.stores.empty()) << "no activation is written to memory";
+  EXPECT_GE(r.accumulators.size(), 4u);
+  EXPECT_LE(p.arena_bytes, 1024u);
+}
+
+// Sums of products ------------------------------------------------------------------------------
+
+PlanGraph plan_graph(Graph g, std::vector<NodeId> roots) {
+  PlanGraph p;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (g[id].op == Op::Leaf) p.inputs.push_back(id);
+    if (g[id].op == Op::Const) p.constants.push_back(id);
+  }
+  p.graph = std::move(g), p.roots = std::move(roots);
+  return p;
+}
+
+std::string text(const PlanGraph& p) { return to_text(p.graph, p.roots); }
+
+struct MergeSums : ::testing::Test {
+  Graph g;
+  NodeId x = leaf(g, DType::Float32, Dims{50, 4}), y = leaf(g, DType::Float32, Dims{50, 4});
+  NodeId a = leaf(g, DType::Float32, Dims{50, 3}), b = leaf(g, DType::Float32, Dims{50, 3});
+  NodeId add(NodeId p, NodeId q) { return binary(g, Op::Add, p, q); }
+  NodeId product(NodeId p, NodeId q) { return matmul(g, p, q, true, false); }
+};
+
+TEST_F(MergeSums, ASharedFactorIsMultipliedOnce) {
+  NodeId s = add(product(x, a), product(x, b));
+  EXPECT_EQ(text(merge_sums(plan_graph(g, {s}))),
+            "%0 = Leaf() : float32[50, 4]\n"
+            "%1 = Leaf() : float32[50, 3]\n"
+            "%2 = Leaf() : float32[50, 3]\n"
+            "%3 = Add(%1, %2) : float32[50, 3]\n"
+            "%4 = MatMul(%0, %3, transpose_a) : float32[4, 3]\n"
+            "return %4\n");
+}
+
+TEST_F(MergeSums, OtherProductsShareAnAccumulation) {
+  NodeId s = add(product(x, a), product(y, b));
+  PlanGraph merged = merge_sums(plan_graph(g, {s}));
+  EXPECT_EQ(merged.graph.inputs(merged.roots[0]).size(), 4u) << text(merged);
+  Leaves leaves;
+  for (NodeId id : {x, y, a, b}) {
+    int64_t n = g.count(id);
+    leaves[id] = make_array(DType::Float32, g.dims(id), random_numbers(n, -1, 1, id + 1));
+  }
+  expect_close(run(g, s, leaves), interpret(g, s, leaves), 1e-5);
+}
+
+TEST_F(MergeSums, SumsOverTheSameAxesAreOne) {
+  NodeId s = add(reduce(g, Op::ReduceSum, x, Dims{0}), reduce(g, Op::ReduceSum, y, Dims{0}));
+  EXPECT_EQ(text(merge_sums(plan_graph(g, {s}))),
+            "%0 = Leaf() : float32[50, 4]\n"
+            "%1 = Leaf() : float32[50, 4]\n"
+            "%2 = Add(%0, %1) : float32[50, 4]\n"
+            "%3 = ReduceSum(%2, axes=[0]) : float32[4]\n"
+            "return %3\n");
+}
+
+TEST_F(MergeSums, WhatIsNeededElsewhereStays) {
+  NodeId p = product(x, a), s = add(p, product(x, b));
+  PlanGraph merged = merge_sums(plan_graph(g, {s, p}));
+  EXPECT_NE(merged.roots[0], merged.roots[1]);
+  EXPECT_EQ(merged.graph[merged.roots[1]].op, Op::MatMul);
+  EXPECT_EQ(merged.graph.inputs(merged.roots[1]).size(), 2u);
+}
+
+TEST_F(MergeSums, FlagsAndRowsAreNotMixed) {
+  NodeId w = leaf(g, DType::Float32, Dims{4, 7}), v = leaf(g, DType::Float32, Dims{7, 3});
+  NodeId s = add(product(x, a), matmul(g, w, v, false, false));
+  EXPECT_EQ(g.dims(s), (Dims{4, 3}));
+  PlanGraph merged = merge_sums(plan_graph(g, {s}));
+  int products = 0;
+  for (NodeId id = 0; id < merged.graph.size(); ++id) products += merged.graph[id].op == Op::MatMul;
+  EXPECT_EQ(products, 2) << text(merged);
+}
+
+// Text ------------------------------------------------------------------------------------------
+
+TEST(PlanText, ElementwiseWithAConstant) {
+  Graph g;
+  NodeId x = leaf(g, DType::Float32, Dims{1000});
+  NodeId y = binary(g, Op::Mul, unary(g, Op::Sin, x), constant(g, DType::Float32, Dims{1000}, 3));
+  EXPECT_EQ(to_text(plan_of(g, {y})),
+            "plan: 1 inputs, 1 constants, 1 outputs, 4 nodes, arena 0 bytes\n"
+            "stage 0\n"
+            "  region rows=1000 tile=0 chunks=1 scratch=8/row\n"
+            "    u0 = constant0\n"
+            "    v0 = load input0 x1\n"
+            "    v1 = sin v0  : f32 x1\n"
+            "    v2 = mul v1, u0  : f32 x1\n"
+            "    store v2 -> output0\n");
+}
+
+TEST(PlanText, ALayerAndItsWeightGradient) {
+  Net net(100);
+  std::vector<NodeId> roots = net.gradients(net.y, {net.w1});
+  EXPECT_EQ(to_text(plan_of(net.g, roots)),
+            "plan: 4 inputs, 2 constants, 1 outputs, 15 nodes, arena 0 bytes\n"
+            "stage 0\n"
+            "  region rows=100 tile=0 chunks=1 scratch=248/row\n"
+            "    u0 = input2 x20\n"
+            "    u1 = constant0\n"
+            "    u2 = constant1\n"
+            "    w0 = pack input1 2x20\n"
+            "    w1 = pack input3 1x20\n"
+            "    v1 = load input0 x2\n"
+            "    v0 = matmul v1, w0  : f32 x20 (2)\n"
+            "    v2 = add u0, v0  : f32 x20\n"
+            "    v3 = tanh v2  : f32 x20\n"
+            "    v5 = copy u1  : f32 x1\n"
+            "    v4 = matmul v5, w1  : f32 x20 (1)\n"
+            "    v6 = square v3  : f32 x20\n"
+            "    v7 = sub u2, v6  : f32 x20\n"
+            "    v8 = mul v4, v7  : f32 x20\n"
+            "    acc0 += weight_grad v1, v8  : f32 x2 (20)\n"
+            "    store acc0 -> output0\n");
+}
+
+// What a plan promises --------------------------------------------------------------------------
+
+TEST(Planner, OutputsMayBeInputsOrEachOther) {
+  Graph g;
+  NodeId x = leaf(g, DType::Float32, Dims{4}), s = unary(g, Op::Sin, x);
+  std::vector<NodeId> roots{x, s, reshape(g, s, Dims{2, 2}), s, alias(g, x), constant(g, DType::Float32, Dims{3}, 2)};
+  Plan p = plan_of(g, roots);
+  EXPECT_EQ(p.outputs[0].alias_input, 0);
+  EXPECT_EQ(p.outputs[2].alias_output, 1);
+  EXPECT_EQ(p.outputs[3].alias_output, 1);
+  EXPECT_EQ(p.outputs[4].alias_input, 0);
+  Leaves leaves{{x, make_array(DType::Float32, {4}, {0, 1, 2, 3})}};
+  auto got = run(g, roots, leaves);
+  for (size_t i = 0; i < roots.size(); ++i) expect_close(got[i], interpret(g, roots[i], leaves), 1e-6);
+}
+
+TEST(Planner, AliasesVanishAndWhatTheyHidIsShared) {
+  Graph g;
+  NodeId x = leaf(g, DType::Float32, Dims{4}), x1 = alias(g, x), x2 = alias(g, stop_gradient(g, x1));
+  NodeId s = binary(g, Op::Add, unary(g, Op::Sin, x1), unary(g, Op::Sin, x2));
+  Plan p = plan_of(g, {s});
+  EXPECT_EQ(p.node_count, 3u) << "x, sin(x), their sum";
+}
+
+TEST(Planner, CutsAreInputs) {
+  Graph g;
+  NodeId x = leaf(g, DType::Float32, Dims{4}), s = unary(g, Op::Sin, x), e = unary(g, Op::Exp, s);
+  std::vector<NodeId> roots{e}, cuts{s};
+  Plan p = make_plan(g, live_until(g, roots, cuts), roots, cuts);
+  EXPECT_EQ(p.inputs.size(), 1u);
+  EXPECT_EQ(p.node_count, 2u);
+}
+
+TEST(Planner, TemporariesShareMemory) {
+  Graph g;
+  NodeId x = leaf(g, DType::Float32, Dims{64, 64});
+  NodeId y = x;
+  for (int i = 0; i < 8; ++i) y = unary(g, Op::Sin, cumsum(g, y, 0, false, false));
+  Plan p = plan_of(g, {y});
+  EXPECT_LE(p.arena_bytes, 3u * 64 * 64 * 4);
+}
+
+}  // namespace
+}  // namespace gradcell

@@ -1,0 +1,261 @@
+// Traces: variables are functional while one records and written once at the end; what outlives a
+// trace has a value; compiled traces run again on other arguments.
+#include "runtime/trace.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "ad/transform.h"
+#include "evaluate.h"
+#include "runtime/frontend.h"
+
+namespace gradcell {
+namespace {
+
+using namespace testing;  // NOLINT
+
+Array scalar(double v) { return make_array(DType::Float32, {}, {v}); }
+double number(const Array& a) { return numbers(a).at(0); }
+
+TensorPtr tensor(double v) { return std::make_shared<Tensor>(scalar(v)); }
+VariablePtr variable(double v) { return std::make_shared<Variable>(Variable{scalar(v)}); }
+TensorPtr of(const VariablePtr& v) { return std::make_shared<Tensor>(v); }
+Number real(double v) { return {Number::Kind::Float, v, 0}; }
+
+/// A current trace that ends with the scope.
+struct Recording {
+  TracePtr trace = begin_trace();
+  ~Recording() { end_trace(); }
+  TensorPtr argument(double v) { return std::make_shared<Tensor>(trace, trace->argument(scalar(v))); }
+};
+
+TEST(Trace, OutsideOneOpsRunAtOnce) {
+  TensorPtr y = ops::binary(Op::Add, tensor(2), real(3));
+  EXPECT_FALSE(y->traced());
+  EXPECT_EQ(number(y->value()), 5);
+}
+
+TEST(Trace, InsideOneOpsRecordAndFinishGivesValues) {
+  Recording r;
+  TensorPtr x = r.argument(2), y = ops::unary(Op::Square, x);
+  EXPECT_TRUE(y->traced());
+  NodeId out[] = {y->node()};
+  EXPECT_EQ(number(r.trace->finish(out)[0]), 4);
+  EXPECT_FALSE(y->traced());
+  EXPECT_FALSE(r.trace->active());
+  EXPECT_EQ(number(y->value()), 4);
+}
+
+TEST(Trace, OneIsActiveAtATime) {
+  Recording r;
+  EXPECT_THROW(begin_trace(), Error);
+}
+
+TEST(Trace, VariablesAreWrittenAtTheEndAllAtOnce) {
+  VariablePtr a = variable(1), b = variable(10);
+  TensorPtr ta = of(a), tb = of(b);
+  {
+    Recording r;
+    Trace& t = *r.trace;
+    NodeId old_a = t.lift(a);
+    TensorPtr sum = ops::binary(Op::Add, ta, tb);
+    t.assign(a, sum->node());
+    TensorPtr second = ops::binary(Op::Add, ta, tb);  // reads what was assigned
+    t.assign(b, second->node());
+    EXPECT_EQ(number(a->value), 1) << "nothing is written while recording";
+    EXPECT_NE(t.lift(a), old_a);
+    NodeId out[] = {old_a};
+    EXPECT_EQ(number(t.finish(out)[0]), 1) << "the old value is still there for its readers";
+  }
+  EXPECT_EQ(number(a->value), 11);
+  EXPECT_EQ(number(b->value), 21);
+}
+
+TEST(Trace, AFailureBeforeTheEndChangesNothing) {
+  VariablePtr a = variable(1);
+  TensorPtr left;
+  {
+    Recording r;
+    left = ops::binary(Op::Add, of(a), real(1));
+    r.trace->assign(a, left->node());
+    r.trace->abandon();
+  }
+  EXPECT_EQ(number(a->value), 1);
+}
+
+TEST(Trace, ATensorThatLeavesHasItsValue) {
+  std::vector<TensorPtr> kept;
+  {
+    Recording r;
+    TensorPtr x = r.argument(3), y = ops::unary(Op::Square, x);
+    kept.push_back(ops::binary(Op::Add, x, real(1)));  // no output, but kept
+    NodeId out[] = {y->node()};
+    r.trace->finish(out);
+  }
+  EXPECT_FALSE(kept[0]->traced());
+  EXPECT_EQ(number(kept[0]->value()), 4);
+}
+
+TEST(Trace, ValuesOnDemandAreComputedOnceAndRecordingGoesOn) {
+  clear_plan_cache();
+  Recording r;
+  TensorPtr x = r.argument(3), y = ops::unary(Op::Square, x);
+  EXPECT_FALSE(r.trace->asked());
+  EXPECT_EQ(number(y->value()), 9);
+  EXPECT_TRUE(r.trace->asked());
+  size_t runs = plan_cache_info().runs;
+  EXPECT_EQ(number(y->value()), 9);
+  EXPECT_EQ(plan_cache_info().runs, runs);
+  TensorPtr z = ops::unary(Op::Square, y);
+  EXPECT_EQ(number(z->value()), 81);
+  NodeId out[] = {z->node(), x->node()};
+  auto values = r.trace->finish(out);
+  EXPECT_EQ(number(values[0]), 81);
+  EXPECT_EQ(number(values[1]), 3);
+}
+
+TEST(Trace, DifferentiatingByAVariable) {
+  VariablePtr w = variable(3);
+  TensorPtr tw = of(w);
+  Recording r;
+  Trace& t = *r.trace;
+  NodeId before = t.lift(w), a = t.push_alias(w);
+  TensorPtr y = ops::unary(Op::Square, tw);
+  t.pop_alias(w, a, before);
+  EXPECT_EQ(t.lift(w), before);
+  NodeId out[] = {y->node()}, seed[] = {constant(t.graph, DType::Float32, Dims{}, 1)}, wrt[] = {a};
+  NodeId d = ad::adjoint(t.graph, out, seed, wrt)[0];
+  NodeId results[] = {d};
+  EXPECT_EQ(number(t.finish(results)[0]), 6);
+  EXPECT_EQ(number(w->value), 3) << "it was not assigned";
+}
+
+TEST(Trace, ACapturedArrayIsOneLeaf) {
+  TensorPtr c = tensor(5);
+  Recording r;
+  NodeId a = c->in(*r.trace), b = c->in(*r.trace);
+  EXPECT_EQ(a, b);
+  EXPECT_NE(r.trace->argument(c->value()), r.trace->argument(c->value())) << "arguments are never one";
+}
+
+TEST(Trace, ATensorOfAnotherTraceIsAnError) {
+  TensorPtr stray;
+  {
+    Recording r;
+    stray = ops::unary(Op::Sin, r.argument(1));
+    r.trace->abandon();
+  }
+  Recording r;
+  EXPECT_THROW(ops::unary(Op::Cos, stray), Error);
+}
+
+/// counter += x; returns x * counter.
+struct Step {
+  VariablePtr counter = variable(0);
+  std::shared_ptr<Compiled> compiled;
+  double first;
+
+  explicit Step(double x0) {
+    Recording r;
+    TensorPtr x = r.argument(x0);
+    TensorPtr next = ops::binary(Op::Add, of(counter), x);
+    r.trace->assign(counter, next->node());
+    TensorPtr y = ops::binary(Op::Mul, x, next);
+    NodeId out[] = {y->node()};
+    x.reset(), next.reset();  // as when the function has returned
+    first = number(r.trace->finish(out, &compiled)[0]);
+  }
+  double operator()(double x) const {
+    Array in[] = {scalar(x)};
+    return number(compiled->run(in)[0]);
+  }
+};
+
+TEST(Compiled, RunsAgainAndUpdatesVariables) {
+  Step step(2);
+  ASSERT_TRUE(step.compiled);
+  EXPECT_EQ(step.first, 4);
+  EXPECT_EQ(number(step.counter->value), 2);
+  EXPECT_EQ(step(3), 15);
+  EXPECT_EQ(step(1), 6);
+  EXPECT_EQ(number(step.counter->value), 6);
+}
+
+TEST(Compiled, ResultsOfEarlierCallsStay) {
+  Step step(1);
+  Array in[] = {scalar(1)};
+  Array first = step.compiled->run(in)[0];
+  Array kept = step.counter->value;
+  step.compiled->run(in);
+  EXPECT_EQ(number(first), 2);
+  EXPECT_EQ(number(kept), 2);
+}
+
+TEST(Compiled, NoneWhereAValueWasAskedForOrATensorKept) {
+  for (bool ask : {false, true}) {
+    TensorPtr kept;
+    std::shared_ptr<Compiled> compiled;
+    Recording r;
+    TensorPtr x = r.argument(2), y = ops::unary(Op::Square, x);
+    if (ask) y->value();
+    else kept = ops::unary(Op::Sin, x);
+    NodeId out[] = {y->node()};
+    x.reset();
+    r.trace->finish(out, &compiled);
+    EXPECT_FALSE(compiled);
+    EXPECT_TRUE(r.trace->asked());
+  }
+}
+
+TEST(PlanCache, TheSameStructureIsPlannedOnce) {
+  clear_plan_cache();
+  for (double c : {2.0, 3.0, 4.0}) {
+    Recording r;
+    TensorPtr y = ops::binary(Op::Mul, ops::unary(Op::Sin, r.argument(c)), real(c));
+    NodeId out[] = {y->node()};
+    EXPECT_NEAR(number(r.trace->finish(out)[0]), c * std::sin(c), 1e-6);
+  }
+  PlanCacheInfo info = plan_cache_info();
+  EXPECT_EQ(info.size, 1u);
+  EXPECT_EQ(info.misses, 1u);
+  EXPECT_EQ(info.hits, 2u);
+}
+
+TEST(Trace, ThreadsHaveTracesOfTheirOwn) {
+  auto work = [](double x0) {
+    for (int i = 0; i < 50; ++i) {
+      Recording r;
+      TensorPtr y = ops::unary(Op::Square, r.argument(x0));
+      NodeId out[] = {y->node()};
+      ASSERT_EQ(number(r.trace->finish(out)[0]), x0 * x0);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int t = 1; t <= 4; ++t) threads.emplace_back(work, t);
+  for (auto& t : threads) t.join();
+}
+
+TEST(Compiled, SeveralThreadsRunOne) {
+  std::shared_ptr<Compiled> compiled;
+  {
+    Recording r;
+    TensorPtr y = ops::unary(Op::Square, r.argument(2));
+    NodeId out[] = {y->node()};
+    r.trace->finish(out, &compiled);
+  }
+  ASSERT_TRUE(compiled);
+  std::vector<std::thread> threads;
+  for (int t = 1; t <= 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 100; ++i) {
+        Array in[] = {scalar(t)};
+        ASSERT_EQ(number(compiled->run(in)[0]), t * t);
+      }
+    });
+  for (auto& t : threads) t.join();
+}
+
+}  // namespace
+}  // namespace gradcell

@@ -1,0 +1,217 @@
+"""Checkpoints: what is saved, whole files only, damage of every kind."""
+
+import json
+import os
+
+import numpy as np
+import pytest
+from training_fixtures import Linear, assert_same, batch, snapshot
+
+import gradcell as ms
+from gradcell import Parameter, Tensor, nn, ops
+from gradcell.train import load_checkpoint, load_param_into_net, save_checkpoint, serialization
+
+pytest.importorskip("safetensors")
+
+
+class Types(nn.Cell):
+    def __init__(self, seed=0):
+        super().__init__()
+        rng = np.random.RandomState(seed)
+        for dtype in (ms.float16, ms.bfloat16, ms.float32, ms.float64, ms.int32, ms.int64):
+            name = f"p_{dtype.name}"
+            setattr(self, name, Parameter(Tensor(rng.randn(2, 3) * 9, dtype), name=name))
+        self.flag = Parameter(Tensor([True, False]), name="flag", requires_grad=False)
+        self.scalar = Parameter(Tensor(rng.randn()), name="scalar")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "net.ckpt")
+
+
+def test_every_dtype_comes_back(path):
+    net, other = Types(0), Types(1)
+    save_checkpoint(net, path)
+    found = load_checkpoint(path)
+    assert list(found) == [p.name for p in net.get_parameters()]
+    assert all(isinstance(p, Parameter) for p in found.values())
+    assert load_param_into_net(other, found) == ([], [])
+    assert_same(snapshot(net), snapshot(other))
+    assert [p.dtype for p in other.get_parameters()] == [p.dtype for p in net.get_parameters()]
+
+
+def test_it_is_a_safetensors_file(path):
+    from safetensors.numpy import load_file, save_file
+
+    save_checkpoint(Linear(), path)
+    np.testing.assert_array_equal(load_file(path)["w"], Linear().w.asnumpy())
+    save_file({"w": np.array([3, 2, 1], np.float32)}, path)  # of another program
+    net = Linear()
+    load_checkpoint(path, net)
+    assert net.w.asnumpy().tolist() == [3, 2, 1]
+
+
+def test_names_and_kinds_of_objects(tmp_path):
+    net = Linear()
+    base = str(tmp_path / "x")
+    save_checkpoint(net, base, append_dict={"epoch": 3, "lr": 0.1, "note": "a", "t": Tensor([1])})
+    assert os.listdir(tmp_path) == ["x.ckpt"]
+    found = load_checkpoint(base)
+    assert int(found["epoch"]) == 3
+    assert float(found["lr"]) == 0.1
+    assert found["note"] == "a"
+    save_checkpoint([{"name": "a", "data": net.w}], base)
+    assert list(load_checkpoint(base)) == ["a"]
+    save_checkpoint({"b": Tensor([1.0])}, base)
+    assert list(load_checkpoint(base)) == ["b"]
+    save_checkpoint(Types(), base, choice_func=lambda n: n.startswith("p_f"))
+    assert list(load_checkpoint(base)) == ["p_float16", "p_float32", "p_float64"]
+    assert list(load_checkpoint(base, filter_prefix="p_float1")) == ["p_float32", "p_float64"]
+    assert list(load_checkpoint(base, specify_prefix=["p_float1"])) == ["p_float16"]
+    for bad in (3, [3], {"a": 3}):
+        with pytest.raises(TypeError, match="save_checkpoint"):
+            save_checkpoint(bad, base)
+    with pytest.raises(ValueError, match="twice"):
+        save_checkpoint(net, base, append_dict={"w": 1})
+
+
+def test_optimizer_and_scale_are_saved(path):
+    def make():
+        net = Linear(ms.float16)
+        return nn.TrainOneStepWithLossScaleCell(
+            net, nn.Adam(net.trainable_params(), 0.05), nn.DynamicLossScaleUpdateCell(2**15, 2, 2)
+        )
+
+    one = make()
+    for _ in range(5):
+        one(*batch())
+    save_checkpoint(one, path)
+    two = make()
+    assert load_param_into_net(two, load_checkpoint(path)) == ([], [])
+    for _ in range(5):
+        one(*batch())
+        two(*batch())
+    assert_same(snapshot(one), snapshot(two))
+
+
+def test_random_state(path):
+    ms.set_seed(3)
+    ops.rand(2)
+    save_checkpoint(Linear(), path)
+    first = ops.rand(5).asnumpy()
+    ms.set_seed(4)
+    load_checkpoint(path)
+    assert not np.array_equal(ops.rand(5).asnumpy(), first)
+    load_checkpoint(path, random_state=True)
+    np.testing.assert_array_equal(ops.rand(5).asnumpy(), first)
+    assert ms.get_seed() == 3
+
+
+# Damage -------------------------------------------------------------------------------------------
+
+
+def test_every_truncation_is_found(path):
+    net = Linear()
+    save_checkpoint(net, path)
+    data = open(path, "rb").read()
+    before = snapshot(net)
+    for end in range(0, len(data), 7):
+        open(path, "wb").write(data[:end])
+        with pytest.raises(ValueError, match=r"net\.ckpt: (truncated|corrupted)"):
+            load_checkpoint(path, net)
+    open(path, "wb").write(data + b"x")
+    with pytest.raises(ValueError, match="1 bytes too many"):
+        load_checkpoint(path, net)
+    assert_same(before, snapshot(net))
+
+
+def test_every_flipped_bit_is_found(path):
+    net = Linear()
+    save_checkpoint(net, path)
+    data = open(path, "rb").read()
+    before = snapshot(net)
+    rng = np.random.RandomState(0)
+    for at in [*range(16), *range(len(data) - 12, len(data)), *rng.randint(0, len(data), 300)]:
+        broken = bytearray(data)
+        broken[at] ^= 1 << rng.randint(8)
+        open(path, "wb").write(broken)
+        try:
+            found = load_checkpoint(path)
+        except ValueError as error:
+            assert "net.ckpt" in str(error)
+            continue
+        # White space at the header's end may change without changing anything.
+        assert list(found) == ["w"]
+        np.testing.assert_array_equal(found["w"].asnumpy(), before["w"])
+
+
+def test_the_message_says_where(path):
+    save_checkpoint(Types(), path)
+    data = bytearray(open(path, "rb").read())
+    start = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:start])
+    first, _ = header["p_float32"]["data_offsets"]
+    data[start + first] ^= 1
+    open(path, "wb").write(data)
+    with pytest.raises(
+        ValueError, match=rf"checksum of the tensor 'p_float32' \(bytes {start + first} to"
+    ):
+        load_checkpoint(path)
+
+
+def test_no_such_file(tmp_path):
+    with pytest.raises(ValueError, match="there is no file"):
+        load_checkpoint(str(tmp_path / "none.ckpt"))
+
+
+def test_a_mismatch_leaves_the_network_as_it_was(path):
+    net = Types()
+    before = snapshot(net)
+    good = {p.name: Parameter(p.value() * 0, name=p.name) for p in list(net.get_parameters())[:3]}
+    with pytest.raises(ValueError, match=r"'scalar' has shape \[\] in the network and \[2\]"):
+        load_param_into_net(net, {**good, "scalar": Parameter(Tensor([1.0, 2.0]))})
+    with pytest.raises(TypeError, match="'p_int32' is Int32 in the network and Float32"):
+        load_param_into_net(
+            net, {**good, "p_int32": Parameter(Tensor(np.ones((2, 3), np.float32)))}
+        )
+    with pytest.raises(TypeError, match="must be a Parameter"):
+        load_param_into_net(net, {**good, "scalar": "a"})
+    assert_same(before, snapshot(net))
+    half = {"p_float32": Parameter(Tensor(np.ones((2, 3)), ms.float16))}
+    with pytest.raises(TypeError, match="Float16"):
+        load_param_into_net(net, half, strict_load=True)
+    missing, unused = load_param_into_net(net, {**half, "other": Parameter(Tensor([1.0]))})
+    assert unused == ["other"]
+    assert "scalar" in missing
+    assert "p_float32" not in missing
+
+
+def test_a_failed_write_leaves_the_old_file(path, monkeypatch, tmp_path):
+    save_checkpoint(Linear(), path)
+    old = open(path, "rb").read()
+
+    def fail(descriptor):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(serialization.os, "fsync", fail)
+    net = Linear()
+    net.w.set_data(net.w * 2)
+    with pytest.raises(OSError, match="no space"):
+        save_checkpoint(net, path)
+    assert open(path, "rb").read() == old
+    assert os.listdir(tmp_path) == ["net.ckpt"]
+
+
+def test_an_interrupted_write_leaves_the_old_file(path, monkeypatch, tmp_path):
+    save_checkpoint(Linear(), path)
+    old = open(path, "rb").read()
+
+    def interrupt(a, b):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(serialization.os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        save_checkpoint(Types(), path)
+    assert open(path, "rb").read() == old
+    assert os.listdir(tmp_path) == ["net.ckpt"]

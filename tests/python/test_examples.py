@@ -1,0 +1,65 @@
+"""The programs of examples/, with small settings."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_burgers_learns() -> None:
+    burgers = load("burgers_pinn")
+    net, losses = burgers.train(200, points=500, width=16, depth=3, verbose=False)
+    assert losses[-1] < 0.4 * losses[0]
+    assert burgers.relative_error(net) < 0.7  # at this point a broad wave, not yet the shock
+
+
+def test_burgers_reference_solves_the_equation() -> None:
+    exact = load("burgers_pinn").exact
+    t, x, h = np.full(41, 0.2), np.linspace(-0.9, -0.1, 41), 1e-4
+    u = exact(t, x)
+    u_t = (exact(t + h, x) - exact(t - h, x)) / (2 * h)
+    u_x = (exact(t, x + h) - exact(t, x - h)) / (2 * h)
+    u_xx = (exact(t, x + h) - 2 * u + exact(t, x - h)) / h**2
+    np.testing.assert_allclose(u_t + u * u_x, 0.01 / np.pi * u_xx, atol=1e-5)
+    np.testing.assert_allclose(exact(np.full(5, 1e-9), x[:5]), -np.sin(np.pi * x[:5]), atol=1e-3)
+
+
+def test_burgers_plot(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    burgers = load("burgers_pinn")
+    picture = tmp_path / "burgers.png"
+    burgers.plot(burgers.network(8, 2), str(picture))
+    assert picture.stat().st_size > 10_000
+
+
+def test_force_matching_learns_forces() -> None:
+    example = load("force_matching")
+    positions = example.clusters(2, np.random.default_rng(0))
+    _, forces = example.lennard_jones(positions)
+    h = np.zeros_like(positions)
+    h[:, 1, 2] = 1e-5
+    slope = (example.lennard_jones(positions + h)[0] - example.lennard_jones(positions - h)[0]) / 2e-5
+    np.testing.assert_allclose(forces[:, 1, 2], -slope[:, 0], rtol=1e-5)
+
+    _, before = example.train(1, n=64, verbose=False)
+    _, after = example.train(150, n=64, verbose=False)
+    assert after[0] < 0.5 * before[0] and after[1] < 0.5 * before[1]
+
+
+@pytest.mark.parametrize("order", [1, 2, 5, 8])
+def test_high_order(order: int) -> None:
+    assert load("high_order").largest_error(order, points=500) < 1e-12

@@ -1,0 +1,77 @@
+"""Metrics against scikit-learn and NumPy; bad input."""
+
+import numpy as np
+import pytest
+
+from gradcell import Tensor, train
+
+RNG = np.random.RandomState(1)
+LABELS = RNG.randint(0, 4, 90)
+SCORES = RNG.randn(90, 4).astype(np.float32) + 1.5 * np.eye(4, dtype=np.float32)[LABELS]
+
+
+def over_batches(metric, predictions=SCORES, labels=LABELS):
+    metric.clear()
+    for part in (slice(0, 40), slice(40, 80), slice(80, 90)):  # the last one is short
+        metric.update(Tensor(predictions[part]), Tensor(labels[part]))
+    return metric.eval()
+
+
+def test_classes_against_scikit_learn():
+    sk = pytest.importorskip("sklearn.metrics")
+    guess = SCORES.argmax(axis=1)
+    assert over_batches(train.Accuracy()) == pytest.approx(sk.accuracy_score(LABELS, guess))
+    options = {"average": None, "zero_division": 0}
+    np.testing.assert_allclose(
+        over_batches(train.Precision()), sk.precision_score(LABELS, guess, **options)
+    )
+    np.testing.assert_allclose(
+        over_batches(train.Recall()), sk.recall_score(LABELS, guess, **options)
+    )
+    np.testing.assert_allclose(over_batches(train.F1()), sk.f1_score(LABELS, guess, **options))
+    for k in (1, 2, 3):
+        want = sk.top_k_accuracy_score(LABELS, SCORES, k=k, labels=range(4))
+        assert over_batches(train.TopKCategoricalAccuracy(k)) == pytest.approx(want)
+
+
+def test_differences():
+    y = RNG.randn(90, 2).astype(np.float32)
+    p = RNG.randn(90, 2).astype(np.float32)
+    assert over_batches(train.MSE(), p, y) == pytest.approx(((p - y) ** 2).sum() / 90)
+    assert over_batches(train.MAE(), p, y) == pytest.approx(np.abs(p - y).sum() / 90)
+    loss = train.Loss()
+    for value in (1.0, 2.0, 6.0):
+        loss.update(Tensor(value))
+    assert loss.eval() == 3
+
+
+def test_one_hot_and_multilabel():
+    assert over_batches(train.Accuracy(), SCORES, np.eye(4)[LABELS]) == over_batches(
+        train.Accuracy()
+    )
+    many = train.Accuracy("multilabel")
+    many.update(np.array([[1, 0], [1, 1]]), np.array([[1, 0], [1, 0]]))
+    assert many.eval() == 0.5
+
+
+@pytest.mark.parametrize("label", [-1, 4])
+def test_a_label_out_of_range(label):
+    labels = LABELS[:5].copy()
+    labels[3] = label
+    with pytest.raises(ValueError, match=rf"the label {label} at \[3\] is out of range"):
+        train.Accuracy().update(SCORES[:5], labels)
+
+
+def test_bad_input():
+    with pytest.raises(RuntimeError, match="number of samples is 0"):
+        train.Accuracy().eval()
+    with pytest.raises(ValueError, match="shape"):
+        train.Accuracy().update(SCORES, LABELS[:3])
+    with pytest.raises(ValueError, match="got 1 values"):
+        train.MSE().update(SCORES)
+    with pytest.raises(ValueError, match="shape"):
+        train.MSE().update(SCORES, LABELS)
+    with pytest.raises(KeyError, match="no metric"):
+        train.get_metric_fn("best")
+    with pytest.raises(ValueError, match="at least 1"):
+        train.TopKCategoricalAccuracy(0)
