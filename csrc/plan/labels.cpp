@@ -176,10 +176,9 @@ bool is_immediate(const Graph& g, NodeId id, int k, bool in_region) {
 
 /// Work that needs nothing but what is stored anyway can wait for the stage that uses it, so that it
 /// is not stored itself.
-void sink(const Graph& g, Labels& l, std::span<const NodeId> roots) {
+void sink(const Graph& g, Labels& l) {
   size_t n = g.size();
-  std::vector<uint8_t> floating(n, 0), is_root(n, 0);
-  for (NodeId r : roots) is_root[l.storage[r]] = 1;
+  std::vector<uint8_t> floating(n, 0);
   for (NodeId id = 0; id < n; ++id) {
     const NodeLabel& me = l.node[id];
     if (!me.in_region || me.reducing || g[id].op == Op::MatMul) continue;
@@ -194,7 +193,7 @@ void sink(const Graph& g, Labels& l, std::span<const NodeId> roots) {
   for (NodeId id = static_cast<NodeId>(n); id-- > 0;) {
     NodeLabel& me = l.node[id];
     if (l.storage[id] != id || is_source(g, id)) continue;
-    if (floating[id] && !is_root[id] && latest[id] != INT32_MAX)
+    if (floating[id] && latest[id] != INT32_MAX)
       me.stage = std::max(me.stage, latest[id]);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];
@@ -262,7 +261,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
       me.stage = std::max(me.stage, ready);
     }
   }
-  sink(g, l, roots);
+  sink(g, l);
 
   for (NodeId r : roots) l.node[l.storage[r]].materialised = true;
   for (NodeId id = 0; id < n; ++id) {
