@@ -118,6 +118,19 @@ void bind_trace(py::module_& m) {
       .def_property_readonly("node_count", [](const Trace& t) { return t.graph.size(); });
 
   m.def("in_trace", [] { return current_trace() != nullptr; });
+  m.def("with_trace", [](const py::function& body) {
+    // One call of C++ around the whole: an interrupt cannot come between the trace and its end.
+    struct Active {
+      TracePtr trace = begin_trace();
+      ~Active() { end_trace(); }
+    } active;
+    try {
+      return body(active.trace);
+    } catch (...) {
+      active.trace->abandon();
+      throw;
+    }
+  }, "body(trace) with a new trace as the current one; abandoned if body raises.");
   m.def("begin_trace", &begin_trace);
   m.def("end_trace", &end_trace);
 

@@ -191,8 +191,7 @@ void prepare_uniforms(const RegionRun& run, const RunState& s) {
   }
 }
 
-void pack(const RegionRun& run, const RunState& s) {
-  for (const PackedWeights& w : run.region->weights)
+void pack_one(const RegionRun& run, const PackedWeights& w, const RunState& s) {
     by_float(w.type, [&](auto t) {
       using T = decltype(t);
       auto* to = reinterpret_cast<T*>(run.packed + w.offset);
@@ -204,6 +203,20 @@ void pack(const RegionRun& run, const RunState& s) {
       tile_kernels().transpose.load(from, w.dtype, wide.data(), wide.size());
       mm.pack_weights(wide.data(), w.k_stride, w.m_stride, w.k, w.m, to);
     });
+}
+
+/// Packs all weights of a stage, each in a task of its own where there are large ones.
+void pack(std::span<const RegionRun> runs, const RunState& s) {
+  std::vector<std::pair<const RegionRun*, const PackedWeights*>> all;
+  int64_t elements = 0;
+  for (const RegionRun& run : runs)
+    for (const PackedWeights& w : run.region->weights) {
+      all.emplace_back(&run, &w);
+      elements += int64_t(w.k) * w.m;
+    }
+  auto one = [&](int i, int) { pack_one(*all[i].first, *all[i].second, s); };
+  if (elements > 30000) return parallel_for(static_cast<int>(all.size()), one);
+  for (int i = 0; i < static_cast<int>(all.size()); ++i) one(i, 0);
 }
 
 class TileRunner {
@@ -425,6 +438,10 @@ Executable::Executable(Plan plan) : plan_(std::move(plan)), pool_(std::make_uniq
       plan_.work += r.work;
     }
     for (const Call& c : stage.calls) plan_.work += static_cast<double>(c.out.count);
+    size_t bytes = 64;
+    for (const Region& r : stage.regions)
+      bytes += r.uniform_bytes + r.packed_bytes + r.accumulator_bytes * static_cast<size_t>(r.chunks);
+    side_bytes_ = std::max(side_bytes_, bytes);
   }
 }
 
@@ -443,11 +460,9 @@ void Executable::run(const void* const* inputs, void* const* outputs, const uint
   }
   RunState state{plan_, context.buffers.data(), constants};
 
+  std::byte* const side_begin = context.side.get(side_bytes_);
   for (const Stage& stage : plan_.stages) {
-    size_t bytes = 0;
-    for (const Region& r : stage.regions)
-      bytes += r.uniform_bytes + r.packed_bytes + r.accumulator_bytes * static_cast<size_t>(r.chunks);
-    std::byte* side = context.side.get(std::max<size_t>(bytes, 64));
+    std::byte* side = side_begin;
     context.runs.clear();
     int32_t tasks = 0;
     double work = 0;
@@ -455,11 +470,11 @@ void Executable::run(const void* const* inputs, void* const* outputs, const uint
       RegionRun run{&r, side, side + r.uniform_bytes, side + r.uniform_bytes + r.packed_bytes};
       side = run.accumulators + r.accumulator_bytes * static_cast<size_t>(r.chunks);
       prepare_uniforms(run, state);
-      pack(run, state);
       context.runs.push_back(run);
       tasks += r.chunks;
       work += r.work;
     }
+    pack(context.runs, state);
     auto body = [&](int task, int) {
       for (const RegionRun& run : context.runs) {
         if (task < run.region->chunks) return TileRunner(run, state, task).chunk(task);

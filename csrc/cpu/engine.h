@@ -27,6 +27,7 @@ class Executable {
   struct Context;
   class ContextLease;
   Plan plan_;
+  size_t side_bytes_ = 64;  ///< uniforms, packed weights and accumulators of the largest stage
   struct Pool;
   std::unique_ptr<Pool> pool_;
 };

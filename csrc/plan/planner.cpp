@@ -170,6 +170,73 @@ class Planner {
       }
   }
 
+  /// Fills in PlanOutput::may_overwrite.
+  void find_updates_in_place() {
+    auto input_of = [&](BufferId b) {
+      return plan_.buffers[b].place == Place::Input ? static_cast<int>(plan_.buffers[b].index) : -1;
+    };
+    // From which stage on an input must stay as it is, whatever a region's own rows do.
+    std::vector<int32_t> last_read(plan_.inputs.size(), -1);
+    int32_t last_failure = -1;
+    auto reads = [&](BufferId b, size_t stage) {
+      if (int i = input_of(b); i >= 0) last_read[i] = static_cast<int32_t>(stage);
+    };
+    for (size_t s = 0; s < plan_.stages.size(); ++s) {
+      for (const Region& r : plan_.stages[s].regions) {
+        for (const Uniform& u : r.uniforms)
+          if (u.constant < 0) reads(u.buffer, s);
+        for (const PackedWeights& w : r.weights) reads(w.buffer, s);
+      }
+      for (const Call& c : plan_.stages[s].calls) {
+        for (BufferId b : c.inputs) reads(b, s);
+        if (c.op == Op::Gather || c.op == Op::ScatterAdd) last_failure = static_cast<int32_t>(s);
+      }
+    }
+    std::vector<const Region*> row_reader(plan_.inputs.size(), nullptr);  // the last one
+    std::vector<int32_t> row_readers_in_stage(plan_.inputs.size(), 0), row_stage(plan_.inputs.size(), -1);
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      for (const Region& r : plan_.stages[s].regions)
+        for (const RowLoad& l : r.loads) {
+          int i = input_of(l.buffer);
+          if (i < 0) continue;
+          row_readers_in_stage[i] = row_stage[i] == static_cast<int32_t>(s) ? row_readers_in_stage[i] + 1 : 1;
+          row_stage[i] = static_cast<int32_t>(s);
+          row_reader[i] = &r;
+        }
+    for (const PlanOutput& o : plan_.outputs)
+      if (o.alias_input >= 0) last_read[o.alias_input] = INT32_MAX;
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      for (const Region& r : plan_.stages[s].regions)
+        for (const RowStore& store : r.stores) {
+          const Buffer& to = plan_.buffers[store.buffer];
+          if (to.place != Place::Output || last_failure >= static_cast<int32_t>(s)) continue;
+          for (const RowLoad& l : r.loads) {
+            int i = input_of(l.buffer);
+            bool ok = i >= 0 && row_reader[i] == &r && row_readers_in_stage[i] == 1 &&
+                      last_read[i] < static_cast<int32_t>(s) && l.dtype == store.dtype &&
+                      r.values[l.value].features == store.features && written_last(r, store, l);
+            if (ok) plan_.outputs[to.index].may_overwrite.push_back(i);
+          }
+        }
+  }
+
+  /// Whether a tile's last read of a load comes before the store's value is written in place.
+  static bool written_last(const Region& r, const RowStore& store, const RowLoad& load) {
+    if (store.from.uniform || r.values[store.from.value].direct_out < 0) return true;
+    int32_t written = -1, read = -1;
+    for (size_t at = 0; at < r.program.size(); ++at) {
+      const Instruction& i = r.program[at];
+      for (int k = 0; k < i.operand_count; ++k)
+        if (!i.operand[k].uniform && i.operand[k].value == load.value) read = static_cast<int32_t>(at);
+      if (i.kind != TileOp::RowReduce && i.kind != TileOp::WeightGrad && i.dst == store.from.value && written < 0)
+        written = static_cast<int32_t>(at);
+    }
+    bool stored_too = std::any_of(r.stores.begin(), r.stores.end(), [&](const RowStore& s) {
+      return !s.from.uniform && s.from.value == load.value;
+    });
+    return read <= written && !stored_too;
+  }
+
   Call make_call(NodeId id) {
     Call call;
     call.op = g_[id].op;

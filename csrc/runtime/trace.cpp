@@ -82,19 +82,36 @@ std::vector<uint64_t> constants_of(const Graph& g, std::span<const NodeId> live)
   return bits;
 }
 
+/// An output that is the new value of the variable that is this input.
+struct Update {
+  int input, output;
+};
+
+/// Runs a plan. An updated variable keeps its memory where the plan allows it and nobody else has a
+/// reference to it (the variable has one, and `inputs` another).
 std::vector<Array> run_executable(const cpu::Executable& exe, std::span<const Array> inputs,
-                                  std::span<const uint64_t> constants) {
+                                  std::span<const uint64_t> constants,
+                                  std::span<const Update> updates = {}) {
   const Plan& plan = exe.plan();
   std::vector<Array> outputs(plan.outputs.size());
   std::vector<const void*> in(inputs.size());
   std::vector<void*> out(outputs.size(), nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) in[i] = inputs[i].data();
+  auto overwritten = [&](const PlanOutput& o, int output) {
+    for (const Update& u : updates)
+      if (u.output == output && inputs[u.input].storage.use_count() == 2 &&
+          std::find(o.may_overwrite.begin(), o.may_overwrite.end(), u.input) != o.may_overwrite.end())
+        return u.input;
+    return -1;
+  };
   for (size_t i = 0; i < outputs.size(); ++i) {
     const PlanOutput& o = plan.outputs[i];
     outputs[i].dtype = o.desc.dtype;
     outputs[i].dims = o.desc.dims;
     if (o.alias_input >= 0) outputs[i].storage = inputs[o.alias_input].storage;
     else if (o.alias_output >= 0) outputs[i].storage = outputs[o.alias_output].storage;
+    else if (int at = overwritten(o, static_cast<int>(i)); at >= 0)
+      outputs[i].storage = inputs[at].storage, out[i] = outputs[i].data();
     else outputs[i] = empty_array(o.desc.dtype, o.desc.dims), out[i] = outputs[i].data();
   }
   PlanCache::instance().count_run();
@@ -124,7 +141,12 @@ std::vector<Array> Compiled::run(std::span<const Array> arguments) const {
     in[i] = inputs[i].argument >= 0 ? arguments[inputs[i].argument]
             : inputs[i].variable    ? inputs[i].variable->value
                                     : inputs[i].captured;
-  std::vector<Array> out = run_executable(*executable, in, constants);
+  std::vector<Update> updates;
+  for (size_t u = 0; u < updated.size(); ++u)
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].variable == updated[u])
+        updates.push_back({static_cast<int>(i), static_cast<int>(result_count + u)});
+  std::vector<Array> out = run_executable(*executable, in, constants, updates);
   for (size_t i = 0; i < updated.size(); ++i) updated[i]->value = out[result_count + i];
   out.resize(result_count);
   return out;
@@ -308,9 +330,19 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_pt
   auto exe = executable_for(graph, live, roots, cuts_);
   std::vector<Array> in;
   std::vector<uint64_t> constants = constants_of(graph, live);
-  for (NodeId n : live)
-    if (const Array* a = known(n)) in.push_back(*a);
-  std::vector<Array> values = run_executable(*exe, in, constants);
+  std::vector<Update> updates;
+  for (NodeId n : live) {
+    const Array* a = known(n);
+    if (!a) continue;
+    auto l = leaf_index_.find(n);
+    auto u = l == leaf_index_.end() || !leaves_[l->second].variable
+                 ? updated.end()
+                 : std::find(updated.begin(), updated.end(), leaves_[l->second].variable);
+    if (u != updated.end())
+      updates.push_back({static_cast<int>(in.size()), static_cast<int>(outputs.size() + (u - updated.begin()))});
+    in.push_back(*a);
+  }
+  std::vector<Array> values = run_executable(*exe, in, constants, updates);
 
   if (compiled && !asked_) {
     auto c = std::make_shared<Compiled>();

@@ -33,16 +33,13 @@ def run_traced(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     """
     if _core.in_trace():
         return fn(*args, **kwargs)
-    trace = _core.begin_trace()
-    try:
+
+    def body(trace: _core.Trace) -> Any:
         out = fn(*args, **kwargs)
         trace.finish(tree.leaves(out))
         return out
-    except BaseException:
-        trace.abandon()
-        raise
-    finally:
-        _core.end_trace()
+
+    return _core.with_trace(body)
 
 
 class _Unhashable(Exception):
@@ -137,19 +134,15 @@ class CompiledCache:
         return entry.run(tensors)
 
     def _trace(self, key: Any, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        trace = _core.begin_trace()
-        try:
-
+        def body(trace: _core.Trace) -> tuple[Any, _core.Compiled | None, str]:
             def symbol(t: Tensor) -> Tensor:
                 return t if t._is_variable else trace.argument(t)
 
             out = fn(*tree.map_leaves(symbol, args), **tree.map_leaves(symbol, kwargs))
             compiled = trace.finish_compiled(tree.leaves(out))
-        except BaseException:
-            trace.abandon()
-            raise
-        finally:
-            _core.end_trace()
+            return out, compiled, trace.asked_at
+
+        out, compiled, asked_at = _core.with_trace(body)
         entry = _Compiled(compiled, out, (args, kwargs) if _names_objects(key) else None)
         self.entries[key] = entry
         if compiled is not None and self.dispatcher is not None and not kwargs and _is_flat(args):
@@ -161,7 +154,7 @@ class CompiledCache:
             self.warned = True
             warnings.warn(
                 f"{self.name} asked for a tensor's value, or kept a tensor, while it was traced "
-                f"({trace.asked_at or 'unknown line'}), so what it does next may depend on it: it is "
+                f"({asked_at or 'unknown line'}), so what it does next may depend on it: it is "
                 "traced again at every call instead of being compiled once",
                 RuntimeWarning,
                 stacklevel=4,
