@@ -233,8 +233,7 @@ TEST(PlanText, ALayerAndItsWeightGradient) {
             "    v3 = tanh v2  : f32 x20\n"
             "    v5 = copy u1  : f32 x1\n"
             "    v4 = matmul v5, w1  : f32 x20 (1)\n"
-            "    v6 = square v3  : f32 x20\n"
-            "    v7 = sub u2, v6  : f32 x20\n"
+            "    v7 = chain v3 * v3 -> - u2  : f32 x20\n"
             "    v8 = mul v4, v7  : f32 x20\n"
             "    acc0 += weight_grad v1, v8  : f32 x2 (20)\n"
             "    store acc0 -> output0\n");

@@ -65,8 +65,8 @@ class LARS(Optimizer):
         self.decay_flags = optimizer.decay_flags
         optimizer.exec_weight_decay = False
 
-    @property  # type: ignore[override]
-    def global_step(self) -> Parameter:
+    @property
+    def global_step(self) -> Parameter:  # type: ignore[override]
         """The wrapped optimiser's step count."""
         return self.opt.global_step
 
