@@ -92,8 +92,10 @@ Storage::Storage(void* data, size_t bytes, std::function<void()> release)
     : data_(data), bytes_(bytes), release_(std::move(release)) {}
 
 Storage::~Storage() {
-  if (release_) release_();
-  else Cache::instance().give(data_, bytes_);
+  if (release_)
+    release_();
+  else
+    Cache::instance().give(data_, bytes_);
 }
 
 std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
@@ -111,7 +113,8 @@ Array empty_array(DType dtype, Dims dims) {
   Array a{dtype, std::move(dims), nullptr};
   int64_t n = a.count();
   size_t bytes;
-  if (__builtin_mul_overflow(static_cast<size_t>(n), item_size(dtype), &bytes) || bytes > (size_t(1) << 47))
+  if (__builtin_mul_overflow(static_cast<size_t>(n), item_size(dtype), &bytes) ||
+      bytes > (size_t(1) << 47))
     fail(ErrorKind::Memory, "a tensor of shape ", to_string(a.dims), " and dtype ", name(dtype),
          " does not fit into memory");
   a.storage = Storage::allocate(bytes);

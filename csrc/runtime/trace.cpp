@@ -7,7 +7,8 @@
 
 namespace gradcell {
 
-// Plans ---------------------------------------------------------------------------------------------
+// Plans
+// ---------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -100,7 +101,8 @@ std::vector<Array> run_executable(const cpu::Executable& exe, std::span<const Ar
   auto overwritten = [&](const PlanOutput& o, int output) {
     for (const Update& u : updates)
       if (u.output == output && inputs[u.input].storage.use_count() == 2 &&
-          std::find(o.may_overwrite.begin(), o.may_overwrite.end(), u.input) != o.may_overwrite.end())
+          std::find(o.may_overwrite.begin(), o.may_overwrite.end(), u.input) !=
+              o.may_overwrite.end())
         return u.input;
     return -1;
   };
@@ -108,11 +110,14 @@ std::vector<Array> run_executable(const cpu::Executable& exe, std::span<const Ar
     const PlanOutput& o = plan.outputs[i];
     outputs[i].dtype = o.desc.dtype;
     outputs[i].dims = o.desc.dims;
-    if (o.alias_input >= 0) outputs[i].storage = inputs[o.alias_input].storage;
-    else if (o.alias_output >= 0) outputs[i].storage = outputs[o.alias_output].storage;
+    if (o.alias_input >= 0)
+      outputs[i].storage = inputs[o.alias_input].storage;
+    else if (o.alias_output >= 0)
+      outputs[i].storage = outputs[o.alias_output].storage;
     else if (int at = overwritten(o, static_cast<int>(i)); at >= 0)
       outputs[i].storage = inputs[at].storage, out[i] = outputs[i].data();
-    else outputs[i] = empty_array(o.desc.dtype, o.desc.dims), out[i] = outputs[i].data();
+    else
+      outputs[i] = empty_array(o.desc.dtype, o.desc.dims), out[i] = outputs[i].data();
   }
   PlanCache::instance().count_run();
   exe.run(in.data(), out.data(), constants.data());
@@ -152,7 +157,8 @@ std::vector<Array> Compiled::run(std::span<const Array> arguments) const {
   return out;
 }
 
-// Trace -----------------------------------------------------------------------------------------------
+// Trace
+// -----------------------------------------------------------------------------------------------
 
 namespace {
 Location (*g_locate)() = nullptr;
@@ -301,9 +307,12 @@ Trace::Work Trace::work(std::span<const NodeId> outputs) const {
   return w;
 }
 
-std::vector<Array> Trace::finish(std::span<const NodeId> outputs) { return finish(outputs, nullptr); }
+std::vector<Array> Trace::finish(std::span<const NodeId> outputs) {
+  return finish(outputs, nullptr);
+}
 
-std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled) {
+std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
+                                 std::shared_ptr<Compiled>* compiled) {
   std::vector<NodeId> roots(outputs.begin(), outputs.end());
   std::vector<VariablePtr> updated;
   for (const VariablePtr& v : state_order_) {
@@ -339,7 +348,8 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_pt
                  ? updated.end()
                  : std::find(updated.begin(), updated.end(), leaves_[l->second].variable);
     if (u != updated.end())
-      updates.push_back({static_cast<int>(in.size()), static_cast<int>(outputs.size() + (u - updated.begin()))});
+      updates.push_back(
+          {static_cast<int>(in.size()), static_cast<int>(outputs.size() + (u - updated.begin()))});
     in.push_back(*a);
   }
   std::vector<Array> values = run_executable(*exe, in, constants, updates);
@@ -379,7 +389,8 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_pt
 
 void Trace::abandon() { active_ = false; }
 
-// Tensor ----------------------------------------------------------------------------------------------
+// Tensor
+// ----------------------------------------------------------------------------------------------
 
 Tensor::Tensor(const TracePtr& trace, NodeId node) : trace_(trace), node_(node) { link(); }
 
@@ -394,8 +405,10 @@ void Tensor::link() {
 }
 
 void Tensor::unlink() {
-  if (previous_) previous_->next_ = next_;
-  else trace_->tensors_ = next_;
+  if (previous_)
+    previous_->next_ = next_;
+  else
+    trace_->tensors_ = next_;
   if (next_) next_->previous_ = previous_;
   previous_ = next_ = nullptr;
 }
@@ -428,9 +441,10 @@ void Tensor::rebind(const Tensor& other) {
 
 NodeId Tensor::in(Trace& trace) const {
   if (trace_) {
-    require(trace_.get() == &trace, ErrorKind::Runtime,
-            "a tensor of one function being differentiated is used in another thread's, or after its "
-            "function failed");
+    require(
+        trace_.get() == &trace, ErrorKind::Runtime,
+        "a tensor of one function being differentiated is used in another thread's, or after its "
+        "function failed");
     return node_;
   }
   return variable_ ? trace.lift(variable_) : trace.lift(array_);
