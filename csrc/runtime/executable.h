@@ -1,0 +1,33 @@
+// A plan made ready for the device in use: the CPU's engine or a GPU's behind one call.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runtime/storage.h"
+
+namespace gradcell {
+
+class Executable {
+ public:
+  virtual ~Executable() = default;
+  /// One array an input; the plan's outputs. On a GPU they are there when the work before is done.
+  virtual std::vector<Array> run(std::span<const Array> inputs,
+                                 std::span<const uint64_t> constants) const = 0;
+  virtual double work() const = 0;  ///< estimated nanoseconds on one thread, for who waits
+  virtual std::string text() const = 0;  ///< the plan, readable
+};
+
+/// Plans of `roots` for the device in use, made anew.
+std::shared_ptr<const Executable> make_executable(const Graph& g, std::span<const NodeId> live,
+                                                  std::span<const NodeId> roots,
+                                                  std::span<const NodeId> cuts);
+
+/// -1: the CPU. Any other number: that GPU, from the next plan on. Throws Runtime if it cannot be
+/// used: no driver, too old a driver, no such GPU, a missing library.
+void use_device(int number);
+int device_in_use();
+
+}  // namespace gradcell
