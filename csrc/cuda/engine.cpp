@@ -59,8 +59,7 @@ struct Executable::Recorded {
   Recorded& operator=(const Recorded&) = delete;
 };
 
-Executable::Executable(CudaPlan plan, Device& device)
-    : plan_(std::move(plan)), device_(device) {
+Executable::Executable(CudaPlan plan, Device& device) : plan_(std::move(plan)), device_(device) {
   const Driver& driver = Driver::get();
   device_.enter();
   wide_ = plan_.wide;

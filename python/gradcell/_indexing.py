@@ -17,9 +17,11 @@ def _where() -> str:
 def _as_tensor(key: Any) -> Tensor:
     if isinstance(key, Tensor):
         return key
-    array = np.asarray([int(k) if isinstance(k, Tensor) else k for k in key]) if isinstance(
-        key, (list, tuple)
-    ) else np.asarray(key)
+    array = (
+        np.asarray([int(k) if isinstance(k, Tensor) else k for k in key])
+        if isinstance(key, (list, tuple))
+        else np.asarray(key)
+    )
     if array.dtype.kind not in "biu":
         if array.size == 0:
             array = array.astype(np.int64)
@@ -217,6 +219,6 @@ def put(x: Tensor, key: Any, value: Any) -> None:
         mask = _ops.greater(_ops.slice_scatter(ones, shape, basic.start, basic.step), 0)
     result = _ops.where(mask, written, x)
     if x._is_variable:
-        x._set_array(result)
+        x._set_array(result)  # type: ignore[attr-defined]
     else:
         x._rebind(result)
