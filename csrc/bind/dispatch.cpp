@@ -87,7 +87,7 @@ PyObject* run(const Entry& e, Tensor* const* tensors) {
     if (e.arguments[i].tensor) in[count++] = tensors[i]->value();
   std::shared_ptr<Compiled> compiled = e.compiled;  // a reentrant call may change the entries
   std::vector<Array> out;
-  if (compiled->executable->plan().work > 20000) {
+  if (compiled->executable->work() > 20000) {
     py::gil_scoped_release nogil;
     out = compiled->run({in, count});
   } else {

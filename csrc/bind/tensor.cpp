@@ -65,7 +65,10 @@ py::tuple shape_tuple(const Dims& dims) {
 py::array view(const Array& a) {
   auto* keep = new std::shared_ptr<Storage>(a.storage);
   py::capsule owner(keep, [](void* p) { delete static_cast<std::shared_ptr<Storage>*>(p); });
-  return py::array(numpy_dtype(a.dtype), a.dims, a.data(), owner);
+  py::array array(numpy_dtype(a.dtype), a.dims, a.data(), owner);
+  // A GPU's copy would not see what is written here.
+  if (a.storage->has_device()) array.attr("flags").attr("writeable") = false;
+  return array;
 }
 
 py::object dtype_object(DType t) { return dtype_objects()[static_cast<size_t>(t)]; }

@@ -1,6 +1,7 @@
 // Traces and differentiation, for python/gradcell/transform.py.
 #include "ad/transform.h"
 #include "bind/bind.h"
+#include "cpu/engine.h"
 #include "ir/print.h"
 
 namespace gradcell::bind {
@@ -96,7 +97,7 @@ void bind_trace(py::module_& m) {
              return result;
            })
       .def(
-          "plan_text", [](const Compiled& c) { return to_text(c.executable->plan()); },
+          "plan_text", [](const Compiled& c) { return c.executable->text(); },
           "The plan: stages of regions and calls, an instruction a line.");
 
   py::class_<Trace, TracePtr>(m, "Trace")

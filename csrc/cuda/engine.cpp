@@ -59,17 +59,11 @@ struct Executable::Recorded {
   Recorded& operator=(const Recorded&) = delete;
 };
 
-Executable::Executable(CudaPlan plan, Device& device)
-    : plan_(std::move(plan)),
-      device_(device),
-      status_(device, plan_.uses_status ? sizeof(int) : 0) {
+Executable::Executable(CudaPlan plan, Device& device) : plan_(std::move(plan)), device_(device) {
   const Driver& driver = Driver::get();
   device_.enter();
   wide_ = plan_.wide;
-  if (plan_.uses_status) {
-    int zero = 0;
-    device_.upload(status_.pointer(), &zero, sizeof zero);
-  }
+  if (plan_.uses_status) device_.status();
   if (plan_.kernels.empty()) return;
   auto cubin = compiled(plan_.source(), device_.capability());
   driver.check(driver.cuModuleLoadData(&module_, cubin->data()), "cuModuleLoadData");
@@ -115,7 +109,7 @@ void Executable::launch(const Step& s, const std::vector<DevicePointer>& buffers
         v = constant(a.type, is_floating(plan_.constants[a.index]), constants[a.index]);
         break;
       case Argument::Kind::Status:
-        v.pointer = status_.pointer();
+        v.pointer = device_.status();
         break;
     }
     pointers[i] = &v;
@@ -192,16 +186,6 @@ void Executable::run(const DevicePointer* inputs, const DevicePointer* outputs,
     ++captures_;
   }
   driver.check(driver.cuGraphLaunch(it->graph, device_.stream()), "cuGraphLaunch");
-}
-
-void Executable::check_indices() const {
-  if (!plan_.uses_status) return;
-  int status = 0;
-  device_.download(&status, status_.pointer(), sizeof status);
-  if (status == 0) return;
-  int zero = 0;
-  device_.upload(status_.pointer(), &zero, sizeof zero);
-  fail(ErrorKind::Index, "an index is out of range for the axis that it is taken from");
 }
 
 }  // namespace gradcell::cuda

@@ -28,9 +28,6 @@ class Executable {
   void run(const DevicePointer* inputs, const DevicePointer* outputs,
            const uint64_t* constants) const;
 
-  /// Throws Index if a run since the last call met an index out of range. Waits for the device.
-  void check_indices() const;
-
   size_t captures() const { return captures_; }  ///< graphs made so far
 
  private:
@@ -44,7 +41,6 @@ class Executable {
   void* module_ = nullptr;
   std::vector<void*> functions_;
   bool wide_ = false;
-  DeviceBlock status_;
   mutable std::mutex mutex_;
   mutable std::unique_ptr<DeviceBlock> arena_;
   mutable std::list<Recorded> recorded_;  ///< the latest first

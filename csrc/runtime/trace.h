@@ -11,9 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cpu/engine.h"
 #include "plan/planner.h"
-#include "runtime/storage.h"
+#include "runtime/executable.h"
 
 namespace gradcell {
 
@@ -26,9 +25,9 @@ using VariablePtr = std::shared_ptr<Variable>;
 class Tensor;
 
 /// Executables of recent structures, shared by all threads.
-std::shared_ptr<const cpu::Executable> executable_for(const Graph& g, std::span<const NodeId> live,
-                                                      std::span<const NodeId> roots,
-                                                      std::span<const NodeId> cuts);
+std::shared_ptr<const Executable> executable_for(const Graph& g, std::span<const NodeId> live,
+                                                 std::span<const NodeId> roots,
+                                                 std::span<const NodeId> cuts);
 struct PlanCacheInfo {
   size_t size, hits, misses, runs;
 };
@@ -42,7 +41,7 @@ struct Compiled {
     VariablePtr variable;
     Array captured;
   };
-  std::shared_ptr<const cpu::Executable> executable;
+  std::shared_ptr<const Executable> executable;
   std::vector<Source> inputs;
   std::vector<uint64_t> constants;
   std::vector<VariablePtr> updated;  ///< targets of the outputs behind the first `result_count`
