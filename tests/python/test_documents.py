@@ -14,7 +14,9 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md"])
 def test_documents_show_true_output(document: str) -> None:
-    spec = importlib.util.spec_from_file_location("run_documents", ROOT / "tools" / "run_documents.py")
+    spec = importlib.util.spec_from_file_location(
+        "run_documents", ROOT / "tools" / "run_documents.py"
+    )
     assert spec is not None and spec.loader is not None
     tool = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(tool)
@@ -24,6 +26,8 @@ def test_documents_show_true_output(document: str) -> None:
 
 def test_the_stub_has_the_names_of_the_core() -> None:
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tools" / "make_stubs.py"), "--check"], capture_output=True, text=True
+        [sys.executable, str(ROOT / "tools" / "make_stubs.py"), "--check"],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
