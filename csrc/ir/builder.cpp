@@ -222,6 +222,9 @@ NodeId cast(Graph& g, NodeId x, DType dtype) {
 }
 
 NodeId iota(Graph& g, DType dtype, std::span<const int64_t> dims, int axis) {
+  if (dims.empty()) return constant(g, dtype, dims, 0);
+  require(axis >= 0 && axis < static_cast<int>(dims.size()), ErrorKind::Value, "Iota: axis ", axis,
+          " is out of range for ", dims.size(), " dimensions");
   int64_t attrs[] = {axis};
   return g.intern(Op::Iota, dtype, dims, {}, attrs);
 }

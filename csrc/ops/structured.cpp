@@ -299,6 +299,7 @@ NodeId scatter_add(Graph& g, NodeId indices, NodeId updates, int axis, int64_t s
   Dims at = g.dims(indices), from = g.dims(updates);
   bool ok = axis >= 0 && axis + at.size() <= from.size() &&
             std::equal(at.begin(), at.end(), from.begin() + axis);
+  require(size >= 0, ErrorKind::Value, "ScatterAdd: size ", size, " is negative");
   require(ok, ErrorKind::Value, "ScatterAdd: updates of shape ", to_string(from),
           " do not fit indices of shape ", to_string(at), " on axis ", axis);
   Dims to(from.begin(), from.begin() + axis);
