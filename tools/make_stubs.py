@@ -22,7 +22,7 @@ TARGET = Path(__file__).parents[1] / "python" / "gradcell" / "_core.pyi"
 HEAD = '''"""Types of the compiled core. Written by tools/make_stubs.py; do not edit."""
 
 import builtins
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
