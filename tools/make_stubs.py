@@ -180,7 +180,10 @@ def main() -> int:
     if "--check" in sys.argv:
         missing = names(stub()) ^ names(TARGET.read_text())
         if missing:
-            print("not the names of the core:", sorted("".join(n) for n in missing))
+            print(
+                "run tools/make_stubs.py; not the names of the core:",
+                sorted("".join(n) for n in missing),
+            )
         return 1 if missing else 0
     TARGET.write_text(stub())
     return 0
