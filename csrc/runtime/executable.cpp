@@ -100,7 +100,11 @@ std::shared_ptr<const Executable> make_executable(const Graph& g, std::span<cons
 void use_device(int number) {
   if (number >= 0) {
     cuda::Device::get(number);
-    cuda::nvrtc_version();
+    std::string nvrtc = cuda::nvrtc_version();
+    int driver = cuda::Driver::get().version();
+    require(std::stoi(nvrtc) <= driver / 1000, ErrorKind::Runtime, "NVRTC ", nvrtc,
+            " is newer than the NVIDIA driver, which supports CUDA ", driver / 1000, ".",
+            driver % 1000 / 10, ". Update the driver, or install 'gradcell[cuda12]'");
     cuda::Device::get(number).products();
   }
   g_device = number;
