@@ -26,13 +26,14 @@ long setting(const char* name, long otherwise) {
 }
 
 struct Counts {
-  std::atomic<long> launches{0}, graphs{0}, captures{0}, compiles{0}, uploads{0}, downloads{0}, products{0};
+  std::atomic<long> launches{0}, graphs{0}, captures{0}, compiles{0}, uploads{0}, downloads{0},
+      products{0};
   ~Counts() {
     const char* file = std::getenv("FAKE_CUDA_COUNTS");
     if (!file) return;
-    std::ofstream(file) << "launches " << launches << "\ngraphs " << graphs << "\ncaptures " << captures
-                        << "\ncompiles " << compiles << "\nuploads " << uploads << "\ndownloads "
-                        << downloads << "\nproducts " << products << "\n";
+    std::ofstream(file) << "launches " << launches << "\ngraphs " << graphs << "\ncaptures "
+                        << captures << "\ncompiles " << compiles << "\nuploads " << uploads
+                        << "\ndownloads " << downloads << "\nproducts " << products << "\n";
   }
 } counts;
 
@@ -40,8 +41,10 @@ using Calls = std::vector<std::function<void()>>;
 Calls* capturing = nullptr;
 
 void enqueue(std::function<void()> call) {
-  if (capturing) capturing->push_back(std::move(call));
-  else call();
+  if (capturing)
+    capturing->push_back(std::move(call));
+  else
+    call();
 }
 
 std::map<unsigned long long, size_t> blocks;
@@ -87,14 +90,19 @@ std::map<std::string, std::vector<std::string>> kernels_of(const std::string& so
 
 #define API extern "C" __attribute__((visibility("default"))) int
 
-// Driver -------------------------------------------------------------------------------------------
+// Driver
+// -------------------------------------------------------------------------------------------
 
 API cuInit(unsigned) { return setting("FAKE_CUDA_DEVICES", 1) > 0 ? 0 : 100; }
-API cuDriverGetVersion(int* v) { return *v = static_cast<int>(setting("FAKE_CUDA_VERSION", 13000)), 0; }
+API cuDriverGetVersion(int* v) {
+  return *v = static_cast<int>(setting("FAKE_CUDA_VERSION", 13000)), 0;
+}
 API cuGetErrorString(int, const char** text) { return *text = "a made-up error", 0; }
 API cuDeviceGetCount(int* n) { return *n = static_cast<int>(setting("FAKE_CUDA_DEVICES", 1)), 0; }
 API cuDeviceGet(int* d, int n) { return *d = n, 0; }
-API cuDeviceGetName(char* name, int size, int) { return std::snprintf(name, static_cast<size_t>(size), "Fake GPU"), 0; }
+API cuDeviceGetName(char* name, int size, int) {
+  return std::snprintf(name, static_cast<size_t>(size), "Fake GPU"), 0;
+}
 API cuDeviceGetAttribute(int* v, int attribute, int) { return *v = attribute == 75 ? 9 : 0, 0; }
 API cuDevicePrimaryCtxRetain(void** c, int) { return *c = &counts, 0; }
 API cuCtxSetCurrent(void*) { return 0; }
@@ -128,6 +136,10 @@ API cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t n, void
 API cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t n, void*) {
   ++counts.downloads;
   return std::memcpy(to, reinterpret_cast<void*>(from), n), 0;
+}
+API cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t n, void*) {
+  enqueue([=] { std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n); });
+  return 0;
 }
 API cuMemsetD8Async(unsigned long long to, unsigned char v, size_t n, void*) {
   enqueue([=] { std::memset(reinterpret_cast<void*>(to), v, n); });
@@ -180,7 +192,8 @@ API cuModuleLoadData(void** module, const void* image) {
     Function f{reinterpret_cast<Kernel>(dlsym(m->library, ("run_" + name).c_str())), {}};
     if (!f.kernel) return 500;
     for (const std::string& t : types) {
-      bool pointer = t.find('*') != std::string::npos, eight = t.find("double") != std::string::npos || t.find("long") != std::string::npos;
+      bool pointer = t.find('*') != std::string::npos,
+           eight = t.find("double") != std::string::npos || t.find("long") != std::string::npos;
       f.sizes.push_back(pointer || eight ? 8 : t.find("gc_index") != std::string::npos ? index : 4);
     }
     m->functions[name] = f;
@@ -196,8 +209,8 @@ API cuModuleGetFunction(void** f, void* module, const char* name) {
   *f = &it->second;
   return 0;
 }
-API cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx, unsigned by, unsigned,
-                   unsigned, void*, void** parameters, void**) {
+API cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx, unsigned by,
+                   unsigned, unsigned, void*, void** parameters, void**) {
   auto* f = static_cast<Function*>(function);
   if (gx == 0 || bx == 0 || bx * by > 1024 || bx * by % 32 != 0) return 1;
   // As the driver does, the values are taken now.
@@ -212,11 +225,15 @@ API cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx,
   return 0;
 }
 
-// NVRTC --------------------------------------------------------------------------------------------
+// NVRTC
+// --------------------------------------------------------------------------------------------
 
 API nvrtcVersion(int* major, int* minor) { return *major = 13, *minor = 0, 0; }
-extern "C" __attribute__((visibility("default"))) const char* nvrtcGetErrorString(int) { return "a made-up error"; }
-API nvrtcCreateProgram(void** p, const char* source, const char*, int, const char* const*, const char* const*) {
+extern "C" __attribute__((visibility("default"))) const char* nvrtcGetErrorString(int) {
+  return "a made-up error";
+}
+API nvrtcCreateProgram(void** p, const char* source, const char*, int, const char* const*,
+                       const char* const*) {
   return *p = new Program{source, {}, {}}, 0;
 }
 API nvrtcDestroyProgram(void** p) { return delete static_cast<Program*>(*p), 0; }
@@ -227,16 +244,22 @@ API nvrtcCompileProgram(void* program, int, const char* const*) {
   if (!mkdtemp(folder)) return 1;
   std::string base = folder, source = p->source + "\nusing namespace gradcell::scalar;\n";
   for (auto& [name, types] : kernels_of(p->source)) {
-    source += "extern \"C\" void run_" + name + "(void** a, unsigned g, unsigned x, unsigned y) { shim_launch(g, x, y, [=] { " + name + "(";
+    source += "extern \"C\" void run_" + name +
+              "(void** a, unsigned g, unsigned x, unsigned y) { shim_launch(g, x, y, [=] { " +
+              name + "(";
     for (size_t i = 0; i < types.size(); ++i) {
-      std::string type = types[i].find('*') != std::string::npos ? types[i] : std::regex_replace(types[i], std::regex("const "), "");
+      std::string type = types[i].find('*') != std::string::npos
+                             ? types[i]
+                             : std::regex_replace(types[i], std::regex("const "), "");
       source += (i ? ", *(" : "*(") + type + "*)a[" + std::to_string(i) + "]";
     }
     source += "); }); }\n";
   }
   std::ofstream(base + "/k.cpp") << source;
-  std::string command = std::string(FAKE_CXX) + " -std=c++20 -O0 -w -fwrapv -ffp-contract=off -fPIC -shared -pthread -include " +
-                        FAKE_SHIM + " " + base + "/k.cpp -o " + base + "/k.so 2> " + base + "/log";
+  std::string command =
+      std::string(FAKE_CXX) +
+      " -std=c++20 -O0 -w -fwrapv -ffp-contract=off -fPIC -shared -pthread -include " + FAKE_SHIM +
+      " " + base + "/k.cpp -o " + base + "/k.so 2> " + base + "/log";
   int failed = std::system(command.c_str());
   auto read = [](const std::string& file) {
     std::ifstream in(file, std::ios::binary);
@@ -248,15 +271,22 @@ API nvrtcCompileProgram(void* program, int, const char* const*) {
   for (const char* file : {"/k.cpp", "/k.so", "/log", ""}) std::remove((base + file).c_str());
   return failed ? 6 : 0;
 }
-API nvrtcGetProgramLogSize(void* p, size_t* n) { return *n = static_cast<Program*>(p)->log.size() + 1, 0; }
-API nvrtcGetProgramLog(void* p, char* to) { return std::strcpy(to, static_cast<Program*>(p)->log.c_str()), 0; }
-API nvrtcGetCUBINSize(void* p, size_t* n) { return *n = static_cast<Program*>(p)->binary.size(), 0; }
+API nvrtcGetProgramLogSize(void* p, size_t* n) {
+  return *n = static_cast<Program*>(p)->log.size() + 1, 0;
+}
+API nvrtcGetProgramLog(void* p, char* to) {
+  return std::strcpy(to, static_cast<Program*>(p)->log.c_str()), 0;
+}
+API nvrtcGetCUBINSize(void* p, size_t* n) {
+  return *n = static_cast<Program*>(p)->binary.size(), 0;
+}
 API nvrtcGetCUBIN(void* p, char* to) {
   auto& b = static_cast<Program*>(p)->binary;
   return std::memcpy(to, b.data(), b.size()), 0;
 }
 
-// cuBLASLt: column-major products ------------------------------------------------------------------
+// cuBLASLt: column-major products
+// ------------------------------------------------------------------
 
 namespace {
 
@@ -287,8 +317,10 @@ double element(const void* p, int type, int64_t i) {
 }
 
 void put(void* p, int type, int64_t i, double v) {
-  if (type == 1) static_cast<double*>(p)[i] = v;
-  else if (type == 0) static_cast<float*>(p)[i] = static_cast<float>(v);
+  if (type == 1)
+    static_cast<double*>(p)[i] = v;
+  else if (type == 0)
+    static_cast<float*>(p)[i] = static_cast<float>(v);
   else if (type == 14) {
     float f = static_cast<float>(v);
     uint32_t u;
@@ -304,7 +336,9 @@ void put(void* p, int type, int64_t i, double v) {
 
 API cublasLtCreate(void** h) { return *h = &counts, 0; }
 API cublasLtDestroy(void*) { return 0; }
-API cublasLtMatmulDescCreate(void** d, int compute, int scale) { return *d = new Description{compute, scale}, 0; }
+API cublasLtMatmulDescCreate(void** d, int compute, int scale) {
+  return *d = new Description{compute, scale}, 0;
+}
 API cublasLtMatmulDescDestroy(void* d) { return delete static_cast<Description*>(d), 0; }
 API cublasLtMatmulDescSetAttribute(void* d, int which, const void* v, size_t size) {
   if ((which != 3 && which != 4) || size != 4) return 7;
@@ -325,18 +359,25 @@ API cublasLtMatmulPreferenceDestroy(void*) { return 0; }
 API cublasLtMatmulPreferenceSetAttribute(void*, int which, const void*, size_t size) {
   return (which == 1 && size == 8) || (which >= 5 && which <= 8 && size == 4) ? 0 : 7;
 }
-API cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, void*, int, void*, int* found) {
+API cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, void*, int, void*,
+                                   int* found) {
   return *found = 1, 0;
 }
-API cublasLtMatmul(void*, void* desc, const void* alpha, const void* a, void* la, const void* b, void* lb,
-                   const void* beta, const void*, void*, void* out, void* lo, const void*, void*, size_t, void*) {
+API cublasLtMatmul(void*, void* desc, const void* alpha, const void* a, void* la, const void* b,
+                   void* lb, const void* beta, const void*, void*, void* out, void* lo, const void*,
+                   void*, size_t, void*) {
   Description d = *static_cast<Description*>(desc);
-  Layout A = *static_cast<Layout*>(la), B = *static_cast<Layout*>(lb), C = *static_cast<Layout*>(lo);
-  auto number = [&](const void* p) { return d.scale == 1 ? *static_cast<const double*>(p) : *static_cast<const float*>(p); };
+  Layout A = *static_cast<Layout*>(la), B = *static_cast<Layout*>(lb),
+         C = *static_cast<Layout*>(lo);
+  auto number = [&](const void* p) {
+    return d.scale == 1 ? *static_cast<const double*>(p) : *static_cast<const float*>(p);
+  };
   double one = number(alpha), keep = number(beta);
   uint64_t inner = d.transpose[0] ? A.rows : A.columns;
   if (inner != (d.transpose[1] ? B.columns : B.rows)) return 7;
-  if (C.rows != (d.transpose[0] ? A.columns : A.rows) || C.columns != (d.transpose[1] ? B.rows : B.columns)) return 7;
+  if (C.rows != (d.transpose[0] ? A.columns : A.rows) ||
+      C.columns != (d.transpose[1] ? B.rows : B.columns))
+    return 7;
   enqueue([=] {
     ++counts.products;
     for (int32_t n = 0; n < C.batch; ++n)
@@ -344,8 +385,12 @@ API cublasLtMatmul(void*, void* desc, const void* alpha, const void* a, void* la
         for (uint64_t i = 0; i < C.rows; ++i) {
           double sum = 0;
           for (uint64_t k = 0; k < inner; ++k)
-            sum += element(a, A.type, static_cast<int64_t>(d.transpose[0] ? k + i * A.ld : i + k * A.ld) + n * A.stride) *
-                   element(b, B.type, static_cast<int64_t>(d.transpose[1] ? j + k * B.ld : k + j * B.ld) + n * B.stride);
+            sum += element(a, A.type,
+                           static_cast<int64_t>(d.transpose[0] ? k + i * A.ld : i + k * A.ld) +
+                               n * A.stride) *
+                   element(b, B.type,
+                           static_cast<int64_t>(d.transpose[1] ? j + k * B.ld : k + j * B.ld) +
+                               n * B.stride);
           int64_t at = static_cast<int64_t>(i + j * C.ld) + n * C.stride;
           put(out, C.type, at, one * sum + (keep != 0 ? keep * element(out, C.type, at) : 0));
         }

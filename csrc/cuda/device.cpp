@@ -140,8 +140,9 @@ void Device::download(void* to, DevicePointer from, size_t bytes) {
   if (status == 0) return;
   int zero = 0;
   upload(status_, &zero, sizeof zero);
-  fail(ErrorKind::Index, "an index was out of range for the axis that it is taken from, in work on GPU ",
-       number_, " since the last time a value was read");
+  fail(ErrorKind::Index,
+       "an index was out of range for the axis that it is taken from, in work on GPU ", number_,
+       " since the last time a value was read");
 }
 
 void Device::synchronise() const {

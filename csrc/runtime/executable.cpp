@@ -22,9 +22,12 @@ std::vector<Array> make_outputs(const std::vector<PlanOutput>& plan, std::span<c
     const PlanOutput& o = plan[i];
     outputs[i].dtype = o.desc.dtype;
     outputs[i].dims = o.desc.dims;
-    if (o.alias_input >= 0) outputs[i].storage = inputs[o.alias_input].storage;
-    else if (o.alias_output >= 0) outputs[i].storage = outputs[o.alias_output].storage;
-    else fresh(i, outputs[i]);
+    if (o.alias_input >= 0)
+      outputs[i].storage = inputs[o.alias_input].storage;
+    else if (o.alias_output >= 0)
+      outputs[i].storage = outputs[o.alias_output].storage;
+    else
+      fresh(i, outputs[i]);
   }
   return outputs;
 }
@@ -67,14 +70,10 @@ class OnGpu : public Executable {
       held.push_back(inputs[i].storage->on(device));
       in[i] = held.back()->pointer();
     }
-    std::vector<cuda::DevicePointer> out(executable_.plan().outputs.size(), 0);
-    std::vector<Array> outputs =
-        make_outputs(executable_.plan().outputs, inputs, [&](size_t i, Array& a) {
-          auto block = std::make_shared<cuda::DeviceBlock>(device, a.bytes());
-          out[i] = block->pointer();
-          a.storage = Storage::on_device(std::move(block), a.bytes());
-        });
-    executable_.run(in.data(), out.data(), constants.data());
+    cuda::Blocks out = executable_.run(in, constants.data());
+    std::vector<Array> outputs = make_outputs(
+        executable_.plan().outputs, inputs,
+        [&](size_t i, Array& a) { a.storage = Storage::on_device(std::move(out[i]), a.bytes()); });
     return outputs;
   }
 

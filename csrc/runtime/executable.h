@@ -16,7 +16,7 @@ class Executable {
   /// One array an input; the plan's outputs. On a GPU they are there when the work before is done.
   virtual std::vector<Array> run(std::span<const Array> inputs,
                                  std::span<const uint64_t> constants) const = 0;
-  virtual double work() const = 0;  ///< estimated nanoseconds on one thread, for who waits
+  virtual double work() const = 0;       ///< estimated nanoseconds on one thread, for who waits
   virtual std::string text() const = 0;  ///< the plan, readable
 };
 
