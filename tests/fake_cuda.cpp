@@ -137,6 +137,10 @@ API cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t n, void*) {
   ++counts.downloads;
   return std::memcpy(to, reinterpret_cast<void*>(from), n), 0;
 }
+API cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t n, void*) {
+  enqueue([=] { std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), n); });
+  return 0;
+}
 API cuMemsetD8Async(unsigned long long to, unsigned char v, size_t n, void*) {
   enqueue([=] { std::memset(reinterpret_cast<void*>(to), v, n); });
   return 0;

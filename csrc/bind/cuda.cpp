@@ -135,6 +135,9 @@ void bind_cuda(py::module_& m) {
       },
       "The driver's CUDA version and the GPUs. Raises RuntimeError where there are none.");
   m.def("nvrtc_version", &cuda::nvrtc_version);
+  m.def(
+      "cublaslt_path", [] { return cuda::CublasLt::library_path(); },
+      "Which cuBLASLt is found. Raises RuntimeError where there is none.");
   m.def("kernel_cache_info", [] {
     cuda::KernelCacheInfo i = cuda::kernel_cache_info();
     return py::dict(py::arg("directory") = i.directory, py::arg("files") = i.files,

@@ -88,14 +88,10 @@ class OnGpu : public Executable {
       held.push_back(inputs[i].storage->on(device));
       in[i] = held.back()->pointer();
     }
-    std::vector<cuda::DevicePointer> out(executable_.plan().outputs.size(), 0);
-    std::vector<Array> outputs =
-        make_outputs(executable_.plan().outputs, inputs, [&](size_t i, Array& a) {
-          auto block = std::make_shared<cuda::DeviceBlock>(device, a.bytes());
-          out[i] = block->pointer();
-          a.storage = Storage::on_device(std::move(block), a.bytes());
-        });
-    executable_.run(in.data(), out.data(), constants.data());
+    cuda::Blocks out = executable_.run(in, constants.data());
+    std::vector<Array> outputs = make_outputs(
+        executable_.plan().outputs, inputs,
+        [&](size_t i, Array& a) { a.storage = Storage::on_device(std::move(out[i]), a.bytes()); });
     return outputs;
   }
 
@@ -121,7 +117,11 @@ std::shared_ptr<const Executable> make_executable(const Graph& g, std::span<cons
 void use_device(int number) {
   if (number >= 0) {
     cuda::Device::get(number);
-    cuda::nvrtc_version();
+    std::string nvrtc = cuda::nvrtc_version();
+    int driver = cuda::Driver::get().version();
+    require(std::stoi(nvrtc) <= driver / 1000, ErrorKind::Runtime, "NVRTC ", nvrtc,
+            " is newer than the NVIDIA driver, which supports CUDA ", driver / 1000, ".",
+            driver % 1000 / 10, ". Update the driver, or install 'gradcell[cuda12]'");
     cuda::Device::get(number).products();
   }
   g_device = number;
