@@ -22,7 +22,7 @@ TARGET = Path(__file__).parents[1] / "python" / "gradcell" / "_core.pyi"
 HEAD = '''"""Types of the compiled core. Written by tools/make_stubs.py; do not edit."""
 
 import builtins
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import {abstract}
 from typing import Any
 
 import numpy as np
@@ -169,7 +169,9 @@ def stub() -> str:
             rest.append([f"{name}: DType"])
         else:
             rest.append(lines(from_docstring(name, value), ""))
-    return HEAD + "\n".join("\n".join(block) for block in classes + rest) + "\n"
+    body = "\n".join("\n".join(block) for block in classes + rest)
+    used = [name for name in ("Callable", "Iterator", "Mapping", "Sequence") if f"{name}[" in body]
+    return HEAD.replace("{abstract}", ", ".join(used)) + body + "\n"
 
 
 def names(text: str) -> set[str]:
