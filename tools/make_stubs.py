@@ -170,7 +170,11 @@ def stub() -> str:
         else:
             rest.append(lines(from_docstring(name, value), ""))
     body = "\n".join("\n".join(block) for block in classes + rest)
-    used = [name for name in ("Callable", "Iterator", "Mapping", "Sequence") if f"{name}[" in body]
+    used = [
+        name
+        for name in ("Callable", "Iterator", "Mapping", "Sequence")
+        if re.search(rf"\b{name}\b", body)
+    ]
     return HEAD.replace("{abstract}", ", ".join(used)) + body + "\n"
 
 

@@ -1,7 +1,7 @@
 """Types of the compiled core. Written by tools/make_stubs.py; do not edit."""
 
 import builtins
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
