@@ -147,6 +147,8 @@ struct CublasLt::Product {
   Algorithm algorithm{};
 };
 
+std::string CublasLt::library_path() { return Api().library.path(); }
+
 CublasLt::CublasLt() : api_(std::make_unique<Api>()) {
   Api::check(api_->create(&handle_), "cublasLtCreate");
 }

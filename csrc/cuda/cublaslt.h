@@ -19,6 +19,9 @@ class CublasLt {
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
 
+  /// Opens the library and no more: where it is.
+  static std::string library_path();
+
   static constexpr size_t kWorkspace = size_t(32) << 20;
 
   /// out = a b, or out += a b; row-major, on the stream, with kWorkspace bytes of scratch.

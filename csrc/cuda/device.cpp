@@ -119,10 +119,30 @@ void Device::upload(DevicePointer to, const void* from, size_t bytes) {
   synchronise();
 }
 
+DevicePointer Device::status() {
+  if (!status_) {
+    DevicePointer p = allocate(sizeof(int));
+    int zero = 0;
+    upload(p, &zero, sizeof zero);
+    status_ = p;
+  }
+  return status_;
+}
+
 void Device::download(void* to, DevicePointer from, size_t bytes) {
   enter();
+  int status = 0;
   driver_.check(driver_.cuMemcpyDtoHAsync(to, from, bytes, stream_), "cuMemcpyDtoHAsync");
+  if (status_)
+    driver_.check(driver_.cuMemcpyDtoHAsync(&status, status_, sizeof status, stream_),
+                  "cuMemcpyDtoHAsync");
   synchronise();
+  if (status == 0) return;
+  int zero = 0;
+  upload(status_, &zero, sizeof zero);
+  fail(ErrorKind::Index,
+       "an index was out of range for the axis that it is taken from, in work on GPU ", number_,
+       " since the last time a value was read");
 }
 
 void Device::synchronise() const {

@@ -2,6 +2,7 @@
 // one stream, in order: memory that is given back can be handed out again at once.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -37,7 +38,9 @@ class Device {
   size_t cached() const { return cached_; }
 
   void upload(DevicePointer to, const void* from, size_t bytes);
-  /// Waits for all work before.
+  /// Where kernels flag an index that is out of range.
+  DevicePointer status();
+  /// Waits for all work before; throws Index if some of it met an index out of range.
   void download(void* to, DevicePointer from, size_t bytes);
   void synchronise() const;
 
@@ -57,6 +60,7 @@ class Device {
   size_t in_use_ = 0, cached_ = 0;
   std::unique_ptr<CublasLt> products_;
   DevicePointer workspace_ = 0;
+  std::atomic<DevicePointer> status_{0};
 };
 
 /// Bytes of a device, for as long as anything needs them.

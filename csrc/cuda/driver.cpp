@@ -38,6 +38,7 @@ Driver::Driver()
   library_.find(cuMemFree, "cuMemFree_v2");
   library_.find(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2");
   library_.find(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2");
+  library_.find(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2");
   library_.find(cuMemsetD8Async, "cuMemsetD8Async");
   library_.find(cuStreamCreate, "cuStreamCreate");
   library_.find(cuStreamSynchronize, "cuStreamSynchronize");

@@ -37,6 +37,7 @@ class Driver {
   int (*cuMemFree)(DevicePointer) = nullptr;
   int (*cuMemcpyHtoDAsync)(DevicePointer, const void*, size_t, StreamHandle) = nullptr;
   int (*cuMemcpyDtoHAsync)(void*, DevicePointer, size_t, StreamHandle) = nullptr;
+  int (*cuMemcpyDtoDAsync)(DevicePointer, DevicePointer, size_t, StreamHandle) = nullptr;
   int (*cuMemsetD8Async)(DevicePointer, unsigned char, size_t, StreamHandle) = nullptr;
   int (*cuStreamCreate)(StreamHandle*, unsigned) = nullptr;
   int (*cuStreamSynchronize)(StreamHandle) = nullptr;

@@ -1,5 +1,6 @@
 #include "cuda/engine.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "cuda/nvrtc.h"
@@ -9,8 +10,11 @@ namespace gradcell::cuda {
 
 namespace {
 
-/// Buffers alternate between a few places from step to step; each has its graph.
+/// Outputs of one step are inputs of the next: two sets alternate, each with its graph.
 constexpr size_t kMaxGraphs = 4;
+constexpr size_t kMaxOutputSets = 3;
+/// An output that callers keep, as losses are, is copied out up to this size.
+constexpr size_t kMaxCopied = 1 << 20;
 constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
 union Value {
@@ -47,29 +51,26 @@ Value constant(Compute type, bool floating, uint64_t bits) {
 
 /// What one capture depends on, and the graph once there is one.
 struct Executable::Recorded {
-  std::vector<DevicePointer> buffers;
+  std::vector<DevicePointer> inputs;
   std::vector<uint64_t> constants;
+  std::shared_ptr<Blocks> outputs;
   void* graph = nullptr;  ///< CUgraphExec
-  Recorded(std::vector<DevicePointer> b, std::vector<uint64_t> c)
-      : buffers(std::move(b)), constants(std::move(c)) {}
-  ~Recorded() {
+  Recorded(std::vector<DevicePointer> i, std::vector<uint64_t> c, std::shared_ptr<Blocks> o)
+      : inputs(std::move(i)), constants(std::move(c)), outputs(std::move(o)) {}
+  ~Recorded() { forget(); }
+  void forget() {
     if (graph) Driver::get().cuGraphExecDestroy(graph);
+    graph = nullptr;
   }
   Recorded(const Recorded&) = delete;
   Recorded& operator=(const Recorded&) = delete;
 };
 
-Executable::Executable(CudaPlan plan, Device& device)
-    : plan_(std::move(plan)),
-      device_(device),
-      status_(device, plan_.uses_status ? sizeof(int) : 0) {
+Executable::Executable(CudaPlan plan, Device& device) : plan_(std::move(plan)), device_(device) {
   const Driver& driver = Driver::get();
   device_.enter();
   wide_ = plan_.wide;
-  if (plan_.uses_status) {
-    int zero = 0;
-    device_.upload(status_.pointer(), &zero, sizeof zero);
-  }
+  if (plan_.uses_status) device_.status();
   if (plan_.kernels.empty()) return;
   auto cubin = compiled(plan_.source(), device_.capability());
   driver.check(driver.cuModuleLoadData(&module_, cubin->data()), "cuModuleLoadData");
@@ -115,7 +116,7 @@ void Executable::launch(const Step& s, const std::vector<DevicePointer>& buffers
         v = constant(a.type, is_floating(plan_.constants[a.index]), constants[a.index]);
         break;
       case Argument::Kind::Status:
-        v.pointer = status_.pointer();
+        v.pointer = device_.status();
         break;
     }
     pointers[i] = &v;
@@ -147,61 +148,124 @@ void Executable::enqueue(const std::vector<DevicePointer>& buffers,
   }
 }
 
-void Executable::run(const DevicePointer* inputs, const DevicePointer* outputs,
-                     const uint64_t* constants) const {
+Blocks Executable::fresh_outputs() const {
+  Blocks blocks(plan_.outputs.size());
+  for (const Buffer& b : plan_.buffers)
+    if (b.place == Place::Output) blocks[b.index] = std::make_shared<DeviceBlock>(device_, b.bytes);
+  return blocks;
+}
+
+bool Executable::make_free(const Blocks& outputs, const std::vector<DevicePointer>& inputs) const {
+  std::vector<size_t> kept;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i] || copied_[i] || outputs[i].use_count() == 1) continue;
+    bool is_input = std::find(inputs.begin(), inputs.end(), outputs[i]->pointer()) != inputs.end();
+    if (is_input || outputs[i]->bytes() > kMaxCopied) return false;
+    kept.push_back(i);
+  }
+  if (kept.empty()) return true;
+  for (size_t i : kept) {
+    copied_[i] = 1;
+    size_t bytes = outputs[i]->bytes();
+    // Who holds a block keeps it; the sets get others.
+    for (auto& set : outputs_) (*set)[i] = std::make_shared<DeviceBlock>(device_, bytes);
+  }
+  for (Recorded& r : recorded_) r.forget();
+  return true;
+}
+
+std::shared_ptr<Blocks> Executable::free_outputs(const std::vector<DevicePointer>& inputs) const {
+  for (auto it = outputs_.begin(); it != outputs_.end(); ++it) {
+    if (!make_free(**it, inputs)) continue;
+    outputs_.splice(outputs_.begin(), outputs_, it);
+    return outputs_.front();
+  }
+  if (outputs_.size() == kMaxOutputSets) {
+    std::erase_if(recorded_, [&](const Recorded& r) { return r.outputs == outputs_.back(); });
+    outputs_.pop_back();
+  }
+  outputs_.push_front(std::make_shared<Blocks>(fresh_outputs()));
+  return outputs_.front();
+}
+
+std::vector<DevicePointer> Executable::places(const std::vector<DevicePointer>& inputs,
+                                              const Blocks& outputs, DevicePointer arena) const {
+  std::vector<DevicePointer> at(plan_.buffers.size());
+  for (size_t b = 0; b < at.size(); ++b) {
+    const Buffer& buffer = plan_.buffers[b];
+    at[b] = buffer.place == Place::Input    ? inputs[buffer.index]
+            : buffer.place == Place::Output ? outputs[buffer.index]->pointer()
+                                            : arena + buffer.offset;
+  }
+  return at;
+}
+
+void Executable::capture(Recorded& r) const {
+  const Driver& driver = Driver::get();
+  // Everything the capture calls has been called before: nothing allocates or waits inside it.
+  driver.check(driver.cuStreamBeginCapture(device_.stream(), kThreadLocal), "cuStreamBeginCapture");
+  void* graph = nullptr;
+  try {
+    enqueue(places(r.inputs, *r.outputs, arena_ ? arena_->pointer() : 0), r.constants.data());
+  } catch (...) {
+    if (driver.cuStreamEndCapture(device_.stream(), &graph) == 0 && graph)
+      driver.cuGraphDestroy(graph);
+    throw;
+  }
+  driver.check(driver.cuStreamEndCapture(device_.stream(), &graph), "cuStreamEndCapture");
+  int result = driver.cuGraphInstantiate(&r.graph, graph, 0);
+  driver.cuGraphDestroy(graph);
+  driver.check(result, "cuGraphInstantiate");
+  ++captures_;
+}
+
+Blocks Executable::handed_out(const Blocks& outputs) const {
+  const Driver& driver = Driver::get();
+  Blocks result = outputs;
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (!result[i] || !copied_[i] || result[i]->bytes() == 0) continue;
+    auto copy = std::make_shared<DeviceBlock>(device_, outputs[i]->bytes());
+    driver.check(driver.cuMemcpyDtoDAsync(copy->pointer(), outputs[i]->pointer(),
+                                          outputs[i]->bytes(), device_.stream()),
+                 "cuMemcpyDtoDAsync");
+    result[i] = std::move(copy);
+  }
+  return result;
+}
+
+Blocks Executable::run(const std::vector<DevicePointer>& inputs, const uint64_t* constants) const {
   std::lock_guard lock(mutex_);
   std::lock_guard stream_lock(device_.mutex());
   device_.enter();
+  if (!ran_) {  // the first time may be the last: nothing is kept
+    DeviceBlock arena(device_, plan_.arena_bytes);
+    Blocks outputs = fresh_outputs();
+    enqueue(places(inputs, outputs, arena.pointer()), constants);
+    ran_ = true;
+    return outputs;
+  }
   if (!arena_ && plan_.arena_bytes > 0)
     arena_ = std::make_unique<DeviceBlock>(device_, plan_.arena_bytes);
-  std::vector<DevicePointer> buffers(plan_.buffers.size());
-  for (size_t b = 0; b < buffers.size(); ++b) {
-    const Buffer& buffer = plan_.buffers[b];
-    buffers[b] = buffer.place == Place::Input    ? inputs[buffer.index]
-                 : buffer.place == Place::Output ? outputs[buffer.index]
-                 : arena_                        ? arena_->pointer() + buffer.offset
-                                                 : 0;
-  }
+  copied_.resize(plan_.outputs.size());
+
   std::vector<uint64_t> values(constants, constants + plan_.constants.size());
   auto it = recorded_.begin();
-  while (it != recorded_.end() && !(it->buffers == buffers && it->constants == values)) ++it;
-  if (it == recorded_.end()) {  // the first time: as it comes
-    enqueue(buffers, constants);
-    if (recorded_.size() == kMaxGraphs) recorded_.pop_back();
-    recorded_.emplace_front(std::move(buffers), std::move(values));
-    return;
-  }
-  recorded_.splice(recorded_.begin(), recorded_, it);
-  const Driver& driver = Driver::get();
-  if (!it->graph) {
-    // Everything the capture calls has been called before: nothing allocates or waits inside it.
-    driver.check(driver.cuStreamBeginCapture(device_.stream(), kThreadLocal),
-                 "cuStreamBeginCapture");
-    void* graph = nullptr;
-    try {
-      enqueue(it->buffers, constants);
-    } catch (...) {
-      if (driver.cuStreamEndCapture(device_.stream(), &graph) == 0 && graph)
-        driver.cuGraphDestroy(graph);
-      throw;
+  while (it != recorded_.end() && !(it->inputs == inputs && it->constants == values)) ++it;
+  if (it != recorded_.end()) {
+    if (make_free(*it->outputs, inputs)) {
+      recorded_.splice(recorded_.begin(), recorded_, it);
+      if (!it->graph) capture(*it);
+      const Driver& driver = Driver::get();
+      driver.check(driver.cuGraphLaunch(it->graph, device_.stream()), "cuGraphLaunch");
+      return handed_out(*it->outputs);
     }
-    driver.check(driver.cuStreamEndCapture(device_.stream(), &graph), "cuStreamEndCapture");
-    int result = driver.cuGraphInstantiate(&it->graph, graph, 0);
-    driver.cuGraphDestroy(graph);
-    driver.check(result, "cuGraphInstantiate");
-    ++captures_;
+    recorded_.erase(it);
   }
-  driver.check(driver.cuGraphLaunch(it->graph, device_.stream()), "cuGraphLaunch");
-}
-
-void Executable::check_indices() const {
-  if (!plan_.uses_status) return;
-  int status = 0;
-  device_.download(&status, status_.pointer(), sizeof status);
-  if (status == 0) return;
-  int zero = 0;
-  device_.upload(status_.pointer(), &zero, sizeof zero);
-  fail(ErrorKind::Index, "an index is out of range for the axis that it is taken from");
+  std::shared_ptr<Blocks> outputs = free_outputs(inputs);
+  enqueue(places(inputs, *outputs, arena_ ? arena_->pointer() : 0), constants);
+  if (recorded_.size() == kMaxGraphs) recorded_.pop_back();
+  recorded_.emplace_front(inputs, std::move(values), outputs);
+  return handed_out(*outputs);
 }
 
 }  // namespace gradcell::cuda

@@ -62,9 +62,7 @@ class Dataset:
         self.children = [child] if child is not None else []
         self._depth: int = child._depth + 1 if child is not None else 0
         self._drawn: int = (
-            child._drawn
-            if child is not None
-            else int(np.random.SeedSequence().entropy) % 2**63  # type: ignore[arg-type]
+            child._drawn if child is not None else int(np.random.SeedSequence().entropy) % 2**63  # type: ignore[arg-type]
         )
         self._epoch = 0
 
