@@ -195,17 +195,17 @@ class Interpreter {
     Bits y;
     for (const auto& part : parts) {
       double sum = 0;
-      int64_t whole = 0;
+      uint64_t whole = 0;  // integers wrap
       for (size_t i = 0; i < part.size(); ++i) {
         double v = number(t, part[i]);
         if (op == Op::ReduceSum)
-          sum += v, whole += std::bit_cast<int64_t>(part[i]);
+          sum += v, whole += part[i];
         else if (i == 0 || v != v || (op == Op::ReduceMax ? v > sum : v < sum))
           sum = v;
         if (op != Op::ReduceSum && sum != sum) break;
       }
       bool exact = !is_floating(t) && op == Op::ReduceSum;
-      y.push_back(exact ? to_bits(t, whole) : to_bits(t, sum));
+      y.push_back(exact ? to_bits(t, static_cast<int64_t>(whole)) : to_bits(t, sum));
     }
     return y;
   }

@@ -83,7 +83,8 @@ struct Reference {
 #endif
 };
 
-#if defined(__x86_64__) && defined(__linux__)
+// ThreadSanitizer: the resolver of the clones would run before the sanitizer has started.
+#if defined(__x86_64__) && defined(__linux__) && !defined(__SANITIZE_THREAD__)
 #define GRADCELL_CLONES \
   __attribute__((target_clones("arch=skylake-avx512", "arch=haswell", "default")))
 #else
