@@ -95,8 +95,9 @@ class Run:
         for k in range(self.rounds):
             for name in ready[k % len(ready) :] + ready[: k % len(ready)]:
                 say(f"{case.name}: round {k + 1} of {self.rounds}, {LABELS[name]}", passing=True)
-                turn = self.contenders[name].time(self.turn)
+                turn, waited = self.contenders[name].time(self.turn)
                 result.samples.setdefault(name, []).append(float(np.median(turn)))
+                result.waited.append(waited)
 
     def _reference(self, case: Case) -> list[inputs.Array]:
         p = case.params
@@ -209,7 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         run.stop()
     shown = [n for n in names if any(n in r.samples for r in results)]
     print(report.text_table(results, shown))
-    print(*report.notes(results), sep="\n")
+    print("", *report.notes(results), sep="\n")
     options.out.mkdir(parents=True, exist_ok=True)
     kept = {"threads": options.threads, "rounds": options.rounds, "turn": options.turn}
     report.write_json(options.out / "compare.json", results, run.versions, kept)

@@ -173,6 +173,14 @@ Program mlp(int64_t batch) {
   return p;
 }
 
+/// One product of square matrices.
+Program product(DType dtype, int64_t n) {
+  Program p;
+  const NodeId a = leaf(p.g, dtype, Dims{n, n}), b = leaf(p.g, dtype, Dims{n, n});
+  p.roots = {matmul(p.g, a, b, false, false)};
+  return p;
+}
+
 /// 2mnk for each matrix product that is planned.
 double product_flops(const Program& p) {
   double flops = 0;
@@ -257,6 +265,22 @@ void bench_run(benchmark::State& state, const Make& make) {
   set_max_threads(0);
 }
 
+/// The same product by the BLAS that the engine would use.
+template <class T>
+void bench_blas(benchmark::State& state) {
+  set_max_threads(static_cast<int>(state.range(0)));
+  const int64_t n = state.range(1);
+  std::vector<T> a(n * n, T(0.5)), b(n * n, T(0.25)), c(n * n);
+  gemm(false, false, n, n, n, a.data(), b.data(), c.data());
+  const auto start = std::chrono::steady_clock::now();
+  for (auto _ : state) gemm(false, false, n, n, n, a.data(), b.data(), c.data());
+  const std::chrono::duration<double> all = std::chrono::steady_clock::now() - start;
+  const double cube = static_cast<double>(n * n) * static_cast<double>(n);
+  report(state, all.count() / static_cast<double>(state.iterations()), 2 * cube,
+         3.0 * sizeof(T) * static_cast<double>(n * n), sizeof(T) == 8);
+  set_max_threads(0);
+}
+
 /// From nothing to something that can run: graph, differentiation, plan.
 void bench_plan(benchmark::State& state, const Make& make) {
   size_t nodes = 0;
@@ -286,6 +310,15 @@ void add(const std::string& name, const Make& make) {
       ->Unit(benchmark::kMicrosecond);
 }
 
+template <class T>
+void add_blas(const char* name) {
+  benchmark::RegisterBenchmark(name, bench_blas<T>)
+      ->ArgNames({"threads", "n"})
+      ->ArgsProduct({{1, 2}, {512, 1'024, 2'048}})
+      ->UseRealTime()
+      ->Unit(benchmark::kMicrosecond);
+}
+
 const bool registered = [] {
 #ifdef GRADCELL_BENCH_BLAS
   set_blas_path(GRADCELL_BENCH_BLAS);
@@ -302,6 +335,12 @@ const bool registered = [] {
       add("pinn/" + of.text(), [=] { return pinn(of); });
     }
   }
+  for (int64_t n : {512, 1'024, 2'048}) {
+    add("product/float32/" + std::to_string(n), [=] { return product(DType::Float32, n); });
+    add("product/float64/" + std::to_string(n), [=] { return product(DType::Float64, n); });
+  }
+  add_blas<float>("blas/float32");
+  add_blas<double>("blas/float64");
   for (int64_t batch : {32, 128, 1'024}) {
     add("mlp/" + std::to_string(batch), [=] { return mlp(batch); });
   }
