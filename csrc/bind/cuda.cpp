@@ -3,6 +3,8 @@
 
 #include "bind/bind.h"
 #include "cuda/cuda_plan.h"
+#include "cuda/device.h"
+#include "cuda/nvrtc.h"
 
 namespace gradcell::bind {
 
@@ -109,6 +111,43 @@ void bind_cuda(py::module_& m) {
         return d;
       },
       "The CUDA plan of the current trace: what would run for these outputs, and on which values.");
+
+  m.def(
+      "set_cuda_paths",
+      [](std::string driver, std::string nvrtc, std::string cublaslt) {
+        cuda::library_paths() = {std::move(driver), std::move(nvrtc), std::move(cublaslt)};
+      },
+      "Where the CUDA libraries are; empty: where the system has them.");
+  m.def("use_device", &use_device, "-1: the CPU. Otherwise that GPU, from the next plan on.");
+  m.def("device_in_use", &device_in_use);
+  m.def(
+      "cuda_driver_info",
+      [] {
+        const cuda::Driver& driver = cuda::Driver::get();
+        py::list devices;
+        for (int i = 0; i < driver.device_count(); ++i) {
+          cuda::Device& d = cuda::Device::get(i);
+          devices.append(py::dict(py::arg("name") = d.name(),
+                                  py::arg("capability") = d.capability(),
+                                  py::arg("in_use") = d.in_use(), py::arg("cached") = d.cached()));
+        }
+        return py::dict(py::arg("version") = driver.version(), py::arg("devices") = devices);
+      },
+      "The driver's CUDA version and the GPUs. Raises RuntimeError where there are none.");
+  m.def("nvrtc_version", &cuda::nvrtc_version);
+  m.def(
+      "cublaslt_path", [] { return cuda::CublasLt::library_path(); },
+      "Which cuBLASLt is found. Raises RuntimeError where there is none.");
+  m.def("kernel_cache_info", [] {
+    cuda::KernelCacheInfo i = cuda::kernel_cache_info();
+    return py::dict(py::arg("directory") = i.directory, py::arg("files") = i.files,
+                    py::arg("bytes") = i.bytes, py::arg("compiled") = i.compiled,
+                    py::arg("from_disk") = i.from_disk, py::arg("from_memory") = i.from_memory);
+  });
+  m.def("clear_kernel_cache", &cuda::clear_kernel_cache,
+        "Forgets the kernels in memory, not the files.");
+  m.def("release_cached_device_memory",
+        [](int number) { cuda::Device::get(number).release_cached(); });
 }
 
 }  // namespace gradcell::bind

@@ -45,6 +45,7 @@ class CudaPlanner {
     make_buffers();
     for (int32_t stage = 0; stage < f_.stage_count; ++stage) make_stage(stage);
     place_temporaries();
+    plan_.wide = in_.wide;
     plan_.prelude = prelude_text(in_.wide);
     return std::move(plan_);
   }

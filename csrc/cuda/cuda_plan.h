@@ -63,6 +63,7 @@ struct CudaPlan {
   size_t arena_bytes = 0;
   size_t node_count = 0;
   bool uses_status = false;
+  bool wide = false;  ///< gc_index has 64 bits
 
   /// The module: prelude and kernels.
   std::string source() const;

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "cuda/device.h"
+
 namespace gradcell {
 
 namespace {
@@ -92,8 +94,60 @@ Storage::Storage(void* data, size_t bytes, std::function<void()> release)
     : data_(data), bytes_(bytes), release_(std::move(release)) {}
 
 Storage::~Storage() {
-  if (release_) release_();
-  else Cache::instance().give(data_, bytes_);
+  void* data = data_.load(std::memory_order_relaxed);
+  if (release_)
+    release_();
+  else if (data)
+    Cache::instance().give(data, bytes_);
+}
+
+namespace {
+
+/// Copies between the host and a GPU: rare, so that one lock for all of them will do.
+std::mutex& transfer_mutex() {
+  static auto* mutex = new std::mutex;
+  return *mutex;
+}
+
+}  // namespace
+
+std::shared_ptr<Storage> Storage::on_device(std::shared_ptr<cuda::DeviceBlock> block,
+                                            size_t bytes) {
+  auto s = std::make_shared<Storage>(nullptr, bytes, nullptr);
+  s->device_ = std::move(block);
+  return s;
+}
+
+void* Storage::fetch() const {
+  std::lock_guard lock(transfer_mutex());
+  if (void* p = data_.load(std::memory_order_relaxed)) return p;
+  void* p = Cache::instance().take(bytes_);
+  try {
+    if (bytes_ > 0) device_->device().download(p, device_->pointer(), bytes_);
+  } catch (...) {
+    Cache::instance().give(p, bytes_);
+    throw;
+  }
+  data_.store(p, std::memory_order_release);
+  return p;
+}
+
+std::shared_ptr<cuda::DeviceBlock> Storage::on(cuda::Device& device) const {
+  {
+    std::lock_guard lock(transfer_mutex());
+    if (device_ && &device_->device() == &device) return device_;
+  }
+  void* from = data();  // from the host, or by way of it from another GPU
+  auto block = std::make_shared<cuda::DeviceBlock>(device, bytes_);
+  if (bytes_ > 0) device.upload(block->pointer(), from, bytes_);
+  if (release_) return block;
+  std::lock_guard lock(transfer_mutex());
+  return device_ = block;
+}
+
+bool Storage::has_device() const {
+  std::lock_guard lock(transfer_mutex());
+  return device_ != nullptr;
 }
 
 std::shared_ptr<Storage> Storage::allocate(size_t bytes) {
@@ -111,7 +165,8 @@ Array empty_array(DType dtype, Dims dims) {
   Array a{dtype, std::move(dims), nullptr};
   int64_t n = a.count();
   size_t bytes;
-  if (__builtin_mul_overflow(static_cast<size_t>(n), item_size(dtype), &bytes) || bytes > (size_t(1) << 47))
+  if (__builtin_mul_overflow(static_cast<size_t>(n), item_size(dtype), &bytes) ||
+      bytes > (size_t(1) << 47))
     fail(ErrorKind::Memory, "a tensor of shape ", to_string(a.dims), " and dtype ", name(dtype),
          " does not fit into memory");
   a.storage = Storage::allocate(bytes);

@@ -1,6 +1,7 @@
 // Memory of tensors: blocks from a caching allocator, or foreign memory kept alive by its owner.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -9,6 +10,13 @@
 
 namespace gradcell {
 
+namespace cuda {
+class Device;
+class DeviceBlock;
+}  // namespace cuda
+
+/// An array's bytes: on the host, on a GPU, or on both once either has been asked for. They are
+/// never changed while shared, so that the two copies stay equal.
 class Storage {
  public:
   /// 64-byte aligned, uninitialised. Throws Memory.
@@ -16,18 +24,31 @@ class Storage {
   /// Memory that belongs to somebody else: `release` runs when the last reference goes.
   static std::shared_ptr<Storage> wrap(void* data, size_t bytes, std::function<void()> release);
 
+  /// Bytes that a GPU holds; the host gets them when it asks.
+  static std::shared_ptr<Storage> on_device(std::shared_ptr<cuda::DeviceBlock> block, size_t bytes);
+
   Storage(void* data, size_t bytes, std::function<void()> release);
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
-  void* data() const { return data_; }
+  void* data() const {
+    void* p = data_.load(std::memory_order_acquire);
+    return p ? p : fetch();
+  }
+  /// The bytes on a GPU, sent there at the first call. Foreign memory is sent at every call: its
+  /// owner may have written to it.
+  std::shared_ptr<cuda::DeviceBlock> on(cuda::Device& device) const;
   size_t bytes() const { return bytes_; }
+  /// Whether a GPU holds these bytes.
+  bool has_device() const;
 
  private:
-  void* data_;
+  void* fetch() const;
+  mutable std::atomic<void*> data_;  ///< null: only a GPU has them yet
   size_t bytes_;
   std::function<void()> release_;  ///< empty: the block goes back to the allocator
+  mutable std::shared_ptr<cuda::DeviceBlock> device_;
 };
 
 /// Bytes that live tensors hold, and bytes kept for reuse.

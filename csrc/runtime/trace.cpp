@@ -7,7 +7,8 @@
 
 namespace gradcell {
 
-// Plans ---------------------------------------------------------------------------------------------
+// Plans
+// ---------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -22,7 +23,7 @@ class PlanCache {
     return *cache;
   }
 
-  std::shared_ptr<const cpu::Executable> find(const PlanKey& key) {
+  std::shared_ptr<const Executable> find(const PlanKey& key) {
     std::lock_guard lock(mutex_);
     auto it = entries_.find(key);
     if (it == entries_.end()) {
@@ -34,7 +35,7 @@ class PlanCache {
     return it->second.executable;
   }
 
-  void add(const PlanKey& key, std::shared_ptr<const cpu::Executable> executable) {
+  void add(const PlanKey& key, std::shared_ptr<const Executable> executable) {
     std::lock_guard lock(mutex_);
     if (entries_.contains(key)) return;
     recent_.push_front(key);
@@ -64,7 +65,7 @@ class PlanCache {
  private:
   static constexpr size_t kMost = 2048;
   struct Entry {
-    std::shared_ptr<const cpu::Executable> executable;
+    std::shared_ptr<const Executable> executable;
     std::list<PlanKey>::iterator position;
   };
   std::mutex mutex_;
@@ -82,35 +83,23 @@ std::vector<uint64_t> constants_of(const Graph& g, std::span<const NodeId> live)
   return bits;
 }
 
-std::vector<Array> run_executable(const cpu::Executable& exe, std::span<const Array> inputs,
-                                  std::span<const uint64_t> constants) {
-  const Plan& plan = exe.plan();
-  std::vector<Array> outputs(plan.outputs.size());
-  std::vector<const void*> in(inputs.size());
-  std::vector<void*> out(outputs.size(), nullptr);
-  for (size_t i = 0; i < inputs.size(); ++i) in[i] = inputs[i].data();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const PlanOutput& o = plan.outputs[i];
-    outputs[i].dtype = o.desc.dtype;
-    outputs[i].dims = o.desc.dims;
-    if (o.alias_input >= 0) outputs[i].storage = inputs[o.alias_input].storage;
-    else if (o.alias_output >= 0) outputs[i].storage = outputs[o.alias_output].storage;
-    else outputs[i] = empty_array(o.desc.dtype, o.desc.dims), out[i] = outputs[i].data();
-  }
+std::vector<Array> run_executable(const Executable& executable, std::span<const Array> inputs,
+                                  std::span<const uint64_t> constants,
+                                  std::span<const Update> updates = {}) {
   PlanCache::instance().count_run();
-  exe.run(in.data(), out.data(), constants.data());
-  return outputs;
+  return executable.run(inputs, constants, updates);
 }
 
 }  // namespace
 
-std::shared_ptr<const cpu::Executable> executable_for(const Graph& g, std::span<const NodeId> live,
-                                                      std::span<const NodeId> roots,
-                                                      std::span<const NodeId> cuts) {
+std::shared_ptr<const Executable> executable_for(const Graph& g, std::span<const NodeId> live,
+                                                 std::span<const NodeId> roots,
+                                                 std::span<const NodeId> cuts) {
   PlanKey key = structural_hash(g, live, roots, cuts);
+  key.a += static_cast<uint64_t>(device_in_use() + 1) * 0x9E3779B97F4A7C15ull;
   PlanCache& cache = PlanCache::instance();
   if (auto found = cache.find(key)) return found;
-  auto made = std::make_shared<cpu::Executable>(make_plan(g, live, roots, cuts));
+  auto made = make_executable(g, live, roots, cuts);
   cache.add(key, made);
   return made;
 }
@@ -124,13 +113,19 @@ std::vector<Array> Compiled::run(std::span<const Array> arguments) const {
     in[i] = inputs[i].argument >= 0 ? arguments[inputs[i].argument]
             : inputs[i].variable    ? inputs[i].variable->value
                                     : inputs[i].captured;
-  std::vector<Array> out = run_executable(*executable, in, constants);
+  std::vector<Update> updates;
+  for (size_t u = 0; u < updated.size(); ++u)
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].variable == updated[u])
+        updates.push_back({static_cast<int>(i), static_cast<int>(result_count + u)});
+  std::vector<Array> out = run_executable(*executable, in, constants, updates);
   for (size_t i = 0; i < updated.size(); ++i) updated[i]->value = out[result_count + i];
   out.resize(result_count);
   return out;
 }
 
-// Trace -----------------------------------------------------------------------------------------------
+// Trace
+// -----------------------------------------------------------------------------------------------
 
 namespace {
 Location (*g_locate)() = nullptr;
@@ -279,9 +274,12 @@ Trace::Work Trace::work(std::span<const NodeId> outputs) const {
   return w;
 }
 
-std::vector<Array> Trace::finish(std::span<const NodeId> outputs) { return finish(outputs, nullptr); }
+std::vector<Array> Trace::finish(std::span<const NodeId> outputs) {
+  return finish(outputs, nullptr);
+}
 
-std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled) {
+std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
+                                 std::shared_ptr<Compiled>* compiled) {
   std::vector<NodeId> roots(outputs.begin(), outputs.end());
   std::vector<VariablePtr> updated;
   for (const VariablePtr& v : state_order_) {
@@ -308,9 +306,20 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_pt
   auto exe = executable_for(graph, live, roots, cuts_);
   std::vector<Array> in;
   std::vector<uint64_t> constants = constants_of(graph, live);
-  for (NodeId n : live)
-    if (const Array* a = known(n)) in.push_back(*a);
-  std::vector<Array> values = run_executable(*exe, in, constants);
+  std::vector<Update> updates;
+  for (NodeId n : live) {
+    const Array* a = known(n);
+    if (!a) continue;
+    auto l = leaf_index_.find(n);
+    auto u = l == leaf_index_.end() || !leaves_[l->second].variable
+                 ? updated.end()
+                 : std::find(updated.begin(), updated.end(), leaves_[l->second].variable);
+    if (u != updated.end())
+      updates.push_back(
+          {static_cast<int>(in.size()), static_cast<int>(outputs.size() + (u - updated.begin()))});
+    in.push_back(*a);
+  }
+  std::vector<Array> values = run_executable(*exe, in, constants, updates);
 
   if (compiled && !asked_) {
     auto c = std::make_shared<Compiled>();
@@ -347,7 +356,8 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_pt
 
 void Trace::abandon() { active_ = false; }
 
-// Tensor ----------------------------------------------------------------------------------------------
+// Tensor
+// ----------------------------------------------------------------------------------------------
 
 Tensor::Tensor(const TracePtr& trace, NodeId node) : trace_(trace), node_(node) { link(); }
 
@@ -362,8 +372,10 @@ void Tensor::link() {
 }
 
 void Tensor::unlink() {
-  if (previous_) previous_->next_ = next_;
-  else trace_->tensors_ = next_;
+  if (previous_)
+    previous_->next_ = next_;
+  else
+    trace_->tensors_ = next_;
   if (next_) next_->previous_ = previous_;
   previous_ = next_ = nullptr;
 }
@@ -396,9 +408,10 @@ void Tensor::rebind(const Tensor& other) {
 
 NodeId Tensor::in(Trace& trace) const {
   if (trace_) {
-    require(trace_.get() == &trace, ErrorKind::Runtime,
-            "a tensor of one function being differentiated is used in another thread's, or after its "
-            "function failed");
+    require(
+        trace_.get() == &trace, ErrorKind::Runtime,
+        "a tensor of one function being differentiated is used in another thread's, or after its "
+        "function failed");
     return node_;
   }
   return variable_ ? trace.lift(variable_) : trace.lift(array_);

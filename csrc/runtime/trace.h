@@ -1,8 +1,9 @@
 // A trace: the graph of what a Python function does, recorded while it runs, with the values of its
 // leaves. Any node's value can be had at any time; the sub-graph it needs is planned and run.
 //
-// Variables (parameters) are functional inside a trace: assignment changes which node stands for the
-// variable, and only `finish` writes the variables, all at once, when everything has been computed.
+// Variables (parameters) are functional inside a trace: assignment changes which node stands for
+// the variable, and only `finish` writes the variables, all at once, when everything has been
+// computed.
 #pragma once
 
 #include <functional>
@@ -10,9 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "cpu/engine.h"
 #include "plan/planner.h"
-#include "runtime/storage.h"
+#include "runtime/executable.h"
 
 namespace gradcell {
 
@@ -25,9 +25,9 @@ using VariablePtr = std::shared_ptr<Variable>;
 class Tensor;
 
 /// Executables of recent structures, shared by all threads.
-std::shared_ptr<const cpu::Executable> executable_for(const Graph& g, std::span<const NodeId> live,
-                                                      std::span<const NodeId> roots,
-                                                      std::span<const NodeId> cuts);
+std::shared_ptr<const Executable> executable_for(const Graph& g, std::span<const NodeId> live,
+                                                 std::span<const NodeId> roots,
+                                                 std::span<const NodeId> cuts);
 struct PlanCacheInfo {
   size_t size, hits, misses, runs;
 };
@@ -41,7 +41,7 @@ struct Compiled {
     VariablePtr variable;
     Array captured;
   };
-  std::shared_ptr<const cpu::Executable> executable;
+  std::shared_ptr<const Executable> executable;
   std::vector<Source> inputs;
   std::vector<uint64_t> constants;
   std::vector<VariablePtr> updated;  ///< targets of the outputs behind the first `result_count`
@@ -70,7 +70,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   void pop_alias(const VariablePtr& variable, NodeId alias, NodeId previous);
 
   std::vector<uintptr_t> lifted_variables() const;
-  /// The nodes that variables have been assigned so far: what a finish computes besides its outputs.
+  /// The nodes that variables have been assigned so far: what a finish computes besides its
+  /// outputs.
   std::vector<NodeId> assigned_nodes() const;
   /// Where a leaf's value comes from: the argument's number, the variable, or neither.
   struct Origin {

@@ -65,10 +65,15 @@ def _check_device(target: Any) -> None:
         _fail(ValueError, f"device_target must be 'CPU' or 'GPU', got {target!r}")
     if target == "Ascend":
         _fail(RuntimeError, "gradcell has no Ascend engine; use device_target='CPU' or 'GPU'")
-    if target == "GPU":
-        from gradcell import _gpu
 
-        _gpu.require()
+
+def _choose_device(target: str, number: int) -> None:
+    from gradcell import _gpu
+
+    if target == "GPU":
+        _gpu.use(number)
+    else:
+        _gpu.leave()
 
 
 def set_context(**kwargs: Any) -> None:
@@ -82,6 +87,8 @@ def set_context(**kwargs: Any) -> None:
 
     Raises ValueError for an unknown option or value, RuntimeError for a device that is not usable.
     """
+    before = _values["device_target"], _values["device_id"]
+    after = kwargs.get("device_target", before[0]), kwargs.get("device_id", before[1])
     for name, value in kwargs.items():
         if name in _IGNORED:
             continue
@@ -99,7 +106,9 @@ def set_context(**kwargs: Any) -> None:
             _fail(ValueError, f"device_id must be a non-negative integer, got {value!r}")
         elif name == "locate_overflow" and not isinstance(value, bool):
             _fail(TypeError, f"locate_overflow must be a bool, got {value!r}")
-        _values[name] = value
+    if after != before:
+        _choose_device(*after)
+    _values.update((name, value) for name, value in kwargs.items() if name not in _IGNORED)
 
 
 def get_context(name: str) -> Any:

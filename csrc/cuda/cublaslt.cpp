@@ -1,0 +1,185 @@
+#include "cuda/cublaslt.h"
+
+#include <array>
+
+#include "ir/error.h"
+
+namespace gradcell::cuda {
+
+namespace {
+
+// Values of cublasLt.h and library_types.h.
+constexpr int kReal32 = 0, kReal64 = 1, kReal16 = 2, kRealBrain16 = 14;  // cudaDataType
+constexpr int kCompute32 = 68, kCompute64 = 70;                          // cublasComputeType_t
+constexpr int kTransposeA = 3, kTransposeB = 4;       // cublasLtMatmulDescAttributes_t
+constexpr int kBatchCount = 5, kBatchStride = 6;      // cublasLtMatrixLayoutAttribute_t
+constexpr int kMaxWorkspace = 1, kMinAlignmentA = 5;  // cublasLtMatmulPreferenceAttributes_t
+constexpr uint32_t kAlignment = 16;
+
+struct Algorithm {  // cublasLtMatmulAlgo_t
+  uint64_t data[8];
+};
+struct Heuristic {  // cublasLtMatmulHeuristicResult_t
+  Algorithm algorithm;
+  size_t workspace;
+  int state;
+  float waves;
+  int reserved[4];
+};
+
+int data_type(DType t) {
+  switch (t) {
+    case DType::Float64:
+      return kReal64;
+    case DType::Float16:
+      return kReal16;
+    case DType::BFloat16:
+      return kRealBrain16;
+    default:
+      return kReal32;
+  }
+}
+
+}  // namespace
+
+struct CublasLt::Api {
+  Library library{
+      {library_paths().cublaslt, "libcublasLt.so.13", "libcublasLt.so.12"},
+      "cuBLASLt, which multiplies matrices on the GPU, was not found. Install it with pip "
+      "install 'gradcell[cuda13]' (or 'gradcell[cuda12]' for a driver of CUDA 12)"};
+  int (*create)(void**) = nullptr;
+  int (*destroy)(void*) = nullptr;
+  int (*desc_create)(void**, int, int) = nullptr;
+  int (*desc_destroy)(void*) = nullptr;
+  int (*desc_set)(void*, int, const void*, size_t) = nullptr;
+  int (*layout_create)(void**, int, uint64_t, uint64_t, int64_t) = nullptr;
+  int (*layout_destroy)(void*) = nullptr;
+  int (*layout_set)(void*, int, const void*, size_t) = nullptr;
+  int (*preference_create)(void**) = nullptr;
+  int (*preference_destroy)(void*) = nullptr;
+  int (*preference_set)(void*, int, const void*, size_t) = nullptr;
+  int (*heuristic)(void*, void*, void*, void*, void*, void*, void*, int, Heuristic*,
+                   int*) = nullptr;
+  int (*matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*,
+                const void*, void*, void*, void*, const Algorithm*, void*, size_t, void*) = nullptr;
+
+  Api() {
+    library.find(create, "cublasLtCreate");
+    library.find(destroy, "cublasLtDestroy");
+    library.find(desc_create, "cublasLtMatmulDescCreate");
+    library.find(desc_destroy, "cublasLtMatmulDescDestroy");
+    library.find(desc_set, "cublasLtMatmulDescSetAttribute");
+    library.find(layout_create, "cublasLtMatrixLayoutCreate");
+    library.find(layout_destroy, "cublasLtMatrixLayoutDestroy");
+    library.find(layout_set, "cublasLtMatrixLayoutSetAttribute");
+    library.find(preference_create, "cublasLtMatmulPreferenceCreate");
+    library.find(preference_destroy, "cublasLtMatmulPreferenceDestroy");
+    library.find(preference_set, "cublasLtMatmulPreferenceSetAttribute");
+    library.find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
+    library.find(matmul, "cublasLtMatmul");
+  }
+
+  static void check(int status, const char* what) {
+    require(status == 0, ErrorKind::Runtime, what, " failed (cuBLAS status ", status, ")");
+  }
+};
+
+/// Descriptors of one shape. The library is column-major: it computes out' = b' a', whose operands
+/// are the row-major matrices as they lie in memory.
+struct CublasLt::Product {
+  Product(const Api& api, void* handle, const MatMul& p) : api(api) {
+    int type = data_type(p.dtype);
+    bool wide = p.dtype == DType::Float64;
+    Api::check(api.desc_create(&desc, wide ? kCompute64 : kCompute32, wide ? kReal64 : kReal32),
+               "cublasLtMatmulDescCreate");
+    int first = p.transpose_b, second = p.transpose_a;  // CUBLAS_OP_N is 0, CUBLAS_OP_T 1
+    Api::check(api.desc_set(desc, kTransposeA, &first, sizeof first),
+               "cublasLtMatmulDescSetAttribute");
+    Api::check(api.desc_set(desc, kTransposeB, &second, sizeof second),
+               "cublasLtMatmulDescSetAttribute");
+    layout(b, type, p, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k);
+    layout(a, type, p, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m);
+    layout(out, type, p, p.n, p.m);
+    choose(handle);
+  }
+  ~Product() {
+    if (desc) api.desc_destroy(desc);
+    for (void* l : {a, b, out})
+      if (l) api.layout_destroy(l);
+  }
+  Product(const Product&) = delete;
+  Product& operator=(const Product&) = delete;
+
+  void layout(void*& to, int type, const MatMul& p, int64_t rows, int64_t columns) {
+    Api::check(api.layout_create(&to, type, static_cast<uint64_t>(rows),
+                                 static_cast<uint64_t>(columns), rows),
+               "cublasLtMatrixLayoutCreate");
+    if (p.batch == 1) return;
+    auto count = static_cast<int32_t>(p.batch);
+    int64_t stride = rows * columns;
+    Api::check(api.layout_set(to, kBatchCount, &count, sizeof count),
+               "cublasLtMatrixLayoutSetAttribute");
+    Api::check(api.layout_set(to, kBatchStride, &stride, sizeof stride),
+               "cublasLtMatrixLayoutSetAttribute");
+  }
+
+  void choose(void* handle) {
+    void* preference = nullptr;
+    Api::check(api.preference_create(&preference), "cublasLtMatmulPreferenceCreate");
+    auto destroy = [this](void* p) { api.preference_destroy(p); };
+    std::unique_ptr<void, decltype(destroy)> owner(preference, destroy);
+    uint64_t workspace = kWorkspace;
+    Api::check(api.preference_set(preference, kMaxWorkspace, &workspace, sizeof workspace),
+               "cublasLtMatmulPreferenceSetAttribute");
+    for (int k = 0; k < 4; ++k)
+      Api::check(api.preference_set(preference, kMinAlignmentA + k, &kAlignment, sizeof kAlignment),
+                 "cublasLtMatmulPreferenceSetAttribute");
+    Heuristic found{};
+    int count = 0;
+    Api::check(api.heuristic(handle, desc, b, a, out, out, preference, 1, &found, &count),
+               "cublasLtMatmulAlgoGetHeuristic");
+    require(count > 0, ErrorKind::Runtime, "cuBLASLt has no algorithm for a matrix product");
+    algorithm = found.algorithm;
+  }
+
+  const Api& api;
+  void *desc = nullptr, *a = nullptr, *b = nullptr, *out = nullptr;
+  Algorithm algorithm{};
+};
+
+std::string CublasLt::library_path() { return Api().library.path(); }
+
+CublasLt::CublasLt() : api_(std::make_unique<Api>()) {
+  Api::check(api_->create(&handle_), "cublasLtCreate");
+}
+
+CublasLt::~CublasLt() {
+  products_.clear();
+  if (handle_) api_->destroy(handle_);
+}
+
+CublasLt::Product& CublasLt::product(const MatMul& p) {
+  std::array<int64_t, 8> key{
+      static_cast<int64_t>(p.dtype), p.transpose_a, p.transpose_b, p.batch, p.m, p.n, p.k, 0};
+  std::lock_guard lock(mutex_);
+  auto& entry = products_[key];
+  if (!entry) entry = std::make_unique<Product>(*api_, handle_, p);
+  return *entry;
+}
+
+void CublasLt::multiply(const MatMul& p, DevicePointer a, DevicePointer b, DevicePointer out,
+                        DevicePointer workspace, StreamHandle stream) {
+  Product& product = this->product(p);
+  double one64 = 1, zero64 = 0;
+  float one32 = 1, zero32 = 0;
+  bool wide = p.dtype == DType::Float64;
+  const void* one = wide ? static_cast<const void*>(&one64) : &one32;
+  const void* zero = wide ? static_cast<const void*>(&zero64) : &zero32;
+  auto at = [](DevicePointer d) { return reinterpret_cast<void*>(d); };
+  Api::check(api_->matmul(handle_, product.desc, one, at(b), product.b, at(a), product.a,
+                          p.accumulate ? one : zero, at(out), product.out, at(out), product.out,
+                          &product.algorithm, at(workspace), kWorkspace, stream),
+             "cublasLtMatmul");
+}
+
+}  // namespace gradcell::cuda

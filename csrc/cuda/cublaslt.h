@@ -1,0 +1,41 @@
+// Matrix products by cuBLASLt. Float32 is computed in float32 (no TF32), half types with float32
+// accumulation.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "cuda/cuda_plan.h"
+#include "cuda/driver.h"
+
+namespace gradcell::cuda {
+
+class CublasLt {
+ public:
+  /// Throws Runtime, naming the extra that installs it, if cuBLASLt is missing.
+  CublasLt();
+  ~CublasLt();
+  CublasLt(const CublasLt&) = delete;
+  CublasLt& operator=(const CublasLt&) = delete;
+
+  /// Opens the library and no more: where it is.
+  static std::string library_path();
+
+  static constexpr size_t kWorkspace = size_t(32) << 20;
+
+  /// out = a b, or out += a b; row-major, on the stream, with kWorkspace bytes of scratch.
+  void multiply(const MatMul& p, DevicePointer a, DevicePointer b, DevicePointer out,
+                DevicePointer workspace, StreamHandle stream);
+
+ private:
+  struct Api;
+  struct Product;
+  Product& product(const MatMul& p);
+  std::unique_ptr<Api> api_;
+  void* handle_ = nullptr;
+  std::mutex mutex_;
+  std::map<std::array<int64_t, 8>, std::unique_ptr<Product>> products_;  ///< by shape
+};
+
+}  // namespace gradcell::cuda

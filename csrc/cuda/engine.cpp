@@ -1,0 +1,271 @@
+#include "cuda/engine.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "cuda/nvrtc.h"
+#include "ir/error.h"
+
+namespace gradcell::cuda {
+
+namespace {
+
+/// Outputs of one step are inputs of the next: two sets alternate, each with its graph.
+constexpr size_t kMaxGraphs = 4;
+constexpr size_t kMaxOutputSets = 3;
+/// An output that callers keep, as losses are, is copied out up to this size.
+constexpr size_t kMaxCopied = 1 << 20;
+constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+
+union Value {
+  DevicePointer pointer;
+  int32_t i32;
+  int64_t i64;
+  float f32;
+  double f64;
+};
+
+Value constant(Compute type, bool floating, uint64_t bits) {
+  Value v{};
+  double f =
+      floating ? std::bit_cast<double>(bits) : static_cast<double>(std::bit_cast<int64_t>(bits));
+  int64_t i = floating ? 0 : std::bit_cast<int64_t>(bits);
+  switch (type) {
+    case Compute::F32:
+      v.f32 = static_cast<float>(f);
+      break;
+    case Compute::F64:
+      v.f64 = f;
+      break;
+    case Compute::I32:
+      v.i32 = static_cast<int32_t>(i);
+      break;
+    case Compute::I64:
+      v.i64 = i;
+      break;
+  }
+  return v;
+}
+
+}  // namespace
+
+/// What one capture depends on, and the graph once there is one.
+struct Executable::Recorded {
+  std::vector<DevicePointer> inputs;
+  std::vector<uint64_t> constants;
+  std::shared_ptr<Blocks> outputs;
+  void* graph = nullptr;  ///< CUgraphExec
+  Recorded(std::vector<DevicePointer> i, std::vector<uint64_t> c, std::shared_ptr<Blocks> o)
+      : inputs(std::move(i)), constants(std::move(c)), outputs(std::move(o)) {}
+  ~Recorded() { forget(); }
+  void forget() {
+    if (graph) Driver::get().cuGraphExecDestroy(graph);
+    graph = nullptr;
+  }
+  Recorded(const Recorded&) = delete;
+  Recorded& operator=(const Recorded&) = delete;
+};
+
+Executable::Executable(CudaPlan plan, Device& device) : plan_(std::move(plan)), device_(device) {
+  const Driver& driver = Driver::get();
+  device_.enter();
+  wide_ = plan_.wide;
+  if (plan_.uses_status) device_.status();
+  if (plan_.kernels.empty()) return;
+  auto cubin = compiled(plan_.source(), device_.capability());
+  driver.check(driver.cuModuleLoadData(&module_, cubin->data()), "cuModuleLoadData");
+  for (const Kernel& k : plan_.kernels) {
+    void* function = nullptr;
+    driver.check(driver.cuModuleGetFunction(&function, module_, k.name.c_str()),
+                 "cuModuleGetFunction");
+    functions_.push_back(function);
+  }
+}
+
+Executable::~Executable() {
+  if (!module_) return;
+  // What is still running uses the module; errors have nowhere to go from here.
+  const Driver& driver = Driver::get();
+  driver.cuStreamSynchronize(device_.stream());
+  recorded_.clear();
+  driver.cuModuleUnload(module_);
+}
+
+void Executable::launch(const Step& s, const std::vector<DevicePointer>& buffers,
+                        const uint64_t* constants) const {
+  std::vector<Value> values(s.arguments.size());
+  std::vector<void*> pointers(s.arguments.size());
+  bool aligned = true;
+  for (const Argument& a : s.arguments)
+    if (a.kind == Argument::Kind::Buffer) aligned &= buffers[a.index] % 16 == 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Argument& a = s.arguments[i];
+    Value& v = values[i];
+    auto size = [&](int64_t n) { wide_ ? void(v.i64 = n) : void(v.i32 = static_cast<int32_t>(n)); };
+    switch (a.kind) {
+      case Argument::Kind::Buffer:
+        v.pointer = buffers[a.index];
+        break;
+      case Argument::Kind::Size:
+        size(a.value);
+        break;
+      case Argument::Kind::Packs:
+        size(aligned ? a.value : 0);
+        break;
+      case Argument::Kind::Constant:
+        v = constant(a.type, is_floating(plan_.constants[a.index]), constants[a.index]);
+        break;
+      case Argument::Kind::Status:
+        v.pointer = device_.status();
+        break;
+    }
+    pointers[i] = &v;
+  }
+  const Driver& driver = Driver::get();
+  driver.check(driver.cuLaunchKernel(functions_[s.kernel], s.grid, 1, 1, s.block_x, s.block_y, 1, 0,
+                                     device_.stream(), pointers.data(), nullptr),
+               plan_.kernels[s.kernel].name.c_str());
+}
+
+void Executable::enqueue(const std::vector<DevicePointer>& buffers,
+                         const uint64_t* constants) const {
+  const Driver& driver = Driver::get();
+  for (const Step& s : plan_.steps) {
+    if (s.kernel >= 0) {
+      launch(s, buffers, constants);
+      continue;
+    }
+    const MatMul& p = s.product;
+    DevicePointer out = buffers[p.out];
+    if (p.k == 0) {
+      if (!p.accumulate)
+        driver.check(driver.cuMemsetD8Async(out, 0, plan_.buffers[p.out].bytes, device_.stream()),
+                     "cuMemsetD8Async");
+      continue;
+    }
+    device_.products().multiply(p, buffers[p.a], buffers[p.b], out, device_.workspace(),
+                                device_.stream());
+  }
+}
+
+Blocks Executable::fresh_outputs() const {
+  Blocks blocks(plan_.outputs.size());
+  for (const Buffer& b : plan_.buffers)
+    if (b.place == Place::Output) blocks[b.index] = std::make_shared<DeviceBlock>(device_, b.bytes);
+  return blocks;
+}
+
+bool Executable::make_free(const Blocks& outputs, const std::vector<DevicePointer>& inputs) const {
+  std::vector<size_t> kept;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i] || copied_[i] || outputs[i].use_count() == 1) continue;
+    bool is_input = std::find(inputs.begin(), inputs.end(), outputs[i]->pointer()) != inputs.end();
+    if (is_input || outputs[i]->bytes() > kMaxCopied) return false;
+    kept.push_back(i);
+  }
+  if (kept.empty()) return true;
+  for (size_t i : kept) {
+    copied_[i] = 1;
+    size_t bytes = outputs[i]->bytes();
+    // Who holds a block keeps it; the sets get others.
+    for (auto& set : outputs_) (*set)[i] = std::make_shared<DeviceBlock>(device_, bytes);
+  }
+  for (Recorded& r : recorded_) r.forget();
+  return true;
+}
+
+std::shared_ptr<Blocks> Executable::free_outputs(const std::vector<DevicePointer>& inputs) const {
+  for (auto it = outputs_.begin(); it != outputs_.end(); ++it) {
+    if (!make_free(**it, inputs)) continue;
+    outputs_.splice(outputs_.begin(), outputs_, it);
+    return outputs_.front();
+  }
+  if (outputs_.size() == kMaxOutputSets) {
+    std::erase_if(recorded_, [&](const Recorded& r) { return r.outputs == outputs_.back(); });
+    outputs_.pop_back();
+  }
+  outputs_.push_front(std::make_shared<Blocks>(fresh_outputs()));
+  return outputs_.front();
+}
+
+std::vector<DevicePointer> Executable::places(const std::vector<DevicePointer>& inputs,
+                                              const Blocks& outputs, DevicePointer arena) const {
+  std::vector<DevicePointer> at(plan_.buffers.size());
+  for (size_t b = 0; b < at.size(); ++b) {
+    const Buffer& buffer = plan_.buffers[b];
+    at[b] = buffer.place == Place::Input    ? inputs[buffer.index]
+            : buffer.place == Place::Output ? outputs[buffer.index]->pointer()
+                                            : arena + buffer.offset;
+  }
+  return at;
+}
+
+void Executable::capture(Recorded& r) const {
+  const Driver& driver = Driver::get();
+  // Everything the capture calls has been called before: nothing allocates or waits inside it.
+  driver.check(driver.cuStreamBeginCapture(device_.stream(), kThreadLocal), "cuStreamBeginCapture");
+  void* graph = nullptr;
+  try {
+    enqueue(places(r.inputs, *r.outputs, arena_ ? arena_->pointer() : 0), r.constants.data());
+  } catch (...) {
+    if (driver.cuStreamEndCapture(device_.stream(), &graph) == 0 && graph)
+      driver.cuGraphDestroy(graph);
+    throw;
+  }
+  driver.check(driver.cuStreamEndCapture(device_.stream(), &graph), "cuStreamEndCapture");
+  int result = driver.cuGraphInstantiate(&r.graph, graph, 0);
+  driver.cuGraphDestroy(graph);
+  driver.check(result, "cuGraphInstantiate");
+  ++captures_;
+}
+
+Blocks Executable::handed_out(const Blocks& outputs) const {
+  const Driver& driver = Driver::get();
+  Blocks result = outputs;
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (!result[i] || !copied_[i] || result[i]->bytes() == 0) continue;
+    auto copy = std::make_shared<DeviceBlock>(device_, outputs[i]->bytes());
+    driver.check(driver.cuMemcpyDtoDAsync(copy->pointer(), outputs[i]->pointer(),
+                                          outputs[i]->bytes(), device_.stream()),
+                 "cuMemcpyDtoDAsync");
+    result[i] = std::move(copy);
+  }
+  return result;
+}
+
+Blocks Executable::run(const std::vector<DevicePointer>& inputs, const uint64_t* constants) const {
+  std::lock_guard lock(mutex_);
+  std::lock_guard stream_lock(device_.mutex());
+  device_.enter();
+  if (!ran_) {  // the first time may be the last: nothing is kept
+    DeviceBlock arena(device_, plan_.arena_bytes);
+    Blocks outputs = fresh_outputs();
+    enqueue(places(inputs, outputs, arena.pointer()), constants);
+    ran_ = true;
+    return outputs;
+  }
+  if (!arena_ && plan_.arena_bytes > 0)
+    arena_ = std::make_unique<DeviceBlock>(device_, plan_.arena_bytes);
+  copied_.resize(plan_.outputs.size());
+
+  std::vector<uint64_t> values(constants, constants + plan_.constants.size());
+  auto it = recorded_.begin();
+  while (it != recorded_.end() && !(it->inputs == inputs && it->constants == values)) ++it;
+  if (it != recorded_.end()) {
+    if (make_free(*it->outputs, inputs)) {
+      recorded_.splice(recorded_.begin(), recorded_, it);
+      if (!it->graph) capture(*it);
+      const Driver& driver = Driver::get();
+      driver.check(driver.cuGraphLaunch(it->graph, device_.stream()), "cuGraphLaunch");
+      return handed_out(*it->outputs);
+    }
+    recorded_.erase(it);
+  }
+  std::shared_ptr<Blocks> outputs = free_outputs(inputs);
+  enqueue(places(inputs, *outputs, arena_ ? arena_->pointer() : 0), constants);
+  if (recorded_.size() == kMaxGraphs) recorded_.pop_back();
+  recorded_.emplace_front(inputs, std::move(values), outputs);
+  return handed_out(*outputs);
+}
+
+}  // namespace gradcell::cuda

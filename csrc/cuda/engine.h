@@ -1,0 +1,66 @@
+// The CUDA engine: loads a plan's kernels and runs it on a device.
+//
+// Holds: a run enqueues work and returns; it waits for nothing. From its second run on, a plan
+// keeps a few sets of output buffers and hands out the one that nobody holds any more: so that a
+// training step finds the same buffers again, is captured as a CUDA graph, and from then on is one
+// launch.
+#pragma once
+
+#include <list>
+#include <memory>
+#include <mutex>
+
+#include "cuda/cuda_plan.h"
+#include "cuda/device.h"
+
+namespace gradcell::cuda {
+
+using Blocks = std::vector<std::shared_ptr<DeviceBlock>>;
+
+class Executable {
+ public:
+  /// Compiles the kernels for the device. Throws Runtime.
+  Executable(CudaPlan plan, Device& device);
+  ~Executable();
+  Executable(const Executable&) = delete;
+  Executable& operator=(const Executable&) = delete;
+
+  const CudaPlan& plan() const { return plan_; }
+  Device& device() const { return device_; }
+
+  /// One pointer an input; a block for each output, empty for those that alias others.
+  Blocks run(const std::vector<DevicePointer>& inputs, const uint64_t* constants) const;
+
+  size_t captures() const { return captures_; }  ///< graphs made so far
+
+ private:
+  struct Recorded;
+  Blocks fresh_outputs() const;
+  /// A kept set of outputs that nobody else holds, or a new one.
+  std::shared_ptr<Blocks> free_outputs(const std::vector<DevicePointer>& inputs) const;
+  /// Whether a set can be written again. Small outputs that callers keep, as losses are, do not
+  /// stand in the way: from now on they are copied out.
+  bool make_free(const Blocks& outputs, const std::vector<DevicePointer>& inputs) const;
+  std::vector<DevicePointer> places(const std::vector<DevicePointer>& inputs, const Blocks& outputs,
+                                    DevicePointer arena) const;
+  void capture(Recorded& r) const;
+  Blocks handed_out(const Blocks& outputs) const;
+  void enqueue(const std::vector<DevicePointer>& buffers, const uint64_t* constants) const;
+  void launch(const Step& s, const std::vector<DevicePointer>& buffers,
+              const uint64_t* constants) const;
+
+  CudaPlan plan_;
+  Device& device_;
+  void* module_ = nullptr;
+  std::vector<void*> functions_;
+  bool wide_ = false;
+  mutable std::mutex mutex_;
+  mutable bool ran_ = false;
+  mutable std::unique_ptr<DeviceBlock> arena_;
+  mutable std::list<std::shared_ptr<Blocks>> outputs_;  ///< the latest first
+  mutable std::vector<uint8_t> copied_;   ///< outputs that callers keep: they get copies
+  mutable std::list<Recorded> recorded_;  ///< the latest first
+  mutable size_t captures_ = 0;
+};
+
+}  // namespace gradcell::cuda

@@ -1,0 +1,230 @@
+#include "cuda/nvrtc.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "cuda/library.h"
+#include "ir/error.h"
+
+namespace gradcell::cuda {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using Program = void*;
+
+class Nvrtc {
+ public:
+  static const Nvrtc& get() {
+    static const auto* nvrtc = new Nvrtc;
+    return *nvrtc;
+  }
+
+  std::string version() const { return str(major_, ".", minor_); }
+
+  std::string compile(const std::string& source, const std::vector<std::string>& options) const {
+    Program program = nullptr;
+    check(create_(&program, source.c_str(), "gradcell.cu", 0, nullptr, nullptr),
+          "nvrtcCreateProgram");
+    auto destroy = [this](Program* p) { destroy_(p); };
+    std::unique_ptr<Program, decltype(destroy)> owner(&program, destroy);
+    std::vector<const char*> texts;
+    for (const std::string& o : options) texts.push_back(o.c_str());
+    int result = compile_(program, static_cast<int>(texts.size()), texts.data());
+    if (result != 0) {
+      size_t size = 0;
+      std::string log;
+      if (log_size_(program, &size) == 0 && size > 0) {
+        log.resize(size);
+        log_(program, log.data());
+      }
+      fail(ErrorKind::Runtime, "NVRTC ", version(), " could not compile a kernel for ", options[0],
+           ": ", error_(result), "\n", log.c_str());
+    }
+    size_t size = 0;
+    check(cubin_size_(program, &size), "nvrtcGetCUBINSize");
+    std::string cubin(size, '\0');
+    check(cubin_(program, cubin.data()), "nvrtcGetCUBIN");
+    return cubin;
+  }
+
+ private:
+  Nvrtc()
+      : library_({library_paths().nvrtc, "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
+                 "NVRTC, which compiles kernels for the GPU, was not found. Install it with pip "
+                 "install 'gradcell[cuda13]' (or 'gradcell[cuda12]' for a driver of CUDA 12)") {
+    library_.find(version_, "nvrtcVersion");
+    library_.find(create_, "nvrtcCreateProgram");
+    library_.find(destroy_, "nvrtcDestroyProgram");
+    library_.find(compile_, "nvrtcCompileProgram");
+    library_.find(log_size_, "nvrtcGetProgramLogSize");
+    library_.find(log_, "nvrtcGetProgramLog");
+    library_.find(cubin_size_, "nvrtcGetCUBINSize");
+    library_.find(cubin_, "nvrtcGetCUBIN");
+    library_.find(error_, "nvrtcGetErrorString");
+    check(version_(&major_, &minor_), "nvrtcVersion");
+  }
+
+  void check(int result, const char* what) const {
+    require(result == 0, ErrorKind::Runtime, what, " failed: ", error_(result));
+  }
+
+  Library library_;
+  int (*version_)(int*, int*) = nullptr;
+  int (*create_)(Program*, const char*, const char*, int, const char* const*,
+                 const char* const*) = nullptr;
+  int (*destroy_)(Program*) = nullptr;
+  int (*compile_)(Program, int, const char* const*) = nullptr;
+  int (*log_size_)(Program, size_t*) = nullptr;
+  int (*log_)(Program, char*) = nullptr;
+  int (*cubin_size_)(Program, size_t*) = nullptr;
+  int (*cubin_)(Program, char*) = nullptr;
+  const char* (*error_)(int) = nullptr;
+  int major_ = 0, minor_ = 0;
+};
+
+/// 128 bits as 32 hexadecimal digits: two FNV-1a hashes from different starts, mixed at the end.
+std::string digest(const std::string& text) {
+  uint64_t a = 0xCBF29CE484222325ull, b = 0x9AE16A3B2F90404Full;
+  for (unsigned char c : text) {
+    a = (a ^ c) * 0x100000001B3ull;
+    b = ((b ^ c) + (b << 7)) * 0x9E3779B97F4A7C15ull;
+    b ^= b >> 29;
+  }
+  a ^= b >> 31;
+  char hex[33];
+  std::snprintf(hex, sizeof hex, "%016llx%016llx", static_cast<unsigned long long>(a),
+                static_cast<unsigned long long>(b));
+  return hex;
+}
+
+/// GRADCELL_CACHE_DIR, or the user's cache directory; made if need be. Empty: there is none.
+fs::path cache_directory() {
+  auto variable = [](const char* name) {
+    const char* v = std::getenv(name);
+    return std::string(v ? v : "");
+  };
+  fs::path dir = variable("GRADCELL_CACHE_DIR");
+  if (dir.empty() && !variable("XDG_CACHE_HOME").empty())
+    dir = fs::path(variable("XDG_CACHE_HOME")) / "gradcell";
+  if (dir.empty() && !variable("HOME").empty())
+    dir = fs::path(variable("HOME")) / ".cache" / "gradcell";
+  if (dir.empty()) return dir;
+  dir /= "cuda";
+  std::error_code error;
+  fs::create_directories(dir, error);
+  return fs::is_directory(dir, error) ? dir : fs::path();
+}
+
+constexpr std::string_view kMark = "gradcell-cubin-1 ";
+
+/// The file's contents if its mark, its length and its digest are right; else empty.
+std::string read_entry(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  if (!in) return {};
+  std::string all((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  size_t header = kMark.size() + 33;
+  if (all.size() <= header || all.compare(0, kMark.size(), kMark) != 0) return {};
+  std::string cubin = all.substr(header);
+  return all.compare(kMark.size(), 32, digest(cubin)) == 0 ? cubin : std::string();
+}
+
+void write_entry(const fs::path& file, const std::string& cubin) {
+  static std::atomic<unsigned> counter{0};
+  fs::path temporary = file;
+  temporary += "." + std::to_string(::getpid()) + "." + std::to_string(counter++);
+  std::error_code ignored;
+  {
+    std::ofstream out(temporary, std::ios::binary);
+    out << kMark << digest(cubin) << '\n' << cubin;
+    out.close();
+    if (!out) {
+      fs::remove(temporary, ignored);
+      return;  // a read-only or full disk: the kernel stays in memory
+    }
+  }
+  fs::rename(temporary, file, ignored);
+  if (ignored) fs::remove(temporary, ignored);
+}
+
+struct Cache {
+  std::mutex mutex;
+  std::unordered_map<std::string, std::shared_ptr<const std::string>> entries;
+  size_t compiled = 0, from_disk = 0, from_memory = 0;
+  static Cache& get() {
+    static auto* cache = new Cache;
+    return *cache;
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<const std::string> compiled(const std::string& source, int capability) {
+  // No contraction of products and sums: the results are the CPU's.
+  std::vector<std::string> options{str("--gpu-architecture=sm_", capability), "--std=c++17",
+                                   "--fmad=false", "--diag-suppress=177"};
+  std::string key_text = source;
+  for (const std::string& o : options) key_text += "\n" + o;
+  std::string key = digest(key_text + "\n" + Nvrtc::get().version());
+  Cache& cache = Cache::get();
+  {
+    std::lock_guard lock(cache.mutex);
+    if (auto it = cache.entries.find(key); it != cache.entries.end()) {
+      ++cache.from_memory;
+      return it->second;
+    }
+  }
+  fs::path dir = cache_directory();
+  fs::path file = dir.empty() ? dir : dir / (key + ".cubin");
+  std::string cubin = file.empty() ? std::string() : read_entry(file);
+  bool found = !cubin.empty();
+  if (!found) {
+    cubin = Nvrtc::get().compile(source, options);
+    if (!file.empty()) write_entry(file, cubin);
+  }
+  std::lock_guard lock(cache.mutex);
+  ++(found ? cache.from_disk : cache.compiled);
+  auto& entry = cache.entries[key];
+  if (!entry) entry = std::make_shared<const std::string>(std::move(cubin));
+  return entry;
+}
+
+std::string nvrtc_version() { return Nvrtc::get().version(); }
+
+KernelCacheInfo kernel_cache_info() {
+  KernelCacheInfo info{};
+  fs::path dir = cache_directory();
+  info.directory = dir.string();
+  std::error_code error;
+  if (!dir.empty())
+    for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
+      if (it->path().extension() != ".cubin") continue;
+      ++info.files;
+      std::error_code gone;
+      auto size = it->file_size(gone);
+      if (!gone) info.bytes += size;
+    }
+  Cache& cache = Cache::get();
+  std::lock_guard lock(cache.mutex);
+  info.compiled = cache.compiled;
+  info.from_disk = cache.from_disk;
+  info.from_memory = cache.from_memory;
+  return info;
+}
+
+void clear_kernel_cache() {
+  Cache& cache = Cache::get();
+  std::lock_guard lock(cache.mutex);
+  cache.entries.clear();
+}
+
+}  // namespace gradcell::cuda

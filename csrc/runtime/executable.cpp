@@ -1,0 +1,132 @@
+#include "runtime/executable.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "cpu/engine.h"
+#include "cuda/engine.h"
+#include "cuda/nvrtc.h"
+#include "plan/planner.h"
+
+namespace gradcell {
+
+namespace {
+
+std::atomic<int> g_device{-1};
+
+/// The outputs of a run: those that alias others, and new ones from `fresh`.
+template <class F>
+std::vector<Array> make_outputs(const std::vector<PlanOutput>& plan, std::span<const Array> inputs,
+                                F fresh) {
+  std::vector<Array> outputs(plan.size());
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const PlanOutput& o = plan[i];
+    outputs[i].dtype = o.desc.dtype;
+    outputs[i].dims = o.desc.dims;
+    if (o.alias_input >= 0)
+      outputs[i].storage = inputs[o.alias_input].storage;
+    else if (o.alias_output >= 0)
+      outputs[i].storage = outputs[o.alias_output].storage;
+    else
+      fresh(i, outputs[i]);
+  }
+  return outputs;
+}
+
+/// The input whose memory an output takes over: a variable's that it updates; -1: none.
+int overwritten(const PlanOutput& o, int output, std::span<const Array> inputs,
+                std::span<const Update> updates) {
+  for (const Update& u : updates) {
+    if (u.output != output) continue;
+    const auto& storage = inputs[u.input].storage;
+    bool allowed =
+        std::find(o.may_overwrite.begin(), o.may_overwrite.end(), u.input) != o.may_overwrite.end();
+    if (allowed && storage.use_count() == 2 && !storage->has_device()) return u.input;
+  }
+  return -1;
+}
+
+class OnCpu : public Executable {
+ public:
+  explicit OnCpu(Plan plan) : executable_(std::move(plan)) {}
+
+  std::vector<Array> run(std::span<const Array> inputs, std::span<const uint64_t> constants,
+                         std::span<const Update> updates) const override {
+    const std::vector<PlanOutput>& plan = executable_.plan().outputs;
+    std::vector<const void*> in(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) in[i] = inputs[i].data();
+    std::vector<void*> out(plan.size(), nullptr);
+    std::vector<Array> outputs = make_outputs(plan, inputs, [&](size_t i, Array& a) {
+      int at = overwritten(plan[i], static_cast<int>(i), inputs, updates);
+      if (at >= 0)
+        a.storage = inputs[at].storage;
+      else
+        a = empty_array(a.dtype, a.dims);
+      out[i] = a.data();
+    });
+    executable_.run(in.data(), out.data(), constants.data());
+    return outputs;
+  }
+
+  double work() const override { return executable_.plan().work; }
+  std::string text() const override { return to_text(executable_.plan()); }
+
+ private:
+  cpu::Executable executable_;
+};
+
+class OnGpu : public Executable {
+ public:
+  OnGpu(cuda::CudaPlan plan, cuda::Device& device) : executable_(std::move(plan), device) {}
+
+  std::vector<Array> run(std::span<const Array> inputs, std::span<const uint64_t> constants,
+                         std::span<const Update>) const override {
+    cuda::Device& device = executable_.device();
+    std::vector<std::shared_ptr<cuda::DeviceBlock>> held;  // until the work is on the stream
+    std::vector<cuda::DevicePointer> in(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      held.push_back(inputs[i].storage->on(device));
+      in[i] = held.back()->pointer();
+    }
+    cuda::Blocks out = executable_.run(in, constants.data());
+    std::vector<Array> outputs = make_outputs(
+        executable_.plan().outputs, inputs,
+        [&](size_t i, Array& a) { a.storage = Storage::on_device(std::move(out[i]), a.bytes()); });
+    return outputs;
+  }
+
+  double work() const override { return kLong; }
+  std::string text() const override { return executable_.plan().source(); }
+
+ private:
+  static constexpr double kLong = 1e6;  // another thread may hold the stream
+  cuda::Executable executable_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Executable> make_executable(const Graph& g, std::span<const NodeId> live,
+                                                  std::span<const NodeId> roots,
+                                                  std::span<const NodeId> cuts) {
+  int number = device_in_use();
+  if (number < 0) return std::make_shared<OnCpu>(make_plan(g, live, roots, cuts));
+  return std::make_shared<OnGpu>(cuda::make_cuda_plan(g, live, roots, cuts),
+                                 cuda::Device::get(number));
+}
+
+void use_device(int number) {
+  if (number >= 0) {
+    cuda::Device::get(number);
+    std::string nvrtc = cuda::nvrtc_version();
+    int driver = cuda::Driver::get().version();
+    require(std::stoi(nvrtc) <= driver / 1000, ErrorKind::Runtime, "NVRTC ", nvrtc,
+            " is newer than the NVIDIA driver, which supports CUDA ", driver / 1000, ".",
+            driver % 1000 / 10, ". Update the driver, or install 'gradcell[cuda12]'");
+    cuda::Device::get(number).products();
+  }
+  g_device = number;
+}
+
+int device_in_use() { return g_device.load(std::memory_order_relaxed); }
+
+}  // namespace gradcell

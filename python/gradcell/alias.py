@@ -1,0 +1,73 @@
+"""Lets a script that imports mindspore run on gradcell: `mindspore` and its submodules become names
+of the modules here. Used by `python -m gradcell run`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+_NAME = "mindspore"
+
+#: Submodules that stand somewhere else here.
+_PLACES = {
+    "mindspore.common.api": "gradcell",
+    "mindspore.common.dtype": "gradcell.dtype",
+    "mindspore.common.parameter": "gradcell.parameter",
+    "mindspore.common.tensor": "gradcell",
+    "mindspore.nn.cell": "gradcell.nn.cell",
+    "mindspore.nn.loss": "gradcell.nn",
+    "mindspore.nn.loss.loss": "gradcell.nn",
+    "mindspore.ops.composite": "gradcell.ops",
+    "mindspore.ops.function": "gradcell.ops",
+    "mindspore.ops.functional": "gradcell.ops",
+    "mindspore.ops.operations": "gradcell.ops",
+    "mindspore.ops.primitive": "gradcell.ops",
+}
+
+
+def _place(name: str) -> str | None:
+    """The module that `name` stands for, or None if there is none."""
+    own = "gradcell" + name[len(_NAME) :]
+    try:
+        if importlib.util.find_spec(own) is not None:
+            return own
+    except ModuleNotFoundError:
+        pass
+    return _PLACES.get(name)
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, place: str) -> None:
+        self.place = place
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return importlib.import_module(self.place)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """The module has run already."""
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if name != _NAME and not name.startswith(_NAME + "."):
+            return None
+        place = _place(name)
+        if place is None:
+            raise ModuleNotFoundError(f"gradcell has no part called {name!r}", name=name)
+        return importlib.machinery.ModuleSpec(name, _Loader(place), is_package=True)
+
+
+def install() -> None:
+    """From now on, `import mindspore` imports gradcell. An installed MindSpore is not touched."""
+    for name in [n for n in sys.modules if n == _NAME or n.startswith(_NAME + ".")]:
+        del sys.modules[name]
+    if not any(isinstance(f, _Finder) for f in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+    sys.modules[_NAME] = importlib.import_module("gradcell")
