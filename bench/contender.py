@@ -93,7 +93,7 @@ class Contender:
 
 
 def _serve(pipe: Connection, name: str, threads: int, log: str) -> None:
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(file, 1)
     os.dup2(file, 2)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
