@@ -46,9 +46,10 @@ def relative_error(got: Sequence[inputs.Array], wanted: Sequence[inputs.Array]) 
 class Run:
     """The contenders' processes and the way a case goes through them."""
 
-    def __init__(self, names: Sequence[str], threads: int, rounds: int, turn: float) -> None:
-        self.threads, self.rounds, self.turn = threads, rounds, turn
-        self.log = Path(tempfile.mkdtemp(prefix="gradcell-bench-"))
+    def __init__(
+        self, names: Sequence[str], threads: int, rounds: int, turn: float, log: Path
+    ) -> None:
+        self.threads, self.rounds, self.turn, self.log = threads, rounds, turn, log
         self.versions: dict[str, str] = {}
         self.contenders: dict[str, Contender] = {}
         for name in names:
@@ -95,8 +96,9 @@ class Run:
         for k in range(self.rounds):
             for name in ready[k % len(ready) :] + ready[: k % len(ready)]:
                 say(f"{case.name}: round {k + 1} of {self.rounds}, {LABELS[name]}", passing=True)
-                turn = self.contenders[name].time(self.turn)
+                turn, waited = self.contenders[name].time(self.turn)
                 result.samples.setdefault(name, []).append(float(np.median(turn)))
+                result.waited.append(waited)
 
     def _reference(self, case: Case) -> list[inputs.Array]:
         p = case.params
@@ -175,6 +177,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, default=Path(__file__).parent / "results", help="folder of the results"
     )
+    parser.add_argument("--log", type=Path, help="folder that keeps what the frameworks print")
     for name in CONTENDERS:
         if name != GRADCELL:
             flag = name.replace("/", "-")
@@ -193,31 +196,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{case.group:12} {case.name}" for case in cases))
         return 0
     options.threads = min(options.threads, len(os.sched_getaffinity(0)))
+    options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="gradcell-bench-") as folder:
+        results = measure_all(cases, options, options.log or Path(folder))
+    wrong = any(not e <= r.case.tolerance for r in results for e in r.errors.values())
+    return int(wrong)
+
+
+def measure_all(cases: Sequence[Case], options: argparse.Namespace, log: Path) -> list[Result]:
+    """Measures; saves after each case, so that an interrupted run leaves what it has."""
     wanted = [c for c in CONTENDERS if c not in options.without]
     names = [n for n in wanted if any(n in case.contenders for case in cases)]
-    run = Run(names, options.threads, options.rounds, options.turn)
-    results = []
+    run = Run(names, options.threads, options.rounds, options.turn, log)
+    results: list[Result] = []
     try:
         for i, case in enumerate(cases):
             start = time.perf_counter()
             results.append(run.measure(case))
             seconds = time.perf_counter() - start
             say(f"[{i + 1}/{len(cases)}] {case.name}: {seconds:.0f} s")
+            save(results, run, options)
     except KeyboardInterrupt:
         say("interrupted: reporting what there is")
     finally:
         run.stop()
-    shown = [n for n in names if any(n in r.samples for r in results)]
-    print(report.text_table(results, shown))
-    print(*report.notes(results), sep="\n")
-    options.out.mkdir(parents=True, exist_ok=True)
+    print(report.text_table(results, shown(results)))
+    print("", *report.notes(results), sep="\n")
+    if not report.plot(options.out / "compare.png", results, shown(results)):
+        say("no plot: matplotlib is missing, or nothing was compared")
+    return results
+
+
+def save(results: Sequence[Result], run: Run, options: argparse.Namespace) -> None:
     kept = {"threads": options.threads, "rounds": options.rounds, "turn": options.turn}
     report.write_json(options.out / "compare.json", results, run.versions, kept)
-    (options.out / "compare.md").write_text(report.markdown_table(results, shown))
-    if not report.plot(options.out / "compare.png", results, shown):
-        say("no plot: matplotlib is missing, or nothing was compared")
-    wrong = any(not e <= r.case.tolerance for r in results for e in r.errors.values())
-    return int(wrong)
+    table = report.markdown_table(results, shown(results))
+    (options.out / "compare.md").write_text(table)
+
+
+def shown(results: Sequence[Result]) -> list[str]:
+    """The contenders with a figure anywhere."""
+    return [c for c in CONTENDERS if any(c in r.samples for r in results)]
 
 
 if __name__ == "__main__":

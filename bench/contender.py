@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import steps
+from inputs import Array
 
 
 class ContenderError(Exception):
@@ -52,15 +53,16 @@ class Contender:
         """Makes the step current; seconds of its first call."""
         return float(self._ask("prepare", step, dict(params), timeout=1200))
 
-    def values(self, step: str, params: Mapping[str, Any]) -> list[steps.Array]:
+    def values(self, step: str, params: Mapping[str, Any]) -> list[Array]:
         """The results of a step made anew."""
-        values: list[steps.Array] = self._ask("values", step, dict(params), timeout=1200)
+        values: list[Array] = self._ask("values", step, dict(params), timeout=1200)
         return values
 
-    def time(self, seconds: float) -> list[float]:
-        """Seconds a call, of as many samples as fit, one at least."""
-        samples: list[float] = self._ask("time", seconds)
-        return samples
+    def time(self, seconds: float) -> tuple[list[float], float]:
+        """Seconds a call, of as many samples as fit, one at least; the share of that time in which
+        the calling thread could have run but other processes had the CPU."""
+        samples, waited = self._ask("time", seconds)
+        return samples, waited
 
     def peak_memory(self, step: str, params: Mapping[str, Any]) -> float:
         """Bytes that three steps add to the resident set at its highest; the inputs count."""
@@ -91,7 +93,7 @@ class Contender:
 
 
 def _serve(pipe: Connection, name: str, threads: int, log: str) -> None:
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(file, 1)
     os.dup2(file, 2)
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
@@ -127,7 +129,7 @@ class _Worker:
             raise NotImplementedError(step)
         return made
 
-    def values(self, step: str, params: dict[str, Any]) -> list[steps.Array]:
+    def values(self, step: str, params: dict[str, Any]) -> list[Array]:
         return self._build(step, params).check_values()
 
     def prepare(self, step: str, params: dict[str, Any]) -> float:
@@ -142,8 +144,9 @@ class _Worker:
             self.number *= 2
         return first
 
-    def time(self, budget: float) -> list[float]:
+    def time(self, budget: float) -> tuple[list[float], float]:
         gc.disable()
+        start, waited = time.perf_counter(), _seconds_waited()
         samples = [_seconds(self.call, self.number)]
         end = time.perf_counter() + budget
         if samples[0] < budget:  # that one warmed the caches and woke the threads
@@ -151,7 +154,8 @@ class _Worker:
         while not samples or time.perf_counter() < end:
             samples.append(_seconds(self.call, self.number))
         gc.enable()
-        return [s / self.number for s in samples]
+        waited = (_seconds_waited() - waited) / (time.perf_counter() - start)
+        return [s / self.number for s in samples], waited
 
     def peak_memory(self, step: str, params: dict[str, Any]) -> float:
         """A small step first, for what the framework allocates once."""
@@ -173,6 +177,14 @@ def _seconds(call: Any, number: int) -> float:
     for _ in range(number):
         call()
     return time.perf_counter() - start
+
+
+def _seconds_waited() -> float:
+    """How long this thread has been ready to run without a CPU (Linux counts it)."""
+    try:
+        return int(Path("/proc/thread-self/schedstat").read_text().split()[1]) * 1e-9
+    except OSError:
+        return 0.0
 
 
 def _status_bytes(key: str) -> int:

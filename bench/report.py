@@ -28,12 +28,14 @@ LABELS = {
 @dataclass
 class Result:
     """samples: by contender, a list of figures (of a steady case: each turn's median). errors: the
-    largest relative error by contender. notes: why a contender is missing."""
+    largest relative error by contender. notes: why a contender is missing. waited: the share of each
+    turn in which other processes had the CPU."""
 
     case: Case
     samples: dict[str, list[float]] = field(default_factory=dict)
     errors: dict[str, float] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
+    waited: list[float] = field(default_factory=list)
 
     def figure(self, contender: str, best: bool = False) -> float | None:
         samples = self.samples.get(contender)
@@ -130,8 +132,20 @@ def markdown_table(results: Sequence[Result], contenders: Sequence[str]) -> str:
 
 
 def notes(results: Sequence[Result]) -> list[str]:
-    """One line for each thing that is missing or wrong."""
-    return [f"{r.case.name}: {LABELS[c]}: {text}" for r in results for c, text in r.notes.items()]
+    """One line for each thing that is missing or wrong, and for how busy the machine was."""
+    lines = [f"{r.case.name}: {LABELS[c]}: {text}" for r in results for c, text in r.notes.items()]
+    if (share := waiting(results)) > 0.02:
+        lines.append(
+            f"The machine was busy: {share:.0%} of the time measured was spent waiting for a CPU. "
+            "Minima say more than medians then."
+        )
+    return lines
+
+
+def waiting(results: Sequence[Result]) -> float:
+    """Mean share of the turns in which the measured thread had to wait for other processes."""
+    shares = [w for r in results for w in r.waited]
+    return sum(shares) / len(shares) if shares else 0.0
 
 
 def machine() -> dict[str, Any]:
@@ -153,7 +167,7 @@ def write_json(
     data = {
         "date": date.today().isoformat(),
         "machine": machine(),
-        "load": os.getloadavg()[0],
+        "waiting": waiting(results),
         "versions": dict(versions),
         "options": dict(options),
         "cases": [
@@ -164,6 +178,7 @@ def write_json(
                 "samples": r.samples,
                 "errors": r.errors,
                 "notes": r.notes,
+                "waiting": waiting([r]),
                 "ratios": [r.ratio(t) for t in r.case.targets],
                 "holds": [r.holds(t) for t in r.case.targets],
             }

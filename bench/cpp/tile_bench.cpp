@@ -3,64 +3,16 @@
 //   gradcell_bench --benchmark_filter='matmul/v4/float'
 #include <benchmark/benchmark.h>
 
-#include <chrono>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "cpu/tile_kernels.h"
+#include "machine.h"
 #include "runtime/thread_pool.h"
 
 namespace gradcell::cpu {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-#ifdef __x86_64__
-/// 12 chains are enough to fill two units of latency 4 to 5. v2 has no fused multiply-add: its loop
-/// multiplies in half of the chains and adds in the others, twice each.
-#define GRADCELL_PEAK(NAME, TARGET, BYTES, STEP)                      \
-  __attribute__((target(TARGET), noinline)) double NAME(long loops) { \
-    typedef float V __attribute__((vector_size(BYTES)));              \
-    V a[12] = {}, b = V{} + 0.999f, c = V{} + 0.001f;                 \
-    asm volatile("" : "+x"(b), "+x"(c));                              \
-    for (long i = 0; i < loops; ++i) {                                \
-      _Pragma("GCC unroll 12") for (V& x : a) { STEP; }               \
-    }                                                                 \
-    for (V& x : a) asm volatile("" : "+x"(x));                        \
-    return 2.0 * 12 * (BYTES / 4) * loops;                            \
-  }
-GRADCELL_PEAK(flops_v2, "sse4.2", 16,
-              if (&x - a < 6) asm volatile("mulps %1, %0\n\tmulps %1, %0" : "+x"(x) : "x"(b));
-              else asm volatile("addps %1, %0\n\taddps %1, %0" : "+x"(x) : "x"(c)))
-GRADCELL_PEAK(flops_v3, "avx2,fma", 32,
-              asm volatile("vfmadd213ps %2, %1, %0" : "+x"(x) : "x"(b), "x"(c)))
-GRADCELL_PEAK(flops_v4, "avx512f", 64,
-              asm volatile("vfmadd213ps %2, %1, %0" : "+v"(x) : "v"(b), "v"(c)))
-#endif
-
-/// In float operations a second, best of several runs.
-double peak(IsaLevel level) {
-#ifdef __x86_64__
-  static double best[4] = {};
-  double& p = best[static_cast<int>(level)];
-  if (p > 0) return p;
-  auto flops = level == IsaLevel::V4 ? flops_v4 : level == IsaLevel::V3 ? flops_v3 : flops_v2;
-  for (int i = 0; i < 20; ++i) {
-    const auto start = Clock::now();
-    const double n = flops(400000);
-    p = std::max(p, n / seconds_since(start));
-  }
-  return p;
-#else
-  (void)level;
-  return 0;
-#endif
-}
 
 template <class T>
 std::vector<T> uniform(size_t n) {
@@ -80,7 +32,7 @@ void report(benchmark::State& state, double flops_each, IsaLevel level, int item
   using benchmark::Counter;
   const double total = flops_each * static_cast<double>(state.iterations());
   state.counters["GFLOPS"] = Counter(total * 1e-9, Counter::kIsRate);
-  if (const double p = peak(level) * 4 / item; p > 0) {
+  if (const double p = multiply_add_peak(level) * 4 / item; p > 0) {
     state.counters["of_peak"] = Counter(100 * total / p, Counter::kIsRate);
   }
 }
@@ -181,7 +133,7 @@ void add_products(IsaLevel level, const std::string& at) {
 
 const bool registered = [] {
   for (IsaLevel level : runnable_isa_levels()) {
-    const std::string at = "/" + std::string(name(level)) + "/";
+    const std::string at = std::string("/").append(name(level)).append("/");
     add_products<float>(level, at + "float/");
     add_products<double>(level, at + "double/");
     for (DType t : {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16, DType::Int8}) {
