@@ -261,7 +261,9 @@ def test_no_place_for_a_cache(process: Process) -> None:
         ({"FAKE_CUDA_DEVICES": "0"}, "reports no usable GPU"),
     ],
 )
-def test_what_is_missing_is_said(process: Process, environment: dict[str, str], message: str) -> None:
+def test_what_is_missing_is_said(
+    process: Process, environment: dict[str, str], message: str
+) -> None:
     error = process.error(GPU, **environment)
     assert error.startswith("RuntimeError: device_target='GPU'")
     assert message in error
@@ -376,7 +378,10 @@ def test_run_gives_a_script_mindspore_by_name(tmp_path: pathlib.Path) -> None:
     )
     command = [sys.executable, "-m", "gradcell", "run", str(script), "--flag", "3"]
     done = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)}, capture_output=True, text=True
+        command,
+        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "6.0 5\n"
