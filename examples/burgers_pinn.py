@@ -1,10 +1,11 @@
 """Burgers' equation by a physics-informed network: u_t + u u_x = nu u_xx on t in [0, 1], x in [-1, 1].
 
 u(0, x) = -sin(pi x), u(t, -1) = u(t, 1) = 0, nu = 0.01 / pi (Raissi, Perdikaris and Karniadakis,
-J. Comput. Phys. 378, 2019, section 2.1.1). The loss holds the derivatives u_t, u_x and u_xx of the
-network, so that each training step differentiates twice and then once more by the weights.
+J. Comput. Phys. 378, 2019, section 2.1.1). The ansatz u = -sin(pi x) + t (1 - x^2) net(t, x) holds
+the initial and boundary values exactly, so the loss is the equation's residual alone. It contains
+u_t, u_x and u_xx: each training step differentiates twice, and once more by the weights.
 
-    python burgers_pinn.py --steps 3000 --plot burgers.png
+    python burgers_pinn.py --steps 4000 --plot burgers.png
 """
 
 from __future__ import annotations
@@ -37,22 +38,28 @@ def network(width: int, depth: int) -> nn.SequentialCell:
     return nn.SequentialCell(*layers, nn.Dense(width, 1, weight_init="xavier_uniform"))
 
 
-def make_loss(net: nn.Cell):
+def solution(net: nn.Cell):
     def u(t, x):
-        return net(ops.concat((t, x), 1))
+        return t * (1 - x * x) * net(ops.concat((t, x), 1)) - ops.sin(np.pi * x)
 
+    return u
+
+
+def make_loss(net: nn.Cell):
+    u = solution(net)
     u_t, u_x = gc.grad(u, 0), gc.grad(u, 1)
     u_xx = gc.grad(u_x, 1)
 
-    def loss(t, x, x0, edge_t, edge_x):
+    def loss(t, x):
         residual = u_t(t, x) + u(t, x) * u_x(t, x) - NU * u_xx(t, x)
-        initial = u(ops.zeros_like(x0), x0) + ops.sin(np.pi * x0)
-        return ops.square(residual).mean() + ops.square(initial).mean() + ops.square(u(edge_t, edge_x)).mean()
+        return ops.square(residual).mean()
 
     return loss
 
 
-def train(steps: int, points: int, width: int = 20, depth: int = 5, seed: int = 0, verbose: bool = True):
+def train(
+    steps: int, points: int, width: int = 20, depth: int = 5, seed: int = 0, verbose: bool = True
+):
     """Trains a network and returns it with the losses on the way."""
     gc.set_seed(seed)
     random = np.random.default_rng(seed)
@@ -62,27 +69,25 @@ def train(steps: int, points: int, width: int = 20, depth: int = 5, seed: int = 
     value_and_gradient = gc.value_and_grad(make_loss(net), None, optimizer.parameters)
 
     @gc.jit
-    def step(*batch):
-        value, gradients = value_and_gradient(*batch)
+    def step(t, x):
+        value, gradients = value_and_gradient(t, x)
         optimizer(gradients)
         return value
 
-    def column(low: float, high: float, n: int) -> gc.Tensor:
-        return gc.Tensor(random.uniform(low, high, (n, 1)).astype(np.float32))
+    def column(low: float, high: float) -> gc.Tensor:
+        return gc.Tensor(random.uniform(low, high, (points, 1)).astype(np.float32))
 
-    edge_x = gc.Tensor(np.repeat([[-1.0], [1.0]], 64, axis=0).astype(np.float32))
-    batch = (column(0, 1, points), column(-1, 1, points), column(-1, 1, 256), column(0, 1, 128), edge_x)
     losses, start = [], time.perf_counter()
     for i in range(steps):
-        losses.append(float(step(*batch)))
+        losses.append(float(step(column(0, 1), column(-1, 1))))
         if verbose and (i + 1) % 500 == 0:
             print(f"step {i + 1:5d}  loss {losses[-1]:.2e}  {time.perf_counter() - start:.1f} s")
     return net, losses
 
 
 def evaluate(net: nn.Cell, t: np.ndarray, x: np.ndarray) -> np.ndarray:
-    both = np.stack([t.ravel(), x.ravel()], 1).astype(np.float32)
-    return net(gc.Tensor(both)).asnumpy().reshape(t.shape)
+    columns = [gc.Tensor(a.reshape(-1, 1).astype(np.float32)) for a in (t, x)]
+    return solution(net)(*columns).asnumpy().reshape(t.shape)
 
 
 def relative_error(net: nn.Cell) -> float:
@@ -103,7 +108,9 @@ def plot(net: nn.Cell, path: str) -> None:
         1, 4, figsize=(14, 3.4), width_ratios=[1.7, 1, 1, 1], layout="constrained"
     )
     t, xs = np.meshgrid(np.linspace(0, 1, 201), x, indexing="ij")
-    image = field.pcolormesh(t, xs, evaluate(net, t, xs), cmap="RdBu_r", vmin=-1, vmax=1, rasterized=True)
+    image = field.pcolormesh(
+        t, xs, evaluate(net, t, xs), cmap="RdBu_r", vmin=-1, vmax=1, rasterized=True
+    )
     figure.colorbar(image, ax=field, label="u(t, x)")
     field.set(xlabel="t", ylabel="x", title="network")
     for axes, at in zip(slices, (0.25, 0.5, 0.75), strict=True):
@@ -120,8 +127,10 @@ def plot(net: nn.Cell, path: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=3000)
-    parser.add_argument("--points", type=int, default=2000, help="where the equation is asked to hold")
+    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument(
+        "--points", type=int, default=2000, help="where the equation is asked to hold"
+    )
     parser.add_argument("--plot", metavar="PNG", help="save a picture here (needs matplotlib)")
     options = parser.parse_args()
     net, _ = train(options.steps, options.points)

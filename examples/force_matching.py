@@ -28,10 +28,12 @@ def lennard_jones(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return energy[:, None], force.sum(2)
 
 
-def clusters(n: int, random: np.random.Generator) -> np.ndarray:
-    """Tetrahedra near their minimum, shaken."""
-    corners = np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) * 2 ** (1 / 6) / np.sqrt(8)
-    return corners + random.normal(0, 0.06, (n, 4, 3))
+def clusters(n: int, shake: float, random: np.random.Generator) -> np.ndarray:
+    """Tetrahedra of least energy, each coordinate moved by a normal deviate of width `shake`."""
+    corners = (
+        np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) * 2 ** (1 / 6) / np.sqrt(8)
+    )
+    return corners + random.normal(0, shake, (n, 4, 3))
 
 
 class Potential(nn.Cell):
@@ -39,7 +41,9 @@ class Potential(nn.Cell):
 
     def __init__(self, atoms: int = 4, width: int = 32) -> None:
         super().__init__()
-        self.first, self.second = zip(*[(i, j) for i in range(atoms) for j in range(i)], strict=True)
+        self.first, self.second = zip(
+            *[(i, j) for i in range(atoms) for j in range(i)], strict=True
+        )
         self.pair = nn.SequentialCell(
             nn.Dense(1, width), nn.Tanh(), nn.Dense(width, width), nn.Tanh(), nn.Dense(width, 1)
         )
@@ -50,17 +54,19 @@ class Potential(nn.Cell):
         return self.pair(10 * (distance - 1.15)).sum(1)
 
 
-def train(steps: int, n: int = 256, seed: int = 0, verbose: bool = True):
-    """Trains a potential; returns it and the root mean square errors (energy, force) on new clusters."""
+def train(steps: int, n: int = 512, seed: int = 0, verbose: bool = True):
+    """Trains a potential; returns it and its errors (energy, force) on new clusters: root mean
+    squares, relative to those of the energies' deviations and of the forces."""
     gc.set_seed(seed)
     random = np.random.default_rng(seed)
 
-    def data():
-        positions = clusters(n, random)
+    def data(shake: float):
+        positions = clusters(n, shake, random)
         return [gc.Tensor(a.astype(np.float32)) for a in (positions, *lennard_jones(positions))]
 
     net = Potential()
-    optimizer = nn.Adam(net.trainable_params(), learning_rate=nn.cosine_decay_lr(1e-5, 1e-2, steps + 1, 1, steps + 1))
+    rate = nn.cosine_decay_lr(1e-5, 1e-2, steps + 1, 1, steps + 1)
+    optimizer = nn.Adam(net.trainable_params(), learning_rate=rate)
 
     def energy_and_forces(positions):
         energy, slope = gc.value_and_grad(net)(positions)
@@ -78,22 +84,23 @@ def train(steps: int, n: int = 256, seed: int = 0, verbose: bool = True):
         optimizer(gradients)
         return value
 
-    batch = data()
+    batch = data(0.06)  # wider than what is asked later: nothing is extrapolated
     for i in range(steps):
         value = step(*batch)
         if verbose and (i + 1) % 500 == 0:
             print(f"step {i + 1:5d}  loss {float(value):.2e}")
-    positions, energy, forces = data()
+    positions, energy, forces = data(0.04)
     e, f = energy_and_forces(positions)
-    error = [float(ops.sqrt(ops.square(a - b).mean())) for a, b in ((e, energy), (f, forces))]
-    return net, (error[0], error[1])
+    energy_error = ops.square(e - energy).mean() / ops.square(energy - energy.mean()).mean()
+    force_error = ops.square(f - forces).mean() / ops.square(forces).mean()
+    return net, (float(ops.sqrt(energy_error)), float(ops.sqrt(force_error)))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=1500)
     _, (energy, force) = train(parser.parse_args().steps)
-    print(f"root mean square error on new clusters: energy {energy:.3f}, force {force:.3f}")
+    print(f"relative error on new clusters: energies {energy:.1%}, forces {force:.1%}")
 
 
 if __name__ == "__main__":

@@ -13,13 +13,14 @@ constexpr struct {
 
 struct Rule {  // converts a row's adjoint expression to a value
   Value value;
-  Rule(Value v) : value(v) {}                       // NOLINT: a row's text is the conversion
-  Rule(decltype(ZERO)) {}                           // NOLINT
+  Rule(Value v) : value(v) {}  // NOLINT: a row's text is the conversion
+  Rule(decltype(ZERO)) {}      // NOLINT
 };
 
 Value elementwise(Graph& g, NodeId id, int k, Value dy) {
   Value in[3];
-  for (size_t i = 0; i < g.inputs(id).size(); ++i) in[i] = wrap(g, g.input(id, static_cast<int>(i)));
+  for (size_t i = 0; i < g.inputs(id).size(); ++i)
+    in[i] = wrap(g, g.input(id, static_cast<int>(i)));
   Value y = wrap(g, id);
   switch (g[id].op) {
 #define UNARY(Name, fn, cls, forward, adjoint) \
@@ -27,27 +28,30 @@ Value elementwise(Graph& g, NodeId id, int k, Value dy) {
     [[maybe_unused]] Value x = in[0];          \
     return Rule(adjoint).value;                \
   }
-#define BINARY(Name, fn, cls, forward, da, db)    \
-  case Op::Name: {                                \
-    [[maybe_unused]] Value a = in[0], b = in[1];  \
-    if (k == 0) return Rule(da).value;            \
-    return Rule(db).value;                        \
+#define BINARY(Name, fn, cls, forward, da, db)   \
+  case Op::Name: {                               \
+    [[maybe_unused]] Value a = in[0], b = in[1]; \
+    if (k == 0) return Rule(da).value;           \
+    return Rule(db).value;                       \
   }
 #define COMPARE(Name, ...) \
-  case Op::Name: return {};
+  case Op::Name:           \
+    return {};
 #define PREDICATE(Name, ...) \
-  case Op::Name: return {};
-#define TERNARY(Name, fn, forward, da, db)                      \
-  case Op::Name: {                                              \
-    [[maybe_unused]] Value c = in[0], a = in[1], b = in[2];     \
-    if (k == 0) return {};                                      \
-    if (k == 1) return Rule(da).value;                          \
-    return Rule(db).value;                                      \
+  case Op::Name:             \
+    return {};
+#define TERNARY(Name, fn, forward, da, db)                  \
+  case Op::Name: {                                          \
+    [[maybe_unused]] Value c = in[0], a = in[1], b = in[2]; \
+    if (k == 0) return {};                                  \
+    if (k == 1) return Rule(da).value;                      \
+    return Rule(db).value;                                  \
   }
 #define STRUCTURED(...)
 #include "ops/ops.def"
 #include "ops/undef.h"
-    default: break;
+    default:
+      break;
   }
   (void)y;
   fail(ErrorKind::NotImplemented, info(g[id].op).name, " has no derivative rule");
@@ -65,7 +69,8 @@ Value unbroadcast(Value dy, const Dims& from) {
   Dims to = dy.dims(), axes;
   size_t missing = to.size() - from.size();
   for (size_t i = 0; i < to.size(); ++i)
-    if (i < missing || (from[i - missing] == 1 && to[i] != 1)) axes.push_back(static_cast<int64_t>(i));
+    if (i < missing || (from[i - missing] == 1 && to[i] != 1))
+      axes.push_back(static_cast<int64_t>(i));
   return wrap(g, reshape(g, reduce(g, Op::ReduceSum, dy.id, axes), from));
 }
 
@@ -103,12 +108,18 @@ Value structured(Graph& g, NodeId id, int k, Value dy) {
   auto attrs = [&] { return Dims(g.attrs(id).begin(), g.attrs(id).end()); };
   auto dims = [&](NodeId n) { return Dims(g.dims(n)); };
   switch (g[id].op) {
-    case Op::StopGradient: return {};
-    case Op::Alias: return dy;
-    case Op::Cast: return wrap(g, cast(g, dy.id, g.dtype(x)));
-    case Op::Reshape: return wrap(g, reshape(g, dy.id, dims(x)));
-    case Op::Transpose: return wrap(g, transpose(g, dy.id, inverse(attrs())));
-    case Op::BroadcastTo: return unbroadcast(dy, dims(x));
+    case Op::StopGradient:
+      return {};
+    case Op::Alias:
+      return dy;
+    case Op::Cast:
+      return wrap(g, cast(g, dy.id, g.dtype(x)));
+    case Op::Reshape:
+      return wrap(g, reshape(g, dy.id, dims(x)));
+    case Op::Transpose:
+      return wrap(g, transpose(g, dy.id, inverse(attrs())));
+    case Op::BroadcastTo:
+      return unbroadcast(dy, dims(x));
     case Op::Slice: {
       Dims a = attrs();
       auto rank = static_cast<int64_t>(a.size() / 2);
@@ -118,8 +129,9 @@ Value structured(Graph& g, NodeId id, int k, Value dy) {
     case Op::SliceScatter: {
       Dims a = attrs();
       auto rank = static_cast<int64_t>(a.size() / 2);
-      return wrap(g, slice(g, dy.id, {Dims(a.begin(), a.begin() + rank), dims(x),
-                                      Dims(a.begin() + rank, a.end())}));
+      return wrap(
+          g, slice(g, dy.id,
+                   {Dims(a.begin(), a.begin() + rank), dims(x), Dims(a.begin() + rank, a.end())}));
     }
     case Op::Concat: {
       int64_t axis = g.attrs(id)[0], at = 0;
@@ -128,22 +140,26 @@ Value structured(Graph& g, NodeId id, int k, Value dy) {
       start[axis] = at;
       return wrap(g, slice(g, dy.id, {start, dims(x), step}));
     }
-    case Op::MatMul: return matmul_adjoint(g, id, k, dy);
-    case Op::ReduceSum: return spread(dy, dims(x), attrs());
+    case Op::MatMul:
+      return matmul_adjoint(g, id, k, dy);
+    case Op::ReduceSum:
+      return spread(dy, dims(x), attrs());
     case Op::ReduceMax:
-    case Op::ReduceMin: return extremum_weights(g, id) * spread(dy, dims(x), attrs());
+    case Op::ReduceMin:
+      return extremum_weights(g, id) * spread(dy, dims(x), attrs());
     case Op::CumSum: {
       Dims a = attrs();
       return wrap(g, cumsum(g, dy.id, static_cast<int>(a[0]), a[1], !a[2]));
     }
     case Op::Gather: {
       int64_t axis = g.attrs(id)[0];
-      return wrap(g, scatter_add(g, g.input(id, 1), dy.id, static_cast<int>(axis),
-                                 g.dims(x)[axis]));
+      return wrap(g,
+                  scatter_add(g, g.input(id, 1), dy.id, static_cast<int>(axis), g.dims(x)[axis]));
     }
     case Op::ScatterAdd:
       return wrap(g, gather(g, dy.id, g.input(id, 0), static_cast<int>(g.attrs(id)[0])));
-    default: break;
+    default:
+      break;
   }
   fail(ErrorKind::NotImplemented, info(g[id].op).name, " has no derivative rule");
 }
@@ -152,8 +168,10 @@ Value linear_tangent(Graph& g, NodeId id, std::span<const Value> dx) {
   std::vector<NodeId> in;
   for (size_t i = 0; i < dx.size(); ++i) {
     NodeId x = g.input(id, static_cast<int>(i));
-    if (!is_floating(g.dtype(x))) in.push_back(x);
-    else in.push_back(dx[i] ? dx[i].id : zeros_like(wrap(g, x)).id);
+    if (!is_floating(g.dtype(x)))
+      in.push_back(x);
+    else
+      in.push_back(dx[i] ? dx[i].id : zeros_like(wrap(g, x)).id);
   }
   if (g[id].op == Op::Alias) return wrap(g, in[0]);
   Dims attrs(g.attrs(id).begin(), g.attrs(id).end()), dims = g.dims(id);
@@ -169,8 +187,10 @@ Value adjoint_of_input(Graph& g, NodeId id, int k, Value dy) {
 Value tangent_of(Graph& g, NodeId id, std::span<const Value> dx) {
   switch (info(g[id].op).tangent) {
     case TangentClass::Source:
-    case TangentClass::NonDiff: return {};
-    case TangentClass::Linear: return linear_tangent(g, id, dx);
+    case TangentClass::NonDiff:
+      return {};
+    case TangentClass::Linear:
+      return linear_tangent(g, id, dx);
     case TangentClass::Elementwise: {
       Value sum;
       for (size_t i = 0; i < dx.size(); ++i)

@@ -80,8 +80,8 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
   return result;
 }
 
-std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs,
-                            std::span<const NodeId> wrt, std::span<const NodeId> tangents) {
+std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span<const NodeId> wrt,
+                            std::span<const NodeId> tangents) {
   NodeId end = 0;
   auto made = static_cast<NodeId>(g.size());
   for (NodeId id : outputs) end = std::max(end, id + 1);

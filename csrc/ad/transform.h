@@ -16,7 +16,7 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
                             std::span<const NodeId> cotangents, std::span<const NodeId> wrt);
 
 /// Jacobian-vector product: for each output, sum over inputs of d output/d wrt tangent.
-std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs,
-                            std::span<const NodeId> wrt, std::span<const NodeId> tangents);
+std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span<const NodeId> wrt,
+                            std::span<const NodeId> tangents);
 
 }  // namespace gradcell::ad

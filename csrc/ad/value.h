@@ -25,24 +25,22 @@ inline Value ones_like(Value x) { return full_like(x, 1); }
 
 #define UNARY(Name, fn, ...) \
   inline Value fn(Value x) { return {x.graph, unary(*x.graph, Op::Name, x.id)}; }
-#define BINARY(Name, fn, ...)                                                       \
-  inline Value fn(Value a, Value b) {                                               \
-    return {a.graph, binary(*a.graph, Op::Name, a.id, b.id)};                       \
-  }                                                                                 \
-  inline Value fn(Value a, double b) { return fn(a, full_like(a, b)); }             \
+#define BINARY(Name, fn, ...)                                                                     \
+  inline Value fn(Value a, Value b) { return {a.graph, binary(*a.graph, Op::Name, a.id, b.id)}; } \
+  inline Value fn(Value a, double b) { return fn(a, full_like(a, b)); }                           \
   inline Value fn(double a, Value b) { return fn(full_like(b, a), b); }
 #define COMPARE BINARY
 #define PREDICATE UNARY
-#define TERNARY(Name, fn, ...)                                                      \
-  inline Value fn(Value c, Value a, Value b) {                                      \
-    return {a.graph, select(*a.graph, c.id, a.id, b.id)};                           \
+#define TERNARY(Name, fn, ...)                            \
+  inline Value fn(Value c, Value a, Value b) {            \
+    return {a.graph, select(*a.graph, c.id, a.id, b.id)}; \
   }
 #define STRUCTURED(...)
 #include "ops/ops.def"
 #include "ops/undef.h"
 
 inline Value operator-(Value x) { return neg(x); }
-#define GRADCELL_OPERATOR(symbol, fn)                                \
+#define GRADCELL_OPERATOR(symbol, fn)                                  \
   inline Value operator symbol(Value a, Value b) { return fn(a, b); }  \
   inline Value operator symbol(Value a, double b) { return fn(a, b); } \
   inline Value operator symbol(double a, Value b) { return fn(a, b); }

@@ -21,8 +21,8 @@ py::object dtype_object(DType t);
 std::string location_text(const Location& location);
 Location python_location();
 
-/// A Tensor, a number, or anything a Tensor can be made of (arrays, lists); a Tensor or what one can
-/// be made of; only a Tensor. Throw Type, naming op.
+/// A Tensor, a number, or anything a Tensor can be made of (arrays, lists); a Tensor or what one
+/// can be made of; only a Tensor. Throw Type, naming op.
 Operand2 to_operand(py::handle value, const char* op);
 TensorPtr only_tensor(py::handle value, const char* op);
 TensorPtr to_tensor(py::handle value, const char* op);

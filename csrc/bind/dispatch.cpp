@@ -25,13 +25,12 @@ struct Entry {
   uint64_t version;
   std::vector<Argument> arguments;
   std::shared_ptr<Compiled> compiled;
-  py::object fill;   ///< makes the result of a list of tensors; None: a single tensor
+  py::object fill;     ///< makes the result of a list of tensors; None: a single tensor
   bool tuple = false;  ///< the result is a flat tuple
 };
 
 struct Dispatcher {
-  PyObject_HEAD
-  vectorcallfunc call;
+  PyObject_HEAD vectorcallfunc call;
   PyObject* dict;
   PyObject* weak;
   PyObject* slow;
@@ -66,7 +65,8 @@ const Entry* find(const Dispatcher* self, PyObject* const* args, size_t n, Tenso
       const Argument& a = e.arguments[i];
       if (a.tensor) {
         tensors[i] = tensor_in(args[i]);
-        same = tensors[i] && !tensors[i]->traced() && tensors[i]->dtype() == a.dtype && tensors[i]->dims() == a.dims;
+        same = tensors[i] && !tensors[i]->traced() && tensors[i]->dtype() == a.dtype &&
+               tensors[i]->dims() == a.dims;
       } else {
         same = same_object(args[i], a.object.ptr());
       }
@@ -182,7 +182,8 @@ PyObject* add_entry(PyObject* o, PyObject* args) {
   auto* self = reinterpret_cast<Dispatcher*>(o);
   PyObject *arguments, *compiled, *fill;
   int tuple;
-  if (!PyArg_ParseTuple(args, "O!OOp", &PyTuple_Type, &arguments, &compiled, &fill, &tuple)) return nullptr;
+  if (!PyArg_ParseTuple(args, "O!OOp", &PyTuple_Type, &arguments, &compiled, &fill, &tuple))
+    return nullptr;
   try {
     Entry e;
     e.version = g_version;
@@ -209,9 +210,9 @@ PyObject* add_entry(PyObject* o, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-PyMethodDef methods[] = {
-    {"_add", add_entry, METH_VARARGS, "Remembers a compiled form: (arguments, compiled, fill, is_tuple)."},
-    {nullptr, nullptr, 0, nullptr}};
+PyMethodDef methods[] = {{"_add", add_entry, METH_VARARGS,
+                          "Remembers a compiled form: (arguments, compiled, fill, is_tuple)."},
+                         {nullptr, nullptr, 0, nullptr}};
 PyMemberDef members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Dispatcher, call), READONLY, nullptr},
     {"__dictoffset__", T_PYSSIZET, offsetof(Dispatcher, dict), READONLY, nullptr},
@@ -220,23 +221,29 @@ PyMemberDef members[] = {
 PyGetSetDef properties[] = {
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyType_Slot slots[] = {
-    {Py_tp_new, reinterpret_cast<void*>(make)},          {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
-    {Py_tp_traverse, reinterpret_cast<void*>(traverse)}, {Py_tp_clear, reinterpret_cast<void*>(clear)},
-    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)}, {Py_tp_descr_get, reinterpret_cast<void*>(bind_to)},
-    {Py_tp_methods, methods},                            {Py_tp_members, members},
-    {Py_tp_getset, properties},
-    {0, nullptr}};
-PyType_Spec spec = {"gradcell._core.Dispatcher", sizeof(Dispatcher), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_BASETYPE, slots};
+PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+                       {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                       {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                       {Py_tp_descr_get, reinterpret_cast<void*>(bind_to)},
+                       {Py_tp_methods, methods},
+                       {Py_tp_members, members},
+                       {Py_tp_getset, properties},
+                       {0, nullptr}};
+PyType_Spec spec = {
+    "gradcell._core.Dispatcher", sizeof(Dispatcher), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_BASETYPE,
+    slots};
 
 }  // namespace
 
 void bind_dispatch(py::module_& m) {
   m.add_object("Dispatcher", py::reinterpret_steal<py::object>(PyType_FromSpec(&spec)));
   m.def("structure_version", [] { return g_version; });
-  m.def("bump_structure_version", [] { ++g_version; },
-        "Makes compiled functions look again: something that they may depend on has changed.");
+  m.def(
+      "bump_structure_version", [] { ++g_version; },
+      "Makes compiled functions look again: something that they may depend on has changed.");
 }
 
 }  // namespace gradcell::bind

@@ -10,12 +10,18 @@ namespace {
 
 const char* kind_name(OpKind k) {
   switch (k) {
-    case OpKind::Unary: return "unary";
-    case OpKind::Binary: return "binary";
-    case OpKind::Compare: return "compare";
-    case OpKind::Predicate: return "predicate";
-    case OpKind::Ternary: return "ternary";
-    default: return "structured";
+    case OpKind::Unary:
+      return "unary";
+    case OpKind::Binary:
+      return "binary";
+    case OpKind::Compare:
+      return "compare";
+    case OpKind::Predicate:
+      return "predicate";
+    case OpKind::Ternary:
+      return "ternary";
+    default:
+      return "structured";
   }
 }
 
@@ -39,41 +45,53 @@ Trace& the_trace() {
 }  // namespace
 
 void bind_inspect(py::module_& m) {
-  m.def("op_table", [] {
-    py::list rows;
-    for (uint16_t i = 0; i < static_cast<uint16_t>(Op::Count); ++i) {
-      const OpInfo& row = info(static_cast<Op>(i));
-      py::dict d;
-      d["name"] = row.name;
-      d["function"] = row.function;
-      d["kind"] = kind_name(row.kind);
-      d["differentiable"] = row.differentiable;
-      d["forward"] = row.forward;
-      rows.append(d);
-    }
-    return rows;
-  }, "One dict for each row of the op table.");
+  m.def(
+      "op_table",
+      [] {
+        py::list rows;
+        for (uint16_t i = 0; i < static_cast<uint16_t>(Op::Count); ++i) {
+          const OpInfo& row = info(static_cast<Op>(i));
+          py::dict d;
+          d["name"] = row.name;
+          d["function"] = row.function;
+          d["kind"] = kind_name(row.kind);
+          d["differentiable"] = row.differentiable;
+          d["forward"] = row.forward;
+          rows.append(d);
+        }
+        return rows;
+      },
+      "One dict for each row of the op table.");
   m.def("plan_cache_info", [] {
     PlanCacheInfo i = plan_cache_info();
-    return py::dict(py::arg("size") = i.size, py::arg("hits") = i.hits, py::arg("misses") = i.misses,
-                    py::arg("runs") = i.runs);
+    return py::dict(py::arg("size") = i.size, py::arg("hits") = i.hits,
+                    py::arg("misses") = i.misses, py::arg("runs") = i.runs);
   });
   m.def("clear_plan_cache", &clear_plan_cache);
-  m.def("node_id", [](const Tensor& t) { return t.in(the_trace()); },
-        "The node of the current trace that stands for a tensor.");
-  m.def("assigned_nodes", [] { return the_trace().assigned(); },
-        "The nodes that stand for the parameters assigned so far in the current trace.");
-  m.def("live_nodes", [](const std::vector<NodeId>& roots) {
-    const Graph& g = the_trace().graph;
-    py::list nodes;
-    for (NodeId id : live_nodes(g, roots)) nodes.append(describe(g, id));
-    return nodes;
-  }, "One dict for each node of the current trace that the roots need, in order of execution.");
-  m.def("node_values", [](const std::vector<NodeId>& ids) {
-    std::vector<TensorPtr> values;
-    for (Array& a : the_trace().values(ids)) values.push_back(std::make_shared<Tensor>(std::move(a)));
-    return values;
-  }, "The values of nodes of the current trace, computed in one plan.");
+  m.def(
+      "node_id", [](const Tensor& t) { return t.in(the_trace()); },
+      "The node of the current trace that stands for a tensor.");
+  m.def(
+      "assigned_nodes", [] { return the_trace().assigned(); },
+      "The nodes that stand for the parameters assigned so far in the current trace.");
+  m.def(
+      "live_nodes",
+      [](const std::vector<NodeId>& roots) {
+        const Graph& g = the_trace().graph;
+        py::list nodes;
+        for (NodeId id : live_nodes(g, roots)) nodes.append(describe(g, id));
+        return nodes;
+      },
+      "One dict for each node of the current trace that the roots need, in order of execution.");
+  m.def(
+      "node_values",
+      [](const std::vector<NodeId>& ids) {
+        std::vector<TensorPtr> values;
+        for (Array& a : the_trace().values(ids))
+          values.push_back(std::make_shared<Tensor>(std::move(a)));
+        return values;
+      },
+      "The values of nodes of the current trace, computed in one plan.");
   m.def("memory_info", [] {
     MemoryInfo i = memory_info();
     return py::dict(py::arg("in_use") = i.in_use, py::arg("cached") = i.cached);

@@ -20,8 +20,9 @@ bool is_internal(PyCodeObject* code) {
   auto it = seen->find(code);
   if (it != seen->end()) return it->second;
   py::str file(py::handle(reinterpret_cast<PyObject*>(code)).attr("co_filename"));
-  bool internal = !package_directory().empty() &&
-                  std::string(file).compare(0, package_directory().size(), package_directory()) == 0;
+  bool internal =
+      !package_directory().empty() &&
+      std::string(file).compare(0, package_directory().size(), package_directory()) == 0;
   Py_INCREF(code);
   seen->emplace(code, internal);
   return internal;
@@ -58,15 +59,16 @@ std::string location_text(const Location& location) {
   if (!location.code) return "";
   auto* code = static_cast<PyCodeObject*>(const_cast<void*>(location.code));
   int line = location.offset < 0 ? code->co_firstlineno : PyCode_Addr2Line(code, location.offset);
-  return std::string(py::str(py::handle(reinterpret_cast<PyObject*>(code)).attr("co_filename"))) + ":" +
-         std::to_string(line);
+  return std::string(py::str(py::handle(reinterpret_cast<PyObject*>(code)).attr("co_filename"))) +
+         ":" + std::to_string(line);
 }
 
 void bind_location(py::module_& m) {
   set_locator(python_location);
   m.def("set_package_directory", [](std::string dir) { package_directory() = std::move(dir); });
-  m.def("user_location", [] { return location_text(python_location()); },
-        "The user's file and line, as 'file.py:12'.");
+  m.def(
+      "user_location", [] { return location_text(python_location()); },
+      "The user's file and line, as 'file.py:12'.");
   py::register_exception_translator([](std::exception_ptr p) {
     try {
       if (p) std::rethrow_exception(p);
@@ -76,12 +78,23 @@ void bind_location(py::module_& m) {
       if (!where.empty()) text += " (" + where + ")";
       PyObject* type = PyExc_RuntimeError;
       switch (e.kind) {
-        case ErrorKind::Type: type = PyExc_TypeError; break;
-        case ErrorKind::Value: type = PyExc_ValueError; break;
-        case ErrorKind::Index: type = PyExc_IndexError; break;
-        case ErrorKind::Memory: type = PyExc_MemoryError; break;
-        case ErrorKind::NotImplemented: type = PyExc_NotImplementedError; break;
-        case ErrorKind::Runtime: break;
+        case ErrorKind::Type:
+          type = PyExc_TypeError;
+          break;
+        case ErrorKind::Value:
+          type = PyExc_ValueError;
+          break;
+        case ErrorKind::Index:
+          type = PyExc_IndexError;
+          break;
+        case ErrorKind::Memory:
+          type = PyExc_MemoryError;
+          break;
+        case ErrorKind::NotImplemented:
+          type = PyExc_NotImplementedError;
+          break;
+        case ErrorKind::Runtime:
+          break;
       }
       PyErr_SetString(type, text.c_str());
     }

@@ -24,7 +24,8 @@ std::vector<py::object>& dtype_objects() {
 }
 
 py::dtype numpy_dtype(DType t) {
-  static constexpr const char* kCodes[] = {"?", "u1", "i1", "i2", "i4", "i8", "f2", "u2", "f4", "f8"};
+  static constexpr const char* kCodes[] = {"?",  "u1", "i1", "i2", "i4",
+                                           "i8", "f2", "u2", "f4", "f8"};
   return py::dtype(kCodes[static_cast<int>(t)]);
 }
 
@@ -34,11 +35,12 @@ Array array_from(const py::array& a, DType t, bool share) {
   if (share) {
     auto* owner = new py::object(a);
     Array out{t, dims, nullptr};
-    out.storage = Storage::wrap(const_cast<void*>(a.data()), static_cast<size_t>(a.nbytes()), [owner] {
-      if (!Py_IsInitialized()) return;
-      py::gil_scoped_acquire gil;
-      delete owner;
-    });
+    out.storage =
+        Storage::wrap(const_cast<void*>(a.data()), static_cast<size_t>(a.nbytes()), [owner] {
+          if (!Py_IsInitialized()) return;
+          py::gil_scoped_acquire gil;
+          delete owner;
+        });
     return out;
   }
   Array out = empty_array(t, dims);
@@ -73,8 +75,8 @@ py::object dtype_object(DType t) { return dtype_objects()[static_cast<size_t>(t)
 
 TensorPtr to_tensor(py::handle value, const char* op) {
   if (py::isinstance<Tensor>(value)) return value.cast<TensorPtr>();
-  require(!value.is_none() && !PyUnicode_Check(value.ptr()), ErrorKind::Type, op, ": expected a Tensor, got ",
-          Py_TYPE(value.ptr())->tp_name);
+  require(!value.is_none() && !PyUnicode_Check(value.ptr()), ErrorKind::Type, op,
+          ": expected a Tensor, got ", Py_TYPE(value.ptr())->tp_name);
   return std::make_shared<Tensor>(convert(value, py::none()));
 }
 
@@ -105,7 +107,8 @@ Operand2 to_operand(py::handle value, const char* op) {
             " does not fit into 64 bits");
     return Number{Number::Kind::Int, static_cast<double>(i), i};
   }
-  bool numpy_scalar = !py::isinstance<py::array>(value) && py::hasattr(value, "dtype") && PyNumber_Check(p);
+  bool numpy_scalar =
+      !py::isinstance<py::array>(value) && py::hasattr(value, "dtype") && PyNumber_Check(p);
   if (numpy_scalar) {
     if (py::str(value.attr("dtype").attr("kind")).cast<std::string>() == "b")
       return Number{Number::Kind::Bool, double(value.cast<bool>()), value.cast<bool>()};
@@ -118,15 +121,20 @@ Operand2 to_operand(py::handle value, const char* op) {
 
 void bind_tensor(py::module_& m) {
   py::class_<DTypeObject> dtype(m, "DType", "An element type, for instance gradcell.float32.");
-  dtype.def_property_readonly("name", [](const DTypeObject& d) { return std::string(name(d.value)); })
+  dtype
+      .def_property_readonly("name",
+                             [](const DTypeObject& d) { return std::string(name(d.value)); })
       .def_property_readonly("itemsize", [](const DTypeObject& d) { return item_size(d.value); })
-      .def_property_readonly("is_floating", [](const DTypeObject& d) { return is_floating(d.value); })
+      .def_property_readonly("is_floating",
+                             [](const DTypeObject& d) { return is_floating(d.value); })
       .def("__str__", [](const DTypeObject& d) { return std::string(info(d.value).printed); })
-      .def("__repr__", [](const DTypeObject& d) { return "gradcell." + std::string(name(d.value)); })
+      .def("__repr__",
+           [](const DTypeObject& d) { return "gradcell." + std::string(name(d.value)); })
       .def("__hash__", [](const DTypeObject& d) { return static_cast<int>(d.value); })
-      .def("__eq__", [](const DTypeObject& a, py::handle b) {
-        return py::isinstance<DTypeObject>(b) && b.cast<DTypeObject>().value == a.value;
-      })
+      .def("__eq__",
+           [](const DTypeObject& a, py::handle b) {
+             return py::isinstance<DTypeObject>(b) && b.cast<DTypeObject>().value == a.value;
+           })
       .def("__reduce__", [](const DTypeObject& d) {
         return py::make_tuple(py::module_::import("gradcell._core").attr("dtype_named"),
                               py::make_tuple(std::string(name(d.value))));
@@ -140,11 +148,15 @@ void bind_tensor(py::module_& m) {
       if (name(static_cast<DType>(i)) == wanted) return dtype_object(static_cast<DType>(i));
     fail(ErrorKind::Type, "no dtype is called ", wanted);
   });
-  m.def("promote", [](DTypeObject a, DTypeObject b) { return dtype_object(promote(a.value, b.value)); });
+  m.def("promote",
+        [](DTypeObject a, DTypeObject b) { return dtype_object(promote(a.value, b.value)); });
   m.def("set_converter", [](py::object fn) { converter() = std::move(fn); });
-  m.def("from_numpy", [](const py::array& a, DTypeObject t) {
-    return std::make_shared<Tensor>(array_from(a, t.value, true));
-  }, "A tensor that shares a contiguous array's memory.");
+  m.def(
+      "from_numpy",
+      [](const py::array& a, DTypeObject t) {
+        return std::make_shared<Tensor>(array_from(a, t.value, true));
+      },
+      "A tensor that shares a contiguous array's memory.");
 
   py::class_<Tensor, TensorPtr>(m, "Tensor", py::dynamic_attr())
       .def(py::init([](py::object data, py::object dtype) -> TensorPtr {
@@ -156,30 +168,40 @@ void bind_tensor(py::module_& m) {
       .def_property_readonly("ndim", [](const Tensor& t) { return t.dims().size(); })
       .def_property_readonly("size", [](const Tensor& t) { return element_count(t.dims()); })
       .def_property_readonly("_traced", &Tensor::traced)
-      .def_property_readonly("_is_variable", [](const Tensor& t) { return t.variable() != nullptr; })
-      .def("_variable_id", [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.variable().get()); })
-      .def("_numpy", [](const Tensor& t) { return view(t.value()); },
-           "The elements as an array that shares the tensor's memory (bfloat16 as uint16 patterns).")
-      .def("_data_pointer", [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.value().data()); })
+      .def_property_readonly("_is_variable",
+                             [](const Tensor& t) { return t.variable() != nullptr; })
+      .def("_variable_id",
+           [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.variable().get()); })
+      .def(
+          "_numpy", [](const Tensor& t) { return view(t.value()); },
+          "The elements as an array that shares the tensor's memory (bfloat16 as uint16 patterns).")
+      .def("_data_pointer",
+           [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.value().data()); })
       .def("_rebind", &Tensor::rebind);
 
   // A Parameter is made of a variable: see python/gradcell/parameter.py.
-  py::class_<ParameterBase, Tensor, std::shared_ptr<ParameterBase>>(m, "ParameterBase", py::dynamic_attr())
+  py::class_<ParameterBase, Tensor, std::shared_ptr<ParameterBase>>(m, "ParameterBase",
+                                                                    py::dynamic_attr())
       .def(py::init([](const TensorPtr& value) {
         auto v = std::make_shared<Variable>();
         v->value = value->value();
         return std::make_shared<ParameterBase>(v);
       }))
-      .def("_set_array", [](ParameterBase& p, const TensorPtr& value) {
-        Trace* t = current_trace();
-        if (t) t->assign(p.variable(), value->in(*t));
-        else p.variable()->value = value->value();
-      })
-      .def("_stored", [](ParameterBase& p) { return std::make_shared<Tensor>(p.variable()->value); },
-           "The present elements, also inside a trace, which does not see it.")
+      .def("_set_array",
+           [](ParameterBase& p, const TensorPtr& value) {
+             Trace* t = current_trace();
+             if (t)
+               t->assign(p.variable(), value->in(*t));
+             else
+               p.variable()->value = value->value();
+           })
+      .def(
+          "_stored", [](ParameterBase& p) { return std::make_shared<Tensor>(p.variable()->value); },
+          "The present elements, also inside a trace, which does not see it.")
       .def("_node_tensor", [](ParameterBase& p) -> TensorPtr {
         // The value as a plain tensor: a node inside a trace, the present elements outside.
-        if (Trace* t = current_trace()) return std::make_shared<Tensor>(t->shared_from_this(), t->lift(p.variable()));
+        if (Trace* t = current_trace())
+          return std::make_shared<Tensor>(t->shared_from_this(), t->lift(p.variable()));
         return std::make_shared<Tensor>(p.variable()->value);
       });
 }

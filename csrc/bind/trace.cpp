@@ -20,25 +20,33 @@ std::vector<NodeId> nodes(Trace& trace, const std::vector<TensorPtr>& tensors) {
   return ids;
 }
 
-TensorPtr wrap(Trace& trace, NodeId id) { return std::make_shared<Tensor>(trace.shared_from_this(), id); }
+TensorPtr wrap(Trace& trace, NodeId id) {
+  return std::make_shared<Tensor>(trace.shared_from_this(), id);
+}
 
 /// Cotangents (or tangents) as nodes of the right shape and dtype; None: ones.
 std::vector<NodeId> seeds(Trace& trace, const std::vector<NodeId>& of, const py::list& given) {
   std::vector<NodeId> ids;
   Graph& g = trace.graph;
   for (size_t i = 0; i < of.size(); ++i) {
-    if (!is_floating(g.dtype(of[i]))) ids.push_back(kNoNode);
-    else if (given[i].is_none()) ids.push_back(constant(g, g.dtype(of[i]), Dims(g.dims(of[i])), 1));
-    else ids.push_back(given[i].cast<TensorPtr>()->in(trace));
+    if (!is_floating(g.dtype(of[i])))
+      ids.push_back(kNoNode);
+    else if (given[i].is_none())
+      ids.push_back(constant(g, g.dtype(of[i]), Dims(g.dims(of[i])), 1));
+    else
+      ids.push_back(given[i].cast<TensorPtr>()->in(trace));
   }
   return ids;
 }
 
-std::vector<TensorPtr> with_zeros(Trace& trace, const std::vector<NodeId>& ids, const std::vector<NodeId>& like) {
+std::vector<TensorPtr> with_zeros(Trace& trace, const std::vector<NodeId>& ids,
+                                  const std::vector<NodeId>& like) {
   Graph& g = trace.graph;
   std::vector<TensorPtr> out;
   for (size_t i = 0; i < ids.size(); ++i)
-    out.push_back(wrap(trace, ids[i] != kNoNode ? ids[i] : constant(g, g.dtype(like[i]), Dims(g.dims(like[i])), 0)));
+    out.push_back(wrap(trace, ids[i] != kNoNode
+                                  ? ids[i]
+                                  : constant(g, g.dtype(like[i]), Dims(g.dims(like[i])), 0)));
   return out;
 }
 
@@ -72,93 +80,146 @@ std::string plan_text(const Graph& g, const std::vector<NodeId>& roots) {
 }  // namespace
 
 void bind_trace(py::module_& m) {
-  py::class_<Compiled, std::shared_ptr<Compiled>>(m, "Compiled", "A trace that runs again without Python.")
-      .def("run", [](const Compiled& c, const std::vector<TensorPtr>& arguments) {
-        std::vector<Array> in;
-        in.reserve(arguments.size());
-        for (const TensorPtr& t : arguments) in.push_back(t->value());
-        std::vector<Array> out;
-        {
-          py::gil_scoped_release nogil;
-          out = c.run(in);
-        }
-        std::vector<TensorPtr> result;
-        for (Array& a : out) result.push_back(std::make_shared<Tensor>(std::move(a)));
-        return result;
-      })
-      .def("plan_text", [](const Compiled& c) { return c.executable->text(); },
-           "The plan: stages of regions and calls, an instruction a line.");
+  py::class_<Compiled, std::shared_ptr<Compiled>>(m, "Compiled",
+                                                  "A trace that runs again without Python.")
+      .def("run",
+           [](const Compiled& c, const std::vector<TensorPtr>& arguments) {
+             std::vector<Array> in;
+             in.reserve(arguments.size());
+             for (const TensorPtr& t : arguments) in.push_back(t->value());
+             std::vector<Array> out;
+             {
+               py::gil_scoped_release nogil;
+               out = c.run(in);
+             }
+             std::vector<TensorPtr> result;
+             for (Array& a : out) result.push_back(std::make_shared<Tensor>(std::move(a)));
+             return result;
+           })
+      .def(
+          "plan_text", [](const Compiled& c) { return c.executable->text(); },
+          "The plan: stages of regions and calls, an instruction a line.");
 
   py::class_<Trace, TracePtr>(m, "Trace")
-      .def("argument", [](Trace& t, const Tensor& value) { return wrap(t, t.argument(value.value())); })
-      .def("finish", [](Trace& t, const std::vector<TensorPtr>& outputs) { t.finish(nodes(t, outputs)); },
-           "Gives every live tensor of the trace its value, and writes the assigned variables.")
-      .def("finish_compiled", [](Trace& t, const std::vector<TensorPtr>& outputs) {
-        std::shared_ptr<Compiled> compiled;
-        t.finish(nodes(t, outputs), &compiled);
-        return compiled;
-      })
+      .def("argument",
+           [](Trace& t, const Tensor& value) { return wrap(t, t.argument(value.value())); })
+      .def(
+          "finish",
+          [](Trace& t, const std::vector<TensorPtr>& outputs) { t.finish(nodes(t, outputs)); },
+          "Gives every live tensor of the trace its value, and writes the assigned variables.")
+      .def("finish_compiled",
+           [](Trace& t, const std::vector<TensorPtr>& outputs) {
+             std::shared_ptr<Compiled> compiled;
+             t.finish(nodes(t, outputs), &compiled);
+             return compiled;
+           })
       .def("abandon", &Trace::abandon)
       .def("mark_unrepeatable", &Trace::mark_unrepeatable)
       .def_property_readonly("asked", &Trace::asked)
       .def_property_readonly("asked_at", [](const Trace& t) { return location_text(t.asked_at()); })
-      .def("graph_text", [](Trace& t, const std::vector<TensorPtr>& outputs, const VariableNames& names) {
-        return to_text(t.graph, roots(t, outputs), [&](NodeId id) {
-          return t.graph[id].op == Op::Leaf ? leaf_text(t, id, names) : short_location(t.graph[id].location);
-        });
-      }, py::arg("outputs"), py::arg("names") = VariableNames(),
-           "The graph that the outputs and the assigned variables need, a node a line.")
-      .def("graph_dot", [](Trace& t, const std::vector<TensorPtr>& outputs, const VariableNames& names) {
-        return to_dot(t.graph, roots(t, outputs), [&](NodeId id) {
-          return t.graph[id].op == Op::Leaf ? leaf_text(t, id, names) : "";
-        });
-      }, py::arg("outputs"), py::arg("names") = VariableNames(), "The same for Graphviz.")
-      .def("plan_text", [](Trace& t, const std::vector<TensorPtr>& outputs) {
-        return plan_text(t.graph, roots(t, outputs));
-      }, py::arg("outputs"), "The plan of the same, which is not run.")
+      .def(
+          "graph_text",
+          [](Trace& t, const std::vector<TensorPtr>& outputs, const VariableNames& names) {
+            return to_text(t.graph, roots(t, outputs), [&](NodeId id) {
+              return t.graph[id].op == Op::Leaf ? leaf_text(t, id, names)
+                                                : short_location(t.graph[id].location);
+            });
+          },
+          py::arg("outputs"), py::arg("names") = VariableNames(),
+          "The graph that the outputs and the assigned variables need, a node a line.")
+      .def(
+          "graph_dot",
+          [](Trace& t, const std::vector<TensorPtr>& outputs, const VariableNames& names) {
+            return to_dot(t.graph, roots(t, outputs), [&](NodeId id) {
+              return t.graph[id].op == Op::Leaf ? leaf_text(t, id, names) : "";
+            });
+          },
+          py::arg("outputs"), py::arg("names") = VariableNames(), "The same for Graphviz.")
+      .def(
+          "plan_text",
+          [](Trace& t, const std::vector<TensorPtr>& outputs) {
+            return plan_text(t.graph, roots(t, outputs));
+          },
+          py::arg("outputs"), "The plan of the same, which is not run.")
       .def_property_readonly("node_count", [](const Trace& t) { return t.graph.size(); });
 
   m.def("in_trace", [] { return current_trace() != nullptr; });
+  m.def(
+      "with_trace",
+      [](const py::function& body) {
+        // One call of C++ around the whole: an interrupt cannot come between the trace and its end.
+        struct Active {
+          TracePtr trace = begin_trace();
+          ~Active() { end_trace(); }
+        } active;
+        try {
+          return body(active.trace);
+        } catch (...) {
+          active.trace->abandon();
+          throw;
+        }
+      },
+      "body(trace) with a new trace as the current one; abandoned if body raises.");
   m.def("begin_trace", &begin_trace);
   m.def("end_trace", &end_trace);
 
-  m.def("record", [](const TensorPtr& x) {
-    Trace& t = required_trace();
-    return wrap(t, x->in(t));
-  }, "The tensor as a node of the current trace.");
-  m.def("alias", [](const TensorPtr& x) {
-    Trace& t = required_trace();
-    return wrap(t, alias(t.graph, x->in(t)));
-  }, "A new node equal to x, to differentiate by.");
-  m.def("push_alias", [](const TensorPtr& p) {
-    Trace& t = required_trace();
-    TensorPtr before = wrap(t, t.lift(p->variable()));
-    return py::make_tuple(wrap(t, t.push_alias(p->variable())), before);
-  }, "Makes a new node stand for a parameter: (that node, the one before).");
+  m.def(
+      "record",
+      [](const TensorPtr& x) {
+        Trace& t = required_trace();
+        return wrap(t, x->in(t));
+      },
+      "The tensor as a node of the current trace.");
+  m.def(
+      "alias",
+      [](const TensorPtr& x) {
+        Trace& t = required_trace();
+        return wrap(t, alias(t.graph, x->in(t)));
+      },
+      "A new node equal to x, to differentiate by.");
+  m.def(
+      "push_alias",
+      [](const TensorPtr& p) {
+        Trace& t = required_trace();
+        TensorPtr before = wrap(t, t.lift(p->variable()));
+        return py::make_tuple(wrap(t, t.push_alias(p->variable())), before);
+      },
+      "Makes a new node stand for a parameter: (that node, the one before).");
   m.def("pop_alias", [](const TensorPtr& p, const TensorPtr& alias, const TensorPtr& before) {
     required_trace().pop_alias(p->variable(), alias->node(), before->node());
   });
-  m.def("lifted_variables", [] { return required_trace().lifted_variables(); },
-        "The variables that the trace has read so far, by their addresses.");
-  m.def("mark_unrepeatable", [] {
-    if (Trace* t = current_trace()) t->mark_unrepeatable();
-  }, "What the trace does next may depend on something that a compiled form would not see.");
-  m.def("known", [](const Tensor& x) { return !x.traced() || x.trace()->known(x.node()) != nullptr; });
+  m.def(
+      "lifted_variables", [] { return required_trace().lifted_variables(); },
+      "The variables that the trace has read so far, by their addresses.");
+  m.def(
+      "mark_unrepeatable",
+      [] {
+        if (Trace* t = current_trace()) t->mark_unrepeatable();
+      },
+      "What the trace does next may depend on something that a compiled form would not see.");
+  m.def("known",
+        [](const Tensor& x) { return !x.traced() || x.trace()->known(x.node()) != nullptr; });
 
-  m.def("adjoint", [](const std::vector<TensorPtr>& outputs, const py::list& cotangents,
-                      const std::vector<TensorPtr>& wrt) {
-    Trace& t = required_trace();
-    std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
-    std::vector<NodeId> cot = seeds(t, out, cotangents);
-    return with_zeros(t, ad::adjoint(t.graph, out, cot, in), in);
-  }, "Vector-Jacobian product; a cotangent of None is ones.");
-  m.def("tangent", [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& wrt,
-                      const py::list& tangents) {
-    Trace& t = required_trace();
-    std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
-    std::vector<NodeId> tan = seeds(t, in, tangents);
-    return with_zeros(t, ad::tangent(t.graph, out, in, tan), out);
-  }, "Jacobian-vector product; a tangent of None is ones.");
+  m.def(
+      "adjoint",
+      [](const std::vector<TensorPtr>& outputs, const py::list& cotangents,
+         const std::vector<TensorPtr>& wrt) {
+        Trace& t = required_trace();
+        std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
+        std::vector<NodeId> cot = seeds(t, out, cotangents);
+        return with_zeros(t, ad::adjoint(t.graph, out, cot, in), in);
+      },
+      "Vector-Jacobian product; a cotangent of None is ones.");
+  m.def(
+      "tangent",
+      [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& wrt,
+         const py::list& tangents) {
+        Trace& t = required_trace();
+        std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
+        std::vector<NodeId> tan = seeds(t, in, tangents);
+        return with_zeros(t, ad::tangent(t.graph, out, in, tan), out);
+      },
+      "Jacobian-vector product; a tangent of None is ones.");
 }
 
 }  // namespace gradcell::bind

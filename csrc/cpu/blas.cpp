@@ -84,7 +84,8 @@ void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, cons
   double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   bool by_rows = m >= n;
   int64_t longer = by_rows ? m : n;
-  int64_t slabs = std::clamp<int64_t>(static_cast<int64_t>(flops / 4e6), 1, std::max<int64_t>(1, longer / 64));
+  int64_t slabs =
+      std::clamp<int64_t>(static_cast<int64_t>(flops / 4e6), 1, std::max<int64_t>(1, longer / 64));
   slabs = std::min<int64_t>(slabs, max_threads());
   int64_t width = ((longer + slabs - 1) / slabs + 47) / 48 * 48;
   slabs = (longer + width - 1) / width;

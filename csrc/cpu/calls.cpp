@@ -45,15 +45,24 @@ template <class F>
 void by_dtype(DType t, F f) {
   switch (t) {
     case DType::Bool:
-    case DType::UInt8: return f.template operator()<uint8_t>();
-    case DType::Int8: return f.template operator()<int8_t>();
-    case DType::Int16: return f.template operator()<int16_t>();
-    case DType::Int32: return f.template operator()<int32_t>();
-    case DType::Int64: return f.template operator()<int64_t>();
-    case DType::Float16: return f.template operator()<F16>();
-    case DType::BFloat16: return f.template operator()<BF16>();
-    case DType::Float32: return f.template operator()<float>();
-    case DType::Float64: return f.template operator()<double>();
+    case DType::UInt8:
+      return f.template operator()<uint8_t>();
+    case DType::Int8:
+      return f.template operator()<int8_t>();
+    case DType::Int16:
+      return f.template operator()<int16_t>();
+    case DType::Int32:
+      return f.template operator()<int32_t>();
+    case DType::Int64:
+      return f.template operator()<int64_t>();
+    case DType::Float16:
+      return f.template operator()<F16>();
+    case DType::BFloat16:
+      return f.template operator()<BF16>();
+    case DType::Float32:
+      return f.template operator()<float>();
+    case DType::Float64:
+      return f.template operator()<double>();
   }
 }
 
@@ -61,10 +70,14 @@ void by_dtype(DType t, F f) {
 template <class F>
 void by_size(size_t bytes, F f) {
   switch (bytes) {
-    case 1: return f.template operator()<uint8_t>();
-    case 2: return f.template operator()<uint16_t>();
-    case 4: return f.template operator()<uint32_t>();
-    default: return f.template operator()<uint64_t>();
+    case 1:
+      return f.template operator()<uint8_t>();
+    case 2:
+      return f.template operator()<uint16_t>();
+    case 4:
+      return f.template operator()<uint32_t>();
+    default:
+      return f.template operator()<uint64_t>();
   }
 }
 
@@ -73,7 +86,8 @@ template <class F>
 void split(int64_t n, int64_t work, F body) {
   int64_t pieces = std::min<int64_t>({n, work / 65536, 4 * max_threads()});
   if (pieces <= 1) return body(int64_t(0), n);
-  parallel_for(static_cast<int>(pieces), [&](int p, int) { body(n * p / pieces, n * (p + 1) / pieces); });
+  parallel_for(static_cast<int>(pieces),
+               [&](int p, int) { body(n * p / pieces, n * (p + 1) / pieces); });
 }
 
 Dims row_major(const Dims& dims) {
@@ -95,7 +109,9 @@ struct StridedCopy {
 
   void run(const void* src, void* dst, size_t item) {
     merge();
-    by_size(item, [&]<class S>() { copy(static_cast<const S*>(src) + from_offset, static_cast<S*>(dst) + to_offset); });
+    by_size(item, [&]<class S>() {
+      copy(static_cast<const S*>(src) + from_offset, static_cast<S*>(dst) + to_offset);
+    });
   }
 
  private:
@@ -133,8 +149,10 @@ struct StridedCopy {
           s += i * from[k];
           d += i * to[k];
         }
-        if (blocked) transpose(s, d, dims[rank - 2], inner, fi, to[rank - 2], ti);
-        else if (fi == 1 && ti == 1) std::memcpy(d, s, static_cast<size_t>(inner) * sizeof(S));
+        if (blocked)
+          transpose(s, d, dims[rank - 2], inner, fi, to[rank - 2], ti);
+        else if (fi == 1 && ti == 1)
+          std::memcpy(d, s, static_cast<size_t>(inner) * sizeof(S));
         else
           for (int64_t i = 0; i < inner; ++i) d[i * ti] = s[i * fi];
       }
@@ -177,9 +195,13 @@ void iota(const Call& c, void* out) {
 // Reductions --------------------------------------------------------------------------------------
 
 template <class T>
-T nan_max(T a, T b) { return a > b || a != a ? a : b; }
+T nan_max(T a, T b) {
+  return a > b || a != a ? a : b;
+}
 template <class T>
-T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+T nan_min(T a, T b) {
+  return a < b || a != a ? a : b;
+}
 
 void reduce(const Call& c, const void* in, void* out) {
   const Dims& dims = c.in[0].dims;
@@ -204,7 +226,8 @@ void reduce(const Call& c, const void* in, void* out) {
     split(c.out.count, c.in[0].count, [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) {
         int64_t rest = o, at = 0;
-        for (size_t k = kept.size(); k-- > 0;) at += rest % kept[k] * kept_strides[k], rest /= kept[k];
+        for (size_t k = kept.size(); k-- > 0;)
+          at += rest % kept[k] * kept_strides[k], rest /= kept[k];
         A acc = 0;
         if (c.op == Op::ReduceSum) {
           for (int64_t s : step) acc += static_cast<A>(static_cast<C>(x[at + s]));
@@ -280,7 +303,8 @@ void gather(const Call& c, const void* const* in, void* out) {
   auto axis = static_cast<size_t>(c.attrs[0]);
   const Dims& dims = c.in[0].dims;
   int64_t outer = product(dims, 0, axis), n = dims[axis];
-  int64_t bytes = product(dims, axis + 1, dims.size()) * static_cast<int64_t>(item_size(c.out.dtype));
+  int64_t bytes =
+      product(dims, axis + 1, dims.size()) * static_cast<int64_t>(item_size(c.out.dtype));
   int64_t m = c.in[1].count;
   std::vector<int64_t> at(static_cast<size_t>(m));
   for (int64_t i = 0; i < m; ++i) at[i] = read_index(c, c.in[1], in[1], i, n);
@@ -288,7 +312,8 @@ void gather(const Call& c, const void* const* in, void* out) {
   auto* dst = static_cast<char*>(out);
   split(outer * m, c.out.count, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      std::memcpy(dst + i * bytes, src + (i / m * n + at[i % m]) * bytes, static_cast<size_t>(bytes));
+      std::memcpy(dst + i * bytes, src + (i / m * n + at[i % m]) * bytes,
+                  static_cast<size_t>(bytes));
   });
 }
 
@@ -324,7 +349,8 @@ std::vector<float> widened(const void* p, int64_t n) {
 }
 
 template <class S>
-void plain_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const S* a, const S* b, S* c) {
+void plain_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const S* a, const S* b,
+                   S* c) {
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
       int64_t sum = 0;
@@ -449,24 +475,36 @@ void random_uniform(const Call& c, const void* state, void* out) {
 void run_call(const Call& c, const void* const* in, void* out, const uint64_t* constants) {
   if (c.out.count == 0) return;
   switch (c.op) {
-    case Op::Const: return fill(c, out, constants[c.constant]);
-    case Op::Iota: return iota(c, out);
+    case Op::Const:
+      return fill(c, out, constants[c.constant]);
+    case Op::Iota:
+      return iota(c, out);
     case Op::ReduceSum:
     case Op::ReduceMax:
-    case Op::ReduceMin: return reduce(c, in[0], out);
+    case Op::ReduceMin:
+      return reduce(c, in[0], out);
     case Op::ArgMax:
-    case Op::ArgMin: return arg_reduce(c, in[0], out);
-    case Op::CumSum: return cumsum(c, in[0], out);
-    case Op::Gather: return gather(c, in, out);
-    case Op::ScatterAdd: return scatter_add(c, in, out);
-    case Op::MatMul: return sum_of_products(c, in, out);
+    case Op::ArgMin:
+      return arg_reduce(c, in[0], out);
+    case Op::CumSum:
+      return cumsum(c, in[0], out);
+    case Op::Gather:
+      return gather(c, in, out);
+    case Op::ScatterAdd:
+      return scatter_add(c, in, out);
+    case Op::MatMul:
+      return sum_of_products(c, in, out);
     case Op::Transpose:
     case Op::BroadcastTo:
     case Op::Slice:
-    case Op::SliceScatter: return move(c, in, out);
-    case Op::Concat: return concat(c, in, out);
-    case Op::RandomUniform: return random_uniform(c, in[0], out);
-    default: fail(ErrorKind::NotImplemented, info(c.op).name, " has no CPU kernel");
+    case Op::SliceScatter:
+      return move(c, in, out);
+    case Op::Concat:
+      return concat(c, in, out);
+    case Op::RandomUniform:
+      return random_uniform(c, in[0], out);
+    default:
+      fail(ErrorKind::NotImplemented, info(c.op).name, " has no CPU kernel");
   }
 }
 

@@ -64,8 +64,10 @@ std::byte* worker_scratch(size_t bytes) {
 
 template <class F>
 void by_float(Compute type, F f) {
-  if (type == Compute::F64) f(double());
-  else f(float());
+  if (type == Compute::F64)
+    f(double());
+  else
+    f(float());
 }
 
 // Preparation -------------------------------------------------------------------------------------
@@ -74,14 +76,19 @@ double instruction_cost(const Instruction& i, int64_t rows) {
   double per_row = i.features;
   switch (i.kind) {
     case TileOp::MatMul:
-    case TileOp::WeightGrad: per_row *= i.inner * 0.02; break;
-    case TileOp::FeatureReduce: per_row *= i.inner * 0.1; break;
+    case TileOp::WeightGrad:
+      per_row *= i.inner * 0.02;
+      break;
+    case TileOp::FeatureReduce:
+      per_row *= i.inner * 0.1;
+      break;
     case TileOp::Elementwise: {
       bool cheap = info(i.op).cls != OpClass::Float || i.op == Op::Div || i.op == Op::Sqrt;
       per_row *= cheap ? 0.1 : 0.6;
       break;
     }
-    default: per_row *= 0.1;
+    default:
+      per_row *= 0.1;
   }
   return per_row * static_cast<double>(rows);
 }
@@ -95,7 +102,10 @@ void choose_tiles(Region& r) {
     height = std::clamp<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 512, 4096);
   } else {
     height = static_cast<int64_t>(tile_bytes() / per_row);
-    height = height >= 256 && r.accumulators.empty() ? 128 : height >= 64 ? 64 : height >= 32 ? 32 : 16;
+    height = height >= 256 && r.accumulators.empty() ? 128
+             : height >= 64                          ? 64
+             : height >= 32                          ? 32
+                                                     : 16;
   }
   height = height / 16 * 16;
   r.tile_rows = static_cast<int32_t>(std::min<int64_t>(height, (r.rows + 15) / 16 * 16));
@@ -103,7 +113,8 @@ void choose_tiles(Region& r) {
   for (PackedWeights& w : r.weights) {
     w.offset = r.packed_bytes;
     by_float(w.type, [&](auto t) {
-      r.packed_bytes += rounded(tile_kernels().matmul<decltype(t)>().packed_size(w.k, w.m) * sizeof t);
+      r.packed_bytes +=
+          rounded(tile_kernels().matmul<decltype(t)>().packed_size(w.k, w.m) * sizeof t);
     });
   }
   for (Accumulator& a : r.accumulators) {
@@ -129,23 +140,33 @@ void bind_kernels(Region& r) {
     unsigned uniform = 0;
     for (int n = 0; n < i.operand_count; ++n) uniform |= unsigned(i.operand[n].uniform) << n;
     switch (i.kind) {
-      case TileOp::Elementwise: loop = k.elementwise(i.op, i.type, uniform); break;
+      case TileOp::Elementwise:
+        loop = k.elementwise(i.op, i.type, uniform);
+        break;
       case TileOp::Chain:
         loop = k.chain(i.type, i.links, i.operand_count, i.operand[i.operand_count - 1].uniform);
         break;
-      case TileOp::Convert: loop = k.convert(i.type, i.dtype); break;
-      case TileOp::Narrow: loop = k.narrow(i.dtype); break;
-      case TileOp::Copy: loop = k.expand(i.type, i.operand[0].uniform); break;
-      default: continue;
+      case TileOp::Convert:
+        loop = k.convert(i.type, i.dtype);
+        break;
+      case TileOp::Narrow:
+        loop = k.narrow(i.dtype);
+        break;
+      case TileOp::Copy:
+        loop = k.expand(i.type, i.operand[0].uniform);
+        break;
+      default:
+        continue;
     }
     require(loop != nullptr, ErrorKind::NotImplemented,
-            i.kind == TileOp::Elementwise ? info(i.op).name : "conversion", " has no CPU kernel for ",
-            name(i.dtype));
+            i.kind == TileOp::Elementwise ? info(i.op).name : "conversion",
+            " has no CPU kernel for ", name(i.dtype));
     i.kernel = reinterpret_cast<const void*>(loop);
   }
 }
 
-// Running -------------------------------------------------------------------------------------------
+// Running
+// -------------------------------------------------------------------------------------------
 
 struct RegionRun {
   const Region* region;
@@ -172,10 +193,18 @@ void prepare_uniforms(const RegionRun& run, const RunState& s) {
     if (u.constant >= 0) {
       uint64_t bits = s.constants[u.constant];
       switch (u.type) {
-        case Compute::F32: convert_constant(u.dtype, bits, static_cast<float*>(to)); break;
-        case Compute::F64: convert_constant(u.dtype, bits, static_cast<double*>(to)); break;
-        case Compute::I32: convert_constant(u.dtype, bits, static_cast<int32_t*>(to)); break;
-        case Compute::I64: convert_constant(u.dtype, bits, static_cast<int64_t*>(to)); break;
+        case Compute::F32:
+          convert_constant(u.dtype, bits, static_cast<float*>(to));
+          break;
+        case Compute::F64:
+          convert_constant(u.dtype, bits, static_cast<double*>(to));
+          break;
+        case Compute::I32:
+          convert_constant(u.dtype, bits, static_cast<int32_t*>(to));
+          break;
+        case Compute::I64:
+          convert_constant(u.dtype, bits, static_cast<int64_t*>(to));
+          break;
       }
       continue;
     }
@@ -187,31 +216,48 @@ void prepare_uniforms(const RegionRun& run, const RunState& s) {
     }
     size_t size = compute_size(u.type), item = item_size(u.dtype);
     for (size_t f = 0; f < u.map.size(); ++f)
-      t.load(from + static_cast<size_t>(u.map[f]) * item, u.dtype, static_cast<std::byte*>(to) + f * size, 1);
+      t.load(from + static_cast<size_t>(u.map[f]) * item, u.dtype,
+             static_cast<std::byte*>(to) + f * size, 1);
   }
 }
 
-void pack(const RegionRun& run, const RunState& s) {
-  for (const PackedWeights& w : run.region->weights)
-    by_float(w.type, [&](auto t) {
-      using T = decltype(t);
-      auto* to = reinterpret_cast<T*>(run.packed + w.offset);
-      const auto& mm = tile_kernels().matmul<T>();
-      const void* from = s.buffers[w.buffer];
-      if (w.dtype == DType::Float32 || w.dtype == DType::Float64)
-        return mm.pack_weights(static_cast<const T*>(from), w.k_stride, w.m_stride, w.k, w.m, to);
-      std::vector<T> wide(static_cast<size_t>(w.k) * static_cast<size_t>(w.m));
-      tile_kernels().transpose.load(from, w.dtype, wide.data(), wide.size());
-      mm.pack_weights(wide.data(), w.k_stride, w.m_stride, w.k, w.m, to);
-    });
+void pack_one(const RegionRun& run, const PackedWeights& w, const RunState& s) {
+  by_float(w.type, [&](auto t) {
+    using T = decltype(t);
+    auto* to = reinterpret_cast<T*>(run.packed + w.offset);
+    const auto& mm = tile_kernels().matmul<T>();
+    const void* from = s.buffers[w.buffer];
+    if (w.dtype == DType::Float32 || w.dtype == DType::Float64)
+      return mm.pack_weights(static_cast<const T*>(from), w.k_stride, w.m_stride, w.k, w.m, to);
+    std::vector<T> wide(static_cast<size_t>(w.k) * static_cast<size_t>(w.m));
+    tile_kernels().transpose.load(from, w.dtype, wide.data(), wide.size());
+    mm.pack_weights(wide.data(), w.k_stride, w.m_stride, w.k, w.m, to);
+  });
+}
+
+/// Packs all weights of a stage, each in a task of its own where there are large ones.
+void pack(std::span<const RegionRun> runs, const RunState& s) {
+  std::vector<std::pair<const RegionRun*, const PackedWeights*>> all;
+  int64_t elements = 0;
+  for (const RegionRun& run : runs)
+    for (const PackedWeights& w : run.region->weights) {
+      all.emplace_back(&run, &w);
+      elements += int64_t(w.k) * w.m;
+    }
+  auto one = [&](int i, int) { pack_one(*all[i].first, *all[i].second, s); };
+  if (elements > 30000) return parallel_for(static_cast<int>(all.size()), one);
+  for (int i = 0; i < static_cast<int>(all.size()); ++i) one(i, 0);
 }
 
 class TileRunner {
  public:
   TileRunner(const RegionRun& run, const RunState& s, int32_t chunk)
-      : r_(*run.region), run_(run), s_(s),
+      : r_(*run.region),
+        run_(run),
+        s_(s),
         accumulators_(run.accumulators + static_cast<size_t>(chunk) * r_.accumulator_bytes),
-        k_(kernels()), t_(tile_kernels()) {
+        k_(kernels()),
+        t_(tile_kernels()) {
     size_t pointers = rounded(r_.values.size() * sizeof(std::byte*));
     scratch_ = worker_scratch(pointers + r_.row_bytes * static_cast<size_t>(r_.tile_rows));
     at_ = reinterpret_cast<std::byte**>(scratch_);
@@ -242,30 +288,37 @@ class TileRunner {
       const TileValue& value = r_.values[v];
       at_[v] = scratch_ + value.offset * static_cast<size_t>(r_.tile_rows);
       if (!full) continue;
-      if (value.direct_in >= 0) at_[v] = row(r_.loads[value.direct_in].buffer, value);
-      else if (value.direct_out >= 0) at_[v] = row(r_.stores[value.direct_out].buffer, value);
+      if (value.direct_in >= 0)
+        at_[v] = row(r_.loads[value.direct_in].buffer, value);
+      else if (value.direct_out >= 0)
+        at_[v] = row(r_.stores[value.direct_out].buffer, value);
     }
     for (const RowLoad& l : r_.loads) {
       const TileValue& v = r_.values[l.value];
       if (full && v.direct_in >= 0) continue;
-      auto* from = static_cast<const std::byte*>(s_.buffers[l.buffer]) +
-                   static_cast<size_t>(first_) * static_cast<size_t>(v.features) * item_size(l.dtype);
-      t_.transpose.load_rows(from, l.dtype, v.features, valid_, v.features, at_[l.value], rows_, rows_);
+      auto* from =
+          static_cast<const std::byte*>(s_.buffers[l.buffer]) +
+          static_cast<size_t>(first_) * static_cast<size_t>(v.features) * item_size(l.dtype);
+      t_.transpose.load_rows(from, l.dtype, v.features, valid_, v.features, at_[l.value], rows_,
+                             rows_);
     }
     for (const Instruction& i : r_.program) execute(i);
     for (const RowStore& st : r_.stores) {
       if (full && !st.from.uniform && r_.values[st.from.value].direct_out >= 0 &&
           &r_.stores[r_.values[st.from.value].direct_out] == &st)
         continue;
-      auto* to = static_cast<std::byte*>(s_.buffers[st.buffer]) +
-                 static_cast<size_t>(first_) * static_cast<size_t>(st.features) * item_size(st.dtype);
-      t_.transpose.store_rows(pointer(st.from), rows_, st.dtype, valid_, st.features, to, st.features);
+      auto* to =
+          static_cast<std::byte*>(s_.buffers[st.buffer]) +
+          static_cast<size_t>(first_) * static_cast<size_t>(st.features) * item_size(st.dtype);
+      t_.transpose.store_rows(pointer(st.from), rows_, st.dtype, valid_, st.features, to,
+                              st.features);
     }
   }
 
   /// The first row of this tile in a buffer of one element a row.
   std::byte* row(BufferId buffer, const TileValue& v) const {
-    return static_cast<std::byte*>(s_.buffers[buffer]) + static_cast<size_t>(first_) * compute_size(v.type);
+    return static_cast<std::byte*>(s_.buffers[buffer]) +
+           static_cast<size_t>(first_) * compute_size(v.type);
   }
 
   std::byte* pointer(const Operand& o) const {
@@ -273,8 +326,8 @@ class TileRunner {
       const Uniform& u = r_.uniforms[o.value];
       return run_.uniforms + u.offset + static_cast<size_t>(o.base) * compute_size(u.type);
     }
-    return at_[o.value] +
-           static_cast<ptrdiff_t>(o.base) * rows_ * static_cast<ptrdiff_t>(compute_size(r_.values[o.value].type));
+    return at_[o.value] + static_cast<ptrdiff_t>(o.base) * rows_ *
+                              static_cast<ptrdiff_t>(compute_size(r_.values[o.value].type));
   }
 
   LoopArgs arguments(const Instruction& i) const {
@@ -294,23 +347,28 @@ class TileRunner {
     switch (i.kind) {
       case TileOp::Copy:
         if (i.map >= 0)
-          return k_.gather(i.type, at_[i.dst], at_[i.operand[0].value], r_.maps[i.map].data(), i.features, rows_);
+          return k_.gather(i.type, at_[i.dst], at_[i.operand[0].value], r_.maps[i.map].data(),
+                           i.features, rows_);
         [[fallthrough]];
       case TileOp::Elementwise:
       case TileOp::Chain:
       case TileOp::Convert:
-      case TileOp::Narrow: return reinterpret_cast<Loop>(const_cast<void*>(i.kernel))(arguments(i));
-      case TileOp::Scatter: return scatter(i);
+      case TileOp::Narrow:
+        return reinterpret_cast<Loop>(const_cast<void*>(i.kernel))(arguments(i));
+      case TileOp::Scatter:
+        return scatter(i);
       case TileOp::FeatureReduce:
-        return k_.feature_reduce(i.op, i.type, at_[i.dst], pointer(i.operand[0]), r_.maps[i.map].data(),
-                                 i.features, r_.maps[i.map2].data(), i.inner, rows_);
+        return k_.feature_reduce(i.op, i.type, at_[i.dst], pointer(i.operand[0]),
+                                 r_.maps[i.map].data(), i.features, r_.maps[i.map2].data(), i.inner,
+                                 rows_);
       case TileOp::MatMul:
         return by_float(i.type, [&](auto t) {
           using T = decltype(t);
-          t_.matmul<T>().matmul(reinterpret_cast<const T*>(run_.packed + r_.weights[i.weights].offset),
-                                reinterpret_cast<const T*>(pointer(i.operand[0])), rows_,
-                                reinterpret_cast<T*>(at_[i.dst]), rows_, i.inner, i.features, rows_,
-                                nullptr, i.accumulate);
+          t_.matmul<T>().matmul(
+              reinterpret_cast<const T*>(run_.packed + r_.weights[i.weights].offset),
+              reinterpret_cast<const T*>(pointer(i.operand[0])), rows_,
+              reinterpret_cast<T*>(at_[i.dst]), rows_, i.inner, i.features, rows_, nullptr,
+              i.accumulate);
         });
       case TileOp::RowReduce:
         return k_.row_reduce(i.op, i.type, accumulators_ + r_.accumulators[i.dst].offset,
@@ -318,10 +376,10 @@ class TileRunner {
       case TileOp::WeightGrad:
         return by_float(i.type, [&](auto t) {
           using T = decltype(t);
-          t_.matmul<T>().weight_grad(reinterpret_cast<const T*>(pointer(i.operand[0])), rows_,
-                                     reinterpret_cast<const T*>(pointer(i.operand[1])), rows_, i.features,
-                                     i.inner, rows_, valid_,
-                                     reinterpret_cast<T*>(accumulators_ + r_.accumulators[i.dst].offset));
+          t_.matmul<T>().weight_grad(
+              reinterpret_cast<const T*>(pointer(i.operand[0])), rows_,
+              reinterpret_cast<const T*>(pointer(i.operand[1])), rows_, i.features, i.inner, rows_,
+              valid_, reinterpret_cast<T*>(accumulators_ + r_.accumulators[i.dst].offset));
         });
     }
   }
@@ -331,8 +389,8 @@ class TileRunner {
       std::memset(at_[i.dst], 0,
                   static_cast<size_t>(i.features) * static_cast<size_t>(rows_) *
                       compute_size(r_.values[i.dst].type));
-    k_.scatter(r_.values[i.dst].type, at_[i.dst], arguments(i), i.operand[0].uniform, r_.maps[i.map].data(),
-               i.inner);
+    k_.scatter(r_.values[i.dst].type, at_[i.dst], arguments(i), i.operand[0].uniform,
+               r_.maps[i.map].data(), i.inner);
   }
 
   const Region& r_;
@@ -352,13 +410,16 @@ void finish(const RegionRun& run, const RunState& s) {
   const Region& r = *run.region;
   const Kernels& k = kernels();
   for (const Accumulator& a : r.accumulators) {
-    auto of = [&](int32_t c) { return run.accumulators + static_cast<size_t>(c) * r.accumulator_bytes + a.offset; };
+    auto of = [&](int32_t c) {
+      return run.accumulators + static_cast<size_t>(c) * r.accumulator_bytes + a.offset;
+    };
     auto merge = [&](int32_t c, int32_t other) {
-      if (a.kind == TileOp::RowReduce) return k.row_reduce_merge(a.op, a.type, of(c), of(other), a.features);
+      if (a.kind == TileOp::RowReduce)
+        return k.row_reduce_merge(a.op, a.type, of(c), of(other), a.features);
       by_float(a.type, [&](auto t) {
         using T = decltype(t);
-        tile_kernels().matmul<T>().grad_merge(reinterpret_cast<T*>(of(c)), reinterpret_cast<T*>(of(other)),
-                                              a.features, a.inner);
+        tile_kernels().matmul<T>().grad_merge(reinterpret_cast<T*>(of(c)),
+                                              reinterpret_cast<T*>(of(other)), a.features, a.inner);
       });
     };
     for (int32_t step = 1; step < r.chunks; step *= 2)
@@ -366,7 +427,8 @@ void finish(const RegionRun& run, const RunState& s) {
 
     size_t n = static_cast<size_t>(a.features) * static_cast<size_t>(a.inner);
     std::byte* dense = worker_scratch(n * compute_size(a.type));
-    if (a.kind == TileOp::RowReduce) k.row_reduce_finish(a.op, a.type, of(0), dense, a.features);
+    if (a.kind == TileOp::RowReduce)
+      k.row_reduce_finish(a.op, a.type, of(0), dense, a.features);
     else
       by_float(a.type, [&](auto t) {
         using T = decltype(t);
@@ -421,16 +483,23 @@ Executable::Executable(Plan plan) : plan_(std::move(plan)), pool_(std::make_uniq
       choose_tiles(r);
       bind_kernels(r);
       for (const Instruction& i : r.program) r.work += instruction_cost(i, r.rows);
-      r.work += 0.3 * static_cast<double>(r.rows * static_cast<int64_t>(r.loads.size() + r.stores.size()));
+      r.work += 0.3 * static_cast<double>(r.rows *
+                                          static_cast<int64_t>(r.loads.size() + r.stores.size()));
       plan_.work += r.work;
     }
     for (const Call& c : stage.calls) plan_.work += static_cast<double>(c.out.count);
+    size_t bytes = 64;
+    for (const Region& r : stage.regions)
+      bytes +=
+          r.uniform_bytes + r.packed_bytes + r.accumulator_bytes * static_cast<size_t>(r.chunks);
+    side_bytes_ = std::max(side_bytes_, bytes);
   }
 }
 
 Executable::~Executable() = default;
 
-void Executable::run(const void* const* inputs, void* const* outputs, const uint64_t* constants) const {
+void Executable::run(const void* const* inputs, void* const* outputs,
+                     const uint64_t* constants) const {
   ContextLease lease(*pool_);
   Context& context = *lease;
   std::byte* arena = context.arena.get(std::max<size_t>(plan_.arena_bytes, 64));
@@ -443,11 +512,9 @@ void Executable::run(const void* const* inputs, void* const* outputs, const uint
   }
   RunState state{plan_, context.buffers.data(), constants};
 
+  std::byte* const side_begin = context.side.get(side_bytes_);
   for (const Stage& stage : plan_.stages) {
-    size_t bytes = 0;
-    for (const Region& r : stage.regions)
-      bytes += r.uniform_bytes + r.packed_bytes + r.accumulator_bytes * static_cast<size_t>(r.chunks);
-    std::byte* side = context.side.get(std::max<size_t>(bytes, 64));
+    std::byte* side = side_begin;
     context.runs.clear();
     int32_t tasks = 0;
     double work = 0;
@@ -455,11 +522,11 @@ void Executable::run(const void* const* inputs, void* const* outputs, const uint
       RegionRun run{&r, side, side + r.uniform_bytes, side + r.uniform_bytes + r.packed_bytes};
       side = run.accumulators + r.accumulator_bytes * static_cast<size_t>(r.chunks);
       prepare_uniforms(run, state);
-      pack(run, state);
       context.runs.push_back(run);
       tasks += r.chunks;
       work += r.work;
     }
+    pack(context.runs, state);
     auto body = [&](int task, int) {
       for (const RegionRun& run : context.runs) {
         if (task < run.region->chunks) return TileRunner(run, state, task).chunk(task);

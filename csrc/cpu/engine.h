@@ -1,8 +1,8 @@
 // The CPU engine: prepares a plan for this machine and runs it.
 //
-// Holds: results do not depend on the number of threads (each region's rows are cut into chunks that
-// depend on its shape alone, and chunks' reductions are merged in order). A prepared plan may be run
-// by several threads at once. A run in the steady state allocates nothing.
+// Holds: results do not depend on the number of threads (each region's rows are cut into chunks
+// that depend on its shape alone, and chunks' reductions are merged in order). A prepared plan may
+// be run by several threads at once. A run in the steady state allocates nothing.
 #pragma once
 
 #include <memory>
@@ -27,6 +27,7 @@ class Executable {
   struct Context;
   class ContextLease;
   Plan plan_;
+  size_t side_bytes_ = 64;  ///< uniforms, packed weights and accumulators of the largest stage
   struct Pool;
   std::unique_ptr<Pool> pool_;
 };

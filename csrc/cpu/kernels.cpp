@@ -6,11 +6,19 @@ namespace gradcell::cpu {
 
 // Defined in csrc/cpu/isa/loops.cpp, once for each level.
 #ifdef __x86_64__
-namespace v2 { extern const Kernels kKernels; }
-namespace v3 { extern const Kernels kKernels; }
-namespace v4 { extern const Kernels kKernels; }
+namespace v2 {
+extern const Kernels kKernels;
+}
+namespace v3 {
+extern const Kernels kKernels;
+}
+namespace v4 {
+extern const Kernels kKernels;
+}
 #else
-namespace base { extern const Kernels kKernels; }
+namespace base {
+extern const Kernels kKernels;
+}
 #endif
 
 const Kernels& kernels() {

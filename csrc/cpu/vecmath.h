@@ -19,13 +19,15 @@
 #include "cpu/vecmath_simple.h"
 #include "cpu/vecmath_trig.h"
 
-#define GRADCELL_VECMATH_UNARY(X)                                                         \
-  X(exp, Exp)                                                                             \
-  X(expm1, Expm1) X(log, Log) X(log1p, Log1p) X(log2, Log2) X(log10, Log10) X(sin, Sin)   \
-      X(cos, Cos) X(tan, Tan) X(asin, Asin) X(acos, Acos) X(atan, Atan) X(sinh, Sinh)     \
-          X(cosh, Cosh) X(tanh, Tanh) X(asinh, Asinh) X(acosh, Acosh) X(atanh, Atanh)     \
-              X(sigmoid, Sigmoid) X(erf, Erf) X(erfc, Erfc) X(sqrt, Sqrt) X(rsqrt, Rsqrt) \
-                  X(floor, Floor) X(ceil, Ceil) X(round, Round) X(sign, Sign) X(abs, Abs)
+#define GRADCELL_VECMATH_UNARY(X)                                                                 \
+  X(exp, Exp)                                                                                     \
+  X(expm1, Expm1)                                                                                 \
+  X(log, Log)                                                                                     \
+  X(log1p, Log1p) X(log2, Log2) X(log10, Log10) X(sin, Sin) X(cos, Cos) X(tan, Tan) X(asin, Asin) \
+      X(acos, Acos) X(atan, Atan) X(sinh, Sinh) X(cosh, Cosh) X(tanh, Tanh) X(asinh, Asinh)       \
+          X(acosh, Acosh) X(atanh, Atanh) X(sigmoid, Sigmoid) X(erf, Erf) X(erfc, Erfc)           \
+              X(sqrt, Sqrt) X(rsqrt, Rsqrt) X(floor, Floor) X(ceil, Ceil) X(round, Round)         \
+                  X(sign, Sign) X(abs, Abs)
 #define GRADCELL_VECMATH_BINARY(X) X(pow, Pow) X(atan2, Atan2)
 
 namespace gradcell::GRADCELL_ISA {

@@ -1,8 +1,8 @@
 // What generated kernels are written in, besides the functions of ops/scalar.h. Text for NVRTC: it
 // includes nothing, and under tests/cuda_shim.h it is plain C++.
 //
-// Every kernel is right for any number of threads and blocks, one of one included: loops step by the
-// whole grid, and reductions shuffle only among as many lanes as there are.
+// Every kernel is right for any number of threads and blocks, one of one included: loops step by
+// the whole grid, and reductions shuffle only among as many lanes as there are.
 
 namespace gradcell {
 namespace scalar {
@@ -29,7 +29,9 @@ GRADCELL_DEVICE T gc_shuffle(T v, int distance) {
 GRADCELL_DEVICE void gc_flag(int* status) { atomicOr(status, 1); }
 #endif
 
-GRADCELL_DEVICE float gc_bfloat_to_float(unsigned short h) { return gc_bits_float((unsigned)h << 16); }
+GRADCELL_DEVICE float gc_bfloat_to_float(unsigned short h) {
+  return gc_bits_float((unsigned)h << 16);
+}
 GRADCELL_DEVICE unsigned short gc_float_to_bfloat(float f) {
   const unsigned u = gc_float_bits(f);
   if ((u & 0x7fffffffu) > 0x7f800000u) return (unsigned short)((u >> 16) | 0x40u);
@@ -113,7 +115,8 @@ struct gc_min {
 template <class Op, class T>
 GRADCELL_DEVICE T gc_across(T v) {
   const int lanes = blockDim.x < 32 ? blockDim.x : 32;
-  for (int distance = lanes / 2; distance > 0; distance /= 2) v = Op::of(v, gc_shuffle(v, distance));
+  for (int distance = lanes / 2; distance > 0; distance /= 2)
+    v = Op::of(v, gc_shuffle(v, distance));
   if (blockDim.x <= 32) return v;
   __shared__ T part[32];
   const int warps = blockDim.x / 32, first = threadIdx.y * warps;
@@ -141,7 +144,10 @@ struct gc_extreme {
     if (b.at < 0) return a;
     if (a.at < 0) return b;
     const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
-    const bool b_wins = a_nan != b_nan ? b_nan : a_nan ? false : most ? b.value > a.value : b.value < a.value;
+    const bool b_wins = a_nan != b_nan ? b_nan
+                        : a_nan        ? false
+                        : most         ? b.value > a.value
+                                       : b.value < a.value;
     const bool tie = a_nan == b_nan && (a_nan || a.value == b.value);
     return b_wins || (tie && b.at < a.at) ? b : a;
   }

@@ -10,9 +10,7 @@ namespace gradcell {
 
 namespace {
 
-NodeId like(Graph& g, NodeId x, double value) {
-  return constant(g, g.dtype(x), g.dims(x), value);
-}
+NodeId like(Graph& g, NodeId x, double value) { return constant(g, g.dtype(x), g.dims(x), value); }
 
 bool is_value(const Graph& g, NodeId id, double v) {
   return is_constant(g, id) && constant_value(g, id) == v;
@@ -105,12 +103,15 @@ NodeId simplify(Graph& g, Op op, NodeId a, NodeId b) {
         if (constant_value(g, reciprocal) == r) return binary(g, Op::Mul, a, reciprocal);
       }
       return kNoNode;
-    case Op::Pow: return simplify_pow(g, a, b);
+    case Op::Pow:
+      return simplify_pow(g, a, b);
     case Op::Maximum:
     case Op::Minimum:
     case Op::LogicalAnd:
-    case Op::LogicalOr: return a == b ? a : kNoNode;
-    default: return kNoNode;
+    case Op::LogicalOr:
+      return a == b ? a : kNoNode;
+    default:
+      return kNoNode;
   }
 }
 
@@ -118,8 +119,8 @@ void check_same(const Graph& g, Op op, NodeId a, NodeId b) {
   if (g.dims(a) != g.dims(b))  // the texts are made only where they are needed
     fail(ErrorKind::Value, info(op).name, ": shapes ", to_string(g.dims(a)), " and ",
          to_string(g.dims(b)), " differ");
-  require(g.dtype(a) == g.dtype(b), ErrorKind::Type, info(op).name, ": dtypes ",
-          name(g.dtype(a)), " and ", name(g.dtype(b)), " differ");
+  require(g.dtype(a) == g.dtype(b), ErrorKind::Type, info(op).name, ": dtypes ", name(g.dtype(a)),
+          " and ", name(g.dtype(b)), " differ");
 }
 
 }  // namespace
@@ -188,8 +189,8 @@ NodeId select(Graph& g, NodeId c, NodeId a, NodeId b) {
   require(g.dtype(c) == DType::Bool, ErrorKind::Type, "Select: the condition must be bool, got ",
           name(g.dtype(c)));
   if (g.dims(c) != g.dims(a))
-    fail(ErrorKind::Value, "Select: condition of shape ", to_string(g.dims(c)), " and values of shape ",
-         to_string(g.dims(a)), " differ");
+    fail(ErrorKind::Value, "Select: condition of shape ", to_string(g.dims(c)),
+         " and values of shape ", to_string(g.dims(a)), " differ");
   if (is_constant(g, c)) return g[c].bits ? a : b;
   if (g[a].op == Op::Select && g.input(a, 0) == c) a = g.input(a, 1);
   if (g[b].op == Op::Select && g.input(b, 0) == c) b = g.input(b, 2);
@@ -214,14 +215,16 @@ NodeId cast(Graph& g, NodeId x, DType dtype) {
   DType from = g.dtype(x);
   if (from == dtype) return x;
   Dims dims = g.dims(x);
-  if (is_constant(g, x))
-    return constant_bits(g, dtype, dims, convert_bits(from, dtype, g[x].bits));
+  if (is_constant(g, x)) return constant_bits(g, dtype, dims, convert_bits(from, dtype, g[x].bits));
   if (g[x].op == Op::BroadcastTo) return broadcast_to(g, cast(g, g.input(x, 0), dtype), dims);
   NodeId in[] = {x};
   return g.intern(Op::Cast, dtype, dims, in);
 }
 
 NodeId iota(Graph& g, DType dtype, std::span<const int64_t> dims, int axis) {
+  if (dims.empty()) return constant(g, dtype, dims, 0);
+  require(axis >= 0 && axis < static_cast<int>(dims.size()), ErrorKind::Value, "Iota: axis ", axis,
+          " is out of range for ", dims.size(), " dimensions");
   int64_t attrs[] = {axis};
   return g.intern(Op::Iota, dtype, dims, {}, attrs);
 }

@@ -17,8 +17,8 @@ struct OpInfo {
   OpKind kind;
   OpClass cls;
   TangentClass tangent;
-  bool differentiable;   ///< has a rule (zero included); false: explicitly NONDIFF
-  const char* forward;   ///< the row's text
+  bool differentiable;  ///< has a rule (zero included); false: explicitly NONDIFF
+  const char* forward;  ///< the row's text
 };
 
 const OpInfo& info(Op op);

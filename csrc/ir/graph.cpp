@@ -22,8 +22,10 @@ template <class T>
 class Detached {
  public:
   explicit Detached(std::span<const T> from) : size_(from.size()) {
-    if (size_ > kInline) heap_.assign(from.begin(), from.end());
-    else std::copy(from.begin(), from.end(), inline_);
+    if (size_ > kInline)
+      heap_.assign(from.begin(), from.end());
+    else
+      std::copy(from.begin(), from.end(), inline_);
   }
   std::span<const T> span() const { return {size_ > kInline ? heap_.data() : inline_, size_}; }
 

@@ -45,13 +45,13 @@ struct Location {
 struct Node {
   Op op;
   DType dtype;
-  uint8_t order = 0;        ///< 0: forward; n: made by the n-th differentiation
-  uint32_t shape = 0;       ///< index into the graph's shapes
-  uint32_t input_begin = 0; ///< into the graph's input pool
-  uint32_t attr_begin = 0;  ///< into the graph's attribute pool
+  uint8_t order = 0;         ///< 0: forward; n: made by the n-th differentiation
+  uint32_t shape = 0;        ///< index into the graph's shapes
+  uint32_t input_begin = 0;  ///< into the graph's input pool
+  uint32_t attr_begin = 0;   ///< into the graph's attribute pool
   uint16_t input_count = 0;
   uint16_t attr_count = 0;
-  uint64_t bits = 0;        ///< Const: the value; Leaf and Alias: a serial number
+  uint64_t bits = 0;  ///< Const: the value; Leaf and Alias: a serial number
   Location location;
 };
 

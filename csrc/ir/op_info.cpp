@@ -18,21 +18,25 @@ constexpr TangentClass tangent_class(std::string_view name) {
 }
 
 constexpr OpInfo kTable[] = {
-#define UNARY(Name, fn, cls, forward, adjoint)                                              \
-  {#Name, #fn, OpKind::Unary, OpClass::cls, TangentClass::Elementwise, !is_nondiff(#adjoint), \
+#define UNARY(Name, fn, cls, forward, adjoint)                                                  \
+  {#Name,   #fn, OpKind::Unary, OpClass::cls, TangentClass::Elementwise, !is_nondiff(#adjoint), \
    #forward},
-#define BINARY(Name, fn, cls, forward, da, db)                                            \
-  {#Name, #fn, OpKind::Binary, OpClass::cls, TangentClass::Elementwise, !is_nondiff(#da), \
-   #forward},
+#define BINARY(Name, fn, cls, forward, da, db) \
+  {#Name, #fn, OpKind::Binary, OpClass::cls, TangentClass::Elementwise, !is_nondiff(#da), #forward},
 #define COMPARE(Name, fn, forward) \
   {#Name, #fn, OpKind::Compare, OpClass::Number, TangentClass::NonDiff, false, #forward},
 #define PREDICATE(Name, fn, forward) \
   {#Name, #fn, OpKind::Predicate, OpClass::Number, TangentClass::NonDiff, false, #forward},
 #define TERNARY(Name, fn, forward, da, db) \
   {#Name, #fn, OpKind::Ternary, OpClass::None, TangentClass::Elementwise, true, #forward},
-#define STRUCTURED(Name, fn, tangent)                                                    \
-  {#Name, #fn, OpKind::Structured, OpClass::None, tangent_class(#tangent),               \
-   tangent_class(#tangent) != TangentClass::NonDiff, ""},
+#define STRUCTURED(Name, fn, tangent)                \
+  {#Name,                                            \
+   #fn,                                              \
+   OpKind::Structured,                               \
+   OpClass::None,                                    \
+   tangent_class(#tangent),                          \
+   tangent_class(#tangent) != TangentClass::NonDiff, \
+   ""},
 #include "ops/ops.def"
 #include "ops/undef.h"
 };

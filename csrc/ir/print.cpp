@@ -14,8 +14,9 @@ std::string number(DType dtype, uint64_t bits) {
   if (!is_floating(dtype)) return std::to_string(std::bit_cast<int64_t>(bits));
   auto v = std::bit_cast<double>(bits);
   char text[32];
-  auto end = dtype == DType::Float64 ? std::to_chars(text, text + sizeof text, v)
-                                     : std::to_chars(text, text + sizeof text, static_cast<float>(v));
+  auto end = dtype == DType::Float64
+                 ? std::to_chars(text, text + sizeof text, v)
+                 : std::to_chars(text, text + sizeof text, static_cast<float>(v));
   return std::string(text, end.ptr);
 }
 
@@ -34,11 +35,14 @@ std::string attributes(const Graph& g, NodeId id) {
     case Op::ArgMax:
     case Op::ArgMin:
     case Op::Gather:
-    case Op::ScatterAdd: return ", axis=" + std::to_string(a[0]);
-    case Op::Transpose: return ", perm=" + list(a, 0, n);
+    case Op::ScatterAdd:
+      return ", axis=" + std::to_string(a[0]);
+    case Op::Transpose:
+      return ", perm=" + list(a, 0, n);
     case Op::ReduceSum:
     case Op::ReduceMax:
-    case Op::ReduceMin: return ", axes=" + list(a, 0, n);
+    case Op::ReduceMin:
+      return ", axes=" + list(a, 0, n);
     case Op::Slice:
     case Op::SliceScatter:
       return ", start=" + list(a, 0, n / 2) + ", step=" + list(a, n / 2, n);
@@ -47,7 +51,8 @@ std::string attributes(const Graph& g, NodeId id) {
     case Op::CumSum:
       return ", axis=" + std::to_string(a[0]) + (n > 1 && a[1] ? ", exclusive" : "") +
              (n > 2 && a[2] ? ", reverse" : "");
-    default: return ", attrs=" + list(a, 0, n);
+    default:
+      return ", attrs=" + list(a, 0, n);
   }
 }
 
@@ -55,7 +60,8 @@ template <class Name>
 std::string call(const Graph& g, NodeId id, Name name) {
   std::string s;
   for (NodeId i : g.inputs(id)) s += (s.empty() ? "" : ", ") + name(i);
-  std::string rest = g[id].op == Op::Const ? ", " + number(g.dtype(id), g[id].bits) : attributes(g, id);
+  std::string rest =
+      g[id].op == Op::Const ? ", " + number(g.dtype(id), g[id].bits) : attributes(g, id);
   if (s.empty() && rest.size() > 2) rest.erase(0, 2);
   return std::string(info(g[id].op).name) + "(" + s + rest + ")";
 }
@@ -120,9 +126,10 @@ std::string to_dot(const Graph& g, std::span<const NodeId> roots, const Remark& 
     std::string text = n.op == Op::Const ? number(n.dtype, n.bits) : info(n.op).name;
     if (n.op != Op::Const && n.attr_count) text += attributes(g, id).substr(0, 60);
     if (n.op == Op::Leaf && remark && !remark(id).empty()) text = remark(id);
-    out << "  " << key(id) << " [label=\"" << text << "\\n" << type(g, id) << "\", fillcolor=\""
-        << fill(n.order) << "\"" << (n.op == Op::Leaf || root ? ", shape=box" : "")
-        << (root ? ", peripheries=2" : "") << "];\n";
+    out << "  " << key(id) << " [label=\"" << text << "\\n"
+        << type(g, id) << "\", fillcolor=\"" << fill(n.order) << "\""
+        << (n.op == Op::Leaf || root ? ", shape=box" : "") << (root ? ", peripheries=2" : "")
+        << "];\n";
     for (size_t k = 0; k < g.inputs(id).size(); ++k) {
       out << "  " << key(g.inputs(id)[k]) << " -> " << key(id);
       // Which input an edge is matters only where the order of the inputs does.

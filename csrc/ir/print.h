@@ -22,8 +22,8 @@ std::string to_text(const Graph& g, NodeId id);
 /// "return %5, %7".
 std::string to_text(const Graph& g, std::span<const NodeId> roots, const Remark& remark = nullptr);
 
-/// The same as a drawing for Graphviz: boxes are leaves (with their remarks), doubled boxes roots; a
-/// deeper blue is a higher order of differentiation.
+/// The same as a drawing for Graphviz: boxes are leaves (with their remarks), doubled boxes roots;
+/// a deeper blue is a higher order of differentiation.
 std::string to_dot(const Graph& g, std::span<const NodeId> roots, const Remark& remark = nullptr);
 
 }  // namespace gradcell

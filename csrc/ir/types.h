@@ -9,14 +9,25 @@
 namespace gradcell {
 
 // The order is MindSpore's promotion order within each family.
-enum class DType : uint8_t { Bool, UInt8, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64 };
+enum class DType : uint8_t {
+  Bool,
+  UInt8,
+  Int8,
+  Int16,
+  Int32,
+  Int64,
+  Float16,
+  BFloat16,
+  Float32,
+  Float64
+};
 
 inline constexpr int kDTypeCount = 10;
 
 struct DTypeInfo {
-  std::string_view name;       ///< as printed in IR text and errors: "float32"
-  std::string_view printed;    ///< as MindSpore prints it: "Float32"
-  uint8_t size;                ///< bytes an element
+  std::string_view name;     ///< as printed in IR text and errors: "float32"
+  std::string_view printed;  ///< as MindSpore prints it: "Float32"
+  uint8_t size;              ///< bytes an element
   bool floating;
 };
 

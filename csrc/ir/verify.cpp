@@ -17,14 +17,18 @@ class Checker {
     id_ = id;
     want(static_cast<size_t>(op()) < static_cast<size_t>(Op::Count), "no such op");
     for (NodeId i : g_.inputs(id)) want(i < id, "input %", i, " does not come before it");
-    if (is_elementwise(op())) elementwise();
-    else structured();
+    if (is_elementwise(op()))
+      elementwise();
+    else
+      structured();
   }
 
  private:
   template <class... Args>
   void want(bool ok, const Args&... what) const {
-    if (!ok) fail(ErrorKind::Runtime, "invalid graph after ", pass_, ": ", to_text(g_, id_), ": ", what...);
+    if (!ok)
+      fail(ErrorKind::Runtime, "invalid graph after ", pass_, ": ", to_text(g_, id_), ": ",
+           what...);
   }
 
   Op op() const { return g_[id_].op; }
@@ -54,7 +58,7 @@ class Checker {
 
   void elementwise() const {
     const OpInfo& row = info(op());
-    size_t n = row.kind == OpKind::Ternary ? 3
+    size_t n = row.kind == OpKind::Ternary                                 ? 3
                : row.kind == OpKind::Binary || row.kind == OpKind::Compare ? 2
                                                                            : 1;
     counts(n, 0);
@@ -167,8 +171,10 @@ class Checker {
     }
     for (size_t k = 0; k < dims(0).size(); ++k) {
       bool gone = std::binary_search(attrs().begin(), attrs().end(), static_cast<int64_t>(k));
-      if (!gone) inferred.push_back(dims(0)[k]);
-      else want(op() == Op::ReduceSum || dims(0)[k] > 0, "an empty reduction");
+      if (!gone)
+        inferred.push_back(dims(0)[k]);
+      else
+        want(op() == Op::ReduceSum || dims(0)[k] > 0, "an empty reduction");
     }
     is(dtype(0), inferred);
   }
@@ -203,15 +209,18 @@ class Checker {
          "its updates do not fit its indices");
     Dims inferred(from.begin(), from.begin() + axis);
     inferred.push_back(dims()[axis]);
-    inferred.insert(inferred.end(), from.begin() + axis + static_cast<int64_t>(at.size()), from.end());
+    inferred.insert(inferred.end(), from.begin() + axis + static_cast<int64_t>(at.size()),
+                    from.end());
     is(dtype(1), inferred);
   }
 
   void structured() const {
     bool recorded = stage_ == GraphStage::Recorded;
     switch (op()) {
-      case Op::Leaf: return counts(0, 0);
-      case Op::Const: return constant();
+      case Op::Leaf:
+        return counts(0, 0);
+      case Op::Const:
+        return constant();
       case Op::Iota:
         counts(0, 1);
         return is_axis(attrs()[0], dims());
@@ -225,31 +234,43 @@ class Checker {
         return is(dtype(), dims(0));
       case Op::Reshape:
         counts(1, 0);
-        want(g_.count(id_) == g_.count(input(0)), "its number of elements differs from its input's");
+        want(g_.count(id_) == g_.count(input(0)),
+             "its number of elements differs from its input's");
         return want(dtype() == dtype(0), "its dtype follows as ", name(dtype(0)));
-      case Op::Transpose: return transpose();
-      case Op::BroadcastTo: return broadcast();
-      case Op::Slice: return box(dims(), dims(0));
-      case Op::SliceScatter: return box(dims(0), dims());
-      case Op::Concat: return concat();
-      case Op::MatMul: return matmul();
+      case Op::Transpose:
+        return transpose();
+      case Op::BroadcastTo:
+        return broadcast();
+      case Op::Slice:
+        return box(dims(), dims(0));
+      case Op::SliceScatter:
+        return box(dims(0), dims());
+      case Op::Concat:
+        return concat();
+      case Op::MatMul:
+        return matmul();
       case Op::ReduceSum:
       case Op::ReduceMax:
-      case Op::ReduceMin: return reduction();
+      case Op::ReduceMin:
+        return reduction();
       case Op::ArgMax:
-      case Op::ArgMin: return arg_reduction();
+      case Op::ArgMin:
+        return arg_reduction();
       case Op::CumSum:
         counts(1, 3);
         is_axis(attrs()[0], dims(0));
         is_flag(attrs()[1]), is_flag(attrs()[2]);
         return is(dtype(0), dims(0));
-      case Op::Gather: return gather();
-      case Op::ScatterAdd: return scatter_add();
+      case Op::Gather:
+        return gather();
+      case Op::ScatterAdd:
+        return scatter_add();
       case Op::RandomUniform:
         counts(1, 0);
         want(dtype(0) == DType::Int64 && dims(0) == Dims{2}, "its state is no int64[2]");
         return want(dtype() == DType::Float32, "its dtype follows as float32");
-      default: want(false, "the verifier does not know this op");
+      default:
+        want(false, "the verifier does not know this op");
     }
   }
 

@@ -44,15 +44,16 @@ void check_box(const char* op, const Dims& dims, std::span<const int64_t> start,
     int64_t n = count[i];
     if (n > 0) {
       int64_t last;
-      ok = !__builtin_mul_overflow(n - 1, step[i], &last) && !__builtin_add_overflow(last, start[i], &last) &&
-           start[i] >= 0 && start[i] < dims[i] && last >= 0 && last < dims[i];
+      ok = !__builtin_mul_overflow(n - 1, step[i], &last) &&
+           !__builtin_add_overflow(last, start[i], &last) && start[i] >= 0 && start[i] < dims[i] &&
+           last >= 0 && last < dims[i];
     } else {
       ok = n == 0;
     }
   }
   if (!ok)
-    fail(ErrorKind::Index, op, ": start ", to_string(start), ", size ", to_string(count), " and step ",
-          to_string(step), " reach outside a tensor of shape ", to_string(dims));
+    fail(ErrorKind::Index, op, ": start ", to_string(start), ", size ", to_string(count),
+         " and step ", to_string(step), " reach outside a tensor of shape ", to_string(dims));
 }
 
 /// The dimension of a broadcast's source that stands at axis i of its result; 1 where it has none.
@@ -66,8 +67,8 @@ int64_t source_dim(const Dims& from, const Dims& to, size_t i) {
 NodeId reshape(Graph& g, NodeId x, std::span<const int64_t> dims) {
   Dims to(dims.begin(), dims.end());
   if (element_count(to) != g.count(x))
-    fail(ErrorKind::Value, "Reshape: a tensor of shape ", to_string(g.dims(x)), " cannot take shape ",
-         to_string(to));
+    fail(ErrorKind::Value, "Reshape: a tensor of shape ", to_string(g.dims(x)),
+         " cannot take shape ", to_string(to));
   if (g[x].op == Op::Reshape) x = g.input(x, 0);
   if (g.dims(x) == to) return x;
   if (is_constant(g, x)) return constant_bits(g, g.dtype(x), to, g[x].bits);
@@ -108,8 +109,8 @@ NodeId broadcast_to(Graph& g, NodeId x, std::span<const int64_t> dims) {
     ok = d == to[i] || d == 1;
   }
   if (!ok)
-    fail(ErrorKind::Value, "BroadcastTo: a tensor of shape ", to_string(from), " does not broadcast to ",
-         to_string(to));
+    fail(ErrorKind::Value, "BroadcastTo: a tensor of shape ", to_string(from),
+         " does not broadcast to ", to_string(to));
   if (is_constant(g, x)) return constant_bits(g, g.dtype(x), to, g[x].bits);
   if (g[x].op == Op::BroadcastTo) x = g.input(x, 0);
   if (g.count(x) == element_count(to)) return reshape(g, x, to);
@@ -165,8 +166,8 @@ NodeId concat(Graph& g, std::span<const NodeId> xs, int axis) {
     for (size_t i = 0; ok && i < d.size(); ++i) ok = d[i] == to[i] || static_cast<int>(i) == axis;
     require(ok, ErrorKind::Value, "Concat: shapes ", to_string(g.dims(xs[0])), " and ",
             to_string(d), " differ elsewhere than on axis ", axis);
-    require(g.dtype(x) == g.dtype(xs[0]), ErrorKind::Type, "Concat: dtypes ",
-            name(g.dtype(xs[0])), " and ", name(g.dtype(x)), " differ");
+    require(g.dtype(x) == g.dtype(xs[0]), ErrorKind::Type, "Concat: dtypes ", name(g.dtype(xs[0])),
+            " and ", name(g.dtype(x)), " differ");
     to[axis] += d[axis];
   }
   int64_t attrs[] = {axis};
@@ -197,8 +198,8 @@ NodeId matmul(Graph& g, NodeId a, NodeId b, bool transpose_a, bool transpose_b) 
     if (transpose_b) std::swap(k2, n);
   }
   if (!ok || k != k2)
-    fail(ErrorKind::Value, "MatMul: shapes ", to_string(da), transpose_a ? " (transposed)" : "", " and ",
-         to_string(db), transpose_b ? " (transposed)" : "", " do not multiply");
+    fail(ErrorKind::Value, "MatMul: shapes ", to_string(da), transpose_a ? " (transposed)" : "",
+         " and ", to_string(db), transpose_b ? " (transposed)" : "", " do not multiply");
   require(g.dtype(a) == g.dtype(b), ErrorKind::Type, "MatMul: dtypes ", name(g.dtype(a)), " and ",
           name(g.dtype(b)), " differ");
   Dims to(da.begin(), da.end() - 2);
@@ -216,8 +217,8 @@ NodeId reduce(Graph& g, Op op, NodeId x, std::span<const int64_t> axes) {
   int64_t n = 1;
   for (int64_t axis : axes) n *= from[axis];
   if (op != Op::ReduceSum)
-    require(n > 0 || element_count(to) == 0, ErrorKind::Value, info(op).name, ": no identity for an empty reduction of shape ",
-            to_string(from));
+    require(n > 0 || element_count(to) == 0, ErrorKind::Value, info(op).name,
+            ": no identity for an empty reduction of shape ", to_string(from));
   if (n == 0) return constant(g, g.dtype(x), to, 0);
   if (n == 1) return reshape(g, x, to);
   bool constant_along = is_constant(g, x);
@@ -241,7 +242,8 @@ NodeId reduce(Graph& g, Op op, NodeId x, std::span<const int64_t> axes) {
     if (op != Op::ReduceSum) return one;
     // A count may be beyond what a half type holds.
     DType t = g.dtype(x), wide = t == DType::Float16 || t == DType::BFloat16 ? DType::Float32 : t;
-    NodeId sum = binary(g, Op::Mul, cast(g, one, wide), constant(g, wide, to, static_cast<double>(n)));
+    NodeId sum =
+        binary(g, Op::Mul, cast(g, one, wide), constant(g, wide, to, static_cast<double>(n)));
     return cast(g, sum, t);
   }
   if (g[x].op == op) {  // a reduction of a reduction
@@ -297,6 +299,7 @@ NodeId scatter_add(Graph& g, NodeId indices, NodeId updates, int axis, int64_t s
   Dims at = g.dims(indices), from = g.dims(updates);
   bool ok = axis >= 0 && axis + at.size() <= from.size() &&
             std::equal(at.begin(), at.end(), from.begin() + axis);
+  require(size >= 0, ErrorKind::Value, "ScatterAdd: size ", size, " is negative");
   require(ok, ErrorKind::Value, "ScatterAdd: updates of shape ", to_string(from),
           " do not fit indices of shape ", to_string(at), " on axis ", axis);
   Dims to(from.begin(), from.begin() + axis);

@@ -61,13 +61,16 @@ void form_chains(Region& region) {
     for (int k : {0, 1}) {
       const Operand& inner = i.operand[k];
       const Operand other = i.operand[1 - k];
-      if (!dense(inner) || uses[inner.value] != 1 || pinned[inner.value] || maker[inner.value] < 0) continue;
+      if (!dense(inner) || uses[inner.value] != 1 || pinned[inner.value] || maker[inner.value] < 0)
+        continue;
       const Instruction& made = program[maker[inner.value]];
       Instruction chain;
-      if (!is_link(made) || made.features != i.features || made.operand_count >= kMaxChain || !as_chain(made, chain))
+      if (!is_link(made) || made.features != i.features || made.operand_count >= kMaxChain ||
+          !as_chain(made, chain))
         continue;
       // A uniform operand may only end a chain, and only a short one.
-      bool ends = std::any_of(chain.operand, chain.operand + chain.operand_count, [](const Operand& o) { return o.uniform; });
+      bool ends = std::any_of(chain.operand, chain.operand + chain.operand_count,
+                              [](const Operand& o) { return o.uniform; });
       if (ends || (other.uniform && chain.operand_count > 2)) continue;
       dropped[maker[inner.value]] = 1;
       chain.links[chain.operand_count - 1] = link_of(i.op, k == 1);

@@ -30,7 +30,8 @@ RowSet intersect(const RowSet& a, const RowSet& b) {
   return out;
 }
 
-/// The leading dimensions over which a broadcast's source equals its result (rows) or is 1 (uniform).
+/// The leading dimensions over which a broadcast's source equals its result (rows) or is 1
+/// (uniform).
 size_t broadcast_prefix(const Dims& from, const Dims& to, Access mode) {
   size_t missing = to.size() - from.size(), k = 0;
   for (; k < to.size(); ++k) {
@@ -43,7 +44,8 @@ size_t broadcast_prefix(const Dims& from, const Dims& to, Access mode) {
 Access broadcast_access(const Dims& from, const Dims& to) {
   size_t missing = to.size() - from.size();
   for (size_t k = 0; k < to.size(); ++k)
-    if (to[k] > 1) return (k < missing ? 1 : from[k - missing]) == to[k] ? Access::Rows : Access::Uniform;
+    if (to[k] > 1)
+      return (k < missing ? 1 : from[k - missing]) == to[k] ? Access::Rows : Access::Uniform;
   return Access::Rows;
 }
 
@@ -68,9 +70,12 @@ bool is_row_reducing(const Graph& g, NodeId id) {
   switch (g[id].op) {
     case Op::ReduceSum:
     case Op::ReduceMax:
-    case Op::ReduceMin: return reduces_rows(g.dims(g.input(id, 0)), g.attrs(id));
-    case Op::MatMul: return g.attrs(id)[0] != 0;
-    default: return false;
+    case Op::ReduceMin:
+      return reduces_rows(g.dims(g.input(id, 0)), g.attrs(id));
+    case Op::MatMul:
+      return g.attrs(id)[0] != 0;
+    default:
+      return false;
   }
 }
 
@@ -131,12 +136,16 @@ RowSet row_set(const Graph& g, NodeId id) {
       RowSet set = prefixes(dims, count, k), other = prefixes(from, g.count(g.input(id, 0)), k);
       return intersect(set, other);
     }
-    case Op::Concat: return prefixes(dims, count, static_cast<size_t>(g.attrs(id)[0]));
+    case Op::Concat:
+      return prefixes(dims, count, static_cast<size_t>(g.attrs(id)[0]));
     case Op::ReduceSum:
     case Op::ReduceMax:
-    case Op::ReduceMin: return reduce_rows(g, id);
-    case Op::MatMul: return matmul_rows(g, id);
-    default: return {};
+    case Op::ReduceMin:
+      return reduce_rows(g, id);
+    case Op::MatMul:
+      return matmul_rows(g, id);
+    default:
+      return {};
   }
 }
 
@@ -174,12 +183,11 @@ bool is_immediate(const Graph& g, NodeId id, int k, bool in_region) {
   return in_region && access(g, id, k) == Access::Rows;
 }
 
-/// Work that needs nothing but what is stored anyway can wait for the stage that uses it, so that it
-/// is not stored itself.
-void sink(const Graph& g, Labels& l, std::span<const NodeId> roots) {
+/// Work that needs nothing but what is stored anyway can wait for the stage that uses it, so that
+/// it is not stored itself.
+void sink(const Graph& g, Labels& l) {
   size_t n = g.size();
-  std::vector<uint8_t> floating(n, 0), is_root(n, 0);
-  for (NodeId r : roots) is_root[l.storage[r]] = 1;
+  std::vector<uint8_t> floating(n, 0);
   for (NodeId id = 0; id < n; ++id) {
     const NodeLabel& me = l.node[id];
     if (!me.in_region || me.reducing || g[id].op == Op::MatMul) continue;
@@ -194,8 +202,7 @@ void sink(const Graph& g, Labels& l, std::span<const NodeId> roots) {
   for (NodeId id = static_cast<NodeId>(n); id-- > 0;) {
     NodeLabel& me = l.node[id];
     if (l.storage[id] != id || is_source(g, id)) continue;
-    if (floating[id] && !is_root[id] && latest[id] != INT32_MAX)
-      me.stage = std::max(me.stage, latest[id]);
+    if (floating[id] && latest[id] != INT32_MAX) me.stage = std::max(me.stage, latest[id]);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];
       if (is_source(g, p)) continue;
@@ -210,9 +217,12 @@ void sink(const Graph& g, Labels& l, std::span<const NodeId> roots) {
 
 Access access(const Graph& g, NodeId id, int k) {
   switch (g[id].op) {
-    case Op::BroadcastTo: return broadcast_access(g.dims(g.input(id, 0)), g.dims(id));
-    case Op::MatMul: return k % 2 == 1 && !g.attrs(id)[0] ? Access::Uniform : Access::Rows;
-    default: return Access::Rows;
+    case Op::BroadcastTo:
+      return broadcast_access(g.dims(g.input(id, 0)), g.dims(id));
+    case Op::MatMul:
+      return k % 2 == 1 && !g.attrs(id)[0] ? Access::Uniform : Access::Rows;
+    default:
+      return Access::Rows;
   }
 }
 
@@ -262,7 +272,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
       me.stage = std::max(me.stage, ready);
     }
   }
-  sink(g, l, roots);
+  sink(g, l);
 
   for (NodeId r : roots) l.node[l.storage[r]].materialised = true;
   for (NodeId id = 0; id < n; ++id) {

@@ -1,9 +1,9 @@
 // What the planner makes of a graph and an engine runs: stages of steps over numbered buffers.
 //
 // Holds: steps of one stage do not depend on each other. A Call runs one structured op on whole
-// tensors. A Region runs many ops at once, tile by tile: all its tensors share a row axis of N rows,
-// and a tile holds some of those rows feature-major ([features][rows]), so that intermediates never
-// leave the cache. What a region reads besides rows is uniform: the same for every row.
+// tensors. A Region runs many ops at once, tile by tile: all its tensors share a row axis of N
+// rows, and a tile holds some of those rows feature-major ([features][rows]), so that intermediates
+// never leave the cache. What a region reads besides rows is uniform: the same for every row.
 //
 // Constants are not part of a plan: it holds their number, and a run brings the values.
 #pragma once
@@ -30,12 +30,16 @@ enum class Compute : uint8_t { F32, F64, I32, I64 };
 
 constexpr Compute compute_type(DType t) {
   switch (t) {
-    case DType::Float64: return Compute::F64;
-    case DType::Int64: return Compute::I64;
+    case DType::Float64:
+      return Compute::F64;
+    case DType::Int64:
+      return Compute::I64;
     case DType::Float16:
     case DType::BFloat16:
-    case DType::Float32: return Compute::F32;
-    default: return Compute::I32;
+    case DType::Float32:
+      return Compute::F32;
+    default:
+      return Compute::I32;
   }
 }
 constexpr size_t compute_size(Compute c) { return c == Compute::F32 || c == Compute::I32 ? 4 : 8; }
@@ -44,8 +48,8 @@ enum class Place : uint8_t { Input, Output, Temp };
 
 struct Buffer {
   Place place;
-  uint32_t index = 0;   ///< of the plan's inputs or outputs
-  size_t offset = 0;    ///< Temp: into the arena
+  uint32_t index = 0;  ///< of the plan's inputs or outputs
+  size_t offset = 0;   ///< Temp: into the arena
   size_t bytes = 0;
 };
 
@@ -66,9 +70,9 @@ struct Call {
 /// An operand of an instruction: features base, base + stride, ... of a value, or of the uniforms.
 struct Operand {
   bool uniform = false;
-  uint32_t value = 0;   ///< index into Region::values, or into Region::uniforms
-  int32_t base = 0;     ///< first feature
-  int32_t stride = 1;   ///< features between neighbours; 0: the same feature again
+  uint32_t value = 0;  ///< index into Region::values, or into Region::uniforms
+  int32_t base = 0;    ///< first feature
+  int32_t stride = 1;  ///< features between neighbours; 0: the same feature again
 };
 
 /// A [features][rows] block of a region's scratch, or rows of a buffer that need no transposing.
@@ -83,12 +87,12 @@ struct TileValue {
 /// A row-invariant tensor or constant, converted to the compute type once a run.
 struct Uniform {
   BufferId buffer = 0;
-  int constant = -1;             ///< >= 0: an immediate instead of a buffer
+  int constant = -1;  ///< >= 0: an immediate instead of a buffer
   DType dtype;
   Compute type;
-  int64_t count = 1;             ///< elements once mapped
-  std::vector<int32_t> map;      ///< element of the buffer for each feature; empty: in order
-  size_t offset = 0;             ///< bytes into the region's uniform scratch
+  int64_t count = 1;         ///< elements once mapped
+  std::vector<int32_t> map;  ///< element of the buffer for each feature; empty: in order
+  size_t offset = 0;         ///< bytes into the region's uniform scratch
 };
 
 struct RowLoad {
@@ -135,38 +139,38 @@ enum class TileOp : uint8_t {
 
 struct Instruction {
   TileOp kind;
-  Op op = Op::Count;          ///< Elementwise: the op; reductions: ReduceSum, ReduceMax, ReduceMin
+  Op op = Op::Count;  ///< Elementwise: the op; reductions: ReduceSum, ReduceMax, ReduceMin
   DType dtype = DType::Float32;  ///< Narrow: the target; Elementwise: the node's dtype
   Compute type = Compute::F32;   ///< of the inputs
   uint8_t operand_count = 0;
-  bool zero = false;          ///< Scatter: clear dst first
-  bool accumulate = false;    ///< MatMul: add to dst
-  uint32_t dst = 0;           ///< value, or accumulator of RowReduce and WeightGrad
-  int32_t features = 0;       ///< of dst; WeightGrad: of a
-  int32_t inner = 0;          ///< MatMul: k; WeightGrad: features of b; FeatureReduce: k count
+  bool zero = false;        ///< Scatter: clear dst first
+  bool accumulate = false;  ///< MatMul: add to dst
+  uint32_t dst = 0;         ///< value, or accumulator of RowReduce and WeightGrad
+  int32_t features = 0;     ///< of dst; WeightGrad: of a
+  int32_t inner = 0;        ///< MatMul: k; WeightGrad: features of b; FeatureReduce: k count
   Operand operand[kMaxChain];
   Link links[kMaxChain - 1] = {};  ///< Chain
-  int32_t map = -1, map2 = -1;   ///< indices into Region::maps
-  uint32_t weights = 0;          ///< MatMul: index into Region::weights
-  const void* kernel = nullptr;  ///< the engine's function, where it has one for the instruction
+  int32_t map = -1, map2 = -1;     ///< indices into Region::maps
+  uint32_t weights = 0;            ///< MatMul: index into Region::weights
+  const void* kernel = nullptr;    ///< the engine's function, where it has one for the instruction
   Location location;
 };
 
 /// A reduction over rows: one accumulator a chunk of rows, merged in a fixed order at the end.
 struct Accumulator {
-  TileOp kind;             ///< RowReduce or WeightGrad
+  TileOp kind;  ///< RowReduce or WeightGrad
   Op op;
   Compute type;
-  int32_t features, inner; ///< RowReduce: inner is 1
-  size_t offset = 0;       ///< bytes into a chunk's accumulators
+  int32_t features, inner;  ///< RowReduce: inner is 1
+  size_t offset = 0;        ///< bytes into a chunk's accumulators
   size_t bytes = 0;
   BufferId buffer;
   DType dtype;
 };
 
 struct Region {
-  int64_t rows = 0;        ///< N
-  int32_t tile_rows = 0;   ///< R
+  int64_t rows = 0;       ///< N
+  int32_t tile_rows = 0;  ///< R
   std::vector<TileValue> values;
   std::vector<Uniform> uniforms;
   std::vector<PackedWeights> weights;
@@ -175,10 +179,10 @@ struct Region {
   std::vector<RowStore> stores;
   std::vector<Accumulator> accumulators;
   std::vector<std::vector<int32_t>> maps;
-  size_t row_bytes = 0;          ///< scratch bytes a row
+  size_t row_bytes = 0;  ///< scratch bytes a row
   size_t uniform_bytes = 0, packed_bytes = 0, accumulator_bytes = 0;
-  int32_t chunks = 1;            ///< fixed partition of the rows: results do not depend on threads
-  double work = 0;               ///< estimated nanoseconds on one thread
+  int32_t chunks = 1;  ///< fixed partition of the rows: results do not depend on threads
+  double work = 0;     ///< estimated nanoseconds on one thread
 };
 
 struct Stage {
@@ -188,8 +192,11 @@ struct Stage {
 
 struct PlanOutput {
   TensorDesc desc;
-  int alias_input = -1;    ///< >= 0: the value of this input, unchanged
-  int alias_output = -1;   ///< >= 0: shares the buffer of an earlier output
+  int alias_input = -1;   ///< >= 0: the value of this input, unchanged
+  int alias_output = -1;  ///< >= 0: shares the buffer of an earlier output
+  /// Inputs whose memory a run may give this output: every row is read before it is written, and
+  /// nothing that could still fail follows. An update in place, if the caller no longer needs them.
+  std::vector<int> may_overwrite = {};
 };
 
 struct Plan {

@@ -30,7 +30,7 @@ TensorDesc describe(const Graph& g, NodeId id) { return {g.dtype(id), g.dims(id)
 /// The live part without aliases and gradient stops, hash-consed again (what differed only by an
 /// alias becomes one node), with known values as leaves.
 PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
-            std::span<const NodeId> cuts) {
+                std::span<const NodeId> cuts) {
   PlanGraph c;
   std::vector<NodeId> to(g.size(), kNoNode);
   std::vector<NodeId> in;
@@ -70,9 +70,10 @@ class Arena {
       at = std::max(at, b.offset + b.bytes);
     }
     Block block{at, bytes, first, last};
-    blocks_.insert(std::upper_bound(blocks_.begin(), blocks_.end(), block,
-                                    [](const Block& a, const Block& b) { return a.offset < b.offset; }),
-                   block);
+    blocks_.insert(
+        std::upper_bound(blocks_.begin(), blocks_.end(), block,
+                         [](const Block& a, const Block& b) { return a.offset < b.offset; }),
+        block);
     size_ = std::max(size_, at + bytes);
     return at;
   }
@@ -96,7 +97,8 @@ class Planner {
     for (NodeId id : c_.inputs) plan_.inputs.push_back(describe(g_, id));
     for (NodeId id : c_.constants) plan_.constants.push_back(g_.dtype(id));
     constant_of_.assign(g_.size(), -1);
-    for (size_t i = 0; i < c_.constants.size(); ++i) constant_of_[c_.constants[i]] = static_cast<int>(i);
+    for (size_t i = 0; i < c_.constants.size(); ++i)
+      constant_of_[c_.constants[i]] = static_cast<int>(i);
     make_buffers();
     make_stages();
     if constexpr (kVerify) verify(plan_);
@@ -122,8 +124,8 @@ class Planner {
       PlanOutput out{describe(g_, r)};
       auto [it, fresh] = first_output.emplace(s, static_cast<int>(i));
       if (g_[s].op == Op::Leaf)
-        out.alias_input = static_cast<int>(
-            std::find(c_.inputs.begin(), c_.inputs.end(), s) - c_.inputs.begin());
+        out.alias_input =
+            static_cast<int>(std::find(c_.inputs.begin(), c_.inputs.end(), s) - c_.inputs.begin());
       else if (!fresh)
         out.alias_output = it->second;
       else
@@ -159,8 +161,10 @@ class Planner {
       if (labels_.storage[id] != id || g_[id].op == Op::Leaf) continue;
       if (g_[id].op == Op::Const && !l.materialised) continue;
       auto stage = static_cast<size_t>(l.stage);
-      if (l.in_region) regions[stage][l.rows].push_back(id);
-      else plan_.stages[stage].calls.push_back(make_call(id));
+      if (l.in_region)
+        regions[stage][l.rows].push_back(id);
+      else
+        plan_.stages[stage].calls.push_back(make_call(id));
     }
     RegionInputs in{g_, labels_, buffer_of_, constant_of_};
     for (size_t s = 0; s < regions.size(); ++s)
@@ -168,6 +172,77 @@ class Planner {
         if constexpr (kVerify) verify_region_nodes(in, nodes);
         plan_.stages[s].regions.push_back(build_region(in, nodes));
       }
+  }
+
+  /// Fills in PlanOutput::may_overwrite.
+  void find_updates_in_place() {
+    auto input_of = [&](BufferId b) {
+      return plan_.buffers[b].place == Place::Input ? static_cast<int>(plan_.buffers[b].index) : -1;
+    };
+    // From which stage on an input must stay as it is, whatever a region's own rows do.
+    std::vector<int32_t> last_read(plan_.inputs.size(), -1);
+    int32_t last_failure = -1;
+    auto reads = [&](BufferId b, size_t stage) {
+      if (int i = input_of(b); i >= 0) last_read[i] = static_cast<int32_t>(stage);
+    };
+    for (size_t s = 0; s < plan_.stages.size(); ++s) {
+      for (const Region& r : plan_.stages[s].regions) {
+        for (const Uniform& u : r.uniforms)
+          if (u.constant < 0) reads(u.buffer, s);
+        for (const PackedWeights& w : r.weights) reads(w.buffer, s);
+      }
+      for (const Call& c : plan_.stages[s].calls) {
+        for (BufferId b : c.inputs) reads(b, s);
+        if (c.op == Op::Gather || c.op == Op::ScatterAdd) last_failure = static_cast<int32_t>(s);
+      }
+    }
+    std::vector<const Region*> row_reader(plan_.inputs.size(), nullptr);  // the last one
+    std::vector<int32_t> row_readers_in_stage(plan_.inputs.size(), 0),
+        row_stage(plan_.inputs.size(), -1);
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      for (const Region& r : plan_.stages[s].regions)
+        for (const RowLoad& l : r.loads) {
+          int i = input_of(l.buffer);
+          if (i < 0) continue;
+          row_readers_in_stage[i] =
+              row_stage[i] == static_cast<int32_t>(s) ? row_readers_in_stage[i] + 1 : 1;
+          row_stage[i] = static_cast<int32_t>(s);
+          row_reader[i] = &r;
+        }
+    for (const PlanOutput& o : plan_.outputs)
+      if (o.alias_input >= 0) last_read[o.alias_input] = INT32_MAX;
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      for (const Region& r : plan_.stages[s].regions)
+        for (const RowStore& store : r.stores) {
+          const Buffer& to = plan_.buffers[store.buffer];
+          if (to.place != Place::Output || last_failure >= static_cast<int32_t>(s)) continue;
+          for (const RowLoad& l : r.loads) {
+            int i = input_of(l.buffer);
+            bool ok = i >= 0 && row_reader[i] == &r && row_readers_in_stage[i] == 1 &&
+                      last_read[i] < static_cast<int32_t>(s) && l.dtype == store.dtype &&
+                      r.values[l.value].features == store.features && written_last(r, store, l);
+            if (ok) plan_.outputs[to.index].may_overwrite.push_back(i);
+          }
+        }
+  }
+
+  /// Whether a tile's last read of a load comes before the store's value is written in place.
+  static bool written_last(const Region& r, const RowStore& store, const RowLoad& load) {
+    if (store.from.uniform || r.values[store.from.value].direct_out < 0) return true;
+    int32_t written = -1, read = -1;
+    for (size_t at = 0; at < r.program.size(); ++at) {
+      const Instruction& i = r.program[at];
+      for (int k = 0; k < i.operand_count; ++k)
+        if (!i.operand[k].uniform && i.operand[k].value == load.value)
+          read = static_cast<int32_t>(at);
+      if (i.kind != TileOp::RowReduce && i.kind != TileOp::WeightGrad &&
+          i.dst == store.from.value && written < 0)
+        written = static_cast<int32_t>(at);
+    }
+    bool stored_too = std::any_of(r.stores.begin(), r.stores.end(), [&](const RowStore& s) {
+      return !s.from.uniform && s.from.value == load.value;
+    });
+    return read <= written && !stored_too;
   }
 
   Call make_call(NodeId id) {
@@ -207,7 +282,8 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
     Op op = cut ? Op::Leaf : n.op;
     uint64_t rank = g.dims(id).size();
     h.add(static_cast<uint64_t>(op) | static_cast<uint64_t>(n.dtype) << 16 | rank << 24 |
-          static_cast<uint64_t>(cut ? 0 : n.input_count) << 32 | static_cast<uint64_t>(n.attr_count) << 48);
+          static_cast<uint64_t>(cut ? 0 : n.input_count) << 32 |
+          static_cast<uint64_t>(n.attr_count) << 48);
     for (int64_t d : g.dims(id)) h.add(static_cast<uint64_t>(d));
     if (cut) continue;
     for (NodeId in : g.inputs(id)) h.add(number[in]);

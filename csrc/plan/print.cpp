@@ -7,48 +7,61 @@ namespace gradcell {
 
 namespace {
 
-const char* kTileOpNames[] = {"", "chain", "convert", "narrow", "copy", "scatter", "reduce", "matmul", "row_reduce", "weight_grad"};
+const char* kTileOpNames[] = {"",        "chain",  "convert", "narrow",     "copy",
+                              "scatter", "reduce", "matmul",  "row_reduce", "weight_grad"};
 const char* kComputeNames[] = {"f32", "f64", "i32", "i64"};
 
 std::string text(const Operand& o) {
   std::string s = (o.uniform ? "u" : "v") + std::to_string(o.value);
-  if (o.base != 0 || (o.stride != 1 && !o.uniform)) s += "[" + std::to_string(o.base) + "::" + std::to_string(o.stride) + "]";
+  if (o.base != 0 || (o.stride != 1 && !o.uniform))
+    s += "[" + std::to_string(o.base) + "::" + std::to_string(o.stride) + "]";
   return s;
 }
 
 std::string text(const Plan& p, BufferId b) {
   const Buffer& buffer = p.buffers[b];
   switch (buffer.place) {
-    case Place::Input: return "input" + std::to_string(buffer.index);
-    case Place::Output: return "output" + std::to_string(buffer.index);
-    default: return "temp+" + std::to_string(buffer.offset);
+    case Place::Input:
+      return "input" + std::to_string(buffer.index);
+    case Place::Output:
+      return "output" + std::to_string(buffer.index);
+    default:
+      return "temp+" + std::to_string(buffer.offset);
   }
 }
 
 void write(std::ostream& out, const Plan& p, const Region& r) {
-  out << "  region rows=" << r.rows << " tile=" << r.tile_rows << " chunks=" << r.chunks << " scratch=" << r.row_bytes
-      << "/row\n";
+  out << "  region rows=" << r.rows << " tile=" << r.tile_rows << " chunks=" << r.chunks
+      << " scratch=" << r.row_bytes << "/row\n";
   for (size_t u = 0; u < r.uniforms.size(); ++u) {
     const Uniform& uniform = r.uniforms[u];
     out << "    u" << u << " = ";
-    if (uniform.constant >= 0) out << "constant" << uniform.constant;
-    else out << text(p, uniform.buffer) << " x" << uniform.count;
+    if (uniform.constant >= 0)
+      out << "constant" << uniform.constant;
+    else
+      out << text(p, uniform.buffer) << " x" << uniform.count;
     out << "\n";
   }
   for (size_t w = 0; w < r.weights.size(); ++w)
-    out << "    w" << w << " = pack " << text(p, r.weights[w].buffer) << " " << r.weights[w].k << "x" << r.weights[w].m << "\n";
+    out << "    w" << w << " = pack " << text(p, r.weights[w].buffer) << " " << r.weights[w].k
+        << "x" << r.weights[w].m << "\n";
   for (const RowLoad& l : r.loads)
-    out << "    v" << l.value << " = load " << text(p, l.buffer) << " x" << r.values[l.value].features << "\n";
+    out << "    v" << l.value << " = load " << text(p, l.buffer) << " x"
+        << r.values[l.value].features << "\n";
   for (const Instruction& i : r.program) {
     bool accumulates = i.kind == TileOp::RowReduce || i.kind == TileOp::WeightGrad;
     out << "    " << (accumulates ? "acc" : "v") << i.dst << (accumulates ? " += " : " = ");
-    if (i.kind == TileOp::Elementwise) out << info(i.op).function;
-    else if (i.op == Op::ReduceMax || i.op == Op::ReduceMin) out << info(i.op).function << " ";
+    if (i.kind == TileOp::Elementwise)
+      out << info(i.op).function;
+    else if (i.op == Op::ReduceMax || i.op == Op::ReduceMin)
+      out << info(i.op).function << " ";
     out << kTileOpNames[static_cast<int>(i.kind)];
     for (int k = 0; k < i.operand_count; ++k) {
       static const char* const kLinks[] = {" + ", " - ", " -> - ", " * "};
-      if (i.kind == TileOp::Chain && k > 0) out << kLinks[static_cast<int>(i.links[k - 1])];
-      else out << (k ? ", " : " ");
+      if (i.kind == TileOp::Chain && k > 0)
+        out << kLinks[static_cast<int>(i.links[k - 1])];
+      else
+        out << (k ? ", " : " ");
       out << text(i.operand[k]);
     }
     if (i.kind == TileOp::MatMul) out << ", w" << i.weights;
@@ -56,7 +69,8 @@ void write(std::ostream& out, const Plan& p, const Region& r) {
     if (i.inner) out << " (" << i.inner << ")";
     out << "\n";
   }
-  for (const RowStore& s : r.stores) out << "    store " << text(s.from) << " -> " << text(p, s.buffer) << "\n";
+  for (const RowStore& s : r.stores)
+    out << "    store " << text(s.from) << " -> " << text(p, s.buffer) << "\n";
   for (size_t a = 0; a < r.accumulators.size(); ++a)
     out << "    store acc" << a << " -> " << text(p, r.accumulators[a].buffer) << "\n";
 }
@@ -65,14 +79,16 @@ void write(std::ostream& out, const Plan& p, const Region& r) {
 
 std::string to_text(const Plan& p) {
   std::ostringstream out;
-  out << "plan: " << p.inputs.size() << " inputs, " << p.constants.size() << " constants, " << p.outputs.size()
-      << " outputs, " << p.node_count << " nodes, arena " << p.arena_bytes << " bytes\n";
+  out << "plan: " << p.inputs.size() << " inputs, " << p.constants.size() << " constants, "
+      << p.outputs.size() << " outputs, " << p.node_count << " nodes, arena " << p.arena_bytes
+      << " bytes\n";
   for (size_t s = 0; s < p.stages.size(); ++s) {
     out << "stage " << s << "\n";
     for (const Region& r : p.stages[s].regions) write(out, p, r);
     for (const Call& c : p.stages[s].calls) {
       out << "  call " << info(c.op).name;
-      for (size_t i = 0; i < c.inputs.size(); ++i) out << " " << text(p, c.inputs[i]) << to_string(c.in[i].dims);
+      for (size_t i = 0; i < c.inputs.size(); ++i)
+        out << " " << text(p, c.inputs[i]) << to_string(c.in[i].dims);
       out << " -> " << text(p, c.output) << to_string(c.out.dims) << "\n";
     }
   }

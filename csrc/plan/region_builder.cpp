@@ -192,17 +192,26 @@ class Builder {
     Op op = g_[id].op;
     if (is_elementwise(op)) return elementwise(id);
     switch (op) {
-      case Op::Cast: return cast(id);
-      case Op::BroadcastTo: return broadcast(id);
-      case Op::Transpose: return transpose(id);
-      case Op::Slice: return slice(id);
-      case Op::SliceScatter: return slice_scatter(id);
-      case Op::Concat: return concat(id);
+      case Op::Cast:
+        return cast(id);
+      case Op::BroadcastTo:
+        return broadcast(id);
+      case Op::Transpose:
+        return transpose(id);
+      case Op::Slice:
+        return slice(id);
+      case Op::SliceScatter:
+        return slice_scatter(id);
+      case Op::Concat:
+        return concat(id);
       case Op::ReduceSum:
       case Op::ReduceMax:
-      case Op::ReduceMin: return reduce(id);
-      case Op::MatMul: return g_.attrs(id)[0] ? weight_grad(id) : matmul(id);
-      default: fail(ErrorKind::Runtime, "no tile form of ", info(op).name);
+      case Op::ReduceMin:
+        return reduce(id);
+      case Op::MatMul:
+        return g_.attrs(id)[0] ? weight_grad(id) : matmul(id);
+      default:
+        fail(ErrorKind::Runtime, "no tile form of ", info(op).name);
     }
   }
 
@@ -448,7 +457,8 @@ class Builder {
     const Dims& db = g_.dims(b);
     PackedWeights w;
     w.k = static_cast<int32_t>(tb ? db[1] : db[0]), w.m = static_cast<int32_t>(tb ? db[0] : db[1]);
-    w.buffer = in_.buffer_of[in_.labels.storage[b]], w.dtype = g_.dtype(b), w.type = compute_type(w.dtype);
+    w.buffer = in_.buffer_of[in_.labels.storage[b]], w.dtype = g_.dtype(b),
+    w.type = compute_type(w.dtype);
     w.k_stride = tb ? 1 : w.m, w.m_stride = tb ? w.k : 1;
     for (uint32_t i = 0; i < region_.weights.size(); ++i) {
       const PackedWeights& o = region_.weights[i];
@@ -567,7 +577,8 @@ class Builder {
     auto take = [&](size_t size) {
       auto best = free_blocks.end();
       for (auto it = free_blocks.begin(); it != free_blocks.end(); ++it)
-        if (it->second >= size && (best == free_blocks.end() || it->second < best->second)) best = it;
+        if (it->second >= size && (best == free_blocks.end() || it->second < best->second))
+          best = it;
       if (best == free_blocks.end()) {
         size_t at = top;
         top += size;

@@ -48,7 +48,8 @@ class SumMerger {
 
   bool is_sum_root(NodeId id) const {
     if (g_[id].op != Op::Add || !is_floating(g_.dtype(id))) return false;
-    return std::any_of(g_.inputs(id).begin(), g_.inputs(id).end(), [&](NodeId i) { return absorbed_[i]; });
+    return std::any_of(g_.inputs(id).begin(), g_.inputs(id).end(),
+                       [&](NodeId i) { return absorbed_[i]; });
   }
 
   NodeId copied(NodeId id) {
@@ -59,8 +60,10 @@ class SumMerger {
 
   void collect(NodeId id, std::vector<NodeId>& terms) {
     for (NodeId i : g_.inputs(id)) {
-      if (absorbed_[i] && g_[i].op == Op::Add) collect(i, terms);
-      else terms.push_back(i);
+      if (absorbed_[i] && g_[i].op == Op::Add)
+        collect(i, terms);
+      else
+        terms.push_back(i);
     }
   }
 
@@ -71,14 +74,16 @@ class SumMerger {
   };
 
   /// Replaces pairs with equal `key` factors by one pair with the sum of the others.
-  void factor(std::vector<Pair>& pairs, NodeId Pair::*key, NodeId Pair::*other) {
+  void factor(std::vector<Pair>& pairs, NodeId Pair::* key, NodeId Pair::* other) {
     std::vector<Pair> out;
     for (const Pair& p : pairs) {
       auto same = std::find_if(out.begin(), out.end(), [&](const Pair& q) {
         return q.*key == p.*key && out_.dims(q.*other) == out_.dims(p.*other);
       });
-      if (same == out.end()) out.push_back(p);
-      else (*same).*other = binary(out_, Op::Add, (*same).*other, p.*other);
+      if (same == out.end())
+        out.push_back(p);
+      else
+        (*same).*other = binary(out_, Op::Add, (*same).*other, p.*other);
     }
     pairs = std::move(out);
   }
@@ -95,7 +100,8 @@ class SumMerger {
       if (!absorbed_[t]) {
         sum = add(sum, to_[t]);
       } else if (g_[t].op == Op::MatMul) {
-        products[{g_.attrs(t)[0], g_.attrs(t)[1]}].push_back({to_[g_.input(t, 0)], to_[g_.input(t, 1)]});
+        products[{g_.attrs(t)[0], g_.attrs(t)[1]}].push_back(
+            {to_[g_.input(t, 0)], to_[g_.input(t, 1)]});
       } else {
         Dims axes(g_.attrs(t).begin(), g_.attrs(t).end());
         NodeId x = g_.input(t, 0);

@@ -18,7 +18,8 @@ bool accumulates(TileOp kind) { return kind == TileOp::RowReduce || kind == Tile
 
 class RegionChecker {
  public:
-  RegionChecker(const Plan& plan, const Region& region) : plan_(plan), r_(region), defined_(region.values.size(), 0) {}
+  RegionChecker(const Plan& plan, const Region& region)
+      : plan_(plan), r_(region), defined_(region.values.size(), 0) {}
 
   void run() {
     want(r_.rows > 0, "a region without rows");
@@ -39,7 +40,8 @@ class RegionChecker {
   void uniform(const Uniform& u) const {
     want(u.count > 0, "an empty uniform");
     want(u.constant < static_cast<int>(plan_.constants.size()), "a uniform of no constant");
-    want(u.offset + static_cast<size_t>(u.count) * compute_size(u.type) <= r_.uniform_bytes, "a uniform outside its scratch");
+    want(u.offset + static_cast<size_t>(u.count) * compute_size(u.type) <= r_.uniform_bytes,
+         "a uniform outside its scratch");
     if (u.constant >= 0 || u.map.empty()) return;
     want(static_cast<int64_t>(u.map.size()) == u.count, "a uniform whose map has another length");
     auto have = static_cast<int64_t>(plan_.buffers[u.buffer].bytes / item_size(u.dtype));
@@ -49,10 +51,14 @@ class RegionChecker {
   void value(const TileValue& v, uint32_t id) const {
     want(v.features > 0, "v", id, " has no features");
     auto direct = [&](int32_t index, size_t count) { return index < static_cast<int32_t>(count); };
-    want(direct(v.direct_in, r_.loads.size()) && direct(v.direct_out, r_.stores.size()), "v", id, " is in no such buffer");
-    if (v.direct_in >= 0) want(r_.loads[v.direct_in].value == id, "v", id, " is not what is loaded");
-    if (v.direct_out >= 0) want(r_.stores[v.direct_out].from.value == id, "v", id, " is not what is stored");
-    want((v.direct_in < 0 && v.direct_out < 0) || v.features == 1, "v", id, " would need transposing");
+    want(direct(v.direct_in, r_.loads.size()) && direct(v.direct_out, r_.stores.size()), "v", id,
+         " is in no such buffer");
+    if (v.direct_in >= 0)
+      want(r_.loads[v.direct_in].value == id, "v", id, " is not what is loaded");
+    if (v.direct_out >= 0)
+      want(r_.stores[v.direct_out].from.value == id, "v", id, " is not what is stored");
+    want((v.direct_in < 0 && v.direct_out < 0) || v.features == 1, "v", id,
+         " would need transposing");
   }
 
   void find_last_uses() {
@@ -79,11 +85,14 @@ class RegionChecker {
     want(end <= r_.row_bytes, "v", v, " ends outside the scratch");
     auto next = live_.lower_bound(begin);
     want(next == live_.end() || end <= next->first, "v", v, " overlaps another live value");
-    want(next == live_.begin() || std::prev(next)->second <= begin, "v", v, " overlaps another live value");
+    want(next == live_.begin() || std::prev(next)->second <= begin, "v", v,
+         " overlaps another live value");
     live_.emplace(begin, end);
   }
 
-  size_t size(uint32_t v) const { return static_cast<size_t>(r_.values[v].features) * compute_size(r_.values[v].type); }
+  size_t size(uint32_t v) const {
+    return static_cast<size_t>(r_.values[v].features) * compute_size(r_.values[v].type);
+  }
 
   /// `n` features are read through the operand.
   void operand(const Operand& o, int64_t n) const {
@@ -96,8 +105,8 @@ class RegionChecker {
       have = r_.values[o.value].features;
     }
     int64_t last = o.base + (n - 1) * o.stride;
-    want(std::min<int64_t>(o.base, last) >= 0 && std::max<int64_t>(o.base, last) < have, "an operand reads features ",
-         o.base, " to ", last, " of ", have);
+    want(std::min<int64_t>(o.base, last) >= 0 && std::max<int64_t>(o.base, last) < have,
+         "an operand reads features ", o.base, " to ", last, " of ", have);
   }
 
   const std::vector<int32_t>& map(int32_t index, size_t n) const {
@@ -125,13 +134,16 @@ class RegionChecker {
         auto base = map(i.map, n), step = map(i.map2, static_cast<size_t>(i.inner));
         int64_t room = r_.values[a.value].features - a.base;
         in_range(base, room), in_range(step, room);
-        want(*std::max_element(base.begin(), base.end()) + int64_t(*std::max_element(step.begin(), step.end())) < room,
+        want(*std::max_element(base.begin(), base.end()) +
+                     int64_t(*std::max_element(step.begin(), step.end())) <
+                 room,
              "a reduction leaves its value");
         return;
       }
       case TileOp::MatMul:
         want(i.weights < r_.weights.size(), "no such weights");
-        want(r_.weights[i.weights].k == i.inner && r_.weights[i.weights].m == i.features, "weights of another shape");
+        want(r_.weights[i.weights].k == i.inner && r_.weights[i.weights].m == i.features,
+             "weights of another shape");
         return operand(a, i.inner);
       case TileOp::WeightGrad:
         operand(a, i.features);
@@ -181,7 +193,8 @@ class BufferChecker {
       if (plan_.buffers[b].place == Place::Input) written_[b] = -1;
       place(plan_.buffers[b]);
     }
-    for (size_t s = 0; s < plan_.stages.size(); ++s) stage(plan_.stages[s], static_cast<int32_t>(s));
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      stage(plan_.stages[s], static_cast<int32_t>(s));
     outputs();
     temporaries();
   }
@@ -192,12 +205,15 @@ class BufferChecker {
   void place(const Buffer& b) const {
     switch (b.place) {
       case Place::Input:
-        want(b.index < plan_.inputs.size() && b.bytes == plan_.inputs[b.index].bytes(), "a buffer is no input");
+        want(b.index < plan_.inputs.size() && b.bytes == plan_.inputs[b.index].bytes(),
+             "a buffer is no input");
         return;
       case Place::Output:
-        want(b.index < plan_.outputs.size() && b.bytes == plan_.outputs[b.index].desc.bytes(), "a buffer is no output");
+        want(b.index < plan_.outputs.size() && b.bytes == plan_.outputs[b.index].desc.bytes(),
+             "a buffer is no output");
         return;
-      case Place::Temp: want(b.offset + b.bytes <= plan_.arena_bytes, "a temporary ends outside the arena");
+      case Place::Temp:
+        want(b.offset + b.bytes <= plan_.arena_bytes, "a temporary ends outside the arena");
     }
   }
 
@@ -223,7 +239,8 @@ class BufferChecker {
       want(c.inputs.size() == c.in.size(), "a call's inputs lack descriptions");
       for (size_t k = 0; k < c.inputs.size(); ++k) {
         reads(c.inputs[k], at);
-        want(plan_.buffers[c.inputs[k]].bytes == c.in[k].bytes(), "a call reads a buffer of another size");
+        want(plan_.buffers[c.inputs[k]].bytes == c.in[k].bytes(),
+             "a call reads a buffer of another size");
       }
       want(c.constant < static_cast<int>(plan_.constants.size()), "a call of no constant");
     }
@@ -234,7 +251,8 @@ class BufferChecker {
     }
     for (const Call& c : s.calls) {
       writes(c.output, at);
-      want(plan_.buffers[c.output].bytes == c.out.bytes(), "a call writes a buffer of another size");
+      want(plan_.buffers[c.output].bytes == c.out.bytes(),
+           "a call writes a buffer of another size");
     }
   }
 
@@ -248,7 +266,8 @@ class BufferChecker {
     for (size_t i = 0; i < plan_.outputs.size(); ++i) {
       const PlanOutput& o = plan_.outputs[i];
       bool alias = o.alias_input >= 0 || o.alias_output >= 0;
-      want(o.alias_input < static_cast<int>(plan_.inputs.size()) && o.alias_output < static_cast<int>(i),
+      want(o.alias_input < static_cast<int>(plan_.inputs.size()) &&
+               o.alias_output < static_cast<int>(i),
            "output ", i, " stands for nothing");
       want(buffers[i] == (alias ? 0 : 1), "output ", i, " has ", buffers[i], " buffers");
     }
@@ -258,13 +277,19 @@ class BufferChecker {
   void temporaries() const {
     std::vector<BufferId> temps;
     for (BufferId b = 0; b < plan_.buffers.size(); ++b)
-      if (plan_.buffers[b].place == Place::Temp && plan_.buffers[b].bytes > 0 && written_[b] != kNever) temps.push_back(b);
+      if (plan_.buffers[b].place == Place::Temp && plan_.buffers[b].bytes > 0 &&
+          written_[b] != kNever)
+        temps.push_back(b);
     auto from = [&](BufferId b) { return plan_.buffers[b].offset; };
-    std::sort(temps.begin(), temps.end(), [&](BufferId a, BufferId b) { return from(a) < from(b); });
+    std::sort(temps.begin(), temps.end(),
+              [&](BufferId a, BufferId b) { return from(a) < from(b); });
     for (size_t i = 0; i < temps.size(); ++i)
-      for (size_t j = i + 1; j < temps.size() && from(temps[j]) < from(temps[i]) + plan_.buffers[temps[i]].bytes; ++j) {
+      for (size_t j = i + 1;
+           j < temps.size() && from(temps[j]) < from(temps[i]) + plan_.buffers[temps[i]].bytes;
+           ++j) {
         BufferId a = temps[i], b = temps[j];
-        bool together = written_[a] <= std::max(read_[b], written_[b]) && written_[b] <= std::max(read_[a], written_[a]);
+        bool together = written_[a] <= std::max(read_[b], written_[b]) &&
+                        written_[b] <= std::max(read_[a], written_[a]);
         want(!together, "temporaries ", a, " and ", b, " overlap while both live");
       }
   }
@@ -288,13 +313,16 @@ void verify_region_nodes(const RegionInputs& in, std::span<const NodeId> nodes) 
     want_node(me.in_region && me.rows > 0 && g.count(id) > 0, id, "it cannot run by rows");
     want_node(me.rows == l.node[nodes[0]].rows && me.stage == l.node[nodes[0]].stage, id,
               "its rows or stage differ from the region's");
-    want_node(!me.materialised || in.buffer_of[id] != UINT32_MAX, id, "it needs a buffer and has none");
+    want_node(!me.materialised || in.buffer_of[id] != UINT32_MAX, id,
+              "it needs a buffer and has none");
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];
       bool immediate = g[p].op == Op::Const && access(g, id, k) == Access::Rows;
       bool beside = flows_in_tile(g, l, p, id, k);
-      want_node(immediate || beside || in.buffer_of[p] != UINT32_MAX, id, "an input is nowhere to be read");
-      want_node(!beside || std::binary_search(nodes.begin(), nodes.end(), p), id, "an input is in no tile");
+      want_node(immediate || beside || in.buffer_of[p] != UINT32_MAX, id,
+                "an input is nowhere to be read");
+      want_node(!beside || std::binary_search(nodes.begin(), nodes.end(), p), id,
+                "an input is in no tile");
       if (!immediate && access(g, id, k) == Access::Rows)
         want_node(g.count(p) % me.rows == 0, id, "an input does not divide into the region's rows");
     }

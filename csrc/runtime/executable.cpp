@@ -1,5 +1,6 @@
 #include "runtime/executable.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "cpu/engine.h"
@@ -32,20 +33,37 @@ std::vector<Array> make_outputs(const std::vector<PlanOutput>& plan, std::span<c
   return outputs;
 }
 
+/// The input whose memory an output takes over: a variable's that it updates; -1: none.
+int overwritten(const PlanOutput& o, int output, std::span<const Array> inputs,
+                std::span<const Update> updates) {
+  for (const Update& u : updates) {
+    if (u.output != output) continue;
+    const auto& storage = inputs[u.input].storage;
+    bool allowed =
+        std::find(o.may_overwrite.begin(), o.may_overwrite.end(), u.input) != o.may_overwrite.end();
+    if (allowed && storage.use_count() == 2 && !storage->has_device()) return u.input;
+  }
+  return -1;
+}
+
 class OnCpu : public Executable {
  public:
   explicit OnCpu(Plan plan) : executable_(std::move(plan)) {}
 
-  std::vector<Array> run(std::span<const Array> inputs,
-                         std::span<const uint64_t> constants) const override {
+  std::vector<Array> run(std::span<const Array> inputs, std::span<const uint64_t> constants,
+                         std::span<const Update> updates) const override {
+    const std::vector<PlanOutput>& plan = executable_.plan().outputs;
     std::vector<const void*> in(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) in[i] = inputs[i].data();
-    std::vector<void*> out(executable_.plan().outputs.size(), nullptr);
-    std::vector<Array> outputs =
-        make_outputs(executable_.plan().outputs, inputs, [&](size_t i, Array& a) {
-          a = empty_array(a.dtype, a.dims);
-          out[i] = a.data();
-        });
+    std::vector<void*> out(plan.size(), nullptr);
+    std::vector<Array> outputs = make_outputs(plan, inputs, [&](size_t i, Array& a) {
+      int at = overwritten(plan[i], static_cast<int>(i), inputs, updates);
+      if (at >= 0)
+        a.storage = inputs[at].storage;
+      else
+        a = empty_array(a.dtype, a.dims);
+      out[i] = a.data();
+    });
     executable_.run(in.data(), out.data(), constants.data());
     return outputs;
   }
@@ -61,8 +79,8 @@ class OnGpu : public Executable {
  public:
   OnGpu(cuda::CudaPlan plan, cuda::Device& device) : executable_(std::move(plan), device) {}
 
-  std::vector<Array> run(std::span<const Array> inputs,
-                         std::span<const uint64_t> constants) const override {
+  std::vector<Array> run(std::span<const Array> inputs, std::span<const uint64_t> constants,
+                         std::span<const Update>) const override {
     cuda::Device& device = executable_.device();
     std::vector<std::shared_ptr<cuda::DeviceBlock>> held;  // until the work is on the stream
     std::vector<cuda::DevicePointer> in(inputs.size());

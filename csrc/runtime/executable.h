@@ -10,12 +10,19 @@
 
 namespace gradcell {
 
+/// An output that is the new value of the variable that is this input.
+struct Update {
+  int input, output;
+};
+
 class Executable {
  public:
   virtual ~Executable() = default;
   /// One array an input; the plan's outputs. On a GPU they are there when the work before is done.
-  virtual std::vector<Array> run(std::span<const Array> inputs,
-                                 std::span<const uint64_t> constants) const = 0;
+  /// An updated variable may keep its memory where the plan allows it and nobody else refers to it
+  /// (the variable does, and `inputs`).
+  virtual std::vector<Array> run(std::span<const Array> inputs, std::span<const uint64_t> constants,
+                                 std::span<const Update> updates) const = 0;
   virtual double work() const = 0;       ///< estimated nanoseconds on one thread, for who waits
   virtual std::string text() const = 0;  ///< the plan, readable
 };

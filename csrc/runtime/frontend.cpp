@@ -34,9 +34,12 @@ int family(DType t) { return t == DType::Bool ? 0 : is_floating(t) ? 2 : 1; }
 DType operand_dtype(const Operand2& o) {
   if (auto* t = std::get_if<TensorPtr>(&o)) return (*t)->dtype();
   switch (std::get<Number>(o).kind) {
-    case Number::Kind::Bool: return DType::Bool;
-    case Number::Kind::Int: return DType::Int64;
-    default: return DType::Float32;
+    case Number::Kind::Bool:
+      return DType::Bool;
+    case Number::Kind::Int:
+      return DType::Int64;
+    default:
+      return DType::Float32;
   }
 }
 
@@ -72,11 +75,15 @@ const Dims& operand_dims(const Operand2& o) {
 Op on_bools(Op op) {
   switch (op) {
     case Op::Add:
-    case Op::Maximum: return Op::LogicalOr;
+    case Op::Maximum:
+      return Op::LogicalOr;
     case Op::Mul:
-    case Op::Minimum: return Op::LogicalAnd;
-    case Op::Sub: return Op::LogicalXor;
-    default: return op;
+    case Op::Minimum:
+      return Op::LogicalAnd;
+    case Op::Sub:
+      return Op::LogicalXor;
+    default:
+      return op;
   }
 }
 
@@ -146,7 +153,8 @@ TensorPtr unary(Op op, const TensorPtr& x) {
   const OpInfo& row = info(op);
   NodeId n = r.in(x);
   DType t = x->dtype();
-  if (row.cls == OpClass::Float && !is_floating(t)) n = gradcell::cast(r.graph(), n, DType::Float32);
+  if (row.cls == OpClass::Float && !is_floating(t))
+    n = gradcell::cast(r.graph(), n, DType::Float32);
   if (row.cls == OpClass::Bool) n = gradcell::cast(r.graph(), n, DType::Bool);
   if (row.cls == OpClass::Number && row.kind == OpKind::Unary && t == DType::Bool) {
     require(op == Op::Abs || op == Op::ReLU || op == Op::Sign, ErrorKind::Type, row.name,
@@ -216,7 +224,8 @@ TensorPtr reshape(const TensorPtr& x, Dims dims) {
   int64_t known = 1, open = -1, total = element_count(x->dims());
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == -1) {
-      require(open < 0, ErrorKind::Value, "Reshape: only one dimension of ", to_string(dims), " can be -1");
+      require(open < 0, ErrorKind::Value, "Reshape: only one dimension of ", to_string(dims),
+              " can be -1");
       open = static_cast<int64_t>(i);
     } else {
       require(dims[i] >= 0, ErrorKind::Value, "Reshape: negative dimension in ", to_string(dims));
@@ -234,8 +243,8 @@ TensorPtr reshape(const TensorPtr& x, Dims dims) {
 
 TensorPtr transpose(const TensorPtr& x, Dims perm) {
   size_t rank = x->dims().size();
-  require(perm.size() == rank, ErrorKind::Value, "Transpose: ", perm.size(), " axes given for a tensor of shape ",
-          to_string(x->dims()));
+  require(perm.size() == rank, ErrorKind::Value, "Transpose: ", perm.size(),
+          " axes given for a tensor of shape ", to_string(x->dims()));
   std::vector<uint8_t> seen(rank, 0);
   for (auto& p : perm) {
     p = normal_axis("Transpose", p, rank);
@@ -250,8 +259,10 @@ TensorPtr broadcast_to(const TensorPtr& x, Dims dims) {
   const Dims& from = x->dims();
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] != -1) continue;
-    auto at = static_cast<int64_t>(i) - static_cast<int64_t>(dims.size()) + static_cast<int64_t>(from.size());
-    require(at >= 0, ErrorKind::Value, "BroadcastTo: -1 stands for no dimension of shape ", to_string(from));
+    auto at = static_cast<int64_t>(i) - static_cast<int64_t>(dims.size()) +
+              static_cast<int64_t>(from.size());
+    require(at >= 0, ErrorKind::Value, "BroadcastTo: -1 stands for no dimension of shape ",
+            to_string(from));
     dims[i] = from[at];
   }
   Recorder r;
@@ -260,14 +271,16 @@ TensorPtr broadcast_to(const TensorPtr& x, Dims dims) {
 
 TensorPtr slice(const TensorPtr& x, const SliceSpec& spec) {
   const Dims& dims = x->dims();
-  bool ok = spec.start.size() == dims.size() && spec.size.size() == dims.size() && spec.step.size() == dims.size();
+  bool ok = spec.start.size() == dims.size() && spec.size.size() == dims.size() &&
+            spec.step.size() == dims.size();
   for (size_t i = 0; ok && i < dims.size(); ++i) {
     if (spec.size[i] == 0) continue;
     int64_t first = spec.start[i], last = first + (spec.size[i] - 1) * spec.step[i];
     ok = spec.size[i] > 0 && std::min(first, last) >= 0 && std::max(first, last) < dims[i];
   }
-  require(ok, ErrorKind::Index, "Slice: start ", to_string(spec.start), ", size ", to_string(spec.size), ", step ",
-          to_string(spec.step), " leave the tensor of shape ", to_string(dims));
+  require(ok, ErrorKind::Index, "Slice: start ", to_string(spec.start), ", size ",
+          to_string(spec.size), ", step ", to_string(spec.step), " leave the tensor of shape ",
+          to_string(dims));
   Recorder r;
   return r.result(gradcell::slice(r.graph(), r.in(x), spec));
 }
@@ -278,10 +291,11 @@ TensorPtr slice_scatter(const TensorPtr& x, const Dims& dims, const Dims& start,
   for (size_t i = 0; ok && i < dims.size(); ++i) {
     if (size[i] == 0) continue;
     int64_t first = start[i], last = first + (size[i] - 1) * step[i];
-    ok = std::min(first, last) >= 0 && std::max(first, last) < dims[i] && (step[i] != 0 || size[i] == 1);
+    ok = std::min(first, last) >= 0 && std::max(first, last) < dims[i] &&
+         (step[i] != 0 || size[i] == 1);
   }
-  require(ok, ErrorKind::Index, "SliceScatter: a tensor of shape ", to_string(size), " at start ", to_string(start),
-          ", step ", to_string(step), " leaves the shape ", to_string(dims));
+  require(ok, ErrorKind::Index, "SliceScatter: a tensor of shape ", to_string(size), " at start ",
+          to_string(start), ", step ", to_string(step), " leaves the shape ", to_string(dims));
   Recorder r;
   return r.result(gradcell::slice_scatter(r.graph(), r.in(x), dims, start, step));
 }
@@ -317,7 +331,8 @@ TensorPtr matmul(const TensorPtr& a, const TensorPtr& b, bool transpose_a, bool 
   int64_t inner = transpose_a ? da[da.size() - 2] : da.back();
   int64_t inner_b = transpose_b ? db.back() : db[db.size() - 2];
   require(inner == inner_b, ErrorKind::Value, shapes());
-  int64_t m = transpose_a ? da.back() : da[da.size() - 2], n = transpose_b ? db[db.size() - 2] : db.back();
+  int64_t m = transpose_a ? da.back() : da[da.size() - 2],
+          n = transpose_b ? db[db.size() - 2] : db.back();
   Dims batch_a(da.begin(), da.end() - 2), batch_b(db.begin(), db.end() - 2), batch;
   NodeId z;
   if (batch_b.empty() && !batch_a.empty() && !transpose_a) {  // rows of all batches at once

@@ -95,8 +95,10 @@ Storage::Storage(void* data, size_t bytes, std::function<void()> release)
 
 Storage::~Storage() {
   void* data = data_.load(std::memory_order_relaxed);
-  if (release_) release_();
-  else if (data) Cache::instance().give(data, bytes_);
+  if (release_)
+    release_();
+  else if (data)
+    Cache::instance().give(data, bytes_);
 }
 
 namespace {
@@ -109,7 +111,8 @@ std::mutex& transfer_mutex() {
 
 }  // namespace
 
-std::shared_ptr<Storage> Storage::on_device(std::shared_ptr<cuda::DeviceBlock> block, size_t bytes) {
+std::shared_ptr<Storage> Storage::on_device(std::shared_ptr<cuda::DeviceBlock> block,
+                                            size_t bytes) {
   auto s = std::make_shared<Storage>(nullptr, bytes, nullptr);
   s->device_ = std::move(block);
   return s;
@@ -162,7 +165,8 @@ Array empty_array(DType dtype, Dims dims) {
   Array a{dtype, std::move(dims), nullptr};
   int64_t n = a.count();
   size_t bytes;
-  if (__builtin_mul_overflow(static_cast<size_t>(n), item_size(dtype), &bytes) || bytes > (size_t(1) << 47))
+  if (__builtin_mul_overflow(static_cast<size_t>(n), item_size(dtype), &bytes) ||
+      bytes > (size_t(1) << 47))
     fail(ErrorKind::Memory, "a tensor of shape ", to_string(a.dims), " and dtype ", name(dtype),
          " does not fit into memory");
   a.storage = Storage::allocate(bytes);

@@ -7,7 +7,8 @@
 
 namespace gradcell {
 
-// Plans ---------------------------------------------------------------------------------------------
+// Plans
+// ---------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -83,9 +84,10 @@ std::vector<uint64_t> constants_of(const Graph& g, std::span<const NodeId> live)
 }
 
 std::vector<Array> run_executable(const Executable& executable, std::span<const Array> inputs,
-                                  std::span<const uint64_t> constants) {
+                                  std::span<const uint64_t> constants,
+                                  std::span<const Update> updates = {}) {
   PlanCache::instance().count_run();
-  return executable.run(inputs, constants);
+  return executable.run(inputs, constants, updates);
 }
 
 }  // namespace
@@ -111,13 +113,19 @@ std::vector<Array> Compiled::run(std::span<const Array> arguments) const {
     in[i] = inputs[i].argument >= 0 ? arguments[inputs[i].argument]
             : inputs[i].variable    ? inputs[i].variable->value
                                     : inputs[i].captured;
-  std::vector<Array> out = run_executable(*executable, in, constants);
+  std::vector<Update> updates;
+  for (size_t u = 0; u < updated.size(); ++u)
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].variable == updated[u])
+        updates.push_back({static_cast<int>(i), static_cast<int>(result_count + u)});
+  std::vector<Array> out = run_executable(*executable, in, constants, updates);
   for (size_t i = 0; i < updated.size(); ++i) updated[i]->value = out[result_count + i];
   out.resize(result_count);
   return out;
 }
 
-// Trace -----------------------------------------------------------------------------------------------
+// Trace
+// -----------------------------------------------------------------------------------------------
 
 namespace {
 Location (*g_locate)() = nullptr;
@@ -217,7 +225,7 @@ const Array* Trace::known(NodeId id) const {
 void Trace::mark_unrepeatable() {
   if (asked_) return;
   asked_ = true;
-  asked_at_ = graph.location;
+  asked_at_ = user_location();
 }
 
 Array Trace::value(NodeId id) {
@@ -266,9 +274,12 @@ Trace::Work Trace::work(std::span<const NodeId> outputs) const {
   return w;
 }
 
-std::vector<Array> Trace::finish(std::span<const NodeId> outputs) { return finish(outputs, nullptr); }
+std::vector<Array> Trace::finish(std::span<const NodeId> outputs) {
+  return finish(outputs, nullptr);
+}
 
-std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled) {
+std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
+                                 std::shared_ptr<Compiled>* compiled) {
   std::vector<NodeId> roots(outputs.begin(), outputs.end());
   std::vector<VariablePtr> updated;
   for (const VariablePtr& v : state_order_) {
@@ -295,9 +306,20 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_pt
   auto exe = executable_for(graph, live, roots, cuts_);
   std::vector<Array> in;
   std::vector<uint64_t> constants = constants_of(graph, live);
-  for (NodeId n : live)
-    if (const Array* a = known(n)) in.push_back(*a);
-  std::vector<Array> values = run_executable(*exe, in, constants);
+  std::vector<Update> updates;
+  for (NodeId n : live) {
+    const Array* a = known(n);
+    if (!a) continue;
+    auto l = leaf_index_.find(n);
+    auto u = l == leaf_index_.end() || !leaves_[l->second].variable
+                 ? updated.end()
+                 : std::find(updated.begin(), updated.end(), leaves_[l->second].variable);
+    if (u != updated.end())
+      updates.push_back(
+          {static_cast<int>(in.size()), static_cast<int>(outputs.size() + (u - updated.begin()))});
+    in.push_back(*a);
+  }
+  std::vector<Array> values = run_executable(*exe, in, constants, updates);
 
   if (compiled && !asked_) {
     auto c = std::make_shared<Compiled>();
@@ -334,7 +356,8 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs, std::shared_pt
 
 void Trace::abandon() { active_ = false; }
 
-// Tensor ----------------------------------------------------------------------------------------------
+// Tensor
+// ----------------------------------------------------------------------------------------------
 
 Tensor::Tensor(const TracePtr& trace, NodeId node) : trace_(trace), node_(node) { link(); }
 
@@ -349,8 +372,10 @@ void Tensor::link() {
 }
 
 void Tensor::unlink() {
-  if (previous_) previous_->next_ = next_;
-  else trace_->tensors_ = next_;
+  if (previous_)
+    previous_->next_ = next_;
+  else
+    trace_->tensors_ = next_;
   if (next_) next_->previous_ = previous_;
   previous_ = next_ = nullptr;
 }
@@ -383,9 +408,10 @@ void Tensor::rebind(const Tensor& other) {
 
 NodeId Tensor::in(Trace& trace) const {
   if (trace_) {
-    require(trace_.get() == &trace, ErrorKind::Runtime,
-            "a tensor of one function being differentiated is used in another thread's, or after its "
-            "function failed");
+    require(
+        trace_.get() == &trace, ErrorKind::Runtime,
+        "a tensor of one function being differentiated is used in another thread's, or after its "
+        "function failed");
     return node_;
   }
   return variable_ ? trace.lift(variable_) : trace.lift(array_);

@@ -1,8 +1,9 @@
 // A trace: the graph of what a Python function does, recorded while it runs, with the values of its
 // leaves. Any node's value can be had at any time; the sub-graph it needs is planned and run.
 //
-// Variables (parameters) are functional inside a trace: assignment changes which node stands for the
-// variable, and only `finish` writes the variables, all at once, when everything has been computed.
+// Variables (parameters) are functional inside a trace: assignment changes which node stands for
+// the variable, and only `finish` writes the variables, all at once, when everything has been
+// computed.
 #pragma once
 
 #include <functional>
@@ -69,7 +70,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   void pop_alias(const VariablePtr& variable, NodeId alias, NodeId previous);
 
   std::vector<uintptr_t> lifted_variables() const;
-  /// The nodes that variables have been assigned so far: what a finish computes besides its outputs.
+  /// The nodes that variables have been assigned so far: what a finish computes besides its
+  /// outputs.
   std::vector<NodeId> assigned_nodes() const;
   /// Where a leaf's value comes from: the argument's number, the variable, or neither.
   struct Origin {

@@ -39,6 +39,8 @@ from gradcell import ops, tensor_methods  # noqa: E402  isort: skip
 from gradcell import common, nn  # noqa: E402  isort: skip
 from gradcell import amp, parallel  # noqa: E402  isort: skip
 from gradcell import dataset, train  # noqa: E402  isort: skip
+from gradcell.common.seed import get_seed, set_seed  # noqa: E402
+from gradcell.parallel import ParallelMode  # noqa: E402
 from gradcell.train import (  # noqa: E402
     Callback,
     CheckpointConfig,
@@ -57,8 +59,6 @@ from gradcell.train import (  # noqa: E402
     load_param_into_net,
     save_checkpoint,
 )
-from gradcell.common.seed import get_seed, set_seed  # noqa: E402
-from gradcell.parallel import ParallelMode  # noqa: E402
 
 ms_function = jit
 

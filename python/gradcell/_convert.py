@@ -41,7 +41,9 @@ def dtype_of_numpy(dtype: np.dtype) -> _core.DType:
     """gradcell's dtype for a NumPy one. Raises TypeError where there is none."""
     found = _BY_NUMPY_NAME.get(dtype.newbyteorder("=").name)
     if found is None:
-        raise TypeError(f"Tensor: the NumPy dtype {dtype} is not supported ({_core.user_location()})")
+        raise TypeError(
+            f"Tensor: the NumPy dtype {dtype} is not supported ({_core.user_location()})"
+        )
     return found
 
 

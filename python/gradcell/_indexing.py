@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor
+from gradcell._core import ops as _ops
 
 
 def _where() -> str:
@@ -17,9 +18,11 @@ def _where() -> str:
 def _as_tensor(key: Any) -> Tensor:
     if isinstance(key, Tensor):
         return key
-    array = np.asarray([int(k) if isinstance(k, Tensor) else k for k in key]) if isinstance(
-        key, (list, tuple)
-    ) else np.asarray(key)
+    array = (
+        np.asarray([int(k) if isinstance(k, Tensor) else k for k in key])
+        if isinstance(key, (list, tuple))
+        else np.asarray(key)
+    )
     if array.dtype.kind not in "biu":
         if array.size == 0:
             array = array.astype(np.int64)
@@ -189,7 +192,7 @@ def get(x: Tensor, key: Any) -> Tensor:
     total, _, product = _linear(y, axes, indices)
     moved = _ops.transpose(y, perm)
     shape = list(moved.shape)
-    joined = _ops.reshape(moved, shape[:front] + [product] + shape[front + len(axes) :])
+    joined = _ops.reshape(moved, [*shape[:front], product, *shape[front + len(axes) :]])
     return _ops.gather(joined, total, front)
 
 
@@ -217,6 +220,6 @@ def put(x: Tensor, key: Any, value: Any) -> None:
         mask = _ops.greater(_ops.slice_scatter(ones, shape, basic.start, basic.step), 0)
     result = _ops.where(mask, written, x)
     if x._is_variable:
-        x._set_array(result)
+        x._set_array(result)  # type: ignore[attr-defined]
     else:
         x._rebind(result)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from gradcell._core import (
     DType,
     bfloat16,
-    bool as bool_,
     float16,
     float32,
     float64,
@@ -14,6 +13,9 @@ from gradcell._core import (
     int32,
     int64,
     uint8,
+)
+from gradcell._core import (
+    bool as bool_,
 )
 
 half = float16

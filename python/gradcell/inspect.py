@@ -20,19 +20,23 @@ from gradcell.parameter import parameter_of
 def _recorded(fn: Callable[..., Any], args: tuple[Any, ...], read: Callable[..., str]) -> str:
     """read(trace, outputs, names of parameters) after fn was recorded."""
     if _core.in_trace():
-        raise RuntimeError(f"a graph cannot be inspected while it is recorded ({_core.user_location()})")
-    trace = _core.begin_trace()
-    try:
+        raise RuntimeError(
+            f"a graph cannot be inspected while it is recorded ({_core.user_location()})"
+        )
 
+    def body(trace: _core.Trace) -> str:
         def symbol(t: Tensor) -> Tensor:
             return t if t._is_variable else trace.argument(t)
 
-        outputs = tree.leaves(fn(*tree.map_leaves(symbol, args)))
-        variables = {v: parameter_of(v) for v in _core.lifted_variables()}
-        return read(trace, outputs, {v: p.name for v, p in variables.items() if p is not None})
-    finally:
-        trace.abandon()
-        _core.end_trace()
+        try:
+            outputs = tree.leaves(fn(*tree.map_leaves(symbol, args)))
+            variables = {v: parameter_of(v) for v in _core.lifted_variables()}
+            names = {v: p.name for v, p in variables.items() if p is not None}
+            return read(trace, outputs, names)
+        finally:
+            trace.abandon()
+
+    return _core.with_trace(body)  # type: ignore[no-any-return]
 
 
 def graph_text(fn: Callable[..., Any], *args: Any) -> str:

@@ -44,7 +44,9 @@ class Parameter(ParameterBase):
         if name is not None and not isinstance(name, str):
             raise ValueError(f"Parameter: the name must be a string, got {name!r}{_where()}")
         if not isinstance(requires_grad, bool):
-            raise TypeError(f"Parameter: requires_grad must be a bool, got {requires_grad!r}{_where()}")
+            raise TypeError(
+                f"Parameter: requires_grad must be a bool, got {requires_grad!r}{_where()}"
+            )
         value = default_input if isinstance(default_input, Tensor) else Tensor(default_input)
         super().__init__(value)
         self._named = name is not None
@@ -119,7 +121,7 @@ class Parameter(ParameterBase):
         self._set_array(_core.ops.cast(data, self.dtype))
         return self
 
-    assign_value = set_data
+    assign_value = set_data  # type: ignore[assignment]
 
     def clone(self, init: Any = "same") -> Parameter:
         """A parameter with the same name: init 'same' copies the elements, 'zeros', 'ones' or a
@@ -147,7 +149,13 @@ class Parameter(ParameterBase):
         return copy
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _rebuild, (self._node_tensor(), self.name, self.requires_grad, self._named, self._prefixed)
+        return _rebuild, (
+            self._node_tensor(),
+            self.name,
+            self.requires_grad,
+            self._named,
+            self._prefixed,
+        )
 
     def __repr__(self) -> str:
         return printing.parameter_repr(
@@ -157,7 +165,9 @@ class Parameter(ParameterBase):
     __str__ = __repr__
 
 
-def _rebuild(value: Tensor, name: str, requires_grad: bool, named: bool, prefixed: bool) -> Parameter:
+def _rebuild(
+    value: Tensor, name: str, requires_grad: bool, named: bool, prefixed: bool
+) -> Parameter:
     parameter = Parameter(value, name, requires_grad)
     parameter._named, parameter._prefixed = named, prefixed
     return parameter

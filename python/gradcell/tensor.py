@@ -12,7 +12,8 @@ import numpy as np
 from gradcell import _core, _indexing
 from gradcell import printing as _printing
 from gradcell._convert import dtype_of_numpy, from_bfloat16_bits, to_array
-from gradcell._core import Tensor, ops as _ops
+from gradcell._core import Tensor
+from gradcell._core import ops as _ops
 
 _core.set_converter(to_array)
 

@@ -212,7 +212,7 @@ def _sub_scaled(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 def _new(value: int) -> Callable[..., Tensor]:
     def method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
         if len(size) == 2 and isinstance(size[0], (tuple, list)):
-            size, dtype = (size[0],), size[1]
+            dtype, size = size[1], (size[0],)
         return ops.full(_listed("full", size), value, dtype=checks.dtype_or(dtype, self.dtype))
 
     method.__doc__ = f"A tensor of {value}s, of this tensor's dtype unless another is given."

@@ -33,16 +33,13 @@ def run_traced(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     """
     if _core.in_trace():
         return fn(*args, **kwargs)
-    trace = _core.begin_trace()
-    try:
+
+    def body(trace: _core.Trace) -> Any:
         out = fn(*args, **kwargs)
         trace.finish(tree.leaves(out))
         return out
-    except BaseException:
-        trace.abandon()
-        raise
-    finally:
-        _core.end_trace()
+
+    return _core.with_trace(body)
 
 
 class _Unhashable(Exception):
@@ -126,7 +123,11 @@ class CompiledCache:
             return fn(*args, **kwargs)
         tensors: list[Tensor] = []
         try:
-            key = (_core.structure_version(), _signature(args, tensors), _signature(kwargs, tensors) if kwargs else None)
+            key = (
+                _core.structure_version(),
+                _signature(args, tensors),
+                _signature(kwargs, tensors) if kwargs else None,
+            )
         except _Unhashable:
             return run_traced(fn, args, kwargs)
         entry = self.entries.get(key)
@@ -137,19 +138,15 @@ class CompiledCache:
         return entry.run(tensors)
 
     def _trace(self, key: Any, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-        trace = _core.begin_trace()
-        try:
-
+        def body(trace: _core.Trace) -> tuple[Any, _core.Compiled | None, str]:
             def symbol(t: Tensor) -> Tensor:
                 return t if t._is_variable else trace.argument(t)
 
             out = fn(*tree.map_leaves(symbol, args), **tree.map_leaves(symbol, kwargs))
             compiled = trace.finish_compiled(tree.leaves(out))
-        except BaseException:
-            trace.abandon()
-            raise
-        finally:
-            _core.end_trace()
+            return out, compiled, trace.asked_at
+
+        out, compiled, asked_at = _core.with_trace(body)
         entry = _Compiled(compiled, out, (args, kwargs) if _names_objects(key) else None)
         self.entries[key] = entry
         if compiled is not None and self.dispatcher is not None and not kwargs and _is_flat(args):
@@ -161,7 +158,7 @@ class CompiledCache:
             self.warned = True
             warnings.warn(
                 f"{self.name} asked for a tensor's value, or kept a tensor, while it was traced "
-                f"({trace.asked_at or 'unknown line'}), so what it does next may depend on it: it is "
+                f"({asked_at or 'unknown line'}), so what it does next may depend on it: it is "
                 "traced again at every call instead of being compiled once",
                 RuntimeWarning,
                 stacklevel=4,
@@ -198,7 +195,12 @@ def cache_for(fn: Any, key: Any) -> CompiledCache:
     return caches.setdefault((key, extra), CompiledCache(function_name(fn)))
 
 
-def run(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], cache: CompiledCache | None) -> Any:
+def run(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    cache: CompiledCache | None,
+) -> Any:
     """One outermost call in the present mode; cache None: always trace."""
     if cache is not None and context.graph_mode() and not _core.in_trace():
         return cache.call(fn, args, kwargs)
@@ -275,7 +277,9 @@ def _differentiate(
             weights = [_core.record(p) for p in parameters]
         outputs = tree.leaves(target)
         _check_outputs(name, outputs)
-        cotangents = _cotangents(name, target, outputs, sens) if with_sens else [None] * len(outputs)
+        cotangents: list[Tensor | None] = [None] * len(outputs)
+        if with_sens:
+            cotangents = [*_cotangents(name, target, outputs, sens)]
         grads = _core.adjoint(outputs, cotangents, inputs + weights)
     return out, grads[: len(inputs)], grads[len(inputs) :], list(parameters)
 
@@ -291,15 +295,15 @@ def _cotangents(name: str, target: Any, outputs: list[Tensor], sens: Any) -> lis
         )
     for out, s in zip(outputs, given, strict=True):
         if s.dtype != out.dtype:
-            raise TypeError(
-                f"sens: The dtype should be {out.dtype}, but got {s.dtype}{_where()}"
-            )
+            raise TypeError(f"sens: The dtype should be {out.dtype}, but got {s.dtype}{_where()}")
         if tuple(s.shape) != tuple(out.shape) and s.size != 1:
             raise ValueError(
                 f"sens: The shape should be {list(out.shape)}, but got {list(s.shape)}{_where()}"
             )
     return [
-        _core.ops.broadcast_to(_core.ops.reshape(s, []), list(o.shape)) if tuple(s.shape) != tuple(o.shape) else s
+        _core.ops.broadcast_to(_core.ops.reshape(s, []), list(o.shape))
+        if tuple(s.shape) != tuple(o.shape)
+        else s
         for o, s in zip(outputs, given, strict=True)
     ]
 
@@ -317,9 +321,7 @@ def _check_positions(grad_position: Any) -> tuple[int, ...]:
     if not isinstance(grad_position, (int, tuple)) or isinstance(grad_position, bool):
         raise TypeError(f"For 'F.grad', the 'grad_position' must be int or tuple.{_where()}")
     if not positions:
-        raise ValueError(
-            f"grad_position should not be empty when grad by position!{_where()}"
-        )
+        raise ValueError(f"grad_position should not be empty when grad by position!{_where()}")
     for p in positions:
         if not isinstance(p, int) or isinstance(p, bool):
             raise TypeError(f"For 'F.grad', the element in 'grad_position' must be int.{_where()}")
@@ -369,12 +371,19 @@ def _check_argument(name: str, args: Sequence[Any], position: int) -> None:
 class _GradFunction:
     """What grad and value_and_grad return."""
 
-    def __init__(self, fn: Any, grad_position: Any, weights: Any, has_aux: bool, return_ids: bool, with_value: bool, with_sens: bool = False) -> None:
+    def __init__(
+        self,
+        fn: Any,
+        grad_position: Any,
+        weights: Any,
+        has_aux: bool,
+        return_ids: bool,
+        with_value: bool,
+        with_sens: bool = False,
+    ) -> None:
         _check_bool("_Grad", has_aux=has_aux, return_ids=return_ids)
         if grad_position is None and weights is None:
-            raise ValueError(
-                "`grad_position` and `weight` can not be None at the same time."
-            )
+            raise ValueError("`grad_position` and `weight` can not be None at the same time.")
         self.fn = fn
         self.positions = () if grad_position is None else _check_positions(grad_position)
         self.single_position = len(self.positions) == 1
@@ -402,7 +411,9 @@ class _GradFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not callable(self.fn):
-            raise TypeError(f"The fn should be callable, but got {type(self.fn).__name__}{_where()}")
+            raise TypeError(
+                f"The fn should be callable, but got {type(self.fn).__name__}{_where()}"
+            )
         for p in self.positions:
             _check_argument(function_name(self.fn), args, p)
         return run(self._record, args, kwargs, self.cache)
@@ -431,7 +442,13 @@ class _GradFunction:
         return (by_input, by_weight) if self.by_position else by_weight
 
 
-def grad(fn: Any, grad_position: Any = 0, weights: Any = None, has_aux: bool = False, return_ids: bool = False) -> Callable[..., Any]:
+def grad(
+    fn: Any,
+    grad_position: Any = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
+) -> Callable[..., Any]:
     """A function that gives fn's gradients.
 
     fn: a function or Cell; of several outputs, the sum is differentiated. grad_position: the index,
@@ -450,7 +467,13 @@ def grad(fn: Any, grad_position: Any = 0, weights: Any = None, has_aux: bool = F
     return _GradFunction(fn, grad_position, weights, has_aux, return_ids, with_value=False)
 
 
-def value_and_grad(fn: Any, grad_position: Any = 0, weights: Any = None, has_aux: bool = False, return_ids: bool = False) -> Callable[..., Any]:
+def value_and_grad(
+    fn: Any,
+    grad_position: Any = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
+) -> Callable[..., Any]:
     """A function that gives (fn's whole output, its gradients). Arguments and errors as for grad."""
     return _GradFunction(fn, grad_position, weights, has_aux, return_ids, with_value=True)
 
@@ -466,8 +489,12 @@ class GradOperation:
     Raises TypeError if a flag is not a bool.
     """
 
-    def __init__(self, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False) -> None:
-        _check_bool("GradOperation", get_all=get_all, get_by_list=get_by_list, sens_param=sens_param)
+    def __init__(
+        self, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False
+    ) -> None:
+        _check_bool(
+            "GradOperation", get_all=get_all, get_by_list=get_by_list, sens_param=sens_param
+        )
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
     def __call__(self, fn: Any, weights: Any = None) -> Callable[..., Any]:
@@ -537,7 +564,8 @@ def get_grad(gradients: Any, identifier: Any) -> Tensor:
     """
     if not isinstance(identifier, (int, Parameter)):
         raise TypeError(
-            f"get_grad: the identifier must be an int or a Parameter, got {type(identifier).__name__}{_where()}"
+            "get_grad: the identifier must be an int or a Parameter, got "
+            f"{type(identifier).__name__}{_where()}"
         )
     wanted = identifier.name if isinstance(identifier, Parameter) else identifier
 
@@ -554,7 +582,9 @@ def get_grad(gradients: Any, identifier: Any) -> Tensor:
 
     found = find(gradients)
     if found is None:
-        raise RuntimeError(f"Can not find the gradient for position or Parameter {wanted}{_where()}")
+        raise RuntimeError(
+            f"Can not find the gradient for position or Parameter {wanted}{_where()}"
+        )
     return found
 
 
@@ -593,7 +623,9 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
     return run(record, (*xs, *vs), {}, None)  # type: ignore[no-any-return]
 
 
-def vjp(fn: Callable[..., Any], *inputs: Tensor, weights: Any = None, has_aux: bool = False) -> tuple[Any, ...]:
+def vjp(
+    fn: Callable[..., Any], *inputs: Tensor, weights: Any = None, has_aux: bool = False
+) -> tuple[Any, ...]:
     """(fn(*inputs), vjp_fn), and the rest of fn's outputs with has_aux.
 
     vjp_fn(cotangent) gives the tuple of cotangents of the inputs; with weights, (those, the weights').

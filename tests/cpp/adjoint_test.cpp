@@ -39,13 +39,15 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
 }
 
 /// Checks the `order`-th derivative of sum(make(x)) along v against differences of the one below.
-void check(const char* what, const Dims& dims, double low, double high, const Make& make, int orders = 3) {
+void check(const char* what, const Dims& dims, double low, double high, const Make& make,
+           int orders = 3) {
   SCOPED_TRACE(what);
   Graph g;
   NodeId x = leaf(g, DType::Float64, dims), v = leaf(g, DType::Float64, dims);
   int64_t n = element_count(dims);
   std::vector<double> x0 = random_numbers(n, low, high, 11), v0 = random_numbers(n, -1, 1, 12);
-  Leaves leaves{{x, make_array(DType::Float64, dims, x0)}, {v, make_array(DType::Float64, dims, v0)}};
+  Leaves leaves{{x, make_array(DType::Float64, dims, x0)},
+                {v, make_array(DType::Float64, dims, v0)}};
   auto moved = [&](double h) {
     Leaves to = leaves;
     std::vector<double> at = x0;
@@ -60,12 +62,15 @@ void check(const char* what, const Dims& dims, double low, double high, const Ma
     NodeId out[] = {along}, wrt[] = {x}, seed[] = {v};
     NodeId forward = tangent(g, out, wrt, seed)[0];
     constexpr double h = 1e-5;
-    double numeric = (numbers(run(g, along, moved(h)))[0] - numbers(run(g, along, moved(-h)))[0]) / (2 * h);
+    double numeric =
+        (numbers(run(g, along, moved(h)))[0] - numbers(run(g, along, moved(-h)))[0]) / (2 * h);
     double reverse = dot(numbers(run(g, d, leaves)), v0);
     double scale = std::max(1.0, std::fabs(numeric));
     EXPECT_NEAR(reverse, numeric, 1e-7 * scale);
-    if (forward != kNoNode) EXPECT_NEAR(numbers(run(g, forward, leaves))[0], reverse, 1e-11 * scale);
-    else EXPECT_EQ(reverse, 0);
+    if (forward != kNoNode)
+      EXPECT_NEAR(numbers(run(g, forward, leaves))[0], reverse, 1e-11 * scale);
+    else
+      EXPECT_EQ(reverse, 0);
     along = total(g, binary(g, Op::Mul, d, v));
   }
 }
@@ -75,7 +80,8 @@ TEST(Adjoint, Elementwise) {
     return binary(g, Op::Mul, unary(g, Op::Tanh, x), unary(g, Op::Sin, x));
   });
   check("exp(x) / (1 + x^2)", {5}, -1, 1, [](Graph& g, NodeId x) {
-    return binary(g, Op::Div, unary(g, Op::Exp, x), binary(g, Op::Add, unary(g, Op::Square, x), ones(g, x)));
+    return binary(g, Op::Div, unary(g, Op::Exp, x),
+                  binary(g, Op::Add, unary(g, Op::Square, x), ones(g, x)));
   });
   check("pow, atan2, log", {5}, 0.5, 2, [](Graph& g, NodeId x) {
     NodeId p = binary(g, Op::Pow, x, unary(g, Op::Sqrt, x));
@@ -90,7 +96,8 @@ TEST(Adjoint, Elementwise) {
 TEST(Adjoint, Movement) {
   check("reshape, transpose, broadcast", {2, 3}, -1, 1, [](Graph& g, NodeId x) {
     NodeId y = transpose(g, reshape(g, unary(g, Op::Sin, x), Dims{3, 2}), Dims{1, 0});
-    NodeId z = binary(g, Op::Mul, broadcast_to(g, y, Dims{4, 2, 3}), broadcast_to(g, x, Dims{4, 2, 3}));
+    NodeId z =
+        binary(g, Op::Mul, broadcast_to(g, y, Dims{4, 2, 3}), broadcast_to(g, x, Dims{4, 2, 3}));
     return binary(g, Op::Mul, z, iota(g, DType::Float64, Dims{4, 2, 3}, 0));
   });
   check("slice, scatter, concat", {6, 3}, -1, 1, [](Graph& g, NodeId x) {
@@ -101,7 +108,8 @@ TEST(Adjoint, Movement) {
   });
   check("gather, scatter_add, cumsum", {5, 2}, -1, 1, [](Graph& g, NodeId x) {
     NodeId at = iota(g, DType::Int32, Dims{5}, 0);
-    at = binary(g, Op::Mod, binary(g, Op::Mul, at, constant(g, DType::Int32, Dims{5}, 3)), constant(g, DType::Int32, Dims{5}, 4));
+    at = binary(g, Op::Mod, binary(g, Op::Mul, at, constant(g, DType::Int32, Dims{5}, 3)),
+                constant(g, DType::Int32, Dims{5}, 4));
     NodeId y = gather(g, unary(g, Op::Sin, x), at, 0);
     NodeId z = scatter_add(g, at, y, 0, 5);
     return unary(g, Op::Exp, cumsum(g, binary(g, Op::Mul, z, x), 0, true, true));
@@ -174,7 +182,8 @@ TEST(Adjoint, NoNaNFromZeroTimesInfinity) {
   auto d = adjoint(g, both, seed, wrt);
   EXPECT_EQ(d[0], kNoNode);
   constexpr double kInf = std::numeric_limits<double>::infinity();
-  Leaves leaves{{x, make_array(DType::Float32, {2}, {kInf, 1})}, {y, make_array(DType::Float32, {2}, {1, 1})}};
+  Leaves leaves{{x, make_array(DType::Float32, {2}, {kInf, 1})},
+                {y, make_array(DType::Float32, {2}, {1, 1})}};
   expect_close(run(g, d[1], leaves), make_array(DType::Float32, {2}, {1, 1}), 0);
 }
 

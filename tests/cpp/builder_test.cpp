@@ -16,10 +16,12 @@ namespace {
 
 using namespace testing;  // NOLINT
 
-constexpr double kInf = std::numeric_limits<double>::infinity(), kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInf = std::numeric_limits<double>::infinity(),
+                 kNan = std::numeric_limits<double>::quiet_NaN();
 
 /// Every pair of these meets in the two operands.
-const std::vector<double> kReals{0.0, -0.0, 1, -1, 2.5, -3, 0.1, 1e-40, -1e-40, 3e38, -3e38, kInf, -kInf, kNan};
+const std::vector<double> kReals{0.0,   -0.0,   1,    -1,    2.5,  -3,    0.1,
+                                 1e-40, -1e-40, 3e38, -3e38, kInf, -kInf, kNan};
 const std::vector<double> kWholes{0, 1, -1, 2, 7, -13, 2147483647, -2147483648.0, 46341, 3};
 
 struct Operands {
@@ -61,7 +63,8 @@ struct Operands {
 
 class Simplify : public ::testing::TestWithParam<DType> {};
 INSTANTIATE_TEST_SUITE_P(DTypes, Simplify,
-                         ::testing::Values(DType::Float32, DType::Float64, DType::Float16, DType::Int32, DType::Int64),
+                         ::testing::Values(DType::Float32, DType::Float64, DType::Float16,
+                                           DType::Int32, DType::Int64),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 TEST_P(Simplify, SumsAndDifferencesTakeUpSigns) {
@@ -105,7 +108,8 @@ TEST_P(Simplify, Products) {
   EXPECT_EQ(binary(g, Op::Mul, na, nb), binary(g, Op::Mul, o.a, o.b));
   EXPECT_EQ(g[binary(g, Op::Mul, na, o.b)].op, Op::Neg);
   EXPECT_EQ(g[binary(g, Op::Mul, o.a, o.a)].op, Op::Square);
-  for (auto [x, y] : {std::pair(o.a, o.c(1)), {o.c(-1), o.a}, {na, nb}, {na, o.b}, {o.a, nb}, {o.a, o.a}})
+  for (auto [x, y] :
+       {std::pair(o.a, o.c(1)), {o.c(-1), o.a}, {na, nb}, {na, o.b}, {o.a, nb}, {o.a, o.a}})
     o.expect_same(binary(g, Op::Mul, x, y), o.raw(Op::Mul, x, y));
 }
 
@@ -116,7 +120,8 @@ TEST_P(Simplify, QuotientsByPowersOfTwo) {
   EXPECT_EQ(binary(g, Op::Div, o.a, o.c(1)), o.a);
   EXPECT_EQ(g[binary(g, Op::Div, o.a, o.c(-8))].op, Op::Mul);
   EXPECT_EQ(g[binary(g, Op::Div, o.a, o.c(3))].op, Op::Div);
-  for (double d : {1.0, 2.0, -8.0, 0.125, 3.0, 0x1p-20, 0x1p-24, 0x1p15, 0x1p120, 0x1p-120, 0.0, -0.0, kInf, kNan})
+  for (double d : {1.0, 2.0, -8.0, 0.125, 3.0, 0x1p-20, 0x1p-24, 0x1p15, 0x1p120, 0x1p-120, 0.0,
+                   -0.0, kInf, kNan})
     o.expect_same(binary(g, Op::Div, o.a, o.c(d)), o.raw(Op::Div, o.a, o.c(d)));
 }
 
@@ -149,8 +154,10 @@ TEST_P(Simplify, EqualOperandsAndDoubleSigns) {
   o.expect_same(o.a, o.raw(Op::Neg, o.raw(Op::Neg, o.a)));
   o.expect_same(o.a, o.raw(Op::Maximum, o.a, o.a));
   NodeId floor = unary(g, Op::Floor, o.a);
-  if (is_floating(o.type())) EXPECT_NE(floor, o.a);
-  else EXPECT_EQ(floor, o.a);
+  if (is_floating(o.type()))
+    EXPECT_NE(floor, o.a);
+  else
+    EXPECT_EQ(floor, o.a);
 }
 
 TEST_P(Simplify, Select) {
@@ -238,7 +245,8 @@ TEST(Fold, ConversionsTruncateWrapAndRound) {
 
 TEST(Builder, RefusesWhatDoesNotFit) {
   Graph g;
-  NodeId f = leaf(g, DType::Float32, Dims{2}), i = leaf(g, DType::Int32, Dims{2}), l = leaf(g, DType::Float32, Dims{3});
+  NodeId f = leaf(g, DType::Float32, Dims{2}), i = leaf(g, DType::Int32, Dims{2}),
+         l = leaf(g, DType::Float32, Dims{3});
   auto kind = [](auto make) {
     try {
       make();

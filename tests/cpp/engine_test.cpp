@@ -25,7 +25,8 @@ class RandomGraph {
   RandomGraph(uint64_t seed, int64_t n, int64_t f) : seed_(seed), n_(n), f_(f) {
     for (const Dims& d : {Dims{n, f}, Dims{n, 1}, Dims{f}, Dims{f, f}, Dims{n, f}}) {
       NodeId id = leaf(g, DType::Float64, d);
-      leaves[id] = make_array(DType::Float64, d, random_numbers(element_count(d), -1, 1, seed * 31 + id));
+      leaves[id] =
+          make_array(DType::Float64, d, random_numbers(element_count(d), -1, 1, seed * 31 + id));
       nodes_.push_back(id);
       inputs.push_back(id);
     }
@@ -59,7 +60,8 @@ class RandomGraph {
   }
 
   NodeId smooth(NodeId x) {
-    static constexpr Op kOps[] = {Op::Sin, Op::Tanh, Op::Sigmoid, Op::Cos, Op::Square, Op::Atan, Op::Erf, Op::Neg, Op::Abs};
+    static constexpr Op kOps[] = {Op::Sin,  Op::Tanh, Op::Sigmoid, Op::Cos, Op::Square,
+                                  Op::Atan, Op::Erf,  Op::Neg,     Op::Abs};
     NodeId y = unary(g, kOps[draw(std::size(kOps))], x);
     return y;
   }
@@ -70,11 +72,16 @@ class RandomGraph {
     size_t rank = d.size();
     switch (draw(14)) {
       case 0:
-      case 1: return smooth(x);
-      case 2: return binary(g, Op::Add, x, like(x, pick()));
-      case 3: return unary(g, Op::Tanh, binary(g, Op::Mul, x, like(x, pick())));
-      case 4: return binary(g, Op::Sub, x, like(x, pick()));
-      case 5: return binary(g, draw(2) ? Op::Maximum : Op::Minimum, x, like(x, pick()));
+      case 1:
+        return smooth(x);
+      case 2:
+        return binary(g, Op::Add, x, like(x, pick()));
+      case 3:
+        return unary(g, Op::Tanh, binary(g, Op::Mul, x, like(x, pick())));
+      case 4:
+        return binary(g, Op::Sub, x, like(x, pick()));
+      case 5:
+        return binary(g, draw(2) ? Op::Maximum : Op::Minimum, x, like(x, pick()));
       case 6: {
         NodeId y = like(x, pick());
         return select(g, binary(g, Op::Less, x, y), unary(g, Op::Sin, y), x);
@@ -84,7 +91,8 @@ class RandomGraph {
         return unary(g, Op::Tanh, reduce(g, Op::ReduceSum, x, draw(2) ? Dims{0} : Dims{1}));
       case 8:
         if (rank != 2) return smooth(x);
-        return reshape(g, reduce(g, draw(2) ? Op::ReduceMax : Op::ReduceSum, smooth(x), Dims{1}), Dims{d[0], 1});
+        return reshape(g, reduce(g, draw(2) ? Op::ReduceMax : Op::ReduceSum, smooth(x), Dims{1}),
+                       Dims{d[0], 1});
       case 9:
         for (NodeId w : nodes_)
           if (rank == 2 && g.dims(w).size() == 2 && g.dims(w)[0] == d[1] && draw(2))
@@ -98,7 +106,8 @@ class RandomGraph {
       case 11: {
         if (rank != 2 || d[1] < 2) return smooth(x);
         int64_t half = d[1] / 2;
-        NodeId a = slice(g, x, {{0, half}, {d[0], d[1] - half}, {1, 1}}), b = slice(g, x, {{0, half - 1}, {d[0], half}, {1, -1}});
+        NodeId a = slice(g, x, {{0, half}, {d[0], d[1] - half}, {1, 1}}),
+               b = slice(g, x, {{0, half - 1}, {d[0], half}, {1, -1}});
         NodeId both[] = {a, smooth(b)};
         return concat(g, both, 1);
       }
@@ -107,7 +116,8 @@ class RandomGraph {
         NodeId a = slice(g, x, {{d[0] - 1, 0}, {d[0] - 1, d[1]}, {-1, 1}});
         return slice_scatter(g, smooth(a), d, Dims{1, 0}, Dims{1, 1});
       }
-      default: return rank == 2 ? transpose(g, smooth(x), Dims{1, 0}) : smooth(x);
+      default:
+        return rank == 2 ? transpose(g, smooth(x), Dims{1, 0}) : smooth(x);
     }
   }
 
@@ -122,13 +132,15 @@ TEST(Engine, RandomGraphsAndTheirGradients) {
     RandomGraph r(seed, kRows[seed % 6], 1 + static_cast<int64_t>(seed % 5));
     r.grow(3 + static_cast<int>(seed % 20));
     std::vector<NodeId> roots{r.last()};
-    NodeId out[] = {r.last()}, seeds[] = {constant(r.g, DType::Float64, Dims(r.g.dims(r.last())), 1)};
+    NodeId out[] = {r.last()},
+           seeds[] = {constant(r.g, DType::Float64, Dims(r.g.dims(r.last())), 1)};
     for (NodeId d : ad::adjoint(r.g, out, seeds, r.inputs))
       if (d != kNoNode) roots.push_back(d);
     auto got = run(r.g, roots, r.leaves);
     for (size_t i = 0; i < roots.size(); ++i) {
       expect_close(got[i], interpret(r.g, roots[i], r.leaves), 1e-9);
-      ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed << ", root " << i << "\n" << to_text(r.g, roots);
+      ASSERT_FALSE(::testing::Test::HasFailure()) << "seed " << seed << ", root " << i << "\n"
+                                                  << to_text(r.g, roots);
     }
   }
 }
@@ -145,7 +157,10 @@ TEST(Engine, EveryTailOfRowsAndElements) {
                                 reduce(g, Op::ReduceMax, unary(g, Op::Neg, m), Dims{1})};
       auto got = run(g, roots, leaves);
       for (size_t i = 0; i < roots.size(); ++i)
-        expect_close(got[i], interpret(g, roots[i], leaves), t == DType::Float16 ? 2e-3 : is_floating(t) ? 1e-6 : 0);
+        expect_close(got[i], interpret(g, roots[i], leaves),
+                     t == DType::Float16 ? 2e-3
+                     : is_floating(t)    ? 1e-6
+                                         : 0);
     }
 }
 
@@ -156,8 +171,9 @@ TEST(Engine, EveryElementwiseOpAgreesWithTheFolder) {
     Op op = static_cast<Op>(i);
     const OpInfo& row = info(op);
     if (row.kind == OpKind::Structured || row.kind == OpKind::Ternary) continue;
-    for (DType t : {DType::Float64, DType::Float32, DType::BFloat16, DType::Int32, DType::Int64, DType::Int8, DType::Bool}) {
-      bool fits = row.cls == OpClass::Bool ? t == DType::Bool
+    for (DType t : {DType::Float64, DType::Float32, DType::BFloat16, DType::Int32, DType::Int64,
+                    DType::Int8, DType::Bool}) {
+      bool fits = row.cls == OpClass::Bool    ? t == DType::Bool
                   : row.cls == OpClass::Float ? is_floating(t)
                                               : t != DType::Bool;
       if (!fits) continue;
@@ -165,12 +181,20 @@ TEST(Engine, EveryElementwiseOpAgreesWithTheFolder) {
       Graph g;
       NodeId a = leaf(g, t, d), b = leaf(g, t, d);
       bool domain = op == Op::Atanh || op == Op::Asin || op == Op::Acos;
-      double low = op == Op::Acosh ? 1.1 : domain ? -0.9 : 0.1, high = domain ? 0.9 : is_floating(t) ? 3 : 9;
+      double low = op == Op::Acosh ? 1.1
+                   : domain        ? -0.9
+                                   : 0.1,
+             high = domain           ? 0.9
+                    : is_floating(t) ? 3
+                                     : 9;
       Leaves leaves{{a, make_array(t, d, random_numbers(37, low, high, 5))},
                     {b, make_array(t, d, random_numbers(37, is_floating(t) ? 0.5 : 1, high, 6))}};
       bool two = row.kind == OpKind::Binary || row.kind == OpKind::Compare;
       NodeId y = two ? binary(g, op, a, b) : unary(g, op, a);
-      double tolerance = g.dtype(y) == DType::Float64 ? 1e-14 : g.dtype(y) == DType::Float32 ? 1e-6 : is_floating(t) ? 1e-2 : 0;
+      double tolerance = g.dtype(y) == DType::Float64   ? 1e-14
+                         : g.dtype(y) == DType::Float32 ? 1e-6
+                         : is_floating(t)               ? 1e-2
+                                                        : 0;
       expect_close(run(g, y, leaves), interpret(g, y, leaves), tolerance);
     }
   }
@@ -186,17 +210,21 @@ struct Work {
 
   NodeId input(const Dims& d, double scale = 1) {
     NodeId id = leaf(g, DType::Float32, d);
-    leaves[id] = make_array(DType::Float32, d, random_numbers(element_count(d), -scale, scale, id + 1));
+    leaves[id] =
+        make_array(DType::Float32, d, random_numbers(element_count(d), -scale, scale, id + 1));
     return id;
   }
 
   Work() {
     constexpr int64_t kRows = 5003;
     NodeId x = input({kRows, 3}), w1 = input({3, 20}), b = input({20}), w2 = input({20, 2}, 0.3);
-    NodeId h = unary(g, Op::Tanh, binary(g, Op::Add, matmul(g, x, w1, false, false), broadcast_to(g, b, Dims{kRows, 20})));
+    NodeId h = unary(
+        g, Op::Tanh,
+        binary(g, Op::Add, matmul(g, x, w1, false, false), broadcast_to(g, b, Dims{kRows, 20})));
     NodeId y = matmul(g, h, w2, false, false);
     NodeId loss = reduce(g, Op::ReduceSum, unary(g, Op::Square, y), Dims{0, 1});
-    NodeId out[] = {loss}, seed[] = {constant(g, DType::Float32, Dims{}, 1)}, wrt[] = {w1, b, w2, x};
+    NodeId out[] = {loss}, seed[] = {constant(g, DType::Float32, Dims{}, 1)},
+           wrt[] = {w1, b, w2, x};
     roots = ad::adjoint(g, out, seed, wrt);
     roots.push_back(loss);
     roots.push_back(reduce(g, Op::ReduceMax, y, Dims{0}));
@@ -219,7 +247,8 @@ TEST(Engine, ResultsDoNotDependOnTheNumberOfThreads) {
     for (int repeat = 0; repeat < 3; ++repeat) {
       auto many = run(work.g, work.roots, work.leaves);
       for (size_t i = 0; i < one.size(); ++i)
-        EXPECT_EQ(std::memcmp(one[i].data(), many[i].data(), one[i].bytes()), 0) << threads << " threads, root " << i;
+        EXPECT_EQ(std::memcmp(one[i].data(), many[i].data(), one[i].bytes()), 0)
+            << threads << " threads, root " << i;
     }
   }
   set_max_threads(0);
@@ -253,7 +282,8 @@ TEST(Engine, OneExecutableRunsInSeveralThreads) {
   };
   std::vector<std::vector<Array>> results(4);
   std::vector<std::thread> threads;
-  for (uint64_t t = 0; t < results.size(); ++t) threads.emplace_back([&, t] { work(t + 10, results[t]); });
+  for (uint64_t t = 0; t < results.size(); ++t)
+    threads.emplace_back([&, t] { work(t + 10, results[t]); });
   for (auto& t : threads) t.join();
   set_max_threads(0);
 }
@@ -263,7 +293,8 @@ TEST(Engine, AFailedRunLeavesTheExecutableUsable) {
   NodeId x = leaf(g, DType::Float32, Dims{100}), at = leaf(g, DType::Int32, Dims{1});
   NodeId roots[] = {unary(g, Op::Sin, gather(g, x, at, 0))};
   cpu::Executable exe(make_plan(g, live_nodes(g, roots), roots, {}));
-  Array in = make_array(DType::Float32, {100}, std::vector<double>(100, 0)), out = empty_array(DType::Float32, {1});
+  Array in = make_array(DType::Float32, {100}, std::vector<double>(100, 0)),
+        out = empty_array(DType::Float32, {1});
   for (int index : {100, 3, -101, -100}) {
     Array where = make_array(DType::Int32, {1}, {double(index)});
     const void* inputs[] = {in.data(), where.data()};

@@ -36,15 +36,24 @@ void put_bits(const Array& a, int64_t i, uint64_t bits) {
   auto n = std::bit_cast<int64_t>(bits);
   switch (a.dtype) {
     case DType::Bool:
-    case DType::UInt8: return put(a.data(), i, static_cast<uint8_t>(n));
-    case DType::Int8: return put(a.data(), i, static_cast<int8_t>(n));
-    case DType::Int16: return put(a.data(), i, static_cast<int16_t>(n));
-    case DType::Int32: return put(a.data(), i, static_cast<int32_t>(n));
-    case DType::Int64: return put(a.data(), i, n);
-    case DType::Float16: return put(a.data(), i, float_to_half(static_cast<float>(f)));
-    case DType::BFloat16: return put(a.data(), i, float_to_bfloat(static_cast<float>(f)));
-    case DType::Float32: return put(a.data(), i, static_cast<float>(f));
-    case DType::Float64: return put(a.data(), i, f);
+    case DType::UInt8:
+      return put(a.data(), i, static_cast<uint8_t>(n));
+    case DType::Int8:
+      return put(a.data(), i, static_cast<int8_t>(n));
+    case DType::Int16:
+      return put(a.data(), i, static_cast<int16_t>(n));
+    case DType::Int32:
+      return put(a.data(), i, static_cast<int32_t>(n));
+    case DType::Int64:
+      return put(a.data(), i, n);
+    case DType::Float16:
+      return put(a.data(), i, float_to_half(static_cast<float>(f)));
+    case DType::BFloat16:
+      return put(a.data(), i, float_to_bfloat(static_cast<float>(f)));
+    case DType::Float32:
+      return put(a.data(), i, static_cast<float>(f));
+    case DType::Float64:
+      return put(a.data(), i, f);
   }
 }
 
@@ -53,15 +62,24 @@ uint64_t get_bits(const Array& a, int64_t i) {
   auto whole = [](int64_t v) { return static_cast<uint64_t>(v); };
   switch (a.dtype) {
     case DType::Bool:
-    case DType::UInt8: return whole(get<uint8_t>(a.data(), i));
-    case DType::Int8: return whole(get<int8_t>(a.data(), i));
-    case DType::Int16: return whole(get<int16_t>(a.data(), i));
-    case DType::Int32: return whole(get<int32_t>(a.data(), i));
-    case DType::Int64: return whole(get<int64_t>(a.data(), i));
-    case DType::Float16: return real(half_to_float(get<uint16_t>(a.data(), i)));
-    case DType::BFloat16: return real(bfloat_to_float(get<uint16_t>(a.data(), i)));
-    case DType::Float32: return real(get<float>(a.data(), i));
-    case DType::Float64: return real(get<double>(a.data(), i));
+    case DType::UInt8:
+      return whole(get<uint8_t>(a.data(), i));
+    case DType::Int8:
+      return whole(get<int8_t>(a.data(), i));
+    case DType::Int16:
+      return whole(get<int16_t>(a.data(), i));
+    case DType::Int32:
+      return whole(get<int32_t>(a.data(), i));
+    case DType::Int64:
+      return whole(get<int64_t>(a.data(), i));
+    case DType::Float16:
+      return real(half_to_float(get<uint16_t>(a.data(), i)));
+    case DType::BFloat16:
+      return real(bfloat_to_float(get<uint16_t>(a.data(), i)));
+    case DType::Float32:
+      return real(get<float>(a.data(), i));
+    case DType::Float64:
+      return real(get<double>(a.data(), i));
   }
   return 0;
 }
@@ -105,10 +123,13 @@ class Interpreter {
     for (int64_t i = 0; i < g_.count(id); ++i) y[i] = f(unravel(i, g_.dims(id)));
     return y;
   }
-  uint64_t element(NodeId id, int k, const Dims& at) const { return in(id, k)[ravel(at, in_dims(id, k))]; }
+  uint64_t element(NodeId id, int k, const Dims& at) const {
+    return in(id, k)[ravel(at, in_dims(id, k))];
+  }
 
   double number(DType t, uint64_t bits) const {
-    return is_floating(t) ? std::bit_cast<double>(bits) : static_cast<double>(std::bit_cast<int64_t>(bits));
+    return is_floating(t) ? std::bit_cast<double>(bits)
+                          : static_cast<double>(std::bit_cast<int64_t>(bits));
   }
 
   Bits elementwise(NodeId id) const {
@@ -167,7 +188,8 @@ class Interpreter {
     for (int64_t i = 0; i < element_count(from); ++i) {
       Dims at = unravel(i, from), kept;
       for (size_t k = 0; k < at.size(); ++k)
-        if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(k))) kept.push_back(at[k]);
+        if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(k)))
+          kept.push_back(at[k]);
       parts[ravel(kept, g_.dims(id))].push_back(in(id, 0)[i]);
     }
     Bits y;
@@ -176,8 +198,10 @@ class Interpreter {
       int64_t whole = 0;
       for (size_t i = 0; i < part.size(); ++i) {
         double v = number(t, part[i]);
-        if (op == Op::ReduceSum) sum += v, whole += std::bit_cast<int64_t>(part[i]);
-        else if (i == 0 || v != v || (op == Op::ReduceMax ? v > sum : v < sum)) sum = v;
+        if (op == Op::ReduceSum)
+          sum += v, whole += std::bit_cast<int64_t>(part[i]);
+        else if (i == 0 || v != v || (op == Op::ReduceMax ? v > sum : v < sum))
+          sum = v;
         if (op != Op::ReduceSum && sum != sum) break;
       }
       bool exact = !is_floating(t) && op == Op::ReduceSum;
@@ -274,7 +298,8 @@ class Interpreter {
     auto seed = in(id, 0)[0], offset = in(id, 0)[1];
     Bits y(static_cast<size_t>(g_.count(id)));
     for (size_t i = 0; i < y.size(); ++i)
-      y[i] = std::bit_cast<uint64_t>(double(uniform_from_bits(philox(seed, offset + i / 4)[i % 4])));
+      y[i] =
+          std::bit_cast<uint64_t>(double(uniform_from_bits(philox(seed, offset + i / 4)[i % 4])));
     return y;
   }
 
@@ -283,12 +308,16 @@ class Interpreter {
     if (is_elementwise(op)) return elementwise(id);
     auto a = g_.attrs(id);
     switch (op) {
-      case Op::Leaf: return element_bits(leaves_.at(id));
-      case Op::Const: return Bits(static_cast<size_t>(g_.count(id)), g_[id].bits);
-      case Op::Iota: return each(id, [&](const Dims& at) { return to_bits(g_.dtype(id), at[a[0]]); });
+      case Op::Leaf:
+        return element_bits(leaves_.at(id));
+      case Op::Const:
+        return Bits(static_cast<size_t>(g_.count(id)), g_[id].bits);
+      case Op::Iota:
+        return each(id, [&](const Dims& at) { return to_bits(g_.dtype(id), at[a[0]]); });
       case Op::Alias:
       case Op::StopGradient:
-      case Op::Reshape: return in(id, 0);
+      case Op::Reshape:
+        return in(id, 0);
       case Op::Cast: {
         Bits y = in(id, 0);
         for (uint64_t& b : y) b = convert_bits(g_.dtype(g_.input(id, 0)), g_.dtype(id), b);
@@ -300,25 +329,36 @@ class Interpreter {
           for (size_t k = 0; k < at.size(); ++k) from[a[k]] = at[k];
           return element(id, 0, from);
         });
-      case Op::BroadcastTo: return broadcast(id);
+      case Op::BroadcastTo:
+        return broadcast(id);
       case Op::Slice:
         return each(id, [&](Dims at) {
           for (size_t k = 0; k < at.size(); ++k) at[k] = a[k] + at[k] * a[at.size() + k];
           return element(id, 0, at);
         });
-      case Op::SliceScatter: return slice_scatter(id);
-      case Op::Concat: return concat(id);
-      case Op::MatMul: return matmul(id);
+      case Op::SliceScatter:
+        return slice_scatter(id);
+      case Op::Concat:
+        return concat(id);
+      case Op::MatMul:
+        return matmul(id);
       case Op::ReduceSum:
       case Op::ReduceMax:
-      case Op::ReduceMin: return reduce(id);
+      case Op::ReduceMin:
+        return reduce(id);
       case Op::ArgMax:
-      case Op::ArgMin: return arg_reduce(id);
-      case Op::CumSum: return cumsum(id);
-      case Op::Gather: return gather(id);
-      case Op::ScatterAdd: return scatter_add(id);
-      case Op::RandomUniform: return uniform(id);
-      default: fail(ErrorKind::NotImplemented, "the interpreter lacks ", info(op).name);
+      case Op::ArgMin:
+        return arg_reduce(id);
+      case Op::CumSum:
+        return cumsum(id);
+      case Op::Gather:
+        return gather(id);
+      case Op::ScatterAdd:
+        return scatter_add(id);
+      case Op::RandomUniform:
+        return uniform(id);
+      default:
+        fail(ErrorKind::NotImplemented, "the interpreter lacks ", info(op).name);
     }
   }
 
@@ -332,7 +372,8 @@ class Interpreter {
 Array make_array(DType dtype, const Dims& dims, const std::vector<double>& values) {
   Array a = empty_array(dtype, dims);
   EXPECT_EQ(static_cast<size_t>(a.count()), values.size());
-  for (size_t i = 0; i < values.size(); ++i) put_bits(a, static_cast<int64_t>(i), to_bits(dtype, values[i]));
+  for (size_t i = 0; i < values.size(); ++i)
+    put_bits(a, static_cast<int64_t>(i), to_bits(dtype, values[i]));
   return a;
 }
 
@@ -345,7 +386,8 @@ std::vector<uint64_t> element_bits(const Array& a) {
 std::vector<double> numbers(const Array& a) {
   std::vector<double> v;
   for (uint64_t b : element_bits(a))
-    v.push_back(is_floating(a.dtype) ? std::bit_cast<double>(b) : static_cast<double>(std::bit_cast<int64_t>(b)));
+    v.push_back(is_floating(a.dtype) ? std::bit_cast<double>(b)
+                                     : static_cast<double>(std::bit_cast<int64_t>(b)));
   return v;
 }
 
@@ -389,8 +431,10 @@ void expect_close(const Array& got, const Array& expected, double tolerance) {
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i] != a[i] && b[i] != b[i]) continue;
     bool same = tolerance == 0 ? std::bit_cast<uint64_t>(a[i]) == std::bit_cast<uint64_t>(b[i])
-                               : a[i] == b[i] || std::fabs(a[i] - b[i]) <= tolerance * std::max(1.0, std::fabs(b[i]));
-    ASSERT_TRUE(same) << "element " << i << " of " << a.size() << ": got " << a[i] << ", expected " << b[i];
+                               : a[i] == b[i] || std::fabs(a[i] - b[i]) <=
+                                                     tolerance * std::max(1.0, std::fabs(b[i]));
+    ASSERT_TRUE(same) << "element " << i << " of " << a.size() << ": got " << a[i] << ", expected "
+                      << b[i];
   }
 }
 

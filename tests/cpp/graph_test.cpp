@@ -50,7 +50,8 @@ TEST(Graph, ArgumentsMayPointIntoTheGraph) {
   NodeId x = leaf(g, DType::Float32, Dims{2, 3, 4, 5});
   NodeId t = transpose(g, x, Dims{3, 1, 0, 2});
   for (int i = 0; i < 2000; ++i)  // pools move while their own spans are passed in
-    t = g.intern(Op::Transpose, DType::Float32, g.dims(x), g.inputs(t), g.attrs(t), static_cast<uint64_t>(i + 1));
+    t = g.intern(Op::Transpose, DType::Float32, g.dims(x), g.inputs(t), g.attrs(t),
+                 static_cast<uint64_t>(i + 1));
   EXPECT_EQ(g.input(t, 0), x);
   EXPECT_EQ(Dims(g.attrs(t).begin(), g.attrs(t).end()), (Dims{3, 1, 0, 2}));
 }
@@ -95,7 +96,9 @@ NodeId sum_of(Graph& g, DType t, Dims dims, Op op, double c) {
 }
 
 TEST(StructuralHash, ConstantsDoNotCount) {
-  auto make = [](double c) { return [c](Graph& g) { return sum_of(g, DType::Float32, {4}, Op::Sin, c); }; };
+  auto make = [](double c) {
+    return [c](Graph& g) { return sum_of(g, DType::Float32, {4}, Op::Sin, c); };
+  };
   EXPECT_EQ(key_of(make(1)), key_of(make(2)));
 }
 
@@ -106,9 +109,9 @@ TEST(StructuralHash, OpsShapesDtypesAndDeadNodes) {
   EXPECT_NE(base, key_of([](Graph& g) { return sum_of(g, DType::Float32, {4, 1}, Op::Sin, 1); }));
   EXPECT_NE(base, key_of([](Graph& g) { return sum_of(g, DType::Float32, {4}, Op::Cos, 1); }));
   EXPECT_EQ(base, key_of([](Graph& g) {
-    unary(g, Op::Exp, leaf(g));
-    return sum_of(g, DType::Float32, {4}, Op::Sin, 1);
-  }));
+              unary(g, Op::Exp, leaf(g));
+              return sum_of(g, DType::Float32, {4}, Op::Sin, 1);
+            }));
 }
 
 TEST(StructuralHash, WiringRootsAndAttributesCount) {
@@ -120,7 +123,9 @@ TEST(StructuralHash, WiringRootsAndAttributesCount) {
   };
   EXPECT_NE(wired(false), wired(true));
   auto reduced = [](int64_t axis) {
-    return key_of([=](Graph& g) { return reduce(g, Op::ReduceSum, leaf(g, DType::Float32, Dims{3, 3}), Dims{axis}); });
+    return key_of([=](Graph& g) {
+      return reduce(g, Op::ReduceSum, leaf(g, DType::Float32, Dims{3, 3}), Dims{axis});
+    });
   };
   EXPECT_NE(reduced(0), reduced(1));
   Graph g;
@@ -136,7 +141,8 @@ TEST(StructuralHash, ACutIsALeaf) {
   NodeId roots[] = {e}, cuts[] = {s};
   auto live = live_until(g, roots, cuts);
   EXPECT_EQ(live, (std::vector<NodeId>{s, e}));
-  EXPECT_EQ(structural_hash(g, live, roots, cuts), key_of([](Graph& h) { return unary(h, Op::Exp, leaf(h)); }));
+  EXPECT_EQ(structural_hash(g, live, roots, cuts),
+            key_of([](Graph& h) { return unary(h, Op::Exp, leaf(h)); }));
 }
 
 }  // namespace

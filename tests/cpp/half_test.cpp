@@ -13,17 +13,21 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 /// The value of a float16 pattern by its definition (IEEE 754-2019, 3.4).
 float defined_half(uint16_t h) {
   int exponent = (h >> 10) & 31, fraction = h & 1023;
-  float magnitude = exponent == 31  ? (fraction ? std::nanf("") : kInf)
-                    : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
-                                    : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
+  float magnitude = exponent == 31 ? (fraction ? std::nanf("") : kInf)
+                    : exponent == 0
+                        ? std::ldexp(static_cast<float>(fraction), -24)
+                        : std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
   return h & 0x8000 ? -magnitude : magnitude;
 }
 
 TEST(Half, EveryPatternIsItsDefinition) {
   for (uint32_t h = 0; h < 65536; ++h) {
-    float got = half_to_float(static_cast<uint16_t>(h)), want = defined_half(static_cast<uint16_t>(h));
-    if (want != want) ASSERT_NE(got, got) << h;
-    else ASSERT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(want)) << h;
+    float got = half_to_float(static_cast<uint16_t>(h)),
+          want = defined_half(static_cast<uint16_t>(h));
+    if (want != want)
+      ASSERT_NE(got, got) << h;
+    else
+      ASSERT_EQ(std::bit_cast<uint32_t>(got), std::bit_cast<uint32_t>(want)) << h;
   }
 }
 
@@ -32,12 +36,16 @@ TEST(Half, EveryPatternSurvivesARoundTrip) {
     auto half = static_cast<uint16_t>(h);
     bool nan = (h & 0x7FFF) > 0x7C00;
     uint16_t back = float_to_half(half_to_float(half));
-    if (nan) ASSERT_GT(back & 0x7FFF, 0x7C00) << h;
-    else ASSERT_EQ(back, half);
+    if (nan)
+      ASSERT_GT(back & 0x7FFF, 0x7C00) << h;
+    else
+      ASSERT_EQ(back, half);
     bool bnan = (h & 0x7FFF) > 0x7F80;
     uint16_t bback = float_to_bfloat(bfloat_to_float(half));
-    if (bnan) ASSERT_GT(bback & 0x7FFF, 0x7F80) << h;
-    else ASSERT_EQ(bback, half);
+    if (bnan)
+      ASSERT_GT(bback & 0x7FFF, 0x7F80) << h;
+    else
+      ASSERT_EQ(bback, half);
   }
 }
 

@@ -12,7 +12,8 @@ namespace {
 // philox4x32 with 10 rounds).
 TEST(Philox, KnownAnswers) {
   constexpr uint32_t kAll = 0xFFFFFFFFu;
-  EXPECT_EQ(philox({0, 0}, {0, 0, 0, 0}), (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  EXPECT_EQ(philox({0, 0}, {0, 0, 0, 0}),
+            (PhiloxBlock{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(philox({kAll, kAll}, {kAll, kAll, kAll, kAll}),
             (PhiloxBlock{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
   EXPECT_EQ(philox({0xa4093822, 0x299f31d0}, {0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}),
@@ -43,7 +44,8 @@ TEST(Philox, EngineFollowsTheBlocks) {
     Array s = make_array(DType::Int64, {2}, {1234567, 89});
     std::vector<double> got = numbers(run(g, u, {{state, s}}));
     for (int64_t i = 0; i < n; ++i)
-      ASSERT_EQ(got[i], uniform_from_bits(philox(1234567, 89 + static_cast<uint64_t>(i / 4))[i % 4]));
+      ASSERT_EQ(got[i],
+                uniform_from_bits(philox(1234567, 89 + static_cast<uint64_t>(i / 4))[i % 4]));
   }
 }
 

@@ -14,7 +14,9 @@ namespace {
 
 using namespace testing;  // NOLINT
 
-Plan plan_of(const Graph& g, const std::vector<NodeId>& roots) { return make_plan(g, live_nodes(g, roots), roots, {}); }
+Plan plan_of(const Graph& g, const std::vector<NodeId>& roots) {
+  return make_plan(g, live_nodes(g, roots), roots, {});
+}
 
 /// "2R1C R" : by stage, regions and calls.
 std::string outline(const Plan& p) {
@@ -27,7 +29,9 @@ std::string outline(const Plan& p) {
   return s;
 }
 
-NodeId bias(Graph& g, NodeId x, NodeId b) { return binary(g, Op::Add, x, broadcast_to(g, b, Dims(g.dims(x)))); }
+NodeId bias(Graph& g, NodeId x, NodeId b) {
+  return binary(g, Op::Add, x, broadcast_to(g, b, Dims(g.dims(x))));
+}
 
 struct Net {
   Graph g;
@@ -233,8 +237,7 @@ TEST(PlanText, ALayerAndItsWeightGradient) {
             "    v3 = tanh v2  : f32 x20\n"
             "    v5 = copy u1  : f32 x1\n"
             "    v4 = matmul v5, w1  : f32 x20 (1)\n"
-            "    v6 = square v3  : f32 x20\n"
-            "    v7 = sub u2, v6  : f32 x20\n"
+            "    v7 = chain v3 * v3 -> - u2  : f32 x20\n"
             "    v8 = mul v4, v7  : f32 x20\n"
             "    acc0 += weight_grad v1, v8  : f32 x2 (20)\n"
             "    store acc0 -> output0\n");
@@ -245,7 +248,8 @@ TEST(PlanText, ALayerAndItsWeightGradient) {
 TEST(Planner, OutputsMayBeInputsOrEachOther) {
   Graph g;
   NodeId x = leaf(g, DType::Float32, Dims{4}), s = unary(g, Op::Sin, x);
-  std::vector<NodeId> roots{x, s, reshape(g, s, Dims{2, 2}), s, alias(g, x), constant(g, DType::Float32, Dims{3}, 2)};
+  std::vector<NodeId> roots{x, s,           reshape(g, s, Dims{2, 2}),
+                            s, alias(g, x), constant(g, DType::Float32, Dims{3}, 2)};
   Plan p = plan_of(g, roots);
   EXPECT_EQ(p.outputs[0].alias_input, 0);
   EXPECT_EQ(p.outputs[2].alias_output, 1);
@@ -253,12 +257,14 @@ TEST(Planner, OutputsMayBeInputsOrEachOther) {
   EXPECT_EQ(p.outputs[4].alias_input, 0);
   Leaves leaves{{x, make_array(DType::Float32, {4}, {0, 1, 2, 3})}};
   auto got = run(g, roots, leaves);
-  for (size_t i = 0; i < roots.size(); ++i) expect_close(got[i], interpret(g, roots[i], leaves), 1e-6);
+  for (size_t i = 0; i < roots.size(); ++i)
+    expect_close(got[i], interpret(g, roots[i], leaves), 1e-6);
 }
 
 TEST(Planner, AliasesVanishAndWhatTheyHidIsShared) {
   Graph g;
-  NodeId x = leaf(g, DType::Float32, Dims{4}), x1 = alias(g, x), x2 = alias(g, stop_gradient(g, x1));
+  NodeId x = leaf(g, DType::Float32, Dims{4}), x1 = alias(g, x),
+         x2 = alias(g, stop_gradient(g, x1));
   NodeId s = binary(g, Op::Add, unary(g, Op::Sin, x1), unary(g, Op::Sin, x2));
   Plan p = plan_of(g, {s});
   EXPECT_EQ(p.node_count, 3u) << "x, sin(x), their sum";

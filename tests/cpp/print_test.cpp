@@ -40,7 +40,8 @@ TEST(Print, AttributesHaveNames) {
             "SliceScatter(%0, start=[0, 0], step=[2, 1]) : float64[8, 4]");
   NodeId two[] = {x, x};
   EXPECT_EQ(line(concat(g, two, 1)), "Concat(%0, %0, axis=1) : float64[4, 8]");
-  EXPECT_EQ(line(cumsum(g, x, 1, true, true)), "CumSum(%0, axis=1, exclusive, reverse) : float64[4, 4]");
+  EXPECT_EQ(line(cumsum(g, x, 1, true, true)),
+            "CumSum(%0, axis=1, exclusive, reverse) : float64[4, 4]");
   EXPECT_EQ(line(gather(g, x, i, 0)), "Gather(%0, %1, axis=0) : float64[3, 4]");
   EXPECT_EQ(line(arg_reduce(g, Op::ArgMax, x, 1)), "ArgMax(%0, axis=1) : int32[4]");
   EXPECT_EQ(line(iota(g, DType::Int32, Dims{5}, 0)), "Iota(axis=0) : int32[5]");
@@ -67,7 +68,9 @@ TEST(Print, RemarksAndOrder) {
   NodeId y = unary(g, Op::Sin, x);
   NodeId out[] = {y}, ones[] = {constant(g, DType::Float32, Dims{}, 1)}, wrt[] = {x};
   NodeId roots[] = {ad::adjoint(g, out, ones, wrt)[0]};
-  auto remark = [&](NodeId id) { return std::string(g[id].op == Op::Leaf ? "argument 0" : "net.py:3"); };
+  auto remark = [&](NodeId id) {
+    return std::string(g[id].op == Op::Leaf ? "argument 0" : "net.py:3");
+  };
   EXPECT_EQ(to_text(g, roots, remark),
             "%0 = Leaf() : float32[]  # argument 0\n"
             "%1 = Cos(%0) : float32[]  # net.py:3, order 1\n"

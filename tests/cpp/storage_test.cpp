@@ -63,9 +63,11 @@ ErrorKind kind_of(auto make) {
 }
 
 TEST(Storage, EnormousShapesAreMemoryErrors) {
-  EXPECT_EQ(kind_of([] { empty_array(DType::Float32, {int64_t(1) << 40, 1 << 20}); }), ErrorKind::Memory);
+  EXPECT_EQ(kind_of([] { empty_array(DType::Float32, {int64_t(1) << 40, 1 << 20}); }),
+            ErrorKind::Memory);
   EXPECT_EQ(kind_of([] { empty_array(DType::Float64, {int64_t(1) << 60}); }), ErrorKind::Memory);
-  EXPECT_EQ(kind_of([] { element_count(Dims{int64_t(1) << 40, int64_t(1) << 40}); }), ErrorKind::Memory);
+  EXPECT_EQ(kind_of([] { element_count(Dims{int64_t(1) << 40, int64_t(1) << 40}); }),
+            ErrorKind::Memory);
   EXPECT_EQ(element_count(Dims{int64_t(1) << 40, int64_t(1) << 40, 0}), 0);
 }
 

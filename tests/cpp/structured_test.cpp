@@ -21,7 +21,8 @@ struct Structured : ::testing::Test {
   NodeId input(const Dims& dims, DType t = DType::Float32) {
     NodeId id = leaf(g, t, dims);
     bool real = is_floating(t);
-    std::vector<double> v = random_numbers(element_count(dims), real ? -2 : 0, real ? 2 : 100, id + 1);
+    std::vector<double> v =
+        random_numbers(element_count(dims), real ? -2 : 0, real ? 2 : 100, id + 1);
     leaves[id] = make_array(t, dims, v);
     return id;
   }
@@ -132,7 +133,8 @@ TEST_F(Structured, EmptySumsAreZero) {
     expect_close(run(g, c, leaves), make_array(DType::Float32, {2}, {0, 0}), 0);
   }
   NodeId x = input({0, 2});
-  expect_close(run(g, reduce(g, Op::ReduceSum, x, Dims{0}), leaves), make_array(DType::Float32, {2}, {0, 0}), 0);
+  expect_close(run(g, reduce(g, Op::ReduceSum, x, Dims{0}), leaves),
+               make_array(DType::Float32, {2}, {0, 0}), 0);
   EXPECT_THROW(reduce(g, Op::ReduceMax, x, Dims{0}), Error);
   EXPECT_EQ(run(g, reduce(g, Op::ReduceMax, x, Dims{1}), leaves).count(), 0);
 }
@@ -150,8 +152,9 @@ TEST_F(Structured, LongSumsInHalfTypes) {
 // The engine against the interpreter --------------------------------------------------------------
 
 /// One line of shapes: rows by every kind of tail, features of one, few and many.
-const std::vector<Dims> kShapes{{1}, {7}, {16}, {17}, {1000}, {1, 1}, {1, 9}, {9, 1}, {16, 3}, {63, 20},
-                                {64, 20}, {65, 33}, {129, 1}, {3, 5, 7}, {2, 70, 3}, {70, 2, 1}, {1, 4, 1, 5}};
+const std::vector<Dims> kShapes{{1},      {7},       {16},       {17},       {1000},      {1, 1},
+                                {1, 9},   {9, 1},    {16, 3},    {63, 20},   {64, 20},    {65, 33},
+                                {129, 1}, {3, 5, 7}, {2, 70, 3}, {70, 2, 1}, {1, 4, 1, 5}};
 
 TEST_F(Structured, ReductionsOverEveryAxisSet) {
   for (DType t : {DType::Float32, DType::Float64, DType::Float16, DType::Int32, DType::Int8})
@@ -163,7 +166,9 @@ TEST_F(Structured, ReductionsOverEveryAxisSet) {
           if (mask >> k & 1) axes.push_back(static_cast<int64_t>(k));
         for (Op op : {Op::ReduceSum, Op::ReduceMax, Op::ReduceMin}) {
           NodeId y = reduce(g, op, x, axes);
-          double tolerance = op != Op::ReduceSum || !is_floating(t) ? 0 : t == DType::Float16 ? 2e-3 : 1e-5;
+          double tolerance = op != Op::ReduceSum || !is_floating(t) ? 0
+                             : t == DType::Float16                  ? 2e-3
+                                                                    : 1e-5;
           SCOPED_TRACE(std::string(info(op).name) + to_string(d) + " over " + to_string(axes));
           expect_close(run(g, y, leaves), interpret(g, y, leaves), tolerance);
         }
@@ -191,13 +196,25 @@ TEST_F(Structured, MaximaPropagateNaN) {
 
 TEST_F(Structured, ProductsOfEveryShapeAndFlag) {
   for (DType t : {DType::Float32, DType::Float64, DType::BFloat16, DType::Int32})
-    for (auto [m, k, n] : {std::array{1, 1, 1}, {1, 5, 3}, {17, 4, 1}, {64, 20, 20}, {65, 33, 2}, {3, 0, 4}, {0, 3, 4}, {200, 7, 9}})
+    for (auto [m, k, n] : {std::array{1, 1, 1},
+                           {1, 5, 3},
+                           {17, 4, 1},
+                           {64, 20, 20},
+                           {65, 33, 2},
+                           {3, 0, 4},
+                           {0, 3, 4},
+                           {200, 7, 9}})
       for (int flags = 0; flags < 4; ++flags) {
         bool ta = flags & 1, tb = flags & 2;
-        NodeId a = input(ta ? Dims{k, m} : Dims{m, k}, t), b = input(tb ? Dims{n, k} : Dims{k, n}, t);
+        NodeId a = input(ta ? Dims{k, m} : Dims{m, k}, t),
+               b = input(tb ? Dims{n, k} : Dims{k, n}, t);
         NodeId y = matmul(g, a, b, ta, tb);
-        SCOPED_TRACE(std::string(name(t)) + to_string(Dims{m, k, n}) + " flags " + std::to_string(flags));
-        double tolerance = t == DType::Int32 ? 0 : t == DType::BFloat16 ? 1e-2 : t == DType::Float32 ? 1e-5 : 1e-13;
+        SCOPED_TRACE(std::string(name(t)) + to_string(Dims{m, k, n}) + " flags " +
+                     std::to_string(flags));
+        double tolerance = t == DType::Int32      ? 0
+                           : t == DType::BFloat16 ? 1e-2
+                           : t == DType::Float32  ? 1e-5
+                                                  : 1e-13;
         expect_close(run(g, y, leaves), interpret(g, y, leaves), tolerance);
       }
   NodeId a = input({3, 2, 5, 4}), b = input({3, 2, 4, 6});
@@ -214,7 +231,8 @@ TEST_F(Structured, MovementOnEveryShape) {
       Dims perm, start, size, step, wide(1, 3);
       for (size_t k = 0; k < d.size(); ++k) {
         perm.insert(perm.begin(), static_cast<int64_t>(k));
-        start.push_back(d[k] - 1), size.push_back((d[k] + 1) / 2), step.push_back(d[k] > 1 ? -2 : 1);
+        start.push_back(d[k] - 1), size.push_back((d[k] + 1) / 2),
+            step.push_back(d[k] > 1 ? -2 : 1);
         wide.push_back(d[k]);
       }
       made.push_back(transpose(g, x, perm));
@@ -222,7 +240,8 @@ TEST_F(Structured, MovementOnEveryShape) {
       made.push_back(s);
       made.push_back(slice_scatter(g, s, d, start, step));
       made.push_back(broadcast_to(g, x, wide));
-      if (t != DType::Bool) made.push_back(cumsum(g, x, static_cast<int>(d.size()) - 1, d[0] % 2, d[0] % 3));
+      if (t != DType::Bool)
+        made.push_back(cumsum(g, x, static_cast<int>(d.size()) - 1, d[0] % 2, d[0] % 3));
       made.push_back(arg_reduce(g, Op::ArgMax, x, 0));
       for (NodeId y : made) {
         double tolerance = g[y].op == Op::CumSum && is_floating(t) ? 2e-3 : 0;
@@ -252,11 +271,17 @@ TEST_F(Structured, GatherAndScatterAdd) {
 
 TEST_F(Structured, ZeroSizeTensors) {
   NodeId x = input({0, 4}), y = input({4, 0}), w = input({4, 3});
-  std::vector<NodeId> made{unary(g, Op::Sin, x), matmul(g, x, w, false, false), matmul(g, y, x, false, false),
-                           transpose(g, x, Dims{1, 0}), reduce(g, Op::ReduceSum, x, Dims{0}),
-                           reduce(g, Op::ReduceSum, y, Dims{1}), cumsum(g, x, 0, false, false),
-                           slice(g, x, {{0, 1}, {0, 2}, {1, 1}}), slice(g, w, {{0, 0}, {0, 3}, {1, 1}}),
-                           broadcast_to(g, input({1, 4}), Dims{0, 4}), cast(g, x, DType::Int32)};
+  std::vector<NodeId> made{unary(g, Op::Sin, x),
+                           matmul(g, x, w, false, false),
+                           matmul(g, y, x, false, false),
+                           transpose(g, x, Dims{1, 0}),
+                           reduce(g, Op::ReduceSum, x, Dims{0}),
+                           reduce(g, Op::ReduceSum, y, Dims{1}),
+                           cumsum(g, x, 0, false, false),
+                           slice(g, x, {{0, 1}, {0, 2}, {1, 1}}),
+                           slice(g, w, {{0, 0}, {0, 3}, {1, 1}}),
+                           broadcast_to(g, input({1, 4}), Dims{0, 4}),
+                           cast(g, x, DType::Int32)};
   made.push_back(slice_scatter(g, made[8], Dims{4, 3}, Dims{0, 0}, Dims{1, 1}));
   for (NodeId id : made) expect_close(run(g, id, leaves), interpret(g, id, leaves), 0);
 }

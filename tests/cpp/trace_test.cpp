@@ -28,7 +28,9 @@ Number real(double v) { return {Number::Kind::Float, v, 0}; }
 struct Recording {
   TracePtr trace = begin_trace();
   ~Recording() { end_trace(); }
-  TensorPtr argument(double v) { return std::make_shared<Tensor>(trace, trace->argument(scalar(v))); }
+  TensorPtr argument(double v) {
+    return std::make_shared<Tensor>(trace, trace->argument(scalar(v)));
+  }
 };
 
 TEST(Trace, OutsideOneOpsRunAtOnce) {
@@ -137,7 +139,8 @@ TEST(Trace, ACapturedArrayIsOneLeaf) {
   Recording r;
   NodeId a = c->in(*r.trace), b = c->in(*r.trace);
   EXPECT_EQ(a, b);
-  EXPECT_NE(r.trace->argument(c->value()), r.trace->argument(c->value())) << "arguments are never one";
+  EXPECT_NE(r.trace->argument(c->value()), r.trace->argument(c->value()))
+      << "arguments are never one";
 }
 
 TEST(Trace, ATensorOfAnotherTraceIsAnError) {
@@ -199,8 +202,10 @@ TEST(Compiled, NoneWhereAValueWasAskedForOrATensorKept) {
     std::shared_ptr<Compiled> compiled;
     Recording r;
     TensorPtr x = r.argument(2), y = ops::unary(Op::Square, x);
-    if (ask) y->value();
-    else kept = ops::unary(Op::Sin, x);
+    if (ask)
+      y->value();
+    else
+      kept = ops::unary(Op::Sin, x);
     NodeId out[] = {y->node()};
     x.reset();
     r.trace->finish(out, &compiled);

@@ -58,36 +58,69 @@ TEST_F(Verify, NamesThePassAndTheNode) {
          says(Op::Sin, DType::Float32, {3, 3}, {x}));
 }
 
-TEST_F(Verify, Elementwise) { expect("its dtype follows as float32", says(Op::Sin, DType::Float64, {2, 3}, {x})); }
-TEST_F(Verify, InputCount) { expect("expected 1 inputs", says(Op::Sin, DType::Float32, {2, 3}, {x, x})); }
-TEST_F(Verify, CompareGivesBool) { expect("follows as bool", says(Op::Less, DType::Float32, {2, 3}, {x, x})); }
-TEST_F(Verify, FloatClass) { expect("not defined for int32", says(Op::Sin, DType::Int32, {4}, {i})); }
-TEST_F(Verify, MixedShapes) { expect("shapes differ", says(Op::Add, DType::Int32, {4}, {x, i})); }
-TEST_F(Verify, Condition) { expect("condition is float32", says(Op::Select, DType::Float32, {2, 3}, {x, x, x})); }
-TEST_F(Verify, LaterInput) { expect("does not come before", says(Op::Neg, DType::Float32, {2, 3}, {2})); }
-TEST_F(Verify, Reshape) { expect("number of elements", says(Op::Reshape, DType::Float32, {7}, {x})); }
-TEST_F(Verify, Transpose) { expect("appears twice", says(Op::Transpose, DType::Float32, {2, 2}, {x}, {0, 0})); }
-TEST_F(Verify, Broadcast) { expect("does not broadcast", says(Op::BroadcastTo, DType::Float32, {2, 6}, {x})); }
-TEST_F(Verify, SliceReach) {
-  expect("dimension 1 reaches from 1 to 3 of 3", says(Op::Slice, DType::Float32, {2, 3}, {x}, {0, 1, 1, 1}));
+TEST_F(Verify, Elementwise) {
+  expect("its dtype follows as float32", says(Op::Sin, DType::Float64, {2, 3}, {x}));
 }
-TEST_F(Verify, SliceAttributes) { expect("expected 4 attributes", says(Op::Slice, DType::Float32, {2, 3}, {x}, {0, 1})); }
+TEST_F(Verify, InputCount) {
+  expect("expected 1 inputs", says(Op::Sin, DType::Float32, {2, 3}, {x, x}));
+}
+TEST_F(Verify, CompareGivesBool) {
+  expect("follows as bool", says(Op::Less, DType::Float32, {2, 3}, {x, x}));
+}
+TEST_F(Verify, FloatClass) {
+  expect("not defined for int32", says(Op::Sin, DType::Int32, {4}, {i}));
+}
+TEST_F(Verify, MixedShapes) { expect("shapes differ", says(Op::Add, DType::Int32, {4}, {x, i})); }
+TEST_F(Verify, Condition) {
+  expect("condition is float32", says(Op::Select, DType::Float32, {2, 3}, {x, x, x}));
+}
+TEST_F(Verify, LaterInput) {
+  expect("does not come before", says(Op::Neg, DType::Float32, {2, 3}, {2}));
+}
+TEST_F(Verify, Reshape) {
+  expect("number of elements", says(Op::Reshape, DType::Float32, {7}, {x}));
+}
+TEST_F(Verify, Transpose) {
+  expect("appears twice", says(Op::Transpose, DType::Float32, {2, 2}, {x}, {0, 0}));
+}
+TEST_F(Verify, Broadcast) {
+  expect("does not broadcast", says(Op::BroadcastTo, DType::Float32, {2, 6}, {x}));
+}
+TEST_F(Verify, SliceReach) {
+  expect("dimension 1 reaches from 1 to 3 of 3",
+         says(Op::Slice, DType::Float32, {2, 3}, {x}, {0, 1, 1, 1}));
+}
+TEST_F(Verify, SliceAttributes) {
+  expect("expected 4 attributes", says(Op::Slice, DType::Float32, {2, 3}, {x}, {0, 1}));
+}
 TEST_F(Verify, Scatter) {
   expect("dimension 0 reaches", says(Op::SliceScatter, DType::Float32, {2, 3}, {x}, {1, 0, 1, 1}));
 }
 TEST_F(Verify, Concat) {
   expect("its shape follows as [2, 6]", says(Op::Concat, DType::Float32, {4, 3}, {x, x}, {1}));
 }
-TEST_F(Verify, MatMul) { expect("does not multiply", says(Op::MatMul, DType::Float32, {2, 3}, {x, x}, {0, 0})); }
+TEST_F(Verify, MatMul) {
+  expect("does not multiply", says(Op::MatMul, DType::Float32, {2, 3}, {x, x}, {0, 0}));
+}
 TEST_F(Verify, Pairs) {
   expect("outside the planner", says(Op::MatMul, DType::Float32, {3, 3}, {x, x, x, x}, {1, 0}));
   EXPECT_EQ(failure([&] { verify(g, "test", 0, GraphStage::Cleaned); }), "");
 }
-TEST_F(Verify, Axes) { expect("not ascending", says(Op::ReduceSum, DType::Float32, {}, {x}, {1, 0})); }
-TEST_F(Verify, AxisRange) { expect("axis 2 is out of range", says(Op::ReduceSum, DType::Float32, {2}, {x}, {2})); }
-TEST_F(Verify, ArgReduce) { expect("follows as int32", says(Op::ArgMax, DType::Int64, {2}, {x}, {1})); }
-TEST_F(Verify, CumSum) { expect("a flag is 2", says(Op::CumSum, DType::Float32, {2, 3}, {x}, {1, 2, 0})); }
-TEST_F(Verify, Gather) { expect("indices of dtype float32", says(Op::Gather, DType::Float32, {2, 3, 3}, {x, x}, {0})); }
+TEST_F(Verify, Axes) {
+  expect("not ascending", says(Op::ReduceSum, DType::Float32, {}, {x}, {1, 0}));
+}
+TEST_F(Verify, AxisRange) {
+  expect("axis 2 is out of range", says(Op::ReduceSum, DType::Float32, {2}, {x}, {2}));
+}
+TEST_F(Verify, ArgReduce) {
+  expect("follows as int32", says(Op::ArgMax, DType::Int64, {2}, {x}, {1}));
+}
+TEST_F(Verify, CumSum) {
+  expect("a flag is 2", says(Op::CumSum, DType::Float32, {2, 3}, {x}, {1, 2, 0}));
+}
+TEST_F(Verify, Gather) {
+  expect("indices of dtype float32", says(Op::Gather, DType::Float32, {2, 3, 3}, {x, x}, {0}));
+}
 TEST_F(Verify, ScatterAdd) {
   expect("do not fit", says(Op::ScatterAdd, DType::Float32, {5, 3}, {i, x}, {0}));
 }

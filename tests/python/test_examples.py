@@ -48,11 +48,13 @@ def test_burgers_plot(tmp_path: Path) -> None:
 
 def test_force_matching_learns_forces() -> None:
     example = load("force_matching")
-    positions = example.clusters(2, np.random.default_rng(0))
+    positions = example.clusters(2, 0.05, np.random.default_rng(0))
     _, forces = example.lennard_jones(positions)
     h = np.zeros_like(positions)
     h[:, 1, 2] = 1e-5
-    slope = (example.lennard_jones(positions + h)[0] - example.lennard_jones(positions - h)[0]) / 2e-5
+    slope = (
+        example.lennard_jones(positions + h)[0] - example.lennard_jones(positions - h)[0]
+    ) / 2e-5
     np.testing.assert_allclose(forces[:, 1, 2], -slope[:, 0], rtol=1e-5)
 
     _, before = example.train(1, n=64, verbose=False)

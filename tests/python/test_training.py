@@ -11,7 +11,7 @@ import pytest
 from training_fixtures import Linear, X, Y, assert_same, batch, mode, snapshot
 
 import gradcell as ms
-from gradcell import Tensor, nn, ops, train
+from gradcell import Tensor, _core, nn, ops, train
 from gradcell.dataset import GeneratorDataset, NumpySlicesDataset
 
 __all__ = ["mode"]
@@ -304,6 +304,7 @@ def test_signals_at_any_moment(mode):
             killer.join()
         except KeyboardInterrupt:
             interrupted += 1
+        assert not _core.in_trace()
         assert tuple(v.tobytes() for v in snapshot(model.train_network).values()) in known
     assert interrupted
 

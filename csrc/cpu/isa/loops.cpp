@@ -21,32 +21,42 @@ using namespace gradcell::GRADCELL_ISA::scalar;  // NOLINT: the rows' function n
 template <OpClass cls, class T>
 inline constexpr bool kAllowed = cls != OpClass::Float || std::is_floating_point_v<T>;
 
-#define UNARY(Name, fn, cls, forward, adjoint)                      \
-  struct Name##Row {                                                \
-    static constexpr OpClass kClass = OpClass::cls;                 \
-    template <class T>                                              \
-    static T call(T x) { return T(forward); }                       \
+#define UNARY(Name, fn, cls, forward, adjoint)      \
+  struct Name##Row {                                \
+    static constexpr OpClass kClass = OpClass::cls; \
+    template <class T>                              \
+    static T call(T x) {                            \
+      return T(forward);                            \
+    }                                               \
   };
-#define BINARY(Name, fn, cls, forward, da, db)                      \
-  struct Name##Row {                                                \
-    static constexpr OpClass kClass = OpClass::cls;                 \
-    template <class T>                                              \
-    static T call(T a, T b) { return T(forward); }                  \
+#define BINARY(Name, fn, cls, forward, da, db)      \
+  struct Name##Row {                                \
+    static constexpr OpClass kClass = OpClass::cls; \
+    template <class T>                              \
+    static T call(T a, T b) {                       \
+      return T(forward);                            \
+    }                                               \
   };
-#define COMPARE(Name, fn, forward)                                  \
-  struct Name##Row {                                                \
-    template <class T>                                              \
-    static int32_t call(T a, T b) { return forward; }               \
+#define COMPARE(Name, fn, forward)  \
+  struct Name##Row {                \
+    template <class T>              \
+    static int32_t call(T a, T b) { \
+      return forward;               \
+    }                               \
   };
-#define PREDICATE(Name, fn, forward)                                \
-  struct Name##Row {                                                \
-    template <class T>                                              \
-    static int32_t call(T x) { return forward; }                    \
+#define PREDICATE(Name, fn, forward) \
+  struct Name##Row {                 \
+    template <class T>               \
+    static int32_t call(T x) {       \
+      return forward;                \
+    }                                \
   };
-#define TERNARY(Name, fn, forward, da, db)                          \
-  struct Name##Row {                                                \
-    template <class T>                                              \
-    static T call(int32_t c, T a, T b) { return forward; }          \
+#define TERNARY(Name, fn, forward, da, db) \
+  struct Name##Row {                       \
+    template <class T>                     \
+    static T call(int32_t c, T a, T b) {   \
+      return forward;                      \
+    }                                      \
   };
 #define STRUCTURED(...)
 #include "ops/ops.def"
@@ -55,9 +65,9 @@ inline constexpr bool kAllowed = cls != OpClass::Float || std::is_floating_point
 /// The array function of vecmath.h for an op, where it has one.
 template <Op op>
 struct VectorFunction {};
-#define GRADCELL_X(name, Name)              \
-  template <>                               \
-  struct VectorFunction<Op::Name> {         \
+#define GRADCELL_X(name, Name)                     \
+  template <>                                      \
+  struct VectorFunction<Op::Name> {                \
     using type = gradcell::GRADCELL_ISA::Name##Fn; \
   };
 GRADCELL_VECMATH_UNARY(GRADCELL_X)
@@ -97,11 +107,12 @@ void loop2(const LoopArgs& p) {
     const T *x = a + f * p.s[0], *y = b + f * p.s[1];
     R* z = d + f * n;
     if constexpr (!UA && !UB && HasVectorFunction<op, T>) {
-      gradcell::GRADCELL_ISA::map<typename VectorFunction<op>::type>(x, y, z, static_cast<size_t>(n));
+      gradcell::GRADCELL_ISA::map<typename VectorFunction<op>::type>(x, y, z,
+                                                                     static_cast<size_t>(n));
     } else {
       const T ux = UA ? *x : T(), uy = UB ? *y : T();
-      IVDEP for (ptrdiff_t i = 0; i < n; ++i)
-        z[i] = Row::template call<T>(UA ? ux : x[i], UB ? uy : y[i]);
+      IVDEP for (ptrdiff_t i = 0; i < n; ++i) z[i] =
+          Row::template call<T>(UA ? ux : x[i], UB ? uy : y[i]);
     }
   }
 }
@@ -119,14 +130,15 @@ void loop3(const LoopArgs& p) {
     T* z = d + f * n;
     const int32_t uw = UC ? *w : 0;
     const T ux = UA ? *x : T(), uy = UB ? *y : T();
-    IVDEP for (ptrdiff_t i = 0; i < n; ++i)
-      z[i] = Row::template call<T>(UC ? uw : w[i], UA ? ux : x[i], UB ? uy : y[i]);
+    IVDEP for (ptrdiff_t i = 0; i < n; ++i) z[i] =
+        Row::template call<T>(UC ? uw : w[i], UA ? ux : x[i], UB ? uy : y[i]);
   }
 }
 
 template <class Row, class T, class R, Op op = Op::Count>
 Loop pick2(unsigned uniform) {
-  static constexpr Loop kLoops[] = {loop2<Row, T, R, false, false, op>, loop2<Row, T, R, true, false, op>,
+  static constexpr Loop kLoops[] = {loop2<Row, T, R, false, false, op>,
+                                    loop2<Row, T, R, true, false, op>,
                                     loop2<Row, T, R, false, true, op>, nullptr};
   return kLoops[uniform & 3];
 }
@@ -144,34 +156,43 @@ Loop pick3(unsigned uniform) {
 template <class T>
 Loop find(Op op, unsigned uniform) {
   switch (op) {
-#define UNARY(Name, ...)                                                       \
-  case Op::Name:                                                               \
+#define UNARY(Name, ...)                                                                   \
+  case Op::Name:                                                                           \
     if constexpr (kAllowed<Name##Row::kClass, T>) return loop1<Name##Row, T, T, Op::Name>; \
     return nullptr;
-#define BINARY(Name, ...)                                                               \
-  case Op::Name:                                                                        \
-    if constexpr (kAllowed<Name##Row::kClass, T>) return pick2<Name##Row, T, T, Op::Name>(uniform); \
+#define BINARY(Name, ...)                               \
+  case Op::Name:                                        \
+    if constexpr (kAllowed<Name##Row::kClass, T>)       \
+      return pick2<Name##Row, T, T, Op::Name>(uniform); \
     return nullptr;
 #define COMPARE(Name, ...) \
-  case Op::Name: return pick2<Name##Row, T, int32_t>(uniform);
+  case Op::Name:           \
+    return pick2<Name##Row, T, int32_t>(uniform);
 #define PREDICATE(Name, ...) \
-  case Op::Name: return loop1<Name##Row, T, int32_t>;
+  case Op::Name:             \
+    return loop1<Name##Row, T, int32_t>;
 #define TERNARY(Name, ...) \
-  case Op::Name: return pick3<Name##Row, T>(uniform);
+  case Op::Name:           \
+    return pick3<Name##Row, T>(uniform);
 #define STRUCTURED(...)
 #include "ops/ops.def"
 #include "ops/undef.h"
-    default: return nullptr;
+    default:
+      return nullptr;
   }
 }
 
 template <class F>
 decltype(auto) dispatch(Compute type, F f) {
   switch (type) {
-    case Compute::F32: return f(float());
-    case Compute::F64: return f(double());
-    case Compute::I32: return f(int32_t());
-    default: return f(int64_t());
+    case Compute::F32:
+      return f(float());
+    case Compute::F64:
+      return f(double());
+    case Compute::I32:
+      return f(int32_t());
+    default:
+      return f(int64_t());
   }
 }
 
@@ -183,10 +204,14 @@ Loop elementwise(Op op, Compute type, unsigned uniform) {
 
 template <Link link, class T>
 inline T linked(T t, T b) {
-  if constexpr (link == Link::Add) return t + b;
-  else if constexpr (link == Link::Sub) return t - b;
-  else if constexpr (link == Link::ReverseSub) return b - t;
-  else return t * b;
+  if constexpr (link == Link::Add)
+    return t + b;
+  else if constexpr (link == Link::Sub)
+    return t - b;
+  else if constexpr (link == Link::ReverseSub)
+    return b - t;
+  else
+    return t * b;
 }
 
 template <class T, bool uniform_end, Link l0, Link l1, Link... more>
@@ -201,12 +226,12 @@ void chain_loop(const LoopArgs& p) {
     T* z = static_cast<T*>(p.d) + f * n;
     const T u = uniform_end ? *c : T();
     if constexpr (sizeof...(more) == 0) {
-      IVDEP for (ptrdiff_t i = 0; i < n; ++i)
-        z[i] = linked<l1>(linked<l0>(a[i], b[i]), uniform_end ? u : c[i]);
+      IVDEP for (ptrdiff_t i = 0; i < n; ++i) z[i] =
+          linked<l1>(linked<l0>(a[i], b[i]), uniform_end ? u : c[i]);
     } else {
       const T* e = at(3, f);
-      IVDEP for (ptrdiff_t i = 0; i < n; ++i)
-        z[i] = (linked<more>(linked<l1>(linked<l0>(a[i], b[i]), c[i]), e[i]), ...);
+      IVDEP for (ptrdiff_t i = 0; i < n; ++i) z[i] =
+          (linked<more>(linked<l1>(linked<l0>(a[i], b[i]), c[i]), e[i]), ...);
     }
   }
 }
@@ -215,10 +240,14 @@ void chain_loop(const LoopArgs& p) {
 template <class F>
 Loop with_link(Link link, F f) {
   switch (link) {
-    case Link::Add: return f(std::integral_constant<Link, Link::Add>());
-    case Link::Sub: return f(std::integral_constant<Link, Link::Sub>());
-    case Link::ReverseSub: return f(std::integral_constant<Link, Link::ReverseSub>());
-    default: return f(std::integral_constant<Link, Link::Mul>());
+    case Link::Add:
+      return f(std::integral_constant<Link, Link::Add>());
+    case Link::Sub:
+      return f(std::integral_constant<Link, Link::Sub>());
+    case Link::ReverseSub:
+      return f(std::integral_constant<Link, Link::ReverseSub>());
+    default:
+      return f(std::integral_constant<Link, Link::Mul>());
   }
 }
 
@@ -227,8 +256,11 @@ Loop find_chain(const Link* links, int operands, bool uniform_end) {
   return with_link(links[0], [&](auto l0) {
     return with_link(links[1], [&](auto l1) -> Loop {
       if (operands == 3)
-        return uniform_end ? chain_loop<T, true, l0.value, l1.value> : chain_loop<T, false, l0.value, l1.value>;
-      return with_link(links[2], [&](auto l2) -> Loop { return chain_loop<T, false, l0.value, l1.value, l2.value>; });
+        return uniform_end ? chain_loop<T, true, l0.value, l1.value>
+                           : chain_loop<T, false, l0.value, l1.value>;
+      return with_link(links[2], [&](auto l2) -> Loop {
+        return chain_loop<T, false, l0.value, l1.value, l2.value>;
+      });
     });
   });
 }
@@ -256,12 +288,16 @@ To converted(From x) {
 
 struct ToBoolRow {
   template <class T>
-  static int32_t call(T x) { return x != T(0); }
+  static int32_t call(T x) {
+    return x != T(0);
+  }
 };
 template <class To>
 struct ToRow {
   template <class T>
-  static To call(T x) { return converted<To>(x); }
+  static To call(T x) {
+    return converted<To>(x);
+  }
 };
 
 Loop convert(Compute from, DType to) {
@@ -269,10 +305,14 @@ Loop convert(Compute from, DType to) {
     using T = decltype(t);
     if (to == DType::Bool) return loop1<ToBoolRow, T, int32_t>;
     switch (compute_type(to)) {
-      case Compute::F32: return loop1<ToRow<float>, T, float>;
-      case Compute::F64: return loop1<ToRow<double>, T, double>;
-      case Compute::I32: return loop1<ToRow<int32_t>, T, int32_t>;
-      default: return loop1<ToRow<int64_t>, T, int64_t>;
+      case Compute::F32:
+        return loop1<ToRow<float>, T, float>;
+      case Compute::F64:
+        return loop1<ToRow<double>, T, double>;
+      case Compute::I32:
+        return loop1<ToRow<int32_t>, T, int32_t>;
+      default:
+        return loop1<ToRow<int64_t>, T, int64_t>;
     }
   });
 }
@@ -280,7 +320,9 @@ Loop convert(Compute from, DType to) {
 template <class Narrow>
 struct WrapRow {
   template <class T>
-  static T call(T x) { return static_cast<T>(static_cast<Narrow>(x)); }
+  static T call(T x) {
+    return static_cast<T>(static_cast<Narrow>(x));
+  }
 };
 
 template <bool Half>
@@ -298,13 +340,20 @@ void round_half(const LoopArgs& p) {
 
 Loop narrow(DType to) {
   switch (to) {
-    case DType::Float16: return round_half<true>;
-    case DType::BFloat16: return round_half<false>;
-    case DType::Int8: return loop1<WrapRow<int8_t>, int32_t, int32_t>;
-    case DType::UInt8: return loop1<WrapRow<uint8_t>, int32_t, int32_t>;
-    case DType::Int16: return loop1<WrapRow<int16_t>, int32_t, int32_t>;
-    case DType::Bool: return loop1<ToBoolRow, int32_t, int32_t>;
-    default: return nullptr;
+    case DType::Float16:
+      return round_half<true>;
+    case DType::BFloat16:
+      return round_half<false>;
+    case DType::Int8:
+      return loop1<WrapRow<int8_t>, int32_t, int32_t>;
+    case DType::UInt8:
+      return loop1<WrapRow<uint8_t>, int32_t, int32_t>;
+    case DType::Int16:
+      return loop1<WrapRow<int16_t>, int32_t, int32_t>;
+    case DType::Bool:
+      return loop1<ToBoolRow, int32_t, int32_t>;
+    default:
+      return nullptr;
   }
 }
 
@@ -358,34 +407,49 @@ void scatter(Compute type, void* d, const LoopArgs& from, bool uniform, const in
 
 struct SumOp {
   template <class T>
-  static T identity() { return T(0); }
+  static T identity() {
+    return T(0);
+  }
   template <class T>
-  static T call(T a, T b) { return static_cast<T>(a + b); }
+  static T call(T a, T b) {
+    return static_cast<T>(a + b);
+  }
 };
 struct MaxOp {
   template <class T>
   static T identity() {
-    if constexpr (std::is_floating_point_v<T>) return -std::numeric_limits<T>::infinity();
-    else return std::numeric_limits<T>::min();
+    if constexpr (std::is_floating_point_v<T>)
+      return -std::numeric_limits<T>::infinity();
+    else
+      return std::numeric_limits<T>::min();
   }
   template <class T>
-  static T call(T a, T b) { return maximum(a, b); }
+  static T call(T a, T b) {
+    return maximum(a, b);
+  }
 };
 struct MinOp {
   template <class T>
   static T identity() {
-    if constexpr (std::is_floating_point_v<T>) return std::numeric_limits<T>::infinity();
-    else return std::numeric_limits<T>::max();
+    if constexpr (std::is_floating_point_v<T>)
+      return std::numeric_limits<T>::infinity();
+    else
+      return std::numeric_limits<T>::max();
   }
   template <class T>
-  static T call(T a, T b) { return minimum(a, b); }
+  static T call(T a, T b) {
+    return minimum(a, b);
+  }
 };
 
 template <class F>
 void with_reduction(Op op, F f) {
-  if (op == Op::ReduceMax) f(MaxOp());
-  else if (op == Op::ReduceMin) f(MinOp());
-  else f(SumOp());
+  if (op == Op::ReduceMax)
+    f(MaxOp());
+  else if (op == Op::ReduceMin)
+    f(MinOp());
+  else
+    f(SumOp());
 }
 
 template <class R, class T>
@@ -444,8 +508,10 @@ void feature_reduce(Op op, Compute type, void* d, const void* a, const int32_t* 
       for (int32_t f = 0; f < features; ++f) {
         T* z = static_cast<T*>(d) + static_cast<ptrdiff_t>(f) * rows;
         const T* x = static_cast<const T*>(a) + static_cast<ptrdiff_t>(base[f]) * rows;
-        if constexpr (std::is_same_v<R, SumOp>) sum_pairwise(z, x, step, n, rows);
-        else reduce_blocks<R>(z, x, step, n, rows);
+        if constexpr (std::is_same_v<R, SumOp>)
+          sum_pairwise(z, x, step, n, rows);
+        else
+          reduce_blocks<R>(z, x, step, n, rows);
       }
     });
   });
@@ -511,7 +577,8 @@ void row_reduce_finish(Op op, Compute type, const void* acc, void* out, int32_t 
       using R = decltype(r);
       for (int32_t f = 0; f < features; ++f) {
         T lane[kLanes];
-        std::memcpy(lane, static_cast<const T*>(acc) + static_cast<ptrdiff_t>(f) * kLanes, sizeof lane);
+        std::memcpy(lane, static_cast<const T*>(acc) + static_cast<ptrdiff_t>(f) * kLanes,
+                    sizeof lane);
         for (int half = kLanes / 2; half > 0; half /= 2)
           for (int k = 0; k < half; ++k) lane[k] = R::template call<T>(lane[k], lane[k + half]);
         static_cast<T*>(out)[f] = lane[0];
@@ -523,8 +590,8 @@ void row_reduce_finish(Op op, Compute type, const void* acc, void* out, int32_t 
 }  // namespace
 
 extern const Kernels kKernels;
-const Kernels kKernels = {elementwise, chain, convert,    narrow,          expand,
-                          gather,      scatter,    feature_reduce,  row_reduce,
-                          row_reduce_init, row_reduce_merge, row_reduce_finish};
+const Kernels kKernels = {elementwise, chain,           convert,          narrow,
+                          expand,      gather,          scatter,          feature_reduce,
+                          row_reduce,  row_reduce_init, row_reduce_merge, row_reduce_finish};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

@@ -103,17 +103,17 @@ def locate_overflow(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Overfl
         raise RuntimeError(
             f"locate_overflow: call it outside of traced functions ({_core.user_location()})"
         )
-    trace = _core.begin_trace()
-    try:
-        out = fn(*args, **kwargs)
-        outputs = {_core.node_id(t) for t in tree.leaves(out)}
-        assigned = set(_core.assigned_nodes())
-        del out
-        nodes = _core.live_nodes(sorted(outputs | assigned))
-        return _search(nodes, outputs, assigned)
-    finally:
-        trace.abandon()
-        _core.end_trace()
+
+    def body(trace: _core.Trace) -> Overflow | None:
+        try:
+            outputs = {_core.node_id(t) for t in tree.leaves(fn(*args, **kwargs))}
+            assigned = set(_core.assigned_nodes())
+            nodes = _core.live_nodes(sorted(outputs | assigned))
+            return _search(nodes, outputs, assigned)
+        finally:
+            trace.abandon()
+
+    return _core.with_trace(body)  # type: ignore[no-any-return]
 
 
 def _batches(nodes: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:

@@ -62,8 +62,8 @@ class Dataset:
         self.children = [child] if child is not None else []
         self._depth: int = child._depth + 1 if child is not None else 0
         self._drawn: int = (
-            child._drawn if child is not None else int(np.random.SeedSequence().entropy) % 2**63
-        )  # type: ignore[arg-type]
+            child._drawn if child is not None else int(np.random.SeedSequence().entropy) % 2**63  # type: ignore[arg-type]
+        )
         self._epoch = 0
 
     # What a step defines --------------------------------------------------------------------------
@@ -220,7 +220,7 @@ class _Passes:
         epoch = self.owner._epoch
         self.owner._epoch += 1
         for row in self.source._rows(epoch):
-            values = list(row) if self.arrays else [Tensor(a) for a in row]
+            values: list[Any] = list(row) if self.arrays else [Tensor(a) for a in row]
             yield values if self.names is None else dict(zip(self.names, values, strict=True))
 
     def get_dataset_size(self) -> int:
@@ -557,9 +557,9 @@ class _Batch(Dataset):
         if ordered is not None:
             arrays, indices = ordered
             for at in range(0, len(indices), self.batch_size):
-                part = indices[at : at + self.batch_size]
-                if len(part) == self.batch_size or not self.drop_remainder:
-                    yield tuple(c[part] for c in arrays.columns)
+                chosen = indices[at : at + self.batch_size]
+                if len(chosen) == self.batch_size or not self.drop_remainder:
+                    yield tuple(c[chosen] for c in arrays.columns)
             return
         rows = self.children[0]._rows(epoch)
         while part := list(itertools.islice(rows, self.batch_size)):

@@ -5,6 +5,8 @@ The elementwise ones come from the core's op table; the rest are in the modules 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from gradcell.ops import (
     activations,
     composition,
@@ -56,4 +58,8 @@ __all__ = [
     "vjp",
 ]
 
-from gradcell.ops import composite, functional, operations  # noqa: F401
+from gradcell.ops import composite, functional, operations
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...  # the functions and primitives made of the op table

@@ -382,7 +382,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     if min is None and max is None:
         raise ValueError(f"clamp: at least one of min and max must be given{_where()}")
     if isinstance(input, (tuple, list)):
-        return type(input)(clamp(x, min, max) for x in input)
+        return type(input)(clamp(x, min, max) for x in input)  # type: ignore[return-value]
     x = checks.tensor(input, "clamp")
     if min is not None:
         x = _ops.where(_ops.less(x, min), min, x)

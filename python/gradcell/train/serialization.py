@@ -150,6 +150,7 @@ def save_checkpoint(
     path = _path(ckpt_file_name)
     items: dict[str, Any] = {}
     texts: dict[str, str] = {}
+    value: Any
     for name, value in _named(save_obj):
         if not isinstance(name, str) or not isinstance(value, (Tensor, np.ndarray)):
             raise TypeError(

@@ -6,11 +6,11 @@ parameters cloned with a prefix, `assign_add`, an update every few steps.
 
 import numpy as np
 import pytest
-from gradcell.amp import StaticLossScaler, all_finite
 from test_doc000 import Net
 
 import gradcell as ms
 from gradcell import Parameter, Tensor, nn, ops
+from gradcell.amp import StaticLossScaler, all_finite
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ nothing, so the steps they make are checked against numpy. `Model.train`, `nn.Tr
 
 import numpy as np
 import pytest
-from gradcell.parallel._utils import _get_device_num, _get_gradients_mean, _get_parallel_mode
 
 import gradcell as ms
 from gradcell import Parameter, Tensor, nn, ops
+from gradcell.parallel._utils import _get_device_num, _get_gradients_mean, _get_parallel_mode
 
 
 class TrainOneStepCell(nn.Cell):

@@ -66,7 +66,7 @@ class LARS(Optimizer):
         optimizer.exec_weight_decay = False
 
     @property
-    def global_step(self) -> Parameter:
+    def global_step(self) -> Parameter:  # type: ignore[override]
         """The wrapped optimiser's step count."""
         return self.opt.global_step
 

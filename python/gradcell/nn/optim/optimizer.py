@@ -266,7 +266,7 @@ class Optimizer(Cell):
                 )
             values = np.array(rate.asnumpy(), np.float64)
         elif isinstance(rate, (int, float, np.number)) and not isinstance(rate, bool):
-            values = np.float64(rate)
+            values = np.asarray(rate, np.float64)
         elif isinstance(rate, Iterable) and not isinstance(rate, (str, bytes, dict)):
             values = np.array([float(v) for v in rate], np.float64)
         else:

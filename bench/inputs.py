@@ -1,0 +1,95 @@
+"""The inputs of every case, from fixed seeds, and reference values in float64 by NumPy.
+
+Every framework makes its own copy of these, so that all compute the same numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.generic]
+
+VISCOSITY = 0.01 / math.pi
+
+
+def points_on_line(count: int) -> Array:
+    """float32 [count], uniform in [-3, 3)."""
+    return np.random.default_rng(0).uniform(-3, 3, count).astype(np.float32)
+
+
+def elementwise_derivative(x: Array, order: int) -> Array:
+    """First or second derivative of sin(x) exp(-x^2) + x tanh(x), float64."""
+    x = x.astype(np.float64)
+    s, c, e, t = np.sin(x), np.cos(x), np.exp(-x * x), np.tanh(x)
+    if order == 1:
+        return (c - 2 * x * s) * e + t + x * (1 - t * t)
+    return ((4 * x * x - 3) * s - 4 * x * c) * e + 2 * (1 - t * t) * (1 - x * t)
+
+
+def tanh_sin_derivative(x: Array, order: int) -> Array:
+    """Derivative of tanh(x) sin(x), float64, by Leibniz's rule; derivatives of tanh are
+    polynomials in t = tanh(x), since t' = 1 - t^2."""
+    x = x.astype(np.float64)
+    polynomial = np.polynomial.Polynomial([0, 1])
+    total = np.zeros_like(x)
+    for k in range(order + 1):
+        sine = np.sin(x + (order - k) * math.pi / 2)
+        total += math.comb(order, k) * polynomial(np.tanh(x)) * sine
+        polynomial = polynomial.deriv() * np.polynomial.Polynomial([1, 0, -1])
+    return total
+
+
+@dataclass(frozen=True)
+class PinnInputs:
+    """A net's (weight [out, in], bias [out]) by layer; the points' x and t, [n, 1]."""
+
+    layers: list[tuple[Array, Array]]
+    x: Array
+    t: Array
+
+
+def pinn(depth: int, width: int, points: int, dtype: str) -> PinnInputs:
+    rng = np.random.default_rng(0)
+    sizes = [2, *[width] * depth, 1]
+    layers = [
+        (
+            (rng.standard_normal((m, k)) / math.sqrt(k)).astype(dtype),
+            (0.1 * rng.standard_normal(m)).astype(dtype),
+        )
+        for k, m in pairwise(sizes)
+    ]
+    x = rng.uniform(-1, 1, (points, 1)).astype(dtype)
+    t = rng.uniform(0, 1, (points, 1)).astype(dtype)
+    return PinnInputs(layers, x, t)
+
+
+@dataclass(frozen=True)
+class MlpInputs:
+    """(weight [out, in], bias [out]) by layer; images [batch, 784] float32, labels [batch] int32."""
+
+    layers: list[tuple[Array, Array]]
+    images: Array
+    labels: Array
+
+
+MLP_SIZES = (784, 512, 512, 10)
+LEARNING_RATE = 1e-3
+
+
+def mlp(batch: int) -> MlpInputs:
+    rng = np.random.default_rng(0)
+    layers = [
+        (
+            (rng.standard_normal((m, k)) * math.sqrt(2 / k)).astype(np.float32),
+            np.zeros(m, np.float32),
+        )
+        for k, m in pairwise(MLP_SIZES)
+    ]
+    images = rng.random((batch, MLP_SIZES[0])).astype(np.float32)
+    labels = rng.integers(0, MLP_SIZES[-1], batch).astype(np.int32)
+    return MlpInputs(layers, images, labels)

@@ -1,0 +1,105 @@
+"""JAX under jit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import inputs
+from steps import Step
+
+
+def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
+    jax.config.update("jax_enable_x64", params.get("dtype") == "float64")
+    if kind in ("elementwise", "tanh_sin"):
+        f = sine_and_tanh if kind == "elementwise" else tanh_sine
+        for _ in range(params["order"]):
+            f = jax.grad(f)
+        x = jnp.asarray(inputs.points_on_line(params["elements"]))
+        compiled = jax.jit(jax.vmap(f))
+        return Step(lambda: compiled(x).block_until_ready(), _arrays)
+    if kind == "scalar":
+        gradient = jax.jit(jax.grad(lambda x, y: x**2 + y))
+        x, y = jnp.float32(3.0), jnp.float32(4.0)
+        return Step(lambda: gradient(x, y).block_until_ready(), _arrays)
+    if kind == "pinn":
+        return pinn_step(params)
+    if kind == "mlp":
+        return mlp_step(params)
+    return None
+
+
+def sine_and_tanh(x: Any) -> Any:
+    return jnp.sin(x) * jnp.exp(-x * x) + x * jnp.tanh(x)
+
+
+def tanh_sine(x: Any) -> Any:
+    return jnp.tanh(x) * jnp.sin(x)
+
+
+def dense_stack(layers: Any, h: Any, activation: Any) -> Any:
+    for weight, bias in layers[:-1]:
+        h = activation(h @ weight.T + bias)
+    weight, bias = layers[-1]
+    return h @ weight.T + bias
+
+
+def burgers_loss(layers: Any, x: Any, t: Any) -> Any:
+    def u(x: Any, t: Any) -> Any:
+        return dense_stack(layers, jnp.concatenate((x, t), 1), jnp.tanh)
+
+    def slopes(x: Any, t: Any) -> Any:
+        return jax.grad(lambda x, t: u(x, t).sum(), (0, 1))(x, t)
+
+    u_x, u_t = slopes(x, t)
+    u_xx = jax.grad(lambda x: slopes(x, t)[0].sum())(x)
+    return jnp.mean((u_t + u(x, t) * u_x - inputs.VISCOSITY * u_xx) ** 2)
+
+
+def pinn_step(params: dict[str, Any]) -> Step:
+    given = inputs.pinn(**params)
+    layers = jax.tree.map(jnp.asarray, given.layers)
+    x, t = jnp.asarray(given.x), jnp.asarray(given.t)
+    compiled = jax.jit(jax.value_and_grad(burgers_loss))
+    return Step(lambda: jax.block_until_ready(compiled(layers, x, t)), _arrays)
+
+
+def mlp_step(params: dict[str, Any]) -> Step:
+    """Adam (Kingma and Ba 2015, algorithm 1), written out; the state is donated."""
+    data = inputs.mlp(**params)
+    images, labels = jnp.asarray(data.images), jnp.asarray(data.labels)
+
+    def loss(layers: Any, images: Any, labels: Any) -> Any:
+        logits = dense_stack(layers, images, jax.nn.relu)
+        picked = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], 1)
+        return -picked.mean()
+
+    def train(state: Any, images: Any, labels: Any) -> Any:
+        layers, m, v, count = state
+        value, g = jax.value_and_grad(loss)(layers, images, labels)
+        count = count + 1
+        m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, g)
+        v = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, v, g)
+        rate = inputs.LEARNING_RATE * jnp.sqrt(1 - 0.999**count) / (1 - 0.9**count)
+        layers = jax.tree.map(lambda p, m, v: p - rate * m / (jnp.sqrt(v) + 1e-8), layers, m, v)
+        return (layers, m, v, count), value
+
+    layers = jax.tree.map(jnp.asarray, data.layers)
+    zeros = jax.tree.map(jnp.zeros_like, layers)
+    state = (layers, zeros, jax.tree.map(jnp.zeros_like, layers), jnp.float32(0))
+    compiled = jax.jit(train, donate_argnums=0)
+
+    def call() -> Any:
+        nonlocal state
+        state, value = compiled(state, images, labels)
+        jax.block_until_ready(state)
+        return value
+
+    return Step(call, _arrays, trains=True)
+
+
+def _arrays(result: Any) -> list[Any]:
+    return [np.asarray(a) for a in jax.tree.leaves(result)]

@@ -1,0 +1,155 @@
+"""The cases in MindSpore's API. The same code runs on MindSpore and on gradcell; only the import
+differs. (MindSpore parses the source, so there are no lambdas here, and `self` is called self.)"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+import inputs
+from steps import Step
+
+ms: Any = None
+nn: Any = None
+ops: Any = None
+
+
+def use(package: str) -> Any:
+    """Makes the steps below run on this package, in GRAPH_MODE."""
+    global ms, nn, ops
+    ms = importlib.import_module(package)
+    nn = importlib.import_module(package + ".nn")
+    ops = importlib.import_module(package + ".ops")
+    ms.set_context(mode=ms.GRAPH_MODE, device_target="CPU")
+    return ms
+
+
+def nested_gradient(f: Any, order: int) -> Any:
+    for _ in range(order):
+        f = ms.grad(f)
+    return f
+
+
+def sine_and_tanh(x: Any) -> Any:
+    return ops.sin(x) * ops.exp(-x * x) + x * ops.tanh(x)
+
+
+def tanh_sine(x: Any) -> Any:
+    return ops.tanh(x) * ops.sin(x)
+
+
+def square_plus(x: Any, y: Any) -> Any:
+    return x**2 + y
+
+
+def dense(weight: Any, bias: Any, dtype: Any) -> Any:
+    return nn.Dense(
+        weight.shape[1],
+        weight.shape[0],
+        weight_init=ms.Tensor(weight),
+        bias_init=ms.Tensor(bias),
+        dtype=dtype,
+    )
+
+
+def network(layers: list[Any], activation: Any, dtype: Any) -> Any:
+    cells = []
+    for i, (weight, bias) in enumerate(layers):
+        cells.append(dense(weight, bias, dtype))
+        if i + 1 < len(layers):
+            cells.append(activation())
+    return nn.SequentialCell(*cells)
+
+
+def burgers_loss(net: Any, viscosity: float) -> Any:
+    """A Cell: the mean squared residual of Burgers' equation at (x, t)."""
+
+    class Solution(nn.Cell):  # type: ignore[misc]
+        def __init__(self, net: Any) -> None:
+            super().__init__()
+            self.net = net
+
+        def construct(self, x: Any, t: Any) -> Any:
+            return self.net(ops.concat((x, t), 1))
+
+    class Slope(nn.Cell):  # type: ignore[misc]
+        def __init__(self, u: Any) -> None:
+            super().__init__()
+            self.u = u
+            self.gradient = ops.GradOperation(get_all=True)
+
+        def construct(self, x: Any, t: Any) -> Any:
+            return self.gradient(self.u)(x, t)[0]
+
+    class Loss(nn.Cell):  # type: ignore[misc]
+        def __init__(self, u: Any) -> None:
+            super().__init__()
+            self.u = u
+            self.slope = Slope(u)
+            self.gradient = ops.GradOperation(get_all=True)
+
+        def construct(self, x: Any, t: Any) -> Any:
+            u = self.u(x, t)
+            u_x, u_t = self.gradient(self.u)(x, t)
+            u_xx = self.gradient(self.slope)(x, t)[0]
+            residual = u_t + u * u_x - viscosity * u_xx
+            return (residual * residual).mean()
+
+    return Loss(Solution(net))
+
+
+def build(kind: str, params: dict[str, Any], compiled: bool, wait: Any) -> Step | None:
+    """compiled: through jit; wait: called after each step, until the results are there."""
+    compile_ = ms.jit if compiled else _same
+
+    def step(f: Any, *arguments: Any) -> Any:
+        def call() -> Any:
+            result = f(*arguments)
+            wait()
+            return result
+
+        return call if wait is not None else _bind(f, arguments)
+
+    if kind in ("elementwise", "tanh_sin"):
+        x = ms.Tensor(inputs.points_on_line(params["elements"]))
+        f = sine_and_tanh if kind == "elementwise" else tanh_sine
+        gradient = compile_(nested_gradient(f, params["order"]))
+        return Step(step(gradient, x), _arrays)
+    if kind == "scalar":
+        gradient = compile_(ms.grad(square_plus))
+        return Step(step(gradient, ms.Tensor(3.0, ms.float32), ms.Tensor(4.0, ms.float32)), _arrays)
+    if kind == "pinn":
+        given = inputs.pinn(**params)
+        net = network(given.layers, nn.Tanh, getattr(ms, params["dtype"]))
+        loss = burgers_loss(net, inputs.VISCOSITY)
+        weights = net.trainable_params()
+        value_and_grad = compile_(ms.value_and_grad(loss, None, weights))
+        return Step(step(value_and_grad, ms.Tensor(given.x), ms.Tensor(given.t)), _arrays)
+    if kind == "mlp":
+        data = inputs.mlp(**params)
+        net = network(data.layers, nn.ReLU, ms.float32)
+        optimizer = nn.Adam(net.trainable_params(), learning_rate=inputs.LEARNING_RATE)
+        train = nn.TrainOneStepCell(nn.WithLossCell(net, nn.CrossEntropyLoss()), optimizer)
+        train.set_train()
+        return Step(
+            step(train, ms.Tensor(data.images), ms.Tensor(data.labels)), _arrays, trains=True
+        )
+    return None
+
+
+def _same(f: Any) -> Any:
+    return f
+
+
+def _bind(f: Any, arguments: tuple[Any, ...]) -> Any:
+    if len(arguments) == 1:
+        return lambda a=arguments[0]: f(a)
+    return lambda a=arguments[0], b=arguments[1]: f(a, b)
+
+
+def _arrays(result: Any) -> list[Any]:
+    if isinstance(result, (tuple, list)):
+        return [a for r in result for a in _arrays(r)]
+    return [np.asarray(result.asnumpy())]

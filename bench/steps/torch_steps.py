@@ -1,0 +1,158 @@
+"""PyTorch, variants "eager" and "compile" (inductor)."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from torch import nn
+from torch.func import functional_call, grad, grad_and_value
+
+import inputs
+from steps import Step
+
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+
+
+def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
+    compiled = variant == "compile"
+    if kind in ("elementwise", "tanh_sin"):
+        f = sine_and_tanh if kind == "elementwise" else tanh_sine
+        x = torch.from_numpy(inputs.points_on_line(params["elements"]))
+        gradient = compiled_gradient if compiled else eager_gradient
+        return _step(gradient(f, params["order"]), x)
+    if kind == "scalar":
+        x, y = torch.tensor(3.0), torch.tensor(4.0)
+        if compiled:
+            return _step(torch.compile(grad(square_plus), dynamic=False), x, y)
+        x.requires_grad_()
+        return _step(lambda x, y: torch.autograd.grad(square_plus(x, y), x)[0], x, y)
+    if kind == "pinn":
+        return compiled_pinn(params) if compiled else eager_pinn(params)
+    if kind == "mlp":
+        return mlp_step(params, compiled)
+    return None
+
+
+def sine_and_tanh(x: torch.Tensor) -> torch.Tensor:
+    return torch.sin(x) * torch.exp(-x * x) + x * torch.tanh(x)
+
+
+def tanh_sine(x: torch.Tensor) -> torch.Tensor:
+    return torch.tanh(x) * torch.sin(x)
+
+
+def square_plus(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return x**2 + y
+
+
+def eager_gradient(f: Any, order: int) -> Any:
+    def gradient(x: torch.Tensor) -> torch.Tensor:
+        x = x.detach().requires_grad_()
+        y = f(x)
+        for i in range(order):
+            (y,) = torch.autograd.grad(y.sum(), x, create_graph=i + 1 < order)
+        return y
+
+    return gradient
+
+
+def compiled_gradient(f: Any, order: int) -> Any:
+    for _ in range(order):
+        f = grad(_summed(f))
+    return torch.compile(f, dynamic=False)
+
+
+def _summed(f: Any) -> Any:
+    return lambda x: f(x).sum()
+
+
+def network(layers: list[Any], activation: Any) -> nn.Sequential:
+    modules: list[nn.Module] = []
+    for i, (weight, bias) in enumerate(layers):
+        linear = nn.Linear(weight.shape[1], weight.shape[0])
+        linear.weight = nn.Parameter(torch.from_numpy(weight))
+        linear.bias = nn.Parameter(torch.from_numpy(bias))
+        modules.append(linear)
+        if i + 1 < len(layers):
+            modules.append(activation())
+    return nn.Sequential(*modules)
+
+
+def eager_pinn(params: dict[str, Any]) -> Step:
+    given = inputs.pinn(**params)
+    net = network(given.layers, nn.Tanh)
+    weights = list(net.parameters())
+
+    def step(x: torch.Tensor, t: torch.Tensor) -> Any:
+        x, t = x.detach().requires_grad_(), t.detach().requires_grad_()
+        u = net(torch.cat((x, t), 1))
+        u_x, u_t = torch.autograd.grad(u.sum(), (x, t), create_graph=True)
+        (u_xx,) = torch.autograd.grad(u_x.sum(), x, create_graph=True)
+        loss = ((u_t + u * u_x - inputs.VISCOSITY * u_xx) ** 2).mean()
+        return loss.detach(), torch.autograd.grad(loss, weights)
+
+    return _step(step, torch.from_numpy(given.x), torch.from_numpy(given.t))
+
+
+def compiled_pinn(params: dict[str, Any]) -> Step:
+    """torch.func, since torch.compile has no double backward through autograd."""
+    given = inputs.pinn(**params)
+    net = network(given.layers, nn.Tanh)
+    weights = {name: p.detach() for name, p in net.named_parameters()}
+
+    def loss(weights: Any, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        def u_sum(x: torch.Tensor, t: torch.Tensor) -> Any:
+            u = functional_call(net, weights, (torch.cat((x, t), 1),))
+            return u.sum(), u
+
+        def u_x_sum(x: torch.Tensor, t: torch.Tensor) -> Any:
+            (u_x, u_t), u = grad(u_sum, argnums=(0, 1), has_aux=True)(x, t)
+            return u_x.sum(), (u, u_x, u_t)
+
+        u_xx, (u, u_x, u_t) = grad(u_x_sum, has_aux=True)(x, t)
+        return ((u_t + u * u_x - inputs.VISCOSITY * u_xx) ** 2).mean()
+
+    compiled = torch.compile(grad_and_value(loss), dynamic=False)
+
+    def step(x: torch.Tensor, t: torch.Tensor) -> Any:
+        gradients, value = compiled(weights, x, t)
+        return value, [gradients[name] for name in weights]
+
+    return _step(step, torch.from_numpy(given.x), torch.from_numpy(given.t))
+
+
+def mlp_step(params: dict[str, Any], compiled: bool) -> Step:
+    """Forward and backward compiled or not; the optimiser is PyTorch's fused Adam in both."""
+    data = inputs.mlp(**params)
+    net = network(data.layers, nn.ReLU)
+    optimizer = torch.optim.Adam(net.parameters(), lr=inputs.LEARNING_RATE, fused=True)
+    labels = torch.from_numpy(data.labels).long()
+    images = torch.from_numpy(data.images)
+    criterion = nn.CrossEntropyLoss()
+
+    def forward(images: torch.Tensor, labels: torch.Tensor) -> Any:
+        return criterion(net(images), labels)
+
+    if compiled:
+        forward = torch.compile(forward, dynamic=False)
+
+    def call() -> Any:
+        optimizer.zero_grad()
+        loss = forward(images, labels)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return Step(call, _arrays, trains=True)
+
+
+def _step(f: Any, *arguments: Any) -> Step:
+    return Step(lambda: f(*arguments), _arrays)
+
+
+def _arrays(result: Any) -> list[Any]:
+    if isinstance(result, torch.Tensor):
+        return [result.detach().numpy()]
+    return [a for r in result for a in _arrays(r)]

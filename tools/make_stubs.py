@@ -1,0 +1,193 @@
+"""Writes python/gradcell/_core.pyi, the types of the compiled core, from the core itself.
+
+    python tools/make_stubs.py          writes the file
+    python tools/make_stubs.py --check  exits 1 if the file does not have the names of the core
+
+pybind11 puts each function's signature into its docstring. Methods that Python adds to Tensor
+(python/gradcell/tensor.py and tensor_methods.py) are Python functions and bring their own.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+from gradcell import _core
+
+TARGET = Path(__file__).parents[1] / "python" / "gradcell" / "_core.pyi"
+HEAD = '''"""Types of the compiled core. Written by tools/make_stubs.py; do not edit."""
+
+import builtins
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+'''
+#: Containers whose elements pybind11 does not know.
+BARE = {"list": "list[Any]", "tuple": "tuple[Any, ...]", "dict": "dict[str, Any]"}
+STATIC = "@staticmethod\n"
+#: What annotations of Python functions may say and be understood in the stub.
+KNOWN = re.compile(
+    r"^(Any|None|int|float|str|bool|Tensor|tuple|list|dict|Iterator|np|ndarray|\W|\.)+$"
+)
+
+
+def plain(text: str) -> str:
+    """pybind11's spelling of types in the stub's."""
+    text = text.replace("typing.SupportsInt | typing.SupportsIndex", "int")
+    text = text.replace("typing.SupportsFloat | typing.SupportsIndex", "float")
+    text = (
+        text.replace("gradcell::Tensor", "Tensor")
+        .replace("gradcell._core.", "")
+        .replace("gradcell.", "")
+    )
+    text = text.replace("collections.abc.", "").replace("typing.", "").replace("numpy.", "np.")
+    text = re.sub(r"\b(object|handle)\b", "Any", text)
+    text = re.sub(r"<[^>]*>", "...", text)
+    text = re.sub(
+        r"\b(list|tuple|dict)\b(?!\[)",
+        lambda m: {"dict": "dict[str, Any]"}.get(m[0], f"{m[0]}[Any{', ...' * (m[0] == 'tuple')}]"),
+        text,
+    )
+    # Tensor has methods and the module has dtypes of these names.
+    text = re.sub(r"\b(bool|int|float)\b", r"builtins.\1", text)
+    return text.replace("np.ndarray", "np.ndarray[Any, Any]")
+
+
+def from_docstring(name: str, member: Any, static: bool = False) -> str:
+    """The stub of a pybind11 function, which `member` may wrap."""
+    first = (member.__doc__ or "").strip().split("\n")[0]
+    found = re.fullmatch(rf"{re.escape(name)}\((.*)\) -> (.*)", first)
+    if found is None and name == "__init__":
+        return "def __init__(self, *args: Any, **kwargs: Any) -> None: ..."
+    if found is None:
+        return f"def {name}(*args: Any, **kwargs: Any) -> Any: ..."
+    arguments = re.sub(r"^self: [\w.:]+", "self", found[1])
+    if name in ("__eq__", "__ne__"):  # any object may stand on the other side
+        return f"def {name}(self, other: object) -> {'builtins.bool' if 'bool' in found[2] else 'Any'}: ..."
+    return f"{STATIC if static else ''}def {name}({plain(arguments)}) -> {plain(found[2])}: ..."
+
+
+def annotation(value: Any) -> str:
+    if value is inspect.Signature.empty:
+        return "Any"
+    text = value if isinstance(value, str) else getattr(value, "__name__", "Any")
+    return plain(text.replace("_core.", "")) if KNOWN.match(text) else "Any"
+
+
+def from_python(name: str, function: FunctionType) -> str:
+    parts, star = [], False
+    for i, p in enumerate(inspect.signature(function).parameters.values()):
+        mark = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        star |= mark == "*"
+        if p.kind is p.KEYWORD_ONLY and not star:
+            parts.append("*")
+            star = True
+        if i == 0 and not mark:
+            parts.append("self")
+            continue
+        default = " = ..." if p.default is not p.empty else ""
+        parts.append(f"{mark}{p.name}: {annotation(p.annotation)}{default}")
+    returns = annotation(inspect.signature(function).return_annotation)
+    return f"def {name}({', '.join(parts)}) -> {returns}: ..."
+
+
+def member(name: str, value: Any) -> str:
+    if isinstance(value, property):
+        read = value.fget
+        result = "Any"
+        if read is not None and "->" in (read.__doc__ or ""):
+            result = plain(read.__doc__.strip().split("-> ")[-1].split("\n")[0])
+        result = {"dtype": "DType", "shape": "tuple[builtins.int, ...]"}.get(name, result)
+        return f"@property\ndef {name}(self) -> {result}: ..."
+    if isinstance(value, staticmethod):
+        return f"{STATIC}def {name}(*args: Any, **kwargs: Any) -> Any: ..."
+    if isinstance(value, FunctionType):
+        return from_python(name, value)
+    if callable(value):
+        return from_docstring(name, value)
+    return f"{name}: Any"
+
+
+def lines(text: str, indent: str) -> list[str]:
+    return [indent + line for line in text.split("\n")]
+
+
+def class_stub(cls: type) -> list[str]:
+    base = cls.__mro__[1].__name__
+    out = [
+        f"class {cls.__name__}({base}):"
+        if base not in ("object", "pybind11_object")
+        else f"class {cls.__name__}:"
+    ]
+    skipped = {
+        "__module__",
+        "__doc__",
+        "__dict__",
+        "__new__",
+        "_pybind11_conduit_v1_",
+        "__weakref__",
+        "__reduce__",
+        "__vectorcalloffset__",
+        "__hash__",
+        "__reduce_ex__",
+        "__array_ufunc__",
+        "__array_priority__",
+    }
+    if "__new__" in vars(cls) and "__init__" not in vars(cls):
+        out += lines(from_docstring("__init__", None), "    ")
+    for name, value in vars(cls).items():
+        if name not in skipped:
+            out += lines(member(name, value), "    ")
+    return out if len(out) > 1 else [out[0] + " ..."]
+
+
+def ops_stub(ops: ModuleType) -> list[str]:
+    """As a class of static methods: one file holds everything."""
+    out = ["class ops:"]
+    for name, value in vars(ops).items():
+        if isinstance(value, BuiltinFunctionType):
+            out += lines(from_docstring(name, value, static=True), "    ")
+    return out
+
+
+def stub() -> str:
+    classes, rest = [], []
+    for name, value in vars(_core).items():
+        if name.startswith("__"):
+            continue
+        if isinstance(value, type):
+            classes.append(class_stub(value))
+        elif isinstance(value, ModuleType):
+            classes.append(ops_stub(value))
+        elif isinstance(value, _core.DType):
+            rest.append([f"{name}: DType"])
+        else:
+            rest.append(lines(from_docstring(name, value), ""))
+    return HEAD + "\n".join("\n".join(block) for block in classes + rest) + "\n"
+
+
+def names(text: str) -> set[str]:
+    return set(re.findall(r"^ *(?:def|class) (\w+)|^(\w+): DType", text, re.M))
+
+
+def main() -> int:
+    if "--check" in sys.argv:
+        missing = names(stub()) ^ names(TARGET.read_text())
+        if missing:
+            print(
+                "run tools/make_stubs.py; not the names of the core:",
+                sorted("".join(n) for n in missing),
+            )
+        return 1 if missing else 0
+    TARGET.write_text(stub())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""Runs the Python blocks of the documents and compares what they print with the text below them.
+
+    python tools/run_documents.py                 exits 1 if a document differs from the truth
+    python tools/run_documents.py --write README.md
+
+A document's blocks share one namespace. A block that is followed by a ```text block must print it.
+What depends on the machine (tile heights) is left out of the comparison.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+DOCUMENTS = ("README.md", "ARCHITECTURE.md")
+BLOCK = re.compile(r"```python\n(.*?)```(\n\n```text\n(.*?)```)?", re.S)
+
+
+def machine_independent(text: str) -> str:
+    return re.sub(r"(tile|chunks)=\d+", r"\1=*", text).strip()
+
+
+def printed(code: str, namespace: dict[str, Any]) -> str:
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        exec(compile(code, "example.py", "exec"), namespace)
+    return out.getvalue()
+
+
+def checked(text: str) -> tuple[str, list[str]]:
+    """The document with true outputs, and the differences that it had."""
+    namespace: dict[str, Any] = {"__name__": "__example__"}
+    differences: list[str] = []
+
+    def run(match: re.Match[str]) -> str:
+        got = printed(match[1], namespace)
+        if match[2] is None:
+            return match[0]
+        if machine_independent(got) != machine_independent(match[3]):
+            differences.append(f"expected:\n{match[3]}\nprinted:\n{got}")
+        return f"```python\n{match[1]}```\n\n```text\n{got.strip()}\n```"
+
+    return BLOCK.sub(run, text), differences
+
+
+def main() -> int:
+    names = [a for a in sys.argv[1:] if a != "--write"] or list(DOCUMENTS)
+    bad = 0
+    for name in names:
+        path = ROOT / name
+        text, differences = checked(path.read_text())
+        if "--write" in sys.argv:
+            path.write_text(text)
+        elif differences:
+            bad = 1
+            print(f"{name}:", *differences, sep="\n")
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())
