@@ -1,0 +1,155 @@
+"""Times of whole steps on a GPU, beside what the memory and the matrix products must take.
+
+Prints a table; with --json writes everything. --cpu runs the same on the CPU engine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import platform
+import statistics
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import gradcell as ms
+from gradcell import Tensor, _core, cuda, ops
+
+rng = np.random.default_rng(1)
+
+
+def tensor(*shape: int) -> Tensor:
+    return Tensor((rng.standard_normal(shape) * 0.3).astype(np.float32))
+
+
+def network(x: Tensor, weights: list[Tensor]) -> Tensor:
+    for w, b in zip(weights[:-2:2], weights[1:-2:2], strict=True):
+        x = ops.tanh(ops.matmul(x, w) + b)
+    return ops.matmul(x, weights[-2]) + weights[-1]
+
+
+def layers(*widths: int) -> list[Tensor]:
+    out = []
+    for a, b in itertools.pairwise(widths):
+        out += [tensor(a, b), tensor(b)]
+    return out
+
+
+def chain(x: Tensor) -> Tensor:
+    return ops.sin(x) * ops.exp(-x * x) + x * ops.tanh(x)
+
+
+def second_derivative(x: Tensor) -> Tensor:
+    return ms.grad(lambda z: ms.grad(lambda y: chain(y).sum())(z).sum())(x)
+
+
+def mlp_step(x: Tensor, y: Tensor, *weights: Tensor) -> Any:
+    def loss(*w: Tensor) -> Tensor:
+        difference = network(x, list(w)) - y
+        return (difference * difference).mean()
+
+    value, slopes = ms.value_and_grad(loss, tuple(range(len(weights))))(*weights)
+    return value, [w - 0.001 * g for w, g in zip(weights, slopes, strict=True)]
+
+
+def pinn_step(points: Tensor, *weights: Tensor) -> Any:
+    def loss(*w: Tensor) -> Tensor:
+        first = ms.grad(lambda p: network(p, list(w)).sum())
+        second = ms.grad(lambda p: first(p).sum())(points)
+        residual = second.sum(1) + ops.sin(network(points, list(w)))[:, 0]
+        return (residual * residual).mean()
+
+    value, slopes = ms.value_and_grad(loss, tuple(range(len(weights))))(*weights)
+    return value, [w - 0.001 * g for w, g in zip(weights, slopes, strict=True)]
+
+
+def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
+    def n(count: int) -> int:
+        return max(16, int(count * scale))
+
+    pinn = layers(2, *[20] * 8, 1)
+    mlp = layers(784, 512, 512, 10)
+    rows = n(4096)
+    return {
+        "elementwise chain": (chain, [tensor(n(10_000_000))]),
+        "its second derivative": (second_derivative, [tensor(n(10_000_000))]),
+        "softmax": (lambda x: ops.softmax(x, 1), [tensor(n(16384), 1000)]),
+        "MLP training step": (mlp_step, [tensor(rows, 784), tensor(rows, 10), *mlp]),
+        "PINN training step": (pinn_step, [tensor(n(10_000), 2), *pinn]),
+    }
+
+
+def wait(result: Any) -> None:
+    leaf = ms.tree.leaves(result)[0]
+    (leaf.sum() if leaf.ndim else leaf).asnumpy()
+
+
+def seconds(fn: Callable[..., Any], arguments: list[Tensor], repeats: int) -> float:
+    """The median time of a call, in runs of as many as fit into a tenth of a second."""
+    for _ in range(4):
+        wait(fn(*arguments))
+    start = time.perf_counter()
+    wait(fn(*arguments))
+    inner = max(1, min(100, int(0.1 / (time.perf_counter() - start))))
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        for _ in range(inner):
+            result = fn(*arguments)
+        wait(result)
+        times.append((time.perf_counter() - start) / inner)
+    return statistics.median(times)
+
+
+def flops(plan: cuda.Plan) -> int:
+    products = [s["matmul"] for s in plan.steps if "matmul" in s]
+    return sum(2 * m["batch"] * m["m"] * m["n"] * m["k"] for m in products)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", help="write all results to this file")
+    parser.add_argument("--tests", help="a JUnit file of the tests that were run")
+    parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the problems' sizes")
+    parser.add_argument("--repeats", type=int, default=7)
+    options = parser.parse_args()
+    if not options.cpu:
+        ms.set_context(device_target="GPU")
+    record: dict[str, Any] = {"machine": platform.machine(), "scale": options.scale, "cases": {}}
+    if not options.cpu:
+        record["gpu"] = _core.cuda_driver_info()["devices"][0]["name"]
+    if options.tests:
+        suite = ElementTree.parse(options.tests).getroot().find("testsuite")
+        assert suite is not None
+        record["tests"] = {
+            k: int(suite.attrib[k]) for k in ("tests", "failures", "errors", "skipped")
+        }
+    print(f"{record.get('gpu', 'CPU')}: {record.get('tests', 'tests not run')}")
+    head = ("case", "ms", "launches", "products", "GB/s", "GFLOP/s")
+    print("{:24} {:>10} {:>9} {:>9} {:>9} {:>9}".format(*head))
+    for name, (fn, arguments) in cases(options.scale).items():
+        plan = cuda.plan_of(fn, *arguments)
+        took = seconds(ms.jit(fn), arguments, options.repeats)
+        products = sum("matmul" in s for s in plan.steps)
+        row = {
+            "ms": took * 1e3,
+            "launches": len(plan.steps) - products,
+            "products": products,
+            "gigabytes_per_second": plan.bytes_moved / took / 1e9,
+            "gigaflops": flops(plan) / took / 1e9,
+        }
+        record["cases"][name] = row
+        print("{:24} {:10.3f} {:9} {:9} {:9.1f} {:9.1f}".format(name, *row.values()))
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(record, file, indent=2)
+
+
+if __name__ == "__main__":
+    main()
