@@ -182,8 +182,10 @@ struct Region {
   std::vector<std::vector<int32_t>> maps;
   size_t row_bytes = 0;  ///< scratch bytes a row
   size_t uniform_bytes = 0, packed_bytes = 0, accumulator_bytes = 0, partial_bytes = 0;
-  int32_t chunks = 1;  ///< fixed partition of the rows: results do not depend on threads
-  double work = 0;     ///< estimated nanoseconds on one thread
+  std::vector<uint32_t> direct;  ///< values that the engine keeps in buffers where a tile is full
+  std::vector<uint32_t> moving;  ///< instructions that use them
+  int32_t chunks = 1;            ///< fixed partition of the rows: results do not depend on threads
+  double work = 0;               ///< estimated nanoseconds on one thread
 };
 
 struct Stage {
