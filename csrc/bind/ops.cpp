@@ -155,6 +155,7 @@ void bind_ops(py::module_& m) {
   });
   o.def("scatter_add", [](const TensorPtr& indices, const TensorPtr& updates, int axis,
                           int64_t size) { return ops::scatter_add(indices, updates, axis, size); });
+  o.def("last_writer", &ops::last_writer);
 
   bind_operator(tensor, "__add__", "__radd__", Op::Add);
   bind_operator(tensor, "__sub__", "__rsub__", Op::Sub);
