@@ -127,6 +127,8 @@ TEST_F(Verify, ScatterAdd) {
 }
 TEST_F(Verify, LastWriter) {
   expect("indices of dtype float32", says(Op::LastWriter, DType::Int64, {2}, {x}));
+}
+TEST_F(Verify, LastWriterGivesPositions) {
   expect("no int64 vector", says(Op::LastWriter, DType::Int32, {2}, {i}));
 }
 TEST_F(Verify, Alias) {
