@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="what this installation has found")
     demo = commands.add_parser("demo", help="solve Burgers' equation by a network, with a picture")
-    demo.add_argument("--steps", type=_positive, default=12000)
+    demo.add_argument("--steps", type=_positive, default=16000)
     demo.add_argument(
         "--points", type=_positive, default=2000, help="where the equation is asked to hold"
     )

@@ -5,7 +5,7 @@ J. Comput. Phys. 378, 2019, section 2.1.1). The ansatz u = -sin(pi x) + t (1 - x
 the initial and boundary values exactly, so the loss is the equation's residual alone. It contains
 u_t, u_x and u_xx: each training step differentiates twice, and once more by the weights.
 
-    python -m gradcell demo --steps 12000 --plot burgers.png
+    python -m gradcell demo --steps 16000 --plot burgers.png
 """
 
 from __future__ import annotations
@@ -131,23 +131,25 @@ def plot(net: nn.Cell, path: str, title: str = "") -> None:
     t, xs = np.meshgrid(np.linspace(0.005, 1, 200), x, indexing="ij")
     u = evaluate(net, t, xs)
     figure = Figure(figsize=(11, 6.6), layout="constrained")
-    axes = figure.subplot_mosaic([["u"] * 3 + ["error"] * 3, [*"aabbcc"]])
-    error = np.abs(u - exact(t, xs))
-    for name, field, label, style in (
-        ("u", u, "u(t, x), network", {"cmap": "RdBu_r", "vmin": -1, "vmax": 1}),
-        ("error", np.log10(error + 1e-6), "log10 |network - exact|", {"cmap": "magma", "vmin": -5}),
+    above, below = figure.subfigures(2, 1)
+    fields, slices = above.subplots(1, 2, sharey=True), below.subplots(1, 3, sharey=True)
+    error = np.log10(np.abs(u - exact(t, xs)) + 1e-6)
+    for axes, field, label, style in (
+        (fields[0], u, "u(t, x), network", {"cmap": "RdBu_r", "vmin": -1, "vmax": 1}),
+        (fields[1], error, "log10 |network - exact|", {"cmap": "magma", "vmin": -5}),
     ):
-        image = axes[name].pcolormesh(t, xs, field, rasterized=True, **style)
-        figure.colorbar(image, ax=axes[name], label=label)
-        axes[name].set(xlabel="t", ylabel="x")
-    for name, at in zip("abc", (0.25, 0.5, 0.75), strict=True):
-        axes["u"].axvline(at, color="black", linewidth=0.8, linestyle=":")
+        image = axes.pcolormesh(t, xs, field, rasterized=True, **style)
+        above.colorbar(image, ax=axes, label=label)
+        axes.set(xlabel="t", ylabel="x" if axes is fields[0] else "")
+    for axes, at in zip(slices, (0.25, 0.5, 0.75), strict=True):
+        fields[0].axvline(at, color="black", linewidth=0.8, linestyle=":")
         time_of = np.full_like(x, at)
-        axes[name].plot(x, exact(time_of, x), color="0.65", linewidth=4, label="exact")
-        axes[name].plot(x, evaluate(net, time_of, x), color="C3", linewidth=1.5, label="network")
-        axes[name].set(xlabel="x", ylabel="u", title=f"t = {at}", ylim=(-1.15, 1.15))
-        axes[name].grid(alpha=0.3)
-    axes["a"].legend(frameon=False, loc="lower left")
+        axes.plot(x, exact(time_of, x), color="0.65", linewidth=4, label="exact")
+        axes.plot(x, evaluate(net, time_of, x), color="C3", linewidth=1.5, label="network")
+        axes.set(xlabel="x", title=f"t = {at}", ylim=(-1.15, 1.15))
+        axes.grid(alpha=0.3)
+    slices[0].set_ylabel("u")
+    slices[0].legend(frameon=False, loc="lower left")
     figure.suptitle(title)
     figure.savefig(path, dpi=120)
 
