@@ -39,16 +39,31 @@ def info() -> None:
         print(f"{name:16} {value}")
 
 
-def run(target: str, arguments: list[str], module: bool) -> None:
-    """Runs a script, or a module, as __main__, with `mindspore` standing for gradcell."""
+def _exists(target: str, module: bool) -> bool:
+    if not module:
+        return os.path.exists(target)
+    try:
+        return importlib.util.find_spec(target) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def run(target: str, arguments: list[str], module: bool) -> int:
+    """Runs a script, or a module, as __main__, with `mindspore` standing for gradcell.
+
+    Returns 2 if there is no such thing, else 0.
+    """
     alias.install()
+    sys.path[0] = os.getcwd() if module else os.path.dirname(os.path.abspath(target))
+    if not _exists(target, module):
+        print(f"gradcell run: no such {'module' if module else 'file'}: {target}", file=sys.stderr)
+        return 2
     sys.argv = [target, *arguments]
     if module:
-        sys.path[0] = os.getcwd()
         runpy.run_module(target, run_name="__main__", alter_sys=True)
     else:
-        sys.path[0] = os.path.dirname(os.path.abspath(target))
         runpy.run_path(target, run_name="__main__")
+    return 0
 
 
 def _positive(text: str) -> int:
@@ -88,11 +103,8 @@ def main() -> int:
         from gradcell import demo
 
         demo.run(options.steps, options.points, options.plot)
-    elif not options.module and not os.path.exists(options.target):
-        print(f"gradcell run: no such file: {options.target}", file=sys.stderr)
-        return 2
     else:
-        run(options.target, options.arguments, options.module)
+        return run(options.target, options.arguments, options.module)
     return 0
 
 
