@@ -103,11 +103,15 @@ void choose_tiles(Region& r) {
   if (flat) {
     height = std::clamp<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 512, 4096);
   } else {
-    height = static_cast<int64_t>(tile_bytes() / per_row);
-    height = height >= 256 && r.accumulators.empty() ? 128
-             : height >= 64                          ? 64
-             : height >= 32                          ? 32
-                                                     : 16;
+    // Four vectors of rows of each feature fill the registers of a product.
+    const bool wide = std::any_of(r.values.begin(), r.values.end(),
+                                  [](const TileValue& v) { return v.type == Compute::F64; });
+    const int64_t best = wide ? 32 : 64;
+    const auto room = static_cast<int64_t>(tile_bytes() / per_row);
+    height = room >= 4 * best && r.accumulators.empty() ? 2 * best
+             : room >= best                             ? best
+             : room >= 32                               ? 32
+                                                        : 16;
   }
   height = height / 16 * 16;
   r.tile_rows = static_cast<int32_t>(std::min<int64_t>(height, (r.rows + 15) / 16 * 16));
