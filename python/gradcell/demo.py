@@ -33,6 +33,7 @@ def exact(t: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def network(width: int, depth: int) -> nn.SequentialCell:
+    """Points [n, 2] to values [n, 1] by `depth` layers of tanh."""
     layers: list[nn.Cell] = [nn.Dense(2, width, weight_init="xavier_uniform"), nn.Tanh()]
     for _ in range(depth - 1):
         layers += [nn.Dense(width, width, weight_init="xavier_uniform"), nn.Tanh()]
