@@ -160,13 +160,11 @@ void bind_tensor(py::module_& m) {
 
   py::class_<Tensor, TensorPtr>(
       m, "Tensor", py::dynamic_attr(),
-      "Numbers of one dtype in any number of dimensions: a value, or, inside a function that is "
-      "being "
+      "Numbers of one dtype in any number of dimensions: a value or, inside a function that is\n"
       "differentiated or compiled, a node of its graph.\n\n"
-      "input_data: a number, nested lists or tuples of equal lengths, a NumPy array (whose memory "
-      "is "
-      "copied) or a tensor. dtype: by default the data's own, for Python floats float32, for ints "
-      "int64. Raises TypeError for what is no number and for lists of unequal lengths.")
+      "input_data: a number, nested lists or tuples of equal lengths, a NumPy array (which is\n"
+      "copied) or a tensor. dtype: by default the data's own; float32 for Python floats, int64\n"
+      "for ints. Raises TypeError for what is no number and for lists of unequal lengths.")
       .def(py::init([](py::object data, py::object dtype) -> TensorPtr {
              return std::make_shared<Tensor>(convert(data, dtype));
            }),
