@@ -517,32 +517,41 @@ void feature_reduce(Op op, Compute type, void* d, const void* a, const int32_t* 
   });
 }
 
+/// z[lane] op= the rows of x: four independent results a lane, so chains are short, in a fixed
+/// order.
+template <class R, class T>
+void reduce_rows(T* z, const T* x, int32_t rows) {
+  constexpr int32_t kBlock = 4 * kLanes;
+  auto call = [](T a, T b) { return R::template call<T>(a, b); };
+  if (rows == kBlock / 2) {  // tiles of the usual heights
+    IVDEP for (int k = 0; k < kLanes; ++k) z[k] = call(z[k], call(x[k], x[k + kLanes]));
+    return;
+  }
+  if (rows == kBlock) {
+    IVDEP for (int k = 0; k < kLanes; ++k) z[k] =
+        call(z[k], call(call(x[k], x[k + kLanes]), call(x[k + 2 * kLanes], x[k + 3 * kLanes])));
+    return;
+  }
+  T part[kBlock];
+  for (T& p : part) p = R::template identity<T>();
+  int32_t i = 0;
+  for (; i + kBlock <= rows; i += kBlock)
+    IVDEP for (int k = 0; k < kBlock; ++k) part[k] = call(part[k], x[i + k]);
+  for (int k = 0; i < rows; ++i, ++k) part[k] = call(part[k], x[i]);
+  IVDEP for (int k = 0; k < kLanes; ++k) z[k] =
+      call(z[k],
+           call(call(part[k], part[k + kLanes]), call(part[k + 2 * kLanes], part[k + 3 * kLanes])));
+}
+
 void row_reduce(Op op, Compute type, void* acc, const void* a, int32_t features, int32_t rows,
                 int32_t valid) {
   dispatch(type, [&](auto t) {
     using T = decltype(t);
     with_reduction(op, [&](auto r) {
-      using R = decltype(r);
-      for (int32_t f = 0; f < features; ++f) {
-        T* z = static_cast<T*>(acc) + static_cast<ptrdiff_t>(f) * kLanes;
-        const T* x = static_cast<const T*>(a) + static_cast<ptrdiff_t>(f) * rows;
-        int32_t full = valid / kLanes * kLanes;
-        // Four independent sums a lane: short chains, and a fixed order.
-        T part[4][kLanes];
-        for (auto& p : part)
-          for (T& v : p) v = R::template identity<T>();
-        for (int32_t i = 0; i < full; i += kLanes) {
-          T* p = part[i / kLanes & 3];
-          IVDEP for (int k = 0; k < kLanes; ++k) p[k] = R::template call<T>(p[k], x[i + k]);
-        }
-        for (int32_t i = full; i < valid; ++i)
-          part[3][i - full] = R::template call<T>(part[3][i - full], x[i]);
-        for (int k = 0; k < kLanes; ++k) {
-          T low = R::template call<T>(part[0][k], part[1][k]);
-          T high = R::template call<T>(part[2][k], part[3][k]);
-          z[k] = R::template call<T>(z[k], R::template call<T>(low, high));
-        }
-      }
+      for (int32_t f = 0; f < features; ++f)
+        reduce_rows<decltype(r)>(static_cast<T*>(acc) + static_cast<ptrdiff_t>(f) * kLanes,
+                                 static_cast<const T*>(a) + static_cast<ptrdiff_t>(f) * rows,
+                                 valid);
     });
   });
 }
