@@ -40,7 +40,8 @@ def _is_array(key: Any) -> bool:
 
 
 def _expand(x: Tensor, key: Any) -> list[Any]:
-    """The key as a list with an entry for each dimension of x, and None for each new axis."""
+    """The key as a list with an entry for each dimension of x; None (a new axis) and Ellipsis,
+    which index tensors on either side of are no neighbours, come besides."""
     keys = list(key) if isinstance(key, tuple) else [key]
     used = 0
     for k in keys:
@@ -58,7 +59,7 @@ def _expand(x: Tensor, key: Any) -> list[Any]:
     fill = [slice(None)] * (x.ndim - used)
     if ellipses:
         at = ellipses[0]
-        return keys[:at] + fill + keys[at + 1 :]
+        return keys[: at + 1] + fill + keys[at + 1 :]
     return keys + fill
 
 
@@ -89,6 +90,8 @@ class _Basic:
                 if not picks:
                     self.front = len(self.shape)
                 picks.append(at)
+            if k is Ellipsis:
+                continue
             if k is None or (isinstance(k, (bool, np.bool_)) and k):
                 self.shape.append(1)
                 continue

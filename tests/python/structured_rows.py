@@ -360,6 +360,7 @@ ARRAY_INDICES: list[Any] = [
     (0, None, np.array([1, 0])),
     (np.array([1, 0]), None, np.array([1, 2])),
     (np.array([[1], [0]]), Ellipsis, np.array([1, 2])),
+    (None, np.array([[1], [0]]), Ellipsis, np.array([1, 2, 1]), np.array([0, 0, 3])),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Indexing by tensors: what repeated indices write, and indices that are themselves traced.
+"""Indexing by tensors: random keys, what repeated indices write, indices that are traced.
 
 Where an index names a place more than once, the last value written there stays, as in NumPy. Values
 are measured against NumPy, and gradients of x and of what is written against NumPy and JAX: they
@@ -72,6 +72,61 @@ def test_bools_and_specials() -> None:
     y = Tensor(np.zeros(2, np.int64))
     y[Tensor([0, 0])] = Tensor(np.array([3, 2**62 + 1]))
     np.testing.assert_array_equal(y.asnumpy(), [2**62 + 1, 0])
+
+
+def random_key(shape: tuple[int, ...], rng: np.random.Generator) -> Any:
+    """Ints, slices, new axes, arrays, masks and an Ellipsis, which may or may not fit the shape."""
+    key: list[Any] = []
+    axis, end = 0, int(rng.integers(0, len(shape) + 1))
+    while axis < end:
+        n, kind = shape[axis], rng.integers(0, 8)
+        if kind == 0:
+            key.append(None)
+            continue
+        if kind <= 2:
+            key.append(int(rng.integers(-n, n)))
+        elif kind <= 4:
+            start, stop = (
+                None if rng.random() < 0.4 else int(rng.integers(-n - 2, n + 3)) for _ in "ab"
+            )
+            key.append(slice(start, stop, [None, 1, 2, -1, -2][rng.integers(0, 5)]))
+        elif kind <= 6:
+            key.append(rng.integers(-n, n, [(3,), (2, 3), (1, 3), (2, 1)][rng.integers(0, 4)]))
+        else:
+            width = int(rng.integers(1, end - axis + 1))
+            key.append(rng.random(shape[axis : axis + width]) < 0.5)
+            axis += width - 1
+        axis += 1
+    if rng.random() < 0.3:
+        key.insert(int(rng.integers(0, len(key) + 1)), Ellipsis)
+    return key[0] if len(key) == 1 else tuple(key)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_keys(seed: int) -> None:
+    """Read, written and differentiated as in NumPy, or an error in both."""
+    rng = np.random.default_rng(seed)
+    for _ in range(25):
+        x = rng.standard_normal(rng.integers(1, 5, rng.integers(1, 5)))
+        key = random_key(x.shape, rng)
+        try:
+            expected = x[key]
+        except IndexError:
+            with pytest.raises((IndexError, ValueError)):
+                Tensor(x)[tensors(key)].asnumpy()
+            continue
+        got = Tensor(x)[tensors(key)].asnumpy()
+        assert got.shape == expected.shape, key
+        np.testing.assert_array_equal(got, expected)
+        v = rng.standard_normal(expected.shape)
+        changed = x.copy()
+        changed[key] = v
+        got = written(Tensor(x), tensors(key), Tensor(v)).asnumpy()
+        np.testing.assert_array_equal(got, changed, err_msg=str(key))
+        slope = np.zeros_like(x)
+        np.add.at(slope, key, v)
+        got = ms.grad(lambda x, k=key, v=v: (x[tensors(k)] * Tensor(v)).sum())(Tensor(x)).asnumpy()
+        np.testing.assert_allclose(got, slope, atol=1e-14)
 
 
 def loss(put: Callable[..., Any], sin: Callable[[Any], Any], w: Any) -> Callable[..., Any]:
