@@ -248,3 +248,24 @@ def test_ops_that_replace() -> None:
         Tensor(x), Tensor(np.zeros((0, 1), np.int32)), Tensor(np.zeros((0, 3), np.float32))
     )
     np.testing.assert_array_equal(empty.asnumpy(), x)
+
+
+def test_writing_into_the_argument() -> None:
+    """Derivatives are by what the caller passed; the caller's tensor stays as it is."""
+
+    def fn(x: Tensor) -> Tensor:
+        x[0] = 3.0
+        x += x[1]
+        return (x * x).sum()
+
+    values = np.array([1.0, 2.0, 4.0])
+    x = Tensor(values)  # the new x is [3 + b, 2 b, c + b]
+    np.testing.assert_allclose(ms.grad(fn)(x).asnumpy(), [0, 2 * 5 + 4 * 4 + 2 * 6, 2 * 6])
+    np.testing.assert_array_equal(x.asnumpy(), values)
+    out, tangent = ms.jvp(fn, x, Tensor([1.0, 0.5, 0.0], ms.float64))
+    np.testing.assert_allclose([float(out), float(tangent)], [25 + 16 + 36, 19])
+    out, pull = ms.vjp(fn, x)
+    np.testing.assert_allclose(pull(Tensor(1.0, ms.float64))[0].asnumpy(), [0, 38, 12])
+    second = ms.grad(lambda x: ms.grad(fn)(x)[1])(x).asnumpy()
+    np.testing.assert_allclose(second, [0, 2 + 8 + 2, 2])
+    np.testing.assert_array_equal(x.asnumpy(), values)
