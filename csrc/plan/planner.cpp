@@ -193,7 +193,7 @@ class Planner {
       }
       for (const Call& c : plan_.stages[s].calls) {
         for (BufferId b : c.inputs) reads(b, s);
-        if (c.op == Op::Gather || c.op == Op::ScatterAdd) last_failure = static_cast<int32_t>(s);
+        if (reads_indices(c.op)) last_failure = static_cast<int32_t>(s);
       }
     }
     std::vector<const Region*> row_reader(plan_.inputs.size(), nullptr);  // the last one
