@@ -101,6 +101,7 @@ class Planner {
       constant_of_[c_.constants[i]] = static_cast<int>(i);
     make_buffers();
     make_stages();
+    find_updates_in_place();
     if constexpr (kVerify) verify(plan_);
     return std::move(plan_);
   }
