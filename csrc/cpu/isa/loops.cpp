@@ -558,18 +558,6 @@ void row_reduce_init(Op op, Compute type, void* acc, int32_t features) {
   });
 }
 
-void row_reduce_merge(Op op, Compute type, void* acc, const void* other, int32_t features) {
-  dispatch(type, [&](auto t) {
-    using T = decltype(t);
-    with_reduction(op, [&](auto r) {
-      using R = decltype(r);
-      T* z = static_cast<T*>(acc);
-      const T* x = static_cast<const T*>(other);
-      IVDEP for (int32_t i = 0; i < features * kLanes; ++i) z[i] = R::template call<T>(z[i], x[i]);
-    });
-  });
-}
-
 void row_reduce_finish(Op op, Compute type, const void* acc, void* out, int32_t features) {
   dispatch(type, [&](auto t) {
     using T = decltype(t);
@@ -587,11 +575,23 @@ void row_reduce_finish(Op op, Compute type, const void* acc, void* out, int32_t 
   });
 }
 
+void merge(Op op, Compute type, void* to, const void* from, size_t n) {
+  dispatch(type, [&](auto t) {
+    using T = decltype(t);
+    with_reduction(op, [&](auto r) {
+      using R = decltype(r);
+      T* z = static_cast<T*>(to);
+      const T* x = static_cast<const T*>(from);
+      IVDEP for (size_t i = 0; i < n; ++i) z[i] = R::template call<T>(z[i], x[i]);
+    });
+  });
+}
+
 }  // namespace
 
 extern const Kernels kKernels;
-const Kernels kKernels = {elementwise, chain,           convert,          narrow,
-                          expand,      gather,          scatter,          feature_reduce,
-                          row_reduce,  row_reduce_init, row_reduce_merge, row_reduce_finish};
+const Kernels kKernels = {elementwise, chain,           convert,           narrow,
+                          expand,      gather,          scatter,           feature_reduce,
+                          row_reduce,  row_reduce_init, row_reduce_finish, merge};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA
