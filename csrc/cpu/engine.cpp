@@ -151,6 +151,9 @@ void bind_kernels(Region& r) {
       case TileOp::Chain:
         loop = k.chain(i.type, i.links, i.operand_count, i.operand[i.operand_count - 1].uniform);
         break;
+      case TileOp::Fused:
+        loop = k.fused(i.type, i.fusion);
+        break;
       case TileOp::Convert:
         loop = k.convert(i.type, i.dtype);
         break;
@@ -367,6 +370,7 @@ class TileRunner {
         [[fallthrough]];
       case TileOp::Elementwise:
       case TileOp::Chain:
+      case TileOp::Fused:
       case TileOp::Convert:
       case TileOp::Narrow:
         return reinterpret_cast<Loop>(const_cast<void*>(i.kernel))(arguments(i));
