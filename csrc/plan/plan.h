@@ -51,6 +51,7 @@ struct Buffer {
   uint32_t index = 0;  ///< of the plan's inputs or outputs
   size_t offset = 0;   ///< Temp: into the arena
   size_t bytes = 0;
+  bool feature_major = false;  ///< a matrix [rows, features] with a feature's rows side by side
 };
 
 using BufferId = uint32_t;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "plan/labels.h"
+#include "plan/layouts.h"
 #include "plan/region_builder.h"
 #include "plan/rewrite.h"
 #include "plan/verify.h"
@@ -102,6 +103,7 @@ class Planner {
     make_buffers();
     make_stages();
     find_updates_in_place();
+    choose_layouts(plan_);
     if constexpr (kVerify) verify(plan_);
     return std::move(plan_);
   }

@@ -31,7 +31,7 @@ std::string text(const Plan& p, BufferId b) {
     case Place::Output:
       return "output" + std::to_string(buffer.index);
     default:
-      return "temp+" + std::to_string(buffer.offset);
+      return "temp+" + std::to_string(buffer.offset) + (buffer.feature_major ? "^T" : "");
   }
 }
 
