@@ -176,6 +176,9 @@ void bind_kernels(Region& r) {
       case TileOp::Chain:
         loop = k.chain(i.type, i.links, i.operand_count, i.operand[i.operand_count - 1].uniform);
         break;
+      case TileOp::Fused:
+        loop = k.fused(i.type, i.fusion);
+        break;
       case TileOp::Convert:
         loop = k.convert(i.type, i.dtype);
         break;
@@ -347,6 +350,10 @@ class TileRunner {
     for (const RowLoad& l : r_.loads) {
       const TileValue& v = r_.values[l.value];
       if (full && v.direct_in >= 0) continue;
+      if (s_.plan.buffers[l.buffer].feature_major) {
+        load_features(l, v);
+        continue;
+      }
       auto* from =
           static_cast<const std::byte*>(s_.buffers[l.buffer]) +
           static_cast<size_t>(first_) * static_cast<size_t>(v.features) * item_size(l.dtype);
@@ -363,6 +370,10 @@ class TileRunner {
       if (full && !st.from.uniform && r_.values[st.from.value].direct_out >= 0 &&
           &r_.stores[r_.values[st.from.value].direct_out] == &st)
         continue;
+      if (s_.plan.buffers[st.buffer].feature_major) {
+        store_features(st);
+        continue;
+      }
       auto* to =
           static_cast<std::byte*>(s_.buffers[st.buffer]) +
           static_cast<size_t>(first_) * static_cast<size_t>(st.features) * item_size(st.dtype);
@@ -373,6 +384,39 @@ class TileRunner {
 
   std::byte* in_scratch(const TileValue& v) const {
     return scratch_ + v.offset * static_cast<size_t>(r_.tile_rows);
+  }
+
+  /// The first row of this tile in the first feature of a feature-major buffer.
+  std::byte* first_row(BufferId buffer, size_t item) const {
+    return static_cast<std::byte*>(s_.buffers[buffer]) + static_cast<size_t>(first_) * item;
+  }
+
+  void load_features(const RowLoad& l, const TileValue& v) {
+    const size_t item = item_size(l.dtype), pitch = static_cast<size_t>(r_.rows) * item;
+    const size_t bytes = static_cast<size_t>(valid_) * item;
+    const std::byte* from = first_row(l.buffer, item);
+    std::byte* to = at_[l.value];
+    for (int32_t f = 0; f < v.features; ++f, from += pitch) {
+      copy_rows(from, to, bytes);
+      to += bytes;
+      for (int32_t r = valid_; r < rows_; ++r, to += item) std::memcpy(to, to - item, item);
+    }
+  }
+
+  void store_features(const RowStore& s) {
+    const size_t item = item_size(s.dtype), pitch = static_cast<size_t>(r_.rows) * item;
+    const std::byte* from = pointer(s.from);
+    std::byte* to = first_row(s.buffer, item);
+    for (int32_t f = 0; f < s.features; ++f, from += static_cast<size_t>(rows_) * item, to += pitch)
+      copy_rows(from, to, static_cast<size_t>(valid_) * item);
+  }
+
+  /// Few bytes, most often a multiple of 64: a call of memcpy would cost as much again.
+  static void copy_rows(const std::byte* from, std::byte* to, size_t bytes) {
+    size_t at = 0;
+    for (; at + 64 <= bytes; at += 64) std::memcpy(to + at, from + at, 64);
+    if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
+>>>>>>> bench
   }
 
   /// The first row of this tile in a buffer of one element a row.
@@ -410,6 +454,7 @@ class TileRunner {
     switch (i.kind) {
       case TileOp::Elementwise:
       case TileOp::Chain:
+      case TileOp::Fused:
       case TileOp::Convert:
       case TileOp::Narrow:
         return;  // loops

@@ -10,6 +10,8 @@
 
 namespace gradcell::cpu::GRADCELL_ISA {
 
+Loop fused(Compute type, Fusion fusion);  // fused.cpp
+
 namespace {
 
 #define IVDEP _Pragma("GCC ivdep")
@@ -608,8 +610,8 @@ void merge(Op op, Compute type, void* to, const void* from, size_t n) {
 }  // namespace
 
 extern const Kernels kKernels;
-const Kernels kKernels = {elementwise, chain,           convert,           narrow,
-                          expand,      gather,          scatter,           feature_reduce,
-                          row_reduce,  row_reduce_init, row_reduce_finish, merge};
+const Kernels kKernels = {
+    elementwise,    chain,      fused,           convert,           narrow, expand, gather, scatter,
+    feature_reduce, row_reduce, row_reduce_init, row_reduce_finish, merge};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA
