@@ -45,7 +45,7 @@ class Plan:
                 how = f"{s['grid']} x {s['block'][0]}x{s['block'][1]}"
             else:
                 m = s["matmul"]
-                what = f"matmul {m['dtype']}"
+                what = f"matmul {'tf32' if m['tf32'] else m['dtype']}"
                 batch = f"{m['batch']} x " if m["batch"] != 1 else ""
                 how = f"{batch}{m['m']}x{m['n']}x{m['k']}"
             lines.append(

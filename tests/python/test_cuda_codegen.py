@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_emulation import Batch, Nvrtc, distinct_kernels
+from cuda_emulation import Batch, Kernels, Nvrtc
 
 import gradcell as ms
 from gradcell import Tensor, _core, cuda
@@ -406,7 +406,7 @@ def test_a_few_threads_agree_with_one(name: str, batch: Batch) -> None:
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100"])
 def test_every_kernel_compiles(arch: str, plans: dict[str, Any]) -> None:
-    assert Nvrtc().compile(distinct_kernels(list(plans.values())), arch)
+    assert Nvrtc().compile(Kernels(list(plans.values())).source(), arch)
 
 
 def test_an_index_out_of_range_is_flagged(tmp_path: pathlib.Path) -> None:
