@@ -46,7 +46,8 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
         py::arg("a") = p.a, py::arg("b") = p.b, py::arg("out") = p.out,
         py::arg("dtype") = std::string(name(p.dtype)), py::arg("transpose_a") = p.transpose_a,
         py::arg("transpose_b") = p.transpose_b, py::arg("accumulate") = p.accumulate,
-        py::arg("tf32") = p.tf32, py::arg("batch") = p.batch, py::arg("m") = p.m, py::arg("n") = p.n, py::arg("k") = p.k);
+        py::arg("tf32") = p.tf32, py::arg("batch") = p.batch, py::arg("m") = p.m,
+        py::arg("n") = p.n, py::arg("k") = p.k);
   }
   d["nodes"] = s.nodes;
   d["bytes_read"] = s.bytes_read;

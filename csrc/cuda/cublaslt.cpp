@@ -84,8 +84,8 @@ struct CublasLt::Api {
   }
 };
 
-/// Descriptors of one shape and alignment. The library is column-major: it computes out' = b' a', whose operands
-/// are the row-major matrices as they lie in memory.
+/// Descriptors of one shape and alignment. The library is column-major: it computes out' = b' a',
+/// whose operands are the row-major matrices as they lie in memory.
 struct CublasLt::Product {
   Product(const Api& api, void* handle, const MatMul& p, uint32_t alignment) : api(api) {
     int type = data_type(p.dtype);

@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt. Float32 is computed in float32, or in TF32 where a plan says so, half
-// types with float32 accumulation.
+// Matrix products by cuBLASLt. Float32 is computed in float32, or in TF32 where a plan says so,
+// half types with float32 accumulation.
 #pragma once
 
 #include <array>

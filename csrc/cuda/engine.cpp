@@ -129,8 +129,8 @@ void Executable::launch(const Step& s, const std::vector<DevicePointer>& buffers
                plan_.kernels[s.kernel].name.c_str());
 }
 
-void Executable::enqueue(const std::vector<DevicePointer>& buffers,
-                         const uint64_t* constants, StreamHandle stream) const {
+void Executable::enqueue(const std::vector<DevicePointer>& buffers, const uint64_t* constants,
+                         StreamHandle stream) const {
   const Driver& driver = Driver::get();
   for (const Step& s : plan_.steps) {
     if (s.kernel >= 0) {
@@ -145,8 +145,7 @@ void Executable::enqueue(const std::vector<DevicePointer>& buffers,
                      "cuMemsetD8Async");
       continue;
     }
-    device_.products().multiply(p, buffers[p.a], buffers[p.b], out, device_.workspace(),
-                                stream);
+    device_.products().multiply(p, buffers[p.a], buffers[p.b], out, device_.workspace(), stream);
   }
 }
 

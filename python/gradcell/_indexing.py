@@ -42,6 +42,9 @@ def _is_array(key: Any) -> bool:
 def _expand(x: Tensor, key: Any) -> list[Any]:
     """The key as a list with an entry for each dimension of x, and None for each new axis."""
     keys = list(key) if isinstance(key, tuple) else [key]
+    for i, k in enumerate(keys):
+        if hasattr(k, "__cuda_array_interface__") and not isinstance(k, Tensor):
+            keys[i] = Tensor(k)
     used = 0
     for k in keys:
         if k is None or k is Ellipsis or isinstance(k, (bool, np.bool_)):

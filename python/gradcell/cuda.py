@@ -1,6 +1,6 @@
 """The CUDA plan of a function: its kernels as text, what they launch and what they must move.
 
-Needs no GPU: the plan is what one would run.
+Needs no GPU: the plan is what one would run. `synchronize` waits for one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from gradcell import _core, tree
 
-__all__ = ["Plan", "inspect", "plan_of"]
+__all__ = ["Plan", "inspect", "plan_of", "synchronize"]
 
 
 class Plan:
@@ -77,6 +77,13 @@ def plan_of(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     finally:
         trace.abandon()
         _core.end_trace()
+
+
+def synchronize() -> None:
+    """Waits until the GPU in use has done all its work; does nothing with device_target='CPU'."""
+    number = _core.device_in_use()
+    if number >= 0:
+        _core.synchronize_device(number)
 
 
 def inspect(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:

@@ -103,9 +103,9 @@ class Kernels:
                     self.texts.append(bare.replace(" @(", f" kernel_{seen[bare]}("))
                 self.number[i, name] = seen[bare]
 
-    def source(self, part: slice = slice(None)) -> str:
+    def source(self, begin: int = 0, end: int | None = None) -> str:
         """The module that holds some of the kernels."""
-        texts = "\n".join(self.texts[part])
+        texts = "\n".join(self.texts[begin:end])
         return f"{self.prelude}\nnamespace gradcell {{\nnamespace scalar {{\n{texts}}}\n}}\n"
 
 
@@ -124,9 +124,9 @@ class Batch:
         self.wide = "typedef long long gc_index" in self.kernels.prelude
         files = [SHIM.with_suffix(".cpp")]
         for begin in range(0, len(self.kernels.texts), self.PART):
-            part = slice(begin, begin + self.PART)
-            source = self.kernels.source(part) + "using namespace gradcell::scalar;\n"
-            for i, kernel in enumerate(self.kernels.texts[part], begin):
+            end = begin + self.PART
+            source = self.kernels.source(begin, end) + "using namespace gradcell::scalar;\n"
+            for i, kernel in enumerate(self.kernels.texts[begin:end], begin):
                 types = parameter_types(kernel)
                 values = ", ".join(f"*({t}*)a[{k}]" for k, t in enumerate(types))
                 source += f'extern "C" void run_{i}(void** a) {{ kernel_{i}({values}); }}\n'
