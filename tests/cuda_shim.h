@@ -12,6 +12,7 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline
+#define __launch_bounds__(threads)
 #define __shared__ static
 
 struct ShimIndex {

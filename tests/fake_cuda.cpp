@@ -37,7 +37,7 @@ std::recursive_mutex everything;
 #define LOCKED std::lock_guard lock(everything)
 
 constexpr int kInvalid = 1, kOutOfMemory = 2, kNoDevice = 100, kBadImage = 200, kNoContext = 201,
-              kBadHandle = 400, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700,
+              kBadHandle = 400, kNotFound = 500, kNoResources = 701, kIllegalAddress = 700,
               kCaptureUnsupported = 900, kCaptureInvalidated = 901;
 
 long setting(const char* name, long otherwise) {
@@ -163,6 +163,7 @@ using Kernel = void (*)(void**);
 struct Function {
   Kernel kernel;
   int device;
+  unsigned most;              ///< threads of a block
   std::vector<size_t> sizes;  ///< bytes of each parameter
   std::vector<bool> pointers;
 };
@@ -177,13 +178,18 @@ struct Program {
   bool ptx = false;
 };
 
-/// Parameters of each kernel of a source, by name.
-std::map<std::string, std::vector<std::string>> kernels_of(const std::string& source) {
-  std::map<std::string, std::vector<std::string>> found;
-  std::regex kernel("__global__ void (\\w+)\\(([^)]*)\\) \\{");
+struct Declared {
+  unsigned most;
+  std::vector<std::string> types;
+};
+
+/// The kernels of a source by name.
+std::map<std::string, Declared> kernels_of(const std::string& source) {
+  std::map<std::string, Declared> found;
+  std::regex kernel("__global__ void __launch_bounds__\\((\\d+)\\) (\\w+)\\(([^)]*)\\) \\{");
   for (std::sregex_iterator it(source.begin(), source.end(), kernel), end; it != end; ++it) {
     std::vector<std::string> types;
-    std::string rest = (*it)[2];
+    std::string rest = (*it)[3];
     size_t at = 0;
     while (at < rest.size()) {
       size_t comma = rest.find(',', at);
@@ -193,7 +199,7 @@ std::map<std::string, std::vector<std::string>> kernels_of(const std::string& so
       types.push_back(one);
       at = comma == std::string::npos ? rest.size() : comma + 1;
     }
-    found[(*it)[1]] = types;
+    found[(*it)[2]] = {static_cast<unsigned>(std::stoi((*it)[1])), types};
   }
   return found;
 }
@@ -374,7 +380,7 @@ API cuStreamWaitEvent(void* s, void* e, unsigned) {
   return 0;
 }
 API cuStreamBeginCapture_v2(void* s, int mode) {
-  LOCKED;
+  std::unique_lock lock(everything);
   if (int error = wrong(s)) return error;
   Stream* stream = stream_of(s);
   if (setting("FAKE_CUDA_REFUSE_CAPTURE", 0)) return kCaptureUnsupported;
@@ -383,6 +389,8 @@ API cuStreamBeginCapture_v2(void* s, int mode) {
   stream->invalid = false;
   stream->captured.clear();
   capturing_here = stream;
+  lock.unlock();
+  usleep(5000);  // so that other threads have their turn in the middle of it
   return 0;
 }
 API cuStreamEndCapture(void* s, void** graph) {
@@ -437,9 +445,11 @@ API cuModuleLoadData(void** module, const void* image) {
   if (!m->library) return kBadImage;
   std::string source(rest + 1 + size);
   size_t index = source.find("typedef long long gc_index") != std::string::npos ? 8 : 4;
-  for (auto& [name, types] : kernels_of(source)) {
+  for (auto& [name, declared] : kernels_of(source)) {
+    const auto& types = declared.types;
     Function f{reinterpret_cast<Kernel>(dlsym(m->library, ("run_" + name).c_str())),
                current->device,
+               declared.most,
                {},
                {}};
     if (!f.kernel) return kNotFound;
@@ -472,7 +482,8 @@ API cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx,
   if (int error = wrong(s)) return error;
   Function f = *static_cast<Function*>(function);
   if (f.device != current->device) return kBadHandle;
-  if (gx == 0 || bx == 0 || bx * by > 1024 || bx * by % 32 != 0) return kInvalid;
+  if (gx == 0 || bx == 0 || bx * by % 32 != 0) return kInvalid;
+  if (bx * by > f.most) return kNoResources;
   // As the driver does, the values are taken now.
   std::vector<uint64_t> values(f.sizes.size());
   for (size_t i = 0; i < values.size(); ++i) std::memcpy(&values[i], parameters[i], f.sizes[i]);
@@ -539,7 +550,8 @@ API nvrtcCompileProgram(void* program, int count, const char* const* options) {
   char folder[] = "/tmp/fake_nvrtc_XXXXXX";
   if (!mkdtemp(folder)) return 1;
   std::string base = folder, source = p->source + "\nusing namespace gradcell::scalar;\n";
-  for (auto& [name, types] : kernels_of(p->source)) {
+  for (auto& [name, declared] : kernels_of(p->source)) {
+    const auto& types = declared.types;
     source += "extern \"C\" void run_" + name + "(void** a) { " + name + "(";
     for (size_t i = 0; i < types.size(); ++i) {
       std::string type = types[i].find('*') != std::string::npos

@@ -65,6 +65,10 @@ py::tuple shape_tuple(const Dims& dims) {
 }  // namespace
 
 py::array view(const Array& a) {
+  if (!a.storage->on_host()) {
+    py::gil_scoped_release nogil;
+    a.data();
+  }
   auto* keep = new std::shared_ptr<Storage>(a.storage);
   py::capsule owner(keep, [](void* p) { delete static_cast<std::shared_ptr<Storage>*>(p); });
   py::array array(numpy_dtype(a.dtype), a.dims, a.data(), owner);

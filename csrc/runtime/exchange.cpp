@@ -52,14 +52,9 @@ cuda::Device& gpu_in_use(const char* what) {
   return cuda::Device::get(number);
 }
 
-Array Foreign::shared(std::function<void()> give_back) const {
+cuda::Device& Foreign::arrived() const {
   cuda::Device& device = gpu_in_use("the array");
-  Array a{dtype, dims, nullptr};
-  if (a.bytes() == 0) {
-    a = empty_array(dtype, dims);
-    give_back();
-    return a;
-  }
+  if (bytes() == 0) return device;
   device.enter();
   int where = -1;
   const cuda::Driver& driver = cuda::Driver::get();
@@ -71,20 +66,26 @@ Array Foreign::shared(std::function<void()> give_back) const {
           "device_id=",
           where, "), or copy it to GPU ", device.number());
   if (stream) device.wait_for(handle(*stream));
-  auto block =
-      std::make_shared<cuda::DeviceBlock>(device, pointer, a.bytes(), std::move(give_back));
-  a.storage = Storage::on_device(std::move(block), a.bytes());
-  return a;
+  return device;
+}
+
+Array Foreign::shared(std::function<void()> give_back) const {
+  cuda::Device& device = arrived();
+  if (bytes() == 0) {
+    give_back();
+    return empty_array(dtype, dims);
+  }
+  auto block = std::make_shared<cuda::DeviceBlock>(device, pointer, bytes(), std::move(give_back));
+  return {dtype, dims, Storage::on_device(std::move(block), bytes())};
 }
 
 Array Foreign::copied() const {
-  cuda::Device& device = gpu_in_use("the array");
-  Array theirs = shared([] {});
-  if (theirs.bytes() == 0) return theirs;
-  auto block = std::make_shared<cuda::DeviceBlock>(device, theirs.bytes());
-  device.copy(block->pointer(), pointer, theirs.bytes());
+  cuda::Device& device = arrived();
+  if (bytes() == 0) return empty_array(dtype, dims);
+  auto block = std::make_shared<cuda::DeviceBlock>(device, bytes());
+  device.copy(block->pointer(), pointer, bytes());
   device.let_wait(handle(stream.value_or(kLegacy)));
-  return {dtype, dims, Storage::on_device(std::move(block), theirs.bytes())};
+  return {dtype, dims, Storage::on_device(std::move(block), bytes())};
 }
 
 uint64_t pointer_for_others(const Array& a) {

@@ -23,6 +23,11 @@ struct Foreign {
   Array shared(std::function<void()> give_back) const;
   /// The owner may change its memory on `stream` (or on the default stream) afterwards.
   Array copied() const;
+
+ private:
+  size_t bytes() const { return static_cast<size_t>(element_count(dims)) * item_size(dtype); }
+  /// The GPU in use, whose work comes after what fills the memory. Throws Value if it is elsewhere.
+  cuda::Device& arrived() const;
 };
 
 /// Where an array is for others: a pointer of the GPU in use. All work on it has been done.

@@ -41,6 +41,8 @@ class Storage {
   /// owner may have written to it.
   std::shared_ptr<cuda::DeviceBlock> on(cuda::Device& device) const;
   size_t bytes() const { return bytes_; }
+  /// Whether data() returns at once, without waiting for a GPU.
+  bool on_host() const { return data_.load(std::memory_order_acquire) != nullptr; }
   /// The GPU that holds these bytes; -1: none.
   int device() const;
   bool has_device() const { return device() >= 0; }

@@ -37,8 +37,11 @@ class Plan:
         return sum(s["bytes_read"] + s["bytes_written"] for s in self.steps)
 
     def table(self) -> str:
-        """One line for each step: what, nodes, bytes."""
-        lines = []
+        """One line for each step, in order: what it is, its size (a launch's blocks and threads, or a
+        product's m, n and k), the graph's nodes that it computes, the bytes that it must read and
+        write. In the last line, all of it beside the graph's nodes."""
+        head = ("kernel or product", "size", "nodes", "bytes read", "written")
+        lines = ["{:44} {:>20} {:>5} {:>12} {:>12}".format(*head)]
         for s in self.steps:
             if "kernel" in s:
                 what = s["kernel"]
@@ -49,13 +52,12 @@ class Plan:
                 batch = f"{m['batch']} x " if m["batch"] != 1 else ""
                 how = f"{batch}{m['m']}x{m['n']}x{m['k']}"
             lines.append(
-                f"{what:44} {how:>20} {s['nodes']:5} nodes {s['bytes_read']:12} read "
-                f"{s['bytes_written']:12} written"
+                f"{what:44} {how:>20} {s['nodes']:5} {s['bytes_read']:12} {s['bytes_written']:12}"
             )
         products = sum("matmul" in s for s in self.steps)
         lines.append(
-            f"{self.node_count} nodes: {len(self.steps) - products} launches of "
-            f"{len(self.kernels)} kernels, {products} matrix products, {self.bytes_moved} bytes"
+            f"{self.node_count} nodes of the graph: {len(self.steps) - products} launches of "
+            f"{len(self.kernels)} kernels, {products} matrix products, {self.bytes_moved} bytes moved"
         )
         return "\n".join(lines)
 

@@ -80,7 +80,7 @@ def compiled(files: list[pathlib.Path], folder: pathlib.Path) -> pathlib.Path:
 
 def parameter_types(kernel: str) -> list[str]:
     """The types of the parameters in a kernel's text."""
-    found = re.search(r"__global__ void \w+\((.*?)\) \{", kernel)
+    found = re.search(r"__global__ void __launch_bounds__\(\d+\) \w+\((.*?)\) \{", kernel)
     assert found is not None
     types = [re.sub(r"\w+$", "", p).replace("__restrict__", "") for p in found[1].split(",")]
     return [t if "*" in t else t.replace("const ", "") for t in types]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from test_cuda_codegen import CASES, compare, loss_scale_step, pinn_step, tensor
+from cuda_cases import CASES, compare, loss_scale_step, pinn_step, tensor
 
 import gradcell as ms
 from gradcell import Tensor, _gpu
