@@ -174,20 +174,24 @@ void bind_trace(py::module_& m) {
       "alias",
       [](const TensorPtr& x) {
         Trace& t = required_trace();
-        return wrap(t, alias(t.graph, x->in(t)));
+        return wrap(t, t.alias(x->in(t)));
       },
       "A new node equal to x, to differentiate by.");
   m.def(
       "push_alias",
       [](const TensorPtr& p) {
         Trace& t = required_trace();
-        TensorPtr before = wrap(t, t.lift(p->variable()));
-        return py::make_tuple(wrap(t, t.push_alias(p->variable())), before);
+        return wrap(t, t.push_alias(p->variable()));
       },
-      "Makes a new node stand for a parameter: (that node, the one before).");
-  m.def("pop_alias", [](const TensorPtr& p, const TensorPtr& alias, const TensorPtr& before) {
-    required_trace().pop_alias(p->variable(), alias->node(), before->node());
-  });
+      "Makes a new node stand for a parameter, to differentiate by; returns it.");
+  m.def(
+      "dissolve",
+      [](const std::vector<TensorPtr>& aliases) {
+        Trace& t = required_trace();
+        t.dissolve(nodes(t, aliases));
+      },
+      "Ends aliases: what was computed with them is from now on computed with what they stood "
+      "for.");
   m.def(
       "lifted_variables", [] { return required_trace().lifted_variables(); },
       "The variables that the trace has read so far, by their addresses.");

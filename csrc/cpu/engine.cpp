@@ -29,6 +29,8 @@ size_t tile_bytes() {
 constexpr size_t kFlatTileBytes = 32 << 10;
 /// Below this many estimated nanoseconds a stage is not worth waking a thread.
 constexpr double kParallelWork = 15000;
+/// Nor is merging fewer bytes than this.
+constexpr size_t kParallelMerge = 256 << 10;
 
 class AlignedBlock {
  public:
@@ -101,11 +103,15 @@ void choose_tiles(Region& r) {
   if (flat) {
     height = std::clamp<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 512, 4096);
   } else {
-    height = static_cast<int64_t>(tile_bytes() / per_row);
-    height = height >= 256 && r.accumulators.empty() ? 128
-             : height >= 64                          ? 64
-             : height >= 32                          ? 32
-                                                     : 16;
+    // Four vectors of rows of each feature fill the registers of a product.
+    const bool wide = std::any_of(r.values.begin(), r.values.end(),
+                                  [](const TileValue& v) { return v.type == Compute::F64; });
+    const int64_t best = wide ? 32 : 64;
+    const auto room = static_cast<int64_t>(tile_bytes() / per_row);
+    height = room >= 4 * best && r.accumulators.empty() ? 2 * best
+             : room >= best                             ? best
+             : room >= 32                               ? 32
+                                                        : 16;
   }
   height = height / 16 * 16;
   r.tile_rows = static_cast<int32_t>(std::min<int64_t>(height, (r.rows + 15) / 16 * 16));
@@ -127,6 +133,9 @@ void choose_tiles(Region& r) {
                   sizeof t;
       });
     r.accumulator_bytes += rounded(a.bytes);
+    a.partial = r.partial_bytes;
+    r.partial_bytes += rounded(static_cast<size_t>(a.features) * static_cast<size_t>(a.inner) *
+                               compute_size(a.type));
   }
   int64_t tiles = (r.rows + r.tile_rows - 1) / r.tile_rows;
   int64_t most = r.accumulators.empty() ? 64 : r.accumulator_bytes < (256 << 10) ? 32 : 8;
@@ -172,7 +181,7 @@ struct RegionRun {
   const Region* region;
   std::byte* uniforms;
   std::byte* packed;
-  std::byte* accumulators;  // [chunks][accumulator_bytes]
+  std::byte* partials;  // [chunks][partial_bytes]
 };
 
 struct RunState {
@@ -251,15 +260,12 @@ void pack(std::span<const RegionRun> runs, const RunState& s) {
 
 class TileRunner {
  public:
-  TileRunner(const RegionRun& run, const RunState& s, int32_t chunk)
-      : r_(*run.region),
-        run_(run),
-        s_(s),
-        accumulators_(run.accumulators + static_cast<size_t>(chunk) * r_.accumulator_bytes),
-        k_(kernels()),
-        t_(tile_kernels()) {
+  TileRunner(const RegionRun& run, const RunState& s)
+      : r_(*run.region), run_(run), s_(s), k_(kernels()), t_(tile_kernels()) {
     size_t pointers = rounded(r_.values.size() * sizeof(std::byte*));
-    scratch_ = worker_scratch(pointers + r_.row_bytes * static_cast<size_t>(r_.tile_rows));
+    accumulators_ = worker_scratch(pointers + r_.accumulator_bytes +
+                                   r_.row_bytes * static_cast<size_t>(r_.tile_rows));
+    scratch_ = accumulators_ + r_.accumulator_bytes;
     at_ = reinterpret_cast<std::byte**>(scratch_);
     scratch_ += pointers;
   }
@@ -268,6 +274,8 @@ class TileRunner {
     for (const Accumulator& a : r_.accumulators) init(a);
     int64_t tiles = (r_.rows + r_.tile_rows - 1) / r_.tile_rows;
     for (int64_t t = tiles * c / r_.chunks; t < tiles * (c + 1) / r_.chunks; ++t) tile(t);
+    for (const Accumulator& a : r_.accumulators)
+      finish(a, run_.partials + static_cast<size_t>(c) * r_.partial_bytes + a.partial);
   }
 
  private:
@@ -276,6 +284,17 @@ class TileRunner {
     if (a.kind == TileOp::RowReduce) return k_.row_reduce_init(a.op, a.type, acc, a.features);
     by_float(a.type, [&](auto t) {
       t_.matmul<decltype(t)>().grad_zero(static_cast<decltype(t)*>(acc), a.features, a.inner);
+    });
+  }
+
+  void finish(const Accumulator& a, std::byte* partial) const {
+    const void* acc = accumulators_ + a.offset;
+    if (a.kind == TileOp::RowReduce)
+      return k_.row_reduce_finish(a.op, a.type, acc, partial, a.features);
+    by_float(a.type, [&](auto t) {
+      using T = decltype(t);
+      t_.matmul<T>().grad_finish(static_cast<const T*>(acc), a.features, a.inner,
+                                 reinterpret_cast<T*>(partial), a.inner, 1);
     });
   }
 
@@ -405,38 +424,36 @@ class TileRunner {
   int32_t valid_ = 0, rows_ = 0;
 };
 
-/// Merges the chunks' accumulators pairwise, in an order that depends on their number alone.
-void finish(const RegionRun& run, const RunState& s) {
+/// Merges the chunks' partial results pairwise, in an order that depends on their number alone.
+void merge(const RegionRun& run, const Accumulator& a, const RunState& s) {
   const Region& r = *run.region;
-  const Kernels& k = kernels();
-  for (const Accumulator& a : r.accumulators) {
-    auto of = [&](int32_t c) {
-      return run.accumulators + static_cast<size_t>(c) * r.accumulator_bytes + a.offset;
-    };
-    auto merge = [&](int32_t c, int32_t other) {
-      if (a.kind == TileOp::RowReduce)
-        return k.row_reduce_merge(a.op, a.type, of(c), of(other), a.features);
-      by_float(a.type, [&](auto t) {
-        using T = decltype(t);
-        tile_kernels().matmul<T>().grad_merge(reinterpret_cast<T*>(of(c)),
-                                              reinterpret_cast<T*>(of(other)), a.features, a.inner);
-      });
-    };
-    for (int32_t step = 1; step < r.chunks; step *= 2)
-      for (int32_t c = 0; c + step < r.chunks; c += 2 * step) merge(c, c + step);
+  const size_t n = static_cast<size_t>(a.features) * static_cast<size_t>(a.inner);
+  auto of = [&](int32_t c) {
+    return run.partials + static_cast<size_t>(c) * r.partial_bytes + a.partial;
+  };
+  for (int32_t step = 1; step < r.chunks; step *= 2)
+    for (int32_t c = 0; c + step < r.chunks; c += 2 * step)
+      kernels().merge(a.op, a.type, of(c), of(c + step), n);
+  tile_kernels().transpose.store(of(0), a.dtype, s.buffers[a.buffer], n);
+}
 
-    size_t n = static_cast<size_t>(a.features) * static_cast<size_t>(a.inner);
-    std::byte* dense = worker_scratch(n * compute_size(a.type));
-    if (a.kind == TileOp::RowReduce)
-      k.row_reduce_finish(a.op, a.type, of(0), dense, a.features);
-    else
-      by_float(a.type, [&](auto t) {
-        using T = decltype(t);
-        tile_kernels().matmul<T>().grad_finish(reinterpret_cast<T*>(of(0)), a.features, a.inner,
-                                               reinterpret_cast<T*>(dense), a.inner, 1);
-      });
-    tile_kernels().transpose.store(dense, a.dtype, s.buffers[a.buffer], n);
+/// The results of the stage's reductions over rows, each in a task of its own where they are large.
+void merge(std::span<const RegionRun> runs, const RunState& s) {
+  int tasks = 0;
+  size_t bytes = 0;
+  for (const RegionRun& run : runs) {
+    tasks += static_cast<int>(run.region->accumulators.size());
+    bytes += run.region->partial_bytes * static_cast<size_t>(run.region->chunks);
   }
+  auto one = [&](int task, int) {
+    for (const RegionRun& run : runs) {
+      const auto count = static_cast<int>(run.region->accumulators.size());
+      if (task < count) return merge(run, run.region->accumulators[task], s);
+      task -= count;
+    }
+  };
+  if (bytes > kParallelMerge) return parallel_for(tasks, one);
+  for (int t = 0; t < tasks; ++t) one(t, 0);
 }
 
 }  // namespace
@@ -490,8 +507,7 @@ Executable::Executable(Plan plan) : plan_(std::move(plan)), pool_(std::make_uniq
     for (const Call& c : stage.calls) plan_.work += static_cast<double>(c.out.count);
     size_t bytes = 64;
     for (const Region& r : stage.regions)
-      bytes +=
-          r.uniform_bytes + r.packed_bytes + r.accumulator_bytes * static_cast<size_t>(r.chunks);
+      bytes += r.uniform_bytes + r.packed_bytes + r.partial_bytes * static_cast<size_t>(r.chunks);
     side_bytes_ = std::max(side_bytes_, bytes);
   }
 }
@@ -520,7 +536,7 @@ void Executable::run(const void* const* inputs, void* const* outputs,
     double work = 0;
     for (const Region& r : stage.regions) {
       RegionRun run{&r, side, side + r.uniform_bytes, side + r.uniform_bytes + r.packed_bytes};
-      side = run.accumulators + r.accumulator_bytes * static_cast<size_t>(r.chunks);
+      side = run.partials + r.partial_bytes * static_cast<size_t>(r.chunks);
       prepare_uniforms(run, state);
       context.runs.push_back(run);
       tasks += r.chunks;
@@ -529,7 +545,7 @@ void Executable::run(const void* const* inputs, void* const* outputs,
     pack(context.runs, state);
     auto body = [&](int task, int) {
       for (const RegionRun& run : context.runs) {
-        if (task < run.region->chunks) return TileRunner(run, state, task).chunk(task);
+        if (task < run.region->chunks) return TileRunner(run, state).chunk(task);
         task -= run.region->chunks;
       }
     };
@@ -537,7 +553,7 @@ void Executable::run(const void* const* inputs, void* const* outputs,
       for (int32_t t = 0; t < tasks; ++t) body(t, 0);
     else
       parallel_for(tasks, body);
-    for (const RegionRun& run : context.runs) finish(run, state);
+    merge(context.runs, state);
     for (const Call& call : stage.calls) {
       const void* in[64];
       std::vector<const void*> many;

@@ -37,9 +37,10 @@ struct Kernels {
   void (*row_reduce)(Op op, Compute type, void* acc, const void* a, int32_t features, int32_t rows,
                      int32_t valid);
   void (*row_reduce_init)(Op op, Compute type, void* acc, int32_t features);
-  void (*row_reduce_merge)(Op op, Compute type, void* acc, const void* other, int32_t features);
   /// One number a feature, dense.
   void (*row_reduce_finish)(Op op, Compute type, const void* acc, void* out, int32_t features);
+  /// to[i] op= from[i].
+  void (*merge)(Op op, Compute type, void* to, const void* from, size_t n);
 };
 
 const Kernels& kernels();

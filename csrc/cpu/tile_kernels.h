@@ -29,13 +29,12 @@ struct TileMatmul {
 
   /// The gradient of the weights, G[k][m] = sum over tiles and rows of x[k][r] * dy[m][r], is
   /// collected in an accumulator of this many elements: zero, then weight_grad for each tile,
-  /// merge those of several threads, finish. The sum's order is that of these calls.
+  /// finish. The sum's order is that of these calls.
   size_t (*grad_accumulator_size)(int K, int M);
   void (*grad_zero)(T* acc, int K, int M);
   /// Rows beyond `rows` do not contribute, whatever they hold.
   void (*weight_grad)(const T* x, ptrdiff_t ldx, const T* dy, ptrdiff_t ldy, int K, int M, int R,
                       int rows, T* acc);
-  void (*grad_merge)(T* acc_dst, const T* acc_src, int K, int M);
   /// out[k * k_stride + m * m_stride] = G[k][m]. Leaves acc as it was.
   void (*grad_finish)(const T* acc, int K, int M, T* out, ptrdiff_t k_stride, ptrdiff_t m_stride);
 };

@@ -33,7 +33,8 @@ namespace gradcell::GRADCELL_ISA {
 
 template <class F>
 concept NativeFloat = requires { requires F::kNativeFloat; };
-/// F's fast formula holds up to a limit; F::beyond(double) is for the rest.
+/// F's fast formula holds up to a limit; F::beyond(double) is for the rest (for floats that are
+/// computed in float lanes, F::beyond32).
 template <class F>
 concept Limited = requires { F::beyond(0.0); };
 
@@ -50,11 +51,20 @@ GRADCELL_INLINE bool within_limit(T x) {
   }
 }
 
+template <class F, class T>
+GRADCELL_INLINE T beyond_limit(T x) {
+  if constexpr (std::is_same_v<T, float> && NativeFloat<F>) {
+    return static_cast<T>(F::beyond32(x));
+  } else {
+    return static_cast<T>(F::beyond(x));
+  }
+}
+
 /// F at one number.
 template <class F, class T>
 GRADCELL_INLINE T apply(T x) {
   if constexpr (Limited<F>) {
-    if (!within_limit<F>(x)) return static_cast<T>(F::beyond(x));
+    if (!within_limit<F>(x)) return beyond_limit<F>(x);
   }
   if constexpr (kWidens<F, T>) {
     return static_cast<T>(F::template f32<double>(x));
@@ -125,7 +135,7 @@ inline void map(const T* x, T* y, size_t n) {
       map_steps<F, T>(y + begin, size, x + begin);
       if (!beyond) continue;
       for (size_t i = 0; i < size; ++i) {
-        if (!within_limit<F>(kept[i])) y[begin + i] = static_cast<T>(F::beyond(kept[i]));
+        if (!within_limit<F>(kept[i])) y[begin + i] = beyond_limit<F>(kept[i]);
       }
     }
   } else {

@@ -96,6 +96,14 @@ inline constexpr double kSin32[4] = {
     0x1.6cd83fa5d5bdbp-19,   // 2.718305e-6
 };
 
+/// the same, in float: 33.2 bits
+inline constexpr float kSinFloat[4] = {
+    -0x1.5555560000000p-3f,   // -0.166666672
+    0x1.1111080000000p-7f,    // 0.00833332911
+    -0x1.a00f9e0000000p-13f,  // -0.000198393347
+    0x1.6cd8400000000p-19f,   // 2.71830504e-6
+};
+
 /// (cos(x) - 1 + x^2/2) / x^4 in x^2, |x| <= pi/4: 69.6 bits
 inline constexpr double kCos64[7] = {
     0x1.5555555555555p-5,    // 0.0416666667
@@ -113,6 +121,13 @@ inline constexpr double kCos32[4] = {
     -0x1.6c16b89797a23p-10,  // -0.00138888837
     0x1.a0111f63aa77dp-16,   // 2.47995189e-5
     -0x1.242aaecfb56dfp-22,  // -2.72101471e-7
+};
+
+/// the same, in float: 33.3 bits
+inline constexpr float kCosFloat[3] = {
+    0x1.55554a0000000p-5f,    // 0.0416666456
+    -0x1.6c0c8c0000000p-10f,  // -0.00138873677
+    0x1.9a024c0000000p-16f,   // 2.44384391e-5
 };
 
 /// (atan(x) - x) / x^3 in x^2, |x| <= tan(pi/8): 63.5 bits

@@ -18,6 +18,10 @@ inline constexpr double kHalfPi3 = 0x1.3198a2ep-69;
 inline constexpr double kHalfPi4 = 0x1.b839a252049c1p-104;  ///< the rest
 inline constexpr double kTrigLimit64 = 0x1p20;
 inline constexpr double kTrigLimit32 = kHasFma ? 0x1p38 : 0x1p20;
+inline constexpr float kHalfPiFloat1 = 0x1.921fb6p+0f;  ///< words of pi/2 as floats
+inline constexpr float kHalfPiFloat2 = -0x1.777a5cp-25f;
+inline constexpr float kHalfPiFloat3 = -0x1.ee59dap-50f;
+inline constexpr float kTrigLimitFloat = 0x1p17f;
 
 template <class V>
 struct Angle {
@@ -44,6 +48,19 @@ GRADCELL_INLINE Angle<V> reduce32(V x) {
     r = r - n.value * all<V>(kHalfPi3);
   }
   return {{r, all<V>(0)}, n.low_bits};
+}
+
+/// In float lanes, with fma: the first difference is exact (both terms are multiples of the last
+/// place of the smaller, and they nearly cancel), and so are the product by the second word, as a
+/// pair, and its subtraction.
+template <class V>
+GRADCELL_INLINE Angle<V> reduce_float(V x) {
+  const auto n = to_integer(x * all<V>(static_cast<float>(kTwoOverPi)));
+  const V exact = mad(n.value, all<V>(-kHalfPiFloat1), x);
+  const V product = n.value * all<V>(kHalfPiFloat2);
+  const V error = mad(n.value, all<V>(kHalfPiFloat2), -product);
+  const auto s = two_sum(exact, -product);
+  return {{s.hi, mad(n.value, all<V>(-kHalfPiFloat3), s.lo - error)}, n.low_bits};
 }
 
 /// The bits of 2/pi after the point.
@@ -106,7 +123,7 @@ GRADCELL_INLINE Pair<V> cos_pair(Pair<V> r) {
 }
 template <class V>
 GRADCELL_INLINE V negate_if_bit1(V y, UnsignedOf<V> quadrant) {
-  return from_bits<V>(bits(y) ^ ((quadrant & 2) << 62));
+  return from_bits<V>(bits(y) ^ ((quadrant & 2) << (sizeof(ElementOf<V>) == 8 ? 62 : 30)));
 }
 /// sin of the angle turned by `turns` quadrants: 0 is sin, 1 is cos.
 template <class V>
@@ -138,35 +155,58 @@ GRADCELL_INLINE V sin32(const Angle<V>& a, unsigned turns) {
   return negate_if_bit1(select((n & 1) != 0, cos_short(z), sin_short(a.r.hi, z)), n);
 }
 
+/// The same in float lanes.
+template <class V>
+GRADCELL_INLINE V sin_float(const Angle<V>& a, unsigned turns) {
+  const auto n = a.quadrant + turns;
+  const V hi = a.r.hi, lo = a.r.lo, z = hi * hi;
+  const V sine = hi + mad(z * hi, poly(z, kSinFloat), lo);
+  const V head = mad(z, all<V>(-0.5f), all<V>(1));
+  const V error = mad(z, all<V>(-0.5f), all<V>(1) - head);  // exact
+  const V cosine = head + mad(z * z, poly(z, kCosFloat), mad(-hi, lo, error));
+  return negate_if_bit1(select((n & 1) != 0, cosine, sine), n);
+}
+
 struct SinFn {
-  static constexpr double limit64 = kTrigLimit64, limit32 = kTrigLimit32;
+  static constexpr bool kNativeFloat = kHasFma;
+  static constexpr double limit64 = kTrigLimit64;
+  static constexpr double limit32 = kHasFma ? kTrigLimitFloat : kTrigLimit32;
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     return select(abs_value(x) < all<V>(0x1p-27), x, sin64(reduce64(x), 0));
   }
   template <class V>
   GRADCELL_INLINE static V f32(V x) {
-    return copy_sign_of_zero(sin32(reduce32(x), 0), x);
+    const auto zero = x == all<V>(0);  // whose sign is kept
+    if constexpr (sizeof(ElementOf<V>) == 8)
+      return select(zero, x, sin32(reduce32(x), 0));
+    else
+      return select(zero, x, sin_float(reduce_float(x), 0));
   }
   static double beyond(double x) { return x - x == 0 ? sin64(reduce_huge(x), 0) : x - x; }
-
- private:
-  template <class V>
-  GRADCELL_INLINE static V copy_sign_of_zero(V y, V x) {
-    return select(x == all<V>(0), x, y);
+  static double beyond32(double x) {
+    return x <= kTrigLimit32 && x >= -kTrigLimit32 ? f32<double>(x) : beyond(x);
   }
 };
 struct CosFn {
-  static constexpr double limit64 = kTrigLimit64, limit32 = kTrigLimit32;
+  static constexpr bool kNativeFloat = kHasFma;
+  static constexpr double limit64 = kTrigLimit64;
+  static constexpr double limit32 = kHasFma ? kTrigLimitFloat : kTrigLimit32;
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     return sin64(reduce64(x), 1);
   }
   template <class V>
   GRADCELL_INLINE static V f32(V x) {
-    return sin32(reduce32(x), 1);
+    if constexpr (sizeof(ElementOf<V>) == 8)
+      return sin32(reduce32(x), 1);
+    else
+      return sin_float(reduce_float(x), 1);
   }
   static double beyond(double x) { return x - x == 0 ? sin64(reduce_huge(x), 1) : x - x; }
+  static double beyond32(double x) {
+    return x <= kTrigLimit32 && x >= -kTrigLimit32 ? f32<double>(x) : beyond(x);
+  }
 };
 struct TanFn {
   static constexpr double limit64 = kTrigLimit64, limit32 = kTrigLimit32;

@@ -156,14 +156,15 @@ struct Instruction {
   Location location;
 };
 
-/// A reduction over rows: one accumulator a chunk of rows, merged in a fixed order at the end.
+/// A reduction over rows: one dense result a chunk of rows, merged in a fixed order at the end.
 struct Accumulator {
   TileOp kind;  ///< RowReduce or WeightGrad
   Op op;
   Compute type;
   int32_t features, inner;  ///< RowReduce: inner is 1
-  size_t offset = 0;        ///< bytes into a chunk's accumulators
+  size_t offset = 0;        ///< bytes into a thread's accumulators
   size_t bytes = 0;
+  size_t partial = 0;  ///< bytes into a chunk's results
   BufferId buffer;
   DType dtype;
 };
@@ -180,7 +181,7 @@ struct Region {
   std::vector<Accumulator> accumulators;
   std::vector<std::vector<int32_t>> maps;
   size_t row_bytes = 0;  ///< scratch bytes a row
-  size_t uniform_bytes = 0, packed_bytes = 0, accumulator_bytes = 0;
+  size_t uniform_bytes = 0, packed_bytes = 0, accumulator_bytes = 0, partial_bytes = 0;
   int32_t chunks = 1;  ///< fixed partition of the rows: results do not depend on threads
   double work = 0;     ///< estimated nanoseconds on one thread
 };

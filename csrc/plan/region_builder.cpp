@@ -557,37 +557,40 @@ class Builder {
     for (const RowStore& s : region_.stores)
       if (!s.from.uniform) uses(s.from.value, n);
 
-    std::map<size_t, size_t> free_blocks;  // offset -> size
+    // Freed blocks, the newest last: the cache holds it still, so it is the best to write to.
+    std::vector<std::pair<size_t, size_t>> freed;  // offset, size
     size_t top = 0;
-    auto release = [&](size_t offset, size_t size) {
-      auto next = free_blocks.emplace(offset, size).first;
-      if (auto after = std::next(next);
-          after != free_blocks.end() && next->first + next->second == after->first) {
-        next->second += after->second;
-        free_blocks.erase(after);
-      }
-      if (next != free_blocks.begin()) {
-        auto before = std::prev(next);
-        if (before->first + before->second == next->first) {
-          before->second += next->second;
-          free_blocks.erase(next);
-        }
-      }
+    auto release = [&](size_t offset, size_t size) { freed.emplace_back(offset, size); };
+    auto join = [&] {
+      std::sort(freed.begin(), freed.end());
+      size_t kept = 0;
+      for (size_t i = 1; i < freed.size(); ++i)
+        if (freed[kept].first + freed[kept].second == freed[i].first)
+          freed[kept].second += freed[i].second;
+        else
+          freed[++kept] = freed[i];
+      if (!freed.empty()) freed.resize(kept + 1);
     };
     auto take = [&](size_t size) {
-      auto best = free_blocks.end();
-      for (auto it = free_blocks.begin(); it != free_blocks.end(); ++it)
-        if (it->second >= size && (best == free_blocks.end() || it->second < best->second))
-          best = it;
-      if (best == free_blocks.end()) {
+      for (size_t i = freed.size(); i-- > 0;) {
+        if (freed[i].second != size) continue;
+        size_t at = freed[i].first;
+        freed.erase(freed.begin() + static_cast<ptrdiff_t>(i));
+        return at;
+      }
+      join();
+      auto best = freed.end();
+      for (auto it = freed.begin(); it != freed.end(); ++it)
+        if (it->second >= size && (best == freed.end() || it->second < best->second)) best = it;
+      if (best == freed.end()) {
         size_t at = top;
         top += size;
         return at;
       }
-      auto [offset, room] = *best;
-      free_blocks.erase(best);
-      if (room > size) free_blocks.emplace(offset + size, room - size);
-      return offset;
+      size_t at = best->first;
+      best->first += size, best->second -= size;
+      if (best->second == 0) freed.erase(best);
+      return at;
     };
     auto size_of = [&](uint32_t v) {
       return static_cast<size_t>(values[v].features) * compute_size(values[v].type);

@@ -5,6 +5,8 @@
 #include <list>
 #include <mutex>
 
+#include "ir/verify.h"
+
 namespace gradcell {
 
 // Plans
@@ -180,15 +182,69 @@ void Trace::assign(const VariablePtr& variable, NodeId node) {
   state_[variable.get()] = node;
 }
 
+NodeId Trace::alias(NodeId x) {
+  NodeId a = gradcell::alias(graph, x);
+  open_.insert(a);
+  return a;
+}
+
 NodeId Trace::push_alias(const VariablePtr& variable) {
-  NodeId a = alias(graph, lift(variable));
+  NodeId a = alias(lift(variable));
   state_[variable.get()] = a;
   return a;
 }
 
-void Trace::pop_alias(const VariablePtr& variable, NodeId alias, NodeId previous) {
-  NodeId& now = state_.at(variable.get());
-  if (now == alias) now = previous;
+template <class F>
+void Trace::each_reference(F f) {
+  for (Tensor* t = tensors_; t; t = t->next_) f(t->node_);
+  for (auto& [variable, node] : state_) f(node);
+}
+
+void Trace::dissolve(std::span<const NodeId> aliases) {
+  if (aliases.empty()) return;
+  for (NodeId a : aliases) open_.erase(a);
+  const NodeId first = *std::min_element(aliases.begin(), aliases.end());
+  const auto end = static_cast<NodeId>(graph.size());
+  std::vector<NodeId> now(end - first, kNoNode);  // what stands for first, first + 1, ...
+  for (NodeId a : aliases) now[a - first] = graph.input(a, 0);
+  for (auto& [variable, node] : state_)
+    if (node >= first && now[node - first] != kNoNode) node = now[node - first];
+  if (open_.empty()) return;
+
+  std::vector<uint8_t> live(end - first, 0);
+  each_reference([&](NodeId& node) {
+    if (node >= first) live[node - first] = 1;
+  });
+  for (NodeId id = end; id-- > first;)
+    if (live[id - first])
+      for (NodeId i : graph.inputs(id))
+        if (i >= first) live[i - first] = 1;
+
+  const Location location = graph.location;
+  const uint8_t order = graph.order;
+  std::vector<NodeId> in;
+  for (NodeId id = first; id < end; ++id) {
+    NodeId& to = now[id - first];
+    if (!live[id - first] || to != kNoNode) continue;
+    in.assign(graph.inputs(id).begin(), graph.inputs(id).end());
+    bool moved = false;
+    for (NodeId& i : in)
+      if (i >= first && now[i - first] != kNoNode) i = now[i - first], moved = true;
+    if (!moved) continue;
+    if (commutes(graph[id].op) && !is_constant(graph, in[1]) && in[0] > in[1])
+      std::swap(in[0], in[1]);
+    to = rebuild(graph, graph, id, in);
+    if (auto v = values_.find(id); v != values_.end() && !known(to)) {
+      values_.emplace(to, Array(v->second));
+      cuts_.push_back(to);
+    }
+  }
+  graph.location = location;
+  graph.order = order;
+  if constexpr (kVerify) verify(graph, "dissolve", end);
+  each_reference([&](NodeId& node) {
+    if (node >= first && node < end && now[node - first] != kNoNode) node = now[node - first];
+  });
 }
 
 std::vector<uintptr_t> Trace::lifted_variables() const {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "plan/planner.h"
@@ -64,10 +65,15 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// The node that stands for the variable now.
   NodeId lift(const VariablePtr& variable);
   void assign(const VariablePtr& variable, NodeId node);
+  /// A node equal to x that is no other, to differentiate by.
+  NodeId alias(NodeId x);
   /// Makes an alias stand for the variable, so that it can be differentiated by; returns it.
   NodeId push_alias(const VariablePtr& variable);
-  /// Ends that, unless the variable was assigned in between.
-  void pop_alias(const VariablePtr& variable, NodeId alias, NodeId previous);
+  /// Ends the aliases of a transform: tensors and variables go over to the same computation on what
+  /// the aliases stood for. It is then one with what the function outside computes already, so an
+  /// outer derivative walks through it once. (If no transform is around, there is nothing to gain:
+  /// only the variables go over.)
+  void dissolve(std::span<const NodeId> aliases);
 
   std::vector<uintptr_t> lifted_variables() const;
   /// The nodes that variables have been assigned so far: what a finish computes besides its
@@ -118,6 +124,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
     int argument = -1;
   };
   const Leaf& leaf_of(NodeId id) const;
+  /// Calls f on each node that something outside of the graph refers to; f may change it.
+  template <class F>
+  void each_reference(F f);
   NodeId add_leaf(DType dtype, const Dims& dims, Leaf leaf);
 
   std::vector<Leaf> leaves_;
@@ -127,7 +136,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<VariablePtr> state_order_;
   std::unordered_map<NodeId, Array> values_;
   std::vector<NodeId> cuts_;
-  Tensor* tensors_ = nullptr;  ///< intrusive list of the live tensors of this trace
+  std::unordered_set<NodeId> open_;  ///< aliases not dissolved yet
+  Tensor* tensors_ = nullptr;        ///< intrusive list of the live tensors of this trace
   int arguments_ = 0;
   bool active_ = true, asked_ = false;
   Location asked_at_;

@@ -225,23 +225,6 @@ def _check_outputs(name: str, outputs: list[Tensor]) -> None:
         )
 
 
-class _Weights:
-    """Parameters as something to differentiate by, for the time of one call."""
-
-    def __init__(self, parameters: Sequence[Parameter]) -> None:
-        self.parameters = parameters
-        self.saved: list[tuple[Tensor, Tensor]] = []
-
-    def __enter__(self) -> list[Tensor]:
-        self.saved = [_core.push_alias(p) for p in self.parameters]
-        return [alias for alias, _ in self.saved]
-
-    def __exit__(self, *exc: Any) -> None:
-        for p, (alias, before) in zip(self.parameters, self.saved, strict=False):
-            _core.pop_alias(p, alias, before)
-        self.saved = []
-
-
 def _differentiate(
     fn: Callable[..., Any],
     args: tuple[Any, ...],
@@ -258,11 +241,14 @@ def _differentiate(
     """
     name = function_name(fn)
     arguments = list(args)
-    inputs = []
-    for p in positions:
-        arguments[p] = _core.alias(arguments[p])
-        inputs.append(arguments[p])
-    with _Weights(parameters or ()) as weights:
+    inputs: list[Tensor] = []
+    weights: list[Tensor] = []
+    try:
+        for p in positions:
+            arguments[p] = _core.alias(arguments[p])
+            inputs.append(arguments[p])
+        for parameter in parameters or ():
+            weights.append(_core.push_alias(parameter))
         out = fn(*arguments, **kwargs)
         if has_aux:
             if not isinstance(out, (tuple, list)) or len(out) < 2:
@@ -273,16 +259,19 @@ def _differentiate(
             target = out[0]
         else:
             target = out
+        found = weights
         if parameters is None:
-            found = [parameter_of(v) for v in _core.lifted_variables()]
-            parameters = [p for p in found if p is not None and p.requires_grad]
-            weights = [_core.record(p) for p in parameters]
+            read = [parameter_of(v) for v in _core.lifted_variables()]
+            parameters = [p for p in read if p is not None and p.requires_grad]
+            found = [_core.record(p) for p in parameters]
         outputs = tree.leaves(target)
         _check_outputs(name, outputs)
         cotangents: list[Tensor | None] = [None] * len(outputs)
         if with_sens:
             cotangents = [*_cotangents(name, target, outputs, sens)]
-        grads = _core.adjoint(outputs, cotangents, inputs + weights)
+        grads = _core.adjoint(outputs, cotangents, inputs + found)
+    finally:
+        _core.dissolve(inputs + weights)
     return out, grads[: len(inputs)], grads[len(inputs) :], list(parameters)
 
 
@@ -619,6 +608,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
         outputs = tree.leaves(target)
         _check_outputs(function_name(fn), outputs)
         tangents = iter(_core.tangent(outputs, wrt, list(both[len(xs) :])))
+        _core.dissolve(wrt)
         moved = tree.map_leaves(lambda _: next(tangents), target)
         return (target, moved, tuple(out[1:])) if has_aux else (target, moved)
 

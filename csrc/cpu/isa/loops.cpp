@@ -517,32 +517,41 @@ void feature_reduce(Op op, Compute type, void* d, const void* a, const int32_t* 
   });
 }
 
+/// z[lane] op= the rows of x: four independent results a lane, so chains are short, in a fixed
+/// order.
+template <class R, class T>
+void reduce_rows(T* z, const T* x, int32_t rows) {
+  constexpr int32_t kBlock = 4 * kLanes;
+  auto call = [](T a, T b) { return R::template call<T>(a, b); };
+  if (rows == kBlock / 2) {  // tiles of the usual heights
+    IVDEP for (int k = 0; k < kLanes; ++k) z[k] = call(z[k], call(x[k], x[k + kLanes]));
+    return;
+  }
+  if (rows == kBlock) {
+    IVDEP for (int k = 0; k < kLanes; ++k) z[k] =
+        call(z[k], call(call(x[k], x[k + kLanes]), call(x[k + 2 * kLanes], x[k + 3 * kLanes])));
+    return;
+  }
+  T part[kBlock];
+  for (T& p : part) p = R::template identity<T>();
+  int32_t i = 0;
+  for (; i + kBlock <= rows; i += kBlock)
+    IVDEP for (int k = 0; k < kBlock; ++k) part[k] = call(part[k], x[i + k]);
+  for (int k = 0; i < rows; ++i, ++k) part[k] = call(part[k], x[i]);
+  IVDEP for (int k = 0; k < kLanes; ++k) z[k] =
+      call(z[k],
+           call(call(part[k], part[k + kLanes]), call(part[k + 2 * kLanes], part[k + 3 * kLanes])));
+}
+
 void row_reduce(Op op, Compute type, void* acc, const void* a, int32_t features, int32_t rows,
                 int32_t valid) {
   dispatch(type, [&](auto t) {
     using T = decltype(t);
     with_reduction(op, [&](auto r) {
-      using R = decltype(r);
-      for (int32_t f = 0; f < features; ++f) {
-        T* z = static_cast<T*>(acc) + static_cast<ptrdiff_t>(f) * kLanes;
-        const T* x = static_cast<const T*>(a) + static_cast<ptrdiff_t>(f) * rows;
-        int32_t full = valid / kLanes * kLanes;
-        // Four independent sums a lane: short chains, and a fixed order.
-        T part[4][kLanes];
-        for (auto& p : part)
-          for (T& v : p) v = R::template identity<T>();
-        for (int32_t i = 0; i < full; i += kLanes) {
-          T* p = part[i / kLanes & 3];
-          IVDEP for (int k = 0; k < kLanes; ++k) p[k] = R::template call<T>(p[k], x[i + k]);
-        }
-        for (int32_t i = full; i < valid; ++i)
-          part[3][i - full] = R::template call<T>(part[3][i - full], x[i]);
-        for (int k = 0; k < kLanes; ++k) {
-          T low = R::template call<T>(part[0][k], part[1][k]);
-          T high = R::template call<T>(part[2][k], part[3][k]);
-          z[k] = R::template call<T>(z[k], R::template call<T>(low, high));
-        }
-      }
+      for (int32_t f = 0; f < features; ++f)
+        reduce_rows<decltype(r)>(static_cast<T*>(acc) + static_cast<ptrdiff_t>(f) * kLanes,
+                                 static_cast<const T*>(a) + static_cast<ptrdiff_t>(f) * rows,
+                                 valid);
     });
   });
 }
@@ -554,18 +563,6 @@ void row_reduce_init(Op op, Compute type, void* acc, int32_t features) {
       using R = decltype(r);
       for (int32_t i = 0; i < features * kLanes; ++i)
         static_cast<T*>(acc)[i] = R::template identity<T>();
-    });
-  });
-}
-
-void row_reduce_merge(Op op, Compute type, void* acc, const void* other, int32_t features) {
-  dispatch(type, [&](auto t) {
-    using T = decltype(t);
-    with_reduction(op, [&](auto r) {
-      using R = decltype(r);
-      T* z = static_cast<T*>(acc);
-      const T* x = static_cast<const T*>(other);
-      IVDEP for (int32_t i = 0; i < features * kLanes; ++i) z[i] = R::template call<T>(z[i], x[i]);
     });
   });
 }
@@ -587,11 +584,23 @@ void row_reduce_finish(Op op, Compute type, const void* acc, void* out, int32_t 
   });
 }
 
+void merge(Op op, Compute type, void* to, const void* from, size_t n) {
+  dispatch(type, [&](auto t) {
+    using T = decltype(t);
+    with_reduction(op, [&](auto r) {
+      using R = decltype(r);
+      T* z = static_cast<T*>(to);
+      const T* x = static_cast<const T*>(from);
+      IVDEP for (size_t i = 0; i < n; ++i) z[i] = R::template call<T>(z[i], x[i]);
+    });
+  });
+}
+
 }  // namespace
 
 extern const Kernels kKernels;
-const Kernels kKernels = {elementwise, chain,           convert,          narrow,
-                          expand,      gather,          scatter,          feature_reduce,
-                          row_reduce,  row_reduce_init, row_reduce_merge, row_reduce_finish};
+const Kernels kKernels = {elementwise, chain,           convert,           narrow,
+                          expand,      gather,          scatter,           feature_reduce,
+                          row_reduce,  row_reduce_init, row_reduce_finish, merge};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

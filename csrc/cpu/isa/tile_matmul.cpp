@@ -235,12 +235,6 @@ void grad_zero(T* acc, int K, int M) {
   std::memset(acc, 0, grad_accumulator_size<T>(K, M) * sizeof(T));
 }
 
-template <class T>
-void grad_merge(T* acc_dst, const T* acc_src, int K, int M) {
-  const size_t n = grad_accumulator_size<T>(K, M);
-  for (size_t i = 0; i < n; ++i) acc_dst[i] += acc_src[i];
-}
-
 /// sums[i][V vectors] += sum over steps s of b[i][s] * t[s][V vectors], for W features i of b.
 template <class T, int Q, int W, int V>
 void outer_block(const T* b, ptrdiff_t ldb, const T* t, int steps, T* sums) {
@@ -414,23 +408,55 @@ void weight_grad(const T* x, ptrdiff_t ldx, const T* dy, ptrdiff_t ldy, int K, i
   add(form, form.over_m ? fdy : fx, form.over_m ? fx : fdy, rows, acc);
 }
 
+/// The sums of neighbours, of a's and then of b's.
+template <class T, int... I>
+GRADCELL_INLINE Vec<T> add_pairs(Vec<T> a, Vec<T> b, std::integer_sequence<int, I...>) {
+  return GRADCELL_SHUFFLE(a, b, (2 * I)...) + GRADCELL_SHUFFLE(a, b, (2 * I + 1)...);
+}
+
+/// kLanes sums of Q neighbours each.
+template <class T, int Q>
+GRADCELL_INLINE Vec<T> add_parts(const T* parts) {
+  if constexpr (Q == 1) {
+    return load(parts);
+  } else {
+    constexpr int N = kLanes<T>;
+    return add_pairs<T>(add_parts<T, Q / 2>(parts), add_parts<T, Q / 2>(parts + N * Q / 2),
+                        std::make_integer_sequence<int, N>());
+  }
+}
+
+/// to[l * stride] = the sum of Q neighbours from parts[l * Q], l < n.
+template <class T, int Q>
+void sum_parts(const T* parts, int n, T* to, ptrdiff_t stride) {
+  constexpr int N = kLanes<T>;
+  for (int l = 0; l < n; l += N, parts += N * Q, to += N * stride) {
+    const int valid = min(N, n - l);
+    T last[N * Q] = {}, sums[N];
+    if (valid < N) std::memcpy(last, parts, sizeof(T) * static_cast<size_t>(valid * Q));
+    const Vec<T> sum = add_parts<T, Q>(valid < N ? last : parts);
+    if (stride == 1 && valid == N) {
+      store(to, sum);
+      continue;
+    }
+    store(sums, sum);
+    for (int i = 0; i < valid; ++i) to[i * stride] = sums[i];
+  }
+}
+
 template <class T>
 void grad_finish(const T* acc, int K, int M, T* out, ptrdiff_t k_stride, ptrdiff_t m_stride) {
+  constexpr int kQuad = 16 / static_cast<int>(sizeof(T));
   const GradForm<T> form(K, M);
   const ptrdiff_t lane_stride = form.over_m ? m_stride : k_stride;
   const ptrdiff_t other_stride = form.over_m ? k_stride : m_stride;
+  const auto add_up = form.rows_a_step == 1 ? sum_parts<T, 1> : sum_parts<T, kQuad>;
   const Parts chunks(form.vectors, kGradV);
   for (int c = 0, v0 = 0; c < chunks.count; v0 += chunks.width(c++)) {
     const int lane0 = v0 * form.features, width = chunks.width(c) * form.features;
     const int valid = min(width, form.lanes - lane0);
     for (int i = 0; i < form.others; ++i, acc += width * form.rows_a_step) {
-      T* to = out + i * other_stride + lane0 * lane_stride;
-      for (int l = 0; l < valid; ++l) {
-        const T* parts = acc + l * form.rows_a_step;
-        T sum = parts[0];
-        for (int q = 1; q < form.rows_a_step; ++q) sum += parts[q];
-        to[l * lane_stride] = sum;
-      }
+      add_up(acc, valid, out + i * other_stride + lane0 * lane_stride, lane_stride);
     }
   }
 }
@@ -438,7 +464,7 @@ void grad_finish(const T* acc, int K, int M, T* out, ptrdiff_t k_stride, ptrdiff
 template <class T>
 constexpr TileMatmul<T> table() {
   return {packed_size<T>, pack_weights<T>, matmul<T>,     grad_accumulator_size<T>,
-          grad_zero<T>,   weight_grad<T>,  grad_merge<T>, grad_finish<T>};
+          grad_zero<T>,   weight_grad<T>,  grad_finish<T>};
 }
 
 }  // namespace
