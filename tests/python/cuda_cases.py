@@ -457,9 +457,14 @@ def mlp() -> nn.SequentialCell:
 def optimiser_step(make: Callable[[Any], Any]) -> Callable[..., Any]:
     """Two steps of a classifier: the losses, the parameters, the optimiser's state."""
 
+    net = mlp()
+    optimiser = make(net.trainable_params())
+    state = getattr(optimiser, "opt", optimiser).get_parameters()
+    kept = [(p, Tensor(p.asnumpy().copy())) for p in [*net.get_parameters(), *state]]
+
     def run(x: Tensor, labels: Tensor) -> Any:
-        net = mlp()
-        optimiser = make(net.trainable_params())
+        for p, value in kept:  # each run starts alike
+            p.set_data(value)
         slope = ms.value_and_grad(
             lambda: ops.cross_entropy(net(x), labels), None, list(net.get_parameters())
         )
@@ -468,8 +473,7 @@ def optimiser_step(make: Callable[[Any], Any]) -> Callable[..., Any]:
             loss, gradients = slope()
             optimiser(gradients)
             losses.append(loss)
-        state = getattr(optimiser, "opt", optimiser).get_parameters()
-        return losses, [p.value() for p in [*net.get_parameters(), *state]]
+        return losses, [p.value() for p, _ in kept]
 
     return run
 

@@ -226,9 +226,13 @@ class Nvrtc:
                 f"NVRTC is not here (pip install nvidia-cuda-nvrtc cuda-pathfinder): {error}"
             )
         self.library = ctypes.CDLL(path)
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self.library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+        self.version = (major.value, minor.value)
 
-    def compile(self, source: str, arch: str) -> bytes:
-        """The CUBIN; AssertionError with the log if it does not compile."""
+    def compile(self, source: str, arch: str, quick: bool = False) -> bytes:
+        """The CUBIN; AssertionError with the log if it does not compile. Quick: hardly optimised, where
+        this NVRTC has a way to do that."""
         lib, program = self.library, ctypes.c_void_p()
         made = lib.nvrtcCreateProgram(
             ctypes.byref(program), source.encode(), b"gradcell.cu", 0, None, None
@@ -236,6 +240,8 @@ class Nvrtc:
         assert made == 0
         options = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", b"--fmad=false"]
         options += [b"--diag-suppress=177"]
+        if quick and self.version >= (12, 8):
+            options.append(b"--Ofast-compile=max")
         code = lib.nvrtcCompileProgram(
             program, len(options), (ctypes.c_char_p * len(options))(*options)
         )
