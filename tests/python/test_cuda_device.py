@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
@@ -10,7 +11,7 @@ import subprocess
 import sys
 
 import pytest
-from made_up_gpu import HEAD, PACKAGE, Process
+from made_up_gpu import HEAD, PACKAGE, TESTS, Process
 
 GPU = "ms.set_context(device_target='GPU')\n"
 
@@ -494,6 +495,29 @@ assert kinds() == [False]
     )
     error = process.error("ms.set_context(gpu_config={'matmul_allow_tf32': 1})")
     assert error.startswith("TypeError: gpu_config must be a dict of options")
+
+
+def test_the_benchmarks(process: Process) -> None:
+    """bench/gpu_bench.py at a small size: a table, and everything as JSON."""
+    bench = TESTS.parent / "bench" / "gpu_bench.py"
+    junit, results = process.folder / "tests.xml", process.folder / "gpu.json"
+    junit.write_text(
+        '<testsuites><testsuite tests="2" failures="1" errors="0" skipped="0">'
+        '<testcase name="good"/><testcase name="bad"><failure/></testcase></testsuite></testsuites>'
+    )
+    options = ["--scale", "0.0005", "--repeats", "1", "--tests", str(junit), "--json", str(results)]
+    done = subprocess.run(
+        [sys.executable, str(bench), *options],
+        env=process.environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    record = json.loads(results.read_text())
+    assert record["gpu"] == "Fake GPU" and record["driver"] == 13000
+    assert record["tests"]["tests"] == 2 and record["failed"] == ["bad"]
+    for name in ("copy", "float32 product", "MLP training step", "PINN training step"):
+        assert record["cases"][name]["ms"] > 0 and name in done.stdout
 
 
 # The command line
