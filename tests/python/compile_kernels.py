@@ -1,7 +1,7 @@
 """Compiles every kernel of a run of the whole test suite with NVRTC, for each architecture.
 
     GRADCELL_SAVE_CUDA=folder pytest
-    python tests/python/compile_kernels.py folder
+    python tests/python/compile_kernels.py folder [sm_75 sm_80 sm_90 sm_100]
 
 Plans are made for the CPU and for CUDA alike, so the suite needs no GPU. Exits 1, with the compiler's
 log, if a kernel does not compile.
@@ -36,7 +36,7 @@ def distinct(folder: Path) -> dict[str, list[str]]:
     return {prelude: list(kernels) for prelude, kernels in found.items()}
 
 
-def main(folder: Path) -> int:
+def main(folder: Path, architectures: tuple[str, ...]) -> int:
     nvrtc, modules, count = Nvrtc(), [], 0
     for prelude, kernels in distinct(folder).items():
         count += len(kernels)
@@ -45,10 +45,10 @@ def main(folder: Path) -> int:
                 k.replace("@(", f"kernel_{i}(") for i, k in enumerate(kernels[begin : begin + PART])
             ]
             modules.append(prelude + START + "".join(texts) + "}\n}\n")
-    jobs = [(module, arch, True) for module in modules for arch in ARCHITECTURES]
+    jobs = [(module, arch, True) for module in modules for arch in architectures]
     with ThreadPoolExecutor(2) as pool:
         failures = [error for error in pool.map(lambda job: failure(nvrtc, *job), jobs) if error]
-    print(f"{count} kernels for {', '.join(ARCHITECTURES)}: {len(failures)} modules failed")
+    print(f"{count} kernels for {', '.join(architectures)}: {len(failures)} modules failed")
     print(*failures[:5], sep="\n")
     return 1 if failures or not count else 0
 
@@ -62,4 +62,4 @@ def failure(nvrtc: Nvrtc, module: str, arch: str, quick: bool) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), tuple(sys.argv[2:]) or ARCHITECTURES))

@@ -454,8 +454,8 @@ def mlp() -> nn.SequentialCell:
     return filled(cell)  # type: ignore[return-value]
 
 
-def optimiser_step(make: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Two steps of a classifier: the losses, the parameters, the optimiser's state."""
+def optimiser_step(make: Callable[[Any], Any], steps: int = 2) -> Callable[..., Any]:
+    """Some steps of a classifier: the losses, the parameters, the optimiser's state."""
 
     net = mlp()
     optimiser = make(net.trainable_params())
@@ -469,7 +469,7 @@ def optimiser_step(make: Callable[[Any], Any]) -> Callable[..., Any]:
             lambda: ops.cross_entropy(net(x), labels), None, list(net.get_parameters())
         )
         losses = []
-        for _ in range(2):
+        for _ in range(steps):
             loss, gradients = slope()
             optimiser(gradients)
             losses.append(loss)
@@ -482,18 +482,10 @@ for _name, _make in OPTIMISERS.items():
     CASES[f"optimiser {_name}"] = (optimiser_step(_make), (tensor(5, 6), CLASSES))
 
 
-def mlp_step(x: Tensor, labels: Tensor) -> Any:
-    """One Adam step of a classifier: loss, parameters and Adam's state."""
-    net = mlp()
-    optimiser = nn.Adam(net.trainable_params(), 0.01)
-    loss, gradients = ms.value_and_grad(
-        lambda: ops.cross_entropy(net(x), labels), None, optimiser.parameters
-    )()
-    optimiser(gradients)
-    return loss, [p.value() for p in [*net.get_parameters(), *optimiser.get_parameters()]]
-
-
-CASES["MLP step"] = (mlp_step, (tensor(32, 6), Tensor(np.arange(32, dtype=np.int32) % 4)))
+CASES["MLP step"] = (
+    optimiser_step(OPTIMISERS["Adam"], 1),
+    (tensor(32, 6), Tensor(np.arange(32, dtype=np.int32) % 4)),
+)
 
 
 def loss_scaled_cell(x: Tensor, target: Tensor) -> Any:
