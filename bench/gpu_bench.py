@@ -1,4 +1,4 @@
-"""Times of whole steps on a GPU, beside what the memory and the matrix products must take.
+"""Times of whole steps on a GPU, with the bytes and the products of their plans.
 
 Prints a table; with --json writes everything. --cpu runs the same on the CPU engine.
 """
@@ -75,7 +75,14 @@ def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
     pinn = layers(2, *[20] * 8, 1)
     mlp = layers(784, 512, 512, 10)
     rows = n(4096)
+    side = n(4096)
+    a, b = tensor(side, side), tensor(side, side)
+    halves = [a.astype(ms.float16), b.astype(ms.float16)]
     return {
+        # What the memory and the multipliers reach: the other rows' limits.
+        "copy": (lambda x: x * 2.0, [tensor(n(100_000_000))]),
+        "float32 product": (ops.matmul, [a, b]),
+        "float16 product": (ops.matmul, halves),
         "elementwise chain": (chain, [tensor(n(10_000_000))]),
         "its second derivative": (second_derivative, [tensor(n(10_000_000))]),
         "softmax": (lambda x: ops.softmax(x, 1), [tensor(n(16384), 1000)]),
@@ -123,13 +130,19 @@ def main() -> None:
         ms.set_context(device_target="GPU")
     record: dict[str, Any] = {"machine": platform.machine(), "scale": options.scale, "cases": {}}
     if not options.cpu:
-        record["gpu"] = _core.cuda_driver_info()["devices"][0]["name"]
+        driver = _core.cuda_driver_info()
+        record["gpu"] = driver["devices"][0]["name"]
+        record["driver"], record["nvrtc"] = driver["version"], _core.nvrtc_version()
     if options.tests:
         suite = ElementTree.parse(options.tests).getroot().find("testsuite")
         assert suite is not None
-        record["tests"] = {
-            k: int(suite.attrib[k]) for k in ("tests", "failures", "errors", "skipped")
-        }
+        counts = ("tests", "failures", "errors", "skipped")
+        record["tests"] = {k: int(suite.attrib[k]) for k in counts}
+        record["failed"] = [
+            c.attrib["name"]
+            for c in suite.iter("testcase")
+            if c.find("failure") is not None or c.find("error") is not None
+        ]
     print(f"{record.get('gpu', 'CPU')}: {record.get('tests', 'tests not run')}")
     head = ("case", "ms", "launches", "products", "GB/s", "GFLOP/s")
     print("{:24} {:>10} {:>9} {:>9} {:>9} {:>9}".format(*head))

@@ -1,32 +1,33 @@
-// Lets a C++ compiler build generated CUDA kernels and run them: a block's threads are threads of
-// the machine, blocks run one after another. What the kernels need of CUDA, and no more.
+// Lets a C++ compiler build generated CUDA kernels. What the kernels need of CUDA, and no more: no
+// heavy header, since every file of kernels includes this. cuda_shim.cpp runs them, a block's
+// threads as threads of the machine; with SHIM_SINGLE there is one block of one thread.
 #pragma once
 
 #define __CUDACC_RTC__
 #define GRADCELL_SHIM
 
-#include <barrier>
 #include <cmath>
-#include <cstdint>
 #include <cstring>
-#include <memory>
-#include <thread>
-#include <vector>
 
 #define __device__
 #define __global__
 #define __forceinline__ inline
+#define __launch_bounds__(threads)
 #define __shared__ static
 
 struct ShimIndex {
-  unsigned x = 0, y = 0, z = 0;
+  unsigned x, y, z;
 };
-inline thread_local ShimIndex threadIdx, blockIdx;
-inline ShimIndex blockDim, gridDim;
 
-inline std::unique_ptr<std::barrier<>> shim_barrier;
-inline void __syncthreads() { shim_barrier->arrive_and_wait(); }
-inline unsigned char shim_lanes[1024][16];
+#ifdef SHIM_SINGLE
+static const ShimIndex threadIdx{0, 0, 0}, blockIdx{0, 0, 0}, blockDim{1, 1, 1}, gridDim{1, 1, 1};
+inline void __syncthreads() {}
+#else
+extern __thread ShimIndex threadIdx;
+extern ShimIndex blockIdx, blockDim, gridDim;
+extern unsigned char shim_lanes[1024][16];
+void __syncthreads();
+#endif
 
 using std::isinf;
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
@@ -67,36 +68,19 @@ inline unsigned short gc_float_to_half(float f) {
 /// All threads of a block shuffle together.
 template <class T>
 T gc_shuffle(T v, int distance) {
-  static_assert(sizeof(T) <= 16);
+#ifdef SHIM_SINGLE
+  return v;
+#else
+  static_assert(sizeof(T) <= 16, "");
   const unsigned lane = threadIdx.y * blockDim.x + threadIdx.x;
   std::memcpy(shim_lanes[lane], &v, sizeof v);
   __syncthreads();
   std::memcpy(&v, shim_lanes[lane ^ (unsigned)distance], sizeof v);
   __syncthreads();
   return v;
+#endif
 }
 inline void gc_flag(int* status) { *status = 1; }
 
 }  // namespace scalar
 }  // namespace gradcell
-
-template <class F>
-void shim_launch(unsigned grid, unsigned block_x, unsigned block_y, F kernel) {
-  gridDim = {grid, 1, 1};
-  blockDim = {block_x, block_y, 1};
-  const unsigned threads = block_x * block_y;
-  for (unsigned b = 0; b < grid; ++b) {
-    auto run = [&, b](unsigned t) {
-      blockIdx = {b, 0, 0};
-      threadIdx = {t % block_x, t / block_x, 0};
-      kernel();
-    };
-    if (threads == 1) {
-      run(0);
-      continue;
-    }
-    shim_barrier = std::make_unique<std::barrier<>>(threads);
-    std::vector<std::jthread> pool;
-    for (unsigned t = 0; t < threads; ++t) pool.emplace_back([&, t] { run(t); });
-  }
-}

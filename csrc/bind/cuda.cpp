@@ -46,7 +46,8 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
         py::arg("a") = p.a, py::arg("b") = p.b, py::arg("out") = p.out,
         py::arg("dtype") = std::string(name(p.dtype)), py::arg("transpose_a") = p.transpose_a,
         py::arg("transpose_b") = p.transpose_b, py::arg("accumulate") = p.accumulate,
-        py::arg("batch") = p.batch, py::arg("m") = p.m, py::arg("n") = p.n, py::arg("k") = p.k);
+        py::arg("tf32") = p.tf32, py::arg("batch") = p.batch, py::arg("m") = p.m,
+        py::arg("n") = p.n, py::arg("k") = p.k);
   }
   d["nodes"] = s.nodes;
   d["bytes_read"] = s.bytes_read;
@@ -120,6 +121,13 @@ void bind_cuda(py::module_& m) {
       "Where the CUDA libraries are; empty: where the system has them.");
   m.def("use_device", &use_device, "-1: the CPU. Otherwise that GPU, from the next plan on.");
   m.def("device_in_use", &device_in_use);
+  m.def(
+      "allow_tf32",
+      [](bool allowed) {
+        cuda::allow_tf32(allowed);
+        clear_plan_cache();
+      },
+      "Whether float32 products on a GPU may be computed in TF32.");
   m.def(
       "cuda_driver_info",
       [] {

@@ -10,4 +10,5 @@ PYBIND11_MODULE(_core, m) {
   bind_dispatch(m);
   bind_inspect(m);
   bind_cuda(m);
+  bind_exchange(m);
 }

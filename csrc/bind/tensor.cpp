@@ -48,9 +48,11 @@ Array array_from(const py::array& a, DType t, bool share) {
   return out;
 }
 
-/// What the Python converter makes of anything: (contiguous array, dtype).
+/// What the Python converter makes of anything: (contiguous array, dtype), or a tensor.
 Array convert(py::handle data, py::handle dtype) {
-  py::tuple made = converter()(data, dtype);
+  py::object result = converter()(data, dtype);
+  if (py::isinstance<Tensor>(result)) return result.cast<TensorPtr>()->value();
+  auto made = py::reinterpret_borrow<py::tuple>(result);
   return array_from(made[0].cast<py::array>(), made[1].cast<DTypeObject>().value, false);
 }
 
@@ -63,6 +65,10 @@ py::tuple shape_tuple(const Dims& dims) {
 }  // namespace
 
 py::array view(const Array& a) {
+  if (!a.storage->on_host()) {
+    py::gil_scoped_release nogil;
+    a.data();
+  }
   auto* keep = new std::shared_ptr<Storage>(a.storage);
   py::capsule owner(keep, [](void* p) { delete static_cast<std::shared_ptr<Storage>*>(p); });
   py::array array(numpy_dtype(a.dtype), a.dims, a.data(), owner);
@@ -107,8 +113,8 @@ Operand2 to_operand(py::handle value, const char* op) {
             " does not fit into 64 bits");
     return Number{Number::Kind::Int, static_cast<double>(i), i};
   }
-  bool numpy_scalar =
-      !py::isinstance<py::array>(value) && py::hasattr(value, "dtype") && PyNumber_Check(p);
+  bool numpy_scalar = !py::isinstance<py::array>(value) && py::hasattr(value, "dtype") &&
+                      PyNumber_Check(p) && !py::hasattr(value, "__cuda_array_interface__");
   if (numpy_scalar) {
     if (py::str(value.attr("dtype").attr("kind")).cast<std::string>() == "b")
       return Number{Number::Kind::Bool, double(value.cast<bool>()), value.cast<bool>()};

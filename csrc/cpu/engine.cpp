@@ -416,7 +416,6 @@ class TileRunner {
     size_t at = 0;
     for (; at + 64 <= bytes; at += 64) std::memcpy(to + at, from + at, 64);
     if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
->>>>>>> bench
   }
 
   /// The first row of this tile in a buffer of one element a row.

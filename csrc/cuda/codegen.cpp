@@ -1,5 +1,6 @@
 // graph -> CudaPlan: fusion, buffers, kernels' text in launch order, liveness.
 #include <algorithm>
+#include <atomic>
 #include <map>
 
 #include "cuda/kernel_writer.h"
@@ -19,6 +20,8 @@ constexpr const char* kPreludeText =
 
 /// More outputs than this and a kernel is split: its parameters have to fit into 4 KB.
 constexpr size_t kMaxOutputs = 32;
+
+std::atomic<bool> g_allow_tf32{false};
 
 std::string prelude_text(bool wide) {
   std::string text = wide ? "typedef long long gc_index;\n" : "typedef int gc_index;\n";
@@ -158,6 +161,7 @@ class CudaPlanner {
     p.accumulate = pair > 0;
     p.a = buffer_of_[a], p.b = buffer_of_[b], p.out = buffer_of_[id];
     p.dtype = g_.dtype(id);
+    p.tf32 = p.dtype == DType::Float32 && g_allow_tf32;
     p.transpose_a = g_.attrs(id)[0], p.transpose_b = g_.attrs(id)[1];
     p.m = d[r - 2], p.n = d[r - 1];
     p.k = g_.dims(g_.input(id, pair))[p.transpose_a ? r - 2 : r - 1];
@@ -242,6 +246,8 @@ std::string CudaPlan::source() const {
   for (const Kernel& k : kernels) text += "\n" + k.text;
   return text + "\n}  // namespace scalar\n}  // namespace gradcell\n";
 }
+
+void allow_tf32(bool allowed) { g_allow_tf32 = allowed; }
 
 CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                         std::span<const NodeId> cuts) {

@@ -10,11 +10,11 @@ namespace {
 
 // Values of cublasLt.h and library_types.h.
 constexpr int kReal32 = 0, kReal64 = 1, kReal16 = 2, kRealBrain16 = 14;  // cudaDataType
-constexpr int kCompute32 = 68, kCompute64 = 70;                          // cublasComputeType_t
+constexpr int kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77;       // cublasComputeType_t
 constexpr int kTransposeA = 3, kTransposeB = 4;       // cublasLtMatmulDescAttributes_t
 constexpr int kBatchCount = 5, kBatchStride = 6;      // cublasLtMatrixLayoutAttribute_t
 constexpr int kMaxWorkspace = 1, kMinAlignmentA = 5;  // cublasLtMatmulPreferenceAttributes_t
-constexpr uint32_t kAlignment = 16;
+constexpr uint32_t kMaxAlignment = 16;
 
 struct Algorithm {  // cublasLtMatmulAlgo_t
   uint64_t data[8];
@@ -84,13 +84,14 @@ struct CublasLt::Api {
   }
 };
 
-/// Descriptors of one shape. The library is column-major: it computes out' = b' a', whose operands
-/// are the row-major matrices as they lie in memory.
+/// Descriptors of one shape and alignment. The library is column-major: it computes out' = b' a',
+/// whose operands are the row-major matrices as they lie in memory.
 struct CublasLt::Product {
-  Product(const Api& api, void* handle, const MatMul& p) : api(api) {
+  Product(const Api& api, void* handle, const MatMul& p, uint32_t alignment) : api(api) {
     int type = data_type(p.dtype);
     bool wide = p.dtype == DType::Float64;
-    Api::check(api.desc_create(&desc, wide ? kCompute64 : kCompute32, wide ? kReal64 : kReal32),
+    int compute = wide ? kCompute64 : p.tf32 ? kComputeTf32 : kCompute32;
+    Api::check(api.desc_create(&desc, compute, wide ? kReal64 : kReal32),
                "cublasLtMatmulDescCreate");
     int first = p.transpose_b, second = p.transpose_a;  // CUBLAS_OP_N is 0, CUBLAS_OP_T 1
     Api::check(api.desc_set(desc, kTransposeA, &first, sizeof first),
@@ -100,7 +101,7 @@ struct CublasLt::Product {
     layout(b, type, p, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k);
     layout(a, type, p, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m);
     layout(out, type, p, p.n, p.m);
-    choose(handle);
+    choose(handle, p, alignment);
   }
   ~Product() {
     if (desc) api.desc_destroy(desc);
@@ -123,7 +124,7 @@ struct CublasLt::Product {
                "cublasLtMatrixLayoutSetAttribute");
   }
 
-  void choose(void* handle) {
+  void choose(void* handle, const MatMul& p, uint32_t alignment) {
     void* preference = nullptr;
     Api::check(api.preference_create(&preference), "cublasLtMatmulPreferenceCreate");
     auto destroy = [this](void* p) { api.preference_destroy(p); };
@@ -132,13 +133,15 @@ struct CublasLt::Product {
     Api::check(api.preference_set(preference, kMaxWorkspace, &workspace, sizeof workspace),
                "cublasLtMatmulPreferenceSetAttribute");
     for (int k = 0; k < 4; ++k)
-      Api::check(api.preference_set(preference, kMinAlignmentA + k, &kAlignment, sizeof kAlignment),
+      Api::check(api.preference_set(preference, kMinAlignmentA + k, &alignment, sizeof alignment),
                  "cublasLtMatmulPreferenceSetAttribute");
     Heuristic found{};
     int count = 0;
     Api::check(api.heuristic(handle, desc, b, a, out, out, preference, 1, &found, &count),
                "cublasLtMatmulAlgoGetHeuristic");
-    require(count > 0, ErrorKind::Runtime, "cuBLASLt has no algorithm for a matrix product");
+    require(count > 0 && found.state == 0, ErrorKind::Runtime,
+            "cuBLASLt has no algorithm for a product of ", name(p.dtype), " matrices, ", p.m, "x",
+            p.k, " by ", p.k, "x", p.n, ", batch ", p.batch);
     algorithm = found.algorithm;
   }
 
@@ -158,18 +161,21 @@ CublasLt::~CublasLt() {
   if (handle_) api_->destroy(handle_);
 }
 
-CublasLt::Product& CublasLt::product(const MatMul& p) {
-  std::array<int64_t, 8> key{
-      static_cast<int64_t>(p.dtype), p.transpose_a, p.transpose_b, p.batch, p.m, p.n, p.k, 0};
+CublasLt::Product& CublasLt::product(const MatMul& p, uint32_t alignment) {
+  int64_t flags = p.transpose_a + 2 * p.transpose_b + 4 * p.tf32;
+  std::array<int64_t, 7> key{
+      static_cast<int64_t>(p.dtype), flags, p.batch, p.m, p.n, p.k, alignment};
   std::lock_guard lock(mutex_);
   auto& entry = products_[key];
-  if (!entry) entry = std::make_unique<Product>(*api_, handle_, p);
+  if (!entry) entry = std::make_unique<Product>(*api_, handle_, p, alignment);
   return *entry;
 }
 
 void CublasLt::multiply(const MatMul& p, DevicePointer a, DevicePointer b, DevicePointer out,
                         DevicePointer workspace, StreamHandle stream) {
-  Product& product = this->product(p);
+  // Another library's memory may start anywhere.
+  DevicePointer lowest = (a | b | out | kMaxAlignment) & ~((a | b | out | kMaxAlignment) - 1);
+  Product& product = this->product(p, static_cast<uint32_t>(lowest));
   double one64 = 1, zero64 = 0;
   float one32 = 1, zero32 = 0;
   bool wide = p.dtype == DType::Float64;

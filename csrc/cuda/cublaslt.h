@@ -1,7 +1,8 @@
-// Matrix products by cuBLASLt. Float32 is computed in float32 (no TF32), half types with float32
-// accumulation.
+// Matrix products by cuBLASLt. Float32 is computed in float32, or in TF32 where a plan says so,
+// half types with float32 accumulation.
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,11 +32,11 @@ class CublasLt {
  private:
   struct Api;
   struct Product;
-  Product& product(const MatMul& p);
+  Product& product(const MatMul& p, uint32_t alignment);
   std::unique_ptr<Api> api_;
   void* handle_ = nullptr;
   std::mutex mutex_;
-  std::map<std::array<int64_t, 8>, std::unique_ptr<Product>> products_;  ///< by shape
+  std::map<std::array<int64_t, 7>, std::unique_ptr<Product>> products_;  ///< by shape
 };
 
 }  // namespace gradcell::cuda

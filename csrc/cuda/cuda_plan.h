@@ -36,6 +36,7 @@ struct MatMul {
   DType dtype;
   bool transpose_a, transpose_b;
   bool accumulate;  ///< adds to what `out` holds
+  bool tf32;        ///< float32 only
   int64_t batch, m, n, k;
 };
 
@@ -68,6 +69,10 @@ struct CudaPlan {
   /// The module: prelude and kernels.
   std::string source() const;
 };
+
+/// Whether float32 products of later plans are computed in TF32: 10 bits of mantissa, several times
+/// as fast. Off unless asked for.
+void allow_tf32(bool allowed);
 
 CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                         std::span<const NodeId> cuts);

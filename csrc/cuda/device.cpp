@@ -10,6 +10,7 @@ namespace gradcell::cuda {
 namespace {
 
 constexpr int kNonBlocking = 1;              // CU_STREAM_NON_BLOCKING
+constexpr unsigned kNoTiming = 2;            // CU_EVENT_DISABLE_TIMING
 constexpr int kMajorOf = 75, kMinorOf = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 
 /// Sizes in eighths of a power of two, so that shapes that vary a little find their blocks again.
@@ -49,12 +50,18 @@ Device::Device(int number) : driver_(Driver::get()), number_(number) {
   driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device), "cuDevicePrimaryCtxRetain");
   enter();
   driver_.check(driver_.cuStreamCreate(&stream_, kNonBlocking), "cuStreamCreate");
+  driver_.check(driver_.cuStreamCreate(&capture_stream_, kNonBlocking), "cuStreamCreate");
+  driver_.check(driver_.cuEventCreate(&event_, kNoTiming), "cuEventCreate");
+  staging_ = std::make_unique<Staging>(driver_);
 }
 
 void Device::enter() const { driver_.check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent"); }
 
 CublasLt& Device::products() {
-  if (!products_) products_ = std::make_unique<CublasLt>();
+  std::call_once(products_once_, [this] {
+    enter();  // the library's handle is for the device that is current
+    products_ = std::make_unique<CublasLt>();
+  });
   return *products_;
 }
 
@@ -85,7 +92,7 @@ DevicePointer Device::allocate(size_t bytes) {
       size_t available = 0, total = 0;
       driver_.cuMemGetInfo(&available, &total);
       fail(ErrorKind::Memory, "out of memory on GPU ", number_, " (", name_, "): asked for ", bytes,
-           " bytes; tensors hold ", in_use_, " bytes, ", available, " of ", total,
+           " bytes; tensors and plans hold ", in_use_.load(), " bytes, ", available, " of ", total,
            " bytes are free");
     }
   }
@@ -104,19 +111,25 @@ void Device::release(DevicePointer p, size_t bytes) {
 
 void Device::release_cached() {
   enter();
-  synchronise();
-  std::lock_guard lock(memory_mutex_);
-  for (auto& [size, blocks] : free_)
-    for (DevicePointer p : blocks) driver_.cuMemFree(p);
-  free_.clear();
-  cached_ = 0;
+  decltype(free_) blocks;
+  {
+    std::lock_guard lock(memory_mutex_);
+    blocks.swap(free_);
+    cached_ = 0;
+  }
+  synchronise();  // what was given back may still be at work
+  for (auto& [size, pointers] : blocks)
+    for (DevicePointer p : pointers) driver_.cuMemFree(p);
 }
 
 void Device::upload(DevicePointer to, const void* from, size_t bytes) {
   enter();
-  driver_.check(driver_.cuMemcpyHtoDAsync(to, from, bytes, stream_), "cuMemcpyHtoDAsync");
-  // The caller may change or free its memory at once.
-  synchronise();
+  staging_->upload(to, from, bytes, stream_);
+}
+
+void Device::copy(DevicePointer to, DevicePointer from, size_t bytes) {
+  enter();
+  driver_.check(driver_.cuMemcpyDtoDAsync(to, from, bytes, stream_), "cuMemcpyDtoDAsync");
 }
 
 DevicePointer Device::status() {
@@ -131,13 +144,12 @@ DevicePointer Device::status() {
 
 void Device::download(void* to, DevicePointer from, size_t bytes) {
   enter();
-  int status = 0;
-  driver_.check(driver_.cuMemcpyDtoHAsync(to, from, bytes, stream_), "cuMemcpyDtoHAsync");
+  int* status = staging_->word();  // there when what comes after it in the stream is
   if (status_)
-    driver_.check(driver_.cuMemcpyDtoHAsync(&status, status_, sizeof status, stream_),
+    driver_.check(driver_.cuMemcpyDtoHAsync(status, status_, sizeof *status, stream_),
                   "cuMemcpyDtoHAsync");
-  synchronise();
-  if (status == 0) return;
+  staging_->download(to, from, bytes, stream_);
+  if (!status_ || *status == 0) return;
   int zero = 0;
   upload(status_, &zero, sizeof zero);
   fail(ErrorKind::Index,
@@ -147,6 +159,33 @@ void Device::download(void* to, DevicePointer from, size_t bytes) {
 
 void Device::synchronise() const {
   driver_.check(driver_.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+}
+
+void Device::synchronise_all() noexcept {
+  std::lock_guard lock(mutex_);  // it would end another thread's capture
+  enter_quietly();
+  driver_.cuCtxSynchronize();
+}
+
+void Device::order(StreamHandle first, StreamHandle then) {
+  enter();
+  std::lock_guard lock(event_mutex_);
+  driver_.check(driver_.cuEventRecord(event_, first), "cuEventRecord");
+  driver_.check(driver_.cuStreamWaitEvent(then, event_, 0), "cuStreamWaitEvent");
+}
+
+void Device::wait_for(StreamHandle other) { order(other, stream_); }
+void Device::let_wait(StreamHandle other) { order(stream_, other); }
+
+DeviceBlock::~DeviceBlock() {
+  if (give_back_) {
+    device_.enter_quietly();
+    Driver::get().cuStreamSynchronize(device_.stream());
+    give_back_();
+  } else if (pointer_) {
+    if (shared_) device_.synchronise_all();
+    device_.release(pointer_, bytes_);
+  }
 }
 
 }  // namespace gradcell::cuda

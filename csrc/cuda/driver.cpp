@@ -33,15 +33,22 @@ Driver::Driver()
   library_.find(cuDeviceGetAttribute, "cuDeviceGetAttribute");
   library_.find(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain");
   library_.find(cuCtxSetCurrent, "cuCtxSetCurrent");
+  library_.find(cuCtxSynchronize, "cuCtxSynchronize");
   library_.find(cuMemGetInfo, "cuMemGetInfo_v2");
   library_.find(cuMemAlloc, "cuMemAlloc_v2");
   library_.find(cuMemFree, "cuMemFree_v2");
+  library_.find(cuMemHostAlloc, "cuMemHostAlloc");
+  library_.find(cuPointerGetAttribute, "cuPointerGetAttribute");
   library_.find(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2");
   library_.find(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2");
   library_.find(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2");
   library_.find(cuMemsetD8Async, "cuMemsetD8Async");
   library_.find(cuStreamCreate, "cuStreamCreate");
   library_.find(cuStreamSynchronize, "cuStreamSynchronize");
+  library_.find(cuStreamWaitEvent, "cuStreamWaitEvent");
+  library_.find(cuEventCreate, "cuEventCreate");
+  library_.find(cuEventRecord, "cuEventRecord");
+  library_.find(cuEventSynchronize, "cuEventSynchronize");
   library_.find(cuStreamBeginCapture, "cuStreamBeginCapture_v2");
   library_.find(cuStreamEndCapture, "cuStreamEndCapture");
   library_.find(cuGraphInstantiate, "cuGraphInstantiateWithFlags");
@@ -55,15 +62,20 @@ Driver::Driver()
   int result = cuInit(0);
   if (result == 0) result = cuDeviceGetCount(&device_count_);
   require(result == 0 && device_count_ > 0, ErrorKind::Runtime,
-          "the NVIDIA driver is installed but reports no usable GPU. Use device_target='CPU'");
+          "the NVIDIA driver is installed but reports no usable GPU",
+          result == 0 ? "" : str(" (", error_text(result), ")"), ". Use device_target='CPU'");
+}
+
+std::string Driver::error_text(int result) const {
+  const char* text = nullptr;
+  if (cuGetErrorString(result, &text) != 0 || !text) text = "unknown error";
+  return text;
 }
 
 void Driver::check(int result, const char* what) const {
   if (result == 0) return;
-  const char* text = nullptr;
-  if (cuGetErrorString(result, &text) != 0 || !text) text = "unknown error";
-  fail(result == kOutOfMemory ? ErrorKind::Memory : ErrorKind::Runtime, what, " failed: ", text,
-       " (CUDA error ", result, ")");
+  fail(result == kOutOfMemory ? ErrorKind::Memory : ErrorKind::Runtime, what,
+       " failed: ", error_text(result), " (CUDA error ", result, ")");
 }
 
 }  // namespace gradcell::cuda

@@ -10,6 +10,7 @@ namespace gradcell::cuda {
 
 using DevicePointer = unsigned long long;
 using StreamHandle = void*;
+using EventHandle = void*;
 
 /// libcuda's functions, by the names and types of the driver API's reference.
 class Driver {
@@ -22,6 +23,7 @@ class Driver {
 
   /// Throws Runtime, or Memory for an allocation that failed.
   void check(int result, const char* what) const;
+  std::string error_text(int result) const;
 
   int (*cuInit)(unsigned) = nullptr;
   int (*cuDriverGetVersion)(int*) = nullptr;
@@ -32,15 +34,22 @@ class Driver {
   int (*cuDeviceGetAttribute)(int*, int, int) = nullptr;
   int (*cuDevicePrimaryCtxRetain)(void**, int) = nullptr;
   int (*cuCtxSetCurrent)(void*) = nullptr;
+  int (*cuCtxSynchronize)() = nullptr;
   int (*cuMemGetInfo)(size_t*, size_t*) = nullptr;
   int (*cuMemAlloc)(DevicePointer*, size_t) = nullptr;
   int (*cuMemFree)(DevicePointer) = nullptr;
+  int (*cuMemHostAlloc)(void**, size_t, unsigned) = nullptr;
+  int (*cuPointerGetAttribute)(void*, int, DevicePointer) = nullptr;
   int (*cuMemcpyHtoDAsync)(DevicePointer, const void*, size_t, StreamHandle) = nullptr;
   int (*cuMemcpyDtoHAsync)(void*, DevicePointer, size_t, StreamHandle) = nullptr;
   int (*cuMemcpyDtoDAsync)(DevicePointer, DevicePointer, size_t, StreamHandle) = nullptr;
   int (*cuMemsetD8Async)(DevicePointer, unsigned char, size_t, StreamHandle) = nullptr;
   int (*cuStreamCreate)(StreamHandle*, unsigned) = nullptr;
   int (*cuStreamSynchronize)(StreamHandle) = nullptr;
+  int (*cuStreamWaitEvent)(StreamHandle, EventHandle, unsigned) = nullptr;
+  int (*cuEventCreate)(EventHandle*, unsigned) = nullptr;
+  int (*cuEventRecord)(EventHandle, StreamHandle) = nullptr;
+  int (*cuEventSynchronize)(EventHandle) = nullptr;
   int (*cuStreamBeginCapture)(StreamHandle, int) = nullptr;
   int (*cuStreamEndCapture)(StreamHandle, void**) = nullptr;
   int (*cuGraphInstantiate)(void**, void*, unsigned long long) = nullptr;

@@ -15,6 +15,8 @@ constexpr size_t kMaxGraphs = 4;
 constexpr size_t kMaxOutputSets = 3;
 /// An output that callers keep, as losses are, is copied out up to this size.
 constexpr size_t kMaxCopied = 1 << 20;
+/// A plan whose capture was refused so often is not captured any more.
+constexpr int kMaxRefusals = 3;
 constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
 union Value {
@@ -83,16 +85,16 @@ Executable::Executable(CudaPlan plan, Device& device) : plan_(std::move(plan)), 
 }
 
 Executable::~Executable() {
-  if (!module_) return;
-  // What is still running uses the module; errors have nowhere to go from here.
+  // What is still running uses the module and the graphs; errors have nowhere to go from here.
   const Driver& driver = Driver::get();
+  device_.enter_quietly();
   driver.cuStreamSynchronize(device_.stream());
   recorded_.clear();
-  driver.cuModuleUnload(module_);
+  if (module_) driver.cuModuleUnload(module_);
 }
 
 void Executable::launch(const Step& s, const std::vector<DevicePointer>& buffers,
-                        const uint64_t* constants) const {
+                        const uint64_t* constants, StreamHandle stream) const {
   std::vector<Value> values(s.arguments.size());
   std::vector<void*> pointers(s.arguments.size());
   bool aligned = true;
@@ -123,28 +125,27 @@ void Executable::launch(const Step& s, const std::vector<DevicePointer>& buffers
   }
   const Driver& driver = Driver::get();
   driver.check(driver.cuLaunchKernel(functions_[s.kernel], s.grid, 1, 1, s.block_x, s.block_y, 1, 0,
-                                     device_.stream(), pointers.data(), nullptr),
+                                     stream, pointers.data(), nullptr),
                plan_.kernels[s.kernel].name.c_str());
 }
 
-void Executable::enqueue(const std::vector<DevicePointer>& buffers,
-                         const uint64_t* constants) const {
+void Executable::enqueue(const std::vector<DevicePointer>& buffers, const uint64_t* constants,
+                         StreamHandle stream) const {
   const Driver& driver = Driver::get();
   for (const Step& s : plan_.steps) {
     if (s.kernel >= 0) {
-      launch(s, buffers, constants);
+      launch(s, buffers, constants, stream);
       continue;
     }
     const MatMul& p = s.product;
     DevicePointer out = buffers[p.out];
     if (p.k == 0) {
       if (!p.accumulate)
-        driver.check(driver.cuMemsetD8Async(out, 0, plan_.buffers[p.out].bytes, device_.stream()),
+        driver.check(driver.cuMemsetD8Async(out, 0, plan_.buffers[p.out].bytes, stream),
                      "cuMemsetD8Async");
       continue;
     }
-    device_.products().multiply(p, buffers[p.a], buffers[p.b], out, device_.workspace(),
-                                device_.stream());
+    device_.products().multiply(p, buffers[p.a], buffers[p.b], out, device_.workspace(), stream);
   }
 }
 
@@ -201,22 +202,26 @@ std::vector<DevicePointer> Executable::places(const std::vector<DevicePointer>& 
 }
 
 void Executable::capture(Recorded& r) const {
+  if (refusals_ >= kMaxRefusals) return;
+  ++refusals_;
   const Driver& driver = Driver::get();
   // Everything the capture calls has been called before: nothing allocates or waits inside it.
-  driver.check(driver.cuStreamBeginCapture(device_.stream(), kThreadLocal), "cuStreamBeginCapture");
-  void* graph = nullptr;
+  StreamHandle stream = device_.capture_stream();
+  if (driver.cuStreamBeginCapture(stream, kThreadLocal) != 0) return;
+  bool complete = true;
   try {
-    enqueue(places(r.inputs, *r.outputs, arena_ ? arena_->pointer() : 0), r.constants.data());
-  } catch (...) {
-    if (driver.cuStreamEndCapture(device_.stream(), &graph) == 0 && graph)
-      driver.cuGraphDestroy(graph);
-    throw;
+    enqueue(places(r.inputs, *r.outputs, arena_ ? arena_->pointer() : 0), r.constants.data(),
+            stream);
+  } catch (const Error&) {
+    complete = false;  // the run without a graph will say it
   }
-  driver.check(driver.cuStreamEndCapture(device_.stream(), &graph), "cuStreamEndCapture");
-  int result = driver.cuGraphInstantiate(&r.graph, graph, 0);
-  driver.cuGraphDestroy(graph);
-  driver.check(result, "cuGraphInstantiate");
+  void* graph = nullptr;
+  complete = driver.cuStreamEndCapture(stream, &graph) == 0 && complete;
+  if (complete && driver.cuGraphInstantiate(&r.graph, graph, 0) != 0) r.graph = nullptr;
+  if (graph) driver.cuGraphDestroy(graph);
+  if (!r.graph) return;
   ++captures_;
+  refusals_ = 0;
 }
 
 Blocks Executable::handed_out(const Blocks& outputs) const {
@@ -240,7 +245,7 @@ Blocks Executable::run(const std::vector<DevicePointer>& inputs, const uint64_t*
   if (!ran_) {  // the first time may be the last: nothing is kept
     DeviceBlock arena(device_, plan_.arena_bytes);
     Blocks outputs = fresh_outputs();
-    enqueue(places(inputs, outputs, arena.pointer()), constants);
+    enqueue(places(inputs, outputs, arena.pointer()), constants, device_.stream());
     ran_ = true;
     return outputs;
   }
@@ -256,13 +261,17 @@ Blocks Executable::run(const std::vector<DevicePointer>& inputs, const uint64_t*
       recorded_.splice(recorded_.begin(), recorded_, it);
       if (!it->graph) capture(*it);
       const Driver& driver = Driver::get();
-      driver.check(driver.cuGraphLaunch(it->graph, device_.stream()), "cuGraphLaunch");
+      if (it->graph)
+        driver.check(driver.cuGraphLaunch(it->graph, device_.stream()), "cuGraphLaunch");
+      else
+        enqueue(places(inputs, *it->outputs, arena_ ? arena_->pointer() : 0), constants,
+                device_.stream());
       return handed_out(*it->outputs);
     }
     recorded_.erase(it);
   }
   std::shared_ptr<Blocks> outputs = free_outputs(inputs);
-  enqueue(places(inputs, *outputs, arena_ ? arena_->pointer() : 0), constants);
+  enqueue(places(inputs, *outputs, arena_ ? arena_->pointer() : 0), constants, device_.stream());
   if (recorded_.size() == kMaxGraphs) recorded_.pop_back();
   recorded_.emplace_front(inputs, std::move(values), outputs);
   return handed_out(*outputs);

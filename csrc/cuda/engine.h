@@ -43,11 +43,14 @@ class Executable {
   bool make_free(const Blocks& outputs, const std::vector<DevicePointer>& inputs) const;
   std::vector<DevicePointer> places(const std::vector<DevicePointer>& inputs, const Blocks& outputs,
                                     DevicePointer arena) const;
+  /// Leaves r without a graph where the driver refuses, as it may when another library waits for
+  /// the whole device meanwhile.
   void capture(Recorded& r) const;
   Blocks handed_out(const Blocks& outputs) const;
-  void enqueue(const std::vector<DevicePointer>& buffers, const uint64_t* constants) const;
-  void launch(const Step& s, const std::vector<DevicePointer>& buffers,
-              const uint64_t* constants) const;
+  void enqueue(const std::vector<DevicePointer>& buffers, const uint64_t* constants,
+               StreamHandle stream) const;
+  void launch(const Step& s, const std::vector<DevicePointer>& buffers, const uint64_t* constants,
+              StreamHandle stream) const;
 
   CudaPlan plan_;
   Device& device_;
@@ -61,6 +64,7 @@ class Executable {
   mutable std::vector<uint8_t> copied_;   ///< outputs that callers keep: they get copies
   mutable std::list<Recorded> recorded_;  ///< the latest first
   mutable size_t captures_ = 0;
+  mutable int refusals_ = 0;
 };
 
 }  // namespace gradcell::cuda

@@ -141,6 +141,7 @@ class Fuser {
           if (reads_whole(g_[id].op)) anchored_[source(id, k)] = 1;
         }
     for (NodeId r : roots_) anchored_[f_.storage[r]] = 1;
+    for (NodeId id = 0; id < n_; ++id) anchor_scalar(id);
     for (NodeId id = 0; id < n_; ++id)
       if (real(id)) place(id);
     for (NodeId id = 0; id < n_; ++id)
@@ -175,6 +176,18 @@ class Fuser {
       shared_[id] = std::min(kTooMuch, shared_[id] + (computed ? shared_[p] : 0));
     }
     if (uses_[id] > 1) shared_[id] = full_[id];
+  }
+
+  /// A number that is dear to compute and spread over a tensor has a buffer: who reads the tensor
+  /// reads the number.
+  void anchor_scalar(NodeId id) {
+    if (f_.node[id].role != Role::Map) return;
+    if (g_[id].op == Op::BroadcastTo) {
+      NodeId p = source(id, 0);
+      bool number = f_.node[p].role == Role::Map && g_.count(p) == 1;
+      if (number && full_[p] > kInlineScalarCost) anchored_[p] = 1;
+    }
+    costs(id);
   }
 
   /// Whether a kernel outside p's group computes p again.

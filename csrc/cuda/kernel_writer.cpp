@@ -112,7 +112,7 @@ class RowWriter : Writer {
                        n + " - 1;\n" + body_.text + "  }\n";
     // About four elements a lane, at most a block a row.
     uint32_t lanes = 1;
-    while (lanes < 512 && static_cast<int64_t>(lanes) * 4 < longest_) lanes *= 2;
+    while (lanes < kMaxBlock && static_cast<int64_t>(lanes) * 4 < longest_) lanes *= 2;
     step_.block_x = lanes;
     step_.block_y = std::max<uint32_t>(1, kBlock / lanes);
     step_.grid = grid_for(rows_, step_.block_y);
@@ -321,7 +321,7 @@ class ReductionWriter : Writer {
     step_.grid = plan_.columns ? grid_for(items, kBlock) : grid_for(items, 1);
     if (!plan_.columns) {
       int64_t work = divide_up(split_.length, plan_.chunks);
-      step_.block_x = work > 2048 ? 512 : work > 256 ? 256 : work > 64 ? 64 : 32;
+      step_.block_x = work > 2048 ? kMaxBlock : work > 256 ? 256 : work > 64 ? 64 : 32;
     }
     return written(header + body_.text + "  }\n", "reduce");
   }

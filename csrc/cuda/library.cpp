@@ -9,7 +9,7 @@ namespace gradcell::cuda {
 Library::Library(const std::vector<std::string>& names, const std::string& missing) {
   for (const std::string& name : names) {
     if (name.empty()) continue;
-    handle_.reset(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL));
+    handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
     path_ = name;
     if (handle_) return;
   }
@@ -17,10 +17,8 @@ Library::Library(const std::vector<std::string>& names, const std::string& missi
   fail(ErrorKind::Runtime, missing, why ? str(" (", why, ")") : "");
 }
 
-void Library::Close::operator()(void* handle) const { dlclose(handle); }
-
 void* Library::address(const char* name) const {
-  void* p = dlsym(handle_.get(), name);
+  void* p = dlsym(handle_, name);
   require(p != nullptr, ErrorKind::Runtime, path_, " has no function ", name,
           ": it is too old for this version of gradcell");
   return p;

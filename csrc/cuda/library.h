@@ -2,7 +2,6 @@
 // says which package brings it.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,7 +9,8 @@ namespace gradcell::cuda {
 
 class Library {
  public:
-  /// The first of `names` that opens; throws Runtime with `missing` where none does.
+  /// The first of `names` that opens; throws Runtime with `missing` where none does. It stays open:
+  /// CUDA's libraries have threads and exit handlers of their own.
   Library(const std::vector<std::string>& names, const std::string& missing);
 
   /// Throws Runtime if the library has no such function.
@@ -21,11 +21,8 @@ class Library {
   const std::string& path() const { return path_; }
 
  private:
-  struct Close {
-    void operator()(void* handle) const;
-  };
   void* address(const char* name) const;
-  std::unique_ptr<void, Close> handle_;
+  void* handle_ = nullptr;
   std::string path_;
 };
 

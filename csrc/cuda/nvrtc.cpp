@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -31,6 +32,20 @@ class Nvrtc {
 
   std::string version() const { return str(major_, ".", minor_); }
 
+  /// "sm_90", or where this NVRTC is older than the GPU the newest architecture it knows: of the
+  /// same generation as machine code, which runs there, of an older one as PTX ("compute_90"),
+  /// which the driver translates.
+  std::string target(int capability) const {
+    int best = 0;
+    for (int known : architectures_)
+      if (known <= capability) best = std::max(best, known);
+    require(best > 0, ErrorKind::Runtime, "NVRTC ", version(),
+            " cannot compile for a GPU of compute capability ", capability / 10, ".",
+            capability % 10);
+    return str(best / 10 == capability / 10 ? "sm_" : "compute_", best);
+  }
+
+  /// A CUBIN, or PTX where the first option asks for a virtual architecture.
   std::string compile(const std::string& source, const std::vector<std::string>& options) const {
     Program program = nullptr;
     check(create_(&program, source.c_str(), "gradcell.cu", 0, nullptr, nullptr),
@@ -51,10 +66,11 @@ class Nvrtc {
            ": ", error_(result), "\n", log.c_str());
     }
     size_t size = 0;
-    check(cubin_size_(program, &size), "nvrtcGetCUBINSize");
-    std::string cubin(size, '\0');
-    check(cubin_(program, cubin.data()), "nvrtcGetCUBIN");
-    return cubin;
+    bool ptx = options[0].find("compute_") != std::string::npos;
+    check((ptx ? ptx_size_ : cubin_size_)(program, &size), "nvrtcGetCUBINSize");
+    std::string code(size, '\0');
+    check((ptx ? ptx_ : cubin_)(program, code.data()), "nvrtcGetCUBIN");
+    return code;
   }
 
  private:
@@ -70,8 +86,16 @@ class Nvrtc {
     library_.find(log_, "nvrtcGetProgramLog");
     library_.find(cubin_size_, "nvrtcGetCUBINSize");
     library_.find(cubin_, "nvrtcGetCUBIN");
+    library_.find(ptx_size_, "nvrtcGetPTXSize");
+    library_.find(ptx_, "nvrtcGetPTX");
+    library_.find(architecture_count_, "nvrtcGetNumSupportedArchs");
+    library_.find(supported_, "nvrtcGetSupportedArchs");
     library_.find(error_, "nvrtcGetErrorString");
     check(version_(&major_, &minor_), "nvrtcVersion");
+    int count = 0;
+    check(architecture_count_(&count), "nvrtcGetNumSupportedArchs");
+    architectures_.resize(static_cast<size_t>(count));
+    check(supported_(architectures_.data()), "nvrtcGetSupportedArchs");
   }
 
   void check(int result, const char* what) const {
@@ -88,7 +112,12 @@ class Nvrtc {
   int (*log_)(Program, char*) = nullptr;
   int (*cubin_size_)(Program, size_t*) = nullptr;
   int (*cubin_)(Program, char*) = nullptr;
+  int (*ptx_size_)(Program, size_t*) = nullptr;
+  int (*ptx_)(Program, char*) = nullptr;
+  int (*architecture_count_)(int*) = nullptr;
+  int (*supported_)(int*) = nullptr;
   const char* (*error_)(int) = nullptr;
+  std::vector<int> architectures_;
   int major_ = 0, minor_ = 0;
 };
 
@@ -170,11 +199,12 @@ struct Cache {
 
 std::shared_ptr<const std::string> compiled(const std::string& source, int capability) {
   // No contraction of products and sums: the results are the CPU's.
-  std::vector<std::string> options{str("--gpu-architecture=sm_", capability), "--std=c++17",
+  const Nvrtc& nvrtc = Nvrtc::get();
+  std::vector<std::string> options{"--gpu-architecture=" + nvrtc.target(capability), "--std=c++17",
                                    "--fmad=false", "--diag-suppress=177"};
   std::string key_text = source;
   for (const std::string& o : options) key_text += "\n" + o;
-  std::string key = digest(key_text + "\n" + Nvrtc::get().version());
+  std::string key = digest(key_text + "\n" + nvrtc.version());
   Cache& cache = Cache::get();
   {
     std::lock_guard lock(cache.mutex);
@@ -188,7 +218,7 @@ std::shared_ptr<const std::string> compiled(const std::string& source, int capab
   std::string cubin = file.empty() ? std::string() : read_entry(file);
   bool found = !cubin.empty();
   if (!found) {
-    cubin = Nvrtc::get().compile(source, options);
+    cubin = nvrtc.compile(source, options);
     if (!file.empty()) write_entry(file, cubin);
   }
   std::lock_guard lock(cache.mutex);

@@ -7,7 +7,8 @@
 
 namespace gradcell::cuda {
 
-/// A CUBIN for a compute capability (90: sm_90), from the cache where it is there.
+/// Code for a compute capability (90: sm_90), from the cache where it is there: a CUBIN, or PTX
+/// where this NVRTC does not know the GPU's generation.
 ///
 /// The key is the text, the options, the architecture and NVRTC's version. Files are written under
 /// another name and renamed, so that other processes see them whole or not at all; what cannot be

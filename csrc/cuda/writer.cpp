@@ -12,6 +12,9 @@ Dims row_major(const Dims& dims) {
   return s;
 }
 
+/// With no bound the compiler may use more registers than a block of this many threads can have.
+const std::string kLaunchBounds = str("__launch_bounds__(", kMaxBlock, ")");
+
 }  // namespace
 
 View view_of(const Graph& g, NodeId id) {
@@ -132,8 +135,8 @@ void Writer::count_node(NodeId id) {
 
 Written Writer::written(const std::string& text_of_body, const char* fallback_title) {
   Written w;
-  w.text = "extern \"C\" __global__ void " + std::string(kNameMark) + "(" + parameters_ + ") {\n" +
-           text_of_body + "}\n";
+  w.text = "extern \"C\" __global__ void " + kLaunchBounds + " " + kNameMark + "(" + parameters_ +
+           ") {\n" + text_of_body + "}\n";
   // The first ops and the last say best what a kernel is.
   if (title_.size() > 4) title_.erase(title_.begin() + 2, title_.end() - 2);
   for (const std::string& t : title_) w.title += (w.title.empty() ? "" : "_") + t;

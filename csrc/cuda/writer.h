@@ -6,6 +6,9 @@
 
 namespace gradcell::cuda {
 
+/// Threads a block at most.
+constexpr uint32_t kMaxBlock = 512;
+
 /// Where an element stands: a C++ expression for its row-major place; in a row kernel also its row
 /// and its place in the row, where it has them.
 struct Index {

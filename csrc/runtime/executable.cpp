@@ -1,7 +1,11 @@
 #include "runtime/executable.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <fstream>
 
 #include "cpu/engine.h"
 #include "cuda/engine.h"
@@ -105,9 +109,24 @@ class OnGpu : public Executable {
 
 }  // namespace
 
+namespace {
+
+/// With GRADCELL_SAVE_CUDA=folder, the CUDA text of every plan goes there, whatever the device.
+void save_cuda(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
+               std::span<const NodeId> cuts) {
+  static const char* folder = std::getenv("GRADCELL_SAVE_CUDA");
+  if (!folder) return;
+  static std::atomic<int> count{0};
+  std::ofstream file(str(folder, "/", ::getpid(), "-", count++, ".cu"));
+  file << cuda::make_cuda_plan(g, live, roots, cuts).source();
+}
+
+}  // namespace
+
 std::shared_ptr<const Executable> make_executable(const Graph& g, std::span<const NodeId> live,
                                                   std::span<const NodeId> roots,
                                                   std::span<const NodeId> cuts) {
+  save_cuda(g, live, roots, cuts);
   int number = device_in_use();
   if (number < 0) return std::make_shared<OnCpu>(make_plan(g, live, roots, cuts));
   return std::make_shared<OnGpu>(cuda::make_cuda_plan(g, live, roots, cuts),

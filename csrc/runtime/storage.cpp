@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "cuda/device.h"
@@ -99,6 +100,7 @@ Storage::~Storage() {
     release_();
   else if (data)
     Cache::instance().give(data, bytes_);
+  if (host_) Cache::instance().give(host_, bytes_);
 }
 
 namespace {
@@ -121,13 +123,10 @@ std::shared_ptr<Storage> Storage::on_device(std::shared_ptr<cuda::DeviceBlock> b
 void* Storage::fetch() const {
   std::lock_guard lock(transfer_mutex());
   if (void* p = data_.load(std::memory_order_relaxed)) return p;
-  void* p = Cache::instance().take(bytes_);
-  try {
-    if (bytes_ > 0) device_->device().download(p, device_->pointer(), bytes_);
-  } catch (...) {
-    Cache::instance().give(p, bytes_);
-    throw;
-  }
+  void* p = host_ ? host_ : host_ = Cache::instance().take(bytes_);
+  if (bytes_ > 0) device_->device().download(p, device_->pointer(), bytes_);
+  if (device_->foreign()) return p;
+  host_ = nullptr;
   data_.store(p, std::memory_order_release);
   return p;
 }
@@ -141,13 +140,16 @@ std::shared_ptr<cuda::DeviceBlock> Storage::on(cuda::Device& device) const {
   auto block = std::make_shared<cuda::DeviceBlock>(device, bytes_);
   if (bytes_ > 0) device.upload(block->pointer(), from, bytes_);
   if (release_) return block;
+  std::shared_ptr<cuda::DeviceBlock> old;  // goes after the lock: it may be another library's
   std::lock_guard lock(transfer_mutex());
-  return device_ = block;
+  if (device_ && device_->foreign()) return block;
+  old = std::exchange(device_, block);
+  return block;
 }
 
-bool Storage::has_device() const {
+int Storage::device() const {
   std::lock_guard lock(transfer_mutex());
-  return device_ != nullptr;
+  return device_ ? device_->device().number() : -1;
 }
 
 std::shared_ptr<Storage> Storage::allocate(size_t bytes) {

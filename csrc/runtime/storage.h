@@ -16,7 +16,8 @@ class DeviceBlock;
 }  // namespace cuda
 
 /// An array's bytes: on the host, on a GPU, or on both once either has been asked for. They are
-/// never changed while shared, so that the two copies stay equal.
+/// never changed while shared, so that the two copies stay equal; memory of other libraries, which
+/// they may change, is copied again each time.
 class Storage {
  public:
   /// 64-byte aligned, uninitialised. Throws Memory.
@@ -24,7 +25,7 @@ class Storage {
   /// Memory that belongs to somebody else: `release` runs when the last reference goes.
   static std::shared_ptr<Storage> wrap(void* data, size_t bytes, std::function<void()> release);
 
-  /// Bytes that a GPU holds; the host gets them when it asks.
+  /// Bytes that a GPU holds, the engine's own or foreign; the host gets them when it asks.
   static std::shared_ptr<Storage> on_device(std::shared_ptr<cuda::DeviceBlock> block, size_t bytes);
 
   Storage(void* data, size_t bytes, std::function<void()> release);
@@ -40,14 +41,18 @@ class Storage {
   /// owner may have written to it.
   std::shared_ptr<cuda::DeviceBlock> on(cuda::Device& device) const;
   size_t bytes() const { return bytes_; }
-  /// Whether a GPU holds these bytes.
-  bool has_device() const;
+  /// Whether data() returns at once, without waiting for a GPU.
+  bool on_host() const { return data_.load(std::memory_order_acquire) != nullptr; }
+  /// The GPU that holds these bytes; -1: none.
+  int device() const;
+  bool has_device() const { return device() >= 0; }
 
  private:
   void* fetch() const;
   mutable std::atomic<void*> data_;  ///< null: only a GPU has them yet
   size_t bytes_;
   std::function<void()> release_;  ///< empty: the block goes back to the allocator
+  mutable void* host_ = nullptr;   ///< the latest copy of foreign memory of a GPU
   mutable std::shared_ptr<cuda::DeviceBlock> device_;
 };
 

@@ -234,7 +234,7 @@ void Trace::dissolve(std::span<const NodeId> aliases) {
     if (commutes(graph[id].op) && !is_constant(graph, in[1]) && in[0] > in[1])
       std::swap(in[0], in[1]);
     to = rebuild(graph, graph, id, in);
-    if (auto v = values_.find(id); v != values_.end() && !known(to)) {
+    if (auto v = values_.find(id); v != values_.end() && !known(to) && graph[to].op != Op::Const) {
       values_.emplace(to, Array(v->second));
       cuts_.push_back(to);
     }
@@ -294,6 +294,8 @@ Array Trace::value(NodeId id) {
   for (NodeId n : live)
     if (const Array* a = known(n)) in.push_back(*a);
   Array result = run_executable(*exe, in, constants_of(graph, live))[0];
+  // Plans take a constant's value among their constants, not as an input.
+  if (graph[id].op == Op::Const) return result;
   values_[id] = result;
   cuts_.push_back(id);
   return result;

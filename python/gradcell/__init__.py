@@ -16,7 +16,7 @@ if _blas is not None and _blas.submodule_search_locations:
         _os.path.join(_blas.submodule_search_locations[0], "lib", "libscipy_openblas.so")
     )
 
-from gradcell import context, dtype  # noqa: E402
+from gradcell import context, cuda, dtype  # noqa: E402
 from gradcell._core import Tensor  # noqa: E402
 from gradcell.context import (  # noqa: E402
     GRAPH_MODE,

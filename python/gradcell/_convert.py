@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from typing import Any
 
@@ -100,13 +101,56 @@ def _to_numpy(data: Any) -> tuple[np.ndarray, _core.DType]:
         ) from error
 
 
-def to_array(data: Any, dtype: _core.DType | None) -> tuple[np.ndarray, _core.DType]:
-    """(contiguous native array, dtype) for the constructor of Tensor."""
+def _row_major(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    return tuple(itemsize * math.prod(shape[k + 1 :]) for k in range(len(shape)))
+
+
+def from_gpu(data: Any, share: bool) -> _core.Tensor:
+    """A tensor over the memory of an object with __cuda_array_interface__ (or with a copy of it).
+
+    The engine's stream waits for the stream that the object names, for the default stream if its
+    interface is older than version 3 and names none. Raises RuntimeError if device_target is 'CPU',
+    ValueError if the object is on another GPU, TypeError for dtypes that there are not.
+    """
+    interface = data.__cuda_array_interface__
+    numpy_dtype = np.dtype(interface["typestr"])
+    dtype = dtype_of_numpy(numpy_dtype)
+    shape = tuple(int(n) for n in interface["shape"])
+    if numpy_dtype.byteorder == ">":
+        raise TypeError(f"Tensor: the GPU array is big-endian ({_core.user_location()})")
+    if interface.get("mask") is not None:
+        raise TypeError(f"Tensor: the GPU array has a mask ({_core.user_location()})")
+    strides = interface.get("strides")
+    dense = (
+        strides is None
+        or 0 in shape
+        or all(
+            n == 1 or a == b
+            for n, a, b in zip(shape, strides, _row_major(shape, numpy_dtype.itemsize), strict=True)
+        )
+    )
+    if not dense:
+        copy = getattr(data, "contiguous", None) or getattr(data, "copy", None)
+        if copy is None:
+            raise ValueError(f"Tensor: the GPU array is not contiguous ({_core.user_location()})")
+        return from_gpu(copy(), share)
+    stream = interface.get("stream", None if interface["version"] >= 3 else 1)
+    if stream == 0:
+        raise ValueError(f"Tensor: the GPU array names no valid stream ({_core.user_location()})")
+    pointer = interface["data"][0] or 0
+    return _core.from_device_pointer(pointer, dtype, shape, stream, data, share)
+
+
+def to_array(data: Any, dtype: _core.DType | None) -> tuple[np.ndarray, _core.DType] | _core.Tensor:
+    """What the constructor of Tensor takes: (contiguous native array, dtype), or a tensor."""
     if dtype is not None and not isinstance(dtype, _core.DType):
         raise TypeError(
             f"Tensor: dtype must be a gradcell dtype such as gradcell.float32, got {dtype!r} "
             f"({_core.user_location()})"
         )
+    if hasattr(data, "__cuda_array_interface__") and not isinstance(data, _core.Tensor):
+        made = from_gpu(data, False)
+        return made if dtype is None else _core.ops.cast(made, dtype)
     array, have = _to_numpy(data)
     want = have if dtype is None else dtype
     if have.name == "bfloat16" and want.name != "bfloat16":

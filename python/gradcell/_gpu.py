@@ -49,11 +49,13 @@ def use(number: int) -> None:
         _core.use_device(number)
     except RuntimeError as error:
         raise RuntimeError(f"device_target='GPU': {error}") from None
+    _core.bump_structure_version()  # functions that were compiled for another device look again
 
 
 def leave() -> None:
     """Plans run on the CPU from now on."""
     _core.use_device(-1)
+    _core.bump_structure_version()
 
 
 def _reason(error: BaseException) -> str:

@@ -43,6 +43,9 @@ def _expand(x: Tensor, key: Any) -> list[Any]:
     """The key as a list with an entry for each dimension of x; None (a new axis) and Ellipsis,
     which index tensors on either side of are no neighbours, come besides."""
     keys = list(key) if isinstance(key, tuple) else [key]
+    for i, k in enumerate(keys):
+        if hasattr(k, "__cuda_array_interface__") and not isinstance(k, Tensor):
+            keys[i] = Tensor(k)
     used = 0
     for k in keys:
         if k is None or k is Ellipsis or isinstance(k, (bool, np.bool_)):

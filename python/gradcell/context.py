@@ -76,20 +76,32 @@ def _choose_device(target: str, number: int) -> None:
         _gpu.leave()
 
 
+def _check_gpu_config(options: Any) -> None:
+    allowed = options.get("matmul_allow_tf32") if isinstance(options, dict) else options
+    if not isinstance(options, dict) or not isinstance(allowed, (bool, type(None))):
+        _fail(TypeError, f"gpu_config must be a dict of options, got {options!r}")
+    if allowed is not None:
+        _core.allow_tf32(allowed)
+        _core.bump_structure_version()
+
+
 def set_context(**kwargs: Any) -> None:
     """Sets options of the process.
 
     mode: GRAPH_MODE (0) traces a function once for each signature and then runs it without Python;
     PYNATIVE_MODE (1, the default) traces at every call. device_target: 'CPU' or 'GPU'. device_id:
     which GPU. max_threads: threads of the CPU engine, None for one a core. locate_overflow: name the
-    first op that overflowed when a loss-scaled step does. MindSpore's other options are accepted and
-    have no effect.
+    first op that overflowed when a loss-scaled step does. gpu_config: {'matmul_allow_tf32': True}
+    lets a GPU multiply float32 matrices in TF32, with 10 bits of mantissa. MindSpore's other options
+    are accepted and have no effect.
 
     Raises ValueError for an unknown option or value, RuntimeError for a device that is not usable.
     """
     before = _values["device_target"], _values["device_id"]
     after = kwargs.get("device_target", before[0]), kwargs.get("device_id", before[1])
     for name, value in kwargs.items():
+        if name == "gpu_config":
+            _check_gpu_config(value)
         if name in _IGNORED:
             continue
         if name not in _values:

@@ -1,6 +1,6 @@
 """The CUDA plan of a function: its kernels as text, what they launch and what they must move.
 
-Needs no GPU: the plan is what one would run.
+Needs no GPU: the plan is what one would run. `synchronize` waits for one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from gradcell import _core, tree
 
-__all__ = ["Plan", "inspect", "plan_of"]
+__all__ = ["Plan", "inspect", "plan_of", "synchronize"]
 
 
 class Plan:
@@ -37,25 +37,27 @@ class Plan:
         return sum(s["bytes_read"] + s["bytes_written"] for s in self.steps)
 
     def table(self) -> str:
-        """One line for each step: what, nodes, bytes."""
-        lines = []
+        """One line for each step, in order: what it is, its size (a launch's blocks and threads, or a
+        product's m, n and k), the graph's nodes that it computes, the bytes that it must read and
+        write. In the last line, all of it beside the graph's nodes."""
+        head = ("kernel or product", "size", "nodes", "bytes read", "written")
+        lines = ["{:44} {:>20} {:>5} {:>12} {:>12}".format(*head)]
         for s in self.steps:
             if "kernel" in s:
                 what = s["kernel"]
                 how = f"{s['grid']} x {s['block'][0]}x{s['block'][1]}"
             else:
                 m = s["matmul"]
-                what = f"matmul {m['dtype']}"
+                what = f"matmul {'tf32' if m['tf32'] else m['dtype']}"
                 batch = f"{m['batch']} x " if m["batch"] != 1 else ""
                 how = f"{batch}{m['m']}x{m['n']}x{m['k']}"
             lines.append(
-                f"{what:44} {how:>20} {s['nodes']:5} nodes {s['bytes_read']:12} read "
-                f"{s['bytes_written']:12} written"
+                f"{what:44} {how:>20} {s['nodes']:5} {s['bytes_read']:12} {s['bytes_written']:12}"
             )
         products = sum("matmul" in s for s in self.steps)
         lines.append(
-            f"{self.node_count} nodes: {len(self.steps) - products} launches of "
-            f"{len(self.kernels)} kernels, {products} matrix products, {self.bytes_moved} bytes"
+            f"{self.node_count} nodes of the graph: {len(self.steps) - products} launches of "
+            f"{len(self.kernels)} kernels, {products} matrix products, {self.bytes_moved} bytes moved"
         )
         return "\n".join(lines)
 
@@ -77,6 +79,13 @@ def plan_of(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     finally:
         trace.abandon()
         _core.end_trace()
+
+
+def synchronize() -> None:
+    """Waits until the GPU in use has done all its work; does nothing with device_target='CPU'."""
+    number = _core.device_in_use()
+    if number >= 0:
+        _core.synchronize_device(number)
 
 
 def inspect(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:

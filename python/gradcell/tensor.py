@@ -11,7 +11,7 @@ import numpy as np
 
 from gradcell import _core, _indexing
 from gradcell import printing as _printing
-from gradcell._convert import dtype_of_numpy, from_bfloat16_bits, to_array
+from gradcell._convert import dtype_of_numpy, from_bfloat16_bits, from_gpu, to_array
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
 
@@ -112,8 +112,11 @@ def _deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
 def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor that shares the array's memory where that is possible: contiguous, native byte order.
 
+    With device_target='GPU' also of a CuPy array, or of anything with __cuda_array_interface__.
     Raises TypeError for arrays of objects, strings or complex numbers.
     """
+    if hasattr(array, "__cuda_array_interface__") and not isinstance(array, Tensor):
+        return from_gpu(array, True)
     if not isinstance(array, np.ndarray):
         raise TypeError(f"from_numpy: expected a NumPy array, got {type(array).__name__}{_where()}")
     dtype = dtype_of_numpy(array.dtype)
@@ -123,17 +126,91 @@ def from_numpy(array: np.ndarray) -> Tensor:
     return Tensor(native)
 
 
-def _dlpack(self: Tensor, **kwargs: Any) -> Any:
-    return asnumpy(self).__dlpack__(**kwargs)
+_DLPACK_CPU, _DLPACK_CUDA = 1, 2
+
+
+def _dlpack(
+    self: Tensor,
+    *,
+    stream: int | None = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    here = _dlpack_device(self)
+    wanted = here if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
+    if wanted[0] == _DLPACK_CPU:
+        array = asnumpy(self)
+        if copy or not array.flags.writeable:
+            array = array.copy()
+        options: dict[str, Any] = {} if max_version is None else {"max_version": max_version}
+        return array.__dlpack__(**options)
+    if wanted != here:
+        raise BufferError(f"a tensor of DLPack's device {here} cannot go to {wanted}{_where()}")
+    if stream == 0:
+        raise ValueError(f"DLPack: 0 is no stream{_where()}")
+    source = _copy(self) if copy else self
+    # -1: the consumer needs no order; None: it works on the default stream, which is 1.
+    return _core.to_dlpack(source, None if stream == -1 else 1 if stream is None else stream)
 
 
 def _dlpack_device(self: Tensor) -> tuple[int, int]:
-    return (1, 0)
+    number = _core.device_in_use()
+    return (_DLPACK_CPU, 0) if number < 0 else (_DLPACK_CUDA, number)
+
+
+def _cuda_array_interface(self: Tensor) -> dict[str, Any]:
+    if _core.device_in_use() < 0:
+        raise AttributeError("a Tensor has __cuda_array_interface__ with device_target='GPU' only")
+    if self.dtype.name == "bfloat16":
+        raise AttributeError("bfloat16 has no __cuda_array_interface__: use DLPack")
+    code = np.zeros(0, self.dtype.name).dtype.str
+    pointer = _core.device_pointer(self)
+    # The elements are there: nobody has to wait for a stream.
+    return {
+        "shape": tuple(self.shape),
+        "typestr": code,
+        "data": (pointer, False),
+        "strides": None,
+        "stream": None,
+        "version": 3,
+    }
 
 
 def from_dlpack(source: Any) -> Tensor:
-    """A tensor over the memory of an object of another library that speaks DLPack."""
-    return from_numpy(np.from_dlpack(source))
+    """A tensor over the memory of an object of another library that speaks DLPack.
+
+    With device_target='GPU' also over memory of that GPU. What the object's library changes there
+    later is seen; it must not do so while work on the tensor is under way. Raises RuntimeError for
+    memory of a GPU if device_target is 'CPU', ValueError if it is on another GPU or not contiguous.
+    """
+    kind, number = source.__dlpack_device__()
+    if kind != _DLPACK_CUDA:
+        return from_numpy(np.from_dlpack(source))
+    used = _core.device_in_use()
+    if used < 0:
+        raise RuntimeError(
+            "from_dlpack: the array is on a GPU, but device_target is 'CPU'. Call "
+            f"set_context(device_target='GPU'), or copy it to the host first{_where()}"
+        )
+    if number != used:
+        raise ValueError(
+            f"from_dlpack: the array is on GPU {number}, but device_id is {used}: call "
+            f"set_context(device_target='GPU', device_id={number}), or copy it to GPU {used}"
+            f"{_where()}"
+        )
+    return _core.from_dlpack(source.__dlpack__(stream=_core.device_stream(used)))
+
+
+def move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
+    """A tensor with the same elements, which are on `to`, 'CPU' or 'GPU' (the one in use), from now
+    on. Computing moves tensors by itself; this does it beforehand.
+
+    Raises ValueError for other places, RuntimeError for 'GPU' if device_target is 'CPU'.
+    """
+    if to not in ("CPU", "GPU"):
+        raise ValueError(f"move_to: expected 'CPU' or 'GPU', got {to!r}{_where()}")
+    return _core.place(self, to == "GPU")
 
 
 # Conversion -----------------------------------------------------------------------------------------
@@ -217,6 +294,8 @@ _attach(
         "__setitem__": _indexing.put,
         "__dlpack__": _dlpack,
         "__dlpack_device__": _dlpack_device,
+        "__cuda_array_interface__": property(_cuda_array_interface),
+        "move_to": move_to,
         "copy": _copy,
         "from_numpy": staticmethod(from_numpy),
         "astype": astype,

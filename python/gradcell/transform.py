@@ -61,6 +61,8 @@ def _signature(value: Any, tensors: list[Tensor]) -> Any:
         return (type(value).__name__, repr(value))
     if isinstance(value, np.ndarray):
         raise _Unhashable
+    if hasattr(value, "__array__") or hasattr(value, "__cuda_array_interface__"):
+        raise _Unhashable
     return ("object", id(value))
 
 

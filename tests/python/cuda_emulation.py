@@ -11,6 +11,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -56,54 +57,82 @@ def compiler() -> str:
     return found
 
 
-def module_of(plans: list[Any]) -> str:
-    """One source for all plans: the prelude once, each plan's kernels under names of their own."""
-    text = plans[0].raw["prelude"] + "\nnamespace gradcell {\nnamespace scalar {\n"
-    for i, plan in enumerate(plans):
-        assert plan.raw["prelude"] == plans[0].raw["prelude"]
-        for name, kernel in plan.kernels:
-            text += kernel.replace(f" {name}(", f" plan{i}_{name}(") + "\n"
-    return text + "}\n}\n"
+def compiled(files: list[pathlib.Path], folder: pathlib.Path) -> pathlib.Path:
+    """The shared library of some C++ files, two of them compiled at a time."""
+    flags = ["-std=c++20", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fPIC", "-pthread"]
+    command = [compiler(), *flags]
+
+    def run(*arguments: str) -> None:
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[:4000]
+
+    def compile(file: pathlib.Path) -> str:
+        target = str(folder / f"{file.stem}.o")
+        run("-include", str(SHIM), "-c", str(file), "-o", target)
+        return target
+
+    with ThreadPoolExecutor(2) as pool:
+        objects = list(pool.map(compile, files))
+    library = folder / "kernels.so"
+    run("-shared", *objects, "-o", str(library))
+    return library
 
 
-def distinct_kernels(plans: list[Any]) -> str:
-    """One source that holds every different kernel of the plans once."""
-    texts: dict[str, None] = {}
-    for plan in plans:
-        for name, kernel in plan.kernels:
-            texts[kernel.replace(f" {name}(", " @(")] = None
-    text = plans[0].raw["prelude"] + "\nnamespace gradcell {\nnamespace scalar {\n"
-    for i, kernel in enumerate(texts):
-        text += kernel.replace(" @(", f" kernel_{i}(") + "\n"
-    return text + "}\n}\n"
+def parameter_types(kernel: str) -> list[str]:
+    """The types of the parameters in a kernel's text."""
+    found = re.search(r"__global__ void __launch_bounds__\(\d+\) \w+\((.*?)\) \{", kernel)
+    assert found is not None
+    types = [re.sub(r"\w+$", "", p).replace("__restrict__", "") for p in found[1].split(",")]
+    return [t if "*" in t else t.replace("const ", "") for t in types]
+
+
+class Kernels:
+    """Every different kernel of some plans once, as kernel_0, kernel_1 and so on."""
+
+    def __init__(self, plans: list[Any]) -> None:
+        self.prelude: str = plans[0].raw["prelude"]
+        self.texts: list[str] = []
+        self.number: dict[tuple[int, str], int] = {}  # of a plan's kernel, by its name
+        seen: dict[str, int] = {}
+        for i, plan in enumerate(plans):
+            assert plan.raw["prelude"] == self.prelude
+            for name, kernel in plan.kernels:
+                bare = kernel.replace(f" {name}(", " @(")
+                if bare not in seen:
+                    seen[bare] = len(seen)
+                    self.texts.append(bare.replace(" @(", f" kernel_{seen[bare]}("))
+                self.number[i, name] = seen[bare]
+
+    def source(self, begin: int = 0, end: int | None = None) -> str:
+        """The module that holds some of the kernels."""
+        texts = "\n".join(self.texts[begin:end])
+        return f"{self.prelude}\nnamespace gradcell {{\nnamespace scalar {{\n{texts}}}\n}}\n"
 
 
 class Batch:
-    """The kernels of several plans, compiled by a C++ compiler."""
+    """The kernels of several plans, compiled by a C++ compiler, a few files at a time."""
 
-    def __init__(self, plans: list[Any], folder: pathlib.Path) -> None:
+    PART = 60  # kernels a file
+
+    def __init__(self, plans: list[Any], folder: pathlib.Path, wide: bool = False) -> None:
         self.plans = plans
-        source = module_of(plans) + "\nusing namespace gradcell::scalar;\n"
-        for name, parameters in re.findall(r"__global__ void (\w+)\((.*?)\) \{", source):
-            types = [
-                re.sub(r"\w+$", "", p).replace("__restrict__", "") for p in parameters.split(",")
-            ]
-            values = ", ".join(
-                f"*({t.removeprefix('const ') if '*' not in t else t}*)a[{i}]"
-                for i, t in enumerate(types)
-            )
-            source += (
-                f'extern "C" void run_{name}(void** a, unsigned g, unsigned x, unsigned y) {{\n'
-                f"  shim_launch(g, x, y, [=] {{ {name}({values}); }});\n}}\n"
-            )
-        file, library = folder / "kernels.cpp", folder / "kernels.so"
-        file.write_text(source)
-        command = [compiler(), "-std=c++20", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fPIC"]
-        command += ["-shared", "-pthread", "-include", str(SHIM), str(file), "-o", str(library)]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr[:4000]
-        self.library = ctypes.CDLL(str(library))
-        self.wide = "typedef long long gc_index" in plans[0].raw["prelude"]
+        self.kernels = Kernels(plans)
+        if wide:
+            narrow, index = "typedef int gc_index;", "typedef long long gc_index;"
+            assert narrow in self.kernels.prelude
+            self.kernels.prelude = self.kernels.prelude.replace(narrow, index)
+        self.wide = "typedef long long gc_index" in self.kernels.prelude
+        files = [SHIM.with_suffix(".cpp")]
+        for begin in range(0, len(self.kernels.texts), self.PART):
+            end = begin + self.PART
+            source = self.kernels.source(begin, end) + "using namespace gradcell::scalar;\n"
+            for i, kernel in enumerate(self.kernels.texts[begin:end], begin):
+                types = parameter_types(kernel)
+                values = ", ".join(f"*({t}*)a[{k}]" for k, t in enumerate(types))
+                source += f'extern "C" void run_{i}(void** a) {{ kernel_{i}({values}); }}\n'
+            files.append(folder / f"kernels{begin}.cpp")
+            files[-1].write_text(source)
+        self.library = ctypes.CDLL(str(compiled(files, folder)))
 
     def run(
         self,
@@ -148,7 +177,8 @@ class Batch:
                 else:
                     arguments.append(ctypes.pointer(status))
             pointers = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments])
-            getattr(self.library, f"run_plan{number}_{step['kernel']}")(pointers, grid, *threads)
+            kernel = f"run_{self.kernels.number[number, step['kernel']]}"
+            self.library.shim_launch(getattr(self.library, kernel), pointers, grid, *threads)
         if status.value:
             raise IndexError("an index is out of range")
         result = []
@@ -196,9 +226,13 @@ class Nvrtc:
                 f"NVRTC is not here (pip install nvidia-cuda-nvrtc cuda-pathfinder): {error}"
             )
         self.library = ctypes.CDLL(path)
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self.library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+        self.version = (major.value, minor.value)
 
-    def compile(self, source: str, arch: str) -> bytes:
-        """The CUBIN; AssertionError with the log if it does not compile."""
+    def compile(self, source: str, arch: str, quick: bool = False) -> bytes:
+        """The CUBIN; AssertionError with the log if it does not compile. Quick: hardly optimised, where
+        this NVRTC has a way to do that."""
         lib, program = self.library, ctypes.c_void_p()
         made = lib.nvrtcCreateProgram(
             ctypes.byref(program), source.encode(), b"gradcell.cu", 0, None, None
@@ -206,6 +240,8 @@ class Nvrtc:
         assert made == 0
         options = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", b"--fmad=false"]
         options += [b"--diag-suppress=177"]
+        if quick and self.version >= (12, 8):
+            options.append(b"--Ofast-compile=max")
         code = lib.nvrtcCompileProgram(
             program, len(options), (ctypes.c_char_p * len(options))(*options)
         )

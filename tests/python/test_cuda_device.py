@@ -1,10 +1,8 @@
-"""The CUDA engine on a made-up GPU (tests/fake_cuda.cpp): loading, running, graphs, memory, errors.
-
-Each test runs a script of its own in a process of its own, since a process opens its libraries once.
-"""
+"""The CUDA engine on a made-up GPU (tests/fake_cuda.cpp): loading, running, graphs, memory, errors."""
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
@@ -13,77 +11,7 @@ import subprocess
 import sys
 
 import pytest
-
-import gradcell
-
-TESTS = pathlib.Path(__file__).resolve().parent.parent
-PACKAGE = pathlib.Path(gradcell.__file__).resolve().parent
-HEAD = """
-import numpy as np
-import gradcell as ms
-from gradcell import Parameter, Tensor, nn, ops
-rng = np.random.default_rng(3)
-def tensor(*shape): return Tensor(rng.standard_normal(shape).astype(np.float32))
-"""
-
-
-@pytest.fixture(scope="module")
-def fake(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
-    cxx = shutil.which("g++")
-    if not cxx:
-        pytest.skip("no g++ to build the made-up CUDA libraries with")
-    library = tmp_path_factory.mktemp("fake") / "libfakecuda.so"
-    command = [cxx, "-std=c++20", "-O1", "-shared", "-fPIC", f'-DFAKE_CXX="{cxx}"']
-    command += [f'-DFAKE_SHIM="{TESTS / "cuda_shim.h"}"', str(TESTS / "fake_cuda.cpp")]
-    done = subprocess.run([*command, "-o", str(library), "-ldl"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[:3000]
-    return library
-
-
-class Process:
-    """Runs scripts with the made-up libraries."""
-
-    def __init__(self, fake: pathlib.Path, folder: pathlib.Path) -> None:
-        self.folder = folder
-        self.counts_file = folder / "counts"
-        self.environment = {
-            **os.environ,
-            "PYTHONPATH": str(PACKAGE.parent),
-            "GRADCELL_CUDA_DRIVER": str(fake),
-            "GRADCELL_NVRTC": str(fake),
-            "GRADCELL_CUBLASLT": str(fake),
-            "GRADCELL_CACHE_DIR": str(folder / "cache"),
-            "FAKE_CUDA_COUNTS": str(self.counts_file),
-        }
-
-    def run(self, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", HEAD + script],
-            env={**self.environment, **environment},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-
-    def good(self, script: str, **environment: str) -> str:
-        done = self.run(script, **environment)
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout
-
-    def error(self, script: str, **environment: str) -> str:
-        done = self.run(script, **environment)
-        assert done.returncode == 1, done.stdout
-        return done.stderr.strip().splitlines()[-1]
-
-    def counts(self) -> dict[str, int]:
-        pairs = (line.split() for line in self.counts_file.read_text().splitlines())
-        return {name: int(value) for name, value in pairs}
-
-
-@pytest.fixture
-def process(fake: pathlib.Path, tmp_path: pathlib.Path) -> Process:
-    return Process(fake, tmp_path)
-
+from made_up_gpu import HEAD, PACKAGE, TESTS, Process
 
 GPU = "ms.set_context(device_target='GPU')\n"
 
@@ -242,6 +170,19 @@ def test_a_corrupted_cache_entry_is_compiled_again(process: Process) -> None:
     assert process.counts()["compiles"] == 0
 
 
+def test_two_processes_share_a_cache(process: Process) -> None:
+    import_and_run = [sys.executable, "-c", HEAD + CHAIN]
+    both = [
+        subprocess.Popen(import_and_run, env=process.environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    results = {p.communicate()[0] for p in both}
+    assert all(p.returncode == 0 for p in both) and len(results) == 1
+    assert {process.good(CHAIN)} == results
+    assert process.counts()["compiles"] == 0
+    assert not list((process.folder / "cache").glob("**/*.cubin.*"))
+
+
 def test_no_place_for_a_cache(process: Process) -> None:
     file = process.folder / "file"
     file.write_text("")
@@ -328,6 +269,255 @@ def test_an_index_out_of_range_is_an_error_when_a_value_is_read(process: Process
         GPU + "y = ops.gather(tensor(4), Tensor(np.array([1, 9], np.int32)), 0)\ny.asnumpy()"
     )
     assert error.startswith("IndexError: an index was out of range")
+
+
+# Threads, devices, drivers -----------------------------------------------------------------------
+
+
+def test_transfers_of_other_threads_are_no_part_of_a_capture(process: Process) -> None:
+    process.good(
+        STEP
+        + """
+import threading
+stop, wrong, rounds = threading.Event(), [], []
+ms.set_context(device_target="GPU")
+
+def transfers(seed):
+    own = np.random.default_rng(seed)
+    while not stop.is_set():
+        a = own.standard_normal(1000).astype(np.float32)
+        got = (Tensor(a) * 2.0).asnumpy()
+        rounds.append(seed)
+        if not np.array_equal(got, 2 * a):
+            wrong.append(seed)
+
+threads = [threading.Thread(target=transfers, args=(s,)) for s in (1, 2)]
+for t in threads: t.start()
+results = [train("GPU", 30) for _ in range(4)]
+stop.set()
+for t in threads: t.join()
+assert not wrong and len(set(rounds)) == 2
+want = train("CPU", 30)
+for got in results:
+    for a, b in zip(got, want): np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+"""
+    )
+    assert process.counts()["graphs"] > 0
+
+
+def test_one_compiled_function_in_two_threads(process: Process) -> None:
+    process.good(
+        GPU
+        + """
+import threading
+@ms.jit
+def f(x, y): return ops.matmul(x, y).sum(0) * 2.0
+wrong = []
+def work(seed):
+    own = np.random.default_rng(seed)
+    pairs = [(own.standard_normal((4, 5)), own.standard_normal((5, 3))) for _ in range(3)]
+    tensors = [(Tensor(a.astype(np.float32)), Tensor(b.astype(np.float32))) for a, b in pairs]
+    for k in range(60):
+        (a, b), (x, y) = pairs[k % 3], tensors[k % 3]
+        if not np.allclose(f(x, y).asnumpy(), 2 * (a @ b).sum(0), rtol=1e-4, atol=1e-4):
+            wrong.append(k)
+threads = [threading.Thread(target=work, args=(s,)) for s in range(3)]
+for t in threads: t.start()
+for t in threads: t.join()
+assert not wrong
+"""
+    )
+
+
+def test_the_second_gpu(process: Process) -> None:
+    process.good(
+        """
+import threading
+from gradcell import _gpu
+_gpu.report()  # makes both devices: the second one's context is left current
+ms.set_context(device_target="GPU", device_id=0)
+x = tensor(4, 4)
+y = x * 2.0  # on the first
+a = x.asnumpy()
+done = []
+def on_second():  # a thread in which no GPU has been current
+    ms.set_context(device_id=1)
+    got = ops.matmul(y, x).asnumpy()
+    done.append(np.allclose(got, 2 * a @ a, rtol=1e-5))
+t = threading.Thread(target=on_second)
+t.start(); t.join()
+assert done == [True]
+np.testing.assert_allclose((y + x).asnumpy(), 3 * a, rtol=1e-6)
+ms.set_context(device_id=0)
+np.testing.assert_allclose(ops.matmul(y, x).asnumpy(), 2 * a @ a, rtol=1e-5)
+held = ms._core.cuda_driver_info()["devices"]
+assert held[0]["in_use"] > 0 and held[1]["in_use"] > 0
+""",
+        FAKE_CUDA_DEVICES="2",
+    )
+
+
+def test_a_compiled_function_follows_the_device(process: Process) -> None:
+    process.good(
+        """
+@ms.jit
+def f(x): return ops.sin(x) * 2.0
+x = tensor(5)
+first = f(x)
+assert ms._core.device_of(first) == -1
+ms.set_context(device_target="GPU")
+for _ in range(4): second = f(x)
+assert ms._core.device_of(second) == 0
+ms.set_context(device_target="CPU")
+assert ms._core.device_of(f(x)) == -1
+np.testing.assert_allclose(second.asnumpy(), first.asnumpy(), rtol=1e-6)
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("capability", "ptx"), [("90", False), ("89", False), ("103", False), ("120", True)]
+)
+def test_a_gpu_that_this_nvrtc_does_not_know(process: Process, capability: str, ptx: bool) -> None:
+    """Machine code runs within a generation; for the next one the driver translates."""
+    process.good(CHAIN, FAKE_CUDA_CAPABILITY=capability)
+    assert (process.counts()["ptx"] > 0) == ptx
+    process.good(CHAIN, FAKE_CUDA_CAPABILITY=capability)
+    assert process.counts()["compiles"] == 0
+
+
+def test_gpus_that_are_too_old(process: Process) -> None:
+    error = process.error(GPU, FAKE_CUDA_CAPABILITY="70")
+    assert "the GPU Fake GPU has compute capability 7.0; gradcell needs 7.5 or later" in error
+    error = process.error(CHAIN, FAKE_CUDA_CAPABILITY="75", FAKE_NVRTC_ARCHS="80 90")
+    assert "NVRTC 13.0 cannot compile for a GPU of compute capability 7.5" in error
+
+
+def test_a_driver_that_refuses_to_capture(process: Process) -> None:
+    process.good(
+        STEP
+        + """
+on_gpu, on_cpu = train("GPU", 12), train("CPU", 12)
+for a, b in zip(on_gpu, on_cpu):
+    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+""",
+        FAKE_CUDA_REFUSE_CAPTURE="1",
+    )
+    assert process.counts()["graphs"] == 0
+
+
+def test_out_of_memory_in_the_middle_of_training(process: Process) -> None:
+    """Parameters and optimiser state hold the last finished step, and training goes on from it."""
+    process.good(
+        """
+import os
+def train(target, fail):
+    global rng
+    rng = np.random.default_rng(3)
+    ms.set_context(device_target=target, mode=ms.GRAPH_MODE)
+    net = nn.SequentialCell(nn.Dense(3, 8), nn.Tanh(), nn.Dense(8, 1))
+    for p in net.get_parameters(): p.set_data(tensor(*p.shape))
+    optimizer = nn.Adam(net.trainable_params(), learning_rate=0.01)
+    slope = ms.value_and_grad(lambda x: ops.square(net(x)).mean(), None, optimizer.parameters)
+    @ms.jit
+    def step(x):
+        loss, gradients = slope(x)
+        optimizer(gradients)
+        return loss
+    x, wide = tensor(16, 3), tensor(4096, 3)
+    state = lambda: [p.asnumpy().copy() for p in [*net.get_parameters(), *optimizer.get_parameters()]]
+    for k in range(9):
+        step(x)
+        if fail and k in (0, 1, 5):
+            before = state()
+            os.environ["FAKE_CUDA_MEMORY"] = "1000000"
+            ms._core.release_cached_device_memory(0)
+            try:
+                step(wide)
+            except MemoryError as error:
+                assert "out of memory on GPU 0" in str(error) and "are free" in str(error)
+            else:
+                raise AssertionError("no error")
+            finally:
+                del os.environ["FAKE_CUDA_MEMORY"]
+            for a, b in zip(before, state()): np.testing.assert_array_equal(a, b)
+    return state()
+for a, b in zip(train("GPU", True), train("CPU", False)):
+    np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+""",
+        FAKE_CUDA_MEMORY=str(1 << 30),
+    )
+
+
+def test_what_failed_on_the_gpu_is_said_when_a_value_is_read(process: Process) -> None:
+    error = process.error(
+        GPU
+        + """
+import ctypes
+x = tensor(1000).move_to("GPU")
+driver = ctypes.CDLL(__import__("os").environ["GRADCELL_CUDA_DRIVER"])
+assert driver.cuMemFree_v2(ctypes.c_ulonglong(x.__cuda_array_interface__["data"][0])) == 0
+(x * 2.0).asnumpy()
+"""
+    )
+    assert error.startswith("RuntimeError: cu")
+    assert "failed: a made-up error (CUDA error 700)" in error
+
+
+def test_large_transfers_go_in_pieces(process: Process) -> None:
+    process.good(
+        GPU
+        + """
+a = rng.standard_normal((3, 1 << 20)).astype(np.float32)[:, : (1 << 20) - 77].copy()
+x = Tensor(a).move_to("GPU")
+a2 = a.copy(); a[:] = 0
+np.testing.assert_array_equal((x * 2.0).asnumpy(), 2 * a2)
+np.testing.assert_array_equal(x.asnumpy(), a2)
+"""
+    )
+
+
+def test_tf32_only_when_asked(process: Process) -> None:
+    process.good(
+        GPU
+        + """
+x = tensor(8, 8)
+def kinds(): return [s["matmul"]["tf32"] for s in ms.cuda.plan_of(lambda: ops.matmul(x, x)).steps]
+f = ms.jit(lambda a: ops.matmul(a, a))
+f(x)
+assert kinds() == [False]
+ms.set_context(gpu_config={"matmul_allow_tf32": True})
+assert kinds() == [True] and "matmul tf32" in str(ms.cuda.plan_of(lambda: ops.matmul(x, x)))
+np.testing.assert_allclose(f(x).asnumpy(), x.asnumpy() @ x.asnumpy(), rtol=1e-2, atol=1e-2)
+ms.set_context(gpu_config={"matmul_allow_tf32": False})
+assert kinds() == [False]
+"""
+    )
+    error = process.error("ms.set_context(gpu_config={'matmul_allow_tf32': 1})")
+    assert error.startswith("TypeError: gpu_config must be a dict of options")
+
+
+def test_the_benchmarks(process: Process) -> None:
+    """bench/gpu_bench.py at a small size: a table, and everything as JSON."""
+    bench = TESTS.parent / "bench" / "gpu_bench.py"
+    junit, results = process.folder / "tests.xml", process.folder / "gpu.json"
+    junit.write_text(
+        '<testsuites><testsuite tests="2" failures="1" errors="0" skipped="0">'
+        '<testcase name="good"/><testcase name="bad"><failure/></testcase></testsuite></testsuites>'
+    )
+    options = ["--scale", "0.0005", "--repeats", "1", "--tests", str(junit), "--json", str(results)]
+    done = subprocess.run(
+        [sys.executable, str(bench), *options],
+        env=process.environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    record = json.loads(results.read_text())
+    assert record["gpu"] == "Fake GPU" and record["driver"] == 13000
+    assert record["tests"]["tests"] == 2 and record["failed"] == ["bad"]
+    for name in ("copy", "float32 product", "MLP training step", "PINN training step"):
+        assert record["cases"][name]["ms"] > 0 and name in done.stdout
 
 
 # The command line

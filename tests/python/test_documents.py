@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md"])
+@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "docs/cuda.md"])
 def test_documents_show_true_output(document: str) -> None:
     spec = importlib.util.spec_from_file_location(
         "run_documents", ROOT / "tools" / "run_documents.py"

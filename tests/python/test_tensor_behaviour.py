@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -262,6 +263,18 @@ def test_scalars():
     assert int(Tensor(1.7)) == 1
     assert bool(Tensor([0.0])) is False
     assert f"{Tensor(1.5)}" == "1.5"
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, ms.jit, lambda f: lambda x: ms.vjp(f, x)[0]])
+def test_a_constant_that_is_asked_for_its_value(wrap):
+    def f(x):
+        two = ops.full((3,), 2.0)
+        assert two.asnumpy().tolist() == [2, 2, 2]
+        return (x + two) * ops.full((3,), 5.0) + 7.0
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # asking makes it run again at each call
+        assert wrap(f)(Tensor(np.ones(3, np.float32))).asnumpy().tolist() == [22, 22, 22]
 
 
 def test_comparison_with_something_else():

@@ -33,7 +33,9 @@ def as_tensor(value: Any) -> Any:
         return {k: as_tensor(v) for k, v in value.items()}
     if value is None or isinstance(value, (str, bytes)):
         raise TypeError(f"a batch holds {type(value).__name__}, which is no array{_where()}")
-    return Tensor(np.asarray(value) if not isinstance(value, (bool, int, float)) else value)
+    if isinstance(value, (bool, int, float)) or hasattr(value, "__cuda_array_interface__"):
+        return Tensor(value)
+    return Tensor(np.asarray(value))
 
 
 def inputs_of(batch: Any) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """Document 003, "Gradient Operation": first order, indexing the output, and second order.
 
 Each block begins with `context.set_context(mode=context.GRAPH_MODE, device_target="GPU")`; here it
-names the mode under test and the CPU. Differences from the document's text:
+names the mode under test and the device under test. Differences from the document's text:
 
 - it is stored as one line, so arrays have lost their line breaks and padding; the text below is
   the array's own;
@@ -23,8 +23,8 @@ from gradcell.ops import stop_gradient
 
 
 @pytest.fixture(autouse=True)
-def block_starts(mode):
-    context.set_context(mode=mode, device_target="CPU")
+def block_starts(mode, device):
+    context.set_context(mode=mode, device_target=device)
 
 
 class Net(nn.Cell):

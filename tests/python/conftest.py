@@ -1,0 +1,30 @@
+"""Fixtures of more than one file. GRADCELL_TEST_DEVICE=GPU runs tests on the GPU."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterator
+
+import pytest
+from made_up_gpu import Process, build
+
+import gradcell
+
+
+@pytest.fixture(scope="session", autouse=True)
+def device() -> Iterator[str]:
+    target = os.environ.get("GRADCELL_TEST_DEVICE", "CPU")
+    gradcell.set_context(device_target=target)
+    yield target
+    gradcell.set_context(device_target="CPU")
+
+
+@pytest.fixture(scope="session")
+def fake_cuda(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    return build(tmp_path_factory.mktemp("fake"))
+
+
+@pytest.fixture
+def process(fake_cuda: pathlib.Path, tmp_path: pathlib.Path) -> Process:
+    return Process(fake_cuda, tmp_path)

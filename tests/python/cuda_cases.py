@@ -1,0 +1,525 @@
+"""What the CUDA tests record, run and compare with the CPU engine: the op suite and its adjoints,
+movement, reductions, products, layers, losses, optimisers and whole training steps.
+
+CASES: by name, a function and its arguments. Its results are compared by `compare`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import gradcell as ms
+from gradcell import Tensor, _core, nn, ops
+
+core = _core.ops
+rng = np.random.default_rng(7)
+
+
+def tensor(*shape: int, dtype: str = "float32", low: float = -2.0, high: float = 2.0) -> Tensor:
+    values = rng.uniform(low, high, shape)
+    if dtype == "bool":
+        return Tensor(values > 0)
+    if dtype.startswith(("int", "uint")):
+        values = np.round(values * 5)
+    return core.cast(Tensor(values), getattr(_core, dtype))
+
+
+def total(x: Tensor) -> Tensor:
+    return core.reduce_sum(x, None, False)
+
+
+def weighted(y: Tensor) -> Tensor:
+    """A scalar that no symmetry makes simple."""
+    n = y.size
+    weights = Tensor(np.cos(np.arange(n, dtype=np.float64)).reshape(y.shape).astype(np.float32))
+    return total(y * core.cast(weights, y.dtype))
+
+
+# Cases -------------------------------------------------------------------------------------------
+
+#: Where a row of the op table is well defined, if not on [-2, 2].
+DOMAIN = {
+    "acosh": (1.1, 3), "atanh": (-0.9, 0.9), "asin": (-0.9, 0.9), "acos": (-0.9, 0.9),
+    "log": (0.1, 3), "log2": (0.1, 3), "log10": (0.1, 3), "log1p": (-0.9, 3),
+    "sqrt": (0.1, 3), "rsqrt": (0.1, 3), "pow": (0.2, 2), "reciprocal": (0.3, 3), "div": (0.3, 3),
+    "mod": (0.3, 3), "floor_div": (0.3, 3), "tan": (-1.2, 1.2),
+}  # fmt: skip
+ROWS = [r for r in _core.op_table() if r["kind"] != "structured"]
+KINDS = {"unary": 1, "predicate": 1, "binary": 2, "compare": 2, "ternary": 3}
+BOOLEAN = {"logical_not", "logical_and", "logical_or", "logical_xor"}
+
+Case = tuple[Callable[..., Any], tuple[Tensor, ...]]
+CASES: dict[str, Case] = {}
+
+
+def case(name: str, *arguments: Tensor) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def add(fn: Callable[..., Any]) -> Callable[..., Any]:
+        assert name not in CASES
+        CASES[name] = (fn, arguments)
+        return fn
+
+    return add
+
+
+def row_arguments(row: dict[str, Any], dtype: str, n: int = 11) -> tuple[Tensor, ...]:
+    low, high = DOMAIN.get(row["function"], (-2, 2))
+    count = KINDS[row["kind"]]
+    if row["function"] in BOOLEAN:
+        return tuple(tensor(n, dtype="bool") for _ in range(count))
+    if row["kind"] == "ternary":
+        return (tensor(n, dtype="bool"), tensor(n, dtype=dtype), tensor(n, dtype=dtype))
+    if dtype.startswith("int") and row["function"] == "pow":
+        return (tensor(n, dtype=dtype), tensor(n, dtype=dtype, low=0, high=1))
+    return tuple(tensor(n, dtype=dtype, low=low, high=high) for _ in range(count))
+
+
+def add_rows() -> None:
+    for dtype in ("float32", "float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8"):
+        for row in ROWS:
+            if row["function"] in BOOLEAN and dtype != "float32":
+                continue
+            CASES[f"{row['name']} {dtype}"] = (
+                getattr(core, row["function"]),
+                row_arguments(row, dtype),
+            )
+    for dtype in ("float32", "float64"):
+        for row in ROWS:
+            if row["differentiable"]:
+                CASES[f"{row['name']} {dtype} adjoints"] = (orders(row), row_arguments(row, dtype))
+
+
+def orders(row: dict[str, Any]) -> Callable[..., Any]:
+    """First and second adjoints with respect to the floating arguments."""
+    op = getattr(core, row["function"])
+
+    def both(*arguments: Tensor) -> Any:
+        where = tuple(i for i, a in enumerate(arguments) if a.dtype.is_floating)
+        first = ms.grad(lambda *a: weighted(op(*a)), where)
+
+        def slope(*a: Tensor) -> Tensor:
+            d = first(*a)
+            return sum(
+                (weighted(x * x + x) for x in (d if isinstance(d, tuple) else (d,))), start=0.0
+            )
+
+        return first(*arguments), ms.grad(slope, where)(*arguments)
+
+    return both
+
+
+add_rows()
+
+SPECIAL = Tensor(
+    np.array(
+        [np.nan, np.inf, -np.inf, 0.0, -0.0, 1e30, -1e30, 300.7, -129.4, 1e-40, 65520, 3e9],
+        np.float32,
+    )
+)
+for _to in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float64"):
+    CASES[f"Cast float32 to {_to}"] = (
+        lambda x, to=_to: core.cast(x, getattr(_core, to)),
+        (SPECIAL,),
+    )
+    for _from in ("int32", "float64", "float16", "uint8", "bool"):
+        if _from != _to:
+            CASES[f"Cast {_from} to {_to}"] = (
+                lambda x, to=_to: core.cast(x, getattr(_core, to)),
+                (tensor(9, dtype=_from, low=-40, high=40),),
+            )
+
+
+@case("special values", SPECIAL)
+def _(x: Tensor) -> Any:
+    tests = [core.isnan(x), core.isinf(x), core.isfinite(x), x != x, x == x, x < 1.0]
+    ends = [core.maximum(x, 0.5), core.minimum(x, 0.5), core.sign(x), core.relu(x)]
+    return tests + ends + [core.floor(x), core.round(x)]
+
+
+def softmax(x: Tensor, axis: int = -1) -> Tensor:
+    axis %= x.ndim
+    e = core.exp(x - core.reduce_max(x, [axis], True))
+    return e / core.reduce_sum(e, [axis], True)
+
+
+def normalised(x: Tensor) -> Tensor:
+    axes = [x.ndim - 1]
+    centred = x - core.mean(x, axes, True)
+    return centred * core.rsqrt(core.mean(centred * centred, axes, True) + 1e-5)
+
+
+for _axis in (0, 1, 2):
+    CASES[f"softmax over axis {_axis}"] = (lambda x, a=_axis: softmax(x, a), (tensor(3, 5, 4),))
+    CASES[f"softmax over axis {_axis}, adjoints"] = (
+        lambda x, a=_axis: (
+            ms.grad(lambda y: weighted(softmax(y, a)))(x),
+            ms.grad(lambda z: weighted(ms.grad(lambda y: weighted(softmax(y, a)))(z)))(x),
+        ),
+        (tensor(3, 5, 4),),
+    )
+CASES["layer norm"] = (normalised, (tensor(6, 9),))
+CASES["layer norm, float16"] = (normalised, (tensor(6, 9, dtype="float16"),))
+CASES["layer norm, adjoint"] = (ms.grad(lambda x: weighted(normalised(x))), (tensor(6, 9),))
+CASES["layer norm of long rows"] = (normalised, (tensor(3, 3000),))
+
+for _dtype in ("float32", "float64", "float16", "bfloat16", "int32", "int64", "int8"):
+    for _op in ("reduce_sum", "reduce_max", "reduce_min"):
+        for _axes in ([0], [1], [2], [0, 1], [1, 2], [0, 2], None):
+            CASES[f"{_op} {_axes} {_dtype}"] = (
+                lambda x, op=_op, axes=_axes: getattr(core, op)(x, axes, False),
+                (tensor(3, 4, 5, dtype=_dtype),),
+            )
+for _axes in ([0], [1], None):
+    CASES[f"long sums {_axes}"] = (
+        lambda x, axes=_axes: [core.reduce_sum(x, axes, False), core.reduce_max(x, axes, False)],
+        (tensor(3000, 7),),
+    )
+    CASES[f"long sums of long rows {_axes}"] = (
+        lambda x, axes=_axes: [
+            core.reduce_sum(x * x, axes, False),
+            core.reduce_min(x, axes, False),
+        ],
+        (tensor(2, 70000),),
+    )
+CASES["maxima with ties, adjoint"] = (
+    ms.grad(lambda x: weighted(core.reduce_max(core.round(x), [1], False) * 2.0)),
+    (tensor(4, 9),),
+)
+for _name, _axis in (("argmax", 0), ("argmax", 1), ("argmin", 1), ("argmin", 2)):
+    CASES[f"{_name} {_axis}"] = (
+        lambda x, n=_name, a=_axis: getattr(core, n)(core.round(x), a, False),
+        (tensor(3, 7, 4),),
+    )
+CASES["argmax with NaN"] = (lambda x: core.argmax(core.reshape(x, [3, 4]), 1, False), (SPECIAL,))
+CASES["argmax of a long axis"] = (lambda x: core.argmax(x, 0, False), (tensor(1000),))
+for _axis in (0, 1):
+    for _exclusive in (False, True):
+        for _reverse in (False, True):
+            CASES[f"cumsum {_axis} {_exclusive} {_reverse}"] = (
+                lambda x, a=_axis, e=_exclusive, r=_reverse: core.cumsum(x * 2.0, a, e, r),
+                (tensor(4, 5),),
+            )
+
+X345 = tensor(3, 4, 5)
+MOVES: dict[str, Callable[[Tensor], Tensor]] = {
+    "transpose 210": lambda x: core.transpose(x, [2, 1, 0]),
+    "transpose 021": lambda x: core.transpose(x, [0, 2, 1]),
+    "transpose 102": lambda x: core.transpose(x, [1, 0, 2]),
+    "reshape": lambda x: core.reshape(x, [6, 10]),
+    "slice": lambda x: core.slice(x, [0, 1, 0], [3, 2, 5], [1, 1, 1]),
+    "slice with steps": lambda x: core.slice(x, [0, 1, 4], [2, 2, 3], [2, 2, -2]),
+    "slice of features": lambda x: core.slice(x, [0, 0, 1], [3, 4, 2], [1, 1, 2]),
+    "broadcast": lambda x: core.broadcast_to(core.reduce_sum(x, [1], True), [3, 4, 5]),
+    "broadcast to more axes": lambda x: core.broadcast_to(x, [2, 3, 4, 5]),
+    "concat 0": lambda x: core.concat([x, x * 2.0], 0),
+    "concat 1": lambda x: core.concat([x, core.slice(x, [0, 0, 0], [3, 1, 5], [1, 1, 1]), -x], 1),
+    "concat 2": lambda x: core.concat([core.sin(x), x], 2),
+    "slice of transpose": lambda x: core.slice(
+        core.transpose(x, [2, 0, 1]), [1, 0, 0], [2, 3, 4], [1, 1, 1]
+    ),
+    "transpose and add": lambda x: core.transpose(x, [0, 2, 1]) + core.reshape(x, [3, 5, 4]),
+    "softmax and slice": lambda x: core.slice(softmax(x), [0, 0, 1], [3, 4, 2], [1, 1, 1]),
+    "concat of softmax": lambda x: core.concat([softmax(x), x], 2),
+    "softmax of concat": lambda x: softmax(core.concat([x, x * x], 2)),
+    "softmax and transpose": lambda x: core.transpose(softmax(x), [1, 0, 2]),
+}
+for _name, _move in MOVES.items():
+    CASES[_name] = (_move, (X345,))
+    CASES[f"{_name}, adjoint"] = (ms.grad(lambda x, m=_move: weighted(core.sin(m(x)))), (X345,))
+for _dtype in ("float16", "int8", "bool", "int64"):
+    CASES[f"movement of {_dtype}"] = (
+        lambda x: [core.transpose(x, [1, 0, 2]), core.concat([x, x], 1)],
+        (tensor(3, 4, 5, dtype=_dtype),),
+    )
+
+INDICES = Tensor(np.array([[0, 3, -1], [2, 2, 0]], np.int32))
+for _axis in (0, 1, 2):
+    CASES[f"gather {_axis}"] = (
+        lambda x, i, a=_axis: core.gather(x, i, a),
+        (tensor(4, 4, 4), INDICES),
+    )
+    CASES[f"gather {_axis}, adjoints"] = (
+        lambda x, i, a=_axis: ms.grad(lambda y: weighted(core.sin(core.gather(y * y, i, a))))(x),
+        (tensor(4, 4, 4), INDICES),
+    )
+CASES["scatter_add float16"] = (
+    lambda i, u: core.scatter_add(i, u, 0, 5),
+    (INDICES, tensor(2, 3, 6, dtype="float16")),
+)
+CASES["scatter_add int32"] = (
+    lambda i, u: core.scatter_add(i, u, 0, 5),
+    (INDICES, tensor(2, 3, 6, dtype="int32")),
+)
+CASES["last_writer"] = (
+    lambda i, u: [core.last_writer(i, 5), core.gather(u, core.last_writer(i + 1, 5), 0)],
+    (Tensor(np.array([[0, 3, -1], [2, 2, 0]], np.int32)), tensor(6, 2)),
+)
+STATE = Tensor(np.array([123456789012345, 77], np.int64))
+CASES["random"] = (lambda s: core.random_uniform(s, [5, 7]), (STATE,))
+CASES["dropout"] = (
+    lambda x, s: core.where(core.random_uniform(s, [4, 6]) < 0.5, x, 0.0) * 2.0,
+    (tensor(4, 6), STATE),
+)
+CASES["iota"] = (
+    lambda x: [core.iota([3, 4], _core.int32, 1), x * core.iota([3, 4], _core.float32, 0)],
+    (tensor(3, 4),),
+)
+CASES["constants"] = (
+    lambda x: [core.full([2, 3], 1.5, _core.float16), core.full([], 3, _core.int64)],
+    (X345,),
+)
+
+for _dtype in ("float32", "float64", "float16", "bfloat16", "int32"):
+    for _ta in (False, True):
+        for _tb in (False, True):
+            CASES[f"matmul {_dtype} {_ta} {_tb}"] = (
+                lambda a, b, ta=_ta, tb=_tb: core.tanh(core.matmul(a, b, ta, tb)) * 2.0,
+                (tensor(*((6, 5) if _ta else (5, 6)), dtype=_dtype),
+                 tensor(*((4, 6) if _tb else (6, 4)), dtype=_dtype)),
+            )  # fmt: skip
+CASES["matmul, batched"] = (
+    lambda a, b: core.matmul(a, b),
+    (tensor(3, 2, 5, 6), tensor(3, 2, 6, 4)),
+)
+CASES["matmul of constants"] = (
+    lambda a: core.matmul(a, core.full([6, 2], 0.5, _core.float32)),
+    (tensor(5, 6),),
+)
+
+
+def network(x: Tensor, w1: Tensor, b1: Tensor, w2: Tensor, b2: Tensor) -> Tensor:
+    h = core.tanh(core.matmul(x, w1) + b1)
+    return core.matmul(h, w2) + b2
+
+
+WEIGHTS = (tensor(2, 8), tensor(8), tensor(8, 1), tensor(1))
+
+
+def pinn_loss(x: Tensor, *weights: Tensor) -> Tensor:
+    """u_xx + u_tt + sin(u) at every point, squared and averaged."""
+    first = ms.grad(lambda p: total(network(p, *weights)))
+    gradient = first(x)
+    residual = core.sin(network(x, *weights))
+    for k in range(2):
+        seed = [0, k], [x.shape[0], 1], [1, 1]
+        second = ms.grad(lambda p, s=seed: total(core.slice(first(p), *s)))(x)
+        residual = residual + core.slice(second, *seed)
+    return core.mean(residual * residual, None, False) + core.mean(gradient, None, False) * 0.0
+
+
+def pinn_step(x: Tensor, *weights: Tensor) -> Any:
+    loss, gradients = ms.value_and_grad(pinn_loss, tuple(range(1, 5)))(x, *weights)
+    return loss, [w - 0.01 * g for w, g in zip(weights, gradients, strict=True)]
+
+
+def loss_scale_step(x: Tensor, target: Tensor, scale: Tensor, *weights: Tensor) -> Any:
+    """A mixed-precision step: scaled loss, overflow check, update by select, new scale."""
+
+    def loss(*w: Tensor) -> Tensor:
+        half = [core.cast(v, _core.float16) for v in w]
+        y = core.cast(network(core.cast(x, _core.float16), *half), _core.float32)
+        return core.mean((y - target) * (y - target), None, False) * scale
+
+    value, gradients = ms.value_and_grad(loss, tuple(range(4)))(*weights)
+    finite = None
+    for g in gradients:
+        good = core.reduce_min(core.cast(core.isfinite(g), _core.int32), None, False)
+        finite = good if finite is None else core.minimum(finite, good)
+    ok = finite > 0
+    updated = [
+        core.where(core.broadcast_to(ok, list(w.shape)), w - 0.01 * (g / scale), w)
+        for w, g in zip(weights, gradients, strict=True)
+    ]
+    return value / scale, core.where(ok, scale * 2.0, scale * 0.5), updated
+
+
+CASES["PINN step"] = (pinn_step, (tensor(50, 2), *WEIGHTS))
+CASES["loss-scale step"] = (
+    loss_scale_step,
+    (tensor(40, 2), tensor(40, 1), Tensor(np.float32(1024)), *WEIGHTS),
+)
+CASES["loss-scale step that overflows"] = (
+    loss_scale_step,
+    (tensor(40, 2), tensor(40, 1), Tensor(np.float32(3e38)), *WEIGHTS),
+)
+
+
+# Layers, losses and ops of the public API ----------------------------------------------------------
+
+
+def filled(cell: nn.Cell) -> nn.Cell:
+    """The cell with parameters that are the same at every call."""
+    own = np.random.default_rng(11)
+    for p in cell.get_parameters():
+        p.set_data(Tensor(own.uniform(0.2, 0.8, p.shape).astype(np.float32)))
+    return cell
+
+
+def layer_case(make: Callable[[], nn.Cell]) -> Callable[..., Any]:
+    """A layer in training: its value, its gradients, and its parameters afterwards."""
+
+    def run(x: Tensor) -> Any:
+        cell = filled(make()).set_train()
+        parameters = cell.trainable_params()
+        slope = ms.value_and_grad(lambda y: weighted(core.sin(cell(y))), 0, parameters or None)
+        value, gradients = slope(x)
+        return cell(x), value, gradients, [p.value() for p in cell.get_parameters()]
+
+    return run
+
+
+IMAGE = (2, 3, 6, 6)
+LAYERS: dict[str, tuple[Callable[[], nn.Cell], tuple[int, ...]]] = {
+    "Dense": (lambda: nn.Dense(4, 3, activation="relu"), (5, 4)),
+    "Conv2d": (lambda: nn.Conv2d(3, 4, 3, has_bias=True), IMAGE),
+    "Conv2d, strides": (lambda: nn.Conv2d(3, 4, 3, 2, "pad", 1), IMAGE),
+    "Conv1d": (lambda: nn.Conv1d(3, 2, 3), (2, 3, 8)),
+    "BatchNorm2d": (lambda: nn.BatchNorm2d(3), IMAGE),
+    "BatchNorm1d": (lambda: nn.BatchNorm1d(4), (6, 4)),
+    "GroupNorm": (lambda: nn.GroupNorm(3, 3), IMAGE),
+    "LayerNorm": (lambda: nn.LayerNorm((7,)), (5, 7)),
+    "MaxPool2d": (lambda: nn.MaxPool2d(2, 2), IMAGE),
+    "AvgPool2d": (lambda: nn.AvgPool2d(3, 2), IMAGE),
+    "PReLU": (lambda: nn.PReLU(3), IMAGE),
+    "GELU": (lambda: nn.GELU(), (5, 4)),
+    "SiLU": (lambda: nn.SiLU(), (5, 4)),
+    "Mish": (lambda: nn.Mish(), (5, 4)),
+    "GLU": (lambda: nn.GLU(), (5, 4)),
+    "LogSoftmax": (lambda: nn.LogSoftmax(), (5, 4)),
+}
+for _name, (_make, _shape) in LAYERS.items():
+    CASES[f"layer {_name}"] = (layer_case(_make), (tensor(*_shape),))
+
+CLASSES = Tensor(np.array([1, 0, 3, 2, 1], np.int32))
+LOSSES: dict[str, tuple[Callable[..., Tensor], Tensor]] = {
+    "cross entropy": (ops.cross_entropy, CLASSES),
+    "mse": (ops.mse_loss, tensor(5, 4)),
+    "smooth l1": (ops.smooth_l1_loss, tensor(5, 4)),
+    "binary cross entropy with logits": (
+        lambda x, y: nn.BCEWithLogitsLoss()(x, core.sigmoid(y)),
+        tensor(5, 4),
+    ),
+    "kl": (lambda x, y: ops.kl_div(ops.log_softmax(x, 1), ops.softmax(y, 1)), tensor(5, 4)),
+}
+for _name, (_loss, _target) in LOSSES.items():
+    CASES[f"loss {_name}"] = (
+        lambda x, y, loss=_loss: ms.value_and_grad(lambda z: loss(z, y))(x),
+        (tensor(5, 4), _target),
+    )
+
+PUBLIC: dict[str, Callable[[Tensor], Any]] = {
+    "logsumexp": lambda x: ops.logsumexp(x, 1),
+    "norm": lambda x: ops.norm(x, dim=1),
+    "std": lambda x: ops.std(x, 0),
+    "var": lambda x: ops.var(x, 1),
+    "prod": lambda x: ops.prod(x, 1),
+    "pad": lambda x: ops.pad(x, (1, 2, 0, 1)),
+    "roll": lambda x: ops.roll(x, 2, 1),
+    "flip": lambda x: ops.flip(x, (1,)),
+    "tile": lambda x: ops.tile(x, (2, 3)),
+    "tril": lambda x: ops.tril(x, -1),
+    "one_hot": lambda x: x * ops.one_hot(CLASSES[:4], 6),
+    "gather_elements": lambda x: ops.gather_elements(x, 1, Tensor(np.array([[0], [3], [1], [2]]))),
+    "gather_nd": lambda x: ops.gather_nd(x, Tensor(np.array([[0, 1], [3, 2]], np.int32))),
+    "scatter_nd": lambda x: ops.scatter_nd(Tensor(np.array([[4], [0], [2], [0]])), x, (5, 6)),
+    "stack": lambda x: ops.stack([x, x * 2.0], 1),
+    "clip by norm": lambda x: ops.clip_by_norm(x, 1.0),
+    "clip by global norm": lambda x: ops.clip_by_global_norm([x, x * 2.0], 1.0)[0],
+    "boolean mask": lambda x: ops.masked_fill(x, x > 0.5, 3.0),
+    "index": lambda x: x[:, Tensor(np.array([2, 0]))][1:],
+}
+for _name, _op in PUBLIC.items():
+    CASES[f"op {_name}"] = (_op, (tensor(4, 6),))
+    CASES[f"op {_name}, adjoint"] = (
+        ms.grad(lambda x, op=_op: weighted(core.sin(op(x)))),
+        (tensor(4, 6),),
+    )
+
+# Training ------------------------------------------------------------------------------------------
+
+OPTIMISERS: dict[str, Callable[[Any], nn.Optimizer]] = {
+    "SGD": lambda p: nn.SGD(p, 0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "Momentum": lambda p: nn.Momentum(p, 0.1, 0.9, weight_decay=0.01),
+    "Adam": lambda p: nn.Adam(p, 0.01, weight_decay=0.01),
+    "AdamWeightDecay": lambda p: nn.AdamWeightDecay(p, 0.01, weight_decay=0.01),
+    "Adagrad": lambda p: nn.Adagrad(p),
+    "RMSProp": lambda p: nn.RMSProp(p, 0.01, centered=True),
+    "Lamb": lambda p: nn.Lamb(p, 0.01),
+    "LARS": lambda p: nn.LARS(nn.Momentum(p, 0.1, 0.9)),
+}
+
+
+def mlp() -> nn.SequentialCell:
+    cell = nn.SequentialCell(
+        nn.Dense(6, 16), nn.ReLU(), nn.Dense(16, 16), nn.Tanh(), nn.Dense(16, 4)
+    )
+    return filled(cell)  # type: ignore[return-value]
+
+
+def optimiser_step(make: Callable[[Any], Any], steps: int = 2) -> Callable[..., Any]:
+    """Some steps of a classifier: the losses, the parameters, the optimiser's state."""
+
+    net = mlp()
+    optimiser = make(net.trainable_params())
+    state = getattr(optimiser, "opt", optimiser).get_parameters()
+    kept = [(p, Tensor(p.asnumpy().copy())) for p in [*net.get_parameters(), *state]]
+
+    def run(x: Tensor, labels: Tensor) -> Any:
+        for p, value in kept:  # each run starts alike
+            p.set_data(value)
+        slope = ms.value_and_grad(
+            lambda: ops.cross_entropy(net(x), labels), None, list(net.get_parameters())
+        )
+        losses = []
+        for _ in range(steps):
+            loss, gradients = slope()
+            optimiser(gradients)
+            losses.append(loss)
+        return losses, [p.value() for p, _ in kept]
+
+    return run
+
+
+for _name, _make in OPTIMISERS.items():
+    CASES[f"optimiser {_name}"] = (optimiser_step(_make), (tensor(5, 6), CLASSES))
+
+
+CASES["MLP step"] = (
+    optimiser_step(OPTIMISERS["Adam"], 1),
+    (tensor(32, 6), Tensor(np.arange(32, dtype=np.int32) % 4)),
+)
+
+
+def loss_scaled_cell(x: Tensor, target: Tensor) -> Any:
+    """MindSpore's training cell with a dynamic loss scale, in float16."""
+    net = ms.amp.auto_mixed_precision(mlp(), "O3")
+    with_loss = nn.WithLossCell(net, nn.MSELoss())
+    scale = nn.DynamicLossScaleUpdateCell(1024.0, 2, 1000)
+    step = nn.TrainOneStepWithLossScaleCell(
+        with_loss, nn.Momentum(net.trainable_params(), 0.1, 0.9), scale
+    )
+    loss, overflow, used = step(x, target)
+    return loss, overflow, used, [p.value() for p in net.get_parameters()]
+
+
+CASES["loss-scaled training cell"] = (loss_scaled_cell, (tensor(5, 6), tensor(5, 4)))
+
+TOLERANCE = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-12}
+
+
+def compare(name: str, got: list[np.ndarray], want: list[Tensor]) -> None:
+    assert len(got) == len(want)
+    for g, w in zip(got, want, strict=True):
+        expected, dtype = w.asnumpy(), w.dtype.name
+        assert g.shape == expected.shape
+        if dtype not in TOLERANCE:
+            np.testing.assert_array_equal(g, expected, err_msg=name)
+            continue
+        tolerance = TOLERANCE[dtype]
+        finite = np.abs(expected[np.isfinite(expected)])
+        scale = max(1.0, float(finite.max())) if finite.size else 1.0
+        np.testing.assert_allclose(
+            g, expected, rtol=tolerance, atol=tolerance * scale, err_msg=name
+        )
