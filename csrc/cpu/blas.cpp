@@ -79,25 +79,23 @@ void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, cons
           "MatMul: a dimension is larger than the BLAS can address");
   const Library& lib = library();
   auto lda = static_cast<int>(ta ? m : k), ldb = static_cast<int>(tb ? k : n);
-  // Each task gets a slab of rows or columns of c that is worth waking a thread for. Slabs begin at
-  // multiples of the BLAS's own blocks, and none is narrower than one (a single row or column would
-  // be a product with a vector): so an element is summed alike whichever slab it is in.
+  // Each task gets a slab of rows of c that is worth waking a thread for. An element must be summed
+  // alike whichever slab it is in. So slabs begin at multiples of the BLAS's own blocks, none is
+  // narrower than one (a single row would be a product with a vector), and none has less than half
+  // of kSlabFlops (up to 2e6 the BLAS may take its way for small products). Columns are not split:
+  // some of the BLAS's kernels sum those at the edge of their vectors in another order.
   constexpr int64_t kBlock = 48;
+  constexpr double kSlabFlops = 8e6;
   double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  bool by_rows = m >= n;
-  int64_t longer = by_rows ? m : n, blocks = std::max<int64_t>(1, longer / kBlock);
-  int64_t slabs = std::clamp<int64_t>(static_cast<int64_t>(flops / 4e6), 1, blocks);
+  int64_t blocks = std::max<int64_t>(1, m / kBlock);
+  int64_t slabs = std::clamp<int64_t>(static_cast<int64_t>(flops / kSlabFlops), 1, blocks);
   slabs = std::min<int64_t>(slabs, max_threads());
-  auto begin = [&](int64_t s) { return s == slabs ? longer : blocks * s / slabs * kBlock; };
+  auto begin = [&](int64_t s) { return s == slabs ? m : blocks * s / slabs * kBlock; };
   auto slab = [&](int s, int) {
     int64_t at = begin(s);
     auto size = static_cast<int>(begin(s + 1) - at);
-    if (by_rows)
-      call(lib, ta, tb, size, static_cast<int>(n), static_cast<int>(k), ta ? a + at : a + at * lda,
-           lda, b, ldb, c + at * n, static_cast<int>(n));
-    else
-      call(lib, ta, tb, static_cast<int>(m), size, static_cast<int>(k), a, lda,
-           tb ? b + at * ldb : b + at, ldb, c + at, static_cast<int>(n));
+    call(lib, ta, tb, size, static_cast<int>(n), static_cast<int>(k), ta ? a + at : a + at * lda,
+         lda, b, ldb, c + at * n, static_cast<int>(n));
   };
   parallel_for(static_cast<int>(slabs), slab);
 }
