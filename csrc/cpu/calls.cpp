@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "cpu/bf16_product.h"
 #include "cpu/blas.h"
 #include "runtime/half.h"
 #include "runtime/philox.h"
@@ -385,6 +386,16 @@ void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
     for (int64_t i = 0; i < batch; ++i) one(static_cast<int>(i), 0);
   };
   by_dtype(c.out.dtype, [&]<class S>() {
+    if constexpr (std::is_same_v<S, BF16>) {
+      // Small products are not worth packing.
+      if (m * n * k >= 48 * 48 * 48 && has_bf16_products()) {
+        for (int64_t i = 0; i < batch; ++i)
+          bf16_product(ta, tb, m, n, k, static_cast<const uint16_t*>(in[0]) + i * m * k,
+                       static_cast<const uint16_t*>(in[1]) + i * k * n,
+                       static_cast<uint16_t*>(out) + i * m * n);
+        return;
+      }
+    }
     if constexpr (std::is_same_v<S, F16> || std::is_same_v<S, BF16>) {
       auto a = widened<S>(in[0], c.in[pair].count), b = widened<S>(in[1], c.in[pair + 1].count);
       std::vector<float> y(static_cast<size_t>(c.out.count));

@@ -1,0 +1,19 @@
+// Products of bfloat16 matrices by the processor's matrix unit (AMX), where it has one.
+#pragma once
+
+#include <cstdint>
+
+namespace gradcell::cpu {
+
+/// Whether this machine has the unit, the system lets the process use it, and GRADCELL_ISA does not
+/// ask for a level below v4. Asked for once.
+bool has_bf16_products();
+
+/// c[m, n] = a[m, k] x b[k, n] of bfloat16 patterns, row-major and dense; a flag says that the
+/// operand is stored transposed. Sums are in float32, each by one thread in the order of k, and are
+/// rounded once. The unit takes denormal inputs and makes denormal sums (below 2^-126) zero. Needs
+/// has_bf16_products().
+void bf16_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                  const uint16_t* a, const uint16_t* b, uint16_t* c);
+
+}  // namespace gradcell::cpu
