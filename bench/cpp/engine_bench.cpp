@@ -137,7 +137,8 @@ NodeId cross_entropy(Graph& g, NodeId logits, NodeId labels) {
   const NodeId shifted = binary(g, Op::Sub, logits, spread(top));
   const NodeId sum = reduce(g, Op::ReduceSum, unary(g, Op::Exp, shifted), features);
   const NodeId log_p = binary(g, Op::Sub, shifted, spread(unary(g, Op::Log, sum)));
-  const NodeId is_label = binary(g, Op::Equal, iota(g, DType::Int32, dims, 1), spread(labels));
+  const NodeId classes = broadcast_to(g, iota(g, DType::Int32, Dims{1, dims[1]}, 1), dims);
+  const NodeId is_label = binary(g, Op::Equal, classes, spread(labels));
   const NodeId zero = constant(g, g.dtype(logits), dims, 0);
   const NodeId picked = reduce(g, Op::ReduceSum, select(g, is_label, log_p, zero), features);
   return scaled(g, reduce(g, Op::ReduceSum, picked, rows), -1.0 / static_cast<double>(dims[0]));

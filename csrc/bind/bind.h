@@ -19,6 +19,8 @@ py::object dtype_object(DType t);
 
 /// "file.py:12" of a node's maker; empty if unknown.
 std::string location_text(const Location& location);
+/// What a row of the op table computes, for docstrings.
+std::string row_text(Op op);
 Location python_location();
 
 /// A Tensor, a number, or anything a Tensor can be made of (arrays, lists); a Tensor or what one

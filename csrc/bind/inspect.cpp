@@ -42,7 +42,42 @@ Trace& the_trace() {
   return *current_trace();
 }
 
+const char* operands(OpKind kind) {
+  switch (kind) {
+    case OpKind::Unary:
+    case OpKind::Predicate:
+      return "input: a tensor; the result has its shape.";
+    case OpKind::Ternary:
+      return "condition: a bool tensor; input, other: tensors or numbers. All broadcast; "
+             "ValueError "
+             "if they cannot.";
+    default:
+      return "input, other: tensors or numbers, broadcast against each other; ValueError if they "
+             "cannot be.";
+  }
+}
+
+const char* dtypes(const OpInfo& row) {
+  if (row.kind == OpKind::Compare || row.kind == OpKind::Predicate) return "The result is bool.";
+  switch (row.cls) {
+    case OpClass::Float:
+      return "Integers and bools count as float32.";
+    case OpClass::Bool:
+      return "Operands count as bools, and the result is bool.";
+    default:
+      return "bool counts as int32.";
+  }
+}
+
 }  // namespace
+
+std::string row_text(Op op) {
+  const OpInfo& row = info(op);
+  std::string text = std::string(row.name) + ": " + row.forward + ", elementwise.\n\n";
+  text += operands(row.kind);
+  if (row.kind != OpKind::Ternary) text += std::string(" ") + dtypes(row);
+  return text + " Raises TypeError for anything else than tensors and numbers.";
+}
 
 void bind_inspect(py::module_& m) {
   m.def(
@@ -57,6 +92,7 @@ void bind_inspect(py::module_& m) {
           d["kind"] = kind_name(row.kind);
           d["differentiable"] = row.differentiable;
           d["forward"] = row.forward;
+          if (row.kind != OpKind::Structured) d["text"] = row_text(static_cast<Op>(i));
           rows.append(d);
         }
         return rows;

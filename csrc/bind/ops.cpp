@@ -39,7 +39,9 @@ void bind_rows(py::module_& m, py::class_<Tensor, TensorPtr>& tensor) {
   m.def(                                                                             \
       #fn, [](py::handle x) { return ops::unary(Op::Name, only_tensor(x, #Name)); }, \
       py::arg("input"));                                                             \
-  tensor.def(#fn, [](const TensorPtr& x) { return ops::unary(Op::Name, x); });
+  tensor.def(                                                                        \
+      #fn, [](const TensorPtr& x) { return ops::unary(Op::Name, x); },               \
+      row_text(Op::Name).c_str());
 #define BINARY(Name, fn, ...)                                                     \
   m.def(                                                                          \
       #fn,                                                                        \
@@ -52,7 +54,7 @@ void bind_rows(py::module_& m, py::class_<Tensor, TensorPtr>& tensor) {
       [](const TensorPtr& a, py::handle b) {                                      \
         return ops::binary(Op::Name, a, to_operand(b, #Name));                    \
       },                                                                          \
-      py::arg("other"));
+      py::arg("other"), row_text(Op::Name).c_str());
 #define COMPARE BINARY
 #define PREDICATE UNARY
 #define TERNARY(Name, fn, ...)                                                                 \
@@ -155,6 +157,7 @@ void bind_ops(py::module_& m) {
   });
   o.def("scatter_add", [](const TensorPtr& indices, const TensorPtr& updates, int axis,
                           int64_t size) { return ops::scatter_add(indices, updates, axis, size); });
+  o.def("last_writer", &ops::last_writer);
 
   bind_operator(tensor, "__add__", "__radd__", Op::Add);
   bind_operator(tensor, "__sub__", "__rsub__", Op::Sub);

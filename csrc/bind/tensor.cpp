@@ -164,15 +164,27 @@ void bind_tensor(py::module_& m) {
       },
       "A tensor that shares a contiguous array's memory.");
 
-  py::class_<Tensor, TensorPtr>(m, "Tensor", py::dynamic_attr())
+  py::class_<Tensor, TensorPtr>(
+      m, "Tensor", py::dynamic_attr(),
+      "Numbers of one dtype in any number of dimensions: a value or, inside a function that is\n"
+      "differentiated or compiled, a node of its graph.\n\n"
+      "input_data: a number, nested lists or tuples of equal lengths, a NumPy array (which is\n"
+      "copied) or a tensor. dtype: by default the data's own; float32 for Python floats, int64\n"
+      "for ints. Raises TypeError for what is no number and for lists of unequal lengths.")
       .def(py::init([](py::object data, py::object dtype) -> TensorPtr {
              return std::make_shared<Tensor>(convert(data, dtype));
            }),
            py::arg("input_data"), py::arg("dtype") = py::none())
-      .def_property_readonly("shape", [](const Tensor& t) { return shape_tuple(t.dims()); })
-      .def_property_readonly("dtype", [](const Tensor& t) { return dtype_object(t.dtype()); })
-      .def_property_readonly("ndim", [](const Tensor& t) { return t.dims().size(); })
-      .def_property_readonly("size", [](const Tensor& t) { return element_count(t.dims()); })
+      .def_property_readonly(
+          "shape", [](const Tensor& t) { return shape_tuple(t.dims()); },
+          "The sizes of the dimensions, a tuple of ints.")
+      .def_property_readonly(
+          "dtype", [](const Tensor& t) { return dtype_object(t.dtype()); }, "The elements' dtype.")
+      .def_property_readonly(
+          "ndim", [](const Tensor& t) { return t.dims().size(); }, "The number of dimensions.")
+      .def_property_readonly(
+          "size", [](const Tensor& t) { return element_count(t.dims()); },
+          "The number of elements.")
       .def_property_readonly("_traced", &Tensor::traced)
       .def_property_readonly("_is_variable",
                              [](const Tensor& t) { return t.variable() != nullptr; })

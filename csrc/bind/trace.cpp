@@ -201,8 +201,9 @@ void bind_trace(py::module_& m) {
         if (Trace* t = current_trace()) t->mark_unrepeatable();
       },
       "What the trace does next may depend on something that a compiled form would not see.");
-  m.def("known",
-        [](const Tensor& x) { return !x.traced() || x.trace()->known(x.node()) != nullptr; });
+  m.def(
+      "is_plain", [](const Tensor& x) { return !x.traced() && !x.variable(); },
+      "Whether its value is fixed: neither traced nor a parameter.");
 
   m.def(
       "adjoint",

@@ -79,19 +79,19 @@ void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, cons
           "MatMul: a dimension is larger than the BLAS can address");
   const Library& lib = library();
   auto lda = static_cast<int>(ta ? m : k), ldb = static_cast<int>(tb ? k : n);
-  // Each task gets a slab of rows or columns of c that is worth waking a thread for. Slabs end at
-  // multiples of the BLAS's own blocks, so an element is summed alike whichever slab it is in.
+  // Each task gets a slab of rows or columns of c that is worth waking a thread for. Slabs begin at
+  // multiples of the BLAS's own blocks, and none is narrower than one (a single row or column would
+  // be a product with a vector): so an element is summed alike whichever slab it is in.
+  constexpr int64_t kBlock = 48;
   double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   bool by_rows = m >= n;
-  int64_t longer = by_rows ? m : n;
-  int64_t slabs =
-      std::clamp<int64_t>(static_cast<int64_t>(flops / 4e6), 1, std::max<int64_t>(1, longer / 64));
+  int64_t longer = by_rows ? m : n, blocks = std::max<int64_t>(1, longer / kBlock);
+  int64_t slabs = std::clamp<int64_t>(static_cast<int64_t>(flops / 4e6), 1, blocks);
   slabs = std::min<int64_t>(slabs, max_threads());
-  int64_t width = ((longer + slabs - 1) / slabs + 47) / 48 * 48;
-  slabs = (longer + width - 1) / width;
+  auto begin = [&](int64_t s) { return s == slabs ? longer : blocks * s / slabs * kBlock; };
   auto slab = [&](int s, int) {
-    int64_t at = s * width;
-    auto size = static_cast<int>(std::min(width, longer - at));
+    int64_t at = begin(s);
+    auto size = static_cast<int>(begin(s + 1) - at);
     if (by_rows)
       call(lib, ta, tb, size, static_cast<int>(n), static_cast<int>(k), ta ? a + at : a + at * lda,
            lda, b, ldb, c + at * n, static_cast<int>(n));

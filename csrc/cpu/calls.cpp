@@ -339,6 +339,13 @@ void scatter_add(const Call& c, const void* const* in, void* out) {
   });
 }
 
+void last_writer(const Call& c, const void* const* in, void* out) {
+  auto* writer = static_cast<int64_t*>(out);
+  std::fill_n(writer, c.out.count, -1);
+  for (int64_t i = 0; i < c.in[0].count; ++i)
+    writer[read_index(c, c.in[0], in[0], i, c.out.count)] = i;
+}
+
 // Contraction -------------------------------------------------------------------------------------
 
 template <class S>
@@ -492,6 +499,8 @@ void run_call(const Call& c, const void* const* in, void* out, const uint64_t* c
       return gather(c, in, out);
     case Op::ScatterAdd:
       return scatter_add(c, in, out);
+    case Op::LastWriter:
+      return last_writer(c, in, out);
     case Op::MatMul:
       return sum_of_products(c, in, out);
     case Op::Transpose:

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <optional>
 
 #include "cpu/calls.h"
 #include "cpu/kernels.h"
@@ -101,7 +102,7 @@ void choose_tiles(Region& r) {
                           [](const TileValue& v) { return v.features == 1; });
   int64_t height;
   if (flat) {
-    height = std::clamp<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 512, 4096);
+    height = std::clamp<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 256, 4096);
   } else {
     // Four vectors of rows of each feature fill the registers of a product.
     const bool wide = std::any_of(r.values.begin(), r.values.end(),
@@ -142,6 +143,26 @@ void choose_tiles(Region& r) {
   r.chunks = static_cast<int32_t>(std::clamp<int64_t>(tiles, 1, most));
 }
 
+bool accumulates(const Instruction& i) {
+  return i.kind == TileOp::RowReduce || i.kind == TileOp::WeightGrad;
+}
+
+/// Which values full tiles keep in buffers, and which instructions use those.
+void find_direct(Region& r) {
+  auto is_direct = [&](uint32_t v) {
+    return r.values[v].direct_in >= 0 || r.values[v].direct_out >= 0;
+  };
+  for (uint32_t v = 0; v < r.values.size(); ++v)
+    if (is_direct(v)) r.direct.push_back(v);
+  for (uint32_t at = 0; at < r.program.size() && !r.direct.empty(); ++at) {
+    const Instruction& i = r.program[at];
+    bool moving = !accumulates(i) && is_direct(i.dst);
+    for (int k = 0; k < i.operand_count; ++k)
+      moving |= !i.operand[k].uniform && is_direct(i.operand[k].value);
+    if (moving) r.moving.push_back(at);
+  }
+}
+
 void bind_kernels(Region& r) {
   const Kernels& k = kernels();
   for (Instruction& i : r.program) {
@@ -154,6 +175,9 @@ void bind_kernels(Region& r) {
         break;
       case TileOp::Chain:
         loop = k.chain(i.type, i.links, i.operand_count, i.operand[i.operand_count - 1].uniform);
+        break;
+      case TileOp::Fused:
+        loop = k.fused(i.type, i.fusion);
         break;
       case TileOp::Convert:
         loop = k.convert(i.type, i.dtype);
@@ -258,16 +282,24 @@ void pack(std::span<const RegionRun> runs, const RunState& s) {
   for (int i = 0; i < static_cast<int>(all.size()); ++i) one(i, 0);
 }
 
+/// An instruction with all that depends on the run: its loop, if it is one, and where it reads and
+/// writes in tiles of the present height. (Small: a program is walked through for each tile.)
+struct Bound {
+  Loop loop;
+  LoopArgs args;
+};
+
+/// Runs chunks of a region, one after the other, on one thread.
 class TileRunner {
  public:
-  TileRunner(const RegionRun& run, const RunState& s)
-      : r_(*run.region), run_(run), s_(s), k_(kernels()), t_(tile_kernels()) {
+  TileRunner(const RegionRun& run, const RunState& s, std::vector<Bound>& program)
+      : r_(*run.region), run_(run), s_(s), k_(kernels()), t_(tile_kernels()), bound_(program) {
     size_t pointers = rounded(r_.values.size() * sizeof(std::byte*));
     accumulators_ = worker_scratch(pointers + r_.accumulator_bytes +
                                    r_.row_bytes * static_cast<size_t>(r_.tile_rows));
-    scratch_ = accumulators_ + r_.accumulator_bytes;
-    at_ = reinterpret_cast<std::byte**>(scratch_);
-    scratch_ += pointers;
+    at_ = reinterpret_cast<std::byte**>(accumulators_ + r_.accumulator_bytes);
+    scratch_ = accumulators_ + r_.accumulator_bytes + pointers;
+    bound_.resize(r_.program.size());
   }
 
   void chunk(int32_t c) {
@@ -301,37 +333,89 @@ class TileRunner {
   void tile(int64_t t) {
     first_ = t * r_.tile_rows;
     valid_ = static_cast<int32_t>(std::min<int64_t>(r_.tile_rows, r_.rows - first_));
-    rows_ = (valid_ + 15) / 16 * 16;
-    bool full = rows_ == valid_;
-    for (size_t v = 0; v < r_.values.size(); ++v) {
-      const TileValue& value = r_.values[v];
-      at_[v] = scratch_ + value.offset * static_cast<size_t>(r_.tile_rows);
-      if (!full) continue;
-      if (value.direct_in >= 0)
-        at_[v] = row(r_.loads[value.direct_in].buffer, value);
-      else if (value.direct_out >= 0)
-        at_[v] = row(r_.stores[value.direct_out].buffer, value);
+    const int32_t rows = (valid_ + 15) / 16 * 16;
+    const bool full = rows == valid_;
+    if (rows != rows_) {
+      rows_ = rows;
+      for (size_t v = 0; v < r_.values.size(); ++v) at_[v] = in_scratch(r_.values[v]);
+      for (size_t i = 0; i < bound_.size(); ++i) bind(i);
     }
+    for (uint32_t v : r_.direct) {
+      const TileValue& value = r_.values[v];
+      at_[v] = !full                  ? in_scratch(value)
+               : value.direct_in >= 0 ? row(r_.loads[value.direct_in].buffer, value)
+                                      : row(r_.stores[value.direct_out].buffer, value);
+    }
+    for (uint32_t i : r_.moving) bind(i);
     for (const RowLoad& l : r_.loads) {
       const TileValue& v = r_.values[l.value];
       if (full && v.direct_in >= 0) continue;
+      if (s_.plan.buffers[l.buffer].feature_major) {
+        load_features(l, v);
+        continue;
+      }
       auto* from =
           static_cast<const std::byte*>(s_.buffers[l.buffer]) +
           static_cast<size_t>(first_) * static_cast<size_t>(v.features) * item_size(l.dtype);
       t_.transpose.load_rows(from, l.dtype, v.features, valid_, v.features, at_[l.value], rows_,
                              rows_);
     }
-    for (const Instruction& i : r_.program) execute(i);
+    for (size_t i = 0; i < bound_.size(); ++i) {
+      if (bound_[i].loop)
+        bound_[i].loop(bound_[i].args);
+      else
+        execute(r_.program[i], bound_[i].args);
+    }
     for (const RowStore& st : r_.stores) {
       if (full && !st.from.uniform && r_.values[st.from.value].direct_out >= 0 &&
           &r_.stores[r_.values[st.from.value].direct_out] == &st)
         continue;
+      if (s_.plan.buffers[st.buffer].feature_major) {
+        store_features(st);
+        continue;
+      }
       auto* to =
           static_cast<std::byte*>(s_.buffers[st.buffer]) +
           static_cast<size_t>(first_) * static_cast<size_t>(st.features) * item_size(st.dtype);
       t_.transpose.store_rows(pointer(st.from), rows_, st.dtype, valid_, st.features, to,
                               st.features);
     }
+  }
+
+  std::byte* in_scratch(const TileValue& v) const {
+    return scratch_ + v.offset * static_cast<size_t>(r_.tile_rows);
+  }
+
+  /// The first row of this tile in the first feature of a feature-major buffer.
+  std::byte* first_row(BufferId buffer, size_t item) const {
+    return static_cast<std::byte*>(s_.buffers[buffer]) + static_cast<size_t>(first_) * item;
+  }
+
+  void load_features(const RowLoad& l, const TileValue& v) {
+    const size_t item = item_size(l.dtype), pitch = static_cast<size_t>(r_.rows) * item;
+    const size_t bytes = static_cast<size_t>(valid_) * item;
+    const std::byte* from = first_row(l.buffer, item);
+    std::byte* to = at_[l.value];
+    for (int32_t f = 0; f < v.features; ++f, from += pitch) {
+      copy_rows(from, to, bytes);
+      to += bytes;
+      for (int32_t r = valid_; r < rows_; ++r, to += item) std::memcpy(to, to - item, item);
+    }
+  }
+
+  void store_features(const RowStore& s) {
+    const size_t item = item_size(s.dtype), pitch = static_cast<size_t>(r_.rows) * item;
+    const std::byte* from = pointer(s.from);
+    std::byte* to = first_row(s.buffer, item);
+    for (int32_t f = 0; f < s.features; ++f, from += static_cast<size_t>(rows_) * item, to += pitch)
+      copy_rows(from, to, static_cast<size_t>(valid_) * item);
+  }
+
+  /// Few bytes, most often a multiple of 64: a call of memcpy would cost as much again.
+  static void copy_rows(const std::byte* from, std::byte* to, size_t bytes) {
+    size_t at = 0;
+    for (; at + 64 <= bytes; at += 64) std::memcpy(to + at, from + at, 64);
+    if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
   }
 
   /// The first row of this tile in a buffer of one element a row.
@@ -349,8 +433,12 @@ class TileRunner {
                               static_cast<ptrdiff_t>(compute_size(r_.values[o.value].type));
   }
 
-  LoopArgs arguments(const Instruction& i) const {
-    LoopArgs a{};
+  void bind(size_t at) {
+    const Instruction& i = r_.program[at];
+    const bool is_loop = i.map < 0;  // not a gather
+    bound_[at].loop = is_loop ? reinterpret_cast<Loop>(const_cast<void*>(i.kernel)) : nullptr;
+    if (accumulates(i)) return;
+    LoopArgs& a = bound_[at].args;
     a.d = at_[i.dst];
     for (int k = 0; k < i.operand_count; ++k) {
       const Operand& o = i.operand[k];
@@ -359,23 +447,21 @@ class TileRunner {
     }
     a.features = i.features;
     a.rows = rows_;
-    return a;
   }
 
-  void execute(const Instruction& i) {
+  void execute(const Instruction& i, const LoopArgs& args) {
     switch (i.kind) {
-      case TileOp::Copy:
-        if (i.map >= 0)
-          return k_.gather(i.type, at_[i.dst], at_[i.operand[0].value], r_.maps[i.map].data(),
-                           i.features, rows_);
-        [[fallthrough]];
       case TileOp::Elementwise:
       case TileOp::Chain:
+      case TileOp::Fused:
       case TileOp::Convert:
       case TileOp::Narrow:
-        return reinterpret_cast<Loop>(const_cast<void*>(i.kernel))(arguments(i));
+        return;  // loops
+      case TileOp::Copy:
+        return k_.gather(i.type, at_[i.dst], at_[i.operand[0].value], r_.maps[i.map].data(),
+                         i.features, rows_);
       case TileOp::Scatter:
-        return scatter(i);
+        return scatter(i, args);
       case TileOp::FeatureReduce:
         return k_.feature_reduce(i.op, i.type, at_[i.dst], pointer(i.operand[0]),
                                  r_.maps[i.map].data(), i.features, r_.maps[i.map2].data(), i.inner,
@@ -403,13 +489,13 @@ class TileRunner {
     }
   }
 
-  void scatter(const Instruction& i) {
+  void scatter(const Instruction& i, const LoopArgs& from) {
     if (i.zero)
       std::memset(at_[i.dst], 0,
                   static_cast<size_t>(i.features) * static_cast<size_t>(rows_) *
                       compute_size(r_.values[i.dst].type));
-    k_.scatter(r_.values[i.dst].type, at_[i.dst], arguments(i), i.operand[0].uniform,
-               r_.maps[i.map].data(), i.inner);
+    k_.scatter(r_.values[i.dst].type, at_[i.dst], from, i.operand[0].uniform, r_.maps[i.map].data(),
+               i.inner);
   }
 
   const Region& r_;
@@ -418,6 +504,7 @@ class TileRunner {
   std::byte* accumulators_;
   const Kernels& k_;
   const TileKernels& t_;
+  std::vector<Bound>& bound_;
   std::byte* scratch_;
   std::byte** at_;
   int64_t first_ = 0;
@@ -462,6 +549,13 @@ struct Executable::Context {
   AlignedBlock arena, side;
   std::vector<void*> buffers;
   std::vector<RegionRun> runs;
+  /// What a thread keeps from one chunk to the next.
+  struct Worker {
+    const RegionRun* run = nullptr;
+    std::optional<TileRunner> runner;
+    std::vector<Bound> program;
+  };
+  std::vector<Worker> workers;
 };
 
 struct Executable::Pool {
@@ -498,6 +592,7 @@ Executable::Executable(Plan plan) : plan_(std::move(plan)), pool_(std::make_uniq
   for (Stage& stage : plan_.stages) {
     for (Region& r : stage.regions) {
       choose_tiles(r);
+      find_direct(r);
       bind_kernels(r);
       for (const Instruction& i : r.program) r.work += instruction_cost(i, r.rows);
       r.work += 0.3 * static_cast<double>(r.rows *
@@ -527,6 +622,7 @@ void Executable::run(const void* const* inputs, void* const* outputs,
                                                          : arena + buffer.offset;
   }
   RunState state{plan_, context.buffers.data(), constants};
+  context.workers.resize(static_cast<size_t>(max_threads()));
 
   std::byte* const side_begin = context.side.get(side_bytes_);
   for (const Stage& stage : plan_.stages) {
@@ -543,16 +639,23 @@ void Executable::run(const void* const* inputs, void* const* outputs,
       work += r.work;
     }
     pack(context.runs, state);
-    auto body = [&](int task, int) {
+    for (Context::Worker& w : context.workers) w.run = nullptr;
+    auto body = [&](int task, int worker) {
+      Context::Worker& w = context.workers[worker];
       for (const RegionRun& run : context.runs) {
-        if (task < run.region->chunks) return TileRunner(run, state).chunk(task);
-        task -= run.region->chunks;
+        if (task >= run.region->chunks) {
+          task -= run.region->chunks;
+          continue;
+        }
+        if (w.run != &run) w.runner.emplace(run, state, w.program);
+        w.run = &run;
+        return w.runner->chunk(task);
       }
     };
     if (work < kParallelWork)
       for (int32_t t = 0; t < tasks; ++t) body(t, 0);
     else
-      parallel_for(tasks, body);
+      parallel_for(tasks, body, static_cast<int>(context.workers.size()));
     merge(context.runs, state);
     for (const Call& call : stage.calls) {
       const void* in[64];

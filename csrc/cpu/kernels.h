@@ -9,8 +9,8 @@ namespace gradcell::cpu {
 /// there, any other `rows` of them. The result is dense: feature f at d + f * rows.
 struct LoopArgs {
   void* d;
-  const void* p[kMaxChain];
-  ptrdiff_t s[kMaxChain];
+  const void* p[kMaxOperands];
+  ptrdiff_t s[kMaxOperands];
   int32_t features, rows;
 };
 using Loop = void (*)(const LoopArgs&);
@@ -23,7 +23,8 @@ struct Kernels {
   Loop (*elementwise)(Op op, Compute type, unsigned uniform);
   /// A chain of `operands`; `uniform_end`: its last one (of three) is uniform. Floating types only.
   Loop (*chain)(Compute type, const Link* links, int operands, bool uniform_end);
-  Loop (*convert)(Compute from, DType to);  ///< dense in compute_type(to)
+  Loop (*fused)(Compute type, Fusion fusion);  ///< floating types only
+  Loop (*convert)(Compute from, DType to);     ///< dense in compute_type(to)
   Loop (*narrow)(DType to);
   Loop (*expand)(Compute type, bool uniform);  ///< copies, or spreads a uniform over the rows
   /// d[f] = a[map ? map[f] : f] in blocks of `rows`.

@@ -136,6 +136,8 @@ class CudaPlanner {
         for (Written& w : write_scatter_add(in_, id, sums)) add(std::move(w));
         return;
       }
+      case Op::LastWriter:
+        return add(write_last_writer(in_, id));
       default: {
         Reduction r = plan_reduction(g_, id);
         BufferId partial = r.chunks > 1 ? temporary(r.partial_bytes) : 0;

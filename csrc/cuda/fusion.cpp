@@ -46,7 +46,7 @@ int own_cost(const Graph& g, NodeId id) {
 
 /// Library calls and scatters read whole buffers; other kernels compute their inputs where they
 /// can.
-bool reads_whole(Op op) { return op == Op::MatMul || op == Op::ScatterAdd; }
+bool reads_whole(Op op) { return op == Op::MatMul || op == Op::ScatterAdd || op == Op::LastWriter; }
 
 Role role_of(const Graph& g, NodeId id) {
   Op op = g[id].op;
@@ -66,6 +66,7 @@ Role role_of(const Graph& g, NodeId id) {
     }
     case Op::MatMul:
     case Op::ScatterAdd:
+    case Op::LastWriter:
     case Op::CumSum:
     case Op::ArgMax:
     case Op::ArgMin:

@@ -440,64 +440,31 @@ class CumSumWriter : Writer {
   NodeId id_;
 };
 
-/// A thread owns one column of some places: it clears them, then adds the updates in order. So sums
-/// do not depend on the launch, and no two threads write one element.
+/// A thread owns one column of some places: it clears them, then takes the updates in order. So
+/// results do not depend on the launch, and no two threads write one element.
 class ScatterWriter : Writer {
  public:
   ScatterWriter(const WriterInputs& in, NodeId id)
       : Writer(in, in.fusion.node[id].stage), id_(id) {}
 
   Written sum(BufferId sums) {
-    count_node(id_);
-    NodeId indices = f_.storage[g_.input(id_, 0)], updates = f_.storage[g_.input(id_, 1)];
-    auto axis = static_cast<size_t>(g_.attrs(id_)[0]);
-    const Dims& dims = g_.dims(id_);
-    int64_t outer = 1, inner = 1, n = dims[axis], m = g_.count(indices);
-    for (size_t k = 0; k < axis; ++k) outer *= dims[k];
-    for (size_t k = axis + 1; k < dims.size(); ++k) inner *= dims[k];
-    int64_t owners = std::clamp<int64_t>((1 << 17) / std::max<int64_t>(1, outer * inner), 1, n);
-    int64_t each = divide_up(n, owners);
-    owners = divide_up(n, each);
-    Compute compute = compute_type(g_.dtype(id_));
-    const char* type = type_name(compute);
+    const char* type = type_name(compute_type(g_.dtype(id_)));
     bool own = sums == in_.buffer_of[id_];
     std::string q = own ? writes(id_) : buffer(sums, type, true, "q0");
     const char* stored = own ? stored_type(g_.dtype(id_)) : type;
-    body_.indent = "    ";
-    View box{{outer, owners, inner}, {}, 0};
-    std::vector<std::string> c = coordinates(box.dims, {1, 1, 1}, "t");
-    for (size_t k = 0; k < 3; ++k)
-      if (box.dims[k] == 1) c[k] = "0";
-    std::string count = size(n), width = size(inner), updates_count = size(m);
-    line("const gc_index begin = " + c[1] + " * " + size(each) + ";");
-    line("const gc_index end = begin + " + size(each) + " < " + count + " ? begin + " + size(each) +
-         " : " + count + ";");
-    line(std::string(stored) + "* const to = " + q + " + " + c[0] + " * " + count + " * " + width +
-         " + " + c[2] + ";");
-    line("for (gc_index k = begin; k < end; ++k) to[k * " + width + "] = 0;");
-    Scope inside;
-    inside.indent = "      ";
-    push(inside);
-    std::string where = value(indices, flat(m == 1 ? "0" : "k"));
-    std::string place =
-        let("gc_index", "gc_place(" + where + ", " + count + ", " + status() + ")", "i");
-    line("if (" + place + " < begin || " + place + " >= end) continue;");
-    std::string from = let(
-        "gc_index", "(" + c[0] + " * " + updates_count + " + k) * " + width + " + " + c[2], "i");
-    std::string v = value(updates, flat(from));
-    std::string sum =
-        std::string("(") + stored + ")(to[" + place + " * " + width + "] + " + v + ")";
-    line("to[" + place + " * " + width + "] = " + sum + ";");
-    pop();
-    line("for (gc_index k = 0; k < " + updates_count + "; ++k) {");
-    body_.text += inside.text;
-    line("}");
-    int64_t items = outer * owners * inner;
-    step_.grid = grid_for(items, 128);
-    step_.block_x = 128;
-    return written("  for (gc_index t = gc_first(); t < " + size(items) + "; t += gc_step()) {\n" +
-                       body_.text + "  }\n",
-                   "scatter_add");
+    NodeId updates = f_.storage[g_.input(id_, 1)];
+    auto add = [&](const std::string& to, const std::string& place, const std::string& from) {
+      std::string v = value(updates, flat(let("gc_index", from, "i")));
+      line(to + "[" + place + "] = (" + stored + ")(" + to + "[" + place + "] + " + v + ");");
+    };
+    return in_order(q, stored, "0", static_cast<size_t>(g_.attrs(id_)[0]), "scatter_add", add);
+  }
+
+  Written last() {
+    auto mark = [&](const std::string& to, const std::string& place, const std::string& from) {
+      line(to + "[" + place + "] = " + from + ";");
+    };
+    return in_order(writes(id_), stored_type(DType::Int64), "-1", 0, "last_writer", mark);
   }
 
   /// float sums to the half type that the tensor has.
@@ -512,6 +479,53 @@ class ScatterWriter : Writer {
   }
 
  private:
+  /// Places stand on an axis of the node, indices are its first input. `update` writes how the
+  /// element of `to` at a place takes the update at an index.
+  template <class Update>
+  Written in_order(const std::string& q, const std::string& stored, const char* clear, size_t axis,
+                   const char* title, Update update) {
+    count_node(id_);
+    NodeId indices = f_.storage[g_.input(id_, 0)];
+    const Dims& dims = g_.dims(id_);
+    int64_t outer = 1, inner = 1, n = dims[axis], m = g_.count(indices);
+    for (size_t k = 0; k < axis; ++k) outer *= dims[k];
+    for (size_t k = axis + 1; k < dims.size(); ++k) inner *= dims[k];
+    int64_t owners = std::clamp<int64_t>((1 << 17) / std::max<int64_t>(1, outer * inner), 1, n);
+    int64_t each = divide_up(n, owners);
+    owners = divide_up(n, each);
+    body_.indent = "    ";
+    View box{{outer, owners, inner}, {}, 0};
+    std::vector<std::string> c = coordinates(box.dims, {1, 1, 1}, "t");
+    for (size_t k = 0; k < 3; ++k)
+      if (box.dims[k] == 1) c[k] = "0";
+    std::string count = size(n), width = size(inner), updates = size(m);
+    line("const gc_index begin = " + c[1] + " * " + size(each) + ";");
+    line("const gc_index end = begin + " + size(each) + " < " + count + " ? begin + " + size(each) +
+         " : " + count + ";");
+    line(stored + "* const to = " + q + " + " + c[0] + " * " + count + " * " + width + " + " +
+         c[2] + ";");
+    line("for (gc_index k = begin; k < end; ++k) to[k * " + width + "] = " + clear + ";");
+    Scope inside;
+    inside.indent = "      ";
+    push(inside);
+    std::string where = value(indices, flat(m == 1 ? "0" : "k"));
+    std::string place =
+        let("gc_index", "gc_place(" + where + ", " + count + ", " + status() + ")", "i");
+    line("if (" + place + " < begin || " + place + " >= end) continue;");
+    update("to", place + " * " + width,
+           "(" + c[0] + " * " + updates + " + k) * " + width + " + " + c[2]);
+    pop();
+    line("for (gc_index k = 0; k < " + updates + "; ++k) {");
+    body_.text += inside.text;
+    line("}");
+    int64_t items = outer * owners * inner;
+    step_.grid = grid_for(items, 128);
+    step_.block_x = 128;
+    return written("  for (gc_index t = gc_first(); t < " + size(items) + "; t += gc_step()) {\n" +
+                       body_.text + "  }\n",
+                   title);
+  }
+
   NodeId id_;
 };
 
@@ -600,6 +614,10 @@ std::vector<Written> write_scatter_add(const WriterInputs& in, NodeId id, Buffer
   steps.push_back(ScatterWriter(in, id).sum(sums));
   if (sums != in.buffer_of[id]) steps.push_back(ScatterWriter(in, id).narrow(sums));
   return steps;
+}
+
+Written write_last_writer(const WriterInputs& in, NodeId id) {
+  return ScatterWriter(in, id).last();
 }
 
 Written write_integer_matmul(const WriterInputs& in, NodeId id) {

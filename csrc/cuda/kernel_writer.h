@@ -52,6 +52,7 @@ Written write_arg_reduction(const WriterInputs& in, NodeId id);
 Written write_cumsum(const WriterInputs& in, NodeId id);
 /// `sums`: a float buffer of the output's size for half types, else the output's own buffer.
 std::vector<Written> write_scatter_add(const WriterInputs& in, NodeId id, BufferId sums);
+Written write_last_writer(const WriterInputs& in, NodeId id);
 Written write_integer_matmul(const WriterInputs& in, NodeId id);
 
 }  // namespace gradcell::cuda

@@ -24,6 +24,10 @@ struct OpInfo {
 const OpInfo& info(Op op);
 /// Whether a op b is b op a to the last bit (the builder then orders the inputs).
 inline bool commutes(Op op) { return op == Op::Add || op == Op::Mul; }
+/// Ops that fail when they run if an index is out of range.
+inline bool reads_indices(Op op) {
+  return op == Op::Gather || op == Op::ScatterAdd || op == Op::LastWriter;
+}
 inline bool is_elementwise(Op op) { return info(op).kind != OpKind::Structured; }
 
 NodeId leaf(Graph& g, DType dtype, std::span<const int64_t> dims);
@@ -64,6 +68,9 @@ NodeId cumsum(Graph& g, NodeId x, int axis, bool exclusive, bool reverse);
 NodeId gather(Graph& g, NodeId x, NodeId indices, int axis);
 /// Zeros with `updates` added at `indices` along `axis`, which has `size` places: gather's adjoint.
 NodeId scatter_add(Graph& g, NodeId indices, NodeId updates, int axis, int64_t size);
+/// For each of `size` places the last of the `indices` (int32 or int64, counted in row-major order)
+/// that names it, -1 where none does; int64. Writing in order leaves what these indices write.
+NodeId last_writer(Graph& g, NodeId indices, int64_t size);
 /// Uniform in [0, 1), float32, a function of `state` (int64 [2]: seed and offset) alone.
 NodeId random_uniform(Graph& g, NodeId state, std::span<const int64_t> dims);
 

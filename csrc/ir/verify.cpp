@@ -265,6 +265,10 @@ class Checker {
         return gather();
       case Op::ScatterAdd:
         return scatter_add();
+      case Op::LastWriter:
+        counts(1, 0);
+        is_index(dtype(0));
+        return want(dtype() == DType::Int64 && dims().size() == 1, "it is no int64 vector");
       case Op::RandomUniform:
         counts(1, 0);
         want(dtype(0) == DType::Int64 && dims(0) == Dims{2}, "its state is no int64[2]");

@@ -62,6 +62,11 @@ int64_t source_dim(const Dims& from, const Dims& to, size_t i) {
   return i < missing ? 1 : from[i - missing];
 }
 
+void check_index(const char* op, DType t) {
+  require(t == DType::Int32 || t == DType::Int64, ErrorKind::Type, op,
+          ": indices must be int32 or int64, got ", name(t));
+}
+
 }  // namespace
 
 NodeId reshape(Graph& g, NodeId x, std::span<const int64_t> dims) {
@@ -278,9 +283,7 @@ NodeId cumsum(Graph& g, NodeId x, int axis, bool exclusive, bool reverse) {
 }
 
 NodeId gather(Graph& g, NodeId x, NodeId indices, int axis) {
-  DType it = g.dtype(indices);
-  require(it == DType::Int32 || it == DType::Int64, ErrorKind::Type,
-          "Gather: indices must be int32 or int64, got ", name(it));
+  check_index("Gather", g.dtype(indices));
   Dims from = g.dims(x), at = g.dims(indices);
   require(axis >= 0 && axis < static_cast<int>(from.size()), ErrorKind::Value, "Gather: axis ",
           axis, " is out of range for shape ", to_string(from));
@@ -293,9 +296,7 @@ NodeId gather(Graph& g, NodeId x, NodeId indices, int axis) {
 }
 
 NodeId scatter_add(Graph& g, NodeId indices, NodeId updates, int axis, int64_t size) {
-  DType it = g.dtype(indices);
-  require(it == DType::Int32 || it == DType::Int64, ErrorKind::Type,
-          "ScatterAdd: indices must be int32 or int64, got ", name(it));
+  check_index("ScatterAdd", g.dtype(indices));
   Dims at = g.dims(indices), from = g.dims(updates);
   bool ok = axis >= 0 && axis + at.size() <= from.size() &&
             std::equal(at.begin(), at.end(), from.begin() + axis);
@@ -308,6 +309,13 @@ NodeId scatter_add(Graph& g, NodeId indices, NodeId updates, int axis, int64_t s
   int64_t attrs[] = {axis};
   NodeId in[] = {indices, updates};
   return g.intern(Op::ScatterAdd, g.dtype(updates), to, in, attrs);
+}
+
+NodeId last_writer(Graph& g, NodeId indices, int64_t size) {
+  check_index("LastWriter", g.dtype(indices));
+  require(size >= 0, ErrorKind::Value, "LastWriter: size ", size, " is negative");
+  NodeId in[] = {indices};
+  return g.intern(Op::LastWriter, DType::Int64, Dims{size}, in);
 }
 
 }  // namespace gradcell

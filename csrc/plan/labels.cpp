@@ -9,8 +9,8 @@ namespace {
 
 using RowSet = std::vector<int64_t>;  // ascending: the row counts a node can run with
 
-/// Matrices beyond this are better multiplied whole than in tiles of rows.
-constexpr int64_t kMaxWeightElements = 1 << 20;
+/// Weights beyond this do not stay in the cache beside a tile: such products run whole.
+constexpr int64_t kMaxWeightBytes = 512 << 10;
 constexpr int64_t kMaxGradElements = 1 << 16;
 
 RowSet prefixes(const Dims& dims, int64_t count, size_t limit) {
@@ -83,12 +83,13 @@ RowSet matmul_rows(const Graph& g, NodeId id) {
   if (!is_floating(g.dtype(id)) || g.dims(id).size() != 2) return {};
   bool ta = g.attrs(id)[0], tb = g.attrs(id)[1];
   int64_t outer = g.dims(id)[1], rows = g.dims(g.input(id, 0))[0];
+  auto item = static_cast<int64_t>(compute_size(compute_type(g.dtype(id))));
   for (int k = 0; k < g[id].input_count; k += 2) {
     const Dims& a = g.dims(g.input(id, k));
     int64_t inner = a[1];
     if (ta) {  // the weight gradient: contracts the rows of both
       if (tb || inner * outer > kMaxGradElements) return {};
-    } else if (inner * outer > kMaxWeightElements) {
+    } else if (inner * outer * item > kMaxWeightBytes) {
       return {};
     }
     if (a[0] != rows || a[0] <= 1 || inner > kMaxFeatures || outer > kMaxFeatures) return {};

@@ -51,6 +51,7 @@ struct Buffer {
   uint32_t index = 0;  ///< of the plan's inputs or outputs
   size_t offset = 0;   ///< Temp: into the arena
   size_t bytes = 0;
+  bool feature_major = false;  ///< a matrix [rows, features] with a feature's rows side by side
 };
 
 using BufferId = uint32_t;
@@ -120,13 +121,22 @@ struct PackedWeights {
 };
 
 inline constexpr int kMaxChain = 4;
+inline constexpr int kMaxOperands = 5;
 
 /// How a chain goes on from what it has so far, t, with its next operand, b.
 enum class Link : uint8_t { Add, Sub, ReverseSub, Mul };  // t + b, t - b, b - t, t * b
 
+/// An expression of several ops that is one instruction, see fusions.def.
+enum class Fusion : uint8_t {
+#define FUSION(Name, expression) Name,
+#include "plan/fusions.def"
+#undef FUSION
+};
+
 enum class TileOp : uint8_t {
   Elementwise,    ///< dst = op(a, b, c)
   Chain,          ///< dst = ((a l0 b) l1 c) l2 d, see Link
+  Fused,          ///< dst = an expression, see Fusion
   Convert,        ///< dst = a in another compute type
   Narrow,         ///< dst = a rounded or wrapped to `dtype`
   Copy,           ///< dst[f] = a[f], or a[map[f]]
@@ -148,8 +158,9 @@ struct Instruction {
   uint32_t dst = 0;         ///< value, or accumulator of RowReduce and WeightGrad
   int32_t features = 0;     ///< of dst; WeightGrad: of a
   int32_t inner = 0;        ///< MatMul: k; WeightGrad: features of b; FeatureReduce: k count
-  Operand operand[kMaxChain];
+  Operand operand[kMaxOperands];
   Link links[kMaxChain - 1] = {};  ///< Chain
+  Fusion fusion = {};              ///< Fused
   int32_t map = -1, map2 = -1;     ///< indices into Region::maps
   uint32_t weights = 0;            ///< MatMul: index into Region::weights
   const void* kernel = nullptr;    ///< the engine's function, where it has one for the instruction
@@ -182,8 +193,10 @@ struct Region {
   std::vector<std::vector<int32_t>> maps;
   size_t row_bytes = 0;  ///< scratch bytes a row
   size_t uniform_bytes = 0, packed_bytes = 0, accumulator_bytes = 0, partial_bytes = 0;
-  int32_t chunks = 1;  ///< fixed partition of the rows: results do not depend on threads
-  double work = 0;     ///< estimated nanoseconds on one thread
+  std::vector<uint32_t> direct;  ///< values that the engine keeps in buffers where a tile is full
+  std::vector<uint32_t> moving;  ///< instructions that use them
+  int32_t chunks = 1;            ///< fixed partition of the rows: results do not depend on threads
+  double work = 0;               ///< estimated nanoseconds on one thread
 };
 
 struct Stage {

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "plan/labels.h"
+#include "plan/layouts.h"
 #include "plan/region_builder.h"
 #include "plan/rewrite.h"
 #include "plan/verify.h"
@@ -101,6 +102,8 @@ class Planner {
       constant_of_[c_.constants[i]] = static_cast<int>(i);
     make_buffers();
     make_stages();
+    find_updates_in_place();
+    choose_layouts(plan_);
     if constexpr (kVerify) verify(plan_);
     return std::move(plan_);
   }
@@ -193,7 +196,7 @@ class Planner {
       }
       for (const Call& c : plan_.stages[s].calls) {
         for (BufferId b : c.inputs) reads(b, s);
-        if (c.op == Op::Gather || c.op == Op::ScatterAdd) last_failure = static_cast<int32_t>(s);
+        if (reads_indices(c.op)) last_failure = static_cast<int32_t>(s);
       }
     }
     std::vector<const Region*> row_reader(plan_.inputs.size(), nullptr);  // the last one

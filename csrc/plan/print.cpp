@@ -7,8 +7,13 @@ namespace gradcell {
 
 namespace {
 
-const char* kTileOpNames[] = {"",        "chain",  "convert", "narrow",     "copy",
-                              "scatter", "reduce", "matmul",  "row_reduce", "weight_grad"};
+const char* kTileOpNames[] = {"",        "chain",  "",       "convert",    "narrow",     "copy",
+                              "scatter", "reduce", "matmul", "row_reduce", "weight_grad"};
+const char* kFusions[] = {
+#define FUSION(Name, expression) #expression,
+#include "plan/fusions.def"
+#undef FUSION
+};
 const char* kComputeNames[] = {"f32", "f64", "i32", "i64"};
 
 std::string text(const Operand& o) {
@@ -26,7 +31,7 @@ std::string text(const Plan& p, BufferId b) {
     case Place::Output:
       return "output" + std::to_string(buffer.index);
     default:
-      return "temp+" + std::to_string(buffer.offset);
+      return "temp+" + std::to_string(buffer.offset) + (buffer.feature_major ? "^T" : "");
   }
 }
 
@@ -53,6 +58,8 @@ void write(std::ostream& out, const Plan& p, const Region& r) {
     out << "    " << (accumulates ? "acc" : "v") << i.dst << (accumulates ? " += " : " = ");
     if (i.kind == TileOp::Elementwise)
       out << info(i.op).function;
+    else if (i.kind == TileOp::Fused)
+      out << "[" << kFusions[static_cast<int>(i.fusion)] << "]";
     else if (i.op == Op::ReduceMax || i.op == Op::ReduceMin)
       out << info(i.op).function << " ";
     out << kTileOpNames[static_cast<int>(i.kind)];

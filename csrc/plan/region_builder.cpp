@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "plan/chains.h"
+#include "plan/fusions.h"
 #include "plan/schedule.h"
 
 namespace gradcell {
@@ -68,6 +69,7 @@ class Builder {
     for (NodeId id : nodes_) emit(id);
     for (NodeId id : nodes_)
       if (in_.labels.node[id].materialised && !in_.labels.node[id].reducing) store(id);
+    form_fusions(region_);
     form_chains(region_);
     schedule();
     return std::move(region_);

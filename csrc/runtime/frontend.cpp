@@ -418,5 +418,10 @@ TensorPtr scatter_add(const TensorPtr& indices, const TensorPtr& updates, int ax
   return r.result(gradcell::scatter_add(r.graph(), r.in(indices), r.in(updates), a, size));
 }
 
+TensorPtr last_writer(const TensorPtr& indices, int64_t size) {
+  Recorder r;
+  return r.result(gradcell::last_writer(r.graph(), r.in(indices), size));
+}
+
 }  // namespace ops
 }  // namespace gradcell

@@ -55,6 +55,7 @@ TensorPtr arg_reduce(Op op, const TensorPtr& x, int axis, bool keep_dims);
 TensorPtr cumsum(const TensorPtr& x, int axis, bool exclusive, bool reverse);
 TensorPtr gather(const TensorPtr& x, const TensorPtr& indices, int axis);
 TensorPtr scatter_add(const TensorPtr& indices, const TensorPtr& updates, int axis, int64_t size);
+TensorPtr last_writer(const TensorPtr& indices, int64_t size);
 
 }  // namespace ops
 }  // namespace gradcell

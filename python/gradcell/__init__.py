@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util as _util
 import os as _os
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from gradcell import _core
 
@@ -35,31 +37,61 @@ from gradcell.transform import (  # noqa: E402
     vjp,
 )
 
-from gradcell import ops, tensor_methods  # noqa: E402  isort: skip
-from gradcell import common, nn  # noqa: E402  isort: skip
-from gradcell import amp, parallel  # noqa: E402  isort: skip
-from gradcell import dataset, train  # noqa: E402  isort: skip
+from gradcell import common, ops, tensor_methods  # noqa: E402  isort: skip
 from gradcell.common.seed import get_seed, set_seed  # noqa: E402
-from gradcell.parallel import ParallelMode  # noqa: E402
-from gradcell.train import (  # noqa: E402
-    Callback,
-    CheckpointConfig,
-    DynamicLossScaleManager,
-    EarlyStopping,
-    FixedLossScaleManager,
-    History,
-    LearningRateScheduler,
-    LossMonitor,
-    Model,
-    ModelCheckpoint,
-    ReduceLROnPlateau,
-    RunContext,
-    TimeMonitor,
-    load_checkpoint,
-    load_param_into_net,
-    save_checkpoint,
-)
+
+if _TYPE_CHECKING:
+    from gradcell import amp, dataset, nn, parallel, train
+    from gradcell.parallel import ParallelMode
+    from gradcell.train import (
+        Callback,
+        CheckpointConfig,
+        DynamicLossScaleManager,
+        EarlyStopping,
+        FixedLossScaleManager,
+        History,
+        LearningRateScheduler,
+        LossMonitor,
+        Model,
+        ModelCheckpoint,
+        ReduceLROnPlateau,
+        RunContext,
+        TimeMonitor,
+        load_checkpoint,
+        load_param_into_net,
+        save_checkpoint,
+    )
+
+#: Names that are imported when they are first asked for, and the modules they come from (none: they
+#: are modules themselves). Importing gradcell loads what differentiating a function needs.
+_LATER: dict[str, str] = dict.fromkeys(("amp", "dataset", "nn", "parallel", "train"), "")
+_LATER["ParallelMode"] = "gradcell.parallel"
+_LATER |= dict.fromkeys(
+    (
+        "Callback", "CheckpointConfig", "DynamicLossScaleManager", "EarlyStopping",
+        "FixedLossScaleManager", "History", "LearningRateScheduler", "LossMonitor", "Model",
+        "ModelCheckpoint", "ReduceLROnPlateau", "RunContext", "TimeMonitor", "load_checkpoint",
+        "load_param_into_net", "save_checkpoint",
+    ),
+    "gradcell.train",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    place = _LATER.get(name)
+    if place is None:
+        raise AttributeError(f"module 'gradcell' has no attribute {name!r}")
+    module = _import_module(place or f"gradcell.{name}")
+    value = getattr(module, name) if place else module
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
+
 
 ms_function = jit
 
 __version__ = "0.1.0"
+__all__ = [name for name in __dir__() if not name.startswith("_") and name != "annotations"]

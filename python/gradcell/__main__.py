@@ -1,5 +1,8 @@
-"""`python -m gradcell info`: what this installation has found. `python -m gradcell run script.py`:
-runs a MindSpore script unchanged."""
+"""The command line: `python -m gradcell info`, `demo`, `run script.py` and `run -m module`.
+
+info says what this installation has found; demo solves a differential equation with a network; run
+runs a script or module that imports mindspore, unchanged, on gradcell.
+"""
 
 from __future__ import annotations
 
@@ -36,30 +39,72 @@ def info() -> None:
         print(f"{name:16} {value}")
 
 
-def run(script: str, arguments: list[str]) -> None:
-    """Runs a script as __main__, with `mindspore` standing for gradcell."""
+def _exists(target: str, module: bool) -> bool:
+    if not module:
+        return os.path.exists(target)
+    try:
+        return importlib.util.find_spec(target) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def run(target: str, arguments: list[str], module: bool) -> int:
+    """Runs a script, or a module, as __main__, with `mindspore` standing for gradcell.
+
+    Returns 2 if there is no such thing, else 0.
+    """
     alias.install()
-    sys.argv = [script, *arguments]
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
-    runpy.run_path(script, run_name="__main__")
+    sys.path[0] = os.getcwd() if module else os.path.dirname(os.path.abspath(target))
+    if not _exists(target, module):
+        print(f"gradcell run: no such {'module' if module else 'file'}: {target}", file=sys.stderr)
+        return 2
+    sys.argv = [target, *arguments]
+    if module:
+        runpy.run_module(target, run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(target, run_name="__main__")
+    return 0
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected at least 1, got {value}")
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="gradcell", description="Automatic differentiation by graphs."
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("info", help="what this installation has found")
+    demo = commands.add_parser("demo", help="solve Burgers' equation by a network, with a picture")
+    demo.add_argument("--steps", type=_positive, default=16000)
+    demo.add_argument(
+        "--points", type=_positive, default=2000, help="where the equation is asked to hold"
+    )
+    demo.add_argument("--plot", metavar="PNG", default="burgers.png", help="where the picture goes")
+    runner = commands.add_parser(
+        "run", help="run what imports mindspore", usage="gradcell run (script.py | -m module) ..."
+    )
+    runner.add_argument("-m", dest="module", action="store_true", help="run a module by its name")
+    runner.add_argument("target", help="the script or module")
+    runner.add_argument("arguments", nargs=argparse.REMAINDER, help="what it finds in sys.argv")
+    return parser
 
 
 def main() -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(prog="gradcell", description=__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("info", help="what this installation has found")
-    runner = commands.add_parser("run", help="run a script that imports mindspore")
-    runner.add_argument("script")
-    runner.add_argument("arguments", nargs=argparse.REMAINDER)
-    options = parser.parse_args()
+    """The command line; returns the exit status."""
+    options = _parser().parse_args()
     if options.command == "info":
         info()
-        return 0
-    if not os.path.exists(options.script):
-        print(f"gradcell run: no such file: {options.script}", file=sys.stderr)
-        return 2
-    run(options.script, options.arguments)
+    elif options.command == "demo":
+        from gradcell import demo
+
+        demo.run(options.steps, options.points, options.plot)
+    else:
+        return run(options.target, options.arguments, options.module)
     return 0
 
 

@@ -40,7 +40,8 @@ def _is_array(key: Any) -> bool:
 
 
 def _expand(x: Tensor, key: Any) -> list[Any]:
-    """The key as a list with an entry for each dimension of x, and None for each new axis."""
+    """The key as a list with an entry for each dimension of x; None (a new axis) and Ellipsis,
+    which index tensors on either side of are no neighbours, come besides."""
     keys = list(key) if isinstance(key, tuple) else [key]
     for i, k in enumerate(keys):
         if hasattr(k, "__cuda_array_interface__") and not isinstance(k, Tensor):
@@ -61,7 +62,7 @@ def _expand(x: Tensor, key: Any) -> list[Any]:
     fill = [slice(None)] * (x.ndim - used)
     if ellipses:
         at = ellipses[0]
-        return keys[:at] + fill + keys[at + 1 :]
+        return keys[: at + 1] + fill + keys[at + 1 :]
     return keys + fill
 
 
@@ -72,7 +73,11 @@ def _normal_int(k: int, size: int) -> int:
 
 
 class _Basic:
-    """What the ints, slices and new axes of a key come to: one slice and one reshape."""
+    """What the ints, slices and new axes of a key come to: one slice and one reshape.
+
+    As in NumPy, the axes that index tensors give stand where these stood if they were neighbours
+    (ints among them count), else in front.
+    """
 
     def __init__(self, x: Tensor, keys: list[Any]) -> None:
         self.start: list[int] = []
@@ -80,8 +85,16 @@ class _Basic:
         self.step: list[int] = []
         self.shape: list[int] = []
         self.advanced: list[tuple[int, Any]] = []  # (axis of the result, index)
+        self.front = 0  # where the axes of the index tensors go
+        picks: list[int] = []  # where ints and index tensors stand in the key
         axis = 0
-        for k in keys:
+        for at, k in enumerate(keys):
+            if _is_int(k) or _is_array(k):
+                if not picks:
+                    self.front = len(self.shape)
+                picks.append(at)
+            if k is Ellipsis:
+                continue
             if k is None or (isinstance(k, (bool, np.bool_)) and k):
                 self.shape.append(1)
                 continue
@@ -100,7 +113,7 @@ class _Basic:
                 self.shape.append(size)
             elif _is_array(k):
                 index = _as_tensor(k)
-                if index.ndim == 0 and index.dtype != _core.bool and _core.known(index):
+                if index.ndim == 0 and index.dtype != _core.bool and _core.is_plain(index):
                     self._add(_normal_int(int(index), n), 1, 1)
                     axis += 1
                     continue
@@ -117,6 +130,8 @@ class _Basic:
                     f"got {type(k).__name__}{_where()}"
                 )
             axis += 1
+        if picks and picks[-1] - picks[0] >= len(picks):
+            self.front = 0
 
     def _add(self, start: int, size: int, step: int) -> None:
         self.start.append(start)
@@ -155,22 +170,29 @@ def _flatten_advanced(
     return axes, indices
 
 
-def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, list[int], int]:
-    """One index over the given axes taken as one: (it, those axes' sizes, their product)."""
+def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, int]:
+    """One index over the given axes taken as one: (it, that one's size)."""
     sizes = [y.shape[a] for a in axes]
+    product = int(np.prod(sizes, dtype=np.int64))
     total: Any = None
+    wrong: Any = None
     for size, index in zip(sizes, indices, strict=True):
-        if _core.known(index):
+        if _core.is_plain(index):
             values = index.asnumpy()
             if values.size and (values.max() >= size or values.min() < -size):
                 bad = values[(values >= size) | (values < -size)].flat[0]
                 raise IndexError(
                     f"index {bad} is out of bounds for dimension with size {size}{_where()}"
                 )
-        if len(sizes) > 1:
-            index = _ops.mod(_ops.cast(index, _core.int64), size)
+        if len(sizes) == 1:
+            return index, product
+        index = _ops.cast(index, _core.int64)
+        index = _ops.where(_ops.less(index, 0), _ops.add(index, size), index)
+        outside = _ops.logical_or(_ops.less(index, 0), _ops.greater_equal(index, size))
+        wrong = outside if wrong is None else _ops.logical_or(wrong, outside)
         total = index if total is None else _ops.add(_ops.mul(total, size), index)
-    return total, sizes, int(np.prod(sizes, dtype=np.int64))
+    # An index that is not known yet and outside its own axis must not name another row.
+    return _ops.where(wrong, product, total), product
 
 
 def get(x: Tensor, key: Any) -> Tensor:
@@ -183,20 +205,30 @@ def get(x: Tensor, key: Any) -> Tensor:
     if not basic.advanced:
         return y
     axes, indices = _flatten_advanced(y, basic.advanced)
-    if len(axes) == 1:
-        total, _, _ = _linear(y, axes, indices)
-        return _ops.gather(y, total, axes[0])
-    # Several index tensors: bring their axes together, take them as one, and gather along it. As in
-    # NumPy, the result's axes stand where they stood if they were neighbours, else in front.
-    adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
-    front = axes[0] if adjacent else 0
+    index, size = _linear(y, axes, indices)
+    front = basic.front
+    if axes == [front]:
+        return _ops.gather(y, index, front)
+    # Bring the axes together where the result has them, take them as one, and gather along it.
     rest = [a for a in range(y.ndim) if a not in axes]
-    perm = rest[:front] + axes + rest[front:]
-    total, _, product = _linear(y, axes, indices)
-    moved = _ops.transpose(y, perm)
+    moved = _ops.transpose(y, rest[:front] + axes + rest[front:])
     shape = list(moved.shape)
-    joined = _ops.reshape(moved, [*shape[:front], product, *shape[front + len(axes) :]])
-    return _ops.gather(joined, total, front)
+    joined = _ops.reshape(moved, [*shape[:front], size, *shape[front + len(axes) :]])
+    return _ops.gather(joined, index, front)
+
+
+def replaced(x: Tensor, places: Tensor, new: Tensor) -> Tensor:
+    """x [n, ...] with its rows at places (integers of any shape) replaced by the rows of new.
+
+    new: shape [places.size, ...]. Of several rows for one place the last stays, and alone has a
+    gradient.
+    """
+    if places.size == 0:
+        return x
+    writer = _ops.last_writer(places, x.shape[0])
+    written = _ops.reshape(_ops.greater_equal(writer, 0), [x.shape[0]] + [1] * (x.ndim - 1))
+    # Where nothing is written the writer is -1: that picks the last row of new, to no effect.
+    return _ops.where(written, _ops.gather(new, writer, 0), x)
 
 
 def put(x: Tensor, key: Any, value: Any) -> None:
@@ -206,22 +238,16 @@ def put(x: Tensor, key: Any, value: Any) -> None:
     new = _ops.cast(new, x.dtype)
     if basic.advanced:
         places = get(_ops.reshape(_ops.iota([x.size], _core.int64, 0), list(x.shape)), key)
-        flat_places = _ops.reshape(places, [-1])
-        flat_new = _ops.reshape(_ops.broadcast_to(new, list(places.shape)), [-1])
-        ones = _ops.full(list(flat_new.shape), 1, x.dtype)
-        flat = _ops.scatter_add(flat_places, flat_new, 0, x.size)
-        hits = _ops.scatter_add(flat_places, ones, 0, x.size)
-        count = _ops.maximum(hits, 1)
-        flat = _ops.div(flat, count) if x.dtype.is_floating else _ops.floor_div(flat, count)
-        written = _ops.reshape(flat, list(x.shape))
-        mask = _ops.reshape(_ops.greater(hits, 0), list(x.shape))
+        flat_new = _ops.reshape(_ops.broadcast_to(new, list(places.shape)), [places.size])
+        flat_x = _ops.reshape(x, [x.size])
+        result = _ops.reshape(replaced(flat_x, places, flat_new), list(x.shape))
     else:
         shape = list(x.shape)
         placed = _ops.reshape(_ops.broadcast_to(new, basic.shape), basic.size)
         written = _ops.slice_scatter(placed, shape, basic.start, basic.step)
         ones = _ops.full(basic.size, 1, _core.int32)
         mask = _ops.greater(_ops.slice_scatter(ones, shape, basic.start, basic.step), 0)
-    result = _ops.where(mask, written, x)
+        result = _ops.where(mask, written, x)
     if x._is_variable:
         x._set_array(result)  # type: ignore[attr-defined]
     else:

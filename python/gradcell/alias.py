@@ -3,10 +3,12 @@ of the modules here. Used by `python -m gradcell run`."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import pkgutil
 import sys
 from collections.abc import Sequence
 from types import ModuleType
@@ -41,6 +43,23 @@ def _place(name: str) -> str | None:
     return _PLACES.get(name)
 
 
+def _absent(name: str) -> str:
+    return f"gradcell has no {_NAME}{name[len('gradcell') :]}"
+
+
+def _say_what_is_missing(module: ModuleType) -> None:
+    """Has the module call names that it lacks by MindSpore's full name."""
+    own = module.__dict__.get("__getattr__")
+
+    def missing(name: str) -> object:
+        if own is not None:
+            with contextlib.suppress(AttributeError):
+                return own(name)
+        raise AttributeError(_absent(f"{module.__name__}.{name}"))
+
+    module.__getattr__ = missing  # type: ignore[method-assign]
+
+
 class _Loader(importlib.abc.Loader):
     def __init__(self, place: str) -> None:
         self.place = place
@@ -56,18 +75,30 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
+        if (
+            name.startswith("gradcell.")
+            and importlib.machinery.PathFinder.find_spec(name, path) is None
+        ):
+            # `from mindspore.x import name`, with no such name
+            raise ModuleNotFoundError(_absent(name), name=_NAME + name[len("gradcell") :])
         if name != _NAME and not name.startswith(_NAME + "."):
             return None
         place = _place(name)
         if place is None:
-            raise ModuleNotFoundError(f"gradcell has no part called {name!r}", name=name)
+            raise ModuleNotFoundError(f"gradcell has no {name}", name=name)
         return importlib.machinery.ModuleSpec(name, _Loader(place), is_package=True)
 
 
 def install() -> None:
     """From now on, `import mindspore` imports gradcell. An installed MindSpore is not touched."""
+    if any(isinstance(f, _Finder) for f in sys.meta_path):
+        return
     for name in [n for n in sys.modules if n == _NAME or n.startswith(_NAME + ".")]:
         del sys.modules[name]
-    if not any(isinstance(f, _Finder) for f in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
-    sys.modules[_NAME] = importlib.import_module("gradcell")
+    package = importlib.import_module("gradcell")
+    _say_what_is_missing(package)
+    for found in pkgutil.walk_packages(package.__path__, "gradcell."):
+        if not found.name.endswith(("._core", ".__main__", ".demo")):
+            _say_what_is_missing(importlib.import_module(found.name))
+    sys.meta_path.insert(0, _Finder())
+    sys.modules[_NAME] = package

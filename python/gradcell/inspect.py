@@ -7,7 +7,6 @@ that record.
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,6 +63,8 @@ def draw_graph(fn: Callable[..., Any], *args: Any, path: str | Path) -> Path:
     target = Path(path)
     program = shutil.which("dot")
     if target.suffix != ".dot" and program is not None:
+        import subprocess
+
         command = [program, f"-T{target.suffix[1:] or 'svg'}", "-o", str(target)]
         subprocess.run(command, input=text, text=True, check=True)
         return target

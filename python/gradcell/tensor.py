@@ -243,6 +243,22 @@ def _caster(name: str) -> Callable[[Tensor], Tensor]:
     return method
 
 
+def tolist(self: Tensor) -> Any:
+    """The elements as Python numbers in nested lists; a number for a tensor of no dimensions."""
+    return asnumpy(self).tolist()
+
+
+def strides(self: Tensor) -> tuple[int, ...]:
+    """The bytes from one element to the next along each dimension: row-major."""
+    counts = [int(np.prod(self.shape[i + 1 :], dtype=np.int64)) for i in range(self.ndim)]
+    return tuple(count * self.dtype.itemsize for count in counts)
+
+
+def dim(self: Tensor) -> int:
+    """The number of dimensions."""
+    return self.ndim
+
+
 # Attaching ------------------------------------------------------------------------------------------
 
 
@@ -256,7 +272,7 @@ _attach(
         "asnumpy": asnumpy,
         "numpy": asnumpy,
         "item": item,
-        "tolist": lambda self: asnumpy(self).tolist(),
+        "tolist": tolist,
         "__float__": lambda self: float(_number(self)),
         "__int__": lambda self: int(_number(self)),
         "__bool__": lambda self: bool(item(self)),
@@ -292,15 +308,12 @@ _attach(
         "int": _caster("int32"),
         "long": _caster("int64"),
         "bool": _caster("bool"),
-        "itemsize": property(lambda self: self.dtype.itemsize),
-        "nbytes": property(lambda self: self.dtype.itemsize * self.size),
-        "strides": property(
-            lambda self: tuple(
-                int(np.prod(self.shape[i + 1 :], dtype=np.int64)) * self.dtype.itemsize
-                for i in range(self.ndim)
-            )
+        "itemsize": property(lambda self: self.dtype.itemsize, doc="The bytes of an element."),
+        "nbytes": property(
+            lambda self: self.dtype.itemsize * self.size, doc="The bytes of all elements."
         ),
-        "dim": lambda self: self.ndim,
+        "strides": property(strides),
+        "dim": dim,
     }
 )
 Tensor.__module__ = "gradcell"

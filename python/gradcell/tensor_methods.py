@@ -219,6 +219,17 @@ def _new(value: int) -> Callable[..., Tensor]:
     return method
 
 
+def _said(text: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    function.__doc__ = text
+    return function
+
+
+_reshape_as = _said(
+    "The elements in other's shape. Raises ValueError if their numbers differ.",
+    lambda self, other: reshape(self, tuple(other.shape)),
+)
+
+
 # The table ----------------------------------------------------------------------------------------
 
 #: name: (op, {another spelling of a keyword: the op's}).
@@ -264,7 +275,10 @@ _SPELLED: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "topk": (ops.topk, _DIM),
     "nonzero": (ops.nonzero, {}),
     "scatter_add": (
-        lambda self, dim, index, src: ops.tensor_scatter_elements(self, index, src, dim, "add"),
+        _said(
+            "This tensor with src added at index along dim, at the index's own other coordinates.",
+            lambda self, dim, index, src: ops.tensor_scatter_elements(self, index, src, dim, "add"),
+        ),
         _DIM,
     ),
     "tensor_scatter_add": (ops.tensor_scatter_add, {}),
@@ -291,13 +305,16 @@ _OWN: dict[str, Any] = {
     "squeeze": squeeze,
     "reshape": reshape,
     "view": reshape,
-    "reshape_as": lambda self, other: reshape(self, tuple(other.shape)),
-    "view_as": lambda self, other: reshape(self, tuple(other.shape)),
+    "reshape_as": _reshape_as,
+    "view_as": _reshape_as,
     "transpose": transpose,
     "permute": permute,
     "broadcast_to": broadcast_to,
     "expand": broadcast_to,
-    "expand_as": lambda self, other: broadcast_to(self, tuple(other.shape)),
+    "expand_as": _said(
+        "Broadcast to other's shape.",
+        lambda self, other: broadcast_to(self, tuple(other.shape)),
+    ),
     "flatten": flatten,
     "ravel": ravel,
     "repeat": repeat,
@@ -305,7 +322,9 @@ _OWN: dict[str, Any] = {
     "where": where,
     "gather": gather,
     "to": to,
-    "type_as": lambda self, other: _core.ops.cast(self, other.dtype),
+    "type_as": _said(
+        "The elements in other's dtype.", lambda self, other: _core.ops.cast(self, other.dtype)
+    ),
     "assign_value": assign_value,
     "copy_": _in_place("copy_", _copied),
     "add_": _in_place("add_", _add_scaled),
@@ -314,22 +333,37 @@ _OWN: dict[str, Any] = {
     "div_": _in_place("div_", ops.div),
     "fill_": _in_place("fill_", ops.full_like),
     "zero_": _in_place("zero_", ops.zeros_like),
-    "fill": lambda self, value: ops.full_like(self, value),
+    "fill": _said(
+        "A tensor of this shape and dtype with every element value.",
+        lambda self, value: ops.full_like(self, value),
+    ),
     "new_zeros": _new(0),
     "new_ones": _new(1),
-    "numel": lambda self: self.size,
-    "nelement": lambda self: self.size,
-    "ndimension": lambda self: self.ndim,
+    "numel": _said("The number of elements.", lambda self: self.size),
+    "nelement": _said("The number of elements.", lambda self: self.size),
+    "ndimension": _said("The number of dimensions.", lambda self: self.ndim),
     "inv": ops.reciprocal,
     "detach": ops.stop_gradient,
-    "contiguous": lambda self: self,
-    "is_contiguous": lambda self: True,
-    "init_data": lambda self, *args, **kwargs: self,
-    "flush_from_cache": lambda self: None,
-    "has_init": property(lambda self: False),
-    "T": property(lambda self: _core.ops.transpose(self, list(range(self.ndim))[::-1])),
-    "mT": property(lambda self: ops.swapaxes(self, -2, -1)),
-    "mH": property(lambda self: ops.swapaxes(self, -2, -1)),
+    "contiguous": _said("This tensor: all are row-major.", lambda self: self),
+    "is_contiguous": _said("True: all tensors are row-major.", lambda self: True),
+    "init_data": _said(
+        "This tensor: initialisers have been run when it was made.",
+        lambda self, *args, **kwargs: self,
+    ),
+    "flush_from_cache": _said("Does nothing: there is no such cache.", lambda self: None),
+    "has_init": property(
+        lambda self: False, doc="False: initialisers have been run when it was made."
+    ),
+    "T": property(
+        lambda self: _core.ops.transpose(self, list(range(self.ndim))[::-1]),
+        doc="The dimensions in reverse order.",
+    ),
+    "mT": property(
+        lambda self: ops.swapaxes(self, -2, -1), doc="The last two dimensions exchanged."
+    ),
+    "mH": property(
+        lambda self: ops.swapaxes(self, -2, -1), doc="The last two dimensions exchanged."
+    ),
 }
 
 #: Conveniences beyond MindSpore's own methods: activations.

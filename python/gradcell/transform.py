@@ -246,7 +246,7 @@ def _differentiate(
     try:
         for p in positions:
             arguments[p] = _core.alias(arguments[p])
-            inputs.append(arguments[p])
+            inputs.append(_core.record(arguments[p]))  # fn may write into its own
         for parameter in parameters or ():
             weights.append(_core.push_alias(parameter))
         out = fn(*arguments, **kwargs)
@@ -602,13 +602,16 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
         )
 
     def record(*both: Tensor) -> Any:
-        wrt = [_core.alias(x) for x in both[: len(xs)]]
-        out = fn(*wrt)
-        target = out[0] if has_aux else out
-        outputs = tree.leaves(target)
-        _check_outputs(function_name(fn), outputs)
-        tangents = iter(_core.tangent(outputs, wrt, list(both[len(xs) :])))
-        _core.dissolve(wrt)
+        arguments = [_core.alias(x) for x in both[: len(xs)]]
+        wrt = [_core.record(x) for x in arguments]  # fn may write into its own
+        try:
+            out = fn(*arguments)
+            target = out[0] if has_aux else out
+            outputs = tree.leaves(target)
+            _check_outputs(function_name(fn), outputs)
+            tangents = iter(_core.tangent(outputs, wrt, list(both[len(xs) :])))
+        finally:
+            _core.dissolve(wrt)
         moved = tree.map_leaves(lambda _: next(tangents), target)
         return (target, moved, tuple(out[1:])) if has_aux else (target, moved)
 
@@ -624,7 +627,8 @@ def vjp(
     """
     _tensors("vjp", "inputs", inputs)
     parameters = _check_weights(weights) if weights is not None else []
-    out = run(fn, inputs, {}, None)
+    # fn may write into its arguments, and is run again on these inputs.
+    out = run(lambda *xs: fn(*map(_core.record, xs)), inputs, {}, None)
 
     def pull_back(*sens: Any) -> Any:
         cotangent = sens[0] if len(sens) == 1 else sens

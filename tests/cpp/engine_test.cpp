@@ -308,5 +308,62 @@ TEST(Engine, AFailedRunLeavesTheExecutableUsable) {
   }
 }
 
+/// Widths just beyond a multiple of the blocks that large products are split into.
+TEST(Engine, WholeProductsDoNotDependOnTheNumberOfThreads) {
+  for (DType t : {DType::Float32, DType::Float64})
+    for (int64_t n : {193, 289, 385}) {
+      Graph g;
+      NodeId a = leaf(g, t, Dims{n, n}), b = leaf(g, t, Dims{n, n});
+      NodeId product = matmul(g, a, b, true, false);  // too large for a region's accumulators
+      NodeId wide = matmul(g, a, concat(g, std::vector<NodeId>{b, b, b, b}, 1), false, false);
+      std::vector<NodeId> roots{product, wide};
+      Leaves leaves{{a, make_array(t, {n, n}, random_numbers(n * n, -1, 1, 1))},
+                    {b, make_array(t, {n, n}, random_numbers(n * n, -1, 1, 2))}};
+      set_max_threads(1);
+      auto one = run(g, roots, leaves);
+      for (int threads : {2, 3, 4, 5, 7}) {
+        set_max_threads(threads);
+        auto many = run(g, roots, leaves);
+        for (size_t i = 0; i < roots.size(); ++i) expect_close(many[i], one[i], 0);
+      }
+      set_max_threads(0);
+    }
+}
+
+/// The hidden layers are whole products, between regions that hold their results by features.
+TEST(Engine, WideLayersAndTheirGradients) {
+  for (int64_t rows : {16, 70, 201}) {
+    Graph g;
+    const Dims hidden{rows, 400};
+    NodeId x = leaf(g, DType::Float32, Dims{rows, 410}),
+           w1 = leaf(g, DType::Float32, Dims{400, 410}),
+           w2 = leaf(g, DType::Float32, Dims{400, 400}), bias = leaf(g, DType::Float32, Dims{400});
+    auto layer = [&](NodeId h, NodeId w) {
+      NodeId sum = binary(g, Op::Add, matmul(g, h, w, false, true), broadcast_to(g, bias, hidden));
+      return unary(g, Op::Tanh, sum);
+    };
+    NodeId y = layer(layer(x, w1), w2);
+    NodeId out[] = {y}, seed[] = {constant(g, DType::Float32, hidden, 1)},
+           wrt[] = {w1, w2, bias, x};
+    std::vector<NodeId> roots = ad::adjoint(g, out, seed, wrt);
+    roots.push_back(y);
+    Leaves leaves;
+    for (NodeId id : {x, w1, w2, bias})
+      leaves[id] = make_array(DType::Float32, Dims(g.dims(id)),
+                              random_numbers(g.count(id), -0.1, 0.1, 3 + id));
+    std::string text = to_text(make_plan(g, live_nodes(g, roots), roots, {}));
+    EXPECT_NE(text.find("^T"), text.npos) << text;
+    set_max_threads(1);
+    auto one = run(g, roots, leaves);
+    set_max_threads(3);
+    auto three = run(g, roots, leaves);
+    set_max_threads(0);
+    for (size_t i = 0; i < roots.size(); ++i) {
+      expect_close(one[i], interpret(g, roots[i], leaves), 2e-5);
+      expect_close(three[i], one[i], 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gradcell

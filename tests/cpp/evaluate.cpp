@@ -278,6 +278,14 @@ class Interpreter {
     return y;
   }
 
+  Bits last_writer(NodeId id) const {
+    int64_t n = g_.count(id);
+    Bits y(static_cast<size_t>(n), std::bit_cast<uint64_t>(int64_t{-1}));
+    for (int64_t i = 0; i < g_.count(g_.input(id, 0)); ++i)
+      y[index(id, 0, unravel(i, in_dims(id, 0)), n)] = static_cast<uint64_t>(i);
+    return y;
+  }
+
   Bits arg_reduce(NodeId id) const {
     auto axis = g_.attrs(id)[0];
     DType t = g_.dtype(g_.input(id, 0));
@@ -355,6 +363,8 @@ class Interpreter {
         return gather(id);
       case Op::ScatterAdd:
         return scatter_add(id);
+      case Op::LastWriter:
+        return last_writer(id);
       case Op::RandomUniform:
         return uniform(id);
       default:

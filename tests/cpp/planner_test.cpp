@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "ad/transform.h"
 #include "evaluate.h"
 #include "ir/print.h"
@@ -286,6 +288,26 @@ TEST(Planner, TemporariesShareMemory) {
   for (int i = 0; i < 8; ++i) y = unary(g, Op::Sin, cumsum(g, y, 0, false, false));
   Plan p = plan_of(g, {y});
   EXPECT_LE(p.arena_bytes, 3u * 64 * 64 * 4);
+}
+
+TEST(Planner, AnUpdateMayHappenInPlace) {
+  Graph g;
+  NodeId w = leaf(g, DType::Float32, Dims{100}), d = leaf(g, DType::Float32, Dims{100});
+  NodeId rate = constant(g, DType::Float32, Dims{100}, 0.1);
+  NodeId updated = binary(g, Op::Sub, w, binary(g, Op::Mul, d, rate));
+  std::vector<int> inputs = plan_of(g, {updated}).outputs[0].may_overwrite;
+  std::sort(inputs.begin(), inputs.end());
+  EXPECT_EQ(inputs, (std::vector<int>{0, 1}));
+}
+
+TEST(Planner, WhatIsReadAfterwardsIsNotOverwritten) {
+  Graph g;
+  NodeId w = leaf(g, DType::Float32, Dims{100}), d = leaf(g, DType::Float32, Dims{100});
+  NodeId updated = binary(g, Op::Sub, w, d);
+  NodeId sum = cumsum(g, cumsum(g, d, 0, false, false), 0, false, false);
+  NodeId later = binary(g, Op::Mul, w, sum);
+  EXPECT_EQ(plan_of(g, {updated, later, d}).outputs[0].may_overwrite, std::vector<int>{});
+  EXPECT_EQ(plan_of(g, {updated, later, d}).outputs[1].may_overwrite, std::vector<int>{0});
 }
 
 }  // namespace

@@ -42,6 +42,7 @@ TEST_F(Verify, AcceptsWhatTheBuilderMakes) {
   y = concat(g, List{y, y}, 0);
   y = gather(g, y, i, 0);
   y = scatter_add(g, i, y, 0, 9);
+  y = gather(g, y, last_writer(g, i, 9), 0);
   y = slice(g, y, {{8}, {3}, {-4}});
   y = slice_scatter(g, y, Dims{9}, Dims{0}, Dims{4});
   y = broadcast_to(g, reshape(g, y, Dims{9, 1}), Dims{9, 5});
@@ -123,6 +124,12 @@ TEST_F(Verify, Gather) {
 }
 TEST_F(Verify, ScatterAdd) {
   expect("do not fit", says(Op::ScatterAdd, DType::Float32, {5, 3}, {i, x}, {0}));
+}
+TEST_F(Verify, LastWriter) {
+  expect("indices of dtype float32", says(Op::LastWriter, DType::Int64, {2}, {x}));
+}
+TEST_F(Verify, LastWriterGivesPositions) {
+  expect("no int64 vector", says(Op::LastWriter, DType::Int32, {2}, {i}));
 }
 TEST_F(Verify, Alias) {
   alias(g, x);

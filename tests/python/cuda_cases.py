@@ -252,6 +252,10 @@ CASES["scatter_add int32"] = (
     lambda i, u: core.scatter_add(i, u, 0, 5),
     (INDICES, tensor(2, 3, 6, dtype="int32")),
 )
+CASES["last_writer"] = (
+    lambda i, u: [core.last_writer(i, 5), core.gather(u, core.last_writer(i + 1, 5), 0)],
+    (Tensor(np.array([[0, 3, -1], [2, 2, 0]], np.int32)), tensor(6, 2)),
+)
 STATE = Tensor(np.array([123456789012345, 77], np.int64))
 CASES["random"] = (lambda s: core.random_uniform(s, [5, 7]), (STATE,))
 CASES["dropout"] = (

@@ -354,6 +354,13 @@ ARRAY_INDICES: list[Any] = [
     (slice(None), np.array([False, True, True])),
     np.array([2]),
     [0, 2],
+    (1, slice(None), np.array([1, 0, 3])),
+    (np.array([1, 0, 3]), slice(None), 2),
+    (slice(None), 2, np.array([1, 0, 3])),
+    (0, None, np.array([1, 0])),
+    (np.array([1, 0]), None, np.array([1, 2])),
+    (np.array([[1], [0]]), Ellipsis, np.array([1, 2])),
+    (None, np.array([[1], [0]]), Ellipsis, np.array([1, 2, 1]), np.array([0, 0, 3])),
 ]
 
 
@@ -502,8 +509,10 @@ CASES: list[Case] = [
     *constant_cases(),
 ]
 
-#: Ops whose tests are functions of their own in test_structured.py.
-TESTED_APART = {"Assign", "ReduceAll", "ReduceAny", "Random", "Dropout", "StopGradient"}
+#: Ops whose tests are functions of their own in test_structured.py and test_indexing.py.
+TESTED_APART = {
+    "Assign", "ReduceAll", "ReduceAny", "Random", "Dropout", "StopGradient", "LastWriter",
+}  # fmt: skip
 
 #: Rows of the op table that users do not call by that name, and the cases that need them.
 TESTED_THROUGH = {

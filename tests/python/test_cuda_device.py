@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pathlib
 import re
 import shutil
 import subprocess
@@ -542,46 +540,3 @@ def test_info(process: Process) -> None:
     assert done.returncode == 0
     for line in ("version", "instruction set", "threads", "BLAS", "kernel cache"):
         assert line in done.stdout
-
-
-def test_run_gives_a_script_mindspore_by_name(tmp_path: pathlib.Path) -> None:
-    script = tmp_path / "script.py"
-    (tmp_path / "beside.py").write_text("value = 5\n")
-    script.write_text(
-        "import sys\n"
-        "import mindspore as ms\n"
-        "import mindspore.nn as nn\n"
-        "import mindspore.ops.operations as P\n"
-        "import mindspore.common.dtype as mstype\n"
-        "from mindspore.common.initializer import initializer\n"
-        "from mindspore.common.parameter import Parameter\n"
-        "from mindspore import Tensor, context, dataset, amp\n"
-        "from mindspore.train import Model\n"
-        "from mindspore.train.callback import LossMonitor\n"
-        "from beside import value\n"
-        "import gradcell\n"
-        "assert ms is gradcell and nn is gradcell.nn and context is gradcell.context\n"
-        "assert __name__ == '__main__' and sys.argv[1:] == ['--flag', '3']\n"
-        "print(float(ms.grad(lambda x: x * x)(Tensor(3.0))), value)\n"
-    )
-    command = [sys.executable, "-m", "gradcell", "run", str(script), "--flag", "3"]
-    done = subprocess.run(
-        command,
-        env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "6.0 5\n"
-
-
-def test_run_says_what_is_not_there(tmp_path: pathlib.Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text("import mindspore.no_such_part\n")
-    command = [sys.executable, "-m", "gradcell", "run"]
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
-    done = subprocess.run([*command, str(script)], env=environment, capture_output=True, text=True)
-    assert "gradcell has no part called 'mindspore.no_such_part'" in done.stderr
-    done = subprocess.run([*command, "nowhere.py"], env=environment, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "no such file: nowhere.py" in done.stderr

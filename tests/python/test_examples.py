@@ -1,13 +1,18 @@
-"""The programs of examples/, with small settings."""
+"""The demo and the programs of examples/, with small settings."""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+
+from gradcell import demo
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -21,14 +26,13 @@ def load(name: str) -> ModuleType:
 
 
 def test_burgers_learns() -> None:
-    burgers = load("burgers_pinn")
-    net, losses = burgers.train(200, points=500, width=16, depth=3, verbose=False)
+    net, losses = demo.train(200, points=500, width=16, depth=3, verbose=False)
     assert losses[-1] < 0.4 * losses[0]
-    assert burgers.relative_error(net) < 0.7  # at this point a broad wave, not yet the shock
+    assert demo.relative_error(net) < 0.7  # at this point a broad wave, not yet the shock
 
 
 def test_burgers_reference_solves_the_equation() -> None:
-    exact = load("burgers_pinn").exact
+    exact = demo.exact
     t, x, h = np.full(41, 0.2), np.linspace(-0.9, -0.1, 41), 1e-4
     u = exact(t, x)
     u_t = (exact(t + h, x) - exact(t - h, x)) / (2 * h)
@@ -40,10 +44,26 @@ def test_burgers_reference_solves_the_equation() -> None:
 
 def test_burgers_plot(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
-    burgers = load("burgers_pinn")
     picture = tmp_path / "burgers.png"
-    burgers.plot(burgers.network(8, 2), str(picture))
+    demo.plot(demo.network(8, 2), str(picture))
     assert picture.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("matplotlib", [True, False])
+def test_demo_command(tmp_path: Path, matplotlib: bool) -> None:
+    if matplotlib:
+        pytest.importorskip("matplotlib")
+    else:  # a package that fails to import stands before it
+        (tmp_path / "matplotlib.py").write_text("raise ImportError\n")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "gradcell", "demo", "--steps", "20", "--points", "50"],
+        env={**os.environ, "PYTHONPATH": path}, cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "relative L2 error" in done.stdout and "step     20" in done.stdout
+    assert (tmp_path / "burgers.png").exists() == matplotlib
+    assert ("saved burgers.png" if matplotlib else "matplotlib is not installed") in done.stdout
 
 
 def test_force_matching_learns_forces() -> None:

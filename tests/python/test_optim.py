@@ -360,3 +360,26 @@ def test_bad_gradients_leave_everything_as_it_was(gradients, error, text):
         optimizer(gradients(gradients_at(0)))
     for p, b in zip(optimizer.get_parameters(), before, strict=True):
         np.testing.assert_array_equal(p.asnumpy(), b)
+
+
+def test_state_is_updated_in_place_unless_someone_holds_it(mode):
+    start = RNG.randn(100, 30).astype(np.float32)
+    parameter = Parameter(Tensor(start), name="weight")
+    optimizer = nn.Adam([parameter])
+    step = ms.jit(lambda g: optimizer((g,)))
+    gradient = Tensor(np.ones((100, 30), np.float32))
+    step(gradient)
+
+    def addresses():
+        states = (parameter, optimizer.moment1[0], optimizer.moment2[0])
+        return [s.asnumpy().__array_interface__["data"][0] for s in states]
+
+    at = addresses()
+    for _ in range(3):
+        step(gradient)
+    assert addresses() == at
+    held = parameter.asnumpy()
+    values = held.copy()
+    step(gradient)
+    np.testing.assert_array_equal(held, values)
+    assert np.abs(parameter.asnumpy() - values).min() > 0

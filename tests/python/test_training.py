@@ -273,7 +273,15 @@ def test_ctrl_c_in_the_middle_of_a_step():
     assert_same(snapshot(reference.train_network), snapshot(model.train_network))
 
 
-def test_signals_at_any_moment(mode):
+@pytest.fixture
+def interruptible():
+    """SIGINT raises KeyboardInterrupt, even where the tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_signals_at_any_moment(mode, interruptible):
     """SIGINT at random times: what is left is always the state behind some finished step."""
     states = []
 

@@ -10,6 +10,8 @@
 
 namespace gradcell::cpu::GRADCELL_ISA {
 
+Loop fused(Compute type, Fusion fusion);  // fused.cpp
+
 namespace {
 
 #define IVDEP _Pragma("GCC ivdep")
@@ -80,12 +82,18 @@ concept HasVectorFunction =
 
 // Loops ---------------------------------------------------------------------------------------
 
+/// Tiles have a multiple of kLanes rows: the loops over them need no tail.
+inline void assume_whole(ptrdiff_t rows) {
+  if (rows % kLanes != 0 || rows <= 0) __builtin_unreachable();
+}
+
 template <class Row, class T, class R, Op op = Op::Count>
 void loop1(const LoopArgs& p) {
   auto run = [](const T* a, R* d, ptrdiff_t n) {
     if constexpr (HasVectorFunction<op, T>) {
       gradcell::GRADCELL_ISA::map<typename VectorFunction<op>::type>(a, d, static_cast<size_t>(n));
     } else {
+      assume_whole(n);
       IVDEP for (ptrdiff_t i = 0; i < n; ++i) d[i] = Row::template call<T>(a[i]);
     }
   };
@@ -103,6 +111,7 @@ void loop2(const LoopArgs& p) {
   ptrdiff_t n = p.rows, features = p.features;
   bool flat = (UA ? p.s[0] == 0 : p.s[0] == n) && (UB ? p.s[1] == 0 : p.s[1] == n);
   if (flat) n *= features, features = 1;
+  assume_whole(n);
   for (ptrdiff_t f = 0; f < features; ++f) {
     const T *x = a + f * p.s[0], *y = b + f * p.s[1];
     R* z = d + f * n;
@@ -124,6 +133,7 @@ void loop3(const LoopArgs& p) {
   auto* a = static_cast<const T*>(p.p[1]);
   auto* b = static_cast<const T*>(p.p[2]);
   ptrdiff_t n = p.rows;
+  assume_whole(n);
   for (ptrdiff_t f = 0; f < p.features; ++f) {
     const int32_t* w = c + f * p.s[0];
     const T *x = a + f * p.s[1], *y = b + f * p.s[2];
@@ -221,6 +231,7 @@ void chain_loop(const LoopArgs& p) {
   bool flat = p.s[0] == n && p.s[1] == n && (uniform_end ? p.s[2] == 0 : p.s[2] == n) &&
               (sizeof...(more) == 0 || p.s[3] == n);
   if (flat) n *= features, features = 1;
+  assume_whole(n);
   for (ptrdiff_t f = 0; f < features; ++f) {
     const T *a = at(0, f), *b = at(1, f), *c = at(2, f);
     T* z = static_cast<T*>(p.d) + f * n;
@@ -599,8 +610,8 @@ void merge(Op op, Compute type, void* to, const void* from, size_t n) {
 }  // namespace
 
 extern const Kernels kKernels;
-const Kernels kKernels = {elementwise, chain,           convert,           narrow,
-                          expand,      gather,          scatter,           feature_reduce,
-                          row_reduce,  row_reduce_init, row_reduce_finish, merge};
+const Kernels kKernels = {
+    elementwise,    chain,      fused,           convert,           narrow, expand, gather, scatter,
+    feature_reduce, row_reduce, row_reduce_init, row_reduce_finish, merge};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

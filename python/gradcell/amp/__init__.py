@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gradcell.nn  # before amp.loss_scale: that is a Cell, and nn's training cells need it
 from gradcell.amp.loss_scale import (
     DynamicLossScaleManager,
     DynamicLossScaler,

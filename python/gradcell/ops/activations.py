@@ -1,4 +1,8 @@
-"""Activation functions. Composites that overflow nowhere, and right to any order of derivative."""
+"""Activation functions. Composites that overflow nowhere, and right to any order of derivative.
+
+Unless said, each works elementwise on a tensor of any shape and gives that shape and dtype; integers
+count as float32. TypeError for anything else than a tensor.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import ParameterBase, Tensor
+from gradcell._indexing import replaced
 from gradcell.ops import checks
 from gradcell.ops.checks import fused, where
 from gradcell.ops.reductions import norm
@@ -70,7 +71,8 @@ def assign_sub(variable: Tensor, value: Any) -> Tensor:
     return _assign("AssignSub", variable, value, _ops.sub)
 
 
-def _rows(op: str, x: Any, indices: Any, updates: Any) -> tuple[Tensor, Tensor, Tensor]:
+def _rows(op: str, x: Any, indices: Any, updates: Any) -> tuple[Tensor, Tensor]:
+    """Indices as a vector, and their updates [indices.size, ...] in x's dtype."""
     if not isinstance(x, ParameterBase):
         raise TypeError(
             f"For '{op}', 'input_x' must be a Parameter, got {type(x).__name__}{where()}"
@@ -82,11 +84,7 @@ def _rows(op: str, x: Any, indices: Any, updates: Any) -> tuple[Tensor, Tensor, 
             f"{list(at.shape)} into shape {list(x.shape)}{where()}"
         )
     flat = _ops.reshape(_ops.cast(new, x.dtype), [at.size, *x.shape[1:]])
-    at = _ops.reshape(at, [at.size])
-    ones = _ops.full([at.size], 1, _core.int32)
-    hits = _ops.scatter_add(at, ones, 0, x.shape[0])
-    hit = _ops.reshape(_ops.greater(hits, 0), [x.shape[0]] + [1] * (x.ndim - 1))
-    return _ops.scatter_add(at, flat, 0, x.shape[0]), hit, at
+    return _ops.reshape(at, [at.size]), flat
 
 
 @fused
@@ -95,15 +93,20 @@ def scatter_add(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
 
     updates: shape indices.shape + input_x.shape[1:]. Raises IndexError for an index out of range.
     """
-    added, _, _ = _rows("ScatterAdd", input_x, indices, updates)
+    at, new = _rows("ScatterAdd", input_x, indices, updates)
+    added = _ops.scatter_add(at, new, 0, input_x.shape[0])
     return _assign("ScatterAdd", input_x, added, _ops.add)
 
 
 @fused
 def scatter_update(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
-    """Replaces the rows of a parameter at indices, all different; returns the new value."""
-    new, hit, _ = _rows("ScatterUpdate", input_x, indices, updates)
-    return _assign("ScatterUpdate", input_x, _ops.where(hit, new, input_x), None)
+    """Replaces the rows of a parameter at indices by updates; returns the new value.
+
+    updates: shape indices.shape + input_x.shape[1:]; of several for one row the last stays. Raises
+    IndexError for an index out of range.
+    """
+    at, new = _rows("ScatterUpdate", input_x, indices, updates)
+    return _assign("ScatterUpdate", input_x, replaced(input_x, at, new), None)
 
 
 def depend(value: Any, expr: Any) -> Any:

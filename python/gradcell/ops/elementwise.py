@@ -15,14 +15,6 @@ __all__ = []
 
 _ops = _core.ops
 
-_SHAPES = {
-    "unary": "input: a tensor. The result has its shape.",
-    "predicate": "input: a tensor. The result has its shape and dtype bool.",
-    "binary": "input, other: tensors or numbers, broadcast against each other.",
-    "compare": "input, other: tensors or numbers, which broadcast. The result is bool.",
-    "ternary": "condition: a bool tensor; input, other: tensors or numbers; all broadcast.",
-}
-
 
 def _function(row: dict[str, Any]) -> Callable[..., Tensor]:
     function = getattr(_ops, row["function"])
@@ -41,7 +33,7 @@ def _function(row: dict[str, Any]) -> Callable[..., Tensor]:
             return function(input, other)  # type: ignore[no-any-return]
 
     op.__name__ = op.__qualname__ = row["function"]
-    op.__doc__ = f"{row['name']}: {row['forward']}, elementwise.\n\n{_SHAPES[kind]}"
+    op.__doc__ = row["text"]
     return op
 
 

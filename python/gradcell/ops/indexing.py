@@ -9,6 +9,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell._indexing import replaced
 from gradcell.ops import checks
 from gradcell.ops.checks import fused
 from gradcell.ops.checks import where as _where
@@ -280,14 +281,17 @@ def tensor_scatter_add(input_x: Any, indices: Any, updates: Any) -> Tensor:
 
 @fused
 def tensor_scatter_update(input_x: Any, indices: Any, updates: Any) -> Tensor:
-    """input_x with the elements at the coordinates in the rows of indices replaced by updates.
-
-    The coordinates must differ from each other.
+    """input_x with the elements at the coordinates in the rows of indices, [..., k], replaced by
+    updates; of several updates for one place the last stays.
     """
     x = checks.tensor(input_x, "TensorScatterUpdate", "input_x")
     new = _ops.cast(checks.tensor(updates, "TensorScatterUpdate", "updates"), x.dtype)
-    hits = scatter_nd(indices, _ops.full(list(new.shape), 1, _core.int32), x.shape)
-    return _ops.where(_ops.greater(hits, 0), scatter_nd(indices, new, x.shape), x)
+    at = _indices(indices, "TensorScatterUpdate")
+    place, total = _coordinates(at, x.shape, "TensorScatterUpdate")
+    tail = _updates_shape(at, new, x.shape, "TensorScatterUpdate")
+    rows = _ops.reshape(x, [total, *tail])
+    result = replaced(rows, place, _ops.reshape(new, [place.size, *tail]))
+    return _ops.reshape(result, list(x.shape))
 
 
 @fused
@@ -296,7 +300,8 @@ def tensor_scatter_elements(
 ) -> Tensor:
     """input_x with updates placed at indices along axis, at the index's own other coordinates.
 
-    reduction 'add': added to what is there; 'none': in its place, where no two indices may agree.
+    reduction 'add': added to what is there; 'none': in its place, where of several updates for one
+    place the last stays.
     """
     checks.one_of(reduction, ("none", "add"), "tensor_scatter_elements", "reduction")
     x = checks.tensor(input_x, "tensor_scatter_elements", "input_x")
@@ -310,12 +315,10 @@ def tensor_scatter_elements(
     place = _along(
         x, at, checks.axis_of(axis, x.ndim, "tensor_scatter_elements"), "tensor_scatter_elements"
     )
-    placed = _ops.reshape(_scatter(place, new, x.size, []), list(x.shape))
     if reduction == "add":
-        return _ops.add(x, placed)
-    ones = _ops.full(list(new.shape), 1, _core.int32)
-    hits = _ops.reshape(_scatter(place, ones, x.size, []), list(x.shape))
-    return _ops.where(_ops.greater(hits, 0), placed, x)
+        return _ops.add(x, _ops.reshape(_scatter(place, new, x.size, []), list(x.shape)))
+    result = replaced(_ops.reshape(x, [x.size]), place, _ops.reshape(new, [new.size]))
+    return _ops.reshape(result, list(x.shape))
 
 
 @fused

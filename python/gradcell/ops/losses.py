@@ -114,6 +114,23 @@ def _check_weight(weight: Any, classes: int, like: Tensor, op: str) -> Tensor | 
     return w
 
 
+#: Up to so many classes, comparing a label with all of them costs less than leaving the pass over
+#: the rows to look up one of them: the comparison is part of that pass, and so is its gradient.
+_COMPARED_CLASSES = 512
+
+
+def _picked(rows: Tensor, at: Tensor) -> Tensor:
+    """rows[i, at[i]] for each i. rows: [N, C]; at: int32 [N] of valid indices."""
+    count, classes = rows.shape
+    if classes <= _COMPARED_CLASSES:
+        number = _ops.iota([1, classes], _core.int32, 1)
+        chosen = _ops.equal(_ops.reshape(at, [count, 1]), number)
+        return _ops.reduce_sum(_ops.where(chosen, rows, 0), [1])
+    at = _ops.cast(at, _core.int64)
+    first = _ops.mul(_ops.iota([count], _core.int64, 0), classes)
+    return _ops.gather(_ops.reshape(rows, [count * classes]), _ops.add(at, first), 0)
+
+
 def _nll(
     logp: Tensor, target: Tensor, weight: Any, ignore: int, reduction: str, smoothing: float,
     op: str,
@@ -136,9 +153,8 @@ def _nll(
     # Looked up in the list of classes, a label that is out of range raises IndexError.
     at = _ops.where(counted, at, 0)
     at = _ops.where(_ops.less(at, 0), _ops.sub(at, classes), at)
-    at = _ops.gather(_ops.iota([classes], _core.int64, 0), at, 0)
-    first = _ops.mul(_ops.iota([count], _core.int64, 0), classes)
-    picked = _ops.gather(_ops.reshape(rows, [count * classes]), _ops.add(at, first), 0)
+    at = _ops.gather(_ops.iota([classes], _core.int32, 0), at, 0)
+    picked = _picked(rows, at)
     row_weight = _ops.cast(counted, logp.dtype)
     if w is not None:
         row_weight = _ops.mul(row_weight, _ops.gather(w, at, 0))

@@ -62,8 +62,10 @@ def define(name: str, function: Callable[..., Any], **attributes: Any) -> None:
     def call(self: Primitive, *args: Any) -> Any:
         return function(*args, **self.attributes)
 
-    doc = inspect.getdoc(function) or f"{name}."
-    members = {"__init__": init, "__call__": call, "__doc__": doc, "__module__": "gradcell.ops"}
+    members = {
+        "__init__": init, "__call__": call, "__doc__": inspect.getdoc(function),
+        "__module__": "gradcell.ops",
+    }  # fmt: skip
     cls = type(name, (Primitive,), members)
     cls.__signature__ = signature  # type: ignore[attr-defined]
     globals()[name] = cls
@@ -257,8 +259,21 @@ define(
     "StridedSlice", _strided_slice, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,
     shrink_axis_mask=0,
 )  # fmt: skip
-define("ReverseV2", lambda x, *, axis: shaping.flip(x, axis), axis=REQUIRED)
-define("Roll", lambda x, *, shifts, dims: shaping.roll(x, shifts, dims), shifts=REQUIRED, dims=None)
+
+
+def _reverse(x: Any, *, axis: Any) -> Tensor:
+    """The elements in reverse order along axis, an int or a tuple of them."""
+    return shaping.flip(x, axis)
+
+
+def _roll(x: Any, *, shifts: Any, dims: Any) -> Tensor:
+    """The elements moved by shifts along dims, those that leave at one end entering at the other;
+    dims None: of the flattened tensor."""
+    return shaping.roll(x, shifts, dims)
+
+
+define("ReverseV2", _reverse, axis=REQUIRED)
+define("Roll", _roll, shifts=REQUIRED, dims=None)
 define("Pad", _pad, paddings=REQUIRED)
 define("Tril", shaping.tril, diagonal=0)
 define("Triu", shaping.triu, diagonal=0)
@@ -378,8 +393,20 @@ define("LayerNorm", _layer_norm, begin_norm_axis=1, begin_params_axis=1, epsilon
 define("BiasAdd", _bias_add, data_format="NCHW")
 define("Softmax", activations.softmax, axis=-1)
 define("LogSoftmax", activations.log_softmax, axis=-1)
-define("GeLU", lambda x: activations.gelu(x, "tanh"))
-define("FastGeLU", lambda x: _ops.mul(x, _ops.sigmoid(_ops.mul(x, 1.702))))
+
+
+def _gelu(x: Any) -> Tensor:
+    """x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016, section 2)."""
+    return activations.gelu(x, "tanh")
+
+
+def _fast_gelu(x: Any) -> Tensor:
+    """x sigmoid(1.702 x) (Hendrycks and Gimpel 2016, section 2)."""
+    return _ops.mul(x, _ops.sigmoid(_ops.mul(x, 1.702)))
+
+
+define("GeLU", _gelu)
+define("FastGeLU", _fast_gelu)
 define("Elu", activations.elu, alpha=1.0)
 define("SeLU", activations.selu)
 define("Mish", activations.mish)

@@ -71,6 +71,7 @@ class _Watch(Callback):
         self.reset()
 
     def reset(self) -> None:
+        """Forgets the epochs so far."""
         self.best = -math.inf if self.rising else math.inf
         self.wait = 0
 

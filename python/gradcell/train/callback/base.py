@@ -11,6 +11,7 @@ from gradcell._core import Tensor
 
 
 def where() -> str:
+    """The user's file and line, for the end of a message."""
     return f" ({_core.user_location()})"
 
 
@@ -152,12 +153,14 @@ def overflowed(net_outputs: Any) -> bool:
 
 
 def step_in_epoch(p: CallbackParameters) -> int:
+    """The step's number in its epoch, from 1."""
     if p.cur_step_in_epoch is not None:
         return int(p.cur_step_in_epoch)
     return (p.cur_step_num - 1) % (p.batch_num or 1) + 1
 
 
 def check_count(owner: str, name: str, value: Any, least: int = 0) -> int:
+    """value, if it is an int of at least `least`; raises TypeError or ValueError that names it."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{owner}: '{name}' must be an int, got {type(value).__name__}{where()}")
     if value < least:

@@ -1,0 +1,80 @@
+// Loops for the rows of fusions.def.
+#include <string_view>
+
+#include "cpu/kernels.h"
+#include "ops/scalar.h"
+
+namespace gradcell::cpu::GRADCELL_ISA {
+
+namespace {
+
+using gradcell::GRADCELL_ISA::scalar::sqrt;
+
+// The expression sees its operands by their letters.
+#define FUSION(Name, expression)                                                    \
+  struct Name##Expression {                                                         \
+    static constexpr std::string_view kText = #expression;                          \
+    template <class T>                                                              \
+    static T call([[maybe_unused]] T a, [[maybe_unused]] T b, [[maybe_unused]] T c, \
+                  [[maybe_unused]] T s, [[maybe_unused]] T t) {                     \
+      return expression;                                                            \
+    }                                                                               \
+  };
+#include "plan/fusions.def"
+#undef FUSION
+
+/// The place of each letter among the operands; -1: the expression does not have it.
+struct Places {
+  int a = -1, b = -1, c = -1, s = -1, t = -1;
+};
+
+constexpr bool has(std::string_view text, char letter) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text.substr(i, 4) == "sqrt") i += 4;
+    if (text[i] == letter) return true;
+  }
+  return false;
+}
+
+constexpr Places places(std::string_view text) {
+  Places p;
+  int n = 0;
+  if (has(text, 'a')) p.a = n++;
+  if (has(text, 'b')) p.b = n++;
+  if (has(text, 'c')) p.c = n++;
+  if (has(text, 's')) p.s = n++;
+  if (has(text, 't')) p.t = n++;
+  return p;
+}
+
+template <class E, class T>
+void loop(const LoopArgs& args) {
+  constexpr Places at = places(E::kText);
+  ptrdiff_t rows = args.rows, features = args.features;
+  auto dense = [&](int k) { return k < 0 || args.s[k] == rows; };
+  if (dense(at.a) && dense(at.b) && dense(at.c)) rows *= features, features = 1;
+  auto number = [&](int k) { return k < 0 ? T() : *static_cast<const T*>(args.p[k]); };
+  const T s = number(at.s), t = number(at.t);
+  for (ptrdiff_t f = 0; f < features; ++f) {
+    auto feature = [&](int k) {
+      return k < 0 ? nullptr : static_cast<const T*>(args.p[k]) + f * args.s[k];
+    };
+    const T *a = feature(at.a), *b = feature(at.b), *c = feature(at.c);
+    T* d = static_cast<T*>(args.d) + f * rows;
+    _Pragma("GCC ivdep") for (ptrdiff_t i = 0; i < rows; ++i) d[i] = E::template call<T>(
+        at.a < 0 ? T() : a[i], at.b < 0 ? T() : b[i], at.c < 0 ? T() : c[i], s, t);
+  }
+}
+
+}  // namespace
+
+Loop fused(Compute type, Fusion fusion) {
+  static constexpr Loop kLoops[][2] = {
+#define FUSION(Name, expression) {loop<Name##Expression, float>, loop<Name##Expression, double>},
+#include "plan/fusions.def"
+#undef FUSION
+  };
+  return kLoops[static_cast<int>(fusion)][type == Compute::F64];
+}
+
+}  // namespace gradcell::cpu::GRADCELL_ISA

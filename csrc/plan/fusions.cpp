@@ -1,0 +1,194 @@
+#include "plan/fusions.h"
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+namespace gradcell {
+
+namespace {
+
+constexpr std::string_view kLetters = "abcst";
+
+/// An expression: a letter (op is Count), or an op of one or two expressions.
+struct Pattern {
+  Op op = Op::Count;
+  int letter = 0;  ///< index into kLetters
+  std::vector<Pattern> parts = {};
+};
+
+template <class... Parts>
+Pattern apply(Op op, Parts... parts) {
+  Pattern p{op};
+  (p.parts.push_back(std::move(parts)), ...);
+  return p;
+}
+
+/// Reads an expression as C++ would.
+class Parser {
+ public:
+  explicit Parser(std::string_view text) : text_(text) {}
+
+  Pattern sum() {
+    Pattern left = product();
+    while (char c = accept("+-"))
+      left = apply(c == '+' ? Op::Add : Op::Sub, std::move(left), product());
+    return left;
+  }
+
+ private:
+  char next() {
+    while (!text_.empty() && text_[0] == ' ') text_.remove_prefix(1);
+    return text_.empty() ? '\0' : text_[0];
+  }
+  char accept(std::string_view any) {
+    char c = next();
+    if (c == '\0' || any.find(c) == any.npos) return '\0';
+    text_.remove_prefix(1);
+    return c;
+  }
+  Pattern product() {
+    Pattern left = factor();
+    while (char c = accept("*/"))
+      left = apply(c == '*' ? Op::Mul : Op::Div, std::move(left), factor());
+    return left;
+  }
+  Pattern factor() {
+    constexpr std::string_view kRoot = "sqrt";
+    next();
+    if (text_.starts_with(kRoot)) {
+      text_.remove_prefix(kRoot.size());
+      return apply(Op::Sqrt, factor());
+    }
+    if (accept("(")) {
+      Pattern inner = sum();
+      accept(")");
+      return inner;
+    }
+    return {Op::Count, static_cast<int>(kLetters.find(accept(kLetters)))};
+  }
+
+  std::string_view text_;
+};
+
+const std::vector<Pattern>& patterns() {
+  static const std::vector<Pattern> all = {
+#define FUSION(Name, expression) Parser(#expression).sum(),
+#include "plan/fusions.def"
+#undef FUSION
+  };
+  return all;
+}
+
+bool same(const Operand& a, const Operand& b) {
+  return a.uniform == b.uniform && a.value == b.value && a.base == b.base && a.stride == b.stride;
+}
+
+class Matcher {
+ public:
+  Matcher(const Region& region, const std::vector<int32_t>& maker,
+          const std::vector<uint8_t>& inner)
+      : r_(region), maker_(maker), inner_(inner) {}
+
+  /// Whether `root` computes the pattern.
+  bool match(const Pattern& p, const Instruction& root) {
+    bound_ = {};
+    inside.clear();
+    features_ = root.features;
+    type_ = root.type;
+    return node(p, root);
+  }
+
+  /// Those of the pattern that matched, in the order of their letters.
+  std::vector<Operand> operands() const {
+    std::vector<Operand> used;
+    for (const auto& o : bound_)
+      if (o) used.push_back(*o);
+    return used;
+  }
+
+  std::vector<int32_t> inside;  ///< instructions that vanish
+
+ private:
+  bool node(const Pattern& p, const Instruction& i) {
+    if (i.kind != TileOp::Elementwise || i.type != type_ || i.features != features_) return false;
+    bool square = i.op == Op::Square && p.op == Op::Mul;
+    if (i.op != p.op && !square) return false;
+    const Operand &first = i.operand[0], &second = square ? first : i.operand[1];
+    if (p.parts.size() == 1) return part(p.parts[0], first);
+    auto bound_before = bound_;
+    size_t inside_before = inside.size();
+    if (part(p.parts[0], first) && part(p.parts[1], second)) return true;
+    bound_ = bound_before;
+    inside.resize(inside_before);
+    return commutes(p.op) && part(p.parts[0], second) && part(p.parts[1], first);
+  }
+
+  bool part(const Pattern& p, const Operand& o) {
+    if (p.op == Op::Count) return letter(p.letter, o);
+    if (o.uniform || o.base != 0 || o.stride != 1 || !inner_[o.value]) return false;
+    if (r_.values[o.value].features != features_) return false;
+    inside.push_back(maker_[o.value]);
+    return node(p, r_.program[static_cast<size_t>(maker_[o.value])]);
+  }
+
+  bool letter(int letter, const Operand& o) {
+    bool number = kLetters[letter] >= 's';
+    if (o.uniform != number) return false;
+    if (number && o.stride != 0 && features_ != 1) return false;
+    if (bound_[letter]) return same(*bound_[letter], o);
+    bound_[letter] = o;
+    return true;
+  }
+
+  const Region& r_;
+  const std::vector<int32_t>& maker_;
+  const std::vector<uint8_t>& inner_;
+  std::array<std::optional<Operand>, kLetters.size()> bound_;
+  int32_t features_ = 0;
+  Compute type_ = Compute::F32;
+};
+
+bool exact(DType t) { return t == DType::Float32 || t == DType::Float64; }
+
+}  // namespace
+
+void form_fusions(Region& region) {
+  auto& program = region.program;
+  std::vector<int32_t> uses(region.values.size(), 0), maker(region.values.size(), -1);
+  std::vector<uint8_t> inner(region.values.size(), 1);  // used once, and only here
+  for (size_t at = 0; at < program.size(); ++at) {
+    const Instruction& i = program[at];
+    for (int k = 0; k < i.operand_count; ++k)
+      if (!i.operand[k].uniform) ++uses[i.operand[k].value];
+    if (i.kind == TileOp::RowReduce || i.kind == TileOp::WeightGrad) continue;
+    if (maker[i.dst] >= 0 || !exact(i.dtype)) inner[i.dst] = 0;
+    maker[i.dst] = static_cast<int32_t>(at);
+  }
+  for (size_t v = 0; v < uses.size(); ++v)
+    if (uses[v] != 1 || maker[v] < 0) inner[v] = 0;
+  for (const RowStore& s : region.stores)
+    if (!s.from.uniform) inner[s.from.value] = 0;
+
+  Matcher matcher(region, maker, inner);
+  std::vector<uint8_t> dropped(program.size(), 0);
+  for (size_t at = program.size(); at-- > 0;) {
+    Instruction& i = program[at];
+    if (dropped[at] || i.kind != TileOp::Elementwise || !exact(i.dtype)) continue;
+    for (size_t f = 0; f < patterns().size(); ++f) {
+      if (!matcher.match(patterns()[f], i)) continue;
+      for (int32_t inside : matcher.inside) dropped[static_cast<size_t>(inside)] = 1;
+      i.kind = TileOp::Fused;
+      i.fusion = static_cast<Fusion>(f);
+      i.operand_count = 0;
+      for (const Operand& o : matcher.operands()) i.operand[i.operand_count++] = o;
+      break;
+    }
+  }
+  size_t kept = 0;
+  for (size_t at = 0; at < program.size(); ++at)
+    if (!dropped[at]) program[kept++] = program[at];
+  program.resize(kept);
+}
+
+}  // namespace gradcell

@@ -1,0 +1,83 @@
+#include "plan/layouts.h"
+
+#include <utility>
+
+namespace gradcell {
+
+namespace {
+
+/// What is known of a buffer: a matrix that could be stored either way, and how it is used.
+struct Matrix {
+  int64_t rows = 0, features = 0;  ///< 0: not seen yet
+  bool fixed = false;              ///< something needs it row-major
+  bool in_region = false;
+
+  void use(int64_t r, int64_t f) {
+    if (rows == 0) rows = r, features = f;
+    fixed |= rows != r || features != f || f == 1;
+  }
+};
+
+bool exact(DType t) { return t == DType::Float32 || t == DType::Float64; }
+
+bool is_plain_product(const Call& c) {
+  return c.op == Op::MatMul && c.inputs.size() == 2 && c.out.dims.size() == 2 && exact(c.out.dtype);
+}
+
+std::vector<Matrix> find_matrices(const Plan& plan) {
+  std::vector<Matrix> m(plan.buffers.size());
+  for (size_t b = 0; b < m.size(); ++b) m[b].fixed = plan.buffers[b].place != Place::Temp;
+  auto in_region = [&](BufferId b, const Region& r, int32_t features, DType dtype) {
+    m[b].use(r.rows, features);
+    m[b].in_region = true;
+    m[b].fixed |= !exact(dtype);
+  };
+  for (const Stage& stage : plan.stages) {
+    for (const Region& r : stage.regions) {
+      for (const Uniform& u : r.uniforms)
+        if (u.constant < 0) m[u.buffer].fixed = true;
+      for (const PackedWeights& w : r.weights) m[w.buffer].fixed = true;
+      for (const Accumulator& a : r.accumulators) m[a.buffer].fixed = true;
+      for (const RowLoad& l : r.loads) in_region(l.buffer, r, r.values[l.value].features, l.dtype);
+      for (const RowStore& s : r.stores) in_region(s.buffer, r, s.features, s.dtype);
+    }
+    for (const Call& c : stage.calls) {
+      auto in_call = [&](BufferId b, const TensorDesc& d) {
+        if (is_plain_product(c))
+          m[b].use(d.dims[0], d.dims[1]);
+        else
+          m[b].fixed = true;
+      };
+      for (size_t k = 0; k < c.inputs.size(); ++k) in_call(c.inputs[k], c.in[k]);
+      in_call(c.output, c.out);
+    }
+  }
+  return m;
+}
+
+void flip(TensorDesc& d) { std::swap(d.dims[0], d.dims[1]); }
+
+}  // namespace
+
+void choose_layouts(Plan& plan) {
+  std::vector<Matrix> matrices = find_matrices(plan);
+  for (size_t b = 0; b < matrices.size(); ++b)
+    plan.buffers[b].feature_major = !matrices[b].fixed && matrices[b].in_region;
+  for (Stage& stage : plan.stages)
+    for (Call& c : stage.calls) {
+      if (!is_plain_product(c)) continue;
+      for (size_t k : {0, 1}) {
+        if (!plan.buffers[c.inputs[k]].feature_major) continue;
+        flip(c.in[k]);
+        c.attrs[k] = !c.attrs[k];
+      }
+      if (!plan.buffers[c.output].feature_major) continue;
+      flip(c.out);  // the transposed product is that of the transposed factors, swapped
+      std::swap(c.inputs[0], c.inputs[1]);
+      std::swap(c.in[0], c.in[1]);
+      std::swap(c.attrs[0], c.attrs[1]);
+      for (int64_t& transposed : c.attrs) transposed = !transposed;
+    }
+}
+
+}  // namespace gradcell

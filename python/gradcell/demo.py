@@ -1,0 +1,173 @@
+"""Burgers' equation by a physics-informed network: u_t + u u_x = nu u_xx on t in [0, 1], x in [-1, 1].
+
+u(0, x) = -sin(pi x), u(t, -1) = u(t, 1) = 0, nu = 0.01 / pi (Raissi, Perdikaris and Karniadakis,
+J. Comput. Phys. 378, 2019, section 2.1.1). The ansatz u = -sin(pi x) + t (1 - x^2) net(t, x) holds
+the initial and boundary values exactly, so the loss is the equation's residual alone. It contains
+u_t, u_x and u_xx: each training step differentiates twice, and once more by the weights.
+
+    python -m gradcell demo --steps 16000 --plot burgers.png
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+import gradcell as gc
+from gradcell import nn, ops
+
+NU = 0.01 / np.pi
+
+
+def exact(t: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The solution by the Cole-Hopf transform (Basdevant et al., Comput. Fluids 14, 1986, eq. 2.5),
+    its integrals by Gauss-Hermite quadrature; t > 0 and x of any equal shapes."""
+    node, weight = np.polynomial.hermite.hermgauss(100)
+    shift = np.sqrt(4 * NU * t)[..., None] * node
+    y = np.pi * (x[..., None] - shift)
+    potential = weight * np.exp(-np.cos(y) / (2 * np.pi * NU) - 1 / (2 * np.pi * NU))
+    return -(np.sin(y) * potential).sum(-1) / potential.sum(-1)
+
+
+def network(width: int, depth: int) -> nn.SequentialCell:
+    """Points [n, 2] to values [n, 1] by `depth` layers of tanh."""
+    layers: list[nn.Cell] = [nn.Dense(2, width, weight_init="xavier_uniform"), nn.Tanh()]
+    for _ in range(depth - 1):
+        layers += [nn.Dense(width, width, weight_init="xavier_uniform"), nn.Tanh()]
+    return nn.SequentialCell(*layers, nn.Dense(width, 1, weight_init="xavier_uniform"))
+
+
+def solution(net: nn.Cell) -> Callable[[gc.Tensor, gc.Tensor], gc.Tensor]:
+    """u(t, x) for columns of points."""
+
+    def u(t: gc.Tensor, x: gc.Tensor) -> gc.Tensor:
+        return t * (1 - x * x) * net(ops.concat((t, x), 1)) - ops.sin(np.pi * x)
+
+    return u
+
+
+def make_loss(net: nn.Cell) -> Callable[[gc.Tensor, gc.Tensor], gc.Tensor]:
+    """The mean square of the equation's residual at columns of points."""
+    u = solution(net)
+    u_t, u_x = gc.grad(u, 0), gc.grad(u, 1)
+    u_xx = gc.grad(u_x, 1)
+
+    def loss(t: gc.Tensor, x: gc.Tensor) -> gc.Tensor:
+        residual = u_t(t, x) + u(t, x) * u_x(t, x) - NU * u_xx(t, x)
+        return ops.square(residual).mean()
+
+    return loss
+
+
+def progress(steps: int, losses: list[float]) -> Iterator[int]:
+    """0, 1, ..., steps - 1, shown as a bar in a terminal, where tqdm is installed, else as lines."""
+    start = time.perf_counter()
+    if sys.stderr.isatty():
+        try:
+            from tqdm import tqdm
+        except ImportError:
+            pass
+        else:
+            with tqdm(total=steps, unit="step", dynamic_ncols=True) as bar:
+                for i in range(steps):
+                    yield i
+                    if i % 50 == 49:
+                        bar.set_postfix_str(f"loss {np.mean(losses[-50:]):.1e}", refresh=False)
+                    bar.update(1)
+            return
+    for i in range(steps):
+        yield i
+        if (i + 1) % 1000 == 0 or i + 1 == steps:
+            seconds = time.perf_counter() - start
+            print(f"step {i + 1:6d}  loss {np.mean(losses[-50:]):.1e}  {seconds:5.1f} s")
+
+
+def train(
+    steps: int, points: int, width: int = 20, depth: int = 5, seed: int = 0, verbose: bool = True
+) -> tuple[nn.Cell, list[float]]:
+    """Trains a network and returns it with the loss of each step."""
+    gc.set_seed(seed)
+    random = np.random.default_rng(seed)
+    net = network(width, depth)
+    rate = nn.cosine_decay_lr(1e-4, 4e-3, max(steps, 2), 1, max(steps, 2))
+    optimizer = nn.Adam(net.trainable_params(), learning_rate=rate)
+    value_and_gradient = gc.value_and_grad(make_loss(net), None, optimizer.parameters)
+
+    @gc.jit
+    def step(t: gc.Tensor, x: gc.Tensor) -> gc.Tensor:
+        value, gradients = value_and_gradient(t, x)
+        optimizer(gradients)
+        return value
+
+    def column(low: float, high: float) -> gc.Tensor:
+        return gc.Tensor(random.uniform(low, high, (points, 1)).astype(np.float32))
+
+    losses: list[float] = []
+    for _ in progress(steps, losses) if verbose else range(steps):
+        losses.append(float(step(column(0, 1), column(-1, 1))))
+    return net, losses
+
+
+def evaluate(net: nn.Cell, t: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """u(t, x) for arrays of any equal shapes."""
+    columns = [gc.Tensor(a.reshape(-1, 1).astype(np.float32)) for a in (t, x)]
+    return solution(net)(*columns).asnumpy().reshape(t.shape)
+
+
+def relative_error(net: nn.Cell) -> float:
+    """In the L2 norm over a grid of t > 0."""
+    t, x = np.meshgrid(np.linspace(0.01, 1, 50), np.linspace(-1, 1, 201), indexing="ij")
+    u = exact(t, x)
+    return float(np.linalg.norm(evaluate(net, t, x) - u) / np.linalg.norm(u))
+
+
+def plot(net: nn.Cell, path: str, title: str = "") -> None:
+    """Draws the network's solution, its error, and both solutions at three times."""
+    from matplotlib.figure import Figure
+
+    x = np.linspace(-1, 1, 401)
+    t, xs = np.meshgrid(np.linspace(0.005, 1, 200), x, indexing="ij")
+    u = evaluate(net, t, xs)
+    figure = Figure(figsize=(11, 6.6), layout="constrained")
+    above, below = figure.subfigures(2, 1)
+    fields, slices = above.subplots(1, 2, sharey=True), below.subplots(1, 3, sharey=True)
+    error = np.log10(np.abs(u - exact(t, xs)) + 1e-6)
+    for axes, field, label, style in (
+        (fields[0], u, "u(t, x), network", {"cmap": "RdBu_r", "vmin": -1, "vmax": 1}),
+        (fields[1], error, "log10 |network - exact|", {"cmap": "magma", "vmin": -5}),
+    ):
+        image = axes.pcolormesh(t, xs, field, rasterized=True, **style)
+        above.colorbar(image, ax=axes, label=label)
+        axes.set(xlabel="t", ylabel="x" if axes is fields[0] else "")
+    for axes, at in zip(slices, (0.25, 0.5, 0.75), strict=True):
+        fields[0].axvline(at, color="black", linewidth=0.8, linestyle=":")
+        time_of = np.full_like(x, at)
+        axes.plot(x, exact(time_of, x), color="0.65", linewidth=4, label="exact")
+        axes.plot(x, evaluate(net, time_of, x), color="C3", linewidth=1.5, label="network")
+        axes.set(xlabel="x", title=f"t = {at}", ylim=(-1.15, 1.15))
+        axes.grid(alpha=0.3)
+    slices[0].set_ylabel("u")
+    slices[0].legend(frameon=False, loc="lower left")
+    figure.suptitle(title)
+    figure.savefig(path, dpi=120)
+
+
+def run(steps: int, points: int, path: str) -> None:
+    """What `python -m gradcell demo` does."""
+    print("Burgers' equation, u_t + u u_x = nu u_xx, by a physics-informed network of 5 x 20 tanh.")
+    print(f"{steps} steps of Adam; each differentiates u twice and the residual by the weights.")
+    start = time.perf_counter()
+    net, _ = train(steps, points)
+    seconds = time.perf_counter() - start
+    error = relative_error(net)
+    print(f"relative L2 error against the exact solution: {error:.2%}, after {seconds:.0f} s")
+    title = f"Burgers' equation: relative L2 error {error:.2%} after {steps} steps, {seconds:.0f} s"
+    try:
+        plot(net, path, title)
+    except ImportError:
+        print("no picture: matplotlib is not installed (pip install matplotlib)")
+        return
+    print(f"saved {path}")

@@ -1,0 +1,101 @@
+// Expressions that are one instruction: found in either order of their operands, equal bit by bit
+// to the ops one by one, and left alone where something else needs a part of them.
+#include "plan/fusions.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "evaluate.h"
+#include "plan/planner.h"
+
+namespace gradcell {
+namespace {
+
+using namespace testing;  // NOLINT
+
+class Fusions : public ::testing::TestWithParam<DType> {
+ protected:
+  static constexpr int64_t kRows = 5003;
+  Graph g;
+  Leaves leaves;
+
+  NodeId values(double low, double high) {
+    NodeId id = leaf(g, GetParam(), Dims{kRows});
+    std::vector<double> numbers = random_numbers(kRows, low, high, 7 + id);
+    numbers[1] = 0, numbers[2] = -0.0, numbers[3] = NAN, numbers[4] = INFINITY, numbers[5] = 1e-40;
+    leaves[id] = make_array(GetParam(), Dims{kRows}, numbers);
+    return id;
+  }
+  NodeId number(double x) {
+    NodeId id = leaf(g, GetParam(), Dims{});
+    leaves[id] = make_array(GetParam(), Dims{}, {x});
+    return broadcast_to(g, id, Dims{kRows});
+  }
+  NodeId constant_of(double x) { return constant(g, GetParam(), Dims{kRows}, x); }
+  NodeId op(Op o, NodeId a, NodeId b) { return binary(g, o, a, b); }
+
+  /// How many instructions the roots' plan has, and whether the results are what they should be.
+  std::vector<std::string> check(const std::vector<NodeId>& roots) {
+    std::vector<Array> got = run(g, roots, leaves);
+    for (size_t i = 0; i < roots.size(); ++i)
+      expect_close(got[i], interpret(g, roots[i], leaves), 0);
+    std::string text = to_text(make_plan(g, live_nodes(g, roots), roots, {}));
+    std::vector<std::string> instructions;
+    for (size_t at = 0; (at = text.find(" = ", at)) != text.npos; ++at) {
+      std::string line = text.substr(at + 3, text.find('\n', at) - at - 3);
+      if (line.find(" : ") != line.npos) instructions.push_back(line.substr(0, line.find("  :")));
+    }
+    return instructions;
+  }
+};
+
+TEST_P(Fusions, AStepOfAdam) {
+  NodeId p = values(-1, 1), m = values(-1, 1), v = values(0, 1), d = values(-2, 2);
+  NodeId m1 = op(Op::Add, op(Op::Mul, m, constant_of(0.9)), op(Op::Mul, constant_of(0.1), d));
+  NodeId v1 = op(Op::Add, op(Op::Mul, constant_of(0.001), unary(g, Op::Square, d)),
+                 op(Op::Mul, v, constant_of(0.999)));
+  NodeId root = op(Op::Add, unary(g, Op::Sqrt, v1), constant_of(1e-8));
+  NodeId p1 = op(Op::Sub, p, op(Op::Div, op(Op::Mul, number(0.01), m1), root));
+  std::vector<std::string> program = check({p1, m1, v1});
+  ASSERT_EQ(program.size(), 3u) << ::testing::PrintToString(program);
+  EXPECT_TRUE(program[0].starts_with("[a * s + b * t]")) << program[0];
+  EXPECT_TRUE(program[1].starts_with("[a * s + b * b * t]")) << program[1];
+  EXPECT_TRUE(program[2].starts_with("[c - a * s / (sqrt(b) + t)]")) << program[2];
+}
+
+TEST_P(Fusions, AScaledTerm) {
+  NodeId a = values(-1, 1), b = values(-1, 1);
+  NodeId sum = op(Op::Add, b, op(Op::Mul, a, number(3)));
+  NodeId difference = op(Op::Sub, b, op(Op::Mul, number(0.1), a));
+  EXPECT_EQ(check({sum}).size(), 1u);
+  EXPECT_EQ(check({difference}).size(), 1u);
+}
+
+TEST_P(Fusions, OtherExpressionsStayAsTheyAre) {
+  NodeId a = values(-1, 1), b = values(-1, 1), s = number(3);
+  NodeId scaled = op(Op::Mul, a, s);
+  EXPECT_EQ(check({op(Op::Sub, scaled, b)}).size(), 2u) << "the other sign";
+  EXPECT_EQ(check({op(Op::Add, scaled, b), scaled}).size(), 2u) << "a part is a result too";
+  EXPECT_EQ(check({op(Op::Add, scaled, unary(g, Op::Abs, scaled))}).size(), 3u) << "used twice";
+  EXPECT_EQ(check({op(Op::Add, op(Op::Mul, a, a), op(Op::Mul, b, b))}).size(), 2u) << "no number";
+}
+
+TEST_P(Fusions, FeaturesAndTheirViews) {
+  const Dims dims{kRows, 3};
+  NodeId x = leaf(g, GetParam(), dims), y = leaf(g, GetParam(), Dims{kRows, 1});
+  leaves[x] = make_array(GetParam(), dims, random_numbers(kRows * 3, -1, 1, 1));
+  leaves[y] = make_array(GetParam(), Dims{kRows, 1}, random_numbers(kRows, -1, 1, 2));
+  NodeId half = constant(g, GetParam(), dims, 0.5), bias = leaf(g, GetParam(), Dims{3});
+  leaves[bias] = make_array(GetParam(), Dims{3}, {1, 2, 3});
+  NodeId spread = broadcast_to(g, y, dims);
+  EXPECT_EQ(check({op(Op::Add, spread, op(Op::Mul, x, half))}).size(), 1u);
+  NodeId by_feature = op(Op::Mul, x, broadcast_to(g, bias, dims));
+  EXPECT_EQ(check({op(Op::Add, spread, by_feature)}).size(), 2u) << "a number for each feature";
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Fusions, ::testing::Values(DType::Float32, DType::Float64),
+                         [](const auto& i) { return std::string(name(i.param)); });
+
+}  // namespace
+}  // namespace gradcell

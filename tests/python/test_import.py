@@ -1,0 +1,82 @@
+"""What `import gradcell` loads: enough to differentiate a function, and nothing else."""
+
+from __future__ import annotations
+
+import ast
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gradcell as gc
+
+
+def fresh(code: str) -> str:
+    """What a process of its own prints."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_what_is_not_imported() -> None:
+    loaded = fresh(
+        "import sys, numpy; before = set(sys.modules); import gradcell as gc\n"
+        "gc.grad(gc.ops.sin)(gc.Tensor(1.0)).asnumpy()\n"
+        "print(*sorted(set(sys.modules) - before))"
+    ).split()
+    others = {name.split(".")[0] for name in loaded} - set(sys.stdlib_module_names)
+    assert others <= {"gradcell", "numpy"}, others  # no tqdm, safetensors, matplotlib, sklearn
+    for name in ("nn", "train", "dataset", "amp"):
+        assert f"gradcell.{name}" not in loaded
+    assert "subprocess" not in loaded
+
+
+def later() -> list[str]:
+    """The names that type checkers are told of and that are imported when asked for."""
+    tree = ast.parse(Path(gc.__file__).read_text())
+    blocks = [node.body for node in tree.body if isinstance(node, ast.If)]
+    imports = [node for body in blocks for node in body if isinstance(node, ast.ImportFrom)]
+    return [alias.name for node in imports if node.module != "__future__" for alias in node.names]
+
+
+def test_type_checkers_and_the_module_know_the_same_names() -> None:
+    assert sorted(set(later())) == sorted(gc._LATER)
+
+
+@pytest.mark.parametrize("name", later())
+def test_names_imported_later(name: str) -> None:
+    assert name in dir(gc) and name in gc.__all__
+    found = getattr(gc, name)
+    assert found is getattr(gc, name)
+    assert fresh(f"import gradcell as gc; print(gc.{name}.__name__)") == found.__name__
+    assert fresh(f"from gradcell import {name}; print({name}.__name__)") == found.__name__
+
+
+def test_every_module_can_be_imported_first() -> None:
+    names = [m.name for m in pkgutil.walk_packages(gc.__path__, "gradcell.")]
+    names = [name for name in names if not name.endswith(("__main__", "_core"))]
+    fresh(f"""
+import importlib, os, numpy
+for name in {names}:
+    child = os.fork()
+    if child == 0:
+        importlib.import_module(name)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0, name
+""")
+
+
+def test_everything_by_star() -> None:
+    namespace: dict[str, object] = {}
+    exec("from gradcell import *", namespace)
+    for name in ("Tensor", "grad", "float32", "nn", "ops", "Model", "set_context"):
+        assert namespace[name] is getattr(gc, name)
+
+
+def test_a_name_that_is_not_there() -> None:
+    with pytest.raises(AttributeError, match="'gradcell' has no attribute 'nothing'"):
+        _ = gc.nothing
+    with pytest.raises(ImportError, match="nothing"):
+        from gradcell import nothing  # noqa: F401
