@@ -134,10 +134,11 @@ void bind_cuda(py::module_& m) {
         const cuda::Driver& driver = cuda::Driver::get();
         py::list devices;
         for (int i = 0; i < driver.device_count(); ++i) {
-          cuda::Device& d = cuda::Device::get(i);
-          devices.append(py::dict(py::arg("name") = d.name(),
-                                  py::arg("capability") = d.capability(),
-                                  py::arg("in_use") = d.in_use(), py::arg("cached") = d.cached()));
+          cuda::DeviceProperties p = cuda::properties_of(i);
+          cuda::Device* d = cuda::Device::if_made(i);
+          devices.append(py::dict(py::arg("name") = p.name, py::arg("capability") = p.capability,
+                                  py::arg("in_use") = d ? d->in_use() : 0,
+                                  py::arg("cached") = d ? d->cached() : 0));
         }
         return py::dict(py::arg("version") = driver.version(), py::arg("devices") = devices);
       },

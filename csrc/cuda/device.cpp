@@ -22,30 +22,53 @@ size_t rounded(size_t bytes) {
 
 }  // namespace
 
-Device& Device::get(int number) {
+DeviceProperties properties_of(int number) {
+  const Driver& driver = Driver::get();
+  int device = 0, major = 0, minor = 0;
+  driver.check(driver.cuDeviceGet(&device, number), "cuDeviceGet");
+  char name[256] = {};
+  driver.check(driver.cuDeviceGetName(name, sizeof name - 1, device), "cuDeviceGetName");
+  driver.check(driver.cuDeviceGetAttribute(&major, kMajorOf, device), "cuDeviceGetAttribute");
+  driver.check(driver.cuDeviceGetAttribute(&minor, kMinorOf, device), "cuDeviceGetAttribute");
+  return {name, major * 10 + minor};
+}
+
+namespace {
+
+std::mutex& devices_mutex() {
   static std::mutex mutex;
-  static auto* devices = new std::map<int, std::unique_ptr<Device>>;
+  return mutex;
+}
+std::map<int, std::unique_ptr<Device>>& devices() {
+  static auto* all = new std::map<int, std::unique_ptr<Device>>;
+  return *all;
+}
+
+}  // namespace
+
+Device& Device::get(int number) {
   const Driver& driver = Driver::get();
   require(number >= 0 && number < driver.device_count(), ErrorKind::Runtime, "device_id ", number,
           " is not there: this machine has ", driver.device_count(), " GPU",
           driver.device_count() == 1 ? "" : "s", ", numbered from 0");
-  std::lock_guard lock(mutex);
-  auto& entry = (*devices)[number];
+  std::lock_guard lock(devices_mutex());
+  auto& entry = devices()[number];
   if (!entry) entry.reset(new Device(number));
   return *entry;
 }
 
-Device::Device(int number) : driver_(Driver::get()), number_(number) {
-  int device = 0, major = 0, minor = 0;
+Device* Device::if_made(int number) {
+  std::lock_guard lock(devices_mutex());
+  auto it = devices().find(number);
+  return it == devices().end() ? nullptr : it->second.get();
+}
+
+Device::Device(int number)
+    : driver_(Driver::get()), number_(number), properties_(properties_of(number)) {
+  require(capability() >= 75, ErrorKind::Runtime, "the GPU ", name(), " has compute capability ",
+          capability() / 10, ".", capability() % 10, "; gradcell needs 7.5 or later");
+  int device = 0;
   driver_.check(driver_.cuDeviceGet(&device, number), "cuDeviceGet");
-  char name[256] = {};
-  driver_.check(driver_.cuDeviceGetName(name, sizeof name - 1, device), "cuDeviceGetName");
-  name_ = name;
-  driver_.check(driver_.cuDeviceGetAttribute(&major, kMajorOf, device), "cuDeviceGetAttribute");
-  driver_.check(driver_.cuDeviceGetAttribute(&minor, kMinorOf, device), "cuDeviceGetAttribute");
-  capability_ = major * 10 + minor;
-  require(capability_ >= 75, ErrorKind::Runtime, "the GPU ", name_, " has compute capability ",
-          major, ".", minor, "; gradcell needs 7.5 or later");
   // The primary context is the one that the CUDA runtime, and so CuPy and PyTorch, use.
   driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device), "cuDevicePrimaryCtxRetain");
   enter();
@@ -91,9 +114,9 @@ DevicePointer Device::allocate(size_t bytes) {
     if (result != 0) {
       size_t available = 0, total = 0;
       driver_.cuMemGetInfo(&available, &total);
-      fail(ErrorKind::Memory, "out of memory on GPU ", number_, " (", name_, "): asked for ", bytes,
-           " bytes; tensors and plans hold ", in_use_.load(), " bytes, ", available, " of ", total,
-           " bytes are free");
+      fail(ErrorKind::Memory, "out of memory on GPU ", number_, " (", name(), "): asked for ",
+           bytes, " bytes; tensors and plans hold ", in_use_.load(), " bytes, ", available, " of ",
+           total, " bytes are free");
     }
   }
   std::lock_guard lock(memory_mutex_);

@@ -16,14 +16,23 @@
 
 namespace gradcell::cuda {
 
+struct DeviceProperties {
+  std::string name;
+  int capability;  ///< 90: sm_90
+};
+/// Makes no context. Throws Runtime.
+DeviceProperties properties_of(int number);
+
 class Device {
  public:
   /// Throws Runtime for a number that is not there.
   static Device& get(int number);
+  /// Null if nobody has asked for it yet.
+  static Device* if_made(int number);
 
   int number() const { return number_; }
-  const std::string& name() const { return name_; }
-  int capability() const { return capability_; }  ///< 90: sm_90
+  const std::string& name() const { return properties_.name; }
+  int capability() const { return properties_.capability; }  ///< 90: sm_90
   StreamHandle stream() const { return stream_; }
   /// Where graphs are captured: nothing ever runs on it, so that transfers of other threads are not
   /// recorded among a plan's steps.
@@ -67,8 +76,7 @@ class Device {
   explicit Device(int number);
   const Driver& driver_;
   int number_;
-  std::string name_;
-  int capability_ = 0;
+  DeviceProperties properties_;
   void* context_ = nullptr;
   void order(StreamHandle first, StreamHandle then);
 

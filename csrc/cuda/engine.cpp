@@ -165,13 +165,18 @@ bool Executable::make_free(const Blocks& outputs, const std::vector<DevicePointe
     kept.push_back(i);
   }
   if (kept.empty()) return true;
+  // Who holds a block keeps it; the sets get others. Nothing changes if there is no memory for
+  // them.
+  Blocks others;
+  for (size_t i : kept)
+    for (size_t k = 0; k < outputs_.size(); ++k)
+      others.push_back(std::make_shared<DeviceBlock>(device_, outputs[i]->bytes()));
+  for (Recorded& r : recorded_) r.forget();
+  auto next = others.begin();
   for (size_t i : kept) {
     copied_[i] = 1;
-    size_t bytes = outputs[i]->bytes();
-    // Who holds a block keeps it; the sets get others.
-    for (auto& set : outputs_) (*set)[i] = std::make_shared<DeviceBlock>(device_, bytes);
+    for (auto& set : outputs_) (*set)[i] = std::move(*next++);
   }
-  for (Recorded& r : recorded_) r.forget();
   return true;
 }
 

@@ -46,10 +46,13 @@ def test_the_text_as_cpp_agrees_with_the_cpu_engine(name: str, batch: Batch) -> 
     compare(name, batch.run(number, aligned=False, grid=3)[: len(want)], want)
 
 
+#: With two warps a row; each barrier of the emulation costs as many switches as there are threads.
+TWO_WARPS = ("layer norm of long rows", "argmax of a long axis", "long sums of long rows [1]")
 THREADED = [
     n
     for n in CASES
     if n.startswith(("softmax", "layer", "long", "arg", "reduce_m", "PINN", "MLP", "loss"))
+    and n != "long sums [1]"  # 3000 rows: as many barriers as the rest together
 ]
 
 
@@ -59,7 +62,7 @@ def test_a_few_threads_agree_with_one(name: str, batch: Batch) -> None:
     want = ms.tree.leaves(fn(*arguments))
     number = list(CASES).index(name)
     compare(name, batch.run(number, threads=(4, 2), grid=2)[: len(want)], want)
-    if name.startswith(("layer norm", "long", "arg")):
+    if name in TWO_WARPS:
         compare(name, batch.run(number, threads=(64, 1))[: len(want)], want)
 
 

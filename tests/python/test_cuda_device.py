@@ -331,8 +331,6 @@ def test_the_second_gpu(process: Process) -> None:
     process.good(
         """
 import threading
-from gradcell import _gpu
-_gpu.report()  # makes both devices: the second one's context is left current
 ms.set_context(device_target="GPU", device_id=0)
 x = tensor(4, 4)
 y = x * 2.0  # on the first
