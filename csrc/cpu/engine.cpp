@@ -139,7 +139,9 @@ void choose_tiles(Region& r) {
                                compute_size(a.type));
   }
   int64_t tiles = (r.rows + r.tile_rows - 1) / r.tile_rows;
-  int64_t most = r.accumulators.empty() ? 64 : r.accumulator_bytes < (256 << 10) ? 32 : 8;
+  int64_t most = r.accumulators.empty() ? 64 : 32;
+  // Each chunk clears and adds up accumulators: large ones are worth a few hundred rows.
+  if (r.accumulator_bytes >= (256 << 10)) most = std::clamp<int64_t>(r.rows / 256, 2, 8);
   r.chunks = static_cast<int32_t>(std::clamp<int64_t>(tiles, 1, most));
 }
 
