@@ -528,30 +528,46 @@ void feature_reduce(Op op, Compute type, void* d, const void* a, const int32_t* 
   });
 }
 
+/// kLanes partial results side by side. (Loops over so few are unrolled and not vectorised.)
+template <class T>
+struct LanesOf {
+  typedef T type __attribute__((vector_size(kLanes * sizeof(T)), aligned(sizeof(T)), may_alias));
+};
+template <class T>
+using Lanes = typename LanesOf<T>::type;
+
+template <class R, class T>
+Lanes<T> combine(const Lanes<T>& a, const Lanes<T>& b) {
+  if constexpr (std::is_same_v<R, SumOp>) return a + b;
+  Lanes<T> c;
+  for (int k = 0; k < kLanes; ++k) c[k] = R::template call<T>(a[k], b[k]);
+  return c;
+}
+
 /// z[lane] op= the rows of x: four independent results a lane, so chains are short, in a fixed
 /// order.
 template <class R, class T>
 void reduce_rows(T* z, const T* x, int32_t rows) {
+  using V = Lanes<T>;
   constexpr int32_t kBlock = 4 * kLanes;
-  auto call = [](T a, T b) { return R::template call<T>(a, b); };
+  auto at = [=](int32_t row) -> const V& { return *reinterpret_cast<const V*>(x + row); };
+  V& to = *reinterpret_cast<V*>(z);
   if (rows == kBlock / 2) {  // tiles of the usual heights
-    IVDEP for (int k = 0; k < kLanes; ++k) z[k] = call(z[k], call(x[k], x[k + kLanes]));
+    to = combine<R, T>(to, combine<R, T>(at(0), at(kLanes)));
     return;
   }
-  if (rows == kBlock) {
-    IVDEP for (int k = 0; k < kLanes; ++k) z[k] =
-        call(z[k], call(call(x[k], x[k + kLanes]), call(x[k + 2 * kLanes], x[k + 3 * kLanes])));
-    return;
-  }
-  T part[kBlock];
-  for (T& p : part) p = R::template identity<T>();
+  V part[4];
+  for (V& p : part)
+    for (int k = 0; k < kLanes; ++k) p[k] = R::template identity<T>();
   int32_t i = 0;
   for (; i + kBlock <= rows; i += kBlock)
-    IVDEP for (int k = 0; k < kBlock; ++k) part[k] = call(part[k], x[i + k]);
-  for (int k = 0; i < rows; ++i, ++k) part[k] = call(part[k], x[i]);
-  IVDEP for (int k = 0; k < kLanes; ++k) z[k] =
-      call(z[k],
-           call(call(part[k], part[k + kLanes]), call(part[k + 2 * kLanes], part[k + 3 * kLanes])));
+    for (int j = 0; j < 4; ++j) part[j] = combine<R, T>(part[j], at(i + j * kLanes));
+  for (int32_t j = 0; i < rows; ++i, ++j) {
+    T& p = reinterpret_cast<T*>(part)[j];
+    p = R::template call<T>(p, x[i]);
+  }
+  to = combine<R, T>(
+      to, combine<R, T>(combine<R, T>(part[0], part[1]), combine<R, T>(part[2], part[3])));
 }
 
 void row_reduce(Op op, Compute type, void* acc, const void* a, int32_t features, int32_t rows,
