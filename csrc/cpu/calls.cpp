@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cpu/bf16_product.h"
-#include "cpu/blas.h"
+#include "cpu/product.h"
 #include "runtime/half.h"
 #include "runtime/philox.h"
 #include "runtime/thread_pool.h"
@@ -377,7 +377,7 @@ void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
   auto batched = [&](auto* a, auto* b, auto* y) {
     auto one = [&](int i, int) {
       if constexpr (std::is_floating_point_v<std::remove_pointer_t<decltype(y)>>)
-        gemm(ta, tb, m, n, k, a + i * m * k, b + i * k * n, y + i * m * n);
+        matrix_product(ta, tb, m, n, k, a + i * m * k, b + i * k * n, y + i * m * n);
       else
         plain_product(ta, tb, m, n, k, a + i * m * k, b + i * k * n, y + i * m * n);
     };

@@ -34,13 +34,39 @@ size_t packed_size(int K, int M) {
   return static_cast<size_t>(K) * M;
 }
 
+/// W columns of kc values of k, where one of the strides is 1.
+template <class T, int W>
+void pack_panel(const T* w, ptrdiff_t k_stride, ptrdiff_t m_stride, int kc, T* packed) {
+  if (m_stride == 1) {
+    for (int k = 0; k < kc; ++k, w += k_stride, packed += W) {
+      for (int m = 0; m < W; ++m) packed[m] = w[m];
+    }
+  } else {
+    for (int k = 0; k < kc; ++k, packed += W) {
+      for (int m = 0; m < W; ++m) packed[m] = w[k + m * m_stride];
+    }
+  }
+}
+
 template <class T>
 void pack_weights(const T* w, ptrdiff_t k_stride, ptrdiff_t m_stride, int K, int M, T* packed) {
+  static constexpr void (*kPack[kMaxW])(const T*, ptrdiff_t, ptrdiff_t, int, T*) = {
+      pack_panel<T, 1>, pack_panel<T, 2>, pack_panel<T, 3>,
+      pack_panel<T, 4>, pack_panel<T, 5>, pack_panel<T, 6>};
+  const bool dense = k_stride == 1 || m_stride == 1;
   const Parts blocks = k_blocks<T>(K), panels(M, kMaxW);
   for (int b = 0, k0 = 0; b < blocks.count; k0 += blocks.width(b++)) {
+    const int kc = blocks.width(b);
     for (int p = 0, m0 = 0; p < panels.count; m0 += panels.width(p++)) {
-      for (int k = k0; k < k0 + blocks.width(b); ++k) {
-        for (int m = m0; m < m0 + panels.width(p); ++m) *packed++ = w[k * k_stride + m * m_stride];
+      const int W = panels.width(p);
+      const T* from = w + k0 * k_stride + m0 * m_stride;
+      if (dense) {
+        kPack[W - 1](from, k_stride, m_stride, kc, packed);
+        packed += static_cast<ptrdiff_t>(kc) * W;
+        continue;
+      }
+      for (int k = 0; k < kc; ++k) {
+        for (int m = 0; m < W; ++m) *packed++ = from[k * k_stride + m * m_stride];
       }
     }
   }

@@ -1,0 +1,70 @@
+#include "cpu/product.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "runtime/thread_pool.h"
+
+namespace gradcell::cpu {
+namespace {
+
+template <class T>
+std::vector<T> random_matrix(int64_t n, std::mt19937& random) {
+  std::normal_distribution<T> number;
+  std::vector<T> x(static_cast<size_t>(n));
+  for (T& v : x) v = number(random);
+  return x;
+}
+
+/// Whole tiles, tails of rows and columns, several blocks of k: against sums in long double, and
+/// the same bits with one and with seven threads.
+template <class T>
+void check(int64_t m, int64_t n, int64_t k) {
+  std::mt19937 random(7);
+  for (int flags = 0; flags < 4; ++flags) {
+    SCOPED_TRACE(std::to_string(m) + " " + std::to_string(n) + " " + std::to_string(k) + " " +
+                 std::to_string(flags));
+    const bool ta = flags & 1, tb = flags & 2;
+    const auto a = random_matrix<T>(m * k, random), b = random_matrix<T>(k * n, random);
+    std::vector<T> c(static_cast<size_t>(m * n) + 1, T(77)), again(c);
+    set_max_threads(1);
+    matrix_product(ta, tb, m, n, k, a.data(), b.data(), c.data());
+    set_max_threads(7);
+    matrix_product(ta, tb, m, n, k, a.data(), b.data(), again.data());
+    set_max_threads(0);
+    EXPECT_EQ(c, again);
+    EXPECT_EQ(c.back(), T(77));
+    for (int64_t i = 0; i < m; i += 5) {
+      for (int64_t j = 0; j < n; ++j) {
+        long double sum = 0, size = 1;
+        for (int64_t l = 0; l < k; ++l) {
+          const long double term = static_cast<long double>(a[ta ? l * m + i : i * k + l]) *
+                                   b[tb ? j * k + l : l * n + j];
+          sum += term;
+          size += std::fabs(term);
+        }
+        ASSERT_NEAR(c[i * n + j], static_cast<double>(sum),
+                    static_cast<double>(size) * std::numeric_limits<T>::epsilon() * 8)
+            << i << " " << j;
+      }
+    }
+  }
+}
+
+TEST(MatrixProduct, AgreesWithLongDouble) {
+  check<float>(32, 64, 64);
+  check<float>(97, 130, 65);
+  check<float>(193, 200, 300);
+  check<float>(96, 127, 129);
+  check<double>(33, 32, 64);
+  check<double>(100, 77, 257);
+  check<double>(193, 193, 130);
+}
+
+}  // namespace
+}  // namespace gradcell::cpu
