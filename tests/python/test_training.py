@@ -299,12 +299,16 @@ def test_signals_at_any_moment(mode, interruptible):
     make().train(1, DATA * 40, callbacks=Keep())
     known = {tuple(v.tobytes() for v in state.values()) for state in states}
     assert len(known) == len(states)
+    model = make()
+    start = time.perf_counter()
+    model.train(1, DATA * 40)
+    length = time.perf_counter() - start
     rng = np.random.RandomState(5)
     interrupted = 0
     for _ in range(40):
         model = make()
         # Sent by another thread, as a terminal would.
-        killer = threading.Timer(rng.uniform(0.001, 0.03), os.kill, (os.getpid(), signal.SIGINT))
+        killer = threading.Timer(rng.uniform(0, length), os.kill, (os.getpid(), signal.SIGINT))
         try:
             killer.start()
             model.train(1, DATA * 40)
@@ -314,7 +318,7 @@ def test_signals_at_any_moment(mode, interruptible):
             interrupted += 1
         assert not _core.in_trace()
         assert tuple(v.tobytes() for v in snapshot(model.train_network).values()) in known
-    assert interrupted
+    assert interrupted, length
 
 
 class Stop(ms.Callback):
