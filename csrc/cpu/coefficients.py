@@ -145,6 +145,7 @@ ASIN = (0, mpf("0.2501"))
 ERF = (0, mpf("1.001"))
 ERFC64 = (erfc_t("0.499"), erfc_t(28))
 ERFC32 = (erfc_t("0.499"), erfc_t("10.5"))
+TANH64 = (0, mpf("0.3907"))
 TANH = (0, mpf("0.811"))
 
 # Name, what it approximates, function, interval, number of coefficients, the power of the argument
@@ -153,7 +154,8 @@ TABLE = [
     ("kExp64", "(exp(r) - 1 - r) / r^2, |r| <= log(2)/2", expm1_tail, EXP, 11, 2, 0),
     ("kExp32", "the same, short", expm1_tail, EXP, 6, 1, 0),
     ("kExpFloat", "the same, in float", expm1_tail, EXP, 5, 2, 1),
-    ("kTanhFloat", "(tanh(x) - x) / x^3 in x^2, |x| <= 0.9", root(tanh_tail), TANH, 7, 1, 1),
+    ("kTanh64", "(tanh(x) - x) / x^3 in x^2, |x| <= 0.625", root(tanh_tail), TANH64, 11, 1, 0),
+    ("kTanhFloat", "the same, |x| <= 0.9, in float", root(tanh_tail), TANH, 7, 1, 1),
     ("kAtanh64", "(2 atanh(f) - 2f - 2f^3/3) / f^5 in f^2", root(atanh_tail), ATANH, 8, 2, 0),
     ("kLog32", "(log(1+g) - g) / g^2, 1+g in [sqrt(1/2), sqrt(2)]", log_tail, LOG, 12, 1, 0),
     ("kSin64", "(sin(x) - x) / x^3 in x^2, |x| <= pi/4", root(sin_tail), SIN, 7, 1, 0),

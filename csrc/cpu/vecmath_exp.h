@@ -36,14 +36,6 @@ GRADCELL_INLINE Exponential<V> exp_parts(V x, V x_low) {
   const V tail = mad(r.hi * r.hi, poly(r.hi, kExp64), mad(r.lo, r.hi, r.lo));
   return {k, fast_two_sum(r.hi, tail)};
 }
-/// expm1(x) as a pair: (2^k - 1) + 2^k p.
-template <class V>
-GRADCELL_INLINE Pair<V> expm1_pair(V x) {
-  const auto e = exp_parts(x, all<V>(0));
-  const V power = power_of_two<V>(to_integer(e.k).low_bits);
-  const auto s = two_sum(power - all<V>(1), power * e.p.hi);
-  return fast_two_sum(s.hi, mad(power, e.p.lo, s.lo));
-}
 
 /// r and 2^k of float arguments widened: |x| < 700, 32 bits are enough.
 template <class V>
@@ -158,14 +150,18 @@ struct CoshFn {
   }
 };
 
+/// x + x^3 P(x^2) near 0, then 1 - 2 / (exp(2|x|) + 1), where exp(2|x|) + 1 is 2^k p + (2^k + 1)
+/// and so rounded only once. The farther from 0, the less the errors of the quotient count.
 struct TanhFn {
   static constexpr bool kNativeFloat = kHasFma;
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
-    const V a = at_most(abs_value(x), all<V>(20));
-    const auto t = expm1_pair(a + a);
-    const V y = rounded(divide(t, add(t, all<V>(2))));
-    return select(abs_value(x) < all<V>(0x1p-28), x, copy_sign(y, x));
+    const V a = at_most(abs_value(x), all<V>(20)), z = a * a;
+    const V near = mad(a * z, poly(z, kTanh64), a);
+    const auto [k, power] = to_power(a, 2 * kLog2e);
+    const V r = mad(k, all<V>(-kLn2Lo), mad(k, all<V>(-kLn2Hi), a + a));
+    const V p = mad(r * r, poly(r, kExp64), r);
+    return with_sign(select(a < all<V>(0.625), near, quotient(p, power)), x);
   }
   template <class V>
   GRADCELL_INLINE static V f32(V x) {
@@ -174,16 +170,19 @@ struct TanhFn {
       const V t = expm1_32(a + a);
       return copy_sign(t / (t + all<V>(2)), x);
     } else {
-      // a + a^3 P(a^2) up to 0.9, then 1 - 2 / (exp(2a) + 1), where exp(2a) + 1 is
-      // 2^k p + (2^k + 1) and so rounded only once.
       const V a = at_most(abs_value(x), all<V>(10)), z = a * a;
       const V near = mad(a * z, poly(z, kTanhFloat), a);
       const auto [k, power] = to_power(a, 2 * kLog2e);
       const V r = mad(k, all<V>(-kLn2FloatLo), mad(k, all<V>(-kLn2FloatHi), a + a));
       const V p = mad(r * r, poly(r, kExpFloat), r);
-      const V far = all<V>(1) - all<V>(2) / mad(power, p, power + all<V>(1));
-      return with_sign(select(a < all<V>(0.9), near, far), x);
+      return with_sign(select(a < all<V>(0.9), near, quotient(p, power)), x);
     }
+  }
+
+ private:
+  template <class V>
+  GRADCELL_INLINE static V quotient(V p, V power) {
+    return all<V>(1) - all<V>(2) / mad(power, p, power + all<V>(1));
   }
 };
 
