@@ -19,12 +19,13 @@ struct Free {
   void operator()(void* p) const { std::free(p); }
 };
 
-/// Memory that a thread keeps for its next product: fresh pages cost as much as packing does.
-template <class T>
-T* kept(size_t elements) {
+/// Memory that a thread keeps for its next product: fresh pages cost as much as packing does. What
+/// all threads read (Shared) and what one makes for itself are apart.
+template <class T, bool Shared>
+T* kept(int64_t elements) {
   thread_local std::unique_ptr<void, Free> block;
   thread_local size_t size = 0;
-  const size_t bytes = (elements * sizeof(T) + 4095) / 4096 * 4096;
+  const size_t bytes = (static_cast<size_t>(elements) * sizeof(T) + 4095) / 4096 * 4096;
   if (bytes > size) {
     block.reset();
     block.reset(std::aligned_alloc(64, bytes));
@@ -34,77 +35,164 @@ T* kept(size_t elements) {
   return static_cast<T*>(block.get());
 }
 
-/// A task makes a tile, 256 bytes of columns of c as in regions, of the rows of one slab of a. A
-/// slab takes a part of the second-level cache, which it stays in while the tiles pass.
+constexpr int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
+constexpr int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
+
+/// c is made in tiles, 256 bytes of columns as in regions, of slabs of rows. The slab of a stays in
+/// a part of the second-level cache while tiles pass over it.
 template <class T>
 inline constexpr int kColumns = 256 / static_cast<int>(sizeof(T));
-constexpr int kSlab = 96;
+constexpr int kSlabRows = 192;
+constexpr int64_t kSlabBytes = 768 << 10;
 
-/// Columns [first, first + count) of b as a tile: [k][columns], zeros or copies beyond count.
+/// Asks for `count` elements of each of `rows` rows, which are too far apart for the machine to
+/// foresee.
 template <class T>
-void pack_columns(bool transposed, int64_t n, int64_t k, const T* b, int64_t first, int count,
-                  T* to) {
-  constexpr int R = kColumns<T>;
-  if (transposed)
-    return tile_kernels().transpose.load_rows(
-        b + first * k, std::is_same_v<T, float> ? DType::Float32 : DType::Float64, k, count,
-        static_cast<int>(k), to, R, R);
-  for (int64_t i = 0; i < k; ++i, to += R) {
-    std::memcpy(to, b + i * n + first, sizeof(T) * static_cast<size_t>(count));
-    std::fill(to + count, to + R, T(0));
+void fetch(const T* from, int64_t ld, int64_t rows, int64_t count) {
+  constexpr int64_t kLine = 64 / sizeof(T);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(from + r * ld + i);
+}
+
+/// to[c][r] = from[r][c]; rows up to the next multiple of 16 repeat the last one.
+template <class T>
+void transpose(const T* from, int64_t ld, int64_t rows, int64_t columns, T* to, int64_t ld_to) {
+  constexpr DType kType = std::is_same_v<T, float> ? DType::Float32 : DType::Float64;
+  for (int64_t r = 0; r < rows; r += 16) {
+    if (r + 16 < rows)
+      fetch(from + (r + 16) * ld, ld, std::min<int64_t>(16, rows - r - 16), columns);
+    tile_kernels().transpose.load_rows(from + r * ld, kType, ld,
+                                       static_cast<int>(std::min<int64_t>(16, rows - r)),
+                                       static_cast<int>(columns), to + r, ld_to, 16);
   }
 }
 
 template <class T>
-void by_tiles(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
-  constexpr int R = kColumns<T>;
-  const TileMatmul<T>& mm = tile_kernels().matmul<T>();
-  const auto K = static_cast<int>(k);
-  const auto slabs = static_cast<int>((m + kSlab - 1) / kSlab);
-  const auto tiles = static_cast<int>((n + R - 1) / R);
-  auto rows = [&](int s) {
-    return static_cast<int>(std::min<int64_t>(kSlab, m - int64_t(s) * kSlab));
-  };
-  T* const left = kept<T>(static_cast<size_t>((m + n + R) * k));
-  T* const right = left + (m * k + 15) / 16 * 16;
-  parallel_for(slabs + tiles, [&](int task, int) {
-    if (task < slabs) {
-      const int64_t at = int64_t(task) * kSlab;
-      mm.pack_weights(ta ? a + at : a + at * k, ta ? m : 1, ta ? 1 : k, K, rows(task),
-                      left + at * k);
-    } else {
-      const int64_t first = int64_t(task - slabs) * R;
-      const auto count = static_cast<int>(std::min<int64_t>(R, n - first));
-      pack_columns(tb, n, k, b, first, count, right + first * k);
-    }
-  });
-  parallel_for(slabs * tiles, [&](int task, int) {
-    const int slab = task / tiles;
-    const int64_t row = int64_t(slab) * kSlab, first = int64_t(task % tiles) * R;
-    const auto count = static_cast<int>(std::min<int64_t>(R, n - first));
-    const T *w = left + row * k, *x = right + first * k;
-    T* y = c + row * n + first;
-    if (count == R) return mm.matmul(w, x, R, y, n, K, rows(slab), R, nullptr, false);
-    T edge[kSlab * R];
-    mm.matmul(w, x, R, edge, R, K, rows(slab), (count + 15) / 16 * 16, nullptr, false);
-    for (int i = 0; i < rows(slab); ++i)
-      std::memcpy(y + i * n, edge + i * R, sizeof(T) * static_cast<size_t>(count));
-  });
-}
+struct Product {
+  bool ta, tb;
+  int64_t m, n, k;
+  const T *a, *b;
+  T* c;
 
-/// Whether the tiles are about as well filled as they can be, packing is a small part, and a slab
-/// and a tile of b stay in the cache (where not, the BLAS, which cuts k too, is faster).
+  int R = static_cast<int>(std::min<int64_t>(kColumns<T>, round_up(n, 16)));  ///< columns of a tile
+  int64_t tiles = ceil_div(n, R);
+  bool b_is_tile = !tb && n == R;
+
+  /// a, row-major: as it lies, or transposed first. (Rows apart by a power of two would meet in few
+  /// sets of the cache.)
+  int64_t ld_left = ta ? round_up(k, 16) + 16 : k;
+
+  int columns(int64_t tile) const { return static_cast<int>(std::min<int64_t>(R, n - tile * R)); }
+
+  /// Rows [k0, k1) of a tile of b, [k][R], zeros or copies beyond its columns.
+  void pack(int64_t tile, int64_t k0, int64_t k1, T* to) const {
+    const int count = columns(tile);
+    to += k0 * R;
+    if (tb) {
+      const T* from = b + tile * R * k + k0;
+      tile_kernels().transpose.load_rows(from,
+                                         std::is_same_v<T, float> ? DType::Float32 : DType::Float64,
+                                         k, count, static_cast<int>(k1 - k0), to, R, R);
+      return;
+    }
+    constexpr int64_t kAhead = 16;
+    const T* from = b + k0 * n + tile * R;
+    for (int64_t i = k0; i < k1; ++i, to += R, from += n) {
+      if (i + kAhead < k1) fetch(from + kAhead * n, n, 1, count);
+      std::memcpy(to, from, sizeof(T) * static_cast<size_t>(count));
+      std::fill(to + count, to + R, T(0));
+    }
+  }
+
+  /// A tile of a slab of c: w is the slab of a, x the tile of b.
+  void multiply(int64_t row, int64_t rows, const T* w, int64_t tile, const T* x) const {
+    const TileMatmul<T>& mm = tile_kernels().matmul<T>();
+    const auto K = static_cast<int>(k), M = static_cast<int>(rows);
+    const int count = columns(tile);
+    T* y = c + row * n + tile * R;
+    if (count % 16 == 0) return mm.matmul_rows(w, ld_left, x, R, y, n, K, M, count);
+    T edge[kSlabRows * kColumns<T>];
+    mm.matmul_rows(w, ld_left, x, R, edge, R, K, M, static_cast<int>(round_up(count, 16)));
+    for (int i = 0; i < M; ++i)
+      std::memcpy(y + i * n, edge + i * R, sizeof(T) * static_cast<size_t>(count));
+  }
+
+  int64_t slab_rows() const {
+    return std::clamp<int64_t>(kSlabBytes / (k * int64_t(sizeof(T))), 24, kSlabRows) / 12 * 12;
+  }
+
+  /// Rows of a, transposed to `to` if need be.
+  const T* slab_of_a(int64_t row, int64_t rows, T* to) const {
+    if (!ta) return a + row * ld_left;
+    transpose(a + row, m, k, rows, to, ld_left);
+    return to;
+  }
+
+  /// Tasks are tiles: each is packed by the thread that multiplies with it.
+  void by_tiles(int64_t at_once) const {
+    const T* left = a;
+    if (ta) {
+      constexpr int64_t kRows = 64;
+      T* const to = kept<T, true>(m * ld_left);
+      parallel_for(static_cast<int>(ceil_div(m, kRows)), [&](int task, int) {
+        const int64_t row = task * kRows;
+        slab_of_a(row, std::min(kRows, m - row), to + row * ld_left);
+      });
+      left = to;
+    }
+    parallel_for(static_cast<int>(ceil_div(tiles, at_once)), [&](int task, int) {
+      const int64_t first = task * at_once, last = std::min(tiles, first + at_once);
+      T* const x = kept<T, false>(at_once * R * k);
+      for (int64_t t = first; t < last; ++t) pack(t, 0, k, x + (t - first) * R * k);
+      const int64_t slab = slab_rows();
+      for (int64_t row = 0; row < m; row += slab)
+        for (int64_t t = first; t < last; ++t)
+          multiply(row, std::min(slab, m - row), left + row * ld_left, t, x + (t - first) * R * k);
+    });
+  }
+
+  /// Tasks are slabs, of one tile if a lies as it is needed; b is packed for all threads.
+  void by_slabs(int64_t tasks) const {
+    const T* x = b;
+    if (!b_is_tile) {
+      constexpr int64_t kRows = 128;
+      const int64_t parts = ceil_div(k, kRows);
+      T* const packed = kept<T, true>(tiles * R * k);
+      parallel_for(static_cast<int>(tiles * parts), [&](int task, int) {
+        const int64_t tile = task / parts, k0 = task % parts * kRows;
+        pack(tile, k0, std::min(k, k0 + kRows), packed + tile * R * k);
+      });
+      x = packed;
+    }
+    const int64_t at_once = ta ? tiles : 1, across = tiles / at_once;
+    int64_t slab = slab_rows();
+    while (slab > 24 && ceil_div(m, slab) * across < tasks) slab /= 2;
+    slab = slab / 12 * 12;
+    parallel_for(static_cast<int>(ceil_div(m, slab) * across), [&](int task, int) {
+      const int64_t row = task / across * slab, rows = std::min(slab, m - row);
+      const T* w = slab_of_a(row, rows, ta ? kept<T, false>(slab * ld_left) : nullptr);
+      for (int64_t i = 0, tile = task % across; i < at_once; ++i, ++tile)
+        multiply(row, rows, w, tile, x + tile * R * k);
+    });
+  }
+
+  void run() const {
+    const int64_t tasks = 4 * max_threads();
+    if (tiles >= tasks) return by_tiles(std::min<int64_t>(tiles / tasks, 4));
+    by_slabs(tasks);
+  }
+};
+
+/// Whether the tiles are about as well filled as they can be, and there is enough to do.
 template <class T>
 bool fills_tiles(int64_t m, int64_t n, int64_t k) {
-  constexpr int64_t R = kColumns<T>;
-  const int64_t padded = (n + 15) / 16 * 16;
-  const bool in_cache = k * static_cast<int64_t>(sizeof(T)) <= 4096;
-  return m >= 32 && n >= R && k >= 64 && in_cache && padded * 8 <= n * 9;
+  return m >= 16 && n >= 16 && k >= 16 && m * n * k >= 32 * 32 * 32 &&
+         round_up(n, 16) * 8 <= n * 9 && k * static_cast<int64_t>(sizeof(T)) <= 16384;
 }
 
 template <class T>
 void choose(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
-  if (fills_tiles<T>(m, n, k)) return by_tiles(ta, tb, m, n, k, a, b, c);
+  if (fills_tiles<T>(m, n, k)) return Product<T>{ta, tb, m, n, k, a, b, c}.run();
   gemm(ta, tb, m, n, k, a, b, c);
 }
 

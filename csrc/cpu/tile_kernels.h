@@ -27,6 +27,11 @@ struct TileMatmul {
   void (*matmul)(const T* packed, const T* x, ptrdiff_t ldx, T* y, ptrdiff_t ldy, int K, int M,
                  int R, const T* bias, bool accumulate);
 
+  /// y[m][r] = sum_k w[m * ldw + k] * x[k][r], of weights as they lie. For whole matrices: what
+  /// comes next is fetched ahead, beyond the operands' ends too.
+  void (*matmul_rows)(const T* w, ptrdiff_t ldw, const T* x, ptrdiff_t ldx, T* y, ptrdiff_t ldy,
+                      int K, int M, int R);
+
   /// The gradient of the weights, G[k][m] = sum over tiles and rows of x[k][r] * dy[m][r], is
   /// collected in an accumulator of this many elements: zero, then weight_grad for each tile,
   /// finish. The sum's order is that of these calls.

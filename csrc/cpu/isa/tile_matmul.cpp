@@ -81,16 +81,33 @@ struct Product {
   int kc;
   const T* bias;    ///< null: none
   bool accumulate;  ///< start from y
+  /// Rows: the next block of x, of which so many lines are fetched with each group of k.
+  const T* next_x = nullptr;
+  int next_lines = 0;
+};
+
+constexpr int kGroup = 16;  // values of k between requests for what comes next
+template <class T>
+constexpr int kFetched = 64 / static_cast<int>(sizeof(T));  // elements that one brings
+
+/// Where the weights of a block of k lie: in panels [k][W], or (Rows) as rows of a matrix, those of
+/// a column side by side.
+template <class T>
+struct Weights {
+  const T* at;
+  ptrdiff_t ld;  ///< Rows: between the weights of two columns
 };
 
 /// P panels of W columns by V row vectors. Where that is too few sums to hide the latency of a
 /// multiply-add, U sets of them take the values of k in turn.
-template <class T, int P, int W, int V>
-void product_block(const T* w, const Product<T>& product) {
+template <class T, bool Rows, int P, int W, int V>
+void product_block(Weights<T> weights, const Product<T>& product) {
   const Product<T> a = product;  // a local: the stores below cannot change it
-  const ptrdiff_t panel = static_cast<ptrdiff_t>(a.kc) * W;
+  const ptrdiff_t panel = Rows ? W * weights.ld : static_cast<ptrdiff_t>(a.kc) * W;
+  const ptrdiff_t column = Rows ? weights.ld : 1;
+  const T* w = weights.at;
   constexpr int C = P * W;
-  constexpr int U = C * V <= 2 ? 4 : C * V <= 6 ? 2 : 1;
+  constexpr int U = Rows ? 1 : C * V <= 2 ? 4 : C * V <= 6 ? 2 : 1;
   Vec<T> acc[U][C][V];
 #pragma GCC unroll 32
   for (int c = 0; c < C; ++c) {
@@ -109,18 +126,38 @@ void product_block(const T* w, const Product<T>& product) {
     for (int v = 0; v < V; ++v) xv[v] = load(x + v * kLanes<T>);
 #pragma GCC unroll 32
     for (int c = 0; c < C; ++c) {
-      const Vec<T> wv = broadcast((w + (c / W) * panel)[c % W]);
+      const Vec<T> wv = broadcast((w + (c / W) * panel)[(c % W) * column]);
 #pragma GCC unroll 4
       for (int v = 0; v < V; ++v) acc[u][c][v] = fma(wv, xv[v], acc[u][c][v]);
     }
     x += a.ldx;
-    w += W;
+    w += Rows ? 1 : W;
   };
   int k = a.kc;
-  if constexpr (U > 1) {
+  if constexpr (Rows) {
+    // Asks for what the next panel needs, and a part of the next block of x, while this one is
+    // computed: little at a time, since a core waits for few lines at once.
+    const T* next_x = a.next_x;
+    int column_y = 0;
+    do {
+      int steps = min(kGroup, k);
+      k -= steps;
+#pragma GCC unroll 32
+      for (int c = 0; c < C; ++c) __builtin_prefetch(w + (C + c) * column);
+      for (int l = 0; l < a.next_lines; ++l, next_x += kFetched<T>)
+        __builtin_prefetch(next_x, 0, 2);
+      if (column_y < C) {
+        const T* y = a.y + (C + column_y++) * a.ldy;
+        for (int v = 0; v < V * kLanes<T>; v += kFetched<T>) __builtin_prefetch(y + v, 1);
+      }
+      do {
+        step(0);
+      } while (--steps > 0);
+    } while (k > 0);
+  } else if constexpr (U > 1) {
     for (; k % U; --k) step(0);
   }
-  if (U == 1 || k > 0) {
+  if (!Rows && (U == 1 || k > 0)) {
     do {  // once at least; a loop that may not run makes GCC keep the sums in memory too
 #pragma GCC unroll 4
       for (int u = 0; u < U; ++u) step(u);
@@ -142,45 +179,52 @@ void product_block(const T* w, const Product<T>& product) {
 constexpr int panels_at_once(int V) { return kMaxV / V; }
 
 template <class T>
-using ProductBlock = void (*)(const T*, const Product<T>&);
+using ProductBlock = void (*)(Weights<T>, const Product<T>&);
 
-template <class T, int V, bool Many>
+template <class T, bool Rows, int V, bool Many>
 ProductBlock<T> product_block_of_width(int W) {
   constexpr int P = Many ? panels_at_once(V) : 1;
   static constexpr ProductBlock<T> blocks[kMaxW] = {
-      product_block<T, P, 1, V>, product_block<T, P, 2, V>, product_block<T, P, 3, V>,
-      product_block<T, P, 4, V>, product_block<T, P, 5, V>, product_block<T, P, 6, V>};
+      product_block<T, Rows, P, 1, V>, product_block<T, Rows, P, 2, V>,
+      product_block<T, Rows, P, 3, V>, product_block<T, Rows, P, 4, V>,
+      product_block<T, Rows, P, 5, V>, product_block<T, Rows, P, 6, V>};
   return blocks[W - 1];
 }
 
-template <class T>
+template <class T, bool Rows>
 ProductBlock<T> product_block_for(int V, int W, bool many) {
+  auto of = [=](auto v) {
+    constexpr int kV = decltype(v)::value;
+    if constexpr (panels_at_once(kV) > 1) {
+      if (many) return product_block_of_width<T, Rows, kV, true>(W);
+    }
+    return product_block_of_width<T, Rows, kV, false>(W);
+  };
   switch (V) {
     case 1:
-      return (many ? product_block_of_width<T, 1, true> : product_block_of_width<T, 1, false>)(W);
-#if defined(__AVX512F__) || defined(__aarch64__)
+      return of(Int<1>{});
     case 2:
-      return (many ? product_block_of_width<T, 2, true> : product_block_of_width<T, 2, false>)(W);
+      return of(Int<min(2, kMaxV)>{});
     case 3:
-      return product_block_of_width<T, 3, false>(W);
-#endif
+      return of(Int<min(3, kMaxV)>{});
     default:
-      return product_block_of_width<T, kMaxV, false>(W);
+      return of(Int<kMaxV>{});
   }
 }
 
 /// All columns of one block of k by V row vectors.
-template <class T>
-void product_columns(const T* packed, Product<T> a, int V, const Parts& panels) {
+template <class T, bool Rows>
+void product_columns(Weights<T> weights, Product<T> a, int V, const Parts& panels) {
   const int at_once = panels_at_once(V);
   for (int p = 0; p < panels.count;) {
     const int W = panels.width(p);
     const int same = (p < panels.longer ? panels.longer : panels.count) - p;
     const bool many = at_once > 1 && same >= at_once;
-    product_block_for<T>(V, W, many)(packed, a);
     const int step = many ? at_once : 1;
+    product_block_for<T, Rows>(V, W, many)(weights, a);
     p += step;
-    packed += static_cast<ptrdiff_t>(step) * W * a.kc;
+    weights.at += step * W * (Rows ? weights.ld : a.kc);
+    a.next_x += kFetched<T> * ceil_div(a.kc, kGroup) * a.next_lines;
     a.y += step * W * a.ldy;
     if (a.bias) a.bias += step * W;
   }
@@ -195,20 +239,38 @@ void add_bias(const T* bias, T* y, ptrdiff_t ldy, int M, int R, bool accumulate)
   }
 }
 
-template <class T>
-void matmul(const T* packed, const T* x, ptrdiff_t ldx, T* y, ptrdiff_t ldy, int K, int M, int R,
-            const T* bias, bool accumulate) {
+template <class T, bool Rows>
+void product(Weights<T> weights, const T* x, ptrdiff_t ldx, T* y, ptrdiff_t ldy, int K, int M,
+             int R, const T* bias, bool accumulate) {
   if (K == 0) return add_bias(bias, y, ldy, M, R, accumulate);
   const Parts blocks = k_blocks<T>(K), panels(M, kMaxW), rows(R / kLanes<T>, kMaxV);
   for (int r = 0, v0 = 0; r < rows.count; v0 += rows.width(r++)) {
     const ptrdiff_t r0 = static_cast<ptrdiff_t>(v0) * kLanes<T>;
     for (int b = 0, k0 = 0; b < blocks.count; k0 += blocks.width(b++)) {
-      const Product<T> a{
-          x + k0 * ldx + r0,  ldx, y + r0, ldy, blocks.width(b), b == 0 ? bias : nullptr,
-          accumulate || b > 0};
-      product_columns(packed + static_cast<ptrdiff_t>(k0) * M, a, rows.width(r), panels);
+      Product<T> a{x + k0 * ldx + r0,  ldx, y + r0, ldy, blocks.width(b), b == 0 ? bias : nullptr,
+                   accumulate || b > 0};
+      if (Rows) {
+        a.next_x = a.x + a.kc * ldx;
+        a.next_lines = ceil_div(ceil_div(a.kc * rows.width(r) * kLanes<T>, kFetched<T>),
+                                ceil_div(a.kc, kGroup) * panels.count);
+      }
+      const Weights<T> from_k0{weights.at + static_cast<ptrdiff_t>(k0) * (Rows ? 1 : M),
+                               weights.ld};
+      product_columns<T, Rows>(from_k0, a, rows.width(r), panels);
     }
   }
+}
+
+template <class T>
+void matmul(const T* packed, const T* x, ptrdiff_t ldx, T* y, ptrdiff_t ldy, int K, int M, int R,
+            const T* bias, bool accumulate) {
+  product<T, false>({packed, 0}, x, ldx, y, ldy, K, M, R, bias, accumulate);
+}
+
+template <class T>
+void matmul_rows(const T* w, ptrdiff_t ldw, const T* x, ptrdiff_t ldx, T* y, ptrdiff_t ldy, int K,
+                 int M, int R) {
+  product<T, true>({w, ldw}, x, ldx, y, ldy, K, M, R, nullptr, false);
 }
 
 // ---- The weight gradient ----
@@ -489,8 +551,8 @@ void grad_finish(const T* acc, int K, int M, T* out, ptrdiff_t k_stride, ptrdiff
 
 template <class T>
 constexpr TileMatmul<T> table() {
-  return {packed_size<T>, pack_weights<T>, matmul<T>,     grad_accumulator_size<T>,
-          grad_zero<T>,   weight_grad<T>,  grad_finish<T>};
+  return {packed_size<T>,           pack_weights<T>, matmul<T>,      matmul_rows<T>,
+          grad_accumulator_size<T>, grad_zero<T>,    weight_grad<T>, grad_finish<T>};
 }
 
 }  // namespace
