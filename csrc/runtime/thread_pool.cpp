@@ -89,9 +89,16 @@ class Pool {
   void run(int n_tasks, FunctionRef<void(int, int)> body, int limit, int threads) {
     resize(threads - 1);
     limit = std::min(limit, workers_ + 1);
+    if (share_count_ < limit) {
+      shares_ = std::make_unique<Share[]>(static_cast<size_t>(limit));
+      share_count_ = limit;
+    }
     body_ = &body;
-    n_tasks_ = n_tasks;
-    next_.store(0, std::memory_order_relaxed);
+    for (int w = 0; w < limit; ++w) {
+      shares_[w].next.store(int64_t(n_tasks) * w / limit, std::memory_order_relaxed);
+      shares_[w].end = int64_t(n_tasks) * (w + 1) / limit;
+    }
+    limit_ = limit;
     failed_.store(false, std::memory_order_relaxed);
     error_ = nullptr;
     state_.store(kOpen | static_cast<uint32_t>(limit) << kLimitShift, std::memory_order_release);
@@ -110,14 +117,26 @@ class Pool {
   static constexpr uint32_t kLimitShift = 16;
   static constexpr uint32_t kActiveMask = (1u << kLimitShift) - 1;
 
+  /// A worker's own tasks, neighbours of each other; those who are done with theirs help.
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+
   void work(int worker) {
     TaskScope scope;
-    for (int64_t task; (task = next_.fetch_add(1, std::memory_order_relaxed)) < n_tasks_;) {
+    for (int i = 0; i < limit_; ++i) work_on(shares_[(worker + i) % limit_], worker);
+  }
+
+  void work_on(Share& share, int worker) {
+    while (share.next.load(std::memory_order_relaxed) < share.end &&
+           !failed_.load(std::memory_order_relaxed)) {
+      const int64_t task = share.next.fetch_add(1, std::memory_order_relaxed);
+      if (task >= share.end) return;
       try {
         (*body_)(static_cast<int>(task), worker);
       } catch (...) {
         if (!failed_.exchange(true, std::memory_order_relaxed)) error_ = std::current_exception();
-        next_.store(n_tasks_, std::memory_order_relaxed);
       }
     }
   }
@@ -197,12 +216,13 @@ class Pool {
 
   // The job. Written by the caller while state_ is not open and nobody is in.
   const FunctionRef<void(int, int)>* body_ = nullptr;
-  int64_t n_tasks_ = 0;
+  int limit_ = 0;
+  std::unique_ptr<Share[]> shares_;
+  int share_count_ = 0;
   std::exception_ptr error_;
   std::atomic<bool> failed_{false};
   int workers_ = 0;
 
-  alignas(64) std::atomic<int64_t> next_{0};
   alignas(64) std::atomic<uint32_t> state_{0};
   alignas(64) std::atomic<int> signal_{0};
   std::atomic<int> sleepers_{0};
