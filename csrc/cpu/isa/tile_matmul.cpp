@@ -18,8 +18,9 @@ constexpr int kTileChunkBytes = 32 * 1024;  // of x in L1 while all column panel
 /// [0, n) cut into the fewest parts of at most `most`, sizes differing by at most one.
 struct Parts {
   int count, size, longer;  ///< the first `longer` parts have size + 1
-  Parts(int n, int most)
-      : count(ceil_div(n, most)), size(count ? n / count : 0), longer(count ? n % count : 0) {}
+  Parts(int n, int most) : count(1), size(n), longer(0) {
+    if (n > most) count = ceil_div(n, most), size = n / count, longer = n - size * count;
+  }
   int width(int part) const { return size + (part < longer); }
 };
 
@@ -212,9 +213,10 @@ ProductBlock<T> product_block_for(int V, int W, bool many) {
   }
 }
 
-/// All columns of one block of k by V row vectors.
+/// All columns of one block of k by V row vectors. Moves a on. (By reference: a copy of what was
+/// only just written would wait for the stores.)
 template <class T, bool Rows>
-void product_columns(Weights<T> weights, Product<T> a, int V, const Parts& panels) {
+void product_columns(Weights<T> weights, Product<T>& a, int V, const Parts& panels) {
   const int at_once = panels_at_once(V);
   for (int p = 0; p < panels.count;) {
     const int W = panels.width(p);
