@@ -1,6 +1,7 @@
 #include "cpu/bf16_product.h"
 
 #include "cpu/isa_level.h"
+#include "cpu/scratch.h"
 #include "cpu/tile_kernels.h"
 #include "ir/error.h"
 #include "runtime/thread_pool.h"
@@ -12,9 +13,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 
 namespace gradcell::cpu {
 namespace {
@@ -32,17 +31,6 @@ bool detect() {
   if (!(edx & kBf16) || !(edx & kTiles)) return false;
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-}
-
-struct Free {
-  void operator()(void* p) const { std::free(p); }
-};
-using Packed = std::unique_ptr<uint16_t, Free>;
-
-Packed packed(int64_t elements) {
-  void* p = std::aligned_alloc(64, static_cast<size_t>(elements) * sizeof(uint16_t));
-  if (!p) fail(ErrorKind::Memory, "out of memory: ", elements * 2, " bytes for a product");
-  return Packed(static_cast<uint16_t*>(p));
 }
 
 /// A matrix [rows, columns]; stored transposed or not.
@@ -144,14 +132,16 @@ void bf16_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int6
   const int64_t steps = (k + kDepth - 1) / kDepth, panel = steps * 2 * kTileElements;
   const auto down = static_cast<int>((m + kBlock - 1) / kBlock);
   const auto across = static_cast<int>((n + kBlock - 1) / kBlock);
-  const Packed left = packed(std::max<int64_t>(down * panel, 32));
-  const Packed right = packed(std::max<int64_t>(across * panel, 32));
+  thread_local Scratch scratch;
+  auto* const left = reinterpret_cast<uint16_t*>(
+      scratch.get(static_cast<size_t>((down + across) * panel) * sizeof(uint16_t)));
+  uint16_t* const right = left + down * panel;
   const Matrix of_a{a, m, k, transpose_a}, of_b{b, k, n, transpose_b};
   parallel_for(down + across, [&](int task, int) {
     if (task < down)
-      pack_a(of_a, task * kBlock, left.get() + task * panel);
+      pack_a(of_a, task * kBlock, left + task * panel);
     else
-      pack_b(of_b, (task - down) * kBlock, right.get() + (task - down) * panel);
+      pack_b(of_b, (task - down) * kBlock, right + (task - down) * panel);
   });
   // Several rows of blocks pass over a panel of b while it is in the cache.
   constexpr int kRowsATask = 4;
@@ -162,7 +152,7 @@ void bf16_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int6
     for (int j = 0; j < across; ++j) {
       const int64_t width = std::min(kBlock, n - j * kBlock);
       for (int i = task * kRowsATask; i < std::min(down, (task + 1) * kRowsATask); ++i) {
-        block(left.get() + i * panel, right.get() + j * panel, steps, sums);
+        block(left + i * panel, right + j * panel, steps, sums);
         const int64_t height = std::min(kBlock, m - i * kBlock);
         for (int64_t r = 0; r < height; ++r)
           t.store(sums + r * kBlock, DType::BFloat16, c + (i * kBlock + r) * n + j * kBlock,

@@ -11,6 +11,7 @@
 
 #include "cpu/calls.h"
 #include "cpu/kernels.h"
+#include "cpu/scratch.h"
 #include "cpu/tile_kernels.h"
 #include "runtime/thread_pool.h"
 
@@ -33,35 +34,10 @@ constexpr double kParallelWork = 15000;
 /// Nor is merging fewer bytes than this.
 constexpr size_t kParallelMerge = 256 << 10;
 
-class AlignedBlock {
- public:
-  AlignedBlock() = default;
-  std::byte* get(size_t bytes) {
-    if (bytes > size_) {
-      data_.reset();
-      size_ = (bytes + 4095) / 4096 * 4096;
-      void* p = std::aligned_alloc(64, size_);
-      if (!p) {
-        size_ = 0;
-        fail(ErrorKind::Memory, "out of memory: ", bytes, " bytes of scratch");
-      }
-      data_.reset(static_cast<std::byte*>(p));
-    }
-    return data_.get();
-  }
-
- private:
-  struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
-  };
-  std::unique_ptr<std::byte, Free> data_;
-  size_t size_ = 0;
-};
-
 constexpr size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 std::byte* worker_scratch(size_t bytes) {
-  thread_local AlignedBlock block;
+  thread_local Scratch block;
   return block.get(bytes);
 }
 
@@ -548,7 +524,7 @@ void merge(std::span<const RegionRun> runs, const RunState& s) {
 }  // namespace
 
 struct Executable::Context {
-  AlignedBlock arena, side;
+  Scratch arena, side;
   std::vector<void*> buffers;
   std::vector<RegionRun> runs;
   /// What a thread keeps from one chunk to the next.

@@ -1,47 +1,31 @@
 #include "cpu/product.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 #include <type_traits>
 
 #include "cpu/blas.h"
+#include "cpu/scratch.h"
 #include "cpu/tile_kernels.h"
-#include "ir/error.h"
 #include "runtime/thread_pool.h"
 
 namespace gradcell::cpu {
 
 namespace {
 
-struct Free {
-  void operator()(void* p) const { std::free(p); }
-};
-
-/// Memory that a thread keeps for its next product: fresh pages cost as much as packing does. What
-/// all threads read (Shared) and what one makes for itself are apart.
+/// What all threads read (Shared) and what one makes for itself are apart.
 template <class T, bool Shared>
 T* kept(int64_t elements) {
-  thread_local std::unique_ptr<void, Free> block;
-  thread_local size_t size = 0;
-  const size_t bytes = (static_cast<size_t>(elements) * sizeof(T) + 4095) / 4096 * 4096;
-  if (bytes > size) {
-    block.reset();
-    block.reset(std::aligned_alloc(64, bytes));
-    size = block ? bytes : 0;
-    if (!block) fail(ErrorKind::Memory, "out of memory: ", bytes, " bytes to pack a product");
-  }
-  return static_cast<T*>(block.get());
+  thread_local Scratch scratch;
+  return reinterpret_cast<T*>(scratch.get(static_cast<size_t>(elements) * sizeof(T)));
 }
 
 constexpr int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
 constexpr int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
 
-/// c is made in tiles, 256 bytes of columns as in regions, of slabs of rows. The slab of a stays in
-/// a part of the second-level cache while tiles pass over it.
-template <class T>
-inline constexpr int kColumns = 256 / static_cast<int>(sizeof(T));
+/// c is made in tiles of a few columns, of slabs of rows. The slab of a stays in a part of the
+/// second-level cache while tiles pass over it.
+constexpr int kMaxColumns = 64;
 constexpr int kSlabRows = 192;
 constexpr int64_t kSlabBytes = 768 << 10;
 
@@ -54,14 +38,16 @@ void fetch(const T* from, int64_t ld, int64_t rows, int64_t count) {
     for (int64_t i = 0; i < count; i += kLine) __builtin_prefetch(from + r * ld + i);
 }
 
+template <class T>
+constexpr DType kType = std::is_same_v<T, float> ? DType::Float32 : DType::Float64;
+
 /// to[c][r] = from[r][c]; rows up to the next multiple of 16 repeat the last one.
 template <class T>
 void transpose(const T* from, int64_t ld, int64_t rows, int64_t columns, T* to, int64_t ld_to) {
-  constexpr DType kType = std::is_same_v<T, float> ? DType::Float32 : DType::Float64;
   for (int64_t r = 0; r < rows; r += 16) {
     if (r + 16 < rows)
       fetch(from + (r + 16) * ld, ld, std::min<int64_t>(16, rows - r - 16), columns);
-    tile_kernels().transpose.load_rows(from + r * ld, kType, ld,
+    tile_kernels().transpose.load_rows(from + r * ld, kType<T>, ld,
                                        static_cast<int>(std::min<int64_t>(16, rows - r)),
                                        static_cast<int>(columns), to + r, ld_to, 16);
   }
@@ -74,12 +60,12 @@ struct Product {
   const T *a, *b;
   T* c;
 
-  int R = static_cast<int>(std::min<int64_t>(kColumns<T>, round_up(n, 16)));  ///< columns of a tile
+  int R = static_cast<int>(std::min<int64_t>(tile_kernels().matmul<T>().columns, round_up(n, 16)));
   int64_t tiles = ceil_div(n, R);
   bool b_is_tile = !tb && n == R;
 
-  /// a, row-major: as it lies, or transposed first. (Rows apart by a power of two would meet in few
-  /// sets of the cache.)
+  /// Of a, row-major: as it lies, or transposed first. (Rows apart by a power of two would meet in
+  /// few sets of the cache.)
   int64_t ld_left = ta ? round_up(k, 16) + 16 : k;
 
   int columns(int64_t tile) const { return static_cast<int>(std::min<int64_t>(R, n - tile * R)); }
@@ -89,11 +75,8 @@ struct Product {
     const int count = columns(tile);
     to += k0 * R;
     if (tb) {
-      const T* from = b + tile * R * k + k0;
-      tile_kernels().transpose.load_rows(from,
-                                         std::is_same_v<T, float> ? DType::Float32 : DType::Float64,
-                                         k, count, static_cast<int>(k1 - k0), to, R, R);
-      return;
+      return tile_kernels().transpose.load_rows(b + tile * R * k + k0, kType<T>, k, count,
+                                                static_cast<int>(k1 - k0), to, R, R);
     }
     constexpr int64_t kAhead = 16;
     const T* from = b + k0 * n + tile * R;
@@ -111,7 +94,7 @@ struct Product {
     const int count = columns(tile);
     T* y = c + row * n + tile * R;
     if (count % 16 == 0) return mm.matmul_rows(w, ld_left, x, R, y, n, K, M, count);
-    T edge[kSlabRows * kColumns<T>];
+    T edge[kSlabRows * kMaxColumns];
     mm.matmul_rows(w, ld_left, x, R, edge, R, K, M, static_cast<int>(round_up(count, 16)));
     for (int i = 0; i < M; ++i)
       std::memcpy(y + i * n, edge + i * R, sizeof(T) * static_cast<size_t>(count));
@@ -178,21 +161,21 @@ struct Product {
 
   void run() const {
     const int64_t tasks = 4 * max_threads();
-    if (tiles >= tasks) return by_tiles(std::min<int64_t>(tiles / tasks, 4));
-    by_slabs(tasks);
+    const bool by_column = tiles >= tasks && !(ta && m >= n);  // packs the smaller for all
+    by_column ? by_tiles(std::min<int64_t>(tiles / tasks, 256 / R)) : by_slabs(tasks);
   }
 };
 
-/// Whether the tiles are about as well filled as they can be, and there is enough to do.
-template <class T>
+/// Whether tiles are about filled, there is enough to do, and a tile of b stays in the cache (where
+/// not, the BLAS is faster).
 bool fills_tiles(int64_t m, int64_t n, int64_t k) {
-  return m >= 16 && n >= 16 && k >= 16 && m * n * k >= 32 * 32 * 32 &&
-         round_up(n, 16) * 8 <= n * 9 && k * static_cast<int64_t>(sizeof(T)) <= 16384;
+  return m >= 16 && k >= 16 && k <= 1024 && m * n * k >= 32 * 32 * 32 &&
+         round_up(n, 16) * 8 <= n * 9;
 }
 
 template <class T>
 void choose(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
-  if (fills_tiles<T>(m, n, k)) return Product<T>{ta, tb, m, n, k, a, b, c}.run();
+  if (fills_tiles(m, n, k)) return Product<T>{ta, tb, m, n, k, a, b, c}.run();
   gemm(ta, tb, m, n, k, a, b, c);
 }
 

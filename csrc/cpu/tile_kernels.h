@@ -18,6 +18,8 @@ namespace gradcell::cpu {
 /// transpose; packed weights and accumulators are only good for the level that made them.
 template <class T>
 struct TileMatmul {
+  int columns;  ///< the R that suits matmul_rows best
+
   /// Elements that pack_weights writes.
   size_t (*packed_size)(int K, int M);
   void (*pack_weights)(const T* w, ptrdiff_t k_stride, ptrdiff_t m_stride, int K, int M, T* packed);

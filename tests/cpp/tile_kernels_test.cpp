@@ -29,7 +29,8 @@ class TileKernelsTest : public ::testing::TestWithParam<IsaLevel> {
   }
 
   template <class T>
-  void check_matmul(int K, int M, int R, int pad, bool transposed, bool with_bias, bool accumulate);
+  void check_matmul(int K, int M, int R, int pad, bool transposed, bool with_bias, bool accumulate,
+                    bool as_rows = false);
   template <class T>
   void check_weight_grad(int K, int M, int R, std::vector<int> tiles, bool transposed);
 };
@@ -42,7 +43,7 @@ constexpr double kEpsilon = std::numeric_limits<T>::epsilon();
 
 template <class T>
 void TileKernelsTest::check_matmul(int K, int M, int R, int pad, bool transposed, bool with_bias,
-                                   bool accumulate) {
+                                   bool accumulate, bool as_rows) {
   SCOPED_TRACE("K " + std::to_string(K) + " M " + std::to_string(M) + " R " + std::to_string(R));
   const auto& mm = kernels.matmul<T>();
   const ptrdiff_t ks = transposed ? 1 : M + 1, ms = transposed ? K + 2 : 1, ld = R + pad;
@@ -52,8 +53,12 @@ void TileKernelsTest::check_matmul(int K, int M, int R, int pad, bool transposed
   std::vector<T> packed(mm.packed_size(K, M) + 1, T(77));
   mm.pack_weights(w.data(), ks, ms, K, M, packed.data());
   EXPECT_EQ(packed.back(), T(77));
-  mm.matmul(packed.data(), x.data(), ld, y.data(), ld, K, M, R, with_bias ? bias.data() : nullptr,
-            accumulate);
+  if (as_rows) {
+    mm.matmul_rows(w.data(), ms, x.data(), ld, y.data(), ld, K, M, R);
+  } else {
+    mm.matmul(packed.data(), x.data(), ld, y.data(), ld, K, M, R, with_bias ? bias.data() : nullptr,
+              accumulate);
+  }
   for (int m = 0; m < M; ++m) {
     for (int r = 0; r < ld; ++r) {
       const double old = before[m * ld + r];
@@ -90,6 +95,17 @@ TEST_P(TileKernelsTest, MatmulOverLongSums) {
     check_matmul<double>(K, 11, 64, 0, true, false, false);
   }
   check_matmul<float>(512, 512, 64, 0, false, true, false);
+}
+
+TEST_P(TileKernelsTest, MatmulOfRowsOverShapes) {
+  for (int R : {16, 32, 48, 64, 112}) {
+    for (int M : {1, 5, 6, 13, 24, 50}) {
+      for (int K : {1, 15, 16, 17, 33, 129, 300}) {
+        check_matmul<float>(K, M, R, M % 3, true, false, false, true);
+        check_matmul<double>(K, M, R, K % 3, true, false, false, true);
+      }
+    }
+  }
 }
 
 TEST_P(TileKernelsTest, MatmulOfNothingIsTheBias) {

@@ -553,8 +553,15 @@ void grad_finish(const T* acc, int K, int M, T* out, ptrdiff_t k_stride, ptrdiff
 
 template <class T>
 constexpr TileMatmul<T> table() {
-  return {packed_size<T>,           pack_weights<T>, matmul<T>,      matmul_rows<T>,
-          grad_accumulator_size<T>, grad_zero<T>,    weight_grad<T>, grad_finish<T>};
+  return {kMaxV * kLanes<T> > 16 ? kMaxV * kLanes<T> : 16,
+          packed_size<T>,
+          pack_weights<T>,
+          matmul<T>,
+          matmul_rows<T>,
+          grad_accumulator_size<T>,
+          grad_zero<T>,
+          weight_grad<T>,
+          grad_finish<T>};
 }
 
 }  // namespace
