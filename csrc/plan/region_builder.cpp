@@ -553,7 +553,7 @@ class Builder {
       const Instruction& i = region_.program[at];
       for (int k = 0; k < i.operand_count; ++k)
         if (!i.operand[k].uniform) uses(i.operand[k].value, at);
-      if (i.kind != TileOp::RowReduce && i.kind != TileOp::WeightGrad) uses(i.dst, at);
+      if (!accumulates(i)) uses(i.dst, at);
     }
     for (const RowLoad& l : region_.loads) uses(l.value, -1);
     for (const RowStore& s : region_.stores)
