@@ -15,12 +15,9 @@ from gradcell import Parameter, ParameterTuple, Tensor, nn, ops
 DX, DY, DW, DB = 8.0, 6.0, 12.0, 1.0
 
 
-@pytest.fixture(params=["graph", "pynative"], autouse=True)
-def mode(request):
-    before = ms.get_context("mode")
-    ms.set_context(mode=ms.GRAPH_MODE if request.param == "graph" else ms.PYNATIVE_MODE)
-    yield request.param
-    ms.set_context(mode=before)
+@pytest.fixture(autouse=True)
+def both_modes(mode):
+    """Every test here runs in both modes."""
 
 
 class Affine(nn.Cell):

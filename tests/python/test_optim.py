@@ -38,14 +38,6 @@ def check(name, optimizer, parameters, lr=lambda t: 0.05, rtol=2e-5, **options):
     assert optimizer.global_step.asnumpy().tolist() == [STEPS]
 
 
-@pytest.fixture(params=["graph", "pynative"])
-def mode(request):
-    before = ms.get_context("mode")
-    ms.set_context(mode=ms.GRAPH_MODE if request.param == "graph" else ms.PYNATIVE_MODE)
-    yield
-    ms.set_context(mode=before)
-
-
 RULES = [
     ("SGD", {}),
     ("SGD", {"weight_decay": 0.1}),

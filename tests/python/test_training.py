@@ -8,13 +8,11 @@ import time
 
 import numpy as np
 import pytest
-from training_fixtures import Linear, X, Y, assert_same, batch, mode, snapshot
+from training_fixtures import Linear, X, Y, assert_same, batch, snapshot
 
 import gradcell as ms
 from gradcell import Tensor, _core, nn, ops, train
 from gradcell.dataset import GeneratorDataset, NumpySlicesDataset
-
-__all__ = ["mode"]
 
 # Real data ----------------------------------------------------------------------------------------
 
