@@ -1,7 +1,7 @@
 """What the tests of the five reference documents share: both modes, and the printed text.
 
-`both_modes` runs every test of this folder in graph mode and in PyNative mode. `documented(text)` checks
-that exactly `text` was printed since the last call. The documents were printed by several releases
+`both_modes` runs every test of this folder in graph mode and in PyNative mode. `documented(text)`
+checks that exactly `text` was printed since the last call. The documents were printed by several releases
 on several systems; the differences that are no difference in value are undone by named options:
 
 - `three_digits`: documents 000 and 002 print exponents as `e+000` and no blank before the number,
