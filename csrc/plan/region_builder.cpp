@@ -1,8 +1,7 @@
 #include "plan/region_builder.h"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
+#include <unordered_map>
 
 #include "plan/chains.h"
 #include "plan/fusions.h"

@@ -1,7 +1,6 @@
 #include "runtime/trace.h"
 
 #include <algorithm>
-#include <cstring>
 #include <list>
 #include <mutex>
 

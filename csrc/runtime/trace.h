@@ -6,7 +6,6 @@
 // computed.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
