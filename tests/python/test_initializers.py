@@ -9,7 +9,7 @@ import pytest
 from nn_checks import normal
 
 import gradcell as ms
-from gradcell import Tensor, nn
+from gradcell import Parameter, Tensor, nn
 
 
 def draw(init, *shape):
@@ -81,6 +81,22 @@ def test_initialisers_repeat_after_set_seed():
     again = [nn.Dense(5, 4).weight.asnumpy() for _ in range(2)]
     np.testing.assert_array_equal(first, again)
     assert (first[0] != first[1]).any()
+
+
+def test_a_tensor_of_an_initialiser():
+    x = Tensor(shape=(2, 3), dtype=ms.float16, init="ones")
+    assert x.dtype == ms.float16
+    np.testing.assert_array_equal(x.init_data().asnumpy(), np.ones((2, 3)))
+    ms.set_seed(3)
+    drawn = Tensor(shape=(5,), dtype=ms.float32, init=ms.common.initializer.Normal(2.0))
+    ms.set_seed(3)
+    np.testing.assert_array_equal(drawn.asnumpy(), draw(ms.common.initializer.Normal(2.0), 5))
+    p = Parameter(Tensor(shape=[2], dtype=ms.float32, init=0.5), name="p")
+    np.testing.assert_array_equal(p.asnumpy(), [0.5, 0.5])
+    with pytest.raises(ValueError, match=r"foo.*test_initializers"):
+        Tensor(shape=(2,), dtype=ms.float32, init="foo")
+    with pytest.raises(TypeError):
+        Tensor(shape=(2,), dtype=ms.float32)
 
 
 def test_initializer_refuses():
