@@ -173,11 +173,6 @@ class Dataset:
         """Makes the next pass the epoch with this number, counted from 0."""
         self._epoch = epoch
 
-    def _next_epoch(self) -> Iterator[Row]:
-        epoch = self._epoch
-        self._epoch += 1
-        return self._rows(epoch)
-
     def __iter__(self) -> Iterator[list[Tensor]]:
         return iter(self.create_tuple_iterator(num_epochs=1))
 
@@ -203,7 +198,7 @@ class Dataset:
 
 
 class _Passes:
-    """Each iteration over it is one epoch of a dataset."""
+    """Each iteration over it is one epoch of a dataset; next() goes through the epochs row by row."""
 
     def __init__(
         self, owner: Dataset, source: Dataset, epochs: int, arrays: bool, names: list[str] | None
@@ -212,6 +207,16 @@ class _Passes:
             raise ValueError(f"'num_epochs' must be positive or -1, got {epochs}{_where()}")
         self.owner, self.source, self.left = owner, source, epochs
         self.arrays, self.names = arrays, names
+        self._running: Iterator[Any] | None = None
+
+    def __next__(self) -> Any:
+        if self._running is None:
+            self._running = iter(self)
+        try:
+            return next(self._running)
+        except StopIteration:
+            self._running = None
+            raise
 
     def __iter__(self) -> Iterator[Any]:
         if self.left == 0:
