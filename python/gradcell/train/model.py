@@ -20,6 +20,14 @@ def _where() -> str:
     return f" ({_core.user_location()})"
 
 
+def _check_pair(owner: str, inputs: Any) -> None:
+    if len(inputs) != 2:
+        raise ValueError(
+            f"{owner}: with loss_fn a batch must be data and label, but the data gave "
+            f"{len(inputs)} in a batch{_where()}"
+        )
+
+
 def _count(name: str, value: Any, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"Model: '{name}' must be an int, got {type(value).__name__}{_where()}")
@@ -78,6 +86,7 @@ class Model:
             )
         self._eval_indexes = eval_indexes
         self._train_network = self._build_train_network(amp_level, kwargs)
+        self._own_eval_network = eval_network is None
         self._eval_network = self._build_eval_network(eval_network, amp_level)
         self._resume: tuple[int, int, int] | None = None
         self._data_seed: int | None = None
@@ -220,6 +229,8 @@ class Model:
             p.cur_step_num += 1
             p.cur_step_in_epoch = number
             p.train_dataset_element = inputs
+            if self._loss_fn is not None:
+                _check_pair("Model.train", inputs)
             call("on_train_step_begin")
             try:
                 p.net_outputs = self._train_network(*inputs)
@@ -284,12 +295,15 @@ class Model:
         call = _Caller(callbacks, RunContext(p))
         modes = _modes(self._eval_network)
         self._eval_network.set_train(False)
+        pairs = self._loss_fn is not None and self._own_eval_network
         try:
             call("on_eval_begin")
             call("on_eval_epoch_begin")
             for inputs in batches.epoch(0):
                 p.cur_step_num += 1
                 call("on_eval_step_begin")
+                if pairs:
+                    _check_pair("Model.eval", inputs)
                 p.net_outputs = self._eval_network(*inputs)
                 self._update_metrics(p.net_outputs)
                 call("on_eval_step_end")

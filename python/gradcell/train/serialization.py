@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -339,7 +340,7 @@ def load_param_into_net(
 
     parameter_dict: from name to Parameter, as load_checkpoint gives. A saved parameter of another
     floating dtype is cast if strict_load is False. Returns (names of net's parameters that were not
-    in the dict, names in the dict that net has not).
+    in the dict, names in the dict that net has not). Warns of the former.
 
     Raises TypeError for wrong types or dtypes, ValueError for another shape; then net is as it was.
     """
@@ -367,6 +368,14 @@ def load_param_into_net(
     for p, value in changes:
         p.set_data(_copied(value))
     missing = [n for n in own if n not in parameter_dict]
+    if missing:
+        warnings.warn(
+            f"load_param_into_net: {len(missing)} of {len(own)} parameters are not in "
+            f"parameter_dict and stay as they were: {', '.join(map(repr, missing[:10]))}"
+            f"{', ...' if len(missing) > 10 else ''}{_where()}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return missing, [n for n in parameter_dict if n not in own]
 
 
