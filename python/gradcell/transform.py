@@ -516,6 +516,11 @@ class GradOperation:
                 elif args:
                     *rest, sens = args
                     args = tuple(rest)
+                    if not args and not kwargs and not self.get_by_list:
+                        raise TypeError(
+                            "GradOperation: with sens_param the last argument is the sens, and none "
+                            f"is left for {function_name(fn)}{_where()}"
+                        )
                 else:
                     raise ValueError(f"Grad with sens, but the sens is not provided.{_where()}")
                 if not tree.leaves(sens) and not isinstance(sens, (int, float)):

@@ -26,7 +26,7 @@ def test_sequential_cell():
     assert [p.name for p in net.get_parameters()] == ["1.weight", "1.bias"]
     with pytest.raises(IndexError):
         net[5]
-    assert nn.SequentialCell({"first": nn.ReLU()}).first is not None
+    assert isinstance(nn.SequentialCell({"first": nn.ReLU()}).first, nn.ReLU)
 
 
 def test_containers_inside_a_cell():
