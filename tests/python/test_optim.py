@@ -180,8 +180,8 @@ def test_learning_rate_is_read_at_every_step(mode):
     assert p.asnumpy() == [0.25]
 
 
-@pytest.mark.parametrize("dtype", [ms.float16, ms.bfloat16])
-def test_half_parameters_have_float32_state(dtype):
+@pytest.mark.parametrize(("dtype", "tolerance"), [(ms.float16, 0.03), (ms.bfloat16, 0.08)])
+def test_half_parameters_have_float32_state(dtype, tolerance):
     parameters = make_parameters(dtype)
     optimizer = nn.Adam(parameters, 0.05)
     assert {p.dtype for p in optimizer.moment2} == {ms.float32}
@@ -190,7 +190,7 @@ def test_half_parameters_have_float32_state(dtype):
         optimizer(tuple(Tensor(np.full(p.shape, 1e-5), dtype) for p in parameters))
     for p in parameters:
         assert p.dtype == dtype
-        np.testing.assert_allclose(p.asnumpy(), START[p.name] - 1.0, atol=0.08)
+        np.testing.assert_allclose(p.asnumpy(), START[p.name] - 1.0, atol=tolerance)
 
 
 def test_float64_parameters():
