@@ -194,7 +194,7 @@ def test_wrong_dtypes_name_the_op_and_both() -> None:
 
 def test_truth_and_number_of_many() -> None:
     for convert in (bool, float, int):
-        with pytest.raises(ValueError, match="(?i)one element") as caught:
+        with pytest.raises(ValueError, match=r"(?i)one element") as caught:
             convert(ones(2))
         assert_message(caught.value, "2")
     with pytest.raises(ValueError, match="one element"):
@@ -238,7 +238,7 @@ def test_index_out_of_range_says_the_bounds() -> None:
 
 
 def test_zero_slice_step() -> None:
-    with pytest.raises(ValueError, match="(?i)step") as caught:
+    with pytest.raises(ValueError, match=r"(?i)step") as caught:
         _ = ones(4)[::0]
     assert_message(caught.value)
 
