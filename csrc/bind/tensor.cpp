@@ -203,7 +203,10 @@ void bind_tensor(py::module_& m) {
           "The elements as an array that shares the tensor's memory (bfloat16 as uint16 patterns).")
       .def("_data_pointer",
            [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.value().data()); })
-      .def("_rebind", &Tensor::rebind);
+      .def("_rebind", [](Tensor& t, const Tensor& other) {
+        if (t.captured()) bump_structure_version();
+        t.rebind(other);
+      });
 
   // A Parameter is made of a variable: see python/gradcell/parameter.py.
   py::class_<ParameterBase, Tensor, std::shared_ptr<ParameterBase>>(m, "ParameterBase",

@@ -150,6 +150,7 @@ class CompiledCache:
 
         out, compiled, asked_at = _core.with_trace(body)
         entry = _Compiled(compiled, out, (args, kwargs) if _names_objects(key) else None)
+        self.entries = {k: e for k, e in self.entries.items() if k[0] == key[0]}  # what is current
         self.entries[key] = entry
         if compiled is not None and self.dispatcher is not None and not kwargs and _is_flat(args):
             flat_tuple = type(out) is tuple and all(isinstance(t, Tensor) for t in out)
@@ -655,7 +656,9 @@ def jit(function: Any = None, **options: Any) -> Any:
 
     It is traced once for each signature (dtypes and shapes of tensors, values of everything else,
     which parameters); later calls skip Python. A function that asks for a tensor's value, as in
-    `if loss > 3`, is traced at every call instead, with one warning. MindSpore's options (mode,
+    `if loss > 3`, is traced at every call instead, with one warning. Assignments to parameters, to
+    elements of tensors and to attributes of cells are noticed; whatever else the function reads
+    (globals, elements of lists) stays as it was when it was traced. MindSpore's options (mode,
     jit_config, capture_mode and the like) are accepted and have no effect.
     """
     if function is None:
