@@ -9,10 +9,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
-
-
-def _where() -> str:
-    return f" ({_core.user_location()})"
+from gradcell._location import where as _where
 
 
 def _as_tensor(key: Any) -> Tensor:
