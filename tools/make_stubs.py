@@ -23,13 +23,11 @@ HEAD = '''"""Types of the compiled core. Written by tools/make_stubs.py; do not 
 
 import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 '''
-#: Containers whose elements pybind11 does not know.
-BARE = {"list": "list[Any]", "tuple": "tuple[Any, ...]", "dict": "dict[str, Any]"}
 STATIC = "@staticmethod\n"
 #: What annotations of Python functions may say and be understood in the stub.
 KNOWN = re.compile(
@@ -61,8 +59,15 @@ def plain(text: str) -> str:
 
 def from_docstring(name: str, member: Any, static: bool = False) -> str:
     """The stub of a pybind11 function, which `member` may wrap."""
-    first = (member.__doc__ or "").strip().split("\n")[0]
-    found = re.fullmatch(rf"{re.escape(name)}\((.*)\) -> (.*)", first)
+    text = (member.__doc__ or "").strip()
+    overloads = re.findall(rf"^\d+\. ({re.escape(name)}\(.*\) -> .*)", text, re.M)
+    if overloads:
+        return "\n".join("@overload\n" + from_signature(name, s, static) for s in overloads)
+    return from_signature(name, text.split("\n")[0], static)
+
+
+def from_signature(name: str, signature: str, static: bool) -> str:
+    found = re.fullmatch(rf"{re.escape(name)}\((.*)\) -> (.*)", signature)
     if found is None and name == "__init__":
         return "def __init__(self, *args: Any, **kwargs: Any) -> None: ..."
     if found is None:

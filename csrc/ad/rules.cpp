@@ -1,9 +1,6 @@
 // Elementwise rules come from ops.def; those of structured ops are written out here.
 #include "ad/rules.h"
 
-#include <algorithm>
-#include <numeric>
-
 namespace gradcell::ad {
 
 namespace {

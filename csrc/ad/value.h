@@ -2,8 +2,6 @@
 // structural zero: it is never multiplied or added, it just stays zero.
 #pragma once
 
-#include <utility>
-
 #include "ir/builder.h"
 
 namespace gradcell::ad {

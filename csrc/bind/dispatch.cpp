@@ -37,7 +37,7 @@ struct Dispatcher {
   std::vector<Entry>* entries;
 };
 
-uint64_t g_version = 0;
+uint64_t g_version = 0;  ///< of what compiled functions depend on and arguments do not show
 
 PyTypeObject* tensor_type() {
   static PyTypeObject* type = reinterpret_cast<PyTypeObject*>(py::type::of<Tensor>().ptr());
@@ -238,12 +238,13 @@ PyType_Spec spec = {
 
 }  // namespace
 
+void bump_structure_version() { ++g_version; }
+
 void bind_dispatch(py::module_& m) {
   m.add_object("Dispatcher", py::reinterpret_steal<py::object>(PyType_FromSpec(&spec)));
   m.def("structure_version", [] { return g_version; });
-  m.def(
-      "bump_structure_version", [] { ++g_version; },
-      "Makes compiled functions look again: something that they may depend on has changed.");
+  m.def("bump_structure_version", &bump_structure_version,
+        "Makes compiled functions look again: something that they may depend on has changed.");
 }
 
 }  // namespace gradcell::bind

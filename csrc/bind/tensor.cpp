@@ -170,11 +170,19 @@ void bind_tensor(py::module_& m) {
       "differentiated or compiled, a node of its graph.\n\n"
       "input_data: a number, nested lists or tuples of equal lengths, a NumPy array (which is\n"
       "copied) or a tensor. dtype: by default the data's own; float32 for Python floats, int64\n"
-      "for ints. Raises TypeError for what is no number and for lists of unequal lengths.")
+      "for ints. Raises TypeError for what is no number and for lists of unequal lengths.\n\n"
+      "Tensor(shape=, dtype=, init=) is initializer(init, shape, dtype).")
       .def(py::init([](py::object data, py::object dtype) -> TensorPtr {
              return std::make_shared<Tensor>(convert(data, dtype));
            }),
            py::arg("input_data"), py::arg("dtype") = py::none())
+      .def(py::init([](py::object shape, py::object dtype, py::object init) -> TensorPtr {
+             py::object initializer =
+                 py::module_::import("gradcell.common.initializer").attr("initializer");
+             return std::make_shared<Tensor>(
+                 initializer(init, shape, dtype).cast<TensorPtr>()->value());
+           }),
+           py::kw_only(), py::arg("shape"), py::arg("dtype"), py::arg("init"))
       .def_property_readonly(
           "shape", [](const Tensor& t) { return shape_tuple(t.dims()); },
           "The sizes of the dimensions, a tuple of ints.")
@@ -195,7 +203,10 @@ void bind_tensor(py::module_& m) {
           "The elements as an array that shares the tensor's memory (bfloat16 as uint16 patterns).")
       .def("_data_pointer",
            [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.value().data()); })
-      .def("_rebind", &Tensor::rebind);
+      .def("_rebind", [](Tensor& t, const Tensor& other) {
+        if (t.captured()) bump_structure_version();
+        t.rebind(other);
+      });
 
   // A Parameter is made of a variable: see python/gradcell/parameter.py.
   py::class_<ParameterBase, Tensor, std::shared_ptr<ParameterBase>>(m, "ParameterBase",

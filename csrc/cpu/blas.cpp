@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <mutex>
 
 #include "ir/error.h"
 #include "runtime/thread_pool.h"

@@ -121,10 +121,6 @@ void choose_tiles(Region& r) {
   r.chunks = static_cast<int32_t>(std::clamp<int64_t>(tiles, 1, most));
 }
 
-bool accumulates(const Instruction& i) {
-  return i.kind == TileOp::RowReduce || i.kind == TileOp::WeightGrad;
-}
-
 /// Which values full tiles keep in buffers, and which instructions use those.
 void find_direct(Region& r) {
   auto is_direct = [&](uint32_t v) {

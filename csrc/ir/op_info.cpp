@@ -1,5 +1,5 @@
 // The op table's properties, read from ops.def.
-#include <cstring>
+#include <string_view>
 
 #include "ir/builder.h"
 

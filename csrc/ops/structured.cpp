@@ -1,6 +1,5 @@
 // Shape, movement, reduction and contraction nodes: checks, inferred shapes, simplification.
 #include <algorithm>
-#include <numeric>
 
 #include "ir/builder.h"
 

@@ -47,7 +47,7 @@ void form_chains(Region& region) {
     const Instruction& i = program[at];
     for (int k = 0; k < i.operand_count; ++k)
       if (!i.operand[k].uniform) ++uses[i.operand[k].value];
-    if (i.kind == TileOp::RowReduce || i.kind == TileOp::WeightGrad) continue;
+    if (accumulates(i)) continue;
     if (maker[i.dst] >= 0) pinned[i.dst] = 1;  // written by several instructions
     maker[i.dst] = static_cast<int32_t>(at);
   }
@@ -81,10 +81,7 @@ void form_chains(Region& region) {
       break;
     }
   }
-  size_t kept = 0;
-  for (size_t at = 0; at < program.size(); ++at)
-    if (!dropped[at]) program[kept++] = program[at];
-  program.resize(kept);
+  erase_marked(program, dropped);
 }
 
 }  // namespace gradcell

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -166,6 +165,19 @@ struct Instruction {
   const void* kernel = nullptr;    ///< the engine's function, where it has one for the instruction
   Location location;
 };
+
+/// Whether dst is an accumulator rather than a value.
+inline bool accumulates(const Instruction& i) {
+  return i.kind == TileOp::RowReduce || i.kind == TileOp::WeightGrad;
+}
+
+/// Takes the instructions out that have a mark.
+inline void erase_marked(std::vector<Instruction>& program, const std::vector<uint8_t>& marks) {
+  size_t kept = 0;
+  for (size_t at = 0; at < program.size(); ++at)
+    if (!marks[at]) program[kept++] = program[at];
+  program.resize(kept);
+}
 
 /// A reduction over rows: one dense result a chunk of rows, merged in a fixed order at the end.
 struct Accumulator {

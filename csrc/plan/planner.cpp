@@ -238,8 +238,7 @@ class Planner {
       for (int k = 0; k < i.operand_count; ++k)
         if (!i.operand[k].uniform && i.operand[k].value == load.value)
           read = static_cast<int32_t>(at);
-      if (i.kind != TileOp::RowReduce && i.kind != TileOp::WeightGrad &&
-          i.dst == store.from.value && written < 0)
+      if (!accumulates(i) && i.dst == store.from.value && written < 0)
         written = static_cast<int32_t>(at);
     }
     bool stored_too = std::any_of(r.stores.begin(), r.stores.end(), [&](const RowStore& s) {

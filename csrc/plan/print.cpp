@@ -54,8 +54,7 @@ void write(std::ostream& out, const Plan& p, const Region& r) {
     out << "    v" << l.value << " = load " << text(p, l.buffer) << " x"
         << r.values[l.value].features << "\n";
   for (const Instruction& i : r.program) {
-    bool accumulates = i.kind == TileOp::RowReduce || i.kind == TileOp::WeightGrad;
-    out << "    " << (accumulates ? "acc" : "v") << i.dst << (accumulates ? " += " : " = ");
+    out << "    " << (accumulates(i) ? "acc" : "v") << i.dst << (accumulates(i) ? " += " : " = ");
     if (i.kind == TileOp::Elementwise)
       out << info(i.op).function;
     else if (i.kind == TileOp::Fused)

@@ -1,8 +1,7 @@
 #include "plan/region_builder.h"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
+#include <unordered_map>
 
 #include "plan/chains.h"
 #include "plan/fusions.h"
@@ -553,7 +552,7 @@ class Builder {
       const Instruction& i = region_.program[at];
       for (int k = 0; k < i.operand_count; ++k)
         if (!i.operand[k].uniform) uses(i.operand[k].value, at);
-      if (i.kind != TileOp::RowReduce && i.kind != TileOp::WeightGrad) uses(i.dst, at);
+      if (!accumulates(i)) uses(i.dst, at);
     }
     for (const RowLoad& l : region_.loads) uses(l.value, -1);
     for (const RowStore& s : region_.stores)

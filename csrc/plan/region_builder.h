@@ -1,8 +1,6 @@
 // Turns the nodes of one stage that share a row count into a Region's tile program.
 #pragma once
 
-#include <unordered_map>
-
 #include "plan/labels.h"
 
 namespace gradcell {

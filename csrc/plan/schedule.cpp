@@ -8,10 +8,6 @@ namespace {
 
 using Dependencies = std::vector<std::vector<int32_t>>;
 
-bool accumulates(const Instruction& i) {
-  return i.kind == TileOp::RowReduce || i.kind == TileOp::WeightGrad;
-}
-
 /// What must come before each instruction: makers of its operands; where it writes a value again,
 /// the earlier writers and readers of it; for accumulators, their earlier terms (sums keep order).
 Dependencies dependencies(const Region& r) {

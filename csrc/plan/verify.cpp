@@ -14,8 +14,6 @@ void want(bool ok, const Args&... what) {
   if (!ok) fail(ErrorKind::Runtime, "invalid plan: ", what...);
 }
 
-bool accumulates(TileOp kind) { return kind == TileOp::RowReduce || kind == TileOp::WeightGrad; }
-
 class RegionChecker {
  public:
   RegionChecker(const Plan& plan, const Region& region)
@@ -66,7 +64,7 @@ class RegionChecker {
     for (size_t i = 0; i < r_.program.size(); ++i) {
       const Instruction& in = r_.program[i];
       for (int k = 0; k < in.operand_count; ++k) used(in.operand[k], static_cast<int64_t>(i));
-      if (!accumulates(in.kind)) used({false, in.dst}, static_cast<int64_t>(i));
+      if (!accumulates(in)) used({false, in.dst}, static_cast<int64_t>(i));
     }
     for (const RowStore& s : r_.stores) used(s.from, static_cast<int64_t>(r_.program.size()));
   }
@@ -156,7 +154,7 @@ class RegionChecker {
   void instruction(const Instruction& i) {
     want(i.features > 0, "an instruction without features");
     operands(i);
-    if (accumulates(i.kind)) {
+    if (accumulates(i)) {
       want(i.dst < r_.accumulators.size(), "no such accumulator");
       want(r_.accumulators[i.dst].features == i.features, "an accumulator of another shape");
     } else {

@@ -1,7 +1,6 @@
 #include "runtime/trace.h"
 
 #include <algorithm>
-#include <cstring>
 #include <list>
 #include <mutex>
 
@@ -461,6 +460,7 @@ void Tensor::rebind(const Tensor& other) {
   trace_ = other.trace_;
   node_ = other.node_;
   if (other.variable_) array_ = other.variable_->value;
+  captured_ = false;
   if (trace_) link();
 }
 
@@ -472,7 +472,9 @@ NodeId Tensor::in(Trace& trace) const {
         "function failed");
     return node_;
   }
-  return variable_ ? trace.lift(variable_) : trace.lift(array_);
+  if (variable_) return trace.lift(variable_);
+  captured_ |= &trace == current_trace();
+  return trace.lift(array_);
 }
 
 }  // namespace gradcell

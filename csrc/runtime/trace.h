@@ -6,7 +6,6 @@
 // computed.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <unordered_set>
@@ -177,6 +176,8 @@ class Tensor {
   void rebind(const Tensor& other);
   /// This tensor as a node of the trace.
   NodeId in(Trace& trace) const;
+  /// Whether a function that was traced may have read these elements.
+  bool captured() const { return captured_; }
 
  private:
   friend class Trace;
@@ -186,6 +187,7 @@ class Tensor {
   VariablePtr variable_;
   TracePtr trace_;
   NodeId node_ = kNoNode;
+  mutable bool captured_ = false;
   Tensor *previous_ = nullptr, *next_ = nullptr;
 };
 using TensorPtr = std::shared_ptr<Tensor>;

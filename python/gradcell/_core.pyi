@@ -2,7 +2,7 @@
 
 import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -19,7 +19,10 @@ class DType:
     def __eq__(self, other: object) -> builtins.bool: ...
 
 class Tensor:
+    @overload
     def __init__(self, input_data: Any, dtype: Any = None) -> None: ...
+    @overload
+    def __init__(self, *, shape: Any, dtype: Any, init: Any) -> None: ...
     @property
     def shape(self) -> tuple[builtins.int, ...]: ...
     @property

@@ -9,10 +9,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
-
-
-def _where() -> str:
-    return f" ({_core.user_location()})"
+from gradcell._location import where as _where
 
 
 def _as_tensor(key: Any) -> Tensor:
@@ -54,7 +51,7 @@ def _expand(x: Tensor, key: Any) -> list[Any]:
         used += max(k.ndim, 1) if mask else 1
     if used > x.ndim:
         raise IndexError(
-            f"too many indices for tensor of dimension{x.ndim}: {used} were given{_where()}"
+            f"too many indices for a tensor of {x.ndim} dimensions: {used} were given{_where()}"
         )
     ellipses = [i for i, k in enumerate(keys) if k is Ellipsis]
     if len(ellipses) > 1:
@@ -172,6 +169,12 @@ def _flatten_advanced(
 
 def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, int]:
     """One index over the given axes taken as one: (it, that one's size)."""
+    if len(indices) > 1:
+        try:
+            np.broadcast_shapes(*(index.shape for index in indices))
+        except ValueError:
+            shapes = ", ".join(str(list(index.shape)) for index in indices)
+            raise IndexError(f"indices of shapes {shapes} do not broadcast{_where()}") from None
     sizes = [y.shape[a] for a in axes]
     product = int(np.prod(sizes, dtype=np.int64))
     total: Any = None

@@ -9,6 +9,7 @@ from typing import Any
 
 from gradcell import _core, printing
 from gradcell._core import ParameterBase, Tensor
+from gradcell._location import where
 
 _numbers = itertools.count()
 #: The parameter of each variable, for transforms that find parameters by what a function reads.
@@ -17,10 +18,6 @@ _by_variable: weakref.WeakValueDictionary[int, Parameter] = weakref.WeakValueDic
 
 #: Makes compiled functions look again: an attribute that they may depend on has changed.
 bump_structure_version = _core.bump_structure_version
-
-
-def _where() -> str:
-    return f" ({_core.user_location()})"
 
 
 class Parameter(ParameterBase):
@@ -42,10 +39,10 @@ class Parameter(ParameterBase):
         **unused: Any,
     ) -> None:
         if name is not None and not isinstance(name, str):
-            raise ValueError(f"Parameter: the name must be a string, got {name!r}{_where()}")
+            raise ValueError(f"Parameter: the name must be a string, got {name!r}{where()}")
         if not isinstance(requires_grad, bool):
             raise TypeError(
-                f"Parameter: requires_grad must be a bool, got {requires_grad!r}{_where()}"
+                f"Parameter: requires_grad must be a bool, got {requires_grad!r}{where()}"
             )
         value = default_input if isinstance(default_input, Tensor) else Tensor(default_input)
         super().__init__(value)
@@ -65,7 +62,7 @@ class Parameter(ParameterBase):
     @name.setter
     def name(self, name: str) -> None:
         if not isinstance(name, str) or not name:
-            raise ValueError(f"Parameter: the name must be a string, got {name!r}{_where()}")
+            raise ValueError(f"Parameter: the name must be a string, got {name!r}{where()}")
         self._name = name
         self._named = True
 
@@ -79,7 +76,7 @@ class Parameter(ParameterBase):
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if not isinstance(value, bool):
-            raise TypeError(f"Parameter: requires_grad must be a bool, got {value!r}{_where()}")
+            raise TypeError(f"Parameter: requires_grad must be a bool, got {value!r}{where()}")
         if value != self._requires_grad:
             self._requires_grad = value
             _core.bump_structure_version()
@@ -111,12 +108,12 @@ class Parameter(ParameterBase):
             data = Tensor(data)
         if not isinstance(data, Tensor):
             raise TypeError(
-                f"Parameter.set_data: expected a Tensor, got {type(data).__name__}{_where()}"
+                f"Parameter.set_data: expected a Tensor, got {type(data).__name__}{where()}"
             )
         if tuple(data.shape) != tuple(self.shape):
             raise ValueError(
                 f"Parameter.set_data: {self.name} has shape {list(self.shape)}, the data "
-                f"{list(data.shape)}{_where()}"
+                f"{list(data.shape)}{where()}"
             )
         self._set_array(_core.ops.cast(data, self.dtype))
         return self
@@ -135,7 +132,7 @@ class Parameter(ParameterBase):
             elif isinstance(fill, (int, float)):
                 value = _core.ops.full(list(self.shape), fill, self.dtype)
             else:
-                raise ValueError(f"Parameter.clone: unknown init {init!r}{_where()}")
+                raise ValueError(f"Parameter.clone: unknown init {init!r}{where()}")
         copy = Parameter(value, self.name, self.requires_grad)
         copy._prefixed = self._prefixed
         return copy
@@ -190,10 +187,10 @@ class ParameterTuple(tuple[Parameter, ...]):
         for p in items:
             if not isinstance(p, Parameter):
                 raise TypeError(
-                    f"ParameterTuple: every element must be a Parameter, got {type(p).__name__}{_where()}"
+                    f"ParameterTuple: every element must be a Parameter, got {type(p).__name__}{where()}"
                 )
             if p.name in names:
-                raise ValueError(f"ParameterTuple: the name {p.name!r} appears twice{_where()}")
+                raise ValueError(f"ParameterTuple: the name {p.name!r} appears twice{where()}")
             names.add(p.name)
         return super().__new__(cls, items)
 

@@ -14,12 +14,9 @@ from gradcell import printing as _printing
 from gradcell._convert import dtype_of_numpy, from_bfloat16_bits, from_gpu, to_array
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
+from gradcell._location import where
 
 _core.set_converter(to_array)
-
-
-def _where() -> str:
-    return f" ({_core.user_location()})"
 
 
 # Values ---------------------------------------------------------------------------------------------
@@ -40,7 +37,7 @@ def item(self: Tensor) -> Any:
     if self.size != 1:
         raise ValueError(
             "The tensor should have only one element, but got "
-            f"{self.size}, more than one element is ambiguous.{_where()}"
+            f"{self.size}, more than one element is ambiguous.{where()}"
         )
     return asnumpy(self).reshape(()).item()
 
@@ -49,7 +46,7 @@ def _number(self: Tensor) -> Any:
     if self.size != 1:
         raise ValueError(
             f"Only one element tensors can be converted to Python scalars, got shape "
-            f"{list(self.shape)}{_where()}"
+            f"{list(self.shape)}{where()}"
         )
     return item(self)
 
@@ -58,7 +55,7 @@ def _index(self: Tensor) -> int:
     if self.dtype.is_floating or self.size != 1:
         raise TypeError(
             f"only an integer tensor of one element can be an index, got {self.dtype} of shape "
-            f"{list(self.shape)}{_where()}"
+            f"{list(self.shape)}{where()}"
         )
     return int(item(self))
 
@@ -72,13 +69,13 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> np.ndar
 
 def _len(self: Tensor) -> int:
     if self.ndim == 0:
-        raise TypeError(f"Not support len of a 0-D tensor{_where()}")
+        raise TypeError(f"Not support len of a 0-D tensor{where()}")
     return int(self.shape[0])
 
 
 def _iter(self: Tensor) -> Iterator[Tensor]:
     if self.ndim == 0:
-        raise TypeError(f"Cannot iterate over a scalar tensor.{_where()}")
+        raise TypeError(f"Cannot iterate over a scalar tensor.{where()}")
     return (self[i] for i in range(self.shape[0]))
 
 
@@ -118,7 +115,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     if hasattr(array, "__cuda_array_interface__") and not isinstance(array, Tensor):
         return from_gpu(array, True)
     if not isinstance(array, np.ndarray):
-        raise TypeError(f"from_numpy: expected a NumPy array, got {type(array).__name__}{_where()}")
+        raise TypeError(f"from_numpy: expected a NumPy array, got {type(array).__name__}{where()}")
     dtype = dtype_of_numpy(array.dtype)
     native = array.astype(array.dtype.newbyteorder("="), copy=False)
     if native.flags.c_contiguous and native.flags.aligned:
@@ -146,9 +143,9 @@ def _dlpack(
         options: dict[str, Any] = {} if max_version is None else {"max_version": max_version}
         return array.__dlpack__(**options)
     if wanted != here:
-        raise BufferError(f"a tensor of DLPack's device {here} cannot go to {wanted}{_where()}")
+        raise BufferError(f"a tensor of DLPack's device {here} cannot go to {wanted}{where()}")
     if stream == 0:
-        raise ValueError(f"DLPack: 0 is no stream{_where()}")
+        raise ValueError(f"DLPack: 0 is no stream{where()}")
     source = _copy(self) if copy else self
     # -1: the consumer needs no order; None: it works on the default stream, which is 1.
     return _core.to_dlpack(source, None if stream == -1 else 1 if stream is None else stream)
@@ -191,13 +188,13 @@ def from_dlpack(source: Any) -> Tensor:
     if used < 0:
         raise RuntimeError(
             "from_dlpack: the array is on a GPU, but device_target is 'CPU'. Call "
-            f"set_context(device_target='GPU'), or copy it to the host first{_where()}"
+            f"set_context(device_target='GPU'), or copy it to the host first{where()}"
         )
     if number != used:
         raise ValueError(
             f"from_dlpack: the array is on GPU {number}, but device_id is {used}: call "
             f"set_context(device_target='GPU', device_id={number}), or copy it to GPU {used}"
-            f"{_where()}"
+            f"{where()}"
         )
     return _core.from_dlpack(source.__dlpack__(stream=_core.device_stream(used)))
 
@@ -209,7 +206,7 @@ def move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
     Raises ValueError for other places, RuntimeError for 'GPU' if device_target is 'CPU'.
     """
     if to not in ("CPU", "GPU"):
-        raise ValueError(f"move_to: expected 'CPU' or 'GPU', got {to!r}{_where()}")
+        raise ValueError(f"move_to: expected 'CPU' or 'GPU', got {to!r}{where()}")
     return _core.place(self, to == "GPU")
 
 
@@ -225,7 +222,7 @@ def to_dtype(dtype: Any) -> _core.DType:
     try:
         return dtype_of_numpy(np.dtype(dtype))
     except TypeError as error:
-        raise TypeError(f"{dtype!r} is not a dtype{_where()}") from error
+        raise TypeError(f"{dtype!r} is not a dtype{where()}") from error
 
 
 def astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:

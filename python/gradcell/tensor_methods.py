@@ -10,8 +10,8 @@ from typing import Any
 
 from gradcell import _core, ops
 from gradcell._core import Tensor
+from gradcell._location import where as _where
 from gradcell.ops import checks
-from gradcell.ops.checks import where as _where
 from gradcell.tensor import to_dtype
 
 _DIM = {"axis": "dim"}

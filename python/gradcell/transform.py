@@ -16,12 +16,8 @@ import numpy as np
 
 from gradcell import _core, context, tree
 from gradcell._core import Tensor
+from gradcell._location import where
 from gradcell.parameter import Parameter, parameter_of
-
-
-def _where() -> str:
-    return f" ({_core.user_location()})"
-
 
 # Running --------------------------------------------------------------------------------------------
 
@@ -150,6 +146,7 @@ class CompiledCache:
 
         out, compiled, asked_at = _core.with_trace(body)
         entry = _Compiled(compiled, out, (args, kwargs) if _names_objects(key) else None)
+        self.entries = {k: e for k, e in self.entries.items() if k[0] == key[0]}  # what is current
         self.entries[key] = entry
         if compiled is not None and self.dispatcher is not None and not kwargs and _is_flat(args):
             flat_tuple = type(out) is tuple and all(isinstance(t, Tensor) for t in out)
@@ -216,12 +213,12 @@ def _check_outputs(name: str, outputs: list[Tensor]) -> None:
     if not outputs:
         raise TypeError(
             f"{name} returned no tensor to differentiate; it must return a Tensor or a tuple of "
-            f"them{_where()}"
+            f"them{where()}"
         )
     if not any(t.dtype.is_floating for t in outputs):
         raise TypeError(
             f"{name} returned a tensor of {outputs[0].dtype}, which cannot be differentiated; cast "
-            f"it to a floating dtype{_where()}"
+            f"it to a floating dtype{where()}"
         )
 
 
@@ -254,7 +251,7 @@ def _differentiate(
             if not isinstance(out, (tuple, list)) or len(out) < 2:
                 raise ValueError(
                     "When has_aux is True, origin fn requires more than one outputs."
-                    f" {name} returned one{_where()}"
+                    f" {name} returned one{where()}"
                 )
             target = out[0]
         else:
@@ -282,14 +279,14 @@ def _cotangents(name: str, target: Any, outputs: list[Tensor], sens: Any) -> lis
     if len(given) != len(outputs):
         raise ValueError(
             f"The given sens gradient's size should be same as out of network! {name} has "
-            f"{len(outputs)} outputs, sens has {len(given)}{_where()}"
+            f"{len(outputs)} outputs, sens has {len(given)}{where()}"
         )
     for out, s in zip(outputs, given, strict=True):
         if s.dtype != out.dtype:
-            raise TypeError(f"sens: The dtype should be {out.dtype}, but got {s.dtype}{_where()}")
+            raise TypeError(f"sens: The dtype should be {out.dtype}, but got {s.dtype}{where()}")
         if tuple(s.shape) != tuple(out.shape) and s.size != 1:
             raise ValueError(
-                f"sens: The shape should be {list(out.shape)}, but got {list(s.shape)}{_where()}"
+                f"sens: The shape should be {list(out.shape)}, but got {list(s.shape)}{where()}"
             )
     return [
         _core.ops.broadcast_to(_core.ops.reshape(s, []), list(o.shape))
@@ -303,24 +300,24 @@ def _check_bool(owner: str, **flags: Any) -> None:
     for name, value in flags.items():
         if not isinstance(value, bool):
             raise TypeError(
-                f"For '{owner}', the '{name}' should be bool, but got {type(value).__name__}{_where()}"
+                f"For '{owner}', the '{name}' should be bool, but got {type(value).__name__}{where()}"
             )
 
 
 def _check_positions(grad_position: Any) -> tuple[int, ...]:
     positions = grad_position if isinstance(grad_position, tuple) else (grad_position,)
     if not isinstance(grad_position, (int, tuple)) or isinstance(grad_position, bool):
-        raise TypeError(f"For 'F.grad', the 'grad_position' must be int or tuple.{_where()}")
+        raise TypeError(f"For 'F.grad', the 'grad_position' must be int or tuple.{where()}")
     if not positions:
-        raise ValueError(f"grad_position should not be empty when grad by position!{_where()}")
+        raise ValueError(f"grad_position should not be empty when grad by position!{where()}")
     for p in positions:
         if not isinstance(p, int) or isinstance(p, bool):
-            raise TypeError(f"For 'F.grad', the element in 'grad_position' must be int.{_where()}")
+            raise TypeError(f"For 'F.grad', the element in 'grad_position' must be int.{where()}")
         if p < 0:
-            raise ValueError(f"grad_position must be >= 0.{_where()}")
+            raise ValueError(f"grad_position must be >= 0.{where()}")
     if len(set(positions)) != len(positions):
         raise ValueError(
-            f"There are duplicate positions in `grad_position`, please check it{_where()}"
+            f"There are duplicate positions in `grad_position`, please check it{where()}"
         )
     return positions
 
@@ -330,12 +327,12 @@ def _check_weights(weights: Any) -> list[Parameter]:
     if not isinstance(items, (list, tuple)):
         raise TypeError(
             "The weights you provided is expected to be a tensor, or a list or tuple. but got "
-            f"{weights!r}{_where()}"
+            f"{weights!r}{where()}"
         )
     for w in items:
         if not isinstance(w, Parameter):
             raise TypeError(
-                f"weights: every element must be a Parameter, got {type(w).__name__}{_where()}"
+                f"weights: every element must be a Parameter, got {type(w).__name__}{where()}"
             )
     return list(items)
 
@@ -344,18 +341,18 @@ def _check_argument(name: str, args: Sequence[Any], position: int) -> None:
     if position >= len(args):
         raise IndexError(
             f"Position index {position} is exceed input size. {name} was called with {len(args)} "
-            f"arguments{_where()}"
+            f"arguments{where()}"
         )
     arg = args[position]
     if not isinstance(arg, Tensor):
         raise TypeError(
             f"{name}: argument {position} is to be differentiated by, but it is not a Tensor but "
-            f"{type(arg).__name__}{_where()}"
+            f"{type(arg).__name__}{where()}"
         )
     if not arg.dtype.is_floating:
         raise TypeError(
             f"{name}: argument {position} has dtype {arg.dtype}, which cannot be differentiated "
-            f"by; cast it to a floating dtype{_where()}"
+            f"by; cast it to a floating dtype{where()}"
         )
 
 
@@ -402,9 +399,7 @@ class _GradFunction:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not callable(self.fn):
-            raise TypeError(
-                f"The fn should be callable, but got {type(self.fn).__name__}{_where()}"
-            )
+            raise TypeError(f"The fn should be callable, but got {type(self.fn).__name__}{where()}")
         for p in self.positions:
             _check_argument(function_name(self.fn), args, p)
         return run(self._record, args, kwargs, self.cache)
@@ -491,7 +486,7 @@ class GradOperation:
     def __call__(self, fn: Any, weights: Any = None) -> Callable[..., Any]:
         """The gradient function of fn."""
         if not callable(fn):
-            raise TypeError(f"The fn should be callable, but got {type(fn).__name__}{_where()}")
+            raise TypeError(f"The fn should be callable, but got {type(fn).__name__}{where()}")
         single = isinstance(weights, Parameter)
         parameters = _check_weights(weights) if weights is not None and self.get_by_list else None
         key = (
@@ -516,11 +511,16 @@ class GradOperation:
                 elif args:
                     *rest, sens = args
                     args = tuple(rest)
+                    if not args and not kwargs and not self.get_by_list:
+                        raise TypeError(
+                            "GradOperation: with sens_param the last argument is the sens, and none "
+                            f"is left for {function_name(fn)}{where()}"
+                        )
                 else:
-                    raise ValueError(f"Grad with sens, but the sens is not provided.{_where()}")
+                    raise ValueError(f"Grad with sens, but the sens is not provided.{where()}")
                 if not tree.leaves(sens) and not isinstance(sens, (int, float)):
                     raise TypeError(
-                        f"sens must be a Tensor or a tuple of them, got {type(sens).__name__}{_where()}"
+                        f"sens must be a Tensor or a tuple of them, got {type(sens).__name__}{where()}"
                     )
             every = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
             positions = [i for i in every if args[i].dtype.is_floating]
@@ -556,7 +556,7 @@ def get_grad(gradients: Any, identifier: Any) -> Tensor:
     if not isinstance(identifier, (int, Parameter)):
         raise TypeError(
             "get_grad: the identifier must be an int or a Parameter, got "
-            f"{type(identifier).__name__}{_where()}"
+            f"{type(identifier).__name__}{where()}"
         )
     wanted = identifier.name if isinstance(identifier, Parameter) else identifier
 
@@ -573,9 +573,7 @@ def get_grad(gradients: Any, identifier: Any) -> Tensor:
 
     found = find(gradients)
     if found is None:
-        raise RuntimeError(
-            f"Can not find the gradient for position or Parameter {wanted}{_where()}"
-        )
+        raise RuntimeError(f"Can not find the gradient for position or Parameter {wanted}{where()}")
     return found
 
 
@@ -583,7 +581,7 @@ def _tensors(name: str, what: str, value: Any) -> list[Tensor]:
     items = list(value) if isinstance(value, (tuple, list)) else [value]
     for t in items:
         if not isinstance(t, Tensor):
-            raise TypeError(f"{name}: {what} must be tensors, got {type(t).__name__}{_where()}")
+            raise TypeError(f"{name}: {what} must be tensors, got {type(t).__name__}{where()}")
     return items
 
 
@@ -598,7 +596,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
     if [(tuple(x.shape), x.dtype) for x in xs] != [(tuple(t.shape), t.dtype) for t in vs]:
         raise ValueError(
             f"jvp: inputs and v must have the same shapes and dtypes, got "
-            f"{[list(x.shape) for x in xs]} and {[list(t.shape) for t in vs]}{_where()}"
+            f"{[list(x.shape) for x in xs]} and {[list(t.shape) for t in vs]}{where()}"
         )
 
     def record(*both: Tensor) -> Any:
@@ -650,13 +648,15 @@ def jit(function: Any = None, **options: Any) -> Any:
 
     It is traced once for each signature (dtypes and shapes of tensors, values of everything else,
     which parameters); later calls skip Python. A function that asks for a tensor's value, as in
-    `if loss > 3`, is traced at every call instead, with one warning. MindSpore's options (mode,
+    `if loss > 3`, is traced at every call instead, with one warning. Assignments to parameters, to
+    elements of tensors and to attributes of cells are noticed; whatever else the function reads
+    (globals, elements of lists) stays as it was when it was traced. MindSpore's options (mode,
     jit_config, capture_mode and the like) are accepted and have no effect.
     """
     if function is None:
         return lambda fn: jit(fn, **options)
     if not callable(function):
-        raise TypeError(f"jit: expected a function, got {type(function).__name__}{_where()}")
+        raise TypeError(f"jit: expected a function, got {type(function).__name__}{where()}")
     cache = CompiledCache(function_name(function))
 
     def slow(*args: Any, **kwargs: Any) -> Any:

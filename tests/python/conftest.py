@@ -20,6 +20,16 @@ def device() -> Iterator[str]:
     gradcell.set_context(device_target="CPU")
 
 
+@pytest.fixture(params=["graph", "pynative"])
+def mode(request: pytest.FixtureRequest) -> Iterator[int]:
+    """Both modes, one after the other: what set_context takes."""
+    before = gradcell.get_context("mode")
+    mode = gradcell.GRAPH_MODE if request.param == "graph" else gradcell.PYNATIVE_MODE
+    gradcell.set_context(mode=mode)
+    yield mode
+    gradcell.set_context(mode=before)
+
+
 @pytest.fixture(scope="session")
 def fake_cuda(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return build(tmp_path_factory.mktemp("fake"))

@@ -194,8 +194,9 @@ def test_wrong_dtypes_name_the_op_and_both() -> None:
 
 def test_truth_and_number_of_many() -> None:
     for convert in (bool, float, int):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match=r"(?i)one element") as caught:
             convert(ones(2))
+        assert_message(caught.value, "2")
     with pytest.raises(ValueError, match="one element"):
         ones(2, 3).item()
 
@@ -222,22 +223,24 @@ INDICES: list[tuple[str, Callable[[], Any]]] = [
 
 @pytest.mark.parametrize("row", INDICES, ids=lambda row: row[0])
 def test_index_out_of_range(row: tuple[str, Callable[[], Any]]) -> None:
-    with pytest.raises((IndexError, RuntimeError, TypeError, ValueError)) as caught:
-        result = row[1]()
-        if result is not None:
-            result.asnumpy()
-    types = (TypeError, IndexError) if row[0] in ("float", "string") else (IndexError, ValueError)
-    assert isinstance(caught.value, types), repr(caught.value)
+    with pytest.raises(IndexError) as caught:
+        row[1]().asnumpy()
+    assert_message(caught.value)
 
 
 def test_index_out_of_range_says_the_bounds() -> None:
+    with pytest.raises(IndexError, match=r"too many indices for a tensor of 2 dimensions: 3"):
+        _ = ones(2, 3)[0, 0, 0]
+    with pytest.raises(IndexError, match=r"indices of shapes \[2\], \[3\] do not broadcast"):
+        _ = ones(2, 3)[[0, 1], [0, 1, 2]]
     with pytest.raises(IndexError, match=r"index 5 is out of bounds for dimension with size 2"):
         _ = ones(2, 3)[5]
 
 
 def test_zero_slice_step() -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"(?i)step") as caught:
         _ = ones(4)[::0]
+    assert_message(caught.value)
 
 
 def square(x: Any) -> Any:
@@ -247,13 +250,13 @@ def square(x: Any) -> Any:
 def test_gather_out_of_range_inside_a_derivative() -> None:
     """Found when the plan runs: an error, not a wild read."""
     indices = Tensor(np.array([0, 1 << 30], np.int32))
-    with pytest.raises((IndexError, RuntimeError, ValueError)):
+    with pytest.raises(IndexError, match="1073741824 is out of range"):
         ms.grad(lambda x: ops.gather(x, indices, 0).sum())(ones(4)).asnumpy()
 
 
 @pytest.mark.parametrize("position", [2, 7, (0, 5)], ids=str)
 def test_grad_position_out_of_range(position: Any) -> None:
-    with pytest.raises((IndexError, RuntimeError), match="exceed"):
+    with pytest.raises(IndexError, match="exceed"):
         ms.grad(lambda x, y: x * y, position)(ones(2), ones(2))
 
 
@@ -303,7 +306,7 @@ def test_weights_of_grad_operation() -> None:
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8, np.bool_])
 def test_differentiating_an_integer(dtype: Any) -> None:
     x = Tensor(np.ones(3, dtype=dtype))
-    with pytest.raises(TypeError, match=r"(?i)int|bool|float"):
+    with pytest.raises(TypeError, match=f"argument 0 has dtype {x.dtype}"):
         ms.grad(lambda x: x * 2.5)(x)
     # As an input that is not differentiated it is welcome.
     got = ms.grad(lambda y, x: (y * x).sum())(ones(3), x)
@@ -313,7 +316,7 @@ def test_differentiating_an_integer(dtype: Any) -> None:
 @pytest.mark.parametrize("output", [None, "text", object(), {1, 2}], ids=["None", "str", "object",
                                                                        "set"])  # fmt: skip
 def test_an_output_that_is_no_tensor(output: Any) -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="returned no tensor"):
         ms.grad(lambda x: output)(ones(2))
 
 
@@ -330,24 +333,26 @@ def test_sens_of_the_wrong_shape() -> None:
     gradient = ops.GradOperation(sens_param=True)(lambda x: x * x)
     with pytest.raises(ValueError) as caught:
         gradient(ones(2), ones(3))
-    assert_message(caught.value, shape_pattern((2,)), shape_pattern((3,)), here=False)
-    with pytest.raises(TypeError, match=r"(?i)float32[^$]*float16|dtype"):
+    assert_message(caught.value, shape_pattern((2,)), shape_pattern((3,)))
+    with pytest.raises(TypeError, match=r"(?i)float32.*float16"):
         gradient(ones(2), ones(2, dtype=np.float16))
     two = ops.GradOperation(sens_param=True)(lambda x: (x * x, x + x))
-    with pytest.raises((RuntimeError, ValueError, TypeError)):
+    with pytest.raises(ValueError, match="sens") as caught:
         two(ones(2), (ones(2),))
+    assert_message(caught.value, "2", "1")
 
 
 def test_sens_missing() -> None:
     gradient = ops.GradOperation(sens_param=True)(lambda x, y: x * y)
-    with pytest.raises((ValueError, TypeError, IndexError)):
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
         gradient(ones(2), ones(2))
-    with pytest.raises((ValueError, TypeError, IndexError)):
+    with pytest.raises(TypeError, match="last argument is the sens") as caught:
         ops.GradOperation(sens_param=True)(lambda x: x * x)(ones(2))
+    assert_message(caught.value)
 
 
 def test_missing_arguments() -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'y'"):
         ms.grad(lambda x, y: x * y)(ones(2))
 
 
@@ -367,7 +372,7 @@ def test_empty_reductions_with_no_identity(name: str) -> None:
         lambda: getattr(ops, f"Reduce{name.capitalize()}")()(ones(0, 3), 0),
         lambda: getattr(ops, f"arg{name}")(ones(0)),
     ):
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="empty"):
             call().asnumpy()
 
 
@@ -582,11 +587,11 @@ def test_gpu_that_is_not_there() -> None:
 
 
 def test_context_values() -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="XX"):
         ms.set_context(device_target="XX")
     with pytest.raises(ValueError, match="mode"):
         ms.set_context(mode=7)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="no_such_setting"):
         ms.set_context(no_such_setting=1)
     with pytest.raises(ValueError):
         ms.set_seed(-1)
@@ -598,7 +603,7 @@ def test_wrong_data_for_a_parameter() -> None:
     parameter = Parameter(ones(2, 3), name="w")
     with pytest.raises(ValueError) as caught:
         ops.assign(parameter, ones(4))
-    assert_message(caught.value, shape_pattern((2, 3)), shape_pattern((4,)), here=False)
+    assert_message(caught.value, shape_pattern((2, 3)), shape_pattern((4,)))
     np.testing.assert_array_equal(parameter.asnumpy(), np.ones((2, 3)))
     with pytest.raises(TypeError):
         ops.assign(parameter, "a")

@@ -95,6 +95,18 @@ def test_iterators_count_epochs():
         list(iterator)
 
 
+def test_next_gives_the_rows_of_an_epoch():
+    dataset = plain()
+    np.testing.assert_array_equal(next(dataset.create_dict_iterator())["x"].asnumpy(), X[0])
+    iterator = dataset.create_tuple_iterator(num_epochs=2, output_numpy=True)
+    for _ in range(2):
+        assert [next(iterator)[1] for _ in range(10)] == Y.tolist()
+        with pytest.raises(StopIteration):
+            next(iterator)
+    with pytest.raises(RuntimeError, match="all its epochs"):
+        next(iterator)
+
+
 class Pairs:
     def __getitem__(self, i):
         return np.float32(i), i

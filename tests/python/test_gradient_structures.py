@@ -15,12 +15,9 @@ from gradcell import Parameter, ParameterTuple, Tensor, nn, ops
 DX, DY, DW, DB = 8.0, 6.0, 12.0, 1.0
 
 
-@pytest.fixture(params=["graph", "pynative"], autouse=True)
-def mode(request):
-    before = ms.get_context("mode")
-    ms.set_context(mode=ms.GRAPH_MODE if request.param == "graph" else ms.PYNATIVE_MODE)
-    yield request.param
-    ms.set_context(mode=before)
+@pytest.fixture(autouse=True)
+def both_modes(mode):
+    """Every test here runs in both modes."""
 
 
 class Affine(nn.Cell):
@@ -160,18 +157,18 @@ def test_sens_of_several_outputs(x, y, sens):
     "wrong", [Tensor([1.0, 2.0]), Tensor([[1.0], [2.0]])], ids=["[2]", "[2,1]"]
 )
 def test_sens_of_another_shape(x, wrong):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="sens: The shape should be"):
         ops.GradOperation(sens_param=True)(OneInput())(x, wrong).asnumpy()
 
 
 @pytest.mark.parametrize("dtype", [ms.float16, ms.float64, ms.int32], ids=str)
 def test_sens_of_another_dtype(x, dtype):
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=f"(?i)sens.*{dtype}"):
         ops.GradOperation(sens_param=True)(OneInput())(x, Tensor([1], dtype)).asnumpy()
 
 
 def test_sens_missing(x):
-    with pytest.raises((ValueError, TypeError, IndexError)):
+    with pytest.raises(TypeError, match="last argument is the sens"):
         ops.GradOperation(sens_param=True)(OneInput())(x)
 
 
@@ -227,7 +224,7 @@ def test_weights_as_list_tuple_or_alone(net, x, y):
 
 
 def test_weights_that_are_none(net, x, y):
-    with pytest.raises((TypeError, ValueError)):
+    with pytest.raises(TypeError, match="weights"):
         ms.grad(net, None, "w")(x, y)
 
 
@@ -243,7 +240,7 @@ def test_has_aux(x, y):
 
 def test_has_aux_needs_two_outputs(x, y):
     message = "When has_aux is True, origin fn requires more than one outputs"
-    with pytest.raises((ValueError, RuntimeError), match=message):
+    with pytest.raises(ValueError, match=message):
         ms.grad(square_times, 0, has_aux=True)(x, y)
     with pytest.raises(TypeError, match="has_aux"):
         ms.grad(product_and_sum, 0, has_aux="a")(x, y)
@@ -321,11 +318,11 @@ def test_a_parameter_as_input(net, y):
 
 
 def test_what_cannot_be_differentiated_at_all(x):
-    with pytest.raises((TypeError, RuntimeError)):
+    with pytest.raises(TypeError, match="callable"):
         ms.grad(3)(x)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="missing 1 required"):
         ms.grad(square_times)(x)
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="3 were given"):
         ms.grad(square_times)(x, x, x)
 
 

@@ -4,12 +4,10 @@ import warnings
 
 import numpy as np
 import pytest
-from training_fixtures import START, Linear, batch, counted, linear_gradient, mode, snapshot
+from training_fixtures import START, Linear, batch, counted, linear_gradient, snapshot
 
 import gradcell as ms
 from gradcell import Parameter, Tensor, _core, amp, nn, ops
-
-__all__ = ["mode"]
 
 # Scalers ------------------------------------------------------------------------------------------
 

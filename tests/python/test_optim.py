@@ -38,14 +38,6 @@ def check(name, optimizer, parameters, lr=lambda t: 0.05, rtol=2e-5, **options):
     assert optimizer.global_step.asnumpy().tolist() == [STEPS]
 
 
-@pytest.fixture(params=["graph", "pynative"])
-def mode(request):
-    before = ms.get_context("mode")
-    ms.set_context(mode=ms.GRAPH_MODE if request.param == "graph" else ms.PYNATIVE_MODE)
-    yield
-    ms.set_context(mode=before)
-
-
 RULES = [
     ("SGD", {}),
     ("SGD", {"weight_decay": 0.1}),
@@ -188,8 +180,8 @@ def test_learning_rate_is_read_at_every_step(mode):
     assert p.asnumpy() == [0.25]
 
 
-@pytest.mark.parametrize("dtype", [ms.float16, ms.bfloat16])
-def test_half_parameters_have_float32_state(dtype):
+@pytest.mark.parametrize(("dtype", "tolerance"), [(ms.float16, 0.03), (ms.bfloat16, 0.08)])
+def test_half_parameters_have_float32_state(dtype, tolerance):
     parameters = make_parameters(dtype)
     optimizer = nn.Adam(parameters, 0.05)
     assert {p.dtype for p in optimizer.moment2} == {ms.float32}
@@ -198,7 +190,7 @@ def test_half_parameters_have_float32_state(dtype):
         optimizer(tuple(Tensor(np.full(p.shape, 1e-5), dtype) for p in parameters))
     for p in parameters:
         assert p.dtype == dtype
-        np.testing.assert_allclose(p.asnumpy(), START[p.name] - 1.0, atol=0.08)
+        np.testing.assert_allclose(p.asnumpy(), START[p.name] - 1.0, atol=tolerance)
 
 
 def test_float64_parameters():

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import gradcell as ms
-from gradcell import Tensor, ops
+from gradcell import Tensor, nn, ops
 
 
 def R(*shape: int) -> Tensor:
@@ -275,6 +275,40 @@ def test_a_constant_that_is_asked_for_its_value(wrap):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # asking makes it run again at each call
         assert wrap(f)(Tensor(np.ones(3, np.float32))).asnumpy().tolist() == [22, 22, 22]
+
+
+def test_compiled_functions_see_assignments_to_captured_tensors(mode):
+    k, calls = Tensor([2.0, 3.0]), []
+
+    class Scale(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.k = k
+
+        def construct(self, x):
+            return x * self.k
+
+    def times_k(x):
+        calls.append(1)
+        return x * k
+
+    x = Tensor([1.0, 1.0])
+    functions = (ms.jit(times_k), Scale(), ms.grad(lambda x: (x * k).sum()))
+    for change, expected in (
+        (lambda: None, [2, 3]),
+        (lambda: k.__setitem__(0, 5.0), [5, 3]),
+        (lambda: k.__setitem__(..., 7.0), [7, 7]),
+        (lambda: k.add_(1.0), [8, 8]),
+    ):
+        change()
+        for f in functions:
+            for _ in range(2):
+                assert f(x).asnumpy().tolist() == expected
+    assert len(calls) == 4  # traced once for each value of k
+    y = Tensor([0.0])
+    y[0] = 1.0
+    functions[0](x)
+    assert len(calls) == 4  # no function has seen y
 
 
 def test_comparison_with_something_else():

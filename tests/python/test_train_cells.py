@@ -4,13 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-from training_fixtures import START, Linear, X, Y, batch, linear_gradient, mode, snapshot
+from training_fixtures import START, Linear, X, Y, batch, linear_gradient, snapshot
 
 import gradcell as ms
 from gradcell import Parameter, Tensor, amp, nn, ops
 from gradcell.parallel._utils import _get_device_num, _get_parallel_mode
-
-__all__ = ["mode"]
 
 
 class Backbone(nn.Cell):

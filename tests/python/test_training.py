@@ -8,13 +8,11 @@ import time
 
 import numpy as np
 import pytest
-from training_fixtures import Linear, X, Y, assert_same, batch, mode, snapshot
+from training_fixtures import Linear, X, Y, assert_same, batch, snapshot
 
 import gradcell as ms
 from gradcell import Tensor, _core, nn, ops, train
 from gradcell.dataset import GeneratorDataset, NumpySlicesDataset
-
-__all__ = ["mode"]
 
 # Real data ----------------------------------------------------------------------------------------
 
@@ -516,6 +514,12 @@ def test_a_label_out_of_range(mode, digits, where):
         (lambda m: ms.Model(Linear(), metrics={"best"}), KeyError, "best"),
         (lambda m: ms.Model(Linear(), nn.MSELoss()).train(1, DATA), ValueError, "no optimizer"),
         (lambda m: ms.Model(Linear(), colour=1), TypeError, "colour"),
+        (lambda m: with_loss().train(1, [(X,)]), ValueError, r"data and label.*gave 1.*test_train"),
+        (
+            lambda m: with_loss().eval([(X, Y, Y)]),
+            ValueError,
+            r"data and label.*gave 3.*test_train",
+        ),
         (lambda m: ms.LossMonitor(-1), ValueError, "at least 0"),
         (lambda m: ms.CheckpointConfig(0, 0), ValueError, "never save"),
         (lambda m: ms.ModelCheckpoint("a/b"), ValueError, "prefix"),
@@ -526,6 +530,11 @@ def test_a_label_out_of_range(mode, digits, where):
 def test_bad_input(call, error, text):
     with pytest.raises(error, match=text):
         call(linear_model())
+
+
+def with_loss():
+    net = nn.Dense(3, 1)
+    return ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params()), metrics={"loss"})
 
 
 def test_predict_and_eval_leave_the_mode_as_it_was():

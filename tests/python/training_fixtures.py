@@ -1,20 +1,11 @@
-"""What the tests of training share: both modes, a small network, counts of plans and host reads."""
+"""What the tests of training share: a small network, counts of plans and host reads."""
 
 import contextlib
 
 import numpy as np
-import pytest
 
 import gradcell as ms
 from gradcell import Parameter, Tensor, _core, nn
-
-
-@pytest.fixture(params=["graph", "pynative"])
-def mode(request):
-    before = ms.get_context("mode")
-    ms.set_context(mode=ms.GRAPH_MODE if request.param == "graph" else ms.PYNATIVE_MODE)
-    yield request.param
-    ms.set_context(mode=before)
 
 
 class Linear(nn.Cell):

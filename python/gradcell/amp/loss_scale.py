@@ -17,6 +17,7 @@ from typing import Any
 
 from gradcell import _core, tree
 from gradcell._core import Tensor
+from gradcell._location import where as _where
 from gradcell.nn.cell import Cell
 from gradcell.parameter import Parameter
 
@@ -24,10 +25,6 @@ _ops = _core.ops
 _HALF = ("float16", "bfloat16")
 #: No dynamic scale goes below this.
 FLOOR = 1.0
-
-
-def _where() -> str:
-    return f" ({_core.user_location()})"
 
 
 def check_scale(owner: str, name: str, value: Any, least: float = 0.0) -> float:

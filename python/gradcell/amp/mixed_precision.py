@@ -10,13 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell import _core
+from gradcell._location import where
 from gradcell.nn.cell import Cell
 
 _LEVELS = ("O0", "O1", "O2", "O3", "auto")
-
-
-def _where() -> str:
-    return f" ({_core.user_location()})"
 
 
 def _lists() -> tuple[list[type[Cell]], list[type[Cell]]]:
@@ -84,7 +81,7 @@ def _check_dtype(dtype: Any) -> None:
     if dtype not in (_core.float16, _core.bfloat16):
         raise ValueError(
             "The dtype should be one of (mstype.float16, mstype.bfloat16), but got "
-            f"{dtype}.{_where()}"
+            f"{dtype}.{where()}"
         )
 
 
@@ -101,9 +98,9 @@ def auto_mixed_precision(
     Raises TypeError if network is no Cell, ValueError for another level or dtype.
     """
     if not isinstance(network, Cell):
-        raise TypeError(f"For amp_level '{amp_level}', the network type should be Cell.{_where()}")
+        raise TypeError(f"For amp_level '{amp_level}', the network type should be Cell.{where()}")
     if amp_level not in _LEVELS:
-        raise ValueError(f"The amp level {amp_level} is not supported{_where()}")
+        raise ValueError(f"The amp level {amp_level} is not supported{where()}")
     if amp_level == "O0":
         return network
     _check_dtype(dtype)
@@ -119,10 +116,10 @@ def auto_mixed_precision(
 
 def _check_list(name: str, kinds: Any) -> None:
     if not isinstance(kinds, list):
-        raise TypeError(f"The type of {name} should be list, but got {type(kinds)}{_where()}")
+        raise TypeError(f"The type of {name} should be list, but got {type(kinds)}{where()}")
     for kind in kinds:
         if not isinstance(kind, type):
-            raise TypeError(f"The element in {name} should be a class, but got {kind}{_where()}")
+            raise TypeError(f"The element in {name} should be a class, but got {kind}{where()}")
 
 
 def custom_mixed_precision(
@@ -142,16 +139,16 @@ def custom_mixed_precision(
     of the lists or for another dtype.
     """
     if not isinstance(network, Cell):
-        raise TypeError(f"The network type should be Cell.{_where()}")
+        raise TypeError(f"The network type should be Cell.{where()}")
     if white_list is None and black_list is None:
         raise ValueError(
             "For custom_mixed_precision, one of white_list and black_list must be provided."
-            f"{_where()}"
+            f"{where()}"
         )
     if white_list is not None and black_list is not None:
         raise ValueError(
             "For custom_mixed_precision, the white_list or black_list cannot be provided at the "
-            f"same time, please provide one or the other.{_where()}"
+            f"same time, please provide one or the other.{where()}"
         )
     _check_dtype(dtype)
     if white_list is not None:

@@ -6,15 +6,12 @@ from typing import Any
 
 from gradcell import _core, tree
 from gradcell._core import Tensor
+from gradcell._location import where
 from gradcell.amp.loss_scale import LossScaleManager
 from gradcell.amp.mixed_precision import auto_mixed_precision
 from gradcell.nn.cell import Cell
 
 _LEVELS = ("O0", "O1", "O2", "O3", "auto")
-
-
-def _where() -> str:
-    return f" ({_core.user_location()})"
 
 
 class _Float32Outputs(Cell):
@@ -57,21 +54,21 @@ def build_train_network(
     if not isinstance(network, Cell):
         raise TypeError(
             f"build_train_network: the network must be a Cell, got "
-            f"{type(network).__name__}{_where()}"
+            f"{type(network).__name__}{where()}"
         )
     if level not in _LEVELS:
         raise ValueError(
             f"build_train_network: the level must be one of {', '.join(_LEVELS)}, got "
-            f"{level!r}{_where()}"
+            f"{level!r}{where()}"
         )
     unknown = set(kwargs) - {"keep_batchnorm_fp32", "loss_scale_manager", "cast_model_type"}
     if unknown:
-        raise TypeError(f"build_train_network: unknown argument {min(unknown)!r}{_where()}")
+        raise TypeError(f"build_train_network: unknown argument {min(unknown)!r}{where()}")
     manager = kwargs.get("loss_scale_manager", DynamicLossScaleManager() if level == "O2" else None)
     if manager is not None and not isinstance(manager, LossScaleManager):
         raise TypeError(
             "build_train_network: the loss_scale_manager must be a LossScaleManager, got "
-            f"{type(manager).__name__}{_where()}"
+            f"{type(manager).__name__}{where()}"
         )
     dtype = kwargs.get("cast_model_type", _core.float16)
     effective = level

@@ -14,6 +14,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell._location import where
 from gradcell.common.seed import generator
 
 __all__ = [
@@ -37,10 +38,6 @@ __all__ = [
 ]
 
 
-def _where() -> str:
-    return f" ({_core.user_location()})"
-
-
 class Initializer:
     """The base of initialisers: `draw(shape)` gives the values as a NumPy array.
 
@@ -61,7 +58,7 @@ class Initializer:
 
     def _initialize(self, arr: np.ndarray) -> None:
         if type(self).draw is Initializer.draw:
-            raise NotImplementedError(f"{type(self).__name__} must be overridden!{_where()}")
+            raise NotImplementedError(f"{type(self).__name__} must be overridden!{where()}")
         arr[...] = self.draw(arr.shape)
 
     def __call__(self, arr: np.ndarray) -> None:
@@ -77,7 +74,7 @@ def _fans(owner: str, shape: tuple[int, ...]) -> tuple[int, int]:
     """(inputs, outputs) of one unit: the trailing dimensions are the receptive field."""
     if len(shape) < 2:
         raise ValueError(
-            f"For '{owner}', the shape must have at least 2 dimensions, got {list(shape)}{_where()}"
+            f"For '{owner}', the shape must have at least 2 dimensions, got {list(shape)}{where()}"
         )
     field = math.prod(shape[2:])
     return shape[1] * field, shape[0] * field
@@ -168,7 +165,7 @@ class TruncatedNormal(Initializer):
     ) -> None:
         super().__init__(sigma=sigma, mean=mean, a=a, b=b)
         if not a < b:
-            raise ValueError(f"For 'TruncatedNormal', a must be below b, got {a} and {b}{_where()}")
+            raise ValueError(f"For 'TruncatedNormal', a must be below b, got {a} and {b}{where()}")
         self.sigma, self.mean, self.a, self.b = sigma, mean, a, b
 
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
@@ -240,7 +237,7 @@ def _gain(owner: str, nonlinearity: str, slope: float) -> float:
         return 5 / 3
     if nonlinearity == "sigmoid" or nonlinearity == "linear" or nonlinearity.startswith("conv"):
         return 1.0
-    raise ValueError(f"For '{owner}', nonlinearity {nonlinearity!r} is not supported{_where()}")
+    raise ValueError(f"For '{owner}', nonlinearity {nonlinearity!r} is not supported{where()}")
 
 
 class _He(Initializer):
@@ -253,7 +250,7 @@ class _He(Initializer):
         if mode not in ("fan_in", "fan_out"):
             raise ValueError(
                 f"For '{type(self).__name__}', mode must be 'fan_in' or 'fan_out', got {mode!r}"
-                f"{_where()}"
+                f"{where()}"
             )
         self.negative_slope, self.mode, self.nonlinearity = negative_slope, mode, nonlinearity
 
@@ -303,12 +300,12 @@ class VarianceScaling(Initializer):
     ) -> None:
         super().__init__(scale=scale, mode=mode, distribution=distribution)
         if scale <= 0:
-            raise ValueError(f"For 'VarianceScaling', scale must be > 0, got {scale}{_where()}")
+            raise ValueError(f"For 'VarianceScaling', scale must be > 0, got {scale}{where()}")
         if mode not in ("fan_in", "fan_out", "fan_avg"):
-            raise ValueError(f"For 'VarianceScaling', unknown mode {mode!r}{_where()}")
+            raise ValueError(f"For 'VarianceScaling', unknown mode {mode!r}{where()}")
         if distribution not in ("uniform", "truncated_normal", "untruncated_normal"):
             raise ValueError(
-                f"For 'VarianceScaling', unknown distribution {distribution!r}{_where()}"
+                f"For 'VarianceScaling', unknown distribution {distribution!r}{where()}"
             )
         self.scale, self.mode, self.distribution = scale, mode, distribution
 
@@ -334,7 +331,7 @@ class Identity(Initializer):
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         if len(shape) != 2:
             raise ValueError(
-                f"For 'Identity', the shape must have 2 dimensions, got {list(shape)}{_where()}"
+                f"For 'Identity', the shape must have 2 dimensions, got {list(shape)}{where()}"
             )
         return np.eye(*shape)
 
@@ -374,7 +371,7 @@ class Sparse(Initializer):
     def draw(self, shape: tuple[int, ...]) -> np.ndarray:
         if len(shape) != 2:
             raise ValueError(
-                f"For 'Sparse', the shape must have 2 dimensions, got {list(shape)}{_where()}"
+                f"For 'Sparse', the shape must have 2 dimensions, got {list(shape)}{where()}"
             )
         out = generator().normal(0, self.sigma, shape)
         zeros = math.ceil(self.sparsity * shape[0])
@@ -399,7 +396,7 @@ class Dirac(Initializer):
         if len(shape) not in (3, 4, 5) or shape[0] % self.groups:
             raise ValueError(
                 "For 'Dirac', the shape must have 3 to 5 dimensions, the first divisible by groups "
-                f"{self.groups}, got {list(shape)}{_where()}"
+                f"{self.groups}, got {list(shape)}{where()}"
             )
         out = np.zeros(shape)
         centre = tuple(n // 2 for n in shape[2:])
@@ -437,10 +434,10 @@ def _shape(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, int) and not isinstance(shape, bool):
         shape = (shape,)
     if not isinstance(shape, (tuple, list)):
-        raise TypeError(f"initializer: shape must be a tuple, got {shape!r}{_where()}")
+        raise TypeError(f"initializer: shape must be a tuple, got {shape!r}{where()}")
     for n in shape:
         if not isinstance(n, int) or isinstance(n, bool) or n < 0:
-            raise ValueError(f"initializer: shape must hold sizes >= 0, got {shape!r}{_where()}")
+            raise ValueError(f"initializer: shape must hold sizes >= 0, got {shape!r}{where()}")
     return tuple(shape)
 
 
@@ -452,11 +449,11 @@ def _rule(init: Any) -> Initializer:
     if isinstance(init, str):
         kind = _BY_NAME.get(init.lower())
         if kind is None:
-            raise ValueError(f"initializer: {init!r} is none of {sorted(_BY_NAME)}{_where()}")
+            raise ValueError(f"initializer: {init!r} is none of {sorted(_BY_NAME)}{where()}")
         return kind()
     raise TypeError(
         "initializer: init must be a name, a number, a Tensor or an Initializer, got "
-        f"{type(init).__name__}{_where()}"
+        f"{type(init).__name__}{where()}"
     )
 
 
@@ -478,9 +475,9 @@ def initializer(
         if shape is not None and _shape(shape) != tuple(init.shape):
             raise ValueError(
                 f"initializer: the tensor has shape {list(init.shape)}, not {list(_shape(shape))}"
-                f"{_where()}"
+                f"{where()}"
             )
         return Tensor(init, dtype)
     if shape is None:
-        raise ValueError(f"initializer: shape is needed unless init is a Tensor{_where()}")
+        raise ValueError(f"initializer: shape is needed unless init is a Tensor{where()}")
     return Tensor(_rule(init).draw(_shape(shape)), dtype)

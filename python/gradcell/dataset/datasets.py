@@ -12,24 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
 from gradcell._core import Tensor
+from gradcell._location import where
 from gradcell.common.seed import get_seed
 
 Row = tuple[np.ndarray, ...]
 
 
-def _where() -> str:
-    return f" ({_core.user_location()})"
-
-
 def _positive(owner: str, name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(
-            f"{owner}: '{name}' must be an int, but got {type(value).__name__}{_where()}"
+            f"{owner}: '{name}' must be an int, but got {type(value).__name__}{where()}"
         )
     if value <= 0:
-        raise ValueError(f"{owner}: '{name}' must be positive, but got {value}{_where()}")
+        raise ValueError(f"{owner}: '{name}' must be positive, but got {value}{where()}")
     return int(value)
 
 
@@ -38,11 +34,11 @@ def _names(owner: str, names: Any, count: int | None) -> list[str] | None:
         return None
     listed = [names] if isinstance(names, str) else list(names)
     if not all(isinstance(n, str) and n for n in listed):
-        raise TypeError(f"{owner}: column names must be non-empty strings{_where()}")
+        raise TypeError(f"{owner}: column names must be non-empty strings{where()}")
     if len(set(listed)) != len(listed):
-        raise ValueError(f"{owner}: a column name appears twice in {listed}{_where()}")
+        raise ValueError(f"{owner}: a column name appears twice in {listed}{where()}")
     if count is not None and len(listed) != count:
-        raise ValueError(f"{owner}: {len(listed)} names for {count} columns{_where()}")
+        raise ValueError(f"{owner}: {len(listed)} names for {count} columns{where()}")
     return listed
 
 
@@ -51,7 +47,7 @@ def _as_array(value: Any) -> np.ndarray:
         value = value.asnumpy()
     array = np.asarray(value)
     if array.dtype == object:
-        raise TypeError(f"dataset: a value of type {type(value).__name__} is no array{_where()}")
+        raise TypeError(f"dataset: a value of type {type(value).__name__} is no array{where()}")
     return array
 
 
@@ -161,7 +157,7 @@ class Dataset:
         old = [input_columns] if isinstance(input_columns, str) else list(input_columns)
         new = [output_columns] if isinstance(output_columns, str) else list(output_columns)
         if len(old) != len(new):
-            raise ValueError(f"rename: {len(old)} columns and {len(new)} names{_where()}")
+            raise ValueError(f"rename: {len(old)} columns and {len(new)} names{where()}")
         names = self.get_col_names()
         for a, b in zip(old, new, strict=True):
             names[_place("rename", names, a)] = b
@@ -172,11 +168,6 @@ class Dataset:
     def set_epoch(self, epoch: int) -> None:
         """Makes the next pass the epoch with this number, counted from 0."""
         self._epoch = epoch
-
-    def _next_epoch(self) -> Iterator[Row]:
-        epoch = self._epoch
-        self._epoch += 1
-        return self._rows(epoch)
 
     def __iter__(self) -> Iterator[list[Tensor]]:
         return iter(self.create_tuple_iterator(num_epochs=1))
@@ -203,19 +194,29 @@ class Dataset:
 
 
 class _Passes:
-    """Each iteration over it is one epoch of a dataset."""
+    """Each iteration over it is one epoch of a dataset; next() goes through the epochs row by row."""
 
     def __init__(
         self, owner: Dataset, source: Dataset, epochs: int, arrays: bool, names: list[str] | None
     ) -> None:
         if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs == 0 or epochs < -1:
-            raise ValueError(f"'num_epochs' must be positive or -1, got {epochs}{_where()}")
+            raise ValueError(f"'num_epochs' must be positive or -1, got {epochs}{where()}")
         self.owner, self.source, self.left = owner, source, epochs
         self.arrays, self.names = arrays, names
+        self._running: Iterator[Any] | None = None
+
+    def __next__(self) -> Any:
+        if self._running is None:
+            self._running = iter(self)
+        try:
+            return next(self._running)
+        except StopIteration:
+            self._running = None
+            raise
 
     def __iter__(self) -> Iterator[Any]:
         if self.left == 0:
-            raise RuntimeError(f"the dataset's iterator gave all its epochs already{_where()}")
+            raise RuntimeError(f"the dataset's iterator gave all its epochs already{where()}")
         self.left -= self.left > 0
         epoch = self.owner._epoch
         self.owner._epoch += 1
@@ -233,7 +234,7 @@ class _Passes:
 
 def _place(owner: str, names: list[str], name: Any) -> int:
     if name not in names:
-        raise ValueError(f"{owner}: there is no column {name!r}; the columns are {names}{_where()}")
+        raise ValueError(f"{owner}: there is no column {name!r}; the columns are {names}{where()}")
     return names.index(name)
 
 
@@ -297,12 +298,12 @@ class NumpySlicesDataset(_Arrays):
         else:
             columns = [_as_array(data)]
         if not columns or any(c.ndim == 0 for c in columns):
-            raise ValueError(f"{owner}: every column needs at least one axis{_where()}")
+            raise ValueError(f"{owner}: every column needs at least one axis{where()}")
         lengths = [len(c) for c in columns]
         if len(set(lengths)) != 1:
-            raise ValueError(f"{owner}: the columns have different lengths: {lengths}{_where()}")
+            raise ValueError(f"{owner}: the columns have different lengths: {lengths}{where()}")
         if lengths[0] == 0:
-            raise ValueError(f"{owner}: there are no rows{_where()}")
+            raise ValueError(f"{owner}: there are no rows{where()}")
         if num_samples is not None:
             columns = [c[: _positive(owner, "num_samples", num_samples)] for c in columns]
         if sampler is not None:
@@ -310,7 +311,7 @@ class NumpySlicesDataset(_Arrays):
             columns, shuffle = [c[picked] for c in columns], False
         if num_shards is not None:
             if shard_id is None or not 0 <= shard_id < _positive(owner, "num_shards", num_shards):
-                raise ValueError(f"{owner}: 'shard_id' must be in [0, num_shards){_where()}")
+                raise ValueError(f"{owner}: 'shard_id' must be in [0, num_shards){where()}")
             columns = [c[shard_id::num_shards] for c in columns]
         names = _names(owner, column_names, len(columns))
         if names is None:
@@ -348,16 +349,16 @@ class GeneratorDataset(Dataset):
         if not self.indexable and not callable(source) and not isinstance(source, Iterable):
             raise TypeError(
                 f"{owner}: the source must be iterable, callable or have __getitem__ and __len__, "
-                f"but is {type(source).__name__}{_where()}"
+                f"but is {type(source).__name__}{where()}"
             )
         if shuffle and not self.indexable:
             raise ValueError(
                 f"{owner}: a source without __getitem__ and __len__ cannot be shuffled here; use "
-                f".shuffle(buffer_size){_where()}"
+                f".shuffle(buffer_size){where()}"
             )
         names = _names(owner, column_names, None)
         if names is None:
-            raise ValueError(f"{owner}: column_names is needed{_where()}")
+            raise ValueError(f"{owner}: column_names is needed{where()}")
         self.source, self.names = source, names
         self.shuffled = self.indexable and sampler is None and (shuffle is None or shuffle)
         self.sampler = None if sampler is None else [int(i) for i in sampler]
@@ -375,7 +376,7 @@ class GeneratorDataset(Dataset):
         if epoch > 0 and iter(made) is made and not callable(self.source):
             raise ValueError(
                 "GeneratorDataset: the source is an iterator, which can be read only once; pass a "
-                f"function that makes it{_where()}"
+                f"function that makes it{where()}"
             )
         return iter(made)
 
@@ -385,7 +386,7 @@ class GeneratorDataset(Dataset):
             if len(row) != len(self.names):
                 raise ValueError(
                     f"GeneratorDataset: a row of {len(row)} values for the columns "
-                    f"{self.names}{_where()}"
+                    f"{self.names}{where()}"
                 )
             yield tuple(_as_array(v) for v in row)
 
@@ -400,8 +401,7 @@ class GeneratorDataset(Dataset):
                 size = sum(1 for _ in self.source())
             else:
                 raise ValueError(
-                    "GeneratorDataset: the source has no length and can be read only "
-                    f"once{_where()}"
+                    f"GeneratorDataset: the source has no length and can be read only once{where()}"
                 )
             self._size = size if self.limit is None else min(size, self.limit)
         return self._size
@@ -419,7 +419,7 @@ class _Shuffle(Dataset):
         super().__init__(child)
         self.buffer_size = _positive("shuffle", "buffer_size", buffer_size)
         if self.buffer_size < 2:
-            raise ValueError(f"shuffle: 'buffer_size' must be at least 2{_where()}")
+            raise ValueError(f"shuffle: 'buffer_size' must be at least 2{where()}")
 
     def _order(self, epoch: int) -> tuple[_Arrays, np.ndarray] | None:
         found = self.children[0]._order(epoch)
@@ -447,7 +447,7 @@ class _Map(Dataset):
             list(operations) if isinstance(operations, (list, tuple)) else [operations]
         )
         if not self.operations or not all(callable(o) for o in self.operations):
-            raise TypeError(f"map: the operations must be functions{_where()}")
+            raise TypeError(f"map: the operations must be functions{where()}")
         names = child.get_col_names()
         wanted = names[:1] if inputs is None else _names("map", inputs, None)
         assert wanted is not None
@@ -472,7 +472,7 @@ class _Map(Dataset):
             if len(values) != self.made:
                 raise ValueError(
                     f"map: the operations gave {len(values)} values for {self.made} "
-                    f"columns{_where()}"
+                    f"columns{where()}"
                 )
             arrays = [_as_array(v) for v in values]
             if self.in_place:
@@ -540,9 +540,9 @@ class _Batch(Dataset):
         super().__init__(child)
         self.batch_size = _positive("batch", "batch_size", batch_size)
         if not isinstance(drop_remainder, bool):
-            raise TypeError(f"batch: 'drop_remainder' must be a bool{_where()}")
+            raise TypeError(f"batch: 'drop_remainder' must be a bool{where()}")
         if per_batch_map is not None and not callable(per_batch_map):
-            raise TypeError(f"batch: 'per_batch_map' must be a function{_where()}")
+            raise TypeError(f"batch: 'per_batch_map' must be a function{where()}")
         self.drop_remainder, self.per_batch_map = drop_remainder, per_batch_map
 
     def _rows(self, epoch: int) -> Iterator[Row]:
@@ -571,7 +571,7 @@ class _Batch(Dataset):
         if len(shapes) > 1:
             raise ValueError(
                 f"batch: the rows of column {self.get_col_names()[k]!r} have different shapes: "
-                f"{sorted(shapes)}{_where()}"
+                f"{sorted(shapes)}{where()}"
             )
         return np.stack(values)
 

@@ -9,8 +9,9 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell._location import where
 from gradcell.common.initializer import initializer
-from gradcell.nn.arguments import check_float, check_int, check_rank, check_tensor, where
+from gradcell.nn.arguments import check_float, check_int, check_rank, check_tensor
 from gradcell.nn.cell import Cell
 from gradcell.ops import activations as _functions
 from gradcell.ops.random import uniform

@@ -7,11 +7,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-
-
-def where() -> str:
-    """The user's file and line, for the end of a message."""
-    return f" ({_core.user_location()})"
+from gradcell._location import where
 
 
 def check_int(owner: str, name: str, value: Any, above: int = 0) -> int:

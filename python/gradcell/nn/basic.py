@@ -8,6 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
+from gradcell._location import where
 from gradcell.common.initializer import HeUniform, Uniform, initializer
 from gradcell.nn.activations import activation_of
 from gradcell.nn.arguments import (
@@ -17,7 +18,6 @@ from gradcell.nn.arguments import (
     check_rank,
     check_tensor,
     same_dtype,
-    where,
 )
 from gradcell.nn.cell import Cell
 from gradcell.ops.random import dropout

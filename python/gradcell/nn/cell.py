@@ -8,12 +8,9 @@ from typing import Any
 
 from gradcell import _core, context
 from gradcell._core import Tensor
+from gradcell._location import where
 from gradcell.parameter import Parameter, ParameterTuple
 from gradcell.transform import cache_for, run
-
-
-def _where() -> str:
-    return f" ({_core.user_location()})"
 
 
 class HookHandle:
@@ -70,7 +67,7 @@ class Cell:
             if isinstance(value, (Cell, Parameter, ParameterTuple)):
                 raise AttributeError(
                     f"{type(self).__name__}: call super().__init__() before assigning {name!r}"
-                    f"{_where()}"
+                    f"{where()}"
                 )
             object.__setattr__(self, name, value)
             return
@@ -89,12 +86,12 @@ class Cell:
             else:
                 raise TypeError(
                     f"Parameter '{name}' already exists in network, can not assign this type: "
-                    f"'{type(value)}' as a parameter. ({type(self).__name__}){_where()}"
+                    f"'{type(value)}' as a parameter. ({type(self).__name__}){where()}"
                 )
         elif name in self._cells and value is not None:
             raise TypeError(
                 f"Sub cell '{name}' already exists in network, can not assign this type: "
-                f"'{type(value)}' as a cell. ({type(self).__name__}){_where()}"
+                f"'{type(value)}' as a cell. ({type(self).__name__}){where()}"
             )
         elif isinstance(value, ParameterTuple):
             self._forget(name)
@@ -141,7 +138,7 @@ class Cell:
             if found is not None:
                 return found
         raise AttributeError(
-            f"The '{type(self).__name__}' object has no attribute '{name}'.{_where()}"
+            f"The '{type(self).__name__}' object has no attribute '{name}'.{where()}"
         )
 
     def _in_compute_dtype(self, p: Parameter) -> Tensor:
@@ -168,7 +165,7 @@ class Cell:
     def _add_cell(self, name: str, cell: Cell) -> None:
         if cell is self or any(c is self for c in cell._walk()):
             raise RecursionError(
-                f"{type(self).__name__}: the cell {name!r} contains this cell itself{_where()}"
+                f"{type(self).__name__}: the cell {name!r} contains this cell itself{where()}"
             )
         self._cells[name] = cell
         if self._auto_prefix:
@@ -178,7 +175,7 @@ class Cell:
         """Names every parameter by its path of attributes, with a prefix before it."""
         if not isinstance(prefix, str):
             raise TypeError(
-                f"update_parameters_name: prefix must be a string, got {prefix!r}{_where()}"
+                f"update_parameters_name: prefix must be a string, got {prefix!r}{where()}"
             )
         for path, p in self.parameters_and_names(expand=recurse):
             p.name = prefix + path
@@ -245,12 +242,12 @@ class Cell:
         if param_name not in self._params and hasattr(self, param_name):
             raise KeyError(
                 f"For 'insert_param_to_cell', {param_name!r} already exists in the network."
-                f"{_where()}"
+                f"{where()}"
             )
         if not isinstance(param, Parameter):
             raise TypeError(
                 f"For 'insert_param_to_cell', the 'param' must be Parameter, but got "
-                f"{type(param).__name__}.{_where()}"
+                f"{type(param).__name__}.{where()}"
             )
         self._add_parameter(param_name, param)
 
@@ -264,18 +261,18 @@ class Cell:
         if not isinstance(child_cell, Cell):
             raise TypeError(
                 "For 'insert_child_to_cell', the argument 'child_cell' must be 'Cell', but got "
-                f"type {type(child_cell)}.{_where()}"
+                f"type {type(child_cell)}.{where()}"
             )
         self._add_cell(child_name, child_cell)
 
     @staticmethod
     def _check_name(owner: str, what: str, name: Any, no_dot: bool) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"For '{owner}', the '{what}' must be str, got {type(name)}.{_where()}")
+            raise TypeError(f"For '{owner}', the '{what}' must be str, got {type(name)}.{where()}")
         if not name or (no_dot and "." in name):
             raise KeyError(
                 f"For '{owner}', the '{what}' must not be empty or contain '.', got {name!r}"
-                f"{_where()}"
+                f"{where()}"
             )
 
     def check_names(self) -> None:
@@ -285,7 +282,7 @@ class Cell:
             if p.name in seen:
                 raise ValueError(
                     f"The value of {p!r} ({path}) is the name of another parameter too: each must "
-                    f"have a name of its own{_where()}"
+                    f"have a name of its own{where()}"
                 )
             seen.add(p.name)
 
@@ -358,7 +355,7 @@ class Cell:
         """
         if dst_type not in (_core.float16, _core.bfloat16, _core.float32):
             raise ValueError(
-                f"to_float: expected float16, bfloat16 or float32, got {dst_type!r}{_where()}"
+                f"to_float: expected float16, bfloat16 or float32, got {dst_type!r}{where()}"
             )
         for cell in self._walk():
             object.__setattr__(cell, "_cast_to", dst_type)
@@ -398,7 +395,7 @@ class Cell:
     def construct(self, *args: Any, **kwargs: Any) -> Any:
         """What the cell computes: to be defined by each cell."""
         raise AttributeError(
-            f"For 'Cell', the method 'construct' is not defined. ({type(self).__name__}){_where()}"
+            f"For 'Cell', the method 'construct' is not defined. ({type(self).__name__}){where()}"
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -407,7 +404,7 @@ class Cell:
         if self.has_bprop:
             raise NotImplementedError(
                 f"{type(self).__name__} defines bprop, which is not supported: the derivative of "
-                f"construct itself is used. Remove bprop{_where()}"
+                f"construct itself is used. Remove bprop{where()}"
             )
         if not _core.in_trace():
             cache = cache_for(self, "construct") if context.graph_mode() else None
@@ -449,7 +446,7 @@ class Cell:
     def _add_hook(self, when: str, hook: Callable[..., Any]) -> HookHandle:
         if not callable(hook):
             raise TypeError(
-                f"register_forward_hook: expected a function, got {type(hook).__name__}{_where()}"
+                f"register_forward_hook: expected a function, got {type(hook).__name__}{where()}"
             )
         if self._hooks is None:
             object.__setattr__(self, "_hooks", {"before": {}, "after": {}})

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gradcell import _core
-from gradcell.nn.arguments import where
+from gradcell._location import where
 from gradcell.nn.cell import Cell
 
 

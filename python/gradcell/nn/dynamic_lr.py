@@ -9,29 +9,25 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core
-
-
-def _where() -> str:
-    return f" ({_core.user_location()})"
+from gradcell._location import where
 
 
 def _check_counts(owner: str, **counts: Any) -> None:
     for name, value in counts.items():
         if isinstance(value, bool) or not isinstance(value, int):
             raise TypeError(
-                f"{owner}: '{name}' must be an int, got {type(value).__name__}{_where()}"
+                f"{owner}: '{name}' must be an int, got {type(value).__name__}{where()}"
             )
         if value <= 0:
-            raise ValueError(f"{owner}: '{name}' must be positive, got {value}{_where()}")
+            raise ValueError(f"{owner}: '{name}' must be positive, got {value}{where()}")
 
 
 def _check_rate(owner: str, name: str, value: Any, zero: bool = False) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{owner}: '{name}' must be a number, got {type(value).__name__}{_where()}")
+        raise TypeError(f"{owner}: '{name}' must be a number, got {type(value).__name__}{where()}")
     if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
         wanted = "not negative" if zero else "positive"
-        raise ValueError(f"{owner}: '{name}' must be finite and {wanted}, got {value}{_where()}")
+        raise ValueError(f"{owner}: '{name}' must be finite and {wanted}, got {value}{where()}")
 
 
 def _rates(total_step: int, step_per_epoch: int, rate: Callable[[int], float]) -> list[float]:
@@ -54,7 +50,7 @@ def _decay(
         owner, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch
     )
     if not isinstance(is_stair, bool):
-        raise TypeError(f"{owner}: 'is_stair' must be a bool{_where()}")
+        raise TypeError(f"{owner}: 'is_stair' must be a bool{where()}")
 
     def rate(epoch: int) -> float:
         return value(epoch // decay_epoch if is_stair else epoch / decay_epoch)
@@ -70,17 +66,17 @@ def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
     """
     owner = "piecewise_constant_lr"
     if not isinstance(milestone, (list, tuple)) or not isinstance(learning_rates, (list, tuple)):
-        raise TypeError(f"{owner}: expected two lists{_where()}")
+        raise TypeError(f"{owner}: expected two lists{where()}")
     if len(milestone) != len(learning_rates) or not milestone:
         raise ValueError(
-            f"{owner}: {len(milestone)} milestones and {len(learning_rates)} rates{_where()}"
+            f"{owner}: {len(milestone)} milestones and {len(learning_rates)} rates{where()}"
         )
     rates: list[float] = []
     for end, rate in zip(milestone, learning_rates, strict=True):
         _check_counts(owner, milestone=end)
         _check_rate(owner, "learning_rates", rate, zero=True)
         if end < len(rates) or (rates and end == len(rates)):
-            raise ValueError(f"{owner}: the milestones must rise, got {list(milestone)}{_where()}")
+            raise ValueError(f"{owner}: the milestones must rise, got {list(milestone)}{where()}")
         rates += [rate] * (end - len(rates))
     return rates
 
@@ -170,7 +166,7 @@ def cosine_decay_lr(
     _check_rate(owner, "min_lr", min_lr, zero=True)
     _check_rate(owner, "max_lr", max_lr)
     if min_lr >= max_lr:
-        raise ValueError(f"{owner}: 'max_lr' must be greater than 'min_lr'{_where()}")
+        raise ValueError(f"{owner}: 'max_lr' must be greater than 'min_lr'{where()}")
     _check_counts(
         owner, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch
     )
@@ -204,7 +200,7 @@ def polynomial_decay_lr(
         owner, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch
     )
     if not isinstance(update_decay_epoch, bool):
-        raise TypeError(f"{owner}: 'update_decay_epoch' must be a bool{_where()}")
+        raise TypeError(f"{owner}: 'update_decay_epoch' must be a bool{where()}")
 
     def rate(epoch: int) -> float:
         d = decay_epoch * (max(1, math.ceil(epoch / decay_epoch)) if update_decay_epoch else 1)

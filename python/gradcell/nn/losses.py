@@ -10,7 +10,8 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.nn.arguments import check_bool, check_choice, check_float, check_tensor, where
+from gradcell._location import where
+from gradcell.nn.arguments import check_bool, check_choice, check_float, check_tensor
 from gradcell.nn.cell import Cell
 from gradcell.ops import losses as _functions
 

@@ -8,6 +8,7 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
+from gradcell._location import where
 from gradcell.common.initializer import initializer
 from gradcell.nn.arguments import (
     check_bool,
@@ -17,7 +18,6 @@ from gradcell.nn.arguments import (
     check_int,
     check_rank,
     check_tensor,
-    where,
 )
 from gradcell.nn.cell import Cell
 from gradcell.parameter import Parameter

@@ -9,8 +9,9 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
+from gradcell._location import where
 from gradcell.nn import windows
-from gradcell.nn.arguments import check_bool, check_choice, check_int, check_rank, where
+from gradcell.nn.arguments import check_bool, check_choice, check_int, check_rank
 from gradcell.nn.cell import Cell
 
 

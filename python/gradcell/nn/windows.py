@@ -13,7 +13,7 @@ import numpy as np
 
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
-from gradcell.nn.arguments import where
+from gradcell._location import where
 
 
 class Axis(NamedTuple):

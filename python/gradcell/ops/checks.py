@@ -10,16 +10,12 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import DType, Tensor
+from gradcell._location import where
 from gradcell.tensor import to_dtype
 from gradcell.transform import run_traced
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def where() -> str:
-    """The user's file and line, to end a message with."""
-    return f" ({_core.user_location()})"
 
 
 def fused(function: Callable[P, R]) -> Callable[P, R]:

@@ -9,8 +9,9 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import ParameterBase, Tensor
 from gradcell._indexing import replaced
+from gradcell._location import where
 from gradcell.ops import checks
-from gradcell.ops.checks import fused, where
+from gradcell.ops.checks import fused
 from gradcell.ops.reductions import norm
 from gradcell.parameter import Parameter
 

@@ -10,9 +10,9 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell._indexing import replaced
+from gradcell._location import where as _where
 from gradcell.ops import checks
 from gradcell.ops.checks import fused
-from gradcell.ops.checks import where as _where
 
 __all__ = [
     "argsort", "clamp", "clip", "clip_by_value", "gather", "gather_d", "gather_elements",

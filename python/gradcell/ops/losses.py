@@ -10,9 +10,10 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell._location import where
 from gradcell.ops import checks
 from gradcell.ops.activations import _softplus, log_softmax
-from gradcell.ops.checks import fused, where
+from gradcell.ops.checks import fused
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss",

@@ -12,6 +12,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell._location import where
 from gradcell.ops import (
     activations,
     checks,
@@ -25,7 +26,7 @@ from gradcell.ops import (
     reductions,
     shaping,
 )
-from gradcell.ops.checks import fused, where
+from gradcell.ops.checks import fused
 from gradcell.ops.primitive import Primitive
 
 _ops = _core.ops

@@ -15,9 +15,10 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import ParameterBase, Tensor
+from gradcell._location import where
 from gradcell.common.seed import get_seed, on_set_seed
 from gradcell.ops import checks
-from gradcell.ops.checks import fused, where
+from gradcell.ops.checks import fused
 from gradcell.tensor import to_dtype
 
 __all__ = [

@@ -11,9 +11,9 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell._location import where as _where
 from gradcell.ops import checks
 from gradcell.ops.checks import fused
-from gradcell.ops.checks import where as _where
 from gradcell.tensor import to_dtype
 
 __all__ = [

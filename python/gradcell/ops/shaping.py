@@ -10,8 +10,9 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell._location import where
 from gradcell.ops import checks
-from gradcell.ops.checks import fused, where
+from gradcell.ops.checks import fused
 from gradcell.tensor import to_dtype
 
 __all__ = [

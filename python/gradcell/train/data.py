@@ -8,13 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
 from gradcell._core import Tensor
+from gradcell._location import where
 from gradcell.dataset.datasets import Dataset
-
-
-def _where() -> str:
-    return f" ({_core.user_location()})"
 
 
 def as_tensor(value: Any) -> Any:
@@ -32,7 +28,7 @@ def as_tensor(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: as_tensor(v) for k, v in value.items()}
     if value is None or isinstance(value, (str, bytes)):
-        raise TypeError(f"a batch holds {type(value).__name__}, which is no array{_where()}")
+        raise TypeError(f"a batch holds {type(value).__name__}, which is no array{where()}")
     if isinstance(value, (bool, int, float)) or hasattr(value, "__cuda_array_interface__"):
         return Tensor(value)
     return Tensor(np.asarray(value))
@@ -59,7 +55,7 @@ class Batches:
         ):
             raise TypeError(
                 f"{owner}: the data must be a dataset or an iterable of batches, got "
-                f"{type(data).__name__}{_where()}"
+                f"{type(data).__name__}{where()}"
             )
         self.owner, self.data = owner, data
         self._passes = 0
@@ -98,5 +94,5 @@ class Batches:
                     if used_up
                     else ""
                 )
-                + _where()
+                + where()
             )

@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
 from gradcell._core import Tensor
-
-
-def _where() -> str:
-    return f" ({_core.user_location()})"
+from gradcell._location import where as _where
 
 
 def _array(value: Any) -> np.ndarray:

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core, amp
+from gradcell import amp
+from gradcell._location import where
 from gradcell.dataset.datasets import Dataset
 from gradcell.nn.cell import Cell
 from gradcell.parallel._utils import _get_device_num, _get_parallel_mode
@@ -16,15 +17,19 @@ from gradcell.train.metrics import Loss, get_metrics
 from gradcell.train.serialization import load_checkpoint, load_param_into_net
 
 
-def _where() -> str:
-    return f" ({_core.user_location()})"
+def _check_pair(owner: str, inputs: Any) -> None:
+    if len(inputs) != 2:
+        raise ValueError(
+            f"{owner}: with loss_fn a batch must be data and label, but the data gave "
+            f"{len(inputs)} in a batch{where()}"
+        )
 
 
 def _count(name: str, value: Any, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"Model: '{name}' must be an int, got {type(value).__name__}{_where()}")
+        raise TypeError(f"Model: '{name}' must be an int, got {type(value).__name__}{where()}")
     if value < least:
-        raise ValueError(f"Model: '{name}' must be at least {least}, got {value}{_where()}")
+        raise ValueError(f"Model: '{name}' must be at least {least}, got {value}{where()}")
     return value
 
 
@@ -58,26 +63,27 @@ class Model:
     ) -> None:
         if not isinstance(network, Cell):
             raise TypeError(
-                f"Model: the network must be a Cell, got {type(network).__name__}{_where()}"
+                f"Model: the network must be a Cell, got {type(network).__name__}{where()}"
             )
         if loss_fn is not None and not callable(loss_fn):
             raise TypeError(
-                f"Model: loss_fn must be callable, got {type(loss_fn).__name__}{_where()}"
+                f"Model: loss_fn must be callable, got {type(loss_fn).__name__}{where()}"
             )
         unknown = set(kwargs) - {"loss_scale_manager", "keep_batchnorm_fp32"}
         if unknown:
-            raise TypeError(f"Model: unknown argument {min(unknown)!r}{_where()}")
+            raise TypeError(f"Model: unknown argument {min(unknown)!r}{where()}")
         self._network, self._loss_fn, self._optimizer = network, loss_fn, optimizer
         self._metric_fns = get_metrics(metrics)
         if self._metric_fns and loss_fn is None and eval_network is None:
-            raise ValueError(f"Model: metrics need loss_fn or eval_network{_where()}")
+            raise ValueError(f"Model: metrics need loss_fn or eval_network{where()}")
         if eval_indexes is not None and (eval_network is None or len(eval_indexes) != 3):
             raise ValueError(
                 "Model: eval_indexes are the places of loss, prediction and label in what "
-                f"eval_network returns{_where()}"
+                f"eval_network returns{where()}"
             )
         self._eval_indexes = eval_indexes
         self._train_network = self._build_train_network(amp_level, kwargs)
+        self._own_eval_network = eval_network is None
         self._eval_network = self._build_eval_network(eval_network, amp_level)
         self._resume: tuple[int, int, int] | None = None
         self._data_seed: int | None = None
@@ -149,7 +155,7 @@ class Model:
         """Trains, and evaluates on valid_dataset every valid_frequency epochs, or in the epochs of
         that list; callbacks find the results as eval_results, with 'eval_' before the names."""
         if valid_dataset is not None and not self._metric_fns:
-            raise ValueError(f"Model.fit: a valid_dataset needs metrics{_where()}")
+            raise ValueError(f"Model.fit: a valid_dataset needs metrics{where()}")
         if not isinstance(valid_frequency, (list, tuple, set)):
             _count("valid_frequency", valid_frequency)
         self._fit(
@@ -175,9 +181,9 @@ class Model:
         _count("epoch", epochs)
         _count("initial_epoch", initial_epoch, 0)
         if sink_size != -1:
-            raise NotImplementedError(f"Model: sink_size is not implemented{_where()}")
+            raise NotImplementedError(f"Model: sink_size is not implemented{where()}")
         if self._optimizer is None and self._loss_fn is not None:
-            raise ValueError(f"Model.train: there is no optimizer{_where()}")
+            raise ValueError(f"Model.train: there is no optimizer{where()}")
         batches = Batches("Model.train", train_data)
         listed = _listed(callbacks)
         skip, steps_before = 0, 0
@@ -220,6 +226,8 @@ class Model:
             p.cur_step_num += 1
             p.cur_step_in_epoch = number
             p.train_dataset_element = inputs
+            if self._loss_fn is not None:
+                _check_pair("Model.train", inputs)
             call("on_train_step_begin")
             try:
                 p.net_outputs = self._train_network(*inputs)
@@ -250,7 +258,7 @@ class Model:
         if missing:
             raise ValueError(
                 f"Model.resume: {ckpt_file_name} has no {missing[0]!r}: it is not a checkpoint of "
-                f"this model's training{_where()}"
+                f"this model's training{where()}"
             )
         load_param_into_net(self._train_network, saved, strict_load=True)
         load_checkpoint(ckpt_file_name, random_state=True)
@@ -268,7 +276,7 @@ class Model:
     ) -> dict[str, Any]:
         """The metrics over a dataset, by name. Raises ValueError without metrics."""
         if not self._metric_fns:
-            raise ValueError(f"Model.eval: there are no metrics{_where()}")
+            raise ValueError(f"Model.eval: there are no metrics{where()}")
         listed = _listed(callbacks)
         try:
             return self._evaluate(Batches("Model.eval", valid_dataset), listed)
@@ -284,12 +292,15 @@ class Model:
         call = _Caller(callbacks, RunContext(p))
         modes = _modes(self._eval_network)
         self._eval_network.set_train(False)
+        pairs = self._loss_fn is not None and self._own_eval_network
         try:
             call("on_eval_begin")
             call("on_eval_epoch_begin")
             for inputs in batches.epoch(0):
                 p.cur_step_num += 1
                 call("on_eval_step_begin")
+                if pairs:
+                    _check_pair("Model.eval", inputs)
                 p.net_outputs = self._eval_network(*inputs)
                 self._update_metrics(p.net_outputs)
                 call("on_eval_step_end")
@@ -340,7 +351,7 @@ def _listed(callbacks: Any) -> list[Callback]:
     listed = [listed] if isinstance(listed, Callback) else list(listed)
     for c in listed:
         if not isinstance(c, Callback):
-            raise TypeError(f"Model: {type(c).__name__} is no Callback{_where()}")
+            raise TypeError(f"Model: {type(c).__name__} is no Callback{where()}")
     return listed
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell._location import where
 from gradcell.common.random_state import random_state as state_now
 from gradcell.common.random_state import set_random_state
 from gradcell.nn.cell import Cell
@@ -37,10 +39,6 @@ _TYPES = {
 }
 _NAMES = {code: name for name, code in _TYPES.items()}
 _FORMAT = "gradcell checkpoint 1"
-
-
-def _where() -> str:
-    return f" ({_core.user_location()})"
 
 
 def _safetensors() -> Any:
@@ -68,15 +66,13 @@ def _named(save_obj: Any) -> list[tuple[str, Tensor]]:
             return [(i["name"], i["data"]) for i in save_obj]
     raise TypeError(
         "save_checkpoint: expected a Cell, a dict of tensors, a list of Parameters or of dicts "
-        f"with 'name' and 'data', but got {type(save_obj).__name__}{_where()}"
+        f"with 'name' and 'data', but got {type(save_obj).__name__}{where()}"
     )
 
 
 def _path(name: Any) -> str:
     if not isinstance(name, (str, os.PathLike)):
-        raise TypeError(
-            f"a checkpoint's name must be a string, got {type(name).__name__}{_where()}"
-        )
+        raise TypeError(f"a checkpoint's name must be a string, got {type(name).__name__}{where()}")
     path = os.fspath(name)
     return path if path.endswith((".ckpt", ".safetensors")) else path + ".ckpt"
 
@@ -146,7 +142,7 @@ def save_checkpoint(
     NotImplementedError for enc_key, OSError if the file cannot be written.
     """
     if enc_key is not None:
-        raise NotImplementedError(f"save_checkpoint: encryption is not implemented{_where()}")
+        raise NotImplementedError(f"save_checkpoint: encryption is not implemented{where()}")
     path = _path(ckpt_file_name)
     items: dict[str, Any] = {}
     texts: dict[str, str] = {}
@@ -155,15 +151,15 @@ def save_checkpoint(
         if not isinstance(name, str) or not isinstance(value, (Tensor, np.ndarray)):
             raise TypeError(
                 f"save_checkpoint: expected tensors by name, got {type(value).__name__} for "
-                f"{name!r}{_where()}"
+                f"{name!r}{where()}"
             )
         if name in items:
-            raise ValueError(f"save_checkpoint: the name {name!r} appears twice{_where()}")
+            raise ValueError(f"save_checkpoint: the name {name!r} appears twice{where()}")
         if choice_func is None or choice_func(name):
             items[name] = value
     for name, value in (append_dict or {}).items():
         if name in items:
-            raise ValueError(f"save_checkpoint: the name {name!r} appears twice{_where()}")
+            raise ValueError(f"save_checkpoint: the name {name!r} appears twice{where()}")
         if isinstance(value, str):
             texts[name] = value
         elif isinstance(value, (bool, int, float, Tensor, np.ndarray, np.generic)):
@@ -171,7 +167,7 @@ def save_checkpoint(
         else:
             raise TypeError(
                 f"save_checkpoint: append_dict[{name!r}] must be a tensor, a number or a string, "
-                f"got {type(value).__name__}{_where()}"
+                f"got {type(value).__name__}{where()}"
             )
     arrays: dict[str, tuple[str, list[int], np.ndarray]] = {}
     sums = {}
@@ -198,7 +194,7 @@ def save_checkpoint(
 
 
 def _fail(path: str, what: str) -> None:
-    raise ValueError(f"load_checkpoint: {path}: {what}{_where()}")
+    raise ValueError(f"load_checkpoint: {path}: {what}{where()}")
 
 
 def _header(path: str, data: bytes) -> tuple[dict[str, Any], int]:
@@ -228,7 +224,7 @@ def _read(path: str) -> tuple[dict[str, Tensor], dict[str, str], dict[str, str]]
         with open(path, "rb") as file:
             data = file.read()
     except FileNotFoundError as error:
-        raise ValueError(f"load_checkpoint: there is no file {path!r}{_where()}") from error
+        raise ValueError(f"load_checkpoint: there is no file {path!r}{where()}") from error
     header, start = _header(path, data)
     metadata = header.pop("__metadata__", {})
     ours = metadata.get("format") == _FORMAT
@@ -305,7 +301,7 @@ def load_checkpoint(
     then.
     """
     if dec_key is not None:
-        raise NotImplementedError(f"load_checkpoint: encryption is not implemented{_where()}")
+        raise NotImplementedError(f"load_checkpoint: encryption is not implemented{where()}")
     path = os.fspath(ckpt_file_name)
     if not os.path.exists(path) and os.path.exists(_path(path)):
         path = _path(path)
@@ -339,18 +335,18 @@ def load_param_into_net(
 
     parameter_dict: from name to Parameter, as load_checkpoint gives. A saved parameter of another
     floating dtype is cast if strict_load is False. Returns (names of net's parameters that were not
-    in the dict, names in the dict that net has not).
+    in the dict, names in the dict that net has not). Warns of the former.
 
     Raises TypeError for wrong types or dtypes, ValueError for another shape; then net is as it was.
     """
     if not isinstance(net, Cell):
-        raise TypeError(f"load_param_into_net: expected a Cell, got {type(net).__name__}{_where()}")
+        raise TypeError(f"load_param_into_net: expected a Cell, got {type(net).__name__}{where()}")
     if not isinstance(parameter_dict, dict):
         raise TypeError(
-            f"load_param_into_net: expected a dict, got {type(parameter_dict).__name__}{_where()}"
+            f"load_param_into_net: expected a dict, got {type(parameter_dict).__name__}{where()}"
         )
     if not isinstance(strict_load, bool):
-        raise TypeError(f"load_param_into_net: 'strict_load' must be a bool{_where()}")
+        raise TypeError(f"load_param_into_net: 'strict_load' must be a bool{where()}")
     own = {p.name: p for p in net.get_parameters()}
     changes: list[tuple[Parameter, Tensor]] = []
     for name, value in parameter_dict.items():
@@ -360,13 +356,21 @@ def load_param_into_net(
         if not isinstance(value, Tensor):
             raise TypeError(
                 f"load_param_into_net: {name!r} must be a Parameter, got "
-                f"{type(value).__name__}{_where()}"
+                f"{type(value).__name__}{where()}"
             )
         _check_fits(name, p, value, strict_load)
         changes.append((p, value))
     for p, value in changes:
         p.set_data(_copied(value))
     missing = [n for n in own if n not in parameter_dict]
+    if missing:
+        warnings.warn(
+            f"load_param_into_net: {len(missing)} of {len(own)} parameters are not in "
+            f"parameter_dict and stay as they were: {', '.join(map(repr, missing[:10]))}"
+            f"{', ...' if len(missing) > 10 else ''}{where()}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return missing, [n for n in parameter_dict if n not in own]
 
 
@@ -378,11 +382,11 @@ def _check_fits(name: str, p: Parameter, value: Tensor, strict: bool) -> None:
     if tuple(p.shape) != tuple(value.shape):
         raise ValueError(
             f"load_param_into_net: {name!r} has shape {list(p.shape)} in the network and "
-            f"{list(value.shape)} in the checkpoint{_where()}"
+            f"{list(value.shape)} in the checkpoint{where()}"
         )
     castable = not strict and p.dtype.is_floating and value.dtype.is_floating
     if p.dtype != value.dtype and not castable:
         raise TypeError(
             f"load_param_into_net: {name!r} is {p.dtype} in the network and {value.dtype} in the "
-            f"checkpoint{_where()}"
+            f"checkpoint{where()}"
         )

@@ -1,7 +1,7 @@
 """What the tests of the five reference documents share: both modes, and the printed text.
 
-`mode` runs every test of this folder in graph mode and in PyNative mode. `documented(text)` checks
-that exactly `text` was printed since the last call. The documents were printed by several releases
+`both_modes` runs every test of this folder in graph mode and in PyNative mode. `documented(text)`
+checks that exactly `text` was printed since the last call. The documents were printed by several releases
 on several systems; the differences that are no difference in value are undone by named options:
 
 - `three_digits`: documents 000 and 002 print exponents as `e+000` and no blank before the number,
@@ -14,23 +14,17 @@ on several systems; the differences that are no difference in value are undone b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-import gradcell as ms
-
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e[+-]\d+)?")
 
 
-@pytest.fixture(params=["graph", "pynative"], autouse=True)
-def mode(request: pytest.FixtureRequest) -> Iterator[int]:
-    before = ms.get_context("mode")
-    mode = ms.GRAPH_MODE if request.param == "graph" else ms.PYNATIVE_MODE
-    ms.set_context(mode=mode)
-    yield mode
-    ms.set_context(mode=before)
+@pytest.fixture(autouse=True)
+def both_modes(mode: int) -> None:
+    pass
 
 
 def two_digit_exponents(text: str) -> str:

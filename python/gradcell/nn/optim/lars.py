@@ -7,13 +7,8 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.nn.optim.optimizer import (
-    Optimizer,
-    check_flag,
-    check_positive,
-    half_to_float,
-    where,
-)
+from gradcell._location import where
+from gradcell.nn.optim.optimizer import Optimizer, check_flag, check_positive, half_to_float
 from gradcell.parameter import Parameter
 
 _ops = _core.ops

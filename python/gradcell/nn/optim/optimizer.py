@@ -15,6 +15,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell._location import where
 from gradcell.nn.cell import Cell
 from gradcell.nn.learning_rate_schedule import LearningRateSchedule
 from gradcell.parameter import Parameter, ParameterTuple
@@ -22,11 +23,6 @@ from gradcell.parameter import Parameter, ParameterTuple
 _ops = _core.ops
 _GROUP_KEYS = ("params", "lr", "weight_decay", "grad_centralization", "order_params")
 _HALF = ("float16", "bfloat16")
-
-
-def where() -> str:
-    """The user's line, for messages."""
-    return f" ({_core.user_location()})"
 
 
 def check_number(

@@ -6,13 +6,8 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.nn.optim.optimizer import (
-    Optimizer,
-    assign,
-    check_flag,
-    check_not_negative,
-    where,
-)
+from gradcell._location import where
+from gradcell.nn.optim.optimizer import Optimizer, assign, check_flag, check_not_negative
 from gradcell.parameter import Parameter
 
 _ops = _core.ops

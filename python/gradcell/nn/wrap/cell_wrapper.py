@@ -8,6 +8,7 @@ from typing import Any
 
 from gradcell import _core, tree
 from gradcell._core import Tensor
+from gradcell._location import where
 from gradcell.amp.loss_scale import check_scale
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim import Optimizer
@@ -23,10 +24,6 @@ from gradcell.transform import GradOperation, grad, value_and_grad
 _ops = _core.ops
 
 
-def _where() -> str:
-    return f" ({_core.user_location()})"
-
-
 class WithLossCell(Cell):
     """loss_fn(backbone(data), label): a network and its loss as one cell.
 
@@ -38,7 +35,7 @@ class WithLossCell(Cell):
         if not isinstance(backbone, Cell) or not callable(loss_fn):
             raise TypeError(
                 f"WithLossCell: expected a Cell and a loss function, got "
-                f"{type(backbone).__name__} and {type(loss_fn).__name__}{_where()}"
+                f"{type(backbone).__name__} and {type(loss_fn).__name__}{where()}"
             )
         self._backbone = backbone
         self._loss_fn = loss_fn
@@ -62,7 +59,7 @@ class WithEvalCell(Cell):
     def __init__(self, network: Cell, loss_fn: Any, add_cast_fp32: bool = False) -> None:
         super().__init__(auto_prefix=False)
         if not isinstance(add_cast_fp32, bool):
-            raise TypeError(f"WithEvalCell: 'add_cast_fp32' must be a bool{_where()}")
+            raise TypeError(f"WithEvalCell: 'add_cast_fp32' must be a bool{where()}")
         self._network = network
         self._loss_fn = loss_fn
         self.add_cast_fp32 = add_cast_fp32
@@ -123,10 +120,10 @@ class ForwardValueAndGrad(Cell):
         if not callable(network):
             raise TypeError(
                 f"ForwardValueAndGrad: the network must be callable, got "
-                f"{type(network).__name__}{_where()}"
+                f"{type(network).__name__}{where()}"
             )
         if get_by_list and weights is None:
-            raise TypeError(f"ForwardValueAndGrad: get_by_list needs weights{_where()}")
+            raise TypeError(f"ForwardValueAndGrad: get_by_list needs weights{where()}")
         if isinstance(network, Cell):
             network.set_grad()
         self.network = network
@@ -154,12 +151,12 @@ def _check_optimizer(owner: str, network: Any, optimizer: Any) -> None:
     if not isinstance(network, Cell):
         raise TypeError(
             f"For '{owner}', the 'network' must be a Cell, but got "
-            f"{type(network).__name__}{_where()}"
+            f"{type(network).__name__}{where()}"
         )
     if not isinstance(optimizer, Cell) or not hasattr(optimizer, "parameters"):
         raise TypeError(
             f"For '{owner}', the 'optimizer' must be an Optimizer, but got "
-            f"{type(optimizer).__name__}{_where()}"
+            f"{type(optimizer).__name__}{where()}"
         )
     own = {id(p) for p in network.get_parameters()}
     strange = [p.name for p in optimizer.parameters if id(p) not in own]
@@ -169,7 +166,7 @@ def _check_optimizer(owner: str, network: Any, optimizer: Any) -> None:
         raise ValueError(
             f"For '{owner}', none of the optimizer's parameters belongs to the network: it holds "
             f"{strange[0]!r}, the network {next(network.get_parameters()).name!r}. Was the "
-            f"optimizer made for another network?{_where()}"
+            f"optimizer made for another network?{where()}"
         )
     warnings.warn(
         f"{owner}: the optimizer's parameter {strange[0]!r} is not one of the network's",
@@ -206,7 +203,7 @@ class TrainOneStepCell(Cell):
         if not isinstance(return_grad, bool):
             raise TypeError(
                 f"For '{self.cls_name}', the 'return_grad' must be a bool, but got "
-                f"{type(return_grad).__name__}{_where()}"
+                f"{type(return_grad).__name__}{where()}"
             )
         self.return_grad = return_grad
         self.parallel_mode = _get_parallel_mode()
@@ -244,7 +241,7 @@ class TrainOneStepCell(Cell):
             got = leaves[0].dtype if leaves else type(out).__name__
             raise TypeError(
                 f"For '{self.cls_name}', the network must return its loss, a floating Tensor, but "
-                f"returned {got}{_where()}"
+                f"returned {got}{where()}"
             )
         if isinstance(out, Tensor) and out.size != 1 and not self._warned:
             object.__setattr__(self, "_warned", True)

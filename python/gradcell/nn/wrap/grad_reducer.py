@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core
+from gradcell._location import where
 from gradcell.nn.cell import Cell
 from gradcell.parallel._utils import _get_device_num, _get_gradients_mean
-
-
-def _where() -> str:
-    return f" ({_core.user_location()})"
 
 
 class DistributedGradReducer(Cell):
@@ -26,9 +22,9 @@ class DistributedGradReducer(Cell):
     ) -> None:
         super().__init__(auto_prefix=False)
         if degree is not None and (isinstance(degree, bool) or not isinstance(degree, int)):
-            raise TypeError(f"DistributedGradReducer: 'degree' must be an int{_where()}")
+            raise TypeError(f"DistributedGradReducer: 'degree' must be an int{where()}")
         if degree is not None and degree < 1:
-            raise ValueError(f"DistributedGradReducer: 'degree' must be positive{_where()}")
+            raise ValueError(f"DistributedGradReducer: 'degree' must be positive{where()}")
         self.mean = _get_gradients_mean() if mean is None else mean
         self.degree = _get_device_num() if degree is None else degree
 

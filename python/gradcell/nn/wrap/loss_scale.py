@@ -6,6 +6,7 @@ from typing import Any
 
 from gradcell import _core, context
 from gradcell._core import Tensor
+from gradcell._location import where as _where
 from gradcell.amp.loss_scale import (
     DynamicLossScaleUpdateCell,
     FixedLossScaleUpdateCell,
@@ -26,10 +27,6 @@ __all__ = [
 ]
 
 _ops = _core.ops
-
-
-def _where() -> str:
-    return f" ({_core.user_location()})"
 
 
 def unless(skip: Tensor, cell: Cell, *inputs: Any) -> Any:

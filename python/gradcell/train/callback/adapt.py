@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell._core import Tensor
+from gradcell._location import where
 from gradcell.parameter import Parameter
 from gradcell.train.callback.base import (
     Callback,
@@ -14,7 +15,6 @@ from gradcell.train.callback.base import (
     RunContext,
     check_count,
     loss_of,
-    where,
 )
 
 

@@ -8,11 +8,7 @@ import numpy as np
 
 from gradcell import _core, tree
 from gradcell._core import Tensor
-
-
-def where() -> str:
-    """The user's file and line, for the end of a message."""
-    return f" ({_core.user_location()})"
+from gradcell._location import where
 
 
 class CallbackParameters(dict):  # type: ignore[type-arg]

@@ -7,6 +7,7 @@ import re
 import time
 from typing import Any
 
+from gradcell._location import where
 from gradcell.dataset.datasets import Dataset
 from gradcell.nn.cell import Cell
 from gradcell.train.callback.base import (
@@ -15,7 +16,6 @@ from gradcell.train.callback.base import (
     RunContext,
     check_count,
     step_in_epoch,
-    where,
 )
 from gradcell.train.serialization import save_checkpoint
 

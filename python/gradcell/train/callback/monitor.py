@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from gradcell._location import where
 from gradcell.train.callback.base import (
     Callback,
     RunContext,
@@ -14,7 +15,6 @@ from gradcell.train.callback.base import (
     loss_of,
     overflowed,
     step_in_epoch,
-    where,
 )
 
 

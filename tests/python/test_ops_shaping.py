@@ -1,0 +1,193 @@
+"""Shapes, indices and creation against NumPy; errors name the user's line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from ops_checks import T, check_derivatives, close, ramp
+
+import gradcell as ms
+from gradcell import Tensor, ops
+
+C = np.arange(24.0).reshape(2, 3, 4)
+MATRIX = np.arange(12.0).reshape(3, 4)
+SHAPING: list[tuple[str, Callable[[Tensor], Any], Any]] = [
+    ("tile", lambda x: ops.tile(x, (2, 1, 3)), np.tile(C, (2, 1, 3))),
+    ("tile-long", lambda x: ops.tile(x, (2, 1, 1, 2)), np.tile(C, (2, 1, 1, 2))),
+    ("tile-short", lambda x: x.tile((2,)), np.tile(C, 2)),
+    ("repeat_interleave", lambda x: x.repeat_interleave(2, 1), C.repeat(2, 1)),
+    ("repeat_interleave-counts", lambda x: x.repeat_interleave([1, 0, 2], 1),
+     C.repeat([1, 0, 2], 1)),
+    ("repeat", lambda x: x.repeat(1, 2, 1), np.tile(C, (1, 2, 1))),
+    ("flip", lambda x: ops.flip(x, (0, 2)), np.flip(C, (0, 2))),
+    ("roll", lambda x: ops.roll(x, (1, -2), (0, 2)), np.roll(C, (1, -2), (0, 2))),
+    ("roll-flat", lambda x: ops.roll(x, 5), np.roll(C, 5)),
+    ("movedim", lambda x: ops.movedim(x, 0, 2), np.moveaxis(C, 0, 2)),
+    ("movedim-2", lambda x: ops.movedim(x, (0, 1), (2, 0)), np.moveaxis(C, (0, 1), (2, 0))),
+    ("swapaxes", lambda x: x.swapaxes(0, -1), C.swapaxes(0, -1)),
+    ("transpose-two", lambda x: x.transpose(0, 1), C.swapaxes(0, 1)),
+    ("transpose", lambda x: x.transpose(2, 0, 1), C.transpose(2, 0, 1)),
+    ("T", lambda x: x.T, C.T),
+    ("mT", lambda x: x.mT, C.swapaxes(1, 2)),
+    ("flatten", lambda x: x.flatten(), C.ravel()),
+    ("flatten-ops", ops.flatten, C.reshape(2, 12)),
+    ("flatten-F", lambda x: ops.flatten(x, "F"), C.transpose(0, 2, 1).reshape(2, 12)),
+    ("stack", lambda x: ops.stack((x, x * 2), -1), np.stack((C, C * 2), -1)),
+    ("unstack", lambda x: ops.stack(ops.unstack(x, 1)), C.swapaxes(0, 1)),
+    ("unbind", lambda x: x.unbind(2)[3], C[:, :, 3]),
+    ("chunk", lambda x: ops.concat(x.chunk(2, 1)[::-1], 1),
+     np.concatenate((C[:, 2:], C[:, :2]), 1)),
+    ("split", lambda x: ops.split(x, (1, 3), -1)[1], C[..., 1:]),
+    ("narrow", lambda x: x.narrow(1, 1, 2), C[:, 1:3]),
+    ("tril", lambda x: ops.tril(x, 1), np.tril(C, 1)),
+    ("triu", lambda x: x.triu(-1), np.triu(C, -1)),
+    ("diagonal", lambda x: ops.diagonal(x, 1, 1, 2), C.diagonal(1, 1, 2)),
+    ("diagonal-below", lambda x: ops.diagonal(x, -1, 1, 2), C.diagonal(-1, 1, 2)),
+    ("diag-of-matrix", lambda x: ops.diag(x[0]), C[0].diagonal()),
+    ("diag", lambda x: ops.diag(x[0, 0], 1), np.diag(C[0, 0], 1)),
+    ("diag-below", lambda x: ops.diag(x[0, 0], -2), np.diag(C[0, 0], -2)),
+    ("trace", lambda x: x[0].trace(), C[0].trace()),
+    ("pad", lambda x: ops.pad(x, (1, 2, 0, 1)), np.pad(C, ((0, 0), (0, 1), (1, 2)))),
+    ("pad-value", lambda x: ops.pad(x, (1, 2), value=7.0),
+     np.pad(C, ((0, 0), (0, 0), (1, 2)), constant_values=7)),
+    ("pad-negative", lambda x: ops.pad(x, (-1, 2)), np.pad(C[..., 1:], ((0, 0), (0, 0), (0, 2)))),
+    ("pad-reflect", lambda x: ops.pad(x, (3, 2), "reflect"),
+     np.pad(C, ((0, 0), (0, 0), (3, 2)), "reflect")),
+    ("pad-replicate", lambda x: ops.pad(x, (1, 2), "replicate"),
+     np.pad(C, ((0, 0), (0, 0), (1, 2)), "edge")),
+    ("pad-circular", lambda x: ops.pad(x, (1, 2), "circular"),
+     np.pad(C, ((0, 0), (0, 0), (1, 2)), "wrap")),
+    ("Pad", lambda x: ops.Pad(((1, 0), (0, 0), (0, 2)))(x), np.pad(C, ((1, 0), (0, 0), (0, 2)))),
+    ("strided_slice", lambda x: ops.strided_slice(x, (0, 1, 0), (2, 3, 4), (1, 1, 2)),
+     C[:, 1:3, ::2]),
+    ("strided_slice-masks",
+     lambda x: ops.StridedSlice(1, 4, 0, 0, 2)(x, (1, 1, 1), (2, 2, 2), (1, 1, 1)), C[:2, 1, 1:]),
+    ("strided_slice-ellipsis",
+     lambda x: ops.StridedSlice(ellipsis_mask=1)(x, (0, 1), (0, 3), (1, 1)), C[..., 1:3]),
+    ("Slice", lambda x: ops.Slice()(x, (0, 1, 2), (1, -1, 2)), C[:1, 1:, 2:]),
+    ("gather", lambda x: ops.gather(x, T([[0, 2], [-1, 1]]), 1), C[:, [[0, 2], [-1, 1]]]),
+    ("gather-batch", lambda x: ops.gather(x, T([[0, 2], [1, -1]]), 1, 1),
+     np.stack([C[0][[0, 2]], C[1][[1, -1]]])),
+    ("gather-batch-2", lambda x: ops.Gather(batch_dims=1)(x, T([[0, 3], [1, -1]]), 2),
+     np.stack([C[0][:, [0, 3]], C[1][:, [1, -1]]])),
+    ("gather_elements", lambda x: x.gather(2, T(np.array([[[0, 3], [1, 1]]]))),
+     np.take_along_axis(C[:1, :2], np.array([[[0, 3], [1, 1]]]), 2)),
+    ("gather_d-front", lambda x: ops.gather_d(x, 0, T(np.array([[[1, 0, 1, -1]]]))),
+     np.take_along_axis(C[:, :1], np.array([[[1, 0, 1, -1]]]), 0)),
+    ("gather_nd", lambda x: ops.gather_nd(x, T([[0, 1], [1, -1]])), C[[0, 1], [1, -1]]),
+    ("index_select", lambda x: x.index_select(1, T([2, 0])), C[:, [2, 0]]),
+    ("take", lambda x: x.take(T([1, 30])), C.take([1, 23])),
+    ("take-wrap", lambda x: x.take(T([1, 30, -1]), 1, "wrap"), C.take([1, 30, -1], 1, mode="wrap")),
+    ("scatter", lambda x: ops.tensor_scatter_add(x, T([[0, 1], [0, 1]]), T(np.ones((2, 4)))),
+     C + 2 * np.eye(6)[1].reshape(2, 3, 1)),
+    ("scatter-update", lambda x: ops.tensor_scatter_update(x, T([[1, 2, 3]]), T([9.0])),
+     np.where(C == 23, 9, C)),
+    ("scatter_add", lambda x: x.scatter_add(1, T(np.zeros((2, 1, 4), int)), T(np.ones((2, 1, 4)))),
+     C + np.eye(3)[0].reshape(3, 1)),
+    ("index_add", lambda x: ops.index_add(x, T([0, 0]), T(np.ones((2, 2, 4))), 1),
+     C + 2 * np.eye(3)[0].reshape(3, 1)),
+    ("masked_fill", lambda x: x.masked_fill(T(C > 5), -1.0), np.where(C > 5, -1, C)),
+    ("masked_select", lambda x: x.masked_select(T(C % 2 == 0)), C[C % 2 == 0]),
+    ("where", lambda x: x.where(T(C > 5), 0.0), np.where(C > 5, C, 0)),
+    ("clip", lambda x: x.clip(2, 5), C.clip(2, 5)),
+    ("sort", lambda x: ops.sort(x, -1, True)[0], C[..., ::-1]),
+    ("topk", lambda x: x.topk(2)[0], C[..., [3, 2]]),
+    ("meshgrid", lambda x: ops.meshgrid(x[0, 0], x[0, 1])[1], np.meshgrid(C[0, 0], C[0, 1])[1]),
+    ("meshgrid-ij", lambda x: ops.meshgrid(x[0, 0], x[0, 1], indexing="ij")[1],
+     np.meshgrid(C[0, 0], C[0, 1], indexing="ij")[1]),
+    ("outer", lambda x: ops.outer(x[0, 0], x[0, 1]), np.outer(C[0, 0], C[0, 1])),
+    ("dot", lambda x: ops.dot(x, x[0].T), C @ C[0].T),
+    ("inner", lambda x: ops.inner(x, x), np.inner(C, C)),
+    ("tensor_dot", lambda x: ops.tensor_dot(x, x, ((0, 2), (0, 2))),
+     np.tensordot(C, C, ((0, 2), (0, 2)))),
+    ("addmm", lambda x: ops.addmm(x[0] @ x[0].T, x[0], x[1].T, beta=2, alpha=0.5),
+     2 * C[0] @ C[0].T + 0.5 * C[0] @ C[1].T),
+    ("vstack", lambda x: ops.vstack((x[0], x[1, 0])), np.vstack((C[0], C[1, 0]))),
+    ("hstack", lambda x: ops.hstack((x[0], x[1])), np.hstack((C[0], C[1]))),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "fn", "expected"), SHAPING, ids=[c[0] for c in SHAPING])
+def test_shaping(name: str, fn: Any, expected: np.ndarray) -> None:
+    close(fn(T(C)), expected)
+    if name not in ("masked_select", "sort", "topk"):  # these ask for values
+        close(ms.jit(fn)(T(C)), expected)
+    check_derivatives(lambda x: fn(x) * fn(x), np.asarray(C) / 10 + 0.03, order=2)
+
+
+def test_one_hot() -> None:
+    index = T(np.array([[0, 2], [5, -1]]))
+    hot = ops.one_hot(index, 3)
+    assert hot.dtype == ms.int64
+    np.testing.assert_array_equal(hot.asnumpy(), [[[1, 0, 0], [0, 0, 1]], [[0] * 3, [0] * 3]])
+    floats = ops.OneHot(axis=0)(index, 3, T(1.0, ms.float32), T(0.0, ms.float32))
+    assert floats.dtype == ms.float32 and floats.shape == (3, 2, 2)
+    with pytest.raises(TypeError, match="OneHot"):
+        ops.one_hot(T(1.5), 3)
+
+
+def test_index_errors() -> None:
+    x = T(MATRIX)
+    for call in (
+        lambda: ops.gather(x, T([0, 3]), 0),
+        lambda: ops.gather(x[None], T([[0, 3]]), 1, 1),
+        lambda: ops.gather_elements(x, 0, T([[-4]])),
+        lambda: ops.gather_nd(x, T([[0, 4]])),
+        lambda: ops.take(x, T([12]), mode="raise"),
+    ):
+        with pytest.raises(IndexError):
+            call()
+    with pytest.raises(TypeError, match="integers"):
+        ops.gather(x, T([0.5]), 0)
+
+
+def test_creation() -> None:
+    assert ops.zeros(3).dtype == ops.ones((2,)).dtype == ops.eye(2).dtype == ms.float32
+    np.testing.assert_array_equal(ops.eye(2, 3, ms.int32).asnumpy(), np.eye(2, 3))
+    assert ops.full((2,), 3).dtype == ms.int64 and ops.full((2,), 3.0).dtype == ms.float32
+    assert ops.arange(5).dtype == ms.int64 and ops.arange(5.0).dtype == ms.float32
+    for args in ((5,), (2, 9), (9, 2, -3), (0, 1, 0.25), (1, 1)):
+        close(ops.arange(*args), np.arange(*args))
+    close(ops.linspace(0, 1, 5), np.linspace(0, 1, 5))
+    ends = T(2.0, ms.float64)
+    close(ops.linspace(ends, ends * 2, 3), [2, 3, 4])
+    close(ms.grad(lambda a: ops.linspace(a, a * 2, 3).sum())(ends), 4.5)
+    assert ops.zeros_like(ramp(2, 3), dtype=ms.int8).dtype == ms.int8
+    assert ramp(2).new_ones((3, 1)).shape == (3, 1)
+    for call, kind in (
+        (lambda: ops.arange(5, 0), ValueError),
+        (lambda: ops.arange(0, 5, 0), ValueError),
+        (lambda: ops.zeros((2, -1)), ValueError),
+        (lambda: ops.zeros((2, 1.5)), TypeError),
+        (lambda: ops.ones("a"), TypeError),
+        (lambda: ops.ones(1 << 50), MemoryError),
+    ):
+        with pytest.raises(kind):
+            call()
+
+
+def test_bad_shapes_say_where() -> None:
+    x = ramp(2, 3)
+    calls = [
+        lambda: ops.concat((x, ramp(2, 2))),
+        lambda: ops.stack((x, ramp(2, 2))),
+        lambda: ops.split(x, (1, 1), 1),
+        lambda: ops.Split(1, 2)(x),
+        lambda: ops.reshape(x, (4, 2)),
+        lambda: ops.transpose(x, (0, 0)),
+        lambda: x.sum(axis=5),
+        lambda: x.sum(axis=(0, 0)),
+        lambda: ops.MatMul()(x, ramp(3)),
+        lambda: ops.MatMul()(x, x),
+        lambda: ops.mm(x, ramp(3)),
+        lambda: ops.clamp(x),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"test_ops_shaping\.py:\d+"):
+            call()
+    for call in (lambda: ops.concat(x), lambda: ops.tile(x, 2), lambda: ops.ReduceSum(1)):
+        with pytest.raises(TypeError, match=r"test_ops_shaping\.py:\d+"):
+            call()
