@@ -446,7 +446,8 @@ class TileRunner {
           t_.matmul<T>().matmul(
               reinterpret_cast<const T*>(run_.packed + r_.weights[i.weights].offset),
               reinterpret_cast<const T*>(pointer(i.operand[0])), rows_,
-              reinterpret_cast<T*>(at_[i.dst]), rows_, i.inner, i.features, rows_, nullptr,
+              reinterpret_cast<T*>(at_[i.dst]), rows_, i.inner, i.features, rows_,
+              i.operand_count > 1 ? reinterpret_cast<const T*>(pointer(i.operand[1])) : nullptr,
               i.accumulate);
         });
       case TileOp::RowReduce:

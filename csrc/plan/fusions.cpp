@@ -4,6 +4,8 @@
 #include <optional>
 #include <string_view>
 
+#include "plan/uses.h"
+
 namespace gradcell {
 
 namespace {
@@ -86,9 +88,7 @@ bool same(const Operand& a, const Operand& b) {
 
 class Matcher {
  public:
-  Matcher(const Region& region, const std::vector<int32_t>& maker,
-          const std::vector<uint8_t>& inner)
-      : r_(region), maker_(maker), inner_(inner) {}
+  Matcher(const Region& region, const Uses& uses) : r_(region), uses_(uses) {}
 
   /// Whether `root` computes the pattern.
   bool match(const Pattern& p, const Instruction& root) {
@@ -126,10 +126,10 @@ class Matcher {
 
   bool part(const Pattern& p, const Operand& o) {
     if (p.op == Op::Count) return letter(p.letter, o);
-    if (o.uniform || o.base != 0 || o.stride != 1 || !inner_[o.value]) return false;
-    if (r_.values[o.value].features != features_) return false;
-    inside.push_back(maker_[o.value]);
-    return node(p, r_.program[static_cast<size_t>(maker_[o.value])]);
+    const int32_t maker = uses_.only_for(o);
+    if (maker < 0 || r_.values[o.value].features != features_) return false;
+    inside.push_back(maker);
+    return node(p, r_.program[static_cast<size_t>(maker)]);
   }
 
   bool letter(int letter, const Operand& o) {
@@ -142,35 +142,18 @@ class Matcher {
   }
 
   const Region& r_;
-  const std::vector<int32_t>& maker_;
-  const std::vector<uint8_t>& inner_;
+  const Uses& uses_;
   std::array<std::optional<Operand>, kLetters.size()> bound_;
   int32_t features_ = 0;
   Compute type_ = Compute::F32;
 };
 
-bool exact(DType t) { return t == DType::Float32 || t == DType::Float64; }
-
 }  // namespace
 
 void form_fusions(Region& region) {
   auto& program = region.program;
-  std::vector<int32_t> uses(region.values.size(), 0), maker(region.values.size(), -1);
-  std::vector<uint8_t> inner(region.values.size(), 1);  // used once, and only here
-  for (size_t at = 0; at < program.size(); ++at) {
-    const Instruction& i = program[at];
-    for (int k = 0; k < i.operand_count; ++k)
-      if (!i.operand[k].uniform) ++uses[i.operand[k].value];
-    if (accumulates(i)) continue;
-    if (maker[i.dst] >= 0 || !exact(i.dtype)) inner[i.dst] = 0;
-    maker[i.dst] = static_cast<int32_t>(at);
-  }
-  for (size_t v = 0; v < uses.size(); ++v)
-    if (uses[v] != 1 || maker[v] < 0) inner[v] = 0;
-  for (const RowStore& s : region.stores)
-    if (!s.from.uniform) inner[s.from.value] = 0;
-
-  Matcher matcher(region, maker, inner);
+  const Uses uses(region);
+  Matcher matcher(region, uses);
   std::vector<uint8_t> dropped(program.size(), 0);
   for (size_t at = program.size(); at-- > 0;) {
     Instruction& i = program[at];

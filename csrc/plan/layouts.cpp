@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "plan/uses.h"
+
 namespace gradcell {
 
 namespace {
@@ -17,8 +19,6 @@ struct Matrix {
     fixed |= rows != r || features != f || f == 1;
   }
 };
-
-bool exact(DType t) { return t == DType::Float32 || t == DType::Float64; }
 
 bool is_plain_product(const Call& c) {
   return c.op == Op::MatMul && c.inputs.size() == 2 && c.out.dims.size() == 2 && exact(c.out.dtype);

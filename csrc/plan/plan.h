@@ -141,7 +141,7 @@ enum class TileOp : uint8_t {
   Copy,           ///< dst[f] = a[f], or a[map[f]]
   Scatter,        ///< dst[map[f]] = a[f]
   FeatureReduce,  ///< dst[f] = reduction over k of a[map[f] + map2[k]]
-  MatMul,         ///< dst[m] = sum over k of weights[k][m] a[k]
+  MatMul,         ///< dst[m] = sum over k of weights[k][m] a[k], + b[m] if there is a b: a bias
   RowReduce,      ///< accumulator[f] = reduction over rows of a[f]
   WeightGrad,     ///< accumulator[k][m] = sum over rows of a[k] b[m]
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "plan/biases.h"
 #include "plan/chains.h"
 #include "plan/fusions.h"
 #include "plan/schedule.h"
@@ -68,6 +69,7 @@ class Builder {
     for (NodeId id : nodes_) emit(id);
     for (NodeId id : nodes_)
       if (in_.labels.node[id].materialised && !in_.labels.node[id].reducing) store(id);
+    fold_biases(region_);
     form_fusions(region_);
     form_chains(region_);
     schedule();

@@ -142,6 +142,10 @@ class RegionChecker {
         want(i.weights < r_.weights.size(), "no such weights");
         want(r_.weights[i.weights].k == i.inner && r_.weights[i.weights].m == i.features,
              "weights of another shape");
+        if (i.operand_count > 1) {
+          want(i.operand[1].uniform && !i.accumulate, "a bias that is no uniform, or added again");
+          operand(i.operand[1], i.features);
+        }
         return operand(a, i.inner);
       case TileOp::WeightGrad:
         operand(a, i.features);
