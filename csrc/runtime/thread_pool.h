@@ -1,8 +1,10 @@
 // The process's one pool of worker threads. In: a number of tasks and a function of (task, worker).
 // Out: every task ran exactly once; the function's writes are visible to the caller on return.
 //
-// Holds: the caller works too (as worker 0), tasks are handed out from an atomic counter, so which
-// worker runs a task is not fixed; code whose result must not depend on that keys it by task.
+// Holds: the caller works too (as worker 0). A worker begins with an equal share of neighbouring
+// tasks, so that the next job finds in its cache what this one left there, and then takes from the
+// others' shares: which worker runs a task is not fixed, and code whose result must not depend on
+// that keys it by task.
 // A call from inside a task, or while another thread's call has the pool, runs inline as worker 0.
 // A forked child starts with no workers and makes its own at its first call.
 #pragma once

@@ -164,14 +164,16 @@ void product_block(Weights<T> weights, const Product<T>& product) {
       for (int u = 0; u < U; ++u) step(u);
     } while ((k -= U) > 0);
   }
+  T* y = a.y;
+  asm("" : "+r"(y));  // or GCC keeps all addresses of above, in vector registers
 #pragma GCC unroll 32
-  for (int c = 0; c < C; ++c) {
+  for (int c = 0; c < C; ++c, y += a.ldy) {
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
       Vec<T> sum = acc[0][c][v];
 #pragma GCC unroll 4
       for (int u = 1; u < U; ++u) sum += acc[u][c][v];
-      store(a.y + c * a.ldy + v * kLanes<T>, sum);
+      store(y + v * kLanes<T>, sum);
     }
   }
 }
