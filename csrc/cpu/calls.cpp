@@ -5,8 +5,9 @@
 #include <cstring>
 #include <vector>
 
-#include "cpu/bf16_product.h"
+#include "cpu/half_product.h"
 #include "cpu/product.h"
+#include "cpu/tile_kernels.h"
 #include "runtime/half.h"
 #include "runtime/philox.h"
 #include "runtime/thread_pool.h"
@@ -347,11 +348,22 @@ void last_writer(const Call& c, const void* const* in, void* out) {
 
 // Contraction -------------------------------------------------------------------------------------
 
-template <class S>
-std::vector<float> widened(const void* p, int64_t n) {
-  std::vector<float> f(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) f[i] = static_cast<const S*>(p)[i];
-  return f;
+/// body(first, count) for parts of n elements, on all threads.
+template <class F>
+void by_parts(int64_t n, F body) {
+  constexpr int64_t kPart = 1 << 14;
+  parallel_for(static_cast<int>((n + kPart - 1) / kPart), [&](int task, int) {
+    body(task * kPart, static_cast<size_t>(std::min(kPart, n - task * kPart)));
+  });
+}
+
+std::vector<float> widened(const TensorDesc& t, const void* p) {
+  std::vector<float> wide(static_cast<size_t>(t.count));
+  by_parts(t.count, [&](int64_t first, size_t n) {
+    tile_kernels().transpose.load(static_cast<const uint16_t*>(p) + first, t.dtype,
+                                  wide.data() + first, n);
+  });
+  return wide;
 }
 
 template <class S>
@@ -364,6 +376,25 @@ void plain_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const S* a
         sum += static_cast<int64_t>(a[ta ? l * m + i : i * k + l]) * b[tb ? j * k + l : l * n + j];
       c[i * n + j] = static_cast<S>(sum);
     }
+}
+
+/// By the matrix unit; false where there is none, or for what it cannot or need not do.
+template <class S>
+bool half_products(bool ta, bool tb, int64_t batch, int64_t m, int64_t n, int64_t k,
+                   const void* const* in, void* out) {
+  // Small products are not worth packing; of float16 there are four.
+  constexpr int64_t kSide = std::is_same_v<S, BF16> ? 48 : 448;
+  if (m * n * k < kSide * kSide * kSide || !has_half_products()) return false;
+  for (int64_t i = 0; i < batch; ++i) {
+    const auto *a = static_cast<const uint16_t*>(in[0]) + i * m * k,
+               *b = static_cast<const uint16_t*>(in[1]) + i * k * n;
+    auto* y = static_cast<uint16_t*>(out) + i * m * n;
+    if constexpr (std::is_same_v<S, BF16>)
+      bf16_product(ta, tb, m, n, k, a, b, y);
+    else if (!f16_product(ta, tb, m, n, k, a, b, y))
+      return false;
+  }
+  return true;
 }
 
 void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
@@ -384,21 +415,15 @@ void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
     for (int64_t i = 0; i < batch; ++i) one(static_cast<int>(i), 0);
   };
   by_dtype(c.out.dtype, [&]<class S>() {
-    if constexpr (std::is_same_v<S, BF16>) {
-      // Small products are not worth packing.
-      if (m * n * k >= 48 * 48 * 48 && has_bf16_products()) {
-        for (int64_t i = 0; i < batch; ++i)
-          bf16_product(ta, tb, m, n, k, static_cast<const uint16_t*>(in[0]) + i * m * k,
-                       static_cast<const uint16_t*>(in[1]) + i * k * n,
-                       static_cast<uint16_t*>(out) + i * m * n);
-        return;
-      }
-    }
     if constexpr (std::is_same_v<S, F16> || std::is_same_v<S, BF16>) {
-      auto a = widened<S>(in[0], c.in[pair].count), b = widened<S>(in[1], c.in[pair + 1].count);
+      if (half_products<S>(ta, tb, batch, m, n, k, in, out)) return;
+      auto a = widened(c.in[pair], in[0]), b = widened(c.in[pair + 1], in[1]);
       std::vector<float> y(static_cast<size_t>(c.out.count));
       batched(a.data(), b.data(), y.data());
-      for (int64_t i = 0; i < c.out.count; ++i) static_cast<S*>(out)[i] = S(y[i]);
+      by_parts(c.out.count, [&](int64_t first, size_t count) {
+        tile_kernels().transpose.store(y.data() + first, c.out.dtype,
+                                       static_cast<uint16_t*>(out) + first, count);
+      });
     } else {
       batched(static_cast<const S*>(in[0]), static_cast<const S*>(in[1]), static_cast<S*>(out));
     }

@@ -1,4 +1,4 @@
-#include "cpu/bf16_product.h"
+#include "cpu/half_product.h"
 
 #include "cpu/isa_level.h"
 #include "cpu/scratch.h"
@@ -13,7 +13,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <bit>
 #include <cstring>
+#include <span>
 
 namespace gradcell::cpu {
 namespace {
@@ -40,9 +43,11 @@ struct Matrix {
   bool transposed;
 };
 
-/// Rows [row, row + 32) of a: for each 32 columns two tiles, zeros beyond the matrix.
-void pack_a(const Matrix& a, int64_t row, uint16_t* to) {
-  for (int64_t k = 0; k < a.columns; k += kDepth) {
+/// Rows [row, row + 32) of a: for each 32 columns two tiles, `step` elements from the last two,
+/// zeros beyond the matrix.
+void pack_a(const Matrix& a, int64_t row, uint16_t* first, int64_t step) {
+  for (int64_t k = 0; k < a.columns; k += kDepth, first += step) {
+    uint16_t* to = first;
     const int64_t depth = std::min(kDepth, a.columns - k);
     for (int64_t i = row; i < row + kBlock; ++i, to += kDepth) {
       if (i >= a.rows || depth < kDepth) std::memset(to, 0, kDepth * sizeof *to);
@@ -56,13 +61,14 @@ void pack_a(const Matrix& a, int64_t row, uint16_t* to) {
   }
 }
 
-/// Columns [column, column + 32) of b: for each 32 rows two tiles, zeros beyond the matrix.
-void pack_b(const Matrix& b, int64_t column, uint16_t* to) {
+/// Columns [column, column + 32) of b: for each 32 rows two tiles, likewise.
+void pack_b(const Matrix& b, int64_t column, uint16_t* first, int64_t step) {
   auto at = [&](int64_t k, int64_t j) -> uint16_t {
     if (k >= b.rows || j >= b.columns) return 0;
     return b.transposed ? b.data[j * b.rows + k] : b.data[k * b.columns + j];
   };
-  for (int64_t k = 0; k < b.rows; k += kDepth) {
+  for (int64_t k = 0; k < b.rows; k += kDepth, first += step) {
+    uint16_t* to = first;
     for (int64_t j = column; j < column + kBlock; j += kTile) {
       const bool whole = k + kDepth <= b.rows && j + kTile <= b.columns;
       for (int64_t p = k; p < k + kDepth; p += 2, to += 2 * kTile) {
@@ -97,21 +103,27 @@ GRADCELL_AMX void configure() {
 }
 GRADCELL_AMX void release() { _tile_release(); }
 
-/// A block of c, 32 by 32, from packed panels of `steps` times 32.
-GRADCELL_AMX void block(const uint16_t* a, const uint16_t* b, int64_t steps, float* c) {
+/// A block of c, 32 by 32, from packed panels of `steps` times 32 columns of a and rows of b, each
+/// in `parts` that add up to it.
+GRADCELL_AMX void block(const uint16_t* a, const uint16_t* b, int64_t steps, int parts, float* c) {
+  constexpr int64_t kPart = 2 * kTileElements;
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   _tile_zero(3);
-  for (int64_t s = 0; s < steps; ++s, a += 2 * kTileElements, b += 2 * kTileElements) {
-    _tile_loadd(4, a, 64);
-    _tile_loadd(6, b, 64);
-    _tile_loadd(7, b + kTileElements, 64);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_dpbf16ps(1, 4, 7);
-    _tile_loadd(5, a + kTileElements, 64);
-    _tile_dpbf16ps(2, 5, 6);
-    _tile_dpbf16ps(3, 5, 7);
+  for (int64_t s = 0; s < steps; ++s, a += parts * kPart, b += parts * kPart) {
+    for (int i = 0; i < parts; ++i) {
+      for (int j = 0; j < parts; ++j) {
+        _tile_loadd(4, a + i * kPart, 64);
+        _tile_loadd(6, b + j * kPart, 64);
+        _tile_loadd(7, b + j * kPart + kTileElements, 64);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_loadd(5, a + i * kPart + kTileElements, 64);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+      }
+    }
   }
   constexpr int kRowBytes = kBlock * sizeof(float);
   _tile_stored(0, c, kRowBytes);
@@ -120,28 +132,25 @@ GRADCELL_AMX void block(const uint16_t* a, const uint16_t* b, int64_t steps, flo
   _tile_stored(3, c + kTile * kBlock + kTile, kRowBytes);
 }
 
-}  // namespace
-
-bool has_bf16_products() {
-  static const bool has = detect();
-  return has;
-}
-
-void bf16_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                  const uint16_t* a, const uint16_t* b, uint16_t* c) {
-  const int64_t steps = (k + kDepth - 1) / kDepth, panel = steps * 2 * kTileElements;
+/// c = (a[0] + a[1] + ...) (b[0] + b[1] + ...), rounded to `type`.
+void product_of_sums(std::span<const Matrix> a, std::span<const Matrix> b, DType type,
+                     uint16_t* c) {
+  const int64_t m = a[0].rows, n = b[0].columns, k = b[0].rows;
+  const auto parts = static_cast<int>(a.size());
+  const int64_t steps = (k + kDepth - 1) / kDepth, step = parts * 2 * kTileElements;
+  const int64_t panel = steps * step;
   const auto down = static_cast<int>((m + kBlock - 1) / kBlock);
   const auto across = static_cast<int>((n + kBlock - 1) / kBlock);
   thread_local Scratch scratch;
   auto* const left = reinterpret_cast<uint16_t*>(
       scratch.get(static_cast<size_t>((down + across) * panel) * sizeof(uint16_t)));
   uint16_t* const right = left + down * panel;
-  const Matrix of_a{a, m, k, transpose_a}, of_b{b, k, n, transpose_b};
   parallel_for(down + across, [&](int task, int) {
-    if (task < down)
-      pack_a(of_a, task * kBlock, left + task * panel);
-    else
-      pack_b(of_b, (task - down) * kBlock, right + (task - down) * panel);
+    for (int i = 0; i < parts; ++i) {
+      uint16_t* to = left + task * panel + i * 2 * kTileElements;
+      task < down ? pack_a(a[i], task * kBlock, to, step)
+                  : pack_b(b[i], (task - down) * kBlock, to, step);
+    }
   });
   // Several rows of blocks pass over a panel of b while it is in the cache.
   constexpr int kRowsATask = 4;
@@ -152,15 +161,65 @@ void bf16_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int6
     for (int j = 0; j < across; ++j) {
       const int64_t width = std::min(kBlock, n - j * kBlock);
       for (int i = task * kRowsATask; i < std::min(down, (task + 1) * kRowsATask); ++i) {
-        block(left + i * panel, right + j * panel, steps, sums);
+        block(left + i * panel, right + j * panel, steps, parts, sums);
         const int64_t height = std::min(kBlock, m - i * kBlock);
         for (int64_t r = 0; r < height; ++r)
-          t.store(sums + r * kBlock, DType::BFloat16, c + (i * kBlock + r) * n + j * kBlock,
+          t.store(sums + r * kBlock, type, c + (i * kBlock + r) * n + j * kBlock,
                   static_cast<size_t>(width));
       }
     }
     release();
   });
+}
+
+/// x = high + low, both bfloat16 patterns. False if a number is not finite.
+bool split(const uint16_t* x, int64_t count, uint16_t* high, uint16_t* low) {
+  constexpr int64_t kPart = 4096;
+  std::atomic<bool> finite{true};
+  parallel_for(static_cast<int>((count + kPart - 1) / kPart), [&](int task, int) {
+    const int64_t first = task * kPart, n = std::min(kPart, count - first);
+    float wide[kPart];
+    tile_kernels().transpose.load(x + first, DType::Float16, wide, static_cast<size_t>(n));
+    constexpr uint32_t kExponent = 0x7F800000u;
+    uint32_t not_finite = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto bits = std::bit_cast<uint32_t>(wide[i]);
+      const uint32_t upper = (bits + 0x8000u) & 0xFFFF0000u;
+      const float rest = wide[i] - std::bit_cast<float>(upper);
+      not_finite |= (bits & kExponent) == kExponent;
+      high[first + i] = static_cast<uint16_t>(upper >> 16);
+      low[first + i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(rest) >> 16);
+    }
+    if (not_finite) finite.store(false, std::memory_order_relaxed);
+  });
+  return finite.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+bool has_half_products() {
+  static const bool has = detect();
+  return has;
+}
+
+void bf16_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                  const uint16_t* a, const uint16_t* b, uint16_t* c) {
+  const Matrix left{a, m, k, transpose_a}, right{b, k, n, transpose_b};
+  product_of_sums({&left, 1}, {&right, 1}, DType::BFloat16, c);
+}
+
+bool f16_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                 const uint16_t* a, const uint16_t* b, uint16_t* c) {
+  thread_local Scratch scratch;
+  auto* const parts = reinterpret_cast<uint16_t*>(
+      scratch.get(static_cast<size_t>(2 * (m + n) * k) * sizeof(uint16_t)));
+  uint16_t *const a_low = parts + m * k, *const b_high = a_low + m * k,
+                  *const b_low = b_high + k * n;
+  if (!split(a, m * k, parts, a_low) || !split(b, k * n, b_high, b_low)) return false;
+  const Matrix left[] = {{parts, m, k, transpose_a}, {a_low, m, k, transpose_a}};
+  const Matrix right[] = {{b_high, k, n, transpose_b}, {b_low, k, n, transpose_b}};
+  product_of_sums(left, right, DType::Float16, c);
+  return true;
 }
 
 }  // namespace gradcell::cpu
@@ -169,11 +228,15 @@ void bf16_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int6
 
 namespace gradcell::cpu {
 
-bool has_bf16_products() { return false; }
+bool has_half_products() { return false; }
 
 void bf16_product(bool, bool, int64_t, int64_t, int64_t, const uint16_t*, const uint16_t*,
                   uint16_t*) {
   fail(ErrorKind::Runtime, "this machine has no matrix unit");
+}
+bool f16_product(bool, bool, int64_t, int64_t, int64_t, const uint16_t*, const uint16_t*,
+                 uint16_t*) {
+  return false;
 }
 
 }  // namespace gradcell::cpu

@@ -1,0 +1,55 @@
+"""Products of half-precision matrices large enough for the processor's matrix unit: values against
+float64, the gradient's too, numbers that are not finite, transposed operands, batches."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gradcell as ms
+from gradcell import Tensor, ops
+
+#: Relative to the largest magnitude: half an ULP of the type, and float32 sums.
+ROUNDING = {"float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+
+def half(x: np.ndarray, dtype: str) -> Tensor:
+    return Tensor(x.astype(np.float32)).astype(getattr(ms, dtype))
+
+
+def wide(t: Tensor) -> np.ndarray:
+    return t.astype(ms.float64).asnumpy()
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+@pytest.mark.parametrize("transposed", [(False, False), (True, False), (False, True)])
+def test_large_products(dtype: str, transposed: tuple[bool, bool]) -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.standard_normal((2, 470, 480)), rng.standard_normal((2, 480, 450))
+    x = half(a.swapaxes(1, 2) if transposed[0] else a, dtype)
+    y = half(b.swapaxes(1, 2) if transposed[1] else b, dtype)
+    product = ops.BatchMatMul(transpose_a=transposed[0], transpose_b=transposed[1])
+
+    def loss(x: Tensor, y: Tensor) -> Tensor:
+        return product(x, y).sum()
+
+    left = wide(x).swapaxes(1, 2) if transposed[0] else wide(x)
+    right = wide(y).swapaxes(1, 2) if transposed[1] else wide(y)
+    exact = left @ right
+    bound = ROUNDING[dtype]
+    assert np.abs(wide(product(x, y)) - exact).max() <= bound * np.abs(exact).max()
+    slope = np.broadcast_to(right.sum(2)[:, None, :], left.shape)  # d sum(a b) / da
+    got = wide(ms.grad(loss)(x, y))
+    got = got.swapaxes(1, 2) if transposed[0] else got
+    assert np.abs(got - slope).max() <= bound * np.abs(slope).max()
+
+
+@pytest.mark.parametrize("dtype", ROUNDING)
+def test_numbers_that_are_not_finite(dtype: str) -> None:
+    n = 460
+    a, b = np.ones((n, n)), np.full((n, n), 0.5)
+    a[3, 5], b[7, 9] = np.nan, -np.inf
+    got = wide(ops.matmul(half(a, dtype), half(b, dtype)))
+    assert np.isnan(got[3]).all()
+    assert (np.delete(got[:, 9], 3) == -np.inf).all()
+    assert (np.delete(np.delete(got, 3, 0), 9, 1) == n / 2).all()
