@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, _indexing
+from gradcell import _core, _indexing, _numpy_protocol
 from gradcell import printing as _printing
 from gradcell._convert import dtype_of_numpy, from_bfloat16_bits, from_gpu, to_array
 from gradcell._core import Tensor
@@ -275,7 +275,8 @@ _attach(
         "__bool__": lambda self: bool(item(self)),
         "__index__": _index,
         "__array__": _array,
-        "__array_ufunc__": None,  # NumPy leaves ndarray + Tensor to Tensor
+        "__array_ufunc__": _numpy_protocol.array_ufunc,
+        "__array_function__": _numpy_protocol.array_function,
         "__array_priority__": 1000,
         "__len__": _len,
         "__iter__": _iter,
