@@ -40,6 +40,7 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
     py::list arguments;
     for (const cuda::Argument& a : s.arguments) arguments.append(argument(a));
     d["arguments"] = arguments;
+    d["segments"] = s.segments;
   } else {
     const cuda::MatMul& p = s.product;
     d["matmul"] = py::dict(

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "cuda/kernel_writer.h"
+#include "cuda/segments.h"
 #include "plan/planner.h"
 
 namespace gradcell::cuda {
@@ -17,9 +18,6 @@ constexpr const char* kScalarText =
 constexpr const char* kPreludeText =
 #include "cuda_prelude.inc"
     ;
-
-/// More outputs than this and a kernel is split: its parameters have to fit into 4 KB.
-constexpr size_t kMaxOutputs = 32;
 
 std::atomic<bool> g_allow_tf32{false};
 
@@ -46,6 +44,7 @@ class CudaPlanner {
     for (NodeId id = 0; id < g_.size(); ++id)
       in_.wide |= g_.count(id) >= (int64_t(1) << 31) - (int64_t(1) << 24);
     make_buffers();
+    segments_ = join_segments(in_, f_);
     for (int32_t stage = 0; stage < f_.stage_count; ++stage) make_stage(stage);
     place_temporaries();
     plan_.wide = in_.wide;
@@ -88,29 +87,17 @@ class CudaPlanner {
 
   BufferId temporary(size_t bytes) { return add_buffer({Place::Temp, 0, 0, bytes}); }
 
-  /// Components that keep rows together: a reduction is, or was, inside.
-  bool by_rows(NodeId id) {
-    if (row_components_.empty()) {
-      row_components_.assign(g_.size() + 1, 0);
-      for (NodeId n = 0; n < g_.size(); ++n) {
-        const Fused& node = f_.node[n];
-        bool rows = node.role == Role::RowReduce || node.rows != g_.count(n);
-        if (node.component >= 0 && rows) row_components_[node.component] = 1;
-      }
-    }
-    return row_components_[f_.node[id].component];
-  }
-
   void make_stage(int32_t stage) {
     std::map<std::pair<int64_t, bool>, std::vector<NodeId>> groups;
     for (NodeId id = 0; id < g_.size(); ++id) {
       const Fused& node = f_.node[id];
       if (!node.stored || node.stage != stage || f_.storage[id] != id || g_.count(id) == 0)
         continue;
+      if (segments_.joined[id]) continue;
       if (g_[id].op == Op::Const)
         groups[{g_.count(id), false}].push_back(id);
       else if (node.role == Role::Map || node.role == Role::RowReduce)
-        groups[{node.rows, by_rows(id)}].push_back(id);
+        groups[{node.rows, node.by_rows}].push_back(id);
       else if (node.role == Role::Alone)
         make_alone(id);
     }
@@ -119,6 +106,9 @@ class CudaPlanner {
         std::span<const NodeId> part(nodes.data() + at, std::min(kMaxOutputs, nodes.size() - at));
         add(key.second ? write_rows(in_, stage, key.first, part) : write_flat(in_, stage, part));
       }
+    for (const Segments::Launch& l : segments_.launches)
+      if (l.stage == stage)
+        for (Written& w : write_segments(in_, stage, l.segments)) add(std::move(w));
   }
 
   void make_alone(NodeId id) {
@@ -235,7 +225,7 @@ class CudaPlanner {
   CudaPlan plan_;
   std::vector<BufferId> buffer_of_;
   std::vector<int> constant_of_;
-  std::vector<uint8_t> row_components_;
+  Segments segments_;
   std::map<std::string, int> kernel_of_;
 };
 

@@ -45,7 +45,8 @@ struct Step {
   int kernel = -1;
   MatMul product{};
   uint32_t grid = 1, block_x = 256, block_y = 1;
-  std::vector<Argument> arguments;
+  std::vector<Argument> arguments;  ///< those of one segment after another
+  uint32_t segments = 1;  ///< more: each of the kernel's parameters is an array, with one for each
   size_t nodes = 0;       ///< of the graph, that the step computes
   size_t bytes_read = 0;  ///< that must come from memory: each buffer once
   size_t bytes_written = 0;

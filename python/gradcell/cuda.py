@@ -18,8 +18,9 @@ class Plan:
 
     Attributes:
         kernels: (name, text) of each kernel; kernels with the same text are one.
-        steps: dicts, in order: a launch (kernel, grid, block, arguments) or a matrix product
-            (matmul), with the graph nodes it computes and the bytes it must read and write.
+        steps: dicts, in order: a launch (kernel, grid, block, segments, arguments) or a matrix product
+            (matmul), with the graph nodes it computes and the bytes it must read and write. More
+            than one segment: the arguments are those of one after another.
         node_count: nodes of the graph, constants and inputs included.
         source: the whole module, as the compiler gets it.
     """
@@ -44,7 +45,8 @@ class Plan:
         lines = ["{:44} {:>20} {:>5} {:>12} {:>12}".format(*head)]
         for s in self.steps:
             if "kernel" in s:
-                what = s["kernel"]
+                several = f" ({s['segments']} arrays)" if s["segments"] > 1 else ""
+                what = s["kernel"] + several
                 how = f"{s['grid']} x {s['block'][0]}x{s['block'][1]}"
             else:
                 m = s["matmul"]

@@ -486,6 +486,42 @@ for _name, _make in OPTIMISERS.items():
     CASES[f"optimiser {_name}"] = (optimiser_step(_make), (tensor(5, 6), CLASSES))
 
 
+#: One vector each; and what a launch has to be cut at: 1, 3 and 4 elements, packs and what is left.
+ODD_SHAPES = [(1,), (3,), (4,), (1023,), (5, 7), (16,), (4, 4), (2, 3, 3)]
+
+
+def adam(shapes: list[tuple[int, ...]], dtype: str = "float32") -> Case:
+    """An Adam step on parameters of some shapes with their gradients: the parameters and the state."""
+    parameters = [ms.Parameter(tensor(*s, dtype=dtype), name=f"p{i}") for i, s in enumerate(shapes)]
+    optimiser = nn.Adam(parameters, 0.01)
+    state = [*parameters, *optimiser.get_parameters()]
+    kept = [(p, Tensor(p.asnumpy().copy())) for p in state]
+
+    def run(*gradients: Tensor) -> Any:
+        for p, value in kept:
+            p.set_data(value)
+        optimiser(gradients)
+        return [p.value() for p, _ in kept]
+
+    return run, tuple(tensor(*s, dtype=dtype) for s in shapes)
+
+
+CASES["arrays: Adam of odd sizes"] = adam(ODD_SHAPES)
+CASES["arrays: Adam of odd sizes in float16"] = adam(ODD_SHAPES, "float16")
+CASES["arrays: more than a launch has room for"] = adam([(1 + i % 9,) for i in range(79)])
+
+
+@case("arrays: one is read again", tensor(3, 3), tensor(3, 5), tensor(4))
+def _(a: Tensor, b: Tensor, c: Tensor) -> Any:
+    first = core.sin(a)  # the product needs it, the others can be computed together afterwards
+    return first, core.sin(c), core.sin(core.matmul(first, b))
+
+
+@case("arrays: gathered", tensor(5), tensor(9), Tensor(np.array([4, 0, -1, 2], np.int32)))
+def _(a: Tensor, b: Tensor, i: Tensor) -> Any:
+    return core.gather(a, i, 0) * 2.0, core.gather(b, core.slice(i, [0], [3], [1]), 0) * 3.0
+
+
 CASES["MLP step"] = (
     optimiser_step(OPTIMISERS["Adam"], 1),
     (tensor(32, 6), Tensor(np.arange(32, dtype=np.int32) % 4)),

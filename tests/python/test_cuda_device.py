@@ -140,6 +140,32 @@ np.testing.assert_array_equal(product.asnumpy(), np.zeros((2, 3)))
     )
 
 
+def test_parameters_of_all_sizes_are_updated_by_one_launch(process: Process) -> None:
+    process.good(
+        """
+SHAPES = [(1,), (3,), (4,), (1023,), (5, 7)]
+def train(target, steps):
+    global rng
+    rng = np.random.default_rng(3)
+    parameters = [Parameter(tensor(*s), name=f"p{i}") for i, s in enumerate(SHAPES)]
+    optimiser = nn.Adam(parameters, 0.01)
+    ms.set_context(device_target=target, mode=ms.GRAPH_MODE)
+    @ms.jit
+    def step(*gradients): optimiser(gradients)
+    gradients = [tensor(*s) for s in SHAPES]
+    for _ in range(steps): step(*gradients)
+    result = [p.asnumpy() for p in [*parameters, *optimiser.get_parameters()]]
+    ms.set_context(device_target="CPU")
+    return result
+for a, b in zip(train("GPU", 6), train("CPU", 6)):
+    np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+"""
+    )
+    # What the step's number makes of the learning rate, and all updates.
+    assert process.counts()["launches"] == 2 * 6
+    assert process.counts()["graphs"] > 0
+
+
 # The kernel cache
 
 
