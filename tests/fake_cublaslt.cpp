@@ -1,12 +1,20 @@
-// cuBLASLt of the made-up GPU: column-major products.
+// cuBLASLt of the made-up GPU: column-major products, with a bias where they are asked to add one.
+//
+// Environment: FAKE_CUBLASLT_BIAS: 0: the search for an algorithm that adds a bias fails; -1: it
+// finds none.
 #include "fake_cuda.h"
 
 using namespace fake;
 
 namespace {
 
+constexpr uint32_t kDefault = 1, kBias = 4;  // cublasLtEpilogue_t
+constexpr int kMisaligned = 716;
+
 struct Description {
   int compute, scale, transpose[2] = {0, 0};
+  uint32_t epilogue = kDefault;
+  const void* bias = nullptr;
 };
 struct Layout {
   int type;
@@ -58,8 +66,11 @@ API cublasLtMatmulDescCreate(void** d, int compute, int scale) {
 }
 API cublasLtMatmulDescDestroy(void* d) { return delete static_cast<Description*>(d), 0; }
 API cublasLtMatmulDescSetAttribute(void* d, int which, const void* v, size_t size) {
+  auto* description = static_cast<Description*>(d);
+  if (which == 7 && size == 4) return std::memcpy(&description->epilogue, v, 4), 0;
+  if (which == 8 && size == 8) return std::memcpy(&description->bias, v, 8), 0;
   if ((which != 3 && which != 4) || size != 4) return 7;
-  return std::memcpy(&static_cast<Description*>(d)->transpose[which - 3], v, 4), 0;
+  return std::memcpy(&description->transpose[which - 3], v, 4), 0;
 }
 API cublasLtMatrixLayoutCreate(void** l, int type, uint64_t rows, uint64_t columns, int64_t ld) {
   return *l = new Layout{type, rows, columns, ld}, 0;
@@ -80,8 +91,17 @@ API cublasLtMatmulPreferenceSetAttribute(void* p, int which, const void* v, size
   if (which < 5 || which > 8 || size != 4) return 7;
   return std::memcpy(static_cast<uint32_t*>(p) + (which - 5), v, 4), 0;
 }
-API cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, void* preference, int,
-                                   void* result, int* found) {
+API cublasLtMatmulAlgoGetHeuristic(void*, void* desc, void*, void*, void*, void*, void* preference,
+                                   int, void* result, int* found) {
+  auto d = static_cast<const Description*>(desc);
+  *found = 0;
+  if (d->epilogue != kDefault && d->epilogue != kBias) return 15;
+  if (d->epilogue == kBias) {
+    long able = setting("FAKE_CUBLASLT_BIAS", 1);
+    // What the search is told of a bias is how its address is aligned.
+    if (able == 0 || !d->bias) return 15;
+    if (able < 0) return 0;
+  }
   std::memcpy(result, preference, 16);
   return *found = 1, 0;
 }
@@ -109,8 +129,12 @@ API cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, v
   if (C.rows != (d.transpose[0] ? A.columns : A.rows) ||
       C.columns != (d.transpose[1] ? B.rows : B.columns))
     return 7;
+  bool biased = d.epilogue == kBias;
   enqueue(stream, [=] {
     ++counts.products;
+    counts.biases += biased;
+    if (biased && reinterpret_cast<uintptr_t>(d.bias) % 16 != 0) sticky = kMisaligned;
+    if (biased && !there(reinterpret_cast<Address>(d.bias), device)) return;
     for (const void* p : {a, b, static_cast<const void*>(out)})
       if (!there(reinterpret_cast<Address>(p), device)) return;
     for (int32_t n = 0; n < C.batch; ++n)
@@ -125,7 +149,10 @@ API cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, v
                            static_cast<int64_t>(d.transpose[1] ? j + k * B.ld : k + j * B.ld) +
                                n * B.stride);
           int64_t at = static_cast<int64_t>(i + j * C.ld) + n * C.stride;
-          put(out, C.type, at, one * sum + (keep != 0 ? keep * element(out, C.type, at) : 0));
+          sum *= one;
+          if (keep != 0) sum += keep * element(out, C.type, at);
+          if (biased) sum += element(d.bias, C.type, static_cast<int64_t>(i));
+          put(out, C.type, at, sum);
         }
   });
   return 0;

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <map>
 
+#include "cuda/epilogues.h"
 #include "cuda/kernel_writer.h"
 #include "cuda/segments.h"
 #include "plan/planner.h"
@@ -32,6 +33,7 @@ class CudaPlanner {
       : c_(std::move(c)),
         g_(c_.graph),
         f_(fuse(g_, c_.roots)),
+        sums_(sums_of_products(g_, c_.roots, f_)),
         in_{g_, f_, buffer_of_, constant_of_, false} {}
 
   CudaPlan run() {
@@ -114,6 +116,7 @@ class CudaPlanner {
   void make_alone(NodeId id) {
     switch (g_[id].op) {
       case Op::MatMul:
+      case Op::Add:
         return make_matmul(id);
       case Op::ArgMax:
       case Op::ArgMin:
@@ -136,20 +139,36 @@ class CudaPlanner {
     }
   }
 
-  void make_matmul(NodeId id) {
+  /// A product, or a sum that its product writes.
+  void make_matmul(NodeId out) {
+    auto sum = sums_.find(out);
+    NodeId id = sum == sums_.end() ? out : sum->second.product;
     if (!is_floating(g_.dtype(id))) return add(write_integer_matmul(in_, id));
     const Dims& d = g_.dims(id);
     size_t r = d.size();
-    for (int pair = 0; pair < g_[id].input_count; pair += 2) make_product(id, pair, d, r);
+    for (int pair = 0; pair < g_[id].input_count; pair += 2) make_product(id, pair, d, r, out);
+    if (sum != sums_.end()) make_bias(out, sum->second.bias);
   }
 
-  /// One of the products that a MatMul node adds up.
-  void make_product(NodeId id, int pair, const Dims& d, size_t r) {
+  /// The last product adds the bias.
+  void make_bias(NodeId sum, NodeId bias) {
+    Step& step = plan_.steps.back();
+    step.product.has_bias = true;
+    step.product.bias = buffer_of_[bias];
+    step.product.add_bias = static_cast<uint32_t>(plan_.bias_steps.size());
+    step.nodes += 2;  // the broadcast and the sum
+    step.bytes_read += describe(bias).bytes();
+    step.location = g_[sum].location;
+    plan_.bias_steps.push_back(with_kernel(write_bias(in_, sum, bias)));
+  }
+
+  /// One of the products that a MatMul node adds up, into the buffer of `out`.
+  void make_product(NodeId id, int pair, const Dims& d, size_t r, NodeId out) {
     NodeId a = f_.storage[g_.input(id, pair)], b = f_.storage[g_.input(id, pair + 1)];
     Step step;
     MatMul& p = step.product;
     p.accumulate = pair > 0;
-    p.a = buffer_of_[a], p.b = buffer_of_[b], p.out = buffer_of_[id];
+    p.a = buffer_of_[a], p.b = buffer_of_[b], p.out = buffer_of_[out];
     p.dtype = g_.dtype(id);
     p.tf32 = p.dtype == DType::Float32 && g_allow_tf32;
     p.transpose_a = g_.attrs(id)[0], p.transpose_b = g_.attrs(id)[1];
@@ -165,8 +184,10 @@ class CudaPlanner {
     plan_.steps.push_back(std::move(step));
   }
 
-  /// Equal texts are one kernel.
-  void add(Written w) {
+  void add(Written w) { plan_.steps.push_back(with_kernel(std::move(w))); }
+
+  /// The step, with the kernel's number. Equal texts are one kernel.
+  Step with_kernel(Written w) {
     auto it = kernel_of_.find(w.text);
     if (it == kernel_of_.end()) {
       std::string name = "gc_" + w.title + "_" + std::to_string(plan_.kernels.size());
@@ -178,7 +199,7 @@ class CudaPlanner {
     w.step.kernel = it->second;
     for (const Argument& a : w.step.arguments)
       plan_.uses_status |= a.kind == Argument::Kind::Status;
-    plan_.steps.push_back(std::move(w.step));
+    return std::move(w.step);
   }
 
   /// Offsets in the arena: buffers whose steps do not overlap share places.
@@ -194,6 +215,7 @@ class CudaPlanner {
       for (const Argument& a : s.arguments)
         if (a.kind == Argument::Kind::Buffer) use(a.index, at);
       if (s.kernel < 0) use(s.product.a, at), use(s.product.b, at), use(s.product.out, at);
+      if (s.kernel < 0 && s.product.has_bias) use(s.product.bias, at);
     }
     struct Block {
       size_t offset, bytes;
@@ -221,6 +243,7 @@ class CudaPlanner {
   PlanGraph c_;
   const Graph& g_;
   Fusion f_;
+  std::map<NodeId, BiasSum> sums_;  ///< that products write
   WriterInputs in_;
   CudaPlan plan_;
   std::vector<BufferId> buffer_of_;

@@ -163,7 +163,12 @@ void Executable::enqueue(const std::vector<DevicePointer>& buffers, const uint64
                      "cuMemsetD8Async");
       continue;
     }
-    device_.products().multiply(p, buffers[p.a], buffers[p.b], out, device_.workspace(), stream);
+    CublasLt& products = device_.products();
+    DevicePointer a = buffers[p.a], b = buffers[p.b], workspace = device_.workspace();
+    if (p.has_bias && products.multiply_and_add(p, a, b, buffers[p.bias], out, workspace, stream))
+      continue;
+    products.multiply(p, a, b, out, workspace, stream);
+    if (p.has_bias) launch(plan_.bias_steps[p.add_bias], buffers, constants, stream);
   }
 }
 

@@ -458,6 +458,27 @@ class ScatterWriter : Writer {
   NodeId id_;
 };
 
+class BiasWriter : Writer {
+ public:
+  BiasWriter(const WriterInputs& in, NodeId sum)
+      : Writer(in, in.fusion.node[sum].stage), sum_(sum) {}
+  Written run(NodeId bias) {
+    DType t = g_.dtype(sum_);
+    std::string q = writes(sum_), p = reads(bias), n = size(g_.count(sum_));
+    std::string column = g_.count(bias) == 1 ? "0" : "i % " + size(g_.count(bias));
+    std::string sum = decoded(t, q + "[i]") + " + " + decoded(t, p + "[" + column + "]");
+    count_node(sum_);
+    step_.bytes_read += bytes(sum_);
+    step_.grid = grid_for(g_.count(sum_), kBlock);
+    return written("  for (gc_index i = gc_first(); i < " + n + "; i += gc_step()) " + q +
+                       "[i] = " + encoded(t, sum) + ";\n",
+                   "bias");
+  }
+
+ private:
+  NodeId sum_;
+};
+
 class IntegerMatmulWriter : Writer {
  public:
   IntegerMatmulWriter(const WriterInputs& in, NodeId id)
@@ -543,6 +564,10 @@ std::vector<Written> write_scatter_add(const WriterInputs& in, NodeId id, Buffer
 
 Written write_last_writer(const WriterInputs& in, NodeId id) {
   return ScatterWriter(in, id).last();
+}
+
+Written write_bias(const WriterInputs& in, NodeId sum, NodeId bias) {
+  return BiasWriter(in, sum).run(bias);
 }
 
 Written write_integer_matmul(const WriterInputs& in, NodeId id) {

@@ -283,6 +283,91 @@ CASES["matmul, batched"] = (
     lambda a, b: core.matmul(a, b),
     (tensor(3, 2, 5, 6), tensor(3, 2, 6, 4)),
 )
+
+
+def two_layers(a: Tensor, v: Tensor, b: Tensor, w: Tensor, c: Tensor) -> Tensor:
+    return core.matmul(core.matmul(a, v) + b, w, False, True) + c
+
+
+for _dtype in ("float32", "float64", "float16", "bfloat16"):
+    CASES[f"bias {_dtype}"] = (
+        two_layers,
+        tuple(tensor(*s, dtype=_dtype) for s in ((5, 6), (6, 4), (4,), (3, 4), (1, 3))),
+    )
+BIASES: dict[str, tuple[int, Case]] = {  # how many products add one
+    "and what is made of it": (
+        1,
+        (
+            lambda a, b, c: [core.matmul(a, b) + c, core.tanh(core.matmul(a, b) + c)],
+            (tensor(5, 6), tensor(6, 4), tensor(4)),
+        ),
+    ),
+    "of one column": (
+        1,
+        (lambda a, b, c: core.matmul(a, b) + c, (tensor(5, 6), tensor(6, 1), tensor(1))),
+    ),
+    "of a sum of products": (
+        1,
+        (
+            lambda a, b, c: core.matmul(a, b) + core.matmul(core.sin(a), b * b) + c,
+            (tensor(5, 6), tensor(6, 4), tensor(4)),
+        ),
+    ),
+    "of rows of more dimensions": (
+        1,
+        (
+            lambda a, b, c: core.reshape(core.matmul(a, b), [2, 5, 4]) + c,
+            (tensor(10, 6), tensor(6, 4), tensor(4)),
+        ),
+    ),
+    "along the rows": (
+        0,
+        (lambda a, b, c: core.matmul(a, b) + c, (tensor(4, 6), tensor(6, 4), tensor(4, 1))),
+    ),
+    "that is a matrix": (
+        0,
+        (lambda a, b, c: core.matmul(a, b) + c, (tensor(5, 6), tensor(6, 4), tensor(5, 4))),
+    ),
+    "that is a number": (
+        0,
+        (lambda a, b, c: core.matmul(a, b) + c, (tensor(5, 6), tensor(6, 4), tensor(1))),
+    ),
+    "that is computed": (
+        0,
+        (lambda a, b, c: core.matmul(a, b) + core.sin(c), (tensor(5, 6), tensor(6, 4), tensor(4))),
+    ),
+    "in narrower rows": (
+        0,
+        (
+            lambda a, b, c: core.reshape(core.matmul(a, b), [10, 2]) + c,
+            (tensor(5, 6), tensor(6, 4), tensor(2)),
+        ),
+    ),
+    "where the product is needed too": (
+        0,
+        (
+            lambda a, b, c: [core.matmul(a, b), core.matmul(a, b) + c],
+            (tensor(5, 6), tensor(6, 4), tensor(4)),
+        ),
+    ),
+    "of many products": (
+        0,
+        (lambda a, b, c: core.matmul(a, b) + c, (tensor(3, 5, 6), tensor(3, 6, 4), tensor(4))),
+    ),
+    "of a product over nothing": (
+        0,
+        (lambda a, b, c: core.matmul(a, b) + c, (tensor(5, 0), tensor(0, 4), tensor(4))),
+    ),
+    "before an activation": (
+        0,  # its kernel adds it on the way
+        (
+            lambda a, b, c: core.tanh(core.matmul(a, b) + c),
+            (tensor(5, 6), tensor(6, 4), tensor(4)),
+        ),
+    ),
+}
+for _name, (_, _case) in BIASES.items():
+    CASES[f"bias {_name}"] = _case
 CASES["matmul of constants"] = (
     lambda a: core.matmul(a, core.full([6, 2], 0.5, _core.float32)),
     (tensor(5, 6),),

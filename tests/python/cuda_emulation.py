@@ -141,8 +141,10 @@ class Batch:
         threads: tuple[int, int] = (1, 1),
         grid: int = 1,
         aligned: bool = True,
+        epilogues: bool = True,
     ) -> list[np.ndarray]:
-        """The outputs of a plan, from the input values that it was recorded with."""
+        """The outputs of a plan, from the input values that it was recorded with. Without epilogues:
+        as where cuBLASLt adds no bias."""
         raw = self.plans[number].raw
         # What nobody has written yet reads as NaN.
         arena = np.full(raw["arena_bytes"] + 64, 0xFF, np.uint8)
@@ -161,7 +163,13 @@ class Batch:
                 assert array.nbytes == size
                 places.append(array.ctypes.data)
         index_type = ctypes.c_longlong if self.wide else ctypes.c_int
+        steps = []
         for step in raw["steps"]:
+            steps.append(step)
+            if "add_bias" in step and not epilogues:
+                product = {k: v for k, v in step["matmul"].items() if k != "bias"}
+                steps[-1:] = [{"matmul": product}, step["add_bias"]]
+        for step in steps:
             if "matmul" in step:
                 self._matmul(step["matmul"], raw["buffers"], places)
                 continue
@@ -215,6 +223,8 @@ class Batch:
         out = view(m["out"], count, rows, columns)
         if m["accumulate"]:
             product = product + widen(out, m["dtype"])
+        if "bias" in m:
+            product = product + widen(view(m["bias"], columns), m["dtype"])
         out[...] = to_bfloat16(product) if m["dtype"] == "bfloat16" else product
 
 

@@ -13,7 +13,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_cases import CASES, ODD_SHAPES, Case, adam, compare, filled, softmax, tensor, total
+from cuda_cases import (
+    BIASES,
+    CASES,
+    ODD_SHAPES,
+    Case,
+    adam,
+    compare,
+    filled,
+    softmax,
+    tensor,
+    total,
+)
 from cuda_emulation import Batch, Kernels, Nvrtc
 
 import gradcell as ms
@@ -311,6 +322,31 @@ def test_a_plan_leaves_parameters_alone() -> None:
     plan = cuda.plan_of(step, tensor(3))
     assert len(plan.raw["outputs"]) == 2
     np.testing.assert_array_equal(p.asnumpy(), before)
+
+
+# Epilogues ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BIASES)
+def test_products_add_the_bias_where_that_saves_a_kernel(name: str, plans: dict[str, Any]) -> None:
+    plan = plans[f"bias {name}"]
+    assert sum("add_bias" in s for s in plan.steps) == BIASES[name][0]
+
+
+def test_layers_without_activation_are_products_alone(plans: dict[str, Any]) -> None:
+    plan = plans["bias float32"]
+    assert [s["matmul"]["bias"] for s in plan.steps] == [2, 4]
+    assert "0 launches of 0 kernels, 2 matrix products" in plan.table()
+    assert plan.table().count("matmul float32 + bias") == 2
+    read = 4 * (5 * 6 + 6 * 4 + 4) + 4 * (5 * 4 + 3 * 4 + 3)
+    assert plan.bytes_moved == read + 4 * (5 * 4 + 5 * 3)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n.startswith("bias ")])
+def test_the_same_where_the_library_adds_no_bias(name: str, batch: Batch) -> None:
+    fn, arguments = CASES[name]
+    got = batch.run(list(CASES).index(name), epilogues=False, grid=2)
+    compare(name, got, ms.tree.leaves(fn(*arguments)))
 
 
 # Golden text -------------------------------------------------------------------------------------
