@@ -13,6 +13,7 @@
 #define __global__
 #define __forceinline__ inline
 #define __launch_bounds__(threads)
+#define __grid_constant__
 #define __shared__ static
 
 struct ShimIndex {

@@ -40,6 +40,7 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
     py::list arguments;
     for (const cuda::Argument& a : s.arguments) arguments.append(argument(a));
     d["arguments"] = arguments;
+    d["segments"] = s.segments;
   } else {
     const cuda::MatMul& p = s.product;
     d["matmul"] = py::dict(
@@ -48,6 +49,10 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
         py::arg("transpose_b") = p.transpose_b, py::arg("accumulate") = p.accumulate,
         py::arg("tf32") = p.tf32, py::arg("batch") = p.batch, py::arg("m") = p.m,
         py::arg("n") = p.n, py::arg("k") = p.k);
+    if (p.has_bias) {
+      d["matmul"]["bias"] = p.bias;
+      d["add_bias"] = step(plan, plan.bias_steps[p.add_bias]);
+    }
   }
   d["nodes"] = s.nodes;
   d["bytes_read"] = s.bytes_read;

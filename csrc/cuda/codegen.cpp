@@ -3,7 +3,9 @@
 #include <atomic>
 #include <map>
 
+#include "cuda/epilogues.h"
 #include "cuda/kernel_writer.h"
+#include "cuda/segments.h"
 #include "plan/planner.h"
 
 namespace gradcell::cuda {
@@ -18,9 +20,6 @@ constexpr const char* kPreludeText =
 #include "cuda_prelude.inc"
     ;
 
-/// More outputs than this and a kernel is split: its parameters have to fit into 4 KB.
-constexpr size_t kMaxOutputs = 32;
-
 std::atomic<bool> g_allow_tf32{false};
 
 std::string prelude_text(bool wide) {
@@ -34,6 +33,7 @@ class CudaPlanner {
       : c_(std::move(c)),
         g_(c_.graph),
         f_(fuse(g_, c_.roots)),
+        sums_(sums_of_products(g_, c_.roots, f_)),
         in_{g_, f_, buffer_of_, constant_of_, false} {}
 
   CudaPlan run() {
@@ -46,6 +46,7 @@ class CudaPlanner {
     for (NodeId id = 0; id < g_.size(); ++id)
       in_.wide |= g_.count(id) >= (int64_t(1) << 31) - (int64_t(1) << 24);
     make_buffers();
+    segments_ = join_segments(in_, f_);
     for (int32_t stage = 0; stage < f_.stage_count; ++stage) make_stage(stage);
     place_temporaries();
     plan_.wide = in_.wide;
@@ -88,29 +89,17 @@ class CudaPlanner {
 
   BufferId temporary(size_t bytes) { return add_buffer({Place::Temp, 0, 0, bytes}); }
 
-  /// Components that keep rows together: a reduction is, or was, inside.
-  bool by_rows(NodeId id) {
-    if (row_components_.empty()) {
-      row_components_.assign(g_.size() + 1, 0);
-      for (NodeId n = 0; n < g_.size(); ++n) {
-        const Fused& node = f_.node[n];
-        bool rows = node.role == Role::RowReduce || node.rows != g_.count(n);
-        if (node.component >= 0 && rows) row_components_[node.component] = 1;
-      }
-    }
-    return row_components_[f_.node[id].component];
-  }
-
   void make_stage(int32_t stage) {
     std::map<std::pair<int64_t, bool>, std::vector<NodeId>> groups;
     for (NodeId id = 0; id < g_.size(); ++id) {
       const Fused& node = f_.node[id];
       if (!node.stored || node.stage != stage || f_.storage[id] != id || g_.count(id) == 0)
         continue;
+      if (segments_.joined[id]) continue;
       if (g_[id].op == Op::Const)
         groups[{g_.count(id), false}].push_back(id);
       else if (node.role == Role::Map || node.role == Role::RowReduce)
-        groups[{node.rows, by_rows(id)}].push_back(id);
+        groups[{node.rows, node.by_rows}].push_back(id);
       else if (node.role == Role::Alone)
         make_alone(id);
     }
@@ -119,11 +108,15 @@ class CudaPlanner {
         std::span<const NodeId> part(nodes.data() + at, std::min(kMaxOutputs, nodes.size() - at));
         add(key.second ? write_rows(in_, stage, key.first, part) : write_flat(in_, stage, part));
       }
+    for (const Segments::Launch& l : segments_.launches)
+      if (l.stage == stage)
+        for (Written& w : write_segments(in_, stage, l.segments)) add(std::move(w));
   }
 
   void make_alone(NodeId id) {
     switch (g_[id].op) {
       case Op::MatMul:
+      case Op::Add:
         return make_matmul(id);
       case Op::ArgMax:
       case Op::ArgMin:
@@ -146,20 +139,36 @@ class CudaPlanner {
     }
   }
 
-  void make_matmul(NodeId id) {
+  /// A product, or a sum that its product writes.
+  void make_matmul(NodeId out) {
+    auto sum = sums_.find(out);
+    NodeId id = sum == sums_.end() ? out : sum->second.product;
     if (!is_floating(g_.dtype(id))) return add(write_integer_matmul(in_, id));
     const Dims& d = g_.dims(id);
     size_t r = d.size();
-    for (int pair = 0; pair < g_[id].input_count; pair += 2) make_product(id, pair, d, r);
+    for (int pair = 0; pair < g_[id].input_count; pair += 2) make_product(id, pair, d, r, out);
+    if (sum != sums_.end()) make_bias(out, sum->second.bias);
   }
 
-  /// One of the products that a MatMul node adds up.
-  void make_product(NodeId id, int pair, const Dims& d, size_t r) {
+  /// The last product adds the bias.
+  void make_bias(NodeId sum, NodeId bias) {
+    Step& step = plan_.steps.back();
+    step.product.has_bias = true;
+    step.product.bias = buffer_of_[bias];
+    step.product.add_bias = static_cast<uint32_t>(plan_.bias_steps.size());
+    step.nodes += 2;  // the broadcast and the sum
+    step.bytes_read += describe(bias).bytes();
+    step.location = g_[sum].location;
+    plan_.bias_steps.push_back(with_kernel(write_bias(in_, sum, bias)));
+  }
+
+  /// One of the products that a MatMul node adds up, into the buffer of `out`.
+  void make_product(NodeId id, int pair, const Dims& d, size_t r, NodeId out) {
     NodeId a = f_.storage[g_.input(id, pair)], b = f_.storage[g_.input(id, pair + 1)];
     Step step;
     MatMul& p = step.product;
     p.accumulate = pair > 0;
-    p.a = buffer_of_[a], p.b = buffer_of_[b], p.out = buffer_of_[id];
+    p.a = buffer_of_[a], p.b = buffer_of_[b], p.out = buffer_of_[out];
     p.dtype = g_.dtype(id);
     p.tf32 = p.dtype == DType::Float32 && g_allow_tf32;
     p.transpose_a = g_.attrs(id)[0], p.transpose_b = g_.attrs(id)[1];
@@ -175,8 +184,10 @@ class CudaPlanner {
     plan_.steps.push_back(std::move(step));
   }
 
-  /// Equal texts are one kernel.
-  void add(Written w) {
+  void add(Written w) { plan_.steps.push_back(with_kernel(std::move(w))); }
+
+  /// The step, with the kernel's number. Equal texts are one kernel.
+  Step with_kernel(Written w) {
     auto it = kernel_of_.find(w.text);
     if (it == kernel_of_.end()) {
       std::string name = "gc_" + w.title + "_" + std::to_string(plan_.kernels.size());
@@ -188,7 +199,7 @@ class CudaPlanner {
     w.step.kernel = it->second;
     for (const Argument& a : w.step.arguments)
       plan_.uses_status |= a.kind == Argument::Kind::Status;
-    plan_.steps.push_back(std::move(w.step));
+    return std::move(w.step);
   }
 
   /// Offsets in the arena: buffers whose steps do not overlap share places.
@@ -204,6 +215,7 @@ class CudaPlanner {
       for (const Argument& a : s.arguments)
         if (a.kind == Argument::Kind::Buffer) use(a.index, at);
       if (s.kernel < 0) use(s.product.a, at), use(s.product.b, at), use(s.product.out, at);
+      if (s.kernel < 0 && s.product.has_bias) use(s.product.bias, at);
     }
     struct Block {
       size_t offset, bytes;
@@ -231,11 +243,12 @@ class CudaPlanner {
   PlanGraph c_;
   const Graph& g_;
   Fusion f_;
+  std::map<NodeId, BiasSum> sums_;  ///< that products write
   WriterInputs in_;
   CudaPlan plan_;
   std::vector<BufferId> buffer_of_;
   std::vector<int> constant_of_;
-  std::vector<uint8_t> row_components_;
+  Segments segments_;
   std::map<std::string, int> kernel_of_;
 };
 

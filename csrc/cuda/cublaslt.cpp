@@ -11,7 +11,9 @@ namespace {
 // Values of cublasLt.h and library_types.h.
 constexpr int kReal32 = 0, kReal64 = 1, kReal16 = 2, kRealBrain16 = 14;  // cudaDataType
 constexpr int kCompute32 = 68, kCompute64 = 70, kComputeTf32 = 77;       // cublasComputeType_t
-constexpr int kTransposeA = 3, kTransposeB = 4;       // cublasLtMatmulDescAttributes_t
+constexpr int kTransposeA = 3, kTransposeB = 4;  // cublasLtMatmulDescAttributes_t
+constexpr int kEpilogue = 7, kBiasPointer = 8;
+constexpr uint32_t kEpilogueBias = 4;                 // cublasLtEpilogue_t
 constexpr int kBatchCount = 5, kBatchStride = 6;      // cublasLtMatrixLayoutAttribute_t
 constexpr int kMaxWorkspace = 1, kMinAlignmentA = 5;  // cublasLtMatmulPreferenceAttributes_t
 constexpr uint32_t kMaxAlignment = 16;
@@ -85,9 +87,11 @@ struct CublasLt::Api {
 };
 
 /// Descriptors of one shape and alignment. The library is column-major: it computes out' = b' a',
-/// whose operands are the row-major matrices as they lie in memory.
+/// whose operands are the row-major matrices as they lie in memory. Its bias has an element for
+/// each row of out', which is a column of out.
 struct CublasLt::Product {
-  Product(const Api& api, void* handle, const MatMul& p, uint32_t alignment) : api(api) {
+  Product(const Api& api, void* handle, const MatMul& p, uint32_t alignment, bool with_bias)
+      : api(api) {
     int type = data_type(p.dtype);
     bool wide = p.dtype == DType::Float64;
     int compute = wide ? kCompute64 : p.tf32 ? kComputeTf32 : kCompute32;
@@ -98,10 +102,15 @@ struct CublasLt::Product {
                "cublasLtMatmulDescSetAttribute");
     Api::check(api.desc_set(desc, kTransposeB, &second, sizeof second),
                "cublasLtMatmulDescSetAttribute");
+    if (with_bias) {
+      Api::check(api.desc_set(desc, kEpilogue, &kEpilogueBias, sizeof kEpilogueBias),
+                 "cublasLtMatmulDescSetAttribute");
+      set_bias(kMaxAlignment);  // the search looks at an address' alignment only
+    }
     layout(b, type, p, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k);
     layout(a, type, p, p.transpose_a ? p.m : p.k, p.transpose_a ? p.k : p.m);
     layout(out, type, p, p.n, p.m);
-    choose(handle, p, alignment);
+    choose(handle, alignment);
   }
   ~Product() {
     if (desc) api.desc_destroy(desc);
@@ -110,6 +119,11 @@ struct CublasLt::Product {
   }
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;
+
+  void set_bias(DevicePointer bias) const {
+    Api::check(api.desc_set(desc, kBiasPointer, &bias, sizeof bias),
+               "cublasLtMatmulDescSetAttribute");
+  }
 
   void layout(void*& to, int type, const MatMul& p, int64_t rows, int64_t columns) {
     Api::check(api.layout_create(&to, type, static_cast<uint64_t>(rows),
@@ -124,7 +138,7 @@ struct CublasLt::Product {
                "cublasLtMatrixLayoutSetAttribute");
   }
 
-  void choose(void* handle, const MatMul& p, uint32_t alignment) {
+  void choose(void* handle, uint32_t alignment) {
     void* preference = nullptr;
     Api::check(api.preference_create(&preference), "cublasLtMatmulPreferenceCreate");
     auto destroy = [this](void* p) { api.preference_destroy(p); };
@@ -137,17 +151,16 @@ struct CublasLt::Product {
                  "cublasLtMatmulPreferenceSetAttribute");
     Heuristic found{};
     int count = 0;
-    Api::check(api.heuristic(handle, desc, b, a, out, out, preference, 1, &found, &count),
-               "cublasLtMatmulAlgoGetHeuristic");
-    require(count > 0 && found.state == 0, ErrorKind::Runtime,
-            "cuBLASLt has no algorithm for a product of ", name(p.dtype), " matrices, ", p.m, "x",
-            p.k, " by ", p.k, "x", p.n, ", batch ", p.batch);
+    status = api.heuristic(handle, desc, b, a, out, out, preference, 1, &found, &count);
+    possible = status == 0 && count > 0 && found.state == 0;
     algorithm = found.algorithm;
   }
 
   const Api& api;
   void *desc = nullptr, *a = nullptr, *b = nullptr, *out = nullptr;
   Algorithm algorithm{};
+  int status = 0;         ///< of the search for an algorithm
+  bool possible = false;  ///< there is one
 };
 
 std::string CublasLt::library_path() { return Api().library.path(); }
@@ -161,21 +174,28 @@ CublasLt::~CublasLt() {
   if (handle_) api_->destroy(handle_);
 }
 
-CublasLt::Product& CublasLt::product(const MatMul& p, uint32_t alignment) {
-  int64_t flags = p.transpose_a + 2 * p.transpose_b + 4 * p.tf32;
+CublasLt::Product& CublasLt::product(const MatMul& p, uint32_t alignment, bool with_bias) {
+  int64_t flags = p.transpose_a + 2 * p.transpose_b + 4 * p.tf32 + 8 * with_bias;
   std::array<int64_t, 7> key{
       static_cast<int64_t>(p.dtype), flags, p.batch, p.m, p.n, p.k, alignment};
   std::lock_guard lock(mutex_);
   auto& entry = products_[key];
-  if (!entry) entry = std::make_unique<Product>(*api_, handle_, p, alignment);
+  if (!entry) entry = std::make_unique<Product>(*api_, handle_, p, alignment, with_bias);
   return *entry;
 }
 
-void CublasLt::multiply(const MatMul& p, DevicePointer a, DevicePointer b, DevicePointer out,
-                        DevicePointer workspace, StreamHandle stream) {
-  // Another library's memory may start anywhere.
-  DevicePointer lowest = (a | b | out | kMaxAlignment) & ~((a | b | out | kMaxAlignment) - 1);
-  Product& product = this->product(p, static_cast<uint32_t>(lowest));
+namespace {
+
+/// Another library's memory may start anywhere.
+uint32_t alignment_of(DevicePointer a, DevicePointer b, DevicePointer out) {
+  DevicePointer all = a | b | out | kMaxAlignment;
+  return static_cast<uint32_t>(all & ~(all - 1));
+}
+
+}  // namespace
+
+void CublasLt::enqueue(const Product& product, const MatMul& p, DevicePointer a, DevicePointer b,
+                       DevicePointer out, DevicePointer workspace, StreamHandle stream) {
   double one64 = 1, zero64 = 0;
   float one32 = 1, zero32 = 0;
   bool wide = p.dtype == DType::Float64;
@@ -186,6 +206,27 @@ void CublasLt::multiply(const MatMul& p, DevicePointer a, DevicePointer b, Devic
                           p.accumulate ? one : zero, at(out), product.out, at(out), product.out,
                           &product.algorithm, at(workspace), kWorkspace, stream),
              "cublasLtMatmul");
+}
+
+void CublasLt::multiply(const MatMul& p, DevicePointer a, DevicePointer b, DevicePointer out,
+                        DevicePointer workspace, StreamHandle stream) {
+  const Product& product = this->product(p, alignment_of(a, b, out), false);
+  Api::check(product.status, "cublasLtMatmulAlgoGetHeuristic");
+  require(product.possible, ErrorKind::Runtime, "cuBLASLt has no algorithm for a product of ",
+          name(p.dtype), " matrices, ", p.m, "x", p.k, " by ", p.k, "x", p.n, ", batch ", p.batch);
+  enqueue(product, p, a, b, out, workspace, stream);
+}
+
+bool CublasLt::multiply_and_add(const MatMul& p, DevicePointer a, DevicePointer b,
+                                DevicePointer bias, DevicePointer out, DevicePointer workspace,
+                                StreamHandle stream) {
+  // Algorithms take this alignment of a bias for granted, whatever is said of it in the search.
+  if (bias % kMaxAlignment != 0) return false;
+  const Product& product = this->product(p, alignment_of(a, b, out), true);
+  if (!product.possible) return false;
+  product.set_bias(bias);
+  enqueue(product, p, a, b, out, workspace, stream);
+  return true;
 }
 
 }  // namespace gradcell::cuda

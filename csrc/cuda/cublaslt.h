@@ -28,11 +28,17 @@ class CublasLt {
   /// out = a b, or out += a b; row-major, on the stream, with kWorkspace bytes of scratch.
   void multiply(const MatMul& p, DevicePointer a, DevicePointer b, DevicePointer out,
                 DevicePointer workspace, StreamHandle stream);
+  /// The same with a bias added to every row. False, and nothing done, where the library has no
+  /// algorithm that does both.
+  bool multiply_and_add(const MatMul& p, DevicePointer a, DevicePointer b, DevicePointer bias,
+                        DevicePointer out, DevicePointer workspace, StreamHandle stream);
 
  private:
   struct Api;
   struct Product;
-  Product& product(const MatMul& p, uint32_t alignment);
+  Product& product(const MatMul& p, uint32_t alignment, bool with_bias);
+  void enqueue(const Product& product, const MatMul& p, DevicePointer a, DevicePointer b,
+               DevicePointer out, DevicePointer workspace, StreamHandle stream);
   std::unique_ptr<Api> api_;
   void* handle_ = nullptr;
   std::mutex mutex_;

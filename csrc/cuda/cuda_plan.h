@@ -38,6 +38,9 @@ struct MatMul {
   bool accumulate;  ///< adds to what `out` holds
   bool tf32;        ///< float32 only
   int64_t batch, m, n, k;
+  bool has_bias = false;
+  BufferId bias = 0;      ///< n elements that are added to every row
+  uint32_t add_bias = 0;  ///< of the plan's bias_steps: does so where cuBLASLt cannot
 };
 
 /// A launch of a kernel, or a product where `kernel` is -1.
@@ -45,7 +48,8 @@ struct Step {
   int kernel = -1;
   MatMul product{};
   uint32_t grid = 1, block_x = 256, block_y = 1;
-  std::vector<Argument> arguments;
+  std::vector<Argument> arguments;  ///< those of one segment after another
+  uint32_t segments = 1;  ///< more: each of the kernel's parameters is an array, with one for each
   size_t nodes = 0;       ///< of the graph, that the step computes
   size_t bytes_read = 0;  ///< that must come from memory: each buffer once
   size_t bytes_written = 0;
@@ -60,7 +64,8 @@ struct CudaPlan {
   std::vector<Buffer> buffers;
   std::vector<Kernel> kernels;
   std::vector<Step> steps;
-  std::string prelude;  ///< what comes before the kernels in their module
+  std::vector<Step> bias_steps;  ///< run only in place of a product's own addition
+  std::string prelude;           ///< what comes before the kernels in their module
   size_t arena_bytes = 0;
   size_t node_count = 0;
   bool uses_status = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 
 #include "cuda/nvrtc.h"
 #include "ir/error.h"
@@ -19,12 +20,15 @@ constexpr size_t kMaxCopied = 1 << 20;
 constexpr int kMaxRefusals = 3;
 constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
-union Value {
-  DevicePointer pointer;
-  int32_t i32;
-  int64_t i64;
-  float f32;
-  double f64;
+struct Value {
+  union {
+    DevicePointer pointer;
+    int32_t i32;
+    int64_t i64;
+    float f32;
+    double f64;
+  };
+  size_t bytes;
 };
 
 Value constant(Compute type, bool floating, uint64_t bits) {
@@ -46,6 +50,7 @@ Value constant(Compute type, bool floating, uint64_t bits) {
       v.i64 = i;
       break;
   }
+  v.bytes = compute_size(type);
   return v;
 }
 
@@ -95,18 +100,17 @@ Executable::~Executable() {
 
 void Executable::launch(const Step& s, const std::vector<DevicePointer>& buffers,
                         const uint64_t* constants, StreamHandle stream) const {
-  std::vector<Value> values(s.arguments.size());
-  std::vector<void*> pointers(s.arguments.size());
-  bool aligned = true;
-  for (const Argument& a : s.arguments)
-    if (a.kind == Argument::Kind::Buffer) aligned &= buffers[a.index] % 16 == 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const Argument& a = s.arguments[i];
-    Value& v = values[i];
-    auto size = [&](int64_t n) { wide_ ? void(v.i64 = n) : void(v.i32 = static_cast<int32_t>(n)); };
+  size_t each = s.arguments.size() / s.segments;
+  auto value = [&](const Argument& a, bool aligned) {
+    Value v{};
+    auto size = [&](int64_t n) {
+      wide_ ? void(v.i64 = n) : void(v.i32 = static_cast<int32_t>(n));
+      v.bytes = wide_ ? 8 : 4;
+    };
+    auto pointer = [&](DevicePointer p) { v.pointer = p, v.bytes = sizeof p; };
     switch (a.kind) {
       case Argument::Kind::Buffer:
-        v.pointer = buffers[a.index];
+        pointer(buffers[a.index]);
         break;
       case Argument::Kind::Size:
         size(a.value);
@@ -118,10 +122,24 @@ void Executable::launch(const Step& s, const std::vector<DevicePointer>& buffers
         v = constant(a.type, is_floating(plan_.constants[a.index]), constants[a.index]);
         break;
       case Argument::Kind::Status:
-        v.pointer = device_.status();
+        pointer(device_.status());
         break;
     }
-    pointers[i] = &v;
+    return v;
+  };
+  // The values of a parameter lie side by side, those of all segments.
+  std::vector<uint64_t> bytes(s.arguments.size());
+  std::vector<void*> pointers(each);
+  for (size_t k = 0; k < each; ++k) pointers[k] = &bytes[k * s.segments];
+  for (size_t segment = 0; segment < s.segments; ++segment) {
+    std::span<const Argument> arguments(s.arguments.data() + segment * each, each);
+    bool aligned = std::all_of(arguments.begin(), arguments.end(), [&](const Argument& a) {
+      return a.kind != Argument::Kind::Buffer || buffers[a.index] % 16 == 0;
+    });
+    for (size_t k = 0; k < each; ++k) {
+      Value v = value(arguments[k], aligned);
+      std::memcpy(static_cast<char*>(pointers[k]) + segment * v.bytes, &v.pointer, v.bytes);
+    }
   }
   const Driver& driver = Driver::get();
   driver.check(driver.cuLaunchKernel(functions_[s.kernel], s.grid, 1, 1, s.block_x, s.block_y, 1, 0,
@@ -145,7 +163,12 @@ void Executable::enqueue(const std::vector<DevicePointer>& buffers, const uint64
                      "cuMemsetD8Async");
       continue;
     }
-    device_.products().multiply(p, buffers[p.a], buffers[p.b], out, device_.workspace(), stream);
+    CublasLt& products = device_.products();
+    DevicePointer a = buffers[p.a], b = buffers[p.b], workspace = device_.workspace();
+    if (p.has_bias && products.multiply_and_add(p, a, b, buffers[p.bias], out, workspace, stream))
+      continue;
+    products.multiply(p, a, b, out, workspace, stream);
+    if (p.has_bias) launch(plan_.bias_steps[p.add_bias], buffers, constants, stream);
   }
 }
 

@@ -279,7 +279,9 @@ class Fuser {
       NodeId c = find(id);
       me.component = static_cast<int32_t>(c);
       me.rows = rows_[c].back();
+      if (me.role == Role::RowReduce || me.rows != g_.count(id)) open_[c] = 1;
     }
+    for (Fused& me : f_.node) me.by_rows = me.component >= 0 && open_[me.component];
   }
 
   const Graph& g_;

@@ -8,83 +8,12 @@ namespace gradcell::cuda {
 
 namespace {
 
-constexpr uint32_t kBlock = 256;
-constexpr int64_t kMaxGrid = 8192;
-constexpr int64_t kPack = 4;
-
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-uint32_t grid_for(int64_t items, int64_t each) {
-  return static_cast<uint32_t>(std::clamp<int64_t>(divide_up(items, each), 1, kMaxGrid));
-}
 
 std::string in_reduction(Op op, const std::string& type) {
   const char* name = op == Op::ReduceMax ? "gc_max<" : op == Op::ReduceMin ? "gc_min<" : "gc_sum<";
   return name + type + ">";
 }
-
-// Flat --------------------------------------------------------------------------------------------
-
-class FlatWriter : Writer {
- public:
-  FlatWriter(const WriterInputs& in, int32_t stage) : Writer(in, stage) {}
-
-  Written run(std::span<const NodeId> outputs) {
-    int64_t n = g_.count(outputs[0]);
-    count_ = n;
-    body_.indent = "    ";
-    std::string stores, packed, packed_stores, arguments, tail, formal;
-    for (NodeId id : outputs) {
-      std::string v = value(id, flat("i"));
-      std::string q = writes(id), y = "y" + q.substr(1);
-      line(y + " = " + encoded(g_.dtype(id), v) + ";");
-      formal += ", " + std::string(stored_type(g_.dtype(id))) + "& " + y;
-      packed += "    gc_pack<" + std::string(stored_type(g_.dtype(id))) + "> " + y + ";\n";
-      packed_stores += "    gc_store(" + q + ", j, " + y + ");\n";
-      arguments += ", " + y + ".at[u]";
-      tail += ", " + q + "[i]";
-      count_node(id);
-    }
-    std::string in_formal, in_packed, in_arguments, in_tail;
-    for (auto& [id, x] : direct_) {
-      std::string p = "p" + x.substr(1), type = stored_type(g_.dtype(id));
-      in_formal += ", const " + type + " " + x;
-      in_packed += "    const gc_pack<" + type + "> " + x + " = gc_load(" + p + ", j);\n";
-      in_arguments += ", " + x + ".at[u]";
-      in_tail += ", " + p + "[i]";
-    }
-    std::string count = n == 1 ? "1" : size(n);
-    std::string text;
-    text += "  auto at = [&](gc_index i" + in_formal + formal + ") {\n" + body_.text + "  };\n";
-    if (n >= kPack) {
-      packs(n / kPack);
-      text += "  for (gc_index j = gc_first(); j < packs; j += gc_step()) {\n" + in_packed +
-              packed +
-              "#pragma unroll\n"
-              "    for (int u = 0; u < 4; ++u) at(4 * j + u" +
-              in_arguments + arguments + ");\n" + packed_stores + "  }\n";
-    }
-    std::string begin = n >= kPack ? "4 * packs + gc_first()" : "gc_first()";
-    text += "  for (gc_index i = " + begin + "; i < " + count + "; i += gc_step()) at(i" + in_tail +
-            tail + ");\n";
-    step_.grid = grid_for(n, kBlock * kPack);
-    return written(std::move(text), "copy");
-  }
-
- private:
-  /// Buffers read at the kernel's own index come in packs.
-  std::string load(NodeId id, const Index& at) override {
-    if (at.linear != "i" || g_.count(id) != count_) return Writer::load(id, at);
-    std::string x = "x" + reads(id).substr(1);
-    direct_[id] = x;
-    DType t = g_.dtype(id);
-    std::string value = decoded(t, x);
-    return value == x ? x : let(type_name(compute_type(t)), value, "v");
-  }
-
-  int64_t count_ = 0;
-  std::map<NodeId, std::string> direct_;
-};
 
 // Rows --------------------------------------------------------------------------------------------
 
@@ -529,6 +458,27 @@ class ScatterWriter : Writer {
   NodeId id_;
 };
 
+class BiasWriter : Writer {
+ public:
+  BiasWriter(const WriterInputs& in, NodeId sum)
+      : Writer(in, in.fusion.node[sum].stage), sum_(sum) {}
+  Written run(NodeId bias) {
+    DType t = g_.dtype(sum_);
+    std::string q = writes(sum_), p = reads(bias), n = size(g_.count(sum_));
+    std::string column = g_.count(bias) == 1 ? "0" : "i % " + size(g_.count(bias));
+    std::string sum = decoded(t, q + "[i]") + " + " + decoded(t, p + "[" + column + "]");
+    count_node(sum_);
+    step_.bytes_read += bytes(sum_);
+    step_.grid = grid_for(g_.count(sum_), kBlock);
+    return written("  for (gc_index i = gc_first(); i < " + n + "; i += gc_step()) " + q +
+                       "[i] = " + encoded(t, sum) + ";\n",
+                   "bias");
+  }
+
+ private:
+  NodeId sum_;
+};
+
 class IntegerMatmulWriter : Writer {
  public:
   IntegerMatmulWriter(const WriterInputs& in, NodeId id)
@@ -565,10 +515,6 @@ class IntegerMatmulWriter : Writer {
 };
 
 }  // namespace
-
-Written write_flat(const WriterInputs& in, int32_t stage, std::span<const NodeId> outputs) {
-  return FlatWriter(in, stage).run(outputs);
-}
 
 Written write_rows(const WriterInputs& in, int32_t stage, int64_t rows,
                    std::span<const NodeId> outputs) {
@@ -618,6 +564,10 @@ std::vector<Written> write_scatter_add(const WriterInputs& in, NodeId id, Buffer
 
 Written write_last_writer(const WriterInputs& in, NodeId id) {
   return ScatterWriter(in, id).last();
+}
+
+Written write_bias(const WriterInputs& in, NodeId sum, NodeId bias) {
+  return BiasWriter(in, sum).run(bias);
 }
 
 Written write_integer_matmul(const WriterInputs& in, NodeId id) {

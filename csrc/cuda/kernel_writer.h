@@ -32,10 +32,24 @@ struct Written {
   std::string text;
   std::string title;  ///< of the ops inside: "mul_sin_add"
   Step step;
+  std::map<BufferId, size_t> read;  ///< bytes of what it reads
 };
 
-/// One thread an element: nodes with `count` elements each.
+/// More outputs than this and a kernel is split: its parameters have to fit into kMaxParameters.
+inline constexpr size_t kMaxOutputs = 32;
+/// Bytes, by the oldest drivers and GPUs that there are to support.
+inline constexpr size_t kMaxParameters = 4096;
+
+/// One thread an element: nodes with as many elements each.
 Written write_flat(const WriterInputs& in, int32_t stage, std::span<const NodeId> outputs);
+/// The same as one of several that share a launch, with the number of segments still open. Its text
+/// does not depend on how many elements there are: segments with equal texts can be joined.
+Written write_segment(const WriterInputs& in, int32_t stage, std::span<const NodeId> outputs);
+/// Segments with equal texts as one launch, or as few as have room for their parameters.
+std::vector<Written> write_segments(const WriterInputs& in, int32_t stage,
+                                    std::span<const std::vector<NodeId>> segments);
+/// How many segments like this one a launch has room for.
+size_t segments_a_launch(const WriterInputs& in, const Step& segment);
 /// Some threads a row: nodes of `rows` rows, with reductions of rows among them.
 Written write_rows(const WriterInputs& in, int32_t stage, int64_t rows,
                    std::span<const NodeId> outputs);
@@ -53,6 +67,8 @@ Written write_cumsum(const WriterInputs& in, NodeId id);
 /// `sums`: a float buffer of the output's size for half types, else the output's own buffer.
 std::vector<Written> write_scatter_add(const WriterInputs& in, NodeId id, BufferId sums);
 Written write_last_writer(const WriterInputs& in, NodeId id);
+/// Adds a bias to the rows of what is in the sum's buffer.
+Written write_bias(const WriterInputs& in, NodeId sum, NodeId bias);
 Written write_integer_matmul(const WriterInputs& in, NodeId id);
 
 }  // namespace gradcell::cuda

@@ -57,6 +57,24 @@ GRADCELL_DEVICE long long gc_to_long(F x) {
 GRADCELL_DEVICE gc_index gc_first() { return (gc_index)blockIdx.x * blockDim.x + threadIdx.x; }
 GRADCELL_DEVICE gc_index gc_step() { return (gc_index)gridDim.x * blockDim.x; }
 
+// Segments: arrays of different sizes that one launch works on, each with the arguments that a
+// launch of its own would have. Segment s has the blocks from end[s - 1] to end[s].
+template <class T, int n>
+struct gc_each {
+  T of[n];
+  GRADCELL_DEVICE const T& operator[](int s) const { return of[s]; }
+};
+template <int n>
+GRADCELL_DEVICE gc_index gc_blocks(const gc_each<gc_index, n>& end) {
+  return end[n - 1];
+}
+template <int n>
+GRADCELL_DEVICE int gc_segment(const gc_each<gc_index, n>& end, gc_index block) {
+  int s = 0;
+  while (block >= end[s]) ++s;
+  return s;
+}
+
 // Four elements that move as one.
 template <class T>
 struct alignas(sizeof(T) * 4 < 16 ? sizeof(T) * 4 : 16) gc_pack {

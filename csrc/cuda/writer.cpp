@@ -12,10 +12,17 @@ Dims row_major(const Dims& dims) {
   return s;
 }
 
+/// More blocks than this only wait for each other.
+constexpr int64_t kMaxGrid = 8192;
+
 /// With no bound the compiler may use more registers than a block of this many threads can have.
 const std::string kLaunchBounds = str("__launch_bounds__(", kMaxBlock, ")");
 
 }  // namespace
+
+uint32_t grid_for(int64_t items, int64_t each) {
+  return static_cast<uint32_t>(std::clamp<int64_t>((items + each - 1) / each, 1, kMaxGrid));
+}
 
 View view_of(const Graph& g, NodeId id) {
   const Dims &to = g.dims(id), &from_dims = g.dims(g.input(id, 0));
@@ -43,8 +50,8 @@ View view_of(const Graph& g, NodeId id) {
 
 // Parameters --------------------------------------------------------------------------------------
 
-void Writer::parameter(const std::string& declaration, Argument a) {
-  parameters_ += (parameters_.empty() ? "" : ", ") + declaration;
+void Writer::parameter(std::string type, std::string name, Argument a) {
+  parameters_.push_back({std::move(type), std::move(name)});
   step_.arguments.push_back(a);
 }
 
@@ -53,17 +60,16 @@ std::string Writer::buffer(BufferId b, const char* type, bool written, const std
   auto it = known_.find(key);
   if (it != known_.end()) return it->second;
   // Nothing that a kernel writes is read through another pointer of the same launch.
-  parameter((written ? "" : "const ") + std::string(type) + "* __restrict__ " + name,
+  parameter((written ? "" : "const ") + std::string(type) + "* __restrict__", name,
             {Argument::Kind::Buffer, b, 0, Compute::F32});
   return known_[key] = name;
 }
 
 std::string Writer::reads(NodeId id) {
   BufferId b = in_.buffer_of[id];
-  if (!known_.contains("read " + std::to_string(b)))
-    step_.bytes_read += bytes(id);
-  else
-    return known_["read " + std::to_string(b)];
+  if (auto it = known_.find("read " + std::to_string(b)); it != known_.end()) return it->second;
+  step_.bytes_read += bytes(id);
+  read_[b] = bytes(id);
   return buffer(b, stored_type(g_.dtype(id)), false, "p" + std::to_string(reads_++));
 }
 
@@ -79,7 +85,7 @@ std::string Writer::size(int64_t value) {
   auto it = known_.find(key);
   if (it != known_.end()) return it->second;
   std::string name = "n" + std::to_string(sizes_++);
-  parameter("const gc_index " + name, {Argument::Kind::Size, 0, value, Compute::I64});
+  parameter("const gc_index", name, {Argument::Kind::Size, 0, value, Compute::I64});
   return known_[key] = name;
 }
 
@@ -90,19 +96,19 @@ std::string Writer::constant(NodeId id) {
   if (it != known_.end()) return it->second;
   std::string name = "c" + std::to_string(constants_++);
   Compute type = compute_type(g_.dtype(id));
-  parameter("const " + std::string(type_name(type)) + " " + name,
+  parameter("const " + std::string(type_name(type)), name,
             {Argument::Kind::Constant, index, 0, type});
   return known_[key] = name;
 }
 
 std::string Writer::status() {
   if (!known_.contains("status"))
-    parameter("int* status", {Argument::Kind::Status, 0, 0, Compute::I32});
+    parameter("int*", "status", {Argument::Kind::Status, 0, 0, Compute::I32});
   return known_["status"] = "status";
 }
 
 std::string Writer::packs(int64_t value) {
-  parameter("const gc_index packs", {Argument::Kind::Packs, 0, value, Compute::I64});
+  parameter("const gc_index", "packs", {Argument::Kind::Packs, 0, value, Compute::I64});
   return "packs";
 }
 
@@ -135,7 +141,10 @@ void Writer::count_node(NodeId id) {
 
 Written Writer::written(const std::string& text_of_body, const char* fallback_title) {
   Written w;
-  w.text = "extern \"C\" __global__ void " + kLaunchBounds + " " + kNameMark + "(" + parameters_ +
+  std::string formal;
+  for (const Parameter& p : parameters_)
+    formal += (formal.empty() ? "" : ", ") + p.type + " " + p.name;
+  w.text = "extern \"C\" __global__ void " + kLaunchBounds + " " + kNameMark + "(" + formal +
            ") {\n" + text_of_body + "}\n";
   // The first ops and the last say best what a kernel is.
   if (title_.size() > 4) title_.erase(title_.begin() + 2, title_.end() - 2);
@@ -143,6 +152,7 @@ Written Writer::written(const std::string& text_of_body, const char* fallback_ti
   if (w.title.empty()) w.title = moved_.empty() ? fallback_title : moved_;
   step_.stage = stage_;
   w.step = std::move(step_);
+  w.read = std::move(read_);
   return w;
 }
 
@@ -247,9 +257,7 @@ std::string Writer::reduced(NodeId id, const Index&) {
 
 std::string Writer::value(NodeId id, const Index& at) {
   id = f_.storage[id];
-  const Fused& node = f_.node[id];
   if (g_[id].op == Op::Const) return constant(id);
-  bool in_memory = node.role == Role::Source || (node.stored && node.stage < stage_);
   std::string key = "node " + std::to_string(id) + " at " + at.key();
   for (auto s = scopes_.rbegin(); s != scopes_.rend(); ++s)
     if (auto it = (*s)->names.find(key); it != (*s)->names.end()) return it->second;
@@ -262,9 +270,9 @@ std::string Writer::value(NodeId id, const Index& at) {
     inner = scopes_;
     scopes_.resize(1);
   }
-  std::string name = in_memory                ? load(id, at)
-                     : node.role == Role::Map ? compute(id, at)
-                                              : reduced(id, at);
+  std::string name = in_memory(id)                   ? load(id, at)
+                     : f_.node[id].role == Role::Map ? compute(id, at)
+                                                     : reduced(id, at);
   scopes_.back()->names[key] = name;
   if (per_row) scopes_ = std::move(inner);
   return name;
@@ -277,7 +285,9 @@ std::string Writer::compute(NodeId id, const Index& at) {
   Op op = g_[id].op;
   if (is_elementwise(op)) {
     std::array<std::string, 3> in;
-    for (int k = 0; k < g_[id].input_count; ++k) in[k] = input(id, k, at);
+    int n = g_[id].input_count;
+    bool swap = commutes(op) && swapped(id);
+    for (int k = 0; k < n; ++k) in[k] = input(id, swap ? n - 1 - k : k, at);
     DType from = g_.dtype(g_.input(id, g_[id].input_count - 1));
     std::string text = applied(op, type_name(compute_type(from)), in);
     return let(type, t == DType::Bool ? text : narrowed(t, text), "v");

@@ -8,6 +8,11 @@ namespace gradcell::cuda {
 
 /// Threads a block at most.
 constexpr uint32_t kMaxBlock = 512;
+/// Threads a block where nothing asks for another number.
+constexpr uint32_t kBlock = 256;
+
+/// Blocks enough for the items, at most as many as keep any GPU busy.
+uint32_t grid_for(int64_t items, int64_t each);
 
 /// Where an element stands: a C++ expression for its row-major place; in a row kernel also its row
 /// and its place in the row, where it has them.
@@ -40,7 +45,12 @@ class Writer {
     std::map<std::string, std::string> names;  ///< what is there already
   };
 
+  struct Parameter {
+    std::string type, name;
+  };
+
   // Parameters -----------------------------------------------------------------------------------
+  void parameter(std::string type, std::string name, Argument a);
   std::string reads(NodeId id);  ///< the pointer to a node's buffer
   std::string writes(NodeId id);
   std::string buffer(BufferId b, const char* type, bool written, const std::string& name);
@@ -76,11 +86,18 @@ class Writer {
   /// How an element of a buffer is read; flat kernels read some of them in packs.
   virtual std::string load(NodeId id, const Index& at);
   virtual std::string reduced(NodeId id, const Index& at);
+  /// Whether the operands of a commuting op are written the other way about.
+  virtual bool swapped(NodeId) { return false; }
 
   Written written(const std::string& text_of_body, const char* fallback_title);
   void count_node(NodeId id);
   size_t bytes(NodeId id) const {
     return static_cast<size_t>(g_.count(id)) * item_size(g_.dtype(id));
+  }
+  /// Whether kernels of this stage read the node from its buffer.
+  bool in_memory(NodeId id) const {
+    const Fused& node = f_.node[id];
+    return node.role == Role::Source || (node.stored && node.stage < stage_);
   }
 
   const WriterInputs& in_;
@@ -91,11 +108,10 @@ class Writer {
   Scope body_;
   std::vector<Scope*> scopes_;
   Step step_;
-  std::string parameters_;
+  std::vector<Parameter> parameters_;
   int next_ = 0;
 
  private:
-  void parameter(const std::string& declaration, Argument a);
   std::string compute(NodeId id, const Index& at);
   std::string scattered(NodeId id, const Index& at);
   std::string concatenated(NodeId id, const Index& at);
@@ -103,6 +119,7 @@ class Writer {
 
   std::map<std::string, std::string> known_;  ///< parameters by what they stand for
   std::set<NodeId> counted_;
+  std::map<BufferId, size_t> read_;
   std::vector<std::string> title_;
   std::string moved_;  ///< the first movement op: a title where there is no other
   int reads_ = 0, writes_ = 0, sizes_ = 0, constants_ = 0;

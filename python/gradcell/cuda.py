@@ -18,8 +18,10 @@ class Plan:
 
     Attributes:
         kernels: (name, text) of each kernel; kernels with the same text are one.
-        steps: dicts, in order: a launch (kernel, grid, block, arguments) or a matrix product
-            (matmul), with the graph nodes it computes and the bytes it must read and write.
+        steps: dicts, in order: a launch (kernel, grid, block, segments, arguments) or a matrix product
+            (matmul), with the graph nodes it computes and the bytes it must read and write. More
+            than one segment: the arguments are those of one after another. A product with a bias
+            that cuBLASLt cannot add is followed by its "add_bias", a launch.
         node_count: nodes of the graph, constants and inputs included.
         source: the whole module, as the compiler gets it.
     """
@@ -44,20 +46,22 @@ class Plan:
         lines = ["{:44} {:>20} {:>5} {:>12} {:>12}".format(*head)]
         for s in self.steps:
             if "kernel" in s:
-                what = s["kernel"]
+                several = f" ({s['segments']} arrays)" if s["segments"] > 1 else ""
+                what = s["kernel"] + several
                 how = f"{s['grid']} x {s['block'][0]}x{s['block'][1]}"
             else:
                 m = s["matmul"]
-                what = f"matmul {'tf32' if m['tf32'] else m['dtype']}"
+                what = f"matmul {'tf32' if m['tf32'] else m['dtype']}{' + bias' if 'bias' in m else ''}"
                 batch = f"{m['batch']} x " if m["batch"] != 1 else ""
                 how = f"{batch}{m['m']}x{m['n']}x{m['k']}"
             lines.append(
                 f"{what:44} {how:>20} {s['nodes']:5} {s['bytes_read']:12} {s['bytes_written']:12}"
             )
         products = sum("matmul" in s for s in self.steps)
+        kernels = len({s["kernel"] for s in self.steps if "kernel" in s})
         lines.append(
             f"{self.node_count} nodes of the graph: {len(self.steps) - products} launches of "
-            f"{len(self.kernels)} kernels, {products} matrix products, {self.bytes_moved} bytes moved"
+            f"{kernels} kernels, {products} matrix products, {self.bytes_moved} bytes moved"
         )
         return "\n".join(lines)
 

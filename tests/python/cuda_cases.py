@@ -283,6 +283,91 @@ CASES["matmul, batched"] = (
     lambda a, b: core.matmul(a, b),
     (tensor(3, 2, 5, 6), tensor(3, 2, 6, 4)),
 )
+
+
+def two_layers(a: Tensor, v: Tensor, b: Tensor, w: Tensor, c: Tensor) -> Tensor:
+    return core.matmul(core.matmul(a, v) + b, w, False, True) + c
+
+
+for _dtype in ("float32", "float64", "float16", "bfloat16"):
+    CASES[f"bias {_dtype}"] = (
+        two_layers,
+        tuple(tensor(*s, dtype=_dtype) for s in ((5, 6), (6, 4), (4,), (3, 4), (1, 3))),
+    )
+BIASES: dict[str, tuple[int, Case]] = {  # how many products add one
+    "and what is made of it": (
+        1,
+        (
+            lambda a, b, c: [core.matmul(a, b) + c, core.tanh(core.matmul(a, b) + c)],
+            (tensor(5, 6), tensor(6, 4), tensor(4)),
+        ),
+    ),
+    "of one column": (
+        1,
+        (lambda a, b, c: core.matmul(a, b) + c, (tensor(5, 6), tensor(6, 1), tensor(1))),
+    ),
+    "of a sum of products": (
+        1,
+        (
+            lambda a, b, c: core.matmul(a, b) + core.matmul(core.sin(a), b * b) + c,
+            (tensor(5, 6), tensor(6, 4), tensor(4)),
+        ),
+    ),
+    "of rows of more dimensions": (
+        1,
+        (
+            lambda a, b, c: core.reshape(core.matmul(a, b), [2, 5, 4]) + c,
+            (tensor(10, 6), tensor(6, 4), tensor(4)),
+        ),
+    ),
+    "along the rows": (
+        0,
+        (lambda a, b, c: core.matmul(a, b) + c, (tensor(4, 6), tensor(6, 4), tensor(4, 1))),
+    ),
+    "that is a matrix": (
+        0,
+        (lambda a, b, c: core.matmul(a, b) + c, (tensor(5, 6), tensor(6, 4), tensor(5, 4))),
+    ),
+    "that is a number": (
+        0,
+        (lambda a, b, c: core.matmul(a, b) + c, (tensor(5, 6), tensor(6, 4), tensor(1))),
+    ),
+    "that is computed": (
+        0,
+        (lambda a, b, c: core.matmul(a, b) + core.sin(c), (tensor(5, 6), tensor(6, 4), tensor(4))),
+    ),
+    "in narrower rows": (
+        0,
+        (
+            lambda a, b, c: core.reshape(core.matmul(a, b), [10, 2]) + c,
+            (tensor(5, 6), tensor(6, 4), tensor(2)),
+        ),
+    ),
+    "where the product is needed too": (
+        0,
+        (
+            lambda a, b, c: [core.matmul(a, b), core.matmul(a, b) + c],
+            (tensor(5, 6), tensor(6, 4), tensor(4)),
+        ),
+    ),
+    "of many products": (
+        0,
+        (lambda a, b, c: core.matmul(a, b) + c, (tensor(3, 5, 6), tensor(3, 6, 4), tensor(4))),
+    ),
+    "of a product over nothing": (
+        0,
+        (lambda a, b, c: core.matmul(a, b) + c, (tensor(5, 0), tensor(0, 4), tensor(4))),
+    ),
+    "before an activation": (
+        0,  # its kernel adds it on the way
+        (
+            lambda a, b, c: core.tanh(core.matmul(a, b) + c),
+            (tensor(5, 6), tensor(6, 4), tensor(4)),
+        ),
+    ),
+}
+for _name, (_, _case) in BIASES.items():
+    CASES[f"bias {_name}"] = _case
 CASES["matmul of constants"] = (
     lambda a: core.matmul(a, core.full([6, 2], 0.5, _core.float32)),
     (tensor(5, 6),),
@@ -484,6 +569,42 @@ def optimiser_step(make: Callable[[Any], Any], steps: int = 2) -> Callable[..., 
 
 for _name, _make in OPTIMISERS.items():
     CASES[f"optimiser {_name}"] = (optimiser_step(_make), (tensor(5, 6), CLASSES))
+
+
+#: One vector each; and what a launch has to be cut at: 1, 3 and 4 elements, packs and what is left.
+ODD_SHAPES = [(1,), (3,), (4,), (1023,), (5, 7), (16,), (4, 4), (2, 3, 3)]
+
+
+def adam(shapes: list[tuple[int, ...]], dtype: str = "float32") -> Case:
+    """An Adam step on parameters of some shapes with their gradients: the parameters and the state."""
+    parameters = [ms.Parameter(tensor(*s, dtype=dtype), name=f"p{i}") for i, s in enumerate(shapes)]
+    optimiser = nn.Adam(parameters, 0.01)
+    state = [*parameters, *optimiser.get_parameters()]
+    kept = [(p, Tensor(p.asnumpy().copy())) for p in state]
+
+    def run(*gradients: Tensor) -> Any:
+        for p, value in kept:
+            p.set_data(value)
+        optimiser(gradients)
+        return [p.value() for p, _ in kept]
+
+    return run, tuple(tensor(*s, dtype=dtype) for s in shapes)
+
+
+CASES["arrays: Adam of odd sizes"] = adam(ODD_SHAPES)
+CASES["arrays: Adam of odd sizes in float16"] = adam(ODD_SHAPES, "float16")
+CASES["arrays: more than a launch has room for"] = adam([(1 + i % 9,) for i in range(79)])
+
+
+@case("arrays: one is read again", tensor(3, 3), tensor(3, 5), tensor(4))
+def _(a: Tensor, b: Tensor, c: Tensor) -> Any:
+    first = core.sin(a)  # the product needs it, the others can be computed together afterwards
+    return first, core.sin(c), core.sin(core.matmul(first, b))
+
+
+@case("arrays: gathered", tensor(5), tensor(9), Tensor(np.array([4, 0, -1, 2], np.int32)))
+def _(a: Tensor, b: Tensor, i: Tensor) -> Any:
+    return core.gather(a, i, 0) * 2.0, core.gather(b, core.slice(i, [0], [3], [1]), 0) * 3.0
 
 
 CASES["MLP step"] = (

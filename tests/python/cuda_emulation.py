@@ -82,7 +82,8 @@ def parameter_types(kernel: str) -> list[str]:
     """The types of the parameters in a kernel's text."""
     found = re.search(r"__global__ void __launch_bounds__\(\d+\) \w+\((.*?)\) \{", kernel)
     assert found is not None
-    types = [re.sub(r"\w+$", "", p).replace("__restrict__", "") for p in found[1].split(",")]
+    parameters = re.split(r",(?![^<]*>)", found[1])
+    types = [re.sub(r"\w+$", "", p).replace("__restrict__", "") for p in parameters]
     return [t if "*" in t else t.replace("const ", "") for t in types]
 
 
@@ -140,8 +141,10 @@ class Batch:
         threads: tuple[int, int] = (1, 1),
         grid: int = 1,
         aligned: bool = True,
+        epilogues: bool = True,
     ) -> list[np.ndarray]:
-        """The outputs of a plan, from the input values that it was recorded with."""
+        """The outputs of a plan, from the input values that it was recorded with. Without epilogues:
+        as where cuBLASLt adds no bias."""
         raw = self.plans[number].raw
         # What nobody has written yet reads as NaN.
         arena = np.full(raw["arena_bytes"] + 64, 0xFF, np.uint8)
@@ -160,22 +163,32 @@ class Batch:
                 assert array.nbytes == size
                 places.append(array.ctypes.data)
         index_type = ctypes.c_longlong if self.wide else ctypes.c_int
+        steps = []
         for step in raw["steps"]:
+            steps.append(step)
+            if "add_bias" in step and not epilogues:
+                product = {k: v for k, v in step["matmul"].items() if k != "bias"}
+                steps[-1:] = [{"matmul": product}, step["add_bias"]]
+        for step in steps:
             if "matmul" in step:
                 self._matmul(step["matmul"], raw["buffers"], places)
                 continue
-            arguments: list[Any] = []
+            values: list[Any] = []
             for kind, *rest in step["arguments"]:
                 if kind == "buffer":
-                    arguments.append(ctypes.c_void_p(places[rest[0]]))
+                    values.append(ctypes.c_void_p(places[rest[0]]))
                 elif kind == "size":
-                    arguments.append(index_type(rest[0]))
+                    values.append(index_type(rest[0]))
                 elif kind == "packs":
-                    arguments.append(index_type(rest[0] if aligned else 0))
+                    values.append(index_type(rest[0] if aligned else 0))
                 elif kind == "constant":
-                    arguments.append(C_TYPES[rest[1]](raw["constants"][rest[0]]))
+                    values.append(C_TYPES[rest[1]](raw["constants"][rest[0]]))
                 else:
-                    arguments.append(ctypes.pointer(status))
+                    values.append(ctypes.cast(ctypes.pointer(status), ctypes.c_void_p))
+            each = len(values) // step["segments"]
+            arguments = [
+                (type(values[k]) * step["segments"])(*values[k::each]) for k in range(each)
+            ]
             pointers = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments])
             kernel = f"run_{self.kernels.number[number, step['kernel']]}"
             self.library.shim_launch(getattr(self.library, kernel), pointers, grid, *threads)
@@ -210,6 +223,8 @@ class Batch:
         out = view(m["out"], count, rows, columns)
         if m["accumulate"]:
             product = product + widen(out, m["dtype"])
+        if "bias" in m:
+            product = product + widen(view(m["bias"], columns), m["dtype"])
         out[...] = to_bfloat16(product) if m["dtype"] == "bfloat16" else product
 
 
@@ -231,8 +246,8 @@ class Nvrtc:
         self.version = (major.value, minor.value)
 
     def compile(self, source: str, arch: str, quick: bool = False) -> bytes:
-        """The CUBIN; AssertionError with the log if it does not compile. Quick: hardly optimised, where
-        this NVRTC has a way to do that."""
+        """The CUBIN, or the PTX where arch is "compute_75"; AssertionError with the log if it does not
+        compile. Quick: hardly optimised, where this NVRTC has a way to do that."""
         lib, program = self.library, ctypes.c_void_p()
         made = lib.nvrtcCreateProgram(
             ctypes.byref(program), source.encode(), b"gradcell.cu", 0, None, None
@@ -251,8 +266,9 @@ class Nvrtc:
         lib.nvrtcGetProgramLog(program, log)
         assert code == 0, log.value.decode()[:4000]
         assert not log.value.strip(b"\n\0 "), log.value.decode()[:2000]
-        lib.nvrtcGetCUBINSize(program, ctypes.byref(size))
-        cubin = ctypes.create_string_buffer(size.value)
-        assert lib.nvrtcGetCUBIN(program, cubin) == 0
+        kind = "PTX" if arch.startswith("compute_") else "CUBIN"
+        getattr(lib, f"nvrtcGet{kind}Size")(program, ctypes.byref(size))
+        code_text = ctypes.create_string_buffer(size.value)
+        assert getattr(lib, f"nvrtcGet{kind}")(program, code_text) == 0
         lib.nvrtcDestroyProgram(ctypes.byref(program))
-        return cubin.raw
+        return code_text.raw

@@ -32,7 +32,8 @@ def build(folder: pathlib.Path) -> pathlib.Path:
         pytest.skip("no g++ to build the made-up CUDA libraries with")
     library = folder / "libfakecuda.so"
     command = [cxx, "-std=c++20", "-O1", "-shared", "-fPIC", f'-DFAKE_CXX="{cxx}"']
-    command += [f'-DFAKE_SHIM="{TESTS / "cuda_shim.h"}"', str(TESTS / "fake_cuda.cpp")]
+    command += [f'-DFAKE_SHIM="{TESTS / "cuda_shim.h"}"']
+    command += [str(TESTS / f"fake_{part}.cpp") for part in ("cuda", "nvrtc", "cublaslt")]
     done = subprocess.run([*command, "-o", str(library), "-ldl"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:3000]
     return library

@@ -13,7 +13,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_cases import CASES, Case, compare, softmax, tensor, total
+from cuda_cases import (
+    BIASES,
+    CASES,
+    ODD_SHAPES,
+    Case,
+    adam,
+    compare,
+    filled,
+    softmax,
+    tensor,
+    total,
+)
 from cuda_emulation import Batch, Kernels, Nvrtc
 
 import gradcell as ms
@@ -51,7 +62,9 @@ TWO_WARPS = ("layer norm of long rows", "argmax of a long axis", "long sums of l
 THREADED = [
     n
     for n in CASES
-    if n.startswith(("softmax", "layer", "long", "arg", "reduce_m", "PINN", "MLP", "loss"))
+    if n.startswith(
+        ("softmax", "layer", "long", "arg", "arrays", "reduce_m", "PINN", "MLP", "loss")
+    )
     and n != "long sums [1]"  # 3000 rows: as many barriers as the rest together
 ]
 
@@ -79,7 +92,9 @@ def test_every_kernel_compiles(plans: dict[str, Any]) -> None:
 
 
 WIDE = [
-    n for n in CASES if n.startswith(("softmax", "gather", "slice", "concat", "random", "PINN"))
+    n
+    for n in CASES
+    if n.startswith(("softmax", "gather", "slice", "concat", "random", "PINN", "arrays"))
 ]
 
 
@@ -91,7 +106,8 @@ def wide_batch(plans: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) 
 @pytest.mark.parametrize("name", WIDE)
 def test_the_same_with_64_bit_indices(name: str, wide_batch: Batch) -> None:
     fn, arguments = CASES[name]
-    compare(name, wide_batch.run(WIDE.index(name)), ms.tree.leaves(fn(*arguments)))
+    want = ms.tree.leaves(fn(*arguments))
+    compare(name, wide_batch.run(WIDE.index(name))[: len(want)], want)
 
 
 def test_more_elements_than_32_bits_can_count() -> None:
@@ -133,9 +149,100 @@ def test_constants_are_arguments() -> None:
 
 
 def test_equal_kernels_are_one() -> None:
-    plan = cuda.plan_of(lambda a, b: [core.sin(a), core.sin(b)], tensor(5), tensor(9))
+    plan = cuda.plan_of(
+        lambda a, b: [core.reduce_sum(a, [0], False), core.reduce_sum(b, [0], False)],
+        tensor(5, 2),
+        tensor(9, 3),
+    )
     assert len(plan.kernels) == 1
     assert len(plan.steps) == 2
+
+
+# Arrays of different sizes in one launch --------------------------------------------------------
+
+
+def updates_of(plan: Any) -> list[dict[str, Any]]:
+    """The launches that write what an optimiser's step leaves behind, parameters with it."""
+    outputs = {i for i, b in enumerate(plan.raw["buffers"]) if b[0] == "output"}
+    return [
+        s
+        for s in plan.steps
+        if "kernel" in s
+        and "div_sqrt" in s["kernel"]  # not that of the step's number
+        and outputs & {a[1] for a in s["arguments"] if a[0] == "buffer"}
+    ]
+
+
+def parameter_bytes(step: dict[str, Any]) -> int:
+    width = {"float": 4, "int": 4, "size": 4, "packs": 4}
+    return sum(width.get(a[2] if a[0] == "constant" else a[0], 8) for a in step["arguments"])
+
+
+def test_an_optimiser_updates_all_parameters_in_one_launch() -> None:
+    fn, arguments = adam(ODD_SHAPES)
+    (update,) = updates_of(cuda.plan_of(fn, *arguments))
+    assert update["segments"] == len(ODD_SHAPES)
+
+    def network(hidden: int) -> ms.nn.Cell:
+        return filled(ms.nn.SequentialCell(
+            ms.nn.Dense(3, hidden), ms.nn.Tanh(), ms.nn.Dense(hidden, 5), ms.nn.Tanh(),
+            ms.nn.Dense(5, 1),
+        ))  # fmt: skip
+
+    texts = []
+    for hidden in (8, 33):
+        net = network(hidden)
+        optimiser = ms.nn.Adam(net.trainable_params(), 0.01)
+        slope = ms.value_and_grad(lambda x, n=net: core.mean(n(x) ** 2, None, False), None,
+                                  list(net.trainable_params()))  # fmt: skip
+        plan = cuda.plan_of(lambda x, s=slope, o=optimiser: o(s(x)[1]), tensor(32, 3))
+        (update,) = updates_of(plan)
+        assert update["segments"] == 6
+        texts.append(plan.kernels)
+    assert texts[0] == texts[1]  # sizes are arguments here too
+
+
+def test_arrays_that_a_launch_has_no_room_for_go_to_another() -> None:
+    fn, arguments = CASES["arrays: more than a launch has room for"]
+    plan = cuda.plan_of(fn, *arguments)
+    updates = updates_of(plan)
+    assert len(updates) == 2 and len({s["kernel"] for s in updates}) == 1
+    assert all(s["segments"] == 40 for s in updates)  # 79 = 40 + 39
+    assert all(parameter_bytes(s) <= 4096 for s in updates)
+    written = {a[1] for s in updates for a in s["arguments"] if a[0] == "buffer"}
+    assert {
+        i for i, b in enumerate(plan.raw["buffers"]) if b[0] == "output" and b[3] > 4
+    } <= written
+    # A copy that fills up the last launch has no blocks.
+    each = len(updates[-1]["arguments"]) // 40
+    ends = [a[1] for a in updates[-1]["arguments"][each - 1 :: each]]
+    assert ends == [*range(1, 40), 39] and updates[-1]["grid"] == 39
+
+
+def test_arrays_of_one_size_stay_one_plain_kernel() -> None:
+    plan = cuda.plan_of(lambda a, b: [core.sin(a), core.sin(b)], tensor(9), tensor(9))
+    assert len(plan.steps) == 1 and plan.steps[0]["segments"] == 1
+    assert "gc_each" not in plan.kernels[0][1]
+
+
+def test_nothing_is_joined_where_that_saves_no_launch() -> None:
+    def both(a: Tensor, b: Tensor, c: Tensor, d: Tensor) -> Any:
+        return [core.sin(a), core.cos(c), core.sin(b), core.cos(d)]
+
+    plan = cuda.plan_of(both, tensor(5), tensor(9), tensor(5), tensor(9))
+    assert [s["segments"] for s in plan.steps] == [1, 1]
+
+
+def test_what_is_read_again_does_not_wait() -> None:
+    fn, arguments = CASES["arrays: one is read again"]
+    steps = cuda.plan_of(fn, *arguments).steps
+    assert ["matmul" in s for s in steps] == [False, True, False]
+    assert [s.get("segments") for s in steps] == [1, None, 2]
+
+
+def test_arguments_of_arrays_stay_in_constant_memory(plans: dict[str, Any]) -> None:
+    ptx = Nvrtc().compile(plans["arrays: Adam of odd sizes"].source, "compute_75").decode()
+    assert "gc_add_mul_div_sqrt" in ptx and ".local" not in ptx
 
 
 def test_softmax_and_its_gradient_are_one_kernel() -> None:
@@ -217,16 +324,53 @@ def test_a_plan_leaves_parameters_alone() -> None:
     np.testing.assert_array_equal(p.asnumpy(), before)
 
 
+# Epilogues ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", BIASES)
+def test_products_add_the_bias_where_that_saves_a_kernel(name: str, plans: dict[str, Any]) -> None:
+    plan = plans[f"bias {name}"]
+    assert sum("add_bias" in s for s in plan.steps) == BIASES[name][0]
+
+
+def test_layers_without_activation_are_products_alone(plans: dict[str, Any]) -> None:
+    plan = plans["bias float32"]
+    assert [s["matmul"]["bias"] for s in plan.steps] == [2, 4]
+    assert "0 launches of 0 kernels, 2 matrix products" in plan.table()
+    assert plan.table().count("matmul float32 + bias") == 2
+    read = 4 * (5 * 6 + 6 * 4 + 4) + 4 * (5 * 4 + 3 * 4 + 3)
+    assert plan.bytes_moved == read + 4 * (5 * 4 + 5 * 3)
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n.startswith("bias ")])
+def test_the_same_where_the_library_adds_no_bias(name: str, batch: Batch) -> None:
+    fn, arguments = CASES[name]
+    got = batch.run(list(CASES).index(name), epilogues=False, grid=2)
+    compare(name, got, ms.tree.leaves(fn(*arguments)))
+
+
 # Golden text -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "name",
-    ["elementwise", "softmax", "softmax_gradient", "pinn_step", "mlp_step", "loss_scale_step"],
+    [
+        "elementwise",
+        "arrays",
+        "softmax",
+        "softmax_gradient",
+        "pinn_step",
+        "mlp_step",
+        "loss_scale_step",
+    ],
 )
 def test_golden_text(name: str) -> None:
     graphs: dict[str, Case] = {
         "elementwise": (lambda x, y: core.sin(x) * y + 2.0, (tensor(1000), tensor(1000))),
+        "arrays": (
+            lambda *a: [core.exp(x) * 2.0 for x in a],
+            (tensor(3), tensor(1), tensor(70, 9)),
+        ),
         "softmax": (softmax, (tensor(64, 10),)),
         "softmax_gradient": (ms.grad(lambda y: total(softmax(y) * core.sin(y))), (tensor(64, 10),)),
         "pinn_step": CASES["PINN step"],

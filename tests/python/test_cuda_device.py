@@ -140,6 +140,61 @@ np.testing.assert_array_equal(product.asnumpy(), np.zeros((2, 3)))
     )
 
 
+def test_parameters_of_all_sizes_are_updated_by_one_launch(process: Process) -> None:
+    process.good(
+        """
+SHAPES = [(1,), (3,), (4,), (1023,), (5, 7)]
+def train(target, steps):
+    global rng
+    rng = np.random.default_rng(3)
+    parameters = [Parameter(tensor(*s), name=f"p{i}") for i, s in enumerate(SHAPES)]
+    optimiser = nn.Adam(parameters, 0.01)
+    ms.set_context(device_target=target, mode=ms.GRAPH_MODE)
+    @ms.jit
+    def step(*gradients): optimiser(gradients)
+    gradients = [tensor(*s) for s in SHAPES]
+    for _ in range(steps): step(*gradients)
+    result = [p.asnumpy() for p in [*parameters, *optimiser.get_parameters()]]
+    ms.set_context(device_target="CPU")
+    return result
+for a, b in zip(train("GPU", 6), train("CPU", 6)):
+    np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+"""
+    )
+    # What the step's number makes of the learning rate, and all updates.
+    assert process.counts()["launches"] == 2 * 6
+    assert process.counts()["graphs"] > 0
+
+
+BIASES = """
+def layers(x, w, b, v, c): return ops.matmul(ops.matmul(x, w) + b, v) + c
+values = [rng.standard_normal(s) for s in ((5, 7), (7, 4), (4,), (4, 3), (3,))]
+for dtype, tolerance in ((np.float32, 1e-6), (np.float64, 1e-14), (np.float16, 5e-3)):
+    a = [v.astype(dtype) for v in values]
+    x = [Tensor(v) for v in a]
+    f = ms.jit(layers)
+    for _ in range(4): got = f(*x).asnumpy()
+    ms.set_context(device_target="CPU")
+    np.testing.assert_allclose(got, layers(*x).asnumpy(), rtol=tolerance, atol=10 * tolerance)
+    ms.set_context(device_target="GPU")
+"""
+
+
+def test_products_add_the_bias(process: Process) -> None:
+    process.good(GPU + BIASES)
+    counts = process.counts()
+    assert counts["products"] == counts["biases"] == 3 * 4 * 2 and counts["launches"] == 0
+    assert counts["graphs"] > 0
+
+
+@pytest.mark.parametrize("answer", ["0", "-1"])
+def test_where_cublaslt_adds_no_bias_a_kernel_does(process: Process, answer: str) -> None:
+    process.good(GPU + BIASES, FAKE_CUBLASLT_BIAS=answer)
+    counts = process.counts()
+    assert counts["products"] == counts["launches"] == 3 * 4 * 2 and counts["biases"] == 0
+    assert counts["graphs"] > 0
+
+
 # The kernel cache
 
 

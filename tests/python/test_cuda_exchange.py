@@ -115,6 +115,38 @@ for k in range(3):  # what is in an array is no part of a signature
     )
 
 
+def test_one_launch_for_arrays_of_which_one_is_not_aligned(process: Process) -> None:
+    process.good(
+        GPU
+        + """
+arrays = [values(n) for n in (9, 33, 4)]
+x = [ms.from_numpy(cp.Array(v, offset=o)) for v, o in zip(arrays, (0, 4, 0))]
+@ms.jit
+def f(a, b, c): return [v * 2.0 + 1.0 for v in (a, b, c)]
+for _ in range(4): got = [y.asnumpy() for y in f(*x)]
+for g, v in zip(got, arrays): np.testing.assert_array_equal(g, 2 * v + 1)
+"""
+    )
+    assert process.counts()["launches"] == 4
+
+
+def test_a_bias_that_is_not_aligned(process: Process) -> None:
+    process.good(
+        GPU
+        + """
+v, b = values(3, 4), values(4)
+x, w = Tensor(v), Tensor(v.T.copy() @ v)
+@ms.jit
+def layer(bias): return ops.matmul(x, w) + bias
+for offset in (0, 4):
+    bias = ms.from_numpy(cp.Array(b, offset=offset))
+    np.testing.assert_allclose(layer(bias).asnumpy(), v @ v.T @ v + b)
+"""
+    )
+    counts = process.counts()
+    assert counts["biases"] == 1 and counts["launches"] == 1
+
+
 def test_arrays_that_are_not_contiguous_or_not_aligned(process: Process) -> None:
     process.good(
         GPU

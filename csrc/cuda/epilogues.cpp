@@ -1,0 +1,53 @@
+#include "cuda/epilogues.h"
+
+namespace gradcell::cuda {
+
+namespace {
+
+/// Whether a product has one matrix as its result, and something to add up.
+bool is_plain_product(const Graph& g, NodeId id) {
+  if (g[id].op != Op::MatMul || !is_floating(g.dtype(id))) return false;
+  const Dims& d = g.dims(id);
+  if (g.count(id) == 0 || g.count(id) != d[d.size() - 2] * d.back()) return false;
+  for (NodeId input : g.inputs(id))
+    if (g.count(input) == 0) return false;
+  return true;
+}
+
+/// Whether an operand is a vector, one element for each column of a matrix, and in memory before
+/// `stage`.
+bool is_bias(const Graph& g, const Fusion& f, NodeId id, int64_t columns, int32_t stage) {
+  if (g[id].op != Op::BroadcastTo || g.dims(id).back() != columns) return false;
+  const Dims& from = g.dims(g.input(id, 0));
+  if (from.empty() || from.back() != columns || g.count(g.input(id, 0)) != columns) return false;
+  NodeId vector = f.storage[g.input(id, 0)];
+  const Fused& node = f.node[vector];
+  return g[vector].op == Op::Leaf || (node.stored && node.stage < stage);
+}
+
+}  // namespace
+
+std::map<NodeId, BiasSum> sums_of_products(const Graph& g, std::span<const NodeId> roots,
+                                           Fusion& f) {
+  std::vector<int> uses(g.size(), 0);
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (f.node[id].role != Role::View)
+      for (NodeId input : g.inputs(id)) ++uses[f.storage[input]];
+  for (NodeId root : roots) ++uses[f.storage[root]];
+  std::map<NodeId, BiasSum> found;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (g[id].op != Op::Add || !f.node[id].stored) continue;
+    for (int k = 0; k < 2; ++k) {
+      NodeId product = f.storage[g.input(id, k)], broadcast = f.storage[g.input(id, 1 - k)];
+      if (!is_plain_product(g, product) || uses[product] != 1) continue;
+      if (!is_bias(g, f, broadcast, g.dims(product).back(), f.node[product].stage)) continue;
+      found[id] = {product, f.storage[g.input(broadcast, 0)]};
+      f.node[id] = f.node[product];
+      f.node[product].stored = false;
+      break;
+    }
+  }
+  return found;
+}
+
+}  // namespace gradcell::cuda

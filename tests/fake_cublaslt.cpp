@@ -1,0 +1,159 @@
+// cuBLASLt of the made-up GPU: column-major products, with a bias where they are asked to add one.
+//
+// Environment: FAKE_CUBLASLT_BIAS: 0: the search for an algorithm that adds a bias fails; -1: it
+// finds none.
+#include "fake_cuda.h"
+
+using namespace fake;
+
+namespace {
+
+constexpr uint32_t kDefault = 1, kBias = 4;  // cublasLtEpilogue_t
+constexpr int kMisaligned = 716;
+
+struct Description {
+  int compute, scale, transpose[2] = {0, 0};
+  uint32_t epilogue = kDefault;
+  const void* bias = nullptr;
+};
+struct Layout {
+  int type;
+  uint64_t rows, columns;
+  int64_t ld;
+  int32_t batch = 1;
+  int64_t stride = 0;
+};
+
+double element(const void* p, int type, int64_t i) {
+  if (type == 1) return static_cast<const double*>(p)[i];
+  if (type == 0) return static_cast<const float*>(p)[i];
+  uint16_t h = static_cast<const uint16_t*>(p)[i];
+  if (type == 14) {
+    uint32_t u = uint32_t(h) << 16;
+    float f;
+    std::memcpy(&f, &u, 4);
+    return f;
+  }
+  _Float16 f;
+  std::memcpy(&f, &h, 2);
+  return static_cast<double>(f);
+}
+
+void put(void* p, int type, int64_t i, double v) {
+  if (type == 1)
+    static_cast<double*>(p)[i] = v;
+  else if (type == 0)
+    static_cast<float*>(p)[i] = static_cast<float>(v);
+  else if (type == 14) {
+    float f = static_cast<float>(v);
+    uint32_t u;
+    std::memcpy(&u, &f, 4);
+    static_cast<uint16_t*>(p)[i] = static_cast<uint16_t>((u + 0x7FFF + (u >> 16 & 1)) >> 16);
+  } else {
+    auto h = static_cast<_Float16>(v);
+    std::memcpy(static_cast<uint16_t*>(p) + i, &h, 2);
+  }
+}
+
+}  // namespace
+
+// As the library does, a handle belongs to the device that is current when it is made: the first
+// one where there is none.
+API cublasLtCreate(void** h) { return *h = current ? current : &contexts[0], 0; }
+API cublasLtDestroy(void*) { return 0; }
+API cublasLtMatmulDescCreate(void** d, int compute, int scale) {
+  return *d = new Description{compute, scale}, 0;
+}
+API cublasLtMatmulDescDestroy(void* d) { return delete static_cast<Description*>(d), 0; }
+API cublasLtMatmulDescSetAttribute(void* d, int which, const void* v, size_t size) {
+  auto* description = static_cast<Description*>(d);
+  if (which == 7 && size == 4) return std::memcpy(&description->epilogue, v, 4), 0;
+  if (which == 8 && size == 8) return std::memcpy(&description->bias, v, 8), 0;
+  if ((which != 3 && which != 4) || size != 4) return 7;
+  return std::memcpy(&description->transpose[which - 3], v, 4), 0;
+}
+API cublasLtMatrixLayoutCreate(void** l, int type, uint64_t rows, uint64_t columns, int64_t ld) {
+  return *l = new Layout{type, rows, columns, ld}, 0;
+}
+API cublasLtMatrixLayoutDestroy(void* l) { return delete static_cast<Layout*>(l), 0; }
+API cublasLtMatrixLayoutSetAttribute(void* l, int which, const void* v, size_t size) {
+  auto* layout = static_cast<Layout*>(l);
+  if (which == 5 && size == 4) return std::memcpy(&layout->batch, v, 4), 0;
+  if (which == 6 && size == 8) return std::memcpy(&layout->stride, v, 8), 0;
+  return 7;
+}
+
+// An algorithm of this library remembers the alignment that it was chosen for.
+API cublasLtMatmulPreferenceCreate(void** p) { return *p = new uint32_t[4]{256, 256, 256, 256}, 0; }
+API cublasLtMatmulPreferenceDestroy(void* p) { return delete[] static_cast<uint32_t*>(p), 0; }
+API cublasLtMatmulPreferenceSetAttribute(void* p, int which, const void* v, size_t size) {
+  if (which == 1 && size == 8) return 0;
+  if (which < 5 || which > 8 || size != 4) return 7;
+  return std::memcpy(static_cast<uint32_t*>(p) + (which - 5), v, 4), 0;
+}
+API cublasLtMatmulAlgoGetHeuristic(void*, void* desc, void*, void*, void*, void*, void* preference,
+                                   int, void* result, int* found) {
+  auto d = static_cast<const Description*>(desc);
+  *found = 0;
+  if (d->epilogue != kDefault && d->epilogue != kBias) return 15;
+  if (d->epilogue == kBias) {
+    long able = setting("FAKE_CUBLASLT_BIAS", 1);
+    // What the search is told of a bias is how its address is aligned.
+    if (able == 0 || !d->bias) return 15;
+    if (able < 0) return 0;
+  }
+  std::memcpy(result, preference, 16);
+  return *found = 1, 0;
+}
+API cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, void* la,
+                   const void* b, void* lb, const void* beta, const void*, void*, void* out,
+                   void* lo, const void* algorithm, void* workspace, size_t, void* stream) {
+  LOCKED;
+  if (handle != current || wrong(stream)) return 13;
+  auto alignment = static_cast<const uint32_t*>(algorithm);
+  auto aligned = [&](const void* p, int k) {
+    return reinterpret_cast<uintptr_t>(p) % alignment[k] == 0;
+  };
+  if (!aligned(a, 0) || !aligned(b, 1) || !aligned(out, 2) || !aligned(out, 3)) return 15;
+  int device = current->device;
+  if (device_of(reinterpret_cast<Address>(workspace)) != device) return 13;
+  Description d = *static_cast<Description*>(desc);
+  Layout A = *static_cast<Layout*>(la), B = *static_cast<Layout*>(lb),
+         C = *static_cast<Layout*>(lo);
+  auto number = [&](const void* p) {
+    return d.scale == 1 ? *static_cast<const double*>(p) : *static_cast<const float*>(p);
+  };
+  double one = number(alpha), keep = number(beta);
+  uint64_t inner = d.transpose[0] ? A.rows : A.columns;
+  if (inner != (d.transpose[1] ? B.columns : B.rows)) return 7;
+  if (C.rows != (d.transpose[0] ? A.columns : A.rows) ||
+      C.columns != (d.transpose[1] ? B.rows : B.columns))
+    return 7;
+  bool biased = d.epilogue == kBias;
+  enqueue(stream, [=] {
+    ++counts.products;
+    counts.biases += biased;
+    if (biased && reinterpret_cast<uintptr_t>(d.bias) % 16 != 0) sticky = kMisaligned;
+    if (biased && !there(reinterpret_cast<Address>(d.bias), device)) return;
+    for (const void* p : {a, b, static_cast<const void*>(out)})
+      if (!there(reinterpret_cast<Address>(p), device)) return;
+    for (int32_t n = 0; n < C.batch; ++n)
+      for (uint64_t j = 0; j < C.columns; ++j)
+        for (uint64_t i = 0; i < C.rows; ++i) {
+          double sum = 0;
+          for (uint64_t k = 0; k < inner; ++k)
+            sum += element(a, A.type,
+                           static_cast<int64_t>(d.transpose[0] ? k + i * A.ld : i + k * A.ld) +
+                               n * A.stride) *
+                   element(b, B.type,
+                           static_cast<int64_t>(d.transpose[1] ? j + k * B.ld : k + j * B.ld) +
+                               n * B.stride);
+          int64_t at = static_cast<int64_t>(i + j * C.ld) + n * C.stride;
+          sum *= one;
+          if (keep != 0) sum += keep * element(out, C.type, at);
+          if (biased) sum += element(d.bias, C.type, static_cast<int64_t>(i));
+          put(out, C.type, at, sum);
+        }
+  });
+  return 0;
+}

@@ -1,0 +1,153 @@
+// What the parts of the made-up GPU share: see fake_cuda.cpp.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace fake {
+
+using Address = unsigned long long;
+
+inline std::recursive_mutex everything;
+#define LOCKED std::lock_guard lock(everything)
+
+constexpr int kInvalid = 1, kOutOfMemory = 2, kNoDevice = 100, kBadImage = 200, kNoContext = 201,
+              kBadHandle = 400, kNotFound = 500, kNoResources = 701, kIllegalAddress = 700,
+              kCaptureUnsupported = 900, kCaptureInvalidated = 901;
+
+inline long setting(const char* name, long otherwise) {
+  const char* v = std::getenv(name);
+  return v ? std::atol(v) : otherwise;
+}
+
+struct Counts {
+  std::atomic<long> launches{0}, graphs{0}, captures{0}, compiles{0}, uploads{0}, downloads{0},
+      products{0}, biases{0}, copies{0}, ptx{0};
+  ~Counts() {
+    const char* file = std::getenv("FAKE_CUDA_COUNTS");
+    if (!file) return;
+    std::ofstream(file) << "launches " << launches << "\ngraphs " << graphs << "\ncaptures "
+                        << captures << "\ncompiles " << compiles << "\nuploads " << uploads
+                        << "\ndownloads " << downloads << "\nproducts " << products << "\nbiases "
+                        << biases << "\ncopies " << copies << "\nptx " << ptx << "\n";
+  }
+};
+inline Counts counts;
+
+// Contexts, memory, streams
+// -----------------------------------------------------------------------------------------------
+
+struct Context {
+  int device;
+};
+inline Context contexts[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
+inline thread_local Context* current = nullptr;
+
+struct Block {
+  size_t bytes;
+  int device;
+};
+inline std::map<Address, Block> blocks;
+inline size_t held[8] = {};
+
+/// The device that holds an address; -1: none.
+inline int device_of(Address p) {
+  auto it = blocks.upper_bound(p);
+  if (it == blocks.begin()) return -1;
+  --it;
+  return p < it->first + std::max<size_t>(1, it->second.bytes) ? it->second.device : -1;
+}
+inline int sticky = 0;  // an error of work that ran late: every wait from then on reports it
+
+using Call = std::function<void()>;
+struct Stream {
+  int device = 0;
+  std::deque<Call> waiting;
+  long enqueued = 0, done = 0;
+  bool capturing = false, invalid = false;
+  std::vector<Call> captured;
+
+  void drain(long until) {
+    while (done < until && !waiting.empty()) {
+      Call call = std::move(waiting.front());
+      waiting.pop_front();
+      ++done;
+      call();
+    }
+  }
+  void drain() { drain(enqueued); }
+};
+inline std::vector<Stream*> streams;
+inline Stream legacy[8] = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
+inline thread_local Stream* capturing_here = nullptr;
+
+inline Stream* stream_of(void* s) {
+  auto handle = reinterpret_cast<uintptr_t>(s);
+  if (handle <= 2) return current ? &legacy[current->device] : nullptr;
+  return static_cast<Stream*>(s);
+}
+
+/// 0, or why work cannot be put on the stream now.
+inline int wrong(void* s) {
+  if (!current) return kNoContext;
+  return stream_of(s)->device == current->device ? 0 : kBadHandle;
+}
+
+inline void enqueue(void* s, Call call) {
+  Stream* stream = stream_of(s);
+  if (stream->capturing) return stream->captured.push_back(std::move(call));
+  stream->waiting.push_back(std::move(call));
+  ++stream->enqueued;
+}
+
+/// Late work touches memory that has to be there and on its device.
+inline bool there(Address p, int device) {
+  if (device_of(p) == device) return true;
+  sticky = kIllegalAddress;
+  return false;
+}
+
+// Kernels
+// ---------------------------------------------------------------------------------------------------
+
+struct Declared {
+  unsigned most;
+  std::vector<std::string> types;
+};
+
+/// The kernels of a source by name.
+inline std::map<std::string, Declared> kernels_of(const std::string& source) {
+  std::map<std::string, Declared> found;
+  std::regex kernel("__global__ void __launch_bounds__\\((\\d+)\\) (\\w+)\\(([^)]*)\\) \\{");
+  for (std::sregex_iterator it(source.begin(), source.end(), kernel), end; it != end; ++it) {
+    std::vector<std::string> types;
+    std::string rest = (*it)[3];
+    size_t at = 0;
+    while (at < rest.size()) {
+      size_t comma = rest.find(',', at);
+      if (comma != std::string::npos && rest.find('<', at) < comma)  // gc_each<float, 3>
+        comma = rest.find(',', rest.find('>', at));
+      std::string one = rest.substr(at, comma == std::string::npos ? comma : comma - at);
+      one = one.substr(0, one.find_last_of(" *") + 1);
+      one = std::regex_replace(one, std::regex("__restrict__"), "");
+      types.push_back(one);
+      at = comma == std::string::npos ? rest.size() : comma + 1;
+    }
+    found[(*it)[2]] = {static_cast<unsigned>(std::stoi((*it)[1])), types};
+  }
+  return found;
+}
+
+}  // namespace fake
+
+#define API extern "C" __attribute__((visibility("default"))) int
