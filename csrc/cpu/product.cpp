@@ -68,6 +68,13 @@ struct Product {
   /// few sets of the cache.)
   int64_t ld_left = ta ? round_up(k, 16) + 16 : k;
 
+  /// All tasks on this thread where waking another would take as long.
+  template <class F>
+  void for_each(int64_t tasks, F body) const {
+    if (m * n * k >= 3'000'000) return parallel_for(static_cast<int>(tasks), body);
+    for (int task = 0; task < tasks; ++task) body(task, 0);
+  }
+
   int columns(int64_t tile) const { return static_cast<int>(std::min<int64_t>(R, n - tile * R)); }
 
   /// Rows [k0, k1) of a tile of b, [k][R], zeros or copies beyond its columns.
@@ -117,13 +124,13 @@ struct Product {
     if (ta) {
       constexpr int64_t kRows = 64;
       T* const to = kept<T, true>(m * ld_left);
-      parallel_for(static_cast<int>(ceil_div(m, kRows)), [&](int task, int) {
+      for_each(ceil_div(m, kRows), [&](int task, int) {
         const int64_t row = task * kRows;
         slab_of_a(row, std::min(kRows, m - row), to + row * ld_left);
       });
       left = to;
     }
-    parallel_for(static_cast<int>(ceil_div(tiles, at_once)), [&](int task, int) {
+    for_each(ceil_div(tiles, at_once), [&](int task, int) {
       const int64_t first = task * at_once, last = std::min(tiles, first + at_once);
       T* const x = kept<T, false>(at_once * R * k);
       for (int64_t t = first; t < last; ++t) pack(t, 0, k, x + (t - first) * R * k);
@@ -141,7 +148,7 @@ struct Product {
       constexpr int64_t kRows = 128;
       const int64_t parts = ceil_div(k, kRows);
       T* const packed = kept<T, true>(tiles * R * k);
-      parallel_for(static_cast<int>(tiles * parts), [&](int task, int) {
+      for_each(tiles * parts, [&](int task, int) {
         const int64_t tile = task / parts, k0 = task % parts * kRows;
         pack(tile, k0, std::min(k, k0 + kRows), packed + tile * R * k);
       });
@@ -151,7 +158,7 @@ struct Product {
     int64_t slab = slab_rows();
     while (slab > 24 && ceil_div(m, slab) * across < tasks) slab /= 2;
     slab = slab / 12 * 12;
-    parallel_for(static_cast<int>(ceil_div(m, slab) * across), [&](int task, int) {
+    for_each(ceil_div(m, slab) * across, [&](int task, int) {
       const int64_t row = task / across * slab, rows = std::min(slab, m - row);
       const T* w = slab_of_a(row, rows, ta ? kept<T, false>(slab * ld_left) : nullptr);
       for (int64_t i = 0, tile = task % across; i < at_once; ++i, ++tile)
@@ -169,8 +176,7 @@ struct Product {
 /// Whether tiles are about filled, there is enough to do, and a tile of b stays in the cache (where
 /// not, the BLAS is faster).
 bool fills_tiles(int64_t m, int64_t n, int64_t k) {
-  return m >= 16 && k >= 16 && k <= 1024 && m * n * k >= 32 * 32 * 32 &&
-         round_up(n, 16) * 8 <= n * 9;
+  return m >= 16 && k >= 16 && k <= 1024 && m * n * k >= 1'000'000 && round_up(n, 16) * 8 <= n * 9;
 }
 
 template <class T>

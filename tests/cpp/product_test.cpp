@@ -57,18 +57,19 @@ void check(int64_t m, int64_t n, int64_t k) {
 }
 
 TEST(MatrixProduct, AgreesWithLongDouble) {
-  check<float>(32, 64, 64);
-  check<float>(97, 130, 65);
+  check<float>(12, 70, 30);  // too little for tiles
+  check<float>(32, 640, 64);
+  check<float>(97, 130, 80);
   check<float>(193, 200, 300);
   check<float>(96, 127, 129);
-  check<float>(40, 32, 33);    // one tile, b as it lies
-  check<float>(64, 16, 40);    // a vector of columns
+  check<float>(400, 32, 80);   // one tile, b as it lies
+  check<float>(640, 16, 100);  // a vector of columns
   check<float>(300, 600, 17);  // by tiles on one thread, by slabs on seven
-  check<float>(25, 770, 1100);
-  check<double>(33, 32, 64);
+  check<float>(25, 770, 1000);
+  check<double>(330, 32, 96);
   check<double>(100, 77, 257);
   check<double>(193, 193, 130);
-  check<double>(60, 320, 48);
+  check<double>(60, 320, 160);
 }
 
 }  // namespace
