@@ -116,6 +116,7 @@ void add_products(IsaLevel level, const std::string& at) {
   }
   for (Shape s : {Shape{20, 20, 64},
                   {20, 20, 256},
+                  {32, 32, 64},
                   {50, 50, 64},
                   {64, 64, 64},
                   {64, 64, 256},
