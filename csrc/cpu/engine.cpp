@@ -31,8 +31,9 @@ size_t tile_bytes() {
 constexpr size_t kFlatTileBytes = 32 << 10;
 /// Below this many estimated nanoseconds a stage is not worth waking a thread.
 constexpr double kParallelWork = 15000;
-/// Nor is merging fewer bytes than this.
-constexpr size_t kParallelMerge = 256 << 10;
+/// Nor is merging fewer bytes than this, or packing fewer weights.
+constexpr size_t kParallelMerge = 64 << 10;
+constexpr int64_t kParallelPack = 12000;
 
 constexpr size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -252,7 +253,7 @@ void pack(std::span<const RegionRun> runs, const RunState& s) {
       elements += int64_t(w.k) * w.m;
     }
   auto one = [&](int i, int) { pack_one(*all[i].first, *all[i].second, s); };
-  if (elements > 30000) return parallel_for(static_cast<int>(all.size()), one);
+  if (elements > kParallelPack) return parallel_for(static_cast<int>(all.size()), one);
   for (int i = 0; i < static_cast<int>(all.size()); ++i) one(i, 0);
 }
 
@@ -371,6 +372,7 @@ class TileRunner {
     const std::byte* from = first_row(l.buffer, item);
     std::byte* to = at_[l.value];
     for (int32_t f = 0; f < v.features; ++f, from += pitch) {
+      if (f + kAhead < v.features) fetch<false>(from + kAhead * pitch, bytes);
       copy_rows(from, to, bytes);
       to += bytes;
       for (int32_t r = valid_; r < rows_; ++r, to += item) std::memcpy(to, to - item, item);
@@ -380,9 +382,20 @@ class TileRunner {
   void store_features(const RowStore& s) {
     const size_t item = item_size(s.dtype), pitch = static_cast<size_t>(r_.rows) * item;
     const std::byte* from = pointer(s.from);
+    const size_t bytes = static_cast<size_t>(valid_) * item;
     std::byte* to = first_row(s.buffer, item);
-    for (int32_t f = 0; f < s.features; ++f, from += static_cast<size_t>(rows_) * item, to += pitch)
-      copy_rows(from, to, static_cast<size_t>(valid_) * item);
+    for (int32_t f = 0; f < s.features;
+         ++f, from += static_cast<size_t>(rows_) * item, to += pitch) {
+      if (f + kAhead < s.features) fetch<true>(to + kAhead * pitch, bytes);
+      copy_rows(from, to, bytes);
+    }
+  }
+
+  /// Rows of neighbouring features lie too far apart for the machine to foresee the next.
+  static constexpr int32_t kAhead = 8;
+  template <bool write>
+  static void fetch(const std::byte* at, size_t bytes) {
+    for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i, write);
   }
 
   /// Few bytes, most often a multiple of 64: a call of memcpy would cost as much again.
