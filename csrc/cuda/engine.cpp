@@ -248,7 +248,6 @@ void Executable::capture(Recorded& r) const {
   if (complete && driver.cuGraphInstantiate(&r.graph, graph, 0) != 0) r.graph = nullptr;
   if (graph) driver.cuGraphDestroy(graph);
   if (!r.graph) return;
-  ++captures_;
   refusals_ = 0;
 }
 

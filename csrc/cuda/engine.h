@@ -31,8 +31,6 @@ class Executable {
   /// One pointer an input; a block for each output, empty for those that alias others.
   Blocks run(const std::vector<DevicePointer>& inputs, const uint64_t* constants) const;
 
-  size_t captures() const { return captures_; }  ///< graphs made so far
-
  private:
   struct Recorded;
   Blocks fresh_outputs() const;
@@ -63,7 +61,6 @@ class Executable {
   mutable std::list<std::shared_ptr<Blocks>> outputs_;  ///< the latest first
   mutable std::vector<uint8_t> copied_;   ///< outputs that callers keep: they get copies
   mutable std::list<Recorded> recorded_;  ///< the latest first
-  mutable size_t captures_ = 0;
   mutable int refusals_ = 0;
 };
 
