@@ -27,29 +27,62 @@ class SumMerger {
   }
 
  private:
+  struct Term {
+    NodeId id;
+    bool negative;
+  };
+  struct Pair {
+    NodeId a, b;
+    bool negative;
+  };
+
   void count_uses() {
     uses_.assign(g_.size(), 0);
     for (NodeId id = 0; id < g_.size(); ++id)
       for (NodeId i : g_.inputs(id)) ++uses_[i];
     for (NodeId r : from_.roots) ++uses_[r];
+    is_part_.assign(g_.size(), 0);
+    for (NodeId id = 0; id < g_.size(); ++id)
+      is_part_[id] = uses_[id] == 1 && is_sum(id) &&
+                     has(g_.inputs(id), [&](NodeId i) { return is_mergeable(i) || is_part_[i]; });
     // Terms of a sum that nothing else needs are made when the sum is.
     absorbed_.assign(g_.size(), 0);
+    std::vector<Term> terms;
     for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;) {
-      if (g_[id].op != Op::Add || !is_floating(g_.dtype(id))) continue;
-      for (NodeId i : g_.inputs(id))
-        if (uses_[i] == 1 && is_term(i)) absorbed_[i] = 1;
+      if (!is_sum(id) || absorbed_[id]) continue;
+      terms.clear();
+      collect(id, false, terms);
+      if (worth_merging(terms)) absorb(id);
     }
   }
 
-  bool is_term(NodeId id) const {
-    Op op = g_[id].op;
-    return op == Op::Add || op == Op::MatMul || op == Op::ReduceSum;
+  bool is_sum(NodeId id) const {
+    const Op op = g_[id].op;
+    return (op == Op::Add || op == Op::Sub || op == Op::Neg) && is_floating(g_.dtype(id));
+  }
+  template <class Test>
+  static bool has(std::span<const NodeId> nodes, Test test) {
+    return std::any_of(nodes.begin(), nodes.end(), test);
+  }
+  bool is_mergeable(NodeId id) const {
+    return uses_[id] == 1 && (g_[id].op == Op::MatMul || g_[id].op == Op::ReduceSum);
+  }
+
+  /// A sum that has nothing to merge stays as it is written: another order rounds differently.
+  bool worth_merging(const std::vector<Term>& terms) const {
+    return std::count_if(terms.begin(), terms.end(),
+                         [&](const Term& t) { return is_mergeable(t.id); }) > 1;
+  }
+
+  void absorb(NodeId id) {
+    for (NodeId i : g_.inputs(id)) {
+      if (is_part_[i]) absorb(i);
+      absorbed_[i] |= is_part_[i] || is_mergeable(i);
+    }
   }
 
   bool is_sum_root(NodeId id) const {
-    if (g_[id].op != Op::Add || !is_floating(g_.dtype(id))) return false;
-    return std::any_of(g_.inputs(id).begin(), g_.inputs(id).end(),
-                       [&](NodeId i) { return absorbed_[i]; });
+    return is_sum(id) && has(g_.inputs(id), [&](NodeId i) { return absorbed_[i] != 0; });
   }
 
   NodeId copied(NodeId id) {
@@ -58,20 +91,28 @@ class SumMerger {
     return rebuild(out_, g_, id, in);
   }
 
-  void collect(NodeId id, std::vector<NodeId>& terms) {
-    for (NodeId i : g_.inputs(id)) {
-      if (absorbed_[i] && g_[i].op == Op::Add)
-        collect(i, terms);
+  void collect(NodeId id, bool negative, std::vector<Term>& terms) const {
+    for (int k = 0; k < g_[id].input_count; ++k) {
+      const NodeId i = g_.input(id, k);
+      const bool flips = g_[id].op == Op::Neg || (g_[id].op == Op::Sub && k == 1);
+      if (is_part_[i])
+        collect(i, negative != flips, terms);
       else
-        terms.push_back(i);
+        terms.push_back({i, negative != flips});
     }
   }
 
-  NodeId add(NodeId a, NodeId b) { return a == kNoNode ? b : binary(out_, Op::Add, a, b); }
+  /// (Not the builder's, which may make a constant of another one: runs bring the graph's own.)
+  NodeId negated(NodeId x) {
+    if (out_[x].op == Op::Neg) return out_.input(x, 0);
+    const NodeId in[] = {x};
+    return out_.intern(Op::Neg, out_.dtype(x), Dims(out_.dims(x)), in);
+  }
 
-  struct Pair {
-    NodeId a, b;
-  };
+  NodeId add(NodeId sum, NodeId term, bool negative) {
+    if (sum == kNoNode) return negative ? negated(term) : term;
+    return binary(out_, negative ? Op::Sub : Op::Add, sum, term);
+  }
 
   /// Replaces pairs with equal `key` factors by one pair with the sum of the others.
   void factor(std::vector<Pair>& pairs, NodeId Pair::* key, NodeId Pair::* other) {
@@ -83,46 +124,63 @@ class SumMerger {
       if (same == out.end())
         out.push_back(p);
       else
-        (*same).*other = binary(out_, Op::Add, (*same).*other, p.*other);
+        (*same).*other = add((*same).*other, p.*other, p.negative != same->negative);
     }
     pairs = std::move(out);
   }
 
+  /// Adds products over equally many rows, which share an accumulation.
+  NodeId add_products(NodeId sum, const std::vector<Pair>& pairs, NodeId like,
+                      std::pair<bool, bool> transposed) {
+    const bool negative =
+        std::all_of(pairs.begin(), pairs.end(), [](const Pair& p) { return p.negative; });
+    std::vector<NodeId> in;
+    for (const Pair& p : pairs) {
+      in.push_back(p.negative && !negative ? negated(p.a) : p.a);
+      in.push_back(p.b);
+    }
+    int64_t attrs[] = {transposed.first, transposed.second};
+    return add(sum, out_.intern(Op::MatMul, g_.dtype(like), Dims(g_.dims(like)), in, attrs),
+               negative);
+  }
+
   NodeId merged(NodeId id) {
-    std::vector<NodeId> terms;
-    collect(id, terms);
+    std::vector<Term> terms;
+    collect(id, false, terms);
     out_.location = g_[id].location;
     out_.order = g_[id].order;
     NodeId sum = kNoNode;
     std::map<std::pair<bool, bool>, std::vector<Pair>> products;
-    std::map<std::pair<Dims, Dims>, NodeId> reductions;  // (axes, shape) -> what is summed
-    for (NodeId t : terms) {
-      if (!absorbed_[t]) {
-        sum = add(sum, to_[t]);
-      } else if (g_[t].op == Op::MatMul) {
-        products[{g_.attrs(t)[0], g_.attrs(t)[1]}].push_back(
-            {to_[g_.input(t, 0)], to_[g_.input(t, 1)]});
+    struct Reduction {
+      NodeId sum = kNoNode;
+      bool negative = false;
+    };
+    std::map<std::pair<Dims, Dims>, Reduction> reductions;  // (axes, shape) -> what is summed
+    for (const Term& t : terms) {
+      if (!is_mergeable(t.id)) {
+        sum = add(sum, to_[t.id], t.negative);
+      } else if (g_[t.id].op == Op::MatMul) {
+        products[{g_.attrs(t.id)[0], g_.attrs(t.id)[1]}].push_back(
+            {to_[g_.input(t.id, 0)], to_[g_.input(t.id, 1)], t.negative});
       } else {
-        Dims axes(g_.attrs(t).begin(), g_.attrs(t).end());
-        NodeId x = g_.input(t, 0);
-        NodeId& all = reductions.emplace(std::pair(axes, g_.dims(x)), kNoNode).first->second;
-        all = add(all, to_[x]);
+        Dims axes(g_.attrs(t.id).begin(), g_.attrs(t.id).end());
+        const NodeId x = g_.input(t.id, 0);
+        Reduction& all = reductions[{axes, g_.dims(x)}];
+        if (all.sum == kNoNode) all.negative = t.negative;
+        all.sum = add(all.sum, to_[x], all.sum != kNoNode && t.negative != all.negative);
       }
     }
-    for (auto& [key, x] : reductions) sum = add(sum, reduce(out_, Op::ReduceSum, x, key.first));
-    for (auto& [flags, pairs] : products) {
+    for (auto& [key, all] : reductions)
+      sum = add(sum, reduce(out_, Op::ReduceSum, all.sum, key.first), all.negative);
+    for (auto& [transposed, pairs] : products) {
       factor(pairs, &Pair::a, &Pair::b);
       factor(pairs, &Pair::b, &Pair::a);
-      // Only products over equally many rows can share an accumulation.
-      std::map<Dims, std::vector<NodeId>> by_shape;
+      std::map<Dims, std::vector<Pair>> by_rows;
       for (const Pair& p : pairs) {
-        auto& in = by_shape[flags.first ? Dims{out_.dims(p.a)[out_.dims(p.a).size() - 2]} : Dims{}];
-        in.push_back(p.a);
-        in.push_back(p.b);
+        const Dims& a = out_.dims(p.a);
+        by_rows[transposed.first ? Dims{a[a.size() - 2]} : Dims{}].push_back(p);
       }
-      int64_t attrs[] = {flags.first, flags.second};
-      for (auto& [shape, in] : by_shape)
-        sum = add(sum, out_.intern(Op::MatMul, g_.dtype(id), Dims(g_.dims(id)), in, attrs));
+      for (auto& [rows, same] : by_rows) sum = add_products(sum, same, id, transposed);
     }
     return sum;
   }
@@ -132,7 +190,8 @@ class SumMerger {
   Graph out_;
   std::vector<NodeId> to_;
   std::vector<uint32_t> uses_;
-  std::vector<uint8_t> absorbed_;
+  std::vector<uint8_t> is_part_;   ///< a sum for one other sum, with something to merge in it
+  std::vector<uint8_t> absorbed_;  ///< is made where the sum is that it belongs to
 };
 
 }  // namespace

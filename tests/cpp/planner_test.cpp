@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "ad/transform.h"
 #include "evaluate.h"
@@ -186,6 +187,69 @@ TEST_F(MergeSums, SumsOverTheSameAxesAreOne) {
             "return %3\n");
 }
 
+TEST_F(MergeSums, SignsGoToWhatIsShared) {
+  NodeId s = binary(g, Op::Sub, product(x, a), product(x, b));
+  EXPECT_EQ(text(merge_sums(plan_graph(g, {s}))),
+            "%0 = Leaf() : float32[50, 4]\n"
+            "%1 = Leaf() : float32[50, 3]\n"
+            "%2 = Leaf() : float32[50, 3]\n"
+            "%3 = Sub(%1, %2) : float32[50, 3]\n"
+            "%4 = MatMul(%0, %3, transpose_a) : float32[4, 3]\n"
+            "return %4\n");
+}
+
+TEST_F(MergeSums, SignsOfProductsThatShareAnAccumulation) {
+  NodeId rest = leaf(g, DType::Float32, Dims{4, 3});
+  NodeId three = constant(g, DType::Float32, Dims{50, 4}, 3);
+  Leaves leaves;
+  for (NodeId id : {x, y, a, b, rest}) {
+    int64_t n = g.count(id);
+    leaves[id] = make_array(DType::Float32, g.dims(id), random_numbers(n, -1, 1, id + 1));
+  }
+  auto minus = [&](NodeId p, NodeId q) { return binary(g, Op::Sub, p, q); };
+  auto negative = [&](NodeId p) { return unary(g, Op::Neg, p); };
+  auto p = [&] { return product(x, a); };
+  auto q = [&] { return product(y, b); };
+  const std::function<NodeId()> sums[] = {
+      [&] { return minus(p(), q()); },
+      [&] { return minus(rest, add(p(), q())); },
+      [&] { return minus(minus(negative(p()), q()), rest); },
+      [&] { return minus(rest, minus(minus(p(), q()), product(x, b))); },
+      [&] { return negative(minus(negative(p()), minus(rest, q()))); },
+      [&] { return minus(q(), product(binary(g, Op::Mul, x, three), a)); },
+  };
+  const Graph leaves_alone = g;
+  for (const auto& sum : sums) {
+    g = leaves_alone;
+    NodeId s = sum();
+    PlanGraph merged = merge_sums(plan_graph(g, {s}));
+    int products = 0;
+    for (NodeId id : live_nodes(merged.graph, merged.roots))
+      products += merged.graph[id].op == Op::MatMul;
+    EXPECT_EQ(products, 1) << text(merged);
+    expect_close(run(g, s, leaves), interpret(g, s, leaves), 1e-5);
+  }
+  auto total = [&](NodeId t) { return reduce(g, Op::ReduceSum, t, Dims{0}); };
+  g = leaves_alone;
+  NodeId s = minus(minus(negative(total(x)), total(y)), total(unary(g, Op::Sin, y)));
+  PlanGraph merged = merge_sums(plan_graph(g, {s}));
+  EXPECT_EQ(merged.graph[merged.roots[0]].op, Op::Neg) << text(merged);
+  expect_close(run(g, s, leaves), interpret(g, s, leaves), 1e-5);
+}
+
+/// Another order of the terms would round differently.
+TEST_F(MergeSums, OtherSumsStayAsTheyAreWritten) {
+  NodeId c = leaf(g, DType::Float32, Dims{50, 4}), d = leaf(g, DType::Float32, Dims{50, 4});
+  NodeId s = add(add(x, y), add(c, d));
+  EXPECT_EQ(text(merge_sums(plan_graph(g, {s}))), text(plan_graph(g, {s})));
+  NodeId p = leaf(g, DType::Float32, Dims{4, 3}), q = leaf(g, DType::Float32, Dims{4, 3});
+  NodeId r = leaf(g, DType::Float32, Dims{4, 3});
+  NodeId products = add(product(x, a), add(product(y, b), add(p, add(q, r))));
+  const std::string merged = text(merge_sums(plan_graph(g, {products})));
+  EXPECT_NE(merged.find("%7 = Add(%5, %6) : float32[4, 3]\n%8 = Add(%4, %7)"), std::string::npos)
+      << merged;
+}
+
 TEST_F(MergeSums, WhatIsNeededElsewhereStays) {
   NodeId p = product(x, a), s = add(p, product(x, b));
   PlanGraph merged = merge_sums(plan_graph(g, {s, p}));
@@ -213,7 +277,7 @@ TEST(PlanText, ElementwiseWithAConstant) {
   EXPECT_EQ(to_text(plan_of(g, {y})),
             "plan: 1 inputs, 1 constants, 1 outputs, 4 nodes, arena 0 bytes\n"
             "stage 0\n"
-            "  region rows=1000 tile=0 chunks=1 scratch=8/row\n"
+            "  region rows=1000 tile=0 chunks=1 scratch=4/row\n"
             "    u0 = constant0\n"
             "    v0 = load input0 x1\n"
             "    v1 = sin v0  : f32 x1\n"
@@ -227,7 +291,7 @@ TEST(PlanText, ALayerAndItsWeightGradient) {
   EXPECT_EQ(to_text(plan_of(net.g, roots)),
             "plan: 4 inputs, 2 constants, 1 outputs, 15 nodes, arena 0 bytes\n"
             "stage 0\n"
-            "  region rows=100 tile=0 chunks=1 scratch=248/row\n"
+            "  region rows=100 tile=0 chunks=1 scratch=172/row\n"
             "    u0 = input2 x20\n"
             "    u1 = constant0\n"
             "    u2 = constant1\n"
@@ -236,9 +300,9 @@ TEST(PlanText, ALayerAndItsWeightGradient) {
             "    v1 = load input0 x2\n"
             "    v2 = matmul v1, u0, w0  : f32 x20 (2)\n"
             "    v3 = tanh v2  : f32 x20\n"
+            "    v7 = chain v3 * v3 -> - u2  : f32 x20\n"
             "    v5 = copy u1  : f32 x1\n"
             "    v4 = matmul v5, w1  : f32 x20 (1)\n"
-            "    v7 = chain v3 * v3 -> - u2  : f32 x20\n"
             "    v8 = mul v4, v7  : f32 x20\n"
             "    acc0 += weight_grad v1, v8  : f32 x2 (20)\n"
             "    store acc0 -> output0\n");

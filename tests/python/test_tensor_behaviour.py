@@ -311,6 +311,22 @@ def test_compiled_functions_see_assignments_to_captured_tensors(mode):
     assert len(calls) == 4  # no function has seen y
 
 
+@pytest.mark.parametrize(
+    "sum_of",
+    [
+        lambda x, y, z: x + (y + z),
+        lambda x, y, z: (x + y) + z,
+        lambda x, y, z: x - (y + z),
+        lambda x, y, z: (x + z) - (y + x) + x * z,
+    ],
+)
+def test_sums_are_taken_as_they_are_written(sum_of, mode):
+    """Another order would round differently: (1e8 + -1e8) + 1 is 1, 1e8 + (-1e8 + 1) is 0."""
+    values = [np.float32([a]) for a in (1e8, -1e8, 1)]
+    result = ms.jit(sum_of)(*map(Tensor, values))
+    np.testing.assert_array_equal(result.asnumpy(), sum_of(*values))
+
+
 def test_comparison_with_something_else():
     assert (R(2) == None) is False  # noqa: E711
     assert (R(2) != None) is True  # noqa: E711
