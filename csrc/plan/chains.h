@@ -7,8 +7,8 @@
 namespace gradcell {
 
 /// Rewrites the program: sums, differences and products whose result is used once become part of
-/// the instruction that uses it, at most four operands to a chain. The arithmetic is the same,
-/// operation by operation.
+/// the instruction that uses it, at most four operands to a chain, so that as few instructions as
+/// possible are left. The arithmetic is the same, operation by operation.
 void form_chains(Region& region);
 
 }  // namespace gradcell
