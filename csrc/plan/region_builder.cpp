@@ -7,6 +7,7 @@
 #include "plan/chains.h"
 #include "plan/fusions.h"
 #include "plan/schedule.h"
+#include "plan/scratch.h"
 
 namespace gradcell {
 
@@ -122,8 +123,11 @@ class Builder {
   /// The k-th input of a node as it is read by rows.
   Operand operand(NodeId id, int k) {
     NodeId source = in_.labels.storage[g_.input(id, k)];
-    if (g_[source].op == Op::Const)
-      return {true, uniform(0, in_.constant_of[source], g_.dtype(source), 1), 0, 0};
+    if (g_[source].op == Op::Const) {
+      const int constant = in_.constant_of[source];
+      require(constant >= 0, ErrorKind::Runtime, "planning: a constant that no run brings");
+      return {true, uniform(0, constant, g_.dtype(source), 1), 0, 0};
+    }
     if (auto it = view_.find(source); it != view_.end()) return it->second;
     return view_[source] = load(source);
   }
@@ -523,92 +527,22 @@ class Builder {
 
   /// Of a few orders of the program, the one that needs the least scratch.
   void schedule() {
-    allocate();
+    region_.program = release_early(region_);
+    place_values(region_);
     if (region_.program.size() < 16) return;
     std::vector<Instruction> original = region_.program, best = original;
     size_t least = region_.row_bytes;
     for (bool newest_first : {false, true}) {
       region_.program = original;
       region_.program = depth_first(region_, newest_first);
-      allocate();
+      region_.program = release_early(region_);
+      place_values(region_);
       if (region_.row_bytes >= least) continue;
       least = region_.row_bytes;
       best = region_.program;
     }
     region_.program = std::move(best);
-    allocate();
-  }
-
-  // Scratch ----------------------------------------------------------------------------------
-
-  /// Gives values their place in the scratch by liveness over the program.
-  void allocate() {
-    auto& values = region_.values;
-    auto n = static_cast<int32_t>(region_.program.size());
-    std::vector<int32_t> first(values.size(), n), last(values.size(), -1);
-    auto uses = [&](uint32_t v, int32_t at) {
-      first[v] = std::min(first[v], at);
-      last[v] = std::max(last[v], at);
-    };
-    for (int32_t at = 0; at < n; ++at) {
-      const Instruction& i = region_.program[at];
-      for (int k = 0; k < i.operand_count; ++k)
-        if (!i.operand[k].uniform) uses(i.operand[k].value, at);
-      if (!accumulates(i)) uses(i.dst, at);
-    }
-    for (const RowLoad& l : region_.loads) uses(l.value, -1);
-    for (const RowStore& s : region_.stores)
-      if (!s.from.uniform) uses(s.from.value, n);
-
-    // Freed blocks, the newest last: the cache holds it still, so it is the best to write to.
-    std::vector<std::pair<size_t, size_t>> freed;  // offset, size
-    size_t top = 0;
-    auto release = [&](size_t offset, size_t size) { freed.emplace_back(offset, size); };
-    auto join = [&] {
-      std::sort(freed.begin(), freed.end());
-      size_t kept = 0;
-      for (size_t i = 1; i < freed.size(); ++i)
-        if (freed[kept].first + freed[kept].second == freed[i].first)
-          freed[kept].second += freed[i].second;
-        else
-          freed[++kept] = freed[i];
-      if (!freed.empty()) freed.resize(kept + 1);
-    };
-    auto take = [&](size_t size) {
-      for (size_t i = freed.size(); i-- > 0;) {
-        if (freed[i].second != size) continue;
-        size_t at = freed[i].first;
-        freed.erase(freed.begin() + static_cast<ptrdiff_t>(i));
-        return at;
-      }
-      join();
-      auto best = freed.end();
-      for (auto it = freed.begin(); it != freed.end(); ++it)
-        if (it->second >= size && (best == freed.end() || it->second < best->second)) best = it;
-      if (best == freed.end()) {
-        size_t at = top;
-        top += size;
-        return at;
-      }
-      size_t at = best->first;
-      best->first += size, best->second -= size;
-      if (best->second == 0) freed.erase(best);
-      return at;
-    };
-    auto size_of = [&](uint32_t v) {
-      return static_cast<size_t>(values[v].features) * compute_size(values[v].type);
-    };
-    std::vector<std::vector<uint32_t>> starts(n + 2), ends(n + 2);
-    for (uint32_t v = 0; v < values.size(); ++v) {
-      if (last[v] < first[v]) continue;  // never used
-      starts[first[v] + 1].push_back(v);
-      ends[last[v] + 1].push_back(v);
-    }
-    for (int32_t t = 0; t < n + 2; ++t) {
-      for (uint32_t v : starts[t]) values[v].offset = take(size_of(v));
-      for (uint32_t v : ends[t]) release(values[v].offset, size_of(v));
-    }
-    region_.row_bytes = top;
+    place_values(region_);
   }
 
   const RegionInputs& in_;

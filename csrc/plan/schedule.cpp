@@ -9,10 +9,10 @@ namespace {
 using Dependencies = std::vector<std::vector<int32_t>>;
 
 /// What must come before each instruction: makers of its operands; where it writes a value again,
-/// the earlier writers and readers of it; for accumulators, their earlier terms (sums keep order).
+/// the earlier writers and readers of it.
 Dependencies dependencies(const Region& r) {
   Dependencies before(r.program.size());
-  std::vector<int32_t> writer(r.values.size(), -1), term(r.accumulators.size(), -1);
+  std::vector<int32_t> writer(r.values.size(), -1);
   std::vector<std::vector<int32_t>> readers(r.values.size());
   for (int32_t at = 0; at < static_cast<int32_t>(r.program.size()); ++at) {
     const Instruction& i = r.program[at];
@@ -23,16 +23,16 @@ Dependencies dependencies(const Region& r) {
       if (writer[v] >= 0) need.push_back(writer[v]);
       readers[v].push_back(at);
     }
-    if (accumulates(i)) {
-      if (term[i.dst] >= 0) need.push_back(term[i.dst]);
-      term[i.dst] = at;
-      continue;
-    }
+    if (accumulates(i)) continue;
     if (writer[i.dst] >= 0) need.push_back(writer[i.dst]);
     for (int32_t reader : readers[i.dst])
       if (reader != at) need.push_back(reader);
     readers[i.dst].clear();
     writer[i.dst] = at;
+  }
+  for (auto& list : before) {
+    std::sort(list.begin(), list.end());
+    list.erase(std::unique(list.begin(), list.end()), list.end());
   }
   return before;
 }
@@ -44,8 +44,6 @@ std::vector<Instruction> depth_first(const Region& r, bool newest_first) {
   auto n = static_cast<int32_t>(r.program.size());
   std::vector<uint8_t> needed(n, 0), done(n, 0);
   for (auto& list : before) {
-    std::sort(list.begin(), list.end());
-    list.erase(std::unique(list.begin(), list.end()), list.end());
     if (newest_first) std::reverse(list.begin(), list.end());
     for (int32_t b : list) needed[b] = 1;
   }
@@ -71,5 +69,101 @@ std::vector<Instruction> depth_first(const Region& r, bool newest_first) {
   }
   return out;
 }
+
+namespace {
+
+class EarlyReleaser {
+ public:
+  explicit EarlyReleaser(const Region& r)
+      : r_(r),
+        before_(dependencies(r)),
+        after_(before_.size()),
+        missing_(before_.size(), 0),
+        done_(before_.size(), 0),
+        made_(r.values.size(), 0),
+        readers_(r.values.size()),
+        unread_(r.values.size(), 0) {
+    for (int32_t at = 0; at < size(); ++at) {
+      for (int32_t b : before_[at]) after_[b].push_back(at);
+      missing_[at] = static_cast<int32_t>(before_[at].size());
+      for_each_operand(at, [&](uint32_t v) { readers_[v].push_back(at); });
+    }
+    for (size_t v = 0; v < readers_.size(); ++v)
+      unread_[v] = static_cast<int32_t>(readers_[v].size());
+    for (const RowStore& s : r.stores)
+      if (!s.from.uniform) ++unread_[s.from.value];  // is kept to the end
+  }
+
+  std::vector<Instruction> run() {
+    for (int32_t at = 0; at < size(); ++at) {
+      if (!done_[at]) take(at);
+      while (!candidates_.empty()) {
+        const int32_t next = candidates_.back();
+        candidates_.pop_back();
+        if (!done_[next] && missing_[next] == 0 && releases(next)) take(next);
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  int32_t size() const { return static_cast<int32_t>(r_.program.size()); }
+
+  /// f(value) once for each value that the instruction reads.
+  template <class F>
+  void for_each_operand(int32_t at, F f) const {
+    const Instruction& i = r_.program[at];
+    for (int k = 0; k < i.operand_count; ++k) {
+      const Operand& o = i.operand[k];
+      const bool again = std::any_of(i.operand, i.operand + k, [&](const Operand& other) {
+        return !other.uniform && other.value == o.value;
+      });
+      if (!o.uniform && !again) f(o.value);
+    }
+  }
+
+  int64_t bytes(uint32_t v) const {
+    return static_cast<int64_t>(r_.values[v].features) *
+           static_cast<int64_t>(compute_size(r_.values[v].type));
+  }
+
+  /// Whether no more must be kept afterwards (and what the cache still holds is best used at once).
+  bool releases(int32_t at) const {
+    const Instruction& i = r_.program[at];
+    if (accumulates(i)) return true;
+    int64_t kept = made_[i.dst] ? 0 : bytes(i.dst);
+    for_each_operand(at, [&](uint32_t v) {
+      if (unread_[v] == 1) kept -= bytes(v);
+    });
+    return kept <= 0;
+  }
+
+  void take(int32_t at) {
+    const Instruction& i = r_.program[at];
+    done_[at] = 1;
+    out_.push_back(i);
+    if (!accumulates(i)) made_[i.dst] = 1;
+    for_each_operand(at, [&](uint32_t v) {
+      if (--unread_[v] == 1)
+        candidates_.insert(candidates_.end(), readers_[v].begin(), readers_[v].end());
+    });
+    for (int32_t a : after_[at])
+      if (--missing_[a] == 0) candidates_.push_back(a);
+  }
+
+  const Region& r_;
+  const Dependencies before_;
+  Dependencies after_;
+  std::vector<int32_t> missing_;  ///< of what must come before each instruction
+  std::vector<uint8_t> done_, made_;
+  Dependencies readers_;         ///< by value
+  std::vector<int32_t> unread_;  ///< readers of each value that are still to come
+  std::vector<int32_t> candidates_;
+  std::vector<Instruction> out_;
+};
+
+}  // namespace
+
+std::vector<Instruction> release_early(const Region& region) { return EarlyReleaser(region).run(); }
 
 }  // namespace gradcell

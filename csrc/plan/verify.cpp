@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ir/print.h"
+#include "plan/scratch.h"
 
 namespace gradcell {
 
@@ -17,7 +18,7 @@ void want(bool ok, const Args&... what) {
 class RegionChecker {
  public:
   RegionChecker(const Plan& plan, const Region& region)
-      : plan_(plan), r_(region), defined_(region.values.size(), 0) {}
+      : plan_(plan), r_(region), defined_(region.values.size()), ended_(region.values.size()) {}
 
   void run() {
     want(r_.rows > 0, "a region without rows");
@@ -165,20 +166,33 @@ class RegionChecker {
       want(i.dst < r_.values.size(), "a result to no value");
       want(r_.values[i.dst].features == i.features, "a result of another width");
       want(!i.accumulate || defined_[i.dst], "v", i.dst, " is added to before it is defined");
-      if (!defined_[i.dst]) define(i.dst);
+      if (!defined_[i.dst]) {
+        for (int k = 0; k < i.operand_count; ++k)
+          if (replaces(i, k)) release(i.operand[k].value);
+        define(i.dst);
+      }
       release(i.dst);
     }
     for (int k = 0; k < i.operand_count; ++k)
       if (!i.operand[k].uniform) release(i.operand[k].value);
   }
 
+  /// Whether the result is made in place of operand k.
+  bool replaces(const Instruction& i, int k) const {
+    const Operand& o = i.operand[k];
+    return !o.uniform && r_.values[o.value].offset == r_.values[i.dst].offset &&
+           may_replace(r_, i, k);
+  }
+
   void release(uint32_t v) {
-    if (last_use_[v] == static_cast<int64_t>(at_)) live_.erase(r_.values[v].offset);
+    if (last_use_[v] != static_cast<int64_t>(at_) || ended_[v]) return;
+    live_.erase(r_.values[v].offset);
+    ended_[v] = 1;
   }
 
   const Plan& plan_;
   const Region& r_;
-  std::vector<uint8_t> defined_;
+  std::vector<uint8_t> defined_, ended_;
   std::vector<int64_t> last_use_;
   std::map<size_t, size_t> live_;  // begin -> end, in bytes a row
   size_t at_ = 0;
