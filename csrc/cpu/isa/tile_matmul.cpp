@@ -290,7 +290,7 @@ constexpr int kGradV = kVectorRegisters == 32 ? 5 : 2;  // vectors of `a` in reg
 constexpr int grad_w(int V) { return min(12, (kVectorRegisters == 32 ? 25 : 12) / V); }
 
 constexpr int kSteps = 64;  // vectors of `a` made at a time, for each of kGradV side by side
-constexpr size_t kQuadFormBytes = 64 * 1024;  // of accumulators, at most, in the form with quads
+constexpr size_t kQuadFormBytes = 32 * 1024;  // of accumulators, at most, in the form with quads
 
 template <class T>
 struct GradForm {
@@ -391,20 +391,25 @@ OuterBlock<T> outer_block_for(int W, int V) {
   }
 }
 
-/// t[s][V vectors]: quad s of `lanes` features of a, zeros beyond them.
+/// t[s][V vectors]: quad s of `lanes` features of a, zeros beyond them. Makes whole vectors' quads.
 template <class T>
 void interleave_quads(const T* a, ptrdiff_t lda, int lanes, int steps, int V, T* t) {
-  constexpr int Q = 16 / static_cast<int>(sizeof(T)), G = kLanes<T> / Q;
-  static const T zeros[kSteps * Q] = {};
+  constexpr int N = kLanes<T>, G = kVectorBytes / 16;
+  static const T zeros[kSteps * N] = {};
   for (int v = 0; v < V; ++v) {
     const T* from[G];
     for (int g = 0; g < G; ++g) {
       from[g] = v * G + g < lanes ? a + (v * G + g) * lda : zeros;
       asm("" : "+r"(from[g]));  // or GCC chooses again at every step
     }
-    T* to = t + v * kLanes<T>;
-    for (ptrdiff_t s = 0; s < steps; ++s, to += V * kLanes<T>) {
-      store(to, join_quads<T>(from, s * Q));
+    T* to = t + v * N;
+    for (ptrdiff_t s = 0; s < steps; s += G, to += G * V * N) {
+      Vec<T> quads[G];
+#pragma GCC unroll 4
+      for (int g = 0; g < G; ++g) quads[g] = load(from[g] + s * N / G);
+      transpose_quads(quads);
+#pragma GCC unroll 4
+      for (int g = 0; g < G; ++g) store(to + g * V * N, quads[g]);
     }
   }
 }
@@ -458,9 +463,8 @@ void add_rows(const GradForm<T>& form, const Factor<T>& a, const Factor<T>& b, i
     if constexpr (Q == 1) {
       transpose_lanes(a.at(lane0, r0), a.ld, lanes, steps, V, t);
     } else if (partial) {
-      T quads[kGradV * N];
-      last_quad<T, Q>(a, lane0, lanes, r0, rows, quads);
-      interleave_quads(quads, Q, lanes, 1, V, t);
+      for (int l = 0; l < V * N; ++l) t[l] = T(0);
+      last_quad<T, Q>(a, lane0, lanes, r0, rows, t);  // a step has them side by side, too
     } else {
       interleave_quads(a.at(lane0, r0), a.ld, lanes, steps, V, t);
     }
@@ -522,17 +526,19 @@ GRADCELL_INLINE Vec<T> add_parts(const T* parts) {
 template <class T, int Q>
 void sum_parts(const T* parts, int n, T* to, ptrdiff_t stride) {
   constexpr int N = kLanes<T>;
-  for (int l = 0; l < n; l += N, parts += N * Q, to += N * stride) {
-    const int valid = min(N, n - l);
-    T last[N * Q] = {}, sums[N];
-    if (valid < N) std::memcpy(last, parts, sizeof(T) * static_cast<size_t>(valid * Q));
-    const Vec<T> sum = add_parts<T, Q>(valid < N ? last : parts);
-    if (stride == 1 && valid == N) {
-      store(to, sum);
-      continue;
+  int l = 0;
+  for (; l + N <= n; l += N, parts += N * Q) {
+    const Vec<T> sum = add_parts<T, Q>(parts);
+    if (stride == 1) {
+      store(to + l, sum);
+    } else {
+      for (int i = 0; i < N; ++i) to[(l + i) * stride] = sum[i];
     }
-    store(sums, sum);
-    for (int i = 0; i < valid; ++i) to[i * stride] = sums[i];
+  }
+  for (; l < n; ++l, parts += Q) {
+    T sum = parts[0];
+    for (int q = 1; q < Q; ++q) sum += parts[q];
+    to[l * stride] = sum;
   }
 }
 

@@ -113,19 +113,25 @@ GRADCELL_INLINE Vec<T> broadcast_quad(const T* p) {
 #endif
 }
 
-/// The 16 bytes at offset `at` from each of kVectorBytes / 16 places.
-template <class T>
-GRADCELL_INLINE Vec<T> join_quads(const T* const* p, ptrdiff_t at) {
+/// Of as many vectors as one has 16-byte quarters: to[i]'s quarter j is from[j]'s quarter i.
+template <class V>
+GRADCELL_INLINE void transpose_quads(V* v) {
 #if defined(__AVX512F__)
-  __m512 v = _mm512_zextps128_ps512(load_as<__m128>(p[0] + at));
-  v = _mm512_maskz_insertf32x4(0xffff, v, load_as<__m128>(p[1] + at), 1);
-  v = _mm512_maskz_insertf32x4(0xffff, v, load_as<__m128>(p[2] + at), 2);
-  return (Vec<T>)_mm512_maskz_insertf32x4(0xffff, v, load_as<__m128>(p[3] + at), 3);
+  const __m512 a = (__m512)v[0], b = (__m512)v[1], c = (__m512)v[2], d = (__m512)v[3];
+  const __m512 ab01 = _mm512_maskz_shuffle_f32x4(0xffff, a, b, 0x44);
+  const __m512 ab23 = _mm512_maskz_shuffle_f32x4(0xffff, a, b, 0xee);
+  const __m512 cd01 = _mm512_maskz_shuffle_f32x4(0xffff, c, d, 0x44);
+  const __m512 cd23 = _mm512_maskz_shuffle_f32x4(0xffff, c, d, 0xee);
+  v[0] = (V)_mm512_maskz_shuffle_f32x4(0xffff, ab01, cd01, 0x88);
+  v[1] = (V)_mm512_maskz_shuffle_f32x4(0xffff, ab01, cd01, 0xdd);
+  v[2] = (V)_mm512_maskz_shuffle_f32x4(0xffff, ab23, cd23, 0x88);
+  v[3] = (V)_mm512_maskz_shuffle_f32x4(0xffff, ab23, cd23, 0xdd);
 #elif defined(__AVX__)
-  const __m256 v = _mm256_castps128_ps256(load_as<__m128>(p[0] + at));
-  return (Vec<T>)_mm256_insertf128_ps(v, load_as<__m128>(p[1] + at), 1);
+  const __m256 a = (__m256)v[0], b = (__m256)v[1];
+  v[0] = (V)_mm256_permute2f128_ps(a, b, 0x20);
+  v[1] = (V)_mm256_permute2f128_ps(a, b, 0x31);
 #else
-  return load(p[0] + at);
+  (void)v;
 #endif
 }
 
