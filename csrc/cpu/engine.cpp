@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -70,7 +71,16 @@ double instruction_cost(const Instruction& i, int64_t rows) {
     default:
       per_row *= 0.1;
   }
-  return per_row * static_cast<double>(rows);
+  return per_row * static_cast<double>(rows) * (i.type == Compute::F64 ? 2 : 1);
+}
+
+/// Each chunk clears its accumulators and adds them up, which should be a small part of its work.
+int64_t most_chunks(const Region& r) {
+  if (r.accumulators.empty()) return 64;
+  constexpr double kNanosecondsPerByte = 0.15, kPart = 0.015;
+  const double own = kNanosecondsPerByte * static_cast<double>(r.accumulator_bytes);
+  const double worth = r.work * kPart / own;
+  return int64_t(1) << std::ilogb(std::clamp(worth, 2.0, 32.0));
 }
 
 void choose_tiles(Region& r) {
@@ -116,10 +126,7 @@ void choose_tiles(Region& r) {
                                compute_size(a.type));
   }
   int64_t tiles = (r.rows + r.tile_rows - 1) / r.tile_rows;
-  int64_t most = r.accumulators.empty() ? 64 : 32;
-  // Each chunk clears and adds up accumulators: large ones are worth a few hundred rows.
-  if (r.accumulator_bytes >= (256 << 10)) most = std::clamp<int64_t>(r.rows / 256, 2, 8);
-  r.chunks = static_cast<int32_t>(std::clamp<int64_t>(tiles, 1, most));
+  r.chunks = static_cast<int32_t>(std::clamp<int64_t>(tiles, 1, most_chunks(r)));
 }
 
 /// Which values full tiles keep in buffers, and which instructions use those.
@@ -499,32 +506,47 @@ class TileRunner {
   int32_t valid_ = 0, rows_ = 0;
 };
 
-/// Merges the chunks' partial results pairwise, in an order that depends on their number alone.
-void merge(const RegionRun& run, const Accumulator& a, const RunState& s) {
+/// So many elements of all chunks' partial results fit in the first-level cache, as a rule.
+constexpr size_t kMergePiece = 512;
+
+size_t elements(const Accumulator& a) {
+  return static_cast<size_t>(a.features) * static_cast<size_t>(a.inner);
+}
+int merge_pieces(const Accumulator& a) {
+  return static_cast<int>((elements(a) + kMergePiece - 1) / kMergePiece);
+}
+
+/// Merges a piece of the chunks' partial results pairwise, in an order that depends on their number
+/// alone.
+void merge(const RegionRun& run, const Accumulator& a, int piece, const RunState& s) {
   const Region& r = *run.region;
-  const size_t n = static_cast<size_t>(a.features) * static_cast<size_t>(a.inner);
+  const size_t begin = static_cast<size_t>(piece) * kMergePiece;
+  const size_t n = std::min(kMergePiece, elements(a) - begin);
   auto of = [&](int32_t c) {
-    return run.partials + static_cast<size_t>(c) * r.partial_bytes + a.partial;
+    return run.partials + static_cast<size_t>(c) * r.partial_bytes + a.partial +
+           begin * compute_size(a.type);
   };
   for (int32_t step = 1; step < r.chunks; step *= 2)
     for (int32_t c = 0; c + step < r.chunks; c += 2 * step)
       kernels().merge(a.op, a.type, of(c), of(c + step), n);
-  tile_kernels().transpose.store(of(0), a.dtype, s.buffers[a.buffer], n);
+  auto* to = static_cast<std::byte*>(s.buffers[a.buffer]) + begin * item_size(a.dtype);
+  tile_kernels().transpose.store(of(0), a.dtype, to, n);
 }
 
-/// The results of the stage's reductions over rows, each in a task of its own where they are large.
+/// The results of the stage's reductions over rows, in tasks of a piece each where they are large.
 void merge(std::span<const RegionRun> runs, const RunState& s) {
   int tasks = 0;
   size_t bytes = 0;
   for (const RegionRun& run : runs) {
-    tasks += static_cast<int>(run.region->accumulators.size());
+    for (const Accumulator& a : run.region->accumulators) tasks += merge_pieces(a);
     bytes += run.region->partial_bytes * static_cast<size_t>(run.region->chunks);
   }
   auto one = [&](int task, int) {
     for (const RegionRun& run : runs) {
-      const auto count = static_cast<int>(run.region->accumulators.size());
-      if (task < count) return merge(run, run.region->accumulators[task], s);
-      task -= count;
+      for (const Accumulator& a : run.region->accumulators) {
+        if (task < merge_pieces(a)) return merge(run, a, task, s);
+        task -= merge_pieces(a);
+      }
     }
   };
   if (bytes > kParallelMerge) return parallel_for(tasks, one);
@@ -579,13 +601,13 @@ class Executable::ContextLease {
 Executable::Executable(Plan plan) : plan_(std::move(plan)), pool_(std::make_unique<Pool>()) {
   for (Stage& stage : plan_.stages) {
     for (Region& r : stage.regions) {
-      choose_tiles(r);
-      find_direct(r);
-      bind_kernels(r);
       for (const Instruction& i : r.program) r.work += instruction_cost(i, r.rows);
       r.work += 0.3 * static_cast<double>(r.rows *
                                           static_cast<int64_t>(r.loads.size() + r.stores.size()));
       plan_.work += r.work;
+      choose_tiles(r);
+      find_direct(r);
+      bind_kernels(r);
     }
     for (const Call& c : stage.calls) plan_.work += static_cast<double>(c.out.count);
     size_t bytes = 64;
