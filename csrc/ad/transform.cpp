@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ad/row_dots.h"
 #include "ad/rules.h"
 #include "ir/verify.h"
 
@@ -74,9 +75,10 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
       if (d) adj[x] = accumulate(adj[x], d);
     }
   }
-  if constexpr (kVerify) verify(g, "adjoint", made);
   std::vector<NodeId> result;
-  for (NodeId id : wrt) result.push_back(id < end && adj[id] ? adj[id].id : kNoNode);
+  for (NodeId id : wrt)
+    result.push_back(id < end && adj[id] ? with_fewer_products(g, adj[id].id) : kNoNode);
+  if constexpr (kVerify) verify(g, "adjoint", made);
   return result;
 }
 

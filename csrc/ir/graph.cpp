@@ -60,10 +60,15 @@ Graph::Graph() : table_(256, kNoNode) {
   input_pool_.reserve(256);
 }
 
-uint32_t Graph::shape_id(std::span<const int64_t> dims) {
+std::optional<uint32_t> Graph::known_shape(std::span<const int64_t> dims) const {
   // A graph has few distinct shapes, and the latest are the likeliest.
   for (size_t i = shapes_.size(); i-- > 0;)
     if (equal(std::span<const int64_t>(shapes_[i]), dims)) return static_cast<uint32_t>(i);
+  return {};
+}
+
+uint32_t Graph::shape_id(std::span<const int64_t> dims) {
+  if (auto known = known_shape(dims)) return *known;
   counts_.push_back(element_count(dims));
   shapes_.emplace_back(dims.begin(), dims.end());
   return static_cast<uint32_t>(shapes_.size() - 1);
@@ -95,31 +100,48 @@ NodeId Graph::unique(Op op, DType dtype, std::span<const int64_t> dims,
   return id;
 }
 
+uint32_t Graph::Contents::hash() const {
+  uint64_t h = mix(static_cast<uint64_t>(op) << 8 | static_cast<uint64_t>(dtype), shape);
+  h = mix(h, bits);
+  for (NodeId i : inputs) h = mix(h, i + 1);
+  for (int64_t a : attrs) h = mix(h, static_cast<uint64_t>(a) + 0x51ull);
+  return static_cast<uint32_t>(h ^ (h >> 32));
+}
+
+size_t Graph::slot(const Contents& c, uint32_t hash) const {
+  const size_t mask = table_.size() - 1;
+  size_t at = hash & mask;
+  for (; table_[at] != kNoNode; at = (at + 1) & mask) {
+    const NodeId id = table_[at];
+    if (hashes_[id] != hash) continue;
+    const Node& n = nodes_[id];
+    if (n.op == c.op && n.dtype == c.dtype && n.shape == c.shape && n.bits == c.bits &&
+        equal(inputs(id), c.inputs) && equal(attrs(id), c.attrs))
+      break;
+  }
+  return at;
+}
+
+NodeId Graph::find(Op op, DType dtype, std::span<const int64_t> dims,
+                   std::span<const NodeId> inputs, std::span<const int64_t> attrs,
+                   uint64_t bits) const {
+  const std::optional<uint32_t> shape = known_shape(dims);
+  if (!shape) return kNoNode;
+  const Contents contents{op, dtype, *shape, inputs, attrs, bits};
+  return table_[slot(contents, contents.hash())];
+}
+
 NodeId Graph::intern(Op op, DType dtype, std::span<const int64_t> dims,
                      std::span<const NodeId> inputs, std::span<const int64_t> attrs,
                      uint64_t bits) {
   Detached<NodeId> inputs_copy(inputs);
   Detached<int64_t> attrs_copy(attrs);
-  inputs = inputs_copy.span();
-  attrs = attrs_copy.span();
-  uint32_t shape = shape_id(dims);
-  uint64_t h = mix(static_cast<uint64_t>(op) << 8 | static_cast<uint64_t>(dtype), shape);
-  h = mix(h, bits);
-  for (NodeId i : inputs) h = mix(h, i + 1);
-  for (int64_t a : attrs) h = mix(h, static_cast<uint64_t>(a) + 0x51ull);
-  auto hash = static_cast<uint32_t>(h ^ (h >> 32));
-
-  size_t mask = table_.size() - 1;
-  size_t at = hash & mask;
-  for (; table_[at] != kNoNode; at = (at + 1) & mask) {
-    NodeId id = table_[at];
-    if (hashes_[id] != hash) continue;
-    const Node& n = nodes_[id];
-    if (n.op == op && n.dtype == dtype && n.shape == shape && n.bits == bits &&
-        equal(this->inputs(id), inputs) && equal(this->attrs(id), attrs))
-      return id;
-  }
-  NodeId id = append(op, dtype, shape, inputs, attrs, bits);
+  const Contents contents{op,   dtype, shape_id(dims), inputs_copy.span(), attrs_copy.span(),
+                          bits};
+  const uint32_t hash = contents.hash();
+  const size_t at = slot(contents, hash);
+  if (table_[at] != kNoNode) return table_[at];
+  const NodeId id = append(op, dtype, contents.shape, contents.inputs, contents.attrs, bits);
   hashes_.push_back(hash);
   table_[at] = id;
   if (nodes_.size() * 2 > table_.size()) grow_table();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -85,6 +86,9 @@ class Graph {
   /// point into this graph.
   NodeId intern(Op op, DType dtype, std::span<const int64_t> dims, std::span<const NodeId> inputs,
                 std::span<const int64_t> attrs = {}, uint64_t bits = 0);
+  /// The node with these contents; kNoNode if there is none.
+  NodeId find(Op op, DType dtype, std::span<const int64_t> dims, std::span<const NodeId> inputs,
+              std::span<const int64_t> attrs = {}, uint64_t bits = 0) const;
   /// A node that is equal to no other: a leaf or an alias.
   NodeId unique(Op op, DType dtype, std::span<const int64_t> dims, std::span<const NodeId> inputs);
 
@@ -94,6 +98,19 @@ class Graph {
 
  private:
   uint32_t shape_id(std::span<const int64_t> dims);
+  std::optional<uint32_t> known_shape(std::span<const int64_t> dims) const;
+
+  struct Contents {
+    Op op;
+    DType dtype;
+    uint32_t shape;
+    std::span<const NodeId> inputs;
+    std::span<const int64_t> attrs;
+    uint64_t bits;
+    uint32_t hash() const;
+  };
+  /// Where in the table the node is, or would be.
+  size_t slot(const Contents& contents, uint32_t hash) const;
   NodeId append(Op op, DType dtype, uint32_t shape, std::span<const NodeId> inputs,
                 std::span<const int64_t> attrs, uint64_t bits);
   void grow_table();

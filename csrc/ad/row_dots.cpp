@@ -1,0 +1,127 @@
+#include "ad/row_dots.h"
+
+#include "ir/fold.h"
+
+namespace gradcell::ad {
+
+namespace {
+
+class RowDots {
+ public:
+  explicit RowDots(Graph& g) : g_(g) {}
+
+  NodeId run(NodeId derivative) {
+    const Dims dims = g_.dims(derivative);
+    const DType dtype = g_.dtype(derivative);
+    const NodeId one = g_.find(Op::Const, dtype, dims, {}, {}, to_bits(dtype, 1.0));
+    if (one == kNoNode || !expand(one, derivative, false)) return derivative;
+    NodeId sum = kNoNode;
+    for (size_t i = 0; i < terms_.size(); ++i) {
+      if (terms_[i].e == kNoNode) continue;
+      const NodeId dot = dot_of_features(i);
+      sum = sum == kNoNode ? dot : binary(g_, Op::Add, sum, dot);
+    }
+    return sum;
+  }
+
+ private:
+  struct Term {  // the dot product of e and z, or minus that
+    NodeId e, z;
+    bool negative;
+  };
+
+  /// Adds terms whose sum is +-<e, z>. Whether a product has moved from z to e; if not, it is one
+  /// term as it stands.
+  bool expand(NodeId e, NodeId z, bool negative) {
+    const size_t before = terms_.size();
+    if (--budget_ > 0 && moves(e, z, negative)) return true;
+    terms_.resize(before);
+    terms_.push_back({e, z, negative});
+    return false;
+  }
+
+  bool moves(NodeId e, NodeId z, bool negative) {
+    auto in = [&](int k) { return g_.input(z, k); };
+    switch (g_[z].op) {
+      case Op::Neg:
+        return expand(e, in(0), !negative);
+      case Op::Add:
+      case Op::Sub: {
+        const bool first = expand(e, in(0), negative);
+        const bool second = expand(e, in(1), negative != (g_[z].op == Op::Sub));
+        return first || second;
+      }
+      case Op::Mul:
+        for (int k : {0, 1}) {
+          const size_t before = terms_.size();
+          const NodeId scaled = product(e, in(k));
+          if (scaled != kNoNode && expand(scaled, in(1 - k), negative)) return true;
+          terms_.resize(before);
+        }
+        return false;
+      case Op::Slice: {
+        const bool all_rows = same_rows(z, in(0)) && g_.attrs(z)[0] == 0;
+        if (!all_rows) return false;
+        const NodeId from[] = {e};
+        const NodeId spread =
+            g_.find(Op::SliceScatter, g_.dtype(e), g_.dims(in(0)), from, g_.attrs(z));
+        return spread != kNoNode && expand(spread, in(0), negative);
+      }
+      case Op::MatMul: {
+        if (g_[z].input_count != 2 || g_.attrs(z)[0] || !same_rows(z, in(0))) return false;
+        const NodeId factors[] = {e, in(1)};
+        const int64_t attrs[] = {0, !g_.attrs(z)[1]};
+        const NodeId moved = g_.find(Op::MatMul, g_.dtype(e), g_.dims(in(0)), factors, attrs);
+        if (moved == kNoNode) return false;
+        expand(moved, in(0), negative);
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+
+  bool same_rows(NodeId a, NodeId b) const {
+    return g_.dims(b).size() == 2 && g_.dims(a)[0] == g_.dims(b)[0];
+  }
+
+  /// e * f, if it is there.
+  NodeId product(NodeId e, NodeId f) const {
+    if (is_constant(g_, e) && constant_value(g_, e) == 1) return f;
+    const NodeId one_way[] = {e, f}, other_way[] = {f, e};
+    const NodeId found = g_.find(Op::Mul, g_.dtype(e), g_.dims(e), one_way);
+    return found != kNoNode ? found : g_.find(Op::Mul, g_.dtype(e), g_.dims(e), other_way);
+  }
+
+  /// The sum over features of the i-th term and all later ones of as many features, which are then
+  /// done with.
+  NodeId dot_of_features(size_t i) {
+    const Dims dims = g_.dims(terms_[i].z);
+    const bool negative = terms_[i].negative;
+    NodeId sum = kNoNode;
+    for (; i < terms_.size(); ++i) {
+      Term& t = terms_[i];
+      if (t.e == kNoNode || g_.dims(t.z) != dims) continue;
+      const NodeId term = binary(g_, Op::Mul, t.e, t.z);
+      const Op with_sign = t.negative == negative ? Op::Add : Op::Sub;
+      sum = sum == kNoNode ? term : binary(g_, with_sign, sum, term);
+      t.e = kNoNode;
+    }
+    const NodeId dot = reshape(g_, reduce(g_, Op::ReduceSum, sum, Dims{1}), Dims{dims[0], 1});
+    return negative ? unary(g_, Op::Neg, dot) : dot;
+  }
+
+  Graph& g_;
+  std::vector<Term> terms_;
+  int budget_ = 1000;  // nodes looked at: sums of sums can be large
+};
+
+}  // namespace
+
+NodeId with_fewer_products(Graph& g, NodeId derivative) {
+  const Dims& dims = g.dims(derivative);
+  const bool a_number_a_row = dims.size() == 2 && dims[1] == 1;
+  return a_number_a_row ? RowDots(g).run(derivative) : derivative;
+}
+
+}  // namespace gradcell::ad
