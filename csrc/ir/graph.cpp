@@ -136,8 +136,7 @@ NodeId Graph::intern(Op op, DType dtype, std::span<const int64_t> dims,
                      uint64_t bits) {
   Detached<NodeId> inputs_copy(inputs);
   Detached<int64_t> attrs_copy(attrs);
-  const Contents contents{op,   dtype, shape_id(dims), inputs_copy.span(), attrs_copy.span(),
-                          bits};
+  const Contents contents{op, dtype, shape_id(dims), inputs_copy.span(), attrs_copy.span(), bits};
   const uint32_t hash = contents.hash();
   const size_t at = slot(contents, hash);
   if (table_[at] != kNoNode) return table_[at];

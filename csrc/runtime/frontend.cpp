@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ad/row_dots.h"
+
 namespace gradcell {
 
 namespace {
@@ -282,7 +284,8 @@ TensorPtr slice(const TensorPtr& x, const SliceSpec& spec) {
           to_string(spec.size), ", step ", to_string(spec.step), " leave the tensor of shape ",
           to_string(dims));
   Recorder r;
-  return r.result(gradcell::slice(r.graph(), r.in(x), spec));
+  const NodeId part = gradcell::slice(r.graph(), r.in(x), spec);
+  return r.result(ad::with_fewer_products(r.graph(), part));  // it may be one of a gradient
 }
 
 TensorPtr slice_scatter(const TensorPtr& x, const Dims& dims, const Dims& start, const Dims& step) {
