@@ -282,15 +282,17 @@ void matmul_rows(const T* w, ptrdiff_t ldw, const T* x, ptrdiff_t ldx, T* y, ptr
 // Lanes run over features of one factor (x or dy, "a"), the other one ("b") is broadcast:
 //   sum[i][lane] += b[i][r] * a[lane][r].
 // A large gradient has one feature a lane, so `a` is transposed. A small one has 16 bytes of rows
-// (a quad) of each feature: no shuffles, no padding to a whole vector of features, and four
-// (double: two) partial sums for each weight, added up in finish.
+// (a quad) of each feature: fewer shuffles, no padding to a whole vector of features, and four
+// (double: two) partial sums for each weight, added up in finish, which must not crowd the cache.
 
 constexpr int kGradV = kVectorRegisters == 32 ? 5 : 2;  // vectors of `a` in registers
 /// Features of b beside V of those, so that the sums about fill the registers.
 constexpr int grad_w(int V) { return min(12, (kVectorRegisters == 32 ? 25 : 12) / V); }
 
 constexpr int kSteps = 64;  // vectors of `a` made at a time, for each of kGradV side by side
-constexpr size_t kQuadFormBytes = 32 * 1024;  // of accumulators, at most, in the form with quads
+/// Of accumulators in the form with quads: up to the first always, up to the second if the other
+/// form would multiply more padding.
+constexpr size_t kSmallQuadForm = 32 * 1024, kLargeQuadForm = 64 * 1024;
 
 template <class T>
 struct GradForm {
@@ -300,21 +302,30 @@ struct GradForm {
   int lanes, others;  ///< features of a and of b
   int vectors;        ///< that hold the former
 
-  GradForm(int K, int M) {
+  GradForm(int K, int M) : GradForm(K, M, 1) {
     constexpr int kQuad = 16 / static_cast<int>(sizeof(T));
-    const bool quads = static_cast<size_t>(K) * M * 16 <= kQuadFormBytes;
-    rows_a_step = quads ? kQuad : 1;
-    features = kLanes<T> / rows_a_step;
-    over_m = cost(M, K) <= cost(K, M);
-    lanes = over_m ? M : K;
-    others = over_m ? K : M;
-    vectors = ceil_div(lanes, features);
-  }
-  /// Multiply-adds, and making a vector of `a` as dear as a few of them.
-  int64_t cost(int of_lanes, int of_others) const {
-    return static_cast<int64_t>(ceil_div(of_lanes, features)) * (of_others + 4);
+    const GradForm quads(K, M, kQuad);
+    const size_t bytes = static_cast<size_t>(K) * M * 16;
+    const bool less_padding = quads.cost() < cost() * kQuad;
+    if (bytes <= kSmallQuadForm || (bytes <= kLargeQuadForm && less_padding)) *this = quads;
   }
   size_t size() const { return static_cast<size_t>(vectors) * kLanes<T> * others; }
+
+ private:
+  GradForm(int K, int M, int rows) : rows_a_step(rows), features(kLanes<T> / rows) {
+    set(M, K);
+    const int64_t over_dy = cost();
+    set(K, M);
+    over_m = over_dy <= cost();
+    if (over_m) set(M, K);
+  }
+  void set(int of_a, int of_b) {
+    lanes = of_a;
+    others = of_b;
+    vectors = ceil_div(lanes, features);
+  }
+  /// Of a step: multiply-adds, and making a vector of `a` as dear as a few of them.
+  int64_t cost() const { return static_cast<int64_t>(vectors) * (others + 4); }
 };
 
 template <class T>
