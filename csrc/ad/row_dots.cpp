@@ -14,7 +14,10 @@ class RowDots {
     const Dims dims = g_.dims(derivative);
     const DType dtype = g_.dtype(derivative);
     const NodeId one = g_.find(Op::Const, dtype, dims, {}, {}, to_bits(dtype, 1.0));
-    if (one == kNoNode || !expand(one, derivative, false)) return derivative;
+    if (one == kNoNode) return derivative;
+    expand(one, derivative, false);
+    // A single product is no more than the sum that it would become.
+    if (moved_ < 2) return derivative;
     NodeId sum = kNoNode;
     for (size_t i = 0; i < terms_.size(); ++i) {
       if (terms_[i].e == kNoNode) continue;
@@ -73,6 +76,7 @@ class RowDots {
         const int64_t attrs[] = {0, !g_.attrs(z)[1]};
         const NodeId moved = g_.find(Op::MatMul, g_.dtype(e), g_.dims(in(0)), factors, attrs);
         if (moved == kNoNode) return false;
+        ++moved_;
         expand(moved, in(0), negative);
         return true;
       }
@@ -113,6 +117,7 @@ class RowDots {
 
   Graph& g_;
   std::vector<Term> terms_;
+  int moved_ = 0;      // products
   int budget_ = 1000;  // nodes looked at: sums of sums can be large
 };
 

@@ -5,8 +5,8 @@
 
 namespace gradcell::ad {
 
-/// `derivative`, one number a row ([N, 1]), in a form that needs fewer products where there is one;
-/// else itself.
+/// `derivative`, one number a row ([N, 1]), in a form that needs two products less or more, where
+/// there is one; else itself.
 ///
 /// A gradient's component along a direction e is the row-wise dot product <e, W' b> = <W e, b>.
 /// Where W e is in the graph already, as the derivative of the same layers along e is when e'He is

@@ -88,13 +88,15 @@ TEST_F(RowDotsOf, WithoutTheDirectionNothingChanges) {
 
 class OneColumn : public RowDotsOf {
  protected:
-  NodeId w = input(Dims{4, 3}), b = input(Dims{kRows, 4});
+  NodeId v = input(Dims{5, 4}), w = input(Dims{4, 3}), b = input(Dims{kRows, 5});
 
-  /// The column of b w that `spec` takes, with the product for its direction there.
+  /// The column of b v w that `spec` takes, with the products for its direction there.
   void check(const SliceSpec& spec, bool moved) {
-    NodeId column = slice(g, times(b, w), spec);
+    NodeId column = slice(g, times(times(b, v), w), spec);
     NodeId e = slice_scatter(g, ones(Dims{kRows, 1}), Dims{kRows, 3}, spec.start, spec.step);
-    matmul(g, e, w, false, true);
+    NodeId back = matmul(g, e, w, false, true);
+    EXPECT_EQ(ad::with_fewer_products(g, column), column) << "one product is not worth it";
+    matmul(g, back, v, false, true);
     NodeId result = ad::with_fewer_products(g, column);
     EXPECT_EQ(result != column, moved);
     expect_equal(result, column);
