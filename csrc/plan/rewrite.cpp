@@ -45,15 +45,14 @@ class SumMerger {
     for (NodeId id = 0; id < g_.size(); ++id)
       is_part_[id] = uses_[id] == 1 && is_sum(id) &&
                      has(g_.inputs(id), [&](NodeId i) { return is_mergeable(i) || is_part_[i]; });
+    std::vector<uint8_t> inside(g_.size(), 0);  // parts of a larger sum
+    for (NodeId id = 0; id < g_.size(); ++id)
+      if (is_sum(id))
+        for (NodeId i : g_.inputs(id)) inside[i] |= is_part_[i];
     // Terms of a sum that nothing else needs are made when the sum is.
     absorbed_.assign(g_.size(), 0);
-    std::vector<Term> terms;
-    for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0;) {
-      if (!is_sum(id) || absorbed_[id]) continue;
-      terms.clear();
-      collect(id, false, terms);
-      if (worth_merging(terms)) absorb(id);
-    }
+    for (NodeId id = 0; id < g_.size(); ++id)
+      if (is_sum(id) && !inside[id] && worth_merging(collect(id))) absorb(id);
   }
 
   bool is_sum(NodeId id) const {
@@ -74,10 +73,15 @@ class SumMerger {
                          [&](const Term& t) { return is_mergeable(t.id); }) > 1;
   }
 
-  void absorb(NodeId id) {
-    for (NodeId i : g_.inputs(id)) {
-      if (is_part_[i]) absorb(i);
-      absorbed_[i] |= is_part_[i] || is_mergeable(i);
+  void absorb(NodeId root) {
+    std::vector<NodeId> sums{root};
+    while (!sums.empty()) {
+      const NodeId id = sums.back();
+      sums.pop_back();
+      for (NodeId i : g_.inputs(id)) {
+        if (is_part_[i]) sums.push_back(i);
+        absorbed_[i] |= is_part_[i] || is_mergeable(i);
+      }
     }
   }
 
@@ -91,15 +95,23 @@ class SumMerger {
     return rebuild(out_, g_, id, in);
   }
 
-  void collect(NodeId id, bool negative, std::vector<Term>& terms) const {
-    for (int k = 0; k < g_[id].input_count; ++k) {
-      const NodeId i = g_.input(id, k);
-      const bool flips = g_[id].op == Op::Neg || (g_[id].op == Op::Sub && k == 1);
-      if (is_part_[i])
-        collect(i, negative != flips, terms);
-      else
-        terms.push_back({i, negative != flips});
+  /// The terms of a sum and of its parts, in the order in which they are written. (No recursion: a
+  /// loop may have made a very long sum.)
+  std::vector<Term> collect(NodeId root) const {
+    std::vector<Term> terms, open{{root, false}};
+    while (!open.empty()) {
+      const Term t = open.back();
+      open.pop_back();
+      if (t.id != root && !is_part_[t.id]) {
+        terms.push_back(t);
+        continue;
+      }
+      for (int k = g_[t.id].input_count; k-- > 0;) {
+        const bool flips = g_[t.id].op == Op::Neg || (g_[t.id].op == Op::Sub && k == 1);
+        open.push_back({g_.input(t.id, k), t.negative != flips});
+      }
     }
+    return terms;
   }
 
   /// (Not the builder's, which may make a constant of another one: runs bring the graph's own.)
@@ -145,8 +157,7 @@ class SumMerger {
   }
 
   NodeId merged(NodeId id) {
-    std::vector<Term> terms;
-    collect(id, false, terms);
+    const std::vector<Term> terms = collect(id);
     out_.location = g_[id].location;
     out_.order = g_[id].order;
     NodeId sum = kNoNode;

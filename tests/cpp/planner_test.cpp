@@ -250,6 +250,15 @@ TEST_F(MergeSums, OtherSumsStayAsTheyAreWritten) {
       << merged;
 }
 
+/// (As loops make them: neither the stack nor the time may grow with the square of its length.)
+TEST_F(MergeSums, AVeryLongSum) {
+  NodeId one = leaf(g, DType::Float32, Dims{4, 3}), s = product(x, a);
+  for (int i = 0; i < 100000; ++i) s = binary(g, i % 2 ? Op::Add : Op::Sub, s, one);
+  EXPECT_EQ(merge_sums(plan_graph(g, {s})).graph.size(), g.size());
+  PlanGraph merged = merge_sums(plan_graph(g, {add(s, product(y, b))}));
+  EXPECT_EQ(merged.graph.inputs(merged.graph.input(merged.roots[0], 1)).size(), 4u);
+}
+
 TEST_F(MergeSums, WhatIsNeededElsewhereStays) {
   NodeId p = product(x, a), s = add(p, product(x, b));
   PlanGraph merged = merge_sums(plan_graph(g, {s, p}));
