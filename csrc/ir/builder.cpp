@@ -157,14 +157,6 @@ NodeId unary(Graph& g, Op op, NodeId x) {
     return constant_bits(g, out, Dims(g.dims(x)), fold(op, dtype, out, bits));
   }
   if ((op == Op::Neg || op == Op::LogicalNot) && g[x].op == op) return g.input(x, 0);
-  if (op == Op::Neg && g[x].op == Op::Mul && is_floating(dtype)) {
-    // The sign of a product goes to its constant factor.
-    for (int k : {0, 1}) {
-      const NodeId factor = g.input(x, k);
-      if (is_constant(g, factor))
-        return binary(g, Op::Mul, g.input(x, 1 - k), like(g, factor, -constant_value(g, factor)));
-    }
-  }
   if (!is_floating(dtype) && (op == Op::Floor || op == Op::Ceil || op == Op::Round)) return x;
   NodeId in[] = {x};
   NodeId lower = below_broadcast(g, op, in);

@@ -80,6 +80,14 @@ TEST_P(Simplify, SumsAndDifferencesTakeUpSigns) {
   o.expect_same(binary(g, Op::Sub, o.a, nb), o.raw(Op::Sub, o.a, nb));
 }
 
+/// Its sign could go to the constant, but then other terms could no longer share the product.
+TEST_P(Simplify, AMultipleKeepsItsSignApart) {
+  Operands o(GetParam());
+  auto& g = o.g;
+  NodeId twice = binary(g, Op::Mul, o.a, o.c(2));
+  EXPECT_EQ(binary(g, Op::Add, o.b, unary(g, Op::Neg, twice)), binary(g, Op::Sub, o.b, twice));
+}
+
 TEST_P(Simplify, ZeroIsDroppedWhereThatKeepsSigns) {
   Operands o(GetParam());
   auto& g = o.g;
