@@ -18,13 +18,7 @@ class Biases : public ::testing::TestWithParam<DType> {
   Graph g;
   Leaves leaves;
 
-  NodeId input(Dims dims) {
-    NodeId id = leaf(g, GetParam(), dims);
-    int64_t count = 1;
-    for (int64_t d : dims) count *= d;
-    leaves[id] = make_array(GetParam(), dims, random_numbers(count, -1, 1, 3 + id));
-    return id;
-  }
+  NodeId input(Dims dims) { return random_leaf(g, leaves, GetParam(), dims); }
   NodeId product(int64_t k, int64_t m) {
     return matmul(g, input(Dims{kRows, k}), input(Dims{k, m}), false, false);
   }

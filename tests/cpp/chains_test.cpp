@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <random>
 
 #include "evaluate.h"
@@ -21,13 +20,7 @@ class Chains : public ::testing::TestWithParam<DType> {
   Graph g;
   Leaves leaves;
 
-  NodeId values() {
-    NodeId id = leaf(g, GetParam(), Dims{kRows});
-    std::vector<double> numbers = random_numbers(kRows, -1, 1, 7 + id);
-    numbers[1] = 0, numbers[2] = -0.0, numbers[3] = NAN, numbers[4] = INFINITY, numbers[5] = 1e-40;
-    leaves[id] = make_array(GetParam(), Dims{kRows}, numbers);
-    return id;
-  }
+  NodeId values() { return odd_leaf(g, leaves, GetParam(), kRows); }
   NodeId number(double x) { return constant(g, GetParam(), Dims{kRows}, x); }
   NodeId op(Op o, NodeId a, NodeId b) { return binary(g, o, a, b); }
   NodeId add(NodeId a, NodeId b) { return op(Op::Add, a, b); }

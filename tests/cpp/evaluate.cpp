@@ -455,4 +455,19 @@ std::vector<double> random_numbers(int64_t n, double low, double high, uint64_t 
   return v;
 }
 
+NodeId random_leaf(Graph& g, Leaves& leaves, DType dtype, const Dims& dims, double low,
+                   double high) {
+  const NodeId id = leaf(g, dtype, dims);
+  leaves[id] = make_array(dtype, dims, random_numbers(g.count(id), low, high, 3 + id));
+  return id;
+}
+
+NodeId odd_leaf(Graph& g, Leaves& leaves, DType dtype, int64_t rows, double low, double high) {
+  const NodeId id = leaf(g, dtype, Dims{rows});
+  std::vector<double> numbers = random_numbers(rows, low, high, 7 + id);
+  numbers[0] = 0, numbers[1] = -0.0, numbers[2] = NAN, numbers[3] = INFINITY, numbers[4] = 1e-40;
+  leaves[id] = make_array(dtype, Dims{rows}, numbers);
+  return id;
+}
+
 }  // namespace gradcell::testing

@@ -29,5 +29,11 @@ void expect_close(const Array& got, const Array& expected, double tolerance);
 
 /// Numbers in [low, high), the same on every machine.
 std::vector<double> random_numbers(int64_t n, double low, double high, uint64_t seed);
+/// A new leaf, and such numbers for it.
+NodeId random_leaf(Graph& g, Leaves& leaves, DType dtype, const Dims& dims, double low = -1,
+                   double high = 1);
+/// The same with a few numbers that arithmetic treats specially among them (five rows at least).
+NodeId odd_leaf(Graph& g, Leaves& leaves, DType dtype, int64_t rows, double low = -1,
+                double high = 1);
 
 }  // namespace gradcell::testing

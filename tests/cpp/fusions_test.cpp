@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 
 #include "evaluate.h"
 #include "plan/planner.h"
@@ -21,11 +20,7 @@ class Fusions : public ::testing::TestWithParam<DType> {
   Leaves leaves;
 
   NodeId values(double low, double high) {
-    NodeId id = leaf(g, GetParam(), Dims{kRows});
-    std::vector<double> numbers = random_numbers(kRows, low, high, 7 + id);
-    numbers[1] = 0, numbers[2] = -0.0, numbers[3] = NAN, numbers[4] = INFINITY, numbers[5] = 1e-40;
-    leaves[id] = make_array(GetParam(), Dims{kRows}, numbers);
-    return id;
+    return odd_leaf(g, leaves, GetParam(), kRows, low, high);
   }
   NodeId number(double x) {
     NodeId id = leaf(g, GetParam(), Dims{});

@@ -17,11 +17,7 @@ class ScratchOf : public ::testing::Test {
   Graph g;
   Leaves leaves;
 
-  NodeId input(Dims dims) {
-    NodeId id = leaf(g, DType::Float64, dims);
-    leaves[id] = make_array(DType::Float64, dims, random_numbers(g.count(id), -1, 1, 3 + id));
-    return id;
-  }
+  NodeId input(Dims dims) { return random_leaf(g, leaves, DType::Float64, dims); }
   NodeId op(Op o, NodeId a, NodeId b) { return binary(g, o, a, b); }
 
   /// Of the first region of the roots' plan; the results were compared.
