@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-
 #include "evaluate.h"
 #include "plan/planner.h"
 
