@@ -45,8 +45,8 @@ Value elementwise(Graph& g, NodeId id, int k, Value dy) {
     return Rule(db).value;                                  \
   }
 #define STRUCTURED(...)
-#include "ops/ops.def"
-#include "ops/undef.h"
+#include "ir/ops.def"
+#include "ir/undef.h"
     default:
       break;
   }

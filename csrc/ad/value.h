@@ -34,8 +34,8 @@ inline Value ones_like(Value x) { return full_like(x, 1); }
     return {a.graph, select(*a.graph, c.id, a.id, b.id)}; \
   }
 #define STRUCTURED(...)
-#include "ops/ops.def"
-#include "ops/undef.h"
+#include "ir/ops.def"
+#include "ir/undef.h"
 
 inline Value operator-(Value x) { return neg(x); }
 #define GRADCELL_OPERATOR(symbol, fn)                                  \

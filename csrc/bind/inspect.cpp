@@ -1,8 +1,8 @@
 // What one can ask about the package and the machine.
+#include "base/thread_pool.h"
 #include "bind/bind.h"
 #include "cpu/blas.h"
 #include "cpu/isa_level.h"
-#include "runtime/thread_pool.h"
 
 namespace gradcell::bind {
 

@@ -65,8 +65,8 @@ void bind_rows(py::module_& m, py::class_<Tensor, TensorPtr>& tensor) {
       },                                                                                       \
       py::arg("condition"), py::arg("input"), py::arg("other"));
 #define STRUCTURED(...)
-#include "ops/ops.def"
-#include "ops/undef.h"
+#include "ir/ops.def"
+#include "ir/undef.h"
 }
 
 Number to_number(py::handle value) {

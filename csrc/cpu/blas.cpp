@@ -7,8 +7,8 @@
 #include <cstring>
 #include <limits>
 
-#include "ir/error.h"
-#include "runtime/thread_pool.h"
+#include "base/error.h"
+#include "base/thread_pool.h"
 
 namespace gradcell::cpu {
 

@@ -5,12 +5,12 @@
 #include <cstring>
 #include <vector>
 
+#include "base/half.h"
+#include "base/philox.h"
+#include "base/thread_pool.h"
 #include "cpu/half_product.h"
 #include "cpu/product.h"
 #include "cpu/tile_kernels.h"
-#include "runtime/half.h"
-#include "runtime/philox.h"
-#include "runtime/thread_pool.h"
 
 namespace gradcell::cpu {
 

@@ -10,11 +10,11 @@
 #include <mutex>
 #include <optional>
 
+#include "base/scratch.h"
+#include "base/thread_pool.h"
 #include "cpu/calls.h"
 #include "cpu/kernels.h"
-#include "cpu/scratch.h"
 #include "cpu/tile_kernels.h"
-#include "runtime/thread_pool.h"
 
 namespace gradcell::cpu {
 

@@ -12,7 +12,7 @@ namespace gradcell::cuda {
 
 namespace {
 
-/// The text of ops/scalar.h and prelude.cuh, embedded by the build.
+/// The text of math/scalar.h and prelude.cuh, embedded by the build.
 constexpr const char* kScalarText =
 #include "cuda_scalar.inc"
     ;

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "base/error.h"
 #include "cuda/nvrtc.h"
-#include "ir/error.h"
 
 namespace gradcell::cuda {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/types.h"
+#include "base/error.h"
+#include "base/types.h"
 
 namespace gradcell {
 
@@ -22,8 +22,8 @@ enum class Op : uint16_t {
 #define PREDICATE ROW
 #define TERNARY ROW
 #define STRUCTURED ROW
-#include "ops/ops.def"
-#include "ops/undef.h"
+#include "ir/ops.def"
+#include "ir/undef.h"
 #undef ROW
   Count
 };

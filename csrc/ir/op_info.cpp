@@ -37,8 +37,8 @@ constexpr OpInfo kTable[] = {
    tangent_class(#tangent),                          \
    tangent_class(#tangent) != TangentClass::NonDiff, \
    ""},
-#include "ops/ops.def"
-#include "ops/undef.h"
+#include "ir/ops.def"
+#include "ir/undef.h"
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The vector math of every level this machine runs: special values, strided floats, sampled
 // doubles, agreement of arrays with single numbers, tails and aliasing.
-#include "cpu/vecmath.h"
+#include "math/vecmath.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/vecmath_table.h"
+#include "math/vecmath_table.h"
 #include "vecmath_reference.h"
 
 namespace gradcell::testing {

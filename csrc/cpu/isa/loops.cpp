@@ -6,7 +6,7 @@
 
 #include "cpu/kernels.h"
 #include "cpu/tile_kernels.h"
-#include "ops/scalar.h"
+#include "math/scalar.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 
@@ -61,8 +61,8 @@ inline constexpr bool kAllowed = cls != OpClass::Float || std::is_floating_point
     }                                      \
   };
 #define STRUCTURED(...)
-#include "ops/ops.def"
-#include "ops/undef.h"
+#include "ir/ops.def"
+#include "ir/undef.h"
 
 /// The array function of vecmath.h for an op, where it has one.
 template <Op op>
@@ -185,8 +185,8 @@ Loop find(Op op, unsigned uniform) {
   case Op::Name:           \
     return pick3<Name##Row, T>(uniform);
 #define STRUCTURED(...)
-#include "ops/ops.def"
-#include "ops/undef.h"
+#include "ir/ops.def"
+#include "ir/undef.h"
     default:
       return nullptr;
   }

@@ -1,7 +1,7 @@
 // Exports this level's vector math as a table (see vecmath_table.h).
-#include "cpu/vecmath_table.h"
+#include "math/vecmath_table.h"
 
-#include "cpu/vecmath.h"
+#include "math/vecmath.h"
 
 #define GRADCELL_JOIN_(a, b) a##b
 #define GRADCELL_JOIN(a, b) GRADCELL_JOIN_(a, b)

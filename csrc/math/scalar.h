@@ -10,7 +10,7 @@
 
 #ifndef __CUDACC_RTC__
 
-#include "cpu/vecmath.h"
+#include "math/vecmath.h"
 
 namespace gradcell::GRADCELL_ISA::scalar {
 

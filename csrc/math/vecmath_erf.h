@@ -5,7 +5,7 @@
 // where C is smooth on the whole half line (M. Shepherd and J. Laframboise, Math. Comp. 36, 1981).
 #pragma once
 
-#include "cpu/vecmath_exp.h"
+#include "math/vecmath_exp.h"
 
 namespace gradcell::GRADCELL_ISA {
 

@@ -7,8 +7,8 @@
 // tag says kNativeFloat.
 #pragma once
 
-#include "cpu/vecmath_coefficients.h"
-#include "cpu/vecmath_lanes.h"
+#include "math/vecmath_coefficients.h"
+#include "math/vecmath_lanes.h"
 
 namespace gradcell::GRADCELL_ISA {
 

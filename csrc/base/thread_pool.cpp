@@ -1,7 +1,7 @@
 // A pool in which nobody waits for a worker that has not come: the caller opens a job, works,
 // closes it, and waits only for the workers that joined. A worker that wakes up late finds the job
 // closed.
-#include "runtime/thread_pool.h"
+#include "base/thread_pool.h"
 
 #include <pthread.h>
 #include <signal.h>

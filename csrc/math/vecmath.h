@@ -14,10 +14,10 @@
 // Error bounds: docs/accuracy.md.
 #pragma once
 
-#include "cpu/vecmath_erf.h"
-#include "cpu/vecmath_log.h"
-#include "cpu/vecmath_simple.h"
-#include "cpu/vecmath_trig.h"
+#include "math/vecmath_erf.h"
+#include "math/vecmath_log.h"
+#include "math/vecmath_simple.h"
+#include "math/vecmath_trig.h"
 
 // clang-format off
 #define GRADCELL_VECMATH_UNARY(X)                                                              \

@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <memory>
 
-#include "ir/error.h"
+#include "base/error.h"
 
-namespace gradcell::cpu {
+namespace gradcell {
 
 /// One block, aligned to 64 bytes, as large as has been asked for so far.
 class Scratch {
@@ -34,4 +34,4 @@ class Scratch {
   size_t size_ = 0;
 };
 
-}  // namespace gradcell::cpu
+}  // namespace gradcell

@@ -5,7 +5,7 @@
 // multiplies by as many bits of 2/pi as matter (M. Payne and R. Hanek, 1983), one number at a time.
 #pragma once
 
-#include "cpu/vecmath_log.h"
+#include "math/vecmath_log.h"
 
 namespace gradcell::GRADCELL_ISA {
 

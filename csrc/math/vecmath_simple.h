@@ -2,7 +2,7 @@
 // scalar ones that integers have too: maximum minimum mod floor_div ipow.
 #pragma once
 
-#include "cpu/vecmath_lanes.h"
+#include "math/vecmath_lanes.h"
 
 namespace gradcell::GRADCELL_ISA {
 

@@ -5,7 +5,7 @@
 // pairs, so that the sum has about 64 good bits. For float results a polynomial in g is enough.
 #pragma once
 
-#include "cpu/vecmath_exp.h"
+#include "math/vecmath_exp.h"
 
 namespace gradcell::GRADCELL_ISA {
 
