@@ -90,7 +90,7 @@ void bind_inspect(py::module_& m) {
           d["name"] = row.name;
           d["function"] = row.function;
           d["kind"] = kind_name(row.kind);
-          d["differentiable"] = row.differentiable;
+          d["differentiable"] = spec(static_cast<Op>(i)).differentiable();
           d["forward"] = row.forward;
           if (row.kind != OpKind::Structured) d["text"] = row_text(static_cast<Op>(i));
           rows.append(d);

@@ -99,7 +99,7 @@ bool is_operand(py::handle v) {
          (PyNumber_Check(p) && py::hasattr(v, "dtype"));
 }
 
-Operand2 to_operand(py::handle value, const char* op) {
+TensorOrNumber to_operand(py::handle value, const char* op) {
   PyObject* p = value.ptr();
   if (py::isinstance<Tensor>(value)) return value.cast<TensorPtr>();
   if (PyBool_Check(p)) return Number{Number::Kind::Bool, p == Py_True ? 1.0 : 0.0, p == Py_True};

@@ -3,6 +3,7 @@
 #include "bind/bind.h"
 #include "cpu/engine.h"
 #include "ir/print.h"
+#include "ops/ops.h"
 
 namespace gradcell::bind {
 
@@ -31,9 +32,11 @@ std::vector<NodeId> seeds(Trace& trace, const std::vector<NodeId>& of, const py:
   for (size_t i = 0; i < of.size(); ++i) {
     if (!is_floating(g.dtype(of[i])))
       ids.push_back(kNoNode);
-    else if (given[i].is_none())
+    else if (given[i].is_none()) {
+      Stamp stamp(g);
+      stamp.at(g[of[i]].location);
       ids.push_back(constant(g, g.dtype(of[i]), Dims(g.dims(of[i])), 1));
-    else
+    } else
       ids.push_back(given[i].cast<TensorPtr>()->in(trace));
   }
   return ids;
@@ -121,8 +124,8 @@ void bind_trace(py::module_& m) {
           "graph_text",
           [](Trace& t, const std::vector<TensorPtr>& outputs, const VariableNames& names) {
             return to_text(t.graph, roots(t, outputs), [&](NodeId id) {
-              return t.graph[id].op == Op::Leaf ? leaf_text(t, id, names)
-                                                : short_location(t.graph[id].location);
+              return is_leaf(t.graph, id) ? leaf_text(t, id, names)
+                                          : short_location(t.graph[id].location);
             });
           },
           py::arg("outputs"), py::arg("names") = VariableNames(),
@@ -131,7 +134,7 @@ void bind_trace(py::module_& m) {
           "graph_dot",
           [](Trace& t, const std::vector<TensorPtr>& outputs, const VariableNames& names) {
             return to_dot(t.graph, roots(t, outputs), [&](NodeId id) {
-              return t.graph[id].op == Op::Leaf ? leaf_text(t, id, names) : "";
+              return is_leaf(t.graph, id) ? leaf_text(t, id, names) : "";
             });
           },
           py::arg("outputs"), py::arg("names") = VariableNames(), "The same for Graphviz.")

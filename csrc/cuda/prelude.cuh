@@ -118,6 +118,11 @@ struct gc_sum {
   static GRADCELL_DEVICE T of(T a, T b) { return a + b; }
 };
 template <class T>
+struct gc_product {
+  static GRADCELL_DEVICE T none() { return T(1); }
+  static GRADCELL_DEVICE T of(T a, T b) { return a * b; }
+};
+template <class T>
 struct gc_max {
   static GRADCELL_DEVICE T none() { return gc_limits<T>::low(); }
   static GRADCELL_DEVICE T of(T a, T b) { return maximum(a, b); }

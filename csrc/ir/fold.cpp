@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/half.h"
+#include "ir/op_info.h"
 #include "math/scalar.h"
 
 namespace gradcell {

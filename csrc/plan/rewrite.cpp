@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/ops.h"
+
 namespace gradcell {
 
 namespace {
@@ -64,7 +66,7 @@ class SumMerger {
     return std::any_of(nodes.begin(), nodes.end(), test);
   }
   bool is_mergeable(NodeId id) const {
-    return uses_[id] == 1 && (g_[id].op == Op::MatMul || g_[id].op == Op::ReduceSum);
+    return uses_[id] == 1 && (is_product(g_, id) || gradcell::is_sum(g_, id));
   }
 
   /// A sum that has nothing to merge stays as it is written: another order rounds differently.
@@ -142,7 +144,7 @@ class SumMerger {
   }
 
   /// Adds products over equally many rows, which share an accumulation.
-  NodeId add_products(NodeId sum, const std::vector<Pair>& pairs, NodeId like,
+  NodeId add_products(NodeId sum, const std::vector<Pair>& pairs,
                       std::pair<bool, bool> transposed) {
     const bool negative =
         std::all_of(pairs.begin(), pairs.end(), [](const Pair& p) { return p.negative; });
@@ -151,15 +153,13 @@ class SumMerger {
       in.push_back(p.negative && !negative ? negated(p.a) : p.a);
       in.push_back(p.b);
     }
-    int64_t attrs[] = {transposed.first, transposed.second};
-    return add(sum, out_.intern(Op::MatMul, g_.dtype(like), Dims(g_.dims(like)), in, attrs),
-               negative);
+    return add(sum, sum_of_products(out_, in, {transposed.first, transposed.second}), negative);
   }
 
   NodeId merged(NodeId id) {
     const std::vector<Term> terms = collect(id);
-    out_.location = g_[id].location;
-    out_.order = g_[id].order;
+    Stamp stamp(out_);
+    stamp.like(g_[id]);
     NodeId sum = kNoNode;
     std::map<std::pair<bool, bool>, std::vector<Pair>> products;
     struct Reduction {
@@ -170,8 +170,9 @@ class SumMerger {
     for (const Term& t : terms) {
       if (!is_mergeable(t.id)) {
         sum = add(sum, to_[t.id], t.negative);
-      } else if (g_[t.id].op == Op::MatMul) {
-        products[{g_.attrs(t.id)[0], g_.attrs(t.id)[1]}].push_back(
+      } else if (is_product(g_, t.id)) {
+        const auto p = attributes<ProductAttributes>(g_, t.id);
+        products[{p.transpose_a, p.transpose_b}].push_back(
             {to_[g_.input(t.id, 0)], to_[g_.input(t.id, 1)], t.negative});
       } else {
         Dims axes(g_.attrs(t.id).begin(), g_.attrs(t.id).end());
@@ -182,7 +183,7 @@ class SumMerger {
       }
     }
     for (auto& [key, all] : reductions)
-      sum = add(sum, reduce(out_, Op::ReduceSum, all.sum, key.first), all.negative);
+      sum = add(sum, gradcell::sum(out_, all.sum, key.first), all.negative);
     for (auto& [transposed, pairs] : products) {
       factor(pairs, &Pair::a, &Pair::b);
       factor(pairs, &Pair::b, &Pair::a);
@@ -191,7 +192,7 @@ class SumMerger {
         const Dims& a = out_.dims(p.a);
         by_rows[transposed.first ? Dims{a[a.size() - 2]} : Dims{}].push_back(p);
       }
-      for (auto& [rows, same] : by_rows) sum = add_products(sum, same, id, transposed);
+      for (auto& [rows, same] : by_rows) sum = add_products(sum, same, transposed);
     }
     return sum;
   }

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "ir/verify.h"
+#include "ops/ops.h"
 
 namespace gradcell {
 
@@ -80,7 +81,7 @@ thread_local TracePtr t_trace;
 std::vector<uint64_t> constants_of(const Graph& g, std::span<const NodeId> live) {
   std::vector<uint64_t> bits;
   for (NodeId id : live)
-    if (g[id].op == Op::Const) bits.push_back(g[id].bits);
+    if (is_constant(g, id)) bits.push_back(g[id].bits);
   return bits;
 }
 
@@ -219,8 +220,6 @@ void Trace::dissolve(std::span<const NodeId> aliases) {
       for (NodeId i : graph.inputs(id))
         if (i >= first) live[i - first] = 1;
 
-  const Location location = graph.location;
-  const uint8_t order = graph.order;
   std::vector<NodeId> in;
   for (NodeId id = first; id < end; ++id) {
     NodeId& to = now[id - first];
@@ -233,13 +232,11 @@ void Trace::dissolve(std::span<const NodeId> aliases) {
     if (commutes(graph[id].op) && !is_constant(graph, in[1]) && in[0] > in[1])
       std::swap(in[0], in[1]);
     to = rebuild(graph, graph, id, in);
-    if (auto v = values_.find(id); v != values_.end() && !known(to) && graph[to].op != Op::Const) {
+    if (auto v = values_.find(id); v != values_.end() && !known(to) && !is_constant(graph, to)) {
       values_.emplace(to, Array(v->second));
       cuts_.push_back(to);
     }
   }
-  graph.location = location;
-  graph.order = order;
   if constexpr (kVerify) verify(graph, "dissolve", end);
   each_reference([&](NodeId& node) {
     if (node >= first && node < end && now[node - first] != kNoNode) node = now[node - first];
@@ -294,7 +291,7 @@ Array Trace::value(NodeId id) {
     if (const Array* a = known(n)) in.push_back(*a);
   Array result = run_executable(*exe, in, constants_of(graph, live))[0];
   // Plans take a constant's value among their constants, not as an input.
-  if (graph[id].op == Op::Const) return result;
+  if (is_constant(graph, id)) return result;
   values_[id] = result;
   cuts_.push_back(id);
   return result;

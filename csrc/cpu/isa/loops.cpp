@@ -426,6 +426,16 @@ struct SumOp {
     return static_cast<T>(a + b);
   }
 };
+struct ProductOp {
+  template <class T>
+  static T identity() {
+    return T(1);
+  }
+  template <class T>
+  static T call(T a, T b) {
+    return static_cast<T>(a * b);
+  }
+};
 struct MaxOp {
   template <class T>
   static T identity() {
@@ -454,13 +464,17 @@ struct MinOp {
 };
 
 template <class F>
-void with_reduction(Op op, F f) {
-  if (op == Op::ReduceMax)
-    f(MaxOp());
-  else if (op == Op::ReduceMin)
-    f(MinOp());
-  else
-    f(SumOp());
+void with_reduction(Combine how, F f) {
+  switch (how) {
+    case Combine::Sum:
+      return f(SumOp());
+    case Combine::Product:
+      return f(ProductOp());
+    case Combine::Max:
+      return f(MaxOp());
+    case Combine::Min:
+      return f(MinOp());
+  }
 }
 
 template <class R, class T>
@@ -510,11 +524,11 @@ void sum_pairwise(T* z, const T* a, const int32_t* step, int32_t n, int32_t rows
   }
 }
 
-void feature_reduce(Op op, Compute type, void* d, const void* a, const int32_t* base,
+void feature_reduce(Combine how, Compute type, void* d, const void* a, const int32_t* base,
                     int32_t features, const int32_t* step, int32_t n, int32_t rows) {
   dispatch(type, [&](auto t) {
     using T = decltype(t);
-    with_reduction(op, [&](auto r) {
+    with_reduction(how, [&](auto r) {
       using R = decltype(r);
       for (int32_t f = 0; f < features; ++f) {
         T* z = static_cast<T*>(d) + static_cast<ptrdiff_t>(f) * rows;
@@ -570,11 +584,11 @@ void reduce_rows(T* z, const T* x, int32_t rows) {
       to, combine<R, T>(combine<R, T>(part[0], part[1]), combine<R, T>(part[2], part[3])));
 }
 
-void row_reduce(Op op, Compute type, void* acc, const void* a, int32_t features, int32_t rows,
+void row_reduce(Combine how, Compute type, void* acc, const void* a, int32_t features, int32_t rows,
                 int32_t valid) {
   dispatch(type, [&](auto t) {
     using T = decltype(t);
-    with_reduction(op, [&](auto r) {
+    with_reduction(how, [&](auto r) {
       for (int32_t f = 0; f < features; ++f)
         reduce_rows<decltype(r)>(static_cast<T*>(acc) + static_cast<ptrdiff_t>(f) * kLanes,
                                  static_cast<const T*>(a) + static_cast<ptrdiff_t>(f) * rows,
@@ -583,10 +597,10 @@ void row_reduce(Op op, Compute type, void* acc, const void* a, int32_t features,
   });
 }
 
-void row_reduce_init(Op op, Compute type, void* acc, int32_t features) {
+void row_reduce_init(Combine how, Compute type, void* acc, int32_t features) {
   dispatch(type, [&](auto t) {
     using T = decltype(t);
-    with_reduction(op, [&](auto r) {
+    with_reduction(how, [&](auto r) {
       using R = decltype(r);
       for (int32_t i = 0; i < features * kLanes; ++i)
         static_cast<T*>(acc)[i] = R::template identity<T>();
@@ -594,10 +608,10 @@ void row_reduce_init(Op op, Compute type, void* acc, int32_t features) {
   });
 }
 
-void row_reduce_finish(Op op, Compute type, const void* acc, void* out, int32_t features) {
+void row_reduce_finish(Combine how, Compute type, const void* acc, void* out, int32_t features) {
   dispatch(type, [&](auto t) {
     using T = decltype(t);
-    with_reduction(op, [&](auto r) {
+    with_reduction(how, [&](auto r) {
       using R = decltype(r);
       for (int32_t f = 0; f < features; ++f) {
         T lane[kLanes];
@@ -611,10 +625,10 @@ void row_reduce_finish(Op op, Compute type, const void* acc, void* out, int32_t 
   });
 }
 
-void merge(Op op, Compute type, void* to, const void* from, size_t n) {
+void merge(Combine how, Compute type, void* to, const void* from, size_t n) {
   dispatch(type, [&](auto t) {
     using T = decltype(t);
-    with_reduction(op, [&](auto r) {
+    with_reduction(how, [&](auto r) {
       using R = decltype(r);
       T* z = static_cast<T*>(to);
       const T* x = static_cast<const T*>(from);

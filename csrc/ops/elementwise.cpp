@@ -1,10 +1,13 @@
-// Elementwise nodes, sources and casts. Structured ops have a file each in csrc/ops.
-#include "ir/builder.h"
+#include "ops/elementwise.h"
 
 #include <bit>
 #include <cmath>
+#include <memory>
 
 #include "ir/fold.h"
+#include "ops/families.h"
+#include "ops/movement.h"
+#include "ops/value.h"
 
 namespace gradcell {
 
@@ -38,7 +41,7 @@ NodeId below_broadcast(Graph& g, Op op, std::span<const NodeId> in) {
   const Dims* small = nullptr;
   for (NodeId id : in) {
     if (is_constant(g, id)) continue;
-    if (g[id].op != Op::BroadcastTo) return kNoNode;
+    if (!is_broadcast(g, id)) return kNoNode;
     const Dims& d = g.dims(g.input(id, 0));
     if (small && *small != d) return kNoNode;
     small = &d;
@@ -123,34 +126,27 @@ void check_same(const Graph& g, Op op, NodeId a, NodeId b) {
           " and ", name(g.dtype(b)), " differ");
 }
 
+void check_class(const OpInfo& row, DType t) {
+  require(row.cls != OpClass::Float || is_floating(t), ErrorKind::Type, row.name,
+          " needs a floating dtype, got ", name(t));
+  require(row.cls != OpClass::Bool || t == DType::Bool, ErrorKind::Type, row.name,
+          " needs bool, got ", name(t));
+}
+
+void check_condition(const Graph& g, NodeId c, NodeId values) {
+  require(g.dtype(c) == DType::Bool, ErrorKind::Type, "Select: the condition must be bool, got ",
+          name(g.dtype(c)));
+  if (g.dims(c) != g.dims(values))
+    fail(ErrorKind::Value, "Select: condition of shape ", to_string(g.dims(c)),
+         " and values of shape ", to_string(g.dims(values)), " differ");
+}
+
 }  // namespace
-
-NodeId leaf(Graph& g, DType dtype, std::span<const int64_t> dims) {
-  return g.unique(Op::Leaf, dtype, dims, {});
-}
-
-NodeId constant_bits(Graph& g, DType dtype, std::span<const int64_t> dims, uint64_t bits) {
-  return g.intern(Op::Const, dtype, dims, {}, {}, bits);
-}
-
-NodeId constant(Graph& g, DType dtype, std::span<const int64_t> dims, double value) {
-  return constant_bits(g, dtype, dims, to_bits(dtype, value));
-}
-
-bool is_constant(const Graph& g, NodeId id) { return g[id].op == Op::Const; }
-
-double constant_value(const Graph& g, NodeId id) {
-  return is_floating(g.dtype(id)) ? std::bit_cast<double>(g[id].bits)
-                                  : static_cast<double>(std::bit_cast<int64_t>(g[id].bits));
-}
 
 NodeId unary(Graph& g, Op op, NodeId x) {
   DType dtype = g.dtype(x);
   const OpInfo& row = info(op);
-  require(row.cls != OpClass::Float || is_floating(dtype), ErrorKind::Type, row.name,
-          " needs a floating dtype, got ", name(dtype));
-  require(row.cls != OpClass::Bool || dtype == DType::Bool, ErrorKind::Type, row.name,
-          " needs bool, got ", name(dtype));
+  check_class(row, dtype);
   DType out = result_dtype(g, op, x);
   if (is_constant(g, x)) {
     uint64_t bits[] = {g[x].bits};
@@ -167,10 +163,7 @@ NodeId binary(Graph& g, Op op, NodeId a, NodeId b) {
   check_same(g, op, a, b);
   const OpInfo& row = info(op);
   DType dtype = g.dtype(a);
-  require(row.cls != OpClass::Float || is_floating(dtype), ErrorKind::Type, row.name,
-          " needs a floating dtype, got ", name(dtype));
-  require(row.cls != OpClass::Bool || dtype == DType::Bool, ErrorKind::Type, row.name,
-          " needs bool, got ", name(dtype));
+  check_class(row, dtype);
   DType out = result_dtype(g, op, a);
   if (is_constant(g, a) && is_constant(g, b)) {
     uint64_t bits[] = {g[a].bits, g[b].bits};
@@ -186,11 +179,7 @@ NodeId binary(Graph& g, Op op, NodeId a, NodeId b) {
 
 NodeId select(Graph& g, NodeId c, NodeId a, NodeId b) {
   check_same(g, Op::Select, a, b);
-  require(g.dtype(c) == DType::Bool, ErrorKind::Type, "Select: the condition must be bool, got ",
-          name(g.dtype(c)));
-  if (g.dims(c) != g.dims(a))
-    fail(ErrorKind::Value, "Select: condition of shape ", to_string(g.dims(c)),
-         " and values of shape ", to_string(g.dims(a)), " differ");
+  check_condition(g, c, a);
   if (is_constant(g, c)) return g[c].bits ? a : b;
   if (g[a].op == Op::Select && g.input(a, 0) == c) a = g.input(a, 1);
   if (g[b].op == Op::Select && g.input(b, 0) == c) b = g.input(b, 2);
@@ -200,46 +189,122 @@ NodeId select(Graph& g, NodeId c, NodeId a, NodeId b) {
   return lower != kNoNode ? lower : elementwise(g, Op::Select, in);
 }
 
-NodeId alias(Graph& g, NodeId x) {
-  NodeId in[] = {x};
-  return g.unique(Op::Alias, g.dtype(x), Dims(g.dims(x)), in);
+// Derivatives
+// --------------------------------------------------------------------------------------
+
+namespace symbolic {
+
+namespace {
+
+constexpr struct {
+} ZERO, NONDIFF;
+
+struct Rule {  // converts a row's adjoint expression to a value
+  Value value;
+  Rule(Value v) : value(v) {}  // NOLINT: a row's text is the conversion
+  Rule(decltype(ZERO)) {}      // NOLINT
+};
+
+Value adjoint_of(Graph& g, NodeId id, int k, Value dy) {
+  Value in[3];
+  for (size_t i = 0; i < g.inputs(id).size(); ++i)
+    in[i] = wrap(g, g.input(id, static_cast<int>(i)));
+  Value y = wrap(g, id);
+  switch (g[id].op) {
+#define UNARY(Name, fn, cls, forward, adjoint) \
+  case Op::Name: {                             \
+    [[maybe_unused]] Value x = in[0];          \
+    return Rule(adjoint).value;                \
+  }
+#define BINARY(Name, fn, cls, forward, da, db)   \
+  case Op::Name: {                               \
+    [[maybe_unused]] Value a = in[0], b = in[1]; \
+    if (k == 0) return Rule(da).value;           \
+    return Rule(db).value;                       \
+  }
+#define COMPARE(Name, ...) \
+  case Op::Name:           \
+    return {};
+#define PREDICATE(Name, ...) \
+  case Op::Name:             \
+    return {};
+#define TERNARY(Name, fn, forward, da, db)                  \
+  case Op::Name: {                                          \
+    [[maybe_unused]] Value c = in[0], a = in[1], b = in[2]; \
+    if (k == 0) return {};                                  \
+    if (k == 1) return Rule(da).value;                      \
+    return Rule(db).value;                                  \
+  }
+#define STRUCTURED(...)
+#include "ir/ops.def"
+#include "ir/undef.h"
+    default:
+      break;
+  }
+  (void)y;
+  fail(ErrorKind::NotImplemented, info(g[id].op).name, " has no derivative rule");
 }
 
-NodeId stop_gradient(Graph& g, NodeId x) {
-  if (is_constant(g, x) || g[x].op == Op::StopGradient) return x;
-  NodeId in[] = {x};
-  return g.intern(Op::StopGradient, g.dtype(x), Dims(g.dims(x)), in);
-}
+}  // namespace
 
-NodeId cast(Graph& g, NodeId x, DType dtype) {
-  DType from = g.dtype(x);
-  if (from == dtype) return x;
-  Dims dims = g.dims(x);
-  if (is_constant(g, x)) return constant_bits(g, dtype, dims, convert_bits(from, dtype, g[x].bits));
-  if (g[x].op == Op::BroadcastTo) return broadcast_to(g, cast(g, g.input(x, 0), dtype), dims);
-  NodeId in[] = {x};
-  return g.intern(Op::Cast, dtype, dims, in);
-}
+}  // namespace symbolic
 
-NodeId iota(Graph& g, DType dtype, std::span<const int64_t> dims, int axis) {
-  if (dims.empty()) return constant(g, dtype, dims, 0);
-  require(axis >= 0 && axis < static_cast<int>(dims.size()), ErrorKind::Value, "Iota: axis ", axis,
-          " is out of range for ", dims.size(), " dimensions");
-  int64_t attrs[] = {axis};
-  return g.intern(Op::Iota, dtype, dims, {}, attrs);
-}
+namespace {
 
-NodeId random_uniform(Graph& g, NodeId state, std::span<const int64_t> dims) {
-  NodeId in[] = {state};
-  return g.intern(Op::RandomUniform, DType::Float32, dims, in);
-}
+class Row : public Spec {
+ public:
+  explicit Row(Op op) : Spec(op, Form::Elementwise, {}, {}) {}
 
-NodeId rebuild(Graph& to, const Graph& from, NodeId id, std::span<const NodeId> inputs) {
-  const Node& n = from[id];
-  to.location = n.location;
-  to.order = n.order;
-  if (n.op == Op::Leaf || n.op == Op::Alias) return to.unique(n.op, n.dtype, from.dims(id), inputs);
-  return to.intern(n.op, n.dtype, from.dims(id), inputs, from.attrs(id), n.bits);
+  size_t input_count() const override {
+    switch (info(op).kind) {
+      case OpKind::Ternary:
+        return 3;
+      case OpKind::Binary:
+      case OpKind::Compare:
+        return 2;
+      default:
+        return 1;
+    }
+  }
+
+  Type infer(const Graph& g, const Draft& d) const override {
+    const OpInfo& row = info(op);
+    const size_t n = d.inputs.size();
+    const NodeId model = d.inputs.back();
+    for (size_t k = 0; k + 1 < n; ++k) {
+      const NodeId x = d.inputs[k];
+      if (n == 3 && k == 0)
+        check_condition(g, x, model);
+      else
+        check_same(g, op, x, model);
+    }
+    check_class(row, g.dtype(model));
+    return {result_dtype(g, op, model), g.dims(model)};
+  }
+  NodeId adjoint(Graph& g, NodeId id, int k, NodeId dy) const override {
+    return symbolic::adjoint_of(g, id, k, symbolic::wrap(g, dy)).id;
+  }
+  NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
+    symbolic::Value sum;
+    for (size_t i = 0; i < dx.size(); ++i)
+      if (dx[i] != kNoNode)
+        sum = accumulate(
+            sum, symbolic::adjoint_of(g, id, static_cast<int>(i), symbolic::wrap(g, dx[i])));
+    return sum.id;
+  }
+  bool differentiable() const override { return info(op).differentiable; }
+};
+
+}  // namespace
+
+const Spec& elementwise_spec(Op op) {
+  static const auto rows = [] {
+    std::vector<std::unique_ptr<const Row>> all;
+    for (uint16_t i = 0; i < static_cast<uint16_t>(Op::Count); ++i)
+      all.push_back(std::make_unique<const Row>(static_cast<Op>(i)));
+    return all;
+  }();
+  return *rows[static_cast<size_t>(op)];
 }
 
 }  // namespace gradcell

@@ -2,9 +2,9 @@
 // structural zero: it is never multiplied or added, it just stays zero.
 #pragma once
 
-#include "ir/builder.h"
+#include "ops/elementwise.h"
 
-namespace gradcell::ad {
+namespace gradcell::symbolic {
 
 struct Value {
   Graph* graph = nullptr;
@@ -57,4 +57,4 @@ GRADCELL_OPERATOR(>=, greater_equal)
 /// Sum of contributions, any of which may be structural zeros.
 inline Value accumulate(Value a, Value b) { return !a ? b : !b ? a : a + b; }
 
-}  // namespace gradcell::ad
+}  // namespace gradcell::symbolic
