@@ -18,6 +18,7 @@ if _blas is not None and _blas.submodule_search_locations:
 
 from gradcell import context, cuda, dtype  # noqa: E402
 from gradcell._core import Tensor  # noqa: E402
+from gradcell._tensor import from_dlpack, from_numpy  # noqa: E402
 from gradcell.context import (  # noqa: E402
     GRAPH_MODE,
     PYNATIVE_MODE,
@@ -27,7 +28,6 @@ from gradcell.context import (  # noqa: E402
 from gradcell.dtype import *  # noqa: E402, F403
 from gradcell.inspect import draw_graph, graph_text, plan_text  # noqa: E402
 from gradcell.parameter import Parameter, ParameterTuple  # noqa: E402
-from gradcell.tensor import from_dlpack, from_numpy  # noqa: E402
 from gradcell.transform import (  # noqa: E402
     get_grad,
     grad,

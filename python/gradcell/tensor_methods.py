@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from gradcell import _core, ops
+from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where as _where
 from gradcell.ops import checks
-from gradcell.tensor import to_dtype
 
 _DIM = {"axis": "dim"}
 _AXIS = {"dim": "axis"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core, tree
+from gradcell import _core, nn, tree
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.amp.loss_scale import LossScaleManager
+from gradcell.amp.loss_scale import DynamicLossScaleManager, LossScaleManager
 from gradcell.amp.mixed_precision import auto_mixed_precision
 from gradcell.nn.cell import Cell
 
@@ -48,9 +48,6 @@ def build_train_network(
 
     Raises ValueError for an unknown level, TypeError for wrong types or an unknown keyword.
     """
-    from gradcell import nn
-    from gradcell.amp.loss_scale import DynamicLossScaleManager
-
     if not isinstance(network, Cell):
         raise TypeError(
             f"build_train_network: the network must be a Cell, got "

@@ -14,6 +14,7 @@ from gradcell.common.initializer import initializer
 from gradcell.nn.arguments import check_float, check_int, check_rank, check_tensor
 from gradcell.nn.cell import Cell
 from gradcell.ops import activations as _functions
+from gradcell.ops.primitive import Primitive
 from gradcell.ops.random import uniform
 from gradcell.parameter import Parameter
 
@@ -384,8 +385,6 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
 
 def activation_of(owner: str, activation: Any) -> Any:
     """A cell from a name, a cell, a primitive or None. Raises TypeError for anything else."""
-    from gradcell.ops.primitive import Primitive
-
     if activation is None or isinstance(activation, (Cell, Primitive)):
         return activation
     if isinstance(activation, str):

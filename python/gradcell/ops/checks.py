@@ -9,9 +9,9 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from gradcell import _core
+from gradcell._convert import to_dtype
 from gradcell._core import DType, Tensor
 from gradcell._location import where
-from gradcell.tensor import to_dtype
 from gradcell.transform import run_traced
 
 P = ParamSpec("P")

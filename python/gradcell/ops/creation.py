@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
+from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.ops import checks
 from gradcell.ops.checks import fused
-from gradcell.tensor import to_dtype
 
 __all__ = [
     "arange", "eye", "fill", "full", "full_like", "linspace", "ones", "ones_like", "range",

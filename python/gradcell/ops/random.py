@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
+from gradcell._convert import to_dtype
 from gradcell._core import ParameterBase, Tensor
 from gradcell._location import where
 from gradcell.common.seed import get_seed, on_set_seed
 from gradcell.ops import checks
 from gradcell.ops.checks import fused
-from gradcell.tensor import to_dtype
+from gradcell.ops.indexing import argsort
 
 __all__ = [
     "bernoulli", "dropout", "normal", "rand", "rand_like", "randint", "randint_like", "randn",
@@ -193,8 +194,6 @@ def randint_like(input: Any, low: Any, high: Any, seed: Any = None, *, dtype: An
 @fused
 def randperm(n: Any, seed: Any = 0, offset: int = 0, dtype: Any = _core.int64) -> Tensor:
     """The integers from 0 to n - 1 in random order. Asks for the random numbers' values."""
-    from gradcell.ops.indexing import argsort
-
     keys = _draw([checks.integer(n, "randperm", "n")], seed)
     return _ops.cast(argsort(keys), to_dtype(dtype))
 

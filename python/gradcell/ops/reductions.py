@@ -10,11 +10,11 @@ import math
 from typing import Any
 
 from gradcell import _core
+from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where as _where
 from gradcell.ops import checks
 from gradcell.ops.checks import fused
-from gradcell.tensor import to_dtype
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumsum", "logsumexp", "max",

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import amp
+from gradcell import amp, nn
 from gradcell._location import where
 from gradcell.dataset.datasets import Dataset
 from gradcell.nn.cell import Cell
@@ -92,8 +92,6 @@ class Model:
         if self._optimizer is None:
             if self._loss_fn is None:
                 return self._network
-            from gradcell import nn
-
             return nn.WithLossCell(self._network, self._loss_fn)
         return amp.build_train_network(
             self._network, self._optimizer, self._loss_fn, level, **kwargs
@@ -102,8 +100,6 @@ class Model:
     def _build_eval_network(self, eval_network: Cell | None, level: str) -> Cell | None:
         if eval_network is not None or self._loss_fn is None:
             return eval_network
-        from gradcell import nn
-
         return nn.WithEvalCell(self._network, self._loss_fn, level in ("O2", "O3", "auto"))
 
     @property

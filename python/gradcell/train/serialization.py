@@ -20,9 +20,9 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.common.random_state import random_state as state_now
-from gradcell.common.random_state import set_random_state
 from gradcell.nn.cell import Cell
+from gradcell.ops.random_state import random_state as state_now
+from gradcell.ops.random_state import set_random_state
 from gradcell.parameter import Parameter
 
 _TYPES = {

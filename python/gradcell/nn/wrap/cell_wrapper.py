@@ -9,9 +9,10 @@ from typing import Any
 from gradcell import _core, tree
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.amp.loss_scale import check_scale
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim import Optimizer
+from gradcell.nn.wrap.scale_update import check_scale
+from gradcell.ops.composition import HyperMap
 from gradcell.parallel._utils import (
     ParallelMode,
     _get_device_num,
@@ -218,9 +219,7 @@ class TrainOneStepCell(Cell):
     @property
     def hyper_map(self) -> Any:
         """ops.HyperMap, for subclasses."""
-        from gradcell import ops
-
-        return ops.HyperMap()
+        return HyperMap()
 
     def value_and_gradients(self, scale: Any, inputs: Any) -> tuple[Any, Any]:
         """(the network's output, its gradients by the weights times scale); scale None: 1."""

@@ -11,7 +11,13 @@ import numpy as np
 
 from gradcell import _core, _indexing, _numpy_protocol
 from gradcell import printing as _printing
-from gradcell._convert import dtype_of_numpy, from_bfloat16_bits, from_gpu, to_array
+from gradcell._convert import (
+    dtype_of_numpy,
+    from_bfloat16_bits,
+    from_gpu,
+    to_array,
+    to_dtype,
+)
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
 from gradcell._location import where
@@ -211,18 +217,6 @@ def move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
 
 
 # Conversion -----------------------------------------------------------------------------------------
-
-
-def to_dtype(dtype: Any) -> _core.DType:
-    """A gradcell dtype from one, from its name, from a NumPy dtype or from int, float and bool."""
-    if isinstance(dtype, _core.DType):
-        return dtype
-    if isinstance(dtype, str):
-        return _core.dtype_named(dtype.lower())
-    try:
-        return dtype_of_numpy(np.dtype(dtype))
-    except TypeError as error:
-        raise TypeError(f"{dtype!r} is not a dtype{where()}") from error
 
 
 def astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
