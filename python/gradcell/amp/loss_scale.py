@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from gradcell import _core, tree
+from gradcell import _core, arguments, tree
 from gradcell._core import Tensor
 from gradcell._location import where as _where
 from gradcell.nn.cell import Cell
@@ -23,9 +23,7 @@ from gradcell.nn.wrap.scale_update import (
     DynamicLossScaleUpdateCell,
     FixedLossScaleUpdateCell,
     FloorGuard,
-    check_factor,
     check_scale,
-    check_window,
     next_scale,
     not_finite,
 )
@@ -118,8 +116,8 @@ class DynamicLossScaler(LossScaler):
     def __init__(self, scale_value: float, scale_factor: float, scale_window: int) -> None:
         owner = "DynamicLossScaler"
         value = check_scale(owner, "scale_value", scale_value, 1.0)
-        self.scale_factor = check_factor(owner, scale_factor)
-        self.scale_window = check_window(owner, scale_window)
+        self.scale_factor = arguments.number(scale_factor, owner, "scale_factor", above=1)
+        self.scale_window = arguments.integer(scale_window, owner, "scale_window", 1)
         self.scale_value = Parameter(
             Tensor(value, _core.float32), name="scale_value", requires_grad=False
         )
@@ -186,12 +184,9 @@ class FixedLossScaleManager(LossScaleManager):
     """
 
     def __init__(self, loss_scale: float = 128.0, drop_overflow_update: bool = True) -> None:
-        if not isinstance(drop_overflow_update, bool):
-            raise TypeError(
-                f"FixedLossScaleManager: 'drop_overflow_update' must be a bool, got "
-                f"{type(drop_overflow_update).__name__}{_where()}"
-            )
-        check_scale("FixedLossScaleManager", "loss_scale", loss_scale, 1.0)
+        owner = "FixedLossScaleManager"
+        arguments.boolean(drop_overflow_update, owner, "drop_overflow_update")
+        check_scale(owner, "loss_scale", loss_scale, 1.0)
         self._loss_scale = loss_scale
         self._drop_overflow_update = drop_overflow_update
 
@@ -221,8 +216,8 @@ class DynamicLossScaleManager(LossScaleManager):
     ) -> None:
         owner = "DynamicLossScaleManager"
         self.loss_scale = check_scale(owner, "init_loss_scale", init_loss_scale, FLOOR)
-        check_factor(owner, scale_factor)
-        self.scale_window = check_window(owner, scale_window)
+        arguments.number(scale_factor, owner, "scale_factor", above=1)
+        self.scale_window = arguments.integer(scale_window, owner, "scale_window", 1)
         self.increase_ratio = scale_factor
         self.cur_iter, self.last_overflow_iter = 1, 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core, nn, tree
+from gradcell import _core, arguments, nn, tree
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.amp.loss_scale import DynamicLossScaleManager, LossScaleManager
@@ -53,11 +53,7 @@ def build_train_network(
             f"build_train_network: the network must be a Cell, got "
             f"{type(network).__name__}{where()}"
         )
-    if level not in _LEVELS:
-        raise ValueError(
-            f"build_train_network: the level must be one of {', '.join(_LEVELS)}, got "
-            f"{level!r}{where()}"
-        )
+    arguments.one_of(level, _LEVELS, "build_train_network", "level")
     unknown = set(kwargs) - {"keep_batchnorm_fp32", "loss_scale_manager", "cast_model_type"}
     if unknown:
         raise TypeError(f"build_train_network: unknown argument {min(unknown)!r}{where()}")

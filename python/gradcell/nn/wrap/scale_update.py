@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from gradcell import _core, tree
+from gradcell import _core, arguments, tree
 from gradcell._core import Tensor
 from gradcell._location import where as _where
 from gradcell.nn.cell import Cell
@@ -19,41 +18,8 @@ FLOOR = 1.0
 def check_scale(owner: str, name: str, value: Any, least: float = 0.0) -> float:
     """value as a float. Raises TypeError if it is no number, ValueError unless it is finite,
     positive, not below `least` and within float32."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(
-            f"For '{owner}', the '{name}' must be a number, but got "
-            f"{type(value).__name__}{_where()}"
-        )
-    if not (math.isfinite(value) and value > 0 and value >= least and value < 3.4e38):
-        wanted = f"finite and at least {least:g}" if least else "finite and greater than 0"
-        raise ValueError(
-            f"For '{owner}', the argument '{name}' must be {wanted}, but got {value}{_where()}"
-        )
-    return float(value)
-
-
-def check_window(owner: str, value: Any) -> int:
-    """A number of steps. Raises TypeError if it is no int, ValueError unless it is positive."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(
-            f"For '{owner}', the 'scale_window' must be an int, but got "
-            f"{type(value).__name__}{_where()}"
-        )
-    if value <= 0:
-        raise ValueError(
-            f"For '{owner}', the argument 'scale_window' must be > 0, but got {value}{_where()}"
-        )
-    return value
-
-
-def check_factor(owner: str, value: Any) -> float:
-    """What a scale is multiplied and divided by. Raises ValueError unless it is greater than 1."""
-    factor = check_scale(owner, "scale_factor", value)
-    if factor <= 1:
-        raise ValueError(
-            f"For '{owner}', the argument 'scale_factor' must be > 1, but got {value}{_where()}"
-        )
-    return factor
+    bounds = {"least": least} if least else {"above": 0.0}
+    return arguments.number(value, owner, name, **bounds, below=3.4e38)
 
 
 def not_finite(inputs: Any) -> Tensor:
@@ -150,8 +116,8 @@ class DynamicLossScaleUpdateCell(Cell):
         super().__init__()
         check_scale(self.cls_name, "loss_scale_value", loss_scale_value, FLOOR)
         self.loss_scale_value = loss_scale_value
-        self.scale_factor = check_factor(self.cls_name, scale_factor)
-        self.scale_window = check_window(self.cls_name, scale_window)
+        self.scale_factor = arguments.number(scale_factor, self.cls_name, "scale_factor", above=1)
+        self.scale_window = arguments.integer(scale_window, self.cls_name, "scale_window", 1)
         self.cur_iter = Parameter(Tensor(1, _core.int32), name="current_iterator_step")
         self.last_overflow_iter = Parameter(
             Tensor(0, _core.int32), name="last_overflow_iterator_step"
