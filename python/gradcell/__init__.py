@@ -18,7 +18,7 @@ if _blas is not None and _blas.submodule_search_locations:
 
 from gradcell import context, cuda, dtype  # noqa: E402
 from gradcell._core import Tensor  # noqa: E402
-from gradcell._tensor import from_dlpack, from_numpy  # noqa: E402
+from gradcell._tensor import from_dlpack, from_numpy, tensor  # noqa: E402
 from gradcell.context import (  # noqa: E402
     GRAPH_MODE,
     PYNATIVE_MODE,
@@ -87,11 +87,41 @@ def __getattr__(name: str) -> object:
     return value
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
-
-
 ms_function = jit
 
 __version__ = "0.1.0"
-__all__ = [name for name in __dir__() if not name.startswith("_") and name != "annotations"]
+__all__ = [
+    *dtype.__all__,
+    *_LATER,
+    "GRAPH_MODE",
+    "PYNATIVE_MODE",
+    "Parameter",
+    "ParameterTuple",
+    "Tensor",
+    "common",
+    "context",
+    "cuda",
+    "draw_graph",
+    "dtype",
+    "from_dlpack",
+    "from_numpy",
+    "get_context",
+    "get_grad",
+    "get_seed",
+    "grad",
+    "graph_text",
+    "jit",
+    "jvp",
+    "ms_function",
+    "ops",
+    "plan_text",
+    "set_context",
+    "set_seed",
+    "tensor",
+    "value_and_grad",
+    "vjp",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

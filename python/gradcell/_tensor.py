@@ -25,6 +25,37 @@ from gradcell._location import where
 _core.set_converter(to_array)
 
 
+# Making ---------------------------------------------------------------------------------------------
+
+
+def tensor(
+    input_data: Any = None,
+    dtype: Any = None,
+    shape: Any = None,
+    init: Any = None,
+    const_arg: bool = False,
+) -> Tensor:
+    """A Tensor, as the class makes it: tensor(x) or tensor(x, dtype) of an array, a number or nested
+    sequences, or tensor(shape=, dtype=, init=), drawn by an initialiser or its name.
+
+    const_arg: accepted for MindSpore's sake. Raises ValueError for both kinds of arguments, or if
+    one of shape, dtype and init is missing; TypeError for what no tensor can be made of.
+    """
+    if input_data is not None:
+        if shape is not None or init is not None:
+            raise ValueError(f"tensor: with 'input_data', 'shape' and 'init' must be None{where()}")
+        if isinstance(input_data, Tensor) and _core.in_trace():  # gradients flow through
+            return _ops.cast(input_data, input_data.dtype if dtype is None else to_dtype(dtype))
+        return Tensor(input_data, dtype)
+    if shape is None and init is None:
+        raise TypeError(f"tensor: expected 'input_data', or 'shape', 'dtype' and 'init'{where()}")
+    if shape is None or dtype is None or init is None:
+        raise ValueError(
+            f"tensor: init, dtype and shape must have values at the same time{where()}"
+        )
+    return Tensor(shape=shape, dtype=dtype, init=init)
+
+
 # Values ---------------------------------------------------------------------------------------------
 
 

@@ -111,8 +111,11 @@ def number(
     below: float | None = None,
     most: float | None = None,
 ) -> float:
-    """The number. Raises TypeError for what is no int or float, ValueError if bounds are given and
-    it is not finite or not within them."""
+    """The number. Bounds: one, or one from below and one from above.
+
+    Raises TypeError for what is no int or float, ValueError if it is not finite or not within the
+    bounds given.
+    """
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         _wrong_type(value, owner, name, "a number")
     found = float(value)
@@ -124,7 +127,12 @@ def number(
     ]
     asked = [(sign, bound, holds) for bound, sign, holds in bounds if bound is not None]
     if asked and not (math.isfinite(found) and all(holds for _, _, holds in asked)):
-        wanted = " and ".join(["finite", *(f"{sign} {bound:g}" for sign, bound, _ in asked)])
+        if len(asked) == 2:
+            (first, low, _), (last, high, _) = asked
+            opening, closing = "(" if first == ">" else "[", ")" if last == "<" else "]"
+            wanted = f"a number in range {opening}{low:g}, {high:g}{closing}"
+        else:
+            wanted = f"finite and {asked[0][0]} {asked[0][1]:g}"
         _refuse(ValueError, owner, name, wanted, str(value))
     return found
 

@@ -1,7 +1,12 @@
 """How the source is laid out: which module may know which."""
 
 import ast
+import importlib
+import inspect
+import pkgutil
 from pathlib import Path
+
+import pytest
 
 import gradcell
 
@@ -99,3 +104,58 @@ def test_a_circle_is_found():
     assert cycle(graph) is not None
     graph["gradcell.b.y"] = set()
     assert cycle(graph) is None
+
+
+#: MindSpore's paths of modules that the packages around them do not list.
+PATHS = [
+    "common.initializer",
+    "nn.optim",
+    "nn.wrap",
+    "ops.composite",
+    "ops.functional",
+    "ops.operations",
+    "train.amp",
+    "train.callback",
+    "train.loss_scale_manager",
+]
+
+
+#: The modules that are public names of the package they are in.
+FILES = {
+    "gradcell": {"amp", "common", "context", "cuda", "dataset", "dtype", "nn", "ops", "parallel"}
+    | {"train"},
+    "gradcell.common": {"initializer"},
+}
+
+
+def public_modules():
+    """The modules that can be reached by public names, from gradcell on."""
+    found, left = {}, ["gradcell", *(f"gradcell.{path}" for path in PATHS)]
+    while left:
+        name = left.pop()
+        module = found[name] = importlib.import_module(name)
+        values = [getattr(module, public) for public in module.__all__]
+        left += [v.__name__ for v in values if inspect.ismodule(v) and v.__name__ not in found]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("name", public_modules())
+def test_what_is_listed_is_what_is_public(name):
+    module = importlib.import_module(name)
+    listed = dir(module)
+    assert listed == sorted(set(module.__all__))
+    assert not {"Any", "TYPE_CHECKING", "annotations"} & set(listed)
+    own = {m.name for m in pkgutil.iter_modules(getattr(module, "__path__", []))}
+    files = {n for n in own & set(listed) if inspect.ismodule(getattr(module, n))}
+    assert files <= FILES.get(name, set())
+    assert not [n for n in listed if n.startswith("_")]
+
+
+def test_the_public_modules():
+    found = public_modules()
+    assert {"gradcell", "gradcell.nn", "gradcell.ops", "gradcell.train"} <= set(found)
+    for path in ("operations", "functional", "composite"):
+        assert inspect.ismodule(getattr(gradcell.ops, path))
+    assert gradcell.ops.functional.sin is gradcell.ops.sin
+    with pytest.raises(AttributeError, match="no attribute 'sine'"):
+        _ = gradcell.ops.sine

@@ -38,3 +38,7 @@ __all__ = [
     "init_status",
     "locate_overflow",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

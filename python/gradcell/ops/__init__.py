@@ -59,6 +59,11 @@ __all__ = [
     "vjp",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted({*__all__})  # forms of more arguments replace rows of the table
+
+
 #: MindSpore's older names of these ops, imported when first asked for: they take them from here.
 _OLDER = ("composite", "functional", "operations")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gradcell import _core, arguments, tree
 from gradcell._core import Tensor
 from gradcell._location import where as _where
@@ -18,8 +20,11 @@ FLOOR = 1.0
 def check_scale(owner: str, name: str, value: Any, least: float = 0.0) -> float:
     """value as a float. Raises TypeError if it is no number, ValueError unless it is finite,
     positive, not below `least` and within float32."""
-    bounds = {"least": least} if least else {"above": 0.0}
-    return arguments.number(value, owner, name, **bounds, below=3.4e38)
+    if least:
+        arguments.number(value, owner, name, least=least)
+    else:
+        arguments.number(value, owner, name, above=0)
+    return arguments.number(value, owner, name, most=float(np.finfo(np.float32).max))
 
 
 def not_finite(inputs: Any) -> Tensor:
