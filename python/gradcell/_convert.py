@@ -48,6 +48,18 @@ def dtype_of_numpy(dtype: np.dtype) -> _core.DType:
     return found
 
 
+def to_dtype(dtype: Any) -> _core.DType:
+    """A gradcell dtype from one, from its name, from a NumPy dtype or from int, float and bool."""
+    if isinstance(dtype, _core.DType):
+        return dtype
+    if isinstance(dtype, str):
+        return _core.dtype_named(dtype.lower())
+    try:
+        return dtype_of_numpy(np.dtype(dtype))
+    except TypeError as error:
+        raise TypeError(f"{dtype!r} is not a dtype ({_core.user_location()})") from error
+
+
 def _plain_dtype(data: Any) -> str:
     """The dtype of Python numbers in nested sequences: bool, int64 or float32, the widest found."""
     if isinstance(data, (bool, np.bool_)):

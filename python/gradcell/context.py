@@ -6,6 +6,13 @@ from typing import Any
 
 from gradcell import _core
 
+__all__ = ["GRAPH_MODE", "PYNATIVE_MODE", "get_context", "set_context"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 GRAPH_MODE = 0
 PYNATIVE_MODE = 1
 

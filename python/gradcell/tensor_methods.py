@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core, ops
+from gradcell import _core, arguments, ops
+from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where as _where
-from gradcell.ops import checks
-from gradcell.tensor import to_dtype
 
 _DIM = {"axis": "dim"}
 _AXIS = {"dim": "axis"}
@@ -43,8 +42,8 @@ def _spelled(function: Callable[..., Any], spellings: dict[str, str]) -> Callabl
 def _listed(op: str, values: tuple[Any, ...]) -> list[int]:
     """Integers given one by one, or as one tuple or list."""
     if len(values) == 1 and not isinstance(values[0], int):
-        return checks.integers(values[0], op, "argument")
-    return checks.integers(values, op, "argument")
+        return arguments.integers(values[0], op, "argument")
+    return arguments.integers(values, op, "argument")
 
 
 # Methods that are not an op's function ------------------------------------------------------------
@@ -213,7 +212,7 @@ def _new(value: int) -> Callable[..., Tensor]:
     def method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
         if len(size) == 2 and isinstance(size[0], (tuple, list)):
             dtype, size = size[1], (size[0],)
-        return ops.full(_listed("full", size), value, dtype=checks.dtype_or(dtype, self.dtype))
+        return ops.full(_listed("full", size), value, dtype=arguments.dtype_or(dtype, self.dtype))
 
     method.__doc__ = f"A tensor of {value}s, of this tensor's dtype unless another is given."
     return method

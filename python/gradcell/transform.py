@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, context, tree
+from gradcell import _core, arguments, context, tree
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.parameter import Parameter, parameter_of
@@ -296,14 +296,6 @@ def _cotangents(name: str, target: Any, outputs: list[Tensor], sens: Any) -> lis
     ]
 
 
-def _check_bool(owner: str, **flags: Any) -> None:
-    for name, value in flags.items():
-        if not isinstance(value, bool):
-            raise TypeError(
-                f"For '{owner}', the '{name}' should be bool, but got {type(value).__name__}{where()}"
-            )
-
-
 def _check_positions(grad_position: Any) -> tuple[int, ...]:
     positions = grad_position if isinstance(grad_position, tuple) else (grad_position,)
     if not isinstance(grad_position, (int, tuple)) or isinstance(grad_position, bool):
@@ -369,7 +361,8 @@ class _GradFunction:
         with_value: bool,
         with_sens: bool = False,
     ) -> None:
-        _check_bool("_Grad", has_aux=has_aux, return_ids=return_ids)
+        arguments.boolean(has_aux, "_Grad", "has_aux")
+        arguments.boolean(return_ids, "_Grad", "return_ids")
         if grad_position is None and weights is None:
             raise ValueError("`grad_position` and `weight` can not be None at the same time.")
         self.fn = fn
@@ -478,9 +471,9 @@ class GradOperation:
     def __init__(
         self, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False
     ) -> None:
-        _check_bool(
-            "GradOperation", get_all=get_all, get_by_list=get_by_list, sens_param=sens_param
-        )
+        arguments.boolean(get_all, "GradOperation", "get_all")
+        arguments.boolean(get_by_list, "GradOperation", "get_by_list")
+        arguments.boolean(sens_param, "GradOperation", "sens_param")
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
     def __call__(self, fn: Any, weights: Any = None) -> Callable[..., Any]:

@@ -395,3 +395,51 @@ def test_special_values_propagate():
     np.testing.assert_array_equal((x / 0).asnumpy(), [np.nan, -np.inf, np.inf, np.nan])
     np.testing.assert_array_equal(ops.isnan(x).asnumpy(), [False, False, False, True])
     np.testing.assert_array_equal(ops.isinf(x).asnumpy(), [False, False, True, False])
+
+
+# tensor, the function -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "shape"),
+    [
+        ([1, 2, 3], "Int64", (3,)),
+        (1.5, "Float32", ()),
+        (2, "Int64", ()),
+        (True, "Bool", ()),
+        (np.ones(2, np.int16), "Int16", (2,)),
+    ],
+)
+def test_tensor_makes_what_mindspore_makes(data, dtype, shape):
+    t = ms.tensor(data)  # dtypes and shapes printed by MindSpore 2.10
+    assert type(t) is ms.Tensor and (str(t.dtype), tuple(t.shape)) == (dtype, shape)
+    np.testing.assert_array_equal(t.asnumpy(), data)
+
+
+def test_tensor_with_a_dtype_or_an_initialiser():
+    t = ms.tensor([1, 2], ms.float64)
+    assert t.dtype == ms.float64
+    np.testing.assert_array_equal(ms.tensor(t, ms.int32).asnumpy(), np.array([1, 2], np.int32))
+    drawn = ms.tensor(dtype=ms.float16, shape=(2, 3), init="ones")
+    assert drawn.dtype == ms.float16
+    np.testing.assert_array_equal(drawn.asnumpy(), np.ones((2, 3)))
+    for f in (lambda x: ms.tensor(x), lambda x: ms.tensor(x, ms.float64)):  # as in MindSpore
+        slope = ms.grad(lambda x, f=f: (f(x) ** 2).sum())(ms.Tensor([3.0]))
+        np.testing.assert_array_equal(slope.asnumpy(), [6.0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({}, TypeError),
+        ({"dtype": ms.float32}, TypeError),
+        ({"input_data": [1], "shape": (1,)}, ValueError),
+        ({"input_data": [1], "init": "ones"}, ValueError),
+        ({"shape": (2,), "init": "ones"}, ValueError),
+        ({"shape": (2,), "dtype": ms.float32}, ValueError),
+        ({"input_data": object()}, TypeError),
+    ],
+)
+def test_tensor_refuses(arguments, error):
+    with pytest.raises(error, match=r"test_tensor_behaviour\.py:\d+"):
+        ms.tensor(**arguments)

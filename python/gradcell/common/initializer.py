@@ -38,6 +38,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class Initializer:
     """The base of initialisers: `draw(shape)` gives the values as a NumPy array.
 

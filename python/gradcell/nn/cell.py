@@ -6,11 +6,20 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradcell import _core, context
+from gradcell import _core, context, tree
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.parameter import Parameter, ParameterTuple
 from gradcell.transform import cache_for, run
+
+
+def _cast_floating(value: Any, dtype: _core.DType) -> Any:
+    """A tree of tensors with the floating ones in another dtype."""
+
+    def cast(t: Tensor) -> Tensor:
+        return _core.ops.cast(t, dtype) if t.dtype.is_floating and t.dtype != dtype else t
+
+    return tree.map_leaves(cast, value)
 
 
 class HookHandle:
@@ -420,12 +429,19 @@ class Cell:
         return self._compute(args, kwargs)
 
     def _compute(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._cast_to is None:
+        dtype = self._cast_to
+        if dtype is None:
             return self.construct(*args, **kwargs)
-        from gradcell.amp.casting import cast_floating, run_in
-
-        out = run_in(self, self._cast_to, args, kwargs)
-        return out if self._output_to is None else cast_floating(out, self._output_to)
+        # Floating arguments are cast here, the cell's own parameters where construct reads them;
+        # they keep their dtype, and gradients, which flow back through the casts, have it too.
+        own = self.__dict__
+        before = own["_computes_in"]
+        own["_computes_in"] = dtype
+        try:
+            out = self.construct(*_cast_floating(args, dtype), **_cast_floating(kwargs, dtype))
+        finally:
+            own["_computes_in"] = before
+        return out if self._output_to is None else _cast_floating(out, self._output_to)
 
     # Hooks ----------------------------------------------------------------------------------------
 

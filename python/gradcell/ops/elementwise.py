@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
-from gradcell.ops.checks import floating, fused, one_of, operand, tensor
+from gradcell.ops.one_plan import one_plan
 from gradcell.ops.primitive import primitive_of
 
 __all__ = []
@@ -61,10 +61,10 @@ def pow(input: Any, exponent: Any) -> Tensor:
     return _ops.pow(input, exponent)
 
 
-@fused
+@one_plan
 def trunc(input: Any) -> Tensor:
     """Without the fraction, towards zero."""
-    x = tensor(input, "trunc")
+    x = arguments.tensor(input, "trunc")
     if not x.dtype.is_floating:
         return x
     return _ops.where(_ops.less(x, 0), _ops.ceil(x), _ops.floor(x))
@@ -74,7 +74,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """input / other. rounding_mode: None, 'floor' or 'trunc' (towards zero)."""
     if rounding_mode is None:
         return _ops.div(input, other)
-    one_of(rounding_mode, ("floor", "trunc"), "div", "rounding_mode")
+    arguments.one_of(rounding_mode, ("floor", "trunc"), "div", "rounding_mode")
     if rounding_mode == "floor":
         return _ops.floor_div(input, other)
     return trunc(_ops.div(input, other))
@@ -87,15 +87,15 @@ def round(input: Any, *, decimals: int = 0) -> Tensor:
     return _rounded(input, 10.0**decimals)
 
 
-@fused
+@one_plan
 def _rounded(input: Any, scale: float) -> Tensor:
     return _ops.div(_ops.round(_ops.mul(input, scale)), scale)
 
 
-@fused
+@one_plan
 def fmod(input: Any, other: Any) -> Tensor:
     """input - other * trunc(input / other): the remainder with the sign of input."""
-    x, y = operand(input, "fmod"), operand(other, "fmod", "other")
+    x, y = arguments.operand(input, "fmod"), arguments.operand(other, "fmod", "other")
     size = _ops.mod(_magnitude(x), _magnitude(y))
     return _ops.where(_ops.less(x, 0), _ops.neg(size), size)
 
@@ -105,33 +105,36 @@ def _magnitude(x: Tensor) -> Tensor:
     return _ops.where(_ops.less(x, 0), _ops.neg(x), x)
 
 
-@fused
+@one_plan
 def hypot(input: Any, other: Any) -> Tensor:
     """sqrt(input^2 + other^2)."""
     return _ops.sqrt(_ops.add(_ops.square(input), _ops.square(other)))
 
 
-@fused
+@one_plan
 def xlogy(input: Any, other: Any) -> Tensor:
     """input * log(other), 0 where input is 0."""
-    x, y = floating(operand(input, "xlogy")), floating(operand(other, "xlogy", "other"))
+    x, y = (
+        arguments.floating(arguments.operand(input, "xlogy")),
+        arguments.floating(arguments.operand(other, "xlogy", "other")),
+    )
     zero = _ops.equal(x, 0)
     return _ops.where(zero, 0, _ops.mul(x, _ops.log(_ops.where(zero, 1, y))))
 
 
-@fused
+@one_plan
 def lerp(input: Any, end: Any, weight: Any) -> Tensor:
     """input + weight * (end - input)."""
     return _ops.add(input, _ops.mul(weight, _ops.sub(end, input)))
 
 
-@fused
+@one_plan
 def squared_difference(x: Any, y: Any) -> Tensor:
     """(x - y)^2."""
     return _ops.square(_ops.sub(x, y))
 
 
-@fused
+@one_plan
 def div_no_nan(x: Any, y: Any) -> Tensor:
     """x / y, 0 where y is 0."""
     zero = _ops.equal(y, 0)

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.common.random_state import random_state as state_now
-from gradcell.common.random_state import set_random_state
 from gradcell.nn.cell import Cell
+from gradcell.ops.random_state import random_state as state_now
+from gradcell.ops.random_state import set_random_state
 from gradcell.parameter import Parameter
 
 _TYPES = {
@@ -345,8 +345,7 @@ def load_param_into_net(
         raise TypeError(
             f"load_param_into_net: expected a dict, got {type(parameter_dict).__name__}{where()}"
         )
-    if not isinstance(strict_load, bool):
-        raise TypeError(f"load_param_into_net: 'strict_load' must be a bool{where()}")
+    arguments.boolean(strict_load, "load_param_into_net", "strict_load")
     own = {p.name: p for p in net.get_parameters()}
     changes: list[tuple[Parameter, Tensor]] = []
     for name, value in parameter_dict.items():

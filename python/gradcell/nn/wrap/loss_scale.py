@@ -7,17 +7,17 @@ from typing import Any
 from gradcell import _core, context
 from gradcell._core import Tensor
 from gradcell._location import where as _where
-from gradcell.amp.loss_scale import (
+from gradcell.nn.cell import Cell
+from gradcell.nn.optim import Optimizer
+from gradcell.nn.wrap.cell_wrapper import TrainOneStepCell
+from gradcell.nn.wrap.scale_update import (
     DynamicLossScaleUpdateCell,
     FixedLossScaleUpdateCell,
     check_scale,
     not_finite,
 )
-from gradcell.amp.overflow import locate_overflow, values_of, warn_of
-from gradcell.common.random_state import random_state, set_random_state
-from gradcell.nn.cell import Cell
-from gradcell.nn.optim import Optimizer
-from gradcell.nn.wrap.cell_wrapper import TrainOneStepCell
+from gradcell.ops.random_state import random_state, set_random_state
+from gradcell.overflow import locate_overflow, values_of, warn_of
 from gradcell.parameter import Parameter
 
 __all__ = [
