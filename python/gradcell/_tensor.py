@@ -12,6 +12,7 @@ import numpy as np
 from gradcell import _core, _indexing, _numpy_protocol
 from gradcell import printing as _printing
 from gradcell._convert import (
+    dtype_of_numbers,
     dtype_of_numpy,
     from_bfloat16_bits,
     from_gpu,
@@ -22,7 +23,7 @@ from gradcell._core import Tensor
 from gradcell._core import ops as _ops
 from gradcell._location import where
 
-_core.set_converter(to_array)
+_core.set_converter(to_array, dtype_of_numbers)
 
 
 # Making ---------------------------------------------------------------------------------------------

@@ -39,11 +39,23 @@ def tensor(value: Any, owner: str, name: str = "input") -> Tensor:
     _wrong_type(value, owner, name, "Tensor")
 
 
-def operand(value: Any, owner: str, name: str = "input") -> Tensor:
-    """The value, a number made into a tensor. Raises TypeError for anything else."""
+def operand(value: Any, owner: str, name: str = "input", like: Any = None) -> Tensor:
+    """The value, a number made into a tensor: of the dtype that it takes beside `like`, a tensor.
+
+    Raises TypeError for anything else.
+    """
     if isinstance(value, (bool, int, float, np.generic)):
+        if isinstance(like, Tensor):
+            return Tensor(value, _core.promote_number(like.dtype, value))
         return Tensor(value)
     return tensor(value, owner, name)
+
+
+def operands(
+    a: Any, b: Any, owner: str, names: tuple[str, str] = ("input", "other")
+) -> list[Tensor]:
+    """Two tensors, or a tensor and a number, which is rounded once, to the dtype it ends in."""
+    return [operand(a, owner, names[0], b), operand(b, owner, names[1], a)]
 
 
 def tensors(values: Any, owner: str, name: str = "tensors") -> list[Tensor]:

@@ -101,7 +101,7 @@ class Parameter(ParameterBase):
         Raises TypeError unless data is a Tensor or a number, ValueError if the shapes differ.
         """
         if isinstance(data, (int, float)) and not isinstance(data, bool):
-            data = Tensor(data)
+            data = Tensor(data, self.dtype)
         if not isinstance(data, Tensor):
             raise TypeError(
                 f"Parameter.set_data: expected a Tensor, got {type(data).__name__}{where()}"

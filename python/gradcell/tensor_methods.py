@@ -197,15 +197,31 @@ def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tenso
 
 
 def _copied(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    return ops.broadcast_to(src, self.shape)
+    source = src if isinstance(src, Tensor) else Tensor(src, self.dtype)
+    return ops.broadcast_to(source, self.shape)
 
 
-def _add_scaled(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    return _core.ops.add(self, other if alpha == 1 else _core.ops.mul(other, alpha))
+def _scaled(self: Tensor, other: Any, alpha: Any, op: str) -> Any:
+    """alpha * other, in the dtype that it takes beside the tensor."""
+    if isinstance(alpha, (bool, int, float)) and alpha == 1:
+        return other
+    y = arguments.operand(other, op, "other", self)
+    if isinstance(alpha, float) and not (self.dtype.is_floating or y.dtype.is_floating):
+        raise TypeError(
+            f"{op}: alpha is a float, but the tensors are of {self.dtype} and {y.dtype}{_where()}"
+        )
+    return _core.ops.mul(y, alpha)
 
 
-def _sub_scaled(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    return _core.ops.sub(self, other if alpha == 1 else _core.ops.mul(other, alpha))
+def add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """self + alpha * other; other: a tensor or number, which broadcasts. Raises TypeError for a
+    float alpha beside integers."""
+    return _core.ops.add(self, _scaled(self, other, alpha, "add"))
+
+
+def sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """self - alpha * other; otherwise as add."""
+    return _core.ops.sub(self, _scaled(self, other, alpha, "sub"))
 
 
 def _new(value: int) -> Callable[..., Tensor]:
@@ -298,6 +314,8 @@ _SPELLED: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
 
 #: Methods under their own names, and properties.
 _OWN: dict[str, Any] = {
+    "add": add,
+    "sub": sub,
     "sum": sum_,
     "max": _extremum("max", ops.max, ops.amax),
     "min": _extremum("min", ops.min, ops.amin),
@@ -326,8 +344,8 @@ _OWN: dict[str, Any] = {
     ),
     "assign_value": assign_value,
     "copy_": _in_place("copy_", _copied),
-    "add_": _in_place("add_", _add_scaled),
-    "sub_": _in_place("sub_", _sub_scaled),
+    "add_": _in_place("add_", add),
+    "sub_": _in_place("sub_", sub),
     "mul_": _in_place("mul_", ops.mul),
     "div_": _in_place("div_", ops.div),
     "fill_": _in_place("fill_", ops.full_like),
@@ -341,7 +359,6 @@ _OWN: dict[str, Any] = {
     "numel": _said("The number of elements.", lambda self: self.size),
     "nelement": _said("The number of elements.", lambda self: self.size),
     "ndimension": _said("The number of dimensions.", lambda self: self.ndim),
-    "inv": ops.reciprocal,
     "detach": ops.stop_gradient,
     "contiguous": _said("This tensor: all are row-major.", lambda self: self),
     "is_contiguous": _said("True: all tensors are row-major.", lambda self: True),

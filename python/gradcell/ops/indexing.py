@@ -354,13 +354,16 @@ def one_hot(
 # Masks and bounds ---------------------------------------------------------------------------------
 
 
+@one_plan
 def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
     """value where mask is true, else input_x, in the dtype of input_x."""
     x = arguments.tensor(input_x, "masked_fill", "input_x")
     m = arguments.tensor(mask, "masked_fill", "mask")
     if m.dtype != _core.bool:
         raise TypeError(f"masked_fill: the mask must be bool, got {m.dtype}{_where()}")
-    return _ops.cast(_ops.where(m, value, x), x.dtype)
+    number = isinstance(value, (bool, int, float, np.generic))
+    new = _ops.full([], value, x.dtype) if number else _ops.cast(value, x.dtype)
+    return _ops.where(m, new, x)
 
 
 @one_plan
