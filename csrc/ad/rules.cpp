@@ -97,6 +97,8 @@ Value extremum_weights(Graph& g, NodeId id) {
   Value hit = wrap(g, x) == spread(wrap(g, id), full, axes);
   Value mask = wrap(g, cast(g, hit.id, g.dtype(x)));
   Value ties = wrap(g, reduce(g, Op::ReduceSum, mask.id, axes));
+  if (!is_floating(g.dtype(x)))
+    return wrap(g, binary(g, Op::FloorDiv, mask.id, spread(ties, full, axes).id));
   return mask / spread(ties, full, axes);
 }
 

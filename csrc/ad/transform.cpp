@@ -10,6 +10,28 @@ namespace gradcell::ad {
 
 namespace {
 
+/// Whether input k is one whose elements the op computes with, not indices or a condition.
+bool is_value(const Graph& g, NodeId id, int k) {
+  switch (g[id].op) {
+    case Op::Gather:
+      return k == 0;
+    case Op::ScatterAdd:
+      return k == 1;
+    case Op::Select:
+      return k > 0;
+    default:
+      return true;
+  }
+}
+
+/// Whether a derivative passes from input k to a node. Integers carry those by integer inputs
+/// alone: what has been rounded to an integer has none.
+bool passes(const Graph& g, NodeId id, int k) {
+  if (!is_value(g, id, k)) return false;
+  return is_floating(g.dtype(id)) ||
+         (!is_floating(g.dtype(g.input(id, k))) && info(g[id].op).differentiable);
+}
+
 /// Which of the nodes up to `end` carry derivatives of `wrt`.
 std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, NodeId end) {
   std::vector<uint8_t> active(end, 0);
@@ -20,8 +42,9 @@ std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, Node
       first = std::min(first, id);
     }
   for (NodeId id = first; id < end; ++id) {
-    if (active[id] || !is_floating(g.dtype(id)) || g[id].op == Op::StopGradient) continue;
-    for (NodeId i : g.inputs(id)) active[id] |= active[i];
+    if (active[id] || g[id].op == Op::StopGradient) continue;
+    for (int k = 0; k < g[id].input_count; ++k)
+      active[id] |= active[g.input(id, k)] && passes(g, id, k);
   }
   return active;
 }
@@ -70,7 +93,7 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
     provenance.of(id);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId x = g.input(id, k);
-      if (!active[x]) continue;
+      if (!active[x] || !passes(g, id, k)) continue;
       Value d = adjoint_of_input(g, id, k, adj[id]);
       if (d) adj[x] = accumulate(adj[x], d);
     }
