@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,14 +26,17 @@ def _cast_floating(value: Any, dtype: _core.DType) -> Any:
 class HookHandle:
     """A hook that a cell calls, until remove()."""
 
+    _numbers = itertools.count()
+
     def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         self._hooks = hooks
-        hooks[id(self)] = hook
+        self._number = next(self._numbers)  # an id would come again when the handle is gone
+        hooks[self._number] = hook
         _core.bump_structure_version()
 
     def remove(self) -> None:
         """Ends the calls."""
-        if self._hooks.pop(id(self), None) is not None:
+        if self._hooks.pop(self._number, None) is not None:
             _core.bump_structure_version()
 
 
