@@ -378,20 +378,20 @@ class Optimizer(Cell):
         scaled = self.scale_grad(self.check_gradients(gradients))
         return self.gradients_centralization(self.decay_weight(scaled))
 
-    def next_step(self) -> Tensor:
-        """Counts the step; its number as a 0-d float32 tensor, 1 at the first."""
-        self.global_step._set_array(self.global_step + 1)
-        return _ops.cast(_ops.reshape(self.global_step, []), _core.float32)
+    def step_number(self) -> Tensor:
+        """The present step's number as a 0-d float32 tensor, 1 at the first."""
+        return _ops.cast(_ops.reshape(self.global_step + 1, []), _core.float32)
 
     def construct(self, gradients: Any) -> tuple[bool, ...]:
         """Updates the parameters by their gradients."""
         gradients = self.prepare(gradients)
         lr = self.get_lr()
         rates = lr if isinstance(lr, tuple) else (lr,) * len(self.parameters)
-        scalars = self.step_scalars(self.next_step())
+        scalars = self.step_scalars(self.step_number())
         for k, (p, g) in enumerate(zip(self._parameters, gradients, strict=True)):
             new = self.update_parameter(k, half_to_float(p), g, rates[k], scalars)
             p._set_array(_ops.cast(new, p.dtype))
+        self.global_step._set_array(self.global_step + 1)  # schedules have been asked for this one
         return (True,) * len(self.parameters)
 
 
