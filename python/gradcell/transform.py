@@ -258,6 +258,8 @@ def _differentiate(
             target = out
         found = weights
         if parameters is None:
+            for leaf in tree.leaves(target):
+                _core.record(leaf)  # a parameter that is returned itself has been read too
             read = [parameter_of(v) for v in _core.lifted_variables()]
             parameters = [p for p in read if p is not None and p.requires_grad]
             found = [_core.record(p) for p in parameters]
@@ -460,7 +462,8 @@ def value_and_grad(
 class GradOperation:
     """A transform with MindSpore's older interface.
 
-    get_all: by all tensor arguments (a tuple), not only the first. get_by_list: by the parameters
+    get_all: by all tensor arguments (a tuple), not only the first; by integers too, in their dtype.
+    get_by_list: by the parameters
     given as the second argument of the call, or by all trainable ones that the function reads; with
     get_all, (by arguments, by parameters). sens_param: the last argument of the gradient function,
     or the keyword sens, is the cotangent: a tensor, or a tuple for a tuple output.
@@ -515,8 +518,7 @@ class GradOperation:
                     raise TypeError(
                         f"sens must be a Tensor or a tuple of them, got {type(sens).__name__}{where()}"
                     )
-            every = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-            positions = [i for i in every if args[i].dtype.is_floating]
+            positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
             if not self.get_all and not self.get_by_list and args:
                 _check_argument(function_name(fn), args, 0)
                 positions = [0]
@@ -531,12 +533,7 @@ class GradOperation:
                 if self.get_by_list:
                     return by_weight
                 return dx[0] if dx else ()
-            found = dict(zip(positions, dx, strict=True))
-            by_input = tuple(
-                found[i] if i in found else _core.ops.full(list(args[i].shape), 0, args[i].dtype)
-                for i in every
-            )
-            return (by_input, by_weight) if self.get_by_list else by_input
+            return (tuple(dx), by_weight) if self.get_by_list else tuple(dx)
 
         return gradient_function
 
