@@ -401,9 +401,21 @@ def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
     return clamp(input, min, max)
 
 
+@one_plan
 def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
-    """As clamp; also of the tensors of a tuple or list."""
-    return clamp(x, clip_value_min, clip_value_max)
+    """No less than clip_value_min, no more than clip_value_max (tensors or numbers; None: no
+    bound), which wins; also of the tensors of a tuple or list.
+
+    The derivative at a bound is 1/2 by x and 1/2 by the bound. Raises ValueError if both are None.
+    """
+    if clip_value_min is None and clip_value_max is None:
+        raise ValueError(f"clip_by_value: at least one bound must be given{_where()}")
+    if isinstance(x, (tuple, list)):
+        return type(x)(clip_by_value(t, clip_value_min, clip_value_max) for t in x)
+    y = arguments.tensor(x, "clip_by_value", "x")
+    if clip_value_min is not None:
+        y = _ops.maximum(y, clip_value_min)
+    return y if clip_value_max is None else _ops.minimum(y, clip_value_max)
 
 
 @one_plan
