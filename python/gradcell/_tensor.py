@@ -217,8 +217,14 @@ def from_dlpack(source: Any) -> Tensor:
 
     With device_target='GPU' also over memory of that GPU. What the object's library changes there
     later is seen; it must not do so while work on the tensor is under way. Raises RuntimeError for
-    memory of a GPU if device_target is 'CPU', ValueError if it is on another GPU or not contiguous.
+    memory of a GPU if device_target is 'CPU', ValueError if it is on another GPU or not contiguous,
+    TypeError for what does not speak DLPack.
     """
+    if not hasattr(source, "__dlpack__") or not hasattr(source, "__dlpack_device__"):
+        raise TypeError(
+            "from_dlpack: expected an object of another library with __dlpack__ and "
+            f"__dlpack_device__, got {type(source).__name__}{where()}"
+        )
     kind, number = source.__dlpack_device__()
     if kind != _DLPACK_CUDA:
         return from_numpy(np.from_dlpack(source))

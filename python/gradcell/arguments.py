@@ -7,8 +7,9 @@ be. MindSpore's kinds of errors and its wording: For 'Dense', the 'in_channels' 
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -81,6 +82,36 @@ def floating(x: Tensor) -> Tensor:
     return x if x.dtype.is_floating else _core.ops.cast(x, _core.float32)
 
 
+# Calls ----------------------------------------------------------------------------------------------
+
+
+def function(value: Any, owner: str, name: str = "fn") -> Any:
+    """The value. Raises TypeError unless it can be called."""
+    if not callable(value):
+        raise TypeError(
+            f"{owner}: The {name} should be callable, but got {type(value).__name__}{where()}"
+        )
+    return value
+
+
+def explain_misfit(
+    owner: str, callee: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> None:
+    """For a call that has failed: raises TypeError with the signature and the user's line if it was
+    for the number of arguments or their names. The first of args is not in what is shown."""
+    signature = inspect.signature(callee)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        shown = signature.replace(
+            parameters=[
+                p.replace(annotation=p.empty) for p in list(signature.parameters.values())[1:]
+            ],
+            return_annotation=signature.empty,
+        )
+        raise TypeError(f"{owner}{shown}: {error}{where()}") from None
+
+
 # Flags and numbers ----------------------------------------------------------------------------------
 
 
@@ -105,10 +136,11 @@ def integer(value: Any, owner: str, name: str, least: int | None = None) -> int:
 
 
 def integers(value: Any, owner: str, name: str) -> list[int]:
-    """The integers of a list, tuple or integer tensor, or of one integer."""
-    if isinstance(value, Tensor):
+    """The integers of a list, tuple, array or integer tensor, or of one integer. Raises TypeError
+    for anything else, sets and dicts among it, which have no order."""
+    if isinstance(value, (Tensor, np.ndarray)):
         value = value.tolist()
-    if not isinstance(value, Iterable) or isinstance(value, str):
+    if not isinstance(value, Sequence) or isinstance(value, str):
         return [integer(value, owner, name)]
     return [integer(v, owner, name) for v in value]
 

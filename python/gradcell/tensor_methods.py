@@ -5,7 +5,9 @@ MindSpore's methods come in two spellings, (axis, keepdims) and (dim, keepdim); 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 from gradcell import _core, arguments, ops
@@ -182,6 +184,7 @@ def assign_value(self: Tensor, value: Tensor) -> Tensor:
 def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The op with its result taken over by the tensor itself, in the tensor's dtype."""
 
+    @functools.wraps(function)
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         new = function(self, *args, **kwargs)
         if tuple(new.shape) != tuple(self.shape):
@@ -389,6 +392,27 @@ _ACTIVATIONS = (
 )  # fmt: skip
 
 
+def _explained(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, whose TypeError for arguments that it does not take says so and where.
+
+    The core's methods have the signatures of the op's functions.
+    """
+    function, spellings = _SPELLED.get(name, (method, {}))
+    if not isinstance(function, FunctionType):
+        function = method = getattr(ops, name)
+
+    @functools.wraps(method)
+    def explained(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except TypeError:
+            renamed = {spellings.get(k, k): v for k, v in kwargs.items()}
+            arguments.explain_misfit(f"Tensor.{name}", function, (self, *args), renamed)
+            raise
+
+    return explained
+
+
 def _attach() -> None:
     for name, (function, spellings) in _SPELLED.items():
         setattr(Tensor, name, _spelled(function, spellings) if spellings else function)
@@ -396,6 +420,9 @@ def _attach() -> None:
         setattr(Tensor, name, method)
     for name in _ACTIVATIONS:
         setattr(Tensor, name, getattr(ops, name))
+    for name, method in list(vars(Tensor).items()):
+        if not name.startswith("_") and callable(method) and not isinstance(method, staticmethod):
+            setattr(Tensor, name, _explained(name, method))
 
 
 _attach()

@@ -582,6 +582,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
     inputs, v: a tensor or a tuple of tensors, of the same shapes and dtypes. Raises TypeError or
     ValueError where they differ.
     """
+    arguments.function(fn, "jvp")
     xs, vs = _tensors("jvp", "inputs", inputs), _tensors("jvp", "v", v)
     if [(tuple(x.shape), x.dtype) for x in xs] != [(tuple(t.shape), t.dtype) for t in vs]:
         raise ValueError(
@@ -613,10 +614,12 @@ def vjp(
 
     vjp_fn(cotangent) gives the tuple of cotangents of the inputs; with weights, (those, the weights').
     """
+    arguments.function(fn, "vjp")
     _tensors("vjp", "inputs", inputs)
     parameters = _check_weights(weights) if weights is not None else []
     # fn may write into its arguments, and is run again on these inputs.
     out = run(lambda *xs: fn(*map(_core.record, xs)), inputs, {}, None)
+    _check_outputs(function_name(fn), tree.leaves(out[0] if has_aux else out))
 
     def pull_back(*sens: Any) -> Any:
         cotangent = sens[0] if len(sens) == 1 else sens

@@ -123,9 +123,8 @@ class Cell:
         if not self._called or name.startswith("_"):
             return
         old = self.__dict__.get(name)
-        if old is value or (
-            type(old) is type(value) and isinstance(value, (bool, int, float, str)) and old == value
-        ):
+        same_type = type(old) is type(value) and isinstance(value, (bool, int, float, str))
+        if old is value or (same_type and repr(old) == repr(value)):  # 0.0 is not -0.0
             return
         if _core.in_trace():
             _core.mark_unrepeatable()
@@ -150,6 +149,11 @@ class Cell:
             found = own["_cells"].get(name)
             if found is not None:
                 return found
+        elif not name.startswith("__"):  # copy and pickle ask a bare instance for theirs
+            raise AttributeError(
+                f"{type(self).__name__}: call super().__init__() in __init__, before anything else "
+                f"(there is no {name!r} yet){where()}"
+            )
         raise AttributeError(
             f"The '{type(self).__name__}' object has no attribute '{name}'.{where()}"
         )

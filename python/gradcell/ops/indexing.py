@@ -48,6 +48,22 @@ def _indices(value: Any, op: str, name: str = "indices") -> Tensor:
     return _ops.cast(index, _core.int64)
 
 
+def _check_known(index: Tensor, sizes: list[int]) -> None:
+    """Raises IndexError that names the index, if its value is known. sizes: of the dimension that
+    is indexed, or of one for each element along the index's last dimension."""
+    if not _core.is_plain(index) or not index.size:
+        return
+    values = index.asnumpy()
+    bounds = np.array(sizes)
+    wrong = (values < -bounds) | (values >= bounds)
+    if wrong.any():
+        at = tuple(np.argwhere(wrong)[0])
+        size = np.broadcast_to(bounds, values.shape)[at]
+        raise IndexError(
+            f"index {values[at]} is out of bounds for dimension with size {size}{_where()}"
+        )
+
+
 def _from_front(index: Tensor, size: int, invalid: int) -> Tensor:
     """Indices counted from the front as int64; those out of range become `invalid`."""
     index = _ops.cast(index, _core.int64)
@@ -79,6 +95,7 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
             f"{list(index.shape)} with axis {axis}{_where()}"
         )
     n, groups = x.shape[a], math.prod(batch)
+    _check_known(index, [n])
     middle, rest = list(range(b, a)), list(range(a + 1, x.ndim))
     moved = _ops.transpose(x, [*range(b), a, *middle, *rest])
     flat = _ops.reshape(moved, [groups * n, *(x.shape[i] for i in middle + rest)])
@@ -97,6 +114,7 @@ def _along(x: Tensor, index: Tensor, axis: int, op: str) -> Tensor:
             f"{op}: an index of shape {list(index.shape)} does not fit a tensor of shape "
             f"{list(x.shape)}{_where()}"
         )
+    _check_known(index, [x.shape[axis]])
     dims = list(index.shape)
     stride = math.prod(x.shape[axis + 1 :])
     place = _ops.mul(_from_front(index, x.shape[axis], x.size), stride)
@@ -132,6 +150,7 @@ def _coordinates(indices: Tensor, shape: tuple[int, ...], op: str) -> tuple[Tens
         raise ValueError(
             f"{op}: indices of shape {list(indices.shape)} do not fit shape {list(shape)}{_where()}"
         )
+    _check_known(indices, list(shape[:k]))
     total, lead = math.prod(shape[:k]), list(indices.shape[:-1])
     place = _ops.full(lead, 0, _core.int64)
     for i in range(k):
