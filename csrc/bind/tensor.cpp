@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "runtime/selection.h"
+
 namespace gradcell::bind {
 
 namespace {
@@ -186,6 +188,14 @@ void bind_tensor(py::module_& m) {
     converter() = std::move(to_array);
     number_dtype() = std::move(dtype_of_numbers);
   });
+  m.def(
+      "first_of_rows",
+      [](const Tensor& x, int64_t k, bool largest, bool sorted) {
+        const Array value = x.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(first_of_rows(value, k, largest, sorted));
+      },
+      "The positions of the k largest (smallest) elements along the last dimension.");
   m.def(
       "from_numpy",
       [](const py::array& a, DTypeObject t) {

@@ -243,9 +243,12 @@ def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Tensor
 def topk(
     input: Any, k: Any, dim: Any = None, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """(the k largest or smallest elements along dim, in order, their indices as int32).
+    """(the k largest or smallest elements along dim, their indices as int32).
 
-    Raises ValueError if there are fewer than k. Asks for the value.
+    sorted: in order, of equal elements the first first; if not, in whatever order selecting them
+    leaves, which is MindSpore's. NaN counts as larger than any number. Asks for the value.
+
+    Raises ValueError if there are fewer than k.
     """
     x = arguments.tensor(input, "topk")
     a = arguments.axis_of(-1 if dim is None else dim, x.ndim, "topk", "dim")
@@ -255,10 +258,17 @@ def topk(
             f"topk: there are no {count} elements along dimension {a} of shape "
             f"{list(x.shape)}{_where()}"
         )
-    size = list(x.shape)
-    size[a] = count
-    order = _ops.slice(_order(x, a, largest), [0] * x.ndim, size, [1] * x.ndim)
+    rows = x if a == x.ndim - 1 else _moved(x, a, -1)
+    order = _core.first_of_rows(rows, count, largest, sorted)
+    if rows is not x:
+        order = _moved(order, -1, a)
     return gather_elements(x, a, order), _ops.cast(order, _core.int32)
+
+
+def _moved(x: Tensor, source: int, destination: int) -> Tensor:
+    """The value with a dimension at another place."""
+    values = np.ascontiguousarray(np.moveaxis(x._numpy(), source, destination))
+    return _core.from_numpy(values, x.dtype)
 
 
 # Placing ------------------------------------------------------------------------------------------
