@@ -399,9 +399,9 @@ def _explained(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     """
     function, spellings = _SPELLED.get(name, (method, {}))
     if not isinstance(function, FunctionType):
-        function = method = getattr(ops, name)
+        function = getattr(ops, name)
 
-    @functools.wraps(method)
+    @functools.wraps(method if isinstance(method, FunctionType) else function)
     def explained(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         try:
             return method(self, *args, **kwargs)
