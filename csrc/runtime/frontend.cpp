@@ -104,12 +104,13 @@ NodeId lower(Recorder& r, const char* op, const Operand2& o, DType dtype, const 
   return g.dims(x) == dims ? x : gradcell::broadcast_to(g, x, dims);
 }
 
-/// Whether an integer divisor is known to hold a zero: a number, or a tensor with a value.
-bool known_zero(const Operand2& o) {
+/// Whether an integer divisor of dtype t is known to hold a zero: numbers, a tensor with a value.
+bool known_zero(const Operand2& o, DType t) {
   if (auto* n = std::get_if<Number>(&o)) return n->i == 0;
-  auto* t = std::get_if<TensorPtr>(&o);
-  if (!t || (*t)->traced()) return false;
-  const Array a = (*t)->value();
+  auto* list = std::get_if<Numbers>(&o);
+  const TensorPtr x = list ? list->in(t) : std::get<TensorPtr>(o);
+  if (x->traced()) return false;
+  const Array a = x->value();
   const size_t size = item_size(a.dtype);
   const auto* p = static_cast<const char*>(a.data());
   constexpr char kZero[8] = {};
@@ -230,7 +231,7 @@ TensorPtr binary(Op op, const Operand2& a, const Operand2& b) {
   }
   if (row.kind == OpKind::Compare && !(fits(a, t) && fits(b, t))) t = DType::Int64;
   if ((op == Op::FloorDiv || op == Op::Mod) && !is_floating(t))
-    require(!known_zero(b), ErrorKind::Value, row.name, ": integer division by zero");
+    require(!known_zero(b, t), ErrorKind::Value, row.name, ": integer division by zero");
   // Sums and products wrap, and are right modulo 2^n if their operands are.
   const bool wraps = op == Op::Add || op == Op::Sub || op == Op::Mul;
   Dims dims = broadcast_shapes(row.name, operand_dims(a), operand_dims(b));

@@ -72,30 +72,38 @@ def to_dtype(dtype: Any) -> _core.DType:
         raise TypeError(f"{dtype!r} is not a dtype ({_core.user_location()})") from error
 
 
-def _plain_dtype(data: Any) -> str:
-    """The dtype of Python numbers in nested sequences, the widest found: bool, int64 or float32;
-    "array" if there are tensors or arrays among them."""
-    if isinstance(data, (bool, np.bool_)):
-        return "bool"
-    if isinstance(data, (numbers.Integral,)):
-        return "int64"
-    if isinstance(data, (numbers.Real,)):
-        return "float32"
+_KINDS: dict[type, str] = {bool: "bool", np.bool_: "bool", int: "int64", float: "float32"}
+
+
+def _kinds(data: Any) -> set[str]:
+    """The kinds of Python numbers in nested sequences: bool, int64, float32; and "array" if there
+    are tensors or arrays among them."""
+    kind = _KINDS.get(type(data))
+    if kind is not None:
+        return {kind}
     if isinstance(data, (list, tuple)):
-        found = {_plain_dtype(item) for item in data} or {"float32"}
-        for name in ("array", "float32", "int64", "bool"):
-            if name in found:
-                return name
+        types = set(map(type, data))
+        if types <= _KINDS.keys():
+            return {_KINDS[t] for t in types} or {"float32"}
+        return set().union(*map(_kinds, data))
+    if isinstance(data, numbers.Integral):
+        return {"int64"}
+    if isinstance(data, numbers.Real):
+        return {"float32"}
     if isinstance(data, (np.ndarray, _core.Tensor)):
-        return "array"
+        return {"array"}
     raise TypeError(
         f"Tensor: cannot make a tensor of {type(data).__name__} ({_core.user_location()})"
     )
 
 
+def _widest(kinds: set[str]) -> str:
+    return next(name for name in ("array", "float32", "int64", "bool") if name in kinds)
+
+
 def dtype_of_numbers(data: Any) -> _core.DType | None:
     """The dtype of nested sequences of Python numbers alone; None if there are arrays in them."""
-    name = _plain_dtype(data)
+    name = _widest(_kinds(data))
     return None if name == "array" else getattr(_core, name)
 
 
@@ -112,48 +120,52 @@ def _sticky(value: Any) -> float:
     return near if int(np.float64(near).view(np.int64)) & 1 else other
 
 
-def _check_fits(data: Any, wrong: np.ndarray, want: _core.DType) -> None:
-    if wrong.any():
-        value = np.array(data, object)[wrong].flat[0] if wrong.ndim else data
-        raise ValueError(f"Tensor: {value} does not fit into {want.name} ({_core.user_location()})")
+def _integers(data: Any, kinds: set[str], name: str) -> np.ndarray:
+    """Python numbers in an integer dtype, without fractions. Raises ValueError if one does not fit,
+    NaN and infinities among them."""
+    if "float32" not in kinds:
+        array = np.array(data, np.int64)  # OverflowError
+        if name == "int64":
+            return array
+        limits = np.iinfo(name)
+        outside = (array < limits.min) | (array > limits.max)
+    else:
+        array, limits = np.array(data, np.float64), np.iinfo(name)
+        outside = ~((np.trunc(array) >= float(limits.min)) & (array < float(limits.max) + 1.0))
+    if outside.any():
+        value = np.array(data, object)[outside].flat[0] if array.ndim else data
+        raise ValueError(f"Tensor: {value} does not fit into {name} ({_core.user_location()})")
+    if len(kinds) > 1 and (np.abs(array) >= _EXACT).any():
+        exact = [int(v) for v in np.array(data, object).flat]
+        return np.array(exact, name).reshape(array.shape)
+    return array.astype(name)
 
 
-def _rounded(data: Any, kind: str, want: _core.DType) -> np.ndarray:
-    """Python numbers in a dtype, each rounded once. kind: what _plain_dtype found."""
-    array = np.array(data, "f8" if want.is_floating or kind == "float32" else _NUMPY_CODES[kind])
-    if want.name == "bool":
-        return array != 0
-    large = np.abs(array) >= _EXACT if kind != "bool" else np.zeros(array.shape, bool)
+def _rounded(data: Any, kinds: set[str], want: _core.DType) -> np.ndarray:
+    """Python numbers in a dtype, each rounded once."""
+    name = want.name
+    if name == "bool":
+        return np.array(data, "?" if kinds == {"bool"} else "f8") != 0
     if not want.is_floating:
-        limits = np.iinfo(want.name)
-        if kind == "float32":
-            whole = np.trunc(array)
-            # NaN is outside too.
-            inside = (whole >= float(limits.min)) & (array < float(limits.max) + 1.0)
-            _check_fits(data, ~inside, want)
-            if large.any():  # there may be integers among them
-                return np.array([int(v) for v in np.array(data, object).flat], want.name).reshape(
-                    array.shape
-                )
-        elif kind == "int64":
-            _check_fits(data, (array < limits.min) | (array > limits.max), want)
-        return array.astype(want.name)
-    if want.name == "float64":
-        return array
-    if large.any():
+        return _integers(data, kinds, name)
+    # NumPy rounds Python's floats once; integers that a double does not hold need more.
+    if name == "float64" or (kinds <= {"float32", "bool"} and name != "bfloat16"):
+        return np.array(data, name)
+    array = np.array(data, np.float64)
+    if "int64" in kinds and (np.abs(array) >= _EXACT).any():
         values = [_sticky(v) for v in np.array(data, object).flat]
         array = np.array(values, np.float64).reshape(array.shape)
-    with np.errstate(over="ignore", under="ignore"):
-        return to_bfloat16_bits(array) if want.name == "bfloat16" else array.astype(want.name)
+    return to_bfloat16_bits(array) if name == "bfloat16" else array.astype(name)
 
 
 def _from_numbers(data: Any, want: _core.DType | None) -> tuple[np.ndarray, _core.DType]:
-    kind = _plain_dtype(data)
-    wanted = getattr(_core, kind) if want is None else want
+    kinds = _kinds(data)
+    wanted = getattr(_core, _widest(kinds)) if want is None else want
     try:
-        return _rounded(data, kind, wanted), wanted
+        with np.errstate(over="ignore", under="ignore"):
+            return _rounded(data, kinds, wanted), wanted
     except ValueError as error:
-        if "inhomogeneous" not in str(error):
+        if "inhomogeneous" not in str(error) and "setting an array element" not in str(error):
             raise
         raise TypeError(
             f"Tensor: the nested lists have different lengths ({_core.user_location()})"
@@ -178,6 +190,8 @@ def _in_dtype(array: np.ndarray, have: _core.DType, want: _core.DType) -> np.nda
 
 def _converted(data: Any, want: _core.DType | None) -> tuple[np.ndarray, _core.DType]:
     """(array, dtype) of anything; want None: its own dtype."""
+    if type(data) in _KINDS:
+        return _from_numbers(data, want)
     if isinstance(data, _core.Tensor):
         array, have = data._numpy(), data.dtype
     elif (
@@ -187,7 +201,7 @@ def _converted(data: Any, want: _core.DType | None) -> tuple[np.ndarray, _core.D
     ):
         array = np.asarray(data)
         have = dtype_of_numpy(array.dtype)
-    elif isinstance(data, (list, tuple)) and _plain_dtype(data) == "array":
+    elif isinstance(data, (list, tuple)) and "array" in _kinds(data):
         if want is None:
             found = [_converted(item, None)[1] for item in data]
             want = functools.reduce(_core.promote, found)

@@ -337,6 +337,7 @@ I32 = Tensor([5, -5, 0], ms.int32)
         lambda: I32 % 0,
         lambda: 5 // Tensor([0, 2], ms.int32),
         lambda: I32 % Tensor([1, 2, 0], ms.int32),
+        lambda: I32 // [1, 2, 0],
         lambda: ops.floor_div(I32, Tensor(0, ms.int64)),
         lambda: ops.fmod(I32, 0),
         lambda: ops.FloorMod()(I32, Tensor(0, ms.int32)),
