@@ -11,6 +11,14 @@ namespace gradcell::ad {
 
 namespace {
 
+/// Whether a derivative passes from input k to a node. Integers carry those by integer inputs
+/// alone: what has been rounded to an integer has none.
+bool passes(const Graph& g, NodeId id, int k) {
+  if (!spec(g, id).computes_with(k)) return false;
+  return is_floating(g.dtype(id)) ||
+         (!is_floating(g.dtype(g.input(id, k))) && spec(g, id).differentiable());
+}
+
 /// Which of the nodes up to `end` carry derivatives of `wrt`.
 std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, NodeId end) {
   std::vector<uint8_t> active(end, 0);
@@ -21,8 +29,9 @@ std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, Node
       first = std::min(first, id);
     }
   for (NodeId id = first; id < end; ++id) {
-    if (active[id] || !is_floating(g.dtype(id)) || !spec(g, id).differentiable()) continue;
-    for (NodeId i : g.inputs(id)) active[id] |= active[i];
+    if (active[id] || !spec(g, id).differentiable()) continue;
+    for (int k = 0; k < g[id].input_count; ++k)
+      active[id] |= active[g.input(id, k)] && passes(g, id, k);
   }
   return active;
 }
@@ -65,7 +74,7 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
     const Spec& s = spec(g, id);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId x = g.input(id, k);
-      if (!active[x]) continue;
+      if (!active[x] || !passes(g, id, k)) continue;
       adj[x] = accumulate(g, adj[x], s.adjoint(g, id, k, adj[id]));
     }
   }

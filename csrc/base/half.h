@@ -37,4 +37,21 @@ inline uint16_t float_to_half(float f) {
   return sign | static_cast<uint16_t>((u - 0x38000000u + 0xFFFu + ((u >> 13) & 1u)) >> 13);
 }
 
+/// A float that rounds to either half type as the double itself does: rounded to odd, so that what
+/// was cut off still breaks ties (Boldo and Melquiond 2008, theorem 1).
+inline float to_odd(double v) {
+  auto f = static_cast<float>(v);
+  if (static_cast<double>(f) == v || v != v) return f;
+  auto u = std::bit_cast<uint32_t>(f);
+  if ((f < 0 ? -f : f) > (v < 0 ? -v : v)) --u;  // towards zero
+  return std::bit_cast<float>(u | 1u);
+}
+
+/// A double that rounds to float and the half types as the integer itself does.
+inline double to_odd(int64_t v) {
+  constexpr int64_t kExact = int64_t{1} << 53;
+  if (v <= kExact && v >= -kExact) return static_cast<double>(v);
+  return static_cast<double>((v & ~int64_t{0xFFFF}) | (int64_t{(v & 0xFFFF) != 0} << 16));
+}
+
 }  // namespace gradcell

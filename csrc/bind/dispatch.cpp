@@ -8,6 +8,7 @@
 
 #include <structmember.h>
 
+#include <bit>
 #include <cstddef>
 
 namespace gradcell::bind {
@@ -53,7 +54,10 @@ Tensor* tensor_in(PyObject* o) {
 bool same_object(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (!PyFloat_Check(a) && !PyLong_Check(a) && !PyUnicode_Check(a)) return false;
+  if (PyFloat_Check(a))  // by bits: 0.0 is not -0.0, and NaN is itself
+    return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(a)) ==
+           std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(b));
+  if (!PyLong_Check(a) && !PyUnicode_Check(a)) return false;
   return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
 }
 

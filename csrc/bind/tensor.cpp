@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "runtime/selection.h"
+
 namespace gradcell::bind {
 
 namespace {
@@ -14,6 +16,11 @@ class ParameterBase : public Tensor {
 };
 
 py::object& converter() {
+  static auto* fn = new py::object;
+  return *fn;
+}
+
+py::object& number_dtype() {
   static auto* fn = new py::object;
   return *fn;
 }
@@ -122,6 +129,21 @@ TensorOrNumber to_operand(py::handle value, const char* op) {
   }
   require(is_operand(value), ErrorKind::Type, op, ": expected a Tensor or a number, got ",
           Py_TYPE(p)->tp_name);
+  if (PyList_Check(p) || PyTuple_Check(p)) {
+    py::object found = number_dtype()(value);
+    if (!found.is_none()) {
+      const DType t = found.cast<DTypeObject>().value;
+      const auto kind = t == DType::Bool    ? Number::Kind::Bool
+                        : t == DType::Int64 ? Number::Kind::Int
+                                            : Number::Kind::Float;
+      // As float64 here, for the dimensions alone: it holds what any other dtype does.
+      Dims dims = convert(value, dtype_object(DType::Float64)).dims;
+      auto list = py::reinterpret_borrow<py::object>(value);
+      return Numbers{kind, std::move(dims), [list](DType wanted) {
+                       return std::make_shared<Tensor>(convert(list, dtype_object(wanted)));
+                     }};
+    }
+  }
   return to_tensor(value, op);
 }
 
@@ -156,7 +178,24 @@ void bind_tensor(py::module_& m) {
   });
   m.def("promote",
         [](DTypeObject a, DTypeObject b) { return dtype_object(promote(a.value, b.value)); });
-  m.def("set_converter", [](py::object fn) { converter() = std::move(fn); });
+  m.def("promote_number", [](DTypeObject t, py::handle number) {
+    const TensorOrNumber o = to_operand(number, "promote_number");
+    auto* n = std::get_if<Number>(&o);
+    require(n, ErrorKind::Type, "promote_number: expected a number");
+    return dtype_object(promote(t.value, n->kind));
+  });
+  m.def("set_converter", [](py::object to_array, py::object dtype_of_numbers) {
+    converter() = std::move(to_array);
+    number_dtype() = std::move(dtype_of_numbers);
+  });
+  m.def(
+      "first_of_rows",
+      [](const Tensor& x, int64_t k, bool largest, bool sorted) {
+        const Array value = x.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(first_of_rows(value, k, largest, sorted));
+      },
+      "The positions of the k largest (smallest) elements along the last dimension.");
   m.def(
       "from_numpy",
       [](const py::array& a, DTypeObject t) {

@@ -92,6 +92,8 @@ class Spec {
   virtual NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const = 0;
   /// Whether a node is equal to no other, whatever it looks like.
   virtual bool unique() const { return false; }
+  /// Whether input k is one whose elements the op computes with, not indices or a condition.
+  virtual bool computes_with(int) const { return true; }
   /// Whether derivatives pass through.
   virtual bool differentiable() const { return true; }
   /// The node over a leading batch axis that the inputs have where `batched` says so.

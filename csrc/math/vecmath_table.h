@@ -37,32 +37,7 @@ struct VecMathTable {
   MathList<BinaryMath> binary;
 };
 
-#if defined(__x86_64__)
-const VecMathTable& vecmath_table_v2();
-const VecMathTable& vecmath_table_v3();
-const VecMathTable& vecmath_table_v4();
-#else
-const VecMathTable& vecmath_table_base();
-#endif
-
 /// The tables of the levels this machine can run, lowest first.
-inline std::vector<const VecMathTable*> vecmath_tables() {
-#if defined(__x86_64__)
-  std::vector<const VecMathTable*> tables;
-  if (__builtin_cpu_supports("sse4.2")) tables.push_back(&vecmath_table_v2());
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("bmi2")) {
-    tables.push_back(&vecmath_table_v3());
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl")) {
-      tables.push_back(&vecmath_table_v4());
-    }
-  }
-  return tables;
-#else
-  return {&vecmath_table_base()};
-#endif
-}
+std::vector<const VecMathTable*> vecmath_tables();
 
 }  // namespace gradcell

@@ -292,6 +292,7 @@ class Row : public Spec {
             sum, symbolic::adjoint_of(g, id, static_cast<int>(i), symbolic::wrap(g, dx[i])));
     return sum.id;
   }
+  bool computes_with(int k) const override { return k > 0 || info(op).kind != OpKind::Ternary; }
   bool differentiable() const override { return info(op).differentiable; }
 };
 

@@ -36,6 +36,7 @@ class Taking : public Linear {
     const int64_t axis = g.attrs(id)[0];
     return scatter_add(g, g.input(id, 1), dy, static_cast<int>(axis), g.dims(g.input(id, 0))[axis]);
   }
+  bool computes_with(int k) const override { return k == 0; }
   bool may_fail() const override { return true; }
 };
 
@@ -63,6 +64,7 @@ class Scattering : public Linear {
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
     return gather(g, dy, g.input(id, 0), static_cast<int>(g.attrs(id)[0]));
   }
+  bool computes_with(int k) const override { return k == 1; }
   bool may_fail() const override { return true; }
 
   size_t rank(const Graph& g, const Draft& d) const override {

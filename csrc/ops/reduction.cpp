@@ -110,7 +110,8 @@ class Reduction : public Spec {
     const Dims axes(g.attrs(id).begin(), g.attrs(id).end()), full = g.dims(x);
     const NodeId hit = binary(g, Op::Equal, x, spread(g, id, full, axes));
     const NodeId mask = cast(g, hit, g.dtype(x));
-    return binary(g, Op::Div, mask, spread(g, sum(g, mask, axes), full, axes));
+    const Op divide = is_floating(g.dtype(x)) ? Op::Div : Op::FloorDiv;
+    return binary(g, divide, mask, spread(g, sum(g, mask, axes), full, axes));
   }
 };
 

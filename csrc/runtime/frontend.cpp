@@ -1,10 +1,14 @@
 #include "runtime/frontend.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "ad/row_dots.h"
 #include "base/broadcast.h"
+#include "base/half.h"
 #include "base/promotion.h"
 #include "ops/ops.h"
 
@@ -34,9 +38,15 @@ class Recorder {
   Stamp stamp_;
 };
 
-DType operand_dtype(const TensorOrNumber& o) {
-  if (auto* t = std::get_if<TensorPtr>(&o)) return (*t)->dtype();
-  switch (std::get<Number>(o).kind) {
+/// The kind of what is weak; null for a tensor.
+const Number::Kind* weak_kind(const TensorOrNumber& o) {
+  if (auto* n = std::get_if<Number>(&o)) return &n->kind;
+  if (auto* n = std::get_if<Numbers>(&o)) return &n->kind;
+  return nullptr;
+}
+
+DType dtype_of(Number::Kind kind) {
+  switch (kind) {
     case Number::Kind::Bool:
       return DType::Bool;
     case Number::Kind::Int:
@@ -47,29 +57,72 @@ DType operand_dtype(const TensorOrNumber& o) {
 }
 
 DType common_dtype(const TensorOrNumber& a, const TensorOrNumber& b) {
-  auto *ta = std::get_if<TensorPtr>(&a), *tb = std::get_if<TensorPtr>(&b);
-  if (ta && tb) return promote((*ta)->dtype(), (*tb)->dtype());
-  if (ta) return promote((*ta)->dtype(), std::get<Number>(b).kind);
-  if (tb) return promote((*tb)->dtype(), std::get<Number>(a).kind);
-  return promote(operand_dtype(a), operand_dtype(b));
+  const Number::Kind *ka = weak_kind(a), *kb = weak_kind(b);
+  auto strong = [](const TensorOrNumber& o) { return std::get<TensorPtr>(o)->dtype(); };
+  if (ka && kb) return promote(dtype_of(*ka), dtype_of(*kb));
+  if (kb) return promote(strong(a), *kb);
+  return ka ? promote(strong(b), *ka) : promote(strong(a), strong(b));
 }
 
-/// A tensor or number as a node of this dtype and shape.
-NodeId lower(Recorder& r, const TensorOrNumber& o, DType dtype, const Dims& dims) {
-  Graph& g = r.graph();
-  if (auto* t = std::get_if<TensorPtr>(&o)) {
-    NodeId x = cast(g, r.in(*t), dtype);
-    return g.dims(x) == dims ? x : broadcast_to(g, x, dims);
+/// False for a number that is no value of an integer dtype.
+bool fits(const Number& n, DType dtype) {
+  if (is_floating(dtype) || dtype == DType::Bool) return true;
+  const auto bits = static_cast<int>(8 * item_size(dtype)) - (dtype != DType::UInt8);
+  const double end = std::ldexp(1.0, bits), begin = dtype == DType::UInt8 ? 0 : -end;
+  if (n.kind == Number::Kind::Float) return std::trunc(n.f) >= begin && n.f < end;  // false for NaN
+  return dtype == DType::Int64 ||
+         (static_cast<double>(n.i) >= begin && static_cast<double>(n.i) < end);
+}
+
+bool fits(const TensorOrNumber& o, DType dtype) {
+  auto* n = std::get_if<Number>(&o);
+  return !n || fits(*n, dtype);
+}
+
+/// The number, rounded once to the dtype; integers wrap where the op's results do.
+NodeId lower_number(Graph& g, const char* op, const Number& n, DType dtype, const Dims& dims,
+                    bool wraps) {
+  if (!wraps && !fits(n, dtype)) {
+    if (n.kind == Number::Kind::Float)
+      fail(ErrorKind::Value, op, ": ", n.f, " does not fit into ", name(dtype));
+    fail(ErrorKind::Value, op, ": ", n.i, " does not fit into ", name(dtype));
   }
-  const Number& n = std::get<Number>(o);
-  if (n.kind == Number::Kind::Float) return constant(g, dtype, dims, n.f);
+  const bool half = dtype == DType::Float16 || dtype == DType::BFloat16;
+  if (n.kind == Number::Kind::Float) return constant(g, dtype, dims, half ? to_odd(n.f) : n.f);
+  if (dtype == DType::Float64) return constant(g, dtype, dims, static_cast<double>(n.i));
+  if (is_floating(dtype)) return constant(g, dtype, dims, half ? to_odd(to_odd(n.i)) : to_odd(n.i));
   Dims d = dims;
-  NodeId c = constant_bits(g, DType::Int64, d, static_cast<uint64_t>(n.i));
-  return cast(g, c, dtype);
+  return cast(g, constant_bits(g, DType::Int64, d, static_cast<uint64_t>(n.i)), dtype);
+}
+
+/// A tensor or what is weak as a node of this dtype and shape.
+NodeId lower(Recorder& r, const char* op, const TensorOrNumber& o, DType dtype, const Dims& dims,
+             bool wraps = false) {
+  Graph& g = r.graph();
+  if (auto* n = std::get_if<Number>(&o)) return lower_number(g, op, *n, dtype, dims, wraps);
+  auto* list = std::get_if<Numbers>(&o);
+  NodeId x = cast(g, r.in(list ? list->in(dtype) : std::get<TensorPtr>(o)), dtype);
+  return g.dims(x) == dims ? x : broadcast_to(g, x, dims);
+}
+
+/// Whether an integer divisor of dtype t is known to hold a zero: numbers, a tensor with a value.
+bool known_zero(const TensorOrNumber& o, DType t) {
+  if (auto* n = std::get_if<Number>(&o)) return n->i == 0;
+  auto* list = std::get_if<Numbers>(&o);
+  const TensorPtr x = list ? list->in(t) : std::get<TensorPtr>(o);
+  if (x->traced()) return false;
+  const Array a = x->value();
+  const size_t size = item_size(a.dtype);
+  const auto* p = static_cast<const char*>(a.data());
+  constexpr char kZero[8] = {};
+  for (size_t at = 0; at < a.bytes(); at += size)
+    if (std::memcmp(p + at, kZero, size) == 0) return true;
+  return false;
 }
 
 const Dims& operand_dims(const TensorOrNumber& o) {
   static const Dims scalar;
+  if (auto* list = std::get_if<Numbers>(&o)) return list->dims;
   auto* t = std::get_if<TensorPtr>(&o);
   return t ? (*t)->dims() : scalar;
 }
@@ -172,8 +225,13 @@ TensorPtr binary(Op op, const TensorOrNumber& a, const TensorOrNumber& b) {
     op = on_bools(op);
     require(info(op).cls == OpClass::Bool, ErrorKind::Type, row.name, ": not defined for bool");
   }
+  if (row.kind == OpKind::Compare && !(fits(a, t) && fits(b, t))) t = DType::Int64;
+  if ((op == Op::FloorDiv || op == Op::Mod) && !is_floating(t))
+    require(!known_zero(b, t), ErrorKind::Value, row.name, ": integer division by zero");
+  // Sums and products wrap, and are right modulo 2^n if their operands are.
+  const bool wraps = op == Op::Add || op == Op::Sub || op == Op::Mul;
   Dims dims = broadcast_shapes(row.name, operand_dims(a), operand_dims(b));
-  NodeId x = lower(r, a, t, dims), y = lower(r, b, t, dims);
+  NodeId x = lower(r, row.name, a, t, dims, wraps), y = lower(r, row.name, b, t, dims, wraps);
   return r.result(binary(r.graph(), op, x, y));
 }
 
@@ -182,8 +240,8 @@ TensorPtr select(const TensorPtr& c, const TensorOrNumber& a, const TensorOrNumb
   DType t = common_dtype(a, b);
   Dims dims = broadcast_shapes("Select", operand_dims(a), operand_dims(b));
   dims = broadcast_shapes("Select", c->dims(), dims);
-  NodeId w = lower(r, c, DType::Bool, dims);
-  NodeId x = lower(r, a, t, dims), y = lower(r, b, t, dims);
+  NodeId w = lower(r, "Select", c, DType::Bool, dims);
+  NodeId x = lower(r, "Select", a, t, dims), y = lower(r, "Select", b, t, dims);
   return r.result(select(r.graph(), w, x, y));
 }
 
@@ -220,7 +278,7 @@ TensorPtr full(const Dims& dims, DType dtype, Number value) {
   for (int64_t d : dims)
     require(d >= 0, ErrorKind::Value, "a shape cannot have the negative dimension ", d);
   Recorder r;
-  return r.result(lower(r, value, dtype, dims));
+  return r.result(lower(r, "full", value, dtype, dims));
 }
 
 TensorPtr cast(const TensorPtr& x, DType dtype) {

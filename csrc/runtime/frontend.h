@@ -2,6 +2,7 @@
 // Inside a trace an op records; outside it runs at once, as a plan of its own.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <variant>
 
@@ -9,13 +10,19 @@
 
 namespace gradcell {
 
-/// A Python number: weak, it takes the dtype of the tensor it meets.
+/// A Python number: weak, it takes the dtype of the tensor it meets, which rounds it once.
 struct Number {
   enum class Kind : uint8_t { Bool, Int, Float } kind;
   double f = 0;
   int64_t i = 0;
 };
-using TensorOrNumber = std::variant<TensorPtr, Number>;
+/// Nested lists of Python numbers, as weak as one: `in` makes them a tensor of a dtype.
+struct Numbers {
+  Number::Kind kind;
+  Dims dims;
+  std::function<TensorPtr(DType)> in;
+};
+using TensorOrNumber = std::variant<TensorPtr, Number, Numbers>;
 
 /// The dtype of a number that meets a tensor of dtype t.
 DType promote(DType t, Number::Kind number);

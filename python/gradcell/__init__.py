@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from gradcell import _core
 
 _core.set_package_directory(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+_core.isa_level()  # fails here if GRADCELL_ISA asks for what this machine does not run
 _blas = _util.find_spec("scipy_openblas32")
 if _blas is not None and _blas.submodule_search_locations:
     _core.set_blas_path(
@@ -18,6 +19,7 @@ if _blas is not None and _blas.submodule_search_locations:
 
 from gradcell import context, cuda, dtype  # noqa: E402
 from gradcell._core import Tensor  # noqa: E402
+from gradcell._tensor import from_dlpack, from_numpy, tensor  # noqa: E402
 from gradcell.context import (  # noqa: E402
     GRAPH_MODE,
     PYNATIVE_MODE,
@@ -27,7 +29,6 @@ from gradcell.context import (  # noqa: E402
 from gradcell.dtype import *  # noqa: E402, F403
 from gradcell.inspect import draw_graph, graph_text, plan_text  # noqa: E402
 from gradcell.parameter import Parameter, ParameterTuple  # noqa: E402
-from gradcell.tensor import from_dlpack, from_numpy  # noqa: E402
 from gradcell.transform import (  # noqa: E402
     get_grad,
     grad,
@@ -87,11 +88,41 @@ def __getattr__(name: str) -> object:
     return value
 
 
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
-
-
 ms_function = jit
 
 __version__ = "0.1.0"
-__all__ = [name for name in __dir__() if not name.startswith("_") and name != "annotations"]
+__all__ = [
+    *dtype.__all__,
+    *_LATER,
+    "GRAPH_MODE",
+    "PYNATIVE_MODE",
+    "Parameter",
+    "ParameterTuple",
+    "Tensor",
+    "common",
+    "context",
+    "cuda",
+    "draw_graph",
+    "dtype",
+    "from_dlpack",
+    "from_numpy",
+    "get_context",
+    "get_grad",
+    "get_seed",
+    "grad",
+    "graph_text",
+    "jit",
+    "jvp",
+    "ms_function",
+    "ops",
+    "plan_text",
+    "set_context",
+    "set_seed",
+    "tensor",
+    "value_and_grad",
+    "vjp",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

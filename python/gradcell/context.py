@@ -6,6 +6,13 @@ from typing import Any
 
 from gradcell import _core
 
+__all__ = ["GRAPH_MODE", "PYNATIVE_MODE", "get_context", "set_context"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 GRAPH_MODE = 0
 PYNATIVE_MODE = 1
 
@@ -45,6 +52,10 @@ _IGNORED = frozenset(
         "variable_memory_max_size",
     }
 )
+
+
+#: The core's own limit.
+_MOST_THREADS = 1024
 
 
 def _fail(kind: type[Exception], message: str) -> None:
@@ -111,8 +122,13 @@ def set_context(**kwargs: Any) -> None:
         elif name == "device_target":
             _check_device(value)
         elif name == "max_threads":
-            if value is not None and (not isinstance(value, int) or value < 1):
-                _fail(ValueError, f"max_threads must be a positive integer or None, got {value!r}")
+            wrong = isinstance(value, bool) or not isinstance(value, int)
+            if value is not None and (wrong or not 1 <= value <= _MOST_THREADS):
+                _fail(
+                    ValueError,
+                    f"max_threads must be an integer from 1 to {_MOST_THREADS} or None, "
+                    f"got {value!r}",
+                )
             _core.set_max_threads(value or 0)
         elif name == "device_id" and (not isinstance(value, int) or value < 0):
             _fail(ValueError, f"device_id must be a non-negative integer, got {value!r}")

@@ -13,6 +13,10 @@ from gradcell import _core, tree
 __all__ = ["Plan", "inspect", "plan_of", "synchronize"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 class Plan:
     """What the CUDA planner makes of a function's graph.
 

@@ -47,3 +47,7 @@ __all__ = [
     "single",
     "uint8",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

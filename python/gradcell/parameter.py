@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
-from gradcell import _core, printing
+from gradcell import _core, arguments, printing
 from gradcell._core import ParameterBase, Tensor
 from gradcell._location import where
 
@@ -40,10 +40,7 @@ class Parameter(ParameterBase):
     ) -> None:
         if name is not None and not isinstance(name, str):
             raise ValueError(f"Parameter: the name must be a string, got {name!r}{where()}")
-        if not isinstance(requires_grad, bool):
-            raise TypeError(
-                f"Parameter: requires_grad must be a bool, got {requires_grad!r}{where()}"
-            )
+        arguments.boolean(requires_grad, "Parameter", "requires_grad")
         value = default_input if isinstance(default_input, Tensor) else Tensor(default_input)
         super().__init__(value)
         self._named = name is not None
@@ -75,8 +72,7 @@ class Parameter(ParameterBase):
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if not isinstance(value, bool):
-            raise TypeError(f"Parameter: requires_grad must be a bool, got {value!r}{where()}")
+        arguments.boolean(value, "Parameter", "requires_grad")
         if value != self._requires_grad:
             self._requires_grad = value
             _core.bump_structure_version()
@@ -105,7 +101,7 @@ class Parameter(ParameterBase):
         Raises TypeError unless data is a Tensor or a number, ValueError if the shapes differ.
         """
         if isinstance(data, (int, float)) and not isinstance(data, bool):
-            data = Tensor(data)
+            data = Tensor(data, self.dtype)
         if not isinstance(data, Tensor):
             raise TypeError(
                 f"Parameter.set_data: expected a Tensor, got {type(data).__name__}{where()}"

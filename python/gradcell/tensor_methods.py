@@ -5,14 +5,15 @@ MindSpore's methods come in two spellings, (axis, keepdims) and (dim, keepdim); 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
-from gradcell import _core, ops
+from gradcell import _core, arguments, ops
+from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where as _where
-from gradcell.ops import checks
-from gradcell.tensor import to_dtype
 
 _DIM = {"axis": "dim"}
 _AXIS = {"dim": "axis"}
@@ -43,8 +44,8 @@ def _spelled(function: Callable[..., Any], spellings: dict[str, str]) -> Callabl
 def _listed(op: str, values: tuple[Any, ...]) -> list[int]:
     """Integers given one by one, or as one tuple or list."""
     if len(values) == 1 and not isinstance(values[0], int):
-        return checks.integers(values[0], op, "argument")
-    return checks.integers(values, op, "argument")
+        return arguments.integers(values[0], op, "argument")
+    return arguments.integers(values, op, "argument")
 
 
 # Methods that are not an op's function ------------------------------------------------------------
@@ -183,6 +184,7 @@ def assign_value(self: Tensor, value: Tensor) -> Tensor:
 def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The op with its result taken over by the tensor itself, in the tensor's dtype."""
 
+    @functools.wraps(function)
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         new = function(self, *args, **kwargs)
         if tuple(new.shape) != tuple(self.shape):
@@ -198,22 +200,38 @@ def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tenso
 
 
 def _copied(self: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
-    return ops.broadcast_to(src, self.shape)
+    source = src if isinstance(src, Tensor) else Tensor(src, self.dtype)
+    return ops.broadcast_to(source, self.shape)
 
 
-def _add_scaled(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    return _core.ops.add(self, other if alpha == 1 else _core.ops.mul(other, alpha))
+def _scaled(self: Tensor, other: Any, alpha: Any, op: str) -> Any:
+    """alpha * other, in the dtype that it takes beside the tensor."""
+    if isinstance(alpha, (bool, int, float)) and alpha == 1:
+        return other
+    y = arguments.operand(other, op, "other", self)
+    if isinstance(alpha, float) and not (self.dtype.is_floating or y.dtype.is_floating):
+        raise TypeError(
+            f"{op}: alpha is a float, but the tensors are of {self.dtype} and {y.dtype}{_where()}"
+        )
+    return _core.ops.mul(y, alpha)
 
 
-def _sub_scaled(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    return _core.ops.sub(self, other if alpha == 1 else _core.ops.mul(other, alpha))
+def add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """self + alpha * other; other: a tensor or number, which broadcasts. Raises TypeError for a
+    float alpha beside integers."""
+    return _core.ops.add(self, _scaled(self, other, alpha, "add"))
+
+
+def sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """self - alpha * other; otherwise as add."""
+    return _core.ops.sub(self, _scaled(self, other, alpha, "sub"))
 
 
 def _new(value: int) -> Callable[..., Tensor]:
     def method(self: Tensor, *size: Any, dtype: Any = None) -> Tensor:
         if len(size) == 2 and isinstance(size[0], (tuple, list)):
             dtype, size = size[1], (size[0],)
-        return ops.full(_listed("full", size), value, dtype=checks.dtype_or(dtype, self.dtype))
+        return ops.full(_listed("full", size), value, dtype=arguments.dtype_or(dtype, self.dtype))
 
     method.__doc__ = f"A tensor of {value}s, of this tensor's dtype unless another is given."
     return method
@@ -299,6 +317,8 @@ _SPELLED: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
 
 #: Methods under their own names, and properties.
 _OWN: dict[str, Any] = {
+    "add": add,
+    "sub": sub,
     "sum": sum_,
     "max": _extremum("max", ops.max, ops.amax),
     "min": _extremum("min", ops.min, ops.amin),
@@ -327,8 +347,8 @@ _OWN: dict[str, Any] = {
     ),
     "assign_value": assign_value,
     "copy_": _in_place("copy_", _copied),
-    "add_": _in_place("add_", _add_scaled),
-    "sub_": _in_place("sub_", _sub_scaled),
+    "add_": _in_place("add_", add),
+    "sub_": _in_place("sub_", sub),
     "mul_": _in_place("mul_", ops.mul),
     "div_": _in_place("div_", ops.div),
     "fill_": _in_place("fill_", ops.full_like),
@@ -342,7 +362,6 @@ _OWN: dict[str, Any] = {
     "numel": _said("The number of elements.", lambda self: self.size),
     "nelement": _said("The number of elements.", lambda self: self.size),
     "ndimension": _said("The number of dimensions.", lambda self: self.ndim),
-    "inv": ops.reciprocal,
     "detach": ops.stop_gradient,
     "contiguous": _said("This tensor: all are row-major.", lambda self: self),
     "is_contiguous": _said("True: all tensors are row-major.", lambda self: True),
@@ -373,6 +392,27 @@ _ACTIVATIONS = (
 )  # fmt: skip
 
 
+def _explained(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, whose TypeError for arguments that it does not take says so and where.
+
+    The core's methods have the signatures of the op's functions.
+    """
+    function, spellings = _SPELLED.get(name, (method, {}))
+    if not isinstance(function, FunctionType):
+        function = getattr(ops, name)
+
+    @functools.wraps(method if isinstance(method, FunctionType) else function)
+    def explained(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except TypeError:
+            renamed = {spellings.get(k, k): v for k, v in kwargs.items()}
+            arguments.explain_misfit(f"Tensor.{name}", function, (self, *args), renamed)
+            raise
+
+    return explained
+
+
 def _attach() -> None:
     for name, (function, spellings) in _SPELLED.items():
         setattr(Tensor, name, _spelled(function, spellings) if spellings else function)
@@ -380,6 +420,9 @@ def _attach() -> None:
         setattr(Tensor, name, method)
     for name in _ACTIVATIONS:
         setattr(Tensor, name, getattr(ops, name))
+    for name, method in list(vars(Tensor).items()):
+        if not name.startswith("_") and callable(method) and not isinstance(method, staticmethod):
+            setattr(Tensor, name, _explained(name, method))
 
 
 _attach()

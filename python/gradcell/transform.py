@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, context, tree
+from gradcell import _core, arguments, context, tree
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.parameter import Parameter, parameter_of
@@ -258,6 +258,8 @@ def _differentiate(
             target = out
         found = weights
         if parameters is None:
+            for leaf in tree.leaves(target):
+                _core.record(leaf)  # a parameter that is returned itself has been read too
             read = [parameter_of(v) for v in _core.lifted_variables()]
             parameters = [p for p in read if p is not None and p.requires_grad]
             found = [_core.record(p) for p in parameters]
@@ -294,14 +296,6 @@ def _cotangents(name: str, target: Any, outputs: list[Tensor], sens: Any) -> lis
         else s
         for o, s in zip(outputs, given, strict=True)
     ]
-
-
-def _check_bool(owner: str, **flags: Any) -> None:
-    for name, value in flags.items():
-        if not isinstance(value, bool):
-            raise TypeError(
-                f"For '{owner}', the '{name}' should be bool, but got {type(value).__name__}{where()}"
-            )
 
 
 def _check_positions(grad_position: Any) -> tuple[int, ...]:
@@ -369,7 +363,8 @@ class _GradFunction:
         with_value: bool,
         with_sens: bool = False,
     ) -> None:
-        _check_bool("_Grad", has_aux=has_aux, return_ids=return_ids)
+        arguments.boolean(has_aux, "_Grad", "has_aux")
+        arguments.boolean(return_ids, "_Grad", "return_ids")
         if grad_position is None and weights is None:
             raise ValueError("`grad_position` and `weight` can not be None at the same time.")
         self.fn = fn
@@ -467,7 +462,8 @@ def value_and_grad(
 class GradOperation:
     """A transform with MindSpore's older interface.
 
-    get_all: by all tensor arguments (a tuple), not only the first. get_by_list: by the parameters
+    get_all: by all tensor arguments (a tuple), not only the first; by integers too, in their dtype.
+    get_by_list: by the parameters
     given as the second argument of the call, or by all trainable ones that the function reads; with
     get_all, (by arguments, by parameters). sens_param: the last argument of the gradient function,
     or the keyword sens, is the cotangent: a tensor, or a tuple for a tuple output.
@@ -478,9 +474,9 @@ class GradOperation:
     def __init__(
         self, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False
     ) -> None:
-        _check_bool(
-            "GradOperation", get_all=get_all, get_by_list=get_by_list, sens_param=sens_param
-        )
+        arguments.boolean(get_all, "GradOperation", "get_all")
+        arguments.boolean(get_by_list, "GradOperation", "get_by_list")
+        arguments.boolean(sens_param, "GradOperation", "sens_param")
         self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
 
     def __call__(self, fn: Any, weights: Any = None) -> Callable[..., Any]:
@@ -522,8 +518,7 @@ class GradOperation:
                     raise TypeError(
                         f"sens must be a Tensor or a tuple of them, got {type(sens).__name__}{where()}"
                     )
-            every = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-            positions = [i for i in every if args[i].dtype.is_floating]
+            positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
             if not self.get_all and not self.get_by_list and args:
                 _check_argument(function_name(fn), args, 0)
                 positions = [0]
@@ -538,12 +533,7 @@ class GradOperation:
                 if self.get_by_list:
                     return by_weight
                 return dx[0] if dx else ()
-            found = dict(zip(positions, dx, strict=True))
-            by_input = tuple(
-                found[i] if i in found else _core.ops.full(list(args[i].shape), 0, args[i].dtype)
-                for i in every
-            )
-            return (by_input, by_weight) if self.get_by_list else by_input
+            return (tuple(dx), by_weight) if self.get_by_list else tuple(dx)
 
         return gradient_function
 
@@ -592,6 +582,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
     inputs, v: a tensor or a tuple of tensors, of the same shapes and dtypes. Raises TypeError or
     ValueError where they differ.
     """
+    arguments.function(fn, "jvp")
     xs, vs = _tensors("jvp", "inputs", inputs), _tensors("jvp", "v", v)
     if [(tuple(x.shape), x.dtype) for x in xs] != [(tuple(t.shape), t.dtype) for t in vs]:
         raise ValueError(
@@ -623,10 +614,12 @@ def vjp(
 
     vjp_fn(cotangent) gives the tuple of cotangents of the inputs; with weights, (those, the weights').
     """
+    arguments.function(fn, "vjp")
     _tensors("vjp", "inputs", inputs)
     parameters = _check_weights(weights) if weights is not None else []
     # fn may write into its arguments, and is run again on these inputs.
     out = run(lambda *xs: fn(*map(_core.record, xs)), inputs, {}, None)
+    _check_outputs(function_name(fn), tree.leaves(out[0] if has_aux else out))
 
     def pull_back(*sens: Any) -> Any:
         cotangent = sens[0] if len(sens) == 1 else sens

@@ -133,6 +133,29 @@ class HalvingDecay(nn.Cell):
         return 0.2 / (1 + step.astype(ms.float32))
 
 
+@pytest.mark.parametrize("name", sorted({row[0] for row in RULES}))
+def test_weight_decay_by_a_schedule_is_that_of_the_step(mode, name):
+    """The first step's decay is the schedule at 0, in every rule."""
+    options = {"momentum": 0.9} if name == "Momentum" else {}
+    parameters = make_parameters()
+    optimizer = getattr(nn, name)(
+        parameters, learning_rate=0.05, weight_decay=HalvingDecay(), **options
+    )
+    check(name, optimizer, parameters, weight_decay=lambda t: 0.2 / (1 + t), **options)
+
+
+def test_adam_weight_decay_with_a_schedule_as_mindspore_prints_it():
+    class Growing(nn.Cell):
+        def construct(self, step):
+            return (step.astype(ms.float32) + 1.0) * 0.1
+
+    p = Parameter(Tensor([1.0, 2.0, -3.0]), name="p")
+    optimizer = nn.AdamWeightDecay([p], 0.1, weight_decay=Growing())
+    for k in range(3):
+        optimizer((Tensor(np.array([0.1, -0.2, 0.3], np.float32) * (k + 1)),))
+    np.testing.assert_allclose(p.asnumpy(), [-0.23141979, 3.0547972, -3.9959233], rtol=1e-4)
+
+
 def test_groups(mode):
     weight, bias, scale = parameters = make_parameters()
     groups = [

@@ -277,6 +277,25 @@ def test_a_constant_that_is_asked_for_its_value(wrap):
         assert wrap(f)(Tensor(np.ones(3, np.float32))).asnumpy().tolist() == [22, 22, 22]
 
 
+def test_compiled_functions_tell_zeros_apart(mode):
+    """-0.0 equals 0.0 and is another argument; NaN equals nothing and is the same one."""
+    traced = []
+
+    def f(x, s):
+        traced.append(s)
+        return x / (x * s)
+
+    x = Tensor([2.0])
+    for compiled in (ms.jit(f), ms.jit(lambda x, s: f(x, *s))):
+        pack = (lambda s: s) if compiled.__wrapped__ is f else (lambda s: (s,))
+        for _ in range(2):
+            assert compiled(x, pack(0.0)).tolist() == [np.inf]
+            assert compiled(x, pack(-0.0)).tolist() == [-np.inf]
+            assert np.isnan(compiled(x, pack(float("nan"))).asnumpy())
+            assert compiled(x, pack(0)).tolist() == [np.inf]
+    assert len(traced) == 8
+
+
 def test_compiled_functions_see_assignments_to_captured_tensors(mode):
     k, calls = Tensor([2.0, 3.0]), []
 
@@ -395,3 +414,51 @@ def test_special_values_propagate():
     np.testing.assert_array_equal((x / 0).asnumpy(), [np.nan, -np.inf, np.inf, np.nan])
     np.testing.assert_array_equal(ops.isnan(x).asnumpy(), [False, False, False, True])
     np.testing.assert_array_equal(ops.isinf(x).asnumpy(), [False, False, True, False])
+
+
+# tensor, the function -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype", "shape"),
+    [
+        ([1, 2, 3], "Int64", (3,)),
+        (1.5, "Float32", ()),
+        (2, "Int64", ()),
+        (True, "Bool", ()),
+        (np.ones(2, np.int16), "Int16", (2,)),
+    ],
+)
+def test_tensor_makes_what_mindspore_makes(data, dtype, shape):
+    t = ms.tensor(data)  # dtypes and shapes printed by MindSpore 2.10
+    assert type(t) is ms.Tensor and (str(t.dtype), tuple(t.shape)) == (dtype, shape)
+    np.testing.assert_array_equal(t.asnumpy(), data)
+
+
+def test_tensor_with_a_dtype_or_an_initialiser():
+    t = ms.tensor([1, 2], ms.float64)
+    assert t.dtype == ms.float64
+    np.testing.assert_array_equal(ms.tensor(t, ms.int32).asnumpy(), np.array([1, 2], np.int32))
+    drawn = ms.tensor(dtype=ms.float16, shape=(2, 3), init="ones")
+    assert drawn.dtype == ms.float16
+    np.testing.assert_array_equal(drawn.asnumpy(), np.ones((2, 3)))
+    for f in (lambda x: ms.tensor(x), lambda x: ms.tensor(x, ms.float64)):  # as in MindSpore
+        slope = ms.grad(lambda x, f=f: (f(x) ** 2).sum())(ms.Tensor([3.0]))
+        np.testing.assert_array_equal(slope.asnumpy(), [6.0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({}, TypeError),
+        ({"dtype": ms.float32}, TypeError),
+        ({"input_data": [1], "shape": (1,)}, ValueError),
+        ({"input_data": [1], "init": "ones"}, ValueError),
+        ({"shape": (2,), "init": "ones"}, ValueError),
+        ({"shape": (2,), "dtype": ms.float32}, ValueError),
+        ({"input_data": object()}, TypeError),
+    ],
+)
+def test_tensor_refuses(arguments, error):
+    with pytest.raises(error, match=r"test_tensor_behaviour\.py:\d+"):
+        ms.tensor(**arguments)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gradcell.nn  # before amp.loss_scale: that is a Cell, and nn's training cells need it
 from gradcell.amp.loss_scale import (
     DynamicLossScaleManager,
     DynamicLossScaler,
@@ -19,8 +18,8 @@ from gradcell.amp.mixed_precision import (
     get_black_list,
     get_white_list,
 )
-from gradcell.amp.overflow import Overflow, locate_overflow
 from gradcell.amp.train import build_train_network
+from gradcell.overflow import Overflow, locate_overflow
 
 __all__ = [
     "DynamicLossScaleManager",
@@ -39,3 +38,7 @@ __all__ = [
     "init_status",
     "locate_overflow",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, nn
 from gradcell._location import where
 from gradcell.nn.cell import Cell
 
@@ -17,8 +17,6 @@ _LEVELS = ("O0", "O1", "O2", "O3", "auto")
 
 
 def _lists() -> tuple[list[type[Cell]], list[type[Cell]]]:
-    from gradcell import nn
-
     names = ("Conv1d", "Conv2d", "Dense")
     stable = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm")
     return [getattr(nn, n) for n in names], [getattr(nn, n) for n in stable]
@@ -36,8 +34,6 @@ def get_black_list() -> list[type[Cell]]:
 
 def _unstable() -> tuple[type[Cell], ...]:
     """What level auto keeps in float32: the black list, losses, and cells that exponentiate."""
-    from gradcell import nn
-
     return (*get_black_list(), nn.GroupNorm, nn.LossBase, nn.Softmax, nn.LogSoftmax)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core, tree
+from gradcell import _core, arguments, nn, tree
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.amp.loss_scale import LossScaleManager
+from gradcell.amp.loss_scale import DynamicLossScaleManager, LossScaleManager
 from gradcell.amp.mixed_precision import auto_mixed_precision
 from gradcell.nn.cell import Cell
 
@@ -48,19 +48,12 @@ def build_train_network(
 
     Raises ValueError for an unknown level, TypeError for wrong types or an unknown keyword.
     """
-    from gradcell import nn
-    from gradcell.amp.loss_scale import DynamicLossScaleManager
-
     if not isinstance(network, Cell):
         raise TypeError(
             f"build_train_network: the network must be a Cell, got "
             f"{type(network).__name__}{where()}"
         )
-    if level not in _LEVELS:
-        raise ValueError(
-            f"build_train_network: the level must be one of {', '.join(_LEVELS)}, got "
-            f"{level!r}{where()}"
-        )
+    arguments.one_of(level, _LEVELS, "build_train_network", "level")
     unknown = set(kwargs) - {"keep_batchnorm_fp32", "loss_scale_manager", "cast_model_type"}
     if unknown:
         raise TypeError(f"build_train_network: unknown argument {min(unknown)!r}{where()}")

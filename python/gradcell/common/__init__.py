@@ -19,3 +19,7 @@ __all__ = [
     "jit",
     "set_seed",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

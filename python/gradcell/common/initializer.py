@@ -7,6 +7,7 @@ drawn in float64 from the stream that set_seed starts, then cast.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -36,6 +37,10 @@ __all__ = [
     "Zero",
     "initializer",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 class Initializer:
@@ -469,7 +474,8 @@ def initializer(
     the result.
 
     Raises TypeError for an init or a shape of another type, ValueError for an unknown name, a
-    negative size, or a Tensor of another shape.
+    negative size, too many elements, or a Tensor of another shape, MemoryError where they do not
+    fit.
     """
     if isinstance(init, Tensor):
         if shape is not None and _shape(shape) != tuple(init.shape):
@@ -480,4 +486,15 @@ def initializer(
         return Tensor(init, dtype)
     if shape is None:
         raise ValueError(f"initializer: shape is needed unless init is a Tensor{where()}")
-    return Tensor(_rule(init).draw(_shape(shape)), dtype)
+    dims = _shape(shape)
+    if math.prod(dims) * 8 > sys.maxsize:
+        raise ValueError(
+            f"initializer: a tensor of shape {list(dims)} has more elements than can be addressed"
+            f"{where()}"
+        )
+    try:
+        return Tensor(_rule(init).draw(dims), dtype)
+    except MemoryError as error:
+        raise MemoryError(
+            f"initializer: there is no memory for a tensor of shape {list(dims)}{where()}"
+        ) from error

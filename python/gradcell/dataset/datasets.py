@@ -12,21 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from gradcell import arguments
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.common.seed import get_seed
 
 Row = tuple[np.ndarray, ...]
-
-
-def _positive(owner: str, name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise TypeError(
-            f"{owner}: '{name}' must be an int, but got {type(value).__name__}{where()}"
-        )
-    if value <= 0:
-        raise ValueError(f"{owner}: '{name}' must be positive, but got {value}{where()}")
-    return int(value)
 
 
 def _names(owner: str, names: Any, count: int | None) -> list[str] | None:
@@ -139,11 +130,13 @@ class Dataset:
 
     def take(self, count: int = -1) -> Dataset:
         """At most the first count rows; -1: all."""
-        return self if count == -1 else _Part(self, 0, _positive("take", "count", count))
+        return self if count == -1 else _Part(self, 0, arguments.integer(count, "take", "count", 1))
 
     def skip(self, count: int) -> Dataset:
         """All rows but the first count."""
-        return self if count == 0 else _Part(self, _positive("skip", "count", count), None)
+        return (
+            self if count == 0 else _Part(self, arguments.integer(count, "skip", "count", 1), None)
+        )
 
     def project(self, columns: Any) -> Dataset:
         """These columns only, in this order."""
@@ -305,12 +298,16 @@ class NumpySlicesDataset(_Arrays):
         if lengths[0] == 0:
             raise ValueError(f"{owner}: there are no rows{where()}")
         if num_samples is not None:
-            columns = [c[: _positive(owner, "num_samples", num_samples)] for c in columns]
+            columns = [
+                c[: arguments.integer(num_samples, owner, "num_samples", 1)] for c in columns
+            ]
         if sampler is not None:
             picked = np.fromiter(sampler, np.int64)
             columns, shuffle = [c[picked] for c in columns], False
         if num_shards is not None:
-            if shard_id is None or not 0 <= shard_id < _positive(owner, "num_shards", num_shards):
+            if shard_id is None or not 0 <= shard_id < arguments.integer(
+                num_shards, owner, "num_shards", 1
+            ):
                 raise ValueError(f"{owner}: 'shard_id' must be in [0, num_shards){where()}")
             columns = [c[shard_id::num_shards] for c in columns]
         names = _names(owner, column_names, len(columns))
@@ -362,7 +359,9 @@ class GeneratorDataset(Dataset):
         self.source, self.names = source, names
         self.shuffled = self.indexable and sampler is None and (shuffle is None or shuffle)
         self.sampler = None if sampler is None else [int(i) for i in sampler]
-        self.limit = None if num_samples is None else _positive(owner, "num_samples", num_samples)
+        self.limit = (
+            None if num_samples is None else arguments.integer(num_samples, owner, "num_samples", 1)
+        )
         self._size: int | None = None
 
     def _values(self, epoch: int) -> Iterator[Any]:
@@ -417,7 +416,7 @@ class GeneratorDataset(Dataset):
 class _Shuffle(Dataset):
     def __init__(self, child: Dataset, buffer_size: int) -> None:
         super().__init__(child)
-        self.buffer_size = _positive("shuffle", "buffer_size", buffer_size)
+        self.buffer_size = arguments.integer(buffer_size, "shuffle", "buffer_size", 1)
         if self.buffer_size < 2:
             raise ValueError(f"shuffle: 'buffer_size' must be at least 2{where()}")
 
@@ -520,7 +519,7 @@ class _Part(Dataset):
 class _Repeat(Dataset):
     def __init__(self, child: Dataset, count: int) -> None:
         super().__init__(child)
-        self.count = _positive("repeat", "count", count)
+        self.count = arguments.integer(count, "repeat", "count", 1)
 
     def _rows(self, epoch: int) -> Iterator[Row]:
         for i in range(self.count):
@@ -538,7 +537,7 @@ class _Batch(Dataset):
         self, child: Dataset, batch_size: int, drop_remainder: bool, per_batch_map: Any
     ) -> None:
         super().__init__(child)
-        self.batch_size = _positive("batch", "batch_size", batch_size)
+        self.batch_size = arguments.integer(batch_size, "batch", "batch_size", 1)
         if not isinstance(drop_remainder, bool):
             raise TypeError(f"batch: 'drop_remainder' must be a bool{where()}")
         if per_batch_map is not None and not callable(per_batch_map):

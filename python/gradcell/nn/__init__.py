@@ -157,3 +157,7 @@ from gradcell.nn import training as _training
 from gradcell.nn.training import *  # noqa: F403
 
 __all__ += _training.__all__
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.common.initializer import initializer
-from gradcell.nn.arguments import check_float, check_int, check_rank, check_tensor
 from gradcell.nn.cell import Cell
 from gradcell.ops import activations as _functions
+from gradcell.ops.primitive import Primitive
 from gradcell.ops.random import uniform
 from gradcell.parameter import Parameter
 
@@ -24,7 +24,7 @@ class ReLU(Cell):
     """max(x, 0); 0 for the derivative at 0. Any numeric dtype."""
 
     def construct(self, x: Tensor) -> Tensor:
-        return _ops.relu(check_tensor("ReLU", "x", x))
+        return _ops.relu(arguments.tensor(x, "ReLU", "x"))
 
 
 class ReLU6(Cell):
@@ -38,14 +38,14 @@ class Tanh(Cell):
     """tanh(x)."""
 
     def construct(self, x: Tensor) -> Tensor:
-        return _ops.tanh(check_tensor("Tanh", "x", x))
+        return _ops.tanh(arguments.tensor(x, "Tanh", "x"))
 
 
 class Sigmoid(Cell):
     """1 / (1 + exp(-x))."""
 
     def construct(self, x: Tensor) -> Tensor:
-        return _ops.sigmoid(check_tensor("Sigmoid", "x", x))
+        return _ops.sigmoid(arguments.tensor(x, "Sigmoid", "x"))
 
 
 class SiLU(Cell):
@@ -66,7 +66,7 @@ class FastGelu(Cell):
     """x sigmoid(1.702 x) (Hendrycks & Gimpel, Gaussian error linear units (2016), section 2)."""
 
     def construct(self, x: Tensor) -> Tensor:
-        return _ops.mul(x, _ops.sigmoid(_ops.mul(check_tensor("FastGelu", "x", x), 1.702)))
+        return _ops.mul(x, _ops.sigmoid(_ops.mul(arguments.tensor(x, "FastGelu", "x"), 1.702)))
 
 
 class LogSigmoid(Cell):
@@ -123,12 +123,7 @@ class GELU(Cell):
 
     def __init__(self, approximate: bool = True) -> None:
         super().__init__()
-        if not isinstance(approximate, bool):
-            raise TypeError(
-                "For 'GELU', the 'approximate' must be bool, but got "
-                f"'{type(approximate).__name__}'{where()}"
-            )
-        self.approximate = approximate
+        self.approximate = arguments.boolean(approximate, "GELU", "approximate")
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.gelu(x, "tanh" if self.approximate else "none")
@@ -139,7 +134,7 @@ class LeakyReLU(Cell):
 
     def __init__(self, alpha: float = 0.2) -> None:
         super().__init__()
-        self.alpha = check_float("LeakyReLU", "alpha", alpha)
+        self.alpha = arguments.number(alpha, "LeakyReLU", "alpha")
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.leaky_relu(x, self.alpha)
@@ -150,7 +145,7 @@ class ELU(Cell):
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
-        self.alpha = check_float("ELU", "alpha", alpha)
+        self.alpha = arguments.number(alpha, "ELU", "alpha")
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.elu(x, self.alpha)
@@ -161,7 +156,7 @@ class CELU(Cell):
 
     def __init__(self, alpha: float = 1.0) -> None:
         super().__init__()
-        if check_float("CELU", "alpha", alpha) == 0:
+        if arguments.number(alpha, "CELU", "alpha") == 0:
             raise ValueError(f"For 'CELU', the 'alpha' must not be 0.{where()}")
         self.alpha = alpha
 
@@ -174,8 +169,8 @@ class Softplus(Cell):
 
     def __init__(self, beta: float = 1, threshold: float = 20) -> None:
         super().__init__()
-        self.beta = check_float("Softplus", "beta", beta)
-        self.threshold = check_float("Softplus", "threshold", threshold)
+        self.beta = arguments.number(beta, "Softplus", "beta")
+        self.threshold = arguments.number(threshold, "Softplus", "threshold")
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.softplus(x, self.beta, self.threshold)
@@ -186,8 +181,8 @@ class Hardtanh(Cell):
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0) -> None:
         super().__init__()
-        self.min_val = check_float("Hardtanh", "min_val", min_val)
-        self.max_val = check_float("Hardtanh", "max_val", max_val)
+        self.min_val = arguments.number(min_val, "Hardtanh", "min_val")
+        self.max_val = arguments.number(max_val, "Hardtanh", "max_val")
         if not min_val < max_val:
             raise ValueError(
                 "For 'Hardtanh', the 'min_val' must be less than the 'max_val', but got "
@@ -203,7 +198,7 @@ class HShrink(Cell):
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
-        self.lambd = check_float("HShrink", "lambd", lambd)
+        self.lambd = arguments.number(lambd, "HShrink", "lambd")
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.hardshrink(x, self.lambd)
@@ -214,7 +209,7 @@ class SoftShrink(Cell):
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
-        self.lambd = check_float("SoftShrink", "lambd", lambd)
+        self.lambd = arguments.number(lambd, "SoftShrink", "lambd")
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.softshrink(x, self.lambd)
@@ -225,8 +220,8 @@ class Threshold(Cell):
 
     def __init__(self, threshold: float, value: float) -> None:
         super().__init__()
-        self.threshold = check_float("Threshold", "threshold", threshold)
-        self.value = check_float("Threshold", "value", value)
+        self.threshold = arguments.number(threshold, "Threshold", "threshold")
+        self.value = arguments.number(value, "Threshold", "value")
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.threshold(x, self.threshold, self.value)
@@ -241,9 +236,9 @@ class PReLU(Cell):
 
     def __init__(self, channel: int = 1, w: Any = 0.25) -> None:
         super().__init__()
-        check_int("PReLU", "channel", channel)
+        arguments.integer(channel, "PReLU", "channel", 1)
         if not isinstance(w, Tensor):
-            check_float("PReLU", "w", w)
+            arguments.number(w, "PReLU", "w")
         self.a = Parameter(initializer(w, (channel,)), name="a")
 
     def construct(self, x: Tensor) -> Tensor:
@@ -258,15 +253,15 @@ class RReLU(Cell):
 
     def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3) -> None:
         super().__init__()
-        self.lower = check_float("RReLU", "lower", lower)
-        self.upper = check_float("RReLU", "upper", upper)
+        self.lower = arguments.number(lower, "RReLU", "lower")
+        self.upper = arguments.number(upper, "RReLU", "upper")
         if lower > upper:
             raise ValueError(
                 f"For 'RReLU', 'lower' must be at most 'upper', but got {lower}, {upper}.{where()}"
             )
 
     def construct(self, x: Tensor) -> Tensor:
-        check_tensor("RReLU", "x", x)
+        arguments.tensor(x, "RReLU", "x")
         if not self.training:
             return _functions.leaky_relu(x, (self.lower + self.upper) / 2)
         slopes = _ops.cast(uniform(tuple(x.shape), self.lower, self.upper), x.dtype)
@@ -276,11 +271,7 @@ class RReLU(Cell):
 def _axis(owner: str, axis: Any) -> int:
     if isinstance(axis, tuple) and len(axis) == 1:
         axis = axis[0]
-    if not isinstance(axis, int) or isinstance(axis, bool):
-        raise TypeError(
-            f"For '{owner}', the type of 'axis' should be int, but got {type(axis)}.{where()}"
-        )
-    return axis
+    return arguments.integer(axis, owner, "axis")
 
 
 class Softmax(Cell):
@@ -310,7 +301,7 @@ class Softmax2d(Cell):
     """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
 
     def construct(self, x: Tensor) -> Tensor:
-        return _functions.softmax(check_rank("Softmax2d", x, [3, 4]), -3)
+        return _functions.softmax(arguments.of_rank(x, [3, 4], "Softmax2d"), -3)
 
 
 class LogSoftmax(Cell):
@@ -384,8 +375,6 @@ def get_activation(name: str | None, prim_name: str | None = None) -> Cell | Non
 
 def activation_of(owner: str, activation: Any) -> Any:
     """A cell from a name, a cell, a primitive or None. Raises TypeError for anything else."""
-    from gradcell.ops.primitive import Primitive
-
     if activation is None or isinstance(activation, (Cell, Primitive)):
         return activation
     if isinstance(activation, str):

@@ -5,20 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
 from gradcell._location import where
 from gradcell.common.initializer import HeUniform, Uniform, initializer
 from gradcell.nn.activations import activation_of
-from gradcell.nn.arguments import (
-    check_bool,
-    check_dtype,
-    check_int,
-    check_rank,
-    check_tensor,
-    same_dtype,
-)
 from gradcell.nn.cell import Cell
 from gradcell.ops.random import dropout
 from gradcell.parameter import Parameter
@@ -50,10 +42,10 @@ class Dense(Cell):
         dtype: _core.DType = _core.float32,
     ) -> None:
         super().__init__()
-        self.in_channels = check_int("Dense", "in_channels", in_channels)
-        self.out_channels = check_int("Dense", "out_channels", out_channels)
-        self.has_bias = check_bool("Dense", "has_bias", has_bias)
-        check_dtype("Dense", dtype)
+        self.in_channels = arguments.integer(in_channels, "Dense", "in_channels", 1)
+        self.out_channels = arguments.integer(out_channels, "Dense", "out_channels", 1)
+        self.has_bias = arguments.boolean(has_bias, "Dense", "has_bias")
+        arguments.floating_dtype(dtype, "Dense")
         self._check_given(weight_init, bias_init)
         if weight_init is None:
             weight_init = HeUniform(math.sqrt(5))
@@ -84,14 +76,14 @@ class Dense(Cell):
             )
 
     def construct(self, x: Tensor) -> Tensor:
-        check_tensor("Dense", "x", x)
+        arguments.tensor(x, "Dense", "x")
         if x.ndim == 0 or x.shape[-1] != self.in_channels:
             raise ValueError(
                 "For 'Dense', the last dimension of the input must be in_channels "
                 f"{self.in_channels}, but got shape {list(x.shape)}.{where()}"
             )
         weight = self.weight
-        same_dtype("MatMul", x, weight)
+        arguments.same_dtype(x, weight, "MatMul")
         rows = x if x.ndim <= 2 else _ops.reshape(x, [-1, self.in_channels])
         out = (
             _ops.matmul(rows, weight, transpose_b=x.ndim > 1)
@@ -120,7 +112,7 @@ class Identity(Cell):
         super().__init__()
 
     def construct(self, x: Tensor) -> Tensor:
-        return check_tensor("Identity", "x", x)
+        return arguments.tensor(x, "Identity", "x")
 
 
 class Flatten(Cell):
@@ -131,11 +123,11 @@ class Flatten(Cell):
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
-        self.start_dim = check_int("Flatten", "start_dim", start_dim, above=-(2**31))
-        self.end_dim = check_int("Flatten", "end_dim", end_dim, above=-(2**31))
+        self.start_dim = arguments.integer(start_dim, "Flatten", "start_dim", -(2**31) + 1)
+        self.end_dim = arguments.integer(end_dim, "Flatten", "end_dim", -(2**31) + 1)
 
     def construct(self, x: Tensor) -> Tensor:
-        check_tensor("Flatten", "x", x)
+        arguments.tensor(x, "Flatten", "x")
         if x.ndim == 0:
             return _ops.reshape(x, [1])
         if x.ndim == 1 and self.start_dim == 1:
@@ -164,17 +156,7 @@ class _Dropping(Cell):
     p: float
 
     def _check_p(self, p: Any) -> None:
-        owner = type(self).__name__
-        if not isinstance(p, (int, float)) or isinstance(p, bool):
-            raise TypeError(
-                f"For '{owner}', the type of 'p' should be one of '['float', 'int']', but got type "
-                f"'{type(p).__name__}'.{where()}"
-            )
-        if not 0 <= p < 1:
-            raise ValueError(
-                f"For '{owner}', the 'p' must be a number in range [0, 1), but got {p}.{where()}"
-            )
-        self.p = float(p)
+        self.p = arguments.number(p, type(self).__name__, "p", least=0, below=1)
 
     def extend_repr(self) -> str:
         return f"p={self.p}"
@@ -205,20 +187,15 @@ class Dropout(_Dropping):
         if p is not None:
             self._check_p(p)
             return
-        if not isinstance(keep_prob, float):
+        if not isinstance(keep_prob, float):  # an int is likely to be meant for p
             raise TypeError(
                 "For 'Dropout', the type of 'keep_prob' should be 'float', but got type "
                 f"'{type(keep_prob).__name__}'.{where()}"
             )
-        if not 0 < keep_prob <= 1:
-            raise ValueError(
-                "For 'Dropout', the 'keep_prob' must be a number in range (0, 1], but got "
-                f"{keep_prob}.{where()}"
-            )
-        self.p = 1 - keep_prob
+        self.p = 1 - arguments.number(keep_prob, "Dropout", "keep_prob", above=0, most=1)
 
     def construct(self, x: Tensor) -> Tensor:
-        return dropout(check_tensor("Dropout", "x", x), self.p, self.training)
+        return dropout(arguments.tensor(x, "Dropout", "x"), self.p, self.training)
 
     def extend_repr(self) -> str:
         return f"p={self.p}" if self._by_p else f"keep_prob={self.keep_prob}"
@@ -232,7 +209,7 @@ class _ChannelDropout(_Dropping):
         self._check_p(p)
 
     def construct(self, x: Tensor) -> Tensor:
-        check_rank(type(self).__name__, x, self.ranks)
+        arguments.of_rank(x, self.ranks, type(self).__name__)
         if not self.training or self.p == 0:
             return x
         inner = self.ranks[0] - 1
@@ -278,14 +255,14 @@ class Embedding(Cell):
         padding_idx: int | None = None,
     ) -> None:
         super().__init__()
-        self.vocab_size = check_int("Embedding", "vocab_size", vocab_size)
-        self.embedding_size = check_int("Embedding", "embedding_size", embedding_size)
-        self.use_one_hot = check_bool("Embedding", "use_one_hot", use_one_hot)
-        self.dtype = check_dtype("Embedding", dtype)
+        self.vocab_size = arguments.integer(vocab_size, "Embedding", "vocab_size", 1)
+        self.embedding_size = arguments.integer(embedding_size, "Embedding", "embedding_size", 1)
+        self.use_one_hot = arguments.boolean(use_one_hot, "Embedding", "use_one_hot")
+        self.dtype = arguments.floating_dtype(dtype, "Embedding")
         self.padding_idx = padding_idx
         table = initializer(embedding_table, (vocab_size, embedding_size), dtype)
         if padding_idx is not None:
-            check_int("Embedding", "padding_idx", padding_idx, above=-(2**63))
+            arguments.integer(padding_idx, "Embedding", "padding_idx", -(2**63) + 1)
             if not 0 <= padding_idx < vocab_size:
                 raise ValueError(
                     f"For 'Embedding', the 'padding_idx' must be in range of [0, {vocab_size}), "
@@ -295,7 +272,7 @@ class Embedding(Cell):
         self.embedding_table = Parameter(table, name="embedding_table")
 
     def construct(self, ids: Tensor) -> Tensor:
-        check_tensor("Embedding", "ids", ids)
+        arguments.tensor(ids, "Embedding", "ids")
         if ids.dtype.is_floating or ids.dtype == _core.bool:
             raise TypeError(
                 f"For 'Embedding', the 'ids' must be of integers, but got {ids.dtype}.{where()}"

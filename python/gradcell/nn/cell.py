@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradcell import _core, context
+from gradcell import _core, context, tree
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.parameter import Parameter, ParameterTuple
 from gradcell.transform import cache_for, run
 
 
+def _cast_floating(value: Any, dtype: _core.DType) -> Any:
+    """A tree of tensors with the floating ones in another dtype."""
+
+    def cast(t: Tensor) -> Tensor:
+        return _core.ops.cast(t, dtype) if t.dtype.is_floating and t.dtype != dtype else t
+
+    return tree.map_leaves(cast, value)
+
+
 class HookHandle:
     """A hook that a cell calls, until remove()."""
 
+    _numbers = itertools.count()
+
     def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         self._hooks = hooks
-        hooks[id(self)] = hook
+        self._number = next(self._numbers)  # an id would come again when the handle is gone
+        hooks[self._number] = hook
         _core.bump_structure_version()
 
     def remove(self) -> None:
         """Ends the calls."""
-        if self._hooks.pop(id(self), None) is not None:
+        if self._hooks.pop(self._number, None) is not None:
             _core.bump_structure_version()
 
 
@@ -110,9 +123,8 @@ class Cell:
         if not self._called or name.startswith("_"):
             return
         old = self.__dict__.get(name)
-        if old is value or (
-            type(old) is type(value) and isinstance(value, (bool, int, float, str)) and old == value
-        ):
+        same_type = type(old) is type(value) and isinstance(value, (bool, int, float, str))
+        if old is value or (same_type and repr(old) == repr(value)):  # 0.0 is not -0.0
             return
         if _core.in_trace():
             _core.mark_unrepeatable()
@@ -137,6 +149,11 @@ class Cell:
             found = own["_cells"].get(name)
             if found is not None:
                 return found
+        elif not name.startswith("__"):  # copy and pickle ask a bare instance for theirs
+            raise AttributeError(
+                f"{type(self).__name__}: call super().__init__() in __init__, before anything else "
+                f"(there is no {name!r} yet){where()}"
+            )
         raise AttributeError(
             f"The '{type(self).__name__}' object has no attribute '{name}'.{where()}"
         )
@@ -420,12 +437,19 @@ class Cell:
         return self._compute(args, kwargs)
 
     def _compute(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if self._cast_to is None:
+        dtype = self._cast_to
+        if dtype is None:
             return self.construct(*args, **kwargs)
-        from gradcell.amp.casting import cast_floating, run_in
-
-        out = run_in(self, self._cast_to, args, kwargs)
-        return out if self._output_to is None else cast_floating(out, self._output_to)
+        # Floating arguments are cast here, the cell's own parameters where construct reads them;
+        # they keep their dtype, and gradients, which flow back through the casts, have it too.
+        own = self.__dict__
+        before = own["_computes_in"]
+        own["_computes_in"] = dtype
+        try:
+            out = self.construct(*_cast_floating(args, dtype), **_cast_floating(kwargs, dtype))
+        finally:
+            own["_computes_in"] = before
+        return out if self._output_to is None else _cast_floating(out, self._output_to)
 
     # Hooks ----------------------------------------------------------------------------------------
 

@@ -5,20 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
 from gradcell._location import where
 from gradcell.common.initializer import HeUniform, Uniform, initializer
 from gradcell.nn import windows
-from gradcell.nn.arguments import (
-    check_bool,
-    check_choice,
-    check_dtype,
-    check_int,
-    check_rank,
-    same_dtype,
-)
 from gradcell.nn.cell import Cell
 from gradcell.parameter import Parameter
 
@@ -45,9 +37,9 @@ class _Convolution(Cell):
     ) -> None:
         super().__init__()
         owner = type(self).__name__
-        self.in_channels = check_int(owner, "in_channels", in_channels)
-        self.out_channels = check_int(owner, "out_channels", out_channels)
-        self.group = check_int(owner, "group", group)
+        self.in_channels = arguments.integer(in_channels, owner, "in_channels", 1)
+        self.out_channels = arguments.integer(out_channels, owner, "out_channels", 1)
+        self.group = arguments.integer(group, owner, "group", 1)
         if in_channels % group or out_channels % group:
             raise ValueError(
                 "The argument 'group' should be divisible by 'in_channels' and 'out_channels', but "
@@ -55,15 +47,15 @@ class _Convolution(Cell):
                 f"{where()}"
             )
         self.kernel_size, self.stride, self.dilation = kernel_size, stride, dilation
-        self.pad_mode = check_choice(owner, "pad_mode", pad_mode, ["valid", "same", "pad"])
+        self.pad_mode = arguments.one_of(pad_mode, ["valid", "same", "pad"], owner, "pad_mode")
         self._padding = padding
         if pad_mode != "pad" and any(padding):
             raise ValueError(
                 f"For '{owner}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got "
                 f"'padding': {padding} and 'pad_mode': {pad_mode}.{where()}"
             )
-        self.has_bias = check_bool(owner, "has_bias", has_bias)
-        check_dtype(owner, dtype)
+        self.has_bias = arguments.boolean(has_bias, owner, "has_bias")
+        arguments.floating_dtype(dtype, owner)
         if weight_init is None:
             weight_init = HeUniform(math.sqrt(5))
         shape = (out_channels, in_channels // group, *kernel_size)
@@ -79,7 +71,7 @@ class _Convolution(Cell):
         """(N, C, H, W) to (N, O, rows, columns)."""
         owner = type(self).__name__
         weight = self.weight
-        same_dtype(owner, x, weight)
+        arguments.same_dtype(x, weight, owner)
         n, channels, h, w = x.shape
         if channels != self.in_channels:
             raise ValueError(
@@ -143,7 +135,7 @@ def _four(owner: str, padding: Any) -> tuple[int, int, int, int]:
             f"For '{owner}', a tuple 'padding' must have 4 elements, but got {padding}.{where()}"
         )
     for item in padding:
-        check_int(owner, "padding", item, above=-1)
+        arguments.integer(item, owner, "padding", 0)
     return tuple(padding)  # type: ignore[return-value]
 
 
@@ -181,7 +173,7 @@ class Conv2d(_Convolution):
         data_format: str = "NCHW",
         dtype: _core.DType = _core.float32,
     ) -> None:
-        check_choice("Conv2d", "data_format", data_format, ["NCHW"])
+        arguments.one_of(data_format, ["NCHW"], "Conv2d", "data_format")
         super().__init__(
             in_channels,
             out_channels,
@@ -200,7 +192,7 @@ class Conv2d(_Convolution):
         self.data_format = data_format
 
     def construct(self, x: Tensor) -> Tensor:
-        return self._convolve(check_rank("Conv2d", x, [4]))
+        return self._convolve(arguments.of_rank(x, [4], "Conv2d"))
 
 
 class Conv1d(_Convolution):
@@ -225,7 +217,7 @@ class Conv1d(_Convolution):
         bias_init: Any = None,
         dtype: _core.DType = _core.float32,
     ) -> None:
-        check_int("Conv1d", "padding", padding, above=-1)
+        arguments.integer(padding, "Conv1d", "padding", 0)
         self.padding = (0, 0, padding, padding)
         if isinstance(weight_init, Tensor) and weight_init.ndim == 3:
             outputs, inputs, size = weight_init.shape
@@ -233,11 +225,11 @@ class Conv1d(_Convolution):
         super().__init__(
             in_channels,
             out_channels,
-            (1, check_int("Conv1d", "kernel_size", kernel_size)),
-            (1, check_int("Conv1d", "stride", stride)),
+            (1, arguments.integer(kernel_size, "Conv1d", "kernel_size", 1)),
+            (1, arguments.integer(stride, "Conv1d", "stride", 1)),
             pad_mode,
             (0, 0, padding, padding),
-            (1, check_int("Conv1d", "dilation", dilation)),
+            (1, arguments.integer(dilation, "Conv1d", "dilation", 1)),
             group,
             has_bias,
             weight_init,
@@ -246,6 +238,6 @@ class Conv1d(_Convolution):
         )
 
     def construct(self, x: Tensor) -> Tensor:
-        n, channels, length = check_rank("Conv1d", x, [3]).shape
+        n, channels, length = arguments.of_rank(x, [3], "Conv1d").shape
         out = self._convolve(_ops.reshape(x, [n, channels, 1, length]))
         return _ops.reshape(out, [n, self.out_channels, out.shape[3]])

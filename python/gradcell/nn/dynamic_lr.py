@@ -9,25 +9,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from gradcell import arguments
 from gradcell._location import where
-
-
-def _check_counts(owner: str, **counts: Any) -> None:
-    for name, value in counts.items():
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(
-                f"{owner}: '{name}' must be an int, got {type(value).__name__}{where()}"
-            )
-        if value <= 0:
-            raise ValueError(f"{owner}: '{name}' must be positive, got {value}{where()}")
-
-
-def _check_rate(owner: str, name: str, value: Any, zero: bool = False) -> None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{owner}: '{name}' must be a number, got {type(value).__name__}{where()}")
-    if not math.isfinite(value) or value < 0 or (value == 0 and not zero):
-        wanted = "not negative" if zero else "positive"
-        raise ValueError(f"{owner}: '{name}' must be finite and {wanted}, got {value}{where()}")
 
 
 def _rates(total_step: int, step_per_epoch: int, rate: Callable[[int], float]) -> list[float]:
@@ -44,13 +27,12 @@ def _decay(
     is_stair: bool,
     value: Callable[[float], float],
 ) -> list[float]:
-    _check_rate(owner, "learning_rate", learning_rate)
-    _check_rate(owner, "decay_rate", decay_rate)
-    _check_counts(
-        owner, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch
-    )
-    if not isinstance(is_stair, bool):
-        raise TypeError(f"{owner}: 'is_stair' must be a bool{where()}")
+    arguments.number(learning_rate, owner, "learning_rate", above=0)
+    arguments.number(decay_rate, owner, "decay_rate", above=0)
+    arguments.integer(total_step, owner, "total_step", 1)
+    arguments.integer(step_per_epoch, owner, "step_per_epoch", 1)
+    arguments.integer(decay_epoch, owner, "decay_epoch", 1)
+    arguments.boolean(is_stair, owner, "is_stair")
 
     def rate(epoch: int) -> float:
         return value(epoch // decay_epoch if is_stair else epoch / decay_epoch)
@@ -73,8 +55,8 @@ def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
         )
     rates: list[float] = []
     for end, rate in zip(milestone, learning_rates, strict=True):
-        _check_counts(owner, milestone=end)
-        _check_rate(owner, "learning_rates", rate, zero=True)
+        arguments.integer(end, owner, "milestone", 1)
+        arguments.number(rate, owner, "learning_rates", least=0)
         if end < len(rates) or (rates and end == len(rates)):
             raise ValueError(f"{owner}: the milestones must rise, got {list(milestone)}{where()}")
         rates += [rate] * (end - len(rates))
@@ -163,13 +145,13 @@ def cosine_decay_lr(
     types.
     """
     owner = "cosine_decay_lr"
-    _check_rate(owner, "min_lr", min_lr, zero=True)
-    _check_rate(owner, "max_lr", max_lr)
+    arguments.number(min_lr, owner, "min_lr", least=0)
+    arguments.number(max_lr, owner, "max_lr", above=0)
     if min_lr >= max_lr:
         raise ValueError(f"{owner}: 'max_lr' must be greater than 'min_lr'{where()}")
-    _check_counts(
-        owner, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch
-    )
+    arguments.integer(total_step, owner, "total_step", 1)
+    arguments.integer(step_per_epoch, owner, "step_per_epoch", 1)
+    arguments.integer(decay_epoch, owner, "decay_epoch", 1)
 
     def rate(epoch: int) -> float:
         angle = math.pi * min(epoch, decay_epoch) / decay_epoch
@@ -193,14 +175,13 @@ def polynomial_decay_lr(
     Raises ValueError for values that are not positive, TypeError for wrong types.
     """
     owner = "polynomial_decay_lr"
-    _check_rate(owner, "learning_rate", learning_rate)
-    _check_rate(owner, "end_learning_rate", end_learning_rate, zero=True)
-    _check_rate(owner, "power", power)
-    _check_counts(
-        owner, total_step=total_step, step_per_epoch=step_per_epoch, decay_epoch=decay_epoch
-    )
-    if not isinstance(update_decay_epoch, bool):
-        raise TypeError(f"{owner}: 'update_decay_epoch' must be a bool{where()}")
+    arguments.number(learning_rate, owner, "learning_rate", above=0)
+    arguments.number(end_learning_rate, owner, "end_learning_rate", least=0)
+    arguments.number(power, owner, "power", above=0)
+    arguments.integer(total_step, owner, "total_step", 1)
+    arguments.integer(step_per_epoch, owner, "step_per_epoch", 1)
+    arguments.integer(decay_epoch, owner, "decay_epoch", 1)
+    arguments.boolean(update_decay_epoch, owner, "update_decay_epoch")
 
     def rate(epoch: int) -> float:
         d = decay_epoch * (max(1, math.ceil(epoch / decay_epoch)) if update_decay_epoch else 1)
@@ -218,10 +199,11 @@ def warmup_lr(
     Raises ValueError for values that are not positive, TypeError for wrong types.
     """
     owner = "warmup_lr"
-    _check_rate(owner, "learning_rate", learning_rate, zero=True)
-    _check_counts(owner, total_step=total_step, step_per_epoch=step_per_epoch)
+    arguments.number(learning_rate, owner, "learning_rate", least=0)
+    arguments.integer(total_step, owner, "total_step", 1)
+    arguments.integer(step_per_epoch, owner, "step_per_epoch", 1)
     if warmup_epoch != 0:
-        _check_counts(owner, warmup_epoch=warmup_epoch)
+        arguments.integer(warmup_epoch, owner, "warmup_epoch", 1)
     return _rates(
         total_step,
         step_per_epoch,

@@ -3,51 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell.nn.cell import Cell
 
 _ops = _core.ops
-
-
-def _check(owner: str, positive: dict[str, Any], not_negative: dict[str, Any]) -> None:
-    for names, ok, wanted in (
-        (positive, lambda v: v > 0, "> 0"),
-        (not_negative, lambda v: v >= 0, ">= 0"),
-    ):
-        for name, value in names.items():
-            if isinstance(value, bool) or not isinstance(value, (int, float)):
-                raise TypeError(
-                    f"For '{owner}', the '{name}' must be a number, but got "
-                    f"{type(value).__name__} ({_core.user_location()})"
-                )
-            if not (math.isfinite(value) and ok(value)):
-                raise ValueError(
-                    f"For '{owner}', the '{name}' must be finite and {wanted}, but got {value!r} "
-                    f"({_core.user_location()})"
-                )
-
-
-def _check_steps(owner: str, name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(
-            f"For '{owner}', the '{name}' must be an int, but got {type(value).__name__} "
-            f"({_core.user_location()})"
-        )
-    if value <= 0:
-        raise ValueError(
-            f"For '{owner}', the '{name}' must be > 0, but got {value} ({_core.user_location()})"
-        )
-
-
-def _check_flag(owner: str, name: str, value: Any) -> None:
-    if not isinstance(value, bool):
-        raise TypeError(
-            f"For '{owner}', the '{name}' must be a bool, but got {type(value).__name__} "
-            f"({_core.user_location()})"
-        )
 
 
 class LearningRateSchedule(Cell):
@@ -64,9 +25,10 @@ class _Decay(LearningRateSchedule):
         self, learning_rate: float, decay_rate: float, decay_steps: int, is_stair: bool = False
     ) -> None:
         super().__init__()
-        _check(self.cls_name, {"learning_rate": learning_rate, "decay_rate": decay_rate}, {})
-        _check_steps(self.cls_name, "decay_steps", decay_steps)
-        _check_flag(self.cls_name, "is_stair", is_stair)
+        arguments.number(learning_rate, self.cls_name, "learning_rate", above=0)
+        arguments.number(decay_rate, self.cls_name, "decay_rate", above=0)
+        arguments.integer(decay_steps, self.cls_name, "decay_steps", 1)
+        arguments.boolean(is_stair, self.cls_name, "is_stair")
         self.learning_rate, self.decay_rate = learning_rate, decay_rate
         self.decay_steps, self.is_stair = decay_steps, is_stair
 
@@ -115,8 +77,9 @@ class CosineDecayLR(LearningRateSchedule):
 
     def __init__(self, min_lr: float, max_lr: float, decay_steps: int) -> None:
         super().__init__()
-        _check(self.cls_name, {"max_lr": max_lr}, {"min_lr": min_lr})
-        _check_steps(self.cls_name, "decay_steps", decay_steps)
+        arguments.number(max_lr, self.cls_name, "max_lr", above=0)
+        arguments.number(min_lr, self.cls_name, "min_lr", least=0)
+        arguments.integer(decay_steps, self.cls_name, "decay_steps", 1)
         if min_lr >= max_lr:
             raise ValueError(
                 f"For '{self.cls_name}', the 'max_lr' must be greater than the 'min_lr', but got "
@@ -147,13 +110,11 @@ class PolynomialDecayLR(LearningRateSchedule):
         update_decay_steps: bool = False,
     ) -> None:
         super().__init__()
-        _check(
-            self.cls_name,
-            {"learning_rate": learning_rate, "power": power},
-            {"end_learning_rate": end_learning_rate},
-        )
-        _check_steps(self.cls_name, "decay_steps", decay_steps)
-        _check_flag(self.cls_name, "update_decay_steps", update_decay_steps)
+        arguments.number(learning_rate, self.cls_name, "learning_rate", above=0)
+        arguments.number(power, self.cls_name, "power", above=0)
+        arguments.number(end_learning_rate, self.cls_name, "end_learning_rate", least=0)
+        arguments.integer(decay_steps, self.cls_name, "decay_steps", 1)
+        arguments.boolean(update_decay_steps, self.cls_name, "update_decay_steps")
         if end_learning_rate >= learning_rate:
             raise ValueError(
                 f"For '{self.cls_name}', the 'end_learning_rate' must be less than the "
@@ -180,8 +141,8 @@ class WarmUpLR(LearningRateSchedule):
 
     def __init__(self, learning_rate: float, warmup_steps: int) -> None:
         super().__init__()
-        _check(self.cls_name, {}, {"learning_rate": learning_rate})
-        _check_steps(self.cls_name, "warmup_steps", warmup_steps)
+        arguments.number(learning_rate, self.cls_name, "learning_rate", least=0)
+        arguments.integer(warmup_steps, self.cls_name, "warmup_steps", 1)
         self.learning_rate, self.warmup_steps = learning_rate, warmup_steps
 
     def construct(self, global_step: Tensor) -> Tensor:

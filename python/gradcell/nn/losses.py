@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.nn.arguments import check_bool, check_choice, check_float, check_tensor
 from gradcell.nn.cell import Cell
 from gradcell.ops import losses as _functions
 
@@ -30,7 +29,7 @@ class LossBase(Cell):
         super().__init__()
         if reduction is None:
             reduction = "none"
-        check_choice(type(self).__name__, "reduction", reduction, self._reductions)
+        arguments.one_of(reduction, self._reductions, type(self).__name__, "reduction")
         self.reduction = reduction
         self.average = reduction == "mean"
         self.reduce = reduction != "none"
@@ -55,7 +54,7 @@ class LossBase(Cell):
 
     def _check(self, **inputs: Any) -> None:
         for name, value in inputs.items():
-            check_tensor(type(self).__name__, name, value)
+            arguments.tensor(value, type(self).__name__, name)
 
 
 class MSELoss(LossBase):
@@ -97,7 +96,7 @@ class SmoothL1Loss(LossBase):
 
     def __init__(self, beta: float = 1.0, reduction: str | None = "none") -> None:
         super().__init__(reduction)
-        self.beta = _positive("SmoothL1Loss", "beta", beta)
+        self.beta = arguments.number(beta, "SmoothL1Loss", "beta", above=0)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
@@ -113,17 +112,11 @@ class HuberLoss(LossBase):
 
     def __init__(self, reduction: str | None = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction)
-        self.delta = _positive("HuberLoss", "delta", delta)
+        self.delta = arguments.number(delta, "HuberLoss", "delta", above=0)
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
         return _functions.huber_loss(logits, labels, self.reduction, self.delta)
-
-
-def _positive(owner: str, name: str, value: Any) -> float:
-    if not check_float(owner, name, value) > 0:
-        raise ValueError(f"For '{owner}', the '{name}' must be > 0, but got {value}.{where()}")
-    return float(value)
 
 
 class CrossEntropyLoss(LossBase):
@@ -149,13 +142,9 @@ class CrossEntropyLoss(LossBase):
         super().__init__(reduction)
         self.weight = _optional("CrossEntropyLoss", "weight", weight)
         self.ignore_index = ignore_index
-        check_float("CrossEntropyLoss", "label_smoothing", label_smoothing)
-        if not 0 <= label_smoothing <= 1:
-            raise ValueError(
-                "For 'CrossEntropyLoss', the 'label_smoothing' must be in range [0, 1], but got "
-                f"{label_smoothing}.{where()}"
-            )
-        self.label_smoothing = label_smoothing
+        self.label_smoothing = arguments.number(
+            label_smoothing, "CrossEntropyLoss", "label_smoothing", least=0, most=1
+        )
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
@@ -187,7 +176,7 @@ class NLLLoss(LossBase):
 
 
 def _optional(owner: str, name: str, value: Any) -> Tensor | None:
-    return None if value is None else check_tensor(owner, name, value)
+    return None if value is None else arguments.tensor(value, owner, name)
 
 
 class SoftmaxCrossEntropyWithLogits(LossBase):
@@ -202,7 +191,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
 
     def __init__(self, sparse: bool = False, reduction: str | None = "none") -> None:
         super().__init__(reduction)
-        self.sparse = check_bool("SoftmaxCrossEntropyWithLogits", "sparse", sparse)
+        self.sparse = arguments.boolean(sparse, "SoftmaxCrossEntropyWithLogits", "sparse")
 
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)

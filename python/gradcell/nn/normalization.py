@@ -5,20 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
 from gradcell._location import where
 from gradcell.common.initializer import initializer
-from gradcell.nn.arguments import (
-    check_bool,
-    check_choice,
-    check_dtype,
-    check_float,
-    check_int,
-    check_rank,
-    check_tensor,
-)
 from gradcell.nn.cell import Cell
 from gradcell.parameter import Parameter
 
@@ -56,26 +47,16 @@ class _BatchNorm(Cell):
     ) -> None:
         super().__init__()
         owner = type(self).__name__
-        check_int(owner, "num_features", num_features, above=-(2**63))
-        if num_features < 1:
-            raise ValueError(
-                f"For '{owner}', the 'num_features' must be at least 1, but got {num_features}."
-                f"{where()}"
-            )
-        check_float(owner, "momentum", momentum)
-        if not 0 <= momentum <= 1:
-            raise ValueError(
-                f"For '{owner}', the 'momentum' must be a number in range [0, 1], but got "
-                f"{momentum}.{where()}"
-            )
-        check_choice(owner, "data_format", data_format, ["NCHW"])
-        check_dtype(owner, dtype)
+        num_features = arguments.integer(num_features, owner, "num_features", 1)
+        momentum = arguments.number(momentum, owner, "momentum", least=0, most=1)
+        arguments.one_of(data_format, ["NCHW"], owner, "data_format")
+        arguments.floating_dtype(dtype, owner)
         self.num_features, self.momentum = num_features, momentum
-        self.eps = check_float(owner, "eps", eps)
+        self.eps = arguments.number(eps, owner, "eps")
         if use_batch_statistics is not None:
-            check_bool(owner, "use_batch_statistics", use_batch_statistics)
+            arguments.boolean(use_batch_statistics, owner, "use_batch_statistics")
         self.use_batch_statistics = use_batch_statistics
-        affine = check_bool(owner, "affine", affine)
+        affine = arguments.boolean(affine, owner, "affine")
         size = (num_features,)
         self.moving_mean = Parameter(initializer(moving_mean_init, size, dtype), "mean", False)
         self.moving_variance = Parameter(
@@ -86,7 +67,7 @@ class _BatchNorm(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         owner = type(self).__name__
-        check_tensor(owner, "x", x)
+        arguments.tensor(x, owner, "x")
         if x.ndim not in self.ranks:
             ranks = " or ".join(map(str, self.ranks))
             raise ValueError(
@@ -199,20 +180,20 @@ class LayerNorm(Cell):
         if not normalized_shape:
             raise ValueError(f"For 'LayerNorm', the 'normalized_shape' must not be empty.{where()}")
         for n in normalized_shape:
-            check_int("LayerNorm", "normalized_shape item", n)
+            arguments.integer(n, "LayerNorm", "normalized_shape item", 1)
         self.normalized_shape = tuple(normalized_shape)
-        self.begin_norm_axis = check_int("LayerNorm", "begin_norm_axis", begin_norm_axis, -(2**31))
-        self.begin_params_axis = check_int(
-            "LayerNorm", "begin_params_axis", begin_params_axis, -(2**31)
+        self.begin_norm_axis = arguments.integer(begin_norm_axis, "LayerNorm", "begin_norm_axis")
+        self.begin_params_axis = arguments.integer(
+            begin_params_axis, "LayerNorm", "begin_params_axis"
         )
-        self.epsilon = check_float("LayerNorm", "epsilon", epsilon)
-        check_dtype("LayerNorm", dtype)
+        self.epsilon = arguments.number(epsilon, "LayerNorm", "epsilon")
+        arguments.floating_dtype(dtype, "LayerNorm")
         shape = self.normalized_shape
         self.gamma = Parameter(initializer(gamma_init, shape, dtype), "gamma")
         self.beta = Parameter(initializer(beta_init, shape, dtype), "beta")
 
     def construct(self, x: Tensor) -> Tensor:
-        check_tensor("LayerNorm", "input_x", x)
+        arguments.tensor(x, "LayerNorm", "input_x")
         first = self._axis(x, "begin_norm_axis", self.begin_norm_axis)
         params = self._axis(x, "begin_params_axis", self.begin_params_axis)
         if tuple(x.shape[params:]) != self.normalized_shape:
@@ -263,22 +244,22 @@ class GroupNorm(Cell):
         dtype: _core.DType = _core.float32,
     ) -> None:
         super().__init__()
-        self.num_groups = check_int("GroupNorm", "num_groups", num_groups)
-        self.num_channels = check_int("GroupNorm", "num_channels", num_channels)
+        self.num_groups = arguments.integer(num_groups, "GroupNorm", "num_groups", 1)
+        self.num_channels = arguments.integer(num_channels, "GroupNorm", "num_channels", 1)
         if num_channels % num_groups:
             raise ValueError(
                 "For 'GroupNorm', the 'num_channels' must be divided by 'num_groups', but got "
                 f"'num_channels': {num_channels}, 'num_groups': {num_groups}.{where()}"
             )
-        self.eps = check_float("GroupNorm", "eps", eps)
-        self.affine = check_bool("GroupNorm", "affine", affine)
-        check_dtype("GroupNorm", dtype)
+        self.eps = arguments.number(eps, "GroupNorm", "eps")
+        self.affine = arguments.boolean(affine, "GroupNorm", "affine")
+        arguments.floating_dtype(dtype, "GroupNorm")
         size = (num_channels,)
         self.gamma = Parameter(initializer(gamma_init, size, dtype), "gamma", affine)
         self.beta = Parameter(initializer(beta_init, size, dtype), "beta", affine)
 
     def construct(self, x: Tensor) -> Tensor:
-        check_rank("GroupNorm", x, range(2, 9))
+        arguments.of_rank(x, range(2, 9), "GroupNorm")
         if x.shape[1] != self.num_channels:
             raise ValueError(
                 f"For 'GroupNorm', the input must have num_channels {self.num_channels} channels, "

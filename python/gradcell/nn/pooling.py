@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
 from gradcell._location import where
 from gradcell.nn import windows
-from gradcell.nn.arguments import check_bool, check_choice, check_int, check_rank
 from gradcell.nn.cell import Cell
 
 
@@ -35,8 +34,8 @@ class _Pool(Cell):
         self._dilation = windows.pair(owner, "dilation", dilation)
         self._padding = windows.pair(owner, "padding", padding, least=0)
         mode = pad_mode.upper() if isinstance(pad_mode, str) else pad_mode
-        self.pad_mode = check_choice(owner, "pad_mode", mode, ["VALID", "SAME", "PAD"])
-        self.ceil_mode = check_bool(owner, "ceil_mode", ceil_mode)
+        self.pad_mode = arguments.one_of(mode, ["VALID", "SAME", "PAD"], owner, "pad_mode")
+        self.ceil_mode = arguments.boolean(ceil_mode, owner, "ceil_mode")
         if mode != "PAD" and any(self._padding):
             raise ValueError(
                 f"For '{owner}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got "
@@ -135,11 +134,11 @@ class MaxPool2d(_MaxPool):
         data_format: str = "NCHW",
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, dilation, ceil_mode)
-        check_choice("MaxPool2d", "data_format", data_format, ["NCHW"])
-        self.return_indices = check_bool("MaxPool2d", "return_indices", return_indices)
+        arguments.one_of(data_format, ["NCHW"], "MaxPool2d", "data_format")
+        self.return_indices = arguments.boolean(return_indices, "MaxPool2d", "return_indices")
 
     def construct(self, x: Tensor) -> Any:
-        return self._pool(check_rank("MaxPool2d", x, [3, 4]))
+        return self._pool(arguments.of_rank(x, [3, 4], "MaxPool2d"))
 
 
 class MaxPool1d(_MaxPool):
@@ -158,17 +157,17 @@ class MaxPool1d(_MaxPool):
         return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
-        check_int("MaxPool1d", "kernel_size", kernel_size)
-        check_int("MaxPool1d", "stride", stride)
-        check_int("MaxPool1d", "padding", padding, above=-1)
-        check_int("MaxPool1d", "dilation", dilation)
+        arguments.integer(kernel_size, "MaxPool1d", "kernel_size", 1)
+        arguments.integer(stride, "MaxPool1d", "stride", 1)
+        arguments.integer(padding, "MaxPool1d", "padding", 0)
+        arguments.integer(dilation, "MaxPool1d", "dilation", 1)
         super().__init__(
             (1, kernel_size), (1, stride), pad_mode, (0, padding), (1, dilation), ceil_mode
         )
-        self.return_indices = check_bool("MaxPool1d", "return_indices", return_indices)
+        self.return_indices = arguments.boolean(return_indices, "MaxPool1d", "return_indices")
 
     def construct(self, x: Tensor) -> Any:
-        check_rank("MaxPool1d", x, [2, 3])
+        arguments.of_rank(x, [2, 3], "MaxPool1d")
         out = self._pool(_ops.reshape(x, [*x.shape[:-1], 1, x.shape[-1]]))
         if self.return_indices:
             return tuple(_without_rows(part) for part in out)
@@ -226,14 +225,16 @@ class AvgPool2d(_AvgPool):
         data_format: str = "NCHW",
     ) -> None:
         super().__init__(kernel_size, stride, pad_mode, padding, 1, ceil_mode)
-        check_choice("AvgPool2d", "data_format", data_format, ["NCHW"])
-        self.count_include_pad = check_bool("AvgPool2d", "count_include_pad", count_include_pad)
+        arguments.one_of(data_format, ["NCHW"], "AvgPool2d", "data_format")
+        self.count_include_pad = arguments.boolean(
+            count_include_pad, "AvgPool2d", "count_include_pad"
+        )
         if divisor_override is not None:
-            check_int("AvgPool2d", "divisor_override", divisor_override)
+            arguments.integer(divisor_override, "AvgPool2d", "divisor_override", 1)
         self.divisor_override = divisor_override
 
     def construct(self, x: Tensor) -> Tensor:
-        return self._pool(check_rank("AvgPool2d", x, [3, 4]))
+        return self._pool(arguments.of_rank(x, [3, 4], "AvgPool2d"))
 
 
 class AvgPool1d(_AvgPool):
@@ -251,12 +252,14 @@ class AvgPool1d(_AvgPool):
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
-        check_int("AvgPool1d", "kernel_size", kernel_size)
-        check_int("AvgPool1d", "stride", stride)
-        check_int("AvgPool1d", "padding", padding, above=-1)
+        arguments.integer(kernel_size, "AvgPool1d", "kernel_size", 1)
+        arguments.integer(stride, "AvgPool1d", "stride", 1)
+        arguments.integer(padding, "AvgPool1d", "padding", 0)
         super().__init__((1, kernel_size), (1, stride), pad_mode, (0, padding), 1, ceil_mode)
-        self.count_include_pad = check_bool("AvgPool1d", "count_include_pad", count_include_pad)
+        self.count_include_pad = arguments.boolean(
+            count_include_pad, "AvgPool1d", "count_include_pad"
+        )
 
     def construct(self, x: Tensor) -> Tensor:
-        check_rank("AvgPool1d", x, [2, 3])
+        arguments.of_rank(x, [2, 3], "AvgPool1d")
         return _without_rows(self._pool(_ops.reshape(x, [*x.shape[:-1], 1, x.shape[-1]])))

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gradcell import arguments
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
 from gradcell._location import where
@@ -126,14 +127,5 @@ def pair(owner: str, name: str, value: Any, least: int = 1) -> tuple[int, int]:
             f"{where()}"
         )
     for item in value:
-        if not isinstance(item, int) or isinstance(item, bool):
-            raise TypeError(
-                f"For '{owner}', the '{name} item' must be int, but got '{type(item).__name__}'"
-                f"{where()}"
-            )
-        if item < least:
-            raise ValueError(
-                f"For '{owner}', the '{name} item' must be int and must > {least - 1}, but got "
-                f"'{item}' with type 'int'.{where()}"
-            )
+        arguments.integer(item, owner, f"{name} item", least)
     return value[0], value[1]

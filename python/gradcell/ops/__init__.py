@@ -5,7 +5,8 @@ The elementwise ones come from the core's op table; the rest are in the modules 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any
 
 from gradcell.ops import (
     activations,
@@ -58,8 +59,16 @@ __all__ = [
     "vjp",
 ]
 
-from gradcell.ops import composite, functional, operations
 
-if TYPE_CHECKING:
+def __dir__() -> list[str]:
+    return sorted({*__all__})  # forms of more arguments replace rows of the table
 
-    def __getattr__(name: str) -> Any: ...  # the functions and primitives made of the op table
+
+#: MindSpore's older names of these ops, imported when first asked for: they take them from here.
+_OLDER = ("composite", "functional", "operations")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OLDER:
+        return import_module(f"gradcell.ops.{name}")
+    raise AttributeError(f"module 'gradcell.ops' has no attribute {name!r}")

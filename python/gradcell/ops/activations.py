@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
+from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.ops import checks
-from gradcell.ops.checks import fused
-from gradcell.tensor import to_dtype
+from gradcell.ops.one_plan import one_plan
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
@@ -26,7 +25,7 @@ _ops = _core.ops
 
 
 def _float(x: Any, op: str) -> Tensor:
-    return checks.floating(checks.tensor(x, op))
+    return arguments.floating(arguments.tensor(x, op))
 
 
 def _softplus(x: Tensor) -> Tensor:
@@ -44,7 +43,7 @@ def _negative_part(x: Tensor) -> Tensor:
     return _ops.where(_ops.greater(x, 0), 0, x)
 
 
-@fused
+@one_plan
 def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
     """log(1 + exp(beta * input)) / beta.
 
@@ -58,13 +57,13 @@ def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
     return y if threshold >= 20 else _ops.where(_ops.greater(scaled, threshold), x, y)
 
 
-@fused
+@one_plan
 def logsigmoid(x: Any) -> Tensor:
     """log(sigmoid(x)), without overflow."""
     return _ops.neg(_softplus(_ops.neg(_float(x, "logsigmoid"))))
 
 
-@fused
+@one_plan
 def silu(input: Any) -> Tensor:
     """input * sigmoid(input)."""
     x = _float(input, "silu")
@@ -76,7 +75,7 @@ def swish(x: Any) -> Tensor:
     return silu(x)
 
 
-@fused
+@one_plan
 def mish(x: Any) -> Tensor:
     """x * tanh(softplus(x)). Misra, "Mish: a self regularized non-monotonic activation function"
     (BMVC 2020)."""
@@ -84,14 +83,14 @@ def mish(x: Any) -> Tensor:
     return _ops.mul(x, _ops.tanh(_softplus(x)))
 
 
-@fused
+@one_plan
 def gelu(input: Any, approximate: str = "none") -> Tensor:
     """input times the normal distribution function of input, 'none': by erf; or 'tanh':
     0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
 
     Hendrycks and Gimpel, "Gaussian error linear units" (2016), section 2.
     """
-    checks.one_of(approximate, ("none", "tanh"), "gelu", "approximate")
+    arguments.one_of(approximate, ("none", "tanh"), "gelu", "approximate")
     x = _float(input, "gelu")
     if approximate == "none":  # erfc keeps its relative precision for very negative x
         return _ops.mul(_ops.mul(x, 0.5), _ops.erfc(_ops.mul(x, -math.sqrt(0.5))))
@@ -99,28 +98,31 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
     return _ops.mul(x, _ops.sigmoid(_ops.mul(cubic, 2.0 * math.sqrt(2.0 / math.pi))))
 
 
-def _elu(x: Tensor, alpha: Any) -> Tensor:
+def _elu(x: Tensor, alpha: Any, above: Tensor) -> Tensor:
+    """x where it is above, else alpha * (exp(x) - 1)."""
     below = _ops.mul(_ops.expm1(_negative_part(x)), alpha)
-    return _ops.where(_ops.greater(x, 0), x, below)
+    return _ops.where(above, x, below)
 
 
-@fused
+@one_plan
 def elu(input_x: Any, alpha: Any = 1.0) -> Tensor:
     """x where positive, else alpha * (exp(x) - 1)."""
-    return _elu(_float(input_x, "elu"), alpha)
+    x = _float(input_x, "elu")
+    return _elu(x, alpha, _ops.greater(x, 0))
 
 
-@fused
+@one_plan
 def selu(input_x: Any) -> Tensor:
-    """scale * elu(x, alpha), the constants for which mean 0 and variance 1 are a fixed point.
+    """scale * elu(x, alpha), the constants for which mean 0 and variance 1 are a fixed point. The
+    derivative at 0 is scale.
 
     Klambauer et al., "Self-normalizing neural networks" (NIPS 2017), equation 2 and section 2.
     """
     x = _float(input_x, "selu")
-    return _ops.mul(_elu(x, 1.6732632423543772848), 1.0507009873554804934)
+    return _ops.mul(_elu(x, 1.6732632423543772848, _ops.greater_equal(x, 0)), 1.0507009873554804934)
 
 
-@fused
+@one_plan
 def celu(x: Any, alpha: Any = 1.0) -> Tensor:
     """x where positive, else alpha * (exp(x / alpha) - 1)."""
     x = _float(x, "celu")
@@ -128,21 +130,24 @@ def celu(x: Any, alpha: Any = 1.0) -> Tensor:
     return _ops.where(_ops.greater(x, 0), x, below)
 
 
-@fused
+@one_plan
 def leaky_relu(input: Any, alpha: Any = 0.2) -> Tensor:
-    """x where positive, else alpha * x."""
+    """x where positive, else alpha * x. The derivative at 0 is (1 + alpha) / 2."""
     x = _float(input, "leaky_relu")
-    return _ops.where(_ops.greater(x, 0), x, _ops.mul(x, alpha))
+    if isinstance(alpha, (int, float)):
+        below = 0 if alpha == 0 else _ops.mul(x, alpha)  # 0 times inf is no 0
+        return (_ops.maximum if alpha <= 1 else _ops.minimum)(x, below)
+    return _ops.add(_ops.maximum(x, 0), _ops.mul(_ops.minimum(x, 0), alpha))
 
 
-@fused
+@one_plan
 def prelu(input: Any, weight: Any) -> Tensor:
     """x where positive, else weight * x.
 
     weight: one element, or one for each of the channels, input's second dimension (its only one for
     a vector). Raises ValueError if it is neither.
     """
-    x, w = _float(input, "PReLU"), checks.tensor(weight, "PReLU", "weight")
+    x, w = _float(input, "PReLU"), arguments.tensor(weight, "PReLU", "weight")
     if w.size == 1:
         w = _ops.reshape(w, [])
     else:
@@ -160,54 +165,58 @@ def _relu6(x: Tensor) -> Tensor:
     return _ops.where(_ops.greater(x, 6), 6, _ops.relu(x))
 
 
-@fused
+@one_plan
 def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0) -> Tensor:
     """x between min_val and max_val. The derivative is 1/2 at the bounds, 0 beyond."""
     return _ops.minimum(_ops.maximum(_float(input, "hardtanh"), min_val), max_val)
 
 
-@fused
+@one_plan
 def relu6(x: Any) -> Tensor:
     """x between 0 and 6. The derivative is 0 at 0 and 1 at 6."""
     return _relu6(_float(x, "ReLU6"))
 
 
-@fused
+@one_plan
 def hardsigmoid(input: Any) -> Tensor:
-    """relu6(x + 3) / 6."""
+    """(x + 3) / 6 between 0 and 1. The derivative is 0 at -3 and 3."""
     x = _float(input, "hardsigmoid")
-    return _ops.div(_relu6(_ops.add(x, 3.0)), 6.0)
+    ramp = _ops.div(_ops.add(x, 3.0), 6.0)
+    ramp = _ops.where(_ops.less_equal(x, -3.0), 0, ramp)
+    return _ops.where(_ops.greater_equal(x, 3.0), 1, ramp)
 
 
-@fused
+@one_plan
 def hardswish(input: Any) -> Tensor:
-    """x * relu6(x + 3) / 6."""
+    """x * (x + 3) / 6 from -3 to 3, 0 below, x above. The derivative is -1/2 at -3 and 3/2 at 3."""
     x = _float(input, "hardswish")
-    return _ops.div(_ops.mul(x, _relu6(_ops.add(x, 3.0))), 6.0)
+    curve = _ops.div(_ops.mul(x, _ops.add(x, 3.0)), 6.0)
+    curve = _ops.where(_ops.less(x, -3.0), 0, curve)
+    return _ops.where(_ops.greater(x, 3.0), x, curve)
 
 
-@fused
+@one_plan
 def softsign(x: Any) -> Tensor:
     """x / (1 + |x|)."""
     x = _float(x, "softsign")
     return _ops.div(x, _ops.add(_ops.abs(x), 1.0))
 
 
-@fused
+@one_plan
 def tanhshrink(input: Any) -> Tensor:
     """x - tanh(x)."""
     x = _float(input, "tanhshrink")
     return _ops.sub(x, _ops.tanh(x))
 
 
-@fused
+@one_plan
 def hardshrink(x: Any, lambd: Any = 0.5) -> Tensor:
     """x where |x| > lambd, else 0."""
     x = _float(x, "hardshrink")
     return _ops.where(_ops.greater(_ops.abs(x), lambd), x, 0)
 
 
-@fused
+@one_plan
 def softshrink(input: Any, lambd: Any = 0.5) -> Tensor:
     """x moved towards 0 by lambd, and 0 where |x| <= lambd."""
     x = _float(input, "softshrink")
@@ -215,18 +224,18 @@ def softshrink(input: Any, lambd: Any = 0.5) -> Tensor:
     return _ops.where(_ops.greater(x, lambd), _ops.sub(x, lambd), low)
 
 
-@fused
+@one_plan
 def threshold(input: Any, thr: Any, value: Any) -> Tensor:
     """x where it is above thr, else value."""
     x = _float(input, "threshold")
     return _ops.where(_ops.greater(x, thr), x, value)
 
 
-@fused
+@one_plan
 def glu(x: Any, axis: int = -1) -> Tensor:
     """The first half along axis times the sigmoid of the second. An odd size is a ValueError."""
     x = _float(x, "glu")
-    a = checks.axis_of(axis, x.ndim, "glu")
+    a = arguments.axis_of(axis, x.ndim, "glu")
     if x.ndim == 0 or x.shape[a] % 2:
         raise ValueError(
             f"glu: dimension {axis} of shape {list(x.shape)} cannot be halved{where()}"
@@ -243,7 +252,7 @@ def glu(x: Any, axis: int = -1) -> Tensor:
 
 def _shifted(x: Tensor, axis: Any, op: str) -> tuple[Tensor, list[int]]:
     """x less its largest element along axis, which is a constant for the derivative."""
-    axes = [checks.axis_of(a, x.ndim, op) for a in checks.integers(axis, op, "axis")]
+    axes = [arguments.axis_of(a, x.ndim, op) for a in arguments.integers(axis, op, "axis")]
     if x.ndim == 0:
         return _ops.sub(x, _ops.stop_gradient(x)), []
     if any(x.shape[a] == 0 for a in axes):
@@ -255,7 +264,7 @@ def _total(x: Tensor, axes: list[int]) -> Tensor:
     return _ops.reduce_sum(x, axes, True) if axes else x
 
 
-@fused
+@one_plan
 def softmax(input: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
     """exp(x) / sum(exp(x)) along axis. Raises ValueError for an axis out of range."""
     x = _float(input, "Softmax")
@@ -271,7 +280,7 @@ def softmin(x: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
     return softmax(_ops.neg(x), axis, dtype=dtype)
 
 
-@fused
+@one_plan
 def log_softmax(logits: Any, axis: Any = -1) -> Tensor:
     """log(softmax(x)), without overflow or the logarithm of 0."""
     shifted, axes = _shifted(_float(logits, "LogSoftmax"), axis, "LogSoftmax")

@@ -39,3 +39,7 @@ __all__ = [
     "uniform",
     "zeros_like",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

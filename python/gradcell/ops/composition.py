@@ -6,12 +6,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import ParameterBase, Tensor
 from gradcell._indexing import replaced
 from gradcell._location import where
-from gradcell.ops import checks
-from gradcell.ops.checks import fused
+from gradcell.ops.one_plan import one_plan
 from gradcell.ops.reductions import norm
 from gradcell.parameter import Parameter
 
@@ -32,7 +31,7 @@ def _assign(op: str, variable: Any, value: Any, combine: Any) -> Tensor:
         raise TypeError(
             f"For '{op}', 'variable' must be a Parameter, got {type(variable).__name__}{where()}"
         )
-    new = value if isinstance(value, (Tensor, int, float)) else checks.tensor(value, op, "value")
+    new = value if isinstance(value, (Tensor, int, float)) else arguments.tensor(value, op, "value")
     shape = list(new.shape) if isinstance(new, Tensor) else []
     if shape != list(variable.shape) and (combine is None or isinstance(new, Tensor)):
         raise ValueError(
@@ -59,13 +58,13 @@ def assign(variable: Tensor, value: Any) -> Tensor:
     return _assign("Assign", variable, value, None)
 
 
-@fused
+@one_plan
 def assign_add(variable: Tensor, value: Any) -> Tensor:
     """Adds value, of the same shape or a number, to a parameter; returns the new value."""
     return _assign("AssignAdd", variable, value, _ops.add)
 
 
-@fused
+@one_plan
 def assign_sub(variable: Tensor, value: Any) -> Tensor:
     """Subtracts value, of the same shape or a number, from a parameter; returns the new
     value."""
@@ -78,7 +77,7 @@ def _rows(op: str, x: Any, indices: Any, updates: Any) -> tuple[Tensor, Tensor]:
         raise TypeError(
             f"For '{op}', 'input_x' must be a Parameter, got {type(x).__name__}{where()}"
         )
-    at, new = checks.tensor(indices, op, "indices"), checks.tensor(updates, op, "updates")
+    at, new = arguments.tensor(indices, op, "indices"), arguments.tensor(updates, op, "updates")
     if x.ndim == 0 or list(new.shape) != list(at.shape) + list(x.shape[1:]):
         raise ValueError(
             f"{op}: updates of shape {list(new.shape)} do not fit indices of shape "
@@ -88,7 +87,7 @@ def _rows(op: str, x: Any, indices: Any, updates: Any) -> tuple[Tensor, Tensor]:
     return _ops.reshape(at, [at.size]), flat
 
 
-@fused
+@one_plan
 def scatter_add(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
     """Adds updates to the rows of a parameter at indices; returns the new value.
 
@@ -99,7 +98,7 @@ def scatter_add(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
     return _assign("ScatterAdd", input_x, added, _ops.add)
 
 
-@fused
+@one_plan
 def scatter_update(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
     """Replaces the rows of a parameter at indices by updates; returns the new value.
 
@@ -132,10 +131,10 @@ def typeof(x: Any) -> str:
     return f"tensor[{x.dtype.name}]" if isinstance(x, Tensor) else type(x).__name__
 
 
-@fused
+@one_plan
 def addn(x: Any) -> Tensor:
     """The sum of the tensors of a tuple or list. Raises ValueError for none."""
-    xs = checks.tensors(x, "AddN", "x")
+    xs = arguments.tensors(x, "AddN", "x")
     if not xs:
         raise ValueError(f"AddN: needs at least one tensor{where()}")
     return functools.reduce(_ops.add, xs)
@@ -161,7 +160,7 @@ class _Mapping:
             raise TypeError(
                 f"{self._name}: a function is needed, got {type(ops).__name__}{where()}"
             )
-        checks.boolean(reverse, self._name, "reverse")
+        arguments.boolean(reverse, self._name, "reverse")
         self.ops, self.reverse = ops, reverse
 
     def __call__(self, *args: Any) -> Any:
@@ -193,7 +192,7 @@ class _Mapping:
         return self._collect([fn(*row) for row in self._zip(args)])
 
 
-@fused
+@one_plan
 def _run_mapping(apply: Callable[..., Any], fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     return apply(fn, args)
 
@@ -309,7 +308,7 @@ class MultitypeFuncGraph:
 # Clipping -----------------------------------------------------------------------------------------
 
 
-@fused
+@one_plan
 def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Any = None) -> Any:
     """All tensors of a tuple or list, scaled together so that their joint 2-norm is at most
     clip_norm.
@@ -319,14 +318,16 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Any = None) -> A
     anything but tensors. Pascanu et al., "On the difficulty of training recurrent neural networks"
     (ICML 2013), algorithm 1.
     """
-    if isinstance(clip_norm, (int, float)) and not clip_norm > 0:
-        raise ValueError(
-            f"clip_by_global_norm: clip_norm must be positive, got {clip_norm}{where()}"
-        )
-    xs = [x] if isinstance(x, Tensor) else checks.tensors(x, "clip_by_global_norm", "x")
+    if not isinstance(clip_norm, Tensor):
+        arguments.number(clip_norm, "clip_by_global_norm", "clip_norm", above=0)
+    xs = [x] if isinstance(x, Tensor) else arguments.tensors(x, "clip_by_global_norm", "x")
     if not xs:
         return ()
-    total = use_norm
+    total = (
+        use_norm
+        if use_norm is None
+        else arguments.operand(use_norm, "clip_by_global_norm", "use_norm", _single(xs[0]))
+    )
     if total is None:
         squares = [_ops.reduce_sum(_ops.square(_single(v))) for v in xs]
         total = _ops.sqrt(functools.reduce(_ops.add, squares))
@@ -340,7 +341,7 @@ def _single(x: Tensor) -> Tensor:
     return _ops.cast(x, _core.float32) if x.dtype in (_core.float16, _core.bfloat16) else x
 
 
-@fused
+@one_plan
 def clip_by_norm(
     x: Any, max_norm: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False
 ) -> Any:
@@ -349,7 +350,7 @@ def clip_by_norm(
 
     Raises RuntimeError, with error_if_nonfinite, if the norm is infinite or NaN.
     """
-    xs = [x] if isinstance(x, Tensor) else checks.tensors(x, "clip_by_norm", "x")
+    xs = [x] if isinstance(x, Tensor) else arguments.tensors(x, "clip_by_norm", "x")
     norms = [norm(_ops.reshape(_single(v), [v.size]), norm_type, 0) for v in xs]
     joined = _ops.concat([_ops.reshape(n, [1]) for n in norms], 0)
     total = norm(joined, norm_type, 0)

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
+from gradcell import _core, arguments
+from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.ops import checks
-from gradcell.ops.checks import fused
-from gradcell.tensor import to_dtype
+from gradcell.ops.one_plan import one_plan
 
 __all__ = [
     "arange", "eye", "fill", "full", "full_like", "linspace", "ones", "ones_like", "range",
@@ -39,13 +38,13 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
 
     Raises TypeError unless size is of integers, ValueError for a negative one.
     """
-    dims = checks.integers(size, "full", "size")
+    dims = arguments.integers(size, "full", "size")
     if isinstance(fill_value, Tensor):
         value = fill_value if dtype is None else _ops.cast(fill_value, to_dtype(dtype))
         return _ops.broadcast_to(_ops.reshape(value, []), dims)
     if not isinstance(fill_value, (bool, int, float, np.generic)):
         raise TypeError(f"full: fill_value must be a number, got {fill_value!r}{where()}")
-    return _ops.full(dims, fill_value, checks.dtype_or(dtype, _number_dtype(fill_value)))
+    return _ops.full(dims, fill_value, arguments.dtype_or(dtype, _number_dtype(fill_value)))
 
 
 def fill(type: Any, shape: Any, value: Any) -> Tensor:
@@ -55,18 +54,18 @@ def fill(type: Any, shape: Any, value: Any) -> Tensor:
 
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     """A tensor of one number, with input's shape and, by default, its dtype."""
-    x = checks.tensor(input, "full_like")
-    return full(list(x.shape), fill_value, dtype=checks.dtype_or(dtype, x.dtype))
+    x = arguments.tensor(input, "full_like")
+    return full(list(x.shape), fill_value, dtype=arguments.dtype_or(dtype, x.dtype))
 
 
 def zeros(size: Any, dtype: Any = None) -> Tensor:
     """Zeros, float32 by default. size: an integer or a tuple of them."""
-    return full(size, 0, dtype=checks.dtype_or(dtype, _core.float32))
+    return full(size, 0, dtype=arguments.dtype_or(dtype, _core.float32))
 
 
 def ones(shape: Any, dtype: Any = None) -> Tensor:
     """Ones, float32 by default. shape: an integer or a tuple of them."""
-    return full(shape, 1, dtype=checks.dtype_or(dtype, _core.float32))
+    return full(shape, 1, dtype=arguments.dtype_or(dtype, _core.float32))
 
 
 def zeros_like(input: Any, *, dtype: Any = None) -> Tensor:
@@ -79,18 +78,18 @@ def ones_like(input: Any, *, dtype: Any = None) -> Tensor:
     return full_like(input, 1, dtype=dtype)
 
 
-@fused
+@one_plan
 def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
     """An n by m matrix (m = n by default) with ones on the diagonal, float32 by default."""
-    rows = checks.integer(n, "eye", "n")
-    dims = [rows, rows if m is None else checks.integer(m, "eye", "m")]
+    rows = arguments.integer(n, "eye", "n")
+    dims = [rows, rows if m is None else arguments.integer(m, "eye", "m")]
     if min(dims) < 0:
         raise ValueError(f"eye: a shape cannot be negative, got {dims}{where()}")
     hit = _ops.equal(_ops.iota(dims, _core.int64, 0), _ops.iota(dims, _core.int64, 1))
-    return _ops.cast(hit, checks.dtype_or(dtype, _core.float32))
+    return _ops.cast(hit, arguments.dtype_or(dtype, _core.float32))
 
 
-@fused
+@one_plan
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
     """The numbers from start on, step apart, short of end; arange(n): those from 0 short of n.
 
@@ -106,7 +105,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None)
     count = math.ceil((last - first) / by)
     if count < 0:
         raise ValueError(f"arange: with a step of {by}, {first} does not lead to {last}{where()}")
-    wanted = checks.dtype_or(dtype, _number_dtype(first, last, by))
+    wanted = arguments.dtype_or(dtype, _number_dtype(first, last, by))
     if all(isinstance(v, (int, np.integer)) for v in (first, last, by)):
         numbers = _ops.iota([count], _core.int64, 0)
         numbers = numbers if by == 1 else _ops.mul(numbers, int(by))
@@ -127,16 +126,15 @@ def scalar_to_tensor(input_x: Any, dtype: Any = _core.float32) -> Tensor:
     return full((), input_x, dtype=dtype)
 
 
-@fused
+@one_plan
 def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     """`steps` numbers, evenly spaced from start to end, both included; float32 for numbers."""
-    count = checks.integer(steps, "linspace", "steps")
+    count = arguments.integer(steps, "linspace", "steps")
     if count < 0:
         raise ValueError(f"linspace: steps must not be negative, got {count}{where()}")
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
         return Tensor(np.linspace(start, end, count), _core.float32)
-    a = checks.floating(checks.operand(start, "linspace", "start"))
-    b = checks.floating(checks.operand(end, "linspace", "end"))
+    a, b = map(arguments.floating, arguments.operands(start, end, "linspace", ("start", "end")))
     if count == 1:
         return _ops.reshape(a, [1])
     weight = Tensor(np.linspace(0.0, 1.0, count), _core.promote(a.dtype, b.dtype))

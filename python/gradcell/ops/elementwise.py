@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
-from gradcell.ops.checks import floating, fused, one_of, operand, tensor
+from gradcell._location import where as _where
+from gradcell.ops.one_plan import one_plan
 from gradcell.ops.primitive import primitive_of
 
 __all__ = []
@@ -61,10 +62,10 @@ def pow(input: Any, exponent: Any) -> Tensor:
     return _ops.pow(input, exponent)
 
 
-@fused
+@one_plan
 def trunc(input: Any) -> Tensor:
     """Without the fraction, towards zero."""
-    x = tensor(input, "trunc")
+    x = arguments.tensor(input, "trunc")
     if not x.dtype.is_floating:
         return x
     return _ops.where(_ops.less(x, 0), _ops.ceil(x), _ops.floor(x))
@@ -74,7 +75,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """input / other. rounding_mode: None, 'floor' or 'trunc' (towards zero)."""
     if rounding_mode is None:
         return _ops.div(input, other)
-    one_of(rounding_mode, ("floor", "trunc"), "div", "rounding_mode")
+    arguments.one_of(rounding_mode, ("floor", "trunc"), "div", "rounding_mode")
     if rounding_mode == "floor":
         return _ops.floor_div(input, other)
     return trunc(_ops.div(input, other))
@@ -87,15 +88,21 @@ def round(input: Any, *, decimals: int = 0) -> Tensor:
     return _rounded(input, 10.0**decimals)
 
 
-@fused
+@one_plan
 def _rounded(input: Any, scale: float) -> Tensor:
     return _ops.div(_ops.round(_ops.mul(input, scale)), scale)
 
 
-@fused
+@one_plan
 def fmod(input: Any, other: Any) -> Tensor:
     """input - other * trunc(input / other): the remainder with the sign of input."""
-    x, y = operand(input, "fmod"), operand(other, "fmod", "other")
+    x, y = arguments.operands(input, other, "fmod")
+    if not (x.dtype.is_floating or y.dtype.is_floating):
+        rest = _ops.mod(x, y)  # of y's sign
+        other_sign = _ops.not_equal(_ops.less(x, 0), _ops.less(y, 0))
+        return _ops.where(
+            _ops.logical_and(other_sign, _ops.not_equal(rest, 0)), _ops.sub(rest, y), rest
+        )
     size = _ops.mod(_magnitude(x), _magnitude(y))
     return _ops.where(_ops.less(x, 0), _ops.neg(size), size)
 
@@ -105,40 +112,63 @@ def _magnitude(x: Tensor) -> Tensor:
     return _ops.where(_ops.less(x, 0), _ops.neg(x), x)
 
 
-@fused
+@one_plan
 def hypot(input: Any, other: Any) -> Tensor:
     """sqrt(input^2 + other^2)."""
-    return _ops.sqrt(_ops.add(_ops.square(input), _ops.square(other)))
+    x, y = arguments.operands(input, other, "hypot")
+    return _ops.sqrt(_ops.add(_ops.square(x), _ops.square(y)))
 
 
-@fused
+@one_plan
 def xlogy(input: Any, other: Any) -> Tensor:
     """input * log(other), 0 where input is 0."""
-    x, y = floating(operand(input, "xlogy")), floating(operand(other, "xlogy", "other"))
+    x, y = map(arguments.floating, arguments.operands(input, other, "xlogy"))
     zero = _ops.equal(x, 0)
     return _ops.where(zero, 0, _ops.mul(x, _ops.log(_ops.where(zero, 1, y))))
 
 
-@fused
+@one_plan
 def lerp(input: Any, end: Any, weight: Any) -> Tensor:
     """input + weight * (end - input)."""
     return _ops.add(input, _ops.mul(weight, _ops.sub(end, input)))
 
 
-@fused
+@one_plan
 def squared_difference(x: Any, y: Any) -> Tensor:
     """(x - y)^2."""
     return _ops.square(_ops.sub(x, y))
 
 
-@fused
+@one_plan
 def div_no_nan(x: Any, y: Any) -> Tensor:
     """x / y, 0 where y is 0."""
-    zero = _ops.equal(y, 0)
-    return _ops.where(zero, 0, _ops.div(x, _ops.where(zero, 1, y)))
+    a, b = arguments.operands(x, y, "div_no_nan", ("x", "y"))
+    zero = _ops.equal(b, 0)
+    return _ops.where(zero, 0, _ops.div(a, _ops.where(zero, 1, b)))
 
 
-for _op in (pow, trunc, div, round, fmod, hypot, xlogy, lerp, squared_difference, div_no_nan):
+@one_plan
+def invert(x: Any) -> Tensor:
+    """The bits of integers, each exchanged; of bools, not x. Raises TypeError for floats."""
+    bits = arguments.tensor(x, "invert", "x")
+    if bits.dtype.is_floating:
+        raise TypeError(f"invert: x must be of integers or bools, got {bits.dtype}{_where()}")
+    return _ops.logical_not(bits) if bits.dtype == _core.bool else _ops.sub(-1, bits)
+
+
+@one_plan
+def inv(x: Any) -> Tensor:
+    """1 / x; of integers without the fraction, in their dtype. Raises ValueError for integers that
+    are known to hold a zero."""
+    divisor = arguments.tensor(x, "Inv", "x")
+    if divisor.dtype.is_floating or divisor.dtype == _core.bool:
+        return _ops.reciprocal(divisor)
+    return _ops.where(_ops.less(divisor, -1), 0, _ops.floor_div(1, divisor))
+
+
+for _op in (
+    pow, trunc, div, round, fmod, hypot, xlogy, lerp, squared_difference, div_no_nan, invert, inv,
+):  # fmt: skip
     __all__ += [_op.__name__]
     setattr(Tensor, _op.__name__, _op)
 
@@ -173,7 +203,6 @@ _SYNONYMS = {
     "tensor_mul": "mul",
     "tensor_div": "div",
     "tensor_pow": "pow",
-    "invert": "logical_not",
 }
 for _alias, _name in _SYNONYMS.items():
     _export(_alias, globals()[_name])
@@ -183,7 +212,8 @@ _PRIMITIVES = {
     "RealDiv": "div",
     "FloorMod": "mod",
     "Mod": "fmod",
-    "Inv": "reciprocal",
+    "Inv": "inv",
+    "Invert": "invert",
     "ACos": "acos",
     "TensorAdd": "add",
     "Rint": "round",

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._indexing import replaced
 from gradcell._location import where as _where
-from gradcell.ops import checks
-from gradcell.ops.checks import fused
+from gradcell.ops.one_plan import one_plan
 
 __all__ = [
     "argsort", "clamp", "clip", "clip_by_value", "gather", "gather_d", "gather_elements",
@@ -31,7 +30,7 @@ def where(condition: Any, input: Any, other: Any) -> Tensor:
 
 def select(condition: Any, input: Any, other: Any) -> Tensor:
     """input where condition is true, else other; TypeError unless condition is a bool tensor."""
-    c = checks.tensor(condition, "Select", "condition")
+    c = arguments.tensor(condition, "Select", "condition")
     if c.dtype != _core.bool:
         raise TypeError(f"Select: condition must be bool, got {c.dtype}{_where()}")
     return _ops.where(condition, input, other)
@@ -41,12 +40,28 @@ def select(condition: Any, input: Any, other: Any) -> Tensor:
 
 
 def _indices(value: Any, op: str, name: str = "indices") -> Tensor:
-    index = checks.tensor(value, op, name)
+    index = arguments.tensor(value, op, name)
     if index.dtype in (_core.int32, _core.int64):
         return index
     if index.dtype.is_floating or index.dtype == _core.bool:
         raise TypeError(f"{op}: {name} must be of integers, got {index.dtype}{_where()}")
     return _ops.cast(index, _core.int64)
+
+
+def _check_known(index: Tensor, sizes: list[int]) -> None:
+    """Raises IndexError that names the index, if its value is known. sizes: of the dimension that
+    is indexed, or of one for each element along the index's last dimension."""
+    if not _core.is_plain(index) or not index.size:
+        return
+    values = index.asnumpy()
+    bounds = np.array(sizes)
+    wrong = (values < -bounds) | (values >= bounds)
+    if wrong.any():
+        at = tuple(np.argwhere(wrong)[0])
+        size = np.broadcast_to(bounds, values.shape)[at]
+        raise IndexError(
+            f"index {values[at]} is out of bounds for dimension with size {size}{_where()}"
+        )
 
 
 def _from_front(index: Tensor, size: int, invalid: int) -> Tensor:
@@ -57,7 +72,7 @@ def _from_front(index: Tensor, size: int, invalid: int) -> Tensor:
     return _ops.where(bad, invalid, counted)
 
 
-@fused
+@one_plan
 def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0) -> Tensor:
     """Elements along axis by index: of shape input_params.shape[:axis] +
     input_indices.shape[batch_dims:] + input_params.shape[axis + 1:].
@@ -65,11 +80,11 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
     Negative indices count from the end. batch_dims: so many leading dimensions are shared by both.
     Raises IndexError for an index out of range, TypeError for indices that are no integers.
     """
-    x = checks.tensor(input_params, "Gather", "input_params")
+    x = arguments.tensor(input_params, "Gather", "input_params")
     index = _indices(input_indices, "Gather", "input_indices")
     if x.ndim == 0:
         raise ValueError(f"Gather: a tensor without dimensions has no axis{_where()}")
-    a = checks.axis_of(axis, x.ndim, "Gather")
+    a = arguments.axis_of(axis, x.ndim, "Gather")
     if batch_dims == 0:
         return _ops.gather(x, index, a)
     b = batch_dims + (index.ndim if batch_dims < 0 else 0)
@@ -80,6 +95,7 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
             f"{list(index.shape)} with axis {axis}{_where()}"
         )
     n, groups = x.shape[a], math.prod(batch)
+    _check_known(index, [n])
     middle, rest = list(range(b, a)), list(range(a + 1, x.ndim))
     moved = _ops.transpose(x, [*range(b), a, *middle, *rest])
     flat = _ops.reshape(moved, [groups * n, *(x.shape[i] for i in middle + rest)])
@@ -98,6 +114,7 @@ def _along(x: Tensor, index: Tensor, axis: int, op: str) -> Tensor:
             f"{op}: an index of shape {list(index.shape)} does not fit a tensor of shape "
             f"{list(x.shape)}{_where()}"
         )
+    _check_known(index, [x.shape[axis]])
     dims = list(index.shape)
     stride = math.prod(x.shape[axis + 1 :])
     place = _ops.mul(_from_front(index, x.shape[axis], x.size), stride)
@@ -108,16 +125,16 @@ def _along(x: Tensor, index: Tensor, axis: int, op: str) -> Tensor:
     return place
 
 
-@fused
+@one_plan
 def gather_elements(input: Any, dim: Any, index: Any) -> Tensor:
     """The elements at index along dim, the other coordinates being those of the index's own place.
 
     index: integers, with input's rank. Raises IndexError for an index out of range.
     """
-    x, at = checks.tensor(input, "GatherD"), _indices(index, "GatherD", "index")
+    x, at = arguments.tensor(input, "GatherD"), _indices(index, "GatherD", "index")
     if x.ndim == 0:
         return _ops.reshape(_ops.gather(_ops.reshape(x, [1]), _ops.reshape(at, [-1]), 0), [])
-    a = checks.axis_of(dim, x.ndim, "GatherD", "dim")
+    a = arguments.axis_of(dim, x.ndim, "GatherD", "dim")
     return _ops.gather(_ops.reshape(x, [x.size]), _along(x, at, a, "GatherD"), 0)
 
 
@@ -133,6 +150,7 @@ def _coordinates(indices: Tensor, shape: tuple[int, ...], op: str) -> tuple[Tens
         raise ValueError(
             f"{op}: indices of shape {list(indices.shape)} do not fit shape {list(shape)}{_where()}"
         )
+    _check_known(indices, list(shape[:k]))
     total, lead = math.prod(shape[:k]), list(indices.shape[:-1])
     place = _ops.full(lead, 0, _core.int64)
     for i in range(k):
@@ -143,10 +161,10 @@ def _coordinates(indices: Tensor, shape: tuple[int, ...], op: str) -> tuple[Tens
     return place, total
 
 
-@fused
+@one_plan
 def gather_nd(input_x: Any, indices: Any) -> Tensor:
     """The elements or slices at the coordinates in the rows of indices, [..., k]."""
-    x, at = checks.tensor(input_x, "GatherNd", "input_x"), _indices(indices, "GatherNd")
+    x, at = arguments.tensor(input_x, "GatherNd", "input_x"), _indices(indices, "GatherNd")
     place, total = _coordinates(at, x.shape, "GatherNd")
     k = at.shape[-1]
     return _ops.gather(_ops.reshape(x, [total, *x.shape[k:]]), place, 0)
@@ -162,17 +180,17 @@ def index_select(input: Any, axis: Any, index: Any) -> Tensor:
     return gather(input, at if at.ndim else _ops.reshape(at, [1]), axis)
 
 
-@fused
+@one_plan
 def take(input: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Tensor:
     """Elements along axis by index; None: of the flattened tensor.
 
     mode, for indices out of range: 'clip' to the nearest, 'wrap' around, 'raise' IndexError.
     """
-    x, index = checks.tensor(input, "take"), _indices(indices, "take")
-    checks.one_of(mode, ("clip", "wrap", "raise"), "take", "mode")
+    x, index = arguments.tensor(input, "take"), _indices(indices, "take")
+    arguments.one_of(mode, ("clip", "wrap", "raise"), "take", "mode")
     if axis is None or x.ndim == 0:
         x, axis = _ops.reshape(x, [x.size]), 0
-    n = x.shape[checks.axis_of(axis, x.ndim, "take")]
+    n = x.shape[arguments.axis_of(axis, x.ndim, "take")]
     if mode == "clip":
         index = _ops.maximum(_ops.minimum(index, n - 1), 0)
     elif mode == "wrap":
@@ -183,20 +201,20 @@ def take(input: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Tens
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """The coordinates of the elements that are not zero, int64 [count, rank]; or a tensor for each
     dimension. Asks for the value."""
-    found = np.nonzero(checks.tensor(input, "nonzero").asnumpy())
+    found = np.nonzero(arguments.tensor(input, "nonzero").asnumpy())
     if as_tuple:
         return tuple(Tensor(i.astype(np.int64)) for i in found)
     rows = np.stack(found, axis=-1) if found else np.zeros((0, 0))
     return Tensor(rows.astype(np.int64))
 
 
-@fused
+@one_plan
 def argsort(input: Any, axis: int = -1, descending: bool = False) -> Tensor:
     """The indices that sort along axis, int32; equal elements keep their order.
 
     Asks for the value.
     """
-    x = checks.tensor(input, "argsort")
+    x = arguments.tensor(input, "argsort")
     return _ops.cast(_order(x, axis, descending), _core.int32)
 
 
@@ -204,43 +222,53 @@ def _order(x: Tensor, axis: int, descending: bool) -> Tensor:
     values = x.asnumpy()
     if x.ndim == 0:
         return Tensor(np.zeros((), np.int64))
-    a = checks.axis_of(axis, x.ndim, "sort")
+    a = arguments.axis_of(axis, x.ndim, "sort")
     if not descending:
         return Tensor(np.argsort(values, axis=a, kind="stable").astype(np.int64))
     reversed_order = np.argsort(np.flip(values, a), axis=a, kind="stable")
     return Tensor(np.flip(values.shape[a] - 1 - reversed_order, a).astype(np.int64))
 
 
-@fused
+@one_plan
 def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """(the elements in order along axis, their indices as int32). The order is a constant of the
     derivative. Asks for the value."""
-    x = checks.tensor(input_x, "sort", "input_x")
+    x = arguments.tensor(input_x, "sort", "input_x")
     order = _order(x, axis, descending)
     values = x if x.ndim == 0 else gather_elements(x, axis, order)
     return values, _ops.cast(order, _core.int32)
 
 
-@fused
+@one_plan
 def topk(
     input: Any, k: Any, dim: Any = None, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """(the k largest or smallest elements along dim, in order, their indices as int32).
+    """(the k largest or smallest elements along dim, their indices as int32).
 
-    Raises ValueError if there are fewer than k. Asks for the value.
+    sorted: in order, of equal elements the first first; if not, in whatever order selecting them
+    leaves, which is MindSpore's. NaN counts as larger than any number. Asks for the value.
+
+    Raises ValueError if there are fewer than k.
     """
-    x = checks.tensor(input, "topk")
-    a = checks.axis_of(-1 if dim is None else dim, x.ndim, "topk", "dim")
-    count = checks.integer(k, "topk", "k")
+    x = arguments.tensor(input, "topk")
+    a = arguments.axis_of(-1 if dim is None else dim, x.ndim, "topk", "dim")
+    count = arguments.integer(k, "topk", "k")
     if x.ndim == 0 or not 0 <= count <= x.shape[a]:
         raise ValueError(
             f"topk: there are no {count} elements along dimension {a} of shape "
             f"{list(x.shape)}{_where()}"
         )
-    size = list(x.shape)
-    size[a] = count
-    order = _ops.slice(_order(x, a, largest), [0] * x.ndim, size, [1] * x.ndim)
+    rows = x if a == x.ndim - 1 else _moved(x, a, -1)
+    order = _core.first_of_rows(rows, count, largest, sorted)
+    if rows is not x:
+        order = _moved(order, -1, a)
     return gather_elements(x, a, order), _ops.cast(order, _core.int32)
+
+
+def _moved(x: Tensor, source: int, destination: int) -> Tensor:
+    """The value with a dimension at another place."""
+    values = np.ascontiguousarray(np.moveaxis(x._numpy(), source, destination))
+    return _core.from_numpy(values, x.dtype)
 
 
 # Placing ------------------------------------------------------------------------------------------
@@ -261,31 +289,31 @@ def _updates_shape(at: Tensor, updates: Tensor, shape: tuple[int, ...], op: str)
     return tail
 
 
-@fused
+@one_plan
 def scatter_nd(indices: Any, updates: Any, shape: Any) -> Tensor:
     """Zeros of a shape, with updates added at the coordinates in the rows of indices, [..., k]."""
-    at, new = _indices(indices, "ScatterNd"), checks.tensor(updates, "ScatterNd", "updates")
-    dims = tuple(checks.integers(shape, "ScatterNd", "shape"))
+    at, new = _indices(indices, "ScatterNd"), arguments.tensor(updates, "ScatterNd", "updates")
+    dims = tuple(arguments.integers(shape, "ScatterNd", "shape"))
     place, total = _coordinates(at, dims, "ScatterNd")
     tail = _updates_shape(at, new, dims, "ScatterNd")
     return _ops.reshape(_scatter(place, new, total, tail), list(dims))
 
 
-@fused
+@one_plan
 def tensor_scatter_add(input_x: Any, indices: Any, updates: Any) -> Tensor:
     """input_x with updates added at the coordinates in the rows of indices, [..., k]."""
-    x = checks.tensor(input_x, "TensorScatterAdd", "input_x")
-    new = _ops.cast(checks.tensor(updates, "TensorScatterAdd", "updates"), x.dtype)
+    x = arguments.tensor(input_x, "TensorScatterAdd", "input_x")
+    new = _ops.cast(arguments.tensor(updates, "TensorScatterAdd", "updates"), x.dtype)
     return _ops.add(x, scatter_nd(indices, new, x.shape))
 
 
-@fused
+@one_plan
 def tensor_scatter_update(input_x: Any, indices: Any, updates: Any) -> Tensor:
     """input_x with the elements at the coordinates in the rows of indices, [..., k], replaced by
     updates; of several updates for one place the last stays.
     """
-    x = checks.tensor(input_x, "TensorScatterUpdate", "input_x")
-    new = _ops.cast(checks.tensor(updates, "TensorScatterUpdate", "updates"), x.dtype)
+    x = arguments.tensor(input_x, "TensorScatterUpdate", "input_x")
+    new = _ops.cast(arguments.tensor(updates, "TensorScatterUpdate", "updates"), x.dtype)
     at = _indices(indices, "TensorScatterUpdate")
     place, total = _coordinates(at, x.shape, "TensorScatterUpdate")
     tail = _updates_shape(at, new, x.shape, "TensorScatterUpdate")
@@ -294,7 +322,7 @@ def tensor_scatter_update(input_x: Any, indices: Any, updates: Any) -> Tensor:
     return _ops.reshape(result, list(x.shape))
 
 
-@fused
+@one_plan
 def tensor_scatter_elements(
     input_x: Any, indices: Any, updates: Any, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
@@ -303,17 +331,17 @@ def tensor_scatter_elements(
     reduction 'add': added to what is there; 'none': in its place, where of several updates for one
     place the last stays.
     """
-    checks.one_of(reduction, ("none", "add"), "tensor_scatter_elements", "reduction")
-    x = checks.tensor(input_x, "tensor_scatter_elements", "input_x")
+    arguments.one_of(reduction, ("none", "add"), "tensor_scatter_elements", "reduction")
+    x = arguments.tensor(input_x, "tensor_scatter_elements", "input_x")
     at = _indices(indices, "tensor_scatter_elements")
-    new = _ops.cast(checks.tensor(updates, "tensor_scatter_elements", "updates"), x.dtype)
+    new = _ops.cast(arguments.tensor(updates, "tensor_scatter_elements", "updates"), x.dtype)
     if list(new.shape) != list(at.shape):
         raise ValueError(
             f"tensor_scatter_elements: updates of shape {list(new.shape)} for indices of shape "
             f"{list(at.shape)}{_where()}"
         )
     place = _along(
-        x, at, checks.axis_of(axis, x.ndim, "tensor_scatter_elements"), "tensor_scatter_elements"
+        x, at, arguments.axis_of(axis, x.ndim, "tensor_scatter_elements"), "tensor_scatter_elements"
     )
     if reduction == "add":
         return _ops.add(x, _ops.reshape(_scatter(place, new, x.size, []), list(x.shape)))
@@ -321,16 +349,16 @@ def tensor_scatter_elements(
     return _ops.reshape(result, list(x.shape))
 
 
-@fused
+@one_plan
 def index_add(x: Any, indices: Any, y: Any, axis: Any) -> Tensor:
     """x with the slices of y added along axis at indices, a vector of integers."""
-    base, at = checks.tensor(x, "index_add", "x"), _indices(indices, "index_add")
-    a = checks.axis_of(axis, base.ndim, "index_add")
-    new = _ops.cast(checks.tensor(y, "index_add", "y"), base.dtype)
+    base, at = arguments.tensor(x, "index_add", "x"), _indices(indices, "index_add")
+    a = arguments.axis_of(axis, base.ndim, "index_add")
+    new = _ops.cast(arguments.tensor(y, "index_add", "y"), base.dtype)
     return _ops.add(base, _ops.scatter_add(at, new, a, base.shape[a]))
 
 
-@fused
+@one_plan
 def one_hot(
     indices: Any, depth: Any, on_value: Any = 1, off_value: Any = 0, axis: Any = -1
 ) -> Tensor:
@@ -340,10 +368,10 @@ def one_hot(
     for indices that are no integers, ValueError for a negative depth.
     """
     index = _indices(indices, "OneHot")
-    size = checks.integer(depth, "OneHot", "depth")
+    size = arguments.integer(depth, "OneHot", "depth")
     if size < 0:
         raise ValueError(f"OneHot: depth must not be negative, got {size}{_where()}")
-    a = checks.axis_of(axis, index.ndim + 1, "OneHot")
+    a = arguments.axis_of(axis, index.ndim + 1, "OneHot")
     dims = list(index.shape)
     index = _ops.reshape(index, [*dims[:a], 1, *dims[a:]])
     classes = _ops.reshape(
@@ -355,19 +383,22 @@ def one_hot(
 # Masks and bounds ---------------------------------------------------------------------------------
 
 
+@one_plan
 def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
     """value where mask is true, else input_x, in the dtype of input_x."""
-    x = checks.tensor(input_x, "masked_fill", "input_x")
-    m = checks.tensor(mask, "masked_fill", "mask")
+    x = arguments.tensor(input_x, "masked_fill", "input_x")
+    m = arguments.tensor(mask, "masked_fill", "mask")
     if m.dtype != _core.bool:
         raise TypeError(f"masked_fill: the mask must be bool, got {m.dtype}{_where()}")
-    return _ops.cast(_ops.where(m, value, x), x.dtype)
+    number = isinstance(value, (bool, int, float, np.generic))
+    new = _ops.full([], value, x.dtype) if number else _ops.cast(value, x.dtype)
+    return _ops.where(m, new, x)
 
 
-@fused
+@one_plan
 def masked_select(input: Any, mask: Any) -> Tensor:
     """The elements where mask is true, as a vector; both broadcast. Asks for the mask's value."""
-    x, m = checks.tensor(input, "masked_select"), checks.tensor(mask, "masked_select", "mask")
+    x, m = arguments.tensor(input, "masked_select"), arguments.tensor(mask, "masked_select", "mask")
     if m.dtype != _core.bool:
         raise TypeError(f"masked_select: the mask must be bool, got {m.dtype}{_where()}")
     dims = list(_ops.logical_or(_ops.cast(x, _core.bool), m).shape)
@@ -376,7 +407,7 @@ def masked_select(input: Any, mask: Any) -> Tensor:
     return _ops.gather(spread, Tensor(found.astype(np.int64)), 0)
 
 
-@fused
+@one_plan
 def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
     """No less than min, no more than max (tensors or numbers; None: no bound); max wins.
 
@@ -386,7 +417,7 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
         raise ValueError(f"clamp: at least one of min and max must be given{_where()}")
     if isinstance(input, (tuple, list)):
         return type(input)(clamp(x, min, max) for x in input)  # type: ignore[return-value]
-    x = checks.tensor(input, "clamp")
+    x = arguments.tensor(input, "clamp")
     if min is not None:
         x = _ops.where(_ops.less(x, min), min, x)
     if max is not None:
@@ -399,19 +430,31 @@ def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
     return clamp(input, min, max)
 
 
+@one_plan
 def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
-    """As clamp; also of the tensors of a tuple or list."""
-    return clamp(x, clip_value_min, clip_value_max)
+    """No less than clip_value_min, no more than clip_value_max (tensors or numbers; None: no
+    bound), which wins; also of the tensors of a tuple or list.
+
+    The derivative at a bound is 1/2 by x and 1/2 by the bound. Raises ValueError if both are None.
+    """
+    if clip_value_min is None and clip_value_max is None:
+        raise ValueError(f"clip_by_value: at least one bound must be given{_where()}")
+    if isinstance(x, (tuple, list)):
+        return type(x)(clip_by_value(t, clip_value_min, clip_value_max) for t in x)
+    y = arguments.tensor(x, "clip_by_value", "x")
+    if clip_value_min is not None:
+        y = _ops.maximum(y, clip_value_min)
+    return y if clip_value_max is None else _ops.minimum(y, clip_value_max)
 
 
-@fused
+@one_plan
 def isclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Tensor:
     """Where |input - other| <= atol + rtol * |other|, or both are the same infinity; or, with
     equal_nan, both NaN."""
-    a, b = checks.tensor(input, "isclose"), checks.tensor(other, "isclose", "other")
-    a, b = checks.floating(a), checks.floating(b)
+    a, b = arguments.tensor(input, "isclose"), arguments.tensor(other, "isclose", "other")
+    a, b = arguments.floating(a), arguments.floating(b)
     bound = _ops.add(_ops.mul(_ops.abs(b), rtol), atol)
     near = _ops.logical_and(_ops.less_equal(_ops.abs(_ops.sub(a, b)), bound), _ops.isfinite(b))
     near = _ops.logical_or(near, _ops.equal(a, b))

@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.ops import checks
 from gradcell.ops.activations import _softplus, log_softmax
-from gradcell.ops.checks import fused
+from gradcell.ops.one_plan import one_plan
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss",
@@ -32,29 +31,29 @@ def _reduced(loss: Tensor, reduction: str) -> Tensor:
 
 
 def _pair(input: Any, target: Any, op: str, reduction: str) -> tuple[Tensor, Tensor]:
-    checks.one_of(reduction, _REDUCTIONS, op, "reduction")
-    x = checks.floating(checks.tensor(input, op))
-    return x, checks.tensor(target, op, "target")
+    arguments.one_of(reduction, _REDUCTIONS, op, "reduction")
+    x = arguments.floating(arguments.tensor(input, op))
+    return x, arguments.tensor(target, op, "target")
 
 
 # Regression ---------------------------------------------------------------------------------------
 
 
-@fused
+@one_plan
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """(input - target)^2. The two broadcast."""
     x, y = _pair(input, target, "mse_loss", reduction)
     return _reduced(_ops.square(_ops.sub(x, y)), reduction)
 
 
-@fused
+@one_plan
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """|input - target|. The two broadcast."""
     x, y = _pair(input, target, "l1_loss", reduction)
     return _reduced(_ops.abs(_ops.sub(x, y)), reduction)
 
 
-@fused
+@one_plan
 def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "none") -> Tensor:
     """d^2 / (2 beta) where d = |input - target| < beta, else d - beta / 2.
 
@@ -69,7 +68,7 @@ def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "n
     return _reduced(_ops.where(_ops.less(size, beta), near, _ops.sub(size, 0.5 * beta)), reduction)
 
 
-@fused
+@one_plan
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.0) -> Tensor:
     """d^2 / 2 where d = |input - target| <= delta, else delta (d - delta / 2).
 
@@ -107,7 +106,7 @@ def _classes_last(x: Tensor) -> Tensor:
 def _check_weight(weight: Any, classes: int, like: Tensor, op: str) -> Tensor | None:
     if weight is None:
         return None
-    w = _ops.cast(checks.tensor(weight, op, "weight"), like.dtype)
+    w = _ops.cast(arguments.tensor(weight, op, "weight"), like.dtype)
     if tuple(w.shape) != (classes,):
         raise ValueError(
             f"{op}: weight has shape {list(w.shape)}, but there are {classes} classes{where()}"
@@ -171,13 +170,7 @@ def _nll(
     return _ops.div(total, _ops.reduce_sum(row_weight)) if reduction == "mean" else total
 
 
-def _check_smoothing(value: Any, op: str) -> float:
-    if not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise ValueError(f"{op}: label_smoothing must be between 0 and 1, got {value!r}{where()}")
-    return float(value)
-
-
-@fused
+@one_plan
 def nll_loss(
     inputs: Any, target: Any, weight: Any = None, ignore_index: int = -100,
     reduction: str = "mean", label_smoothing: float = 0.0,
@@ -192,7 +185,7 @@ def nll_loss(
     x, y = _pair(inputs, target, "nll_loss", reduction)
     if x.ndim == 0:
         raise ValueError(f"nll_loss: inputs need a class dimension{where()}")
-    smoothing = _check_smoothing(label_smoothing, "nll_loss")
+    smoothing = arguments.number(label_smoothing, "nll_loss", "label_smoothing", least=0, most=1)
     return _nll(x, y, weight, ignore_index, reduction, smoothing, "nll_loss")
 
 
@@ -211,7 +204,7 @@ def _soft_cross_entropy(
     return _reduced(loss, reduction)
 
 
-@fused
+@one_plan
 def cross_entropy(
     input: Any, target: Any, weight: Any = None, ignore_index: int = -100,
     reduction: str = "mean", label_smoothing: float = 0.0,
@@ -230,7 +223,9 @@ def cross_entropy(
     x, y = _pair(input, target, "cross_entropy", reduction)
     if x.ndim == 0:
         raise ValueError(f"cross_entropy: input needs a class dimension{where()}")
-    smoothing = _check_smoothing(label_smoothing, "cross_entropy")
+    smoothing = arguments.number(
+        label_smoothing, "cross_entropy", "label_smoothing", least=0, most=1
+    )
     logp = log_softmax(x, 1 if x.ndim > 1 else 0)
     if y.dtype.is_floating:
         if y.shape != x.shape:
@@ -242,7 +237,7 @@ def cross_entropy(
     return _nll(logp, y, weight, ignore_index, reduction, smoothing, "cross_entropy")
 
 
-@fused
+@one_plan
 def softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor:
     """The cross entropy of each row: [N, C] scores and [N, C] probabilities give [N]."""
     x, y = _same_shape(*_pair(logits, labels, "SoftmaxCrossEntropyWithLogits", "none"),
@@ -254,7 +249,7 @@ def softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor:
     return _ops.neg(_ops.reduce_sum(_ops.mul(log_softmax(x, 1), y), [1]))
 
 
-@fused
+@one_plan
 def sparse_softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor:
     """The mean cross entropy of [N, C] scores and [N] class indices."""
     return cross_entropy(logits, labels)
@@ -266,7 +261,7 @@ def sparse_softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor
 _TINY = 1e-12
 
 
-@fused
+@one_plan
 def binary_cross_entropy(
     logits: Any, labels: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -283,7 +278,7 @@ def binary_cross_entropy(
     return _reduced(loss if weight is None else _ops.mul(loss, weight), reduction)
 
 
-@fused
+@one_plan
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -296,17 +291,18 @@ def binary_cross_entropy_with_logits(
     if pos_weight is None:
         loss = _ops.sub(_softplus(x), _ops.mul(x, y))
     else:  # y w softplus(-x) + (1 - y) softplus(x), where softplus(x) = x + softplus(-x)
-        factor = _ops.add(_ops.mul(_ops.sub(pos_weight, 1.0), y), 1.0)
+        weight_1 = arguments.operand(pos_weight, "BCEWithLogitsLoss", "pos_weight", x)
+        factor = _ops.add(_ops.mul(_ops.sub(weight_1, 1.0), y), 1.0)
         tail = _ops.mul(factor, _softplus(_ops.neg(x)))
         loss = _ops.add(_ops.mul(_ops.sub(1.0, y), x), tail)
     return _reduced(loss if weight is None else _ops.mul(loss, weight), reduction)
 
 
-@fused
+@one_plan
 def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
     """labels * (log(labels) - logits), 0 where labels is 0: the divergence from probabilities whose
     logarithms are logits. reduction 'batchmean': the sum over the first dimension's size."""
-    checks.one_of(reduction, (*_REDUCTIONS, "batchmean"), "kl_div", "reduction")
+    arguments.one_of(reduction, (*_REDUCTIONS, "batchmean"), "kl_div", "reduction")
     batch_mean = reduction == "batchmean"
     x, y = _same_shape(*_pair(logits, labels, "kl_div", "sum"), "kl_div")
     positive = _ops.greater(y, 0)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.ops import checks
-from gradcell.ops.checks import fused
+from gradcell.ops.one_plan import one_plan
 
 __all__ = ["layer_norm"]
 
@@ -30,7 +29,7 @@ def _normalized(x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor,
     return _ops.mul(centred, _ops.rsqrt(_ops.add(variance, eps))), mean, variance
 
 
-@fused
+@one_plan
 def layer_norm(
     input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-05
 ) -> Tensor:
@@ -40,8 +39,8 @@ def layer_norm(
     integer for the last one alone. Raises ValueError if they are not input's. Ba, Kiros and Hinton,
     "Layer normalization" (2016), equation 4.
     """
-    x = checks.floating(checks.tensor(input, "LayerNorm"))
-    dims = checks.integers(normalized_shape, "LayerNorm", "normalized_shape")
+    x = arguments.floating(arguments.tensor(input, "LayerNorm"))
+    dims = arguments.integers(normalized_shape, "LayerNorm", "normalized_shape")
     if not dims or list(x.shape[-len(dims) :]) != dims:
         raise ValueError(
             f"LayerNorm: normalized_shape {dims} is not the end of the input's shape "

@@ -10,12 +10,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.ops import (
     activations,
-    checks,
     composition,
     creation,
     indexing,
@@ -26,8 +25,8 @@ from gradcell.ops import (
     reductions,
     shaping,
 )
-from gradcell.ops.checks import fused
-from gradcell.ops.primitive import Primitive
+from gradcell.ops.one_plan import one_plan
+from gradcell.ops.primitive import Primitive, apply, inputs_of
 
 _ops = _core.ops
 
@@ -36,11 +35,19 @@ __all__: list[str] = []
 REQUIRED = inspect.Parameter.empty
 
 
+class Axis(int):
+    """The default of an attribute that is an axis or a tuple of axes."""
+
+
 def _check(name: str, attribute: str, value: Any, default: Any) -> None:
     if isinstance(default, bool):
-        checks.boolean(value, name, attribute)
+        arguments.boolean(value, name, attribute)
+    elif isinstance(default, Axis) and isinstance(value, tuple):
+        if not value:
+            raise ValueError(f"For '{name}', the '{attribute}' must not be empty{where()}")
+        arguments.integers(value, name, attribute)
     elif isinstance(default, int):
-        checks.integer(value, name, attribute)
+        arguments.integer(value, name, attribute)
 
 
 def define(name: str, function: Callable[..., Any], **attributes: Any) -> None:
@@ -60,8 +67,10 @@ def define(name: str, function: Callable[..., Any], **attributes: Any) -> None:
             _check(name, attribute, value, attributes[attribute])
         Primitive.__init__(self, name, **bound.arguments)
 
-    def call(self: Primitive, *args: Any) -> Any:
-        return function(*args, **self.attributes)
+    inputs = inputs_of(name, function, attributes)
+
+    def call(self: Primitive, *args: Any, **kwargs: Any) -> Any:
+        return apply(self, function, inputs, args, kwargs)
 
     members = {
         "__init__": init, "__call__": call, "__doc__": inspect.getdoc(function),
@@ -78,7 +87,7 @@ def define(name: str, function: Callable[..., Any], **attributes: Any) -> None:
 
 def _matmul(x: Any, y: Any, *, transpose_a: bool, transpose_b: bool) -> Tensor:
     """The product of two matrices, each transposed first if its flag is set. Raises ValueError."""
-    a, b = checks.tensor(x, "MatMul", "x"), checks.tensor(y, "MatMul", "y")
+    a, b = arguments.tensor(x, "MatMul", "x"), arguments.tensor(y, "MatMul", "y")
     if a.ndim != 2 or b.ndim != 2:
         raise ValueError(
             "MatMul inputs should have the same dimension size and equal to 2. Got shapes "
@@ -89,7 +98,7 @@ def _matmul(x: Any, y: Any, *, transpose_a: bool, transpose_b: bool) -> Tensor:
 
 def _batch_matmul(x: Any, y: Any, *, transpose_a: bool, transpose_b: bool) -> Tensor:
     """The products of two batches, [..., M, K] by [..., K, N]; leading dimensions broadcast."""
-    a, b = checks.tensor(x, "BatchMatMul", "x"), checks.tensor(y, "BatchMatMul", "y")
+    a, b = arguments.tensor(x, "BatchMatMul", "x"), arguments.tensor(y, "BatchMatMul", "y")
     if a.ndim < 2 or b.ndim < 2:
         raise ValueError(
             f"BatchMatMul: matrices are needed, got shapes {list(a.shape)} and {list(b.shape)}"
@@ -109,13 +118,16 @@ define("Ger", products.outer)
 def _reduce_sum(x: Any, axis: Any = (), *, keep_dims: bool, skip_mode: bool) -> Tensor:
     """The sum, in the dtype of x. skip_mode: an axis of () reduces nothing."""
     if skip_mode and isinstance(axis, (tuple, list)) and not axis:
-        return checks.tensor(x, "ReduceSum", "x")
-    return shaping.cast(_ops.reduce_sum(x, axis, keep_dims), checks.tensor(x, "ReduceSum").dtype)
+        return arguments.tensor(x, "ReduceSum", "x")
+    return shaping.cast(
+        _ops.reduce_sum(x, reductions._axes(axis), keep_dims),
+        arguments.tensor(x, "ReduceSum").dtype,
+    )
 
 
 def _reduce_mean(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
     """The mean, in the dtype of x."""
-    return _ops.mean(x, axis, keep_dims)
+    return _ops.mean(x, reductions._axes(axis), keep_dims)
 
 
 def _reduce_max(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
@@ -128,10 +140,10 @@ def _reduce_min(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
     return reductions.amin(x, axis, keep_dims)
 
 
-@fused
+@one_plan
 def _reduce_prod(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
     """The product, in the dtype of x."""
-    return reductions._prod(checks.tensor(x, "ReduceProd", "x"), axis, keep_dims)
+    return reductions._prod(arguments.tensor(x, "ReduceProd", "x"), axis, keep_dims)
 
 
 def _reduce_all(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
@@ -144,13 +156,13 @@ def _reduce_any(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
     return reductions.any(x, axis, keep_dims)
 
 
-@fused
+@one_plan
 def _argmax(x: Any, *, axis: int, output_type: Any) -> Tensor:
     """The index of the first largest element along axis."""
     return shaping.cast(reductions.argmax(x, axis), output_type)
 
 
-@fused
+@one_plan
 def _argmin(x: Any, *, axis: int, output_type: Any) -> Tensor:
     """The index of the first smallest element along axis."""
     return shaping.cast(reductions.argmin(x, axis), output_type)
@@ -168,19 +180,19 @@ def _arg_min_with_value(x: Any, *, axis: int, keep_dims: bool) -> tuple[Tensor, 
 
 def _cumsum(x: Any, axis: Any, *, exclusive: bool, reverse: bool) -> Tensor:
     """The sums up to each element along axis: without it if exclusive, from the end if reverse."""
-    return _ops.cumsum(x, checks.integer(axis, "CumSum", "axis"), exclusive, reverse)
+    return _ops.cumsum(x, arguments.integer(axis, "CumSum", "axis"), exclusive, reverse)
 
 
-@fused
+@one_plan
 def _l2_loss(x: Any) -> Tensor:
     """Half the sum of squares."""
     return _ops.mul(_ops.reduce_sum(_ops.square(x)), 0.5)
 
 
-@fused
+@one_plan
 def _l2_normalize(x: Any, *, axis: Any, epsilon: float) -> Tensor:
     """x / sqrt(max(sum(x^2), epsilon)) along axis."""
-    squares = _ops.reduce_sum(_ops.square(x), axis, True)
+    squares = _ops.reduce_sum(_ops.square(x), reductions._axes(axis), True)
     return _ops.mul(x, _ops.rsqrt(_ops.maximum(squares, epsilon)))
 
 
@@ -197,7 +209,7 @@ define("ArgMaxWithValue", _arg_max_with_value, axis=0, keep_dims=False)
 define("ArgMinWithValue", _arg_min_with_value, axis=0, keep_dims=False)
 define("CumSum", _cumsum, exclusive=False, reverse=False)
 define("L2Loss", _l2_loss)
-define("L2Normalize", _l2_normalize, axis=0, epsilon=1e-4)
+define("L2Normalize", _l2_normalize, axis=Axis(0), epsilon=1e-4)
 define("AddN", composition.addn)
 
 
@@ -214,11 +226,11 @@ def _strided_slice(x: Any, begin: Any, end: Any, strides: Any, **masks: int) -> 
     return shaping.strided_slice(x, begin, end, strides, **masks)
 
 
-@fused
+@one_plan
 def _split(x: Any, *, axis: int, output_num: int) -> tuple[Tensor, ...]:
     """output_num equal pieces along axis. Raises ValueError if the size does not divide."""
-    t = checks.tensor(x, "Split", "x")
-    a = checks.axis_of(axis, t.ndim, "Split")
+    t = arguments.tensor(x, "Split", "x")
+    a = arguments.axis_of(axis, t.ndim, "Split")
     if output_num < 1 or t.ndim == 0 or t.shape[a] % output_num:
         raise ValueError(
             f"For 'Split', x_shape[{axis}] must be divisible by output_num = {output_num}, but got "
@@ -232,7 +244,7 @@ def _unstack(x: Any, *, axis: int, num: Any) -> tuple[Tensor, ...]:
     return shaping.unstack(x, axis)
 
 
-@fused
+@one_plan
 def _pad(x: Any, *, paddings: Any) -> Tensor:
     """Zeros around x: paddings has (before, after) for each dimension."""
     flat = [n for pair in reversed(list(paddings)) for n in pair]
@@ -343,45 +355,45 @@ define("IsClose", indexing.isclose, rtol=1e-05, atol=1e-08, equal_nan=False)
 # Activations and losses ---------------------------------------------------------------------------
 
 
-@fused
+@one_plan
 def _softmax_cross_entropy(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
     """(the cross entropy of each row, its derivative by the scores)."""
     loss = losses.softmax_cross_entropy_with_logits(logits, labels)
     return loss, _ops.sub(activations.softmax(logits, 1), labels)
 
 
-@fused
+@one_plan
 def _sparse_softmax_cross_entropy(logits: Any, labels: Any, *, is_grad: bool) -> Tensor:
     """The mean cross entropy of scores and class indices; or, if is_grad, its derivative."""
     if not is_grad:
         return losses.sparse_softmax_cross_entropy_with_logits(logits, labels)
-    x = checks.tensor(logits, "SparseSoftmaxCrossEntropyWithLogits", "logits")
+    x = arguments.tensor(logits, "SparseSoftmaxCrossEntropyWithLogits", "logits")
     hit = indexing.one_hot(labels, x.shape[1], 1.0, 0.0)
     return _ops.div(_ops.sub(activations.softmax(x, 1), _ops.cast(hit, x.dtype)), float(x.shape[0]))
 
 
-@fused
+@one_plan
 def _sigmoid_cross_entropy(logits: Any, label: Any) -> Tensor:
     """The binary cross entropy of each element's score."""
     return losses.binary_cross_entropy_with_logits(logits, label, reduction="none")
 
 
-@fused
+@one_plan
 def _layer_norm(
     x: Any, gamma: Any, beta: Any, *, begin_norm_axis: int, begin_params_axis: int, epsilon: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(x normalised from begin_norm_axis on, times gamma, plus beta; the mean; the variance)."""
-    t = checks.tensor(x, "LayerNorm", "x")
-    first = checks.axis_of(begin_norm_axis, t.ndim, "LayerNorm", "begin_norm_axis")
+    t = arguments.tensor(x, "LayerNorm", "x")
+    first = arguments.axis_of(begin_norm_axis, t.ndim, "LayerNorm", "begin_norm_axis")
     y, mean, variance = normalization._normalized(t, list(range(first, t.ndim)), epsilon)
     return _ops.add(_ops.mul(y, gamma), beta), mean, variance
 
 
-@fused
+@one_plan
 def _bias_add(x: Any, bias: Any, *, data_format: str) -> Tensor:
     """x plus a vector along the channels: the second dimension, or the last for 'NHWC'."""
-    t, b = checks.tensor(x, "BiasAdd", "x"), checks.tensor(bias, "BiasAdd", "bias")
-    checks.one_of(data_format, ("NCHW", "NHWC", "NCDHW"), "BiasAdd", "data_format")
+    t, b = arguments.tensor(x, "BiasAdd", "x"), arguments.tensor(bias, "BiasAdd", "bias")
+    arguments.one_of(data_format, ("NCHW", "NHWC", "NCDHW"), "BiasAdd", "data_format")
     channel = t.ndim - 1 if data_format == "NHWC" else 1
     if t.ndim < 2 or b.ndim != 1 or b.size != t.shape[channel]:
         raise ValueError(
@@ -392,8 +404,8 @@ def _bias_add(x: Any, bias: Any, *, data_format: str) -> Tensor:
 
 define("LayerNorm", _layer_norm, begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7)
 define("BiasAdd", _bias_add, data_format="NCHW")
-define("Softmax", activations.softmax, axis=-1)
-define("LogSoftmax", activations.log_softmax, axis=-1)
+define("Softmax", activations.softmax, axis=Axis(-1))
+define("LogSoftmax", activations.log_softmax, axis=Axis(-1))
 
 
 def _gelu(x: Any) -> Tensor:
@@ -429,26 +441,23 @@ define("SigmoidCrossEntropyWithLogits", _sigmoid_cross_entropy)
 # Random -------------------------------------------------------------------------------------------
 
 
-@fused
+@one_plan
 def _uniform_real(shape: Any, *, seed: int, seed2: int) -> Tensor:
     """Numbers spread evenly over [0, 1), float32."""
-    return random._draw(checks.integers(shape, "UniformReal", "shape"), seed, seed2)
+    return random._draw(arguments.integers(shape, "UniformReal", "shape"), seed, seed2)
 
 
-@fused
+@one_plan
 def _standard_normal(shape: Any, *, seed: int, seed2: int) -> Tensor:
     """Standard normal numbers, float32."""
-    return random._draw_normal(checks.integers(shape, "StandardNormal", "shape"), seed, seed2)
+    return random._draw_normal(arguments.integers(shape, "StandardNormal", "shape"), seed, seed2)
 
 
-@fused
+@one_plan
 def _dropout(x: Any, *, keep_prob: float, Seed0: int, Seed1: int) -> tuple[Tensor, Tensor]:
     """(x with each element kept with probability keep_prob and divided by it, the mask)."""
-    if not 0 < keep_prob <= 1:
-        raise ValueError(
-            f"For 'Dropout', the 'keep_prob' must be in (0.0, 1.0], but got {keep_prob}{where()}"
-        )
-    return random._dropout(checks.tensor(x, "Dropout", "x"), keep_prob, Seed0, Seed1)
+    keep = arguments.number(keep_prob, "Dropout", "keep_prob", above=0, most=1)
+    return random._dropout(arguments.tensor(x, "Dropout", "x"), keep, Seed0, Seed1)
 
 
 define("UniformReal", _uniform_real, seed=0, seed2=0)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.ops import checks
-from gradcell.ops.checks import fused
+from gradcell.ops.one_plan import one_plan
 
 __all__ = ["addmm", "bmm", "dot", "inner", "matmul", "mm", "outer", "tensor_dot"]
 
@@ -27,7 +26,7 @@ def matmul(input: Any, other: Any) -> Tensor:
 
 def mm(input: Any, mat2: Any) -> Tensor:
     """The product of two matrices, [M, K] by [K, N]. Raises ValueError for other ranks."""
-    a, b = checks.tensor(input, "mm"), checks.tensor(mat2, "mm", "mat2")
+    a, b = arguments.tensor(input, "mm"), arguments.tensor(mat2, "mm", "mat2")
     if a.ndim != 2 or b.ndim != 2:
         raise ValueError(
             f"mm: two matrices are needed, got shapes {list(a.shape)} and {list(b.shape)}{where()}"
@@ -40,7 +39,7 @@ def bmm(input_x: Any, mat2: Any) -> Tensor:
 
     Raises ValueError for tensors of fewer than three dimensions.
     """
-    a, b = checks.tensor(input_x, "BatchMatMul"), checks.tensor(mat2, "BatchMatMul", "mat2")
+    a, b = arguments.tensor(input_x, "BatchMatMul"), arguments.tensor(mat2, "BatchMatMul", "mat2")
     if a.ndim < 3 or b.ndim < 3:
         raise ValueError(
             "BatchMatMul: inputs of at least three dimensions are needed, got shapes "
@@ -55,25 +54,25 @@ def dot(input: Any, other: Any) -> Tensor:
     Two vectors give a scalar; otherwise the result has input.shape[:-1] + other.shape without the
     summed dimension.
     """
-    a, b = checks.tensor(input, "dot"), checks.tensor(other, "dot", "other")
+    a, b = arguments.tensor(input, "dot"), arguments.tensor(other, "dot", "other")
     if a.ndim == 0 or b.ndim == 0:
         return _ops.mul(a, b)
     return tensor_dot(a, b, [[a.ndim - 1], [max(b.ndim - 2, 0)]])
 
 
-@fused
+@one_plan
 def tensor_dot(x1: Any, x2: Any, axes: Any) -> Tensor:
     """Sums of products over given dimensions.
 
     axes: an integer n, for x1's last n and x2's first n dimensions, or two lists of dimensions. The
     result has x1's other dimensions, then x2's. Raises ValueError if the sizes differ.
     """
-    a, b = checks.tensor(x1, "tensor_dot", "x1"), checks.tensor(x2, "tensor_dot", "x2")
+    a, b = arguments.tensor(x1, "tensor_dot", "x1"), arguments.tensor(x2, "tensor_dot", "x2")
     if isinstance(axes, int):
         left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
     else:
-        left = checks.axes_of(axes[0], a.ndim, "tensor_dot")
-        right = checks.axes_of(axes[1], b.ndim, "tensor_dot")
+        left = arguments.axes_of(axes[0], a.ndim, "tensor_dot")
+        right = arguments.axes_of(axes[1], b.ndim, "tensor_dot")
     sizes = [a.shape[i] for i in left]
     if sizes != [b.shape[i] for i in right]:
         raise ValueError(
@@ -98,7 +97,7 @@ def _product(sizes: list[int]) -> int:
 
 def inner(input: Any, other: Any) -> Tensor:
     """Sums of products over both tensors' last dimensions."""
-    a, b = checks.tensor(input, "inner"), checks.tensor(other, "inner", "other")
+    a, b = arguments.tensor(input, "inner"), arguments.tensor(other, "inner", "other")
     if a.ndim == 0 or b.ndim == 0:
         return _ops.mul(a, b)
     return tensor_dot(a, b, [[a.ndim - 1], [b.ndim - 1]])
@@ -106,7 +105,7 @@ def inner(input: Any, other: Any) -> Tensor:
 
 def outer(input: Any, vec2: Any) -> Tensor:
     """The outer product of two vectors: [N], [M] to [N, M]. Other ranks are a ValueError."""
-    a, b = checks.tensor(input, "outer"), checks.tensor(vec2, "outer", "vec2")
+    a, b = arguments.tensor(input, "outer"), arguments.tensor(vec2, "outer", "vec2")
     if a.ndim != 1 or b.ndim != 1:
         raise ValueError(
             f"outer: two vectors are needed, got {list(a.shape)} and {list(b.shape)}{where()}"
@@ -114,7 +113,7 @@ def outer(input: Any, vec2: Any) -> Tensor:
     return _ops.mul(_ops.reshape(a, [a.size, 1]), b)
 
 
-@fused
+@one_plan
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2)."""
     product = mm(mat1, mat2)

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
+from gradcell import _core, arguments
+from gradcell._convert import to_dtype
 from gradcell._core import ParameterBase, Tensor
 from gradcell._location import where
 from gradcell.common.seed import get_seed, on_set_seed
-from gradcell.ops import checks
-from gradcell.ops.checks import fused
-from gradcell.tensor import to_dtype
+from gradcell.ops.indexing import argsort
+from gradcell.ops.one_plan import one_plan
 
 __all__ = [
     "bernoulli", "dropout", "normal", "rand", "rand_like", "randint", "randint_like", "randn",
@@ -54,7 +54,7 @@ def _stream_start(key: tuple[int, int]) -> Tensor:
 def _stream(seed: Any, seed2: Any = 0) -> ParameterBase:
     if seed is None or (seed == 0 and seed2 == 0):
         return _global
-    key = (checks.integer(seed, "random", "seed"), checks.integer(seed2, "random", "seed2"))
+    key = (arguments.integer(seed, "random", "seed"), arguments.integer(seed2, "random", "seed2"))
     if min(key) < 0:
         raise ValueError(f"random: a seed must not be negative, got {min(key)}{where()}")
     if key not in _streams:
@@ -91,8 +91,8 @@ def _draw_normal(shape: list[int], seed: Any = None, seed2: Any = 0) -> Tensor:
 
 def _size(size: tuple[Any, ...], op: str) -> list[int]:
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
-        return checks.integers(size[0], op, "size")
-    return [checks.integer(n, op, "size") for n in size] if size else [1]
+        return arguments.integers(size[0], op, "size")
+    return [arguments.integer(n, op, "size") for n in size] if size else [1]
 
 
 def _spread(shape: list[int], *bounds: Any) -> list[int]:
@@ -109,7 +109,7 @@ def _spread(shape: list[int], *bounds: Any) -> list[int]:
     return list(np.broadcast_shapes(tuple(shape), dims))
 
 
-@fused
+@one_plan
 def uniform(
     shape: Any, minval: Any, maxval: Any, seed: Any = None, dtype: Any = _core.float32
 ) -> Tensor:
@@ -117,97 +117,98 @@ def uniform(
 
     dtype: float32, or int32 for integers. Differentiable by the bounds.
     """
-    dims = _spread(checks.integers(shape, "uniform", "shape"), minval, maxval)
+    dims = _spread(arguments.integers(shape, "uniform", "shape"), minval, maxval)
     wanted = to_dtype(dtype)
     u = _draw(dims, seed)
     spread = _ops.add(_ops.mul(u, _ops.sub(maxval, minval)), minval)
     return _ops.cast(spread if wanted.is_floating else _ops.floor(spread), wanted)
 
 
-@fused
+@one_plan
 def standard_normal(shape: Any, seed: Any = None) -> Tensor:
     """Normal numbers of mean 0 and standard deviation 1, float32."""
-    return _draw_normal(checks.integers(shape, "StandardNormal", "shape"), seed)
+    return _draw_normal(arguments.integers(shape, "StandardNormal", "shape"), seed)
 
 
-@fused
+@one_plan
 def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
     """Normal numbers, float32; mean and stddev are tensors or numbers, which broadcast with shape.
 
     Differentiable by both.
     """
-    dims = _spread(checks.integers(shape, "normal", "shape"), mean, stddev)
+    dims = _spread(arguments.integers(shape, "normal", "shape"), mean, stddev)
     return _ops.add(_ops.mul(_draw_normal(dims, seed), stddev), mean)
 
 
-@fused
+@one_plan
 def rand(*size: Any, dtype: Any = None, seed: Any = None) -> Tensor:
     """Numbers spread evenly over [0, 1), float32 by default. size: integers or one tuple."""
-    return _ops.cast(_draw(_size(size, "rand"), seed), checks.dtype_or(dtype, _core.float32))
+    return _ops.cast(_draw(_size(size, "rand"), seed), arguments.dtype_or(dtype, _core.float32))
 
 
-@fused
+@one_plan
 def randn(*size: Any, dtype: Any = None, seed: Any = None) -> Tensor:
     """Standard normal numbers, float32 by default. size: integers or one tuple."""
     normal_ = _draw_normal(_size(size, "randn"), seed)
-    return _ops.cast(normal_, checks.dtype_or(dtype, _core.float32))
+    return _ops.cast(normal_, arguments.dtype_or(dtype, _core.float32))
 
 
 def rand_like(input: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
     """As rand, with input's shape and dtype."""
-    x = checks.tensor(input, "rand_like")
-    return rand(tuple(x.shape), dtype=checks.dtype_or(dtype, x.dtype), seed=seed)
+    x = arguments.tensor(input, "rand_like")
+    return rand(tuple(x.shape), dtype=arguments.dtype_or(dtype, x.dtype), seed=seed)
 
 
 def randn_like(input: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
     """As randn, with input's shape and dtype."""
-    x = checks.tensor(input, "randn_like")
-    return randn(tuple(x.shape), dtype=checks.dtype_or(dtype, x.dtype), seed=seed)
+    x = arguments.tensor(input, "randn_like")
+    return randn(tuple(x.shape), dtype=arguments.dtype_or(dtype, x.dtype), seed=seed)
 
 
-@fused
+@one_plan
 def randint(low: Any, high: Any, size: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
     """Integers from low to high - 1, all equally likely, int64 by default.
 
     Raises ValueError unless low < high.
     """
-    first, end = checks.integer(low, "randint", "low"), checks.integer(high, "randint", "high")
+    first, end = (
+        arguments.integer(low, "randint", "low"),
+        arguments.integer(high, "randint", "high"),
+    )
     if first >= end:
         raise ValueError(f"randint: low must be less than high, got {first} and {end}{where()}")
-    u = _draw(checks.integers(size, "randint", "size"), seed)
+    u = _draw(arguments.integers(size, "randint", "size"), seed)
     # 24 random bits; for wide ranges twice as many, so that every integer can appear.
     wide = _ops.cast(u, _core.float64)
     if end - first > 1 << 16:
         low_bits = _ops.cast(_draw(list(u.shape), seed), _core.float64)
         wide = _ops.add(wide, _ops.mul(low_bits, 2.0**-24))
     picked = _ops.cast(_ops.floor(_ops.mul(wide, float(end - first))), _core.int64)
-    return _ops.cast(_ops.add(picked, first), checks.dtype_or(dtype, _core.int64))
+    return _ops.cast(_ops.add(picked, first), arguments.dtype_or(dtype, _core.int64))
 
 
 def randint_like(input: Any, low: Any, high: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:
     """As randint, with input's shape and dtype."""
-    x = checks.tensor(input, "randint_like")
-    return randint(low, high, tuple(x.shape), seed, dtype=checks.dtype_or(dtype, x.dtype))
+    x = arguments.tensor(input, "randint_like")
+    return randint(low, high, tuple(x.shape), seed, dtype=arguments.dtype_or(dtype, x.dtype))
 
 
-@fused
+@one_plan
 def randperm(n: Any, seed: Any = 0, offset: int = 0, dtype: Any = _core.int64) -> Tensor:
     """The integers from 0 to n - 1 in random order. Asks for the random numbers' values."""
-    from gradcell.ops.indexing import argsort
-
-    keys = _draw([checks.integer(n, "randperm", "n")], seed)
+    keys = _draw([arguments.integer(n, "randperm", "n")], seed)
     return _ops.cast(argsort(keys), to_dtype(dtype))
 
 
-@fused
+@one_plan
 def bernoulli(input: Any, p: Any = 0.5, seed: Any = None) -> Tensor:
     """Ones with probability p (a tensor or number), else zeros; input's shape and dtype.
 
     Raises ValueError for a number that is no probability.
     """
-    x = checks.tensor(input, "bernoulli")
-    if isinstance(p, (int, float)) and not 0 <= p <= 1:
-        raise ValueError(f"bernoulli: p must be between 0 and 1, got {p}{where()}")
+    x = arguments.tensor(input, "bernoulli")
+    if not isinstance(p, Tensor):
+        p = arguments.number(p, "bernoulli", "p", least=0, most=1)
     kept = _ops.less(_draw(list(x.shape), seed), p)
     return _ops.cast(kept, x.dtype)
 
@@ -220,7 +221,7 @@ def _dropout(x: Tensor, keep: float, seed: Any, seed2: Any = 0) -> tuple[Tensor,
     return _ops.where(kept, _ops.mul(x, 1.0 / keep), 0), _ops.cast(kept, x.dtype)
 
 
-@fused
+@one_plan
 def dropout(input: Any, p: Any = 0.5, training: bool = True, seed: Any = None) -> Tensor:
     """Each element set to 0 with probability p, the others divided by 1 - p; input itself unless
     training.
@@ -228,11 +229,8 @@ def dropout(input: Any, p: Any = 0.5, training: bool = True, seed: Any = None) -
     Raises ValueError unless 0 <= p <= 1, TypeError unless input is floating. Srivastava et al.,
     "Dropout: a simple way to prevent neural networks from overfitting" (JMLR 2014).
     """
-    x = checks.tensor(input, "Dropout")
-    if isinstance(p, bool) or not isinstance(p, (int, float)):
-        raise TypeError(f"Dropout: p must be a number, got {p!r}{where()}")
-    if not 0 <= p <= 1:
-        raise ValueError(f"Dropout: p must be between 0 and 1, got {p}{where()}")
+    x = arguments.tensor(input, "Dropout")
+    p = arguments.number(p, "Dropout", "p", least=0, most=1)
     if not x.dtype.is_floating:
         raise TypeError(f"Dropout: the input must be floating, got {x.dtype}{where()}")
     if not training or p == 0:

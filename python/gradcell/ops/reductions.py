@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
+from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where as _where
-from gradcell.ops import checks
-from gradcell.ops.checks import fused
-from gradcell.tensor import to_dtype
+from gradcell.ops.one_plan import one_plan
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumsum", "logsumexp", "max",
@@ -25,11 +24,13 @@ _ops = _core.ops
 
 
 def _axes(axis: Any) -> Any:
-    return axis.tolist() if isinstance(axis, Tensor) else axis
+    if axis is None or type(axis) in (int, tuple, list):
+        return axis  # the core looks into them
+    return arguments.integers(axis, "reduction", "axis")
 
 
 def _reduced_count(x: Tensor, axis: Any, op: str) -> int:
-    return math.prod(x.shape[a] for a in checks.axes_of(_axes(axis), x.ndim, op))
+    return math.prod(x.shape[a] for a in arguments.axes_of(_axes(axis), x.ndim, op))
 
 
 def _wide(x: Tensor, dtype: Any) -> Tensor:
@@ -41,7 +42,7 @@ def _wide(x: Tensor, dtype: Any) -> Tensor:
 
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum. Integers and bools are added up as int64 unless dtype says otherwise."""
-    return _ops.reduce_sum(_wide(checks.tensor(input, "sum"), dtype), _axes(dim), keepdim)
+    return _ops.reduce_sum(_wide(arguments.tensor(input, "sum"), dtype), _axes(dim), keepdim)
 
 
 def reduce_sum(x: Any, axis: Any = ()) -> Tensor:
@@ -56,19 +57,19 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False, *, dtype: Any = None
     return _ops.mean(x, _axes(axis), keep_dims)
 
 
-@fused
+@one_plan
 def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
     """The product. Integers and bools are multiplied as int64 unless dtype says otherwise.
 
     A tree of pairwise products: its derivatives of any order divide by nothing, so elements that
     are zero need no special rule.
     """
-    x = _wide(checks.tensor(input, "prod"), dtype)
+    x = _wide(arguments.tensor(input, "prod"), dtype)
     return _prod(x, axis, keep_dims)
 
 
 def _prod(x: Tensor, axis: Any, keep_dims: bool) -> Tensor:
-    axes = checks.axes_of(_axes(axis), x.ndim, "ReduceProd")
+    axes = arguments.axes_of(_axes(axis), x.ndim, "ReduceProd")
     rest = [a for a in range(x.ndim) if a not in axes]
     kept = [1 if a in axes else n for a, n in enumerate(x.shape)]
     shape = kept if keep_dims else [x.shape[a] for a in rest]
@@ -101,23 +102,25 @@ def _truth(x: Tensor) -> Tensor:
     return x if x.dtype == _core.bool else _ops.not_equal(x, 0)
 
 
-@fused
+@one_plan
 def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
     """Whether all elements are true (not zero); true for none. The result is bool."""
-    false = _ops.logical_not(_truth(checks.tensor(input, "all")))
+    false = _ops.logical_not(_truth(arguments.tensor(input, "all")))
     return _ops.equal(_ops.reduce_sum(false, _axes(axis), keep_dims), 0)
 
 
-@fused
+@one_plan
 def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
     """Whether any element is true (not zero); false for none. The result is bool."""
-    true = _truth(checks.tensor(input, "any"))
+    true = _truth(arguments.tensor(input, "any"))
     return _ops.greater(_ops.reduce_sum(true, _axes(axis), keep_dims), 0)
 
 
 def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = None) -> Tensor:
     """How many elements are not zero: int32 unless dtype says otherwise."""
-    return sum(_truth(checks.tensor(x, "count_nonzero")), axis, keep_dims, dtype=dtype or "int32")
+    return sum(
+        _truth(arguments.tensor(x, "count_nonzero")), axis, keep_dims, dtype=dtype or "int32"
+    )
 
 
 # Extrema ------------------------------------------------------------------------------------------
@@ -149,7 +152,7 @@ def _extremum(
     return y
 
 
-@fused
+@one_plan
 def amax(
     input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
@@ -158,15 +161,15 @@ def amax(
     initial: the result is at least this. where: a bool tensor of the elements that count; it needs
     initial. Raises ValueError if there is no element.
     """
-    return _extremum(True, checks.tensor(input, "amax"), axis, keepdims, initial, where)
+    return _extremum(True, arguments.tensor(input, "amax"), axis, keepdims, initial, where)
 
 
-@fused
+@one_plan
 def amin(
     input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
     """The smallest element; otherwise as amax."""
-    return _extremum(False, checks.tensor(input, "amin"), axis, keepdims, initial, where)
+    return _extremum(False, arguments.tensor(input, "amin"), axis, keepdims, initial, where)
 
 
 def _with_index(
@@ -176,7 +179,7 @@ def _with_index(
         value = _extremum(largest, x, None, False, initial, mask)
         return value, _ops.full([], 0, _core.int64)
     name = "max" if largest else "min"
-    a = checks.axis_of(axis, x.ndim, name)
+    a = arguments.axis_of(axis, x.ndim, name)
     if mask is not None or initial is not None:
         if initial is None:
             raise ValueError(f"{name}: `where` needs a value for `initial`{_where()}")
@@ -207,7 +210,7 @@ def _argument(largest: bool, x: Tensor, axis: int, keepdims: bool) -> Tensor:
     return _ops.cast(index, _core.int64)
 
 
-@fused
+@one_plan
 def max(
     input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> tuple[Tensor, Tensor]:
@@ -216,32 +219,32 @@ def max(
     The derivative goes to the first of several that tie. With axis None, (the largest of all, 0),
     and ties share the derivative. initial, where, errors: as for amax.
     """
-    return _with_index(True, checks.tensor(input, "max"), axis, keepdims, initial, where)
+    return _with_index(True, arguments.tensor(input, "max"), axis, keepdims, initial, where)
 
 
-@fused
+@one_plan
 def min(
     input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> tuple[Tensor, Tensor]:
     """(the smallest elements, their indices as int64) along an axis; otherwise as max."""
-    return _with_index(False, checks.tensor(input, "min"), axis, keepdims, initial, where)
+    return _with_index(False, arguments.tensor(input, "min"), axis, keepdims, initial, where)
 
 
 def _flat_argument(largest: bool, input: Any, axis: Any, keepdims: bool) -> Tensor:
-    x = checks.tensor(input, "argmax" if largest else "argmin")
+    x = arguments.tensor(input, "argmax" if largest else "argmin")
     if axis is not None and x.ndim:
-        return _argument(largest, x, checks.axis_of(axis, x.ndim, "argmax"), keepdims)
+        return _argument(largest, x, arguments.axis_of(axis, x.ndim, "argmax"), keepdims)
     index = _argument(largest, _ops.reshape(x, [x.size]), 0, False)
     return _ops.reshape(index, [1] * x.ndim) if keepdims else index
 
 
-@fused
+@one_plan
 def argmax(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The index of the (first) largest element along dim, int64; None: in the flattened tensor."""
     return _flat_argument(True, input, dim, keepdim)
 
 
-@fused
+@one_plan
 def argmin(input: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The index of the (first) smallest element along axis, int32; None: in the flattened one."""
     return _ops.cast(_flat_argument(False, input, axis, keepdims), _core.int32)
@@ -251,7 +254,7 @@ def argmin(input: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def _var(x: Tensor, axis: Any, ddof: int, keepdims: bool) -> Tensor:
-    axes = checks.axes_of(_axes(axis), x.ndim, "var")
+    axes = arguments.axes_of(_axes(axis), x.ndim, "var")
     count = _reduced_count(x, axes, "var")
     if not axes:
         return _ops.mul(x, 0)
@@ -261,19 +264,21 @@ def _var(x: Tensor, axis: Any, ddof: int, keepdims: bool) -> Tensor:
     return _ops.div(_ops.reduce_sum(_ops.square(centred), axes, keepdims), float(count - ddof))
 
 
-@fused
+@one_plan
 def var(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
     """The variance: the sum of squared deviations from the mean over (count - ddof).
 
     ddof True is 1, False 0. Integers are taken as float32.
     """
-    return _var(checks.floating(checks.tensor(input, "var")), axis, int(ddof), keepdims)
+    return _var(arguments.floating(arguments.tensor(input, "var")), axis, int(ddof), keepdims)
 
 
-@fused
+@one_plan
 def std(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
     """The standard deviation, the square root of var."""
-    return _ops.sqrt(_var(checks.floating(checks.tensor(input, "std")), axis, int(ddof), keepdims))
+    return _ops.sqrt(
+        _var(arguments.floating(arguments.tensor(input, "std")), axis, int(ddof), keepdims)
+    )
 
 
 def _vector_norm(x: Tensor, order: float, axes: Any, keepdim: bool) -> Tensor:
@@ -304,7 +309,7 @@ def _matrix_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Tenso
     return _ops.reshape(y, [n for i, n in enumerate(x.shape) if i not in axes])
 
 
-@fused
+@one_plan
 def norm(
     A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -316,7 +321,7 @@ def norm(
 
     Raises ValueError for an order that does not exist for that many dims.
     """
-    x = checks.floating(checks.tensor(A, "norm"))
+    x = arguments.floating(arguments.tensor(A, "norm"))
     if dtype is not None:
         x = _ops.cast(x, to_dtype(dtype))
     if dim is None and (ord is None or x.ndim not in (1, 2)):
@@ -325,7 +330,7 @@ def norm(
                 f"norm: ord {ord!r} needs dim for a tensor of {x.ndim} dimensions{_where()}"
             )
         return _vector_norm(x, 2, list(range(x.ndim)), keepdim)
-    axes = checks.axes_of(dim, x.ndim, "norm", "dim")
+    axes = arguments.axes_of(dim, x.ndim, "norm", "dim")
     if ord is None:
         return _vector_norm(x, 2, axes, keepdim)
     if len(axes) == 2 and (isinstance(ord, str) or ord != 2 or dim is not None):
@@ -343,11 +348,11 @@ def _finite_shift(x: Tensor, axis: Any) -> Tensor:
     return _ops.where(_ops.isfinite(top), top, 0)
 
 
-@fused
+@one_plan
 def logsumexp(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
     """log(sum(exp(input))), without overflow: the largest element is taken out first."""
-    x = checks.floating(checks.tensor(input, "logsumexp"))
-    axes = checks.axes_of(_axes(dim), x.ndim, "logsumexp", "dim")
+    x = arguments.floating(arguments.tensor(input, "logsumexp"))
+    axes = arguments.axes_of(_axes(dim), x.ndim, "logsumexp", "dim")
     if _reduced_count(x, axes, "logsumexp") == 0:
         return _ops.log(_ops.reduce_sum(x, axes, keepdim))
     top = _finite_shift(x, axes)
@@ -360,4 +365,4 @@ def cumsum(x: Any, axis: Any, dtype: Any = None) -> Tensor:
     """The sums of all elements up to each along axis, in x's dtype unless dtype says otherwise."""
     if dtype is not None:
         x = _ops.cast(x, to_dtype(dtype))
-    return _ops.cumsum(x, checks.integer(axis, "CumSum", "axis"))
+    return _ops.cumsum(x, arguments.integer(axis, "CumSum", "axis"))

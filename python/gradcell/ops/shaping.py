@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
+from gradcell import _core, arguments
+from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.ops import checks
-from gradcell.ops.checks import fused
-from gradcell.tensor import to_dtype
+from gradcell.ops.one_plan import one_plan
 
 __all__ = [
     "broadcast_to", "cast", "cat", "chunk", "concat", "diag", "diagonal", "dtype", "expand_dims",
@@ -31,22 +30,22 @@ _ops = _core.ops
 
 def shape(input_x: Any) -> tuple[int, ...]:
     """The shape, a tuple of integers."""
-    return checks.tensor(input_x, "Shape").shape  # type: ignore[no-any-return]
+    return arguments.tensor(input_x, "Shape").shape  # type: ignore[no-any-return]
 
 
 def rank(input_x: Any) -> int:
     """The number of dimensions."""
-    return checks.tensor(input_x, "Rank").ndim  # type: ignore[no-any-return]
+    return arguments.tensor(input_x, "Rank").ndim  # type: ignore[no-any-return]
 
 
 def size(input_x: Any) -> int:
     """The number of elements."""
-    return checks.tensor(input_x, "Size").size  # type: ignore[no-any-return]
+    return arguments.tensor(input_x, "Size").size  # type: ignore[no-any-return]
 
 
 def dtype(x: Any) -> _core.DType:
     """The dtype."""
-    return checks.tensor(x, "DType").dtype
+    return arguments.tensor(x, "DType").dtype
 
 
 def cast(input: Any, dtype: Any) -> Tensor:
@@ -76,21 +75,21 @@ def reshape(input: Any, shape: Any) -> Tensor:
 
     Raises ValueError if the number of elements differs.
     """
-    return _ops.reshape(input, checks.integers(shape, "Reshape", "shape"))
+    return _ops.reshape(input, arguments.integers(shape, "Reshape", "shape"))
 
 
 def squeeze(input: Any, axis: Any = None) -> Tensor:
     """Without the dimensions of size 1, or without those of `axis` that have size 1."""
-    x = checks.tensor(input, "Squeeze")
-    axes = set(checks.axes_of(axis if axis != () else None, x.ndim, "Squeeze"))
+    x = arguments.tensor(input, "Squeeze")
+    axes = set(arguments.axes_of(axis if axis != () else None, x.ndim, "Squeeze"))
     return _ops.reshape(x, [n for i, n in enumerate(x.shape) if n != 1 or i not in axes])
 
 
 def expand_dims(input_x: Any, axis: Any) -> Tensor:
     """With a new dimension of size 1 at axis, counted in the result."""
-    x = checks.tensor(input_x, "ExpandDims")
+    x = arguments.tensor(input_x, "ExpandDims")
     dims = list(x.shape)
-    dims.insert(checks.axis_of(axis, x.ndim + 1, "ExpandDims"), 1)
+    dims.insert(arguments.axis_of(axis, x.ndim + 1, "ExpandDims"), 1)
     return _ops.reshape(x, dims)
 
 
@@ -101,7 +100,7 @@ def unsqueeze(input: Any, dim: Any) -> Tensor:
 
 def transpose(input: Any, input_perm: Any) -> Tensor:
     """With the dimensions in the order of input_perm; ValueError if that is no permutation."""
-    return _ops.transpose(input, checks.integers(input_perm, "Transpose", "input_perm"))
+    return _ops.transpose(input, arguments.integers(input_perm, "Transpose", "input_perm"))
 
 
 def permute(input: Any, axis: Any) -> Tensor:
@@ -111,10 +110,10 @@ def permute(input: Any, axis: Any) -> Tensor:
 
 def swapaxes(input: Any, axis0: Any, axis1: Any) -> Tensor:
     """With two dimensions exchanged."""
-    x = checks.tensor(input, "swapaxes")
+    x = arguments.tensor(input, "swapaxes")
     perm = list(range(x.ndim))
-    a = checks.axis_of(axis0, x.ndim, "swapaxes", "axis0")
-    b = checks.axis_of(axis1, x.ndim, "swapaxes", "axis1")
+    a = arguments.axis_of(axis0, x.ndim, "swapaxes", "axis0")
+    b = arguments.axis_of(axis1, x.ndim, "swapaxes", "axis1")
     if perm:
         perm[a], perm[b] = perm[b], perm[a]
     return _ops.transpose(x, perm)
@@ -127,7 +126,7 @@ def swapdims(input: Any, dim0: Any, dim1: Any) -> Tensor:
 
 def t(input: Any) -> Tensor:
     """The transposed matrix; vectors and scalars stay. Raises ValueError for more dimensions."""
-    x = checks.tensor(input, "t")
+    x = arguments.tensor(input, "t")
     if x.ndim > 2:
         raise ValueError(f"t: at most two dimensions, got shape {list(x.shape)}{where()}")
     return _ops.transpose(x, list(range(x.ndim))[::-1])
@@ -135,9 +134,9 @@ def t(input: Any) -> Tensor:
 
 def movedim(x: Any, source: Any, destination: Any) -> Tensor:
     """With the dimensions of source moved to the places of destination, the others in order."""
-    x = checks.tensor(x, "movedim")
-    from_ = checks.axes_of(source, x.ndim, "movedim", "source")
-    to = checks.axes_of(destination, x.ndim, "movedim", "destination")
+    x = arguments.tensor(x, "movedim")
+    from_ = arguments.axes_of(source, x.ndim, "movedim", "source")
+    to = arguments.axes_of(destination, x.ndim, "movedim", "destination")
     if len(from_) != len(to):
         raise ValueError(f"movedim: {source} and {destination} have different lengths{where()}")
     perm = [i for i in range(x.ndim) if i not in from_]
@@ -148,14 +147,14 @@ def movedim(x: Any, source: Any, destination: Any) -> Tensor:
 
 def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
     """With the dimensions from start_dim to end_dim joined; order 'F' joins them reversed."""
-    x = checks.tensor(input, "Flatten")
-    checks.one_of(order, ("C", "F"), "flatten", "order")
+    x = arguments.tensor(input, "Flatten")
+    arguments.one_of(order, ("C", "F"), "flatten", "order")
     if x.ndim == 0:
         return _ops.reshape(x, [1])
     if x.ndim == 1:
         return x
-    first = checks.axis_of(start_dim, x.ndim, "flatten", "start_dim")
-    last = checks.axis_of(end_dim, x.ndim, "flatten", "end_dim")
+    first = arguments.axis_of(start_dim, x.ndim, "flatten", "start_dim")
+    last = arguments.axis_of(end_dim, x.ndim, "flatten", "end_dim")
     if first > last:
         raise ValueError(f"flatten: start_dim {start_dim} is behind end_dim {end_dim}{where()}")
     dims = list(x.shape)
@@ -170,19 +169,19 @@ def broadcast_to(input: Any, shape: Any) -> Tensor:
 
     Raises ValueError if the shapes do not fit.
     """
-    return _ops.broadcast_to(input, checks.integers(shape, "BroadcastTo", "shape"))
+    return _ops.broadcast_to(input, arguments.integers(shape, "BroadcastTo", "shape"))
 
 
-@fused
+@one_plan
 def tile(input: Any, dims: Any) -> Tensor:
     """Repeated as a whole dims[i] times along each dimension; shorter ones count from the last.
 
     Raises TypeError unless dims is a tuple or list, ValueError for a negative count.
     """
-    x = checks.tensor(input, "Tile")
+    x = arguments.tensor(input, "Tile")
     if not isinstance(dims, (tuple, list, Tensor)):
         raise TypeError(f"Tile: dims must be a tuple of integers, got {dims!r}{where()}")
-    counts = checks.integers(dims, "Tile", "dims")
+    counts = arguments.integers(dims, "Tile", "dims")
     if any(c < 0 for c in counts):
         raise ValueError(f"Tile: a count of {dims} is negative{where()}")
     rank = max(len(counts), x.ndim)
@@ -194,17 +193,17 @@ def tile(input: Any, dims: Any) -> Tensor:
     return _ops.reshape(_ops.broadcast_to(_ops.reshape(x, apart), spread), joined)
 
 
-@fused
+@one_plan
 def repeat_interleave(input: Any, repeats: Any, axis: Any = None) -> Tensor:
     """Each element repeated `repeats` times in a row along axis; None: of the flattened tensor.
 
     repeats: an integer, or as many as axis has elements.
     """
-    x = checks.tensor(input, "repeat_interleave")
+    x = arguments.tensor(input, "repeat_interleave")
     if axis is None:
         x, axis = _ops.reshape(x, [x.size]), 0
-    a = checks.axis_of(axis, x.ndim, "repeat_interleave")
-    counts = checks.integers(repeats, "repeat_interleave", "repeats")
+    a = arguments.axis_of(axis, x.ndim, "repeat_interleave")
+    counts = arguments.integers(repeats, "repeat_interleave", "repeats")
     if any(c < 0 for c in counts):
         raise ValueError(f"repeat_interleave: a count of {counts} is negative{where()}")
     if len(counts) == 1:
@@ -233,10 +232,10 @@ def _window(x: Tensor, axis: int, start: int, size: int, step: int = 1) -> Tenso
 
 def narrow(input: Any, axis: Any, start: Any, length: Any) -> Tensor:
     """`length` elements along axis from `start` on; ValueError if they reach over the end."""
-    x = checks.tensor(input, "narrow")
-    a = checks.axis_of(axis, x.ndim, "narrow")
-    first = checks.integer(start, "narrow", "start")
-    count = checks.integer(length, "narrow", "length")
+    x = arguments.tensor(input, "narrow")
+    a = arguments.axis_of(axis, x.ndim, "narrow")
+    first = arguments.integer(start, "narrow", "start")
+    count = arguments.integer(length, "narrow", "length")
     first += x.shape[a] if first < 0 else 0
     if first < 0 or count < 0 or first + count > x.shape[a]:
         raise ValueError(
@@ -251,8 +250,11 @@ def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
 
     Raises ValueError if they reach over the end.
     """
-    x = checks.tensor(input_x, "Slice", "input_x")
-    first, count = checks.integers(begin, "Slice", "begin"), checks.integers(size, "Slice", "size")
+    x = arguments.tensor(input_x, "Slice", "input_x")
+    first, count = (
+        arguments.integers(begin, "Slice", "begin"),
+        arguments.integers(size, "Slice", "size"),
+    )
     if not len(first) == len(count) == x.ndim:
         raise ValueError(
             f"Slice: begin {first} and size {count} do not fit shape {list(x.shape)}{where()}"
@@ -267,28 +269,28 @@ def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
     return _ops.slice(x, first, count, [1] * x.ndim)
 
 
-@fused
+@one_plan
 def flip(input: Any, dims: Any) -> Tensor:
     """With the order of elements reversed along dims."""
-    x = checks.tensor(input, "flip")
-    for a in checks.axes_of(dims, x.ndim, "flip", "dims") if dims not in ((), []) else []:
+    x = arguments.tensor(input, "flip")
+    for a in arguments.axes_of(dims, x.ndim, "flip", "dims") if dims not in ((), []) else []:
         if x.shape[a]:
             x = _window(x, a, x.shape[a] - 1, x.shape[a], -1)
     return x
 
 
-@fused
+@one_plan
 def roll(input: Any, shifts: Any, dims: Any = None) -> Tensor:
     """With elements moved on by shifts along dims, the last ones coming first again.
 
     dims None: of the flattened tensor.
     """
-    x = checks.tensor(input, "roll")
+    x = arguments.tensor(input, "roll")
     if dims is None:
         flat = roll(_ops.reshape(x, [x.size]), shifts, 0)
         return _ops.reshape(flat, list(x.shape))
-    amounts = checks.integers(shifts, "roll", "shifts")
-    axes = [checks.axis_of(d, x.ndim, "roll") for d in checks.integers(dims, "roll", "dims")]
+    amounts = arguments.integers(shifts, "roll", "shifts")
+    axes = [arguments.axis_of(d, x.ndim, "roll") for d in arguments.integers(dims, "roll", "dims")]
     if len(amounts) != len(axes):
         raise ValueError(f"roll: {len(amounts)} shifts for {len(axes)} dims{where()}")
     for amount, a in zip(amounts, axes, strict=True):
@@ -307,7 +309,9 @@ def concat(tensors: Any, axis: Any = 0) -> Tensor:
 
     Raises TypeError unless it is a tuple or list, ValueError for none or for other shapes.
     """
-    return _ops.concat(checks.tensors(tensors, "Concat"), checks.integer(axis, "Concat", "axis"))
+    return _ops.concat(
+        arguments.tensors(tensors, "Concat"), arguments.integer(axis, "Concat", "axis")
+    )
 
 
 def cat(tensors: Any, axis: Any = 0) -> Tensor:
@@ -315,33 +319,33 @@ def cat(tensors: Any, axis: Any = 0) -> Tensor:
     return concat(tensors, axis)
 
 
-@fused
+@one_plan
 def stack(tensors: Any, axis: Any = 0) -> Tensor:
     """Tensors of one shape, joined along a new axis.
 
     Raises TypeError unless it is a tuple or list, ValueError for none or for different shapes.
     """
-    xs = checks.tensors(tensors, "Stack")
+    xs = arguments.tensors(tensors, "Stack")
     if not xs:
         raise ValueError(f"Stack: needs at least one tensor{where()}")
     if any(x.shape != xs[0].shape for x in xs):
         shapes = ", ".join(str(list(x.shape)) for x in xs)
         raise ValueError(f"Stack: all shapes must be the same, got {shapes}{where()}")
-    a = checks.axis_of(axis, xs[0].ndim + 1, "Stack")
+    a = arguments.axis_of(axis, xs[0].ndim + 1, "Stack")
     return _ops.concat([expand_dims(x, a) for x in xs], a)
 
 
-@fused
+@one_plan
 def vstack(inputs: Any) -> Tensor:
     """Joined along the first dimension; vectors as rows."""
-    xs = checks.tensors(inputs, "vstack", "inputs")
+    xs = arguments.tensors(inputs, "vstack", "inputs")
     return concat([x if x.ndim > 1 else _ops.reshape(x, [1, x.size]) for x in xs], 0)
 
 
-@fused
+@one_plan
 def hstack(tensors: Any) -> Tensor:
     """Joined along the second dimension; vectors along their only one."""
-    xs = [x if x.ndim else _ops.reshape(x, [1]) for x in checks.tensors(tensors, "hstack")]
+    xs = [x if x.ndim else _ops.reshape(x, [1]) for x in arguments.tensors(tensors, "hstack")]
     return concat(xs, 0 if xs and xs[0].ndim == 1 else 1)
 
 
@@ -353,46 +357,46 @@ def _cut(x: Tensor, axis: int, sizes: list[int]) -> tuple[Tensor, ...]:
     return tuple(parts)
 
 
-@fused
+@one_plan
 def split(tensor: Any, split_size_or_sections: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     """Cut along an axis, into pieces of one size (the last may be smaller) or of given sizes.
 
     Raises ValueError unless the sizes are positive and add up to the dimension.
     """
-    x = checks.tensor(tensor, "split", "tensor")
-    a = checks.axis_of(axis, x.ndim, "split")
+    x = arguments.tensor(tensor, "split", "tensor")
+    a = arguments.axis_of(axis, x.ndim, "split")
     if x.ndim == 0:
         raise ValueError(f"split: a tensor without dimensions cannot be split{where()}")
     n = x.shape[a]
     if isinstance(split_size_or_sections, (tuple, list)):
-        sizes = checks.integers(split_size_or_sections, "split", "split_size_or_sections")
+        sizes = arguments.integers(split_size_or_sections, "split", "split_size_or_sections")
         if any(s < 0 for s in sizes) or sum(sizes) != n:
             raise ValueError(
                 f"split: sections {sizes} do not add up to the dimension's size {n}{where()}"
             )
         return _cut(x, a, sizes)
-    step = checks.integer(split_size_or_sections, "split", "split_size_or_sections")
+    step = arguments.integer(split_size_or_sections, "split", "split_size_or_sections")
     if step <= 0:
         raise ValueError(f"split: the size must be positive, got {step}{where()}")
     return _cut(x, a, [min(step, n - i) for i in range(0, n, step)] or [0])
 
 
-@fused
+@one_plan
 def chunk(input: Any, chunks: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     """Cut along an axis into at most `chunks` pieces, all but the last of one size."""
-    x = checks.tensor(input, "chunk")
-    count = checks.integer(chunks, "chunk", "chunks")
+    x = arguments.tensor(input, "chunk")
+    count = arguments.integer(chunks, "chunk", "chunks")
     if count <= 0:
         raise ValueError(f"chunk: the number of chunks must be positive, got {count}{where()}")
-    n = x.shape[checks.axis_of(axis, x.ndim, "chunk")]
+    n = x.shape[arguments.axis_of(axis, x.ndim, "chunk")]
     return split(x, max(-(-n // count), 1), axis)
 
 
-@fused
+@one_plan
 def unstack(input_x: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, without it."""
-    x = checks.tensor(input_x, "Unstack")
-    a = checks.axis_of(axis, x.ndim, "Unstack")
+    x = arguments.tensor(input_x, "Unstack")
+    a = arguments.axis_of(axis, x.ndim, "Unstack")
     if x.ndim == 0:
         raise ValueError(f"Unstack: a tensor without dimensions cannot be unstacked{where()}")
     rest = [n for i, n in enumerate(x.shape) if i != a]
@@ -404,13 +408,13 @@ def unbind(input: Any, dim: Any = 0) -> tuple[Tensor, ...]:
     return unstack(input, dim)
 
 
-@fused
+@one_plan
 def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     """The coordinate grids of vectors; indexing 'xy': the first two dimensions exchanged."""
-    checks.one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
+    arguments.one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
     if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
         inputs = tuple(inputs[0])
-    xs = checks.tensors(inputs, "meshgrid", "inputs")
+    xs = arguments.tensors(inputs, "meshgrid", "inputs")
     dims = [x.size for x in xs]
     grids = []
     for i, x in enumerate(xs):
@@ -435,24 +439,24 @@ def _triangle(x: Tensor, op: str) -> Tensor:
     return _offsets(list(x.shape))
 
 
-@fused
+@one_plan
 def tril(input: Any, diagonal: int = 0) -> Tensor:
     """Zero above the diagonal-th diagonal of the last two dimensions."""
-    x = checks.tensor(input, "tril")
+    x = arguments.tensor(input, "tril")
     return _ops.where(_ops.less_equal(_triangle(x, "tril"), diagonal), x, False)
 
 
-@fused
+@one_plan
 def triu(input: Any, diagonal: int = 0) -> Tensor:
     """Zero below the diagonal-th diagonal of the last two dimensions."""
-    x = checks.tensor(input, "triu")
+    x = arguments.tensor(input, "triu")
     return _ops.where(_ops.greater_equal(_triangle(x, "triu"), diagonal), x, False)
 
 
-@fused
+@one_plan
 def diag(input: Any, diagonal: int = 0) -> Tensor:
     """A vector as the diagonal of a matrix of zeros; of a matrix, its diagonal."""
-    x = checks.tensor(input, "diag")
+    x = arguments.tensor(input, "diag")
     if x.ndim == 2:
         return _diagonal_of(x, diagonal, 0, 1)
     if x.ndim != 1:
@@ -463,15 +467,15 @@ def diag(input: Any, diagonal: int = 0) -> Tensor:
     return _ops.where(hit, _ops.reshape(column, [n, 1]), False)
 
 
-@fused
+@one_plan
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The offset-th diagonal over two dimensions, which go; it comes as the last dimension."""
-    return _diagonal_of(checks.tensor(input, "diagonal"), offset, dim1, dim2)
+    return _diagonal_of(arguments.tensor(input, "diagonal"), offset, dim1, dim2)
 
 
 def _diagonal_of(x: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
-    a = checks.axis_of(dim1, x.ndim, "diagonal", "dim1")
-    b = checks.axis_of(dim2, x.ndim, "diagonal", "dim2")
+    a = arguments.axis_of(dim1, x.ndim, "diagonal", "dim1")
+    b = arguments.axis_of(dim2, x.ndim, "diagonal", "dim2")
     if x.ndim < 2 or a == b:
         raise ValueError(
             f"diagonal: two different dimensions are needed, got {dim1} and {dim2} of shape "
@@ -516,7 +520,7 @@ def _pad_index(mode: str, n: int, before: int, after: int) -> np.ndarray:
     return np.abs((i + n - 1) % (2 * n - 2) - (n - 1)) if n > 1 else np.zeros_like(i)
 
 
-@fused
+@one_plan
 def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
     """Longer at both ends of the last dimensions.
 
@@ -524,9 +528,9 @@ def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -
     negative numbers cut off. mode: 'constant' (with value, 0 by default), 'reflect', 'replicate' or
     'circular'. Raises ValueError for an odd number of paddings or ones too large to reflect.
     """
-    x = checks.tensor(input_x, "pad", "input_x")
-    checks.one_of(mode, ("constant", "reflect", "replicate", "circular"), "pad", "mode")
-    amounts = checks.integers(padding, "pad", "padding")
+    x = arguments.tensor(input_x, "pad", "input_x")
+    arguments.one_of(mode, ("constant", "reflect", "replicate", "circular"), "pad", "mode")
+    amounts = arguments.integers(padding, "pad", "padding")
     if len(amounts) % 2 or len(amounts) > 2 * x.ndim:
         raise ValueError(
             f"pad: padding {amounts} does not fit a tensor of shape {list(x.shape)}{where()}"
@@ -558,9 +562,9 @@ def strided_slice(
     position i stands for as many whole dimensions as are left; new_axis_mask: it is a new dimension
     of size 1; shrink_axis_mask: it is the one element at begin[i], and the dimension goes.
     """
-    x = checks.tensor(input_x, "StridedSlice", "input_x")
+    x = arguments.tensor(input_x, "StridedSlice", "input_x")
     first, last, steps = (
-        checks.integers(v, "StridedSlice", n)
+        arguments.integers(v, "StridedSlice", n)
         for v, n in ((begin, "begin"), (end, "end"), (strides, "strides"))
     )
     if not len(first) == len(last) == len(steps):

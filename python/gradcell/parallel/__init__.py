@@ -5,3 +5,7 @@ from __future__ import annotations
 from gradcell.parallel._utils import ParallelMode
 
 __all__ = ["ParallelMode"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

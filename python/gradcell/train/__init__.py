@@ -79,3 +79,7 @@ __all__ = [
     "names",
     "save_checkpoint",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -17,3 +17,7 @@ __all__ = [
     "get_black_list",
     "get_white_list",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

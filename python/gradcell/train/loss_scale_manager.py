@@ -9,3 +9,7 @@ from gradcell.amp.loss_scale import (
 )
 
 __all__ = ["DynamicLossScaleManager", "FixedLossScaleManager", "LossScaleManager"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcell import arguments
 from gradcell._core import Tensor
 from gradcell._location import where as _where
 
@@ -136,12 +137,8 @@ class TopKCategoricalAccuracy(_Mean):
     """The share of samples whose label is among the k largest predictions: [N, C] and [N]."""
 
     def __init__(self, k: int) -> None:
-        if isinstance(k, bool) or not isinstance(k, int):
-            raise TypeError(f"TopKCategoricalAccuracy: k must be an int{_where()}")
-        if k < 1:
-            raise ValueError(f"TopKCategoricalAccuracy: k must be at least 1, got {k}{_where()}")
         super().__init__()
-        self.k = k
+        self.k = arguments.integer(k, "TopKCategoricalAccuracy", "k", 1)
 
     def update(self, *inputs: Any) -> None:
         y_pred, y = _pair(type(self).__name__, inputs)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import amp
+from gradcell import amp, arguments, nn
 from gradcell._location import where
 from gradcell.dataset.datasets import Dataset
 from gradcell.nn.cell import Cell
@@ -23,14 +23,6 @@ def _check_pair(owner: str, inputs: Any) -> None:
             f"{owner}: with loss_fn a batch must be data and label, but the data gave "
             f"{len(inputs)} in a batch{where()}"
         )
-
-
-def _count(name: str, value: Any, least: int = 1) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"Model: '{name}' must be an int, got {type(value).__name__}{where()}")
-    if value < least:
-        raise ValueError(f"Model: '{name}' must be at least {least}, got {value}{where()}")
-    return value
 
 
 class Model:
@@ -92,8 +84,6 @@ class Model:
         if self._optimizer is None:
             if self._loss_fn is None:
                 return self._network
-            from gradcell import nn
-
             return nn.WithLossCell(self._network, self._loss_fn)
         return amp.build_train_network(
             self._network, self._optimizer, self._loss_fn, level, **kwargs
@@ -102,8 +92,6 @@ class Model:
     def _build_eval_network(self, eval_network: Cell | None, level: str) -> Cell | None:
         if eval_network is not None or self._loss_fn is None:
             return eval_network
-        from gradcell import nn
-
         return nn.WithEvalCell(self._network, self._loss_fn, level in ("O2", "O3", "auto"))
 
     @property
@@ -157,7 +145,7 @@ class Model:
         if valid_dataset is not None and not self._metric_fns:
             raise ValueError(f"Model.fit: a valid_dataset needs metrics{where()}")
         if not isinstance(valid_frequency, (list, tuple, set)):
-            _count("valid_frequency", valid_frequency)
+            arguments.integer(valid_frequency, "Model", "valid_frequency", 1)
         self._fit(
             epoch,
             train_dataset,
@@ -178,8 +166,8 @@ class Model:
         sink_size: int,
         initial_epoch: int,
     ) -> None:
-        _count("epoch", epochs)
-        _count("initial_epoch", initial_epoch, 0)
+        arguments.integer(epochs, "Model", "epoch", 1)
+        arguments.integer(initial_epoch, "Model", "initial_epoch", 0)
         if sink_size != -1:
             raise NotImplementedError(f"Model: sink_size is not implemented{where()}")
         if self._optimizer is None and self._loss_fn is not None:

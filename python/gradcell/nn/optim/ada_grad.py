@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
-from gradcell.nn.optim.optimizer import (
-    Optimizer,
-    assign,
-    check_flag,
-    check_not_negative,
-)
+from gradcell.nn.optim.optimizer import Optimizer, assign
 
 _ops = _core.ops
 
@@ -36,9 +31,9 @@ class Adagrad(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        check_flag(self.cls_name, update_slots=update_slots)
+        arguments.boolean(update_slots, self.cls_name, "update_slots")
         self.update_slots = update_slots
-        self.accum = self.state("accum", check_not_negative(self.cls_name, "accum", accum))
+        self.accum = self.state("accum", arguments.number(accum, self.cls_name, "accum", least=0))
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
         a: Tensor = self.accum[k]

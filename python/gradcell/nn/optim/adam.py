@@ -5,15 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
-from gradcell.nn.optim.optimizer import (
-    Optimizer,
-    assign,
-    check_flag,
-    check_fraction,
-    check_positive,
-)
+from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.parameter import Parameter
 
 _ops = _core.ops
@@ -58,15 +52,12 @@ class Adam(Optimizer):
                 raise TypeError(f"Adam got an unexpected keyword argument {name!r}")
             if value:
                 raise NotImplementedError(f"Adam: {name} is not implemented")
-        check_flag(
-            self.cls_name,
-            use_locking=use_locking,
-            use_nesterov=use_nesterov,
-            use_amsgrad=use_amsgrad,
-        )
-        self.beta1 = check_fraction(self.cls_name, "beta1", beta1)
-        self.beta2 = check_fraction(self.cls_name, "beta2", beta2)
-        self.eps = check_positive(self.cls_name, "eps", eps)
+        arguments.boolean(use_locking, self.cls_name, "use_locking")
+        arguments.boolean(use_nesterov, self.cls_name, "use_nesterov")
+        arguments.boolean(use_amsgrad, self.cls_name, "use_amsgrad")
+        self.beta1 = arguments.number(beta1, self.cls_name, "beta1", above=0, below=1)
+        self.beta2 = arguments.number(beta2, self.cls_name, "beta2", above=0, below=1)
+        self.eps = arguments.number(eps, self.cls_name, "eps", above=0)
         self.use_nesterov, self.use_amsgrad = use_nesterov, use_amsgrad
         self.beta1_power = Parameter(Tensor(1.0, _core.float32), name="beta1_power")
         self.beta2_power = Parameter(Tensor(1.0, _core.float32), name="beta2_power")
@@ -114,9 +105,9 @@ class AdamWeightDecay(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
-        self.beta1 = check_fraction(self.cls_name, "beta1", beta1)
-        self.beta2 = check_fraction(self.cls_name, "beta2", beta2)
-        self.eps = check_positive(self.cls_name, "eps", eps)
+        self.beta1 = arguments.number(beta1, self.cls_name, "beta1", above=0, below=1)
+        self.beta2 = arguments.number(beta2, self.cls_name, "beta2", above=0, below=1)
+        self.eps = arguments.number(eps, self.cls_name, "eps", above=0)
         self.moments1 = self.state("adam_m")
         self.moments2 = self.state("adam_v")
 

@@ -5,14 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
-from gradcell.nn.optim.optimizer import (
-    Optimizer,
-    assign,
-    check_fraction,
-    check_positive,
-)
+from gradcell.nn.optim.optimizer import Optimizer, assign
 
 _ops = _core.ops
 
@@ -42,9 +37,9 @@ class Lamb(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay)
-        self.beta1 = check_fraction(self.cls_name, "beta1", beta1)
-        self.beta2 = check_fraction(self.cls_name, "beta2", beta2)
-        self.eps = check_positive(self.cls_name, "eps", eps)
+        self.beta1 = arguments.number(beta1, self.cls_name, "beta1", above=0, below=1)
+        self.beta2 = arguments.number(beta2, self.cls_name, "beta2", above=0, below=1)
+        self.eps = arguments.number(eps, self.cls_name, "eps", above=0)
         self.moments1 = self.state("lamb_m")
         self.moments2 = self.state("lamb_v")
 

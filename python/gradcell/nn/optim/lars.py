@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.nn.optim.optimizer import Optimizer, check_flag, check_positive, half_to_float
+from gradcell.nn.optim.optimizer import Optimizer, half_to_float
 from gradcell.parameter import Parameter
 
 _ops = _core.ops
@@ -46,10 +46,10 @@ class LARS(Optimizer):
                 f"{type(optimizer).__name__}{where()}"
             )
         super(Optimizer, self).__init__(auto_prefix=False)
-        check_flag(self.cls_name, use_clip=use_clip)
+        arguments.boolean(use_clip, self.cls_name, "use_clip")
         self.opt = optimizer
-        self.epsilon = check_positive(self.cls_name, "epsilon", epsilon)
-        self.coefficient = check_positive(self.cls_name, "coefficient", coefficient)
+        self.epsilon = arguments.number(epsilon, self.cls_name, "epsilon", above=0)
+        self.coefficient = arguments.number(coefficient, self.cls_name, "coefficient", above=0)
         self.use_clip = use_clip
         self.parameters = self._parameters = optimizer.parameters
         self.lars_flag = tuple(bool(lars_filter(p)) for p in optimizer.parameters)

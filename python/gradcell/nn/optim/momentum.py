@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
-from gradcell.nn.optim.optimizer import (
-    Optimizer,
-    assign,
-    check_flag,
-    check_not_negative,
-)
+from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.parameter import Parameter
 
 _ops = _core.ops
@@ -37,8 +32,8 @@ class Momentum(Optimizer):
         use_nesterov: bool = False,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        check_flag(self.cls_name, use_nesterov=use_nesterov)
-        value = check_not_negative(self.cls_name, "momentum", momentum)
+        arguments.boolean(use_nesterov, self.cls_name, "use_nesterov")
+        value = arguments.number(momentum, self.cls_name, "momentum", least=0)
         self.use_nesterov = use_nesterov
         self.momentum = Parameter(Tensor(value, _core.float32), name="momentum")
         self.moments = self.state("moments")

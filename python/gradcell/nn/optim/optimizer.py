@@ -7,13 +7,12 @@ reads nothing on the host.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.nn.cell import Cell
@@ -23,47 +22,6 @@ from gradcell.parameter import Parameter, ParameterTuple
 _ops = _core.ops
 _GROUP_KEYS = ("params", "lr", "weight_decay", "grad_centralization", "order_params")
 _HALF = ("float16", "bfloat16")
-
-
-def check_number(
-    owner: str, name: str, value: Any, ok: Callable[[float], bool], wanted: str
-) -> float:
-    """value as a float. Raises TypeError if it is no number, ValueError unless ok(value)."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise TypeError(
-            f"For '{owner}', the '{name}' must be a number, but got {type(value).__name__}{where()}"
-        )
-    if not math.isfinite(value) or not ok(float(value)):
-        raise ValueError(
-            f"For '{owner}', the '{name}' must be {wanted}, but got {value!r} with type "
-            f"'{type(value).__name__}'.{where()}"
-        )
-    return float(value)
-
-
-def check_fraction(owner: str, name: str, value: Any) -> float:
-    """value as a float strictly between 0 and 1."""
-    return check_number(owner, name, value, lambda v: 0 < v < 1, "in range of (0.0, 1.0)")
-
-
-def check_not_negative(owner: str, name: str, value: Any) -> float:
-    """value as a float of at least 0."""
-    return check_number(owner, name, value, lambda v: v >= 0, "float and must >= 0")
-
-
-def check_positive(owner: str, name: str, value: Any) -> float:
-    """value as a float greater than 0."""
-    return check_number(owner, name, value, lambda v: v > 0, "float and must > 0")
-
-
-def check_flag(owner: str, **flags: Any) -> None:
-    """Raises TypeError for what is no bool."""
-    for name, value in flags.items():
-        if not isinstance(value, bool):
-            raise TypeError(
-                f"For '{owner}', the '{name}' must be a bool, but got "
-                f"{type(value).__name__}{where()}"
-            )
 
 
 def half_to_float(x: Tensor) -> Tensor:
@@ -112,7 +70,7 @@ class Optimizer(Cell):
         loss_scale: float = 1.0,
     ) -> None:
         super().__init__(auto_prefix=False)
-        self.loss_scale = check_positive(self.cls_name, "loss_scale", loss_scale)
+        self.loss_scale = arguments.number(loss_scale, self.cls_name, "loss_scale", above=0)
         items = self._listed(parameters)
         self.is_group = isinstance(items[0], dict)
         groups = self._parse(items, learning_rate, weight_decay)
@@ -208,7 +166,9 @@ class Optimizer(Cell):
                         f"For '{self.cls_name}', the 'params' of a group must be Parameters, got "
                         f"{type(p).__name__}{where()}"
                     )
-            check_flag(self.cls_name, grad_centralization=item.get("grad_centralization", False))
+            arguments.boolean(
+                item.get("grad_centralization", False), self.cls_name, "grad_centralization"
+            )
             groups.append({**default, **item, "params": params, "own_lr": "lr" in item})
         if not groups:
             raise ValueError(
@@ -285,7 +245,7 @@ class Optimizer(Cell):
     def _decay(self, weight_decay: Any) -> Any:
         if isinstance(weight_decay, Cell):
             return weight_decay
-        return check_not_negative(self.cls_name, "weight_decay", weight_decay)
+        return arguments.number(weight_decay, self.cls_name, "weight_decay", least=0)
 
     # For subclasses -------------------------------------------------------------------------------
 
@@ -418,20 +378,20 @@ class Optimizer(Cell):
         scaled = self.scale_grad(self.check_gradients(gradients))
         return self.gradients_centralization(self.decay_weight(scaled))
 
-    def next_step(self) -> Tensor:
-        """Counts the step; its number as a 0-d float32 tensor, 1 at the first."""
-        self.global_step._set_array(self.global_step + 1)
-        return _ops.cast(_ops.reshape(self.global_step, []), _core.float32)
+    def step_number(self) -> Tensor:
+        """The present step's number as a 0-d float32 tensor, 1 at the first."""
+        return _ops.cast(_ops.reshape(self.global_step + 1, []), _core.float32)
 
     def construct(self, gradients: Any) -> tuple[bool, ...]:
         """Updates the parameters by their gradients."""
         gradients = self.prepare(gradients)
         lr = self.get_lr()
         rates = lr if isinstance(lr, tuple) else (lr,) * len(self.parameters)
-        scalars = self.step_scalars(self.next_step())
+        scalars = self.step_scalars(self.step_number())
         for k, (p, g) in enumerate(zip(self._parameters, gradients, strict=True)):
             new = self.update_parameter(k, half_to_float(p), g, rates[k], scalars)
             p._set_array(_ops.cast(new, p.dtype))
+        self.global_step._set_array(self.global_step + 1)  # schedules have been asked for this one
         return (True,) * len(self.parameters)
 
 

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
-from gradcell.nn.optim.optimizer import (
-    Optimizer,
-    assign,
-    check_flag,
-    check_not_negative,
-    check_positive,
-)
+from gradcell.nn.optim.optimizer import Optimizer, assign
 
 _ops = _core.ops
 
@@ -42,10 +36,11 @@ class RMSProp(Optimizer):
         weight_decay: Any = 0.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        check_flag(self.cls_name, use_locking=use_locking, centered=centered)
-        self.decay = check_not_negative(self.cls_name, "decay", decay)
-        self.momentum = check_not_negative(self.cls_name, "momentum", momentum)
-        self.epsilon = check_positive(self.cls_name, "epsilon", epsilon)
+        arguments.boolean(use_locking, self.cls_name, "use_locking")
+        arguments.boolean(centered, self.cls_name, "centered")
+        self.decay = arguments.number(decay, self.cls_name, "decay", least=0)
+        self.momentum = arguments.number(momentum, self.cls_name, "momentum", least=0)
+        self.epsilon = arguments.number(epsilon, self.cls_name, "epsilon", above=0)
         self.centered = centered
         if centered:
             self.mg = self.state("mean_grad")

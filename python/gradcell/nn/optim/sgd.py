@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.nn.optim.optimizer import Optimizer, assign, check_flag, check_not_negative
+from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.parameter import Parameter
 
 _ops = _core.ops
@@ -36,9 +36,9 @@ class SGD(Optimizer):
         loss_scale: float = 1.0,
     ) -> None:
         super().__init__(learning_rate, params, weight_decay, loss_scale)
-        check_flag(self.cls_name, nesterov=nesterov)
-        self._momentum = check_not_negative(self.cls_name, "momentum", momentum)
-        self.dampening = check_not_negative(self.cls_name, "dampening", dampening)
+        arguments.boolean(nesterov, self.cls_name, "nesterov")
+        self._momentum = arguments.number(momentum, self.cls_name, "momentum", least=0)
+        self.dampening = arguments.number(dampening, self.cls_name, "dampening", least=0)
         if self.dampening > 1:
             raise ValueError(f"For 'SGD', the 'dampening' must be in [0, 1]{where()}")
         if nesterov and (self._momentum <= 0 or self.dampening != 0):

@@ -27,3 +27,7 @@ __all__ = [
     "WithGradCell",
     "WithLossCell",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,12 +6,13 @@ import functools
 import warnings
 from typing import Any
 
-from gradcell import _core, tree
+from gradcell import _core, arguments, tree
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.amp.loss_scale import check_scale
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim import Optimizer
+from gradcell.nn.wrap.scale_update import check_scale
+from gradcell.ops.composition import HyperMap
 from gradcell.parallel._utils import (
     ParallelMode,
     _get_device_num,
@@ -58,11 +59,9 @@ class WithEvalCell(Cell):
 
     def __init__(self, network: Cell, loss_fn: Any, add_cast_fp32: bool = False) -> None:
         super().__init__(auto_prefix=False)
-        if not isinstance(add_cast_fp32, bool):
-            raise TypeError(f"WithEvalCell: 'add_cast_fp32' must be a bool{where()}")
         self._network = network
         self._loss_fn = loss_fn
-        self.add_cast_fp32 = add_cast_fp32
+        self.add_cast_fp32 = arguments.boolean(add_cast_fp32, "WithEvalCell", "add_cast_fp32")
 
     def construct(self, data: Any, label: Any) -> Any:
         """(loss, output, label)."""
@@ -200,12 +199,7 @@ class TrainOneStepCell(Cell):
         self.sens = sens
         if sens is not None and not isinstance(sens, Tensor):
             check_scale(self.cls_name, "sens", sens)
-        if not isinstance(return_grad, bool):
-            raise TypeError(
-                f"For '{self.cls_name}', the 'return_grad' must be a bool, but got "
-                f"{type(return_grad).__name__}{where()}"
-            )
-        self.return_grad = return_grad
+        self.return_grad = arguments.boolean(return_grad, self.cls_name, "return_grad")
         self.parallel_mode = _get_parallel_mode()
         self.reducer_flag = self.parallel_mode in (
             ParallelMode.DATA_PARALLEL,
@@ -218,9 +212,7 @@ class TrainOneStepCell(Cell):
     @property
     def hyper_map(self) -> Any:
         """ops.HyperMap, for subclasses."""
-        from gradcell import ops
-
-        return ops.HyperMap()
+        return HyperMap()
 
     def value_and_gradients(self, scale: Any, inputs: Any) -> tuple[Any, Any]:
         """(the network's output, its gradients by the weights times scale); scale None: 1."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell._location import where
+from gradcell import arguments
 from gradcell.nn.cell import Cell
 from gradcell.parallel._utils import _get_device_num, _get_gradients_mean
 
@@ -21,10 +21,8 @@ class DistributedGradReducer(Cell):
         group: Any = None,
     ) -> None:
         super().__init__(auto_prefix=False)
-        if degree is not None and (isinstance(degree, bool) or not isinstance(degree, int)):
-            raise TypeError(f"DistributedGradReducer: 'degree' must be an int{where()}")
-        if degree is not None and degree < 1:
-            raise ValueError(f"DistributedGradReducer: 'degree' must be positive{where()}")
+        if degree is not None:
+            arguments.integer(degree, "DistributedGradReducer", "degree", 1)
         self.mean = _get_gradients_mean() if mean is None else mean
         self.degree = _get_device_num() if degree is None else degree
 

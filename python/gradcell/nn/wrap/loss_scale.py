@@ -7,17 +7,17 @@ from typing import Any
 from gradcell import _core, context
 from gradcell._core import Tensor
 from gradcell._location import where as _where
-from gradcell.amp.loss_scale import (
+from gradcell.nn.cell import Cell
+from gradcell.nn.optim import Optimizer
+from gradcell.nn.wrap.cell_wrapper import TrainOneStepCell
+from gradcell.nn.wrap.scale_update import (
     DynamicLossScaleUpdateCell,
     FixedLossScaleUpdateCell,
     check_scale,
     not_finite,
 )
-from gradcell.amp.overflow import locate_overflow, values_of, warn_of
-from gradcell.common.random_state import random_state, set_random_state
-from gradcell.nn.cell import Cell
-from gradcell.nn.optim import Optimizer
-from gradcell.nn.wrap.cell_wrapper import TrainOneStepCell
+from gradcell.ops.random_state import random_state, set_random_state
+from gradcell.overflow import locate_overflow, values_of, warn_of
 from gradcell.parameter import Parameter
 
 __all__ = [
@@ -52,8 +52,8 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     construct from start_overflow_check, grad, hyper_map, get_overflow_status and
     process_loss_scale.
 
-    Raises TypeError for wrong types, ValueError for a scale that is not positive and finite, and
-    RuntimeError at the call after one that overflowed at the smallest dynamic scale.
+    Raises TypeError for wrong types, ValueError for a scale that is not positive, finite and a
+    normal number of float32. Warns, once, of an overflow at the smallest dynamic scale.
     """
 
     def __init__(self, network: Cell, optimizer: Optimizer, scale_sense: Any) -> None:

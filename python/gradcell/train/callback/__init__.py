@@ -23,3 +23,7 @@ __all__ = [
     "RunContext",
     "TimeMonitor",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -6,16 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from gradcell import arguments
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.parameter import Parameter
-from gradcell.train.callback.base import (
-    Callback,
-    CallbackParameters,
-    RunContext,
-    check_count,
-    loss_of,
-)
+from gradcell.train.callback.base import Callback, CallbackParameters, RunContext, loss_of
 
 
 def _rates(optimizer: Any) -> list[Parameter]:
@@ -57,14 +52,10 @@ class _Watch(Callback):
     ) -> None:
         if not isinstance(monitor, str):
             raise TypeError(f"{owner}: 'monitor' must be a string{where()}")
-        if mode not in ("auto", "min", "max"):
-            raise ValueError(
-                f"{owner}: 'mode' must be 'auto', 'min' or 'max', got {mode!r}{where()}"
-            )
-        if not isinstance(min_delta, (int, float)) or min_delta < 0:
-            raise ValueError(f"{owner}: 'min_delta' must be at least 0, got {min_delta}{where()}")
-        self.monitor, self.min_delta = monitor, float(min_delta)
-        self.patience = check_count(owner, "patience", patience)
+        arguments.one_of(mode, ("auto", "min", "max"), owner, "mode")
+        self.monitor = monitor
+        self.min_delta = arguments.number(min_delta, owner, "min_delta", least=0)
+        self.patience = arguments.integer(patience, owner, "patience", 0)
         rising = any(word in monitor.lower() for word in ("acc", "precision", "recall", "f1"))
         self.rising = mode == "max" or (mode == "auto" and rising)
         self.owner = owner
@@ -168,11 +159,8 @@ class ReduceLROnPlateau(_Watch):
         cooldown: int = 0,
         min_lr: float = 0,
     ) -> None:
-        if not isinstance(factor, float) or not 0 < factor < 1:
-            raise ValueError(
-                f"ReduceLROnPlateau: 'factor' must be in (0, 1), got {factor}{where()}"
-            )
-        self.cooldown = check_count("ReduceLROnPlateau", "cooldown", cooldown)
+        arguments.number(factor, "ReduceLROnPlateau", "factor", above=0, below=1)
+        self.cooldown = arguments.integer(cooldown, "ReduceLROnPlateau", "cooldown", 0)
         super().__init__("ReduceLROnPlateau", monitor, min_delta, patience, mode)
         self.factor, self.verbose, self.min_lr = factor, verbose, min_lr
 

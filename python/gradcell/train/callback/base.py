@@ -8,7 +8,6 @@ import numpy as np
 
 from gradcell import _core, tree
 from gradcell._core import Tensor
-from gradcell._location import where
 
 
 class CallbackParameters(dict):  # type: ignore[type-arg]
@@ -153,12 +152,3 @@ def step_in_epoch(p: CallbackParameters) -> int:
     if p.cur_step_in_epoch is not None:
         return int(p.cur_step_in_epoch)
     return (p.cur_step_num - 1) % (p.batch_num or 1) + 1
-
-
-def check_count(owner: str, name: str, value: Any, least: int = 0) -> int:
-    """value, if it is an int of at least `least`; raises TypeError or ValueError that names it."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{owner}: '{name}' must be an int, got {type(value).__name__}{where()}")
-    if value < least:
-        raise ValueError(f"{owner}: '{name}' must be at least {least}, got {value}{where()}")
-    return value

@@ -7,16 +7,11 @@ import re
 import time
 from typing import Any
 
+from gradcell import arguments
 from gradcell._location import where
 from gradcell.dataset.datasets import Dataset
 from gradcell.nn.cell import Cell
-from gradcell.train.callback.base import (
-    Callback,
-    CallbackParameters,
-    RunContext,
-    check_count,
-    step_in_epoch,
-)
+from gradcell.train.callback.base import Callback, CallbackParameters, RunContext, step_in_epoch
 from gradcell.train.serialization import save_checkpoint
 
 
@@ -43,13 +38,15 @@ class CheckpointConfig:
         **unused: Any,
     ) -> None:
         owner = "CheckpointConfig"
-        self.save_checkpoint_steps = check_count(
-            owner, "save_checkpoint_steps", save_checkpoint_steps
+        self.save_checkpoint_steps = arguments.integer(
+            save_checkpoint_steps, owner, "save_checkpoint_steps", 0
         )
-        self.save_checkpoint_seconds = check_count(
-            owner, "save_checkpoint_seconds", save_checkpoint_seconds
+        self.save_checkpoint_seconds = arguments.integer(
+            save_checkpoint_seconds, owner, "save_checkpoint_seconds", 0
         )
-        self.keep_checkpoint_max = check_count(owner, "keep_checkpoint_max", keep_checkpoint_max)
+        self.keep_checkpoint_max = arguments.integer(
+            keep_checkpoint_max, owner, "keep_checkpoint_max", 0
+        )
         if not self.save_checkpoint_steps and not self.save_checkpoint_seconds:
             raise ValueError(f"{owner}: it would never save{where()}")
         if saved_network is not None and not isinstance(saved_network, Cell):

@@ -7,15 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from gradcell import arguments
 from gradcell._location import where
-from gradcell.train.callback.base import (
-    Callback,
-    RunContext,
-    check_count,
-    loss_of,
-    overflowed,
-    step_in_epoch,
-)
+from gradcell.train.callback.base import Callback, RunContext, loss_of, overflowed, step_in_epoch
 
 
 class LossMonitor(Callback):
@@ -26,7 +20,9 @@ class LossMonitor(Callback):
     """
 
     def __init__(self, per_print_times: int = 1) -> None:
-        self._per_print_times = check_count("LossMonitor", "per_print_times", per_print_times)
+        self._per_print_times = arguments.integer(
+            per_print_times, "LossMonitor", "per_print_times", 0
+        )
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         p = run_context.original_args()
@@ -56,7 +52,9 @@ class TimeMonitor(Callback):
 
     def __init__(self, data_size: int | None = None, data_time: bool = False) -> None:
         self.data_size = (
-            None if data_size is None else check_count("TimeMonitor", "data_size", data_size, 1)
+            None
+            if data_size is None
+            else arguments.integer(data_size, "TimeMonitor", "data_size", 1)
         )
         self.epoch_time = self._steps_before = 0.0
 

@@ -8,11 +8,11 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from gradcell import arguments
 from gradcell.train.callback.base import (
     Callback,
     CallbackParameters,
     RunContext,
-    check_count,
     loss_of,
     overflowed,
     step_in_epoch,
@@ -27,7 +27,7 @@ class ProgressBar(Callback):
     """
 
     def __init__(self, every: int = 10, file: TextIO | None = None) -> None:
-        self.every = check_count("ProgressBar", "every", every, 1)
+        self.every = arguments.integer(every, "ProgressBar", "every", 1)
         self.file = file
         self._bar: Any = None
         self._losses: list[float] = []

@@ -1,4 +1,4 @@
-"""Document 004, "Network Training and Gradient Derivation": custom training cells.
+"""MindSpore's "Network Training and Gradient Derivation": custom training cells.
 
 `TrainOneStepCell` and `MyTrainOneStepCell` are the document's, block for block; the document prints
 nothing, so the steps they make are checked against numpy. `Model.train`, `nn.TrainOneStepCell` and

@@ -1,8 +1,8 @@
-"""Document 000, "Gradient Derivation": grad and value_and_grad, block by block.
+"""MindSpore's "Gradient Derivation": grad and value_and_grad, block by block.
 
 Each test is one code block (or a few that print one result) with the document's output. What the
 blocks share, the network with weight [[2, 3, 4]] and its inputs, is in the fixtures. Loss scaling,
-clipping and accumulation are in test_doc000_training.py. Differences from the document's text:
+clipping and accumulation are in test_loss_scale_clipping_accumulation.py. Differences from the text:
 
 - exponents have two digits (`three_digits` in conftest.py);
 - "multiple outputs" prints `out` under the label "out1"; the value meant is checked below it.

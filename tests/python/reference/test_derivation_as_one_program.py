@@ -1,6 +1,6 @@
-"""Document 002, the Chinese "Gradient derivation": the whole document as one program.
+"""MindSpore's Chinese "Gradient derivation": the whole document as one program.
 
-Its blocks are those of document 000, so here they run as a reader would run them: one after the
+Its blocks are those of "Gradient Derivation", so here they run as a reader would run them: one after the
 other in one file, each using the names of the ones before, and unchanged: the file imports
 `mindspore` and runs under `python -m gradcell run`. A second test runs the same file in-process
 with the name replaced. Exponents have two digits (`three_digits` in conftest.py); "out1" of the

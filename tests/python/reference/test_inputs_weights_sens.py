@@ -1,4 +1,4 @@
-"""Document 001, "Automatic Differentiation": inputs, weights, `sens_param`, `stop_gradient`.
+"""MindSpore's "Automatic Differentiation": inputs, weights, `sens_param`, `stop_gradient`.
 
 The class names repeat in the document, each block defining the ones before anew; here each test
 defines its own. Differences from the document's text:

@@ -1,14 +1,14 @@
-"""Document 003, "Gradient Operation": first order, indexing the output, and second order.
+"""MindSpore's "Gradient Operation": first order, indexing the output, and second order.
 
 Each block begins with `context.set_context(mode=context.GRAPH_MODE, device_target="GPU")`; here it
 names the mode under test and the device under test. Differences from the document's text:
 
 - it is stored as one line, so arrays have lost their line breaks and padding; the text below is
   the array's own;
-- the sums of products may differ in the last digit, as in test_doc001.py, and so may the sine:
+- the sums of products may differ in the last digit, as in test_inputs_weights_sens.py, and so may the sine:
   -0.84147096 for -0.841471;
 - `[10] [8.] [8.] [0.]`: the first is a float like the others and prints as `[10.]`;
-- `stop_gradient`'s outputs are lists rounded to one decimal (see test_doc001.py).
+- `stop_gradient`'s outputs are lists rounded to one decimal (see test_inputs_weights_sens.py).
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Document 000, "loss scale", "Gradient Cropping" and "Gradient Accumulation".
+"""MindSpore's "Gradient Derivation": loss scale, "Gradient Cropping" and "Gradient Accumulation".
 
 Accumulation has no code in the document; it is checked here as its linked tutorial describes it:
 parameters cloned with a prefix, `assign_add`, an update every few steps.
@@ -6,7 +6,7 @@ parameters cloned with a prefix, `assign_add`, an update every few steps.
 
 import numpy as np
 import pytest
-from test_doc000 import Net
+from test_gradient_derivation import Net
 
 import gradcell as ms
 from gradcell import Parameter, Tensor, nn, ops

@@ -10,14 +10,11 @@ import numpy as np
 
 from gradcell._core import Tensor
 from gradcell.common import seed as _seed
+from gradcell.ops import random
 
 
 def _streams() -> dict[str, Any]:
     """The variables that hold the state of random ops, by name."""
-    try:
-        from gradcell.ops import random
-    except ImportError:
-        return {}
     made = {"global": random._global}
     made.update({f"{a}:{b}": v for (a, b), v in random._streams.items()})
     return made
@@ -38,8 +35,6 @@ def set_random_state(state: str) -> None:
     if found["initialisers"] is not None:
         _seed.generator().bit_generator.state = found["initialisers"]
     if found["streams"]:
-        from gradcell.ops import random
-
         for name, value in found["streams"].items():
             if name == "global":
                 stream = random._global

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -185,13 +186,11 @@ def _operand(node: dict[str, Any]) -> Operand:
 def warn_of(found: Overflow | None) -> None:
     """Shows what was located, as a warning at the user's line."""
     text = str(found) if found is not None else "the overflow did not show again"
-    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    package = os.path.dirname(os.path.abspath(__file__))
     warnings.warn(text, RuntimeWarning, stacklevel=_depth_outside(package))
 
 
 def _depth_outside(package: str) -> int:
-    import sys
-
     depth, frame = 1, sys._getframe(2)
     while frame is not None and frame.f_code.co_filename.startswith(package):
         depth, frame = depth + 1, frame.f_back  # type: ignore[assignment]

@@ -11,12 +11,50 @@ import numpy as np
 
 from gradcell import _core, _indexing, _numpy_protocol
 from gradcell import printing as _printing
-from gradcell._convert import dtype_of_numpy, from_bfloat16_bits, from_gpu, to_array
+from gradcell._convert import (
+    dtype_of_numbers,
+    dtype_of_numpy,
+    from_bfloat16_bits,
+    from_gpu,
+    to_array,
+    to_dtype,
+)
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
 from gradcell._location import where
 
-_core.set_converter(to_array)
+_core.set_converter(to_array, dtype_of_numbers)
+
+
+# Making ---------------------------------------------------------------------------------------------
+
+
+def tensor(
+    input_data: Any = None,
+    dtype: Any = None,
+    shape: Any = None,
+    init: Any = None,
+    const_arg: bool = False,
+) -> Tensor:
+    """A Tensor, as the class makes it: tensor(x) or tensor(x, dtype) of an array, a number or nested
+    sequences, or tensor(shape=, dtype=, init=), drawn by an initialiser or its name.
+
+    const_arg: accepted for MindSpore's sake. Raises ValueError for both kinds of arguments, or if
+    one of shape, dtype and init is missing; TypeError for what no tensor can be made of.
+    """
+    if input_data is not None:
+        if shape is not None or init is not None:
+            raise ValueError(f"tensor: with 'input_data', 'shape' and 'init' must be None{where()}")
+        if isinstance(input_data, Tensor) and _core.in_trace():  # gradients flow through
+            return _ops.cast(input_data, input_data.dtype if dtype is None else to_dtype(dtype))
+        return Tensor(input_data, dtype)
+    if shape is None and init is None:
+        raise TypeError(f"tensor: expected 'input_data', or 'shape', 'dtype' and 'init'{where()}")
+    if shape is None or dtype is None or init is None:
+        raise ValueError(
+            f"tensor: init, dtype and shape must have values at the same time{where()}"
+        )
+    return Tensor(shape=shape, dtype=dtype, init=init)
 
 
 # Values ---------------------------------------------------------------------------------------------
@@ -179,8 +217,14 @@ def from_dlpack(source: Any) -> Tensor:
 
     With device_target='GPU' also over memory of that GPU. What the object's library changes there
     later is seen; it must not do so while work on the tensor is under way. Raises RuntimeError for
-    memory of a GPU if device_target is 'CPU', ValueError if it is on another GPU or not contiguous.
+    memory of a GPU if device_target is 'CPU', ValueError if it is on another GPU or not contiguous,
+    TypeError for what does not speak DLPack.
     """
+    if not hasattr(source, "__dlpack__") or not hasattr(source, "__dlpack_device__"):
+        raise TypeError(
+            "from_dlpack: expected an object of another library with __dlpack__ and "
+            f"__dlpack_device__, got {type(source).__name__}{where()}"
+        )
     kind, number = source.__dlpack_device__()
     if kind != _DLPACK_CUDA:
         return from_numpy(np.from_dlpack(source))
@@ -211,18 +255,6 @@ def move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
 
 
 # Conversion -----------------------------------------------------------------------------------------
-
-
-def to_dtype(dtype: Any) -> _core.DType:
-    """A gradcell dtype from one, from its name, from a NumPy dtype or from int, float and bool."""
-    if isinstance(dtype, _core.DType):
-        return dtype
-    if isinstance(dtype, str):
-        return _core.dtype_named(dtype.lower())
-    try:
-        return dtype_of_numpy(np.dtype(dtype))
-    except TypeError as error:
-        raise TypeError(f"{dtype!r} is not a dtype{where()}") from error
 
 
 def astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:

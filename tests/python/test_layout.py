@@ -1,0 +1,161 @@
+"""How the source is laid out: which module may know which."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import gradcell
+
+ROOT = Path(gradcell.__file__).parent
+
+
+def modules():
+    """{module: file}, the package's own first; the core counts as a module."""
+    found = {"gradcell._core": None}
+    for file in sorted(ROOT.rglob("*.py")):
+        parts = ["gradcell", *file.relative_to(ROOT).with_suffix("").parts]
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+def imported(source, module, known):
+    """The modules that `module` imports, in functions and for type checkers too.
+
+    A module stands on those it names and on the packages around them, whose `__init__` runs first;
+    the packages that it is itself in have begun to run by then, and count only where they are named.
+    """
+    around = {module.rsplit(".", k)[0] for k in range(1, module.count(".") + 1)}
+    named = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            named |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: a relative import"
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                named.add(whole if whole in known else node.module)
+    named = {name for name in named if name in known}
+    outer = {name.rsplit(".", k)[0] for name in named for k in range(1, name.count(".") + 1)}
+    return (named | (outer - around)) - {module}
+
+
+def cycle(graph):
+    """Some cycle of the graph as a list of its nodes, or None."""
+    done, path = set(), []
+
+    def walk(node):
+        if node in path:
+            return [*path[path.index(node) :], node]
+        if node in done:
+            return None
+        path.append(node)
+        for below in sorted(graph[node]):
+            found = walk(below)
+            if found:
+                return found
+        path.pop()
+        done.add(node)
+        return None
+
+    return next(filter(None, map(walk, graph)), None)
+
+
+def without_lazy_parts(graph, files):
+    """The graph without what a package's `__init__` names for type checkers only: at run time its
+    `__getattr__` imports it, when it is asked for."""
+    known = set(files)
+    for module, file in files.items():
+        if file is None or file.name != "__init__.py":
+            continue
+        tree = ast.parse(file.read_text())
+        for node in tree.body:
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                node.body = [ast.Pass()]
+        graph[module] = imported(ast.unparse(tree), module, known)
+    return graph
+
+
+def test_modules_do_not_import_each_other_in_a_circle():
+    files = modules()
+    graph = {
+        name: imported(file.read_text(), name, set(files)) if file else set()
+        for name, file in files.items()
+    }
+    found = cycle(without_lazy_parts(graph, files))
+    assert found is None, " -> ".join(found)
+
+
+def test_a_circle_is_found():
+    known = {"gradcell", "gradcell.a", "gradcell.a.x", "gradcell.b", "gradcell.b.y"}
+    sources = {
+        "gradcell": "",
+        "gradcell.a": "from gradcell.a.x import f",
+        "gradcell.a.x": "def f():\n    from gradcell.b import y",
+        "gradcell.b": "",
+        "gradcell.b.y": "import gradcell.a",
+    }
+    graph = {name: imported(text, name, known) for name, text in sources.items()}
+    assert cycle(graph) == ["gradcell.a", "gradcell.a.x", "gradcell.b.y", "gradcell.a"]
+    graph["gradcell.b.y"] = imported("import gradcell.a.x", "gradcell.b.y", known)
+    assert cycle(graph) is not None
+    graph["gradcell.b.y"] = set()
+    assert cycle(graph) is None
+
+
+#: MindSpore's paths of modules that the packages around them do not list.
+PATHS = [
+    "common.initializer",
+    "nn.optim",
+    "nn.wrap",
+    "ops.composite",
+    "ops.functional",
+    "ops.operations",
+    "train.amp",
+    "train.callback",
+    "train.loss_scale_manager",
+]
+
+
+#: The modules that are public names of the package they are in.
+FILES = {
+    "gradcell": {"amp", "common", "context", "cuda", "dataset", "dtype", "nn", "ops", "parallel"}
+    | {"train"},
+    "gradcell.common": {"initializer"},
+}
+
+
+def public_modules():
+    """The modules that can be reached by public names, from gradcell on."""
+    found, left = {}, ["gradcell", *(f"gradcell.{path}" for path in PATHS)]
+    while left:
+        name = left.pop()
+        module = found[name] = importlib.import_module(name)
+        values = [getattr(module, public) for public in module.__all__]
+        left += [v.__name__ for v in values if inspect.ismodule(v) and v.__name__ not in found]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("name", public_modules())
+def test_what_is_listed_is_what_is_public(name):
+    module = importlib.import_module(name)
+    listed = dir(module)
+    assert listed == sorted(set(module.__all__))
+    assert not {"Any", "TYPE_CHECKING", "annotations"} & set(listed)
+    own = {m.name for m in pkgutil.iter_modules(getattr(module, "__path__", []))}
+    files = {n for n in own & set(listed) if inspect.ismodule(getattr(module, n))}
+    assert files <= FILES.get(name, set())
+    assert not [n for n in listed if n.startswith("_")]
+
+
+def test_the_public_modules():
+    found = public_modules()
+    assert {"gradcell", "gradcell.nn", "gradcell.ops", "gradcell.train"} <= set(found)
+    for path in ("operations", "functional", "composite"):
+        assert inspect.ismodule(getattr(gradcell.ops, path))
+    assert gradcell.ops.functional.sin is gradcell.ops.sin
+    with pytest.raises(AttributeError, match="no attribute 'sine'"):
+        _ = gradcell.ops.sine
