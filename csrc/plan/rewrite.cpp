@@ -114,7 +114,9 @@ class SumMerger {
     return terms;
   }
 
-  /// (Not the builder's, which may make a constant of another one: runs bring the graph's own.)
+  // Not the builder's nodes: a plan is kept for all values of its constants, which the builder
+  // would look at, and has no others than the graph's.
+
   NodeId negated(NodeId x) {
     if (out_[x].op == Op::Neg) return out_.input(x, 0);
     const NodeId in[] = {x};
@@ -122,8 +124,18 @@ class SumMerger {
   }
 
   NodeId add(NodeId sum, NodeId term, bool negative) {
+    if (out_[term].op == Op::Neg) return add(sum, out_.input(term, 0), !negative);
     if (sum == kNoNode) return negative ? negated(term) : term;
-    return binary(out_, negative ? Op::Sub : Op::Add, sum, term);
+    if (out_[sum].op == Op::Neg && !negative) return add(term, out_.input(sum, 0), true);
+    if (!negative && (is_constant(out_, sum) || (!is_constant(out_, term) && sum > term)))
+      std::swap(sum, term);
+    const NodeId in[] = {sum, term};
+    return out_.intern(negative ? Op::Sub : Op::Add, out_.dtype(sum), Dims(out_.dims(sum)), in);
+  }
+
+  NodeId summed(NodeId x, const Dims& axes, const Dims& to) {
+    const NodeId in[] = {x};
+    return out_.intern(Op::ReduceSum, out_.dtype(x), to, in, axes);
   }
 
   /// Replaces pairs with equal `key` factors by one pair with the sum of the others.
@@ -182,7 +194,7 @@ class SumMerger {
       }
     }
     for (auto& [key, all] : reductions)
-      sum = add(sum, reduce(out_, Op::ReduceSum, all.sum, key.first), all.negative);
+      sum = add(sum, summed(all.sum, key.first, g_.dims(id)), all.negative);
     for (auto& [transposed, pairs] : products) {
       factor(pairs, &Pair::a, &Pair::b);
       factor(pairs, &Pair::b, &Pair::a);
