@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import os
 
-from gradcell import _core
+from gradcell import _core, _structure
 
 #: The engine's names for the libraries, cuda-pathfinder's, and the variables that name a file.
 _LIBRARIES = {
@@ -42,20 +42,24 @@ def find_libraries() -> dict[str, str]:
     return found
 
 
+def _switch(number: int) -> None:
+    before = _core.device_in_use()
+    _core.use_device(number)
+    _structure.changed("process", "device", before, number)  # forms are compiled for a device
+
+
 def use(number: int) -> None:
     """Plans run on this GPU from now on. Raises RuntimeError that says what is missing."""
     find_libraries()
     try:
-        _core.use_device(number)
+        _switch(number)
     except RuntimeError as error:
         raise RuntimeError(f"device_target='GPU': {error}") from None
-    _core.bump_structure_version()  # functions that were compiled for another device look again
 
 
 def leave() -> None:
     """Plans run on the CPU from now on."""
-    _core.use_device(-1)
-    _core.bump_structure_version()
+    _switch(-1)
 
 
 def _reason(error: BaseException) -> str:
