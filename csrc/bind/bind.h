@@ -5,6 +5,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "bind/gil.h"
 #include "runtime/frontend.h"
 
 namespace gradcell::bind {

@@ -178,7 +178,7 @@ PyObject* run(const Entry& e, Tensor* const* tensors) {
     if (e.arguments[i].tensor) in[count++] = tensors[i]->value();
   std::vector<Array> out;
   if (e.compiled->executable->work() > 20000) {
-    py::gil_scoped_release nogil;
+    WithoutGil nogil;
     out = e.compiled->run({in, count});
   } else {
     out = e.compiled->run({in, count});
@@ -192,7 +192,7 @@ PyObject* run(const Entry& e, Tensor* const* tensors) {
   }
   py::list tensors_out;
   for (Array& a : out) tensors_out.append(wrap(a));
-  return e.fill(tensors_out).release().ptr();
+  return calling_python([&] { return e.fill(tensors_out).release().ptr(); });
 }
 
 PyObject* dispatch(PyObject* self_object, PyObject* const* args, size_t flags, PyObject* names) {

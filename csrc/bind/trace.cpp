@@ -89,7 +89,7 @@ void bind_trace(py::module_& m) {
              for (const TensorPtr& t : arguments) in.push_back(t->value());
              std::vector<Array> out;
              {
-               py::gil_scoped_release nogil;
+               WithoutGil nogil;
                out = c.run(in);
              }
              std::vector<TensorPtr> result;
@@ -153,7 +153,7 @@ void bind_trace(py::module_& m) {
           ~Active() { end_trace(); }
         } active;
         try {
-          return body(active.trace);
+          return calling_python([&] { return body(active.trace); });
         } catch (...) {
           active.trace->abandon();
           throw;
