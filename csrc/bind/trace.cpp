@@ -1,5 +1,6 @@
 // Traces and differentiation, for python/gradcell/transform.py.
 #include "ad/transform.h"
+#include "base/interrupt.h"
 #include "bind/bind.h"
 #include "cpu/engine.h"
 #include "ir/print.h"
@@ -77,9 +78,18 @@ std::string plan_text(const Graph& g, const std::vector<NodeId>& roots) {
   return to_text(cpu::Executable(make_plan(g, live_nodes(g, roots), roots, {})).plan());
 }
 
+/// Answers Ctrl-C as Python does between two lines: by the handler that is set, which may raise.
+void answer_interrupt() {
+  if (!PyGILState_Check() || !PyOS_InterruptOccurred()) return;
+  PyErr_SetInterrupt();  // asking has taken it away
+  NoTrace outside;
+  if (calling_python([] { return PyErr_CheckSignals(); }) != 0) throw py::error_already_set();
+}
+
 }  // namespace
 
 void bind_trace(py::module_& m) {
+  interrupt_check = answer_interrupt;
   py::class_<Compiled, std::shared_ptr<Compiled>>(m, "Compiled",
                                                   "A trace that runs again without Python.")
       .def("run",
