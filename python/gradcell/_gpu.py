@@ -3,40 +3,64 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
+import importlib.util
 import os
+from pathlib import Path
 
 from gradcell import _core, _structure
 
 #: The engine's names for the libraries, cuda-pathfinder's, and the variables that name a file.
-_LIBRARIES = {
-    "driver": ("cuda", "GRADCELL_CUDA_DRIVER"),
-    "NVRTC": ("nvrtc", "GRADCELL_NVRTC"),
-    "cuBLASLt": ("cublasLt", "GRADCELL_CUBLASLT"),
-}
+_LIBRARIES = {"NVRTC": ("nvrtc", "GRADCELL_NVRTC"), "cuBLASLt": ("cublasLt", "GRADCELL_CUBLASLT")}
+_OLDEST, _NEWEST = 12, 13  # CUDA's versions that the engine knows
 _paths: dict[str, str] | None = None
 
 
-def find_libraries() -> dict[str, str]:
-    """Where each library is; empty where only the system's search is left.
+def _versions(driver: str) -> range:
+    """The versions of CUDA that the driver can use, the newest first; all without a driver."""
+    version = ctypes.c_int()
+    try:
+        failed = ctypes.CDLL(driver or "libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    except (OSError, AttributeError):
+        failed = 1
+    newest = _NEWEST if failed else version.value // 1000
+    return range(newest, _OLDEST - 1, -1)
 
-    A variable (GRADCELL_CUDA_DRIVER, GRADCELL_NVRTC, GRADCELL_CUBLASLT) comes first, then the wheels
-    of the cuda12 and cuda13 extras, found by cuda-pathfinder.
+
+def _find(name: str, versions: range) -> str:
+    """The file of a library in the newest of the versions, in wheels or where the system looks; else
+    of any that cuda-pathfinder finds."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = [Path(f) for f in (spec and spec.submodule_search_locations) or ()]
+    for version in versions:
+        file = f"lib{name}.so.{version}"
+        for folder in folders:
+            for path in sorted(folder.glob(f"*/lib/{file}")):
+                return str(path)
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(file)
+            return file
+    # The pathfinder raises errors of its own for what is not there.
+    with contextlib.suppress(Exception):
+        load = importlib.import_module("cuda.pathfinder").load_nvidia_dynamic_lib
+        return load(name).abs_path or ""
+    return ""
+
+
+def find_libraries() -> dict[str, str]:
+    """Where each library is; empty where it is not found.
+
+    A variable (GRADCELL_CUDA_DRIVER, GRADCELL_NVRTC, GRADCELL_CUBLASLT) comes first, then what suits
+    the driver: of several versions of CUDA that are installed, the newest that it can use.
     """
     global _paths
     if _paths is not None:
         return _paths
-    load = None
-    with contextlib.suppress(ImportError):
-        load = importlib.import_module("cuda.pathfinder").load_nvidia_dynamic_lib
-    found = {}
-    for name, (pathfinder_name, variable) in _LIBRARIES.items():
-        found[name] = os.environ.get(variable, "")
-        if found[name] or load is None or name == "driver":
-            continue
-        # The pathfinder raises errors of its own for what is not there.
-        with contextlib.suppress(Exception):
-            found[name] = load(pathfinder_name).abs_path or ""
+    found = {"driver": os.environ.get("GRADCELL_CUDA_DRIVER", "")}
+    versions = _versions(found["driver"])
+    for name, (library, variable) in _LIBRARIES.items():
+        found[name] = os.environ.get(variable, "") or _find(library, versions)
     _core.set_cuda_paths(found["driver"], found["NVRTC"], found["cuBLASLt"])
     _paths = found
     return found
