@@ -6,6 +6,7 @@
 #include <pybind11/stl.h>
 
 #include "base/promotion.h"
+#include "bind/gil.h"
 #include "runtime/frontend.h"
 
 namespace gradcell::bind {

@@ -40,14 +40,10 @@ py::dtype numpy_dtype(DType t) {
 Array array_from(const py::array& a, DType t, bool share) {
   Dims dims(a.shape(), a.shape() + a.ndim());
   if (share) {
-    auto* owner = new py::object(a);
+    PyObject* owner = a.inc_ref().ptr();
     Array out{t, dims, nullptr};
-    out.storage =
-        Storage::wrap(const_cast<void*>(a.data()), static_cast<size_t>(a.nbytes()), [owner] {
-          if (!Py_IsInitialized()) return;
-          py::gil_scoped_acquire gil;
-          delete owner;
-        });
+    out.storage = Storage::wrap(const_cast<void*>(a.data()), static_cast<size_t>(a.nbytes()),
+                                [owner] { with_gil([owner] { Py_DECREF(owner); }); });
     return out;
   }
   Array out = empty_array(t, dims);
@@ -57,7 +53,7 @@ Array array_from(const py::array& a, DType t, bool share) {
 
 /// What the Python converter makes of anything: (contiguous array, dtype), or a tensor.
 Array convert(py::handle data, py::handle dtype) {
-  py::object result = converter()(data, dtype);
+  py::object result = calling_python([&] { return converter()(data, dtype); });
   if (py::isinstance<Tensor>(result)) return result.cast<TensorPtr>()->value();
   auto made = py::reinterpret_borrow<py::tuple>(result);
   return array_from(made[0].cast<py::array>(), made[1].cast<DTypeObject>().value, false);
@@ -73,7 +69,7 @@ py::tuple shape_tuple(const Dims& dims) {
 
 py::array view(const Array& a) {
   if (!a.storage->on_host()) {
-    py::gil_scoped_release nogil;
+    WithoutGil nogil;
     a.data();
   }
   auto* keep = new std::shared_ptr<Storage>(a.storage);

@@ -1,5 +1,6 @@
 // Traces and differentiation, for python/gradcell/transform.py.
 #include "ad/transform.h"
+#include "base/interrupt.h"
 #include "bind/bind.h"
 #include "cpu/engine.h"
 #include "ir/print.h"
@@ -80,9 +81,18 @@ std::string plan_text(const Graph& g, const std::vector<NodeId>& roots) {
   return to_text(cpu::Executable(make_plan(g, live_nodes(g, roots), roots, {})).plan());
 }
 
+/// Answers Ctrl-C as Python does between two lines: by the handler that is set, which may raise.
+void answer_interrupt() {
+  if (!PyGILState_Check() || !PyOS_InterruptOccurred()) return;
+  PyErr_SetInterrupt();  // asking has taken it away
+  NoTrace outside;
+  if (calling_python([] { return PyErr_CheckSignals(); }) != 0) throw py::error_already_set();
+}
+
 }  // namespace
 
 void bind_trace(py::module_& m) {
+  interrupt_check = answer_interrupt;
   py::class_<Compiled, std::shared_ptr<Compiled>>(m, "Compiled",
                                                   "A trace that runs again without Python.")
       .def("run",
@@ -92,7 +102,7 @@ void bind_trace(py::module_& m) {
              for (const TensorPtr& t : arguments) in.push_back(t->value());
              std::vector<Array> out;
              {
-               py::gil_scoped_release nogil;
+               WithoutGil nogil;
                out = c.run(in);
              }
              std::vector<TensorPtr> result;
@@ -156,7 +166,7 @@ void bind_trace(py::module_& m) {
           ~Active() { end_trace(); }
         } active;
         try {
-          return body(active.trace);
+          return calling_python([&] { return body(active.trace); });
         } catch (...) {
           active.trace->abandon();
           throw;

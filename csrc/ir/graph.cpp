@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/interrupt.h"
+
 namespace gradcell {
 
 namespace {
@@ -60,6 +62,7 @@ uint32_t Graph::shape_id(std::span<const int64_t> dims) {
 
 NodeId Graph::append(Op op, DType dtype, uint32_t shape, std::span<const NodeId> inputs,
                      std::span<const int64_t> attrs, uint64_t bits) {
+  if (nodes_.size() % 1024 == 1023) check_interrupt();
   Node n;
   n.op = op;
   n.dtype = dtype;

@@ -5,6 +5,7 @@
 
 #include "ops/ops.h"
 #include "plan/arena.h"
+#include "base/interrupt.h"
 #include "plan/labels.h"
 #include "plan/layouts.h"
 #include "plan/region_builder.h"
@@ -74,9 +75,12 @@ class Planner {
     for (size_t i = 0; i < c_.constants.size(); ++i)
       constant_of_[c_.constants[i]] = static_cast<int>(i);
     make_buffers();
+    check_interrupt();
     make_stages();
+    check_interrupt();
     find_updates_in_place();
     choose_layouts(plan_);
+    check_interrupt();
     if constexpr (kVerify) verify(plan_);
     return std::move(plan_);
   }

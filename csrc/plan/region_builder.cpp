@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "ops/ops.h"
+#include "base/interrupt.h"
 #include "plan/biases.h"
 #include "plan/chains.h"
 #include "plan/fusions.h"
@@ -52,12 +53,16 @@ class Builder {
   }
 
   Region build() {
-    for (NodeId id : nodes_) emit(id);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (i % 1024 == 1023) check_interrupt();
+      emit(nodes_[i]);
+    }
     for (NodeId id : nodes_)
       if (in_.labels.node[id].materialised && !in_.labels.node[id].reducing) store(id);
-    fold_biases(region_);
-    form_fusions(region_);
-    form_chains(region_);
+    for (auto* pass : {fold_biases, form_fusions, form_chains}) {
+      check_interrupt();
+      pass(region_);
+    }
     schedule();
     return std::move(region_);
   }
@@ -441,6 +446,7 @@ class Builder {
     std::vector<Instruction> original = region_.program, best = original;
     size_t least = region_.row_bytes;
     for (bool newest_first : {false, true}) {
+      check_interrupt();
       region_.program = original;
       region_.program = depth_first(region_, newest_first);
       region_.program = release_early(region_);

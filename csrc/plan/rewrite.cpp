@@ -116,7 +116,9 @@ class SumMerger {
     return terms;
   }
 
-  /// (Not the builder's, which may make a constant of another one: runs bring the graph's own.)
+  // Not the builder's nodes: a plan is kept for all values of its constants, which the builder
+  // would look at, and has no others than the graph's.
+
   NodeId negated(NodeId x) {
     if (out_[x].op == Op::Neg) return out_.input(x, 0);
     const NodeId in[] = {x};
@@ -124,8 +126,18 @@ class SumMerger {
   }
 
   NodeId add(NodeId sum, NodeId term, bool negative) {
+    if (out_[term].op == Op::Neg) return add(sum, out_.input(term, 0), !negative);
     if (sum == kNoNode) return negative ? negated(term) : term;
-    return binary(out_, negative ? Op::Sub : Op::Add, sum, term);
+    if (out_[sum].op == Op::Neg && !negative) return add(term, out_.input(sum, 0), true);
+    if (!negative && (is_constant(out_, sum) || (!is_constant(out_, term) && sum > term)))
+      std::swap(sum, term);
+    const NodeId in[] = {sum, term};
+    return out_.intern(negative ? Op::Sub : Op::Add, out_.dtype(sum), Dims(out_.dims(sum)), in);
+  }
+
+  NodeId summed(NodeId x, NodeId like) {
+    const NodeId in[] = {x};
+    return out_.intern(g_[like].op, out_.dtype(x), g_.dims(like), in, g_.attrs(like));
   }
 
   /// Replaces pairs with equal `key` factors by one pair with the sum of the others.
@@ -163,7 +175,7 @@ class SumMerger {
     NodeId sum = kNoNode;
     std::map<std::pair<bool, bool>, std::vector<Pair>> products;
     struct Reduction {
-      NodeId sum = kNoNode;
+      NodeId sum = kNoNode, like = kNoNode;
       bool negative = false;
     };
     std::map<std::pair<Dims, Dims>, Reduction> reductions;  // (axes, shape) -> what is summed
@@ -178,12 +190,12 @@ class SumMerger {
         Dims axes(g_.attrs(t.id).begin(), g_.attrs(t.id).end());
         const NodeId x = g_.input(t.id, 0);
         Reduction& all = reductions[{axes, g_.dims(x)}];
-        if (all.sum == kNoNode) all.negative = t.negative;
+        if (all.sum == kNoNode) all.negative = t.negative, all.like = t.id;
         all.sum = add(all.sum, to_[x], all.sum != kNoNode && t.negative != all.negative);
       }
     }
-    for (auto& [key, all] : reductions)
-      sum = add(sum, gradcell::sum(out_, all.sum, key.first), all.negative);
+    for (auto& [what, all] : reductions)
+      sum = add(sum, summed(all.sum, all.like), all.negative);
     for (auto& [transposed, pairs] : products) {
       factor(pairs, &Pair::a, &Pair::b);
       factor(pairs, &Pair::b, &Pair::a);

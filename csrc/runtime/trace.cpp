@@ -145,6 +145,9 @@ TracePtr begin_trace() {
 
 void end_trace() { t_trace.reset(); }
 
+NoTrace::NoTrace() : outer_(std::move(t_trace)) {}
+NoTrace::~NoTrace() { t_trace = std::move(outer_); }
+
 NodeId Trace::add_leaf(DType dtype, const Dims& dims, Leaf l) {
   l.id = leaf(graph, dtype, dims);
   leaf_index_[l.id] = leaves_.size();
@@ -346,12 +349,10 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
   }
   // A traced tensor that outlives its function (kept in a list or an attribute) gets its value too.
   size_t kept_count = roots.size();
-  std::vector<std::pair<Tensor*, size_t>> alive;
+  std::unordered_map<NodeId, size_t> value_of;
+  for (size_t i = 0; i < outputs.size(); ++i) value_of.emplace(outputs[i], i);
   for (Tensor* t = tensors_; t; t = t->next_) {
-    auto at = std::find(outputs.begin(), outputs.end(), t->node_) - outputs.begin();
-    bool is_output = at < static_cast<ptrdiff_t>(outputs.size());
-    alive.emplace_back(t, is_output ? static_cast<size_t>(at) : roots.size());
-    if (is_output) continue;
+    if (!value_of.emplace(t->node_, roots.size()).second) continue;
     mark_unrepeatable();
     roots.push_back(t->node_);
   }
@@ -397,9 +398,9 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
   }
 
   for (size_t i = 0; i < updated.size(); ++i) updated[i]->value = values[outputs.size() + i];
-  for (auto [t, at] : alive) {
+  while (Tensor* t = tensors_) {  // (fewer than above, if an interrupt was answered meanwhile)
     t->unlink();
-    t->array_ = values[at];
+    t->array_ = values[value_of.at(t->node_)];
     t->trace_.reset();
     t->node_ = kNoNode;
   }

@@ -7,17 +7,13 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
-from gradcell import _core, arguments, printing
+from gradcell import _core, _structure, arguments, printing
 from gradcell._core import ParameterBase, Tensor
 from gradcell._location import where
 
 _numbers = itertools.count()
 #: The parameter of each variable, for transforms that find parameters by what a function reads.
 _by_variable: weakref.WeakValueDictionary[int, Parameter] = weakref.WeakValueDictionary()
-
-
-#: Makes compiled functions look again: an attribute that they may depend on has changed.
-bump_structure_version = _core.bump_structure_version
 
 
 class Parameter(ParameterBase):
@@ -75,7 +71,7 @@ class Parameter(ParameterBase):
         arguments.boolean(value, "Parameter", "requires_grad")
         if value != self._requires_grad:
             self._requires_grad = value
-            _core.bump_structure_version()
+            _structure.changed(self, "requires_grad", not value, value)
 
     @property
     def data(self) -> Tensor:

@@ -1,7 +1,7 @@
 """Datasets: rows of NumPy arrays, shuffled, mapped, batched and repeated.
 
-Order is a function of the seed (set_seed, else one drawn when the dataset is made) and the epoch's
-number, so a resumed run sees the batches that an uninterrupted one would.
+Order is a function of the seed (set_seed, else one drawn for the process, which the random state
+holds) and the epoch's number, so a resumed run sees the batches that an uninterrupted one would.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from gradcell import arguments
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.common.seed import get_seed
+from gradcell.common.seed import data_seed
 
 Row = tuple[np.ndarray, ...]
 
@@ -48,9 +48,6 @@ class Dataset:
     def __init__(self, child: Dataset | None = None) -> None:
         self.children = [child] if child is not None else []
         self._depth: int = child._depth + 1 if child is not None else 0
-        self._drawn: int = (
-            child._drawn if child is not None else int(np.random.SeedSequence().entropy) % 2**63  # type: ignore[arg-type]
-        )
         self._epoch = 0
 
     # What a step defines --------------------------------------------------------------------------
@@ -84,8 +81,7 @@ class Dataset:
         return self.get_col_names()
 
     def _random(self, epoch: int) -> np.random.Generator:
-        seed = get_seed()
-        return np.random.default_rng([self._drawn if seed is None else seed, epoch, self._depth])
+        return np.random.default_rng([data_seed(), epoch, self._depth])
 
     # Steps ----------------------------------------------------------------------------------------
 

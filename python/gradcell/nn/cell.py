@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradcell import _core, context, tree
+from gradcell import _core, _structure, context, tree
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.parameter import Parameter, ParameterTuple
@@ -123,13 +123,12 @@ class Cell:
         if not self._called or name.startswith("_"):
             return
         old = self.__dict__.get(name)
-        same_type = type(old) is type(value) and isinstance(value, (bool, int, float, str))
-        if old is value or (same_type and repr(old) == repr(value)):  # 0.0 is not -0.0
+        if _structure.same(old, value):
             return
         if _core.in_trace():
             _core.mark_unrepeatable()
         else:
-            _core.bump_structure_version()
+            _structure.changed(self, name, old, value)
 
     def _forget(self, name: str, keep: dict[str, Any] | None = None) -> None:
         """Drops an attribute; its place in `keep` stays, for what replaces it."""
@@ -351,9 +350,9 @@ class Cell:
 
     def _set_below(self, name: str, value: Any) -> None:
         for cell in self._walk():
-            if cell.__dict__.get(name) is not value:
+            if (old := cell.__dict__.get(name)) is not value:
                 cell.__dict__[name] = value
-                _core.bump_structure_version()
+                _structure.changed(cell, name, old, value)
 
     def set_train(self, mode: bool = True) -> Cell:
         """Training or evaluation, for this cell and all below: Dropout and BatchNorm look at it."""
