@@ -1,10 +1,10 @@
-// The functions a row of the op table may use, on one number, by the same names on both machines:
+// The functions a row of the op table may use, by the same names on both machines:
 //   exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
-//   sigmoid erf erfc sqrt rsqrt atan2                          float, double
+//   sigmoid erf erfc sqrt rsqrt atan2                             float, double
 //   floor ceil round sign abs pow maximum minimum mod floor_div   float, double, int32, int64
-//   ipow                                                       int32, int64
-// On the CPU they are gradcell::GRADCELL_ISA::scalar::name, from the vector math, where the loops
-// over arrays (map_name) are too. Under NVRTC they are gradcell::scalar::name over CUDA's built-in
+//   ipow                                                          int32, int64
+// On the CPU they are gradcell::GRADCELL_ISA::scalar::name of the vector math: of one number, or of a
+// register of floats or doubles. Under NVRTC they are gradcell::scalar::name over CUDA's built-in
 // device functions; no header is included there.
 #pragma once
 

@@ -1,16 +1,12 @@
-// Vector math: every function a row of the op table may use, for one number and for arrays.
+// Vector math: every function a row of the op table may use, for one number and for a register.
 //
 // All of it is in namespace gradcell::GRADCELL_ISA (v2, v3, v4; base elsewhere), one copy for each
-// instruction-set level. For each name below, say exp / Exp, and T = float or double:
-//   scalar::exp(T)                    one number
-//   map_exp(const T* x, T* y, n)      an array; y may be x itself, but not overlap it otherwise
-//   ExpFn                             a tag: apply<ExpFn>(x) and map<ExpFn>(x, y, n) are the same
-//                                     two, for code that is generic over functions
-// pow and atan2 take two arguments likewise: map_pow(a, b, y, n). maximum, minimum, mod, floor_div
-// (also int32_t, int64_t) and ipow (integers) are scalar only: loops over them are plain code.
+// instruction-set level. scalar::exp(x) and so on take and give a lane value: float, double, VecF
+// or VecD (vecmath_lanes.h). maximum, minimum, abs, sign, mod and floor_div take integers, too (one
+// int32_t or int64_t), and ipow only those.
 //
-// The same input gives the same bits by either way and at any place in an array. Inputs of every
-// kind (NaN, infinities, signed zeros, denormals) give what C's annex F says; nothing is flushed.
+// The same input gives the same bits as a number and in any lane. Inputs of every kind (NaN,
+// infinities, signed zeros, denormals) give what C's annex F says; nothing is flushed.
 // Error bounds: docs/accuracy.md.
 #pragma once
 
@@ -27,148 +23,88 @@
   X(sigmoid, Sigmoid) X(erf, Erf) X(erfc, Erfc) X(sqrt, Sqrt) X(rsqrt, Rsqrt) X(floor, Floor)  \
   X(ceil, Ceil) X(round, Round) X(sign, Sign) X(abs, Abs)
 // clang-format on
-#define GRADCELL_VECMATH_BINARY(X) X(pow, Pow) X(atan2, Atan2)
+#define GRADCELL_VECMATH_BINARY(X) X(pow, Pow) X(atan2, Atan2) X(mod, Mod)
 
 namespace gradcell::GRADCELL_ISA {
 
 template <class F>
 concept NativeFloat = requires { requires F::kNativeFloat; };
-/// F's fast formula holds up to a limit; F::beyond(double) is for the rest (for floats that are
-/// computed in float lanes, F::beyond32).
+/// F's fast formula is good where F::within<T>(x...) is set; F::beyond<T>(x...) is for the rest,
+/// one at a time.
 template <class F>
-concept Limited = requires { F::beyond(0.0); };
+concept Limited = requires { &F::template beyond<double>; };
 
-/// How F computes T: in lanes of T itself, or floats in double lanes.
-template <class F, class T>
-inline constexpr bool kWidens = std::is_same_v<T, float> && !NativeFloat<F>;
-
-template <class F, class T>
-GRADCELL_INLINE bool within_limit(T x) {
-  if constexpr (Limited<F>) {
-    return abs_value(x) <= T(sizeof(T) == 4 ? F::limit32 : F::limit64);
+template <class F, class T, class V, class... X>
+__attribute__((noinline, cold)) V repaired(V y, MaskOf<V> within, X... x) {
+  if constexpr (std::is_same_v<V, ElementOf<V>>) {
+    y = static_cast<V>(F::template beyond<T>(x...));
   } else {
-    return true;
+    for (size_t i = 0; i < kLanes<V>; ++i)
+      if (!within[i]) y[i] = static_cast<ElementOf<V>>(F::template beyond<T>(x[i]...));
   }
+  return y;
 }
 
-template <class F, class T>
-GRADCELL_INLINE T beyond_limit(T x) {
-  if constexpr (std::is_same_v<T, float> && NativeFloat<F>) {
-    return static_cast<T>(F::beyond32(x));
-  } else {
-    return static_cast<T>(F::beyond(x));
-  }
-}
-
-/// F at one number.
-template <class F, class T>
-GRADCELL_INLINE T apply(T x) {
-  if constexpr (Limited<F>) {
-    if (!within_limit<F>(x)) return beyond_limit<F>(x);
-  }
-  if constexpr (kWidens<F, T>) {
-    return static_cast<T>(F::template f32<double>(x));
-  } else if constexpr (std::is_same_v<T, float>) {
-    return F::template f32<float>(x);
-  } else {
-    return F::template f64<double>(x);
-  }
-}
-template <class F, class T>
-GRADCELL_INLINE T apply(T a, T b) {
+/// F to the precision of T, in lanes of T or wider ones.
+template <class F, class T, class V, class... X>
+GRADCELL_INLINE V evaluate(V x, X... more) {
+  V y;
   if constexpr (std::is_same_v<T, float>) {
-    return static_cast<T>(F::template f32<double>(a, b));
+    y = F::f32(x, more...);
   } else {
-    return F::template f64<double>(a, b);
+    y = F::f64(x, more...);
   }
-}
-
-/// One register of results: kStep elements from x to y.
-template <class F, class T>
-inline constexpr size_t kStep = kWidens<F, T> ? kLanes<VecD> : kVectorBytes / sizeof(T);
-
-template <class F, class T, class... X>
-GRADCELL_INLINE void step(T* y, const X*... x) {
-  if constexpr (kWidens<F, T>) {
-    store_narrow(y, F::template f32<VecD>(load_wide(x)...));
-  } else if constexpr (std::is_same_v<T, float>) {
-    store<VecF>(y, F::template f32<VecF>(load<VecF>(x)...));
-  } else {
-    store<VecD>(y, F::template f64<VecD>(load<VecD>(x)...));
-  }
-}
-
-/// F within its limit over n elements; the last few go through a buffer padded with ones.
-template <class F, class T, class... X>
-GRADCELL_INLINE void map_steps(T* y, size_t n, const X*... x) {
-  constexpr size_t kStepSize = kStep<F, T>;
-  size_t i = 0;
-  for (; i + kStepSize <= n; i += kStepSize) step<F, T>(y + i, (x + i)...);
-  if (i == n) return;
-  const auto padded = [&](const T* from, T* to) {
-    for (size_t j = 0; j < kStepSize; ++j) to[j] = i + j < n ? from[i + j] : T(1);
-    return to;
-  };
-  T results[kStepSize], buffers[sizeof...(X)][kStepSize];
-  size_t k = 0;
-  // The order in which the buffers are used does not matter, but which goes where does.
-  T* slots[] = {(static_cast<void>(x), buffers[k++])...};
-  k = 0;
-  (padded(x, slots[k++]), ...);
-  [&]<size_t... I>(std::index_sequence<I...>) {
-    step<F, T>(results, static_cast<const T*>(slots[I])...);
-  }(std::index_sequence_for<X...>{});
-  for (size_t j = 0; i + j < n; ++j) y[i + j] = results[j];
-}
-
-/// y[i] = F(x[i]). Where F has a limit, blocks with an element beyond it are repaired one by one.
-template <class F, class T>
-inline void map(const T* x, T* y, size_t n) {
   if constexpr (Limited<F>) {
-    constexpr size_t kBlock = 256;
-    T kept[kBlock];
-    for (size_t begin = 0; begin < n; begin += kBlock) {
-      const size_t size = n - begin < kBlock ? n - begin : kBlock;
-      int beyond = 0;
-      for (size_t i = 0; i < size; ++i) beyond |= !within_limit<F>(x[begin + i]);
-      if (beyond) std::memcpy(kept, x + begin, size * sizeof(T));
-      map_steps<F, T>(y + begin, size, x + begin);
-      if (!beyond) continue;
-      for (size_t i = 0; i < size; ++i) {
-        if (!within_limit<F>(kept[i])) y[begin + i] = beyond_limit<F>(kept[i]);
-      }
-    }
-  } else {
-    map_steps<F, T>(y, n, x);
+    const MaskOf<V> within = F::template within<T>(x, more...);
+    if (!every(within)) return repaired<F, T>(y, within, x, more...);
   }
-}
-/// y[i] = F(a[i], b[i]).
-template <class F, class T>
-inline void map(const T* a, const T* b, T* y, size_t n) {
-  map_steps<F, T>(y, n, a, b);
+  return y;
 }
 
-#define GRADCELL_X(name, Name)                                         \
-  namespace scalar {                                                   \
-  GRADCELL_INLINE float name(float x) { return apply<Name##Fn>(x); }   \
-  GRADCELL_INLINE double name(double x) { return apply<Name##Fn>(x); } \
-  }                                                                    \
-  template <class T>                                                   \
-  inline void map_##name(const T* x, T* y, size_t n) {                 \
-    map<Name##Fn>(x, y, n);                                            \
+/// F of lane values. Floats are computed in double lanes but where F is quick enough without.
+template <class F, class... V>
+GRADCELL_INLINE auto apply(V... x) {
+  using First = std::common_type_t<V...>;
+  using T = ElementOf<First>;
+  if constexpr (std::is_same_v<T, double> || NativeFloat<F>) {
+    return evaluate<F, T>(x...);
+  } else if constexpr (std::is_same_v<First, float>) {
+    return static_cast<float>(evaluate<F, float>(static_cast<double>(x)...));
+  } else {
+    return narrow(evaluate<F, float>(widen_first(x)...), evaluate<F, float>(widen_second(x)...));
+  }
+}
+
+namespace scalar {
+
+#define GRADCELL_X(name, Name)  \
+  template <LaneValue V>        \
+  GRADCELL_INLINE V name(V x) { \
+    return apply<Name##Fn>(x);  \
   }
 GRADCELL_VECMATH_UNARY(GRADCELL_X)
 #undef GRADCELL_X
-#define GRADCELL_X(name, Name)                                                      \
-  namespace scalar {                                                                \
-  GRADCELL_INLINE float name(float a, float b) { return apply<Name##Fn>(a, b); }    \
-  GRADCELL_INLINE double name(double a, double b) { return apply<Name##Fn>(a, b); } \
-  }                                                                                 \
-  template <class T>                                                                \
-  inline void map_##name(const T* a, const T* b, T* y, size_t n) {                  \
-    map<Name##Fn>(a, b, y, n);                                                      \
+#define GRADCELL_X(name, Name)       \
+  template <LaneValue V>             \
+  GRADCELL_INLINE V name(V a, V b) { \
+    return apply<Name##Fn>(a, b);    \
   }
 GRADCELL_VECMATH_BINARY(GRADCELL_X)
 #undef GRADCELL_X
+
+/// floor(a / b), as in Python.
+template <LaneValue V>
+GRADCELL_INLINE V floor_div(V a, V b) {
+  const V zero = all<V>(0), inf = all<V>(kInf), quotient = a / b;
+  // Nearly an integer: the remainder has been taken off, so rounding can only repair the quotient.
+  const V n = round_even((a - mod(a, b)) / b);
+  const V regular = select(n == zero, copy_sign(zero, quotient), n);
+  const V below = select((a < zero) != (b < zero), all<V>(-1), zero);
+  const V y = select(both(abs_value(b) == inf, abs_value(a) < inf), below, regular);
+  const auto exact = either(either(b == zero, a == zero), either(a != a, b != b));
+  return select(exact, quotient, y);
+}
+
+}  // namespace scalar
 
 }  // namespace gradcell::GRADCELL_ISA

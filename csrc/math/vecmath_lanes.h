@@ -17,6 +17,7 @@
 #pragma GCC diagnostic push
 #ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC's own _mm512_undefined_pd and kin
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #endif
 #include <immintrin.h>
 #pragma GCC diagnostic pop
@@ -74,12 +75,18 @@ struct LaneTraits<VecD> {
   using Unsigned = uint64_t __attribute__((vector_size(kVectorBytes)));
 };
 
+/// float, double, VecF, VecD.
+template <class V>
+concept LaneValue = requires { typename LaneTraits<V>::Element; };
 template <class V>
 using ElementOf = typename LaneTraits<V>::Element;
 template <class V>
 using UnsignedOf = typename LaneTraits<V>::Unsigned;
 template <class V>
 using MaskOf = decltype(V{} < V{});
+
+/// As many int32_t as a register has doubles.
+using HalfI = int32_t __attribute__((vector_size(kVectorBytes / 2)));
 
 template <class V>
 inline constexpr size_t kLanes = sizeof(V) / sizeof(ElementOf<V>);
@@ -181,6 +188,16 @@ GRADCELL_INLINE float at_least(float x, float low) { return low > x ? low : x; }
 GRADCELL_INLINE double at_least(double x, double low) { return low > x ? low : x; }
 GRADCELL_INLINE float at_most(float x, float high) { return high < x ? high : x; }
 GRADCELL_INLINE double at_most(double x, double high) { return high < x ? high : x; }
+/// Whether a mask is set in every lane.
+GRADCELL_INLINE bool every(bool m) { return m; }
+/// The first or second half of a register; by memcpy the compiler loads no more than that, where x
+/// comes from memory.
+template <class H>
+GRADCELL_INLINE H half(VecF x, int second) {
+  H h;
+  std::memcpy(&h, reinterpret_cast<const char*>(&x) + (second ? sizeof h : 0), sizeof h);
+  return h;
+}
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
 GRADCELL_INLINE VecF square_root(VecF x) { return _mm512_sqrt_ps(x); }
@@ -197,9 +214,18 @@ GRADCELL_INLINE VecF at_least(VecF x, VecF low) { return _mm512_max_ps(low, x); 
 GRADCELL_INLINE VecD at_least(VecD x, VecD low) { return _mm512_max_pd(low, x); }
 GRADCELL_INLINE VecF at_most(VecF x, VecF high) { return _mm512_min_ps(high, x); }
 GRADCELL_INLINE VecD at_most(VecD x, VecD high) { return _mm512_min_pd(high, x); }
-/// As many floats as there are double lanes, widened; and back, rounded.
-GRADCELL_INLINE VecD load_wide(const float* p) { return _mm512_cvtps_pd(_mm256_loadu_ps(p)); }
-GRADCELL_INLINE void store_narrow(float* p, VecD x) { _mm256_storeu_ps(p, _mm512_cvtpd_ps(x)); }
+/// The first and the second half of floats as doubles; and both back, rounded.
+GRADCELL_INLINE VecD widen_first(VecF x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
+GRADCELL_INLINE VecD widen_second(VecF x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
+GRADCELL_INLINE VecF narrow(VecD a, VecD b) {
+  return _mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps(a)), _mm512_cvtpd_ps(b), 1);
+}
+GRADCELL_INLINE MaskOf<VecD> widen(HalfI m) {
+  return (MaskOf<VecD>)_mm512_cvtepi32_epi64((__m256i)m);
+}
+GRADCELL_INLINE HalfI narrow(MaskOf<VecD> m) { return (HalfI)_mm512_cvtepi64_epi32((__m512i)m); }
+GRADCELL_INLINE bool every(MaskOf<VecF> m) { return _mm512_movepi32_mask((__m512i)m) == 0xffff; }
+GRADCELL_INLINE bool every(MaskOf<VecD> m) { return _mm512_movepi64_mask((__m512i)m) == 0xff; }
 #elif defined(__AVX2__)
 GRADCELL_INLINE VecF square_root(VecF x) { return _mm256_sqrt_ps(x); }
 GRADCELL_INLINE VecD square_root(VecD x) { return _mm256_sqrt_pd(x); }
@@ -215,8 +241,20 @@ GRADCELL_INLINE VecF at_least(VecF x, VecF low) { return _mm256_max_ps(low, x); 
 GRADCELL_INLINE VecD at_least(VecD x, VecD low) { return _mm256_max_pd(low, x); }
 GRADCELL_INLINE VecF at_most(VecF x, VecF high) { return _mm256_min_ps(high, x); }
 GRADCELL_INLINE VecD at_most(VecD x, VecD high) { return _mm256_min_pd(high, x); }
-GRADCELL_INLINE VecD load_wide(const float* p) { return _mm256_cvtps_pd(_mm_loadu_ps(p)); }
-GRADCELL_INLINE void store_narrow(float* p, VecD x) { _mm_storeu_ps(p, _mm256_cvtpd_ps(x)); }
+GRADCELL_INLINE VecD widen_first(VecF x) { return _mm256_cvtps_pd(half<__m128>(x, 0)); }
+GRADCELL_INLINE VecD widen_second(VecF x) { return _mm256_cvtps_pd(half<__m128>(x, 1)); }
+GRADCELL_INLINE VecF narrow(VecD a, VecD b) {
+  return _mm256_set_m128(_mm256_cvtpd_ps(b), _mm256_cvtpd_ps(a));
+}
+GRADCELL_INLINE MaskOf<VecD> widen(HalfI m) {
+  return (MaskOf<VecD>)_mm256_cvtepi32_epi64((__m128i)m);
+}
+GRADCELL_INLINE HalfI narrow(MaskOf<VecD> m) {
+  const __m256i even = _mm256_setr_epi32(0, 2, 4, 6, 0, 2, 4, 6);
+  return (HalfI)_mm256_castsi256_si128(_mm256_permutevar8x32_epi32((__m256i)m, even));
+}
+GRADCELL_INLINE bool every(MaskOf<VecF> m) { return _mm256_movemask_ps((__m256)m) == 0xff; }
+GRADCELL_INLINE bool every(MaskOf<VecD> m) { return _mm256_movemask_pd((__m256d)m) == 0xf; }
 #elif defined(__SSE4_1__)
 GRADCELL_INLINE VecF square_root(VecF x) { return _mm_sqrt_ps(x); }
 GRADCELL_INLINE VecD square_root(VecD x) { return _mm_sqrt_pd(x); }
@@ -232,15 +270,19 @@ GRADCELL_INLINE VecF at_least(VecF x, VecF low) { return _mm_max_ps(low, x); }
 GRADCELL_INLINE VecD at_least(VecD x, VecD low) { return _mm_max_pd(low, x); }
 GRADCELL_INLINE VecF at_most(VecF x, VecF high) { return _mm_min_ps(high, x); }
 GRADCELL_INLINE VecD at_most(VecD x, VecD high) { return _mm_min_pd(high, x); }
-GRADCELL_INLINE VecD load_wide(const float* p) {
-  double two_floats;
-  std::memcpy(&two_floats, p, sizeof(two_floats));
-  return _mm_cvtps_pd(_mm_castpd_ps(_mm_set_sd(two_floats)));
+GRADCELL_INLINE VecD widen_first(VecF x) { return _mm_cvtps_pd(x); }
+GRADCELL_INLINE VecD widen_second(VecF x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
+GRADCELL_INLINE VecF narrow(VecD a, VecD b) {
+  return _mm_movelh_ps(_mm_cvtpd_ps(a), _mm_cvtpd_ps(b));
 }
-GRADCELL_INLINE void store_narrow(float* p, VecD x) {
-  const double two_floats = _mm_cvtsd_f64(_mm_castps_pd(_mm_cvtpd_ps(x)));
-  std::memcpy(p, &two_floats, sizeof(two_floats));
+GRADCELL_INLINE MaskOf<VecD> widen(HalfI m) {
+  return (MaskOf<VecD>)_mm_cvtepi32_epi64(_mm_cvtsi64_si128(__builtin_bit_cast(int64_t, m)));
 }
+GRADCELL_INLINE HalfI narrow(MaskOf<VecD> m) {
+  return __builtin_bit_cast(HalfI, _mm_cvtsi128_si64(_mm_shuffle_epi32((__m128i)m, 0x88)));
+}
+GRADCELL_INLINE bool every(MaskOf<VecF> m) { return _mm_movemask_ps((__m128)m) == 0xf; }
+GRADCELL_INLINE bool every(MaskOf<VecD> m) { return _mm_movemask_pd((__m128d)m) == 0x3; }
 #elif defined(__aarch64__)
 GRADCELL_INLINE VecF square_root(VecF x) { return (VecF)vsqrtq_f32((float32x4_t)x); }
 GRADCELL_INLINE VecD square_root(VecD x) { return (VecD)vsqrtq_f64((float64x2_t)x); }
@@ -269,33 +311,46 @@ GRADCELL_INLINE VecF at_most(VecF x, VecF high) {
 GRADCELL_INLINE VecD at_most(VecD x, VecD high) {
   return (VecD)vminq_f64((float64x2_t)high, (float64x2_t)x);
 }
-GRADCELL_INLINE VecD load_wide(const float* p) { return (VecD)vcvt_f64_f32(vld1_f32(p)); }
-GRADCELL_INLINE void store_narrow(float* p, VecD x) { vst1_f32(p, vcvt_f32_f64((float64x2_t)x)); }
+GRADCELL_INLINE VecD widen_first(VecF x) {
+  return (VecD)vcvt_f64_f32(vget_low_f32((float32x4_t)x));
+}
+GRADCELL_INLINE VecD widen_second(VecF x) { return (VecD)vcvt_high_f64_f32((float32x4_t)x); }
+GRADCELL_INLINE VecF narrow(VecD a, VecD b) {
+  return (VecF)vcvt_high_f32_f64(vcvt_f32_f64((float64x2_t)a), (float64x2_t)b);
+}
+GRADCELL_INLINE MaskOf<VecD> widen(HalfI m) { return __builtin_convertvector(m, MaskOf<VecD>); }
+GRADCELL_INLINE HalfI narrow(MaskOf<VecD> m) { return __builtin_convertvector(m, HalfI); }
+GRADCELL_INLINE bool every(MaskOf<VecF> m) { return vminvq_u32((uint32x4_t)m) != 0; }
+GRADCELL_INLINE bool every(MaskOf<VecD> m) { return vminvq_u32((uint32x4_t)m) != 0; }
 #else  // any other machine (x86-64 before SSE4.1 too): element by element
-#define GRADCELL_EACH(V, expression)                          \
-  {                                                           \
+#define GRADCELL_EACH(V, function, expression)                \
+  GRADCELL_INLINE V function {                                \
     V r;                                                      \
     for (size_t i = 0; i < kLanes<V>; ++i) r[i] = expression; \
     return r;                                                 \
   }
-GRADCELL_INLINE VecF square_root(VecF x) GRADCELL_EACH(VecF, square_root(x[i])) GRADCELL_INLINE VecD
-    square_root(VecD x) GRADCELL_EACH(VecD, square_root(x[i])) GRADCELL_INLINE VecF
-    round_even(VecF x) GRADCELL_EACH(VecF, round_even(x[i])) GRADCELL_INLINE VecD round_even(VecD x)
-        GRADCELL_EACH(VecD, round_even(x[i])) GRADCELL_INLINE VecF
-    round_down(VecF x) GRADCELL_EACH(VecF, round_down(x[i])) GRADCELL_INLINE VecD round_down(VecD x)
-        GRADCELL_EACH(VecD, round_down(x[i])) GRADCELL_INLINE VecF round_up(VecF x)
-            GRADCELL_EACH(VecF, round_up(x[i])) GRADCELL_INLINE VecD round_up(VecD x)
-                GRADCELL_EACH(VecD, round_up(x[i])) GRADCELL_INLINE VecF mad(VecF a, VecF b, VecF c)
-                    GRADCELL_EACH(VecF, mad(a[i], b[i], c[i])) GRADCELL_INLINE VecD
-    mad(VecD a, VecD b, VecD c) GRADCELL_EACH(VecD, mad(a[i], b[i], c[i])) GRADCELL_INLINE VecF
-    at_least(VecF x, VecF l) GRADCELL_EACH(VecF, at_least(x[i], l[i])) GRADCELL_INLINE VecD
-    at_least(VecD x, VecD l) GRADCELL_EACH(VecD, at_least(x[i], l[i])) GRADCELL_INLINE VecF
-    at_most(VecF x, VecF h) GRADCELL_EACH(VecF, at_most(x[i], h[i])) GRADCELL_INLINE VecD
-    at_most(VecD x, VecD h) GRADCELL_EACH(VecD, at_most(x[i], h[i])) GRADCELL_INLINE VecD
-    load_wide(const float* p) GRADCELL_EACH(VecD, double(p[i])) GRADCELL_INLINE
-    void store_narrow(float* p, VecD x) {
-  for (size_t i = 0; i < kLanes<VecD>; ++i) p[i] = static_cast<float>(x[i]);
-}
+#define GRADCELL_INSTRUCTIONS(V)                                 \
+  GRADCELL_EACH(V, square_root(V x), square_root(x[i]))          \
+  GRADCELL_EACH(V, round_even(V x), round_even(x[i]))            \
+  GRADCELL_EACH(V, round_down(V x), round_down(x[i]))            \
+  GRADCELL_EACH(V, round_up(V x), round_up(x[i]))                \
+  GRADCELL_EACH(V, mad(V a, V b, V c), mad(a[i], b[i], c[i]))    \
+  GRADCELL_EACH(V, at_least(V x, V low), at_least(x[i], low[i])) \
+  GRADCELL_EACH(V, at_most(V x, V high), at_most(x[i], high[i])) \
+  GRADCELL_INLINE bool every(MaskOf<V> m) {                      \
+    bool all_set = true;                                         \
+    for (size_t i = 0; i < kLanes<V>; ++i) all_set &= m[i] != 0; \
+    return all_set;                                              \
+  }
+GRADCELL_INSTRUCTIONS(VecF)
+GRADCELL_INSTRUCTIONS(VecD)
+GRADCELL_EACH(VecD, widen_first(VecF x), x[i])
+GRADCELL_EACH(VecD, widen_second(VecF x), x[i + kLanes<VecD>])
+GRADCELL_EACH(VecF, narrow(VecD a, VecD b),
+              static_cast<float>(i < kLanes<VecD> ? a[i] : b[i - kLanes<VecD>]))
+#undef GRADCELL_INSTRUCTIONS
+GRADCELL_INLINE MaskOf<VecD> widen(HalfI m) { return __builtin_convertvector(m, MaskOf<VecD>); }
+GRADCELL_INLINE HalfI narrow(MaskOf<VecD> m) { return __builtin_convertvector(m, HalfI); }
 #undef GRADCELL_EACH
 #endif
 

@@ -1,5 +1,5 @@
-// Functions that are one or a few instructions: sqrt rsqrt floor ceil round sign abs; and the
-// scalar ones that integers have too: maximum minimum mod floor_div ipow.
+// Functions that are one or a few instructions: sqrt rsqrt floor ceil round sign abs mod; and those
+// that integers have too: maximum minimum abs sign mod floor_div ipow.
 #pragma once
 
 #include "math/vecmath_lanes.h"
@@ -103,17 +103,46 @@ struct AbsFn {
   }
 };
 
+/// a - floor(a / b) b: the remainder with the sign of b, as in Python.
+struct ModFn {
+  /// The quotient has so few bits that the difference is exact.
+  template <class T, class V>
+  GRADCELL_INLINE static MaskOf<V> within(V a, V b) {
+    return both(abs_value(a / b) < all<V>(sizeof(T) == 4 ? 0x1p28 : 0x1p51),
+                abs_value(b) < all<V>(kInf));
+  }
+  template <class T>
+  static double beyond(double a, double b) {
+    return finish(__builtin_fmod(a, b), b);
+  }
+  template <class V>
+  GRADCELL_INLINE static V f64(V a, V b) {
+    return finish(residual(round_down(a / b), b, a), b);
+  }
+  template <class V>
+  GRADCELL_INLINE static V f32(V a, V b) {
+    return f64(a, b);
+  }
+
+ private:
+  template <class V>
+  GRADCELL_INLINE static V finish(V r, V b) {
+    const V zero = all<V>(0), turned = select((r < zero) != (b < zero), r + b, r);
+    return select(r == zero, copy_sign(zero, b), turned);
+  }
+};
+
 namespace scalar {
 
 /// The larger and the smaller of two; NaN if either is.
 template <class T>
 GRADCELL_INLINE T maximum(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) return a != a ? a : (a < b || b != b ? b : a);
+  if constexpr (LaneValue<T>) return select(either(a >= b, a != a), a, b);
   return a < b ? b : a;
 }
 template <class T>
 GRADCELL_INLINE T minimum(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) return a != a ? a : (b < a || b != b ? b : a);
+  if constexpr (LaneValue<T>) return select(either(a <= b, a != a), a, b);
   return b < a ? b : a;
 }
 
@@ -132,7 +161,7 @@ GRADCELL_INLINE T sign(T x)
   return static_cast<T>((x > 0) - (x < 0));
 }
 
-/// a - floor(a / b) b: the remainder with the sign of b, as in Python. Integers: 0 for b = 0.
+/// As ModFn; 0 for b = 0.
 template <class T>
 GRADCELL_INLINE T mod(T a, T b)
   requires std::is_integral_v<T>
@@ -142,24 +171,7 @@ GRADCELL_INLINE T mod(T a, T b)
   const T r = static_cast<T>(a % d);
   return static_cast<T>(r != 0 && (r < 0) != (d < 0) ? r + d : r);
 }
-template <class T>
-inline T mod(T a, T b)
-  requires std::is_floating_point_v<T>
-{
-  const double x = a, y = b, q = x / y;
-  double r;
-  // n has so few bits that x - n y is exact (by a residual where y is a full double).
-  if (abs_value(q) < (sizeof(T) == 4 ? 0x1p28 : 0x1p51) && abs_value(y) < kInf) {
-    r = residual(round_down(q), y, x);
-  } else {
-    r = __builtin_fmod(x, y);
-  }
-  if (r == 0) return static_cast<T>(copy_sign(0.0, y));
-  if ((r < 0) != (y < 0)) r += y;
-  return static_cast<T>(r);
-}
-
-/// floor(a / b), as in Python. Integers: 0 for b = 0; the most negative number over -1 wraps.
+/// floor(a / b), as in Python; 0 for b = 0, and the most negative number over -1 wraps.
 template <class T>
 GRADCELL_INLINE T floor_div(T a, T b)
   requires std::is_integral_v<T>
@@ -170,18 +182,6 @@ GRADCELL_INLINE T floor_div(T a, T b)
   const T q = static_cast<T>(a / b), r = static_cast<T>(a % b);
   return static_cast<T>(r != 0 && (r < 0) != (b < 0) ? q - 1 : q);
 }
-template <class T>
-inline T floor_div(T a, T b)
-  requires std::is_floating_point_v<T>
-{
-  if (b == 0 || a == 0 || a != a || b != b) return a / b;
-  if (abs_value(b) == T(kInf) && abs_value(a) < T(kInf)) return (a < 0) != (b < 0) ? T(-1) : T(0);
-  const T r = mod(a, b);
-  // Nearly an integer: the remainder has been taken off, so rounding can only repair the quotient.
-  const T n = round_even((a - r) / b);
-  return n == 0 ? copy_sign(T(0), a / b) : n;
-}
-
 /// a^n for integers, modulo 2^bits. A negative n gives the integer part of the true value (0^n: 0).
 template <class T>
 GRADCELL_INLINE T ipow(T a, T n)

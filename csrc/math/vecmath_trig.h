@@ -167,10 +167,18 @@ GRADCELL_INLINE V sin_float(const Angle<V>& a, unsigned turns) {
   return negate_if_bit1(select((n & 1) != 0, cosine, sine), n);
 }
 
-struct SinFn {
+/// The angles that the quick reductions are good for, in lanes of floats or of doubles.
+template <bool float_lanes>
+struct WithinAngle {
+  template <class T, class V>
+  GRADCELL_INLINE static MaskOf<V> within(V x) {
+    constexpr double kShort = float_lanes ? kTrigLimitFloat : kTrigLimit32;
+    return abs_value(x) <= all<V>(sizeof(T) == 4 ? kShort : kTrigLimit64);
+  }
+};
+
+struct SinFn : WithinAngle<kHasFma> {
   static constexpr bool kNativeFloat = kHasFma;
-  static constexpr double limit64 = kTrigLimit64;
-  static constexpr double limit32 = kHasFma ? kTrigLimitFloat : kTrigLimit32;
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     return select(abs_value(x) < all<V>(0x1p-27), x, sin64(reduce64(x), 0));
@@ -183,15 +191,14 @@ struct SinFn {
     else
       return select(zero, x, sin_float(reduce_float(x), 0));
   }
-  static double beyond(double x) { return x - x == 0 ? sin64(reduce_huge(x), 0) : x - x; }
-  static double beyond32(double x) {
-    return x <= kTrigLimit32 && x >= -kTrigLimit32 ? f32<double>(x) : beyond(x);
+  template <class T>
+  static double beyond(double x) {
+    if (sizeof(T) == 4 && abs_value(x) <= kTrigLimit32) return f32<double>(x);
+    return x - x == 0 ? sin64(reduce_huge(x), 0) : x - x;
   }
 };
-struct CosFn {
+struct CosFn : WithinAngle<kHasFma> {
   static constexpr bool kNativeFloat = kHasFma;
-  static constexpr double limit64 = kTrigLimit64;
-  static constexpr double limit32 = kHasFma ? kTrigLimitFloat : kTrigLimit32;
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     return sin64(reduce64(x), 1);
@@ -203,13 +210,13 @@ struct CosFn {
     else
       return sin_float(reduce_float(x), 1);
   }
-  static double beyond(double x) { return x - x == 0 ? sin64(reduce_huge(x), 1) : x - x; }
-  static double beyond32(double x) {
-    return x <= kTrigLimit32 && x >= -kTrigLimit32 ? f32<double>(x) : beyond(x);
+  template <class T>
+  static double beyond(double x) {
+    if (sizeof(T) == 4 && abs_value(x) <= kTrigLimit32) return f32<double>(x);
+    return x - x == 0 ? sin64(reduce_huge(x), 1) : x - x;
   }
 };
-struct TanFn {
-  static constexpr double limit64 = kTrigLimit64, limit32 = kTrigLimit32;
+struct TanFn : WithinAngle<false> {
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     return select(abs_value(x) < all<V>(0x1p-27), x, tan64(reduce64(x)));
@@ -221,7 +228,10 @@ struct TanFn {
     const auto odd = (a.quadrant & 1) != 0;
     return select(x == all<V>(0), x, select(odd, -c, s) / select(odd, s, c));
   }
-  static double beyond(double x) { return x - x == 0 ? tan64(reduce_huge(x)) : x - x; }
+  template <class T>
+  static double beyond(double x) {
+    return x - x == 0 ? tan64(reduce_huge(x)) : x - x;
+  }
 };
 
 // ---- inverses -----------------------------------------------------------------------------------
