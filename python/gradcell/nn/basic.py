@@ -15,6 +15,16 @@ from gradcell.nn.cell import Cell
 from gradcell.ops.random import dropout
 from gradcell.parameter import Parameter
 
+__all__ = [
+    "Dense",
+    "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Embedding",
+    "Flatten",
+    "Identity",
+]
+
 
 class Dense(Cell):
     """A fully connected layer: activation(x Wᵀ + b).

@@ -12,6 +12,10 @@ from gradcell._location import where
 from gradcell.parameter import Parameter, ParameterTuple
 from gradcell.transform import cache_for, run
 
+__all__ = [
+    "Cell",
+]
+
 
 def _cast_floating(value: Any, dtype: _core.DType) -> Any:
     """A tree of tensors with the floating ones in another dtype."""

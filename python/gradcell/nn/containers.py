@@ -10,6 +10,12 @@ from gradcell import _core
 from gradcell._location import where
 from gradcell.nn.cell import Cell
 
+__all__ = [
+    "CellDict",
+    "CellList",
+    "SequentialCell",
+]
+
 
 class _Numbered(Cell):
     """What SequentialCell and CellList share: children named 0, 1, 2, ..."""

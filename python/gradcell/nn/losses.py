@@ -14,6 +14,22 @@ from gradcell._location import where
 from gradcell.nn.cell import Cell
 from gradcell.ops import losses as _functions
 
+__all__ = [
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CrossEntropyLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "LossBase",
+    "MAELoss",
+    "MSELoss",
+    "NLLLoss",
+    "RMSELoss",
+    "SmoothL1Loss",
+    "SoftmaxCrossEntropyWithLogits",
+]
+
 _ops = _core.ops
 
 

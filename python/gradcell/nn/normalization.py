@@ -13,6 +13,14 @@ from gradcell.common.initializer import initializer
 from gradcell.nn.cell import Cell
 from gradcell.parameter import Parameter
 
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "GroupNorm",
+    "LayerNorm",
+]
+
 
 def _widened(x: Tensor) -> Tensor:
     """Half types as float32: statistics need the digits."""

@@ -11,9 +11,11 @@ from typing import Any
 from gradcell.ops import (
     activations,
     composition,
+    convolution,
     creation,
     elementwise,
     indexing,
+    interpolation,
     losses,
     normalization,
     primitives,
@@ -24,9 +26,11 @@ from gradcell.ops import (
 )
 from gradcell.ops.activations import *  # noqa: F403
 from gradcell.ops.composition import *  # noqa: F403
+from gradcell.ops.convolution import *  # noqa: F403
 from gradcell.ops.creation import *  # noqa: F403
 from gradcell.ops.elementwise import *  # noqa: F403
 from gradcell.ops.indexing import *  # noqa: F403
+from gradcell.ops.interpolation import *  # noqa: F403
 from gradcell.ops.losses import *  # noqa: F403
 from gradcell.ops.normalization import *  # noqa: F403
 from gradcell.ops.primitive import Primitive
@@ -40,9 +44,11 @@ from gradcell.transform import GradOperation, get_grad, grad, jvp, value_and_gra
 __all__ = [
     *activations.__all__,
     *composition.__all__,
+    *convolution.__all__,
     *creation.__all__,
     *elementwise.__all__,
     *indexing.__all__,
+    *interpolation.__all__,
     *losses.__all__,
     *normalization.__all__,
     *primitives.__all__,
