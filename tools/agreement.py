@@ -33,7 +33,8 @@ def main() -> int:
             results[name] = old[name]
             continue
         try:
-            results[name] = agreement.run(ms, expression, inputs)
+            gradients = expression not in layer_cases.ONLY_VALUES
+            results[name] = agreement.run(ms, expression, inputs, gradients)
         except Exception as error:
             print(f"{name}: {str(error).strip().splitlines()[:3]}")
             with contextlib.suppress(Exception):

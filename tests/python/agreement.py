@@ -53,8 +53,12 @@ def tensors(ms: Any, inputs: Any, rng: np.random.Generator) -> list[Any]:
 
 
 def set_parameters(ms: Any, cell: Any, rng: np.random.Generator) -> None:
-    """Numbers for every parameter, in the cell's order; positive ones for variances."""
+    """Numbers for every parameter, in the cell's order; positive ones for variances. What is fixed
+    stays as it is.
+    """
     for p in cell.get_parameters():
+        if not (p.requires_grad or "mean" in p.name or "variance" in p.name):
+            continue
         values = rng.uniform(-0.5, 0.5, p.shape).astype(np.float32)
         p.set_data(ms.Tensor(np.abs(values) + 0.5 if "variance" in p.name else values))
 
@@ -102,7 +106,7 @@ def run(ms: Any, expression: str, inputs: Any, gradients: bool = True) -> dict[s
         for p in cell.get_parameters():
             found[f"parameter {p.name}"] = np.array(p.shape, np.int64)
             if not p.requires_grad:
-                found[f"after {p.name}"] = p.asnumpy()
+                found[f"after {p.name}"] = np.array(p.asnumpy())  # the gradients run it again
     where = [i for i, x in enumerate(given) if is_float(ms, x)]
     if gradients and (where or parameters) and any(is_float(ms, y) for y in outputs):
         function = weighted(ms, cell, outputs, seed)

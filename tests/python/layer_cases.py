@@ -139,7 +139,52 @@ ATTENTION: list[Case] = [
     ("nn.Transformer(6, 2, 1, 2, 8, 0.0)", ["3 2 6", "4 2 6"]),
 ]
 
+NORMALIZATIONS: list[Case] = [
+    ("nn.BatchNorm1d(3)", ["4 3"]),
+    ("nn.BatchNorm2d(3).set_train()", ["2 3 4 5"]),
+    ("nn.SyncBatchNorm(3)", ["2 3 4 5"]),
+    ("nn.LayerNorm((3, 4), 1, 1)", ["2 3 4"]),
+    ("nn.GroupNorm(2, 4)", ["2 4 3 3"]),
+]
+
+OTHERS: list[Case] = [
+    ("nn.ClipByNorm()", ["3 4", "unit: 1"]),
+    ("nn.MatMul(True, False)", ["2 4 3", "4 5"]),
+    ("nn.MatMul()", ["4", "2 4 3"]),
+    ("nn.Moments((0, 2))", ["2 3 4"]),
+    ("nn.Norm(1, True)", ["3 4"]),
+    ("nn.Norm()", ["3 4"]),
+    ("nn.OneHot(0, 5, 2.0, -1.0)", ["int 5: 3 2"]),
+    ("nn.Range(1, 8, 2)", []),
+    ("nn.Range(0.5, 2.0, 0.25)", []),
+    ("nn.ReduceLogSumExp(1, True)", ["3 4"]),
+    ("nn.Tril()", ["3 4"]),
+    ("nn.Triu()", ["3 4"]),
+    ("nn.Unflatten(1, (2, 3))", ["2 6 2"]),
+    ("nn.EmbeddingLookup(5, 4)", ["int 7: 3 2"]),
+    ("nn.Linear(3, 4)", ["2 3"]),
+    ("nn.BiDense(3, 4, 2)", ["2 5 3", "2 5 4"]),
+    ("nn.TimeDistributed(nn.Dense(3, 4), 1)", ["2 5 3"]),
+    ("nn.TimeDistributed(nn.Dense(3, 4), 1, 0)", ["2 5 3"]),
+    ("nn.Conv2dBnAct(2, 3, 3, has_bn=True, activation='relu')", ["2 2 4 4"]),
+    ("nn.DenseBnAct(3, 4, has_bn=True, activation='leakyrelu')", ["2 3"]),
+    ("nn.CentralCrop(0.5)", ["2 3 7 8"]),
+    ("nn.ImageGradients()", ["2 3 4 5"]),
+]
+
+#: Whose gradients MindSpore gives in another form: as the rows that were looked up.
+ONLY_VALUES = {"nn.EmbeddingLookup(5, 4)"}
+
 #: Where MindSpore itself is less exact, how far from it: it rounds positions to 1/1024 of a pixel.
 TOLERANCES = {"nn.Upsample((7, 9), mode='bicubic')": 2e-2}
 
-LAYERS: list[Case] = [*CONVOLUTIONS, *POOLINGS, *PADDINGS, *RESIZES, *RECURRENT, *ATTENTION]
+LAYERS: list[Case] = [
+    *CONVOLUTIONS,
+    *POOLINGS,
+    *PADDINGS,
+    *RESIZES,
+    *RECURRENT,
+    *ATTENTION,
+    *NORMALIZATIONS,
+    *OTHERS,
+]

@@ -5,6 +5,8 @@ Each module beside this one lists its names in `__all__`; all of them are names 
 
 from __future__ import annotations
 
+import sys as _sys
+
 from gradcell.nn import (
     activations,
     attention,
@@ -13,9 +15,13 @@ from gradcell.nn import (
     containers,
     convolution,
     dynamic_lr,
+    fused,
+    images,
     learning_rate_schedule,
     losses,
+    metrics,
     normalization,
+    op_cells,
     optim,
     padding,
     pooling,
@@ -29,9 +35,13 @@ from gradcell.nn.cell import *  # noqa: F403
 from gradcell.nn.containers import *  # noqa: F403
 from gradcell.nn.convolution import *  # noqa: F403
 from gradcell.nn.dynamic_lr import *  # noqa: F403
+from gradcell.nn.fused import *  # noqa: F403
+from gradcell.nn.images import *  # noqa: F403
 from gradcell.nn.learning_rate_schedule import *  # noqa: F403
 from gradcell.nn.losses import *  # noqa: F403
+from gradcell.nn.metrics import *  # noqa: F403
 from gradcell.nn.normalization import *  # noqa: F403
+from gradcell.nn.op_cells import *  # noqa: F403
 from gradcell.nn.optim import *  # noqa: F403
 from gradcell.nn.padding import *  # noqa: F403
 from gradcell.nn.pooling import *  # noqa: F403
@@ -46,12 +56,19 @@ __all__ = [
     *containers.__all__,
     *convolution.__all__,
     *dynamic_lr.__all__,
+    *fused.__all__,
+    *images.__all__,
     *learning_rate_schedule.__all__,
     *losses.__all__,
+    *metrics.__all__,
     *normalization.__all__,
+    *op_cells.__all__,
     *optim.__all__,
     *padding.__all__,
     *pooling.__all__,
     *recurrent.__all__,
     *wrap.__all__,
 ]
+
+#: MindSpore's subpackages of layers and losses, whose names are all in this one.
+layer = loss = _sys.modules[__name__]

@@ -393,6 +393,9 @@ _BY_NAME: dict[str, type[Cell]] = {
 }
 
 
+_activation = _BY_NAME  #: its name in MindSpore
+
+
 def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:
     """The activation of a name, as a new cell; None for None.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from gradcell.transform import cache_for, run
 
 __all__ = [
     "Cell",
+    "no_init_parameters",
 ]
 
 
@@ -38,6 +40,12 @@ class HookHandle:
         """Ends the calls."""
         if self._hooks.pop(id(self), None) is not None:
             _core.bump_structure_version()
+
+
+@contextlib.contextmanager
+def no_init_parameters() -> Iterator[None]:
+    """For networks made to be loaded into. Here their parameters have values from the start."""
+    yield
 
 
 class Cell:

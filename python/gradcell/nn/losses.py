@@ -73,6 +73,9 @@ class LossBase(Cell):
             arguments.tensor(value, type(self).__name__, name)
 
 
+_Loss = LossBase  #: its name in older programs
+
+
 class MSELoss(LossBase):
     """(logits - labels)², reduced. Shapes broadcast; dtypes are promoted."""
 

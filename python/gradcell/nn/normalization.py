@@ -18,7 +18,11 @@ __all__ = [
     "BatchNorm2d",
     "BatchNorm3d",
     "GroupNorm",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
     "LayerNorm",
+    "SyncBatchNorm",
 ]
 
 
@@ -73,7 +77,7 @@ class _BatchNorm(Cell):
         self.gamma = Parameter(initializer(gamma_init, size, dtype), "gamma", affine)
         self.beta = Parameter(initializer(beta_init, size, dtype), "beta", affine)
 
-    def construct(self, x: Tensor) -> Tensor:
+    def _check(self, x: Tensor) -> None:
         owner = type(self).__name__
         arguments.tensor(x, owner, "x")
         if x.ndim not in self.ranks:
@@ -86,9 +90,15 @@ class _BatchNorm(Cell):
                 f"For '{owner}', the input must have num_features {self.num_features} channels, "
                 f"but got shape {list(x.shape)}.{where()}"
             )
+
+    def construct(self, x: Tensor) -> Tensor:
+        self._check(x)
         batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
         wide = _widened(x)
         centred, variance = self._of_batch(wide) if batch else self._of_past(wide)
+        return self._scaled(x, centred, variance)
+
+    def _scaled(self, x: Tensor, centred: Tensor, variance: Tensor) -> Tensor:
         scale = _ops.mul(self._row(x, "gamma"), _ops.rsqrt(_ops.add(variance, self.eps)))
         out = _ops.add(_ops.mul(centred, scale), self._row(x, "beta"))
         return _ops.cast(out, x.dtype)
@@ -151,6 +161,86 @@ class BatchNorm2d(_BatchNorm):
 
 class BatchNorm3d(_BatchNorm):
     """Batch normalisation of volumes: (N, num_features, D, H, W). Else as BatchNorm1d."""
+
+    ranks = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over the batches of all processes: of one, so BatchNorm1d, 2d or 3d by the
+    input's rank. process_groups is accepted. Else as BatchNorm1d.
+    """
+
+    ranks = (2, 3, 4, 5)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: bool | None = None,
+        process_groups: Any = None,
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__(
+            num_features,
+            eps,
+            momentum,
+            affine,
+            gamma_init,
+            beta_init,
+            moving_mean_init,
+            moving_var_init,
+            use_batch_statistics,
+            dtype=dtype,
+        )
+
+
+class _InstanceNorm(_BatchNorm):
+    """What InstanceNorm1d, 2d and 3d share: statistics of each sample and feature."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, dtype=dtype)
+
+    def construct(self, x: Tensor) -> Tensor:
+        self._check(x)
+        _, centred, variance = _moments(_widened(x), list(range(2, x.ndim)))
+        return self._scaled(x, centred, variance)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation: gamma (x - mean) / sqrt(variance + eps) + beta, the statistics those
+    of each sample and feature.
+
+    Ulyanov et al., Instance normalization (2016), equation 2. affine: whether gamma and beta are
+    trained. momentum and the parameters moving_mean and moving_variance are there for MindSpore's
+    sake, and not used. Input (N, num_features, L). Else as BatchNorm1d.
+    """
+
+    ranks = (3,)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of images: (N, num_features, H, W). Else as InstanceNorm1d."""
+
+    ranks = (4,)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of volumes: (N, num_features, D, H, W). Else as InstanceNorm1d."""
 
     ranks = (5,)
 
