@@ -1,46 +1,62 @@
-"""Writes what MindSpore gives for the cases of tests/python/layer_cases.py.
+"""Writes what MindSpore gives for the cases of tests/python/*_cases.py.
 
     python tools/agreement.py [PART]     in an environment with MindSpore
 
-The results, tests/python/golden/layers.npz, are what test_agreement.py compares gradcell with. Only
+The results, in tests/python/golden, are what test_agreement.py compares gradcell with. Only
 cases whose text holds PART are run anew; those that are in no table any more go.
 """
 
 from __future__ import annotations
 
-import contextlib
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 TESTS = Path(__file__).parents[1] / "tests" / "python"
 sys.path.insert(0, str(TESTS))
 
 import agreement  # noqa: E402
 import layer_cases  # noqa: E402
+import optimizer_cases  # noqa: E402
 
-STORE = TESTS / "golden" / "layers.npz"
+
+def results(
+    path: Path, cases: dict[str, Callable[[bool], dict[str, Any]]], part: str
+) -> agreement.Results:
+    """What the cases give, by their names, those without `part` in the name as stored before."""
+    old = agreement.load(path) if path.exists() else {}
+    found: agreement.Results = {}
+    for name, run in cases.items():
+        if name in old and part not in name:
+            found[name] = old[name]
+            continue
+        for gradients in (True, False):
+            try:
+                found[name] = run(gradients)
+                break
+            except Exception as error:
+                print(f"{name}: {str(error).strip().splitlines()[:3]}")
+    return found
 
 
 def main() -> int:
     import mindspore as ms
 
     part = sys.argv[1] if len(sys.argv) > 1 else ""
-    old = agreement.load(STORE) if STORE.exists() else {}
-    results: agreement.Results = {}
+    layers = {}
     for expression, inputs in layer_cases.LAYERS:
-        name = f"{expression} of {inputs}"
-        if name in old and part not in name:
-            results[name] = old[name]
-            continue
-        try:
-            gradients = expression not in layer_cases.ONLY_VALUES
-            results[name] = agreement.run(ms, expression, inputs, gradients)
-        except Exception as error:
-            print(f"{name}: {str(error).strip().splitlines()[:3]}")
-            with contextlib.suppress(Exception):
-                results[name] = agreement.run(ms, expression, inputs, gradients=False)
-    agreement.save(STORE, results)
-    print(f"MindSpore {ms.__version__}: {len(results)} cases, {STORE.stat().st_size} bytes")
+        run = partial(agreement.run, ms, expression, inputs)
+        valued = expression in layer_cases.ONLY_VALUES
+        layers[f"{expression} of {inputs}"] = partial(run, False) if valued else run
+    optimizers = {
+        e: lambda gradients, e=e: agreement.run_optimizer(ms, e) for e in optimizer_cases.OPTIMIZERS
+    }
+    for name, cases in (("layers", layers), ("optimizers", optimizers)):
+        path = TESTS / "golden" / f"{name}.npz"
+        agreement.save(path, results(path, cases, part))
+        print(f"MindSpore {ms.__version__}: {len(cases)} {name}, {path.stat().st_size} bytes")
     return 0
 
 

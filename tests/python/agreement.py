@@ -121,6 +121,27 @@ def run(ms: Any, expression: str, inputs: Any, gradients: bool = True) -> dict[s
     return found
 
 
+def run_optimizer(ms: Any, expression: str, steps: int = 4) -> dict[str, np.ndarray]:
+    """The parameters 'w' and 'b' after each of some steps with random gradients, and the shapes of
+    the optimiser's own parameters ('state name')."""
+    rng = np.random.default_rng(zlib.crc32(expression.encode()))
+    shapes = {"w": (3, 4), "b": (5,)}
+    params = [
+        ms.Parameter(ms.Tensor(rng.standard_normal(s).astype(np.float32)), name=name)
+        for name, s in shapes.items()
+    ]
+    optimizer = eval(expression, {"nn": ms.nn, "params": params})
+    found = {}
+    for step in range(steps):
+        gradients = [rng.standard_normal(s).astype(np.float32) for s in shapes.values()]
+        optimizer(tuple(ms.Tensor(g) for g in gradients))
+        for p in params:
+            found[f"{p.name} after {step}"] = np.array(p.asnumpy())
+    for p in optimizer.get_parameters():
+        found[f"state {p.name}"] = np.array(p.shape, np.int64)
+    return found
+
+
 Results = dict[str, dict[str, np.ndarray]]
 
 

@@ -10,11 +10,14 @@ from pathlib import Path
 import agreement
 import layer_cases
 import numpy as np
+import optimizer_cases
 import pytest
 
 import gradcell
 
-STORE = agreement.load(Path(__file__).parent / "golden" / "layers.npz")
+GOLDEN = Path(__file__).parent / "golden"
+STORE = agreement.load(GOLDEN / "layers.npz")
+OPTIMIZERS = agreement.load(GOLDEN / "optimizers.npz")
 CASES = {
     f"{expression} of {inputs}": (expression, inputs) for expression, inputs in layer_cases.LAYERS
 }
@@ -22,6 +25,7 @@ CASES = {
 
 def test_store_holds_each_case_and_no_other():
     assert list(STORE) == list(CASES)
+    assert list(OPTIMIZERS) == optimizer_cases.OPTIMIZERS
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -36,3 +40,14 @@ def test_as_in_mindspore(name):
         np.testing.assert_allclose(
             found[key], value, rtol=tolerance, atol=tolerance / 10, err_msg=key
         )
+
+
+@pytest.mark.parametrize("expression", optimizer_cases.OPTIMIZERS)
+def test_optimizer_as_in_mindspore(expression):
+    found, expected = agreement.run_optimizer(gradcell, expression), OPTIMIZERS[expression]
+    expected = {
+        key: x for key, x in expected.items() if "$" not in key
+    }  # what it made up a name for
+    assert set(found) == set(expected)
+    for key, value in expected.items():
+        np.testing.assert_allclose(found[key], value, rtol=3e-4, atol=2e-5, err_msg=key)
