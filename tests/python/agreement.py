@@ -22,6 +22,9 @@ KINDS: dict[str, Callable[[np.random.Generator, list[int]], np.ndarray]] = {
     "normal": lambda rng, shape: rng.standard_normal(shape).astype(np.float32),
     "unit": lambda rng, shape: rng.uniform(0.05, 0.95, shape).astype(np.float32),
     "shares": lambda rng, shape: rng.dirichlet(np.ones(shape[-1]), shape[:-1]).astype(np.float32),
+    "log shares": lambda rng, shape: np.log(
+        rng.dirichlet(np.ones(shape[-1]), shape[:-1]) + 1e-3
+    ).astype(np.float32),
     "sign": lambda rng, shape: rng.choice([-1.0, 1.0], shape).astype(np.float32),
     "bit": lambda rng, shape: rng.integers(0, 2, shape).astype(np.float32),
     "mask": lambda rng, shape: (rng.integers(0, 2, shape) * (np.arange(shape[-1]) > 0)) == 1,
@@ -29,9 +32,17 @@ KINDS: dict[str, Callable[[np.random.Generator, list[int]], np.ndarray]] = {
 
 
 def array(text: str, rng: np.random.Generator) -> np.ndarray:
-    """The numbers of an input; 'int n' are int32 below n, 'lengths n' int32 from 1 to n."""
+    """The numbers of an input; 'int n' are int32 below n, 'classes n' ones above 0, 'lengths n' from
+    1 to n, 'targets n' classes with -1 behind them, 'int32 ...' those that follow."""
     kind, _, sizes = text.rpartition(":")
     shape = [int(n) for n in sizes.split()]
+    if kind.startswith("int32 "):
+        return np.array([int(n) for n in kind[6:].split()], np.int32).reshape(shape)
+    if kind.startswith("classes "):
+        return rng.integers(1, int(kind[8:]), shape).astype(np.int32)
+    if kind.startswith("targets "):
+        found = np.argsort(rng.random(shape), axis=-1) % int(kind[8:])
+        return np.where(np.arange(shape[-1]) < shape[-1] - 2, found, -1).astype(np.int32)
     if kind.startswith("int "):
         return rng.integers(0, int(kind[4:]), shape).astype(np.int32)
     if kind.startswith("lengths "):

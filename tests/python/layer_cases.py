@@ -172,8 +172,52 @@ OTHERS: list[Case] = [
     ("nn.ImageGradients()", ["2 3 4 5"]),
 ]
 
+LOSSES: list[Case] = [
+    ("nn.CosineEmbeddingLoss(0.2)", ["4 3", "4 3", "sign: 4"]),
+    ("nn.CosineEmbeddingLoss(0.1, 'none')", ["4 3", "4 3", "sign: 4"]),
+    ("nn.MarginRankingLoss(0.3)", ["5", "5", "sign: 5"]),
+    ("nn.MarginRankingLoss(0.0, 'none')", ["2 5", "2 5", "sign: 2 5"]),
+    ("nn.TripletMarginWithDistanceLoss(margin=0.5)", ["4 3", "4 3", "4 3"]),
+    ("nn.HingeEmbeddingLoss()", ["4 3", "sign: 4 3"]),
+    ("nn.HingeEmbeddingLoss(0.5, 'none')", ["4 3", "sign: 4 3"]),
+    ("nn.MultiLabelSoftMarginLoss()", ["4 3", "bit: 4 3"]),
+    ("nn.MultiLabelSoftMarginLoss(reduction='none')", ["4 3", "bit: 4 3"]),
+    ("nn.GaussianNLLLoss()", ["4 3", "4 3", "unit: 4 1"]),
+    ("nn.GaussianNLLLoss(full=True, eps=0.3, reduction='sum')", ["4 3", "4 3", "unit: 4 3"]),
+    ("nn.PoissonNLLLoss()", ["4 3", "unit: 4 3"]),
+    ("nn.PoissonNLLLoss(False, True, reduction='none')", ["unit: 4 3", "int 6: 4 3"]),
+    # Of log_softmax, since MindSpore gives the derivative by what log_softmax got.
+    (
+        "lambda x, *rest: nn.CTCLoss()(ops.log_softmax(x, -1), *rest)",
+        ["6 3 5", "classes 5: 3 2", "int32 6 5 6: 3", "int32 2 1 2: 3"],
+    ),
+    (
+        "lambda x, *rest: nn.CTCLoss(2, 'none', True)(ops.log_softmax(x, -1), *rest)",
+        ["5 4 4", "int32 0 1 0 3 3 1 0 0 0 1 3 1: 4 3", "int32 5 4 3 3: 4", "int32 3 1 2 3: 4"],
+    ),
+    (
+        "lambda x, *rest: nn.CTCLoss(reduction='sum')(ops.log_softmax(x, -1), *rest)",
+        ["6 5", "classes 5: 2", "int32 6: 1", "int32 2: 1"],
+    ),
+    ("nn.DiceLoss()", ["unit: 3 4", "bit: 3 4"]),
+    ("nn.MultiClassDiceLoss()", ["3 4 2", "bit: 3 4 2"]),
+    ("nn.MultiClassDiceLoss(ignore_indiex=1, activation='sigmoid')", ["3 4", "bit: 3 4"]),
+    ("nn.FocalLoss()", ["3 4", "int 4: 3 1"]),
+    ("nn.FocalLoss(gamma=1.5, reduction='none')", ["3 4 2", "shares: 3 4 2"]),
+    ("nn.FocalLoss(Tensor(np.array([0.5, 1.0, 2.0], np.float32)))", ["4 3 5", "int 3: 4 1 5"]),
+    ("nn.CrossEntropyLoss(label_smoothing=0.1)", ["4 3", "int 3: 4"]),
+    ("nn.BCEWithLogitsLoss()", ["4 3", "bit: 4 3"]),
+    ("nn.KLDivLoss('batchmean')", ["4 3", "shares: 4 3"]),
+    ("nn.HuberLoss()", ["4 3", "4 3"]),
+    ("nn.SmoothL1Loss(0.5)", ["4 3", "4 3"]),
+    ("nn.RMSELoss()", ["4 3", "4 3"]),
+]
+
 #: Whose gradients MindSpore gives in another form: as the rows that were looked up.
 ONLY_VALUES = {"nn.EmbeddingLookup(5, 4)"}
+
+#: Derivatives that MindSpore does not have and says are zero.
+ZERO_THERE = {"nn.KLDivLoss('batchmean')": "by input 1"}
 
 #: Where MindSpore itself is less exact, how far from it: it rounds positions to 1/1024 of a pixel.
 TOLERANCES = {"nn.Upsample((7, 9), mode='bicubic')": 2e-2}
@@ -187,4 +231,5 @@ LAYERS: list[Case] = [
     *ATTENTION,
     *NORMALIZATIONS,
     *OTHERS,
+    *LOSSES,
 ]

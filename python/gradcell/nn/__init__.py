@@ -19,6 +19,7 @@ from gradcell.nn import (
     images,
     learning_rate_schedule,
     losses,
+    margins,
     metrics,
     normalization,
     op_cells,
@@ -39,6 +40,7 @@ from gradcell.nn.fused import *  # noqa: F403
 from gradcell.nn.images import *  # noqa: F403
 from gradcell.nn.learning_rate_schedule import *  # noqa: F403
 from gradcell.nn.losses import *  # noqa: F403
+from gradcell.nn.margins import *  # noqa: F403
 from gradcell.nn.metrics import *  # noqa: F403
 from gradcell.nn.normalization import *  # noqa: F403
 from gradcell.nn.op_cells import *  # noqa: F403
@@ -60,6 +62,7 @@ __all__ = [
     *images.__all__,
     *learning_rate_schedule.__all__,
     *losses.__all__,
+    *margins.__all__,
     *metrics.__all__,
     *normalization.__all__,
     *op_cells.__all__,

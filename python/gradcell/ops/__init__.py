@@ -17,6 +17,7 @@ from gradcell.ops import (
     indexing,
     interpolation,
     losses,
+    margins,
     normalization,
     primitives,
     products,
@@ -32,6 +33,7 @@ from gradcell.ops.elementwise import *  # noqa: F403
 from gradcell.ops.indexing import *  # noqa: F403
 from gradcell.ops.interpolation import *  # noqa: F403
 from gradcell.ops.losses import *  # noqa: F403
+from gradcell.ops.margins import *  # noqa: F403
 from gradcell.ops.normalization import *  # noqa: F403
 from gradcell.ops.primitive import Primitive
 from gradcell.ops.primitives import *  # noqa: F403
@@ -50,6 +52,7 @@ __all__ = [
     *indexing.__all__,
     *interpolation.__all__,
     *losses.__all__,
+    *margins.__all__,
     *normalization.__all__,
     *primitives.__all__,
     *products.__all__,
