@@ -59,6 +59,7 @@ class Cell:
     has_bprop = False
     _cells: OrderedDict[str, Any]
     _params: OrderedDict[str, Parameter]
+    _auto_prefix: bool
 
     def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
         object.__setattr__(self, "_cells", OrderedDict())
@@ -201,7 +202,9 @@ class Cell:
         for path, p in self.parameters_and_names(expand=recurse):
             p.name = prefix + path
         for path, cell in self.cells_and_names():
-            cell.__dict__["_name_prefix"] = prefix + (path + "." if path else "")
+            # As in MindSpore: what holds no parameter yet, such as an empty list, gets no prefix.
+            if next(cell.get_parameters(), None) is not None:
+                cell.__dict__["_name_prefix"] = prefix + (path + "." if path else "")
 
     def _walk(self) -> Iterator[Cell]:
         """This cell and all below it, each once."""
@@ -284,7 +287,11 @@ class Cell:
                 "For 'insert_child_to_cell', the argument 'child_cell' must be 'Cell', but got "
                 f"type {type(child_cell)}.{where()}"
             )
-        self._add_cell(child_name, child_cell)
+        auto_prefix, self._auto_prefix = self._auto_prefix, False  # its parameters keep their names
+        try:
+            self._add_cell(child_name, child_cell)
+        finally:
+            self._auto_prefix = auto_prefix
 
     @staticmethod
     def _check_name(owner: str, what: str, name: Any, no_dot: bool) -> None:
@@ -306,6 +313,12 @@ class Cell:
                     f"have a name of its own{where()}"
                 )
             seen.add(p.name)
+
+    def check_names_and_refresh_name(self) -> None:
+        """Names every parameter by its path, if two have the same name."""
+        names = [p.name for p in self.get_parameters()]
+        if len(set(names)) < len(names):
+            self.update_parameters_name()
 
     def state_dict(self) -> OrderedDict[str, Parameter]:
         """The parameters by their paths of attributes."""
@@ -421,7 +434,10 @@ class Cell:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
-        own["_called"] = True
+        if not own["_called"]:
+            own["_called"] = True
+            if not _core.in_trace():
+                self.check_names_and_refresh_name()
         if self.has_bprop:
             raise NotImplementedError(
                 f"{type(self).__name__} defines bprop, which is not supported: the derivative of "
