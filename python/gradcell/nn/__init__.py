@@ -5,6 +5,7 @@ Each module beside this one lists its names in `__all__`; all of them are names 
 
 from __future__ import annotations
 
+import importlib as _importlib
 import sys as _sys
 
 from gradcell.nn import (
@@ -14,6 +15,7 @@ from gradcell.nn import (
     cell,
     containers,
     convolution,
+    derivatives,
     dynamic_lr,
     fused,
     images,
@@ -35,11 +37,13 @@ from gradcell.nn.basic import *  # noqa: F403
 from gradcell.nn.cell import *  # noqa: F403
 from gradcell.nn.containers import *  # noqa: F403
 from gradcell.nn.convolution import *  # noqa: F403
+from gradcell.nn.derivatives import *  # noqa: F403
 from gradcell.nn.dynamic_lr import *  # noqa: F403
 from gradcell.nn.fused import *  # noqa: F403
 from gradcell.nn.images import *  # noqa: F403
 from gradcell.nn.learning_rate_schedule import *  # noqa: F403
 from gradcell.nn.losses import *  # noqa: F403
+from gradcell.nn.losses import _Loss as _Loss
 from gradcell.nn.margins import *  # noqa: F403
 from gradcell.nn.metrics import *  # noqa: F403
 from gradcell.nn.normalization import *  # noqa: F403
@@ -57,6 +61,7 @@ __all__ = [
     *cell.__all__,
     *containers.__all__,
     *convolution.__all__,
+    *derivatives.__all__,
     *dynamic_lr.__all__,
     *fused.__all__,
     *images.__all__,
@@ -72,6 +77,13 @@ __all__ = [
     *recurrent.__all__,
     *wrap.__all__,
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "probability":  # imported when it is first asked for
+        return _importlib.import_module("gradcell.nn.probability")
+    raise AttributeError(f"module 'gradcell.nn' has no attribute {name!r}")
+
 
 #: MindSpore's subpackages of layers and losses, whose names are all in this one.
 layer = loss = _sys.modules[__name__]
