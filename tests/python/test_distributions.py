@@ -64,6 +64,7 @@ def make(text, dtype=None):
 
 
 @pytest.mark.parametrize("name", PRINTED)
+@np.errstate(divide="ignore")
 def test_as_mindspore_prints(mode, name):
     dist, (prob, cdf) = make(name), PRINTED[name]
     x = Tensor(X.astype(np.float32))

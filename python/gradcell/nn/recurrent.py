@@ -18,6 +18,7 @@ from gradcell._location import where
 from gradcell.common.initializer import Uniform, initializer
 from gradcell.nn.basic import Dropout
 from gradcell.nn.cell import Cell
+from gradcell.ops.shaping import split
 from gradcell.parameter import Parameter, ParameterTuple
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
@@ -235,7 +236,7 @@ class _Recurrent(Cell):
         b_hh = self.b_hh_list[k] if self.has_bias else None
         # The input's share of all steps' gates is one product.
         rows = _ops.reshape(x, [time * batch, width])
-        gates = _gates(rows, self.w_ih_list[k], b_ih)
+        gates = split(_gates(rows, self.w_ih_list[k], b_ih), batch)
         state = tuple(
             _ops.reshape(
                 _ops.slice(s, [k, 0, 0], [1, batch, self.hidden_size], [1, 1, 1]),
@@ -245,8 +246,7 @@ class _Recurrent(Cell):
         )
         outs = []
         for t in range(time):
-            i = _ops.slice(gates, [t * batch, 0], [batch, gates.shape[1]], [1, 1])
-            new = self._rule.step(i, _gates(state[0], self.w_hh_list[k], b_hh), state)
+            new = self._rule.step(gates[t], _gates(state[0], self.w_hh_list[k], b_hh), state)
             out = new[0]
             if lengths is not None:
                 runs = lengths[0][t]

@@ -14,6 +14,7 @@ from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.ops import windows
 from gradcell.ops.one_plan import one_plan
+from gradcell.ops.shaping import split
 
 __all__ = ["conv1d", "conv2d", "conv3d"]
 
@@ -53,8 +54,7 @@ def convolve_back(
     kernel = _by_taps(weight, groups, channels // groups, outputs, count)
     product = _product(kernel, matrix, transpose=True)
     product = _ops.reshape(product, [groups, count, outputs, n, *numbers])
-    ones, dims = [1] * product.ndim, [groups, 1, outputs, n, *numbers]
-    parts = [_ops.slice(product, [0, k] + [0] * (rank + 2), dims, ones) for k in range(count)]
+    parts = split(product, 1, 1)
     shape = [groups * outputs, n, *numbers]
     out = windows.put_back([_ops.reshape(part, shape) for part in parts], axes)
     return _channels_first(_with_bias(out, bias, rank), rank)
