@@ -56,8 +56,8 @@ _ops = _core.ops
 class ReLU(Cell):
     """max(x, 0); 0 for the derivative at 0. Any numeric dtype."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _ops.relu(arguments.tensor(x, "ReLU", "x"))
+    def construct(self, input: Tensor) -> Tensor:
+        return _ops.relu(arguments.tensor(input, "ReLU", "x"))
 
 
 class ReLU6(Cell):
@@ -91,8 +91,8 @@ class SiLU(Cell):
 class Mish(Cell):
     """x tanh(log(1 + exp(x))). Misra, Mish (2019), equation 1."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.mish(x)
+    def construct(self, input_x: Tensor) -> Tensor:
+        return _functions.mish(input_x)
 
 
 class FastGelu(Cell):
@@ -105,22 +105,22 @@ class FastGelu(Cell):
 class LogSigmoid(Cell):
     """log(1 / (1 + exp(-x))), without overflow."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.logsigmoid(x)
+    def construct(self, input_x: Tensor) -> Tensor:
+        return _functions.logsigmoid(input_x)
 
 
 class HSigmoid(Cell):
     """min(max(x + 3, 0), 6) / 6."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.hardsigmoid(x)
+    def construct(self, input: Tensor) -> Tensor:
+        return _functions.hardsigmoid(input)
 
 
 class HSwish(Cell):
     """x min(max(x + 3, 0), 6) / 6. Howard et al., Searching for MobileNetV3 (2019), section 5.2."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.hardswish(x)
+    def construct(self, input: Tensor) -> Tensor:
+        return _functions.hardswish(input)
 
 
 class Softsign(Cell):
@@ -143,8 +143,8 @@ class SeLU(Cell):
     Klambauer et al., Self-normalizing neural networks (2017), equation 2.
     """
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.selu(x)
+    def construct(self, input_x: Tensor) -> Tensor:
+        return _functions.selu(input_x)
 
 
 class GELU(Cell):
@@ -233,8 +233,8 @@ class HShrink(Cell):
         super().__init__()
         self.lambd = arguments.number(lambd, "HShrink", "lambd")
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.hardshrink(x, self.lambd)
+    def construct(self, input: Tensor) -> Tensor:
+        return _functions.hardshrink(input, self.lambd)
 
 
 class SoftShrink(Cell):
@@ -244,8 +244,8 @@ class SoftShrink(Cell):
         super().__init__()
         self.lambd = arguments.number(lambd, "SoftShrink", "lambd")
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.softshrink(x, self.lambd)
+    def construct(self, input: Tensor) -> Tensor:
+        return _functions.softshrink(input, self.lambd)
 
 
 class Threshold(Cell):
@@ -256,8 +256,8 @@ class Threshold(Cell):
         self.threshold = arguments.number(threshold, "Threshold", "threshold")
         self.value = arguments.number(value, "Threshold", "value")
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.threshold(x, self.threshold, self.value)
+    def construct(self, input_x: Tensor) -> Tensor:
+        return _functions.threshold(input_x, self.threshold, self.value)
 
 
 class PReLU(Cell):
@@ -315,8 +315,8 @@ class Softmax(Cell):
         super().__init__()
         self.axis = _axis("Softmax", axis)
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.softmax(x, self.axis)
+    def construct(self, input: Tensor) -> Tensor:
+        return _functions.softmax(input, self.axis)
 
 
 class Softmin(Cell):

@@ -126,8 +126,8 @@ class Identity(Cell):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def construct(self, x: Tensor) -> Tensor:
-        return arguments.tensor(x, "Identity", "x")
+    def construct(self, input: Tensor) -> Tensor:
+        return arguments.tensor(input, "Identity", "x")
 
 
 class Flatten(Cell):

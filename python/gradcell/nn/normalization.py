@@ -159,10 +159,44 @@ class BatchNorm2d(_BatchNorm):
     ranks = (4,)
 
 
-class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of volumes: (N, num_features, D, H, W). Else as BatchNorm1d."""
+class BatchNorm3d(Cell):
+    """Batch normalisation of volumes: (N, num_features, D, H, W). Else as BatchNorm1d.
 
-    ranks = (5,)
+    The parameters are those of bn2d, a BatchNorm2d, as in MindSpore.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: bool | None = None,
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__()
+        self.bn2d = BatchNorm2d(
+            num_features,
+            eps,
+            momentum,
+            affine,
+            gamma_init,
+            beta_init,
+            moving_mean_init,
+            moving_var_init,
+            use_batch_statistics,
+            dtype=dtype,
+        )
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        arguments.of_rank(input_x, [5], "BatchNorm3d")
+        n, channels, depth, h, w = input_x.shape
+        flat = self.bn2d(_ops.reshape(input_x, [n, channels, depth * h, w]))
+        return _ops.reshape(flat, list(input_x.shape))
 
 
 class SyncBatchNorm(_BatchNorm):
@@ -290,19 +324,19 @@ class LayerNorm(Cell):
         self.gamma = Parameter(initializer(gamma_init, shape, dtype), "gamma")
         self.beta = Parameter(initializer(beta_init, shape, dtype), "beta")
 
-    def construct(self, x: Tensor) -> Tensor:
-        arguments.tensor(x, "LayerNorm", "input_x")
-        first = self._axis(x, "begin_norm_axis", self.begin_norm_axis)
-        params = self._axis(x, "begin_params_axis", self.begin_params_axis)
-        if tuple(x.shape[params:]) != self.normalized_shape:
+    def construct(self, input_x: Tensor) -> Tensor:
+        arguments.tensor(input_x, "LayerNorm", "input_x")
+        first = self._axis(input_x, "begin_norm_axis", self.begin_norm_axis)
+        params = self._axis(input_x, "begin_params_axis", self.begin_params_axis)
+        if tuple(input_x.shape[params:]) != self.normalized_shape:
             raise ValueError(
                 "For 'LayerNorm', gamma or beta shape must match input shape, but got input shape: "
-                f"{list(x.shape)}, gamma shape: {list(self.normalized_shape)}.{where()}"
+                f"{list(input_x.shape)}, gamma shape: {list(self.normalized_shape)}.{where()}"
             )
-        _, centred, variance = _moments(_widened(x), list(range(first, x.ndim)))
+        _, centred, variance = _moments(_widened(input_x), list(range(first, input_x.ndim)))
         normal = _ops.mul(centred, _ops.rsqrt(_ops.add(variance, self.epsilon)))
         out = _ops.add(_ops.mul(normal, self._params["gamma"]), self._params["beta"])
-        return _ops.cast(out, x.dtype)
+        return _ops.cast(out, input_x.dtype)
 
     def _axis(self, x: Tensor, name: str, axis: int) -> int:
         if not -x.ndim <= axis < x.ndim:

@@ -275,13 +275,13 @@ class PixelShuffle(Cell):
         super().__init__()
         self.upscale_factor = arguments.integer(upscale_factor, "PixelShuffle", "upscale_factor", 1)
 
-    def construct(self, x: Tensor) -> Tensor:
+    def construct(self, input: Tensor) -> Tensor:
         r = self.upscale_factor
-        arguments.of_rank(x, range(3, 9), "PixelShuffle")
-        *outer, channels, h, w = x.shape
+        arguments.of_rank(input, range(3, 9), "PixelShuffle")
+        *outer, channels, h, w = input.shape
         c, n = _divisible("PixelShuffle", "number of channels", channels, r * r), math.prod(outer)
-        x = _ops.transpose(_ops.reshape(x, [n, c, r, r, h, w]), [0, 1, 4, 2, 5, 3])
-        return _ops.reshape(x, [*outer, c, h * r, w * r])
+        input = _ops.transpose(_ops.reshape(input, [n, c, r, r, h, w]), [0, 1, 4, 2, 5, 3])
+        return _ops.reshape(input, [*outer, c, h * r, w * r])
 
 
 class PixelUnshuffle(Cell):
@@ -296,14 +296,16 @@ class PixelUnshuffle(Cell):
             downscale_factor, "PixelUnshuffle", "downscale_factor", 1
         )
 
-    def construct(self, x: Tensor) -> Tensor:
+    def construct(self, input: Tensor) -> Tensor:
         r = self.downscale_factor
-        arguments.of_rank(x, range(3, 9), "PixelUnshuffle")
-        *outer, c, rows, columns = x.shape
+        arguments.of_rank(input, range(3, 9), "PixelUnshuffle")
+        *outer, c, rows, columns = input.shape
         h = _divisible("PixelUnshuffle", "height", rows, r)
         w = _divisible("PixelUnshuffle", "width", columns, r)
-        x = _ops.transpose(_ops.reshape(x, [math.prod(outer), c, h, r, w, r]), [0, 1, 3, 5, 2, 4])
-        return _ops.reshape(x, [*outer, c * r * r, h, w])
+        input = _ops.transpose(
+            _ops.reshape(input, [math.prod(outer), c, h, r, w, r]), [0, 1, 3, 5, 2, 4]
+        )
+        return _ops.reshape(input, [*outer, c * r * r, h, w])
 
 
 class ChannelShuffle(Cell):
@@ -349,8 +351,8 @@ class Unfold(Cell):
         lower = padding.lower() if isinstance(padding, str) else padding
         self.padding = arguments.one_of(lower, ["valid", "same"], "Unfold", "padding")
 
-    def construct(self, x: Tensor) -> Tensor:
-        arguments.of_rank(x, [4], "Unfold")
-        steps = zip(x.shape[2:], self._ksizes, self._strides, self._rates, strict=True)
+    def construct(self, input_x: Tensor) -> Tensor:
+        arguments.of_rank(input_x, [4], "Unfold")
+        steps = zip(input_x.shape[2:], self._ksizes, self._strides, self._rates, strict=True)
         axes = [windows.axis("Unfold", n, k, s, d, self.padding, (0, 0)) for n, k, s, d in steps]
-        return _ops.concat(windows.taps(windows.pad(x, axes, 0), axes), 1)
+        return _ops.concat(windows.taps(windows.pad(input_x, axes, 0), axes), 1)

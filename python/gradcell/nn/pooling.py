@@ -290,8 +290,8 @@ class _Adaptive(Cell):
 
 
 class _AdaptiveAvgPool(_Adaptive):
-    def construct(self, x: Tensor) -> Tensor:
-        return pooling.adaptive_avg_pool(self._input(x), self._numbers)
+    def construct(self, input: Tensor) -> Tensor:
+        return pooling.adaptive_avg_pool(self._input(input), self._numbers)
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
@@ -327,8 +327,8 @@ class _AdaptiveMaxPool(_Adaptive):
             return_indices, type(self).__name__, "return_indices"
         )
 
-    def construct(self, x: Tensor) -> Any:
-        value, index = pooling.adaptive_max_pool(self._input(x), self._numbers)
+    def construct(self, input: Tensor) -> Any:
+        value, index = pooling.adaptive_max_pool(self._input(input), self._numbers)
         if not self.return_indices:
             return value
         return value, _ops.cast(index, _core.int32) if self.rank == 3 else index
