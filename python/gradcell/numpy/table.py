@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gradcell import _core, ops
 from gradcell._forms import Forms
 from gradcell.numpy import arrays
 
@@ -164,4 +163,4 @@ ROWS = (
 )  # fmt: skip
 
 
-FORMS = Forms("gradcell.numpy", ROWS, {**vars(arrays), "ops": ops, "_core": _core})
+FORMS = Forms("gradcell.numpy", ROWS, {**vars(arrays), "arrays": arrays})
