@@ -22,10 +22,10 @@ _NAME = "mindspore"
 _MODULES = """
     : common.tensor
     _checkparam: _checkparam
-    common.kinds: _c_expression.typing common._typing
+    common.kinds: _c_expression _c_expression.typing common._typing
     common.sparse_tensor: common.sparse_tensor
     common.api: common._register_for_tensor common.jit_config common.mutable common.jit_trace
-    common.api: common.lazy_inline common.jit_context common.hook_handle
+    common.api: _extends common.lazy_inline common.jit_context common.hook_handle
     common.generator: common.generator
     parameter: common.parameter
     dtype: common.dtype

@@ -91,9 +91,8 @@ def constexpr(
             def __call__(self, *args: Any, **kwargs: Any) -> Any:
                 return function(*args, **kwargs)
 
-        Constant.__name__ = Constant.__qualname__ = name or getattr(
-            function, "__name__", "Constant"
-        )
+        named: str = name or str(getattr(function, "__name__", "Constant"))
+        Constant.__name__ = Constant.__qualname__ = named
         return Constant
 
     return decorate if fn is None else decorate(fn)
@@ -116,6 +115,11 @@ def no_inline(fn: Any = None) -> Any:
     if not callable(fn):
         raise ValueError(f"Decorator no_inline can only be used for functions, got {fn!r}{where()}")
     return fn
+
+
+def cell_attr_register(fn: Any = None, attrs: Any = None) -> Any:
+    """The function itself, a cell's __init__: equal cells are found without it."""
+    return fn if fn is not None else lambda function: function
 
 
 class _Mutable:

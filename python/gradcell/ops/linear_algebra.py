@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core, arguments
+from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.ops import products, shaping
+from gradcell.ops import products, reductions, shaping
 from gradcell.ops.one_plan import one_plan
 
 _ops = _core.ops
@@ -367,6 +368,18 @@ def cross(input: Any, other: Any, dim: Any = None) -> Tensor:
     first = _ops.mul(shaping.roll(a, -1, axis), shaping.roll(b, -2, axis))
     second = _ops.mul(shaping.roll(a, -2, axis), shaping.roll(b, -1, axis))
     return _ops.sub(first, second)
+
+
+@one_plan
+def vector_norm(
+    x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """The norm (sum |x|^ord)^(1/ord) of all elements over axis (all of them for None); inf, -inf and 0
+    as usual."""
+    t = arguments.floating(arguments.tensor(x, "vector_norm", "x"))
+    t = t if dtype is None else _ops.cast(t, to_dtype(dtype))
+    axes = arguments.axes_of(axis, t.ndim, "vector_norm")
+    return reductions._vector_norm(t, ord, axes, keepdims)
 
 
 # Einstein's sums ----------------------------------------------------------------------------------

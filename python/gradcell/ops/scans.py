@@ -37,6 +37,20 @@ def cumprod(input: Any, dim: Any, dtype: Any = None) -> Tensor:
     return x
 
 
+@one_plan
+def running_product(x: Any, axis: Any, *, exclusive: bool, reverse: bool) -> Tensor:
+    """The products up to each element along axis: without it if exclusive, from the end if reverse."""
+    t = arguments.tensor(x, "CumProd", "x")
+    a = arguments.axis_of(axis, t.ndim, "CumProd")
+    t = shaping.flip(t, a) if reverse else t
+    out = cumprod(t, a)
+    if exclusive:
+        first = [*t.shape[:a], 1, *t.shape[a + 1 :]]
+        before = shaping._window(out, a, 0, t.shape[a] - 1)
+        out = _ops.concat([_ops.full(first, 1, t.dtype), before], a)
+    return shaping.flip(out, a) if reverse else out
+
+
 def _running(input: Any, axis: Any, name: str, better: Any) -> tuple[Tensor, Tensor]:
     x = arguments.tensor(input, name)
     a = arguments.axis_of(axis, x.ndim, name)

@@ -17,13 +17,17 @@ _ops = _core.ops
 
 
 def unique(input: Any) -> tuple[Tensor, Tensor]:
-    """(the different elements, in the order of their first occurrence as MindSpore's CPU sorts them:
-    ascending; the place of each of input's elements among them). Asks for the value."""
+    """(the different elements, in the order of their first occurrence; the place of each of input's
+    elements among them, int32, or int64 for int64). Asks for the value."""
     x = arguments.tensor(input, "unique")
     _, first, inverse = np.unique(x.asnumpy(), return_index=True, return_inverse=True)
-    flat = _ops.reshape(x, [x.size])
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
     dtype = np.int64 if x.dtype == _core.int64 else np.int32
-    return _ops.gather(flat, Tensor(first), 0), Tensor(inverse.reshape(x.shape).astype(dtype))
+    flat = _ops.reshape(x, [x.size])
+    found = _ops.gather(flat, Tensor(first[order]), 0)
+    return found, Tensor(place[inverse.reshape(x.shape)].astype(dtype))
 
 
 def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
