@@ -42,21 +42,34 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     (_LOSS, "reduction", "MSELoss L1Loss"),
     ("reduction='mean', beta=1.0", "beta, reduction", "SmoothL1Loss"),
     ("weight=None, reduction='mean'", "weight, reduction", "BCELoss"),
-    ("weight=None, reduction='mean', pos_weight=None", "reduction, weight, pos_weight", "BCEWithLogitsLoss"),
+    ("weight=None, reduction='mean', pos_weight=None",
+     "reduction, weight, pos_weight",
+     "BCEWithLogitsLoss"),
     ("weight=None, ignore_index=-100, reduction='mean', label_smoothing=0.0",
      "weight, ignore_index, reduction, label_smoothing", "CrossEntropyLoss"),
-    ("weight=None, ignore_index=-100, reduction='mean'", "weight, ignore_index, reduction", "NLLLoss"),
-    (_NORM, "num_features, eps, 1 - momentum, affine, use_batch_statistics=None if track_running_stats else True, "
-     "**_dtype(dtype)", "BatchNorm1d BatchNorm2d BatchNorm3d"),
-    ("num_groups, num_channels, eps=1e-05, affine=True, dtype=None", "num_groups, num_channels, eps, affine, **_dtype(dtype)", "GroupNorm"),
+    ("weight=None, ignore_index=-100, reduction='mean'",
+     "weight, ignore_index, reduction",
+     "NLLLoss"),
+    (_NORM,
+     "num_features, eps, 1 - momentum, affine, use_batch_statistics=None if track_running_stats "
+     "else True, **_dtype(dtype)",
+     "BatchNorm1d BatchNorm2d BatchNorm3d"),
+    ("num_groups, num_channels, eps=1e-05, affine=True, dtype=None",
+     "num_groups, num_channels, eps, affine, **_dtype(dtype)",
+     "GroupNorm"),
     ("normalized_shape, eps=1e-05, elementwise_affine=True, bias=True, dtype=None",
-     "_tuple(normalized_shape), *[-len(_tuple(normalized_shape))] * 2, epsilon=eps, **_affine(elementwise_affine and bias, dtype)", "LayerNorm"),
+     "_tuple(normalized_shape), *[-len(_tuple(normalized_shape))] * 2, epsilon=eps, "
+     "**_affine(elementwise_affine and bias, dtype)",
+     "LayerNorm"),
     ("kernel_size=1, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False",
-     "kernel_size, kernel_size if stride is None else stride, 'pad', padding, dilation, return_indices, ceil_mode",
+     "kernel_size, kernel_size if stride is None else stride, 'pad', padding, dilation, "
+     "return_indices, ceil_mode",
      "MaxPool2d"),
-    ("kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None",
-     "kernel_size, kernel_size if stride is None else stride, 'pad', padding, ceil_mode, count_include_pad, "
-     "divisor_override", "AvgPool2d AvgPool3d"),
+    ("kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
+     "divisor_override=None",
+     "kernel_size, kernel_size if stride is None else stride, 'pad', padding, ceil_mode, "
+     "count_include_pad, divisor_override",
+     "AvgPool2d AvgPool3d"),
     ("output_size", "output_size", "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d"),
     ("upscale_factor", "upscale_factor", "PixelShuffle"),
 )  # fmt: skip
