@@ -19,6 +19,7 @@ sys.path.insert(0, str(TESTS))
 
 import agreement  # noqa: E402
 import layer_cases  # noqa: E402
+import name_cases  # noqa: E402
 import optimizer_cases  # noqa: E402
 
 
@@ -41,6 +42,10 @@ def results(
     return found
 
 
+def _values(run: Callable[[bool], dict[str, Any]], gradients: bool) -> dict[str, Any]:
+    return run(False)
+
+
 def main() -> int:
     import mindspore as ms
 
@@ -53,7 +58,12 @@ def main() -> int:
     optimizers = {
         e: lambda gradients, e=e: agreement.run_optimizer(ms, e) for e in optimizer_cases.OPTIMIZERS
     }
-    for name, cases in (("layers", layers), ("optimizers", optimizers)):
+    names = {}
+    for expression, inputs in name_cases.NAMES:
+        run = partial(agreement.run, ms, expression, inputs)
+        valued = expression in name_cases.ONLY_VALUES
+        names[f"{expression} of {inputs}"] = partial(_values, run) if valued else run
+    for name, cases in (("layers", layers), ("names", names), ("optimizers", optimizers)):
         path = TESTS / "golden" / f"{name}.npz"
         agreement.save(path, results(path, cases, part))
         print(f"MindSpore {ms.__version__}: {len(cases)} {name}, {path.stat().st_size} bytes")

@@ -12,19 +12,17 @@ from gradcell.parallel._auto_parallel_context import (
 )
 from gradcell.parallel._mode import ParallelMode
 
-__all__ = ["GRAPH_MODE", "PYNATIVE_MODE", "get_context", "set_context"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
 __all__ = [
     "COMPATIBLE", "GRAPH_MODE", "LAX", "PYNATIVE_MODE", "STRICT", "ParallelMode",
     "get_auto_parallel_context", "get_context", "get_current_device", "get_ps_context",
     "reset_auto_parallel_context", "reset_ps_context", "set_auto_parallel_context", "set_context",
     "set_deterministic", "set_device", "set_ps_context", "set_recursion_limit",
 ]  # fmt: skip
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
 
 GRAPH_MODE = 0
 PYNATIVE_MODE = 1

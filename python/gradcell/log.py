@@ -13,6 +13,10 @@ import threading
 import time
 from typing import Any
 
+__all__ = [
+    "critical", "debug", "error", "get_level", "get_log_config", "info", "vlog_print", "warning",
+]  # fmt: skip
+
 _NAMES = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
 
@@ -93,3 +97,7 @@ def vlog_print(level: str, module: str, file: str, line: int, msg: str) -> None:
 
 def _get_logger() -> logging.Logger:
     return _logger
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -55,3 +55,7 @@ def memory_reserved() -> int:
 def memory_summary() -> str:
     """memory_stats as lines of text."""
     return "\n".join(f"{name}: {value}" for name, value in memory_stats().items())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

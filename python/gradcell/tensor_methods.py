@@ -401,7 +401,7 @@ _ROWS = (
      "bool(ops.all(ops.isclose(self, other, rtol, atol, equal_nan)))", "allclose"),
     ("self", "ops.nonzero(self)", "argwhere"),
     ("self", "ops.swapaxes(self, -2, -1)", "adjoint"),
-    ("self, axis=0, keep_dims=False", "ops.{}(self, axis, keep_dims)[::-1]",
+    ("self, axis=0, keep_dims=False", "ops.{}(self, axis, keep_dims)",
      "argmax_with_value=max argmin_with_value=min"),
     ("self", "self.copy()", "clone"),
     ("self", "ops.{}(self)", "matrix_determinant=det"),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import agreement
 import layer_cases
+import name_cases
 import numpy as np
 import optimizer_cases
 import pytest
@@ -17,6 +18,10 @@ import gradcell
 
 GOLDEN = Path(__file__).parent / "golden"
 STORE = agreement.load(GOLDEN / "layers.npz")
+NAMES = agreement.load(GOLDEN / "names.npz")
+NAME_CASES = {
+    f"{expression} of {inputs}": (expression, inputs) for expression, inputs in name_cases.NAMES
+}
 OPTIMIZERS = agreement.load(GOLDEN / "optimizers.npz")
 CASES = {
     f"{expression} of {inputs}": (expression, inputs) for expression, inputs in layer_cases.LAYERS
@@ -25,6 +30,7 @@ CASES = {
 
 def test_store_holds_each_case_and_no_other():
     assert list(STORE) == list(CASES)
+    assert list(NAMES) == list(NAME_CASES)
     assert list(OPTIMIZERS) == optimizer_cases.OPTIMIZERS
 
 
@@ -43,6 +49,17 @@ def test_as_in_mindspore(name):
         np.testing.assert_allclose(
             found[key], value, rtol=tolerance, atol=tolerance / 10, err_msg=key
         )
+
+
+@pytest.mark.parametrize("name", NAME_CASES)
+def test_name_as_in_mindspore(name):
+    expected = NAMES[name]
+    gradients = any(key.startswith("by ") for key in expected)
+    found = agreement.run(gradcell, *NAME_CASES[name], gradients=gradients)
+    assert list(found) == list(expected)
+    for key, value in expected.items():
+        assert found[key].dtype == value.dtype and found[key].shape == value.shape, key
+        np.testing.assert_allclose(found[key], value, rtol=2e-4, atol=2e-5, err_msg=key)
 
 
 @pytest.mark.parametrize("expression", optimizer_cases.OPTIMIZERS)

@@ -16,10 +16,15 @@ from gradcell._location import where
 from gradcell.transform import jit, run_traced
 
 ms_function = jit
-ms_memory_recycle = _core.release_cached_memory
 
 #: Of compiled cells by their id, in MindSpore; here a cell keeps what was compiled.
 cells_compile_cache: dict[int, Any] = {}
+
+
+def ms_memory_recycle() -> None:
+    """Gives memory that is kept for later use back."""
+    _core.release_cached_memory()
+
 
 _OPTIONS = ("jit_level", "exc_mode", "jit_syntax_level", "debug_level", "infer_boost")
 

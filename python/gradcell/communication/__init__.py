@@ -6,3 +6,7 @@ from gradcell.communication import comm_func, management
 from gradcell.communication.management import *  # noqa: F403
 
 __all__ = ["comm_func", "management", *management.__all__]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -106,3 +106,7 @@ def isend(tensor: Tensor, dst: int = 0, group: str = _WORLD, tag: int = 0) -> No
 def irecv(tensor: Tensor, src: int = 0, group: str = _WORLD, tag: int = 0) -> NoReturn:
     """Raises RuntimeError: there is no other process."""
     _no_partner("irecv")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -131,3 +131,7 @@ def destroy_group(group: str) -> None:
     if group not in _groups:
         raise ValueError(f"destroy_group: the group {group!r} of all processes stays{where()}")
     del _groups[group]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -9,19 +9,21 @@ from __future__ import annotations
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from gradcell.mint.table import FORMS as _FORMS
+
 _MODULES = ("linalg", "nn", "special")
+__all__ = [*_FORMS.rows, *_MODULES]
 
 
 def __getattr__(name: str) -> _Any:
     if name in _MODULES:
         return _import_module(f"gradcell.mint.{name}")
-    forms = _import_module("gradcell.mint.table").FORMS
-    if name not in forms:
+    if name not in _FORMS:
         raise AttributeError(f"module 'gradcell.mint' has no attribute {name!r}")
-    value = forms.make(name)
+    value = _FORMS.make(name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*_import_module("gradcell.mint.table").FORMS.rows, *_MODULES})
+    return sorted(__all__)

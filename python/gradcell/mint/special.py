@@ -6,6 +6,8 @@ from typing import Any as _Any
 
 from gradcell.mint.table import SPECIAL as _FORMS
 
+__all__ = [*_FORMS.rows]
+
 
 def __getattr__(name: str) -> _Any:
     if name not in _FORMS:
@@ -16,4 +18,4 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(_FORMS.rows)
+    return sorted(__all__)

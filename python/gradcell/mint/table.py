@@ -61,6 +61,12 @@ def repeat(input: Any, repeats: Any, dim: Any) -> Any:
     return ops.repeat_interleave(input, repeats, dim)
 
 
+def counts(input: Any, weights: Any, minlength: int) -> Any:
+    """How often each number is there, int64; with weights, their sums."""
+    out = ops.bincount(input, weights, minlength)
+    return _ops.cast(out, _core.int64) if weights is None else out
+
+
 ROWS = (
     # Elementwise
     ("input",
@@ -133,7 +139,7 @@ ROWS = (
     ("input, n=1, dim=-1, prepend=None, append=None",
      "ops.diff(input, n, dim, prepend, append)",
      "diff"),
-    ("input, weights=None, minlength=0", "ops.bincount(input, weights, minlength)", "bincount"),
+    ("input, weights=None, minlength=0", "counts(input, weights, minlength)", "bincount"),
     ("input, bins=100, min=0, max=0", "ops.histc(input, bins, min, max)", "histc"),
     ("input, dim, *, dtype=None", "ops.softmax(typed(input, dtype), dim)", "softmax"),
     ("input", "ops.trace(input)", "trace"),

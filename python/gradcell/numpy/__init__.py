@@ -8,27 +8,30 @@ for the dtype of the result.
 from __future__ import annotations
 
 import math as _math
-from importlib import import_module as _import_module
 
 from gradcell.dtype import bool_, float16, float32, float64, int8, int16, int32, int64, uint8
+from gradcell.numpy import arrays as _arrays
+from gradcell.numpy import table as _table
 
 int_, float_ = int32, float32
 pi, inf, nan, PINF, NINF = _math.pi, _math.inf, _math.nan, _math.inf, -_math.inf
 
+__all__ = [
+    "NINF", "PINF", "bool_", "float16", "float32", "float64", "float_", "inf", "int8", "int16", "int32",
+    "int64", "int_", "nan", "pi", "uint8", *_table.FORMS.rows, *_arrays.__all__,
+]  # fmt: skip
+
 
 def __getattr__(name: str) -> object:
-    table = _import_module("gradcell.numpy.table")
-    if name.startswith("__") or (name not in table.FORMS and not hasattr(table.arrays, name)):
+    if name in _table.FORMS:
+        value = _table.FORMS.make(name)
+    elif name in _arrays.__all__:
+        value = getattr(_arrays, name)
+    else:
         raise AttributeError(f"module 'gradcell.numpy' has no attribute {name!r}")
-    value = table.FORMS.make(name) if name in table.FORMS else getattr(table.arrays, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    table = _import_module("gradcell.numpy.table")
-    return sorted({*globals(), *table.FORMS.rows, *table.arrays.__all__})
-
-
-def _public() -> list[str]:
-    return [name for name in __dir__() if not name.startswith("_") and name != "annotations"]
+    return sorted(__all__)

@@ -88,4 +88,4 @@ def __dir__() -> list[str]:
     return sorted({*__all__})  # forms of more arguments replace rows of the table
 
 
-__all__ += _LATER
+__all__ += [name for name in _LATER if not name.startswith("_")]

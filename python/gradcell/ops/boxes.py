@@ -50,7 +50,8 @@ def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
     common = _ops.mul(width, height)
     area_a, area_g = (_ops.mul(span(x1, x2), span(y1, y2)) for x1, y1, x2, y2 in (left, right))
     whole = area_g if mode == "iof" else _ops.sub(_ops.add(area_a, area_g), common)
-    return _ops.div(common, whole)
+    apart = _ops.equal(common, 0)
+    return _ops.where(apart, 0, _ops.div(common, _ops.where(apart, 1, whole)))
 
 
 def _centre(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -234,6 +235,18 @@ def roi_align(
     return shaping.stack(outs, 0)
 
 
+def _row(x: Tensor, i: int) -> Tensor:
+    return _ops.slice(x, [i, 0], [1, x.shape[1]], [1, 1])
+
+
+def _between(low: Tensor, high: Tensor, n: int, count: int) -> Tensor:
+    """For each box `count` places from low to high, shares of n - 1: [boxes, count]; the middle for one."""
+    if count == 1:
+        return _ops.mul(_ops.add(low, high), (n - 1) / 2)
+    share = Tensor(np.linspace(0.0, 1.0, count), low.dtype)
+    return _ops.mul(_ops.add(low, _ops.mul(_ops.sub(high, low), share)), float(n - 1))
+
+
 @one_plan
 def crop_and_resize(
     image: Any, boxes: Any, box_indices: Any, crop_size: Any, method: str = "bilinear",
@@ -242,8 +255,7 @@ def crop_and_resize(
     """Boxes cut out of images [n, h, w, c] and resized to crop_size (height, width): [boxes, height,
     width, c].
 
-    boxes [b, 4]: (y1, x1, y2, x2) as shares of h - 1 and w - 1, whose numbers are asked for; box_indices [b]:
-    the image of each. method: 'bilinear' or 'nearest'. Places outside have extrapolation_value.
+    boxes [b, 4]: (y1, x1, y2, x2) as shares of h - 1 and w - 1; box_indices [b]: the image of each. method: 'bilinear' or 'nearest'. Places outside have extrapolation_value.
     """
     owner = "CropAndResize"
     x = arguments.tensor(image, owner, "image")
@@ -251,25 +263,31 @@ def crop_and_resize(
     h, w = x.shape[1:3]
     rows, columns = arguments.integers(crop_size, owner, "crop_size")
     which = arguments.integers(box_indices, owner, "box_indices")
+    corners = _columns(_boxes(boxes, owner, "boxes"))
+    y, at = (
+        _between(corners[k], corners[k + 2], n, count)
+        for k, n, count in ((0, h, rows), (1, w, columns))
+    )
     outs = []
-    found = _boxes(boxes, owner, "boxes").asnumpy().astype(np.float64)
-    for (y1, x1, y2, x2), i in zip(found, which, strict=True):
-        lines = []
-        for low, high, n, count in ((y1, y2, h, rows), (x1, x2, w, columns)):
-            step = (high - low) * (n - 1) / (count - 1) if count > 1 else 0.0
-            first = low * (n - 1) if count > 1 else (low + high) * (n - 1) / 2
-            lines.append(first + step * np.arange(count))
-        y, at = np.meshgrid(*lines, indexing="ij")
-        inside = (y >= 0) & (y <= h - 1) & (at >= 0) & (at <= w - 1)
-        y, at = np.clip(y, 0, h - 1), np.clip(at, 0, w - 1)
-        one = _image(x, i)
-        one = _ops.transpose(_ops.cast(one, _core.float32), [2, 0, 1])
+    for k, i in enumerate(which):
+        grid = [
+            _ops.broadcast_to(_ops.reshape(_row(line, k), shape), [rows, columns])
+            for line, shape in ((y, [rows, 1]), (at, [1, columns]))
+        ]
+        one = _ops.transpose(_ops.cast(_image(x, i), _core.float32), [2, 0, 1])
+        places = [
+            _ops.minimum(_ops.maximum(v, 0.0), float(n - 1))
+            for v, n in zip(grid, (h, w), strict=True)
+        ]
         if method == "nearest":
-            rounded = (Tensor(np.floor(v + 0.5).astype(np.float32)) for v in (y, at))
-            values = _taken(one, *rounded)
+            values = _taken(one, *(_ops.floor(_ops.add(v, 0.5)) for v in places))
         else:
-            values = bilinear(one, Tensor(y.astype(np.float32)), Tensor(at.astype(np.float32)))
-        values = _ops.where(Tensor(inside), values, extrapolation_value)
+            values = bilinear(one, *places)
+        inside = [
+            _ops.logical_and(_ops.greater_equal(v, 0.0), _ops.less_equal(v, float(n - 1)))
+            for v, n in zip(grid, (h, w), strict=True)
+        ]
+        values = _ops.where(_ops.logical_and(*inside), values, extrapolation_value)
         outs.append(_ops.transpose(values, [1, 2, 0]))
     return shaping.stack(outs, 0)
 

@@ -45,7 +45,7 @@ _MODULES = {
         moveaxis multi_dot numel ravel rot90 row_stack tensor_split tril_indices triu_indices type_as
         view_as vsplit""",
     "linear_algebra": """
-        addbmm addmv addr baddbmm block_diag cholesky cholesky_inverse cholesky_solve cross det einsum
+        addbmm addmv addr baddbmm block_diag cholesky cholesky_inverse cholesky_solve cross det eigh einsum
         inverse kron logdet matrix_diag matrix_power matrix_solve mv pinv qr slogdet svd tensor_solve
         vander vecdot vector_norm""",
     "products": "ger",
@@ -62,4 +62,5 @@ _MODULES = {
         std_mean var_mean""",
 }
 
+#: The modules by the ops that are in them.
 LATER = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -260,6 +260,20 @@ def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any
     return (values, left, right) if compute_uv else values
 
 
+def eigh(input: Any) -> tuple[Tensor, Tensor]:
+    """(eigenvalues in ascending order, eigenvectors as columns) of symmetric matrices [..., n, n].
+
+    Asks for the value. Differentiable where the eigenvalues are different.
+    """
+    x = _square(input, "eigh")
+    values, vectors = _lapack("eigh", np.linalg.eigh, x.asnumpy())
+    start = Tensor(np.ascontiguousarray(vectors), x.dtype)
+    if x._traced:
+        vectors, values = _refined_eigen(_ops.mul(_ops.add(x, _transposed(x)), 0.5), start)
+        return values, vectors
+    return Tensor(np.ascontiguousarray(values), x.dtype), start
+
+
 def _refined_eigen(a: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
     """(eigenvectors, eigenvalues) of symmetric a, from eigenvectors of its value."""
     n = a.shape[-1]

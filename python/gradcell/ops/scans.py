@@ -72,7 +72,8 @@ def cummax(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
 
 def cummin(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
     """(the smallest element up to each along axis, its index; of equal ones the last). Asks for the value."""
-    return _running(input, axis, "cummin", np.less_equal)
+    values, index = _running(input, axis, "cummin", np.less_equal)
+    return values, _ops.cast(index, _core.int32)
 
 
 @one_plan

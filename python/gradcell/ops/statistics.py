@@ -180,14 +180,14 @@ def corrcoef(input: Any) -> Tensor:
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
-    """How often each number from 0 on is in a vector of them; with weights, the sums of those."""
+    """How often each number from 0 on is in a vector of them, float32; with weights, their sums."""
     x = arguments.tensor(input, "bincount")
     numbers = x.asnumpy()
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or (numbers < 0).any():
         raise ValueError(f"bincount: a vector of numbers not below 0 is needed, got {x}{where()}")
     length = max(int(numbers.max(initial=-1)) + 1, minlength)
     if weights is None:
-        return Tensor(np.bincount(numbers, minlength=length).astype(np.int64))
+        return Tensor(np.bincount(numbers, minlength=length).astype(np.float32))
     w = arguments.tensor(weights, "bincount", "weights")
     return indexing.index_add(_ops.full([length], 0, w.dtype), _ops.cast(x, _core.int32), w, 0)
 

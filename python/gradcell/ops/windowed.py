@@ -68,12 +68,14 @@ def pooled(
 def max_pool_with_argmax(
     x: Any, *, kernel_size: Any, strides: Any, pad_mode: str, data_format: str
 ) -> tuple[Tensor, Tensor]:
-    """(the largest elements of windows, their places in the flattened image, int32)."""
+    """(the largest elements of windows, their places in each image's flattened channels, int32)."""
     t = _channels(x, "MaxPoolWithArgmax", (4,), data_format)
     out, index = pooling.max_pool(
         t, axes_of(t, "MaxPoolWithArgmax", kernel_size, strides, pad_mode), True
     )
-    return _back(out, data_format), _ops.cast(_back(index, data_format), _core.int32)
+    first = _ops.mul(_ops.iota(list(index.shape), _core.int64, 1), t.shape[2] * t.shape[3])
+    index = _ops.cast(_ops.add(index, first), _core.int32)
+    return _back(out, data_format), _back(index, data_format)
 
 
 def convolved(

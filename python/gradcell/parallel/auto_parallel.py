@@ -5,3 +5,7 @@ from __future__ import annotations
 from gradcell.parallel.algorithm import AutoParallel
 
 __all__ = ["AutoParallel"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -70,3 +70,7 @@ class PipelineGradReducer(Cell):
         if self.scale_sense == 1.0:
             return grads
         return tuple(_core.ops.div(g, self.scale_sense) for g in grads)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

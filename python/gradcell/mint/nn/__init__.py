@@ -5,7 +5,7 @@ Each is a row: (mint's constructor, the class of gradcell.nn, what its construct
 
 from __future__ import annotations
 
-import inspect
+import inspect as _inspect
 from importlib import import_module as _import_module
 from typing import Any
 
@@ -78,7 +78,7 @@ _TABLE = {
     for signature, given, entries in _ROWS
     for entry in entries.split()
 }
-_SAME = frozenset({"Cell"})
+__all__ = [*_TABLE, "Cell", "functional"]
 
 
 def _dtype(dtype: Any) -> dict[str, Any]:
@@ -125,15 +125,15 @@ def _make(name: str) -> type:
     names = {"base": base, "_dtype": _dtype, "_tuple": _tuple, "_padding": _padding}
     names |= {"_affine": _affine, "_new": _new}
     exec(compile(line, __file__, "exec"), names, made)
-    text = f"nn.{base_name}, constructed as {name}({signature}).\n\n{inspect.getdoc(base)}"
+    text = f"nn.{base_name}, constructed as {name}({signature}).\n\n{_inspect.getdoc(base)}"
     return type(name, (base,), {**made, "__doc__": text, "__module__": "gradcell.mint.nn"})
 
 
 def __getattr__(name: str) -> Any:
     if name == "functional":
         return _import_module("gradcell.mint.nn.functional")
-    if name in _SAME:
-        return getattr(_nn, name)
+    if name == "Cell":
+        return _nn.Cell
     if name not in _TABLE:
         raise AttributeError(f"module 'gradcell.mint.nn' has no attribute {name!r}")
     value = _make(name)
@@ -142,4 +142,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*_TABLE, *_SAME, "functional"})
+    return sorted(__all__)

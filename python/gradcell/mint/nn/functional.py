@@ -140,6 +140,8 @@ ROWS = (
 
 FORMS = Forms("gradcell.mint.nn.functional", ROWS, {**globals(), "typed": typed})
 
+__all__ = [*FORMS.rows, "embedding", "linear", "normalize", "one_hot"]
+
 
 def __getattr__(name: str) -> Any:
     if name not in FORMS:
@@ -150,4 +152,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*FORMS.rows, "embedding", "linear", "normalize", "one_hot"})
+    return sorted(__all__)
