@@ -255,7 +255,8 @@ def crop_and_resize(
     """Boxes cut out of images [n, h, w, c] and resized to crop_size (height, width): [boxes, height,
     width, c].
 
-    boxes [b, 4]: (y1, x1, y2, x2) as shares of h - 1 and w - 1; box_indices [b]: the image of each. method: 'bilinear' or 'nearest'. Places outside have extrapolation_value.
+    boxes [b, 4]: (y1, x1, y2, x2) as shares of h - 1 and w - 1; box_indices [b]:
+    the image of each. method: 'bilinear' or 'nearest'. Places outside have extrapolation_value.
     """
     owner = "CropAndResize"
     x = arguments.tensor(image, owner, "image")
