@@ -18,6 +18,9 @@ from types import ModuleType
 
 _NAME = "mindspore"
 
+#: What `mindspore.__version__` says: the version whose names and behaviour this follows.
+VERSION = "2.10.0"
+
 #: Modules of MindSpore that stand somewhere else here: 'place: modules', all below the packages.
 _MODULES = """
     : common.tensor
@@ -224,5 +227,6 @@ def install() -> None:
     for name, module in list(sys.modules.items()):
         if name == "gradcell" or name.startswith("gradcell."):
             _say_what_is_missing(module)
+    package.__version__ = VERSION  # type: ignore[attr-defined]
     sys.meta_path.insert(0, _Finder())
     sys.modules[_NAME] = package

@@ -193,6 +193,102 @@ NUMPY: list[Case] = [
 OPS: list[Case] = [
     *named(
         ["unit: 2 3"],
+        "abs acos asin asinh atan atanh ceil cos cosh erf erfc exp expm1 floor log log10 log1p log2 neg "
+        "reciprocal rsqrt sigmoid sign sin sinh sqrt square tan tanh trunc round relu isnan isinf "
+        "isfinite logical_not zeros_like ones_like softsign mish silu gelu elu selu celu relu6 hardswish "
+        "hardsigmoid logsigmoid tanhshrink softplus hardshrink softshrink hardtanh leaky_relu softmin "
+        "reduce_sum all any amax amin std var",
+        "ops.{}",
+    ),
+    *named(
+        ["normal: 2 3", "unit: 3"],
+        "add sub mul div floor_div fmod maximum minimum atan2 hypot xlogy equal not_equal less "
+        "less_equal greater greater_equal remainder floor_mod "
+        "true_divide subtract multiply arctan2",
+        "ops.{}",
+    ),
+    *cases(
+        ["normal: 3 4"],
+        """
+        ops.sum(x, 1)
+        ops.mean(x, 1, True)
+        ops.prod(x, 1)
+        ops.max(x, 1)
+        ops.min(x, 0)
+        ops.argmax(x, 1)
+        ops.argmin(x, 1)
+        ops.std(x, 1, 1, True)
+        ops.var(x, 0)
+        ops.norm(x)
+        ops.norm(x, dim=1)
+        ops.logsumexp(x, 1)
+        ops.cumsum(x, 1)
+        ops.softmax(x, 0)
+        ops.log_softmax(x, 1)
+        ops.reshape(x, (2, 6))
+        ops.transpose(x, (1, 0))
+        ops.permute(x, (1, 0))
+        ops.expand_dims(x, 1)
+        ops.unsqueeze(x, 0)
+        ops.squeeze(ops.expand_dims(x, 0), 0)
+        ops.swapaxes(x, 0, 1)
+        ops.flatten(ops.expand_dims(x, 0))
+        ops.broadcast_to(x, (2, 3, 4))
+        ops.tile(x, (2, 1))
+        ops.repeat_interleave(x, 2, 1)
+        ops.flip(x, (0,))
+        ops.concat((x, x), 1)
+        ops.stack((x, x), 1)
+        ops.split(x, 2, 1)
+        ops.chunk(x, 2, 1)
+        ops.unstack(x, 1)
+        ops.narrow(x, 1, 1, 2)
+        ops.tril(x)
+        ops.triu(x, 1)
+        ops.diag(x[0])
+        ops.diagonal(x)
+        ops.trace(x)
+        ops.pad(x, (1, 2))
+        ops.gather(x, Tensor([0, 2], ms.int32), 1)
+        ops.index_select(x, 1, Tensor([0, 2], ms.int32))
+        ops.where(x > 0, x, -x)
+        ops.masked_fill(x, x > 0, 2.0)
+        ops.masked_select(x, x > 0)
+        ops.clamp(x, -0.5, 0.5)
+        ops.one_hot(Tensor([0, 2], ms.int32), 3, Tensor(1.0), Tensor(0.0))
+        ops.sort(x, 1)
+        ops.topk(x, 2)
+        ops.nonzero(x)
+        ops.matmul(x, x.T)
+        ops.outer(x[0], x[1])
+        ops.addmm(ops.ones((3, 3)), x, x.T)
+        ops.cast(x * 3.0, ms.int32)
+        ops.full_like(x, 2.0)
+        ops.eye(3, 4, ms.float32)
+        ops.arange(0, 6, 2)
+        ops.linspace(0.0, 1.0, 5)
+        ops.meshgrid(x[0], x[1])
+        ops.strided_slice(x, (0, 1), (2, 4), (1, 2))
+        ops.tensor_scatter_add(x, Tensor([[0, 0], [1, 1]], ms.int32), x[0, :2])
+        ops.gather_nd(x, Tensor([[0, 0], [1, 1]], ms.int32))
+        ops.cross_entropy(x, Tensor([0, 2, 1], ms.int32))
+        ops.nll_loss(ops.log_softmax(x, 1), Tensor([0, 2, 1], ms.int32))
+        ops.mse_loss(x, 2.0 * x)
+        ops.l1_loss(x, 2.0 * x)
+        ops.smooth_l1_loss(x, 3.0 * x)
+        ops.binary_cross_entropy_with_logits(x, ops.sigmoid(x), ops.ones((3, 4)), ops.ones((3, 4)))
+        ops.ReduceSum(True)(x, 1)
+        ops.ReduceMean()(x, 0)
+        ops.Argmax(1)(x)
+        ops.Softmax(0)(x)
+        ops.MatMul(transpose_b=True)(x, x)
+        ops.L2Normalize(1)(x)
+        ops.StridedSlice()(x, (0, 1), (2, 4), (1, 2))
+        """,
+        "lambda x: {}",
+    ),
+    *named(
+        ["unit: 2 3"],
         "lgamma digamma erfinv sinc logit deg2rad rad2deg frac nan_to_num signbit positive sgn "
         "inv ravel reduce_mean reduce_max reduce_min",
         "ops.{}",
@@ -384,6 +480,55 @@ OPS: list[Case] = [
 TENSOR: list[Case] = cases(
     ["normal: 3 4"],
     """
+    x.abs()
+    x.exp()
+    x.sin()
+    x.tanh()
+    x.square()
+    x.sum(1)
+    x.mean(0)
+    x.max(axis=1)
+    x.min(axis=0)
+    x.argmax(1)
+    x.std(1)
+    x.var(0)
+    x.prod(1)
+    x.cumsum(1)
+    x.reshape(2, 6)
+    x.view(2, 6)
+    x.transpose(1, 0)
+    x.permute(1, 0)
+    x.swapaxes(0, 1)
+    x.expand_dims(0)
+    x.unsqueeze(1)
+    x.flatten()
+    x.ravel()
+    x.tile((2, 1))
+    x.split(2, 1)
+    x.chunk(2, 1)
+    x.unbind(0)
+    x.narrow(1, 0, 2)
+    x.flip((0,))
+    x.tril()
+    x.triu()
+    x.diagonal()
+    x.trace()
+    x.astype(ms.float16)
+    x.clip(-0.5, 0.5)
+    x.masked_fill(x > 0, 0.0)
+    x.masked_select(x > 0)
+    x.where(x > 0, 0.0)
+    x.matmul(x.T)
+    x.mm(x.T)
+    x.norm()
+    x.softmax(1)
+    x.logsumexp(1)
+    x.sort(1)
+    x.topk(2)
+    x.nonzero()
+    x.broadcast_to((2, 3, 4))
+    x.isclose(x)
+    x.sigmoid()
     x.argwhere()
     x.cumprod(1)
     x.ptp()
