@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gradcell._forms import Forms
-from gradcell.numpy import arrays
+from gradcell.numpy import conversion, making, mathematics, shaping
 
 _FLOAT32 = "dtype=_core.float32"
 
@@ -40,7 +42,7 @@ ROWS = (
      "ops.{}(tensor(a), axis, keepdims, initial=initial, where=None if where is True else where)",
      "max=amax amin min=amin amax"),
     ("a, axis=None, dtype=None, keepdims=False, initial=None",
-     "arrays.total(a, axis, dtype, keepdims, initial)",
+     "total(a, axis, dtype, keepdims, initial)",
      "sum"),
     ("a, axis=None, keepdims=False, dtype=None", "ops.mean(tensor(a), axis, keepdims, dtype=dtype)",
      "mean"),
@@ -53,11 +55,11 @@ ROWS = (
     ("a, axis=None", "ops.{}(tensor(a), axis)", "argmax argmin"),
     ("a, axis=None, dtype=None", "typed(tensor(a), dtype).cumsum(axis)", "cumsum"),
     ("a, axis=None, dtype=None", "ops.cumprod(*along(a, axis), dtype)", "cumprod"),
-    ("a, axis=None, dtype=None", "arrays.without_nan(a, dtype).cumsum(axis)", "nancumsum"),
+    ("a, axis=None, dtype=None", "without_nan(a, dtype).cumsum(axis)", "nancumsum"),
     ("a, axis=None, dtype=None, keepdims=False", "ops.{}(floating(a), axis, keepdims, dtype=dtype)",
      "nansum nanmean"),
     ("a, axis=None, dtype=None, ddof=0, keepdims=False",
-     "ops.sqrt(arrays.nanvar(a, axis, dtype, ddof, keepdims))",
+     "ops.sqrt(nanvar(a, axis, dtype, ddof, keepdims))",
      "nanstd"),
     ("a, offset=0, axis1=0, axis2=1, dtype=None",
      "typed(ops.trace(tensor(a), offset, axis1, axis2), dtype)",
@@ -67,7 +69,7 @@ ROWS = (
     ("a, n=1, axis=-1, prepend=None, append=None",
      "ops.diff(tensor(a), n, axis, *optional(prepend, append))",
      "diff"),
-    ("ary, to_end=None, to_begin=None", "arrays.joined(to_begin, ops.diff(vector(ary)), to_end)",
+    ("ary, to_end=None, to_begin=None", "joined(to_begin, ops.diff(vector(ary)), to_end)",
      "ediff1d"),
     # Shapes
     ("a, axis", "ops.expand_dims(tensor(a), axis)", "expand_dims"),
@@ -90,16 +92,16 @@ ROWS = (
     ("array, shape", "ops.broadcast_to(tensor(array), shape)", "broadcast_to"),
     ("*args", "ops.broadcast_tensors(*[tensor(x) for x in args])", "broadcast_arrays"),
     ("*arys", "ops.{}(*[tensor(x) for x in arys])", "atleast_1d atleast_2d atleast_3d"),
-    ("*xi, sparse=False, indexing='xy'", "arrays._grids([tensor(x) for x in xi], sparse, indexing)",
+    ("*xi, sparse=False, indexing='xy'", "_grids([tensor(x) for x in xi], sparse, indexing)",
      "meshgrid"),
     ("arrays, axis=0", "ops.stack([tensor(x) for x in arrays], axis)", "stack"),
     ("tup", "ops.{}([tensor(x) for x in tup])", "vstack hstack dstack column_stack"),
-    ("arr, values, axis=None", "arrays.concatenate((arr, values), axis)", "append"),
-    ("x, indices_or_sections", "arrays.split(x, indices_or_sections, 0)", "vsplit"),
+    ("arr, values, axis=None", "concatenate((arr, values), axis)", "append"),
+    ("x, indices_or_sections", "split(x, indices_or_sections, 0)", "vsplit"),
     ("x, indices_or_sections",
-     "arrays.split(x, indices_or_sections, 0 if tensor(x).ndim == 1 else 1)",
+     "split(x, indices_or_sections, 0 if tensor(x).ndim == 1 else 1)",
      "hsplit"),
-    ("x, indices_or_sections", "arrays.split(x, indices_or_sections, 2)", "dsplit"),
+    ("x, indices_or_sections", "split(x, indices_or_sections, 2)", "dsplit"),
     ("v, k=0", "ops.diag(tensor(v), k)", "diag"),
     ("v, k=0", "ops.diag(vector(v), k)", "diagflat"),
     ("a, offset=0, axis1=0, axis2=1", "ops.diagonal(tensor(a), offset, axis1, axis2)", "diagonal"),
@@ -108,25 +110,25 @@ ROWS = (
     ("a, dtype=None", "array(a, dtype, False)", "asarray"),
     ("a, " + _FLOAT32, "array(a, dtype, False)", "asfarray"),
     ("a", "tensor(a).copy()", "copy"),
-    ("shape, " + _FLOAT32, "arrays.full(shape, 0, dtype)", "zeros empty"),
-    ("shape, " + _FLOAT32, "arrays.full(shape, 1, dtype)", "ones"),
-    ("a, dtype=None, shape=None", "arrays.like(a, {}, dtype, shape)", "zeros_like=0 ones_like=1"),
-    ("prototype, dtype=None, shape=None", "arrays.like(prototype, 0, dtype, shape)", "empty_like"),
-    ("a, fill_value, dtype=None, shape=None", "arrays.like(a, fill_value, dtype, shape)",
+    ("shape, " + _FLOAT32, "full(shape, 0, dtype)", "zeros empty"),
+    ("shape, " + _FLOAT32, "full(shape, 1, dtype)", "ones"),
+    ("a, dtype=None, shape=None", "like(a, {}, dtype, shape)", "zeros_like=0 ones_like=1"),
+    ("prototype, dtype=None, shape=None", "like(prototype, 0, dtype, shape)", "empty_like"),
+    ("a, fill_value, dtype=None, shape=None", "like(a, fill_value, dtype, shape)",
      "full_like"),
-    ("N, M=None, k=0, " + _FLOAT32, "arrays.eye(N, N if M is None else M, k, dtype)", "eye"),
+    ("N, M=None, k=0, " + _FLOAT32, "eye(N, N if M is None else M, k, dtype)", "eye"),
     ("n, " + _FLOAT32, "ops.eye(n, n, to_dtype(dtype))", "identity"),
     ("N, M=None, k=0, " + _FLOAT32,
-     "ops.tril(arrays.full((N, N if M is None else M), 1, dtype), k)",
+     "ops.tril(full((N, N if M is None else M), 1, dtype), k)",
      "tri"),
-    ("n, k=0, m=None", "arrays.tri_indices(n, m, k, False)", "tril_indices"),
-    ("n, k=0, m=None", "arrays.tri_indices(n, m, k, True)", "triu_indices"),
-    ("arr, k=0", "arrays.tri_indices(arr.shape[0], arr.shape[1], k, False)", "tril_indices_from"),
-    ("arr, k=0", "arrays.tri_indices(arr.shape[0], arr.shape[1], k, True)", "triu_indices_from"),
+    ("n, k=0, m=None", "tri_indices(n, m, k, False)", "tril_indices"),
+    ("n, k=0, m=None", "tri_indices(n, m, k, True)", "triu_indices"),
+    ("arr, k=0", "tri_indices(arr.shape[0], arr.shape[1], k, False)", "tril_indices_from"),
+    ("arr, k=0", "tri_indices(arr.shape[0], arr.shape[1], k, True)", "triu_indices_from"),
     ("x, N=None, increasing=False",
      "ops.flip(ops.vander(tensor(x), N), (1,) if increasing else ())",
      "vander"),
-    ("M", "arrays.window(M, '{}')", "bartlett blackman hamming hanning"),
+    ("M", "window(M, '{}')", "bartlett blackman hamming hanning"),
     ("*shape, " + _FLOAT32, "typed(ops.{}(*shape), dtype)", "rand randn"),
     # Products
     ("a, b", "ops.{}(tensor(a), tensor(b))", "dot inner kron"),
@@ -138,7 +140,7 @@ ROWS = (
     ("x, weights=None, minlength=0, length=None",
      "typed(ops.bincount(tensor(x), weights, length or minlength), _core.float32)",
      "bincount"),
-    ("a, bins=10, range=None, weights=None", "arrays.histogram(a, bins, range, weights)[1]",
+    ("a, bins=10, range=None, weights=None", "histogram(a, bins, range, weights)[1]",
      "histogram_bin_edges"),
     ("x, bins, right=False", "ops.bucketize(tensor(x), tensor(bins), right=right)", "digitize"),
     # Elements
@@ -157,10 +159,27 @@ ROWS = (
      "isin"),
     ("ar1, ar2, invert=False", "ops.isin(vector(ar1), ar2, invert)", "in1d"),
     # Polynomials
-    ("a1, a2", "arrays.polysum(a1, a2, 1)", "polyadd"),
-    ("a1, a2", "arrays.polysum(a1, a2, -1)", "polysub"),
+    ("a1, a2", "polysum(a1, a2, 1)", "polyadd"),
+    ("a1, a2", "polysum(a1, a2, -1)", "polysub"),
     ("a", "str(tensor(a))", "array_str"),
 )  # fmt: skip
 
 
-FORMS = Forms("gradcell.numpy", ROWS, {**vars(arrays), "arrays": arrays})
+_NAMES = {
+    **vars(conversion), **vars(making), **vars(shaping), **vars(mathematics), "_grids": making._grids,
+}  # fmt: skip
+FORMS = Forms("gradcell.numpy", ROWS, _NAMES)
+
+#: Functions that are no rows: the signatures are their own.
+OWN = """
+apply_along_axis apply_over_axes arange array array_equal array_equiv array_split average choose
+concatenate convolve corrcoef correlate cov cross diag_indices full geomspace gradient histogram
+histogram2d histogramdd indices interp intersect1d isscalar ix_ linspace logspace matmul mgrid
+nanmax nanmin nanvar norm ogrid pad piecewise polyder polyint polymul polyval promote_types ptp
+randint ravel_multi_index result_type select setdiff1d size split unravel_index unwrap
+""".split()
+
+
+def own(name: str) -> Any:
+    """One of OWN. Raises KeyError for other names."""
+    return _NAMES[name]

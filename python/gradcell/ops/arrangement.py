@@ -10,7 +10,7 @@ import numpy as np
 from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.ops import shaping
+from gradcell.ops import indexing, shaping
 from gradcell.ops.one_plan import one_plan
 
 _ops = _core.ops
@@ -172,3 +172,42 @@ def multi_dot(arrays: Any) -> Tensor:
         out = _ops.matmul(out, x)
     dims = [n for n, drop in zip(out.shape, (first, last), strict=True) if not drop]
     return _ops.reshape(out, dims)
+
+
+@one_plan
+def mirror_pad(input_x: Any, paddings: Any, mode: str = "REFLECT") -> Tensor:
+    """Mirrored at both ends of each dimension: 'REFLECT' without the edge, 'SYMMETRIC' with it.
+
+    paddings: [rank, 2], before and after.
+    """
+    t = arguments.tensor(input_x, "MirrorPad", "input_x")
+    arguments.one_of(mode, ("REFLECT", "SYMMETRIC"), "MirrorPad", "mode")
+    pairs = paddings.tolist() if isinstance(paddings, Tensor) else paddings
+    for a, (before, after) in enumerate(pairs):
+        index = np.pad(np.arange(t.shape[a]), (before, after), mode.lower())  # type: ignore[call-overload]
+        t = _ops.gather(t, Tensor(index), a)
+    return t
+
+
+def sequence_mask(lengths: Any, maxlen: Any = None) -> Tensor:
+    """For each length, that many times True, then False, up to maxlen (the largest length)."""
+    x = arguments.tensor(lengths, "sequence_mask", "lengths")
+    largest = int(x.asnumpy().max(initial=0)) if maxlen is None else maxlen
+    count = arguments.integer(largest, "sequence_mask", "maxlen")
+    return _ops.less(_ops.iota([count], _core.int64, 0), _ops.reshape(x, [*x.shape, 1]))
+
+
+@one_plan
+def reverse_sequence(x: Any, seq_lengths: Any, seq_dim: int, batch_dim: int = 0) -> Tensor:
+    """The first seq_lengths[b] elements along seq_dim in reverse order, for each b along batch_dim."""
+    t = arguments.tensor(x, "ReverseSequence", "x")
+    s, b = (
+        arguments.axis_of(d, t.ndim, "ReverseSequence", "seq_dim") for d in (seq_dim, batch_dim)
+    )
+    lengths = arguments.tensor(seq_lengths, "ReverseSequence", "seq_lengths")
+    shape = [1] * t.ndim
+    shape[b] = t.shape[b]
+    length = _ops.reshape(_ops.cast(lengths, _core.int64), shape)
+    place = _ops.iota(list(t.shape), _core.int64, s)
+    index = _ops.where(_ops.less(place, length), _ops.sub(_ops.sub(length, 1), place), place)
+    return indexing.gather_elements(t, s, index)

@@ -580,3 +580,33 @@ def vander(x: Any, N: Any = None) -> Tensor:
     for _ in range(n - 1):
         powers.append(_ops.mul(powers[-1], column))
     return _ops.concat(powers[::-1], 1) if n else _ops.full([t.shape[0], 0], 0, t.dtype)
+
+
+@one_plan
+def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Tensor:
+    """Sums of products along one dimension of each, matrix by matrix of a batch.
+
+    axes: an integer for both, or one for each; by default x1's last and x2's last but one (its last, if
+    it has two dimensions). Raises ValueError if the sizes differ.
+    """
+    a, b = arguments.tensor(x1, "batch_dot", "x1"), arguments.tensor(x2, "batch_dot", "x2")
+    if axes is None:
+        axes = (a.ndim - 1, max(b.ndim - 2, 1))
+    i, j = (axes, axes) if isinstance(axes, int) else axes
+    i, j = i % a.ndim, j % b.ndim
+    if (
+        a.ndim < 2
+        or b.ndim < 2
+        or 0 in (i, j)
+        or a.shape[i] != b.shape[j]
+        or a.shape[0] != b.shape[0]
+    ):
+        raise ValueError(
+            f"batch_dot: axes {axes} do not fit shapes {list(a.shape)} and {list(b.shape)}{where()}"
+        )
+    left, right = shaping.movedim(a, i, -1), shaping.movedim(b, j, 1)
+    n, k = left.shape[0], left.shape[-1]
+    rest_a, rest_b = list(left.shape[1:-1]), list(right.shape[2:])
+    product = _ops.matmul(_ops.reshape(left, [n, -1, k]), _ops.reshape(right, [n, k, -1]))
+    dims = [n, *rest_a, *rest_b]
+    return _ops.reshape(product, dims if len(dims) > 1 else [n, 1])

@@ -107,3 +107,19 @@ def nll_loss_and_weight(
     counts = _ops.not_equal(y, ignore_index)
     taken = _ops.gather(weight, _ops.where(counts, y, np.int32(0)), 0)
     return loss, _ops.reduce_sum(_ops.where(counts, taken, 0))
+
+
+@one_plan
+def lrn(
+    x: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
+    norm_region: str = "ACROSS_CHANNELS",
+) -> Tensor:  # fmt: skip
+    """x over (bias + alpha times the sum of squares of the channels within depth_radius)^beta
+    (Krizhevsky et al. 2012, section 3.3); x [n, c, h, w]."""
+    t = arguments.of_rank(x, (4,), "LRN")
+    c = t.shape[1]
+    near = np.abs(np.arange(c)[:, None] - np.arange(c)) <= depth_radius
+    squares = _ops.reshape(_ops.square(t), [t.shape[0], c, -1])
+    total = _ops.matmul(Tensor(near.astype(np.float32), t.dtype), squares)
+    scale = _ops.add(_ops.mul(_ops.reshape(total, list(t.shape)), alpha), bias)
+    return _ops.mul(t, _ops.pow(scale, -beta))

@@ -10,6 +10,7 @@ from typing import Any
 from gradcell import _core, ops
 from gradcell.ops import (
     activations,
+    arrangement,
     boxes,
     creation,
     custom,
@@ -22,6 +23,7 @@ from gradcell.ops import (
     scans,
     scatters,
     shaping,
+    special,
     steps,
     windowed,
 )
@@ -29,10 +31,10 @@ from gradcell.ops.primitive import Primitive
 
 #: What expressions may name.
 _NAMES: dict[str, Any] = {
-    "_core": _core, "ops": ops, "activations": activations, "boxes": boxes, "creation": creation,
-    "draws": draws, "indexing": indexing, "linear_algebra": linear_algebra, "normalized": normalized,
-    "scalars": scalars, "scans": scans, "scatters": scatters, "shaping": shaping, "steps": steps,
-    "windowed": windowed,
+    "_core": _core, "ops": ops, "activations": activations, "arrangement": arrangement,
+    "boxes": boxes, "creation": creation, "draws": draws, "indexing": indexing,
+    "linear_algebra": linear_algebra, "normalized": normalized, "scalars": scalars, "scans": scans,
+    "scatters": scatters, "shaping": shaping, "special": special, "steps": steps, "windowed": windowed,
 }  # fmt: skip
 
 _POOL = "kernel_size=1, strides=1, pad_mode='valid', data_format='NCHW'"
@@ -85,13 +87,13 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
      "boxes.crop_and_resize(x, boxes_, box_indices, crop_size, **attributes)", "CropAndResize"),
     ("block_size", "x", "boxes.{}(x, block_size)", "DepthToSpace=depth_to_space SpaceToDepth=space_to_depth"),
     ("depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region='ACROSS_CHANNELS'", "x",
-     "scalars.lrn(x, **attributes)", "LRN"),
-    ("mode='REFLECT'", "input_x, paddings", "scalars.mirror_pad(input_x, paddings, mode)", "MirrorPad"),
+     "normalized.lrn(x, **attributes)", "LRN"),
+    ("mode='REFLECT'", "input_x, paddings", "arrangement.mirror_pad(input_x, paddings, mode)", "MirrorPad"),
     # Numbers and tuples
     ("", "input_x, dtype=_core.float32", "creation.scalar_to_tensor(input_x, dtype)", "ScalarToTensor"),
     ("", "input_x", "scalars.{}(input_x)",
-     "TupleToArray=tuple_to_array ScalarToArray=scalar_to_array TensorShape=tensor_shape Eps=eps "
-     "FloatStatus=float_status Real=real Imag=imag Conj=conj"),
+     "TupleToArray=tuple_to_array ScalarToArray=scalar_to_array TensorShape=tensor_shape"),
+    ("", "x", "special.{}(x)", "Eps=eps FloatStatus=float_status Real=real Imag=imag Conj=conj"),
     ("", "input_x, input_y", "scalars.scalar_cast(input_x, input_y)", "ScalarCast"),
     ("", "x", "linear_algebra.inverse(x)", "Inverse"),
     ("adjoint=False", "x", "linear_algebra.inverse(x)", "MatrixInverse"),
@@ -113,7 +115,8 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("", "x, y", "ops.{}(x, y)",
      "BitwiseAnd=bitwise_and BitwiseOr=bitwise_or BitwiseXor=bitwise_xor Xdivy=xdivy "
      "TruncateDiv=truncate_div TruncateMod=truncate_mod Gcd=gcd Lcm=lcm LogicalXor=logical_xor"),
-    ("seq_dim, batch_dim=0", "x, seq_lengths", "scalars.reverse_sequence(x, seq_lengths, seq_dim, batch_dim)",
+    ("seq_dim, batch_dim=0", "x, seq_lengths",
+     "arrangement.reverse_sequence(x, seq_lengths, seq_dim, batch_dim)",
      "ReverseSequence"),
     ("use_locking=True", "input_x, indices, updates", "scatters.scatter_nd_update(input_x, indices, updates)",
      "ScatterNdUpdate"),

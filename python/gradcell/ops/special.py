@@ -10,6 +10,7 @@ import numpy as np
 
 from gradcell import _core, arguments
 from gradcell._core import Tensor
+from gradcell.ops import reductions
 from gradcell.ops.one_plan import one_plan
 
 _ops = _core.ops
@@ -294,3 +295,62 @@ def erfinv(input: Any) -> Tensor:
     end = _ops.where(_ops.greater(x, 0), math.inf, -math.inf)
     limit = _ops.where(_ops.equal(_ops.abs(x), 1), end, math.nan)
     return _ops.where(inside, _ops.cast(y, x.dtype), limit)
+
+
+def pows(input: Any, exponent: Any) -> Tensor:
+    """input to the power of exponent."""
+    return _ops.pow(input, exponent)
+
+
+def inv(x: Any) -> Tensor:
+    """1 / x."""
+    return _ops.reciprocal(x)
+
+
+def eps(x: Any) -> Tensor:
+    """The gap between 1 and the next number of x's dtype, in x's shape."""
+    t = arguments.tensor(x, "Eps", "x")
+    size = {"bfloat16": 2.0**-7}.get(t.dtype.name) or float(np.finfo(t.dtype.name).eps)
+    return _ops.full(list(t.shape), size, t.dtype)
+
+
+def float_status(x: Any) -> Tensor:
+    """[1.0] if an element is infinite or NaN, else [0.0]."""
+    t = arguments.tensor(x, "FloatStatus", "x")
+    bad = reductions.any(_ops.logical_not(_ops.isfinite(t)))
+    return _ops.reshape(_ops.cast(bad, _core.float32), [1])
+
+
+def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05) -> Tensor:
+    """Whether |x - y| is below tolerance."""
+    return _ops.less(_ops.abs(_ops.sub(x, y)), tolerance)
+
+
+def isreal(input: Any) -> Tensor:
+    """True everywhere: all tensors are real."""
+    return _ops.full(list(arguments.tensor(input, "isreal").shape), True, _core.bool)
+
+
+def is_complex(input: Any) -> bool:
+    """False: all tensors are real."""
+    arguments.tensor(input, "is_complex")
+    return False
+
+
+def is_floating_point(input: Any) -> bool:
+    """Whether the dtype is floating."""
+    return arguments.tensor(input, "is_floating_point").dtype.is_floating
+
+
+def real(input: Any) -> Tensor:
+    """The real part: the tensor itself."""
+    return arguments.tensor(input, "real")
+
+
+def imag(input: Any) -> Tensor:
+    """The imaginary part: zeros."""
+    x = arguments.tensor(input, "imag")
+    return _ops.full(list(x.shape), 0, x.dtype)
+
+
+conj = real

@@ -199,3 +199,18 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
     low, high = (values.min(), values.max()) if min == max == 0 else (min, max)
     counts = np.histogram(values, bins, (low, high))[0]
     return Tensor(counts.astype(values.dtype))
+
+
+def reduce_mean(x: Any, axis: Any = ()) -> Tensor:
+    """The mean, in the dtype of x."""
+    return _ops.mean(x, axis)
+
+
+def reduce_max(x: Any, axis: Any = ()) -> Tensor:
+    """The largest element."""
+    return reductions.amax(x, axis)
+
+
+def reduce_min(x: Any, axis: Any = ()) -> Tensor:
+    """The smallest element."""
+    return reductions.amin(x, axis)
