@@ -68,6 +68,16 @@ _MODULES = """
     parallel.algorithm: parallel.algo_parameter_config parallel.function parallel.shard parallel.strategy
     parallel._mode: parallel._mode
     runtime: hal hal.memory device_context.cpu
+    dataset: dataset.core dataset.engine dataset.engine.datasets dataset.engine.samplers
+    dataset.config: dataset.core.validator_helpers
+    dataset.transforms: dataset.transforms.c_transforms dataset.transforms.py_transforms
+    dataset.transforms: dataset.transforms.transforms
+    dataset.vision: dataset.vision.c_transforms dataset.vision.py_transforms
+    dataset.vision: dataset.vision.transforms dataset.vision.utils
+    mindrecord: mindrecord.filereader mindrecord.filewriter
+    train.callback: train.callback._callback train.callback._checkpoint
+    train.callback: train.callback._loss_monitor train.callback._summary_collector
+    train.callback: train.callback._time_monitor
     amp: train.amp train.loss_scale_manager
 """
 _PLACES = {
@@ -82,6 +92,10 @@ _FOREIGN = """
     nn.layer.activation: Tensor=Tensor
     ops: Tensor=Tensor vmap=jacobians.vmap jacfwd=jacobians.jacfwd jacrev=jacobians.jacrev
     ops: constexpr=common.api.constexpr P=ops.operations
+    ops.primitive: constexpr=common.api.constexpr prim_attr_register=ops.prim_attr_register
+    ops.composite: add_flags=ops.add_flags
+    nn.wrap.cell_wrapper: PipelineCell=parallel.nn.Pipeline
+    nn.wrap.cell_wrapper: MicroBatchInterleaved=parallel.nn.MicroBatchInterleaved
     ops.functional: Tensor=Tensor vmap=jacobians.vmap constexpr=common.api.constexpr
     ops.operations: constexpr=common.api.constexpr
     train.model: ParallelMode=context.ParallelMode context=context

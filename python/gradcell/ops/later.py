@@ -23,7 +23,7 @@ _MODULES = {
         AllGather AllReduce AlltoAll Broadcast ReduceOp ReduceScatter _VirtualDataset""",
     "primitive_table": """
         Adam AdamWeightDecay AdaptiveAvgPool2D AdaptiveMaxPool2D ApplyMomentum AvgPool AvgPool3D
-        BatchNorm BitwiseAnd BitwiseOr BitwiseXor BoundingBoxDecode BoundingBoxEncode Cbrt
+        BatchNorm BitwiseAnd BitwiseOr BitwiseXor BoundingBoxDecode BoundingBoxEncode CTCLoss Cbrt
         CheckValid Cholesky Conj Conv2D Conv2DBackpropInput Conv2DTranspose Conv3D CropAndResize
         Cross CumProd DepthToSpace DiagPart Digamma Dropout2D Dropout3D DropoutDoMask DropoutGenMask
         DynamicGRUV2 DynamicRNN Einsum Eps Erfinv FlashAttentionScore FloatStatus

@@ -22,6 +22,7 @@ from gradcell.ops import (
     scalars,
     scans,
     scatters,
+    sequences,
     shaping,
     special,
     steps,
@@ -34,7 +35,8 @@ _NAMES: dict[str, Any] = {
     "_core": _core, "ops": ops, "activations": activations, "arrangement": arrangement,
     "boxes": boxes, "creation": creation, "draws": draws, "indexing": indexing,
     "linear_algebra": linear_algebra, "normalized": normalized, "scalars": scalars, "scans": scans,
-    "scatters": scatters, "shaping": shaping, "special": special, "steps": steps, "windowed": windowed,
+    "scatters": scatters, "sequences": sequences, "shaping": shaping, "special": special,
+    "steps": steps, "windowed": windowed,
 }  # fmt: skip
 
 _POOL = "kernel_size=1, strides=1, pad_mode='valid', data_format='NCHW'"
@@ -144,6 +146,9 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("max_length=1, pad=-1, dtype=_core.int32", "n", "draws.randperm_padded(n, **attributes)", "Randperm"),
     ("keep_prob=0.5", "x", "draws.dropout_channels(x, keep_prob, {})", "Dropout2D=4 Dropout3D=5"),
     # Networks
+    ("preprocess_collapse_repeated=False, ctc_merge_repeated=True, "
+     "ignore_longer_outputs_than_inputs=False", "x, labels_indices, labels_values, sequence_length",
+     "sequences.sparse_ctc_loss(x, labels_indices, labels_values, sequence_length, **attributes)", "CTCLoss"),
     ("reduction='mean', ignore_index=-100", "logits, labels, weight",
      "normalized.nll_loss_and_weight(logits, labels, weight, **attributes)", "NLLLoss"),
     ("is_training=False, epsilon=1e-5, momentum=0.1, data_format='NCHW'",
