@@ -52,8 +52,8 @@ const bool registered = [] {
 #define PREDICATE(Name, ...) register_row(#Name, Op::Name, 1);
 #define TERNARY(Name, ...) register_row(#Name, Op::Name, 3);
 #define STRUCTURED(...)
-#include "ops/ops.def"
-#include "ops/undef.h"
+#include "ir/ops.def"
+#include "ir/undef.h"
   return true;
 }();
 

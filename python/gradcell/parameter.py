@@ -182,7 +182,10 @@ class ParameterTuple(tuple[Parameter, ...]):
                     f"ParameterTuple: every element must be a Parameter, got {type(p).__name__}{where()}"
                 )
             if p.name in names:
-                raise ValueError(f"ParameterTuple: the name {p.name!r} appears twice{where()}")
+                raise ValueError(
+                    f"ParameterTuple: the name {p.name!r} appears twice; a Cell names its "
+                    f"parameters by their paths with update_parameters_name(){where()}"
+                )
             names.add(p.name)
         return super().__new__(cls, items)
 

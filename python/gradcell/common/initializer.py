@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -410,6 +410,43 @@ class Dirac(Initializer):
             for i in range(min(outputs, shape[1])):
                 out[(group * outputs + i, i, *centre)] = 1
         return out
+
+
+# What MindSpore's own initialisers are made of, and users' are --------------------------------------
+
+
+def _calculate_fan_in_and_fan_out(shape: Sequence[int]) -> tuple[int, int]:
+    """(inputs, outputs) of one unit. Raises ValueError for fewer than 2 dimensions."""
+    return _fans("initializer", tuple(shape))
+
+
+def _calculate_correct_fan(shape: Sequence[int], mode: str) -> int:
+    """Inputs or outputs of one unit, as mode says: 'fan_in' or 'fan_out'. Raises ValueError."""
+    if mode.lower() not in ("fan_in", "fan_out"):
+        raise ValueError(f"'mode' {mode} not supported, please use fan_in or fan_out{where()}")
+    return _fans("initializer", tuple(shape))[mode.lower() == "fan_out"]
+
+
+def _calculate_gain(nonlinearity: str, param: Any = None) -> float:
+    """The gain of He's initialisers; param: leaky_relu's slope, 0.01 by default. Raises ValueError."""
+    return _gain("initializer", nonlinearity, 0.01 if param is None else param)
+
+
+def _assignment(arr: np.ndarray, num: Any) -> np.ndarray:
+    """Fills an array in place. Returns it."""
+    arr[...] = num
+    return arr
+
+
+def _register(*aliases: str) -> Callable[[type[Initializer]], type[Initializer]]:
+    """A class decorator: initializer('name', ...) knows the class by its name and by aliases."""
+
+    def register(kind: type[Initializer]) -> type[Initializer]:
+        for name in (kind.__name__.lower(), *aliases):
+            _BY_NAME.setdefault(name.lower(), kind)
+        return kind
+
+    return register
 
 
 _BY_NAME: dict[str, type[Initializer]] = {

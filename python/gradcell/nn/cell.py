@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -10,8 +11,14 @@ from typing import Any
 from gradcell import _core, _structure, context, tree
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.nn.graph_mode import GraphMode
 from gradcell.parameter import Parameter, ParameterTuple
 from gradcell.transform import cache_for, run
+
+__all__ = [
+    "Cell",
+    "no_init_parameters",
+]
 
 
 def _cast_floating(value: Any, dtype: _core.DType) -> Any:
@@ -40,7 +47,13 @@ class HookHandle:
             _core.bump_structure_version()
 
 
-class Cell:
+@contextlib.contextmanager
+def no_init_parameters() -> Iterator[None]:
+    """For networks made to be loaded into. Here their parameters have values from the start."""
+    yield
+
+
+class Cell(GraphMode):
     """The base of all networks: assign parameters and cells as attributes, define construct.
 
     auto_prefix: whether parameters of cells below get the path of attributes as a prefix of their
@@ -51,6 +64,7 @@ class Cell:
     has_bprop = False
     _cells: OrderedDict[str, Any]
     _params: OrderedDict[str, Parameter]
+    _auto_prefix: bool
 
     def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
         object.__setattr__(self, "_cells", OrderedDict())
@@ -196,7 +210,9 @@ class Cell:
         for path, p in self.parameters_and_names(expand=recurse):
             p.name = prefix + path
         for path, cell in self.cells_and_names():
-            cell.__dict__["_name_prefix"] = prefix + (path + "." if path else "")
+            # As in MindSpore: what holds no parameter yet, such as an empty list, gets no prefix.
+            if next(cell.get_parameters(), None) is not None:
+                cell.__dict__["_name_prefix"] = prefix + (path + "." if path else "")
 
     def _walk(self) -> Iterator[Cell]:
         """This cell and all below it, each once."""
@@ -279,7 +295,11 @@ class Cell:
                 "For 'insert_child_to_cell', the argument 'child_cell' must be 'Cell', but got "
                 f"type {type(child_cell)}.{where()}"
             )
-        self._add_cell(child_name, child_cell)
+        auto_prefix, self._auto_prefix = self._auto_prefix, False  # its parameters keep their names
+        try:
+            self._add_cell(child_name, child_cell)
+        finally:
+            self._auto_prefix = auto_prefix
 
     @staticmethod
     def _check_name(owner: str, what: str, name: Any, no_dot: bool) -> None:
@@ -301,6 +321,12 @@ class Cell:
                     f"have a name of its own{where()}"
                 )
             seen.add(p.name)
+
+    def check_names_and_refresh_name(self) -> None:
+        """Names every parameter by its path, if two have the same name."""
+        names = [p.name for p in self.get_parameters()]
+        if len(set(names)) < len(names):
+            self.update_parameters_name()
 
     def state_dict(self) -> OrderedDict[str, Parameter]:
         """The parameters by their paths of attributes."""
@@ -396,16 +422,6 @@ class Cell:
         """What add_flags has set."""
         return dict(self.__dict__.get("_flags", {}))
 
-    def set_comm_fusion(self, *args: Any, **kwargs: Any) -> Cell:
-        """Accepted for MindSpore's sake; has no effect."""
-        return self
-
-    recompute = set_comm_fusion
-    set_jit_config = set_comm_fusion
-    set_boost = set_comm_fusion
-    set_inputs = set_comm_fusion
-    update_cell_type = set_comm_fusion
-
     # Running --------------------------------------------------------------------------------------
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
@@ -416,7 +432,12 @@ class Cell:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
-        own["_called"] = True
+        if not own["_called"]:
+            own["_called"] = True
+            if not _core.in_trace():
+                self.check_names_and_refresh_name()
+        if own.get("_declared") is not None:
+            self._check_inputs(args)
         if self.has_bprop:
             raise NotImplementedError(
                 f"{type(self).__name__} defines bprop, which is not supported: the derivative of "

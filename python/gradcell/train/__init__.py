@@ -8,21 +8,7 @@ from gradcell.amp.loss_scale import (
     LossScaleManager,
 )
 from gradcell.amp.train import build_train_network
-from gradcell.train.callback import (
-    Callback,
-    CheckpointConfig,
-    EarlyStopping,
-    History,
-    LambdaCallback,
-    LearningRateScheduler,
-    LossMonitor,
-    ModelCheckpoint,
-    ProgressBar,
-    ReduceLROnPlateau,
-    RunContext,
-    TimeMonitor,
-)
-from gradcell.train.metrics import (
+from gradcell.nn.metrics import (
     F1,
     MAE,
     MSE,
@@ -36,6 +22,20 @@ from gradcell.train.metrics import (
     TopKCategoricalAccuracy,
     get_metric_fn,
     names,
+)
+from gradcell.train.callback import (
+    Callback,
+    CheckpointConfig,
+    EarlyStopping,
+    History,
+    LambdaCallback,
+    LearningRateScheduler,
+    LossMonitor,
+    ModelCheckpoint,
+    ProgressBar,
+    ReduceLROnPlateau,
+    RunContext,
+    TimeMonitor,
 )
 from gradcell.train.model import Model
 from gradcell.train.serialization import (

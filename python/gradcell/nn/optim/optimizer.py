@@ -7,7 +7,9 @@ reads nothing on the host.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,26 @@ _HALF = ("float16", "bfloat16")
 def half_to_float(x: Tensor) -> Tensor:
     """float16 and bfloat16 as float32; other dtypes as they are."""
     return _ops.cast(x, _core.float32) if x.dtype.name in _HALF else x
+
+
+def opt_init_args_register(fn: Callable[..., None]) -> Callable[..., None]:
+    """A decorator for an optimiser's __init__: keeps what it is called with, the parameters in
+    init_params, the learning rate in init_learning_rate, the rest in init_args.
+    """
+
+    @functools.wraps(fn)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        bound = inspect.signature(fn).bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        given = dict(bound.arguments)
+        del given["self"]
+        kept = {"init_params": {"params": given.pop("params", None)}}
+        kept["init_learning_rate"] = given.pop("learning_rate", None)
+        fn(self, *args, **kwargs)
+        for name, value in {**kept, "init_args": given}.items():
+            object.__setattr__(self, name, value)
+
+    return init
 
 
 class _ListedRate(LearningRateSchedule):
@@ -246,6 +268,24 @@ class Optimizer(Cell):
         if isinstance(weight_decay, Cell):
             return weight_decay
         return arguments.number(weight_decay, self.cls_name, "weight_decay", least=0)
+
+    @property
+    def target(self) -> str:
+        """Where the update runs: with the rest, whatever is set. Raises TypeError, ValueError."""
+        return self.__dict__.get("_target", "CPU")  # type: ignore[no-any-return]
+
+    @target.setter
+    def target(self, value: str) -> None:
+        if not isinstance(value, str):
+            raise TypeError(
+                f"For '{self.cls_name}', the property 'target' must be string type, but got "
+                f"{type(value)}.{where()}"
+            )
+        object.__setattr__(
+            self,
+            "_target",
+            arguments.one_of(value, ["CPU", "GPU", "Ascend"], self.cls_name, "target"),
+        )
 
     # For subclasses -------------------------------------------------------------------------------
 
