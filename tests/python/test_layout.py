@@ -125,6 +125,7 @@ FILES = {
     "gradcell": {"amp", "common", "context", "cuda", "dataset", "dtype", "nn", "ops", "parallel"}
     | {"train"},
     "gradcell.common": {"initializer"},
+    "gradcell.dataset": {"config"},
 }
 
 
