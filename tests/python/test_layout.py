@@ -125,7 +125,7 @@ FILES = {
     "gradcell": {"amp", "common", "context", "cuda", "dataset", "dtype", "nn", "ops", "parallel"}
     | {"train"},
     "gradcell.common": {"initializer"},
-    "gradcell.dataset": {"config"},
+    "gradcell.dataset": {"config", "transforms", "vision"},
 }
 
 

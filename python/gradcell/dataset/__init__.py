@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell.dataset import config, steps
+from gradcell.dataset import config, steps, transforms, vision
 from gradcell.dataset.datasets import Dataset
+from gradcell.dataset.files import (
+    Cifar10Dataset,
+    Cifar100Dataset,
+    FashionMnistDataset,
+    ImageFolderDataset,
+    MindDataset,
+    MnistDataset,
+)
 from gradcell.dataset.samplers import (
     BuiltinSampler,
     DistributedSampler,
@@ -37,11 +45,17 @@ __all__ = [
     "BatchDataset",
     "BatchInfo",
     "BuiltinSampler",
+    "Cifar10Dataset",
+    "Cifar100Dataset",
     "Dataset",
     "DistributedSampler",
+    "FashionMnistDataset",
     "GeneratorDataset",
+    "ImageFolderDataset",
     "IterSampler",
     "MapDataset",
+    "MindDataset",
+    "MnistDataset",
     "NumpySlicesDataset",
     "PKSampler",
     "PaddedDataset",
@@ -54,6 +68,8 @@ __all__ = [
     "SubsetSampler",
     "WeightedRandomSampler",
     "config",
+    "transforms",
+    "vision",
     "zip",
 ]
 

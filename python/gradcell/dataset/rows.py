@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradcell import _core
 from gradcell._core import Tensor
 from gradcell._location import where
 
@@ -50,8 +51,17 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def as_tensor(array: np.ndarray) -> Tensor | np.ndarray:
-    """A value as the iterators give it: a Tensor, but for strings and bytes."""
-    return array if array.dtype.kind in "US" else Tensor(array)
+    """A value as the iterators give it: a Tensor, but for strings and bytes. Unsigned integers of a
+    dtype that tensors do not have (labels are uint32) become signed ones of twice the width."""
+    if array.dtype.kind in "US":
+        return array
+    if (
+        array.dtype.kind == "u"
+        and array.dtype.itemsize < 8
+        and not hasattr(_core, array.dtype.name)
+    ):
+        array = array.astype(f"i{2 * array.dtype.itemsize}")
+    return Tensor(array)
 
 
 def called(owner: str, operation: Any, values: Iterable[Any]) -> tuple[Any, ...]:

@@ -2,8 +2,8 @@
 
 A file is its header (its length in 8 bytes, then JSON, padded to header_size) and pages of
 page_size. A blob page holds the blob parts of rows start_row_id to end_row_id, each behind its
-length (64 bits, little-endian); the same rows' numbers are in a raw page, at the offset that the
-page's header gives for the blob page's row group. The index (.db) that lies beside each file is not
+length (64 bits, little-endian); the same rows' numbers are in a raw page, at the offset that it
+gives for the row group with the blob page's page_type_id. The index (.db) that lies beside each file is not
 needed to read it.
 """
 
@@ -50,6 +50,10 @@ def check_schema(schema: Any) -> str | None:
     return None
 
 
+class DamagedFile(ValueError):
+    """A MindRecord file that is no such file, cut short or damaged."""
+
+
 class RecordFile:
     """One file: its schema, how many rows it has, and each of them.
 
@@ -73,11 +77,13 @@ class RecordFile:
             self.schema = self._schema(header)
             self.shard_addresses = [str(name) for name in header["shard_addresses"]]
             self._places = self._find(header)
-        except (KeyError, TypeError, IndexError, OverflowError, AttributeError) as error:
+        except DamagedFile:
+            raise
+        except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
             self._fail(f"corrupted: the header lacks something: {type(error).__name__}: {error}")
 
     def _fail(self, what: str) -> NoReturn:
-        raise ValueError(f"MindRecord: {self.path}: {what}{where()}")
+        raise DamagedFile(f"MindRecord: {self.path}: {what}{where()}")
 
     def _header(self) -> dict[str, Any]:
         length = int.from_bytes(self._data[:8], "little")
@@ -130,7 +136,7 @@ class RecordFile:
             if int(page["start_row_id"]) != len(rows) or count < 0:
                 self._fail(f"corrupted: a page begins with row {page['start_row_id']}")
             start = first + int(page["page_id"]) * size
-            group = int(page["row_group_ids"][0]["id"])
+            group = int(page["page_type_id"])
             if group not in groups:
                 self._fail(f"corrupted: there is no row group {group}")
             blob = self._parts(start, start + int(page["page_size"]), count)

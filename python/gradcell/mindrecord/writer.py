@@ -245,7 +245,7 @@ class _Pages:
         row = 0
         for number, (_, blob, places) in enumerate(self.groups):
             described.append(self._page("BLOB_DATA", number, len(blob), row, row + len(places)))
-            described[-1]["row_group_ids"].append({"id": number, "offset": 0})
+            described[-1]["row_group_ids"].append({"id": 0, "offset": 0})
             self.written.append(bytes(blob))
             row += len(places)
         page = bytearray()
