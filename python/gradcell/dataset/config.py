@@ -90,7 +90,9 @@ def __getattr__(name: str) -> Callable[..., Any]:
     def set_(value: Any, *unused: Any, **more: Any) -> None:
         _kept[setting] = value
 
-    return get if verb == "get" else set_
+    made = get if verb == "get" else set_
+    made.__doc__ = f"{verb.capitalize()}s the setting {setting}, which does not matter to gradcell."
+    return made
 
 
 __all__ = [

@@ -20,6 +20,7 @@ from gradcell.train.callback import (
     ProgressBar,
     ReduceLROnPlateau,
     RunContext,
+    SummaryCollector,
     TimeMonitor,
 )
 from gradcell.train.metrics import (
@@ -43,6 +44,7 @@ from gradcell.train.serialization import (
     load_param_into_net,
     save_checkpoint,
 )
+from gradcell.train.summary import SummaryRecord
 
 __all__ = [
     "F1",
@@ -68,6 +70,8 @@ __all__ = [
     "Recall",
     "ReduceLROnPlateau",
     "RunContext",
+    "SummaryCollector",
+    "SummaryRecord",
     "TimeMonitor",
     "Top1CategoricalAccuracy",
     "Top5CategoricalAccuracy",

@@ -7,6 +7,7 @@ from gradcell.train.callback.base import Callback, CallbackParameters, RunContex
 from gradcell.train.callback.checkpoint import CheckpointConfig, ModelCheckpoint
 from gradcell.train.callback.monitor import History, LambdaCallback, LossMonitor, TimeMonitor
 from gradcell.train.callback.progress import ProgressBar
+from gradcell.train.callback.summary import SummaryCollector
 
 __all__ = [
     "Callback",
@@ -21,6 +22,7 @@ __all__ = [
     "ProgressBar",
     "ReduceLROnPlateau",
     "RunContext",
+    "SummaryCollector",
     "TimeMonitor",
 ]
 
