@@ -1,4 +1,6 @@
 // What one can ask about the package and the machine.
+#include <bit>
+
 #include "bind/bind.h"
 #include "cpu/blas.h"
 #include "cpu/isa_level.h"
@@ -25,11 +27,63 @@ const char* kind_name(OpKind k) {
   }
 }
 
+/// A node's attributes by name.
+py::dict attributes(const Graph& g, NodeId id) {
+  auto a = g.attrs(id);
+  auto list = [&](size_t first, size_t last) {
+    return std::vector<int64_t>(a.begin() + first, a.begin() + last);
+  };
+  auto flag = [&](size_t i) { return i < a.size() && a[i] != 0; };
+  py::dict d;
+  switch (g[id].op) {
+    case Op::Iota:
+    case Op::Concat:
+    case Op::ArgMax:
+    case Op::ArgMin:
+    case Op::Gather:
+    case Op::ScatterAdd:
+      d["axis"] = a[0];
+      break;
+    case Op::CumSum:
+      d["axis"] = a[0];
+      d["exclusive"] = flag(1);
+      d["reverse"] = flag(2);
+      break;
+    case Op::MatMul:
+      d["transpose_a"] = flag(0);
+      d["transpose_b"] = flag(1);
+      break;
+    case Op::Transpose:
+      d["perm"] = list(0, a.size());
+      break;
+    case Op::ReduceSum:
+    case Op::ReduceMax:
+    case Op::ReduceMin:
+      d["axes"] = list(0, a.size());
+      break;
+    case Op::Slice:
+    case Op::SliceScatter:
+      d["start"] = list(0, a.size() / 2);
+      d["step"] = list(a.size() / 2, a.size());
+      break;
+    case Op::Const:
+      if (is_floating(g.dtype(id)))
+        d["value"] = std::bit_cast<double>(g[id].bits);
+      else
+        d["value"] = std::bit_cast<int64_t>(g[id].bits);
+      break;
+    default:
+      break;
+  }
+  return d;
+}
+
 py::dict describe(const Graph& g, NodeId id) {
   py::dict d;
   d["id"] = id;
   d["op"] = info(g[id].op).name;
   d["order"] = g[id].order;
+  d["attributes"] = attributes(g, id);
   d["inputs"] = std::vector<NodeId>(g.inputs(id).begin(), g.inputs(id).end());
   d["shape"] = Dims(g.dims(id));
   d["dtype"] = dtype_object(g.dtype(id));
