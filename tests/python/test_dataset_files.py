@@ -13,6 +13,8 @@ from PIL import Image
 
 import gradcell.dataset as ds
 from gradcell import Tensor
+from gradcell._protobuf import field, varint
+from gradcell._records import framed, places
 from gradcell.mindrecord import FileReader, FileWriter
 from gradcell.mindrecord.values import pack_integers, unpack_integers
 
@@ -382,3 +384,100 @@ def test_any_record_file_is_read_or_refused(real, tmp_path_factory, data):
         assert "MindRecord: " in str(error)
     else:
         assert len(rows) <= 9
+
+
+# TFRecord -----------------------------------------------------------------------------------------
+
+
+def example(**columns):
+    """TensorFlow's Example message: ints packed, floats packed, bytes."""
+    entries = b""
+    for name, values in columns.items():
+        if isinstance(values[0], bytes):
+            held = field(1, b"".join(field(1, v) for v in values))
+        elif isinstance(values[0], float):
+            held = field(2, field(1, np.array(values, "<f4").tobytes()))
+        else:
+            held = field(3, field(1, b"".join(map(varint, values))))
+        entries += field(1, field(1, name) + field(2, held))
+    return framed(field(1, entries))
+
+
+@pytest.fixture
+def tfrecord(tmp_path):
+    for k in range(2):
+        rows = [
+            example(ids=[i, -i, 2**40], scale=[i / 2, 1.5], text=[b"ab", b"c"])
+            for i in range(3 * k, 3 * k + 3)
+        ]
+        (tmp_path / f"part{k}.tfrecord").write_bytes(b"".join(rows))
+    return tmp_path
+
+
+def test_tfrecord(tfrecord):
+    pattern = str(tfrecord / "part*.tfrecord")
+    rows = arrays(ds.TFRecordDataset(pattern, shuffle=False))
+    assert len(rows) == 6
+    assert rows[4].keys() == {"ids", "scale", "text"}
+    np.testing.assert_array_equal(rows[4]["ids"], [4, -4, 2**40])
+    assert (rows[4]["ids"].dtype, rows[4]["scale"].dtype) == (np.int64, np.float32)
+    np.testing.assert_array_equal(rows[4]["scale"], [2, 1.5])
+    assert rows[4]["text"].tolist() == [b"ab", b"c"]
+    (tfrecord / "schema.json").write_text(
+        json.dumps({"columns": {"ids": {"type": "int32", "rank": 1, "shape": [3]},
+                                "scale": {"type": "float32", "shape": [2, 1]}}})
+    )  # fmt: skip
+    schema = ds.Schema(str(tfrecord / "schema.json"))
+    short = ds.TFRecordDataset([str(tfrecord / "part1.tfrecord")], schema, shuffle=False)
+    row = arrays(short)[0]
+    assert (row["ids"].dtype, row["scale"].shape) == (np.int32, (2, 1))
+    made = ds.Schema()
+    made.add_column("scale", np.float64, [2])
+    assert arrays(ds.TFRecordDataset(pattern, made))[0]["scale"].dtype == np.float64
+    shards = [ds.TFRecordDataset(pattern, None, ["ids"], num_shards=2, shard_id=k) for k in (0, 1)]
+    assert sorted(int(r["ids"][0]) for s in shards for r in arrays(s)) == list(range(6))
+    for epoch in range(4):
+        files = ds.TFRecordDataset(pattern, columns_list=["ids"], shuffle=ds.Shuffle.FILES)
+        files.set_epoch(epoch)
+        order = [int(r["ids"][0]) for r in arrays(files)]
+        assert order in ([0, 1, 2, 3, 4, 5], [3, 4, 5, 0, 1, 2])
+
+
+def test_bad_tfrecord(tfrecord):
+    path = tfrecord / "part0.tfrecord"
+    good = path.read_bytes()
+    whole = {b + 4 for _, b in places(memoryview(good))}
+    for end in set(range(1, len(good), 5)) - whole:
+        path.write_bytes(good[:end])
+        with pytest.raises(ValueError, match=r"part0\.tfrecord: truncated"):
+            ds.TFRecordDataset(str(path))
+    path.write_bytes(framed(b"\x0a\xff"))
+    with pytest.raises(ValueError, match=r"part0\.tfrecord: row at byte 12: corrupted"):
+        ds.TFRecordDataset(str(path))
+    path.write_bytes(good)
+    with pytest.raises(ValueError, match=r"row \d has no 'other'"):
+        arrays(ds.TFRecordDataset(str(path), columns_list=["other"]))
+    with pytest.raises(ValueError, match="there is no such file"):
+        ds.TFRecordDataset(str(tfrecord / "none*"))
+    schema = ds.Schema()
+    schema.add_column("ids", "int64", [4])
+    with pytest.raises(ValueError, match=r"'ids' of row \d has 3 values, not the shape \[4\]"):
+        arrays(ds.TFRecordDataset(str(path), schema))
+    (tfrecord / "schema.json").write_text("{")
+    with pytest.raises(ValueError, match=r"schema\.json is no schema"):
+        ds.Schema(str(tfrecord / "schema.json"))
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_any_example_is_read_or_refused(tmp_path_factory, data):
+    body = bytearray(example(ids=[1, 2], scale=[0.5], text=[b"ab"])[12:-4])
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(body) - 1))
+        body[at] = data.draw(st.integers(0, 255))
+    path = tmp_path_factory.mktemp("fuzz") / "a.tfrecord"
+    path.write_bytes(framed(bytes(body)))
+    try:
+        arrays(ds.TFRecordDataset(str(path)))
+    except ValueError as error:
+        assert "a.tfrecord" in str(error) or "TFRecordDataset" in str(error)

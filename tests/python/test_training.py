@@ -581,3 +581,49 @@ def test_too_small_a_scale_ends_training():
     )
     with pytest.raises(RuntimeError, match="smallest loss scale"):
         model.train(1, DATA)
+
+
+def test_callbacks_in_a_loop_of_ones_own(tmp_path, capsys):
+    """MindSpore's own loops call begin, step_end and end with parameters that they made."""
+    from gradcell.train.callback import _InternalCallbackParam
+
+    net = Linear()
+    p = _InternalCallbackParam()
+    p.train_network, p.batch_num, p.epoch_num, p.cur_epoch_num, p.cur_step_num = net, 2, 1, 1, 0
+    context = ms.RunContext(p)
+    config = ms.CheckpointConfig(save_checkpoint_steps=2)
+    saver = ms.ModelCheckpoint("own", str(tmp_path), config)
+    watched = [saver, ms.LossMonitor(), ms.TimeMonitor()]
+    for callback in watched:
+        callback.begin(context)
+        callback.epoch_begin(context)
+    for step in (1, 2, 3):
+        p.cur_step_num, p.net_outputs = step, Tensor(float(step))
+        for callback in watched:
+            callback.step_end(context)
+    for callback in watched:
+        callback.epoch_end(context)
+        callback.end(context)
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["own-1_1.ckpt", "own-1_2.ckpt"]
+    printed = capsys.readouterr().out
+    assert printed.count("loss is") == 3
+    assert "per step time" in printed
+
+
+def test_super_of_redefined_events():
+    calls = []
+
+    class Mine(ms.Callback):
+        def on_train_begin(self, run_context):
+            super().on_train_begin(run_context)
+            calls.append("on_train_begin")
+
+        def step_end(self, run_context):
+            super().step_end(run_context)
+            calls.append("step_end")
+
+    mine = Mine()
+    mine.begin(None)
+    mine.on_train_step_end(None)
+    mine.on_eval_begin(None)
+    assert calls == ["on_train_begin", "step_end"]

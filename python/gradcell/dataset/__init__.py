@@ -14,6 +14,7 @@ from gradcell.dataset.files import (
     MindDataset,
     MnistDataset,
 )
+from gradcell.dataset.records import Schema, TFRecordDataset
 from gradcell.dataset.samplers import (
     BuiltinSampler,
     DistributedSampler,
@@ -62,10 +63,12 @@ __all__ = [
     "RandomSampler",
     "RepeatDataset",
     "Sampler",
+    "Schema",
     "SequentialSampler",
     "Shuffle",
     "SubsetRandomSampler",
     "SubsetSampler",
+    "TFRecordDataset",
     "WeightedRandomSampler",
     "config",
     "transforms",

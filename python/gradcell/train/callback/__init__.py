@@ -9,6 +9,9 @@ from gradcell.train.callback.monitor import History, LambdaCallback, LossMonitor
 from gradcell.train.callback.progress import ProgressBar
 from gradcell.train.callback.summary import SummaryCollector
 
+#: MindSpore's name of it, which programs with a loop of their own use.
+_InternalCallbackParam = InternalCallbackParam = CallbackParameters
+
 __all__ = [
     "Callback",
     "CallbackParameters",

@@ -76,12 +76,19 @@ class SummaryCollector(Callback):
             ) from None
         self._first = pattern is None
         self._record: SummaryRecord | None = None
+        self._alone = False
 
-    def begin(self, run_context: RunContext) -> None:
+    def on_train_begin(self, run_context: RunContext) -> None:
+        self._open()
+
+    def on_eval_begin(self, run_context: RunContext) -> None:
+        self._alone = self._record is None
+        self._open()
+
+    def _open(self) -> SummaryRecord:
         if self._record is None:
             self._record = SummaryRecord(self._dir, max_file_size=self._limit)
-        mode = run_context.original_args().mode
-        self._record.set_mode(mode if mode in ("train", "eval") else "train")
+        return self._record
 
     def _parameters(self, network: Cell) -> list[Any]:
         found = network.trainable_params()
@@ -89,14 +96,14 @@ class SummaryCollector(Callback):
             return found[:5]
         return [p for p in found if self._pattern and self._pattern.search(p.name)]
 
-    def step_end(self, run_context: RunContext) -> None:
+    def on_train_step_end(self, run_context: RunContext) -> None:
         p = run_context.original_args()
-        if p.mode != "train" or (p.cur_step_num - 1) % self._freq:
+        if (p.cur_step_num - 1) % self._freq:
             return
-        assert self._record is not None
-        self._collect(p, self._record)
-        self._record.record(p.cur_step_num)
-        self._record.flush()
+        record = self._open()
+        self._collect(p, record)
+        record.record(p.cur_step_num)
+        record.flush()
 
     def _collect(self, p: CallbackParameters, record: SummaryRecord) -> None:
         loss = loss_of(p.net_outputs)
@@ -109,22 +116,22 @@ class SummaryCollector(Callback):
             if arrays and arrays[0].ndim == 4 and arrays[0].shape[1] in (1, 3):
                 record.add_value("image", "input_data/auto", np.asarray(arrays[0].asnumpy()[:1]))
 
-    def epoch_end(self, run_context: RunContext) -> None:
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
         self._metrics(run_context.original_args())
 
-    def end(self, run_context: RunContext) -> None:
-        p = run_context.original_args()
-        if p.mode == "eval":
-            self._metrics(p)
+    def on_eval_end(self, run_context: RunContext) -> None:
+        if self._alone:  # in a fit, the epoch's end has them
+            self._metrics(run_context.original_args())
 
     def _metrics(self, p: CallbackParameters) -> None:
-        if self._record is None or not self._what.get("collect_metric"):
+        if not self._what.get("collect_metric"):
             return
+        record = self._open()
         for name, value in (p.eval_results or {}).items():
             if np.size(value) == 1:
-                self._record.add_value("scalar", f"{name}/auto", value)
-        self._record.record(p.cur_step_num or 0)
-        self._record.flush()
+                record.add_value("scalar", f"{name}/auto", value)
+        record.record(p.cur_step_num or 0)
+        record.flush()
 
     def close(self) -> None:
         if self._record is not None:
