@@ -39,6 +39,7 @@ from gradcell.transform import (  # noqa: E402
 
 from gradcell import common, ops, tensor_methods  # noqa: E402  isort: skip
 from gradcell.common.seed import get_seed, set_seed  # noqa: E402
+from gradcell.ops.random_state import get_rng_state, set_rng_state  # noqa: E402
 
 if _TYPE_CHECKING:
     from gradcell import amp, dataset, nn, parallel, train

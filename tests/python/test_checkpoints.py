@@ -3,6 +3,8 @@
 import json
 import os
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -346,3 +348,84 @@ def test_an_interrupted_write_leaves_the_old_file(path, monkeypatch, tmp_path):
         save_checkpoint(Types(), path)
     assert open(path, "rb").read() == old
     assert os.listdir(tmp_path) == [os.path.basename(path)]
+
+
+# Random state -------------------------------------------------------------------------------------
+
+LOOP = """
+import sys
+import numpy as np
+import gradcell as ms
+from gradcell import dataset, nn, ops
+
+begin, stop, path, seed = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+if seed:
+    ms.set_seed(seed)
+ms.set_context(mode=ms.GRAPH_MODE)
+net = nn.SequentialCell(nn.Dense(4, 16), nn.Dropout(p=0.5), nn.Dense(16, 1)).set_train()
+optimizer = nn.Adam(net.trainable_params(), 0.01)
+step = nn.TrainOneStepCell(nn.WithLossCell(net, nn.MSELoss()), optimizer)
+numbers = np.random.default_rng(0).normal(size=(48, 5)).astype(np.float32)
+data = dataset.NumpySlicesDataset((numbers[:, :4], numbers[:, 4:])).shuffle(7).batch(8)
+if begin:
+    ms.load_checkpoint(path, step, random_state=True)
+for epoch in range(begin, stop):
+    data.set_epoch(epoch)
+    for x, y in data:
+        step(x, y + 0.1 * ops.standard_normal(y.shape, seed=3))
+    if epoch == 1:
+        ms.save_checkpoint(step, path)
+print([p.asnumpy().tobytes().hex() for p in net.get_parameters()], ops.rand(3))
+"""
+
+
+@pytest.mark.parametrize("seed", [0, 7])
+def test_a_loop_of_ones_own_resumes_bit_for_bit(path, seed):
+    """Dropout, shuffled data and a stream with a seed of its own, in another process."""
+
+    def run(begin, stop):
+        arguments = [str(begin), str(stop), path, str(seed)]
+        return subprocess.run(
+            [sys.executable, "-c", LOOP, *arguments], capture_output=True, text=True, check=True
+        ).stdout
+
+    whole = run(0, 4)
+    assert run(2, 4) == whole
+    assert (run(0, 4) == whole) == bool(seed)
+
+
+def everything_random():
+    data = ms.dataset.NumpySlicesDataset(np.arange(50.0, dtype=np.float32))
+    order = np.concatenate([x.asnumpy().ravel() for (x,) in data])
+    drawn = [ops.rand(4), ops.randn(3), ops.standard_normal((2,), seed=5), ops.randperm(6)]
+    layer = nn.Dropout(p=0.5).set_train()
+    drawn += [layer(Tensor(np.ones(9, np.float32))), nn.Dense(2, 3).weight]
+    return [order, *(t.asnumpy() for t in drawn)]
+
+
+@pytest.mark.parametrize("seed", [None, 3])
+def test_the_random_state_is_read_and_set(mode, monkeypatch, seed):
+    monkeypatch.setattr(ms.common.seed, "_seed", seed)
+    state = ms.get_rng_state()
+    assert state.dtype == ms.uint8 and state.ndim == 1
+    first, second = everything_random(), everything_random()
+    assert not np.array_equal(first[1], second[1])
+    ms.set_seed(99)
+    ops.standard_normal((2,), seed=123456)
+    ms.set_rng_state(state)
+    for a, b in zip(first, everything_random(), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(second, everything_random(), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_a_wrong_random_state_changes_nothing():
+    before = ms.get_rng_state().asnumpy()
+    damaged = [Tensor([1, 2], ms.uint8), Tensor(before[:-1]), Tensor(np.flip(before).copy())]
+    for state in damaged:
+        with pytest.raises(ValueError, match=r"set_rng_state: .*test_checkpoints\.py"):
+            ms.set_rng_state(state)
+    for wrong in (3, None, before, Tensor([1.0])):
+        with pytest.raises(TypeError, match="set_rng_state: expected a Tensor of uint8"):
+            ms.set_rng_state(wrong)
+    np.testing.assert_array_equal(ms.get_rng_state().asnumpy(), before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -10,6 +11,7 @@ from gradcell import _core
 
 _seed: int | None = None
 _generator: np.random.Generator | None = None
+_data_seed: int | None = None  # drawn once, where no seed is set
 _listeners: list[Callable[[int], None]] = []
 
 
@@ -38,6 +40,16 @@ def set_seed(seed: int) -> None:
 def get_seed() -> int | None:
     """The seed set last; None before the first set_seed."""
     return _seed
+
+
+def data_seed() -> int:
+    """What the order of data follows from: the seed set last, else one drawn for this process."""
+    global _data_seed
+    if _seed is not None:
+        return _seed
+    if _data_seed is None:
+        _data_seed = int.from_bytes(os.urandom(7), "little")
+    return _data_seed
 
 
 def on_set_seed(listener: Callable[[int], None]) -> Callable[[int], None]:

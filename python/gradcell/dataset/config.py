@@ -11,6 +11,7 @@ from typing import Any
 
 from gradcell import arguments
 from gradcell._location import where
+from gradcell.common.seed import data_seed
 from gradcell.common.seed import get_seed as _global_seed
 
 _seed: int | None = None
@@ -36,6 +37,11 @@ def get_seed() -> int | None:
     """The seed that datasets draw from, None if neither set_seed nor gradcell.set_seed was
     called."""
     return _global_seed() if _seed is None else _seed
+
+
+def order_seed() -> int:
+    """What the order of rows follows from: the seed, else one drawn for this process."""
+    return data_seed() if _seed is None else _seed
 
 
 def set_num_parallel_workers(num: int) -> None:

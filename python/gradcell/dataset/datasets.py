@@ -1,7 +1,8 @@
 """The base of datasets: the steps that can be chained behind one, and its iterators.
 
-Order is a function of the seed (config.set_seed, else set_seed, else one drawn when the dataset is
-made) and the epoch's number, so a resumed run sees the batches that an uninterrupted one would.
+Order is a function of the seed (config.set_seed, else set_seed, else one drawn for the process, which
+the random state holds) and the epoch's number, so a resumed run sees the batches that an
+uninterrupted one would.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 from gradcell import arguments
 from gradcell._location import where
-from gradcell.dataset.config import get_seed
+from gradcell.dataset.config import order_seed
 from gradcell.dataset.rows import Row, as_tensor, column_names, place
 
 
@@ -40,9 +41,6 @@ class Dataset:
                 )
         self.children = list(children)
         self._depth: int = 1 + max((child._depth for child in children), default=-1)
-        self._drawn: int = (
-            children[0]._drawn if children else int(np.random.SeedSequence().entropy) % 2**63  # type: ignore[arg-type]
-        )
         self._epoch = 0
         self._fixed = False
 
@@ -106,8 +104,7 @@ class Dataset:
         raise ValueError(f"the dataset has no rows{where()}")
 
     def _entropy(self, epoch: int) -> list[int]:
-        seed = get_seed()
-        return [self._drawn if seed is None else seed, epoch, self._depth]
+        return [order_seed(), epoch, self._depth]
 
     def _order_epoch(self, epoch: int) -> int:
         return 0 if self._fixed else epoch

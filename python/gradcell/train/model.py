@@ -8,7 +8,6 @@ from typing import Any
 
 from gradcell import amp, arguments, nn
 from gradcell._location import where
-from gradcell.dataset.datasets import Dataset
 from gradcell.nn.cell import Cell
 from gradcell.parallel._utils import _get_device_num, _get_parallel_mode
 from gradcell.train.callback import Callback, CallbackParameters, RunContext
@@ -78,7 +77,6 @@ class Model:
         self._own_eval_network = eval_network is None
         self._eval_network = self._build_eval_network(eval_network, amp_level)
         self._resume: tuple[int, int, int] | None = None
-        self._data_seed: int | None = None
 
     def _build_train_network(self, level: str, kwargs: dict[str, Any]) -> Cell:
         if self._optimizer is None:
@@ -178,7 +176,6 @@ class Model:
         if self._resume is not None:
             initial_epoch, skip, steps_before = self._resume
             self._resume = None
-            _seed_data(train_data, self._data_seed)
         p = self._parameters("train", listed)
         p.epoch_num, p.train_dataset = epochs, train_data
         p.batch_num = batches.size()
@@ -254,7 +251,6 @@ class Model:
             int(saved[n].asnumpy()) for n in ("epoch_num", "step_num", "step_in_epoch")
         )
         self._resume = (epoch - 1, in_epoch, step)
-        self._data_seed = int(saved["data_seed"].asnumpy()) if "data_seed" in saved else None
         return step
 
     # Evaluation -----------------------------------------------------------------------------------
@@ -380,11 +376,3 @@ def _due(epoch: int, frequency: Any) -> bool:
     if isinstance(frequency, (list, tuple, set)):
         return epoch in frequency
     return bool(epoch % frequency == 0)
-
-
-def _seed_data(data: Any, seed: int | None) -> None:
-    if seed is None or not isinstance(data, Dataset):
-        return
-    data._drawn = seed
-    for child in data.children:
-        _seed_data(child, seed)

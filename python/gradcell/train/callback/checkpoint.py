@@ -9,7 +9,6 @@ from typing import Any
 
 from gradcell import arguments
 from gradcell._location import where
-from gradcell.dataset.datasets import Dataset
 from gradcell.nn.cell import Cell
 from gradcell.train.callback.base import Callback, CallbackParameters, RunContext, step_in_epoch
 from gradcell.train.serialization import save_checkpoint
@@ -116,8 +115,6 @@ class ModelCheckpoint(Callback):
             "step_num": p.cur_step_num,
             "step_in_epoch": step_in_epoch(p),
         }
-        if isinstance(p.train_dataset, Dataset):
-            info["data_seed"] = p.train_dataset._drawn
         for extra in self._config.append_info:
             if isinstance(extra, dict):
                 info.update(extra)
