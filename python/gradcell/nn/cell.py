@@ -188,8 +188,6 @@ class Cell:
             )
         for path, p in self.parameters_and_names(expand=recurse):
             p.name = prefix + path
-        for path, cell in self.cells_and_names():
-            cell.__dict__["_name_prefix"] = prefix + (path + "." if path else "")
 
     def _walk(self) -> Iterator[Cell]:
         """This cell and all below it, each once."""
