@@ -42,8 +42,9 @@ from gradcell.common.seed import get_seed, set_seed  # noqa: E402
 from gradcell.ops.random_state import get_rng_state, set_rng_state  # noqa: E402
 
 if _TYPE_CHECKING:
-    from gradcell import amp, dataset, nn, parallel, train
+    from gradcell import amp, dataset, mindrecord, nn, parallel, profiler, train
     from gradcell.parallel import ParallelMode
+    from gradcell.profiler import Profiler
     from gradcell.train import (
         Callback,
         CheckpointConfig,
@@ -57,7 +58,10 @@ if _TYPE_CHECKING:
         ModelCheckpoint,
         ReduceLROnPlateau,
         RunContext,
+        SummaryCollector,
+        SummaryRecord,
         TimeMonitor,
+        export,
         load_checkpoint,
         load_param_into_net,
         save_checkpoint,
@@ -65,14 +69,17 @@ if _TYPE_CHECKING:
 
 #: Names that are imported when they are first asked for, and the modules they come from (none: they
 #: are modules themselves). Importing gradcell loads what differentiating a function needs.
-_LATER: dict[str, str] = dict.fromkeys(("amp", "dataset", "nn", "parallel", "train"), "")
+_LATER: dict[str, str] = dict.fromkeys(
+    ("amp", "dataset", "mindrecord", "nn", "parallel", "profiler", "train"), ""
+)
 _LATER["ParallelMode"] = "gradcell.parallel"
+_LATER["Profiler"] = "gradcell.profiler"
 _LATER |= dict.fromkeys(
     (
         "Callback", "CheckpointConfig", "DynamicLossScaleManager", "EarlyStopping",
         "FixedLossScaleManager", "History", "LearningRateScheduler", "LossMonitor", "Model",
-        "ModelCheckpoint", "ReduceLROnPlateau", "RunContext", "TimeMonitor", "load_checkpoint",
-        "load_param_into_net", "save_checkpoint",
+        "ModelCheckpoint", "ReduceLROnPlateau", "RunContext", "SummaryCollector", "SummaryRecord",
+        "TimeMonitor", "export", "load_checkpoint", "load_param_into_net", "save_checkpoint",
     ),
     "gradcell.train",
 )  # fmt: skip

@@ -351,3 +351,9 @@ def test_settings():
 def test_bad_input(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_a_cache_says_that_it_does_nothing():
+    with pytest.warns(UserWarning, match="does not cache"):
+        cache = ds.DatasetCache(1)
+    assert cache.get_stat()["num_mem_cached"] == 0

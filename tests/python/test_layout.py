@@ -123,7 +123,7 @@ PATHS = [
 #: The modules that are public names of the package they are in.
 FILES = {
     "gradcell": {"amp", "common", "context", "cuda", "dataset", "dtype", "nn", "ops", "parallel"}
-    | {"train"},
+    | {"mindrecord", "profiler", "train"},
     "gradcell.common": {"initializer"},
     "gradcell.dataset": {"config", "transforms", "vision"},
 }

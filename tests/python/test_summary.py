@@ -192,3 +192,28 @@ def test_bad_input(tmp_path):
         SummaryCollector(str(tmp_path), collect_specified_data={"histogram_regular": "("})
     with pytest.warns(UserWarning, match="collect_graph has no effect"):
         SummaryCollector(str(tmp_path), collect_specified_data={"collect_graph": True})
+
+
+def test_summary_ops_in_a_network(tmp_path):
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.scalar, self.histogram = ms.ops.ScalarSummary(), ms.ops.HistogramSummary()
+
+        def construct(self, x):
+            self.scalar("total", x.sum())
+            self.histogram("values", x)
+            return x * 2
+
+    net = Net()
+    step = ms.jit(net)
+    net(Tensor([1.0]))  # no record is open
+    with SummaryRecord(tmp_path) as record:
+        for k in range(3):
+            step(Tensor([float(k), 1.0]))
+            assert record.record(k)
+        assert not record.record(3)
+    assert [values["total"][2] for _, values in only(tmp_path)] == [[1.0], [2.0], [3.0]]
+    assert all("values" in values for _, values in only(tmp_path))
+    with pytest.raises(TypeError, match="'name' must be str"):
+        ms.ops.ScalarSummary()(3, Tensor([1.0]))

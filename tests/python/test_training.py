@@ -627,3 +627,24 @@ def test_super_of_redefined_events():
     mine.on_train_step_end(None)
     mine.on_eval_begin(None)
     assert calls == ["on_train_begin", "step_end"]
+
+
+def test_several_callbacks_as_one():
+    from gradcell.train.callback import _CallbackManager
+
+    seen = []
+
+    class Named(ms.Callback):
+        def __init__(self, name):
+            self.name = name
+
+        def step_end(self, run_context):
+            seen.append(self.name)
+
+    with _CallbackManager([Named("a"), Named("b")]) as manager:
+        manager.on_train_step_end(None)
+        manager.step_end(None)
+        manager.on_train_begin(None)
+    assert seen == ["a", "b"] * 2
+    with pytest.raises(TypeError, match="int is no Callback"):
+        _CallbackManager([3])

@@ -28,6 +28,7 @@ from gradcell.dataset.samplers import (
     WeightedRandomSampler,
 )
 from gradcell.dataset.sources import (
+    DatasetCache,
     GeneratorDataset,
     NumpySlicesDataset,
     PaddedDataset,
@@ -49,6 +50,7 @@ __all__ = [
     "Cifar10Dataset",
     "Cifar100Dataset",
     "Dataset",
+    "DatasetCache",
     "DistributedSampler",
     "FashionMnistDataset",
     "GeneratorDataset",

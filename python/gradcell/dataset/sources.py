@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import itertools
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -310,3 +311,20 @@ class PaddedDataset(GeneratorDataset):
         names = list(padded_samples[0])
         rows = [tuple(row[name] for name in names) for row in padded_samples]
         super().__init__(rows, names, shuffle=False)
+
+
+class DatasetCache:
+    """A cache of a dataset on MindSpore's cache server. There is none here: rows are read again."""
+
+    def __init__(
+        self, session_id: int, size: int = 0, spilling: bool = False, **unused: Any
+    ) -> None:
+        self.session_id, self.size, self.spilling = session_id, size, spilling
+        warnings.warn(
+            f"DatasetCache: gradcell does not cache datasets; rows are read again{where()}",
+            stacklevel=2,
+        )
+
+    def get_stat(self) -> dict[str, int]:
+        """How much is in the cache: nothing."""
+        return {"avg_cache_sz": 0, "num_mem_cached": 0, "num_disk_cached": 0}

@@ -39,6 +39,7 @@ from gradcell.train.metrics import (
     names,
 )
 from gradcell.train.model import Model
+from gradcell.train.onnx import export
 from gradcell.train.serialization import (
     load_checkpoint,
     load_param_into_net,
@@ -77,6 +78,7 @@ __all__ = [
     "Top5CategoricalAccuracy",
     "TopKCategoricalAccuracy",
     "build_train_network",
+    "export",
     "get_metric_fn",
     "load_checkpoint",
     "load_param_into_net",

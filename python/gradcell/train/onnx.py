@@ -21,7 +21,7 @@ from gradcell._location import where
 from gradcell.inspect import recorded_nodes
 from gradcell.nn.cell import Cell
 from gradcell.parameter import Parameter
-from gradcell.train.serialization import write_atomically
+from gradcell.train.atomic_file import write_atomically
 
 _OPSET = 18
 

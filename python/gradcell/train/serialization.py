@@ -25,6 +25,7 @@ from gradcell.ops.random_state import random_state as state_now
 from gradcell.ops.random_state import set_random_state
 from gradcell.parameter import Parameter
 from gradcell.train import ckpt
+from gradcell.train.atomic_file import write_atomically
 
 _TYPES = {
     "bool": "BOOL",
@@ -90,28 +91,6 @@ def _serialize(
         else:  # before safetensors 0.8
             made[name] = {"dtype": dtype, "shape": shape, "data": array.tobytes()}
     return bytes(package.serialize(made, metadata))
-
-
-def write_atomically(path: str, data: bytes) -> None:
-    """Writes a file whole or not at all. Raises OSError."""
-    folder = os.path.dirname(os.path.abspath(path))
-    temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.urandom(4).hex()}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def save_checkpoint(

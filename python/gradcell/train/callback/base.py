@@ -8,6 +8,7 @@ import numpy as np
 
 from gradcell import _core, tree
 from gradcell._core import Tensor
+from gradcell._location import where
 
 
 class CallbackParameters(dict):  # type: ignore[type-arg]
@@ -136,6 +137,43 @@ class Callback:
     def on_eval_end(self, run_context: RunContext) -> None:
         """Behind an evaluation."""
         self._if_redefined("end", run_context)
+
+
+class CallbackManager(Callback):
+    """Several callbacks as one: each event is passed on to all of them, in their order."""
+
+    def __init__(self, callbacks: Any) -> None:
+        listed = [] if callbacks is None else callbacks
+        self.callbacks = [listed] if isinstance(listed, Callback) else list(listed)
+        for callback in self.callbacks:
+            if not isinstance(callback, Callback):
+                raise TypeError(f"{type(callback).__name__} is no Callback{where()}")
+
+    def __enter__(self) -> CallbackManager:
+        for callback in self.callbacks:
+            callback.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        for callback in reversed(self.callbacks):
+            callback.__exit__(*error)
+
+    def close(self) -> None:
+        for callback in self.callbacks:
+            callback.close()
+
+
+def _passed_on(event: str) -> Any:
+    def pass_on(self: CallbackManager, run_context: RunContext) -> None:
+        for callback in self.callbacks:
+            getattr(callback, event)(run_context)
+
+    pass_on.__doc__ = getattr(Callback, event).__doc__
+    return pass_on
+
+
+for _event in [n for n in vars(Callback) if n.startswith("on_") or n.endswith(("begin", "end"))]:
+    setattr(CallbackManager, _event, _passed_on(_event))
 
 
 def loss_of(net_outputs: Any) -> float | None:

@@ -14,6 +14,7 @@ import numpy as np
 from gradcell import arguments
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.ops import summaries
 from gradcell.train.summary import events
 
 _MESSAGES: dict[str, Callable[[Any], bytes]] = {
@@ -72,6 +73,7 @@ class SummaryRecord:
         self._file: Any = open(self._path, "xb")
         self._file.write(events.version())
         self._waiting: list[tuple[str, bytes]] = []
+        summaries.listen(1)
 
     def __enter__(self) -> SummaryRecord:
         return self
@@ -117,7 +119,8 @@ class SummaryRecord:
         self._waiting.append((name if self._mode == "train" else f"eval/{name}", message))
 
     def record(self, step: int, train_network: Any = None, plugin_filter: Any = None) -> bool:
-        """Writes the values added since the last call, as those of a step.
+        """Writes the values added since the last call, and those of the network's summary ops, as
+        those of a step.
 
         Returns False if there are none, or if the file has reached max_file_size. Raises ValueError
         if it is closed.
@@ -125,6 +128,8 @@ class SummaryRecord:
         number = arguments.integer(step, "SummaryRecord.record", "step", 0)
         if self._file is None:
             raise ValueError(f"SummaryRecord.record: {self._path} is closed{where()}")
+        for (plugin, name), value in summaries.take().items():
+            self.add_value(plugin, name, value)
         values, self._waiting = self._waiting, []
         if not values or (self._limit is not None and self._file.tell() >= self._limit):
             return False
@@ -141,3 +146,4 @@ class SummaryRecord:
         if self._file is not None:
             self._file.close()
             self._file = None
+            summaries.listen(-1)
