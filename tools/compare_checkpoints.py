@@ -68,7 +68,7 @@ def resnet18(nn: Any, ops: Any) -> Any:
     return ResNet()
 
 
-def transformer(nn: Any, ops: Any) -> Any:
+def transformer(nn: Any, ops: Any, size: int = 32, words: int = 50) -> Any:
     """A decoder of two layers of Vaswani et al., NIPS 2017, with layer norms before."""
 
     class Layer(nn.Cell):  # type: ignore[misc]
@@ -97,11 +97,11 @@ def transformer(nn: Any, ops: Any) -> Any:
     class Transformer(nn.Cell):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            self.token = nn.Embedding(50, 32)
-            self.position = nn.Embedding(16, 32)
-            self.layers = nn.SequentialCell([Layer(32, 4) for _ in range(2)])
-            self.norm = nn.LayerNorm((32,))
-            self.head = nn.Dense(32, 50)
+            self.token = nn.Embedding(words, size)
+            self.position = nn.Embedding(16, size)
+            self.layers = nn.SequentialCell([Layer(size, 4) for _ in range(2)])
+            self.norm = nn.LayerNorm((size,))
+            self.head = nn.Dense(size, words)
 
         def construct(self, ids: Any) -> Any:
             h = self.token(ids) + self.position.embedding_table[: ids.shape[1]]

@@ -12,6 +12,8 @@ from pathlib import Path
 import mindspore as ms
 import mindspore.dataset.vision as vision
 import numpy as np
+from compare_checkpoints import transformer
+from mindspore import nn, ops
 from mindspore.mindrecord import FileWriter
 from PIL import Image
 
@@ -31,6 +33,11 @@ def checkpoints() -> None:
     ms.save_checkpoint(rows, str(FILES / "dtypes.ckpt"), append_dict=more)
     one = [{"name": "w", "data": ms.Tensor(np.arange(3, dtype=np.float32))}]
     ms.save_checkpoint(one, str(FILES / "crc.ckpt"), crc_check=True)
+    ms.set_seed(1)
+    net = transformer(nn, ops, size=8, words=11)
+    ms.save_checkpoint(net, str(FILES / "transformer.ckpt"))
+    ids = ms.Tensor(np.arange(10, dtype=np.int32).reshape(2, 5))
+    print("the transformer's output:", net(ids).asnumpy()[:, -1, :4].tolist())
 
 
 def mind_record() -> None:

@@ -1,5 +1,6 @@
 """Checkpoints: what is saved, whole files only, damage of every kind."""
 
+import importlib.util
 import json
 import os
 import struct
@@ -25,6 +26,7 @@ from gradcell.train import (
 )
 
 FILES = Path(__file__).parent / "files"
+TOOLS = Path(__file__).parents[2] / "tools"
 
 
 class Types(nn.Cell):
@@ -93,6 +95,24 @@ def test_every_dtype_of_mindspore():
     assert found["note"] == "grün"
     assert found["model.0.weight"].shape == (2, 2)
     assert isinstance(found["model.0.weight"], Parameter)
+
+
+def test_a_network_of_mindspore():
+    """The transformer of tools/compare_checkpoints.py, and what MindSpore said it computes."""
+    spec = importlib.util.spec_from_file_location("networks", TOOLS / "compare_checkpoints.py")
+    networks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(networks)
+    ms.set_seed(2)
+    net = networks.transformer(nn, ops, size=8, words=11)
+    found = load_checkpoint(str(FILES / "transformer.ckpt"))
+    assert [*found] == [p.name for p in net.get_parameters()]
+    assert load_param_into_net(net, found, strict_load=True) == ([], [])
+    out = net(Tensor(np.arange(10, dtype=np.int32).reshape(2, 5))).asnumpy()
+    expected = [
+        [-0.9433457255363464, -0.03220769762992859, 0.7727262377738953, -0.544665515422821],
+        [-0.6160485744476318, 0.732439398765564, 0.8364173769950867, -0.7555445432662964],
+    ]
+    np.testing.assert_allclose(out[:, -1, :4], expected, rtol=3e-5, atol=1e-6)
 
 
 def test_a_dtype_that_is_not_there(tmp_path):
