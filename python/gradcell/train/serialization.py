@@ -26,6 +26,7 @@ from gradcell.ops.random_state import set_random_state
 from gradcell.parameter import Parameter
 from gradcell.train import ckpt
 from gradcell.train.atomic_file import write_atomically
+from gradcell.train.onnx import export as export
 
 _TYPES = {
     "bool": "BOOL",

@@ -7,6 +7,7 @@ image of Pillow, which comes back as one.
 from __future__ import annotations
 
 import enum
+import functools
 import importlib
 from typing import Any
 
@@ -176,6 +177,7 @@ def _area(before: int, after: int) -> np.ndarray:
     return made
 
 
+@functools.lru_cache(256)
 def _weights(before: int, after: int, how: Inter) -> np.ndarray:
     if how == Inter.NEAREST:
         made = np.zeros((after, before))
@@ -205,8 +207,9 @@ def resize(image: np.ndarray, height: int, width: int, how: Inter) -> np.ndarray
         taken = np.ix_(rows.argmax(axis=1), columns.argmax(axis=1))
         return image[taken] if image.ndim < 3 else image[(..., *taken, slice(None))]
     planes = image[..., None] if image.ndim < 3 else image
-    made = np.einsum("bw,...hwc->...hbc", columns, planes.astype(np.float64), optimize=True)
+    made = np.matmul(columns, planes.astype(np.float64))
     if how in (Inter.PILCUBIC, Inter.ANTIALIAS):  # Pillow rounds between the two passes
         made = rounded(made, image.dtype).astype(np.float64)
-    made = np.einsum("ah,...hbc->...abc", rows, made, optimize=True)
+    across = made.reshape(*made.shape[:-2], -1)  # the columns' channels side by side
+    made = np.matmul(rows, across).reshape(*made.shape[:-3], height, *made.shape[-2:])
     return rounded(made[..., 0] if image.ndim < 3 else made, image.dtype)
