@@ -22,6 +22,8 @@ _PLACES = {
     "mindspore.dataset.engine": "gradcell.dataset",
     "mindspore.dataset.engine.datasets": "gradcell.dataset",
     "mindspore.dataset.engine.samplers": "gradcell.dataset",
+    "mindspore.dataset.text.transforms": "gradcell.dataset.text",
+    "mindspore.dataset.text.utils": "gradcell.dataset.text",
     "mindspore.dataset.transforms.c_transforms": "gradcell.dataset.transforms",
     "mindspore.dataset.transforms.py_transforms": "gradcell.dataset.transforms",
     "mindspore.dataset.transforms.transforms": "gradcell.dataset.transforms",

@@ -125,7 +125,7 @@ FILES = {
     "gradcell": {"amp", "common", "context", "cuda", "dataset", "dtype", "nn", "ops", "parallel"}
     | {"mindrecord", "profiler", "train"},
     "gradcell.common": {"initializer"},
-    "gradcell.dataset": {"config", "transforms", "vision"},
+    "gradcell.dataset": {"config", "text", "transforms", "vision"},
 }
 
 

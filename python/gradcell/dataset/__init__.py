@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell.dataset import config, steps, transforms, vision
+from gradcell.dataset import config, steps, text, transforms, vision
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.files import (
     Cifar10Dataset,
@@ -73,6 +73,7 @@ __all__ = [
     "TFRecordDataset",
     "WeightedRandomSampler",
     "config",
+    "text",
     "transforms",
     "vision",
     "zip",
