@@ -48,6 +48,7 @@ if _TYPE_CHECKING:
     from gradcell.train import (
         Callback,
         CheckpointConfig,
+        DatasetHelper,
         DynamicLossScaleManager,
         EarlyStopping,
         FixedLossScaleManager,
@@ -61,6 +62,7 @@ if _TYPE_CHECKING:
         SummaryCollector,
         SummaryRecord,
         TimeMonitor,
+        connect_network_with_dataset,
         export,
         load_checkpoint,
         load_param_into_net,
@@ -76,10 +78,11 @@ _LATER["ParallelMode"] = "gradcell.parallel"
 _LATER["Profiler"] = "gradcell.profiler"
 _LATER |= dict.fromkeys(
     (
-        "Callback", "CheckpointConfig", "DynamicLossScaleManager", "EarlyStopping",
+        "Callback", "CheckpointConfig", "DatasetHelper", "DynamicLossScaleManager", "EarlyStopping",
         "FixedLossScaleManager", "History", "LearningRateScheduler", "LossMonitor", "Model",
         "ModelCheckpoint", "ReduceLROnPlateau", "RunContext", "SummaryCollector", "SummaryRecord",
-        "TimeMonitor", "export", "load_checkpoint", "load_param_into_net", "save_checkpoint",
+        "TimeMonitor", "connect_network_with_dataset", "export", "load_checkpoint",
+        "load_param_into_net", "save_checkpoint",
     ),
     "gradcell.train",
 )  # fmt: skip

@@ -648,3 +648,28 @@ def test_several_callbacks_as_one():
     assert seen == ["a", "b"] * 2
     with pytest.raises(TypeError, match="int is no Callback"):
         _CallbackManager([3])
+
+
+def test_dataset_helper():
+    data = ms.dataset.NumpySlicesDataset((np.arange(6.0), np.arange(6)), shuffle=False).batch(2)
+    helper = ms.DatasetHelper(data, dataset_sink_mode=True)
+    assert helper.sink_size() == 3
+    assert helper.types_shapes() == ([ms.float64, ms.int64], [(2,), (2,)])
+    net = ms.connect_network_with_dataset(Linear(), helper)
+    assert isinstance(net, Linear)
+    for _ in range(2):
+        assert [y.asnumpy().tolist() for _, y in helper] == [[0, 1], [2, 3], [4, 5]]
+    with pytest.raises(TypeError, match="DatasetHelper"):
+        ms.connect_network_with_dataset(net, data)
+    with pytest.raises(TypeError, match="DatasetHelper"):
+        ms.DatasetHelper(3)
+
+
+def test_one_parameter_at_a_time():
+    from gradcell.train.serialization import _update_param
+
+    net = Linear()
+    _update_param(net.w, Tensor(np.full(net.w.shape, 3, np.float32)))
+    assert (net.w.asnumpy() == 3).all()
+    with pytest.raises(ValueError, match="'w' has shape"):
+        _update_param(net.w, Tensor(np.zeros((9, 9), np.float32)))

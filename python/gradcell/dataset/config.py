@@ -14,6 +14,9 @@ from gradcell._location import where
 from gradcell.common.seed import data_seed
 from gradcell.common.seed import get_seed as _global_seed
 
+INT32_MAX = 2**31 - 1
+UINT32_MAX = 2**32 - 1
+
 _seed: int | None = None
 _workers = 8
 _prefetch = 16
@@ -102,6 +105,8 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 
 __all__ = [
+    "INT32_MAX",
+    "UINT32_MAX",
     "get_num_parallel_workers",
     "get_prefetch_size",
     "get_seed",

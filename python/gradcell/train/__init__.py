@@ -23,6 +23,7 @@ from gradcell.train.callback import (
     SummaryCollector,
     TimeMonitor,
 )
+from gradcell.train.dataset_helper import DatasetHelper, connect_network_with_dataset
 from gradcell.train.metrics import (
     F1,
     MAE,
@@ -54,6 +55,7 @@ __all__ = [
     "Accuracy",
     "Callback",
     "CheckpointConfig",
+    "DatasetHelper",
     "DynamicLossScaleManager",
     "EarlyStopping",
     "FixedLossScaleManager",
@@ -78,6 +80,7 @@ __all__ = [
     "Top5CategoricalAccuracy",
     "TopKCategoricalAccuracy",
     "build_train_network",
+    "connect_network_with_dataset",
     "export",
     "get_metric_fn",
     "load_checkpoint",

@@ -360,6 +360,12 @@ def load_param_into_net(
     return missing, [n for n in parameter_dict if n not in own]
 
 
+def _update_param(param: Parameter, new_param: Tensor, strict_load: bool = False) -> None:
+    """MindSpore's name for setting one parameter, with load_param_into_net's checks."""
+    _check_fits(param.name, param, new_param, strict_load)
+    param.set_data(_copied(new_param))
+
+
 def _copied(value: Tensor) -> Tensor:
     return value.value().copy() if isinstance(value, Parameter) else value.copy()
 
