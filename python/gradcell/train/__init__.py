@@ -35,14 +35,18 @@ from gradcell.train.callback import (
     ProgressBar,
     ReduceLROnPlateau,
     RunContext,
+    SummaryCollector,
     TimeMonitor,
 )
+from gradcell.train.dataset_helper import DatasetHelper, connect_network_with_dataset
 from gradcell.train.model import Model
+from gradcell.train.onnx import export
 from gradcell.train.serialization import (
     load_checkpoint,
     load_param_into_net,
     save_checkpoint,
 )
+from gradcell.train.summary import SummaryRecord
 
 __all__ = [
     "F1",
@@ -51,6 +55,7 @@ __all__ = [
     "Accuracy",
     "Callback",
     "CheckpointConfig",
+    "DatasetHelper",
     "DynamicLossScaleManager",
     "EarlyStopping",
     "FixedLossScaleManager",
@@ -68,11 +73,15 @@ __all__ = [
     "Recall",
     "ReduceLROnPlateau",
     "RunContext",
+    "SummaryCollector",
+    "SummaryRecord",
     "TimeMonitor",
     "Top1CategoricalAccuracy",
     "Top5CategoricalAccuracy",
     "TopKCategoricalAccuracy",
     "build_train_network",
+    "connect_network_with_dataset",
+    "export",
     "get_metric_fn",
     "load_checkpoint",
     "load_param_into_net",
