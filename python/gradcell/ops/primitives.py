@@ -71,7 +71,7 @@ def primitive_class(
                 _check(name, attribute, value, default)
         Primitive.__init__(self, name, **bound.arguments)
 
-    inputs = inputs_of(name, function, attributes)
+    inputs = inputs_of(name, function, signature.parameters)
 
     def call(self: Primitive, *args: Any, **kwargs: Any) -> Any:
         return apply(self, function, inputs, args, kwargs)
