@@ -88,7 +88,7 @@ def train(steps: int, n: int = 512, seed: int = 0, verbose: bool = True):
     for i in range(steps):
         value = step(*batch)
         if verbose and (i + 1) % 500 == 0:
-            print(f"step {i + 1:5d}  loss {float(value):.2e}")
+            print(f"step {i + 1:5d}  loss {float(value):.2e}", flush=True)
     positions, energy, forces = data(0.04)
     e, f = energy_and_forces(positions)
     energy_error = ops.square(e - energy).mean() / ops.square(energy - energy.mean()).mean()

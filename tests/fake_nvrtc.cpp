@@ -1,4 +1,5 @@
 // NVRTC of the made-up GPU: a kernel's text is compiled as C++ with cuda_shim.h.
+#include <dlfcn.h>
 #include <unistd.h>
 
 #include <sstream>
@@ -24,7 +25,15 @@ std::vector<int> architectures() {
 
 }  // namespace
 
-API nvrtcVersion(int* major, int* minor) { return *major = 13, *minor = 0, 0; }
+/// By the file's name, libnvrtc.so.12; else 13.
+API nvrtcVersion(int* major, int* minor) {
+  Dl_info info;
+  std::smatch found;
+  dladdr(reinterpret_cast<void*>(&nvrtcVersion), &info);
+  const std::string file = info.dli_fname;
+  const bool named = std::regex_search(file, found, std::regex("\\.so\\.(\\d+)$"));
+  return *major = named ? std::stoi(found[1]) : 13, *minor = 0, 0;
+}
 API nvrtcGetNumSupportedArchs(int* n) { return *n = static_cast<int>(architectures().size()), 0; }
 API nvrtcGetSupportedArchs(int* to) {
   for (int a : architectures()) *to++ = a;

@@ -1,10 +1,16 @@
-"""Writes python/gradcell/_core.pyi, the types of the compiled core, from the core itself.
+"""Writes the types of the compiled core, two files of python/gradcell.
 
-    python tools/make_stubs.py          writes the file
-    python tools/make_stubs.py --check  exits 1 if the file does not have the names of the core
+    python tools/make_stubs.py                  writes _core.pyi, from the built core
+    python tools/make_stubs.py --rows OPS_DEF   writes _op_rows.pyi, from the op table
+    python tools/make_stubs.py --check          exits 1 if they do not have the names of the core
 
-pybind11 puts each function's signature into its docstring. Methods that Python adds to Tensor
-(python/gradcell/tensor.py and tensor_methods.py) are Python functions and bring their own.
+_core.pyi is kept in git. It changes when a binding does: pybind11 puts each function's signature into
+its docstring, and methods that Python adds to Tensor (_tensor.py and tensor_methods.py) bring their
+own. What a row of the op table adds, a function in `ops` and a method of Tensor, is the same text for
+every row of a kind, so it is not kept: CMake writes _op_rows.pyi before it builds, by reading the
+table, which needs neither NumPy nor the core; the classes of _core.pyi inherit from those there. It
+lies beside the sources, where mypy and editors find it, and is part of the wheel. So a new row changes
+no stub in git, and `pip install .` or a build of any preset brings its types.
 """
 
 from __future__ import annotations
@@ -16,9 +22,8 @@ from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from gradcell import _core
-
-TARGET = Path(__file__).parents[1] / "python" / "gradcell" / "_core.pyi"
+PACKAGE = Path(__file__).parents[1] / "python" / "gradcell"
+TARGET, ROWS_TARGET = PACKAGE / "_core.pyi", PACKAGE / "_op_rows.pyi"
 HEAD = '''"""Types of the compiled core. Written by tools/make_stubs.py; do not edit."""
 
 import builtins
@@ -27,7 +32,24 @@ from typing import Any, overload
 
 import numpy as np
 
+from gradcell._op_rows import OpRows, TensorRows
+
 '''
+ROWS_HEAD = '''"""Types of the op table's rows. Written by tools/make_stubs.py in each build."""
+
+from typing import Any
+
+from gradcell._core import Tensor
+
+'''
+#: The kinds of rows and the operands of their functions; a method's first is the tensor.
+ROW_OPERANDS = {
+    "UNARY": ("input",),
+    "PREDICATE": ("input",),
+    "BINARY": ("input", "other"),
+    "COMPARE": ("input", "other"),
+    "TERNARY": ("condition", "input", "other"),
+}
 STATIC = "@staticmethod\n"
 #: What annotations of Python functions may say and be understood in the stub.
 KNOWN = re.compile(
@@ -123,13 +145,40 @@ def lines(text: str, indent: str) -> list[str]:
     return [indent + line for line in text.split("\n")]
 
 
+def rows_stub(table: str) -> str:
+    """_op_rows.pyi for the text of the op table."""
+    rows = re.findall(rf"^({'|'.join(ROW_OPERANDS)})\((\w+), (\w+),", table, re.M)
+    functions, methods = ["class OpRows:"], ["class TensorRows:"]
+    for kind, _, name in rows:
+        operands = [f"{operand}: Any" for operand in ROW_OPERANDS[kind]]
+        functions += lines(f"{STATIC}def {name}({', '.join(operands)}) -> Tensor: ...", "    ")
+        of_tensor = ", ".join(["self", *operands[1:]])
+        methods += lines(f"def {name}({of_tensor}) -> Tensor: ...", "    ")
+    return ROWS_HEAD + "\n".join([*functions, "", *methods]) + "\n"
+
+
+def row_functions() -> set[str]:
+    """The functions of the core's elementwise rows."""
+    from gradcell import _core
+
+    return {row["function"] for row in _core.op_table() if row["kind"] != "structured"}
+
+
+def takes_operands(method: Any) -> bool:
+    """Whether a method of a row's name is the row's, not a form of it with more arguments."""
+    if not isinstance(method, FunctionType):
+        return True
+    return tuple(inspect.signature(method).parameters) in ROW_OPERANDS.values()
+
+
 def class_stub(cls: type) -> list[str]:
-    base = cls.__mro__[1].__name__
+    base = "TensorRows" if cls.__name__ == "Tensor" else cls.__mro__[1].__name__
     out = [
         f"class {cls.__name__}({base}):"
         if base not in ("object", "pybind11_object")
         else f"class {cls.__name__}:"
     ]
+    rows = row_functions() if cls.__name__ == "Tensor" else set()
     skipped = {
         "__module__",
         "__doc__",
@@ -147,21 +196,24 @@ def class_stub(cls: type) -> list[str]:
     if "__new__" in vars(cls) and "__init__" not in vars(cls):
         out += lines(from_docstring("__init__", None), "    ")
     for name, value in vars(cls).items():
-        if name not in skipped:
+        if name not in skipped and not (name in rows and takes_operands(value)):
             out += lines(member(name, value), "    ")
     return out if len(out) > 1 else [out[0] + " ..."]
 
 
 def ops_stub(ops: ModuleType) -> list[str]:
     """As a class of static methods: one file holds everything."""
-    out = ["class ops:"]
+    out, rows = ["class ops(OpRows):"], row_functions()
     for name, value in vars(ops).items():
-        if isinstance(value, BuiltinFunctionType):
+        if isinstance(value, BuiltinFunctionType) and name not in rows:
             out += lines(from_docstring(name, value, static=True), "    ")
     return out
 
 
 def stub() -> str:
+    """_core.pyi for the built core."""
+    from gradcell import _core
+
     classes, rest = [], []
     for name, value in vars(_core).items():
         if name.startswith("__"):
@@ -181,16 +233,26 @@ def names(text: str) -> set[str]:
     return set(re.findall(r"^ *(?:def|class) (\w+)|^(\w+): DType", text, re.M))
 
 
+def differences() -> list[str]:
+    """What the stubs do not have of the core's names, or have beyond them."""
+    rows = ROWS_TARGET.read_text()
+    functions, methods = (names(part) for part in rows.split("class TensorRows"))
+    wanted = {(name, "") for name in row_functions()} | {("OpRows", "")}
+    missing = (functions ^ wanted) | (methods ^ (wanted - {("OpRows", "")}))
+    return sorted("".join(n) for n in missing | (names(stub()) ^ names(TARGET.read_text())))
+
+
 def main() -> int:
     if "--check" in sys.argv:
-        missing = names(stub()) ^ names(TARGET.read_text())
-        if missing:
-            print(
-                "run tools/make_stubs.py; not the names of the core:",
-                sorted("".join(n) for n in missing),
-            )
-        return 1 if missing else 0
-    TARGET.write_text(stub())
+        found = differences()
+        if found:
+            print("build the core, run tools/make_stubs.py; not the names of the core:", found)
+        return 1 if found else 0
+    if "--rows" in sys.argv:
+        table = Path(sys.argv[sys.argv.index("--rows") + 1])
+        ROWS_TARGET.write_text(rows_stub(table.read_text()))
+    else:
+        TARGET.write_text(stub())
     return 0
 
 

@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "ad/transform.h"
+#include "base/thread_pool.h"
 #include "cpu/blas.h"
 #include "cpu/engine.h"
 #include "machine.h"
 #include "plan/planner.h"
 #include "runtime/storage.h"
-#include "runtime/thread_pool.h"
 
 namespace gradcell::cpu {
 namespace {

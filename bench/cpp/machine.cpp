@@ -4,7 +4,7 @@
 #include <chrono>
 #include <vector>
 
-#include "runtime/thread_pool.h"
+#include "base/thread_pool.h"
 
 namespace gradcell::cpu {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "cpu/tile_kernels.h"
 #include "machine.h"
-#include "runtime/thread_pool.h"
 
 namespace gradcell::cpu {
 namespace {

@@ -1,6 +1,6 @@
 #include "ad/row_dots.h"
 
-#include "ir/fold.h"
+#include "ops/ops.h"
 
 namespace gradcell::ad {
 
@@ -13,7 +13,7 @@ class RowDots {
   NodeId run(NodeId derivative) {
     const Dims dims = g_.dims(derivative);
     const DType dtype = g_.dtype(derivative);
-    const NodeId one = g_.find(Op::Const, dtype, dims, {}, {}, to_bits(dtype, 1.0));
+    const NodeId one = find_constant(g_, dtype, dims, 1);
     if (one == kNoNode) return derivative;
     expand(one, derivative, false);
     // A single product is no more than the sum that it would become.
@@ -63,7 +63,8 @@ class RowDots {
         }
         return false;
       case Op::Slice: {
-        const bool all_rows = same_rows(z, in(0)) && g_.attrs(z)[0] == 0;
+        const bool all_rows =
+            same_rows(z, in(0)) && attributes<SliceAttributes>(g_, z).start[0] == 0;
         if (!all_rows) return false;
         const NodeId from[] = {e};
         const NodeId spread =
@@ -71,10 +72,11 @@ class RowDots {
         return spread != kNoNode && expand(spread, in(0), negative);
       }
       case Op::MatMul: {
-        if (g_[z].input_count != 2 || g_.attrs(z)[0] || !same_rows(z, in(0))) return false;
+        auto p = attributes<ProductAttributes>(g_, z);
+        if (g_[z].input_count != 2 || p.transpose_a || !same_rows(z, in(0))) return false;
         const NodeId factors[] = {e, in(1)};
-        const int64_t attrs[] = {0, !g_.attrs(z)[1]};
-        const NodeId moved = g_.find(Op::MatMul, g_.dtype(e), g_.dims(in(0)), factors, attrs);
+        p.transpose_b = !p.transpose_b;
+        const NodeId moved = g_.find(Op::MatMul, g_.dtype(e), g_.dims(in(0)), factors, encode(p));
         if (moved == kNoNode) return false;
         ++moved_;
         expand(moved, in(0), negative);
@@ -111,7 +113,7 @@ class RowDots {
       sum = sum == kNoNode ? term : binary(g_, with_sign, sum, term);
       t.e = kNoNode;
     }
-    const NodeId dot = reshape(g_, reduce(g_, Op::ReduceSum, sum, Dims{1}), Dims{dims[0], 1});
+    const NodeId dot = reshape(g_, gradcell::sum(g_, sum, Dims{1}), Dims{dims[0], 1});
     return negative ? unary(g_, Op::Neg, dot) : dot;
   }
 

@@ -1,7 +1,7 @@
 // Second derivatives along a direction, without the second half of the walk.
 #pragma once
 
-#include "ir/builder.h"
+#include "ir/graph.h"
 
 namespace gradcell::ad {
 

@@ -3,12 +3,21 @@
 #include <algorithm>
 
 #include "ad/row_dots.h"
-#include "ad/rules.h"
+#include "ir/spec.h"
 #include "ir/verify.h"
+#include "ops/elementwise.h"
 
 namespace gradcell::ad {
 
 namespace {
+
+/// Whether a derivative passes from input k to a node. Integers carry those by integer inputs
+/// alone: what has been rounded to an integer has none.
+bool passes(const Graph& g, NodeId id, int k) {
+  if (!spec(g, id).computes_with(k)) return false;
+  return is_floating(g.dtype(id)) ||
+         (!is_floating(g.dtype(g.input(id, k))) && spec(g, id).differentiable());
+}
 
 /// Which of the nodes up to `end` carry derivatives of `wrt`.
 std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, NodeId end) {
@@ -20,33 +29,26 @@ std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, Node
       first = std::min(first, id);
     }
   for (NodeId id = first; id < end; ++id) {
-    if (active[id] || !is_floating(g.dtype(id)) || g[id].op == Op::StopGradient) continue;
-    for (NodeId i : g.inputs(id)) active[id] |= active[i];
+    if (active[id] || !spec(g, id).differentiable()) continue;
+    for (int k = 0; k < g[id].input_count; ++k)
+      active[id] |= active[g.input(id, k)] && passes(g, id, k);
   }
   return active;
 }
 
-/// Nodes made while alive carry the location of the node being differentiated, and an order one
-/// above the highest among the nodes that derivatives pass through.
-class Provenance {
- public:
-  Provenance(Graph& g, std::span<const NodeId> live, const std::vector<uint8_t>& active)
-      : g_(g), location_(g.location), order_(g.order) {
-    int highest = 0;
-    for (NodeId id : live)
-      if (active[id]) highest = std::max<int>(highest, g[id].order);
-    g.order = static_cast<uint8_t>(std::min(255, highest + 1));
-  }
-  ~Provenance() { g_.location = location_, g_.order = order_; }
-  Provenance(const Provenance&) = delete;
-  Provenance& operator=(const Provenance&) = delete;
-  void of(NodeId id) { g_.location = g_[id].location; }
+/// One above the highest order among the nodes that derivatives pass through.
+uint8_t next_order(const Graph& g, std::span<const NodeId> live,
+                   const std::vector<uint8_t>& active) {
+  int highest = 0;
+  for (NodeId id : live)
+    if (active[id]) highest = std::max<int>(highest, g[id].order);
+  return static_cast<uint8_t>(std::min(255, highest + 1));
+}
 
- private:
-  Graph& g_;
-  Location location_;
-  uint8_t order_;
-};
+/// A sum of contributions, any of which may be structural zeros.
+NodeId accumulate(Graph& g, NodeId a, NodeId b) {
+  return a == kNoNode ? b : b == kNoNode ? a : binary(g, Op::Add, a, b);
+}
 
 }  // namespace
 
@@ -56,28 +58,29 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
   auto made = static_cast<NodeId>(g.size());
   for (NodeId id : outputs) end = std::max(end, id + 1);
   std::vector<uint8_t> active = dependent(g, wrt, end);
-  std::vector<Value> adj(end);
+  std::vector<NodeId> adj(end, kNoNode);
   for (size_t i = 0; i < outputs.size(); ++i)
     if (cotangents[i] != kNoNode && active[outputs[i]])
-      adj[outputs[i]] = accumulate(adj[outputs[i]], wrap(g, cotangents[i]));
+      adj[outputs[i]] = accumulate(g, adj[outputs[i]], cotangents[i]);
   std::vector<uint8_t> stop(end, 0);
   for (NodeId id : wrt)
     if (id < end) stop[id] = 1;
 
-  Provenance provenance(g, live_nodes(g, outputs), active);
+  Stamp stamp(g);  // nodes made here carry the location of the one that is differentiated
+  stamp.order(next_order(g, live_nodes(g, outputs), active));
   for (NodeId id = end; id-- > 0;) {
-    if (!adj[id] || stop[id]) continue;
-    provenance.of(id);
+    if (adj[id] == kNoNode || stop[id]) continue;
+    stamp.at(g[id].location);
+    const Spec& s = spec(g, id);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId x = g.input(id, k);
-      if (!active[x]) continue;
-      Value d = adjoint_of_input(g, id, k, adj[id]);
-      if (d) adj[x] = accumulate(adj[x], d);
+      if (!active[x] || !passes(g, id, k)) continue;
+      adj[x] = accumulate(g, adj[x], s.adjoint(g, id, k, adj[id]));
     }
   }
   std::vector<NodeId> result;
   for (NodeId id : wrt)
-    result.push_back(id < end && adj[id] ? with_fewer_products(g, adj[id].id) : kNoNode);
+    result.push_back(id < end && adj[id] != kNoNode ? with_fewer_products(g, adj[id]) : kNoNode);
   if constexpr (kVerify) verify(g, "adjoint", made);
   return result;
 }
@@ -89,30 +92,31 @@ std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span
   for (NodeId id : outputs) end = std::max(end, id + 1);
   std::vector<uint8_t> active = dependent(g, wrt, end);
   std::vector<NodeId> live = live_nodes(g, outputs);
-  std::vector<Value> tan(end);
+  std::vector<NodeId> tan(end, kNoNode);
   std::vector<uint8_t> given(end, 0);
   for (size_t i = 0; i < wrt.size(); ++i)
     if (wrt[i] < end) {
       given[wrt[i]] = 1;
-      if (tangents[i] != kNoNode) tan[wrt[i]] = wrap(g, tangents[i]);
+      tan[wrt[i]] = tangents[i];
     }
-  Provenance provenance(g, live, active);
-  std::vector<Value> dx;
+  Stamp stamp(g);
+  stamp.order(next_order(g, live, active));
+  std::vector<NodeId> dx;
   for (NodeId id : live) {
     if (!active[id] || given[id]) continue;
     dx.clear();
     bool any = false;
     for (NodeId i : g.inputs(id)) {
       dx.push_back(tan[i]);
-      any |= bool(tan[i]);
+      any |= tan[i] != kNoNode;
     }
     if (!any) continue;
-    provenance.of(id);
-    tan[id] = tangent_of(g, id, dx);
+    stamp.at(g[id].location);
+    tan[id] = spec(g, id).tangent(g, id, dx);
   }
   if constexpr (kVerify) verify(g, "tangent", made);
   std::vector<NodeId> result;
-  for (NodeId id : outputs) result.push_back(tan[id] ? tan[id].id : kNoNode);
+  for (NodeId id : outputs) result.push_back(tan[id]);
   return result;
 }
 

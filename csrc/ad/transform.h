@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "ir/builder.h"
+#include "ir/graph.h"
 
 namespace gradcell::ad {
 

@@ -5,6 +5,8 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "base/promotion.h"
+#include "bind/gil.h"
 #include "runtime/frontend.h"
 
 namespace gradcell::bind {
@@ -25,7 +27,7 @@ Location python_location();
 
 /// A Tensor, a number, or anything a Tensor can be made of (arrays, lists); a Tensor or what one
 /// can be made of; only a Tensor. Throw Type, naming op.
-Operand2 to_operand(py::handle value, const char* op);
+TensorOrNumber to_operand(py::handle value, const char* op);
 TensorPtr only_tensor(py::handle value, const char* op);
 TensorPtr to_tensor(py::handle value, const char* op);
 /// The elements as an array that shares their memory (bfloat16 as uint16 patterns).

@@ -42,7 +42,7 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
     d["arguments"] = arguments;
     d["segments"] = s.segments;
   } else {
-    const cuda::MatMul& p = s.product;
+    const cuda::Gemm& p = s.product;
     d["matmul"] = py::dict(
         py::arg("a") = p.a, py::arg("b") = p.b, py::arg("out") = p.out,
         py::arg("dtype") = std::string(name(p.dtype)), py::arg("transpose_a") = p.transpose_a,

@@ -1,18 +1,43 @@
 // Dispatcher: a callable that runs a compiled trace without entering Python when the arguments look
 // as they did before, and calls a Python function that traces when they do not.
 //
-// An entry's signature is flat: each argument is a plain tensor (dtype and shape), a parameter or
-// any other object (by identity, or by value for numbers, strings and None). Trees of tensors are
-// left to the Python side, which has signatures of its own.
+// An entry's signature is flat: each argument is a plain tensor (dtype and shape) or a number, a
+// string or None (type and value, to the bit). Everything else is left to the Python side, which
+// has signatures of its own. The entries used longest ago are forgotten.
 #include "bind/bind.h"
 
 #include <structmember.h>
 
+#include <bit>
 #include <cstddef>
+#include <list>
+#include <string_view>
+#include <unordered_map>
 
 namespace gradcell::bind {
 
 namespace {
+
+/// What compiled functions depend on and arguments do not show. What can be set back (an attribute
+/// to a former value) changes the sums, which then are what they were; any other change begins an
+/// epoch, and forms of earlier ones never run again.
+struct Structure {
+  uint64_t epoch = 0, sum[2] = {0, 0};
+  bool operator==(const Structure&) const = default;
+};
+Structure g_structure;
+
+uint64_t mix(uint64_t h, uint64_t v) {
+  h = (h ^ v) * 0x9E3779B97F4A7C15ull;
+  return h ^ (h >> 32);
+}
+
+void add_to_structure(std::string_view setting, bool take_away) {
+  uint64_t a = 0x243F6A8885A308D3ull, b = 0x13198A2E03707344ull;
+  for (unsigned char c : setting) a = mix(a, c), b = mix(b, c ^ (a << 17));
+  g_structure.sum[0] += take_away ? -a : a;
+  g_structure.sum[1] += take_away ? -b : b;
+}
 
 struct Argument {
   bool tensor = false;
@@ -22,22 +47,17 @@ struct Argument {
 };
 
 struct Entry {
-  uint64_t version;
+  Structure structure;
+  uint64_t hash = 0;
   std::vector<Argument> arguments;
   std::shared_ptr<Compiled> compiled;
   py::object fill;     ///< makes the result of a list of tensors; None: a single tensor
   bool tuple = false;  ///< the result is a flat tuple
 };
+/// Shared by who runs it: a call that comes in between may drop it.
+using EntryPtr = std::shared_ptr<const Entry>;
 
-struct Dispatcher {
-  PyObject_HEAD vectorcallfunc call;
-  PyObject* dict;
-  PyObject* weak;
-  PyObject* slow;
-  std::vector<Entry>* entries;
-};
-
-uint64_t g_version = 0;  ///< of what compiled functions depend on and arguments do not show
+constexpr size_t kMostArguments = 32;
 
 PyTypeObject* tensor_type() {
   static PyTypeObject* type = reinterpret_cast<PyTypeObject*>(py::type::of<Tensor>().ptr());
@@ -53,28 +73,99 @@ Tensor* tensor_in(PyObject* o) {
 bool same_object(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (!PyFloat_Check(a) && !PyLong_Check(a) && !PyUnicode_Check(a)) return false;
+  if (PyFloat_CheckExact(a))  // -0.0 is not 0.0, NaN is NaN
+    return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(a)) ==
+           std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(b));
+  if (!PyLong_CheckExact(a) && !PyUnicode_CheckExact(a)) return false;
   return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
 }
 
-const Entry* find(const Dispatcher* self, PyObject* const* args, size_t n, Tensor** tensors) {
-  for (const Entry& e : *self->entries) {
-    if (e.version != g_version || e.arguments.size() != n) continue;
-    bool same = true;
-    for (size_t i = 0; same && i < n; ++i) {
-      const Argument& a = e.arguments[i];
-      if (a.tensor) {
-        tensors[i] = tensor_in(args[i]);
-        same = tensors[i] && !tensors[i]->traced() && tensors[i]->dtype() == a.dtype &&
-               tensors[i]->dims() == a.dims;
-      } else {
-        same = same_object(args[i], a.object.ptr());
-      }
-    }
-    if (same) return &e;
-  }
-  return nullptr;
+uint64_t hash_object(PyObject* o) {
+  if (PyFloat_CheckExact(o)) return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(o));
+  if (PyLong_CheckExact(o) || PyUnicode_CheckExact(o))
+    return static_cast<uint64_t>(PyObject_Hash(o));
+  return reinterpret_cast<uintptr_t>(o);
 }
+
+/// `tensors[i]` is the tensor in args[i], if it is one.
+uint64_t hash_call(const Structure& structure, PyObject* const* args, size_t n,
+                   Tensor* const* tensors) {
+  uint64_t h = mix(structure.sum[0], n);
+  for (size_t i = 0; i < n; ++i) {
+    if (!tensors[i]) {
+      h = mix(h, hash_object(args[i]));
+      continue;
+    }
+    const Dims& dims = tensors[i]->dims();
+    h = mix(h, static_cast<uint64_t>(tensors[i]->dtype()) | dims.size() << 8);
+    for (int64_t d : dims) h = mix(h, static_cast<uint64_t>(d));
+  }
+  return h;
+}
+
+/// A function's entries, the latest first.
+class Entries {
+ public:
+  explicit Entries(size_t most) : most_(most) {}
+
+  /// The entry for a call; null: none. Fills in `tensors`.
+  EntryPtr find(PyObject* const* args, size_t n, Tensor** tensors) {
+    for (size_t i = 0; i < n; ++i) tensors[i] = tensor_in(args[i]);
+    if (order_.empty()) return nullptr;
+    if (matches(*order_.front(), args, n, tensors)) return order_.front();
+    auto it = index_.find(hash_call(g_structure, args, n, tensors));
+    if (it == index_.end() || !matches(**it->second, args, n, tensors)) return nullptr;
+    order_.splice(order_.begin(), order_, it->second);
+    return order_.front();
+  }
+
+  void add(EntryPtr entry) {
+    std::list<EntryPtr> dropped;  // when all is in place: their ends may run Python
+    if (!order_.empty() && order_.front()->structure.epoch != entry->structure.epoch)
+      dropped = take_all();
+    if (auto it = index_.find(entry->hash); it != index_.end())
+      dropped.splice(dropped.end(), order_, it->second);
+    order_.push_front(std::move(entry));
+    index_[order_.front()->hash] = order_.begin();
+    if (order_.size() > most_) {
+      index_.erase(order_.back()->hash);
+      dropped.splice(dropped.end(), order_, std::prev(order_.end()));
+    }
+  }
+
+  void clear() { std::list<EntryPtr> dropped = take_all(); }
+  size_t size() const { return order_.size(); }
+
+ private:
+  static bool matches(const Entry& e, PyObject* const* args, size_t n, Tensor* const* tensors) {
+    if (e.structure != g_structure || e.arguments.size() != n) return false;
+    for (size_t i = 0; i < n; ++i) {
+      const Argument& a = e.arguments[i];
+      const Tensor* t = tensors[i];
+      if (a.tensor ? !t || t->traced() || t->dtype() != a.dtype || t->dims() != a.dims
+                   : t || !same_object(args[i], a.object.ptr()))
+        return false;
+    }
+    return true;
+  }
+
+  std::list<EntryPtr> take_all() {
+    index_.clear();
+    return std::exchange(order_, {});
+  }
+
+  size_t most_;
+  std::list<EntryPtr> order_;
+  std::unordered_map<uint64_t, std::list<EntryPtr>::iterator> index_;
+};
+
+struct Dispatcher {
+  PyObject_HEAD vectorcallfunc call;
+  PyObject* dict;
+  PyObject* weak;
+  PyObject* slow;
+  Entries* entries;
+};
 
 PyObject* run(const Entry& e, Tensor* const* tensors) {
   Array inline_arrays[8];
@@ -85,13 +176,12 @@ PyObject* run(const Entry& e, Tensor* const* tensors) {
   size_t count = 0;
   for (size_t i = 0; i < n; ++i)
     if (e.arguments[i].tensor) in[count++] = tensors[i]->value();
-  std::shared_ptr<Compiled> compiled = e.compiled;  // a reentrant call may change the entries
   std::vector<Array> out;
-  if (compiled->executable->work() > 20000) {
-    py::gil_scoped_release nogil;
-    out = compiled->run({in, count});
+  if (e.compiled->executable->work() > 20000) {
+    WithoutGil nogil;
+    out = e.compiled->run({in, count});
   } else {
-    out = compiled->run({in, count});
+    out = e.compiled->run({in, count});
   }
   auto wrap = [](Array& a) { return py::cast(std::make_shared<Tensor>(std::move(a))); };
   if (e.fill.is_none() && !e.tuple) return wrap(out[0]).release().ptr();
@@ -102,16 +192,16 @@ PyObject* run(const Entry& e, Tensor* const* tensors) {
   }
   py::list tensors_out;
   for (Array& a : out) tensors_out.append(wrap(a));
-  return e.fill(tensors_out).release().ptr();
+  return calling_python([&] { return e.fill(tensors_out).release().ptr(); });
 }
 
 PyObject* dispatch(PyObject* self_object, PyObject* const* args, size_t flags, PyObject* names) {
   auto* self = reinterpret_cast<Dispatcher*>(self_object);
   size_t n = PyVectorcall_NARGS(flags);
-  if (!names && n <= 32 && !current_trace()) {
-    Tensor* tensors[32];
+  if (!names && n <= kMostArguments && !current_trace()) {
+    Tensor* tensors[kMostArguments];
     try {
-      if (const Entry* e = find(self, args, n, tensors)) return run(*e, tensors);
+      if (EntryPtr e = self->entries->find(args, n, tensors)) return run(*e, tensors);
     } catch (py::error_already_set& e) {
       e.restore();
       return nullptr;
@@ -130,7 +220,8 @@ PyObject* dispatch(PyObject* self_object, PyObject* const* args, size_t flags, P
 
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* slow = nullptr;
-  if (!PyArg_ParseTuple(args, "O", &slow)) return nullptr;
+  Py_ssize_t most = 0;
+  if (!PyArg_ParseTuple(args, "On", &slow, &most)) return nullptr;
   auto* self = reinterpret_cast<Dispatcher*>(type->tp_alloc(type, 0));
   if (!self) return nullptr;
   self->call = dispatch;
@@ -138,7 +229,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   self->weak = nullptr;
   Py_INCREF(slow);
   self->slow = slow;
-  self->entries = new std::vector<Entry>;
+  self->entries = new Entries(static_cast<size_t>(most));
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -181,37 +272,48 @@ PyObject* bind_to(PyObject* self, PyObject* instance, PyObject*) {
 PyObject* add_entry(PyObject* o, PyObject* args) {
   auto* self = reinterpret_cast<Dispatcher*>(o);
   PyObject *arguments, *compiled, *fill;
+  unsigned long long epoch, sum[2];
   int tuple;
-  if (!PyArg_ParseTuple(args, "O!OOp", &PyTuple_Type, &arguments, &compiled, &fill, &tuple))
+  if (!PyArg_ParseTuple(args, "(KKK)O!OOp", &epoch, &sum[0], &sum[1], &PyTuple_Type, &arguments,
+                        &compiled, &fill, &tuple))
     return nullptr;
+  const auto n = static_cast<size_t>(PyTuple_GET_SIZE(arguments));
+  if (n > kMostArguments) Py_RETURN_FALSE;
   try {
-    Entry e;
-    e.version = g_version;
-    for (py::handle a : py::reinterpret_borrow<py::tuple>(arguments)) {
+    auto e = std::make_shared<Entry>();
+    e->structure = {epoch, {sum[0], sum[1]}};
+    Tensor* tensors[kMostArguments];
+    for (size_t i = 0; i < n; ++i) {
+      py::handle a = PyTuple_GET_ITEM(arguments, static_cast<Py_ssize_t>(i));
       Argument argument;
-      if (Tensor* t = tensor_in(a.ptr())) {
+      if (Tensor* t = tensors[i] = tensor_in(a.ptr())) {
         argument.tensor = true, argument.dtype = t->dtype(), argument.dims = t->dims();
       } else {
         argument.object = py::reinterpret_borrow<py::object>(a);
       }
-      e.arguments.push_back(std::move(argument));
+      e->arguments.push_back(std::move(argument));
     }
-    e.compiled = py::handle(compiled).cast<std::shared_ptr<Compiled>>();
-    e.fill = py::reinterpret_borrow<py::object>(fill);
-    e.tuple = tuple;
-    auto& entries = *self->entries;
-    std::erase_if(entries, [](const Entry& old) { return old.version != g_version; });
-    if (entries.size() >= 64) entries.pop_back();
-    entries.insert(entries.begin(), std::move(e));
+    e->hash = hash_call(e->structure, &PyTuple_GET_ITEM(arguments, 0), n, tensors);
+    e->compiled = py::handle(compiled).cast<std::shared_ptr<Compiled>>();
+    e->fill = py::reinterpret_borrow<py::object>(fill);
+    e->tuple = tuple;
+    self->entries->add(std::move(e));
   } catch (py::error_already_set& error) {
     error.restore();
     return nullptr;
   }
-  Py_RETURN_NONE;
+  Py_RETURN_TRUE;
+}
+
+PyObject* count_entries(PyObject* o, PyObject*) {
+  return PyLong_FromSize_t(reinterpret_cast<Dispatcher*>(o)->entries->size());
 }
 
 PyMethodDef methods[] = {{"_add", add_entry, METH_VARARGS,
-                          "Remembers a compiled form: (arguments, compiled, fill, is_tuple)."},
+                          "Remembers a compiled form: (structure_version before it was traced, "
+                          "arguments, compiled, fill, "
+                          "is_tuple). False: too many arguments."},
+                         {"_count", count_entries, METH_NOARGS, "How many forms it remembers."},
                          {nullptr, nullptr, 0, nullptr}};
 PyMemberDef members[] = {
     {"__vectorcalloffset__", T_PYSSIZET, offsetof(Dispatcher, call), READONLY, nullptr},
@@ -238,13 +340,24 @@ PyType_Spec spec = {
 
 }  // namespace
 
-void bump_structure_version() { ++g_version; }
+void bump_structure_version() { ++g_structure.epoch; }
 
 void bind_dispatch(py::module_& m) {
   m.add_object("Dispatcher", py::reinterpret_steal<py::object>(PyType_FromSpec(&spec)));
-  m.def("structure_version", [] { return g_version; });
+  m.def(
+      "structure_version",
+      [] { return py::make_tuple(g_structure.epoch, g_structure.sum[0], g_structure.sum[1]); },
+      "(epoch, two numbers): equal where what compiled functions may depend on is the same.");
   m.def("bump_structure_version", &bump_structure_version,
         "Makes compiled functions look again: something that they may depend on has changed.");
+  m.def(
+      "change_structure",
+      [](std::string_view was, std::string_view now) {
+        add_to_structure(was, true);
+        add_to_structure(now, false);
+      },
+      py::arg("was"), py::arg("now"),
+      "The same for a setting that may return: its name and value, before and after.");
 }
 
 }  // namespace gradcell::bind

@@ -12,11 +12,8 @@ constexpr const char* kCapsule = "dltensor";
 
 /// Holds a reference, which may be given up on any thread.
 std::function<void()> keeping(py::object owner) {
-  std::shared_ptr<py::object> held(new py::object(std::move(owner)), [](py::object* o) {
-    if (!Py_IsInitialized()) return;
-    py::gil_scoped_acquire gil;
-    delete o;
-  });
+  std::shared_ptr<PyObject> held(owner.release().ptr(),
+                                 [](PyObject* o) { with_gil([o] { Py_DECREF(o); }); });
   return [held]() mutable { held.reset(); };
 }
 
@@ -33,7 +30,9 @@ py::object exported(const Tensor& t, std::optional<uint64_t> stream) {
 TensorPtr imported(py::object capsule) {
   auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), kCapsule));
   if (!managed) throw py::error_already_set();
-  Array a = from_dlpack(managed);
+  Array a = from_dlpack(managed, [managed] {
+    if (managed->deleter) with_gil([managed] { managed->deleter(managed); });
+  });
   PyCapsule_SetName(capsule.ptr(), "used_dltensor");
   return std::make_shared<Tensor>(std::move(a));
 }
@@ -78,7 +77,7 @@ void bind_exchange(py::module_& m) {
   m.def(
       "synchronize_device",
       [](int number) {
-        py::gil_scoped_release nogil;
+        WithoutGil nogil;
         cuda::Device& device = cuda::Device::get(number);
         device.enter();
         device.synchronise();

@@ -1,10 +1,12 @@
 // What one can ask about the package and the machine.
 #include <bit>
 
+#include "base/thread_pool.h"
 #include "bind/bind.h"
 #include "cpu/blas.h"
 #include "cpu/isa_level.h"
-#include "runtime/thread_pool.h"
+#include "ir/attributes.h"
+#include "ir/spec.h"
 
 namespace gradcell::bind {
 
@@ -27,53 +29,29 @@ const char* kind_name(OpKind k) {
   }
 }
 
-/// A node's attributes by name.
+/// A node's attributes by name, a constant's value among them.
 py::dict attributes(const Graph& g, NodeId id) {
-  auto a = g.attrs(id);
-  auto list = [&](size_t first, size_t last) {
-    return std::vector<int64_t>(a.begin() + first, a.begin() + last);
-  };
-  auto flag = [&](size_t i) { return i < a.size() && a[i] != 0; };
+  const Spec& s = spec(g, id);
+  const auto numbers = g.attrs(id);
+  const size_t length = list_length(s.attributes, numbers.size());
   py::dict d;
-  switch (g[id].op) {
-    case Op::Iota:
-    case Op::Concat:
-    case Op::ArgMax:
-    case Op::ArgMin:
-    case Op::Gather:
-    case Op::ScatterAdd:
-      d["axis"] = a[0];
-      break;
-    case Op::CumSum:
-      d["axis"] = a[0];
-      d["exclusive"] = flag(1);
-      d["reverse"] = flag(2);
-      break;
-    case Op::MatMul:
-      d["transpose_a"] = flag(0);
-      d["transpose_b"] = flag(1);
-      break;
-    case Op::Transpose:
-      d["perm"] = list(0, a.size());
-      break;
-    case Op::ReduceSum:
-    case Op::ReduceMax:
-    case Op::ReduceMin:
-      d["axes"] = list(0, a.size());
-      break;
-    case Op::Slice:
-    case Op::SliceScatter:
-      d["start"] = list(0, a.size() / 2);
-      d["step"] = list(a.size() / 2, a.size());
-      break;
-    case Op::Const:
-      if (is_floating(g.dtype(id)))
-        d["value"] = std::bit_cast<double>(g[id].bits);
-      else
-        d["value"] = std::bit_cast<int64_t>(g[id].bits);
-      break;
-    default:
-      break;
+  size_t at = 0;
+  for (const Attribute& a : s.attributes) {
+    const size_t n = is_list(a.kind) ? length : 1;
+    const auto part = numbers.subspan(at, n);
+    if (is_list(a.kind))
+      d[a.name] = std::vector<int64_t>(part.begin(), part.end());
+    else if (a.kind == AttributeKind::Flag)
+      d[a.name] = part[0] != 0;
+    else
+      d[a.name] = part[0];
+    at += n;
+  }
+  if (form(g, id) == Form::Constant) {
+    if (is_floating(g.dtype(id)))
+      d["value"] = std::bit_cast<double>(g[id].bits);
+    else
+      d["value"] = std::bit_cast<int64_t>(g[id].bits);
   }
   return d;
 }
@@ -144,7 +122,7 @@ void bind_inspect(py::module_& m) {
           d["name"] = row.name;
           d["function"] = row.function;
           d["kind"] = kind_name(row.kind);
-          d["differentiable"] = row.differentiable;
+          d["differentiable"] = spec(static_cast<Op>(i)).differentiable();
           d["forward"] = row.forward;
           if (row.kind != OpKind::Structured) d["text"] = row_text(static_cast<Op>(i));
           rows.append(d);

@@ -25,54 +25,186 @@ void bind_operator(py::class_<Tensor, TensorPtr>& tensor, const char* method, co
                    Op op) {
   tensor.def(method, [op](const TensorPtr& a, py::handle b) -> py::object {
     if (!is_operand(b)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-    return py::cast(ops::binary(op, a, to_operand(b, info(op).name)));
+    return py::cast(binary(op, a, to_operand(b, info(op).name)));
   });
   if (reflected)
     tensor.def(reflected, [op](const TensorPtr& a, py::handle b) -> py::object {
       if (!is_operand(b)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-      return py::cast(ops::binary(op, to_operand(b, info(op).name), a));
+      return py::cast(binary(op, to_operand(b, info(op).name), a));
     });
 }
 
 void bind_rows(py::module_& m, py::class_<Tensor, TensorPtr>& tensor) {
-#define UNARY(Name, fn, ...)                                                         \
-  m.def(                                                                             \
-      #fn, [](py::handle x) { return ops::unary(Op::Name, only_tensor(x, #Name)); }, \
-      py::arg("input"));                                                             \
-  tensor.def(                                                                        \
-      #fn, [](const TensorPtr& x) { return ops::unary(Op::Name, x); },               \
-      row_text(Op::Name).c_str());
-#define BINARY(Name, fn, ...)                                                     \
-  m.def(                                                                          \
-      #fn,                                                                        \
-      [](py::handle a, py::handle b) {                                            \
-        return ops::binary(Op::Name, to_operand(a, #Name), to_operand(b, #Name)); \
-      },                                                                          \
-      py::arg("input"), py::arg("other"));                                        \
-  tensor.def(                                                                     \
-      #fn,                                                                        \
-      [](const TensorPtr& a, py::handle b) {                                      \
-        return ops::binary(Op::Name, a, to_operand(b, #Name));                    \
-      },                                                                          \
+#define UNARY(Name, fn, ...)                                                                       \
+  m.def(                                                                                           \
+      #fn, [](py::handle x) { return unary(Op::Name, only_tensor(x, #Name)); }, py::arg("input")); \
+  tensor.def(                                                                                      \
+      #fn, [](const TensorPtr& x) { return unary(Op::Name, x); }, row_text(Op::Name).c_str());
+#define BINARY(Name, fn, ...)                                                                     \
+  m.def(                                                                                          \
+      #fn,                                                                                        \
+      [](py::handle a, py::handle b) {                                                            \
+        return binary(Op::Name, to_operand(a, #Name), to_operand(b, #Name));                      \
+      },                                                                                          \
+      py::arg("input"), py::arg("other"));                                                        \
+  tensor.def(                                                                                     \
+      #fn,                                                                                        \
+      [](const TensorPtr& a, py::handle b) { return binary(Op::Name, a, to_operand(b, #Name)); }, \
       py::arg("other"), row_text(Op::Name).c_str());
 #define COMPARE BINARY
 #define PREDICATE UNARY
-#define TERNARY(Name, fn, ...)                                                                 \
-  m.def(                                                                                       \
-      #fn,                                                                                     \
-      [](py::handle c, py::handle a, py::handle b) {                                           \
-        return ops::select(only_tensor(c, #Name), to_operand(a, #Name), to_operand(b, #Name)); \
-      },                                                                                       \
+#define TERNARY(Name, fn, ...)                                                            \
+  m.def(                                                                                  \
+      #fn,                                                                                \
+      [](py::handle c, py::handle a, py::handle b) {                                      \
+        return select(only_tensor(c, #Name), to_operand(a, #Name), to_operand(b, #Name)); \
+      },                                                                                  \
       py::arg("condition"), py::arg("input"), py::arg("other"));
 #define STRUCTURED(...)
-#include "ops/ops.def"
-#include "ops/undef.h"
+#include "ir/ops.def"
+#include "ir/undef.h"
 }
 
 Number to_number(py::handle value) {
-  Operand2 o = to_operand(value, "full");
+  TensorOrNumber o = to_operand(value, "full");
   if (auto* n = std::get_if<Number>(&o)) return *n;
   fail(ErrorKind::Type, "full: the value must be a number");
+}
+
+// Structured ops --------------------------------------------------------------------------------
+
+size_t attribute_index(const Spec& s, const char* name) {
+  for (size_t i = 0; i < s.attributes.size(); ++i)
+    if (std::string_view(s.attributes[i].name) == name) return i;
+  fail(ErrorKind::Runtime, info(s.op).name, " has no attribute ", name);
+}
+
+/// How Python writes a parameter's type.
+const char* type_text(const Spec& s, const Parameter& p) {
+  switch (p.kind) {
+    case Parameter::Kind::Attribute:
+      switch (s.attributes[attribute_index(s, p.name)].kind) {
+        case AttributeKind::Axis:
+        case AttributeKind::Size:
+          return "int";
+        case AttributeKind::Flag:
+          return "bool";
+        default:
+          return "object";
+      }
+    case Parameter::Kind::KeepDims:
+      return "bool";
+    case Parameter::Kind::DType:
+      return "gradcell._core.DType";
+    case Parameter::Kind::Tensor:
+    case Parameter::Kind::Tensors:
+    case Parameter::Kind::Shape:
+      return "object";
+  }
+  return "object";
+}
+
+std::string signature(const Spec& s) {
+  std::string text;
+  for (const Parameter& p : s.parameters) {
+    text += str(text.empty() ? "" : ", ", p.name, ": ", type_text(s, p));
+    if (p.standard) text += str(" = ", p.standard);
+  }
+  return str(info(s.op).function, "(", text, ") -> gradcell._core.Tensor");
+}
+
+/// What was given for each parameter, by position or name; null: its default.
+std::vector<py::handle> bound(const Spec& s, const py::args& args, const py::kwargs& kwargs) {
+  const size_t n = s.parameters.size();
+  require(args.size() <= n, ErrorKind::Type, signature(s), ": got ", args.size(),
+          " arguments by position");
+  std::vector<py::handle> values(n);
+  for (size_t i = 0; i < args.size(); ++i) values[i] = args[i];
+  for (auto [key, value] : kwargs) {
+    const auto name = key.cast<std::string>();
+    size_t i = 0;
+    while (i < n && name != s.parameters[i].name) ++i;
+    require(i < n, ErrorKind::Type, signature(s), ": no argument is called ", name);
+    require(!values[i], ErrorKind::Type, signature(s), ": ", name, " is given twice");
+    values[i] = value;
+  }
+  for (size_t i = 0; i < n; ++i)
+    require(values[i] || s.parameters[i].standard, ErrorKind::Type, signature(s), ": ",
+            s.parameters[i].name, " is missing");
+  return values;
+}
+
+int64_t to_integer(py::handle value, const char* op, const char* name) {
+  try {
+    return value.cast<int64_t>();
+  } catch (const py::cast_error&) {
+    fail(ErrorKind::Type, op, ": ", name, " must be an integer, got ",
+         std::string(py::repr(value)));
+  }
+}
+
+std::optional<Dims> to_attribute(AttributeKind kind, py::handle value, const char* op,
+                                 const char* name) {
+  switch (kind) {
+    case AttributeKind::Axis:
+    case AttributeKind::Size:
+      return Dims{to_integer(value, op, name)};
+    case AttributeKind::Flag:
+      return Dims{value.cast<bool>()};
+    case AttributeKind::Axes:
+      return to_axes(value, op);
+    case AttributeKind::Perm:
+    case AttributeKind::Box:
+      return to_dims(value, op);
+  }
+  return {};
+}
+
+TensorPtr call(const Spec& s, const py::args& args, const py::kwargs& kwargs) {
+  const char* op = info(s.op).name;
+  const std::vector<py::handle> values = bound(s, args, kwargs);
+  Arguments a;
+  a.attributes.resize(s.attributes.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Parameter& p = s.parameters[i];
+    if (!values[i]) continue;  // (a default: no flag, all axes)
+    switch (p.kind) {
+      case Parameter::Kind::Tensor:
+        a.tensors.push_back(to_tensor(values[i], op));
+        break;
+      case Parameter::Kind::Tensors:
+        for (py::handle x : values[i]) a.tensors.push_back(only_tensor(x, op));
+        break;
+      case Parameter::Kind::Attribute: {
+        const size_t k = attribute_index(s, p.name);
+        a.attributes[k] = to_attribute(s.attributes[k].kind, values[i], op, p.name);
+        break;
+      }
+      case Parameter::Kind::Shape:
+        a.asked.dims = to_dims(values[i], op);
+        break;
+      case Parameter::Kind::DType:
+        a.asked.dtype = values[i].cast<DTypeObject>().value;
+        break;
+      case Parameter::Kind::KeepDims:
+        a.keep_dims = values[i].cast<bool>();
+        break;
+    }
+  }
+  return apply(s.op, a);
+}
+
+void bind_structured(py::module_& m) {
+  py::options options;
+  options.disable_function_signatures();
+  for (uint16_t i = 0; i < static_cast<uint16_t>(Op::Count); ++i) {
+    const Spec& s = spec(static_cast<Op>(i));
+    if (s.parameters.empty()) continue;
+    m.def(
+        info(s.op).function,
+        [&s](const py::args& args, const py::kwargs& kwargs) { return call(s, args, kwargs); },
+        signature(s).c_str());
+  }
 }
 
 }  // namespace
@@ -81,83 +213,16 @@ void bind_ops(py::module_& m) {
   py::module_ o = m.def_submodule("ops", "Ops of the core.");
   auto tensor = py::reinterpret_borrow<py::class_<Tensor, TensorPtr>>(m.attr("Tensor"));
   bind_rows(o, tensor);
-  o.def("cast",
-        [](py::handle x, DTypeObject t) { return ops::cast(to_tensor(x, "Cast"), t.value); });
-  o.def("stop_gradient",
-        [](py::handle x) { return ops::stop_gradient(to_tensor(x, "StopGradient")); });
+  bind_structured(o);
   o.def("full", [](py::handle dims, py::handle value, DTypeObject t) {
-    return ops::full(to_dims(dims, "full"), t.value, to_number(value));
+    return full(to_dims(dims, "full"), t.value, to_number(value));
   });
-  o.def("iota", [](py::handle dims, DTypeObject t, int axis) {
-    return ops::iota(to_dims(dims, "Iota"), t.value, axis);
-  });
-  o.def("random_uniform", [](const TensorPtr& state, py::handle dims) {
-    return ops::random_uniform(state, to_dims(dims, "RandomUniform"));
-  });
-  o.def("reshape", [](py::handle x, py::handle dims) {
-    return ops::reshape(to_tensor(x, "Reshape"), to_dims(dims, "Reshape"));
-  });
-  o.def("transpose", [](py::handle x, py::handle perm) {
-    return ops::transpose(to_tensor(x, "Transpose"), to_dims(perm, "Transpose"));
-  });
-  o.def("broadcast_to", [](py::handle x, py::handle dims) {
-    return ops::broadcast_to(to_tensor(x, "BroadcastTo"), to_dims(dims, "BroadcastTo"));
-  });
-  o.def("slice", [](const TensorPtr& x, Dims start, Dims size, Dims step) {
-    return ops::slice(x, {std::move(start), std::move(size), std::move(step)});
-  });
-  o.def("slice_scatter", [](const TensorPtr& x, const Dims& dims, const Dims& start,
-                            const Dims& step) { return ops::slice_scatter(x, dims, start, step); });
-  o.def("concat", [](const py::sequence& xs, int axis) {
-    std::vector<TensorPtr> in;
-    for (py::handle x : xs) in.push_back(only_tensor(x, "Concat"));
-    return ops::concat(in, axis);
-  });
-  o.def(
-      "matmul",
-      [](py::handle a, py::handle b, bool ta, bool tb) {
-        return ops::matmul(only_tensor(a, "MatMul"), only_tensor(b, "MatMul"), ta, tb);
-      },
-      py::arg("a"), py::arg("b"), py::arg("transpose_a") = false, py::arg("transpose_b") = false);
-  auto reduction = [&](const char* function, Op op) {
-    o.def(
-        function,
-        [op](py::handle x, py::handle axes, bool keep) {
-          return ops::reduce(op, to_tensor(x, info(op).name), to_axes(axes, info(op).name), keep);
-        },
-        py::arg("x"), py::arg("axes") = py::none(), py::arg("keep_dims") = false);
-  };
-  reduction("reduce_sum", Op::ReduceSum);
-  reduction("reduce_max", Op::ReduceMax);
-  reduction("reduce_min", Op::ReduceMin);
   o.def(
       "mean",
       [](py::handle x, py::handle axes, bool keep) {
-        return ops::mean(to_tensor(x, "ReduceMean"), to_axes(axes, "ReduceMean"), keep);
+        return mean(to_tensor(x, "ReduceMean"), to_axes(axes, "ReduceMean"), keep);
       },
       py::arg("x"), py::arg("axes") = py::none(), py::arg("keep_dims") = false);
-  auto arg_reduction = [&](const char* function, Op op) {
-    o.def(
-        function,
-        [op](py::handle x, int axis, bool keep) {
-          return ops::arg_reduce(op, to_tensor(x, info(op).name), axis, keep);
-        },
-        py::arg("x"), py::arg("axis"), py::arg("keep_dims") = false);
-  };
-  arg_reduction("argmax", Op::ArgMax);
-  arg_reduction("argmin", Op::ArgMin);
-  o.def(
-      "cumsum",
-      [](py::handle x, int axis, bool exclusive, bool reverse) {
-        return ops::cumsum(to_tensor(x, "CumSum"), axis, exclusive, reverse);
-      },
-      py::arg("x"), py::arg("axis"), py::arg("exclusive") = false, py::arg("reverse") = false);
-  o.def("gather", [](py::handle x, py::handle indices, int axis) {
-    return ops::gather(to_tensor(x, "Gather"), to_tensor(indices, "Gather"), axis);
-  });
-  o.def("scatter_add", [](const TensorPtr& indices, const TensorPtr& updates, int axis,
-                          int64_t size) { return ops::scatter_add(indices, updates, axis, size); });
-  o.def("last_writer", &ops::last_writer);
 
   bind_operator(tensor, "__add__", "__radd__", Op::Add);
   bind_operator(tensor, "__sub__", "__rsub__", Op::Sub);
@@ -175,20 +240,20 @@ void bind_ops(py::module_& m) {
   bind_operator(tensor, "__ge__", nullptr, Op::GreaterEqual);
   bind_operator(tensor, "__eq__", nullptr, Op::Equal);
   bind_operator(tensor, "__ne__", nullptr, Op::NotEqual);
-  tensor.def("__neg__", [](const TensorPtr& x) { return ops::unary(Op::Neg, x); });
+  tensor.def("__neg__", [](const TensorPtr& x) { return unary(Op::Neg, x); });
   tensor.def("__pos__", [](const TensorPtr& x) { return x; });
-  tensor.def("__abs__", [](const TensorPtr& x) { return ops::unary(Op::Abs, x); });
-  tensor.def("__invert__", [](const TensorPtr& x) { return ops::unary(Op::LogicalNot, x); });
+  tensor.def("__abs__", [](const TensorPtr& x) { return unary(Op::Abs, x); });
+  tensor.def("__invert__", [](const TensorPtr& x) { return unary(Op::LogicalNot, x); });
   auto matrix = [](py::handle v) {
     return py::isinstance<Tensor>(v) || py::isinstance<py::array>(v);
   };
   tensor.def("__matmul__", [matrix](const TensorPtr& a, py::handle b) -> py::object {
     if (!matrix(b)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-    return py::cast(ops::matmul(a, to_tensor(b, "MatMul"), false, false));
+    return py::cast(matmul(a, to_tensor(b, "matmul")));
   });
   tensor.def("__rmatmul__", [matrix](const TensorPtr& a, py::handle b) -> py::object {
     if (!matrix(b)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-    return py::cast(ops::matmul(to_tensor(b, "MatMul"), a, false, false));
+    return py::cast(matmul(to_tensor(b, "matmul"), a));
   });
   tensor.def("__hash__",
              [](py::handle self) { return reinterpret_cast<intptr_t>(self.ptr()) >> 4; });

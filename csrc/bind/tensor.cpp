@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "runtime/selection.h"
+
 namespace gradcell::bind {
 
 namespace {
@@ -14,6 +16,11 @@ class ParameterBase : public Tensor {
 };
 
 py::object& converter() {
+  static auto* fn = new py::object;
+  return *fn;
+}
+
+py::object& number_dtype() {
   static auto* fn = new py::object;
   return *fn;
 }
@@ -33,14 +40,10 @@ py::dtype numpy_dtype(DType t) {
 Array array_from(const py::array& a, DType t, bool share) {
   Dims dims(a.shape(), a.shape() + a.ndim());
   if (share) {
-    auto* owner = new py::object(a);
+    PyObject* owner = a.inc_ref().ptr();
     Array out{t, dims, nullptr};
-    out.storage =
-        Storage::wrap(const_cast<void*>(a.data()), static_cast<size_t>(a.nbytes()), [owner] {
-          if (!Py_IsInitialized()) return;
-          py::gil_scoped_acquire gil;
-          delete owner;
-        });
+    out.storage = Storage::wrap(const_cast<void*>(a.data()), static_cast<size_t>(a.nbytes()),
+                                [owner] { with_gil([owner] { Py_DECREF(owner); }); });
     return out;
   }
   Array out = empty_array(t, dims);
@@ -50,7 +53,7 @@ Array array_from(const py::array& a, DType t, bool share) {
 
 /// What the Python converter makes of anything: (contiguous array, dtype), or a tensor.
 Array convert(py::handle data, py::handle dtype) {
-  py::object result = converter()(data, dtype);
+  py::object result = calling_python([&] { return converter()(data, dtype); });
   if (py::isinstance<Tensor>(result)) return result.cast<TensorPtr>()->value();
   auto made = py::reinterpret_borrow<py::tuple>(result);
   return array_from(made[0].cast<py::array>(), made[1].cast<DTypeObject>().value, false);
@@ -66,7 +69,7 @@ py::tuple shape_tuple(const Dims& dims) {
 
 py::array view(const Array& a) {
   if (!a.storage->on_host()) {
-    py::gil_scoped_release nogil;
+    WithoutGil nogil;
     a.data();
   }
   auto* keep = new std::shared_ptr<Storage>(a.storage);
@@ -99,7 +102,7 @@ bool is_operand(py::handle v) {
          (PyNumber_Check(p) && py::hasattr(v, "dtype"));
 }
 
-Operand2 to_operand(py::handle value, const char* op) {
+TensorOrNumber to_operand(py::handle value, const char* op) {
   PyObject* p = value.ptr();
   if (py::isinstance<Tensor>(value)) return value.cast<TensorPtr>();
   if (PyBool_Check(p)) return Number{Number::Kind::Bool, p == Py_True ? 1.0 : 0.0, p == Py_True};
@@ -122,6 +125,21 @@ Operand2 to_operand(py::handle value, const char* op) {
   }
   require(is_operand(value), ErrorKind::Type, op, ": expected a Tensor or a number, got ",
           Py_TYPE(p)->tp_name);
+  if (PyList_Check(p) || PyTuple_Check(p)) {
+    py::object found = number_dtype()(value);
+    if (!found.is_none()) {
+      const DType t = found.cast<DTypeObject>().value;
+      const auto kind = t == DType::Bool    ? Number::Kind::Bool
+                        : t == DType::Int64 ? Number::Kind::Int
+                                            : Number::Kind::Float;
+      // As float64 here, for the dimensions alone: it holds what any other dtype does.
+      Dims dims = convert(value, dtype_object(DType::Float64)).dims;
+      auto list = py::reinterpret_borrow<py::object>(value);
+      return Numbers{kind, std::move(dims), [list](DType wanted) {
+                       return std::make_shared<Tensor>(convert(list, dtype_object(wanted)));
+                     }};
+    }
+  }
   return to_tensor(value, op);
 }
 
@@ -156,7 +174,24 @@ void bind_tensor(py::module_& m) {
   });
   m.def("promote",
         [](DTypeObject a, DTypeObject b) { return dtype_object(promote(a.value, b.value)); });
-  m.def("set_converter", [](py::object fn) { converter() = std::move(fn); });
+  m.def("promote_number", [](DTypeObject t, py::handle number) {
+    const TensorOrNumber o = to_operand(number, "promote_number");
+    auto* n = std::get_if<Number>(&o);
+    require(n, ErrorKind::Type, "promote_number: expected a number");
+    return dtype_object(promote(t.value, n->kind));
+  });
+  m.def("set_converter", [](py::object to_array, py::object dtype_of_numbers) {
+    converter() = std::move(to_array);
+    number_dtype() = std::move(dtype_of_numbers);
+  });
+  m.def(
+      "first_of_rows",
+      [](const Tensor& x, int64_t k, bool largest, bool sorted) {
+        const Array value = x.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(first_of_rows(value, k, largest, sorted));
+      },
+      "The positions of the k largest (smallest) elements along the last dimension.");
   m.def(
       "from_numpy",
       [](const py::array& a, DTypeObject t) {
@@ -177,12 +212,10 @@ void bind_tensor(py::module_& m) {
            }),
            py::arg("input_data"), py::arg("dtype") = py::none())
       .def(py::init([](py::object shape, py::object dtype, py::object init) -> TensorPtr {
-             py::object initializer =
-                 py::module_::import("gradcell.common.initializer").attr("initializer");
-             return std::make_shared<Tensor>(
-                 initializer(init, shape, dtype).cast<TensorPtr>()->value());
+             py::object shaped = py::module_::import("gradcell._tensor").attr("shaped");
+             return std::make_shared<Tensor>(shaped(shape, dtype, init).cast<TensorPtr>()->value());
            }),
-           py::kw_only(), py::arg("shape"), py::arg("dtype"), py::arg("init"))
+           py::kw_only(), py::arg("shape"), py::arg("dtype"), py::arg("init") = py::none())
       .def_property_readonly(
           "shape", [](const Tensor& t) { return shape_tuple(t.dims()); },
           "The sizes of the dimensions, a tuple of ints.")

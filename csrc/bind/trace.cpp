@@ -1,8 +1,10 @@
 // Traces and differentiation, for python/gradcell/transform.py.
 #include "ad/transform.h"
+#include "base/interrupt.h"
 #include "bind/bind.h"
 #include "cpu/engine.h"
 #include "ir/print.h"
+#include "ops/ops.h"
 
 namespace gradcell::bind {
 
@@ -31,9 +33,11 @@ std::vector<NodeId> seeds(Trace& trace, const std::vector<NodeId>& of, const py:
   for (size_t i = 0; i < of.size(); ++i) {
     if (!is_floating(g.dtype(of[i])))
       ids.push_back(kNoNode);
-    else if (given[i].is_none())
+    else if (given[i].is_none()) {
+      Stamp stamp(g);
+      stamp.at(g[of[i]].location);
       ids.push_back(constant(g, g.dtype(of[i]), Dims(g.dims(of[i])), 1));
-    else
+    } else
       ids.push_back(given[i].cast<TensorPtr>()->in(trace));
   }
   return ids;
@@ -77,9 +81,18 @@ std::string plan_text(const Graph& g, const std::vector<NodeId>& roots) {
   return to_text(cpu::Executable(make_plan(g, live_nodes(g, roots), roots, {})).plan());
 }
 
+/// Answers Ctrl-C as Python does between two lines: by the handler that is set, which may raise.
+void answer_interrupt() {
+  if (!PyGILState_Check() || !PyOS_InterruptOccurred()) return;
+  PyErr_SetInterrupt();  // asking has taken it away
+  NoTrace outside;
+  if (calling_python([] { return PyErr_CheckSignals(); }) != 0) throw py::error_already_set();
+}
+
 }  // namespace
 
 void bind_trace(py::module_& m) {
+  interrupt_check = answer_interrupt;
   py::class_<Compiled, std::shared_ptr<Compiled>>(m, "Compiled",
                                                   "A trace that runs again without Python.")
       .def("run",
@@ -89,7 +102,7 @@ void bind_trace(py::module_& m) {
              for (const TensorPtr& t : arguments) in.push_back(t->value());
              std::vector<Array> out;
              {
-               py::gil_scoped_release nogil;
+               WithoutGil nogil;
                out = c.run(in);
              }
              std::vector<TensorPtr> result;
@@ -121,8 +134,8 @@ void bind_trace(py::module_& m) {
           "graph_text",
           [](Trace& t, const std::vector<TensorPtr>& outputs, const VariableNames& names) {
             return to_text(t.graph, roots(t, outputs), [&](NodeId id) {
-              return t.graph[id].op == Op::Leaf ? leaf_text(t, id, names)
-                                                : short_location(t.graph[id].location);
+              return is_leaf(t.graph, id) ? leaf_text(t, id, names)
+                                          : short_location(t.graph[id].location);
             });
           },
           py::arg("outputs"), py::arg("names") = VariableNames(),
@@ -131,7 +144,7 @@ void bind_trace(py::module_& m) {
           "graph_dot",
           [](Trace& t, const std::vector<TensorPtr>& outputs, const VariableNames& names) {
             return to_dot(t.graph, roots(t, outputs), [&](NodeId id) {
-              return t.graph[id].op == Op::Leaf ? leaf_text(t, id, names) : "";
+              return is_leaf(t.graph, id) ? leaf_text(t, id, names) : "";
             });
           },
           py::arg("outputs"), py::arg("names") = VariableNames(), "The same for Graphviz.")
@@ -153,7 +166,7 @@ void bind_trace(py::module_& m) {
           ~Active() { end_trace(); }
         } active;
         try {
-          return body(active.trace);
+          return calling_python([&] { return body(active.trace); });
         } catch (...) {
           active.trace->abandon();
           throw;

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <limits>
 
-#include "ir/error.h"
-#include "runtime/thread_pool.h"
+#include "base/error.h"
+#include "base/thread_pool.h"
 
 namespace gradcell::cpu {
 
@@ -75,7 +75,7 @@ void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, cons
   if (k == 0) return void(std::memset(c, 0, static_cast<size_t>(m * n) * sizeof(T)));
   constexpr int64_t kLimit = std::numeric_limits<int>::max();
   require(m <= kLimit && n <= kLimit && k <= kLimit, ErrorKind::Value,
-          "MatMul: a dimension is larger than the BLAS can address");
+          "a matrix product: a dimension is larger than the BLAS can address");
   const Library& lib = library();
   auto lda = static_cast<int>(ta ? m : k), ldb = static_cast<int>(tb ? k : n);
   // Each task gets a slab of rows of c that is worth waking a thread for. An element must be summed

@@ -10,11 +10,11 @@
 #include <mutex>
 #include <optional>
 
-#include "cpu/calls.h"
+#include "base/scratch.h"
+#include "base/thread_pool.h"
+#include "cpu/calls/calls.h"
 #include "cpu/kernels.h"
-#include "cpu/scratch.h"
 #include "cpu/tile_kernels.h"
-#include "runtime/thread_pool.h"
 
 namespace gradcell::cpu {
 
@@ -56,7 +56,7 @@ void by_float(Compute type, F f) {
 double instruction_cost(const Instruction& i, int64_t rows) {
   double per_row = i.features;
   switch (i.kind) {
-    case TileOp::MatMul:
+    case TileOp::Product:
     case TileOp::WeightGrad:
       per_row *= i.inner * 0.02;
       break;
@@ -295,7 +295,7 @@ class TileRunner {
  private:
   void init(const Accumulator& a) {
     void* acc = accumulators_ + a.offset;
-    if (a.kind == TileOp::RowReduce) return k_.row_reduce_init(a.op, a.type, acc, a.features);
+    if (a.kind == TileOp::RowReduce) return k_.row_reduce_init(a.combine, a.type, acc, a.features);
     by_float(a.type, [&](auto t) {
       t_.matmul<decltype(t)>().grad_zero(static_cast<decltype(t)*>(acc), a.features, a.inner);
     });
@@ -304,7 +304,7 @@ class TileRunner {
   void finish(const Accumulator& a, std::byte* partial) const {
     const void* acc = accumulators_ + a.offset;
     if (a.kind == TileOp::RowReduce)
-      return k_.row_reduce_finish(a.op, a.type, acc, partial, a.features);
+      return k_.row_reduce_finish(a.combine, a.type, acc, partial, a.features);
     by_float(a.type, [&](auto t) {
       using T = decltype(t);
       t_.matmul<T>().grad_finish(static_cast<const T*>(acc), a.features, a.inner,
@@ -457,10 +457,10 @@ class TileRunner {
       case TileOp::Scatter:
         return scatter(i, args);
       case TileOp::FeatureReduce:
-        return k_.feature_reduce(i.op, i.type, at_[i.dst], pointer(i.operand[0]),
+        return k_.feature_reduce(i.combine, i.type, at_[i.dst], pointer(i.operand[0]),
                                  r_.maps[i.map].data(), i.features, r_.maps[i.map2].data(), i.inner,
                                  rows_);
-      case TileOp::MatMul:
+      case TileOp::Product:
         return by_float(i.type, [&](auto t) {
           using T = decltype(t);
           t_.matmul<T>().matmul(
@@ -471,7 +471,7 @@ class TileRunner {
               i.accumulate);
         });
       case TileOp::RowReduce:
-        return k_.row_reduce(i.op, i.type, accumulators_ + r_.accumulators[i.dst].offset,
+        return k_.row_reduce(i.combine, i.type, accumulators_ + r_.accumulators[i.dst].offset,
                              pointer(i.operand[0]), i.features, rows_, valid_);
       case TileOp::WeightGrad:
         return by_float(i.type, [&](auto t) {
@@ -528,7 +528,7 @@ void merge(const RegionRun& run, const Accumulator& a, int piece, const RunState
   };
   for (int32_t step = 1; step < r.chunks; step *= 2)
     for (int32_t c = 0; c + step < r.chunks; c += 2 * step)
-      kernels().merge(a.op, a.type, of(c), of(c + step), n);
+      kernels().merge(a.combine, a.type, of(c), of(c + step), n);
   auto* to = static_cast<std::byte*>(s.buffers[a.buffer]) + begin * item_size(a.dtype);
   tile_kernels().transpose.store(of(0), a.dtype, to, n);
 }

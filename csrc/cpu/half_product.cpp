@@ -1,10 +1,10 @@
 #include "cpu/half_product.h"
 
+#include "base/error.h"
+#include "base/scratch.h"
+#include "base/thread_pool.h"
 #include "cpu/isa_level.h"
-#include "cpu/scratch.h"
 #include "cpu/tile_kernels.h"
-#include "ir/error.h"
-#include "runtime/thread_pool.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>

@@ -1,32 +1,48 @@
 #include "cpu/isa_level.h"
 
 #include <cstdlib>
+#include <string>
+
+#include "base/error.h"
 
 namespace gradcell::cpu {
 namespace {
 
 std::vector<IsaLevel> detect() {
+  std::vector<IsaLevel> levels;
 #ifdef __x86_64__
   __builtin_cpu_init();
-  std::vector<IsaLevel> levels{IsaLevel::V2};
-  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                  __builtin_cpu_supports("f16c") && __builtin_cpu_supports("bmi") &&
-                  __builtin_cpu_supports("bmi2");
-  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                  __builtin_cpu_supports("avx512vl");
-  if (v3) levels.push_back(IsaLevel::V3);
-  if (v4) levels.push_back(IsaLevel::V4);
-  return levels;
+#define GRADCELL_X(ns, Level, feature) \
+  if (__builtin_cpu_supports(feature)) levels.push_back(IsaLevel::Level);
 #else
-  return {IsaLevel::Base};
+#define GRADCELL_X(ns, Level, feature) levels.push_back(IsaLevel::Level);
 #endif
+  GRADCELL_ISA_LEVELS(GRADCELL_X)
+#undef GRADCELL_X
+  require(!levels.empty(), ErrorKind::Runtime,
+          "this machine lacks SSE4.2 and POPCNT (x86-64-v2), which gradcell's kernels need");
+  return levels;
+}
+
+IsaLevel choose() {
+  const auto& levels = runnable_isa_levels();
+  const char* asked = std::getenv("GRADCELL_ISA");
+  if (!asked || !*asked) return levels.back();
+  std::string names;
+  for (IsaLevel level : levels) {
+    if (name(level) == asked) return level;
+    names.append(names.empty() ? "" : ", ").append(name(level));
+  }
+  fail(ErrorKind::Value, "GRADCELL_ISA=", asked, ": this machine runs the levels ", names,
+       "; set one of them, or unset GRADCELL_ISA for the best");
 }
 
 }  // namespace
 
 std::string_view name(IsaLevel level) {
-  constexpr std::string_view kNames[] = {"base", "v2", "v3", "v4"};
+#define GRADCELL_X(ns, Level, ...) #ns,
+  constexpr std::string_view kNames[] = {GRADCELL_ISA_LEVELS(GRADCELL_X)};
+#undef GRADCELL_X
   return kNames[static_cast<int>(level)];
 }
 
@@ -36,13 +52,7 @@ const std::vector<IsaLevel>& runnable_isa_levels() {
 }
 
 IsaLevel isa_level() {
-  static const IsaLevel level = [] {
-    const char* asked = std::getenv("GRADCELL_ISA");
-    for (IsaLevel l : runnable_isa_levels()) {
-      if (asked && name(l) == asked) return l;
-    }
-    return runnable_isa_levels().back();
-  }();
+  static const IsaLevel level = choose();
   return level;
 }
 

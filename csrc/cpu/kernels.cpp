@@ -5,31 +5,19 @@
 namespace gradcell::cpu {
 
 // Defined in csrc/cpu/isa/loops.cpp, once for each level.
-#ifdef __x86_64__
-namespace v2 {
-extern const Kernels kKernels;
-}
-namespace v3 {
-extern const Kernels kKernels;
-}
-namespace v4 {
-extern const Kernels kKernels;
-}
-#else
-namespace base {
-extern const Kernels kKernels;
-}
-#endif
+#define GRADCELL_X(ns, ...)      \
+  namespace ns {                 \
+  extern const Kernels kKernels; \
+  }
+GRADCELL_ISA_LEVELS(GRADCELL_X)
+#undef GRADCELL_X
 
 const Kernels& kernels() {
-#ifdef __x86_64__
-  static const Kernels& chosen = isa_level() == IsaLevel::V4   ? v4::kKernels
-                                 : isa_level() == IsaLevel::V3 ? v3::kKernels
-                                                               : v2::kKernels;
+#define GRADCELL_X(ns, ...) &ns::kKernels,
+  static constexpr const Kernels* all[] = {GRADCELL_ISA_LEVELS(GRADCELL_X)};
+#undef GRADCELL_X
+  static const Kernels& chosen = *all[static_cast<int>(isa_level())];
   return chosen;
-#else
-  return base::kKernels;
-#endif
 }
 
 }  // namespace gradcell::cpu

@@ -32,16 +32,17 @@ struct Kernels {
   void (*scatter)(Compute type, void* d, const LoopArgs& from, bool uniform, const int32_t* map,
                   int32_t n);
   /// d[f] = reduction over k < n of a[base[f] + step[k]].
-  void (*feature_reduce)(Op op, Compute type, void* d, const void* a, const int32_t* base,
+  void (*feature_reduce)(Combine how, Compute type, void* d, const void* a, const int32_t* base,
                          int32_t features, const int32_t* step, int32_t n, int32_t rows);
-  /// acc[f][lane] op= a[f][valid rows].
-  void (*row_reduce)(Op op, Compute type, void* acc, const void* a, int32_t features, int32_t rows,
-                     int32_t valid);
-  void (*row_reduce_init)(Op op, Compute type, void* acc, int32_t features);
+  /// acc[f][lane] combined with a[f][valid rows].
+  void (*row_reduce)(Combine how, Compute type, void* acc, const void* a, int32_t features,
+                     int32_t rows, int32_t valid);
+  void (*row_reduce_init)(Combine how, Compute type, void* acc, int32_t features);
   /// One number a feature, dense.
-  void (*row_reduce_finish)(Op op, Compute type, const void* acc, void* out, int32_t features);
-  /// to[i] op= from[i].
-  void (*merge)(Op op, Compute type, void* to, const void* from, size_t n);
+  void (*row_reduce_finish)(Combine how, Compute type, const void* acc, void* out,
+                            int32_t features);
+  /// to[i] combined with from[i].
+  void (*merge)(Combine how, Compute type, void* to, const void* from, size_t n);
 };
 
 const Kernels& kernels();

@@ -4,10 +4,10 @@
 #include <cstring>
 #include <type_traits>
 
+#include "base/scratch.h"
+#include "base/thread_pool.h"
 #include "cpu/blas.h"
-#include "cpu/scratch.h"
 #include "cpu/tile_kernels.h"
-#include "runtime/thread_pool.h"
 
 namespace gradcell::cpu {
 

@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/types.h"
 #include "cpu/isa_level.h"
-#include "ir/types.h"
 
 namespace gradcell::cpu {
 

@@ -6,13 +6,15 @@
 #include "cuda/epilogues.h"
 #include "cuda/kernel_writer.h"
 #include "cuda/segments.h"
+#include "ops/ops.h"
+#include "plan/arena.h"
 #include "plan/planner.h"
 
 namespace gradcell::cuda {
 
 namespace {
 
-/// The text of ops/scalar.h and prelude.cuh, embedded by the build.
+/// The text of math/scalar.h and prelude.cuh, embedded by the build.
 constexpr const char* kScalarText =
 #include "cuda_scalar.inc"
     ;
@@ -72,7 +74,7 @@ class CudaPlanner {
       NodeId s = f_.storage[c_.roots[i]];
       PlanOutput out{describe(c_.roots[i])};
       auto [it, fresh] = first_output.emplace(s, static_cast<int>(i));
-      if (g_[s].op == Op::Leaf)
+      if (is_leaf(g_, s))
         out.alias_input =
             static_cast<int>(std::find(c_.inputs.begin(), c_.inputs.end(), s) - c_.inputs.begin());
       else if (!fresh)
@@ -96,7 +98,7 @@ class CudaPlanner {
       if (!node.stored || node.stage != stage || f_.storage[id] != id || g_.count(id) == 0)
         continue;
       if (segments_.joined[id]) continue;
-      if (g_[id].op == Op::Const)
+      if (is_constant(g_, id))
         groups[{g_.count(id), false}].push_back(id);
       else if (node.role == Role::Map || node.role == Role::RowReduce)
         groups[{node.rows, node.by_rows}].push_back(id);
@@ -114,39 +116,47 @@ class CudaPlanner {
   }
 
   void make_alone(NodeId id) {
-    switch (g_[id].op) {
-      case Op::MatMul:
-      case Op::Add:
-        return make_matmul(id);
-      case Op::ArgMax:
-      case Op::ArgMin:
-        return add(write_arg_reduction(in_, id));
-      case Op::CumSum:
-        return add(write_cumsum(in_, id));
-      case Op::ScatterAdd: {
+    switch (form(g_, id)) {
+      case Form::Product:
+      case Form::Elementwise:  // a sum with a bias, which the product writes
+        return make_product(id);
+      case Form::Extremum:
+        return add(write_extremum(in_, id));
+      case Form::Scan:
+        return add(write_scan(in_, id));
+      case Form::Scatter: {
         bool half = is_floating(g_.dtype(id)) && item_size(g_.dtype(id)) == 2;
         BufferId sums = half ? temporary(static_cast<size_t>(g_.count(id)) * 4) : buffer_of_[id];
-        for (Written& w : write_scatter_add(in_, id, sums)) add(std::move(w));
+        for (Written& w : write_scatter(in_, id, sums)) add(std::move(w));
         return;
       }
-      case Op::LastWriter:
-        return add(write_last_writer(in_, id));
-      default: {
+      case Form::LastIndex:
+        return add(write_last_index(in_, id));
+      case Form::Reduce: {
         Reduction r = plan_reduction(g_, id);
         BufferId partial = r.chunks > 1 ? temporary(r.partial_bytes) : 0;
         for (Written& w : write_reduction(in_, id, partial)) add(std::move(w));
+        return;
       }
+      case Form::Input:
+      case Form::Constant:
+      case Form::Range:
+      case Form::Random:
+      case Form::Marker:
+      case Form::Convert:
+      case Form::Reshape:
+      case Form::Move:
+      case Form::Take:
+        fail(ErrorKind::Runtime, info(g_[id].op).name, " has no kernel of its own");
     }
   }
 
   /// A product, or a sum that its product writes.
-  void make_matmul(NodeId out) {
+  void make_product(NodeId out) {
     auto sum = sums_.find(out);
     NodeId id = sum == sums_.end() ? out : sum->second.product;
-    if (!is_floating(g_.dtype(id))) return add(write_integer_matmul(in_, id));
-    const Dims& d = g_.dims(id);
-    size_t r = d.size();
-    for (int pair = 0; pair < g_[id].input_count; pair += 2) make_product(id, pair, d, r, out);
+    if (!is_floating(g_.dtype(id))) return add(write_integer_product(in_, id));
+    for (int pair = 0; pair < g_[id].input_count; pair += 2) make_gemm(id, pair, out);
     if (sum != sums_.end()) make_bias(out, sum->second.bias);
   }
 
@@ -162,18 +172,19 @@ class CudaPlanner {
     plan_.bias_steps.push_back(with_kernel(write_bias(in_, sum, bias)));
   }
 
-  /// One of the products that a MatMul node adds up, into the buffer of `out`.
-  void make_product(NodeId id, int pair, const Dims& d, size_t r, NodeId out) {
+  /// One of the products that a node adds up, into the buffer of `out`.
+  void make_gemm(NodeId id, int pair, NodeId out) {
     NodeId a = f_.storage[g_.input(id, pair)], b = f_.storage[g_.input(id, pair + 1)];
     Step step;
-    MatMul& p = step.product;
+    Gemm& p = step.product;
+    const auto flags = attributes<ProductAttributes>(g_, id);
+    const auto [m, n, k] = sizes_of(g_.dims(g_.input(id, pair)), g_.dims(id), flags);
     p.accumulate = pair > 0;
     p.a = buffer_of_[a], p.b = buffer_of_[b], p.out = buffer_of_[out];
     p.dtype = g_.dtype(id);
     p.tf32 = p.dtype == DType::Float32 && g_allow_tf32;
-    p.transpose_a = g_.attrs(id)[0], p.transpose_b = g_.attrs(id)[1];
-    p.m = d[r - 2], p.n = d[r - 1];
-    p.k = g_.dims(g_.input(id, pair))[p.transpose_a ? r - 2 : r - 1];
+    p.transpose_a = flags.transpose_a, p.transpose_b = flags.transpose_b;
+    p.m = m, p.n = n, p.k = k;
     p.batch = p.m * p.n == 0 ? 0 : g_.count(id) / (p.m * p.n);
     step.nodes = pair == 0;
     step.bytes_read = describe(a).bytes() + (a == b ? 0 : describe(b).bytes());
@@ -217,27 +228,14 @@ class CudaPlanner {
       if (s.kernel < 0) use(s.product.a, at), use(s.product.b, at), use(s.product.out, at);
       if (s.kernel < 0 && s.product.has_bias) use(s.product.bias, at);
     }
-    struct Block {
-      size_t offset, bytes;
-      int last;
-    };
-    std::vector<Block> live;  // ascending offsets
-    std::vector<std::vector<BufferId>> begins(plan_.steps.size());
+    std::vector<BufferId> order;  // by when they are first needed
     for (BufferId b = 0; b < plan_.buffers.size(); ++b)
-      if (plan_.buffers[b].place == Place::Temp && first[b] >= 0) begins[first[b]].push_back(b);
-    for (size_t i = 0; i < plan_.steps.size(); ++i) {
-      std::erase_if(live, [&](const Block& b) { return b.last < static_cast<int>(i); });
-      for (BufferId b : begins[i]) {
-        size_t bytes = (plan_.buffers[b].bytes + 255) / 256 * 256, at = 0;
-        auto it = live.begin();
-        for (; it != live.end() && at + bytes > it->offset; ++it)
-          at = std::max(at, it->offset + it->bytes);
-        it = std::find_if(live.begin(), live.end(), [&](const Block& x) { return x.offset > at; });
-        live.insert(it, {at, bytes, last[b]});
-        plan_.buffers[b].offset = at;
-        plan_.arena_bytes = std::max(plan_.arena_bytes, at + bytes);
-      }
-    }
+      if (plan_.buffers[b].place == Place::Temp && first[b] >= 0) order.push_back(b);
+    std::ranges::stable_sort(order, {}, [&](BufferId b) { return first[b]; });
+    Arena arena(256);
+    for (BufferId b : order)
+      plan_.buffers[b].offset = arena.place(plan_.buffers[b].bytes, first[b], last[b]);
+    plan_.arena_bytes = arena.size();
   }
 
   PlanGraph c_;

@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "ir/error.h"
+#include "base/error.h"
 
 namespace gradcell::cuda {
 
@@ -90,7 +90,7 @@ struct CublasLt::Api {
 /// whose operands are the row-major matrices as they lie in memory. Its bias has an element for
 /// each row of out', which is a column of out.
 struct CublasLt::Product {
-  Product(const Api& api, void* handle, const MatMul& p, uint32_t alignment, bool with_bias)
+  Product(const Api& api, void* handle, const Gemm& p, uint32_t alignment, bool with_bias)
       : api(api) {
     int type = data_type(p.dtype);
     bool wide = p.dtype == DType::Float64;
@@ -125,7 +125,7 @@ struct CublasLt::Product {
                "cublasLtMatmulDescSetAttribute");
   }
 
-  void layout(void*& to, int type, const MatMul& p, int64_t rows, int64_t columns) {
+  void layout(void*& to, int type, const Gemm& p, int64_t rows, int64_t columns) {
     Api::check(api.layout_create(&to, type, static_cast<uint64_t>(rows),
                                  static_cast<uint64_t>(columns), rows),
                "cublasLtMatrixLayoutCreate");
@@ -174,7 +174,7 @@ CublasLt::~CublasLt() {
   if (handle_) api_->destroy(handle_);
 }
 
-CublasLt::Product& CublasLt::product(const MatMul& p, uint32_t alignment, bool with_bias) {
+CublasLt::Product& CublasLt::product(const Gemm& p, uint32_t alignment, bool with_bias) {
   int64_t flags = p.transpose_a + 2 * p.transpose_b + 4 * p.tf32 + 8 * with_bias;
   std::array<int64_t, 7> key{
       static_cast<int64_t>(p.dtype), flags, p.batch, p.m, p.n, p.k, alignment};
@@ -194,7 +194,7 @@ uint32_t alignment_of(DevicePointer a, DevicePointer b, DevicePointer out) {
 
 }  // namespace
 
-void CublasLt::enqueue(const Product& product, const MatMul& p, DevicePointer a, DevicePointer b,
+void CublasLt::enqueue(const Product& product, const Gemm& p, DevicePointer a, DevicePointer b,
                        DevicePointer out, DevicePointer workspace, StreamHandle stream) {
   double one64 = 1, zero64 = 0;
   float one32 = 1, zero32 = 0;
@@ -208,7 +208,7 @@ void CublasLt::enqueue(const Product& product, const MatMul& p, DevicePointer a,
              "cublasLtMatmul");
 }
 
-void CublasLt::multiply(const MatMul& p, DevicePointer a, DevicePointer b, DevicePointer out,
+void CublasLt::multiply(const Gemm& p, DevicePointer a, DevicePointer b, DevicePointer out,
                         DevicePointer workspace, StreamHandle stream) {
   const Product& product = this->product(p, alignment_of(a, b, out), false);
   Api::check(product.status, "cublasLtMatmulAlgoGetHeuristic");
@@ -217,9 +217,8 @@ void CublasLt::multiply(const MatMul& p, DevicePointer a, DevicePointer b, Devic
   enqueue(product, p, a, b, out, workspace, stream);
 }
 
-bool CublasLt::multiply_and_add(const MatMul& p, DevicePointer a, DevicePointer b,
-                                DevicePointer bias, DevicePointer out, DevicePointer workspace,
-                                StreamHandle stream) {
+bool CublasLt::multiply_and_add(const Gemm& p, DevicePointer a, DevicePointer b, DevicePointer bias,
+                                DevicePointer out, DevicePointer workspace, StreamHandle stream) {
   // Algorithms take this alignment of a bias for granted, whatever is said of it in the search.
   if (bias % kMaxAlignment != 0) return false;
   const Product& product = this->product(p, alignment_of(a, b, out), true);

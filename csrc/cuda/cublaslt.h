@@ -26,18 +26,18 @@ class CublasLt {
   static constexpr size_t kWorkspace = size_t(32) << 20;
 
   /// out = a b, or out += a b; row-major, on the stream, with kWorkspace bytes of scratch.
-  void multiply(const MatMul& p, DevicePointer a, DevicePointer b, DevicePointer out,
+  void multiply(const Gemm& p, DevicePointer a, DevicePointer b, DevicePointer out,
                 DevicePointer workspace, StreamHandle stream);
   /// The same with a bias added to every row. False, and nothing done, where the library has no
   /// algorithm that does both.
-  bool multiply_and_add(const MatMul& p, DevicePointer a, DevicePointer b, DevicePointer bias,
+  bool multiply_and_add(const Gemm& p, DevicePointer a, DevicePointer b, DevicePointer bias,
                         DevicePointer out, DevicePointer workspace, StreamHandle stream);
 
  private:
   struct Api;
   struct Product;
-  Product& product(const MatMul& p, uint32_t alignment, bool with_bias);
-  void enqueue(const Product& product, const MatMul& p, DevicePointer a, DevicePointer b,
+  Product& product(const Gemm& p, uint32_t alignment, bool with_bias);
+  void enqueue(const Product& product, const Gemm& p, DevicePointer a, DevicePointer b,
                DevicePointer out, DevicePointer workspace, StreamHandle stream);
   std::unique_ptr<Api> api_;
   void* handle_ = nullptr;

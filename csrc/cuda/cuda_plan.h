@@ -31,7 +31,7 @@ struct Kernel {
   std::string text;
 };
 
-struct MatMul {
+struct Gemm {
   BufferId a, b, out;
   DType dtype;
   bool transpose_a, transpose_b;
@@ -46,7 +46,7 @@ struct MatMul {
 /// A launch of a kernel, or a product where `kernel` is -1.
 struct Step {
   int kernel = -1;
-  MatMul product{};
+  Gemm product{};
   uint32_t grid = 1, block_x = 256, block_y = 1;
   std::vector<Argument> arguments;  ///< those of one segment after another
   uint32_t segments = 1;  ///< more: each of the kernel's parameters is an array, with one for each

@@ -3,7 +3,7 @@
 #include <bit>
 #include <map>
 
-#include "ir/error.h"
+#include "base/error.h"
 
 namespace gradcell::cuda {
 

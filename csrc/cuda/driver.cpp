@@ -1,6 +1,6 @@
 #include "cuda/driver.h"
 
-#include "ir/error.h"
+#include "base/error.h"
 
 namespace gradcell::cuda {
 

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cstring>
 
+#include "base/error.h"
 #include "cuda/nvrtc.h"
-#include "ir/error.h"
 
 namespace gradcell::cuda {
 
@@ -155,7 +155,7 @@ void Executable::enqueue(const std::vector<DevicePointer>& buffers, const uint64
       launch(s, buffers, constants, stream);
       continue;
     }
-    const MatMul& p = s.product;
+    const Gemm& p = s.product;
     DevicePointer out = buffers[p.out];
     if (p.k == 0) {
       if (!p.accumulate)

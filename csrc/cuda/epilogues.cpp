@@ -1,12 +1,14 @@
 #include "cuda/epilogues.h"
 
+#include "ops/ops.h"
+
 namespace gradcell::cuda {
 
 namespace {
 
 /// Whether a product has one matrix as its result, and something to add up.
 bool is_plain_product(const Graph& g, NodeId id) {
-  if (g[id].op != Op::MatMul || !is_floating(g.dtype(id))) return false;
+  if (!is_product(g, id) || !is_floating(g.dtype(id))) return false;
   const Dims& d = g.dims(id);
   if (g.count(id) == 0 || g.count(id) != d[d.size() - 2] * d.back()) return false;
   for (NodeId input : g.inputs(id))
@@ -17,12 +19,12 @@ bool is_plain_product(const Graph& g, NodeId id) {
 /// Whether an operand is a vector, one element for each column of a matrix, and in memory before
 /// `stage`.
 bool is_bias(const Graph& g, const Fusion& f, NodeId id, int64_t columns, int32_t stage) {
-  if (g[id].op != Op::BroadcastTo || g.dims(id).back() != columns) return false;
+  if (!is_broadcast(g, id) || g.dims(id).back() != columns) return false;
   const Dims& from = g.dims(g.input(id, 0));
   if (from.empty() || from.back() != columns || g.count(g.input(id, 0)) != columns) return false;
   NodeId vector = f.storage[g.input(id, 0)];
   const Fused& node = f.node[vector];
-  return g[vector].op == Op::Leaf || (node.stored && node.stage < stage);
+  return is_leaf(g, vector) || (node.stored && node.stage < stage);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <array>
 #include <string>
 
-#include "ir/builder.h"
+#include "ir/op_info.h"
 #include "plan/plan.h"
 
 namespace gradcell::cuda {

@@ -95,15 +95,15 @@ class FlatWriter : Writer {
   /// A number for what an expression looks like, sizes aside.
   uint64_t shape_of(NodeId id) {
     id = f_.storage[id];
-    while (g_[id].op == Op::BroadcastTo && !in_memory(id)) id = f_.storage[g_.input(id, 0)];
+    while (is_broadcast(g_, id) && !in_memory(id)) id = f_.storage[g_.input(id, 0)];
     auto known = shapes_.find(id);
     if (known != shapes_.end()) return known->second;
     uint64_t h = static_cast<uint64_t>(g_.dtype(id));
     auto mix = [&h](uint64_t v) { h = (h ^ v) * 0x9E3779B97F4A7C15ull, h ^= h >> 29; };
-    if (g_[id].op == Op::Const || in_memory(id)) {
-      mix(g_[id].op == Op::Const ? 1 : own_element(id) ? 2 : 3);
+    if (is_constant(g_, id) || in_memory(id)) {
+      mix(is_constant(g_, id) ? 1 : own_element(id) ? 2 : 3);
     } else {
-      mix(16 + static_cast<uint64_t>(g_[id].op));
+      for (const char* c = info(g_[id].op).name; *c; ++c) mix(16 + static_cast<uint64_t>(*c));
       std::vector<uint64_t> inputs;
       for (NodeId i : g_.inputs(id)) inputs.push_back(shape_of(i));
       if (commutes(g_[id].op)) std::sort(inputs.begin(), inputs.end());

@@ -1,7 +1,9 @@
 #include "cuda/fusion.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "base/union_find.h"
+#include "ops/ops.h"
 
 namespace gradcell::cuda {
 
@@ -18,12 +20,12 @@ constexpr int kTooMuch = 1 << 20;
 /// A row longer than this is reduced by several blocks, so by kernels of its own.
 constexpr int64_t kMaxRow = 1 << 16;
 
-/// The element counts of the leading dimensions: all of them, or as many as `limit`.
-RowSet prefixes(const Dims& dims, size_t limit) {
+/// The element counts of the leading dimensions.
+RowSet prefixes(const Dims& dims) {
   RowSet set;
   int64_t p = 1;
-  for (size_t k = 0; k < std::min(limit, dims.size()); ++k) {
-    p *= dims[k];
+  for (int64_t n : dims) {
+    p *= n;
     if (set.empty() || set.back() != p) set.push_back(p);
   }
   if (dims.empty()) set.push_back(1);
@@ -37,8 +39,9 @@ RowSet intersect(const RowSet& a, const RowSet& b) {
 }
 
 int own_cost(const Graph& g, NodeId id) {
-  Op op = g[id].op;
-  if (!is_elementwise(op)) return op == Op::RandomUniform ? 40 : op == Op::Gather ? 2 : 1;
+  const Op op = g[id].op;
+  const Form f = form(g, id);
+  if (f != Form::Elementwise) return f == Form::Random ? 40 : f == Form::Take ? 2 : 1;
   bool cheap = info(op).cls != OpClass::Float || op == Op::Sqrt || op == Op::Rsqrt ||
                op == Op::Div || op == Op::Reciprocal;
   return cheap && op != Op::Pow ? 1 : 8;
@@ -46,67 +49,72 @@ int own_cost(const Graph& g, NodeId id) {
 
 /// Library calls and scatters read whole buffers; other kernels compute their inputs where they
 /// can.
-bool reads_whole(Op op) { return op == Op::MatMul || op == Op::ScatterAdd || op == Op::LastWriter; }
-
-Role role_of(const Graph& g, NodeId id) {
-  Op op = g[id].op;
-  if (is_elementwise(op)) return Role::Map;
-  switch (op) {
-    case Op::Leaf:
-    case Op::Const:
-      return Role::Source;
-    case Op::Reshape:
-      return Role::View;
-    case Op::ReduceSum:
-    case Op::ReduceMax:
-    case Op::ReduceMin: {
-      int64_t rows = g.count(id), k = trailing_reduction(g, id);
-      bool fits = k > 0 && rows > 1 && k <= kMaxRow && (rows >= 64 || k <= 2048);
-      return fits ? Role::RowReduce : Role::Alone;
-    }
-    case Op::MatMul:
-    case Op::ScatterAdd:
-    case Op::LastWriter:
-    case Op::CumSum:
-    case Op::ArgMax:
-    case Op::ArgMin:
-      return Role::Alone;
-    default:
-      return Role::Map;
-  }
+bool reads_whole(const Graph& g, NodeId id) {
+  const Form f = form(g, id);
+  return f == Form::Product || f == Form::Scatter || f == Form::LastIndex;
 }
 
-/// The row counts under which row r of node `id` needs nothing of its k-th input but row r.
+Role role_of(const Graph& g, NodeId id) {
+  switch (form(g, id)) {
+    case Form::Input:
+    case Form::Constant:
+      return Role::Source;
+    case Form::Reshape:
+      return Role::View;
+    case Form::Elementwise:
+    case Form::Convert:
+    case Form::Move:
+    case Form::Range:
+    case Form::Random:
+    case Form::Take:
+      return Role::Map;
+    case Form::Reduce: {
+      const int64_t rows = g.count(id), k = trailing_reduction(g, id);
+      const bool fits = k > 0 && rows > 1 && k <= kMaxRow && (rows >= 64 || k <= 2048);
+      return fits ? Role::RowReduce : Role::Alone;
+    }
+    case Form::Extremum:
+    case Form::Scan:
+    case Form::Product:
+    case Form::Scatter:
+    case Form::LastIndex:
+      return Role::Alone;
+    case Form::Marker:
+      break;
+  }
+  fail(ErrorKind::Runtime, info(g[id].op).name, " in a cleaned graph");
+}
+
+/// The row counts under which row r of a node that moves elements needs nothing of its k-th input
+/// but row r.
+RowSet moved_rows(const Graph& g, NodeId id, int k) {
+  const Dims& to = g.dims(id);
+  RowSet set;
+  const Movement m = spec(g, id).movement(g, id);
+  for (const Piece& p : m.pieces) {
+    if (p.input != k) continue;
+    int64_t rows = 1;
+    for (size_t lead = 1; lead <= to.size(); ++lead) {
+      rows *= to[lead - 1];
+      const bool fresh = set.empty() || set.back() != rows;
+      if (rows > 0 && fresh && rows_of(p, to, lead, rows, g.count(g.input(id, k))) == RowsOf::Same)
+        set.push_back(rows);
+    }
+  }
+  return set;
+}
+
+/// The same for any node.
 RowSet kept_rows(const Graph& g, NodeId id, int k) {
-  const Dims &to = g.dims(id), &from = g.dims(g.input(id, k));
-  size_t n = 0;
-  switch (g[id].op) {
-    case Op::BroadcastTo: {
-      if (from.size() != to.size()) return {};
-      while (n < to.size() && from[n] == to[n]) ++n;
-      return prefixes(to, n);
-    }
-    case Op::Transpose: {
-      auto perm = g.attrs(id);
-      while (n < to.size() && perm[n] == static_cast<int64_t>(n)) ++n;
-      return prefixes(to, n);
-    }
-    case Op::Slice:
-    case Op::SliceScatter: {
-      auto attrs = g.attrs(id);
-      while (n < to.size() && to[n] == from[n] && attrs[n] == 0 && attrs[to.size() + n] == 1) ++n;
-      return prefixes(to, n);
-    }
-    case Op::Concat:
-      return prefixes(to, static_cast<size_t>(g.attrs(id)[0]));
-    case Op::ReduceSum:
-    case Op::ReduceMax:
-    case Op::ReduceMin:
+  switch (form(g, id)) {
+    case Form::Move:
+      return moved_rows(g, id, k);
+    case Form::Reduce:
       return {g.count(id)};
-    case Op::Gather:
+    case Form::Take:
       return {};
-    default:
-      return prefixes(to, to.size());
+    default:  // element by element
+      return prefixes(g.dims(id));
   }
 }
 
@@ -117,7 +125,7 @@ class Fuser {
         n_(g.size()),
         roots_(roots),
         uses_(n_, 0),
-        parent_(n_),
+        sets_(n_),
         rows_(n_),
         full_(n_, 0),
         shared_(n_, 0),
@@ -126,7 +134,6 @@ class Fuser {
         anchored_(n_, 0) {
     f_.node.resize(n_);
     f_.storage.resize(n_);
-    std::iota(parent_.begin(), parent_.end(), 0);
   }
 
   Fusion run() {
@@ -138,7 +145,7 @@ class Fuser {
       if (real(id))
         for (int k = 0; k < g_[id].input_count; ++k) {
           ++uses_[source(id, k)];
-          if (reads_whole(g_[id].op)) anchored_[source(id, k)] = 1;
+          if (reads_whole(g_, id)) anchored_[source(id, k)] = 1;
         }
     for (NodeId r : roots_) anchored_[f_.storage[r]] = 1;
     for (NodeId id = 0; id < n_; ++id) anchor_scalar(id);
@@ -159,10 +166,7 @@ class Fuser {
   }
   NodeId source(NodeId id, int k) const { return f_.storage[g_.input(id, k)]; }
 
-  NodeId find(NodeId x) {
-    while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
-    return x;
-  }
+  NodeId find(NodeId x) { return static_cast<NodeId>(sets_.find(x)); }
 
   /// Nodes whose elements only one consumer reads cost nothing when that consumer computes them.
   void costs(NodeId id) {
@@ -171,7 +175,7 @@ class Fuser {
     for (int k = 0; k < g_[id].input_count; ++k) {
       NodeId p = source(id, k);
       bool computed = f_.node[p].role == Role::Map && !anchored_[p];
-      int load = g_.count(p) >= g_.count(id) && g_[p].op != Op::Const ? kLoadCost : 0;
+      int load = g_.count(p) >= g_.count(id) && !is_constant(g_, p) ? kLoadCost : 0;
       full_[id] = std::min(kTooMuch, full_[id] + (computed ? full_[p] : load));
       shared_[id] = std::min(kTooMuch, shared_[id] + (computed ? shared_[p] : 0));
     }
@@ -182,7 +186,7 @@ class Fuser {
   /// reads the number.
   void anchor_scalar(NodeId id) {
     if (f_.node[id].role != Role::Map) return;
-    if (g_[id].op == Op::BroadcastTo) {
+    if (is_broadcast(g_, id)) {
       NodeId p = source(id, 0);
       bool number = f_.node[p].role == Role::Map && g_.count(p) == 1;
       if (number && full_[p] > kInlineScalarCost) anchored_[p] = 1;
@@ -192,8 +196,8 @@ class Fuser {
 
   /// Whether a kernel outside p's group computes p again.
   bool inlines(NodeId id, NodeId p) const {
-    if (f_.node[p].role != Role::Map || anchored_[p] || reads_whole(g_[id].op)) return false;
-    bool repeats = g_[id].op == Op::BroadcastTo || g_[id].op == Op::Gather;
+    if (f_.node[p].role != Role::Map || anchored_[p] || reads_whole(g_, id)) return false;
+    const bool repeats = is_broadcast(g_, id) || form(g_, id) == Form::Take;
     return (repeats ? full_[p] : shared_[p]) <=
            (g_.count(p) == 1 ? kInlineScalarCost : kInlineCost);
   }
@@ -211,7 +215,7 @@ class Fuser {
     // A row kernel only where there is a reduction to be had inside it.
     bool flat = both.back() == g_.count(id) && both.back() == g_.count(p);
     if (!flat && !open_[x] && !open_[y]) return false;
-    parent_[x] = y;
+    sets_.join(x, y);
     rows_[y] = std::move(both);
     open_[y] = open_[x] | open_[y];
     return true;
@@ -222,12 +226,12 @@ class Fuser {
     Fused& me = f_.node[id];
     if (me.role == Role::Map) costs(id);
     if (me.role == Role::RowReduce) rows_[id] = {g_.count(id)}, open_[id] = 1;
-    if (me.role == Role::Map) rows_[id] = prefixes(g_.dims(id), g_.dims(id).size());
+    if (me.role == Role::Map) rows_[id] = prefixes(g_.dims(id));
     for (int k = 0; k < g_[id].input_count; ++k) {
       NodeId p = source(id, k);
       const Fused& from = f_.node[p];
       if (from.role == Role::Source) {
-        if (g_[p].op == Op::Const && reads_whole(g_[id].op)) me.stage = std::max(me.stage, 1);
+        if (is_constant(g_, p) && reads_whole(g_, id)) me.stage = std::max(me.stage, 1);
         continue;
       }
       bool flows = join(id, p, k);
@@ -289,7 +293,7 @@ class Fuser {
   std::span<const NodeId> roots_;
   Fusion f_;
   std::vector<int> uses_;
-  std::vector<NodeId> parent_;
+  UnionFind sets_;
   std::vector<RowSet> rows_;
   std::vector<int> full_;          ///< what computing it again costs, from the nearest buffers
   std::vector<int> shared_;        ///< the same, without what nobody else computes

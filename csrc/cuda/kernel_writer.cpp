@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cuda/writer.h"
+#include "ops/ops.h"
 
 namespace gradcell::cuda {
 
@@ -10,9 +11,16 @@ namespace {
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-std::string in_reduction(Op op, const std::string& type) {
-  const char* name = op == Op::ReduceMax ? "gc_max<" : op == Op::ReduceMin ? "gc_min<" : "gc_sum<";
-  return name + type + ">";
+std::string in_reduction(Combine how, const std::string& type) {
+  return str("gc_", combine_name(how), "<", type, ">");
+}
+
+/// Sums and products of floats are taken in double, of integers in long long: one rounding at the
+/// end.
+const char* accumulator_type(Combine how, DType t) {
+  const Compute c = compute_type(t);
+  if (how == Combine::Max || how == Combine::Min) return type_name(c);
+  return c == Compute::F32 || c == Compute::F64 ? "double" : "long long";
 }
 
 // Rows --------------------------------------------------------------------------------------------
@@ -87,23 +95,26 @@ class RowWriter : Writer {
         std::string type = type_name(compute_type(g_.dtype(id)));
         std::string sum = "s" + std::to_string(next_++);
         std::string v = value(x, Index{"", "r", "k"});
-        bool add = g_[id].op == Op::ReduceSum;
+        bool add = is_sum(g_, id);
         line(add ? sum + " += " + v + ";"
-                 : sum + " = " + in_reduction(g_[id].op, type) + "::of(" + sum + ", " + v + ");");
+                 : sum + " = " + in_reduction(spec(g_, id).combine, type) + "::of(" + sum + ", " +
+                       v + ");");
         sums.push_back(sum);
         count_node(id);
       }
       pop();
       for (size_t i = 0; i < ids.size(); ++i) {
         std::string type = type_name(compute_type(g_.dtype(ids[i])));
-        line(type + " " + sums[i] + " = " + in_reduction(g_[ids[i]].op, type) + "::none();");
+        line(type + " " + sums[i] + " = " + in_reduction(spec(g_, ids[i]).combine, type) +
+             "::none();");
       }
       loop(n, inside);
       for (size_t i = 0; i < ids.size(); ++i) {
         DType t = g_.dtype(ids[i]);
         std::string type = type_name(compute_type(t));
         line(sums[i] + " = " +
-             narrowed(t, "gc_across<" + in_reduction(g_[ids[i]].op, type) + ">(" + sums[i] + ")") +
+             narrowed(t, "gc_across<" + in_reduction(spec(g_, ids[i]).combine, type) + ">(" +
+                             sums[i] + ")") +
              ";");
         done_[ids[i]] = sums[i];
       }
@@ -159,24 +170,11 @@ struct Split {
 };
 
 Split split(const Dims& dims, std::span<const int64_t> axes) {
-  Split s;
-  Dims strides(dims.size(), 1);
-  for (size_t k = dims.size(); k-- > 1;) strides[k - 1] = strides[k] * dims[k];
-  for (size_t k = 0; k < dims.size(); ++k) {
-    bool reduced = std::find(axes.begin(), axes.end(), static_cast<int64_t>(k)) != axes.end();
-    View& v = reduced ? s.gone : s.kept;
-    v.dims.push_back(dims[k]);
-    v.strides.push_back(strides[k]);
-    (reduced ? s.length : s.outputs) *= dims[k];
-  }
+  const Dims strides = row_major(dims);
+  Split s{{pick(dims, axes, false), pick(strides, axes, false)},
+          {pick(dims, axes, true), pick(strides, axes, true)}};
+  s.outputs = element_count(s.kept.dims), s.length = element_count(s.gone.dims);
   return s;
-}
-
-const char* accumulator_type(const Graph& g, NodeId id) {
-  Compute c = compute_type(g.dtype(id));
-  if (g[id].op != Op::ReduceSum) return type_name(c);
-  // Sums of floats are taken in double: one rounding at the end.
-  return c == Compute::F32 || c == Compute::F64 ? "double" : "long long";
 }
 
 class ReductionWriter : Writer {
@@ -186,8 +184,8 @@ class ReductionWriter : Writer {
         id_(id),
         plan_(plan_reduction(in.graph, id)),
         split_(split(g_.dims(g_.input(id, 0)), g_.attrs(id))),
-        type_(accumulator_type(g_, id)),
-        op_(in_reduction(g_[id].op, type_)) {}
+        type_(accumulator_type(spec(g_, id).combine, g_.dtype(id))),
+        op_(in_reduction(spec(g_, id).combine, type_)) {}
 
   Written first(BufferId partial) {
     count_node(id_);
@@ -291,16 +289,18 @@ class ReductionWriter : Writer {
   std::string op_;
 };
 
-class ArgWriter : Writer {
+class ExtremumWriter : Writer {
  public:
-  ArgWriter(const WriterInputs& in, NodeId id) : Writer(in, in.fusion.node[id].stage), id_(id) {}
+  ExtremumWriter(const WriterInputs& in, NodeId id)
+      : Writer(in, in.fusion.node[id].stage), id_(id) {}
   Written run() {
     count_node(id_);
     NodeId x = g_.input(id_, 0);
     Split s = split(g_.dims(x), g_.attrs(id_));
     std::string q = writes(id_), type = type_name(compute_type(g_.dtype(x)));
     std::string outputs = size(s.outputs), length = size(s.length);
-    std::string op = "gc_extreme<" + type + (g_[id_].op == Op::ArgMax ? ", true>" : ", false>");
+    std::string op =
+        "gc_extreme<" + type + (spec(g_, id_).combine == Combine::Max ? ", true>" : ", false>");
     body_.indent = "    ";
     std::string base = place_in(s.kept, 0, s.kept.dims.size(), s.outputs == 1 ? "0" : "t", 0);
     Scope inside;
@@ -328,33 +328,35 @@ class ArgWriter : Writer {
   NodeId id_;
 };
 
-/// One thread a line, which adds in order.
-class CumSumWriter : Writer {
+/// One thread a line, which combines in order.
+class ScanWriter : Writer {
  public:
-  CumSumWriter(const WriterInputs& in, NodeId id) : Writer(in, in.fusion.node[id].stage), id_(id) {}
+  ScanWriter(const WriterInputs& in, NodeId id) : Writer(in, in.fusion.node[id].stage), id_(id) {}
   Written run() {
     count_node(id_);
-    auto attrs = g_.attrs(id_);
-    bool exclusive = attrs[1], reverse = attrs[2];
-    Split s = split(g_.dims(id_), attrs.first(1));
+    const auto a = attributes<ScanAttributes>(g_, id_);
+    const Combine how = spec(g_, id_).combine;
+    Split s = split(g_.dims(id_), Dims{a.axis});
     DType t = g_.dtype(id_);
-    const char* type = is_floating(t) ? "double" : "long long";
+    const char* type = accumulator_type(how, t);
+    const std::string op = in_reduction(how, type);
     std::string q = writes(id_), outputs = size(s.outputs), length = size(s.length);
     body_.indent = "    ";
     std::string base = place_in(s.kept, 0, s.kept.dims.size(), s.outputs == 1 ? "0" : "t", 0);
     Scope inside;
     inside.indent = "      ";
     push(inside);
-    std::string k = reverse ? let("gc_index", length + " - 1 - k", "k") : "k";
+    std::string k = a.reverse ? let("gc_index", length + " - 1 - k", "k") : "k";
     std::string step = place_in(s.gone, 0, 1, k, 0);
     std::string place = base == "0" ? step : let("gc_index", base + " + " + step, "i");
     std::string v = input(id_, 0, flat(place));
-    if (!exclusive) line("s += " + v + ";");
+    const std::string next = "s = " + op + "::of(s, " + v + ");";
+    if (!a.exclusive) line(next);
     line(q + "[" + place +
          "] = " + encoded(t, "(" + std::string(type_name(compute_type(t))) + ")s") + ";");
-    if (exclusive) line("s += " + v + ";");
+    if (a.exclusive) line(next);
     pop();
-    line(std::string(type) + " s = 0;");
+    line(std::string(type) + " s = " + op + "::none();");
     line("for (gc_index k = 0; k < " + length + "; ++k) {");
     body_.text += inside.text;
     line("}");
@@ -416,9 +418,8 @@ class ScatterWriter : Writer {
     count_node(id_);
     NodeId indices = f_.storage[g_.input(id_, 0)];
     const Dims& dims = g_.dims(id_);
-    int64_t outer = 1, inner = 1, n = dims[axis], m = g_.count(indices);
-    for (size_t k = 0; k < axis; ++k) outer *= dims[k];
-    for (size_t k = axis + 1; k < dims.size(); ++k) inner *= dims[k];
+    const int64_t outer = product(dims, 0, axis), inner = product(dims, axis + 1, dims.size());
+    const int64_t n = dims[axis], m = g_.count(indices);
     int64_t owners = std::clamp<int64_t>((1 << 17) / std::max<int64_t>(1, outer * inner), 1, n);
     int64_t each = divide_up(n, owners);
     owners = divide_up(n, each);
@@ -479,16 +480,15 @@ class BiasWriter : Writer {
   NodeId sum_;
 };
 
-class IntegerMatmulWriter : Writer {
+class IntegerProductWriter : Writer {
  public:
-  IntegerMatmulWriter(const WriterInputs& in, NodeId id)
+  IntegerProductWriter(const WriterInputs& in, NodeId id)
       : Writer(in, in.fusion.node[id].stage), id_(id) {}
   Written run() {
     count_node(id_);
-    const Dims& d = g_.dims(id_);
-    size_t r = d.size();
-    bool ta = g_.attrs(id_)[0], tb = g_.attrs(id_)[1];
-    int64_t m = d[r - 2], n = d[r - 1], k = g_.dims(g_.input(id_, 0))[ta ? r - 2 : r - 1];
+    const auto p = attributes<ProductAttributes>(g_, id_);
+    const bool ta = p.transpose_a, tb = p.transpose_b;
+    const auto [m, n, k] = sizes_of(g_.dims(g_.input(id_, 0)), g_.dims(id_), p);
     DType t = g_.dtype(id_);
     require(g_[id_].input_count == 2, ErrorKind::Runtime,
             "sums of integer products are not merged");
@@ -528,8 +528,7 @@ Reduction plan_reduction(const Graph& g, NodeId id) {
   size_t last = dims.size();
   while (last > 0 && dims[last - 1] == 1) --last;
   auto axes = g.attrs(id);
-  r.columns =
-      last > 0 && std::find(axes.begin(), axes.end(), static_cast<int64_t>(last - 1)) == axes.end();
+  r.columns = last > 0 && !contains(axes, last - 1);
   // How the work is cut depends on the shape alone, and so do the sums.
   int64_t outputs = std::max<int64_t>(1, s.outputs);
   if (r.columns)
@@ -537,9 +536,8 @@ Reduction plan_reduction(const Graph& g, NodeId id) {
   else
     r.chunks = std::min<int64_t>({1024 / outputs, divide_up(s.length, 8192), 1024});
   r.chunks = std::max<int64_t>(1, r.chunks);
-  size_t item = compute_type(g.dtype(id)) == Compute::F32 && g[id].op != Op::ReduceSum   ? 4
-                : compute_type(g.dtype(id)) == Compute::I32 && g[id].op != Op::ReduceSum ? 4
-                                                                                         : 8;
+  const std::string type = accumulator_type(spec(g, id).combine, g.dtype(id));
+  const size_t item = type == "float" || type == "int" ? 4 : 8;
   r.partial_bytes = r.chunks > 1 ? static_cast<size_t>(s.outputs * r.chunks) * item : 0;
   return r;
 }
@@ -552,26 +550,24 @@ std::vector<Written> write_reduction(const WriterInputs& in, NodeId id, BufferId
   return steps;
 }
 
-Written write_arg_reduction(const WriterInputs& in, NodeId id) { return ArgWriter(in, id).run(); }
-Written write_cumsum(const WriterInputs& in, NodeId id) { return CumSumWriter(in, id).run(); }
+Written write_extremum(const WriterInputs& in, NodeId id) { return ExtremumWriter(in, id).run(); }
+Written write_scan(const WriterInputs& in, NodeId id) { return ScanWriter(in, id).run(); }
 
-std::vector<Written> write_scatter_add(const WriterInputs& in, NodeId id, BufferId sums) {
+std::vector<Written> write_scatter(const WriterInputs& in, NodeId id, BufferId sums) {
   std::vector<Written> steps;
   steps.push_back(ScatterWriter(in, id).sum(sums));
   if (sums != in.buffer_of[id]) steps.push_back(ScatterWriter(in, id).narrow(sums));
   return steps;
 }
 
-Written write_last_writer(const WriterInputs& in, NodeId id) {
-  return ScatterWriter(in, id).last();
-}
+Written write_last_index(const WriterInputs& in, NodeId id) { return ScatterWriter(in, id).last(); }
 
 Written write_bias(const WriterInputs& in, NodeId sum, NodeId bias) {
   return BiasWriter(in, sum).run(bias);
 }
 
-Written write_integer_matmul(const WriterInputs& in, NodeId id) {
-  return IntegerMatmulWriter(in, id).run();
+Written write_integer_product(const WriterInputs& in, NodeId id) {
+  return IntegerProductWriter(in, id).run();
 }
 
 }  // namespace gradcell::cuda

@@ -62,13 +62,13 @@ struct Reduction {
 };
 Reduction plan_reduction(const Graph& g, NodeId id);
 std::vector<Written> write_reduction(const WriterInputs& in, NodeId id, BufferId partial);
-Written write_arg_reduction(const WriterInputs& in, NodeId id);
-Written write_cumsum(const WriterInputs& in, NodeId id);
+Written write_extremum(const WriterInputs& in, NodeId id);
+Written write_scan(const WriterInputs& in, NodeId id);
 /// `sums`: a float buffer of the output's size for half types, else the output's own buffer.
-std::vector<Written> write_scatter_add(const WriterInputs& in, NodeId id, BufferId sums);
-Written write_last_writer(const WriterInputs& in, NodeId id);
+std::vector<Written> write_scatter(const WriterInputs& in, NodeId id, BufferId sums);
+Written write_last_index(const WriterInputs& in, NodeId id);
 /// Adds a bias to the rows of what is in the sum's buffer.
 Written write_bias(const WriterInputs& in, NodeId sum, NodeId bias);
-Written write_integer_matmul(const WriterInputs& in, NodeId id);
+Written write_integer_product(const WriterInputs& in, NodeId id);
 
 }  // namespace gradcell::cuda

@@ -2,7 +2,7 @@
 
 #include <dlfcn.h>
 
-#include "ir/error.h"
+#include "base/error.h"
 
 namespace gradcell::cuda {
 

@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/error.h"
 #include "cuda/library.h"
-#include "ir/error.h"
 
 namespace gradcell::cuda {
 

@@ -1,4 +1,4 @@
-// What generated kernels are written in, besides the functions of ops/scalar.h. Text for NVRTC: it
+// What generated kernels are written in, besides the functions of math/scalar.h. Text for NVRTC: it
 // includes nothing, and under tests/cuda_shim.h it is plain C++.
 //
 // Every kernel is right for any number of threads and blocks, one of one included: loops step by
@@ -118,6 +118,11 @@ struct gc_sum {
   static GRADCELL_DEVICE T of(T a, T b) { return a + b; }
 };
 template <class T>
+struct gc_product {
+  static GRADCELL_DEVICE T none() { return T(1); }
+  static GRADCELL_DEVICE T of(T a, T b) { return a * b; }
+};
+template <class T>
 struct gc_max {
   static GRADCELL_DEVICE T none() { return gc_limits<T>::low(); }
   static GRADCELL_DEVICE T of(T a, T b) { return maximum(a, b); }
@@ -181,7 +186,7 @@ GRADCELL_DEVICE gc_index gc_place(long long at, gc_index n, int* status) {
 }
 
 // Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011, section 3.3): element i of a tensor is word
-// i % 4 of counter offset + i / 4, as runtime/philox.h has it.
+// i % 4 of counter offset + i / 4, as base/philox.h has it.
 GRADCELL_DEVICE float gc_uniform(unsigned long long key, unsigned long long offset, gc_index i) {
   const unsigned long long counter = offset + (unsigned long long)(i / 4);
   unsigned c0 = (unsigned)counter, c1 = (unsigned)(counter >> 32), c2 = 0, c3 = 0;

@@ -1,8 +1,10 @@
 #include "cuda/segments.h"
 
 #include <algorithm>
-#include <numeric>
 #include <set>
+
+#include "base/union_find.h"
+#include "ops/ops.h"
 
 namespace gradcell::cuda {
 
@@ -56,7 +58,7 @@ class Joiner {
   static size_t kernels_of(size_t outputs) { return (outputs + kMaxOutputs - 1) / kMaxOutputs; }
 
   bool flat(NodeId id) const {
-    return g_[id].op == Op::Const || (f_.node[id].role == Role::Map && !f_.node[id].by_rows);
+    return is_constant(g_, id) || (f_.node[id].role == Role::Map && !f_.node[id].by_rows);
   }
 
   Groups flat_outputs() const {
@@ -76,13 +78,13 @@ class Joiner {
 
   /// Whether a node is more than a number, such as a learning rate, that all kernels use.
   bool varies(NodeId id, const Part& p, std::map<NodeId, bool>& known) const {
-    if (g_[id].op == Op::Const || g_.count(id) != p.count) return false;
+    if (is_constant(g_, id) || g_.count(id) != p.count) return false;
     if (p.count == 1 && g_.dims(id) != g_.dims(p.outputs[0])) return false;
     if (in_memory(id, p.stage)) return p.count > 1;
     if (auto it = known.find(id); it != known.end()) return it->second;
     auto inputs = g_.inputs(id);
     bool any = inputs.empty() || !is_elementwise(g_[id].op);
-    if (g_[id].op == Op::BroadcastTo) any = g_.count(inputs[0]) > 1;
+    if (is_broadcast(g_, id)) any = g_.count(inputs[0]) > 1;
     for (NodeId i : inputs) any = any || varies(f_.storage[i], p, known);
     return known[id] = any || p.count == 1;
   }
@@ -94,12 +96,7 @@ class Joiner {
   }
 
   void split(const Group& group, const std::vector<NodeId>& outputs, std::vector<Part>& to) const {
-    std::vector<size_t> parent(outputs.size());
-    std::iota(parent.begin(), parent.end(), 0);
-    auto find = [&](size_t x) {
-      while (parent[x] != x) x = parent[x] = parent[parent[x]];
-      return x;
-    };
+    UnionFind sets(outputs.size());
     std::map<NodeId, size_t> owner;
     for (size_t i = 0; i < outputs.size(); ++i) {
       Part alone{group.first, group.second, {outputs[i]}};
@@ -111,7 +108,7 @@ class Joiner {
         if (!varies(id, alone, known)) continue;
         auto [it, fresh] = owner.emplace(id, i);
         if (!fresh) {
-          parent[find(i)] = find(it->second);
+          sets.join(i, it->second);
           continue;
         }
         if (in_memory(id, group.first)) continue;
@@ -119,7 +116,7 @@ class Joiner {
       }
     }
     std::map<size_t, std::vector<NodeId>> parts;
-    for (size_t i = 0; i < outputs.size(); ++i) parts[find(i)].push_back(outputs[i]);
+    for (size_t i = 0; i < outputs.size(); ++i) parts[sets.find(i)].push_back(outputs[i]);
     for (auto& [first, nodes] : parts) to.push_back({group.first, group.second, nodes});
   }
 
@@ -149,7 +146,7 @@ class Joiner {
       open.pop_back();
       for (NodeId user : users_[id]) {
         if (!seen.insert(user).second) continue;
-        bool by_element = is_elementwise(g_[user].op) || g_[user].op == Op::Cast;
+        bool by_element = is_elementwise(g_[user].op) || form(g_, user) == Form::Convert;
         if (!by_element || !flat(user)) return kFixed;
         if (!f_.node[user].stored) {
           open.push_back(user);

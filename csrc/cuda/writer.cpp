@@ -6,12 +6,6 @@ namespace gradcell::cuda {
 
 namespace {
 
-Dims row_major(const Dims& dims) {
-  Dims s(dims.size(), 1);
-  for (size_t k = dims.size(); k-- > 1;) s[k - 1] = s[k] * dims[k];
-  return s;
-}
-
 /// More blocks than this only wait for each other.
 constexpr int64_t kMaxGrid = 8192;
 
@@ -22,30 +16,6 @@ const std::string kLaunchBounds = str("__launch_bounds__(", kMaxBlock, ")");
 
 uint32_t grid_for(int64_t items, int64_t each) {
   return static_cast<uint32_t>(std::clamp<int64_t>((items + each - 1) / each, 1, kMaxGrid));
-}
-
-View view_of(const Graph& g, NodeId id) {
-  const Dims &to = g.dims(id), &from_dims = g.dims(g.input(id, 0));
-  Dims from = row_major(from_dims);
-  auto attrs = g.attrs(id);
-  View v{to, Dims(to.size(), 0), 0};
-  switch (g[id].op) {
-    case Op::BroadcastTo: {
-      size_t missing = to.size() - from.size();
-      for (size_t k = missing; k < to.size(); ++k)
-        if (from_dims[k - missing] != 1) v.strides[k] = from[k - missing];
-      break;
-    }
-    case Op::Transpose:
-      for (size_t k = 0; k < to.size(); ++k) v.strides[k] = from[attrs[k]];
-      break;
-    default:  // Slice
-      for (size_t k = 0; k < to.size(); ++k) {
-        v.strides[k] = from[k] * attrs[to.size() + k];
-        v.offset += from[k] * attrs[k];
-      }
-  }
-  return v;
 }
 
 // Parameters --------------------------------------------------------------------------------------
@@ -257,7 +227,7 @@ std::string Writer::reduced(NodeId id, const Index&) {
 
 std::string Writer::value(NodeId id, const Index& at) {
   id = f_.storage[id];
-  if (g_[id].op == Op::Const) return constant(id);
+  if (is_constant(g_, id)) return constant(id);
   std::string key = "node " + std::to_string(id) + " at " + at.key();
   for (auto s = scopes_.rbegin(); s != scopes_.rend(); ++s)
     if (auto it = (*s)->names.find(key); it != (*s)->names.end()) return it->second;
@@ -292,63 +262,69 @@ std::string Writer::compute(NodeId id, const Index& at) {
     std::string text = applied(op, type_name(compute_type(from)), in);
     return let(type, t == DType::Bool ? text : narrowed(t, text), "v");
   }
-  switch (op) {
-    case Op::Cast: {
+  switch (form(g_, id)) {
+    case Form::Convert: {
       std::string x = input(id, 0, at);
       std::string y = converted(g_.dtype(g_.input(id, 0)), t, x);
       return y == x ? x : let(type, y, "v");
     }
-    case Op::BroadcastTo:
-    case Op::Transpose:
-    case Op::Slice:
-      return input(id, 0, seen(view_of(g_, id), g_.count(g_.input(id, 0)), at));
-    case Op::SliceScatter:
-      return scattered(id, at);
-    case Op::Concat:
-      return concatenated(id, at);
-    case Op::Gather:
-      return gathered(id, at);
-    case Op::Iota: {
+    case Form::Move: {
+      const Movement m = spec(g_, id).movement(g_, id);
+      const Piece& p = m.pieces[0];
+      if (is_view(m)) return input(id, 0, seen(p.from, g_.count(g_.input(id, 0)), at));
+      return m.zeros ? placed_in_zeros(id, p, at) : joined(id, m, at);
+    }
+    case Form::Take:
+      return taken(id, at);
+    case Form::Range: {
       const Dims& d = g_.dims(id);
-      int64_t inner = 1;
-      for (size_t k = static_cast<size_t>(g_.attrs(id)[0]) + 1; k < d.size(); ++k) inner *= d[k];
-      int64_t n = d[static_cast<size_t>(g_.attrs(id)[0])];
+      const auto axis = static_cast<size_t>(g_.attrs(id)[0]);
+      const int64_t n = d[axis], inner = product(d, axis + 1, d.size());
       Dims box{g_.count(id) / std::max<int64_t>(1, n * inner), n, inner};
       std::string c = n == 1 ? "0" : coordinates(box, {0, 1, 0}, linear(id, at))[1];
       return let(type, narrowed(t, "(" + std::string(type) + ")" + c), "v");
     }
-    case Op::RandomUniform: {
+    case Form::Random: {
       NodeId state = f_.storage[g_.input(id, 0)];
       std::string key = value(state, flat("0")), offset = value(state, flat("1"));
       return let(type, "gc_uniform(" + key + ", " + offset + ", " + linear(id, at) + ")", "v");
     }
-    default:
-      fail(ErrorKind::NotImplemented, info(op).name, " has no CUDA kernel");
+    case Form::Elementwise:
+    case Form::Input:
+    case Form::Constant:
+    case Form::Marker:
+    case Form::Reshape:
+    case Form::Reduce:
+    case Form::Extremum:
+    case Form::Scan:
+    case Form::Product:
+    case Form::Scatter:
+    case Form::LastIndex:
+      break;
   }
+  fail(ErrorKind::NotImplemented, info(op).name, " cannot be computed element by element");
 }
 
-/// Zero, but for the places that hold an element of the smaller tensor.
-std::string Writer::scattered(NodeId id, const Index& at) {
-  NodeId x = g_.input(id, 0);
-  const Dims &to = g_.dims(id), &from = g_.dims(x);
+/// Zero, but for the places that hold an element of the piece.
+std::string Writer::placed_in_zeros(NodeId id, const Piece& p, const Index& at) {
+  NodeId x = g_.input(id, p.input);
+  const Dims &to = g_.dims(id), &from = p.from.dims;
   size_t rank = to.size();
-  auto attrs = g_.attrs(id);
   const char* type = type_name(compute_type(g_.dtype(id)));
   std::vector<uint8_t> all(rank, 1);
   size_t lead = 0;  // dimensions of the row, which stay as they are
   if (!at.row.empty())
     for (int64_t p = 1; lead < rank && p < rows_;) p *= to[lead++];
-  for (size_t k = 0; k < lead; ++k)
-    if (to[k] != from[k] || attrs[k] != 0 || attrs[rank + k] != 1) lead = 0;
+  if (lead > 0 && rows_of(p, to, lead, rows_, g_.count(x)) != RowsOf::Same) lead = 0;
   bool in_row = lead > 0;
   Dims box(to.begin() + static_cast<ptrdiff_t>(lead), to.end());
   Dims inner_from(from.begin() + static_cast<ptrdiff_t>(lead), from.end());
   std::vector<std::string> c =
       coordinates(box, std::vector<uint8_t>(box.size(), 1), in_row ? at.feature : linear(id, at));
-  Dims strides = row_major(inner_from);
-  std::string inside, place;
+  const Dims strides(p.from.strides.begin() + static_cast<ptrdiff_t>(lead), p.from.strides.end());
+  std::string inside, place = p.from.offset == 0 ? "" : size(p.from.offset);
   for (size_t k = 0; k < box.size(); ++k) {
-    int64_t start = attrs[lead + k], step = attrs[rank + lead + k], n = inner_from[k];
+    int64_t start = p.start[lead + k], step = p.step[lead + k], n = inner_from[k];
     std::string d = c[k];
     if (start != 0 || step != 1 || n != box[k]) {
       std::string from_start = start == 0 ? d : let("gc_index", d + " - " + size(start), "i");
@@ -385,12 +361,13 @@ std::string Writer::scattered(NodeId id, const Index& at) {
   return result;
 }
 
-std::string Writer::concatenated(NodeId id, const Index& at) {
-  auto axis = static_cast<size_t>(g_.attrs(id)[0]);
-  const Dims& to = g_.dims(id);
-  int64_t inner = 1, before = 1, begin = 0;
-  for (size_t k = axis + 1; k < to.size(); ++k) inner *= to[k];
-  for (size_t k = 0; k < axis; ++k) before *= to[k];
+/// Whole tensors without gaps between them: they lie behind each other along one axis.
+std::string Writer::joined(NodeId id, const Movement& m, const Index& at) {
+  const Dims &to = g_.dims(id), &last = m.pieces.back().start;
+  const auto axis = static_cast<size_t>(
+      std::find_if(last.begin(), last.end(), [](int64_t s) { return s != 0; }) - last.begin());
+  const int64_t inner = product(to, axis + 1, to.size()), before = product(to, 0, axis);
+  int64_t begin = 0;
   bool in_row = !at.row.empty() && before % rows_ == 0;
   int64_t outer = in_row ? before / rows_ : before, width = to[axis] * inner;
   std::string place = in_row ? at.feature : linear(id, at);
@@ -399,9 +376,9 @@ std::string Writer::concatenated(NodeId id, const Index& at) {
   std::string result = "v" + std::to_string(next_++);
   std::vector<Scope> branches;
   std::vector<std::string> tests;
-  for (int k = 0; k < g_[id].input_count; ++k) {
-    NodeId x = g_.input(id, k);
-    int64_t part = g_.dims(x)[axis] * inner;
+  for (const Piece& p : m.pieces) {
+    NodeId x = g_.input(id, p.input);
+    int64_t part = p.from.dims[axis] * inner;
     if (part == 0) continue;
     tests.push_back(begin + part == width ? "" : "if (" + c[1] + " < " + size(begin + part) + ") ");
     Scope branch;
@@ -424,13 +401,12 @@ std::string Writer::concatenated(NodeId id, const Index& at) {
   return result;
 }
 
-std::string Writer::gathered(NodeId id, const Index& at) {
+std::string Writer::taken(NodeId id, const Index& at) {
   NodeId x = g_.input(id, 0), indices = g_.input(id, 1);
   auto axis = static_cast<size_t>(g_.attrs(id)[0]);
   const Dims& from = g_.dims(x);
-  int64_t outer = 1, inner = 1, n = from[axis], m = g_.count(indices);
-  for (size_t k = 0; k < axis; ++k) outer *= from[k];
-  for (size_t k = axis + 1; k < from.size(); ++k) inner *= from[k];
+  const int64_t outer = product(from, 0, axis), inner = product(from, axis + 1, from.size());
+  const int64_t n = from[axis], m = g_.count(indices);
   require(n > 0, ErrorKind::Index, "Gather: an axis of size 0 has no element to take");
   std::vector<std::string> c =
       coordinates({outer, m, inner}, {outer > 1, 1, inner > 1}, linear(id, at));

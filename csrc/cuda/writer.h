@@ -3,6 +3,7 @@
 
 #include "cuda/expressions.h"
 #include "cuda/kernel_writer.h"
+#include "ops/ops.h"
 
 namespace gradcell::cuda {
 
@@ -21,13 +22,6 @@ struct Index {
   std::string row, feature;  ///< empty: unknown
   std::string key() const { return row.empty() ? linear : row + ":" + feature; }
 };
-
-/// What moves elements: element c of a box of `dims` is read at offset + sum of c[k] * strides[k].
-struct View {
-  Dims dims, strides;
-  int64_t offset = 0;
-};
-View view_of(const Graph& g, NodeId id);
 
 class Writer {
  public:
@@ -113,9 +107,9 @@ class Writer {
 
  private:
   std::string compute(NodeId id, const Index& at);
-  std::string scattered(NodeId id, const Index& at);
-  std::string concatenated(NodeId id, const Index& at);
-  std::string gathered(NodeId id, const Index& at);
+  std::string placed_in_zeros(NodeId id, const Piece& p, const Index& at);
+  std::string joined(NodeId id, const Movement& m, const Index& at);
+  std::string taken(NodeId id, const Index& at);
 
   std::map<std::string, std::string> known_;  ///< parameters by what they stand for
   std::set<NodeId> counted_;

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/scalar.h"
-#include "runtime/half.h"
+#include "base/half.h"
+#include "ir/op_info.h"
+#include "math/scalar.h"
 
 namespace gradcell {
 
@@ -60,8 +61,8 @@ T forward1(Op op, T x) {
     return T(forward);
 #define TERNARY(...)
 #define STRUCTURED(...)
-#include "ops/ops.def"
-#include "ops/undef.h"
+#include "ir/ops.def"
+#include "ir/undef.h"
     default:
       break;
   }
@@ -82,8 +83,8 @@ T forward2(Op op, T a, T b) {
 #define PREDICATE(...)
 #define TERNARY(...)
 #define STRUCTURED(...)
-#include "ops/ops.def"
-#include "ops/undef.h"
+#include "ir/ops.def"
+#include "ir/undef.h"
     default:
       break;
   }

@@ -5,10 +5,10 @@
 
 namespace gradcell {
 
-/// The result of an elementwise op on constants of `dtype`, as the bits of a Const of `out`.
+/// The result of an elementwise op on constants of `dtype`, as the bits of a constant of `out`.
 uint64_t fold(Op op, DType dtype, DType out, std::span<const uint64_t> inputs);
 
-/// `value` as a number of `dtype` would hold it (rounded, wrapped), as the bits of a Const.
+/// `value` as a number of `dtype` would hold it (rounded, wrapped), as the bits of a constant.
 uint64_t to_bits(DType dtype, double value);
 uint64_t to_bits(DType dtype, int64_t value);
 uint64_t convert_bits(DType from, DType to, uint64_t bits);

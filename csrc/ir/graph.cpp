@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/interrupt.h"
+
 namespace gradcell {
 
 namespace {
@@ -38,22 +40,6 @@ class Detached {
 
 }  // namespace
 
-int64_t element_count(std::span<const int64_t> dims) {
-  int64_t n = 1;
-  bool overflow = false;
-  for (int64_t d : dims) overflow |= __builtin_mul_overflow(n, d, &n);
-  if (overflow && std::find(dims.begin(), dims.end(), 0) != dims.end()) return 0;
-  require(!overflow, ErrorKind::Memory, "a tensor of shape ", to_string(dims),
-          " has more elements than can be addressed");
-  return n;
-}
-
-std::string to_string(std::span<const int64_t> dims) {
-  std::string s = "[";
-  for (size_t i = 0; i < dims.size(); ++i) s += (i ? ", " : "") + std::to_string(dims[i]);
-  return s + "]";
-}
-
 Graph::Graph() : table_(256, kNoNode) {
   nodes_.reserve(128);
   hashes_.reserve(128);
@@ -76,17 +62,18 @@ uint32_t Graph::shape_id(std::span<const int64_t> dims) {
 
 NodeId Graph::append(Op op, DType dtype, uint32_t shape, std::span<const NodeId> inputs,
                      std::span<const int64_t> attrs, uint64_t bits) {
+  if (nodes_.size() % 1024 == 1023) check_interrupt();
   Node n;
   n.op = op;
   n.dtype = dtype;
-  n.order = order;
+  n.order = order_;
   n.shape = shape;
   n.input_begin = static_cast<uint32_t>(input_pool_.size());
   n.attr_begin = static_cast<uint32_t>(attr_pool_.size());
   n.input_count = static_cast<uint16_t>(inputs.size());
   n.attr_count = static_cast<uint16_t>(attrs.size());
   n.bits = bits;
-  n.location = location;
+  n.location = location_;
   input_pool_.insert(input_pool_.end(), inputs.begin(), inputs.end());
   attr_pool_.insert(attr_pool_.end(), attrs.begin(), attrs.end());
   nodes_.push_back(n);

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/types.h"
+#include "base/dims.h"
+#include "base/types.h"
 
 namespace gradcell {
 
@@ -22,19 +22,14 @@ enum class Op : uint16_t {
 #define PREDICATE ROW
 #define TERNARY ROW
 #define STRUCTURED ROW
-#include "ops/ops.def"
-#include "ops/undef.h"
+#include "ir/ops.def"
+#include "ir/undef.h"
 #undef ROW
   Count
 };
 
 using NodeId = uint32_t;
 inline constexpr NodeId kNoNode = UINT32_MAX;
-
-using Dims = std::vector<int64_t>;
-
-int64_t element_count(std::span<const int64_t> dims);
-std::string to_string(std::span<const int64_t> dims);  // "[2, 3]"
 
 /// Where the user's code made a node. Opaque to the core: the binding stores a code object and an
 /// instruction offset, and turns them into text only when asked.
@@ -52,15 +47,8 @@ struct Node {
   uint32_t attr_begin = 0;   ///< into the graph's attribute pool
   uint16_t input_count = 0;
   uint16_t attr_count = 0;
-  uint64_t bits = 0;  ///< Const: the value; Leaf and Alias: a serial number
+  uint64_t bits = 0;  ///< a constant: its value; of nodes that equal no other: a serial number
   Location location;
-};
-
-/// The value of a Const: a double for floating dtypes, an int64 for the others.
-union Scalar {
-  double f;
-  int64_t i;
-  uint64_t bits;
 };
 
 class Graph {
@@ -89,14 +77,11 @@ class Graph {
   /// The node with these contents; kNoNode if there is none.
   NodeId find(Op op, DType dtype, std::span<const int64_t> dims, std::span<const NodeId> inputs,
               std::span<const int64_t> attrs = {}, uint64_t bits = 0) const;
-  /// A node that is equal to no other: a leaf or an alias.
+  /// A node that is equal to no other.
   NodeId unique(Op op, DType dtype, std::span<const int64_t> dims, std::span<const NodeId> inputs);
 
-  /// Stamped on each node made from now on.
-  Location location;
-  uint8_t order = 0;
-
  private:
+  friend class Stamp;
   uint32_t shape_id(std::span<const int64_t> dims);
   std::optional<uint32_t> known_shape(std::span<const int64_t> dims) const;
 
@@ -123,6 +108,25 @@ class Graph {
   std::vector<uint32_t> hashes_;
   std::vector<NodeId> table_;  ///< open addressing, power-of-two size
   uint64_t next_serial_ = 0;
+  Location location_;
+  uint8_t order_ = 0;
+};
+
+/// What nodes made while it lives say of themselves; afterwards it is as before.
+class Stamp {
+ public:
+  explicit Stamp(Graph& g) : g_(g), location_(g.location_), order_(g.order_) {}
+  ~Stamp() { g_.location_ = location_, g_.order_ = order_; }
+  Stamp(const Stamp&) = delete;
+  Stamp& operator=(const Stamp&) = delete;
+  void at(const Location& location) { g_.location_ = location; }
+  void order(uint8_t order) { g_.order_ = order; }
+  void like(const Node& n) { at(n.location), order(n.order); }
+
+ private:
+  Graph& g_;
+  Location location_;
+  uint8_t order_;
 };
 
 /// The nodes that the roots need, ascending.

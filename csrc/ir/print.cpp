@@ -5,6 +5,9 @@
 #include <charconv>
 #include <sstream>
 
+#include "ir/op_info.h"
+#include "ir/spec.h"
+
 namespace gradcell {
 
 namespace {
@@ -20,40 +23,24 @@ std::string number(DType dtype, uint64_t bits) {
   return std::string(text, end.ptr);
 }
 
-std::string list(std::span<const int64_t> values, size_t first, size_t last) {
-  return to_string(values.subspan(first, last - first));
-}
-
-/// The attributes as named arguments, each after a comma.
+/// The attributes as named arguments, each after a comma; flags that are not set are left out.
 std::string attributes(const Graph& g, NodeId id) {
-  auto a = g.attrs(id);
-  if (a.empty()) return "";
-  auto n = a.size();
-  switch (g[id].op) {
-    case Op::Iota:
-    case Op::Concat:
-    case Op::ArgMax:
-    case Op::ArgMin:
-    case Op::Gather:
-    case Op::ScatterAdd:
-      return ", axis=" + std::to_string(a[0]);
-    case Op::Transpose:
-      return ", perm=" + list(a, 0, n);
-    case Op::ReduceSum:
-    case Op::ReduceMax:
-    case Op::ReduceMin:
-      return ", axes=" + list(a, 0, n);
-    case Op::Slice:
-    case Op::SliceScatter:
-      return ", start=" + list(a, 0, n / 2) + ", step=" + list(a, n / 2, n);
-    case Op::MatMul:
-      return std::string(a[0] ? ", transpose_a" : "") + (n > 1 && a[1] ? ", transpose_b" : "");
-    case Op::CumSum:
-      return ", axis=" + std::to_string(a[0]) + (n > 1 && a[1] ? ", exclusive" : "") +
-             (n > 2 && a[2] ? ", reverse" : "");
-    default:
-      return ", attrs=" + list(a, 0, n);
+  const Spec& s = spec(g, id);
+  const auto numbers = g.attrs(id);
+  const size_t length = list_length(s.attributes, numbers.size());
+  std::string text;
+  size_t at = 0;
+  for (const Attribute& a : s.attributes) {
+    const size_t n = is_list(a.kind) ? length : 1;
+    if (is_list(a.kind))
+      text += str(", ", a.name, "=", to_string(numbers.subspan(at, n)));
+    else if (a.kind != AttributeKind::Flag)
+      text += str(", ", a.name, "=", numbers[at]);
+    else if (numbers[at])
+      text += str(", ", a.name);
+    at += n;
   }
+  return text;
 }
 
 template <class Name>
@@ -61,7 +48,7 @@ std::string call(const Graph& g, NodeId id, Name name) {
   std::string s;
   for (NodeId i : g.inputs(id)) s += (s.empty() ? "" : ", ") + name(i);
   std::string rest =
-      g[id].op == Op::Const ? ", " + number(g.dtype(id), g[id].bits) : attributes(g, id);
+      form(g, id) == Form::Constant ? ", " + number(g.dtype(id), g[id].bits) : attributes(g, id);
   if (s.empty() && rest.size() > 2) rest.erase(0, 2);
   return std::string(info(g[id].op).name) + "(" + s + rest + ")";
 }
@@ -122,14 +109,14 @@ std::string to_dot(const Graph& g, std::span<const NodeId> roots, const Remark& 
          "  edge [arrowsize=0.6, fontname=\"sans-serif\", fontsize=9];\n";
   for (NodeId id : listing.nodes) {
     const Node& n = g[id];
+    const bool is_number = form(g, id) == Form::Constant, is_input = form(g, id) == Form::Input;
     bool root = std::find(roots.begin(), roots.end(), id) != roots.end();
-    std::string text = n.op == Op::Const ? number(n.dtype, n.bits) : info(n.op).name;
-    if (n.op != Op::Const && n.attr_count) text += attributes(g, id).substr(0, 60);
-    if (n.op == Op::Leaf && remark && !remark(id).empty()) text = remark(id);
+    std::string text = is_number ? number(n.dtype, n.bits) : info(n.op).name;
+    if (!is_number) text += attributes(g, id).substr(0, 60);
+    if (is_input && remark && !remark(id).empty()) text = remark(id);
     out << "  " << key(id) << " [label=\"" << text << "\\n"
         << type(g, id) << "\", fillcolor=\"" << fill(n.order) << "\""
-        << (n.op == Op::Leaf || root ? ", shape=box" : "") << (root ? ", peripheries=2" : "")
-        << "];\n";
+        << (is_input || root ? ", shape=box" : "") << (root ? ", peripheries=2" : "") << "];\n";
     for (size_t k = 0; k < g.inputs(id).size(); ++k) {
       out << "  " << key(g.inputs(id)[k]) << " -> " << key(id);
       // Which input an edge is matters only where the order of the inputs does.

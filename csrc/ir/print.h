@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "ir/builder.h"
+#include "ir/graph.h"
 
 namespace gradcell {
 

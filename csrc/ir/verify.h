@@ -5,7 +5,7 @@
 // Passes call it on what they made where kVerify holds (debug builds and tests).
 #pragma once
 
-#include "ir/builder.h"
+#include "ir/graph.h"
 
 namespace gradcell {
 
@@ -17,7 +17,7 @@ inline constexpr bool kVerify = false;
 
 enum class GraphStage : uint8_t {
   Recorded,  ///< what a trace holds and a differentiation works on
-  Cleaned,   ///< the planner's: no aliases, a MatMul may have several pairs of inputs
+  Cleaned,   ///< the planner's: no marks, a product may have several pairs of inputs
 };
 
 /// Checks the nodes from `first` on. Throws Runtime, naming the pass and the node's line.

@@ -23,7 +23,7 @@ void fold_biases(Region& region) {
       const Operand bias = i.operand[1 - k];
       if (maker < 0 || !is_bias(bias, i.features)) continue;
       const Instruction& made = program[static_cast<size_t>(maker)];
-      if (made.kind != TileOp::MatMul || made.features != i.features || made.operand_count > 1)
+      if (made.kind != TileOp::Product || made.features != i.features || made.operand_count > 1)
         continue;
       dropped[static_cast<size_t>(maker)] = 1;
       const uint32_t dst = i.dst;

@@ -1,7 +1,9 @@
 #include "plan/labels.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "base/union_find.h"
+#include "ops/ops.h"
 
 namespace gradcell {
 
@@ -30,58 +32,54 @@ RowSet intersect(const RowSet& a, const RowSet& b) {
   return out;
 }
 
-/// The leading dimensions over which a broadcast's source equals its result (rows) or is 1
-/// (uniform).
-size_t broadcast_prefix(const Dims& from, const Dims& to, Access mode) {
-  size_t missing = to.size() - from.size(), k = 0;
-  for (; k < to.size(); ++k) {
-    int64_t d = k < missing ? 1 : from[k - missing];
-    if (mode == Access::Rows ? d != to[k] : d != 1) break;
-  }
-  return k;
+/// Whether a piece gives every row of a result the same elements, judged by its first real axis.
+bool is_uniform(const Piece& p) {
+  for (size_t k = 0; k < p.from.dims.size(); ++k)
+    if (p.from.dims[k] > 1) return p.from.strides[k] == 0;
+  return false;
 }
 
-Access broadcast_access(const Dims& from, const Dims& to) {
-  size_t missing = to.size() - from.size();
-  for (size_t k = 0; k < to.size(); ++k)
-    if (to[k] > 1)
-      return (k < missing ? 1 : from[k - missing]) == to[k] ? Access::Rows : Access::Uniform;
-  return Access::Rows;
+/// The row counts with which row r of every piece needs only row r of its input, or none.
+RowSet move_rows(const Graph& g, NodeId id) {
+  const Dims& dims = g.dims(id);
+  const Movement m = spec(g, id).movement(g, id);
+  RowSet set = prefixes(dims, g.count(id), dims.size());
+  for (const Piece& p : m.pieces) {
+    const NodeId x = g.input(id, p.input);
+    const RowsOf wanted = is_uniform(p) ? RowsOf::None : RowsOf::Same;
+    if (wanted == RowsOf::Same) set = intersect(set, prefixes(g.dims(x), g.count(x), SIZE_MAX));
+    std::erase_if(set, [&](int64_t rows) {
+      size_t lead = 0;
+      for (int64_t n = 1; n < rows;) n *= dims[lead++];
+      return rows > 1 && rows_of(p, dims, lead, rows, g.count(x)) != wanted;
+    });
+  }
+  return set;
 }
 
 /// True if every row is reduced (the result has no row axis left), judged by the first real axis.
 bool reduces_rows(const Dims& dims, std::span<const int64_t> axes) {
   for (size_t k = 0; k < dims.size(); ++k)
-    if (dims[k] > 1)
-      return std::find(axes.begin(), axes.end(), static_cast<int64_t>(k)) != axes.end();
+    if (dims[k] > 1) return contains(axes, k);
   return false;
 }
 
 size_t reduce_prefix(const Dims& dims, std::span<const int64_t> axes, bool reducing) {
   size_t k = 0;
   for (; k < dims.size(); ++k) {
-    bool reduced = std::find(axes.begin(), axes.end(), static_cast<int64_t>(k)) != axes.end();
-    if (dims[k] > 1 && reduced != reducing) break;
+    if (dims[k] > 1 && contains(axes, k) != reducing) break;
   }
   return k;
 }
 
 bool is_row_reducing(const Graph& g, NodeId id) {
-  switch (g[id].op) {
-    case Op::ReduceSum:
-    case Op::ReduceMax:
-    case Op::ReduceMin:
-      return reduces_rows(g.dims(g.input(id, 0)), g.attrs(id));
-    case Op::MatMul:
-      return g.attrs(id)[0] != 0;
-    default:
-      return false;
-  }
+  if (form(g, id) == Form::Reduce) return reduces_rows(g.dims(g.input(id, 0)), g.attrs(id));
+  return is_weight_gradient(g, id);
 }
 
-RowSet matmul_rows(const Graph& g, NodeId id) {
+RowSet product_rows(const Graph& g, NodeId id) {
   if (!is_floating(g.dtype(id)) || g.dims(id).size() != 2) return {};
-  bool ta = g.attrs(id)[0], tb = g.attrs(id)[1];
+  const auto [ta, tb] = attributes<ProductAttributes>(g, id);
   int64_t outer = g.dims(id)[1], rows = g.dims(g.input(id, 0))[0];
   auto item = static_cast<int64_t>(compute_size(compute_type(g.dtype(id))));
   for (int k = 0; k < g[id].input_count; k += 2) {
@@ -100,7 +98,7 @@ RowSet matmul_rows(const Graph& g, NodeId id) {
 RowSet reduce_rows(const Graph& g, NodeId id) {
   NodeId x = g.input(id, 0);
   const Dims& dims = g.dims(x);
-  if (g.dtype(id) == DType::Bool && g[id].op == Op::ReduceSum) return {};
+  if (g.dtype(id) == DType::Bool && is_sum(g, id)) return {};
   bool reducing = reduces_rows(dims, g.attrs(id));
   RowSet set = prefixes(dims, g.count(x), reduce_prefix(dims, g.attrs(id), reducing));
   if (set.size() == 1 && set[0] == 1) return {};
@@ -114,69 +112,51 @@ RowSet row_set(const Graph& g, NodeId id) {
   if (count == 0) return {};
   for (NodeId i : g.inputs(id))
     if (g.count(i) == 0) return {};
-  Op op = g[id].op;
-  if (is_elementwise(op) || op == Op::Cast) return prefixes(dims, count, dims.size());
-  switch (op) {
-    case Op::BroadcastTo: {
-      const Dims& from = g.dims(g.input(id, 0));
-      return prefixes(dims, count, broadcast_prefix(from, dims, broadcast_access(from, dims)));
-    }
-    case Op::Transpose: {
-      auto perm = g.attrs(id);
-      size_t k = 0;
-      while (k < perm.size() && perm[k] == static_cast<int64_t>(k)) ++k;
-      return prefixes(dims, count, k);
-    }
-    case Op::Slice:
-    case Op::SliceScatter: {
-      const Dims& from = g.dims(g.input(id, 0));
-      auto attrs = g.attrs(id);
-      size_t k = 0;
-      while (k < dims.size() && dims[k] == from[k] && attrs[k] == 0 && attrs[dims.size() + k] == 1)
-        ++k;
-      RowSet set = prefixes(dims, count, k), other = prefixes(from, g.count(g.input(id, 0)), k);
-      return intersect(set, other);
-    }
-    case Op::Concat:
-      return prefixes(dims, count, static_cast<size_t>(g.attrs(id)[0]));
-    case Op::ReduceSum:
-    case Op::ReduceMax:
-    case Op::ReduceMin:
+  switch (form(g, id)) {
+    case Form::Elementwise:
+    case Form::Convert:
+      return prefixes(dims, count, dims.size());
+    case Form::Move:
+      return move_rows(g, id);
+    case Form::Reduce:
       return reduce_rows(g, id);
-    case Op::MatMul:
-      return matmul_rows(g, id);
-    default:
+    case Form::Product:
+      return product_rows(g, id);
+    case Form::Input:
+    case Form::Constant:
+    case Form::Range:
+    case Form::Random:
+    case Form::Marker:
+    case Form::Reshape:
+    case Form::Extremum:
+    case Form::Scan:
+    case Form::Take:
+    case Form::Scatter:
+    case Form::LastIndex:
       return {};
   }
+  return {};
 }
 
 class Components {
  public:
-  explicit Components(size_t n) : parent_(n), set_(n) {
-    std::iota(parent_.begin(), parent_.end(), 0);
-  }
-  NodeId find(NodeId x) {
-    while (parent_[x] != x) x = parent_[x] = parent_[parent_[x]];
-    return x;
-  }
-  RowSet& set(NodeId x) { return set_[find(x)]; }
+  explicit Components(size_t n) : sets_(n), rows_(n) {}
+  NodeId find(NodeId x) { return static_cast<NodeId>(sets_.find(x)); }
+  RowSet& rows(NodeId x) { return rows_[find(x)]; }
   /// Joins two components if some row count suits both.
-  bool join(NodeId a, NodeId b) {
+  void join(NodeId a, NodeId b) {
     a = find(a), b = find(b);
-    if (a == b) return true;
-    RowSet both = intersect(set_[a], set_[b]);
-    if (both.empty()) return false;
-    parent_[a] = b;
-    set_[b] = std::move(both);
-    return true;
+    if (a == b) return;
+    RowSet both = intersect(rows_[a], rows_[b]);
+    if (both.empty()) return;
+    sets_.join(a, b);
+    rows_[b] = std::move(both);
   }
 
  private:
-  std::vector<NodeId> parent_;
-  std::vector<RowSet> set_;
+  UnionFind sets_;
+  std::vector<RowSet> rows_;
 };
-
-bool is_source(const Graph& g, NodeId id) { return g[id].op == Op::Leaf || g[id].op == Op::Const; }
 
 /// Whether a constant k-th input needs no buffer: a region holds it as a number, but weights that
 /// rows are multiplied with are packed from memory.
@@ -191,7 +171,7 @@ void sink(const Graph& g, Labels& l) {
   std::vector<uint8_t> floating(n, 0);
   for (NodeId id = 0; id < n; ++id) {
     const NodeLabel& me = l.node[id];
-    if (!me.in_region || me.reducing || g[id].op == Op::MatMul) continue;
+    if (!me.in_region || me.reducing || is_product(g, id)) continue;
     bool free = true;
     for (int k = 0; k < g[id].input_count && free; ++k) {
       NodeId p = l.storage[g.input(id, k)];
@@ -217,14 +197,10 @@ void sink(const Graph& g, Labels& l) {
 }  // namespace
 
 Access access(const Graph& g, NodeId id, int k) {
-  switch (g[id].op) {
-    case Op::BroadcastTo:
-      return broadcast_access(g.dims(g.input(id, 0)), g.dims(id));
-    case Op::MatMul:
-      return k % 2 == 1 && !g.attrs(id)[0] ? Access::Uniform : Access::Rows;
-    default:
-      return Access::Rows;
-  }
+  if (is_product(g, id))
+    return k % 2 == 1 && !is_weight_gradient(g, id) ? Access::Uniform : Access::Rows;
+  if (!is_broadcast(g, id)) return Access::Rows;
+  return is_uniform(spec(g, id).movement(g, id).pieces[0]) ? Access::Uniform : Access::Rows;
 }
 
 bool flows_in_tile(const Graph& g, const Labels& l, NodeId producer, NodeId consumer, int k) {
@@ -241,11 +217,11 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
   Components components(n);
 
   for (NodeId id = 0; id < n; ++id) {
-    l.storage[id] = g[id].op == Op::Reshape ? l.storage[g.input(id, 0)] : id;
+    l.storage[id] = form(g, id) == Form::Reshape ? l.storage[g.input(id, 0)] : id;
     if (l.storage[id] != id || is_source(g, id)) continue;
     NodeLabel& me = l.node[id];
-    components.set(id) = row_set(g, id);
-    me.in_region = !components.set(id).empty();
+    components.rows(id) = row_set(g, id);
+    me.in_region = !components.rows(id).empty();
     me.reducing = me.in_region && is_row_reducing(g, id);
     if (!me.in_region) continue;
     for (int k = 0; k < g[id].input_count; ++k) {
@@ -261,12 +237,12 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
     if (l.storage[id] != id || is_source(g, id)) continue;
     if (me.in_region) {
       me.component = static_cast<int32_t>(components.find(id));
-      me.rows = components.set(id).back();
+      me.rows = components.rows(id).back();
     }
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];
       const NodeLabel& from = l.node[p];
-      bool fill = g[p].op == Op::Const && !is_immediate(g, id, k, me.in_region);
+      bool fill = is_constant(g, p) && !is_immediate(g, id, k, me.in_region);
       bool in_tile = from.in_region && me.in_region && !from.reducing &&
                      from.component == me.component && access(g, id, k) == Access::Rows;
       int32_t ready = is_source(g, p) ? (fill ? 1 : 0) : in_tile ? from.stage : from.stage + 1;
@@ -281,12 +257,12 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
     l.stage_count = std::max(l.stage_count, l.node[id].stage + 1);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];
-      bool immediate = g[p].op == Op::Const && is_immediate(g, id, k, l.node[id].in_region);
+      bool immediate = is_constant(g, p) && is_immediate(g, id, k, l.node[id].in_region);
       if (!immediate && !flows_in_tile(g, l, p, id, k)) l.node[p].materialised = true;
     }
   }
   for (NodeId r : roots)
-    if (g[l.storage[r]].op == Op::Const) l.stage_count = std::max(l.stage_count, 1);
+    if (is_constant(g, l.storage[r])) l.stage_count = std::max(l.stage_count, 1);
   return l;
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "ops/product.h"
 #include "plan/uses.h"
 
 namespace gradcell {
@@ -21,7 +22,8 @@ struct Matrix {
 };
 
 bool is_plain_product(const Call& c) {
-  return c.op == Op::MatMul && c.inputs.size() == 2 && c.out.dims.size() == 2 && exact(c.out.dtype);
+  return c.form == Form::Product && c.inputs.size() == 2 && c.out.dims.size() == 2 &&
+         exact(c.out.dtype);
 }
 
 std::vector<Matrix> find_matrices(const Plan& plan) {
@@ -66,17 +68,19 @@ void choose_layouts(Plan& plan) {
   for (Stage& stage : plan.stages)
     for (Call& c : stage.calls) {
       if (!is_plain_product(c)) continue;
+      auto p = decode<ProductAttributes>(c.attributes);
       for (size_t k : {0, 1}) {
         if (!plan.buffers[c.inputs[k]].feature_major) continue;
         flip(c.in[k]);
-        c.attrs[k] = !c.attrs[k];
+        bool& transposed = k == 0 ? p.transpose_a : p.transpose_b;
+        transposed = !transposed;
       }
+      c.attributes = encode(p);
       if (!plan.buffers[c.output].feature_major) continue;
       flip(c.out);  // the transposed product is that of the transposed factors, swapped
       std::swap(c.inputs[0], c.inputs[1]);
       std::swap(c.in[0], c.in[1]);
-      std::swap(c.attrs[0], c.attrs[1]);
-      for (int64_t& transposed : c.attrs) transposed = !transposed;
+      c.attributes = encode(ProductAttributes{!p.transpose_b, !p.transpose_a});
     }
 }
 

@@ -12,7 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/builder.h"
+#include "ir/op_info.h"
+#include "ir/spec.h"
 
 namespace gradcell {
 
@@ -58,12 +59,15 @@ using BufferId = uint32_t;
 /// One structured op on whole, row-major tensors.
 struct Call {
   Op op;
+  Form form;
+  Combine combine;
   std::vector<BufferId> inputs;
   BufferId output;
   std::vector<TensorDesc> in;
   TensorDesc out;
-  Dims attrs;
-  int constant = -1;  ///< Const: index into the run's constants
+  Dims attributes;    ///< as the op's family has them
+  Movement movement;  ///< Form::Move
+  int constant = -1;  ///< Form::Constant: index into the run's constants
   Location location;
 };
 
@@ -141,27 +145,28 @@ enum class TileOp : uint8_t {
   Copy,           ///< dst[f] = a[f], or a[map[f]]
   Scatter,        ///< dst[map[f]] = a[f]
   FeatureReduce,  ///< dst[f] = reduction over k of a[map[f] + map2[k]]
-  MatMul,         ///< dst[m] = sum over k of weights[k][m] a[k], + b[m] if there is a b: a bias
+  Product,        ///< dst[m] = sum over k of weights[k][m] a[k], + b[m] if there is a b: a bias
   RowReduce,      ///< accumulator[f] = reduction over rows of a[f]
   WeightGrad,     ///< accumulator[k][m] = sum over rows of a[k] b[m]
 };
 
 struct Instruction {
   TileOp kind;
-  Op op = Op::Count;  ///< Elementwise: the op; reductions: ReduceSum, ReduceMax, ReduceMin
-  DType dtype = DType::Float32;  ///< Narrow: the target; Elementwise: the node's dtype
-  Compute type = Compute::F32;   ///< of the inputs
+  Op op = Op::Count;               ///< Elementwise
+  Combine combine = Combine::Sum;  ///< FeatureReduce, RowReduce
+  DType dtype = DType::Float32;    ///< Narrow: the target; Elementwise: the node's dtype
+  Compute type = Compute::F32;     ///< of the inputs
   uint8_t operand_count = 0;
   bool zero = false;        ///< Scatter: clear dst first
-  bool accumulate = false;  ///< MatMul: add to dst
+  bool accumulate = false;  ///< Product: add to dst
   uint32_t dst = 0;         ///< value, or accumulator of RowReduce and WeightGrad
   int32_t features = 0;     ///< of dst; WeightGrad: of a
-  int32_t inner = 0;        ///< MatMul: k; WeightGrad: features of b; FeatureReduce: k count
+  int32_t inner = 0;        ///< Product: k; WeightGrad: features of b; FeatureReduce: k count
   Operand operand[kMaxOperands];
   Link links[kMaxChain - 1] = {};  ///< Chain
   Fusion fusion = {};              ///< Fused
   int32_t map = -1, map2 = -1;     ///< indices into Region::maps
-  uint32_t weights = 0;            ///< MatMul: index into Region::weights
+  uint32_t weights = 0;            ///< Product: index into Region::weights
   const void* kernel = nullptr;    ///< the engine's function, where it has one for the instruction
   Location location;
 };
@@ -182,7 +187,7 @@ inline void erase_marked(std::vector<Instruction>& program, const std::vector<ui
 /// A reduction over rows: one dense result a chunk of rows, merged in a fixed order at the end.
 struct Accumulator {
   TileOp kind;  ///< RowReduce or WeightGrad
-  Op op;
+  Combine combine;
   Compute type;
   int32_t features, inner;  ///< RowReduce: inner is 1
   size_t offset = 0;        ///< bytes into a thread's accumulators

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/ops.h"
+#include "plan/arena.h"
+#include "base/interrupt.h"
 #include "plan/labels.h"
 #include "plan/layouts.h"
 #include "plan/region_builder.h"
@@ -37,57 +40,28 @@ PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const No
   std::vector<NodeId> in;
   for (NodeId id : live) {
     bool cut = std::find(cuts.begin(), cuts.end(), id) != cuts.end();
-    Op op = g[id].op;
-    if (cut || op == Op::Leaf) {
-      c.graph.location = g[id].location;
+    if (cut || is_leaf(g, id)) {
+      Stamp stamp(c.graph);
+      stamp.at(g[id].location);
       to[id] = leaf(c.graph, g.dtype(id), g.dims(id));
       c.inputs.push_back(to[id]);
       continue;
     }
-    if (op == Op::Alias || op == Op::StopGradient) {
+    if (form(g, id) == Form::Marker) {
       to[id] = to[g.input(id, 0)];
       continue;
     }
     in.clear();
     for (NodeId i : g.inputs(id)) in.push_back(to[i]);
     // Aliases hid equal inputs from the builder, which orders those of commutative ops.
-    if (commutes(op) && !is_constant(c.graph, in[1]) && in[0] > in[1]) std::swap(in[0], in[1]);
+    if (commutes(g[id].op) && !is_constant(c.graph, in[1]) && in[0] > in[1])
+      std::swap(in[0], in[1]);
     to[id] = rebuild(c.graph, g, id, in);
-    if (op == Op::Const) c.constants.push_back(to[id]);
+    if (is_constant(g, id)) c.constants.push_back(to[id]);
   }
   for (NodeId r : roots) c.roots.push_back(to[r]);
   return c;
 }
-
-/// Offsets in the arena for temporaries, by the stages between which they live.
-class Arena {
- public:
-  size_t place(size_t bytes, int32_t first, int32_t last) {
-    bytes = (bytes + 63) / 64 * 64;
-    size_t at = 0;
-    for (const Block& b : blocks_) {  // ascending offsets
-      if (b.last < first || last < b.first) continue;
-      if (at + bytes <= b.offset) break;
-      at = std::max(at, b.offset + b.bytes);
-    }
-    Block block{at, bytes, first, last};
-    blocks_.insert(
-        std::upper_bound(blocks_.begin(), blocks_.end(), block,
-                         [](const Block& a, const Block& b) { return a.offset < b.offset; }),
-        block);
-    size_ = std::max(size_, at + bytes);
-    return at;
-  }
-  size_t size() const { return size_; }
-
- private:
-  struct Block {
-    size_t offset, bytes;
-    int32_t first, last;
-  };
-  std::vector<Block> blocks_;
-  size_t size_ = 0;
-};
 
 class Planner {
  public:
@@ -101,16 +75,17 @@ class Planner {
     for (size_t i = 0; i < c_.constants.size(); ++i)
       constant_of_[c_.constants[i]] = static_cast<int>(i);
     make_buffers();
+    check_interrupt();
     make_stages();
+    check_interrupt();
     find_updates_in_place();
     choose_layouts(plan_);
+    check_interrupt();
     if constexpr (kVerify) verify(plan_);
     return std::move(plan_);
   }
 
  private:
-  bool is_source(NodeId id) const { return g_[id].op == Op::Leaf || g_[id].op == Op::Const; }
-
   void make_buffers() {
     buffer_of_.assign(g_.size(), UINT32_MAX);
     auto add = [&](NodeId id, Buffer b) {
@@ -126,7 +101,7 @@ class Planner {
       NodeId r = c_.roots[i], s = labels_.storage[r];
       PlanOutput out{describe(g_, r)};
       auto [it, fresh] = first_output.emplace(s, static_cast<int>(i));
-      if (g_[s].op == Op::Leaf)
+      if (is_leaf(g_, s))
         out.alias_input =
             static_cast<int>(std::find(c_.inputs.begin(), c_.inputs.end(), s) - c_.inputs.begin());
       else if (!fresh)
@@ -138,15 +113,15 @@ class Planner {
 
     std::vector<int32_t> last(g_.size(), 0);
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (labels_.storage[id] != id || is_source(id)) continue;
+      if (labels_.storage[id] != id || is_source(g_, id)) continue;
       for (NodeId i : g_.inputs(id)) {
         NodeId p = labels_.storage[i];
         last[p] = std::max(last[p], labels_.node[id].stage);
       }
     }
-    Arena arena;
+    Arena arena(64);
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (labels_.storage[id] != id || g_[id].op == Op::Leaf || !labels_.node[id].materialised ||
+      if (labels_.storage[id] != id || is_leaf(g_, id) || !labels_.node[id].materialised ||
           buffer_of_[id] != UINT32_MAX)
         continue;
       int32_t first = labels_.node[id].stage;
@@ -161,8 +136,8 @@ class Planner {
     std::vector<std::map<int64_t, std::vector<NodeId>>> regions(plan_.stages.size());
     for (NodeId id = 0; id < g_.size(); ++id) {
       const NodeLabel& l = labels_.node[id];
-      if (labels_.storage[id] != id || g_[id].op == Op::Leaf) continue;
-      if (g_[id].op == Op::Const && !l.materialised) continue;
+      if (labels_.storage[id] != id || is_leaf(g_, id)) continue;
+      if (is_constant(g_, id) && !l.materialised) continue;
       auto stage = static_cast<size_t>(l.stage);
       if (l.in_region)
         regions[stage][l.rows].push_back(id);
@@ -196,7 +171,7 @@ class Planner {
       }
       for (const Call& c : plan_.stages[s].calls) {
         for (BufferId b : c.inputs) reads(b, s);
-        if (reads_indices(c.op)) last_failure = static_cast<int32_t>(s);
+        if (spec(c.op).may_fail()) last_failure = static_cast<int32_t>(s);
       }
     }
     std::vector<const Region*> row_reader(plan_.inputs.size(), nullptr);  // the last one
@@ -249,14 +224,16 @@ class Planner {
 
   Call make_call(NodeId id) {
     Call call;
-    call.op = g_[id].op;
+    const Spec& s = spec(g_, id);
+    call.op = s.op, call.form = s.form, call.combine = s.combine;
+    if (s.form == Form::Move) call.movement = s.movement(g_, id);
     for (NodeId i : g_.inputs(id)) {
       call.inputs.push_back(buffer_of_[labels_.storage[i]]);
       call.in.push_back(describe(g_, i));
     }
     call.output = buffer_of_[id];
     call.out = describe(g_, id);
-    call.attrs.assign(g_.attrs(id).begin(), g_.attrs(id).end());
+    call.attributes.assign(g_.attrs(id).begin(), g_.attrs(id).end());
     call.constant = constant_of_[id];
     call.location = g_[id].location;
     return call;
@@ -281,8 +258,8 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
     number[id] = static_cast<uint32_t>(i);
     const Node& n = g[id];
     bool cut = !cuts.empty() && std::find(cuts.begin(), cuts.end(), id) != cuts.end();
-    Op op = cut ? Op::Leaf : n.op;
     uint64_t rank = g.dims(id).size();
+    const Op op = cut || is_leaf(g, id) ? Op::Count : n.op;  // a known value is an input
     h.add(static_cast<uint64_t>(op) | static_cast<uint64_t>(n.dtype) << 16 | rank << 24 |
           static_cast<uint64_t>(cut ? 0 : n.input_count) << 32 |
           static_cast<uint64_t>(n.attr_count) << 48);

@@ -59,8 +59,8 @@ void write(std::ostream& out, const Plan& p, const Region& r) {
       out << info(i.op).function;
     else if (i.kind == TileOp::Fused)
       out << "[" << kFusions[static_cast<int>(i.fusion)] << "]";
-    else if (i.op == Op::ReduceMax || i.op == Op::ReduceMin)
-      out << info(i.op).function << " ";
+    else if (i.combine != Combine::Sum)
+      out << "reduce_" << combine_name(i.combine) << " ";
     out << kTileOpNames[static_cast<int>(i.kind)];
     for (int k = 0; k < i.operand_count; ++k) {
       static const char* const kLinks[] = {" + ", " - ", " -> - ", " * "};
@@ -70,7 +70,7 @@ void write(std::ostream& out, const Plan& p, const Region& r) {
         out << (k ? ", " : " ");
       out << text(i.operand[k]);
     }
-    if (i.kind == TileOp::MatMul) out << ", w" << i.weights;
+    if (i.kind == TileOp::Product) out << ", w" << i.weights;
     out << "  : " << kComputeNames[static_cast<int>(i.type)] << " x" << i.features;
     if (i.inner) out << " (" << i.inner << ")";
     out << "\n";

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "ops/ops.h"
+#include "base/interrupt.h"
 #include "plan/biases.h"
 #include "plan/chains.h"
 #include "plan/fusions.h"
@@ -13,40 +15,24 @@ namespace gradcell {
 
 namespace {
 
-/// The features of a row tensor of shape `dims`: the dimensions behind the row axis.
-Dims feature_dims(const Dims& dims, int64_t rows) {
-  int64_t p = 1;
-  size_t k = 0;
-  while (k < dims.size() && p < rows) p *= dims[k++];
-  return Dims(dims.begin() + static_cast<int64_t>(k), dims.end());
-}
-
-/// Calls f(linear index, multi-index) over a box.
-template <class F>
-void for_each_index(const Dims& dims, F f) {
-  Dims at(dims.size(), 0);
-  int64_t n = element_count(dims);
-  for (int64_t i = 0; i < n; ++i) {
-    f(i, at);
-    for (size_t k = dims.size(); k-- > 0;) {
-      if (++at[k] < dims[k]) break;
-      at[k] = 0;
-    }
-  }
-}
-
-Dims row_major_strides(const Dims& dims) {
-  Dims s(dims.size(), 1);
-  for (size_t k = dims.size(); k-- > 1;) s[k - 1] = s[k] * dims[k];
-  return s;
-}
-
 /// True if a tensor of this dtype looks in memory as it does in a tile.
 constexpr bool as_is(DType t) {
   return t == DType::Float32 || t == DType::Float64 || t == DType::Int32 || t == DType::Int64;
 }
 
 using Map = std::vector<int32_t>;
+
+/// For each element of a view's box, its axes from `first` on, the element it is.
+Map places(const View& v, size_t first) {
+  const Dims box(v.dims.begin() + static_cast<int64_t>(first), v.dims.end());
+  Map map(static_cast<size_t>(element_count(box)));
+  for_each_index(box, [&](int64_t i, const Dims& at) {
+    int64_t f = v.offset;
+    for (size_t k = 0; k < box.size(); ++k) f += at[k] * v.strides[first + k];
+    map[i] = static_cast<int32_t>(f);
+  });
+  return map;
+}
 
 /// base + stride * f for every f, if the map is of that form.
 bool affine(const Map& map, int32_t& base, int32_t& stride) {
@@ -67,12 +53,16 @@ class Builder {
   }
 
   Region build() {
-    for (NodeId id : nodes_) emit(id);
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      if (i % 1024 == 1023) check_interrupt();
+      emit(nodes_[i]);
+    }
     for (NodeId id : nodes_)
       if (in_.labels.node[id].materialised && !in_.labels.node[id].reducing) store(id);
-    fold_biases(region_);
-    form_fusions(region_);
-    form_chains(region_);
+    for (auto* pass : {fold_biases, form_fusions, form_chains}) {
+      check_interrupt();
+      pass(region_);
+    }
     schedule();
     return std::move(region_);
   }
@@ -123,7 +113,7 @@ class Builder {
   /// The k-th input of a node as it is read by rows.
   Operand operand(NodeId id, int k) {
     NodeId source = in_.labels.storage[g_.input(id, k)];
-    if (g_[source].op == Op::Const) {
+    if (is_constant(g_, source)) {
       const int constant = in_.constant_of[source];
       require(constant >= 0, ErrorKind::Runtime, "planning: a constant that no run brings");
       return {true, uniform(0, constant, g_.dtype(source), 1), 0, 0};
@@ -196,29 +186,29 @@ class Builder {
   // Nodes ------------------------------------------------------------------------------------
 
   void emit(NodeId id) {
-    Op op = g_[id].op;
-    if (is_elementwise(op)) return elementwise(id);
-    switch (op) {
-      case Op::Cast:
+    switch (form(g_, id)) {
+      case Form::Elementwise:
+        return elementwise(id);
+      case Form::Convert:
         return cast(id);
-      case Op::BroadcastTo:
-        return broadcast(id);
-      case Op::Transpose:
-        return transpose(id);
-      case Op::Slice:
-        return slice(id);
-      case Op::SliceScatter:
-        return slice_scatter(id);
-      case Op::Concat:
-        return concat(id);
-      case Op::ReduceSum:
-      case Op::ReduceMax:
-      case Op::ReduceMin:
+      case Form::Move:
+        return move(id);
+      case Form::Reduce:
         return reduce(id);
-      case Op::MatMul:
-        return g_.attrs(id)[0] ? weight_grad(id) : matmul(id);
-      default:
-        fail(ErrorKind::Runtime, "no tile form of ", info(op).name);
+      case Form::Product:
+        return is_weight_gradient(g_, id) ? weight_grad(id) : matmul(id);
+      case Form::Input:
+      case Form::Constant:
+      case Form::Range:
+      case Form::Random:
+      case Form::Marker:
+      case Form::Reshape:
+      case Form::Extremum:
+      case Form::Scan:
+      case Form::Take:
+      case Form::Scatter:
+      case Form::LastIndex:
+        fail(ErrorKind::Runtime, "no tile form of ", info(g_[id].op).name);
     }
   }
 
@@ -284,140 +274,62 @@ class Builder {
     return {true, uniform(in_.buffer_of[source], -1, g_.dtype(source), g_.count(source)), 0, 1};
   }
 
-  void broadcast(NodeId id) {
-    NodeId x = g_.input(id, 0);
-    NodeId source = in_.labels.storage[x];
-    Dims to = feature_dims(g_.dims(id), rows());
-    bool uniform_source = access(g_, id, 0) == Access::Uniform;
-    Operand from = uniform_source ? whole_uniform(source) : operand(id, 0);
-    Dims from_dims = g_.dims(x);
-    if (from_dims.size() > to.size())
-      from_dims.erase(from_dims.begin(), from_dims.end() - static_cast<int64_t>(to.size()));
-    Dims strides = row_major_strides(from_dims);
-    size_t missing = to.size() - from_dims.size();
-    Map map(static_cast<size_t>(element_count(to)));
-    for_each_index(to, [&](int64_t i, const Dims& at) {
-      int64_t f = 0;
-      for (size_t k = missing; k < to.size(); ++k)
-        if (from_dims[k - missing] != 1) f += at[k] * strides[k - missing];
-      map[i] = static_cast<int32_t>(f);
-    });
-    view_[id] = mapped(id, from, std::move(map));
+  /// How many leading axes of a row tensor count its rows.
+  size_t row_axes(const Dims& dims) const {
+    size_t k = 0;
+    for (int64_t n = 1; k < dims.size() && n < rows();) n *= dims[k++];
+    return k;
   }
 
-  void transpose(NodeId id) {
-    auto perm = g_.attrs(id);
-    Dims to = feature_dims(g_.dims(id), rows());
-    size_t lead = perm.size() - to.size();
-    Dims from = feature_dims(g_.dims(g_.input(id, 0)), rows());
-    // Leading dimensions of size one can make the two splits differ in length.
-    while (from.size() < to.size()) from.insert(from.begin(), 1);
-    while (from.size() > to.size()) from.erase(from.begin());
-    Dims strides = row_major_strides(from);
-    Map map(static_cast<size_t>(element_count(to)));
-    for_each_index(to, [&](int64_t i, const Dims& at) {
-      int64_t f = 0;
-      for (size_t k = 0; k < to.size(); ++k)
-        f += at[k] * strides[static_cast<size_t>(perm[lead + k]) - lead];
-      map[i] = static_cast<int32_t>(f);
-    });
-    view_[id] = mapped(id, operand(id, 0), std::move(map));
+  /// An input's elements where a piece reads them.
+  Operand taken(NodeId id, const Piece& p, size_t lead) {
+    const bool uniform = access(g_, id, p.input) == Access::Uniform;
+    const NodeId source = in_.labels.storage[g_.input(id, p.input)];
+    const Operand from = uniform ? whole_uniform(source) : operand(id, p.input);
+    return mapped(id, from, places(p.from, lead));
   }
 
-  /// For each feature of the smaller tensor, the feature of the larger one it stands at.
-  Map slice_map(NodeId small, NodeId large, std::span<const int64_t> attrs) {
-    Dims to = feature_dims(g_.dims(small), rows()), from = feature_dims(g_.dims(large), rows());
-    size_t rank = g_.dims(small).size(), lead = rank - to.size();
-    // The row axis ends at the same dimension in both, unless dimensions of size one follow it.
-    if (from.size() != to.size()) {
-      size_t keep = std::max(from.size(), to.size());
-      lead = rank - keep;
-      to.assign(g_.dims(small).begin() + static_cast<int64_t>(lead), g_.dims(small).end());
-      from.assign(g_.dims(large).begin() + static_cast<int64_t>(lead), g_.dims(large).end());
+  void move(NodeId id) {
+    const Movement m = spec(g_, id).movement(g_, id);
+    const size_t lead = row_axes(g_.dims(id));
+    if (is_view(m)) {
+      view_[id] = taken(id, m.pieces[0], lead);
+      return;
     }
-    Dims strides = row_major_strides(from);
-    Map map(static_cast<size_t>(element_count(to)));
-    for_each_index(to, [&](int64_t i, const Dims& at) {
-      int64_t f = 0;
-      for (size_t k = 0; k < to.size(); ++k)
-        f += (attrs[lead + k] + at[k] * attrs[rank + lead + k]) * strides[k];
-      map[i] = static_cast<int32_t>(f);
-    });
-    return map;
-  }
-
-  void slice(NodeId id) {
-    Map map = slice_map(id, g_.input(id, 0), g_.attrs(id));
-    view_[id] = mapped(id, operand(id, 0), std::move(map));
-  }
-
-  void scatter(NodeId id, Operand from, uint32_t dst, Map map, bool zero) {
-    Instruction& i = append(TileOp::Scatter, id);
-    i.operand_count = 1;
-    i.operand[0] = from;
-    i.dst = dst;
-    i.features = features(id);
-    i.inner = static_cast<int32_t>(map.size());
-    i.map = add_map(std::move(map));
-    i.zero = zero;
-  }
-
-  void slice_scatter(NodeId id) {
-    NodeId x = g_.input(id, 0);
-    Map map = slice_map(x, id, g_.attrs(id));
-    Operand from = operand(id, 0);
-    uint32_t dst = new_value(features(id), compute_type(g_.dtype(id)));
-    scatter(id, from, dst, std::move(map), true);
-    view_[id] = {false, dst, 0, 1};
-  }
-
-  void concat(NodeId id) {
-    uint32_t dst = new_value(features(id), compute_type(g_.dtype(id)));
-    size_t axis = static_cast<size_t>(g_.attrs(id)[0]);
-    const Dims& to = g_.dims(id);
-    int64_t inner = 1, at = 0;
-    for (size_t k = axis + 1; k < to.size(); ++k) inner *= to[k];
-    for (int k = 0; k < g_[id].input_count; ++k) {
-      NodeId x = g_.input(id, k);
-      int64_t width = g_.dims(x)[axis] * inner;
-      int64_t n = features(x);
-      Map map(static_cast<size_t>(n));
-      for (int64_t f = 0; f < n; ++f)
-        map[f] = static_cast<int32_t>(f / width * (to[axis] * inner) + at + f % width);
-      scatter(id, operand(id, k), dst, std::move(map), false);
-      at += width;
+    const uint32_t dst = new_value(features(id), compute_type(g_.dtype(id)));
+    for (const Piece& p : m.pieces) {
+      const Operand from = taken(id, p, lead);
+      Instruction& i = append(TileOp::Scatter, id);
+      i.operand_count = 1;
+      i.operand[0] = from;
+      i.dst = dst;
+      i.features = features(id);
+      Map map = places(placed(p, g_.dims(id)), lead);
+      i.inner = static_cast<int32_t>(map.size());
+      i.zero = m.zeros;
+      i.map = add_map(std::move(map));
     }
     view_[id] = {false, dst, 0, 1};
   }
 
   /// Reduces the features named by `axes` of x; returns the operand of the remaining ones.
   Operand reduce_features(NodeId id, NodeId x, std::span<const int64_t> axes, Operand from) {
-    Dims dims = g_.dims(x), inside = feature_dims(dims, rows());
-    auto lead = static_cast<int64_t>(dims.size() - inside.size());
-    std::vector<uint8_t> reduced(inside.size(), 0);
-    for (int64_t a : axes)
-      if (a >= lead) reduced[a - lead] = 1;
-    Dims strides = row_major_strides(inside), kept, kept_strides, gone, gone_strides;
-    for (size_t k = 0; k < inside.size(); ++k) {
-      (reduced[k] ? gone : kept).push_back(inside[k]);
-      (reduced[k] ? gone_strides : kept_strides).push_back(strides[k]);
+    const Dims& dims = g_.dims(x);
+    const size_t lead = row_axes(dims);
+    View kept{{}, {}, 0}, gone{{}, {}, 0};
+    const Dims strides = row_major(dims);
+    for (size_t k = lead; k < dims.size(); ++k) {
+      View& v = contains(axes, k) ? gone : kept;
+      v.dims.push_back(dims[k]);
+      v.strides.push_back(strides[k]);
     }
-    if (element_count(gone) == 1) return from;
-    auto offsets = [](const Dims& d, const Dims& s) {
-      Map map(static_cast<size_t>(element_count(d)));
-      for_each_index(d, [&](int64_t i, const Dims& at) {
-        int64_t f = 0;
-        for (size_t k = 0; k < d.size(); ++k) f += at[k] * s[k];
-        map[i] = static_cast<int32_t>(f);
-      });
-      return map;
-    };
-    from = dense(id, from, static_cast<int32_t>(element_count(inside)));
-    Map base = offsets(kept, kept_strides), step = offsets(gone, gone_strides);
+    if (element_count(gone.dims) == 1) return from;
+    from = dense(id, from, static_cast<int32_t>(product(dims, lead, dims.size())));
+    Map base = places(kept, 0), step = places(gone, 0);
     auto n = static_cast<int32_t>(base.size());
     uint32_t dst = new_value(n, type_of(from));
     Instruction& i = append(TileOp::FeatureReduce, id);
-    i.op = g_[id].op;
+    i.combine = spec(g_, id).combine;
     i.type = type_of(from);
     i.operand_count = 1;
     i.operand[0] = from;
@@ -441,7 +353,7 @@ class Builder {
     from = dense(id, from, f);
     uint32_t a = accumulator(id, TileOp::RowReduce, type_of(from), f, 1);
     Instruction& i = append(TileOp::RowReduce, id);
-    i.op = g_[id].op;
+    i.combine = spec(g_, id).combine;
     i.type = type_of(from);
     i.operand_count = 1;
     i.operand[0] = from;
@@ -452,7 +364,8 @@ class Builder {
 
   uint32_t accumulator(NodeId id, TileOp kind, Compute type, int32_t features, int32_t inner) {
     Accumulator a;
-    a.kind = kind, a.op = g_[id].op, a.type = type, a.features = features, a.inner = inner;
+    a.kind = kind, a.combine = spec(g_, id).combine, a.type = type, a.features = features,
+    a.inner = inner;
     a.buffer = in_.buffer_of[id];
     a.dtype = g_.dtype(id);
     region_.accumulators.push_back(a);
@@ -460,7 +373,7 @@ class Builder {
   }
 
   uint32_t packed_weights(NodeId id, NodeId b) {
-    bool tb = g_.attrs(id)[1];
+    const bool tb = attributes<ProductAttributes>(g_, id).transpose_b;
     const Dims& db = g_.dims(b);
     PackedWeights w;
     w.k = static_cast<int32_t>(tb ? db[1] : db[0]), w.m = static_cast<int32_t>(tb ? db[0] : db[1]);
@@ -482,7 +395,7 @@ class Builder {
       uint32_t weights = packed_weights(id, g_.input(id, pair + 1));
       int32_t k = region_.weights[weights].k;
       Operand x = dense(id, operand(id, pair), k);
-      Instruction& i = append(TileOp::MatMul, id);
+      Instruction& i = append(TileOp::Product, id);
       i.operand_count = 1;
       i.operand[0] = x;
       i.dst = dst;
@@ -533,6 +446,7 @@ class Builder {
     std::vector<Instruction> original = region_.program, best = original;
     size_t least = region_.row_bytes;
     for (bool newest_first : {false, true}) {
+      check_interrupt();
       region_.program = original;
       region_.program = depth_first(region_, newest_first);
       region_.program = release_early(region_);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/ops.h"
+
 namespace gradcell {
 
 namespace {
@@ -64,7 +66,7 @@ class SumMerger {
     return std::any_of(nodes.begin(), nodes.end(), test);
   }
   bool is_mergeable(NodeId id) const {
-    return uses_[id] == 1 && (g_[id].op == Op::MatMul || g_[id].op == Op::ReduceSum);
+    return uses_[id] == 1 && (is_product(g_, id) || gradcell::is_sum(g_, id));
   }
 
   /// A sum that has nothing to merge stays as it is written: another order rounds differently.
@@ -114,7 +116,9 @@ class SumMerger {
     return terms;
   }
 
-  /// (Not the builder's, which may make a constant of another one: runs bring the graph's own.)
+  // Not the builder's nodes: a plan is kept for all values of its constants, which the builder
+  // would look at, and has no others than the graph's.
+
   NodeId negated(NodeId x) {
     if (out_[x].op == Op::Neg) return out_.input(x, 0);
     const NodeId in[] = {x};
@@ -122,8 +126,18 @@ class SumMerger {
   }
 
   NodeId add(NodeId sum, NodeId term, bool negative) {
+    if (out_[term].op == Op::Neg) return add(sum, out_.input(term, 0), !negative);
     if (sum == kNoNode) return negative ? negated(term) : term;
-    return binary(out_, negative ? Op::Sub : Op::Add, sum, term);
+    if (out_[sum].op == Op::Neg && !negative) return add(term, out_.input(sum, 0), true);
+    if (!negative && (is_constant(out_, sum) || (!is_constant(out_, term) && sum > term)))
+      std::swap(sum, term);
+    const NodeId in[] = {sum, term};
+    return out_.intern(negative ? Op::Sub : Op::Add, out_.dtype(sum), Dims(out_.dims(sum)), in);
+  }
+
+  NodeId summed(NodeId x, NodeId like) {
+    const NodeId in[] = {x};
+    return out_.intern(g_[like].op, out_.dtype(x), g_.dims(like), in, g_.attrs(like));
   }
 
   /// Replaces pairs with equal `key` factors by one pair with the sum of the others.
@@ -142,7 +156,7 @@ class SumMerger {
   }
 
   /// Adds products over equally many rows, which share an accumulation.
-  NodeId add_products(NodeId sum, const std::vector<Pair>& pairs, NodeId like,
+  NodeId add_products(NodeId sum, const std::vector<Pair>& pairs,
                       std::pair<bool, bool> transposed) {
     const bool negative =
         std::all_of(pairs.begin(), pairs.end(), [](const Pair& p) { return p.negative; });
@@ -151,38 +165,37 @@ class SumMerger {
       in.push_back(p.negative && !negative ? negated(p.a) : p.a);
       in.push_back(p.b);
     }
-    int64_t attrs[] = {transposed.first, transposed.second};
-    return add(sum, out_.intern(Op::MatMul, g_.dtype(like), Dims(g_.dims(like)), in, attrs),
-               negative);
+    return add(sum, sum_of_products(out_, in, {transposed.first, transposed.second}), negative);
   }
 
   NodeId merged(NodeId id) {
     const std::vector<Term> terms = collect(id);
-    out_.location = g_[id].location;
-    out_.order = g_[id].order;
+    Stamp stamp(out_);
+    stamp.like(g_[id]);
     NodeId sum = kNoNode;
     std::map<std::pair<bool, bool>, std::vector<Pair>> products;
     struct Reduction {
-      NodeId sum = kNoNode;
+      NodeId sum = kNoNode, like = kNoNode;
       bool negative = false;
     };
     std::map<std::pair<Dims, Dims>, Reduction> reductions;  // (axes, shape) -> what is summed
     for (const Term& t : terms) {
       if (!is_mergeable(t.id)) {
         sum = add(sum, to_[t.id], t.negative);
-      } else if (g_[t.id].op == Op::MatMul) {
-        products[{g_.attrs(t.id)[0], g_.attrs(t.id)[1]}].push_back(
+      } else if (is_product(g_, t.id)) {
+        const auto p = attributes<ProductAttributes>(g_, t.id);
+        products[{p.transpose_a, p.transpose_b}].push_back(
             {to_[g_.input(t.id, 0)], to_[g_.input(t.id, 1)], t.negative});
       } else {
         Dims axes(g_.attrs(t.id).begin(), g_.attrs(t.id).end());
         const NodeId x = g_.input(t.id, 0);
         Reduction& all = reductions[{axes, g_.dims(x)}];
-        if (all.sum == kNoNode) all.negative = t.negative;
+        if (all.sum == kNoNode) all.negative = t.negative, all.like = t.id;
         all.sum = add(all.sum, to_[x], all.sum != kNoNode && t.negative != all.negative);
       }
     }
-    for (auto& [key, all] : reductions)
-      sum = add(sum, reduce(out_, Op::ReduceSum, all.sum, key.first), all.negative);
+    for (auto& [what, all] : reductions)
+      sum = add(sum, summed(all.sum, all.like), all.negative);
     for (auto& [transposed, pairs] : products) {
       factor(pairs, &Pair::a, &Pair::b);
       factor(pairs, &Pair::b, &Pair::a);
@@ -191,7 +204,7 @@ class SumMerger {
         const Dims& a = out_.dims(p.a);
         by_rows[transposed.first ? Dims{a[a.size() - 2]} : Dims{}].push_back(p);
       }
-      for (auto& [rows, same] : by_rows) sum = add_products(sum, same, id, transposed);
+      for (auto& [rows, same] : by_rows) sum = add_products(sum, same, transposed);
     }
     return sum;
   }

@@ -2,7 +2,7 @@
 // builder, which sees one node at a time, cannot know it).
 #pragma once
 
-#include "ir/builder.h"
+#include "ir/graph.h"
 
 namespace gradcell {
 
@@ -16,7 +16,7 @@ struct PlanGraph {
 
 /// Sums of products. In a sum of single-use terms, products that share a factor become one product
 /// (x'a + x'b = x'(a + b)), sums over the same axes one sum, and the products that are left one
-/// MatMul node with several pairs of inputs, a1 b1 + a2 b2 + ...: one accumulation, no temporaries.
+/// product with several pairs of inputs, a1 b1 + a2 b2 + ...: one accumulation, no temporaries.
 /// Gradients of weights that are used several times, as in nested derivatives, are such sums.
 PlanGraph merge_sums(const PlanGraph& from);
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ir/print.h"
+#include "ops/source.h"
 #include "plan/scratch.h"
 
 namespace gradcell {
@@ -139,7 +140,7 @@ class RegionChecker {
              "a reduction leaves its value");
         return;
       }
-      case TileOp::MatMul:
+      case TileOp::Product:
         want(i.weights < r_.weights.size(), "no such weights");
         want(r_.weights[i.weights].k == i.inner && r_.weights[i.weights].m == i.features,
              "weights of another shape");
@@ -337,7 +338,7 @@ void verify_region_nodes(const RegionInputs& in, std::span<const NodeId> nodes) 
               "it needs a buffer and has none");
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];
-      bool immediate = g[p].op == Op::Const && access(g, id, k) == Access::Rows;
+      bool immediate = is_constant(g, p) && access(g, id, k) == Access::Rows;
       bool beside = flows_in_tile(g, l, p, id, k);
       want_node(immediate || beside || in.buffer_of[p] != UINT32_MAX, id,
                 "an input is nowhere to be read");

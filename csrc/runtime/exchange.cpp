@@ -121,16 +121,14 @@ DLManagedTensor* to_dlpack(const Array& a, std::optional<uint64_t> stream) {
   return &e.release()->tensor;
 }
 
-Array from_dlpack(DLManagedTensor* tensor) {
+Array from_dlpack(const DLManagedTensor* tensor, std::function<void()> give_back) {
   const DLTensor& t = tensor->dl_tensor;
   require(t.device.device_type == kCuda, ErrorKind::Value,
           "from_dlpack: the array is on a device of another kind (", t.device.device_type, ")");
   require_dense(t);
   Foreign f{reinterpret_cast<uint64_t>(t.data) + t.byte_offset, dtype_of(t.dtype),
             Dims(t.shape, t.shape + t.ndim), std::nullopt};
-  return f.shared([tensor] {
-    if (tensor->deleter) tensor->deleter(tensor);
-  });
+  return f.shared(std::move(give_back));
 }
 
 }  // namespace gradcell

@@ -35,7 +35,8 @@ uint64_t pointer_for_others(const Array& a);
 /// For others' work on `stream`; none: they wait themselves.
 DLManagedTensor* to_dlpack(const Array& a, std::optional<uint64_t> stream);
 /// Takes the tensor over, unless it throws: Value for strides and devices, Type for dtypes.
-Array from_dlpack(DLManagedTensor* tensor);
+/// `give_back` calls its deleter, where that can be called.
+Array from_dlpack(const DLManagedTensor* tensor, std::function<void()> give_back);
 
 /// The GPU in use. Throws Runtime on the CPU.
 cuda::Device& gpu_in_use(const char* what);

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "ir/verify.h"
+#include "ops/ops.h"
 
 namespace gradcell {
 
@@ -80,7 +81,7 @@ thread_local TracePtr t_trace;
 std::vector<uint64_t> constants_of(const Graph& g, std::span<const NodeId> live) {
   std::vector<uint64_t> bits;
   for (NodeId id : live)
-    if (g[id].op == Op::Const) bits.push_back(g[id].bits);
+    if (is_constant(g, id)) bits.push_back(g[id].bits);
   return bits;
 }
 
@@ -143,6 +144,9 @@ TracePtr begin_trace() {
 }
 
 void end_trace() { t_trace.reset(); }
+
+NoTrace::NoTrace() : outer_(std::move(t_trace)) {}
+NoTrace::~NoTrace() { t_trace = std::move(outer_); }
 
 NodeId Trace::add_leaf(DType dtype, const Dims& dims, Leaf l) {
   l.id = leaf(graph, dtype, dims);
@@ -219,8 +223,6 @@ void Trace::dissolve(std::span<const NodeId> aliases) {
       for (NodeId i : graph.inputs(id))
         if (i >= first) live[i - first] = 1;
 
-  const Location location = graph.location;
-  const uint8_t order = graph.order;
   std::vector<NodeId> in;
   for (NodeId id = first; id < end; ++id) {
     NodeId& to = now[id - first];
@@ -233,13 +235,11 @@ void Trace::dissolve(std::span<const NodeId> aliases) {
     if (commutes(graph[id].op) && !is_constant(graph, in[1]) && in[0] > in[1])
       std::swap(in[0], in[1]);
     to = rebuild(graph, graph, id, in);
-    if (auto v = values_.find(id); v != values_.end() && !known(to) && graph[to].op != Op::Const) {
+    if (auto v = values_.find(id); v != values_.end() && !known(to) && !is_constant(graph, to)) {
       values_.emplace(to, Array(v->second));
       cuts_.push_back(to);
     }
   }
-  graph.location = location;
-  graph.order = order;
   if constexpr (kVerify) verify(graph, "dissolve", end);
   each_reference([&](NodeId& node) {
     if (node >= first && node < end && now[node - first] != kNoNode) node = now[node - first];
@@ -294,7 +294,7 @@ Array Trace::value(NodeId id) {
     if (const Array* a = known(n)) in.push_back(*a);
   Array result = run_executable(*exe, in, constants_of(graph, live))[0];
   // Plans take a constant's value among their constants, not as an input.
-  if (graph[id].op == Op::Const) return result;
+  if (is_constant(graph, id)) return result;
   values_[id] = result;
   cuts_.push_back(id);
   return result;
@@ -349,12 +349,10 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
   }
   // A traced tensor that outlives its function (kept in a list or an attribute) gets its value too.
   size_t kept_count = roots.size();
-  std::vector<std::pair<Tensor*, size_t>> alive;
+  std::unordered_map<NodeId, size_t> value_of;
+  for (size_t i = 0; i < outputs.size(); ++i) value_of.emplace(outputs[i], i);
   for (Tensor* t = tensors_; t; t = t->next_) {
-    auto at = std::find(outputs.begin(), outputs.end(), t->node_) - outputs.begin();
-    bool is_output = at < static_cast<ptrdiff_t>(outputs.size());
-    alive.emplace_back(t, is_output ? static_cast<size_t>(at) : roots.size());
-    if (is_output) continue;
+    if (!value_of.emplace(t->node_, roots.size()).second) continue;
     mark_unrepeatable();
     roots.push_back(t->node_);
   }
@@ -400,9 +398,9 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
   }
 
   for (size_t i = 0; i < updated.size(); ++i) updated[i]->value = values[outputs.size() + i];
-  for (auto [t, at] : alive) {
+  while (Tensor* t = tensors_) {  // (fewer than above, if an interrupt was answered meanwhile)
     t->unlink();
-    t->array_ = values[at];
+    t->array_ = values[value_of.at(t->node_)];
     t->trace_.reset();
     t->node_ = kNoNode;
   }

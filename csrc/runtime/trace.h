@@ -152,6 +152,17 @@ Trace* current_trace();
 /// Makes a new trace current. Nested calls are errors: transforms nest in one trace.
 TracePtr begin_trace();
 void end_trace();
+/// While it lives no trace is current: what runs is none of the function being traced.
+class NoTrace {
+ public:
+  NoTrace();
+  ~NoTrace();
+  NoTrace(const NoTrace&) = delete;
+  NoTrace& operator=(const NoTrace&) = delete;
+
+ private:
+  TracePtr outer_;
+};
 
 /// What the user's Tensor holds: a value, a node of a trace, or a variable.
 class Tensor {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 from typing import Any
@@ -25,9 +26,20 @@ _NUMPY_CODES = {
 _BY_NUMPY_NAME = {name: getattr(_core, name) for name in _NUMPY_CODES if name != "bfloat16"}
 
 
+def _to_odd(array: np.ndarray) -> np.ndarray:
+    """float64 values as float32, rounded to odd: narrower dtypes round these as the values."""
+    narrow = array.astype(np.float32)
+    back = narrow.astype(np.float64)
+    bits = narrow.view(np.uint32) - (np.abs(back) > np.abs(array)).astype(np.uint32)
+    inexact = (back != array) & ~np.isnan(array)
+    return np.where(inexact, bits | np.uint32(1), narrow.view(np.uint32)).view(np.float32)
+
+
 def to_bfloat16_bits(array: np.ndarray) -> np.ndarray:
-    """float32 values as bfloat16 bit patterns, rounded to nearest even; NaN stays NaN."""
-    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    """Numbers as bfloat16 bit patterns, rounded once, to nearest even; NaN stays NaN."""
+    if array.dtype != np.float32:
+        array = _to_odd(np.asarray(array, np.float64))
+    bits = np.ascontiguousarray(array).view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
     nan = (bits & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
     return np.where(nan, (bits >> np.uint32(16)) | np.uint32(0x40), rounded).astype(np.uint16)
@@ -60,57 +72,151 @@ def to_dtype(dtype: Any) -> _core.DType:
         raise TypeError(f"{dtype!r} is not a dtype ({_core.user_location()})") from error
 
 
-def _plain_dtype(data: Any) -> str:
-    """The dtype of Python numbers in nested sequences: bool, int64 or float32, the widest found."""
-    if isinstance(data, (bool, np.bool_)):
-        return "bool"
-    if isinstance(data, (numbers.Integral,)):
-        return "int64"
-    if isinstance(data, (numbers.Real,)):
-        return "float32"
+_KINDS: dict[type, str] = {bool: "bool", np.bool_: "bool", int: "int64", float: "float32"}
+
+
+def _kinds(data: Any) -> set[str]:
+    """The kinds of Python numbers in nested sequences: bool, int64, float32; and "array" if there
+    are tensors or arrays among them."""
+    kind = _KINDS.get(type(data))
+    if kind is not None:
+        return {kind}
     if isinstance(data, (list, tuple)):
-        found = {_plain_dtype(item) for item in data} or {"float32"}
-        for name in ("float32", "int64", "bool"):
-            if name in found:
-                return name
+        types = set(map(type, data))
+        if types <= _KINDS.keys():
+            return {_KINDS[t] for t in types} or {"float32"}
+        return set().union(*map(_kinds, data))
+    if isinstance(data, numbers.Integral):
+        return {"int64"}
+    if isinstance(data, numbers.Real):
+        return {"float32"}
     if isinstance(data, (np.ndarray, _core.Tensor)):
-        return "array"
+        return {"array"}
     raise TypeError(
         f"Tensor: cannot make a tensor of {type(data).__name__} ({_core.user_location()})"
     )
 
 
-def _to_numpy(data: Any) -> tuple[np.ndarray, _core.DType]:
+def _widest(kinds: set[str]) -> str:
+    return next(name for name in ("array", "float32", "int64", "bool") if name in kinds)
+
+
+def dtype_of_numbers(data: Any) -> _core.DType | None:
+    """The dtype of nested sequences of Python numbers alone; None if there are arrays in them."""
+    name = _widest(_kinds(data))
+    return None if name == "array" else getattr(_core, name)
+
+
+#: From here on a float64 does not hold every integer.
+_EXACT = 2.0**53
+
+
+def _sticky(value: Any) -> float:
+    """The number as a double, rounded to odd: floats narrower than it round this as the number."""
+    near = float(value)
+    if near == value or not math.isfinite(near):
+        return near
+    other = math.nextafter(near, math.inf if near < value else -math.inf)
+    return near if int(np.float64(near).view(np.int64)) & 1 else other
+
+
+def _integers(data: Any, kinds: set[str], name: str) -> np.ndarray:
+    """Python numbers in an integer dtype, without fractions. Raises ValueError if one does not fit,
+    NaN and infinities among them."""
+    if "float32" not in kinds:
+        array = np.array(data, np.int64)  # OverflowError
+        if name == "int64":
+            return array
+        limits = np.iinfo(name)
+        outside = (array < limits.min) | (array > limits.max)
+    else:
+        array, limits = np.array(data, np.float64), np.iinfo(name)
+        outside = ~((np.trunc(array) >= float(limits.min)) & (array < float(limits.max) + 1.0))
+    if outside.any():
+        value = np.array(data, object)[outside].flat[0] if array.ndim else data
+        raise ValueError(f"Tensor: {value} does not fit into {name} ({_core.user_location()})")
+    if len(kinds) > 1 and (np.abs(array) >= _EXACT).any():
+        exact = [int(v) for v in np.array(data, object).flat]
+        return np.array(exact, name).reshape(array.shape)
+    return array.astype(name)
+
+
+def _rounded(data: Any, kinds: set[str], want: _core.DType) -> np.ndarray:
+    """Python numbers in a dtype, each rounded once."""
+    name = want.name
+    if name == "bool":
+        return np.array(data, "?" if kinds == {"bool"} else "f8") != 0
+    if not want.is_floating:
+        return _integers(data, kinds, name)
+    # NumPy rounds Python's floats once; integers that a double does not hold need more.
+    if name == "float64" or (kinds <= {"float32", "bool"} and name != "bfloat16"):
+        return np.array(data, name)
+    array = np.array(data, np.float64)
+    if "int64" in kinds and (np.abs(array) >= _EXACT).any():
+        values = [_sticky(v) for v in np.array(data, object).flat]
+        array = np.array(values, np.float64).reshape(array.shape)
+    return to_bfloat16_bits(array) if name == "bfloat16" else array.astype(name)
+
+
+def _from_numbers(data: Any, want: _core.DType | None) -> tuple[np.ndarray, _core.DType]:
+    kinds = _kinds(data)
+    wanted = getattr(_core, _widest(kinds)) if want is None else want
+    try:
+        with np.errstate(over="ignore", under="ignore"):
+            return _rounded(data, kinds, wanted), wanted
+    except ValueError as error:
+        if "inhomogeneous" not in str(error) and "setting an array element" not in str(error):
+            raise
+        raise TypeError(
+            f"Tensor: the nested lists have different lengths ({_core.user_location()})"
+        ) from error
+    except OverflowError as error:
+        raise ValueError(
+            f"Tensor: an integer does not fit into {wanted.name} ({_core.user_location()})"
+        ) from error
+
+
+def _in_dtype(array: np.ndarray, have: _core.DType, want: _core.DType) -> np.ndarray:
+    """An array's elements, cast."""
+    if have.name == want.name:
+        return array
+    if have.name == "bfloat16":
+        array = from_bfloat16_bits(array)
+    with np.errstate(all="ignore"):
+        if want.name == "bfloat16":
+            return to_bfloat16_bits(array)
+        return array.astype(_NUMPY_CODES[want.name], copy=False)
+
+
+def _converted(data: Any, want: _core.DType | None) -> tuple[np.ndarray, _core.DType]:
+    """(array, dtype) of anything; want None: its own dtype."""
+    if type(data) in _KINDS:
+        return _from_numbers(data, want)
     if isinstance(data, _core.Tensor):
-        return data._numpy(), data.dtype
-    if isinstance(data, (np.ndarray, np.generic)):
-        return np.asarray(data), dtype_of_numpy(np.asarray(data).dtype)
-    if isinstance(data, (list, tuple)):
-        if any(isinstance(item, (_core.Tensor, np.ndarray)) for item in data):
-            parts = [_to_numpy(item) for item in data]
-            return np.stack([a for a, _ in parts]), parts[0][1]
-        name = _plain_dtype(data)
-        if name == "array":
-            parts = [_to_numpy(list(item)) for item in data]
-            return np.stack([a for a, _ in parts]), parts[0][1]
+        array, have = data._numpy(), data.dtype
+    elif (
+        isinstance(data, (np.ndarray, np.generic))
+        or hasattr(data, "__array__")
+        or hasattr(data, "__array_interface__")
+    ):
+        array = np.asarray(data)
+        have = dtype_of_numpy(array.dtype)
+    elif isinstance(data, (list, tuple)) and "array" in _kinds(data):
+        if want is None:
+            found = [_converted(item, None)[1] for item in data]
+            want = functools.reduce(_core.promote, found)
         try:
-            return np.array(data, _NUMPY_CODES[name]), getattr(_core, name)
+            return np.stack([_converted(item, want)[0] for item in data]), want
         except ValueError as error:
+            if "same shape" not in str(error):
+                raise
             raise TypeError(
                 f"Tensor: the nested lists have different lengths ({_core.user_location()})"
             ) from error
-        except OverflowError as error:
-            raise ValueError(f"Tensor: {error} ({_core.user_location()})") from error
-    if hasattr(data, "__array__") or hasattr(data, "__array_interface__"):
-        array = np.asarray(data)
-        return array, dtype_of_numpy(array.dtype)
-    name = _plain_dtype(data)
-    try:
-        return np.array(data, _NUMPY_CODES[name]), getattr(_core, name)
-    except OverflowError as error:
-        raise ValueError(
-            f"Tensor: the integer {data} does not fit into 64 bits ({_core.user_location()})"
-        ) from error
+    else:
+        return _from_numbers(data, want)
+    want = have if want is None else want
+    return _in_dtype(array, have, want), want
 
 
 def _row_major(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
@@ -163,12 +269,6 @@ def to_array(data: Any, dtype: _core.DType | None) -> tuple[np.ndarray, _core.DT
     if hasattr(data, "__cuda_array_interface__") and not isinstance(data, _core.Tensor):
         made = from_gpu(data, False)
         return made if dtype is None else _core.ops.cast(made, dtype)
-    array, have = _to_numpy(data)
-    want = have if dtype is None else dtype
-    if have.name == "bfloat16" and want.name != "bfloat16":
-        array = from_bfloat16_bits(array)
-    elif want.name == "bfloat16" and have.name != "bfloat16":
-        array = to_bfloat16_bits(array.astype(np.float32))
-    with np.errstate(all="ignore"):
-        array = np.asarray(array).astype(_NUMPY_CODES[want.name], copy=False)
+    array, want = _converted(data, dtype)
+    array = array.astype(_NUMPY_CODES[want.name], copy=False)  # native byte order
     return np.ascontiguousarray(array).reshape(array.shape), want

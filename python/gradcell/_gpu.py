@@ -3,59 +3,87 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib
+import importlib.util
 import os
+from pathlib import Path
 
-from gradcell import _core
+from gradcell import _core, _structure
 
 #: The engine's names for the libraries, cuda-pathfinder's, and the variables that name a file.
-_LIBRARIES = {
-    "driver": ("cuda", "GRADCELL_CUDA_DRIVER"),
-    "NVRTC": ("nvrtc", "GRADCELL_NVRTC"),
-    "cuBLASLt": ("cublasLt", "GRADCELL_CUBLASLT"),
-}
+_LIBRARIES = {"NVRTC": ("nvrtc", "GRADCELL_NVRTC"), "cuBLASLt": ("cublasLt", "GRADCELL_CUBLASLT")}
+_OLDEST, _NEWEST = 12, 13  # CUDA's versions that the engine knows
 _paths: dict[str, str] | None = None
 
 
-def find_libraries() -> dict[str, str]:
-    """Where each library is; empty where only the system's search is left.
+def _versions(driver: str) -> range:
+    """The versions of CUDA that the driver can use, the newest first; all without a driver."""
+    version = ctypes.c_int()
+    try:
+        failed = ctypes.CDLL(driver or "libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    except (OSError, AttributeError):
+        failed = 1
+    newest = _NEWEST if failed else version.value // 1000
+    return range(newest, _OLDEST - 1, -1)
 
-    A variable (GRADCELL_CUDA_DRIVER, GRADCELL_NVRTC, GRADCELL_CUBLASLT) comes first, then the wheels
-    of the cuda12 and cuda13 extras, found by cuda-pathfinder.
+
+def _find(name: str, versions: range) -> str:
+    """The file of a library in the newest of the versions, in wheels or where the system looks; else
+    of any that cuda-pathfinder finds."""
+    spec = importlib.util.find_spec("nvidia")
+    folders = [Path(f) for f in (spec and spec.submodule_search_locations) or ()]
+    for version in versions:
+        file = f"lib{name}.so.{version}"
+        for folder in folders:
+            for path in sorted(folder.glob(f"*/lib/{file}")):
+                return str(path)
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(file)
+            return file
+    # The pathfinder raises errors of its own for what is not there.
+    with contextlib.suppress(Exception):
+        load = importlib.import_module("cuda.pathfinder").load_nvidia_dynamic_lib
+        return load(name).abs_path or ""
+    return ""
+
+
+def find_libraries() -> dict[str, str]:
+    """Where each library is; empty where it is not found.
+
+    A variable (GRADCELL_CUDA_DRIVER, GRADCELL_NVRTC, GRADCELL_CUBLASLT) comes first, then what suits
+    the driver: of several versions of CUDA that are installed, the newest that it can use.
     """
     global _paths
     if _paths is not None:
         return _paths
-    load = None
-    with contextlib.suppress(ImportError):
-        load = importlib.import_module("cuda.pathfinder").load_nvidia_dynamic_lib
-    found = {}
-    for name, (pathfinder_name, variable) in _LIBRARIES.items():
-        found[name] = os.environ.get(variable, "")
-        if found[name] or load is None or name == "driver":
-            continue
-        # The pathfinder raises errors of its own for what is not there.
-        with contextlib.suppress(Exception):
-            found[name] = load(pathfinder_name).abs_path or ""
+    found = {"driver": os.environ.get("GRADCELL_CUDA_DRIVER", "")}
+    versions = _versions(found["driver"])
+    for name, (library, variable) in _LIBRARIES.items():
+        found[name] = os.environ.get(variable, "") or _find(library, versions)
     _core.set_cuda_paths(found["driver"], found["NVRTC"], found["cuBLASLt"])
     _paths = found
     return found
+
+
+def _switch(number: int) -> None:
+    before = _core.device_in_use()
+    _core.use_device(number)
+    _structure.changed("process", "device", before, number)  # forms are compiled for a device
 
 
 def use(number: int) -> None:
     """Plans run on this GPU from now on. Raises RuntimeError that says what is missing."""
     find_libraries()
     try:
-        _core.use_device(number)
+        _switch(number)
     except RuntimeError as error:
         raise RuntimeError(f"device_target='GPU': {error}") from None
-    _core.bump_structure_version()  # functions that were compiled for another device look again
 
 
 def leave() -> None:
     """Plans run on the CPU from now on."""
-    _core.use_device(-1)
-    _core.bump_structure_version()
+    _switch(-1)
 
 
 def _reason(error: BaseException) -> str:

@@ -33,7 +33,14 @@ def _is_int(key: Any) -> bool:
 
 
 def _is_array(key: Any) -> bool:
-    return isinstance(key, (list, np.ndarray)) or (isinstance(key, Tensor))
+    return isinstance(key, (list, tuple, range, np.ndarray, Tensor))
+
+
+def _is_truth(key: Any) -> bool:
+    """A single bool: a new axis, of size 1 for True, 0 for False."""
+    if isinstance(key, (Tensor, np.ndarray)):
+        return key.ndim == 0 and str(key.dtype).lower() == "bool"
+    return isinstance(key, (bool, np.bool_))
 
 
 def _expand(x: Tensor, key: Any) -> list[Any]:
@@ -43,9 +50,11 @@ def _expand(x: Tensor, key: Any) -> list[Any]:
     for i, k in enumerate(keys):
         if hasattr(k, "__cuda_array_interface__") and not isinstance(k, Tensor):
             keys[i] = Tensor(k)
+        elif _is_truth(k):
+            keys[i] = bool(k)  # asks for the value
     used = 0
     for k in keys:
-        if k is None or k is Ellipsis or isinstance(k, (bool, np.bool_)):
+        if k is None or k is Ellipsis or isinstance(k, bool):
             continue
         mask = isinstance(k, (Tensor, np.ndarray)) and str(k.dtype).lower() == "bool"
         used += max(k.ndim, 1) if mask else 1
@@ -82,6 +91,7 @@ class _Basic:
         self.step: list[int] = []
         self.shape: list[int] = []
         self.advanced: list[tuple[int, Any]] = []  # (axis of the result, index)
+        self.empty = False  # there is a False: nothing is indexed
         self.front = 0  # where the axes of the index tensors go
         picks: list[int] = []  # where ints and index tensors stand in the key
         axis = 0
@@ -92,11 +102,10 @@ class _Basic:
                 picks.append(at)
             if k is Ellipsis:
                 continue
-            if k is None or (isinstance(k, (bool, np.bool_)) and k):
-                self.shape.append(1)
+            if k is None or isinstance(k, bool):
+                self.empty |= k is False
+                self.shape.append(0 if k is False else 1)
                 continue
-            if isinstance(k, (bool, np.bool_)):
-                raise IndexError(f"False cannot be an index{_where()}")
             n = x.shape[axis]
             if _is_int(k):
                 self._add(_normal_int(int(k), n), 1, 1)
@@ -123,7 +132,7 @@ class _Basic:
                 continue
             else:
                 raise IndexError(
-                    f"an index must be an integer, a slice, None, Ellipsis, a tensor or a list, "
+                    f"an index must be an integer, a slice, None, Ellipsis, a tensor, a list or a tuple, "
                     f"got {type(k).__name__}{_where()}"
                 )
             axis += 1
@@ -200,10 +209,14 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
 
 def get(x: Tensor, key: Any) -> Tensor:
     """x[key]."""
-    if x.ndim == 0 and not (key is None or key is Ellipsis or isinstance(key, (tuple, bool))):
-        if not (isinstance(key, Tensor) and key.dtype == _core.bool):
+    if x.ndim == 0 and not (key is None or key is Ellipsis or isinstance(key, tuple)):
+        if not _is_truth(key):
             raise TypeError(f"Cannot iterate over a scalar tensor.{_where()}")
     basic = _Basic(x, _expand(x, key))
+    if basic.empty:
+        if basic.advanced:
+            raise IndexError(f"False cannot be an index beside index tensors{_where()}")
+        return _ops.full(basic.shape, 0, x.dtype)
     y = _ops.reshape(_ops.slice(x, basic.start, basic.size, basic.step), basic.shape)
     if not basic.advanced:
         return y
@@ -239,6 +252,8 @@ def put(x: Tensor, key: Any, value: Any) -> None:
     basic = _Basic(x, _expand(x, key))
     new = value if isinstance(value, Tensor) else Tensor(value, x.dtype)
     new = _ops.cast(new, x.dtype)
+    if basic.empty:
+        return
     if basic.advanced:
         places = get(_ops.reshape(_ops.iota([x.size], _core.int64, 0), list(x.shape)), key)
         flat_new = _ops.reshape(_ops.broadcast_to(new, list(places.shape)), [places.size])

@@ -4,6 +4,7 @@ one it records."""
 from __future__ import annotations
 
 import copyreg
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from gradcell import _core, _indexing, _numpy_protocol
 from gradcell import printing as _printing
 from gradcell._convert import (
+    dtype_of_numbers,
     dtype_of_numpy,
     from_bfloat16_bits,
     from_gpu,
@@ -22,7 +24,7 @@ from gradcell._core import Tensor
 from gradcell._core import ops as _ops
 from gradcell._location import where
 
-_core.set_converter(to_array)
+_core.set_converter(to_array, dtype_of_numbers)
 
 
 # Making ---------------------------------------------------------------------------------------------
@@ -216,8 +218,14 @@ def from_dlpack(source: Any) -> Tensor:
 
     With device_target='GPU' also over memory of that GPU. What the object's library changes there
     later is seen; it must not do so while work on the tensor is under way. Raises RuntimeError for
-    memory of a GPU if device_target is 'CPU', ValueError if it is on another GPU or not contiguous.
+    memory of a GPU if device_target is 'CPU', ValueError if it is on another GPU or not contiguous,
+    TypeError for what does not speak DLPack.
     """
+    if not hasattr(source, "__dlpack__") or not hasattr(source, "__dlpack_device__"):
+        raise TypeError(
+            "from_dlpack: expected an object of another library with __dlpack__ and "
+            f"__dlpack_device__, got {type(source).__name__}{where()}"
+        )
     kind, number = source.__dlpack_device__()
     if kind != _DLPACK_CUDA:
         return from_numpy(np.from_dlpack(source))
@@ -245,6 +253,23 @@ def move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
     if to not in ("CPU", "GPU"):
         raise ValueError(f"move_to: expected 'CPU' or 'GPU', got {to!r}{where()}")
     return _core.place(self, to == "GPU")
+
+
+def shaped(shape: Any, dtype: Any, init: Any) -> Tensor:
+    """What Tensor(shape=..., dtype=..., init=...) makes: zeros, or what the initialiser `init` gives.
+
+    Dimensions may be unknown, None, for Cell.set_inputs: such a tensor stands for a shape alone, has no
+    elements, and its unknown dimensions have size 0.
+    """
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    if any(n is None for n in sizes):
+        if init is not None:
+            raise ValueError(f"Tensor: a shape with None takes no init, got {shape}{where()}")
+        return _ops.full([0 if n is None else int(n) for n in sizes], 0, to_dtype(dtype))
+    if init is None:
+        return _ops.full([int(n) for n in sizes], 0, to_dtype(dtype))
+    initializer = importlib.import_module("gradcell.common.initializer").initializer
+    return initializer(init, sizes, dtype)  # type: ignore[no-any-return]
 
 
 # Conversion -----------------------------------------------------------------------------------------

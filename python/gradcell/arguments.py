@@ -7,8 +7,9 @@ be. MindSpore's kinds of errors and its wording: For 'Dense', the 'in_channels' 
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -39,11 +40,23 @@ def tensor(value: Any, owner: str, name: str = "input") -> Tensor:
     _wrong_type(value, owner, name, "Tensor")
 
 
-def operand(value: Any, owner: str, name: str = "input") -> Tensor:
-    """The value, a number made into a tensor. Raises TypeError for anything else."""
+def operand(value: Any, owner: str, name: str = "input", like: Any = None) -> Tensor:
+    """The value, a number made into a tensor: of the dtype that it takes beside `like`, a tensor.
+
+    Raises TypeError for anything else.
+    """
     if isinstance(value, (bool, int, float, np.generic)):
+        if isinstance(like, Tensor):
+            return Tensor(value, _core.promote_number(like.dtype, value))
         return Tensor(value)
     return tensor(value, owner, name)
+
+
+def operands(
+    a: Any, b: Any, owner: str, names: tuple[str, str] = ("input", "other")
+) -> list[Tensor]:
+    """Two tensors, or a tensor and a number, which is rounded once, to the dtype it ends in."""
+    return [operand(a, owner, names[0], b), operand(b, owner, names[1], a)]
 
 
 def tensors(values: Any, owner: str, name: str = "tensors") -> list[Tensor]:
@@ -67,6 +80,36 @@ def of_rank(x: Any, ranks: Sequence[int], owner: str) -> Tensor:
 def floating(x: Tensor) -> Tensor:
     """The tensor, integers and bools cast to float32."""
     return x if x.dtype.is_floating else _core.ops.cast(x, _core.float32)
+
+
+# Calls ----------------------------------------------------------------------------------------------
+
+
+def function(value: Any, owner: str, name: str = "fn") -> Any:
+    """The value. Raises TypeError unless it can be called."""
+    if not callable(value):
+        raise TypeError(
+            f"{owner}: The {name} should be callable, but got {type(value).__name__}{where()}"
+        )
+    return value
+
+
+def explain_misfit(
+    owner: str, callee: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> None:
+    """For a call that has failed: raises TypeError with the signature and the user's line if it was
+    for the number of arguments or their names. The first of args is not in what is shown."""
+    signature = inspect.signature(callee)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        shown = signature.replace(
+            parameters=[
+                p.replace(annotation=p.empty) for p in list(signature.parameters.values())[1:]
+            ],
+            return_annotation=signature.empty,
+        )
+        raise TypeError(f"{owner}{shown}: {error}{where()}") from None
 
 
 # Flags and numbers ----------------------------------------------------------------------------------
@@ -93,10 +136,11 @@ def integer(value: Any, owner: str, name: str, least: int | None = None) -> int:
 
 
 def integers(value: Any, owner: str, name: str) -> list[int]:
-    """The integers of a list, tuple or integer tensor, or of one integer."""
-    if isinstance(value, Tensor):
+    """The integers of a list, tuple, array or integer tensor, or of one integer. Raises TypeError
+    for anything else, sets and dicts among it, which have no order."""
+    if isinstance(value, (Tensor, np.ndarray)):
         value = value.tolist()
-    if not isinstance(value, Iterable) or isinstance(value, str):
+    if not isinstance(value, Sequence) or isinstance(value, str):
         return [integer(value, owner, name)]
     return [integer(v, owner, name) for v in value]
 

@@ -82,7 +82,9 @@ def progress(steps: int, losses: list[float]) -> Iterator[int]:
         yield i
         if (i + 1) % 1000 == 0 or i + 1 == steps:
             seconds = time.perf_counter() - start
-            print(f"step {i + 1:6d}  loss {np.mean(losses[-50:]):.1e}  {seconds:5.1f} s")
+            print(
+                f"step {i + 1:6d}  loss {np.mean(losses[-50:]):.1e}  {seconds:5.1f} s", flush=True
+            )
 
 
 def train(

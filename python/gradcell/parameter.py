@@ -7,17 +7,13 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
-from gradcell import _core, arguments, printing
+from gradcell import _core, _structure, arguments, printing
 from gradcell._core import ParameterBase, Tensor
 from gradcell._location import where
 
 _numbers = itertools.count()
 #: The parameter of each variable, for transforms that find parameters by what a function reads.
 _by_variable: weakref.WeakValueDictionary[int, Parameter] = weakref.WeakValueDictionary()
-
-
-#: Makes compiled functions look again: an attribute that they may depend on has changed.
-bump_structure_version = _core.bump_structure_version
 
 
 class Parameter(ParameterBase):
@@ -75,7 +71,7 @@ class Parameter(ParameterBase):
         arguments.boolean(value, "Parameter", "requires_grad")
         if value != self._requires_grad:
             self._requires_grad = value
-            _core.bump_structure_version()
+            _structure.changed(self, "requires_grad", not value, value)
 
     @property
     def data(self) -> Tensor:
@@ -101,7 +97,7 @@ class Parameter(ParameterBase):
         Raises TypeError unless data is a Tensor or a number, ValueError if the shapes differ.
         """
         if isinstance(data, (int, float)) and not isinstance(data, bool):
-            data = Tensor(data)
+            data = Tensor(data, self.dtype)
         if not isinstance(data, Tensor):
             raise TypeError(
                 f"Parameter.set_data: expected a Tensor, got {type(data).__name__}{where()}"
@@ -186,7 +182,10 @@ class ParameterTuple(tuple[Parameter, ...]):
                     f"ParameterTuple: every element must be a Parameter, got {type(p).__name__}{where()}"
                 )
             if p.name in names:
-                raise ValueError(f"ParameterTuple: the name {p.name!r} appears twice{where()}")
+                raise ValueError(
+                    f"ParameterTuple: the name {p.name!r} appears twice; a Cell names its "
+                    f"parameters by their paths with update_parameters_name(){where()}"
+                )
             names.add(p.name)
         return super().__new__(cls, items)
 

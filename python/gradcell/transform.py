@@ -38,27 +38,33 @@ def run_traced(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     return _core.with_trace(body)
 
 
+#: How many compiled forms of a function are kept; the one used longest ago goes first.
+MOST_FORMS = 512
+
+
 class _Unhashable(Exception):
     """An argument that no signature can be made of."""
 
 
-def _signature(value: Any, tensors: list[Tensor]) -> Any:
-    """What a compiled function depends on besides the elements of tensors."""
+def _signature(value: Any, tensors: list[Tensor], objects: list[Any]) -> Any:
+    """What a compiled function depends on besides the elements of tensors. Lists the tensors, and
+    the objects that the signature names by id."""
     if isinstance(value, Tensor):
         if value._is_variable:
             return ("variable", value._variable_id())
         tensors.append(value)
         return (value.dtype.name, value.shape)
     if isinstance(value, (tuple, list)):
-        return (type(value).__name__, *(_signature(v, tensors) for v in value))
+        return (type(value).__name__, *(_signature(v, tensors, objects) for v in value))
     if isinstance(value, dict):
-        return ("dict", *((k, _signature(v, tensors)) for k, v in value.items()))
+        return ("dict", *((k, _signature(v, tensors, objects)) for k, v in value.items()))
     if value is None or isinstance(value, (bool, int, float, str, complex, np.generic)):
         return (type(value).__name__, repr(value))
     if isinstance(value, np.ndarray):
         raise _Unhashable
     if hasattr(value, "__array__") or hasattr(value, "__cuda_array_interface__"):
         raise _Unhashable
+    objects.append(value)
     return ("object", id(value))
 
 
@@ -66,7 +72,7 @@ class _Compiled:
     """One signature's result: a plan and the tree of its outputs; or neither, if it asked for a
     value while it was traced."""
 
-    def __init__(self, compiled: _core.Compiled | None, out: Any, keep: Any) -> None:
+    def __init__(self, compiled: _core.Compiled | None, out: Any, keep: list[Any]) -> None:
         self.compiled = compiled
         self.keep = keep  # objects that the signature names by id stay alive
         # Only the places of the tensors matter: values must not be kept.
@@ -107,11 +113,15 @@ def _fill(shape: Any, results: list[Tensor]) -> Any:
 
 
 class CompiledCache:
-    """The compiled forms of one function, one for each signature."""
+    """The compiled forms of one function, one for each signature; the latest MOST_FORMS.
+
+    Those that a dispatcher can tell apart are kept by it alone.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.entries: dict[Any, _Compiled] = {}
+        self.entries: dict[Any, _Compiled] = {}  # the latest last
+        self.epoch = -1  # of the entries
         self.warned = False
         self.dispatcher: Any = None  # told of new entries that it can run itself
 
@@ -120,22 +130,26 @@ class CompiledCache:
         if _core.in_trace():
             return fn(*args, **kwargs)
         tensors: list[Tensor] = []
+        objects: list[Any] = []
         try:
             key = (
                 _core.structure_version(),
-                _signature(args, tensors),
-                _signature(kwargs, tensors) if kwargs else None,
+                _signature(args, tensors, objects),
+                _signature(kwargs, tensors, objects) if kwargs else None,
             )
         except _Unhashable:
             return run_traced(fn, args, kwargs)
-        entry = self.entries.get(key)
+        entry = self.entries.pop(key, None)
         if entry is None:
-            return self._trace(key, fn, args, kwargs)
+            return self._trace(key, objects, fn, args, kwargs)
+        self.entries[key] = entry
         if entry.compiled is None:
             return run_traced(fn, args, kwargs)
         return entry.run(tensors)
 
-    def _trace(self, key: Any, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def _trace(
+        self, key: Any, objects: list[Any], fn: Callable[..., Any], args: Any, kwargs: Any
+    ) -> Any:
         def body(trace: _core.Trace) -> tuple[Any, _core.Compiled | None, str]:
             def symbol(t: Tensor) -> Tensor:
                 return t if t._is_variable else trace.argument(t)
@@ -145,14 +159,9 @@ class CompiledCache:
             return out, compiled, trace.asked_at
 
         out, compiled, asked_at = _core.with_trace(body)
-        entry = _Compiled(compiled, out, (args, kwargs) if _names_objects(key) else None)
-        self.entries = {k: e for k, e in self.entries.items() if k[0] == key[0]}  # what is current
-        self.entries[key] = entry
-        if compiled is not None and self.dispatcher is not None and not kwargs and _is_flat(args):
-            flat_tuple = type(out) is tuple and all(isinstance(t, Tensor) for t in out)
-            single = isinstance(out, Tensor)
-            fill = None if single or flat_tuple else functools.partial(_fill, entry.shape)
-            self.dispatcher._add(args, compiled, fill, flat_tuple)
+        entry = _Compiled(compiled, out, objects)
+        if not self._dispatched(key[0], entry, out, args, kwargs):
+            self._keep(key, entry)
         if compiled is None and not self.warned:
             self.warned = True
             warnings.warn(
@@ -164,15 +173,31 @@ class CompiledCache:
             )
         return out
 
+    def _dispatched(
+        self, structure: Any, entry: _Compiled, out: Any, args: Any, kwargs: Any
+    ) -> bool:
+        """Whether the dispatcher has taken the entry."""
+        if entry.compiled is None or self.dispatcher is None or kwargs or not _is_flat(args):
+            return False
+        flat_tuple = type(out) is tuple and all(isinstance(t, Tensor) for t in out)
+        single = isinstance(out, Tensor)
+        fill = None if single or flat_tuple else functools.partial(_fill, entry.shape)
+        return self.dispatcher._add(structure, args, entry.compiled, fill, flat_tuple)  # type: ignore[no-any-return]
+
+    def _keep(self, key: Any, entry: _Compiled) -> None:
+        epoch = key[0][0]
+        if epoch != self.epoch:  # no form of an earlier one runs again
+            self.entries.clear()
+            self.epoch = epoch
+        self.entries[key] = entry
+        while len(self.entries) > MOST_FORMS:
+            self.entries.pop(next(iter(self.entries)), None)
+
 
 def _is_flat(args: tuple[Any, ...]) -> bool:
     """Whether a Dispatcher can tell these arguments from others by itself."""
     simple = (int, float, str, bool, type(None))
     return all(isinstance(a, Tensor) or type(a) in simple for a in args)
-
-
-def _names_objects(key: Any) -> bool:
-    return isinstance(key, tuple) and (key[:1] == ("object",) or any(map(_names_objects, key)))
 
 
 def function_name(fn: Any) -> str:
@@ -258,6 +283,8 @@ def _differentiate(
             target = out
         found = weights
         if parameters is None:
+            for leaf in tree.leaves(target):
+                _core.record(leaf)  # a parameter that is returned itself has been read too
             read = [parameter_of(v) for v in _core.lifted_variables()]
             parameters = [p for p in read if p is not None and p.requires_grad]
             found = [_core.record(p) for p in parameters]
@@ -460,7 +487,8 @@ def value_and_grad(
 class GradOperation:
     """A transform with MindSpore's older interface.
 
-    get_all: by all tensor arguments (a tuple), not only the first. get_by_list: by the parameters
+    get_all: by all tensor arguments (a tuple), not only the first; by integers too, in their dtype.
+    get_by_list: by the parameters
     given as the second argument of the call, or by all trainable ones that the function reads; with
     get_all, (by arguments, by parameters). sens_param: the last argument of the gradient function,
     or the keyword sens, is the cotangent: a tensor, or a tuple for a tuple output.
@@ -515,8 +543,7 @@ class GradOperation:
                     raise TypeError(
                         f"sens must be a Tensor or a tuple of them, got {type(sens).__name__}{where()}"
                     )
-            every = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-            positions = [i for i in every if args[i].dtype.is_floating]
+            positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
             if not self.get_all and not self.get_by_list and args:
                 _check_argument(function_name(fn), args, 0)
                 positions = [0]
@@ -531,12 +558,7 @@ class GradOperation:
                 if self.get_by_list:
                     return by_weight
                 return dx[0] if dx else ()
-            found = dict(zip(positions, dx, strict=True))
-            by_input = tuple(
-                found[i] if i in found else _core.ops.full(list(args[i].shape), 0, args[i].dtype)
-                for i in every
-            )
-            return (by_input, by_weight) if self.get_by_list else by_input
+            return (tuple(dx), by_weight) if self.get_by_list else tuple(dx)
 
         return gradient_function
 
@@ -585,6 +607,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
     inputs, v: a tensor or a tuple of tensors, of the same shapes and dtypes. Raises TypeError or
     ValueError where they differ.
     """
+    arguments.function(fn, "jvp")
     xs, vs = _tensors("jvp", "inputs", inputs), _tensors("jvp", "v", v)
     if [(tuple(x.shape), x.dtype) for x in xs] != [(tuple(t.shape), t.dtype) for t in vs]:
         raise ValueError(
@@ -616,10 +639,12 @@ def vjp(
 
     vjp_fn(cotangent) gives the tuple of cotangents of the inputs; with weights, (those, the weights').
     """
+    arguments.function(fn, "vjp")
     _tensors("vjp", "inputs", inputs)
     parameters = _check_weights(weights) if weights is not None else []
     # fn may write into its arguments, and is run again on these inputs.
     out = run(lambda *xs: fn(*map(_core.record, xs)), inputs, {}, None)
+    _check_outputs(function_name(fn), tree.leaves(out[0] if has_aux else out))
 
     def pull_back(*sens: Any) -> Any:
         cotangent = sens[0] if len(sens) == 1 else sens
@@ -640,10 +665,11 @@ def jit(function: Any = None, **options: Any) -> Any:
     """Compiles a function: @jit or jit(fn).
 
     It is traced once for each signature (dtypes and shapes of tensors, values of everything else,
-    which parameters); later calls skip Python. A function that asks for a tensor's value, as in
-    `if loss > 3`, is traced at every call instead, with one warning. Assignments to parameters, to
-    elements of tensors and to attributes of cells are noticed; whatever else the function reads
-    (globals, elements of lists) stays as it was when it was traced. MindSpore's options (mode,
+    which parameters); later calls skip Python. The MOST_FORMS forms used last are kept. A function
+    that asks for a tensor's value, as in `if loss > 3`, is traced at every call instead, with one
+    warning. Assignments to parameters, to elements of tensors and to attributes of cells are noticed,
+    and what is set back, as by set_train, finds the form compiled before; whatever else the function
+    reads (globals, elements of lists) stays as it was when it was traced. MindSpore's options (mode,
     jit_config, capture_mode and the like) are accepted and have no effect.
     """
     if function is None:
@@ -655,7 +681,7 @@ def jit(function: Any = None, **options: Any) -> Any:
     def slow(*args: Any, **kwargs: Any) -> Any:
         return cache.call(function, args, kwargs)
 
-    cache.dispatcher = _core.Dispatcher(slow)
+    cache.dispatcher = _core.Dispatcher(slow, MOST_FORMS)
     functools.update_wrapper(cache.dispatcher, function)
     cache.dispatcher.cache = cache
     return cache.dispatcher

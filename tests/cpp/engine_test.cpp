@@ -8,11 +8,11 @@
 #include <thread>
 
 #include "ad/transform.h"
+#include "base/philox.h"
+#include "base/thread_pool.h"
 #include "evaluate.h"
 #include "ir/print.h"
 #include "plan/planner.h"
-#include "runtime/philox.h"
-#include "runtime/thread_pool.h"
 
 namespace gradcell {
 namespace {

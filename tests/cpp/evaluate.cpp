@@ -7,12 +7,12 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/half.h"
+#include "base/philox.h"
 #include "cpu/engine.h"
 #include "ir/fold.h"
 #include "ir/print.h"
 #include "plan/planner.h"
-#include "runtime/half.h"
-#include "runtime/philox.h"
 
 namespace gradcell::testing {
 

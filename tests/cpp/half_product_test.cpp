@@ -8,8 +8,8 @@
 #include <random>
 #include <vector>
 
-#include "runtime/half.h"
-#include "runtime/thread_pool.h"
+#include "base/half.h"
+#include "base/thread_pool.h"
 
 namespace gradcell::cpu {
 namespace {

@@ -259,6 +259,50 @@ TEST_F(MergeSums, AVeryLongSum) {
   EXPECT_EQ(merged.graph.inputs(merged.graph.input(merged.roots[0], 1)).size(), 4u);
 }
 
+/// A plan is kept for all values of its constants.
+TEST_F(MergeSums, ConstantsValuesDoNotMatter) {
+  const Graph leaves_alone = g;
+  NodeId small = leaf(g, DType::Float32, Dims{4});
+  auto fill = [&](double v) { return constant(g, DType::Float32, Dims{50, 3}, v); };
+  auto hidden = [&](NodeId p) { return alias(g, p); };  // from the builder, as a transform does
+  auto total = [&](NodeId t) { return reduce(g, Op::ReduceSum, t, Dims{0}); };
+  auto spread = [&] { return broadcast_to(g, small, Dims{50, 4}); };
+  const std::function<NodeId(double, double)> sums[] = {
+      [&](double s, double t) { return add(product(x, fill(s)), product(x, hidden(fill(t)))); },
+      [&](double s, double) { return add(product(x, a), product(x, hidden(fill(s)))); },
+      [&](double s, double t) {
+        return add(total(hidden(fill(s))), total(hidden(binary(g, Op::Mul, a, fill(t)))));
+      },
+      [&](double s, double t) { return add(total(hidden(fill(s))), total(hidden(fill(t)))); },
+      [&](double, double) { return add(total(hidden(spread())), total(hidden(spread()))); },
+  };
+  for (const auto& sum : sums) {
+    std::vector<std::string> shapes;
+    for (auto [s, t] : {std::pair{2.0, 3.0}, {2.0, 0.0}, {0.0, -1.0}, {1.0, -1.0}}) {
+      g = leaves_alone;
+      small = leaf(g, DType::Float32, Dims{4});
+      NodeId root = sum(s, t);
+      PlanGraph merged = merge_sums(plan_graph(g, {root}));
+      for (NodeId id : live_nodes(merged.graph, merged.roots)) {
+        const bool brought = std::count(merged.constants.begin(), merged.constants.end(), id) > 0;
+        EXPECT_EQ(is_constant(merged.graph, id), brought) << text(merged);
+      }
+      std::string outline;
+      for (NodeId id : live_nodes(merged.graph, merged.roots))
+        outline += str(info(merged.graph[id].op).name, to_string(merged.graph.dims(id)), " ");
+      shapes.push_back(outline);
+      Leaves leaves;
+      for (NodeId id : {x, a, small}) {
+        int64_t n = g.count(id);
+        leaves[id] = make_array(DType::Float32, g.dims(id), random_numbers(n, -1, 1, id + 1));
+      }
+      expect_close(run(g, root, leaves), interpret(g, root, leaves), 1e-5);
+    }
+    EXPECT_EQ(shapes[0], shapes[1]);
+    EXPECT_EQ(shapes[2], shapes[3]);
+  }
+}
+
 TEST_F(MergeSums, WhatIsNeededElsewhereStays) {
   NodeId p = product(x, a), s = add(p, product(x, b));
   PlanGraph merged = merge_sums(plan_graph(g, {s, p}));

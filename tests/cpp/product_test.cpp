@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/thread_pool.h"
+#include "base/thread_pool.h"
 
 namespace gradcell::cpu {
 namespace {

@@ -29,6 +29,13 @@ template <class T>
 T sigmoid_reference(T x) {
   return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
 }
+/// The remainder with the divisor's sign.
+template <class T>
+T mod_reference(T a, T b) {
+  const T r = std::fmod(a, b);
+  if (r == 0) return std::copysign(T(0), b);
+  return (r < 0) != (b < 0) ? r + b : r;
+}
 template <class T>
 T rsqrt_reference(T x) {
   return 1 / std::sqrt(x);
@@ -76,7 +83,8 @@ inline constexpr BinaryReference kBinaryReferences[] = {
     {"pow", [](double a, double b) { return std::pow(a, b); },
      [](Wide a, Wide b) { return std::pow(a, b); }},
     {"atan2", [](double a, double b) { return std::atan2(a, b); },
-     [](Wide a, Wide b) { return std::atan2(a, b); }}};
+     [](Wide a, Wide b) { return std::atan2(a, b); }},
+    {"mod", mod_reference<double>, mod_reference<Wide>}};
 
 template <class Reference, size_t N>
 const Reference& find_reference(const Reference (&table)[N], std::string_view name) {

@@ -1,4 +1,4 @@
-"""The elementwise rows of the test table: one row for each elementwise op of csrc/ops/ops.def.
+"""The elementwise rows of the test table: one row for each elementwise op of csrc/ir/ops.def.
 
 A row gives the names an op goes by, a reference written without gradcell (mpmath for values and
 derivatives, NumPy for IEEE special values), the domain its operands are drawn from, what integers

@@ -72,7 +72,74 @@ def lars_gradient(p, g, lr, *, epsilon=1e-5, coefficient=1e-3, use_clip=False, d
     return ratio * (g + decay * p)
 
 
+def adamax(p, g, t, lr, s, *, beta1=0.9, beta2=0.999, eps=1e-8):
+    s["m"] = beta1 * s.get("m", 0) + (1 - beta1) * g
+    s["v"] = np.maximum(beta2 * s.get("v", 0), np.abs(g))
+    return p - lr / (1 - beta1**t) * s["m"] / (s["v"] + eps)
+
+
+def adadelta(p, g, t, lr, s, *, rho=0.9, epsilon=1e-6):
+    s["a"] = rho * s.get("a", 0) + (1 - rho) * g**2
+    d = np.sqrt((s.get("b", 0) + epsilon) / (s["a"] + epsilon)) * g
+    s["b"] = rho * s.get("b", 0) + (1 - rho) * d**2
+    return p - lr * d
+
+
+def proximal_adagrad(p, g, t, lr, s, *, accum=0.1, l1=0.0, l2=0.0):
+    s["a"] = s.get("a", accum) + g**2
+    r = lr / np.sqrt(s["a"])
+    v = p - r * g
+    return np.sign(v) * np.maximum(np.abs(v) - r * l1, 0) / (1 + r * l2)
+
+
+def ftrl(p, g, t, lr, s, *, initial_accum=0.1, lr_power=-0.5, l1=0.0, l2=0.0):
+    before = s.get("n", initial_accum)
+    s["n"] = before + g**2
+    sigma = (s["n"] ** -lr_power - before**-lr_power) / lr
+    s["z"] = s.get("z", 0) + g - sigma * p
+    step = -(s["z"] - np.sign(s["z"]) * l1) / (s["n"] ** -lr_power / lr + 2 * l2)
+    return np.where(np.abs(s["z"]) <= l1, 0, step)
+
+
+def rprop(p, g, t, lr, s, *, etas=(0.5, 1.2), step_sizes=(1e-6, 50.0)):
+    agree = g * s.get("g", 0)
+    factor = np.where(agree > 0, etas[1], np.where(agree < 0, etas[0], 1.0))
+    s["s"] = np.clip(s.get("s", lr) * factor, *step_sizes)
+    s["g"] = np.where(agree < 0, 0, g)
+    return p - np.sign(s["g"]) * s["s"]
+
+
+def asgd(p, g, t, lr, s, *, lambd=1e-4, alpha=0.75, t0=1e6):
+    eta = s.get("eta", lr)
+    s["eta"] = lr / (1 + lambd * lr * t) ** alpha
+    return (1 - lambd * eta) * p - eta * g
+
+
+def adafactor(p, g, t, lr, s, *, decay_rate=0.8, beta1=0.9, decay=0.0):
+    rms = lambda x: np.sqrt(np.mean(x**2))  # noqa: E731
+    rate, b = min(1e-2, t**-0.5) * max(1e-3, rms(p)), 1 - t**-decay_rate
+    q = g**2 + 1e-30
+    if g.ndim > 1:
+        s["r"] = b * s.get("r", 0) + (1 - b) * q.mean(axis=1)
+        s["c"] = b * s.get("c", 0) + (1 - b) * q.mean(axis=0)
+        u = g / np.sqrt(np.outer(s["r"], s["c"]) / s["r"].mean())
+    else:
+        s["v"] = b * s.get("v", 0) + (1 - b) * q
+        u = g / np.sqrt(s["v"])
+    u = rate * u / max(1, rms(u))
+    s["m"] = beta1 * s.get("m", 0) + (1 - beta1) * u
+    return p - rate * decay * p - s["m"]
+
+
 RULES = {
+    "ASGD": asgd,
+    "AdaFactor": adafactor,
+    "AdaMax": adamax,
+    "Adadelta": adadelta,
+    "FTRL": ftrl,
+    "LazyAdam": adam,
+    "ProximalAdagrad": proximal_adagrad,
+    "Rprop": rprop,
     "SGD": sgd,
     "Momentum": momentum,
     "Adam": adam,
@@ -81,7 +148,7 @@ RULES = {
     "Adagrad": adagrad,
     "Lamb": lamb,
 }
-DECOUPLED = ("AdamWeightDecay", "Lamb")
+DECOUPLED = ("AdaFactor", "AdamWeightDecay", "Lamb")
 
 
 def run(

@@ -422,3 +422,70 @@ def test_names_of_cells_that_come_later(build, expected):
     """What MindSpore 2.10 names them."""
     names = [p.name.removesuffix(".weight") for p in Building(build).get_parameters()]
     assert names == expected.split()
+
+
+def names_of(cell):
+    return [p.name.removesuffix(".weight") for p in cell.get_parameters()]
+
+
+def unit():
+    return nn.Dense(1, 1, has_bias=False)
+
+
+class Appending(nn.Cell):
+    """What MindSpore 2.10 names is in the test below."""
+
+    def __init__(self):
+        super().__init__()
+        self.listed = nn.CellList()
+        self.listed.append(unit())
+        self.listed.append(unit())
+        self.filled = nn.SequentialCell([unit()])
+        self.filled.append(unit())
+        self.plain = nn.CellList([nn.ReLU()])
+        self.plain.append(unit())
+        chain = nn.SequentialCell()
+        chain.append(nn.SequentialCell(unit()))
+        self.chain = chain
+        self.insert_child_to_cell("inserted", nn.SequentialCell(unit()))
+
+
+def test_cells_appended_to_what_was_empty():
+    net = Appending()
+    assert names_of(net) == ["0", "1", "filled.0", "filled.1", "1", "chain.0.0", "0"]
+
+    class Outer(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.net = net
+
+    paths = ["listed.0", "listed.1", "filled.0", "filled.1", "plain.1", "chain.0.0", "inserted.0"]
+    assert names_of(Outer()) == ["net." + path for path in paths]
+
+
+def test_names_that_appear_twice_become_paths_at_the_first_call():
+    class Net(Appending):
+        def construct(self, x):
+            return self.listed[0](x)
+
+    net = Net()
+    with pytest.raises(ValueError, match="update_parameters_name"):
+        nn.SGD(net.trainable_params())
+    net(Tensor([[1.0]]))
+    assert names_of(net)[:2] == ["listed.0", "listed.1"] and names_of(net)[-1] == "inserted.0"
+    nn.SGD(net.trainable_params())
+
+
+def test_names_without_a_clash_stay():
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.listed = nn.CellList()
+            self.listed.append(unit())
+
+        def construct(self, x):
+            return self.listed[0](x)
+
+    net = Net()
+    net(Tensor([[1.0]]))
+    assert names_of(net) == ["0"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -104,3 +107,33 @@ def test_wrong_commands(arguments: list[str], message: str) -> None:
     done = gradcell(*arguments)
     assert done.returncode == 2 and message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# GRADCELL_ISA ---------------------------------------------------------------------------------------
+
+
+def with_isa(level: str) -> subprocess.CompletedProcess[str]:
+    """A process of its own that imports gradcell with GRADCELL_ISA=level."""
+    return subprocess.run(
+        [sys.executable, "-c", "from gradcell import _core; print(_core.isa_level())"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "GRADCELL_ISA": level},
+    )
+
+
+@pytest.mark.parametrize("level", ["v9", "V3", "avx2"])
+def test_an_unknown_instruction_set_is_refused(level: str) -> None:
+    done = with_isa(level)
+    assert done.returncode != 0
+    assert f"ValueError: GRADCELL_ISA={level}" in done.stderr
+    names = {"v2"} if platform.machine() == "x86_64" else {"base"}
+    found = re.search(r"runs the levels ([^;]*);", done.stderr)
+    assert found
+    levels = set(found[1].split(", "))
+    assert names <= levels <= {"base", "v2", "v3", "v4"}
+    for name in levels:
+        assert with_isa(name).stdout.strip() == name
+    for name in {"v2", "v3", "v4"} - levels:  # known, but this machine has it not
+        assert with_isa(name).returncode != 0
+    assert with_isa("").stdout.strip() == max(levels)

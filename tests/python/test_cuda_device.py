@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from made_up_gpu import HEAD, PACKAGE, TESTS, Process
@@ -261,6 +263,60 @@ def test_what_is_missing_is_said(
     error = process.error(GPU, **environment)
     assert error.startswith("RuntimeError: device_target='GPU'")
     assert message in error
+
+
+@pytest.mark.parametrize(
+    ("driver", "installed", "taken"),
+    [
+        ("13000", (12, 13), 13),
+        ("12040", (12, 13), 12),
+        ("13020", (12, 13), 13),
+        ("14000", (12, 13), 13),
+        ("12080", (13,), None),
+    ],
+)
+def test_the_driver_decides_between_versions_of_cuda(
+    process: Process, driver: str, installed: tuple[int, ...], taken: int | None
+) -> None:
+    """The wheels of the cuda12 and cuda13 extras, side by side."""
+    site = process.folder / "site"
+    for version in installed:
+        for library, folder in (("nvrtc", "cuda_nvrtc"), ("cublasLt", "cublas")):
+            place = site / "nvidia" / (folder if version == 12 else f"cu{version}") / "lib"
+            place.mkdir(parents=True, exist_ok=True)
+            shutil.copy(process.environment["GRADCELL_NVRTC"], place / f"lib{library}.so.{version}")
+    environment = {
+        "GRADCELL_NVRTC": "",
+        "GRADCELL_CUBLASLT": "",
+        "FAKE_CUDA_VERSION": driver,
+        "PYTHONPATH": os.pathsep.join([str(site), process.environment["PYTHONPATH"]]),
+    }
+    if taken is None:
+        error = process.error(GPU, **environment)
+        assert f"NVRTC {installed[0]}" in error
+        assert "is newer than the NVIDIA driver" in error and "gradcell[cuda12]" in error
+        return
+    script = """
+from gradcell import _gpu, _core
+print(_core.nvrtc_version(), _core.cublaslt_path(), (Tensor([1.0, 2.0]) * 2.0).asnumpy())
+"""
+    out = process.good(GPU + script, **environment)
+    assert out.startswith(f"{taken}.0 ") and f"libcublasLt.so.{taken} [2. 4.]" in out
+
+
+def test_where_a_gpu_is_required_a_skip_is_a_failure(process: Process) -> None:
+    tests = Path(__file__).with_name("test_cuda_gpu.py")
+    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", str(tests)]
+    for required, outcome in (("", "s  "), ("1", "no NVIDIA driver was found")):
+        environment = {
+            **process.environment,
+            "GRADCELL_CUDA_DRIVER": "/nowhere.so",
+            "GRADCELL_TEST_NEEDS_GPU": required,
+        }
+        one = ["-k", "test_results_do_not_change_from_run_to_run"]
+        done = subprocess.run([*command, *one], env=environment, capture_output=True, text=True)
+        assert done.returncode == bool(required), done.stdout
+        assert outcome in done.stdout
 
 
 def test_a_missing_library_names_its_extra(process: Process) -> None:

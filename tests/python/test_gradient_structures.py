@@ -126,6 +126,59 @@ def test_grad_operation_with_one_parameter_or_one_input(net, x, y):
     assert plain(ops.GradOperation(get_all=True)(OneInput())(x)) == (2.0,)
 
 
+@pytest.mark.parametrize("dtype", [ms.int32, ms.int64, ms.uint8, ms.bool_], ids=str)
+def test_grad_operation_by_integers_is_the_derivative_in_their_dtype(dtype, mode):
+    """As MindSpore prints it: without the fraction."""
+    x, y = Tensor([2.5, 3.7]), Tensor([3, 4], ms.int32).astype(dtype)
+    by_x, by_y = ops.GradOperation(get_all=True)(lambda x, y: x * y)(x, y)
+    assert by_x.tolist() == y.astype(ms.float32).tolist()
+    assert by_y.dtype == dtype
+    assert by_y.tolist() == ([True, True] if dtype == ms.bool_ else [2, 3])
+
+
+#: x = [2.5, 3.7], y = [3, 4] (i = [1, 0] where it is an index): the gradients that MindSpore prints.
+BY_INTEGERS = [
+    (lambda x, y: x * (y.reshape(2, 1) + 1).reshape(-1), [4.0, 5.0], [2, 3]),
+    (lambda x, y: x[y - 3] * 2, [2.0, 2.0], [0, 0]),
+    (lambda x, y: x[4 - y] * y, [4.0, 3.0], [3, 2]),
+    (lambda x, y: ops.where(y > 3, x, x * y), [3.0, 1.0], [2, 0]),
+    (lambda x, y: x * ops.where(x > 3, y, y * y), [9.0, 4.0], [12, 3]),
+    (lambda x, y: x * (y // 2), [1.0, 2.0], [0, 0]),
+    (lambda x, y: x * y.sum(), [7.0, 7.0], [6, 6]),
+    (lambda x, y: x * y.max(), [4.0, 4.0], [0, 6]),
+    (lambda x, y: ops.sin(y.astype(ms.float32)) * 0 + x, [1.0, 1.0], [0, 0]),
+]
+
+
+@pytest.mark.parametrize(("function", "by_x", "by_y"), BY_INTEGERS)
+def test_grad_operation_through_integer_arithmetic(function, by_x, by_y):
+    got = ops.GradOperation(get_all=True)(function)(Tensor([2.5, 3.7]), Tensor([3, 4], ms.int32))
+    np.testing.assert_allclose(got[0].asnumpy(), by_x, rtol=1e-6)
+    assert got[1].tolist() == by_y and got[1].dtype == ms.int32
+
+
+def test_what_has_been_rounded_to_an_integer_has_no_derivative():
+    gradient = ms.grad(lambda x: x * x.astype(ms.int32))
+    np.testing.assert_array_equal(gradient(Tensor([2.5, 3.7])).asnumpy(), [2.0, 3.0])
+
+
+def test_a_parameter_that_is_returned_itself(mode):
+    p = Parameter(Tensor([1.0, 2.0]), name="p")
+
+    class Returned(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.p = p
+
+        def construct(self, x):
+            return self.p
+
+    by_list = ops.GradOperation(get_by_list=True)
+    for function in (Returned(), lambda x: p, lambda x: (x, p)):
+        assert plain(by_list(function)(Tensor(1.0))) == ([1.0, 1.0],)
+        assert plain(by_list(function, [p])(Tensor(1.0))) == ([1.0, 1.0],)
+
+
 def test_grad_operation_without_inputs():
     net = NoInput()
     weights = ParameterTuple(net.trainable_params())

@@ -59,8 +59,9 @@ def test_dynamic_scaler_at_the_floor():
     assert float(scaler.scale_value) == 1
     scaler.adjust(True)
     scaler.adjust(False)  # at 1 already
-    with pytest.raises(RuntimeError, match="smallest loss scale, 1"):
+    with pytest.warns(RuntimeWarning, match="smallest loss scale, 1"):
         scaler.adjust(False)
+    assert float(scaler.scale_value) == 1
 
 
 def test_dynamic_scaler_inside_a_compiled_step():
@@ -276,15 +277,18 @@ class Broken(Linear):
         return super().construct(x, y) * float("inf")
 
 
-def test_the_floor_raises_at_the_next_call(mode):
+def test_at_the_floor_training_goes_on_with_one_warning(mode):
     net = Broken()
     train = nn.TrainOneStepWithLossScaleCell(
         net, nn.SGD(net.trainable_params(), 0.05), nn.DynamicLossScaleUpdateCell(4, 2, 10)
     )
     scales = [float(train(*batch())[2]) for _ in range(3)]
     assert scales == [2.0, 1.0, 1.0]
-    with pytest.raises(RuntimeError, match=r"smallest loss scale, 1.*locate_overflow"):
+    with pytest.warns(RuntimeWarning, match=r"smallest loss scale, 1.*locate_overflow"):
         train(*batch())
+    for _ in range(2):  # as DynamicLossScaleManager, and MindSpore's cell, go on
+        _, overflow, scale = train(*batch())
+        assert bool(overflow) and float(scale) == 1
     np.testing.assert_array_equal(net.w.asnumpy(), START)
 
 
@@ -302,14 +306,31 @@ def test_the_floor_inside_a_compiled_function():
     compiled = ms.jit(step)
     for _ in range(3):
         assert not bool(compiled(*batch()))
-    with pytest.raises(RuntimeError, match="smallest loss scale"):
+    with pytest.warns(RuntimeWarning, match="smallest loss scale"):
         scaler.check()
-    retraced = ms.jit(lambda x, y: bool(step(x, y)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        retraced(*batch())
-        with pytest.raises(RuntimeError, match="smallest loss scale"):
-            retraced(*batch())
+    scaler.check()  # has warned
+
+
+SMALLEST, LARGEST = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+
+
+@pytest.mark.parametrize("scale", [SMALLEST, LARGEST, 1.0])
+def test_scales_at_the_bounds_of_float32_train(scale, mode):
+    net = Linear()
+    train = nn.TrainOneStepWithLossScaleCell(
+        net, nn.SGD(net.trainable_params(), 1e-3), Tensor(scale, ms.float32)
+    )
+    _, overflow, after = train(batch()[0] * 0, batch()[1] * 0)
+    assert not bool(overflow) and float(after) == scale
+
+
+@pytest.mark.parametrize("scale", [1e-45, SMALLEST / 2, 1e39])
+def test_scales_with_which_nothing_would_train(scale):
+    net = Linear()
+    optimizer = nn.SGD(net.trainable_params(), 0.05)
+    for sense in (nn.FixedLossScaleUpdateCell, lambda s: Tensor(s, ms.float32)):
+        with pytest.raises(ValueError, match=r">= 1.17549e-38|<= 3.40282e\+38"):
+            nn.TrainOneStepWithLossScaleCell(net, optimizer, sense(scale))
 
 
 @pytest.mark.parametrize("scale", [0, -1.0, float("inf"), float("nan"), 1e39])

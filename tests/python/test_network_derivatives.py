@@ -157,3 +157,58 @@ def test_derivatives_and_gradients(form: str, name: str, mode: Any) -> None:
     got = sum(float((g.asnumpy().T * v).sum()) for g, v in zip(gradients, directions, strict=True))
     assert got == pytest.approx(slope, rel=1e-6)
     assert float(value.asnumpy()) == pytest.approx(float((expected**2).mean()), rel=1e-11)
+
+
+class TwoScales(nn.Cell):
+    """The sum of two small networks of x and 2 x, added to a 0 as loops over networks do."""
+
+    def __init__(self, shapes: dict[str, Array]) -> None:
+        super().__init__()
+        p = {k: ms.Parameter(Tensor(v), name=k) for k, v in shapes.items()}
+        self.a, self.a2 = self.dense(p["a"], p["c"]), self.dense(p["a2"], p["c2"])
+        self.b, self.b2 = self.dense(p["b"], p["d"]), self.dense(p["b2"], p["d2"])
+
+    @staticmethod
+    def dense(weight: Any, bias: Any) -> Any:
+        return nn.Dense(
+            *weight.shape, weight_init=weight.T, bias_init=bias.reshape(-1), dtype=ms.float64
+        )
+
+    def construct(self, x: Any) -> Any:
+        return 0 + (self.b(ops.sin(self.a(x))) + self.b2(ops.sin(self.a2(x * 2.0))))
+
+
+def test_a_sum_that_begins_with_nothing(mode: Any) -> None:
+    p = {k: rng.normal(size=(1, 5)) for k in ("a", "a2", "c", "c2")}
+    p |= {k: rng.normal(size=(5, 1)) for k in ("b", "b2")} | {"d": X[:1], "d2": T[:1]}
+    net = TwoScales(p)
+    u_xx = ms.grad(ms.grad(net))
+
+    def loss(x: Any) -> Any:
+        return (u_xx(x) ** 2).mean() + (net(x) ** 2).mean()
+
+    weights = [net.b.weight, net.b2.weight, net.b2.bias]
+    value, gradients = ms.value_and_grad(loss, None, net.trainable_params())(Tensor(X))
+    found = {q.name: g.asnumpy() for q, g in zip(net.trainable_params(), gradients, strict=True)}
+
+    s1, s2 = np.sin(X @ p["a"] + p["c"]), np.sin(2 * X @ p["a2"] + p["c2"])
+    u = s1 @ p["b"] + p["d"] + s2 @ p["b2"] + p["d2"]
+    curves1, curves2 = -(p["a"] ** 2) * s1, -((2 * p["a2"]) ** 2) * s2
+    v = curves1 @ p["b"] + curves2 @ p["b2"]
+    assert float(value.asnumpy()) == pytest.approx(float((v**2 + u**2).mean()), rel=1e-12)
+    expected = [curves1.T @ v + s1.T @ u, curves2.T @ v + s2.T @ u, u.sum(0)]
+    for q, e in zip(weights, expected, strict=True):
+        np.testing.assert_allclose(found[q.name].ravel(), 2 / POINTS * e.ravel(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("first,second", [(1.0, 0.0), (1.0, 2.0), (3.0, -4.0), (0.0, -1.0)])
+def test_a_plan_holds_for_other_constants(first: float, second: float) -> None:
+    x = Tensor(X)
+
+    def products(x: Any) -> Any:
+        return ops.matmul(x, ops.full((1, 4), first, dtype=ms.float64)) + ops.matmul(
+            x, ops.full((1, 4), second, dtype=ms.float64)
+        )
+
+    got = ms.jit(products)(x).asnumpy()
+    np.testing.assert_allclose(got, X @ np.full((1, 4), first + second), rtol=1e-14)

@@ -122,6 +122,18 @@ def test_hooks(mode):
         net.register_forward_hook(3)
 
 
+def test_hooks_stay_whether_or_not_their_handles_are_kept(mode):
+    net = nn.SequentialCell(nn.Dense(2, 1, "ones", "zeros"))
+    x = Tensor([[1.0, 2.0]])
+    called = []
+    for k in range(300):
+        net[0].register_forward_hook(lambda cell, inputs, out, k=k: called.append(k))
+    for k in range(300):
+        net[0].register_forward_pre_hook(lambda cell, inputs, k=k: called.append(-1 - k))
+    net(x)
+    assert called == [-1 - k for k in range(300)] + list(range(300))
+
+
 def test_a_parameter_in_a_text():
     bias = nn.Dense(2, 1).bias
     text = "Parameter (name=bias, shape=(1,), dtype=Float32, requires_grad=True)"

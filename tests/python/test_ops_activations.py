@@ -12,7 +12,7 @@ from numpy_functions import elu, erf, sigmoid, softmax, softplus
 from ops_checks import T, check_derivatives, close
 
 import gradcell as ms
-from gradcell import Tensor, ops
+from gradcell import Tensor, nn, ops
 
 ACTIVATIONS: list[tuple[str, Callable[..., Tensor], Callable[[np.ndarray], np.ndarray]]] = [
     ("softplus", ops.softplus, softplus),
@@ -128,3 +128,40 @@ def test_conventions_at_kinks() -> None:
         at(lambda x: ops.clamp(x, 0, 1), [0.0, 1.0, 2.0]), [1.0, 1.0, 0.0]
     )
     np.testing.assert_array_equal(at(ops.elu, [0.0]), [1.0])
+
+
+#: Gradients that MindSpore 2.10 prints.
+KINKS: list[tuple[Any, list[float], list[float]]] = [
+    (ops.hardsigmoid, [-3.0, 0.0, 3.0, 4.0], [0.0, 0.16666667, 0.0, 0.0]),
+    (nn.HSigmoid(), [-3.0, 0.0, 3.0, -4.0], [0.0, 0.16666667, 0.0, 0.0]),
+    (ops.hardswish, [-3.0, 0.0, 3.0, -3.1, 3.1], [-0.5, 0.5, 1.5, 0.0, 1.0]),
+    (nn.HSwish(), [-3.0, 0.0, 3.0], [-0.5, 0.5, 1.5]),
+    (ops.leaky_relu, [0.0, -0.0, 1.0, -1.0], [0.6, 0.6, 1.0, 0.2]),
+    (nn.LeakyReLU(0.1), [0.0, 1.0, -1.0], [0.55, 1.0, 0.1]),
+    (lambda x: ops.leaky_relu(x, 2.0), [0.0, 1.0, -1.0], [1.5, 1.0, 2.0]),
+    (lambda x: ops.leaky_relu(x, 0), [0.0, 1.0, -np.inf], [0.5, 1.0, 0.0]),
+    (lambda x: ops.leaky_relu(x, T(0.2)), [0.0, 1.0, -1.0], [0.6, 1.0, 0.2]),
+    (ops.selu, [0.0, -0.0], [1.050701, 1.050701]),
+    (lambda x: ops.clip_by_value(x, -1.0, 1.0), [-2.0, -1, 0, 1, 2], [0.0, 0.5, 1.0, 0.5, 0.0]),
+    (lambda x: ops.clip_by_value(x, T(-1.0), T(1.0)), [-1.0, 1.0], [0.5, 0.5]),
+    (lambda x: ops.clip_by_value(x, -1.0), [-2.0, -1, 0, 2], [0.0, 0.5, 1.0, 1.0]),
+    (lambda x: ops.clip_by_value(x, None, 1.0), [-2.0, 0, 1, 2], [1.0, 1.0, 0.5, 0.0]),
+    (lambda x: ops.clamp(x, -1.0, 1.0), [-2.0, -1, 0, 1, 2], [0.0, 1.0, 1.0, 1.0, 0.0]),
+]
+
+
+@pytest.mark.parametrize(("function", "points", "expected"), KINKS)
+def test_gradients_at_kinks_are_mindspores(
+    function: Any, points: list[float], expected: list[float]
+) -> None:
+    x = T(np.array(points, np.float32))
+    np.testing.assert_allclose(ms.grad(function)(x).asnumpy(), expected, rtol=1e-6)
+
+
+def test_gradients_of_bounds() -> None:
+    x, low, high = T([-2.0, -1, 0, 1, 2]), T([-1.0] * 5), T([1.0] * 5)
+    _, by_low, by_high = ms.grad(ops.clip_by_value, (0, 1, 2))(x, low, high)
+    assert by_low.tolist() == [1.0, 0.5, 0.0, 0.0, 0.0]
+    assert by_high.tolist() == [0.0, 0.0, 0.0, 0.5, 1.0]
+    with pytest.raises(ValueError, match="clip_by_value: at least one bound"):
+        ops.clip_by_value(x)

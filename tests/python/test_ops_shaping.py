@@ -191,3 +191,46 @@ def test_bad_shapes_say_where() -> None:
     for call in (lambda: ops.concat(x), lambda: ops.tile(x, 2), lambda: ops.ReduceSum(1)):
         with pytest.raises(TypeError, match=r"test_ops_shaping\.py:\d+"):
             call()
+
+
+#: What MindSpore 2.10 prints for sorted=False: (elements, k, dim, largest), values, indices.
+UNSORTED = [
+    (([3.0, 1, 4, 1, 5, 9, 2, 6], 4, 0, True), [5.0, 6, 9, 4], [4, 7, 5, 2]),
+    (([3.0, 1, 4, 1, 5, 9, 2, 6], 4, 0, False), [1.0, 1, 3, 2], [1, 3, 0, 6]),
+    (([3.0, 1, 4, 1, 5, 9, 2, 6], 8, 0, True), [3.0, 1, 4, 1, 5, 9, 2, 6], list(range(8))),
+    (([9.0, 8, 7, 6, 5, 4, 3, 2, 1, 10, 11], 4, 0, True), [8.0, 9, 11, 10], [1, 0, 10, 9]),
+    (([9.0, 8, 7, 6, 5, 4, 3, 2, 1, 10, 11], 6, 0, True), [8.0, 9, 11, 10, 6, 7],
+     [1, 0, 10, 9, 3, 2]),
+    (([1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], 6, 0, True), [6.0, 11, 10, 9, 8, 7],
+     [5, 10, 9, 8, 7, 6]),
+    (([5.0, 5, 5, 1, 5, 5, 5], 3, 0, True), [5.0, 5, 5], [5, 4, 1]),
+    (([[3.0, 1, 4, 1], [5, 9, 2, 6]], 2, 0, True), [[3.0, 1, 4, 1], [5, 9, 2, 6]],
+     [[0] * 4, [1] * 4]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "values", "indices"), UNSORTED)
+def test_topk_unsorted_is_mindspores(arguments, values, indices):
+    elements, k, dim, largest = arguments
+    for dtype in (ms.float32, ms.float64, ms.float16, ms.bfloat16, ms.int32, ms.int64):
+        got = ops.topk(Tensor(elements).astype(dtype), k, dim, largest, False)
+        assert got[0].dtype == dtype and got[0].tolist() == values
+        assert got[1].dtype == ms.int32 and got[1].tolist() == indices
+
+
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize("dim", [0, 1, 2, -1])
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int8, np.uint8])
+def test_topk_sorted_takes_the_first_of_equals(dtype, dim, largest):
+    x = np.random.default_rng(5).integers(0, 5, (4, 7, 6)).astype(dtype)
+    if dtype == np.float64:
+        x[1, 2, 3] = x[0, 2, 1] = np.nan
+    order = np.argsort(x, axis=dim, kind="stable")
+    if largest:
+        flipped = np.argsort(np.flip(x, dim), axis=dim, kind="stable")
+        order = np.flip(x.shape[dim] - 1 - flipped, dim)
+    for k in (0, 1, 3, x.shape[dim]):
+        expected = np.take(order, range(k), axis=dim)
+        values, indices = ops.topk(Tensor(x), k, dim, largest)
+        np.testing.assert_array_equal(indices.asnumpy(), expected)
+        np.testing.assert_array_equal(values.asnumpy(), np.take_along_axis(x, expected, dim))

@@ -62,6 +62,13 @@ RULES = [
     ("Adagrad", {"accum": 0.5, "update_slots": False, "weight_decay": 0.1, "loss_scale": 2.0}),
     ("Lamb", {}),
     ("Lamb", {"weight_decay": 0.1, "beta1": 0.7, "beta2": 0.9, "eps": 1e-3}),
+    ("LazyAdam", {"use_nesterov": True}),
+    ("AdaMax", {"weight_decay": 0.1, "loss_scale": 2.0}),
+    ("Adadelta", {"rho": 0.8, "epsilon": 1e-3}),
+    ("ProximalAdagrad", {"accum": 0.2, "l1": 0.3, "l2": 0.2}),
+    ("FTRL", {"initial_accum": 0.2, "lr_power": -0.6, "l1": 0.3, "l2": 0.1, "weight_decay": 0.1}),
+    ("Rprop", {"etas": (0.4, 1.5), "step_sizes": (0.01, 0.2)}),
+    ("ASGD", {"lambd": 0.05, "alpha": 0.5, "weight_decay": 0.1}),
 ]
 
 
@@ -70,6 +77,44 @@ def test_rule(mode, name, options):
     parameters = make_parameters()
     optimizer = getattr(nn, name)(parameters, learning_rate=0.05, **options)
     check(name, optimizer, parameters, **options)
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_adafactor(mode, decay):
+    parameters = make_parameters()
+    optimizer = nn.AdaFactor(parameters, weight_decay=decay)
+    check("AdaFactor", optimizer, parameters, weight_decay=decay)
+
+
+def test_asgd_means():
+    parameters = make_parameters()
+    optimizer = nn.ASGD(parameters, 0.05, t0=3.0)
+    seen = []
+    for t in range(STEPS):
+        optimizer(gradients_at(t))
+        seen.append(parameters[0].asnumpy().astype(np.float64))
+    # mu is used a step after it is made, and is 1 up to step t0 + 1.
+    np.testing.assert_allclose(optimizer.ax[0].asnumpy(), np.mean(seen[4:], axis=0), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "error"),
+    [
+        ("Rprop", {"etas": (0.5, 0.9)}, ValueError),
+        ("Rprop", {"etas": [0.5, 1.2]}, TypeError),
+        ("Rprop", {"step_sizes": (2.0, 1.0)}, ValueError),
+        ("FTRL", {"lr_power": 0.5}, ValueError),
+        ("FTRL", {"learning_rate": [0.1, 0.2]}, ValueError),
+        ("AdaFactor", {"learning_rate": 0.1}, ValueError),
+        ("AdaFactor", {"relative_step": False}, ValueError),
+        ("AdaMax", {"beta1": 1.0}, ValueError),
+        ("Adadelta", {"rho": 1.5}, ValueError),
+        ("ProximalAdagrad", {"l1": "much"}, TypeError),
+    ],
+)
+def test_values_out_of_range(name, options, error):
+    with pytest.raises(error, match=name):
+        getattr(nn, name)(make_parameters(), **options)
 
 
 @pytest.mark.parametrize("use_clip", [False, True])
@@ -131,6 +176,29 @@ def test_dynamic_learning_rate(mode, k):
 class HalvingDecay(nn.Cell):
     def construct(self, step):
         return 0.2 / (1 + step.astype(ms.float32))
+
+
+@pytest.mark.parametrize("name", sorted({row[0] for row in RULES}))
+def test_weight_decay_by_a_schedule_is_that_of_the_step(mode, name):
+    """The first step's decay is the schedule at 0, in every rule."""
+    options = {"momentum": 0.9} if name == "Momentum" else {}
+    parameters = make_parameters()
+    optimizer = getattr(nn, name)(
+        parameters, learning_rate=0.05, weight_decay=HalvingDecay(), **options
+    )
+    check(name, optimizer, parameters, weight_decay=lambda t: 0.2 / (1 + t), **options)
+
+
+def test_adam_weight_decay_with_a_schedule_as_mindspore_prints_it():
+    class Growing(nn.Cell):
+        def construct(self, step):
+            return (step.astype(ms.float32) + 1.0) * 0.1
+
+    p = Parameter(Tensor([1.0, 2.0, -3.0]), name="p")
+    optimizer = nn.AdamWeightDecay([p], 0.1, weight_decay=Growing())
+    for k in range(3):
+        optimizer((Tensor(np.array([0.1, -0.2, 0.3], np.float32) * (k + 1)),))
+    np.testing.assert_allclose(p.asnumpy(), [-0.23141979, 3.0547972, -3.9959233], rtol=1e-4)
 
 
 def test_groups(mode):

@@ -277,6 +277,25 @@ def test_a_constant_that_is_asked_for_its_value(wrap):
         assert wrap(f)(Tensor(np.ones(3, np.float32))).asnumpy().tolist() == [22, 22, 22]
 
 
+def test_compiled_functions_tell_zeros_apart(mode):
+    """-0.0 equals 0.0 and is another argument; NaN equals nothing and is the same one."""
+    traced = []
+
+    def f(x, s):
+        traced.append(s)
+        return x / (x * s)
+
+    x = Tensor([2.0])
+    for compiled in (ms.jit(f), ms.jit(lambda x, s: f(x, *s))):
+        pack = (lambda s: s) if compiled.__wrapped__ is f else (lambda s: (s,))
+        for _ in range(2):
+            assert compiled(x, pack(0.0)).tolist() == [np.inf]
+            assert compiled(x, pack(-0.0)).tolist() == [-np.inf]
+            assert np.isnan(compiled(x, pack(float("nan"))).asnumpy())
+            assert compiled(x, pack(0)).tolist() == [np.inf]
+    assert len(traced) == 8
+
+
 def test_compiled_functions_see_assignments_to_captured_tensors(mode):
     k, calls = Tensor([2.0, 3.0]), []
 

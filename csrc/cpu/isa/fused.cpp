@@ -2,7 +2,7 @@
 #include <string_view>
 
 #include "cpu/kernels.h"
-#include "ops/scalar.h"
+#include "math/scalar.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 

@@ -6,7 +6,7 @@
 
 #include "cpu/kernels.h"
 #include "cpu/tile_kernels.h"
-#include "ops/scalar.h"
+#include "math/scalar.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 
@@ -16,69 +16,95 @@ namespace {
 
 #define IVDEP _Pragma("GCC ivdep")
 
+// Lanes -----------------------------------------------------------------------------------------
+
+namespace math = gradcell::GRADCELL_ISA;
+using math::HalfI, math::MaskOf, math::VecD, math::VecF;
+
+/// What a row takes at a time: a register of floats or doubles, or one integer.
+template <class T>
+using Step = std::conditional_t<std::is_same_v<T, float>, VecF,
+                                std::conditional_t<std::is_same_v<T, double>, VecD, T>>;
+template <class V>
+inline constexpr bool kNumber = std::is_arithmetic_v<V>;
+
+/// A register in memory, where it may lie anywhere.
+template <class V>
+struct Stored {
+  typedef V type __attribute__((aligned(4), may_alias));
+};
+
+/// V of the numbers from p on. In memory a bool is an int32_t, in a register it is a mask.
+template <class V, class X>
+V read(const X* p) {
+  if constexpr (kNumber<V>)
+    return static_cast<V>(*p);
+  else if constexpr (std::is_same_v<V, MaskOf<VecD>>)
+    return math::widen(*reinterpret_cast<const Stored<HalfI>::type*>(p));
+  else
+    return *reinterpret_cast<const typename Stored<V>::type*>(p);
+}
+template <class R, class V>
+void write(R* p, V v) {
+  if constexpr (kNumber<V>)
+    *p = static_cast<R>(v);
+  else if constexpr (std::is_same_v<V, MaskOf<VecD>>)
+    *reinterpret_cast<Stored<HalfI>::type*>(p) = math::narrow(v) & 1;
+  else if constexpr (std::is_same_v<V, MaskOf<VecF>>)
+    *reinterpret_cast<typename Stored<V>::type*>(p) = v & 1;
+  else
+    *reinterpret_cast<typename Stored<V>::type*>(p) = v;
+}
+template <class V, class X>
+V spread(X x) {
+  V v;
+  if constexpr (kNumber<V>) {
+    v = static_cast<V>(x);
+  } else {
+    for (size_t i = 0; i < sizeof(V) / sizeof(v[0]); ++i) v[i] = x;
+  }
+  return v;
+}
+
+/// T(...) in a row's text: a number in every lane, a mask as 0 and 1.
+template <class V>
+struct Lane {
+  V operator()(V x) const { return x; }
+  template <class X>
+  V operator()(X x) const {
+    if constexpr (kNumber<V>)
+      return static_cast<V>(x);
+    else if constexpr (kNumber<X>)
+      return math::all<V>(x);
+    else
+      return x ? V{} + 1 : V{};
+  }
+};
+
 // One functor a row ---------------------------------------------------------------------------
 
-using namespace gradcell::GRADCELL_ISA::scalar;  // NOLINT: the rows' function names
+using namespace math::scalar;  // NOLINT: the rows' function names
 
 template <OpClass cls, class T>
 inline constexpr bool kAllowed = cls != OpClass::Float || std::is_floating_point_v<T>;
 
-#define UNARY(Name, fn, cls, forward, adjoint)      \
-  struct Name##Row {                                \
-    static constexpr OpClass kClass = OpClass::cls; \
-    template <class T>                              \
-    static T call(T x) {                            \
-      return T(forward);                            \
-    }                                               \
+#define ROW(Name, parameters, forward)            \
+  struct Name##Row {                              \
+    template <class V>                            \
+    GRADCELL_INLINE static auto call parameters { \
+      [[maybe_unused]] constexpr Lane<V> T{};     \
+      return forward;                             \
+    }                                             \
   };
-#define BINARY(Name, fn, cls, forward, da, db)      \
-  struct Name##Row {                                \
-    static constexpr OpClass kClass = OpClass::cls; \
-    template <class T>                              \
-    static T call(T a, T b) {                       \
-      return T(forward);                            \
-    }                                               \
-  };
-#define COMPARE(Name, fn, forward)  \
-  struct Name##Row {                \
-    template <class T>              \
-    static int32_t call(T a, T b) { \
-      return forward;               \
-    }                               \
-  };
-#define PREDICATE(Name, fn, forward) \
-  struct Name##Row {                 \
-    template <class T>               \
-    static int32_t call(T x) {       \
-      return forward;                \
-    }                                \
-  };
-#define TERNARY(Name, fn, forward, da, db) \
-  struct Name##Row {                       \
-    template <class T>                     \
-    static T call(int32_t c, T a, T b) {   \
-      return forward;                      \
-    }                                      \
-  };
+#define UNARY(Name, fn, cls, forward, adjoint) ROW(Name, (V x), T(forward))
+#define BINARY(Name, fn, cls, forward, da, db) ROW(Name, (V a, V b), T(forward))
+#define COMPARE(Name, fn, forward) ROW(Name, (V a, V b), (forward))
+#define PREDICATE(Name, fn, forward) ROW(Name, (V x), (forward))
+#define TERNARY(Name, fn, forward, da, db) ROW(Name, (MaskOf<V> c, V a, V b), T(forward))
 #define STRUCTURED(...)
-#include "ops/ops.def"
-#include "ops/undef.h"
-
-/// The array function of vecmath.h for an op, where it has one.
-template <Op op>
-struct VectorFunction {};
-#define GRADCELL_X(name, Name)                     \
-  template <>                                      \
-  struct VectorFunction<Op::Name> {                \
-    using type = gradcell::GRADCELL_ISA::Name##Fn; \
-  };
-GRADCELL_VECMATH_UNARY(GRADCELL_X)
-GRADCELL_VECMATH_BINARY(GRADCELL_X)
-#undef GRADCELL_X
-
-template <Op op, class T>
-concept HasVectorFunction =
-    std::is_floating_point_v<T> && requires { typename VectorFunction<op>::type; };
+#include "ir/ops.def"
+#include "ir/undef.h"
+#undef ROW
 
 // Loops ---------------------------------------------------------------------------------------
 
@@ -87,106 +113,66 @@ inline void assume_whole(ptrdiff_t rows) {
   if (rows % kLanes != 0 || rows <= 0) __builtin_unreachable();
 }
 
-template <class Row, class T, class R, Op op = Op::Count>
-void loop1(const LoopArgs& p) {
-  auto run = [](const T* a, R* d, ptrdiff_t n) {
-    if constexpr (HasVectorFunction<op, T>) {
-      gradcell::GRADCELL_ISA::map<typename VectorFunction<op>::type>(a, d, static_cast<size_t>(n));
-    } else {
-      assume_whole(n);
-      IVDEP for (ptrdiff_t i = 0; i < n; ++i) d[i] = Row::template call<T>(a[i]);
+/// What gives V at row i: one number for all rows, or the feature's own.
+template <bool uniform, class V, class X>
+auto operand(const X* p) {
+  if constexpr (uniform)
+    return [u = spread<V>(*p)](ptrdiff_t) { return u; };
+  else
+    return [p](ptrdiff_t i) { return read<V>(p + i); };
+}
+
+/// d = Row(operands), in steps of V over numbers T. The first of three operands is a bool.
+template <class Row, class V, class T, class R, bool... uniform>
+void loop(const LoopArgs& p) {
+  [&]<size_t... k>(std::index_sequence<k...>) {
+    ptrdiff_t n = p.rows, features = p.features;
+    if (((p.s[k] == (uniform ? 0 : n)) && ...)) n *= features, features = 1;
+    assume_whole(n);
+    for (ptrdiff_t f = 0; f < features; ++f) {
+      R* z = static_cast<R*>(p.d) + f * n;
+      const auto run = [=](auto... x) {
+        IVDEP for (ptrdiff_t i = 0; i < n; i += sizeof(V) / sizeof(T))
+            write(z + i, Row::template call<V>(x(i)...));
+      };
+      constexpr auto is_bool = [](size_t place) { return sizeof...(k) == 3 && place == 0; };
+      run(operand<uniform, std::conditional_t<is_bool(k), MaskOf<V>, V>>(
+          static_cast<const std::conditional_t<is_bool(k), int32_t, T>*>(p.p[k]) + f * p.s[k])...);
     }
+  }(std::make_index_sequence<sizeof...(uniform)>());
+}
+
+/// The loop for a set of uniform operands; null if that is all of them.
+template <class Row, class T, class R, size_t... k>
+Loop pick(unsigned uniform, std::index_sequence<k...>) {
+  constexpr auto one = []<size_t set>() {
+    return &loop<Row, Step<T>, T, R, bool(set >> k & 1)...>;
   };
-  auto* d = static_cast<R*>(p.d);
-  auto* a = static_cast<const T*>(p.p[0]);
-  if (p.s[0] == p.rows || p.features == 1) return run(a, d, ptrdiff_t(p.features) * p.rows);
-  for (int32_t f = 0; f < p.features; ++f) run(a + f * p.s[0], d + ptrdiff_t(f) * p.rows, p.rows);
-}
-
-template <class Row, class T, class R, bool UA, bool UB, Op op = Op::Count>
-void loop2(const LoopArgs& p) {
-  auto* d = static_cast<R*>(p.d);
-  auto* a = static_cast<const T*>(p.p[0]);
-  auto* b = static_cast<const T*>(p.p[1]);
-  ptrdiff_t n = p.rows, features = p.features;
-  bool flat = (UA ? p.s[0] == 0 : p.s[0] == n) && (UB ? p.s[1] == 0 : p.s[1] == n);
-  if (flat) n *= features, features = 1;
-  assume_whole(n);
-  for (ptrdiff_t f = 0; f < features; ++f) {
-    const T *x = a + f * p.s[0], *y = b + f * p.s[1];
-    R* z = d + f * n;
-    if constexpr (!UA && !UB && HasVectorFunction<op, T>) {
-      gradcell::GRADCELL_ISA::map<typename VectorFunction<op>::type>(x, y, z,
-                                                                     static_cast<size_t>(n));
-    } else {
-      const T ux = UA ? *x : T(), uy = UB ? *y : T();
-      IVDEP for (ptrdiff_t i = 0; i < n; ++i) z[i] =
-          Row::template call<T>(UA ? ux : x[i], UB ? uy : y[i]);
-    }
-  }
-}
-
-template <class Row, class T, bool UC, bool UA, bool UB>
-void loop3(const LoopArgs& p) {
-  auto* d = static_cast<T*>(p.d);
-  auto* c = static_cast<const int32_t*>(p.p[0]);
-  auto* a = static_cast<const T*>(p.p[1]);
-  auto* b = static_cast<const T*>(p.p[2]);
-  ptrdiff_t n = p.rows;
-  assume_whole(n);
-  for (ptrdiff_t f = 0; f < p.features; ++f) {
-    const int32_t* w = c + f * p.s[0];
-    const T *x = a + f * p.s[1], *y = b + f * p.s[2];
-    T* z = d + f * n;
-    const int32_t uw = UC ? *w : 0;
-    const T ux = UA ? *x : T(), uy = UB ? *y : T();
-    IVDEP for (ptrdiff_t i = 0; i < n; ++i) z[i] =
-        Row::template call<T>(UC ? uw : w[i], UA ? ux : x[i], UB ? uy : y[i]);
-  }
-}
-
-template <class Row, class T, class R, Op op = Op::Count>
-Loop pick2(unsigned uniform) {
-  static constexpr Loop kLoops[] = {loop2<Row, T, R, false, false, op>,
-                                    loop2<Row, T, R, true, false, op>,
-                                    loop2<Row, T, R, false, true, op>, nullptr};
-  return kLoops[uniform & 3];
-}
-
-template <class Row, class T>
-Loop pick3(unsigned uniform) {
-  static constexpr Loop kLoops[] = {
-      loop3<Row, T, false, false, false>, loop3<Row, T, true, false, false>,
-      loop3<Row, T, false, true, false>,  loop3<Row, T, true, true, false>,
-      loop3<Row, T, false, false, true>,  loop3<Row, T, true, false, true>,
-      loop3<Row, T, false, true, true>,   nullptr};
-  return kLoops[uniform & 7];
+  return [&]<size_t... set>(std::index_sequence<set...>) {
+    static constexpr Loop kLoops[] = {one.template operator()<set>()...};
+    return uniform < sizeof...(set) ? kLoops[uniform] : nullptr;
+  }(std::make_index_sequence<(1 << sizeof...(k)) - 1>());
 }
 
 template <class T>
 Loop find(Op op, unsigned uniform) {
+  constexpr std::index_sequence<0> one;
+  constexpr std::index_sequence<0, 1> two;
+  constexpr std::index_sequence<0, 1, 2> three;
   switch (op) {
-#define UNARY(Name, ...)                                                                   \
-  case Op::Name:                                                                           \
-    if constexpr (kAllowed<Name##Row::kClass, T>) return loop1<Name##Row, T, T, Op::Name>; \
+#define ROW(Name, R, cls, operands)                                                           \
+  case Op::Name:                                                                              \
+    if constexpr (kAllowed<OpClass::cls, T>) return pick<Name##Row, T, R>(uniform, operands); \
     return nullptr;
-#define BINARY(Name, ...)                               \
-  case Op::Name:                                        \
-    if constexpr (kAllowed<Name##Row::kClass, T>)       \
-      return pick2<Name##Row, T, T, Op::Name>(uniform); \
-    return nullptr;
-#define COMPARE(Name, ...) \
-  case Op::Name:           \
-    return pick2<Name##Row, T, int32_t>(uniform);
-#define PREDICATE(Name, ...) \
-  case Op::Name:             \
-    return loop1<Name##Row, T, int32_t>;
-#define TERNARY(Name, ...) \
-  case Op::Name:           \
-    return pick3<Name##Row, T>(uniform);
+#define UNARY(Name, fn, cls, forward, adjoint) ROW(Name, T, cls, one)
+#define BINARY(Name, fn, cls, forward, da, db) ROW(Name, T, cls, two)
+#define COMPARE(Name, fn, forward) ROW(Name, int32_t, Number, two)
+#define PREDICATE(Name, fn, forward) ROW(Name, int32_t, Number, one)
+#define TERNARY(Name, fn, forward, da, db) ROW(Name, T, Number, three)
 #define STRUCTURED(...)
-#include "ops/ops.def"
-#include "ops/undef.h"
+#include "ir/ops.def"
+#include "ir/undef.h"
+#undef ROW
     default:
       return nullptr;
   }
@@ -314,16 +300,16 @@ struct ToRow {
 Loop convert(Compute from, DType to) {
   return dispatch(from, [&](auto t) -> Loop {
     using T = decltype(t);
-    if (to == DType::Bool) return loop1<ToBoolRow, T, int32_t>;
+    if (to == DType::Bool) return loop<ToBoolRow, T, T, int32_t, false>;
     switch (compute_type(to)) {
       case Compute::F32:
-        return loop1<ToRow<float>, T, float>;
+        return loop<ToRow<float>, T, T, float, false>;
       case Compute::F64:
-        return loop1<ToRow<double>, T, double>;
+        return loop<ToRow<double>, T, T, double, false>;
       case Compute::I32:
-        return loop1<ToRow<int32_t>, T, int32_t>;
+        return loop<ToRow<int32_t>, T, T, int32_t, false>;
       default:
-        return loop1<ToRow<int64_t>, T, int64_t>;
+        return loop<ToRow<int64_t>, T, T, int64_t, false>;
     }
   });
 }
@@ -356,13 +342,13 @@ Loop narrow(DType to) {
     case DType::BFloat16:
       return round_half<false>;
     case DType::Int8:
-      return loop1<WrapRow<int8_t>, int32_t, int32_t>;
+      return loop<WrapRow<int8_t>, int32_t, int32_t, int32_t, false>;
     case DType::UInt8:
-      return loop1<WrapRow<uint8_t>, int32_t, int32_t>;
+      return loop<WrapRow<uint8_t>, int32_t, int32_t, int32_t, false>;
     case DType::Int16:
-      return loop1<WrapRow<int16_t>, int32_t, int32_t>;
+      return loop<WrapRow<int16_t>, int32_t, int32_t, int32_t, false>;
     case DType::Bool:
-      return loop1<ToBoolRow, int32_t, int32_t>;
+      return loop<ToBoolRow, int32_t, int32_t, int32_t, false>;
     default:
       return nullptr;
   }
@@ -426,6 +412,16 @@ struct SumOp {
     return static_cast<T>(a + b);
   }
 };
+struct ProductOp {
+  template <class T>
+  static T identity() {
+    return T(1);
+  }
+  template <class T>
+  static T call(T a, T b) {
+    return static_cast<T>(a * b);
+  }
+};
 struct MaxOp {
   template <class T>
   static T identity() {
@@ -454,13 +450,17 @@ struct MinOp {
 };
 
 template <class F>
-void with_reduction(Op op, F f) {
-  if (op == Op::ReduceMax)
-    f(MaxOp());
-  else if (op == Op::ReduceMin)
-    f(MinOp());
-  else
-    f(SumOp());
+void with_reduction(Combine how, F f) {
+  switch (how) {
+    case Combine::Sum:
+      return f(SumOp());
+    case Combine::Product:
+      return f(ProductOp());
+    case Combine::Max:
+      return f(MaxOp());
+    case Combine::Min:
+      return f(MinOp());
+  }
 }
 
 template <class R, class T>
@@ -510,11 +510,11 @@ void sum_pairwise(T* z, const T* a, const int32_t* step, int32_t n, int32_t rows
   }
 }
 
-void feature_reduce(Op op, Compute type, void* d, const void* a, const int32_t* base,
+void feature_reduce(Combine how, Compute type, void* d, const void* a, const int32_t* base,
                     int32_t features, const int32_t* step, int32_t n, int32_t rows) {
   dispatch(type, [&](auto t) {
     using T = decltype(t);
-    with_reduction(op, [&](auto r) {
+    with_reduction(how, [&](auto r) {
       using R = decltype(r);
       for (int32_t f = 0; f < features; ++f) {
         T* z = static_cast<T*>(d) + static_cast<ptrdiff_t>(f) * rows;
@@ -570,11 +570,11 @@ void reduce_rows(T* z, const T* x, int32_t rows) {
       to, combine<R, T>(combine<R, T>(part[0], part[1]), combine<R, T>(part[2], part[3])));
 }
 
-void row_reduce(Op op, Compute type, void* acc, const void* a, int32_t features, int32_t rows,
+void row_reduce(Combine how, Compute type, void* acc, const void* a, int32_t features, int32_t rows,
                 int32_t valid) {
   dispatch(type, [&](auto t) {
     using T = decltype(t);
-    with_reduction(op, [&](auto r) {
+    with_reduction(how, [&](auto r) {
       for (int32_t f = 0; f < features; ++f)
         reduce_rows<decltype(r)>(static_cast<T*>(acc) + static_cast<ptrdiff_t>(f) * kLanes,
                                  static_cast<const T*>(a) + static_cast<ptrdiff_t>(f) * rows,
@@ -583,10 +583,10 @@ void row_reduce(Op op, Compute type, void* acc, const void* a, int32_t features,
   });
 }
 
-void row_reduce_init(Op op, Compute type, void* acc, int32_t features) {
+void row_reduce_init(Combine how, Compute type, void* acc, int32_t features) {
   dispatch(type, [&](auto t) {
     using T = decltype(t);
-    with_reduction(op, [&](auto r) {
+    with_reduction(how, [&](auto r) {
       using R = decltype(r);
       for (int32_t i = 0; i < features * kLanes; ++i)
         static_cast<T*>(acc)[i] = R::template identity<T>();
@@ -594,10 +594,10 @@ void row_reduce_init(Op op, Compute type, void* acc, int32_t features) {
   });
 }
 
-void row_reduce_finish(Op op, Compute type, const void* acc, void* out, int32_t features) {
+void row_reduce_finish(Combine how, Compute type, const void* acc, void* out, int32_t features) {
   dispatch(type, [&](auto t) {
     using T = decltype(t);
-    with_reduction(op, [&](auto r) {
+    with_reduction(how, [&](auto r) {
       using R = decltype(r);
       for (int32_t f = 0; f < features; ++f) {
         T lane[kLanes];
@@ -611,10 +611,10 @@ void row_reduce_finish(Op op, Compute type, const void* acc, void* out, int32_t 
   });
 }
 
-void merge(Op op, Compute type, void* to, const void* from, size_t n) {
+void merge(Combine how, Compute type, void* to, const void* from, size_t n) {
   dispatch(type, [&](auto t) {
     using T = decltype(t);
-    with_reduction(op, [&](auto r) {
+    with_reduction(how, [&](auto r) {
       using R = decltype(r);
       T* z = static_cast<T*>(to);
       const T* x = static_cast<const T*>(from);

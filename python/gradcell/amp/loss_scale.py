@@ -109,8 +109,8 @@ class DynamicLossScaler(LossScaler):
     scale_value: the first scale, at least 1, a float32 Parameter from then on. scale_factor:
     greater than 1. scale_window: a positive int. Raises ValueError and TypeError for other values.
     The scale does not fall below 1; when gradients overflow even there, the next call of adjust
-    raises RuntimeError. A compiled function that asks for no value does not come by here again:
-    check() does the same.
+    warns, once. A compiled function that asks for no value does not come by here again: check()
+    does the same.
     """
 
     def __init__(self, scale_value: float, scale_factor: float, scale_window: int) -> None:
@@ -135,13 +135,13 @@ class DynamicLossScaler(LossScaler):
         return tree.map_leaves(lambda t: _times(t, inverse), inputs)
 
     def check(self) -> None:
-        """Raises RuntimeError if the last finished step overflowed at a scale of 1."""
+        """Warns, once, if the last finished step overflowed at a scale of 1."""
         self._guard.check()
 
     def adjust(self, grads_finite: Any) -> bool:
         """Adapts the scale. grads_finite: a bool, or a 0-d bool Tensor as all_finite gives.
 
-        Raises RuntimeError if the gradients overflowed at a scale of 1 in the call before.
+        Warns, once, if the gradients overflowed at a scale of 1 in the call before.
         """
         self._guard.check()
         finite = grads_finite if isinstance(grads_finite, Tensor) else Tensor(bool(grads_finite))

@@ -7,7 +7,8 @@ drawn in float64 from the stream that set_seed starts, then cast.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -411,6 +412,43 @@ class Dirac(Initializer):
         return out
 
 
+# What MindSpore's own initialisers are made of, and users' are --------------------------------------
+
+
+def _calculate_fan_in_and_fan_out(shape: Sequence[int]) -> tuple[int, int]:
+    """(inputs, outputs) of one unit. Raises ValueError for fewer than 2 dimensions."""
+    return _fans("initializer", tuple(shape))
+
+
+def _calculate_correct_fan(shape: Sequence[int], mode: str) -> int:
+    """Inputs or outputs of one unit, as mode says: 'fan_in' or 'fan_out'. Raises ValueError."""
+    if mode.lower() not in ("fan_in", "fan_out"):
+        raise ValueError(f"'mode' {mode} not supported, please use fan_in or fan_out{where()}")
+    return _fans("initializer", tuple(shape))[mode.lower() == "fan_out"]
+
+
+def _calculate_gain(nonlinearity: str, param: Any = None) -> float:
+    """The gain of He's initialisers; param: leaky_relu's slope, 0.01 by default. Raises ValueError."""
+    return _gain("initializer", nonlinearity, 0.01 if param is None else param)
+
+
+def _assignment(arr: np.ndarray, num: Any) -> np.ndarray:
+    """Fills an array in place. Returns it."""
+    arr[...] = num
+    return arr
+
+
+def _register(*aliases: str) -> Callable[[type[Initializer]], type[Initializer]]:
+    """A class decorator: initializer('name', ...) knows the class by its name and by aliases."""
+
+    def register(kind: type[Initializer]) -> type[Initializer]:
+        for name in (kind.__name__.lower(), *aliases):
+            _BY_NAME.setdefault(name.lower(), kind)
+        return kind
+
+    return register
+
+
 _BY_NAME: dict[str, type[Initializer]] = {
     name: kind
     for kind in (
@@ -473,7 +511,8 @@ def initializer(
     the result.
 
     Raises TypeError for an init or a shape of another type, ValueError for an unknown name, a
-    negative size, or a Tensor of another shape.
+    negative size, too many elements, or a Tensor of another shape, MemoryError where they do not
+    fit.
     """
     if isinstance(init, Tensor):
         if shape is not None and _shape(shape) != tuple(init.shape):
@@ -484,4 +523,15 @@ def initializer(
         return Tensor(init, dtype)
     if shape is None:
         raise ValueError(f"initializer: shape is needed unless init is a Tensor{where()}")
-    return Tensor(_rule(init).draw(_shape(shape)), dtype)
+    dims = _shape(shape)
+    if math.prod(dims) * 8 > sys.maxsize:
+        raise ValueError(
+            f"initializer: a tensor of shape {list(dims)} has more elements than can be addressed"
+            f"{where()}"
+        )
+    try:
+        return Tensor(_rule(init).draw(dims), dtype)
+    except MemoryError as error:
+        raise MemoryError(
+            f"initializer: there is no memory for a tensor of shape {list(dims)}{where()}"
+        ) from error

@@ -1,163 +1,89 @@
-"""Networks: cells, layers, losses, optimisers, training cells."""
+"""Networks: cells, layers, losses, optimisers, metrics, training cells.
+
+Each module beside this one lists its names in `__all__`; all of them are names of this package.
+"""
 
 from __future__ import annotations
 
-from gradcell.nn.activations import (
-    CELU,
-    ELU,
-    GELU,
-    GLU,
-    FastGelu,
-    Hardtanh,
-    HShrink,
-    HSigmoid,
-    HSwish,
-    LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    PReLU,
-    ReLU,
-    ReLU6,
-    RReLU,
-    SeLU,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
-    Softplus,
-    SoftShrink,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-    Threshold,
-    get_activation,
+import importlib as _importlib
+import sys as _sys
+
+from gradcell.nn import (
+    activations,
+    attention,
+    basic,
+    cell,
+    containers,
+    convolution,
+    derivatives,
+    dynamic_lr,
+    fused,
+    images,
+    learning_rate_schedule,
+    losses,
+    margins,
+    metrics,
+    normalization,
+    op_cells,
+    optim,
+    padding,
+    pooling,
+    recurrent,
+    wrap,
 )
-from gradcell.nn.basic import (
-    Dense,
-    Dropout,
-    Dropout1d,
-    Dropout2d,
-    Embedding,
-    Flatten,
-    Identity,
-)
-from gradcell.nn.cell import (
-    Cell,
-)
-from gradcell.nn.containers import (
-    CellDict,
-    CellList,
-    SequentialCell,
-)
-from gradcell.nn.convolution import (
-    Conv1d,
-    Conv2d,
-)
-from gradcell.nn.losses import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    CrossEntropyLoss,
-    HuberLoss,
-    KLDivLoss,
-    L1Loss,
-    LossBase,
-    MAELoss,
-    MSELoss,
-    NLLLoss,
-    RMSELoss,
-    SmoothL1Loss,
-    SoftmaxCrossEntropyWithLogits,
-)
-from gradcell.nn.normalization import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    GroupNorm,
-    LayerNorm,
-)
-from gradcell.nn.pooling import (
-    AvgPool1d,
-    AvgPool2d,
-    MaxPool1d,
-    MaxPool2d,
-)
+from gradcell.nn.activations import *  # noqa: F403
+from gradcell.nn.attention import *  # noqa: F403
+from gradcell.nn.basic import *  # noqa: F403
+from gradcell.nn.cell import *  # noqa: F403
+from gradcell.nn.containers import *  # noqa: F403
+from gradcell.nn.convolution import *  # noqa: F403
+from gradcell.nn.derivatives import *  # noqa: F403
+from gradcell.nn.dynamic_lr import *  # noqa: F403
+from gradcell.nn.fused import *  # noqa: F403
+from gradcell.nn.images import *  # noqa: F403
+from gradcell.nn.learning_rate_schedule import *  # noqa: F403
+from gradcell.nn.losses import *  # noqa: F403
+from gradcell.nn.losses import _Loss as _Loss
+from gradcell.nn.margins import *  # noqa: F403
+from gradcell.nn.metrics import *  # noqa: F403
+from gradcell.nn.normalization import *  # noqa: F403
+from gradcell.nn.op_cells import *  # noqa: F403
+from gradcell.nn.optim import *  # noqa: F403
+from gradcell.nn.padding import *  # noqa: F403
+from gradcell.nn.pooling import *  # noqa: F403
+from gradcell.nn.recurrent import *  # noqa: F403
+from gradcell.nn.wrap import *  # noqa: F403
 
 __all__ = [
-    "CELU",
-    "ELU",
-    "GELU",
-    "GLU",
-    "AvgPool1d",
-    "AvgPool2d",
-    "BCELoss",
-    "BCEWithLogitsLoss",
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "BatchNorm3d",
-    "Cell",
-    "CellDict",
-    "CellList",
-    "Conv1d",
-    "Conv2d",
-    "CrossEntropyLoss",
-    "Dense",
-    "Dropout",
-    "Dropout1d",
-    "Dropout2d",
-    "Embedding",
-    "FastGelu",
-    "Flatten",
-    "GroupNorm",
-    "HShrink",
-    "HSigmoid",
-    "HSwish",
-    "Hardtanh",
-    "HuberLoss",
-    "Identity",
-    "KLDivLoss",
-    "L1Loss",
-    "LayerNorm",
-    "LeakyReLU",
-    "LogSigmoid",
-    "LogSoftmax",
-    "LossBase",
-    "MAELoss",
-    "MSELoss",
-    "MaxPool1d",
-    "MaxPool2d",
-    "Mish",
-    "NLLLoss",
-    "PReLU",
-    "RMSELoss",
-    "RReLU",
-    "ReLU",
-    "ReLU6",
-    "SeLU",
-    "SequentialCell",
-    "SiLU",
-    "Sigmoid",
-    "SmoothL1Loss",
-    "SoftShrink",
-    "Softmax",
-    "Softmax2d",
-    "SoftmaxCrossEntropyWithLogits",
-    "Softmin",
-    "Softplus",
-    "Softsign",
-    "Tanh",
-    "Tanhshrink",
-    "Threshold",
-    "get_activation",
+    *activations.__all__,
+    *attention.__all__,
+    *basic.__all__,
+    *cell.__all__,
+    *containers.__all__,
+    *convolution.__all__,
+    *derivatives.__all__,
+    *dynamic_lr.__all__,
+    *fused.__all__,
+    *images.__all__,
+    *learning_rate_schedule.__all__,
+    *losses.__all__,
+    *margins.__all__,
+    *metrics.__all__,
+    *normalization.__all__,
+    *op_cells.__all__,
+    *optim.__all__,
+    *padding.__all__,
+    *pooling.__all__,
+    *recurrent.__all__,
+    *wrap.__all__,
 ]
 
-# What trains them: optimisers, schedules, training cells.
-from gradcell.nn import training as _training
-from gradcell.nn.training import *  # noqa: F403
 
-__all__ += _training.__all__
+def __getattr__(name: str) -> object:
+    if name == "probability":  # imported when it is first asked for
+        return _importlib.import_module("gradcell.nn.probability")
+    raise AttributeError(f"module 'gradcell.nn' has no attribute {name!r}")
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+#: MindSpore's subpackages of layers and losses, whose names are all in this one.
+layer = loss = _sys.modules[__name__]

@@ -17,14 +17,47 @@ from gradcell.ops.primitive import Primitive
 from gradcell.ops.random import uniform
 from gradcell.parameter import Parameter
 
+__all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "FastGelu",
+    "HShrink",
+    "HSigmoid",
+    "HSwish",
+    "Hardtanh",
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "PReLU",
+    "RReLU",
+    "ReLU",
+    "ReLU6",
+    "SeLU",
+    "SiLU",
+    "Sigmoid",
+    "SoftShrink",
+    "Softmax",
+    "Softmax2d",
+    "Softmin",
+    "Softplus",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+    "Threshold",
+    "get_activation",
+]
+
 _ops = _core.ops
 
 
 class ReLU(Cell):
     """max(x, 0); 0 for the derivative at 0. Any numeric dtype."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _ops.relu(arguments.tensor(x, "ReLU", "x"))
+    def construct(self, input: Tensor) -> Tensor:
+        return _ops.relu(arguments.tensor(input, "ReLU", "x"))
 
 
 class ReLU6(Cell):
@@ -58,8 +91,8 @@ class SiLU(Cell):
 class Mish(Cell):
     """x tanh(log(1 + exp(x))). Misra, Mish (2019), equation 1."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.mish(x)
+    def construct(self, input_x: Tensor) -> Tensor:
+        return _functions.mish(input_x)
 
 
 class FastGelu(Cell):
@@ -72,22 +105,22 @@ class FastGelu(Cell):
 class LogSigmoid(Cell):
     """log(1 / (1 + exp(-x))), without overflow."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.logsigmoid(x)
+    def construct(self, input_x: Tensor) -> Tensor:
+        return _functions.logsigmoid(input_x)
 
 
 class HSigmoid(Cell):
     """min(max(x + 3, 0), 6) / 6."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.hardsigmoid(x)
+    def construct(self, input: Tensor) -> Tensor:
+        return _functions.hardsigmoid(input)
 
 
 class HSwish(Cell):
     """x min(max(x + 3, 0), 6) / 6. Howard et al., Searching for MobileNetV3 (2019), section 5.2."""
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.hardswish(x)
+    def construct(self, input: Tensor) -> Tensor:
+        return _functions.hardswish(input)
 
 
 class Softsign(Cell):
@@ -110,8 +143,8 @@ class SeLU(Cell):
     Klambauer et al., Self-normalizing neural networks (2017), equation 2.
     """
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.selu(x)
+    def construct(self, input_x: Tensor) -> Tensor:
+        return _functions.selu(input_x)
 
 
 class GELU(Cell):
@@ -200,8 +233,8 @@ class HShrink(Cell):
         super().__init__()
         self.lambd = arguments.number(lambd, "HShrink", "lambd")
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.hardshrink(x, self.lambd)
+    def construct(self, input: Tensor) -> Tensor:
+        return _functions.hardshrink(input, self.lambd)
 
 
 class SoftShrink(Cell):
@@ -211,8 +244,8 @@ class SoftShrink(Cell):
         super().__init__()
         self.lambd = arguments.number(lambd, "SoftShrink", "lambd")
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.softshrink(x, self.lambd)
+    def construct(self, input: Tensor) -> Tensor:
+        return _functions.softshrink(input, self.lambd)
 
 
 class Threshold(Cell):
@@ -223,8 +256,8 @@ class Threshold(Cell):
         self.threshold = arguments.number(threshold, "Threshold", "threshold")
         self.value = arguments.number(value, "Threshold", "value")
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.threshold(x, self.threshold, self.value)
+    def construct(self, input_x: Tensor) -> Tensor:
+        return _functions.threshold(input_x, self.threshold, self.value)
 
 
 class PReLU(Cell):
@@ -282,8 +315,8 @@ class Softmax(Cell):
         super().__init__()
         self.axis = _axis("Softmax", axis)
 
-    def construct(self, x: Tensor) -> Tensor:
-        return _functions.softmax(x, self.axis)
+    def construct(self, input: Tensor) -> Tensor:
+        return _functions.softmax(input, self.axis)
 
 
 class Softmin(Cell):
@@ -358,6 +391,9 @@ _BY_NAME: dict[str, type[Cell]] = {
     "threshold": Threshold,
     "mish": Mish,
 }
+
+
+_activation = _BY_NAME  #: its name in MindSpore
 
 
 def get_activation(name: str | None, prim_name: str | None = None) -> Cell | None:

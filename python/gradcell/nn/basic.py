@@ -15,6 +15,21 @@ from gradcell.nn.cell import Cell
 from gradcell.ops.random import dropout
 from gradcell.parameter import Parameter
 
+__all__ = [
+    "BiDense",
+    "Dense",
+    "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
+    "Embedding",
+    "EmbeddingLookup",
+    "Flatten",
+    "Identity",
+    "Linear",
+    "TimeDistributed",
+]
+
 
 class Dense(Cell):
     """A fully connected layer: activation(x Wᵀ + b).
@@ -111,8 +126,8 @@ class Identity(Cell):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def construct(self, x: Tensor) -> Tensor:
-        return arguments.tensor(x, "Identity", "x")
+    def construct(self, input: Tensor) -> Tensor:
+        return arguments.tensor(input, "Identity", "x")
 
 
 class Flatten(Cell):
@@ -230,6 +245,12 @@ class Dropout2d(_ChannelDropout):
     ranks = (3, 4)
 
 
+class Dropout3d(_ChannelDropout):
+    """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W). p: the probability of zero."""
+
+    ranks = (4, 5)
+
+
 class Embedding(Cell):
     """Rows of a table, looked up by number.
 
@@ -285,3 +306,207 @@ class Embedding(Cell):
             f"use_one_hot={self.use_one_hot}, embedding_table={self.embedding_table!r}, "
             f"dtype={self.dtype}, padding_idx={self.padding_idx}"
         )
+
+
+class EmbeddingLookup(Cell):
+    """Rows of a table, looked up by number, as Embedding does. Rows of numbers out of range are 0.
+
+    vocab_size, embedding_size: rows and columns of the table. param_init: anything that
+    `initializer` takes. max_norm: longer rows are scaled to this norm. target, slice_mode,
+    manual_shapes and sparse say where MindSpore keeps the table, and have no effect.
+
+    Parameter: embedding_table (vocab_size, embedding_size). Raises TypeError, ValueError.
+    """
+
+    BATCH_SLICE = "batch_slice"  #: values of slice_mode
+    FIELD_SLICE = "field_slice"
+    TABLE_ROW_SLICE = "table_row_slice"
+    TABLE_COLUMN_SLICE = "table_column_slice"
+
+    def __init__(
+        self,
+        vocab_size: int,
+        embedding_size: int,
+        param_init: Any = "normal",
+        target: str = "CPU",
+        slice_mode: str = "batch_slice",
+        manual_shapes: Any = None,
+        max_norm: float | None = None,
+        sparse: bool = True,
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__()
+        owner = "EmbeddingLookup"
+        self.vocab_size = arguments.integer(vocab_size, owner, "vocab_size", 1)
+        self.embedding_size = arguments.integer(embedding_size, owner, "embedding_size", 1)
+        self.target = arguments.one_of(target, ["CPU", "DEVICE"], owner, "target")
+        modes = [self.BATCH_SLICE, self.FIELD_SLICE, self.TABLE_ROW_SLICE, self.TABLE_COLUMN_SLICE]
+        arguments.one_of(slice_mode, modes, owner, "slice_mode")
+        self.sparse = arguments.boolean(sparse, owner, "sparse")
+        if not sparse and target == "CPU":
+            raise ValueError(
+                f"For '{owner}', 'sparse' must be True when 'target' is \"CPU\".{where()}"
+            )
+        self.max_norm = None
+        if max_norm is not None:
+            self.max_norm = arguments.number(max_norm, owner, "max_norm", above=0)
+        table = initializer(param_init, (vocab_size, embedding_size), dtype)
+        self.embedding_table = Parameter(table, name="embedding_table")
+
+    def construct(self, indices: Tensor) -> Tensor:
+        arguments.tensor(indices, "EmbeddingLookup", "indices")
+        if indices.dtype.is_floating or indices.dtype == _core.bool:
+            raise TypeError(
+                "For 'EmbeddingLookup', the 'indices' must be of integers, but got "
+                f"{indices.dtype}.{where()}"
+            )
+        below = _ops.less(indices, self.vocab_size)
+        known = _ops.logical_and(_ops.greater_equal(indices, 0), below)
+        rows = _ops.gather(self.embedding_table, _ops.where(known, indices, 0), 0)
+        rows = _ops.where(_ops.reshape(known, [*indices.shape, 1]), rows, 0)
+        if self.max_norm is None:
+            return rows
+        squares = _ops.reduce_sum(_ops.square(rows), -1, True)
+        long = _ops.greater(squares, self.max_norm**2)
+        factor = _ops.mul(_ops.rsqrt(_ops.where(long, squares, 1)), self.max_norm)
+        return _ops.mul(rows, _ops.where(long, factor, 1))
+
+
+class Linear(Dense):
+    """Dense with PyTorch's names of arguments: x Wᵀ + b.
+
+    in_features, out_features, bias: Dense's in_channels, out_channels, has_bias. Else as Dense.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        dtype: _core.DType | None = None,
+    ) -> None:
+        super().__init__(
+            in_features, out_features, weight_init, bias_init, bias, dtype=dtype or _core.float32
+        )
+        self.in_features, self.out_features = in_features, out_features
+
+    def extend_repr(self) -> str:
+        text = f"input_features={self.in_features}, output_features={self.out_features}"
+        return text + ", has_bias=True" if self.has_bias else text
+
+
+class BiDense(Cell):
+    """A bilinear layer: out[..., o] = sum over i, j of x1[..., i] weight[o, i, j] x2[..., j] + b[o].
+
+    in1_channels, in2_channels, out_channels: features of the inputs and the output. Initial values
+    are uniform within ±1/sqrt(in1_channels) by default. Inputs (..., in1_channels) and (...,
+    in2_channels). Parameters: weight (out, in1, in2), bias (out,). Raises TypeError, ValueError.
+    """
+
+    def __init__(
+        self,
+        in1_channels: int,
+        in2_channels: int,
+        out_channels: int,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        has_bias: bool = True,
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__()
+        self.in1_channels = arguments.integer(in1_channels, "BiDense", "in1_channels", 1)
+        self.in2_channels = arguments.integer(in2_channels, "BiDense", "in2_channels", 1)
+        self.out_channels = arguments.integer(out_channels, "BiDense", "out_channels", 1)
+        self.has_bias = arguments.boolean(has_bias, "BiDense", "has_bias")
+        arguments.floating_dtype(dtype, "BiDense")
+        uniform = Uniform(1 / math.sqrt(in1_channels))
+        start = uniform if weight_init is None else weight_init
+        shape = (out_channels, in1_channels, in2_channels)
+        self.weight = Parameter(initializer(start, shape, dtype), name="weight")
+        self.bias: Any = None
+        if has_bias:
+            start = uniform if bias_init is None else bias_init
+            self.bias = Parameter(initializer(start, (out_channels,), dtype), name="bias")
+
+    def construct(self, input1: Tensor, input2: Tensor) -> Tensor:
+        sizes = (self.in1_channels, self.in2_channels)
+        for name, x, n in zip(("input1", "input2"), (input1, input2), sizes, strict=True):
+            arguments.tensor(x, "BiDense", name)
+            if x.ndim < 2 or x.shape[-1] != n or x.shape[:-1] != input1.shape[:-1]:
+                raise ValueError(
+                    f"For 'BiDense', the inputs must be (..., {sizes[0]}) and (..., {sizes[1]}), "
+                    f"but got {list(input1.shape)} and {list(x.shape)}.{where()}"
+                )
+            arguments.same_dtype(x, self.weight, "BiDense")
+        n, m, o = *sizes, self.out_channels
+        rows = math.prod(input1.shape[:-1])
+        left = _ops.matmul(_ops.reshape(input1, [rows, n]), self._by_first(n, m, o))
+        left = _ops.reshape(left, [rows, o, m])
+        out = _ops.reduce_sum(_ops.mul(left, _ops.reshape(input2, [rows, 1, m])), -1)
+        out = _ops.add(out, self.bias) if self.has_bias else out
+        return _ops.reshape(out, [*input1.shape[:-1], o])
+
+    def _by_first(self, n: int, m: int, o: int) -> Tensor:
+        return _ops.reshape(_ops.transpose(self.weight, [1, 0, 2]), [n, o * m])
+
+    def extend_repr(self) -> str:
+        text = f"in1_channels={self.in1_channels}, in2_channels={self.in2_channels}, "
+        text += f"output_channels={self.out_channels}"
+        return text + ", has_bias=True" if self.has_bias else text
+
+
+class TimeDistributed(Cell):
+    """A layer applied to each slice along time_axis, the results stacked along it.
+
+    layer: a Cell or function of one tensor. reshape_with_axis: an axis that is joined with time_axis
+    instead, so that the layer is called once. Raises TypeError, ValueError.
+    """
+
+    def __init__(self, layer: Any, time_axis: int, reshape_with_axis: int | None = None) -> None:
+        super().__init__()
+        if not callable(layer):
+            raise TypeError(
+                f"For 'TimeDistributed', the layer must be a function, but got {layer!r}{where()}"
+            )
+        self.layer = layer
+        self.time_axis = arguments.integer(time_axis, "TimeDistributed", "time_axis")
+        if reshape_with_axis is not None:
+            arguments.integer(reshape_with_axis, "TimeDistributed", "reshape_with_axis")
+        self.reshape_with_axis = reshape_with_axis
+
+    def construct(self, inputs: Tensor) -> Tensor:
+        x = arguments.tensor(inputs, "TimeDistributed", "inputs")
+        time = arguments.axis_of(self.time_axis, x.ndim, "TimeDistributed")
+        if self.reshape_with_axis is None:
+            dims = [n for i, n in enumerate(x.shape) if i != time]
+            outs = []
+            for t in range(x.shape[time]):
+                begin, size = [0] * x.ndim, list(x.shape)
+                begin[time], size[time] = t, 1
+                part = _ops.reshape(_ops.slice(x, begin, size, [1] * x.ndim), dims)
+                out = self.layer(part)
+                at = min(time, out.ndim)
+                outs.append(_ops.reshape(out, [*out.shape[:at], 1, *out.shape[at:]]))
+            return _ops.concat(outs, at)
+        return self._joined(x, time)
+
+    def _joined(self, x: Tensor, time: int) -> Tensor:
+        other = arguments.axis_of(self.reshape_with_axis, x.ndim, "TimeDistributed")
+        if other == time:
+            raise ValueError(
+                "For 'TimeDistributed', 'reshape_with_axis' must not be the 'time_axis' "
+                f"{time}.{where()}"
+            )
+        # time right behind the other axis, and both as one
+        order = [i for i in range(x.ndim) if i != time]
+        order.insert(order.index(other) + 1, time)
+        at = order.index(other)
+        moved = _ops.transpose(x, order)
+        n, t = moved.shape[at], moved.shape[at + 1]
+        out = self.layer(_ops.reshape(moved, [*moved.shape[:at], n * t, *moved.shape[at + 2 :]]))
+        out = _ops.reshape(out, [*out.shape[:at], n, t, *out.shape[at + 1 :]])
+        back = [i for i in range(out.ndim) if i != at + 1]
+        back.insert(min(time, out.ndim - 1), at + 1)
+        return _ops.transpose(out, back)

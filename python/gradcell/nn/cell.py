@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradcell import _core, context, tree
+from gradcell import _core, _structure, context, tree
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.nn.graph_mode import GraphMode
 from gradcell.parameter import Parameter, ParameterTuple
 from gradcell.transform import cache_for, run
+
+__all__ = [
+    "Cell",
+    "no_init_parameters",
+]
 
 
 def _cast_floating(value: Any, dtype: _core.DType) -> Any:
@@ -25,18 +33,27 @@ def _cast_floating(value: Any, dtype: _core.DType) -> Any:
 class HookHandle:
     """A hook that a cell calls, until remove()."""
 
+    _numbers = itertools.count()
+
     def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
         self._hooks = hooks
-        hooks[id(self)] = hook
+        self._number = next(self._numbers)  # an id would come again when the handle is gone
+        hooks[self._number] = hook
         _core.bump_structure_version()
 
     def remove(self) -> None:
         """Ends the calls."""
-        if self._hooks.pop(id(self), None) is not None:
+        if self._hooks.pop(self._number, None) is not None:
             _core.bump_structure_version()
 
 
-class Cell:
+@contextlib.contextmanager
+def no_init_parameters() -> Iterator[None]:
+    """For networks made to be loaded into. Here their parameters have values from the start."""
+    yield
+
+
+class Cell(GraphMode):
     """The base of all networks: assign parameters and cells as attributes, define construct.
 
     auto_prefix: whether parameters of cells below get the path of attributes as a prefix of their
@@ -47,6 +64,7 @@ class Cell:
     has_bprop = False
     _cells: OrderedDict[str, Any]
     _params: OrderedDict[str, Parameter]
+    _auto_prefix: bool
 
     def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
         object.__setattr__(self, "_cells", OrderedDict())
@@ -119,14 +137,12 @@ class Cell:
         if not self._called or name.startswith("_"):
             return
         old = self.__dict__.get(name)
-        if old is value or (
-            type(old) is type(value) and isinstance(value, (bool, int, float, str)) and old == value
-        ):
+        if _structure.same(old, value):
             return
         if _core.in_trace():
             _core.mark_unrepeatable()
         else:
-            _core.bump_structure_version()
+            _structure.changed(self, name, old, value)
 
     def _forget(self, name: str, keep: dict[str, Any] | None = None) -> None:
         """Drops an attribute; its place in `keep` stays, for what replaces it."""
@@ -146,6 +162,11 @@ class Cell:
             found = own["_cells"].get(name)
             if found is not None:
                 return found
+        elif not name.startswith("__"):  # copy and pickle ask a bare instance for theirs
+            raise AttributeError(
+                f"{type(self).__name__}: call super().__init__() in __init__, before anything else "
+                f"(there is no {name!r} yet){where()}"
+            )
         raise AttributeError(
             f"The '{type(self).__name__}' object has no attribute '{name}'.{where()}"
         )
@@ -270,7 +291,11 @@ class Cell:
                 "For 'insert_child_to_cell', the argument 'child_cell' must be 'Cell', but got "
                 f"type {type(child_cell)}.{where()}"
             )
-        self._add_cell(child_name, child_cell)
+        auto_prefix, self._auto_prefix = self._auto_prefix, False  # its parameters keep their names
+        try:
+            self._add_cell(child_name, child_cell)
+        finally:
+            self._auto_prefix = auto_prefix
 
     @staticmethod
     def _check_name(owner: str, what: str, name: Any, no_dot: bool) -> None:
@@ -292,6 +317,12 @@ class Cell:
                     f"have a name of its own{where()}"
                 )
             seen.add(p.name)
+
+    def check_names_and_refresh_name(self) -> None:
+        """Names every parameter by its path, if two have the same name."""
+        names = [p.name for p in self.get_parameters()]
+        if len(set(names)) < len(names):
+            self.update_parameters_name()
 
     def state_dict(self) -> OrderedDict[str, Parameter]:
         """The parameters by their paths of attributes."""
@@ -341,9 +372,9 @@ class Cell:
 
     def _set_below(self, name: str, value: Any) -> None:
         for cell in self._walk():
-            if cell.__dict__.get(name) is not value:
+            if (old := cell.__dict__.get(name)) is not value:
                 cell.__dict__[name] = value
-                _core.bump_structure_version()
+                _structure.changed(cell, name, old, value)
 
     def set_train(self, mode: bool = True) -> Cell:
         """Training or evaluation, for this cell and all below: Dropout and BatchNorm look at it."""
@@ -387,16 +418,6 @@ class Cell:
         """What add_flags has set."""
         return dict(self.__dict__.get("_flags", {}))
 
-    def set_comm_fusion(self, *args: Any, **kwargs: Any) -> Cell:
-        """Accepted for MindSpore's sake; has no effect."""
-        return self
-
-    recompute = set_comm_fusion
-    set_jit_config = set_comm_fusion
-    set_boost = set_comm_fusion
-    set_inputs = set_comm_fusion
-    update_cell_type = set_comm_fusion
-
     # Running --------------------------------------------------------------------------------------
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
@@ -407,7 +428,12 @@ class Cell:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
-        own["_called"] = True
+        if not own["_called"]:
+            own["_called"] = True
+            if not _core.in_trace():
+                self.check_names_and_refresh_name()
+        if own.get("_declared") is not None:
+            self._check_inputs(args)
         if self.has_bprop:
             raise NotImplementedError(
                 f"{type(self).__name__} defines bprop, which is not supported: the derivative of "

@@ -10,6 +10,12 @@ from gradcell import _core
 from gradcell._location import where
 from gradcell.nn.cell import Cell
 
+__all__ = [
+    "CellDict",
+    "CellList",
+    "SequentialCell",
+]
+
 
 def _prefix_of(cells: Mapping[str, Cell]) -> str:
     """What the names of a container's parameters begin with before a child's own name: it is read
@@ -148,7 +154,13 @@ class SequentialCell(_Numbered):
             args = tuple(args[0])
         elif len(args) == 1 and isinstance(args[0], dict):
             for name, cell in args[0].items():
-                self.insert_child_to_cell(name, cell)
+                self._check_name("SequentialCell", "name", name, True)
+                if not isinstance(cell, Cell):
+                    raise TypeError(
+                        f"For 'SequentialCell', each cell must be subclass of Cell, but got "
+                        f"{type(cell).__name__}.{where()}"
+                    )
+                self._add_cell(name, cell)
             return
         elif len(args) == 1 and not isinstance(args[0], Cell):
             raise TypeError(

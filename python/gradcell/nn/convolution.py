@@ -1,39 +1,57 @@
-"""Convolutions: the windows laid out as the columns of one matrix, times the weights."""
+"""Convolution layers and their transposes, of one, two and three dimensions.
+
+One class holds what they share; the mathematics is in gradcell.ops.convolution.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
 from gradcell._location import where
 from gradcell.common.initializer import HeUniform, Uniform, initializer
-from gradcell.nn import windows
 from gradcell.nn.cell import Cell
+from gradcell.ops import windows
+from gradcell.ops.convolution import convolve, convolve_back
 from gradcell.parameter import Parameter
+
+__all__ = [
+    "Conv1d",
+    "Conv1dTranspose",
+    "Conv2d",
+    "Conv2dTranspose",
+    "Conv3d",
+    "Conv3dTranspose",
+]
+
+_FORMATS = {1: "NCL", 2: "NCHW", 3: "NCDHW"}
 
 
 class _Convolution(Cell):
-    """What Conv1d and Conv2d share. Sizes are (rows, columns); padding top, bottom, left, right."""
+    """What all convolutions share. One dimension is kept as two, of which the first has size 1."""
 
     weight: Parameter
+    rank: ClassVar[int]
+    transposed: ClassVar[bool] = False
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: tuple[int, int],
-        stride: tuple[int, int],
-        pad_mode: str,
-        padding: tuple[int, int, int, int],
-        dilation: tuple[int, int],
-        group: int,
-        has_bias: bool,
-        weight_init: Any,
-        bias_init: Any,
-        dtype: _core.DType,
+        kernel_size: Any,
+        stride: Any = 1,
+        pad_mode: str = "same",
+        padding: Any = 0,
+        dilation: Any = 1,
+        group: int = 1,
+        has_bias: bool = False,
+        weight_init: Any = None,
+        bias_init: Any = None,
+        data_format: str | None = None,
+        dtype: _core.DType = _core.float32,
     ) -> None:
         super().__init__()
         owner = type(self).__name__
@@ -46,67 +64,89 @@ class _Convolution(Cell):
                 f"got group:{group}, in_channels:{in_channels}, out_channels:{out_channels}."
                 f"{where()}"
             )
-        self.kernel_size, self.stride, self.dilation = kernel_size, stride, dilation
+        for name, value in (
+            ("kernel_size", kernel_size),
+            ("stride", stride),
+            ("dilation", dilation),
+        ):
+            setattr(self, name, self._sizes(name, value))
         self.pad_mode = arguments.one_of(pad_mode, ["valid", "same", "pad"], owner, "pad_mode")
-        self._padding = padding
-        if pad_mode != "pad" and any(padding):
+        self._padding = self._margins(padding)
+        if pad_mode != "pad" and any(map(any, self._padding)):
             raise ValueError(
                 f"For '{owner}', the 'padding' must be zero when 'pad_mode' is not 'pad', but got "
                 f"'padding': {padding} and 'pad_mode': {pad_mode}.{where()}"
             )
+        self.padding = padding
+        if self.rank == 1:
+            self.padding = tuple(n for pair in self._padding for n in pair)
+        self.data_format = data_format or _FORMATS[self.rank]
+        arguments.one_of(self.data_format, [_FORMATS[self.rank]], owner, "data_format")
         self.has_bias = arguments.boolean(has_bias, owner, "has_bias")
         arguments.floating_dtype(dtype, owner)
+        self._start(weight_init, bias_init, dtype)
+
+    def _start(self, weight_init: Any, bias_init: Any, dtype: _core.DType) -> None:
+        """The parameters."""
+        first, second = self.out_channels, self.in_channels
+        if self.transposed:
+            first, second = second, first
+        shape = (first, second // self.group, *self.kernel_size)
         if weight_init is None:
             weight_init = HeUniform(math.sqrt(5))
-        shape = (out_channels, in_channels // group, *kernel_size)
+        if self.rank == 1 and isinstance(weight_init, Tensor) and weight_init.ndim == 3:
+            weight_init = _ops.reshape(weight_init, list(shape))
         self.weight = Parameter(initializer(weight_init, shape, dtype), name="weight")
         self.bias: Any = None
-        if has_bias:
+        if self.has_bias:
             if bias_init is None:
                 bias_init = Uniform(1 / math.sqrt(math.prod(shape[1:])))
-            self.bias = Parameter(initializer(bias_init, (out_channels,), dtype), name="bias")
+            start = initializer(bias_init, (self.out_channels,), dtype)
+            self.bias = Parameter(start, name="bias")
         self.weight_init, self.bias_init = weight_init, bias_init
 
-    def _convolve(self, x: Tensor) -> Tensor:
-        """(N, C, H, W) to (N, O, rows, columns)."""
+    def _sizes(self, name: str, value: Any) -> tuple[int, ...]:
         owner = type(self).__name__
-        weight = self.weight
-        arguments.same_dtype(x, weight, owner)
-        n, channels, h, w = x.shape
-        if channels != self.in_channels:
+        if self.rank == 1:
+            return (1, arguments.integer(value, owner, name, 1))
+        return windows.sizes(value, self.rank, owner, name)
+
+    def _margins(self, padding: Any) -> list[tuple[int, int]]:
+        owner, count = type(self).__name__, 2 * self.rank
+        if isinstance(padding, (tuple, list)) and len(padding) != count:
+            raise ValueError(
+                f"For '{owner}', a tuple 'padding' must have {count} elements, but got {padding}."
+                f"{where()}"
+            )
+        found = windows.margins(padding, self.rank, owner)
+        return [(0, 0), *found] if self.rank == 1 else found
+
+    def construct(self, x: Tensor) -> Tensor:
+        owner = type(self).__name__
+        arguments.of_rank(x, [self.rank + 2], owner)
+        if x.shape[1] != self.in_channels:
             raise ValueError(
                 f"For '{owner}', the input must have in_channels {self.in_channels} channels, but "
-                f"got {channels}.{where()}"
+                f"got shape {list(x.shape)}.{where()}"
             )
-        steps = list(zip(self.kernel_size, self.stride, self.dilation, strict=True))
-        p = self._padding
-        rows = windows.axis(owner, h, *steps[0], self.pad_mode, (p[0], p[1]))
-        columns = windows.axis(owner, w, *steps[1], self.pad_mode, (p[2], p[3]))
-        product = self._product(windows.pad(x, rows, columns, 0), weight, rows, columns)
-        out = _ops.reshape(product, [self.out_channels, n, rows.number, columns.number])
-        if self.has_bias:
-            out = _ops.add(out, _ops.reshape(self.bias, [-1, 1, 1, 1]))
-        return _ops.transpose(out, [1, 0, 2, 3])
+        weight, bias = self.weight, self.bias if self.has_bias else None
+        arguments.same_dtype(x, weight, owner)
+        if self.rank == 1:
+            x = _ops.reshape(x, [*x.shape[:2], 1, x.shape[2]])
+        axes = [self._axis(size, i) for i, size in enumerate(x.shape[2:])]
+        out = (convolve_back if self.transposed else convolve)(x, weight, bias, axes, self.group)
+        return _ops.reshape(out, [*out.shape[:2], out.shape[3]]) if self.rank == 1 else out
 
-    def _product(
-        self, x: Tensor, weight: Tensor, rows: windows.Axis, columns: windows.Axis
-    ) -> Tensor:
-        # Channels first, so that the windows of all images are columns of one matrix and the
-        # weights' gradient is one product too.
-        n, channels, h, w = x.shape
-        g = self.group
-        features, outputs = channels // g, self.out_channels // g
-        taps = rows.kernel * columns.kernel
-        x = _ops.reshape(_ops.transpose(x, [1, 0, 2, 3]), [g, features, n, h, w])
-        parts = windows.taps(x, rows, columns)
-        matrix = _ops.concat(parts, 1) if taps > 1 else parts[0]
-        matrix = _ops.reshape(matrix, [g, taps * features, n * rows.number * columns.number])
-        kernel = _ops.reshape(weight, [g, outputs, features, taps])
-        kernel = _ops.reshape(_ops.transpose(kernel, [0, 1, 3, 2]), [g, outputs, taps * features])
-        if g == 1:
-            matrix = _ops.reshape(matrix, list(matrix.shape[1:]))
-            kernel = _ops.reshape(kernel, list(kernel.shape[1:]))
-        return _ops.matmul(kernel, matrix)
+    def _axis(self, size: int, i: int) -> windows.Axis:
+        return windows.axis(
+            type(self).__name__,
+            size,
+            self.kernel_size[i],
+            self.stride[i],
+            self.dilation[i],
+            self.pad_mode,
+            self._padding[i],
+        )
 
     def extend_repr(self) -> str:
         return (
@@ -114,7 +154,7 @@ class _Convolution(Cell):
             f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}, "
             f"padding={self.padding}, dilation={self.dilation}, group={self.group}, "
             f"has_bias={self.has_bias}, weight_init={_short(self.weight_init)}, "
-            f"bias_init={_short(self.bias_init)}, format=NCHW"
+            f"bias_init={_short(self.bias_init)}, format={_FORMATS[max(self.rank, 2)]}"
         )
 
 
@@ -122,21 +162,15 @@ def _short(init: Any) -> str:
     return f"Tensor{list(init.shape)}" if isinstance(init, Tensor) else str(init)
 
 
-def _four(owner: str, padding: Any) -> tuple[int, int, int, int]:
-    if isinstance(padding, int) and not isinstance(padding, bool):
-        padding = (padding,) * 4
-    if not isinstance(padding, (tuple, list)):
-        raise TypeError(
-            f"For '{owner}', the type of 'padding' must be int or tuple, but got "
-            f"{type(padding).__name__}.{where()}"
-        )
-    if len(padding) != 4:
-        raise ValueError(
-            f"For '{owner}', a tuple 'padding' must have 4 elements, but got {padding}.{where()}"
-        )
-    for item in padding:
-        arguments.integer(item, owner, "padding", 0)
-    return tuple(padding)  # type: ignore[return-value]
+class Conv1d(_Convolution):
+    """A one-dimensional convolution (cross-correlation). Arguments as for Conv2d, all ints, but for
+    padding: an int or (before, after).
+
+    Input (N, in_channels, L), output (N, out_channels, length). Parameters: weight (out_channels,
+    in_channels / group, 1, kernel_size), bias (out_channels,). Raises as Conv2d does.
+    """
+
+    rank = 1
 
 
 class Conv2d(_Convolution):
@@ -151,93 +185,173 @@ class Conv2d(_Convolution):
     bias_init: anything that `initializer` takes; by default uniform within ±1/sqrt(fan_in).
 
     Input (N, in_channels, H, W), output (N, out_channels, rows, columns), of the parameters' dtype.
-    Parameters: weight (out_channels, in_channels / group, *kernel_size), bias (out_channels,).
+    Parameters: weight (out_channels, in_channels / group, rows, columns), bias (out_channels,).
 
     Raises TypeError for arguments of a wrong type or an input of another dtype, ValueError for
-    values or input shapes that do not fit.
+    values out of range, channels that do not fit, or a kernel larger than the padded input.
     """
+
+    rank = 2
+
+
+class Conv3d(_Convolution):
+    """A three-dimensional convolution (cross-correlation). Arguments as for Conv2d, with three
+    sizes; padding: an int or six numbers, (head, tail, top, bottom, left, right).
+
+    Input (N, in_channels, D, H, W), output (N, out_channels, depth, rows, columns). Parameters:
+    weight (out_channels, in_channels / group, depth, rows, columns), bias (out_channels,). Raises
+    as Conv2d does.
+    """
+
+    rank = 3
+
+
+class _Transposed(_Convolution):
+    """A convolution's adjoint in its input. `output_padding` zeros stand behind the result."""
+
+    transposed = True
+
+    _added: tuple[int, ...] = ()
+
+    def _pad_output(self, output_padding: Any) -> None:
+        owner = type(self).__name__
+        self.output_padding = output_padding
+        self._added = windows.sizes(output_padding, self.rank, owner, "output_padding", 0)
+        for n, s, d in zip(self._added, self.stride, self.dilation, strict=True):
+            if n >= max(s, d):
+                raise ValueError(
+                    f"For '{owner}', 'output_padding' must be in range of [0, max(stride, "
+                    f"dilation)), but got {output_padding}.{where()}"
+                )
+        if any(self._added) and self.pad_mode != "pad":
+            raise ValueError(
+                f"For '{owner}', when 'output_padding' is not zero, 'pad_mode' must be 'pad', but "
+                f"got {self.pad_mode!r}.{where()}"
+            )
+
+    def _axis(self, size: int, i: int) -> windows.Axis:
+        """The axis, along the result, of the convolution that this is the adjoint of."""
+        k, s, d = self.kernel_size[i], self.stride[i], self.dilation[i]
+        extent, (before, after) = (k - 1) * d + 1, self._padding[i]
+        if self.pad_mode == "same":
+            length = size * s
+        elif self.pad_mode == "valid":
+            length = size * s + max(extent - s, 0)
+        else:
+            length = (size - 1) * s + extent - before - after
+        if length < 1:
+            raise ValueError(
+                f"For '{type(self).__name__}', an input of size {size} with kernel size {k}, "
+                f"stride {s}, dilation {d} and padding {before} and {after} has no output.{where()}"
+            )
+        return super()._axis(length, i)._replace(number=size)
+
+    def construct(self, x: Tensor) -> Tensor:
+        out = super().construct(x)
+        if any(self._added):
+            dims = [n + more for n, more in zip(out.shape, (0, 0, *self._added), strict=True)]
+            out = _ops.slice_scatter(out, dims, [0] * out.ndim, [1] * out.ndim)
+        return out
+
+
+class Conv2dTranspose(_Transposed):
+    """The adjoint of Conv2d in its input ("deconvolution"). Arguments as for Conv2d.
+
+    pad_mode 'same': output size * stride; 'valid': size * stride + max(extent - stride, 0), where
+    extent = (kernel_size - 1) * dilation + 1; 'pad': (size - 1) * stride + extent - padding, plus
+    output_padding zeros at the end of each dimension.
+
+    Input (N, in_channels, H, W), output (N, out_channels, rows, columns). Parameters: weight
+    (in_channels, out_channels / group, rows, columns), bias (out_channels,). Raises as Conv2d does,
+    ValueError also for an output_padding of max(stride, dilation) or more.
+    """
+
+    rank = 2
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int | tuple[int, int],
-        stride: int | tuple[int, int] = 1,
+        kernel_size: Any,
+        stride: Any = 1,
         pad_mode: str = "same",
-        padding: int | tuple[int, int, int, int] = 0,
-        dilation: int | tuple[int, int] = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        dilation: Any = 1,
         group: int = 1,
         has_bias: bool = False,
         weight_init: Any = None,
         bias_init: Any = None,
-        data_format: str = "NCHW",
         dtype: _core.DType = _core.float32,
     ) -> None:
-        arguments.one_of(data_format, ["NCHW"], "Conv2d", "data_format")
         super().__init__(
             in_channels,
             out_channels,
-            windows.pair("Conv2d", "kernel_size", kernel_size),
-            windows.pair("Conv2d", "stride", stride),
+            kernel_size,
+            stride,
             pad_mode,
-            _four("Conv2d", padding),
-            windows.pair("Conv2d", "dilation", dilation),
+            padding,
+            dilation,
             group,
             has_bias,
             weight_init,
             bias_init,
+            None,
             dtype,
         )
-        self.padding = padding
-        self.data_format = data_format
-
-    def construct(self, x: Tensor) -> Tensor:
-        return self._convolve(arguments.of_rank(x, [4], "Conv2d"))
+        self._pad_output(output_padding)
 
 
-class Conv1d(_Convolution):
-    """A one-dimensional convolution (cross-correlation). Arguments as for Conv2d, all ints.
+class Conv1dTranspose(_Transposed):
+    """The adjoint of Conv1d in its input. Arguments as for Conv1d, sizes as for Conv2dTranspose.
 
-    Input (N, in_channels, L), output (N, out_channels, length). Parameters: weight (out_channels,
-    in_channels / group, 1, kernel_size), bias (out_channels,). Raises as Conv2d does.
+    Input (N, in_channels, L), output (N, out_channels, length). Parameters: weight (in_channels,
+    out_channels / group, 1, kernel_size), bias (out_channels,). Raises as Conv2d does.
     """
+
+    rank = 1
+
+
+class Conv3dTranspose(_Transposed):
+    """The adjoint of Conv3d in its input. Arguments as for Conv3d, sizes as for Conv2dTranspose.
+
+    Input (N, in_channels, D, H, W), output (N, out_channels, depth, rows, columns). Parameters:
+    weight (in_channels, out_channels / group, depth, rows, columns), bias (out_channels,). Raises
+    as Conv2dTranspose does.
+    """
+
+    rank = 3
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: int,
-        stride: int = 1,
+        kernel_size: Any,
+        stride: Any = 1,
         pad_mode: str = "same",
-        padding: int = 0,
-        dilation: int = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
         group: int = 1,
+        output_padding: Any = 0,
         has_bias: bool = False,
         weight_init: Any = None,
         bias_init: Any = None,
+        data_format: str = "NCDHW",
         dtype: _core.DType = _core.float32,
     ) -> None:
-        arguments.integer(padding, "Conv1d", "padding", 0)
-        self.padding = (0, 0, padding, padding)
-        if isinstance(weight_init, Tensor) and weight_init.ndim == 3:
-            outputs, inputs, size = weight_init.shape
-            weight_init = _ops.reshape(weight_init, [outputs, inputs, 1, size])
         super().__init__(
             in_channels,
             out_channels,
-            (1, arguments.integer(kernel_size, "Conv1d", "kernel_size", 1)),
-            (1, arguments.integer(stride, "Conv1d", "stride", 1)),
+            kernel_size,
+            stride,
             pad_mode,
-            (0, 0, padding, padding),
-            (1, arguments.integer(dilation, "Conv1d", "dilation", 1)),
+            padding,
+            dilation,
             group,
             has_bias,
             weight_init,
             bias_init,
+            data_format,
             dtype,
         )
-
-    def construct(self, x: Tensor) -> Tensor:
-        n, channels, length = arguments.of_rank(x, [3], "Conv1d").shape
-        out = self._convolve(_ops.reshape(x, [n, channels, 1, length]))
-        return _ops.reshape(out, [n, self.out_channels, out.shape[3]])
+        self._pad_output(output_padding)

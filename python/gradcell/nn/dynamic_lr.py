@@ -12,6 +12,16 @@ from typing import Any
 from gradcell import arguments
 from gradcell._location import where
 
+__all__ = [
+    "cosine_decay_lr",
+    "exponential_decay_lr",
+    "inverse_decay_lr",
+    "natural_exp_decay_lr",
+    "piecewise_constant_lr",
+    "polynomial_decay_lr",
+    "warmup_lr",
+]
+
 
 def _rates(total_step: int, step_per_epoch: int, rate: Callable[[int], float]) -> list[float]:
     return [rate(i // step_per_epoch) for i in range(total_step)]

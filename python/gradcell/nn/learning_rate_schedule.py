@@ -8,6 +8,16 @@ from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell.nn.cell import Cell
 
+__all__ = [
+    "CosineDecayLR",
+    "ExponentialDecayLR",
+    "InverseDecayLR",
+    "LearningRateSchedule",
+    "NaturalExpDecayLR",
+    "PolynomialDecayLR",
+    "WarmUpLR",
+]
+
 _ops = _core.ops
 
 

@@ -14,6 +14,22 @@ from gradcell._location import where
 from gradcell.nn.cell import Cell
 from gradcell.ops import losses as _functions
 
+__all__ = [
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CrossEntropyLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "LossBase",
+    "MAELoss",
+    "MSELoss",
+    "NLLLoss",
+    "RMSELoss",
+    "SmoothL1Loss",
+    "SoftmaxCrossEntropyWithLogits",
+]
+
 _ops = _core.ops
 
 
@@ -55,6 +71,9 @@ class LossBase(Cell):
     def _check(self, **inputs: Any) -> None:
         for name, value in inputs.items():
             arguments.tensor(value, type(self).__name__, name)
+
+
+_Loss = LossBase  #: its name in older programs
 
 
 class MSELoss(LossBase):

@@ -13,6 +13,18 @@ from gradcell.common.initializer import initializer
 from gradcell.nn.cell import Cell
 from gradcell.parameter import Parameter
 
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "GroupNorm",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LayerNorm",
+    "SyncBatchNorm",
+]
+
 
 def _widened(x: Tensor) -> Tensor:
     """Half types as float32: statistics need the digits."""
@@ -65,7 +77,7 @@ class _BatchNorm(Cell):
         self.gamma = Parameter(initializer(gamma_init, size, dtype), "gamma", affine)
         self.beta = Parameter(initializer(beta_init, size, dtype), "beta", affine)
 
-    def construct(self, x: Tensor) -> Tensor:
+    def _check(self, x: Tensor) -> None:
         owner = type(self).__name__
         arguments.tensor(x, owner, "x")
         if x.ndim not in self.ranks:
@@ -78,9 +90,15 @@ class _BatchNorm(Cell):
                 f"For '{owner}', the input must have num_features {self.num_features} channels, "
                 f"but got shape {list(x.shape)}.{where()}"
             )
+
+    def construct(self, x: Tensor) -> Tensor:
+        self._check(x)
         batch = self.training if self.use_batch_statistics is None else self.use_batch_statistics
         wide = _widened(x)
         centred, variance = self._of_batch(wide) if batch else self._of_past(wide)
+        return self._scaled(x, centred, variance)
+
+    def _scaled(self, x: Tensor, centred: Tensor, variance: Tensor) -> Tensor:
         scale = _ops.mul(self._row(x, "gamma"), _ops.rsqrt(_ops.add(variance, self.eps)))
         out = _ops.add(_ops.mul(centred, scale), self._row(x, "beta"))
         return _ops.cast(out, x.dtype)
@@ -141,8 +159,122 @@ class BatchNorm2d(_BatchNorm):
     ranks = (4,)
 
 
-class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of volumes: (N, num_features, D, H, W). Else as BatchNorm1d."""
+class BatchNorm3d(Cell):
+    """Batch normalisation of volumes: (N, num_features, D, H, W). Else as BatchNorm1d.
+
+    The parameters are those of bn2d, a BatchNorm2d, as in MindSpore.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: bool | None = None,
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__()
+        self.bn2d = BatchNorm2d(
+            num_features,
+            eps,
+            momentum,
+            affine,
+            gamma_init,
+            beta_init,
+            moving_mean_init,
+            moving_var_init,
+            use_batch_statistics,
+            dtype=dtype,
+        )
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        arguments.of_rank(input_x, [5], "BatchNorm3d")
+        n, channels, depth, h, w = input_x.shape
+        flat = self.bn2d(_ops.reshape(input_x, [n, channels, depth * h, w]))
+        return _ops.reshape(flat, list(input_x.shape))
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over the batches of all processes: of one, so BatchNorm1d, 2d or 3d by the
+    input's rank. process_groups is accepted. Else as BatchNorm1d.
+    """
+
+    ranks = (2, 3, 4, 5)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.9,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        moving_mean_init: Any = "zeros",
+        moving_var_init: Any = "ones",
+        use_batch_statistics: bool | None = None,
+        process_groups: Any = None,
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__(
+            num_features,
+            eps,
+            momentum,
+            affine,
+            gamma_init,
+            beta_init,
+            moving_mean_init,
+            moving_var_init,
+            use_batch_statistics,
+            dtype=dtype,
+        )
+
+
+class _InstanceNorm(_BatchNorm):
+    """What InstanceNorm1d, 2d and 3d share: statistics of each sample and feature."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = True,
+        gamma_init: Any = "ones",
+        beta_init: Any = "zeros",
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, dtype=dtype)
+
+    def construct(self, x: Tensor) -> Tensor:
+        self._check(x)
+        _, centred, variance = _moments(_widened(x), list(range(2, x.ndim)))
+        return self._scaled(x, centred, variance)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation: gamma (x - mean) / sqrt(variance + eps) + beta, the statistics those
+    of each sample and feature.
+
+    Ulyanov et al., Instance normalization (2016), equation 2. affine: whether gamma and beta are
+    trained. momentum and the parameters moving_mean and moving_variance are there for MindSpore's
+    sake, and not used. Input (N, num_features, L). Else as BatchNorm1d.
+    """
+
+    ranks = (3,)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of images: (N, num_features, H, W). Else as InstanceNorm1d."""
+
+    ranks = (4,)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of volumes: (N, num_features, D, H, W). Else as InstanceNorm1d."""
 
     ranks = (5,)
 
@@ -192,19 +324,19 @@ class LayerNorm(Cell):
         self.gamma = Parameter(initializer(gamma_init, shape, dtype), "gamma")
         self.beta = Parameter(initializer(beta_init, shape, dtype), "beta")
 
-    def construct(self, x: Tensor) -> Tensor:
-        arguments.tensor(x, "LayerNorm", "input_x")
-        first = self._axis(x, "begin_norm_axis", self.begin_norm_axis)
-        params = self._axis(x, "begin_params_axis", self.begin_params_axis)
-        if tuple(x.shape[params:]) != self.normalized_shape:
+    def construct(self, input_x: Tensor) -> Tensor:
+        arguments.tensor(input_x, "LayerNorm", "input_x")
+        first = self._axis(input_x, "begin_norm_axis", self.begin_norm_axis)
+        params = self._axis(input_x, "begin_params_axis", self.begin_params_axis)
+        if tuple(input_x.shape[params:]) != self.normalized_shape:
             raise ValueError(
                 "For 'LayerNorm', gamma or beta shape must match input shape, but got input shape: "
-                f"{list(x.shape)}, gamma shape: {list(self.normalized_shape)}.{where()}"
+                f"{list(input_x.shape)}, gamma shape: {list(self.normalized_shape)}.{where()}"
             )
-        _, centred, variance = _moments(_widened(x), list(range(first, x.ndim)))
+        _, centred, variance = _moments(_widened(input_x), list(range(first, input_x.ndim)))
         normal = _ops.mul(centred, _ops.rsqrt(_ops.add(variance, self.epsilon)))
         out = _ops.add(_ops.mul(normal, self._params["gamma"]), self._params["beta"])
-        return _ops.cast(out, x.dtype)
+        return _ops.cast(out, input_x.dtype)
 
     def _axis(self, x: Tensor, name: str, axis: int) -> int:
         if not -x.ndim <= axis < x.ndim:

@@ -1,38 +1,63 @@
-"""Poolings: the largest or the mean element of each window, over one slice a kernel position."""
+"""Pooling layers of one, two and three dimensions: over fixed windows, adaptive ones, and back.
+
+Each kind is one class with a rank; the mathematics is in gradcell.ops.pooling.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from typing import Any, ClassVar
 
 from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
 from gradcell._location import where
-from gradcell.nn import windows
 from gradcell.nn.cell import Cell
+from gradcell.ops import pooling, windows
+
+__all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "LPPool1d",
+    "LPPool2d",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
+]
 
 
-class _Pool(Cell):
-    """What poolings share. Sizes are (rows, columns)."""
+class _Windowed(Cell):
+    """What poolings over fixed windows share."""
 
-    def __init__(
+    rank: ClassVar[int]
+
+    def _set_windows(
         self,
         kernel_size: Any,
         stride: Any,
-        pad_mode: str,
-        padding: Any,
-        dilation: Any,
-        ceil_mode: bool,
+        pad_mode: str = "valid",
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
     ) -> None:
-        super().__init__()
         owner = type(self).__name__
+        stride = kernel_size if stride is None else stride
+        self._kernel = self._sizes("kernel_size", kernel_size)
+        self._stride = self._sizes("stride", stride)
+        self._dilation = self._sizes("dilation", dilation)
+        self._padding = self._sizes("padding", padding, 0)
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
-        self._kernel = windows.pair(owner, "kernel_size", kernel_size)
-        self._stride = windows.pair(owner, "stride", stride)
-        self._dilation = windows.pair(owner, "dilation", dilation)
-        self._padding = windows.pair(owner, "padding", padding, least=0)
+        if self.rank == 1:
+            self.kernel_size, self.stride = (1, *self._kernel), (1, *self._stride)
         mode = pad_mode.upper() if isinstance(pad_mode, str) else pad_mode
         self.pad_mode = arguments.one_of(mode, ["VALID", "SAME", "PAD"], owner, "pad_mode")
         self.ceil_mode = arguments.boolean(ceil_mode, owner, "ceil_mode")
@@ -47,11 +72,19 @@ class _Pool(Cell):
                 f"'padding': {padding} and 'kernel_size': {kernel_size}.{where()}"
             )
 
-    def _axes(self, x: Tensor) -> tuple[windows.Axis, windows.Axis]:
-        made = [
+    def _sizes(self, name: str, value: Any, least: int = 1) -> tuple[int, ...]:
+        if isinstance(value, (tuple, list)) and len(value) == 1:
+            value = value[0]
+        if self.rank == 1:
+            return (arguments.integer(value, type(self).__name__, name, least),)
+        return windows.sizes(value, self.rank, type(self).__name__, name, least)
+
+    def _axes(self, x: Tensor) -> list[windows.Axis]:
+        arguments.of_rank(x, [self.rank + 1, self.rank + 2], type(self).__name__)
+        return [
             windows.axis(
                 type(self).__name__,
-                x.shape[i - 2],
+                x.shape[i - self.rank],
                 self._kernel[i],
                 self._stride[i],
                 self._dilation[i],
@@ -59,69 +92,14 @@ class _Pool(Cell):
                 (self._padding[i], self._padding[i]),
                 self.ceil_mode and self.pad_mode != "SAME",
             )
-            for i in range(2)
+            for i in range(self.rank)
         ]
-        return made[0], made[1]
 
     def extend_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, pad_mode={self.pad_mode}"
 
 
-def _largest(parts: list[Tensor]) -> Tensor:
-    """The elementwise maximum; among equal ones the first takes the gradient, NaN wins."""
-    best = parts[0]
-    for part in parts[1:]:
-        best = _ops.where(_beats(part, best), part, best)
-    return best
-
-
-def _beats(part: Tensor, best: Tensor) -> Tensor:
-    return _ops.logical_or(_ops.greater(part, best), _ops.isnan(part))
-
-
-class _MaxPool(_Pool):
-    return_indices = False
-
-    def _pool(self, x: Tensor) -> Any:
-        rows, columns = self._axes(x)
-        parts = windows.taps(windows.pad(x, rows, columns, -np.inf), rows, columns)
-        if not self.return_indices:
-            return _largest(parts)
-        best, index = parts[0], _ops.full(list(parts[0].shape), 0, _core.int64)
-        places = self._places(rows, columns)
-        index = _ops.add(index, Tensor(places[0]))
-        for part, place in zip(parts[1:], places[1:], strict=True):
-            wins = _beats(part, best)
-            best = _ops.where(wins, part, best)
-            index = _ops.where(wins, Tensor(place), index)
-        return best, index
-
-    @staticmethod
-    def _places(rows: windows.Axis, columns: windows.Axis) -> list[np.ndarray]:
-        """For each kernel position, where in the flat image each window's element lies."""
-        i = np.arange(rows.number) * rows.stride - rows.before
-        j = np.arange(columns.number) * columns.stride - columns.before
-        return [
-            (i[:, None] + u * rows.dilation) * columns.size + j + v * columns.dilation
-            for u in range(rows.kernel)
-            for v in range(columns.kernel)
-        ]
-
-
-class MaxPool2d(_MaxPool):
-    """The largest element of each window.
-
-    kernel_size, stride, dilation, padding: an int or (rows, columns). pad_mode: 'valid', 'same' or
-    'pad' (padding, with minus infinity, for 'pad' only and at most half the kernel). ceil_mode:
-    also windows that stick out at the end. return_indices: also the places in the flattened H x W,
-    int64.
-
-    Input (N, C, H, W) or (C, H, W), any floating dtype; output of the same rank and dtype. Among
-    equal elements the first takes the gradient.
-
-    Raises TypeError for arguments of a wrong type, ValueError for values or shapes that do not fit.
-    """
-
+class _MaxPool(_Windowed):
     def __init__(
         self,
         kernel_size: Any = 1,
@@ -133,12 +111,15 @@ class MaxPool2d(_MaxPool):
         ceil_mode: bool = False,
         data_format: str = "NCHW",
     ) -> None:
-        super().__init__(kernel_size, stride, pad_mode, padding, dilation, ceil_mode)
-        arguments.one_of(data_format, ["NCHW"], "MaxPool2d", "data_format")
-        self.return_indices = arguments.boolean(return_indices, "MaxPool2d", "return_indices")
+        super().__init__()
+        self._set_windows(kernel_size, stride, pad_mode, padding, dilation, ceil_mode)
+        arguments.one_of(data_format, ["NCHW"], type(self).__name__, "data_format")
+        self.return_indices = arguments.boolean(
+            return_indices, type(self).__name__, "return_indices"
+        )
 
     def construct(self, x: Tensor) -> Any:
-        return self._pool(arguments.of_rank(x, [3, 4], "MaxPool2d"))
+        return pooling.max_pool(x, self._axes(x), self.return_indices)
 
 
 class MaxPool1d(_MaxPool):
@@ -147,72 +128,36 @@ class MaxPool1d(_MaxPool):
     Input (N, C, L) or (C, L), output of the same rank and dtype.
     """
 
-    def __init__(
-        self,
-        kernel_size: int = 1,
-        stride: int = 1,
-        pad_mode: str = "valid",
-        padding: int = 0,
-        dilation: int = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-    ) -> None:
-        arguments.integer(kernel_size, "MaxPool1d", "kernel_size", 1)
-        arguments.integer(stride, "MaxPool1d", "stride", 1)
-        arguments.integer(padding, "MaxPool1d", "padding", 0)
-        arguments.integer(dilation, "MaxPool1d", "dilation", 1)
-        super().__init__(
-            (1, kernel_size), (1, stride), pad_mode, (0, padding), (1, dilation), ceil_mode
-        )
-        self.return_indices = arguments.boolean(return_indices, "MaxPool1d", "return_indices")
-
-    def construct(self, x: Tensor) -> Any:
-        arguments.of_rank(x, [2, 3], "MaxPool1d")
-        out = self._pool(_ops.reshape(x, [*x.shape[:-1], 1, x.shape[-1]]))
-        if self.return_indices:
-            return tuple(_without_rows(part) for part in out)
-        return _without_rows(out)
+    rank = 1
 
 
-def _without_rows(x: Tensor) -> Tensor:
-    return _ops.reshape(x, [*x.shape[:-2], x.shape[-1]])
+class MaxPool2d(_MaxPool):
+    """The largest element of each window.
 
+    kernel_size, stride, dilation, padding: an int or (rows, columns); a stride of None is the
+    kernel's size. pad_mode: 'valid', 'same' or 'pad' (padding, with minus infinity, for 'pad' only
+    and at most half the kernel). ceil_mode: also windows that stick out at the end. return_indices:
+    also the places in the flattened H x W, int64.
 
-class _AvgPool(_Pool):
-    count_include_pad = True
-    divisor_override: int | None = None
-
-    def _pool(self, x: Tensor) -> Tensor:
-        rows, columns = self._axes(x)
-        parts = windows.taps(windows.pad(x, rows, columns, 0), rows, columns)
-        total = parts[0]
-        for part in parts[1:]:
-            total = _ops.add(total, part)
-        return self._divide(total, rows, columns)
-
-    def _divide(self, total: Tensor, rows: windows.Axis, columns: windows.Axis) -> Tensor:
-        if self.divisor_override is not None:
-            return _ops.div(total, self.divisor_override)
-        with_padding = self.count_include_pad and self.pad_mode == "PAD"
-        counts = np.multiply.outer(rows.covered(with_padding), columns.covered(with_padding))
-        if counts.size and (counts == counts.flat[0]).all():
-            return _ops.mul(total, 1 / float(counts.flat[0]))
-        return _ops.mul(total, Tensor(1 / counts, total.dtype))
-
-
-class AvgPool2d(_AvgPool):
-    """The mean of each window.
-
-    kernel_size, stride, padding: an int or (rows, columns). pad_mode: 'valid', 'same' or 'pad'
-    (padding, with zeros, for 'pad' only and at most half the kernel). ceil_mode: also windows that
-    stick out at the end. count_include_pad: whether the zeros of 'pad' count. divisor_override:
-    divides each sum by this instead.
-
-    Input (N, C, H, W) or (C, H, W), any floating dtype; output of the same rank and dtype.
+    Input (N, C, H, W) or (C, H, W), any floating dtype; output of the same rank and dtype. Among
+    equal elements the first takes the gradient.
 
     Raises TypeError for arguments of a wrong type, ValueError for values or shapes that do not fit.
     """
 
+    rank = 2
+
+
+class MaxPool3d(_MaxPool):
+    """The largest element of each window. Arguments as for MaxPool2d, with three sizes.
+
+    Input (N, C, D, H, W) or (C, D, H, W), output of the same rank and dtype.
+    """
+
+    rank = 3
+
+
+class _AvgPool(_Windowed):
     def __init__(
         self,
         kernel_size: Any = 1,
@@ -224,17 +169,20 @@ class AvgPool2d(_AvgPool):
         divisor_override: int | None = None,
         data_format: str = "NCHW",
     ) -> None:
-        super().__init__(kernel_size, stride, pad_mode, padding, 1, ceil_mode)
-        arguments.one_of(data_format, ["NCHW"], "AvgPool2d", "data_format")
-        self.count_include_pad = arguments.boolean(
-            count_include_pad, "AvgPool2d", "count_include_pad"
-        )
+        super().__init__()
+        owner = type(self).__name__
+        self._set_windows(kernel_size, stride, pad_mode, padding, 1, ceil_mode)
+        arguments.one_of(data_format, ["NCHW"], owner, "data_format")
+        self.count_include_pad = arguments.boolean(count_include_pad, owner, "count_include_pad")
         if divisor_override is not None:
-            arguments.integer(divisor_override, "AvgPool2d", "divisor_override", 1)
+            arguments.integer(divisor_override, owner, "divisor_override", 1)
         self.divisor_override = divisor_override
 
     def construct(self, x: Tensor) -> Tensor:
-        return self._pool(arguments.of_rank(x, [3, 4], "AvgPool2d"))
+        # As in MindSpore, where in three dimensions the zeros of 'same' count too.
+        modes = ("PAD", "SAME") if self.rank == 3 else ("PAD",)
+        count_padding = self.count_include_pad and self.pad_mode in modes
+        return pooling.avg_pool(x, self._axes(x), count_padding, self.divisor_override)
 
 
 class AvgPool1d(_AvgPool):
@@ -243,23 +191,218 @@ class AvgPool1d(_AvgPool):
     Input (N, C, L) or (C, L), output of the same rank and dtype.
     """
 
+    rank = 1
+
+
+class AvgPool2d(_AvgPool):
+    """The mean of each window.
+
+    kernel_size, stride, padding: an int or (rows, columns); a stride of None is the kernel's size.
+    pad_mode: 'valid', 'same' or 'pad' (padding, with zeros, for 'pad' only and at most half the
+    kernel). ceil_mode: also windows that stick out at the end. count_include_pad: whether the zeros
+    of 'pad' count. divisor_override: divides each sum by this instead.
+
+    Input (N, C, H, W) or (C, H, W), any floating dtype; output of the same rank and dtype.
+
+    Raises TypeError for arguments of a wrong type, ValueError for values or shapes that do not fit.
+    """
+
+    rank = 2
+
+
+class AvgPool3d(_AvgPool):
+    """The mean of each window. Arguments as for AvgPool2d, with three sizes; count_include_pad is
+    for the zeros of 'same' too.
+
+    Input (N, C, D, H, W) or (C, D, H, W), output of the same rank and dtype.
+    """
+
+    rank = 3
+
+
+class _LPPool(_Windowed):
+    """(sum of x^p over the window)^(1 / p)."""
+
     def __init__(
-        self,
-        kernel_size: int = 1,
-        stride: int = 1,
-        pad_mode: str = "valid",
-        padding: int = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
+        self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
     ) -> None:
-        arguments.integer(kernel_size, "AvgPool1d", "kernel_size", 1)
-        arguments.integer(stride, "AvgPool1d", "stride", 1)
-        arguments.integer(padding, "AvgPool1d", "padding", 0)
-        super().__init__((1, kernel_size), (1, stride), pad_mode, (0, padding), 1, ceil_mode)
-        self.count_include_pad = arguments.boolean(
-            count_include_pad, "AvgPool1d", "count_include_pad"
-        )
+        super().__init__()
+        self._set_windows(kernel_size, stride, ceil_mode=ceil_mode)
+        self.norm_type = arguments.number(norm_type, type(self).__name__, "norm_type")
+        if norm_type == 0:
+            raise ValueError(f"For '{type(self).__name__}', the 'norm_type' must not be 0{where()}")
 
     def construct(self, x: Tensor) -> Tensor:
-        arguments.of_rank(x, [2, 3], "AvgPool1d")
-        return _without_rows(self._pool(_ops.reshape(x, [*x.shape[:-1], 1, x.shape[-1]])))
+        total = pooling.sum_pool(_ops.pow(x, float(self.norm_type)), self._axes(x))
+        return _ops.pow(total, 1.0 / self.norm_type)
+
+
+class LPPool1d(_LPPool):
+    """(the sum of x^norm_type over each window)^(1 / norm_type), along the last dimension.
+
+    kernel_size, stride: ints; a stride of None is the kernel's size. ceil_mode: also a window that
+    sticks out at the end. Input (N, C, L) or (C, L). Raises ValueError for a norm_type of 0.
+    """
+
+    rank = 1
+
+
+class LPPool2d(_LPPool):
+    """(the sum of x^norm_type over each window)^(1 / norm_type). Arguments as for LPPool1d, sizes
+    an int or (rows, columns). Input (N, C, H, W) or (C, H, W).
+    """
+
+    rank = 2
+
+
+class _Adaptive(Cell):
+    rank: ClassVar[int]
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        self.output_size = output_size
+        numbers = output_size if isinstance(output_size, (tuple, list)) else (output_size,)
+        if len(numbers) == 1:
+            numbers = tuple(numbers) * self.rank
+        if len(numbers) != self.rank:
+            raise ValueError(
+                f"For '{owner}', the 'output_size' must be an int or a tuple of {self.rank}, but "
+                f"got {output_size}.{where()}"
+            )
+        for n in numbers:
+            if n is not None:
+                arguments.integer(n, owner, "output_size", 1)
+        self._numbers = tuple(numbers)
+
+    def _input(self, x: Any) -> Tensor:
+        owner = type(self).__name__
+        arguments.of_rank(x, [self.rank + 1, self.rank + 2], owner)
+        if 0 in x.shape[-self.rank :]:
+            raise ValueError(
+                f"For '{owner}', the input has no element to pool: its shape is {list(x.shape)}."
+                f"{where()}"
+            )
+        return x  # type: ignore[no-any-return]
+
+    def extend_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class _AdaptiveAvgPool(_Adaptive):
+    def construct(self, input: Tensor) -> Tensor:
+        return pooling.adaptive_avg_pool(self._input(input), self._numbers)
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+    """The means of output_size windows, as AdaptiveAvgPool2d. Input (N, C, L) or (C, L)."""
+
+    rank = 1
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+    """The means of as many windows as asked for.
+
+    Window i of m over n elements reaches from floor(i n / m) to ceil((i + 1) n / m). output_size:
+    an int or (rows, columns), None for a dimension that stays. Input (N, C, H, W) or (C, H, W), any
+    floating dtype; output of the same rank and dtype. Raises TypeError, ValueError.
+    """
+
+    rank = 2
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+    """The means of output_size windows, as AdaptiveAvgPool2d, with three sizes.
+
+    Input (N, C, D, H, W) or (C, D, H, W).
+    """
+
+    rank = 3
+
+
+class _AdaptiveMaxPool(_Adaptive):
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices = arguments.boolean(
+            return_indices, type(self).__name__, "return_indices"
+        )
+
+    def construct(self, input: Tensor) -> Any:
+        value, index = pooling.adaptive_max_pool(self._input(input), self._numbers)
+        if not self.return_indices:
+            return value
+        return value, _ops.cast(index, _core.int32) if self.rank == 3 else index
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    """The largest elements of output_size windows, as AdaptiveMaxPool2d. Input (N, C, L) or (C, L)."""
+
+    rank = 1
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__(output_size)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    """The largest elements of as many windows as asked for, laid out as in AdaptiveAvgPool2d.
+
+    return_indices: also their places in the flattened H x W, int64. Among equal elements the first
+    takes the gradient.
+    """
+
+    rank = 2
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """The largest elements of output_size windows, as AdaptiveMaxPool2d, with three sizes; places
+    are int32."""
+
+    rank = 3
+
+
+class _MaxUnpool(_Windowed):
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        self._set_windows(kernel_size, stride or None, "pad", padding)
+
+    def construct(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        owner = type(self).__name__
+        arguments.of_rank(x, [self.rank + 1, self.rank + 2], owner)
+        arguments.of_rank(indices, [x.ndim], owner)
+        if tuple(indices.shape) != tuple(x.shape):
+            raise ValueError(
+                f"For '{owner}', the indices must have the input's shape {list(x.shape)}, but got "
+                f"{list(indices.shape)}.{where()}"
+            )
+        if indices.dtype.is_floating or indices.dtype == _core.bool:
+            raise TypeError(
+                f"For '{owner}', the indices must be integers, but got {indices.dtype}.{where()}"
+            )
+        steps = zip(x.shape[-self.rank :], self._kernel, self._stride, self._padding, strict=True)
+        sizes = [(n - 1) * s - 2 * p + k for n, k, s, p in steps]
+        if output_size is not None:
+            sizes = list(output_size)[-self.rank :]
+        return pooling.unpool(x, indices, sizes)
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """Zeros, with each element of the input where MaxPool1d found it, as its indices say.
+
+    kernel_size, stride, padding: the pooling's. Input and indices (N, C, L) or (C, L); output of
+    (L - 1) * stride - 2 * padding + kernel_size elements, or of output_size if given. Raises
+    ValueError for shapes that differ, IndexError for an index out of range.
+    """
+
+    rank = 1
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """MaxUnpool1d for MaxPool2d: inputs (N, C, H, W) or (C, H, W)."""
+
+    rank = 2
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """MaxUnpool1d for MaxPool3d: inputs (N, C, D, H, W) or (C, D, H, W)."""
+
+    rank = 3

@@ -98,25 +98,28 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
     return _ops.mul(x, _ops.sigmoid(_ops.mul(cubic, 2.0 * math.sqrt(2.0 / math.pi))))
 
 
-def _elu(x: Tensor, alpha: Any) -> Tensor:
+def _elu(x: Tensor, alpha: Any, above: Tensor) -> Tensor:
+    """x where it is above, else alpha * (exp(x) - 1)."""
     below = _ops.mul(_ops.expm1(_negative_part(x)), alpha)
-    return _ops.where(_ops.greater(x, 0), x, below)
+    return _ops.where(above, x, below)
 
 
 @one_plan
 def elu(input_x: Any, alpha: Any = 1.0) -> Tensor:
     """x where positive, else alpha * (exp(x) - 1)."""
-    return _elu(_float(input_x, "elu"), alpha)
+    x = _float(input_x, "elu")
+    return _elu(x, alpha, _ops.greater(x, 0))
 
 
 @one_plan
 def selu(input_x: Any) -> Tensor:
-    """scale * elu(x, alpha), the constants for which mean 0 and variance 1 are a fixed point.
+    """scale * elu(x, alpha), the constants for which mean 0 and variance 1 are a fixed point. The
+    derivative at 0 is scale.
 
     Klambauer et al., "Self-normalizing neural networks" (NIPS 2017), equation 2 and section 2.
     """
     x = _float(input_x, "selu")
-    return _ops.mul(_elu(x, 1.6732632423543772848), 1.0507009873554804934)
+    return _ops.mul(_elu(x, 1.6732632423543772848, _ops.greater_equal(x, 0)), 1.0507009873554804934)
 
 
 @one_plan
@@ -129,9 +132,12 @@ def celu(x: Any, alpha: Any = 1.0) -> Tensor:
 
 @one_plan
 def leaky_relu(input: Any, alpha: Any = 0.2) -> Tensor:
-    """x where positive, else alpha * x."""
+    """x where positive, else alpha * x. The derivative at 0 is (1 + alpha) / 2."""
     x = _float(input, "leaky_relu")
-    return _ops.where(_ops.greater(x, 0), x, _ops.mul(x, alpha))
+    if isinstance(alpha, (int, float)):
+        below = 0 if alpha == 0 else _ops.mul(x, alpha)  # 0 times inf is no 0
+        return (_ops.maximum if alpha <= 1 else _ops.minimum)(x, below)
+    return _ops.add(_ops.maximum(x, 0), _ops.mul(_ops.minimum(x, 0), alpha))
 
 
 @one_plan
@@ -173,16 +179,20 @@ def relu6(x: Any) -> Tensor:
 
 @one_plan
 def hardsigmoid(input: Any) -> Tensor:
-    """relu6(x + 3) / 6."""
+    """(x + 3) / 6 between 0 and 1. The derivative is 0 at -3 and 3."""
     x = _float(input, "hardsigmoid")
-    return _ops.div(_relu6(_ops.add(x, 3.0)), 6.0)
+    ramp = _ops.div(_ops.add(x, 3.0), 6.0)
+    ramp = _ops.where(_ops.less_equal(x, -3.0), 0, ramp)
+    return _ops.where(_ops.greater_equal(x, 3.0), 1, ramp)
 
 
 @one_plan
 def hardswish(input: Any) -> Tensor:
-    """x * relu6(x + 3) / 6."""
+    """x * (x + 3) / 6 from -3 to 3, 0 below, x above. The derivative is -1/2 at -3 and 3/2 at 3."""
     x = _float(input, "hardswish")
-    return _ops.div(_ops.mul(x, _relu6(_ops.add(x, 3.0))), 6.0)
+    curve = _ops.div(_ops.mul(x, _ops.add(x, 3.0)), 6.0)
+    curve = _ops.where(_ops.less(x, -3.0), 0, curve)
+    return _ops.where(_ops.greater(x, 3.0), x, curve)
 
 
 @one_plan

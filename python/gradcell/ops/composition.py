@@ -323,7 +323,11 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Any = None) -> A
     xs = [x] if isinstance(x, Tensor) else arguments.tensors(x, "clip_by_global_norm", "x")
     if not xs:
         return ()
-    total = use_norm
+    total = (
+        use_norm
+        if use_norm is None
+        else arguments.operand(use_norm, "clip_by_global_norm", "use_norm", _single(xs[0]))
+    )
     if total is None:
         squares = [_ops.reduce_sum(_ops.square(_single(v))) for v in xs]
         total = _ops.sqrt(functools.reduce(_ops.add, squares))

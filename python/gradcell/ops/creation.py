@@ -134,8 +134,7 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
         raise ValueError(f"linspace: steps must not be negative, got {count}{where()}")
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
         return Tensor(np.linspace(start, end, count), _core.float32)
-    a = arguments.floating(arguments.operand(start, "linspace", "start"))
-    b = arguments.floating(arguments.operand(end, "linspace", "end"))
+    a, b = map(arguments.floating, arguments.operands(start, end, "linspace", ("start", "end")))
     if count == 1:
         return _ops.reshape(a, [1])
     weight = Tensor(np.linspace(0.0, 1.0, count), _core.promote(a.dtype, b.dtype))

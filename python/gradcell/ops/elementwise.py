@@ -8,6 +8,7 @@ from typing import Any
 
 from gradcell import _core, arguments
 from gradcell._core import Tensor
+from gradcell._location import where as _where
 from gradcell.ops.one_plan import one_plan
 from gradcell.ops.primitive import primitive_of
 
@@ -95,7 +96,13 @@ def _rounded(input: Any, scale: float) -> Tensor:
 @one_plan
 def fmod(input: Any, other: Any) -> Tensor:
     """input - other * trunc(input / other): the remainder with the sign of input."""
-    x, y = arguments.operand(input, "fmod"), arguments.operand(other, "fmod", "other")
+    x, y = arguments.operands(input, other, "fmod")
+    if not (x.dtype.is_floating or y.dtype.is_floating):
+        rest = _ops.mod(x, y)  # of y's sign
+        other_sign = _ops.not_equal(_ops.less(x, 0), _ops.less(y, 0))
+        return _ops.where(
+            _ops.logical_and(other_sign, _ops.not_equal(rest, 0)), _ops.sub(rest, y), rest
+        )
     size = _ops.mod(_magnitude(x), _magnitude(y))
     return _ops.where(_ops.less(x, 0), _ops.neg(size), size)
 
@@ -108,16 +115,14 @@ def _magnitude(x: Tensor) -> Tensor:
 @one_plan
 def hypot(input: Any, other: Any) -> Tensor:
     """sqrt(input^2 + other^2)."""
-    return _ops.sqrt(_ops.add(_ops.square(input), _ops.square(other)))
+    x, y = arguments.operands(input, other, "hypot")
+    return _ops.sqrt(_ops.add(_ops.square(x), _ops.square(y)))
 
 
 @one_plan
 def xlogy(input: Any, other: Any) -> Tensor:
     """input * log(other), 0 where input is 0."""
-    x, y = (
-        arguments.floating(arguments.operand(input, "xlogy")),
-        arguments.floating(arguments.operand(other, "xlogy", "other")),
-    )
+    x, y = map(arguments.floating, arguments.operands(input, other, "xlogy"))
     zero = _ops.equal(x, 0)
     return _ops.where(zero, 0, _ops.mul(x, _ops.log(_ops.where(zero, 1, y))))
 
@@ -137,11 +142,33 @@ def squared_difference(x: Any, y: Any) -> Tensor:
 @one_plan
 def div_no_nan(x: Any, y: Any) -> Tensor:
     """x / y, 0 where y is 0."""
-    zero = _ops.equal(y, 0)
-    return _ops.where(zero, 0, _ops.div(x, _ops.where(zero, 1, y)))
+    a, b = arguments.operands(x, y, "div_no_nan", ("x", "y"))
+    zero = _ops.equal(b, 0)
+    return _ops.where(zero, 0, _ops.div(a, _ops.where(zero, 1, b)))
 
 
-for _op in (pow, trunc, div, round, fmod, hypot, xlogy, lerp, squared_difference, div_no_nan):
+@one_plan
+def invert(x: Any) -> Tensor:
+    """The bits of integers, each exchanged; of bools, not x. Raises TypeError for floats."""
+    bits = arguments.tensor(x, "invert", "x")
+    if bits.dtype.is_floating:
+        raise TypeError(f"invert: x must be of integers or bools, got {bits.dtype}{_where()}")
+    return _ops.logical_not(bits) if bits.dtype == _core.bool else _ops.sub(-1, bits)
+
+
+@one_plan
+def inv(x: Any) -> Tensor:
+    """1 / x; of integers without the fraction, in their dtype. Raises ValueError for integers that
+    are known to hold a zero."""
+    divisor = arguments.tensor(x, "Inv", "x")
+    if divisor.dtype.is_floating or divisor.dtype == _core.bool:
+        return _ops.reciprocal(divisor)
+    return _ops.where(_ops.less(divisor, -1), 0, _ops.floor_div(1, divisor))
+
+
+for _op in (
+    pow, trunc, div, round, fmod, hypot, xlogy, lerp, squared_difference, div_no_nan, invert, inv,
+):  # fmt: skip
     __all__ += [_op.__name__]
     setattr(Tensor, _op.__name__, _op)
 
@@ -176,7 +203,13 @@ _SYNONYMS = {
     "tensor_mul": "mul",
     "tensor_div": "div",
     "tensor_pow": "pow",
-    "invert": "logical_not",
+    "tensor_floordiv": "floor_div",
+    "tensor_mod": "mod",
+    "tensor_exp": "exp",
+    "tensor_lt": "less",
+    "tensor_le": "less_equal",
+    "tensor_gt": "greater",
+    "tensor_ge": "greater_equal",
 }
 for _alias, _name in _SYNONYMS.items():
     _export(_alias, globals()[_name])
@@ -186,7 +219,8 @@ _PRIMITIVES = {
     "RealDiv": "div",
     "FloorMod": "mod",
     "Mod": "fmod",
-    "Inv": "reciprocal",
+    "Inv": "inv",
+    "Invert": "invert",
     "ACos": "acos",
     "TensorAdd": "add",
     "Rint": "round",

@@ -48,6 +48,22 @@ def _indices(value: Any, op: str, name: str = "indices") -> Tensor:
     return _ops.cast(index, _core.int64)
 
 
+def _check_known(index: Tensor, sizes: list[int]) -> None:
+    """Raises IndexError that names the index, if its value is known. sizes: of the dimension that
+    is indexed, or of one for each element along the index's last dimension."""
+    if not _core.is_plain(index) or not index.size:
+        return
+    values = index.asnumpy()
+    bounds = np.array(sizes)
+    wrong = (values < -bounds) | (values >= bounds)
+    if wrong.any():
+        at = tuple(np.argwhere(wrong)[0])
+        size = np.broadcast_to(bounds, values.shape)[at]
+        raise IndexError(
+            f"index {values[at]} is out of bounds for dimension with size {size}{_where()}"
+        )
+
+
 def _from_front(index: Tensor, size: int, invalid: int) -> Tensor:
     """Indices counted from the front as int64; those out of range become `invalid`."""
     index = _ops.cast(index, _core.int64)
@@ -79,6 +95,7 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
             f"{list(index.shape)} with axis {axis}{_where()}"
         )
     n, groups = x.shape[a], math.prod(batch)
+    _check_known(index, [n])
     middle, rest = list(range(b, a)), list(range(a + 1, x.ndim))
     moved = _ops.transpose(x, [*range(b), a, *middle, *rest])
     flat = _ops.reshape(moved, [groups * n, *(x.shape[i] for i in middle + rest)])
@@ -97,6 +114,7 @@ def _along(x: Tensor, index: Tensor, axis: int, op: str) -> Tensor:
             f"{op}: an index of shape {list(index.shape)} does not fit a tensor of shape "
             f"{list(x.shape)}{_where()}"
         )
+    _check_known(index, [x.shape[axis]])
     dims = list(index.shape)
     stride = math.prod(x.shape[axis + 1 :])
     place = _ops.mul(_from_front(index, x.shape[axis], x.size), stride)
@@ -132,6 +150,7 @@ def _coordinates(indices: Tensor, shape: tuple[int, ...], op: str) -> tuple[Tens
         raise ValueError(
             f"{op}: indices of shape {list(indices.shape)} do not fit shape {list(shape)}{_where()}"
         )
+    _check_known(indices, list(shape[:k]))
     total, lead = math.prod(shape[:k]), list(indices.shape[:-1])
     place = _ops.full(lead, 0, _core.int64)
     for i in range(k):
@@ -224,9 +243,12 @@ def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Tensor
 def topk(
     input: Any, k: Any, dim: Any = None, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """(the k largest or smallest elements along dim, in order, their indices as int32).
+    """(the k largest or smallest elements along dim, their indices as int32).
 
-    Raises ValueError if there are fewer than k. Asks for the value.
+    sorted: in order, of equal elements the first first; if not, in whatever order selecting them
+    leaves, which is MindSpore's. NaN counts as larger than any number. Asks for the value.
+
+    Raises ValueError if there are fewer than k.
     """
     x = arguments.tensor(input, "topk")
     a = arguments.axis_of(-1 if dim is None else dim, x.ndim, "topk", "dim")
@@ -236,10 +258,17 @@ def topk(
             f"topk: there are no {count} elements along dimension {a} of shape "
             f"{list(x.shape)}{_where()}"
         )
-    size = list(x.shape)
-    size[a] = count
-    order = _ops.slice(_order(x, a, largest), [0] * x.ndim, size, [1] * x.ndim)
+    rows = x if a == x.ndim - 1 else _moved(x, a, -1)
+    order = _core.first_of_rows(rows, count, largest, sorted)
+    if rows is not x:
+        order = _moved(order, -1, a)
     return gather_elements(x, a, order), _ops.cast(order, _core.int32)
+
+
+def _moved(x: Tensor, source: int, destination: int) -> Tensor:
+    """The value with a dimension at another place."""
+    values = np.ascontiguousarray(np.moveaxis(x._numpy(), source, destination))
+    return _core.from_numpy(values, x.dtype)
 
 
 # Placing ------------------------------------------------------------------------------------------
@@ -354,13 +383,16 @@ def one_hot(
 # Masks and bounds ---------------------------------------------------------------------------------
 
 
+@one_plan
 def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
     """value where mask is true, else input_x, in the dtype of input_x."""
     x = arguments.tensor(input_x, "masked_fill", "input_x")
     m = arguments.tensor(mask, "masked_fill", "mask")
     if m.dtype != _core.bool:
         raise TypeError(f"masked_fill: the mask must be bool, got {m.dtype}{_where()}")
-    return _ops.cast(_ops.where(m, value, x), x.dtype)
+    number = isinstance(value, (bool, int, float, np.generic))
+    new = _ops.full([], value, x.dtype) if number else _ops.cast(value, x.dtype)
+    return _ops.where(m, new, x)
 
 
 @one_plan
@@ -398,9 +430,21 @@ def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:
     return clamp(input, min, max)
 
 
+@one_plan
 def clip_by_value(x: Any, clip_value_min: Any = None, clip_value_max: Any = None) -> Any:
-    """As clamp; also of the tensors of a tuple or list."""
-    return clamp(x, clip_value_min, clip_value_max)
+    """No less than clip_value_min, no more than clip_value_max (tensors or numbers; None: no
+    bound), which wins; also of the tensors of a tuple or list.
+
+    The derivative at a bound is 1/2 by x and 1/2 by the bound. Raises ValueError if both are None.
+    """
+    if clip_value_min is None and clip_value_max is None:
+        raise ValueError(f"clip_by_value: at least one bound must be given{_where()}")
+    if isinstance(x, (tuple, list)):
+        return type(x)(clip_by_value(t, clip_value_min, clip_value_max) for t in x)
+    y = arguments.tensor(x, "clip_by_value", "x")
+    if clip_value_min is not None:
+        y = _ops.maximum(y, clip_value_min)
+    return y if clip_value_max is None else _ops.minimum(y, clip_value_max)
 
 
 @one_plan

@@ -291,7 +291,8 @@ def binary_cross_entropy_with_logits(
     if pos_weight is None:
         loss = _ops.sub(_softplus(x), _ops.mul(x, y))
     else:  # y w softplus(-x) + (1 - y) softplus(x), where softplus(x) = x + softplus(-x)
-        factor = _ops.add(_ops.mul(_ops.sub(pos_weight, 1.0), y), 1.0)
+        weight_1 = arguments.operand(pos_weight, "BCEWithLogitsLoss", "pos_weight", x)
+        factor = _ops.add(_ops.mul(_ops.sub(weight_1, 1.0), y), 1.0)
         tail = _ops.mul(factor, _softplus(_ops.neg(x)))
         loss = _ops.add(_ops.mul(_ops.sub(1.0, y), x), tail)
     return _reduced(loss if weight is None else _ops.mul(loss, weight), reduction)

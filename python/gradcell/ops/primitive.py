@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
 from typing import Any
+
+from gradcell import arguments
+from gradcell._location import where
+
+#: MindSpore's names of inputs, where they are not those of the op's function.
+_INPUTS = {
+    "ArgMaxWithValue": "input", "ArgMinWithValue": "input", "Argmax": "input_x",
+    "BCEWithLogitsLoss": "input target weight posWeight", "BiasAdd": "input_x bias",
+    "BinaryCrossEntropy": "input target weight", "BroadcastTo": "input", "Cast": "input_x dtype",
+    "CumSum": "input axis", "Fill": "dtype dims x", "Flatten": "input_x", "FloorMod": "x y",
+    "GeLU": "input", "Identity": "input_x", "LayerNorm": "input_x gamma beta",
+    "LinSpace": "start stop num", "LogicalAnd": "x y", "LogicalOr": "x y", "MatMul": "input mat2",
+    "OnesLike": "x", "Pow": "input exponent", "Rank": "x", "RealDiv": "x y",
+    "ReduceAll": "input axis", "ReverseV2": "input", "Roll": "input", "Shape": "x",
+    "Slice": "input begin size", "SmoothL1Loss": "prediction target", "Split": "input_x",
+    "Sqrt": "x", "StridedSlice": "input_x begin end strides",
+    "TensorScatterElements": "data indices updates", "Transpose": "input dims", "ZerosLike": "x",
+}  # fmt: skip
 
 
 class Primitive:
@@ -23,11 +42,53 @@ class Primitive:
     __str__ = __repr__
 
 
+def inputs_of(
+    name: str, function: Callable[..., Any], attributes: Iterable[str] = ()
+) -> dict[str, str]:
+    """What the op's inputs are called: {by MindSpore: by the function}, in order."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    own = [
+        p.name
+        for p in inspect.signature(function).parameters.values()
+        if p.kind in kinds and p.name not in attributes
+    ]
+    named = _INPUTS.get(name, "").split() or own
+    return dict(zip(named, own, strict=False))
+
+
+def apply(
+    primitive: Primitive,
+    function: Callable[..., Any],
+    inputs: dict[str, str],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """function(inputs, attributes), inputs by position or by MindSpore's names.
+
+    Raises TypeError, with those names and the user's line, for inputs that it does not take.
+    """
+    for name in kwargs:
+        if name not in inputs:
+            raise TypeError(
+                f"ops.{primitive.name}: there is no input {name!r}; the inputs are "
+                f"{', '.join(inputs)}{where()}"
+            )
+    given = {inputs[name]: value for name, value in kwargs.items()}
+    try:
+        return function(*args, **given, **primitive.attributes)
+    except TypeError:
+        given.update(primitive.attributes)
+        arguments.explain_misfit(f"ops.{primitive.name}", function, args, given)
+        raise
+
+
 def primitive_of(name: str, function: Callable[..., Any]) -> type[Primitive]:
     """The class of an op without attributes, over its function."""
 
-    def call(self: Primitive, *args: Any) -> Any:
-        return function(*args)
+    inputs = inputs_of(name, function)
+
+    def call(self: Primitive, *args: Any, **kwargs: Any) -> Any:
+        return apply(self, function, inputs, args, kwargs)
 
     members = {"__call__": call, "__doc__": function.__doc__, "__module__": "gradcell.ops"}
     return type(name, (Primitive,), members)

@@ -27,7 +27,7 @@ from gradcell.ops import (
     summaries,
 )
 from gradcell.ops.one_plan import one_plan
-from gradcell.ops.primitive import Primitive
+from gradcell.ops.primitive import Primitive, apply, inputs_of
 
 _ops = _core.ops
 
@@ -36,19 +36,28 @@ __all__: list[str] = []
 REQUIRED = inspect.Parameter.empty
 
 
+class Axis(int):
+    """The default of an attribute that is an axis or a tuple of axes."""
+
+
 def _check(name: str, attribute: str, value: Any, default: Any) -> None:
     if isinstance(default, bool):
         arguments.boolean(value, name, attribute)
+    elif isinstance(default, Axis) and isinstance(value, tuple):
+        if not value:
+            raise ValueError(f"For '{name}', the '{attribute}' must not be empty{where()}")
+        arguments.integers(value, name, attribute)
     elif isinstance(default, int):
         arguments.integer(value, name, attribute)
 
 
-def define(name: str, function: Callable[..., Any], **attributes: Any) -> None:
-    """Makes the class ops.<name> and exports it."""
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature(
-        [inspect.Parameter(a, kind, default=d) for a, d in attributes.items()]
-    )
+def primitive_class(
+    name: str, function: Callable[..., Any], signature: inspect.Signature, integers: bool = False
+) -> type[Primitive]:
+    """The class of an op over a function of its inputs by position and its attributes by keyword.
+
+    Attributes whose default is a bool are checked to be one; with `integers` likewise those of an int.
+    """
 
     def init(self: Primitive, *args: Any, **kwargs: Any) -> None:
         try:
@@ -57,11 +66,15 @@ def define(name: str, function: Callable[..., Any], **attributes: Any) -> None:
             raise TypeError(f"ops.{name}{signature}: {error}{where()}") from None
         bound.apply_defaults()
         for attribute, value in bound.arguments.items():
-            _check(name, attribute, value, attributes[attribute])
+            default = signature.parameters[attribute].default
+            if integers or isinstance(default, bool):
+                _check(name, attribute, value, default)
         Primitive.__init__(self, name, **bound.arguments)
 
-    def call(self: Primitive, *args: Any) -> Any:
-        return function(*args, **self.attributes)
+    inputs = inputs_of(name, function, signature.parameters)
+
+    def call(self: Primitive, *args: Any, **kwargs: Any) -> Any:
+        return apply(self, function, inputs, args, kwargs)
 
     members = {
         "__init__": init, "__call__": call, "__doc__": inspect.getdoc(function),
@@ -69,7 +82,16 @@ def define(name: str, function: Callable[..., Any], **attributes: Any) -> None:
     }  # fmt: skip
     cls = type(name, (Primitive,), members)
     cls.__signature__ = signature  # type: ignore[attr-defined]
-    globals()[name] = cls
+    return cls
+
+
+def define(name: str, function: Callable[..., Any], **attributes: Any) -> None:
+    """Makes the class ops.<name> and exports it."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature(
+        [inspect.Parameter(a, kind, default=d) for a, d in attributes.items()]
+    )
+    globals()[name] = primitive_class(name, function, signature, integers=True)
     __all__.append(name)
 
 
@@ -110,12 +132,15 @@ def _reduce_sum(x: Any, axis: Any = (), *, keep_dims: bool, skip_mode: bool) -> 
     """The sum, in the dtype of x. skip_mode: an axis of () reduces nothing."""
     if skip_mode and isinstance(axis, (tuple, list)) and not axis:
         return arguments.tensor(x, "ReduceSum", "x")
-    return shaping.cast(_ops.reduce_sum(x, axis, keep_dims), arguments.tensor(x, "ReduceSum").dtype)
+    return shaping.cast(
+        _ops.reduce_sum(x, reductions._axes(axis), keep_dims),
+        arguments.tensor(x, "ReduceSum").dtype,
+    )
 
 
 def _reduce_mean(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
     """The mean, in the dtype of x."""
-    return _ops.mean(x, axis, keep_dims)
+    return _ops.mean(x, reductions._axes(axis), keep_dims)
 
 
 def _reduce_max(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
@@ -180,7 +205,7 @@ def _l2_loss(x: Any) -> Tensor:
 @one_plan
 def _l2_normalize(x: Any, *, axis: Any, epsilon: float) -> Tensor:
     """x / sqrt(max(sum(x^2), epsilon)) along axis."""
-    squares = _ops.reduce_sum(_ops.square(x), axis, True)
+    squares = _ops.reduce_sum(_ops.square(x), reductions._axes(axis), True)
     return _ops.mul(x, _ops.rsqrt(_ops.maximum(squares, epsilon)))
 
 
@@ -197,7 +222,7 @@ define("ArgMaxWithValue", _arg_max_with_value, axis=0, keep_dims=False)
 define("ArgMinWithValue", _arg_min_with_value, axis=0, keep_dims=False)
 define("CumSum", _cumsum, exclusive=False, reverse=False)
 define("L2Loss", _l2_loss)
-define("L2Normalize", _l2_normalize, axis=0, epsilon=1e-4)
+define("L2Normalize", _l2_normalize, axis=Axis(0), epsilon=1e-4)
 define("AddN", composition.addn)
 
 
@@ -392,8 +417,8 @@ def _bias_add(x: Any, bias: Any, *, data_format: str) -> Tensor:
 
 define("LayerNorm", _layer_norm, begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7)
 define("BiasAdd", _bias_add, data_format="NCHW")
-define("Softmax", activations.softmax, axis=-1)
-define("LogSoftmax", activations.log_softmax, axis=-1)
+define("Softmax", activations.softmax, axis=Axis(-1))
+define("LogSoftmax", activations.log_softmax, axis=Axis(-1))
 
 
 def _gelu(x: Any) -> Tensor:

@@ -24,7 +24,9 @@ _ops = _core.ops
 
 
 def _axes(axis: Any) -> Any:
-    return axis.tolist() if isinstance(axis, Tensor) else axis
+    if axis is None or type(axis) in (int, tuple, list):
+        return axis  # the core looks into them
+    return arguments.integers(axis, "reduction", "axis")
 
 
 def _reduced_count(x: Tensor, axis: Any, op: str) -> int:

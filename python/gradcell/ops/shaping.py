@@ -350,10 +350,19 @@ def hstack(tensors: Any) -> Tensor:
 
 
 def _cut(x: Tensor, axis: int, sizes: list[int]) -> tuple[Tensor, ...]:
-    parts, at = [], 0
-    for n in sizes:
-        parts.append(_window(x, axis, at, n))
-        at += n
+    """x in pieces of those sizes along an axis.
+
+    Many are cut by halves, which aliases keep apart: the gradients of n slices of x itself would
+    each be of x's size, these are log2(n) times x's size in all.
+    """
+    few = len(sizes) <= 4
+    groups = [[n] for n in sizes] if few else [sizes[: len(sizes) // 2], sizes[len(sizes) // 2 :]]
+    parts: list[Tensor] = []
+    at = 0
+    for group in groups:
+        piece = _window(x, axis, at, sum(group))
+        parts += [piece] if few else _cut(_core.alias(piece), axis, group)
+        at += sum(group)
     return tuple(parts)
 
 

@@ -8,6 +8,21 @@ from gradcell.amp.loss_scale import (
     LossScaleManager,
 )
 from gradcell.amp.train import build_train_network
+from gradcell.nn.metrics import (
+    F1,
+    MAE,
+    MSE,
+    Accuracy,
+    Loss,
+    Metric,
+    Precision,
+    Recall,
+    Top1CategoricalAccuracy,
+    Top5CategoricalAccuracy,
+    TopKCategoricalAccuracy,
+    get_metric_fn,
+    names,
+)
 from gradcell.train.callback import (
     Callback,
     CheckpointConfig,
@@ -24,21 +39,6 @@ from gradcell.train.callback import (
     TimeMonitor,
 )
 from gradcell.train.dataset_helper import DatasetHelper, connect_network_with_dataset
-from gradcell.train.metrics import (
-    F1,
-    MAE,
-    MSE,
-    Accuracy,
-    Loss,
-    Metric,
-    Precision,
-    Recall,
-    Top1CategoricalAccuracy,
-    Top5CategoricalAccuracy,
-    TopKCategoricalAccuracy,
-    get_metric_fn,
-    names,
-)
 from gradcell.train.model import Model
 from gradcell.train.onnx import export
 from gradcell.train.serialization import (

@@ -9,10 +9,10 @@ from typing import Any
 from gradcell import amp, arguments, nn
 from gradcell._location import where
 from gradcell.nn.cell import Cell
+from gradcell.nn.metrics import Loss, get_metrics
 from gradcell.parallel._utils import _get_device_num, _get_parallel_mode
 from gradcell.train.callback import Callback, CallbackParameters, RunContext
 from gradcell.train.data import Batches, as_tensor
-from gradcell.train.metrics import Loss, get_metrics
 from gradcell.train.serialization import load_checkpoint, load_param_into_net
 
 
@@ -300,7 +300,7 @@ class Model:
         loss, pred, label = self._eval_indexes or (0, 1, 2)
         for metric in self._metric_fns.values():
             if metric.indexes is not None:
-                metric.update(*(outputs[i] for i in metric.indexes))
+                metric.update(*outputs)  # it takes what its indexes name
             elif isinstance(metric, Loss):
                 metric.update(outputs[loss])
             else:

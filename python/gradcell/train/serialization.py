@@ -63,6 +63,20 @@ def _named(save_obj: Any) -> list[tuple[str, Tensor]]:
     )
 
 
+def _check_file(name: Any, owner: str, folder: type[OSError | ValueError]) -> None:
+    """Raises TypeError for what is no name, ValueError for an empty one, `folder` for a folder's."""
+    if not isinstance(name, (str, os.PathLike)):
+        raise TypeError(
+            f"For '{owner}', the 'ckpt_file_name' must be string, but got "
+            f"{type(name).__name__}{where()}"
+        )
+    text = os.fspath(name)
+    if not text:
+        raise ValueError(f"{owner}: 'ckpt_file_name' is empty{where()}")
+    if os.path.isdir(text) or text.endswith(os.sep):
+        raise folder(f"{owner}: {text!r} is a folder; it must be a file's name{where()}")
+
+
 def _path(name: Any, form: str = "ckpt") -> str:
     if not isinstance(name, (str, os.PathLike)):
         raise TypeError(f"a checkpoint's name must be a string, got {type(name).__name__}{where()}")
@@ -118,11 +132,15 @@ def save_checkpoint(
     The state of the random generators is saved too.
 
     Raises TypeError for another kind of object, ValueError for a name that appears twice,
-    NotImplementedError for enc_key, OSError if the file cannot be written.
+    NotImplementedError for enc_key, OSError if the file cannot be written, IsADirectoryError for a
+    folder among it.
     """
     if enc_key is not None:
         raise NotImplementedError(f"save_checkpoint: encryption is not implemented{where()}")
+    _check_file(ckpt_file_name, "save_checkpoint", IsADirectoryError)
     path = _path(ckpt_file_name, format)
+    if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+        raise FileNotFoundError(f"save_checkpoint: there is no folder for {path!r}{where()}")
     items: dict[str, Any] = {}
     texts: dict[str, str] = {}
     value: Any
@@ -284,11 +302,13 @@ def load_checkpoint(
     random generators into the state they were saved in.
 
     Returns a dict from name to Parameter (strings of append_dict as they are). Raises ValueError
-    for a missing, truncated or corrupted file, with the place of the damage; nothing is changed
+    for a missing, truncated or corrupted file, with the place of the damage, and for a folder,
+    TypeError for what is no name; nothing is changed
     then.
     """
     if dec_key is not None:
         raise NotImplementedError(f"load_checkpoint: encryption is not implemented{where()}")
+    _check_file(ckpt_file_name, "load_checkpoint", ValueError)
     path = os.fspath(ckpt_file_name)
     if not os.path.exists(path) and os.path.exists(_path(path, format)):
         path = _path(path, format)

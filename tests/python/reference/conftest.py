@@ -4,11 +4,11 @@
 checks that exactly `text` was printed since the last call. The documents were printed by several releases
 on several systems; the differences that are no difference in value are undone by named options:
 
-- `three_digits`: documents 000 and 002 print exponents as `e+000` and no blank before the number,
+- `three_digits`: the two on "Gradient Derivation" print exponents as `e+000` and no blank before the number,
   as the Windows C library does. Linux builds print `e+00` in the same width of 15 characters.
 - `last_digit`: sums of float32 products depend on their order in the last digit, and so does the
   array's padding; numbers may differ by 2 units in the last place, blanks do not count.
-  (MindSpore 2.10 on the CPU prints 1.4900001 where document 001 has 1.49, for instance.)
+  (MindSpore 2.10 on the CPU prints 1.4900001 where "Automatic Differentiation" has 1.49, for instance.)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Adagrad: learning rates from the sum of squared gradients."""
+"""Adagrad and its relatives: learning rates from the sum or the mean of squared gradients."""
 
 from __future__ import annotations
 
@@ -40,3 +40,71 @@ class Adagrad(Optimizer):
         if self.update_slots:
             a = assign(self.accum[k], a + g * g)
         return p - lr * g / _ops.sqrt(a)
+
+
+class ProximalAdagrad(Optimizer):
+    """Adagrad with proximal steps for l1 and l2 penalties (Duchi and Singer 2009, section 3).
+
+        a = a + g * g  (a starts at accum);   r = lr / sqrt(a);   v = p - r * g
+        p = sign(v) * max(|v| - r * l1, 0) / (1 + r * l2)
+
+    params, learning_rate, weight_decay, loss_scale: see Optimizer. accum, l1, l2: at least 0.
+    use_locking has no effect. Raises ValueError for values out of range.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        accum: float = 0.1,
+        learning_rate: Any = 1e-3,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        use_locking: bool = False,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        arguments.boolean(use_locking, self.cls_name, "use_locking")
+        self.l1 = arguments.number(l1, self.cls_name, "l1", least=0)
+        self.l2 = arguments.number(l2, self.cls_name, "l2", least=0)
+        self.accum = self.state("accum", arguments.number(accum, self.cls_name, "accum", least=0))
+
+    def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
+        rate = lr * _ops.rsqrt(assign(self.accum[k], self.accum[k] + g * g))
+        v = p - rate * g
+        if self.l1:
+            v = _ops.sign(v) * _ops.maximum(_ops.abs(v) - rate * self.l1, 0.0)
+        return v / (1.0 + rate * self.l2)
+
+
+class Adadelta(Optimizer):
+    """Adadelta (Zeiler 2012, algorithm 1).
+
+        a = rho * a + (1 - rho) * g * g;   d = sqrt(b + epsilon) / sqrt(a + epsilon) * g
+        b = rho * b + (1 - rho) * d * d;   p = p - lr * d
+
+    params, learning_rate, weight_decay, loss_scale: see Optimizer. Raises ValueError for a rho out
+    of [0, 1] or a negative epsilon.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 1.0,
+        rho: float = 0.9,
+        epsilon: float = 1e-6,
+        loss_scale: float = 1.0,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.rho = arguments.number(rho, self.cls_name, "rho", least=0, most=1)
+        self.epsilon = arguments.number(epsilon, self.cls_name, "epsilon", least=0)
+        self.accum = self.state("accum")
+        self.accum_update = self.state("accum_update")
+
+    def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
+        rho, eps, old = self.rho, self.epsilon, self.accum_update[k]
+        a = assign(self.accum[k], rho * self.accum[k] + (1.0 - rho) * (g * g))
+        d = _ops.sqrt(old + eps) * _ops.rsqrt(a + eps) * g
+        assign(self.accum_update[k], rho * old + (1.0 - rho) * (d * d))
+        return p - lr * d

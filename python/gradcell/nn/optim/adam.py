@@ -1,9 +1,9 @@
-"""Adam and its variant with decoupled weight decay."""
+"""Adam and its variants: other norms, decoupled weight decay, sparse gradients."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from gradcell import _core, arguments
 from gradcell._core import Tensor
@@ -32,6 +32,8 @@ class Adam(Optimizer):
     is not positive, NotImplementedError for use_lazy and use_offload.
     """
 
+    _power_shape: ClassVar[tuple[int, ...]] = ()  #: of the parameters beta1_power and beta2_power
+
     def __init__(
         self,
         params: Any,
@@ -59,8 +61,9 @@ class Adam(Optimizer):
         self.beta2 = arguments.number(beta2, self.cls_name, "beta2", above=0, below=1)
         self.eps = arguments.number(eps, self.cls_name, "eps", above=0)
         self.use_nesterov, self.use_amsgrad = use_nesterov, use_amsgrad
-        self.beta1_power = Parameter(Tensor(1.0, _core.float32), name="beta1_power")
-        self.beta2_power = Parameter(Tensor(1.0, _core.float32), name="beta2_power")
+        ones = _ops.full(list(self._power_shape), 1.0, _core.float32)
+        self.beta1_power = Parameter(Tensor(ones), name="beta1_power")
+        self.beta2_power = Parameter(Tensor(ones), name="beta2_power")
         self.moment1 = self.state("moment1")
         self.moment2 = self.state("moment2")
         if use_amsgrad:
@@ -69,8 +72,8 @@ class Adam(Optimizer):
     def step_scalars(self, step: Tensor) -> Any:
         power1, rest1 = _power(self.beta1, step)
         power2, rest2 = _power(self.beta2, step)
-        self.beta1_power._set_array(power1)
-        self.beta2_power._set_array(power2)
+        self.beta1_power._set_array(_ops.reshape(power1, list(self._power_shape)))
+        self.beta2_power._set_array(_ops.reshape(power2, list(self._power_shape)))
         return _ops.sqrt(rest2) / rest1
 
     def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
@@ -122,3 +125,79 @@ class AdamWeightDecay(Optimizer):
         update = m / (_ops.sqrt(v) + self.eps)
         factor = self._decay_factor(k)
         return p - lr * (update if factor is None else update + factor * p)
+
+
+class LazyAdam(Adam):
+    """Adam whose moments change only where a sparse gradient has rows: gradients are dense here, so
+    this is Adam.
+    """
+
+    _power_shape = (1,)
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 1e-3,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        eps: float = 1e-8,
+        use_locking: bool = False,
+        use_nesterov: bool = False,
+        weight_decay: Any = 0.0,
+        loss_scale: float = 1.0,
+    ) -> None:
+        super().__init__(
+            params,
+            learning_rate,
+            beta1,
+            beta2,
+            eps,
+            use_locking,
+            use_nesterov,
+            weight_decay,
+            loss_scale,
+        )
+
+
+class AdamOffload(LazyAdam):
+    """Adam that MindSpore runs on the host: here it runs where everything does."""
+
+
+class AdaMax(Optimizer):
+    """AdaMax (Kingma and Ba 2015, algorithm 2).
+
+        m = beta1 * m + (1 - beta1) * g;   v = max(beta2 * v, |g|)
+        p = p - lr / (1 - beta1 ** t) * m / (v + eps)
+
+    params, learning_rate, weight_decay, loss_scale: see Optimizer. Raises ValueError for betas out
+    of (0, 1) and an eps that is not positive.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 1e-3,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        eps: float = 1e-8,
+        weight_decay: Any = 0.0,
+        loss_scale: float = 1.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay, loss_scale)
+        self.beta1 = arguments.number(beta1, self.cls_name, "beta1", above=0, below=1)
+        self.beta2 = arguments.number(beta2, self.cls_name, "beta2", above=0, below=1)
+        self.eps = arguments.number(eps, self.cls_name, "eps", above=0)
+        self.beta1_power = Parameter(Tensor([1.0], _core.float32), name="beta1_power")
+        self.moment1 = self.state("moment1")
+        self.moment2 = self.state("moment2")
+
+    def step_scalars(self, step: Tensor) -> Any:
+        power, rest = _power(self.beta1, step)
+        self.beta1_power._set_array(_ops.reshape(power, [1]))
+        return 1.0 / rest
+
+    def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
+        b1, b2 = self.beta1, self.beta2
+        m = assign(self.moment1[k], b1 * self.moment1[k] + (1.0 - b1) * g)
+        v = assign(self.moment2[k], _ops.maximum(b2 * self.moment2[k], _ops.abs(g)))
+        return p - (lr * scalars) * m / (v + self.eps)

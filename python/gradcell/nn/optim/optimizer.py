@@ -7,7 +7,9 @@ reads nothing on the host.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,26 @@ _HALF = ("float16", "bfloat16")
 def half_to_float(x: Tensor) -> Tensor:
     """float16 and bfloat16 as float32; other dtypes as they are."""
     return _ops.cast(x, _core.float32) if x.dtype.name in _HALF else x
+
+
+def opt_init_args_register(fn: Callable[..., None]) -> Callable[..., None]:
+    """A decorator for an optimiser's __init__: keeps what it is called with, the parameters in
+    init_params, the learning rate in init_learning_rate, the rest in init_args.
+    """
+
+    @functools.wraps(fn)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        bound = inspect.signature(fn).bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        given = dict(bound.arguments)
+        del given["self"]
+        kept = {"init_params": {"params": given.pop("params", None)}}
+        kept["init_learning_rate"] = given.pop("learning_rate", None)
+        fn(self, *args, **kwargs)
+        for name, value in {**kept, "init_args": given}.items():
+            object.__setattr__(self, name, value)
+
+    return init
 
 
 class _ListedRate(LearningRateSchedule):
@@ -247,6 +269,24 @@ class Optimizer(Cell):
             return weight_decay
         return arguments.number(weight_decay, self.cls_name, "weight_decay", least=0)
 
+    @property
+    def target(self) -> str:
+        """Where the update runs: with the rest, whatever is set. Raises TypeError, ValueError."""
+        return self.__dict__.get("_target", "CPU")  # type: ignore[no-any-return]
+
+    @target.setter
+    def target(self, value: str) -> None:
+        if not isinstance(value, str):
+            raise TypeError(
+                f"For '{self.cls_name}', the property 'target' must be string type, but got "
+                f"{type(value)}.{where()}"
+            )
+        object.__setattr__(
+            self,
+            "_target",
+            arguments.one_of(value, ["CPU", "GPU", "Ascend"], self.cls_name, "target"),
+        )
+
     # For subclasses -------------------------------------------------------------------------------
 
     def state(self, prefix: str, fill: float = 0.0) -> ParameterTuple:
@@ -378,20 +418,20 @@ class Optimizer(Cell):
         scaled = self.scale_grad(self.check_gradients(gradients))
         return self.gradients_centralization(self.decay_weight(scaled))
 
-    def next_step(self) -> Tensor:
-        """Counts the step; its number as a 0-d float32 tensor, 1 at the first."""
-        self.global_step._set_array(self.global_step + 1)
-        return _ops.cast(_ops.reshape(self.global_step, []), _core.float32)
+    def step_number(self) -> Tensor:
+        """The present step's number as a 0-d float32 tensor, 1 at the first."""
+        return _ops.cast(_ops.reshape(self.global_step + 1, []), _core.float32)
 
     def construct(self, gradients: Any) -> tuple[bool, ...]:
         """Updates the parameters by their gradients."""
         gradients = self.prepare(gradients)
         lr = self.get_lr()
         rates = lr if isinstance(lr, tuple) else (lr,) * len(self.parameters)
-        scalars = self.step_scalars(self.next_step())
+        scalars = self.step_scalars(self.step_number())
         for k, (p, g) in enumerate(zip(self._parameters, gradients, strict=True)):
             new = self.update_parameter(k, half_to_float(p), g, rates[k], scalars)
             p._set_array(_ops.cast(new, p.dtype))
+        self.global_step._set_array(self.global_step + 1)  # schedules have been asked for this one
         return (True,) * len(self.parameters)
 
 

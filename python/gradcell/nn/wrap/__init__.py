@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradcell.nn.wrap.cell_wrapper import (
     ForwardValueAndGrad,
+    ParameterUpdate,
     TrainOneStepCell,
     WithEvalCell,
     WithGradCell,
@@ -21,6 +22,7 @@ __all__ = [
     "DynamicLossScaleUpdateCell",
     "FixedLossScaleUpdateCell",
     "ForwardValueAndGrad",
+    "ParameterUpdate",
     "TrainOneStepCell",
     "TrainOneStepWithLossScaleCell",
     "WithEvalCell",

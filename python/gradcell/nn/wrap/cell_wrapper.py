@@ -13,13 +13,13 @@ from gradcell.nn.cell import Cell
 from gradcell.nn.optim import Optimizer
 from gradcell.nn.wrap.scale_update import check_scale
 from gradcell.ops.composition import HyperMap
+from gradcell.parallel._mode import ParallelMode
 from gradcell.parallel._utils import (
-    ParallelMode,
     _get_device_num,
     _get_gradients_mean,
     _get_parallel_mode,
 )
-from gradcell.parameter import ParameterTuple
+from gradcell.parameter import Parameter, ParameterTuple
 from gradcell.transform import GradOperation, grad, value_and_grad
 
 _ops = _core.ops
@@ -49,6 +49,36 @@ class WithLossCell(Cell):
     def backbone_network(self) -> Cell:
         """The network without the loss."""
         return self._backbone
+
+
+class _VirtualDatasetCell(Cell):
+    """The network: on several devices MindSpore lays out its inputs differently."""
+
+    def __init__(self, backbone: Cell) -> None:
+        super().__init__(auto_prefix=False)
+        self._backbone = backbone
+
+    def construct(self, *inputs: Any) -> Any:
+        return self._backbone(*inputs)
+
+
+class ParameterUpdate(Cell):
+    """Writes a parameter: called with its new value, of the same shape and dtype. Returns that.
+
+    Raises TypeError if param is no Parameter, ValueError for another shape.
+    """
+
+    def __init__(self, param: Parameter) -> None:
+        super().__init__(auto_prefix=False)
+        if not isinstance(param, Parameter):
+            raise TypeError(
+                f"For 'ParameterUpdate', 'param' must be 'Parameter', but got {type(param)}.{where()}"
+            )
+        self._param = param
+
+    def construct(self, x: Tensor) -> Tensor:
+        self._param.set_data(x)
+        return x
 
 
 class WithEvalCell(Cell):

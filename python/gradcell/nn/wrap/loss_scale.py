@@ -52,8 +52,8 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
     construct from start_overflow_check, grad, hyper_map, get_overflow_status and
     process_loss_scale.
 
-    Raises TypeError for wrong types, ValueError for a scale that is not positive and finite, and
-    RuntimeError at the call after one that overflowed at the smallest dynamic scale.
+    Raises TypeError for wrong types, ValueError for a scale that is not positive, finite and a
+    normal number of float32. Warns, once, of an overflow at the smallest dynamic scale.
     """
 
     def __init__(self, network: Cell, optimizer: Optimizer, scale_sense: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,13 @@ FLOOR = 1.0
 
 def check_scale(owner: str, name: str, value: Any, least: float = 0.0) -> float:
     """value as a float. Raises TypeError if it is no number, ValueError unless it is finite,
-    positive, not below `least` and within float32."""
-    if least:
-        arguments.number(value, owner, name, least=least)
-    else:
-        arguments.number(value, owner, name, above=0)
-    return arguments.number(value, owner, name, most=float(np.finfo(np.float32).max))
+    positive, not below `least` and a normal number of float32, whose reciprocal is finite."""
+    limits = np.finfo(np.float32)
+    found = arguments.number(value, owner, name, least=max(least, float(limits.tiny)))
+    with np.errstate(over="ignore"):
+        single = float(np.float32(found))
+    arguments.number(single, owner, name, most=float(limits.max))
+    return found
 
 
 def not_finite(inputs: Any) -> Tensor:
@@ -57,6 +59,7 @@ class FloorGuard:
 
     def __init__(self, owner: str) -> None:
         self.owner = owner
+        self.warned = False
         self.stuck = Parameter(
             Tensor(0, _core.int32), name="overflows_at_floor", requires_grad=False
         )
@@ -68,16 +71,18 @@ class FloorGuard:
         self.stuck._set_array((self.stuck + at_floor) * at_floor)
 
     def check(self) -> None:
-        """Raises RuntimeError if the last step overflowed at the floor."""
-        if self.stuck._stored().asnumpy() > 0:
-            if not _core.in_trace():
-                self.stuck.set_data(0)
-            raise RuntimeError(
-                f"{self.owner}: the gradients overflow even at the smallest loss scale, {FLOOR:g}, "
-                "so that no step can be made: inf or nan come from the network, its loss or its "
-                "input, not from the scale. gradcell.amp.locate_overflow(fn, *args) names the op."
-                f"{_where()}"
-            )
+        """Warns, once, if the last step overflowed at the floor."""
+        if self.warned or not self.stuck._stored().asnumpy() > 0:
+            return
+        self.warned = True
+        warnings.warn(
+            f"{self.owner}: the gradients overflow even at the smallest loss scale, {FLOOR:g}, so "
+            "the step is skipped: inf or nan come from the network, its loss or its input, not "
+            "from the scale. gradcell.amp.locate_overflow(fn, *args) names the op."
+            f"{_where()}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
 
 def next_scale(scale: Tensor, factor: float, overflow: Tensor, grow: Tensor) -> Tensor:
@@ -114,7 +119,7 @@ class DynamicLossScaleUpdateCell(Cell):
 
     loss_scale_value: at least 1; scale_factor: greater than 1; scale_window: a positive int. Raises
     ValueError and TypeError for other values. The scale does not fall below 1; when a step
-    overflows even there, the next call of the training cell raises RuntimeError.
+    overflows even there, it is skipped, and the next call of the training cell warns, once.
     """
 
     def __init__(self, loss_scale_value: float, scale_factor: float, scale_window: int) -> None:
@@ -134,7 +139,7 @@ class DynamicLossScaleUpdateCell(Cell):
         return self.loss_scale_value
 
     def check_floor(self) -> None:
-        """Raises RuntimeError if the last step overflowed at the smallest scale."""
+        """Warns, once, if the last step overflowed at the smallest scale."""
         self._guard.check()
 
     def construct(self, loss_scale: Parameter, overflow: Any) -> Tensor:

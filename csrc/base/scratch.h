@@ -1,0 +1,37 @@
+// Memory that is kept from one run to the next: fresh pages cost as much as the work in them.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+
+#include "base/error.h"
+
+namespace gradcell {
+
+/// One block, aligned to 64 bytes, as large as has been asked for so far.
+class Scratch {
+ public:
+  /// At least that many bytes; what the block held may be gone. Throws Memory.
+  std::byte* get(size_t bytes) {
+    if (bytes > size_) {
+      data_.reset();
+      size_ = (bytes + 4095) / 4096 * 4096;
+      data_.reset(static_cast<std::byte*>(std::aligned_alloc(64, size_)));
+      if (!data_) {
+        size_ = 0;
+        fail(ErrorKind::Memory, "out of memory: ", bytes, " bytes of scratch");
+      }
+    }
+    return data_.get();
+  }
+
+ private:
+  struct Free {
+    void operator()(std::byte* p) const { std::free(p); }
+  };
+  std::unique_ptr<std::byte, Free> data_;
+  size_t size_ = 0;
+};
+
+}  // namespace gradcell

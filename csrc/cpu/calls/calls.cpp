@@ -1,0 +1,39 @@
+#include "cpu/calls/calls.h"
+
+namespace gradcell::cpu {
+
+void run_call(const Call& c, const void* const* in, void* out, const uint64_t* constants) {
+  if (c.out.count == 0) return;
+  switch (c.form) {
+    case Form::Constant:
+      return fill(c, out, constants[c.constant]);
+    case Form::Range:
+      return range(c, out);
+    case Form::Random:
+      return random_uniform(c, in[0], out);
+    case Form::Move:
+      return move(c, in, out);
+    case Form::Reduce:
+      return reduce(c, in[0], out);
+    case Form::Extremum:
+      return extremum(c, in[0], out);
+    case Form::Scan:
+      return scan(c, in[0], out);
+    case Form::Take:
+      return take(c, in, out);
+    case Form::Scatter:
+      return scatter(c, in, out);
+    case Form::LastIndex:
+      return last_index(c, in, out);
+    case Form::Product:
+      return sum_of_products(c, in, out);
+    case Form::Input:
+    case Form::Marker:
+    case Form::Elementwise:
+    case Form::Convert:
+    case Form::Reshape:
+      fail(ErrorKind::NotImplemented, info(c.op).name, " is no call");
+  }
+}
+
+}  // namespace gradcell::cpu

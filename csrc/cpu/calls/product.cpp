@@ -1,0 +1,116 @@
+// Products of whole matrices, by the engine's own kernels, the matrix unit or OpenBLAS.
+#include "ops/product.h"
+
+#include <vector>
+
+#include "cpu/calls/elements.h"
+#include "cpu/half_product.h"
+#include "cpu/product.h"
+#include "cpu/tile_kernels.h"
+
+namespace gradcell::cpu {
+
+namespace {
+
+/// body(first, count) for parts of n elements, on all threads.
+template <class F>
+void by_parts(int64_t n, F body) {
+  constexpr int64_t kPart = 1 << 14;
+  parallel_for(static_cast<int>((n + kPart - 1) / kPart), [&](int task, int) {
+    body(task * kPart, static_cast<size_t>(std::min(kPart, n - task * kPart)));
+  });
+}
+
+std::vector<float> widened(const TensorDesc& t, const void* p) {
+  std::vector<float> wide(static_cast<size_t>(t.count));
+  by_parts(t.count, [&](int64_t first, size_t n) {
+    tile_kernels().transpose.load(static_cast<const uint16_t*>(p) + first, t.dtype,
+                                  wide.data() + first, n);
+  });
+  return wide;
+}
+
+template <class S>
+void plain_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const S* a, const S* b,
+                   S* c) {
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      int64_t sum = 0;
+      for (int64_t l = 0; l < k; ++l)
+        sum += static_cast<int64_t>(a[ta ? l * m + i : i * k + l]) * b[tb ? j * k + l : l * n + j];
+      c[i * n + j] = static_cast<S>(sum);
+    }
+}
+
+/// By the matrix unit; false where there is none, or for what it cannot or need not do.
+template <class S>
+bool half_products(bool ta, bool tb, int64_t batch, int64_t m, int64_t n, int64_t k,
+                   const void* const* in, void* out) {
+  // Small products are not worth packing; of float16 there are four.
+  constexpr int64_t kSide = std::is_same_v<S, BF16> ? 48 : 448;
+  if (m * n * k < kSide * kSide * kSide || !has_half_products()) return false;
+  for (int64_t i = 0; i < batch; ++i) {
+    const auto *a = static_cast<const uint16_t*>(in[0]) + i * m * k,
+               *b = static_cast<const uint16_t*>(in[1]) + i * k * n;
+    auto* y = static_cast<uint16_t*>(out) + i * m * n;
+    if constexpr (std::is_same_v<S, BF16>)
+      bf16_product(ta, tb, m, n, k, a, b, y);
+    else if (!f16_product(ta, tb, m, n, k, a, b, y))
+      return false;
+  }
+  return true;
+}
+
+void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
+  const void* const* in = all + pair;
+  const auto p = decode<ProductAttributes>(c.attributes);
+  const bool ta = p.transpose_a, tb = p.transpose_b;
+  const auto [m, n, k] = sizes_of(c.in[pair].dims, c.out.dims, p);
+  const int64_t batch = product(c.out.dims, 0, c.out.dims.size() - 2);
+  auto batched = [&](auto* a, auto* b, auto* y) {
+    auto one = [&](int i, int) {
+      if constexpr (std::is_floating_point_v<std::remove_pointer_t<decltype(y)>>)
+        matrix_product(ta, tb, m, n, k, a + i * m * k, b + i * k * n, y + i * m * n);
+      else
+        plain_product(ta, tb, m, n, k, a + i * m * k, b + i * k * n, y + i * m * n);
+    };
+    if (batch > 1 && m * n * k < 64 * 64 * 64 * 4 && batch * m * n * k > 65536)
+      return parallel_for(static_cast<int>(batch), one);
+    for (int64_t i = 0; i < batch; ++i) one(static_cast<int>(i), 0);
+  };
+  by_dtype(c.out.dtype, [&]<class S>() {
+    if constexpr (std::is_same_v<S, F16> || std::is_same_v<S, BF16>) {
+      if (half_products<S>(ta, tb, batch, m, n, k, in, out)) return;
+      auto a = widened(c.in[pair], in[0]), b = widened(c.in[pair + 1], in[1]);
+      std::vector<float> y(static_cast<size_t>(c.out.count));
+      batched(a.data(), b.data(), y.data());
+      by_parts(c.out.count, [&](int64_t first, size_t count) {
+        tile_kernels().transpose.store(y.data() + first, c.out.dtype,
+                                       static_cast<uint16_t*>(out) + first, count);
+      });
+    } else {
+      batched(static_cast<const S*>(in[0]), static_cast<const S*>(in[1]), static_cast<S*>(out));
+    }
+  });
+}
+
+}  // namespace
+
+/// a1 b1 + a2 b2 + ...
+void sum_of_products(const Call& c, const void* const* in, void* out) {
+  matmul(c, 0, in, out);
+  if (c.in.size() == 2) return;
+  std::vector<std::byte> term(c.out.bytes());
+  for (size_t pair = 2; pair < c.in.size(); pair += 2) {
+    matmul(c, pair, in, term.data());
+    by_dtype(c.out.dtype, [&]<class S>() {
+      using C = typename ComputeOf<S>::type;
+      auto* y = static_cast<S*>(out);
+      auto* x = reinterpret_cast<const S*>(term.data());
+      for (int64_t i = 0; i < c.out.count; ++i)
+        y[i] = S(static_cast<C>(static_cast<C>(y[i]) + static_cast<C>(x[i])));
+    });
+  }
+}
+
+}  // namespace gradcell::cpu

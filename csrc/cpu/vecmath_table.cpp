@@ -1,0 +1,23 @@
+#include "math/vecmath_table.h"
+
+#include "cpu/isa_level.h"
+
+namespace gradcell {
+
+// Defined in csrc/cpu/isa/vecmath_table.cpp, once for each level.
+#define GRADCELL_X(ns, ...) const VecMathTable& vecmath_table_##ns();
+GRADCELL_ISA_LEVELS(GRADCELL_X)
+#undef GRADCELL_X
+
+std::vector<const VecMathTable*> vecmath_tables() {
+#define GRADCELL_X(ns, ...) &vecmath_table_##ns(),
+  const VecMathTable* const all[] = {GRADCELL_ISA_LEVELS(GRADCELL_X)};
+#undef GRADCELL_X
+  std::vector<const VecMathTable*> runnable;
+  for (cpu::IsaLevel level : cpu::runnable_isa_levels()) {
+    runnable.push_back(all[static_cast<int>(level)]);
+  }
+  return runnable;
+}
+
+}  // namespace gradcell

@@ -1,0 +1,25 @@
+// What the op table says of each op.
+#pragma once
+
+#include "ir/graph.h"
+
+namespace gradcell {
+
+enum class OpKind : uint8_t { Unary, Binary, Compare, Predicate, Ternary, Structured };
+enum class OpClass : uint8_t { Float, Number, Bool, None };
+
+struct OpInfo {
+  const char* name;      ///< "Sin"
+  const char* function;  ///< "sin": the Python function, the CUDA symbol
+  OpKind kind;
+  OpClass cls;
+  bool differentiable;  ///< a row's adjoint is not NONDIFF; a structured op's spec knows
+  const char* forward;  ///< the row's text
+};
+
+const OpInfo& info(Op op);
+/// Whether a op b is b op a to the last bit (the builder then orders the inputs).
+inline bool commutes(Op op) { return op == Op::Add || op == Op::Mul; }
+inline bool is_elementwise(Op op) { return info(op).kind != OpKind::Structured; }
+
+}  // namespace gradcell

@@ -1,0 +1,48 @@
+#include "ir/spec.h"
+
+#include "ir/op_info.h"
+
+namespace gradcell {
+
+const char* Spec::name() const { return info(op).name; }
+
+void Spec::lacks(const char* what) const {
+  fail(ErrorKind::NotImplemented, name(), " has no ", what);
+}
+
+size_t Spec::input_count() const {
+  size_t n = 0;
+  for (const Parameter& p : parameters) {
+    if (p.kind == Parameter::Kind::Tensors) return kMany;
+    n += p.kind == Parameter::Kind::Tensor;
+  }
+  return n;
+}
+
+NodeId Spec::batch(Graph&, NodeId, std::span<const NodeId>, std::span<const bool>) const {
+  lacks("batching rule");
+}
+
+Movement Spec::movement(const Graph&, NodeId) const { lacks("movement"); }
+
+size_t Spec::rank(const Graph& g, const Draft& draft) const {
+  return draft.inputs.empty() ? draft.asked.dims.size() : g.dims(draft.inputs[0]).size();
+}
+
+NodeId make(Graph& g, Op op, Draft draft) {
+  const Spec& s = spec(op);
+  const Type type = s.infer(g, draft);
+  const NodeId simple = s.simplify(g, draft, type);
+  if (simple != kNoNode) return simple;
+  return g.intern(op, type.dtype, type.dims, draft.inputs, draft.attributes);
+}
+
+NodeId rebuild(Graph& to, const Graph& from, NodeId id, std::span<const NodeId> inputs) {
+  const Node n = from[id];
+  Stamp stamp(to);
+  stamp.like(n);
+  if (spec(n.op).unique()) return to.unique(n.op, n.dtype, from.dims(id), inputs);
+  return to.intern(n.op, n.dtype, from.dims(id), inputs, from.attrs(id), n.bits);
+}
+
+}  // namespace gradcell

@@ -1,0 +1,134 @@
+// What is particular to an op, in one object: an op without one does not link, a family without one
+// of the pure functions does not compile, and the others fail by the op's name.
+//
+// Families derive from Spec in csrc/ops, a file each. The rest of the core asks the spec, or looks
+// at the op's form: engines know forms, not ops.
+#pragma once
+
+#include "ir/attributes.h"
+#include "ir/graph.h"
+#include "ir/view.h"
+
+namespace gradcell {
+
+/// How elements come about, as far as planners and engines care. Ops of one form differ in data.
+enum class Form : uint8_t {
+  Input,        ///< a run brings it
+  Constant,     ///< one number
+  Range,        ///< the index along an axis
+  Random,       ///< a function of a state and the element's place
+  Marker,       ///< its input, marked for differentiation; cleaned graphs have none
+  Elementwise,  ///< a row of the op table
+  Convert,      ///< another dtype
+  Reshape,      ///< the same elements in the same order
+  Move,         ///< pieces of its inputs: Spec::movement
+  Reduce,       ///< combines what lies along axes
+  Extremum,     ///< where along an axis the largest or smallest element is
+  Scan,         ///< combines what comes before, along an axis
+  Product,      ///< sums of matrix products
+  Take,         ///< slices at indices
+  Scatter,      ///< sums of slices at indices
+  LastIndex,    ///< the last position at which an index occurs
+};
+
+/// What reductions and scans combine elements with.
+enum class Combine : uint8_t { Sum, Product, Max, Min };
+inline const char* combine_name(Combine c) {
+  static constexpr const char* kNames[] = {"sum", "product", "max", "min"};
+  return kNames[static_cast<size_t>(c)];
+}
+
+struct Type {
+  DType dtype;
+  Dims dims;
+};
+
+/// A node to be: its dtype and shape are inferred, from what was asked for where inputs and
+/// attributes leave them open.
+struct Draft {
+  std::span<const NodeId> inputs;
+  std::span<const int64_t> attributes;
+  Type asked{DType::Float32, {}};
+};
+
+/// An argument of an op's function in Python, in order.
+struct Parameter {
+  enum class Kind : uint8_t { Tensor, Tensors, Attribute, Shape, DType, KeepDims } kind;
+  const char* name;
+  const char* standard = nullptr;  ///< a default, as Python writes it: "None", "False"
+};
+
+/// The node of a draft: inferred, simplified, hash-consed.
+NodeId make(Graph& g, Op op, Draft draft);
+
+class Spec {
+ public:
+  Spec(Op op, Form form, std::span<const Attribute> attributes,
+       std::span<const Parameter> parameters, Combine combine = Combine::Sum)
+      : op(op), form(form), combine(combine), attributes(attributes), parameters(parameters) {}
+  virtual ~Spec() = default;
+  Spec(const Spec&) = delete;
+  Spec& operator=(const Spec&) = delete;
+
+  const Op op;
+  const Form form;
+  const Combine combine;  ///< Reduce, Scan; Extremum: Max or Min
+  const std::span<const Attribute> attributes;
+  const std::span<const Parameter> parameters;  ///< of the user's function; none: there is none
+
+  /// How many inputs a node has; kMany: one or more.
+  virtual size_t input_count() const;
+  static constexpr size_t kMany = SIZE_MAX;
+
+  /// Dtype and shape. Throws what the user is to read if the inputs or attributes do not fit.
+  virtual Type infer(const Graph& g, const Draft& draft) const = 0;
+  /// A node that exists or is cheaper and gives the same; kNoNode: there is none. May change what
+  /// the draft refers to.
+  virtual NodeId simplify(Graph&, Draft&, const Type&) const { return kNoNode; }
+
+  /// The adjoint of input k, given the node's (not kNoNode). kNoNode stands for zero.
+  virtual NodeId adjoint(Graph& g, NodeId id, int k, NodeId dy) const = 0;
+  /// The node's tangent, given its inputs', of which kNoNode are zero, but not all.
+  virtual NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const = 0;
+  /// Whether a node is equal to no other, whatever it looks like.
+  virtual bool unique() const { return false; }
+  /// Whether input k is one whose elements the op computes with, not indices or a condition.
+  virtual bool computes_with(int) const { return true; }
+  /// Whether derivatives pass through.
+  virtual bool differentiable() const { return true; }
+  /// The node over a leading batch axis that the inputs have where `batched` says so.
+  virtual NodeId batch(Graph& g, NodeId id, std::span<const NodeId> in,
+                       std::span<const bool> batched) const;
+
+  /// Form::Move only.
+  virtual Movement movement(const Graph& g, NodeId id) const;
+  /// Whether a run fails if an input's elements are out of range: updates in place wait for it.
+  virtual bool may_fail() const { return false; }
+
+  /// How many axes attributes count from.
+  virtual size_t rank(const Graph& g, const Draft& draft) const;
+  /// What the user's call becomes, its inputs being as they came: dtypes that the op does not have
+  /// are cast, shapes broadcast, as the family says.
+  virtual NodeId apply(Graph& g, Draft draft) const { return make(g, op, draft); }
+
+ protected:
+  /// Throws NotImplemented: the spec says nothing of `what`.
+  [[noreturn]] void lacks(const char* what) const;
+  const char* name() const;
+};
+
+/// The spec of an op. (Defined above this folder, where the families are.)
+const Spec& spec(Op op);
+inline const Spec& spec(const Graph& g, NodeId id) { return spec(g[id].op); }
+inline Form form(const Graph& g, NodeId id) { return spec(g, id).form; }
+
+/// A node's attributes as its family has them.
+template <class A>
+A attributes(const Graph& g, NodeId id) {
+  return decode<A>(g.attrs(id));
+}
+
+/// The same op and attributes on other inputs, in this graph or another: no simplification.
+NodeId rebuild(Graph& to, const Graph& from, NodeId id, std::span<const NodeId> inputs);
+
+}  // namespace gradcell

@@ -1,0 +1,77 @@
+// Movement, defined once: where the elements of a node that only moves elements come from and where
+// they stand. The CPU's copies, row labels, tile programs, GPU fusion and kernels all read this.
+#pragma once
+
+#include "base/dims.h"
+
+namespace gradcell {
+
+/// Element c of a box of `dims` is a tensor's element offset + sum of c[k] * strides[k].
+struct View {
+  Dims dims, strides;
+  int64_t offset = 0;
+};
+
+/// A dense tensor as it lies.
+inline View whole(const Dims& dims) { return {dims, row_major(dims), 0}; }
+
+/// Elements of one input: element c of the view stands at place[k] = start[k] + c[k] * step[k] of
+/// the result, whose rank is the view's.
+struct Piece {
+  int input = 0;
+  View from;
+  Dims start, step;
+};
+
+/// A result that consists of pieces. They do not overlap; where there is none it is zero, if
+/// `zeros`, and else there is no such place.
+struct Movement {
+  std::vector<Piece> pieces;
+  bool zeros = false;
+};
+
+/// A movement that is a view of its one input: every place of the result reads an element.
+inline bool is_view(const Movement& m) { return m.pieces.size() == 1 && !m.zeros; }
+
+/// The movement that a view of input 0 is.
+inline Movement moved(View v) {
+  Dims start(v.dims.size(), 0), step(v.dims.size(), 1);
+  return {{{0, std::move(v), std::move(start), std::move(step)}}, false};
+}
+
+/// How a piece's box lies in the result.
+inline View placed(const Piece& p, const Dims& result) {
+  View v{p.from.dims, row_major(result), 0};
+  for (size_t k = 0; k < result.size(); ++k) {
+    v.offset += p.start[k] * v.strides[k];
+    v.strides[k] *= p.step[k];
+  }
+  return v;
+}
+
+/// What row r of the result needs of an input, rows being what the leading `lead` axes count.
+enum class RowsOf : uint8_t {
+  Same,  ///< only row r
+  None,  ///< the same elements for every row
+  Any,
+};
+
+/// For a result of `rows` rows (the product of its first `lead` dimensions) and an input of `count`
+/// elements.
+inline RowsOf rows_of(const Piece& p, const Dims& result, size_t lead, int64_t rows,
+                      int64_t count) {
+  bool same = count % rows == 0, none = true;
+  int64_t stride = count / rows;
+  if (p.from.offset >= stride) same = false;  // (the rest of a row lies within it, as all does)
+  for (size_t k = lead; k-- > 0;) {
+    const int64_t d = p.from.dims[k];
+    if (d != result[k] || p.start[k] != 0 || p.step[k] != 1) return RowsOf::Any;
+    if (d == 1) continue;
+    same &= p.from.strides[k] == stride;
+    none &= p.from.strides[k] == 0;
+    stride *= d;
+  }
+  return same ? RowsOf::Same : none ? RowsOf::None : RowsOf::Any;
+}
+
+}  // namespace gradcell

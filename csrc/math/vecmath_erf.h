@@ -1,0 +1,90 @@
+// The error function and its complement.
+//
+// Near 0, erf(x) / x is a polynomial in x^2. Further out,
+//   erfc(x) = exp(-x^2) / (1 + 2x) * C(t),  t = (x - K) / (x + K),  K = 3.75,
+// where C is smooth on the whole half line (M. Shepherd and J. Laframboise, Math. Comp. 36, 1981).
+#pragma once
+
+#include "math/vecmath_exp.h"
+
+namespace gradcell::GRADCELL_ISA {
+
+inline constexpr double kTwoOverRootPi = 0x1.20dd750429b6dp+0;
+inline constexpr double kTwoOverRootPiLow = 0x1.1ae3a914fed8p-56;
+inline constexpr double kErfcCentre = 3.75;
+
+/// The polynomial without its constant term, over t.
+template <class V, class C, size_t N>
+GRADCELL_INLINE V poly_above_constant(V t, const C (&c)[N]) {
+  return poly<V, C, N, 1>(t, c);
+}
+
+/// erf(x), |x| <= 1.
+template <class V>
+GRADCELL_INLINE Pair<V> erf_pair(V x) {
+  const V z = x * x;
+  const auto head = two_product(x, all<V>(kTwoOverRootPi));
+  const V tail = mad(x * z, poly(z, kErf64), mad(x, all<V>(kTwoOverRootPiLow), head.lo));
+  return fast_two_sum(head.hi, tail);
+}
+/// erfc(x), 0.5 <= x <= 28.
+template <class V>
+GRADCELL_INLINE V erfc64(V x) {
+  const auto t = divide(two_sum(x, all<V>(-kErfcCentre)), two_sum(x, all<V>(kErfcCentre)));
+  const V q = poly_above_constant(t.hi, kErfc64);
+  const auto product = two_product(t.hi, q);
+  const auto c = fast_two_sum(all<V>(kErfc64[0]), product.hi);
+  const Pair<V> series{c.hi, c.lo + (product.lo + mad(t.lo, q, all<V>(kErfc64Low)))};
+  const auto square = two_product(x, x);
+  const auto e = exp_parts(-square.hi, -square.lo);
+  const auto m = fast_two_sum(all<V>(1), e.p.hi);
+  const auto n = multiply(Pair<V>{m.hi, m.lo + e.p.lo}, series);
+  const auto quotient = divide(n, two_sum(all<V>(1), x + x));
+  return scale(rounded(quotient), e.k);
+}
+template <class V>
+GRADCELL_INLINE V erfc32(V x) {
+  // One division for both quotients.
+  const V p = x + all<V>(kErfcCentre), q = all<V>(1) + x + x, inverse = all<V>(1) / (p * q);
+  const V t = (x - all<V>(kErfcCentre)) * q * inverse;
+  return exp32(-(x * x)) * poly(t, kErfc32) * (p * inverse);
+}
+
+struct ErfFn {
+  template <class V>
+  GRADCELL_INLINE static V f64(V x) {
+    const V a = abs_value(x);
+    const auto small = a < all<V>(0.75);
+    const V near = rounded(erf_pair(select(small, a, all<V>(0))));
+    const V far = all<V>(1) - erfc64(at_most(at_least(a, all<V>(0.75)), all<V>(28)));
+    return copy_sign(select(small, near, far), x);
+  }
+  template <class V>
+  GRADCELL_INLINE static V f32(V x) {
+    const V a = abs_value(x), z = a * a;
+    const V near = a * mad(z, poly(z, kErf32), all<V>(kTwoOverRootPi));
+    const V far = all<V>(1) - erfc32(at_most(at_least(a, all<V>(0.5)), all<V>(10.4)));
+    return copy_sign(select(a < all<V>(1), near, far), x);
+  }
+};
+struct ErfcFn {
+  template <class V>
+  GRADCELL_INLINE static V f64(V x) {
+    const V a = abs_value(x);
+    const auto small = a < all<V>(0.5);
+    const auto e = erf_pair(select(small, x, all<V>(0)));
+    const auto s = fast_two_sum(all<V>(1), -e.hi);
+    const V y = erfc64(at_most(at_least(a, all<V>(0.5)), all<V>(28)));
+    const V far = select(x < all<V>(0), all<V>(2) - y, y);
+    return select(small, s.hi + (s.lo - e.lo), far);
+  }
+  template <class V>
+  GRADCELL_INLINE static V f32(V x) {
+    const V a = abs_value(x), z = x * x;
+    const V near = all<V>(1) - x * mad(z, poly(z, kErf32), all<V>(kTwoOverRootPi));
+    const V y = erfc32(at_most(at_least(a, all<V>(0.5)), all<V>(10.4)));
+    return select(a < all<V>(0.5), near, select(x < all<V>(0), all<V>(2) - y, y));
+  }
+};
+
+}  // namespace gradcell::GRADCELL_ISA

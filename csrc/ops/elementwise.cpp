@@ -1,0 +1,311 @@
+#include "ops/elementwise.h"
+
+#include <bit>
+#include <cmath>
+#include <memory>
+
+#include "ir/fold.h"
+#include "ops/families.h"
+#include "ops/movement.h"
+#include "ops/value.h"
+
+namespace gradcell {
+
+namespace {
+
+NodeId like(Graph& g, NodeId x, double value) { return constant(g, g.dtype(x), g.dims(x), value); }
+
+bool is_value(const Graph& g, NodeId id, double v) {
+  return is_constant(g, id) && constant_value(g, id) == v;
+}
+
+bool is_power_of_two(double v) {
+  int e;
+  return std::isnormal(v) && std::fabs(std::frexp(v, &e)) == 0.5 && e > -100 && e < 100;
+}
+
+DType result_dtype(const Graph& g, Op op, NodeId x) {
+  OpKind k = info(op).kind;
+  return k == OpKind::Compare || k == OpKind::Predicate ? DType::Bool : g.dtype(x);
+}
+
+NodeId elementwise(Graph& g, Op op, std::span<const NodeId> in) {
+  NodeId model = in.back();
+  DType out = op == Op::Select ? g.dtype(model) : result_dtype(g, op, model);
+  Dims dims = g.dims(model);
+  return g.intern(op, out, dims, in);
+}
+
+/// op(broadcast(a), broadcast(b), constants) is broadcast(op(a, b, constants)): less work.
+NodeId below_broadcast(Graph& g, Op op, std::span<const NodeId> in) {
+  const Dims* small = nullptr;
+  for (NodeId id : in) {
+    if (is_constant(g, id)) continue;
+    if (!is_broadcast(g, id)) return kNoNode;
+    const Dims& d = g.dims(g.input(id, 0));
+    if (small && *small != d) return kNoNode;
+    small = &d;
+  }
+  if (!small || element_count(*small) >= g.count(in[0])) return kNoNode;
+  Dims inner = *small, outer = g.dims(in[0]);
+  NodeId lowered[3];
+  for (size_t i = 0; i < in.size(); ++i)
+    lowered[i] = is_constant(g, in[i]) ? constant_bits(g, g.dtype(in[i]), inner, g[in[i]].bits)
+                                       : g.input(in[i], 0);
+  NodeId y = in.size() == 1   ? unary(g, op, lowered[0])
+             : in.size() == 2 ? binary(g, op, lowered[0], lowered[1])
+                              : select(g, lowered[0], lowered[1], lowered[2]);
+  return broadcast_to(g, y, outer);
+}
+
+NodeId simplify_pow(Graph& g, NodeId a, NodeId b) {
+  if (!is_constant(g, b)) return kNoNode;
+  double n = constant_value(g, b);
+  bool floating = is_floating(g.dtype(a));
+  if (n == 0) return like(g, a, 1);
+  if (n == 1) return a;
+  if (n == 2) return unary(g, Op::Square, a);
+  if (n == 3) return binary(g, Op::Mul, unary(g, Op::Square, a), a);
+  if (n == 4) return unary(g, Op::Square, unary(g, Op::Square, a));
+  if (n == 0.5 && floating) return unary(g, Op::Sqrt, a);
+  if (n == -1 && floating) return unary(g, Op::Reciprocal, a);
+  return kNoNode;
+}
+
+/// Only rewrites that are exact in IEEE arithmetic (pow's small powers and square root aside).
+NodeId simplify(Graph& g, Op op, NodeId a, NodeId b) {
+  bool floating = is_floating(g.dtype(a));
+  switch (op) {
+    case Op::Add:
+      if (!floating && is_value(g, b, 0)) return a;
+      if (!floating && is_value(g, a, 0)) return b;
+      if (g[b].op == Op::Neg) return binary(g, Op::Sub, a, g.input(b, 0));
+      if (g[a].op == Op::Neg) return binary(g, Op::Sub, b, g.input(a, 0));
+      return kNoNode;
+    case Op::Sub:
+      if (is_value(g, b, 0) && !std::signbit(constant_value(g, b))) return a;
+      if (g[b].op == Op::Neg) return binary(g, Op::Add, a, g.input(b, 0));
+      return kNoNode;
+    case Op::Mul:
+      if (is_value(g, b, 1)) return a;
+      if (is_value(g, a, 1)) return b;
+      if (is_value(g, b, -1)) return unary(g, Op::Neg, a);
+      if (is_value(g, a, -1)) return unary(g, Op::Neg, b);
+      if (g[a].op == Op::Neg && g[b].op == Op::Neg)
+        return binary(g, Op::Mul, g.input(a, 0), g.input(b, 0));
+      if (g[a].op == Op::Neg) return unary(g, Op::Neg, binary(g, Op::Mul, g.input(a, 0), b));
+      if (g[b].op == Op::Neg) return unary(g, Op::Neg, binary(g, Op::Mul, a, g.input(b, 0)));
+      if (a == b) return unary(g, Op::Square, a);
+      return kNoNode;
+    case Op::Div:
+      if (is_value(g, b, 1)) return a;
+      if (is_constant(g, b) && is_power_of_two(constant_value(g, b))) {
+        double r = 1 / constant_value(g, b);
+        NodeId reciprocal = like(g, b, r);
+        // Narrow types hold powers of two whose reciprocals they do not.
+        if (constant_value(g, reciprocal) == r) return binary(g, Op::Mul, a, reciprocal);
+      }
+      return kNoNode;
+    case Op::Pow:
+      return simplify_pow(g, a, b);
+    case Op::Maximum:
+    case Op::Minimum:
+    case Op::LogicalAnd:
+    case Op::LogicalOr:
+      return a == b ? a : kNoNode;
+    default:
+      return kNoNode;
+  }
+}
+
+void check_same(const Graph& g, Op op, NodeId a, NodeId b) {
+  if (g.dims(a) != g.dims(b))  // the texts are made only where they are needed
+    fail(ErrorKind::Value, info(op).name, ": shapes ", to_string(g.dims(a)), " and ",
+         to_string(g.dims(b)), " differ");
+  require(g.dtype(a) == g.dtype(b), ErrorKind::Type, info(op).name, ": dtypes ", name(g.dtype(a)),
+          " and ", name(g.dtype(b)), " differ");
+}
+
+void check_class(const OpInfo& row, DType t) {
+  require(row.cls != OpClass::Float || is_floating(t), ErrorKind::Type, row.name,
+          " needs a floating dtype, got ", name(t));
+  require(row.cls != OpClass::Bool || t == DType::Bool, ErrorKind::Type, row.name,
+          " needs bool, got ", name(t));
+}
+
+void check_condition(const Graph& g, NodeId c, NodeId values) {
+  require(g.dtype(c) == DType::Bool, ErrorKind::Type, "Select: the condition must be bool, got ",
+          name(g.dtype(c)));
+  if (g.dims(c) != g.dims(values))
+    fail(ErrorKind::Value, "Select: condition of shape ", to_string(g.dims(c)),
+         " and values of shape ", to_string(g.dims(values)), " differ");
+}
+
+}  // namespace
+
+NodeId unary(Graph& g, Op op, NodeId x) {
+  DType dtype = g.dtype(x);
+  const OpInfo& row = info(op);
+  check_class(row, dtype);
+  DType out = result_dtype(g, op, x);
+  if (is_constant(g, x)) {
+    uint64_t bits[] = {g[x].bits};
+    return constant_bits(g, out, Dims(g.dims(x)), fold(op, dtype, out, bits));
+  }
+  if ((op == Op::Neg || op == Op::LogicalNot) && g[x].op == op) return g.input(x, 0);
+  if (!is_floating(dtype) && (op == Op::Floor || op == Op::Ceil || op == Op::Round)) return x;
+  NodeId in[] = {x};
+  NodeId lower = below_broadcast(g, op, in);
+  return lower != kNoNode ? lower : elementwise(g, op, in);
+}
+
+NodeId binary(Graph& g, Op op, NodeId a, NodeId b) {
+  check_same(g, op, a, b);
+  const OpInfo& row = info(op);
+  DType dtype = g.dtype(a);
+  check_class(row, dtype);
+  DType out = result_dtype(g, op, a);
+  if (is_constant(g, a) && is_constant(g, b)) {
+    uint64_t bits[] = {g[a].bits, g[b].bits};
+    return constant_bits(g, out, Dims(g.dims(a)), fold(op, dtype, out, bits));
+  }
+  NodeId simple = simplify(g, op, a, b);
+  if (simple != kNoNode) return simple;
+  if (commutes(op) && (is_constant(g, a) || (!is_constant(g, b) && a > b))) std::swap(a, b);
+  NodeId in[] = {a, b};
+  NodeId lower = below_broadcast(g, op, in);
+  return lower != kNoNode ? lower : elementwise(g, op, in);
+}
+
+NodeId select(Graph& g, NodeId c, NodeId a, NodeId b) {
+  check_same(g, Op::Select, a, b);
+  check_condition(g, c, a);
+  if (is_constant(g, c)) return g[c].bits ? a : b;
+  if (g[a].op == Op::Select && g.input(a, 0) == c) a = g.input(a, 1);
+  if (g[b].op == Op::Select && g.input(b, 0) == c) b = g.input(b, 2);
+  if (a == b) return a;
+  NodeId in[] = {c, a, b};
+  NodeId lower = below_broadcast(g, Op::Select, in);
+  return lower != kNoNode ? lower : elementwise(g, Op::Select, in);
+}
+
+// Derivatives
+// --------------------------------------------------------------------------------------
+
+namespace symbolic {
+
+namespace {
+
+constexpr struct {
+} ZERO, NONDIFF;
+
+struct Rule {  // converts a row's adjoint expression to a value
+  Value value;
+  Rule(Value v) : value(v) {}  // NOLINT: a row's text is the conversion
+  Rule(decltype(ZERO)) {}      // NOLINT
+};
+
+Value adjoint_of(Graph& g, NodeId id, int k, Value dy) {
+  Value in[3];
+  for (size_t i = 0; i < g.inputs(id).size(); ++i)
+    in[i] = wrap(g, g.input(id, static_cast<int>(i)));
+  Value y = wrap(g, id);
+  switch (g[id].op) {
+#define UNARY(Name, fn, cls, forward, adjoint) \
+  case Op::Name: {                             \
+    [[maybe_unused]] Value x = in[0];          \
+    return Rule(adjoint).value;                \
+  }
+#define BINARY(Name, fn, cls, forward, da, db)   \
+  case Op::Name: {                               \
+    [[maybe_unused]] Value a = in[0], b = in[1]; \
+    if (k == 0) return Rule(da).value;           \
+    return Rule(db).value;                       \
+  }
+#define COMPARE(Name, ...) \
+  case Op::Name:           \
+    return {};
+#define PREDICATE(Name, ...) \
+  case Op::Name:             \
+    return {};
+#define TERNARY(Name, fn, forward, da, db)                  \
+  case Op::Name: {                                          \
+    [[maybe_unused]] Value c = in[0], a = in[1], b = in[2]; \
+    if (k == 0) return {};                                  \
+    if (k == 1) return Rule(da).value;                      \
+    return Rule(db).value;                                  \
+  }
+#define STRUCTURED(...)
+#include "ir/ops.def"
+#include "ir/undef.h"
+    default:
+      break;
+  }
+  (void)y;
+  fail(ErrorKind::NotImplemented, info(g[id].op).name, " has no derivative rule");
+}
+
+}  // namespace
+
+}  // namespace symbolic
+
+namespace {
+
+class Row : public Spec {
+ public:
+  explicit Row(Op op) : Spec(op, Form::Elementwise, {}, {}) {}
+
+  size_t input_count() const override {
+    switch (info(op).kind) {
+      case OpKind::Ternary:
+        return 3;
+      case OpKind::Binary:
+      case OpKind::Compare:
+        return 2;
+      default:
+        return 1;
+    }
+  }
+
+  Type infer(const Graph& g, const Draft& d) const override {
+    const OpInfo& row = info(op);
+    const size_t n = d.inputs.size();
+    const NodeId model = d.inputs.back();
+    for (size_t k = 0; k + 1 < n; ++k) {
+      const NodeId x = d.inputs[k];
+      if (n == 3 && k == 0)
+        check_condition(g, x, model);
+      else
+        check_same(g, op, x, model);
+    }
+    check_class(row, g.dtype(model));
+    return {result_dtype(g, op, model), g.dims(model)};
+  }
+  NodeId adjoint(Graph& g, NodeId id, int k, NodeId dy) const override {
+    return symbolic::adjoint_of(g, id, k, symbolic::wrap(g, dy)).id;
+  }
+  NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
+    symbolic::Value sum;
+    for (size_t i = 0; i < dx.size(); ++i)
+      if (dx[i] != kNoNode)
+        sum = accumulate(
+            sum, symbolic::adjoint_of(g, id, static_cast<int>(i), symbolic::wrap(g, dx[i])));
+    return sum.id;
+  }
+  bool computes_with(int k) const override { return k > 0 || info(op).kind != OpKind::Ternary; }
+  bool differentiable() const override { return info(op).differentiable; }
+};
+
+}  // namespace
+
+const Spec& elementwise_spec(Op op) {
+  static const auto rows = [] {
+    std::vector<std::unique_ptr<const Row>> all;
+    for (uint16_t i = 0; i < static_cast<uint16_t>(Op::Count); ++i)
+      all.push_back(std::make_unique<const Row>(static_cast<Op>(i)));
+    return all;
+  }();
+  return *rows[static_cast<size_t>(op)];
+}
+
+}  // namespace gradcell

@@ -1,0 +1,18 @@
+// The family of the table's rows. Inputs of an elementwise op have one shape and (but for the
+// condition of a choice) one dtype here; promotion and implicit broadcasting belong to the front
+// end.
+#pragma once
+
+#include "ir/op_info.h"
+#include "ops/source.h"
+
+namespace gradcell {
+
+NodeId unary(Graph& g, Op op, NodeId x);             // unary and predicate rows
+NodeId binary(Graph& g, Op op, NodeId a, NodeId b);  // binary and compare rows
+NodeId select(Graph& g, NodeId c, NodeId a, NodeId b);
+
+/// The spec of a row.
+const Spec& elementwise_spec(Op op);
+
+}  // namespace gradcell

@@ -1,0 +1,71 @@
+#include "ops/families.h"
+
+#include <array>
+
+#include "ops/elementwise.h"
+
+namespace gradcell {
+
+#define ROW(...)
+#define UNARY ROW
+#define BINARY ROW
+#define COMPARE ROW
+#define PREDICATE ROW
+#define TERNARY ROW
+#define STRUCTURED(Name, fn) const Spec& spec_of_##Name();
+#include "ir/ops.def"
+#include "ir/undef.h"
+
+const Spec& spec(Op op) {
+  static const auto table = [] {
+    std::array<const Spec*, static_cast<size_t>(Op::Count)> specs{};
+    size_t at = 0;
+#define ELEMENTWISE(Name, ...) specs[at++] = &elementwise_spec(Op::Name);
+#define UNARY ELEMENTWISE
+#define BINARY ELEMENTWISE
+#define COMPARE ELEMENTWISE
+#define PREDICATE ELEMENTWISE
+#define TERNARY ELEMENTWISE
+#define STRUCTURED(Name, fn) specs[at++] = &spec_of_##Name();
+#include "ir/ops.def"
+#include "ir/undef.h"
+#undef ELEMENTWISE
+    return specs;
+  }();
+  return *table[static_cast<size_t>(op)];
+}
+#undef ROW
+
+NodeId Linear::tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const {
+  std::vector<NodeId> in;
+  for (size_t i = 0; i < dx.size(); ++i) {
+    const NodeId x = g.input(id, static_cast<int>(i));
+    const bool zero = is_floating(g.dtype(x)) && dx[i] == kNoNode;
+    in.push_back(!is_floating(g.dtype(x)) ? x
+                 : zero                   ? constant(g, g.dtype(x), Dims(g.dims(x)), 0)
+                                          : dx[i]);
+  }
+  return g.intern(op, g.dtype(id), Dims(g.dims(id)), in, g.attrs(id));
+}
+
+void check_axis(const char* op, int64_t axis, size_t rank) {
+  require(axis >= 0 && axis < static_cast<int64_t>(rank), ErrorKind::Value, op, ": axis ", axis,
+          " is out of range for a tensor of ", rank, " dimensions");
+}
+
+void check_shape(const char* op, const Dims& dims) {
+  for (int64_t d : dims)
+    require(d >= 0, ErrorKind::Value, op, ": a shape cannot have the negative dimension ", d);
+}
+
+void check_index(const char* op, DType t) {
+  require(t == DType::Int32 || t == DType::Int64, ErrorKind::Type, op,
+          ": indices must be int32 or int64, got ", gradcell::name(t));
+}
+
+void check_same_dtype(const char* op, DType a, DType b) {
+  require(a == b, ErrorKind::Type, op, ": dtypes ", gradcell::name(a), " and ", gradcell::name(b),
+          " differ");
+}
+
+}  // namespace gradcell

@@ -1,0 +1,51 @@
+// What the families of structured ops share.
+#pragma once
+
+#include "ir/op_info.h"
+#include "ir/spec.h"
+
+namespace gradcell {
+
+/// Defines the spec of op Name: SPEC(CumSum, Scan, Combine::Sum). Exactly one for each structured
+/// row of the op table, or the program does not link.
+#define SPEC(Name, Family, ...)                                      \
+  const Spec& spec_of_##Name() {                                     \
+    static const Family family{Op::Name __VA_OPT__(, ) __VA_ARGS__}; \
+    return family;                                                   \
+  }
+
+/// Ops that are linear in their floating inputs jointly: the tangent is the op of the tangents.
+class Linear : public Spec {
+ public:
+  using Spec::Spec;
+  NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override;
+};
+
+/// Ops with no derivative: integers, sources, gradient stops.
+class Constant : public Spec {
+ public:
+  using Spec::Spec;
+  NodeId adjoint(Graph&, NodeId, int, NodeId) const override { return kNoNode; }
+  NodeId tangent(Graph&, NodeId, std::span<const NodeId>) const override { return kNoNode; }
+  bool differentiable() const override { return false; }
+};
+
+// Arguments that several families have.
+inline constexpr Parameter kX{Parameter::Kind::Tensor, "x"};
+inline constexpr Parameter kAxis{Parameter::Kind::Attribute, "axis"};
+inline constexpr Parameter kShape{Parameter::Kind::Shape, "dims"};
+inline constexpr Parameter kKeepDims{Parameter::Kind::KeepDims, "keep_dims", "False"};
+
+/// Throws Value unless the axis is one of `rank`.
+void check_axis(const char* op, int64_t axis, size_t rank);
+/// Throws Value for a negative dimension.
+void check_shape(const char* op, const Dims& dims);
+/// Throws Type unless t is int32 or int64.
+void check_index(const char* op, DType t);
+/// Throws Type where tensors of several dtypes meet.
+void check_same_dtype(const char* op, DType a, DType b);
+inline DType wide(DType t) {
+  return t == DType::Float16 || t == DType::BFloat16 ? DType::Float32 : t;
+}
+
+}  // namespace gradcell

@@ -1,0 +1,76 @@
+#include "ops/identity.h"
+
+#include "ir/fold.h"
+#include "ops/elementwise.h"
+#include "ops/families.h"
+#include "ops/movement.h"
+
+namespace gradcell {
+
+namespace {
+
+constexpr Parameter kStopped[] = {kX};
+constexpr Parameter kCast[] = {kX, {Parameter::Kind::DType, "dtype"}};
+
+Type like_input(const Graph& g, const Draft& d) {
+  return {g.dtype(d.inputs[0]), g.dims(d.inputs[0])};
+}
+
+class Aliasing : public Spec {
+ public:
+  explicit Aliasing(Op op) : Spec(op, Form::Marker, {}, {}) {}
+  size_t input_count() const override { return 1; }
+  Type infer(const Graph& g, const Draft& d) const override { return like_input(g, d); }
+  NodeId adjoint(Graph&, NodeId, int, NodeId dy) const override { return dy; }
+  NodeId tangent(Graph&, NodeId, std::span<const NodeId> dx) const override { return dx[0]; }
+  bool unique() const override { return true; }
+};
+
+class Stopping : public Constant {
+ public:
+  explicit Stopping(Op op) : Constant(op, Form::Marker, {}, kStopped) {}
+  Type infer(const Graph& g, const Draft& d) const override { return like_input(g, d); }
+  NodeId simplify(Graph& g, Draft& d, const Type&) const override {
+    const NodeId x = d.inputs[0];
+    return is_constant(g, x) || g[x].op == op ? x : kNoNode;
+  }
+};
+
+class Casting : public Linear {
+ public:
+  explicit Casting(Op op) : Linear(op, Form::Convert, {}, kCast) {}
+
+  Type infer(const Graph& g, const Draft& d) const override {
+    return {d.asked.dtype, g.dims(d.inputs[0])};
+  }
+  NodeId simplify(Graph& g, Draft& d, const Type& to) const override {
+    const NodeId x = d.inputs[0];
+    if (g.dtype(x) == to.dtype) return x;
+    if (is_constant(g, x))
+      return constant_bits(g, to.dtype, to.dims, convert_bits(g.dtype(x), to.dtype, g[x].bits));
+    return is_broadcast(g, x) ? broadcast_to(g, cast(g, g.input(x, 0), to.dtype), to.dims)
+                              : kNoNode;
+  }
+  NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
+    return cast(g, dy, g.dtype(g.input(id, 0)));
+  }
+};
+
+}  // namespace
+
+SPEC(Alias, Aliasing)
+SPEC(StopGradient, Stopping)
+SPEC(Cast, Casting)
+
+NodeId alias(Graph& g, NodeId x) {
+  return g.unique(Op::Alias, g.dtype(x), Dims(g.dims(x)), {&x, 1});
+}
+
+NodeId stop_gradient(Graph& g, NodeId x) { return make(g, Op::StopGradient, {{&x, 1}, {}}); }
+
+NodeId cast(Graph& g, NodeId x, DType dtype) {
+  if (g.dtype(x) == dtype) return x;
+  return make(g, Op::Cast, {{&x, 1}, {}, {dtype, {}}});
+}
+
+}  // namespace gradcell

@@ -1,0 +1,11 @@
+// All families: what a pass that builds graphs includes.
+#pragma once
+
+#include "ops/elementwise.h"
+#include "ops/identity.h"
+#include "ops/index.h"
+#include "ops/movement.h"
+#include "ops/product.h"
+#include "ops/reduction.h"
+#include "ops/scan.h"
+#include "ops/source.h"

@@ -1,0 +1,157 @@
+#include "ops/product.h"
+
+#include "base/broadcast.h"
+#include "ops/elementwise.h"
+#include "ops/families.h"
+#include "ops/movement.h"
+
+namespace gradcell {
+
+namespace {
+
+constexpr Parameter kMultiplied[] = {{Parameter::Kind::Tensor, "a"},
+                                     {Parameter::Kind::Tensor, "b"},
+                                     {Parameter::Kind::Attribute, "transpose_a", "False"},
+                                     {Parameter::Kind::Attribute, "transpose_b", "False"}};
+
+[[noreturn]] void fail_shapes(const Dims& a, const Dims& b, ProductAttributes p) {
+  fail(ErrorKind::Value, "MatMul: shapes ", to_string(a), p.transpose_a ? " (transposed)" : "",
+       " and ", to_string(b), p.transpose_b ? " (transposed)" : "", " do not multiply");
+}
+
+class MatrixProduct : public Spec {
+ public:
+  explicit MatrixProduct(Op op)
+      : Spec(op, Form::Product, kAttributes<ProductAttributes>, kMultiplied) {}
+
+  size_t input_count() const override { return kMany; }
+  /// Of one pair, or of several that are added up.
+  Type infer(const Graph& g, const Draft& d) const override {
+    const auto p = decode<ProductAttributes>(d.attributes);
+    require(d.inputs.size() >= 2 && d.inputs.size() % 2 == 0, ErrorKind::Value,
+            "MatMul: expected pairs of inputs");
+    Type type = of_pair(g, d.inputs[0], d.inputs[1], p);
+    for (size_t k = 2; k < d.inputs.size(); k += 2) {
+      const Type other = of_pair(g, d.inputs[k], d.inputs[k + 1], p);
+      check_same_dtype("MatMul", type.dtype, other.dtype);
+      require(type.dims == other.dims, ErrorKind::Value, "MatMul: products of shapes ",
+              to_string(type.dims), " and ", to_string(other.dims), " do not add up");
+    }
+    return type;
+  }
+
+  NodeId simplify(Graph& g, Draft& d, const Type&) const override {
+    const NodeId a = d.inputs[0], b = d.inputs[1];
+    auto p = decode<ProductAttributes>(d.attributes);
+    if (g[a].op == Op::Neg)  // exact but for a zero's sign; it may meet a sum
+      return unary(g, Op::Neg, matmul(g, g.input(a, 0), b, p.transpose_a, p.transpose_b));
+    if (g[b].op == Op::Neg)
+      return unary(g, Op::Neg, matmul(g, a, g.input(b, 0), p.transpose_a, p.transpose_b));
+    if (NodeId x = transposed_matrix(g, a); x != kNoNode)
+      return matmul(g, x, b, !p.transpose_a, p.transpose_b);
+    if (NodeId x = transposed_matrix(g, b); x != kNoNode)
+      return matmul(g, a, x, p.transpose_a, !p.transpose_b);
+    return kNoNode;
+  }
+
+  NodeId adjoint(Graph& g, NodeId id, int k, NodeId dy) const override {
+    const NodeId a = g.input(id, 0), b = g.input(id, 1);
+    const auto [ta, tb] = gradcell::attributes<ProductAttributes>(g, id);
+    if (k == 0) return ta ? matmul(g, b, dy, tb, true) : matmul(g, dy, b, false, !tb);
+    return tb ? matmul(g, dy, a, true, ta) : matmul(g, a, dy, !ta, false);
+  }
+
+  NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
+    const NodeId a = g.input(id, 0), b = g.input(id, 1);
+    const auto [ta, tb] = gradcell::attributes<ProductAttributes>(g, id);
+    const NodeId first = dx[0] == kNoNode ? kNoNode : matmul(g, dx[0], b, ta, tb);
+    if (dx[1] == kNoNode) return first;
+    const NodeId second = matmul(g, a, dx[1], ta, tb);
+    return first == kNoNode ? second : binary(g, Op::Add, first, second);
+  }
+
+  /// NumPy's matmul: vectors, matrices, broadcast batches; flags transpose the last two dimensions.
+  NodeId apply(Graph& g, Draft d) const override {
+    const NodeId a = d.inputs[0], b = d.inputs[1];
+    const auto given = decode<ProductAttributes>(d.attributes);
+    auto p = given;
+    const Dims shape_a = g.dims(a), shape_b = g.dims(b);
+    if (shape_a.empty() || shape_b.empty()) fail_shapes(shape_a, shape_b, given);
+    check_same_dtype("MatMul", g.dtype(a), g.dtype(b));
+    require(g.dtype(a) != DType::Bool, ErrorKind::Type, "MatMul: not defined for bool");
+    const bool vector_a = shape_a.size() == 1, vector_b = shape_b.size() == 1;
+    const Dims da = vector_a ? Dims{1, shape_a[0]} : shape_a;
+    const Dims db = vector_b ? Dims{shape_b[0], 1} : shape_b;
+    p.transpose_a &= !vector_a, p.transpose_b &= !vector_b;
+    const NodeId x = reshape(g, a, da), y = reshape(g, b, db);
+    auto last_two = [](const Dims& n, bool swap) {
+      const int64_t rows = n[n.size() - 2], columns = n.back();
+      return swap ? std::pair{columns, rows} : std::pair{rows, columns};
+    };
+    const auto [m, inner] = last_two(da, p.transpose_a);
+    const auto [inner_b, n] = last_two(db, p.transpose_b);
+    if (inner != inner_b) fail_shapes(shape_a, shape_b, given);
+    const Dims batch_a(da.begin(), da.end() - 2), batch_b(db.begin(), db.end() - 2);
+    Dims out;
+    NodeId z;
+    if (batch_b.empty() && !batch_a.empty() && !p.transpose_a) {  // rows of all batches at once
+      out = batch_a;
+      const int64_t rows = element_count(batch_a) * m;
+      z = matmul(g, reshape(g, x, Dims{rows, inner}), y, false, p.transpose_b);
+    } else {
+      const auto batch = broadcast(batch_a, batch_b);
+      if (!batch) fail_shapes(shape_a, shape_b, given);
+      out = *batch;
+      auto spread = [&](NodeId v, const Dims& n) {
+        Dims to = out;
+        to.insert(to.end(), n.end() - 2, n.end());
+        return broadcast_to(g, v, to);
+      };
+      z = matmul(g, spread(x, da), spread(y, db), p.transpose_a, p.transpose_b);
+    }
+    if (!vector_a) out.push_back(m);
+    if (!vector_b) out.push_back(n);
+    return reshape(g, z, out);
+  }
+
+ private:
+  static Type of_pair(const Graph& g, NodeId a, NodeId b, ProductAttributes p) {
+    const Dims &da = g.dims(a), &db = g.dims(b);
+    const size_t r = da.size();
+    bool ok = r >= 2 && db.size() == r && std::equal(da.begin(), da.end() - 2, db.begin());
+    int64_t m = 0, k = 0, k2 = 0, n = 0;
+    if (ok) {
+      m = da[r - 2], k = da[r - 1], k2 = db[r - 2], n = db[r - 1];
+      if (p.transpose_a) std::swap(m, k);
+      if (p.transpose_b) std::swap(k2, n);
+    }
+    if (!ok || k != k2) fail_shapes(da, db, p);
+    check_same_dtype("MatMul", g.dtype(a), g.dtype(b));
+    Dims to(da.begin(), da.end() - 2);
+    to.push_back(m);
+    to.push_back(n);
+    return {g.dtype(a), to};
+  }
+};
+
+}  // namespace
+
+SPEC(MatMul, MatrixProduct)
+
+NodeId matmul(Graph& g, NodeId a, NodeId b, bool transpose_a, bool transpose_b) {
+  const NodeId in[] = {a, b};
+  return make(g, Op::MatMul, {in, encode(ProductAttributes{transpose_a, transpose_b})});
+}
+
+NodeId sum_of_products(Graph& g, std::span<const NodeId> pairs, ProductAttributes p) {
+  const Dims attributes = encode(p);
+  const Type type = spec(Op::MatMul).infer(g, {pairs, attributes});
+  return g.intern(Op::MatMul, type.dtype, type.dims, pairs, attributes);
+}
+
+ProductSizes sizes_of(const Dims& a, const Dims& out, ProductAttributes p) {
+  const size_t r = out.size();
+  return {out[r - 2], out[r - 1], a[p.transpose_a ? r - 2 : r - 1]};
+}
+
+}  // namespace gradcell

@@ -1,0 +1,166 @@
+#include "ops/reduction.h"
+
+#include "ops/elementwise.h"
+#include "ops/families.h"
+#include "ops/identity.h"
+#include "ops/movement.h"
+
+namespace gradcell {
+
+namespace {
+
+constexpr Parameter kReduced[] = {kX, {Parameter::Kind::Attribute, "axes", "None"}, kKeepDims};
+constexpr Parameter kExtreme[] = {kX, kAxis, kKeepDims};
+
+/// Whether all elements along the axes are the same.
+bool same_along(const Graph& g, NodeId x, std::span<const int64_t> axes) {
+  if (is_constant(g, x)) return true;
+  if (!is_broadcast(g, x)) return false;
+  return std::ranges::all_of(axes, [&](int64_t axis) {
+    return source_dim(g.dims(g.input(x, 0)), g.dims(x), static_cast<size_t>(axis)) == 1;
+  });
+}
+
+/// One of those elements for each place of the result.
+NodeId one_along(Graph& g, NodeId x, std::span<const int64_t> axes, const Dims& to) {
+  if (is_constant(g, x)) return constant_bits(g, g.dtype(x), to, g[x].bits);
+  const NodeId source = g.input(x, 0);
+  Dims kept;
+  for (size_t k = 0; k < g.dims(x).size(); ++k)
+    if (!contains(axes, k)) kept.push_back(source_dim(g.dims(source), g.dims(x), k));
+  return broadcast_to(g, reshape(g, source, kept), to);
+}
+
+class Reduction : public Spec {
+ public:
+  Reduction(Op op, Combine combine)
+      : Spec(op, Form::Reduce, kAttributes<ReduceAttributes>, kReduced, combine) {}
+
+  Type infer(const Graph& g, const Draft& d) const override {
+    const NodeId x = d.inputs[0];
+    const Dims& from = g.dims(x);
+    int64_t last = -1, n = 1;
+    for (int64_t axis : d.attributes) {
+      check_axis(name(), axis, from.size());
+      require(axis > last, ErrorKind::Value, name(), ": axes ", to_string(d.attributes),
+              " are not ascending");
+      last = axis;
+      n *= from[axis];
+    }
+    const Dims to = pick(from, d.attributes, false);
+    require(sums() || n > 0 || element_count(to) == 0, ErrorKind::Value, name(),
+            ": no identity for an empty reduction of shape ", to_string(from));
+    return {g.dtype(x), to};
+  }
+
+  NodeId simplify(Graph& g, Draft& d, const Type& type) const override {
+    const NodeId x = d.inputs[0];
+    const auto axes = d.attributes;
+    if (axes.empty()) return x;
+    int64_t n = 1;
+    for (int64_t axis : axes) n *= g.dims(x)[axis];
+    if (n == 0) return constant(g, type.dtype, type.dims, 0);
+    if (n == 1) return reshape(g, x, type.dims);
+    if (same_along(g, x, axes)) {
+      const NodeId one = one_along(g, x, axes, type.dims);
+      if (!sums()) return one;
+      // A count may be beyond what a half type holds.
+      const DType t = wide(type.dtype);
+      const NodeId count = constant(g, t, type.dims, static_cast<double>(n));
+      return cast(g, binary(g, Op::Mul, cast(g, one, t), count), type.dtype);
+    }
+    return g[x].op == op ? merged(g, x, axes) : kNoNode;
+  }
+
+  NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
+    const Dims axes(g.attrs(id).begin(), g.attrs(id).end()), full = g.dims(g.input(id, 0));
+    const NodeId spread_out = spread(g, dy, full, axes);
+    return sums() ? spread_out : binary(g, Op::Mul, weights(g, id), spread_out);
+  }
+
+  NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
+    const Dims axes(g.attrs(id).begin(), g.attrs(id).end());
+    return sum(g, sums() ? dx[0] : binary(g, Op::Mul, weights(g, id), dx[0]), axes);
+  }
+
+  NodeId apply(Graph& g, Draft d) const override {
+    NodeId x = d.inputs[0];
+    if (sums() && g.dtype(x) == DType::Bool) x = cast(g, x, DType::Int64);
+    d.inputs = {&x, 1};
+    return make(g, op, d);
+  }
+
+ private:
+  bool sums() const { return combine == Combine::Sum; }
+
+  /// A reduction of a reduction.
+  NodeId merged(Graph& g, NodeId x, std::span<const int64_t> axes) const {
+    const NodeId source = g.input(x, 0);
+    Dims all(g.attrs(x).begin(), g.attrs(x).end()), kept;
+    for (size_t k = 0; k < g.dims(source).size(); ++k)
+      if (!contains(g.attrs(x), k)) kept.push_back(static_cast<int64_t>(k));
+    for (int64_t axis : axes) all.push_back(kept[axis]);
+    std::sort(all.begin(), all.end());
+    return make(g, op, {{&source, 1}, all});
+  }
+
+  /// 1 / (number of ties) where x equals its maximum (or minimum), else 0.
+  static NodeId weights(Graph& g, NodeId id) {
+    const NodeId x = g.input(id, 0);
+    const Dims axes(g.attrs(id).begin(), g.attrs(id).end()), full = g.dims(x);
+    const NodeId hit = binary(g, Op::Equal, x, spread(g, id, full, axes));
+    const NodeId mask = cast(g, hit, g.dtype(x));
+    const Op divide = is_floating(g.dtype(x)) ? Op::Div : Op::FloorDiv;
+    return binary(g, divide, mask, spread(g, sum(g, mask, axes), full, axes));
+  }
+};
+
+class Extremum : public Constant {
+ public:
+  Extremum(Op op, Combine combine)
+      : Constant(op, Form::Extremum, kAttributes<ExtremumAttributes>, kExtreme, combine) {}
+
+  Type infer(const Graph& g, const Draft& d) const override {
+    const Dims& from = g.dims(d.inputs[0]);
+    check_axis(name(), d.attributes[0], from.size());
+    require(from[d.attributes[0]] > 0, ErrorKind::Value, name(), ": axis ", d.attributes[0],
+            " of shape ", to_string(from), " is empty");
+    return {DType::Int32, pick(from, d.attributes, false)};
+  }
+
+  NodeId apply(Graph& g, Draft d) const override {  // a number counts as a vector of one
+    NodeId x = d.inputs[0];
+    if (g.dims(x).empty()) x = reshape(g, x, Dims{1});
+    d.inputs = {&x, 1};
+    return make(g, op, d);
+  }
+};
+
+}  // namespace
+
+SPEC(ReduceSum, Reduction, Combine::Sum)
+SPEC(ReduceMax, Reduction, Combine::Max)
+SPEC(ReduceMin, Reduction, Combine::Min)
+SPEC(ArgMax, Extremum, Combine::Max)
+SPEC(ArgMin, Extremum, Combine::Min)
+
+NodeId reduce(Graph& g, Combine combine, NodeId x, std::span<const int64_t> axes) {
+  const Dims copy(axes.begin(), axes.end());
+  const Op op = combine == Combine::Sum   ? Op::ReduceSum
+                : combine == Combine::Max ? Op::ReduceMax
+                                          : Op::ReduceMin;
+  return make(g, op, {{&x, 1}, copy});
+}
+
+NodeId arg_reduce(Graph& g, Combine extreme, NodeId x, int axis) {
+  const int64_t attributes[] = {axis};
+  return make(g, extreme == Combine::Max ? Op::ArgMax : Op::ArgMin, {{&x, 1}, attributes});
+}
+
+NodeId spread(Graph& g, NodeId reduced, const Dims& full, std::span<const int64_t> axes) {
+  Dims kept = full;
+  for (int64_t axis : axes) kept[axis] = 1;
+  return broadcast_to(g, reshape(g, reduced, kept), full);
+}
+
+}  // namespace gradcell

@@ -1,0 +1,100 @@
+#include "ops/source.h"
+
+#include <bit>
+
+#include "ir/fold.h"
+#include "ops/families.h"
+
+namespace gradcell {
+
+namespace {
+
+struct RangeAttributes {
+  int64_t axis;
+  static constexpr auto fields() {
+    return std::tuple{Field{"axis", AttributeKind::Axis, &RangeAttributes::axis}};
+  }
+};
+
+constexpr Parameter kRange[] = {kShape, {Parameter::Kind::DType, "dtype"}, kAxis};
+constexpr Parameter kRandom[] = {{Parameter::Kind::Tensor, "state"}, kShape};
+
+class Leaves : public Constant {
+ public:
+  explicit Leaves(Op op) : Constant(op, Form::Input, {}, {}) {}
+  Type infer(const Graph&, const Draft& d) const override { return d.asked; }
+  bool unique() const override { return true; }
+};
+
+class Numbers : public Constant {
+ public:
+  explicit Numbers(Op op) : Constant(op, Form::Constant, {}, {}) {}
+  Type infer(const Graph&, const Draft& d) const override { return d.asked; }
+};
+
+class Ranges : public Constant {
+ public:
+  explicit Ranges(Op op) : Constant(op, Form::Range, kAttributes<RangeAttributes>, kRange) {}
+  Type infer(const Graph&, const Draft& d) const override {
+    check_shape(name(), d.asked.dims);
+    if (!d.asked.dims.empty()) check_axis(name(), d.attributes[0], d.asked.dims.size());
+    return d.asked;
+  }
+  NodeId simplify(Graph& g, Draft&, const Type& type) const override {
+    return type.dims.empty() ? constant(g, type.dtype, type.dims, 0) : kNoNode;
+  }
+};
+
+class RandomNumbers : public Constant {
+ public:
+  explicit RandomNumbers(Op op) : Constant(op, Form::Random, {}, kRandom) {}
+  Type infer(const Graph& g, const Draft& d) const override {
+    const NodeId state = d.inputs[0];
+    require(g.dtype(state) == DType::Int64 && g.dims(state) == Dims{2}, ErrorKind::Type, name(),
+            ": the state must be int64 of shape [2]");
+    check_shape(name(), d.asked.dims);
+    return {DType::Float32, d.asked.dims};
+  }
+};
+
+}  // namespace
+
+SPEC(Leaf, Leaves)
+SPEC(Const, Numbers)
+SPEC(Iota, Ranges)
+SPEC(RandomUniform, RandomNumbers)
+
+NodeId leaf(Graph& g, DType dtype, std::span<const int64_t> dims) {
+  return g.unique(Op::Leaf, dtype, dims, {});
+}
+
+NodeId constant_bits(Graph& g, DType dtype, std::span<const int64_t> dims, uint64_t bits) {
+  return g.intern(Op::Const, dtype, dims, {}, {}, bits);
+}
+
+NodeId constant(Graph& g, DType dtype, std::span<const int64_t> dims, double value) {
+  return constant_bits(g, dtype, dims, to_bits(dtype, value));
+}
+
+NodeId find_constant(const Graph& g, DType dtype, std::span<const int64_t> dims, double value) {
+  return g.find(Op::Const, dtype, dims, {}, {}, to_bits(dtype, value));
+}
+
+bool is_constant(const Graph& g, NodeId id) { return g[id].op == Op::Const; }
+
+double constant_value(const Graph& g, NodeId id) {
+  return is_floating(g.dtype(id)) ? std::bit_cast<double>(g[id].bits)
+                                  : static_cast<double>(std::bit_cast<int64_t>(g[id].bits));
+}
+
+NodeId iota(Graph& g, DType dtype, std::span<const int64_t> dims, int axis) {
+  const int64_t attributes[] = {axis};
+  return make(g, Op::Iota, {{}, attributes, {dtype, Dims(dims.begin(), dims.end())}});
+}
+
+NodeId random_uniform(Graph& g, NodeId state, std::span<const int64_t> dims) {
+  return make(g, Op::RandomUniform,
+              {{&state, 1}, {}, {DType::Float32, Dims(dims.begin(), dims.end())}});
+}
+
+}  // namespace gradcell

@@ -1,0 +1,507 @@
+"""Attention and transformers (Vaswani et al., Attention is all you need, 2017)."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+from gradcell import _core, arguments, ops
+from gradcell._core import Tensor
+from gradcell._location import where
+from gradcell.common.initializer import HeUniform, Uniform, XavierNormal, XavierUniform, initializer
+from gradcell.nn.activations import GELU, ReLU
+from gradcell.nn.basic import Dense, Dropout
+from gradcell.nn.cell import Cell
+from gradcell.nn.containers import CellList
+from gradcell.nn.normalization import LayerNorm
+from gradcell.ops.activations import softmax
+from gradcell.ops.random import dropout as drop
+from gradcell.parameter import Parameter
+
+__all__ = [
+    "MultiheadAttention",
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+]
+
+_ops = _core.ops
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Any) -> Tensor:
+    """x Wᵀ + b for x (length, batch, features)."""
+    rows = _ops.reshape(x, [x.shape[0] * x.shape[1], x.shape[2]])
+    out = _ops.matmul(rows, weight, transpose_b=True)
+    out = out if bias is None else _ops.add(out, bias)
+    return _ops.reshape(out, [*x.shape[:2], weight.shape[0]])
+
+
+def _rows(x: Tensor, start: int, count: int) -> Tensor:
+    return _ops.slice(x, [start] + [0] * (x.ndim - 1), [count, *x.shape[1:]], [1] * x.ndim)
+
+
+class MultiheadAttention(Cell):
+    """softmax(Q Kᵀ / sqrt(d) + mask) V for each of num_heads parts of the features, projected.
+
+    embed_dim: features of query and output, divisible by num_heads. dropout: of the weights, in
+    training. has_bias: for the projections. add_bias_kv: one more, learned, key and value;
+    add_zero_attn: one more of zeros. kdim, vdim: features of key and value. batch_first: inputs are
+    (batch, length, features), else (length, batch, features); a single sequence has no batch.
+
+    Called with query (L, N, embed_dim), key (S, N, kdim), value (S, N, vdim); key_padding_mask
+    (N, S) and attn_mask (L, S) or (N * num_heads, L, S): bool, True is not looked at, or numbers to
+    add. Returns (output (L, N, embed_dim), weights (N, L, S), or (N, num_heads, L, S) unless
+    average_attn_weights); without need_weights, (output,).
+
+    Parameters: in_proj_weight (3 embed_dim, embed_dim), or q_proj_weight, k_proj_weight and
+    v_proj_weight where kdim or vdim differ; in_proj_bias, out_proj, bias_k, bias_v.
+
+    Raises TypeError for wrong types, ValueError for shapes that do not fit.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        dropout: float = 0.0,
+        has_bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        batch_first: bool = False,
+        dtype: _core.DType | None = _core.float32,
+    ) -> None:
+        super().__init__()
+        owner = "MultiheadAttention"
+        self.embed_dim = e = arguments.integer(embed_dim, owner, "embed_dim", 1)
+        self.num_heads = arguments.integer(num_heads, owner, "num_heads", 1)
+        self.kdim = e if kdim is None else arguments.integer(kdim, owner, "kdim", 1)
+        self.vdim = e if vdim is None else arguments.integer(vdim, owner, "vdim", 1)
+        if e % num_heads:
+            raise ValueError(
+                f"For '{owner}', the 'embed_dim' {e} must be divisible by 'num_heads' {num_heads}."
+                f"{where()}"
+            )
+        self.head_dim = e // num_heads
+        self.dropout = arguments.number(dropout, owner, "dropout")
+        self.batch_first = arguments.boolean(batch_first, owner, "batch_first")
+        self.add_zero_attn = arguments.boolean(add_zero_attn, owner, "add_zero_attn")
+        self.dtype = arguments.floating_dtype(dtype or _core.float32, owner)
+        self._one_weight = self.kdim == e and self.vdim == e
+        self.in_proj_weight: Any = None
+        self.in_proj_bias: Any = None
+        self.bias_k: Any = None
+        self.bias_v: Any = None
+        if self._one_weight:
+            self._add("in_proj_weight", XavierUniform(), (3 * e, e))
+        else:
+            self._add("q_proj_weight", XavierUniform(), (e, e))
+            self._add("k_proj_weight", XavierUniform(), (e, self.kdim))
+            self._add("v_proj_weight", XavierUniform(), (e, self.vdim))
+        if arguments.boolean(has_bias, owner, "has_bias"):
+            self._add("in_proj_bias", "zeros", (3 * e,))
+        self.out_proj = Dense(e, e, HeUniform(math.sqrt(5)), None, has_bias, dtype=self.dtype)
+        if arguments.boolean(add_bias_kv, owner, "add_bias_kv"):
+            self._add("bias_k", XavierNormal(), (1, 1, e))
+            self._add("bias_v", XavierNormal(), (1, 1, e))
+
+    def _add(self, name: str, init: Any, shape: tuple[int, ...]) -> None:
+        setattr(self, name, Parameter(initializer(init, shape, self.dtype), name=name))
+
+    def construct(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+    ) -> tuple[Tensor, ...]:
+        batched = self._check(query, key, value)
+        q, k, v = query, key, value
+        if not batched:
+            q, k, v = (_ops.reshape(x, [x.shape[0], 1, x.shape[1]]) for x in (q, k, v))
+            if key_padding_mask is not None and key_padding_mask.ndim == 1:
+                key_padding_mask = _ops.reshape(key_padding_mask, [1, -1])
+        elif self.batch_first:
+            q, k, v = (_ops.transpose(x, [1, 0, 2]) for x in (q, k, v))
+        length, n, e = q.shape
+        q, k, v = self._project(q, k, v)
+        mask = self._mask(key_padding_mask, attn_mask, n, length, k.shape[0])
+        k, v = self._extended(k, self.bias_k), self._extended(v, self.bias_v)
+        if mask is not None and k.shape[0] > mask.shape[3]:
+            dims = [*mask.shape[:3], k.shape[0]]
+            mask = _ops.slice_scatter(mask, dims, [0] * 4, [1] * 4)
+        out, weights = self._attend(q, k, v, mask)
+        out = _ops.reshape(_ops.transpose(out, [2, 0, 1, 3]), [length * n, e])
+        out = _ops.reshape(self.out_proj(out), [length, n, e])
+        if not batched:
+            out = _ops.reshape(out, [length, e])
+        elif self.batch_first:
+            out = _ops.transpose(out, [1, 0, 2])
+        if not need_weights:
+            return (out,)
+        if average_attn_weights:
+            weights = _ops.mean(weights, 1)
+        return out, weights if batched else _ops.reshape(weights, list(weights.shape[1:]))
+
+    def _check(self, query: Any, key: Any, value: Any) -> bool:
+        """Whether there is a batch."""
+        sizes = (self.embed_dim, self.kdim, self.vdim)
+        for name, x, size in zip(
+            ("query", "key", "value"), (query, key, value), sizes, strict=True
+        ):
+            arguments.tensor(x, "MultiheadAttention", name)
+            if x.ndim not in (2, 3) or x.ndim != query.ndim or x.shape[-1] != size:
+                raise ValueError(
+                    f"For 'MultiheadAttention', the '{name}' must have {query.ndim} dimensions (3, "
+                    f"or 2 without a batch), the last of size {size}, but got {list(x.shape)}."
+                    f"{where()}"
+                )
+            if x.dtype != self.out_proj.weight.dtype:
+                raise TypeError(
+                    f"For 'MultiheadAttention', the parameters are {self.out_proj.weight.dtype} and "
+                    f"the '{name}' {x.dtype}; they must be of one type.{where()}"
+                )
+        batch = 0 if self.batch_first else 1
+        if key.shape[:-1] != value.shape[:-1] or (
+            query.ndim == 3 and query.shape[batch] != key.shape[batch]
+        ):
+            raise ValueError(
+                f"For 'MultiheadAttention', query, key and value of shapes {list(query.shape)}, "
+                f"{list(key.shape)} and {list(value.shape)} do not fit.{where()}"
+            )
+        return bool(query.ndim == 3)
+
+    def _project(self, *inputs: Tensor) -> list[Tensor]:
+        e, bias = self.embed_dim, self.in_proj_bias
+        if self._one_weight:
+            weights = [_rows(self.in_proj_weight, k * e, e) for k in range(3)]
+        else:
+            weights = [self.q_proj_weight, self.k_proj_weight, self.v_proj_weight]
+        biases = [None if bias is None else _rows(bias, k * e, e) for k in range(3)]
+        return [_linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True)]
+
+    def _extended(self, x: Tensor, bias: Any) -> Tensor:
+        """Keys or values (S, N, embed_dim) with the learned one and the zeros behind."""
+        last = [1, *x.shape[1:]]
+        if bias is not None:
+            x = _ops.concat([x, _ops.broadcast_to(bias, last)], 0)
+        return _ops.concat([x, _ops.full(last, 0.0, x.dtype)], 0) if self.add_zero_attn else x
+
+    def _mask(self, padding: Any, mask: Any, n: int, length: int, size: int) -> Any:
+        """What is added to the scores, (N or 1, heads or 1, L or 1, S), or None."""
+        total: Any = None
+        shapes: list[Any] = []
+        if mask is not None:
+            shapes.append(("attn_mask", mask, [[length, size], [n * self.num_heads, length, size]]))
+        if padding is not None:
+            shapes.append(("key_padding_mask", padding, [[n, size]]))
+        for name, part, allowed in shapes:
+            arguments.tensor(part, "MultiheadAttention", name)
+            if list(part.shape) not in allowed:
+                raise ValueError(
+                    f"For 'MultiheadAttention', the '{name}' must have shape "
+                    f"{' or '.join(map(str, allowed))}, but got {list(part.shape)}.{where()}"
+                )
+            if part.dtype.name == "uint8":
+                part = _ops.cast(part, _core.bool)
+            if part.dtype == _core.bool:
+                part = _ops.where(part, -math.inf, _ops.full(list(part.shape), 0.0, self.dtype))
+            elif not part.dtype.is_floating:
+                raise TypeError(
+                    f"For 'MultiheadAttention', the '{name}' must be bool or floating, but got "
+                    f"{part.dtype}.{where()}"
+                )
+            if name == "key_padding_mask":
+                part = _ops.reshape(part, [n, 1, 1, size])
+            elif part.ndim == 2:
+                part = _ops.reshape(part, [1, 1, length, size])
+            else:
+                part = _ops.reshape(part, [n, self.num_heads, length, size])
+            total = part if total is None else _ops.add(total, part)
+        return total
+
+    def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Any) -> tuple[Tensor, Tensor]:
+        """(sums of values (N, heads, L, head_dim), weights (N, heads, L, S))."""
+        heads, d = self.num_heads, self.head_dim
+
+        def split(x: Tensor) -> Tensor:
+            x = _ops.reshape(x, [x.shape[0], x.shape[1] * heads, d])
+            return _ops.transpose(x, [1, 0, 2])
+
+        n, length, size = q.shape[1], q.shape[0], k.shape[0]
+        scores = _ops.matmul(split(_ops.mul(q, 1 / math.sqrt(d))), split(k), transpose_b=True)
+        scores = _ops.reshape(scores, [n, heads, length, size])
+        weights = softmax(scores if mask is None else _ops.add(scores, mask), -1)
+        if self.dropout and self.training:
+            weights = drop(weights, self.dropout)
+        flat = _ops.reshape(weights, [n * heads, length, size])
+        out = _ops.matmul(flat, split(v))
+        return _ops.reshape(out, [n, heads, length, d]), weights
+
+
+_ACTIVATIONS = {"relu": ops.relu, "gelu": ops.gelu}
+
+
+class _Layer(Cell):
+    """What encoder and decoder layers share: the feed-forward part and their arguments."""
+
+    norms = 2
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        self.activation = self._function(owner, activation)
+        self.norm_first = arguments.boolean(norm_first, owner, "norm_first")
+        self.d_model, self.nhead, self.dim_feedforward = d_model, nhead, dim_feedforward
+        self.batch_first, self.layernorm_eps = batch_first, layer_norm_eps
+        self.self_attn = self._attention(dropout, dtype)
+        if self.norms == 3:
+            self.multihead_attn = self._attention(dropout, dtype)
+        he = HeUniform(math.sqrt(5))
+        bounds = [1 / math.sqrt(d_model), 1 / math.sqrt(dim_feedforward)]
+        self.dense1 = Dense(d_model, dim_feedforward, he, Uniform(bounds[0]), dtype=dtype)
+        self.dropout = Dropout(p=dropout)
+        self.dense2 = Dense(dim_feedforward, d_model, he, Uniform(bounds[1]), dtype=dtype)
+        for k in range(1, self.norms + 1):
+            setattr(self, f"norm{k}", LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype))
+        for k in range(1, self.norms + 1):
+            setattr(self, f"dropout{k}", Dropout(p=dropout))
+
+    def _attention(self, dropout: float, dtype: _core.DType) -> MultiheadAttention:
+        return MultiheadAttention(
+            self.d_model, self.nhead, dropout, batch_first=self.batch_first, dtype=dtype
+        )
+
+    @staticmethod
+    def _function(owner: str, activation: Any) -> Any:
+        if isinstance(activation, str) and activation in _ACTIVATIONS:
+            return _ACTIVATIONS[activation]
+        if isinstance(activation, (ReLU, GELU)) or any(
+            activation is f for f in _ACTIVATIONS.values()
+        ):
+            return activation
+        raise ValueError(
+            f"For '{owner}', the 'activation' must be 'relu', 'gelu', ops.relu, ops.gelu, nn.ReLU() "
+            f"or nn.GELU(), but got {activation!r}.{where()}"
+        )
+
+    def _attended(
+        self, attention: Cell, x: Tensor, memory: Tensor, mask: Any, padding: Any
+    ) -> Tensor:
+        found = attention(
+            x, memory, memory, attn_mask=mask, key_padding_mask=padding, need_weights=False
+        )
+        return found[0]  # type: ignore[no-any-return]
+
+    def _forward(self, x: Tensor) -> Tensor:
+        return self.dense2(self.dropout(self.activation(self.dense1(x))))  # type: ignore[no-any-return]
+
+    def _through(self, x: Tensor, blocks: list[Any]) -> Tensor:
+        """x plus what each block gives, normalised in front of it or behind."""
+        for k, block in enumerate(blocks, 1):
+            norm, dropped = getattr(self, f"norm{k}"), getattr(self, f"dropout{k}")
+            if self.norm_first:
+                x = _ops.add(x, dropped(block(norm(x))))
+            else:
+                x = norm(_ops.add(x, dropped(block(x))))
+        return x
+
+
+class TransformerEncoderLayer(_Layer):
+    """Self-attention and a feed-forward network of one hidden layer, each added to its input.
+
+    d_model: features. nhead: heads. dim_feedforward: hidden features. activation: 'relu', 'gelu' or
+    that function or Cell. norm_first: normalises in front of each part, not behind. batch_first:
+    (batch, length, features), else (length, batch, features).
+
+    Called with src, src_mask (L, L) or (N * nhead, L, L), src_key_padding_mask (N, L): see
+    MultiheadAttention. Returns what has src's shape. Parameters: self_attn, dense1, dense2, norm1,
+    norm2. Raises TypeError, ValueError.
+    """
+
+    def construct(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+    ) -> Tensor:
+        def attend(x: Tensor) -> Tensor:
+            return self._attended(self.self_attn, x, x, src_mask, src_key_padding_mask)
+
+        return self._through(src, [attend, self._forward])
+
+
+class TransformerDecoderLayer(_Layer):
+    """Self-attention, attention to an encoder's output and a feed-forward network, each added to its
+    input. Arguments as for TransformerEncoderLayer.
+
+    Called with tgt, memory (the encoder's output) and the masks tgt_mask, memory_mask,
+    tgt_key_padding_mask, memory_key_padding_mask. Returns what has tgt's shape. Parameters:
+    self_attn, multihead_attn, dense1, dense2, norm1, norm2, norm3. Raises TypeError, ValueError.
+    """
+
+    norms = 3
+
+    def construct(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+    ) -> Tensor:
+        def attend(x: Tensor) -> Tensor:
+            return self._attended(self.self_attn, x, x, tgt_mask, tgt_key_padding_mask)
+
+        def look(x: Tensor) -> Tensor:
+            attention = self.multihead_attn
+            return self._attended(attention, x, memory, memory_mask, memory_key_padding_mask)
+
+        return self._through(tgt, [attend, look, self._forward])
+
+
+class _Stack(Cell):
+    """Copies of a layer, one behind another, and a norm at the end."""
+
+    def __init__(self, layer: Cell, num_layers: int, norm: Cell | None = None) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        self.num_layers = arguments.integer(num_layers, owner, "num_layers", 1)
+        if not isinstance(layer, Cell):
+            raise TypeError(f"For '{owner}', the layer must be a Cell, got {layer!r}{where()}")
+        self.layers = CellList([copy.deepcopy(layer) for _ in range(num_layers)])
+        self.norm = norm
+
+    def _run_layers(self, x: Tensor, *args: Any) -> Tensor:
+        for layer in self.layers:
+            x = layer(x, *args)
+        return x if self.norm is None else self.norm(x)  # type: ignore[no-any-return]
+
+
+class TransformerEncoder(_Stack):
+    """num_layers copies of a TransformerEncoderLayer, one behind another; then norm, if given.
+
+    Called as the layer. Parameters: layers.0, layers.1, ..., norm.
+    """
+
+    def __init__(self, encoder_layer: Cell, num_layers: int, norm: Cell | None = None) -> None:
+        super().__init__(encoder_layer, num_layers, norm)
+
+    def construct(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+    ) -> Tensor:
+        return self._run_layers(src, src_mask, src_key_padding_mask)
+
+
+class TransformerDecoder(_Stack):
+    """num_layers copies of a TransformerDecoderLayer, one behind another; then norm, if given.
+
+    Called as the layer. Parameters: layers.0, layers.1, ..., norm.
+    """
+
+    def __init__(self, decoder_layer: Cell, num_layers: int, norm: Cell | None = None) -> None:
+        super().__init__(decoder_layer, num_layers, norm)
+
+    def construct(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+    ) -> Tensor:
+        return self._run_layers(
+            tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask
+        )
+
+
+class Transformer(Cell):
+    """An encoder and a decoder that attends to what it gives.
+
+    d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first: of
+    the layers. custom_encoder, custom_decoder: cells in their place.
+
+    Called with src (S, N, d_model), tgt (T, N, d_model) and the masks src_mask, tgt_mask,
+    memory_mask, src_key_padding_mask, tgt_key_padding_mask, memory_key_padding_mask. Returns what
+    has tgt's shape. Matrices start Xavier uniform. Raises TypeError, ValueError.
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Any = "relu",
+        custom_encoder: Cell | None = None,
+        custom_decoder: Cell | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__()
+        shared = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
+        flags = (batch_first, norm_first, dtype)
+
+        def norm() -> LayerNorm:
+            return LayerNorm((d_model,), epsilon=layer_norm_eps, dtype=dtype)
+
+        self.encoder = custom_encoder or TransformerEncoder(
+            TransformerEncoderLayer(*shared, *flags), num_encoder_layers, norm()
+        )
+        self.decoder = custom_decoder or TransformerDecoder(
+            TransformerDecoderLayer(*shared, *flags), num_decoder_layers, norm()
+        )
+        for p in self.get_parameters():
+            if p.ndim > 1:
+                p.set_data(initializer(XavierUniform(), tuple(p.shape), p.dtype))
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+
+    def construct(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+    ) -> Tensor:
+        for name, x in (("src", src), ("tgt", tgt)):
+            arguments.tensor(x, "Transformer", name)
+            if x.ndim not in (2, 3) or x.shape[-1] != self.d_model:
+                raise ValueError(
+                    f"For 'Transformer', the last dimension of '{name}' must be d_model "
+                    f"{self.d_model}, but got shape {list(x.shape)}.{where()}"
+                )
+        memory = self.encoder(src, src_mask, src_key_padding_mask)
+        return self.decoder(  # type: ignore[no-any-return]
+            tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask
+        )

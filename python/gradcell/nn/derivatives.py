@@ -1,0 +1,44 @@
+"""Derivatives of a function or network as a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradcell.nn.cell import Cell
+from gradcell.transform import jvp, vjp
+
+__all__ = ["Jvp", "Vjp"]
+
+
+class Jvp(Cell):
+    """Called with fn's inputs and v: (fn(inputs), the Jacobian of fn times v).
+
+    v: a tensor, or for several inputs a tuple of them, of the inputs' shapes and dtypes. Raises
+    TypeError, ValueError.
+    """
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        super().__init__()
+        self.fn = fn
+
+    def construct(self, *args: Any) -> tuple[Any, ...]:
+        inputs = args[:-1]
+        return jvp(self.fn, inputs if len(inputs) > 1 else inputs[0], args[-1])
+
+
+class Vjp(Cell):
+    """Called with fn's inputs and v: (fn(inputs), v times the Jacobian of fn by each input).
+
+    v: a tensor or tuple like fn's output. Raises TypeError, ValueError.
+    """
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        super().__init__()
+        self.fn = fn
+
+    def construct(self, *args: Any) -> tuple[Any, ...]:
+        out, pull_back = vjp(self.fn, *args[:-1])
+        v = args[-1]
+        found = pull_back(*v) if isinstance(v, tuple) else pull_back(v)
+        return out, found[0] if len(found) == 1 else found

@@ -1,0 +1,388 @@
+"""Losses of pairs and triplets, margins, counts, masks and sequences as cells: most are the function
+of the same name in ops, with its arguments kept. Reductions as in gradcell.nn.losses.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell import _core, arguments
+from gradcell._core import Tensor
+from gradcell._location import where
+from gradcell.nn.activations import activation_of
+from gradcell.nn.losses import LossBase, _optional
+from gradcell.ops import margins as _functions
+from gradcell.ops.activations import log_softmax
+
+__all__ = [
+    "CTCLoss",
+    "CosineEmbeddingLoss",
+    "DiceLoss",
+    "FocalLoss",
+    "GaussianNLLLoss",
+    "HingeEmbeddingLoss",
+    "MarginRankingLoss",
+    "MultiClassDiceLoss",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
+    "MultilabelMarginLoss",
+    "PoissonNLLLoss",
+    "SoftMarginLoss",
+    "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
+]
+
+_ops = _core.ops
+
+
+class CosineEmbeddingLoss(LossBase):
+    """1 - cos(x1, x2) where the label is 1, max(0, cos - margin) where it is -1: (N, features) each,
+    labels (N,). Raises ValueError for a margin out of [-1, 1].
+    """
+
+    def __init__(self, margin: float = 0.0, reduction: str | None = "mean") -> None:
+        super().__init__(reduction)
+        name = "CosineEmbeddingLoss"
+        self.margin = arguments.number(margin, name, "margin", least=-1, most=1)
+
+    def construct(self, logits_x1: Tensor, logits_x2: Tensor, labels: Tensor) -> Tensor:  # type: ignore[override]
+        return _functions.cosine_embedding_loss(
+            logits_x1, logits_x2, labels, self.margin, self.reduction
+        )
+
+
+class MarginRankingLoss(LossBase):
+    """max(0, -target (input1 - input2) + margin), target 1 or -1; all of one shape."""
+
+    def __init__(self, margin: float = 0.0, reduction: str | None = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = arguments.number(margin, "MarginRankingLoss", "margin")
+
+    def construct(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+        return _functions.margin_ranking_loss(input1, input2, target, self.margin, self.reduction)
+
+
+class TripletMarginLoss(LossBase):
+    """max(0, d(x, positive) - d(x, negative) + margin), d the p-norm of the difference plus eps; swap:
+    with d(positive, negative) instead where that is less. See ops.triplet_margin_loss.
+    """
+
+    def __init__(
+        self,
+        p: float = 2,
+        swap: bool = False,
+        eps: float = 1e-6,
+        reduction: str | None = "mean",
+        margin: float = 1.0,
+    ) -> None:
+        super().__init__(reduction)
+        name = "TripletMarginLoss"
+        self.p = arguments.number(p, name, "p", above=0)
+        self.swap = arguments.boolean(swap, name, "swap")
+        self.eps = arguments.number(eps, name, "eps")
+        self.margin = arguments.number(margin, name, "margin")
+
+    def construct(  # type: ignore[override]
+        self, x: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0
+    ) -> Tensor:
+        margin = self.margin if self.margin != 1.0 else margin
+        return _functions.triplet_margin_loss(
+            x, positive, negative, margin, self.p, self.eps, self.swap, self.reduction
+        )
+
+
+class TripletMarginWithDistanceLoss(LossBase):
+    """TripletMarginLoss with a distance of the user's: a function of two tensors.
+
+    distance_function None: the Euclidean norm along axis 1. Raises TypeError, ValueError.
+    """
+
+    def __init__(
+        self,
+        distance_function: Any = None,
+        swap: bool = False,
+        reduction: str | None = "mean",
+        margin: float = 1.0,
+    ) -> None:
+        super().__init__(reduction)
+        name = "TripletMarginWithDistanceLoss"
+        if distance_function is not None and not callable(distance_function):
+            raise TypeError(
+                f"For '{name}', the 'distance_function' must be a function, but got "
+                f"{distance_function!r}{where()}"
+            )
+        self.distance_function = distance_function or self._euclidean
+        self.swap = arguments.boolean(swap, name, "swap")
+        self.margin = arguments.number(margin, name, "margin")
+
+    @staticmethod
+    def _euclidean(x: Tensor, y: Tensor) -> Tensor:
+        difference = _ops.sub(x, y)
+        axis = arguments.axis_of(1, difference.ndim, "TripletMarginWithDistanceLoss")
+        return _ops.sqrt(_ops.reduce_sum(_ops.square(difference), axis))
+
+    def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:  # type: ignore[override]
+        self._check(x=x, positive=positive, negative=negative)
+        near, far = self.distance_function(x, positive), self.distance_function(x, negative)
+        if self.swap:
+            far = _ops.minimum(far, self.distance_function(positive, negative))
+        return self.get_loss(_ops.relu(_ops.add(_ops.sub(near, far), self.margin)))
+
+
+class HingeEmbeddingLoss(LossBase):
+    """logits where the label is 1, max(0, margin - logits) where it is -1; of one shape."""
+
+    def __init__(self, margin: float = 1.0, reduction: str | None = "mean") -> None:
+        super().__init__(reduction)
+        self.margin = arguments.number(margin, "HingeEmbeddingLoss", "margin")
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return _functions.hinge_embedding_loss(logits, labels, self.margin, self.reduction)
+
+
+class SoftMarginLoss(LossBase):
+    """log(1 + exp(-labels logits)), labels 1 or -1; of one shape."""
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        return _functions.soft_margin_loss(logits, labels, self.reduction)
+
+
+class MultiMarginLoss(LossBase):
+    """max(0, margin - x[target] + x[i])^p, the mean over classes i; see ops.multi_margin_loss."""
+
+    def __init__(
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        reduction: str | None = "mean",
+        weight: Tensor | None = None,
+    ) -> None:
+        super().__init__(reduction)
+        self.p = arguments.one_of(p, (1, 2), "MultiMarginLoss", "p")
+        self.margin = arguments.number(margin, "MultiMarginLoss", "margin")
+        self.weight = _optional("MultiMarginLoss", "weight", weight)
+
+    def construct(self, x: Tensor, target: Tensor, weight: Tensor | None = None) -> Tensor:  # type: ignore[override]
+        weight = weight if self.weight is None else self.weight
+        return _functions.multi_margin_loss(x, target, self.p, self.margin, weight, self.reduction)
+
+
+class MultilabelMarginLoss(LossBase):
+    """max(0, 1 - x[j] + x[i]) for labels j and other classes i; see ops.multilabel_margin_loss."""
+
+    def construct(self, x: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+        return _functions.multilabel_margin_loss(x, target, self.reduction)
+
+
+class MultiLabelSoftMarginLoss(LossBase):
+    """The mean over classes of BCEWithLogitsLoss: (N, C) each; weight broadcasts."""
+
+    def __init__(self, weight: Tensor | None = None, reduction: str | None = "mean") -> None:
+        super().__init__(reduction)
+        self.weight = _optional("MultiLabelSoftMarginLoss", "weight", weight)
+
+    def construct(self, x: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+        return _functions.multilabel_soft_margin_loss(x, target, self.weight, self.reduction)
+
+
+class GaussianNLLLoss(LossBase):
+    """(log(v) + (logits - labels)² / v) / 2 for v = max(var, eps); see ops.gaussian_nll_loss."""
+
+    def __init__(
+        self, *, full: bool = False, eps: float = 1e-6, reduction: str | None = "mean"
+    ) -> None:
+        super().__init__(reduction)
+        self.full = arguments.boolean(full, "GaussianNLLLoss", "full")
+        self.eps = arguments.number(eps, "GaussianNLLLoss", "eps", above=0)
+
+    def construct(self, logits: Tensor, labels: Tensor, var: Tensor) -> Tensor:  # type: ignore[override]
+        return _functions.gaussian_nll_loss(
+            logits, labels, var, self.full, self.eps, self.reduction
+        )
+
+
+class PoissonNLLLoss(LossBase):
+    """exp(input) - target input, or without log_input input - target log(input + eps); full: plus
+    Stirling's approximation. See ops.poisson_nll_loss.
+    """
+
+    def __init__(
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        eps: float = 1e-8,
+        reduction: str | None = "mean",
+    ) -> None:
+        super().__init__(reduction)
+        self.log_input = arguments.boolean(log_input, "PoissonNLLLoss", "log_input")
+        self.full = arguments.boolean(full, "PoissonNLLLoss", "full")
+        self.eps = arguments.number(eps, "PoissonNLLLoss", "eps")
+
+    def construct(self, input: Tensor, target: Tensor) -> Tensor:  # type: ignore[override]
+        return _functions.poisson_nll_loss(
+            input, target, self.log_input, self.full, self.eps, self.reduction
+        )
+
+
+class CTCLoss(LossBase):
+    """Minus the logarithmic probability of label sequences, however they are spread over time.
+
+    log_probs (T, N, C) or (T, C), targets (N, S) or (S,), lengths (N,); blank: the class that is no
+    label. zero_infinity: impossible sequences cost 0. See ops.ctc_loss.
+    """
+
+    def __init__(
+        self, blank: int = 0, reduction: str | None = "mean", zero_infinity: bool = False
+    ) -> None:
+        super().__init__(reduction)
+        self.blank = arguments.integer(blank, "CTCLoss", "blank", 0)
+        self.zero_infinity = arguments.boolean(zero_infinity, "CTCLoss", "zero_infinity")
+
+    def construct(  # type: ignore[override]
+        self, log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any
+    ) -> Tensor:
+        self._check(log_probs=log_probs, targets=targets)
+        single = log_probs.ndim == 2
+        if single:
+            log_probs = _ops.reshape(log_probs, [log_probs.shape[0], 1, log_probs.shape[1]])
+            targets = _ops.reshape(targets, [1, -1])
+        loss, _ = _functions.ctc_loss(
+            log_probs,
+            targets,
+            input_lengths,
+            target_lengths,
+            self.blank,
+            self.reduction,
+            self.zero_infinity,
+        )
+        return _ops.reshape(loss, []) if single else loss
+
+
+class DiceLoss(LossBase):
+    """1 - 2 <p, y> / (<p, p> + <y, y> + smooth): of one shape, a scalar.
+
+    Milletari et al., V-Net (2016), section 3. Raises ValueError unless smooth > 0.
+    """
+
+    def __init__(self, smooth: float = 1e-5) -> None:
+        super().__init__()
+        self.smooth = arguments.number(smooth, "DiceLoss", "smooth", above=0)
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._check(logits=logits, labels=labels)
+        if logits.shape != labels.shape:
+            raise ValueError(
+                f"For 'DiceLoss', logits and labels must be of one shape, but got "
+                f"{list(logits.shape)} and {list(labels.shape)}.{where()}"
+            )
+        shared = _ops.reduce_sum(_ops.mul(logits, labels))
+        both = _ops.reduce_sum(_ops.add(_ops.square(logits), _ops.square(labels)))
+        return _ops.sub(1.0, _ops.div(_ops.mul(shared, 2.0), _ops.add(both, self.smooth)))
+
+
+class MultiClassDiceLoss(LossBase):
+    """The mean over channels of DiceLoss: (N, C, ...) each.
+
+    weights: (C, 1), multiplies each channel's loss. ignore_indiex: a channel that costs nothing.
+    activation: of the logits, a name, a Cell or None. Raises TypeError, ValueError.
+    """
+
+    def __init__(
+        self,
+        weights: Tensor | None = None,
+        ignore_indiex: int | None = None,
+        activation: Any = "softmax",
+    ) -> None:
+        super().__init__()
+        name = "MultiClassDiceLoss"
+        self.binarydiceloss = DiceLoss()
+        self.weights = _optional(name, "weights", weights)
+        if weights is not None and weights.ndim != 2:
+            raise ValueError(
+                f"For '{name}', the dimension of 'weights' must be 2, but got {weights.ndim}."
+                f"{where()}"
+            )
+        if ignore_indiex is not None:
+            arguments.integer(ignore_indiex, name, "ignore_indiex")
+        self.ignore_indiex = ignore_indiex
+        self.activation = activation_of(name, activation)
+
+    def construct(self, logits: Tensor, label: Tensor) -> Tensor:  # type: ignore[override]
+        self._check(logits=logits, labels=label)
+        if logits.shape != label.shape or label.ndim < 2:
+            raise ValueError(
+                "For 'MultiClassDiceLoss', logits and labels must be (N, C, ...) of one shape, but "
+                f"got {list(logits.shape)} and {list(label.shape)}.{where()}"
+            )
+        channels = label.shape[1]
+        if self.weights is not None and self.weights.shape[0] != channels:
+            raise ValueError(
+                f"For 'MultiClassDiceLoss', there are {self.weights.shape[0]} weights for "
+                f"{channels} channels.{where()}"
+            )
+        if self.activation is not None:
+            logits = self.activation(logits)
+        total: Any = 0.0
+        for i in range(channels):
+            if i == self.ignore_indiex:
+                continue
+            loss = self.binarydiceloss(self._channel(logits, i), self._channel(label, i))
+            total = total + (loss if self.weights is None else loss * self.weights[i])
+        return total / channels  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _channel(x: Tensor, i: int) -> Tensor:
+        return _ops.slice(
+            x, [0, i] + [0] * (x.ndim - 2), [x.shape[0], 1, *x.shape[2:]], [1] * x.ndim
+        )
+
+
+class FocalLoss(LossBase):
+    """-(1 - p)^gamma log(p) for the probability p of each label.
+
+    Lin et al., Focal loss (2017), equation 4. logits (N, C, ...); labels (N, 1, ...) of class
+    numbers, or (N, C, ...) of probabilities. weight: (C,) or None. What is reduced, or returned for
+    'none', is the mean over the dimensions behind C: (N,) for class numbers, (N, C) for
+    probabilities. Raises TypeError, ValueError, IndexError for a class out of range.
+    """
+
+    def __init__(
+        self, weight: Tensor | None = None, gamma: float = 2.0, reduction: str | None = "mean"
+    ) -> None:
+        super().__init__(reduction)
+        self.gamma = arguments.number(gamma, "FocalLoss", "gamma")
+        self.weight = _optional("FocalLoss", "weight", weight)
+        if weight is not None and weight.ndim != 1:
+            raise ValueError(
+                f"For 'FocalLoss', the dimension of 'weight' must be 1, but got {weight.ndim}."
+                f"{where()}"
+            )
+
+    def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
+        self._check(logits=logits, labels=labels)
+        n, classes = logits.shape[:2] if logits.ndim > 1 else (0, 0)
+        fits = labels.ndim == logits.ndim and logits.ndim > 1
+        if not fits or labels.shape[1] not in (1, classes) or labels.shape[2:] != logits.shape[2:]:
+            raise ValueError(
+                f"For 'FocalLoss', logits (N, C, ...) and labels (N, 1 or C, ...) are needed, but "
+                f"got {list(logits.shape)} and {list(labels.shape)}.{where()}"
+            )
+        logp = _ops.reshape(log_softmax(logits, 1), [n, classes, -1])
+        shares = _ops.reshape(labels, [n, labels.shape[1], -1])
+        by_class = labels.shape[1] == 1
+        if by_class:
+            # Looked up in the identity, so that a class out of range is an IndexError.
+            rows = _ops.gather(_identity(classes, logp), _ops.cast(shares, _core.int32), 0)
+            rows = _ops.reshape(rows, [n, logp.shape[2], classes])
+            shares = _ops.transpose(rows, [0, 2, 1])
+        part = _ops.pow(_ops.sub(1.0, _ops.exp(logp)), self.gamma)
+        loss = _ops.mul(_ops.neg(part), _ops.mul(logp, shares))
+        if self.weight is not None:
+            loss = _ops.mul(loss, _ops.reshape(self.weight, [1, -1, 1]))
+        loss = _ops.reduce_sum(loss, [1]) if by_class else loss
+        return self.get_loss(_ops.mean(loss, [loss.ndim - 1]))
+
+
+def _identity(n: int, like: Tensor) -> Tensor:
+    rows, columns = (_ops.iota([n, n], _core.int32, k) for k in range(2))
+    return _ops.cast(_ops.equal(rows, columns), like.dtype)

@@ -1,0 +1,243 @@
+"""Metrics of class predictions: accuracy, precision, recall, F-scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcell import arguments
+from gradcell._location import where
+from gradcell.nn.metrics.metric import Mean, Metric, none_seen, pair, rearrange_inputs, same_shape
+
+__all__ = [
+    "F1",
+    "Accuracy",
+    "Fbeta",
+    "Precision",
+    "Recall",
+    "Top1CategoricalAccuracy",
+    "Top5CategoricalAccuracy",
+    "TopKCategoricalAccuracy",
+]
+
+
+def _classes(owner: str, y_pred: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(scores [samples, classes], class numbers [samples]) of predictions [N, C, ...] and labels
+    [N, ...] or one-hot [N, C, ...]. Raises ValueError for wrong shapes and labels out of range."""
+    if y_pred.ndim < 2:
+        raise ValueError(
+            f"{owner}: predictions must have shape [batch, classes], got {y_pred.shape}{where()}"
+        )
+    if y.ndim > 1 and y.shape == y_pred.shape:
+        if not (np.isin(y, (0, 1)).all() and (y.sum(axis=1) == 1).all()):
+            raise ValueError(f"{owner}: labels of the predictions' shape must be one-hot{where()}")
+        y = y.argmax(axis=1)
+    if y.shape != y_pred.shape[:1] + y_pred.shape[2:]:
+        raise ValueError(
+            f"{owner}: predictions of shape {y_pred.shape} and labels of shape {y.shape}{where()}"
+        )
+    classes = y_pred.shape[1]
+    wrong = (y < 0) | (y >= classes)
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"{owner}: the label {y[at]} at {list(at)} is out of range: there are {classes} "
+            f"classes, 0 to {classes - 1}{where()}"
+        )
+    return np.moveaxis(y_pred, 1, -1).reshape(-1, classes), y.reshape(-1).astype(np.int64)
+
+
+def _eval_type(value: Any) -> str:
+    if value not in ("classification", "multilabel"):
+        raise TypeError(
+            "The argument 'eval_type' must be in ['classification', 'multilabel'], but got "
+            f"{value!r}{where()}"
+        )
+    return value  # type: ignore[no-any-return]
+
+
+def _labels(owner: str, y_pred: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both [N, C, ...] of 0 and 1 as [C, samples]. Raises ValueError for anything else."""
+    same_shape(owner, y_pred, y)
+    if y.ndim < 2 or not (np.isin(y_pred, (0, 1)).all() and np.isin(y, (0, 1)).all()):
+        raise ValueError(
+            f"{owner}: multilabel predictions and labels must be [batch, classes] of 0 and 1, got "
+            f"shape {y.shape}{where()}"
+        )
+    classes = y.shape[1]
+    return y_pred.swapaxes(1, 0).reshape(classes, -1), y.swapaxes(1, 0).reshape(classes, -1)
+
+
+class Accuracy(Mean):
+    """The share of right predictions.
+
+    eval_type 'classification': predictions [N, C, ...], labels [N, ...] of class numbers or one-hot
+    [N, C, ...]; 'multilabel': both [N, C, ...] of 0 and 1, a sample is right if all its labels are.
+    Raises TypeError for other types, ValueError for shapes that do not fit and labels out of range.
+    """
+
+    def __init__(self, eval_type: str = "classification") -> None:
+        self.eval_type = _eval_type(eval_type)
+        super().__init__()
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Takes in (predictions, labels)."""
+        y_pred, y = pair("Accuracy", inputs)
+        if self.eval_type == "classification":
+            y_pred, y = _classes("Accuracy", y_pred, y)
+            right = y_pred.argmax(axis=1) == y
+        else:
+            y_pred, y = _labels("Accuracy", y_pred, y)
+            right = (y_pred == y).all(axis=0)
+        self._add(float(right.sum()), len(right))
+
+
+class TopKCategoricalAccuracy(Mean):
+    """The share of samples whose label is among the k largest predictions: [N, C] and [N]."""
+
+    def __init__(self, k: int) -> None:
+        self.k = arguments.integer(k, "TopKCategoricalAccuracy", "k", 1)
+        super().__init__()
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Takes in (predictions, labels)."""
+        owner = type(self).__name__
+        y_pred, y = _classes(owner, *pair(owner, inputs))
+        best = np.argsort(-y_pred, axis=1, kind="stable")[:, : self.k]
+        self._add(float((best == y[:, None]).any(axis=1).sum()), len(y))
+
+
+class Top1CategoricalAccuracy(TopKCategoricalAccuracy):
+    """TopKCategoricalAccuracy with k = 1."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+
+class Top5CategoricalAccuracy(TopKCategoricalAccuracy):
+    """TopKCategoricalAccuracy with k = 5."""
+
+    def __init__(self) -> None:
+        super().__init__(5)
+
+
+class _PerClass(Metric):
+    """Counts for each class; the mean over classes, or one value each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets all batches."""
+        self._right: Any = 0
+        self._predicted: Any = 0
+        self._actual: Any = 0
+        self._class_num = 0
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Takes in (predictions, labels)."""
+        owner = type(self).__name__
+        y_pred, y = _classes(owner, *pair(owner, inputs))
+        classes, guess = y_pred.shape[1], y_pred.argmax(axis=1)
+        if self._class_num not in (0, classes):
+            raise ValueError(
+                f"{owner}: predictions of {classes} classes after ones of {self._class_num}{where()}"
+            )
+        self._class_num = classes
+        self._right = self._right + np.bincount(y[guess == y], minlength=classes)
+        self._predicted = self._predicted + np.bincount(guess, minlength=classes)
+        self._actual = self._actual + np.bincount(y, minlength=classes)
+
+    def _share(self, of: np.ndarray, average: Any) -> Any:
+        """Right predictions over `of`, 0 where there is none."""
+        shares = np.where(of > 0, self._right / np.where(of > 0, of, 1), 0.0)
+        mean = arguments.boolean(average, type(self).__name__, "average")
+        return float(shares.mean()) if mean else shares
+
+    def _seen(self) -> None:
+        if not self._class_num:
+            raise none_seen(type(self).__name__)
+
+
+class _Sided(_PerClass):
+    """Precision and recall: with 'multilabel', one value for each sample, and their mean."""
+
+    def __init__(self, eval_type: str = "classification") -> None:
+        self.eval_type = _eval_type(eval_type)
+        super().__init__()
+
+    def _base(self) -> Any:
+        """Which of the counts the right predictions are divided by."""
+        raise NotImplementedError
+
+    def update(self, *inputs: Any) -> None:
+        """Takes in (predictions, labels)."""
+        if self.eval_type == "classification":
+            super().update(*inputs)
+            return
+        self._update_labels(*inputs)
+
+    @rearrange_inputs
+    def _update_labels(self, *inputs: Any) -> None:
+        owner = type(self).__name__
+        y_pred, y = _labels(owner, *pair(owner, inputs))
+        sums = [(y * y_pred).sum(axis=0), y_pred.sum(axis=0), y.sum(axis=0)]
+        old = [self._right, self._predicted, self._actual]
+        if self._class_num:
+            sums = [np.concatenate(parts) for parts in zip(old, sums, strict=True)]
+        self._class_num = len(y)
+        self._right, self._predicted, self._actual = sums
+
+    def eval(self, average: bool = False) -> Any:
+        """One value for each class, or their mean. Raises RuntimeError if there were no batches."""
+        self._seen()
+        return self._share(self._base(), average)
+
+
+class Precision(_Sided):
+    """Right predictions of a class by all predictions of it; one value a class.
+
+    eval_type: as for Accuracy; with 'multilabel' one value for each sample.
+    """
+
+    def _base(self) -> Any:
+        return self._predicted
+
+
+class Recall(_Sided):
+    """Right predictions of a class by all samples of it; one value a class.
+
+    eval_type: as for Accuracy; with 'multilabel' one value for each sample.
+    """
+
+    def _base(self) -> Any:
+        return self._actual
+
+
+class Fbeta(_PerClass):
+    """(1 + beta²) right / (beta² samples + predictions) of a class; one value a class.
+
+    van Rijsbergen, Information retrieval (1979), chapter 7. Raises ValueError unless beta > 0.
+    """
+
+    def __init__(self, beta: float) -> None:
+        self.beta = arguments.number(beta, type(self).__name__, "beta", above=0)
+        super().__init__()
+
+    def eval(self, average: bool = False) -> Any:
+        """One value for each class, or their mean. Raises RuntimeError if there were no batches."""
+        self._seen()
+        square = self.beta**2
+        return self._share((square * self._actual + self._predicted) / (1 + square), average)
+
+
+class F1(Fbeta):
+    """The harmonic mean of precision and recall; one value a class."""
+
+    def __init__(self) -> None:
+        super().__init__(1.0)

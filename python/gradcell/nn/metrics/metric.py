@@ -1,0 +1,128 @@
+"""Metric, the base of metrics: what a user's own derive from."""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcell._core import Tensor
+from gradcell._location import where
+
+
+def rearrange_inputs(func: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator for `update`: of what it is called with, it gets what `set_indexes` names."""
+
+    @functools.wraps(func)
+    def wrapper(self: Any, *inputs: Any) -> Any:
+        indexes = self.indexes
+        return func(self, *inputs) if not indexes else func(self, *(inputs[i] for i in indexes))
+
+    return wrapper
+
+
+def array(value: Any) -> np.ndarray:
+    """A tensor, list or array as an array."""
+    return value.asnumpy() if isinstance(value, Tensor) else np.asarray(value)
+
+
+def pair(owner: str, inputs: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The predictions and the labels. Raises ValueError unless there are two inputs."""
+    if len(inputs) != 2:
+        raise ValueError(
+            f"{owner}.update: expected the predictions and the labels, got {len(inputs)} "
+            f"values{where()}"
+        )
+    return array(inputs[0]), array(inputs[1])
+
+
+def same_shape(owner: str, y_pred: np.ndarray, y: np.ndarray) -> None:
+    """Raises ValueError for shapes that differ."""
+    if y_pred.shape != y.shape:
+        raise ValueError(
+            f"{owner}: predictions of shape {y_pred.shape} and labels of shape {y.shape}{where()}"
+        )
+
+
+class Metric(ABC):
+    """The base: clear before an evaluation, update with each batch, eval at the end.
+
+    Called, it does all three.
+    """
+
+    def __init__(self) -> None:
+        self._indexes: list[int] | None = None
+
+    def set_indexes(self, indexes: list[int]) -> Metric:
+        """Which of (loss, prediction, label, ...) update gets. Returns itself. Raises ValueError."""
+        if not isinstance(indexes, list) or not all(isinstance(i, int) for i in indexes):
+            raise ValueError(
+                "For 'set_indexes', the argument 'indexes' must be a list of ints, but got "
+                f"{indexes!r}.{where()}"
+            )
+        self._indexes = list(indexes)
+        return self
+
+    @property
+    def indexes(self) -> list[int] | None:
+        """What set_indexes was given."""
+        return getattr(self, "_indexes", None)
+
+    def _convert_data(self, data: Any) -> np.ndarray:
+        """A tensor, list or array as an array. Raises TypeError for anything else."""
+        if not isinstance(data, (Tensor, list, np.ndarray)):
+            raise TypeError(
+                "For 'Metric' and its derived classes, the input data type must be tensor, list or "
+                f"numpy.ndarray, but got {type(data)}.{where()}"
+            )
+        return array(data)
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The value for these inputs alone."""
+        self.clear()
+        self.update(*inputs)
+        return self.eval()
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Forgets all batches."""
+
+    @abstractmethod
+    def update(self, *inputs: Any) -> None:
+        """Takes in a batch: by default (predictions, labels)."""
+
+    @abstractmethod
+    def eval(self) -> Any:
+        """The value over all batches. Raises RuntimeError if there were none."""
+
+
+def none_seen(owner: str) -> RuntimeError:
+    """The error of an evaluation without a batch."""
+    return RuntimeError(
+        f"The '{owner}' can not be calculated, because the number of samples is 0.{where()}"
+    )
+
+
+class Mean(Metric):
+    """A sum over samples by their number."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets all batches."""
+        self._sum, self._count = 0.0, 0
+
+    def _add(self, total: float, count: int) -> None:
+        self._sum += total
+        self._count += count
+
+    def eval(self) -> float:
+        """The mean. Raises RuntimeError if there were no batches."""
+        if self._count == 0:
+            raise none_seen(type(self).__name__)
+        return self._sum / self._count

@@ -1,0 +1,230 @@
+"""Metrics of values, vectors, masks and sequences of words."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from gradcell import arguments
+from gradcell._location import where
+from gradcell.nn.metrics.metric import (
+    Mean,
+    Metric,
+    array,
+    none_seen,
+    pair,
+    rearrange_inputs,
+    same_shape,
+)
+
+__all__ = [
+    "MAE",
+    "MSE",
+    "BleuScore",
+    "CosineSimilarity",
+    "Dice",
+    "Loss",
+    "Perplexity",
+]
+
+
+def _differences(owner: str, inputs: tuple[Any, ...]) -> tuple[np.ndarray, int]:
+    y_pred, y = pair(owner, inputs)
+    if y.size == y_pred.size and y.shape[:1] == y_pred.shape[:1]:
+        y = y.reshape(y_pred.shape)  # [N] against [N, 1]
+    same_shape(owner, y_pred, y)
+    return y_pred.astype(np.float64) - y.astype(np.float64), len(y) if y.ndim else 1
+
+
+class MSE(Mean):
+    """The sum of squared differences by the number of samples (rows of the first axis)."""
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Takes in (predictions, labels)."""
+        difference, count = _differences("MSE", inputs)
+        self._add(float((difference**2).sum()), count)
+
+
+class MAE(Mean):
+    """The sum of absolute differences by the number of samples (rows of the first axis)."""
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Takes in (predictions, labels)."""
+        difference, count = _differences("MAE", inputs)
+        self._add(float(np.abs(difference).sum()), count)
+
+
+class Loss(Mean):
+    """The mean of the batches' losses."""
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Takes in the loss."""
+        if len(inputs) != 1:
+            raise ValueError(f"Loss.update: expected the loss, got {len(inputs)} values{where()}")
+        self._add(float(array(inputs[0]).astype(np.float64).mean()), 1)
+
+
+class Dice(Mean):
+    """2 <p, y> / (<p, p> + <y, y> + smooth) of each batch, summed over batches, by the number of
+    samples, as in MindSpore. Inputs of one shape. Raises ValueError unless smooth > 0.
+    """
+
+    def __init__(self, smooth: float = 1e-5) -> None:
+        self.smooth = arguments.number(smooth, "Dice", "smooth", above=0)
+        super().__init__()
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Takes in (predictions, labels)."""
+        y_pred, y = pair("Dice", inputs)
+        same_shape("Dice", y_pred, y)
+        p, t = y_pred.ravel().astype(np.float64), y.ravel().astype(np.float64)
+        self._add(float(2 * (p @ t) / (p @ p + t @ t + self.smooth)), len(y))
+
+
+class CosineSimilarity(Metric):
+    """The similarity of each row to each other one: cosines, or with similarity 'dot' products.
+
+    reduction: 'none', or 'sum' or 'mean' over the last axis. zero_diagonal: no row is compared with
+    itself. Only the last batch counts, as in MindSpore. Input [N, features].
+    """
+
+    def __init__(
+        self, similarity: str = "cosine", reduction: str = "none", zero_diagonal: bool = True
+    ) -> None:
+        super().__init__()
+        owner = "CosineSimilarity"
+        self.similarity = arguments.one_of(similarity, ["dot", "cosine"], owner, "similarity")
+        self.reduction = arguments.one_of(reduction, ["none", "sum", "mean"], owner, "reduction")
+        self.zero_diagonal = arguments.boolean(zero_diagonal, owner, "zero_diagonal")
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets all batches."""
+        self.sqr_mtx_res: Any = None
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Takes in the rows."""
+        rows = array(inputs[0])
+        if rows.ndim != 2:
+            raise ValueError(
+                f"CosineSimilarity: expected [N, features], got shape {rows.shape}{where()}"
+            )
+        if self.similarity == "cosine":
+            rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        self.sqr_mtx_res = rows @ rows.T
+
+    def eval(self) -> np.ndarray:
+        """The similarities. Raises RuntimeError if there was no batch."""
+        if self.sqr_mtx_res is None:
+            raise none_seen("CosineSimilarity")
+        found = np.array(self.sqr_mtx_res)
+        if self.zero_diagonal:
+            np.fill_diagonal(found, 0)
+        if self.reduction == "none":
+            return found
+        return found.mean(axis=-1) if self.reduction == "mean" else found.sum(axis=-1)
+
+
+class Perplexity(Mean):
+    """exp of the mean of -log p(label), p at least 1e-10. ignore_label: a label that does not count.
+
+    Predictions [..., classes] of probabilities, labels [...]. Raises ValueError for shapes that do
+    not fit.
+    """
+
+    def __init__(self, ignore_label: int | None = None) -> None:
+        if ignore_label is not None:
+            arguments.integer(ignore_label, "Perplexity", "ignore_label")
+        self.ignore_label = ignore_label
+        super().__init__()
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Takes in (predictions, labels)."""
+        y_pred, y = pair("Perplexity", inputs)
+        if y_pred.ndim == 0 or y.size * y_pred.shape[-1] != y_pred.size:
+            raise ValueError(
+                f"Perplexity: predictions of shape {y_pred.shape} and labels of shape {y.shape}"
+                f"{where()}"
+            )
+        rows, labels = y_pred.reshape(-1, y_pred.shape[-1]), y.reshape(-1).astype(np.int64)
+        kept = (
+            np.ones(len(labels), bool) if self.ignore_label is None else labels != self.ignore_label
+        )
+        rows, labels = rows[kept], labels[kept]
+        if labels.size and not (0 <= labels.min() and labels.max() < rows.shape[1]):
+            raise ValueError(f"Perplexity: a label is out of [0, {rows.shape[1]}){where()}")
+        picked = rows[np.arange(len(labels)), labels].astype(np.float64)
+        self._add(float(-np.log(np.maximum(picked, 1e-10)).sum()), len(labels))
+
+    def eval(self) -> float:
+        """The perplexity. Raises RuntimeError if there were no batches."""
+        return math.exp(super().eval())
+
+
+def _grams(words: Any, longest: int) -> Counter[tuple[Any, ...]]:
+    return Counter(
+        tuple(words[j : j + n]) for n in range(1, longest + 1) for j in range(len(words) - n + 1)
+    )
+
+
+class BleuScore(Metric):
+    """How much sequences of words resemble references.
+
+    Papineni et al., BLEU (2002), section 2.3, over all sequences at once. n_gram: the longest
+    sequences that are compared, 1 to 4. smooth: one is added to every count. Called with candidates
+    (a list of lists of words) and references (for each candidate, a list of such lists).
+    """
+
+    def __init__(self, n_gram: int = 4, smooth: bool = False) -> None:
+        super().__init__()
+        self.n_gram = arguments.integer(n_gram, "BleuScore", "n_gram", 1)
+        if n_gram > 4:
+            raise ValueError(f"BleuScore: n_gram must be from 1 to 4, but got {n_gram}{where()}")
+        self.smooth = arguments.boolean(smooth, "BleuScore", "smooth")
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets all batches."""
+        self._found, self._of = np.zeros(self.n_gram), np.zeros(self.n_gram)
+        self._candidates = self._references = 0
+        self._is_update = False
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Takes in (candidates, references)."""
+        if len(inputs) != 2 or len(inputs[0]) != len(inputs[1]):
+            raise ValueError(
+                f"BleuScore.update: expected candidates and as many lists of references{where()}"
+            )
+        for words, references in zip(*inputs, strict=True):
+            self._candidates += len(words)
+            self._references += min((len(r) for r in references), key=lambda n: abs(len(words) - n))
+            grams, known = _grams(words, self.n_gram), Counter[tuple[Any, ...]]()
+            for reference in references:
+                known |= _grams(reference, self.n_gram)
+            for gram, count in (grams & known).items():
+                self._found[len(gram) - 1] += count
+            for gram, count in grams.items():
+                self._of[len(gram) - 1] += count
+        self._is_update = True
+
+    def eval(self) -> np.ndarray:
+        """The score. Raises RuntimeError if there were no batches."""
+        if not self._is_update:
+            raise none_seen("BleuScore")
+        if self._found.min() == 0:
+            return np.array(0.0)
+        more = 1 if self.smooth else 0
+        mean = np.log((self._found + more) / (self._of + more)).mean()
+        if self._candidates > self._references:
+            return np.exp(mean)  # type: ignore[no-any-return]
+        return np.exp(mean + 1 - self._references / self._candidates)  # type: ignore[no-any-return]

@@ -1,0 +1,212 @@
+"""Ops as cells, their arguments kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core, arguments, ops
+from gradcell._core import Tensor
+from gradcell._location import where
+from gradcell.nn.cell import Cell
+
+__all__ = [
+    "ClipByNorm",
+    "MatMul",
+    "Moments",
+    "Norm",
+    "OneHot",
+    "Range",
+    "ReduceLogSumExp",
+    "Roll",
+    "Tril",
+    "Triu",
+    "Unflatten",
+]
+
+_ops = _core.ops
+
+
+class ClipByNorm(Cell):
+    """x, scaled so that its Euclidean norm is at most clip_norm.
+
+    axis: of the norm, an int or a tuple; None: all of them. Called with x and clip_norm, a number or
+    a tensor that broadcasts to x. Raises TypeError, ValueError.
+    """
+
+    def __init__(self, axis: Any = None) -> None:
+        super().__init__()
+        self.axis = axis
+
+    def construct(self, x: Tensor, clip_norm: Any) -> Tensor:
+        arguments.tensor(x, "ClipByNorm", "x")
+        limit = arguments.operand(clip_norm, "ClipByNorm", "clip_norm")
+        axes = arguments.axes_of(self.axis, x.ndim, "ClipByNorm")
+        squares = _ops.reduce_sum(_ops.square(x), axes, True)
+        # The root of 0 has no derivative: where all is 0, nothing is scaled.
+        positive = _ops.greater(squares, 0)
+        norm = _ops.where(positive, _ops.sqrt(_ops.where(positive, squares, 1)), squares)
+        return _ops.div(_ops.mul(x, limit), _ops.maximum(norm, limit))
+
+
+class MatMul(Cell):
+    """The product of x1 and x2, with transpose_x1 and transpose_x2 of their last two dimensions
+    swapped; leading dimensions broadcast. Raises TypeError, ValueError.
+    """
+
+    def __init__(self, transpose_x1: bool = False, transpose_x2: bool = False) -> None:
+        super().__init__()
+        self.transpose_x1 = arguments.boolean(transpose_x1, "MatMul", "transpose_x1")
+        self.transpose_x2 = arguments.boolean(transpose_x2, "MatMul", "transpose_x2")
+
+    def construct(self, x1: Tensor, x2: Tensor) -> Tensor:
+        def turned(x: Tensor, turn: bool) -> Tensor:
+            return ops.swapaxes(x, -1, -2) if turn and x.ndim > 1 else x
+
+        for name, x in (("x1", x1), ("x2", x2)):
+            arguments.tensor(x, "MatMul", name)
+        return ops.matmul(turned(x1, self.transpose_x1), turned(x2, self.transpose_x2))
+
+
+class Moments(Cell):
+    """(the mean, the variance) along axis: an int, a tuple, or None for all of them.
+
+    keep_dims: whether reduced dimensions stay with size 1. Raises TypeError, ValueError.
+    """
+
+    def __init__(self, axis: Any = None, keep_dims: bool | None = None) -> None:
+        super().__init__()
+        self.axis, self.keep_dims = axis, bool(keep_dims)
+
+    def construct(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        axes = arguments.axes_of(self.axis, arguments.tensor(x, "Moments", "x").ndim, "Moments")
+        wide = _ops.cast(x, _core.float32) if x.dtype.itemsize < 4 else x
+        mean = _ops.mean(wide, axes, True)
+        variance = _ops.mean(_ops.square(_ops.sub(wide, mean)), axes, self.keep_dims)
+        if not self.keep_dims:
+            mean = _ops.reshape(mean, list(variance.shape))
+        return _ops.cast(mean, x.dtype), _ops.cast(variance, x.dtype)
+
+
+class Norm(Cell):
+    """The Euclidean norm along axis: an int, a tuple, or () for all of them. Raises TypeError,
+    ValueError.
+    """
+
+    def __init__(self, axis: Any = (), keep_dims: bool = False) -> None:
+        super().__init__()
+        self.axis = axis
+        self.keep_dims = arguments.boolean(keep_dims, "Norm", "keep_dims")
+
+    def construct(self, x: Tensor) -> Tensor:
+        axes = arguments.axes_of(self.axis, arguments.tensor(x, "Norm", "x").ndim, "Norm")
+        return _ops.sqrt(_ops.reduce_sum(_ops.square(x), axes, self.keep_dims))
+
+    def extend_repr(self) -> str:
+        return f"axis={self.axis}, keep_dims={self.keep_dims}"
+
+
+class OneHot(Cell):
+    """Class numbers as rows of depth elements: on_value at the class, off_value elsewhere.
+
+    axis: where the new dimension stands. Raises TypeError, ValueError.
+    """
+
+    def __init__(
+        self,
+        axis: int = -1,
+        depth: int = 1,
+        on_value: float = 1.0,
+        off_value: float = 0.0,
+        dtype: _core.DType = _core.float32,
+    ) -> None:
+        super().__init__()
+        self.axis, self.depth = axis, arguments.integer(depth, "OneHot", "depth", 0)
+        self.on_value, self.off_value, self.dtype = on_value, off_value, dtype
+
+    def construct(self, indices: Tensor) -> Tensor:
+        on, off = (Tensor(v, self.dtype) for v in (self.on_value, self.off_value))
+        return ops.one_hot(indices, self.depth, on, off, self.axis)
+
+
+class Range(Cell):
+    """The numbers from start on, by delta, below limit: called without arguments, float32 or int32.
+
+    With one argument, from 0 to below it. Raises ValueError for a delta of 0.
+    """
+
+    def __init__(self, start: float, limit: float | None = None, delta: float = 1) -> None:
+        super().__init__()
+        if delta == 0:
+            raise ValueError(f"For 'Range', the 'delta' can not be zero.{where()}")
+        values = np.arange(start, delta) if limit is None else np.arange(start, limit, delta)
+        kind = np.float32 if values.dtype == np.float64 else np.int32
+        self.result_tensor = Tensor(values.astype(kind))
+
+    def construct(self) -> Tensor:
+        return self.result_tensor
+
+
+class ReduceLogSumExp(Cell):
+    """log(sum(exp(x))) along axis, without overflow. keep_dims: whether reduced dimensions stay with
+    size 1. Raises TypeError, ValueError.
+    """
+
+    def __init__(self, axis: Any, keep_dims: bool = False) -> None:
+        super().__init__()
+        self.axis = axis
+        self.keep_dims = arguments.boolean(keep_dims, "ReduceLogSumExp", "keep_dims")
+
+    def construct(self, x: Tensor) -> Tensor:
+        return ops.logsumexp(x, self.axis, self.keep_dims)
+
+
+class Roll(Cell):
+    """x moved by shift along axis, what leaves at one end coming in at the other.
+
+    shift, axis: ints, or as many of one as of the other. Raises TypeError, ValueError.
+    """
+
+    def __init__(self, shift: Any, axis: Any) -> None:
+        super().__init__()
+        self.shift = arguments.integers(shift, "Roll", "shift")
+        self.axis = arguments.integers(axis, "Roll", "axis")
+        if len(self.shift) != len(self.axis):
+            raise ValueError(
+                "For 'Roll', there must be as many of 'shift' as of 'axis', but got "
+                f"{len(self.shift)} and {len(self.axis)}.{where()}"
+            )
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        return ops.roll(input_x, tuple(self.shift), tuple(self.axis))
+
+
+class Tril(Cell):
+    """x with zeros above diagonal k of its last two dimensions. Called with x and k, 0 by default."""
+
+    def construct(self, x: Tensor, k: int = 0) -> Tensor:
+        return ops.tril(x, k)
+
+
+class Triu(Cell):
+    """x with zeros below diagonal k of its last two dimensions. Called with x and k, 0 by default."""
+
+    def construct(self, x: Tensor, k: int = 0) -> Tensor:
+        return ops.triu(x, k)
+
+
+class Unflatten(Cell):
+    """One dimension, axis, as several: those of unflattened_size. Raises TypeError, ValueError."""
+
+    def __init__(self, axis: int, unflattened_size: Any) -> None:
+        super().__init__()
+        self.axis = arguments.integer(axis, "Unflatten", "axis")
+        self.unflattened_size = tuple(
+            arguments.integers(unflattened_size, "Unflatten", "unflattened_size")
+        )
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        x = arguments.tensor(input_x, "Unflatten", "input_x")
+        a = arguments.axis_of(self.axis, x.ndim, "Unflatten")
+        return ops.reshape(x, (*x.shape[:a], *self.unflattened_size, *x.shape[a + 1 :]))

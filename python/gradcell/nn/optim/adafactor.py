@@ -1,0 +1,130 @@
+"""AdaFactor: second moments of matrices kept as rows and columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell import _core, arguments
+from gradcell._core import Tensor
+from gradcell._location import where
+from gradcell.nn.cell import Cell
+from gradcell.nn.optim.optimizer import Optimizer, assign
+from gradcell.parameter import Parameter, ParameterTuple
+
+_ops = _core.ops
+
+
+def _rms(x: Tensor) -> Tensor:
+    return _ops.sqrt(_ops.mean(_ops.square(x)))
+
+
+class AdaFactor(Optimizer):
+    """AdaFactor (Shazeer and Stern 2018, algorithms 4 and 5).
+
+        b = 1 - t ** -decay_rate;   q = g * g + eps[0]
+        matrices: r = b r + (1 - b) mean of q along rows, c alike along columns;  v = r c / mean(r)
+        others: v = b v + (1 - b) q;   u = g / sqrt(v), divided by max(1, rms(u) / clip_threshold)
+        p = p - lr * (weight_decay * p + u), u averaged by beta1 unless that is 0
+
+    learning_rate None, with relative_step: min(0.01, 1 / sqrt(t)), with warmup_init min(1e-6 t, 1 /
+    sqrt(t)). scale_parameter: times max(eps[1], rms(p)), unless the learning rate is a schedule.
+    params, loss_scale: see Optimizer. compression has no effect. Raises TypeError, ValueError for
+    values out of range and a learning rate beside relative_step.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = None,
+        eps: tuple[float, float] = (1e-30, 1e-3),
+        clip_threshold: float = 1.0,
+        decay_rate: float = 0.8,
+        beta1: float | None = 0.9,
+        weight_decay: float = 0.0,
+        scale_parameter: bool = True,
+        relative_step: bool = True,
+        warmup_init: bool = False,
+        compression: bool = False,
+        loss_scale: float = 1.0,
+    ) -> None:
+        if (learning_rate is None) != bool(relative_step) or (warmup_init and not relative_step):
+            raise ValueError(
+                "AdaFactor: a learning_rate or relative_step is needed, not both, and warmup_init "
+                f"only with relative_step{where()}"
+            )
+        super().__init__(learning_rate or 0.0, params, weight_decay, loss_scale)
+        owner = self.cls_name
+        if not isinstance(eps, (tuple, list)) or len(eps) != 2:
+            raise TypeError(f"For 'AdaFactor', the 'eps' must be two numbers, got {eps!r}{where()}")
+        self.eps = tuple(arguments.number(e, owner, "eps", least=0) for e in eps)
+        self.clip_threshold = arguments.number(clip_threshold, owner, "clip_threshold", least=0)
+        self.decay_rate = arguments.number(decay_rate, owner, "decay_rate", above=0, below=1)
+        self.beta1 = arguments.number(beta1 or 0.0, owner, "beta1", least=0)
+        arguments.boolean(compression, owner, "compression")
+        own_lr = learning_rate is None or isinstance(learning_rate, (int, float))
+        self.scale_parameter = (
+            arguments.boolean(scale_parameter, owner, "scale_parameter") and own_lr
+        )
+        self.relative_step = arguments.boolean(relative_step, owner, "relative_step")
+        self.warmup_init = arguments.boolean(warmup_init, owner, "warmup_init")
+        if self.beta1:
+            self.exp_avg = self.state("exp_avg")
+        self.exp_avg_sq_row = self._statistics("row", lambda s: s[:-1])
+        self.exp_avg_sq_col = self._statistics("col", lambda s: (*s[:-2], s[-1]))
+        self.exp_avg_sq = self._statistics("", None)
+        self.step = Parameter(Tensor([0.0], _core.float32), name="afactor_step")
+
+    def _statistics(self, kind: str, of_matrix: Any) -> ParameterTuple:
+        """Second moments: of matrices where of_matrix gives the shape, else of all others."""
+        made = []
+        for p in self.parameters:
+            shape = tuple(p.shape)
+            if (len(shape) > 1) != (of_matrix is not None):
+                shape = (1,)
+            elif of_matrix is not None:
+                shape = of_matrix(shape)
+            name = f"exp_avg_sq_{kind}{'_' if kind else ''}{p.name}"
+            dtype = _core.float32 if p.dtype.itemsize < 4 else p.dtype
+            made.append(Parameter(_ops.full(list(shape), 0.0, dtype), name))
+        return ParameterTuple(made)
+
+    def decay_weight(self, gradients: Any) -> tuple[Tensor, ...]:
+        """The gradients: the decay acts on the parameters."""
+        return tuple(gradients)
+
+    def step_scalars(self, step: Tensor) -> Any:
+        self.step._set_array(_ops.reshape(step, [1]))
+        rate: Any = None
+        if self.relative_step:
+            most = 1e-6 * step if self.warmup_init else 1e-2
+            rate = _ops.minimum(_ops.rsqrt(step), most)
+        return rate, 1.0 - _ops.pow(step, -self.decay_rate)
+
+    def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
+        rate, b = scalars
+        rate = lr if rate is None else rate
+        if self.scale_parameter:
+            rate = rate * _ops.maximum(_rms(p), self.eps[1])
+        square = g * g + self.eps[0]
+        if g.ndim > 1:
+            rows = self._mean(self.exp_avg_sq_row[k], square, b, -1)
+            columns = self._mean(self.exp_avg_sq_col[k], square, b, -2)
+            scaled = rows / _ops.mean(rows, -1, True)
+            factors = _ops.reshape(_ops.rsqrt(scaled), [*rows.shape, 1])
+            outer = [*columns.shape[:-1], 1, columns.shape[-1]]
+            update = factors * _ops.reshape(_ops.rsqrt(columns), outer) * g
+        else:
+            mean = self.exp_avg_sq[k]
+            update = g * _ops.rsqrt(assign(mean, b * mean + (1.0 - b) * square))
+        update = update / _ops.maximum(_rms(update) / self.clip_threshold, 1.0) * rate
+        if self.beta1:
+            old = self.exp_avg[k]
+            update = assign(old, self.beta1 * old + (1.0 - self.beta1) * update)
+        decay = self._decays[k]
+        if isinstance(decay, Cell) or decay:
+            p = p - p * (self._decay_now(decay) * rate)
+        return p - update
+
+    @staticmethod
+    def _mean(parameter: Parameter, square: Tensor, b: Tensor, axis: int) -> Tensor:
+        return assign(parameter, b * parameter + (1.0 - b) * _ops.mean(square, axis))

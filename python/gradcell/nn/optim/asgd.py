@@ -1,0 +1,59 @@
+"""ASGD: gradient descent that also keeps the mean of its parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell import _core, arguments
+from gradcell._core import Tensor
+from gradcell.nn.optim.optimizer import Optimizer, assign
+from gradcell.parameter import Parameter, ParameterTuple
+
+_ops = _core.ops
+
+
+class ASGD(Optimizer):
+    """Averaged stochastic gradient descent (Polyak and Juditsky 1992; Bottou 2012, section 5.3).
+
+        p = p * (1 - lambd * eta) - eta * g      (eta is the learning rate at the first step)
+        ax = p at first, then ax + mu * (p - ax)
+        eta = lr / (1 + lambd * lr * t) ** alpha;   mu = 1 / max(1, t - t0)
+
+    The means are in the parameters ax_. params, learning_rate, weight_decay: see Optimizer. Raises
+    TypeError for what is no number.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.1,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay)
+        self.lambd = arguments.number(lambd, self.cls_name, "lambd")
+        self.alpha = arguments.number(alpha, self.cls_name, "alpha")
+        self.t0 = arguments.number(t0, self.cls_name, "t0")
+        self.mu = self._scalars("mu_", 1.0)
+        self.eta = self._scalars("eta_", 0.0)
+        self.ax = self.state("ax_")
+
+    def _scalars(self, prefix: str, value: float) -> ParameterTuple:
+        return ParameterTuple(
+            Parameter(Tensor(value, _core.float32), name=prefix + p.name) for p in self.parameters
+        )
+
+    def step_scalars(self, step: Tensor) -> Any:
+        return step
+
+    def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
+        step, mu = scalars, self.mu[k]
+        eta = _ops.where(_ops.equal(step, 1.0), lr, self.eta[k])
+        new = p * (1.0 - self.lambd * eta) - eta * g
+        ax = self.ax[k]
+        assign(ax, _ops.where(_ops.equal(mu, 1.0), new, ax + (new - ax) * mu))
+        assign(self.eta[k], lr / _ops.pow(1.0 + self.lambd * lr * step, self.alpha))
+        assign(mu, 1.0 / _ops.maximum(step - self.t0, 1.0))
+        return new

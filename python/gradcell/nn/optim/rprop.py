@@ -1,0 +1,66 @@
+"""Rprop: steps that go by the gradients' signs alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell import _core, arguments
+from gradcell._core import Tensor
+from gradcell._location import where
+from gradcell.nn.optim.optimizer import Optimizer, assign
+
+_ops = _core.ops
+
+
+class Rprop(Optimizer):
+    """Resilient backpropagation (Riedmiller and Braun 1993; where the sign of a gradient changes,
+    the element stays and its gradient is forgotten: Igel and Huesken 2000, iRprop-).
+
+        s = s * etas[1] where g has its old sign, s * etas[0] where another, within step_sizes
+        p = p - sign(g) * s      (s starts at the learning rate)
+
+    params, learning_rate, weight_decay: see Optimizer. etas: (0 < below 1, above 1). step_sizes: the
+    smallest and the largest step. Raises TypeError, ValueError for values out of range.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        learning_rate: Any = 0.1,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0),
+        weight_decay: Any = 0.0,
+    ) -> None:
+        super().__init__(learning_rate, params, weight_decay)
+        for name, value in (("etas", etas), ("step_sizes", step_sizes)):
+            if not isinstance(value, tuple):
+                raise TypeError(
+                    f"For 'Rprop', the '{name}' must be a tuple, but got {type(value).__name__}"
+                    f"{where()}"
+                )
+            if len(value) != 2:
+                raise ValueError(f"For 'Rprop', the '{name}' must be two, but got {value}{where()}")
+        self.etaminus = arguments.number(etas[0], "Rprop", "etas[0]", above=0, below=1)
+        self.etaplus = arguments.number(etas[1], "Rprop", "etas[1]", above=1)
+        self.step_size_min = arguments.number(step_sizes[0], "Rprop", "step_sizes[0]")
+        self.step_size_max = arguments.number(step_sizes[1], "Rprop", "step_sizes[1]")
+        if step_sizes[0] > step_sizes[1]:
+            raise ValueError(
+                f"For 'Rprop', the 'step_sizes' must rise, but got {step_sizes}{where()}"
+            )
+        self.prev = self.state("prev")
+        self.step_size = self.state("step_size")
+
+    def step_scalars(self, step: Tensor) -> Any:
+        return _ops.equal(step, 1.0)
+
+    def update_parameter(self, k: int, p: Tensor, g: Tensor, lr: Tensor, scalars: Any) -> Tensor:
+        agree = _ops.sign(g * self.prev[k])
+        other = _ops.less(agree, 0.0)
+        slower = _ops.where(other, self.etaminus, 1.0)
+        factor = _ops.where(_ops.greater(agree, 0.0), self.etaplus, slower)
+        size = _ops.where(scalars, lr, self.step_size[k]) * factor
+        size = _ops.minimum(_ops.maximum(size, self.step_size_min), self.step_size_max)
+        size = assign(self.step_size[k], size)
+        kept = assign(self.prev[k], _ops.where(other, 0.0, g))
+        return p - _ops.sign(kept) * size

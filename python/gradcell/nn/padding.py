@@ -1,0 +1,358 @@
+"""Layers that lengthen, and ones that move pixels about: paddings, Upsample, shuffles, Unfold."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gradcell import arguments
+from gradcell._core import Tensor
+from gradcell._core import ops as _ops
+from gradcell._location import where
+from gradcell.nn.cell import Cell
+from gradcell.ops import shaping, windows
+from gradcell.ops.interpolation import interpolate
+
+__all__ = [
+    "ChannelShuffle",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "Pad",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+    "Unfold",
+    "Upsample",
+    "ZeroPad2d",
+]
+
+
+class Pad(Cell):
+    """Longer at both ends of each dimension.
+
+    paddings: (before, after) for each dimension. mode: 'CONSTANT' (zeros), 'REFLECT' (mirrored, the
+    outermost element once) or 'SYMMETRIC' (mirrored, the outermost element too).
+
+    Raises TypeError for paddings that are no tuple, ValueError for ones that do not fit or are too
+    large to mirror.
+    """
+
+    def __init__(self, paddings: Any, mode: str = "CONSTANT") -> None:
+        super().__init__()
+        if not isinstance(paddings, tuple):
+            raise TypeError(
+                f"For 'Pad', the 'paddings' must be a tuple of pairs, but got "
+                f"{type(paddings).__name__}.{where()}"
+            )
+        for pair in paddings:
+            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                raise ValueError(
+                    "For 'Pad', the 'paddings' must hold (before, after) for each dimension, but "
+                    f"got {paddings}.{where()}"
+                )
+            for n in pair:
+                arguments.integer(n, "Pad", "paddings", 0)
+        self.paddings = paddings
+        self.mode = arguments.one_of(mode, ["CONSTANT", "REFLECT", "SYMMETRIC"], "Pad", "mode")
+
+    def construct(self, x: Tensor) -> Tensor:
+        arguments.of_rank(x, [len(self.paddings)], "Pad")
+        flat = [n for pair in reversed(self.paddings) for n in pair]
+        if self.mode != "SYMMETRIC":
+            return shaping.pad(x, flat, self.mode.lower())
+        for axis, (before, after) in enumerate(self.paddings):
+            n = x.shape[axis]
+            if max(before, after) > n:
+                raise ValueError(
+                    f"For 'Pad', {(before, after)} elements of an axis of size {n} cannot be "
+                    f"mirrored.{where()}"
+                )
+            if before or after:
+                i = np.arange(-before, n + after)
+                x = _ops.gather(
+                    x, Tensor(np.where(i < 0, -1 - i, np.minimum(i, 2 * n - 1 - i))), axis
+                )
+        return x
+
+
+class _Padding(Cell):
+    """What paddings of the last dimensions share."""
+
+    rank: ClassVar[int]
+    mode: ClassVar[str] = "constant"
+    value: Any = 0
+    ranks: ClassVar[tuple[int, ...] | None] = None
+
+    def __init__(self, padding: Any) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        if isinstance(padding, int) and not isinstance(padding, bool):
+            padding = (padding,) * (2 * self.rank)
+        if not isinstance(padding, (tuple, list)):
+            raise TypeError(
+                f"For '{owner}', the 'padding' must be an int or a tuple, but got "
+                f"{type(padding).__name__}.{where()}"
+            )
+        if len(padding) % 2 or not 2 <= len(padding) <= 2 * self.rank:
+            raise ValueError(
+                f"For '{owner}', the 'padding' must be an int or {2 * self.rank} of them, but got "
+                f"{padding}.{where()}"
+            )
+        least = None if self.mode == "constant" else 0
+        for n in padding:
+            arguments.integer(n, owner, "padding", least)
+        self.padding = tuple(padding)
+
+    def construct(self, x: Tensor) -> Tensor:
+        owner = type(self).__name__
+        arguments.tensor(x, owner, "x")
+        if self.mode != "constant":
+            arguments.of_rank(x, [self.rank + 1, self.rank + 2], owner)
+        elif 2 * x.ndim < len(self.padding):
+            raise ValueError(
+                f"For '{owner}', the padding {self.padding} does not fit an input of shape "
+                f"{list(x.shape)}.{where()}"
+            )
+        for k in range(0, len(self.padding), 2):
+            before, after = self.padding[k : k + 2]
+            n = x.shape[x.ndim - 1 - k // 2]
+            if n + before + after < 1 or -min(before, after) > n:
+                raise ValueError(
+                    f"For '{owner}', nothing is left of size {n} with padding {(before, after)}."
+                    f"{where()}"
+                )
+        return shaping.pad(x, self.padding, self.mode, self.value)
+
+    def extend_repr(self) -> str:
+        return f"padding={self.padding}"
+
+
+class _ConstantPad(_Padding):
+    def __init__(self, padding: Any, value: Any) -> None:
+        super().__init__(padding)
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise TypeError(
+                f"For '{type(self).__name__}', the 'value' must be a number, but got "
+                f"{type(value).__name__}.{where()}"
+            )
+        self.value = value
+
+
+class ConstantPad1d(_ConstantPad):
+    """Longer at both ends of the last dimension, by a value.
+
+    padding: an int or (left, right); negative ones cut off. Raises TypeError, ValueError.
+    """
+
+    rank = 1
+
+
+class ConstantPad2d(_ConstantPad):
+    """Longer at all sides of the last two dimensions, by a value.
+
+    padding: an int or (left, right, top, bottom); negative ones cut off. Raises TypeError,
+    ValueError.
+    """
+
+    rank = 2
+
+
+class ConstantPad3d(_ConstantPad):
+    """Longer at all sides of the last three dimensions, by a value.
+
+    padding: an int or (left, right, top, bottom, front, back). Raises TypeError, ValueError.
+    """
+
+    rank = 3
+
+
+class ZeroPad2d(_Padding):
+    """ConstantPad2d with zeros."""
+
+    rank = 2
+
+
+class ReflectionPad1d(_Padding):
+    """(N, C, L) or (C, L) longer at both ends, mirrored, the outermost element once.
+
+    padding: an int or (left, right), less than the size. Raises TypeError, ValueError.
+    """
+
+    rank, mode = 1, "reflect"
+
+
+class ReflectionPad2d(_Padding):
+    """(N, C, H, W) or (C, H, W) mirrored at all sides. padding: an int or (left, right, top, bottom)."""
+
+    rank, mode = 2, "reflect"
+
+
+class ReflectionPad3d(_Padding):
+    """(N, C, D, H, W) or (C, D, H, W) mirrored at all sides.
+
+    padding: an int or (left, right, top, bottom, front, back).
+    """
+
+    rank, mode = 3, "reflect"
+
+
+class ReplicationPad1d(_Padding):
+    """(N, C, L) or (C, L) longer at both ends by the outermost element.
+
+    padding: an int or (left, right). Raises TypeError, ValueError.
+    """
+
+    rank, mode = 1, "replicate"
+
+
+class ReplicationPad2d(_Padding):
+    """(N, C, H, W) or (C, H, W) longer at all sides by the outermost elements.
+
+    padding: an int or (left, right, top, bottom).
+    """
+
+    rank, mode = 2, "replicate"
+
+
+class ReplicationPad3d(_Padding):
+    """(N, C, D, H, W) or (C, D, H, W) longer at all sides by the outermost elements.
+
+    padding: an int or (left, right, top, bottom, front, back).
+    """
+
+    rank, mode = 3, "replicate"
+
+
+class Upsample(Cell):
+    """ops.interpolate with its arguments kept."""
+
+    def __init__(
+        self,
+        size: Any = None,
+        scale_factor: Any = None,
+        mode: str = "nearest",
+        align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
+    ) -> None:
+        super().__init__()
+        self.size, self.scale_factor, self.mode = size, scale_factor, mode
+        self.align_corners = align_corners
+        self.recompute_scale_factor = recompute_scale_factor
+
+    def construct(self, x: Tensor) -> Tensor:
+        return interpolate(
+            x,
+            self.size,
+            self.scale_factor,
+            self.mode,
+            self.align_corners,
+            self.recompute_scale_factor,
+        )
+
+
+def _divisible(owner: str, what: str, size: int, by: int) -> int:
+    if size % by:
+        raise ValueError(f"For '{owner}', the {what} {size} must be divisible by {by}.{where()}")
+    return size // by
+
+
+class PixelShuffle(Cell):
+    """(..., C r², H, W) to (..., C, H r, W r), r = upscale_factor: channels become pixels.
+
+    Shi et al., Real-time single image super-resolution (2016), equation 4. Raises ValueError for
+    channels not divisible by r².
+    """
+
+    def __init__(self, upscale_factor: int) -> None:
+        super().__init__()
+        self.upscale_factor = arguments.integer(upscale_factor, "PixelShuffle", "upscale_factor", 1)
+
+    def construct(self, input: Tensor) -> Tensor:
+        r = self.upscale_factor
+        arguments.of_rank(input, range(3, 9), "PixelShuffle")
+        *outer, channels, h, w = input.shape
+        c, n = _divisible("PixelShuffle", "number of channels", channels, r * r), math.prod(outer)
+        input = _ops.transpose(_ops.reshape(input, [n, c, r, r, h, w]), [0, 1, 4, 2, 5, 3])
+        return _ops.reshape(input, [*outer, c, h * r, w * r])
+
+
+class PixelUnshuffle(Cell):
+    """(..., C, H r, W r) to (..., C r², H, W), r = downscale_factor: the inverse of PixelShuffle.
+
+    Raises ValueError for sizes not divisible by r.
+    """
+
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = arguments.integer(
+            downscale_factor, "PixelUnshuffle", "downscale_factor", 1
+        )
+
+    def construct(self, input: Tensor) -> Tensor:
+        r = self.downscale_factor
+        arguments.of_rank(input, range(3, 9), "PixelUnshuffle")
+        *outer, c, rows, columns = input.shape
+        h = _divisible("PixelUnshuffle", "height", rows, r)
+        w = _divisible("PixelUnshuffle", "width", columns, r)
+        input = _ops.transpose(
+            _ops.reshape(input, [math.prod(outer), c, h, r, w, r]), [0, 1, 3, 5, 2, 4]
+        )
+        return _ops.reshape(input, [*outer, c * r * r, h, w])
+
+
+class ChannelShuffle(Cell):
+    """The channels of `groups` groups interleaved: (N, C, ...), C divisible by groups.
+
+    Zhang et al., ShuffleNet (2018), section 3.1. Raises ValueError.
+    """
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = arguments.integer(groups, "ChannelShuffle", "groups", 1)
+
+    def construct(self, x: Tensor) -> Tensor:
+        arguments.of_rank(x, range(3, 9), "ChannelShuffle")
+        n, channels, *rest = x.shape
+        each = _divisible("ChannelShuffle", "number of channels", channels, self.groups)
+        x = _ops.reshape(x, [n, self.groups, each, math.prod(rest)])
+        return _ops.reshape(_ops.transpose(x, [0, 2, 1, 3]), [n, channels, *rest])
+
+
+class Unfold(Cell):
+    """The patches of an image, one below another in the channels.
+
+    ksizes, strides, rates (of dilation): [1, rows, columns, 1]. padding: 'valid' or 'same'. Input
+    (N, C, H, W), output (N, rows * columns * C, patches down, patches across). Raises TypeError,
+    ValueError.
+    """
+
+    def __init__(self, ksizes: Any, strides: Any, rates: Any, padding: str = "valid") -> None:
+        super().__init__()
+        for name, value in (("ksizes", ksizes), ("strides", strides), ("rates", rates)):
+            if not isinstance(value, (tuple, list)):
+                raise TypeError(
+                    f"For 'Unfold', the '{name}' must be a tuple or list, but got "
+                    f"{type(value).__name__}.{where()}"
+                )
+            if len(value) != 4 or value[0] != 1 or value[3] != 1:
+                raise ValueError(
+                    f"For 'Unfold', the '{name}' must be [1, rows, columns, 1], but got {value}."
+                    f"{where()}"
+                )
+            setattr(self, f"_{name}", windows.sizes(value[1:3], 2, "Unfold", name))
+        lower = padding.lower() if isinstance(padding, str) else padding
+        self.padding = arguments.one_of(lower, ["valid", "same"], "Unfold", "padding")
+
+    def construct(self, input_x: Tensor) -> Tensor:
+        arguments.of_rank(input_x, [4], "Unfold")
+        steps = zip(input_x.shape[2:], self._ksizes, self._strides, self._rates, strict=True)
+        axes = [windows.axis("Unfold", n, k, s, d, self.padding, (0, 0)) for n, k, s, d in steps]
+        return _ops.concat(windows.taps(windows.pad(input_x, axes, 0), axes), 1)

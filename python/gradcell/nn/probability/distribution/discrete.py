@@ -1,0 +1,198 @@
+"""Discrete distributions. Formulas: Johnson, Kemp and Kotz, Univariate discrete distributions (2005).
+
+Probabilities of values between two integers are those of the lower one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell._location import where
+from gradcell.nn.probability.distribution.distribution import Distribution
+from gradcell.ops.random import _draw
+
+_ops = _core.ops
+
+
+def _log(p: Tensor) -> Tensor:
+    """log p, -inf at 0, without a derivative there that is not a number."""
+    positive = _ops.greater(p, 0.0)
+    return _ops.where(positive, _ops.log(_ops.where(positive, p, 1.0)), -math.inf)
+
+
+def _p_log(p: Tensor, q: Tensor) -> Tensor:
+    """p log q, 0 where p is."""
+    positive = _ops.greater(p, 0.0)
+    return _ops.where(positive, p * _log(_ops.where(positive, q, 1.0)), 0.0)
+
+
+class _OfProbabilities(Distribution):
+    _needs = {"probs": "probability"}  # noqa: RUF012
+    _value_dtypes = "any"
+
+    def __init__(
+        self,
+        probs: Any = None,
+        seed: int | None = None,
+        dtype: _core.DType = _core.int32,
+        name: str = "",
+    ) -> None:
+        super().__init__(seed, dtype, name, {"probs": probs})
+
+    @property
+    def probs(self) -> Any:
+        """The probabilities."""
+        return self._own["probs"]
+
+
+class Bernoulli(_OfProbabilities):
+    """1 with probability probs, else 0. dtype: of the samples; seed: of them, None the global one."""
+
+    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
+        p, k = parameters[0], _ops.floor(x)
+        one = _ops.where(_ops.equal(k, 1.0), _log(p), -math.inf)
+        return _ops.where(_ops.equal(k, 0.0), _log(1.0 - p), one)
+
+    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
+        at_zero = _ops.where(_ops.less(x, 1.0), 1.0 - parameters[0], 1.0)
+        return _ops.where(_ops.less(x, 0.0), 0.0, at_zero)
+
+    def _mean(self, *parameters: Tensor) -> Tensor:
+        return parameters[0]
+
+    def _mode(self, *parameters: Tensor) -> Tensor:
+        return _ops.cast(_ops.greater(parameters[0], 0.5), self._dtype)
+
+    def _var(self, *parameters: Tensor) -> Tensor:
+        return parameters[0] * (1.0 - parameters[0])
+
+    def _entropy(self, *parameters: Tensor) -> Tensor:
+        p = parameters[0]
+        return -_p_log(p, p) - _p_log(1.0 - p, 1.0 - p)
+
+    def _kl(self, *parameters: Tensor) -> Tensor:
+        p, q = parameters
+        return -self._entropy(p) - _p_log(p, q) - _p_log(1.0 - p, 1.0 - q)
+
+    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
+        return _ops.less(_draw(shape, self._seed), parameters[0])
+
+
+class Geometric(_OfProbabilities):
+    """The number of failures in front of the first success, each trial with probability probs, in (0,
+    1]. dtype: of the samples.
+    """
+
+    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
+        p, k = parameters[0], _ops.maximum(_ops.floor(x), 0.0)
+        value = _log(p) + _ops.where(_ops.greater(k, 0.0), k * _log(1.0 - p), 0.0)
+        return _ops.where(_ops.greater_equal(x, 0.0), value, -math.inf)
+
+    def _survival(self, x: Tensor, p: Tensor) -> Tensor:
+        k = _ops.floor(x) + 1.0
+        return _ops.where(_ops.less(x, 0.0), 1.0, _ops.pow(1.0 - p, _ops.maximum(k, 1.0)))
+
+    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
+        return 1.0 - self._survival(x, *parameters)
+
+    def _mean(self, *parameters: Tensor) -> Tensor:
+        return (1.0 - parameters[0]) / parameters[0]
+
+    def _mode(self, *parameters: Tensor) -> Tensor:
+        return _ops.full(list(parameters[0].shape), 0, self._dtype)
+
+    def _var(self, *parameters: Tensor) -> Tensor:
+        return (1.0 - parameters[0]) / _ops.square(parameters[0])
+
+    def _entropy(self, *parameters: Tensor) -> Tensor:
+        p = parameters[0]
+        return -(_p_log(p, p) + _p_log(1.0 - p, 1.0 - p)) / p
+
+    def _kl(self, *parameters: Tensor) -> Tensor:
+        p, q = parameters
+        return -self._entropy(p) - (_p_log(p, q) + _p_log(1.0 - p, 1.0 - q)) / p
+
+    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
+        # P(k or more) = (1 - p)^k: floor of an exponential variable
+        u = 1.0 - _draw(shape, self._seed)
+        return _ops.floor(_ops.log(u) / _ops.log(_ops.maximum(1.0 - parameters[0], 1e-38)))
+
+
+class Categorical(_OfProbabilities):
+    """Class numbers: probs[..., k] is the probability of k; each row's sum is 1.
+
+    probs: a tensor or list; None: given with each call. Values broadcast with the rows. dtype: of the
+    samples. Raises ValueError for rows that do not sum to 1.
+    """
+
+    def __init__(
+        self,
+        probs: Any = None,
+        seed: int | None = None,
+        dtype: _core.DType = _core.int32,
+        name: str = "",
+    ) -> None:
+        super().__init__(probs, seed, dtype, name)
+        if self.probs is None:
+            return
+        if self.probs.ndim < 1:
+            raise ValueError(f"For 'Categorical', the 'probs' must have a dimension.{where()}")
+        sums = self.probs.asnumpy().sum(-1)
+        if not np.allclose(sums, 1, atol=1e-4):
+            raise ValueError(
+                f"For 'Categorical', the 'probs' must sum to 1, but they sum to {sums}.{where()}"
+            )
+
+    @property
+    def batch_shape(self) -> Any:
+        """The shape of the rows; None without probs."""
+        return None if self.probs is None else tuple(self.probs.shape[:-1])
+
+    def _batch_of(self, parameters: list[Tensor]) -> list[int]:
+        return list(parameters[0].shape[:-1])
+
+    @staticmethod
+    def _classes(p: Tensor) -> Tensor:
+        return Tensor(np.arange(p.shape[-1]), p.dtype)
+
+    def _picked(self, x: Tensor, p: Tensor, weight: Any) -> Tensor:
+        """The sum over classes of p times weight(class, x)."""
+        k = _ops.reshape(_ops.floor(x), [*x.shape, 1])
+        return _ops.reduce_sum(_ops.where(weight(self._classes(p), k), p, 0.0), -1)
+
+    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
+        return _log(self._picked(x, parameters[0], _ops.equal))
+
+    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
+        return self._picked(x, parameters[0], _ops.less_equal)
+
+    def _mean(self, *parameters: Tensor) -> Tensor:
+        return _ops.reduce_sum(self._classes(parameters[0]) * parameters[0], -1)
+
+    def _mode(self, *parameters: Tensor) -> Tensor:
+        return _ops.cast(_ops.argmax(parameters[0], -1, False), self._dtype)
+
+    def _var(self, *parameters: Tensor) -> Tensor:
+        p = parameters[0]
+        mean = _ops.reduce_sum(self._classes(p) * p, -1, True)
+        return _ops.reduce_sum(_ops.square(self._classes(p) - mean) * p, -1)
+
+    def _entropy(self, *parameters: Tensor) -> Tensor:
+        return -_ops.reduce_sum(_p_log(parameters[0], parameters[0]), -1)
+
+    def _kl(self, *parameters: Tensor) -> Tensor:
+        p, q = parameters
+        return -self._entropy(p) - _ops.reduce_sum(_p_log(p, q), -1)
+
+    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
+        p = parameters[0]
+        u = _ops.reshape(_draw(shape, self._seed), [*shape, 1])
+        below = _ops.greater_equal(u, _ops.cumsum(p, p.ndim - 1))
+        # The last sum may fall short of 1 by a rounding.
+        count = _ops.reduce_sum(_ops.cast(below, _core.int32), -1)
+        return _ops.minimum(count, p.shape[-1] - 1)

@@ -1,0 +1,251 @@
+"""Which calls of a compiled function run a form that is there, how many forms are kept, and what a
+new one costs."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcell as ms
+from gradcell import Tensor, nn, ops
+from gradcell.transform import MOST_FORMS
+
+
+class Net(nn.Cell):
+    """2 x in training, 3 x in evaluation; below, a cell with a factor of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.traced = 0
+        self.inner = Scale(5.0)
+
+    def construct(self, x: Any) -> Any:
+        object.__setattr__(self, "traced", self.traced + 1)
+        return self.inner(x * (2.0 if self.training else 3.0))
+
+
+class Scale(nn.Cell):
+    def __init__(self, factor: Any) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def construct(self, x: Any) -> Any:
+        return x * self.factor
+
+
+@pytest.fixture
+def graph_mode() -> Any:
+    ms.set_context(mode=ms.GRAPH_MODE)
+    yield
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
+ONE = Tensor(np.ones(3, np.float32))
+
+
+def first(x: Any) -> float:
+    return float(x.asnumpy()[0])
+
+
+@pytest.mark.parametrize("make", [ms.jit, lambda net: net], ids=["jit", "cell"])
+def test_training_and_evaluation_stay_compiled(
+    make: Callable[[Any], Any], graph_mode: None
+) -> None:
+    net = Net()
+    run = make(net)
+    for _ in range(10):
+        for training, expected in ((True, 10), (False, 15)):
+            net.set_train(training)
+            assert first(run(ONE)) == expected
+    assert net.traced == 2
+
+
+def test_attributes_that_return() -> None:
+    net = Net()
+    run = ms.jit(net)
+    for _ in range(5):
+        for factor in (1.0, 1, True, -0.0, 0.0, "not a number", None):
+            net.inner.factor = factor
+            if isinstance(factor, (str, type(None))):
+                with pytest.raises(TypeError):
+                    run(ONE)
+                continue
+            got = run(ONE).asnumpy()[0]
+            assert got == 3 * factor and np.signbit(got) == np.signbit(factor)
+    assert net.traced == 5 + 2 * 5  # five that are compiled; what fails is tried at each call
+
+
+def test_states_of_cells_are_not_confused() -> None:
+    a, b = Scale(1.0), Scale(2.0)
+    both = ms.jit(lambda x: a(x) - 10 * b(x))
+    rng = np.random.default_rng(0)
+    both(ONE)
+    for _ in range(50):
+        (a if rng.random() < 0.5 else b).factor = float(rng.integers(3))
+        assert first(both(ONE)) == a.factor - 10 * b.factor
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy])
+def test_a_copy_has_a_state_of_its_own(duplicate: Callable[[Any], Any]) -> None:
+    a = Scale(1.0)
+    a(ONE)
+    b = duplicate(a)
+    both = ms.jit(lambda x: a(x) - 10 * b(x))
+    a.factor = 2.0
+    assert first(both(ONE)) == 2 - 10
+    a.factor, b.factor = 1.0, 2.0
+    assert first(both(ONE)) == 1 - 20
+
+
+def test_freezing_stays_compiled() -> None:
+    net = nn.Dense(2, 1)
+    traced = []
+
+    def loss(x: Any) -> Any:
+        traced.append(1)
+        return net(x).sum()
+
+    step = ms.jit(ops.GradOperation(get_by_list=True)(loss))
+    net.bias.requires_grad = False
+    x = Tensor(np.ones((3, 2), np.float32))
+    for _ in range(5):
+        for needed in (True, False):
+            net.weight.requires_grad = needed
+            assert len(step(x)) == needed
+    assert len(traced) == 2
+
+
+def test_a_function_that_changes_what_it_depends_on() -> None:
+    net = Net()
+
+    @ms.jit
+    def f(x: Any) -> Any:
+        y = net(x)
+        net.set_train()
+        return y
+
+    assert first(f(ONE)) == 15
+    assert first(f(ONE)) == 10
+    net.set_train(False)
+    assert first(f(ONE)) == 15
+
+
+def many_floats(n: int) -> tuple[Any, list[float]]:
+    f = ms.jit(lambda x, s: x * s)
+    times = []
+    for i in range(n):
+        s = 1 + i / n
+        start = time.perf_counter()
+        y = f(ONE, s)
+        times.append(time.perf_counter() - start)
+        if i % 1000 == 0:
+            assert first(y) == np.float32(s)
+    return f, times
+
+
+def test_many_numbers_are_bounded() -> None:
+    f, times = many_floats(5000)
+    assert f._count() == MOST_FORMS and not f.cache.entries
+    early, late = np.median(times[200:700]), np.median(times[-500:])
+    assert late < 3 * early
+
+
+def test_many_shapes_are_bounded() -> None:
+    f = ms.jit(lambda x: (x * 2).sum())
+    for n in range(1, MOST_FORMS + 50):
+        assert float(f(Tensor(np.ones(n, np.float32))).asnumpy()) == 2 * n
+    assert f._count() == MOST_FORMS and not f.cache.entries
+    for n in range(1, MOST_FORMS + 50):
+        assert float(f(x=Tensor(np.ones(n, np.float32))).asnumpy()) == 2 * n
+    assert f._count() == MOST_FORMS == len(f.cache.entries)
+
+
+def test_the_least_recent_form_is_forgotten() -> None:
+    traced = []
+
+    @ms.jit
+    def f(x: Any, s: float) -> Any:
+        traced.append(s)
+        return x * s
+
+    for i in range(MOST_FORMS + 20):
+        f(ONE, float(i))
+        assert first(f(ONE, 0.0)) == 0
+    assert traced.count(0.0) == 1
+    f(ONE, 1.0)
+    assert traced.count(1.0) == 2
+
+
+def test_a_form_keeps_no_arguments_alive() -> None:
+    @ms.jit
+    def f(x: Any, other: Any) -> Any:
+        return x + 1
+
+    x, before = None, ms._core.memory_info()["in_use"]
+    for n in range(20):
+        x = Tensor(np.ones(100000 + n, np.float32))
+        f(x, nn)
+    del x
+    gc.collect()
+    assert ms._core.memory_info()["in_use"] - before < 1e6
+
+
+@pytest.mark.parametrize("one,other", [(0.0, -0.0), (1, 1.0), (1, True), (2.0, np.float32(2))])
+def test_numbers_that_are_equal_but_not_the_same(one: Any, other: Any) -> None:
+    seen = []
+
+    @ms.jit
+    def f(x: Any, s: Any) -> Any:
+        seen.append(s)
+        return x / (x * s) if isinstance(s, float) and s == 0 else x * s
+
+    for s in (one, other) * 3:
+        expected = np.copysign(np.inf, s) if s == 0 else float(s)
+        assert first(f(ONE, s)) == expected
+    assert [(type(s), str(s)) for s in seen] == [(type(s), str(s)) for s in (one, other)]
+
+
+def test_nan_is_one_number() -> None:
+    traced = []
+
+    @ms.jit
+    def f(x: Any, s: float) -> Any:
+        traced.append(s)
+        return x * s
+
+    for _ in range(5):
+        assert np.isnan(first(f(ONE, float("nan"))))
+    assert len(traced) == 1
+
+
+def test_forms_come_and_go_while_others_run() -> None:
+    """A form that is forgotten while a thread runs it stays until it has."""
+    x = Tensor(np.ones((300, 300), np.float32))
+
+    @ms.jit
+    def f(x: Any, s: float) -> Any:
+        return (ops.sin(x * s), {"s": ops.cos(x * s)})
+
+    wrong = []
+
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(150):
+            s = float(rng.integers(2 * MOST_FORMS))
+            got = f(x, s)
+            if abs(first(got[1]["s"][0]) - np.cos(np.float32(s))) > 1e-5:
+                wrong.append(s)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong

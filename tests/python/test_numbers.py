@@ -1,0 +1,378 @@
+"""Python numbers are exact until the dtype that they end in rounds them, once.
+
+The references are NumPy in float64 and exact arithmetic (fractions). Every public function of ops is
+either in TAKES_NUMBERS, with a call on float64 tensors and a number that float32 does not hold, or in
+WITHOUT_NUMBERS.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcell as ms
+from gradcell import Parameter, Tensor, nn, ops
+
+A = np.array([-1.7, -0.3, 0.1, 0.45, 2.3])
+B = np.array([0.7, 0.1, 1.3, 2.9, 0.4])
+N = 0.1  # no float32 is equal to it
+
+
+def t(array: Any) -> Tensor:
+    return Tensor(np.asarray(array))
+
+
+def softplus(x: np.ndarray) -> np.ndarray:
+    return np.log1p(np.exp(x))
+
+
+def nll(x: np.ndarray, smoothing: float) -> float:
+    logp = x - np.log(np.exp(x).sum())
+    return float(-((1 - smoothing) * logp[1] + smoothing * logp.mean()))
+
+
+def normalised(x: np.ndarray, eps: float) -> np.ndarray:
+    return (x - x.mean()) / np.sqrt(x.var() + eps)
+
+
+def clipped(x: np.ndarray, limit: float) -> np.ndarray:
+    return x * min(limit / (np.linalg.norm(x) + 1e-6), 1.0)
+
+
+def assigned(change: Callable[[Parameter, float], Any]) -> np.ndarray:
+    p = Parameter(t(A), name="p")
+    change(p, N)
+    return p.asnumpy()
+
+
+Row = tuple[Callable[[], Any], Any]
+BINARY: dict[str, Callable[[Any, Any], Any]] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "pow": np.power,
+    "floor_div": np.floor_divide, "mod": np.mod, "fmod": np.fmod, "maximum": np.maximum,
+    "minimum": np.minimum, "atan2": np.arctan2, "hypot": np.hypot,
+    "equal": np.equal, "not_equal": np.not_equal, "less": np.less, "less_equal": np.less_equal,
+    "greater": np.greater, "greater_equal": np.greater_equal, "squared_difference":
+    lambda a, b: (a - b) ** 2, "div_no_nan": np.divide, "xlogy": lambda a, b: a * np.log(b),
+    "logical_and": np.logical_and, "logical_or": np.logical_or, "logical_xor": np.logical_xor,
+}  # fmt: skip
+SYNONYMS = {
+    "multiply": "mul", "subtract": "sub", "divide": "div", "true_divide": "div", "remainder": "mod",
+    "floor_mod": "mod", "floor_divide": "floor_div", "eq": "equal", "ne": "not_equal", "lt": "less",
+    "le": "less_equal", "gt": "greater", "ge": "greater_equal", "tensor_add": "add",
+    "tensor_sub": "sub", "tensor_mul": "mul", "tensor_div": "div", "tensor_pow": "pow",
+    "arctan2": "atan2",
+}  # fmt: skip
+
+
+def binary_rows() -> dict[str, list[Row]]:
+    rows = {}
+    for name in [*BINARY, *SYNONYMS]:
+        op, ref = getattr(ops, name), BINARY[SYNONYMS.get(name, name)]
+        rows[name] = [
+            (lambda op=op: op(t(B), N), ref(B, N)),
+            (lambda op=op: op(N, t(B)), ref(N, B)),
+        ]
+    return rows
+
+
+#: Calls with a number on float64 tensors, and what they give.
+TAKES_NUMBERS: dict[str, list[Row]] = {
+    **binary_rows(),
+    "addmm": [(lambda: ops.addmm(t([[1.0]]), t([[2.0]]), t([[3.0]]), beta=N, alpha=0.3),
+               [[N + 0.3 * 6.0]])],
+    "add": [*binary_rows()["add"], (lambda: t(A).add(N, alpha=0.3), A + N * 0.3),
+            (lambda: t(A).add_(N, alpha=0.3), A + N * 0.3)],
+    "sub": [*binary_rows()["sub"], (lambda: t(A).sub(N, alpha=0.3), A - N * 0.3),
+            (lambda: t(A).sub_(N, alpha=0.3), A - N * 0.3)],
+    "amax": [(lambda: ops.amax(t(A[:2]), initial=N), N)],
+    "amin": [(lambda: ops.amin(t(B), initial=0.05), 0.05)],
+    "max": [(lambda: ops.max(t(A[:2]), initial=N)[0], N), (lambda: ops.max(t(A[:2]), 0, initial=N)[0], N)],
+    "min": [(lambda: ops.min(t(B), initial=0.05)[0], 0.05)],
+    "arange": [(lambda: ops.arange(0, 1, N, dtype=ms.float64), np.arange(10) * N)],
+    "assign": [(lambda: assigned(lambda p, n: ops.assign(p, t(A * n))), A * N),
+               (lambda: ops.assign(Parameter(t(1.0)), N), N)],
+    "assign_add": [(lambda: assigned(ops.assign_add), A + N)],
+    "assign_sub": [(lambda: assigned(ops.assign_sub), A - N)],
+    "binary_cross_entropy": [
+        (lambda: ops.binary_cross_entropy(t(B[[0, 1]]), t([1.0, 0.0]), N),
+         N * -np.mean([np.log(0.7 + 1e-12), np.log(0.9 + 1e-12)]))],
+    "binary_cross_entropy_with_logits": [
+        (lambda: ops.binary_cross_entropy_with_logits(t(A), t(B * 0 + 1), N, 0.3),
+         N * 0.3 * softplus(-A).mean())],
+    "celu": [(lambda: ops.celu(t(A), N), np.where(A > 0, A, N * np.expm1(np.minimum(A, 0) / N)))],
+    "clamp": [(lambda: ops.clamp(t(A), -N, 0.3), np.clip(A, -N, 0.3))],
+    "clip": [(lambda: ops.clip(t(A), -N, 0.3), np.clip(A, -N, 0.3))],
+    "clip_by_value": [(lambda: ops.clip_by_value(t(A), -N, 0.3), np.clip(A, -N, 0.3))],
+    "clip_by_norm": [(lambda: ops.clip_by_norm(t(A), N), clipped(A, N))],
+    "clip_by_global_norm": [
+        (lambda: ops.clip_by_global_norm((t(A),), N)[0], A * N / np.linalg.norm(A)),
+        (lambda: ops.clip_by_global_norm((t(A),), N, 0.3)[0], A * (N / 0.3))],
+    "cross_entropy": [
+        (lambda: ops.cross_entropy(t(A), Tensor(1, ms.int32), label_smoothing=N), nll(A, N))],
+    "nll_loss": [
+        (lambda: ops.nll_loss(t(np.log(B)), Tensor(1, ms.int32), label_smoothing=N),
+         -((1 - N) * np.log(B)[1] + N * np.log(B).mean()))],
+    "div": [*binary_rows()["div"],
+            (lambda: ops.div(t(A), N, rounding_mode="floor"), np.floor_divide(A, N)),
+            (lambda: ops.div(t(A), N, rounding_mode="trunc"), np.trunc(A / N))],
+    "dropout": [(lambda: ops.dropout(t(B), 0.0), B)],
+    "elu": [(lambda: ops.elu(t(A), N), np.where(A > 0, A, N * np.expm1(np.minimum(A, 0))))],
+    "fill": [(lambda: ops.fill(ms.float64, (2,), N), [N, N])],
+    "full": [(lambda: ops.full((2,), N, dtype=ms.float64), [N, N])],
+    "full_like": [(lambda: ops.full_like(t(A), N), A * 0 + N)],
+    "scalar_to_tensor": [(lambda: ops.scalar_to_tensor(N, ms.float64), N)],
+    "hardshrink": [(lambda: ops.hardshrink(t([N, -N, 0.2]), N), [0.0, 0.0, 0.2])],
+    "hardtanh": [(lambda: ops.hardtanh(t(A), -N, 0.3), np.clip(A, -N, 0.3))],
+    "huber_loss": [(lambda: ops.huber_loss(t(A), t(B), delta=N, reduction="none"),
+                    N * (np.abs(A - B) - 0.5 * N))],
+    "smooth_l1_loss": [(lambda: ops.smooth_l1_loss(t(A), t(B), N), np.abs(A - B) - 0.5 * N)],
+    "isclose": [(lambda: ops.isclose(t([1.0, 1.0]), t([1.1, 1.2]), N, 0.0), [True, False])],
+    "layer_norm": [(lambda: ops.layer_norm(t(A), 5, eps=N), normalised(A, N))],
+    "leaky_relu": [(lambda: ops.leaky_relu(t(A), N), np.where(A > 0, A, N * A))],
+    "lerp": [(lambda: ops.lerp(t(A), t(B), N), A + N * (B - A)),
+             (lambda: ops.lerp(t(A), 0.3, N), A + N * (0.3 - A))],
+    "linspace": [(lambda: ops.linspace(t(1.0), N, 3), [1.0, 0.55, N])],
+    "masked_fill": [(lambda: ops.masked_fill(t(A), t(A > 0), N), np.where(A > 0, N, A)),
+                    (lambda: ops.masked_fill(t([2**53 + 1, 1]), t([False, True]), 0.5),
+                     [2**53 + 1, 0])],
+    "norm": [(lambda: ops.norm(t(B), 3.3), (B**3.3).sum() ** (1 / 3.3))],
+    "one_hot": [(lambda: ops.one_hot(t([1]), 2, N, 0.3), np.array([[0.3, N]], np.float32))],
+    "pad": [(lambda: ops.pad(t(A), (1, 0), value=N), np.r_[N, A])],
+    "round": [(lambda: ops.round(t([0.123456789]), decimals=7), [0.1234568])],
+    "select": [(lambda: ops.select(t(A > 0), t(A), N), np.where(A > 0, A, N))],
+    "where": [(lambda: ops.where(t(A > 0), N, t(A)), np.where(A > 0, N, A))],
+    "softplus": [(lambda: ops.softplus(t(A), N), softplus(N * A) / N),
+                 (lambda: ops.softplus(t([0.1, 0.2]), 1, N), [softplus(np.float64(0.1)), 0.2])],
+    "softshrink": [(lambda: ops.softshrink(t(A), N), np.sign(A) * np.maximum(np.abs(A) - N, 0))],
+    "sum": [(lambda: t(A).sum(initial=N), A.sum() + N)],
+    "threshold": [(lambda: ops.threshold(t(A), N, 0.3), np.where(A > N, A, 0.3))],
+    "var": [(lambda: ops.var(t(A), ddof=1), A.var(ddof=1))],
+    "std": [(lambda: ops.std(t(A), ddof=1), A.std(ddof=1))],
+}  # fmt: skip
+
+#: The random ones draw float32 numbers; get_grad and the like take integers that are no elements.
+WITHOUT_NUMBERS = set(
+    """abs absolute acos acosh addn all any arccos arccosh arcsin arcsinh arctan arctanh argmax
+    argmin argsort asin asinh atan atanh bernoulli bmm broadcast_to cast cat ceil chunk concat cos
+    cosh count_nonzero cumsum depend diag diagonal dot dtype erf erfc exp expand_dims expm1 eye
+    flatten flip floor gather gather_d gather_elements gather_nd gelu get_grad glu grad hardsigmoid
+    hardswish hstack identity index_add index_select inner invert is_tensor isfinite isinf isnan jvp
+    kl_div l1_loss log log10 log1p log2 log_softmax logical_not logsigmoid logsumexp masked_select
+    matmul mean meshgrid mish mm movedim mse_loss narrow neg negative nonzero normal ones ones_like
+    outer partial permute prelu print_ prod rand rand_like randint randint_like randn randn_like
+    randperm range rank reciprocal reduce_sum relu relu6 repeat_elements repeat_interleave reshape
+    roll rsqrt scatter_add scatter_nd scatter_update selu shape sigmoid sign silu sin sinh size
+    slice softmax softmax_cross_entropy_with_logits softmin softsign sort
+    sparse_softmax_cross_entropy_with_logits split sqrt square squeeze stack standard_normal
+    stop_gradient strided_slice swapaxes swapdims swish t take tan tanh tanhshrink tensor_dot
+    tensor_scatter_add tensor_scatter_elements tensor_scatter_update tile topk trace transpose tril
+    triu trunc typeof unbind uniform unsqueeze unstack value_and_grad vjp vstack zeros zeros_like
+    inv""".split()
+)
+
+
+def test_every_function_is_in_one_of_the_tables() -> None:
+    functions = {n for n in ops.__all__ if inspect.isfunction(getattr(ops, n))}
+    assert functions == set(TAKES_NUMBERS) | WITHOUT_NUMBERS
+    assert not set(TAKES_NUMBERS) & WITHOUT_NUMBERS
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [row for rows in TAKES_NUMBERS.values() for row in rows],
+    ids=[f"{name}-{k}" for name, rows in TAKES_NUMBERS.items() for k in range(len(rows))],
+)
+def test_numbers_are_exact_beside_float64(call: Callable[[], Any], expected: Any) -> None:
+    got = call()
+    if isinstance(got, Tensor):
+        assert got.dtype in (ms.float64, ms.bool_) or np.asarray(expected).dtype != np.float64
+        got = got.asnumpy()
+    np.testing.assert_allclose(got, expected, rtol=4e-16, atol=0)
+
+
+# Tensors of numbers -------------------------------------------------------------------------------
+
+
+def test_tensors_and_elements_of_float64() -> None:
+    assert Tensor(0.1, ms.float64).item() == 0.1
+    assert Tensor([1e300], ms.float64).item() == 1e300
+    assert Tensor([16777217.0], ms.int64).item() == 16777217
+    assert Tensor([0.5, 2**53 + 1], ms.int64).tolist() == [0, 2**53 + 1]
+    assert Tensor([[0.1, 2], [True, 3.3]], ms.float64).tolist() == [[0.1, 2.0], [1.0, 3.3]]
+    assert Tensor(2**64, ms.float64).item() == 2.0**64
+    assert Tensor([Tensor(1), 0.5]).tolist() == [1.0, 0.5]
+    x = Tensor(np.zeros(3))
+    x[0] = 0.1
+    assert x.tolist() == [0.1, 0.0, 0.0]
+    x[:2] = [0.1, 0.2]
+    assert x.tolist() == [0.1, 0.2, 0.0]
+    x[x > 0.15] = 0.3
+    assert x.tolist() == [0.1, 0.3, 0.0]
+    assert (x == 0.1).tolist() == [True, False, False]
+    assert (x == [0.1, 0.3, 1.0]).tolist() == [True, True, False]
+
+
+def test_parameters_cotangents_and_initialisers() -> None:
+    p = Parameter(Tensor(0.0, ms.float64))
+    p.set_data(0.1)
+    assert p.item() == 0.1
+    assert p.clone(0.3).item() == 0.3
+    assert ops.assign(p, 0.7).item() == 0.7
+    made = ms.common.initializer.initializer(0.1, (2,), ms.float64)
+    assert made.tolist() == [0.1, 0.1]
+    gradient = ops.GradOperation(sens_param=True)(ops.sin)
+    assert gradient(Tensor(0.0, ms.float64), 0.1).item() == 0.1
+    assert Tensor(np.zeros(2)).copy_(0.1).tolist() == [0.1, 0.1]
+    assert Tensor(np.zeros(2)).fill(0.1).tolist() == [0.1, 0.1]
+    assert nn.LeakyReLU(0.1)(Tensor(-1.0, ms.float64)).item() == -0.1
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "maximum", "pow"])
+def test_lists_take_the_dtype_they_meet(name: str) -> None:
+    numbers = B.tolist()
+    for dtype in (np.float16, np.float32, np.float64):
+        x = Tensor(np.abs(A).astype(dtype))
+        got, expected = getattr(ops, name)(x, numbers), getattr(ops, name)(x, t(B.astype(dtype)))
+        assert got.dtype == x.dtype
+        np.testing.assert_array_equal(got.asnumpy(), expected.asnumpy())
+    assert ops.add(Tensor([1, 2], ms.int32), [0.5, 0.25]).dtype == ms.float32
+    assert ([1, 2] * Tensor([1, 2], ms.int32)).dtype == ms.int32
+
+
+def nearest(value: Fraction, digits: int) -> Fraction:
+    """The closest number of so many binary digits, ties to even."""
+    exponent = 0
+    while abs(value) * Fraction(2) ** exponent < 2 ** (digits - 1):
+        exponent += 1
+    while abs(value) * Fraction(2) ** exponent >= 2**digits:
+        exponent -= 1
+    return Fraction(round(value * Fraction(2) ** exponent)) / Fraction(2) ** exponent
+
+
+DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+#: Just above and below the middle of two numbers of each dtype, where rounding twice goes wrong.
+HARD = [
+    s * (1 + 2.0**-k + d * 2.0**-45) for k in (8, 11, 24) for d in (-1, 0, 1) for s in (1, -3)
+] + [s * (2**e + 2 ** (e - k) + d) for e, k in ((62, 8), (62, 24), (15, 11), (54, 8), (61, 53))
+     for d in (-1, 0, 1) for s in (1, -1)]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DIGITS)
+@pytest.mark.parametrize("value", HARD, ids=repr)
+def test_numbers_are_rounded_once(name: str, value: float | int) -> None:
+    dtype = getattr(ms, name)
+    expected = float(nearest(Fraction(value), DIGITS[name]))
+    if name == "float16" and abs(expected) > 65504:
+        expected = math.copysign(math.inf, expected)
+    zero = Tensor(np.zeros(1, np.float32)).astype(dtype)
+    assert Tensor(value, dtype).asnumpy() == expected
+    assert Tensor([value, 0.5], dtype).asnumpy()[0] == expected
+    assert ops.full((1,), value, dtype=dtype).asnumpy() == expected
+    assert (zero + value).asnumpy() == expected
+    assert ops.add(zero, [value]).asnumpy() == expected
+
+
+# Numbers that do not fit --------------------------------------------------------------------------
+
+TOO_LARGE: list[tuple[Callable[[], Any], str]] = [
+    (lambda: Tensor([2**31], ms.int32), "2147483648.*int32"),
+    (lambda: Tensor(-(2**31) - 1, ms.int32), "-2147483649.*int32"),
+    (lambda: Tensor([[1, 2], [3, 300]], ms.uint8), "300.*uint8"),
+    (lambda: Tensor(-1, ms.uint8), "-1.*uint8"),
+    (lambda: Tensor(3e9, ms.int32), "3000000000.0.*int32"),
+    (lambda: Tensor([2.0**63], ms.int64), "int64"),
+    (lambda: Tensor([math.nan], ms.int32), "nan.*int32"),
+    (lambda: Tensor(math.inf, ms.int64), "inf.*int64"),
+    (lambda: Tensor(2**63), "int64"),
+    (lambda: ops.full((2,), 2**31, dtype=ms.int32), "2147483648.*int32"),
+    (lambda: ops.full((2,), math.nan, dtype=ms.int32), "nan.*int32"),
+    (lambda: ops.full_like(Tensor([1], ms.uint8), 256), "256.*uint8"),
+    (lambda: ops.masked_fill(Tensor([1], ms.int8), Tensor([True]), 128), "128.*int8"),
+    (lambda: ops.where(Tensor([True]), Tensor([1], ms.int32), 2**31), "2147483648.*int32"),
+    (lambda: ops.maximum(Tensor([1], ms.int32), 2**40), "1099511627776.*int32"),
+    (lambda: Tensor([1], ms.uint8) // 256, "256.*uint8"),
+    (lambda: Tensor([1], ms.uint8).__setitem__(0, 300), "300.*uint8"),
+]
+
+
+@pytest.mark.parametrize(("call", "message"), TOO_LARGE)
+def test_what_does_not_fit_is_an_error(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"{message}.*test_numbers.py"):
+        call()
+
+
+def test_what_just_fits() -> None:
+    assert Tensor([2**31 - 1, -(2**31)], ms.int32).tolist() == [2**31 - 1, -(2**31)]
+    assert Tensor([255.9, -0.9], ms.uint8).tolist() == [255, 0]
+    assert Tensor([2**63 - 1, -(2**63)]).tolist() == [2**63 - 1, -(2**63)]
+    assert Tensor([-(2.0**63)], ms.int64).tolist() == [-(2**63)]
+    assert ops.full((1,), 127, dtype=ms.int8).tolist() == [127]
+    assert Tensor([2, 0, 0.5, math.nan], ms.bool_).tolist() == [True, False, True, True]
+    assert np.isinf(Tensor(1e300).asnumpy())
+
+
+@pytest.mark.parametrize("number", [300, -1, 2**40, 44, 255, 256])
+def test_comparisons_with_integers_are_exact(number: int) -> None:
+    x = np.array([44, 1, 255], np.uint8)
+    for name in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"):
+        expected = getattr(np, name)(x.astype(np.int64), number)
+        np.testing.assert_array_equal(getattr(ops, name)(Tensor(x), number).asnumpy(), expected)
+
+
+# Integer division by zero -------------------------------------------------------------------------
+
+I32 = Tensor([5, -5, 0], ms.int32)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: I32 // 0,
+        lambda: I32 % 0,
+        lambda: 5 // Tensor([0, 2], ms.int32),
+        lambda: I32 % Tensor([1, 2, 0], ms.int32),
+        lambda: I32 // [1, 2, 0],
+        lambda: ops.floor_div(I32, Tensor(0, ms.int64)),
+        lambda: ops.fmod(I32, 0),
+        lambda: ops.FloorMod()(I32, Tensor(0, ms.int32)),
+        lambda: ops.div(I32, 0, rounding_mode="floor"),
+        lambda: ops.inv(I32),
+        lambda: ms.jit(lambda x: x // 0)(I32),
+    ],
+)
+def test_integer_division_by_zero_is_an_error(call: Callable[[], Any]) -> None:
+    with pytest.raises(ValueError, match=r"division by zero.*test_numbers.py"):
+        call()
+
+
+def test_floats_divide_by_zero_as_numpy_does() -> None:
+    x = Tensor([5.0, -5.0, 0.0])
+    np.testing.assert_array_equal((x // 0).asnumpy(), [np.inf, -np.inf, np.nan])
+    assert np.isnan((x % 0).asnumpy()).all()
+    assert (I32 // 2).tolist() == [2, -3, 0]
+    assert (I32 % Tensor([3], ms.int32)).tolist() == [2, 1, 0]
+
+
+def test_the_inverse_of_integers_is_an_integer() -> None:
+    """MindSpore's: 1 / x without the fraction, in the integers' dtype."""
+    for dtype in (ms.int8, ms.int32, ms.int64):
+        x = Tensor([1, 2, -1, -2, -128], dtype)
+        for out in (ops.inv(x), ops.Inv()(x), x.inv()):
+            assert out.dtype == dtype and out.tolist() == [1, 0, -1, 0, 0]
+    assert ops.Inv()(Tensor([4.0])).tolist() == [0.25]
+    assert ops.reciprocal(Tensor([4], ms.int32)).tolist() == [0.25]
+
+
+def test_invert_is_bitwise() -> None:
+    assert ops.invert(Tensor([1, -2], ms.int32)).tolist() == [-2, 1]
+    assert ops.invert(Tensor([1, 2], ms.uint8)).tolist() == [254, 253]
+    assert ops.invert(Tensor([True, False])).tolist() == [False, True]
+    assert (~Tensor([1, 0], ms.int32)).tolist() == [False, True]  # as MindSpore's operator
+    with pytest.raises(TypeError, match=r"invert.*integers.*Float32.*test_numbers.py"):
+        ops.invert(Tensor([1.5]))
