@@ -177,12 +177,10 @@ void bind_tensor(py::module_& m) {
            }),
            py::arg("input_data"), py::arg("dtype") = py::none())
       .def(py::init([](py::object shape, py::object dtype, py::object init) -> TensorPtr {
-             py::object initializer =
-                 py::module_::import("gradcell.common.initializer").attr("initializer");
-             return std::make_shared<Tensor>(
-                 initializer(init, shape, dtype).cast<TensorPtr>()->value());
+             py::object shaped = py::module_::import("gradcell._tensor").attr("shaped");
+             return std::make_shared<Tensor>(shaped(shape, dtype, init).cast<TensorPtr>()->value());
            }),
-           py::kw_only(), py::arg("shape"), py::arg("dtype"), py::arg("init"))
+           py::kw_only(), py::arg("shape"), py::arg("dtype"), py::arg("init") = py::none())
       .def_property_readonly(
           "shape", [](const Tensor& t) { return shape_tuple(t.dims()); },
           "The sizes of the dimensions, a tuple of ints.")

@@ -4,6 +4,7 @@ one it records."""
 from __future__ import annotations
 
 import copyreg
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -245,6 +246,23 @@ def move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
     if to not in ("CPU", "GPU"):
         raise ValueError(f"move_to: expected 'CPU' or 'GPU', got {to!r}{where()}")
     return _core.place(self, to == "GPU")
+
+
+def shaped(shape: Any, dtype: Any, init: Any) -> Tensor:
+    """What Tensor(shape=..., dtype=..., init=...) makes: zeros, or what the initialiser `init` gives.
+
+    Dimensions may be unknown, None, for Cell.set_inputs: such a tensor stands for a shape alone, has no
+    elements, and its unknown dimensions have size 0.
+    """
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    if any(n is None for n in sizes):
+        if init is not None:
+            raise ValueError(f"Tensor: a shape with None takes no init, got {shape}{where()}")
+        return _ops.full([0 if n is None else int(n) for n in sizes], 0, to_dtype(dtype))
+    if init is None:
+        return _ops.full([int(n) for n in sizes], 0, to_dtype(dtype))
+    initializer = importlib.import_module("gradcell.common.initializer").initializer
+    return initializer(init, sizes, dtype)  # type: ignore[no-any-return]
 
 
 # Conversion -----------------------------------------------------------------------------------------

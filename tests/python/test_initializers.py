@@ -95,8 +95,8 @@ def test_a_tensor_of_an_initialiser():
     np.testing.assert_array_equal(p.asnumpy(), [0.5, 0.5])
     with pytest.raises(ValueError, match=r"foo.*test_initializers"):
         Tensor(shape=(2,), dtype=ms.float32, init="foo")
-    with pytest.raises(TypeError):
-        Tensor(shape=(2,), dtype=ms.float32)
+    zeros = Tensor(shape=(2,), dtype=ms.float32)
+    np.testing.assert_array_equal(zeros.asnumpy(), [0, 0])
 
 
 def test_initializer_refuses():
