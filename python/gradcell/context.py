@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core
+from gradcell import _core, _notice
+from gradcell.parallel._auto_parallel_context import (
+    get_auto_parallel_context,
+    reset_auto_parallel_context,
+    set_auto_parallel_context,
+)
+from gradcell.parallel._mode import ParallelMode
 
-__all__ = ["GRAPH_MODE", "PYNATIVE_MODE", "get_context", "set_context"]
+__all__ = [
+    "COMPATIBLE", "GRAPH_MODE", "LAX", "PYNATIVE_MODE", "STRICT", "ParallelMode",
+    "get_auto_parallel_context", "get_context", "get_current_device", "get_ps_context",
+    "reset_auto_parallel_context", "reset_ps_context", "set_auto_parallel_context", "set_context",
+    "set_deterministic", "set_device", "set_ps_context", "set_recursion_limit",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:
@@ -15,6 +26,8 @@ def __dir__() -> list[str]:
 
 GRAPH_MODE = 0
 PYNATIVE_MODE = 1
+#: How much of Python a graph may hold (jit_syntax_level): here always all of it.
+STRICT, COMPATIBLE, LAX = 0, 1, 2
 
 _values: dict[str, Any] = {
     "mode": PYNATIVE_MODE,
@@ -23,35 +36,67 @@ _values: dict[str, Any] = {
     "max_threads": None,
     "locate_overflow": False,
 }
-#: Accepted for MindSpore's sake; they have no effect here.
-_IGNORED = frozenset(
-    {
-        "enable_graph_kernel",
-        "graph_kernel_flags",
-        "save_graphs",
-        "save_graphs_path",
-        "max_call_depth",
-        "max_device_memory",
-        "enable_sparse",
-        "reserve_class_name_in_scope",
-        "pynative_synchronize",
-        "deterministic",
-        "jit_level",
-        "jit_config",
-        "runtime_num_threads",
-        "print_file_path",
-        "env_config_path",
-        "ascend_config",
-        "gpu_config",
-        "memory_optimize_level",
-        "mempool_block_size",
-        "check_bprop",
-        "precompile_only",
-        "enable_compile_cache",
-        "compile_cache_path",
-        "variable_memory_max_size",
-    }
-)
+_ASCEND = "there is no Ascend engine"
+_HERE = ""  #: what the option asks for is so anyway
+#: MindSpore's other options: the value at first, and why setting another one changes nothing.
+_OTHERS: dict[str, tuple[Any, str]] = {
+    "aclnn_cache_config": ({}, _ASCEND),
+    "affinity_cpu_list": (None, "threads are not bound to cores"),
+    "aoe_config": ({}, _ASCEND),
+    "aoe_tune_mode": ("", _ASCEND),
+    "ascend_config": ({}, _ASCEND),
+    "auto_tune_mode": ("NO_TUNE", _ASCEND),
+    "check_bprop": (False, "derivatives are checked when they are made"),
+    "compile_cache_path": ("", "functions are compiled anew in each process"),
+    "conv_allreduce_fusion": (False, _HERE),
+    "debug_level": (0, _HERE),
+    "deterministic": ("OFF", _HERE),
+    "dump_path": ("", "nothing is dumped"),
+    "enable_auto_mixed_precision": (False, "gradcell.amp sets precision"),
+    "enable_compile_cache": (False, "functions are compiled anew in each process"),
+    "enable_debug_runtime": (False, _HERE),
+    "enable_dump": (False, "nothing is dumped"),
+    "enable_dynamic_mem_pool": (True, _HERE),
+    "enable_graph_kernel": (False, _HERE),
+    "enable_loop_sink": (True, _HERE),
+    "enable_mem_reuse": (True, _HERE),
+    "enable_mem_offload": (False, "tensors stay in the device's memory"),
+    "enable_profiling": (False, "mindspore.profiler.Profiler profiles"),
+    "enable_recovery": (False, "there is one process"),
+    "enable_reduce_precision": (True, _HERE),
+    "enable_sparse": (False, _HERE),
+    "enable_task_sink": (True, _HERE),
+    "env_config_path": ("", "no such file is read"),
+    "exec_order": ("bfs", _HERE),
+    "gpu_config": ({}, _HERE),
+    "graph_kernel_flags": ("", "elementwise ops are always fused"),
+    "graph_memory_max_size": ("0", _ASCEND),
+    "host_scheduling_max_threshold": (0, _HERE),
+    "infer_boost": ("off", _HERE),
+    "jit_config": ({}, _HERE),
+    "jit_enable_inplace_ops": (False, _HERE),
+    "jit_level": ("", _HERE),
+    "jit_syntax_level": (LAX, _HERE),
+    "load_compile_cache": (False, "functions are compiled anew in each process"),
+    "max_call_depth": (1000, _HERE),
+    "max_device_memory": ("1024GB", "memory is taken as it is needed"),
+    "memory_optimize_level": ("O0", _HERE),
+    "memory_offload": ("OFF", "tensors stay in the device's memory"),
+    "mempool_block_size": ("1GB", "memory is taken as it is needed"),
+    "op_debug_option": ("", _ASCEND),
+    "op_timeout": (900, _ASCEND),
+    "precompile_only": (False, "functions are compiled when they are called"),
+    "print_file_path": ("", "ops.Print writes to the terminal"),
+    "profiling_options": ("", "mindspore.profiler.Profiler profiles"),
+    "pynative_synchronize": (False, _HERE),
+    "reserve_class_name_in_scope": (True, _HERE),
+    "runtime_num_threads": (0, "max_threads=... sets the number of threads"),
+    "save_dump_path": (".", "nothing is dumped"),
+    "save_graphs": (False, "draw_graph and graph_text show graphs"),
+    "save_graphs_path": (".", "draw_graph and graph_text show graphs"),
+    "support_binary": (False, _HERE),
+    "variable_memory_max_size": ("0", _ASCEND),
+}
 
 
 def _fail(kind: type[Exception], message: str) -> None:
@@ -92,6 +137,13 @@ def _check_gpu_config(options: Any) -> None:
         _core.bump_structure_version()
 
 
+def _check_effect(name: str, value: Any) -> None:
+    """Warns once where a setting asks for what is not done."""
+    first, why = _OTHERS[name]
+    if why and value and value != first:
+        _notice.once(f"set_context({name}={value!r})", why)
+
+
 def set_context(**kwargs: Any) -> None:
     """Sets options of the process.
 
@@ -100,7 +152,7 @@ def set_context(**kwargs: Any) -> None:
     which GPU. max_threads: threads of the CPU engine, None for one a core. locate_overflow: name the
     first op that overflowed when a loss-scaled step does. gpu_config: {'matmul_allow_tf32': True}
     lets a GPU multiply float32 matrices in TF32, with 10 bits of mantissa. MindSpore's other options
-    are accepted and have no effect.
+    are kept; what asks for something that is not done warns once.
 
     Raises ValueError for an unknown option or value, RuntimeError for a device that is not usable.
     """
@@ -109,7 +161,8 @@ def set_context(**kwargs: Any) -> None:
     for name, value in kwargs.items():
         if name == "gpu_config":
             _check_gpu_config(value)
-        if name in _IGNORED:
+        if name in _OTHERS:
+            _check_effect(name, value)
             continue
         if name not in _values:
             _fail(ValueError, f"set_context: unknown option {name!r}")
@@ -127,18 +180,73 @@ def set_context(**kwargs: Any) -> None:
             _fail(TypeError, f"locate_overflow must be a bool, got {value!r}")
     if after != before:
         _choose_device(*after)
-    _values.update((name, value) for name, value in kwargs.items() if name not in _IGNORED)
+    _values.update(kwargs)
 
 
-def get_context(name: str) -> Any:
+def get_context(attr_key: str) -> Any:
     """The value of an option. Raises ValueError for an unknown one."""
-    if name in _IGNORED:
-        return None
-    if name not in _values:
-        _fail(ValueError, f"get_context: unknown option {name!r}")
-    return _core.max_threads() if name == "max_threads" else _values[name]
+    if attr_key == "max_threads":
+        return _core.max_threads()
+    if attr_key in _values:
+        return _values[attr_key]
+    if attr_key not in _OTHERS:
+        _fail(ValueError, f"get_context: unknown option {attr_key!r}")
+    return _OTHERS[attr_key][0]
 
 
 def graph_mode() -> bool:
     """Whether the mode is GRAPH_MODE."""
     return bool(_values["mode"] == GRAPH_MODE)
+
+
+def set_device(device_target: str, device_id: int | None = None) -> None:
+    """Where to compute: set_context(device_target=..., device_id=...)."""
+    set_context(device_target=device_target, device_id=0 if device_id is None else device_id)
+
+
+def get_current_device() -> tuple[str, int]:
+    """(the device's kind, its number) in use."""
+    return str(_values["device_target"]), int(_values["device_id"])
+
+
+def set_deterministic(deterministic: bool) -> None:
+    """Results are the same in every run, whatever is asked for. Raises TypeError unless it is a bool."""
+    if not isinstance(deterministic, bool):
+        _fail(TypeError, f"set_deterministic: expected a bool, got {deterministic!r}")
+    _values["deterministic"] = "ON" if deterministic else "OFF"
+
+
+def set_recursion_limit(recursion_limit: int = 1000) -> None:
+    """Keeps the number: graphs may be as deep as they get."""
+    if (
+        isinstance(recursion_limit, bool)
+        or not isinstance(recursion_limit, int)
+        or recursion_limit < 1
+    ):
+        _fail(ValueError, f"recursion_limit must be a positive integer, got {recursion_limit!r}")
+    _values["max_call_depth"] = recursion_limit
+
+
+_ps_values: dict[str, Any] = {"enable_ps": False}
+
+
+def set_ps_context(**kwargs: Any) -> None:
+    """Keeps the options of a parameter server. Warns once if it is to be used: there is none."""
+    if kwargs.get("enable_ps"):
+        _notice.once(
+            "set_ps_context(enable_ps=True)", "there is one process, which has all parameters"
+        )
+    _ps_values.update(kwargs)
+
+
+def get_ps_context(attr_key: str) -> Any:
+    """What set_ps_context has set. Raises ValueError for what it has not."""
+    if attr_key not in _ps_values:
+        _fail(ValueError, f"get_ps_context: unknown option {attr_key!r}")
+    return _ps_values[attr_key]
+
+
+def reset_ps_context() -> None:
+    """The options of a parameter server as they are at first."""
+    _ps_values.clear()
+    _ps_values["enable_ps"] = False

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
-
-class ParallelMode:
-    """How several devices share the work."""
-
-    STAND_ALONE = "stand_alone"
-    DATA_PARALLEL = "data_parallel"
-    HYBRID_PARALLEL = "hybrid_parallel"
-    SEMI_AUTO_PARALLEL = "semi_auto_parallel"
-    AUTO_PARALLEL = "auto_parallel"
-    MODE_LIST = (
-        STAND_ALONE,
-        DATA_PARALLEL,
-        HYBRID_PARALLEL,
-        SEMI_AUTO_PARALLEL,
-        AUTO_PARALLEL,
-    )
+from gradcell.parallel._auto_parallel_context import get_auto_parallel_context
 
 
 def _get_parallel_mode() -> str:
-    return ParallelMode.STAND_ALONE
+    return str(get_auto_parallel_context("parallel_mode"))
 
 
 def _get_device_num() -> int:
-    return 1
+    return int(get_auto_parallel_context("device_num"))
 
 
 def _get_gradients_mean() -> bool:
-    return False
+    return bool(get_auto_parallel_context("gradients_mean"))
 
 
 def _get_global_rank() -> int:
-    return 0
+    return int(get_auto_parallel_context("global_rank"))
+
+
+def _get_pipeline_stages() -> int:
+    return int(get_auto_parallel_context("pipeline_stages"))
+
+
+def _get_full_batch() -> bool:
+    return bool(get_auto_parallel_context("full_batch"))
+
+
+def _get_enable_parallel_optimizer() -> bool:
+    """False: with one process an optimiser's state is whole."""
+    return False
+
+
+def _is_pynative_parallel() -> bool:
+    return False

@@ -13,8 +13,8 @@ from gradcell.nn.cell import Cell
 from gradcell.nn.optim import Optimizer
 from gradcell.nn.wrap.scale_update import check_scale
 from gradcell.ops.composition import HyperMap
+from gradcell.parallel._mode import ParallelMode
 from gradcell.parallel._utils import (
-    ParallelMode,
     _get_device_num,
     _get_gradients_mean,
     _get_parallel_mode,

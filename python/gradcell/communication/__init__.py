@@ -1,0 +1,12 @@
+"""Processes that work together: one process is rank 0 of a group of one, without MPI."""
+
+from __future__ import annotations
+
+from gradcell.communication import comm_func, management
+from gradcell.communication.management import *  # noqa: F403
+
+__all__ = ["comm_func", "management", *management.__all__]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

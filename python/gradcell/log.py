@@ -1,0 +1,103 @@
+"""MindSpore's log: debug, info, warning, error and critical write a line to stderr.
+
+GLOG_v says from which level on, 0 (debug) to 4 (critical), 2 by default; a line names the process and
+the program's file and line. The functions take a message and what its % signs stand for.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import time
+from typing import Any
+
+__all__ = [
+    "critical", "debug", "error", "get_level", "get_log_config", "info", "vlog_print", "warning",
+]  # fmt: skip
+
+_NAMES = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
+
+
+def get_level() -> int:
+    """The lowest level that is written: 0 debug, 1 info, 2 warning, 3 error, 4 critical."""
+    text = os.environ.get("GLOG_v", "2")
+    return int(text) if text in ("0", "1", "2", "3", "4") else 2
+
+
+def get_log_config() -> dict[str, str]:
+    """The settings in use, by the environment variables' names."""
+    return {"GLOG_v": str(get_level()), "GLOG_logtostderr": "1"}
+
+
+class _Formatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        now = time.strftime("%Y-%m-%d-%H:%M:%S", time.localtime(record.created))
+        who = f"{os.getpid()}:{threading.get_ident()},{record.processName}"
+        place = f"{record.pathname}:{record.lineno}"
+        return (
+            f"[{record.levelname}] ME({who}):{now}.{int(record.msecs):03d} [{place}] "
+            f"{record.getMessage()}"
+        )
+
+
+class _Stderr(logging.StreamHandler):  # type: ignore[type-arg]
+    """Whatever sys.stderr is when a line is written."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.stream = sys.stderr
+        super().emit(record)
+
+
+_logger = logging.getLogger("gradcell")
+_logger.propagate = False
+if not _logger.handlers:
+    _handler = _Stderr()
+    _handler.setFormatter(_Formatter())
+    _logger.addHandler(_handler)
+
+
+def _write(level: int, msg: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    if level >= get_level():
+        _logger.setLevel(_LEVELS[get_level()])
+        _logger.log(_LEVELS[level], msg, *args, stacklevel=3, **kwargs)
+
+
+def debug(msg: Any, *args: Any, **kwargs: Any) -> None:
+    """A line for who looks for errors in the program."""
+    _write(0, msg, args, kwargs)
+
+
+def info(msg: Any, *args: Any, **kwargs: Any) -> None:
+    """A line about what happens."""
+    _write(1, msg, args, kwargs)
+
+
+def warning(msg: Any, *args: Any, **kwargs: Any) -> None:
+    """A line about what may be wrong."""
+    _write(2, msg, args, kwargs)
+
+
+def error(msg: Any, *args: Any, **kwargs: Any) -> None:
+    """A line about what is wrong."""
+    _write(3, msg, args, kwargs)
+
+
+def critical(msg: Any, *args: Any, **kwargs: Any) -> None:
+    """A line about what ends the program."""
+    _write(4, msg, args, kwargs)
+
+
+def vlog_print(level: str, module: str, file: str, line: int, msg: str) -> None:
+    """A line of verbose logging, written from GLOG_v=0 on."""
+    _write(0, "%s %s:%s %s", (module, file, line, msg), {})
+
+
+def _get_logger() -> logging.Logger:
+    return _logger
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,147 @@
+"""The settings that say how several processes share the work. Here is one process: they are kept and
+told on request, and one process does all of the work whatever they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell import _notice
+from gradcell._location import where
+from gradcell.parallel._mode import ParallelMode
+
+_NOTHING_TO_DIVIDE = "one process computes everything, there is nothing to divide"
+
+#: The options with their defaults (MindSpore's).
+_DEFAULTS: dict[str, Any] = {
+    "parallel_mode": ParallelMode.STAND_ALONE,
+    "device_num": 1,
+    "global_rank": 0,
+    "gradients_mean": False,
+    "gradient_fp32_sync": True,
+    "parameter_broadcast": False,
+    "strategy_ckpt_load_file": "",
+    "strategy_ckpt_save_file": "",
+    "strategy_ckpt_config": {},
+    "full_batch": False,
+    "full_batch_is_set": False,
+    "dataset_strategy": "data_parallel",
+    "enable_parallel_optimizer": False,
+    "force_fp32_communication": False,
+    "parallel_optimizer_config": {},
+    "parallel_optimizer_threshold": -1,
+    "optimizer_weight_shard_size": -1,
+    "optimizer_weight_shard_aggregated_save": False,
+    "all_reduce_fusion_config": [],
+    "allreduce_fusion_config": [],
+    "comm_fusion": {},
+    "pipeline_stages": 1,
+    "pipeline_result_broadcast": False,
+    "pipeline_segments": 1,
+    "pipeline_config": {},
+    "grad_accumulation_step": 1,
+    "grad_accumulation_shard": False,
+    "auto_parallel_search_mode": "recursive_programming",
+    "search_mode": "recursive_programming",
+    "sharding_propagation": False,
+    "loss_repeated_mean": True,
+    "enable_alltoall": False,
+    "communi_parallel_mode": "all_group_parallel",
+    "group_ckpt_save_file": "",
+    "auto_pipeline": False,
+    "init_param_in_compile": True,
+    "enable_all_reduce_fusion": True,
+    "enable_all_gather_fusion": True,
+    "enable_reduce_scatter_fusion": True,
+}
+_values = dict(_DEFAULTS)
+
+
+def _check(name: str, value: Any) -> None:
+    if name not in _DEFAULTS:
+        raise ValueError(f"Set context keyword {name} is not recognized!{where()}")
+    if name == "parallel_mode" and value not in ParallelMode.MODE_LIST:
+        raise ValueError(
+            "The context configuration parameter 'parallel_mode' only support "
+            f"{', '.join(repr(m) for m in ParallelMode.MODE_LIST)}, but got the value : {value}.{where()}"
+        )
+    positive = name in ("device_num", "pipeline_stages", "grad_accumulation_step")
+    if (positive or name == "global_rank") and (
+        isinstance(value, bool) or not isinstance(value, int) or value < positive
+    ):
+        raise ValueError(
+            f"The context configuration parameter '{name}' must be a positive integer, but got the "
+            f"value of {name} : {value!r}.{where()}"
+        )
+
+
+def set_auto_parallel_context(**kwargs: Any) -> None:
+    """Says how several processes share the work; with one process every way comes to the same.
+
+    Raises ValueError for an unknown option or a value that it cannot have. Warns once of what asks for
+    more than one process.
+    """
+    for name, value in kwargs.items():
+        _check(name, value)
+    for name, value in kwargs.items():
+        several = name in ("device_num", "pipeline_stages") and value > 1
+        divided = value in (ParallelMode.SEMI_AUTO_PARALLEL, ParallelMode.AUTO_PARALLEL)
+        if several or (name == "parallel_mode" and divided):
+            _notice.once(f"set_auto_parallel_context({name}={value!r})", _NOTHING_TO_DIVIDE)
+        if name == "strategy_ckpt_save_file" and value:
+            _notice.once(f"set_auto_parallel_context({name}=...)", "there is no strategy to save")
+        _values[name] = value
+        if name == "full_batch":
+            _values["full_batch_is_set"] = True
+            _values["dataset_strategy"] = "full_batch" if value else "data_parallel"
+
+
+def get_auto_parallel_context(attr_key: str) -> Any:
+    """The value of an option. Raises ValueError for an unknown one."""
+    if attr_key not in _values:
+        raise ValueError(f"Get context keyword {attr_key} is not recognized!{where()}")
+    return _values[attr_key]
+
+
+def reset_auto_parallel_context() -> None:
+    """All options as they are at first."""
+    _values.update(_DEFAULTS)
+
+
+class _AutoParallelContext:
+    """The options as an object: get_x() and set_x(value) for each option x."""
+
+    def __getattr__(self, name: str) -> Any:
+        kind, _, option = name.partition("_")
+        if kind not in ("get", "set") or option not in _DEFAULTS:
+            raise AttributeError(f"auto_parallel_context() has no attribute {name!r}")
+        if kind == "get":
+            return lambda: get_auto_parallel_context(option)
+        return lambda value, *rest: set_auto_parallel_context(**{option: value})
+
+    def get_parameter_broadcast_is_set(self) -> bool:
+        """Whether parameter_broadcast has been set."""
+        return bool(_values["parameter_broadcast"])
+
+    def get_device_num_is_set(self) -> bool:
+        """Whether device_num is other than 1."""
+        return bool(_values["device_num"] != 1)
+
+    def set_all_reduce_fusion_split_indices(self, indices: Any, group: str = "") -> None:
+        """Where gradients are cut into groups that are summed together: nothing is summed here."""
+        _values["all_reduce_fusion_config"] = list(indices)
+
+    def get_all_reduce_fusion_split_indices(self) -> Any:
+        """What set_all_reduce_fusion_split_indices has set."""
+        return _values["all_reduce_fusion_config"]
+
+    def reset(self) -> None:
+        """All options as they are at first."""
+        reset_auto_parallel_context()
+
+
+_the_context = _AutoParallelContext()
+
+
+def auto_parallel_context() -> _AutoParallelContext:
+    """The options as an object."""
+    return _the_context

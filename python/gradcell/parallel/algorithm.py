@@ -1,0 +1,102 @@
+"""How MindSpore looks for a way to divide a network over processes; with one process there is none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell import _notice
+from gradcell._location import where
+from gradcell.nn.cell import Cell
+
+_DEFAULTS: dict[str, Any] = {
+    "fully_use_devices": True,
+    "elementwise_op_strategy_follow": False,
+    "enable_algo_approxi": False,
+    "algo_approxi_epsilon": 0.1,
+    "tensor_slice_align_enable": False,
+    "tensor_slice_align_size": 16,
+}
+_values = dict(_DEFAULTS)
+
+_WHY = "one process computes everything, there is nothing to divide"
+
+
+def set_algo_parameters(**kwargs: Any) -> None:
+    """Keeps the options of the search. Raises ValueError for an unknown one; warns once."""
+    for name in kwargs:
+        if name not in _DEFAULTS:
+            raise ValueError(f"Set context keyword {name} is not recognized!{where()}")
+    _notice.once("set_algo_parameters", _WHY)
+    _values.update(kwargs)
+
+
+def get_algo_parameters(attr_key: str) -> Any:
+    """The value of an option. Raises ValueError for an unknown one."""
+    if attr_key not in _values:
+        raise ValueError(f"Get context keyword {attr_key} is not recognized!{where()}")
+    return _values[attr_key]
+
+
+def reset_algo_parameters() -> None:
+    """All options as they are at first."""
+    _values.update(_DEFAULTS)
+
+
+def shard(fn: Any, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
+    """fn itself. Warns once: the strategies divide nothing."""
+    _notice.once("shard", _WHY)
+    return fn
+
+
+def sync_pipeline_shared_parameters(net: Any) -> None:
+    """Nothing is to be done: all stages are in this process, and share their parameters."""
+
+
+class Layout:
+    """How a tensor lies on an array of devices: Layout(device_matrix, alias_name)('dp', 'None')."""
+
+    def __init__(self, device_matrix: Any, alias_name: Any, rank_list: Any = None) -> None:
+        if len(device_matrix) != len(alias_name):
+            raise ValueError(
+                f"Layout: device_matrix {device_matrix} and alias_name {alias_name} differ in length"
+                f"{where()}"
+            )
+        self.device_matrix, self.alias_name = tuple(device_matrix), tuple(alias_name)
+        self.rank_list, self.tensor_map = rank_list, ()
+
+    def __call__(self, *tensor_map: Any) -> Layout:
+        """This layout for a tensor whose dimensions are cut along the named axes."""
+        out = Layout(self.device_matrix, self.alias_name, self.rank_list)
+        out.tensor_map = tensor_map  # type: ignore[assignment]
+        return out
+
+
+class AutoParallel(Cell):
+    """A network whose work MindSpore would divide: the network itself, in one process.
+
+    Its methods keep MindSpore's settings; the first warns that nothing is divided.
+    """
+
+    def __init__(self, network: Cell, parallel_mode: str = "semi_auto") -> None:
+        super().__init__(auto_prefix=False)
+        self.network, self._parallel_mode = network, parallel_mode
+
+    def construct(self, *args: Any, **kwargs: Any) -> Any:
+        """What the network computes."""
+        return self.network(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _SETTINGS:
+            _notice.once(f"AutoParallel.{name}", _WHY)
+            return lambda *args, **kwargs: None
+        return super().__getattr__(name)
+
+
+_SETTINGS = frozenset(
+    """comm_fusion dataset_strategy disable_strategy_file_only_for_trainable_params
+    dump_local_norm enable_device_local_norm enable_fp32_communication enable_gradients_mean
+    full_batch hsdp init_param_in_compile load_operator_strategy_file load_param_strategy_file
+    no_init_parameters_in_compile pipeline print_local_norm save_operator_strategy_file
+    save_param_strategy_file set_group_ckpt_save_file set_optimizer_weight_shard_size
+    transformer_opt""".split()
+)

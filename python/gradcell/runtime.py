@@ -1,0 +1,61 @@
+"""The device while a program runs: its memory, and waiting for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell import _core, _notice
+
+__all__ = [
+    "empty_cache", "launch_blocking", "memory_allocated", "memory_reserved", "memory_stats",
+    "memory_summary", "set_memory", "synchronize",
+]  # fmt: skip
+
+
+def synchronize() -> None:
+    """Waits until the device has computed all that has been asked for."""
+    number = _core.device_in_use()
+    if number >= 0:
+        _core.synchronize_device(number)
+
+
+def launch_blocking() -> None:
+    """Has each op wait for its result. Warns once: errors are raised where they happen anyway."""
+    _notice.once("launch_blocking", "errors name the user's line anyway")
+
+
+def set_memory(
+    init_size: str = "2GB", increase_size: str = "2GB", max_size: str = "1024GB",
+    optimize_level: str = "O0", huge_page_reserve_size: str = "0GB",
+) -> None:  # fmt: skip
+    """How to take memory from the device. Warns once: it is taken as it is needed."""
+    _notice.once("set_memory", "memory is taken as it is needed")
+
+
+def empty_cache() -> None:
+    """Gives memory that is kept for later use back."""
+    _core.release_cached_memory()
+
+
+def memory_stats() -> dict[str, Any]:
+    """The bytes in use and kept."""
+    return dict(_core.memory_info())
+
+
+def memory_allocated() -> int:
+    """The bytes in use by tensors."""
+    return int(_core.memory_info()["in_use"])
+
+
+def memory_reserved() -> int:
+    """The bytes taken from the system: in use, and kept for later use."""
+    return memory_allocated() + int(_core.memory_info()["cached"])
+
+
+def memory_summary() -> str:
+    """memory_stats as lines of text."""
+    return "\n".join(f"{name}: {value}" for name, value in memory_stats().items())
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
