@@ -5,7 +5,7 @@ The elementwise ones come from the core's op table; the rest are in the modules 
 
 from __future__ import annotations
 
-from importlib import import_module
+from importlib import import_module as _import_module
 from typing import Any
 
 from gradcell.ops import (
@@ -43,7 +43,7 @@ from gradcell.ops.reductions import *  # noqa: F403
 from gradcell.ops.shaping import *  # noqa: F403
 from gradcell.transform import GradOperation, get_grad, grad, jvp, value_and_grad, vjp
 
-__all__ = [
+__all__: list[str] = [
     *activations.__all__,
     *composition.__all__,
     *convolution.__all__,
@@ -68,16 +68,24 @@ __all__ = [
     "vjp",
 ]
 
-
-def __dir__() -> list[str]:
-    return sorted({*__all__})  # forms of more arguments replace rows of the table
-
+from gradcell.ops.later import LATER as _LATER  # isort: skip
 
 #: MindSpore's older names of these ops, imported when first asked for: they take them from here.
 _OLDER = ("composite", "functional", "operations")
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OLDER:
-        return import_module(f"gradcell.ops.{name}")
-    raise AttributeError(f"module 'gradcell.ops' has no attribute {name!r}")
+    place = _LATER.get(name)
+    if place is None and name not in _OLDER:
+        raise AttributeError(f"module 'gradcell.ops' has no attribute {name!r}")
+    module = _import_module(f"gradcell.ops.{place or name}")
+    value = module if place is None else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__})  # forms of more arguments replace rows of the table
+
+
+__all__ += [name for name in _LATER if not name.startswith("_")]

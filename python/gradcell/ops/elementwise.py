@@ -176,6 +176,13 @@ _SYNONYMS = {
     "tensor_mul": "mul",
     "tensor_div": "div",
     "tensor_pow": "pow",
+    "tensor_floordiv": "floor_div",
+    "tensor_mod": "mod",
+    "tensor_exp": "exp",
+    "tensor_lt": "less",
+    "tensor_le": "less_equal",
+    "tensor_gt": "greater",
+    "tensor_ge": "greater_equal",
     "invert": "logical_not",
 }
 for _alias, _name in _SYNONYMS.items():

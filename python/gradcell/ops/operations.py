@@ -1,10 +1,18 @@
-"""The primitives of gradcell.ops, under MindSpore's older module name."""
+"""The names of gradcell.ops, under MindSpore's older module name."""
 
 from __future__ import annotations
 
-from gradcell.ops import *  # noqa: F403
-from gradcell.ops import __all__ as __all__
+from typing import Any
+
+from gradcell import ops as _ops
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_ops, name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__})  # forms of more arguments replace rows of the table
+    return dir(_ops)
+
+
+__all__: list[str] = _ops.__all__

@@ -42,12 +42,13 @@ def _check(name: str, attribute: str, value: Any, default: Any) -> None:
         arguments.integer(value, name, attribute)
 
 
-def define(name: str, function: Callable[..., Any], **attributes: Any) -> None:
-    """Makes the class ops.<name> and exports it."""
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    signature = inspect.Signature(
-        [inspect.Parameter(a, kind, default=d) for a, d in attributes.items()]
-    )
+def primitive_class(
+    name: str, function: Callable[..., Any], signature: inspect.Signature, integers: bool = False
+) -> type[Primitive]:
+    """The class of an op over a function of its inputs by position and its attributes by keyword.
+
+    Attributes whose default is a bool are checked to be one; with `integers` likewise those of an int.
+    """
 
     def init(self: Primitive, *args: Any, **kwargs: Any) -> None:
         try:
@@ -56,7 +57,9 @@ def define(name: str, function: Callable[..., Any], **attributes: Any) -> None:
             raise TypeError(f"ops.{name}{signature}: {error}{where()}") from None
         bound.apply_defaults()
         for attribute, value in bound.arguments.items():
-            _check(name, attribute, value, attributes[attribute])
+            default = signature.parameters[attribute].default
+            if integers or isinstance(default, bool):
+                _check(name, attribute, value, default)
         Primitive.__init__(self, name, **bound.arguments)
 
     def call(self: Primitive, *args: Any) -> Any:
@@ -68,7 +71,16 @@ def define(name: str, function: Callable[..., Any], **attributes: Any) -> None:
     }  # fmt: skip
     cls = type(name, (Primitive,), members)
     cls.__signature__ = signature  # type: ignore[attr-defined]
-    globals()[name] = cls
+    return cls
+
+
+def define(name: str, function: Callable[..., Any], **attributes: Any) -> None:
+    """Makes the class ops.<name> and exports it."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature(
+        [inspect.Parameter(a, kind, default=d) for a, d in attributes.items()]
+    )
+    globals()[name] = primitive_class(name, function, signature, integers=True)
     __all__.append(name)
 
 

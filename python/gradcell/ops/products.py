@@ -119,3 +119,6 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
     product = mm(mat1, mat2)
     scaled = product if alpha == 1 else _ops.mul(product, alpha)
     return _ops.add(input if beta == 1 else _ops.mul(input, beta), scaled)
+
+
+ger = outer

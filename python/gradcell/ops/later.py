@@ -1,0 +1,67 @@
+"""Which module an op is in that is imported when it is first asked for."""
+
+from __future__ import annotations
+
+_MODULES = {
+    "arrangement": """
+        atleast_1d atleast_2d atleast_3d broadcast_tensors column_stack diagflat dsplit dstack
+        hsplit mirror_pad moveaxis multi_dot numel ravel reverse_sequence rot90 row_stack
+        sequence_mask tensor_split tril_indices triu_indices type_as view_as vsplit""",
+    "boxes": """
+        bounding_box_decode bounding_box_encode check_valid crop_and_resize depth_to_space
+        grid_sample iou pixel_shuffle pixel_unshuffle space_to_depth""",
+    "custom": """
+        AiCPURegOp AkgGpuRegOp CpuRegOp Custom CustomOpBuilder CustomRegOp DataType TBERegOp
+        custom_info_register flash_attention_score op_info_register prim_attr_register""",
+    "draws": "choice_with_mask multinomial random_categorical shuffle",
+    "linear_algebra": """
+        addbmm addmv addr baddbmm batch_dot block_diag cholesky cholesky_inverse cholesky_solve
+        cross det eigh einsum inverse kron logdet matrix_diag matrix_power matrix_solve mv pinv qr
+        slogdet svd tensor_solve vander vecdot vector_norm""",
+    "normalized": "batch_norm lrn rms_norm",
+    "parallel": """
+        AllGather AllReduce AlltoAll Broadcast ReduceOp ReduceScatter _VirtualDataset""",
+    "primitive_table": """
+        Adam AdamWeightDecay AdaptiveAvgPool2D AdaptiveMaxPool2D ApplyMomentum AvgPool AvgPool3D
+        BatchNorm BitwiseAnd BitwiseOr BitwiseXor BoundingBoxDecode BoundingBoxEncode CTCLoss Cbrt
+        CheckValid Cholesky Conj Conv2D Conv2DBackpropInput Conv2DTranspose Conv3D CropAndResize
+        Cross CumProd DepthToSpace DiagPart Digamma Dropout2D Dropout3D DropoutDoMask DropoutGenMask
+        DynamicGRUV2 DynamicRNN Einsum Eps Erfinv FlashAttentionScore FloatStatus
+        FusedCastAdamWeightDecay FusedWeightScaleApplyMomentum GatherV2 Gcd Gelu GenerateEodMaskV2
+        IOU Imag IndexAdd InplaceAdd InplaceSub InplaceUpdate Inverse LRN Lcm Lgamma LogicalXor
+        LpNorm MatrixDeterminant MatrixInverse MatrixSolve MaxPool MaxPool3D MaxPoolWithArgmax
+        MirrorPad Multinomial NLLLoss NMSWithMask NPUAllocFloatStatus NPUClearFloatStatus
+        NPUGetFloatStatus Pack PsROIPooling Pull Push ROIAlign RandomCategorical
+        RandomChoiceWithMask RandomShuffle Randperm Real ResizeBilinear ResizeBilinearV2
+        ResizeNearestNeighbor ResizeNearestNeighborV2 ReverseSequence ScalarCast ScalarToArray
+        ScalarToTensor ScatterNdAdd ScatterNdSub ScatterNdUpdate SpaceToDepth Svd TensorScatterSub
+        TensorShape TruncateDiv TruncateMod TupleToArray Unique Unpack UnsortedSegmentMax
+        UnsortedSegmentMin UnsortedSegmentSum Xdivy""",
+    "products": "ger",
+    "scalars": """
+        add_flags list_len make_list make_range make_tuple mixed_precision_cast scalar_cast
+        scalar_to_array tuple_getitem tuple_len tuple_reversed tuple_setitem tuple_to_array""",
+    "scans": "cummax cummin cumprod diff logcumsumexp trapz",
+    "scatters": """
+        diagonal_scatter index_fill inplace_add inplace_sub inplace_update scatter scatter_nd_add
+        scatter_nd_sub scatter_nd_update select_scatter slice_scatter tensor_scatter_sub
+        unsorted_segment_max unsorted_segment_min unsorted_segment_sum""",
+    "sets": """
+        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+        bucketize gcd isin lcm searchsorted unique unique_consecutive unique_with_pad""",
+    "special": """
+        addcdiv addcmul approximate_equal cbrt conj copysign deg2rad digamma erfinv exp2 fix
+        float_power frac heaviside imag inv is_complex is_floating_point isreal lgamma logaddexp
+        logaddexp2 logit nan_to_num positive pows rad2deg real sgn signbit sinc truncate_div
+        truncate_mod xdivy""",
+    "statistics": """
+        aminmax bincount corrcoef cov histc median nanmean nanmedian nanquantile nansum quantile
+        reduce_max reduce_mean reduce_min std_mean var_mean""",
+    "windowed": """
+        adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+        adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d max_pool2d
+        max_pool3d""",
+}
+
+#: The modules by the ops that are in them.
+LATER = {name: module for module, names in _MODULES.items() for name in names.split()}

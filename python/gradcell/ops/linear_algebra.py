@@ -1,0 +1,612 @@
+"""Matrices: inverses, determinants, factorisations, and products beyond matmul.
+
+What has to look at the numbers (which row is the pivot) is done by NumPy's LAPACK on their value; the
+derivatives come from steps of Newton's iteration that start there. A step at the solution changes
+nothing but rounding errors, and squares what is missing in the dependence on the matrix: after three
+of them derivatives are exact up to order 7.
+"""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core, arguments
+from gradcell._convert import to_dtype
+from gradcell._core import Tensor
+from gradcell._location import where
+from gradcell.ops import products, reductions, shaping
+from gradcell.ops.one_plan import one_plan
+
+_ops = _core.ops
+
+#: Newton steps: derivatives are exact up to order 2^steps - 1.
+_STEPS = 3
+
+
+def _square(value: Any, op: str, name: str = "input") -> Tensor:
+    x = arguments.floating(arguments.tensor(value, op, name))
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"{op}: square matrices are needed, got shape {list(x.shape)}{where()}")
+    return x
+
+
+def _lapack(op: str, function: Any, *arguments: Any) -> Any:
+    """What NumPy makes of float64 copies. Raises ValueError where LAPACK finds no answer."""
+    try:
+        return function(*(a.astype(np.float64) for a in arguments))
+    except np.linalg.LinAlgError as error:
+        raise ValueError(f"{op}: {error}{where()}") from None
+
+
+def _transposed(x: Tensor) -> Tensor:
+    return shaping.swapaxes(x, -2, -1)
+
+
+def _identity(x: Tensor) -> Tensor:
+    return Tensor(np.eye(x.shape[-1]), x.dtype)
+
+
+# Inverses -----------------------------------------------------------------------------------------
+
+
+def _refined_inverse(x: Tensor, start: Tensor) -> Tensor:
+    """Newton's iteration X <- X (2 I - A X) for the inverse (Schulz, 1933)."""
+    twice = _ops.mul(_identity(x), 2)
+    for _ in range(_STEPS):
+        start = _ops.matmul(start, _ops.sub(twice, _ops.matmul(x, start)))
+    return start
+
+
+def inverse(input: Any) -> Tensor:
+    """The inverses of matrices [..., n, n]. Asks for the value. Raises ValueError for a singular one."""
+    x = _square(input, "inverse")
+    found = Tensor(_lapack("inverse", np.linalg.inv, x.asnumpy()), x.dtype)
+    return _refined_inverse(x, found) if x._traced else found
+
+
+def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False) -> Tensor:
+    """The solutions x of matrix x = rhs, of the transposed matrix if adjoint; [..., n, n], [..., n, k].
+
+    Asks for the value. Raises ValueError for a singular matrix.
+    """
+    a = _square(matrix, "matrix_solve", "matrix")
+    a = _transposed(a) if adjoint else a
+    b = arguments.floating(arguments.tensor(rhs, "matrix_solve", "rhs"))
+    found = Tensor(_lapack("matrix_solve", np.linalg.solve, a.asnumpy(), b.asnumpy()), b.dtype)
+    if not (a._traced or b._traced):
+        return found
+    # x0 + A^-1 (b - A x0) is the solution whatever x0 is; here the residual is a rounding error.
+    return _ops.add(found, _ops.matmul(inverse(a), _ops.sub(b, _ops.matmul(a, found))))
+
+
+def tensor_solve(a: Any, b: Any) -> Tensor:
+    """As matrix_solve, where b may also be a vector."""
+    right = arguments.tensor(b, "solve", "b")
+    if right.ndim > 1:
+        return matrix_solve(a, right)
+    return shaping.squeeze(matrix_solve(a, _ops.reshape(right, [right.size, 1])), -1)
+
+
+def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
+    """The pseudo-inverse of matrices of full rank: (A' A)^-1 A' or A' (A A')^-1.
+
+    Raises ValueError for a matrix of lower rank, to which the formula does not apply.
+    """
+    t = arguments.floating(arguments.tensor(x, "pinv", "x"))
+    rank = np.linalg.matrix_rank(t.asnumpy().astype(np.float64))
+    if (np.asarray(rank) < min(t.shape[-2:])).any():
+        raise ValueError(f"pinv: a matrix of shape {list(t.shape)} has not full rank{where()}")
+    flipped = _transposed(t)
+    if t.shape[-2] >= t.shape[-1]:
+        return matrix_solve(_ops.matmul(flipped, t), flipped)
+    return _transposed(matrix_solve(_ops.matmul(t, flipped), t))
+
+
+# Determinants -------------------------------------------------------------------------------------
+
+
+def slogdet(input: Any) -> tuple[Tensor, Tensor]:
+    """(the sign of the determinant, log of its size) of matrices [..., n, n]. Asks for the value.
+
+    log |det A| = log |det A0| + tr log(A0^-1 A), by log's series, whose terms of order k vanish with
+    all derivatives below k where A = A0.
+    """
+    x = _square(input, "slogdet")
+    sign, size = _lapack("slogdet", np.linalg.slogdet, x.asnumpy())
+    found = Tensor(np.asarray(size), x.dtype)
+    if x._traced:
+        start = Tensor(_lapack("slogdet", np.linalg.inv, x.asnumpy()), x.dtype)
+        change = _ops.sub(_ops.matmul(start, x), _identity(x))
+        power = change
+        for k in range(1, 2**_STEPS):
+            trace = _ops.reduce_sum(shaping.diagonal(power, 0, -2, -1), -1)
+            found = _ops.add(found, _ops.mul(trace, (1 if k % 2 else -1) / k))
+            power = _ops.matmul(power, change)
+    return Tensor(np.asarray(sign), x.dtype), found
+
+
+def det(input: Any) -> Tensor:
+    """The determinants of matrices [..., n, n]. Asks for the value.
+
+    Differentiable at regular matrices; of up to 3 x 3, at all.
+    """
+    x = _square(input, "det")
+    n = x.shape[-1]
+    if n <= 3:
+        return _small_det(x, n)
+    value = _lapack("det", np.linalg.det, x.asnumpy())
+    if not x._traced:
+        return Tensor(np.asarray(value), x.dtype)
+    sign, size = slogdet(x)
+    return _ops.mul(sign, _ops.exp(size))
+
+
+@one_plan
+def _small_det(x: Tensor, n: int) -> Tensor:
+    """By the first row (Laplace)."""
+    if n == 0:
+        return _ops.full(list(x.shape[:-2]), 1, x.dtype)
+    if n == 1:
+        return _ops.reshape(x, list(x.shape[:-2]))
+    first = _ops.reshape(shaping._window(x, x.ndim - 2, 0, 1), [*x.shape[:-2], n])
+    below = shaping._window(x, x.ndim - 2, 1, n - 1)
+    columns = shaping._cut(below, x.ndim - 1, [1] * n)
+    out = None
+    for j, head in enumerate(shaping._cut(first, first.ndim - 1, [1] * n)):
+        minor = _ops.concat([c for i, c in enumerate(columns) if i != j], x.ndim - 1)
+        term = _ops.mul(_ops.reshape(head, list(x.shape[:-2])), _small_det(minor, n - 1))
+        out = term if out is None else (_ops.sub if j % 2 else _ops.add)(out, term)
+    assert out is not None
+    return out
+
+
+def logdet(input: Any) -> Tensor:
+    """log of the determinants of matrices [..., n, n]: NaN where one is negative."""
+    sign, size = slogdet(input)
+    return _ops.where(_ops.less(sign, 0), float("nan"), size)
+
+
+# Factorisations -----------------------------------------------------------------------------------
+
+
+def cholesky(input_x: Any, upper: bool = False) -> Tensor:
+    """L with L L' = A for symmetric positive definite matrices A [..., n, n]; L' if upper.
+
+    Asks for the value. Raises ValueError for a matrix that is not positive definite. Derivatives from
+    L <- L (I + F), F the lower triangle of L^-1 A L^-T - I with half its diagonal.
+    """
+    x = _square(input_x, "cholesky", "input_x")
+    value = _lapack("cholesky", np.linalg.cholesky, x.asnumpy())
+    root = Tensor(value, x.dtype)
+    if x._traced:
+        both = _ops.mul(_ops.add(x, _transposed(x)), 0.5)
+        half = Tensor(
+            np.tril(np.ones(value.shape[-2:]), -1) + 0.5 * np.eye(value.shape[-1]), x.dtype
+        )
+        start = Tensor(np.linalg.inv(value), x.dtype)
+        for _ in range(_STEPS):
+            back = _refined_inverse(root, start)
+            rest = _ops.matmul(_ops.matmul(back, both), _transposed(back))
+            change = _ops.mul(_ops.sub(rest, _identity(x)), half)
+            root = _ops.add(root, _ops.matmul(root, change))
+    return _transposed(root) if upper else root
+
+
+def cholesky_inverse(input_x: Any, upper: bool = False) -> Tensor:
+    """The inverse of L L' (of L' L if upper) from its factor L."""
+    x = _square(input_x, "cholesky_inverse", "input_x")
+    return inverse(_ops.matmul(x, x, upper, not upper))
+
+
+def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Tensor:
+    """The solutions of L L' x = input (of L' L x if upper) from the factor L = input2."""
+    x = _square(input2, "cholesky_solve", "input2")
+    return matrix_solve(_ops.matmul(x, x, upper, not upper), input)
+
+
+def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
+    """(Q with orthonormal columns, R upper triangular) with Q R = A, for [..., m, n].
+
+    Asks for the value. Differentiable for full rank and m >= n, mode 'reduced': R'R = A'A. Raises
+    NotImplementedError for derivatives of other forms.
+    """
+    x = arguments.floating(arguments.tensor(input, "qr"))
+    arguments.one_of(mode, ("reduced", "complete"), "qr", "mode")
+    form: Any = mode
+    q, r = _lapack("qr", lambda a: np.linalg.qr(a, form), x.asnumpy())
+    if not x._traced:
+        return Tensor(q, x.dtype), Tensor(r, x.dtype)
+    if mode == "complete" or x.shape[-2] < x.shape[-1]:
+        raise NotImplementedError(
+            f"qr: derivatives are there for mode 'reduced' of matrices with at least as many rows as "
+            f"columns, got {mode!r} and {list(x.shape)}; for values alone call it outside{where()}"
+        )
+    upper = cholesky(_ops.matmul(_transposed(x), x), True)
+    sign = np.sign(np.diagonal(r, 0, -2, -1))[..., None]
+    upper = _ops.mul(upper, Tensor(np.where(sign == 0, 1.0, sign), x.dtype))
+    return _ops.matmul(x, inverse(upper)), upper
+
+
+def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
+    """(singular values, U, V) with U diag(s) V' = A, for [..., m, n]; the values alone without
+    compute_uv.
+
+    Asks for the value. Differentiable where the singular values are different and not zero, for
+    reduced matrices: the eigenvectors of the smaller of A'A and AA' are refined by the iteration of
+    Ogita and Aishima (2018), the rest follows. Raises NotImplementedError for derivatives of full
+    matrices.
+    """
+    x = arguments.floating(arguments.tensor(input, "svd"))
+    u, s, vt = _lapack("svd", lambda a: np.linalg.svd(a, full_matrices), x.asnumpy())
+    values, left, right = (
+        Tensor(np.ascontiguousarray(a), x.dtype) for a in (s, u, np.swapaxes(vt, -2, -1))
+    )
+    if x._traced:
+        if full_matrices and x.shape[-2] != x.shape[-1] and compute_uv:
+            raise NotImplementedError(
+                f"svd: derivatives need full_matrices=False; for values alone call it outside{where()}"
+            )
+        tall = x.shape[-2] >= x.shape[-1]
+        gram = _ops.matmul(x, x, tall, not tall)
+        vectors, squares = _refined_eigen(gram, right if tall else left)
+        derived = _ops.sqrt(squares)
+        values = _ops.add(values, _ops.sub(derived, _ops.stop_gradient(derived)))
+        other = _ops.matmul(x, vectors, not tall, False)
+        other = _ops.div(other, _ops.reshape(values, [*values.shape[:-1], 1, values.shape[-1]]))
+        left, right = (other, vectors) if tall else (vectors, other)
+    return (values, left, right) if compute_uv else values
+
+
+def eigh(input: Any) -> tuple[Tensor, Tensor]:
+    """(eigenvalues in ascending order, eigenvectors as columns) of symmetric matrices [..., n, n].
+
+    Asks for the value. Differentiable where the eigenvalues are different.
+    """
+    x = _square(input, "eigh")
+    values, vectors = _lapack("eigh", np.linalg.eigh, x.asnumpy())
+    start = Tensor(np.ascontiguousarray(vectors), x.dtype)
+    if x._traced:
+        vectors, values = _refined_eigen(_ops.mul(_ops.add(x, _transposed(x)), 0.5), start)
+        return values, vectors
+    return Tensor(np.ascontiguousarray(values), x.dtype), start
+
+
+def _refined_eigen(a: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
+    """(eigenvectors, eigenvalues) of symmetric a, from eigenvectors of its value."""
+    n = a.shape[-1]
+    eye, vectors = _identity(a), start
+    off = _ops.sub(1.0, eye)
+    row, column = [*a.shape[:-2], 1, n], [*a.shape[:-2], n, 1]
+    values = _ops.full(row, 0, a.dtype)
+    for step in range(_STEPS + 1):
+        rest = _ops.sub(eye, _ops.matmul(vectors, vectors, True, False))
+        inner = _ops.matmul(vectors, _ops.matmul(a, vectors), True, False)
+        scale = _ops.sub(1.0, shaping.diagonal(rest, 0, -2, -1))
+        values = _ops.reshape(_ops.div(shaping.diagonal(inner, 0, -2, -1), scale), row)
+        if step == _STEPS:
+            break
+        gap = _ops.add(_ops.sub(values, _ops.reshape(values, column)), eye)
+        mixed = _ops.div(_ops.add(inner, _ops.mul(values, rest)), gap)
+        change = _ops.add(_ops.mul(mixed, off), _ops.mul(_ops.mul(rest, eye), 0.5))
+        vectors = _ops.add(vectors, _ops.matmul(vectors, change))
+    return vectors, _ops.reshape(values, [*a.shape[:-2], n])
+
+
+# Products -----------------------------------------------------------------------------------------
+
+
+@one_plan
+def mv(mat: Any, vec: Any) -> Tensor:
+    """The product of a matrix [m, n] and a vector [n]."""
+    a, v = arguments.tensor(mat, "mv", "mat"), arguments.tensor(vec, "mv", "vec")
+    if a.ndim != 2 or v.ndim != 1:
+        raise ValueError(
+            f"mv: a matrix and a vector are needed, got {list(a.shape)} and {list(v.shape)}{where()}"
+        )
+    return _ops.reshape(_ops.matmul(a, _ops.reshape(v, [v.size, 1])), [a.shape[0]])
+
+
+def _plus(base: Any, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    return _ops.add(_ops.mul(base, beta), _ops.mul(product, alpha))
+
+
+@one_plan
+def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta input + alpha mat vec."""
+    return _plus(input, mv(mat, vec), beta, alpha)
+
+
+@one_plan
+def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta x + alpha vec1 vec2'."""
+    return _plus(x, products.outer(vec1, vec2), beta, alpha)
+
+
+@one_plan
+def baddbmm(input: Any, batch1: Any, batch2: Any, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta input + alpha batch1 batch2, matrix by matrix."""
+    return _plus(input, products.bmm(batch1, batch2), beta, alpha)
+
+
+@one_plan
+def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta input + alpha times the sum of the products of all matrices."""
+    return _plus(input, _ops.reduce_sum(products.bmm(batch1, batch2), 0), beta, alpha)
+
+
+@one_plan
+def matrix_power(input: Any, n: int) -> Tensor:
+    """The n-th power of matrices, by squaring; of the inverse for a negative n."""
+    x, count = _square(input, "matrix_power"), arguments.integer(n, "matrix_power", "n")
+    x, count = (inverse(x), -count) if count < 0 else (x, count)
+    out = _ops.broadcast_to(_identity(x), list(x.shape))
+    while count:
+        out = _ops.matmul(out, x) if count & 1 else out
+        count >>= 1
+        x = _ops.matmul(x, x) if count else x
+    return out
+
+
+@one_plan
+def vecdot(x: Any, y: Any, *, axis: int = -1) -> Tensor:
+    """The sums of products along axis."""
+    return _ops.reduce_sum(_ops.mul(x, y), axis)
+
+
+@one_plan
+def kron(input: Any, other: Any) -> Tensor:
+    """Every element of input times the whole of other, as blocks."""
+    a, b = arguments.tensor(input, "kron"), arguments.tensor(other, "kron", "other")
+    rank = max(a.ndim, b.ndim)
+    left = [1] * (rank - a.ndim) + list(a.shape)
+    right = [1] * (rank - b.ndim) + list(b.shape)
+    apart = _ops.reshape(a, [n for m in left for n in (m, 1)])
+    spread = _ops.reshape(b, [n for m in right for n in (1, m)])
+    return _ops.reshape(_ops.mul(apart, spread), [m * n for m, n in zip(left, right, strict=True)])
+
+
+@one_plan
+def cross(input: Any, other: Any, dim: Any = None) -> Tensor:
+    """The vector products along dim, of size 3; None: along the first dimension of that size."""
+    a, b = arguments.tensor(input, "cross"), arguments.tensor(other, "cross", "other")
+    dims = np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
+    if dim is None and 3 in dims:
+        dim = dims.index(3)
+    axis = arguments.axis_of(dim, len(dims), "cross", "dim") if dim is not None else 0
+    if not dims or dims[axis] != 3:
+        raise ValueError(f"cross: dim {dim} of shape {list(dims)} is not of size 3{where()}")
+    a, b = _ops.broadcast_to(a, list(dims)), _ops.broadcast_to(b, list(dims))
+    first = _ops.mul(shaping.roll(a, -1, axis), shaping.roll(b, -2, axis))
+    second = _ops.mul(shaping.roll(a, -2, axis), shaping.roll(b, -1, axis))
+    return _ops.sub(first, second)
+
+
+@one_plan
+def vector_norm(
+    x: Any, ord: Any = 2, axis: Any = None, keepdims: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """The norm (sum |x|^ord)^(1/ord) of all elements over axis (all of them for None); inf, -inf and 0
+    as usual."""
+    t = arguments.floating(arguments.tensor(x, "vector_norm", "x"))
+    t = t if dtype is None else _ops.cast(t, to_dtype(dtype))
+    axes = arguments.axes_of(axis, t.ndim, "vector_norm")
+    return reductions._vector_norm(t, ord, axes, keepdims)
+
+
+# Einstein's sums ----------------------------------------------------------------------------------
+
+
+def _letters(equation: str, ranks: list[int]) -> tuple[list[str], str]:
+    """The subscripts of each operand and of the result, '...' as capital letters of their own."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ValueError(
+            f"einsum: {equation!r} is for {len(terms)} operands, not {len(ranks)}{where()}"
+        )
+    used = set(left + right)
+    spare = [c for c in string.ascii_letters if c not in used]
+    hidden = [
+        r - len(t.replace("...", "")) if "..." in t else 0
+        for t, r in zip(terms, ranks, strict=True)
+    ]
+    widest = "".join(spare[: max(hidden, default=0)])
+    full = [t.replace("...", widest[len(widest) - h :]) for t, h in zip(terms, hidden, strict=True)]
+    for term, rank in zip(full, ranks, strict=True):
+        if len(term) != rank or not term.isalpha() * (rank > 0) + (rank == 0):
+            raise ValueError(
+                f"einsum: {equation!r} does not fit an operand of {rank} dimensions{where()}"
+            )
+    if not arrow:
+        together = "".join(full)
+        right = "..." * bool(widest) + "".join(
+            sorted(c for c in set(together) if together.count(c) == 1 and c not in widest)
+        )
+    return full, right.replace("...", widest)
+
+
+def _diagonal(x: Tensor, letters: str) -> tuple[Tensor, str]:
+    """Letters that repeat within one operand taken together."""
+    for c in dict.fromkeys(letters):
+        while letters.count(c) > 1:
+            i = letters.index(c)
+            j = letters.index(c, i + 1)
+            x = shaping.diagonal(x, 0, i, j)
+            letters = letters[:i] + letters[i + 1 : j] + letters[j + 1 :] + c
+    return x, letters
+
+
+def _contract(x: Tensor, a: str, y: Tensor, b: str, kept: set[str]) -> tuple[Tensor, str]:
+    """One product of matrices in batches: letters of both that are kept, of one, summed."""
+    size = dict(zip(a + b, (*x.shape, *y.shape), strict=True))
+    size = {
+        c: max(n, *(t.shape[s.index(c)] for t, s in ((x, a), (y, b)) if c in s))
+        for c, n in size.items()
+    }
+    both = [c for c in a if c in b and c in kept]
+    summed = [c for c in a if c in b and c not in kept]
+    rows, columns = [c for c in a if c not in b], [c for c in b if c not in a]
+
+    def matrix(t: Tensor, letters: str, first: list[str], second: list[str]) -> Tensor:
+        order = both + first + second
+        t = _ops.transpose(t, [letters.index(c) for c in order])
+        t = _ops.broadcast_to(t, [size[c] for c in order])
+        count = [
+            int(np.prod([size[c] for c in part], dtype=np.int64)) for part in (both, first, second)
+        ]
+        return _ops.reshape(t, count)
+
+    out = _ops.matmul(matrix(x, a, rows, summed), matrix(y, b, summed, columns))
+    result = both + rows + columns
+    return _ops.reshape(out, [size[c] for c in result]), "".join(result)
+
+
+def _sum_out(x: Tensor, letters: str, kept: set[str]) -> tuple[Tensor, str]:
+    """Without the letters that nothing else has."""
+    lone = [i for i, c in enumerate(letters) if c not in kept]
+    if lone:
+        x = _ops.reduce_sum(x, lone)
+    return x, "".join(c for c in letters if c in kept)
+
+
+@one_plan
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """Sums of products by Einstein's convention: 'ij,jk->ik' is the matrix product.
+
+    A letter names a dimension; those that are not behind the arrow are summed over; without an arrow
+    the result has the letters that occur once, in alphabetic order. '...' stands for leading
+    dimensions that broadcast. Operands are contracted from left to right. Raises ValueError for an
+    equation that does not fit.
+    """
+    if len(operands) == 1 and isinstance(operands[0], (tuple, list)):
+        operands = tuple(operands[0])
+    xs = [arguments.tensor(x, "einsum", f"operands[{i}]") for i, x in enumerate(operands)]
+    terms, result = _letters(equation, [x.ndim for x in xs])
+    if len(set(result)) != len(result) or not set(result) <= set("".join(terms)):
+        raise ValueError(
+            f"einsum: {equation!r} has letters behind the arrow that do not fit{where()}"
+        )
+    pairs = [_diagonal(x, t) for x, t in zip(xs, terms, strict=True)]
+    x, letters = pairs[0]
+    for i, (y, other) in enumerate(pairs[1:], 1):
+        later = set(result).union(*(t for _, t in pairs[i + 1 :]))
+        x, letters = _sum_out(x, letters, later | set(other))
+        y, other = _sum_out(y, other, later | set(letters))
+        x, letters = _contract(x, letters, y, other, later)
+    x, letters = _sum_out(x, letters, set(result))
+    return _ops.transpose(x, [letters.index(c) for c in result]) if result else x
+
+
+# Matrices of parts --------------------------------------------------------------------------------
+
+
+@one_plan
+def block_diag(*inputs: Any) -> Tensor:
+    """Matrices one behind the other along the diagonal, zeros around them; vectors as rows."""
+    blocks = []
+    for x in arguments.tensors(inputs, "block_diag", "inputs"):
+        blocks.append(x if x.ndim == 2 else _ops.reshape(x, [1, x.size]))
+    rows, columns = (sum(b.shape[i] for b in blocks) for i in (0, 1))
+    out, at = None, (0, 0)
+    for b in blocks:
+        placed = _ops.slice_scatter(b, [rows, columns], list(at), [1, 1])
+        out = placed if out is None else _ops.add(out, placed)
+        at = (at[0] + b.shape[0], at[1] + b.shape[1])
+    if out is None:
+        raise ValueError(f"block_diag: needs at least one matrix{where()}")
+    return out
+
+
+@one_plan
+def matrix_diag(
+    x: Any, k: Any = 0, num_rows: int = -1, num_cols: int = -1, padding_value: Any = 0,
+    align: str = "RIGHT_LEFT",
+) -> Tensor:  # fmt: skip
+    """Matrices with x's last dimension on the k-th diagonal and padding_value elsewhere.
+
+    k: a number, or (lowest, highest) where x's last two dimensions are the diagonals, the highest
+    first, aligned by `align` for those that lie above and below the main one. num_rows, num_cols: the
+    matrices' size, the smallest that fits for -1. Raises ValueError if the diagonals do not fit.
+    """
+    t = arguments.tensor(x, "matrix_diag", "x")
+    ks = arguments.integers(k, "matrix_diag", "k")
+    low, high = ks[0], ks[-1]
+    arguments.one_of(
+        align, ("RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT", "RIGHT_RIGHT"), "matrix_diag", "align"
+    )
+    if low == high and (len(ks) == 1 or t.ndim < 2 or t.shape[-2] != 1):
+        t = _ops.reshape(t, [*t.shape[:-1], 1, t.shape[-1]])
+    longest = t.shape[-1]
+    rows, cols = (
+        arguments.integer(_number(n), "matrix_diag", "num_rows") for n in (num_rows, num_cols)
+    )
+    least_rows, least_cols = longest - min(high, 0), longest + max(low, 0)
+    if rows == -1 and cols == -1:
+        rows = cols = max(least_rows, least_cols)
+    rows = least_rows if rows == -1 else rows
+    cols = least_cols if cols == -1 else cols
+    index = np.full((rows, cols), -1)
+    for d in range(low, high + 1):
+        count = min(rows + min(d, 0), cols - max(d, 0))
+        if count > longest or count <= 0 or t.shape[-2] != high - low + 1:
+            raise ValueError(
+                f"matrix_diag: diagonals of shape {list(t.shape)} do not fit {rows} by {cols} matrices "
+                f"and k {k}{where()}"
+            )
+        side = align.split("_")[0 if d >= 0 else 1]
+        start = longest - count if side == "RIGHT" else 0
+        i = np.arange(count)
+        index[i - min(d, 0), i + max(d, 0)] = (high - d) * longest + start + i
+    flat = _ops.reshape(t, [*t.shape[:-2], t.shape[-2] * longest])
+    taken = _ops.gather(flat, Tensor(np.maximum(index, 0).reshape(-1)), flat.ndim - 1)
+    out = _ops.reshape(taken, [*t.shape[:-2], rows, cols])
+    return _ops.where(Tensor(index >= 0), out, _ops.cast(padding_value, t.dtype))
+
+
+def _number(value: Any) -> Any:
+    return value.item() if isinstance(value, Tensor) else value
+
+
+@one_plan
+def vander(x: Any, N: Any = None) -> Tensor:
+    """The powers of a vector's elements as columns, x^(N-1) first, 1 last."""
+    t = arguments.tensor(x, "vander", "x")
+    n = t.shape[0] if N is None else arguments.integer(N, "vander", "N")
+    powers = [_ops.full([t.shape[0], 1], 1, t.dtype)]
+    column = _ops.reshape(t, [t.shape[0], 1])
+    for _ in range(n - 1):
+        powers.append(_ops.mul(powers[-1], column))
+    return _ops.concat(powers[::-1], 1) if n else _ops.full([t.shape[0], 0], 0, t.dtype)
+
+
+@one_plan
+def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Tensor:
+    """Sums of products along one dimension of each, matrix by matrix of a batch.
+
+    axes: an integer for both, or one for each; by default x1's last and x2's last but one (its last, if
+    it has two dimensions). Raises ValueError if the sizes differ.
+    """
+    a, b = arguments.tensor(x1, "batch_dot", "x1"), arguments.tensor(x2, "batch_dot", "x2")
+    if axes is None:
+        axes = (a.ndim - 1, max(b.ndim - 2, 1))
+    i, j = (axes, axes) if isinstance(axes, int) else axes
+    i, j = i % a.ndim, j % b.ndim
+    if (
+        a.ndim < 2
+        or b.ndim < 2
+        or 0 in (i, j)
+        or a.shape[i] != b.shape[j]
+        or a.shape[0] != b.shape[0]
+    ):
+        raise ValueError(
+            f"batch_dot: axes {axes} do not fit shapes {list(a.shape)} and {list(b.shape)}{where()}"
+        )
+    left, right = shaping.movedim(a, i, -1), shaping.movedim(b, j, 1)
+    n, k = left.shape[0], left.shape[-1]
+    rest_a, rest_b = list(left.shape[1:-1]), list(right.shape[2:])
+    product = _ops.matmul(_ops.reshape(left, [n, -1, k]), _ops.reshape(right, [n, k, -1]))
+    dims = [n, *rest_a, *rest_b]
+    return _ops.reshape(product, dims if len(dims) > 1 else [n, 1])

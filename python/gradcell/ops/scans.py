@@ -1,0 +1,130 @@
+"""Running products and extrema along a dimension, differences, and the trapezoidal rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core, arguments
+from gradcell._convert import to_dtype
+from gradcell._core import Tensor
+from gradcell._location import where
+from gradcell.ops import indexing, shaping
+from gradcell.ops.one_plan import one_plan
+
+_ops = _core.ops
+
+
+@one_plan
+def cumprod(input: Any, dim: Any, dtype: Any = None) -> Tensor:
+    """The products of all elements up to each along dim, in input's dtype unless dtype says otherwise.
+
+    By doubling: after step k each element is the product of the last 2^k (Hillis and Steele, 1986).
+    """
+    x = arguments.tensor(input, "cumprod")
+    x = x if dtype is None else _ops.cast(x, to_dtype(dtype))
+    a = arguments.axis_of(dim, x.ndim, "cumprod", "dim")
+    if x.ndim == 0:
+        return x
+    reach = 1
+    while reach < x.shape[a]:
+        ahead = list(x.shape)
+        ahead[a] = reach
+        earlier = shaping._window(x, a, 0, x.shape[a] - reach)
+        x = _ops.mul(x, _ops.concat([_ops.full(ahead, 1, x.dtype), earlier], a))
+        reach *= 2
+    return x
+
+
+@one_plan
+def running_product(x: Any, axis: Any, *, exclusive: bool, reverse: bool) -> Tensor:
+    """The products up to each element along axis: without it if exclusive, from the end if reverse."""
+    t = arguments.tensor(x, "CumProd", "x")
+    a = arguments.axis_of(axis, t.ndim, "CumProd")
+    t = shaping.flip(t, a) if reverse else t
+    out = cumprod(t, a)
+    if exclusive:
+        first = [*t.shape[:a], 1, *t.shape[a + 1 :]]
+        before = shaping._window(out, a, 0, t.shape[a] - 1)
+        out = _ops.concat([_ops.full(first, 1, t.dtype), before], a)
+    return shaping.flip(out, a) if reverse else out
+
+
+def _running(input: Any, axis: Any, name: str, better: Any) -> tuple[Tensor, Tensor]:
+    x = arguments.tensor(input, name)
+    a = arguments.axis_of(axis, x.ndim, name)
+    values = np.moveaxis(x.asnumpy(), a, -1)
+    best, at = values.copy(), np.zeros(values.shape, np.int64)
+    for i in range(1, values.shape[-1]):
+        nan = np.isnan(values[..., i])
+        wins = better(values[..., i], best[..., i - 1]) | nan
+        best[..., i] = np.where(wins, values[..., i], best[..., i - 1])
+        at[..., i] = np.where(wins, i, at[..., i - 1])
+    index = Tensor(np.ascontiguousarray(np.moveaxis(at, -1, a)))
+    return indexing.gather_elements(x, a, index), index
+
+
+def cummax(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
+    """(the largest element up to each along axis, its index; of equal ones the last). Asks for the value."""
+    return _running(input, axis, "cummax", np.greater_equal)
+
+
+def cummin(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
+    """(the smallest element up to each along axis, its index; of equal ones the last). Asks for the value."""
+    values, index = _running(input, axis, "cummin", np.less_equal)
+    return values, _ops.cast(index, _core.int32)
+
+
+@one_plan
+def logcumsumexp(input: Any, axis: Any) -> Tensor:
+    """log of the sums of exp of all elements up to each along axis.
+
+    By doubling, each step max + log1p(exp(-|difference|)).
+    """
+    x = arguments.tensor(input, "logcumsumexp")
+    a = arguments.axis_of(axis, x.ndim, "logcumsumexp")
+    reach = 1
+    while x.ndim and reach < x.shape[a]:
+        head = shaping._window(x, a, 0, reach)
+        late = shaping._window(x, a, reach, x.shape[a] - reach)
+        early = shaping._window(x, a, 0, x.shape[a] - reach)
+        high, low = _ops.maximum(late, early), _ops.minimum(late, early)
+        both = _ops.add(high, _ops.log1p(_ops.exp(_ops.sub(low, high))))
+        x = _ops.concat([head, both], a)
+        reach *= 2
+    return x
+
+
+@one_plan
+def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    """The n-th differences along axis, with prepend and append joined on first."""
+    t = arguments.tensor(x, "diff", "x")
+    a = arguments.axis_of(axis, t.ndim, "diff")
+    parts = [p for p in (prepend, t, append) if p is not None]
+    t = t if len(parts) == 1 else _ops.concat(parts, a)
+    if t.ndim == 0 or arguments.integer(n, "diff", "n") < 0:
+        raise ValueError(
+            f"diff: needs a dimension and n >= 0, got {list(t.shape)} and {n}{where()}"
+        )
+    for _ in range(min(n, t.shape[a])):
+        count = t.shape[a] - 1
+        late, early = (shaping._window(t, a, i, max(count, 0)) for i in (1, 0))
+        t = _ops.logical_xor(late, early) if t.dtype == _core.bool else _ops.sub(late, early)
+    return t
+
+
+@one_plan
+def trapz(y: Any, x: Any = None, *, dx: Any = 1.0, dim: int = -1) -> Tensor:
+    """The integral of y along dim by the trapezoidal rule; x: where y was taken, or dx apart."""
+    t = arguments.floating(arguments.tensor(y, "trapz", "y"))
+    a = arguments.axis_of(dim, t.ndim, "trapz", "dim")
+    step: Any = dx
+    if x is not None:
+        points = arguments.tensor(x, "trapz", "x")
+        step = diff(points, axis=-1 if points.ndim == 1 else a)
+        if points.ndim == 1:
+            step = _ops.reshape(step, [step.size] + [1] * (t.ndim - 1 - a))
+    n = t.shape[a] - 1
+    pairs = _ops.add(shaping._window(t, a, 1, n), shaping._window(t, a, 0, n))
+    return _ops.reduce_sum(_ops.mul(_ops.mul(pairs, 0.5), step), a)

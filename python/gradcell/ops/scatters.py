@@ -1,0 +1,192 @@
+"""Updates at indices: of parameters in place, of tensors, of segments."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core, arguments
+from gradcell._core import Tensor
+from gradcell._location import where
+from gradcell.ops import composition, indexing, shaping
+from gradcell.ops.one_plan import one_plan
+
+_ops = _core.ops
+
+
+@one_plan
+def scatter_nd_update(input_x: Any, indices: Any, updates: Any, use_locking: bool = True) -> Tensor:
+    """Replaces elements or slices of a parameter at indices [..., depth]; returns the new value."""
+    return composition.assign(input_x, indexing.tensor_scatter_update(input_x, indices, updates))
+
+
+@one_plan
+def scatter_nd_add(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
+    """Adds to elements or slices of a parameter at indices [..., depth]; returns the new value."""
+    return composition.assign(input_x, indexing.tensor_scatter_add(input_x, indices, updates))
+
+
+@one_plan
+def scatter_nd_sub(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
+    """Subtracts from elements or slices of a parameter at indices; returns the new value."""
+    return scatter_nd_add(input_x, indices, _ops.neg(updates))
+
+
+@one_plan
+def tensor_scatter_sub(input_x: Any, indices: Any, updates: Any) -> Tensor:
+    """input_x with updates subtracted at indices [..., depth]."""
+    return indexing.tensor_scatter_add(input_x, indices, _ops.neg(updates))
+
+
+@one_plan
+def scatter(input: Any, axis: Any, index: Any, src: Any) -> Tensor:
+    """input with src placed at index along axis, at the index's own other coordinates; the last stays."""
+    at = arguments.tensor(index, "scatter", "index")
+    if not isinstance(src, Tensor):
+        src = _ops.full(list(at.shape), src, arguments.tensor(input, "scatter").dtype)
+    return indexing.tensor_scatter_elements(input, at, src, axis)
+
+
+@one_plan
+def index_fill(x: Any, axis: Any, index: Any, value: Any) -> Tensor:
+    """x with value in the slices along axis at index."""
+    t = arguments.tensor(x, "index_fill", "x")
+    a = arguments.axis_of(axis, t.ndim, "index_fill")
+    at = _ops.reshape(arguments.tensor(index, "index_fill", "index"), [-1])
+    n = t.shape[a]
+    hits = _ops.scatter_add(_ops.mod(at, n), _ops.full([at.size], 1, _core.int32), 0, n)
+    hit = _ops.reshape(_ops.greater(hits, 0), [n] + [1] * (t.ndim - 1 - a))
+    return _ops.where(hit, _ops.cast(value, t.dtype), t)
+
+
+@one_plan
+def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
+    """x with the rows of v added at indices."""
+    at = Tensor(np.array(arguments.integers(indices, "InplaceAdd", "indices"), np.int32))
+    return indexing.index_add(x, at, v, 0)
+
+
+@one_plan
+def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
+    """x with the rows of v subtracted at indices."""
+    return inplace_add(x, _ops.neg(v), indices)
+
+
+@one_plan
+def inplace_update(x: Any, v: Any, indices: Any) -> Tensor:
+    """x with its rows at indices replaced by those of v."""
+    at = np.array(arguments.integers(indices, "InplaceUpdate", "indices"), np.int32)
+    return indexing.tensor_scatter_update(x, Tensor(at.reshape(-1, 1)), v)
+
+
+@one_plan
+def index_add_to(x: Any, indices: Any, y: Any, *, axis: int) -> Tensor:
+    """Adds the slices of y to a parameter along axis at indices; returns the new value."""
+    return composition.assign(x, indexing.index_add(x, indices, y, axis))
+
+
+# Parts replaced -----------------------------------------------------------------------------------
+
+
+@one_plan
+def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
+    """input with its slice at index along axis replaced by src."""
+    t = arguments.tensor(input, "select_scatter")
+    a = arguments.axis_of(axis, t.ndim, "select_scatter")
+    at = arguments.integer(index, "select_scatter", "index") % t.shape[a]
+    part = shaping.expand_dims(arguments.tensor(src, "select_scatter", "src"), a)
+    pieces = [
+        shaping._window(t, a, 0, at),
+        part,
+        shaping._window(t, a, at + 1, t.shape[a] - at - 1),
+    ]
+    return _ops.concat(pieces, a)
+
+
+@one_plan
+def slice_scatter(
+    input: Any, src: Any, axis: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Tensor:
+    """input with the slice start:end:step along axis replaced by src."""
+    t = arguments.tensor(input, "slice_scatter")
+    a = arguments.axis_of(axis, t.ndim, "slice_scatter")
+    places = np.arange(t.shape[a])[slice(start, end, step)]
+    new = arguments.tensor(src, "slice_scatter", "src")
+    if new.shape[a] != len(places):
+        raise ValueError(
+            f"slice_scatter: src of shape {list(new.shape)} is not for {len(places)} slices{where()}"
+        )
+    source = np.full(t.shape[a], -1)
+    source[places] = np.arange(len(places))
+    shape = [t.shape[a]] + [1] * (t.ndim - 1 - a)
+    if not len(places):
+        return t
+    taken = _ops.gather(new, Tensor(np.maximum(source, 0)), a)
+    return _ops.where(Tensor((source >= 0).reshape(shape)), _ops.cast(taken, t.dtype), t)
+
+
+@one_plan
+def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """input with its offset-th diagonal over two dimensions replaced by src."""
+    t = arguments.tensor(input, "diagonal_scatter")
+    places = Tensor(np.arange(math.prod(t.shape)).reshape(t.shape))
+    at = shaping.diagonal(places, offset, dim1, dim2)
+    new = arguments.tensor(src, "diagonal_scatter", "src")
+    if list(new.shape) != list(at.shape):
+        raise ValueError(
+            f"diagonal_scatter: src of shape {list(new.shape)} is not for a diagonal of shape "
+            f"{list(at.shape)}{where()}"
+        )
+    flat, index = _ops.reshape(t, [t.size]), _ops.reshape(at, [at.size, 1])
+    out = indexing.tensor_scatter_update(flat, index, _ops.reshape(new, [new.size]))
+    return _ops.reshape(out, list(t.shape))
+
+
+# Segments -----------------------------------------------------------------------------------------
+
+
+@one_plan
+def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
+    """The sums of the slices with the same id; ids below zero do not count."""
+    x = arguments.tensor(input_x, "unsorted_segment_sum", "input_x")
+    ids = arguments.tensor(segment_ids, "unsorted_segment_sum", "segment_ids")
+    count = arguments.integer(num_segments, "unsorted_segment_sum", "num_segments")
+    flat = _ops.reshape(x, [ids.size, *x.shape[ids.ndim :]])
+    at = _ops.reshape(ids, [ids.size])
+    at = _ops.where(_ops.less(at, 0), count, at)  # a segment behind the others, cut off again
+    total = _ops.scatter_add(at, flat, 0, count + 1)
+    return shaping._window(total, 0, 0, count)
+
+
+def _segment_extremum(name: str, best: Any, worst: Any) -> Any:
+    def op(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
+        t = arguments.tensor(x, name, "x")
+        ids = arguments.tensor(segment_ids, name, "segment_ids").asnumpy().reshape(-1)
+        count = arguments.integer(num_segments, name, "num_segments")
+        rows = _ops.reshape(t, [len(ids), -1])
+        values = rows.asnumpy()
+        at = np.full((count, values.shape[1]), -1)
+        for i, segment in enumerate(ids):
+            if segment >= 0:
+                old = at[segment]
+                current = np.take_along_axis(values, np.maximum(old, 0)[None], 0)[0]
+                at[segment] = np.where((old < 0) | best(values[i], current), i, old)
+        taken = indexing.gather_elements(rows, 0, Tensor(np.maximum(at, 0)))
+        rest = list(t.shape[len(segment_ids.shape) :])
+        limits = np.finfo if t.dtype.is_floating else np.iinfo
+        empty = worst(limits(t.dtype.name))
+        out = _ops.where(Tensor(at >= 0), taken, _ops.full([], empty, t.dtype))
+        return _ops.reshape(out, [count, *rest])
+
+    op.__name__ = op.__qualname__ = name
+    op.__doc__ = (
+        f"The {'largest' if 'max' in name else 'smallest'} elements of the slices with the same id; of "
+        "no slice the dtype's limit. Asks for the value."
+    )
+    return op
+
+
+unsorted_segment_max = _segment_extremum("unsorted_segment_max", np.greater, lambda i: i.min)
+unsorted_segment_min = _segment_extremum("unsorted_segment_min", np.less, lambda i: i.max)

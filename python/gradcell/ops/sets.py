@@ -1,0 +1,145 @@
+"""What has to look at the numbers to know its answer: unique elements, searches, membership.
+
+NumPy does the work, on values; the results are integers, truths or copies of elements.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core, arguments
+from gradcell._core import Tensor
+from gradcell._location import where
+
+_ops = _core.ops
+
+
+def unique(input: Any) -> tuple[Tensor, Tensor]:
+    """(the different elements, in the order of their first occurrence; the place of each of input's
+    elements among them, int32, or int64 for int64). Asks for the value."""
+    x = arguments.tensor(input, "unique")
+    _, first, inverse = np.unique(x.asnumpy(), return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    dtype = np.int64 if x.dtype == _core.int64 else np.int32
+    flat = _ops.reshape(x, [x.size])
+    found = _ops.gather(flat, Tensor(first[order]), 0)
+    return found, Tensor(place[inverse.reshape(x.shape)].astype(dtype))
+
+
+def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
+    """As unique, filled up with pad_num to x's length."""
+    values, index = unique(x)
+    missing = [index.size - values.size]
+    return _ops.concat([values, _ops.full(missing, pad_num, values.dtype)], 0), index
+
+
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+) -> Any:
+    """Without elements (slices along dim) that equal the one before; with return_inverse the place of
+    each in the result, with return_counts the length of each run. Asks for the value."""
+    x = arguments.tensor(input, "unique_consecutive")
+    t, a = (
+        (_ops.reshape(x, [x.size]), 0)
+        if dim is None
+        else (x, arguments.axis_of(dim, x.ndim, "unique"))
+    )
+    rows = np.moveaxis(t.asnumpy(), a, 0).reshape(t.shape[a], -1)
+    new = np.ones(len(rows), bool)
+    new[1:] = (rows[1:] != rows[:-1]).any(1)
+    starts = np.flatnonzero(new)
+    out: list[Tensor] = [_ops.gather(t, Tensor(starts), a)]
+    if return_inverse:
+        place = np.cumsum(new) - 1
+        out.append(Tensor(place.reshape(x.shape) if dim is None else place))
+    if return_counts:
+        out.append(Tensor(np.diff(np.append(starts, len(rows)))))
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def searchsorted(
+    sorted_sequence: Any, values: Any, *, out_int32: bool = False, right: bool = False,
+    side: Any = None, sorter: Any = None,
+) -> Tensor:  # fmt: skip
+    """Where to put values into a sequence that is in order along its last dimension: before equal
+    elements, behind them for right or side 'right'. int64, or int32 for out_int32."""
+    line = arguments.tensor(sorted_sequence, "searchsorted", "sorted_sequence").asnumpy()
+    wanted = values.asnumpy() if isinstance(values, Tensor) else np.asarray(values)
+    if sorter is not None:
+        line = np.take_along_axis(line, sorter.asnumpy(), -1)
+    place: Any = "right" if right or side == "right" else "left"
+    if line.ndim == 1:
+        found = np.searchsorted(line, wanted, place)
+    else:
+        rows = zip(
+            line.reshape(-1, line.shape[-1]), wanted.reshape(-1, wanted.shape[-1]), strict=True
+        )
+        found = np.stack([np.searchsorted(a, v, place) for a, v in rows]).reshape(wanted.shape)
+    return Tensor(np.asarray(found, np.int32 if out_int32 else np.int64))
+
+
+def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
+    """The interval between boundaries that each element lies in, int32; right: those on a boundary
+    belong to the interval below it."""
+    values = arguments.tensor(input, "bucketize").asnumpy()
+    edges = boundaries.asnumpy() if isinstance(boundaries, Tensor) else np.asarray(boundaries)
+    found = np.searchsorted(edges, values, "left" if right else "right")
+    return Tensor(np.asarray(found, np.int32))
+
+
+def isin(elements: Any, test_elements: Any, invert: bool = False) -> Tensor:
+    """Whether each element is among test_elements (is not, if invert)."""
+    tests = (
+        test_elements.asnumpy() if isinstance(test_elements, Tensor) else np.asarray(test_elements)
+    )
+    return Tensor(
+        np.asarray(np.isin(arguments.operand(elements, "isin").asnumpy(), tests, invert=invert))
+    )
+
+
+# Integers -----------------------------------------------------------------------------------------
+
+
+def _integer_dtype(a: Tensor, b: Tensor, known_a: bool, known_b: bool) -> _core.DType:
+    """The dtype that both go into: a number takes that of a tensor, unless that is bool."""
+    if known_a == known_b:
+        return _core.promote(a.dtype, b.dtype)  # type: ignore[no-any-return]
+    own, number = (a, b) if known_a else (b, a)
+    return number.dtype if own.dtype == _core.bool else own.dtype
+
+
+def _integers(name: str, function: Any, text: str) -> Any:
+    def op(input: Any, other: Any) -> Tensor:
+        a, b = (v if isinstance(v, Tensor) else Tensor(v) for v in (input, other))
+        for x in (a, b):
+            if x.dtype.is_floating:
+                raise TypeError(f"{name}: integers are needed, got {x.dtype}{where()}")
+        dtype = _integer_dtype(a, b, isinstance(input, Tensor), isinstance(other, Tensor))
+        return Tensor(
+            np.asarray(function(_ops.cast(a, dtype).asnumpy(), _ops.cast(b, dtype).asnumpy()))
+        )
+
+    op.__name__ = op.__qualname__ = name
+    op.__doc__ = f"{text}, elementwise over integers, which broadcast. Raises TypeError for others."
+    return op
+
+
+bitwise_and = _integers("bitwise_and", np.bitwise_and, "The bits that both have")
+bitwise_or = _integers("bitwise_or", np.bitwise_or, "The bits that one of both has")
+bitwise_xor = _integers("bitwise_xor", np.bitwise_xor, "The bits that only one of both has")
+bitwise_left_shift = _integers("bitwise_left_shift", np.left_shift, "input times 2^other")
+bitwise_right_shift = _integers("bitwise_right_shift", np.right_shift, "input over 2^other, down")
+
+
+def bitwise_not(input: Any) -> Tensor:
+    """All bits turned over: -1 - input for integers, not for bool."""
+    x = arguments.tensor(input, "bitwise_not")
+    return _ops.logical_not(x) if x.dtype == _core.bool else _ops.sub(-1, x)
+
+
+gcd = _integers("gcd", np.gcd, "The greatest common divisor")
+lcm = _integers("lcm", np.lcm, "The least common multiple")

@@ -1,0 +1,356 @@
+"""Elementwise functions composed of the op table's: signs, angles, logarithms of sums, gamma and error
+functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core, arguments
+from gradcell._core import Tensor
+from gradcell.ops import reductions
+from gradcell.ops.one_plan import one_plan
+
+_ops = _core.ops
+
+
+def _float(value: Any, op: str, name: str = "input") -> Tensor:
+    return arguments.floating(arguments.operand(value, op, name))
+
+
+# Signs --------------------------------------------------------------------------------------------
+
+
+@one_plan
+def signbit(input: Any) -> Tensor:
+    """Whether the sign is minus, that of -0 included."""
+    x = arguments.operand(input, "signbit")
+    if not x.dtype.is_floating:
+        return _ops.less(x, 0)
+    return _ops.logical_or(
+        _ops.less(x, 0), _ops.logical_and(_ops.equal(x, 0), _ops.less(_ops.div(1.0, x), 0))
+    )
+
+
+@one_plan
+def copysign(x: Any, other: Any) -> Tensor:
+    """The size of x with the sign of other."""
+    a, b = _float(x, "copysign", "x"), arguments.operand(other, "copysign", "other")
+    size = _ops.where(signbit(a), _ops.neg(a), a)
+    return _ops.where(signbit(b), _ops.neg(size), size)
+
+
+@one_plan
+def heaviside(input: Any, values: Any) -> Tensor:
+    """0 below zero, 1 above, values at zero."""
+    x = arguments.operand(input, "heaviside")
+    step = _ops.cast(_ops.greater(x, 0), x.dtype)
+    return _ops.where(_ops.equal(x, 0), values, _ops.where(_ops.isnan(x), x, step))
+
+
+def sgn(input: Any) -> Tensor:
+    """-1, 0 or 1: the sign."""
+    return _ops.sign(input)
+
+
+def positive(input: Any) -> Tensor:
+    """input itself. Raises TypeError for bool."""
+    x = arguments.tensor(input, "positive")
+    if x.dtype == _core.bool:
+        raise TypeError("positive: a bool has no sign")
+    return x
+
+
+# Whole parts --------------------------------------------------------------------------------------
+
+
+@one_plan
+def fix(input: Any) -> Tensor:
+    """Without the fraction, towards zero."""
+    x = arguments.operand(input, "fix")
+    if not x.dtype.is_floating:
+        return x
+    return _ops.where(_ops.less(x, 0), _ops.ceil(x), _ops.floor(x))
+
+
+@one_plan
+def frac(x: Any) -> Tensor:
+    """The fraction, with x's sign."""
+    return _ops.sub(x, fix(x))
+
+
+@one_plan
+def truncate_div(x: Any, y: Any) -> Tensor:
+    """x / y without the fraction, towards zero, in the inputs' dtype."""
+    a, b = arguments.operand(x, "truncate_div", "x"), arguments.operand(y, "truncate_div", "y")
+    if a.dtype.is_floating or b.dtype.is_floating:
+        return fix(_ops.div(a, b))
+    down, rest = _ops.floor_div(a, b), _ops.mod(a, b)
+    inexact = _ops.logical_and(
+        _ops.not_equal(rest, 0), _ops.not_equal(_ops.less(a, 0), _ops.less(b, 0))
+    )
+    return _ops.where(inexact, _ops.add(down, 1), down)
+
+
+@one_plan
+def truncate_mod(x: Any, y: Any) -> Tensor:
+    """x - y truncate_div(x, y): the remainder with the sign of x."""
+    return _ops.sub(x, _ops.mul(y, truncate_div(x, y)))
+
+
+@one_plan
+def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
+    """NaN replaced by nan (0 by default), infinities by posinf and neginf (by default the dtype's
+    largest and smallest number)."""
+    x = arguments.tensor(input, "nan_to_num")
+    if not x.dtype.is_floating:
+        return x
+    top = 3.3895313892515355e38 if x.dtype.name == "bfloat16" else float(np.finfo(x.dtype.name).max)
+    high, low = top if posinf is None else posinf, -top if neginf is None else neginf
+    out = _ops.where(_ops.isnan(x), 0 if nan is None else nan, x)
+    return _ops.where(_ops.isinf(x), _ops.where(_ops.greater(x, 0), high, low), out)
+
+
+# Powers, angles, logarithms -----------------------------------------------------------------------
+
+
+def exp2(input: Any) -> Tensor:
+    """2 to the power of input."""
+    return _ops.pow(2.0, _float(input, "exp2"))
+
+
+@one_plan
+def cbrt(x: Any) -> Tensor:
+    """The cube root."""
+    t = _float(x, "cbrt", "x")
+    size = _ops.pow(_ops.abs(t), 1 / 3)
+    return _ops.where(_ops.less(t, 0), _ops.neg(size), size)
+
+
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """input to the power of exponent, in float64."""
+    a, b = (
+        arguments.operand(input, "float_power"),
+        arguments.operand(exponent, "float_power", "exponent"),
+    )
+    return _ops.pow(_ops.cast(a, _core.float64), _ops.cast(b, _core.float64))
+
+
+def deg2rad(x: Any) -> Tensor:
+    """Degrees as radians: x pi / 180."""
+    return _ops.mul(_float(x, "deg2rad", "x"), math.pi / 180)
+
+
+def rad2deg(x: Any) -> Tensor:
+    """Radians as degrees: 180 x / pi."""
+    return _ops.mul(_float(x, "rad2deg", "x"), 180 / math.pi)
+
+
+def _log_sum(x: Any, y: Any, op: str, base: float) -> Tensor:
+    a, b = _float(x, op), _float(y, op, "other")
+    high, low = _ops.maximum(a, b), _ops.minimum(a, b)
+    gap = _ops.where(_ops.equal(high, low), 0, _ops.sub(low, high))  # also of infinities
+    grown = _ops.log1p(_ops.exp(_ops.mul(gap, math.log(base))))
+    return _ops.add(high, _ops.div(grown, math.log(base)))
+
+
+@one_plan
+def logaddexp(input: Any, other: Any) -> Tensor:
+    """log(exp(input) + exp(other)), without overflow."""
+    return _log_sum(input, other, "logaddexp", math.e)
+
+
+@one_plan
+def logaddexp2(input: Any, other: Any) -> Tensor:
+    """log2(2^input + 2^other), without overflow."""
+    return _log_sum(input, other, "logaddexp2", 2.0)
+
+
+@one_plan
+def logit(input: Any, eps: Any = None) -> Tensor:
+    """log(x / (1 - x)), x first brought within eps and 1 - eps."""
+    x = _float(input, "logit")
+    if eps is not None:
+        x = _ops.minimum(_ops.maximum(x, eps), 1 - eps)
+    return _ops.sub(_ops.log(x), _ops.log1p(_ops.neg(x)))
+
+
+@one_plan
+def xdivy(x: Any, y: Any) -> Tensor:
+    """x / y, 0 where x is 0."""
+    zero = _ops.equal(x, 0)
+    return _ops.where(zero, 0, _ops.div(x, _ops.where(zero, 1, y)))
+
+
+@one_plan
+def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
+    """input + value tensor1 tensor2."""
+    return _ops.add(input, _ops.mul(value, _ops.mul(tensor1, tensor2)))
+
+
+@one_plan
+def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
+    """input + value tensor1 / tensor2."""
+    return _ops.add(input, _ops.mul(value, _ops.div(tensor1, tensor2)))
+
+
+@one_plan
+def sinc(input: Any) -> Tensor:
+    """sin(pi x) / (pi x), 1 at 0; close to 0 by its series, so that derivatives are right there too."""
+    x = _float(input, "sinc")
+    angle = _ops.mul(x, math.pi)
+    near = _ops.less(_ops.abs(x), 0.25)
+    apart = _ops.where(near, 1, angle)
+    square = _ops.square(_ops.where(near, angle, 0))
+    series = _ops.full([], 1.0, x.dtype)
+    for k in range(12, 0, -1):  # 1 - s/6 (1 - s/20 (1 - s/42 (...)))
+        series = _ops.sub(1.0, _ops.mul(_ops.div(square, float(2 * k * (2 * k + 1))), series))
+    return _ops.where(near, series, _ops.div(_ops.sin(apart), apart))
+
+
+# Gamma and error functions ------------------------------------------------------------------------
+
+#: Bernoulli numbers B_2, B_4, ... (Abramowitz and Stegun, table 23.2).
+_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
+_SHIFT = 10
+
+
+@one_plan
+def lgamma(input: Any) -> Tensor:
+    """log |Gamma(x)|.
+
+    Stirling's series (Abramowitz and Stegun, 6.1.41) at x + 10, brought back by the recurrence; for
+    x < 1/2 by reflection (6.1.17).
+    """
+    x = _float(input, "lgamma")
+    low = _ops.less(x, 0.5)
+    y = _ops.where(low, _ops.sub(1.0, x), x)
+    product = y
+    for k in range(1, _SHIFT):
+        product = _ops.mul(product, _ops.add(y, float(k)))
+    z = _ops.add(y, float(_SHIFT))
+    inverse = _ops.reciprocal(z)
+    square, series = _ops.square(inverse), _ops.full([], 0.0, x.dtype)
+    for n in range(len(_BERNOULLI), 0, -1):
+        series = _ops.add(_BERNOULLI[n - 1] / (2 * n * (2 * n - 1)), _ops.mul(square, series))
+    stirling = _ops.add(
+        _ops.sub(_ops.mul(_ops.sub(z, 0.5), _ops.log(z)), z),
+        _ops.add(_ops.mul(inverse, series), 0.5 * math.log(2 * math.pi)),
+    )
+    above = _ops.sub(stirling, _ops.log(product))
+    turn = _ops.sin(_ops.mul(_ops.where(low, _ops.sub(x, _ops.floor(x)), 0.5), math.pi))
+    reflected = _ops.sub(_ops.sub(math.log(math.pi), _ops.log(turn)), above)
+    out = _ops.where(low, reflected, above)
+    return _ops.where(_ops.isinf(x), math.inf, out)
+
+
+@one_plan
+def digamma(input: Any) -> Tensor:
+    """The derivative of log Gamma(x).
+
+    Its asymptotic series (Abramowitz and Stegun, 6.3.18) at x + 10, brought back by the recurrence; for
+    x < 1/2 by reflection (6.3.7).
+    """
+    x = _float(input, "digamma")
+    low = _ops.less(x, 0.5)
+    y = _ops.where(low, _ops.sub(1.0, x), x)
+    total = _ops.reciprocal(y)
+    for k in range(1, _SHIFT):
+        total = _ops.add(total, _ops.reciprocal(_ops.add(y, float(k))))
+    z = _ops.add(y, float(_SHIFT))
+    square, series = _ops.square(_ops.reciprocal(z)), _ops.full([], 0.0, x.dtype)
+    for n in range(len(_BERNOULLI), 0, -1):
+        series = _ops.mul(square, _ops.add(_BERNOULLI[n - 1] / (2 * n), series))
+    above = _ops.sub(_ops.sub(_ops.sub(_ops.log(z), _ops.div(0.5, z)), series), total)
+    angle = _ops.mul(_ops.where(low, _ops.sub(x, _ops.floor(x)), 0.25), math.pi)
+    return _ops.where(low, _ops.sub(above, _ops.div(math.pi, _ops.tan(angle))), above)
+
+
+@one_plan
+def erfinv(input: Any) -> Tensor:
+    """The inverse of erf, within -1 and 1; infinite at the ends, NaN beyond.
+
+    Winitzki's approximation (2008), then Halley steps, in float64. Derivatives come from three more.
+    """
+    x = _float(input, "erfinv")
+    t = _ops.cast(x, _core.float64)
+    inside = _ops.less(_ops.abs(t), 1)
+    t = _ops.where(inside, t, 0)
+    log = _ops.log1p(_ops.neg(_ops.square(t)))
+    a = 0.147
+    half = _ops.add(2 / (math.pi * a), _ops.mul(log, 0.5))
+    root = _ops.sub(_ops.square(half), _ops.div(log, a))
+    size = _ops.sqrt(_ops.maximum(_ops.sub(_ops.sqrt(root), half), 0))
+    y = _ops.stop_gradient(_ops.where(_ops.less(t, 0), _ops.neg(size), size))
+    for _ in range(4):
+        # where erf is close to 1 the difference is that of erfc, which keeps its digits
+        sign = _ops.where(_ops.less(t, 0), -1.0, 1.0)
+        tail = _ops.sub(_ops.sub(1.0, _ops.mul(t, sign)), _ops.erfc(_ops.mul(y, sign)))
+        error = _ops.mul(tail, sign)
+        slope = _ops.mul(2 / math.sqrt(math.pi), _ops.exp(_ops.neg(_ops.square(y))))
+        step = _ops.div(error, slope)
+        y = _ops.sub(y, _ops.div(step, _ops.add(1.0, _ops.mul(y, step))))
+    end = _ops.where(_ops.greater(x, 0), math.inf, -math.inf)
+    limit = _ops.where(_ops.equal(_ops.abs(x), 1), end, math.nan)
+    return _ops.where(inside, _ops.cast(y, x.dtype), limit)
+
+
+def pows(input: Any, exponent: Any) -> Tensor:
+    """input to the power of exponent."""
+    return _ops.pow(input, exponent)
+
+
+def inv(x: Any) -> Tensor:
+    """1 / x."""
+    return _ops.reciprocal(x)
+
+
+def eps(x: Any) -> Tensor:
+    """The gap between 1 and the next number of x's dtype, in x's shape."""
+    t = arguments.tensor(x, "Eps", "x")
+    size = {"bfloat16": 2.0**-7}.get(t.dtype.name) or float(np.finfo(t.dtype.name).eps)
+    return _ops.full(list(t.shape), size, t.dtype)
+
+
+def float_status(x: Any) -> Tensor:
+    """[1.0] if an element is infinite or NaN, else [0.0]."""
+    t = arguments.tensor(x, "FloatStatus", "x")
+    bad = reductions.any(_ops.logical_not(_ops.isfinite(t)))
+    return _ops.reshape(_ops.cast(bad, _core.float32), [1])
+
+
+def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05) -> Tensor:
+    """Whether |x - y| is below tolerance."""
+    return _ops.less(_ops.abs(_ops.sub(x, y)), tolerance)
+
+
+def isreal(input: Any) -> Tensor:
+    """True everywhere: all tensors are real."""
+    return _ops.full(list(arguments.tensor(input, "isreal").shape), True, _core.bool)
+
+
+def is_complex(input: Any) -> bool:
+    """False: all tensors are real."""
+    arguments.tensor(input, "is_complex")
+    return False
+
+
+def is_floating_point(input: Any) -> bool:
+    """Whether the dtype is floating."""
+    return arguments.tensor(input, "is_floating_point").dtype.is_floating
+
+
+def real(input: Any) -> Tensor:
+    """The real part: the tensor itself."""
+    return arguments.tensor(input, "real")
+
+
+def imag(input: Any) -> Tensor:
+    """The imaginary part: zeros."""
+    x = arguments.tensor(input, "imag")
+    return _ops.full(list(x.shape), 0, x.dtype)
+
+
+conj = real
