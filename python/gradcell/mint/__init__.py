@@ -1,0 +1,29 @@
+"""mindspore.mint: the ops with PyTorch's names and argument orders.
+
+The functions are rows of table.py, made when they are first asked for; nn, linalg and special
+are modules.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
+from gradcell.mint.table import FORMS as _FORMS
+
+_MODULES = ("linalg", "nn", "special")
+__all__ = [*_FORMS.rows, *_MODULES]
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _MODULES:
+        return _import_module(f"gradcell.mint.{name}")
+    if name not in _FORMS:
+        raise AttributeError(f"module 'gradcell.mint' has no attribute {name!r}")
+    value = _FORMS.make(name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

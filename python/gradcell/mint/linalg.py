@@ -1,0 +1,21 @@
+"""mindspore.mint.linalg: rows of mint's table."""
+
+from __future__ import annotations
+
+from typing import Any as _Any
+
+from gradcell.mint.table import LINALG as _FORMS
+
+__all__ = [*_FORMS.rows]
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _FORMS:
+        raise AttributeError(f"module 'gradcell.mint.linalg' has no attribute {name!r}")
+    value = _FORMS.make(name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

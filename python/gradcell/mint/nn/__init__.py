@@ -1,0 +1,145 @@
+"""mindspore.mint.nn: layers and losses in mint's spelling, over those of gradcell.nn.
+
+Each is a row: (mint's constructor, the class of gradcell.nn, what its constructor gets, names).
+"""
+
+from __future__ import annotations
+
+import inspect as _inspect
+from importlib import import_module as _import_module
+from typing import Any
+
+from gradcell import _notice
+from gradcell import nn as _nn
+from gradcell._location import where
+
+_CONV = (
+    "in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, "
+    "padding_mode='zeros', dtype=None"
+)
+_LOSS = "reduction='mean'"
+_NORM = "num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, dtype=None"
+
+_ROWS: tuple[tuple[str, str, str], ...] = (
+    ("in_features, out_features, bias=True, weight_init=None, bias_init=None, dtype=None",
+     "in_features, out_features, weight_init, bias_init, bias, **_dtype(dtype)", "Linear=Dense"),
+    (_CONV, "in_channels, out_channels, kernel_size, stride, **_padding(padding, padding_mode), "
+     "dilation=dilation, group=groups, has_bias=bias, **_dtype(dtype)", "Conv1d Conv2d Conv3d"),
+    ("inplace=False", "**_new(inplace)", "ReLU6 SiLU"),
+    ("", "", "ReLU Sigmoid Tanh LogSigmoid Mish SELU=SeLU Hardsigmoid=HSigmoid Hardswish=HSwish"),
+    ("approximate='none'", "approximate == 'tanh'", "GELU"),
+    ("alpha=1.0, inplace=False", "alpha, **_new(inplace)", "ELU"),
+    ("lambd=0.5", "lambd", "Hardshrink=HShrink Softshrink=SoftShrink"),
+    ("min_val=-1.0, max_val=1.0, inplace=False", "min_val, max_val, **_new(inplace)", "Hardtanh"),
+    ("threshold, value, inplace=False", "threshold, value, **_new(inplace)", "Threshold"),
+    ("dim=None", "-1 if dim is None else dim", "Softmax LogSoftmax"),
+    ("dim=-1", "dim", "GLU"),
+    ("p=0.5, inplace=False", "p=p, **_new(inplace)", "Dropout Dropout2d"),
+    ("num_embeddings, embedding_dim, padding_idx=None, dtype=None",
+     "num_embeddings, embedding_dim, padding_idx=padding_idx, **_dtype(dtype)", "Embedding"),
+    ("start_dim=1, end_dim=-1", "start_dim, end_dim", "Flatten"),
+    ("*args, **kwargs", "", "Identity"),
+    (_LOSS, "reduction", "MSELoss L1Loss"),
+    ("reduction='mean', beta=1.0", "beta, reduction", "SmoothL1Loss"),
+    ("weight=None, reduction='mean'", "weight, reduction", "BCELoss"),
+    ("weight=None, reduction='mean', pos_weight=None",
+     "reduction, weight, pos_weight",
+     "BCEWithLogitsLoss"),
+    ("weight=None, ignore_index=-100, reduction='mean', label_smoothing=0.0",
+     "weight, ignore_index, reduction, label_smoothing", "CrossEntropyLoss"),
+    ("weight=None, ignore_index=-100, reduction='mean'",
+     "weight, ignore_index, reduction",
+     "NLLLoss"),
+    (_NORM,
+     "num_features, eps, 1 - momentum, affine, use_batch_statistics=None if track_running_stats "
+     "else True, **_dtype(dtype)",
+     "BatchNorm1d BatchNorm2d BatchNorm3d"),
+    ("num_groups, num_channels, eps=1e-05, affine=True, dtype=None",
+     "num_groups, num_channels, eps, affine, **_dtype(dtype)",
+     "GroupNorm"),
+    ("normalized_shape, eps=1e-05, elementwise_affine=True, bias=True, dtype=None",
+     "_tuple(normalized_shape), *[-len(_tuple(normalized_shape))] * 2, epsilon=eps, "
+     "**_affine(elementwise_affine and bias, dtype)",
+     "LayerNorm"),
+    ("kernel_size=1, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False",
+     "kernel_size, kernel_size if stride is None else stride, 'pad', padding, dilation, "
+     "return_indices, ceil_mode",
+     "MaxPool2d"),
+    ("kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, "
+     "divisor_override=None",
+     "kernel_size, kernel_size if stride is None else stride, 'pad', padding, ceil_mode, "
+     "count_include_pad, divisor_override",
+     "AvgPool2d AvgPool3d"),
+    ("output_size", "output_size", "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d"),
+    ("upscale_factor", "upscale_factor", "PixelShuffle"),
+)  # fmt: skip
+_TABLE = {
+    entry.partition("=")[0]: (signature, given, entry.partition("=")[2] or entry)
+    for signature, given, entries in _ROWS
+    for entry in entries.split()
+}
+__all__ = [*_TABLE, "Cell", "functional"]
+
+
+def _dtype(dtype: Any) -> dict[str, Any]:
+    return {} if dtype is None else {"dtype": dtype}
+
+
+def _tuple(value: Any) -> tuple[int, ...]:
+    return (value,) if isinstance(value, int) else tuple(value)
+
+
+def _affine(affine: bool, dtype: Any) -> dict[str, Any]:
+    """Raises NotImplementedError for a layer without weight or bias."""
+    if not affine:
+        raise NotImplementedError(
+            f"mint.nn.LayerNorm: elementwise_affine=False and bias=False are not there; "
+            f"mint.nn.functional.layer_norm is{where()}"
+        )
+    return _dtype(dtype)
+
+
+def _new(inplace: bool) -> dict[str, Any]:
+    """Warns once where the input is to be overwritten."""
+    if inplace:
+        _notice.once("mint.nn: inplace=True", "a layer gives a new tensor")
+    return {}
+
+
+def _padding(padding: Any, padding_mode: str) -> dict[str, Any]:
+    """nn's pad_mode and padding for mint's: numbers, 'valid' or 'same'."""
+    if padding_mode != "zeros":
+        raise NotImplementedError(f"mint.nn: padding_mode {padding_mode!r} is not there{where()}")
+    if isinstance(padding, str):
+        return {"pad_mode": padding}
+    if isinstance(padding, (tuple, list)):
+        padding = tuple(n for n in padding for _ in (0, 1))
+    return {"pad_mode": "pad", "padding": padding}
+
+
+def _make(name: str) -> type:
+    signature, given, base_name = _TABLE[name]
+    base = getattr(_nn, base_name)
+    made: dict[str, Any] = {}
+    line = f"def __init__(self, {signature}):\n    base.__init__(self, {given})\n"
+    names = {"base": base, "_dtype": _dtype, "_tuple": _tuple, "_padding": _padding}
+    names |= {"_affine": _affine, "_new": _new}
+    exec(compile(line, __file__, "exec"), names, made)
+    text = f"nn.{base_name}, constructed as {name}({signature}).\n\n{_inspect.getdoc(base)}"
+    return type(name, (base,), {**made, "__doc__": text, "__module__": "gradcell.mint.nn"})
+
+
+def __getattr__(name: str) -> Any:
+    if name == "functional":
+        return _import_module("gradcell.mint.nn.functional")
+    if name == "Cell":
+        return _nn.Cell
+    if name not in _TABLE:
+        raise AttributeError(f"module 'gradcell.mint.nn' has no attribute {name!r}")
+    value = _make(name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

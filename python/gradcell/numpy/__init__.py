@@ -1,0 +1,36 @@
+"""NumPy's names for tensors: mindspore.numpy.
+
+The functions are rows of table.py, made when they are first asked for. They take tensors, numbers and
+nested lists; Python integers are int32 and floats float32, as in MindSpore, and dtype=None stands
+for the dtype of the result.
+"""
+
+from __future__ import annotations
+
+import math as _math
+
+from gradcell.dtype import bool_, float16, float32, float64, int8, int16, int32, int64, uint8
+from gradcell.numpy import table as _table
+
+int_, float_ = int32, float32
+pi, inf, nan, PINF, NINF = _math.pi, _math.inf, _math.nan, _math.inf, -_math.inf
+
+__all__ = [
+    "NINF", "PINF", "bool_", "float16", "float32", "float64", "float_", "inf", "int8", "int16", "int32",
+    "int64", "int_", "nan", "pi", "uint8", *_table.FORMS.rows, *_table.OWN,
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name in _table.FORMS:
+        value = _table.FORMS.make(name)
+    elif name in _table.OWN:
+        value = _table.own(name)
+    else:
+        raise AttributeError(f"module 'gradcell.numpy' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,154 @@
+"""Arrays made of numbers: ranges, grids, windows, triangles' indices, random integers."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core, arguments, ops
+from gradcell._convert import to_dtype
+from gradcell._core import Tensor
+from gradcell.numpy.conversion import (
+    _number,
+    floating,
+    full,
+    shape_of,
+    tensor,
+    typed,
+)
+
+_ops = _core.ops
+
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) -> Tensor:
+    """The numbers from start on, step apart, short of stop: int32, or float32 if one is a float."""
+    numbers = [_number(v) for v in (start, stop, step) if v is not None]
+    if dtype is None:
+        dtype = _core.float32 if any(isinstance(v, float) for v in numbers) else _core.int32
+    first, last = (0, start) if stop is None else (start, stop)
+    by = 1 if step is None else step
+    empty = _number(by) != 0 and (_number(last) - _number(first)) / _number(by) <= 0
+    return (
+        ops.zeros((0,), to_dtype(dtype))
+        if empty
+        else ops.arange(first, last, by, dtype=to_dtype(dtype))
+    )
+
+
+def linspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False,
+    dtype: Any = None, axis: int = 0,
+) -> Any:  # fmt: skip
+    """num numbers evenly spaced from start to stop, which is left out without endpoint; for tensors
+    along axis. retstep: (numbers, the step)."""
+    count = arguments.integer(num, "linspace", "num")
+    a, b = floating(start), floating(stop)
+    parts = builtins.max(count - 1 if endpoint else count, 1)
+    weight = Tensor(np.arange(count) / parts, _core.promote(a.dtype, b.dtype))
+    dims = np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
+    column = _ops.reshape(weight, [count] + [1] * len(dims))
+    out = _ops.add(_ops.mul(a, _ops.sub(1.0, column)), _ops.mul(b, column))
+    out = typed(ops.movedim(out, 0, axis) if out.ndim > 1 else out, dtype)
+    return (out, _ops.div(_ops.sub(b, a), float(parts))) if retstep else out
+
+
+def logspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None,
+    axis: int = 0,
+) -> Tensor:  # fmt: skip
+    """base to the power of linspace's numbers."""
+    return typed(_ops.pow(base, linspace(start, stop, num, endpoint, axis=axis)), dtype)  # type: ignore[no-any-return]
+
+
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Tensor:
+    """num numbers from start to stop, each the same multiple of the one before."""
+    a, b = floating(start), floating(stop)
+    share = linspace(0.0, 1.0, num, endpoint)
+    share = _ops.reshape(share, [num] + [1] * builtins.max(a.ndim, b.ndim))
+    out = _ops.mul(a, _ops.pow(_ops.div(b, a), share))
+    return typed(ops.movedim(out, 0, axis) if out.ndim > 1 else out, dtype)  # type: ignore[no-any-return]
+
+
+def indices(dimensions: Any, dtype: Any = _core.int32, sparse: bool = False) -> tuple[Tensor, ...]:
+    """For each dimension of a grid, the coordinates of its points; sparse: as vectors that broadcast."""
+    lines = [ops.arange(n, dtype=to_dtype(dtype)) for n in dimensions]
+    return _grids(lines, sparse, "ij")
+
+
+def _grids(lines: list[Tensor], sparse: bool, indexing: str) -> tuple[Tensor, ...]:
+    if not sparse:
+        return ops.meshgrid(*lines, indexing=indexing)
+    rank = len(lines)
+    places = list(builtins.range(rank))
+    if indexing == "xy" and rank > 1:
+        places[:2] = [1, 0]
+    return tuple(
+        _ops.reshape(x, [x.size if j == i else 1 for j in builtins.range(rank)])
+        for i, x in zip(places, lines, strict=True)
+    )
+
+
+class _Grid:
+    """mgrid[0:3, 0:1:5j]: coordinates of a grid's points, given as slices; an imaginary step is a
+    number of points, both ends included."""
+
+    def __init__(self, sparse: bool) -> None:
+        self.sparse = sparse
+
+    def __getitem__(self, key: Any) -> Any:
+        lines = [self._line(s) for s in (key if isinstance(key, tuple) else (key,))]
+        if not isinstance(key, tuple):
+            return lines[0]
+        if any(x.dtype.is_floating for x in lines):
+            lines = [arguments.floating(x) for x in lines]
+        grids = _grids(lines, self.sparse, "ij")
+        return list(grids) if self.sparse else ops.stack(grids, 0)
+
+    @staticmethod
+    def _line(s: builtins.slice) -> Tensor:
+        start = 0 if s.start is None else s.start
+        if isinstance(s.step, complex):
+            return linspace(start, s.stop, int(builtins.abs(s.step)))  # type: ignore[no-any-return]
+        return arange(start, s.stop, s.step)
+
+
+def eye(rows: int, columns: int, k: int, dtype: Any) -> Tensor:
+    """Ones on the k-th diagonal, zeros elsewhere."""
+    ones = full((rows, columns), 1, dtype)
+    return ops.triu(ops.tril(ones, k), k)
+
+
+def randint(minval: Any, maxval: Any = None, shape: Any = None, dtype: Any = _core.int32) -> Tensor:
+    """Random integers from minval on below maxval; from 0 on below minval without it."""
+    low, high = (0, minval) if maxval is None else (minval, maxval)
+    return ops.randint(
+        low, high, tuple(shape_of(1 if shape is None else shape)), dtype=to_dtype(dtype)
+    )
+
+
+def window(length: Any, kind: str) -> Tensor:
+    """NumPy's window of that name, float32."""
+    return Tensor(getattr(np, kind)(int(_number(length))).astype(np.float32))
+
+
+def tri_indices(rows: Any, columns: Any, k: int, upper: bool) -> tuple[Tensor, Tensor]:
+    """(rows, columns) of the elements on and below (above, if upper) the k-th diagonal, int32."""
+    found = (np.triu_indices if upper else np.tril_indices)(rows, k, columns)
+    return Tensor(found[0].astype(np.int32)), Tensor(found[1].astype(np.int32))
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Tensor, ...]:
+    """The indices of the main diagonal of an array of ndim dimensions of size n."""
+    return (arange(n),) * ndim
+
+
+def ix_(*args: Any) -> tuple[Tensor, ...]:
+    """Vectors reshaped so that together they index a grid."""
+    return _grids([tensor(a) for a in args], True, "ij")
+
+
+mgrid, ogrid = _Grid(False), _Grid(True)

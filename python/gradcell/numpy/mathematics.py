@@ -1,0 +1,355 @@
+"""Sums, norms, statistics, differences, convolutions, polynomials, and questions about arrays."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core, arguments, ops
+from gradcell._convert import to_dtype
+from gradcell._core import Tensor
+from gradcell._location import where as _where
+from gradcell.numpy.conversion import (
+    _plain,
+    array,
+    floating,
+    operand,
+    tensor,
+    typed,
+)
+from gradcell.numpy.making import arange
+
+_ops = _core.ops
+
+
+def isscalar(element: Any) -> bool:
+    """Whether it is a Python number, string or bytes."""
+    return isinstance(element, (int, float, complex, str, bytes, bool, np.generic))
+
+
+def size(a: Any, axis: Any = None) -> int:
+    """The number of elements, or of those along an axis or several."""
+    x = tensor(a)
+    return (
+        x.size
+        if axis is None
+        else math.prod(x.shape[i] for i in arguments.integers(axis, "size", "axis"))
+    )
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Tensor:
+    """Whether both have one shape and the same elements; NaN equals NaN with equal_nan."""
+    a, b = tensor(a1), tensor(a2)
+    if tuple(a.shape) != tuple(b.shape):
+        return Tensor(False)
+    same = _ops.equal(a, b)
+    if equal_nan:
+        same = _ops.logical_or(same, _ops.logical_and(_ops.isnan(a), _ops.isnan(b)))
+    return ops.all(same)
+
+
+def array_equiv(a1: Any, a2: Any) -> Tensor:
+    """Whether both have the same elements after broadcasting."""
+    a, b = tensor(a1), tensor(a2)
+    try:
+        np.broadcast_shapes(tuple(a.shape), tuple(b.shape))
+    except ValueError:
+        return Tensor(False)
+    return ops.all(_ops.equal(a, b))
+
+
+def promote_types(type1: Any, type2: Any) -> _core.DType:
+    """The dtype that both go into."""
+    return _core.promote(to_dtype(type1), to_dtype(type2))  # type: ignore[no-any-return]
+
+
+def result_type(*arrays_and_dtypes: Any) -> _core.DType:
+    """The dtype that all of these together go into."""
+    kinds = [
+        a if isinstance(a, _core.DType) else a.dtype if isinstance(a, Tensor) else array(a).dtype
+        if not isinstance(a, (str, type)) else to_dtype(a)
+        for a in arrays_and_dtypes
+    ]  # fmt: skip
+    out = kinds[0]
+    for kind in kinds[1:]:
+        out = _core.promote(out, kind)
+    return out
+
+
+def matmul(x1: Any, x2: Any, dtype: Any = None) -> Tensor:
+    """The matrix product; leading dimensions broadcast."""
+    return typed(ops.matmul(tensor(x1), tensor(x2)), dtype)  # type: ignore[no-any-return]
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The norm of vectors or matrices; of all elements if neither ord nor axis is given."""
+    return ops.norm(floating(x), ord, axis, keepdims)
+
+
+def average(x: Any, axis: Any = None, weights: Any = None, returned: bool = False) -> Any:
+    """The mean, or the sum of weights times elements over that of the weights; (mean, that sum) if
+    returned."""
+    t = floating(x)
+    if weights is None:
+        mean = ops.mean(t, axis)
+        total = _ops.full(list(mean.shape), t.size / builtins.max(mean.size, 1), t.dtype)
+    else:
+        w = floating(weights)
+        if w.ndim != t.ndim and axis is not None:
+            w = _ops.reshape(w, [n if i == axis % t.ndim else 1 for i, n in enumerate(t.shape)])
+            w = _ops.broadcast_to(w, list(t.shape))
+        total = ops.sum(w, axis)
+        mean = _ops.div(ops.sum(_ops.mul(t, w), axis), total)
+    return (mean, total) if returned else mean
+
+
+def _extreme_without_nan(
+    x: Any, axis: Any, dtype: Any, keepdims: bool, worst: float, reduce: Any
+) -> Tensor:
+    t = floating(x)
+    nan = _ops.isnan(t)
+    out = reduce(_ops.where(nan, worst, t), axis, keepdims)
+    return typed(_ops.where(ops.all(nan, axis, keepdims), math.nan, out), dtype)  # type: ignore[no-any-return]
+
+
+def nanmax(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The largest element that is not NaN."""
+    return _extreme_without_nan(a, axis, dtype, keepdims, -math.inf, ops.amax)
+
+
+def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The smallest element that is not NaN."""
+    return _extreme_without_nan(a, axis, dtype, keepdims, math.inf, ops.amin)
+
+
+def nanvar(
+    a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False
+) -> Tensor:
+    """The variance of the elements that are not NaN, over their number less ddof."""
+    x = typed(floating(a), dtype)
+    deviation = _ops.sub(x, ops.nanmean(x, axis, True))
+    count = ops.sum(_ops.cast(_ops.logical_not(_ops.isnan(x)), x.dtype), axis, keepdims)
+    return _ops.div(
+        ops.nansum(_ops.square(deviation), axis, keepdims), _ops.sub(count, float(ddof))
+    )
+
+
+def total(x: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any) -> Tensor:
+    """The sum, with initial added."""
+    out = ops.sum(tensor(x), axis, keepdims, dtype=dtype)
+    return out if initial is None else _ops.add(out, initial)
+
+
+def ptp(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The largest less the smallest element."""
+    low, high = ops.aminmax(tensor(x), axis=axis, keepdims=keepdims)
+    return _ops.sub(high, low)
+
+
+def without_nan(x: Any, dtype: Any) -> Tensor:
+    """0 in place of NaN."""
+    t = typed(tensor(x), dtype)
+    return _ops.where(_ops.isnan(t), 0, t)
+
+
+def _observations(m: Any, y: Any, rowvar: bool) -> Tensor:
+    """The matrix whose rows are variables."""
+    parts = []
+    for x in (floating(part) for part in (m, y) if part is not None):
+        x = _ops.reshape(x, [1, x.size]) if x.ndim < 2 else x
+        parts.append(x if rowvar or x.shape[0] == 1 else x.T)
+    return parts[0] if len(parts) == 1 else ops.concat(parts, 0)
+
+
+def cov(
+    m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: Any = None,
+    fweights: Any = None, aweights: Any = None, dtype: Any = None,
+) -> Tensor:  # fmt: skip
+    """The covariances of variables, the rows of m and y (columns, unless rowvar), over the number of
+    observations less ddof (by default 1, or 0 for bias)."""
+    lost = (0 if bias else 1) if ddof is None else ddof
+    rows = _observations(m, y, rowvar)
+    return typed(ops.cov(rows, correction=lost, fweights=fweights, aweights=aweights), dtype)  # type: ignore[no-any-return]
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Tensor:
+    """The correlations of variables, the rows of x and y (columns, unless rowvar)."""
+    return typed(ops.corrcoef(_observations(x, y, rowvar)), dtype)  # type: ignore[no-any-return]
+
+
+def cross(
+    a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: Any = None
+) -> Tensor:
+    """The vector products; of vectors with two elements, the third element of the product."""
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x, y = ops.movedim(tensor(a), axisa, -1), ops.movedim(tensor(b), axisb, -1)
+    flat = x.shape[-1] == y.shape[-1] == 2
+    x, y = (_ops.slice_scatter(t, [*t.shape[:-1], 3], [0] * t.ndim, [1] * t.ndim) for t in (x, y))
+    out = ops.cross(x, y, -1)
+    return ops.gather(out, Tensor(2), -1) if flat else ops.movedim(out, -1, axisc)
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None) -> Tensor:
+    """The piecewise linear function through the points (xp, fp) at x, left and right beyond them
+    (by default the first and last fp)."""
+    t, points, values = floating(x), floating(xp), floating(fp)
+    n = points.size
+    cut = ops.searchsorted(points, t, right=True)
+    high = _ops.maximum(_ops.minimum(cut, n - 1), 1)
+    low = _ops.sub(high, 1)
+    x0, x1 = (_ops.gather(points, i, 0) for i in (low, high))
+    y0, y1 = (_ops.gather(values, i, 0) for i in (low, high))
+    out = _ops.add(y0, _ops.mul(_ops.div(_ops.sub(y1, y0), _ops.sub(x1, x0)), _ops.sub(t, x0)))
+    first, last = ops.narrow(points, 0, 0, 1), ops.narrow(points, 0, n - 1, 1)
+    lowest = ops.narrow(values, 0, 0, 1) if left is None else left
+    highest = ops.narrow(values, 0, n - 1, 1) if right is None else right
+    out = _ops.where(_ops.less(t, first), lowest, out)
+    return _ops.reshape(_ops.where(_ops.greater(t, last), highest, out), list(t.shape))
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Differences over distances: central inside, one-sided at the ends (numpy.gradient, edge_order 1).
+
+    varargs: the distance of all dimensions, or one for each. A tensor for one axis, else a list.
+    """
+    if edge_order != 1:
+        raise ValueError(f"gradient: edge_order must be 1, got {edge_order}{_where()}")
+    x = floating(f)
+    axes = arguments.axes_of(axis, x.ndim, "gradient")
+    steps = list(varargs) or [1.0]
+    steps = steps * len(axes) if len(steps) == 1 else steps
+    out = []
+    for a, h in zip(axes, steps, strict=True):
+        n = x.shape[a]
+        if n < 2:
+            raise ValueError(f"gradient: axis {a} needs at least 2 elements, has {n}{_where()}")
+        first = _ops.sub(ops.narrow(x, a, 1, 1), ops.narrow(x, a, 0, 1))
+        last = _ops.sub(ops.narrow(x, a, n - 1, 1), ops.narrow(x, a, n - 2, 1))
+        inner = _ops.mul(_ops.sub(ops.narrow(x, a, 2, n - 2), ops.narrow(x, a, 0, n - 2)), 0.5)
+        out.append(_ops.div(_ops.concat([first, inner, last], a), h))
+    return out[0] if len(axes) == 1 else out
+
+
+def unwrap(p: Any, discont: float = math.pi, axis: int = -1) -> Tensor:
+    """Angles with jumps of more than discont along axis taken back by multiples of 2 pi."""
+    x = floating(p)
+    a = arguments.axis_of(axis, x.ndim, "unwrap")
+    step = ops.diff(x, 1, a)
+    folded = _ops.sub(_ops.mod(_ops.add(step, math.pi), 2 * math.pi), math.pi)
+    edge = _ops.logical_and(_ops.equal(folded, -math.pi), _ops.greater(step, 0))
+    change = _ops.sub(_ops.where(edge, math.pi, folded), step)
+    change = _ops.where(_ops.less(_ops.abs(step), discont), 0, change)
+    first = ops.narrow(x, a, 0, 1)
+    rest = _ops.add(ops.narrow(x, a, 1, x.shape[a] - 1), ops.cumsum(change, a))
+    return _ops.concat([first, rest], a)
+
+
+def convolve(a: Any, v: Any, mode: str = "full") -> Tensor:
+    """The convolution of two vectors: 'full', 'same' or 'valid'."""
+    x, k = tensor(a), tensor(v)
+    if x.ndim != 1 or k.ndim != 1 or not x.size or not k.size:
+        raise ValueError(f"convolve: two vectors with elements are needed{_where()}")
+    x, k = (x, k) if x.size >= k.size else (k, x)
+    full_size = x.size + k.size - 1
+    # The matrix whose columns are k moved on by one each.
+    index = np.arange(full_size)[:, None] - np.arange(x.size)[None, :]
+    there = (index >= 0) & (index < k.size)
+    taken = _ops.gather(k, Tensor(np.clip(index, 0, k.size - 1)), 0)
+    out = ops.mv(_ops.where(Tensor(there), taken, 0), x)
+    if mode == "full":
+        return out
+    arguments.one_of(mode, ("full", "same", "valid"), "convolve", "mode")
+    count = x.size if mode == "same" else x.size - k.size + 1
+    return ops.narrow(out, 0, (full_size - count) // 2, count)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
+    """The correlation of two vectors: sum_n a[n + k] v[n]."""
+    x, k = tensor(a), tensor(v)
+    out = convolve(x, ops.flip(k, (0,)), mode)
+    even = mode == "same" and k.size > x.size and k.size % 2 == 0
+    return (
+        out
+        if not even
+        else ops.narrow(convolve(x, ops.flip(k, (0,)), "full"), 0, x.size // 2, k.size)
+    )
+
+
+def _histogram(function: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    counts, *edges = function(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()})
+    flat = edges[0] if len(edges) == 1 and isinstance(edges[0], (list, tuple)) else edges
+    made = [Tensor(np.asarray(e, np.float32)) for e in flat]
+    return Tensor(np.asarray(counts, np.float32)), made
+
+
+def histogram(
+    a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
+) -> tuple[Tensor, Tensor]:
+    """(the number of elements, or their weights, in each bin; the bins' edges), float32."""
+    counts, edges = _histogram(np.histogram, a, bins, range, weights=weights, density=density)
+    return counts, edges[0]
+
+
+def histogram2d(
+    x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(counts, the edges along x, those along y) of points (x, y)."""
+    counts, edges = _histogram(np.histogram2d, x, y, bins, range, weights=weights, density=density)
+    return counts, edges[0], edges[1]
+
+
+def histogramdd(
+    sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
+) -> tuple[Tensor, list[Tensor]]:
+    """(counts, the edges along each dimension) of points, the rows of sample or a list of coordinates."""
+    return _histogram(np.histogramdd, sample, bins, range, weights=weights, density=density)
+
+
+def polysum(a1: Any, a2: Any, sign: int) -> Tensor:
+    """a1 + sign a2, coefficients of polynomials with the highest power first."""
+    a, b = tensor(a1), tensor(a2)
+    n = builtins.max(a.size, b.size)
+    a, b = (_ops.slice_scatter(x, [n], [n - x.size], [1]) for x in (a, b))
+    return _ops.add(a, b) if sign > 0 else _ops.sub(a, b)
+
+
+def polymul(a1: Any, a2: Any) -> Tensor:
+    """The product of two polynomials given by coefficients, the highest power first."""
+    return convolve(ops.atleast_1d(tensor(a1)), ops.atleast_1d(tensor(a2)))
+
+
+def polyval(p: Any, x: Any) -> Tensor:
+    """The polynomial with coefficients p, the highest power first, at x (Horner)."""
+    t = operand(x)
+    out: Any = 0
+    for c in ops.unstack(tensor(p), 0):
+        out = _ops.add(_ops.mul(out, t), c)
+    return out  # type: ignore[no-any-return]
+
+
+def polyder(p: Any, m: int = 1) -> Tensor:
+    """The coefficients of the m-th derivative."""
+    c = tensor(p)
+    for _ in builtins.range(m):
+        n = c.size - 1
+        if n <= 0:
+            return _ops.full([0], 0, c.dtype)
+        c = _ops.mul(ops.narrow(c, 0, 0, n), arange(n, 0, -1))
+    return c
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
+    """The coefficients of the m-th antiderivative, with the constants k (0 by default)."""
+    c = floating(p)
+    constants = (
+        [0.0] * m
+        if k is None
+        else np.broadcast_to(np.asarray(_plain(k), np.float64), (m,)).tolist()
+    )
+    for constant in constants:
+        c = _ops.concat([_ops.div(c, arange(c.size, 0, -1)), _ops.full([1], constant, c.dtype)], 0)
+    return c

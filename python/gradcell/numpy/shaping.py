@@ -1,0 +1,207 @@
+"""Arrays joined, cut, padded and chosen from."""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core, arguments, ops
+from gradcell._core import Tensor
+from gradcell._location import where as _where
+from gradcell.numpy.conversion import (
+    _plain,
+    array,
+    operand,
+    shape_of,
+    tensor,
+    vector,
+)
+
+_ops = _core.ops
+
+
+def concatenate(arrays: Any, axis: Any = 0) -> Tensor:
+    """Arrays joined along an axis; None: flattened first."""
+    xs = [tensor(x) for x in arrays] if isinstance(arrays, (list, tuple)) else list(arrays)
+    return ops.concat([x.ravel() for x in xs], 0) if axis is None else ops.concat(xs, axis)
+
+
+def _sections(x: Any, sections: Any, axis: int, equal: bool) -> tuple[Tensor, ...]:
+    t = tensor(x)
+    n = t.shape[arguments.axis_of(axis, t.ndim, "split")]
+    if isinstance(sections, (list, tuple)):
+        cuts = [builtins.min(builtins.max(c + n if c < 0 else c, 0), n) for c in sections]
+        ends = [0, *cuts, n]
+        sizes = [builtins.max(b - a, 0) for a, b in itertools.pairwise(ends)]
+        starts = ends[:-1]
+        return tuple(ops.narrow(t, axis, a, m) for a, m in zip(starts, sizes, strict=True))
+    count = arguments.integer(sections, "split", "indices_or_sections")
+    if count <= 0 or (equal and n % count):
+        raise ValueError(f"split: {n} elements do not make {count} equal parts{_where()}")
+    sizes = [n // count + (i < n % count) for i in builtins.range(count)]
+    return tuple(ops.split(t, sizes, axis))
+
+
+def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
+    """Cut along axis, into so many equal parts or before the given indices.
+
+    Raises ValueError if equal parts are not possible.
+    """
+    return _sections(x, indices_or_sections, axis, True)
+
+
+def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
+    """As split; parts need not be equal, the first ones are longer by one."""
+    return _sections(x, indices_or_sections, axis, False)
+
+
+def pad(
+    arr: Any, pad_width: Any, mode: Any = "constant", stat_length: Any = None, constant_values: Any = 0,
+    end_values: Any = 0, reflect_type: str = "even", **kwargs: Any,
+) -> Tensor:  # fmt: skip
+    """Longer at both ends of each dimension, by pad_width: a number, (before, after), or such a pair for
+    each dimension.
+
+    mode: 'constant', 'edge', 'reflect', 'symmetric', 'wrap', 'empty', or 'linear_ramp', 'maximum',
+    'mean', 'minimum' over stat_length elements. Raises ValueError for another mode.
+    """
+    x = tensor(arr)
+    widths = np.broadcast_to(np.asarray(pad_width), (x.ndim, 2))
+    if mode in ("constant", "empty"):
+        fills = np.broadcast_to(np.asarray(constant_values), (x.ndim, 2))
+        for a, ((before, after), (low, high)) in enumerate(zip(widths, fills, strict=True)):
+            ends = []
+            for count, value in ((before, low), (after, high)):
+                dims = list(x.shape)
+                dims[a] = int(count)
+                ends.append(_ops.full(dims, value.item(), x.dtype))
+            x = _ops.concat([ends[0], x, ends[1]], a)
+        return x
+    if mode in ("edge", "reflect", "symmetric", "wrap"):
+        odd = reflect_type == "odd"
+        if odd:
+            raise NotImplementedError(f"pad: reflect_type 'odd' is not there{_where()}")
+        for a, (before, after) in enumerate(widths):
+            index = np.pad(np.arange(x.shape[a]), (int(before), int(after)), mode)
+            x = _ops.gather(x, Tensor(index), a)
+        return x
+    if mode not in ("linear_ramp", "maximum", "mean", "minimum"):
+        raise ValueError(f"pad: unknown mode {mode!r}{_where()}")
+    reductions: dict[str, Any] = {"maximum": ops.amax, "minimum": ops.amin, "mean": ops.mean}
+    reduce = reductions.get(mode)
+    lengths = None if stat_length is None else np.broadcast_to(np.asarray(stat_length), (x.ndim, 2))
+    ramps = np.broadcast_to(np.asarray(end_values), (x.ndim, 2))
+    for a, (before, after) in enumerate(widths):
+        ends, n = [], x.shape[a]
+        for side, count in enumerate((int(before), int(after))):
+            if reduce is not None:
+                m = n if lengths is None else builtins.min(int(lengths[a, side]), n)
+                part = ops.narrow(x, a, 0 if side == 0 else n - m, m)
+                dims = list(x.shape)
+                dims[a] = count
+                ends.append(_ops.broadcast_to(reduce(part, a, True), dims))
+            else:
+                edge = ops.narrow(x, a, 0 if side == 0 else n - 1, 1)
+                share = np.arange(count) / builtins.max(count, 1)
+                share = share if side == 0 else (share[::-1] if count else share)
+                line = _ops.reshape(Tensor(share.copy(), x.dtype), [count] + [1] * (x.ndim - 1 - a))
+                end = ramps[a, side].item()
+                ends.append(_ops.add(end, _ops.mul(_ops.sub(edge, end), line)))
+        x = _ops.concat([ends[0], x, ends[1]], a)
+    return x
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Tensor:
+    """The element of the first choice whose condition is true, else default."""
+    choices = [tensor(c) for c in choicelist]
+    out: Any = _ops.cast(array(default), choices[0].dtype)
+    for condition, choice in zip(reversed(list(condlist)), reversed(choices), strict=True):
+        out = _ops.where(operand(condition), choice, out)
+    return out  # type: ignore[no-any-return]
+
+
+def choose(a: Any, choices: Any, mode: str = "clip") -> Tensor:
+    """From the a-th of choices each element; mode for a out of range: 'clip', 'wrap' or 'raise'."""
+    index = tensor(a)
+    parts = [tensor(c) for c in choices]
+    *parts, index = ops.broadcast_tensors(*parts, index)
+    stacked = ops.stack(parts, 0)
+    flat = _ops.reshape(stacked, [len(parts), -1])
+    at = _ops.reshape(index, [1, -1])
+    n = len(parts)
+    if mode == "raise" and builtins.bool(((index.asnumpy() < 0) | (index.asnumpy() >= n)).any()):
+        raise ValueError(f"choose: an index is not within {n} choices{_where()}")
+    at = _ops.mod(at, n) if mode == "wrap" else _ops.maximum(_ops.minimum(at, n - 1), 0)
+    return _ops.reshape(ops.gather_elements(flat, 0, at), list(stacked.shape[1:]))
+
+
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Tensor:
+    """Where a condition is true the value of its function (or number): the last one counts, one more
+    function is for the rest, else 0."""
+    t = tensor(x)
+    conditions = [
+        tensor(c) for c in (condlist if isinstance(condlist, (list, tuple)) else [condlist])
+    ]
+    values = [f(t, *args, **kw) if callable(f) else f for f in funclist]
+    out: Any = _ops.cast(values.pop() if len(values) > len(conditions) else 0, t.dtype)
+    for condition, value in zip(conditions, values, strict=True):
+        out = _ops.where(condition, _ops.cast(value, t.dtype), out)
+    return _ops.broadcast_to(out, list(t.shape))
+
+
+def apply_along_axis(func1d: Any, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Tensor:
+    """func1d of each vector along axis, its result in the vector's place."""
+    x = tensor(arr)
+    a = arguments.axis_of(axis, x.ndim, "apply_along_axis")
+    moved = ops.movedim(x, a, -1)
+    rows = _ops.reshape(moved, [-1, x.shape[a]])
+    results = [tensor(func1d(row, *args, **kwargs)) for row in ops.unstack(rows, 0)]
+    out = _ops.reshape(ops.stack(results, 0), [*moved.shape[:-1], *results[0].shape])
+    own = list(builtins.range(out.ndim - results[0].ndim, out.ndim))
+    return ops.movedim(out, own, list(builtins.range(a, a + len(own)))) if own else out
+
+
+def apply_over_axes(func: Any, a: Any, axes: Any) -> Tensor:
+    """func(array, axis) for one axis after the other, dimensions that it drops put back with size 1."""
+    x = tensor(a)
+    for axis in arguments.axes_of(axes, x.ndim, "apply_over_axes"):
+        out = func(x, axis)
+        x = out if out.ndim == x.ndim else ops.expand_dims(out, axis)
+    return x
+
+
+def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: str = "C") -> Tensor:
+    """The places, counted in order, of coordinates in an array of shape dims; int32."""
+    rows = _plain(multi_index)
+    options: Any = (mode, order)
+    found = np.ravel_multi_index(tuple(np.asarray(r) for r in rows), tuple(dims), *options)
+    return Tensor(np.asarray(found, np.int32))
+
+
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
+    """The coordinates, in an array of that shape, of places in it counted in order."""
+    found = np.unravel_index(
+        _plain(tensor(indices)), tuple(shape_of(shape)), "F" if order == "F" else "C"
+    )
+    return tuple(Tensor(np.asarray(i, np.int32)) for i in found)
+
+
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Tensor:
+    """The elements of ar1 that are not in ar2, in order and each once unless assume_unique."""
+    found = ops.masked_select(vector(ar1), ops.isin(vector(ar1), ar2, True))
+    return found if assume_unique else ops.unique(found)[0]
+
+
+def intersect1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False
+) -> Any:
+    """The elements of both, in order and each once; with the indices of their first occurrences."""
+    a, b = vector(ar1), vector(ar2)
+    _, i, j = np.intersect1d(a.asnumpy(), b.asnumpy(), assume_unique, return_indices=True)
+    found = _ops.gather(a, Tensor(i), 0)
+    return (
+        (found, Tensor(i.astype(np.int32)), Tensor(j.astype(np.int32))) if return_indices else found
+    )
