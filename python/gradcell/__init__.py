@@ -19,12 +19,7 @@ if _blas is not None and _blas.submodule_search_locations:
 from gradcell import context, cuda, dtype  # noqa: E402
 from gradcell._core import Tensor  # noqa: E402
 from gradcell._tensor import from_dlpack, from_numpy, tensor  # noqa: E402
-from gradcell.context import (  # noqa: E402
-    GRAPH_MODE,
-    PYNATIVE_MODE,
-    get_context,
-    set_context,
-)
+from gradcell.context import *  # noqa: E402, F403
 from gradcell.dtype import *  # noqa: E402, F403
 from gradcell.inspect import draw_graph, graph_text, plan_text  # noqa: E402
 from gradcell.parameter import Parameter, ParameterTuple  # noqa: E402
@@ -41,8 +36,49 @@ from gradcell import common, ops, tensor_methods  # noqa: E402  isort: skip
 from gradcell.common.seed import get_seed, set_seed  # noqa: E402
 
 if _TYPE_CHECKING:
-    from gradcell import amp, dataset, nn, parallel, train
-    from gradcell.parallel import ParallelMode
+    from gradcell import (
+        amp,
+        communication,
+        dataset,
+        log,
+        mint,
+        nn,
+        numpy,
+        parallel,
+        runtime,
+        scipy,
+        train,
+    )
+    from gradcell.amp import build_train_network
+    from gradcell.common.api import (
+        JitConfig,
+        constexpr,
+        data_sink,
+        jit_class,
+        lazy_inline,
+        ms_memory_recycle,
+        mutable,
+        no_inline,
+    )
+    from gradcell.common.generator import (
+        Generator,
+        default_generator,
+        get_rng_state,
+        initial_seed,
+        manual_seed,
+        seed,
+        set_rng_state,
+    )
+    from gradcell.common.sparse_tensor import COOTensor, CSRTensor, RowTensor, SparseTensor
+    from gradcell.jacobians import jacfwd, jacrev, vmap
+    from gradcell.parallel import (
+        Layout,
+        get_algo_parameters,
+        reset_algo_parameters,
+        set_algo_parameters,
+        shard,
+        sync_pipeline_shared_parameters,
+    )
     from gradcell.train import (
         Callback,
         CheckpointConfig,
@@ -62,39 +98,57 @@ if _TYPE_CHECKING:
         save_checkpoint,
     )
 
-#: Names that are imported when they are first asked for, and the modules they come from (none: they
-#: are modules themselves). Importing gradcell loads what differentiating a function needs.
-_LATER: dict[str, str] = dict.fromkeys(("amp", "dataset", "nn", "parallel", "train"), "")
-_LATER["ParallelMode"] = "gradcell.parallel"
-_LATER |= dict.fromkeys(
-    (
-        "Callback", "CheckpointConfig", "DynamicLossScaleManager", "EarlyStopping",
-        "FixedLossScaleManager", "History", "LearningRateScheduler", "LossMonitor", "Model",
-        "ModelCheckpoint", "ReduceLROnPlateau", "RunContext", "TimeMonitor", "load_checkpoint",
-        "load_param_into_net", "save_checkpoint",
-    ),
-    "gradcell.train",
-)  # fmt: skip
+#: Names that are imported when they are first asked for, by the modules they come from ("": they are
+#: modules themselves). Importing gradcell loads what differentiating a function needs.
+_PLACES = {
+    "": """amp communication dataset log mint nn numpy parallel runtime scipy train""",
+    "amp": "build_train_network",
+    "common.api": """
+        JitConfig constexpr data_sink jit_class lazy_inline ms_memory_recycle mutable no_inline""",
+    "common.generator": """
+        Generator default_generator get_rng_state initial_seed manual_seed seed set_rng_state""",
+    "common.sparse_tensor": "COOTensor CSRTensor RowTensor SparseTensor",
+    "jacobians": "jacfwd jacrev vmap",
+    "parallel": """
+        Layout get_algo_parameters reset_algo_parameters set_algo_parameters shard
+        sync_pipeline_shared_parameters""",
+    "train": """
+        Callback CheckpointConfig DynamicLossScaleManager EarlyStopping FixedLossScaleManager History
+        LearningRateScheduler LossMonitor Model ModelCheckpoint ReduceLROnPlateau RunContext
+        TimeMonitor load_checkpoint load_param_into_net save_checkpoint""",
+}
+_LATER = {name: place for place, names in _PLACES.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> object:
+    if name in dtype._PYTHON_NAMES:
+        return dtype._PYTHON_NAMES[name]
     place = _LATER.get(name)
     if place is None:
         raise AttributeError(f"module 'gradcell' has no attribute {name!r}")
-    module = _import_module(place or f"gradcell.{name}")
+    module = _import_module(f"gradcell.{place or name}")
     value = getattr(module, name) if place else module
     globals()[name] = value
     return value
 
 
 ms_function = jit
+is_tensor = ops.is_tensor
+
+
+def run_check() -> None:
+    """Computes a sum and says that it worked, as MindSpore's does. Raises what goes wrong."""
+    total = float(ops.add(Tensor(1.0), Tensor(2.0)))
+    if total != 3.0:
+        raise RuntimeError(f"1 + 2 gave {total}")
+    print(f"gradcell version: {__version__}\nThe result of addition calculation is correct.")
+
 
 __version__ = "0.1.0"
 __all__ = [
+    *context.__all__,
     *dtype.__all__,
     *_LATER,
-    "GRAPH_MODE",
-    "PYNATIVE_MODE",
     "Parameter",
     "ParameterTuple",
     "Tensor",
@@ -105,17 +159,17 @@ __all__ = [
     "dtype",
     "from_dlpack",
     "from_numpy",
-    "get_context",
     "get_grad",
     "get_seed",
     "grad",
     "graph_text",
     "jit",
+    "is_tensor",
     "jvp",
     "ms_function",
     "ops",
     "plan_text",
-    "set_context",
+    "run_check",
     "set_seed",
     "tensor",
     "value_and_grad",

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
+import enum
+from typing import Any
+
+import numpy as np
+
 from gradcell._core import (
     DType,
     bfloat16,
@@ -26,15 +32,87 @@ short = int16
 intc = int_ = int32
 long = int64
 tensor_type = DType
+type_none = type(None)
+
+#: Names that Python has too: of the module, but not by name in it.
+_PYTHON_NAMES: dict[str, DType] = {"bool": bool_, "int": int32, "float": float32}
+
+
+def __getattr__(name: str) -> DType:
+    if name in _PYTHON_NAMES:
+        return _PYTHON_NAMES[name]
+    raise AttributeError(f"module 'gradcell.dtype' has no attribute {name!r}")
+
+
+def dtype_to_nptype(type_: DType) -> Any:
+    """NumPy's type for a dtype: that of the arrays asnumpy gives, float32 for bfloat16."""
+    return np.dtype("float32" if type_.name == "bfloat16" else type_.name).type
+
+
+def dtype_to_pytype(type_: DType) -> type:
+    """Python's type of the elements: bool, int or float."""
+    if type_.is_floating:
+        return builtins.float
+    return builtins.bool if type_.name == "bool" else builtins.int
+
+
+def pytype_to_dtype(obj: Any) -> DType:
+    """The dtype of Python's bool, int (int64) and float (float64), and of NumPy's types.
+
+    Raises NotImplementedError for other types.
+    """
+    if isinstance(obj, DType):
+        return obj
+    plain = {builtins.bool: bool_, builtins.int: int64, builtins.float: float64}
+    if obj in plain:
+        return plain[obj]
+    name = np.dtype(obj).name if isinstance(obj, type) and issubclass(obj, np.generic) else ""
+    found = {d.name: d for d in _NUMPY}.get(name)
+    if found is None:
+        raise NotImplementedError(f"Unsupported convert python type {obj} to a dtype.")
+    return found
+
+
+def get_py_obj_dtype(obj: Any) -> Any:
+    """The dtype of a tensor, a number or a Python type."""
+    if hasattr(obj, "dtype") and isinstance(obj.dtype, DType):
+        return obj.dtype
+    return pytype_to_dtype(obj if isinstance(obj, type) else type(obj))
+
+
+def _issubclass_(type_: Any, dtype: Any) -> builtins.bool:
+    """Whether a dtype is (of the kind) of another."""
+    return builtins.bool(type_ == dtype or (isinstance(dtype, type) and isinstance(type_, dtype)))
+
+
+class QuantDtype(enum.Enum):
+    """Names of the integer types that MindSpore's quantised networks have: nothing here computes in
+    them but INT8 and UINT8."""
+
+    INT1, INT2, INT3, INT4, INT5, INT6, INT7, INT8 = range(8)
+    UINT1, UINT2, UINT3, UINT4, UINT5, UINT6, UINT7, UINT8 = range(8, 16)
+    FLOAT16, FLOAT32 = 16, 17
+
+
+_NUMPY = (bool_, int8, int16, int32, int64, uint8, float16, float32, float64)
+float_type, int_type = (float16, float32, float64), (int8, int16, int32, int64)
+uint_type = (uint8,)
+number_type = (*int_type, *uint_type, *float_type, bfloat16)
+all_types = (bool_, *number_type)
 
 __all__ = [
+    "QuantDtype",
     "bfloat16",
     "bool_",
+    "byte",
     "double",
+    "dtype_to_nptype",
+    "dtype_to_pytype",
     "float16",
     "float32",
     "float64",
     "float_",
+    "get_py_obj_dtype",
     "half",
     "int8",
     "int16",
@@ -43,6 +121,7 @@ __all__ = [
     "int_",
     "intc",
     "long",
+    "pytype_to_dtype",
     "short",
     "single",
     "uint8",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
 from gradcell import dtype
 from gradcell._core import Tensor
 from gradcell.common import initializer
@@ -9,7 +12,15 @@ from gradcell.common.seed import get_seed, set_seed
 from gradcell.parameter import Parameter, ParameterTuple
 from gradcell.transform import jit
 
+#: Names that are imported when they are first asked for, and where they are.
+_LATER = {
+    **dict.fromkeys(("JitConfig", "jit_class", "lazy_inline", "mutable", "no_inline"), "api"),
+    **dict.fromkeys(("COOTensor", "CSRTensor", "RowTensor", "SparseTensor"), "sparse_tensor"),
+    **dict.fromkeys(("Generator", "default_generator"), "generator"),
+}
+
 __all__ = [
+    *_LATER,
     "Parameter",
     "ParameterTuple",
     "Tensor",
@@ -19,6 +30,15 @@ __all__ = [
     "jit",
     "set_seed",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    if name in dtype.__all__ or name in dtype._PYTHON_NAMES:
+        return getattr(dtype, name)
+    place = _LATER.get(name)
+    if place is None:
+        raise AttributeError(f"module 'gradcell.common' has no attribute {name!r}")
+    return getattr(_import_module(f"gradcell.common.{place}"), name)
 
 
 def __dir__() -> list[str]:

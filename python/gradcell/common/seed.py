@@ -52,3 +52,8 @@ def generator() -> np.random.Generator:
     if _generator is None:
         _generator = np.random.Generator(np.random.PCG64(_seed))
     return _generator
+
+
+def _get_graph_seed(op_seed: int | None, kernel_name: str) -> tuple[int, int]:
+    """(the process's seed, the op's), what an op draws from: (0, 0) if neither is set."""
+    return _seed or 0, op_seed or 0

@@ -1,0 +1,260 @@
+"""What programs say about compiling: jit and the words around it.
+
+gradcell traces a function with the Python that it is made of, so that what MindSpore has to be told
+(which classes a graph may hold, what is constant, what is inlined) goes without saying.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from gradcell import _core, arguments
+from gradcell._core import Tensor
+from gradcell._location import where
+from gradcell.transform import jit, run_traced
+
+ms_function = jit
+
+#: Of compiled cells by their id, in MindSpore; here a cell keeps what was compiled.
+cells_compile_cache: dict[int, Any] = {}
+
+
+def ms_memory_recycle() -> None:
+    """Gives memory that is kept for later use back."""
+    _core.release_cached_memory()
+
+
+_OPTIONS = ("jit_level", "exc_mode", "jit_syntax_level", "debug_level", "infer_boost")
+
+
+class JitConfig:
+    """How a cell is to be compiled: kept, and the same for every setting.
+
+    Raises ValueError for a word that is none of MindSpore's.
+    """
+
+    def __init__(
+        self,
+        jit_level: str = "",
+        exc_mode: str = "auto",
+        jit_syntax_level: str = "",
+        debug_level: str = "RELEASE",
+        infer_boost: str = "off",
+        **kwargs: Any,
+    ) -> None:
+        arguments.one_of(jit_level, ("", "O0", "O1", "O2", "O3"), "JitConfig", "jit_level")
+        arguments.one_of(exc_mode, ("auto", "sink", "no_sink"), "JitConfig", "exc_mode")
+        arguments.one_of(jit_syntax_level, ("", "STRICT", "LAX"), "JitConfig", "jit_syntax_level")
+        arguments.one_of(debug_level, ("RELEASE", "DEBUG"), "JitConfig", "debug_level")
+        arguments.one_of(infer_boost, ("on", "off"), "JitConfig", "infer_boost")
+        given = (jit_level, exc_mode, jit_syntax_level, debug_level, infer_boost)
+        self.jit_config_dict = {**dict(zip(_OPTIONS, given, strict=True)), **kwargs}
+
+
+def jit_class(cls: type) -> type:
+    """The class itself: functions that are traced may make and use objects of any class.
+
+    Raises TypeError for what is no class, or for a Cell.
+    """
+    if not isinstance(cls, type):
+        raise TypeError(
+            f"Decorator jit_class can only be used for class type, but got {cls}.{where()}"
+        )
+    if any(
+        base.__module__ == "gradcell.nn.cell" and base.__name__ == "Cell" for base in cls.__mro__
+    ):
+        raise TypeError(
+            f"Decorator jit_class is used for user-defined classes and cannot be used for nn.Cell: "
+            f"{cls}.{where()}"
+        )
+    return cls
+
+
+def is_jit_class(cls: Any) -> bool:
+    """Whether a function that is traced may use the class: any."""
+    return isinstance(cls, type)
+
+
+def constexpr(
+    fn: Any = None, get_instance: bool = True, name: str | None = None, reuse_result: bool = True,
+    check: bool = True,
+) -> Any:  # fmt: skip
+    """A function of constants: called as it is, while a function is traced too.
+
+    get_instance False: a class, whose objects are the function.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        if get_instance:
+            return function
+
+        class Constant:
+            __doc__ = function.__doc__
+
+            def __call__(self, *args: Any, **kwargs: Any) -> Any:
+                return function(*args, **kwargs)
+
+        named: str = name or str(getattr(function, "__name__", "Constant"))
+        Constant.__name__ = Constant.__qualname__ = named
+        return Constant
+
+    return decorate if fn is None else decorate(fn)
+
+
+def lazy_inline(fn: Any = None, attrs: Any = None, policy: Any = None) -> Any:
+    """The function itself (a cell's __init__): equal parts of graphs are found without it.
+
+    policy: None or 'front'. Raises ValueError for others.
+    """
+    if policy not in (None, "front"):
+        raise ValueError(f"The 'policy' must be 'front', but got {policy!r}.{where()}")
+    return fn if fn is not None else lambda function: function
+
+
+def no_inline(fn: Any = None) -> Any:
+    """The function itself. Raises ValueError for what is no function."""
+    if fn is None:
+        return lambda function: function
+    if not callable(fn):
+        raise ValueError(f"Decorator no_inline can only be used for functions, got {fn!r}{where()}")
+    return fn
+
+
+def cell_attr_register(fn: Any = None, attrs: Any = None) -> Any:
+    """The function itself, a cell's __init__: equal cells are found without it."""
+    return fn if fn is not None else lambda function: function
+
+
+class _Mutable:
+    """What mutable() gives: the value itself, of a type that says so."""
+
+    __ms_mutable__ = True
+    __ms_dynamic_len__ = False
+
+
+class _MutableInt(int, _Mutable):
+    pass
+
+
+class _MutableFloat(float, _Mutable):
+    pass
+
+
+class _MutableTuple(tuple, _Mutable):  # type: ignore[type-arg]
+    pass
+
+
+class _MutableList(list, _Mutable):  # type: ignore[type-arg]
+    pass
+
+
+class _MutableDict(dict, _Mutable):  # type: ignore[type-arg]
+    pass
+
+
+_MUTABLE: dict[type, type] = {
+    int: _MutableInt, float: _MutableFloat, tuple: _MutableTuple, list: _MutableList, dict: _MutableDict,
+}  # fmt: skip
+
+
+def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
+    """The value, marked as one that changes from call to call.
+
+    Tensors in tuples, lists and dicts are arguments of what is compiled with or without it; of a number
+    each value is traced once. Raises TypeError for other values, ValueError for dynamic_len of what has
+    no length.
+    """
+    arguments.boolean(dynamic_len, "mutable", "dynamic_len")
+    if isinstance(input_data, Tensor):
+        return input_data
+    kind = next((k for k in _MUTABLE if type(input_data) in (k, _MUTABLE[k])), None)
+    if kind is None:
+        raise TypeError(
+            "For 'mutable', the 'input_data' must be a tuple, list, dict, int, float or Tensor, but "
+            f"got {type(input_data).__name__}{where()}"
+        )
+    if dynamic_len and kind not in (tuple, list):
+        raise ValueError(
+            "For mutable, when the variable_len is set to True, the first input should be list or "
+            f"tuple, but got: {input_data!r}{where()}"
+        )
+    out = _MUTABLE[kind](input_data)
+    out.__ms_dynamic_len__ = dynamic_len
+    return out
+
+
+def data_sink(
+    fn: Callable[..., Any], dataset: Any, sink_size: int = 1, jit_config: Any = None,
+    input_signature: Any = None,
+) -> Callable[..., Any]:  # fmt: skip
+    """A function that runs fn on the dataset's next batches, sink_size of them at a call (all of an
+    epoch for -1), and gives what fn gave last.
+
+    The dataset begins again when it ends. With jit_config fn is compiled. Raises ValueError for a
+    sink_size below -1 or of 0.
+    """
+    if (
+        isinstance(sink_size, bool)
+        or not isinstance(sink_size, int)
+        or sink_size < -1
+        or sink_size == 0
+    ):
+        raise ValueError(
+            f"The 'sink_size' must be -1 or positive, but got sink_size {sink_size}.{where()}"
+        )
+    step = fn if jit_config is None else jit(fn)
+    batches: Any = None
+
+    @functools.wraps(fn, updated=())
+    def sink_process(*args: Any, **kwargs: Any) -> Any:
+        nonlocal batches
+        count = sink_size if sink_size > 0 else dataset.get_dataset_size()
+        out: Any = None
+        for _ in range(count):
+            batch = next(batches, None) if batches is not None else None
+            if batch is None:
+                batches = dataset.create_tuple_iterator(num_epochs=1)
+                batch = next(batches, None)
+            if batch is None:
+                raise ValueError(f"data_sink: the dataset has no batches{where()}")
+            out = step(*batch, *args, **kwargs)
+        return out
+
+    return sink_process
+
+
+class _PynativeExecutor:
+    """MindSpore's executor of ops one by one, as far as programs call it."""
+
+    def sync(self) -> None:
+        """Waits until all that has been asked for is computed."""
+        if _core.device_in_use() >= 0:
+            _core.synchronize_device(_core.device_in_use())
+
+    def set_grad_flag(self, flag: bool) -> None:
+        """Nothing has to be recorded beforehand: a transform runs its function itself."""
+
+    def clear_res(self) -> None:
+        """Gives cached memory back."""
+        _core.release_cached_memory()
+
+
+class _CellGraphExecutor:
+    """MindSpore's compiler of cells, as far as programs call it."""
+
+    def compile(
+        self, obj: Any, *args: Any, phase: str = "predict", **kwargs: Any
+    ) -> tuple[str, bool]:
+        """Compiles a cell or function for arguments like these: runs it once, and keeps the plan."""
+        run_traced(obj, args, {})
+        return f"{phase}.{id(obj)}", True
+
+    def __call__(self, obj: Any, *args: Any, phase: str = "predict") -> Any:
+        """Runs a cell or function."""
+        return obj(*args)
+
+
+_pynative_executor = _PynativeExecutor()
+_cell_graph_executor = _executor = _CellGraphExecutor()

@@ -1,0 +1,185 @@
+"""Sparse tensors: holders of indices, values and a shape, which turn into each other and into tensors.
+
+Ops do not take them; to_dense() gives a tensor that they take.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core, arguments, ops
+from gradcell._core import Tensor
+from gradcell._location import where
+
+__all__ = ["COOTensor", "CSRTensor", "RowTensor", "SparseTensor"]
+
+
+def _shape(shape: Any, owner: str) -> tuple[int, ...]:
+    return tuple(arguments.integers(shape, owner, "shape"))
+
+
+class _Sparse:
+    """What all of them have: values and a shape."""
+
+    def __init__(self, values: Any, shape: Any) -> None:
+        self.values = arguments.tensor(values, type(self).__name__, "values")
+        self.shape = _shape(shape, type(self).__name__)
+
+    @property
+    def dtype(self) -> _core.DType:
+        """The dtype of the values."""
+        return self.values.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions of the tensor that this stands for."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of values."""
+        return self.values.size
+
+    @property
+    def dense_shape(self) -> tuple[int, ...]:
+        """The shape of the tensor that this stands for."""
+        return self.shape
+
+    def asnumpy(self) -> np.ndarray:
+        """The tensor that this stands for, as an array."""
+        return self.to_dense().asnumpy()
+
+    def to_dense(self) -> Tensor:
+        """The tensor that this stands for."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={list(self.shape)}, dtype={self.dtype}, values={self.values})"
+
+
+class COOTensor(_Sparse):
+    """Values at places: indices [n, rank], values [n]; those for one place are added."""
+
+    def __init__(
+        self, indices: Any = None, values: Any = None, shape: Any = None, coo_tensor: Any = None
+    ) -> None:
+        if coo_tensor is not None:
+            indices, values, shape = coo_tensor.indices, coo_tensor.values, coo_tensor.shape
+        super().__init__(values, shape)
+        self.indices = arguments.tensor(indices, type(self).__name__, "indices")
+        if self.indices.ndim != 2 or tuple(self.indices.shape) != (
+            self.values.size,
+            len(self.shape),
+        ):
+            raise ValueError(
+                f"For COOTensor, indices of shape {list(self.indices.shape)} do not fit "
+                f"{self.values.size} values and shape {list(self.shape)}{where()}"
+            )
+
+    def to_dense(self) -> Tensor:
+        """The tensor with the values at their places, zeros elsewhere."""
+        return ops.scatter_nd(self.indices, self.values, self.shape)
+
+    def to_tuple(self) -> tuple[Tensor, Tensor, tuple[int, ...]]:
+        """(indices, values, shape)."""
+        return self.indices, self.values, self.shape
+
+    def astype(self, dtype: Any) -> COOTensor:
+        """With values of another dtype."""
+        return COOTensor(self.indices, ops.cast(self.values, dtype), self.shape)
+
+    def abs(self) -> COOTensor:
+        """With the absolute values."""
+        return COOTensor(self.indices, ops.abs(self.values), self.shape)
+
+    def to_csr(self) -> CSRTensor:
+        """The same matrix by rows. Raises ValueError unless there are two dimensions."""
+        if self.ndim != 2:
+            raise ValueError(f"to_csr: two dimensions are needed, got {list(self.shape)}{where()}")
+        places = self.indices.asnumpy()
+        order = np.lexsort((places[:, 1], places[:, 0]))
+        counts = np.bincount(places[:, 0], minlength=self.shape[0])
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(places.dtype)
+        columns = Tensor(np.ascontiguousarray(places[order, 1]))
+        return CSRTensor(
+            Tensor(indptr), columns, ops.gather(self.values, Tensor(order), 0), self.shape
+        )
+
+
+SparseTensor = COOTensor
+
+
+class CSRTensor(_Sparse):
+    """A matrix by rows: row i has the values and columns from indptr[i] to indptr[i + 1]."""
+
+    def __init__(
+        self,
+        indptr: Any = None,
+        indices: Any = None,
+        values: Any = None,
+        shape: Any = None,
+        csr_tensor: Any = None,
+    ) -> None:
+        if csr_tensor is not None:
+            indptr, indices = csr_tensor.indptr, csr_tensor.indices
+            values, shape = csr_tensor.values, csr_tensor.shape
+        super().__init__(values, shape)
+        self.indptr = arguments.tensor(indptr, "CSRTensor", "indptr")
+        self.indices = arguments.tensor(indices, "CSRTensor", "indices")
+        if (
+            len(self.shape) != 2
+            or self.indptr.size != self.shape[0] + 1
+            or self.indices.size != self.values.size
+        ):
+            raise ValueError(
+                f"For CSRTensor, indptr of {self.indptr.size} and indices of {self.indices.size} elements "
+                f"do not fit {self.values.size} values and shape {list(self.shape)}{where()}"
+            )
+
+    def to_coo(self) -> COOTensor:
+        """The same matrix by places."""
+        counts = np.diff(self.indptr.asnumpy())
+        rows = np.repeat(np.arange(self.shape[0]), counts)
+        places = np.stack([rows, self.indices.asnumpy()], 1).astype(self.indices.asnumpy().dtype)
+        return COOTensor(Tensor(places), self.values, self.shape)
+
+    def to_dense(self) -> Tensor:
+        """The matrix with the values at their places, zeros elsewhere."""
+        return self.to_coo().to_dense()
+
+    def to_tuple(self) -> tuple[Tensor, Tensor, Tensor, tuple[int, ...]]:
+        """(indptr, indices, values, shape)."""
+        return self.indptr, self.indices, self.values, self.shape
+
+    def astype(self, dtype: Any) -> CSRTensor:
+        """With values of another dtype."""
+        return CSRTensor(self.indptr, self.indices, ops.cast(self.values, dtype), self.shape)
+
+    def mm(self, matrix: Any) -> Tensor:
+        """The product with a matrix."""
+        return ops.matmul(self.to_dense(), matrix)
+
+    mv = mm
+
+
+class RowTensor(_Sparse):
+    """Slices of a tensor: values [n, ...] are its rows at indices [n]."""
+
+    def __init__(
+        self, indices: Any = None, values: Any = None, shape: Any = None, row_tensor: Any = None
+    ) -> None:
+        if row_tensor is not None:
+            indices, values, shape = row_tensor.indices, row_tensor.values, row_tensor.shape
+        super().__init__(values, shape)
+        self.indices = arguments.tensor(indices, "RowTensor", "indices")
+        if tuple(self.values.shape) != (self.indices.size, *self.shape[1:]):
+            raise ValueError(
+                f"For RowTensor, values of shape {list(self.values.shape)} do not fit "
+                f"{self.indices.size} indices and shape {list(self.shape)}{where()}"
+            )
+
+    def to_dense(self) -> Tensor:
+        """The tensor with the rows at their places, those for one place added, zeros elsewhere."""
+        return ops.index_add(ops.zeros(self.shape, self.dtype), self.indices, self.values, 0)
