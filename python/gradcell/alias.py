@@ -1,84 +1,193 @@
 """Lets a script that imports mindspore run on gradcell: `mindspore` and its submodules become names
-of the modules here. Used by `python -m gradcell run`."""
+of the modules here. Used by `python -m gradcell run`.
+
+A name that is not there is called by MindSpore's full name in the error; where an import asks for it,
+one line on stderr says so too, since programs often have an `except ImportError` around.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dis
 import importlib
 import importlib.abc
 import importlib.machinery
-import importlib.util
-import pkgutil
 import sys
 from collections.abc import Sequence
 from types import ModuleType
 
 _NAME = "mindspore"
 
-#: Submodules that stand somewhere else here.
+#: What `mindspore.__version__` says: the version whose names and behaviour this follows.
+VERSION = "2.10.0"
+
+#: Modules of MindSpore that stand somewhere else here: 'place: modules', all below the packages.
+_MODULES = """
+    : common.tensor
+    _checkparam: _checkparam
+    common.kinds: _c_expression _c_expression.typing common._typing
+    common.sparse_tensor: common.sparse_tensor
+    common.api: common._register_for_tensor common.jit_config common.mutable common.jit_trace
+    common.api: _extends common.lazy_inline common.jit_context common.hook_handle
+    common.generator: common.generator
+    parameter: common.parameter
+    dtype: common.dtype
+    jacobians: ops.function.grad.grad_func
+    nn: nn.layer nn.loss nn.grad nn.grad.cell_grad
+    nn.activations: nn.layer.activation
+    nn.attention: nn.layer.transformer
+    nn.basic: nn.layer.basic nn.layer.dense nn.layer.embedding
+    nn.cell: nn.utils
+    nn.containers: nn.layer.container
+    nn.convolution: nn.layer.conv
+    nn.fused: nn.layer.combined
+    nn.images: nn.layer.image
+    nn.losses: nn.loss.loss
+    nn.metrics: train.metrics
+    nn.normalization: nn.layer.normalization
+    nn.op_cells: nn.layer.math
+    nn.padding: nn.layer.padding
+    nn.pooling: nn.layer.pooling
+    nn.recurrent: nn.layer.rnn_cells nn.layer.rnns
+    numpy: numpy.array_creations numpy.array_ops numpy.math_ops numpy.logic_ops numpy.utils
+    numpy: numpy.utils_const
+    ops: ops.function ops.function.array_func ops.function.math_func ops.function.nn_func
+    ops: ops.function.linalg_func ops.function.random_func ops.function.parameter_func
+    ops: ops.function.clip_func ops.function.image_func ops.function.debug_func ops.function.grad
+    ops: ops.function.other_func ops.function.spectral_func ops.function.vmap_func
+    ops: ops.primitive ops.auto_generate ops.auto_generate.gen_ops_prim ops.auto_generate.gen_ops_def
+    ops: ops.operations.array_ops ops.operations.math_ops ops.operations.nn_ops
+    ops: ops.operations.comm_ops ops.operations.other_ops ops.operations.random_ops
+    ops: ops.operations.image_ops ops.operations.inner_ops ops.operations._inner_ops
+    ops: ops.operations.debug_ops ops.operations.linalg_ops ops.operations.control_ops
+    ops: ops.operations._grad_ops ops.operations._scalar_ops ops.operations._sequence_ops
+    ops: ops.operations.sparse_ops ops.operations.spectral_ops ops.operations.manually_defined
+    ops: ops.composite.base ops.composite.math_ops ops.composite.multitype_ops
+    ops: ops.composite.clip_ops ops.composite.random_ops ops.composite.array_ops
+    ops.custom: ops.op_info_register
+    parallel.algorithm: parallel.algo_parameter_config parallel.function parallel.shard parallel.strategy
+    parallel._mode: parallel._mode
+    runtime: hal hal.memory device_context.cpu
+    dataset: dataset.core dataset.engine dataset.engine.datasets dataset.engine.samplers
+    dataset.config: dataset.core.validator_helpers
+    dataset.transforms: dataset.transforms.c_transforms dataset.transforms.py_transforms
+    dataset.transforms: dataset.transforms.transforms
+    dataset.vision: dataset.vision.c_transforms dataset.vision.py_transforms
+    dataset.vision: dataset.vision.transforms dataset.vision.utils
+    mindrecord: mindrecord.filereader mindrecord.filewriter
+    train.callback: train.callback._callback train.callback._checkpoint
+    train.callback: train.callback._loss_monitor train.callback._summary_collector
+    train.callback: train.callback._time_monitor
+    amp: train.amp train.loss_scale_manager
+"""
 _PLACES = {
-    "mindspore.common.api": "gradcell",
-    "mindspore.common.dtype": "gradcell.dtype",
-    "mindspore.common.parameter": "gradcell.parameter",
-    "mindspore.common.tensor": "gradcell",
-    "mindspore.nn.cell": "gradcell.nn.cell",
-    "mindspore.nn.layer": "gradcell.nn",
-    "mindspore.nn.layer.activation": "gradcell.nn.activations",
-    "mindspore.nn.layer.basic": "gradcell.nn.basic",
-    "mindspore.nn.layer.combined": "gradcell.nn.fused",
-    "mindspore.nn.layer.container": "gradcell.nn.containers",
-    "mindspore.nn.layer.conv": "gradcell.nn.convolution",
-    "mindspore.nn.layer.dense": "gradcell.nn.basic",
-    "mindspore.nn.layer.embedding": "gradcell.nn.basic",
-    "mindspore.nn.layer.image": "gradcell.nn.images",
-    "mindspore.nn.layer.math": "gradcell.nn.op_cells",
-    "mindspore.nn.layer.normalization": "gradcell.nn.normalization",
-    "mindspore.nn.layer.padding": "gradcell.nn.padding",
-    "mindspore.nn.layer.pooling": "gradcell.nn.pooling",
-    "mindspore.nn.layer.rnn_cells": "gradcell.nn.recurrent",
-    "mindspore.nn.layer.rnns": "gradcell.nn.recurrent",
-    "mindspore.nn.layer.transformer": "gradcell.nn.attention",
-    "mindspore.nn.loss": "gradcell.nn",
-    "mindspore.nn.loss.loss": "gradcell.nn.losses",
-    "mindspore.nn.utils": "gradcell.nn.cell",
-    "mindspore.ops.composite": "gradcell.ops",
-    "mindspore.ops.function": "gradcell.ops",
-    "mindspore.ops.functional": "gradcell.ops",
-    "mindspore.ops.operations": "gradcell.ops",
-    "mindspore.ops.primitive": "gradcell.ops",
-    "mindspore.train.metrics": "gradcell.nn.metrics",
+    f"{_NAME}.{module}": f"gradcell.{place.strip()}".rstrip(".")
+    for place, _, modules in (line.partition(":") for line in _MODULES.strip().splitlines())
+    for module in modules.split()
+}
+
+#: Names that modules of MindSpore have from elsewhere: 'module: name=where it is here'.
+_FOREIGN = """
+    communication.comm_func: GlobalComm=communication.GlobalComm
+    nn.layer.activation: Tensor=Tensor
+    ops: Tensor=Tensor vmap=jacobians.vmap jacfwd=jacobians.jacfwd jacrev=jacobians.jacrev
+    ops: constexpr=common.api.constexpr P=ops.operations
+    ops.primitive: constexpr=common.api.constexpr prim_attr_register=ops.prim_attr_register
+    ops.composite: add_flags=ops.add_flags
+    nn.wrap.cell_wrapper: PipelineCell=parallel.nn.Pipeline
+    nn.wrap.cell_wrapper: MicroBatchInterleaved=parallel.nn.MicroBatchInterleaved
+    ops.functional: Tensor=Tensor vmap=jacobians.vmap constexpr=common.api.constexpr
+    ops.operations: constexpr=common.api.constexpr
+    train.model: ParallelMode=context.ParallelMode context=context
+    train.serialization: context=context Validator=_checkparam
+    train.callback: context=context
+    dataset: context=context
+    log: logging=log logger=log
+"""
+_OTHERS = {
+    (f"gradcell.{module.strip()}", name): f"gradcell.{target}"
+    for module, _, entries in (line.partition(":") for line in _FOREIGN.strip().splitlines())
+    for name, _, target in (entry.partition("=") for entry in entries.split())
 }
 
 
 def _place(name: str) -> str | None:
     """The module that `name` stands for, or None if there is none."""
+    if name in _PLACES or name == _NAME:
+        return _PLACES.get(name, "gradcell")
     own = "gradcell" + name[len(_NAME) :]
-    try:
-        if importlib.util.find_spec(own) is not None:
-            return own
-    except ModuleNotFoundError:
-        pass
-    return _PLACES.get(name)
+    package = sys.modules.get(own.rpartition(".")[0])  # the import system has imported it
+    path = getattr(package, "__path__", None)
+    return own if path and importlib.machinery.PathFinder.find_spec(own, path) else None
 
 
 def _absent(name: str) -> str:
     return f"gradcell has no {_NAME}{name[len('gradcell') :]}"
 
 
+_told: set[str] = set()
+
+
+def _tell(message: str) -> None:
+    """One line on stderr for each name, however often it is asked for."""
+    if message not in _told:
+        _told.add(message)
+        print(message, file=sys.stderr)
+
+
+def _is_import() -> bool:
+    """Whether the program asks by `from module import name`."""
+    frame = sys._getframe(2)
+    return frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
+
+
+def _found_elsewhere(module: ModuleType, name: str) -> object:
+    """What MindSpore's module of this name has and the module here has not. Raises AttributeError."""
+    target = _OTHERS.get((module.__name__, name))
+    if target is not None:
+        place, _, attribute = target.rpartition(".")
+        home = importlib.import_module(place)
+        if not hasattr(home, attribute):
+            return importlib.import_module(target)
+        return getattr(home, attribute)
+    for alias in _aliases(module.__name__):
+        place_of = _PLACES.get(f"{alias}.{name}")
+        if place_of is not None:
+            return importlib.import_module(place_of)
+    raise AttributeError(name)
+
+
+def _aliases(place: str) -> list[str]:
+    """MindSpore's names of a module here."""
+    return [_NAME + place[len("gradcell") :], *(a for a, p in _PLACES.items() if p == place)]
+
+
 def _say_what_is_missing(module: ModuleType) -> None:
     """Has the module call names that it lacks by MindSpore's full name."""
     own = module.__dict__.get("__getattr__")
+    if getattr(own, "says_what_is_missing", False):
+        return
 
     def missing(name: str) -> object:
         if own is not None:
             with contextlib.suppress(AttributeError):
                 return own(name)
-        raise AttributeError(_absent(f"{module.__name__}.{name}"))
+        if not name.startswith("__"):
+            with contextlib.suppress(AttributeError):
+                return _found_elsewhere(module, name)
+        message = _absent(f"{module.__name__}.{name}")
+        if _is_import():
+            _tell(message)
+            raise ImportError(message, name=name)
+        raise AttributeError(message)
 
+    missing.says_what_is_missing = True  # type: ignore[attr-defined]
     module.__getattr__ = missing  # type: ignore[method-assign]
 
 
 class _Loader(importlib.abc.Loader):
+    """Gives a module that there is under another name."""
+
     def __init__(self, place: str) -> None:
         self.place = place
 
@@ -93,18 +202,33 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if (
-            name.startswith("gradcell.")
-            and importlib.machinery.PathFinder.find_spec(name, path) is None
-        ):
-            # `from mindspore.x import name`, with no such name
-            raise ModuleNotFoundError(_absent(name), name=_NAME + name[len("gradcell") :])
+        if name.startswith("gradcell."):
+            return self._own(name, path)
         if name != _NAME and not name.startswith(_NAME + "."):
             return None
         place = _place(name)
         if place is None:
+            _tell(f"gradcell has no {name}")
             raise ModuleNotFoundError(f"gradcell has no {name}", name=name)
         return importlib.machinery.ModuleSpec(name, _Loader(place), is_package=True)
+
+    @staticmethod
+    def _own(name: str, path: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
+        """A module of the package, which is to say what it lacks once it has run."""
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        if spec is None:  # `from mindspore.x import name`, with no such name
+            _tell(_absent(name))
+            raise ModuleNotFoundError(_absent(name), name=_NAME + name[len("gradcell") :])
+        loader = spec.loader
+        if isinstance(loader, importlib.machinery.SourceFileLoader):
+            run = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                run(module)
+                _say_what_is_missing(module)
+
+            loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
 
 
 def install() -> None:
@@ -114,9 +238,9 @@ def install() -> None:
     for name in [n for n in sys.modules if n == _NAME or n.startswith(_NAME + ".")]:
         del sys.modules[name]
     package = importlib.import_module("gradcell")
-    _say_what_is_missing(package)
-    for found in pkgutil.walk_packages(package.__path__, "gradcell."):
-        if not found.name.endswith(("._core", ".__main__", ".demo")):
-            _say_what_is_missing(importlib.import_module(found.name))
+    for name, module in list(sys.modules.items()):
+        if name == "gradcell" or name.startswith("gradcell."):
+            _say_what_is_missing(module)
+    package.__version__ = VERSION  # type: ignore[attr-defined]
     sys.meta_path.insert(0, _Finder())
     sys.modules[_NAME] = package
