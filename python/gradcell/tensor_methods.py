@@ -11,6 +11,7 @@ from typing import Any
 from gradcell import _core, arguments, ops
 from gradcell._convert import to_dtype
 from gradcell._core import Tensor
+from gradcell._forms import Forms
 from gradcell._location import where as _where
 
 _DIM = {"axis": "dim"}
@@ -342,6 +343,14 @@ _OWN: dict[str, Any] = {
     "nelement": _said("The number of elements.", lambda self: self.size),
     "ndimension": _said("The number of dimensions.", lambda self: self.ndim),
     "inv": ops.reciprocal,
+    "value": _said("This tensor's value: itself.", lambda self: self),
+    "data": property(lambda self: self, doc="This tensor's value: itself."),
+    "byte": _said("The elements as uint8.", lambda self: _core.ops.cast(self, _core.uint8)),
+    "short": _said("The elements as int16.", lambda self: _core.ops.cast(self, _core.int16)),
+    "is_init": _said("True: values are there from the start.", lambda self: True),
+    "H": property(
+        lambda self: ops.swapaxes(self, -2, -1), doc="The last two dimensions exchanged."
+    ),
     "detach": ops.stop_gradient,
     "contiguous": _said("This tensor: all are row-major.", lambda self: self),
     "is_contiguous": _said("True: all tensors are row-major.", lambda self: True),
@@ -372,7 +381,116 @@ _ACTIVATIONS = (
 )  # fmt: skip
 
 
+#: Ops as methods, with the tensor as their first argument; imported when they are first called.
+_FROM_OPS = """
+    addbmm addcdiv addcmul addmv addr aminmax approximate_equal baddbmm bincount bitwise_and
+    bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cholesky
+    cholesky_inverse cholesky_solve conj copysign cov cross cummax cummin cumprod deg2rad det diagflat
+    diagonal_scatter diff digamma dsplit erfinv float_power frac gather_elements gather_nd gcd ger
+    hardshrink heaviside histc hsplit imag index_fill inverse is_complex is_floating_point isreal lcm
+    lgamma logaddexp logaddexp2 logcumsumexp logdet logit matrix_power median moveaxis multinomial
+    nan_to_num nanmean nanmedian nanquantile nansum positive qr quantile rad2deg random_categorical real
+    reverse_sequence rot90 select_scatter sgn signbit sinc slice_scatter slogdet svd tensor_scatter_sub
+    tensor_split unique unique_consecutive unique_with_pad unsorted_segment_max unsorted_segment_min
+    unsorted_segment_sum vsplit xdivy scatter scatter_nd_add
+"""
+
+#: Methods that are an op of another name, or of the op with other arguments: 'signature: expression'.
+_ROWS = (
+    ("self, other, rtol=1e-05, atol=1e-08, equal_nan=False",
+     "bool(ops.all(ops.isclose(self, other, rtol, atol, equal_nan)))", "allclose"),
+    ("self", "ops.nonzero(self)", "argwhere"),
+    ("self", "ops.swapaxes(self, -2, -1)", "adjoint"),
+    ("self, axis=0, keep_dims=False", "ops.{}(self, axis, keep_dims)",
+     "argmax_with_value=max argmin_with_value=min"),
+    ("self", "self.copy()", "clone"),
+    ("self", "ops.{}(self)", "matrix_determinant=det"),
+    ("self", "ops.slogdet(self)", "log_matrix_determinant"),
+    ("self", "ops.flip(self, {})", "flipud=0 fliplr=1"),
+    ("self, axis", "ops.flip(self, axis)", "reverse"),
+    ("self, other", "ops.{}(self, other)", "fmax=maximum fmin=minimum"),
+    ("self, lambd=0.5", "ops.softshrink(self, lambd)", "soft_shrink"),
+    ("self, indices, y, axis, use_lock=True, check_index_bound=True",
+     "ops.index_add(self, indices, y, axis)", "index_add"),
+    ("self, v, indices", "ops.inplace_update(self, v, indices)", "inplace_update"),
+    ("self", "ops.logical_and(ops.isinf(self), ops.{}(self, 0))", "isneginf=less isposinf=greater"),
+    ("self, v, side='left', sorter=None",
+     "ops.searchsorted(self, v, side=side, sorter=sorter, out_int32=True)", "searchsorted"),
+    ("self, axis=None, keepdims=False",
+     "ops.sub(ops.amax(self, axis, keepdims), ops.amin(self, axis, keepdims))", "ptp"),
+    ("self, dim, index", "ops.squeeze(ops.narrow(self, dim, index, 1), dim)", "select"),
+    ("self, dim=None",
+     "tuple(n // self.itemsize for n in self.strides) if dim is None "
+     "else self.strides[dim] // self.itemsize", "stride"),
+    ("self, size, fill_value, *, dtype=None",
+     "ops.full(size, fill_value, dtype=self.dtype if dtype is None else dtype)", "new_full"),
+    ("self, *size, dtype=None, device=None", "self.new_zeros(*size, dtype=dtype)", "new_empty"),
+    ("self, k, sorted=True", "ops.topk(self, k, sorted=sorted)", "top_k"),
+    ("self", "self.dtype.is_floating or self.dtype.name.startswith('int')", "is_signed"),
+    ("self, *size", "sum_to_size(self, size)", "sum_to_size"),
+    ("self", "self._data_pointer()", "data_ptr"),
+    ("self", "self.asnumpy().tobytes()", "get_bytes"),
+    ("self", "0", "storage_offset"),
+)  # fmt: skip
+
+#: Ops whose result the tensor takes over: 'name_' is the op 'name' in place.
+_IN_PLACE = """
+    clamp erfinv exp floor floor_divide index_fill log masked_fill remainder scatter sigmoid sign tanh
+"""
+
+
+def sum_to_size(self: Tensor, size: Any) -> Tensor:
+    """The sum over dimensions that broadcasting to this shape has repeated."""
+    dims = _listed("sum_to_size", size)
+    extra = self.ndim - len(dims)
+    fits = extra >= 0 and all(
+        n in (1, m) for n, m in zip(dims, self.shape[max(extra, 0) :], strict=False)
+    )
+    if not fits:
+        raise ValueError(
+            f"sum_to_size: a tensor of shape {list(self.shape)} is none of shape {dims} broadcast"
+            f"{_where()}"
+        )
+    axes = [*range(extra), *(i + extra for i, n in enumerate(dims) if n == 1)]
+    out = _core.ops.reduce_sum(self, axes, True) if axes else self
+    return _core.ops.reshape(out, dims)
+
+
+def _from_ops(name: str) -> Callable[..., Any]:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        return getattr(ops, name)(self, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"ops.{name} of this tensor."
+    return method
+
+
+def _row_method(name: str, place: dict[str, Any]) -> Callable[..., Any]:
+    """A row's method, made when it is first called."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        made = place["forms"].make(name)
+        setattr(Tensor, name, made)
+        return made(self, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"{place['forms'].rows[name][1]}."
+    return method
+
+
+def _attach_rows() -> None:
+    forms = Forms("gradcell.Tensor", _ROWS, {"ops": ops, "sum_to_size": sum_to_size})
+    place = {"forms": forms}
+    for name in forms.rows:
+        setattr(Tensor, name, _row_method(name, place))
+    for name in _FROM_OPS.split():
+        setattr(Tensor, name, _from_ops(name))
+    for name in _IN_PLACE.split():
+        setattr(Tensor, f"{name}_", _in_place(f"{name}_", _from_ops(name)))
+
+
 def _attach() -> None:
+    _attach_rows()
     for name, (function, spellings) in _SPELLED.items():
         setattr(Tensor, name, _spelled(function, spellings) if spellings else function)
     for name, method in _OWN.items():

@@ -10,6 +10,7 @@ from typing import Any
 from gradcell import _core, context, tree
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.nn.graph_mode import GraphMode
 from gradcell.parameter import Parameter, ParameterTuple
 from gradcell.transform import cache_for, run
 
@@ -48,7 +49,7 @@ def no_init_parameters() -> Iterator[None]:
     yield
 
 
-class Cell:
+class Cell(GraphMode):
     """The base of all networks: assign parameters and cells as attributes, define construct.
 
     auto_prefix: whether parameters of cells below get the path of attributes as a prefix of their
@@ -414,16 +415,6 @@ class Cell:
         """What add_flags has set."""
         return dict(self.__dict__.get("_flags", {}))
 
-    def set_comm_fusion(self, *args: Any, **kwargs: Any) -> Cell:
-        """Accepted for MindSpore's sake; has no effect."""
-        return self
-
-    recompute = set_comm_fusion
-    set_jit_config = set_comm_fusion
-    set_boost = set_comm_fusion
-    set_inputs = set_comm_fusion
-    update_cell_type = set_comm_fusion
-
     # Running --------------------------------------------------------------------------------------
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
@@ -438,6 +429,8 @@ class Cell:
             own["_called"] = True
             if not _core.in_trace():
                 self.check_names_and_refresh_name()
+        if own.get("_declared") is not None:
+            self._check_inputs(args)
         if self.has_bprop:
             raise NotImplementedError(
                 f"{type(self).__name__} defines bprop, which is not supported: the derivative of "

@@ -1,0 +1,162 @@
+"""What programs say to a cell about compiling it and dividing its work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gradcell import _notice
+from gradcell._core import Tensor
+from gradcell._location import where
+
+_ALONE = "there is one process"
+
+
+def _described(x: Tensor) -> str:
+    sizes = [None if n == 0 else n for n in x.shape]
+    return f"Tensor[{x.dtype}] of shape {sizes}"
+
+
+class GraphMode:
+    """Methods of every Cell: compiling ahead, declared inputs, settings for several processes."""
+
+    # Compiling --------------------------------------------------------------------------------------
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compiles construct for arguments like these: runs it once and, in GRAPH_MODE, keeps the plan."""
+        self(*args, **kwargs)  # type: ignore[operator]
+
+    def compile_and_run(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the cell."""
+        return self(*args, **kwargs)  # type: ignore[operator]
+
+    def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
+        """Declares the arguments: tensors whose dtypes and sizes those of a call must have; a size of 0,
+        as Tensor(shape=[None, 3], dtype=...) has it, fits any.
+
+        Raises ValueError if construct has no argument of a keyword's name.
+        """
+        if kwargs:
+            names = self.construct.__code__.co_varnames[1:]  # type: ignore[attr-defined]
+            for name in kwargs:
+                if name not in names:
+                    raise ValueError(f"set_inputs: construct has no argument {name!r}{where()}")
+            inputs = tuple(kwargs.get(name) for name in names[: max(map(names.index, kwargs)) + 1])
+        object.__setattr__(self, "_declared", tuple(inputs))
+
+    def get_inputs(self) -> Any:
+        """What set_inputs has declared, or None."""
+        return self.__dict__.get("_declared")
+
+    def _check_inputs(self, args: tuple[Any, ...]) -> None:
+        for i, (declared, x) in enumerate(zip(self.__dict__["_declared"], args, strict=False)):
+            if not isinstance(declared, Tensor):
+                continue
+            fits = (
+                isinstance(x, Tensor)
+                and x.dtype == declared.dtype
+                and x.ndim == declared.ndim
+                and all(n in (0, m) for n, m in zip(declared.shape, x.shape, strict=True))
+            )
+            if not fits:
+                kind = (
+                    TypeError
+                    if not isinstance(x, Tensor) or x.dtype != declared.dtype
+                    else ValueError
+                )
+                got = _described(x) if isinstance(x, Tensor) else type(x).__name__
+                raise kind(
+                    f"{type(self).__name__}: argument {i} is declared by set_inputs as "
+                    f"{_described(declared)}, but got {got}{where()}"
+                )
+
+    def set_jit_config(self, jit_config: Any) -> None:
+        """Keeps a JitConfig: cells are compiled the same way for every one. Raises TypeError for others."""
+        if not hasattr(jit_config, "jit_config_dict"):
+            raise TypeError(f"set_jit_config: a JitConfig is needed, got {jit_config!r}{where()}")
+        object.__setattr__(self, "_jit_config", jit_config)
+
+    @property
+    def jit_config_dict(self) -> dict[str, Any]:
+        """The options that set_jit_config has been given."""
+        config = self.__dict__.get("_jit_config")
+        return {} if config is None else dict(config.jit_config_dict)
+
+    def recompute(self, **kwargs: Any) -> None:
+        """Has what a derivative needs computed again instead of kept. Warns once: what a plan computes
+        by rows is not kept in any case."""
+        _notice.once("Cell.recompute", "a plan keeps what it decides to keep")
+
+    def set_boost(self, boost_type: str) -> Any:
+        """Warns once: there are no such changes to a network."""
+        _notice.once("Cell.set_boost", "no network is changed for speed")
+        return self
+
+    def update_cell_type(self, cell_type: str) -> None:
+        """Keeps the word that MindSpore marks compiled cells with."""
+        object.__setattr__(self, "cell_type", cell_type)
+
+    def offload(self, backward_prefetch: Any = "Auto") -> None:
+        """Warns once: tensors stay in the device's memory."""
+        _notice.once("Cell.offload", "tensors stay in the device's memory")
+
+    # Parts ------------------------------------------------------------------------------------------
+
+    def get_sub_cell(self, target: str) -> Any:
+        """The cell at a path of attributes below this one, itself for ''. Raises AttributeError."""
+        cell: Any = self
+        for name in target.split(".") if target else ():
+            cell = cell._cells.get(name)
+            if cell is None:
+                raise AttributeError(
+                    f"get_sub_cell: {type(self).__name__} has no cell at {target!r}{where()}"
+                )
+        return cell
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True
+    ) -> tuple[list[str], list[str]]:
+        """Gives parameters the values that state_dict has for their paths: (paths that it lacks, paths
+        that are none). Raises ValueError for either if strict, and for a shape that differs."""
+        own = self.state_dict()  # type: ignore[attr-defined]
+        missing = [path for path in own if path not in state_dict]
+        unexpected = [path for path in state_dict if path not in own]
+        if strict and (missing or unexpected):
+            raise ValueError(
+                f"load_state_dict: parameters without a value: {missing}, values without a parameter: "
+                f"{unexpected}{where()}"
+            )
+        for path, p in own.items():
+            value = state_dict.get(path)
+            if value is not None and tuple(value.shape) != tuple(p.shape):
+                raise ValueError(
+                    f"load_state_dict: {path} has shape {list(p.shape)}, its value "
+                    f"{list(value.shape)}{where()}"
+                )
+        for path, p in own.items():
+            if path in state_dict:
+                p.set_data(state_dict[path])
+        return missing, unexpected
+
+    # Several processes ------------------------------------------------------------------------------
+
+    def set_comm_fusion(self, fusion_type: Any = None, recurse: bool = True) -> Any:
+        """Which gradients are summed over processes together: with one process none is summed."""
+        return self
+
+    def set_data_parallel(self) -> Any:
+        """Every process has all parameters: so it is with one."""
+        return self
+
+    def set_broadcast_flag(self, mode: bool = True) -> Any:
+        """Parameters begin with the values of process 0: so they do with one."""
+        return self
+
+    def parameters_broadcast_dict(self, recurse: bool = True) -> dict[str, Any]:
+        """The parameters by name, whose values process 0 gives to all."""
+        return dict(self.parameters_dict(recurse))  # type: ignore[attr-defined]
+
+    def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
+        """The cell itself. Warns once: with one process nothing is divided."""
+        _notice.once("Cell.shard", _ALONE)
+        return self
