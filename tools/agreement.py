@@ -20,6 +20,7 @@ sys.path.insert(0, str(TESTS))
 import agreement  # noqa: E402
 import layer_cases  # noqa: E402
 import metric_cases  # noqa: E402
+import name_cases  # noqa: E402
 import optimizer_cases  # noqa: E402
 
 
@@ -42,6 +43,10 @@ def results(
     return found
 
 
+def _values(run: Callable[[bool], dict[str, Any]], gradients: bool) -> dict[str, Any]:
+    return run(False)
+
+
 def main() -> int:
     import mindspore as ms
 
@@ -58,7 +63,12 @@ def main() -> int:
         f"{i} {e}": lambda gradients, e=e, inputs=inputs: metric_cases.run(ms, e, inputs)
         for i, (e, inputs) in enumerate(metric_cases.CASES)
     }
-    every = {"layers": layers, "optimizers": optimizers, "metrics": metrics}
+    names = {}
+    for expression, inputs in name_cases.NAMES:
+        run = partial(agreement.run, ms, expression, inputs)
+        valued = expression in name_cases.ONLY_VALUES
+        names[f"{expression} of {inputs}"] = partial(_values, run) if valued else run
+    every = {"layers": layers, "names": names, "optimizers": optimizers, "metrics": metrics}
     for name, cases in every.items():
         path = TESTS / "golden" / f"{name}.npz"
         agreement.save(path, results(path, cases, part))
