@@ -19,6 +19,7 @@ sys.path.insert(0, str(TESTS))
 
 import agreement  # noqa: E402
 import layer_cases  # noqa: E402
+import metric_cases  # noqa: E402
 import name_cases  # noqa: E402
 import optimizer_cases  # noqa: E402
 
@@ -58,12 +59,17 @@ def main() -> int:
     optimizers = {
         e: lambda gradients, e=e: agreement.run_optimizer(ms, e) for e in optimizer_cases.OPTIMIZERS
     }
+    metrics = {
+        f"{i} {e}": lambda gradients, e=e, inputs=inputs: metric_cases.run(ms, e, inputs)
+        for i, (e, inputs) in enumerate(metric_cases.CASES)
+    }
     names = {}
     for expression, inputs in name_cases.NAMES:
         run = partial(agreement.run, ms, expression, inputs)
         valued = expression in name_cases.ONLY_VALUES
         names[f"{expression} of {inputs}"] = partial(_values, run) if valued else run
-    for name, cases in (("layers", layers), ("names", names), ("optimizers", optimizers)):
+    every = {"layers": layers, "names": names, "optimizers": optimizers, "metrics": metrics}
+    for name, cases in every.items():
         path = TESTS / "golden" / f"{name}.npz"
         agreement.save(path, results(path, cases, part))
         print(f"MindSpore {ms.__version__}: {len(cases)} {name}, {path.stat().st_size} bytes")

@@ -2,9 +2,10 @@
 //   exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
 //   sigmoid erf erfc sqrt rsqrt atan2                             float, double
 //   floor ceil round sign abs pow maximum minimum mod floor_div   float, double, int32, int64
+//   where (of a condition and two numbers)                        float, double, int32, int64
 //   ipow                                                          int32, int64
-// On the CPU they are gradcell::GRADCELL_ISA::scalar::name of the vector math: of one number, or of a
-// register of floats or doubles. Under NVRTC they are gradcell::scalar::name over CUDA's built-in
+// On the CPU they are gradcell::GRADCELL_ISA::scalar::name of the vector math: of one number, or of
+// a register of floats or doubles. Under NVRTC they are gradcell::scalar::name over CUDA's built-in
 // device functions; no header is included there.
 #pragma once
 
@@ -89,6 +90,11 @@ GRADCELL_DEVICE double maximum(double a, double b) {
 GRADCELL_DEVICE float minimum(float a, float b) { return a != a ? a : (b < a || b != b ? b : a); }
 GRADCELL_DEVICE double minimum(double a, double b) {
   return a != a ? a : (b < a || b != b ? b : a);
+}
+
+template <class T>
+GRADCELL_DEVICE T where(bool c, T a, T b) {
+  return c ? a : b;
 }
 
 // Python's remainder and quotient.

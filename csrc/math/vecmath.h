@@ -2,8 +2,8 @@
 //
 // All of it is in namespace gradcell::GRADCELL_ISA (v2, v3, v4; base elsewhere), one copy for each
 // instruction-set level. scalar::exp(x) and so on take and give a lane value: float, double, VecF
-// or VecD (vecmath_lanes.h). maximum, minimum, abs, sign, mod and floor_div take integers, too (one
-// int32_t or int64_t), and ipow only those.
+// or VecD (vecmath_lanes.h). maximum, minimum, where, abs, sign, mod and floor_div take integers,
+// too (one int32_t or int64_t), and ipow only those.
 //
 // The same input gives the same bits as a number and in any lane. Inputs of every kind (NaN,
 // infinities, signed zeros, denormals) give what C's annex F says; nothing is flushed.
@@ -91,6 +91,13 @@ GRADCELL_VECMATH_UNARY(GRADCELL_X)
   }
 GRADCELL_VECMATH_BINARY(GRADCELL_X)
 #undef GRADCELL_X
+
+/// a where c is set, b elsewhere.
+template <class V>
+  requires(LaneValue<V> || std::is_integral_v<V>)
+GRADCELL_INLINE V where(MaskOf<V> c, V a, V b) {
+  return c ? a : b;
+}
 
 /// floor(a / b), as in Python.
 template <LaneValue V>

@@ -190,14 +190,6 @@ GRADCELL_INLINE float at_most(float x, float high) { return high < x ? high : x;
 GRADCELL_INLINE double at_most(double x, double high) { return high < x ? high : x; }
 /// Whether a mask is set in every lane.
 GRADCELL_INLINE bool every(bool m) { return m; }
-/// The first or second half of a register; by memcpy the compiler loads no more than that, where x
-/// comes from memory.
-template <class H>
-GRADCELL_INLINE H half(VecF x, int second) {
-  H h;
-  std::memcpy(&h, reinterpret_cast<const char*>(&x) + (second ? sizeof h : 0), sizeof h);
-  return h;
-}
 
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
 GRADCELL_INLINE VecF square_root(VecF x) { return _mm512_sqrt_ps(x); }
@@ -241,8 +233,14 @@ GRADCELL_INLINE VecF at_least(VecF x, VecF low) { return _mm256_max_ps(low, x); 
 GRADCELL_INLINE VecD at_least(VecD x, VecD low) { return _mm256_max_pd(low, x); }
 GRADCELL_INLINE VecF at_most(VecF x, VecF high) { return _mm256_min_ps(high, x); }
 GRADCELL_INLINE VecD at_most(VecD x, VecD high) { return _mm256_min_pd(high, x); }
-GRADCELL_INLINE VecD widen_first(VecF x) { return _mm256_cvtps_pd(half<__m128>(x, 0)); }
-GRADCELL_INLINE VecD widen_second(VecF x) { return _mm256_cvtps_pd(half<__m128>(x, 1)); }
+/// By memcpy, for then the compiler loads no more than a half of what comes from memory.
+GRADCELL_INLINE VecD widen_half(VecF x, size_t offset) {
+  __m128 half;
+  std::memcpy(&half, reinterpret_cast<const char*>(&x) + offset, sizeof half);
+  return _mm256_cvtps_pd(half);
+}
+GRADCELL_INLINE VecD widen_first(VecF x) { return widen_half(x, 0); }
+GRADCELL_INLINE VecD widen_second(VecF x) { return widen_half(x, 16); }
 GRADCELL_INLINE VecF narrow(VecD a, VecD b) {
   return _mm256_set_m128(_mm256_cvtpd_ps(b), _mm256_cvtpd_ps(a));
 }
@@ -346,8 +344,13 @@ GRADCELL_INSTRUCTIONS(VecF)
 GRADCELL_INSTRUCTIONS(VecD)
 GRADCELL_EACH(VecD, widen_first(VecF x), x[i])
 GRADCELL_EACH(VecD, widen_second(VecF x), x[i + kLanes<VecD>])
-GRADCELL_EACH(VecF, narrow(VecD a, VecD b),
-              static_cast<float>(i < kLanes<VecD> ? a[i] : b[i - kLanes<VecD>]))
+/// (Never inlined: GCC 12 drops a vector's conversion to float and back, and with it the rounding.)
+__attribute__((noinline)) inline VecF narrow(VecD a, VecD b) {
+  VecF r;
+  for (size_t i = 0; i < kLanes<VecF>; ++i)
+    r[i] = static_cast<float>(i < kLanes<VecD> ? a[i] : b[i - kLanes<VecD>]);
+  return r;
+}
 #undef GRADCELL_INSTRUCTIONS
 GRADCELL_INLINE MaskOf<VecD> widen(HalfI m) { return __builtin_convertvector(m, MaskOf<VecD>); }
 GRADCELL_INLINE HalfI narrow(MaskOf<VecD> m) { return __builtin_convertvector(m, HalfI); }

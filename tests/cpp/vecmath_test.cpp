@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cstdlib>
 #include <random>
 #include <string>
@@ -235,40 +234,6 @@ TEST(VecMath, ArraysAgreeWithNumbersAtEveryPlace) {
 }
 
 namespace scalar = GRADCELL_ISA::scalar;
-
-/// What rows are composed of, on a number or a register.
-template <class V>
-std::array<V, 7> composed(V a, V b) {
-  using namespace scalar;
-  constexpr auto T = [](double c) { return GRADCELL_ISA::all<V>(c); };
-  return {a > T(-0.69) ? log(-expm1(a)) : log1p(-exp(a)),
-          (a < b) & (b == b) ? sin(a) : tan(b),
-          maximum(a, b),
-          minimum(a, b),
-          floor_div(a, b),
-          mod(a, T(1.5)),
-          maximum(sign(a), T(0)) / sqrt(abs(b))};
-}
-template <class V>
-void check_composed() {
-  using T = GRADCELL_ISA::ElementOf<V>;
-  constexpr size_t kLanes = sizeof(V) / sizeof(T);
-  std::vector<T> a, b;
-  pairs_to_test(a, b, 2000);
-  for (size_t i = 0; i + kLanes <= a.size(); i += kLanes) {
-    const auto y = composed(GRADCELL_ISA::load<V>(&a[i]), GRADCELL_ISA::load<V>(&b[i]));
-    for (size_t lane = 0; lane < kLanes; ++lane) {
-      const auto expected = composed(a[i + lane], b[i + lane]);
-      for (size_t k = 0; k < y.size(); ++k)
-        ASSERT_TRUE(same_bits<T>(y[k][lane], expected[k]))
-            << k << " at " << a[i + lane] << ", " << b[i + lane] << ": " << y[k][lane];
-    }
-  }
-}
-TEST(VecMath, ComposedTextsGiveTheSameOnRegistersAndNumbers) {
-  check_composed<GRADCELL_ISA::VecF>();
-  check_composed<GRADCELL_ISA::VecD>();
-}
 
 template <class T>
 void check_integers() {

@@ -1,4 +1,5 @@
-"""Layers and losses beside MindSpore 2.10: values, shapes, dtypes, parameters and first gradients.
+"""Layers, losses, optimisers and metrics beside MindSpore 2.10: values, shapes, dtypes, parameters
+and first gradients.
 
 The numbers were written by tools/agreement.py, in an environment with MindSpore.
 """
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import agreement
 import layer_cases
+import metric_cases
 import name_cases
 import numpy as np
 import optimizer_cases
@@ -18,6 +20,8 @@ import gradcell
 
 GOLDEN = Path(__file__).parent / "golden"
 STORE = agreement.load(GOLDEN / "layers.npz")
+METRICS = agreement.load(GOLDEN / "metrics.npz")
+METRIC_CASES = {f"{i} {e}": (e, inputs) for i, (e, inputs) in enumerate(metric_cases.CASES)}
 NAMES = agreement.load(GOLDEN / "names.npz")
 NAME_CASES = {
     f"{expression} of {inputs}": (expression, inputs) for expression, inputs in name_cases.NAMES
@@ -30,6 +34,7 @@ CASES = {
 
 def test_store_holds_each_case_and_no_other():
     assert list(STORE) == list(CASES)
+    assert list(METRICS) == list(METRIC_CASES)
     assert list(NAMES) == list(NAME_CASES)
     assert list(OPTIMIZERS) == optimizer_cases.OPTIMIZERS
 
@@ -71,3 +76,11 @@ def test_optimizer_as_in_mindspore(expression):
     assert set(found) == set(expected)
     for key, value in expected.items():
         np.testing.assert_allclose(found[key], value, rtol=3e-4, atol=2e-5, err_msg=key)
+
+
+@pytest.mark.parametrize("name", METRIC_CASES)
+def test_metric_as_in_mindspore(name):
+    found, expected = metric_cases.run(gradcell, *METRIC_CASES[name]), METRICS[name]
+    assert list(found) == list(expected)
+    for key, value in expected.items():
+        np.testing.assert_allclose(found[key], value, rtol=1e-6, atol=1e-9, err_msg=key)

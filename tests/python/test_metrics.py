@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gradcell import Tensor, train
+from gradcell import Tensor, nn, train
 
 RNG = np.random.RandomState(1)
 LABELS = RNG.randint(0, 4, 90)
@@ -75,3 +75,73 @@ def test_bad_input():
         train.get_metric_fn("best")
     with pytest.raises(ValueError, match="at least 1"):
         train.TopKCategoricalAccuracy(0)
+
+
+def test_inputs_by_index():
+    """set_indexes names what of (loss, prediction, label) update gets."""
+
+    class Own(train.Metric):
+        def clear(self):
+            self.seen = []
+
+        @nn.rearrange_inputs
+        def update(self, *inputs):
+            self.seen.append(inputs)
+
+        def eval(self):
+            return self.seen
+
+    own = Own()
+    own.clear()
+    own.update(1, 2, 3)
+    own.set_indexes([2, 0]).update(1, 2, 3)
+    assert own.eval() == [(1, 2, 3), (3, 1)]
+    metric = train.Accuracy().set_indexes([1, 2])
+    metric.update(None, Tensor(SCORES), Tensor(LABELS))
+    assert metric.eval() == train.Accuracy()(SCORES, LABELS)
+    with pytest.raises(ValueError, match="list of ints"):
+        metric.set_indexes((0, 1))
+
+
+def test_words_and_areas():
+    def bleu(candidate, reference, longest):
+        score = 1.0
+        for n in range(1, longest + 1):
+            grams = [tuple(candidate[i : i + n]) for i in range(len(candidate) - n + 1)]
+            known = [tuple(reference[i : i + n]) for i in range(len(reference) - n + 1)]
+            kept = sum(min(grams.count(g), known.count(g)) for g in set(grams))
+            score *= (kept / len(grams)) ** (1 / longest)
+        return score * min(1, np.exp(1 - len(reference) / len(candidate)))
+
+    one, two = "the cat sat on the mat".split(), "the cat is on the mat now".split()
+    metric = nn.BleuScore(2)
+    metric.update([one], [[two]])
+    assert float(metric.eval()) == pytest.approx(bleu(one, two, 2))
+    assert nn.auc(np.array([0.9, 0.4, 0.1]), np.array([0, 0.5, 0.7])) == pytest.approx(0.305)
+    false, true, _ = nn.ROC(4)(SCORES, LABELS)
+    sk = pytest.importorskip("sklearn.metrics")
+    for c in range(4):
+        want = sk.roc_auc_score(LABELS == c, SCORES[:, c])
+        assert nn.auc(false[c], true[c]) == pytest.approx(want)
+
+
+@pytest.mark.parametrize(
+    ("run", "error"),
+    [
+        (lambda: nn.ConfusionMatrix(3)(SCORES, LABELS), ValueError),
+        (lambda: nn.ConfusionMatrix(4, "rows"), ValueError),
+        (lambda: nn.ConfusionMatrixMetric(metric_name="luck"), NotImplementedError),
+        (lambda: nn.ConfusionMatrixMetric()(SCORES, SCORES), ValueError),
+        (lambda: nn.ROC()(np.ones(3), np.ones(3)), ValueError),
+        (lambda: nn.auc([1, 2], [1, 2]), TypeError),
+        (lambda: nn.auc(np.array([0, 2, 1]), np.ones(3)), ValueError),
+        (lambda: nn.Fbeta(0), ValueError),
+        (lambda: nn.BleuScore(5), ValueError),
+        (lambda: nn.Perplexity()(SCORES, LABELS[:3]), ValueError),
+        (lambda: nn.Precision("both"), TypeError),
+        (lambda: nn.CosineSimilarity().eval(), RuntimeError),
+    ],
+)
+def test_more_bad_input(run, error):
+    with pytest.raises(error):
+        run()

@@ -169,3 +169,45 @@ def test_mixed_precision_refuses():
         ms.amp.custom_mixed_precision(net, white_list=nn.Dense)
     with pytest.raises(TypeError, match="should be a class"):
         ms.amp.custom_mixed_precision(net, white_list=["a"])
+
+
+ones = lambda *shape: Tensor(np.ones(shape, np.float32))  # noqa: E731
+MODERN = {
+    "convolutions": (
+        lambda: nn.SequentialCell(nn.Conv3d(2, 3, 3), nn.BatchNorm3d(3)),
+        [(1, 2, 4, 4, 2)],
+    ),
+    "transposed": (
+        lambda: nn.SequentialCell(nn.Conv2dTranspose(2, 3, 3), nn.ReLU()),
+        [(1, 2, 4, 4)],
+    ),
+    "recurrent": (lambda: nn.LSTM(3, 4), [(5, 2, 3)]),
+    "cell": (lambda: nn.GRUCell(3, 4), [(2, 3), (2, 4)]),
+    "attention": (lambda: nn.MultiheadAttention(4, 2), [(3, 2, 4)] * 3),
+    "transformer": (lambda: nn.TransformerEncoderLayer(4, 2, 8, 0.0), [(3, 2, 4)]),
+}
+
+
+@pytest.mark.parametrize("level", ["O1", "O2", "O3"])
+@pytest.mark.parametrize("name", MODERN)
+def test_layers_of_sequences_and_volumes(mode, name, level):
+    """The output is float32, near to that without mixed precision, and so are the gradients."""
+    make, shapes = MODERN[name]
+    net = make()
+    inputs = [ones(*s) for s in shapes]
+
+    def out(*xs):
+        y = net(*xs)
+        return y[0] if isinstance(y, tuple) else y
+
+    plain = out(*inputs).asnumpy()
+    ms.amp.auto_mixed_precision(net, level)
+    mixed = out(*inputs)
+    assert mixed.dtype == ms.float32
+    np.testing.assert_allclose(mixed.asnumpy(), plain, rtol=2e-2, atol=2e-3)
+    for p, g in zip(
+        net.trainable_params(),
+        ms.grad(lambda *xs: out(*xs).sum(), None, net.trainable_params())(*inputs),
+        strict=True,
+    ):
+        assert g.dtype == p.dtype == ms.float32

@@ -4,9 +4,9 @@
 #include <limits>
 #include <type_traits>
 
+#include "cpu/isa/row_values.h"
 #include "cpu/kernels.h"
 #include "cpu/tile_kernels.h"
-#include "math/scalar.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 
@@ -16,91 +16,27 @@ namespace {
 
 #define IVDEP _Pragma("GCC ivdep")
 
-// Lanes -----------------------------------------------------------------------------------------
-
-namespace math = gradcell::GRADCELL_ISA;
-using math::HalfI, math::MaskOf, math::VecD, math::VecF;
-
-/// What a row takes at a time: a register of floats or doubles, or one integer.
-template <class T>
-using Step = std::conditional_t<std::is_same_v<T, float>, VecF,
-                                std::conditional_t<std::is_same_v<T, double>, VecD, T>>;
-template <class V>
-inline constexpr bool kNumber = std::is_arithmetic_v<V>;
-
-/// A register in memory, where it may lie anywhere.
-template <class V>
-struct Stored {
-  typedef V type __attribute__((aligned(4), may_alias));
-};
-
-/// V of the numbers from p on. In memory a bool is an int32_t, in a register it is a mask.
-template <class V, class X>
-V read(const X* p) {
-  if constexpr (kNumber<V>)
-    return static_cast<V>(*p);
-  else if constexpr (std::is_same_v<V, MaskOf<VecD>>)
-    return math::widen(*reinterpret_cast<const Stored<HalfI>::type*>(p));
-  else
-    return *reinterpret_cast<const typename Stored<V>::type*>(p);
-}
-template <class R, class V>
-void write(R* p, V v) {
-  if constexpr (kNumber<V>)
-    *p = static_cast<R>(v);
-  else if constexpr (std::is_same_v<V, MaskOf<VecD>>)
-    *reinterpret_cast<Stored<HalfI>::type*>(p) = math::narrow(v) & 1;
-  else if constexpr (std::is_same_v<V, MaskOf<VecF>>)
-    *reinterpret_cast<typename Stored<V>::type*>(p) = v & 1;
-  else
-    *reinterpret_cast<typename Stored<V>::type*>(p) = v;
-}
-template <class V, class X>
-V spread(X x) {
-  V v;
-  if constexpr (kNumber<V>) {
-    v = static_cast<V>(x);
-  } else {
-    for (size_t i = 0; i < sizeof(V) / sizeof(v[0]); ++i) v[i] = x;
-  }
-  return v;
-}
-
-/// T(...) in a row's text: a number in every lane, a mask as 0 and 1.
-template <class V>
-struct Lane {
-  V operator()(V x) const { return x; }
-  template <class X>
-  V operator()(X x) const {
-    if constexpr (kNumber<V>)
-      return static_cast<V>(x);
-    else if constexpr (kNumber<X>)
-      return math::all<V>(x);
-    else
-      return x ? V{} + 1 : V{};
-  }
-};
-
 // One functor a row ---------------------------------------------------------------------------
 
-using namespace math::scalar;  // NOLINT: the rows' function names
-
 template <OpClass cls, class T>
-inline constexpr bool kAllowed = cls != OpClass::Float || std::is_floating_point_v<T>;
+inline constexpr bool kAllowed =
+    cls == OpClass::Number || (cls == OpClass::Float) == std::is_floating_point_v<T>;
 
-#define ROW(Name, parameters, forward)            \
-  struct Name##Row {                              \
-    template <class V>                            \
-    GRADCELL_INLINE static auto call parameters { \
-      [[maybe_unused]] constexpr Lane<V> T{};     \
-      return forward;                             \
-    }                                             \
+#define ROW(Name, parameters, forward)                     \
+  struct Name##Row {                                       \
+    static constexpr bool kComposed = calls(#forward) > 1; \
+    template <class V>                                     \
+    GRADCELL_INLINE static auto call parameters {          \
+      [[maybe_unused]] constexpr ToValue<V> T{};           \
+      return forward;                                      \
+    }                                                      \
   };
-#define UNARY(Name, fn, cls, forward, adjoint) ROW(Name, (V x), T(forward))
-#define BINARY(Name, fn, cls, forward, da, db) ROW(Name, (V a, V b), T(forward))
-#define COMPARE(Name, fn, forward) ROW(Name, (V a, V b), (forward))
-#define PREDICATE(Name, fn, forward) ROW(Name, (V x), (forward))
-#define TERNARY(Name, fn, forward, da, db) ROW(Name, (MaskOf<V> c, V a, V b), T(forward))
+#define UNARY(Name, fn, cls, forward, adjoint) ROW(Name, (const V& x), forward)
+#define BINARY(Name, fn, cls, forward, da, db) ROW(Name, (const V& a, const V& b), forward)
+#define COMPARE(Name, fn, forward) ROW(Name, (const V& a, const V& b), forward)
+#define PREDICATE(Name, fn, forward) ROW(Name, (const V& x), forward)
+#define TERNARY(Name, fn, forward, da, db) \
+  ROW(Name, (const MaskOf<V>& c, const V& a, const V& b), forward)
 #define STRUCTURED(...)
 #include "ir/ops.def"
 #include "ir/undef.h"
@@ -113,13 +49,13 @@ inline void assume_whole(ptrdiff_t rows) {
   if (rows % kLanes != 0 || rows <= 0) __builtin_unreachable();
 }
 
-/// What gives V at row i: one number for all rows, or the feature's own.
+/// What gives V at row i of n: one number for all rows, or the feature's own.
 template <bool uniform, class V, class X>
 auto operand(const X* p) {
   if constexpr (uniform)
-    return [u = spread<V>(*p)](ptrdiff_t) { return u; };
+    return [u = spread<V>(*p)](ptrdiff_t, ptrdiff_t) -> const V& { return u; };
   else
-    return [p](ptrdiff_t i) { return read<V>(p + i); };
+    return [p](ptrdiff_t i, ptrdiff_t n) { return read<V>(p + i, n - i); };
 }
 
 /// d = Row(operands), in steps of V over numbers T. The first of three operands is a bool.
@@ -132,8 +68,8 @@ void loop(const LoopArgs& p) {
     for (ptrdiff_t f = 0; f < features; ++f) {
       R* z = static_cast<R*>(p.d) + f * n;
       const auto run = [=](auto... x) {
-        IVDEP for (ptrdiff_t i = 0; i < n; i += sizeof(V) / sizeof(T))
-            write(z + i, Row::template call<V>(x(i)...));
+        IVDEP for (ptrdiff_t i = 0; i < n; i += step<V>())
+            write(z + i, Row::template call<V>(x(i, n)...));
       };
       constexpr auto is_bool = [](size_t place) { return sizeof...(k) == 3 && place == 0; };
       run(operand<uniform, std::conditional_t<is_bool(k), MaskOf<V>, V>>(
@@ -146,7 +82,7 @@ void loop(const LoopArgs& p) {
 template <class Row, class T, class R, size_t... k>
 Loop pick(unsigned uniform, std::index_sequence<k...>) {
   constexpr auto one = []<size_t set>() {
-    return &loop<Row, Step<T>, T, R, bool(set >> k & 1)...>;
+    return &loop<Row, typename StepOf<T, Row::kComposed>::type, T, R, bool(set >> k & 1)...>;
   };
   return [&]<size_t... set>(std::index_sequence<set...>) {
     static constexpr Loop kLoops[] = {one.template operator()<set>()...};

@@ -17,7 +17,8 @@ _LEVELS = ("O0", "O1", "O2", "O3", "auto")
 
 
 def _lists() -> tuple[list[type[Cell]], list[type[Cell]]]:
-    names = ("Conv1d", "Conv2d", "Dense")
+    names = [f"Conv{k}d{kind}" for kind in ("", "Transpose") for k in (1, 2, 3)]
+    names += ["Dense", "LSTMCell", "RNNCell", "GRUCell"]
     stable = ("BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LayerNorm")
     return [getattr(nn, n) for n in names], [getattr(nn, n) for n in stable]
 

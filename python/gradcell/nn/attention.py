@@ -34,8 +34,8 @@ _ops = _core.ops
 def _linear(x: Tensor, weight: Tensor, bias: Any) -> Tensor:
     """x Wᵀ + b for x (length, batch, features)."""
     rows = _ops.reshape(x, [x.shape[0] * x.shape[1], x.shape[2]])
-    out = _ops.matmul(rows, weight, transpose_b=True)
-    out = out if bias is None else _ops.add(out, bias)
+    out = _ops.matmul(rows, _ops.cast(weight, x.dtype), transpose_b=True)
+    out = out if bias is None else _ops.add(out, _ops.cast(bias, x.dtype))
     return _ops.reshape(out, [*x.shape[:2], weight.shape[0]])
 
 
@@ -132,14 +132,16 @@ class MultiheadAttention(Cell):
             q, k, v = (_ops.transpose(x, [1, 0, 2]) for x in (q, k, v))
         length, n, e = q.shape
         q, k, v = self._project(q, k, v)
-        mask = self._mask(key_padding_mask, attn_mask, n, length, k.shape[0])
+        mask = self._mask(key_padding_mask, attn_mask, q, k.shape[0])
         k, v = self._extended(k, self.bias_k), self._extended(v, self.bias_v)
         if mask is not None and k.shape[0] > mask.shape[3]:
             dims = [*mask.shape[:3], k.shape[0]]
             mask = _ops.slice_scatter(mask, dims, [0] * 4, [1] * 4)
         out, weights = self._attend(q, k, v, mask)
-        out = _ops.reshape(_ops.transpose(out, [2, 0, 1, 3]), [length * n, e])
-        out = _ops.reshape(self.out_proj(out), [length, n, e])
+        out = _ops.reshape(_ops.transpose(out, [2, 0, 1, 3]), [length, n, e])
+        # Not as a cell: mixed precision by kinds of cells leaves attention whole, as in MindSpore.
+        bias = self.out_proj.bias if self.out_proj.has_bias else None
+        out = _linear(out, self.out_proj.weight, bias)
         if not batched:
             out = _ops.reshape(out, [length, e])
         elif self.batch_first:
@@ -163,10 +165,11 @@ class MultiheadAttention(Cell):
                     f"or 2 without a batch), the last of size {size}, but got {list(x.shape)}."
                     f"{where()}"
                 )
-            if x.dtype != self.out_proj.weight.dtype:
+            weight = self.in_proj_weight if self._one_weight else self.q_proj_weight
+            if x.dtype != weight.dtype:
                 raise TypeError(
-                    f"For 'MultiheadAttention', the parameters are {self.out_proj.weight.dtype} and "
-                    f"the '{name}' {x.dtype}; they must be of one type.{where()}"
+                    f"For 'MultiheadAttention', the parameters are {weight.dtype} and the '{name}' "
+                    f"{x.dtype}; they must be of one type.{where()}"
                 )
         batch = 0 if self.batch_first else 1
         if key.shape[:-1] != value.shape[:-1] or (
@@ -194,8 +197,9 @@ class MultiheadAttention(Cell):
             x = _ops.concat([x, _ops.broadcast_to(bias, last)], 0)
         return _ops.concat([x, _ops.full(last, 0.0, x.dtype)], 0) if self.add_zero_attn else x
 
-    def _mask(self, padding: Any, mask: Any, n: int, length: int, size: int) -> Any:
+    def _mask(self, padding: Any, mask: Any, q: Tensor, size: int) -> Any:
         """What is added to the scores, (N or 1, heads or 1, L or 1, S), or None."""
+        length, n, _ = q.shape
         total: Any = None
         shapes: list[Any] = []
         if mask is not None:
@@ -212,12 +216,13 @@ class MultiheadAttention(Cell):
             if part.dtype.name == "uint8":
                 part = _ops.cast(part, _core.bool)
             if part.dtype == _core.bool:
-                part = _ops.where(part, -math.inf, _ops.full(list(part.shape), 0.0, self.dtype))
+                part = _ops.where(part, -math.inf, _ops.full(list(part.shape), 0.0, q.dtype))
             elif not part.dtype.is_floating:
                 raise TypeError(
                     f"For 'MultiheadAttention', the '{name}' must be bool or floating, but got "
                     f"{part.dtype}.{where()}"
                 )
+            part = _ops.cast(part, q.dtype)
             if name == "key_padding_mask":
                 part = _ops.reshape(part, [n, 1, 1, size])
             elif part.ndim == 2:

@@ -8,6 +8,7 @@ for the dtype of the result.
 from __future__ import annotations
 
 import math as _math
+from typing import Any as _Any
 
 from gradcell.dtype import bool_, float16, float32, float64, int8, int16, int32, int64, uint8
 from gradcell.numpy import table as _table
@@ -21,7 +22,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> _Any:
     if name in _table.FORMS:
         value = _table.FORMS.make(name)
     elif name in _table.OWN:

@@ -8,21 +8,8 @@ from gradcell.amp.loss_scale import (
     LossScaleManager,
 )
 from gradcell.amp.train import build_train_network
-from gradcell.nn.metrics import (
-    F1,
-    MAE,
-    MSE,
-    Accuracy,
-    Loss,
-    Metric,
-    Precision,
-    Recall,
-    Top1CategoricalAccuracy,
-    Top5CategoricalAccuracy,
-    TopKCategoricalAccuracy,
-    get_metric_fn,
-    names,
-)
+from gradcell.nn import metrics
+from gradcell.nn.metrics import *  # noqa: F403
 from gradcell.train.callback import (
     Callback,
     CheckpointConfig,
@@ -49,10 +36,7 @@ from gradcell.train.serialization import (
 from gradcell.train.summary import SummaryRecord
 
 __all__ = [
-    "F1",
-    "MAE",
-    "MSE",
-    "Accuracy",
+    *metrics.__all__,
     "Callback",
     "CheckpointConfig",
     "DatasetHelper",
@@ -62,30 +46,21 @@ __all__ = [
     "History",
     "LambdaCallback",
     "LearningRateScheduler",
-    "Loss",
     "LossMonitor",
     "LossScaleManager",
-    "Metric",
     "Model",
     "ModelCheckpoint",
-    "Precision",
     "ProgressBar",
-    "Recall",
     "ReduceLROnPlateau",
     "RunContext",
     "SummaryCollector",
     "SummaryRecord",
     "TimeMonitor",
-    "Top1CategoricalAccuracy",
-    "Top5CategoricalAccuracy",
-    "TopKCategoricalAccuracy",
     "build_train_network",
     "connect_network_with_dataset",
     "export",
-    "get_metric_fn",
     "load_checkpoint",
     "load_param_into_net",
-    "names",
     "save_checkpoint",
 ]
 

@@ -195,7 +195,8 @@ class ConfusionMatrixMetric(Metric):
         valid = ~np.isnan(rates)
         rates = np.where(valid, rates, 0.0)
         if self.decrease == "sum":
-            self._total, self._number = self._total + rates.sum(), self._number + int(valid.sum())
+            count = int(valid.sum())  # each batch's sum counts by its rates, as in MindSpore
+            self._total, self._number = self._total + rates.sum() * count, self._number + count
             return
         if self.decrease != "mean":
             raise ValueError(
