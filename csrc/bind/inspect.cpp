@@ -1,8 +1,12 @@
 // What one can ask about the package and the machine.
+#include <bit>
+
 #include "base/thread_pool.h"
 #include "bind/bind.h"
 #include "cpu/blas.h"
 #include "cpu/isa_level.h"
+#include "ir/attributes.h"
+#include "ir/spec.h"
 
 namespace gradcell::bind {
 
@@ -25,11 +29,39 @@ const char* kind_name(OpKind k) {
   }
 }
 
+/// A node's attributes by name, a constant's value among them.
+py::dict attributes(const Graph& g, NodeId id) {
+  const Spec& s = spec(g, id);
+  const auto numbers = g.attrs(id);
+  const size_t length = list_length(s.attributes, numbers.size());
+  py::dict d;
+  size_t at = 0;
+  for (const Attribute& a : s.attributes) {
+    const size_t n = is_list(a.kind) ? length : 1;
+    const auto part = numbers.subspan(at, n);
+    if (is_list(a.kind))
+      d[a.name] = std::vector<int64_t>(part.begin(), part.end());
+    else if (a.kind == AttributeKind::Flag)
+      d[a.name] = part[0] != 0;
+    else
+      d[a.name] = part[0];
+    at += n;
+  }
+  if (form(g, id) == Form::Constant) {
+    if (is_floating(g.dtype(id)))
+      d["value"] = std::bit_cast<double>(g[id].bits);
+    else
+      d["value"] = std::bit_cast<int64_t>(g[id].bits);
+  }
+  return d;
+}
+
 py::dict describe(const Graph& g, NodeId id) {
   py::dict d;
   d["id"] = id;
   d["op"] = info(g[id].op).name;
   d["order"] = g[id].order;
+  d["attributes"] = attributes(g, id);
   d["inputs"] = std::vector<NodeId>(g.inputs(id).begin(), g.inputs(id).end());
   d["shape"] = Dims(g.dims(id));
   d["dtype"] = dtype_object(g.dtype(id));

@@ -70,6 +70,7 @@ _MODULES = """
     runtime: hal hal.memory device_context.cpu
     dataset: dataset.core dataset.engine dataset.engine.datasets dataset.engine.samplers
     dataset.config: dataset.core.validator_helpers
+    dataset.text: dataset.text.transforms dataset.text.utils
     dataset.transforms: dataset.transforms.c_transforms dataset.transforms.py_transforms
     dataset.transforms: dataset.transforms.transforms
     dataset.vision: dataset.vision.c_transforms dataset.vision.py_transforms

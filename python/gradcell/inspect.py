@@ -7,13 +7,13 @@ that record.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from gradcell import _core, tree
 from gradcell._core import Tensor
-from gradcell.parameter import parameter_of
+from gradcell.parameter import Parameter, parameter_of
 
 
 def _recorded(fn: Callable[..., Any], args: tuple[Any, ...], read: Callable[..., str]) -> str:
@@ -35,6 +35,39 @@ def _recorded(fn: Callable[..., Any], args: tuple[Any, ...], read: Callable[...,
         finally:
             trace.abandon()
 
+    return _core.with_trace(body)  # type: ignore[no-any-return]
+
+
+def recorded_nodes(
+    fn: Callable[..., Any], args: tuple[Tensor, ...], parameters: Iterable[Parameter] = ()
+) -> tuple[list[dict[str, Any]], list[int], list[int], dict[int, Parameter]]:
+    """The graph of fn(*args) as data: nodes in order of execution, the arguments' and the outputs'
+    numbers, and which node each of `parameters` is.
+
+    A node is a dict: id, op, inputs, attributes by name, dtype, shape, order, location; a leaf that
+    is neither an argument nor one of the parameters holds its value.
+    """
+
+    def body(trace: _core.Trace) -> Any:
+        try:
+            symbols = [trace.argument(t) for t in args]
+            outputs = [_core.node_id(t) for t in tree.leaves(fn(*symbols))]
+            given = [_core.node_id(t) for t in symbols]
+            held = {_core.node_id(p): p for p in parameters}
+            nodes = _core.live_nodes(outputs)
+            known = {*given, *held}
+            rest = [n for n in nodes if n["op"] == "Leaf" and n["id"] not in known]
+            values = _core.node_values([n["id"] for n in rest])
+            for node, value in zip(rest, values, strict=True):
+                node["value"] = value
+            return nodes, given, outputs, held
+        finally:
+            trace.abandon()
+
+    if _core.in_trace():
+        raise RuntimeError(
+            f"a graph cannot be inspected while it is recorded ({_core.user_location()})"
+        )
     return _core.with_trace(body)  # type: ignore[no-any-return]
 
 

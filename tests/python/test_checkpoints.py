@@ -1,19 +1,32 @@
 """Checkpoints: what is saved, whole files only, damage of every kind."""
 
+import importlib.util
 import json
 import os
+import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from training_fixtures import Linear, assert_same, batch, snapshot
 
 import gradcell as ms
 from gradcell import Parameter, Tensor, nn, ops
-from gradcell.train import load_checkpoint, load_param_into_net, save_checkpoint, serialization
+from gradcell._protobuf import field
+from gradcell.train import (
+    ckpt,
+    load_checkpoint,
+    load_param_into_net,
+    save_checkpoint,
+    serialization,
+)
 
-pytest.importorskip("safetensors")
+FILES = Path(__file__).parent / "files"
+TOOLS = Path(__file__).parents[2] / "tools"
 
 
 class Types(nn.Cell):
@@ -27,9 +40,9 @@ class Types(nn.Cell):
         self.scalar = Parameter(Tensor(rng.randn()), name="scalar")
 
 
-@pytest.fixture
-def path(tmp_path):
-    return str(tmp_path / "net.ckpt")
+@pytest.fixture(params=["ckpt", "safetensors"])
+def path(tmp_path, request):
+    return str(tmp_path / f"net.{request.param}")
 
 
 def test_every_dtype_comes_back(path):
@@ -43,15 +56,151 @@ def test_every_dtype_comes_back(path):
     assert [p.dtype for p in other.get_parameters()] == [p.dtype for p in net.get_parameters()]
 
 
-def test_it_is_a_safetensors_file(path):
+def test_safetensors_of_other_programs(tmp_path):
     from safetensors.numpy import load_file, save_file
 
+    path = str(tmp_path / "net.safetensors")
     save_checkpoint(Linear(), path)
     np.testing.assert_array_equal(load_file(path)["w"], Linear().w.asnumpy())
     save_file({"w": np.array([3, 2, 1], np.float32)}, path)  # of another program
     net = Linear()
     load_checkpoint(path, net)
     assert net.w.asnumpy().tolist() == [3, 2, 1]
+    os.rename(path, path + ".ckpt")  # the bytes say which format it is, not the name
+    assert load_checkpoint(path + ".ckpt")["w"].asnumpy().tolist() == [3, 2, 1]
+
+
+def test_the_format_that_is_asked_for(tmp_path):
+    save_checkpoint(Linear(), str(tmp_path / "a"), format="safetensors")
+    assert load_checkpoint(str(tmp_path / "a"), format="safetensors").keys() == {"w"}
+    assert os.listdir(tmp_path) == ["a.safetensors"]
+    with pytest.raises(ValueError, match="'format' must be 'ckpt' or 'safetensors', got 'pt'"):
+        save_checkpoint(Linear(), str(tmp_path / "a"), format="pt")
+
+
+# MindSpore's files: what its save_checkpoint wrote (tools/make_mindspore_files.py) ----------------
+
+
+def test_every_dtype_of_mindspore():
+    found = load_checkpoint(str(FILES / "dtypes.ckpt"))
+    names = "bool int8 int16 int32 int64 uint8 float16 bfloat16 float32 float64".split()
+    assert [*found] == [*names, "scalar", "model.0.weight", "epoch_num", "rate", "flag", "note"]
+    for name in names:
+        expected = [[False, True, True], [True, True, True]] if name == "bool" else None
+        assert found[name].dtype.name == name
+        assert found[name].asnumpy().tolist() == (expected or [[0, 1, 2], [3, 4, 5]])
+    assert (found["scalar"].shape, float(found["scalar"])) == ((), 3.5)
+    assert (int(found["epoch_num"]), bool(found["flag"])) == (3, True)
+    assert float(found["rate"]) == np.float32(0.1)
+    assert found["note"] == "grün"
+    assert found["model.0.weight"].shape == (2, 2)
+    assert isinstance(found["model.0.weight"], Parameter)
+
+
+def test_a_network_of_mindspore():
+    """The transformer of tools/compare_checkpoints.py, and what MindSpore said it computes."""
+    spec = importlib.util.spec_from_file_location("networks", TOOLS / "compare_checkpoints.py")
+    networks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(networks)
+    ms.set_seed(2)
+    net = networks.transformer(nn, ops, size=8, words=11)
+    found = load_checkpoint(str(FILES / "transformer.ckpt"))
+    assert [*found] == [p.name for p in net.get_parameters()]
+    assert load_param_into_net(net, found, strict_load=True) == ([], [])
+    out = net(Tensor(np.arange(10, dtype=np.int32).reshape(2, 5))).asnumpy()
+    expected = [
+        [-0.9433457255363464, -0.03220769762992859, 0.7727262377738953, -0.544665515422821],
+        [-0.6160485744476318, 0.732439398765564, 0.8364173769950867, -0.7555445432662964],
+    ]
+    np.testing.assert_allclose(out[:, -1, :4], expected, rtol=3e-5, atol=1e-6)
+
+
+def test_a_dtype_that_is_not_there(tmp_path):
+    tensor = field(1, 1) + field(2, "Int4") + field(3, b"\0")
+    path = tmp_path / "a.ckpt"
+    path.write_bytes(field(1, field(1, "w") + field(2, tensor)))
+    with pytest.raises(ValueError, match=r"'w' \(byte 0\) has the dtype 'Int4', which gradcell"):
+        load_checkpoint(str(path))
+
+
+def test_the_crc_at_the_end(tmp_path):
+    data = (FILES / "crc.ckpt").read_bytes()
+    assert load_checkpoint(str(FILES / "crc.ckpt"))["w"].asnumpy().tolist() == [0, 1, 2]
+    path = str(tmp_path / "a.ckpt")
+    save_checkpoint(Linear(), path, crc_check=True)
+    assert open(path, "rb").read()[-17:-10] == data[-17:-10] == b"crc_num"
+    load_checkpoint(path)
+    for at in range(len(data)):
+        broken = bytearray(data)
+        broken[at] ^= 1
+        open(path, "wb").write(broken)
+        with pytest.raises(ValueError, match=r"a\.ckpt: "):
+            load_checkpoint(path)
+
+
+def test_a_large_tensor_comes_in_parts(tmp_path, monkeypatch):
+    path = str(tmp_path / "a.ckpt")
+    monkeypatch.setattr(ckpt, "_PART", 16)
+    w = np.arange(11, dtype=np.float32)
+    save_checkpoint({"w": Tensor(w), "b": Tensor(w[:2])}, path)
+    assert open(path, "rb").read().count(b"\n\x01w\x12") == 3
+    np.testing.assert_array_equal(load_checkpoint(path)["w"].asnumpy(), w)
+
+
+def hostile(path, *parts):
+    path.write_bytes(b"".join(parts))
+    with pytest.raises(ValueError, match=r"a\.ckpt: ") as caught:
+        load_checkpoint(str(path))
+    return str(caught.value)
+
+
+def test_hostile_files(tmp_path):
+    path = tmp_path / "a.ckpt"
+
+    def entry(name="w", label="Float32", dims=(1,), content=bytes(4)):
+        head = b"".join(field(1, n) for n in dims)
+        return field(1, field(1, name) + field(2, head + field(2, label) + field(3, content)))
+
+    assert "1000000 bytes where" in hostile(path, b"\n", struct.pack("<BBB", 0xC0, 0x84, 0x3D))
+    assert "does not end" in hostile(path, b"\n\xff\xff")
+    assert "bad number" in hostile(path, b"\n" + b"\xff" * 12)
+    assert "4 bytes for Float32 of shape" in hostile(path, entry(dims=(2**62, 4)))
+    assert "shape [-1]" in hostile(path, entry(dims=(-1,)))
+    assert "shape" in hostile(path, entry(dims=[1] * 70))
+    assert "shape [0, 4611686018427387904, 4]" in hostile(
+        path, entry(dims=(0, 2**62, 4), content=b"")
+    )
+    assert "neither 0 nor 1" in hostile(path, entry(label="Bool", content=b"\2"))
+    assert "twice" in hostile(path, entry(), entry("v"), entry())
+    assert "differ in dtype or shape" in hostile(path, entry(), entry(dims=(2,)))
+    assert "no text" in hostile(path, entry(label="str", content=b"\xff" * 4))
+    assert "unknown field 3" in hostile(path, entry(), field(3, 1))
+    assert "without a tensor" in hostile(path, field(1, field(1, "w")))
+    assert "without a name" in hostile(path, field(1, field(2, b"")))
+    assert "kind (field 3)" in hostile(path, field(1, field(1, "w") + field(3, b"")))
+    assert "wire type 3" in hostile(path, entry(), b"\x0b")
+    assert "metadata" in hostile(path, field(1000, "[" * 100000))
+    assert "metadata" in hostile(path, field(1000, "{}"))
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_any_bytes_are_read_or_refused(tmp_path_factory, data):
+    """Changed, cut and spliced files end in a dict of tensors or in ValueError, quickly."""
+    whole = (FILES / "dtypes.ckpt").read_bytes()
+    broken = bytearray(whole)
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(broken)))
+        put = data.draw(st.binary(max_size=6))
+        broken[at : at + data.draw(st.integers(0, 6))] = put
+    path = tmp_path_factory.mktemp("fuzz") / "a.ckpt"
+    path.write_bytes(broken)
+    try:
+        found = load_checkpoint(str(path))
+    except ValueError as error:
+        assert "a.ckpt: " in str(error)
+    else:
+        assert sum(v.nbytes for v in found.values() if isinstance(v, Tensor)) <= len(broken)
 
 
 def test_names_and_kinds_of_objects(tmp_path):
@@ -120,10 +269,10 @@ def test_every_truncation_is_found(path):
     before = snapshot(net)
     for end in range(0, len(data), 7):
         open(path, "wb").write(data[:end])
-        with pytest.raises(ValueError, match=r"net\.ckpt: (truncated|corrupted)"):
+        with pytest.raises(ValueError, match=r"net\.\w+: (truncated|corrupted)"):
             load_checkpoint(path, net)
     open(path, "wb").write(data + b"x")
-    with pytest.raises(ValueError, match="1 bytes too many"):
+    with pytest.raises(ValueError, match=r"1 bytes too many|corrupted.* at byte \d+"):
         load_checkpoint(path, net)
     assert_same(before, snapshot(net))
 
@@ -141,14 +290,15 @@ def test_every_flipped_bit_is_found(path):
         try:
             found = load_checkpoint(path)
         except ValueError as error:
-            assert "net.ckpt" in str(error)
+            assert os.path.basename(path) in str(error)
             continue
         # White space at the header's end may change without changing anything.
         assert list(found) == ["w"]
         np.testing.assert_array_equal(found["w"].asnumpy(), before["w"])
 
 
-def test_the_message_says_where(path):
+def test_the_message_says_where(tmp_path):
+    path = str(tmp_path / "net.safetensors")
     save_checkpoint(Types(), path)
     data = bytearray(open(path, "rb").read())
     start = 8 + int.from_bytes(data[:8], "little")
@@ -203,7 +353,7 @@ def test_a_failed_write_leaves_the_old_file(path, monkeypatch, tmp_path):
     with pytest.raises(OSError, match="no space"):
         save_checkpoint(net, path)
     assert open(path, "rb").read() == old
-    assert os.listdir(tmp_path) == ["net.ckpt"]
+    assert os.listdir(tmp_path) == [os.path.basename(path)]
 
 
 def test_an_interrupted_write_leaves_the_old_file(path, monkeypatch, tmp_path):
@@ -217,7 +367,7 @@ def test_an_interrupted_write_leaves_the_old_file(path, monkeypatch, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         save_checkpoint(Types(), path)
     assert open(path, "rb").read() == old
-    assert os.listdir(tmp_path) == ["net.ckpt"]
+    assert os.listdir(tmp_path) == [os.path.basename(path)]
 
 
 # Random state -------------------------------------------------------------------------------------

@@ -145,7 +145,7 @@ def test_an_iterator_can_be_read_only_once():
         (lambda: NumpySlicesDataset([object()]), TypeError, "no array"),
         (lambda: plain().batch(0), ValueError, "at least 1"),
         (lambda: plain().batch(2.0), TypeError, "int"),
-        (lambda: plain().repeat(-1), ValueError, "at least 1"),
+        (lambda: plain().repeat(-2), ValueError, "at least 1"),
         (lambda: plain().shuffle(1), ValueError, "at least 2"),
         (lambda: GeneratorDataset(3, ["x"]), TypeError, "iterable"),
         (lambda: GeneratorDataset(Pairs()), ValueError, "column_names"),

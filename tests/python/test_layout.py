@@ -123,13 +123,25 @@ PATHS = [
 #: The modules that are public names of the package they are in.
 FILES = {
     "gradcell": {"amp", "common", "communication", "context", "cuda", "dataset", "dtype", "log"}
-    | {"mint", "nn", "numpy", "ops", "parallel", "runtime", "scipy", "train"},
+    | {
+        "mindrecord",
+        "mint",
+        "nn",
+        "numpy",
+        "ops",
+        "parallel",
+        "profiler",
+        "runtime",
+        "scipy",
+        "train",
+    },
     "gradcell.communication": {"comm_func", "management"},
     "gradcell.mint": {"linalg", "nn", "special"},
     "gradcell.mint.nn": {"functional"},
     "gradcell.parallel": {"auto_parallel", "nn"},
     "gradcell.scipy": {"linalg", "optimize"},
     "gradcell.common": {"initializer"},
+    "gradcell.dataset": {"config", "text", "transforms", "vision"},
 }
 
 

@@ -583,3 +583,95 @@ def test_overflows_at_the_smallest_scale_are_skipped_with_a_warning():
     with pytest.warns(RuntimeWarning, match="smallest loss scale"):
         model.train(1, DATA)
     np.testing.assert_array_equal(net.trainable_params()[0].asnumpy(), before)
+
+
+def test_callbacks_in_a_loop_of_ones_own(tmp_path, capsys):
+    """MindSpore's own loops call begin, step_end and end with parameters that they made."""
+    from gradcell.train.callback import _InternalCallbackParam
+
+    net = Linear()
+    p = _InternalCallbackParam()
+    p.train_network, p.batch_num, p.epoch_num, p.cur_epoch_num, p.cur_step_num = net, 2, 1, 1, 0
+    context = ms.RunContext(p)
+    config = ms.CheckpointConfig(save_checkpoint_steps=2)
+    saver = ms.ModelCheckpoint("own", str(tmp_path), config)
+    watched = [saver, ms.LossMonitor(), ms.TimeMonitor()]
+    for callback in watched:
+        callback.begin(context)
+        callback.epoch_begin(context)
+    for step in (1, 2, 3):
+        p.cur_step_num, p.net_outputs = step, Tensor(float(step))
+        for callback in watched:
+            callback.step_end(context)
+    for callback in watched:
+        callback.epoch_end(context)
+        callback.end(context)
+    assert sorted(f.name for f in tmp_path.iterdir()) == ["own-1_1.ckpt", "own-1_2.ckpt"]
+    printed = capsys.readouterr().out
+    assert printed.count("loss is") == 3
+    assert "per step time" in printed
+
+
+def test_super_of_redefined_events():
+    calls = []
+
+    class Mine(ms.Callback):
+        def on_train_begin(self, run_context):
+            super().on_train_begin(run_context)
+            calls.append("on_train_begin")
+
+        def step_end(self, run_context):
+            super().step_end(run_context)
+            calls.append("step_end")
+
+    mine = Mine()
+    mine.begin(None)
+    mine.on_train_step_end(None)
+    mine.on_eval_begin(None)
+    assert calls == ["on_train_begin", "step_end"]
+
+
+def test_several_callbacks_as_one():
+    from gradcell.train.callback import _CallbackManager
+
+    seen = []
+
+    class Named(ms.Callback):
+        def __init__(self, name):
+            self.name = name
+
+        def step_end(self, run_context):
+            seen.append(self.name)
+
+    with _CallbackManager([Named("a"), Named("b")]) as manager:
+        manager.on_train_step_end(None)
+        manager.step_end(None)
+        manager.on_train_begin(None)
+    assert seen == ["a", "b"] * 2
+    with pytest.raises(TypeError, match="int is no Callback"):
+        _CallbackManager([3])
+
+
+def test_dataset_helper():
+    data = ms.dataset.NumpySlicesDataset((np.arange(6.0), np.arange(6)), shuffle=False).batch(2)
+    helper = ms.DatasetHelper(data, dataset_sink_mode=True)
+    assert helper.sink_size() == 3
+    assert helper.types_shapes() == ([ms.float64, ms.int64], [(2,), (2,)])
+    net = ms.connect_network_with_dataset(Linear(), helper)
+    assert isinstance(net, Linear)
+    for _ in range(2):
+        assert [y.asnumpy().tolist() for _, y in helper] == [[0, 1], [2, 3], [4, 5]]
+    with pytest.raises(TypeError, match="DatasetHelper"):
+        ms.connect_network_with_dataset(net, data)
+    with pytest.raises(TypeError, match="DatasetHelper"):
+        ms.DatasetHelper(3)
+
+
+def test_one_parameter_at_a_time():
+    from gradcell.train.serialization import _update_param
+
+    net = Linear()
+    _update_param(net.w, Tensor(np.full(net.w.shape, 3, np.float32)))
+    assert (net.w.asnumpy() == 3).all()
+    with pytest.raises(ValueError, match="'w' has shape"):
+        _update_param(net.w, Tensor(np.zeros((9, 9), np.float32)))

@@ -1,10 +1,83 @@
-"""Data for training: datasets over NumPy arrays and Python sources."""
+"""Data for training: datasets over arrays, Python sources and files, and the steps between."""
 
 from __future__ import annotations
 
-from gradcell.dataset.datasets import Dataset, GeneratorDataset, NumpySlicesDataset
+from typing import Any
 
-__all__ = ["Dataset", "GeneratorDataset", "NumpySlicesDataset"]
+from gradcell.dataset import config, steps, text, transforms, vision
+from gradcell.dataset.datasets import Dataset
+from gradcell.dataset.files import (
+    Cifar10Dataset,
+    Cifar100Dataset,
+    FashionMnistDataset,
+    ImageFolderDataset,
+    MindDataset,
+    MnistDataset,
+)
+from gradcell.dataset.records import Schema, TFRecordDataset
+from gradcell.dataset.samplers import (
+    BuiltinSampler,
+    DistributedSampler,
+    IterSampler,
+    PKSampler,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    SubsetRandomSampler,
+    SubsetSampler,
+    WeightedRandomSampler,
+)
+from gradcell.dataset.sources import (
+    DatasetCache,
+    GeneratorDataset,
+    NumpySlicesDataset,
+    PaddedDataset,
+    Shuffle,
+)
+from gradcell.dataset.steps import BatchDataset, BatchInfo, MapDataset, RepeatDataset
+
+
+def zip(datasets: Any) -> Dataset:
+    """The columns of several datasets, row by row, as far as the shortest goes."""
+    first, *others = datasets
+    return steps.ZipDataset(first, *others)
+
+
+__all__ = [
+    "BatchDataset",
+    "BatchInfo",
+    "BuiltinSampler",
+    "Cifar10Dataset",
+    "Cifar100Dataset",
+    "Dataset",
+    "DatasetCache",
+    "DistributedSampler",
+    "FashionMnistDataset",
+    "GeneratorDataset",
+    "ImageFolderDataset",
+    "IterSampler",
+    "MapDataset",
+    "MindDataset",
+    "MnistDataset",
+    "NumpySlicesDataset",
+    "PKSampler",
+    "PaddedDataset",
+    "RandomSampler",
+    "RepeatDataset",
+    "Sampler",
+    "Schema",
+    "SequentialSampler",
+    "Shuffle",
+    "SubsetRandomSampler",
+    "SubsetSampler",
+    "TFRecordDataset",
+    "WeightedRandomSampler",
+    "config",
+    "text",
+    "transforms",
+    "vision",
+    "zip",
+]
 
 
 def __dir__() -> list[str]:

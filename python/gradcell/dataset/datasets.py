@@ -1,61 +1,55 @@
-"""Datasets: rows of NumPy arrays, shuffled, mapped, batched and repeated.
+"""The base of datasets: the steps that can be chained behind one, and its iterators.
 
-Order is a function of the seed (set_seed, else one drawn for the process, which the random state
-holds) and the epoch's number, so a resumed run sees the batches that an uninterrupted one would.
+Order is a function of the seed (config.set_seed, else set_seed, else one drawn for the process, which
+the random state holds) and the epoch's number, so a resumed run sees the batches that an
+uninterrupted one would.
 """
 
 from __future__ import annotations
 
+import copy
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gradcell import arguments
-from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.common.seed import data_seed
-
-Row = tuple[np.ndarray, ...]
-
-
-def _names(owner: str, names: Any, count: int | None) -> list[str] | None:
-    if names is None:
-        return None
-    listed = [names] if isinstance(names, str) else list(names)
-    if not all(isinstance(n, str) and n for n in listed):
-        raise TypeError(f"{owner}: column names must be non-empty strings{where()}")
-    if len(set(listed)) != len(listed):
-        raise ValueError(f"{owner}: a column name appears twice in {listed}{where()}")
-    if count is not None and len(listed) != count:
-        raise ValueError(f"{owner}: {len(listed)} names for {count} columns{where()}")
-    return listed
-
-
-def _as_array(value: Any) -> np.ndarray:
-    if isinstance(value, Tensor):
-        value = value.asnumpy()
-    array = np.asarray(value)
-    if array.dtype == object:
-        raise TypeError(f"dataset: a value of type {type(value).__name__} is no array{where()}")
-    return array
+from gradcell.dataset.config import order_seed
+from gradcell.dataset.rows import Row, as_tensor, column_names, place
 
 
 class Dataset:
-    """The base: a chain of steps that ends in this one."""
+    """The base: a chain, or a tree, of steps that ends in this one.
 
-    def __init__(self, child: Dataset | None = None) -> None:
-        self.children = [child] if child is not None else []
-        self._depth: int = child._depth + 1 if child is not None else 0
+    A step's class is found by the name that it gives itself (`class Batch(Dataset, step="batch")`).
+    """
+
+    _steps: ClassVar[dict[str, Callable[..., Dataset]]] = {}
+
+    def __init_subclass__(cls, step: str | None = None, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if step is not None:
+            Dataset._steps[step] = cls
+
+    def __init__(self, *children: Dataset) -> None:
+        for child in children:
+            if not isinstance(child, Dataset):
+                raise TypeError(
+                    f"{type(self).__name__}: expected a dataset, got {type(child).__name__}{where()}"
+                )
+        self.children = list(children)
+        self._depth: int = 1 + max((child._depth for child in children), default=-1)
         self._epoch = 0
+        self._fixed = False
 
     # What a step defines --------------------------------------------------------------------------
 
     def _rows(self, epoch: int) -> Iterator[Row]:
         raise NotImplementedError
 
-    def _order(self, epoch: int) -> tuple[_Arrays, np.ndarray] | None:
+    def _order(self, epoch: int) -> tuple[Sequence[np.ndarray], np.ndarray] | None:
         """Arrays and the indices of the rows in them, where that is all there is to the rows."""
         return None
 
@@ -75,37 +69,128 @@ class Dataset:
         """How often repeat() repeats."""
         return self.children[0].get_repeat_count() if self.children else 1
 
+    def get_class_indexing(self) -> dict[str, Any]:
+        """From a class's name to its label, where the source has classes; else empty."""
+        return self.children[0].get_class_indexing() if self.children else {}
+
+    def num_classes(self) -> int | None:
+        """How many classes the source has, None if it has none."""
+        return self.children[0].num_classes() if self.children else None
+
+    # ----------------------------------------------------------------------------------------------
+
     @property
     def column_names(self) -> list[str]:
         """The names of the columns."""
         return self.get_col_names()
 
+    def output_types(self) -> list[np.dtype[Any]]:
+        """The columns' dtypes, by the first row."""
+        return [column.dtype for column in self._first()]
+
+    def output_shapes(self, estimate: bool = False) -> list[list[int | None]]:
+        """The columns' shapes, by the first row; estimate: by all rows, None where they differ."""
+        shapes = [[list(c.shape) for c in row] for row in (self._rows(0) if estimate else [])]
+        if not estimate:
+            return [list(column.shape) for column in self._first()]
+        return [
+            [n[0] if len(set(n)) == 1 else None for n in zip(*column, strict=True)]
+            for column in zip(*shapes, strict=True)
+        ]
+
+    def _first(self) -> Row:
+        for row in self._rows(0):
+            return row
+        raise ValueError(f"the dataset has no rows{where()}")
+
+    def _entropy(self, epoch: int) -> list[int]:
+        return [order_seed(), epoch, self._depth]
+
+    def _order_epoch(self, epoch: int) -> int:
+        return 0 if self._fixed else epoch
+
     def _random(self, epoch: int) -> np.random.Generator:
-        return np.random.default_rng([data_seed(), epoch, self._depth])
+        """What an epoch's order is drawn from."""
+        return np.random.default_rng(self._entropy(self._order_epoch(epoch)))
+
+    def _in_fixed_order(self) -> Dataset:
+        """The same dataset, its rows in each epoch in the first one's order."""
+        made = copy.copy(self)
+        made._fixed = True
+        made.children = [child._in_fixed_order() for child in self.children]
+        return made
 
     # Steps ----------------------------------------------------------------------------------------
 
     def batch(
         self,
-        batch_size: int,
+        batch_size: int | Callable[..., int],
         drop_remainder: bool = False,
         num_parallel_workers: int | None = None,
         per_batch_map: Callable[..., Any] | None = None,
+        input_columns: Any = None,
+        output_columns: Any = None,
+        pad_info: dict[str, Any] | None = None,
         **unused: Any,
     ) -> Dataset:
         """Stacks batch_size rows; a last batch of fewer rows is kept unless drop_remainder.
 
-        per_batch_map: called with one stacked array for each column, returns as many. Raises
-        ValueError unless batch_size is positive.
+        batch_size: a number, or a function of the batch's BatchInfo. per_batch_map: called with the
+        batch's values of each of input_columns (all of them by default), a list of arrays a column,
+        and with its BatchInfo; returns as many columns as output_columns names. pad_info: as in
+        padded_batch. Raises ValueError unless batch_size is positive, and for rows of different
+        shapes.
         """
-        return _Batch(self, batch_size, drop_remainder, per_batch_map)
+        made = self._steps["batch"](self, batch_size, drop_remainder, pad_info)
+        if per_batch_map is None:
+            return made
+        if not callable(per_batch_map):
+            raise TypeError(f"batch: 'per_batch_map' must be a function{where()}")
+        return self._steps["per_batch_map"](made, per_batch_map, input_columns, output_columns)
+
+    def padded_batch(
+        self,
+        batch_size: int | Callable[..., int],
+        drop_remainder: bool = False,
+        num_parallel_workers: int | None = None,
+        pad_info: dict[str, Any] | None = None,
+    ) -> Dataset:
+        """Batches of rows that are first padded at their ends.
+
+        pad_info: from a column's name to (shape, value); a shape of None, or None in it, is the
+        longest of the batch. Without pad_info all columns are padded, with zeros.
+        """
+        info = dict.fromkeys(self.get_col_names(), (None, None)) if not pad_info else pad_info
+        return self._steps["batch"](self, batch_size, drop_remainder, info)
+
+    def bucket_batch_by_length(
+        self,
+        column_names: Any,
+        bucket_boundaries: list[int],
+        bucket_batch_sizes: list[int],
+        element_length_function: Callable[..., int] | None = None,
+        pad_info: dict[str, Any] | None = None,
+        pad_to_bucket_boundary: bool = False,
+        drop_remainder: bool = False,
+    ) -> Dataset:
+        """Batches of rows of similar length.
+
+        A row goes to the first bucket whose boundary is above its length: that of the first axis of
+        column_names' first, or element_length_function of those columns. A bucket of as many rows
+        as bucket_batch_sizes says (one more than there are boundaries) is a batch. pad_info: as in
+        padded_batch; pad_to_bucket_boundary: None in it is the bucket's greatest length.
+        """
+        return self._steps["bucket_batch_by_length"](
+            self, column_names, bucket_boundaries, bucket_batch_sizes, element_length_function,
+            pad_info, pad_to_bucket_boundary, drop_remainder,
+        )  # fmt: skip
 
     def shuffle(self, buffer_size: int) -> Dataset:
         """Mixes the rows, anew in each epoch: each comes at random from the next buffer_size.
 
         Raises ValueError unless buffer_size is at least 2.
         """
-        return _Shuffle(self, buffer_size)
+        return self._steps["shuffle"](self, buffer_size)
 
     def map(
         self,
@@ -113,33 +198,98 @@ class Dataset:
         input_columns: Any = None,
         output_columns: Any = None,
         num_parallel_workers: int | None = None,
+        python_multiprocessing: bool = False,
+        column_order: Any = None,
         **unused: Any,
     ) -> Dataset:
         """Calls operations, one function or a list of them in turn, with the values of
-        input_columns (all, or the first if there is but one function of one argument); its results
-        take their place, under the names output_columns."""
-        return _Map(self, operations, input_columns, output_columns)
+        input_columns (the first one by default); its results take their place, under the names
+        output_columns.
 
-    def repeat(self, count: int = 1) -> Dataset:
-        """The rows count times in an epoch."""
-        return _Repeat(self, count)
+        num_parallel_workers: so many threads, or processes if python_multiprocessing is set; one
+        by default. The rows keep their order, and the transforms of gradcell.dataset draw the same
+        random numbers however many there are.
+        """
+        made = self._steps["map"](
+            self, operations, input_columns, output_columns, num_parallel_workers,
+            python_multiprocessing,
+        )  # fmt: skip
+        return made if column_order is None else made.project(column_order)
+
+    def flat_map(self, func: Callable[..., Dataset]) -> Dataset:
+        """The rows of the datasets that func makes of each row."""
+        return self._steps["flat_map"](self, func)
+
+    def filter(
+        self,
+        predicate: Callable[..., Any],
+        input_columns: Any = None,
+        num_parallel_workers: int | None = None,
+    ) -> Dataset:
+        """The rows of whose input_columns (all by default) the predicate is true."""
+        return self._steps["filter"](self, predicate, input_columns)
+
+    def apply(self, apply_func: Callable[[Dataset], Dataset]) -> Dataset:
+        """What apply_func makes of this dataset. Raises TypeError unless it is a dataset."""
+        if not callable(apply_func):
+            raise TypeError(f"apply: expected a function{where()}")
+        made = apply_func(self)
+        if not isinstance(made, Dataset):
+            raise TypeError(f"apply: the function must return a dataset{where()}")
+        return made
+
+    def repeat(self, count: int | None = None) -> Dataset:
+        """The rows count times in an epoch; None or -1: without end."""
+        return self._steps["repeat"](self, count)
 
     def take(self, count: int = -1) -> Dataset:
         """At most the first count rows; -1: all."""
-        return self if count == -1 else _Part(self, 0, arguments.integer(count, "take", "count", 1))
+        if count == -1:
+            return self
+        return self._steps["take"](self, 0, arguments.integer(count, "take", "count", 1))
 
     def skip(self, count: int) -> Dataset:
         """All rows but the first count."""
-        return (
-            self if count == 0 else _Part(self, arguments.integer(count, "skip", "count", 1), None)
+        if isinstance(count, int) and count == 0:
+            return self
+        return self._steps["take"](self, arguments.integer(count, "skip", "count", 1), None)
+
+    def split(self, sizes: Sequence[int | float], randomize: bool = True) -> tuple[Dataset, ...]:
+        """Parts of so many rows, or of such shares of them.
+
+        randomize: the rows are mixed before; which rows a part has is the same in each epoch.
+        Raises ValueError unless the sizes sum up to the dataset's, or the shares to 1.
+        """
+        size = self.get_dataset_size()
+        counts = _part_sizes(size, sizes)
+        rows = self._in_fixed_order()
+        if randomize and size > 1:
+            rows = rows.shuffle(size)._in_fixed_order()
+        starts = itertools.accumulate(counts, initial=0)
+        return tuple(
+            self._steps["take"](rows, start, count)
+            for start, count in zip(starts, counts, strict=False)
         )
+
+    def zip(self, datasets: Any) -> Dataset:
+        """The columns of this dataset and of others, row by row, as far as the shortest goes."""
+        listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
+        return self._steps["zip"](self, *listed)
+
+    def concat(self, datasets: Any) -> Dataset:
+        """The rows of this dataset, then those of others of as many columns."""
+        listed = [datasets] if isinstance(datasets, Dataset) else list(datasets)
+        return self._steps["concat"](self, *listed)
+
+    def __add__(self, other: Dataset) -> Dataset:
+        return self.concat(other)
 
     def project(self, columns: Any) -> Dataset:
         """These columns only, in this order."""
         wanted = [columns] if isinstance(columns, str) else list(columns)
         have = self.get_col_names()
-        places = [_place("project", have, c) for c in wanted]
-        return _Columns(self, lambda row: tuple(row[i] for i in places), wanted)
+        places = [place("project", have, c) for c in wanted]
+        return self._steps["project"](self, places, wanted)
 
     def rename(self, input_columns: Any, output_columns: Any) -> Dataset:
         """The same columns, some under other names."""
@@ -149,8 +299,19 @@ class Dataset:
             raise ValueError(f"rename: {len(old)} columns and {len(new)} names{where()}")
         names = self.get_col_names()
         for a, b in zip(old, new, strict=True):
-            names[_place("rename", names, a)] = b
-        return _Columns(self, lambda row: row, names)
+            names[place("rename", names, a)] = b
+        return self._steps["project"](self, list(range(len(names))), column_names("rename", names))
+
+    def save(self, file_name: str, num_files: int = 1, file_type: str = "mindrecord") -> None:
+        """Writes an epoch's rows to MindRecord files, which MindDataset reads.
+
+        Raises ValueError for another file_type.
+        """
+        if file_type != "mindrecord":
+            raise ValueError(f"save: 'file_type' must be 'mindrecord', got {file_type!r}{where()}")
+        from gradcell.mindrecord import write_rows
+
+        write_rows(file_name, num_files, self.get_col_names(), self._rows(0))
 
     # Iterating ------------------------------------------------------------------------------------
 
@@ -158,7 +319,11 @@ class Dataset:
         """Makes the next pass the epoch with this number, counted from 0."""
         self._epoch = epoch
 
-    def __iter__(self) -> Iterator[list[Tensor]]:
+    def reset(self) -> None:
+        """Makes the next pass the first epoch again."""
+        self._epoch = 0
+
+    def __iter__(self) -> Iterator[list[Any]]:
         return iter(self.create_tuple_iterator(num_epochs=1))
 
     def create_tuple_iterator(
@@ -167,22 +332,46 @@ class Dataset:
         num_epochs: int = -1,
         output_numpy: bool = False,
         do_copy: bool = True,
-    ) -> _Passes:
-        """Something to iterate over once for each epoch: lists of one Tensor (or array) a column.
+    ) -> Passes:
+        """Something to iterate over once for each epoch: lists of one Tensor (or array) a column;
+        strings and bytes come as arrays.
 
         num_epochs: how many epochs it gives, -1: without end.
         """
         source = self if columns is None else self.project(columns)
-        return _Passes(self, source, num_epochs, output_numpy, None)
+        return Passes(self, source, num_epochs, output_numpy, None)
 
     def create_dict_iterator(
         self, num_epochs: int = -1, output_numpy: bool = False, do_copy: bool = True
-    ) -> _Passes:
+    ) -> Passes:
         """The same, with dicts from column name to Tensor (or array)."""
-        return _Passes(self, self, num_epochs, output_numpy, self.get_col_names())
+        return Passes(self, self, num_epochs, output_numpy, self.get_col_names())
 
 
-class _Passes:
+def _part_sizes(size: int, sizes: Sequence[int | float]) -> list[int]:
+    """How many rows each part of a split has."""
+    if not isinstance(sizes, (list, tuple)) or not sizes:
+        raise TypeError(f"split: 'sizes' must be a list of numbers{where()}")
+    if all(isinstance(n, int) and not isinstance(n, bool) for n in sizes):
+        counts = [arguments.integer(n, "split", "sizes", 1) for n in sizes]
+        if sum(counts) != size:
+            raise ValueError(f"split: {list(sizes)} do not sum up to the {size} rows{where()}")
+        return counts
+    if not all(isinstance(n, float) and 0 < n <= 1 for n in sizes) or abs(sum(sizes) - 1) > 1e-9:
+        raise ValueError(
+            f"split: 'sizes' must be ints, or floats in (0, 1] that sum up to 1, got "
+            f"{list(sizes)}{where()}"
+        )
+    counts = [round(size * n) for n in sizes]
+    if 0 in counts:
+        raise ValueError(f"split: {list(sizes)} of {size} rows leaves an empty part{where()}")
+    rest = size - sum(counts)
+    at = next(i for i, n in enumerate(counts) if n + rest > 0)
+    counts[at] += rest
+    return counts
+
+
+class Passes:
     """Each iteration over it is one epoch of a dataset; next() goes through the epochs row by row."""
 
     def __init__(
@@ -210,7 +399,7 @@ class _Passes:
         epoch = self.owner._epoch
         self.owner._epoch += 1
         for row in self.source._rows(epoch):
-            values: list[Any] = list(row) if self.arrays else [Tensor(a) for a in row]
+            values: list[Any] = list(row) if self.arrays else [as_tensor(a) for a in row]
             yield values if self.names is None else dict(zip(self.names, values, strict=True))
 
     def get_dataset_size(self) -> int:
@@ -219,361 +408,3 @@ class _Passes:
 
     def __len__(self) -> int:
         return self.get_dataset_size()
-
-
-def _place(owner: str, names: list[str], name: Any) -> int:
-    if name not in names:
-        raise ValueError(f"{owner}: there is no column {name!r}; the columns are {names}{where()}")
-    return names.index(name)
-
-
-# Sources ------------------------------------------------------------------------------------------
-
-
-class _Arrays(Dataset):
-    """Rows of arrays in memory."""
-
-    def __init__(self, columns: list[np.ndarray], names: list[str], shuffled: bool) -> None:
-        super().__init__()
-        self.columns, self.names, self.shuffled = columns, names, shuffled
-
-    def _indices(self, epoch: int) -> np.ndarray:
-        count = len(self.columns[0])
-        return self._random(epoch).permutation(count) if self.shuffled else np.arange(count)
-
-    def _order(self, epoch: int) -> tuple[_Arrays, np.ndarray]:
-        return self, self._indices(epoch)
-
-    def _rows(self, epoch: int) -> Iterator[Row]:
-        return (tuple(c[i] for c in self.columns) for i in self._indices(epoch))
-
-    def get_dataset_size(self) -> int:
-        """How many rows there are."""
-        return len(self.columns[0])
-
-    def get_col_names(self) -> list[str]:
-        """The names of the columns."""
-        return list(self.names)
-
-
-class NumpySlicesDataset(_Arrays):
-    """Rows along the first axis of arrays in memory.
-
-    data: a dict from column name to array, a tuple of arrays (a column each), or one array or list.
-    column_names: the names; by default the dict's keys, or column_0, column_1, ... num_samples: at
-    most so many rows. shuffle: a new order in each epoch; None: yes.
-
-    Raises ValueError for no rows, columns of different lengths or a wrong number of names,
-    TypeError for what is no array.
-    """
-
-    def __init__(
-        self,
-        data: Any,
-        column_names: Any = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int = 1,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        num_shards: int | None = None,
-        shard_id: int | None = None,
-    ) -> None:
-        owner = "NumpySlicesDataset"
-        if isinstance(data, dict):
-            column_names = list(data) if column_names is None else column_names
-            columns = [_as_array(v) for v in data.values()]
-        elif isinstance(data, tuple):
-            columns = [_as_array(v) for v in data]
-        else:
-            columns = [_as_array(data)]
-        if not columns or any(c.ndim == 0 for c in columns):
-            raise ValueError(f"{owner}: every column needs at least one axis{where()}")
-        lengths = [len(c) for c in columns]
-        if len(set(lengths)) != 1:
-            raise ValueError(f"{owner}: the columns have different lengths: {lengths}{where()}")
-        if lengths[0] == 0:
-            raise ValueError(f"{owner}: there are no rows{where()}")
-        if num_samples is not None:
-            columns = [
-                c[: arguments.integer(num_samples, owner, "num_samples", 1)] for c in columns
-            ]
-        if sampler is not None:
-            picked = np.fromiter(sampler, np.int64)
-            columns, shuffle = [c[picked] for c in columns], False
-        if num_shards is not None:
-            if shard_id is None or not 0 <= shard_id < arguments.integer(
-                num_shards, owner, "num_shards", 1
-            ):
-                raise ValueError(f"{owner}: 'shard_id' must be in [0, num_shards){where()}")
-            columns = [c[shard_id::num_shards] for c in columns]
-        names = _names(owner, column_names, len(columns))
-        if names is None:
-            names = [f"column_{i}" for i in range(len(columns))]
-        super().__init__(columns, names, shuffle is None or bool(shuffle))
-
-
-class GeneratorDataset(Dataset):
-    """Rows from a Python source.
-
-    source: an object with __getitem__ and __len__; an iterable; or a function that returns an
-    iterator, called once for each epoch. A row is a tuple of values, or one value. column_names:
-    the names of the columns. num_samples: at most so many rows. shuffle: a new order in each epoch;
-    None: yes for a source with __getitem__.
-
-    Raises TypeError for another kind of source, ValueError for shuffling one without __getitem__
-    and for rows of another number of values than there are names.
-    """
-
-    def __init__(
-        self,
-        source: Any,
-        column_names: Any = None,
-        column_types: Any = None,
-        schema: Any = None,
-        num_samples: int | None = None,
-        num_parallel_workers: int = 1,
-        shuffle: bool | None = None,
-        sampler: Any = None,
-        **unused: Any,
-    ) -> None:
-        super().__init__()
-        owner = "GeneratorDataset"
-        self.indexable = hasattr(source, "__getitem__") and hasattr(source, "__len__")
-        if not self.indexable and not callable(source) and not isinstance(source, Iterable):
-            raise TypeError(
-                f"{owner}: the source must be iterable, callable or have __getitem__ and __len__, "
-                f"but is {type(source).__name__}{where()}"
-            )
-        if shuffle and not self.indexable:
-            raise ValueError(
-                f"{owner}: a source without __getitem__ and __len__ cannot be shuffled here; use "
-                f".shuffle(buffer_size){where()}"
-            )
-        names = _names(owner, column_names, None)
-        if names is None:
-            raise ValueError(f"{owner}: column_names is needed{where()}")
-        self.source, self.names = source, names
-        self.shuffled = self.indexable and sampler is None and (shuffle is None or shuffle)
-        self.sampler = None if sampler is None else [int(i) for i in sampler]
-        self.limit = (
-            None if num_samples is None else arguments.integer(num_samples, owner, "num_samples", 1)
-        )
-        self._size: int | None = None
-
-    def _values(self, epoch: int) -> Iterator[Any]:
-        if self.sampler is not None:
-            return (self.source[i] for i in self.sampler)
-        if self.indexable:
-            count = len(self.source)
-            order = self._random(epoch).permutation(count) if self.shuffled else range(count)
-            return (self.source[int(i)] for i in order)
-        made = self.source() if callable(self.source) else self.source
-        if epoch > 0 and iter(made) is made and not callable(self.source):
-            raise ValueError(
-                "GeneratorDataset: the source is an iterator, which can be read only once; pass a "
-                f"function that makes it{where()}"
-            )
-        return iter(made)
-
-    def _rows(self, epoch: int) -> Iterator[Row]:
-        for value in itertools.islice(self._values(epoch), self.limit):
-            row = value if isinstance(value, (tuple, list)) else (value,)
-            if len(row) != len(self.names):
-                raise ValueError(
-                    f"GeneratorDataset: a row of {len(row)} values for the columns "
-                    f"{self.names}{where()}"
-                )
-            yield tuple(_as_array(v) for v in row)
-
-    def get_dataset_size(self) -> int:
-        """How many rows an epoch has; a source without __len__ is read through once."""
-        if self._size is None:
-            if self.sampler is not None:
-                size = len(self.sampler)
-            elif hasattr(self.source, "__len__"):
-                size = len(self.source)
-            elif callable(self.source):
-                size = sum(1 for _ in self.source())
-            else:
-                raise ValueError(
-                    f"GeneratorDataset: the source has no length and can be read only once{where()}"
-                )
-            self._size = size if self.limit is None else min(size, self.limit)
-        return self._size
-
-    def get_col_names(self) -> list[str]:
-        """The names of the columns."""
-        return list(self.names)
-
-
-# Steps --------------------------------------------------------------------------------------------
-
-
-class _Shuffle(Dataset):
-    def __init__(self, child: Dataset, buffer_size: int) -> None:
-        super().__init__(child)
-        self.buffer_size = arguments.integer(buffer_size, "shuffle", "buffer_size", 1)
-        if self.buffer_size < 2:
-            raise ValueError(f"shuffle: 'buffer_size' must be at least 2{where()}")
-
-    def _order(self, epoch: int) -> tuple[_Arrays, np.ndarray] | None:
-        found = self.children[0]._order(epoch)
-        if found is None or len(found[1]) > self.buffer_size:
-            return None
-        arrays, indices = found
-        return arrays, indices[self._random(epoch).permutation(len(indices))]
-
-    def _rows(self, epoch: int) -> Iterator[Row]:
-        random = self._random(epoch)
-        rows = self.children[0]._rows(epoch)
-        buffer = list(itertools.islice(rows, self.buffer_size))
-        for row in rows:
-            k = int(random.integers(len(buffer)))
-            yield buffer[k]
-            buffer[k] = row
-        for k in random.permutation(len(buffer)):
-            yield buffer[k]
-
-
-class _Map(Dataset):
-    def __init__(self, child: Dataset, operations: Any, inputs: Any, outputs: Any) -> None:
-        super().__init__(child)
-        self.operations = (
-            list(operations) if isinstance(operations, (list, tuple)) else [operations]
-        )
-        if not self.operations or not all(callable(o) for o in self.operations):
-            raise TypeError(f"map: the operations must be functions{where()}")
-        names = child.get_col_names()
-        wanted = names[:1] if inputs is None else _names("map", inputs, None)
-        assert wanted is not None
-        self.places = [_place("map", names, c) for c in wanted]
-        made = wanted if outputs is None else _names("map", outputs, None)
-        assert made is not None
-        self.made = len(made)
-        if len(made) == len(wanted):
-            for i, name in zip(self.places, made, strict=True):
-                names[i] = name
-        else:
-            names = [n for i, n in enumerate(names) if i not in self.places]
-            names = made + names
-        self.names, self.in_place = names, len(made) == len(wanted)
-
-    def _rows(self, epoch: int) -> Iterator[Row]:
-        for row in self.children[0]._rows(epoch):
-            values: tuple[Any, ...] = tuple(row[i] for i in self.places)
-            for operation in self.operations:
-                out = operation(*values)
-                values = out if isinstance(out, tuple) else (out,)
-            if len(values) != self.made:
-                raise ValueError(
-                    f"map: the operations gave {len(values)} values for {self.made} "
-                    f"columns{where()}"
-                )
-            arrays = [_as_array(v) for v in values]
-            if self.in_place:
-                new = list(row)
-                for i, a in zip(self.places, arrays, strict=True):
-                    new[i] = a
-                yield tuple(new)
-            else:
-                rest = [r for i, r in enumerate(row) if i not in self.places]
-                yield (*arrays, *rest)
-
-    def get_col_names(self) -> list[str]:
-        return list(self.names)
-
-
-class _Columns(Dataset):
-    def __init__(self, child: Dataset, pick: Callable[[Row], Row], names: Sequence[str]) -> None:
-        super().__init__(child)
-        self.pick, self.names = pick, list(names)
-
-    def _rows(self, epoch: int) -> Iterator[Row]:
-        return (self.pick(row) for row in self.children[0]._rows(epoch))
-
-    def get_col_names(self) -> list[str]:
-        return list(self.names)
-
-
-class _Part(Dataset):
-    def __init__(self, child: Dataset, start: int, count: int | None) -> None:
-        super().__init__(child)
-        self.start, self.stop = start, None if count is None else start + count
-
-    def _order(self, epoch: int) -> tuple[_Arrays, np.ndarray] | None:
-        found = self.children[0]._order(epoch)
-        return found and (found[0], found[1][self.start : self.stop])
-
-    def _rows(self, epoch: int) -> Iterator[Row]:
-        return itertools.islice(self.children[0]._rows(epoch), self.start, self.stop)
-
-    def get_dataset_size(self) -> int:
-        size = self.children[0].get_dataset_size()
-        return len(range(size)[self.start : self.stop])
-
-
-class _Repeat(Dataset):
-    def __init__(self, child: Dataset, count: int) -> None:
-        super().__init__(child)
-        self.count = arguments.integer(count, "repeat", "count", 1)
-
-    def _rows(self, epoch: int) -> Iterator[Row]:
-        for i in range(self.count):
-            yield from self.children[0]._rows(epoch * self.count + i)
-
-    def get_dataset_size(self) -> int:
-        return self.count * self.children[0].get_dataset_size()
-
-    def get_repeat_count(self) -> int:
-        return self.count * self.children[0].get_repeat_count()
-
-
-class _Batch(Dataset):
-    def __init__(
-        self, child: Dataset, batch_size: int, drop_remainder: bool, per_batch_map: Any
-    ) -> None:
-        super().__init__(child)
-        self.batch_size = arguments.integer(batch_size, "batch", "batch_size", 1)
-        if not isinstance(drop_remainder, bool):
-            raise TypeError(f"batch: 'drop_remainder' must be a bool{where()}")
-        if per_batch_map is not None and not callable(per_batch_map):
-            raise TypeError(f"batch: 'per_batch_map' must be a function{where()}")
-        self.drop_remainder, self.per_batch_map = drop_remainder, per_batch_map
-
-    def _rows(self, epoch: int) -> Iterator[Row]:
-        for batch in self._stacked(epoch):
-            if self.per_batch_map is not None:
-                out = self.per_batch_map(*batch)
-                batch = tuple(_as_array(a) for a in (out if isinstance(out, tuple) else (out,)))
-            yield batch
-
-    def _stacked(self, epoch: int) -> Iterator[Row]:
-        ordered = self.children[0]._order(epoch)
-        if ordered is not None:
-            arrays, indices = ordered
-            for at in range(0, len(indices), self.batch_size):
-                chosen = indices[at : at + self.batch_size]
-                if len(chosen) == self.batch_size or not self.drop_remainder:
-                    yield tuple(c[chosen] for c in arrays.columns)
-            return
-        rows = self.children[0]._rows(epoch)
-        while part := list(itertools.islice(rows, self.batch_size)):
-            if len(part) == self.batch_size or not self.drop_remainder:
-                yield tuple(self._stack(k, [row[k] for row in part]) for k in range(len(part[0])))
-
-    def _stack(self, k: int, values: list[np.ndarray]) -> np.ndarray:
-        shapes = {v.shape for v in values}
-        if len(shapes) > 1:
-            raise ValueError(
-                f"batch: the rows of column {self.get_col_names()[k]!r} have different shapes: "
-                f"{sorted(shapes)}{where()}"
-            )
-        return np.stack(values)
-
-    def get_dataset_size(self) -> int:
-        size = self.children[0].get_dataset_size()
-        whole, rest = divmod(size, self.batch_size)
-        return whole + (rest > 0 and not self.drop_remainder)
-
-    def get_batch_size(self) -> int:
-        return self.batch_size

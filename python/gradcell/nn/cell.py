@@ -209,10 +209,6 @@ class Cell(GraphMode):
             )
         for path, p in self.parameters_and_names(expand=recurse):
             p.name = prefix + path
-        for path, cell in self.cells_and_names():
-            # As in MindSpore: what holds no parameter yet, such as an empty list, gets no prefix.
-            if next(cell.get_parameters(), None) is not None:
-                cell.__dict__["_name_prefix"] = prefix + (path + "." if path else "")
 
     def _walk(self) -> Iterator[Cell]:
         """This cell and all below it, each once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gradcell import _core
@@ -15,6 +15,28 @@ __all__ = [
     "CellList",
     "SequentialCell",
 ]
+
+
+def _prefix_of(cells: Mapping[str, Cell]) -> str:
+    """What the names of a container's parameters begin with before a child's own name: it is read
+    off the first child that has parameters, as MindSpore does, so that what is put behind it is
+    named alike. Where the child's name is in several places of the parameter's, it is the last, or
+    the first at which the second child's parameter has the second child's name too."""
+    with_parameters = (
+        (key, p.name.split("."))
+        for key, c in cells.items()
+        for p in [next(c.get_parameters(), None)]
+        if p is not None
+    )
+    first, second = next(with_parameters, None), next(with_parameters, None)
+    prefix = ""
+    if first is not None:
+        for i, part in enumerate(first[1]):
+            if part == first[0]:
+                prefix = "".join(f"{name}." for name in first[1][:i])
+                if second is not None and second[1][i : i + 1] == [second[0]]:
+                    break
+    return prefix
 
 
 class _Numbered(Cell):
@@ -32,18 +54,15 @@ class _Numbered(Cell):
 
     def _renumber(self, children: list[Cell], first: int = 0) -> None:
         """Makes children those from `first` on; the others stay."""
+        prefix = _prefix_of(self._cells)
         for key in list(self._cells)[first:]:
             del self._cells[key]
         for i, cell in enumerate(children, first):
             self._add_cell(str(i), cell)
+            if prefix and self._auto_prefix:
+                cell.update_parameters_name(f"{prefix}{i}.")
         if self._called:
             _core.bump_structure_version()
-
-    def _add_cell(self, name: str, cell: Cell) -> None:
-        super()._add_cell(name, cell)
-        prefix = self.__dict__.get("_name_prefix")
-        if prefix and self._auto_prefix:  # this container has a name already
-            cell.update_parameters_name(f"{prefix}{name}.")
 
     def __getitem__(self, index: int | slice) -> Any:
         children = list(self._cells.values())
@@ -219,7 +238,10 @@ class CellDict(Cell):
             )
         if not key or "." in key or (key not in self._cells and hasattr(self, key)):
             raise KeyError(f"For 'CellDict', the key {key!r} cannot be used.{where()}")
+        prefix = _prefix_of(self._cells)
         self._add_cell(key, cell)
+        if prefix and self._auto_prefix:
+            cell.update_parameters_name(f"{prefix}{key}.")
 
     def __delitem__(self, key: str) -> None:
         self[key]

@@ -24,6 +24,7 @@ from gradcell.ops import (
     random,
     reductions,
     shaping,
+    summaries,
 )
 from gradcell.ops.one_plan import one_plan
 from gradcell.ops.primitive import Primitive, apply, inputs_of
@@ -70,7 +71,7 @@ def primitive_class(
                 _check(name, attribute, value, default)
         Primitive.__init__(self, name, **bound.arguments)
 
-    inputs = inputs_of(name, function, attributes)
+    inputs = inputs_of(name, function, signature.parameters)
 
     def call(self: Primitive, *args: Any, **kwargs: Any) -> Any:
         return apply(self, function, inputs, args, kwargs)
@@ -485,3 +486,7 @@ define("AssignSub", composition.assign_sub)
 define("Depend", composition.depend)
 define("Print", composition.print_)
 define("Partial", composition.partial)
+define("ScalarSummary", summaries.scalar_summary)
+define("ImageSummary", summaries.image_summary)
+define("TensorSummary", summaries.tensor_summary)
+define("HistogramSummary", summaries.histogram_summary)

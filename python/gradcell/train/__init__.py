@@ -22,19 +22,24 @@ from gradcell.train.callback import (
     ProgressBar,
     ReduceLROnPlateau,
     RunContext,
+    SummaryCollector,
     TimeMonitor,
 )
+from gradcell.train.dataset_helper import DatasetHelper, connect_network_with_dataset
 from gradcell.train.model import Model
+from gradcell.train.onnx import export
 from gradcell.train.serialization import (
     load_checkpoint,
     load_param_into_net,
     save_checkpoint,
 )
+from gradcell.train.summary import SummaryRecord
 
 __all__ = [
     *metrics.__all__,
     "Callback",
     "CheckpointConfig",
+    "DatasetHelper",
     "DynamicLossScaleManager",
     "EarlyStopping",
     "FixedLossScaleManager",
@@ -48,8 +53,12 @@ __all__ = [
     "ProgressBar",
     "ReduceLROnPlateau",
     "RunContext",
+    "SummaryCollector",
+    "SummaryRecord",
     "TimeMonitor",
     "build_train_network",
+    "connect_network_with_dataset",
+    "export",
     "load_checkpoint",
     "load_param_into_net",
     "save_checkpoint",

@@ -1,5 +1,5 @@
-"""Checkpoints: parameters, optimiser and loss-scale state, and the random generators, in one
-safetensors file.
+"""Checkpoints: parameters, optimiser and loss-scale state, and the random generators, in one file
+of MindSpore's format (.ckpt) or of safetensors.
 
 A file is written whole or not at all: under another name first, flushed to the disk, then renamed.
 It carries a checksum of each tensor, so that a damaged file is found when it is read, before any
@@ -24,6 +24,9 @@ from gradcell.nn.cell import Cell
 from gradcell.ops.random_state import random_state as state_now
 from gradcell.ops.random_state import set_random_state
 from gradcell.parameter import Parameter
+from gradcell.train import ckpt
+from gradcell.train.atomic_file import write_atomically
+from gradcell.train.onnx import export as export
 
 _TYPES = {
     "bool": "BOOL",
@@ -39,16 +42,6 @@ _TYPES = {
 }
 _NAMES = {code: name for name, code in _TYPES.items()}
 _FORMAT = "gradcell checkpoint 1"
-
-
-def _safetensors() -> Any:
-    try:
-        import safetensors
-    except ImportError as error:
-        raise ImportError(
-            "checkpoints need the package safetensors: pip install gradcell[train]"
-        ) from error
-    return safetensors
 
 
 # Writing ------------------------------------------------------------------------------------------
@@ -84,11 +77,14 @@ def _check_file(name: Any, owner: str, folder: type[OSError | ValueError]) -> No
         raise folder(f"{owner}: {text!r} is a folder; it must be a file's name{where()}")
 
 
-def _path(name: Any) -> str:
+def _path(name: Any, form: str = "ckpt") -> str:
     if not isinstance(name, (str, os.PathLike)):
         raise TypeError(f"a checkpoint's name must be a string, got {type(name).__name__}{where()}")
+    if form not in ("ckpt", "safetensors"):
+        raise ValueError(f"'format' must be 'ckpt' or 'safetensors', got {form!r}{where()}")
     path = os.fspath(name)
-    return path if path.endswith((".ckpt", ".safetensors")) else path + ".ckpt"
+    endings = (".ckpt", ".safetensors") if form == "ckpt" else (".safetensors",)
+    return path if path.endswith(endings) else f"{path}.{form}"
 
 
 def _checksum(name: str, dtype: str, shape: list[int], data: Any) -> int:
@@ -99,7 +95,8 @@ def _serialize(
     arrays: dict[str, tuple[str, list[int], np.ndarray]], metadata: dict[str, str]
 ) -> bytes:
     """The bytes of a safetensors file."""
-    package = _safetensors()
+    import safetensors as package
+
     made: dict[str, Any] = {}
     for name, (dtype, shape, array) in arrays.items():
         if hasattr(package, "TensorSpec"):
@@ -111,28 +108,6 @@ def _serialize(
     return bytes(package.serialize(made, metadata))
 
 
-def write_atomically(path: str, data: bytes) -> None:
-    """Writes a file whole or not at all. Raises OSError."""
-    folder = os.path.dirname(os.path.abspath(path))
-    temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.urandom(4).hex()}.tmp")
-    try:
-        with open(temporary, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
-        raise
-    if os.name == "posix":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 def save_checkpoint(
     save_obj: Any,
     ckpt_file_name: str,
@@ -142,15 +117,19 @@ def save_checkpoint(
     enc_key: Any = None,
     enc_mode: str = "AES-GCM",
     choice_func: Callable[[str], bool] | None = None,
+    crc_check: bool = False,
+    format: str = "ckpt",
     **unused: Any,
 ) -> None:
     """Writes parameters to a file, whole or not at all.
 
     save_obj: a Cell (a training cell holds the optimiser's and the loss scale's parameters too), a
     dict from name to tensor, a list of Parameters, or a list of dicts with 'name' and 'data'.
-    ckpt_file_name: '.ckpt' is put behind it unless it ends in that or in '.safetensors'. The format
-    is safetensors. append_dict: more to save, tensors, numbers or strings. choice_func: which names
-    to save. The state of the random generators is saved too.
+    ckpt_file_name: what it ends in, '.ckpt' or '.safetensors', says the format: MindSpore's own, which
+    MindSpore reads too, or safetensors; otherwise the ending of `format` is put behind it.
+    append_dict: more to save, tensors, numbers or strings. choice_func: which names to save.
+    crc_check: put MindSpore's checksum at the end of a .ckpt (there is one of each tensor anyway).
+    The state of the random generators is saved too.
 
     Raises TypeError for another kind of object, ValueError for a name that appears twice,
     NotImplementedError for enc_key, OSError if the file cannot be written, IsADirectoryError for a
@@ -159,7 +138,7 @@ def save_checkpoint(
     if enc_key is not None:
         raise NotImplementedError(f"save_checkpoint: encryption is not implemented{where()}")
     _check_file(ckpt_file_name, "save_checkpoint", IsADirectoryError)
-    path = _path(ckpt_file_name)
+    path = _path(ckpt_file_name, format)
     if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
         raise FileNotFoundError(f"save_checkpoint: there is no folder for {path!r}{where()}")
     items: dict[str, Any] = {}
@@ -197,6 +176,10 @@ def save_checkpoint(
         array = np.ascontiguousarray(t._numpy())
         arrays[name] = (dtype, shape, array)
         sums[name] = _checksum(name, _TYPES[dtype], shape, array)
+    if path.endswith(".ckpt"):
+        about = {"format": _FORMAT, "random_state": state_now()}
+        write_atomically(path, ckpt.serialize(arrays, texts, about, crc_check))
+        return
     metadata = {
         "format": _FORMAT,
         "checksums": json.dumps(sums),
@@ -243,6 +226,8 @@ def _read(path: str) -> tuple[dict[str, Tensor], dict[str, str], dict[str, str]]
             data = file.read()
     except FileNotFoundError as error:
         raise ValueError(f"load_checkpoint: there is no file {path!r}{where()}") from error
+    if ckpt.is_ckpt(data):
+        return ckpt.read(path, data)
     header, start = _header(path, data)
     metadata = header.pop("__metadata__", {})
     ours = metadata.get("format") == _FORMAT
@@ -306,9 +291,11 @@ def load_checkpoint(
     specify_prefix: Any = None,
     choice_func: Callable[[str], bool] | None = None,
     random_state: bool = False,
+    format: str = "ckpt",
     **unused: Any,
 ) -> dict[str, Any]:
-    """Reads a file that save_checkpoint, or another program, wrote as safetensors.
+    """Reads a checkpoint of gradcell or MindSpore, or a safetensors file of another program; which
+    of the formats it is, its first bytes say.
 
     net: a Cell to load into at once. filter_prefix, specify_prefix: a prefix, or several, of names
     to leave out, or to take only. choice_func: which names to take. random_state: also put the
@@ -323,8 +310,8 @@ def load_checkpoint(
         raise NotImplementedError(f"load_checkpoint: encryption is not implemented{where()}")
     _check_file(ckpt_file_name, "load_checkpoint", ValueError)
     path = os.fspath(ckpt_file_name)
-    if not os.path.exists(path) and os.path.exists(_path(path)):
-        path = _path(path)
+    if not os.path.exists(path) and os.path.exists(_path(path, format)):
+        path = _path(path, format)
     tensors, texts, metadata = _read(path)
 
     def wanted(name: str) -> bool:
@@ -391,6 +378,12 @@ def load_param_into_net(
             stacklevel=2,
         )
     return missing, [n for n in parameter_dict if n not in own]
+
+
+def _update_param(param: Parameter, new_param: Tensor, strict_load: bool = False) -> None:
+    """MindSpore's name for setting one parameter, with load_param_into_net's checks."""
+    _check_fits(param.name, param, new_param, strict_load)
+    param.set_data(_copied(new_param))
 
 
 def _copied(value: Tensor) -> Tensor:

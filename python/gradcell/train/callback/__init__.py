@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from gradcell.train.callback.adapt import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
-from gradcell.train.callback.base import Callback, CallbackParameters, RunContext
+from gradcell.train.callback.base import (
+    Callback,
+    CallbackManager,
+    CallbackParameters,
+    RunContext,
+    loss_of,
+)
 from gradcell.train.callback.checkpoint import CheckpointConfig, ModelCheckpoint
 from gradcell.train.callback.monitor import History, LambdaCallback, LossMonitor, TimeMonitor
 from gradcell.train.callback.progress import ProgressBar
+from gradcell.train.callback.summary import SummaryCollector
+
+#: MindSpore's name of it, which programs with a loop of their own use.
+_InternalCallbackParam = InternalCallbackParam = CallbackParameters
+_CallbackManager = CallbackManager
+_handle_loss = loss_of
 
 __all__ = [
     "Callback",
@@ -21,6 +33,7 @@ __all__ = [
     "ProgressBar",
     "ReduceLROnPlateau",
     "RunContext",
+    "SummaryCollector",
     "TimeMonitor",
 ]
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradcell import _core, tree
 from gradcell._core import Tensor
+from gradcell._location import where
 
 
 class CallbackParameters(dict):  # type: ignore[type-arg]
@@ -48,7 +49,8 @@ class Callback:
     holding the last finished step; on_train_end is not called then, close is.
 
     The older names begin, epoch_begin, step_begin, step_end, epoch_end and end are called by the
-    on_... methods that are not redefined.
+    on_... methods that are not redefined, and call on_train_... where they are not: a training loop
+    of one's own may use either.
     """
 
     def __enter__(self) -> Callback:
@@ -57,74 +59,121 @@ class Callback:
     def __exit__(self, *error: Any) -> None:
         return None
 
+    def _if_redefined(self, name: str, run_context: RunContext) -> None:
+        if name in vars(self) or getattr(type(self), name) is not getattr(Callback, name):
+            getattr(self, name)(run_context)
+
     def begin(self, run_context: RunContext) -> None:
         """Before training or evaluation."""
+        self._if_redefined("on_train_begin", run_context)
 
     def epoch_begin(self, run_context: RunContext) -> None:
         """Before an epoch."""
+        self._if_redefined("on_train_epoch_begin", run_context)
 
     def epoch_end(self, run_context: RunContext) -> None:
         """Behind an epoch."""
+        self._if_redefined("on_train_epoch_end", run_context)
 
     def step_begin(self, run_context: RunContext) -> None:
         """Before a step."""
+        self._if_redefined("on_train_step_begin", run_context)
 
     def step_end(self, run_context: RunContext) -> None:
         """Behind a step."""
+        self._if_redefined("on_train_step_end", run_context)
 
     def end(self, run_context: RunContext) -> None:
         """Behind training or evaluation."""
+        self._if_redefined("on_train_end", run_context)
 
     def close(self) -> None:
         """At the end of a run, also of one that failed."""
 
     def on_train_begin(self, run_context: RunContext) -> None:
         """Before training."""
-        self.begin(run_context)
+        self._if_redefined("begin", run_context)
 
     def on_train_epoch_begin(self, run_context: RunContext) -> None:
         """Before an epoch of training."""
-        self.epoch_begin(run_context)
+        self._if_redefined("epoch_begin", run_context)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         """Behind an epoch of training."""
-        self.epoch_end(run_context)
+        self._if_redefined("epoch_end", run_context)
 
     def on_train_step_begin(self, run_context: RunContext) -> None:
         """Before a step of training."""
-        self.step_begin(run_context)
+        self._if_redefined("step_begin", run_context)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         """Behind a step of training."""
-        self.step_end(run_context)
+        self._if_redefined("step_end", run_context)
 
     def on_train_end(self, run_context: RunContext) -> None:
         """Behind training."""
-        self.end(run_context)
+        self._if_redefined("end", run_context)
 
     def on_eval_begin(self, run_context: RunContext) -> None:
         """Before an evaluation."""
-        self.begin(run_context)
+        self._if_redefined("begin", run_context)
 
     def on_eval_epoch_begin(self, run_context: RunContext) -> None:
         """Before an evaluation's pass over the data."""
-        self.epoch_begin(run_context)
+        self._if_redefined("epoch_begin", run_context)
 
     def on_eval_epoch_end(self, run_context: RunContext) -> None:
         """Behind an evaluation's pass over the data."""
-        self.epoch_end(run_context)
+        self._if_redefined("epoch_end", run_context)
 
     def on_eval_step_begin(self, run_context: RunContext) -> None:
         """Before a batch of an evaluation."""
-        self.step_begin(run_context)
+        self._if_redefined("step_begin", run_context)
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
         """Behind a batch of an evaluation."""
-        self.step_end(run_context)
+        self._if_redefined("step_end", run_context)
 
     def on_eval_end(self, run_context: RunContext) -> None:
         """Behind an evaluation."""
-        self.end(run_context)
+        self._if_redefined("end", run_context)
+
+
+class CallbackManager(Callback):
+    """Several callbacks as one: each event is passed on to all of them, in their order."""
+
+    def __init__(self, callbacks: Any) -> None:
+        listed = [] if callbacks is None else callbacks
+        self.callbacks = [listed] if isinstance(listed, Callback) else list(listed)
+        for callback in self.callbacks:
+            if not isinstance(callback, Callback):
+                raise TypeError(f"{type(callback).__name__} is no Callback{where()}")
+
+    def __enter__(self) -> CallbackManager:
+        for callback in self.callbacks:
+            callback.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        for callback in reversed(self.callbacks):
+            callback.__exit__(*error)
+
+    def close(self) -> None:
+        for callback in self.callbacks:
+            callback.close()
+
+
+def _passed_on(event: str) -> Any:
+    def pass_on(self: CallbackManager, run_context: RunContext) -> None:
+        for callback in self.callbacks:
+            getattr(callback, event)(run_context)
+
+    pass_on.__doc__ = getattr(Callback, event).__doc__
+    return pass_on
+
+
+for _event in [n for n in vars(Callback) if n.startswith("on_") or n.endswith(("begin", "end"))]:
+    setattr(CallbackManager, _event, _passed_on(_event))
 
 
 def loss_of(net_outputs: Any) -> float | None:

@@ -1,0 +1,121 @@
+"""Settings of all datasets: the seed, how many workers, how far they run ahead.
+
+The other setters that MindSpore has here are taken and given back; they do not matter to gradcell.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from gradcell import arguments
+from gradcell._location import where
+from gradcell.common.seed import data_seed
+from gradcell.common.seed import get_seed as _global_seed
+
+INT32_MAX = 2**31 - 1
+UINT32_MAX = 2**32 - 1
+
+_seed: int | None = None
+_workers = 8
+_prefetch = 16
+
+
+def set_seed(seed: int) -> None:
+    """Fixes the order of shuffled datasets and what random transforms draw.
+
+    It comes before gradcell.set_seed's. Raises TypeError and ValueError unless it is an int of at
+    least 0.
+    """
+    global _seed
+    if isinstance(seed, bool) or not isinstance(seed, int):
+        raise TypeError(f"config.set_seed: 'seed' must be an int, got {seed!r}{where()}")
+    if seed < 0:
+        raise ValueError(f"config.set_seed: 'seed' must be at least 0, got {seed}{where()}")
+    _seed = seed
+
+
+def get_seed() -> int | None:
+    """The seed that datasets draw from, None if neither set_seed nor gradcell.set_seed was
+    called."""
+    return _global_seed() if _seed is None else _seed
+
+
+def order_seed() -> int:
+    """What the order of rows follows from: the seed, else one drawn for this process."""
+    return data_seed() if _seed is None else _seed
+
+
+def set_num_parallel_workers(num: int) -> None:
+    """How many threads a step uses that says nothing itself and is worth it (reading files)."""
+    global _workers
+    _workers = arguments.integer(num, "config.set_num_parallel_workers", "num", 1)
+
+
+def get_num_parallel_workers() -> int:
+    """How many threads a step uses that says nothing itself, at most the machine's cores."""
+    return min(_workers, os.cpu_count() or 1)
+
+
+def set_prefetch_size(size: int) -> None:
+    """How many rows each worker may be ahead of what was asked for."""
+    global _prefetch
+    _prefetch = arguments.integer(size, "config.set_prefetch_size", "size", 1)
+
+
+def get_prefetch_size() -> int:
+    """How many rows each worker may be ahead."""
+    return _prefetch
+
+
+_kept: dict[str, Any] = {
+    "auto_num_workers": False,
+    "auto_offload": False,
+    "autotune_interval": 0,
+    "callback_timeout": 60,
+    "debug_mode": False,
+    "dynamic_shape": False,
+    "enable_autotune": False,
+    "enable_shared_mem": True,
+    "enable_watchdog": True,
+    "fast_recovery": True,
+    "iterator_mode": {"do_copy": False, "parallel_convert": False},
+    "monitor_sampling_interval": 1000,
+    "multiprocessing_start_method": "fork",
+    "multiprocessing_timeout_interval": 300,
+    "numa_enable": False,
+}
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    verb, _, setting = name.partition("_")
+    if setting not in _kept or verb not in ("get", "set"):
+        raise AttributeError(f"module 'gradcell.dataset.config' has no attribute {name!r}")
+
+    def get() -> Any:
+        return _kept[setting]
+
+    def set_(value: Any, *unused: Any, **more: Any) -> None:
+        _kept[setting] = value
+
+    made = get if verb == "get" else set_
+    made.__doc__ = f"{verb.capitalize()}s the setting {setting}, which does not matter to gradcell."
+    return made
+
+
+__all__ = [
+    "INT32_MAX",
+    "UINT32_MAX",
+    "get_num_parallel_workers",
+    "get_prefetch_size",
+    "get_seed",
+    "set_num_parallel_workers",
+    "set_prefetch_size",
+    "set_seed",
+    *(f"{verb}_{name}" for verb in ("get", "set") for name in _kept),
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

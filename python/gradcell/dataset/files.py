@@ -1,0 +1,369 @@
+"""Datasets in the files of MNIST, CIFAR, folders of images, MindRecord and TFRecord.
+
+A file that is missing, cut short or not of its kind is an error that names it; it is found when the
+dataset is made, before any row is given.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import gzip
+import os
+from collections.abc import Sequence
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from gradcell import arguments
+from gradcell._location import where
+from gradcell.dataset.config import get_num_parallel_workers
+from gradcell.dataset.rows import Row, column_names
+from gradcell.dataset.sources import IndexedDataset
+from gradcell.mindrecord import shards_of
+
+
+def _fail(owner: str, path: str, what: str) -> NoReturn:
+    raise ValueError(f"{owner}: {path}: {what}{where()}")
+
+
+def _folder(owner: str, path: Any) -> str:
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"{owner}: 'dataset_dir' must be a string{where()}")
+    if not os.path.isdir(path):
+        raise ValueError(f"{owner}: there is no folder {os.fspath(path)}{where()}")
+    return os.fspath(path)
+
+
+def _read(owner: str, folder: str, name: str) -> tuple[str, bytes]:
+    """(path, contents) of a file, or of it packed by gzip."""
+    path = os.path.join(folder, name)
+    try:
+        if not os.path.exists(path) and os.path.exists(path + ".gz"):
+            path += ".gz"
+            with gzip.open(path) as packed:
+                return path, packed.read()
+        with open(path, "rb") as file:
+            return path, file.read()
+    except FileNotFoundError:
+        _fail(owner, path, "there is no such file")
+    except (OSError, EOFError) as error:
+        _fail(owner, path, f"cannot be read: {error}")
+
+
+class _Arrays(IndexedDataset):
+    """Images and labels in memory."""
+
+    columns: list[np.ndarray]
+
+    def _hold(self, columns: list[np.ndarray], names: list[str]) -> None:
+        self.columns, self.names, self._count = columns, names, len(columns[0])
+
+    def _order(self, epoch: int) -> tuple[Sequence[np.ndarray], np.ndarray]:
+        return self.columns, self._indices(epoch)
+
+    def _row(self, i: int) -> Row:
+        return tuple(c[i, ...] for c in self.columns)
+
+    def _labels(self, column: str) -> np.ndarray:
+        return self.columns[self.names.index(column)]
+
+
+# MNIST --------------------------------------------------------------------------------------------
+
+
+def read_idx(owner: str, folder: str, name: str, axes: int) -> np.ndarray:
+    """An array of bytes in the IDX format (yann.lecun.com/exdb/mnist): two zeros, the dtype (8:
+    uint8), the number of axes, their lengths in 4 bytes each, big-endian, the values."""
+    path, data = _read(owner, folder, name)
+    head = 4 + 4 * axes
+    if len(data) < head:
+        _fail(owner, path, f"truncated: {len(data)} bytes")
+    if data[:4] != bytes([0, 0, 8, axes]):
+        _fail(owner, path, f"no IDX file of {axes} axes: it begins with {data[:4].hex()}")
+    shape = np.frombuffer(data[4:head], ">u4").tolist()
+    size = int(np.prod(shape, dtype=object))
+    if len(data) - head != size:
+        _fail(owner, path, f"{'truncated' if len(data) - head < size else 'corrupted'}: "
+              f"{len(data) - head} bytes for the shape {shape}")  # fmt: skip
+    return np.frombuffer(data, np.uint8, offset=head).reshape(shape)
+
+
+class MnistDataset(_Arrays):
+    """MNIST: images, uint8 of [28, 28, 1], and labels, uint32.
+
+    dataset_dir: the folder of train-images-idx3-ubyte and the others, packed by gzip or not. usage:
+    'train', 'test' or 'all' (None: all that are there). The others as in NumpySlicesDataset.
+    Raises ValueError for a missing or damaged file.
+    """
+
+    _parts = (("train", "train"), ("t10k", "test"))
+
+    def __init__(
+        self,
+        dataset_dir: str,
+        usage: str | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        owner = type(self).__name__
+        super().__init__(sampler, shuffle, num_shards, shard_id, num_samples)
+        arguments.one_of(usage, (None, "train", "test", "all"), owner, "usage")
+        folder = _folder(owner, dataset_dir)
+        images, labels = [], []
+        for prefix, part in self._parts:
+            file = f"{prefix}-images-idx3-ubyte"
+            there = any(os.path.exists(os.path.join(folder, file + end)) for end in ("", ".gz"))
+            if usage not in (None, "all", part) or (usage is None and not there):
+                continue
+            images.append(read_idx(owner, folder, file, 3))
+            labels.append(read_idx(owner, folder, f"{prefix}-labels-idx1-ubyte", 1))
+            if len(images[-1]) != len(labels[-1]):
+                _fail(
+                    owner, os.path.join(folder, file),
+                    f"{len(images[-1])} images, but {len(labels[-1])} labels",
+                )  # fmt: skip
+        if not images or sum(map(len, images)) == 0:
+            _fail(owner, folder, "there are no images of MNIST in it")
+        if len({image.shape[1:] for image in images}) > 1:
+            _fail(owner, folder, "the files hold images of different sizes")
+        self._hold(
+            [np.concatenate(images)[..., None], np.concatenate(labels).astype(np.uint32)],
+            ["image", "label"],
+        )
+
+
+class FashionMnistDataset(MnistDataset):
+    """Fashion-MNIST, whose files are like MNIST's."""
+
+
+# CIFAR --------------------------------------------------------------------------------------------
+
+
+class Cifar10Dataset(_Arrays):
+    """CIFAR-10: images, uint8 of [32, 32, 3], and labels, uint32.
+
+    dataset_dir: the folder of the binary version's data_batch_1.bin to data_batch_5.bin and
+    test_batch.bin. usage: 'train', 'test' or 'all' (None: all that are there). Raises ValueError for
+    a missing or damaged file.
+    """
+
+    _files: ClassVar[dict[str, list[str]]] = {
+        "train": [f"data_batch_{i}.bin" for i in range(1, 6)],
+        "test": ["test_batch.bin"],
+    }
+    _labels_of: ClassVar[tuple[tuple[str, int], ...]] = (("label", 10),)
+
+    def __init__(
+        self,
+        dataset_dir: str,
+        usage: str | None = None,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        owner = type(self).__name__
+        super().__init__(sampler, shuffle, num_shards, shard_id, num_samples)
+        arguments.one_of(usage, (None, "train", "test", "all"), owner, "usage")
+        folder = _folder(owner, dataset_dir)
+        wanted = [f for part, fs in self._files.items() if usage in (None, "all", part) for f in fs]
+        if usage is None:
+            wanted = [f for f in wanted if os.path.exists(os.path.join(folder, f))]
+        if not wanted:
+            _fail(owner, folder, "there are no files of CIFAR in it")
+        rows = np.concatenate([self._rows_of(owner, folder, name) for name in wanted])
+        count = len(self._labels_of)
+        images = rows[:, count:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        labels = [rows[:, k].astype(np.uint32) for k in range(count)]
+        names = [name for name, _ in self._labels_of]
+        # CIFAR-100's file has the coarse label first, MindSpore's columns the fine one.
+        self._hold([np.ascontiguousarray(images), *labels[::-1]], ["image", *names[::-1]])
+
+    def _rows_of(self, owner: str, folder: str, name: str) -> np.ndarray:
+        path, data = _read(owner, folder, name)
+        size = len(self._labels_of) + 3 * 32 * 32
+        if len(data) == 0 or len(data) % size:
+            _fail(owner, path, f"truncated or corrupted: {len(data)} bytes, no multiple of {size}")
+        rows = np.frombuffer(data, np.uint8).reshape(-1, size)
+        for k, (label, classes) in enumerate(self._labels_of):
+            if rows[:, k].max() >= classes:
+                _fail(owner, path, f"corrupted: a {label} of {rows[:, k].max()}")
+        return rows
+
+
+class Cifar100Dataset(Cifar10Dataset):
+    """CIFAR-100: images, uint8 of [32, 32, 3], fine_label and coarse_label, uint32.
+
+    dataset_dir: the folder of the binary version's train.bin and test.bin; the rest as in
+    Cifar10Dataset.
+    """
+
+    _files: ClassVar[dict[str, list[str]]] = {"train": ["train.bin"], "test": ["test.bin"]}
+    _labels_of: ClassVar[tuple[tuple[str, int], ...]] = (("coarse_label", 20), ("fine_label", 100))
+
+
+# Folders of images --------------------------------------------------------------------------------
+
+
+class ImageFolderDataset(IndexedDataset):
+    """Images in folders, a folder for each class: image, the file's bytes as uint8 (or decode: the
+    picture, uint8 of [height, width, 3]), and label, int32, the folder's place in their order.
+
+    extensions: the files' endings; by default those of pictures. class_indexing: labels by the
+    folders' names. Raises ValueError for a missing or empty folder.
+    """
+
+    def __init__(
+        self,
+        dataset_dir: str,
+        num_samples: int | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: bool | None = None,
+        sampler: Any = None,
+        extensions: list[str] | None = None,
+        class_indexing: dict[str, int] | None = None,
+        decode: bool = False,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        cache: Any = None,
+        decrypt: Any = None,
+    ) -> None:
+        owner = type(self).__name__
+        workers = num_parallel_workers or get_num_parallel_workers()
+        super().__init__(sampler, shuffle, num_shards, shard_id, num_samples, workers)
+        if decrypt is not None:
+            raise NotImplementedError(f"{owner}: 'decrypt' is not implemented{where()}")
+        folder = _folder(owner, dataset_dir)
+        endings = tuple(extensions or (".jpg", ".jpeg", ".png", ".bmp", ".JPG", ".JPEG", ".PNG"))
+        found = sorted(d.name for d in os.scandir(folder) if d.is_dir())
+        if class_indexing is None:
+            self._classes = {name: i for i, name in enumerate(found)}
+        else:
+            self._classes = dict(class_indexing)
+            for name in self._classes:
+                if name not in found:
+                    _fail(owner, folder, f"there is no class {name!r} in it")
+        self._files = [
+            (os.path.join(top, file), label)
+            for name, label in self._classes.items()
+            for top, _, files in sorted(os.walk(os.path.join(folder, name)))
+            for file in sorted(files)
+            if file.endswith(endings)
+        ]
+        if not self._files:
+            _fail(owner, folder, f"there are no images in its folders ({', '.join(endings)})")
+        self._count, self.names, self.decode = len(self._files), ["image", "label"], decode
+
+    def _row(self, i: int) -> Row:
+        path, label = self._files[i]
+        try:
+            with open(path, "rb") as file:
+                image = np.frombuffer(file.read(), np.uint8)
+        except OSError as error:
+            _fail("ImageFolderDataset", path, f"cannot be read: {error.strerror}")
+        if self.decode:
+            from gradcell.dataset.vision.convert import decoded
+
+            image = decoded(image, path)
+        return image, np.array(label, np.int32)
+
+    def _labels(self, column: str) -> np.ndarray:
+        return np.array([label for _, label in self._files])
+
+    def get_class_indexing(self) -> dict[str, Any]:
+        """From a folder's name to its label."""
+        return dict(self._classes)
+
+    def num_classes(self) -> int:
+        """How many classes there are."""
+        return len(self._classes)
+
+
+# MindRecord ---------------------------------------------------------------------------------------
+
+
+class MindDataset(IndexedDataset):
+    """Rows of MindRecord files: numbers, arrays, strings; bytes as uint8 of one axis.
+
+    dataset_files: a file's name (its set is read) or a list of them. columns_list: which fields, in
+    which order; all by default, by their names. padded_sample, num_padded: a row by which so many
+    are added at the end. Raises ValueError for missing or damaged files and missing fields.
+    """
+
+    def __init__(
+        self,
+        dataset_files: Any,
+        columns_list: list[str] | None = None,
+        num_parallel_workers: int | None = None,
+        shuffle: Any = None,
+        num_shards: int | None = None,
+        shard_id: int | None = None,
+        sampler: Any = None,
+        padded_sample: dict[str, Any] | None = None,
+        num_padded: int | None = None,
+        num_samples: int | None = None,
+        cache: Any = None,
+    ) -> None:
+        owner = "MindDataset"
+        super().__init__(sampler, shuffle, num_shards, shard_id, num_samples, num_parallel_workers)
+        self._shards = shards_of(owner, dataset_files)
+        schema = self._shards[0].schema
+        self.names = list(schema) if columns_list is None else column_names(owner, columns_list)
+        for name in self.names:
+            if name not in schema:
+                raise ValueError(
+                    f"{owner}: there is no column {name!r}; the columns are {list(schema)}{where()}"
+                )
+        self._types = [
+            None if schema[n]["type"] in ("string", "bytes") else np.dtype(schema[n]["type"])
+            for n in self.names
+        ]
+        self._ends = np.cumsum([len(shard) for shard in self._shards])
+        self._padding: dict[str, Any] | None = None
+        padded = 0
+        if padded_sample is not None or num_padded is not None:
+            if not isinstance(padded_sample, dict) or num_padded is None:
+                raise ValueError(f"{owner}: 'padded_sample' and 'num_padded' go together{where()}")
+            for name in self.names:
+                if name not in padded_sample:
+                    raise ValueError(f"{owner}: 'padded_sample' has no {name!r}{where()}")
+            padded = arguments.integer(num_padded, owner, "num_padded", 0)
+            self._padding = padded_sample
+        self._count = int(self._ends[-1]) + padded
+
+    def _row(self, i: int) -> Row:
+        if i >= self._ends[-1]:
+            assert self._padding is not None
+            found = self._padding
+        else:
+            shard = int(np.searchsorted(self._ends, i, side="right"))
+            start = int(self._ends[shard - 1]) if shard else 0
+            found = self._shards[shard].row(i - start)
+        return tuple(
+            np.frombuffer(value, np.uint8) if isinstance(value, bytes) else np.asarray(value, dtype)
+            for value, dtype in zip((found[n] for n in self.names), self._types, strict=True)
+        )
+
+
+def matching(owner: str, names: Any) -> list[str]:
+    """Files by a name, a pattern or a list of them, in order. Raises ValueError if there is none."""
+    listed = [names] if isinstance(names, (str, os.PathLike)) else list(names)
+    found = []
+    for given in listed:
+        name = os.fspath(given)
+        folder, pattern = os.path.split(name)
+        there = fnmatch.filter(sorted(os.listdir(folder or ".")), pattern)
+        if os.path.isfile(name):
+            there = [pattern]
+        found += [os.path.join(folder, file) for file in there]
+        if not there:
+            _fail(owner, name, "there is no such file")
+    return found

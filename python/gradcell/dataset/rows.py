@@ -1,0 +1,70 @@
+"""What a dataset's steps have in common: rows as tuples of arrays, and checks of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell._location import where
+
+Row = tuple[np.ndarray, ...]
+
+
+def column_names(owner: str, names: Any, count: int | None = None) -> list[str]:
+    """One name or several as a list; raises TypeError and ValueError for bad ones, and where there
+    are not `count` of them."""
+    listed = [names] if isinstance(names, str) else list(names)
+    if not all(isinstance(n, str) and n for n in listed):
+        raise TypeError(f"{owner}: column names must be non-empty strings{where()}")
+    if len(set(listed)) != len(listed):
+        raise ValueError(f"{owner}: a column name appears twice in {listed}{where()}")
+    if count is not None and len(listed) != count:
+        raise ValueError(f"{owner}: {len(listed)} names for {count} columns{where()}")
+    return listed
+
+
+def place(owner: str, names: list[str], name: Any) -> int:
+    """Where a column is; raises ValueError if there is none of this name."""
+    if name not in names:
+        raise ValueError(f"{owner}: there is no column {name!r}; the columns are {names}{where()}")
+    return names.index(name)
+
+
+def as_array(value: Any) -> np.ndarray:
+    """A value of a row: arrays, Tensors, numbers, strings, bytes and nested lists of them.
+
+    Raises TypeError for anything else.
+    """
+    if isinstance(value, Tensor):
+        value = value.asnumpy()
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise TypeError(f"dataset: a value is no array: {error}{where()}") from None
+    if array.dtype == object:
+        raise TypeError(f"dataset: a value of type {type(value).__name__} is no array{where()}")
+    return array
+
+
+def as_tensor(array: np.ndarray) -> Tensor | np.ndarray:
+    """A value as the iterators give it: a Tensor, but for strings and bytes. Unsigned integers of a
+    dtype that tensors do not have (labels are uint32) become signed ones of twice the width."""
+    if array.dtype.kind in "US":
+        return array
+    if (
+        array.dtype.kind == "u"
+        and array.dtype.itemsize < 8
+        and not hasattr(_core, array.dtype.name)
+    ):
+        array = array.astype(f"i{2 * array.dtype.itemsize}")
+    return Tensor(array)
+
+
+def called(owner: str, operation: Any, values: Iterable[Any]) -> tuple[Any, ...]:
+    """operation(*values) as a tuple of values."""
+    out = operation(*values)
+    return out if isinstance(out, tuple) else (out,)

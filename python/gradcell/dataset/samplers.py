@@ -1,0 +1,239 @@
+"""Samplers: which rows of a source, in which order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gradcell import arguments
+from gradcell._location import where
+
+
+class Sampler:
+    """The base of samplers: define __iter__, which yields the indices of an epoch's rows.
+
+    dataset_size is set to the source's number of rows before. num_samples: at most so many rows.
+    """
+
+    def __init__(self, num_samples: int | None = None) -> None:
+        owner = type(self).__name__
+        self.num_samples = (
+            None if num_samples is None else arguments.integer(num_samples, owner, "num_samples", 1)
+        )
+        self.dataset_size = 0
+        self.child_sampler: Sampler | None = None
+
+    def __iter__(self) -> Iterator[int]:
+        raise NotImplementedError(f"{type(self).__name__}: __iter__ is not defined{where()}")
+
+    def get_num_samples(self) -> int | None:
+        """At most so many rows, None: all."""
+        return self.num_samples
+
+    def add_child(self, sampler: Sampler) -> None:
+        """Has this sampler choose among what another one chose."""
+        self.child_sampler = sampler
+
+    def get_child(self) -> Sampler | None:
+        """The sampler among whose rows this one chooses."""
+        return self.child_sampler
+
+    def indices(self, size: int, random: np.random.Generator, labels: Labels) -> np.ndarray:
+        """The rows of an epoch, of a source of `size` rows.
+
+        random: the epoch's generator. labels: gives the values of a column. Raises IndexError for a
+        row that there is not.
+        """
+        rows = None
+        if self.child_sampler is not None:
+            rows = self.child_sampler.indices(size, random, labels)
+            size = len(rows)
+        self.dataset_size = size
+        chosen = np.asarray(self._choose(size, random, labels))[: self.num_samples]
+        if chosen.size == 0:
+            chosen = chosen.astype(np.int64)
+        if chosen.dtype.kind not in "iu" or chosen.ndim != 1:
+            raise TypeError(f"{type(self).__name__}: the indices must be ints{where()}")
+        if chosen.size and not 0 <= chosen.min() <= chosen.max() < size:
+            bad = chosen.min() if chosen.min() < 0 else chosen.max()
+            raise IndexError(f"{type(self).__name__}: there is no row {bad} of {size}{where()}")
+        return chosen if rows is None else rows[chosen]
+
+    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+        return np.array(list(self))
+
+
+Labels = Callable[[str], np.ndarray]
+
+
+class BuiltinSampler(Sampler):
+    """The base of the samplers that are here."""
+
+
+class IterSampler(Sampler):
+    """Indices from any iterable."""
+
+    def __init__(self, sampler: Iterable[int], num_samples: int | None = None) -> None:
+        super().__init__(num_samples)
+        self.sampler = sampler
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.sampler)
+
+
+class SequentialSampler(BuiltinSampler):
+    """The rows in their order, from start_index on."""
+
+    def __init__(self, start_index: int | None = None, num_samples: int | None = None) -> None:
+        super().__init__(num_samples)
+        self.start_index = start_index or 0
+        if self.start_index < 0:
+            raise ValueError(f"SequentialSampler: 'start_index' must be at least 0{where()}")
+
+    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+        return np.arange(self.start_index, size)
+
+
+class RandomSampler(BuiltinSampler):
+    """The rows in random order, or with replacement each at random; anew in each epoch."""
+
+    def __init__(
+        self, replacement: bool = False, num_samples: int | None = None, shuffle: Any = None
+    ) -> None:
+        super().__init__(num_samples)
+        self.replacement = replacement
+
+    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+        if not self.replacement:
+            return random.permutation(size)
+        return random.integers(size, size=self.num_samples or size)
+
+
+class SubsetSampler(BuiltinSampler):
+    """The rows with these indices."""
+
+    def __init__(self, indices: Iterable[int], num_samples: int | None = None) -> None:
+        super().__init__(num_samples)
+        self._indices = np.array(list(indices), dtype=None)
+
+    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+        return self._indices
+
+
+class SubsetRandomSampler(SubsetSampler):
+    """The rows with these indices, in random order."""
+
+    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+        return random.permutation(self._indices)
+
+
+class WeightedRandomSampler(BuiltinSampler):
+    """Rows drawn with probabilities in proportion to weights, one a row."""
+
+    def __init__(
+        self, weights: Any, num_samples: int | None = None, replacement: bool = True
+    ) -> None:
+        super().__init__(num_samples)
+        self.weights, self.replacement = np.asarray(weights, np.float64), replacement
+        if self.weights.ndim != 1 or not (self.weights >= 0).all() or not self.weights.sum() > 0:
+            raise ValueError(
+                f"WeightedRandomSampler: the weights must be at least 0, not all 0{where()}"
+            )
+
+    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+        count = len(self.weights)
+        share = self.weights / self.weights.sum()
+        drawn = self.num_samples or min(size, count)
+        return random.choice(count, drawn, replace=self.replacement, p=share)
+
+
+class PKSampler(BuiltinSampler):
+    """num_val rows of each class: of all, or of num_class that are drawn if shuffle is set."""
+
+    def __init__(
+        self,
+        num_val: int,
+        num_class: int | None = None,
+        shuffle: bool = False,
+        class_column: str = "label",
+        num_samples: int | None = None,
+    ) -> None:
+        super().__init__(num_samples)
+        self.num_val = arguments.integer(num_val, "PKSampler", "num_val", 1)
+        if num_class is not None:
+            raise NotImplementedError(f"PKSampler: 'num_class' is not implemented{where()}")
+        self.shuffle, self.class_column = shuffle, class_column
+
+    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+        values = labels(self.class_column)
+        classes = np.unique(values)
+        if self.shuffle:
+            classes = random.permutation(classes)
+        rows = [random.choice(np.flatnonzero(values == c), self.num_val) for c in classes]
+        return np.concatenate(rows)
+
+
+class DistributedSampler(BuiltinSampler):
+    """The part shard_id of num_shards, each of the same size: rows are repeated from the beginning
+    to fill the last. Every process draws the same order, also where no seed is set."""
+
+    def __init__(
+        self,
+        num_shards: int,
+        shard_id: int,
+        shuffle: bool = True,
+        num_samples: int | None = None,
+        offset: int = -1,
+    ) -> None:
+        super().__init__(num_samples)
+        self.num_shards = arguments.integer(num_shards, "DistributedSampler", "num_shards", 1)
+        if isinstance(shard_id, bool) or not isinstance(shard_id, (int, np.integer)):
+            raise TypeError(f"DistributedSampler: 'shard_id' must be an int{where()}")
+        if not 0 <= shard_id < num_shards:
+            raise ValueError(
+                f"DistributedSampler: 'shard_id' must be in [0, {num_shards}), got {shard_id}"
+                f"{where()}"
+            )
+        if offset not in (-1, 0):
+            raise NotImplementedError(f"DistributedSampler: 'offset' is not implemented{where()}")
+        self.shard_id, self.shuffle = int(shard_id), bool(shuffle)
+
+    def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
+        order = random.permutation(size) if self.shuffle else np.arange(size)
+        count = math.ceil(size / self.num_shards)
+        places = self.shard_id + self.num_shards * np.arange(count)
+        return order[places % size] if size else order
+
+
+def sampler_of(
+    owner: str, sampler: Any, shuffle: Any, num_shards: Any, shard_id: Any, num_samples: Any
+) -> Sampler:
+    """The sampler that a source's arguments say. Raises ValueError where they do not go together."""
+    if (num_shards is None) != (shard_id is None):
+        raise ValueError(f"{owner}: 'num_shards' and 'shard_id' go together{where()}")
+    if sampler is not None:
+        if num_shards is not None or shuffle is not None:
+            raise ValueError(
+                f"{owner}: 'sampler' cannot go with 'shuffle' or 'num_shards'{where()}"
+            )
+        if not isinstance(sampler, Sampler):
+            if not isinstance(sampler, Iterable):
+                raise TypeError(
+                    f"{owner}: 'sampler' must be a Sampler or indices, got "
+                    f"{type(sampler).__name__}{where()}"
+                )
+            sampler = IterSampler(sampler)
+        if num_samples is not None:
+            made = SequentialSampler(
+                num_samples=arguments.integer(num_samples, owner, "num_samples", 1)
+            )
+            made.add_child(sampler)
+            return made
+        return sampler
+    limit = None if num_samples is None else arguments.integer(num_samples, owner, "num_samples", 1)
+    if num_shards is not None:
+        return DistributedSampler(num_shards, shard_id, shuffle is not False, limit)
+    return SequentialSampler(0, limit) if shuffle is False else RandomSampler(num_samples=limit)

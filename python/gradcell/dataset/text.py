@@ -1,0 +1,361 @@
+"""Transforms of text: vocabularies, tokenisers, conversions."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from gradcell import arguments
+from gradcell._location import where
+from gradcell.dataset.datasets import Dataset
+from gradcell.dataset.rows import as_array
+from gradcell.dataset.transforms import TensorOperation, numpy_dtype
+
+
+def to_str(array: Any, encoding: str = "utf8") -> np.ndarray:
+    """An array of bytes as one of strings; strings as they are."""
+    found = as_array(array)
+    return np.char.decode(found, encoding) if found.dtype.kind == "S" else found
+
+
+def to_bytes(array: Any, encoding: str = "utf8") -> np.ndarray:
+    """An array of strings as one of bytes; bytes as they are."""
+    found = as_array(array)
+    return np.char.encode(found, encoding) if found.dtype.kind == "U" else found
+
+
+class Vocab:
+    """Words and their numbers. Made by from_list, from_dict, from_file or from_dataset."""
+
+    def __init__(self, numbers: dict[str, int] | None = None) -> None:
+        self._numbers = dict(numbers or {})
+
+    @classmethod
+    def from_dict(cls, word_dict: dict[str, int]) -> Vocab:
+        """Words with their numbers. Raises ValueError for negative ones."""
+        for word, number in word_dict.items():
+            arguments.integer(number, "Vocab.from_dict", f"word_dict[{word!r}]", 0)
+        return cls(word_dict)
+
+    @classmethod
+    def from_list(
+        cls, word_list: Iterable[str], special_tokens: Any = None, special_first: bool = True
+    ) -> Vocab:
+        """Words numbered from 0 on, special ones before or behind. Raises ValueError for one that is
+        there twice."""
+        words, special = list(word_list), list(special_tokens or ())
+        listed = special + words if special_first else words + special
+        twice = [word for word, count in Counter(listed).items() if count > 1]
+        if twice:
+            raise ValueError(f"Vocab.from_list: {twice[0]!r} is there twice{where()}")
+        return cls({word: k for k, word in enumerate(listed)})
+
+    @classmethod
+    def from_file(
+        cls,
+        file_path: str,
+        delimiter: str = "",
+        vocab_size: int | None = None,
+        special_tokens: Any = None,
+        special_first: bool = True,
+    ) -> Vocab:
+        """A word from each line of a file, up to the delimiter; vocab_size: at most so many lines.
+        Raises ValueError for a file that cannot be read."""
+        try:
+            with open(file_path, encoding="utf8") as file:
+                lines = [line.rstrip("\r\n") for line in file]
+        except (OSError, UnicodeDecodeError) as error:
+            raise ValueError(
+                f"Vocab.from_file: cannot read {file_path}: {error}{where()}"
+            ) from None
+        words = [line.split(delimiter)[0] if delimiter else line for line in lines]
+        return cls.from_list(words[:vocab_size], special_tokens, special_first)
+
+    @classmethod
+    def from_dataset(
+        cls,
+        dataset: Dataset,
+        columns: Any = None,
+        freq_range: Any = None,
+        top_k: int | None = None,
+        special_tokens: Any = None,
+        special_first: bool = True,
+    ) -> Vocab:
+        """The words of a dataset's columns, the most frequent first, then by their letters.
+        freq_range: (least, most) how often; top_k: at most so many."""
+        part = dataset if columns is None else dataset.project(columns)
+        counts: Counter[str] = Counter()
+        for row in part.create_tuple_iterator(num_epochs=1, output_numpy=True):
+            for values in row:
+                counts.update(to_str(values).reshape(-1).tolist())
+        least, most = freq_range or (None, None)
+        chosen = [
+            word
+            for word, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+            if (least is None or count >= least) and (most is None or count <= most)
+        ]
+        return cls.from_list(chosen[:top_k], special_tokens, special_first)
+
+    def vocab(self) -> dict[str, int]:
+        """From word to number."""
+        return dict(self._numbers)
+
+    def tokens_to_ids(self, tokens: Any) -> Any:
+        """The number of a word, or those of a list; -1 where there is none."""
+        if isinstance(tokens, str):
+            return self._numbers.get(tokens, -1)
+        return [self._numbers.get(str(token), -1) for token in tokens]
+
+    def ids_to_tokens(self, ids: Any) -> Any:
+        """The word of a number, or those of a list; '' where there is none."""
+        words = {number: word for word, number in self._numbers.items()}
+        if isinstance(ids, (int, np.integer)):
+            return words.get(int(ids), "")
+        return [words.get(int(i), "") for i in ids]
+
+
+class Lookup(TensorOperation):
+    """Words to their numbers in a vocabulary; unknown_token's for those that it lacks."""
+
+    def __init__(
+        self, vocab: Vocab, unknown_token: str | None = None, data_type: Any = np.int32
+    ) -> None:
+        if not isinstance(vocab, Vocab):
+            raise TypeError(f"Lookup: expected a Vocab, got {type(vocab).__name__}{where()}")
+        self.numbers, self.dtype = vocab.vocab(), numpy_dtype("Lookup", data_type)
+        self.unknown = None if unknown_token is None else self.numbers.get(unknown_token)
+        if unknown_token is not None and self.unknown is None:
+            raise ValueError(f"Lookup: {unknown_token!r} is not in the vocabulary{where()}")
+
+    def _one(self, value: Any) -> np.ndarray:
+        words = to_str(value)
+        found = [self.numbers.get(word, self.unknown) for word in words.reshape(-1).tolist()]
+        if None in found:
+            word = words.reshape(-1)[found.index(None)]
+            self._fail(f"{str(word)!r} is not in the vocabulary, and there is no unknown_token")
+        return np.array(found, self.dtype).reshape(words.shape)
+
+
+class ToNumber(TensorOperation):
+    """Texts of numbers to a dtype."""
+
+    def __init__(self, data_type: Any) -> None:
+        self.dtype = numpy_dtype("ToNumber", data_type)
+
+    def _one(self, value: Any) -> np.ndarray:
+        words = to_str(value)
+        try:
+            return words.astype(self.dtype)
+        except (ValueError, OverflowError) as error:
+            raise ValueError(f"ToNumber: {error}{where()}") from None
+
+
+class TruncateSequencePair:
+    """Two sequences, the longer one cut first, until both together have at most max_length."""
+
+    def __init__(self, max_length: int) -> None:
+        self.length = arguments.integer(max_length, "TruncateSequencePair", "max_length", 0)
+
+    def __call__(self, first: Any, second: Any) -> tuple[np.ndarray, np.ndarray]:
+        a, b = as_array(first), as_array(second)
+        over = max(len(a) + len(b) - self.length, 0)
+        longer = min(max(len(a) - len(b), 0), over), min(max(len(b) - len(a), 0), over)
+        rest = over - sum(longer)
+        return a[: len(a) - longer[0] - rest // 2], b[: len(b) - longer[1] - (rest + 1) // 2]
+
+
+class Truncate(TensorOperation):
+    """At most the first max_seq_len of each sequence."""
+
+    def __init__(self, max_seq_len: int) -> None:
+        self.length = arguments.integer(max_seq_len, "Truncate", "max_seq_len", 0)
+
+    def _one(self, value: Any) -> np.ndarray:
+        return as_array(value)[..., : self.length]
+
+
+# Tokenisers ---------------------------------------------------------------------------------------
+
+
+class _Tokenizer(TensorOperation):
+    def _one(self, value: Any) -> np.ndarray:
+        text = to_str(value)
+        if text.size != 1 or text.dtype.kind != "U":
+            self._fail(f"expected one string, got {text.dtype} of shape {list(text.shape)}")
+        found = self._tokens(str(text.reshape(())))
+        return np.array(found if found else [""])
+
+    def _tokens(self, text: str) -> list[str]:
+        raise NotImplementedError
+
+
+class PythonTokenizer(_Tokenizer):
+    """What a function of a string makes of it: a list of strings."""
+
+    def __init__(self, tokenizer: Callable[[str], list[str]]) -> None:
+        if not callable(tokenizer):
+            raise TypeError(f"PythonTokenizer: expected a function{where()}")
+        self.tokenizer = tokenizer
+
+    def _tokens(self, text: str) -> list[str]:
+        return list(self.tokenizer(text))
+
+
+class WhitespaceTokenizer(_Tokenizer):
+    """The words between white space."""
+
+    def _tokens(self, text: str) -> list[str]:
+        return text.split()
+
+
+class UnicodeCharTokenizer(_Tokenizer):
+    """The characters."""
+
+    def _tokens(self, text: str) -> list[str]:
+        return list(text)
+
+
+class RegexTokenizer(_Tokenizer):
+    """What is between the matches of delim_pattern, with those that match keep_delim_pattern."""
+
+    def __init__(self, delim_pattern: str, keep_delim_pattern: str = "") -> None:
+        try:
+            self.pattern, self.keep = re.compile(delim_pattern), re.compile(keep_delim_pattern)
+        except re.error as error:
+            raise ValueError(f"RegexTokenizer: no pattern: {error}{where()}") from None
+
+    def _tokens(self, text: str) -> list[str]:
+        found, at = [], 0
+        for match in self.pattern.finditer(text):
+            found.append(text[at : match.start()])
+            if self.keep.pattern and self.keep.fullmatch(match.group()):
+                found.append(match.group())
+            at = match.end()
+        return [token for token in [*found, text[at:]] if token]
+
+
+class BasicTokenizer(_Tokenizer):
+    """Words and signs of BERT: split at white space and around every sign and Chinese character
+    (github.com/google-research/bert, tokenization.py); lower_case: without capitals and accents."""
+
+    _ideographs = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2FA1F), (0xF900, 0xFAFF))
+
+    def __init__(self, lower_case: bool = False, keep_whitespace: bool = False) -> None:
+        self.lower = arguments.boolean(lower_case, "BasicTokenizer", "lower_case")
+        self.keep = arguments.boolean(keep_whitespace, "BasicTokenizer", "keep_whitespace")
+
+    def _alone(self, char: str) -> bool:
+        code = ord(char)
+        sign = code < 128 and char.isprintable() and not char.isalnum() and char != " "
+        ideograph = any(low <= code <= high for low, high in self._ideographs)
+        return sign or ideograph or unicodedata.category(char).startswith("P")
+
+    def _tokens(self, text: str) -> list[str]:
+        if self.lower:
+            text = unicodedata.normalize("NFD", text.lower())
+            text = "".join(c for c in text if unicodedata.category(c) != "Mn")
+        text = "".join(f"\0{c}\0" if self._alone(c) else c for c in text)
+        pieces = re.split(r"\0+|(\s+)", text)
+        return [p for p in pieces if p and (self.keep or not p.isspace())]
+
+
+class WordpieceTokenizer(TensorOperation):
+    """Words cut into the longest pieces that are in a vocabulary; pieces within a word begin with
+    suffix_indicator; words that cannot be cut, or are longer than max_bytes_per_token, are
+    unknown_token (Wu et al., arXiv:1609.08144, section 4.1)."""
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        suffix_indicator: str = "##",
+        max_bytes_per_token: int = 100,
+        unknown_token: str = "[UNK]",
+    ) -> None:
+        self.words, self.suffix, self.unknown = vocab.vocab(), suffix_indicator, unknown_token
+        owner = type(self).__name__
+        self.limit = arguments.integer(max_bytes_per_token, owner, "max_bytes_per_token", 0)
+
+    def _pieces(self, word: str) -> list[str]:
+        unknown = [self.unknown or word]
+        if len(word.encode()) > self.limit:
+            return unknown
+        found, at = [], 0
+        while at < len(word):
+            ends = range(len(word), at, -1)
+            head = self.suffix if at else ""
+            end = next((e for e in ends if head + word[at:e] in self.words), None)
+            if end is None:
+                return unknown
+            found.append(head + word[at:end])
+            at = end
+        return found
+
+    def _one(self, value: Any) -> np.ndarray:
+        words = to_str(value).reshape(-1).tolist()
+        return np.array([piece for word in words for piece in self._pieces(word)] or [""])
+
+
+class BertTokenizer(TensorOperation):
+    """BasicTokenizer, then WordpieceTokenizer; words of the vocabulary in brackets stay whole."""
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        suffix_indicator: str = "##",
+        max_bytes_per_token: int = 100,
+        unknown_token: str = "[UNK]",
+        lower_case: bool = False,
+        keep_whitespace: bool = False,
+        normalization_form: Any = None,
+        preserve_unused_token: bool = True,
+        with_offsets: bool = False,
+    ) -> None:
+        if with_offsets:
+            raise NotImplementedError(f"BertTokenizer: 'with_offsets' is not implemented{where()}")
+        self.basic = BasicTokenizer(lower_case, keep_whitespace)
+        self.pieces = WordpieceTokenizer(
+            vocab, suffix_indicator, max_bytes_per_token, unknown_token
+        )
+        self.whole = arguments.boolean(
+            preserve_unused_token, "BertTokenizer", "preserve_unused_token"
+        )
+
+    def _one(self, value: Any) -> np.ndarray:
+        text = str(to_str(value).reshape(()))
+        parts = (
+            re.split(r"(\[(?:CLS|SEP|UNK|PAD|MASK|unused\d+)\])", text) if self.whole else [text]
+        )
+        found: list[str] = []
+        for part in parts:
+            if self.whole and re.fullmatch(r"\[\w+\]", part):
+                found.append(part)
+            elif part:
+                found.extend(self.basic._tokens(part))
+        return self.pieces._one(np.array(found or [""]))
+
+
+__all__ = [
+    "BasicTokenizer",
+    "BertTokenizer",
+    "Lookup",
+    "PythonTokenizer",
+    "RegexTokenizer",
+    "ToNumber",
+    "Truncate",
+    "TruncateSequencePair",
+    "UnicodeCharTokenizer",
+    "Vocab",
+    "WhitespaceTokenizer",
+    "WordpieceTokenizer",
+    "to_bytes",
+    "to_str",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

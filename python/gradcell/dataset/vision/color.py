@@ -1,0 +1,403 @@
+"""Transforms of colours: brightness, contrast, saturation, hue, sharpness, curves of values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcell import arguments
+from gradcell._location import where
+from gradcell.dataset.transforms import TensorOperation
+from gradcell.dataset.vision.convert import gray, hsv_to_rgb, rgb_to_hsv
+from gradcell.dataset.vision.image import ImageOperation, Sometimes, interval, rounded
+from gradcell.dataset.workers import generator
+
+
+def _most(image: np.ndarray) -> float:
+    """White: the greatest value of an integer dtype, 1 of others."""
+    return float(np.iinfo(image.dtype).max) if image.dtype.kind in "iu" else 1.0
+
+
+def blend(image: np.ndarray, other: np.ndarray | float, factor: float) -> np.ndarray:
+    """From other (factor 0) to image (factor 1) and beyond, within the dtype's range."""
+    made = np.asarray(other + factor * (image.astype(np.float64) - other))
+    if image.dtype.kind == "f":
+        made = np.clip(made, 0, 1)
+    return rounded(made, image.dtype)
+
+
+class _Factor(ImageOperation):
+    """A blend of an image with what has none of the property."""
+
+    def __init__(self, factor: float, name: str) -> None:
+        self.factor = arguments.number(factor, type(self).__name__, name, least=0)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        return blend(image, self._without(image), self.factor)
+
+    @staticmethod
+    def _without(image: np.ndarray) -> np.ndarray | float:
+        raise NotImplementedError
+
+
+class AdjustBrightness(_Factor):
+    """0: black, 1: as it is."""
+
+    def __init__(self, brightness_factor: float) -> None:
+        super().__init__(brightness_factor, "brightness_factor")
+
+    @staticmethod
+    def _without(image: np.ndarray) -> float:
+        return 0.0
+
+
+class AdjustContrast(_Factor):
+    """0: the mean gray, 1: as it is."""
+
+    def __init__(self, contrast_factor: float) -> None:
+        super().__init__(contrast_factor, "contrast_factor")
+
+    @staticmethod
+    def _without(image: np.ndarray) -> float:
+        shades = rounded(
+            gray(image) if image.ndim > 2 and image.shape[-1] > 2 else image, image.dtype
+        )
+        mean = float(shades.mean(dtype=np.float64))
+        return float(int(mean + 0.5)) if image.dtype.kind in "iu" else mean
+
+
+class AdjustSaturation(_Factor):
+    """0: gray, 1: as it is."""
+
+    def __init__(self, saturation_factor: float) -> None:
+        super().__init__(saturation_factor, "saturation_factor")
+
+    @staticmethod
+    def _without(image: np.ndarray) -> np.ndarray:
+        if image.ndim < 3 or image.shape[-1] < 3:
+            return image
+        return rounded(gray(image), image.dtype).astype(np.float64)
+
+
+class AdjustSharpness(_Factor):
+    """0: smoothed by a kernel of 3 x 3, 1: as it is."""
+
+    def __init__(self, sharpness_factor: float) -> None:
+        super().__init__(sharpness_factor, "sharpness_factor")
+
+    @staticmethod
+    def _without(image: np.ndarray) -> np.ndarray:
+        planes = image[..., None] if image.ndim < 3 else image
+        values = planes.astype(np.float64)
+        inner = 4 * values[..., 1:-1, 1:-1, :]
+        rows, columns = values.shape[-3] - 2, values.shape[-2] - 2
+        if rows > 0 and columns > 0:
+            for i in range(3):
+                for j in range(3):
+                    inner = inner + values[..., i : i + rows, j : j + columns, :]
+            values[..., 1:-1, 1:-1, :] = rounded(inner / 13, image.dtype)
+        return values[..., 0] if image.ndim < 3 else values
+
+
+class AdjustHue(ImageOperation):
+    """The hue turned by a share, in [-0.5, 0.5], of the circle."""
+
+    def __init__(self, hue_factor: float) -> None:
+        self.factor = arguments.number(hue_factor, "AdjustHue", "hue_factor", least=-0.5, most=0.5)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        if image.ndim < 3 or image.shape[-1] != 3:
+            self._fail(f"expected 3 channels, got the shape {list(image.shape)}")
+        hsv = rgb_to_hsv(image)
+        hsv[..., 0] = (hsv[..., 0] + self.factor) % 1
+        return rounded(hsv_to_rgb(hsv), image.dtype)
+
+
+class AdjustGamma(ImageOperation):
+    """gain * value^gamma, of values in [0, 1]."""
+
+    def __init__(self, gamma: float, gain: float = 1) -> None:
+        self.gamma = arguments.number(gamma, "AdjustGamma", "gamma", least=0)
+        self.gain = arguments.number(gain, "AdjustGamma", "gain")
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        most = _most(image)
+        made = self.gain * (image.astype(np.float64) / most) ** self.gamma
+        if most == 1:
+            return rounded(np.clip(made, 0, 1), image.dtype)
+        return np.clip(np.floor(made * (most + 1 - 1e-3)), 0, most).astype(image.dtype)
+
+
+def _range(owner: str, name: str, value: Any, least: float | None = 0) -> tuple[float, float]:
+    """(lowest, highest) factor: of two numbers, or of one, v: 1 - v to 1 + v."""
+    if isinstance(value, (list, tuple)):
+        return interval(owner, name, value, least)
+    v = arguments.number(value, owner, name, least=0)
+    return (max(0.0, 1 - v), 1 + v) if least == 0 else (-v, v)
+
+
+class RandomColorAdjust(ImageOperation):
+    """Brightness, contrast, saturation and hue by factors of ranges, in random order.
+
+    A number v stands for the range (1 - v, 1 + v), of hue for (-v, v).
+    """
+
+    def __init__(
+        self,
+        brightness: Any = (1, 1),
+        contrast: Any = (1, 1),
+        saturation: Any = (1, 1),
+        hue: Any = (0, 0),
+    ) -> None:
+        owner = "RandomColorAdjust"
+        self.parts: list[tuple[Any, tuple[float, float]]] = [
+            (AdjustBrightness, _range(owner, "brightness", brightness)),
+            (AdjustContrast, _range(owner, "contrast", contrast)),
+            (AdjustSaturation, _range(owner, "saturation", saturation)),
+            (AdjustHue, _range(owner, "hue", hue, -0.5)),
+        ]
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        for k in generator().permutation(4):
+            operation, (low, high) = self.parts[k]
+            if (low, high) != ((0, 0) if k == 3 else (1, 1)):
+                image = operation(generator().uniform(low, high))._image(image)
+        return image
+
+
+class RandomColor(ImageOperation):
+    """AdjustSaturation by a factor of a range."""
+
+    def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
+        self.range = interval("RandomColor", "degrees", degrees, 0)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        return AdjustSaturation(generator().uniform(*self.range))._image(image)
+
+
+class RandomSharpness(ImageOperation):
+    """AdjustSharpness by a factor of a range."""
+
+    def __init__(self, degrees: Any = (0.1, 1.9)) -> None:
+        self.range = interval("RandomSharpness", "degrees", degrees, 0)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        return AdjustSharpness(generator().uniform(*self.range))._image(image)
+
+
+class RandomAdjustSharpness(Sometimes):
+    """AdjustSharpness with a probability."""
+
+    def __init__(self, degree: float, prob: float = 0.5) -> None:
+        super().__init__(prob, AdjustSharpness(degree))
+
+
+# Curves -------------------------------------------------------------------------------------------
+
+
+class Invert(ImageOperation):
+    """White becomes black, black white."""
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        return (_most(image) - image).astype(image.dtype)
+
+
+class RandomInvert(Sometimes):
+    """Invert with a probability."""
+
+    def __init__(self, prob: float = 0.5) -> None:
+        super().__init__(prob, Invert())
+
+
+class Posterize(ImageOperation):
+    """Only the highest bits of each value."""
+
+    def __init__(self, bits: int) -> None:
+        self.bits = arguments.integer(bits, "Posterize", "bits", 0)
+        if self.bits > 8:
+            raise ValueError(f"Posterize: 'bits' must be at most 8, got {bits}{where()}")
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        _bytes(self, image)
+        return image & np.uint8(256 - 2 ** (8 - self.bits))
+
+
+class RandomPosterize(ImageOperation):
+    """Posterize with a number of bits from a range."""
+
+    def __init__(self, bits: Any = (8, 8)) -> None:
+        listed = bits if isinstance(bits, (list, tuple)) else (bits, bits)
+        self.low, self.high = (arguments.integer(b, "RandomPosterize", "bits", 1) for b in listed)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        return Posterize(int(generator().integers(self.low, self.high + 1)))._image(image)
+
+
+class Solarize(ImageOperation):
+    """Values within the thresholds (lowest, highest), or from one on, inverted."""
+
+    def __init__(self, threshold: Any) -> None:
+        listed = threshold if isinstance(threshold, (list, tuple)) else (threshold, 255)
+        self.low, self.high = interval("Solarize", "threshold", tuple(listed))
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        inside = (image >= self.low) & (image <= self.high)
+        return np.where(inside, (_most(image) - image).astype(image.dtype), image)
+
+
+class RandomSolarize(ImageOperation):
+    """Solarize between two thresholds of a range."""
+
+    def __init__(self, threshold: Any = (0, 255)) -> None:
+        self.low, self.high = interval("RandomSolarize", "threshold", threshold, 0)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        drawn = sorted(generator().integers(int(self.low), int(self.high) + 1, size=2).tolist())
+        return Solarize(tuple(drawn))._image(image)
+
+
+def _bytes(operation: TensorOperation, image: np.ndarray) -> None:
+    if image.dtype != np.uint8:
+        operation._fail(f"the image must be uint8, got {image.dtype}")
+
+
+class _ByHistogram(ImageOperation):
+    """Each channel through a curve that its histogram gives."""
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        _bytes(self, image)
+        planes = image[..., None] if image.ndim < 3 else image
+        made = np.empty_like(planes)
+        for k in range(planes.shape[-1]):
+            curve = self._curve(np.bincount(planes[..., k].reshape(-1), minlength=256))
+            made[..., k] = curve[planes[..., k]]
+        return made[..., 0] if image.ndim < 3 else made
+
+    def _curve(self, histogram: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+class Equalize(_ByHistogram):
+    """Curves after which each value is as frequent as the others (Gonzalez and Woods, Digital Image
+    Processing, section 3.3)."""
+
+    def _curve(self, histogram: np.ndarray) -> np.ndarray:
+        below = np.cumsum(histogram)
+        first, count = below[np.flatnonzero(histogram)[0]], below[-1]
+        if first == count:
+            return np.arange(256, dtype=np.uint8)
+        return rounded((below - first) * 255 / (count - first), np.dtype(np.uint8))
+
+
+class RandomEqualize(Sometimes):
+    """Equalize with a probability."""
+
+    def __init__(self, prob: float = 0.5) -> None:
+        super().__init__(prob, Equalize())
+
+
+class AutoContrast(_ByHistogram):
+    """Straight lines from the lowest value to the highest, without cutoff percent at each end and
+    the values to ignore."""
+
+    def __init__(self, cutoff: float = 0.0, ignore: Any = None) -> None:
+        self.cutoff = arguments.number(cutoff, "AutoContrast", "cutoff", least=0, below=50)
+        self.ignore = [] if ignore is None else np.ravel(ignore).tolist()
+
+    def _curve(self, histogram: np.ndarray) -> np.ndarray:
+        counts = histogram.copy()
+        counts[self.ignore] = 0
+        cut = int(counts.sum() * self.cutoff // 100)
+        low = np.flatnonzero(np.cumsum(counts) > cut)
+        high = np.flatnonzero(np.cumsum(counts[::-1]) > cut)
+        if len(low) == 0 or len(high) == 0 or low[0] >= 255 - high[0]:
+            return np.arange(256, dtype=np.uint8)
+        first, last = int(low[0]), int(255 - high[0])
+        scale = 255.0 / (last - first)
+        line = np.arange(256) * scale - first * scale
+        return np.clip(np.floor(line + 1e-9), 0, 255).astype(np.uint8)
+
+
+class RandomAutoContrast(Sometimes):
+    """AutoContrast with a probability."""
+
+    def __init__(self, cutoff: float = 0.0, ignore: Any = None, prob: float = 0.5) -> None:
+        super().__init__(prob, AutoContrast(cutoff, ignore))
+
+
+class Grayscale(ImageOperation):
+    """Gray, in one channel or three."""
+
+    def __init__(self, num_output_channels: int = 1) -> None:
+        self.count = arguments.one_of(
+            num_output_channels, (1, 3), "Grayscale", "num_output_channels"
+        )
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        if image.ndim < 3 or image.shape[-1] < 3:
+            shades = image if image.ndim < 3 else image[..., 0]
+        else:
+            shades = rounded(gray(image)[..., 0], image.dtype)
+        return shades if self.count == 1 else np.stack([shades] * 3, axis=-1)
+
+
+class RandomGrayscale(ImageOperation):
+    """Gray with a probability, in as many channels as before."""
+
+    def __init__(self, prob: float = 0.1) -> None:
+        self.prob = arguments.number(prob, "RandomGrayscale", "prob", least=0, most=1)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        if image.ndim < 3 or generator().random() >= self.prob:
+            return image
+        return np.repeat(rounded(gray(image), image.dtype), image.shape[-1], axis=-1)
+
+
+class RandomLighting(ImageOperation):
+    """Noise along the principal components of ImageNet's colours, of standard deviation alpha
+    (Krizhevsky et al., NIPS 2012, section 4.1)."""
+
+    _vectors = np.array(
+        [[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]
+    )
+    _values = np.array([55.46, 4.794, 1.148])
+
+    def __init__(self, alpha: float = 0.05) -> None:
+        self.alpha = arguments.number(alpha, "RandomLighting", "alpha", least=0)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        noise = self._vectors @ (generator().normal(0, self.alpha, 3) * self._values)
+        return rounded(image + noise, image.dtype)
+
+
+class GaussianBlur(ImageOperation):
+    """Smoothed by a Gaussian, cut off at kernel_size (odd; one number or two, of width and height),
+    the image mirrored at its edges."""
+
+    def __init__(self, kernel_size: Any, sigma: Any = None) -> None:
+        sizes = list(kernel_size) if isinstance(kernel_size, (list, tuple)) else [kernel_size] * 2
+        self.sizes = [arguments.integer(n, "GaussianBlur", "kernel_size", 1) for n in sizes]
+        if any(n % 2 == 0 for n in self.sizes):
+            raise ValueError(f"GaussianBlur: 'kernel_size' must be odd, got {kernel_size}{where()}")
+        given = list(sigma) if isinstance(sigma, (list, tuple)) else [sigma] * 2
+        usual = 0.3 * ((self.sizes[0] - 1) * 0.5 - 1) + 0.8
+        self.sigmas = [
+            usual if s is None else arguments.number(s, "GaussianBlur", "sigma", above=0)
+            for s in given
+        ]
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        made = (image[..., None] if image.ndim < 3 else image).astype(np.float64)
+        for axis, size, sigma in zip((-2, -3), self.sizes, self.sigmas, strict=True):
+            half = size // 2
+            taps = np.exp(-(np.arange(-half, half + 1) ** 2) / (2 * sigma * sigma))
+            taps /= taps.sum()
+            count = made.shape[axis]
+            places = np.abs(np.arange(-half, count + half))
+            places = np.where(places >= count, 2 * (count - 1) - places, places) % max(count, 1)
+            wide = np.take(made, places, axis=axis)
+            made = sum(
+                t * np.take(wide, range(k, k + count), axis=axis) for k, t in enumerate(taps)
+            )  # type: ignore[assignment]
+        return rounded(made[..., 0] if image.ndim < 3 else made, image.dtype)

@@ -1,0 +1,267 @@
+"""Transforms between files, pictures and arrays, and of the values of all pixels alike."""
+
+from __future__ import annotations
+
+import enum
+import io
+from typing import Any
+
+import numpy as np
+
+from gradcell import arguments
+from gradcell._location import where
+from gradcell.dataset.rows import as_array
+from gradcell.dataset.transforms import TensorOperation, numpy_dtype
+from gradcell.dataset.vision.image import ImageOperation, is_pil, pillow, rounded
+
+
+def decoded(data: np.ndarray, name: str = "", to_pil: bool = False) -> Any:
+    """The picture in a file's bytes: uint8 of [height, width, 3]. Raises ValueError for bytes that
+    are no picture, or one that is cut short."""
+    image = pillow()
+    try:
+        with image.open(io.BytesIO(data.tobytes())) as found:
+            made = found.convert("RGB")
+    except (OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:
+        what = f"{name}: " if name else ""
+        raise ValueError(f"Decode: {what}no picture, or a damaged one: {error}{where()}") from None
+    return made if to_pil else np.asarray(made)
+
+
+class Decode(TensorOperation):
+    """A file's bytes (uint8 of one axis) to a picture, uint8 of [height, width, 3], or to_pil."""
+
+    def __init__(self, to_pil: bool = False) -> None:
+        self.to_pil = arguments.boolean(to_pil, "Decode", "to_pil")
+
+    def _one(self, value: Any) -> Any:
+        data = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else as_array(value)
+        if data.dtype.kind == "S":
+            data = np.frombuffer(data.tobytes(), np.uint8)
+        if data.dtype != np.uint8 or data.ndim != 1:
+            raise TypeError(
+                f"Decode: expected a file's bytes, uint8 of one axis, got {data.dtype} of shape "
+                f"{list(data.shape)}{where()}"
+            )
+        return decoded(data, to_pil=self.to_pil)
+
+
+class ToPIL(TensorOperation):
+    """To an image of Pillow's."""
+
+    def _one(self, value: Any) -> Any:
+        if is_pil(value):
+            return value
+        image = as_array(value)
+        if image.ndim == 3 and image.shape[-1] == 1:
+            image = image[..., 0]
+        try:
+            return pillow().fromarray(image)
+        except (TypeError, KeyError):
+            raise TypeError(
+                f"ToPIL: {image.dtype} of shape {list(image.shape)} is no image{where()}"
+            ) from None
+
+
+class ToNumpy(TensorOperation):
+    """From an image of Pillow's to an array."""
+
+    def _one(self, value: Any) -> np.ndarray:
+        return np.array(value)
+
+
+class ToTensor(TensorOperation):
+    """To [channels, height, width], divided by 255."""
+
+    def __init__(self, output_type: Any = np.float32) -> None:
+        self.dtype = numpy_dtype("ToTensor", output_type)
+
+    def _one(self, value: Any) -> np.ndarray:
+        image = np.asarray(value)
+        if image.ndim not in (2, 3):
+            self._fail(f"expected [height, width, channels], got the shape {list(image.shape)}")
+        planes = image[..., None] if image.ndim == 2 else image
+        return (planes.transpose(2, 0, 1) * np.float32(1 / 255)).astype(self.dtype)
+
+
+class ToType(TensorOperation):
+    """To another dtype."""
+
+    def __init__(self, data_type: Any) -> None:
+        self.dtype = numpy_dtype("ToType", data_type)
+
+    def _one(self, value: Any) -> np.ndarray:
+        return np.asarray(value).astype(self.dtype)
+
+
+class HWC2CHW(TensorOperation):
+    """From [height, width, channels] to [channels, height, width]."""
+
+    def _one(self, value: Any) -> np.ndarray:
+        image = np.asarray(value)
+        if image.ndim < 2:
+            self._fail(f"expected [height, width, channels], got the shape {list(image.shape)}")
+        return image if image.ndim == 2 else np.ascontiguousarray(np.moveaxis(image, -1, -3))
+
+
+class Rescale(TensorOperation):
+    """value * rescale + shift, float32."""
+
+    def __init__(self, rescale: float, shift: float) -> None:
+        self.scale = np.float32(arguments.number(rescale, "Rescale", "rescale"))
+        self.shift = np.float32(arguments.number(shift, "Rescale", "shift"))
+
+    def _one(self, value: Any) -> np.ndarray:
+        return np.asarray(np.asarray(value).astype(np.float32) * self.scale + self.shift)
+
+
+class Normalize(TensorOperation):
+    """(value - mean) / std of each channel, float32; is_hwc: the channels are the last axis."""
+
+    def __init__(self, mean: Any, std: Any, is_hwc: bool = True) -> None:
+        owner = type(self).__name__
+        self.mean = np.atleast_1d(np.asarray(mean, np.float32))
+        self.std = np.atleast_1d(np.asarray(std, np.float32))
+        self.is_hwc = arguments.boolean(is_hwc, owner, "is_hwc")
+        if self.mean.ndim != 1 or self.mean.shape != self.std.shape:
+            raise ValueError(f"{owner}: 'mean' and 'std' need as many numbers{where()}")
+        if not (self.std > 0).all():
+            raise ValueError(f"{owner}: 'std' must be positive, got {std}{where()}")
+
+    def _one(self, value: Any) -> np.ndarray:
+        image = np.asarray(value).astype(np.float32)
+        axis = -1 if self.is_hwc else -3
+        channels = image.shape[axis] if image.ndim > 2 else 1
+        if len(self.mean) not in (1, channels):
+            self._fail(f"{len(self.mean)} means for {channels} channels")
+        shape = (-1,) if self.is_hwc or image.ndim < 3 else (-1, 1, 1)
+        return np.asarray((image - self.mean.reshape(shape)) / self.std.reshape(shape))
+
+
+class NormalizePad(Normalize):
+    """Normalize, with a channel of zeros behind the others, in float32 or float16."""
+
+    def __init__(self, mean: Any, std: Any, dtype: str = "float32", is_hwc: bool = True) -> None:
+        super().__init__(mean, std, is_hwc)
+        self.dtype = arguments.one_of(dtype, ("float32", "float16"), "NormalizePad", "dtype")
+
+    def _one(self, value: Any) -> np.ndarray:
+        image = super()._one(value)
+        widths = [(0, 0)] * image.ndim
+        widths[-1 if self.is_hwc else -3] = (0, 1)
+        return np.pad(image, widths).astype(self.dtype)
+
+
+class LinearTransformation(TensorOperation):
+    """(image as a row - mean_vector) times a square matrix."""
+
+    def __init__(self, transformation_matrix: Any, mean_vector: Any) -> None:
+        self.matrix, self.mean = np.asarray(transformation_matrix), np.asarray(mean_vector)
+        if self.matrix.ndim != 2 or self.matrix.shape[0] != self.matrix.shape[1]:
+            self._fail(f"the matrix must be square, its shape is {list(self.matrix.shape)}")
+
+    def _one(self, value: Any) -> np.ndarray:
+        image = np.asarray(value)
+        if image.size != len(self.matrix):
+            self._fail(f"{image.size} values for a matrix of {len(self.matrix)} rows")
+        return np.asarray((image.reshape(-1) - self.mean) @ self.matrix).reshape(image.shape)
+
+
+# Colour spaces ------------------------------------------------------------------------------------
+
+
+def gray(image: np.ndarray) -> np.ndarray:
+    """Luma of red, green and blue (ITU-R BT.601), float64 with one channel."""
+    return image[..., :3].astype(np.float64) @ np.array([[0.299], [0.587], [0.114]])
+
+
+def rgb_to_hsv(image: np.ndarray) -> np.ndarray:
+    """Hue, saturation and value in [0, 1] (A. R. Smith, SIGGRAPH 1978, 12)."""
+    values = image.astype(np.float64)
+    most, least = values.max(axis=-1), values.min(axis=-1)
+    span = np.where(most > least, most - least, 1)
+    r, g, b = (values[..., k] for k in range(3))
+    sector = np.where(
+        most == r, (g - b) / span % 6, np.where(most == g, (b - r) / span + 2, (r - g) / span + 4)
+    )
+    hue = np.where(most > least, sector / 6, 0)
+    saturation = np.where(most > 0, (most - least) / np.where(most > 0, most, 1), 0)
+    return np.stack([hue, saturation, most], axis=-1)
+
+
+def hsv_to_rgb(image: np.ndarray) -> np.ndarray:
+    """The inverse of rgb_to_hsv."""
+    hue, saturation, value = (image[..., k : k + 1].astype(np.float64) for k in range(3))
+    k = (np.array([5.0, 3.0, 1.0]) + hue * 6) % 6
+    return value - value * saturation * np.clip(np.minimum(k, 4 - k), 0, 1)
+
+
+class _ColorSpace(TensorOperation):
+    def __init__(self, is_hwc: bool = False) -> None:
+        self.is_hwc = arguments.boolean(is_hwc, type(self).__name__, "is_hwc")
+
+    def _one(self, value: Any) -> np.ndarray:
+        image = np.asarray(value)
+        axis = -1 if self.is_hwc else -3
+        if image.ndim < 3 or image.shape[axis] != 3:
+            self._fail(f"expected 3 channels, got the shape {list(image.shape)}")
+        return np.moveaxis(self._convert(np.moveaxis(image, axis, -1)), -1, axis)
+
+    def _convert(self, image: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+
+class RgbToHsv(_ColorSpace):
+    """Red, green and blue in [0, 1] to hue, saturation and value, float64."""
+
+    def _convert(self, image: np.ndarray) -> np.ndarray:
+        return rgb_to_hsv(image)
+
+
+class HsvToRgb(_ColorSpace):
+    """Hue, saturation and value to red, green and blue, float64."""
+
+    def _convert(self, image: np.ndarray) -> np.ndarray:
+        return hsv_to_rgb(image)
+
+
+class ConvertMode(enum.IntEnum):
+    """Which colour space becomes which."""
+
+    COLOR_BGR2BGRA = COLOR_RGB2RGBA = 0
+    COLOR_BGRA2BGR = COLOR_RGBA2RGB = 1
+    COLOR_BGR2RGBA = COLOR_RGB2BGRA = 2
+    COLOR_RGBA2BGR = COLOR_BGRA2RGB = 3
+    COLOR_BGR2RGB = COLOR_RGB2BGR = 4
+    COLOR_BGRA2RGBA = COLOR_RGBA2BGRA = 5
+    COLOR_BGR2GRAY = 6
+    COLOR_RGB2GRAY = 7
+    COLOR_GRAY2BGR = COLOR_GRAY2RGB = 8
+    COLOR_GRAY2BGRA = COLOR_GRAY2RGBA = 9
+    COLOR_BGRA2GRAY = 10
+    COLOR_RGBA2GRAY = 11
+
+
+#: Which channels a mode takes, 3: a full alpha channel.
+_CHANNELS = {0: "0123", 1: "012", 2: "2103", 3: "210", 4: "210", 5: "2103", 8: "000", 9: "0003"}
+
+
+class ConvertColor(ImageOperation):
+    """From one colour space to another."""
+
+    def __init__(self, convert_mode: ConvertMode) -> None:
+        self.mode = ConvertMode(convert_mode)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        planes = image if image.ndim > 2 else image[..., None]
+        if self.mode in (6, 10):
+            return rounded(gray(planes[..., [2, 1, 0]])[..., 0], image.dtype)
+        if self.mode in (7, 11):
+            return rounded(gray(planes)[..., 0], image.dtype)
+        full = np.iinfo(image.dtype).max if image.dtype.kind in "iu" else 1
+        have = planes.shape[-1]
+        taken = [
+            planes[..., int(c)] if int(c) < have else np.full(planes.shape[:-1], full, image.dtype)
+            for c in _CHANNELS[self.mode]
+        ]
+        return np.stack(taken, axis=-1)

@@ -1,0 +1,598 @@
+"""Transforms that move pixels: sizes, crops, flips, rotations, patches."""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import Any
+
+import numpy as np
+
+from gradcell import arguments
+from gradcell._location import where
+from gradcell.dataset.vision.convert import Decode
+from gradcell.dataset.vision.image import (
+    Border,
+    ImageOperation,
+    Inter,
+    Sometimes,
+    interval,
+    is_pil,
+    pair,
+    part,
+    pillow,
+    resize,
+    size_of,
+)
+from gradcell.dataset.workers import generator
+
+# Sizes --------------------------------------------------------------------------------------------
+
+
+class Resize(ImageOperation):
+    """To another size: (height, width), or a number, the shorter side's length."""
+
+    def __init__(self, size: Any, interpolation: Inter = Inter.LINEAR) -> None:
+        self.whole = isinstance(size, (list, tuple))
+        self.size = pair("Resize", "size", size)
+        self.how = Inter(interpolation)
+
+    def _target(self, height: int, width: int) -> tuple[int, int]:
+        if self.whole:
+            return self.size
+        short = self.size[0]
+        if height < width:
+            return short, max(1, int(short * width / height))
+        return max(1, int(short * height / width)), short
+
+    def _one(self, value: Any) -> Any:
+        if not is_pil(value):
+            return super()._one(value)
+        filters = pillow().Resampling
+        name = {Inter.NEAREST: "NEAREST", Inter.BILINEAR: "BILINEAR", Inter.ANTIALIAS: "LANCZOS"}
+        height, width = self._target(value.height, value.width)
+        return value.resize((width, height), filters[name.get(self.how, "BICUBIC")])
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        return resize(image, *self._target(*size_of(image)), self.how)
+
+
+class RandomResize(ImageOperation):
+    """To another size, interpolated at random by nearest, linear, cubic or area."""
+
+    def __init__(self, size: Any) -> None:
+        self.size = size
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        how = (Inter.NEAREST, Inter.LINEAR, Inter.CUBIC, Inter.AREA)[generator().integers(4)]
+        return Resize(self.size, how)._image(image)
+
+
+# Padding ------------------------------------------------------------------------------------------
+
+
+def _sides(owner: str, padding: Any) -> tuple[int, int, int, int]:
+    """(left, top, right, bottom) of one number, two (left and right, top and bottom) or four."""
+    listed = list(padding) if isinstance(padding, (list, tuple)) else [padding]
+    for n in listed:
+        arguments.integer(n, owner, "padding", 0)
+    if len(listed) == 1:
+        return (listed[0],) * 4
+    if len(listed) == 2:
+        return listed[0], listed[1], listed[0], listed[1]
+    if len(listed) == 4:
+        return tuple(listed)  # type: ignore[return-value]
+    raise ValueError(f"{owner}: 'padding' must be 1, 2 or 4 numbers, got {padding}{where()}")
+
+
+def padded(
+    image: np.ndarray, sides: tuple[int, int, int, int], fill: Any, mode: Border
+) -> np.ndarray:
+    """An image with (left, top, right, bottom) more pixels."""
+    left, top, right, bottom = sides
+    widths = [(0, 0)] * image.ndim
+    at = 0 if image.ndim < 3 else image.ndim - 3
+    widths[at], widths[at + 1] = (top, bottom), (left, right)
+    if mode != Border.CONSTANT:
+        return np.pad(image, widths, mode.value)
+    made = np.pad(image, widths)
+    height, width = size_of(image)
+    outside = np.ones(size_of(made), bool)
+    outside[top : top + height, left : left + width] = False
+    if image.ndim < 3:
+        made[outside] = np.ravel(fill)[0]
+    else:
+        made[..., outside, :] = fill
+    return made
+
+
+class Pad(ImageOperation):
+    """More pixels around: the same on all sides, (left and right, top and bottom), or (left, top,
+    right, bottom)."""
+
+    def __init__(
+        self, padding: Any, fill_value: Any = 0, padding_mode: Border = Border.CONSTANT
+    ) -> None:
+        self.sides = _sides("Pad", padding)
+        self.fill, self.mode = fill_value, Border(padding_mode)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        return padded(image, self.sides, self.fill, self.mode)
+
+
+class PadToSize(ImageOperation):
+    """More pixels around until the image has a size; offset: those at the top and left, by default
+    half of them."""
+
+    def __init__(
+        self,
+        size: Any,
+        offset: Any = None,
+        fill_value: Any = 0,
+        padding_mode: Border = Border.CONSTANT,
+    ) -> None:
+        self.size, self.fill, self.mode = pair("PadToSize", "size", size), fill_value, padding_mode
+        self.offset = offset
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        height, width = (t - n for t, n in zip(self.size, size_of(image), strict=True))
+        if height < 0 or width < 0:
+            self._fail(f"the image of {size_of(image)} is larger than {self.size}")
+        top, left = height // 2, width // 2
+        if self.offset is not None:
+            listed = np.ravel(self.offset).tolist()
+            top, left = listed[0], listed[-1]
+        if not (0 <= top <= height and 0 <= left <= width):
+            self._fail(f"an offset of {self.offset} leaves the image outside of {self.size}")
+        sides = (left, top, width - left, height - top)
+        return padded(image, sides, self.fill, Border(self.mode))
+
+
+# Crops --------------------------------------------------------------------------------------------
+
+
+class Crop(ImageOperation):
+    """The rectangle of a size whose corner at the top and left is at coordinates."""
+
+    def __init__(self, coordinates: Any, size: Any) -> None:
+        if not isinstance(coordinates, (list, tuple)) or len(coordinates) != 2:
+            raise TypeError(f"Crop: 'coordinates' must be (top, left), got {coordinates}{where()}")
+        self.corner = tuple(arguments.integer(n, "Crop", "coordinates", 0) for n in coordinates)
+        self.size = pair("Crop", "size", size)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        (top, left), (height, width) = self.corner, self.size
+        if top + height > size_of(image)[0] or left + width > size_of(image)[1]:
+            self._fail(f"{self.size} at {self.corner} is not within an image of {size_of(image)}")
+        return part(image, top, left, height, width)
+
+
+class CenterCrop(ImageOperation):
+    """The middle, with black around where the image is smaller."""
+
+    def __init__(self, size: Any) -> None:
+        self.size = pair("CenterCrop", "size", size)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        height, width = self.size
+        high, wide = max(height - size_of(image)[0], 0), max(width - size_of(image)[1], 0)
+        if high or wide:
+            sides = (wide - wide // 2, high - high // 2, wide // 2, high // 2)
+            image = padded(image, sides, 0, Border.CONSTANT)
+        top, left = (n - t for n, t in zip(size_of(image), self.size, strict=True))
+        return part(image, top // 2, left // 2, height, width)
+
+
+class RandomCrop(ImageOperation):
+    """A rectangle somewhere, of an image that may be padded before."""
+
+    def __init__(
+        self,
+        size: Any,
+        padding: Any = None,
+        pad_if_needed: bool = False,
+        fill_value: Any = 0,
+        padding_mode: Border = Border.CONSTANT,
+    ) -> None:
+        self.size = pair("RandomCrop", "size", size)
+        self.sides = None if padding is None else _sides("RandomCrop", padding)
+        self.needed = arguments.boolean(pad_if_needed, "RandomCrop", "pad_if_needed")
+        self.fill, self.mode = fill_value, Border(padding_mode)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        if self.sides is not None:
+            image = padded(image, self.sides, self.fill, self.mode)
+        high, wide = (t - n for t, n in zip(self.size, size_of(image), strict=True))
+        if self.needed:
+            more = (max(wide, 0), max(high, 0)) * 2
+            image = padded(image, more, self.fill, self.mode)  # type: ignore[arg-type]
+        elif high > 0 or wide > 0:
+            self._fail(f"an image of {size_of(image)} has no part of {self.size}")
+        (rows, columns), (height, width) = size_of(image), self.size
+        top = int(generator().integers(rows - height + 1))
+        left = int(generator().integers(columns - width + 1))
+        return part(image, top, left, height, width)
+
+
+class RandomResizedCrop(ImageOperation):
+    """A part of random size and shape, in another size.
+
+    scale: the part's share of the image, ratio: its width over its height; where max_attempts find
+    none that fits, the middle is taken (Szegedy et al., CVPR 2015, 1, section 6).
+    """
+
+    def __init__(
+        self,
+        size: Any,
+        scale: Any = (0.08, 1.0),
+        ratio: Any = (3 / 4, 4 / 3),
+        interpolation: Inter = Inter.BILINEAR,
+        max_attempts: int = 10,
+    ) -> None:
+        owner = type(self).__name__
+        self.size = pair(owner, "size", size)
+        self.scale = interval(owner, "scale", scale, 0)
+        self.ratio = interval(owner, "ratio", ratio, 1e-6)
+        self.how = Inter(interpolation)
+        self.attempts = arguments.integer(max_attempts, owner, "max_attempts", 1)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        return resize(part(image, *self._rectangle(*size_of(image))), *self.size, self.how)
+
+    def _rectangle(self, rows: int, columns: int) -> tuple[int, int, int, int]:
+        random = generator()
+        for _ in range(self.attempts):
+            area = rows * columns * random.uniform(*self.scale)
+            shape = math.exp(random.uniform(*np.log(self.ratio)))
+            height, width = round(math.sqrt(area / shape)), round(math.sqrt(area * shape))
+            if 0 < height <= rows and 0 < width <= columns:
+                top = int(random.integers(rows - height + 1))
+                return top, int(random.integers(columns - width + 1)), height, width
+        shape = min(max(columns / rows, self.ratio[0]), self.ratio[1])
+        height, width = min(rows, round(columns / shape)), min(columns, round(rows * shape))
+        return (rows - height) // 2, (columns - width) // 2, max(height, 1), max(width, 1)
+
+
+class RandomCropDecodeResize(RandomResizedCrop):
+    """RandomResizedCrop of a file's bytes."""
+
+    def _one(self, value: Any) -> Any:
+        return super()._one(Decode()._one(value))
+
+
+class ResizedCrop(ImageOperation):
+    """A given part, in another size."""
+
+    def __init__(
+        self,
+        top: int,
+        left: int,
+        height: int,
+        width: int,
+        size: Any,
+        interpolation: Inter = Inter.BILINEAR,
+    ) -> None:
+        self.crop, self.resize = Crop((top, left), (height, width)), Resize(size, interpolation)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        return self.resize._image(self.crop._image(image))
+
+
+class FiveCrop(ImageOperation):
+    """The four corners (top left, top right, bottom left, bottom right) and the middle."""
+
+    def __init__(self, size: Any) -> None:
+        self.size = pair("FiveCrop", "size", size)
+
+    def _image(self, image: np.ndarray) -> tuple[np.ndarray, ...]:
+        (height, width), (rows, columns) = self.size, size_of(image)
+        if height > rows or width > columns:
+            self._fail(f"an image of {(rows, columns)} has no part of {self.size}")
+        corners = [(t, s) for t in (0, rows - height) for s in (0, columns - width)]
+        made = [part(image, *corner, height, width) for corner in corners]
+        return (*made, CenterCrop(self.size)._image(image))
+
+
+class SliceMode(enum.IntEnum):
+    """What SlicePatches does with a size that is no multiple: pad, or leave out the rest."""
+
+    PAD = 0
+    DROP = 1
+
+
+class SlicePatches(ImageOperation):
+    """num_height times num_width patches, row by row."""
+
+    def __init__(
+        self,
+        num_height: int = 1,
+        num_width: int = 1,
+        slice_mode: SliceMode = SliceMode.PAD,
+        fill_value: int = 0,
+    ) -> None:
+        self.rows = arguments.integer(num_height, "SlicePatches", "num_height", 1)
+        self.columns = arguments.integer(num_width, "SlicePatches", "num_width", 1)
+        self.mode, self.fill = SliceMode(slice_mode), fill_value
+
+    def _image(self, image: np.ndarray) -> tuple[np.ndarray, ...]:
+        height, width = size_of(image)
+        if self.mode == SliceMode.PAD:
+            more = (0, 0, -width % self.columns, -height % self.rows)
+            image = padded(image, more, self.fill, Border.CONSTANT)
+        height, width = size_of(image)[0] // self.rows, size_of(image)[1] // self.columns
+        return tuple(
+            part(image, i * height, j * width, height, width)
+            for i in range(self.rows)
+            for j in range(self.columns)
+        )
+
+
+# Flips and rotations ------------------------------------------------------------------------------
+
+
+class HorizontalFlip(ImageOperation):
+    """Left and right change places."""
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        return np.flip(image, axis=1 if image.ndim < 3 else -2)
+
+
+class VerticalFlip(ImageOperation):
+    """Top and bottom change places."""
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        return np.flip(image, axis=0 if image.ndim < 3 else -3)
+
+
+class RandomHorizontalFlip(Sometimes):
+    """HorizontalFlip with a probability."""
+
+    def __init__(self, prob: float = 0.5) -> None:
+        super().__init__(prob, HorizontalFlip())
+
+
+class RandomVerticalFlip(Sometimes):
+    """VerticalFlip with a probability."""
+
+    def __init__(self, prob: float = 0.5) -> None:
+        super().__init__(prob, VerticalFlip())
+
+
+def _filter(how: Inter) -> Any:
+    name = {Inter.NEAREST: "NEAREST", Inter.BILINEAR: "BILINEAR", Inter.BICUBIC: "BICUBIC"}
+    if how not in name:
+        raise ValueError(f"a rotation cannot interpolate by {how!r}{where()}")
+    return pillow().Resampling[name[how]]
+
+
+def _fill(image: Any, fill: Any) -> Any:
+    listed = np.ravel(fill).tolist()
+    bands = len(image.getbands())
+    return tuple(listed * bands)[:bands] if bands > 1 else listed[0]
+
+
+class Rotate(ImageOperation):
+    """Turned by so many degrees, against the clock, around the middle or center."""
+
+    def __init__(
+        self,
+        degrees: float,
+        resample: Inter = Inter.NEAREST,
+        expand: bool = False,
+        center: Any = None,
+        fill_value: Any = 0,
+    ) -> None:
+        self.degrees = arguments.number(degrees, type(self).__name__, "degrees")
+        self.how, self.expand, self.center, self.fill = Inter(resample), expand, center, fill_value
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        return self._turned(image, self.degrees)
+
+    def _turned(self, image: np.ndarray, degrees: float) -> np.ndarray:
+        height, width = size_of(image)
+        angle = math.radians(degrees)
+        inverse = np.array(
+            [[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]]
+        )
+        size = (height, width)
+        goal = centre = np.array([width / 2, height / 2])
+        if self.center is not None:
+            goal = centre = np.asarray(self.center, float)
+        if self.expand:
+            bounds = np.abs(inverse) @ [width, height]
+            size = (int(bounds[1] + 0.5), int(bounds[0] + 0.5))
+            goal = bounds / 2
+        return _warped(image, inverse, centre - inverse @ goal, size, self.how, self.fill)
+
+
+def _warped(
+    image: np.ndarray,
+    inverse: np.ndarray,
+    offset: np.ndarray,
+    size: tuple[int, int],
+    how: Inter,
+    fill: Any,
+) -> np.ndarray:
+    """The image whose point p was at inverse p + offset, (x, y) from the corner at the top left."""
+    rows = np.concatenate([inverse, offset[:, None]], axis=1).ravel().tolist()
+    planes = image[..., 0] if image.ndim == 3 and image.shape[-1] == 1 else image
+    picture = pillow().fromarray(np.ascontiguousarray(planes))
+    made = picture.transform(
+        size[::-1], pillow().Transform.AFFINE, rows, _filter(how), fillcolor=_fill(picture, fill)
+    )
+    return np.asarray(made).reshape(*size, *image.shape[2:])
+
+
+class RandomRotation(Rotate):
+    """Rotate by an angle of a range, or of (-degrees, degrees)."""
+
+    def __init__(
+        self,
+        degrees: Any,
+        resample: Inter = Inter.NEAREST,
+        expand: bool = False,
+        center: Any = None,
+        fill_value: Any = 0,
+    ) -> None:
+        super().__init__(0, resample, expand, center, fill_value)
+        self.range = _angles("RandomRotation", degrees)
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        return self._turned(image, generator().uniform(*self.range))
+
+
+def _angles(owner: str, degrees: Any) -> tuple[float, float]:
+    if isinstance(degrees, (list, tuple)):
+        return interval(owner, "degrees", degrees)
+    most = arguments.number(degrees, owner, "degrees", least=0)
+    return -most, most
+
+
+class Affine(ImageOperation):
+    """Turned by degrees, moved by translate (shares of the width and height), scaled and sheared
+    (degrees along x and y) around the middle."""
+
+    def __init__(
+        self,
+        degrees: float,
+        translate: Any,
+        scale: float,
+        shear: Any,
+        resample: Inter = Inter.NEAREST,
+        fill_value: Any = 0,
+    ) -> None:
+        self.degrees = arguments.number(degrees, "Affine", "degrees")
+        self.translate = tuple(arguments.number(t, "Affine", "translate") for t in translate)
+        self.scale = arguments.number(scale, "Affine", "scale", above=0)
+        listed = list(shear) if isinstance(shear, (list, tuple)) else [shear, 0]
+        self.shear = tuple(arguments.number(s, "Affine", "shear") for s in listed)
+        self.how, self.fill = Inter(resample), fill_value
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        height, width = size_of(image)
+        shift = self.translate[0] * width, self.translate[1] * height
+        return affine(image, self.degrees, shift, self.scale, self.shear, self.how, self.fill)
+
+
+def affine(
+    image: np.ndarray, degrees: float, shift: Any, scale: float, shear: Any, how: Inter, fill: Any
+) -> np.ndarray:
+    """An image under scale * rotation * shear, then a shift in pixels, around its middle."""
+    height, width = size_of(image)
+    angle, sx, sy = (math.radians(v) for v in (degrees, *shear))
+    turn = np.array([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
+    sheared = np.array([[1, -math.tan(sx)], [-math.tan(sy), 1 + math.tan(sx) * math.tan(sy)]])
+    inverse = np.linalg.inv(scale * turn @ sheared)
+    centre = np.array([width / 2, height / 2])
+    offset = centre - inverse @ (centre + np.asarray(shift, float))
+    return _warped(image, inverse, offset, (height, width), how, fill)
+
+
+class RandomAffine(ImageOperation):
+    """Affine with degrees, translate, scale and shear of ranges.
+
+    translate: (most along x, most along y) as shares, or (least x, most x, least y, most y). shear:
+    a number, (least, most) along x, or of both.
+    """
+
+    def __init__(
+        self,
+        degrees: Any,
+        translate: Any = None,
+        scale: Any = None,
+        shear: Any = None,
+        resample: Inter = Inter.NEAREST,
+        fill_value: Any = 0,
+    ) -> None:
+        owner = "RandomAffine"
+        self.degrees = _angles(owner, degrees)
+        moves = list(translate or (0, 0))
+        if len(moves) == 2:
+            moves = [-moves[0], moves[0], -moves[1], moves[1]]
+        self.moves = [interval(owner, "translate", moves[k : k + 2]) for k in (0, 2)]
+        self.scale = interval(owner, "scale", scale or (1, 1), 1e-6)
+        shears = [shear or 0] if not isinstance(shear, (list, tuple)) else list(shear)
+        shears = [-shears[0], shears[0]] if len(shears) == 1 else shears
+        shears = [*shears, 0, 0][:4]
+        self.shears = [interval(owner, "shear", shears[k : k + 2]) for k in (0, 2)]
+        self.how, self.fill = Inter(resample), fill_value
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        random, (height, width) = generator(), size_of(image)
+        x, y = (random.uniform(*m) for m in self.moves)
+        return affine(
+            image, random.uniform(*self.degrees), (round(x * width), round(y * height)),
+            random.uniform(*self.scale), [random.uniform(*s) for s in self.shears],
+            self.how, self.fill,
+        )  # fmt: skip
+
+
+# What is taken out --------------------------------------------------------------------------------
+
+
+class CutOut(ImageOperation):
+    """num_patches squares of zeros somewhere (DeVries and Taylor, arXiv:1708.04552)."""
+
+    def __init__(self, length: int, num_patches: int = 1, is_hwc: bool = True) -> None:
+        self.length = arguments.integer(length, "CutOut", "length", 1)
+        self.patches = arguments.integer(num_patches, "CutOut", "num_patches", 1)
+        self.is_hwc = arguments.boolean(is_hwc, "CutOut", "is_hwc")
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        made = np.array(image)
+        view = made if self.is_hwc else np.moveaxis(made, -3, -1)
+        rows, columns = size_of(view)
+        for _ in range(self.patches):
+            top = int(generator().integers(rows)) - self.length // 2
+            left = int(generator().integers(columns)) - self.length // 2
+            high, wide = top + self.length, left + self.length
+            part(view, max(top, 0), max(left, 0), high - max(top, 0), wide - max(left, 0))[...] = 0
+        return made
+
+
+class Erase(ImageOperation):
+    """A rectangle of one value."""
+
+    def __init__(
+        self, top: int, left: int, height: int, width: int, value: Any = 0.0, inplace: bool = False
+    ) -> None:
+        self.box = tuple(
+            arguments.integer(n, "Erase", "box", least)
+            for n, least in ((top, 0), (left, 0), (height, 1), (width, 1))
+        )
+        self.value, self.inplace = value, inplace
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        made = image if self.inplace else np.array(image)
+        part(made, *self.box)[...] = self.value
+        return made
+
+
+class RandomErasing(ImageOperation):
+    """A rectangle, of a random share and ratio, of one value, 'random' ones or one a channel, of an
+    image of [channels, height, width] (Zhong et al., AAAI 2020, 13001)."""
+
+    def __init__(
+        self,
+        prob: float = 0.5,
+        scale: Any = (0.02, 0.33),
+        ratio: Any = (0.3, 3.3),
+        value: Any = 0,
+        inplace: bool = False,
+        max_attempts: int = 10,
+    ) -> None:
+        self.prob = arguments.number(prob, "RandomErasing", "prob", least=0, most=1)
+        self.box = RandomResizedCrop(1, scale, ratio, max_attempts=max_attempts)
+        self.value, self.inplace = value, inplace
+
+    def _image(self, image: np.ndarray) -> np.ndarray:
+        if generator().random() >= self.prob:
+            return image
+        made = image if self.inplace else np.array(image)
+        top, left, height, width = self.box._rectangle(*made.shape[-2:])
+        hole = made[..., top : top + height, left : left + width]
+        if isinstance(self.value, str):
+            hole[...] = generator().normal(size=hole.shape)
+        else:
+            hole[...] = np.reshape(self.value, (-1, 1, 1))
+        return made

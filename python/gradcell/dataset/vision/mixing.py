@@ -1,0 +1,121 @@
+"""Transforms that choose among others, and those of batches."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import numpy as np
+
+from gradcell import arguments
+from gradcell._location import where
+from gradcell.dataset.rows import as_array
+from gradcell.dataset.transforms import TensorOperation, _functions
+from gradcell.dataset.workers import generator
+
+
+class RandomSelectSubpolicy:
+    """One of the policies: a list of (transform, probability), each made with its probability."""
+
+    def __init__(self, policy: Any) -> None:
+        if not isinstance(policy, (list, tuple)) or not policy:
+            raise TypeError(f"RandomSelectSubpolicy: expected a list of policies{where()}")
+        self.policy = []
+        for one in policy:
+            if not all(isinstance(p, (list, tuple)) and len(p) == 2 for p in one):
+                raise TypeError(
+                    f"RandomSelectSubpolicy: a policy is a list of (transform, probability){where()}"
+                )
+            functions = _functions("RandomSelectSubpolicy", [p[0] for p in one])
+            chances = [
+                arguments.number(p[1], "RandomSelectSubpolicy", "probability", least=0, most=1)
+                for p in one
+            ]
+            self.policy.append(list(zip(functions, chances, strict=True)))
+
+    def __call__(self, value: Any) -> Any:
+        for function, chance in self.policy[generator().integers(len(self.policy))]:
+            if generator().random() < chance:
+                value = function(value)
+        return value
+
+
+class UniformAugment:
+    """num_ops of the transforms, each drawn anew and made or not with equal chance."""
+
+    def __init__(self, transforms: Any, num_ops: int = 2) -> None:
+        self.transforms = _functions("UniformAugment", transforms)
+        self.count = arguments.integer(num_ops, "UniformAugment", "num_ops", 1)
+
+    def __call__(self, value: Any) -> Any:
+        for k in generator().choice(len(self.transforms), self.count):
+            if generator().random() < 0.5:
+                value = self.transforms[k](value)
+        return value
+
+
+class ImageBatchFormat(enum.IntEnum):
+    """Where a batch of images has its channels."""
+
+    NHWC = 0
+    NCHW = 1
+
+
+class _OfBatch(TensorOperation):
+    def __init__(self, alpha: float) -> None:
+        self.alpha = arguments.number(alpha, type(self).__name__, "alpha", above=0)
+
+    def _checked(self, images: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+        images, labels = as_array(images), as_array(labels)
+        if images.ndim != 4 or labels.ndim not in (2, 3) or len(images) != len(labels):
+            self._fail(
+                "expected a batch of images and one of labels as vectors (OneHot), got the shapes "
+                f"{list(images.shape)} and {list(labels.shape)}"
+            )
+        return images, labels.astype(np.float32)
+
+
+class MixUpBatch(_OfBatch):
+    """Images and labels mixed with others of their batch, by a share from Beta(alpha, alpha)
+    (Zhang et al., ICLR 2018)."""
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        super().__init__(alpha)
+
+    def __call__(self, *values: Any) -> tuple[np.ndarray, np.ndarray]:
+        images, labels = self._checked(*values)
+        share = np.float32(generator().beta(self.alpha, self.alpha))
+        order = generator().permutation(len(images))
+        mixed = [share * v + (1 - share) * v[order] for v in (images.astype(np.float32), labels)]
+        return mixed[0], mixed[1]
+
+
+class CutMixBatch(_OfBatch):
+    """A rectangle of each image from another of its batch, with probability prob, the labels mixed
+    by their areas (Yun et al., ICCV 2019, 6023)."""
+
+    def __init__(
+        self, image_batch_format: ImageBatchFormat, alpha: float = 1.0, prob: float = 1.0
+    ) -> None:
+        super().__init__(alpha)
+        self.format = ImageBatchFormat(image_batch_format)
+        self.prob = arguments.number(prob, "CutMixBatch", "prob", least=0, most=1)
+
+    def __call__(self, *values: Any) -> tuple[np.ndarray, np.ndarray]:
+        images, labels = self._checked(*values)
+        random = generator()
+        made, order = np.array(images), random.permutation(len(images))
+        at = 1 if self.format == ImageBatchFormat.NHWC else 2
+        rows, columns = images.shape[at], images.shape[at + 1]
+        for i, other in enumerate(order):
+            if random.random() >= self.prob:
+                continue
+            side = np.sqrt(1 - random.beta(self.alpha, self.alpha))
+            high, wide = int(rows * side) // 2, int(columns * side) // 2
+            y, x = int(random.integers(rows)), int(random.integers(columns))
+            box = (slice(max(y - high, 0), y + high), slice(max(x - wide, 0), x + wide))
+            place = (*box, slice(None)) if at == 1 else (slice(None), *box)
+            made[i][place] = images[other][place]
+            cut = images[other][place].size / images[i].size
+            labels[i] = (1 - cut) * labels[i] + cut * as_array(values[1])[other]
+        return made, labels

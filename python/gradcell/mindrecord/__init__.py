@@ -1,0 +1,14 @@
+"""MindRecord: MindSpore's files of rows, read and written without MindSpore."""
+
+from __future__ import annotations
+
+from gradcell.mindrecord.reader import FileReader, RecordFile, shards_of
+from gradcell.mindrecord.writer import FileWriter, write_rows
+
+SUCCESS, FAILED = "SUCCESS", "FAILED"
+
+__all__ = ["FAILED", "SUCCESS", "FileReader", "FileWriter", "RecordFile", "shards_of", "write_rows"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,436 @@
+"""export: a network's recorded graph as an ONNX file.
+
+What is written are the graph's own nodes (a convolution is its slices and products there), each as
+one operator of ONNX, or a few, by the table below; parameters are initialisers under their names.
+Operators: https://onnx.ai/onnx/operators/, opset 18.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcell import arguments
+from gradcell._core import Tensor
+from gradcell._location import where
+from gradcell.inspect import recorded_nodes
+from gradcell.nn.cell import Cell
+from gradcell.parameter import Parameter
+from gradcell.train.atomic_file import write_atomically
+
+_OPSET = 18
+
+#: Nodes that are one operator of ONNX on the same inputs.
+_SAME = {
+    "Neg": "Neg", "Abs": "Abs", "Sign": "Sign", "Sqrt": "Sqrt", "Reciprocal": "Reciprocal",
+    "Exp": "Exp", "Log": "Log", "Sin": "Sin", "Cos": "Cos", "Tan": "Tan", "Asin": "Asin",
+    "Acos": "Acos", "Atan": "Atan", "Sinh": "Sinh", "Cosh": "Cosh", "Tanh": "Tanh",
+    "Asinh": "Asinh", "Acosh": "Acosh", "Atanh": "Atanh", "Sigmoid": "Sigmoid", "Erf": "Erf",
+    "Floor": "Floor", "Ceil": "Ceil", "Round": "Round", "ReLU": "Relu", "LogicalNot": "Not",
+    "Add": "Add", "Sub": "Sub", "Mul": "Mul", "Div": "Div", "Pow": "Pow", "Maximum": "Max",
+    "Minimum": "Min", "LogicalAnd": "And", "LogicalOr": "Or", "LogicalXor": "Xor",
+    "Equal": "Equal", "Less": "Less", "LessEqual": "LessOrEqual", "Greater": "Greater",
+    "GreaterEqual": "GreaterOrEqual", "Select": "Where", "Alias": "Identity",
+    "StopGradient": "Identity", "IsNan": "IsNaN", "IsInf": "IsInf",
+}  # fmt: skip
+
+Node = dict[str, Any]
+
+
+class _Exporter:
+    """The nodes of a graph, one after the other, as nodes of ONNX."""
+
+    def __init__(
+        self,
+        onnx: Any,
+        nodes: list[Node],
+        inputs: dict[int, str],
+        parameters: dict[int, Parameter],
+    ) -> None:
+        self.helper, self.onnx = onnx.helper, onnx
+        self.types = {
+            name: getattr(onnx.TensorProto, kind)
+            for name, kind in (
+                ("bool", "BOOL"), ("uint8", "UINT8"), ("int8", "INT8"), ("int16", "INT16"),
+                ("int32", "INT32"), ("int64", "INT64"), ("float16", "FLOAT16"),
+                ("bfloat16", "BFLOAT16"), ("float32", "FLOAT"), ("float64", "DOUBLE"),
+            )
+        }  # fmt: skip
+        self.by_id = {node["id"]: node for node in nodes}
+        self.names, self.made, self.initializers = dict(inputs), list[Any](), list[Any]()
+        self.taken: set[str] = set(inputs.values())
+        self.full: dict[int, str] = {}
+        self.constants: dict[tuple[Any, ...], str] = {}
+        for node in nodes:
+            i = node["id"]
+            if node["op"] == "Leaf" and i in parameters and i not in inputs:
+                self.names[i] = self.tensor(parameters[i], parameters[i].name)
+            elif i not in inputs:
+                self.names[i] = self._node(node)
+
+    # Pieces ---------------------------------------------------------------------------------------
+
+    def _fresh(self, name: str) -> str:
+        made, k = name, 0
+        while made in self.taken:
+            k += 1
+            made = f"{name}_{k}"
+        self.taken.add(made)
+        return made
+
+    def array(self, value: np.ndarray, name: str = "constant") -> str:
+        """An initialiser, one for all equal ones of the same name."""
+        key = name, value.dtype.str, value.shape, value.tobytes()
+        if key not in self.constants:
+            made = self.constants[key] = self._fresh(name)
+            self.initializers.append(self.onnx.numpy_helper.from_array(value, made))
+        return self.constants[key]
+
+    def tensor(self, value: Tensor, name: str) -> str:
+        """An initialiser of a tensor's values, bfloat16 too."""
+        bits = value._numpy()
+        if value.dtype.name != "bfloat16":
+            return self.array(np.ascontiguousarray(bits), name)
+        name = self._fresh(name)
+        kind, data = self.types["bfloat16"], np.ascontiguousarray(bits).tobytes()
+        self.initializers.append(
+            self.helper.make_tensor(name, kind, list(value.shape), data, raw=True)
+        )
+        return name
+
+    def number(self, value: float, node: Node) -> str:
+        """A number in the dtype of a node."""
+        return self.tensor(Tensor(value, node["dtype"]), "constant")
+
+    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        """An operator of one output."""
+        name = self._fresh(kind)
+        self.made.append(self.helper.make_node(kind, list(inputs), [name], name, **attributes))
+        return name
+
+    def shape(self, dims: list[int]) -> str:
+        """A shape, or a list of axes, as an input."""
+        return self.array(np.array(dims, np.int64), "shape")
+
+    def inputs(self, node: Node) -> list[str]:
+        """A node's inputs, in their whole shapes: a constant is one number until that is asked for."""
+        return [self._whole(i) for i in node["inputs"]]
+
+    def _whole(self, i: int) -> str:
+        node = self.by_id[i]
+        if node["op"] != "Const" or not node["shape"]:
+            return self.names[i]
+        if i not in self.full:
+            self.full[i] = self.op("Expand", self.names[i], self.shape(node["shape"]))
+        return self.full[i]
+
+    # Nodes ----------------------------------------------------------------------------------------
+
+    def _node(self, node: Node) -> str:
+        kind = node["op"]
+        if kind in _SAME:
+            made: list[str] = [self.names[i] for i in node["inputs"]]
+            if all(self.by_id[i]["op"] == "Const" for i in node["inputs"]):
+                made = self.inputs(node)
+            return self.op(_SAME[kind], *made)
+        if kind in _RULES:
+            return _RULES[kind](self, node)
+        raise NotImplementedError(
+            f"export: ONNX has nothing for {kind}, made at {node['location']}; "
+            f"is the network in training mode (set_train(False))?{where()}"
+        )
+
+
+def _const(e: _Exporter, n: Node) -> str:
+    return e.number(n["attributes"]["value"], n)
+
+
+def _leaf(e: _Exporter, n: Node) -> str:
+    return e.tensor(n["value"], "constant")
+
+
+def _iota(e: _Exporter, n: Node) -> str:
+    axis, dims = n["attributes"]["axis"], n["shape"]
+    line = np.arange(dims[axis]).reshape([-1 if k == axis else 1 for k in range(len(dims))])
+    values = np.broadcast_to(line, dims)
+    return e.tensor(Tensor(np.ascontiguousarray(values), n["dtype"]), "iota")
+
+
+def _cast(e: _Exporter, n: Node) -> str:
+    return e.op("Cast", e.names[n["inputs"][0]], to=e.types[n["dtype"].name])
+
+
+def _square(e: _Exporter, n: Node) -> str:
+    (x,) = e.inputs(n)
+    return e.op("Mul", x, x)
+
+
+def _expm1(e: _Exporter, n: Node) -> str:
+    """tanh(x / 2) (exp(x) + 1): no digits are lost near 0."""
+    (x,) = e.inputs(n)
+    half = e.op("Tanh", e.op("Mul", x, e.number(0.5, n)))
+    return e.op("Mul", half, e.op("Add", e.op("Exp", x), e.number(1, n)))
+
+
+def _log1p(e: _Exporter, n: Node) -> str:
+    """log(u) x / (u - 1) with u = fl(1 + x), or x where u is 1 (Goldberg, ACM Computing Surveys 23,
+    1991, theorem 4)."""
+    (x,) = e.inputs(n)
+    one = e.number(1, n)
+    u = e.op("Add", x, one)
+    ratio = e.op("Div", x, e.op("Sub", u, one))
+    small = e.op("Equal", u, one)
+    huge = e.op("Equal", e.op("Sub", u, one), u)  # where x is too large for 1 to matter
+    made = e.op("Where", huge, e.op("Log", u), e.op("Mul", e.op("Log", u), ratio))
+    return e.op("Where", small, x, made)
+
+
+def _log_to(base: float) -> Callable[[_Exporter, Node], str]:
+    def rule(e: _Exporter, n: Node) -> str:
+        return e.op("Mul", e.op("Log", *e.inputs(n)), e.number(1 / math.log(base), n))
+
+    return rule
+
+
+def _mod(e: _Exporter, n: Node) -> str:
+    """With the divisor's sign, as Python has it."""
+    a, b = e.inputs(n)
+    if not n["dtype"].is_floating:
+        return e.op("Mod", a, b)
+    rest, zero = e.op("Mod", a, b, fmod=1), e.number(0, n)
+    signs = e.op("Xor", e.op("Less", rest, zero), e.op("Less", b, zero))
+    wrong = e.op("And", e.op("Not", e.op("Equal", rest, zero)), signs)
+    return e.op("Where", wrong, e.op("Add", rest, b), rest)
+
+
+def _floor_div(e: _Exporter, n: Node) -> str:
+    a, b = e.inputs(n)
+    quotient = e.op("Div", e.op("Sub", a, _mod(e, n)), b)
+    return e.op("Round", quotient) if n["dtype"].is_floating else quotient
+
+
+def _finite(e: _Exporter, n: Node) -> str:
+    (x,) = e.inputs(n)
+    return e.op("Not", e.op("Or", e.op("IsNaN", x), e.op("IsInf", x)))
+
+
+def _reshape(e: _Exporter, n: Node) -> str:
+    return e.op("Reshape", *e.inputs(n), e.shape(n["shape"]), allowzero=1)
+
+
+def _transpose(e: _Exporter, n: Node) -> str:
+    return e.op("Transpose", *e.inputs(n), perm=n["attributes"]["perm"])
+
+
+def _broadcast(e: _Exporter, n: Node) -> str:
+    return e.op("Expand", *e.inputs(n), e.shape(n["shape"]))
+
+
+def _slice(e: _Exporter, n: Node) -> str:
+    start, step = n["attributes"]["start"], n["attributes"]["step"]
+    ends = [s + d * c for s, d, c in zip(start, step, n["shape"], strict=True)]
+    ends = [end if end >= 0 else -(2**31) for end in ends]  # backwards, through the first element
+    axes = [
+        k
+        for k, count in enumerate(e.by_id[n["inputs"][0]]["shape"])
+        if (start[k], step[k], n["shape"][k]) != (0, 1, count)
+    ]
+    chosen = [e.shape([values[k] for k in axes]) for values in (start, ends)]
+    return e.op("Slice", *e.inputs(n), *chosen, e.shape(axes), e.shape([step[k] for k in axes]))
+
+
+def _slice_scatter(e: _Exporter, n: Node) -> str:
+    (x,) = e.inputs(n)
+    start, step = n["attributes"]["start"], n["attributes"]["step"]
+    dims, counts = n["shape"], e.by_id[n["inputs"][0]]["shape"]
+    if all(d == 1 for d in step):
+        after = [t - s - c for t, s, c in zip(dims, start, counts, strict=True)]
+        return e.op("Pad", x, e.shape([*start, *after]), e.number(0, n))
+    lines = [s + d * np.arange(c) for s, d, c in zip(start, step, counts, strict=True)]
+    places = np.ravel_multi_index(np.meshgrid(*lines, indexing="ij"), dims).reshape(-1)
+    zeros = e.op("Expand", e.number(0, n), e.shape([math.prod(dims)]))
+    index, flat = e.array(places.astype(np.int64)), e.op("Reshape", x, e.shape([-1]))
+    made = e.op("ScatterElements", zeros, index, flat, axis=0)
+    return e.op("Reshape", made, e.shape(dims), allowzero=1)
+
+
+def _concat(e: _Exporter, n: Node) -> str:
+    return e.op("Concat", *e.inputs(n), axis=n["attributes"]["axis"])
+
+
+def _matmul(e: _Exporter, n: Node) -> str:
+    a, b = e.inputs(n)
+    rank, flags = len(n["shape"]), n["attributes"]
+    swapped = [*range(rank - 2), rank - 1, rank - 2]
+    if flags["transpose_a"]:
+        a = e.op("Transpose", a, perm=swapped)
+    if flags["transpose_b"]:
+        b = e.op("Transpose", b, perm=swapped)
+    return e.op("MatMul", a, b)
+
+
+def _reduce(kind: str) -> Callable[[_Exporter, Node], str]:
+    def rule(e: _Exporter, n: Node) -> str:
+        return e.op(kind, *e.inputs(n), e.shape(n["attributes"]["axes"]), keepdims=0)
+
+    return rule
+
+
+def _arg(kind: str) -> Callable[[_Exporter, Node], str]:
+    def rule(e: _Exporter, n: Node) -> str:
+        found = e.op(kind, *e.inputs(n), axis=n["attributes"]["axis"], keepdims=0)
+        return e.op("Cast", found, to=e.types[n["dtype"].name])
+
+    return rule
+
+
+def _cumsum(e: _Exporter, n: Node) -> str:
+    flags = n["attributes"]
+    axis = e.array(np.array(flags["axis"], np.int64))
+    return e.op(
+        "CumSum",
+        *e.inputs(n),
+        axis,
+        exclusive=int(flags["exclusive"]),
+        reverse=int(flags["reverse"]),
+    )
+
+
+def _gather(e: _Exporter, n: Node) -> str:
+    return e.op("Gather", *e.inputs(n), axis=n["attributes"]["axis"])
+
+
+def _scatter_add(e: _Exporter, n: Node) -> str:
+    """Updates added at the places of an axis that the indices say; the others are 0."""
+    index, updates = e.inputs(n)
+    axis, dims = n["attributes"]["axis"], n["shape"]
+    at = e.by_id[n["inputs"][0]]["shape"]
+    flat = [*dims[:axis], math.prod(at), *dims[axis + 1 :]]
+    zeros = e.op("Expand", e.number(0, n), e.shape(dims))
+    column = e.shape([math.prod(at) if k == axis else 1 for k in range(len(dims))])
+    places = e.op("Expand", e.op("Reshape", index, column), e.shape(flat))
+    updates = e.op("Reshape", updates, e.shape(flat))
+    return e.op("ScatterElements", zeros, places, updates, axis=axis, reduction="add")
+
+
+_RULES: dict[str, Callable[[_Exporter, Node], str]] = {
+    "Const": _const,
+    "Leaf": _leaf,
+    "Iota": _iota,
+    "Cast": _cast,
+    "Square": _square,
+    "Rsqrt": lambda e, n: e.op("Reciprocal", e.op("Sqrt", *e.inputs(n))),
+    "Expm1": _expm1,
+    "Log1p": _log1p,
+    "Log2": _log_to(2),
+    "Log10": _log_to(10),
+    "Erfc": lambda e, n: e.op("Sub", e.number(1, n), e.op("Erf", *e.inputs(n))),
+    "Mod": _mod,
+    "FloorDiv": _floor_div,
+    "NotEqual": lambda e, n: e.op("Not", e.op("Equal", *e.inputs(n))),
+    "IsFinite": _finite,
+    "Reshape": _reshape,
+    "Transpose": _transpose,
+    "BroadcastTo": _broadcast,
+    "Slice": _slice,
+    "SliceScatter": _slice_scatter,
+    "Concat": _concat,
+    "MatMul": _matmul,
+    "ReduceSum": _reduce("ReduceSum"),
+    "ReduceMax": _reduce("ReduceMax"),
+    "ReduceMin": _reduce("ReduceMin"),
+    "ArgMax": _arg("ArgMax"),
+    "ArgMin": _arg("ArgMin"),
+    "CumSum": _cumsum,
+    "Gather": _gather,
+    "ScatterAdd": _scatter_add,
+}
+
+
+def _package() -> Any:
+    try:
+        onnx = importlib.import_module("onnx")
+        importlib.import_module("onnx.numpy_helper")
+    except ImportError as error:
+        raise ImportError("export needs the package onnx: pip install gradcell[onnx]") from error
+    return onnx
+
+
+def onnx_model(net: Cell, *inputs: Tensor) -> Any:
+    """The ONNX model of net(*inputs), in the mode (training or not) that the network is in.
+
+    Inputs are named as construct's parameters, outputs output or output_0, output_1, ...; shapes are
+    those of the inputs. Raises NotImplementedError for a node that ONNX cannot express: random
+    numbers (dropout in training mode).
+    """
+    onnx = _package()
+    for k, x in enumerate(inputs):
+        arguments.tensor(x, "export", f"inputs[{k}]")
+    nodes, given, outputs, parameters = recorded_nodes(net, inputs, net.get_parameters())
+    code = net.construct.__code__
+    words = list(code.co_varnames[1 : code.co_argcount])
+    words += [f"input_{k}" for k in range(len(words), len(inputs))]
+    exporter = _Exporter(onnx, nodes, dict(zip(given, words, strict=False)), parameters)
+    return _model(exporter, words, inputs, outputs)
+
+
+def _model(e: _Exporter, words: list[str], inputs: tuple[Tensor, ...], outputs: list[int]) -> Any:
+    info = e.helper.make_tensor_value_info
+    results = []
+    for k, node in enumerate(outputs):
+        name = e._fresh("output" if len(outputs) == 1 else f"output_{k}")
+        whole = e._whole(node)
+        e.made.append(e.helper.make_node("Identity", [whole], [name], name))
+        about = e.by_id[node]
+        results.append(info(name, e.types[about["dtype"].name], about["shape"]))
+    values = [
+        info(word, e.types[x.dtype.name], list(x.shape))
+        for word, x in zip(words, inputs, strict=False)
+    ]
+    graph = e.helper.make_graph(e.made, "gradcell", values, results, e.initializers)
+    opsets = [e.helper.make_opsetid("", _OPSET)]
+    model = e.helper.make_model(graph, opset_imports=opsets, producer_name="gradcell", ir_version=8)
+    e.onnx.checker.check_model(model)
+    return model
+
+
+def export(
+    net: Cell, *inputs: Any, file_name: str, file_format: str = "ONNX", **unused: Any
+) -> None:
+    """Writes a network as an ONNX file, in evaluation mode.
+
+    inputs: tensors of the shapes and dtypes that the file's network is to take. file_name: '.onnx'
+    is put behind it unless it ends in that. Raises ValueError for another format, what onnx_model
+    raises, and OSError if the file cannot be written.
+    """
+    if not isinstance(net, Cell):
+        raise TypeError(f"export: expected a Cell, got {type(net).__name__}{where()}")
+    if not isinstance(file_name, (str, os.PathLike)):
+        raise TypeError(f"export: 'file_name' must be a string{where()}")
+    if file_format != "ONNX":
+        raise ValueError(
+            f"export: 'file_format' must be 'ONNX', got {file_format!r}: gradcell writes no other; "
+            f"save_checkpoint keeps a network's parameters{where()}"
+        )
+    modes = [(cell, cell.training) for cell in net._walk()]
+    net.set_train(False)
+    try:
+        model = onnx_model(net, *inputs)
+    finally:
+        for cell, training in modes:
+            cell.training = training
+    path = os.fspath(file_name)
+    data = model.SerializeToString()
+    write_atomically(path if path.endswith(".onnx") else path + ".onnx", data)
+
+
+__all__ = ["export", "onnx_model"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

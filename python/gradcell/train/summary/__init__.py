@@ -1,0 +1,11 @@
+"""Summaries of training as TensorBoard's event files."""
+
+from __future__ import annotations
+
+from gradcell.train.summary.summary_record import SummaryRecord
+
+__all__ = ["SummaryRecord"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
