@@ -5,8 +5,6 @@
 #include "bind/bind.h"
 #include "cpu/blas.h"
 #include "cpu/isa_level.h"
-#include "ir/attributes.h"
-#include "ir/spec.h"
 
 namespace gradcell::bind {
 
@@ -29,29 +27,28 @@ const char* kind_name(OpKind k) {
   }
 }
 
-/// A node's attributes by name, a constant's value among them.
+/// A node's attributes by name; a constant's is its value.
 py::dict attributes(const Graph& g, NodeId id) {
-  const Spec& s = spec(g, id);
-  const auto numbers = g.attrs(id);
-  const size_t length = list_length(s.attributes, numbers.size());
   py::dict d;
-  size_t at = 0;
-  for (const Attribute& a : s.attributes) {
-    const size_t n = is_list(a.kind) ? length : 1;
-    const auto part = numbers.subspan(at, n);
-    if (is_list(a.kind))
-      d[a.name] = std::vector<int64_t>(part.begin(), part.end());
-    else if (a.kind == AttributeKind::Flag)
-      d[a.name] = part[0] != 0;
-    else
-      d[a.name] = part[0];
-    at += n;
-  }
   if (form(g, id) == Form::Constant) {
     if (is_floating(g.dtype(id)))
       d["value"] = std::bit_cast<double>(g[id].bits);
     else
       d["value"] = std::bit_cast<int64_t>(g[id].bits);
+    return d;
+  }
+  const Spec& s = spec(g, id);
+  auto numbers = g.attrs(id);
+  const size_t length = list_length(s.attributes, numbers.size());
+  for (const Attribute& a : s.attributes) {
+    const size_t n = is_list(a.kind) ? length : 1;
+    if (is_list(a.kind))
+      d[a.name] = Dims(numbers.begin(), numbers.begin() + n);
+    else if (a.kind == AttributeKind::Flag)
+      d[a.name] = numbers[0] != 0;
+    else
+      d[a.name] = numbers[0];
+    numbers = numbers.subspan(n);
   }
   return d;
 }

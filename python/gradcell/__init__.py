@@ -35,7 +35,6 @@ from gradcell.transform import (  # noqa: E402
 
 from gradcell import common, ops, tensor_methods  # noqa: E402  isort: skip
 from gradcell.common.seed import get_seed, set_seed  # noqa: E402
-from gradcell.ops.random_state import get_rng_state, set_rng_state  # noqa: E402
 
 if _TYPE_CHECKING:
     from gradcell import (
@@ -73,6 +72,7 @@ if _TYPE_CHECKING:
     )
     from gradcell.common.sparse_tensor import COOTensor, CSRTensor, RowTensor, SparseTensor
     from gradcell.jacobians import jacfwd, jacrev, vmap
+    from gradcell.ops.random_state import get_rng_state, set_rng_state
     from gradcell.parallel import (
         Layout,
         get_algo_parameters,
@@ -109,23 +109,25 @@ if _TYPE_CHECKING:
 #: Names that are imported when they are first asked for, by the modules they come from ("": they are
 #: modules themselves). Importing gradcell loads what differentiating a function needs.
 _PLACES = {
-    "": """amp communication dataset log mindrecord mint nn numpy parallel profiler runtime scipy train""",
+    "": """
+        amp communication dataset log mindrecord mint nn numpy parallel profiler runtime scipy
+        train""",
     "amp": "build_train_network",
     "common.api": """
         JitConfig constexpr data_sink jit_class lazy_inline ms_memory_recycle mutable no_inline""",
-    "common.generator": """
-        Generator default_generator initial_seed manual_seed seed""",
+    "common.generator": "Generator default_generator initial_seed manual_seed seed",
     "common.sparse_tensor": "COOTensor CSRTensor RowTensor SparseTensor",
     "jacobians": "jacfwd jacrev vmap",
+    "ops.random_state": "get_rng_state set_rng_state",
     "parallel": """
         Layout get_algo_parameters reset_algo_parameters set_algo_parameters shard
         sync_pipeline_shared_parameters""",
     "profiler": "Profiler",
     "train": """
-        DatasetHelper SummaryCollector SummaryRecord connect_network_with_dataset export
-        Callback CheckpointConfig DynamicLossScaleManager EarlyStopping FixedLossScaleManager History
-        LearningRateScheduler LossMonitor Model ModelCheckpoint ReduceLROnPlateau RunContext
-        TimeMonitor load_checkpoint load_param_into_net save_checkpoint""",
+        Callback CheckpointConfig DatasetHelper DynamicLossScaleManager EarlyStopping
+        FixedLossScaleManager History LearningRateScheduler LossMonitor Model ModelCheckpoint
+        ReduceLROnPlateau RunContext SummaryCollector SummaryRecord TimeMonitor
+        connect_network_with_dataset export load_checkpoint load_param_into_net save_checkpoint""",
 }
 _LATER = {name: place for place, names in _PLACES.items() for name in names.split()}
 

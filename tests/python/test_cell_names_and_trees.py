@@ -330,100 +330,6 @@ def test_mse_loss():
         nn.MSELoss(reduction="xx")
 
 
-def weight():
-    return nn.Dense(1, 1, has_bias=False)
-
-
-class Building(nn.Cell):
-    """A network whose lists get their cells after they were assigned."""
-
-    def __init__(self, build):
-        super().__init__()
-        build(self)
-
-
-def one_by_one(net):
-    net.layers = nn.CellList()
-    for _ in range(3):
-        net.layers.append(weight())
-
-
-def blocks_one_by_one(net):
-    net.layers = nn.CellList()
-    for _ in range(3):
-        block = nn.SequentialCell()
-        block.append(weight())
-        block.append(weight())
-        net.layers.append(block)
-
-
-def behind_a_named_one(net):
-    net.layers = nn.CellList([weight()])
-    net.layers.append(weight())
-    net.layers.append(nn.SequentialCell(weight(), weight()))
-
-
-def at_the_front(net):
-    net.layers = nn.CellList([weight(), weight()])
-    net.layers.insert(0, weight())
-
-
-def in_between(net):
-    net.layers = nn.CellList([weight(), weight()])
-    net.layers.insert(1, weight())
-    net.layers.extend([weight()])
-
-
-def behind_a_removed_one(net):
-    net.layers = nn.SequentialCell([weight(), weight(), weight()])
-    del net.layers[0]
-    net.layers.append(weight())
-
-
-def behind_one_without(net):
-    net.layers = nn.SequentialCell([nn.ReLU()])
-    net.layers.append(weight())
-
-
-def assigned_in_between(net):
-    cells = nn.CellList()
-    cells.append(weight())
-    net.layers = cells
-    cells.append(weight())
-
-
-def within_blocks(net):
-    net.layers = nn.CellList([nn.SequentialCell(weight()), nn.SequentialCell(weight())])
-    net.layers.append(nn.SequentialCell(weight(), weight()))
-    net.layers[0].append(weight())
-
-
-def by_key(net):
-    net.layers = nn.CellDict({"a": weight()})
-    net.layers["b"] = weight()
-
-
-@pytest.mark.parametrize(
-    ("build", "expected"),
-    [
-        (one_by_one, "0 1 2"),
-        (blocks_one_by_one, "0.0 0.1 0.1.0 0.1.1 0.2.0 0.2.1"),
-        (behind_a_named_one, "layers.0 layers.1 layers.2.0 layers.2.1"),
-        (at_the_front, "layers.0 layers.1 layers.2"),
-        (in_between, "layers.0 layers.1 layers.2 layers.3"),
-        (behind_a_removed_one, "layers.0 layers.1 layers.2"),
-        (behind_one_without, "1"),
-        (assigned_in_between, "layers.0 layers.1"),
-        (within_blocks, "layers.0.0 layers.0.1 layers.1.0 layers.2.0 layers.2.1"),
-        (by_key, "layers.a layers.b"),
-    ],
-)
-def test_names_of_cells_that_come_later(build, expected):
-    """What MindSpore 2.10 names them."""
-    names = [p.name.removesuffix(".weight") for p in Building(build).get_parameters()]
-    assert names == expected.split()
-
-
 def names_of(cell):
     return [p.name.removesuffix(".weight") for p in cell.get_parameters()]
 
@@ -489,3 +395,92 @@ def test_names_without_a_clash_stay():
     net = Net()
     net(Tensor([[1.0]]))
     assert names_of(net) == ["0"]
+
+
+class Building(nn.Cell):
+    """A network whose lists get their cells after they were assigned."""
+
+    def __init__(self, build):
+        super().__init__()
+        build(self)
+
+
+def one_by_one(net):
+    net.layers = nn.CellList()
+    for _ in range(3):
+        net.layers.append(unit())
+
+
+def blocks_one_by_one(net):
+    net.layers = nn.CellList()
+    for _ in range(3):
+        block = nn.SequentialCell()
+        block.append(unit())
+        block.append(unit())
+        net.layers.append(block)
+
+
+def behind_a_named_one(net):
+    net.layers = nn.CellList([unit()])
+    net.layers.append(unit())
+    net.layers.append(nn.SequentialCell(unit(), unit()))
+
+
+def at_the_front(net):
+    net.layers = nn.CellList([unit(), unit()])
+    net.layers.insert(0, unit())
+
+
+def in_between(net):
+    net.layers = nn.CellList([unit(), unit()])
+    net.layers.insert(1, unit())
+    net.layers.extend([unit()])
+
+
+def behind_a_removed_one(net):
+    net.layers = nn.SequentialCell([unit(), unit(), unit()])
+    del net.layers[0]
+    net.layers.append(unit())
+
+
+def behind_one_without(net):
+    net.layers = nn.SequentialCell([nn.ReLU()])
+    net.layers.append(unit())
+
+
+def assigned_in_between(net):
+    cells = nn.CellList()
+    cells.append(unit())
+    net.layers = cells
+    cells.append(unit())
+
+
+def within_blocks(net):
+    net.layers = nn.CellList([nn.SequentialCell(unit()), nn.SequentialCell(unit())])
+    net.layers.append(nn.SequentialCell(unit(), unit()))
+    net.layers[0].append(unit())
+
+
+def by_key(net):
+    net.layers = nn.CellDict({"a": unit()})
+    net.layers["b"] = unit()
+
+
+@pytest.mark.parametrize(
+    ("build", "expected"),
+    [
+        (one_by_one, "0 1 2"),
+        (blocks_one_by_one, "0.0 0.1 0.1.0 0.1.1 0.2.0 0.2.1"),
+        (behind_a_named_one, "layers.0 layers.1 layers.2.0 layers.2.1"),
+        (at_the_front, "layers.0 layers.1 layers.2"),
+        (in_between, "layers.0 layers.1 layers.2 layers.3"),
+        (behind_a_removed_one, "layers.0 layers.1 layers.2"),
+        (behind_one_without, "1"),
+        (assigned_in_between, "layers.0 layers.1"),
+        (within_blocks, "layers.0.0 layers.0.1 layers.1.0 layers.2.0 layers.2.1"),
+        (by_key, "layers.a layers.b"),
+    ],
+)
+def test_names_of_cells_that_come_later(build, expected):
+    """What MindSpore 2.10 names them."""
+    assert names_of(Building(build)) == expected.split()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gradcell._core import Tensor
-from gradcell._location import where
 from gradcell.common import seed as _seed
-from gradcell.ops.random_state import random_state, set_random_state
+from gradcell.ops.random_state import get_rng_state, set_rng_state
 
 __all__ = [
     "Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed",
@@ -39,15 +36,12 @@ class Generator:
         return _seed.get_seed() or 0
 
     def get_state(self) -> Tensor:
-        """The state of all random generators, uint8."""
-        return Tensor(np.frombuffer(random_state().encode(), np.uint8).copy())
+        """get_rng_state: the state of all random generators, uint8."""
+        return get_rng_state()
 
-    def set_state(self, state: Any) -> None:
-        """Puts the random generators into a state that get_state gave. Raises ValueError for others."""
-        try:
-            set_random_state(bytes(bytearray(state.asnumpy())).decode())
-        except (AttributeError, ValueError, KeyError) as error:
-            raise ValueError(f"set_state: this is no state of get_state's{where()}") from error
+    def set_state(self, state: Tensor) -> None:
+        """set_rng_state: puts all random generators into a state that get_state gave."""
+        set_rng_state(state)
 
 
 default_generator = Generator()
@@ -66,13 +60,3 @@ def seed() -> int:
 def initial_seed() -> int:
     """The seed set last, 0 if none was."""
     return default_generator.initial_seed()
-
-
-def get_rng_state() -> Tensor:
-    """The state of all random generators, uint8."""
-    return default_generator.get_state()
-
-
-def set_rng_state(state: Any) -> None:
-    """Puts the random generators into a state that get_rng_state gave."""
-    default_generator.set_state(state)

@@ -87,3 +87,7 @@ def __getattr__(name: str) -> object:
 
 #: MindSpore's subpackages of layers and losses, whose names are all in this one.
 layer = loss = _sys.modules[__name__]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -63,26 +63,23 @@ def _named(save_obj: Any) -> list[tuple[str, Tensor]]:
     )
 
 
-def _check_file(name: Any, owner: str, folder: type[OSError | ValueError]) -> None:
-    """Raises TypeError for what is no name, ValueError for an empty one, `folder` for a folder's."""
+def _path(name: Any, form: str, owner: str, folder: type[OSError | ValueError]) -> str:
+    """The file's path, with the ending of the format. Raises TypeError for what is no name,
+    ValueError for an empty one and another format, `folder` for a folder's."""
     if not isinstance(name, (str, os.PathLike)):
         raise TypeError(
             f"For '{owner}', the 'ckpt_file_name' must be string, but got "
             f"{type(name).__name__}{where()}"
         )
-    text = os.fspath(name)
-    if not text:
-        raise ValueError(f"{owner}: 'ckpt_file_name' is empty{where()}")
-    if os.path.isdir(text) or text.endswith(os.sep):
-        raise folder(f"{owner}: {text!r} is a folder; it must be a file's name{where()}")
-
-
-def _path(name: Any, form: str = "ckpt") -> str:
-    if not isinstance(name, (str, os.PathLike)):
-        raise TypeError(f"a checkpoint's name must be a string, got {type(name).__name__}{where()}")
     if form not in ("ckpt", "safetensors"):
-        raise ValueError(f"'format' must be 'ckpt' or 'safetensors', got {form!r}{where()}")
+        raise ValueError(
+            f"{owner}: 'format' must be 'ckpt' or 'safetensors', got {form!r}{where()}"
+        )
     path = os.fspath(name)
+    if not path:
+        raise ValueError(f"{owner}: 'ckpt_file_name' is empty{where()}")
+    if os.path.isdir(path) or path.endswith(os.sep):
+        raise folder(f"{owner}: {path!r} is a folder; it must be a file's name{where()}")
     endings = (".ckpt", ".safetensors") if form == "ckpt" else (".safetensors",)
     return path if path.endswith(endings) else f"{path}.{form}"
 
@@ -137,8 +134,7 @@ def save_checkpoint(
     """
     if enc_key is not None:
         raise NotImplementedError(f"save_checkpoint: encryption is not implemented{where()}")
-    _check_file(ckpt_file_name, "save_checkpoint", IsADirectoryError)
-    path = _path(ckpt_file_name, format)
+    path = _path(ckpt_file_name, format, "save_checkpoint", IsADirectoryError)
     if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
         raise FileNotFoundError(f"save_checkpoint: there is no folder for {path!r}{where()}")
     items: dict[str, Any] = {}
@@ -308,10 +304,10 @@ def load_checkpoint(
     """
     if dec_key is not None:
         raise NotImplementedError(f"load_checkpoint: encryption is not implemented{where()}")
-    _check_file(ckpt_file_name, "load_checkpoint", ValueError)
+    with_ending = _path(ckpt_file_name, format, "load_checkpoint", ValueError)
     path = os.fspath(ckpt_file_name)
-    if not os.path.exists(path) and os.path.exists(_path(path, format)):
-        path = _path(path, format)
+    if not os.path.exists(path) and os.path.exists(with_ending):
+        path = with_ending
     tensors, texts, metadata = _read(path)
 
     def wanted(name: str) -> bool:
