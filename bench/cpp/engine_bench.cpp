@@ -21,6 +21,7 @@
 #include "cpu/blas.h"
 #include "cpu/engine.h"
 #include "machine.h"
+#include "ops/ops.h"
 #include "plan/planner.h"
 #include "runtime/storage.h"
 
@@ -90,7 +91,7 @@ NodeId forward(Graph& g, const std::vector<Layer>& net, NodeId h, Op activation)
 
 NodeId mean_square(Graph& g, NodeId r) {  // r: [n, 1]
   const int64_t axes[] = {0, 1};
-  const NodeId sum = reduce(g, Op::ReduceSum, binary(g, Op::Mul, r, r), axes);
+  const NodeId sum = reduce(g, Combine::Sum, binary(g, Op::Mul, r, r), axes);
   return scaled(g, sum, 1.0 / static_cast<double>(g.count(r)));
 }
 
@@ -133,15 +134,15 @@ NodeId cross_entropy(Graph& g, NodeId logits, NodeId labels) {
   auto spread = [&](NodeId column) {
     return broadcast_to(g, reshape(g, column, Dims{dims[0], 1}), dims);
   };
-  const NodeId top = stop_gradient(g, reduce(g, Op::ReduceMax, logits, features));
+  const NodeId top = stop_gradient(g, reduce(g, Combine::Max, logits, features));
   const NodeId shifted = binary(g, Op::Sub, logits, spread(top));
-  const NodeId sum = reduce(g, Op::ReduceSum, unary(g, Op::Exp, shifted), features);
+  const NodeId sum = reduce(g, Combine::Sum, unary(g, Op::Exp, shifted), features);
   const NodeId log_p = binary(g, Op::Sub, shifted, spread(unary(g, Op::Log, sum)));
   const NodeId classes = broadcast_to(g, iota(g, DType::Int32, Dims{1, dims[1]}, 1), dims);
   const NodeId is_label = binary(g, Op::Equal, classes, spread(labels));
   const NodeId zero = constant(g, g.dtype(logits), dims, 0);
-  const NodeId picked = reduce(g, Op::ReduceSum, select(g, is_label, log_p, zero), features);
-  return scaled(g, reduce(g, Op::ReduceSum, picked, rows), -1.0 / static_cast<double>(dims[0]));
+  const NodeId picked = reduce(g, Combine::Sum, select(g, is_label, log_p, zero), features);
+  return scaled(g, reduce(g, Combine::Sum, picked, rows), -1.0 / static_cast<double>(dims[0]));
 }
 
 /// One step of Adam (Kingma and Ba 2015, algorithm 1): appends the new parameter, m and v.

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "base/interrupt.h"
 #include "ops/ops.h"
 #include "plan/arena.h"
-#include "base/interrupt.h"
 #include "plan/labels.h"
 #include "plan/layouts.h"
 #include "plan/region_builder.h"

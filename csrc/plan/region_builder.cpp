@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "ops/ops.h"
 #include "base/interrupt.h"
+#include "ops/ops.h"
 #include "plan/biases.h"
 #include "plan/chains.h"
 #include "plan/fusions.h"

@@ -194,8 +194,7 @@ class SumMerger {
         all.sum = add(all.sum, to_[x], all.sum != kNoNode && t.negative != all.negative);
       }
     }
-    for (auto& [what, all] : reductions)
-      sum = add(sum, summed(all.sum, all.like), all.negative);
+    for (auto& [what, all] : reductions) sum = add(sum, summed(all.sum, all.like), all.negative);
     for (auto& [transposed, pairs] : products) {
       factor(pairs, &Pair::a, &Pair::b);
       factor(pairs, &Pair::b, &Pair::a);

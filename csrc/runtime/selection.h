@@ -5,8 +5,8 @@
 
 namespace gradcell {
 
-/// The positions of the k largest (or smallest) elements of each row, int64 [..., k]; rows are along
-/// the last dimension. NaN counts as larger than any number.
+/// The positions of the k largest (or smallest) elements of each row, int64 [..., k]; rows are
+/// along the last dimension. NaN counts as larger than any number.
 ///
 /// sorted: in order, of equal elements the first first. If not, in the order in which selection
 /// leaves them (std::nth_element over positions, as MindSpore's CPU kernel has it).

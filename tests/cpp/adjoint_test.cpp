@@ -8,6 +8,7 @@
 
 #include "ad/transform.h"
 #include "evaluate.h"
+#include "ops/ops.h"
 
 namespace gradcell {
 namespace {
@@ -29,7 +30,7 @@ NodeId gradient(Graph& g, NodeId y, NodeId x) {
 NodeId total(Graph& g, NodeId x) {
   Dims axes;
   for (size_t k = 0; k < g.dims(x).size(); ++k) axes.push_back(static_cast<int64_t>(k));
-  return reduce(g, Op::ReduceSum, x, axes);
+  return reduce(g, Combine::Sum, x, axes);
 }
 
 double dot(const std::vector<double>& a, const std::vector<double>& b) {
@@ -112,20 +113,20 @@ TEST(Adjoint, Movement) {
                 constant(g, DType::Int32, Dims{5}, 4));
     NodeId y = gather(g, unary(g, Op::Sin, x), at, 0);
     NodeId z = scatter_add(g, at, y, 0, 5);
-    return unary(g, Op::Exp, cumsum(g, binary(g, Op::Mul, z, x), 0, true, true));
+    return unary(g, Op::Exp, cumsum(g, binary(g, Op::Mul, z, x), {0, true, true}));
   });
 }
 
 TEST(Adjoint, Reductions) {
   check("softmax", {4, 3}, -1, 1, [](Graph& g, NodeId x) {
     Dims d{4, 3};
-    NodeId m = reshape(g, reduce(g, Op::ReduceMax, x, Dims{1}), Dims{4, 1});
+    NodeId m = reshape(g, reduce(g, Combine::Max, x, Dims{1}), Dims{4, 1});
     NodeId e = unary(g, Op::Exp, binary(g, Op::Sub, x, broadcast_to(g, m, d)));
-    NodeId s = reshape(g, reduce(g, Op::ReduceSum, e, Dims{1}), Dims{4, 1});
+    NodeId s = reshape(g, reduce(g, Combine::Sum, e, Dims{1}), Dims{4, 1});
     return unary(g, Op::Square, binary(g, Op::Div, e, broadcast_to(g, s, d)));
   });
   check("minimum of rows", {40, 3}, -1, 1, [](Graph& g, NodeId x) {
-    return unary(g, Op::Exp, reduce(g, Op::ReduceMin, unary(g, Op::Sin, x), Dims{0}));
+    return unary(g, Op::Exp, reduce(g, Combine::Min, unary(g, Op::Sin, x), Dims{0}));
   });
 }
 
@@ -201,15 +202,19 @@ TEST(Adjoint, NodesCarryTheirForwardNodesPlaceAndOrder) {
   Graph g;
   int code = 0;
   NodeId x = leaf(g, DType::Float32, Dims{});
-  g.location = {&code, 4};
-  NodeId y = unary(g, Op::Tanh, x);
-  g.location = {};
+  NodeId y;
+  {
+    Stamp stamp(g);
+    stamp.at({&code, 4});
+    y = unary(g, Op::Tanh, x);
+  }
   NodeId d = gradient(g, y, x), dd = gradient(g, d, x);
   EXPECT_EQ(g[d].location.code, &code);
   EXPECT_EQ(g[d].order, 1);
   EXPECT_EQ(g[dd].order, 2);
-  EXPECT_EQ(g.order, 0);
-  EXPECT_EQ(g.location.code, nullptr);
+  const Node after = g[unary(g, Op::Cos, x)];
+  EXPECT_EQ(after.order, 0);
+  EXPECT_EQ(after.location.code, nullptr);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // The builder's simplifications: that they happen, and that they change no bit, signed zeros,
 // infinities and NaN included. Each rule is stated as (the node as the user wrote it, made past the
 // builder; the same through the builder; the op that should come out).
-#include "ir/builder.h"
+#include "ops/ops.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,7 @@
 // The engine as a whole: random graphs against the interpreter, results that do not depend on the
 // number of threads, one Executable used by several threads.
 #include "cpu/engine.h"
+#include "ops/ops.h"
 
 #include <gtest/gtest.h>
 
@@ -88,10 +89,10 @@ class RandomGraph {
       }
       case 7:
         if (rank != 2) return smooth(x);
-        return unary(g, Op::Tanh, reduce(g, Op::ReduceSum, x, draw(2) ? Dims{0} : Dims{1}));
+        return unary(g, Op::Tanh, reduce(g, Combine::Sum, x, draw(2) ? Dims{0} : Dims{1}));
       case 8:
         if (rank != 2) return smooth(x);
-        return reshape(g, reduce(g, draw(2) ? Op::ReduceMax : Op::ReduceSum, smooth(x), Dims{1}),
+        return reshape(g, reduce(g, draw(2) ? Combine::Max : Combine::Sum, smooth(x), Dims{1}),
                        Dims{d[0], 1});
       case 9:
         for (NodeId w : nodes_)
@@ -153,8 +154,8 @@ TEST(Engine, EveryTailOfRowsAndElements) {
       Leaves leaves{{x, make_array(t, {n}, random_numbers(n, 0, 9, 1))},
                     {m, make_array(t, {n, 3}, random_numbers(3 * n, 0, 9, 2))}};
       NodeId s = binary(g, Op::Add, unary(g, Op::Square, x), constant(g, t, Dims{n}, 1));
-      std::vector<NodeId> roots{s, reduce(g, Op::ReduceSum, unary(g, Op::Neg, m), Dims{0}),
-                                reduce(g, Op::ReduceMax, unary(g, Op::Neg, m), Dims{1})};
+      std::vector<NodeId> roots{s, reduce(g, Combine::Sum, unary(g, Op::Neg, m), Dims{0}),
+                                reduce(g, Combine::Max, unary(g, Op::Neg, m), Dims{1})};
       auto got = run(g, roots, leaves);
       for (size_t i = 0; i < roots.size(); ++i)
         expect_close(got[i], interpret(g, roots[i], leaves),
@@ -222,17 +223,17 @@ struct Work {
         g, Op::Tanh,
         binary(g, Op::Add, matmul(g, x, w1, false, false), broadcast_to(g, b, Dims{kRows, 20})));
     NodeId y = matmul(g, h, w2, false, false);
-    NodeId loss = reduce(g, Op::ReduceSum, unary(g, Op::Square, y), Dims{0, 1});
+    NodeId loss = reduce(g, Combine::Sum, unary(g, Op::Square, y), Dims{0, 1});
     NodeId out[] = {loss}, seed[] = {constant(g, DType::Float32, Dims{}, 1)},
            wrt[] = {w1, b, w2, x};
     roots = ad::adjoint(g, out, seed, wrt);
     roots.push_back(loss);
-    roots.push_back(reduce(g, Op::ReduceMax, y, Dims{0}));
+    roots.push_back(reduce(g, Combine::Max, y, Dims{0}));
     NodeId flat = input({200003});
     roots.push_back(unary(g, Op::Exp, unary(g, Op::Sin, flat)));
-    roots.push_back(reduce(g, Op::ReduceSum, flat, Dims{0}));
+    roots.push_back(reduce(g, Combine::Sum, flat, Dims{0}));
     roots.push_back(transpose(g, reshape(g, h, Dims{20, kRows}), Dims{1, 0}));
-    roots.push_back(cumsum(g, reshape(g, h, Dims{20, kRows}), 1, false, false));
+    roots.push_back(cumsum(g, reshape(g, h, Dims{20, kRows}), {1, false, false}));
     if (std::getenv("GRADCELL_BLAS"))
       roots.push_back(matmul(g, input({777, 301}), input({301, 513}), false, false));
   }
@@ -259,7 +260,7 @@ TEST(Engine, OneExecutableRunsInSeveralThreads) {
   constexpr int64_t kRows = 3001;
   NodeId x = leaf(g, DType::Float32, Dims{kRows, 4}), w = leaf(g, DType::Float32, Dims{4, 6});
   NodeId h = unary(g, Op::Tanh, matmul(g, x, w, false, false));
-  std::vector<NodeId> roots{reduce(g, Op::ReduceSum, h, Dims{0}), cumsum(g, h, 0, false, false)};
+  std::vector<NodeId> roots{reduce(g, Combine::Sum, h, Dims{0}), cumsum(g, h, {0, false, false})};
   Array weights = make_array(DType::Float32, {4, 6}, random_numbers(24, -1, 1, 1));
   const cpu::Executable exe(make_plan(g, live_nodes(g, roots), roots, {}));
 

@@ -12,6 +12,7 @@
 #include "cpu/engine.h"
 #include "ir/fold.h"
 #include "ir/print.h"
+#include "ops/ops.h"
 #include "plan/planner.h"
 
 namespace gradcell::testing {

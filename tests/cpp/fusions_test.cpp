@@ -1,6 +1,7 @@
 // Expressions that are one instruction: found in either order of their operands, equal bit by bit
 // to the ops one by one, and left alone where something else needs a part of them.
 #include "plan/fusions.h"
+#include "ops/ops.h"
 
 #include <gtest/gtest.h>
 

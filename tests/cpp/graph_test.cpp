@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/builder.h"
+#include "ops/ops.h"
 #include "plan/planner.h"
 
 namespace gradcell {
@@ -25,7 +25,7 @@ TEST(Graph, EqualNodesAreOne) {
   EXPECT_NE(constant(g, DType::Float32, kShape, 0.0), constant(g, DType::Float32, kShape, -0.0));
   EXPECT_NE(constant(g, DType::Float32, kShape, 2), constant(g, DType::Float64, kShape, 2));
   EXPECT_NE(constant(g, DType::Float32, kShape, 2), constant(g, DType::Float32, Dims{6}, 2));
-  EXPECT_NE(reduce(g, Op::ReduceSum, x, Dims{0}), reduce(g, Op::ReduceSum, x, Dims{1}));
+  EXPECT_NE(reduce(g, Combine::Sum, x, Dims{0}), reduce(g, Combine::Sum, x, Dims{1}));
 }
 
 TEST(Graph, AliasesAreNeverShared) {
@@ -71,13 +71,19 @@ TEST(Graph, LocationAndOrderAreStamped) {
   Graph g;
   int code = 0;
   NodeId x = leaf(g);
-  g.location = {&code, 7};
-  g.order = 2;
-  NodeId s = unary(g, Op::Sin, x);
+  NodeId s, after;
+  {
+    Stamp stamp(g);
+    stamp.at({&code, 7});
+    stamp.order(2);
+    s = unary(g, Op::Sin, x);
+  }
+  after = unary(g, Op::Cos, x);
   EXPECT_EQ(g[s].location.code, &code);
   EXPECT_EQ(g[s].location.offset, 7);
   EXPECT_EQ(g[s].order, 2);
-  g.order = 0;
+  EXPECT_EQ(g[after].order, 0) << "a stamp ends";
+  EXPECT_EQ(g[after].location.code, nullptr);
   EXPECT_EQ(g[unary(g, Op::Sin, x)].order, 2) << "the first maker stays";
 }
 
@@ -124,7 +130,7 @@ TEST(StructuralHash, WiringRootsAndAttributesCount) {
   EXPECT_NE(wired(false), wired(true));
   auto reduced = [](int64_t axis) {
     return key_of([=](Graph& g) {
-      return reduce(g, Op::ReduceSum, leaf(g, DType::Float32, Dims{3, 3}), Dims{axis});
+      return reduce(g, Combine::Sum, leaf(g, DType::Float32, Dims{3, 3}), Dims{axis});
     });
   };
   EXPECT_NE(reduced(0), reduced(1));

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "evaluate.h"
-#include "ir/builder.h"
+#include "ops/ops.h"
 
 namespace gradcell {
 namespace {

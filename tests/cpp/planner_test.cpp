@@ -1,5 +1,6 @@
 // Which nodes share a region, in which stage; sums of products; the plan's text.
 #include "plan/planner.h"
+#include "ops/ops.h"
 
 #include <gtest/gtest.h>
 
@@ -80,7 +81,7 @@ TEST(Labels, APerceptronRunsByRowsOfItsBatch) {
 TEST(Labels, SumsOverRowsEndARegion) {
   Graph g;
   NodeId x = leaf(g, DType::Float32, Dims{1000, 3});
-  NodeId mean = reduce(g, Op::ReduceSum, unary(g, Op::Exp, x), Dims{0});
+  NodeId mean = reduce(g, Combine::Sum, unary(g, Op::Exp, x), Dims{0});
   NodeId y = binary(g, Op::Sub, x, broadcast_to(g, mean, Dims{1000, 3}));
   NodeId roots[] = {y};
   Labels l = label(g, roots);
@@ -94,9 +95,9 @@ TEST(Labels, SoftmaxAlongFeaturesIsOneRegion) {
   Graph g;
   Dims d{512, 10}, one{512, 1};
   NodeId x = leaf(g, DType::Float32, d);
-  NodeId m = reshape(g, reduce(g, Op::ReduceMax, x, Dims{1}), one);
+  NodeId m = reshape(g, reduce(g, Combine::Max, x, Dims{1}), one);
   NodeId e = unary(g, Op::Exp, binary(g, Op::Sub, x, broadcast_to(g, m, d)));
-  NodeId s = reshape(g, reduce(g, Op::ReduceSum, e, Dims{1}), one);
+  NodeId s = reshape(g, reduce(g, Combine::Sum, e, Dims{1}), one);
   Plan p = plan_of(g, {binary(g, Op::Div, e, broadcast_to(g, s, d))});
   EXPECT_EQ(outline(p), "1R");
   EXPECT_EQ(p.stages[0].regions[0].rows, 512);
@@ -105,7 +106,7 @@ TEST(Labels, SoftmaxAlongFeaturesIsOneRegion) {
 TEST(Labels, WhatHasNoTileFormIsACall) {
   Graph g;
   NodeId x = leaf(g, DType::Float32, Dims{64, 8});
-  EXPECT_EQ(outline(plan_of(g, {unary(g, Op::Sin, cumsum(g, x, 0, false, false))})), "1C 1R");
+  EXPECT_EQ(outline(plan_of(g, {unary(g, Op::Sin, cumsum(g, x, {0, false, false}))})), "1C 1R");
   EXPECT_EQ(outline(plan_of(g, {transpose(g, unary(g, Op::Sin, x), Dims{1, 0})})), "1R 1C");
   NodeId empty = leaf(g, DType::Float32, Dims{0, 8});
   EXPECT_EQ(plan_of(g, {unary(g, Op::Sin, empty)}).stages.size(), 1u);
@@ -118,7 +119,7 @@ TEST(Labels, ATrainingStepIsOneRegion) {
   Graph& g = net.g;
   NodeId dx = net.gradients(net.y, {net.x})[0];
   NodeId residual = binary(g, Op::Sub, slice(g, dx, {{0, 0}, {1000, 1}, {1, 1}}), net.y);
-  NodeId loss = reduce(g, Op::ReduceSum, unary(g, Op::Square, residual), Dims{0, 1});
+  NodeId loss = reduce(g, Combine::Sum, unary(g, Op::Square, residual), Dims{0, 1});
   std::vector<NodeId> roots = net.gradients(loss, {net.w1, net.b1, net.w2});
   roots.push_back(loss);
   Plan p = plan_of(g, roots);
@@ -178,7 +179,7 @@ TEST_F(MergeSums, OtherProductsShareAnAccumulation) {
 }
 
 TEST_F(MergeSums, SumsOverTheSameAxesAreOne) {
-  NodeId s = add(reduce(g, Op::ReduceSum, x, Dims{0}), reduce(g, Op::ReduceSum, y, Dims{0}));
+  NodeId s = add(reduce(g, Combine::Sum, x, Dims{0}), reduce(g, Combine::Sum, y, Dims{0}));
   EXPECT_EQ(text(merge_sums(plan_graph(g, {s}))),
             "%0 = Leaf() : float32[50, 4]\n"
             "%1 = Leaf() : float32[50, 4]\n"
@@ -229,7 +230,7 @@ TEST_F(MergeSums, SignsOfProductsThatShareAnAccumulation) {
     EXPECT_EQ(products, 1) << text(merged);
     expect_close(run(g, s, leaves), interpret(g, s, leaves), 1e-5);
   }
-  auto total = [&](NodeId t) { return reduce(g, Op::ReduceSum, t, Dims{0}); };
+  auto total = [&](NodeId t) { return reduce(g, Combine::Sum, t, Dims{0}); };
   g = leaves_alone;
   NodeId s = minus(minus(negative(total(x)), total(y)), total(unary(g, Op::Sin, y)));
   PlanGraph merged = merge_sums(plan_graph(g, {s}));
@@ -265,7 +266,7 @@ TEST_F(MergeSums, ConstantsValuesDoNotMatter) {
   NodeId small = leaf(g, DType::Float32, Dims{4});
   auto fill = [&](double v) { return constant(g, DType::Float32, Dims{50, 3}, v); };
   auto hidden = [&](NodeId p) { return alias(g, p); };  // from the builder, as a transform does
-  auto total = [&](NodeId t) { return reduce(g, Op::ReduceSum, t, Dims{0}); };
+  auto total = [&](NodeId t) { return reduce(g, Combine::Sum, t, Dims{0}); };
   auto spread = [&] { return broadcast_to(g, small, Dims{50, 4}); };
   const std::function<NodeId(double, double)> sums[] = {
       [&](double s, double t) { return add(product(x, fill(s)), product(x, hidden(fill(t)))); },
@@ -401,7 +402,7 @@ TEST(Planner, TemporariesShareMemory) {
   Graph g;
   NodeId x = leaf(g, DType::Float32, Dims{64, 64});
   NodeId y = x;
-  for (int i = 0; i < 8; ++i) y = unary(g, Op::Sin, cumsum(g, y, 0, false, false));
+  for (int i = 0; i < 8; ++i) y = unary(g, Op::Sin, cumsum(g, y, {0, false, false}));
   Plan p = plan_of(g, {y});
   EXPECT_LE(p.arena_bytes, 3u * 64 * 64 * 4);
 }
@@ -420,7 +421,7 @@ TEST(Planner, WhatIsReadAfterwardsIsNotOverwritten) {
   Graph g;
   NodeId w = leaf(g, DType::Float32, Dims{100}), d = leaf(g, DType::Float32, Dims{100});
   NodeId updated = binary(g, Op::Sub, w, d);
-  NodeId sum = cumsum(g, cumsum(g, d, 0, false, false), 0, false, false);
+  NodeId sum = cumsum(g, cumsum(g, d, {0, false, false}), {0, false, false});
   NodeId later = binary(g, Op::Mul, w, sum);
   EXPECT_EQ(plan_of(g, {updated, later, d}).outputs[0].may_overwrite, std::vector<int>{});
   EXPECT_EQ(plan_of(g, {updated, later, d}).outputs[1].may_overwrite, std::vector<int>{0});

@@ -1,4 +1,5 @@
 #include "ir/print.h"
+#include "ops/ops.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +13,7 @@ TEST(Print, ANodeALine) {
   NodeId x = leaf(g, DType::Float32, Dims{2, 3}), y = leaf(g, DType::Float32, Dims{2, 3});
   NodeId m = binary(g, Op::Mul, unary(g, Op::Sin, x), y);
   unary(g, Op::Exp, x);  // not needed by the root: not listed
-  NodeId roots[] = {reduce(g, Op::ReduceSum, m, Dims{0, 1}), m};
+  NodeId roots[] = {reduce(g, Combine::Sum, m, Dims{0, 1}), m};
   EXPECT_EQ(to_text(g, roots),
             "%0 = Leaf() : float32[2, 3]\n"
             "%1 = Leaf() : float32[2, 3]\n"
@@ -40,10 +41,10 @@ TEST(Print, AttributesHaveNames) {
             "SliceScatter(%0, start=[0, 0], step=[2, 1]) : float64[8, 4]");
   NodeId two[] = {x, x};
   EXPECT_EQ(line(concat(g, two, 1)), "Concat(%0, %0, axis=1) : float64[4, 8]");
-  EXPECT_EQ(line(cumsum(g, x, 1, true, true)),
+  EXPECT_EQ(line(cumsum(g, x, {1, true, true})),
             "CumSum(%0, axis=1, exclusive, reverse) : float64[4, 4]");
   EXPECT_EQ(line(gather(g, x, i, 0)), "Gather(%0, %1, axis=0) : float64[3, 4]");
-  EXPECT_EQ(line(arg_reduce(g, Op::ArgMax, x, 1)), "ArgMax(%0, axis=1) : int32[4]");
+  EXPECT_EQ(line(arg_reduce(g, Combine::Max, x, 1)), "ArgMax(%0, axis=1) : int32[4]");
   EXPECT_EQ(line(iota(g, DType::Int32, Dims{5}, 0)), "Iota(axis=0) : int32[5]");
   EXPECT_EQ(line(cast(g, x, DType::BFloat16)), "Cast(%0) : bfloat16[4, 4]");
 }

@@ -1,5 +1,6 @@
 // Second derivatives along a direction: fewer products, the same numbers.
 #include "ad/row_dots.h"
+#include "ops/ops.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "evaluate.h"
-#include "ir/builder.h"
+#include "ops/ops.h"
 
 namespace gradcell {
 namespace {
@@ -107,36 +107,37 @@ TEST_F(Structured, MatMulTakesUpTransposesAndSigns) {
 TEST_F(Structured, ReduceOfWhatIsTheSameEverywhere) {
   NodeId x = input({3, 1});
   NodeId b = broadcast_to(g, x, Dims{3, 5});
-  EXPECT_EQ(reduce(g, Op::ReduceMax, b, Dims{1}), reshape(g, x, Dims{3}));
-  NodeId s = reduce(g, Op::ReduceSum, b, Dims{1});
+  EXPECT_EQ(reduce(g, Combine::Max, b, Dims{1}), reshape(g, x, Dims{3}));
+  NodeId s = reduce(g, Combine::Sum, b, Dims{1});
   EXPECT_EQ(g[s].op, Op::Mul);
   expect_close(run(g, s, leaves), interpret(g, raw(Op::ReduceSum, b, {3}, {1}), leaves), 1e-6);
-  NodeId c = reduce(g, Op::ReduceSum, constant(g, DType::Float64, Dims{4, 5}, 0.5), Dims{0, 1});
+  NodeId c = reduce(g, Combine::Sum, constant(g, DType::Float64, Dims{4, 5}, 0.5), Dims{0, 1});
   EXPECT_EQ(constant_value(g, c), 10);
 }
 
 TEST_F(Structured, ReduceOfReduce) {
   NodeId x = input({3, 4, 5});
-  for (Op op : {Op::ReduceSum, Op::ReduceMax, Op::ReduceMin}) {
-    NodeId inner = reduce(g, op, x, Dims{1});
-    NodeId both = reduce(g, op, inner, Dims{1});
-    EXPECT_EQ(both, reduce(g, op, x, Dims{1, 2}));
-    expect_close(run(g, both, leaves), interpret(g, raw(op, inner, {3}, {1}), leaves), 1e-6);
+  for (Combine how : {Combine::Sum, Combine::Max, Combine::Min}) {
+    NodeId inner = reduce(g, how, x, Dims{1});
+    NodeId both = reduce(g, how, inner, Dims{1});
+    EXPECT_EQ(both, reduce(g, how, x, Dims{1, 2}));
+    expect_close(run(g, both, leaves), interpret(g, raw(g[both].op, inner, {3}, {1}), leaves),
+                 1e-6);
   }
-  NodeId mixed = reduce(g, Op::ReduceMax, reduce(g, Op::ReduceSum, x, Dims{1}), Dims{1});
+  NodeId mixed = reduce(g, Combine::Max, reduce(g, Combine::Sum, x, Dims{1}), Dims{1});
   EXPECT_EQ(g.dims(g.input(mixed, 0)), (Dims{3, 5}));
 }
 
 TEST_F(Structured, EmptySumsAreZero) {
   for (double v : {1.0, -1.0, kInf}) {
-    NodeId c = reduce(g, Op::ReduceSum, constant(g, DType::Float32, Dims{0, 2}, v), Dims{0});
+    NodeId c = reduce(g, Combine::Sum, constant(g, DType::Float32, Dims{0, 2}, v), Dims{0});
     expect_close(run(g, c, leaves), make_array(DType::Float32, {2}, {0, 0}), 0);
   }
   NodeId x = input({0, 2});
-  expect_close(run(g, reduce(g, Op::ReduceSum, x, Dims{0}), leaves),
+  expect_close(run(g, reduce(g, Combine::Sum, x, Dims{0}), leaves),
                make_array(DType::Float32, {2}, {0, 0}), 0);
-  EXPECT_THROW(reduce(g, Op::ReduceMax, x, Dims{0}), Error);
-  EXPECT_EQ(run(g, reduce(g, Op::ReduceMax, x, Dims{1}), leaves).count(), 0);
+  EXPECT_THROW(reduce(g, Combine::Max, x, Dims{0}), Error);
+  EXPECT_EQ(run(g, reduce(g, Combine::Max, x, Dims{1}), leaves).count(), 0);
 }
 
 /// More equal terms than a float16 can count.
@@ -144,7 +145,7 @@ TEST_F(Structured, LongSumsInHalfTypes) {
   for (DType t : {DType::Float16, DType::BFloat16}) {
     NodeId x = leaf(g, t, Dims{1});
     leaves[x] = make_array(t, {1}, {0.0009765625});
-    NodeId s = reduce(g, Op::ReduceSum, broadcast_to(g, x, Dims{131072}), Dims{0});
+    NodeId s = reduce(g, Combine::Sum, broadcast_to(g, x, Dims{131072}), Dims{0});
     expect_close(run(g, s, leaves), make_array(t, {}, {128}), 0);
   }
 }
@@ -164,12 +165,12 @@ TEST_F(Structured, ReductionsOverEveryAxisSet) {
         Dims axes;
         for (size_t k = 0; k < d.size(); ++k)
           if (mask >> k & 1) axes.push_back(static_cast<int64_t>(k));
-        for (Op op : {Op::ReduceSum, Op::ReduceMax, Op::ReduceMin}) {
-          NodeId y = reduce(g, op, x, axes);
-          double tolerance = op != Op::ReduceSum || !is_floating(t) ? 0
+        for (Combine how : {Combine::Sum, Combine::Max, Combine::Min}) {
+          NodeId y = reduce(g, how, x, axes);
+          double tolerance = how != Combine::Sum || !is_floating(t) ? 0
                              : t == DType::Float16                  ? 2e-3
                                                                     : 1e-5;
-          SCOPED_TRACE(std::string(info(op).name) + to_string(d) + " over " + to_string(axes));
+          SCOPED_TRACE(std::string(combine_name(how)) + to_string(d) + " over " + to_string(axes));
           expect_close(run(g, y, leaves), interpret(g, y, leaves), tolerance);
         }
       }
@@ -183,13 +184,13 @@ TEST_F(Structured, MaximaPropagateNaN) {
   NodeId x = leaf(g, DType::Float32, d);
   leaves[x] = make_array(DType::Float32, d, v);
   for (const Dims& axes : {Dims{0}, Dims{1}, Dims{0, 1}})
-    for (Op op : {Op::ReduceMax, Op::ReduceMin, Op::ReduceSum}) {
-      NodeId y = reduce(g, op, x, axes);
+    for (Combine how : {Combine::Max, Combine::Min, Combine::Sum}) {
+      NodeId y = reduce(g, how, x, axes);
       expect_close(run(g, y, leaves), interpret(g, y, leaves), 1e-5);
     }
-  for (Op op : {Op::ArgMax, Op::ArgMin})
+  for (Combine how : {Combine::Max, Combine::Min})
     for (int axis : {0, 1}) {
-      NodeId y = arg_reduce(g, op, x, axis);
+      NodeId y = arg_reduce(g, how, x, axis);
       expect_close(run(g, y, leaves), interpret(g, y, leaves), 0);
     }
 }
@@ -241,8 +242,9 @@ TEST_F(Structured, MovementOnEveryShape) {
       made.push_back(slice_scatter(g, s, d, start, step));
       made.push_back(broadcast_to(g, x, wide));
       if (t != DType::Bool)
-        made.push_back(cumsum(g, x, static_cast<int>(d.size()) - 1, d[0] % 2, d[0] % 3));
-      made.push_back(arg_reduce(g, Op::ArgMax, x, 0));
+        made.push_back(
+            cumsum(g, x, {static_cast<int64_t>(d.size()) - 1, d[0] % 2 != 0, d[0] % 3 != 0}));
+      made.push_back(arg_reduce(g, Combine::Max, x, 0));
       for (NodeId y : made) {
         double tolerance = g[y].op == Op::CumSum && is_floating(t) ? 2e-3 : 0;
         expect_close(run(g, y, leaves), interpret(g, y, leaves), tolerance);
@@ -293,9 +295,9 @@ TEST_F(Structured, ZeroSizeTensors) {
                            matmul(g, x, w, false, false),
                            matmul(g, y, x, false, false),
                            transpose(g, x, Dims{1, 0}),
-                           reduce(g, Op::ReduceSum, x, Dims{0}),
-                           reduce(g, Op::ReduceSum, y, Dims{1}),
-                           cumsum(g, x, 0, false, false),
+                           reduce(g, Combine::Sum, x, Dims{0}),
+                           reduce(g, Combine::Sum, y, Dims{1}),
+                           cumsum(g, x, {0, false, false}),
                            slice(g, x, {{0, 1}, {0, 2}, {1, 1}}),
                            slice(g, w, {{0, 0}, {0, 3}, {1, 1}}),
                            broadcast_to(g, input({1, 4}), Dims{0, 4}),

@@ -9,6 +9,7 @@
 
 #include "ad/transform.h"
 #include "evaluate.h"
+#include "ops/ops.h"
 #include "runtime/frontend.h"
 
 namespace gradcell {
@@ -34,14 +35,14 @@ struct Recording {
 };
 
 TEST(Trace, OutsideOneOpsRunAtOnce) {
-  TensorPtr y = ops::binary(Op::Add, tensor(2), real(3));
+  TensorPtr y = binary(Op::Add, tensor(2), real(3));
   EXPECT_FALSE(y->traced());
   EXPECT_EQ(number(y->value()), 5);
 }
 
 TEST(Trace, InsideOneOpsRecordAndFinishGivesValues) {
   Recording r;
-  TensorPtr x = r.argument(2), y = ops::unary(Op::Square, x);
+  TensorPtr x = r.argument(2), y = unary(Op::Square, x);
   EXPECT_TRUE(y->traced());
   NodeId out[] = {y->node()};
   EXPECT_EQ(number(r.trace->finish(out)[0]), 4);
@@ -62,9 +63,9 @@ TEST(Trace, VariablesAreWrittenAtTheEndAllAtOnce) {
     Recording r;
     Trace& t = *r.trace;
     NodeId old_a = t.lift(a);
-    TensorPtr sum = ops::binary(Op::Add, ta, tb);
+    TensorPtr sum = binary(Op::Add, ta, tb);
     t.assign(a, sum->node());
-    TensorPtr second = ops::binary(Op::Add, ta, tb);  // reads what was assigned
+    TensorPtr second = binary(Op::Add, ta, tb);  // reads what was assigned
     t.assign(b, second->node());
     EXPECT_EQ(number(a->value), 1) << "nothing is written while recording";
     EXPECT_NE(t.lift(a), old_a);
@@ -80,7 +81,7 @@ TEST(Trace, AFailureBeforeTheEndChangesNothing) {
   TensorPtr left;
   {
     Recording r;
-    left = ops::binary(Op::Add, of(a), real(1));
+    left = binary(Op::Add, of(a), real(1));
     r.trace->assign(a, left->node());
     r.trace->abandon();
   }
@@ -91,8 +92,8 @@ TEST(Trace, ATensorThatLeavesHasItsValue) {
   std::vector<TensorPtr> kept;
   {
     Recording r;
-    TensorPtr x = r.argument(3), y = ops::unary(Op::Square, x);
-    kept.push_back(ops::binary(Op::Add, x, real(1)));  // no output, but kept
+    TensorPtr x = r.argument(3), y = unary(Op::Square, x);
+    kept.push_back(binary(Op::Add, x, real(1)));  // no output, but kept
     NodeId out[] = {y->node()};
     r.trace->finish(out);
   }
@@ -103,14 +104,14 @@ TEST(Trace, ATensorThatLeavesHasItsValue) {
 TEST(Trace, ValuesOnDemandAreComputedOnceAndRecordingGoesOn) {
   clear_plan_cache();
   Recording r;
-  TensorPtr x = r.argument(3), y = ops::unary(Op::Square, x);
+  TensorPtr x = r.argument(3), y = unary(Op::Square, x);
   EXPECT_FALSE(r.trace->asked());
   EXPECT_EQ(number(y->value()), 9);
   EXPECT_TRUE(r.trace->asked());
   size_t runs = plan_cache_info().runs;
   EXPECT_EQ(number(y->value()), 9);
   EXPECT_EQ(plan_cache_info().runs, runs);
-  TensorPtr z = ops::unary(Op::Square, y);
+  TensorPtr z = unary(Op::Square, y);
   EXPECT_EQ(number(z->value()), 81);
   NodeId out[] = {z->node(), x->node()};
   auto values = r.trace->finish(out);
@@ -124,7 +125,7 @@ TEST(Trace, DifferentiatingByAVariable) {
   Recording r;
   Trace& t = *r.trace;
   NodeId before = t.lift(w), a = t.push_alias(w);
-  TensorPtr y = ops::unary(Op::Square, tw);
+  TensorPtr y = unary(Op::Square, tw);
   NodeId out[] = {y->node()}, seed[] = {constant(t.graph, DType::Float32, Dims{}, 1)}, wrt[] = {a};
   NodeId d = ad::adjoint(t.graph, out, seed, wrt)[0];
   t.dissolve(wrt);
@@ -168,11 +169,11 @@ TEST(Trace, ATensorOfAnotherTraceIsAnError) {
   TensorPtr stray;
   {
     Recording r;
-    stray = ops::unary(Op::Sin, r.argument(1));
+    stray = unary(Op::Sin, r.argument(1));
     r.trace->abandon();
   }
   Recording r;
-  EXPECT_THROW(ops::unary(Op::Cos, stray), Error);
+  EXPECT_THROW(unary(Op::Cos, stray), Error);
 }
 
 /// counter += x; returns x * counter.
@@ -184,9 +185,9 @@ struct Step {
   explicit Step(double x0) {
     Recording r;
     TensorPtr x = r.argument(x0);
-    TensorPtr next = ops::binary(Op::Add, of(counter), x);
+    TensorPtr next = binary(Op::Add, of(counter), x);
     r.trace->assign(counter, next->node());
-    TensorPtr y = ops::binary(Op::Mul, x, next);
+    TensorPtr y = binary(Op::Mul, x, next);
     NodeId out[] = {y->node()};
     x.reset(), next.reset();  // as when the function has returned
     first = number(r.trace->finish(out, &compiled)[0]);
@@ -222,11 +223,11 @@ TEST(Compiled, NoneWhereAValueWasAskedForOrATensorKept) {
     TensorPtr kept;
     std::shared_ptr<Compiled> compiled;
     Recording r;
-    TensorPtr x = r.argument(2), y = ops::unary(Op::Square, x);
+    TensorPtr x = r.argument(2), y = unary(Op::Square, x);
     if (ask)
       y->value();
     else
-      kept = ops::unary(Op::Sin, x);
+      kept = unary(Op::Sin, x);
     NodeId out[] = {y->node()};
     x.reset();
     r.trace->finish(out, &compiled);
@@ -239,7 +240,7 @@ TEST(PlanCache, TheSameStructureIsPlannedOnce) {
   clear_plan_cache();
   for (double c : {2.0, 3.0, 4.0}) {
     Recording r;
-    TensorPtr y = ops::binary(Op::Mul, ops::unary(Op::Sin, r.argument(c)), real(c));
+    TensorPtr y = binary(Op::Mul, unary(Op::Sin, r.argument(c)), real(c));
     NodeId out[] = {y->node()};
     EXPECT_NEAR(number(r.trace->finish(out)[0]), c * std::sin(c), 1e-6);
   }
@@ -253,7 +254,7 @@ TEST(Trace, ThreadsHaveTracesOfTheirOwn) {
   auto work = [](double x0) {
     for (int i = 0; i < 50; ++i) {
       Recording r;
-      TensorPtr y = ops::unary(Op::Square, r.argument(x0));
+      TensorPtr y = unary(Op::Square, r.argument(x0));
       NodeId out[] = {y->node()};
       ASSERT_EQ(number(r.trace->finish(out)[0]), x0 * x0);
     }
@@ -267,7 +268,7 @@ TEST(Compiled, SeveralThreadsRunOne) {
   std::shared_ptr<Compiled> compiled;
   {
     Recording r;
-    TensorPtr y = ops::unary(Op::Square, r.argument(2));
+    TensorPtr y = unary(Op::Square, r.argument(2));
     NodeId out[] = {y->node()};
     r.trace->finish(out, &compiled);
   }
