@@ -80,10 +80,12 @@ bool same_object(PyObject* a, PyObject* b) {
   return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
 }
 
+/// Of its type too: 0 and 0.0 are two arguments.
 uint64_t hash_object(PyObject* o) {
-  if (PyFloat_CheckExact(o)) return std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(o));
+  const auto type = reinterpret_cast<uintptr_t>(Py_TYPE(o));
+  if (PyFloat_CheckExact(o)) return mix(type, std::bit_cast<uint64_t>(PyFloat_AS_DOUBLE(o)));
   if (PyLong_CheckExact(o) || PyUnicode_CheckExact(o))
-    return static_cast<uint64_t>(PyObject_Hash(o));
+    return mix(type, static_cast<uint64_t>(PyObject_Hash(o)));
   return reinterpret_cast<uintptr_t>(o);
 }
 

@@ -19,22 +19,29 @@ struct RangeAttributes {
 constexpr Parameter kRange[] = {kShape, {Parameter::Kind::DType, "dtype"}, kAxis};
 constexpr Parameter kRandom[] = {{Parameter::Kind::Tensor, "state"}, kShape};
 
-class Leaves : public Constant {
+/// Without inputs there is nothing to differentiate by.
+class Source : public Constant {
  public:
-  explicit Leaves(Op op) : Constant(op, Form::Input, {}, {}) {}
+  using Constant::Constant;
+  bool differentiable() const override { return true; }
+};
+
+class Leaves : public Source {
+ public:
+  explicit Leaves(Op op) : Source(op, Form::Input, {}, {}) {}
   Type infer(const Graph&, const Draft& d) const override { return d.asked; }
   bool unique() const override { return true; }
 };
 
-class Numbers : public Constant {
+class Numbers : public Source {
  public:
-  explicit Numbers(Op op) : Constant(op, Form::Constant, {}, {}) {}
+  explicit Numbers(Op op) : Source(op, Form::Constant, {}, {}) {}
   Type infer(const Graph&, const Draft& d) const override { return d.asked; }
 };
 
-class Ranges : public Constant {
+class Ranges : public Source {
  public:
-  explicit Ranges(Op op) : Constant(op, Form::Range, kAttributes<RangeAttributes>, kRange) {}
+  explicit Ranges(Op op) : Source(op, Form::Range, kAttributes<RangeAttributes>, kRange) {}
   Type infer(const Graph&, const Draft& d) const override {
     check_shape(name(), d.asked.dims);
     if (!d.asked.dims.empty()) check_axis(name(), d.attributes[0], d.asked.dims.size());

@@ -416,7 +416,8 @@ def _explained(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
             return method(self, *args, **kwargs)
         except TypeError:
             renamed = {spellings.get(k, k): v for k, v in kwargs.items()}
-            arguments.explain_misfit(f"Tensor.{name}", function, (self, *args), renamed)
+            callee = getattr(method, "_callee", lambda: function)()
+            arguments.explain_misfit(f"Tensor.{name}", callee, (self, *args), renamed)
             raise
 
     return explained
@@ -503,16 +504,21 @@ def _from_ops(name: str) -> Callable[..., Any]:
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"ops.{name} of this tensor."
+    method._callee = lambda: getattr(ops, name)  # type: ignore[attr-defined]
     return method
 
 
 def _row_method(name: str, place: dict[str, Any]) -> Callable[..., Any]:
     """A row's method, made when it is first called."""
 
+    @functools.cache
+    def made() -> Callable[..., Any]:
+        return place["forms"].make(name)  # type: ignore[no-any-return]
+
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        made = place["forms"].make(name)
-        setattr(Tensor, name, made)
-        return made(self, *args, **kwargs)
+        return made()(self, *args, **kwargs)
+
+    method._callee = made  # type: ignore[attr-defined]
 
     method.__name__ = method.__qualname__ = name
     method.__doc__ = f"{place['forms'].rows[name][1]}."

@@ -428,7 +428,7 @@ class Cell(GraphMode):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         own = self.__dict__
-        if not own["_called"]:
+        if not self._called:  # (a Cell without super().__init__() says so)
             own["_called"] = True
             if not _core.in_trace():
                 self.check_names_and_refresh_name()
