@@ -156,6 +156,55 @@ TAKES_NUMBERS: dict[str, list[Row]] = {
     "std": [(lambda: ops.std(t(A), ddof=1), A.std(ddof=1))],
 }  # fmt: skip
 
+M = np.arange(4.0).reshape(2, 2) / 3
+WHOLE = np.array([7, -7, 5])
+BIG = 16777217  # no float32 either
+TAKES_NUMBERS |= {
+    "addcdiv": [(lambda: ops.addcdiv(t(A), t(A), t(B), N), A + N * (A / B))],
+    "addcmul": [(lambda: ops.addcmul(t(A), t(A), t(B), N), A + N * (A * B))],
+    "addbmm": [
+        (lambda: ops.addbmm(t(M), t(M[None]), t(M[None]), beta=N, alpha=0.3), N * M + 0.3 * (M @ M))
+    ],
+    "baddbmm": [
+        (
+            lambda: ops.baddbmm(t(M[None]), t(M[None]), t(M[None]), beta=N, alpha=0.3),
+            (N * M + 0.3 * (M @ M))[None],
+        )
+    ],
+    "addmv": [
+        (lambda: ops.addmv(t(M[0]), t(M), t(M[1]), beta=N, alpha=0.3), N * M[0] + 0.3 * (M @ M[1]))
+    ],
+    "addr": [
+        (
+            lambda: ops.addr(t(M), t(M[0]), t(M[1]), beta=N, alpha=0.3),
+            N * M + 0.3 * np.outer(M[0], M[1]),
+        )
+    ],
+    "copysign": [(lambda: ops.copysign(t(A), -N), np.copysign(A, -N))],
+    "xdivy": [(lambda: ops.xdivy(t(A), N), A / N), (lambda: ops.xdivy(N, t(A)), N / A)],
+    "float_power": [(lambda: ops.float_power(t(B), N), B**N), (lambda: ops.float_power(N, t(B)), N**B)],
+    "pows": [(lambda: ops.pows(t(B), N), B**N)],
+    "truncate_div": [(lambda: ops.truncate_div(t(A), N), np.trunc(A / N))],
+    "truncate_mod": [(lambda: ops.truncate_mod(t(A), N), A - N * np.trunc(A / N))],
+    "index_fill": [
+        (lambda: ops.index_fill(t(B), 0, Tensor([1]), N), np.where(np.arange(5) == 1, N, B))
+    ],
+    "nan_to_num": [
+        (lambda: ops.nan_to_num(t([np.nan, np.inf, -np.inf]), N, 0.3, -N), np.array([N, 0.3, -N]))
+    ],
+    "logit": [(lambda: ops.logit(t([0.0, 0.5]), N), np.array([math.log(N / (1 - N)), 0.0]))],
+    "tensor_mod": [(lambda: ops.tensor_mod(t(A), N), np.mod(A, N))],
+    "tensor_floordiv": [(lambda: ops.tensor_floordiv(t(A), N), np.floor_divide(A, N))],
+    "tensor_lt": [(lambda: ops.tensor_lt(t([N]), N), np.array([False]))],
+    "tensor_le": [(lambda: ops.tensor_le(t([N]), N), np.array([True]))],
+    "tensor_gt": [(lambda: ops.tensor_gt(t([N]), N), np.array([False]))],
+    "tensor_ge": [(lambda: ops.tensor_ge(t([N]), N), np.array([True]))],
+    "bitwise_and": [(lambda: ops.bitwise_and(t(WHOLE), BIG), WHOLE & BIG)],
+    "bitwise_or": [(lambda: ops.bitwise_or(t(WHOLE), BIG), WHOLE | BIG)],
+    "bitwise_xor": [(lambda: ops.bitwise_xor(t(WHOLE), BIG), WHOLE ^ BIG)],
+    "histc": [(lambda: ops.histc(t([N, 0.2, 0.3]), 2, N, 0.3), np.array([1, 2]))],
+    "quantile": [(lambda: ops.quantile(t(A), 0.3), np.quantile(A, 0.3))],
+}  # fmt: skip
 #: The random ones draw float32 numbers; get_grad and the like take integers that are no elements.
 WITHOUT_NUMBERS = set(
     """abs absolute acos acosh addn all any arccos arccosh arcsin arcsinh arctan arctanh argmax
@@ -173,7 +222,31 @@ WITHOUT_NUMBERS = set(
     stop_gradient strided_slice swapaxes swapdims swish t take tan tanh tanhshrink tensor_dot
     tensor_scatter_add tensor_scatter_elements tensor_scatter_update tile topk trace transpose tril
     triu trunc typeof unbind uniform unsqueeze unstack value_and_grad vjp vstack zeros zeros_like
-    inv""".split()
+    inv
+    adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
+    adaptive_max_pool2d adaptive_max_pool3d add_flags aminmax approximate_equal atleast_1d
+    atleast_2d atleast_3d avg_pool1d avg_pool2d avg_pool3d batch_dot batch_norm bincount
+    bitwise_left_shift bitwise_not bitwise_right_shift block_diag bounding_box_decode
+    bounding_box_encode broadcast_tensors bucketize cbrt check_valid choice_with_mask cholesky
+    cholesky_inverse cholesky_solve column_stack conj conv1d conv2d conv3d corrcoef
+    cosine_embedding_loss cov crop_and_resize cross ctc_loss cummax cummin cumprod
+    custom_info_register deg2rad depth_to_space det diagflat diagonal_scatter diff digamma
+    dsplit dstack eigh einsum erfinv exp2 fix flash_attention_score frac gaussian_nll_loss gcd
+    ger grid_sample heaviside hinge_embedding_loss hsplit imag inplace_add inplace_sub
+    inplace_update interpolate inverse iou is_complex is_floating_point isin isreal kron lcm
+    lgamma list_len logaddexp logaddexp2 logcumsumexp logdet lrn make_list make_range make_tuple
+    margin_ranking_loss matrix_diag matrix_power matrix_solve max_pool2d max_pool3d median
+    mirror_pad mixed_precision_cast moveaxis multi_dot multi_margin_loss multilabel_margin_loss
+    multilabel_soft_margin_loss multinomial mv nanmean nanmedian nanquantile nansum numel
+    op_info_register pinv pixel_shuffle pixel_unshuffle poisson_nll_loss positive
+    prim_attr_register qr rad2deg random_categorical ravel real reduce_max reduce_mean
+    reduce_min reverse_sequence rms_norm rot90 row_stack scalar_cast scalar_to_array scatter
+    scatter_nd_add scatter_nd_sub scatter_nd_update searchsorted select_scatter sequence_mask
+    sgn shuffle signbit sinc slice_scatter slogdet soft_margin_loss space_to_depth std_mean svd
+    tensor_exp tensor_scatter_sub tensor_solve tensor_split trapz tril_indices
+    triplet_margin_loss triu_indices tuple_getitem tuple_len tuple_reversed tuple_setitem
+    tuple_to_array type_as unique unique_consecutive unique_with_pad unsorted_segment_max
+    unsorted_segment_min unsorted_segment_sum vander var_mean vecdot vector_norm view_as vsplit""".split()
 )
 
 

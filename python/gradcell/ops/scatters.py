@@ -58,7 +58,8 @@ def index_fill(x: Any, axis: Any, index: Any, value: Any) -> Tensor:
     n = t.shape[a]
     hits = _ops.scatter_add(_ops.mod(at, n), _ops.full([at.size], 1, _core.int32), 0, n)
     hit = _ops.reshape(_ops.greater(hits, 0), [n] + [1] * (t.ndim - 1 - a))
-    return _ops.where(hit, _ops.cast(value, t.dtype), t)
+    new = value if isinstance(value, Tensor) else Tensor(value, t.dtype)
+    return _ops.where(hit, _ops.cast(new, t.dtype), t)
 
 
 @one_plan

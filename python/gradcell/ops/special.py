@@ -84,7 +84,7 @@ def frac(x: Any) -> Tensor:
 @one_plan
 def truncate_div(x: Any, y: Any) -> Tensor:
     """x / y without the fraction, towards zero, in the inputs' dtype."""
-    a, b = arguments.operand(x, "truncate_div", "x"), arguments.operand(y, "truncate_div", "y")
+    a, b = arguments.operands(x, y, "truncate_div", ("x", "y"))
     if a.dtype.is_floating or b.dtype.is_floating:
         return fix(_ops.div(a, b))
     down, rest = _ops.floor_div(a, b), _ops.mod(a, b)
@@ -97,7 +97,8 @@ def truncate_div(x: Any, y: Any) -> Tensor:
 @one_plan
 def truncate_mod(x: Any, y: Any) -> Tensor:
     """x - y truncate_div(x, y): the remainder with the sign of x."""
-    return _ops.sub(x, _ops.mul(y, truncate_div(x, y)))
+    a, b = arguments.operands(x, y, "truncate_mod", ("x", "y"))
+    return _ops.sub(a, _ops.mul(b, truncate_div(a, b)))
 
 
 @one_plan
@@ -110,7 +111,8 @@ def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = No
     top = 3.3895313892515355e38 if x.dtype.name == "bfloat16" else float(np.finfo(x.dtype.name).max)
     high, low = top if posinf is None else posinf, -top if neginf is None else neginf
     out = _ops.where(_ops.isnan(x), 0 if nan is None else nan, x)
-    return _ops.where(_ops.isinf(x), _ops.where(_ops.greater(x, 0), high, low), out)
+    out = _ops.where(_ops.equal(x, math.inf), high, out)
+    return _ops.where(_ops.equal(x, -math.inf), low, out)
 
 
 # Powers, angles, logarithms -----------------------------------------------------------------------
@@ -131,10 +133,9 @@ def cbrt(x: Any) -> Tensor:
 
 def float_power(input: Any, exponent: Any) -> Tensor:
     """input to the power of exponent, in float64."""
-    a, b = (
-        arguments.operand(input, "float_power"),
-        arguments.operand(exponent, "float_power", "exponent"),
-    )
+    wide = Tensor(0.0, _core.float64)
+    a = arguments.operand(input, "float_power", like=wide)
+    b = arguments.operand(exponent, "float_power", "exponent", like=wide)
     return _ops.pow(_ops.cast(a, _core.float64), _ops.cast(b, _core.float64))
 
 
@@ -180,8 +181,9 @@ def logit(input: Any, eps: Any = None) -> Tensor:
 @one_plan
 def xdivy(x: Any, y: Any) -> Tensor:
     """x / y, 0 where x is 0."""
-    zero = _ops.equal(x, 0)
-    return _ops.where(zero, 0, _ops.div(x, _ops.where(zero, 1, y)))
+    a, b = arguments.operands(x, y, "xdivy", ("x", "y"))
+    zero = _ops.equal(a, 0)
+    return _ops.where(zero, 0, _ops.div(a, _ops.where(zero, 1, b)))
 
 
 @one_plan
