@@ -50,6 +50,8 @@ ROW_OPERANDS = {
     "COMPARE": ("input", "other"),
     "TERNARY": ("condition", "input", "other"),
 }
+#: Structured ops without a function of their own in Python.
+UNBOUND = {"leaf", "identity", "full"}
 STATIC = "@staticmethod\n"
 #: What annotations of Python functions may say and be understood in the stub.
 KNOWN = re.compile(
@@ -154,6 +156,11 @@ def rows_stub(table: str) -> str:
         functions += lines(f"{STATIC}def {name}({', '.join(operands)}) -> Tensor: ...", "    ")
         of_tensor = ", ".join(["self", *operands[1:]])
         methods += lines(f"def {name}({of_tensor}) -> Tensor: ...", "    ")
+    for name in re.findall(r"^STRUCTURED\(\w+, (\w+)\)", table, re.M):
+        if name not in UNBOUND:
+            functions += lines(
+                f"{STATIC}def {name}(*args: Any, **kwargs: Any) -> Tensor: ...", "    "
+            )
     return ROWS_HEAD + "\n".join([*functions, "", *methods]) + "\n"
 
 
@@ -162,6 +169,14 @@ def row_functions() -> set[str]:
     from gradcell import _core
 
     return {row["function"] for row in _core.op_table() if row["kind"] != "structured"}
+
+
+def structured_functions() -> set[str]:
+    """The functions that are made of the specs of structured ops."""
+    from gradcell import _core
+
+    structured = {row["function"] for row in _core.op_table() if row["kind"] == "structured"}
+    return structured - UNBOUND
 
 
 def takes_operands(method: Any) -> bool:
@@ -203,7 +218,7 @@ def class_stub(cls: type) -> list[str]:
 
 def ops_stub(ops: ModuleType) -> list[str]:
     """As a class of static methods: one file holds everything."""
-    out, rows = ["class ops(OpRows):"], row_functions()
+    out, rows = ["class ops(OpRows):"], row_functions() | structured_functions()
     for name, value in vars(ops).items():
         if isinstance(value, BuiltinFunctionType) and name not in rows:
             out += lines(from_docstring(name, value, static=True), "    ")
@@ -238,7 +253,8 @@ def differences() -> list[str]:
     rows = ROWS_TARGET.read_text()
     functions, methods = (names(part) for part in rows.split("class TensorRows"))
     wanted = {(name, "") for name in row_functions()} | {("OpRows", "")}
-    missing = (functions ^ wanted) | (methods ^ (wanted - {("OpRows", "")}))
+    structured = {(name, "") for name in structured_functions()}
+    missing = (functions ^ (wanted | structured)) | (methods ^ (wanted - {("OpRows", "")}))
     return sorted("".join(n) for n in missing | (names(stub()) ^ names(TARGET.read_text())))
 
 
