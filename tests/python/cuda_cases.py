@@ -201,6 +201,10 @@ for _axis in (0, 1):
                 lambda x, a=_axis, e=_exclusive, r=_reverse: core.cumsum(x * 2.0, a, e, r),
                 (tensor(4, 5),),
             )
+            CASES[f"cumprod {_axis} {_exclusive} {_reverse}"] = (
+                lambda x, a=_axis, e=_exclusive, r=_reverse: core.cumprod(x * 2.0, a, e, r),
+                (tensor(4, 5),),
+            )
 
 X345 = tensor(3, 4, 5)
 MOVES: dict[str, Callable[[Tensor], Tensor]] = {

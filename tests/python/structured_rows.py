@@ -224,6 +224,34 @@ def cumsum_cases() -> Iterator[Case]:
                ((300, 5),), order=1)  # fmt: skip
 
 
+def numpy_cumprod(x: np.ndarray, axis: int, exclusive: bool, reverse: bool) -> np.ndarray:
+    if reverse:
+        return np.flip(numpy_cumprod(np.flip(x, axis), axis, exclusive, False), axis)
+    if exclusive:
+        shape = list(x.shape)
+        shape[axis] = 1
+        x = np.concatenate([np.ones(shape, x.dtype), np.delete(x, -1, axis)], axis)
+    return np.cumprod(x, axis).astype(x.dtype)
+
+
+def cumprod_cases() -> Iterator[Case]:
+    for axis in (0, 1, -1, -2):
+        for exclusive in (False, True):
+            for reverse in (False, True):
+                yield Case(
+                    "CumProd",
+                    f"{axis}-{exclusive}-{reverse}",
+                    lambda x, a=axis, e=exclusive, r=reverse: ops.CumProd(e, r)(x, a),
+                    lambda x, a=axis, e=exclusive, r=reverse: numpy_cumprod(x, a, e, r),
+                    ((2, 3),),
+                )
+    yield Case(
+        "CumProd", "ops.cumprod", lambda x: ops.cumprod(x, 1), lambda x: x.cumprod(1), ((2, 5),)
+    )
+    yield Case("CumProd", "method", lambda x: x.cumprod(1), lambda x: x.cumprod(1), ((2, 3),))
+    yield Case("CumProd", "empty", lambda x: ops.cumprod(x, 0), lambda x: x.cumprod(0), ((0, 3),))
+
+
 def moving(
     op: str, label: str, run: Callable[..., Any], reference: Callable[..., Any], *shapes: Shape
 ) -> Case:
@@ -500,6 +528,7 @@ CASES: list[Case] = [
     *reduction_cases(),
     *arg_cases(),
     *cumsum_cases(),
+    *cumprod_cases(),
     *shape_cases(),
     *joining_cases(),
     *index_cases(),

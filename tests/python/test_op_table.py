@@ -20,7 +20,7 @@ NONDIFF = {row.name for row in ROWS if not row.differentiable} | {
 
 #: What users may call, by MindSpore's names (the rest of it is in op_rows.py).
 STRUCTURED_OBJECTS = """MatMul BatchMatMul ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd
-    ReduceAll ReduceAny Argmax Argmin CumSum Reshape Squeeze ExpandDims Transpose BroadcastTo Tile
+    ReduceAll ReduceAny Argmax Argmin CumSum CumProd Reshape Squeeze ExpandDims Transpose BroadcastTo Tile
     Concat Stack Split StridedSlice Gather ScatterAdd OneHot Cast Assign UniformReal StandardNormal
     Select""".split()
 
