@@ -45,6 +45,7 @@ class RowDots {
 
   bool moves(NodeId e, NodeId z, bool negative) {
     auto in = [&](int k) { return g_.input(z, k); };
+    if (is_product(g_, z)) return moves_product(e, z, negative);
     switch (g_[z].op) {
       case Op::Neg:
         return expand(e, in(0), !negative);
@@ -71,20 +72,21 @@ class RowDots {
             g_.find(Op::SliceScatter, g_.dtype(e), g_.dims(in(0)), from, g_.attrs(z));
         return spread != kNoNode && expand(spread, in(0), negative);
       }
-      case Op::MatMul: {
-        auto p = attributes<ProductAttributes>(g_, z);
-        if (g_[z].input_count != 2 || p.transpose_a || !same_rows(z, in(0))) return false;
-        const NodeId factors[] = {e, in(1)};
-        p.transpose_b = !p.transpose_b;
-        const NodeId moved = g_.find(Op::MatMul, g_.dtype(e), g_.dims(in(0)), factors, encode(p));
-        if (moved == kNoNode) return false;
-        ++moved_;
-        expand(moved, in(0), negative);
-        return true;
-      }
       default:
         return false;
     }
+  }
+
+  bool moves_product(NodeId e, NodeId z, bool negative) {
+    auto in = [&](int k) { return g_.input(z, k); };
+    auto p = attributes<ProductAttributes>(g_, z);
+    if (g_[z].input_count != 2 || p.transpose_a || !same_rows(z, in(0))) return false;
+    p.transpose_b = !p.transpose_b;
+    const NodeId moved = find_matmul(g_, e, in(1), p);
+    if (moved == kNoNode) return false;
+    ++moved_;
+    expand(moved, in(0), negative);
+    return true;
   }
 
   bool same_rows(NodeId a, NodeId b) const {

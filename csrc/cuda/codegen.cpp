@@ -144,7 +144,7 @@ class CudaPlanner {
       case Form::Random:
       case Form::Marker:
       case Form::Convert:
-      case Form::Reshape:
+      case Form::Same:
       case Form::Move:
       case Form::Take:
         fail(ErrorKind::Runtime, info(g_[id].op).name, " has no kernel of its own");

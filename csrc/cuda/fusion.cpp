@@ -59,7 +59,7 @@ Role role_of(const Graph& g, NodeId id) {
     case Form::Input:
     case Form::Constant:
       return Role::Source;
-    case Form::Reshape:
+    case Form::Same:
       return Role::View;
     case Form::Elementwise:
     case Form::Convert:

@@ -293,7 +293,7 @@ std::string Writer::compute(NodeId id, const Index& at) {
     case Form::Input:
     case Form::Constant:
     case Form::Marker:
-    case Form::Reshape:
+    case Form::Same:
     case Form::Reduce:
     case Form::Extremum:
     case Form::Scan:
@@ -407,7 +407,8 @@ std::string Writer::taken(NodeId id, const Index& at) {
   const Dims& from = g_.dims(x);
   const int64_t outer = product(from, 0, axis), inner = product(from, axis + 1, from.size());
   const int64_t n = from[axis], m = g_.count(indices);
-  require(n > 0, ErrorKind::Index, "Gather: an axis of size 0 has no element to take");
+  require(n > 0, ErrorKind::Index, info(g_[id].op).name,
+          ": an axis of size 0 has no element to take");
   std::vector<std::string> c =
       coordinates({outer, m, inner}, {outer > 1, 1, inner > 1}, linear(id, at));
   std::string which = value(f_.storage[indices], flat(m == 1 ? "0" : c[1]));

@@ -20,7 +20,7 @@ enum class Form : uint8_t {
   Marker,       ///< its input, marked for differentiation; cleaned graphs have none
   Elementwise,  ///< a row of the op table
   Convert,      ///< another dtype
-  Reshape,      ///< the same elements in the same order
+  Same,         ///< its input's elements in the same order
   Move,         ///< pieces of its inputs: Spec::movement
   Reduce,       ///< combines what lies along axes
   Extremum,     ///< where along an axis the largest or smallest element is

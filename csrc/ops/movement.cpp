@@ -48,7 +48,7 @@ class Moving : public Linear {
 
 class Reshaping : public Moving {
  public:
-  explicit Reshaping(Op op) : Moving(op, Form::Reshape, {}, kShaped) {}
+  explicit Reshaping(Op op) : Moving(op, Form::Same, {}, kShaped) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     const NodeId x = d.inputs[0];

@@ -143,6 +143,18 @@ NodeId matmul(Graph& g, NodeId a, NodeId b, bool transpose_a, bool transpose_b) 
   return make(g, Op::MatMul, {in, encode(ProductAttributes{transpose_a, transpose_b})});
 }
 
+NodeId find_matmul(const Graph& g, NodeId a, NodeId b, ProductAttributes p) {
+  const NodeId in[] = {a, b};
+  const Dims attributes = encode(p);
+  const Type type = spec(Op::MatMul).infer(g, {in, attributes});
+  return g.find(Op::MatMul, type.dtype, type.dims, in, attributes);
+}
+
+NodeId numpy_matmul(Graph& g, NodeId a, NodeId b) {
+  const NodeId in[] = {a, b};
+  return spec(Op::MatMul).apply(g, {in, encode(ProductAttributes{})});
+}
+
 NodeId sum_of_products(Graph& g, std::span<const NodeId> pairs, ProductAttributes p) {
   const Dims attributes = encode(p);
   const Type type = spec(Op::MatMul).infer(g, {pairs, attributes});

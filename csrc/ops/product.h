@@ -15,6 +15,10 @@ struct ProductAttributes {
 
 /// [..., m, k] x [..., k, n] with equal batch dimensions; a flag reads that operand transposed.
 NodeId matmul(Graph& g, NodeId a, NodeId b, bool transpose_a, bool transpose_b);
+/// That node, if it is there.
+NodeId find_matmul(const Graph& g, NodeId a, NodeId b, ProductAttributes p);
+/// What `a @ b` is on the user's tensors: NumPy's matmul.
+NodeId numpy_matmul(Graph& g, NodeId a, NodeId b);
 /// The sum of products of several pairs, a0 b0 + a1 b1 + ..., as planners make it: nothing is
 /// simplified.
 NodeId sum_of_products(Graph& g, std::span<const NodeId> pairs, ProductAttributes a);

@@ -127,7 +127,7 @@ RowSet row_set(const Graph& g, NodeId id) {
     case Form::Range:
     case Form::Random:
     case Form::Marker:
-    case Form::Reshape:
+    case Form::Same:
     case Form::Extremum:
     case Form::Scan:
     case Form::Take:
@@ -217,7 +217,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
   Components components(n);
 
   for (NodeId id = 0; id < n; ++id) {
-    l.storage[id] = form(g, id) == Form::Reshape ? l.storage[g.input(id, 0)] : id;
+    l.storage[id] = form(g, id) == Form::Same ? l.storage[g.input(id, 0)] : id;
     if (l.storage[id] != id || is_source(g, id)) continue;
     NodeLabel& me = l.node[id];
     components.rows(id) = row_set(g, id);

@@ -202,7 +202,7 @@ class Builder {
       case Form::Range:
       case Form::Random:
       case Form::Marker:
-      case Form::Reshape:
+      case Form::Same:
       case Form::Extremum:
       case Form::Scan:
       case Form::Take:

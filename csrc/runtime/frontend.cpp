@@ -288,7 +288,8 @@ TensorPtr cast(const TensorPtr& x, DType dtype) {
 }
 
 TensorPtr matmul(const TensorPtr& a, const TensorPtr& b) {
-  return apply(Op::MatMul, {{a, b}, {{}, {}}});
+  Recorder r;
+  return r.result(numpy_matmul(r.graph(), r.in(a), r.in(b)));
 }
 
 TensorPtr mean(const TensorPtr& x, const std::optional<Dims>& axes, bool keep_dims) {

@@ -148,14 +148,14 @@ void end_trace() { t_trace.reset(); }
 NoTrace::NoTrace() : outer_(std::move(t_trace)) {}
 NoTrace::~NoTrace() { t_trace = std::move(outer_); }
 
-NodeId Trace::add_leaf(DType dtype, const Dims& dims, Leaf l) {
+NodeId Trace::add_leaf(DType dtype, const Dims& dims, Given l) {
   l.id = leaf(graph, dtype, dims);
   leaf_index_[l.id] = leaves_.size();
   leaves_.push_back(std::move(l));
   return leaves_.back().id;
 }
 
-const Trace::Leaf& Trace::leaf_of(NodeId id) const { return leaves_[leaf_index_.at(id)]; }
+const Trace::Given& Trace::leaf_of(NodeId id) const { return leaves_[leaf_index_.at(id)]; }
 
 NodeId Trace::argument(const Array& value) {
   return add_leaf(value.dtype, value.dims, {kNoNode, value, nullptr, arguments_++});
@@ -264,14 +264,14 @@ std::vector<NodeId> Trace::assigned_nodes() const {
 }
 
 Trace::Origin Trace::origin(NodeId leaf) const {
-  const Leaf& l = leaf_of(leaf);
+  const Given& l = leaf_of(leaf);
   return {l.argument, l.variable.get()};
 }
 
 const Array* Trace::known(NodeId id) const {
   if (auto v = values_.find(id); v != values_.end()) return &v->second;
   if (auto l = leaf_index_.find(id); l != leaf_index_.end()) {
-    const Leaf& leaf = leaves_[l->second];
+    const Given& leaf = leaves_[l->second];
     return leaf.variable ? &leaf.variable->value : &leaf.array;
   }
   return nullptr;
@@ -385,7 +385,7 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
     for (NodeId n : kept_live) {
       auto l = leaf_index_.find(n);
       if (l == leaf_index_.end()) continue;
-      const Leaf& leaf = leaves_[l->second];
+      const Given& leaf = leaves_[l->second];
       Compiled::Source s;
       s.argument = leaf.argument;
       s.variable = leaf.variable;

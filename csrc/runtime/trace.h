@@ -116,19 +116,19 @@ class Trace : public std::enable_shared_from_this<Trace> {
 
  private:
   friend class Tensor;
-  struct Leaf {
+  struct Given {
     NodeId id;
     Array array;
     VariablePtr variable;
     int argument = -1;
   };
-  const Leaf& leaf_of(NodeId id) const;
+  const Given& leaf_of(NodeId id) const;
   /// Calls f on each node that something outside of the graph refers to; f may change it.
   template <class F>
   void each_reference(F f);
-  NodeId add_leaf(DType dtype, const Dims& dims, Leaf leaf);
+  NodeId add_leaf(DType dtype, const Dims& dims, Given leaf);
 
-  std::vector<Leaf> leaves_;
+  std::vector<Given> leaves_;
   std::unordered_map<NodeId, size_t> leaf_index_;
   std::unordered_map<const void*, NodeId> captured_;
   std::unordered_map<const Variable*, NodeId> state_;

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import gradcell as ms
-from gradcell import Parameter, Tensor, nn, ops
+from gradcell import Parameter, Tensor, _core, nn, ops
 
 A = np.array([-1.7, -0.3, 0.1, 0.45, 2.3])
 B = np.array([0.7, 0.1, 1.3, 2.9, 0.4])
@@ -251,9 +251,25 @@ WITHOUT_NUMBERS = set(
 
 
 def test_every_function_is_in_one_of_the_tables() -> None:
+    rows = {row["function"] for row in _core.op_table()}
     functions = {n for n in ops.__all__ if inspect.isfunction(getattr(ops, n))}
+    functions -= rows - set(TAKES_NUMBERS) - WITHOUT_NUMBERS  # those are tested below
     assert functions == set(TAKES_NUMBERS) | WITHOUT_NUMBERS
     assert not set(TAKES_NUMBERS) & WITHOUT_NUMBERS
+
+
+@pytest.mark.parametrize(
+    "name", [row["function"] for row in _core.op_table() if row["kind"] in ("binary", "compare")]
+)
+def test_a_number_beside_float64_is_one(name: str) -> None:
+    """Each row of the op table, a new one too: the number is what a float64 tensor of it is."""
+    function = getattr(ops, name)
+    for got, expected in (
+        (function(t(B), N), function(t(B), t(np.float64(N)))),
+        (function(N, t(B)), function(t(np.float64(N)), t(B))),
+    ):
+        assert got.dtype == expected.dtype
+        np.testing.assert_array_equal(got.asnumpy(), expected.asnumpy())
 
 
 @pytest.mark.parametrize(

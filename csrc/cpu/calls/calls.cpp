@@ -31,7 +31,7 @@ void run_call(const Call& c, const void* const* in, void* out, const uint64_t* c
     case Form::Marker:
     case Form::Elementwise:
     case Form::Convert:
-    case Form::Reshape:
+    case Form::Same:
       fail(ErrorKind::NotImplemented, info(c.op).name, " is no call");
   }
 }
