@@ -191,6 +191,8 @@ BINARY = [
            ((-0.9, 0.9), (3.1, 4.0)), ulp=EXACT, signed_zero=False),
     binary("Atan2", "atan2", mp.atan2, np.arctan2, BOTH_SIDES, BOTH_SIDES, integers="unsupported",
            aliases=("arctan2",), hard=((1e-20, 1.0), (1.0, 1e-20), (1e15, 1e16), (-3.0, 0.0))),
+    binary("Ldexp", "ldexp", lambda x, y: x * mp.power(2, y), lambda x, y: x * np.exp2(y), (REAL,),
+           (REAL,), integers="float32", hard=((0.75, 10.0), (-3.0, -20.0), (1.5, 0.5))),
     binary("Mod", "floor_mod", _exact_mod, np.mod, ((0.7, 1.3), (3.7, 4.3)),
            ((-2.4, -1.6), (1.6, 2.4)), objects=("FloorMod",), aliases=("remainder",), method=None,
            operator=operator.mod, special=_floor_operands,
