@@ -1,4 +1,4 @@
-// Structured ops: the simplifications of csrc/ops/structured.cpp, and the engine against the
+// Structured ops: the simplifications of csrc/ops, and the engine against the
 // interpreter on shapes of every kind.
 #include <gtest/gtest.h>
 
