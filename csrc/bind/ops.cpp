@@ -116,21 +116,20 @@ std::string signature(const Spec& s) {
 /// What was given for each parameter, by position or name; null: its default.
 std::vector<py::handle> bound(const Spec& s, const py::args& args, const py::kwargs& kwargs) {
   const size_t n = s.parameters.size();
-  require(args.size() <= n, ErrorKind::Type, signature(s), ": got ", args.size(),
-          " arguments by position");
+  auto refuse = [&s](const auto&... what) { fail(ErrorKind::Type, signature(s), ": ", what...); };
+  if (args.size() > n) refuse("got ", args.size(), " arguments by position");
   std::vector<py::handle> values(n);
   for (size_t i = 0; i < args.size(); ++i) values[i] = args[i];
   for (auto [key, value] : kwargs) {
     const auto name = key.cast<std::string>();
     size_t i = 0;
     while (i < n && name != s.parameters[i].name) ++i;
-    require(i < n, ErrorKind::Type, signature(s), ": no argument is called ", name);
-    require(!values[i], ErrorKind::Type, signature(s), ": ", name, " is given twice");
+    if (i == n) refuse("no argument is called ", name);
+    if (values[i]) refuse(name, " is given twice");
     values[i] = value;
   }
   for (size_t i = 0; i < n; ++i)
-    require(values[i] || s.parameters[i].standard, ErrorKind::Type, signature(s), ": ",
-            s.parameters[i].name, " is missing");
+    if (!values[i] && !s.parameters[i].standard) refuse(s.parameters[i].name, " is missing");
   return values;
 }
 

@@ -168,7 +168,7 @@ def _checked(schema: Schema, i: int, row: Any) -> dict[str, Any]:
     owner = "FileWriter.write_raw_data"
     if not isinstance(row, dict):
         raise TypeError(f"{owner}: row {i} must be a dict, got {type(row).__name__}{where()}")
-    made = {}
+    made: dict[str, Any] = {}
     for name, field in schema.items():
         if name not in row:
             raise ValueError(f"{owner}: row {i} has no {name!r}{where()}")

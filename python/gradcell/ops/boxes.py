@@ -207,7 +207,8 @@ def roi_align(
     )
     h, w = x.shape[2:]
     outs = []
-    for image, *corners in regions.asnumpy().astype(np.float64).tolist():
+    rows: Any = regions.asnumpy().astype(np.float64).tolist()
+    for image, *corners in rows:
         x1, y1, x2, y2 = (c * spatial_scale for c in corners)
         x2, y2 = x2 + spatial_scale * roi_end_mode, y2 + spatial_scale * roi_end_mode
         width, height = x2 - x1, y2 - y1

@@ -77,7 +77,8 @@ def serialize(
     """
     body: list[bytes] = []
     sums = {}
-    entries = [(n, _NAMES[d], shape, a.reshape(-1)) for n, (d, shape, a) in arrays.items()]
+    entries: list[tuple[str, str, list[int], np.ndarray]] = []
+    entries += [(n, _NAMES[d], shape, a.reshape(-1)) for n, (d, shape, a) in arrays.items()]
     for name, text in texts.items():
         entries.append((name, "str", [0], np.frombuffer(text.encode("utf-32-le"), np.uint8)))
     for name, label, dims, array in entries:
