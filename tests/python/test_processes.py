@@ -99,6 +99,8 @@ else:
 
 
 LONG = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
 import os, subprocess, sys, time
 import numpy as np
 import gradcell as ms
