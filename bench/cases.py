@@ -12,7 +12,9 @@ PYNATIVE = "gradcell/pynative"
 PEERS = ("jax", "torch/eager", "torch/compile", "mindspore")
 #: Measured and shown, but given the derivative by hand: never "the best peer".
 HAND_WRITTEN = ("numexpr",)
-CONTENDERS = (GRADCELL, PYNATIVE, *PEERS, *HAND_WRITTEN)
+#: gradcell of another source tree, if one is given: a change is measured against what was before.
+BEFORE = "gradcell/before"
+CONTENDERS = (GRADCELL, BEFORE, PYNATIVE, *PEERS, *HAND_WRITTEN)
 
 
 @dataclass(frozen=True)

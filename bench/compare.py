@@ -3,6 +3,7 @@
     python bench/compare.py                    all cases (30 minutes and more)
     python bench/compare.py --quick            fewer rounds, no memory cases
     python bench/compare.py --cases pinn mlp   groups, or parts of a case's name
+    python bench/compare.py --before ../old/python    with the gradcell in that folder too
 
 Out: a table on the screen; compare.json, compare.md and compare.png in --out. The exit status is 1
 if a contender's numbers are wrong.
@@ -22,7 +23,7 @@ import numpy as np
 
 import inputs
 import report
-from cases import CONTENDERS, GRADCELL, Case, all_cases
+from cases import BEFORE, CONTENDERS, GRADCELL, Case, all_cases
 from contender import Contender, ContenderError
 from report import LABELS, Result
 
@@ -47,9 +48,16 @@ class Run:
     """The contenders' processes and the way a case goes through them."""
 
     def __init__(
-        self, names: Sequence[str], threads: int, rounds: int, turn: float, log: Path
+        self,
+        names: Sequence[str],
+        threads: int,
+        rounds: int,
+        turn: float,
+        log: Path,
+        before: Path | None = None,
     ) -> None:
         self.threads, self.rounds, self.turn, self.log = threads, rounds, turn, log
+        self.before = before
         self.versions: dict[str, str] = {}
         self.contenders: dict[str, Contender] = {}
         for name in names:
@@ -61,11 +69,12 @@ class Run:
 
     def _start(self, name: str) -> Contender:
         say(f"starting {LABELS[name]}", passing=True)
-        return Contender(name, self.threads, self.log / (name.replace("/", "-") + ".log"))
+        log = self.log / (name.replace("/", "-") + ".log")
+        return Contender(name, self.threads, log, self.before if name == BEFORE else None)
 
     def measure(self, case: Case) -> Result:
         result = Result(case)
-        present = [c for c in case.contenders if c in self.contenders]
+        present = [c for c in contenders(case) if c in self.contenders]
         getattr(self, "_" + case.kind)(result, present)
         return result
 
@@ -147,6 +156,11 @@ class Run:
             contender.stop()
 
 
+def contenders(case: Case) -> tuple[str, ...]:
+    """The case's own; gradcell before the change runs what gradcell runs."""
+    return (*case.contenders, BEFORE) if GRADCELL in case.contenders else case.contenders
+
+
 def say(text: str, passing: bool = False) -> None:
     """A line on stderr; a passing one is overwritten by the next, and only shown on a terminal."""
     if sys.stderr.isatty():
@@ -178,12 +192,19 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--out", type=Path, default=Path(__file__).parent / "results", help="folder of the results"
     )
     parser.add_argument("--log", type=Path, help="folder that keeps what the frameworks print")
+    parser.add_argument(
+        "--before", type=Path, help="folder that has the package gradcell of another source tree"
+    )
     for name in CONTENDERS:
-        if name != GRADCELL:
+        if name not in (GRADCELL, BEFORE):
             flag = name.replace("/", "-")
             parser.add_argument(f"--no-{flag}", dest="without", action="append_const", const=name)
     options = parser.parse_args(arguments)
     options.without = options.without or []
+    if options.before is None:
+        options.without.append(BEFORE)
+    elif not (options.before / "gradcell" / "__init__.py").exists():
+        parser.error(f"--before: there is no gradcell/__init__.py in {options.before}")
     if options.quick:
         options.rounds = min(options.rounds, 3)
     return options
@@ -206,8 +227,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measure_all(cases: Sequence[Case], options: argparse.Namespace, log: Path) -> list[Result]:
     """Measures; saves after each case, so that an interrupted run leaves what it has."""
     wanted = [c for c in CONTENDERS if c not in options.without]
-    names = [n for n in wanted if any(n in case.contenders for case in cases)]
-    run = Run(names, options.threads, options.rounds, options.turn, log)
+    names = [n for n in wanted if any(n in contenders(case) for case in cases)]
+    run = Run(names, options.threads, options.rounds, options.turn, log, options.before)
     results: list[Result] = []
     try:
         for i, case in enumerate(cases):

@@ -27,14 +27,14 @@ class ContenderError(Exception):
 
 class Contender:
     """name: "jax", "torch/eager", ...; threads: CPUs the process may use; log: the file that takes
-    what the framework prints."""
+    what the framework prints; path: a folder of packages that goes before all others there."""
 
-    def __init__(self, name: str, threads: int, log: Path) -> None:
+    def __init__(self, name: str, threads: int, log: Path, path: Path | None = None) -> None:
         self.name = name
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(
-            target=_serve, args=(theirs, name, threads, str(log)), daemon=True
+            target=_serve, args=(theirs, name, threads, str(log), path), daemon=True
         )
         environment = dict(os.environ)
         os.environ.update(
@@ -92,7 +92,9 @@ class Contender:
         return answer
 
 
-def _serve(pipe: Connection, name: str, threads: int, log: str) -> None:
+def _serve(pipe: Connection, name: str, threads: int, log: str, path: Path | None) -> None:
+    if path is not None:
+        sys.path.insert(0, str(path))
     file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     os.dup2(file, 1)
     os.dup2(file, 2)

@@ -16,6 +16,7 @@ from cases import GRADCELL, PEERS, Case, Target
 
 LABELS = {
     "gradcell": "gradcell",
+    "gradcell/before": "gradcell before",
     "gradcell/pynative": "gradcell pynative",
     "jax": "JAX",
     "torch/eager": "torch eager",
