@@ -9,8 +9,6 @@ namespace gradcell {
 
 namespace {
 
-using RowSet = std::vector<int64_t>;  // ascending: the row counts a node can run with
-
 /// Weights beyond this do not stay in the cache beside a tile: such products run whole.
 constexpr int64_t kMaxWeightBytes = 512 << 10;
 constexpr int64_t kMaxGradElements = 1 << 16;
@@ -24,12 +22,6 @@ RowSet prefixes(const Dims& dims, int64_t count, size_t limit) {
     if (p > 1 && count / p <= kMaxFeatures && (set.empty() || set.back() != p)) set.push_back(p);
   }
   return set;
-}
-
-RowSet intersect(const RowSet& a, const RowSet& b) {
-  RowSet out;
-  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
-  return out;
 }
 
 /// Whether a piece gives every row of a result the same elements, judged by its first real axis.
@@ -195,6 +187,12 @@ void sink(const Graph& g, Labels& l) {
 }
 
 }  // namespace
+
+RowSet intersect(const RowSet& a, const RowSet& b) {
+  RowSet out;
+  std::ranges::set_intersection(a, b, std::back_inserter(out));
+  return out;
+}
 
 Access access(const Graph& g, NodeId id, int k) {
   if (is_product(g, id))

@@ -12,6 +12,10 @@ enum class Access : uint8_t { Rows, Uniform };
 /// A tensor with more features a row than this is no row tensor: its tile would leave the cache.
 inline constexpr int64_t kMaxFeatures = 4096;
 
+/// Row counts that something can run with, ascending.
+using RowSet = std::vector<int64_t>;
+RowSet intersect(const RowSet& a, const RowSet& b);
+
 struct NodeLabel {
   bool in_region = false;
   bool reducing = false;      ///< its result exists only when all rows are done
