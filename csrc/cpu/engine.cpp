@@ -89,7 +89,10 @@ void choose_tiles(Region& r) {
                           [](const TileValue& v) { return v.features == 1; });
   int64_t height;
   if (flat) {
-    height = std::clamp<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 256, 4096);
+    // What a single instruction goes over is not read again: longer runs cost less in between.
+    const int64_t longest = r.program.size() == 1 ? 16384 : 4096;
+    const size_t cache = r.program.size() == 1 ? 64 << 10 : kFlatTileBytes;
+    height = std::clamp<int64_t>(static_cast<int64_t>(cache / per_row), 256, longest);
   } else {
     // Four vectors of rows of each feature fill the registers of a product.
     const bool wide = std::any_of(r.values.begin(), r.values.end(),
