@@ -45,7 +45,8 @@ NodeId Linear::tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const {
                  : zero                   ? constant(g, g.dtype(x), Dims(g.dims(x)), 0)
                                           : dx[i]);
   }
-  return g.intern(op, g.dtype(id), Dims(g.dims(id)), in, g.attrs(id));
+  const Dims attributes(g.attrs(id).begin(), g.attrs(id).end());
+  return make(g, op, {in, attributes, {g.dtype(id), Dims(g.dims(id))}});
 }
 
 void check_axis(const char* op, int64_t axis, size_t rank) {

@@ -23,6 +23,7 @@ class Aliasing : public Spec {
   Type infer(const Graph& g, const Draft& d) const override { return like_input(g, d); }
   NodeId adjoint(Graph&, NodeId, int, NodeId dy) const override { return dy; }
   NodeId tangent(Graph&, NodeId, std::span<const NodeId> dx) const override { return dx[0]; }
+  Law law() const override { return Law::Linear; }
   bool unique() const override { return true; }
 };
 

@@ -83,6 +83,8 @@ class Reduction : public Spec {
     return sum(g, sums() ? dx[0] : binary(g, Op::Mul, weights(g, id), dx[0]), axes);
   }
 
+  Law law() const override { return Law::Linear; }  // which elements are extreme does not move
+
   NodeId apply(Graph& g, Draft d) const override {
     NodeId x = d.inputs[0];
     if (sums() && g.dtype(x) == DType::Bool) x = cast(g, x, DType::Int64);
