@@ -494,3 +494,26 @@ def test_bad_input(index: int) -> None:
         call()
     if "has_aux" not in text:
         assert "test_laplacian.py" in str(caught.value)
+
+
+# Plans ----------------------------------------------------------------------------------------------
+
+
+def test_everything_runs_in_one_pass_over_the_points() -> None:
+    """Laplacian and gradient by the weights: no activations in memory between two passes."""
+    net, x = Network([3, 32, 32, 1]), Tensor(points(512, 3))
+    parameters = [*net.weights, *net.biases]
+
+    def loss(v: Any) -> Any:
+        return (ms.laplacian(net)(v) ** 2).mean()
+
+    text = ms.plan_text(ms.value_and_grad(loss, None, parameters), x)
+    assert text.count("region rows=512") == 1
+
+
+def test_directions_share_what_they_can() -> None:
+    """d + 2 products a layer, but none in the first: a unit direction picks a row of the weights."""
+    net, x = Network([5, 8, 8, 8, 1]), Tensor(points(4, 5))
+    text = ms.graph_text(ms.laplacian(net), x)
+    # By layer: the value; value, directions and sum; the same; the sum (the value is not asked for).
+    assert text.count("MatMul") == 1 + 7 + 7 + 1
