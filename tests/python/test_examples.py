@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -85,3 +86,35 @@ def test_force_matching_learns_forces() -> None:
 @pytest.mark.parametrize("order", [1, 2, 5, 8])
 def test_high_order(order: int) -> None:
     assert load("high_order").largest_error(order, points=500) < 1e-12
+
+
+#: Programs of examples/mindspore: a short run's arguments, what it prints last, and what must hold of that.
+MINDSPORE = {
+    "multiscale_poisson": (["--steps", "700"], r"multi-scale: .* error ([\d.]+)%", lambda v: v < 5),
+    "inverse_problem": (["--steps", "2000"], r"nu = ([\d.]+)", lambda v: abs(v - 0.08) < 0.01),
+    "gan": (["--steps", "1200"], r"(\d) of 8 Gaussians", lambda v: v >= 7),
+    "vae": (["--epochs", "12"], r"-> ([\d.]+)", lambda v: v < 30),
+    "transformer": (["--steps", "150", "--letters", "5"], r"kept back ([\d.]+)", lambda v: v < 3),
+    "lstm_tagger": (["--steps", "150", "--tests", "100"], r"right ([\d.]+)%", lambda v: v > 90),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MINDSPORE)
+def test_mindspore_programs_learn(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("sklearn")
+    arguments, pattern, holds = MINDSPORE[name]
+    program = EXAMPLES / "mindspore" / f"{name}.py"
+    done = subprocess.run(
+        [sys.executable, "-m", "gradcell", "run", str(program), *arguments],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = re.findall(pattern, done.stdout)
+    assert found and holds(float(found[-1])), done.stdout
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+
+
+def test_every_mindspore_program_is_run() -> None:
+    programs = {path.stem for path in (EXAMPLES / "mindspore").glob("*.py")} - {"pictures"}
+    assert programs == set(MINDSPORE)
