@@ -6,6 +6,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,22 @@ def load(tool: str) -> Any:
     return module
 
 
-@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "docs/cuda.md"])
+#: Every document with Python in it.
+DOCUMENTS = sorted(
+    str(path.relative_to(ROOT))
+    for path in (ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md"))
+    if "```python" in path.read_text()
+)
+
+
+@pytest.fixture(autouse=True)
+def usual_context() -> Iterator[None]:
+    """Documents may choose a mode; the next one starts with the usual."""
+    yield
+    gradcell.set_context(mode=gradcell.PYNATIVE_MODE)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_documents_show_true_output(document: str) -> None:
     _, differences = load("run_documents").checked((ROOT / document).read_text())
     assert not differences, "\n".join(differences)
