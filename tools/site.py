@@ -45,6 +45,7 @@ def signature(value: Any) -> str:
     except (TypeError, ValueError):
         return ""
     text = re.sub(r" at 0x[0-9a-f]+", "", text)
+    text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)  # annotations that are strings
     return re.sub(r"\bself, |\(self\)", lambda m: "()" if m[0] == "(self)" else "", text)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import gradcell
+import gradcell.amp
 
 ROOT = Path(__file__).parents[2]
 
@@ -86,3 +87,18 @@ STRUCTURED(Reshape, reshape, Linear)
 def test_types_are_installed() -> None:
     for name in ("py.typed", "_core.pyi", "_op_rows.pyi"):
         assert (Path(gradcell.__file__).parent / name).is_file(), name
+
+
+def test_a_release_says_what_is_missing() -> None:
+    tool = load("release")
+    assert any("three numbers" in problem for problem in tool.problems("1.x"))
+    assert any("another version" in problem for problem in tool.problems("99.0.0"))
+    assert not any("another version" in p for p in tool.problems(gradcell.__version__))
+
+
+def test_the_reference_has_every_public_name() -> None:
+    tool = load("site")
+    page = tool.module_page("gradcell.amp", "Mixed precision")
+    for name in tool.public_names(gradcell.amp):
+        assert name in page
+    assert "### auto_mixed_precision" in page and "Raises" in page
