@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
@@ -102,3 +103,15 @@ def test_the_reference_has_every_public_name() -> None:
     for name in tool.public_names(gradcell.amp):
         assert name in page
     assert "### auto_mixed_precision" in page and "Raises" in page
+
+
+def test_the_notebook_is_the_page_and_runs() -> None:
+    tool = load("notebook")
+    made = json.loads(tool.NOTEBOOK.read_text())
+    assert tool.NOTEBOOK.read_text() == tool.notebook(tool.PAGE.read_text())
+    namespace: dict[str, Any] = {}
+    for cell in made["cells"]:
+        if cell["cell_type"] == "code":
+            expected = "".join("".join(out["text"]) for out in cell["outputs"])
+            got = load("run_documents").printed("".join(cell["source"]), namespace)
+            assert got.strip() == expected.strip()

@@ -55,6 +55,7 @@ class Potential(nn.Cell):
 
 
 def energy_and_forces(net: nn.Cell, positions: gc.Tensor) -> tuple[gc.Tensor, gc.Tensor]:
+    """Energies [n, 1] and their negative derivatives by the positions, [n, atoms, 3]."""
     energy, slope = gc.value_and_grad(net)(positions)
     return energy, -slope
 

@@ -22,6 +22,7 @@ NU, HEIGHT, SPEED, NOISE = 0.08, 0.6, 0.4, 0.02
 
 
 def exact(t: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """The front at t and x of any equal shapes."""
     return SPEED - HEIGHT * np.tanh(HEIGHT * (x - SPEED * t) / (2 * NU))
 
 
@@ -34,6 +35,7 @@ class Inverse(nn.Cell):
         self.log_nu = gc.Parameter(gc.Tensor([np.log(0.5)], gc.float32), name="log_nu")
 
     def u(self, t: gc.Tensor, x: gc.Tensor) -> gc.Tensor:
+        """The network's solution at columns of points."""
         return self.net(ops.concat((t, x), 1))
 
     def construct(
