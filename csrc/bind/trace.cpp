@@ -2,7 +2,6 @@
 #include "ad/transform.h"
 #include "base/interrupt.h"
 #include "bind/bind.h"
-#include "cpu/engine.h"
 #include "ir/print.h"
 #include "ops/ops.h"
 
@@ -77,10 +76,6 @@ std::string short_location(const Location& l) {
   return text.substr(text.rfind('/') + 1);
 }
 
-std::string plan_text(const Graph& g, const std::vector<NodeId>& roots) {
-  return to_text(cpu::Executable(make_plan(g, live_nodes(g, roots), roots, {})).plan());
-}
-
 /// Answers Ctrl-C as Python does between two lines: by the handler that is set, which may raise.
 void answer_interrupt() {
   if (!PyGILState_Check() || !PyOS_InterruptOccurred()) return;
@@ -95,23 +90,19 @@ void bind_trace(py::module_& m) {
   interrupt_check = answer_interrupt;
   py::class_<Compiled, std::shared_ptr<Compiled>>(m, "Compiled",
                                                   "A trace that runs again without Python.")
-      .def("run",
-           [](const Compiled& c, const std::vector<TensorPtr>& arguments) {
-             std::vector<Array> in;
-             in.reserve(arguments.size());
-             for (const TensorPtr& t : arguments) in.push_back(t->value());
-             std::vector<Array> out;
-             {
-               WithoutGil nogil;
-               out = c.run(in);
-             }
-             std::vector<TensorPtr> result;
-             for (Array& a : out) result.push_back(std::make_shared<Tensor>(std::move(a)));
-             return result;
-           })
-      .def(
-          "plan_text", [](const Compiled& c) { return c.executable->text(); },
-          "The plan: stages of regions and calls, an instruction a line.");
+      .def("run", [](const Compiled& c, const std::vector<TensorPtr>& arguments) {
+        std::vector<Array> in;
+        in.reserve(arguments.size());
+        for (const TensorPtr& t : arguments) in.push_back(t->value());
+        std::vector<Array> out;
+        {
+          WithoutGil nogil;
+          out = c.run(in);
+        }
+        std::vector<TensorPtr> result;
+        for (Array& a : out) result.push_back(std::make_shared<Tensor>(std::move(a)));
+        return result;
+      });
 
   py::class_<Trace, TracePtr>(m, "Trace")
       .def("argument",
@@ -151,7 +142,8 @@ void bind_trace(py::module_& m) {
       .def(
           "plan_text",
           [](Trace& t, const std::vector<TensorPtr>& outputs) {
-            return plan_text(t.graph, roots(t, outputs));
+            const std::vector<NodeId> ids = roots(t, outputs);
+            return to_text(make_plan(t.graph, live_nodes(t.graph, ids), ids, {}));
           },
           py::arg("outputs"), "The plan of the same, which is not run.")
       .def_property_readonly("node_count", [](const Trace& t) { return t.graph.size(); });
