@@ -1,4 +1,4 @@
-"""Jacobians of functions, column by column or row by row; and functions mapped over a dimension."""
+"""Jacobians of functions, column by column or row by row."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, arguments, tree
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.transform import _check_positions, jvp, run_traced, vjp
 
-__all__ = ["jacfwd", "jacrev", "vmap"]
+__all__ = ["jacfwd", "jacrev"]
 
 _ops = _core.ops
 
@@ -125,74 +125,3 @@ def _arranged(block: Callable[[Any, int], Tensor], out: Any, count: int, grad_po
     if isinstance(out, (tuple, list)):
         return tuple(row(k) for k in range(len(out)))
     return row(None)
-
-
-# Mapping --------------------------------------------------------------------------------------------
-
-
-def _axes(axes: Any, args: Any, name: str) -> Any:
-    """An axis (or None) for each tensor of a tree."""
-    if isinstance(axes, (tuple, list)):
-        if not isinstance(args, (tuple, list)) or len(axes) != len(args):
-            raise ValueError(f"vmap: {name} {axes} does not fit the arguments or results{where()}")
-        return tuple(_axes(a, x, name) for a, x in zip(axes, args, strict=True))
-    if isinstance(args, (tuple, list)):
-        return tuple(_axes(axes, x, name) for x in args)
-    return axes
-
-
-def _picked(x: Any, axis: Any, i: int) -> Any:
-    if isinstance(axis, tuple):
-        return type(x)(_picked(part, a, i) for part, a in zip(x, axis, strict=True))
-    if axis is None or not isinstance(x, Tensor):
-        return x
-    return _ops.gather(x, Tensor(i), arguments.axis_of(axis, x.ndim, "vmap", "in_axes"))
-
-
-def _sizes(x: Any, axis: Any) -> set[int]:
-    if isinstance(axis, tuple):
-        return set().union(*(_sizes(part, a) for part, a in zip(x, axis, strict=True)))
-    if axis is None or not isinstance(x, Tensor):
-        return set()
-    return {x.shape[arguments.axis_of(axis, x.ndim, "vmap", "in_axes")]}
-
-
-def _joined(parts: list[Any], axis: Any) -> Any:
-    if isinstance(parts[0], (tuple, list)):
-        columns = zip(*parts, strict=True)
-        return tuple(_joined(list(c), a) for c, a in zip(columns, axis, strict=True))
-    if axis is None:
-        return parts[0]
-    rank = parts[0].ndim
-    stacked = _ops.concat([_ops.reshape(p, [1, *p.shape]) for p in parts], 0)
-    place = arguments.axis_of(axis, rank + 1, "vmap", "out_axes")
-    order = list(range(1, rank + 1))
-    order.insert(place, 0)
-    return _ops.transpose(stacked, order)
-
-
-def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """A function that runs fn on each slice of its arguments, and puts the results together.
-
-    in_axes: the dimension that the arguments are cut along, or a tuple with one for each; None: the
-    argument goes to every call whole. out_axes: where the slices' dimension comes in the results. fn is
-    recorded once for each slice. Raises ValueError if sizes differ or there is nothing to cut.
-    """
-
-    @functools.wraps(fn, updated=())
-    def mapped(*args: Any) -> Any:
-        return run_traced(record, args, {})
-
-    def record(*args: Any) -> Any:
-        axes = _axes(in_axes, args, "in_axes")
-        sizes = _sizes(args, axes)
-        if len(sizes) != 1:
-            raise ValueError(
-                f"vmap: the sizes along in_axes must be one, got {sorted(sizes)}{where()}"
-            )
-        outs = [fn(*_picked(args, axes, i)) for i in range(sizes.pop())]
-        if not outs or not tree.leaves(outs[0]):
-            raise ValueError(f"vmap: there is nothing to map over{where()}")
-        return _joined(outs, _axes(out_axes, outs[0], "out_axes"))
-
-    return mapped
