@@ -127,6 +127,14 @@ void bind_trace(py::module_& m) {
              t.finish(nodes(t, outputs), &compiled);
              return compiled;
            })
+      .def(
+          "remainder",
+          [](Trace& t, const std::vector<TensorPtr>& outputs,
+             const std::vector<TensorPtr>& arguments) {
+            return t.remainder(nodes(t, outputs), nodes(t, arguments));
+          },
+          py::arg("outputs"), py::arg("arguments"),
+          "Computes the outputs for other arguments: what depends on those, and nothing else.")
       .def("abandon", &Trace::abandon)
       .def("mark_unrepeatable", &Trace::mark_unrepeatable)
       .def_property_readonly("asked", &Trace::asked)

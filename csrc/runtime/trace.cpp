@@ -447,6 +447,36 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
   return values;
 }
 
+std::shared_ptr<Compiled> Trace::remainder(std::span<const NodeId> outputs,
+                                           std::span<const NodeId> arguments) {
+  const std::vector<uint8_t> depends = ad::dependents(graph, arguments);
+  std::vector<NodeId> given;
+  std::vector<uint8_t> seen(graph.size(), 0);
+  auto need = [&](NodeId id) {
+    if (depends[id] || is_constant(graph, id) || seen[id]) return;
+    seen[id] = 1;
+    given.push_back(id);
+  };
+  for (NodeId id : outputs) need(id);
+  for (NodeId id : live_nodes(graph, outputs))
+    if (depends[id])
+      for (NodeId i : graph.inputs(id)) need(i);
+  const std::vector<Array> arrays = given.empty() ? std::vector<Array>{} : values(given);
+  std::unordered_map<NodeId, Compiled::Source> sources;
+  for (size_t i = 0; i < given.size(); ++i) sources[given[i]].captured = arrays[i];
+  for (size_t i = 0; i < arguments.size(); ++i)
+    sources[arguments[i]].argument = static_cast<int>(i);
+
+  const std::vector<NodeId> live = live_until(graph, outputs, given);
+  auto c = std::make_shared<Compiled>();
+  c->executable = executable_for(graph, live, outputs, given);
+  c->constants = constants_of(graph, live);
+  for (NodeId id : live)
+    if (auto s = sources.find(id); s != sources.end()) c->inputs.push_back(s->second);
+  c->result_count = outputs.size();
+  return c;
+}
+
 void Trace::abandon() { active_ = false; }
 
 // Tensor

@@ -72,7 +72,7 @@ if _TYPE_CHECKING:
         seed,
     )
     from gradcell.common.sparse_tensor import COOTensor, CSRTensor, RowTensor, SparseTensor
-    from gradcell.jacobians import jacfwd, jacrev
+    from gradcell.jacobians import hessian, hvp, jacfwd, jacrev, linearize
     from gradcell.ops.random_state import get_rng_state, set_rng_state
     from gradcell.parallel import (
         Layout,
@@ -119,7 +119,7 @@ _PLACES = {
     "common.generator": "Generator default_generator initial_seed manual_seed seed",
     "common.sparse_tensor": "COOTensor CSRTensor RowTensor SparseTensor",
     "batching": "vmap",
-    "jacobians": "jacfwd jacrev",
+    "jacobians": "hessian hvp jacfwd jacrev linearize",
     "ops.random_state": "get_rng_state set_rng_state",
     "parallel": """
         Layout get_algo_parameters reset_algo_parameters set_algo_parameters shard

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from gradcell.batching import vmap
-from gradcell.jacobians import jacfwd, jacrev
+from gradcell.jacobians import jacfwd, jacrev, linearize
 
-__all__ = ["jacfwd", "jacrev", "vmap"]
+__all__ = ["jacfwd", "jacrev", "linearize", "vmap"]
