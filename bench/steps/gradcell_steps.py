@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from steps import Step, mindspore_api
+from steps import Step, gradcell_transforms, mindspore_api
 
 ms = mindspore_api.use("gradcell")
 
@@ -13,6 +13,8 @@ ms = mindspore_api.use("gradcell")
 def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
     pynative = variant == "pynative"
     ms.set_context(mode=ms.PYNATIVE_MODE if pynative else ms.GRAPH_MODE)
+    if kind in gradcell_transforms.KINDS:
+        return gradcell_transforms.build(kind, params)
     return mindspore_api.build(kind, params, compiled=not pynative, wait=None)
 
 

@@ -1,4 +1,5 @@
 // Traces and differentiation, for python/gradcell/transform.py.
+#include "ad/batching.h"
 #include "ad/transform.h"
 #include "base/interrupt.h"
 #include "bind/bind.h"
@@ -117,6 +118,14 @@ void bind_trace(py::module_& m) {
              t.finish(nodes(t, outputs), &compiled);
              return compiled;
            })
+      .def(
+          "remainder",
+          [](Trace& t, const std::vector<TensorPtr>& outputs,
+             const std::vector<TensorPtr>& arguments) {
+            return t.remainder(nodes(t, outputs), nodes(t, arguments));
+          },
+          py::arg("outputs"), py::arg("arguments"),
+          "Computes the outputs for other arguments: what depends on those, and nothing else.")
       .def("abandon", &Trace::abandon)
       .def("mark_unrepeatable", &Trace::mark_unrepeatable)
       .def_property_readonly("asked", &Trace::asked)
@@ -197,6 +206,52 @@ void bind_trace(py::module_& m) {
       },
       "Ends aliases: what was computed with them is from now on computed with what they stood "
       "for.");
+  m.def(
+      "example",
+      [](const TensorPtr& batch) {
+        Trace& t = required_trace();
+        return wrap(t, t.example(batch->in(t)));
+      },
+      "A new node for one example of a batch [N, ...], without a value.");
+  m.def(
+      "batch",
+      [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& examples,
+         const std::vector<TensorPtr>& batches) {
+        Trace& t = required_trace();
+        std::vector<std::optional<TensorPtr>> result;
+        for (NodeId id :
+             ad::batch(t.graph, nodes(t, outputs), nodes(t, examples), nodes(t, batches))) {
+          if (id == kNoNode)
+            result.emplace_back();
+          else
+            result.emplace_back(wrap(t, id));
+        }
+        return result;
+      },
+      "The outputs of one example over the batches, [N, ...]; None for what no example enters.");
+  m.def(
+      "end_examples",
+      [](const std::vector<TensorPtr>& examples) {
+        Trace& t = required_trace();
+        t.end_examples(nodes(t, examples));
+      },
+      "Ends examples: what depends on them is of no use from now on.");
+  m.def(
+      "same_node",
+      [](const TensorPtr& a, const TensorPtr& b) {
+        Trace& t = required_trace();
+        return a->in(t) == b->in(t);
+      },
+      "Whether two tensors are one node of the current trace.");
+  m.def(
+      "stand_in",
+      [](const TensorPtr& parameter, const TensorPtr& x) {
+        Trace& t = required_trace();
+        const NodeId before = t.lift(parameter->variable());
+        t.assign(parameter->variable(), x->in(t));
+        return wrap(t, before);
+      },
+      "Makes x stand for a parameter from now on; returns what stood for it.");
   m.def(
       "lifted_variables", [] { return required_trace().lifted_variables(); },
       "The variables that the trace has read so far, by their addresses.");

@@ -57,6 +57,7 @@ _MODULES = {
     "statistics": """
         aminmax bincount corrcoef cov histc median nanmean nanmedian nanquantile nansum quantile
         reduce_max reduce_mean reduce_min std_mean var_mean""",
+    "transforms": "jacfwd jacrev linearize vmap",
     "windowed": """
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
         adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d max_pool2d

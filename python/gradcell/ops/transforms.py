@@ -1,0 +1,8 @@
+"""Transforms of functions, by their names among the ops."""
+
+from __future__ import annotations
+
+from gradcell.batching import vmap
+from gradcell.jacobians import jacfwd, jacrev, linearize
+
+__all__ = ["jacfwd", "jacrev", "linearize", "vmap"]
