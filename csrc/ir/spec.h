@@ -38,6 +38,15 @@ inline const char* combine_name(Combine c) {
   return kNames[static_cast<size_t>(c)];
 }
 
+/// How a node depends on the inputs that it computes with: what its power series follows from.
+enum class Law : uint8_t {
+  Constant,  ///< not at all
+  Linear,    ///< linearly in all of them jointly, if need be piece by piece: as its tangent does
+  Bilinear,  ///< as a product of its first and its last input
+  Quotient,  ///< as its first input over its last
+  Smooth,    ///< in some other way that its tangent says
+};
+
 struct Type {
   DType dtype;
   Dims dims;
@@ -98,6 +107,7 @@ class Spec {
   virtual NodeId adjoint(Graph& g, NodeId id, int k, NodeId dy) const = 0;
   /// The node's tangent, given its inputs', of which kNoNode are zero, but not all.
   virtual NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const = 0;
+  virtual Law law() const = 0;
   /// Whether a node is equal to no other, whatever it looks like.
   virtual bool unique() const { return false; }
   /// Whether input k is one whose elements the op computes with, not indices or a condition.

@@ -84,6 +84,30 @@ class Reshaping : public Moving {
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
     return reshape(g, b.inputs[0], behind_batch(b.size, g.dims(id)));
   }
+  /// A block among zeros stays one where only dimensions of 1 come or go.
+  NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
+    const auto box = placement(g, dx[0]);
+    const Dims from = g.dims(g.input(id, 0)), to = g.dims(id);
+    if (!box || without_ones(from) != without_ones(to)) return Moving::tangent(g, id, dx);
+    const Dims inner = g.dims(box->from);
+    Dims size(to.size(), 1), start(to.size(), 0), step(to.size(), 1);
+    size_t k = 0;
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (to[i] == 1) continue;
+      while (from[k] == 1) ++k;
+      size[i] = inner[k], start[i] = box->start[k], step[i] = box->step[k];
+      ++k;
+    }
+    // (Of a dimension of 1 there is one element or the block is empty.)
+    if (element_count(size) != element_count(inner)) return Moving::tangent(g, id, dx);
+    return slice_scatter(g, reshape(g, box->from, size), to, start, step);
+  }
+
+ private:
+  static Dims without_ones(Dims dims) {
+    std::erase(dims, 1);
+    return dims;
+  }
 };
 
 // Views -------------------------------------------------------------------------------------------
@@ -355,6 +379,16 @@ class Concatenation : public Moving {
     for (size_t k = 0; k < b.inputs.size(); ++k) in.push_back(over_batch(g, b, k));
     return concat(g, in, static_cast<int>(g.attrs(id)[0]) + 1);
   }
+  /// Zeros beside a single tangent are no part of a sum.
+  NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
+    size_t only = dx.size();
+    for (size_t k = 0; k < dx.size(); ++k)
+      if (dx[k] != kNoNode) only = only == dx.size() ? k : SIZE_MAX - 1;
+    if (only >= dx.size()) return Moving::tangent(g, id, dx);
+    const Movement m = movement(g, id);
+    const Piece& p = m.pieces[only];
+    return slice_scatter(g, dx[only], Dims(g.dims(id)), p.start, p.step);
+  }
 
   Movement movement(const Graph& g, NodeId id) const override {
     const auto axis = static_cast<size_t>(g.attrs(id)[0]);
@@ -424,6 +458,13 @@ NodeId slice_scatter(Graph& g, NodeId x, std::span<const int64_t> dims,
                      std::span<const int64_t> start, std::span<const int64_t> step) {
   const Dims attributes = encode(SliceAttributes{start, step});
   return make(g, Op::SliceScatter, {{&x, 1}, attributes, {{}, Dims(dims.begin(), dims.end())}});
+}
+
+std::optional<Placement> placement(const Graph& g, NodeId id) {
+  if (g[id].op != Op::SliceScatter) return {};
+  const auto a = attributes<SliceAttributes>(g, id);
+  return Placement{g.input(id, 0), Dims(a.start.begin(), a.start.end()),
+                   Dims(a.step.begin(), a.step.end())};
 }
 
 NodeId concat(Graph& g, std::span<const NodeId> xs, int axis) {

@@ -93,6 +93,7 @@ class ProductScan : public Scan<Spec> {
     const NodeId dy = recurrence(g, x, own, a.axis, previous);
     return a.exclusive ? shifted(g, dy, a.axis, previous) : dy;
   }
+  Law law() const override { return Law::Smooth; }
 
  private:
   NodeId before(Graph& g, NodeId x, ScanAttributes a) const {

@@ -171,7 +171,7 @@ void sink(const Graph& g, Labels& l) {
   std::vector<uint8_t> floating(n, 0);
   for (NodeId id = 0; id < n; ++id) {
     const NodeLabel& me = l.node[id];
-    if (!me.in_region || me.reducing || is_product(g, id)) continue;
+    if (!me.in_region || me.reducing) continue;
     bool free = true;
     for (int k = 0; k < g[id].input_count && free; ++k) {
       NodeId p = l.storage[g.input(id, k)];
