@@ -6,7 +6,7 @@ Every framework makes its own copy of these, so that all compute the same number
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -131,3 +131,54 @@ def mlp(batch: int) -> MlpInputs:
     images = rng.random((batch, MLP_SIZES[0])).astype(np.float32)
     labels = rng.integers(0, MLP_SIZES[-1], batch).astype(np.int32)
     return MlpInputs(layers, images, labels)
+
+
+@dataclass(frozen=True)
+class NetworkInputs:
+    """(weight [out, in], bias [out]) by layer, a direction in their space, rows x and targets y."""
+
+    layers: list[tuple[Array, Array]]
+    direction: list[tuple[Array, Array]]
+    x: Array
+    y: Array
+
+
+def network(widths: Sequence[int], rows: int) -> NetworkInputs:
+    """float32."""
+    rng = np.random.default_rng(0)
+
+    def drawn() -> list[tuple[Array, Array]]:
+        return [
+            (
+                (rng.standard_normal((m, k)) / math.sqrt(k)).astype(np.float32),
+                (0.1 * rng.standard_normal(m)).astype(np.float32),
+            )
+            for k, m in pairwise(widths)
+        ]
+
+    x = rng.standard_normal((rows, widths[0])).astype(np.float32)
+    y = rng.standard_normal((rows, widths[-1])).astype(np.float32)
+    return NetworkInputs(drawn(), drawn(), x, y)
+
+
+@dataclass(frozen=True)
+class BurgersInputs:
+    """(weight, bias) by layer; points (x, t), [n, 2], inside, at the start and at the edge."""
+
+    layers: list[tuple[Array, Array]]
+    inside: Array
+    start: Array
+    edge: Array
+
+
+def burgers(points: int) -> BurgersInputs:
+    """A network of 5 hidden layers of 128; float32."""
+    rng = np.random.default_rng(1)
+    layers = network((2, *[128] * 5, 1), 1).layers
+    x, t = rng.uniform(-1, 1, (3, points)), rng.uniform(0, 1, (3, points))
+    sides = np.sign(x[2])
+    inside, start, edge = (
+        np.stack(columns, 1).astype(np.float32)
+        for columns in ((x[0], t[0]), (x[1], 0 * t[1]), (sides, t[2]))
+    )
+    return BurgersInputs(layers, inside, start, edge)

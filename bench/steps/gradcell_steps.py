@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import inputs
-from steps import Step, mindspore_api
+from steps import Step, gradcell_transforms, mindspore_api
 
 ms = mindspore_api.use("gradcell")
 
@@ -18,6 +18,8 @@ def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
         return laplacian_step(params)
     if kind == "tanh_log":
         return tanh_log_step(params)
+    if kind in gradcell_transforms.KINDS:
+        return gradcell_transforms.build(kind, params)
     return mindspore_api.build(kind, params, compiled=not pynative, wait=None)
 
 

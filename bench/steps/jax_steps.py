@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import inputs
-from steps import Step
+from steps import Step, jax_transforms
 
 
 def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
@@ -33,7 +33,7 @@ def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
         return laplacian_step(params, variant)
     if kind == "tanh_log":
         return tanh_log_step(params)
-    return None
+    return jax_transforms.build(kind, params)
 
 
 def sine_and_tanh(x: Any) -> Any:

@@ -1,10 +1,10 @@
 // Traces and differentiation, for python/gradcell/transform.py.
+#include "ad/batching.h"
 #include "ad/rows.h"
 #include "ad/series.h"
 #include "ad/transform.h"
 #include "base/interrupt.h"
 #include "bind/bind.h"
-#include "cpu/engine.h"
 #include "ir/print.h"
 #include "ops/ops.h"
 
@@ -104,10 +104,6 @@ std::string short_location(const Location& l) {
   return text.substr(text.rfind('/') + 1);
 }
 
-std::string plan_text(const Graph& g, const std::vector<NodeId>& roots) {
-  return to_text(cpu::Executable(make_plan(g, live_nodes(g, roots), roots, {})).plan());
-}
-
 /// Answers Ctrl-C as Python does between two lines: by the handler that is set, which may raise.
 void answer_interrupt() {
   if (!PyGILState_Check() || !PyOS_InterruptOccurred()) return;
@@ -122,23 +118,19 @@ void bind_trace(py::module_& m) {
   interrupt_check = answer_interrupt;
   py::class_<Compiled, std::shared_ptr<Compiled>>(m, "Compiled",
                                                   "A trace that runs again without Python.")
-      .def("run",
-           [](const Compiled& c, const std::vector<TensorPtr>& arguments) {
-             std::vector<Array> in;
-             in.reserve(arguments.size());
-             for (const TensorPtr& t : arguments) in.push_back(t->value());
-             std::vector<Array> out;
-             {
-               WithoutGil nogil;
-               out = c.run(in);
-             }
-             std::vector<TensorPtr> result;
-             for (Array& a : out) result.push_back(std::make_shared<Tensor>(std::move(a)));
-             return result;
-           })
-      .def(
-          "plan_text", [](const Compiled& c) { return c.executable->text(); },
-          "The plan: stages of regions and calls, an instruction a line.");
+      .def("run", [](const Compiled& c, const std::vector<TensorPtr>& arguments) {
+        std::vector<Array> in;
+        in.reserve(arguments.size());
+        for (const TensorPtr& t : arguments) in.push_back(t->value());
+        std::vector<Array> out;
+        {
+          WithoutGil nogil;
+          out = c.run(in);
+        }
+        std::vector<TensorPtr> result;
+        for (Array& a : out) result.push_back(std::make_shared<Tensor>(std::move(a)));
+        return result;
+      });
 
   py::class_<Trace, TracePtr>(m, "Trace")
       .def("argument",
@@ -153,6 +145,14 @@ void bind_trace(py::module_& m) {
              t.finish(nodes(t, outputs), &compiled);
              return compiled;
            })
+      .def(
+          "remainder",
+          [](Trace& t, const std::vector<TensorPtr>& outputs,
+             const std::vector<TensorPtr>& arguments) {
+            return t.remainder(nodes(t, outputs), nodes(t, arguments));
+          },
+          py::arg("outputs"), py::arg("arguments"),
+          "Computes the outputs for other arguments: what depends on those, and nothing else.")
       .def("abandon", &Trace::abandon)
       .def("mark_unrepeatable", &Trace::mark_unrepeatable)
       .def_property_readonly("asked", &Trace::asked)
@@ -178,7 +178,8 @@ void bind_trace(py::module_& m) {
       .def(
           "plan_text",
           [](Trace& t, const std::vector<TensorPtr>& outputs) {
-            return plan_text(t.graph, roots(t, outputs));
+            const std::vector<NodeId> ids = roots(t, outputs);
+            return to_text(make_plan(t.graph, live_nodes(t.graph, ids), ids, {}));
           },
           py::arg("outputs"), "The plan of the same, which is not run.")
       .def_property_readonly("node_count", [](const Trace& t) { return t.graph.size(); });
@@ -232,6 +233,52 @@ void bind_trace(py::module_& m) {
       },
       "Ends aliases: what was computed with them is from now on computed with what they stood "
       "for.");
+  m.def(
+      "example",
+      [](const TensorPtr& batch) {
+        Trace& t = required_trace();
+        return wrap(t, t.example(batch->in(t)));
+      },
+      "A new node for one example of a batch [N, ...], without a value.");
+  m.def(
+      "batch",
+      [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& examples,
+         const std::vector<TensorPtr>& batches) {
+        Trace& t = required_trace();
+        std::vector<std::optional<TensorPtr>> result;
+        for (NodeId id :
+             ad::batch(t.graph, nodes(t, outputs), nodes(t, examples), nodes(t, batches))) {
+          if (id == kNoNode)
+            result.emplace_back();
+          else
+            result.emplace_back(wrap(t, id));
+        }
+        return result;
+      },
+      "The outputs of one example over the batches, [N, ...]; None for what no example enters.");
+  m.def(
+      "end_examples",
+      [](const std::vector<TensorPtr>& examples) {
+        Trace& t = required_trace();
+        t.end_examples(nodes(t, examples));
+      },
+      "Ends examples: what depends on them is of no use from now on.");
+  m.def(
+      "same_node",
+      [](const TensorPtr& a, const TensorPtr& b) {
+        Trace& t = required_trace();
+        return a->in(t) == b->in(t);
+      },
+      "Whether two tensors are one node of the current trace.");
+  m.def(
+      "stand_in",
+      [](const TensorPtr& parameter, const TensorPtr& x) {
+        Trace& t = required_trace();
+        const NodeId before = t.lift(parameter->variable());
+        t.assign(parameter->variable(), x->in(t));
+        return wrap(t, before);
+      },
+      "Makes x stand for a parameter from now on; returns what stood for it.");
   m.def(
       "lifted_variables", [] { return required_trace().lifted_variables(); },
       "The variables that the trace has read so far, by their addresses.");

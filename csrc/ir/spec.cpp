@@ -19,10 +19,6 @@ size_t Spec::input_count() const {
   return n;
 }
 
-NodeId Spec::batch(Graph&, NodeId, std::span<const NodeId>, std::span<const bool>) const {
-  lacks("batching rule");
-}
-
 Movement Spec::movement(const Graph&, NodeId) const { lacks("movement"); }
 
 size_t Spec::rank(const Graph& g, const Draft& draft) const {

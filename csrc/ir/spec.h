@@ -67,6 +67,14 @@ struct Parameter {
   const char* standard = nullptr;  ///< a default, as Python writes it: "None", "False"
 };
 
+/// A node's inputs over a batch of `size` examples: those that `batched` names have a leading axis
+/// for it, the others are the same for every example.
+struct Batch {
+  int64_t size;
+  std::span<const NodeId> inputs;
+  std::span<const uint8_t> batched;
+};
+
 /// The node of a draft: inferred, simplified, hash-consed.
 NodeId make(Graph& g, Op op, Draft draft);
 
@@ -106,9 +114,9 @@ class Spec {
   virtual bool computes_with(int) const { return true; }
   /// Whether derivatives pass through.
   virtual bool differentiable() const { return true; }
-  /// The node over a leading batch axis that the inputs have where `batched` says so.
-  virtual NodeId batch(Graph& g, NodeId id, std::span<const NodeId> in,
-                       std::span<const bool> batched) const;
+  /// The node over a batch of examples: with a leading axis for them, which at least one of the
+  /// inputs has. It has the dtype and, behind that axis, the shape that it has for one example.
+  virtual NodeId batch(Graph& g, NodeId id, const Batch& b) const = 0;
 
   /// Form::Move only.
   virtual Movement movement(const Graph& g, NodeId id) const;

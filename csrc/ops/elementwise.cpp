@@ -294,6 +294,18 @@ class Row : public Spec {
             sum, symbolic::adjoint_of(g, id, static_cast<int>(i), symbolic::wrap(g, dx[i])));
     return sum.id;
   }
+  NodeId batch(Graph& g, NodeId, const Batch& b) const override {
+    NodeId in[3];
+    for (size_t k = 0; k < b.inputs.size(); ++k) in[k] = over_batch(g, b, k);
+    switch (b.inputs.size()) {
+      case 1:
+        return unary(g, op, in[0]);
+      case 2:
+        return binary(g, op, in[0], in[1]);
+      default:
+        return select(g, in[0], in[1], in[2]);
+    }
+  }
   /// Those that the rules of arithmetic on series are about; the others follow by their tangents,
   /// which are made of these and of one another.
   Law law() const override {

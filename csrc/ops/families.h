@@ -32,6 +32,13 @@ class Constant : public Spec {
   Law law() const override { return Law::Constant; }
 };
 
+/// Input k over the batch: repeated for every example if it is the same for all.
+NodeId over_batch(Graph& g, const Batch& b, size_t k);
+/// The dimensions behind a batch axis of `size` places.
+Dims behind_batch(int64_t size, std::span<const int64_t> dims);
+/// Axes of one example, counted behind the batch axis.
+Dims behind_batch(std::span<const int64_t> axes);
+
 // Arguments that several families have.
 inline constexpr Parameter kX{Parameter::Kind::Tensor, "x"};
 inline constexpr Parameter kAxis{Parameter::Kind::Attribute, "axis"};

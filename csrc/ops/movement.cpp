@@ -81,6 +81,9 @@ class Reshaping : public Moving {
     return reshape(g, dy, Dims(g.dims(g.input(id, 0))));
   }
 
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    return reshape(g, b.inputs[0], behind_batch(b.size, g.dims(id)));
+  }
   /// A block among zeros stays one where only dimensions of 1 come or go.
   NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
     const auto box = placement(g, dx[0]);
@@ -153,6 +156,10 @@ class Transposition : public Moving {
     return transpose(g, dy, inverse);
   }
 
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    return transpose(g, b.inputs[0], behind_batch(0, behind_batch(g.attrs(id))));
+  }
+
   Movement movement(const Graph& g, NodeId id) const override {
     const Dims from = row_major(g.dims(g.input(id, 0)));
     View v{g.dims(id), {}, 0};
@@ -201,6 +208,14 @@ class Broadcasting : public Moving {
     return reshape(g, sum(g, dy, axes), from);
   }
 
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    const Dims from = g.dims(g.input(id, 0)), to = g.dims(id);
+    Dims aligned(to.size() - from.size(), 1);
+    aligned.insert(aligned.end(), from.begin(), from.end());
+    const NodeId x = reshape(g, b.inputs[0], behind_batch(b.size, aligned));
+    return broadcast_to(g, x, behind_batch(b.size, to));
+  }
+
   Movement movement(const Graph& g, NodeId id) const override {
     const Dims &from = g.dims(g.input(id, 0)), strides = row_major(from);
     View v{g.dims(id), Dims(g.dims(id).size(), 0), 0};
@@ -229,6 +244,13 @@ void check_box(const char* op, const Dims& dims, const SliceAttributes& a, const
   if (!ok)
     fail(ErrorKind::Index, op, ": start ", to_string(a.start), ", size ", to_string(count),
          " and step ", to_string(a.step), " reach outside a tensor of shape ", to_string(dims));
+}
+
+/// The attributes of a slice, or its adjoint, that takes all of a batch axis in front.
+Dims box_behind_batch(const Graph& g, NodeId id) {
+  const auto a = attributes<SliceAttributes>(g, id);
+  const Dims start = behind_batch(0, a.start), step = behind_batch(1, a.step);
+  return encode(SliceAttributes{start, step});
 }
 
 class Slicing : public Moving {
@@ -265,6 +287,10 @@ class Slicing : public Moving {
     return make(g, Op::SliceScatter, {{&dy, 1}, g.attrs(id), {{}, g.dims(g.input(id, 0))}});
   }
 
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    return make(g, op, {b.inputs, box_behind_batch(g, id), {{}, behind_batch(b.size, g.dims(id))}});
+  }
+
   Movement movement(const Graph& g, NodeId id) const override {
     const auto a = gradcell::attributes<SliceAttributes>(g, id);
     View v = whole(g.dims(g.input(id, 0)));
@@ -298,6 +324,10 @@ class SlicePlacing : public Moving {
 
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
     return make(g, Op::Slice, {{&dy, 1}, g.attrs(id), {{}, g.dims(g.input(id, 0))}});
+  }
+
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    return make(g, op, {b.inputs, box_behind_batch(g, id), {{}, behind_batch(b.size, g.dims(id))}});
   }
 
   Movement movement(const Graph& g, NodeId id) const override {
@@ -344,6 +374,11 @@ class Concatenation : public Moving {
     return slice(g, dy, {p.start, p.from.dims, p.step});
   }
 
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    std::vector<NodeId> in;
+    for (size_t k = 0; k < b.inputs.size(); ++k) in.push_back(over_batch(g, b, k));
+    return concat(g, in, static_cast<int>(g.attrs(id)[0]) + 1);
+  }
   /// Zeros beside a single tangent are no part of a sum.
   NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
     size_t only = dx.size();
@@ -393,6 +428,14 @@ NodeId reshape(Graph& g, NodeId x, std::span<const int64_t> dims) {
 NodeId transpose(Graph& g, NodeId x, std::span<const int64_t> perm) {
   const Dims copy(perm.begin(), perm.end());
   return make(g, Op::Transpose, {{&x, 1}, copy});
+}
+
+NodeId move_axis(Graph& g, NodeId x, size_t from, size_t to) {
+  Dims perm;
+  for (size_t k = 0; k < g.dims(x).size(); ++k)
+    if (k != from) perm.push_back(static_cast<int64_t>(k));
+  perm.insert(perm.begin() + static_cast<int64_t>(to), static_cast<int64_t>(from));
+  return transpose(g, x, perm);
 }
 
 NodeId broadcast_to(Graph& g, NodeId x, std::span<const int64_t> dims) {

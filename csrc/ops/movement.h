@@ -9,6 +9,8 @@ namespace gradcell {
 
 NodeId reshape(Graph& g, NodeId x, std::span<const int64_t> dims);
 NodeId transpose(Graph& g, NodeId x, std::span<const int64_t> perm);
+/// Axis `from` comes to stand at `to`; the others keep their order.
+NodeId move_axis(Graph& g, NodeId x, size_t from, size_t to);
 /// As NumPy broadcasts.
 NodeId broadcast_to(Graph& g, NodeId x, std::span<const int64_t> dims);
 bool is_broadcast(const Graph& g, NodeId id);

@@ -70,6 +70,15 @@ class MatrixProduct : public Spec {
     return first == kNoNode ? second : binary(g, Op::Add, first, second);
   }
 
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    const auto p = gradcell::attributes<ProductAttributes>(g, id);
+    NodeId total = kNoNode;
+    for (size_t k = 0; k < b.inputs.size(); k += 2) {
+      const NodeId y = pair_over_batch(g, b, k, p);
+      total = total == kNoNode ? y : binary(g, Op::Add, total, y);
+    }
+    return total;
+  }
   Law law() const override { return Law::Bilinear; }
 
   /// NumPy's matmul: vectors, matrices, broadcast batches; flags transpose the last two dimensions.
@@ -117,6 +126,50 @@ class MatrixProduct : public Spec {
   }
 
  private:
+  /// One pair's product over the batch. A factor that is the same for all examples is multiplied
+  /// with the rows of all of them at once.
+  static NodeId pair_over_batch(Graph& g, const Batch& batch, size_t k, ProductAttributes p) {
+    const NodeId a = batch.inputs[k], b = batch.inputs[k + 1];
+    const bool batched_a = batch.batched[k], batched_b = batch.batched[k + 1];
+    if (batched_a && batched_b) return of_examples(g, a, b, p);
+    if (batched_a) return rows_of_all(g, p.transpose_a ? swapped(g, a) : a, b, p.transpose_b);
+    if (batched_b)  // the transposed product of the transposed factors
+      return swapped(g, rows_of_all(g, p.transpose_b ? b : swapped(g, b), a, !p.transpose_a));
+    const NodeId y = matmul(g, a, b, p.transpose_a, p.transpose_b);
+    return broadcast_to(g, y, behind_batch(batch.size, g.dims(y)));
+  }
+
+  /// a [N, ..., m, k] and b [..., k, n], or transposed: [N, ..., m, n].
+  static NodeId rows_of_all(Graph& g, NodeId a, NodeId b, bool transpose_b) {
+    const size_t rank = g.dims(b).size();
+    const NodeId inner = move_axis(g, a, 0, rank - 2);
+    const Dims split = g.dims(inner);
+    Dims folded(split.begin(), split.end() - 3);
+    folded.insert(folded.end(), {split[rank - 2] * split[rank - 1], split[rank]});
+    const NodeId y = matmul(g, reshape(g, inner, folded), b, false, transpose_b);
+    Dims to(split.begin(), split.end() - 1);
+    to.push_back(g.dims(y).back());
+    return move_axis(g, reshape(g, y, to), rank - 2, 0);
+  }
+
+  /// Each example has factors of its own. Products of a single term are elementwise.
+  static NodeId of_examples(Graph& g, NodeId a, NodeId b, ProductAttributes p) {
+    const Dims da = g.dims(a);
+    if (da[da.size() - (p.transpose_a ? 2 : 1)] != 1)
+      return matmul(g, a, b, p.transpose_a, p.transpose_b);
+    const NodeId column = p.transpose_a ? swapped(g, a) : a;
+    const NodeId row = p.transpose_b ? swapped(g, b) : b;
+    Dims to = g.dims(column);
+    to.back() = g.dims(row).back();
+    return binary(g, Op::Mul, broadcast_to(g, column, to), broadcast_to(g, row, to));
+  }
+
+  /// The last two axes transposed.
+  static NodeId swapped(Graph& g, NodeId x) {
+    const size_t rank = g.dims(x).size();
+    return move_axis(g, x, rank - 1, rank - 2);
+  }
+
   static Type of_pair(const Graph& g, NodeId a, NodeId b, ProductAttributes p) {
     const Dims &da = g.dims(a), &db = g.dims(b);
     const size_t r = da.size();

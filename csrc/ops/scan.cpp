@@ -30,6 +30,12 @@ class Scan : public Base {
     return {g.dtype(x), g.dims(x)};
   }
 
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    auto a = gradcell::attributes<ScanAttributes>(g, id);
+    ++a.axis;
+    return make(g, this->op, {b.inputs, encode(a)});
+  }
+
   NodeId apply(Graph& g, Draft d) const override {
     NodeId x = d.inputs[0];
     if (g.dtype(x) == DType::Bool) x = cast(g, x, DType::Int32);

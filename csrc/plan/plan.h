@@ -5,7 +5,8 @@
 // rows, and a tile holds some of those rows feature-major ([features][rows]), so that intermediates
 // never leave the cache. What a region reads besides rows is uniform: the same for every row.
 //
-// Constants are not part of a plan: it holds their number, and a run brings the values.
+// Constants are not part of a plan: it holds their number, and a run brings the values. Nor is
+// anything of the machine: an engine chooses kernels, tile heights and chunks of rows for itself.
 #pragma once
 
 #include <cstdint>
@@ -96,7 +97,6 @@ struct Uniform {
   Compute type;
   int64_t count = 1;         ///< elements once mapped
   std::vector<int32_t> map;  ///< element of the buffer for each feature; empty: in order
-  size_t offset = 0;         ///< bytes into the region's uniform scratch
 };
 
 struct RowLoad {
@@ -120,7 +120,6 @@ struct PackedWeights {
   Compute type;
   int32_t k, m;
   int64_t k_stride, m_stride;
-  size_t offset = 0;  ///< bytes into the region's packed scratch
 };
 
 inline constexpr int kMaxChain = 4;
@@ -167,7 +166,6 @@ struct Instruction {
   Fusion fusion = {};              ///< Fused
   int32_t map = -1, map2 = -1;     ///< indices into Region::maps
   uint32_t weights = 0;            ///< Product: index into Region::weights
-  const void* kernel = nullptr;    ///< the engine's function, where it has one for the instruction
   Location location;
 };
 
@@ -190,16 +188,13 @@ struct Accumulator {
   Combine combine;
   Compute type;
   int32_t features, inner;  ///< RowReduce: inner is 1
-  size_t offset = 0;        ///< bytes into a thread's accumulators
-  size_t bytes = 0;
-  size_t partial = 0;  ///< bytes into a chunk's results
   BufferId buffer;
   DType dtype;
+  size_t count() const { return static_cast<size_t>(features) * static_cast<size_t>(inner); }
 };
 
 struct Region {
-  int64_t rows = 0;       ///< N
-  int32_t tile_rows = 0;  ///< R
+  int64_t rows = 0;  ///< N
   std::vector<TileValue> values;
   std::vector<Uniform> uniforms;
   std::vector<PackedWeights> weights;
@@ -209,11 +204,6 @@ struct Region {
   std::vector<Accumulator> accumulators;
   std::vector<std::vector<int32_t>> maps;
   size_t row_bytes = 0;  ///< scratch bytes a row
-  size_t uniform_bytes = 0, packed_bytes = 0, accumulator_bytes = 0, partial_bytes = 0;
-  std::vector<uint32_t> direct;  ///< values that the engine keeps in buffers where a tile is full
-  std::vector<uint32_t> moving;  ///< instructions that use them
-  int32_t chunks = 1;            ///< fixed partition of the rows: results do not depend on threads
-  double work = 0;               ///< estimated nanoseconds on one thread
 };
 
 struct Stage {
@@ -237,7 +227,6 @@ struct Plan {
   std::vector<Buffer> buffers;
   std::vector<Stage> stages;
   size_t arena_bytes = 0;
-  double work = 0;
   size_t node_count = 0;
 };
 

@@ -36,8 +36,7 @@ std::string text(const Plan& p, BufferId b) {
 }
 
 void write(std::ostream& out, const Plan& p, const Region& r) {
-  out << "  region rows=" << r.rows << " tile=" << r.tile_rows << " chunks=" << r.chunks
-      << " scratch=" << r.row_bytes << "/row\n";
+  out << "  region rows=" << r.rows << " scratch=" << r.row_bytes << "/row\n";
   for (size_t u = 0; u < r.uniforms.size(); ++u) {
     const Uniform& uniform = r.uniforms[u];
     out << "    u" << u << " = ";

@@ -104,8 +104,6 @@ class Builder {
     u.buffer = buffer, u.constant = constant, u.dtype = dtype, u.type = compute_type(dtype);
     u.count = count;
     u.map = std::move(map);
-    u.offset = region_.uniform_bytes;
-    region_.uniform_bytes += (static_cast<size_t>(count) * compute_size(u.type) + 63) / 64 * 64;
     region_.uniforms.push_back(std::move(u));
     return static_cast<uint32_t>(region_.uniforms.size() - 1);
   }

@@ -64,6 +64,12 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// The node that stands for the variable now.
   NodeId lift(const VariablePtr& variable);
   void assign(const VariablePtr& variable, NodeId node);
+  /// Stands for one example of a batch, [N, ...], that a function is mapped over: a node [...]
+  /// without a value.
+  NodeId example(NodeId batch);
+  /// What depends on these examples is of no use from now on: tensors that still hold it say so
+  /// when they are used. Throws Value for a variable that has been assigned such a thing.
+  void end_examples(std::span<const NodeId> examples);
   /// A node equal to x that is no other, to differentiate by.
   NodeId alias(NodeId x);
   /// Makes an alias stand for the variable, so that it can be differentiated by; returns it.
@@ -98,6 +104,10 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<Array> finish(std::span<const NodeId> outputs);
   /// The same, and something that does it again. Null if the trace cannot be repeated.
   std::vector<Array> finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled);
+  /// Something that computes the outputs for other values of these arguments: only what depends on
+  /// them. What that needs besides is computed here, once.
+  std::shared_ptr<Compiled> remainder(std::span<const NodeId> outputs,
+                                      std::span<const NodeId> arguments);
   /// What `finish` would run, with its inputs' values: to look at, or for another engine.
   struct Work {
     std::vector<NodeId> roots;  ///< the outputs, then the assigned variables
@@ -127,6 +137,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
   template <class F>
   void each_reference(F f);
   NodeId add_leaf(DType dtype, const Dims& dims, Given leaf);
+  /// The values that a plan of these nodes takes. Throws Value if one differs from example to
+  /// example.
+  std::vector<Array> inputs_of(std::span<const NodeId> live) const;
 
   std::vector<Given> leaves_;
   std::unordered_map<NodeId, size_t> leaf_index_;
@@ -139,6 +152,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   Tensor* tensors_ = nullptr;        ///< intrusive list of the live tensors of this trace
   int arguments_ = 0;
   bool active_ = true, asked_ = false;
+  bool of_examples_ = false;  ///< what tensors of ended examples belong to
   Location asked_at_;
 };
 using TracePtr = std::shared_ptr<Trace>;

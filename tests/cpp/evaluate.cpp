@@ -404,7 +404,7 @@ std::vector<double> numbers(const Array& a) {
 
 std::vector<Array> run(const Graph& g, std::span<const NodeId> roots, const Leaves& leaves) {
   std::vector<NodeId> live = live_nodes(g, roots);
-  cpu::Executable exe(make_plan(g, live, roots, {}));
+  cpu::Runner runner(make_plan(g, live, roots, {}));
   std::vector<const void*> in;
   std::vector<uint64_t> constants;
   std::vector<Array> used, out;
@@ -413,13 +413,13 @@ std::vector<Array> run(const Graph& g, std::span<const NodeId> roots, const Leav
     if (g[id].op == Op::Const) constants.push_back(g[id].bits);
   }
   std::vector<void*> to;
-  for (const PlanOutput& o : exe.plan().outputs) {
+  for (const PlanOutput& o : runner.plan().outputs) {
     out.push_back(empty_array(o.desc.dtype, o.desc.dims));
     to.push_back(o.alias_input < 0 && o.alias_output < 0 ? out.back().data() : nullptr);
   }
-  exe.run(in.data(), to.data(), constants.data());
+  runner.run(in.data(), to.data(), constants.data());
   for (size_t i = 0; i < out.size(); ++i) {
-    const PlanOutput& o = exe.plan().outputs[i];
+    const PlanOutput& o = runner.plan().outputs[i];
     if (o.alias_input >= 0) out[i].storage = used[o.alias_input].storage;
     if (o.alias_output >= 0) out[i].storage = out[o.alias_output].storage;
   }

@@ -39,6 +39,15 @@ _SAME = {
     "StopGradient": "Identity", "IsNan": "IsNaN", "IsInf": "IsInf",
 }  # fmt: skip
 
+#: Structured ops that ONNX has no operator for, and why. (A row of the op table that stands in none
+#: of these tables has none either.)
+_WITHOUT = {
+    "CumProd": "it has running sums only",
+    "LastWriter": "its scatters leave the order of repeated indices open",
+    "RandomUniform": "its random numbers are others; is the network in training mode "
+    "(set_train(False))?",
+}
+
 Node = dict[str, Any]
 
 
@@ -140,9 +149,9 @@ class _Exporter:
             return self.op(_SAME[kind], *made)
         if kind in _RULES:
             return _RULES[kind](self, node)
+        reason = _WITHOUT.get(kind, "there is no operator for it")
         raise NotImplementedError(
-            f"export: ONNX has nothing for {kind}, made at {node['location']}; "
-            f"is the network in training mode (set_train(False))?{where()}"
+            f"export: ONNX has nothing for {kind}, made at {node['location']}: {reason}{where()}"
         )
 
 
