@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,13 +11,16 @@ from torch import nn
 from torch.func import functional_call, grad, grad_and_value
 
 import inputs
-from steps import Step
+from inputs import Array
+from steps import Step, op_steps
 
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 
 def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
     compiled = variant == "compile"
+    if kind == "op":
+        return op(params)
     if kind in ("elementwise", "tanh_sin"):
         f = sine_and_tanh if kind == "elementwise" else tanh_sine
         x = torch.from_numpy(inputs.points_on_line(params["elements"]))
@@ -33,6 +37,37 @@ def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
     if kind == "mlp":
         return mlp_step(params, compiled)
     return None
+
+
+def op(params: dict[str, Any]) -> Step:
+    names = {"torch": torch, "F": nn.functional, "written": written}
+    return op_steps.build(params, lambda c: c.torch, names, tensor, gradient, values)
+
+
+def tensor(array: Array) -> torch.Tensor:
+    return torch.from_numpy(array.copy())
+
+
+def written(x: torch.Tensor, write: Callable[[torch.Tensor], None]) -> torch.Tensor:
+    """A copy of x after the write."""
+    t = x.clone()
+    write(t)
+    return t
+
+
+def gradient(f: Callable[..., Any], arguments: list[Any], by: list[int]) -> Callable[[], Any]:
+    for k in by:
+        arguments[k].requires_grad_()
+    y = f(*arguments)
+    weights = torch.from_numpy(op_steps.weights(tuple(y.shape))).to(y.dtype)
+    wanted = [arguments[k] for k in by]
+    return lambda: torch.autograd.grad(f(*arguments), wanted, weights)
+
+
+def values(result: torch.Tensor) -> Array:
+    result = result.detach()
+    array: Array = (result.float() if result.dtype == torch.bfloat16 else result).numpy()
+    return array
 
 
 def sine_and_tanh(x: torch.Tensor) -> torch.Tensor:

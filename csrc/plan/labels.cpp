@@ -138,6 +138,36 @@ RowSet row_set(const Graph& g, NodeId id) {
   return {};
 }
 
+/// Whether a reduction reads long lines, or many columns, that stand in memory: what a call goes
+/// over in order. (Of few features a row, rows are the better lanes.)
+bool reads_long_lines(const Graph& g, NodeId id) {
+  constexpr int64_t kLine = 32;
+  const NodeId x = g.input(id, 0);
+  const Dims& dims = g.dims(x);
+  if (form(g, id) != Form::Reduce || !is_source(g, x) || is_constant(g, x)) return false;
+  int64_t line = 1;
+  size_t k = dims.size();
+  while (k > 0 && dims[k - 1] == 1) --k;
+  for (size_t last = k; k > 0 && contains(g.attrs(id), k - 1) == contains(g.attrs(id), last - 1);
+       --k)
+    line *= dims[k - 1];
+  return line >= kLine;
+}
+
+/// Takes those reductions out of regions that are all that reads their tensor there: calls run
+/// them.
+void lone_reductions_to_calls(const Graph& g, Labels& l) {
+  std::vector<uint32_t> readers(g.size(), 0);
+  for (NodeId id = 0; id < g.size(); ++id)
+    if (l.node[id].in_region)
+      for (NodeId x : g.inputs(id)) ++readers[l.storage[x]];
+  for (NodeId id = 0; id < g.size(); ++id) {
+    NodeLabel& me = l.node[id];
+    if (me.in_region && reads_long_lines(g, id) && readers[l.storage[g.input(id, 0)]] == 1)
+      me.in_region = me.reducing = false;
+  }
+}
+
 class Components {
  public:
   explicit Components(size_t n) : sets_(n), rows_(n) {}
@@ -231,6 +261,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
         components.join(p, id);
     }
   }
+  lone_reductions_to_calls(g, l);
 
   for (NodeId id = 0; id < n; ++id) {
     NodeLabel& me = l.node[id];
