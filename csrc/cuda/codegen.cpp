@@ -124,6 +124,13 @@ class CudaPlanner {
         return add(write_extremum(in_, id));
       case Form::Scan:
         return add(write_scan(in_, id));
+      case Form::Convolve:
+        return add(write_convolution(in_, id));
+      case Form::Window:
+        return add(write_window(in_, id));
+      case Form::TakePlaces:
+      case Form::AddPlaces:
+        return add(write_along(in_, id));
       case Form::Scatter: {
         bool half = is_floating(g_.dtype(id)) && item_size(g_.dtype(id)) == 2;
         BufferId sums = half ? temporary(static_cast<size_t>(g_.count(id)) * 4) : buffer_of_[id];

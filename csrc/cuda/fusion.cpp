@@ -51,7 +51,8 @@ int own_cost(const Graph& g, NodeId id) {
 /// can.
 bool reads_whole(const Graph& g, NodeId id) {
   const Form f = form(g, id);
-  return f == Form::Product || f == Form::Scatter || f == Form::LastIndex;
+  return f == Form::Product || f == Form::Convolve || f == Form::Window || f == Form::TakePlaces ||
+         f == Form::AddPlaces || f == Form::Scatter || f == Form::LastIndex;
 }
 
 Role role_of(const Graph& g, NodeId id) {
@@ -75,6 +76,10 @@ Role role_of(const Graph& g, NodeId id) {
     }
     case Form::Extremum:
     case Form::Scan:
+    case Form::Convolve:
+    case Form::Window:
+    case Form::TakePlaces:
+    case Form::AddPlaces:
     case Form::Product:
     case Form::Scatter:
     case Form::LastIndex:

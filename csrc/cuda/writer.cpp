@@ -297,6 +297,10 @@ std::string Writer::compute(NodeId id, const Index& at) {
     case Form::Reduce:
     case Form::Extremum:
     case Form::Scan:
+    case Form::Convolve:
+    case Form::Window:
+    case Form::TakePlaces:
+    case Form::AddPlaces:
     case Form::Product:
     case Form::Scatter:
     case Form::LastIndex:

@@ -26,6 +26,10 @@ enum class Form : uint8_t {
   Extremum,     ///< where along an axis the largest or smallest element is
   Scan,         ///< combines what comes before, along an axis
   Product,      ///< sums of matrix products
+  Convolve,     ///< a partial derivative of the form that ops/convolution.h states
+  Window,       ///< the largest element of windows, or where it is
+  TakePlaces,   ///< elements of rows at places
+  AddPlaces,    ///< sums of elements at places of rows
   Take,         ///< slices at indices
   Scatter,      ///< sums of slices at indices
   LastIndex,    ///< the last position at which an index occurs

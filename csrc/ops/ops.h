@@ -1,6 +1,7 @@
 // All families: what a pass that builds graphs includes.
 #pragma once
 
+#include "ops/convolution.h"
 #include "ops/elementwise.h"
 #include "ops/identity.h"
 #include "ops/index.h"
@@ -9,3 +10,4 @@
 #include "ops/reduction.h"
 #include "ops/scan.h"
 #include "ops/source.h"
+#include "ops/window.h"

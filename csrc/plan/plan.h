@@ -195,6 +195,10 @@ struct Accumulator {
 
 struct Region {
   int64_t rows = 0;  ///< N
+  /// How many rows lie side by side before the next feature does: element (row, feature) of a
+  /// tensor of F features is at ((row / block) * F + feature) * block + row % block. 1: row-major;
+  /// the positions of an image: its channels are features.
+  int64_t block = 1;
   std::vector<TileValue> values;
   std::vector<Uniform> uniforms;
   std::vector<PackedWeights> weights;

@@ -133,20 +133,21 @@ class Planner {
 
   void make_stages() {
     plan_.stages.resize(static_cast<size_t>(labels_.stage_count));
-    std::vector<std::map<int64_t, std::vector<NodeId>>> regions(plan_.stages.size());
+    using Split = std::pair<int64_t, int64_t>;  // rows and block
+    std::vector<std::map<Split, std::vector<NodeId>>> regions(plan_.stages.size());
     for (NodeId id = 0; id < g_.size(); ++id) {
       const NodeLabel& l = labels_.node[id];
       if (labels_.storage[id] != id || is_leaf(g_, id)) continue;
       if (is_constant(g_, id) && !l.materialised) continue;
       auto stage = static_cast<size_t>(l.stage);
       if (l.in_region)
-        regions[stage][l.rows].push_back(id);
+        regions[stage][{l.rows, l.block}].push_back(id);
       else
         plan_.stages[stage].calls.push_back(make_call(id));
     }
     RegionInputs in{g_, labels_, buffer_of_, constant_of_};
     for (size_t s = 0; s < regions.size(); ++s)
-      for (auto& [rows, nodes] : regions[s]) {
+      for (auto& [split, nodes] : regions[s]) {
         if constexpr (kVerify) verify_region_nodes(in, nodes);
         plan_.stages[s].regions.push_back(build_region(in, nodes));
       }

@@ -23,6 +23,7 @@ class RegionChecker {
 
   void run() {
     want(r_.rows > 0, "a region without rows");
+    want(r_.block > 0 && r_.rows % r_.block == 0, "rows that are no whole blocks");
     for (const Uniform& u : r_.uniforms) uniform(u);
     for (const PackedWeights& w : r_.weights) want(w.k > 0 && w.m > 0, "empty weights");
     for (size_t v = 0; v < r_.values.size(); ++v) value(r_.values[v], static_cast<uint32_t>(v));
@@ -330,8 +331,9 @@ void verify_region_nodes(const RegionInputs& in, std::span<const NodeId> nodes) 
     const NodeLabel& me = l.node[id];
     want_node(n == 0 || nodes[n - 1] < id, id, "not in ascending order");
     want_node(me.in_region && me.rows > 0 && g.count(id) > 0, id, "it cannot run by rows");
-    want_node(me.rows == l.node[nodes[0]].rows && me.stage == l.node[nodes[0]].stage, id,
-              "its rows or stage differ from the region's");
+    want_node(me.rows == l.node[nodes[0]].rows && me.block == l.node[nodes[0]].block, id,
+              "its rows differ from the region's");
+    want_node(me.stage == l.node[nodes[0]].stage, id, "its stage differs from the region's");
     want_node(!me.materialised || in.buffer_of[id] != UINT32_MAX, id,
               "it needs a buffer and has none");
     for (int k = 0; k < g[id].input_count; ++k) {
