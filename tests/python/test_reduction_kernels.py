@@ -70,7 +70,9 @@ def test_sums_of_every_dtype(dtype: str) -> None:
                 wanted = a.astype(np.int64).sum(axes).astype(dtype)
                 assert np.array_equal(ops.reduce_sum(t, axes).asnumpy(), wanted)
             else:
-                unit = {"float32": 2.0**-24, "float64": 2.0**-48, "float16": 2.0**-11}.get(dtype, 2.0**-8)
+                unit = {"float32": 2.0**-24, "float64": 2.0**-48, "float16": 2.0**-11}.get(
+                    dtype, 2.0**-8
+                )
                 error = np.abs(got(ops.reduce_sum(t, axes)) - total)
                 assert (error <= unit * np.abs(total) + 2.0**-20).all()
 
