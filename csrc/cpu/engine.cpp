@@ -505,19 +505,23 @@ class Runner::ContextLease {
     }
   }
   ~ContextLease() {
+    if (!context_) return;
     std::lock_guard lock(pool_.mutex);
     pool_.idle.push_back(std::move(context_));
   }
   ContextLease(const ContextLease&) = delete;
   ContextLease& operator=(const ContextLease&) = delete;
   Context& operator*() const { return *context_; }
+  /// Nobody gets it again: what was left behind may still write to it.
+  void leave() { static_cast<void>(context_.release()); }
 
  private:
   Pool& pool_;
   std::unique_ptr<Context> context_;
 };
 
-Runner::Runner(Plan plan) : program_(prepare(std::move(plan))), pool_(std::make_unique<Pool>()) {}
+Runner::Runner(Plan plan)
+    : program_(prepare(std::move(plan))), agenda_(program_.plan), pool_(std::make_unique<Pool>()) {}
 
 Runner::~Runner() = default;
 
@@ -533,12 +537,45 @@ void Runner::run(const void* const* inputs, void* const* outputs, const uint64_t
                          : buffer.place == Place::Output ? outputs[buffer.index]
                                                          : arena + buffer.offset;
   }
+  if (plan.collectives == 0) return run(context, constants, nullptr);
+  try {
+    Exchange exchange(agenda_);
+    try {
+      run(context, constants, &exchange);
+      exchange.finish();
+    } catch (const std::exception& e) {
+      exchange.failed(e.what());
+      throw;
+    }
+  } catch (...) {
+    if (left_behind()) lease.leave();
+    throw;
+  }
+}
+
+void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange) const {
+  const Plan& plan = program_.plan;
   RunState state{plan, context.buffers.data(), constants};
   context.workers.resize(static_cast<size_t>(max_threads()));
 
   std::byte* const side_begin = context.side.get(program_.side_bytes);
   for (size_t at = 0; at < plan.stages.size(); ++at) {
     const Stage& stage = plan.stages[at];
+    auto run_one = [&](const Call& call) {
+      const void* in[64];
+      std::vector<const void*> many;
+      const void** p = in;
+      if (call.inputs.size() > 64) many.resize(call.inputs.size()), p = many.data();
+      for (size_t i = 0; i < call.inputs.size(); ++i) p[i] = context.buffers[call.inputs[i]];
+      void* out = context.buffers[call.output];
+      call.sequence < 0 ? run_call(call, p, out, constants) : exchange->start(call, p[0], out);
+    };
+    if (exchange) exchange->progress();
+    for (int32_t collective : stage.waits) exchange->wait(collective);
+    size_t collectives = 0;
+    while (collectives < stage.calls.size() && stage.calls[collectives].sequence >= 0)
+      run_one(stage.calls[collectives++]);
+
     std::byte* side = side_begin;
     context.runs.clear();
     int32_t tasks = 0;
@@ -572,13 +609,9 @@ void Runner::run(const void* const* inputs, void* const* outputs, const uint64_t
     else
       parallel_for(tasks, body, static_cast<int>(context.workers.size()));
     merge(context.runs, state);
-    for (const Call& call : stage.calls) {
-      const void* in[64];
-      std::vector<const void*> many;
-      const void** p = in;
-      if (call.inputs.size() > 64) many.resize(call.inputs.size()), p = many.data();
-      for (size_t i = 0; i < call.inputs.size(); ++i) p[i] = context.buffers[call.inputs[i]];
-      run_call(call, p, context.buffers[call.output], constants);
+    for (size_t i = collectives; i < stage.calls.size(); ++i) {
+      if (exchange) exchange->progress();
+      run_one(stage.calls[i]);
     }
   }
 }

@@ -206,6 +206,9 @@ TileProgram prepare(const Region& r) {
 
 }  // namespace
 
+/// Who waits for other processes waits long.
+constexpr double kExchangeWork = 1e6;
+
 Program prepare(Plan plan) {
   Program program{std::move(plan), {}};
   for (const Stage& stage : program.plan.stages) {
@@ -219,6 +222,7 @@ Program prepare(Plan plan) {
     for (const Call& c : stage.calls) program.work += static_cast<double>(c.out.count);
     program.side_bytes = std::max(program.side_bytes, bytes);
   }
+  if (program.plan.collectives > 0) program.work += kExchangeWork;
   return program;
 }
 

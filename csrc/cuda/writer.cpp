@@ -304,6 +304,7 @@ std::string Writer::compute(NodeId id, const Index& at) {
     case Form::Product:
     case Form::Scatter:
     case Form::LastIndex:
+    case Form::Collective:
       break;
   }
   fail(ErrorKind::NotImplemented, info(op).name, " cannot be computed element by element");

@@ -177,6 +177,7 @@ RowSet row_set(const Graph& g, NodeId id) {
     case Form::Take:
     case Form::Scatter:
     case Form::LastIndex:
+    case Form::Collective:
       return {};
   }
   return {};
@@ -271,6 +272,82 @@ void sink(const Graph& g, Labels& l) {
   }
 }
 
+bool is_collective(const Graph& g, NodeId id) { return form(g, id) == Form::Collective; }
+
+/// How many collectives one after the other a node comes behind. What needs a collective's result
+/// waits until all that needs fewer of them is done, so that it is exchanged meanwhile: a node has
+/// the highest level that those who use it leave it. Collectives start as early as they can, in
+/// their order. Empty: there are none.
+std::vector<int32_t> levels(const Graph& g) {
+  if (g.effects().empty()) return {};
+  std::vector<int32_t> first(g.size(), 0);  // the lowest that is possible
+  int32_t last = 0;                         // of the collectives so far
+  for (NodeId id = 0; id < g.size(); ++id) {
+    for (NodeId i : g.inputs(id)) first[id] = std::max(first[id], first[i] + is_collective(g, i));
+    if (is_collective(g, id)) last = first[id] = std::max(first[id], last);
+  }
+  const int32_t top = *std::max_element(first.begin(), first.end());
+  std::vector<int32_t> level(g.size(), top);
+  for (NodeId id = static_cast<NodeId>(g.size()); id-- > 0;) {
+    if (first[id] == 0 || is_collective(g, id)) level[id] = first[id];
+    for (NodeId i : g.inputs(id)) level[i] = std::min(level[i], level[id]);
+  }
+  return level;
+}
+
+/// The first stage in which all that a node reads is there.
+int32_t ready(const Graph& g, const Labels& l, NodeId id) {
+  const NodeLabel& me = l.node[id];
+  int32_t stage = 0;
+  for (int k = 0; k < g[id].input_count; ++k) {
+    NodeId p = l.storage[g.input(id, k)];
+    const NodeLabel& from = l.node[p];
+    bool fill = is_constant(g, p) && !is_immediate(g, id, k, me.in_region);
+    bool in_tile = from.in_region && me.in_region && !from.reducing &&
+                   from.component == me.component && access(g, id, k) == Access::Rows;
+    int32_t there = is_source(g, p) ? (fill ? 1 : 0) : in_tile ? from.stage : from.stage + 1;
+    stage = std::max(stage, there);
+  }
+  return stage;
+}
+
+/// Gives every node its stage.
+void place(const Graph& g, Labels& l) {
+  auto placed = [&](NodeId id) { return l.storage[id] == id && !is_source(g, id); };
+  const std::vector<int32_t> level = levels(g);
+  if (level.empty()) {
+    for (NodeId id = 0; id < g.size(); ++id)
+      if (placed(id)) l.node[id].stage = ready(g, l, id);
+    return;
+  }
+  const int32_t top = *std::max_element(level.begin(), level.end());
+  int32_t begin = 0, end = 0, last = 0;
+  for (int32_t now = 0; now <= top; ++now, begin = end)
+    for (NodeId id = 0; id < g.size(); ++id) {
+      if (level[id] != now || !placed(id)) continue;
+      int32_t& stage = l.node[id].stage;
+      stage = std::max(begin, ready(g, l, id));
+      if (is_collective(g, id)) last = stage = std::max(stage, last);
+      end = std::max(end, stage + 1);
+    }
+}
+
+/// A collective has to have ended where its value is first read, or in the end.
+void find_waits(const Graph& g, Labels& l) {
+  for (const Graph::Effect& e : g.effects()) {
+    l.node[e.id].materialised = true;
+    l.node[e.id].wait = l.stage_count;
+  }
+  if (g.effects().empty()) return;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (l.storage[id] != id || is_source(g, id)) continue;
+    for (NodeId i : g.inputs(id)) {
+      NodeLabel& p = l.node[l.storage[i]];
+      if (p.wait >= 0) p.wait = std::min(p.wait, l.node[id].stage);
+    }
+  }
+}
+
 }  // namespace
 
 Access access(const Graph& g, NodeId id, int k) {
@@ -312,22 +389,12 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
 
   for (NodeId id = 0; id < n; ++id) {
     NodeLabel& me = l.node[id];
-    if (l.storage[id] != id || is_source(g, id)) continue;
-    if (me.in_region) {
-      me.component = static_cast<int32_t>(components.find(id));
-      const RowSplit split = components.rows(id).back();
-      me.rows = split.rows, me.block = split.block;
-    }
-    for (int k = 0; k < g[id].input_count; ++k) {
-      NodeId p = l.storage[g.input(id, k)];
-      const NodeLabel& from = l.node[p];
-      bool fill = is_constant(g, p) && !is_immediate(g, id, k, me.in_region);
-      bool in_tile = from.in_region && me.in_region && !from.reducing &&
-                     from.component == me.component && access(g, id, k) == Access::Rows;
-      int32_t ready = is_source(g, p) ? (fill ? 1 : 0) : in_tile ? from.stage : from.stage + 1;
-      me.stage = std::max(me.stage, ready);
-    }
+    if (l.storage[id] != id || is_source(g, id) || !me.in_region) continue;
+    me.component = static_cast<int32_t>(components.find(id));
+    const RowSplit split = components.rows(id).back();
+    me.rows = split.rows, me.block = split.block;
   }
+  place(g, l);
   sink(g, l);
 
   for (NodeId r : roots) l.node[l.storage[r]].materialised = true;
@@ -342,6 +409,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
   }
   for (NodeId r : roots)
     if (is_constant(g, l.storage[r])) l.stage_count = std::max(l.stage_count, 1);
+  find_waits(g, l);
   return l;
 }
 

@@ -20,6 +20,7 @@ struct NodeLabel {
   int64_t block = 1;          ///< see Region
   int32_t stage = 0;
   int32_t component = -1;
+  int32_t wait = -1;  ///< a collective: the stage before which it has to have ended
 };
 
 struct Labels {

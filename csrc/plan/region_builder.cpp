@@ -212,6 +212,7 @@ class Builder {
       case Form::Take:
       case Form::Scatter:
       case Form::LastIndex:
+      case Form::Collective:
         fail(ErrorKind::Runtime, "no tile form of ", info(g_[id].op).name);
     }
   }
