@@ -88,7 +88,10 @@ int32_t tile_rows(const Region& r) {
     // Positions of a channel lie side by side: long runs of them are foreseen by the machine.
     height = std::clamp<int64_t>(static_cast<int64_t>(kBlockTileBytes / per_row), 64, 512);
   } else if (flat) {
-    height = std::clamp<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 256, 4096);
+    // What a single instruction goes over is not read again: longer runs cost less in between.
+    const int64_t longest = r.program.size() == 1 ? 16384 : 4096;
+    const size_t cache = r.program.size() == 1 ? 64 << 10 : kFlatTileBytes;
+    height = std::clamp<int64_t>(static_cast<int64_t>(cache / per_row), 256, longest);
   } else {
     // Four vectors of rows of each feature fill the registers of a product.
     const bool wide = std::any_of(r.values.begin(), r.values.end(),

@@ -134,6 +134,7 @@ RowSet reduce_rows(const Graph& g, NodeId id) {
   NodeId x = g.input(id, 0);
   const Dims& dims = g.dims(x);
   if (g.dtype(id) == DType::Bool && is_sum(g, id)) return {};
+  if (spec(g, id).combine == Combine::Product) return {};  // calls multiply in double
   const auto axes = g.attrs(id);
   bool reducing = reduces_rows(dims, axes);
   RowSet set = prefixes(dims, g.count(x), reduce_prefix(dims, axes, reducing));
@@ -185,11 +186,11 @@ RowSet row_set(const Graph& g, NodeId id) {
 
 /// Whether a reduction reads long lines, or many columns, that stand in memory: what a call goes
 /// over in order. (Of few features a row, rows are the better lanes.)
-bool reads_long_lines(const Graph& g, NodeId id) {
+bool reads_long_lines(const Graph& g, const Labels& l, NodeId id) {
   constexpr int64_t kLine = 32;
   const NodeId x = g.input(id, 0);
   const Dims& dims = g.dims(x);
-  if (form(g, id) != Form::Reduce || !is_source(g, x) || is_constant(g, x)) return false;
+  if (form(g, id) != Form::Reduce || !is_leaf(g, l.storage[x])) return false;
   int64_t line = 1;
   size_t k = dims.size();
   while (k > 0 && dims[k - 1] == 1) --k;
@@ -199,16 +200,42 @@ bool reads_long_lines(const Graph& g, NodeId id) {
   return line >= kLine;
 }
 
-/// Takes those reductions out of regions that are all that reads their tensor there: calls run
-/// them.
-void lone_reductions_to_calls(const Graph& g, Labels& l) {
-  std::vector<uint32_t> readers(g.size(), 0);
-  for (NodeId id = 0; id < g.size(); ++id)
-    if (l.node[id].in_region)
-      for (NodeId x : g.inputs(id)) ++readers[l.storage[x]];
+/// Whether all that a node does is to copy long runs of elements that stand in memory.
+bool copies_runs(const Graph& g, NodeId id) {
+  constexpr int64_t kRun = 64;
+  if (form(g, id) != Form::Move) return false;
+  for (NodeId x : g.inputs(id))
+    if (!is_leaf(g, x)) return false;
+  const Movement m = spec(g, id).movement(g, id);
+  return std::ranges::all_of(m.pieces, [](const Piece& p) {
+    const Dims &dims = p.from.dims, &strides = p.from.strides;
+    size_t k = dims.size();
+    while (k > 0 && dims[k - 1] == 1) --k;
+    return k > 0 && dims[k - 1] >= kRun && std::abs(strides[k - 1]) <= 1;
+  });
+}
+
+/// Whether nothing in a region reads x in the same pass as node id: all that reads it waits for the
+/// node, whose result exists when all rows are done.
+bool reads_alone(const Graph& g, const Labels& l, NodeId id, NodeId x) {
+  std::vector<uint8_t> after(g.size(), 0);
+  after[id] = 1;
+  for (NodeId r = x + 1; r < g.size(); ++r) {
+    bool reads = false;
+    for (NodeId i : g.inputs(r)) after[r] |= after[i], reads |= l.storage[i] == x;
+    if (reads && r != id && l.node[r].in_region && !(l.node[id].reducing && after[r])) return false;
+  }
+  return true;
+}
+
+/// Takes reductions out of regions where nothing else reads their tensor, and copies that nothing
+/// is joined with: calls run them. in_component: how many nodes are in a node's component.
+void lone_nodes_to_calls(const Graph& g, Labels& l, std::span<const uint32_t> in_component) {
   for (NodeId id = 0; id < g.size(); ++id) {
     NodeLabel& me = l.node[id];
-    if (me.in_region && reads_long_lines(g, id) && readers[l.storage[g.input(id, 0)]] == 1)
+    if (!me.in_region) continue;
+    if ((reads_long_lines(g, l, id) && reads_alone(g, l, id, l.storage[g.input(id, 0)])) ||
+        (in_component[id] == 1 && copies_runs(g, id)))
       me.in_region = me.reducing = false;
   }
 }
@@ -385,7 +412,11 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
         components.join(p, id);
     }
   }
-  lone_reductions_to_calls(g, l);
+  std::vector<uint32_t> in_component(n, 0);
+  for (NodeId id = 0; id < n; ++id)
+    if (l.node[id].in_region) ++in_component[components.find(id)];
+  for (NodeId id = 0; id < n; ++id) in_component[id] = in_component[components.find(id)];
+  lone_nodes_to_calls(g, l, in_component);
 
   for (NodeId id = 0; id < n; ++id) {
     NodeLabel& me = l.node[id];
