@@ -182,3 +182,37 @@ def burgers(points: int) -> BurgersInputs:
         for columns in ((x[0], t[0]), (x[1], 0 * t[1]), (sides, t[2]))
     )
     return BurgersInputs(layers, inside, start, edge)
+
+
+@dataclass(frozen=True)
+class ImageInputs:
+    """images [batch, channels, rows, columns] float32; targets: labels [batch] int32, or images."""
+
+    images: Array
+    targets: Array
+
+
+#: By network: an image's channels and size, and how many classes there are (0: the target is an
+#: image of one channel).
+IMAGES = {"lenet": (1, 32, 10), "resnet": (3, 32, 10), "convolutions": (1, 64, 0)}
+
+
+def images(kind: str, batch: int) -> ImageInputs:
+    rng = np.random.default_rng(0)
+    channels, size, classes = IMAGES[kind]
+    images = rng.standard_normal((batch, channels, size, size)).astype(np.float32)
+    if classes:
+        return ImageInputs(images, rng.integers(0, classes, batch).astype(np.int32))
+    return ImageInputs(images, rng.standard_normal((batch, 1, size, size)).astype(np.float32))
+
+
+def initial_weights(shapes: Sequence[Sequence[int]]) -> list[Array]:
+    """What a network begins with, parameter by parameter in the order of its layers: matrices and
+    kernels at random, vectors near 0, or near 1 if they scale (the first of two in a row)."""
+    rng = np.random.default_rng(1)
+    made = []
+    for i, shape in enumerate(shapes):
+        scales = len(shape) == 1 and i + 1 < len(shapes) and len(shapes[i + 1]) == 1
+        spread = math.sqrt(2 / math.prod(shape[1:])) if len(shape) > 1 else 0.1
+        made.append((scales + spread * rng.standard_normal(shape)).astype(np.float32))
+    return made

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import inputs
-from steps import Step, gradcell_transforms, mindspore_api
+from inputs import Array
+from steps import Step, gradcell_transforms, mindspore_api, op_steps
 
 ms = mindspore_api.use("gradcell")
 
 
 def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
+    if kind == "op":
+        return op(params)
     pynative = variant == "pynative"
     ms.set_context(mode=ms.PYNATIVE_MODE if pynative else ms.GRAPH_MODE)
     if kind == "laplacian":
@@ -21,6 +25,34 @@ def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
     if kind in gradcell_transforms.KINDS:
         return gradcell_transforms.build(kind, params)
     return mindspore_api.build(kind, params, compiled=not pynative, wait=None)
+
+
+def op(params: dict[str, Any]) -> Step:
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    names = {"ms": ms, "ops": ms.ops, "nn": ms.nn, "written": written}
+    return op_steps.build(params, lambda c: c.gradcell, names, ms.Tensor, gradient, values)
+
+
+def written(x: Any, write: Callable[[Any], None]) -> Any:
+    """A copy of x after the write."""
+    t = x.copy()
+    write(t)
+    return t
+
+
+def gradient(f: Callable[..., Any], arguments: list[Any], by: list[int]) -> Callable[[], Any]:
+    weights = ms.Tensor(op_steps.weights(tuple(f(*arguments).shape)))
+
+    def weighted(weights: Any, *arguments: Any) -> Any:
+        return ms.ops.reduce_sum(f(*arguments) * weights)
+
+    derivative = ms.grad(weighted, tuple(k + 1 for k in by))
+    return lambda: derivative(weights, *arguments)
+
+
+def values(result: Any) -> Array:
+    array: Array = (result.astype(ms.float32) if result.dtype == ms.bfloat16 else result).asnumpy()
+    return array
 
 
 def laplacian_step(params: dict[str, Any]) -> Step:

@@ -26,9 +26,14 @@ enum class Form : uint8_t {
   Extremum,     ///< where along an axis the largest or smallest element is
   Scan,         ///< combines what comes before, along an axis
   Product,      ///< sums of matrix products
+  Convolve,     ///< a partial derivative of the form that ops/convolution.h states
+  Window,       ///< the largest element of windows, or where it is
+  TakePlaces,   ///< elements of rows at places
+  AddPlaces,    ///< sums of elements at places of rows
   Take,         ///< slices at indices
   Scatter,      ///< sums of slices at indices
   LastIndex,    ///< the last position at which an index occurs
+  Collective,   ///< what the processes of a group bring together
 };
 
 /// What reductions and scans combine elements with.
@@ -110,6 +115,8 @@ class Spec {
   virtual Law law() const = 0;
   /// Whether a node is equal to no other, whatever it looks like.
   virtual bool unique() const { return false; }
+  /// Whether a node takes place once, in the order recorded, used or not: others wait for it.
+  virtual bool effect() const { return false; }
   /// Whether input k is one whose elements the op computes with, not indices or a condition.
   virtual bool computes_with(int) const { return true; }
   /// Whether derivatives pass through.

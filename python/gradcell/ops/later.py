@@ -20,7 +20,8 @@ _MODULES = {
         slogdet svd tensor_solve vander vecdot vector_norm""",
     "normalized": "batch_norm lrn rms_norm",
     "parallel": """
-        AllGather AllReduce AlltoAll Broadcast ReduceOp ReduceScatter _VirtualDataset""",
+        AllGather AllReduce AlltoAll Barrier Broadcast Reduce ReduceOp ReduceScatter
+        _VirtualDataset""",
     "primitive_table": """
         Adam AdamWeightDecay AdaptiveAvgPool2D AdaptiveMaxPool2D ApplyMomentum AvgPool AvgPool3D
         BatchNorm BitwiseAnd BitwiseOr BitwiseXor BoundingBoxDecode BoundingBoxEncode CTCLoss Cbrt
