@@ -84,6 +84,11 @@ class Reduction : public Spec {
     return sum(g, sums() ? dx[0] : binary(g, Op::Mul, weights(g, id), dx[0]), axes);
   }
 
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    return make(g, op, {b.inputs, behind_batch(g.attrs(id))});
+  }
+  Law law() const override { return Law::Linear; }  // which elements are extreme does not move
+
   NodeId apply(Graph& g, Draft d) const override {
     NodeId x = d.inputs[0];
     if (has_identity() && g.dtype(x) == DType::Bool) x = cast(g, x, DType::Int64);
@@ -157,6 +162,10 @@ class Extremum : public Constant {
     require(from[d.attributes[0]] > 0, ErrorKind::Value, name(), ": axis ", d.attributes[0],
             " of shape ", to_string(from), " is empty");
     return {DType::Int32, pick(from, d.attributes, false)};
+  }
+
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    return make(g, op, {b.inputs, behind_batch(g.attrs(id))});
   }
 
   NodeId apply(Graph& g, Draft d) const override {  // a number counts as a vector of one

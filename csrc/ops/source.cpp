@@ -25,6 +25,8 @@ class Source : public Constant {
  public:
   using Constant::Constant;
   bool differentiable() const override { return true; }
+  /// (never asked: no input differs from example to example)
+  NodeId batch(Graph&, NodeId, const Batch&) const override { lacks("inputs to batch"); }
 };
 
 class Leaves : public Source {
@@ -69,6 +71,10 @@ class RandomNumbers : public Constant {
             ": the state must be int64 of shape [2]");
     check_shape(name(), d.asked.dims);
     return {DType::Float32, d.asked.dims};
+  }
+  /// Numbers are the same for every example, as in MindSpore: their state is no example's.
+  NodeId batch(Graph&, NodeId, const Batch&) const override {
+    fail(ErrorKind::Value, name(), ": the state of random numbers cannot differ between examples");
   }
 };
 
