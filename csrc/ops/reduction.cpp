@@ -155,7 +155,7 @@ class Reduction : public Spec {
 class Extremum : public Constant {
  public:
   Extremum(Op op, Combine combine)
-      : Constant(op, Form::Extremum, kAttributes<ExtremumAttributes>, kExtreme, combine) {}
+      : Constant(op, Form::Extremum, kAttributes<AxisAttributes>, kExtreme, combine) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     const Dims& from = g.dims(d.inputs[0]);
