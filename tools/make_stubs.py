@@ -217,8 +217,12 @@ def class_stub(cls: type) -> list[str]:
 
 
 def ops_stub(ops: ModuleType) -> list[str]:
-    """As a class of static methods: one file holds everything."""
-    out, rows = ["class ops(OpRows):"], row_functions() | structured_functions()
+    """A module as a class of static methods: one file holds everything. `views` has some of the
+    structured ops once more."""
+    own = ops.__name__.rpartition(".")[2]
+    out, rows = [f"class {own}:"], set[str]()
+    if own == "ops":
+        out, rows = ["class ops(OpRows):"], row_functions() | structured_functions()
     for name, value in vars(ops).items():
         if isinstance(value, BuiltinFunctionType) and name not in rows:
             out += lines(from_docstring(name, value, static=True), "    ")

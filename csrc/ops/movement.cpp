@@ -44,11 +44,23 @@ class Moving : public Linear {
   }
 };
 
+/// What a view of one input is.
+class Viewing : public Moving {
+ public:
+  using Moving::Moving;
+  bool views() const override { return true; }
+  Movement movement(const Graph& g, NodeId id) const override {
+    return moved(*lay(whole(g.dims(g.input(id, 0))), g.attrs(id), g.dims(id)));
+  }
+};
+
 // Reshape -----------------------------------------------------------------------------------------
 
 class Reshaping : public Moving {
  public:
   explicit Reshaping(Op op) : Moving(op, Form::Same, {}, kShaped) {}
+
+  bool views() const override { return true; }
 
   Type infer(const Graph& g, const Draft& d) const override {
     const NodeId x = d.inputs[0];
@@ -80,13 +92,20 @@ class Reshaping : public Moving {
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
     return reshape(g, dy, Dims(g.dims(g.input(id, 0))));
   }
+
+  std::optional<View> lay(const View& x, std::span<const int64_t>, const Dims& to) const override {
+    return reshaped(x, to);
+  }
+  NodeId put(Graph& g, NodeId x, std::span<const int64_t>, NodeId y) const override {
+    return reshape(g, y, Dims(g.dims(x)));
+  }
 };
 
 // Views -------------------------------------------------------------------------------------------
 
-class Transposition : public Moving {
+class Transposition : public Viewing {
  public:
-  explicit Transposition(Op op) : Moving(op, Form::Move, kAttributes<PermAttributes>, kPermuted) {}
+  explicit Transposition(Op op) : Viewing(op, Form::Move, kAttributes<PermAttributes>, kPermuted) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     const Dims& from = g.dims(d.inputs[0]);
@@ -122,23 +141,25 @@ class Transposition : public Moving {
   }
 
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
-    const auto perm = g.attrs(id);
-    Dims inverse(perm.size());
-    for (size_t i = 0; i < perm.size(); ++i) inverse[perm[i]] = static_cast<int64_t>(i);
-    return transpose(g, dy, inverse);
+    return put(g, kNoNode, g.attrs(id), dy);
   }
 
-  Movement movement(const Graph& g, NodeId id) const override {
-    const Dims from = row_major(g.dims(g.input(id, 0)));
-    View v{g.dims(id), {}, 0};
-    for (int64_t axis : g.attrs(id)) v.strides.push_back(from[axis]);
-    return moved(std::move(v));
+  std::optional<View> lay(const View& x, std::span<const int64_t> perm,
+                          const Dims& to) const override {
+    View v{to, {}, x.offset};
+    for (int64_t axis : perm) v.strides.push_back(x.strides[axis]);
+    return v;
+  }
+  NodeId put(Graph& g, NodeId, std::span<const int64_t> perm, NodeId y) const override {
+    Dims inverse(perm.size());
+    for (size_t i = 0; i < perm.size(); ++i) inverse[perm[i]] = static_cast<int64_t>(i);
+    return transpose(g, y, inverse);
   }
 };
 
-class Broadcasting : public Moving {
+class Broadcasting : public Viewing {
  public:
-  explicit Broadcasting(Op op) : Moving(op, Form::Move, {}, kShaped) {}
+  explicit Broadcasting(Op op) : Viewing(op, Form::Move, {}, kShaped) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     const Dims& from = g.dims(d.inputs[0]);
@@ -176,13 +197,12 @@ class Broadcasting : public Moving {
     return reshape(g, sum(g, dy, axes), from);
   }
 
-  Movement movement(const Graph& g, NodeId id) const override {
-    const Dims &from = g.dims(g.input(id, 0)), strides = row_major(from);
-    View v{g.dims(id), Dims(g.dims(id).size(), 0), 0};
-    const size_t missing = v.dims.size() - from.size();
-    for (size_t k = 0; k < from.size(); ++k)
-      if (from[k] != 1) v.strides[missing + k] = strides[k];
-    return moved(std::move(v));
+  std::optional<View> lay(const View& x, std::span<const int64_t>, const Dims& to) const override {
+    View v{to, Dims(to.size(), 0), x.offset};
+    const size_t missing = to.size() - x.dims.size();
+    for (size_t k = 0; k < x.dims.size(); ++k)
+      if (x.dims[k] != 1) v.strides[missing + k] = x.strides[k];
+    return v;
   }
 };
 
@@ -206,9 +226,9 @@ void check_box(const char* op, const Dims& dims, const SliceAttributes& a, const
          " and step ", to_string(a.step), " reach outside a tensor of shape ", to_string(dims));
 }
 
-class Slicing : public Moving {
+class Slicing : public Viewing {
  public:
-  explicit Slicing(Op op) : Moving(op, Form::Move, kAttributes<SliceAttributes>, kSliced) {}
+  explicit Slicing(Op op) : Viewing(op, Form::Move, kAttributes<SliceAttributes>, kSliced) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     check_box("Slice", g.dims(d.inputs[0]), decode<SliceAttributes>(d.attributes), d.asked.dims);
@@ -240,15 +260,25 @@ class Slicing : public Moving {
     return make(g, Op::SliceScatter, {{&dy, 1}, g.attrs(id), {{}, g.dims(g.input(id, 0))}});
   }
 
-  Movement movement(const Graph& g, NodeId id) const override {
-    const auto a = gradcell::attributes<SliceAttributes>(g, id);
-    View v = whole(g.dims(g.input(id, 0)));
-    v.dims = g.dims(id);
-    for (size_t k = 0; k < v.dims.size(); ++k) {
+  std::optional<View> lay(const View& x, std::span<const int64_t> attributes,
+                          const Dims& to) const override {
+    const auto a = decode<SliceAttributes>(attributes);
+    View v{to, x.strides, x.offset};
+    for (size_t k = 0; k < to.size(); ++k) {
       v.offset += v.strides[k] * a.start[k];
       v.strides[k] *= a.step[k];
     }
-    return moved(std::move(v));
+    return v;
+  }
+
+  NodeId put(Graph& g, NodeId x, std::span<const int64_t> attributes, NodeId y) const override {
+    const Dims box(g.dims(y)), all(g.dims(x)), kept(attributes.begin(), attributes.end());
+    const auto a = decode<SliceAttributes>(kept);
+    const NodeId there = slice_scatter(g, y, all, a.start, a.step);
+    if (there == y) return y;
+    const NodeId ones = constant(g, DType::Int32, box, 1), none = constant(g, DType::Int32, all, 0);
+    const NodeId mask = binary(g, Op::Greater, slice_scatter(g, ones, all, a.start, a.step), none);
+    return select(g, mask, there, x);
   }
 };
 

@@ -9,6 +9,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
+from gradcell._core import views as _views
 from gradcell._location import where as _where
 
 
@@ -92,6 +93,7 @@ class _Basic:
         self.shape: list[int] = []
         self.advanced: list[tuple[int, Any]] = []  # (axis of the result, index)
         self.empty = False  # there is a False: nothing is indexed
+        self.copies = False  # there is an index tensor: its elements may be known or not
         self.front = 0  # where the axes of the index tensors go
         picks: list[int] = []  # where ints and index tensors stand in the key
         axis = 0
@@ -121,6 +123,7 @@ class _Basic:
                 index = _as_tensor(k)
                 if index.ndim == 0 and index.dtype != _core.bool and _core.is_plain(index):
                     self._add(_normal_int(int(index), n), 1, 1)
+                    self.copies = True
                     axis += 1
                     continue
                 self.advanced.append((len(self.shape), index))
@@ -147,7 +150,7 @@ class _Basic:
 
 def _mask_indices(mask: Tensor, shape: tuple[int, ...]) -> list[Tensor]:
     """The positions of True, one tensor for each dimension. Asks for the mask's value."""
-    values = mask.asnumpy()
+    values = mask._numpy()
     if tuple(values.shape) != tuple(shape):
         raise IndexError(
             f"a boolean index of shape {list(values.shape)} does not match the indexed dimensions "
@@ -190,7 +193,7 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
     wrong: Any = None
     for size, index in zip(sizes, indices, strict=True):
         if _core.is_plain(index):
-            values = index.asnumpy()
+            values = index._numpy()
             if values.size and (values.max() >= size or values.min() < -size):
                 bad = values[(values >= size) | (values < -size)].flat[0]
                 raise IndexError(
@@ -208,7 +211,7 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
 
 
 def get(x: Tensor, key: Any) -> Tensor:
-    """x[key]."""
+    """x[key]: a view, unless there are index tensors, lists or masks in the key."""
     if x.ndim == 0 and not (key is None or key is Ellipsis or isinstance(key, tuple)):
         if not _is_truth(key):
             raise TypeError(f"Cannot iterate over a scalar tensor.{_where()}")
@@ -217,9 +220,9 @@ def get(x: Tensor, key: Any) -> Tensor:
         if basic.advanced:
             raise IndexError(f"False cannot be an index beside index tensors{_where()}")
         return _ops.full(basic.shape, 0, x.dtype)
-    y = _ops.reshape(_ops.slice(x, basic.start, basic.size, basic.step), basic.shape)
+    y = _views.index(x, basic.start, basic.size, basic.step, basic.shape)
     if not basic.advanced:
-        return y
+        return _core.copy(y) if basic.copies else y
     axes, indices = _flatten_advanced(y, basic.advanced)
     index, size = _linear(y, axes, indices)
     front = basic.front
@@ -248,25 +251,16 @@ def replaced(x: Tensor, places: Tensor, new: Tensor) -> Tensor:
 
 
 def put(x: Tensor, key: Any, value: Any) -> None:
-    """x[key] = value: x becomes a new tensor; what was computed from the old one is untouched."""
+    """x[key] = value, in x's base if x is a view; what was computed from the old elements stays."""
     basic = _Basic(x, _expand(x, key))
     new = value if isinstance(value, Tensor) else Tensor(value, x.dtype)
-    new = _ops.cast(new, x.dtype)
     if basic.empty:
         return
     if basic.advanced:
+        new = _ops.cast(new, x.dtype)
         places = get(_ops.reshape(_ops.iota([x.size], _core.int64, 0), list(x.shape)), key)
         flat_new = _ops.reshape(_ops.broadcast_to(new, list(places.shape)), [places.size])
         flat_x = _ops.reshape(x, [x.size])
-        result = _ops.reshape(replaced(flat_x, places, flat_new), list(x.shape))
+        _core.write(x, _ops.reshape(replaced(flat_x, places, flat_new), list(x.shape)))
     else:
-        shape = list(x.shape)
-        placed = _ops.reshape(_ops.broadcast_to(new, basic.shape), basic.size)
-        written = _ops.slice_scatter(placed, shape, basic.start, basic.step)
-        ones = _ops.full(basic.size, 1, _core.int32)
-        mask = _ops.greater(_ops.slice_scatter(ones, shape, basic.start, basic.step), 0)
-        result = _ops.where(mask, written, x)
-    if x._is_variable:
-        x._set_array(result)  # type: ignore[attr-defined]
-    else:
-        x._rebind(result)
+        _core.write(_views.index(x, basic.start, basic.size, basic.step, basic.shape), new)

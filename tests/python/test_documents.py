@@ -25,7 +25,9 @@ def load(tool: str) -> Any:
     return module
 
 
-@pytest.mark.parametrize("document", ["README.md", "ARCHITECTURE.md", "docs/cuda.md"])
+@pytest.mark.parametrize(
+    "document", ["README.md", "ARCHITECTURE.md", "docs/cuda.md", "docs/views.md"]
+)
 def test_documents_show_true_output(document: str) -> None:
     _, differences = load("run_documents").checked((ROOT / document).read_text())
     assert not differences, "\n".join(differences)
