@@ -141,19 +141,16 @@ Trace* current_trace() { return t_trace.get(); }
 
 TracePtr begin_trace() {
   require(!t_trace, ErrorKind::Runtime, "a trace is active already");
-  return t_trace = std::make_shared<Trace>();
+  static std::atomic<uint64_t> traces{0};
+  t_trace = std::make_shared<Trace>();
+  t_trace->serial = ++traces;
+  return t_trace;
 }
 
 void end_trace() { t_trace.reset(); }
 
 NoTrace::NoTrace() : outer_(std::move(t_trace)) {}
 NoTrace::~NoTrace() { t_trace = std::move(outer_); }
-
-namespace {
-std::atomic<uint64_t> g_traces{0};
-}  // namespace
-
-Trace::Trace() : serial(++g_traces) {}
 
 NodeId Trace::add_leaf(DType dtype, const Dims& dims, Given l) {
   l.id = leaf(graph, dtype, dims);

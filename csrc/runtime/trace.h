@@ -57,10 +57,8 @@ struct Compiled {
 
 class Trace : public std::enable_shared_from_this<Trace> {
  public:
-  Trace();
-
   Graph graph;
-  const uint64_t serial;  ///< its number among all traces, from 1 on
+  uint64_t serial = 0;  ///< its number among those that were current
 
   std::span<const NodeId> cuts() const { return cuts_; }
 
