@@ -108,21 +108,13 @@ class Joiner {
 
 }  // namespace
 
-bool is_placed(const Graph& g, NodeId id) {
-  return form(g, id) == Form::Move && spec(g, id).movement(g, id).zeros;
-}
-
 NodeId sum_of_placed(Graph& g, std::span<const NodeId> placed) {
   if (placed.size() == 1) return placed[0];
-  // The nodes' attributes may move while others are made.
-  std::vector<Dims> attributes;
+  std::vector<Placement> boxes;
+  for (NodeId id : placed) boxes.push_back(*placement(g, id));
   std::vector<Part> parts;
-  for (NodeId id : placed) attributes.emplace_back(g.attrs(id).begin(), g.attrs(id).end());
-  for (size_t i = 0; i < placed.size(); ++i) {
-    const auto a = decode<SliceAttributes>(attributes[i]);
-    const NodeId x = g.input(placed[i], 0);
-    if (g.count(x) > 0) parts.push_back({x, a.start, a.step});
-  }
+  for (const Placement& b : boxes)
+    if (g.count(b.from) > 0) parts.push_back({b.from, b.start, b.step});
   if (parts.empty()) return placed[0];
   return Joiner(g).joined(parts, Dims(g.dims(placed[0])), 0);
 }

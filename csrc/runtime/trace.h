@@ -69,6 +69,12 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// The node that stands for the variable now.
   NodeId lift(const VariablePtr& variable);
   void assign(const VariablePtr& variable, NodeId node);
+  /// Stands for one example of a batch, [N, ...], that a function is mapped over: a node [...]
+  /// without a value.
+  NodeId example(NodeId batch);
+  /// What depends on these examples is of no use from now on: tensors that still hold it say so
+  /// when they are used. Throws Value for a variable that has been assigned such a thing.
+  void end_examples(std::span<const NodeId> examples);
   /// A node equal to x that is no other, to differentiate by.
   NodeId alias(NodeId x);
   /// Makes an alias stand for the variable, so that it can be differentiated by; returns it.
@@ -103,6 +109,10 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<Array> finish(std::span<const NodeId> outputs);
   /// The same, and something that does it again. Null if the trace cannot be repeated.
   std::vector<Array> finish(std::span<const NodeId> outputs, std::shared_ptr<Compiled>* compiled);
+  /// Something that computes the outputs for other values of these arguments: only what depends on
+  /// them. What that needs besides is computed here, once.
+  std::shared_ptr<Compiled> remainder(std::span<const NodeId> outputs,
+                                      std::span<const NodeId> arguments);
   /// What `finish` would run, with its inputs' values: to look at, or for another engine.
   struct Work {
     std::vector<NodeId> roots;  ///< the outputs, then the assigned variables
@@ -131,7 +141,15 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// Calls f on each node that something outside of the graph refers to; f may change it.
   template <class F>
   void each_reference(F f);
+  /// Adds to the roots, which need the nodes `live`, the effects that have not taken place: all, or
+  /// those up to the last one that is live. Returns whether there are any.
+  bool add_effects(std::vector<NodeId>& roots, const std::vector<NodeId>& live, bool all) const;
+  /// The values of nodes, from one plan, with the effects that come before them.
+  std::vector<Array> run(std::vector<NodeId> roots);
   NodeId add_leaf(DType dtype, const Dims& dims, Given leaf);
+  /// The values that a plan of these nodes takes. Throws Value if one differs from example to
+  /// example.
+  std::vector<Array> inputs_of(std::span<const NodeId> live) const;
 
   std::vector<Given> leaves_;
   std::unordered_map<NodeId, size_t> leaf_index_;
@@ -140,10 +158,12 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<VariablePtr> state_order_;
   std::unordered_map<NodeId, Array> values_;
   std::vector<NodeId> cuts_;
+  uint64_t done_ = 0;                ///< the place of the last effect that has taken place
   std::unordered_set<NodeId> open_;  ///< aliases not dissolved yet
   Tensor* tensors_ = nullptr;        ///< intrusive list of the live tensors of this trace
   int arguments_ = 0;
   bool active_ = true, asked_ = false;
+  bool of_examples_ = false;  ///< what tensors of ended examples belong to
   Location asked_at_;
 };
 using TracePtr = std::shared_ptr<Trace>;

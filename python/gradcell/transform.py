@@ -278,8 +278,9 @@ def _differentiate(
     has_aux: bool,
     sens: Any,
     with_sens: bool,
-) -> tuple[Any, list[Tensor], list[Tensor], list[Parameter]]:
-    """(fn's output, gradients by position, gradients by parameter, those parameters).
+) -> tuple[Any, list[Any], list[Tensor], list[Parameter]]:
+    """(fn's output, gradients by position, gradients by parameter, those parameters). By a tuple, list
+    or dict of tensors the gradients have its structure.
 
     parameters None: every trainable one that fn reads.
     """
@@ -292,22 +293,19 @@ def _differentiate(
             arguments[i] = _own(a)
     inputs: list[Tensor] = []
     weights: list[Tensor] = []
+
+    def open_leaf(x: Tensor) -> Tensor:
+        a = _core.alias(x)
+        inputs.append(_core.record(a))  # fn may write into its own
+        return a
+
     try:
         for p in positions:
-            arguments[p] = _core.alias(arguments[p])
-            inputs.append(_core.record(arguments[p]))  # fn may write into its own
+            arguments[p] = tree.map_leaves(open_leaf, as_tensors(arguments[p]))
         for parameter in parameters or ():
             weights.append(_core.push_alias(parameter))
         out = fn(*arguments, **kwargs)
-        if has_aux:
-            if not isinstance(out, (tuple, list)) or len(out) < 2:
-                raise ValueError(
-                    "When has_aux is True, origin fn requires more than one outputs."
-                    f" {name} returned one{where()}"
-                )
-            target = out[0]
-        else:
-            target = out
+        target = _aux_of(out)[0] if has_aux else out
         found = weights
         if parameters is None:
             for leaf in tree.leaves(target):
@@ -323,7 +321,36 @@ def _differentiate(
         grads = _core.adjoint(outputs, cotangents, inputs + found)
     finally:
         _core.dissolve(inputs + weights)
-    return out, grads[: len(inputs)], grads[len(inputs) :], list(parameters)
+    found_by = iter(grads)
+    by_position = [
+        tree.map_leaves(lambda _: next(found_by), as_tensors(args[p])) for p in positions
+    ]  # fmt: skip
+    return out, by_position, grads[len(inputs) :], list(parameters)
+
+
+def _aux_of(out: Any) -> tuple[Any, Any]:
+    """(the first output, which alone is differentiated, the second or, if there are more, the tuple of
+    them)."""
+    if not isinstance(out, (tuple, list)) or len(out) < 2:
+        raise ValueError(
+            f"When has_aux is True, origin fn requires more than one outputs.{where()}"
+        )
+    return out[0], out[1] if len(out) == 2 else tuple(out[1:])
+
+
+def as_tensors(x: Any) -> Any:
+    """An argument with its numbers as tensors, if it is one of trees or mutable: those are what a
+    derivative is taken by."""
+    if isinstance(x, (bool, np.bool_)) or not isinstance(x, (tuple, list, dict, int, float)):
+        return x
+    if isinstance(x, dict):
+        return {k: as_tensors(v) for k, v in x.items()}
+    if isinstance(x, list):
+        return [as_tensors(v) for v in x]
+    if isinstance(x, tuple):
+        items = [as_tensors(v) for v in x]
+        return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+    return Tensor(x)
 
 
 def _cotangents(name: str, target: Any, outputs: list[Tensor], sens: Any) -> list[Tensor]:
@@ -390,6 +417,11 @@ def _check_argument(name: str, args: Sequence[Any], position: int) -> None:
             f"arguments{where()}"
         )
     arg = args[position]
+    mutable = hasattr(arg, "__ms_mutable__")
+    if isinstance(arg, (tuple, list, dict)) or mutable:
+        found = tree.leaves(as_tensors(arg))
+        if any(t.dtype.is_floating for t in found) or (mutable and found):
+            return
     if not isinstance(arg, Tensor):
         raise TypeError(
             f"{name}: argument {position} is to be differentiated by, but it is not a Tensor but "
@@ -570,7 +602,11 @@ class GradOperation:
                     raise TypeError(
                         f"sens must be a Tensor or a tuple of them, got {type(sens).__name__}{where()}"
                     )
-            positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+            positions = [
+                i
+                for i, a in enumerate(args)
+                if isinstance(a, Tensor) or hasattr(a, "__ms_mutable__")
+            ]
             if not self.get_all and not self.get_by_list and args:
                 _check_argument(function_name(fn), args, 0)
                 positions = [0]
@@ -628,14 +664,18 @@ def _tensors(name: str, what: str, value: Any) -> list[Tensor]:
 
 
 def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """(fn(inputs), the Jacobian of fn times v), in forward mode; with has_aux the rest of fn's
-    outputs too.
+    """(fn(inputs), the Jacobian of fn times v), in forward mode; with has_aux, of fn's first output
+    alone, and then the second, or a tuple of them if there are more.
 
     inputs, v: a tensor or a tuple of tensors, of the same shapes and dtypes. Raises TypeError or
     ValueError where they differ.
     """
     arguments.function(fn, "jvp")
     xs, vs = _tensors("jvp", "inputs", inputs), _tensors("jvp", "v", v)
+    if len(xs) != len(vs):
+        raise ValueError(
+            f"jvp: v has invalid length: should be {len(xs)}, but got {len(vs)}{where()}"
+        )
     if [(tuple(x.shape), x.dtype) for x in xs] != [(tuple(t.shape), t.dtype) for t in vs]:
         raise ValueError(
             f"jvp: inputs and v must have the same shapes and dtypes, got "
@@ -647,14 +687,14 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
         wrt = [_core.record(x) for x in arguments]  # fn may write into its own
         try:
             out = fn(*arguments)
-            target = out[0] if has_aux else out
+            target, aux = _aux_of(out) if has_aux else (out, None)
             outputs = tree.leaves(target)
             _check_outputs(function_name(fn), outputs)
             tangents = iter(_core.tangent(outputs, wrt, list(both[len(xs) :])))
         finally:
             _core.dissolve(wrt)
         moved = tree.map_leaves(lambda _: next(tangents), target)
-        return (target, moved, tuple(out[1:])) if has_aux else (target, moved)
+        return (target, moved, aux) if has_aux else (target, moved)
 
     return run(record, (*xs, *vs), {}, None, True)  # type: ignore[no-any-return]
 
@@ -662,7 +702,8 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
 def vjp(
     fn: Callable[..., Any], *inputs: Tensor, weights: Any = None, has_aux: bool = False
 ) -> tuple[Any, ...]:
-    """(fn(*inputs), vjp_fn), and the rest of fn's outputs with has_aux.
+    """(fn(*inputs), vjp_fn); with has_aux (fn's first output, vjp_fn of it, the second output or a
+    tuple of those behind the first).
 
     vjp_fn(cotangent) gives the tuple of cotangents of the inputs; with weights, (those, the weights').
     """
@@ -671,7 +712,8 @@ def vjp(
     parameters = _check_weights(weights) if weights is not None else []
     # fn may write into its arguments, and is run again on these inputs.
     out = run(lambda *xs: fn(*map(_core.record, xs)), inputs, {}, None, True)
-    _check_outputs(function_name(fn), tree.leaves(out[0] if has_aux else out))
+    target, aux = _aux_of(out) if has_aux else (out, None)
+    _check_outputs(function_name(fn), tree.leaves(target))
 
     def pull_back(*sens: Any) -> Any:
         cotangent = sens[0] if len(sens) == 1 else sens
@@ -685,7 +727,7 @@ def vjp(
 
         return run(record, (*inputs, cotangent), {}, None, True)
 
-    return (out[0], pull_back, tuple(out[1:])) if has_aux else (out, pull_back)
+    return (target, pull_back, aux) if has_aux else (target, pull_back)
 
 
 def jit(function: Any = None, **options: Any) -> Any:

@@ -331,7 +331,7 @@ TEST(PlanText, ElementwiseWithAConstant) {
   EXPECT_EQ(to_text(plan_of(g, {y})),
             "plan: 1 inputs, 1 constants, 1 outputs, 4 nodes, arena 0 bytes\n"
             "stage 0\n"
-            "  region rows=1000 tile=0 chunks=1 scratch=4/row\n"
+            "  region rows=1000 scratch=4/row\n"
             "    u0 = constant0\n"
             "    v0 = load input0 x1\n"
             "    v1 = sin v0  : f32 x1\n"
@@ -345,7 +345,7 @@ TEST(PlanText, ALayerAndItsWeightGradient) {
   EXPECT_EQ(to_text(plan_of(net.g, roots)),
             "plan: 4 inputs, 2 constants, 1 outputs, 15 nodes, arena 0 bytes\n"
             "stage 0\n"
-            "  region rows=100 tile=0 chunks=1 scratch=172/row\n"
+            "  region rows=100 scratch=172/row\n"
             "    u0 = input2 x20\n"
             "    u1 = constant0\n"
             "    u2 = constant1\n"
