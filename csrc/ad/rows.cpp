@@ -100,6 +100,7 @@ class Rows {
       case Form::Random:
       case Form::Extremum:
       case Form::LastIndex:
+      case Form::Collective:  // rows of other processes
         return {};
     }
     return {};
