@@ -28,7 +28,7 @@ from contender import Contender, ContenderError
 from report import LABELS, Result
 
 #: Who gives the float64 reference of a PINN step, the first that is there.
-REFERENCES = ("torch/eager", "jax", "mindspore", GRADCELL)
+REFERENCES = ("torch/eager", "jax", "jax/jvp", "mindspore", GRADCELL)
 
 
 def relative_error(got: Sequence[inputs.Array], wanted: Sequence[inputs.Array]) -> float:
@@ -118,7 +118,9 @@ class Run:
             return [inputs.tanh_sin_derivative(inputs.points_on_line(p["elements"]), p["order"])]
         if case.step == "scalar":
             return [np.array(6.0)]
-        if case.step == "pinn":
+        if case.step == "tanh_log":
+            return [inputs.tanh_log_derivative(inputs.points_on_line(p["elements"]), p["order"])]
+        if case.step in ("pinn", "laplacian"):
             p = {**p, "dtype": "float64"}
         for name in REFERENCES:
             if name in self.contenders:
@@ -169,10 +171,10 @@ def say(text: str, passing: bool = False) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def chosen(words: Sequence[str], quick: bool) -> list[Case]:
+def chosen(cases: Sequence[Case], words: Sequence[str], quick: bool) -> list[Case]:
     return [
         case
-        for case in all_cases()
+        for case in cases
         if (not words or any(w == case.group or w.lower() in case.name.lower() for w in words))
         and (words or case.quick or not quick)
     ]
@@ -210,9 +212,15 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(
+    arguments: Sequence[str] | None = None,
+    among: Sequence[Case] | None = None,
+    name: str = "compare",
+) -> int:
+    """among: the cases to choose from; name: of the files of results."""
     options = parse(arguments)
-    cases = chosen(options.cases, options.quick)
+    options.name = name
+    cases = chosen(all_cases() if among is None else among, options.cases, options.quick)
     if options.list:
         print("\n".join(f"{case.group:12} {case.name}" for case in cases))
         return 0
@@ -243,16 +251,16 @@ def measure_all(cases: Sequence[Case], options: argparse.Namespace, log: Path) -
         run.stop()
     print(report.text_table(results, shown(results)))
     print("", *report.notes(results), sep="\n")
-    if not report.plot(options.out / "compare.png", results, shown(results)):
+    if not report.plot(options.out / f"{options.name}.png", results, shown(results)):
         say("no plot: matplotlib is missing, or nothing was compared")
     return results
 
 
 def save(results: Sequence[Result], run: Run, options: argparse.Namespace) -> None:
     kept = {"threads": options.threads, "rounds": options.rounds, "turn": options.turn}
-    report.write_json(options.out / "compare.json", results, run.versions, kept)
+    report.write_json(options.out / f"{options.name}.json", results, run.versions, kept)
     table = report.markdown_table(results, shown(results))
-    (options.out / "compare.md").write_text(table)
+    (options.out / f"{options.name}.md").write_text(table)
 
 
 def shown(results: Sequence[Result]) -> list[str]:

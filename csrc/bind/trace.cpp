@@ -1,9 +1,15 @@
 // Traces and differentiation, for python/gradcell/transform.py.
+#include "ad/batching.h"
+#include "ad/rows.h"
+#include "ad/series.h"
 #include "ad/transform.h"
 #include "base/interrupt.h"
 #include "bind/bind.h"
 #include "ir/print.h"
 #include "ops/ops.h"
+
+#include <numeric>
+#include <optional>
 
 namespace gradcell::bind {
 
@@ -51,6 +57,28 @@ std::vector<TensorPtr> with_zeros(Trace& trace, const std::vector<NodeId>& ids,
                                   ? ids[i]
                                   : constant(g, g.dtype(like[i]), Dims(g.dims(like[i])), 0)));
   return out;
+}
+
+/// Derivatives of the outputs by the elements of `wrt` (by row: of a row of it), each of which is a
+/// variable of the algebra.
+std::vector<std::vector<NodeId>> by_elements(Graph& g, const std::vector<NodeId>& outputs,
+                                             const std::vector<NodeId>& wrt, bool rows,
+                                             const ad::Algebra& algebra,
+                                             std::span<const int> elements,
+                                             std::span<const int> wanted) {
+  std::vector<std::vector<NodeId>> given;
+  size_t variable = 0;
+  for (NodeId x : wrt) {
+    std::vector<NodeId>& of = given.emplace_back();
+    for (NodeId direction : ad::unit_directions(g, x, rows)) {
+      const int element = variable < elements.size() ? elements[variable] : 0;
+      ++variable;
+      if (element == 0) continue;
+      of.resize(std::max<size_t>(of.size(), element), kNoNode);
+      of[element - 1] = direction;
+    }
+  }
+  return ad::series(g, outputs, wrt, given, algebra, wanted);
 }
 
 /// What a finish would compute: the outputs, then what variables were assigned.
@@ -117,6 +145,14 @@ void bind_trace(py::module_& m) {
              t.finish(nodes(t, outputs), &compiled);
              return compiled;
            })
+      .def(
+          "remainder",
+          [](Trace& t, const std::vector<TensorPtr>& outputs,
+             const std::vector<TensorPtr>& arguments) {
+            return t.remainder(nodes(t, outputs), nodes(t, arguments));
+          },
+          py::arg("outputs"), py::arg("arguments"),
+          "Computes the outputs for other arguments: what depends on those, and nothing else.")
       .def("abandon", &Trace::abandon)
       .def("mark_unrepeatable", &Trace::mark_unrepeatable)
       .def_property_readonly("asked", &Trace::asked)
@@ -198,6 +234,52 @@ void bind_trace(py::module_& m) {
       "Ends aliases: what was computed with them is from now on computed with what they stood "
       "for.");
   m.def(
+      "example",
+      [](const TensorPtr& batch) {
+        Trace& t = required_trace();
+        return wrap(t, t.example(batch->in(t)));
+      },
+      "A new node for one example of a batch [N, ...], without a value.");
+  m.def(
+      "batch",
+      [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& examples,
+         const std::vector<TensorPtr>& batches) {
+        Trace& t = required_trace();
+        std::vector<std::optional<TensorPtr>> result;
+        for (NodeId id :
+             ad::batch(t.graph, nodes(t, outputs), nodes(t, examples), nodes(t, batches))) {
+          if (id == kNoNode)
+            result.emplace_back();
+          else
+            result.emplace_back(wrap(t, id));
+        }
+        return result;
+      },
+      "The outputs of one example over the batches, [N, ...]; None for what no example enters.");
+  m.def(
+      "end_examples",
+      [](const std::vector<TensorPtr>& examples) {
+        Trace& t = required_trace();
+        t.end_examples(nodes(t, examples));
+      },
+      "Ends examples: what depends on them is of no use from now on.");
+  m.def(
+      "same_node",
+      [](const TensorPtr& a, const TensorPtr& b) {
+        Trace& t = required_trace();
+        return a->in(t) == b->in(t);
+      },
+      "Whether two tensors are one node of the current trace.");
+  m.def(
+      "stand_in",
+      [](const TensorPtr& parameter, const TensorPtr& x) {
+        Trace& t = required_trace();
+        const NodeId before = t.lift(parameter->variable());
+        t.assign(parameter->variable(), x->in(t));
+        return wrap(t, before);
+      },
+      "Makes x stand for a parameter from now on; returns what stood for it.");
+  m.def(
       "lifted_variables", [] { return required_trace().lifted_variables(); },
       "The variables that the trace has read so far, by their addresses.");
   m.def(
@@ -207,8 +289,22 @@ void bind_trace(py::module_& m) {
       },
       "What the trace does next may depend on something that a compiled form would not see.");
   m.def(
-      "is_plain", [](const Tensor& x) { return !x.traced() && !x.variable(); },
-      "Whether its value is fixed: neither traced nor a parameter.");
+      "is_plain", [](Tensor& x) { return is_plain(x); },
+      "Whether its value is fixed: neither traced nor a parameter, nor a view of one.");
+  m.def(
+      "settled",
+      [](const py::list& results, bool by_value) {
+        std::vector<TensorPtr> given;
+        for (py::handle x : results) given.push_back(x.cast<TensorPtr>());
+        const std::vector<TensorPtr> out = settled(given, by_value);
+        py::list tensors;  // those that stay are the objects that they were
+        for (size_t i = 0; i < out.size(); ++i)
+          tensors.append(out[i] == given[i] ? py::object(results[i]) : py::cast(out[i]));
+        return tensors;
+      },
+      py::arg("results"), py::arg("by_value"),
+      "What a function hands out of its trace: views of what is the function's own alone become "
+      "tensors; by_value: nothing that shares elements with anything.");
 
   m.def(
       "adjoint",
@@ -230,6 +326,86 @@ void bind_trace(py::module_& m) {
         return with_zeros(t, ad::tangent(t.graph, out, in, tan), out);
       },
       "Jacobian-vector product; a tangent of None is ones.");
+
+  m.def(
+      "taylor",
+      [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& wrt,
+         const std::vector<std::vector<std::optional<TensorPtr>>>& given, int order,
+         const std::vector<int>& wanted) {
+        Trace& t = required_trace();
+        std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
+        std::vector<std::vector<NodeId>> derivatives;
+        for (const auto& of : given) {
+          derivatives.emplace_back();
+          for (const auto& d : of) derivatives.back().push_back(d ? (*d)->in(t) : kNoNode);
+        }
+        const auto found = ad::series(t.graph, out, in, derivatives, ad::line(order), wanted);
+        std::vector<std::vector<TensorPtr>> result;
+        for (size_t i = 0; i < out.size(); ++i)
+          result.push_back(with_zeros(t, found[i], std::vector<NodeId>(found[i].size(), out[i])));
+        return result;
+      },
+      "The derivatives of orders `wanted` along a curve, for each output, given those of `wrt` "
+      "from "
+      "the first on (None: zero).");
+  m.def(
+      "laplacian",
+      [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& wrt, bool rows,
+         bool twice) {
+        Trace& t = required_trace();
+        std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
+        int64_t d = 0;
+        for (NodeId x : in)
+          d += rows ? product(t.graph.dims(x), 1, t.graph.dims(x).size()) : t.graph.count(x);
+        const ad::Algebra algebra =
+            twice ? ad::biharmonic(static_cast<int>(d)) : ad::laplacian(static_cast<int>(d));
+        std::vector<int> variables(d);
+        std::iota(variables.begin(), variables.end(), 1);
+        const int wanted[] = {algebra.size() - 1};
+        const auto found = by_elements(t.graph, out, in, rows, algebra, variables, wanted);
+        std::vector<NodeId> sums;
+        for (const auto& of : found) sums.push_back(of[0]);
+        return with_zeros(t, sums, out);
+      },
+      "The sum of second derivatives by all elements of `wrt`, for each output; `twice`: the "
+      "Laplacian of that. `rows`: elements of the outputs depend on a row of `wrt` each.");
+  m.def(
+      "partials",
+      [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& wrt, bool rows,
+         const std::vector<std::vector<int>>& wanted) {
+        Trace& t = required_trace();
+        std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
+        std::vector<std::vector<int>> made;
+        const ad::Algebra algebra = ad::partial_derivatives(wanted, made);
+        std::vector<int> elements, variables;
+        for (const auto& m : wanted)
+          elements.push_back(
+              static_cast<int>(std::find(made.begin(), made.end(), m) - made.begin()) + 1);
+        for (size_t i = 0; !wanted.empty() && i < wanted[0].size(); ++i) {
+          std::vector<int> first(wanted[0].size(), 0);
+          first[i] = 1;
+          const auto at = std::find(made.begin(), made.end(), first);
+          variables.push_back(at == made.end() ? 0 : static_cast<int>(at - made.begin()) + 1);
+        }
+        const auto found = by_elements(t.graph, out, in, rows, algebra, variables, elements);
+        std::vector<std::vector<TensorPtr>> result;
+        for (size_t i = 0; i < out.size(); ++i)
+          result.push_back(with_zeros(t, found[i], std::vector<NodeId>(found[i].size(), out[i])));
+        return result;
+      },
+      "The partial derivatives by multi-indices over the elements of `wrt` (of a row of it), for "
+      "each output.");
+  m.def(
+      "first_mixing_rows",
+      [](const std::vector<TensorPtr>& outputs,
+         const std::vector<TensorPtr>& wrt) -> std::optional<std::string> {
+        Trace& t = required_trace();
+        const NodeId id = ad::first_mixing_rows(t.graph, nodes(t, outputs), nodes(t, wrt));
+        if (id == kNoNode) return {};
+        const std::string at = location_text(t.graph[id].location);
+        return std::string(info(t.graph[id].op).name) + (at.empty() ? "" : " (" + at + ")");
+      },
+      "The op, with its line, that first combines rows of `wrt`; None: rows stay apart.");
 }
 
 }  // namespace gradcell::bind

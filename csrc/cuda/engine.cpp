@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "cuda/nccl.h"
 #include "cuda/nvrtc.h"
 #include "ir/fold.h"
 
@@ -137,6 +138,11 @@ void Launcher::enqueue(const std::vector<DevicePointer>& buffers, const uint64_t
   for (const Step& s : plan_.steps) {
     if (s.kernel >= 0) {
       launch(s, buffers, constants, stream);
+      continue;
+    }
+    if (s.passage) {
+      const Passage& p = *s.passage;
+      Nccl::get().enqueue(p, p.reads ? buffers[p.in] : 0, buffers[p.out], stream);
       continue;
     }
     const Gemm& p = s.product;

@@ -37,7 +37,7 @@ class Function {
 
 /// Where Python found the libraries; empty: the system's. Set before anything is opened.
 struct LibraryPaths {
-  std::string driver, nvrtc, cublaslt;
+  std::string driver, nvrtc, cublaslt, nccl;
 };
 LibraryPaths& library_paths();
 

@@ -26,9 +26,14 @@ enum class Form : uint8_t {
   Extremum,     ///< where along an axis the largest or smallest element is
   Scan,         ///< combines what comes before, along an axis
   Product,      ///< sums of matrix products
+  Convolve,     ///< a partial derivative of the form that ops/convolution.h states
+  Window,       ///< the largest element of windows, or where it is
+  TakePlaces,   ///< elements of rows at places
+  AddPlaces,    ///< sums of elements at places of rows
   Take,         ///< slices at indices
   Scatter,      ///< sums of slices at indices
   LastIndex,    ///< the last position at which an index occurs
+  Collective,   ///< what the processes of a group bring together
 };
 
 /// What reductions and scans combine elements with.
@@ -37,6 +42,15 @@ inline const char* combine_name(Combine c) {
   static constexpr const char* kNames[] = {"sum", "product", "max", "min"};
   return kNames[static_cast<size_t>(c)];
 }
+
+/// How a node depends on the inputs that it computes with: what its power series follows from.
+enum class Law : uint8_t {
+  Constant,  ///< not at all
+  Linear,    ///< linearly in all of them jointly, if need be piece by piece: as its tangent does
+  Bilinear,  ///< as a product of its first and its last input
+  Quotient,  ///< as its first input over its last
+  Smooth,    ///< in some other way that its tangent says
+};
 
 struct Type {
   DType dtype;
@@ -56,6 +70,14 @@ struct Parameter {
   enum class Kind : uint8_t { Tensor, Tensors, Attribute, Shape, DType, KeepDims } kind;
   const char* name;
   const char* standard = nullptr;  ///< a default, as Python writes it: "None", "False"
+};
+
+/// A node's inputs over a batch of `size` examples: those that `batched` names have a leading axis
+/// for it, the others are the same for every example.
+struct Batch {
+  int64_t size;
+  std::span<const NodeId> inputs;
+  std::span<const uint8_t> batched;
 };
 
 /// The node of a draft: inferred, simplified, hash-consed.
@@ -90,18 +112,28 @@ class Spec {
   virtual NodeId adjoint(Graph& g, NodeId id, int k, NodeId dy) const = 0;
   /// The node's tangent, given its inputs', of which kNoNode are zero, but not all.
   virtual NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const = 0;
+  virtual Law law() const = 0;
   /// Whether a node is equal to no other, whatever it looks like.
   virtual bool unique() const { return false; }
+  /// Whether a node takes place once, in the order recorded, used or not: others wait for it.
+  virtual bool effect() const { return false; }
   /// Whether input k is one whose elements the op computes with, not indices or a condition.
   virtual bool computes_with(int) const { return true; }
   /// Whether derivatives pass through.
   virtual bool differentiable() const { return true; }
-  /// The node over a leading batch axis that the inputs have where `batched` says so.
-  virtual NodeId batch(Graph& g, NodeId id, std::span<const NodeId> in,
-                       std::span<const bool> batched) const;
+  /// The node over a batch of examples: with a leading axis for them, which at least one of the
+  /// inputs has. It has the dtype and, behind that axis, the shape that it has for one example.
+  virtual NodeId batch(Graph& g, NodeId id, const Batch& b) const = 0;
 
   /// Form::Move only.
   virtual Movement movement(const Graph& g, NodeId id) const;
+  /// Whether results can be views of the one input: then `lay` and `put` are there.
+  virtual bool views() const { return false; }
+  /// How the result lies in memory if the input lies as `x` says; none: no strides say it.
+  virtual std::optional<View> lay(const View& x, std::span<const int64_t> attributes,
+                                  const Dims& to) const;
+  /// x with the elements that the op would read replaced by those of y.
+  virtual NodeId put(Graph& g, NodeId x, std::span<const int64_t> attributes, NodeId y) const;
   /// Whether a run fails if an input's elements are out of range: updates in place wait for it.
   virtual bool may_fail() const { return false; }
 

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "ops/elementwise.h"
+#include "ops/movement.h"
 
 namespace gradcell {
 
@@ -27,7 +28,25 @@ NodeId Linear::tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const {
                  : zero                   ? constant(g, g.dtype(x), Dims(g.dims(x)), 0)
                                           : dx[i]);
   }
-  return g.intern(op, g.dtype(id), Dims(g.dims(id)), in, g.attrs(id));
+  const Dims attributes(g.attrs(id).begin(), g.attrs(id).end());
+  return make(g, op, {in, attributes, {g.dtype(id), Dims(g.dims(id))}});
+}
+
+NodeId over_batch(Graph& g, const Batch& b, size_t k) {
+  const NodeId x = b.inputs[k];
+  return b.batched[k] ? x : broadcast_to(g, x, behind_batch(b.size, g.dims(x)));
+}
+
+Dims behind_batch(int64_t size, std::span<const int64_t> dims) {
+  Dims all{size};
+  all.insert(all.end(), dims.begin(), dims.end());
+  return all;
+}
+
+Dims behind_batch(std::span<const int64_t> axes) {
+  Dims moved;
+  for (int64_t axis : axes) moved.push_back(axis + 1);
+  return moved;
 }
 
 void check_axis(const char* op, int64_t axis, size_t rank) {

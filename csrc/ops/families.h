@@ -19,6 +19,7 @@ class Linear : public Spec {
  public:
   using Spec::Spec;
   NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override;
+  Law law() const override { return Law::Linear; }
 };
 
 /// Ops with no derivative: integers, sources, gradient stops.
@@ -28,7 +29,15 @@ class Constant : public Spec {
   NodeId adjoint(Graph&, NodeId, int, NodeId) const override { return kNoNode; }
   NodeId tangent(Graph&, NodeId, std::span<const NodeId>) const override { return kNoNode; }
   bool differentiable() const override { return false; }
+  Law law() const override { return Law::Constant; }
 };
+
+/// Input k over the batch: repeated for every example if it is the same for all.
+NodeId over_batch(Graph& g, const Batch& b, size_t k);
+/// The dimensions behind a batch axis of `size` places.
+Dims behind_batch(int64_t size, std::span<const int64_t> dims);
+/// Axes of one example, counted behind the batch axis.
+Dims behind_batch(std::span<const int64_t> axes);
 
 // Arguments that several families have.
 inline constexpr Parameter kX{Parameter::Kind::Tensor, "x"};

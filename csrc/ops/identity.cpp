@@ -23,6 +23,9 @@ class Aliasing : public Spec {
   Type infer(const Graph& g, const Draft& d) const override { return like_input(g, d); }
   NodeId adjoint(Graph&, NodeId, int, NodeId dy) const override { return dy; }
   NodeId tangent(Graph&, NodeId, std::span<const NodeId> dx) const override { return dx[0]; }
+  /// What was to be differentiated by it has been, when its example becomes a batch.
+  NodeId batch(Graph&, NodeId, const Batch& b) const override { return b.inputs[0]; }
+  Law law() const override { return Law::Linear; }
   bool unique() const override { return true; }
 };
 
@@ -33,6 +36,9 @@ class Stopping : public Constant {
   NodeId simplify(Graph& g, Draft& d, const Type&) const override {
     const NodeId x = d.inputs[0];
     return is_constant(g, x) || g[x].op == op ? x : kNoNode;
+  }
+  NodeId batch(Graph& g, NodeId, const Batch& b) const override {
+    return stop_gradient(g, b.inputs[0]);
   }
 };
 
@@ -53,6 +59,9 @@ class Casting : public Linear {
   }
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
     return cast(g, dy, g.dtype(g.input(id, 0)));
+  }
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    return cast(g, b.inputs[0], g.dtype(id));
   }
 };
 

@@ -1,6 +1,10 @@
 #include "ops/index.h"
 
+#include "ops/elementwise.h"
 #include "ops/families.h"
+#include "ops/identity.h"
+#include "ops/movement.h"
+#include "ops/source.h"
 
 namespace gradcell {
 
@@ -14,6 +18,30 @@ constexpr Parameter kLast[] = {kIndices, kSize};
 
 void check_size(const char* op, int64_t size) {
   require(size >= 0, ErrorKind::Value, op, ": size ", size, " is negative");
+}
+
+/// Indices [N, ...] that name one of `size` places of their own example, as indices into the places
+/// of all examples one behind the other. What was out of range still is.
+NodeId over_examples(Graph& g, NodeId at, int64_t size) {
+  at = cast(g, at, DType::Int64);
+  const Dims dims = g.dims(at);
+  auto number = [&](int64_t v) {
+    return constant_bits(g, DType::Int64, dims, static_cast<uint64_t>(v));
+  };
+  const NodeId none = number(0), all = number(size);
+  at = select(g, binary(g, Op::Less, at, none), binary(g, Op::Add, at, all), at);
+  const NodeId outside =
+      binary(g, Op::LogicalOr, binary(g, Op::Less, at, none), binary(g, Op::GreaterEqual, at, all));
+  const NodeId first = binary(g, Op::Mul, iota(g, DType::Int64, dims, 0), all);
+  return select(g, outside, number(dims[0] * size), binary(g, Op::Add, first, at));
+}
+
+/// Dimensions first, first + 1 of x as one.
+NodeId merged(Graph& g, NodeId x, size_t first) {
+  Dims to = g.dims(x);
+  to[first] *= to[first + 1];
+  to.erase(to.begin() + static_cast<int64_t>(first) + 1);
+  return reshape(g, x, to);
 }
 
 class Taking : public Linear {
@@ -35,6 +63,17 @@ class Taking : public Linear {
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
     const int64_t axis = g.attrs(id)[0];
     return scatter_add(g, g.input(id, 1), dy, static_cast<int>(axis), g.dims(g.input(id, 0))[axis]);
+  }
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    const auto axis = static_cast<size_t>(g.attrs(id)[0]);
+    const NodeId x = b.inputs[0], at = b.inputs[1];
+    if (!b.batched[1]) return gather(g, x, at, static_cast<int>(axis) + 1);
+    if (!b.batched[0]) return move_axis(g, gather(g, x, at, static_cast<int>(axis)), axis, 0);
+    const size_t index_rank = g.dims(at).size() - 1;
+    const NodeId places = over_examples(g, at, g.dims(x)[axis + 1]);
+    NodeId y = gather(g, merged(g, move_axis(g, x, axis + 1, 1), 0), places, 0);
+    for (size_t k = 0; k < axis; ++k) y = move_axis(g, y, 1 + index_rank + k, 1 + k);
+    return y;
   }
   bool computes_with(int k) const override { return k == 0; }
   bool may_fail() const override { return true; }
@@ -64,6 +103,18 @@ class Scattering : public Linear {
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
     return gather(g, dy, g.input(id, 0), static_cast<int>(g.attrs(id)[0]));
   }
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    const auto a = gradcell::attributes<ScatterAttributes>(g, id);
+    const auto axis = static_cast<size_t>(a.axis);
+    NodeId at = b.inputs[0], updates = over_batch(g, b, 1);
+    if (!b.batched[0]) return scatter_add(g, at, updates, static_cast<int>(axis) + 1, a.size);
+    const size_t index_rank = g.dims(at).size() - 1;
+    for (size_t k = 0; k < index_rank; ++k) updates = move_axis(g, updates, 1 + axis + k, 1 + k);
+    const NodeId y = scatter_add(g, over_examples(g, at, a.size), updates, 0, b.size * a.size);
+    Dims split = g.dims(y);
+    split[0] = a.size;
+    return move_axis(g, reshape(g, y, behind_batch(b.size, split)), 1, 1 + axis);
+  }
   bool computes_with(int k) const override { return k == 1; }
   bool may_fail() const override { return true; }
 
@@ -82,6 +133,19 @@ class LastIndex : public Constant {
     check_index("LastWriter", g.dtype(d.inputs[0]));
     check_size("LastWriter", d.attributes[0]);
     return {DType::Int64, {d.attributes[0]}};
+  }
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    const int64_t size = g.attrs(id)[0],
+                  writers = g.count(b.inputs[0]) / std::max<int64_t>(1, b.size);
+    const NodeId all = last_writer(g, over_examples(g, b.inputs[0], size), b.size * size);
+    const NodeId last = reshape(g, all, Dims{b.size, size});
+    const Dims dims = g.dims(last);
+    auto number = [&](int64_t v) {
+      return constant_bits(g, DType::Int64, dims, static_cast<uint64_t>(v));
+    };
+    const NodeId before = binary(g, Op::Mul, iota(g, DType::Int64, dims, 0), number(writers));
+    const NodeId written = binary(g, Op::GreaterEqual, last, number(0));
+    return select(g, written, binary(g, Op::Sub, last, before), last);
   }
   bool may_fail() const override { return true; }
 };

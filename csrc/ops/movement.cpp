@@ -37,11 +37,23 @@ class Moving : public Linear {
   }
 };
 
+/// What a view of one input is.
+class Viewing : public Moving {
+ public:
+  using Moving::Moving;
+  bool views() const override { return true; }
+  Movement movement(const Graph& g, NodeId id) const override {
+    return moved(*lay(whole(g.dims(g.input(id, 0))), g.attrs(id), g.dims(id)));
+  }
+};
+
 // Reshape -----------------------------------------------------------------------------------------
 
 class Reshaping : public Moving {
  public:
   explicit Reshaping(Op op) : Moving(op, Form::Same, {}, kShaped) {}
+
+  bool views() const override { return true; }
 
   Type infer(const Graph& g, const Draft& d) const override {
     const NodeId x = d.inputs[0];
@@ -73,13 +85,48 @@ class Reshaping : public Moving {
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
     return reshape(g, dy, Dims(g.dims(g.input(id, 0))));
   }
+
+  std::optional<View> lay(const View& x, std::span<const int64_t>, const Dims& to) const override {
+    return reshaped(x, to);
+  }
+  NodeId put(Graph& g, NodeId x, std::span<const int64_t>, NodeId y) const override {
+    return reshape(g, y, Dims(g.dims(x)));
+  }
+
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    return reshape(g, b.inputs[0], behind_batch(b.size, g.dims(id)));
+  }
+  /// A block among zeros stays one where only dimensions of 1 come or go.
+  NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
+    const auto box = placement(g, dx[0]);
+    const Dims from = g.dims(g.input(id, 0)), to = g.dims(id);
+    if (!box || without_ones(from) != without_ones(to)) return Moving::tangent(g, id, dx);
+    const Dims inner = g.dims(box->from);
+    Dims size(to.size(), 1), start(to.size(), 0), step(to.size(), 1);
+    size_t k = 0;
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (to[i] == 1) continue;
+      while (from[k] == 1) ++k;
+      size[i] = inner[k], start[i] = box->start[k], step[i] = box->step[k];
+      ++k;
+    }
+    // (Of a dimension of 1 there is one element or the block is empty.)
+    if (element_count(size) != element_count(inner)) return Moving::tangent(g, id, dx);
+    return slice_scatter(g, reshape(g, box->from, size), to, start, step);
+  }
+
+ private:
+  static Dims without_ones(Dims dims) {
+    std::erase(dims, 1);
+    return dims;
+  }
 };
 
 // Views -------------------------------------------------------------------------------------------
 
-class Transposition : public Moving {
+class Transposition : public Viewing {
  public:
-  explicit Transposition(Op op) : Moving(op, Form::Move, kAttributes<PermAttributes>, kPermuted) {}
+  explicit Transposition(Op op) : Viewing(op, Form::Move, kAttributes<PermAttributes>, kPermuted) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     const Dims& from = g.dims(d.inputs[0]);
@@ -115,23 +162,29 @@ class Transposition : public Moving {
   }
 
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
-    const auto perm = g.attrs(id);
-    Dims inverse(perm.size());
-    for (size_t i = 0; i < perm.size(); ++i) inverse[perm[i]] = static_cast<int64_t>(i);
-    return transpose(g, dy, inverse);
+    return put(g, kNoNode, g.attrs(id), dy);
   }
 
-  Movement movement(const Graph& g, NodeId id) const override {
-    const Dims from = row_major(g.dims(g.input(id, 0)));
-    View v{g.dims(id), {}, 0};
-    for (int64_t axis : g.attrs(id)) v.strides.push_back(from[axis]);
-    return moved(std::move(v));
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    return transpose(g, b.inputs[0], behind_batch(0, behind_batch(g.attrs(id))));
+  }
+
+  std::optional<View> lay(const View& x, std::span<const int64_t> perm,
+                          const Dims& to) const override {
+    View v{to, {}, x.offset};
+    for (int64_t axis : perm) v.strides.push_back(x.strides[axis]);
+    return v;
+  }
+  NodeId put(Graph& g, NodeId, std::span<const int64_t> perm, NodeId y) const override {
+    Dims inverse(perm.size());
+    for (size_t i = 0; i < perm.size(); ++i) inverse[perm[i]] = static_cast<int64_t>(i);
+    return transpose(g, y, inverse);
   }
 };
 
-class Broadcasting : public Moving {
+class Broadcasting : public Viewing {
  public:
-  explicit Broadcasting(Op op) : Moving(op, Form::Move, {}, kShaped) {}
+  explicit Broadcasting(Op op) : Viewing(op, Form::Move, {}, kShaped) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     const Dims& from = g.dims(d.inputs[0]);
@@ -169,13 +222,20 @@ class Broadcasting : public Moving {
     return reshape(g, sum(g, dy, axes), from);
   }
 
-  Movement movement(const Graph& g, NodeId id) const override {
-    const Dims &from = g.dims(g.input(id, 0)), strides = row_major(from);
-    View v{g.dims(id), Dims(g.dims(id).size(), 0), 0};
-    const size_t missing = v.dims.size() - from.size();
-    for (size_t k = 0; k < from.size(); ++k)
-      if (from[k] != 1) v.strides[missing + k] = strides[k];
-    return moved(std::move(v));
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    const Dims from = g.dims(g.input(id, 0)), to = g.dims(id);
+    Dims aligned(to.size() - from.size(), 1);
+    aligned.insert(aligned.end(), from.begin(), from.end());
+    const NodeId x = reshape(g, b.inputs[0], behind_batch(b.size, aligned));
+    return broadcast_to(g, x, behind_batch(b.size, to));
+  }
+
+  std::optional<View> lay(const View& x, std::span<const int64_t>, const Dims& to) const override {
+    View v{to, Dims(to.size(), 0), x.offset};
+    const size_t missing = to.size() - x.dims.size();
+    for (size_t k = 0; k < x.dims.size(); ++k)
+      if (x.dims[k] != 1) v.strides[missing + k] = x.strides[k];
+    return v;
   }
 };
 
@@ -199,9 +259,32 @@ void check_box(const char* op, const Dims& dims, const SliceAttributes& a, const
          " and step ", to_string(a.step), " reach outside a tensor of shape ", to_string(dims));
 }
 
-class Slicing : public Moving {
+/// The attributes of a slice, or its adjoint, that takes all of a batch axis in front.
+Dims box_behind_batch(const Graph& g, NodeId id) {
+  const auto a = attributes<SliceAttributes>(g, id);
+  const Dims start = behind_batch(0, a.start), step = behind_batch(1, a.step);
+  return encode(SliceAttributes{start, step});
+}
+
+/// x with y in the place of what begins at `start` along one axis.
+NodeId joined(Graph& g, NodeId x, NodeId y, size_t axis, int64_t start) {
+  const Dims all(g.dims(x));
+  const int64_t end = start + g.dims(y)[axis];
+  auto part = [&](int64_t from, int64_t to) {
+    SliceSpec s{Dims(all.size(), 0), all, Dims(all.size(), 1)};
+    s.start[axis] = from, s.size[axis] = to - from;
+    return slice(g, x, s);
+  };
+  std::vector<NodeId> parts;
+  if (start > 0) parts.push_back(part(0, start));
+  parts.push_back(y);
+  if (end < all[axis]) parts.push_back(part(end, all[axis]));
+  return concat(g, parts, static_cast<int>(axis));
+}
+
+class Slicing : public Viewing {
  public:
-  explicit Slicing(Op op) : Moving(op, Form::Move, kAttributes<SliceAttributes>, kSliced) {}
+  explicit Slicing(Op op) : Viewing(op, Form::Move, kAttributes<SliceAttributes>, kSliced) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     check_box("Slice", g.dims(d.inputs[0]), decode<SliceAttributes>(d.attributes), d.asked.dims);
@@ -233,15 +316,36 @@ class Slicing : public Moving {
     return make(g, Op::SliceScatter, {{&dy, 1}, g.attrs(id), {{}, g.dims(g.input(id, 0))}});
   }
 
-  Movement movement(const Graph& g, NodeId id) const override {
-    const auto a = gradcell::attributes<SliceAttributes>(g, id);
-    View v = whole(g.dims(g.input(id, 0)));
-    v.dims = g.dims(id);
-    for (size_t k = 0; k < v.dims.size(); ++k) {
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    return make(g, op, {b.inputs, box_behind_batch(g, id), {{}, behind_batch(b.size, g.dims(id))}});
+  }
+
+  std::optional<View> lay(const View& x, std::span<const int64_t> attributes,
+                          const Dims& to) const override {
+    const auto a = decode<SliceAttributes>(attributes);
+    View v{to, x.strides, x.offset};
+    for (size_t k = 0; k < to.size(); ++k) {
       v.offset += v.strides[k] * a.start[k];
       v.strides[k] *= a.step[k];
     }
-    return moved(std::move(v));
+    return v;
+  }
+
+  NodeId put(Graph& g, NodeId x, std::span<const int64_t> attributes, NodeId y) const override {
+    const Dims box(g.dims(y)), all(g.dims(x)), kept(attributes.begin(), attributes.end());
+    const auto a = decode<SliceAttributes>(kept);
+    const NodeId there = slice_scatter(g, y, all, a.start, a.step);
+    if (there == y) return y;
+    Dims partial;
+    for (size_t k = 0; k < all.size(); ++k)
+      if (box[k] != all[k] || (box[k] > 1 && a.step[k] != 1))
+        partial.push_back(static_cast<int64_t>(k));
+    if (const size_t k = partial.empty() ? 0 : static_cast<size_t>(partial[0]);
+        partial.size() == 1 && box[k] > 0 && (box[k] == 1 || a.step[k] == 1))
+      return joined(g, x, y, k, a.start[k]);
+    const NodeId ones = constant(g, DType::Int32, box, 1), none = constant(g, DType::Int32, all, 0);
+    const NodeId mask = binary(g, Op::Greater, slice_scatter(g, ones, all, a.start, a.step), none);
+    return select(g, mask, there, x);
   }
 };
 
@@ -266,6 +370,10 @@ class SlicePlacing : public Moving {
 
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
     return make(g, Op::Slice, {{&dy, 1}, g.attrs(id), {{}, g.dims(g.input(id, 0))}});
+  }
+
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    return make(g, op, {b.inputs, box_behind_batch(g, id), {{}, behind_batch(b.size, g.dims(id))}});
   }
 
   Movement movement(const Graph& g, NodeId id) const override {
@@ -312,6 +420,22 @@ class Concatenation : public Moving {
     return slice(g, dy, {p.start, p.from.dims, p.step});
   }
 
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    std::vector<NodeId> in;
+    for (size_t k = 0; k < b.inputs.size(); ++k) in.push_back(over_batch(g, b, k));
+    return concat(g, in, static_cast<int>(g.attrs(id)[0]) + 1);
+  }
+  /// Zeros beside a single tangent are no part of a sum.
+  NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
+    size_t only = dx.size();
+    for (size_t k = 0; k < dx.size(); ++k)
+      if (dx[k] != kNoNode) only = only == dx.size() ? k : SIZE_MAX - 1;
+    if (only >= dx.size()) return Moving::tangent(g, id, dx);
+    const Movement m = movement(g, id);
+    const Piece& p = m.pieces[only];
+    return slice_scatter(g, dx[only], Dims(g.dims(id)), p.start, p.step);
+  }
+
   Movement movement(const Graph& g, NodeId id) const override {
     const auto axis = static_cast<size_t>(g.attrs(id)[0]);
     const size_t rank = g.dims(id).size();
@@ -352,6 +476,14 @@ NodeId transpose(Graph& g, NodeId x, std::span<const int64_t> perm) {
   return make(g, Op::Transpose, {{&x, 1}, copy});
 }
 
+NodeId move_axis(Graph& g, NodeId x, size_t from, size_t to) {
+  Dims perm;
+  for (size_t k = 0; k < g.dims(x).size(); ++k)
+    if (k != from) perm.push_back(static_cast<int64_t>(k));
+  perm.insert(perm.begin() + static_cast<int64_t>(to), static_cast<int64_t>(from));
+  return transpose(g, x, perm);
+}
+
 NodeId broadcast_to(Graph& g, NodeId x, std::span<const int64_t> dims) {
   return make(g, Op::BroadcastTo, {{&x, 1}, {}, {{}, Dims(dims.begin(), dims.end())}});
 }
@@ -372,6 +504,13 @@ NodeId slice_scatter(Graph& g, NodeId x, std::span<const int64_t> dims,
                      std::span<const int64_t> start, std::span<const int64_t> step) {
   const Dims attributes = encode(SliceAttributes{start, step});
   return make(g, Op::SliceScatter, {{&x, 1}, attributes, {{}, Dims(dims.begin(), dims.end())}});
+}
+
+std::optional<Placement> placement(const Graph& g, NodeId id) {
+  if (g[id].op != Op::SliceScatter) return {};
+  const auto a = attributes<SliceAttributes>(g, id);
+  return Placement{g.input(id, 0), Dims(a.start.begin(), a.start.end()),
+                   Dims(a.step.begin(), a.step.end())};
 }
 
 NodeId concat(Graph& g, std::span<const NodeId> xs, int axis) {

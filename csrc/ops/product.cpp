@@ -64,11 +64,22 @@ class MatrixProduct : public Spec {
   NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
     const NodeId a = g.input(id, 0), b = g.input(id, 1);
     const auto [ta, tb] = gradcell::attributes<ProductAttributes>(g, id);
-    const NodeId first = dx[0] == kNoNode ? kNoNode : matmul(g, dx[0], b, ta, tb);
+    const NodeId first = dx[0] == kNoNode ? kNoNode : product_of_placed(g, dx[0], b, {ta, tb});
     if (dx[1] == kNoNode) return first;
     const NodeId second = matmul(g, a, dx[1], ta, tb);
     return first == kNoNode ? second : binary(g, Op::Add, first, second);
   }
+
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    const auto p = gradcell::attributes<ProductAttributes>(g, id);
+    NodeId total = kNoNode;
+    for (size_t k = 0; k < b.inputs.size(); k += 2) {
+      const NodeId y = pair_over_batch(g, b, k, p);
+      total = total == kNoNode ? y : binary(g, Op::Add, total, y);
+    }
+    return total;
+  }
+  Law law() const override { return Law::Bilinear; }
 
   /// NumPy's matmul: vectors, matrices, broadcast batches; flags transpose the last two dimensions.
   NodeId apply(Graph& g, Draft d) const override {
@@ -115,6 +126,50 @@ class MatrixProduct : public Spec {
   }
 
  private:
+  /// One pair's product over the batch. A factor that is the same for all examples is multiplied
+  /// with the rows of all of them at once.
+  static NodeId pair_over_batch(Graph& g, const Batch& batch, size_t k, ProductAttributes p) {
+    const NodeId a = batch.inputs[k], b = batch.inputs[k + 1];
+    const bool batched_a = batch.batched[k], batched_b = batch.batched[k + 1];
+    if (batched_a && batched_b) return of_examples(g, a, b, p);
+    if (batched_a) return rows_of_all(g, p.transpose_a ? swapped(g, a) : a, b, p.transpose_b);
+    if (batched_b)  // the transposed product of the transposed factors
+      return swapped(g, rows_of_all(g, p.transpose_b ? b : swapped(g, b), a, !p.transpose_a));
+    const NodeId y = matmul(g, a, b, p.transpose_a, p.transpose_b);
+    return broadcast_to(g, y, behind_batch(batch.size, g.dims(y)));
+  }
+
+  /// a [N, ..., m, k] and b [..., k, n], or transposed: [N, ..., m, n].
+  static NodeId rows_of_all(Graph& g, NodeId a, NodeId b, bool transpose_b) {
+    const size_t rank = g.dims(b).size();
+    const NodeId inner = move_axis(g, a, 0, rank - 2);
+    const Dims split = g.dims(inner);
+    Dims folded(split.begin(), split.end() - 3);
+    folded.insert(folded.end(), {split[rank - 2] * split[rank - 1], split[rank]});
+    const NodeId y = matmul(g, reshape(g, inner, folded), b, false, transpose_b);
+    Dims to(split.begin(), split.end() - 1);
+    to.push_back(g.dims(y).back());
+    return move_axis(g, reshape(g, y, to), rank - 2, 0);
+  }
+
+  /// Each example has factors of its own. Products of a single term are elementwise.
+  static NodeId of_examples(Graph& g, NodeId a, NodeId b, ProductAttributes p) {
+    const Dims da = g.dims(a);
+    if (da[da.size() - (p.transpose_a ? 2 : 1)] != 1)
+      return matmul(g, a, b, p.transpose_a, p.transpose_b);
+    const NodeId column = p.transpose_a ? swapped(g, a) : a;
+    const NodeId row = p.transpose_b ? swapped(g, b) : b;
+    Dims to = g.dims(column);
+    to.back() = g.dims(row).back();
+    return binary(g, Op::Mul, broadcast_to(g, column, to), broadcast_to(g, row, to));
+  }
+
+  /// The last two axes transposed.
+  static NodeId swapped(Graph& g, NodeId x) {
+    const size_t rank = g.dims(x).size();
+    return move_axis(g, x, rank - 1, rank - 2);
+  }
+
   static Type of_pair(const Graph& g, NodeId a, NodeId b, ProductAttributes p) {
     const Dims &da = g.dims(a), &db = g.dims(b);
     const size_t r = da.size();
@@ -148,6 +203,34 @@ NodeId find_matmul(const Graph& g, NodeId a, NodeId b, ProductAttributes p) {
   const Dims attributes = encode(p);
   const Type type = spec(Op::MatMul).infer(g, {in, attributes});
   return g.find(Op::MatMul, type.dtype, type.dims, in, attributes);
+}
+
+NodeId product_of_placed(Graph& g, NodeId a, NodeId b, ProductAttributes p) {
+  const auto box = placement(g, a);
+  if (!box || p.transpose_a) return matmul(g, a, b, p.transpose_a, p.transpose_b);
+  const size_t r = g.dims(a).size();
+  const Dims full = g.dims(a), inner = g.dims(box->from);
+  SliceSpec rows{Dims(r, 0), g.dims(b), Dims(r, 1)};  // of b: those that the block meets
+  const size_t contracted = p.transpose_b ? r - 1 : r - 2;
+  for (size_t k = 0; k + 2 < r; ++k)
+    rows.start[k] = box->start[k], rows.size[k] = inner[k], rows.step[k] = box->step[k];
+  rows.start[contracted] = box->start[r - 1];
+  rows.size[contracted] = inner[r - 1];
+  rows.step[contracted] = box->step[r - 1];
+  const NodeId met = slice(g, b, rows);
+  Dims to = inner, out = full, start = box->start, step = box->step;
+  to[r - 1] = out[r - 1] = g.dims(b)[p.transpose_b ? r - 2 : r - 1];
+  start[r - 1] = 0, step[r - 1] = 1;
+  NodeId y;
+  if (inner[r - 1] == 1 && is_floating(g.dtype(b))) {  // an outer product
+    Dims row = rows.size;
+    row[r - 2] = 1, row[r - 1] = to[r - 1];
+    y = binary(g, Op::Mul, broadcast_to(g, box->from, to),
+               broadcast_to(g, reshape(g, met, row), to));
+  } else {
+    y = matmul(g, box->from, met, false, p.transpose_b);
+  }
+  return slice_scatter(g, y, out, start, step);
 }
 
 NodeId numpy_matmul(Graph& g, NodeId a, NodeId b) {

@@ -30,6 +30,12 @@ class Scan : public Base {
     return {g.dtype(x), g.dims(x)};
   }
 
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    auto a = gradcell::attributes<ScanAttributes>(g, id);
+    ++a.axis;
+    return make(g, this->op, {b.inputs, encode(a)});
+  }
+
   NodeId apply(Graph& g, Draft d) const override {
     NodeId x = d.inputs[0];
     if (g.dtype(x) == DType::Bool) x = cast(g, x, DType::Int32);
@@ -87,6 +93,7 @@ class ProductScan : public Scan<Spec> {
     const NodeId dy = recurrence(g, x, own, a.axis, previous);
     return a.exclusive ? shifted(g, dy, a.axis, previous) : dy;
   }
+  Law law() const override { return Law::Smooth; }
 
  private:
   NodeId before(Graph& g, NodeId x, ScanAttributes a) const {
@@ -102,6 +109,10 @@ SPEC(CumProd, ProductScan, Combine::Product)
 
 NodeId cumsum(Graph& g, NodeId x, const ScanAttributes& a) {
   return make(g, Op::CumSum, {{&x, 1}, encode(a)});
+}
+
+NodeId cumprod(Graph& g, NodeId x, const ScanAttributes& a) {
+  return make(g, Op::CumProd, {{&x, 1}, encode(a)});
 }
 
 }  // namespace gradcell

@@ -2,6 +2,7 @@
 
 #include "ir/fold.h"
 #include "ops/families.h"
+#include "ops/movement.h"
 
 namespace gradcell {
 
@@ -15,6 +16,8 @@ class Source : public Constant {
  public:
   using Constant::Constant;
   bool differentiable() const override { return true; }
+  /// (never asked: no input differs from example to example)
+  NodeId batch(Graph&, NodeId, const Batch&) const override { lacks("inputs to batch"); }
 };
 
 class Leaves : public Source {
@@ -38,8 +41,15 @@ class Ranges : public Source {
     if (!d.asked.dims.empty()) check_axis(name(), d.attributes[0], d.asked.dims.size());
     return d.asked;
   }
-  NodeId simplify(Graph& g, Draft&, const Type& type) const override {
-    return type.dims.empty() ? constant(g, type.dtype, type.dims, 0) : kNoNode;
+  /// A vector, which is spread over the other axes.
+  NodeId simplify(Graph& g, Draft& d, const Type& type) const override {
+    if (type.dims.empty()) return constant(g, type.dtype, type.dims, 0);
+    const auto axis = static_cast<size_t>(d.attributes[0]);
+    const int64_t n = type.dims[axis];
+    if (element_count(type.dims) == n) return kNoNode;
+    Dims line(type.dims.size(), 1);
+    line[axis] = n;
+    return broadcast_to(g, iota(g, type.dtype, line, static_cast<int>(axis)), type.dims);
   }
 };
 
@@ -52,6 +62,10 @@ class RandomNumbers : public Constant {
             ": the state must be int64 of shape [2]");
     check_shape(name(), d.asked.dims);
     return {DType::Float32, d.asked.dims};
+  }
+  /// Numbers are the same for every example, as in MindSpore: their state is no example's.
+  NodeId batch(Graph&, NodeId, const Batch&) const override {
+    fail(ErrorKind::Value, name(), ": the state of random numbers cannot differ between examples");
   }
 };
 

@@ -49,6 +49,7 @@ struct Call {
   Dims attributes;    ///< as the op's family has them
   Movement movement;  ///< Form::Move
   int constant = -1;  ///< Form::Constant: index into the run's constants
+  int sequence = -1;  ///< Form::Collective: started so many of the plan's are before it
   Location location;
 };
 
@@ -175,6 +176,10 @@ struct Accumulator {
 
 struct Region {
   int64_t rows = 0;  ///< N
+  /// How many rows lie side by side before the next feature does: element (row, feature) of a
+  /// tensor of F features is at ((row / block) * F + feature) * block + row % block. 1: row-major;
+  /// the positions of an image: its channels are features.
+  int64_t block = 1;
   std::vector<TileValue> values;
   std::vector<Uniform> uniforms;
   std::vector<PackedWeights> weights;
@@ -188,7 +193,8 @@ struct Region {
 
 struct Stage {
   std::vector<Region> regions;
-  std::vector<Call> calls;
+  std::vector<Call> calls;     ///< collectives first, in their order
+  std::vector<int32_t> waits;  ///< collectives that have to have ended before this stage
 };
 
 struct PlanOutput {
@@ -206,6 +212,7 @@ struct PlanFrame {
   std::vector<DType> constants;
   std::vector<PlanOutput> outputs;
   std::vector<Buffer> buffers;
+  int32_t collectives = 0;
   size_t arena_bytes = 0;
   size_t node_count = 0;
 };

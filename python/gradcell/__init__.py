@@ -53,6 +53,7 @@ if _TYPE_CHECKING:
         train,
     )
     from gradcell.amp import build_train_network
+    from gradcell.batching import vmap
     from gradcell.common.api import (
         JitConfig,
         constexpr,
@@ -71,7 +72,7 @@ if _TYPE_CHECKING:
         seed,
     )
     from gradcell.common.sparse_tensor import COOTensor, CSRTensor, RowTensor, SparseTensor
-    from gradcell.jacobians import jacfwd, jacrev, vmap
+    from gradcell.jacobians import hessian, hvp, jacfwd, jacrev, linearize
     from gradcell.ops.random_state import get_rng_state, set_rng_state
     from gradcell.parallel import (
         Layout,
@@ -82,6 +83,7 @@ if _TYPE_CHECKING:
         sync_pipeline_shared_parameters,
     )
     from gradcell.profiler import Profiler
+    from gradcell.taylor import biharmonic, divergence, laplacian, partials
     from gradcell.train import (
         Callback,
         CheckpointConfig,
@@ -117,12 +119,14 @@ _PLACES = {
         JitConfig constexpr data_sink jit_class lazy_inline ms_memory_recycle mutable no_inline""",
     "common.generator": "Generator default_generator initial_seed manual_seed seed",
     "common.sparse_tensor": "COOTensor CSRTensor RowTensor SparseTensor",
-    "jacobians": "jacfwd jacrev vmap",
+    "batching": "vmap",
+    "jacobians": "hessian hvp jacfwd jacrev linearize",
     "ops.random_state": "get_rng_state set_rng_state",
     "parallel": """
         Layout get_algo_parameters reset_algo_parameters set_algo_parameters shard
         sync_pipeline_shared_parameters""",
     "profiler": "Profiler",
+    "taylor": "biharmonic divergence laplacian partials",
     "train": """
         Callback CheckpointConfig DatasetHelper DynamicLossScaleManager EarlyStopping
         FixedLossScaleManager History LearningRateScheduler LossMonitor Model ModelCheckpoint

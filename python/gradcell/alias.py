@@ -91,13 +91,13 @@ _PLACES = {
 _FOREIGN = """
     communication.comm_func: GlobalComm=communication.GlobalComm
     nn.layer.activation: Tensor=Tensor
-    ops: Tensor=Tensor vmap=jacobians.vmap jacfwd=jacobians.jacfwd jacrev=jacobians.jacrev
+    ops: Tensor=Tensor
     ops: constexpr=common.api.constexpr P=ops.operations
     ops.primitive: constexpr=common.api.constexpr prim_attr_register=ops.prim_attr_register
     ops.composite: add_flags=ops.add_flags
     nn.wrap.cell_wrapper: PipelineCell=parallel.nn.Pipeline
     nn.wrap.cell_wrapper: MicroBatchInterleaved=parallel.nn.MicroBatchInterleaved
-    ops.functional: Tensor=Tensor vmap=jacobians.vmap constexpr=common.api.constexpr
+    ops.functional: Tensor=Tensor constexpr=common.api.constexpr
     ops.operations: constexpr=common.api.constexpr
     train.model: ParallelMode=context.ParallelMode context=context
     train.serialization: context=context Validator=_checkparam

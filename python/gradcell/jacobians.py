@@ -1,198 +1,297 @@
-"""Jacobians of functions, column by column or row by row; and functions mapped over a dimension."""
+"""Jacobians, Hessians and products with them.
+
+A Jacobian's rows (or columns) come from one recording of the function: its derivative along one unit
+vector, recorded for an example of them and made over all (gradcell/batching.py).
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
-
-import numpy as np
 
 from gradcell import _core, arguments, tree
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.transform import _check_positions, jvp, run_traced, vjp
+from gradcell.batching import moved_axis, over_examples
+from gradcell.parameter import Parameter
+from gradcell.transform import (
+    _aux_of,
+    _check_outputs,
+    _check_positions,
+    _check_weights,
+    _tensors,
+    cache_for,
+    function_name,
+    run,
+)
 
-__all__ = ["jacfwd", "jacrev", "vmap"]
+__all__ = ["hessian", "hvp", "jacfwd", "jacrev", "linearize"]
 
 _ops = _core.ops
 
-
-def _units(x: Tensor) -> list[Tensor]:
-    """The unit vectors of x's space, in x's shape."""
-    eye = np.eye(x.size, dtype=np.float64).reshape(x.size, *x.shape)
-    return [Tensor(row, x.dtype) for row in eye]
+#: Up to how many rows (or columns) each is recorded by itself. Few of them share most with the
+#: function, and those that nobody picks are never computed.
+ONE_BY_ONE = 4
 
 
-def _stacked(parts: list[Tensor], at_end: bool, tail: list[int]) -> Tensor:
-    """Parts joined along a new first or last dimension, which is then cut into `tail`."""
-    shape = list(parts[0].shape)
-    column = _ops.concat([_ops.reshape(p, [1, p.size]) for p in parts], 0)
-    if at_end:
-        return _ops.reshape(_ops.transpose(column, [1, 0]), shape + tail)
-    return _ops.reshape(column, tail + shape)
+def _unit(shape: Sequence[int], k: int, dtype: Any) -> Tensor:
+    """The k-th unit vector of the space of this shape."""
+    one = _ops.full([1] * len(shape), 1, dtype)
+    start = []
+    for n in reversed(shape):
+        start.append(k % n)
+        k //= n
+    return _ops.slice_scatter(one, list(shape), start[::-1], [1] * len(shape))
+
+
+def _units(x: Tensor) -> Tensor:
+    """All of them, one behind the other: [x.size, *x.shape]."""
+    square = [x.size, x.size]
+    equal = _ops.equal(_ops.iota(square, _core.int32, 0), _ops.iota(square, _core.int32, 1))
+    return _ops.reshape(_ops.cast(equal, x.dtype), [x.size, *x.shape])
+
+
+def _along_units(
+    fn: Callable[[Tensor], list[Tensor]], x: Tensor, like: Sequence[Tensor]
+) -> list[Tensor]:
+    """fn, linear, of every unit vector of x's space: for each of its outputs, of the shapes of
+    `like`, [x.size, *shape]."""
+    if x.size <= ONE_BY_ONE:
+        parts = [fn(_unit(x.shape, k, x.dtype)) for k in range(x.size)]
+        if not parts:
+            return [_ops.full([0, *t.shape], 0, t.dtype) for t in like]
+        return [
+            _ops.concat([_ops.reshape(p, [1, *p.shape]) for p in column], 0)
+            for column in zip(*parts, strict=True)
+        ]
+    over = over_examples(lambda e: fn(e[0]), [_units(x)])
+    return [
+        _ops.full([x.size, *t.shape], 0, t.dtype) if o is None else o
+        for o, t in zip(over, like, strict=True)
+    ]
+
+
+def _rows(y: Tensor, inputs: list[Tensor]) -> list[Tensor]:
+    """d y / d x for each input x, by reverse mode: [*y.shape, *x.shape]."""
+    found = _along_units(lambda e: _core.adjoint([y], [e], inputs), y, inputs)
+    return [_ops.reshape(f, [*y.shape, *x.shape]) for f, x in zip(found, inputs, strict=True)]
+
+
+def _columns(outputs: list[Tensor], x: Tensor) -> list[Tensor]:
+    """d y / d x for each output y, by forward mode: [*y.shape, *x.shape]."""
+    found = _along_units(lambda e: _core.tangent(outputs, [x], [e]), x, outputs)
+    return [
+        _ops.reshape(moved_axis(f, 0, y.ndim), [*y.shape, *x.shape])
+        for f, y in zip(found, outputs, strict=True)
+    ]
 
 
 def _jacobian(
-    fn: Any, grad_position: Any, has_aux: bool, parts: Callable[..., Any]
+    name: str,
+    fn: Any,
+    grad_position: Any,
+    has_aux: bool,
+    blocks: Callable[[list[Tensor], list[Tensor]], list[list[Tensor]]],
 ) -> Callable[..., Any]:
+    """blocks: for each output, what it gives for each input."""
+    arguments.function(fn, name)
     positions = _check_positions(grad_position)
-    arguments.boolean(has_aux, "jacobian", "has_aux")
-
-    @functools.wraps(fn, updated=())
-    def jacobian(*args: Any) -> Any:
-        return run_traced(record, args, {})
+    arguments.boolean(has_aux, name, "has_aux")
 
     def record(*args: Any) -> Any:
+        full = list(args)
+        inputs: list[Tensor] = []
+        try:
+            for p in positions:
+                full[p] = _core.alias(args[p])
+                inputs.append(_core.record(full[p]))  # fn may write into its own
+            out = fn(*full)
+            target, aux = _aux_of(out) if has_aux else (out, None)
+            outputs = tree.leaves(target)
+            _check_outputs(function_name(fn), outputs)
+            rows = [r[0] if len(r) == 1 else tuple(r) for r in blocks(outputs, inputs)]
+        finally:
+            _core.dissolve(inputs)
+        found = _filled(target, iter(rows))
+        return (found, aux) if has_aux else found
+
+    cache = cache_for(fn, (name, positions, has_aux))
+
+    def jacobian(*args: Any) -> Any:
         for p in positions:
             if p >= len(args):
-                raise ValueError(f"grad_position {p} is exceed the {len(args)} arguments{where()}")
-        aux: list[Any] = []
+                raise ValueError(
+                    f"{name}: the element in grad_position must belong to [0, {len(args)}), the "
+                    f"number of arguments, but got {p}: grad_position {p} is too large{where()}"
+                )
+            x = arguments.tensor(args[p], name, f"argument {p}")
+            if not x.dtype.is_floating:
+                raise TypeError(
+                    f"{name}: argument {p} has dtype {x.dtype}, which cannot be differentiated by; "
+                    f"cast it to a floating dtype{where()}"
+                )
+        return run(record, args, {}, cache)
 
-        def of_chosen(*chosen: Tensor) -> Any:
-            full = list(args)
-            for p, x in zip(positions, chosen, strict=True):
-                full[p] = x
-            out = fn(*full)
-            if not has_aux:
-                return out
-            aux[:] = out[1:]
-            return out[0]
+    return functools.update_wrapper(jacobian, fn, updated=())
 
-        chosen = [arguments.tensor(args[p], "jacobian", f"argument {p}") for p in positions]
-        found = parts(of_chosen, chosen)
-        return (found, tuple(aux)) if has_aux else found
 
-    return jacobian
+def _filled(target: Any, rows: Any) -> Any:
+    """The outputs' tree with the next of rows for each tensor; a list becomes a tuple."""
+    if isinstance(target, Tensor):
+        return next(rows)
+    if isinstance(target, dict):
+        return {k: _filled(t, rows) for k, t in target.items()}
+    if isinstance(target, (tuple, list)):
+        return tuple(_filled(t, rows) for t in target)
+    return target
 
 
 def jacfwd(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that gives fn's Jacobian, column by column in forward mode: fast for few inputs.
 
     The result has the shape of the output, then that of the input. For several positions it is a tuple
-    of them, for several outputs a tuple of that. has_aux: fn's further outputs come back as a tuple.
+    of them, for several outputs a tuple of that. has_aux: only fn's first output is differentiated, and
+    (Jacobian, the second output) comes back, or a tuple of them if there are more.
+
+    Raises TypeError for an argument that is no floating tensor, ValueError for positions beyond the
+    arguments, or if has_aux finds one output.
     """
 
-    def parts(function: Any, xs: list[Tensor]) -> Any:
-        columns: list[list[Any]] = []
-        for i, x in enumerate(xs):
-            still = [_ops.full(list(y.shape), 0, y.dtype) for y in xs]
-            moved = [
-                jvp(function, tuple(xs), (*still[:i], unit, *still[i + 1 :]))[1]
-                for unit in _units(x)
-            ]
-            columns.append(moved)
+    def blocks(outputs: list[Tensor], inputs: list[Tensor]) -> list[list[Tensor]]:
+        by_input = [_columns(outputs, x) for x in inputs]
+        return [list(row) for row in zip(*by_input, strict=True)]
 
-        def block(output: int | None, i: int) -> Tensor:
-            outs = [m if output is None else m[output] for m in columns[i]]
-            return _stacked(outs, True, list(xs[i].shape))
-
-        return _arranged(block, columns[0][0], len(xs), grad_position)
-
-    return _jacobian(fn, grad_position, has_aux, parts)
+    return _jacobian("jacfwd", fn, grad_position, has_aux, blocks)
 
 
 def jacrev(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that gives fn's Jacobian, row by row in reverse mode: fast for few outputs.
 
-    The result's shape and structure are jacfwd's.
+    The result's shape and structure, and what is raised, are jacfwd's.
     """
-
-    def parts(function: Any, xs: list[Tensor]) -> Any:
-        out, pull_back = vjp(function, *xs)
-        outputs = list(out) if isinstance(out, (tuple, list)) else [out]
-        rows: list[list[Any]] = []
-        for k, y in enumerate(outputs):
-            still = [_ops.full(list(z.shape), 0, z.dtype) for z in outputs]
-            rows.append([pull_back(*still[:k], unit, *still[k + 1 :]) for unit in _units(y)])
-
-        def block(output: int | None, i: int) -> Tensor:
-            k = output or 0
-            return _stacked([row[i] for row in rows[k]], False, list(outputs[k].shape))
-
-        return _arranged(block, out, len(xs), grad_position)
-
-    return _jacobian(fn, grad_position, has_aux, parts)
+    return _jacobian(
+        "jacrev", fn, grad_position, has_aux,
+        lambda outputs, inputs: [_rows(y, inputs) for y in outputs],
+    )  # fmt: skip
 
 
-def _arranged(block: Callable[[Any, int], Tensor], out: Any, count: int, grad_position: Any) -> Any:
-    """Blocks by output, then by input; without a tuple where there is one of them."""
+def hessian(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives fn's second derivatives: forward over reverse mode.
 
-    def row(output: int | None) -> Any:
-        blocks = tuple(block(output, i) for i in range(count))
-        return blocks[0] if isinstance(grad_position, int) or count == 1 else blocks
-
-    if isinstance(out, (tuple, list)):
-        return tuple(row(k) for k in range(len(out)))
-    return row(None)
-
-
-# Mapping --------------------------------------------------------------------------------------------
-
-
-def _axes(axes: Any, args: Any, name: str) -> Any:
-    """An axis (or None) for each tensor of a tree."""
-    if isinstance(axes, (tuple, list)):
-        if not isinstance(args, (tuple, list)) or len(axes) != len(args):
-            raise ValueError(f"vmap: {name} {axes} does not fit the arguments or results{where()}")
-        return tuple(_axes(a, x, name) for a, x in zip(axes, args, strict=True))
-    if isinstance(args, (tuple, list)):
-        return tuple(_axes(axes, x, name) for x in args)
-    return axes
-
-
-def _picked(x: Any, axis: Any, i: int) -> Any:
-    if isinstance(axis, tuple):
-        return type(x)(_picked(part, a, i) for part, a in zip(x, axis, strict=True))
-    if axis is None or not isinstance(x, Tensor):
-        return x
-    return _ops.gather(x, Tensor(i), arguments.axis_of(axis, x.ndim, "vmap", "in_axes"))
-
-
-def _sizes(x: Any, axis: Any) -> set[int]:
-    if isinstance(axis, tuple):
-        return set().union(*(_sizes(part, a) for part, a in zip(x, axis, strict=True)))
-    if axis is None or not isinstance(x, Tensor):
-        return set()
-    return {x.shape[arguments.axis_of(axis, x.ndim, "vmap", "in_axes")]}
-
-
-def _joined(parts: list[Any], axis: Any) -> Any:
-    if isinstance(parts[0], (tuple, list)):
-        columns = zip(*parts, strict=True)
-        return tuple(_joined(list(c), a) for c, a in zip(columns, axis, strict=True))
-    if axis is None:
-        return parts[0]
-    rank = parts[0].ndim
-    stacked = _ops.concat([_ops.reshape(p, [1, *p.shape]) for p in parts], 0)
-    place = arguments.axis_of(axis, rank + 1, "vmap", "out_axes")
-    order = list(range(1, rank + 1))
-    order.insert(place, 0)
-    return _ops.transpose(stacked, order)
-
-
-def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
-    """A function that runs fn on each slice of its arguments, and puts the results together.
-
-    in_axes: the dimension that the arguments are cut along, or a tuple with one for each; None: the
-    argument goes to every call whole. out_axes: where the slices' dimension comes in the results. fn is
-    recorded once for each slice. Raises ValueError if sizes differ or there is nothing to cut.
+    The result has the shape of the output, then twice that of the input. For several positions it is a
+    tuple of tuples: [i][j] by argument i and then j. has_aux as for jacrev.
     """
+    return jacfwd(jacrev(fn, grad_position, has_aux), grad_position, has_aux)
 
-    @functools.wraps(fn, updated=())
-    def mapped(*args: Any) -> Any:
-        return run_traced(record, args, {})
 
-    def record(*args: Any) -> Any:
-        axes = _axes(in_axes, args, "in_axes")
-        sizes = _sizes(args, axes)
-        if len(sizes) != 1:
-            raise ValueError(
-                f"vmap: the sizes along in_axes must be one, got {sorted(sizes)}{where()}"
-            )
-        outs = [fn(*_picked(args, axes, i)) for i in range(sizes.pop())]
-        if not outs or not tree.leaves(outs[0]):
-            raise ValueError(f"vmap: there is nothing to map over{where()}")
-        return _joined(outs, _axes(out_axes, outs[0], "out_axes"))
+# Products -------------------------------------------------------------------------------------------
 
-    return mapped
+
+def _check_directions(name: str, xs: Sequence[Tensor], vs: Sequence[Tensor]) -> None:
+    if len(xs) != len(vs):
+        raise ValueError(
+            f"{name}: v has invalid length: should be {len(xs)}, but got {len(vs)}{where()}"
+        )
+    if [(tuple(x.shape), x.dtype) for x in xs] != [(tuple(t.shape), t.dtype) for t in vs]:
+        raise ValueError(
+            f"{name}: inputs and v must have the same shapes and dtypes, got "
+            f"{[list(x.shape) for x in xs]} and {[list(t.shape) for t in vs]}{where()}"
+        )
+
+
+def hvp(fn: Any, inputs: Any, v: Any, weights: Any = None) -> tuple[Any, Any]:
+    """(fn(inputs), the Hessian of fn times v): forward over reverse mode, no Hessian is made.
+
+    fn gives a scalar (of more elements, the sum is differentiated). inputs: a tensor or a tuple of
+    them. Without weights v has their shapes and dtypes, and so has the product; with weights, a Parameter
+    or a list or tuple of them, both are by those instead.
+
+    Raises TypeError, ValueError where shapes or dtypes differ.
+    """
+    arguments.function(fn, "hvp")
+    xs, vs = _tensors("hvp", "inputs", inputs), _tensors("hvp", "v", v)
+    parameters = [] if weights is None else _check_weights(weights)
+    _check_directions("hvp", parameters if weights is not None else xs, vs)
+
+    def record(*both: Tensor) -> Any:
+        args = list(both[: len(xs)])
+        wrt: list[Tensor] = []
+        try:
+            if weights is None:
+                args = [_core.alias(x) for x in args]
+                wrt += [_core.record(x) for x in args]
+            else:
+                wrt += [_core.push_alias(p) for p in parameters]
+            out = fn(*args)
+            outputs = tree.leaves(out)
+            _check_outputs(function_name(fn), outputs)
+            gradients = _core.adjoint(outputs, [None] * len(outputs), wrt)
+            found = _core.tangent(gradients, wrt, list(both[len(xs) :]))
+        finally:
+            _core.dissolve(wrt)
+        single = isinstance(v, Tensor)
+        return out, found[0] if single else tuple(found)
+
+    key = ("hvp", len(xs), isinstance(v, Tensor), _identities(weights, parameters))
+    return run(record, (*xs, *vs), {}, cache_for(fn, key))  # type: ignore[no-any-return]
+
+
+def _identities(weights: Any, parameters: Sequence[Parameter]) -> Any:
+    return None if weights is None else tuple(p._variable_id() for p in parameters)
+
+
+def linearize(fn: Any, inputs: Any) -> tuple[Any, Callable[..., Any]]:
+    """(fn(inputs), jvp_fn): jvp_fn(v) is the Jacobian of fn at these inputs times v.
+
+    fn is recorded and its derivative's factors are computed once; each jvp_fn(v) then runs only what
+    depends on v. inputs: a tensor or a tuple or list of them; v: of their shapes and dtypes. Raises
+    TypeError for what is no tensor, ValueError where they differ.
+    """
+    arguments.function(fn, "linearize")
+    xs = _tensors("linearize", "inputs", inputs)
+
+    def record(*both: Tensor) -> tuple[Any, list[Tensor], Any]:
+        given = [_core.alias(x) for x in both[: len(xs)]]
+        wrt = [_core.record(x) for x in given]
+        try:
+            out = fn(*given)
+            outputs = tree.leaves(out)
+            _check_outputs(function_name(fn), outputs)
+            moved = _core.tangent(outputs, wrt, list(both[len(xs) :]))
+        finally:
+            _core.dissolve(wrt)
+        return out, moved, out
+
+    def shaped(out: Any, moved: Sequence[Tensor]) -> Any:
+        found = iter(moved)
+        return tree.map_leaves(lambda _: next(found), out)
+
+    if _core.in_trace():
+        out, _, _ = record(*xs, *xs)
+
+        def inside(v: Any) -> Any:
+            vs = _tensors("linearize", "v", v)
+            _check_directions("linearize", xs, vs)
+            same, moved, _ = record(*xs, *vs)
+            return shaped(same, moved)
+
+        return out, inside
+
+    def body(trace: _core.Trace) -> tuple[Any, _core.Compiled]:
+        directions = [trace.argument(x) for x in xs]
+        out, moved, _ = record(*xs, *directions)
+        linear = trace.remainder(moved, directions)
+        trace.finish(tree.leaves(out))
+        return out, linear
+
+    out, linear = _core.with_trace(body)
+
+    def jvp_fn(v: Any) -> Any:
+        vs = _tensors("linearize", "v", v)
+        _check_directions("linearize", xs, vs)
+        if _core.in_trace():
+            return shaped(*record(*xs, *vs)[:2])
+        return shaped(out, linear.run(vs))
+
+    return out, jvp_fn

@@ -22,16 +22,32 @@ from gradcell.parameter import Parameter, parameter_of
 # Running --------------------------------------------------------------------------------------------
 
 
-def run_traced(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _settled(out: Any, by_value: bool) -> Any:
+    """A function's results, for whoever is outside of its trace."""
+    if isinstance(out, Tensor):
+        return _core.settled([out], by_value)[0]
+    results = iter(_core.settled(tree.leaves(out), by_value))
+    return tree.map_leaves(lambda _: next(results), out)
+
+
+def _own(args: Any) -> Any:
+    """Arguments by value: tensors of the function's own, but for parameters."""
+    return tree.map_leaves(lambda t: t if t._is_variable else _core.copy(t), args)
+
+
+def run_traced(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], by_value: bool = False
+) -> Any:
     """fn(*args, **kwargs) in one trace: recorded, then run as one plan.
 
-    Inside another trace it is a plain call. If fn raises, nothing has been assigned.
+    Inside another trace it is a plain call. If fn raises, nothing has been assigned. by_value: the
+    results share elements with nothing.
     """
     if _core.in_trace():
-        return fn(*args, **kwargs)
+        return _settled(fn(*args, **kwargs), True) if by_value else fn(*args, **kwargs)
 
     def body(trace: _core.Trace) -> Any:
-        out = fn(*args, **kwargs)
+        out = _settled(fn(*args, **kwargs), by_value)
         trace.finish(tree.leaves(out))
         return out
 
@@ -128,7 +144,7 @@ class CompiledCache:
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """fn(*args, **kwargs), from the cache where it can be."""
         if _core.in_trace():
-            return fn(*args, **kwargs)
+            return run_traced(fn, _own(args), _own(kwargs), True)
         tensors: list[Tensor] = []
         objects: list[Any] = []
         try:
@@ -138,14 +154,18 @@ class CompiledCache:
                 _signature(kwargs, tensors, objects) if kwargs else None,
             )
         except _Unhashable:
-            return run_traced(fn, args, kwargs)
+            return self._once(fn, args, kwargs)
         entry = self.entries.pop(key, None)
         if entry is None:
             return self._trace(key, objects, fn, args, kwargs)
         self.entries[key] = entry
         if entry.compiled is None:
-            return run_traced(fn, args, kwargs)
+            return self._once(fn, args, kwargs)
         return entry.run(tensors)
+
+    def _once(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of what is not compiled."""
+        return run_traced(lambda: fn(*_own(args), **_own(kwargs)), (), {}, True)
 
     def _trace(
         self, key: Any, objects: list[Any], fn: Callable[..., Any], args: Any, kwargs: Any
@@ -155,6 +175,7 @@ class CompiledCache:
                 return t if t._is_variable else trace.argument(t)
 
             out = fn(*tree.map_leaves(symbol, args), **tree.map_leaves(symbol, kwargs))
+            out = _settled(out, True)
             compiled = trace.finish_compiled(tree.leaves(out))
             return out, compiled, trace.asked_at
 
@@ -224,11 +245,12 @@ def run(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     cache: CompiledCache | None,
+    by_value: bool = False,
 ) -> Any:
     """One outermost call in the present mode; cache None: always trace."""
     if cache is not None and context.graph_mode() and not _core.in_trace():
         return cache.call(fn, args, kwargs)
-    return run_traced(fn, args, kwargs)
+    return run_traced(fn, args, kwargs, by_value)
 
 
 # Differentiation ------------------------------------------------------------------------------------
@@ -256,31 +278,34 @@ def _differentiate(
     has_aux: bool,
     sens: Any,
     with_sens: bool,
-) -> tuple[Any, list[Tensor], list[Tensor], list[Parameter]]:
-    """(fn's output, gradients by position, gradients by parameter, those parameters).
+) -> tuple[Any, list[Any], list[Tensor], list[Parameter]]:
+    """(fn's output, gradients by position, gradients by parameter, those parameters). By a tuple, list
+    or dict of tensors the gradients have its structure.
 
     parameters None: every trainable one that fn reads.
     """
     name = function_name(fn)
     arguments = list(args)
+    if kwargs:
+        kwargs = _own(kwargs)
+    for i, a in enumerate(args):
+        if i not in positions:
+            arguments[i] = _own(a)
     inputs: list[Tensor] = []
     weights: list[Tensor] = []
+
+    def open_leaf(x: Tensor) -> Tensor:
+        a = _core.alias(x)
+        inputs.append(_core.record(a))  # fn may write into its own
+        return a
+
     try:
         for p in positions:
-            arguments[p] = _core.alias(arguments[p])
-            inputs.append(_core.record(arguments[p]))  # fn may write into its own
+            arguments[p] = tree.map_leaves(open_leaf, as_tensors(arguments[p]))
         for parameter in parameters or ():
             weights.append(_core.push_alias(parameter))
         out = fn(*arguments, **kwargs)
-        if has_aux:
-            if not isinstance(out, (tuple, list)) or len(out) < 2:
-                raise ValueError(
-                    "When has_aux is True, origin fn requires more than one outputs."
-                    f" {name} returned one{where()}"
-                )
-            target = out[0]
-        else:
-            target = out
+        target = _aux_of(out)[0] if has_aux else out
         found = weights
         if parameters is None:
             for leaf in tree.leaves(target):
@@ -296,7 +321,36 @@ def _differentiate(
         grads = _core.adjoint(outputs, cotangents, inputs + found)
     finally:
         _core.dissolve(inputs + weights)
-    return out, grads[: len(inputs)], grads[len(inputs) :], list(parameters)
+    found_by = iter(grads)
+    by_position = [
+        tree.map_leaves(lambda _: next(found_by), as_tensors(args[p])) for p in positions
+    ]  # fmt: skip
+    return out, by_position, grads[len(inputs) :], list(parameters)
+
+
+def _aux_of(out: Any) -> tuple[Any, Any]:
+    """(the first output, which alone is differentiated, the second or, if there are more, the tuple of
+    them)."""
+    if not isinstance(out, (tuple, list)) or len(out) < 2:
+        raise ValueError(
+            f"When has_aux is True, origin fn requires more than one outputs.{where()}"
+        )
+    return out[0], out[1] if len(out) == 2 else tuple(out[1:])
+
+
+def as_tensors(x: Any) -> Any:
+    """An argument with its numbers as tensors, if it is one of trees or mutable: those are what a
+    derivative is taken by."""
+    if isinstance(x, (bool, np.bool_)) or not isinstance(x, (tuple, list, dict, int, float)):
+        return x
+    if isinstance(x, dict):
+        return {k: as_tensors(v) for k, v in x.items()}
+    if isinstance(x, list):
+        return [as_tensors(v) for v in x]
+    if isinstance(x, tuple):
+        items = [as_tensors(v) for v in x]
+        return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+    return Tensor(x)
 
 
 def _cotangents(name: str, target: Any, outputs: list[Tensor], sens: Any) -> list[Tensor]:
@@ -363,6 +417,11 @@ def _check_argument(name: str, args: Sequence[Any], position: int) -> None:
             f"arguments{where()}"
         )
     arg = args[position]
+    mutable = hasattr(arg, "__ms_mutable__")
+    if isinstance(arg, (tuple, list, dict)) or mutable:
+        found = tree.leaves(as_tensors(arg))
+        if any(t.dtype.is_floating for t in found) or (mutable and found):
+            return
     if not isinstance(arg, Tensor):
         raise TypeError(
             f"{name}: argument {position} is to be differentiated by, but it is not a Tensor but "
@@ -422,7 +481,7 @@ class _GradFunction:
             raise TypeError(f"The fn should be callable, but got {type(self.fn).__name__}{where()}")
         for p in self.positions:
             _check_argument(function_name(self.fn), args, p)
-        return run(self._record, args, kwargs, self.cache)
+        return run(self._record, args, kwargs, self.cache, True)
 
     def _record(self, *args: Any, **kwargs: Any) -> Any:
         sens = None
@@ -522,7 +581,7 @@ class GradOperation:
 
         @functools.wraps(fn, updated=())
         def gradient_function(*args: Any, **kwargs: Any) -> Any:
-            return run(record, args, kwargs, cache)
+            return run(record, args, kwargs, cache, True)
 
         def record(*args: Any, **kwargs: Any) -> Any:
             sens = None
@@ -543,7 +602,11 @@ class GradOperation:
                     raise TypeError(
                         f"sens must be a Tensor or a tuple of them, got {type(sens).__name__}{where()}"
                     )
-            positions = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+            positions = [
+                i
+                for i, a in enumerate(args)
+                if isinstance(a, Tensor) or hasattr(a, "__ms_mutable__")
+            ]
             if not self.get_all and not self.get_by_list and args:
                 _check_argument(function_name(fn), args, 0)
                 positions = [0]
@@ -601,14 +664,18 @@ def _tensors(name: str, what: str, value: Any) -> list[Tensor]:
 
 
 def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> tuple[Any, ...]:
-    """(fn(inputs), the Jacobian of fn times v), in forward mode; with has_aux the rest of fn's
-    outputs too.
+    """(fn(inputs), the Jacobian of fn times v), in forward mode; with has_aux, of fn's first output
+    alone, and then the second, or a tuple of them if there are more.
 
     inputs, v: a tensor or a tuple of tensors, of the same shapes and dtypes. Raises TypeError or
     ValueError where they differ.
     """
     arguments.function(fn, "jvp")
     xs, vs = _tensors("jvp", "inputs", inputs), _tensors("jvp", "v", v)
+    if len(xs) != len(vs):
+        raise ValueError(
+            f"jvp: v has invalid length: should be {len(xs)}, but got {len(vs)}{where()}"
+        )
     if [(tuple(x.shape), x.dtype) for x in xs] != [(tuple(t.shape), t.dtype) for t in vs]:
         raise ValueError(
             f"jvp: inputs and v must have the same shapes and dtypes, got "
@@ -620,22 +687,23 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
         wrt = [_core.record(x) for x in arguments]  # fn may write into its own
         try:
             out = fn(*arguments)
-            target = out[0] if has_aux else out
+            target, aux = _aux_of(out) if has_aux else (out, None)
             outputs = tree.leaves(target)
             _check_outputs(function_name(fn), outputs)
             tangents = iter(_core.tangent(outputs, wrt, list(both[len(xs) :])))
         finally:
             _core.dissolve(wrt)
         moved = tree.map_leaves(lambda _: next(tangents), target)
-        return (target, moved, tuple(out[1:])) if has_aux else (target, moved)
+        return (target, moved, aux) if has_aux else (target, moved)
 
-    return run(record, (*xs, *vs), {}, None)  # type: ignore[no-any-return]
+    return run(record, (*xs, *vs), {}, None, True)  # type: ignore[no-any-return]
 
 
 def vjp(
     fn: Callable[..., Any], *inputs: Tensor, weights: Any = None, has_aux: bool = False
 ) -> tuple[Any, ...]:
-    """(fn(*inputs), vjp_fn), and the rest of fn's outputs with has_aux.
+    """(fn(*inputs), vjp_fn); with has_aux (fn's first output, vjp_fn of it, the second output or a
+    tuple of those behind the first).
 
     vjp_fn(cotangent) gives the tuple of cotangents of the inputs; with weights, (those, the weights').
     """
@@ -643,8 +711,9 @@ def vjp(
     _tensors("vjp", "inputs", inputs)
     parameters = _check_weights(weights) if weights is not None else []
     # fn may write into its arguments, and is run again on these inputs.
-    out = run(lambda *xs: fn(*map(_core.record, xs)), inputs, {}, None)
-    _check_outputs(function_name(fn), tree.leaves(out[0] if has_aux else out))
+    out = run(lambda *xs: fn(*map(_core.record, xs)), inputs, {}, None, True)
+    target, aux = _aux_of(out) if has_aux else (out, None)
+    _check_outputs(function_name(fn), tree.leaves(target))
 
     def pull_back(*sens: Any) -> Any:
         cotangent = sens[0] if len(sens) == 1 else sens
@@ -656,9 +725,9 @@ def vjp(
             )
             return (tuple(dx), tuple(dw)) if weights is not None else tuple(dx)
 
-        return run(record, (*inputs, cotangent), {}, None)
+        return run(record, (*inputs, cotangent), {}, None, True)
 
-    return (out[0], pull_back, tuple(out[1:])) if has_aux else (out, pull_back)
+    return (target, pull_back, aux) if has_aux else (target, pull_back)
 
 
 def jit(function: Any = None, **options: Any) -> Any:

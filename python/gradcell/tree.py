@@ -27,9 +27,13 @@ def _collect(tree: Any, out: list[Tensor]) -> None:
 
 
 def map_leaves(fn: Callable[[Tensor], Any], tree: Any) -> Any:
-    """The same tree with fn(t) in the place of each tensor t; other leaves stay."""
+    """The same tree with fn(t) in the place of each tensor t; other leaves stay, and what is mutable
+    stays so."""
     if isinstance(tree, Tensor):
         return fn(tree)
+    if hasattr(tree, "__ms_mutable__") and isinstance(tree, (tuple, list, dict)):
+        plain = tree.items() if isinstance(tree, dict) else tree
+        return type(tree)(map_leaves(fn, tuple(plain)))
     if isinstance(tree, tuple):
         items = [map_leaves(fn, item) for item in tree]
         return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)

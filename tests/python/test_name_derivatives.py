@@ -205,18 +205,7 @@ def test_jacobians():
 def test_jacobian_with_further_outputs():
     found, rest = gc.jacrev(lambda x: (ops.square(x), x + 1), has_aux=True)(Tensor(X[0]))
     np.testing.assert_allclose(found.asnumpy(), np.diag(2 * X[0]), rtol=1e-15)
-    np.testing.assert_allclose(rest[0].asnumpy(), X[0] + 1)
-
-
-def test_vmap():
-    rows = gc.vmap(lambda x, y: (ops.sum(x * y), x - y), in_axes=(0, None), out_axes=(0, 1))
-    total, difference = rows(Tensor(X), Tensor(Y[0]))
-    np.testing.assert_allclose(total.asnumpy(), (X * Y[0]).sum(1))
-    np.testing.assert_allclose(difference.asnumpy(), (X - Y[0]).T)
-    per_row = gc.vmap(gc.grad(lambda x: ops.sum(ops.sin(x))))(Tensor(X))
-    np.testing.assert_allclose(per_row.asnumpy(), np.cos(X))
-    with pytest.raises(ValueError, match="must be one, got"):
-        gc.vmap(lambda x, y: x)(Tensor(X), Tensor(Y.T))
+    np.testing.assert_allclose(rest.asnumpy(), X[0] + 1)
 
 
 @pytest.mark.parametrize(

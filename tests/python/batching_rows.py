@@ -1,0 +1,206 @@
+"""The batching rows of the test table: each structured op of the core, called directly, with
+operands that differ from example to example, indices among them.
+
+test_batching.py maps every row over every choice of its operands, along all their axes, nested, and
+compares with a loop over the examples. The elementwise ops have their rows in op_rows.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from window_rows import NAMES, POOLS, SMALL, convolved, shapes
+
+from gradcell import _core
+
+ops = _core.ops
+
+
+@dataclass(frozen=True)
+class BatchRow:
+    """One way to call one op of the core."""
+
+    op: str
+    label: str
+    run: Callable[..., Any]
+    operands: tuple[Callable[[np.random.Generator], np.ndarray], ...]
+
+    def examples(self, count: int, seed: int = 0) -> list[list[np.ndarray]]:
+        """For each operand, what it is for each of `count` examples."""
+        rng = np.random.default_rng(seed)
+        return [[make(rng) for _ in range(count)] for make in self.operands]
+
+
+def numbers(*shape: int) -> Callable[[np.random.Generator], np.ndarray]:
+    return lambda rng: rng.uniform(-1.5, 1.5, shape)
+
+
+def indices(below: int, *shape: int, dtype: str = "int64") -> Callable[..., np.ndarray]:
+    """Negative ones too."""
+    return lambda rng: rng.integers(-below, below, shape).astype(dtype)
+
+
+def product_rows() -> Iterator[BatchRow]:
+    for ta in (False, True):
+        for tb in (False, True):
+            for m, k, n in [(2, 3, 4), (1, 3, 4), (3, 1, 2), (2, 3, 1), (1, 4, 1), (2, 0, 3)]:
+                for lead in [(), (2,), (2, 3)]:
+                    a, b = (k, m) if ta else (m, k), (n, k) if tb else (k, n)
+                    yield BatchRow(
+                        "MatMul",
+                        f"{lead}-{m}x{k}x{n}-{ta}-{tb}",
+                        lambda x, y, ta=ta, tb=tb: ops.matmul(x, y, ta, tb),
+                        (numbers(*lead, *a), numbers(*lead, *b)),
+                    )
+
+
+def index_rows() -> Iterator[BatchRow]:
+    for axis in (0, 1, 2):
+        for at in [(), (2,), (2, 3), (0,)]:
+            size = (4, 3, 5)[axis]
+            yield BatchRow(
+                "Gather",
+                f"{axis}-{at}",
+                lambda x, i, a=axis: ops.gather(x, i, a),
+                (numbers(4, 3, 5), indices(size, *at)),
+            )
+            full = [4, 3, 5]
+            full[axis : axis + 1] = at
+            yield BatchRow(
+                "ScatterAdd",
+                f"{axis}-{at}",
+                lambda i, u, a=axis, n=size: ops.scatter_add(i, u, a, n),
+                (indices(size, *at, dtype="int32"), numbers(*full)),
+            )
+    for shape in [(), (4,), (2, 3), (0,)]:
+        yield BatchRow(
+            "LastWriter", f"{shape}", lambda i: ops.last_writer(i, 5), (indices(5, *shape),)
+        )
+
+
+def reducing_rows() -> Iterator[BatchRow]:
+    for name in ("ReduceSum", "ReduceMax", "ReduceMin"):
+        function = {"ReduceSum": "reduce_sum", "ReduceMax": "reduce_max"}.get(name, "reduce_min")
+        for axes in [[0], [2], [0, 2], [0, 1, 2]]:
+            yield BatchRow(
+                name,
+                f"{axes}",
+                lambda x, f=function, a=axes: getattr(ops, f)(x, a),
+                (numbers(3, 2, 4),),
+            )
+    for axis in (0, 1, 2):
+        for name in ("ArgMax", "ArgMin"):
+            yield BatchRow(
+                name,
+                f"{axis}",
+                lambda x, f=name, a=axis: getattr(ops, f.lower())(x, a),
+                (numbers(3, 2, 4),),
+            )
+        for name in ("CumSum", "CumProd"):
+            for exclusive in (False, True):
+                for reverse in (False, True):
+                    yield BatchRow(
+                        name,
+                        f"{axis}-{exclusive}-{reverse}",
+                        lambda x, f=name, a=axis, e=exclusive, r=reverse: getattr(ops, f.lower())(
+                            x, a, e, r
+                        ),
+                        (numbers(3, 2, 4),),
+                    )
+
+
+def moving_rows() -> Iterator[BatchRow]:
+    x = numbers(2, 3, 4)
+    for to in [(6, 4), (24,), (2, 1, 3, 4), (4, 3, 2)]:
+        yield BatchRow("Reshape", f"{to}", lambda x, s=to: ops.reshape(x, list(s)), (x,))
+    for perm in [(0, 2, 1), (2, 0, 1), (2, 1, 0)]:
+        yield BatchRow("Transpose", f"{perm}", lambda x, p=perm: ops.transpose(x, list(p)), (x,))
+    for shape, to in [((3, 1), (2, 3, 4)), ((), (2, 3)), ((1, 3), (4, 2, 3)), ((2, 3), (2, 3))]:
+        yield BatchRow(
+            "BroadcastTo",
+            f"{shape}-{to}",
+            lambda x, s=to: ops.broadcast_to(x, list(s)),
+            (numbers(*shape),),
+        )
+    for start, size, step in [
+        ((0, 1, 0), (2, 1, 4), (1, 1, 1)),
+        ((1, 2, 3), (2, 2, 2), (-1, -2, -3)),
+        ((0, 0, 1), (1, 2, 2), (1, 2, 2)),
+        ((0, 0, 0), (2, 0, 4), (1, 1, 1)),
+    ]:
+        yield BatchRow(
+            "Slice",
+            f"{start}-{size}-{step}",
+            lambda x, a=start, n=size, s=step: ops.slice(x, a, n, s),
+            (x,),
+        )
+        yield BatchRow(
+            "SliceScatter",
+            f"{start}-{size}-{step}",
+            lambda x, a=start, s=step: ops.slice_scatter(x, [2, 3, 4], a, s),
+            (numbers(*size),),
+        )
+    for axis in (0, 1):
+        yield BatchRow(
+            "Concat",
+            f"{axis}",
+            lambda x, y, z, a=axis: ops.concat([x, y, z], a),
+            (numbers(2, 2), numbers(2, 2), numbers(2, 2)),
+        )
+
+
+def other_rows() -> Iterator[BatchRow]:
+    yield BatchRow("StopGradient", "", ops.stop_gradient, (numbers(3),))
+    yield BatchRow("Alias", "", lambda x: _core.alias(x) * 2.0, (numbers(3),))
+    for dtype in (_core.float32, _core.int32, _core.bool):
+        yield BatchRow(
+            "Cast", f"{dtype}", lambda x, t=dtype: ops.cast(x * 3.0, t), (numbers(3, 2),)
+        )
+
+
+def window_rows() -> Iterator[BatchRow]:
+    for label, s in SMALL.items():
+        if 0 in s.x:
+            continue
+        for part, name in NAMES.items():
+            yield BatchRow(
+                name,
+                label,
+                lambda a, b, s=s, p=part: convolved(s, p, a, b),
+                tuple(numbers(*shape) for shape in shapes(s, part)),
+            )
+    for label, (shape, *how) in POOLS.items():
+        lists = [list(v) for v in how]
+        if 0 not in shape:
+            yield BatchRow(
+                "WindowMax", label, lambda x, h=lists: ops.window_max(x, *h), (numbers(*shape),)
+            )
+            yield BatchRow(
+                "WindowArgMax",
+                label,
+                lambda x, h=lists: ops.window_argmax(x, *h),
+                (numbers(*shape),),
+            )
+
+    def places(rng: np.random.Generator) -> np.ndarray:
+        return rng.integers(-1, 4, (2, 3)).astype(np.int32)
+
+    yield BatchRow("TakeAlong", "", ops.take_along, (numbers(2, 4), places))
+    yield BatchRow("PutAlong", "", lambda i, u: ops.put_along(i, u, 4), (places, numbers(2, 3)))
+
+
+ROWS: list[BatchRow] = [
+    *product_rows(),
+    *index_rows(),
+    *reducing_rows(),
+    *moving_rows(),
+    *other_rows(),
+    *window_rows(),
+]
+
+#: Ops without inputs that could differ from example to example; RandomUniform refuses that its state
+#: does.
+NOTHING_TO_BATCH = {"Leaf", "Const", "Iota", "RandomUniform"}
