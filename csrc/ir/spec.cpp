@@ -21,6 +21,12 @@ size_t Spec::input_count() const {
 
 Movement Spec::movement(const Graph&, NodeId) const { lacks("movement"); }
 
+std::optional<View> Spec::lay(const View&, std::span<const int64_t>, const Dims&) const {
+  lacks("layout");
+}
+
+NodeId Spec::put(Graph&, NodeId, std::span<const int64_t>, NodeId) const { lacks("inverse"); }
+
 size_t Spec::rank(const Graph& g, const Draft& draft) const {
   return draft.inputs.empty() ? draft.asked.dims.size() : g.dims(draft.inputs[0]).size();
 }

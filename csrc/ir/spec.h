@@ -127,6 +127,13 @@ class Spec {
 
   /// Form::Move only.
   virtual Movement movement(const Graph& g, NodeId id) const;
+  /// Whether results can be views of the one input: then `lay` and `put` are there.
+  virtual bool views() const { return false; }
+  /// How the result lies in memory if the input lies as `x` says; none: no strides say it.
+  virtual std::optional<View> lay(const View& x, std::span<const int64_t> attributes,
+                                  const Dims& to) const;
+  /// x with the elements that the op would read replaced by those of y.
+  virtual NodeId put(Graph& g, NodeId x, std::span<const int64_t> attributes, NodeId y) const;
   /// Whether a run fails if an input's elements are out of range: updates in place wait for it.
   virtual bool may_fail() const { return false; }
 

@@ -9,6 +9,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
+from gradcell._core import views as _views
 from gradcell._location import where as _where
 
 
@@ -92,6 +93,7 @@ class _Basic:
         self.shape: list[int] = []
         self.advanced: list[tuple[int, Any]] = []  # (axis of the result, index)
         self.empty = False  # there is a False: nothing is indexed
+        self.copies = False  # there is an index tensor: its elements may be known or not
         self.front = 0  # where the axes of the index tensors go
         picks: list[int] = []  # where ints and index tensors stand in the key
         axis = 0
@@ -121,6 +123,7 @@ class _Basic:
                 index = _as_tensor(k)
                 if index.ndim == 0 and index.dtype != _core.bool and _core.is_plain(index):
                     self._add(_normal_int(int(index), n), 1, 1)
+                    self.copies = True
                     axis += 1
                     continue
                 self.advanced.append((len(self.shape), index))
@@ -222,7 +225,7 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
 
 
 def get(x: Tensor, key: Any) -> Tensor:
-    """x[key]."""
+    """x[key]: a view, unless there are index tensors, lists or masks in the key."""
     if x.ndim == 0 and not (key is None or key is Ellipsis or isinstance(key, tuple)):
         if not _is_truth(key):
             raise TypeError(f"Cannot iterate over a scalar tensor.{_where()}")
@@ -231,9 +234,9 @@ def get(x: Tensor, key: Any) -> Tensor:
         if basic.advanced:
             raise IndexError(f"False cannot be an index beside index tensors{_where()}")
         return _ops.full(basic.shape, 0, x.dtype)
-    y = _ops.reshape(_ops.slice(x, basic.start, basic.size, basic.step), basic.shape)
+    y = _views.index(x, basic.start, basic.size, basic.step, basic.shape)
     if not basic.advanced:
-        return y
+        return _core.copy(y) if basic.copies else y
     front = basic.front
     at, mask = basic.advanced[0]
     if len(basic.advanced) == 1 and mask.dtype == _core.bool and at == front:
@@ -316,71 +319,39 @@ def _with_coordinates(x: Tensor, advanced: list[tuple[int, Tensor]], new: Tensor
     return _ops.reshape(written, list(x.shape))
 
 
-def _with_window(x: Tensor, basic: _Basic, new: Tensor) -> Tensor | None:
-    """x with a window along one axis replaced; None if there are more axes, or steps."""
-    axes = [a for a in range(x.ndim) if basic.size[a] != x.shape[a]]
-    if len(axes) != 1 or any(step != 1 for step in basic.step):
-        return None
-    a = axes[0]
-    first, end, n = basic.start[a], basic.start[a] + basic.size[a], x.shape[a]
-    placed = _ops.reshape(_ops.broadcast_to(new, basic.shape), basic.size)
-
-    def window(start: int, count: int) -> Tensor:
-        starts, sizes = [0] * x.ndim, list(x.shape)
-        starts[a], sizes[a] = start, count
-        return _ops.slice(x, starts, sizes, [1] * x.ndim)
-
-    parts = [window(0, first)] if first else []
-    parts += [placed] if basic.size[a] else []
-    parts += [window(end, n - end)] if end < n else []
-    return _ops.concat(parts, a)
-
-
 def _written(x: Tensor, basic: _Basic, key: Any, new: Tensor) -> Tensor:
-    """x with new at key, as a new tensor."""
+    """x with new at a key with index tensors, as a new tensor."""
     whole = list(basic.size) == list(x.shape) and all(step == 1 for step in basic.step)
-    if basic.advanced:
-        if whole and len(basic.advanced) == 1 and len(basic.shape) == x.ndim:
-            axis, index = basic.advanced[0]
-            result = None
-            if index.dtype != _core.bool:
-                if not index.dtype.is_floating:
-                    if index.dtype not in (_core.int32, _core.int64):
-                        index = _ops.cast(index, _core.int64)
-                    result = _with_slices(x, index, axis, new)
-            elif axis == 0:
-                result = _with_mask(x, index, new)
-            if result is not None:
-                return result
-        if whole and not any(k.dtype == _core.bool for _, k in basic.advanced):
-            result = _with_coordinates(x, basic.advanced, new)
-            if result is not None:
-                return result
-        places = get(_ops.reshape(_ops.iota([x.size], _core.int64, 0), list(x.shape)), key)
-        flat_new = _ops.reshape(_ops.broadcast_to(new, list(places.shape)), [places.size])
-        flat_x = _ops.reshape(x, [x.size])
-        flat_places = _ops.reshape(places, [places.size])
-        return _ops.reshape(replaced(flat_x, flat_places, flat_new), list(x.shape))
-    window = _with_window(x, basic, new)
-    if window is not None:
-        return window
-    shape = list(x.shape)
-    placed = _ops.reshape(_ops.broadcast_to(new, basic.shape), basic.size)
-    written = _ops.slice_scatter(placed, shape, basic.start, basic.step)
-    ones = _ops.full(basic.size, 1, _core.int32)
-    mask = _ops.greater(_ops.slice_scatter(ones, shape, basic.start, basic.step), 0)
-    return _ops.where(mask, written, x)
+    if whole and len(basic.advanced) == 1 and len(basic.shape) == x.ndim:
+        axis, index = basic.advanced[0]
+        result = None
+        if index.dtype != _core.bool:
+            if not index.dtype.is_floating:
+                if index.dtype not in (_core.int32, _core.int64):
+                    index = _ops.cast(index, _core.int64)
+                result = _with_slices(x, index, axis, new)
+        elif axis == 0:
+            result = _with_mask(x, index, new)
+        if result is not None:
+            return result
+    if whole and not any(k.dtype == _core.bool for _, k in basic.advanced):
+        result = _with_coordinates(x, basic.advanced, new)
+        if result is not None:
+            return result
+    places = get(_ops.reshape(_ops.iota([x.size], _core.int64, 0), list(x.shape)), key)
+    flat_new = _ops.reshape(_ops.broadcast_to(new, list(places.shape)), [places.size])
+    flat_x = _ops.reshape(x, [x.size])
+    flat_places = _ops.reshape(places, [places.size])
+    return _ops.reshape(replaced(flat_x, flat_places, flat_new), list(x.shape))
 
 
 def put(x: Tensor, key: Any, value: Any) -> None:
-    """x[key] = value: x becomes a new tensor; what was computed from the old one is untouched."""
+    """x[key] = value, in x's base if x is a view; what was computed from the old elements stays."""
     basic = _Basic(x, _expand(x, key))
     new = value if isinstance(value, Tensor) else Tensor(value, x.dtype)
-    new = _ops.cast(new, x.dtype)
     if basic.empty:
         return
-    result = _written(x, basic, key, new)
-    if x._is_variable:
-        x._set_array(result)  # type: ignore[attr-defined]
+    if basic.advanced:
+        _core.write(x, _written(x, basic, key, _ops.cast(new, x.dtype)))
     else:
-        x._rebind(result)
+        _core.write(_views.index(x, basic.start, basic.size, basic.step, basic.shape), new)

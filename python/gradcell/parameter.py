@@ -77,11 +77,11 @@ class Parameter(ParameterBase):
 
     @property
     def data(self) -> Tensor:
-        """The value as a plain Tensor."""
-        return self._node_tensor()
+        """A view: a plain Tensor with the parameter's elements, whatever they are by then."""
+        return _core.views.whole(self)
 
     def value(self) -> Tensor:
-        """The value as a plain Tensor."""
+        """The value, a plain Tensor that later changes of the parameter leave as it is."""
         return self._node_tensor()
 
     def init_data(self, *args: Any, **kwargs: Any) -> Parameter:
