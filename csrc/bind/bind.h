@@ -18,6 +18,8 @@ struct DTypeObject {
   DType value;
 };
 py::object dtype_object(DType t);
+/// A constant's bits as a float or an int.
+py::object number(DType t, uint64_t bits);
 
 /// "file.py:12" of a node's maker; empty if unknown.
 std::string location_text(const Location& location);

@@ -1,6 +1,4 @@
 // What the CUDA planner makes of a trace, to look at with or without a GPU.
-#include <bit>
-
 #include "bind/bind.h"
 #include "cuda/cuda_plan.h"
 #include "cuda/device.h"
@@ -114,12 +112,8 @@ void bind_cuda(py::module_& m) {
         py::dict d = listing(plan);
         py::list values, constants;
         for (const Array& a : work.inputs) values.append(view(a));
-        for (size_t i = 0; i < work.constants.size(); ++i) {
-          if (is_floating(plan.constants[i]))
-            constants.append(std::bit_cast<double>(work.constants[i]));
-          else
-            constants.append(std::bit_cast<int64_t>(work.constants[i]));
-        }
+        for (size_t i = 0; i < work.constants.size(); ++i)
+          constants.append(number(plan.constants[i], work.constants[i]));
         d["input_values"] = values;
         d["constants"] = constants;
         return d;
@@ -168,14 +162,14 @@ void bind_cuda(py::module_& m) {
       [] {
         const cuda::Driver& driver = cuda::Driver::get();
         py::list devices;
-        for (int i = 0; i < driver.device_count(); ++i) {
+        for (int i = 0; i < driver.device_count; ++i) {
           cuda::DeviceProperties p = cuda::properties_of(i);
           cuda::Device* d = cuda::Device::if_made(i);
           devices.append(py::dict(py::arg("name") = p.name, py::arg("capability") = p.capability,
                                   py::arg("in_use") = d ? d->in_use() : 0,
                                   py::arg("cached") = d ? d->cached() : 0));
         }
-        return py::dict(py::arg("version") = driver.version(), py::arg("devices") = devices);
+        return py::dict(py::arg("version") = driver.version, py::arg("devices") = devices);
       },
       "The driver's CUDA version and the GPUs. Raises RuntimeError where there are none.");
   m.def("nvrtc_version", &cuda::nvrtc_version);

@@ -51,8 +51,6 @@ void bind_rows(py::module_& m, py::class_<Tensor, TensorPtr>& tensor) {
       #fn,                                                                                        \
       [](const TensorPtr& a, py::handle b) { return binary(Op::Name, a, to_operand(b, #Name)); }, \
       py::arg("other"), row_text(Op::Name).c_str());
-#define COMPARE BINARY
-#define PREDICATE UNARY
 #define TERNARY(Name, fn, ...)                                                            \
   m.def(                                                                                  \
       #fn,                                                                                \
@@ -60,9 +58,7 @@ void bind_rows(py::module_& m, py::class_<Tensor, TensorPtr>& tensor) {
         return select(only_tensor(c, #Name), to_operand(a, #Name), to_operand(b, #Name)); \
       },                                                                                  \
       py::arg("condition"), py::arg("input"), py::arg("other"));
-#define STRUCTURED(...)
-#include "ir/ops.def"
-#include "ir/undef.h"
+#include "ir/rows.h"
 }
 
 Number to_number(py::handle value) {

@@ -83,7 +83,7 @@ std::vector<std::vector<NodeId>> by_elements(Graph& g, const std::vector<NodeId>
 
 /// What a finish would compute: the outputs, then what variables were assigned.
 std::vector<NodeId> roots(Trace& trace, const std::vector<TensorPtr>& outputs) {
-  std::vector<NodeId> ids = nodes(trace, outputs), assigned = trace.assigned_nodes();
+  std::vector<NodeId> ids = nodes(trace, outputs), assigned = trace.assigned();
   ids.insert(ids.end(), assigned.begin(), assigned.end());
   return ids;
 }

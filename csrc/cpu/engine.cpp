@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "cpu/calls/calls.h"
 #include "cpu/tile_kernels.h"
+#include "ir/fold.h"
 
 namespace gradcell::cpu {
 
@@ -42,32 +43,14 @@ struct RunState {
   const uint64_t* constants;
 };
 
-template <class T>
-void convert_constant(DType dtype, uint64_t bits, T* out) {
-  *out = is_floating(dtype) ? static_cast<T>(std::bit_cast<double>(bits))
-                            : static_cast<T>(std::bit_cast<int64_t>(bits));
-}
-
 void prepare_uniforms(const RegionRun& run, const RunState& s) {
   for (size_t i = 0; i < run.region->uniforms.size(); ++i) {
     const Uniform& u = run.region->uniforms[i];
     void* to = run.uniforms + run.program->uniforms[i];
     if (u.constant >= 0) {
-      uint64_t bits = s.constants[u.constant];
-      switch (u.type) {
-        case Compute::F32:
-          convert_constant(u.dtype, bits, static_cast<float*>(to));
-          break;
-        case Compute::F64:
-          convert_constant(u.dtype, bits, static_cast<double*>(to));
-          break;
-        case Compute::I32:
-          convert_constant(u.dtype, bits, static_cast<int32_t*>(to));
-          break;
-        case Compute::I64:
-          convert_constant(u.dtype, bits, static_cast<int64_t*>(to));
-          break;
-      }
+      by_compute(u.type, [&](auto t) {
+        *static_cast<decltype(t)*>(to) = from_bits<decltype(t)>(u.dtype, s.constants[u.constant]);
+      });
       continue;
     }
     auto* from = static_cast<const std::byte*>(s.buffers[u.buffer]);
@@ -369,7 +352,7 @@ class TileRunner {
     switch (i.kind) {
       case TileOp::Elementwise:
       case TileOp::Chain:
-      case TileOp::Fused:
+      case TileOp::Formula:
       case TileOp::Convert:
       case TileOp::Narrow:
         return;  // loops

@@ -169,8 +169,8 @@ Loop loop_of(const Instruction& i) {
     case TileOp::Chain:
       loop = k.chain(i.type, i.links, i.operand_count, i.operand[i.operand_count - 1].uniform);
       break;
-    case TileOp::Fused:
-      loop = k.fused(i.type, i.fusion);
+    case TileOp::Formula:
+      loop = k.formula(i.type, i.formula);
       break;
     case TileOp::Convert:
       loop = k.convert(i.type, i.dtype);

@@ -70,17 +70,11 @@ struct Step {
   Location location;
 };
 
-struct CudaPlan {
-  std::vector<TensorDesc> inputs;
-  std::vector<DType> constants;
-  std::vector<PlanOutput> outputs;
-  std::vector<Buffer> buffers;
+struct CudaPlan : PlanFrame {
   std::vector<Kernel> kernels;
   std::vector<Step> steps;
   std::vector<Step> bias_steps;  ///< run only in place of a product's own addition
   std::string prelude;           ///< what comes before the kernels in their module
-  size_t arena_bytes = 0;
-  size_t node_count = 0;
   bool uses_status = false;
   bool wide = false;  ///< gc_index has 64 bits
 

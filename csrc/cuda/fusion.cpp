@@ -4,12 +4,11 @@
 
 #include "base/union_find.h"
 #include "ops/ops.h"
+#include "plan/labels.h"
 
 namespace gradcell::cuda {
 
 namespace {
-
-using RowSet = std::vector<int64_t>;  // ascending: the row counts that suit a component
 
 /// A node up to this cost is computed again by each kernel that needs it, rather than stored: the
 /// memory traffic saved is worth about a hundred operations an element. 1 is an addition.
@@ -19,6 +18,8 @@ constexpr int kLoadCost = 2;
 constexpr int kTooMuch = 1 << 20;
 /// A row longer than this is reduced by several blocks, so by kernels of its own.
 constexpr int64_t kMaxRow = 1 << 16;
+
+using RowSet = std::vector<int64_t>;  // row counts that something can run with, ascending
 
 /// The element counts of the leading dimensions.
 RowSet prefixes(const Dims& dims) {
@@ -30,12 +31,6 @@ RowSet prefixes(const Dims& dims) {
   }
   if (dims.empty()) set.push_back(1);
   return set;
-}
-
-RowSet intersect(const RowSet& a, const RowSet& b) {
-  RowSet out;
-  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
-  return out;
 }
 
 int own_cost(const Graph& g, NodeId id) {

@@ -16,15 +16,8 @@ namespace gradcell {
 
 enum class Op : uint16_t {
 #define ROW(Name, ...) Name,
-#define UNARY ROW
-#define BINARY ROW
-#define COMPARE ROW
-#define PREDICATE ROW
-#define TERNARY ROW
 #define STRUCTURED ROW
-#include "ir/ops.def"
-#include "ir/undef.h"
-#undef ROW
+#include "ir/rows.h"
   Count
 };
 

@@ -7,17 +7,27 @@
 namespace gradcell::GRADCELL_ISA {
 
 /// A tag with kNativeFloat computes floats in float lanes, one without it in double lanes.
-struct SqrtFn {
-  static constexpr bool kNativeFloat = true;
-  template <class V>
-  GRADCELL_INLINE static V f64(V x) {
-    return square_root(x);
-  }
-  template <class V>
-  GRADCELL_INLINE static V f32(V x) {
-    return square_root(x);
-  }
-};
+#define GRADCELL_SAME_IN_BOTH(Name, expression) \
+  struct Name##Fn {                             \
+    static constexpr bool kNativeFloat = true;  \
+    template <class V>                          \
+    GRADCELL_INLINE static V f64(V x) {         \
+      return expression;                        \
+    }                                           \
+    template <class V>                          \
+    GRADCELL_INLINE static V f32(V x) {         \
+      return f64(x);                            \
+    }                                           \
+  };
+GRADCELL_SAME_IN_BOTH(Sqrt, square_root(x))
+GRADCELL_SAME_IN_BOTH(Floor, round_down(x))
+GRADCELL_SAME_IN_BOTH(Ceil, round_up(x))
+GRADCELL_SAME_IN_BOTH(Round, round_even(x))
+GRADCELL_SAME_IN_BOTH(Abs, abs_value(x))
+// NaN and both zeros are their own sign.
+GRADCELL_SAME_IN_BOTH(Sign, select(x > all<V>(0), all<V>(1), select(x < all<V>(0), all<V>(-1), x)))
+#undef GRADCELL_SAME_IN_BOTH
+
 struct RsqrtFn {
   static constexpr bool kNativeFloat = kHasFma;
   template <class V>
@@ -45,61 +55,6 @@ struct RsqrtFn {
     const V regular = select(scaled, better * root_of_factor, better);
     // y itself where it is exact: at 0, infinity, NaN and below 0.
     return select(both(a > all<V>(0), a < all<V>(kInf)), regular, y);
-  }
-};
-struct FloorFn {
-  static constexpr bool kNativeFloat = true;
-  template <class V>
-  GRADCELL_INLINE static V f64(V x) {
-    return round_down(x);
-  }
-  template <class V>
-  GRADCELL_INLINE static V f32(V x) {
-    return round_down(x);
-  }
-};
-struct CeilFn {
-  static constexpr bool kNativeFloat = true;
-  template <class V>
-  GRADCELL_INLINE static V f64(V x) {
-    return round_up(x);
-  }
-  template <class V>
-  GRADCELL_INLINE static V f32(V x) {
-    return round_up(x);
-  }
-};
-struct RoundFn {
-  static constexpr bool kNativeFloat = true;
-  template <class V>
-  GRADCELL_INLINE static V f64(V x) {
-    return round_even(x);
-  }
-  template <class V>
-  GRADCELL_INLINE static V f32(V x) {
-    return round_even(x);
-  }
-};
-struct SignFn {  // NaN and both zeros are their own sign
-  static constexpr bool kNativeFloat = true;
-  template <class V>
-  GRADCELL_INLINE static V f64(V x) {
-    return select(x > all<V>(0), all<V>(1), select(x < all<V>(0), all<V>(-1), x));
-  }
-  template <class V>
-  GRADCELL_INLINE static V f32(V x) {
-    return f64(x);
-  }
-};
-struct AbsFn {
-  static constexpr bool kNativeFloat = true;
-  template <class V>
-  GRADCELL_INLINE static V f64(V x) {
-    return abs_value(x);
-  }
-  template <class V>
-  GRADCELL_INLINE static V f32(V x) {
-    return abs_value(x);
   }
 };
 

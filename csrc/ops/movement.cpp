@@ -16,13 +16,6 @@ struct PermAttributes {
     return std::tuple{Field{"perm", AttributeKind::Perm, &PermAttributes::perm}};
   }
 };
-struct AxisAttributes {
-  int64_t axis;
-  static constexpr auto fields() {
-    return std::tuple{Field{"axis", AttributeKind::Axis, &AxisAttributes::axis}};
-  }
-};
-
 constexpr Parameter kShaped[] = {kX, kShape};
 constexpr Parameter kPermuted[] = {kX, {Parameter::Kind::Attribute, "perm"}};
 constexpr Parameter kSliced[] = {kX,

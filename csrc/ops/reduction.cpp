@@ -87,7 +87,8 @@ class Reduction : public Spec {
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
     return make(g, op, {b.inputs, behind_batch(g.attrs(id))});
   }
-  Law law() const override { return Law::Linear; }  // which elements are extreme does not move
+  /// Which elements are extreme does not move.
+  Law law() const override { return combine == Combine::Product ? Law::Smooth : Law::Linear; }
 
   NodeId apply(Graph& g, Draft d) const override {
     NodeId x = d.inputs[0];
@@ -154,7 +155,7 @@ class Reduction : public Spec {
 class Extremum : public Constant {
  public:
   Extremum(Op op, Combine combine)
-      : Constant(op, Form::Extremum, kAttributes<ExtremumAttributes>, kExtreme, combine) {}
+      : Constant(op, Form::Extremum, kAttributes<AxisAttributes>, kExtreme, combine) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     const Dims& from = g.dims(d.inputs[0]);

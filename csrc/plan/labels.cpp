@@ -62,12 +62,6 @@ bool has_rows(const Dims& dims, int64_t count, const RowSplit& split) {
   return std::binary_search(set.begin(), set.end(), split);
 }
 
-RowSet intersect(const RowSet& a, const RowSet& b) {
-  RowSet out;
-  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
-  return out;
-}
-
 /// Whether a piece gives every row of a result the same elements, judged by its first real axis.
 bool is_uniform(const Piece& p) {
   for (size_t k = 0; k < p.from.dims.size(); ++k)

@@ -2,6 +2,9 @@
 // builder. `Labels` refers to a cleaned graph (no aliases; every node live).
 #pragma once
 
+#include <algorithm>
+#include <iterator>
+
 #include "plan/plan.h"
 
 namespace gradcell {
@@ -11,6 +14,14 @@ enum class Access : uint8_t { Rows, Uniform };
 
 /// A tensor with more features a row than this is no row tensor: its tile would leave the cache.
 inline constexpr int64_t kMaxFeatures = 4096;
+
+/// What two ascending sets have in common, of row counts or of ways that rows lie.
+template <class Set>
+Set intersect(const Set& a, const Set& b) {
+  Set out;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
+  return out;
+}
 
 struct NodeLabel {
   bool in_region = false;

@@ -29,8 +29,6 @@ struct Hasher {
   }
 };
 
-TensorDesc describe(const Graph& g, NodeId id) { return {g.dtype(id), g.dims(id), g.count(id)}; }
-
 /// Live nodes in an order in which effects come by their places. (What a transform's end has built
 /// again lies behind effects that come after it.)
 std::vector<NodeId> in_order(const Graph& g, std::span<const NodeId> live,
@@ -110,13 +108,9 @@ class Planner {
   explicit Planner(PlanGraph c) : c_(std::move(c)), g_(c_.graph), labels_(label(g_, c_.roots)) {}
 
   Plan run() {
-    plan_.node_count = g_.size();
-    for (NodeId id : c_.inputs) plan_.inputs.push_back(describe(g_, id));
-    for (NodeId id : c_.constants) plan_.constants.push_back(g_.dtype(id));
-    constant_of_.assign(g_.size(), -1);
-    for (size_t i = 0; i < c_.constants.size(); ++i)
-      constant_of_[c_.constants[i]] = static_cast<int>(i);
-    make_buffers();
+    buffer_of_ = frame(c_, labels_.storage, plan_);
+    constant_of_ = constant_numbers(c_);
+    place_temporaries();
     check_interrupt();
     make_stages();
     check_interrupt();
@@ -128,31 +122,7 @@ class Planner {
   }
 
  private:
-  void make_buffers() {
-    buffer_of_.assign(g_.size(), UINT32_MAX);
-    auto add = [&](NodeId id, Buffer b) {
-      b.bytes = describe(g_, id).bytes();
-      buffer_of_[id] = static_cast<BufferId>(plan_.buffers.size());
-      plan_.buffers.push_back(b);
-    };
-    for (size_t i = 0; i < c_.inputs.size(); ++i)
-      add(c_.inputs[i], {Place::Input, static_cast<uint32_t>(i)});
-
-    std::map<NodeId, int> first_output;
-    for (size_t i = 0; i < c_.roots.size(); ++i) {
-      NodeId r = c_.roots[i], s = labels_.storage[r];
-      PlanOutput out{describe(g_, r)};
-      auto [it, fresh] = first_output.emplace(s, static_cast<int>(i));
-      if (is_leaf(g_, s))
-        out.alias_input =
-            static_cast<int>(std::find(c_.inputs.begin(), c_.inputs.end(), s) - c_.inputs.begin());
-      else if (!fresh)
-        out.alias_output = it->second;
-      else
-        add(s, {Place::Output, static_cast<uint32_t>(i)});
-      plan_.outputs.push_back(std::move(out));
-    }
-
+  void place_temporaries() {
     std::vector<int32_t> last(g_.size(), 0);
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (labels_.storage[id] != id || is_source(g_, id)) continue;
@@ -170,8 +140,9 @@ class Planner {
           buffer_of_[id] != UINT32_MAX)
         continue;
       int32_t first = labels_.node[id].stage;
-      size_t at = arena.place(describe(g_, id).bytes(), first, std::max(first, last[id]));
-      add(id, {Place::Temp, 0, at});
+      const size_t bytes = describe(g_, id).bytes();
+      const size_t at = arena.place(bytes, first, std::max(first, last[id]));
+      buffer_of_[id] = add_buffer(plan_, {Place::Temp, 0, at, bytes});
     }
     plan_.arena_bytes = arena.size();
   }
@@ -318,6 +289,49 @@ class Planner {
 };
 
 }  // namespace
+
+TensorDesc describe(const Graph& g, NodeId id) { return {g.dtype(id), g.dims(id), g.count(id)}; }
+
+BufferId add_buffer(PlanFrame& plan, const Buffer& b) {
+  plan.buffers.push_back(b);
+  return static_cast<BufferId>(plan.buffers.size() - 1);
+}
+
+std::vector<BufferId> frame(const PlanGraph& c, std::span<const NodeId> storage, PlanFrame& plan) {
+  const Graph& g = c.graph;
+  std::vector<BufferId> buffer_of(g.size(), UINT32_MAX);
+  plan.node_count = g.size();
+  for (NodeId id : c.constants) plan.constants.push_back(g.dtype(id));
+  auto add = [&](NodeId id, Place place, size_t index) {
+    buffer_of[id] =
+        add_buffer(plan, {place, static_cast<uint32_t>(index), 0, describe(g, id).bytes()});
+  };
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    plan.inputs.push_back(describe(g, c.inputs[i]));
+    add(c.inputs[i], Place::Input, i);
+  }
+  std::map<NodeId, int> first_output;
+  for (size_t i = 0; i < c.roots.size(); ++i) {
+    const NodeId s = storage[c.roots[i]];
+    PlanOutput out{describe(g, c.roots[i])};
+    auto [it, fresh] = first_output.emplace(s, static_cast<int>(i));
+    if (is_leaf(g, s))
+      out.alias_input =
+          static_cast<int>(std::find(c.inputs.begin(), c.inputs.end(), s) - c.inputs.begin());
+    else if (!fresh)
+      out.alias_output = it->second;
+    else
+      add(s, Place::Output, i);
+    plan.outputs.push_back(std::move(out));
+  }
+  return buffer_of;
+}
+
+std::vector<int> constant_numbers(const PlanGraph& c) {
+  std::vector<int> number(c.graph.size(), -1);
+  for (size_t i = 0; i < c.constants.size(); ++i) number[c.constants[i]] = static_cast<int>(i);
+  return number;
+}
 
 PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                         std::span<const NodeId> cuts) {

@@ -9,10 +9,10 @@ namespace {
 
 const char* kTileOpNames[] = {"",        "chain",  "",       "convert",    "narrow",     "copy",
                               "scatter", "reduce", "matmul", "row_reduce", "weight_grad"};
-const char* kFusions[] = {
-#define FUSION(Name, expression) #expression,
-#include "plan/fusions.def"
-#undef FUSION
+const char* kFormulas[] = {
+#define FORMULA(Name, expression) #expression,
+#include "plan/formulas.def"
+#undef FORMULA
 };
 const char* kComputeNames[] = {"f32", "f64", "i32", "i64"};
 
@@ -38,8 +38,7 @@ std::string text(const Plan& p, BufferId b) {
 void write(std::ostream& out, const Plan& p, const Region& r) {
   out << "  region rows=" << r.rows;
   if (r.block > 1) out << " blocks of " << r.block;
-  out << " scratch=" << r.row_bytes << "/row
-";
+  out << " scratch=" << r.row_bytes << "/row\n";
   for (size_t u = 0; u < r.uniforms.size(); ++u) {
     const Uniform& uniform = r.uniforms[u];
     out << "    u" << u << " = ";
@@ -59,8 +58,8 @@ void write(std::ostream& out, const Plan& p, const Region& r) {
     out << "    " << (accumulates(i) ? "acc" : "v") << i.dst << (accumulates(i) ? " += " : " = ");
     if (i.kind == TileOp::Elementwise)
       out << info(i.op).function;
-    else if (i.kind == TileOp::Fused)
-      out << "[" << kFusions[static_cast<int>(i.fusion)] << "]";
+    else if (i.kind == TileOp::Formula)
+      out << "[" << kFormulas[static_cast<int>(i.formula)] << "]";
     else if (i.combine != Combine::Sum)
       out << "reduce_" << combine_name(i.combine) << " ";
     out << kTileOpNames[static_cast<int>(i.kind)];

@@ -1,6 +1,7 @@
 #include "runtime/frontend.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,6 +11,7 @@
 #include "base/broadcast.h"
 #include "base/half.h"
 #include "base/promotion.h"
+#include "base/thread_pool.h"
 #include "ops/ops.h"
 
 namespace gradcell {
@@ -107,6 +109,22 @@ NodeId lower(Recorder& r, const char* op, const TensorOrNumber& o, DType dtype, 
   return g.dims(x) == dims ? x : broadcast_to(g, x, dims);
 }
 
+template <class T>
+bool holds_zero(const void* data, int64_t n) {
+  const auto* p = static_cast<const T*>(data);
+  constexpr int64_t kPart = 1 << 15, kBlock = 1024;
+  std::atomic<bool> found{false};
+  parallel_for(static_cast<int>((n + kPart - 1) / kPart), [&](int part, int) {
+    const int64_t end = std::min(n, (part + 1) * kPart);
+    for (int64_t i = part * kPart; i < end && !found.load(std::memory_order_relaxed); i += kBlock) {
+      T any = 0;
+      for (int64_t k = i; k < std::min(end, i + kBlock); ++k) any |= static_cast<T>(p[k] == 0);
+      if (any) found.store(true, std::memory_order_relaxed);
+    }
+  });
+  return found.load();
+}
+
 /// Whether an integer divisor of dtype t is known to hold a zero: numbers, a tensor with a value.
 bool known_zero(const TensorOrNumber& o, DType t) {
   if (auto* n = std::get_if<Number>(&o)) return n->i == 0;
@@ -114,12 +132,16 @@ bool known_zero(const TensorOrNumber& o, DType t) {
   const TensorPtr x = list ? list->in(t) : std::get<TensorPtr>(o);
   if (x->traced()) return false;
   const Array a = x->value();
-  const size_t size = item_size(a.dtype);
-  const auto* p = static_cast<const char*>(a.data());
-  constexpr char kZero[8] = {};
-  for (size_t at = 0; at < a.bytes(); at += size)
-    if (std::memcmp(p + at, kZero, size) == 0) return true;
-  return false;
+  switch (item_size(a.dtype)) {
+    case 1:
+      return holds_zero<uint8_t>(a.data(), a.count());
+    case 2:
+      return holds_zero<uint16_t>(a.data(), a.count());
+    case 4:
+      return holds_zero<uint32_t>(a.data(), a.count());
+    default:
+      return holds_zero<uint64_t>(a.data(), a.count());
+  }
 }
 
 const Dims& operand_dims(const TensorOrNumber& o) {

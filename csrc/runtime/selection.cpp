@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/half.h"
+#include "base/scratch.h"
 #include "base/thread_pool.h"
 
 namespace gradcell {
@@ -151,21 +152,20 @@ void first_as_selected(const T* x, int64_t n, int64_t k, bool largest, Number nu
 // All of them
 // ---------------------------------------------------------------------------------------
 
-template <class K, class P>
+template <class K>
 struct Entry {
   K key;
-  P at;
+  uint32_t at;
 };
 
 /// Sorts by one digit after the other, from the lowest (Knuth, TAOCP 3, 5.2.5); digits that all
-/// keys share are passed over. Leaves the result in `a`; `b` is room for as many.
-template <class K, class P>
-void sort_by_digits(std::vector<Entry<K, P>>& a, std::vector<Entry<K, P>>& b) {
-  const size_t n = a.size();
+/// keys share are passed over. b: room for as many; the result is in the one that is given back.
+template <class K>
+Entry<K>* sort_by_digits(Entry<K>* a, Entry<K>* b, size_t n) {
   const int bits = n < 8192 ? 8 : 11;
   const size_t values = size_t(1) << bits;
   K differing = 0;
-  for (const auto& e : a) differing |= static_cast<K>(e.key ^ a[0].key);
+  for (size_t i = 0; i < n; ++i) differing |= static_cast<K>(a[i].key ^ a[0].key);
   // Parts of the entries, which threads count and place side by side.
   const size_t parts = n < (1 << 17) ? 1 : static_cast<size_t>(std::min(max_threads(), 8));
   std::vector<size_t> counts(parts * values);
@@ -177,7 +177,7 @@ void sort_by_digits(std::vector<Entry<K, P>>& a, std::vector<Entry<K, P>>& b) {
   };
   for (int low = 0; low < static_cast<int>(8 * sizeof(K)); low += bits) {
     if (((differing >> low) & (values - 1)) == 0) continue;
-    auto digit = [&](const Entry<K, P>& e) {
+    auto digit = [&](const Entry<K>& e) {
       return static_cast<size_t>((e.key >> low) & (values - 1));
     };
     each_part([&](size_t begin, size_t end, size_t* count) {
@@ -194,22 +194,34 @@ void sort_by_digits(std::vector<Entry<K, P>>& a, std::vector<Entry<K, P>>& b) {
     each_part([&](size_t begin, size_t end, size_t* place) {
       for (size_t i = begin; i < end; ++i) b[place[digit(a[i])]++] = a[i];
     });
-    a.swap(b);
+    std::swap(a, b);
   }
+  return a;
 }
 
 template <class P, class T, class Number>
 void order_rows(const T* x, int64_t rows, int64_t n, bool descending, Number number, P* to) {
   using K = decltype(key_of(number(*x)));
+  require(n <= int64_t{UINT32_MAX}, ErrorKind::Value, "sort: ", n, " elements in a row");
   by_parts(rows, n, [&](int64_t begin, int64_t end) {
-    std::vector<Entry<K, P>> a(static_cast<size_t>(n)), b(static_cast<size_t>(n));
+    constexpr size_t kKept = 64 << 20;  // bytes that a thread keeps for the next time
+    thread_local Scratch kept;
+    Scratch own;
+    const size_t bytes = static_cast<size_t>(n) * sizeof(Entry<K>);
+    std::byte* room = (2 * bytes <= kKept ? kept : own).get(2 * bytes);
     for (int64_t r = begin; r < end; ++r) {
-      for (int64_t i = 0; i < n; ++i) {
-        const K key = key_of(number(x[r * n + i]));
-        a[i] = {descending ? static_cast<K>(~key) : key, static_cast<P>(i)};
-      }
-      sort_by_digits(a, b);
-      for (int64_t i = 0; i < n; ++i) to[r * n + i] = a[i].at;
+      auto* a = reinterpret_cast<Entry<K>*>(room);
+      auto* b = reinterpret_cast<Entry<K>*>(room + bytes);
+      by_parts(n, 1, [&](int64_t i, int64_t last) {
+        for (; i < last; ++i) {
+          const K key = key_of(number(x[r * n + i]));
+          a[i] = {descending ? static_cast<K>(~key) : key, static_cast<uint32_t>(i)};
+        }
+      });
+      a = sort_by_digits(a, b, static_cast<size_t>(n));
+      by_parts(n, 1, [&](int64_t i, int64_t last) {
+        for (; i < last; ++i) to[r * n + i] = static_cast<P>(a[i].at);
+      });
     }
   });
 }

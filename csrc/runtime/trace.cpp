@@ -303,17 +303,6 @@ std::vector<uintptr_t> Trace::lifted_variables() const {
   return ids;
 }
 
-std::vector<NodeId> Trace::assigned_nodes() const {
-  std::vector<NodeId> nodes;
-  for (const VariablePtr& v : state_order_) {
-    NodeId now = state_.at(v.get());
-    auto l = leaf_index_.find(now);
-    bool unchanged = l != leaf_index_.end() && leaves_[l->second].variable == v;
-    if (!unchanged) nodes.push_back(now);
-  }
-  return nodes;
-}
-
 Trace::Origin Trace::origin(NodeId leaf) const {
   const Given& l = leaf_of(leaf);
   return {l.argument, l.variable.get()};

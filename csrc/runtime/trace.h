@@ -86,9 +86,6 @@ class Trace : public std::enable_shared_from_this<Trace> {
   void dissolve(std::span<const NodeId> aliases);
 
   std::vector<uintptr_t> lifted_variables() const;
-  /// The nodes that variables have been assigned so far: what a finish computes besides its
-  /// outputs.
-  std::vector<NodeId> assigned_nodes() const;
   /// Where a leaf's value comes from: the argument's number, the variable, or neither.
   struct Origin {
     int argument = -1;
@@ -101,7 +98,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   Array value(NodeId id);
   /// The values of several nodes, from one plan.
   std::vector<Array> values(std::span<const NodeId> ids);
-  /// The nodes that stand for the variables assigned so far.
+  /// The nodes that stand for the variables assigned so far: what a finish computes besides its
+  /// outputs.
   std::vector<NodeId> assigned() const;
 
   /// Runs what is left: the values of `outputs`, of every traced tensor still alive and of the

@@ -304,6 +304,21 @@ def _with_slices(x: Tensor, index: Tensor, axis: int, new: Tensor) -> Tensor | N
     return replaced(x, index, new, axis)
 
 
+def _with_coordinates(x: Tensor, advanced: list[tuple[int, Tensor]], new: Tensor) -> Tensor | None:
+    """x with its slices at coordinates along its first dimensions replaced; None for others."""
+    axes, indices = _flatten_advanced(x, advanced)
+    if axes != list(range(len(axes))):
+        return None
+    index, size = _linear(x, axes, indices)
+    rest = list(x.shape[len(axes) :])
+    if not _broadcasts(new.shape, [*index.shape, *rest]):
+        return None
+    slices = _ops.reshape(_ops.broadcast_to(new, [*index.shape, *rest]), [index.size, *rest])
+    joined = _ops.reshape(x, [size, *rest])
+    written = replaced(joined, _ops.reshape(index, [index.size]), slices)
+    return _ops.reshape(written, list(x.shape))
+
+
 def _written(x: Tensor, basic: _Basic, key: Any, new: Tensor) -> Tensor:
     """x with new at a key with index tensors, as a new tensor."""
     whole = list(basic.size) == list(x.shape) and all(step == 1 for step in basic.step)
@@ -317,6 +332,10 @@ def _written(x: Tensor, basic: _Basic, key: Any, new: Tensor) -> Tensor:
                 result = _with_slices(x, index, axis, new)
         elif axis == 0:
             result = _with_mask(x, index, new)
+        if result is not None:
+            return result
+    if whole and not any(k.dtype == _core.bool for _, k in basic.advanced):
+        result = _with_coordinates(x, basic.advanced, new)
         if result is not None:
             return result
     places = get(_ops.reshape(_ops.iota([x.size], _core.int64, 0), list(x.shape)), key)

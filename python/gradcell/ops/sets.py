@@ -85,9 +85,9 @@ def searchsorted(
     line = arguments.tensor(sorted_sequence, "searchsorted", "sorted_sequence").asnumpy()
     if line.ndim == 1 and sorter is None and isinstance(values, Tensor):
         dtype = _core.int32 if out_int32 else _core.int64
-        found = _places(line, values, right or side == "right", dtype)
-        if found is not None:
-            return found
+        placed = _places(line, values, right or side == "right", dtype)
+        if placed is not None:
+            return placed
     wanted = values.asnumpy() if isinstance(values, Tensor) else np.asarray(values)
     if sorter is not None:
         line = np.take_along_axis(line, sorter.asnumpy(), -1)
@@ -107,9 +107,9 @@ def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
     belong to the interval below it."""
     x = arguments.tensor(input, "bucketize")
     edges = boundaries.asnumpy() if isinstance(boundaries, Tensor) else np.asarray(boundaries)
-    found = _places(edges, x, not right, _core.int32)
-    if found is not None:
-        return found
+    placed = _places(edges, x, not right, _core.int32)
+    if placed is not None:
+        return placed
     places = np.searchsorted(edges, x.asnumpy(), "left" if right else "right")
     return Tensor(np.asarray(places, np.int32))
 
