@@ -67,9 +67,11 @@ inline constexpr auto kDTypes = [] {
 inline constexpr int kDTypeCount = static_cast<int>(kDTypes.size());
 
 constexpr const DTypeInfo& info(DType t) { return kDTypes[static_cast<size_t>(t)]; }
-constexpr Compute compute_type(DType t) { return info(t).compute; }
-constexpr bool is_floating(DType t) { return info(t).floating; }
 constexpr size_t item_size(DType t) { return info(t).size; }
+constexpr Compute compute_type(DType t) { return info(t).compute; }
+/// Whether elements are stored as they are computed with.
+constexpr bool is_compute_type(DType t) { return item_size(t) == compute_size(compute_type(t)); }
+constexpr bool is_floating(DType t) { return info(t).floating; }
 constexpr std::string_view name(DType t) { return info(t).name; }
 
 }  // namespace gradcell

@@ -181,9 +181,9 @@ class CudaPlanner {
     if (p.reads) {
       const NodeId x = f_.storage[g_.input(id, 0)];
       p.in = buffer_of_[x], p.given = g_.count(x);
-      step.bytes_read = describe(x).bytes();
+      step.bytes_read = describe(g_, x).bytes();
     }
-    step.bytes_written = describe(id).bytes();
+    step.bytes_written = describe(g_, id).bytes();
     step.passage = p;
     step.nodes = 1;
     step.stage = f_.node[id].stage;

@@ -46,37 +46,25 @@ struct Nccl::Api {
   Library library{{library_paths().nccl, "libnccl.so.2"},
                   "NCCL, which exchanges data between GPUs, was not found. Install it with pip "
                   "install 'gradcell[cuda13]' (or 'gradcell[cuda12]' for a driver of CUDA 12)"};
-  int (*get_version)(int*) = nullptr;
-  const char* (*error_string)(int) = nullptr;
-  int (*get_unique_id)(NcclId*) = nullptr;
-  int (*init_rank)(void**, int, NcclId, int) = nullptr;
-  int (*destroy)(void*) = nullptr;
-  int (*all_reduce)(const void*, void*, size_t, int, int, void*, StreamHandle) = nullptr;
-  int (*reduce)(const void*, void*, size_t, int, int, int, void*, StreamHandle) = nullptr;
-  int (*reduce_scatter)(const void*, void*, size_t, int, int, void*, StreamHandle) = nullptr;
-  int (*all_gather)(const void*, void*, size_t, int, void*, StreamHandle) = nullptr;
-  int (*broadcast)(const void*, void*, size_t, int, int, void*, StreamHandle) = nullptr;
-  int (*send)(const void*, size_t, int, int, void*, StreamHandle) = nullptr;
-  int (*receive)(void*, size_t, int, int, void*, StreamHandle) = nullptr;
-  int (*group_start)() = nullptr;
-  int (*group_end)() = nullptr;
-
-  Api() {
-    library.find(get_version, "ncclGetVersion");
-    library.find(error_string, "ncclGetErrorString");
-    library.find(get_unique_id, "ncclGetUniqueId");
-    library.find(init_rank, "ncclCommInitRank");
-    library.find(destroy, "ncclCommDestroy");
-    library.find(all_reduce, "ncclAllReduce");
-    library.find(reduce, "ncclReduce");
-    library.find(reduce_scatter, "ncclReduceScatter");
-    library.find(all_gather, "ncclAllGather");
-    library.find(broadcast, "ncclBroadcast");
-    library.find(send, "ncclSend");
-    library.find(receive, "ncclRecv");
-    library.find(group_start, "ncclGroupStart");
-    library.find(group_end, "ncclGroupEnd");
-  }
+  Function<int(int*)> get_version{library, "ncclGetVersion"};
+  Function<const char*(int)> error_string{library, "ncclGetErrorString"};
+  Function<int(NcclId*)> get_unique_id{library, "ncclGetUniqueId"};
+  Function<int(void**, int, NcclId, int)> init_rank{library, "ncclCommInitRank"};
+  Function<int(void*)> destroy{library, "ncclCommDestroy"};
+  Function<int(const void*, void*, size_t, int, int, void*, StreamHandle)> all_reduce{
+      library, "ncclAllReduce"};
+  Function<int(const void*, void*, size_t, int, int, int, void*, StreamHandle)> reduce{
+      library, "ncclReduce"};
+  Function<int(const void*, void*, size_t, int, int, void*, StreamHandle)> reduce_scatter{
+      library, "ncclReduceScatter"};
+  Function<int(const void*, void*, size_t, int, void*, StreamHandle)> all_gather{library,
+                                                                                 "ncclAllGather"};
+  Function<int(const void*, void*, size_t, int, int, void*, StreamHandle)> broadcast{
+      library, "ncclBroadcast"};
+  Function<int(const void*, size_t, int, int, void*, StreamHandle)> send{library, "ncclSend"};
+  Function<int(void*, size_t, int, int, void*, StreamHandle)> receive{library, "ncclRecv"};
+  Function<int()> group_start{library, "ncclGroupStart"};
+  Function<int()> group_end{library, "ncclGroupEnd"};
 };
 
 Nccl::Nccl() : api_(std::make_unique<Api>()) {
