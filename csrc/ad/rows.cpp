@@ -62,7 +62,7 @@ class Rows {
             [](RowAxis at) { return at.axis; });
       }
       case Form::Take: {
-        const auto taken = static_cast<size_t>(attributes<TakeAttributes>(g_, id).axis);
+        const auto taken = static_cast<size_t>(g_.attrs(id)[0]);
         const size_t indices = g_.dims(g_.input(id, 1)).size();
         return along(
             id, of, [&](size_t axis) { return axis == taken; },
@@ -85,8 +85,7 @@ class Rows {
       case Form::Window: {
         const size_t first = g_.dims(id).size() - attributes<WindowAttributes>(g_, id).size.size();
         return along(
-            id, of, [&](size_t axis) { return axis >= first; },
-            [](RowAxis at) { return at.axis; });
+            id, of, [&](size_t axis) { return axis >= first; }, [](RowAxis at) { return at.axis; });
       }
       case Form::TakePlaces:
       case Form::AddPlaces:

@@ -6,6 +6,7 @@
 #include "ir/spec.h"
 #include "ir/verify.h"
 #include "ops/elementwise.h"
+#include "ops/movement.h"
 
 namespace gradcell::ad {
 
