@@ -231,7 +231,7 @@ def build(kind: str, params: dict[str, Any], compiled: bool, wait: Any) -> Step 
             step(train, ms.Tensor(data.images), ms.Tensor(data.labels)), arrays, trains=True
         )
     if kind == "network":
-        return Step(step(*network_step(**params)), _arrays, trains=True)
+        return Step(step(*network_step(**params)), arrays, trains=True)
     return None
 
 
