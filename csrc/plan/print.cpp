@@ -38,8 +38,7 @@ std::string text(const Plan& p, BufferId b) {
 void write(std::ostream& out, const Plan& p, const Region& r) {
   out << "  region rows=" << r.rows;
   if (r.block > 1) out << " blocks of " << r.block;
-  out << " scratch=" << r.row_bytes << "/row
-";
+  out << " scratch=" << r.row_bytes << "/row\n";
   for (size_t u = 0; u < r.uniforms.size(); ++u) {
     const Uniform& uniform = r.uniforms[u];
     out << "    u" << u << " = ";

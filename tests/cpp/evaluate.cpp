@@ -365,7 +365,7 @@ class Interpreter {
   Bits take_along(NodeId id) const {
     return each(id, [&](const Dims& at) {
       const auto place = static_cast<int64_t>(element(id, 1, at));
-      return place < 0 ? to_bits(g_.dtype(id), 0) : element(id, 0, {at[0], place});
+      return place < 0 ? to_bits(g_.dtype(id), 0.0) : element(id, 0, {at[0], place});
     });
   }
 
