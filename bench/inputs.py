@@ -6,7 +6,7 @@ Every framework makes its own copy of these, so that all compute the same number
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -33,17 +33,32 @@ def elementwise_derivative(x: Array, order: int) -> Array:
     return ((4 * x * x - 3) * s - 4 * x * c) * e + 2 * (1 - t * t) * (1 - x * t)
 
 
-def tanh_sin_derivative(x: Array, order: int) -> Array:
-    """Derivative of tanh(x) sin(x), float64, by Leibniz's rule; derivatives of tanh are
-    polynomials in t = tanh(x), since t' = 1 - t^2."""
+def _tanh_times(x: Array, order: int, derivative: Callable[[Array, int], Array]) -> Array:
+    """Derivative of tanh(x) f(x), float64, by Leibniz's rule, given those of f; derivatives of tanh
+    are polynomials in t = tanh(x), since t' = 1 - t^2."""
     x = x.astype(np.float64)
     polynomial = np.polynomial.Polynomial([0, 1])
     total = np.zeros_like(x)
     for k in range(order + 1):
-        sine = np.sin(x + (order - k) * math.pi / 2)
-        total += math.comb(order, k) * polynomial(np.tanh(x)) * sine
+        total += math.comb(order, k) * polynomial(np.tanh(x)) * derivative(x, order - k)
         polynomial = polynomial.deriv() * np.polynomial.Polynomial([1, 0, -1])
     return total
+
+
+def tanh_sin_derivative(x: Array, order: int) -> Array:
+    """Derivative of tanh(x) sin(x), float64."""
+    return _tanh_times(x, order, lambda x, n: np.sin(x + n * math.pi / 2))
+
+
+def tanh_log_derivative(x: Array, order: int) -> Array:
+    """Derivative of tanh(x) log(1 + x^2), float64; the logarithm is 2 Re log(x - i)."""
+
+    def logarithm(x: Array, n: int) -> Array:
+        if n == 0:
+            return np.log1p(x * x)
+        return -2 * (-1) ** n * math.factorial(n - 1) * np.real((x - 1j) ** -n)
+
+    return _tanh_times(x, order, logarithm)
 
 
 @dataclass(frozen=True)
@@ -53,6 +68,27 @@ class PinnInputs:
     layers: list[tuple[Array, Array]]
     x: Array
     t: Array
+
+
+@dataclass(frozen=True)
+class FieldInputs:
+    """A net's (weight [in, out], bias [out]) by layer, and the points, [n, d]."""
+
+    layers: list[tuple[Array, Array]]
+    points: Array
+
+
+def field(depth: int, width: int, dimensions: int, points: int, dtype: str) -> FieldInputs:
+    rng = np.random.default_rng(0)
+    sizes = [dimensions, *[width] * depth, 1]
+    layers = [
+        (
+            (rng.standard_normal((k, m)) / math.sqrt(k)).astype(dtype),
+            (0.1 * rng.standard_normal(m)).astype(dtype),
+        )
+        for k, m in pairwise(sizes)
+    ]
+    return FieldInputs(layers, rng.standard_normal((points, dimensions)).astype(dtype))
 
 
 def pinn(depth: int, width: int, points: int, dtype: str) -> PinnInputs:

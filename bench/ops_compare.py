@@ -138,7 +138,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--uncovered", action="store_true", help="list ops without a case")
     parser.add_argument("--threads", type=int, default=2, help="CPUs for each")
     parser.add_argument("--rounds", type=int, default=5, help="turns that each gets")
-    parser.add_argument("--turn", type=float, default=0.01, help="seconds a turn, one call at least")
+    parser.add_argument(
+        "--turn", type=float, default=0.01, help="seconds a turn, one call at least"
+    )
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args(arguments)
     if options.uncovered:

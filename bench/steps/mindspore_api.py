@@ -210,17 +210,17 @@ def build(kind: str, params: dict[str, Any], compiled: bool, wait: Any) -> Step 
         x = ms.Tensor(inputs.points_on_line(params["elements"]))
         f = sine_and_tanh if kind == "elementwise" else tanh_sine
         gradient = compile_(nested_gradient(f, params["order"]))
-        return Step(step(gradient, x), _arrays)
+        return Step(step(gradient, x), arrays)
     if kind == "scalar":
         gradient = compile_(ms.grad(square_plus))
-        return Step(step(gradient, ms.Tensor(3.0, ms.float32), ms.Tensor(4.0, ms.float32)), _arrays)
+        return Step(step(gradient, ms.Tensor(3.0, ms.float32), ms.Tensor(4.0, ms.float32)), arrays)
     if kind == "pinn":
         given = inputs.pinn(**params)
         net = network(given.layers, nn.Tanh, getattr(ms, params["dtype"]))
         loss = burgers_loss(net, inputs.VISCOSITY)
         weights = net.trainable_params()
         value_and_grad = compile_(ms.value_and_grad(loss, None, weights))
-        return Step(step(value_and_grad, ms.Tensor(given.x), ms.Tensor(given.t)), _arrays)
+        return Step(step(value_and_grad, ms.Tensor(given.x), ms.Tensor(given.t)), arrays)
     if kind == "mlp":
         data = inputs.mlp(**params)
         net = network(data.layers, nn.ReLU, ms.float32)
@@ -228,7 +228,7 @@ def build(kind: str, params: dict[str, Any], compiled: bool, wait: Any) -> Step 
         train = nn.TrainOneStepCell(nn.WithLossCell(net, nn.CrossEntropyLoss()), optimizer)
         train.set_train()
         return Step(
-            step(train, ms.Tensor(data.images), ms.Tensor(data.labels)), _arrays, trains=True
+            step(train, ms.Tensor(data.images), ms.Tensor(data.labels)), arrays, trains=True
         )
     if kind == "network":
         return Step(step(*network_step(**params)), _arrays, trains=True)
@@ -245,7 +245,7 @@ def _bind(f: Any, arguments: tuple[Any, ...]) -> Any:
     return lambda a=arguments[0], b=arguments[1]: f(a, b)
 
 
-def _arrays(result: Any) -> list[Any]:
+def arrays(result: Any) -> list[Any]:
     if isinstance(result, (tuple, list)):
-        return [a for r in result for a in _arrays(r)]
+        return [a for r in result for a in arrays(r)]
     return [np.asarray(result.asnumpy())]

@@ -62,7 +62,7 @@ class Rows {
             [](RowAxis at) { return at.axis; });
       }
       case Form::Take: {
-        const auto taken = static_cast<size_t>(attributes<TakeAttributes>(g_, id).axis);
+        const auto taken = static_cast<size_t>(attributes<AxisAttributes>(g_, id).axis);
         const size_t indices = g_.dims(g_.input(id, 1)).size();
         return along(
             id, of, [&](size_t axis) { return axis == taken; },
@@ -100,6 +100,7 @@ class Rows {
       case Form::Random:
       case Form::Extremum:
       case Form::LastIndex:
+      case Form::Collective:  // rows of other processes
         return {};
     }
     return {};

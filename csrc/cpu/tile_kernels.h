@@ -46,23 +46,7 @@ struct TileMatmul {
   void (*grad_finish)(const T* acc, int K, int M, T* out, ptrdiff_t k_stride, ptrdiff_t m_stride);
 };
 
-/// The type in which tiles hold a tensor of this dtype.
-constexpr DType tile_type(DType t) {
-  switch (t) {
-    case DType::Float16:
-    case DType::BFloat16:
-    case DType::Float32:
-      return DType::Float32;
-    case DType::Float64:
-      return DType::Float64;
-    case DType::Int64:
-      return DType::Int64;
-    default:
-      return DType::Int32;
-  }
-}
-
-/// Between row-major [rows][F] arrays of any dtype and feature-major tiles of its tile_type.
+/// Between row-major [rows][F] arrays of any dtype and feature-major tiles of its compute type.
 struct TileTranspose {
   /// Reads `rows` rows into dst [F][R]. Rows from `rows` to R repeat the last one, so that they
   /// raise no NaN of their own (zeros if rows is 0). A bool is 1 where its byte is not 0.
@@ -73,7 +57,7 @@ struct TileTranspose {
   void (*store_rows)(const void* src, ptrdiff_t ld, DType dtype, int rows, int F, void* dst,
                      ptrdiff_t row_stride_elems);
 
-  /// Contiguous elements of a dtype to its tile_type, and back.
+  /// Contiguous elements of a dtype to its compute type, and back.
   void (*load)(const void* src, DType dtype, void* dst, size_t n);
   void (*store)(const void* src, DType dtype, void* dst, size_t n);
 

@@ -2,6 +2,8 @@
 // they stand. The CPU's copies, row labels, tile programs, GPU fusion and kernels all read this.
 #pragma once
 
+#include <optional>
+
 #include "base/dims.h"
 
 namespace gradcell {
@@ -14,6 +16,17 @@ struct View {
 
 /// A dense tensor as it lies.
 inline View whole(const Dims& dims) { return {dims, row_major(dims), 0}; }
+
+/// Whether several of its elements are one element of the tensor, as where strides are 0.
+inline bool overlaps(const View& v) {
+  if (element_count(v.dims) == 0) return false;
+  for (size_t k = 0; k < v.dims.size(); ++k)
+    if (v.dims[k] > 1 && v.strides[k] == 0) return true;
+  return false;
+}
+
+/// The same elements, in order, in other dimensions; none: no strides say where they are.
+std::optional<View> reshaped(const View& v, const Dims& to);
 
 /// Elements of one input: element c of the view stands at place[k] = start[k] + c[k] * step[k] of
 /// the result, whose rank is the view's.

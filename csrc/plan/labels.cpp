@@ -62,12 +62,6 @@ bool has_rows(const Dims& dims, int64_t count, const RowSplit& split) {
   return std::binary_search(set.begin(), set.end(), split);
 }
 
-RowSet intersect(const RowSet& a, const RowSet& b) {
-  RowSet out;
-  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
-  return out;
-}
-
 /// Whether a piece gives every row of a result the same elements, judged by its first real axis.
 bool is_uniform(const Piece& p) {
   for (size_t k = 0; k < p.from.dims.size(); ++k)
@@ -134,6 +128,7 @@ RowSet reduce_rows(const Graph& g, NodeId id) {
   NodeId x = g.input(id, 0);
   const Dims& dims = g.dims(x);
   if (g.dtype(id) == DType::Bool && is_sum(g, id)) return {};
+  if (spec(g, id).combine == Combine::Product) return {};  // calls multiply in double
   const auto axes = g.attrs(id);
   bool reducing = reduces_rows(dims, axes);
   RowSet set = prefixes(dims, g.count(x), reduce_prefix(dims, axes, reducing));
@@ -177,6 +172,7 @@ RowSet row_set(const Graph& g, NodeId id) {
     case Form::Take:
     case Form::Scatter:
     case Form::LastIndex:
+    case Form::Collective:
       return {};
   }
   return {};
@@ -184,11 +180,11 @@ RowSet row_set(const Graph& g, NodeId id) {
 
 /// Whether a reduction reads long lines, or many columns, that stand in memory: what a call goes
 /// over in order. (Of few features a row, rows are the better lanes.)
-bool reads_long_lines(const Graph& g, NodeId id) {
+bool reads_long_lines(const Graph& g, const Labels& l, NodeId id) {
   constexpr int64_t kLine = 32;
   const NodeId x = g.input(id, 0);
   const Dims& dims = g.dims(x);
-  if (form(g, id) != Form::Reduce || !is_source(g, x) || is_constant(g, x)) return false;
+  if (form(g, id) != Form::Reduce || !is_leaf(g, l.storage[x])) return false;
   int64_t line = 1;
   size_t k = dims.size();
   while (k > 0 && dims[k - 1] == 1) --k;
@@ -198,16 +194,42 @@ bool reads_long_lines(const Graph& g, NodeId id) {
   return line >= kLine;
 }
 
-/// Takes those reductions out of regions that are all that reads their tensor there: calls run
-/// them.
-void lone_reductions_to_calls(const Graph& g, Labels& l) {
-  std::vector<uint32_t> readers(g.size(), 0);
-  for (NodeId id = 0; id < g.size(); ++id)
-    if (l.node[id].in_region)
-      for (NodeId x : g.inputs(id)) ++readers[l.storage[x]];
+/// Whether all that a node does is to copy long runs of elements that stand in memory.
+bool copies_runs(const Graph& g, NodeId id) {
+  constexpr int64_t kRun = 64;
+  if (form(g, id) != Form::Move) return false;
+  for (NodeId x : g.inputs(id))
+    if (!is_leaf(g, x)) return false;
+  const Movement m = spec(g, id).movement(g, id);
+  return std::ranges::all_of(m.pieces, [](const Piece& p) {
+    const Dims &dims = p.from.dims, &strides = p.from.strides;
+    size_t k = dims.size();
+    while (k > 0 && dims[k - 1] == 1) --k;
+    return k > 0 && dims[k - 1] >= kRun && std::abs(strides[k - 1]) <= 1;
+  });
+}
+
+/// Whether nothing in a region reads x in the same pass as node id: all that reads it waits for the
+/// node, whose result exists when all rows are done.
+bool reads_alone(const Graph& g, const Labels& l, NodeId id, NodeId x) {
+  std::vector<uint8_t> after(g.size(), 0);
+  after[id] = 1;
+  for (NodeId r = x + 1; r < g.size(); ++r) {
+    bool reads = false;
+    for (NodeId i : g.inputs(r)) after[r] |= after[i], reads |= l.storage[i] == x;
+    if (reads && r != id && l.node[r].in_region && !(l.node[id].reducing && after[r])) return false;
+  }
+  return true;
+}
+
+/// Takes reductions out of regions where nothing else reads their tensor, and copies that nothing
+/// is joined with: calls run them. in_component: how many nodes are in a node's component.
+void lone_nodes_to_calls(const Graph& g, Labels& l, std::span<const uint32_t> in_component) {
   for (NodeId id = 0; id < g.size(); ++id) {
     NodeLabel& me = l.node[id];
-    if (me.in_region && reads_long_lines(g, id) && readers[l.storage[g.input(id, 0)]] == 1)
+    if (!me.in_region) continue;
+    if ((reads_long_lines(g, l, id) && reads_alone(g, l, id, l.storage[g.input(id, 0)])) ||
+        (in_component[id] == 1 && copies_runs(g, id)))
       me.in_region = me.reducing = false;
   }
 }
@@ -271,6 +293,82 @@ void sink(const Graph& g, Labels& l) {
   }
 }
 
+bool is_collective(const Graph& g, NodeId id) { return form(g, id) == Form::Collective; }
+
+/// How many collectives one after the other a node comes behind. What needs a collective's result
+/// waits until all that needs fewer of them is done, so that it is exchanged meanwhile: a node has
+/// the highest level that those who use it leave it. Collectives start as early as they can, in
+/// their order. Empty: there are none.
+std::vector<int32_t> levels(const Graph& g) {
+  if (g.effects().empty()) return {};
+  std::vector<int32_t> first(g.size(), 0);  // the lowest that is possible
+  int32_t last = 0;                         // of the collectives so far
+  for (NodeId id = 0; id < g.size(); ++id) {
+    for (NodeId i : g.inputs(id)) first[id] = std::max(first[id], first[i] + is_collective(g, i));
+    if (is_collective(g, id)) last = first[id] = std::max(first[id], last);
+  }
+  const int32_t top = *std::max_element(first.begin(), first.end());
+  std::vector<int32_t> level(g.size(), top);
+  for (NodeId id = static_cast<NodeId>(g.size()); id-- > 0;) {
+    if (first[id] == 0 || is_collective(g, id)) level[id] = first[id];
+    for (NodeId i : g.inputs(id)) level[i] = std::min(level[i], level[id]);
+  }
+  return level;
+}
+
+/// The first stage in which all that a node reads is there.
+int32_t ready(const Graph& g, const Labels& l, NodeId id) {
+  const NodeLabel& me = l.node[id];
+  int32_t stage = 0;
+  for (int k = 0; k < g[id].input_count; ++k) {
+    NodeId p = l.storage[g.input(id, k)];
+    const NodeLabel& from = l.node[p];
+    bool fill = is_constant(g, p) && !is_immediate(g, id, k, me.in_region);
+    bool in_tile = from.in_region && me.in_region && !from.reducing &&
+                   from.component == me.component && access(g, id, k) == Access::Rows;
+    int32_t there = is_source(g, p) ? (fill ? 1 : 0) : in_tile ? from.stage : from.stage + 1;
+    stage = std::max(stage, there);
+  }
+  return stage;
+}
+
+/// Gives every node its stage.
+void place(const Graph& g, Labels& l) {
+  auto placed = [&](NodeId id) { return l.storage[id] == id && !is_source(g, id); };
+  const std::vector<int32_t> level = levels(g);
+  if (level.empty()) {
+    for (NodeId id = 0; id < g.size(); ++id)
+      if (placed(id)) l.node[id].stage = ready(g, l, id);
+    return;
+  }
+  const int32_t top = *std::max_element(level.begin(), level.end());
+  int32_t begin = 0, end = 0, last = 0;
+  for (int32_t now = 0; now <= top; ++now, begin = end)
+    for (NodeId id = 0; id < g.size(); ++id) {
+      if (level[id] != now || !placed(id)) continue;
+      int32_t& stage = l.node[id].stage;
+      stage = std::max(begin, ready(g, l, id));
+      if (is_collective(g, id)) last = stage = std::max(stage, last);
+      end = std::max(end, stage + 1);
+    }
+}
+
+/// A collective has to have ended where its value is first read, or in the end.
+void find_waits(const Graph& g, Labels& l) {
+  for (const Graph::Effect& e : g.effects()) {
+    l.node[e.id].materialised = true;
+    l.node[e.id].wait = l.stage_count;
+  }
+  if (g.effects().empty()) return;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (l.storage[id] != id || is_source(g, id)) continue;
+    for (NodeId i : g.inputs(id)) {
+      NodeLabel& p = l.node[l.storage[i]];
+      if (p.wait >= 0) p.wait = std::min(p.wait, l.node[id].stage);
+    }
+  }
+}
+
 }  // namespace
 
 Access access(const Graph& g, NodeId id, int k) {
@@ -308,26 +406,20 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
         components.join(p, id);
     }
   }
-  lone_reductions_to_calls(g, l);
+  std::vector<uint32_t> in_component(n, 0);
+  for (NodeId id = 0; id < n; ++id)
+    if (l.node[id].in_region) ++in_component[components.find(id)];
+  for (NodeId id = 0; id < n; ++id) in_component[id] = in_component[components.find(id)];
+  lone_nodes_to_calls(g, l, in_component);
 
   for (NodeId id = 0; id < n; ++id) {
     NodeLabel& me = l.node[id];
-    if (l.storage[id] != id || is_source(g, id)) continue;
-    if (me.in_region) {
-      me.component = static_cast<int32_t>(components.find(id));
-      const RowSplit split = components.rows(id).back();
-      me.rows = split.rows, me.block = split.block;
-    }
-    for (int k = 0; k < g[id].input_count; ++k) {
-      NodeId p = l.storage[g.input(id, k)];
-      const NodeLabel& from = l.node[p];
-      bool fill = is_constant(g, p) && !is_immediate(g, id, k, me.in_region);
-      bool in_tile = from.in_region && me.in_region && !from.reducing &&
-                     from.component == me.component && access(g, id, k) == Access::Rows;
-      int32_t ready = is_source(g, p) ? (fill ? 1 : 0) : in_tile ? from.stage : from.stage + 1;
-      me.stage = std::max(me.stage, ready);
-    }
+    if (l.storage[id] != id || is_source(g, id) || !me.in_region) continue;
+    me.component = static_cast<int32_t>(components.find(id));
+    const RowSplit split = components.rows(id).back();
+    me.rows = split.rows, me.block = split.block;
   }
+  place(g, l);
   sink(g, l);
 
   for (NodeId r : roots) l.node[l.storage[r]].materialised = true;
@@ -342,6 +434,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
   }
   for (NodeId r : roots)
     if (is_constant(g, l.storage[r])) l.stage_count = std::max(l.stage_count, 1);
+  find_waits(g, l);
   return l;
 }
 

@@ -5,9 +5,7 @@
 
 #include "base/interrupt.h"
 #include "ops/ops.h"
-#include "plan/biases.h"
-#include "plan/chains.h"
-#include "plan/fusions.h"
+#include "plan/joining.h"
 #include "plan/schedule.h"
 #include "plan/scratch.h"
 
@@ -61,7 +59,7 @@ class Builder {
     }
     for (NodeId id : nodes_)
       if (in_.labels.node[id].materialised && !in_.labels.node[id].reducing) store(id);
-    for (auto* pass : {fold_biases, form_fusions, form_chains}) {
+    for (auto* pass : {fold_biases, form_formulas, form_chains}) {
       check_interrupt();
       pass(region_);
     }
@@ -212,6 +210,7 @@ class Builder {
       case Form::Take:
       case Form::Scatter:
       case Form::LastIndex:
+      case Form::Collective:
         fail(ErrorKind::Runtime, "no tile form of ", info(g_[id].op).name);
     }
   }

@@ -236,6 +236,7 @@ class BufferChecker {
   void reads(BufferId b, int32_t stage) {
     want(b < plan_.buffers.size(), "no such buffer");
     want(written_[b] < stage, "buffer ", b, " is read in stage ", stage, " before it is written");
+    want(ends_.empty() || ends_[b] <= stage, "buffer ", b, " is read before it has arrived");
     read_[b] = std::max(read_[b], stage);
   }
   void writes(BufferId b, int32_t stage) {
@@ -271,9 +272,26 @@ class BufferChecker {
     }
     for (const Call& c : s.calls) {
       writes(c.output, at);
+      in_flight(c, at);
       want(plan_.buffers[c.output].bytes == c.out.bytes(),
            "a call writes a buffer of another size");
     }
+  }
+
+  /// A collective holds its buffers until a later stage waits for it, or to the end.
+  void in_flight(const Call& c, int32_t at) {
+    want((c.form == Form::Collective) == (c.sequence >= 0), "a collective without a place");
+    if (c.sequence < 0) return;
+    want(c.sequence == started_++, "collectives start out of order");
+    auto end = static_cast<int32_t>(plan_.stages.size());
+    for (int32_t s = end; s-- > 0;)
+      for (int32_t waited : plan_.stages[static_cast<size_t>(s)].waits)
+        if (waited == c.sequence) end = s;
+    want(end > at, "a collective is waited for before it starts");
+    for (BufferId b : c.inputs) read_[b] = std::max(read_[b], end - 1);
+    read_[c.output] = std::max(read_[c.output], end - 1);
+    ends_.resize(plan_.buffers.size(), 0);
+    ends_[c.output] = end;
   }
 
   void outputs() const {
@@ -316,6 +334,8 @@ class BufferChecker {
 
   const Plan& plan_;
   std::vector<int32_t> written_, read_;
+  std::vector<int32_t> ends_;  ///< of what collectives write: the stage from which it is there
+  int32_t started_ = 0;
 };
 
 }  // namespace

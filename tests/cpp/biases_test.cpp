@@ -1,6 +1,6 @@
 // Biases that a product starts from: found on either side, and left alone where something else
 // needs the bare product or the numbers are not one a feature.
-#include "plan/biases.h"
+#include "plan/joining.h"
 #include "ops/ops.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // Chains of sums, differences and products: as few instructions as can be, and bit for bit what the
 // ops give one by one.
-#include "plan/chains.h"
+#include "plan/joining.h"
 #include "ops/ops.h"
 
 #include <gtest/gtest.h>

@@ -195,17 +195,20 @@ class Interpreter {
     }
     Bits y;
     for (const auto& part : parts) {
-      double sum = 0;
-      uint64_t whole = 0;  // integers wrap
+      const bool adds = op == Op::ReduceSum, multiplies = op == Op::ReduceProd;
+      double sum = multiplies ? 1 : 0;
+      uint64_t whole = multiplies ? 1 : 0;  // integers wrap
       for (size_t i = 0; i < part.size(); ++i) {
         double v = number(t, part[i]);
-        if (op == Op::ReduceSum)
+        if (adds)
           sum += v, whole += part[i];
+        else if (multiplies)
+          sum *= v, whole *= part[i];
         else if (i == 0 || v != v || (op == Op::ReduceMax ? v > sum : v < sum))
           sum = v;
-        if (op != Op::ReduceSum && sum != sum) break;
+        if (!adds && !multiplies && sum != sum) break;
       }
-      bool exact = !is_floating(t) && op == Op::ReduceSum;
+      bool exact = !is_floating(t) && (adds || multiplies);
       y.push_back(exact ? to_bits(t, static_cast<int64_t>(whole)) : to_bits(t, sum));
     }
     return y;
@@ -429,6 +432,7 @@ class Interpreter {
       case Op::MatMul:
         return matmul(id);
       case Op::ReduceSum:
+      case Op::ReduceProd:
       case Op::ReduceMax:
       case Op::ReduceMin:
         return reduce(id);

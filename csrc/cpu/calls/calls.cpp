@@ -40,6 +40,7 @@ void run_call(const Call& c, const void* const* in, void* out, const uint64_t* c
     case Form::Elementwise:
     case Form::Convert:
     case Form::Same:
+    case Form::Collective:
       fail(ErrorKind::NotImplemented, info(c.op).name, " is no call");
   }
 }

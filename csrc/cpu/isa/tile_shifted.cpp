@@ -153,8 +153,8 @@ template <class T, int Length, int... I>
 GRADCELL_INLINE Vec<T> add_halves(Vec<T> a, Vec<T> b, std::integer_sequence<int, I...>) {
   // Lane i of the result is lane i % (Length / 2) of segment i / (Length / 2).
   constexpr int kHalf = Length / 2;
-  return GRADCELL_SHUFFLE(a, b, (I / kHalf * Length + I % kHalf)...) +
-         GRADCELL_SHUFFLE(a, b, (I / kHalf * Length + I % kHalf + kHalf)...);
+  return __builtin_shufflevector(a, b, (I / kHalf * Length + I % kHalf)...) +
+         __builtin_shufflevector(a, b, (I / kHalf * Length + I % kHalf + kHalf)...);
 }
 
 /// sums[u] += the sum of v[u]'s elements, in a tree.
