@@ -275,7 +275,7 @@ class TileRunner {
         if (f + kAhead < v.features)
           fetch<false>(from + static_cast<size_t>(kAhead * r_.block) * item, n * item);
         std::byte* const there = to + static_cast<size_t>(row) * size;
-        if (tile_type(l.dtype) == l.dtype)
+        if (item == size)
           copy_rows(from, there, n * item);
         else
           t_.transpose.load(from, l.dtype, there, n);
@@ -296,7 +296,7 @@ class TileRunner {
         if (f + kAhead < s.features)
           fetch<true>(to + static_cast<size_t>(kAhead * r_.block) * item, n * item);
         const std::byte* const there = from + static_cast<size_t>(row) * size;
-        if (tile_type(s.dtype) == s.dtype)
+        if (item == size)
           copy_rows(there, to, n * item);
         else
           t_.transpose.store(there, s.dtype, to, n);

@@ -90,9 +90,9 @@ void window(const Call& c, const void* in, void* out) {
   const bool wanted = finds_places(c.op);
   const TileTranspose& t = tile_kernels().transpose;
   const DType type = c.in[0].dtype;
-  by_dtype(tile_type(type), [&]<class T>() {
-    using Tile = typename ComputeOf<T>::type;
-    const bool as_is = tile_type(type) == type;
+  by_compute(compute_type(type), [&](auto zero) {
+    using Tile = decltype(zero);
+    const bool as_is = item_size(type) == sizeof(Tile);
     split(c.out.count / to, c.out.count * taps, [&](int64_t begin, int64_t end) {
       std::vector<Tile> image(as_is ? 0 : static_cast<size_t>(from));
       std::vector<Tile> best(as_is && !wanted ? 0 : static_cast<size_t>(to));
