@@ -85,8 +85,7 @@ class Rows {
       case Form::Window: {
         const size_t first = g_.dims(id).size() - attributes<WindowAttributes>(g_, id).size.size();
         return along(
-            id, of, [&](size_t axis) { return axis >= first; },
-            [](RowAxis at) { return at.axis; });
+            id, of, [&](size_t axis) { return axis >= first; }, [](RowAxis at) { return at.axis; });
       }
       case Form::TakePlaces:
       case Form::AddPlaces:

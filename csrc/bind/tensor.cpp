@@ -321,8 +321,7 @@ void bind_tensor(py::module_& m) {
           "_stored", [](ParameterBase& p) { return std::make_shared<Tensor>(p.variable()->value); },
           "The present elements, also inside a trace, which does not see it.")
       .def(
-          "_node_tensor",
-          [](const std::shared_ptr<ParameterBase>& p) { return gradcell::copy(p); },
+          "_node_tensor", [](const std::shared_ptr<ParameterBase>& p) { return gradcell::copy(p); },
           "The value as a plain tensor: a node inside a trace, the present elements outside.");
 }
 
