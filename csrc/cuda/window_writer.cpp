@@ -100,7 +100,8 @@ class ConvolutionWriter : WindowWriter {
     const size_t rank = s.axes.size();
     Names x{"n", "ci"}, w{"o", "c"}, y{"n", "o"};
     for (size_t k = 0; k < rank; ++k)
-      x.push_back(numbered("q", k)), w.push_back(numbered("u", k)), y.push_back(numbered("p", k));
+      x.push_back(numbered("pixel", k)), w.push_back(numbered("u", k)),
+          y.push_back(numbered("place", k));
     const bool integers = !is_floating(g_.dtype(id_));
     const std::string sum = integers ? "long long" : type();
     const std::string inputs = size(s.inputs), outputs = size(s.outputs);
@@ -153,7 +154,7 @@ class LargestWriter : WindowWriter {
     Names p{"r"}, q{"r"};
     Dims rows{product(from, 0, lead)}, places_of{rows};
     for (size_t k = 0; k < axes.size(); ++k) {
-      p.push_back(numbered("p", k)), q.push_back(numbered("q", k));
+      p.push_back(numbered("place", k)), q.push_back(numbered("pixel", k));
       rows.push_back(axes[k].output), places_of.push_back(axes[k].input);
     }
     places(rows, p);

@@ -204,3 +204,8 @@ ROWS: list[BatchRow] = [
 #: Ops without inputs that could differ from example to example; RandomUniform refuses that its state
 #: does.
 NOTHING_TO_BATCH = {"Leaf", "Const", "Iota", "RandomUniform"}
+
+#: Among several processes: test_parallel_collectives.py.
+BATCHED_APART = {
+    "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "CollectiveReduce", "AllToAll", "Barrier",
+}  # fmt: skip

@@ -61,6 +61,7 @@ CASES = [
     ("matmul t", lambda x, y: ops.matmul(x.transpose(0, 2, 1), y), [X, Y]),
     ("sum", lambda x: x.sum((0, 2)), [X]),
     ("max", lambda x: ops.amax(x, 1), [X]),
+    ("prod", lambda x: ops.prod(x, 1), [X]),
     ("min", lambda x: x.min(), [X]),
     ("argmax", lambda x: x.argmax(1), [X]),
     ("argmin", lambda x: x.argmin(0), [X]),

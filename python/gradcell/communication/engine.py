@@ -189,10 +189,9 @@ def _join_gpus(group: Group, shared: Callable[[bytes], bytes]) -> None:
     if _core.device_in_use() < 0:
         return
     if group is processes.world and processes.local_size > 1 and _core.device_in_use() == 0:
-        from gradcell import context
-
         devices = len(_core.cuda_driver_info()["devices"])
-        context.set_context(device_id=processes.local_rank % devices)
+        # (Not imported: the context knows this module.)
+        sys.modules["gradcell.context"].set_context(device_id=processes.local_rank % devices)
     mine = _core.nccl_unique_id() if group.rank == 0 else b""
     _core.nccl_add_group(group.number, shared(mine), group.size, group.rank, _core.device_in_use())
 
@@ -255,8 +254,7 @@ def _share_processors(local: Any) -> None:
 
 def _compare(world: Any) -> None:
     """Raises RuntimeError where the processes run different versions; warns of other programs."""
-    from gradcell import __version__
-
+    __version__ = sys.modules["gradcell"].__version__
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     text = b""
     if script:

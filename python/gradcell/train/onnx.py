@@ -43,6 +43,18 @@ _SAME = {
 #: of these tables has none either.)
 _WITHOUT = {
     "CumProd": "it has running sums only",
+    **dict.fromkeys(
+        (
+            "AllReduce",
+            "AllGather",
+            "ReduceScatter",
+            "Broadcast",
+            "CollectiveReduce",
+            "AllToAll",
+            "Barrier",
+        ),
+        "a model file knows one process",
+    ),
     "LastWriter": "its scatters leave the order of repeated indices open",
     "RandomUniform": "its random numbers are others; is the network in training mode "
     "(set_train(False))?",
@@ -465,6 +477,7 @@ _RULES: dict[str, Callable[[_Exporter, Node], str]] = {
     "PutAlong": _put_along,
     "ReduceSum": _reduce("ReduceSum"),
     "ReduceMax": _reduce("ReduceMax"),
+    "ReduceProd": _reduce("ReduceProd"),
     "ReduceMin": _reduce("ReduceMin"),
     "ArgMax": _arg("ArgMax"),
     "ArgMin": _arg("ArgMin"),

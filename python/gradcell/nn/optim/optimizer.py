@@ -148,7 +148,7 @@ class Optimizer(Cell):
         """How the processes share out the state (enable_parallel_optimizer); None: each has all."""
         if not _get_enable_parallel_optimizer():
             return None
-        from gradcell.nn.wrap.grad_reducer import StateShards
+        from gradcell.parallel.buckets import StateShards
 
         if not self.by_elements:
             raise NotImplementedError(
