@@ -46,7 +46,8 @@ NodeId Linear::tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const {
                  : zero                   ? constant(g, g.dtype(x), Dims(g.dims(x)), 0)
                                           : dx[i]);
   }
-  return g.intern(op, g.dtype(id), Dims(g.dims(id)), in, g.attrs(id));
+  const Dims attributes(g.attrs(id).begin(), g.attrs(id).end());
+  return make(g, op, {in, attributes, {g.dtype(id), g.dims(id)}});
 }
 
 NodeId over_batch(Graph& g, const Batch& b, size_t k) {

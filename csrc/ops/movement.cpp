@@ -1,4 +1,4 @@
-#include "ops/movement.h"
+#include "ops/moving.h"
 
 #include "base/promotion.h"
 #include "ops/elementwise.h"
@@ -25,24 +25,7 @@ struct AxisAttributes {
 
 constexpr Parameter kShaped[] = {kX, kShape};
 constexpr Parameter kPermuted[] = {kX, {Parameter::Kind::Attribute, "perm"}};
-constexpr Parameter kSliced[] = {kX,
-                                 {Parameter::Kind::Attribute, "start"},
-                                 {Parameter::Kind::Shape, "size"},
-                                 {Parameter::Kind::Attribute, "step"}};
-constexpr Parameter kPlaced[] = {
-    kX, kShape, {Parameter::Kind::Attribute, "start"}, {Parameter::Kind::Attribute, "step"}};
 constexpr Parameter kJoined[] = {{Parameter::Kind::Tensors, "xs"}, kAxis};
-
-/// A constant, whatever is done to its places, is a constant.
-class Moving : public Linear {
- public:
-  using Linear::Linear;
-
- protected:
-  static NodeId constant_as(Graph& g, NodeId x, const Type& type) {
-    return is_constant(g, x) ? constant_bits(g, type.dtype, type.dims, g[x].bits) : kNoNode;
-  }
-};
 
 // Reshape -----------------------------------------------------------------------------------------
 
@@ -74,6 +57,21 @@ class Reshaping : public Moving {
     const NodeId x = d.inputs[0];
     if (g.dims(x) == type.dims) return x;
     if (g[x].op == op) return reshape(g, g.input(x, 0), type.dims);
+    if (is_broadcast(g, x) &&
+        differ_in_ones(g.dims(x), type.dims)) {  // the broadcast stays outside
+      const Dims source = aligned_source(g, x), full = g.dims(x);
+      const NodeId inner = reshape(g, g.input(x, 0), without_ones(source, full, type.dims, 1));
+      return broadcast_to(g, inner, type.dims);
+    }
+    if (g[x].op == Op::SliceScatter && differ_in_ones(g.dims(x), type.dims)) {
+      const Dims full = g.dims(x), from = g.dims(g.input(x, 0)), to = type.dims;
+      const auto a = gradcell::attributes<SliceAttributes>(g, x);
+      const Dims start = without_ones(Dims(a.start.begin(), a.start.end()), full, to, 0);
+      const Dims step = without_ones(Dims(a.step.begin(), a.step.end()), full, to, 1);
+      if (element_count(from) > 0)
+        return slice_scatter(g, reshape(g, g.input(x, 0), without_ones(from, full, to, 1)), to,
+                             start, step);
+    }
     return constant_as(g, x, type);
   }
 
@@ -202,117 +200,7 @@ class Broadcasting : public Moving {
   }
 };
 
-/// Throws unless `count` places from start on, step apart, lie inside `dims`.
-void check_box(const char* op, const Dims& dims, const SliceAttributes& a, const Dims& count) {
-  const size_t rank = dims.size();
-  bool ok = a.start.size() == rank && count.size() == rank && a.step.size() == rank;
-  for (size_t k = 0; ok && k < rank; ++k) {
-    const int64_t n = count[k];
-    if (n > 0) {
-      int64_t last;
-      ok = !__builtin_mul_overflow(n - 1, a.step[k], &last) &&
-           !__builtin_add_overflow(last, a.start[k], &last) && a.start[k] >= 0 &&
-           a.start[k] < dims[k] && last >= 0 && last < dims[k] && (a.step[k] != 0 || n == 1);
-    } else {
-      ok = n == 0;
-    }
-  }
-  if (!ok)
-    fail(ErrorKind::Index, op, ": start ", to_string(a.start), ", size ", to_string(count),
-         " and step ", to_string(a.step), " reach outside a tensor of shape ", to_string(dims));
-}
-
-/// The attributes of a slice, or its adjoint, that takes all of a batch axis in front.
-Dims box_behind_batch(const Graph& g, NodeId id) {
-  const auto a = attributes<SliceAttributes>(g, id);
-  const Dims start = behind_batch(0, a.start), step = behind_batch(1, a.step);
-  return encode(SliceAttributes{start, step});
-}
-
-class Slicing : public Moving {
- public:
-  explicit Slicing(Op op) : Moving(op, Form::Move, kAttributes<SliceAttributes>, kSliced) {}
-
-  Type infer(const Graph& g, const Draft& d) const override {
-    check_box("Slice", g.dims(d.inputs[0]), decode<SliceAttributes>(d.attributes), d.asked.dims);
-    return {g.dtype(d.inputs[0]), d.asked.dims};
-  }
-
-  NodeId simplify(Graph& g, Draft& d, const Type& type) const override {
-    const NodeId x = d.inputs[0];
-    const auto a = decode<SliceAttributes>(d.attributes);
-    const Dims& from = g.dims(x);
-    bool all = type.dims == from;
-    for (size_t k = 0; all && k < from.size(); ++k) all = a.start[k] == 0 && a.step[k] == 1;
-    if (all) return x;
-    if (is_constant(g, x)) return constant_as(g, x, type);
-    if (g[x].op == Op::SliceScatter && g.dims(g.input(x, 0)) == type.dims &&
-        std::ranges::equal(g.attrs(x), d.attributes))
-      return g.input(x, 0);
-    if (g[x].op != op) return kNoNode;
-    const auto inner = gradcell::attributes<SliceAttributes>(g, x);  // a slice of a slice
-    SliceSpec merged{{}, type.dims, {}};
-    for (size_t k = 0; k < from.size(); ++k) {
-      merged.start.push_back(inner.start[k] + a.start[k] * inner.step[k]);
-      merged.step.push_back(a.step[k] * inner.step[k]);
-    }
-    return slice(g, g.input(x, 0), merged);
-  }
-
-  NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
-    return make(g, Op::SliceScatter, {{&dy, 1}, g.attrs(id), {{}, g.dims(g.input(id, 0))}});
-  }
-
-  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
-    return make(g, op, {b.inputs, box_behind_batch(g, id), {{}, behind_batch(b.size, g.dims(id))}});
-  }
-
-  Movement movement(const Graph& g, NodeId id) const override {
-    const auto a = gradcell::attributes<SliceAttributes>(g, id);
-    View v = whole(g.dims(g.input(id, 0)));
-    v.dims = g.dims(id);
-    for (size_t k = 0; k < v.dims.size(); ++k) {
-      v.offset += v.strides[k] * a.start[k];
-      v.strides[k] *= a.step[k];
-    }
-    return moved(std::move(v));
-  }
-};
-
-// Placements --------------------------------------------------------------------------------------
-
-class SlicePlacing : public Moving {
- public:
-  explicit SlicePlacing(Op op) : Moving(op, Form::Move, kAttributes<SliceAttributes>, kPlaced) {}
-
-  Type infer(const Graph& g, const Draft& d) const override {
-    const NodeId x = d.inputs[0];
-    check_box("SliceScatter", d.asked.dims, decode<SliceAttributes>(d.attributes), g.dims(x));
-    return {g.dtype(x), d.asked.dims};
-  }
-
-  NodeId simplify(Graph& g, Draft& d, const Type& type) const override {
-    const auto a = decode<SliceAttributes>(d.attributes);
-    bool all = g.dims(d.inputs[0]) == type.dims;
-    for (size_t k = 0; all && k < type.dims.size(); ++k) all = a.start[k] == 0 && a.step[k] == 1;
-    return all ? d.inputs[0] : kNoNode;
-  }
-
-  NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
-    return make(g, Op::Slice, {{&dy, 1}, g.attrs(id), {{}, g.dims(g.input(id, 0))}});
-  }
-
-  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
-    return make(g, op, {b.inputs, box_behind_batch(g, id), {{}, behind_batch(b.size, g.dims(id))}});
-  }
-
-  Movement movement(const Graph& g, NodeId id) const override {
-    const auto a = gradcell::attributes<SliceAttributes>(g, id);
-    return {{{0, whole(g.dims(g.input(id, 0))), Dims(a.start.begin(), a.start.end()),
-              Dims(a.step.begin(), a.step.end())}},
-            true};
-  }
-};
+// Concatenation -----------------------------------------------------------------------------------
 
 class Concatenation : public Moving {
  public:
@@ -380,11 +268,36 @@ class Concatenation : public Moving {
 
 }  // namespace
 
+Dims aligned_source(const Graph& g, NodeId broadcast) {
+  const Dims &from = g.dims(g.input(broadcast, 0)), &to = g.dims(broadcast);
+  Dims aligned(to.size() - from.size(), 1);
+  aligned.insert(aligned.end(), from.begin(), from.end());
+  return aligned;
+}
+
+bool differ_in_ones(const Dims& a, const Dims& b) {
+  size_t i = 0, j = 0;
+  while (true) {
+    while (i < a.size() && a[i] == 1) ++i;
+    while (j < b.size() && b[j] == 1) ++j;
+    if (i == a.size() || j == b.size()) return i == a.size() && j == b.size();
+    if (a[i++] != b[j++]) return false;
+  }
+}
+
+Dims without_ones(const Dims& values, const Dims& from, const Dims& to, int64_t of_ones) {
+  Dims moved;
+  size_t i = 0;
+  for (int64_t d : to) {
+    while (d != 1 && from[i] == 1) ++i;
+    moved.push_back(d == 1 ? of_ones : values[i++]);
+  }
+  return moved;
+}
+
 SPEC(Reshape, Reshaping)
 SPEC(Transpose, Transposition)
 SPEC(BroadcastTo, Broadcasting)
-SPEC(Slice, Slicing)
-SPEC(SliceScatter, SlicePlacing)
 SPEC(Concat, Concatenation)
 
 NodeId reshape(Graph& g, NodeId x, std::span<const int64_t> dims) {
@@ -413,17 +326,6 @@ bool is_broadcast(const Graph& g, NodeId id) { return g[id].op == Op::BroadcastT
 int64_t source_dim(const Dims& from, const Dims& to, size_t i) {
   const size_t missing = to.size() - from.size();
   return i < missing ? 1 : from[i - missing];
-}
-
-NodeId slice(Graph& g, NodeId x, const SliceSpec& s) {
-  const Dims attributes = encode(SliceAttributes{s.start, s.step});
-  return make(g, Op::Slice, {{&x, 1}, attributes, {{}, s.size}});
-}
-
-NodeId slice_scatter(Graph& g, NodeId x, std::span<const int64_t> dims,
-                     std::span<const int64_t> start, std::span<const int64_t> step) {
-  const Dims attributes = encode(SliceAttributes{start, step});
-  return make(g, Op::SliceScatter, {{&x, 1}, attributes, {{}, Dims(dims.begin(), dims.end())}});
 }
 
 NodeId concat(Graph& g, std::span<const NodeId> xs, int axis) {

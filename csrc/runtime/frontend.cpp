@@ -271,7 +271,8 @@ TensorPtr apply(Op op, const Arguments& a) {
   NodeId y = s.apply(g, draft);
   if (a.keep_dims) y = keep(g, y, Dims(g.dims(in[0])), axes);
   // A column that is picked out of a gradient may be had for less.
-  return r.result(s.form == Form::Move ? ad::with_fewer_products(g, y) : y);
+  const bool picks = s.form == Form::Move || s.form == Form::Same;
+  return r.result(picks ? ad::with_fewer_products(g, y) : y);
 }
 
 TensorPtr full(const Dims& dims, DType dtype, Number value) {
