@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-DOCUMENTS = ("README.md", "ARCHITECTURE.md", "docs/cuda.md")
 BLOCK = re.compile(r"```python\n(.*?)```(\n\n```text\n(.*?)```)?", re.S)
 
 
@@ -49,7 +48,8 @@ def checked(text: str) -> tuple[str, list[str]]:
 
 
 def main() -> int:
-    names = [a for a in sys.argv[1:] if a != "--write"] or list(DOCUMENTS)
+    every = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    names = [a for a in sys.argv[1:] if a != "--write"] or sorted(map(str, every))
     bad = 0
     for name in names:
         path = ROOT / name

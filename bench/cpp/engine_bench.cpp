@@ -29,7 +29,7 @@ namespace gradcell::cpu {
 namespace {
 
 /// A graph and what is wanted of it.
-struct Program {
+struct Problem {
   Graph g;
   std::vector<NodeId> roots;
 
@@ -49,8 +49,8 @@ NodeId gradient(Graph& g, NodeId y, NodeId x) {
 }
 
 /// The order-th derivative of sin(x) exp(-x^2) + x tanh(x).
-Program elementwise(int order, int64_t n) {
-  Program p;
+Problem elementwise(int order, int64_t n) {
+  Problem p;
   Graph& g = p.g;
   const NodeId x = leaf(g, DType::Float32, Dims{n});
   const NodeId bell = unary(g, Op::Exp, unary(g, Op::Neg, binary(g, Op::Mul, x, x)));
@@ -106,8 +106,8 @@ struct Pinn {
 
 /// Burgers' equation: the mean squared residual u_t + u u_x - (0.01 / pi) u_xx of a tanh net, and
 /// its gradients by the weights.
-Program pinn(const Pinn& of) {
-  Program p;
+Problem pinn(const Pinn& of) {
+  Problem p;
   Graph& g = p.g;
   std::vector<int64_t> sizes(static_cast<size_t>(of.depth) + 2, of.width);
   sizes.front() = 2;
@@ -160,8 +160,8 @@ void adam(Graph& g, NodeId parameter, NodeId gradient, NodeId rate, std::vector<
 }
 
 /// A training step of a 784-512-512-10 net: cross-entropy and Adam.
-Program mlp(int64_t batch) {
-  Program p;
+Problem mlp(int64_t batch) {
+  Problem p;
   Graph& g = p.g;
   const NodeId images = leaf(g, DType::Float32, Dims{batch, 784});
   const NodeId labels = leaf(g, DType::Int32, Dims{batch});
@@ -176,15 +176,15 @@ Program mlp(int64_t batch) {
 }
 
 /// One product of square matrices.
-Program product(DType dtype, int64_t n) {
-  Program p;
+Problem product(DType dtype, int64_t n) {
+  Problem p;
   const NodeId a = leaf(p.g, dtype, Dims{n, n}), b = leaf(p.g, dtype, Dims{n, n});
   p.roots = {matmul(p.g, a, b, false, false)};
   return p;
 }
 
 /// 2mnk for each matrix product that is planned.
-double product_flops(const Program& p) {
+double product_flops(const Problem& p) {
   double flops = 0;
   for (NodeId id : p.live()) {
     if (p.g[id].op != Op::MatMul) continue;
@@ -197,7 +197,7 @@ double product_flops(const Program& p) {
 /// Inputs between -0.5 and 0.5 (integers: 0), and space for the outputs.
 class Memory {
  public:
-  Memory(const Program& p, const Plan& plan) {
+  Memory(const Problem& p, const Plan& plan) {
     std::mt19937 random{1};
     for (const TensorDesc& d : plan.inputs) inputs_.push_back(filled(d, random));
     for (const PlanOutput& o : plan.outputs) {
@@ -238,7 +238,7 @@ class Memory {
   std::vector<Array> inputs_, outputs_;
 };
 
-using Make = std::function<Program()>;
+using Make = std::function<Problem()>;
 
 void report(benchmark::State& state, double seconds, double flops, double bytes, bool is_double) {
   const double peak = multiply_add_peak(isa_level()) * max_threads() / (is_double ? 2 : 1);
@@ -254,10 +254,10 @@ void report(benchmark::State& state, double seconds, double flops, double bytes,
 
 void bench_run(benchmark::State& state, const Make& make) {
   set_max_threads(static_cast<int>(state.range(0)));
-  const Program p = make();
-  const Executable executable(p.plan());
-  const Memory memory(p, executable.plan());
-  auto run = [&] { executable.run(memory.in.data(), memory.out.data(), memory.constants.data()); };
+  const Problem p = make();
+  const Runner runner(p.plan());
+  const Memory memory(p, runner.plan());
+  auto run = [&] { runner.run(memory.in.data(), memory.out.data(), memory.constants.data()); };
   run();
   const auto start = std::chrono::steady_clock::now();
   for (auto _ : state) run();
@@ -287,9 +287,9 @@ void bench_blas(benchmark::State& state) {
 void bench_plan(benchmark::State& state, const Make& make) {
   size_t nodes = 0;
   for (auto _ : state) {
-    const Program p = make();
-    const Executable executable(p.plan());
-    nodes = executable.plan().node_count;
+    const Problem p = make();
+    const Runner runner(p.plan());
+    nodes = runner.plan().node_count;
   }
   state.counters["nodes"] = static_cast<double>(nodes);
 }

@@ -9,15 +9,13 @@
 
 namespace gradcell::ad {
 
-namespace {
-
-/// Whether a derivative passes from input k to a node. Integers carry those by integer inputs
-/// alone: what has been rounded to an integer has none.
 bool passes(const Graph& g, NodeId id, int k) {
   if (!spec(g, id).computes_with(k)) return false;
   return is_floating(g.dtype(id)) ||
          (!is_floating(g.dtype(g.input(id, k))) && spec(g, id).differentiable());
 }
+
+namespace {
 
 /// Which of the nodes up to `end` carry derivatives of `wrt`.
 std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, NodeId end) {
@@ -36,9 +34,9 @@ std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, Node
   return active;
 }
 
-/// One above the highest order among the nodes that derivatives pass through.
-uint8_t next_order(const Graph& g, std::span<const NodeId> live,
-                   const std::vector<uint8_t>& active) {
+/// One above the highest order among the live nodes that are active.
+uint8_t order_above(const Graph& g, std::span<const NodeId> live,
+                    const std::vector<uint8_t>& active) {
   int highest = 0;
   for (NodeId id : live)
     if (active[id]) highest = std::max<int>(highest, g[id].order);
@@ -51,6 +49,10 @@ NodeId accumulate(Graph& g, NodeId a, NodeId b) {
 }
 
 }  // namespace
+
+uint8_t next_order(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> wrt) {
+  return order_above(g, live, dependent(g, wrt, live.empty() ? 0 : live.back() + 1));
+}
 
 std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
                             std::span<const NodeId> cotangents, std::span<const NodeId> wrt) {
@@ -67,7 +69,7 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
     if (id < end) stop[id] = 1;
 
   Stamp stamp(g);  // nodes made here carry the location of the one that is differentiated
-  stamp.order(next_order(g, live_nodes(g, outputs), active));
+  stamp.order(order_above(g, live_nodes(g, outputs), active));
   for (NodeId id = end; id-- > 0;) {
     if (adj[id] == kNoNode || stop[id]) continue;
     stamp.at(g[id].location);
@@ -100,7 +102,7 @@ std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span
       tan[wrt[i]] = tangents[i];
     }
   Stamp stamp(g);
-  stamp.order(next_order(g, live, active));
+  stamp.order(order_above(g, live, active));
   std::vector<NodeId> dx;
   for (NodeId id : live) {
     if (!active[id] || given[id]) continue;

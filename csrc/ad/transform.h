@@ -19,4 +19,10 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
 std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span<const NodeId> wrt,
                             std::span<const NodeId> tangents);
 
+/// Whether a derivative passes from input k to a node. Integers carry those by integer inputs
+/// alone: what has been rounded to an integer has none.
+bool passes(const Graph& g, NodeId id, int k);
+/// One above the highest order among the live nodes that derivatives by `wrt` pass through.
+uint8_t next_order(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> wrt);
+
 }  // namespace gradcell::ad

@@ -45,5 +45,6 @@ void bind_dispatch(py::module_& m);
 void bind_inspect(py::module_& m);
 void bind_cuda(py::module_& m);
 void bind_exchange(py::module_& m);
+void bind_communication(py::module_& m);
 
 }  // namespace gradcell::bind

@@ -25,6 +25,7 @@ PYBIND11_MODULE(_core, m) {
   bind_inspect(m);
   bind_cuda(m);
   bind_exchange(m);
+  bind_communication(m);
 }
 #undef PyInit__core
 

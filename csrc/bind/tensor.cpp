@@ -193,6 +193,48 @@ void bind_tensor(py::module_& m) {
       },
       "The positions of the k largest (smallest) elements along the last dimension.");
   m.def(
+      "order_of_rows",
+      [](const Tensor& x, bool descending, DTypeObject position) {
+        const Array value = x.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(order_of_rows(value, descending, position.value));
+      },
+      "The positions, int32 or int64, that sort the elements along the last dimension; equal ones "
+      "keep their order.");
+  m.def(
+      "taken_from_rows",
+      [](const Tensor& x, const Tensor& positions) {
+        const Array value = x.value(), at = positions.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(taken_from_rows(value, at));
+      },
+      "The elements at positions along the last dimension that the other functions gave.");
+  m.def(
+      "places_in_line",
+      [](const Tensor& line, const Tensor& x, bool right, DTypeObject place) {
+        const Array in_order = line.value(), value = x.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(places_in_line(in_order, value, right, place.value));
+      },
+      "How many numbers of a line in order, float64, come before each element; right: or are "
+      "equal.");
+  m.def(
+      "bounds",
+      [](const Tensor& x) {
+        const Array value = x.value();
+        py::gil_scoped_release nogil;
+        return bounds(value);
+      },
+      "(The smallest, the largest) of integers; (0, -1) of none.");
+  m.def(
+      "running_extremes",
+      [](const Tensor& x, int64_t axis, bool largest) {
+        const Array value = x.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(running_extremes(value, axis, largest));
+      },
+      "The position of the largest (smallest) element up to each along an axis, int64.");
+  m.def(
       "from_numpy",
       [](const py::array& a, DTypeObject t) {
         return std::make_shared<Tensor>(array_from(a, t.value, true));

@@ -1,11 +1,15 @@
 // Traces and differentiation, for python/gradcell/transform.py.
 #include "ad/batching.h"
+#include "ad/rows.h"
+#include "ad/series.h"
 #include "ad/transform.h"
 #include "base/interrupt.h"
 #include "bind/bind.h"
-#include "cpu/engine.h"
 #include "ir/print.h"
 #include "ops/ops.h"
+
+#include <numeric>
+#include <optional>
 
 namespace gradcell::bind {
 
@@ -55,6 +59,28 @@ std::vector<TensorPtr> with_zeros(Trace& trace, const std::vector<NodeId>& ids,
   return out;
 }
 
+/// Derivatives of the outputs by the elements of `wrt` (by row: of a row of it), each of which is a
+/// variable of the algebra.
+std::vector<std::vector<NodeId>> by_elements(Graph& g, const std::vector<NodeId>& outputs,
+                                             const std::vector<NodeId>& wrt, bool rows,
+                                             const ad::Algebra& algebra,
+                                             std::span<const int> elements,
+                                             std::span<const int> wanted) {
+  std::vector<std::vector<NodeId>> given;
+  size_t variable = 0;
+  for (NodeId x : wrt) {
+    std::vector<NodeId>& of = given.emplace_back();
+    for (NodeId direction : ad::unit_directions(g, x, rows)) {
+      const int element = variable < elements.size() ? elements[variable] : 0;
+      ++variable;
+      if (element == 0) continue;
+      of.resize(std::max<size_t>(of.size(), element), kNoNode);
+      of[element - 1] = direction;
+    }
+  }
+  return ad::series(g, outputs, wrt, given, algebra, wanted);
+}
+
 /// What a finish would compute: the outputs, then what variables were assigned.
 std::vector<NodeId> roots(Trace& trace, const std::vector<TensorPtr>& outputs) {
   std::vector<NodeId> ids = nodes(trace, outputs), assigned = trace.assigned_nodes();
@@ -78,10 +104,6 @@ std::string short_location(const Location& l) {
   return text.substr(text.rfind('/') + 1);
 }
 
-std::string plan_text(const Graph& g, const std::vector<NodeId>& roots) {
-  return to_text(cpu::Executable(make_plan(g, live_nodes(g, roots), roots, {})).plan());
-}
-
 /// Answers Ctrl-C as Python does between two lines: by the handler that is set, which may raise.
 void answer_interrupt() {
   if (!PyGILState_Check() || !PyOS_InterruptOccurred()) return;
@@ -96,23 +118,19 @@ void bind_trace(py::module_& m) {
   interrupt_check = answer_interrupt;
   py::class_<Compiled, std::shared_ptr<Compiled>>(m, "Compiled",
                                                   "A trace that runs again without Python.")
-      .def("run",
-           [](const Compiled& c, const std::vector<TensorPtr>& arguments) {
-             std::vector<Array> in;
-             in.reserve(arguments.size());
-             for (const TensorPtr& t : arguments) in.push_back(t->value());
-             std::vector<Array> out;
-             {
-               WithoutGil nogil;
-               out = c.run(in);
-             }
-             std::vector<TensorPtr> result;
-             for (Array& a : out) result.push_back(std::make_shared<Tensor>(std::move(a)));
-             return result;
-           })
-      .def(
-          "plan_text", [](const Compiled& c) { return c.executable->text(); },
-          "The plan: stages of regions and calls, an instruction a line.");
+      .def("run", [](const Compiled& c, const std::vector<TensorPtr>& arguments) {
+        std::vector<Array> in;
+        in.reserve(arguments.size());
+        for (const TensorPtr& t : arguments) in.push_back(t->value());
+        std::vector<Array> out;
+        {
+          WithoutGil nogil;
+          out = c.run(in);
+        }
+        std::vector<TensorPtr> result;
+        for (Array& a : out) result.push_back(std::make_shared<Tensor>(std::move(a)));
+        return result;
+      });
 
   py::class_<Trace, TracePtr>(m, "Trace")
       .def("argument",
@@ -160,7 +178,8 @@ void bind_trace(py::module_& m) {
       .def(
           "plan_text",
           [](Trace& t, const std::vector<TensorPtr>& outputs) {
-            return plan_text(t.graph, roots(t, outputs));
+            const std::vector<NodeId> ids = roots(t, outputs);
+            return to_text(make_plan(t.graph, live_nodes(t.graph, ids), ids, {}));
           },
           py::arg("outputs"), "The plan of the same, which is not run.")
       .def_property_readonly("node_count", [](const Trace& t) { return t.graph.size(); });
@@ -293,6 +312,86 @@ void bind_trace(py::module_& m) {
         return with_zeros(t, ad::tangent(t.graph, out, in, tan), out);
       },
       "Jacobian-vector product; a tangent of None is ones.");
+
+  m.def(
+      "taylor",
+      [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& wrt,
+         const std::vector<std::vector<std::optional<TensorPtr>>>& given, int order,
+         const std::vector<int>& wanted) {
+        Trace& t = required_trace();
+        std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
+        std::vector<std::vector<NodeId>> derivatives;
+        for (const auto& of : given) {
+          derivatives.emplace_back();
+          for (const auto& d : of) derivatives.back().push_back(d ? (*d)->in(t) : kNoNode);
+        }
+        const auto found = ad::series(t.graph, out, in, derivatives, ad::line(order), wanted);
+        std::vector<std::vector<TensorPtr>> result;
+        for (size_t i = 0; i < out.size(); ++i)
+          result.push_back(with_zeros(t, found[i], std::vector<NodeId>(found[i].size(), out[i])));
+        return result;
+      },
+      "The derivatives of orders `wanted` along a curve, for each output, given those of `wrt` "
+      "from "
+      "the first on (None: zero).");
+  m.def(
+      "laplacian",
+      [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& wrt, bool rows,
+         bool twice) {
+        Trace& t = required_trace();
+        std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
+        int64_t d = 0;
+        for (NodeId x : in)
+          d += rows ? product(t.graph.dims(x), 1, t.graph.dims(x).size()) : t.graph.count(x);
+        const ad::Algebra algebra =
+            twice ? ad::biharmonic(static_cast<int>(d)) : ad::laplacian(static_cast<int>(d));
+        std::vector<int> variables(d);
+        std::iota(variables.begin(), variables.end(), 1);
+        const int wanted[] = {algebra.size() - 1};
+        const auto found = by_elements(t.graph, out, in, rows, algebra, variables, wanted);
+        std::vector<NodeId> sums;
+        for (const auto& of : found) sums.push_back(of[0]);
+        return with_zeros(t, sums, out);
+      },
+      "The sum of second derivatives by all elements of `wrt`, for each output; `twice`: the "
+      "Laplacian of that. `rows`: elements of the outputs depend on a row of `wrt` each.");
+  m.def(
+      "partials",
+      [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& wrt, bool rows,
+         const std::vector<std::vector<int>>& wanted) {
+        Trace& t = required_trace();
+        std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
+        std::vector<std::vector<int>> made;
+        const ad::Algebra algebra = ad::partial_derivatives(wanted, made);
+        std::vector<int> elements, variables;
+        for (const auto& m : wanted)
+          elements.push_back(
+              static_cast<int>(std::find(made.begin(), made.end(), m) - made.begin()) + 1);
+        for (size_t i = 0; !wanted.empty() && i < wanted[0].size(); ++i) {
+          std::vector<int> first(wanted[0].size(), 0);
+          first[i] = 1;
+          const auto at = std::find(made.begin(), made.end(), first);
+          variables.push_back(at == made.end() ? 0 : static_cast<int>(at - made.begin()) + 1);
+        }
+        const auto found = by_elements(t.graph, out, in, rows, algebra, variables, elements);
+        std::vector<std::vector<TensorPtr>> result;
+        for (size_t i = 0; i < out.size(); ++i)
+          result.push_back(with_zeros(t, found[i], std::vector<NodeId>(found[i].size(), out[i])));
+        return result;
+      },
+      "The partial derivatives by multi-indices over the elements of `wrt` (of a row of it), for "
+      "each output.");
+  m.def(
+      "first_mixing_rows",
+      [](const std::vector<TensorPtr>& outputs,
+         const std::vector<TensorPtr>& wrt) -> std::optional<std::string> {
+        Trace& t = required_trace();
+        const NodeId id = ad::first_mixing_rows(t.graph, nodes(t, outputs), nodes(t, wrt));
+        if (id == kNoNode) return {};
+        const std::string at = location_text(t.graph[id].location);
+        return std::string(info(t.graph[id].op).name) + (at.empty() ? "" : " (" + at + ")");
+      },
+      "The op, with its line, that first combines rows of `wrt`; None: rows stay apart.");
 }
 
 }  // namespace gradcell::bind

@@ -1,11 +1,7 @@
 #include "cpu/engine.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -13,23 +9,12 @@
 #include "base/scratch.h"
 #include "base/thread_pool.h"
 #include "cpu/calls/calls.h"
-#include "cpu/kernels.h"
 #include "cpu/tile_kernels.h"
 
 namespace gradcell::cpu {
 
 namespace {
 
-/// Scratch a tile may use: most of the second-level cache; the rest is for what streams through it.
-size_t tile_bytes() {
-  static const size_t bytes = [] {
-    long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    return static_cast<size_t>(l2 > 0 ? l2 : 1 << 20) * 7 / 10;
-  }();
-  return bytes;
-}
-/// With one feature a row, tiles are cut to the first-level cache.
-constexpr size_t kFlatTileBytes = 32 << 10;
 /// Below this many estimated nanoseconds a stage is not worth waking a thread.
 constexpr double kParallelWork = 15000;
 /// Nor is merging fewer bytes than this, or packing fewer weights.
@@ -43,151 +28,12 @@ std::byte* worker_scratch(size_t bytes) {
   return block.get(bytes);
 }
 
-template <class F>
-void by_float(Compute type, F f) {
-  if (type == Compute::F64)
-    f(double());
-  else
-    f(float());
-}
-
-// Preparation -------------------------------------------------------------------------------------
-
-double instruction_cost(const Instruction& i, int64_t rows) {
-  double per_row = i.features;
-  switch (i.kind) {
-    case TileOp::Product:
-    case TileOp::WeightGrad:
-      per_row *= i.inner * 0.02;
-      break;
-    case TileOp::FeatureReduce:
-      per_row *= i.inner * 0.1;
-      break;
-    case TileOp::Elementwise: {
-      bool cheap = info(i.op).cls != OpClass::Float || i.op == Op::Div || i.op == Op::Sqrt;
-      per_row *= cheap ? 0.1 : 0.6;
-      break;
-    }
-    default:
-      per_row *= 0.1;
-  }
-  return per_row * static_cast<double>(rows) * (i.type == Compute::F64 ? 2 : 1);
-}
-
-/// Each chunk clears its accumulators and adds them up, which should be a small part of its work.
-int64_t most_chunks(const Region& r) {
-  if (r.accumulators.empty()) return 64;
-  constexpr double kNanosecondsPerByte = 0.15, kPart = 0.015;
-  const double own = kNanosecondsPerByte * static_cast<double>(r.accumulator_bytes);
-  const double worth = r.work * kPart / own;
-  return int64_t(1) << std::ilogb(std::clamp(worth, 2.0, 32.0));
-}
-
-void choose_tiles(Region& r) {
-  size_t per_row = std::max<size_t>(r.row_bytes, 4);
-  bool flat = std::all_of(r.values.begin(), r.values.end(),
-                          [](const TileValue& v) { return v.features == 1; });
-  int64_t height;
-  if (flat) {
-    height = std::clamp<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 256, 4096);
-  } else {
-    // Four vectors of rows of each feature fill the registers of a product.
-    const bool wide = std::any_of(r.values.begin(), r.values.end(),
-                                  [](const TileValue& v) { return v.type == Compute::F64; });
-    const int64_t best = wide ? 32 : 64;
-    const auto room = static_cast<int64_t>(tile_bytes() / per_row);
-    height = room >= 4 * best && r.accumulators.empty() ? 2 * best
-             : room >= best                             ? best
-             : room >= 32                               ? 32
-                                                        : 16;
-  }
-  height = height / 16 * 16;
-  r.tile_rows = static_cast<int32_t>(std::min<int64_t>(height, (r.rows + 15) / 16 * 16));
-
-  for (PackedWeights& w : r.weights) {
-    w.offset = r.packed_bytes;
-    by_float(w.type, [&](auto t) {
-      r.packed_bytes +=
-          rounded(tile_kernels().matmul<decltype(t)>().packed_size(w.k, w.m) * sizeof t);
-    });
-  }
-  for (Accumulator& a : r.accumulators) {
-    a.offset = r.accumulator_bytes;
-    if (a.kind == TileOp::RowReduce)
-      a.bytes = static_cast<size_t>(a.features) * kLanes * compute_size(a.type);
-    else
-      by_float(a.type, [&](auto t) {
-        a.bytes = tile_kernels().matmul<decltype(t)>().grad_accumulator_size(a.features, a.inner) *
-                  sizeof t;
-      });
-    r.accumulator_bytes += rounded(a.bytes);
-    a.partial = r.partial_bytes;
-    r.partial_bytes += rounded(static_cast<size_t>(a.features) * static_cast<size_t>(a.inner) *
-                               compute_size(a.type));
-  }
-  int64_t tiles = (r.rows + r.tile_rows - 1) / r.tile_rows;
-  r.chunks = static_cast<int32_t>(std::clamp<int64_t>(tiles, 1, most_chunks(r)));
-}
-
-/// Which values full tiles keep in buffers, and which instructions use those.
-void find_direct(Region& r) {
-  auto is_direct = [&](uint32_t v) {
-    return r.values[v].direct_in >= 0 || r.values[v].direct_out >= 0;
-  };
-  for (uint32_t v = 0; v < r.values.size(); ++v)
-    if (is_direct(v)) r.direct.push_back(v);
-  for (uint32_t at = 0; at < r.program.size() && !r.direct.empty(); ++at) {
-    const Instruction& i = r.program[at];
-    bool moving = !accumulates(i) && is_direct(i.dst);
-    for (int k = 0; k < i.operand_count; ++k)
-      moving |= !i.operand[k].uniform && is_direct(i.operand[k].value);
-    if (moving) r.moving.push_back(at);
-  }
-}
-
-void bind_kernels(Region& r) {
-  const Kernels& k = kernels();
-  for (Instruction& i : r.program) {
-    Loop loop = nullptr;
-    unsigned uniform = 0;
-    for (int n = 0; n < i.operand_count; ++n) uniform |= unsigned(i.operand[n].uniform) << n;
-    switch (i.kind) {
-      case TileOp::Elementwise:
-        loop = k.elementwise(i.op, i.type, uniform);
-        break;
-      case TileOp::Chain:
-        loop = k.chain(i.type, i.links, i.operand_count, i.operand[i.operand_count - 1].uniform);
-        break;
-      case TileOp::Fused:
-        loop = k.fused(i.type, i.fusion);
-        break;
-      case TileOp::Convert:
-        loop = k.convert(i.type, i.dtype);
-        break;
-      case TileOp::Narrow:
-        loop = k.narrow(i.dtype);
-        break;
-      case TileOp::Copy:
-        loop = k.expand(i.type, i.operand[0].uniform);
-        break;
-      default:
-        continue;
-    }
-    require(loop != nullptr, ErrorKind::NotImplemented,
-            i.kind == TileOp::Elementwise ? info(i.op).name : "conversion",
-            " has no CPU kernel for ", name(i.dtype));
-    i.kernel = reinterpret_cast<const void*>(loop);
-  }
-}
-
-// Running
-// -------------------------------------------------------------------------------------------
-
 struct RegionRun {
   const Region* region;
+  const TileProgram* program;
   std::byte* uniforms;
   std::byte* packed;
-  std::byte* partials;  // [chunks][partial_bytes]
+  std::byte* results;  // [chunks][result_bytes]
 };
 
 struct RunState {
@@ -203,8 +49,9 @@ void convert_constant(DType dtype, uint64_t bits, T* out) {
 }
 
 void prepare_uniforms(const RegionRun& run, const RunState& s) {
-  for (const Uniform& u : run.region->uniforms) {
-    void* to = run.uniforms + u.offset;
+  for (size_t i = 0; i < run.region->uniforms.size(); ++i) {
+    const Uniform& u = run.region->uniforms[i];
+    void* to = run.uniforms + run.program->uniforms[i];
     if (u.constant >= 0) {
       uint64_t bits = s.constants[u.constant];
       switch (u.type) {
@@ -236,10 +83,11 @@ void prepare_uniforms(const RegionRun& run, const RunState& s) {
   }
 }
 
-void pack_one(const RegionRun& run, const PackedWeights& w, const RunState& s) {
+void pack_one(const RegionRun& run, size_t index, const RunState& s) {
+  const PackedWeights& w = run.region->weights[index];
   by_float(w.type, [&](auto t) {
     using T = decltype(t);
-    auto* to = reinterpret_cast<T*>(run.packed + w.offset);
+    auto* to = reinterpret_cast<T*>(run.packed + run.program->weights[index]);
     const auto& mm = tile_kernels().matmul<T>();
     const void* from = s.buffers[w.buffer];
     if (w.dtype == DType::Float32 || w.dtype == DType::Float64)
@@ -252,14 +100,14 @@ void pack_one(const RegionRun& run, const PackedWeights& w, const RunState& s) {
 
 /// Packs all weights of a stage, each in a task of its own where there are large ones.
 void pack(std::span<const RegionRun> runs, const RunState& s) {
-  std::vector<std::pair<const RegionRun*, const PackedWeights*>> all;
+  std::vector<std::pair<const RegionRun*, size_t>> all;
   int64_t elements = 0;
   for (const RegionRun& run : runs)
     for (const PackedWeights& w : run.region->weights) {
-      all.emplace_back(&run, &w);
+      all.emplace_back(&run, &w - run.region->weights.data());
       elements += int64_t(w.k) * w.m;
     }
-  auto one = [&](int i, int) { pack_one(*all[i].first, *all[i].second, s); };
+  auto one = [&](int i, int) { pack_one(*all[i].first, all[i].second, s); };
   if (elements > kParallelPack) return parallel_for(static_cast<int>(all.size()), one);
   for (int i = 0; i < static_cast<int>(all.size()); ++i) one(i, 0);
 }
@@ -271,50 +119,64 @@ struct Bound {
   LoopArgs args;
 };
 
+/// The dense results of a chunk's reductions.
+std::byte* result(const RegionRun& run, int32_t chunk, size_t accumulator) {
+  return run.results + static_cast<size_t>(chunk) * run.program->result_bytes +
+         run.program->accumulators[accumulator].result;
+}
+
 /// Runs chunks of a region, one after the other, on one thread.
 class TileRunner {
  public:
   TileRunner(const RegionRun& run, const RunState& s, std::vector<Bound>& program)
-      : r_(*run.region), run_(run), s_(s), k_(kernels()), t_(tile_kernels()), bound_(program) {
+      : r_(*run.region),
+        p_(*run.program),
+        run_(run),
+        s_(s),
+        k_(kernels()),
+        t_(tile_kernels()),
+        bound_(program) {
     size_t pointers = rounded(r_.values.size() * sizeof(std::byte*));
-    accumulators_ = worker_scratch(pointers + r_.accumulator_bytes +
-                                   r_.row_bytes * static_cast<size_t>(r_.tile_rows));
-    at_ = reinterpret_cast<std::byte**>(accumulators_ + r_.accumulator_bytes);
-    scratch_ = accumulators_ + r_.accumulator_bytes + pointers;
+    accumulators_ = worker_scratch(pointers + p_.accumulator_bytes +
+                                   r_.row_bytes * static_cast<size_t>(p_.tile_rows));
+    at_ = reinterpret_cast<std::byte**>(accumulators_ + p_.accumulator_bytes);
+    scratch_ = accumulators_ + p_.accumulator_bytes + pointers;
     bound_.resize(r_.program.size());
   }
 
   void chunk(int32_t c) {
-    for (const Accumulator& a : r_.accumulators) init(a);
-    int64_t tiles = (r_.rows + r_.tile_rows - 1) / r_.tile_rows;
-    for (int64_t t = tiles * c / r_.chunks; t < tiles * (c + 1) / r_.chunks; ++t) tile(t);
-    for (const Accumulator& a : r_.accumulators)
-      finish(a, run_.partials + static_cast<size_t>(c) * r_.partial_bytes + a.partial);
+    for (uint32_t a = 0; a < r_.accumulators.size(); ++a) init(r_.accumulators[a], sums(a));
+    int64_t tiles = (r_.rows + p_.tile_rows - 1) / p_.tile_rows;
+    for (int64_t t = tiles * c / p_.chunks; t < tiles * (c + 1) / p_.chunks; ++t) tile(t);
+    for (uint32_t a = 0; a < r_.accumulators.size(); ++a)
+      finish(r_.accumulators[a], sums(a), result(run_, c, a));
   }
 
  private:
-  void init(const Accumulator& a) {
-    void* acc = accumulators_ + a.offset;
+  std::byte* sums(uint32_t accumulator) const {
+    return accumulators_ + p_.accumulators[accumulator].sums;
+  }
+
+  void init(const Accumulator& a, void* acc) const {
     if (a.kind == TileOp::RowReduce) return k_.row_reduce_init(a.combine, a.type, acc, a.features);
     by_float(a.type, [&](auto t) {
       t_.matmul<decltype(t)>().grad_zero(static_cast<decltype(t)*>(acc), a.features, a.inner);
     });
   }
 
-  void finish(const Accumulator& a, std::byte* partial) const {
-    const void* acc = accumulators_ + a.offset;
+  void finish(const Accumulator& a, const void* acc, std::byte* to) const {
     if (a.kind == TileOp::RowReduce)
-      return k_.row_reduce_finish(a.combine, a.type, acc, partial, a.features);
+      return k_.row_reduce_finish(a.combine, a.type, acc, to, a.features);
     by_float(a.type, [&](auto t) {
       using T = decltype(t);
       t_.matmul<T>().grad_finish(static_cast<const T*>(acc), a.features, a.inner,
-                                 reinterpret_cast<T*>(partial), a.inner, 1);
+                                 reinterpret_cast<T*>(to), a.inner, 1);
     });
   }
 
   void tile(int64_t t) {
-    first_ = t * r_.tile_rows;
-    valid_ = static_cast<int32_t>(std::min<int64_t>(r_.tile_rows, r_.rows - first_));
+    first_ = t * p_.tile_rows;
+    valid_ = static_cast<int32_t>(std::min<int64_t>(p_.tile_rows, r_.rows - first_));
     const int32_t rows = (valid_ + 15) / 16 * 16;
     const bool full = rows == valid_;
     if (rows != rows_) {
@@ -322,18 +184,22 @@ class TileRunner {
       for (size_t v = 0; v < r_.values.size(); ++v) at_[v] = in_scratch(r_.values[v]);
       for (size_t i = 0; i < bound_.size(); ++i) bind(i);
     }
-    for (uint32_t v : r_.direct) {
+    for (uint32_t v : p_.direct) {
       const TileValue& value = r_.values[v];
       at_[v] = !full                  ? in_scratch(value)
                : value.direct_in >= 0 ? row(r_.loads[value.direct_in].buffer, value)
                                       : row(r_.stores[value.direct_out].buffer, value);
     }
-    for (uint32_t i : r_.moving) bind(i);
+    for (uint32_t i : p_.moving) bind(i);
     for (const RowLoad& l : r_.loads) {
       const TileValue& v = r_.values[l.value];
       if (full && v.direct_in >= 0) continue;
       if (s_.plan.buffers[l.buffer].feature_major) {
         load_features(l, v);
+        continue;
+      }
+      if (in_blocks(v.features)) {
+        load_blocks(l, v);
         continue;
       }
       auto* from =
@@ -356,6 +222,10 @@ class TileRunner {
         store_features(st);
         continue;
       }
+      if (in_blocks(st.features)) {
+        store_blocks(st);
+        continue;
+      }
       auto* to =
           static_cast<std::byte*>(s_.buffers[st.buffer]) +
           static_cast<size_t>(first_) * static_cast<size_t>(st.features) * item_size(st.dtype);
@@ -365,7 +235,7 @@ class TileRunner {
   }
 
   std::byte* in_scratch(const TileValue& v) const {
-    return scratch_ + v.offset * static_cast<size_t>(r_.tile_rows);
+    return scratch_ + v.offset * static_cast<size_t>(p_.tile_rows);
   }
 
   /// The first row of this tile in the first feature of a feature-major buffer.
@@ -398,6 +268,58 @@ class TileRunner {
     }
   }
 
+  bool in_blocks(int32_t features) const { return r_.block > 1 && features > 1; }
+
+  /// f(first element in the buffer, first row of the tile, how many) for each run of neighbouring
+  /// rows of one feature.
+  template <class F>
+  void for_runs(int32_t feature, int32_t features, F f) const {
+    for (int64_t row = 0; row < valid_;) {
+      const int64_t at = first_ + row, inside = at % r_.block;
+      const int64_t n = std::min<int64_t>(r_.block - inside, valid_ - row);
+      f((at / r_.block * features + feature) * r_.block + inside, row, static_cast<size_t>(n));
+      row += n;
+    }
+  }
+
+  void load_blocks(const RowLoad& l, const TileValue& v) {
+    const size_t item = item_size(l.dtype), size = compute_size(v.type);
+    const auto* base = static_cast<const std::byte*>(s_.buffers[l.buffer]);
+    std::byte* to = at_[l.value];
+    for (int32_t f = 0; f < v.features; ++f, to += static_cast<size_t>(rows_) * size) {
+      for_runs(f, v.features, [&](int64_t element, int64_t row, size_t n) {
+        const std::byte* from = base + static_cast<size_t>(element) * item;
+        if (f + kAhead < v.features)
+          fetch<false>(from + static_cast<size_t>(kAhead * r_.block) * item, n * item);
+        std::byte* const there = to + static_cast<size_t>(row) * size;
+        if (tile_type(l.dtype) == l.dtype)
+          copy_rows(from, there, n * item);
+        else
+          t_.transpose.load(from, l.dtype, there, n);
+      });
+      for (int32_t r = valid_; r < rows_; ++r)
+        std::memcpy(to + static_cast<size_t>(r) * size, to + static_cast<size_t>(r - 1) * size,
+                    size);
+    }
+  }
+
+  void store_blocks(const RowStore& s) {
+    const size_t item = item_size(s.dtype), size = compute_size(s.type);
+    auto* const base = static_cast<std::byte*>(s_.buffers[s.buffer]);
+    const std::byte* from = pointer(s.from);
+    for (int32_t f = 0; f < s.features; ++f, from += static_cast<size_t>(rows_) * size)
+      for_runs(f, s.features, [&](int64_t element, int64_t row, size_t n) {
+        std::byte* const to = base + static_cast<size_t>(element) * item;
+        if (f + kAhead < s.features)
+          fetch<true>(to + static_cast<size_t>(kAhead * r_.block) * item, n * item);
+        const std::byte* const there = from + static_cast<size_t>(row) * size;
+        if (tile_type(s.dtype) == s.dtype)
+          copy_rows(there, to, n * item);
+        else
+          t_.transpose.store(there, s.dtype, to, n);
+      });
+  }
+
   /// Rows of neighbouring features lie too far apart for the machine to foresee the next.
   static constexpr int32_t kAhead = 8;
   template <bool write>
@@ -421,7 +343,8 @@ class TileRunner {
   std::byte* pointer(const Operand& o) const {
     if (o.uniform) {
       const Uniform& u = r_.uniforms[o.value];
-      return run_.uniforms + u.offset + static_cast<size_t>(o.base) * compute_size(u.type);
+      return run_.uniforms + p_.uniforms[o.value] +
+             static_cast<size_t>(o.base) * compute_size(u.type);
     }
     return at_[o.value] + static_cast<ptrdiff_t>(o.base) * rows_ *
                               static_cast<ptrdiff_t>(compute_size(r_.values[o.value].type));
@@ -429,8 +352,7 @@ class TileRunner {
 
   void bind(size_t at) {
     const Instruction& i = r_.program[at];
-    const bool is_loop = i.map < 0;  // not a gather
-    bound_[at].loop = is_loop ? reinterpret_cast<Loop>(const_cast<void*>(i.kernel)) : nullptr;
+    bound_[at].loop = p_.loops[at];
     if (accumulates(i)) return;
     LoopArgs& a = bound_[at].args;
     a.d = at_[i.dst];
@@ -464,22 +386,22 @@ class TileRunner {
         return by_float(i.type, [&](auto t) {
           using T = decltype(t);
           t_.matmul<T>().matmul(
-              reinterpret_cast<const T*>(run_.packed + r_.weights[i.weights].offset),
+              reinterpret_cast<const T*>(run_.packed + p_.weights[i.weights]),
               reinterpret_cast<const T*>(pointer(i.operand[0])), rows_,
               reinterpret_cast<T*>(at_[i.dst]), rows_, i.inner, i.features, rows_,
               i.operand_count > 1 ? reinterpret_cast<const T*>(pointer(i.operand[1])) : nullptr,
               i.accumulate);
         });
       case TileOp::RowReduce:
-        return k_.row_reduce(i.combine, i.type, accumulators_ + r_.accumulators[i.dst].offset,
-                             pointer(i.operand[0]), i.features, rows_, valid_);
+        return k_.row_reduce(i.combine, i.type, sums(i.dst), pointer(i.operand[0]), i.features,
+                             rows_, valid_);
       case TileOp::WeightGrad:
         return by_float(i.type, [&](auto t) {
           using T = decltype(t);
-          t_.matmul<T>().weight_grad(
-              reinterpret_cast<const T*>(pointer(i.operand[0])), rows_,
-              reinterpret_cast<const T*>(pointer(i.operand[1])), rows_, i.features, i.inner, rows_,
-              valid_, reinterpret_cast<T*>(accumulators_ + r_.accumulators[i.dst].offset));
+          t_.matmul<T>().weight_grad(reinterpret_cast<const T*>(pointer(i.operand[0])), rows_,
+                                     reinterpret_cast<const T*>(pointer(i.operand[1])), rows_,
+                                     i.features, i.inner, rows_, valid_,
+                                     reinterpret_cast<T*>(sums(i.dst)));
         });
     }
   }
@@ -494,6 +416,7 @@ class TileRunner {
   }
 
   const Region& r_;
+  const TileProgram& p_;
   const RegionRun& run_;
   const RunState& s_;
   std::byte* accumulators_;
@@ -509,25 +432,20 @@ class TileRunner {
 /// So many elements of all chunks' partial results fit in the first-level cache, as a rule.
 constexpr size_t kMergePiece = 512;
 
-size_t elements(const Accumulator& a) {
-  return static_cast<size_t>(a.features) * static_cast<size_t>(a.inner);
-}
 int merge_pieces(const Accumulator& a) {
-  return static_cast<int>((elements(a) + kMergePiece - 1) / kMergePiece);
+  return static_cast<int>((a.count() + kMergePiece - 1) / kMergePiece);
 }
 
 /// Merges a piece of the chunks' partial results pairwise, in an order that depends on their number
 /// alone.
-void merge(const RegionRun& run, const Accumulator& a, int piece, const RunState& s) {
-  const Region& r = *run.region;
+void merge(const RegionRun& run, size_t accumulator, int piece, const RunState& s) {
+  const Accumulator& a = run.region->accumulators[accumulator];
+  const int32_t chunks = run.program->chunks;
   const size_t begin = static_cast<size_t>(piece) * kMergePiece;
-  const size_t n = std::min(kMergePiece, elements(a) - begin);
-  auto of = [&](int32_t c) {
-    return run.partials + static_cast<size_t>(c) * r.partial_bytes + a.partial +
-           begin * compute_size(a.type);
-  };
-  for (int32_t step = 1; step < r.chunks; step *= 2)
-    for (int32_t c = 0; c + step < r.chunks; c += 2 * step)
+  const size_t n = std::min(kMergePiece, a.count() - begin);
+  auto of = [&](int32_t c) { return result(run, c, accumulator) + begin * compute_size(a.type); };
+  for (int32_t step = 1; step < chunks; step *= 2)
+    for (int32_t c = 0; c + step < chunks; c += 2 * step)
       kernels().merge(a.combine, a.type, of(c), of(c + step), n);
   auto* to = static_cast<std::byte*>(s.buffers[a.buffer]) + begin * item_size(a.dtype);
   tile_kernels().transpose.store(of(0), a.dtype, to, n);
@@ -539,13 +457,14 @@ void merge(std::span<const RegionRun> runs, const RunState& s) {
   size_t bytes = 0;
   for (const RegionRun& run : runs) {
     for (const Accumulator& a : run.region->accumulators) tasks += merge_pieces(a);
-    bytes += run.region->partial_bytes * static_cast<size_t>(run.region->chunks);
+    bytes += run.program->result_bytes * static_cast<size_t>(run.program->chunks);
   }
   auto one = [&](int task, int) {
     for (const RegionRun& run : runs) {
-      for (const Accumulator& a : run.region->accumulators) {
-        if (task < merge_pieces(a)) return merge(run, a, task, s);
-        task -= merge_pieces(a);
+      const std::vector<Accumulator>& all = run.region->accumulators;
+      for (size_t a = 0; a < all.size(); ++a) {
+        if (task < merge_pieces(all[a])) return merge(run, a, task, s);
+        task -= merge_pieces(all[a]);
       }
     }
   };
@@ -555,7 +474,7 @@ void merge(std::span<const RegionRun> runs, const RunState& s) {
 
 }  // namespace
 
-struct Executable::Context {
+struct Runner::Context {
   Scratch arena, side;
   std::vector<void*> buffers;
   std::vector<RegionRun> runs;
@@ -568,13 +487,13 @@ struct Executable::Context {
   std::vector<Worker> workers;
 };
 
-struct Executable::Pool {
+struct Runner::Pool {
   std::mutex mutex;
   std::vector<std::unique_ptr<Context>> idle;
 };
 
 /// A context taken from the pool for one run.
-class Executable::ContextLease {
+class Runner::ContextLease {
  public:
   explicit ContextLease(Pool& pool) : pool_(pool) {
     std::lock_guard lock(pool_.mutex);
@@ -586,75 +505,98 @@ class Executable::ContextLease {
     }
   }
   ~ContextLease() {
+    if (!context_) return;
     std::lock_guard lock(pool_.mutex);
     pool_.idle.push_back(std::move(context_));
   }
   ContextLease(const ContextLease&) = delete;
   ContextLease& operator=(const ContextLease&) = delete;
   Context& operator*() const { return *context_; }
+  /// Nobody gets it again: what was left behind may still write to it.
+  void leave() { static_cast<void>(context_.release()); }
 
  private:
   Pool& pool_;
   std::unique_ptr<Context> context_;
 };
 
-Executable::Executable(Plan plan) : plan_(std::move(plan)), pool_(std::make_unique<Pool>()) {
-  for (Stage& stage : plan_.stages) {
-    for (Region& r : stage.regions) {
-      for (const Instruction& i : r.program) r.work += instruction_cost(i, r.rows);
-      r.work += 0.3 * static_cast<double>(r.rows *
-                                          static_cast<int64_t>(r.loads.size() + r.stores.size()));
-      plan_.work += r.work;
-      choose_tiles(r);
-      find_direct(r);
-      bind_kernels(r);
-    }
-    for (const Call& c : stage.calls) plan_.work += static_cast<double>(c.out.count);
-    size_t bytes = 64;
-    for (const Region& r : stage.regions)
-      bytes += r.uniform_bytes + r.packed_bytes + r.partial_bytes * static_cast<size_t>(r.chunks);
-    side_bytes_ = std::max(side_bytes_, bytes);
-  }
-}
+Runner::Runner(Plan plan)
+    : program_(prepare(std::move(plan))), agenda_(program_.plan), pool_(std::make_unique<Pool>()) {}
 
-Executable::~Executable() = default;
+Runner::~Runner() = default;
 
-void Executable::run(const void* const* inputs, void* const* outputs,
-                     const uint64_t* constants) const {
+void Runner::run(const void* const* inputs, void* const* outputs, const uint64_t* constants) const {
+  const Plan& plan = program_.plan;
   ContextLease lease(*pool_);
   Context& context = *lease;
-  std::byte* arena = context.arena.get(std::max<size_t>(plan_.arena_bytes, 64));
-  context.buffers.resize(plan_.buffers.size());
-  for (size_t b = 0; b < plan_.buffers.size(); ++b) {
-    const Buffer& buffer = plan_.buffers[b];
+  std::byte* arena = context.arena.get(std::max<size_t>(plan.arena_bytes, 64));
+  context.buffers.resize(plan.buffers.size());
+  for (size_t b = 0; b < plan.buffers.size(); ++b) {
+    const Buffer& buffer = plan.buffers[b];
     context.buffers[b] = buffer.place == Place::Input    ? const_cast<void*>(inputs[buffer.index])
                          : buffer.place == Place::Output ? outputs[buffer.index]
                                                          : arena + buffer.offset;
   }
-  RunState state{plan_, context.buffers.data(), constants};
+  if (plan.collectives == 0) return run(context, constants, nullptr);
+  try {
+    Exchange exchange(agenda_);
+    try {
+      run(context, constants, &exchange);
+      exchange.finish();
+    } catch (const std::exception& e) {
+      exchange.failed(e.what());
+      throw;
+    }
+  } catch (...) {
+    if (left_behind()) lease.leave();
+    throw;
+  }
+}
+
+void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange) const {
+  const Plan& plan = program_.plan;
+  RunState state{plan, context.buffers.data(), constants};
   context.workers.resize(static_cast<size_t>(max_threads()));
 
-  std::byte* const side_begin = context.side.get(side_bytes_);
-  for (const Stage& stage : plan_.stages) {
+  std::byte* const side_begin = context.side.get(program_.side_bytes);
+  for (size_t at = 0; at < plan.stages.size(); ++at) {
+    const Stage& stage = plan.stages[at];
+    auto run_one = [&](const Call& call) {
+      const void* in[64];
+      std::vector<const void*> many;
+      const void** p = in;
+      if (call.inputs.size() > 64) many.resize(call.inputs.size()), p = many.data();
+      for (size_t i = 0; i < call.inputs.size(); ++i) p[i] = context.buffers[call.inputs[i]];
+      void* out = context.buffers[call.output];
+      call.sequence < 0 ? run_call(call, p, out, constants) : exchange->start(call, p[0], out);
+    };
+    if (exchange) exchange->progress();
+    for (int32_t collective : stage.waits) exchange->wait(collective);
+    size_t collectives = 0;
+    while (collectives < stage.calls.size() && stage.calls[collectives].sequence >= 0)
+      run_one(stage.calls[collectives++]);
+
     std::byte* side = side_begin;
     context.runs.clear();
     int32_t tasks = 0;
     double work = 0;
-    for (const Region& r : stage.regions) {
-      RegionRun run{&r, side, side + r.uniform_bytes, side + r.uniform_bytes + r.packed_bytes};
-      side = run.partials + r.partial_bytes * static_cast<size_t>(r.chunks);
+    for (size_t i = 0; i < stage.regions.size(); ++i) {
+      const TileProgram& p = program_.stages[at][i];
+      RegionRun run{&stage.regions[i], &p, side, side + p.uniform_bytes,
+                    side + p.uniform_bytes + p.packed_bytes};
+      side += p.side_bytes();
       prepare_uniforms(run, state);
       context.runs.push_back(run);
-      tasks += r.chunks;
-      work += r.work;
+      tasks += p.chunks;
+      work += p.work;
     }
     pack(context.runs, state);
     for (Context::Worker& w : context.workers) w.run = nullptr;
     auto body = [&](int task, int worker) {
       Context::Worker& w = context.workers[worker];
       for (const RegionRun& run : context.runs) {
-        if (task >= run.region->chunks) {
-          task -= run.region->chunks;
+        if (task >= run.program->chunks) {
+          task -= run.program->chunks;
           continue;
         }
         if (w.run != &run) w.runner.emplace(run, state, w.program);
@@ -667,13 +609,9 @@ void Executable::run(const void* const* inputs, void* const* outputs,
     else
       parallel_for(tasks, body, static_cast<int>(context.workers.size()));
     merge(context.runs, state);
-    for (const Call& call : stage.calls) {
-      const void* in[64];
-      std::vector<const void*> many;
-      const void** p = in;
-      if (call.inputs.size() > 64) many.resize(call.inputs.size()), p = many.data();
-      for (size_t i = 0; i < call.inputs.size(); ++i) p[i] = context.buffers[call.inputs[i]];
-      run_call(call, p, context.buffers[call.output], constants);
+    for (size_t i = collectives; i < stage.calls.size(); ++i) {
+      if (exchange) exchange->progress();
+      run_one(stage.calls[i]);
     }
   }
 }

@@ -7,18 +7,21 @@
 
 #include <memory>
 
-#include "plan/plan.h"
+#include "cpu/communicator.h"
+#include "cpu/program.h"
 
 namespace gradcell::cpu {
 
-class Executable {
+/// A plan made ready for this machine.
+class Runner {
  public:
-  explicit Executable(Plan plan);
-  ~Executable();
-  Executable(const Executable&) = delete;
-  Executable& operator=(const Executable&) = delete;
+  explicit Runner(Plan plan);
+  ~Runner();
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
 
-  const Plan& plan() const { return plan_; }
+  const Plan& plan() const { return program_.plan; }
+  double work() const { return program_.work; }  ///< estimated nanoseconds on one thread
 
   /// One pointer an input and an output; outputs that alias others are null. Dense, row-major.
   void run(const void* const* inputs, void* const* outputs, const uint64_t* constants) const;
@@ -26,8 +29,9 @@ class Executable {
  private:
   struct Context;
   class ContextLease;
-  Plan plan_;
-  size_t side_bytes_ = 64;  ///< uniforms, packed weights and accumulators of the largest stage
+  void run(Context& context, const uint64_t* constants, Exchange* exchange) const;
+  Program program_;
+  Agenda agenda_;  ///< of the plan's collectives
   struct Pool;
   std::unique_ptr<Pool> pool_;
 };

@@ -18,6 +18,15 @@ using Loop = void (*)(const LoopArgs&);
 /// Row accumulators hold this many partial results a feature, so that rows are reduced in vectors.
 inline constexpr int kLanes = 16;
 
+/// f(float()) or f(double()): what is templated over the floating types that tiles compute in.
+template <class F>
+void by_float(Compute type, F f) {
+  if (type == Compute::F64)
+    f(double());
+  else
+    f(float());
+}
+
 struct Kernels {
   /// Bit k of `uniform` says that operand k is uniform. Null if the op is not for that type.
   Loop (*elementwise)(Op op, Compute type, unsigned uniform);

@@ -124,6 +124,13 @@ class CudaPlanner {
         return add(write_extremum(in_, id));
       case Form::Scan:
         return add(write_scan(in_, id));
+      case Form::Convolve:
+        return add(write_convolution(in_, id));
+      case Form::Window:
+        return add(write_window(in_, id));
+      case Form::TakePlaces:
+      case Form::AddPlaces:
+        return add(write_along(in_, id));
       case Form::Scatter: {
         bool half = is_floating(g_.dtype(id)) && item_size(g_.dtype(id)) == 2;
         BufferId sums = half ? temporary(static_cast<size_t>(g_.count(id)) * 4) : buffer_of_[id];
@@ -132,6 +139,8 @@ class CudaPlanner {
       }
       case Form::LastIndex:
         return add(write_last_index(in_, id));
+      case Form::Collective:
+        return make_passage(id);
       case Form::Reduce: {
         Reduction r = plan_reduction(g_, id);
         BufferId partial = r.chunks > 1 ? temporary(r.partial_bytes) : 0;
@@ -195,6 +204,25 @@ class CudaPlanner {
     plan_.steps.push_back(std::move(step));
   }
 
+  void make_passage(NodeId id) {
+    const auto a = attributes<CollectiveAttributes>(g_, id);
+    Passage p{g_[id].op, a.combine(), g_.dtype(id), a.group, a.size, a.rank, a.root};
+    p.out = buffer_of_[id], p.had = g_.count(id);
+    p.reads = g_[id].input_count > 0;
+    Step step;
+    if (p.reads) {
+      const NodeId x = f_.storage[g_.input(id, 0)];
+      p.in = buffer_of_[x], p.given = g_.count(x);
+      step.bytes_read = describe(x).bytes();
+    }
+    step.bytes_written = describe(id).bytes();
+    step.passage = p;
+    step.nodes = 1;
+    step.stage = f_.node[id].stage;
+    step.location = g_[id].location;
+    plan_.steps.push_back(std::move(step));
+  }
+
   void add(Written w) { plan_.steps.push_back(with_kernel(std::move(w))); }
 
   /// The step, with the kernel's number. Equal texts are one kernel.
@@ -225,8 +253,13 @@ class CudaPlanner {
       int at = static_cast<int>(i);
       for (const Argument& a : s.arguments)
         if (a.kind == Argument::Kind::Buffer) use(a.index, at);
-      if (s.kernel < 0) use(s.product.a, at), use(s.product.b, at), use(s.product.out, at);
-      if (s.kernel < 0 && s.product.has_bias) use(s.product.bias, at);
+      if (s.passage) {
+        if (s.passage->reads) use(s.passage->in, at);
+        use(s.passage->out, at);
+      } else if (s.kernel < 0) {
+        use(s.product.a, at), use(s.product.b, at), use(s.product.out, at);
+        if (s.product.has_bias) use(s.product.bias, at);
+      }
     }
     std::vector<BufferId> order;  // by when they are first needed
     for (BufferId b = 0; b < plan_.buffers.size(); ++b)

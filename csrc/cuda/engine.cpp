@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "cuda/nccl.h"
 #include "cuda/nvrtc.h"
 
 namespace gradcell::cuda {
@@ -57,7 +58,7 @@ Value constant(Compute type, bool floating, uint64_t bits) {
 }  // namespace
 
 /// What one capture depends on, and the graph once there is one.
-struct Executable::Recorded {
+struct Launcher::Recorded {
   std::vector<DevicePointer> inputs;
   std::vector<uint64_t> constants;
   std::shared_ptr<Blocks> outputs;
@@ -73,7 +74,7 @@ struct Executable::Recorded {
   Recorded& operator=(const Recorded&) = delete;
 };
 
-Executable::Executable(CudaPlan plan, Device& device) : plan_(std::move(plan)), device_(device) {
+Launcher::Launcher(CudaPlan plan, Device& device) : plan_(std::move(plan)), device_(device) {
   const Driver& driver = Driver::get();
   device_.enter();
   wide_ = plan_.wide;
@@ -89,7 +90,7 @@ Executable::Executable(CudaPlan plan, Device& device) : plan_(std::move(plan)), 
   }
 }
 
-Executable::~Executable() {
+Launcher::~Launcher() {
   // What is still running uses the module and the graphs; errors have nowhere to go from here.
   const Driver& driver = Driver::get();
   device_.enter_quietly();
@@ -98,8 +99,8 @@ Executable::~Executable() {
   if (module_) driver.cuModuleUnload(module_);
 }
 
-void Executable::launch(const Step& s, const std::vector<DevicePointer>& buffers,
-                        const uint64_t* constants, StreamHandle stream) const {
+void Launcher::launch(const Step& s, const std::vector<DevicePointer>& buffers,
+                      const uint64_t* constants, StreamHandle stream) const {
   size_t each = s.arguments.size() / s.segments;
   auto value = [&](const Argument& a, bool aligned) {
     Value v{};
@@ -147,12 +148,17 @@ void Executable::launch(const Step& s, const std::vector<DevicePointer>& buffers
                plan_.kernels[s.kernel].name.c_str());
 }
 
-void Executable::enqueue(const std::vector<DevicePointer>& buffers, const uint64_t* constants,
-                         StreamHandle stream) const {
+void Launcher::enqueue(const std::vector<DevicePointer>& buffers, const uint64_t* constants,
+                       StreamHandle stream) const {
   const Driver& driver = Driver::get();
   for (const Step& s : plan_.steps) {
     if (s.kernel >= 0) {
       launch(s, buffers, constants, stream);
+      continue;
+    }
+    if (s.passage) {
+      const Passage& p = *s.passage;
+      Nccl::get().enqueue(p, p.reads ? buffers[p.in] : 0, buffers[p.out], stream);
       continue;
     }
     const Gemm& p = s.product;
@@ -172,14 +178,14 @@ void Executable::enqueue(const std::vector<DevicePointer>& buffers, const uint64
   }
 }
 
-Blocks Executable::fresh_outputs() const {
+Blocks Launcher::fresh_outputs() const {
   Blocks blocks(plan_.outputs.size());
   for (const Buffer& b : plan_.buffers)
     if (b.place == Place::Output) blocks[b.index] = std::make_shared<DeviceBlock>(device_, b.bytes);
   return blocks;
 }
 
-bool Executable::make_free(const Blocks& outputs, const std::vector<DevicePointer>& inputs) const {
+bool Launcher::make_free(const Blocks& outputs, const std::vector<DevicePointer>& inputs) const {
   std::vector<size_t> kept;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i] || copied_[i] || outputs[i].use_count() == 1) continue;
@@ -203,7 +209,7 @@ bool Executable::make_free(const Blocks& outputs, const std::vector<DevicePointe
   return true;
 }
 
-std::shared_ptr<Blocks> Executable::free_outputs(const std::vector<DevicePointer>& inputs) const {
+std::shared_ptr<Blocks> Launcher::free_outputs(const std::vector<DevicePointer>& inputs) const {
   for (auto it = outputs_.begin(); it != outputs_.end(); ++it) {
     if (!make_free(**it, inputs)) continue;
     outputs_.splice(outputs_.begin(), outputs_, it);
@@ -217,8 +223,8 @@ std::shared_ptr<Blocks> Executable::free_outputs(const std::vector<DevicePointer
   return outputs_.front();
 }
 
-std::vector<DevicePointer> Executable::places(const std::vector<DevicePointer>& inputs,
-                                              const Blocks& outputs, DevicePointer arena) const {
+std::vector<DevicePointer> Launcher::places(const std::vector<DevicePointer>& inputs,
+                                            const Blocks& outputs, DevicePointer arena) const {
   std::vector<DevicePointer> at(plan_.buffers.size());
   for (size_t b = 0; b < at.size(); ++b) {
     const Buffer& buffer = plan_.buffers[b];
@@ -229,7 +235,7 @@ std::vector<DevicePointer> Executable::places(const std::vector<DevicePointer>& 
   return at;
 }
 
-void Executable::capture(Recorded& r) const {
+void Launcher::capture(Recorded& r) const {
   if (refusals_ >= kMaxRefusals) return;
   ++refusals_;
   const Driver& driver = Driver::get();
@@ -251,7 +257,7 @@ void Executable::capture(Recorded& r) const {
   refusals_ = 0;
 }
 
-Blocks Executable::handed_out(const Blocks& outputs) const {
+Blocks Launcher::handed_out(const Blocks& outputs) const {
   const Driver& driver = Driver::get();
   Blocks result = outputs;
   for (size_t i = 0; i < result.size(); ++i) {
@@ -265,7 +271,7 @@ Blocks Executable::handed_out(const Blocks& outputs) const {
   return result;
 }
 
-Blocks Executable::run(const std::vector<DevicePointer>& inputs, const uint64_t* constants) const {
+Blocks Launcher::run(const std::vector<DevicePointer>& inputs, const uint64_t* constants) const {
   std::lock_guard lock(mutex_);
   std::lock_guard stream_lock(device_.mutex());
   device_.enter();

@@ -17,13 +17,14 @@ namespace gradcell::cuda {
 
 using Blocks = std::vector<std::shared_ptr<DeviceBlock>>;
 
-class Executable {
+/// A plan whose kernels are loaded on a device.
+class Launcher {
  public:
   /// Compiles the kernels for the device. Throws Runtime.
-  Executable(CudaPlan plan, Device& device);
-  ~Executable();
-  Executable(const Executable&) = delete;
-  Executable& operator=(const Executable&) = delete;
+  Launcher(CudaPlan plan, Device& device);
+  ~Launcher();
+  Launcher(const Launcher&) = delete;
+  Launcher& operator=(const Launcher&) = delete;
 
   const CudaPlan& plan() const { return plan_; }
   Device& device() const { return device_; }

@@ -51,7 +51,9 @@ int own_cost(const Graph& g, NodeId id) {
 /// can.
 bool reads_whole(const Graph& g, NodeId id) {
   const Form f = form(g, id);
-  return f == Form::Product || f == Form::Scatter || f == Form::LastIndex;
+  return f == Form::Product || f == Form::Convolve || f == Form::Window || f == Form::TakePlaces ||
+         f == Form::AddPlaces || f == Form::Scatter || f == Form::LastIndex ||
+         f == Form::Collective;
 }
 
 Role role_of(const Graph& g, NodeId id) {
@@ -75,9 +77,14 @@ Role role_of(const Graph& g, NodeId id) {
     }
     case Form::Extremum:
     case Form::Scan:
+    case Form::Convolve:
+    case Form::Window:
+    case Form::TakePlaces:
+    case Form::AddPlaces:
     case Form::Product:
     case Form::Scatter:
     case Form::LastIndex:
+    case Form::Collective:
       return Role::Alone;
     case Form::Marker:
       break;
@@ -224,6 +231,7 @@ class Fuser {
   /// Component, cost and first possible stage of a node.
   void place(NodeId id) {
     Fused& me = f_.node[id];
+    if (form(g_, id) == Form::Collective) me.stage = passage_stage_;
     if (me.role == Role::Map) costs(id);
     if (me.role == Role::RowReduce) rows_[id] = {g_.count(id)}, open_[id] = 1;
     if (me.role == Role::Map) rows_[id] = prefixes(g_.dims(id));
@@ -239,6 +247,7 @@ class Fuser {
       me.stage = std::max(me.stage, least);
       ready_[id] = std::max(ready_[id], again(p) ? ready_[p] : from.stage + 1);
     }
+    if (form(g_, id) == Form::Collective) passage_stage_ = me.stage;
   }
 
   bool together(NodeId id, NodeId p, int k) {
@@ -297,6 +306,7 @@ class Fuser {
   std::vector<RowSet> rows_;
   std::vector<int> full_;          ///< what computing it again costs, from the nearest buffers
   std::vector<int> shared_;        ///< the same, without what nobody else computes
+  int32_t passage_stage_ = 0;      ///< of the collectives so far: they stay in their order
   std::vector<int32_t> ready_;     ///< the first stage in which it can be computed again
   std::vector<uint8_t> open_;      ///< by component: holds a row reduction
   std::vector<uint8_t> anchored_;  ///< has a buffer whatever else is decided

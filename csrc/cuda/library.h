@@ -28,7 +28,7 @@ class Library {
 
 /// Where Python found the libraries; empty: the system's. Set before anything is opened.
 struct LibraryPaths {
-  std::string driver, nvrtc, cublaslt;
+  std::string driver, nvrtc, cublaslt, nccl;
 };
 LibraryPaths& library_paths();
 

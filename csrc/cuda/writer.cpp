@@ -297,9 +297,14 @@ std::string Writer::compute(NodeId id, const Index& at) {
     case Form::Reduce:
     case Form::Extremum:
     case Form::Scan:
+    case Form::Convolve:
+    case Form::Window:
+    case Form::TakePlaces:
+    case Form::AddPlaces:
     case Form::Product:
     case Form::Scatter:
     case Form::LastIndex:
+    case Form::Collective:
       break;
   }
   fail(ErrorKind::NotImplemented, info(op).name, " cannot be computed element by element");

@@ -26,9 +26,14 @@ enum class Form : uint8_t {
   Extremum,     ///< where along an axis the largest or smallest element is
   Scan,         ///< combines what comes before, along an axis
   Product,      ///< sums of matrix products
+  Convolve,     ///< a partial derivative of the form that ops/convolution.h states
+  Window,       ///< the largest element of windows, or where it is
+  TakePlaces,   ///< elements of rows at places
+  AddPlaces,    ///< sums of elements at places of rows
   Take,         ///< slices at indices
   Scatter,      ///< sums of slices at indices
   LastIndex,    ///< the last position at which an index occurs
+  Collective,   ///< what the processes of a group bring together
 };
 
 /// What reductions and scans combine elements with.
@@ -37,6 +42,15 @@ inline const char* combine_name(Combine c) {
   static constexpr const char* kNames[] = {"sum", "product", "max", "min"};
   return kNames[static_cast<size_t>(c)];
 }
+
+/// How a node depends on the inputs that it computes with: what its power series follows from.
+enum class Law : uint8_t {
+  Constant,  ///< not at all
+  Linear,    ///< linearly in all of them jointly, if need be piece by piece: as its tangent does
+  Bilinear,  ///< as a product of its first and its last input
+  Quotient,  ///< as its first input over its last
+  Smooth,    ///< in some other way that its tangent says
+};
 
 struct Type {
   DType dtype;
@@ -98,8 +112,11 @@ class Spec {
   virtual NodeId adjoint(Graph& g, NodeId id, int k, NodeId dy) const = 0;
   /// The node's tangent, given its inputs', of which kNoNode are zero, but not all.
   virtual NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const = 0;
+  virtual Law law() const = 0;
   /// Whether a node is equal to no other, whatever it looks like.
   virtual bool unique() const { return false; }
+  /// Whether a node takes place once, in the order recorded, used or not: others wait for it.
+  virtual bool effect() const { return false; }
   /// Whether input k is one whose elements the op computes with, not indices or a condition.
   virtual bool computes_with(int) const { return true; }
   /// Whether derivatives pass through.

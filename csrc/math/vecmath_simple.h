@@ -161,26 +161,32 @@ GRADCELL_INLINE T sign(T x)
   return static_cast<T>((x > 0) - (x < 0));
 }
 
-/// As ModFn; 0 for b = 0.
-template <class T>
-GRADCELL_INLINE T mod(T a, T b)
-  requires std::is_integral_v<T>
-{
-  // A divisor of 0 or -1 gives 0 either way, and dividing by it may trap.
-  const T d = b == 0 || b == T(-1) ? T(1) : b;
-  const T r = static_cast<T>(a % d);
-  return static_cast<T>(r != 0 && (r < 0) != (d < 0) ? r + d : r);
+/// floor(a / b), as in Python; 0 for b = 0, and the most negative number over -1 wraps. Of int32
+/// the quotient in double, rounded down, is exact (it is at least 2^-31 of itself away from the
+/// next integer); loops over it run in vectors, which have no integer division.
+GRADCELL_INLINE int32_t floor_div(int32_t a, int32_t b) {
+  const double d = b == 0 ? 1.0 : static_cast<double>(b);
+  const double q = __builtin_floor(static_cast<double>(a) / d);
+  const auto whole = static_cast<int32_t>(q > 2147483647.0 ? -2147483648.0 : q);
+  return b == 0 ? 0 : whole;
 }
-/// floor(a / b), as in Python; 0 for b = 0, and the most negative number over -1 wraps.
-template <class T>
-GRADCELL_INLINE T floor_div(T a, T b)
-  requires std::is_integral_v<T>
-{
-  using U = std::make_unsigned_t<T>;
+GRADCELL_INLINE int64_t floor_div(int64_t a, int64_t b) {
   if (b == 0) return 0;
-  if (b == T(-1)) return static_cast<T>(U(0) - static_cast<U>(a));
-  const T q = static_cast<T>(a / b), r = static_cast<T>(a % b);
-  return static_cast<T>(r != 0 && (r < 0) != (b < 0) ? q - 1 : q);
+  if (b == -1) return static_cast<int64_t>(uint64_t{0} - static_cast<uint64_t>(a));
+  const int64_t q = a / b, r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? q - 1 : q;
+}
+/// As ModFn; 0 for b = 0.
+GRADCELL_INLINE int32_t mod(int32_t a, int32_t b) {
+  const auto q = static_cast<uint32_t>(floor_div(a, b));
+  const auto r = static_cast<int32_t>(static_cast<uint32_t>(a) - q * static_cast<uint32_t>(b));
+  return b == 0 ? 0 : r;
+}
+GRADCELL_INLINE int64_t mod(int64_t a, int64_t b) {
+  // A divisor of 0 or -1 gives 0 either way, and dividing by it may trap.
+  const int64_t d = b == 0 || b == -1 ? 1 : b;
+  const int64_t r = a % d;
+  return r != 0 && (r < 0) != (d < 0) ? r + d : r;
 }
 /// a^n for integers, modulo 2^bits. A negative n gives the integer part of the true value (0^n: 0).
 template <class T>

@@ -285,6 +285,8 @@ class Row : public Spec {
     return symbolic::adjoint_of(g, id, k, symbolic::wrap(g, dy)).id;
   }
   NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
+    if (dx.size() == 3 && dx[1] != kNoNode && dx[2] != kNoNode)
+      return select(g, g.input(id, 0), dx[1], dx[2]);
     symbolic::Value sum;
     for (size_t i = 0; i < dx.size(); ++i)
       if (dx[i] != kNoNode)
@@ -302,6 +304,24 @@ class Row : public Spec {
         return binary(g, op, in[0], in[1]);
       default:
         return select(g, in[0], in[1], in[2]);
+    }
+  }
+  /// Those that the rules of arithmetic on series are about; the others follow by their tangents,
+  /// which are made of these and of one another.
+  Law law() const override {
+    switch (op) {
+      case Op::Neg:
+      case Op::Add:
+      case Op::Sub:
+      case Op::Select:
+        return Law::Linear;
+      case Op::Mul:
+      case Op::Square:
+        return Law::Bilinear;
+      case Op::Div:
+        return Law::Quotient;
+      default:
+        return differentiable() ? Law::Smooth : Law::Constant;
     }
   }
   bool computes_with(int k) const override { return k > 0 || info(op).kind != OpKind::Ternary; }

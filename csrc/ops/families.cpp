@@ -47,7 +47,7 @@ NodeId Linear::tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const {
                                           : dx[i]);
   }
   const Dims attributes(g.attrs(id).begin(), g.attrs(id).end());
-  return make(g, op, {in, attributes, {g.dtype(id), g.dims(id)}});
+  return make(g, op, {in, attributes, {g.dtype(id), Dims(g.dims(id))}});
 }
 
 NodeId over_batch(Graph& g, const Batch& b, size_t k) {

@@ -19,6 +19,7 @@ class Linear : public Spec {
  public:
   using Spec::Spec;
   NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override;
+  Law law() const override { return Law::Linear; }
 };
 
 /// Ops with no derivative: integers, sources, gradient stops.
@@ -28,6 +29,7 @@ class Constant : public Spec {
   NodeId adjoint(Graph&, NodeId, int, NodeId) const override { return kNoNode; }
   NodeId tangent(Graph&, NodeId, std::span<const NodeId>) const override { return kNoNode; }
   bool differentiable() const override { return false; }
+  Law law() const override { return Law::Constant; }
 };
 
 /// Input k over the batch: repeated for every example if it is the same for all.

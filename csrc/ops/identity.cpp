@@ -25,6 +25,7 @@ class Aliasing : public Spec {
   NodeId tangent(Graph&, NodeId, std::span<const NodeId> dx) const override { return dx[0]; }
   /// What was to be differentiated by it has been, when its example becomes a batch.
   NodeId batch(Graph&, NodeId, const Batch& b) const override { return b.inputs[0]; }
+  Law law() const override { return Law::Linear; }
   bool unique() const override { return true; }
 };
 

@@ -63,14 +63,12 @@ class Reshaping : public Moving {
       const NodeId inner = reshape(g, g.input(x, 0), without_ones(source, full, type.dims, 1));
       return broadcast_to(g, inner, type.dims);
     }
-    if (g[x].op == Op::SliceScatter && differ_in_ones(g.dims(x), type.dims)) {
-      const Dims full = g.dims(x), from = g.dims(g.input(x, 0)), to = type.dims;
-      const auto a = gradcell::attributes<SliceAttributes>(g, x);
-      const Dims start = without_ones(Dims(a.start.begin(), a.start.end()), full, to, 0);
-      const Dims step = without_ones(Dims(a.step.begin(), a.step.end()), full, to, 1);
-      if (element_count(from) > 0)
-        return slice_scatter(g, reshape(g, g.input(x, 0), without_ones(from, full, to, 1)), to,
-                             start, step);
+    const auto box = placement(g, x);
+    if (box && differ_in_ones(g.dims(x), type.dims) && g.count(box->from) > 0) {
+      const Dims full = g.dims(x), from = g.dims(box->from), to = type.dims;
+      return slice_scatter(g, reshape(g, box->from, without_ones(from, full, to, 1)), to,
+                           without_ones(box->start, full, to, 0),
+                           without_ones(box->step, full, to, 1));
     }
     return constant_as(g, x, type);
   }
@@ -242,6 +240,16 @@ class Concatenation : public Moving {
     std::vector<NodeId> in;
     for (size_t k = 0; k < b.inputs.size(); ++k) in.push_back(over_batch(g, b, k));
     return concat(g, in, static_cast<int>(g.attrs(id)[0]) + 1);
+  }
+  /// Zeros beside a single tangent are no part of a sum.
+  NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
+    size_t only = dx.size();
+    for (size_t k = 0; k < dx.size(); ++k)
+      if (dx[k] != kNoNode) only = only == dx.size() ? k : SIZE_MAX - 1;
+    if (only >= dx.size()) return Moving::tangent(g, id, dx);
+    const Movement m = movement(g, id);
+    const Piece& p = m.pieces[only];
+    return slice_scatter(g, dx[only], Dims(g.dims(id)), p.start, p.step);
   }
 
   Movement movement(const Graph& g, NodeId id) const override {

@@ -1,6 +1,8 @@
 // The family that moves elements: reshape, transpose, broadcast, slice, its adjoint, concatenation.
 #pragma once
 
+#include <optional>
+
 #include "ir/spec.h"
 
 namespace gradcell {
@@ -23,6 +25,13 @@ NodeId slice(Graph& g, NodeId x, const SliceSpec& spec);
 /// Zeros of shape `dims` with x placed at start + i * step: the adjoint of slice.
 NodeId slice_scatter(Graph& g, NodeId x, std::span<const int64_t> dims,
                      std::span<const int64_t> start, std::span<const int64_t> step);
+/// A block that stands among zeros: at start + i * step of a tensor.
+struct Placement {
+  NodeId from;
+  Dims start, step;
+};
+/// What a slice_scatter says, of other nodes nothing.
+std::optional<Placement> placement(const Graph& g, NodeId id);
 NodeId concat(Graph& g, std::span<const NodeId> xs, int axis);
 
 /// The matrix that a transposition of its last two axes has transposed; kNoNode for others.

@@ -68,7 +68,7 @@ class MatrixProduct : public Spec {
   NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
     const NodeId a = g.input(id, 0), b = g.input(id, 1);
     const auto [ta, tb] = gradcell::attributes<ProductAttributes>(g, id);
-    const NodeId first = dx[0] == kNoNode ? kNoNode : matmul(g, dx[0], b, ta, tb);
+    const NodeId first = dx[0] == kNoNode ? kNoNode : product_of_placed(g, dx[0], b, {ta, tb});
     if (dx[1] == kNoNode) return first;
     const NodeId second = matmul(g, a, dx[1], ta, tb);
     return first == kNoNode ? second : binary(g, Op::Add, first, second);
@@ -83,6 +83,7 @@ class MatrixProduct : public Spec {
     }
     return total;
   }
+  Law law() const override { return Law::Bilinear; }
 
   /// NumPy's matmul: vectors, matrices, broadcast batches; flags transpose the last two dimensions.
   NodeId apply(Graph& g, Draft d) const override {
@@ -146,12 +147,12 @@ class MatrixProduct : public Spec {
       return broadcast_to(g, matmul(g, row, b, false, p.transpose_b), Dims{m, n});
     }
     if (k == 1 && is_constant(g, a) && constant_value(g, a) == 1) return reshape(g, b, Dims{1, n});
-    if (g[a].op != Op::SliceScatter) return kNoNode;
-    const auto at = gradcell::attributes<SliceAttributes>(g, a);
-    const NodeId piece = g.input(a, 0);
+    const auto box = placement(g, a);
+    if (!box) return kNoNode;
+    const NodeId piece = box->from;
     const int64_t width = g.dims(piece)[1], axis = p.transpose_b ? 1 : 0;
     SliceSpec rows{{0, 0}, {n, n}, {1, 1}};
-    rows.start[axis] = at.start[1], rows.size[axis] = width, rows.step[axis] = at.step[1];
+    rows.start[axis] = box->start[1], rows.size[axis] = width, rows.step[axis] = box->step[1];
     return matmul(g, piece, slice(g, b, rows), false, p.transpose_b);
   }
 
@@ -236,6 +237,34 @@ NodeId find_matmul(const Graph& g, NodeId a, NodeId b, ProductAttributes p) {
   const Dims attributes = encode(p);
   const Type type = spec(Op::MatMul).infer(g, {in, attributes});
   return g.find(Op::MatMul, type.dtype, type.dims, in, attributes);
+}
+
+NodeId product_of_placed(Graph& g, NodeId a, NodeId b, ProductAttributes p) {
+  const auto box = placement(g, a);
+  if (!box || p.transpose_a) return matmul(g, a, b, p.transpose_a, p.transpose_b);
+  const size_t r = g.dims(a).size();
+  const Dims full = g.dims(a), inner = g.dims(box->from);
+  SliceSpec rows{Dims(r, 0), g.dims(b), Dims(r, 1)};  // of b: those that the block meets
+  const size_t contracted = p.transpose_b ? r - 1 : r - 2;
+  for (size_t k = 0; k + 2 < r; ++k)
+    rows.start[k] = box->start[k], rows.size[k] = inner[k], rows.step[k] = box->step[k];
+  rows.start[contracted] = box->start[r - 1];
+  rows.size[contracted] = inner[r - 1];
+  rows.step[contracted] = box->step[r - 1];
+  const NodeId met = slice(g, b, rows);
+  Dims to = inner, out = full, start = box->start, step = box->step;
+  to[r - 1] = out[r - 1] = g.dims(b)[p.transpose_b ? r - 2 : r - 1];
+  start[r - 1] = 0, step[r - 1] = 1;
+  NodeId y;
+  if (inner[r - 1] == 1 && is_floating(g.dtype(b))) {  // an outer product
+    Dims row = rows.size;
+    row[r - 2] = 1, row[r - 1] = to[r - 1];
+    y = binary(g, Op::Mul, broadcast_to(g, box->from, to),
+               broadcast_to(g, reshape(g, met, row), to));
+  } else {
+    y = matmul(g, box->from, met, false, p.transpose_b);
+  }
+  return slice_scatter(g, y, out, start, step);
 }
 
 NodeId numpy_matmul(Graph& g, NodeId a, NodeId b) {

@@ -15,6 +15,9 @@ struct ProductAttributes {
 
 /// [..., m, k] x [..., k, n] with equal batch dimensions; a flag reads that operand transposed.
 NodeId matmul(Graph& g, NodeId a, NodeId b, bool transpose_a, bool transpose_b);
+/// The same where a may be a block among zeros, which are taken for structural ones: they are not
+/// multiplied.
+NodeId product_of_placed(Graph& g, NodeId a, NodeId b, ProductAttributes p);
 /// That node, if it is there.
 NodeId find_matmul(const Graph& g, NodeId a, NodeId b, ProductAttributes p);
 /// What `a @ b` is on the user's tensors: NumPy's matmul.

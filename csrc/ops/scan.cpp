@@ -93,6 +93,7 @@ class ProductScan : public Scan<Spec> {
     const NodeId dy = recurrence(g, x, own, a.axis, previous);
     return a.exclusive ? shifted(g, dy, a.axis, previous) : dy;
   }
+  Law law() const override { return Law::Smooth; }
 
  private:
   NodeId before(Graph& g, NodeId x, ScanAttributes a) const {
@@ -108,6 +109,10 @@ SPEC(CumProd, ProductScan, Combine::Product)
 
 NodeId cumsum(Graph& g, NodeId x, const ScanAttributes& a) {
   return make(g, Op::CumSum, {{&x, 1}, encode(a)});
+}
+
+NodeId cumprod(Graph& g, NodeId x, const ScanAttributes& a) {
+  return make(g, Op::CumProd, {{&x, 1}, encode(a)});
 }
 
 }  // namespace gradcell

@@ -224,4 +224,11 @@ NodeId slice_scatter(Graph& g, NodeId x, std::span<const int64_t> dims,
   return make(g, Op::SliceScatter, {{&x, 1}, attributes, {{}, Dims(dims.begin(), dims.end())}});
 }
 
+std::optional<Placement> placement(const Graph& g, NodeId id) {
+  if (g[id].op != Op::SliceScatter) return {};
+  const auto a = attributes<SliceAttributes>(g, id);
+  return Placement{g.input(id, 0), Dims(a.start.begin(), a.start.end()),
+                   Dims(a.step.begin(), a.step.end())};
+}
+
 }  // namespace gradcell

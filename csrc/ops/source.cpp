@@ -4,6 +4,7 @@
 
 #include "ir/fold.h"
 #include "ops/families.h"
+#include "ops/movement.h"
 
 namespace gradcell {
 
@@ -49,8 +50,15 @@ class Ranges : public Source {
     if (!d.asked.dims.empty()) check_axis(name(), d.attributes[0], d.asked.dims.size());
     return d.asked;
   }
-  NodeId simplify(Graph& g, Draft&, const Type& type) const override {
-    return type.dims.empty() ? constant(g, type.dtype, type.dims, 0) : kNoNode;
+  /// A vector, which is spread over the other axes.
+  NodeId simplify(Graph& g, Draft& d, const Type& type) const override {
+    if (type.dims.empty()) return constant(g, type.dtype, type.dims, 0);
+    const auto axis = static_cast<size_t>(d.attributes[0]);
+    const int64_t n = type.dims[axis];
+    if (element_count(type.dims) == n) return kNoNode;
+    Dims line(type.dims.size(), 1);
+    line[axis] = n;
+    return broadcast_to(g, iota(g, type.dtype, line, static_cast<int>(axis)), type.dims);
   }
 };
 

@@ -17,8 +17,10 @@ struct NodeLabel {
   bool reducing = false;      ///< its result exists only when all rows are done
   bool materialised = false;  ///< needs a buffer
   int64_t rows = 0;           ///< N, if in a region
+  int64_t block = 1;          ///< see Region
   int32_t stage = 0;
   int32_t component = -1;
+  int32_t wait = -1;  ///< a collective: the stage before which it has to have ended
 };
 
 struct Labels {

@@ -5,7 +5,8 @@
 // rows, and a tile holds some of those rows feature-major ([features][rows]), so that intermediates
 // never leave the cache. What a region reads besides rows is uniform: the same for every row.
 //
-// Constants are not part of a plan: it holds their number, and a run brings the values.
+// Constants are not part of a plan: it holds their number, and a run brings the values. Nor is
+// anything of the machine: an engine chooses kernels, tile heights and chunks of rows for itself.
 #pragma once
 
 #include <cstdint>
@@ -68,6 +69,7 @@ struct Call {
   Dims attributes;    ///< as the op's family has them
   Movement movement;  ///< Form::Move
   int constant = -1;  ///< Form::Constant: index into the run's constants
+  int sequence = -1;  ///< Form::Collective: started so many of the plan's are before it
   Location location;
 };
 
@@ -96,7 +98,6 @@ struct Uniform {
   Compute type;
   int64_t count = 1;         ///< elements once mapped
   std::vector<int32_t> map;  ///< element of the buffer for each feature; empty: in order
-  size_t offset = 0;         ///< bytes into the region's uniform scratch
 };
 
 struct RowLoad {
@@ -120,7 +121,6 @@ struct PackedWeights {
   Compute type;
   int32_t k, m;
   int64_t k_stride, m_stride;
-  size_t offset = 0;  ///< bytes into the region's packed scratch
 };
 
 inline constexpr int kMaxChain = 4;
@@ -167,7 +167,6 @@ struct Instruction {
   Fusion fusion = {};              ///< Fused
   int32_t map = -1, map2 = -1;     ///< indices into Region::maps
   uint32_t weights = 0;            ///< Product: index into Region::weights
-  const void* kernel = nullptr;    ///< the engine's function, where it has one for the instruction
   Location location;
 };
 
@@ -190,16 +189,17 @@ struct Accumulator {
   Combine combine;
   Compute type;
   int32_t features, inner;  ///< RowReduce: inner is 1
-  size_t offset = 0;        ///< bytes into a thread's accumulators
-  size_t bytes = 0;
-  size_t partial = 0;  ///< bytes into a chunk's results
   BufferId buffer;
   DType dtype;
+  size_t count() const { return static_cast<size_t>(features) * static_cast<size_t>(inner); }
 };
 
 struct Region {
-  int64_t rows = 0;       ///< N
-  int32_t tile_rows = 0;  ///< R
+  int64_t rows = 0;  ///< N
+  /// How many rows lie side by side before the next feature does: element (row, feature) of a
+  /// tensor of F features is at ((row / block) * F + feature) * block + row % block. 1: row-major;
+  /// the positions of an image: its channels are features.
+  int64_t block = 1;
   std::vector<TileValue> values;
   std::vector<Uniform> uniforms;
   std::vector<PackedWeights> weights;
@@ -209,16 +209,12 @@ struct Region {
   std::vector<Accumulator> accumulators;
   std::vector<std::vector<int32_t>> maps;
   size_t row_bytes = 0;  ///< scratch bytes a row
-  size_t uniform_bytes = 0, packed_bytes = 0, accumulator_bytes = 0, partial_bytes = 0;
-  std::vector<uint32_t> direct;  ///< values that the engine keeps in buffers where a tile is full
-  std::vector<uint32_t> moving;  ///< instructions that use them
-  int32_t chunks = 1;            ///< fixed partition of the rows: results do not depend on threads
-  double work = 0;               ///< estimated nanoseconds on one thread
 };
 
 struct Stage {
   std::vector<Region> regions;
-  std::vector<Call> calls;
+  std::vector<Call> calls;     ///< collectives first, in their order
+  std::vector<int32_t> waits;  ///< collectives that have to have ended before this stage
 };
 
 struct PlanOutput {
@@ -236,8 +232,8 @@ struct Plan {
   std::vector<PlanOutput> outputs;
   std::vector<Buffer> buffers;
   std::vector<Stage> stages;
+  int32_t collectives = 0;
   size_t arena_bytes = 0;
-  double work = 0;
   size_t node_count = 0;
 };
 

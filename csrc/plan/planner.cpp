@@ -31,6 +31,48 @@ struct Hasher {
 
 TensorDesc describe(const Graph& g, NodeId id) { return {g.dtype(id), g.dims(id), g.count(id)}; }
 
+/// Live nodes in an order in which effects come by their places. (What a transform's end has built
+/// again lies behind effects that come after it.)
+std::vector<NodeId> in_order(const Graph& g, std::span<const NodeId> live,
+                             std::span<const NodeId> cuts) {
+  auto known = [&](NodeId id) {
+    return is_source(g, id) || std::find(cuts.begin(), cuts.end(), id) != cuts.end();
+  };
+  std::vector<NodeId> before(g.size(), kNoNode);  // of an effect: the one before it
+  NodeId last = kNoNode;
+  bool ascending = true;
+  for (const Graph::Effect& e : g.effects()) {
+    if (known(e.id) || !std::binary_search(live.begin(), live.end(), e.id)) continue;
+    ascending &= last == kNoNode || last < e.id;
+    before[e.id] = last;
+    last = e.id;
+  }
+  if (ascending) return {live.begin(), live.end()};
+  std::vector<uint8_t> wanted(g.size(), 0), placed(g.size(), 0);
+  for (NodeId id : live) wanted[id] = 1;
+  std::vector<NodeId> order, open;
+  for (NodeId id : live)  // inputs and constants stay in the order in which a run brings them
+    if (known(id)) order.push_back(id), placed[id] = 1;
+  for (NodeId root : live) {
+    open.push_back(root);
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      const size_t depth = open.size();
+      auto need = [&](NodeId i) {
+        if (i != kNoNode && wanted[i] && !placed[i]) open.push_back(i);
+      };
+      if (!placed[id]) {
+        for (NodeId i : g.inputs(id)) need(i);
+        need(before[id]);
+      }
+      if (open.size() > depth) continue;
+      open.pop_back();
+      if (!placed[id]) order.push_back(id), placed[id] = 1;
+    }
+  }
+  return order;
+}
+
 /// The live part without aliases and gradient stops, hash-consed again (what differed only by an
 /// alias becomes one node), with known values as leaves.
 PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
@@ -38,7 +80,7 @@ PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const No
   PlanGraph c;
   std::vector<NodeId> to(g.size(), kNoNode);
   std::vector<NodeId> in;
-  for (NodeId id : live) {
+  for (NodeId id : in_order(g, live, cuts)) {
     bool cut = std::find(cuts.begin(), cuts.end(), id) != cuts.end();
     if (cut || is_leaf(g, id)) {
       Stamp stamp(c.graph);
@@ -114,10 +156,13 @@ class Planner {
     std::vector<int32_t> last(g_.size(), 0);
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (labels_.storage[id] != id || is_source(g_, id)) continue;
+      const NodeLabel& me = labels_.node[id];
+      const int32_t until = std::max(me.stage, me.wait - 1);  // a collective reads until it ends
       for (NodeId i : g_.inputs(id)) {
         NodeId p = labels_.storage[i];
-        last[p] = std::max(last[p], labels_.node[id].stage);
+        last[p] = std::max(last[p], until);
       }
+      last[id] = std::max(last[id], until);
     }
     Arena arena(64);
     for (NodeId id = 0; id < g_.size(); ++id) {
@@ -133,23 +178,42 @@ class Planner {
 
   void make_stages() {
     plan_.stages.resize(static_cast<size_t>(labels_.stage_count));
-    std::vector<std::map<int64_t, std::vector<NodeId>>> regions(plan_.stages.size());
+    using Split = std::pair<int64_t, int64_t>;  // rows and block
+    std::vector<std::map<Split, std::vector<NodeId>>> regions(plan_.stages.size());
     for (NodeId id = 0; id < g_.size(); ++id) {
       const NodeLabel& l = labels_.node[id];
       if (labels_.storage[id] != id || is_leaf(g_, id)) continue;
       if (is_constant(g_, id) && !l.materialised) continue;
       auto stage = static_cast<size_t>(l.stage);
       if (l.in_region)
-        regions[stage][l.rows].push_back(id);
+        regions[stage][{l.rows, l.block}].push_back(id);
       else
         plan_.stages[stage].calls.push_back(make_call(id));
     }
+    order_collectives();
     RegionInputs in{g_, labels_, buffer_of_, constant_of_};
     for (size_t s = 0; s < regions.size(); ++s)
-      for (auto& [rows, nodes] : regions[s]) {
+      for (auto& [split, nodes] : regions[s]) {
         if constexpr (kVerify) verify_region_nodes(in, nodes);
         plan_.stages[s].regions.push_back(build_region(in, nodes));
       }
+  }
+
+  /// Puts each stage's collectives first, in their order, and has each waited for in time.
+  void order_collectives() {
+    for (const Graph::Effect& e : g_.effects()) {
+      const NodeLabel& l = labels_.node[e.id];
+      auto& calls = plan_.stages[static_cast<size_t>(l.stage)].calls;
+      for (Call& c : calls)
+        if (c.output == buffer_of_[e.id]) c.sequence = plan_.collectives;
+      if (l.wait < labels_.stage_count)
+        plan_.stages[static_cast<size_t>(l.wait)].waits.push_back(plan_.collectives);
+      ++plan_.collectives;
+    }
+    if (plan_.collectives == 0) return;
+    for (Stage& s : plan_.stages)
+      std::ranges::stable_sort(s.calls, {},
+                               [](const Call& c) { return static_cast<unsigned>(c.sequence); });
   }
 
   /// Fills in PlanOutput::may_overwrite.
@@ -160,8 +224,12 @@ class Planner {
     // From which stage on an input must stay as it is, whatever a region's own rows do.
     std::vector<int32_t> last_read(plan_.inputs.size(), -1);
     int32_t last_failure = -1;
+    std::vector<size_t> end_of(static_cast<size_t>(plan_.collectives), plan_.stages.size());
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      for (int32_t c : plan_.stages[s].waits) end_of[static_cast<size_t>(c)] = s - 1;
     auto reads = [&](BufferId b, size_t stage) {
-      if (int i = input_of(b); i >= 0) last_read[i] = static_cast<int32_t>(stage);
+      if (int i = input_of(b); i >= 0)
+        last_read[i] = std::max(last_read[i], static_cast<int32_t>(stage));
     };
     for (size_t s = 0; s < plan_.stages.size(); ++s) {
       for (const Region& r : plan_.stages[s].regions) {
@@ -170,8 +238,10 @@ class Planner {
         for (const PackedWeights& w : r.weights) reads(w.buffer, s);
       }
       for (const Call& c : plan_.stages[s].calls) {
-        for (BufferId b : c.inputs) reads(b, s);
-        if (spec(c.op).may_fail()) last_failure = static_cast<int32_t>(s);
+        // A collective reads, and may fail, until it has been waited for.
+        const size_t end = c.sequence < 0 ? s : end_of[static_cast<size_t>(c.sequence)];
+        for (BufferId b : c.inputs) reads(b, end);
+        if (spec(c.op).may_fail()) last_failure = std::max(last_failure, static_cast<int32_t>(end));
       }
     }
     std::vector<const Region*> row_reader(plan_.inputs.size(), nullptr);  // the last one
@@ -269,6 +339,12 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
     for (int64_t a : g.attrs(id)) h.add(static_cast<uint64_t>(a));
   }
   h.add(live.size());
+  for (const Graph::Effect& e : g.effects()) {  // their order, and where they are, is in the plan
+    if (!std::binary_search(live.begin(), live.end(), e.id)) continue;
+    h.add(number[e.id]);
+    h.add(reinterpret_cast<uintptr_t>(g[e.id].location.code));
+    h.add(static_cast<uint64_t>(g[e.id].location.offset));
+  }
   for (NodeId r : roots) h.add(number[r]);
   return {h.a, h.b};
 }

@@ -36,8 +36,9 @@ std::string text(const Plan& p, BufferId b) {
 }
 
 void write(std::ostream& out, const Plan& p, const Region& r) {
-  out << "  region rows=" << r.rows << " tile=" << r.tile_rows << " chunks=" << r.chunks
-      << " scratch=" << r.row_bytes << "/row\n";
+  out << "  region rows=" << r.rows;
+  if (r.block > 1) out << " blocks of " << r.block;
+  out << " scratch=" << r.row_bytes << "/row\n";
   for (size_t u = 0; u < r.uniforms.size(); ++u) {
     const Uniform& uniform = r.uniforms[u];
     out << "    u" << u << " = ";
@@ -90,9 +91,13 @@ std::string to_text(const Plan& p) {
       << " bytes\n";
   for (size_t s = 0; s < p.stages.size(); ++s) {
     out << "stage " << s << "\n";
+    for (int32_t c : p.stages[s].waits) out << "  wait for collective " << c << "\n";
     for (const Region& r : p.stages[s].regions) write(out, p, r);
     for (const Call& c : p.stages[s].calls) {
-      out << "  call " << info(c.op).name;
+      if (c.sequence >= 0)
+        out << "  collective " << c.sequence << " " << info(c.op).name;
+      else
+        out << "  call " << info(c.op).name;
       for (size_t i = 0; i < c.inputs.size(); ++i)
         out << " " << text(p, c.inputs[i]) << to_string(c.in[i].dims);
       out << " -> " << text(p, c.output) << to_string(c.out.dims) << "\n";

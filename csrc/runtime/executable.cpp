@@ -52,11 +52,11 @@ int overwritten(const PlanOutput& o, int output, std::span<const Array> inputs,
 
 class OnCpu : public Executable {
  public:
-  explicit OnCpu(Plan plan) : executable_(std::move(plan)) {}
+  explicit OnCpu(Plan plan) : runner_(std::move(plan)) {}
 
   std::vector<Array> run(std::span<const Array> inputs, std::span<const uint64_t> constants,
                          std::span<const Update> updates) const override {
-    const std::vector<PlanOutput>& plan = executable_.plan().outputs;
+    const std::vector<PlanOutput>& plan = runner_.plan().outputs;
     std::vector<const void*> in(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) in[i] = inputs[i].data();
     std::vector<void*> out(plan.size(), nullptr);
@@ -68,48 +68,49 @@ class OnCpu : public Executable {
         a = empty_array(a.dtype, a.dims);
       out[i] = a.data();
     });
-    executable_.run(in.data(), out.data(), constants.data());
+    try {
+      runner_.run(in.data(), out.data(), constants.data());
+    } catch (...) {
+      // What was left behind may still read and write these.
+      if (cpu::left_behind())
+        new std::pair(std::move(outputs), std::vector(inputs.begin(), inputs.end()));
+      throw;
+    }
     return outputs;
   }
 
-  double work() const override { return executable_.plan().work; }
-  std::string text() const override { return to_text(executable_.plan()); }
+  double work() const override { return runner_.work(); }
 
  private:
-  cpu::Executable executable_;
+  cpu::Runner runner_;
 };
 
 class OnGpu : public Executable {
  public:
-  OnGpu(cuda::CudaPlan plan, cuda::Device& device) : executable_(std::move(plan), device) {}
+  OnGpu(cuda::CudaPlan plan, cuda::Device& device) : launcher_(std::move(plan), device) {}
 
   std::vector<Array> run(std::span<const Array> inputs, std::span<const uint64_t> constants,
                          std::span<const Update>) const override {
-    cuda::Device& device = executable_.device();
+    cuda::Device& device = launcher_.device();
     std::vector<std::shared_ptr<cuda::DeviceBlock>> held;  // until the work is on the stream
     std::vector<cuda::DevicePointer> in(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       held.push_back(inputs[i].storage->on(device));
       in[i] = held.back()->pointer();
     }
-    cuda::Blocks out = executable_.run(in, constants.data());
+    cuda::Blocks out = launcher_.run(in, constants.data());
     std::vector<Array> outputs = make_outputs(
-        executable_.plan().outputs, inputs,
+        launcher_.plan().outputs, inputs,
         [&](size_t i, Array& a) { a.storage = Storage::on_device(std::move(out[i]), a.bytes()); });
     return outputs;
   }
 
   double work() const override { return kLong; }
-  std::string text() const override { return executable_.plan().source(); }
 
  private:
   static constexpr double kLong = 1e6;  // another thread may hold the stream
-  cuda::Executable executable_;
+  cuda::Launcher launcher_;
 };
-
-}  // namespace
-
-namespace {
 
 /// With GRADCELL_SAVE_CUDA=folder, the CUDA text of every plan goes there, whatever the device.
 void save_cuda(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,

@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "runtime/storage.h"
@@ -23,8 +22,7 @@ class Executable {
   /// (the variable does, and `inputs`).
   virtual std::vector<Array> run(std::span<const Array> inputs, std::span<const uint64_t> constants,
                                  std::span<const Update> updates) const = 0;
-  virtual double work() const = 0;       ///< estimated nanoseconds on one thread, for who waits
-  virtual std::string text() const = 0;  ///< the plan, readable
+  virtual double work() const = 0;  ///< estimated nanoseconds on one thread, for who waits
 };
 
 /// Plans of `roots` for the device in use, made anew.

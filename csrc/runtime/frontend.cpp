@@ -24,6 +24,8 @@ class Recorder {
   }
   Trace& trace() { return own_ ? *own_ : *current_trace(); }
   Graph& graph() { return trace().graph; }
+  /// Also outside a trace: what others wait for says where it is.
+  void locate() { stamp_.at(user_location()); }
   NodeId in(const TensorPtr& t) { return t->in(trace()); }
 
   TensorPtr result(NodeId id) {
@@ -248,6 +250,7 @@ TensorPtr select(const TensorPtr& c, const TensorOrNumber& a, const TensorOrNumb
 TensorPtr apply(Op op, const Arguments& a) {
   const Spec& s = spec(op);
   Recorder r;
+  if (s.effect()) r.locate();
   Graph& g = r.graph();
   std::vector<NodeId> in;
   for (const TensorPtr& t : a.tensors) in.push_back(r.in(t));

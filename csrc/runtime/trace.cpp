@@ -327,16 +327,41 @@ void Trace::mark_unrepeatable() {
   asked_at_ = user_location();
 }
 
+bool Trace::add_effects(std::vector<NodeId>& roots, const std::vector<NodeId>& live,
+                        bool all) const {
+  auto is_live = [&](NodeId id) { return std::binary_search(live.begin(), live.end(), id); };
+  size_t end = 0, begin = 0;
+  const auto effects = graph.effects();
+  while (begin < effects.size() && effects[begin].place <= done_) ++begin;
+  for (size_t i = begin; i < effects.size(); ++i)
+    if (all || is_live(effects[i].id)) end = i + 1;
+  for (size_t i = begin; i < end; ++i) roots.push_back(effects[i].id);
+  return end > begin;
+}
+
+std::vector<Array> Trace::run(std::vector<NodeId> roots) {
+  const size_t count = roots.size();
+  std::vector<NodeId> live = live_until(graph, roots, cuts_);
+  if (add_effects(roots, live, false)) live = live_until(graph, roots, cuts_);
+  const std::vector<Array> in = inputs_of(live);
+  auto exe = executable_for(graph, live, roots, cuts_);
+  std::vector<Array> values = run_executable(*exe, in, constants_of(graph, live));
+  // An effect does not take place again: its value is known from now on.
+  for (size_t i = count; i < roots.size(); ++i) {
+    values_.insert_or_assign(roots[i], values[i]);
+    cuts_.push_back(roots[i]);
+    done_ = graph[roots[i]].bits;
+  }
+  values.resize(count);
+  return values;
+}
+
 Array Trace::value(NodeId id) {
   mark_unrepeatable();
   if (const Array* a = known(id)) return *a;
-  NodeId roots[] = {id};
-  std::vector<NodeId> live = live_until(graph, roots, cuts_);
-  const std::vector<Array> in = inputs_of(live);
-  auto exe = executable_for(graph, live, roots, cuts_);
-  Array result = run_executable(*exe, in, constants_of(graph, live))[0];
+  Array result = run({id})[0];
   // Plans take a constant's value among their constants, not as an input.
-  if (is_constant(graph, id)) return result;
+  if (is_constant(graph, id) || known(id)) return result;
   values_[id] = result;
   cuts_.push_back(id);
   return result;
@@ -344,10 +369,7 @@ Array Trace::value(NodeId id) {
 
 std::vector<Array> Trace::values(std::span<const NodeId> ids) {
   mark_unrepeatable();
-  std::vector<NodeId> live = live_until(graph, ids, cuts_);
-  const std::vector<Array> in = inputs_of(live);
-  auto exe = executable_for(graph, live, ids, cuts_);
-  return run_executable(*exe, in, constants_of(graph, live));
+  return run({ids.begin(), ids.end()});
 }
 
 std::vector<NodeId> Trace::assigned() const {
@@ -364,6 +386,7 @@ Trace::Work Trace::work(std::span<const NodeId> outputs) const {
   Work w;
   w.roots.assign(outputs.begin(), outputs.end());
   for (NodeId id : assigned()) w.roots.push_back(id);
+  add_effects(w.roots, {}, true);
   w.live = live_until(graph, w.roots, cuts_);
   w.constants = constants_of(graph, w.live);
   w.inputs = inputs_of(w.live);
@@ -386,6 +409,8 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
     updated.push_back(v);
     roots.push_back(now);
   }
+  // Effects take place whether or not their values are used.
+  if (graph.effects().size() > 0) add_effects(roots, {}, true);
   // A traced tensor that outlives its function (kept in a list or an attribute) gets its value too.
   size_t kept_count = roots.size();
   std::unordered_map<NodeId, size_t> value_of;

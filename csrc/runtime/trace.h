@@ -136,6 +136,11 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// Calls f on each node that something outside of the graph refers to; f may change it.
   template <class F>
   void each_reference(F f);
+  /// Adds to the roots, which need the nodes `live`, the effects that have not taken place: all, or
+  /// those up to the last one that is live. Returns whether there are any.
+  bool add_effects(std::vector<NodeId>& roots, const std::vector<NodeId>& live, bool all) const;
+  /// The values of nodes, from one plan, with the effects that come before them.
+  std::vector<Array> run(std::vector<NodeId> roots);
   NodeId add_leaf(DType dtype, const Dims& dims, Given leaf);
   /// The values that a plan of these nodes takes. Throws Value if one differs from example to
   /// example.
@@ -148,6 +153,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<VariablePtr> state_order_;
   std::unordered_map<NodeId, Array> values_;
   std::vector<NodeId> cuts_;
+  uint64_t done_ = 0;                ///< the place of the last effect that has taken place
   std::unordered_set<NodeId> open_;  ///< aliases not dissolved yet
   Tensor* tensors_ = nullptr;        ///< intrusive list of the live tensors of this trace
   int arguments_ = 0;

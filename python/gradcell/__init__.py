@@ -83,6 +83,7 @@ if _TYPE_CHECKING:
         sync_pipeline_shared_parameters,
     )
     from gradcell.profiler import Profiler
+    from gradcell.taylor import biharmonic, divergence, laplacian, partials
     from gradcell.train import (
         Callback,
         CheckpointConfig,
@@ -125,6 +126,7 @@ _PLACES = {
         Layout get_algo_parameters reset_algo_parameters set_algo_parameters shard
         sync_pipeline_shared_parameters""",
     "profiler": "Profiler",
+    "taylor": "biharmonic divergence laplacian partials",
     "train": """
         Callback CheckpointConfig DatasetHelper DynamicLossScaleManager EarlyStopping
         FixedLossScaleManager History LearningRateScheduler LossMonitor Model ModelCheckpoint

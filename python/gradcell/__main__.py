@@ -1,7 +1,8 @@
-"""The command line: `python -m gradcell info`, `demo`, `run script.py` and `run -m module`.
+"""The command line: `python -m gradcell info`, `demo`, `run script.py`, `run -m module`, `msrun`.
 
-info says what this installation has found; demo solves a differential equation with a network; run
-runs a script or module that imports mindspore, unchanged, on gradcell.
+info says what this installation has found; demo runs a program of a minute, with a picture; run
+runs a script or module that imports mindspore, unchanged, on gradcell; msrun starts several processes
+of a script on this machine.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import sys
 
 import gradcell
 from gradcell import _core, _gpu, alias
+from gradcell.communication import engine, launch
+from gradcell.demo import DEMOS
 
 
 def _rows() -> list[tuple[str, str]]:
@@ -27,6 +30,7 @@ def _rows() -> list[tuple[str, str]]:
         ("BLAS", blas),
     ]
     rows += _gpu.report()
+    rows += engine.report()
     cache = _core.kernel_cache_info()
     where = cache["directory"] or "nowhere to write: kernels stay in memory"
     rows.append(("kernel cache", f"{where} ({cache['files']} kernels, {cache['bytes']} bytes)"))
@@ -66,6 +70,16 @@ def run(target: str, arguments: list[str], module: bool) -> int:
     return 0
 
 
+def demo(name: str, listed: bool, steps: int | None, points: int | None, plot: str | None) -> None:
+    """Runs a demo, or prints which there are."""
+    if listed:
+        for each, about in DEMOS.items():
+            print(f"{each:10} {about.about}")
+        return
+    chosen = DEMOS[name]
+    chosen.module(name).run(steps or chosen.steps, points or chosen.points, plot or f"{name}.png")
+
+
 def _positive(text: str) -> int:
     value = int(text)
     if value < 1:
@@ -79,18 +93,21 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="what this installation has found")
-    demo = commands.add_parser("demo", help="solve Burgers' equation by a network, with a picture")
-    demo.add_argument("--steps", type=_positive, default=16000)
-    demo.add_argument(
-        "--points", type=_positive, default=2000, help="where the equation is asked to hold"
-    )
-    demo.add_argument("--plot", metavar="PNG", default="burgers.png", help="where the picture goes")
+    shown = commands.add_parser("demo", help="a program of a minute, with a picture")
+    shown.add_argument("name", nargs="?", choices=list(DEMOS), default="burgers")
+    shown.add_argument("--list", action="store_true", help="only say which there are")
+    shown.add_argument("--steps", type=_positive, help="of training")
+    shown.add_argument("--points", type=_positive, help="or examples, drawn at random")
+    shown.add_argument("--plot", metavar="PNG", help="where the picture goes: NAME.png")
     runner = commands.add_parser(
         "run", help="run what imports mindspore", usage="gradcell run (script.py | -m module) ..."
     )
     runner.add_argument("-m", dest="module", action="store_true", help="run a module by its name")
     runner.add_argument("target", help="the script or module")
     runner.add_argument("arguments", nargs=argparse.REMAINDER, help="what it finds in sys.argv")
+    launch.add_arguments(
+        commands.add_parser("msrun", help="start several processes of a script, over MPI")
+    )
     return parser
 
 
@@ -100,9 +117,9 @@ def main() -> int:
     if options.command == "info":
         info()
     elif options.command == "demo":
-        from gradcell import demo
-
-        demo.run(options.steps, options.points, options.plot)
+        demo(options.name, options.list, options.steps, options.points, options.plot)
+    elif options.command == "msrun":
+        return launch.run(options)
     else:
         return run(options.target, options.arguments, options.module)
     return 0

@@ -145,15 +145,28 @@ class _Basic:
         self.step.append(step)
 
 
-def _mask_indices(mask: Tensor, shape: tuple[int, ...]) -> list[Tensor]:
-    """The positions of True, one tensor for each dimension. Asks for the mask's value."""
+def _mask_values(mask: Tensor, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Asks for the mask's value. Raises IndexError unless it has the shape of what it indexes."""
     values = mask.asnumpy()
     if tuple(values.shape) != tuple(shape):
         raise IndexError(
             f"a boolean index of shape {list(values.shape)} does not match the indexed dimensions "
             f"{list(shape)}{_where()}"
         )
-    return [Tensor(i.astype(np.int64)) for i in np.nonzero(values)]
+    return values
+
+
+def _mask_indices(mask: Tensor, shape: tuple[int, ...]) -> list[Tensor]:
+    """The positions of True, one tensor for each dimension."""
+    return [Tensor(i.astype(np.int64)) for i in np.nonzero(_mask_values(mask, shape))]
+
+
+def _where_true(x: Tensor, mask: Tensor, axis: int) -> Tensor:
+    """The slices of x where a mask of its dimensions from axis on is true."""
+    end = axis + mask.ndim
+    values = _mask_values(mask, x.shape[axis:end])
+    joined = _ops.reshape(x, [*x.shape[:axis], values.size, *x.shape[end:]])
+    return _ops.gather(joined, Tensor(np.flatnonzero(values)), axis)
 
 
 def _flatten_advanced(
@@ -189,9 +202,10 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
     total: Any = None
     wrong: Any = None
     for size, index in zip(sizes, indices, strict=True):
-        if _core.is_plain(index):
-            values = index.asnumpy()
-            if values.size and (values.max() >= size or values.min() < -size):
+        if _core.is_plain(index) and index.dtype in (_core.int32, _core.int64):
+            low, high = _core.bounds(index)
+            if high >= size or low < -size:
+                values = index.asnumpy()
                 bad = values[(values >= size) | (values < -size)].flat[0]
                 raise IndexError(
                     f"index {bad} is out of bounds for dimension with size {size}{_where()}"
@@ -220,9 +234,12 @@ def get(x: Tensor, key: Any) -> Tensor:
     y = _ops.reshape(_ops.slice(x, basic.start, basic.size, basic.step), basic.shape)
     if not basic.advanced:
         return y
+    front = basic.front
+    at, mask = basic.advanced[0]
+    if len(basic.advanced) == 1 and mask.dtype == _core.bool and at == front:
+        return _where_true(y, mask, at)
     axes, indices = _flatten_advanced(y, basic.advanced)
     index, size = _linear(y, axes, indices)
-    front = basic.front
     if axes == [front]:
         return _ops.gather(y, index, front)
     # Bring the axes together where the result has them, take them as one, and gather along it.
@@ -233,18 +250,107 @@ def get(x: Tensor, key: Any) -> Tensor:
     return _ops.gather(joined, index, front)
 
 
-def replaced(x: Tensor, places: Tensor, new: Tensor) -> Tensor:
-    """x [n, ...] with its rows at places (integers of any shape) replaced by the rows of new.
+def replaced(x: Tensor, places: Tensor, new: Tensor, axis: int = 0) -> Tensor:
+    """x with its slices along axis at places (integers of any shape) replaced by those of new.
 
-    new: shape [places.size, ...]. Of several rows for one place the last stays, and alone has a
-    gradient.
+    new: broadcasts with x but along axis, where it has places.size slices, or one for all places. Of
+    several slices for one place the last stays, and alone has a gradient.
     """
     if places.size == 0:
         return x
-    writer = _ops.last_writer(places, x.shape[0])
-    written = _ops.reshape(_ops.greater_equal(writer, 0), [x.shape[0]] + [1] * (x.ndim - 1))
-    # Where nothing is written the writer is -1: that picks the last row of new, to no effect.
-    return _ops.where(written, _ops.gather(new, writer, 0), x)
+    n = x.shape[axis]
+    writer = _ops.last_writer(places, n)
+    shape = [n] + [1] * (x.ndim - 1 - axis)
+    written = _ops.reshape(_ops.greater_equal(writer, 0), shape)
+    back = axis - x.ndim  # new may have fewer dimensions
+    if new.ndim >= -back and new.shape[back] > 1:
+        # Where nothing is written the writer is -1: that picks the last slice of new, to no effect.
+        new = _ops.gather(new, writer, new.ndim + back)
+    return _ops.where(written, new, x)
+
+
+def _broadcasts(shape: Any, to: list[int]) -> bool:
+    """Whether a tensor of that shape is one of the shape `to` with some dimensions of size 1."""
+    wanted = to[len(to) - len(shape) :]
+    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(shape, wanted, strict=True))
+
+
+def _with_mask(x: Tensor, mask: Tensor, new: Tensor) -> Tensor | None:
+    """x with new where the mask of its leading dimensions is true; None where new has more than one
+    slice for the places of the mask."""
+    rest = list(x.shape[mask.ndim :])
+    if tuple(mask.shape) != tuple(x.shape[: mask.ndim]) or not _broadcasts(new.shape, [1, *rest]):
+        return None
+    if new.ndim > len(rest):
+        new = _ops.reshape(new, list(new.shape[1:]))
+    return _ops.where(_ops.reshape(mask, list(mask.shape) + [1] * len(rest)), new, x)
+
+
+def _with_slices(x: Tensor, index: Tensor, axis: int, new: Tensor) -> Tensor | None:
+    """x with its slices along axis at index replaced by those of new; None where that is for the
+    general way to say."""
+    after = list(x.shape[axis + 1 :])
+    shape = [*x.shape[:axis], *index.shape, *after]
+    if not _broadcasts(new.shape, shape):
+        return None
+    index, _ = _linear(x, [axis], [index])
+    if index.ndim != 1:  # its dimensions as one
+        new = _ops.broadcast_to(new, shape)
+        new = _ops.reshape(new, [*x.shape[:axis], index.size, *after])
+        index = _ops.reshape(index, [index.size])
+    return replaced(x, index, new, axis)
+
+
+def _with_window(x: Tensor, basic: _Basic, new: Tensor) -> Tensor | None:
+    """x with a window along one axis replaced; None if there are more axes, or steps."""
+    axes = [a for a in range(x.ndim) if basic.size[a] != x.shape[a]]
+    if len(axes) != 1 or any(step != 1 for step in basic.step):
+        return None
+    a = axes[0]
+    first, end, n = basic.start[a], basic.start[a] + basic.size[a], x.shape[a]
+    placed = _ops.reshape(_ops.broadcast_to(new, basic.shape), basic.size)
+
+    def window(start: int, count: int) -> Tensor:
+        starts, sizes = [0] * x.ndim, list(x.shape)
+        starts[a], sizes[a] = start, count
+        return _ops.slice(x, starts, sizes, [1] * x.ndim)
+
+    parts = [window(0, first)] if first else []
+    parts += [placed] if basic.size[a] else []
+    parts += [window(end, n - end)] if end < n else []
+    return _ops.concat(parts, a)
+
+
+def _written(x: Tensor, basic: _Basic, key: Any, new: Tensor) -> Tensor:
+    """x with new at key, as a new tensor."""
+    whole = list(basic.size) == list(x.shape) and all(step == 1 for step in basic.step)
+    if basic.advanced:
+        if whole and len(basic.advanced) == 1 and len(basic.shape) == x.ndim:
+            axis, index = basic.advanced[0]
+            result = None
+            if index.dtype != _core.bool:
+                if not index.dtype.is_floating:
+                    if index.dtype not in (_core.int32, _core.int64):
+                        index = _ops.cast(index, _core.int64)
+                    result = _with_slices(x, index, axis, new)
+            elif axis == 0:
+                result = _with_mask(x, index, new)
+            if result is not None:
+                return result
+        places = get(_ops.reshape(_ops.iota([x.size], _core.int64, 0), list(x.shape)), key)
+        flat_new = _ops.reshape(_ops.broadcast_to(new, list(places.shape)), [places.size])
+        flat_x = _ops.reshape(x, [x.size])
+        flat_places = _ops.reshape(places, [places.size])
+        return _ops.reshape(replaced(flat_x, flat_places, flat_new), list(x.shape))
+    window = _with_window(x, basic, new)
+    if window is not None:
+        return window
+    shape = list(x.shape)
+    placed = _ops.reshape(_ops.broadcast_to(new, basic.shape), basic.size)
+    written = _ops.slice_scatter(placed, shape, basic.start, basic.step)
+    ones = _ops.full(basic.size, 1, _core.int32)
+    mask = _ops.greater(_ops.slice_scatter(ones, shape, basic.start, basic.step), 0)
+    return _ops.where(mask, written, x)
 
 
 def put(x: Tensor, key: Any, value: Any) -> None:
@@ -254,18 +360,7 @@ def put(x: Tensor, key: Any, value: Any) -> None:
     new = _ops.cast(new, x.dtype)
     if basic.empty:
         return
-    if basic.advanced:
-        places = get(_ops.reshape(_ops.iota([x.size], _core.int64, 0), list(x.shape)), key)
-        flat_new = _ops.reshape(_ops.broadcast_to(new, list(places.shape)), [places.size])
-        flat_x = _ops.reshape(x, [x.size])
-        result = _ops.reshape(replaced(flat_x, places, flat_new), list(x.shape))
-    else:
-        shape = list(x.shape)
-        placed = _ops.reshape(_ops.broadcast_to(new, basic.shape), basic.size)
-        written = _ops.slice_scatter(placed, shape, basic.start, basic.step)
-        ones = _ops.full(basic.size, 1, _core.int32)
-        mask = _ops.greater(_ops.slice_scatter(ones, shape, basic.start, basic.step), 0)
-        result = _ops.where(mask, written, x)
+    result = _written(x, basic, key, new)
     if x._is_variable:
         x._set_array(result)  # type: ignore[attr-defined]
     else:

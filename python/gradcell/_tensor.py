@@ -122,6 +122,12 @@ def _str(self: Tensor) -> str:
     return _printing.tensor_str(asnumpy(self), str(self.dtype))
 
 
+def _repr_html(self: Tensor) -> str:
+    from gradcell.rich import tensor_html
+
+    return tensor_html(self)
+
+
 def _repr(self: Tensor) -> str:
     return _printing.tensor_repr(asnumpy(self), str(self.dtype))
 
@@ -332,6 +338,7 @@ _attach(
         "__iter__": _iter,
         "__str__": _str,
         "__repr__": _repr,
+        "_repr_html_": _repr_html,
         "__format__": lambda self, spec: format(
             str(self) if not spec or self.ndim else item(self), spec
         ),

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from gradcell import _core, tree
+from gradcell import _core, drawing, tree
 from gradcell._core import Tensor
+from gradcell._location import where
 from gradcell.parameter import Parameter, parameter_of
 
 
@@ -89,18 +90,44 @@ def plan_text(fn: Callable[..., Any], *args: Any) -> str:
 def draw_graph(fn: Callable[..., Any], *args: Any, path: str | Path) -> Path:
     """Draws the graph of fn(*args) and returns the file's path.
 
-    path: a picture (.svg, .png, .pdf) is laid out by Graphviz's `dot` program. Where that is not
-    installed, or path ends in .dot, the drawing is written as DOT text, to a file ending in .dot.
+    path: .html becomes a page for a browser, which zooms, folds cells and names lines, with nothing
+    else installed; .dot becomes DOT text; a picture (.svg, .png, .pdf) is laid out by Graphviz's
+    `dot` program. Raises RuntimeError where that is not installed, ValueError for other endings.
     """
-    text = _recorded(fn, args, lambda trace, out, names: trace.graph_dot(out, names))
     target = Path(path)
-    program = shutil.which("dot")
-    if target.suffix != ".dot" and program is not None:
-        import subprocess
-
-        command = [program, f"-T{target.suffix[1:] or 'svg'}", "-o", str(target)]
-        subprocess.run(command, input=text, text=True, check=True)
+    if target.suffix not in (".html", ".dot", ".svg", ".png", ".pdf"):
+        raise ValueError(
+            f"draw_graph: 'path' ends in .html, .dot, .svg, .png or .pdf, but got {str(path)!r}{where()}"
+        )
+    if target.suffix == ".html":
+        if _core.in_trace():
+            raise RuntimeError(
+                f"a graph cannot be inspected while it is recorded ({_core.user_location()})"
+            )
+        target.write_text(drawing.page(fn, args, _leaf_names))
         return target
-    target = target.with_suffix(".dot")
-    target.write_text(text)
+    program = shutil.which("dot")
+    if target.suffix != ".dot" and program is None:
+        raise RuntimeError(
+            f"draw_graph: a {target.suffix} picture needs Graphviz's program `dot`, which is not "
+            f"installed; a path that ends in .html needs nothing{where()}"
+        )
+    text = _recorded(fn, args, lambda trace, out, names: trace.graph_dot(out, names))
+    if program is None or target.suffix == ".dot":
+        target.write_text(text)
+        return target
+    import subprocess
+
+    command = [program, f"-T{target.suffix[1:]}", "-o", str(target)]
+    subprocess.run(command, input=text, text=True, check=True)
     return target
+
+
+def _leaf_names(trace: _core.Trace, arguments: list[Tensor]) -> dict[int, str]:
+    """What a trace's leaves are called: arguments by number, parameters by name."""
+    found = {_core.node_id(t): f"argument {i}" for i, t in enumerate(arguments)}
+    for variable in _core.lifted_variables():
+        parameter = parameter_of(variable)
+        if parameter is not None:
+            found[_core.node_id(parameter)] = parameter.name
+    return found

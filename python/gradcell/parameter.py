@@ -45,6 +45,8 @@ class Parameter(ParameterBase):
         self.layerwise_parallel = layerwise_parallel
         self.parallel_optimizer = parallel_optimizer
         self._prefixed = False
+        #: How processes share it out, if this is one's part (nn.wrap.grad_reducer.StateShards).
+        self.shards: Any = None
         _by_variable[self._variable_id()] = self
 
     @property

@@ -1,5 +1,5 @@
 // The engine as a whole: random graphs against the interpreter, results that do not depend on the
-// number of threads, one Executable used by several threads.
+// number of threads, one Runner used by several threads.
 #include "cpu/engine.h"
 #include "ops/ops.h"
 
@@ -255,14 +255,14 @@ TEST(Engine, ResultsDoNotDependOnTheNumberOfThreads) {
   set_max_threads(0);
 }
 
-TEST(Engine, OneExecutableRunsInSeveralThreads) {
+TEST(Engine, OneRunnerRunsInSeveralThreads) {
   Graph g;
   constexpr int64_t kRows = 3001;
   NodeId x = leaf(g, DType::Float32, Dims{kRows, 4}), w = leaf(g, DType::Float32, Dims{4, 6});
   NodeId h = unary(g, Op::Tanh, matmul(g, x, w, false, false));
   std::vector<NodeId> roots{reduce(g, Combine::Sum, h, Dims{0}), cumsum(g, h, {0, false, false})};
   Array weights = make_array(DType::Float32, {4, 6}, random_numbers(24, -1, 1, 1));
-  const cpu::Executable exe(make_plan(g, live_nodes(g, roots), roots, {}));
+  const cpu::Runner runner(make_plan(g, live_nodes(g, roots), roots, {}));
 
   set_max_threads(3);
   auto work = [&](uint64_t seed, std::vector<Array>& results) {
@@ -271,7 +271,7 @@ TEST(Engine, OneExecutableRunsInSeveralThreads) {
       Array sum = empty_array(DType::Float32, {6}), all = empty_array(DType::Float32, {kRows, 6});
       const void* inputs[] = {in.data(), weights.data()};
       void* outputs[] = {sum.data(), all.data()};
-      exe.run(inputs, outputs, nullptr);
+      runner.run(inputs, outputs, nullptr);
       if (i > 0) {
         EXPECT_EQ(std::memcmp(results[0].data(), sum.data(), sum.bytes()), 0);
         EXPECT_EQ(std::memcmp(results[1].data(), all.data(), all.bytes()), 0);
@@ -289,11 +289,11 @@ TEST(Engine, OneExecutableRunsInSeveralThreads) {
   set_max_threads(0);
 }
 
-TEST(Engine, AFailedRunLeavesTheExecutableUsable) {
+TEST(Engine, AFailedRunLeavesTheRunnerUsable) {
   Graph g;
   NodeId x = leaf(g, DType::Float32, Dims{100}), at = leaf(g, DType::Int32, Dims{1});
   NodeId roots[] = {unary(g, Op::Sin, gather(g, x, at, 0))};
-  cpu::Executable exe(make_plan(g, live_nodes(g, roots), roots, {}));
+  cpu::Runner runner(make_plan(g, live_nodes(g, roots), roots, {}));
   Array in = make_array(DType::Float32, {100}, std::vector<double>(100, 0)),
         out = empty_array(DType::Float32, {1});
   for (int index : {100, 3, -101, -100}) {
@@ -301,10 +301,10 @@ TEST(Engine, AFailedRunLeavesTheExecutableUsable) {
     const void* inputs[] = {in.data(), where.data()};
     void* outputs[] = {out.data()};
     if (index >= -100 && index < 100) {
-      exe.run(inputs, outputs, nullptr);
+      runner.run(inputs, outputs, nullptr);
       EXPECT_EQ(numbers(out)[0], 0);
     } else {
-      EXPECT_THROW(exe.run(inputs, outputs, nullptr), Error);
+      EXPECT_THROW(runner.run(inputs, outputs, nullptr), Error);
     }
   }
 }

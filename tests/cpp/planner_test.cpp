@@ -331,7 +331,7 @@ TEST(PlanText, ElementwiseWithAConstant) {
   EXPECT_EQ(to_text(plan_of(g, {y})),
             "plan: 1 inputs, 1 constants, 1 outputs, 4 nodes, arena 0 bytes\n"
             "stage 0\n"
-            "  region rows=1000 tile=0 chunks=1 scratch=4/row\n"
+            "  region rows=1000 scratch=4/row\n"
             "    u0 = constant0\n"
             "    v0 = load input0 x1\n"
             "    v1 = sin v0  : f32 x1\n"
@@ -345,7 +345,7 @@ TEST(PlanText, ALayerAndItsWeightGradient) {
   EXPECT_EQ(to_text(plan_of(net.g, roots)),
             "plan: 4 inputs, 1 constants, 1 outputs, 15 nodes, arena 0 bytes\n"
             "stage 0\n"
-            "  region rows=100 tile=0 chunks=1 scratch=88/row\n"
+            "  region rows=100 scratch=88/row\n"
             "    u0 = input2 x20\n"
             "    u1 = input3 x20\n"
             "    u2 = constant0\n"
@@ -368,7 +368,7 @@ TEST(PlanText, AViewOfAnInputIsReadWhereItLies) {
   EXPECT_EQ(to_text(plan_of(g, {binary(g, Op::Mul, x, all)})),
             "plan: 2 inputs, 0 constants, 1 outputs, 6 nodes, arena 0 bytes\n"
             "stage 0\n"
-            "  region rows=100 tile=0 chunks=1 scratch=16/row\n"
+            "  region rows=100 scratch=16/row\n"
             "    u0 = input1 x12\n"
             "    v0 = load input0 x4\n"
             "    v1 = mul v0, u0[1::3]  : f32 x4\n"

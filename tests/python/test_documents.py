@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import gradcell
+import gradcell.amp
 
 ROOT = Path(__file__).parents[2]
 
@@ -25,9 +28,22 @@ def load(tool: str) -> Any:
     return module
 
 
-@pytest.mark.parametrize(
-    "document", ["README.md", "ARCHITECTURE.md", "docs/cuda.md", "docs/transforms.md"]
+#: Every document with Python in it.
+DOCUMENTS = sorted(
+    str(path.relative_to(ROOT))
+    for path in (ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md"))
+    if "```python" in path.read_text()
 )
+
+
+@pytest.fixture(autouse=True)
+def usual_context() -> Iterator[None]:
+    """Documents may choose a mode; the next one starts with the usual."""
+    yield
+    gradcell.set_context(mode=gradcell.PYNATIVE_MODE)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
 def test_documents_show_true_output(document: str) -> None:
     _, differences = load("run_documents").checked((ROOT / document).read_text())
     assert not differences, "\n".join(differences)
@@ -72,3 +88,30 @@ STRUCTURED(Reshape, reshape, Linear)
 def test_types_are_installed() -> None:
     for name in ("py.typed", "_core.pyi", "_op_rows.pyi"):
         assert (Path(gradcell.__file__).parent / name).is_file(), name
+
+
+def test_a_release_says_what_is_missing() -> None:
+    tool = load("release")
+    assert any("three numbers" in problem for problem in tool.problems("1.x"))
+    assert any("another version" in problem for problem in tool.problems("99.0.0"))
+    assert not any("another version" in p for p in tool.problems(gradcell.__version__))
+
+
+def test_the_reference_has_every_public_name() -> None:
+    tool = load("site")
+    page = tool.module_page("gradcell.amp", "Mixed precision")
+    for name in tool.public_names(gradcell.amp):
+        assert name in page
+    assert "### auto_mixed_precision" in page and "Raises" in page
+
+
+def test_the_notebook_is_the_page_and_runs() -> None:
+    tool = load("notebook")
+    made = json.loads(tool.NOTEBOOK.read_text())
+    assert tool.NOTEBOOK.read_text() == tool.notebook(tool.PAGE.read_text())
+    namespace: dict[str, Any] = {}
+    for cell in made["cells"]:
+        if cell["cell_type"] == "code":
+            expected = "".join("".join(out["text"]) for out in cell["outputs"])
+            got = load("run_documents").printed("".join(cell["source"]), namespace)
+            assert got.strip() == expected.strip()

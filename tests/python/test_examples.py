@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from gradcell import demo
+from gradcell.demo import DEMOS, burgers, digits, forces, inverse
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -26,13 +27,13 @@ def load(name: str) -> ModuleType:
 
 
 def test_burgers_learns() -> None:
-    net, losses = demo.train(200, points=500, width=16, depth=3, verbose=False)
+    net, losses = burgers.train(200, points=500, width=16, depth=3, verbose=False)
     assert losses[-1] < 0.4 * losses[0]
-    assert demo.relative_error(net) < 0.7  # at this point a broad wave, not yet the shock
+    assert burgers.relative_error(net) < 0.7  # at this point a broad wave, not yet the shock
 
 
 def test_burgers_reference_solves_the_equation() -> None:
-    exact = demo.exact
+    exact = burgers.exact
     t, x, h = np.full(41, 0.2), np.linspace(-0.9, -0.1, 41), 1e-4
     u = exact(t, x)
     u_t = (exact(t + h, x) - exact(t - h, x)) / (2 * h)
@@ -45,7 +46,7 @@ def test_burgers_reference_solves_the_equation() -> None:
 def test_burgers_plot(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     picture = tmp_path / "burgers.png"
-    demo.plot(demo.network(8, 2), str(picture))
+    burgers.plot(burgers.network(8, 2), str(picture))
     assert picture.stat().st_size > 10_000
 
 
@@ -66,22 +67,85 @@ def test_demo_command(tmp_path: Path, matplotlib: bool) -> None:
     assert ("saved burgers.png" if matplotlib else "matplotlib is not installed") in done.stdout
 
 
+def test_every_demo_is_listed() -> None:
+    command = [sys.executable, "-m", "gradcell", "demo", "--list"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(DEMOS)
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_demos_write_their_picture(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    done = subprocess.run(
+        [sys.executable, "-m", "gradcell", "demo", name, "--steps", "5", "--points", "64"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+
+
+def test_the_viscosity_is_found() -> None:
+    h, t, x = 1e-4, np.full(21, 0.3), np.linspace(-0.9, 0.9, 21)
+    u = inverse.exact(t, x)
+    u_t = (inverse.exact(t + h, x) - inverse.exact(t - h, x)) / (2 * h)
+    u_x = (inverse.exact(t, x + h) - inverse.exact(t, x - h)) / (2 * h)
+    u_xx = (inverse.exact(t, x + h) - 2 * u + inverse.exact(t, x - h)) / h**2
+    np.testing.assert_allclose(u_t + u * u_x, inverse.NU * u_xx, atol=1e-5)
+    _, found, _ = inverse.train(2500, 200, verbose=False)
+    assert abs(found[-1] / inverse.NU - 1) < 0.15
+
+
 def test_force_matching_learns_forces() -> None:
-    example = load("force_matching")
-    positions = example.clusters(2, 0.05, np.random.default_rng(0))
-    _, forces = example.lennard_jones(positions)
+    positions = forces.clusters(2, 0.05, np.random.default_rng(0))
+    _, exact = forces.lennard_jones(positions)
     h = np.zeros_like(positions)
     h[:, 1, 2] = 1e-5
-    slope = (
-        example.lennard_jones(positions + h)[0] - example.lennard_jones(positions - h)[0]
-    ) / 2e-5
-    np.testing.assert_allclose(forces[:, 1, 2], -slope[:, 0], rtol=1e-5)
+    slope = (forces.lennard_jones(positions + h)[0] - forces.lennard_jones(positions - h)[0]) / 2e-5
+    np.testing.assert_allclose(exact[:, 1, 2], -slope[:, 0], rtol=1e-5)
 
-    _, before = example.train(1, n=64, verbose=False)
-    _, after = example.train(150, n=64, verbose=False)
+    _, _, before = forces.train(1, 64, verbose=False)
+    _, _, after = forces.train(150, 64, verbose=False)
     assert after[0] < 0.5 * before[0] and after[1] < 0.5 * before[1]
+
+
+def test_digits_are_read_in_half_precision() -> None:
+    _, _, scales, right = digits.train(400, 20000, verbose=False)
+    assert right > 0.8
+    assert scales[0] < 2**28 and min(scales) >= 1  # it overflowed, and came down
 
 
 @pytest.mark.parametrize("order", [1, 2, 5, 8])
 def test_high_order(order: int) -> None:
     assert load("high_order").largest_error(order, points=500) < 1e-12
+
+
+#: Programs of examples/mindspore: a short run's arguments, what it prints last, and what must hold of that.
+MINDSPORE = {
+    "multiscale_poisson": (["--steps", "700"], r"multi-scale: .* error ([\d.]+)%", lambda v: v < 5),
+    "inverse_problem": (["--steps", "2000"], r"nu = ([\d.]+)", lambda v: abs(v - 0.08) < 0.01),
+    "gan": (["--steps", "1200"], r"(\d) of 8 Gaussians", lambda v: v >= 7),
+    "vae": (["--epochs", "12"], r"-> ([\d.]+)", lambda v: v < 30),
+    "transformer": (["--steps", "150", "--letters", "5"], r"kept back ([\d.]+)", lambda v: v < 3),
+    "lstm_tagger": (["--steps", "150", "--tests", "100"], r"right ([\d.]+)%", lambda v: v > 90),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MINDSPORE)
+def test_mindspore_programs_learn(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("sklearn")
+    arguments, pattern, holds = MINDSPORE[name]
+    program = EXAMPLES / "mindspore" / f"{name}.py"
+    done = subprocess.run(
+        [sys.executable, "-m", "gradcell", "run", str(program), *arguments],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = re.findall(pattern, done.stdout)
+    assert found and holds(float(found[-1])), done.stdout
+    assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+
+
+def test_every_mindspore_program_is_run() -> None:
+    programs = {path.stem for path in (EXAMPLES / "mindspore").glob("*.py")} - {"pictures"}
+    assert programs == set(MINDSPORE)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <vector>
 
 #include "base/half.h"
 #include "base/thread_pool.h"
@@ -83,6 +84,9 @@ void split(int64_t n, int64_t work, F body) {
   parallel_for(static_cast<int>(pieces),
                [&](int p, int) { body(n * p / pieces, n * (p + 1) / pieces); });
 }
+
+/// A tensor of a half type as float32.
+std::vector<float> widened(const TensorDesc& t, const void* p);
 
 /// What sums and products of elements that compute as C are taken in: one rounding at the end.
 template <class C>

@@ -505,6 +505,11 @@ class Cell(GraphMode):
 
     # Text -----------------------------------------------------------------------------------------
 
+    def _repr_html_(self) -> str:
+        from gradcell.rich import cell_html
+
+        return cell_html(self)
+
     def extend_repr(self) -> str:
         """What stands between the parentheses when the cell is printed."""
         return ""

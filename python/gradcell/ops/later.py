@@ -20,7 +20,8 @@ _MODULES = {
         slogdet svd tensor_solve vander vecdot vector_norm""",
     "normalized": "batch_norm lrn rms_norm",
     "parallel": """
-        AllGather AllReduce AlltoAll Broadcast ReduceOp ReduceScatter _VirtualDataset""",
+        AllGather AllReduce AlltoAll Barrier Broadcast Reduce ReduceOp ReduceScatter
+        _VirtualDataset""",
     "primitive_table": """
         Adam AdamWeightDecay AdaptiveAvgPool2D AdaptiveMaxPool2D ApplyMomentum AvgPool AvgPool3D
         BatchNorm BitwiseAnd BitwiseOr BitwiseXor BoundingBoxDecode BoundingBoxEncode CTCLoss Cbrt
@@ -57,7 +58,7 @@ _MODULES = {
     "statistics": """
         aminmax bincount corrcoef cov histc median nanmean nanmedian nanquantile nansum quantile
         reduce_max reduce_mean reduce_min std_mean var_mean""",
-    "transforms": "jacfwd jacrev linearize vmap",
+    "transforms": "derivative jacfwd jacrev jet linearize vmap",
     "windowed": """
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
         adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d max_pool2d

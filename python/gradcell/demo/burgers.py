@@ -5,19 +5,19 @@ J. Comput. Phys. 378, 2019, section 2.1.1). The ansatz u = -sin(pi x) + t (1 - x
 the initial and boundary values exactly, so the loss is the equation's residual alone. It contains
 u_t, u_x and u_xx: each training step differentiates twice, and once more by the weights.
 
-    python -m gradcell demo --steps 16000 --plot burgers.png
+    python -m gradcell demo burgers --steps 16000 --plot burgers.png
 """
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
 import gradcell as gc
 from gradcell import nn, ops
+from gradcell.demo.progress import picture, progress
 
 NU = 0.01 / np.pi
 
@@ -60,31 +60,6 @@ def make_loss(net: nn.Cell) -> Callable[[gc.Tensor, gc.Tensor], gc.Tensor]:
         return ops.square(residual).mean()
 
     return loss
-
-
-def progress(steps: int, losses: list[float]) -> Iterator[int]:
-    """0, 1, ..., steps - 1, shown as a bar in a terminal, where tqdm is installed, else as lines."""
-    start = time.perf_counter()
-    if sys.stderr.isatty():
-        try:
-            from tqdm import tqdm
-        except ImportError:
-            pass
-        else:
-            with tqdm(total=steps, unit="step", dynamic_ncols=True) as bar:
-                for i in range(steps):
-                    yield i
-                    if i % 50 == 49:
-                        bar.set_postfix_str(f"loss {np.mean(losses[-50:]):.1e}", refresh=False)
-                    bar.update(1)
-            return
-    for i in range(steps):
-        yield i
-        if (i + 1) % 1000 == 0 or i + 1 == steps:
-            seconds = time.perf_counter() - start
-            print(
-                f"step {i + 1:6d}  loss {np.mean(losses[-50:]):.1e}  {seconds:5.1f} s", flush=True
-            )
 
 
 def train(
@@ -158,7 +133,7 @@ def plot(net: nn.Cell, path: str, title: str = "") -> None:
 
 
 def run(steps: int, points: int, path: str) -> None:
-    """What `python -m gradcell demo` does."""
+    """What `python -m gradcell demo burgers` does."""
     print("Burgers' equation, u_t + u u_x = nu u_xx, by a physics-informed network of 5 x 20 tanh.")
     print(f"{steps} steps of Adam; each differentiates u twice and the residual by the weights.")
     start = time.perf_counter()
@@ -167,9 +142,4 @@ def run(steps: int, points: int, path: str) -> None:
     error = relative_error(net)
     print(f"relative L2 error against the exact solution: {error:.2%}, after {seconds:.0f} s")
     title = f"Burgers' equation: relative L2 error {error:.2%} after {steps} steps, {seconds:.0f} s"
-    try:
-        plot(net, path, title)
-    except ImportError:
-        print("no picture: matplotlib is not installed (pip install matplotlib)")
-        return
-    print(f"saved {path}")
+    picture(lambda: plot(net, path, title), path)

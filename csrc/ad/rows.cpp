@@ -1,0 +1,215 @@
+#include "ad/rows.h"
+
+#include <optional>
+
+#include "ad/transform.h"
+#include "ops/ops.h"
+
+namespace gradcell::ad {
+
+namespace {
+
+/// Where rows lie in a dense tensor: element i belongs to row i / inner % rows.
+using Inner = int64_t;
+
+/// The axis along which the row changes, in steps of `run` places of that axis.
+struct RowAxis {
+  size_t axis;
+  int64_t run;
+};
+
+std::optional<RowAxis> row_axis(const Dims& dims, Inner inner, int64_t rows) {
+  int64_t below = 1;
+  for (size_t k = dims.size(); k-- > 0; below *= dims[k]) {
+    if (inner % below != 0) return {};
+    const int64_t run = inner / below;
+    if (dims[k] % (run * rows) == 0) return RowAxis{k, run};
+  }
+  return {};
+}
+
+/// The same for the axis of a result that takes the place of a row axis.
+Inner inner_of(const Dims& dims, RowAxis at) {
+  return at.run * product(dims, at.axis + 1, dims.size());
+}
+
+class Rows {
+ public:
+  Rows(const Graph& g, int64_t rows) : g_(g), rows_(rows) {}
+
+  /// Where the rows of an active node lie, given its inputs'; nothing if it mixes rows.
+  std::optional<Inner> lie(NodeId id, std::span<const std::optional<Inner>> of) const {
+    switch (form(g_, id)) {
+      case Form::Marker:
+      case Form::Same:
+      case Form::Elementwise:
+      case Form::Convert:
+        return common(id, of, [](int, Inner inner) { return std::optional(inner); });
+      case Form::Move:
+        return moved(id, of);
+      case Form::Reduce:
+        return along(
+            id, of, [&](size_t axis) { return contains(g_.attrs(id), axis); },
+            [&](RowAxis at) {
+              size_t kept = 0;
+              for (size_t k = 0; k < at.axis; ++k) kept += !contains(g_.attrs(id), k);
+              return kept;
+            });
+      case Form::Scan: {
+        const auto scanned = static_cast<size_t>(attributes<ScanAttributes>(g_, id).axis);
+        return along(
+            id, of, [&](size_t axis) { return axis == scanned; },
+            [](RowAxis at) { return at.axis; });
+      }
+      case Form::Take: {
+        const auto taken = static_cast<size_t>(attributes<TakeAttributes>(g_, id).axis);
+        const size_t indices = g_.dims(g_.input(id, 1)).size();
+        return along(
+            id, of, [&](size_t axis) { return axis == taken; },
+            [&](RowAxis at) { return at.axis < taken ? at.axis : at.axis + indices - 1; });
+      }
+      case Form::Scatter: {
+        const auto placed = static_cast<size_t>(attributes<ScatterAttributes>(g_, id).axis);
+        const size_t indices = g_.dims(g_.input(id, 0)).size();
+        return along(
+            id, of, [&](size_t axis) { return axis >= placed && axis < placed + indices; },
+            [&](RowAxis at) { return at.axis < placed ? at.axis : at.axis + 1 - indices; });
+      }
+      case Form::Convolve:  // of images; weights, and their gradient, mix them
+        return common(id, of, [&](int k, Inner inner) -> std::optional<Inner> {
+          const auto at = row_axis(g_.dims(g_.input(id, k)), inner, rows_);
+          const bool images = k == 0 && convolution_part(g_[id].op) != ConvolutionPart::Weight;
+          if (!images || !at || at->axis != 0) return {};
+          return inner_of(g_.dims(id), *at);
+        });
+      case Form::Window: {
+        const size_t first = g_.dims(id).size() - attributes<WindowAttributes>(g_, id).size.size();
+        return along(
+            id, of, [&](size_t axis) { return axis >= first; },
+            [](RowAxis at) { return at.axis; });
+      }
+      case Form::TakePlaces:
+      case Form::AddPlaces:
+        return along(
+            id, of, [](size_t axis) { return axis == 1; }, [](RowAxis at) { return at.axis; });
+      case Form::Product:
+        return common(id, of, [&](int k, Inner inner) { return multiplied(id, k, inner); });
+      case Form::Input:
+      case Form::Constant:
+      case Form::Range:
+      case Form::Random:
+      case Form::Extremum:
+      case Form::LastIndex:
+      case Form::Collective:  // (other processes' rows come in)
+        return {};
+    }
+    return {};
+  }
+
+ private:
+  /// What all active inputs agree on.
+  template <class F>
+  std::optional<Inner> common(NodeId id, std::span<const std::optional<Inner>> of, F one) const {
+    std::optional<Inner> all;
+    for (int k = 0; k < g_[id].input_count; ++k) {
+      if (!of[k]) continue;
+      const std::optional<Inner> mine = one(k, *of[k]);
+      if (!mine || (all && *all != *mine)) return {};
+      all = mine;
+    }
+    return all;
+  }
+
+  /// Ops that combine what lies along some axes, and the place of the others in the result.
+  template <class Combines, class Place>
+  std::optional<Inner> along(NodeId id, std::span<const std::optional<Inner>> of, Combines combines,
+                             Place place) const {
+    return common(id, of, [&](int k, Inner inner) -> std::optional<Inner> {
+      const auto at = row_axis(g_.dims(g_.input(id, k)), inner, rows_);
+      if (!at || combines(at->axis)) return {};
+      return inner_of(g_.dims(id), {place(*at), at->run});
+    });
+  }
+
+  std::optional<Inner> multiplied(NodeId id, int k, Inner inner) const {
+    const size_t rank = g_.dims(id).size();
+    const auto at = row_axis(g_.dims(g_.input(id, k)), inner, rows_);
+    if (!at) return {};
+    if (at->axis + 2 < rank) return inner_of(g_.dims(id), *at);
+    const auto p = attributes<ProductAttributes>(g_, id);
+    const bool first = k % 2 == 0, transposed = first ? p.transpose_a : p.transpose_b;
+    const size_t kept = (first != transposed) ? rank - 2 : rank - 1;
+    if (at->axis != kept) return {};
+    return inner_of(g_.dims(id), {first ? rank - 2 : rank - 1, at->run});
+  }
+
+  std::optional<Inner> moved(NodeId id, std::span<const std::optional<Inner>> of) const {
+    const Movement m = spec(g_, id).movement(g_, id);
+    std::optional<Inner> all;
+    for (const Piece& p : m.pieces) {
+      if (!of[p.input]) continue;
+      const std::optional<Inner> mine = placed(g_.dims(id), p, *of[p.input]);
+      if (!mine || (all && *all != *mine)) return {};
+      all = mine;
+    }
+    return all;
+  }
+
+  /// One axis of a piece goes through all rows in order and stands whole in the result; along the
+  /// others elements stay within a row.
+  std::optional<Inner> placed(const Dims& result, const Piece& p, Inner inner) const {
+    const View& v = p.from;
+    std::optional<RowAxis> at;
+    int64_t low = v.offset % (inner * rows_), high = low;
+    if (v.offset < 0 || low >= inner) return {};
+    for (size_t k = 0; k < v.dims.size(); ++k) {
+      const int64_t n = v.dims[k], s = v.strides[k];
+      if (n <= 1 || s % (inner * rows_) == 0) continue;
+      const bool whole = p.start[k] == 0 && p.step[k] == 1 && n == result[k];
+      if (!at && s > 0 && inner % s == 0 && n % (inner / s * rows_) == 0) {
+        if (!whole) return {};
+        at = RowAxis{k, inner / s};
+        high += inner - s;
+      } else {
+        (s > 0 ? high : low) += (n - 1) * s;
+      }
+    }
+    if (!at || low < 0 || high >= inner) return {};
+    return inner_of(result, *at);
+  }
+
+  const Graph& g_;
+  int64_t rows_;
+};
+
+}  // namespace
+
+NodeId first_mixing_rows(const Graph& g, std::span<const NodeId> outputs,
+                         std::span<const NodeId> wrt) {
+  const int64_t rows = g.dims(wrt[0])[0];
+  for (NodeId id : wrt)
+    if (rows == 1 || g.count(id) == 0) return kNoNode;
+  std::vector<std::optional<Inner>> inner(g.size());
+  NodeId first = kNoNode;
+  for (NodeId id : wrt) {
+    inner[id] = g.count(id) / rows;
+    first = std::min(first, id);
+  }
+  const Rows in(g, rows);
+  std::vector<std::optional<Inner>> of;
+  for (NodeId id : live_nodes(g, outputs)) {
+    if (id <= first || inner[id]) continue;
+    of.clear();
+    bool active = false;
+    for (int k = 0; k < g[id].input_count; ++k) {
+      of.push_back(passes(g, id, k) ? inner[g.input(id, k)] : std::nullopt);
+      active |= of.back().has_value();
+    }
+    if (!active) continue;
+    inner[id] = in.lie(id, of);
+    if (!inner[id]) return id;
+  }
+  return kNoNode;
+}
+
+}  // namespace gradcell::ad

@@ -1,0 +1,46 @@
+// A plan with what this machine makes of it: tile heights, chunks of rows, kernels, and where
+// things lie in a run's memory. It depends on the plan, the caches' size and the instruction set,
+// not on the number of threads.
+#pragma once
+
+#include "cpu/kernels.h"
+#include "plan/plan.h"
+
+namespace gradcell::cpu {
+
+/// A reduction over rows: its place among a thread's sums, and in the dense results of a chunk.
+struct AccumulatorPlace {
+  size_t sums = 0, result = 0;
+};
+
+/// What a region's tile program needs besides the region. Offsets are in bytes.
+struct TileProgram {
+  int32_t tile_rows = 0;
+  int32_t chunks = 1;            ///< a fixed partition of the rows
+  std::vector<Loop> loops;       ///< of each instruction; null: it is no plain loop
+  std::vector<uint32_t> direct;  ///< values that full tiles keep in buffers
+  std::vector<uint32_t> moving;  ///< instructions that use them
+  std::vector<size_t> uniforms;  ///< where each lies, converted
+  std::vector<size_t> weights;   ///< where each lies, packed
+  std::vector<AccumulatorPlace> accumulators;
+  size_t uniform_bytes = 0, packed_bytes = 0;  ///< of a run
+  size_t accumulator_bytes = 0;                ///< of a thread
+  size_t result_bytes = 0;                     ///< of a chunk
+  double work = 0;                             ///< estimated nanoseconds on one thread
+
+  size_t side_bytes() const {
+    return uniform_bytes + packed_bytes + result_bytes * static_cast<size_t>(chunks);
+  }
+};
+
+struct Program {
+  Plan plan;
+  std::vector<std::vector<TileProgram>> stages;  ///< one for each region of the plan's stage
+  size_t side_bytes = 64;                        ///< those of the largest stage
+  double work = 0;                               ///< estimated nanoseconds on one thread
+};
+
+/// Throws NotImplemented where there is no kernel for an instruction.
+Program prepare(Plan plan);
+
+}  // namespace gradcell::cpu

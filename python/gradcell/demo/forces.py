@@ -1,0 +1,131 @@
+"""A potential learned from energies and forces on the atoms of small Lennard-Jones clusters.
+
+The network gives an energy E of the positions R; the forces are -dE/dR. Matching them puts a
+derivative into the loss, and training differentiates that once more, by the weights. Units: the
+well's depth for energies, its width sigma for lengths.
+
+    python -m gradcell demo forces --plot forces.png
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+import gradcell as gc
+from gradcell import nn, ops
+from gradcell.demo.progress import picture, progress
+
+
+def lennard_jones(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Energies [n, 1] and forces [n, atoms, 3] of positions [n, atoms, 3]: the sum over pairs of
+    4 (r^-12 - r^-6)."""
+    apart = positions[:, :, None] - positions[:, None]
+    squared = (apart**2).sum(-1) + np.eye(positions.shape[1])
+    sixth = (1 - np.eye(positions.shape[1])) / squared**3
+    energy = 2 * (sixth**2 - sixth).sum((1, 2))  # each pair is there twice
+    force = (24 * (2 * sixth**2 - sixth) / squared)[..., None] * apart
+    return energy[:, None], force.sum(2)
+
+
+def clusters(n: int, shake: float, random: np.random.Generator) -> np.ndarray:
+    """Tetrahedra of least energy, each coordinate moved by a normal deviate of width `shake`."""
+    corners = (
+        np.array([[1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1]]) * 2 ** (1 / 6) / np.sqrt(8)
+    )
+    return corners + random.normal(0, shake, (n, 4, 3))
+
+
+class Potential(nn.Cell):
+    """A sum over pairs of a network of the distance."""
+
+    def __init__(self, atoms: int = 4, width: int = 32) -> None:
+        super().__init__()
+        pairs = [(i, j) for i in range(atoms) for j in range(i)]
+        self.first, self.second = ([pair[k] for pair in pairs] for k in (0, 1))
+        self.pair = nn.SequentialCell(
+            nn.Dense(1, width), nn.Tanh(), nn.Dense(width, width), nn.Tanh(), nn.Dense(width, 1)
+        )
+
+    def construct(self, positions: gc.Tensor) -> gc.Tensor:
+        apart = positions[:, self.first] - positions[:, self.second]
+        distance = ops.sqrt(ops.square(apart).sum(-1, keepdims=True))
+        return self.pair(10 * (distance - 1.15)).sum(1)
+
+
+def energy_and_forces(net: nn.Cell, positions: gc.Tensor) -> tuple[gc.Tensor, gc.Tensor]:
+    """Energies [n, 1] and their negative derivatives by the positions, [n, atoms, 3]."""
+    energy, slope = gc.value_and_grad(net)(positions)
+    return energy, -slope
+
+
+def data(n: int, shake: float, random: np.random.Generator) -> list[gc.Tensor]:
+    """Positions, energies and forces of n clusters."""
+    positions = clusters(n, shake, random)
+    return [gc.Tensor(a.astype(np.float32)) for a in (positions, *lennard_jones(positions))]
+
+
+def train(
+    steps: int, points: int = 512, seed: int = 0, verbose: bool = True
+) -> tuple[nn.Cell, list[gc.Tensor], tuple[float, float]]:
+    """A trained potential, new clusters, and the errors on them (energy, force): root mean squares,
+    relative to those of the energies' deviations and of the forces."""
+    gc.set_seed(seed)
+    random = np.random.default_rng(seed)
+    net = Potential()
+    rate = nn.cosine_decay_lr(1e-5, 1e-2, steps + 1, 1, steps + 1)
+    optimizer = nn.Adam(net.trainable_params(), learning_rate=rate)
+
+    def loss(positions: gc.Tensor, energy: gc.Tensor, forces: gc.Tensor) -> gc.Tensor:
+        e, f = energy_and_forces(net, positions)
+        return ops.square(e - energy).mean() + 0.1 * ops.square(f - forces).mean()
+
+    value_and_gradient = gc.value_and_grad(loss, None, optimizer.parameters)
+
+    @gc.jit
+    def step(*batch: gc.Tensor) -> gc.Tensor:
+        value, gradients = value_and_gradient(*batch)
+        optimizer(gradients)
+        return value
+
+    batch = data(points, 0.06, random)  # wider than what is asked later: nothing is extrapolated
+    losses: list[float] = []
+    for _ in progress(steps, losses) if verbose else range(steps):
+        losses.append(float(step(*batch)))
+    unseen = data(points, 0.04, random)
+    e, f = energy_and_forces(net, unseen[0])
+    energy, forces = unseen[1:]
+    energy_error = ops.square(e - energy).mean() / ops.square(energy - energy.mean()).mean()
+    force_error = ops.square(f - forces).mean() / ops.square(forces).mean()
+    return net, unseen, (float(ops.sqrt(energy_error)), float(ops.sqrt(force_error)))
+
+
+def plot(net: nn.Cell, unseen: list[gc.Tensor], path: str) -> None:
+    """Energies and forces of new clusters against the true ones, and the energy of a pair."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    axes = figure.subplots(1, 2)
+    got = energy_and_forces(net, unseen[0])
+    for place, name, a, b in zip(axes, ("energy", "force"), unseen[1:], got, strict=True):
+        true, found = a.asnumpy().ravel(), b.asnumpy().ravel()
+        ends = [min(true.min(), found.min()), max(true.max(), found.max())]
+        place.plot(ends, ends, color="0.7", linewidth=3)
+        place.plot(true, found, ".", markersize=2)
+        place.set(xlabel=f"{name}, exact", ylabel=f"{name}, network")
+    figure.savefig(path, dpi=120)
+
+
+def run(steps: int, points: int, path: str) -> None:
+    """What `python -m gradcell demo forces` does."""
+    print(
+        f"{points} clusters of four atoms; the loss holds the forces, derivatives of the network."
+    )
+    start = time.perf_counter()
+    net, unseen, (energy, force) = train(steps, points)
+    seconds = time.perf_counter() - start
+    print(
+        f"errors on new clusters: energies {energy:.1%}, forces {force:.1%}, after {seconds:.0f} s"
+    )
+    picture(lambda: plot(net, unseen, path), path)
