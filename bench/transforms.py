@@ -4,7 +4,8 @@ four ways: how a derivative is written is not to matter.
     python bench/transforms.py
     python bench/transforms.py --cases Burgers
 
-Everything is as in compare.py; the results are transforms.json, transforms.md and transforms.png.
+JAX's step is written per point in all four. Everything is as in compare.py; the results are
+transforms.json, transforms.md and transforms.png.
 """
 
 from __future__ import annotations

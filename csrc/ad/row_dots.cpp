@@ -16,8 +16,9 @@ class RowDots {
     const NodeId one = find_constant(g_, dtype, dims, 1);
     if (one == kNoNode) return derivative;
     expand(one, derivative, false);
-    // A single product is no more than the sum that it would become.
-    if (moved_ < 2) return derivative;
+    // A single product is no more than the sum that it would become, and where none was there this
+    // is no second derivative.
+    if (moved_ < 2 || found_ == 0) return derivative;
     NodeId sum = kNoNode;
     for (size_t i = 0; i < terms_.size(); ++i) {
       if (terms_[i].e == kNoNode) continue;
@@ -65,11 +66,9 @@ class RowDots {
         return false;
       case Op::Slice: {
         const bool all_rows =
-            same_rows(z, in(0)) && attributes<SliceAttributes>(g_, z).start[0] == 0;
+            same_row_count(z, in(0)) && attributes<SliceAttributes>(g_, z).start[0] == 0;
         if (!all_rows) return false;
-        const NodeId from[] = {e};
-        const NodeId spread =
-            g_.find(Op::SliceScatter, g_.dtype(e), g_.dims(in(0)), from, g_.attrs(z));
+        const NodeId spread = placed(e, z);
         return spread != kNoNode && expand(spread, in(0), negative);
       }
       default:
@@ -80,22 +79,41 @@ class RowDots {
   bool moves_product(NodeId e, NodeId z, bool negative) {
     auto in = [&](int k) { return g_.input(z, k); };
     auto p = attributes<ProductAttributes>(g_, z);
-    if (g_[z].input_count != 2 || p.transpose_a || !same_rows(z, in(0))) return false;
+    if (g_[z].input_count != 2 || p.transpose_a || !same_row_count(z, in(0))) return false;
     p.transpose_b = !p.transpose_b;
-    const NodeId moved = find_matmul(g_, e, in(1), p);
+    const bool one_row = same_rows(e);  // takes next to nothing: it need not be there
+    const NodeId moved =
+        one_row ? matmul(g_, e, in(1), p.transpose_a, p.transpose_b) : find_matmul(g_, e, in(1), p);
     if (moved == kNoNode) return false;
     ++moved_;
+    found_ += !one_row;
     expand(moved, in(0), negative);
     return true;
   }
 
-  bool same_rows(NodeId a, NodeId b) const {
+  /// Whether all rows of a matrix are the same.
+  bool same_rows(NodeId e) const {
+    return is_constant(g_, e) ||
+           (is_broadcast(g_, e) && source_dim(g_.dims(g_.input(e, 0)), g_.dims(e), 0) == 1);
+  }
+
+  /// The slice z's adjoint of e, if it is there or the same in all rows.
+  NodeId placed(NodeId e, NodeId z) {
+    const Dims full = g_.dims(g_.input(z, 0)), attrs(g_.attrs(z).begin(), g_.attrs(z).end());
+    const auto a = decode<SliceAttributes>(attrs);
+    if (same_rows(e)) return slice_scatter(g_, e, full, a.start, a.step);
+    const NodeId from[] = {e};
+    return g_.find(Op::SliceScatter, g_.dtype(e), full, from, attrs);
+  }
+
+  bool same_row_count(NodeId a, NodeId b) const {
     return g_.dims(b).size() == 2 && g_.dims(a)[0] == g_.dims(b)[0];
   }
 
   /// e * f, if it is there.
-  NodeId product(NodeId e, NodeId f) const {
+  NodeId product(NodeId e, NodeId f) {
     if (is_constant(g_, e) && constant_value(g_, e) == 1) return f;
+    if (same_rows(e) && same_rows(f)) return binary(g_, Op::Mul, e, f);
     const NodeId one_way[] = {e, f}, other_way[] = {f, e};
     const NodeId found = g_.find(Op::Mul, g_.dtype(e), g_.dims(e), one_way);
     return found != kNoNode ? found : g_.find(Op::Mul, g_.dtype(e), g_.dims(e), other_way);
@@ -122,6 +140,7 @@ class RowDots {
   Graph& g_;
   std::vector<Term> terms_;
   int moved_ = 0;      // products
+  int found_ = 0;      // those of them that were there
   int budget_ = 1000;  // nodes looked at: sums of sums can be large
 };
 

@@ -1,4 +1,4 @@
-#include "ops/movement.h"
+#include "ops/moving.h"
 
 #include "base/promotion.h"
 #include "ops/elementwise.h"
@@ -18,34 +18,7 @@ struct PermAttributes {
 };
 constexpr Parameter kShaped[] = {kX, kShape};
 constexpr Parameter kPermuted[] = {kX, {Parameter::Kind::Attribute, "perm"}};
-constexpr Parameter kSliced[] = {kX,
-                                 {Parameter::Kind::Attribute, "start"},
-                                 {Parameter::Kind::Shape, "size"},
-                                 {Parameter::Kind::Attribute, "step"}};
-constexpr Parameter kPlaced[] = {
-    kX, kShape, {Parameter::Kind::Attribute, "start"}, {Parameter::Kind::Attribute, "step"}};
 constexpr Parameter kJoined[] = {{Parameter::Kind::Tensors, "xs"}, kAxis};
-
-/// A constant, whatever is done to its places, is a constant.
-class Moving : public Linear {
- public:
-  using Linear::Linear;
-
- protected:
-  static NodeId constant_as(Graph& g, NodeId x, const Type& type) {
-    return is_constant(g, x) ? constant_bits(g, type.dtype, type.dims, g[x].bits) : kNoNode;
-  }
-};
-
-/// What a view of one input is.
-class Viewing : public Moving {
- public:
-  using Moving::Moving;
-  bool views() const override { return true; }
-  Movement movement(const Graph& g, NodeId id) const override {
-    return moved(*lay(whole(g.dims(g.input(id, 0))), g.attrs(id), g.dims(id)));
-  }
-};
 
 // Reshape -----------------------------------------------------------------------------------------
 
@@ -79,6 +52,19 @@ class Reshaping : public Moving {
     const NodeId x = d.inputs[0];
     if (g.dims(x) == type.dims) return x;
     if (g[x].op == op) return reshape(g, g.input(x, 0), type.dims);
+    if (is_broadcast(g, x) &&
+        differ_in_ones(g.dims(x), type.dims)) {  // the broadcast stays outside
+      const Dims source = aligned_source(g, x), full = g.dims(x);
+      const NodeId inner = reshape(g, g.input(x, 0), without_ones(source, full, type.dims, 1));
+      return broadcast_to(g, inner, type.dims);
+    }
+    const auto box = placement(g, x);
+    if (box && differ_in_ones(g.dims(x), type.dims) && g.count(box->from) > 0) {
+      const Dims full = g.dims(x), from = g.dims(box->from), to = type.dims;
+      return slice_scatter(g, reshape(g, box->from, without_ones(from, full, to, 1)), to,
+                           without_ones(box->start, full, to, 0),
+                           without_ones(box->step, full, to, 1));
+    }
     return constant_as(g, x, type);
   }
 
@@ -95,30 +81,6 @@ class Reshaping : public Moving {
 
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
     return reshape(g, b.inputs[0], behind_batch(b.size, g.dims(id)));
-  }
-  /// A block among zeros stays one where only dimensions of 1 come or go.
-  NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
-    const auto box = placement(g, dx[0]);
-    const Dims from = g.dims(g.input(id, 0)), to = g.dims(id);
-    if (!box || without_ones(from) != without_ones(to)) return Moving::tangent(g, id, dx);
-    const Dims inner = g.dims(box->from);
-    Dims size(to.size(), 1), start(to.size(), 0), step(to.size(), 1);
-    size_t k = 0;
-    for (size_t i = 0; i < to.size(); ++i) {
-      if (to[i] == 1) continue;
-      while (from[k] == 1) ++k;
-      size[i] = inner[k], start[i] = box->start[k], step[i] = box->step[k];
-      ++k;
-    }
-    // (Of a dimension of 1 there is one element or the block is empty.)
-    if (element_count(size) != element_count(inner)) return Moving::tangent(g, id, dx);
-    return slice_scatter(g, reshape(g, box->from, size), to, start, step);
-  }
-
- private:
-  static Dims without_ones(Dims dims) {
-    std::erase(dims, 1);
-    return dims;
   }
 };
 
@@ -239,150 +201,7 @@ class Broadcasting : public Viewing {
   }
 };
 
-/// Throws unless `count` places from start on, step apart, lie inside `dims`.
-void check_box(const char* op, const Dims& dims, const SliceAttributes& a, const Dims& count) {
-  const size_t rank = dims.size();
-  bool ok = a.start.size() == rank && count.size() == rank && a.step.size() == rank;
-  for (size_t k = 0; ok && k < rank; ++k) {
-    const int64_t n = count[k];
-    if (n > 0) {
-      int64_t last;
-      ok = !__builtin_mul_overflow(n - 1, a.step[k], &last) &&
-           !__builtin_add_overflow(last, a.start[k], &last) && a.start[k] >= 0 &&
-           a.start[k] < dims[k] && last >= 0 && last < dims[k] && (a.step[k] != 0 || n == 1);
-    } else {
-      ok = n == 0;
-    }
-  }
-  if (!ok)
-    fail(ErrorKind::Index, op, ": start ", to_string(a.start), ", size ", to_string(count),
-         " and step ", to_string(a.step), " reach outside a tensor of shape ", to_string(dims));
-}
-
-/// The attributes of a slice, or its adjoint, that takes all of a batch axis in front.
-Dims box_behind_batch(const Graph& g, NodeId id) {
-  const auto a = attributes<SliceAttributes>(g, id);
-  const Dims start = behind_batch(0, a.start), step = behind_batch(1, a.step);
-  return encode(SliceAttributes{start, step});
-}
-
-/// x with y in the place of what begins at `start` along one axis.
-NodeId joined(Graph& g, NodeId x, NodeId y, size_t axis, int64_t start) {
-  const Dims all(g.dims(x));
-  const int64_t end = start + g.dims(y)[axis];
-  auto part = [&](int64_t from, int64_t to) {
-    SliceSpec s{Dims(all.size(), 0), all, Dims(all.size(), 1)};
-    s.start[axis] = from, s.size[axis] = to - from;
-    return slice(g, x, s);
-  };
-  std::vector<NodeId> parts;
-  if (start > 0) parts.push_back(part(0, start));
-  parts.push_back(y);
-  if (end < all[axis]) parts.push_back(part(end, all[axis]));
-  return concat(g, parts, static_cast<int>(axis));
-}
-
-class Slicing : public Viewing {
- public:
-  explicit Slicing(Op op) : Viewing(op, Form::Move, kAttributes<SliceAttributes>, kSliced) {}
-
-  Type infer(const Graph& g, const Draft& d) const override {
-    check_box("Slice", g.dims(d.inputs[0]), decode<SliceAttributes>(d.attributes), d.asked.dims);
-    return {g.dtype(d.inputs[0]), d.asked.dims};
-  }
-
-  NodeId simplify(Graph& g, Draft& d, const Type& type) const override {
-    const NodeId x = d.inputs[0];
-    const auto a = decode<SliceAttributes>(d.attributes);
-    const Dims& from = g.dims(x);
-    bool all = type.dims == from;
-    for (size_t k = 0; all && k < from.size(); ++k) all = a.start[k] == 0 && a.step[k] == 1;
-    if (all) return x;
-    if (is_constant(g, x)) return constant_as(g, x, type);
-    if (g[x].op == Op::SliceScatter && g.dims(g.input(x, 0)) == type.dims &&
-        std::ranges::equal(g.attrs(x), d.attributes))
-      return g.input(x, 0);
-    if (g[x].op != op) return kNoNode;
-    const auto inner = gradcell::attributes<SliceAttributes>(g, x);  // a slice of a slice
-    SliceSpec merged{{}, type.dims, {}};
-    for (size_t k = 0; k < from.size(); ++k) {
-      merged.start.push_back(inner.start[k] + a.start[k] * inner.step[k]);
-      merged.step.push_back(a.step[k] * inner.step[k]);
-    }
-    return slice(g, g.input(x, 0), merged);
-  }
-
-  NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
-    return make(g, Op::SliceScatter, {{&dy, 1}, g.attrs(id), {{}, g.dims(g.input(id, 0))}});
-  }
-
-  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
-    return make(g, op, {b.inputs, box_behind_batch(g, id), {{}, behind_batch(b.size, g.dims(id))}});
-  }
-
-  std::optional<View> lay(const View& x, std::span<const int64_t> attributes,
-                          const Dims& to) const override {
-    const auto a = decode<SliceAttributes>(attributes);
-    View v{to, x.strides, x.offset};
-    for (size_t k = 0; k < to.size(); ++k) {
-      v.offset += v.strides[k] * a.start[k];
-      v.strides[k] *= a.step[k];
-    }
-    return v;
-  }
-
-  NodeId put(Graph& g, NodeId x, std::span<const int64_t> attributes, NodeId y) const override {
-    const Dims box(g.dims(y)), all(g.dims(x)), kept(attributes.begin(), attributes.end());
-    const auto a = decode<SliceAttributes>(kept);
-    const NodeId there = slice_scatter(g, y, all, a.start, a.step);
-    if (there == y) return y;
-    Dims partial;
-    for (size_t k = 0; k < all.size(); ++k)
-      if (box[k] != all[k] || (box[k] > 1 && a.step[k] != 1))
-        partial.push_back(static_cast<int64_t>(k));
-    if (const size_t k = partial.empty() ? 0 : static_cast<size_t>(partial[0]);
-        partial.size() == 1 && box[k] > 0 && (box[k] == 1 || a.step[k] == 1))
-      return joined(g, x, y, k, a.start[k]);
-    const NodeId ones = constant(g, DType::Int32, box, 1), none = constant(g, DType::Int32, all, 0);
-    const NodeId mask = binary(g, Op::Greater, slice_scatter(g, ones, all, a.start, a.step), none);
-    return select(g, mask, there, x);
-  }
-};
-
-// Placements --------------------------------------------------------------------------------------
-
-class SlicePlacing : public Moving {
- public:
-  explicit SlicePlacing(Op op) : Moving(op, Form::Move, kAttributes<SliceAttributes>, kPlaced) {}
-
-  Type infer(const Graph& g, const Draft& d) const override {
-    const NodeId x = d.inputs[0];
-    check_box("SliceScatter", d.asked.dims, decode<SliceAttributes>(d.attributes), g.dims(x));
-    return {g.dtype(x), d.asked.dims};
-  }
-
-  NodeId simplify(Graph& g, Draft& d, const Type& type) const override {
-    const auto a = decode<SliceAttributes>(d.attributes);
-    bool all = g.dims(d.inputs[0]) == type.dims;
-    for (size_t k = 0; all && k < type.dims.size(); ++k) all = a.start[k] == 0 && a.step[k] == 1;
-    return all ? d.inputs[0] : kNoNode;
-  }
-
-  NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
-    return make(g, Op::Slice, {{&dy, 1}, g.attrs(id), {{}, g.dims(g.input(id, 0))}});
-  }
-
-  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
-    return make(g, op, {b.inputs, box_behind_batch(g, id), {{}, behind_batch(b.size, g.dims(id))}});
-  }
-
-  Movement movement(const Graph& g, NodeId id) const override {
-    const auto a = gradcell::attributes<SliceAttributes>(g, id);
-    return {{{0, whole(g.dims(g.input(id, 0))), Dims(a.start.begin(), a.start.end()),
-              Dims(a.step.begin(), a.step.end())}},
-            true};
-  }
-};
+// Concatenation -----------------------------------------------------------------------------------
 
 class Concatenation : public Moving {
  public:
@@ -460,11 +279,36 @@ class Concatenation : public Moving {
 
 }  // namespace
 
+Dims aligned_source(const Graph& g, NodeId broadcast) {
+  const Dims &from = g.dims(g.input(broadcast, 0)), &to = g.dims(broadcast);
+  Dims aligned(to.size() - from.size(), 1);
+  aligned.insert(aligned.end(), from.begin(), from.end());
+  return aligned;
+}
+
+bool differ_in_ones(const Dims& a, const Dims& b) {
+  size_t i = 0, j = 0;
+  while (true) {
+    while (i < a.size() && a[i] == 1) ++i;
+    while (j < b.size() && b[j] == 1) ++j;
+    if (i == a.size() || j == b.size()) return i == a.size() && j == b.size();
+    if (a[i++] != b[j++]) return false;
+  }
+}
+
+Dims without_ones(const Dims& values, const Dims& from, const Dims& to, int64_t of_ones) {
+  Dims moved;
+  size_t i = 0;
+  for (int64_t d : to) {
+    while (d != 1 && from[i] == 1) ++i;
+    moved.push_back(d == 1 ? of_ones : values[i++]);
+  }
+  return moved;
+}
+
 SPEC(Reshape, Reshaping)
 SPEC(Transpose, Transposition)
 SPEC(BroadcastTo, Broadcasting)
-SPEC(Slice, Slicing)
-SPEC(SliceScatter, SlicePlacing)
 SPEC(Concat, Concatenation)
 
 NodeId reshape(Graph& g, NodeId x, std::span<const int64_t> dims) {
@@ -493,24 +337,6 @@ bool is_broadcast(const Graph& g, NodeId id) { return g[id].op == Op::BroadcastT
 int64_t source_dim(const Dims& from, const Dims& to, size_t i) {
   const size_t missing = to.size() - from.size();
   return i < missing ? 1 : from[i - missing];
-}
-
-NodeId slice(Graph& g, NodeId x, const SliceSpec& s) {
-  const Dims attributes = encode(SliceAttributes{s.start, s.step});
-  return make(g, Op::Slice, {{&x, 1}, attributes, {{}, s.size}});
-}
-
-NodeId slice_scatter(Graph& g, NodeId x, std::span<const int64_t> dims,
-                     std::span<const int64_t> start, std::span<const int64_t> step) {
-  const Dims attributes = encode(SliceAttributes{start, step});
-  return make(g, Op::SliceScatter, {{&x, 1}, attributes, {{}, Dims(dims.begin(), dims.end())}});
-}
-
-std::optional<Placement> placement(const Graph& g, NodeId id) {
-  if (g[id].op != Op::SliceScatter) return {};
-  const auto a = attributes<SliceAttributes>(g, id);
-  return Placement{g.input(id, 0), Dims(a.start.begin(), a.start.end()),
-                   Dims(a.step.begin(), a.step.end())};
 }
 
 NodeId concat(Graph& g, std::span<const NodeId> xs, int axis) {

@@ -40,7 +40,7 @@ class MatrixProduct : public Spec {
     return type;
   }
 
-  NodeId simplify(Graph& g, Draft& d, const Type&) const override {
+  NodeId simplify(Graph& g, Draft& d, const Type& type) const override {
     const NodeId a = d.inputs[0], b = d.inputs[1];
     auto p = decode<ProductAttributes>(d.attributes);
     if (g[a].op == Op::Neg)  // exact but for a zero's sign; it may meet a sum
@@ -51,7 +51,11 @@ class MatrixProduct : public Spec {
       return matmul(g, x, b, !p.transpose_a, p.transpose_b);
     if (NodeId x = transposed_matrix(g, b); x != kNoNode)
       return matmul(g, a, x, p.transpose_a, !p.transpose_b);
-    return kNoNode;
+    const NodeId picked = of_same_rows(g, a, b, p);
+    if (picked != kNoNode || type.dims.size() != 2 || type.dims[1] != 1) return picked;
+    const NodeId row = reshape(g, b, Dims{1, g.count(b)});  // a column is a row of the transposed
+    const NodeId column = of_same_rows(g, row, a, {false, !p.transpose_a});
+    return column == kNoNode ? kNoNode : reshape(g, column, type.dims);
   }
 
   NodeId adjoint(Graph& g, NodeId id, int k, NodeId dy) const override {
@@ -126,6 +130,32 @@ class MatrixProduct : public Spec {
   }
 
  private:
+  /// A matrix whose rows are all the same is multiplied once. One that has ones alone, or is zero
+  /// but for one row's piece, picks from the other.
+  static NodeId of_same_rows(Graph& g, NodeId a, NodeId b, ProductAttributes p) {
+    const Dims da = g.dims(a);
+    if (da.size() != 2 || p.transpose_a || element_count(da) == 0) return kNoNode;
+    const int64_t m = da[0], k = da[1], n = g.dims(b)[p.transpose_b ? 0 : 1];
+    if (m > 1) {
+      NodeId row = kNoNode;
+      if (is_constant(g, a)) row = constant_bits(g, g.dtype(a), Dims{1, k}, g[a].bits);
+      if (is_broadcast(g, a) && source_dim(g.dims(g.input(a, 0)), da, 0) == 1) {
+        const int64_t width = source_dim(g.dims(g.input(a, 0)), da, 1);
+        row = broadcast_to(g, reshape(g, g.input(a, 0), Dims{1, width}), Dims{1, k});
+      }
+      if (row == kNoNode) return kNoNode;
+      return broadcast_to(g, matmul(g, row, b, false, p.transpose_b), Dims{m, n});
+    }
+    if (k == 1 && is_constant(g, a) && constant_value(g, a) == 1) return reshape(g, b, Dims{1, n});
+    const auto box = placement(g, a);
+    if (!box) return kNoNode;
+    const NodeId piece = box->from;
+    const int64_t width = g.dims(piece)[1], axis = p.transpose_b ? 1 : 0;
+    SliceSpec rows{{0, 0}, {n, n}, {1, 1}};
+    rows.start[axis] = box->start[1], rows.size[axis] = width, rows.step[axis] = box->step[1];
+    return matmul(g, piece, slice(g, b, rows), false, p.transpose_b);
+  }
+
   /// One pair's product over the batch. A factor that is the same for all examples is multiplied
   /// with the rows of all of them at once.
   static NodeId pair_over_batch(Graph& g, const Batch& batch, size_t k, ProductAttributes p) {
@@ -152,11 +182,15 @@ class MatrixProduct : public Spec {
     return move_axis(g, reshape(g, y, to), rank - 2, 0);
   }
 
-  /// Each example has factors of its own. Products of a single term are elementwise.
+  /// Each example has factors of its own. Products of a single term are elementwise, so that rows
+  /// can run with what is around them; large ones are written once, by the product.
   static NodeId of_examples(Graph& g, NodeId a, NodeId b, ProductAttributes p) {
-    const Dims da = g.dims(a);
-    if (da[da.size() - (p.transpose_a ? 2 : 1)] != 1)
-      return matmul(g, a, b, p.transpose_a, p.transpose_b);
+    constexpr int64_t kLarge = 4096;
+    const Dims da = g.dims(a), db = g.dims(b);
+    const size_t rank = da.size();
+    const int64_t m = da[rank - (p.transpose_a ? 1 : 2)], k = da[rank - (p.transpose_a ? 2 : 1)];
+    const int64_t n = db[rank - (p.transpose_b ? 2 : 1)];
+    if (k != 1 || m * n > kLarge) return matmul(g, a, b, p.transpose_a, p.transpose_b);
     const NodeId column = p.transpose_a ? swapped(g, a) : a;
     const NodeId row = p.transpose_b ? swapped(g, b) : b;
     Dims to = g.dims(column);

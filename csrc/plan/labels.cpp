@@ -384,6 +384,31 @@ bool flows_in_tile(const Graph& g, const Labels& l, NodeId producer, NodeId cons
          p.stage == c.stage && access(g, consumer, k) == Access::Rows;
 }
 
+namespace {
+
+/// Views of inputs that rows read uniformly alone: they are read where they lie, so that nothing
+/// has to be ready before.
+void see_through_views(const Graph& g, Labels& l, std::span<const NodeId> roots) {
+  std::vector<uint8_t> other(g.size(), 0);  // read in another way
+  for (NodeId r : roots) other[l.storage[r]] = 1;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (form(g, id) == Form::Same) continue;
+    const bool moves = l.node[id].in_region && form(g, id) == Form::Move;
+    for (int k = 0; k < g[id].input_count; ++k)
+      if (!moves || access(g, id, k) != Access::Uniform) other[l.storage[g.input(id, k)]] = 1;
+  }
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const bool view = form(g, id) == Form::Move && !other[id] && g.count(id) <= kMaxFeatures &&
+                      is_view(spec(g, id).movement(g, id));
+    if (form(g, id) == Form::Same)
+      l.storage[id] = l.storage[g.input(id, 0)];
+    else if (view && is_leaf(g, l.storage[g.input(id, 0)]))
+      l.storage[id] = l.storage[g.input(id, 0)], l.node[id].in_region = false;
+  }
+}
+
+}  // namespace
+
 Labels label(const Graph& g, std::span<const NodeId> roots) {
   size_t n = g.size();
   Labels l;
@@ -411,6 +436,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
     if (l.node[id].in_region) ++in_component[components.find(id)];
   for (NodeId id = 0; id < n; ++id) in_component[id] = in_component[components.find(id)];
   lone_nodes_to_calls(g, l, in_component);
+  see_through_views(g, l, roots);
 
   for (NodeId id = 0; id < n; ++id) {
     NodeLabel& me = l.node[id];

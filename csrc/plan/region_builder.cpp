@@ -285,9 +285,17 @@ class Builder {
   /// An input's elements where a piece reads them.
   Operand taken(NodeId id, const Piece& p, RowAxes axes) {
     const bool uniform = access(g_, id, p.input) == Access::Uniform;
-    const NodeId source = in_.labels.storage[g_.input(id, p.input)];
-    const Operand from = uniform ? whole_uniform(source) : operand(id, p.input);
-    return mapped(id, from, places(p.from, axes, uniform ? 1 : region_.block));
+    NodeId x = g_.input(id, p.input);
+    const NodeId source = in_.labels.storage[x];
+    Map map = places(p.from, axes, uniform ? 1 : region_.block);
+    if (!uniform) return mapped(id, operand(id, p.input), std::move(map));
+    for (; x != source; x = g_.input(x, 0)) {  // through views to what is stored
+      if (form(g_, x) != Form::Move) continue;
+      const View v = spec(g_, x).movement(g_, x).pieces[0].from;
+      const Map view = places(v, {0, v.dims.size()}, 1);
+      for (int32_t& f : map) f = view[f];
+    }
+    return mapped(id, whole_uniform(source), std::move(map));
   }
 
   void move(NodeId id) {

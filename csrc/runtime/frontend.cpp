@@ -306,7 +306,8 @@ TensorPtr apply(Op op, const Arguments& a) {
   for (const TensorPtr& t : a.tensors) in.push_back(r.in(t));
   const NodeId y = applied(g, s, a, in);
   // A column that is picked out of a gradient may be had for less.
-  return r.result(s.form == Form::Move ? ad::with_fewer_products(g, y) : y);
+  const bool picks = s.form == Form::Move || s.form == Form::Same;
+  return r.result(picks ? ad::with_fewer_products(g, y) : y);
 }
 
 TensorPtr view(Op op, const Arguments& a) {

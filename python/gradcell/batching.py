@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -35,6 +36,27 @@ def over_examples(
         return _core.batch(fn([_core.record(e) for e in examples]), examples, batches)
     finally:
         _core.end_examples(examples)
+
+
+class _State(threading.local):
+    depth = 0
+
+
+_state = _State()
+
+
+@contextlib.contextmanager
+def _one_example() -> Iterator[None]:
+    _state.depth += 1
+    try:
+        yield
+    finally:
+        _state.depth -= 1
+
+
+def in_vmap() -> bool:
+    """Whether what is recorded now is for one example."""
+    return _state.depth > 0
 
 
 def moved_axis(x: Tensor, start: int, end: int) -> Tensor:
@@ -200,7 +222,7 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
         def of_one(examples: list[Tensor]) -> list[Tensor]:
             nonlocal shape
             count = len(inputs.batches)
-            with weights.standing_in(examples[count:]):
+            with weights.standing_in(examples[count:]), _one_example():
                 shape = one(*inputs.filled(examples[:count]))
             shape = _mapped(_as_tensor, shape, None, "out_axes")
             outputs.extend(tree.leaves(shape))

@@ -13,7 +13,7 @@ from typing import Any
 from gradcell import _core, arguments, tree
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.batching import moved_axis, over_examples
+from gradcell.batching import in_vmap, moved_axis, over_examples
 from gradcell.parameter import Parameter
 from gradcell.transform import (
     _aux_of,
@@ -30,9 +30,10 @@ __all__ = ["hessian", "hvp", "jacfwd", "jacrev", "linearize"]
 
 _ops = _core.ops
 
-#: Up to how many rows (or columns) each is recorded by itself. Few of them share most with the
-#: function, and those that nobody picks are never computed.
-ONE_BY_ONE = 4
+#: Up to how many rows (or columns) each is recorded by itself: they share most with the function, and
+#: those that nobody picks are never computed. Under vmap the examples make products large enough, and
+#: all rows run beside the function, in its tiles; without, one product of all rows is faster.
+ONE_BY_ONE, ONE_BY_ONE_IN_VMAP = 4, 32
 
 
 def _unit(shape: Sequence[int], k: int, dtype: Any) -> Tensor:
@@ -57,7 +58,7 @@ def _along_units(
 ) -> list[Tensor]:
     """fn, linear, of every unit vector of x's space: for each of its outputs, of the shapes of
     `like`, [x.size, *shape]."""
-    if x.size <= ONE_BY_ONE:
+    if x.size <= (ONE_BY_ONE_IN_VMAP if in_vmap() else ONE_BY_ONE):
         parts = [fn(_unit(x.shape, k, x.dtype)) for k in range(x.size)]
         if not parts:
             return [_ops.full([0, *t.shape], 0, t.dtype) for t in like]

@@ -82,8 +82,13 @@ def index_rows() -> Iterator[BatchRow]:
 
 
 def reducing_rows() -> Iterator[BatchRow]:
-    for name in ("ReduceSum", "ReduceMax", "ReduceMin"):
-        function = {"ReduceSum": "reduce_sum", "ReduceMax": "reduce_max"}.get(name, "reduce_min")
+    functions = {
+        "ReduceSum": "reduce_sum",
+        "ReduceMax": "reduce_max",
+        "ReduceMin": "reduce_min",
+        "ReduceProd": "reduce_prod",
+    }
+    for name, function in functions.items():
         for axes in [[0], [2], [0, 2], [0, 1, 2]]:
             yield BatchRow(
                 name,

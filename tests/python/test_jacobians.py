@@ -76,6 +76,17 @@ def test_linear(jacobian, m: int, n: int, mode: int) -> None:
 
 
 @both
+@pytest.mark.parametrize("n", [3, 20, 40])
+def test_under_vmap(jacobian, n: int, mode: int) -> None:
+    """Some rows are recorded one by one there, more as a batch in the batch."""
+    matrix = np.random.default_rng(0).standard_normal((n, n))
+    x = np.random.default_rng(1).standard_normal((5, n))
+    found = gc.vmap(jacobian(lambda x: ops.tanh(Tensor(matrix) @ x)))(Tensor(x))
+    slopes = 1 - np.tanh(x @ matrix.T) ** 2
+    np.testing.assert_allclose(found.asnumpy(), slopes[:, :, None] * matrix, rtol=1e-12, atol=1e-14)
+
+
+@both
 def test_no_dependence(jacobian, mode: int) -> None:
     found = jacobian(lambda x: (ops.ones((2, 3), gc.float64), x))(Tensor(np.ones(6)))
     np.testing.assert_array_equal(found[0].asnumpy(), np.zeros((2, 3, 6)))
