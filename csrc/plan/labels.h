@@ -36,8 +36,8 @@ struct NodeLabel {
 
 struct Labels {
   std::vector<NodeLabel> node;
-  /// The node whose buffer or tile value holds a node's elements: in the same order, or where a view
-  /// of an input has them (such a view is read uniformly alone).
+  /// The node whose buffer or tile value holds a node's elements: in the same order, or where a
+  /// view of an input has them (such a view is read uniformly alone).
   std::vector<NodeId> storage;
   int32_t stage_count = 0;
 };
