@@ -83,6 +83,7 @@ class Rows {
       case Form::Random:
       case Form::Extremum:
       case Form::LastIndex:
+      case Form::Collective:
         return {};
     }
     return {};
