@@ -48,7 +48,7 @@ def start(
 
 
 def results(
-    folder: pathlib.Path, count: int, program: str, /, timeout: float = 60, **options: Any
+    folder: pathlib.Path, count: int, program: str, /, timeout: float = 180, **options: Any
 ) -> list[Any]:
     """What a program returns in each of `count` processes."""
     place = folder / f"{program}_{count}"
