@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,13 @@ def checked(text: str) -> tuple[str, list[str]]:
             differences.append(f"expected:\n{match[3]}\nprinted:\n{got}")
         return f"```python\n{match[1]}```\n\n```text\n{got.strip()}\n```"
 
-    return BLOCK.sub(run, text), differences
+    here = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)  # where the files that they write may lie
+        try:
+            return BLOCK.sub(run, text), differences
+        finally:
+            os.chdir(here)
 
 
 def main() -> int:
