@@ -92,6 +92,8 @@ class CudaPlanner {
         return add(write_extremum(in_, id));
       case Form::Scan:
         return add(write_scan(in_, id));
+      case Form::Fourier:
+        return add(write_fourier(in_, id));
       case Form::Convolve:
         return add(write_convolution(in_, id));
       case Form::Window:

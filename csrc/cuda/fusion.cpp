@@ -47,7 +47,7 @@ int own_cost(const Graph& g, NodeId id) {
 bool reads_whole(const Graph& g, NodeId id) {
   const Form f = form(g, id);
   return f == Form::Product || f == Form::Convolve || f == Form::Window || f == Form::TakePlaces ||
-         f == Form::AddPlaces || f == Form::Scatter || f == Form::LastIndex ||
+         f == Form::AddPlaces || f == Form::Fourier || f == Form::Scatter || f == Form::LastIndex ||
          f == Form::Collective;
 }
 
@@ -72,6 +72,7 @@ Role role_of(const Graph& g, NodeId id) {
     }
     case Form::Extremum:
     case Form::Scan:
+    case Form::Fourier:
     case Form::Convolve:
     case Form::Window:
     case Form::TakePlaces:

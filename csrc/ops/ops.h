@@ -2,8 +2,10 @@
 #pragma once
 
 #include "ops/collective.h"
+#include "ops/complex.h"
 #include "ops/convolution.h"
 #include "ops/elementwise.h"
+#include "ops/fourier.h"
 #include "ops/identity.h"
 #include "ops/index.h"
 #include "ops/movement.h"

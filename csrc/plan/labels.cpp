@@ -165,6 +165,7 @@ RowSet row_set(const Graph& g, NodeId id) {
     case Form::Same:
     case Form::Extremum:
     case Form::Scan:
+    case Form::Fourier:
     case Form::Convolve:
     case Form::Window:
     case Form::TakePlaces:

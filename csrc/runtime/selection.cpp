@@ -41,6 +41,8 @@ auto key_of(T v) {
     if (is_nan(v)) return ~U(0);
     const U bits = std::bit_cast<U>(v + T(0));  // -0 + 0 is 0
     return bits & kSign ? static_cast<U>(~bits) : static_cast<U>(bits | kSign);
+  } else if constexpr (std::is_unsigned_v<T>) {
+    return static_cast<uint32_t>(v);
   } else {
     using U = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
     using Wide = std::conditional_t<sizeof(T) <= 4, int32_t, int64_t>;
@@ -78,6 +80,10 @@ Array with_numbers(const Array& x, F f) {
       return plain(int32_t());
     case DType::Int64:
       return plain(int64_t());
+    case DType::UInt16:
+      return plain(uint16_t());
+    case DType::UInt32:
+      return plain(uint32_t());
     case DType::Float16:
       return half(Half());
     case DType::BFloat16:
@@ -86,8 +92,10 @@ Array with_numbers(const Array& x, F f) {
       return plain(float());
     case DType::Float64:
       return plain(double());
+    default:
+      fail(ErrorKind::Type, "elements of ", name(x.dtype),
+           " are not put in order: cast them first");
   }
-  return {};
 }
 
 // The first k

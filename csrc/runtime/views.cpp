@@ -1,6 +1,7 @@
 #include "runtime/views.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "ad/row_dots.h"
@@ -63,8 +64,10 @@ void move_elements(const View& to, Array& out, const View& from, const Array& in
       return move_elements<uint16_t>(to, o, from, i, 0);
     case 4:
       return move_elements<uint32_t>(to, o, from, i, 0);
-    default:
+    case 8:
       return move_elements<uint64_t>(to, o, from, i, 0);
+    default:
+      return move_elements<std::array<uint64_t, 2>>(to, o, from, i, 0);
   }
 }
 

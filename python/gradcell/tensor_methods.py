@@ -426,7 +426,7 @@ def _explained(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 #: Ops as methods, with the tensor as their first argument; imported when they are first called.
 _FROM_OPS = """
-    addbmm addcdiv addcmul addmv addr aminmax approximate_equal baddbmm bincount bitwise_and
+    addbmm addcdiv addcmul addmv addr aminmax angle approximate_equal baddbmm bincount bitwise_and
     bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cholesky
     cholesky_inverse cholesky_solve conj copysign cov cross cummax cummin cumprod deg2rad det diagflat
     diagonal_scatter diff digamma dsplit erfinv float_power frac gather_elements gather_nd gcd ger

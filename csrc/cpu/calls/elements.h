@@ -40,6 +40,8 @@ void by_dtype(DType t, F f) {
     return f.template operator()<storage>();
     GRADCELL_DTYPES(GRADCELL_X)
 #undef GRADCELL_X
+    default:
+      fail(ErrorKind::Runtime, name(t), " in an engine");
   }
 }
 
