@@ -370,7 +370,7 @@ _OWN: dict[str, Any] = {
     "short": _said("The elements as int16.", lambda self: _core.ops.cast(self, _core.int16)),
     "is_init": _said("True: values are there from the start.", lambda self: True),
     "H": property(
-        lambda self: ops.swapaxes(self, -2, -1), doc="The last two dimensions exchanged."
+        lambda self: ops.adjoint(self), doc="The last two dimensions exchanged, conjugate."
     ),
     "detach": ops.stop_gradient,
     "contiguous": _said("A copy, row-major as all tensors are.", lambda self: _core.copy(self)),
@@ -391,7 +391,7 @@ _OWN: dict[str, Any] = {
         lambda self: ops.swapaxes(self, -2, -1), doc="The last two dimensions exchanged."
     ),
     "mH": property(
-        lambda self: ops.swapaxes(self, -2, -1), doc="The last two dimensions exchanged."
+        lambda self: ops.adjoint(self), doc="The last two dimensions exchanged, conjugate."
     ),
 }
 
@@ -443,7 +443,7 @@ _ROWS = (
     ("self, other, rtol=1e-05, atol=1e-08, equal_nan=False",
      "bool(ops.all(ops.isclose(self, other, rtol, atol, equal_nan)))", "allclose"),
     ("self", "ops.nonzero(self)", "argwhere"),
-    ("self", "ops.swapaxes(self, -2, -1)", "adjoint"),
+    ("self", "ops.adjoint(self)", "adjoint"),
     ("self, axis=0, keep_dims=False", "ops.{}(self, axis, keep_dims)",
      "argmax_with_value=max argmin_with_value=min"),
     ("self", "self.copy()", "clone"),

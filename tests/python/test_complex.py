@@ -211,6 +211,8 @@ def test_movement_and_sums() -> None:
         (ops.gather(x, Tensor([1, 0, 1]), 2), a[..., [1, 0, 1]]), (ops.roll(x, 1, 2), np.roll(a, 1, 2)),
         (ops.matmul(x, x.swapaxes(1, 2)), a @ a.swapaxes(1, 2)),
         (ops.BatchMatMul(transpose_b=True)(x, x), a @ a.swapaxes(1, 2)),
+        (ops.adjoint(x), a.conj().swapaxes(1, 2)), (x.H, a.conj().swapaxes(1, 2)),
+        (x.adjoint(), a.conj().swapaxes(1, 2)),
         (ops.diag(x[0, 0]), np.diag(a[0, 0])), (ops.tril(x), np.tril(a)),
     ]:  # fmt: skip
         np.testing.assert_allclose(found.asnumpy(), expected, rtol=1e-14)
@@ -466,6 +468,9 @@ def test_unsigned(bits: int) -> None:
         (x + x, a + a), (x - two, a - np.array(2, kind)), (x * x, a * a), (-x, -a), (x[1:], a[1:]),
         (ops.concat([x, x]), np.concatenate([a, a])), (x.astype(ms.int64), a.astype(np.int64)),
         (x.astype(ms.uint8), a.astype(np.uint8)), (x + 1, a + np.array(1, kind)),
+        (x.sum(), a.sum(dtype=kind)), (ops.cumsum(x, 0), a.cumsum(dtype=kind)),
+        (ops.tile(x, (300, 1)).sum(0), np.tile(a, (300, 1)).sum(0, dtype=kind)),
+        (ops.gather(x, Tensor([2, 0]), 0), a[[2, 0]]), (ops.where(x == two, x, two), np.where(a == 2, a, 2)),
     ]:  # fmt: skip
         np.testing.assert_array_equal(found.asnumpy(), expected)
     assert (x == x).asnumpy().all() and not (x != x).asnumpy().any()
@@ -473,6 +478,8 @@ def test_unsigned(bits: int) -> None:
         assert (x < two).asnumpy().tolist() == [True, False, False]
         assert x.astype(ms.float64).asnumpy().tolist() == a.astype(float).tolist()
         assert (x // two).asnumpy().tolist() == (a // 2).tolist()
+        assert int(x.max()) == 2**bits - 1 and int(ops.tile(x, (300, 1)).max()) == 2**bits - 1
+        assert int(ops.argmax(x)) == 2 and int(x.min()) == 1
         assert ops.maximum(x, two).asnumpy().tolist() == np.maximum(a, 2).tolist()
         assert ops.sort(x, descending=True)[0].asnumpy().tolist() == a[::-1].tolist()
     else:

@@ -10,6 +10,7 @@ from typing import Any
 from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.ops import shaping
 from gradcell.ops.one_plan import one_plan
 
 _ops = _core.ops
@@ -54,6 +55,12 @@ def conj(input: Any) -> Tensor:
     """The complex conjugate; of a real tensor a copy."""
     x = arguments.tensor(input, "conj")
     return made(part(x, 0), _ops.neg(part(x, 1))) if x.dtype.is_complex else x
+
+
+def adjoint(x: Any) -> Tensor:
+    """The last two dimensions exchanged, and complex numbers conjugate."""
+    turned = shaping.swapaxes(x, -2, -1)
+    return conj(turned) if turned.dtype.is_complex else turned
 
 
 @one_plan

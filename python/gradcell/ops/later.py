@@ -10,7 +10,7 @@ _MODULES = {
     "boxes": """
         bounding_box_decode bounding_box_encode check_valid crop_and_resize depth_to_space
         grid_sample iou pixel_shuffle pixel_unshuffle space_to_depth""",
-    "complex_numbers": "angle conj imag is_complex isreal polar real view_as_real",
+    "complex_numbers": "adjoint angle conj imag is_complex isreal polar real view_as_real",
     "custom": """
         AiCPURegOp AkgGpuRegOp CpuRegOp Custom CustomOpBuilder CustomRegOp DataType TBERegOp
         custom_info_register flash_attention_score op_info_register prim_attr_register""",
