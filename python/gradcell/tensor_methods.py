@@ -369,9 +369,7 @@ _OWN: dict[str, Any] = {
     "byte": _said("The elements as uint8.", lambda self: _core.ops.cast(self, _core.uint8)),
     "short": _said("The elements as int16.", lambda self: _core.ops.cast(self, _core.int16)),
     "is_init": _said("True: values are there from the start.", lambda self: True),
-    "H": property(
-        lambda self: ops.adjoint(self), doc="The last two dimensions exchanged, conjugate."
-    ),
+    "H": property(lambda self: self.adjoint(), doc="The last two dimensions exchanged, conjugate."),
     "detach": ops.stop_gradient,
     "contiguous": _said("A copy, row-major as all tensors are.", lambda self: _core.copy(self)),
     "is_contiguous": _said("True: all tensors are row-major.", lambda self: True),
@@ -391,7 +389,7 @@ _OWN: dict[str, Any] = {
         lambda self: ops.swapaxes(self, -2, -1), doc="The last two dimensions exchanged."
     ),
     "mH": property(
-        lambda self: ops.adjoint(self), doc="The last two dimensions exchanged, conjugate."
+        lambda self: self.adjoint(), doc="The last two dimensions exchanged, conjugate."
     ),
 }
 
