@@ -148,7 +148,8 @@ def cumsum(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
     bool and integers below int64 are added up as int32, unless dtype says otherwise.
     """
     x = ravel(self) if axis is None else self
-    if dtype is None and not x.dtype.is_floating and x.dtype != _core.int64:
+    wide = ("int64", "uint16", "uint32", "uint64")
+    if dtype is None and not x.dtype.is_floating and x.dtype.name not in wide:
         dtype = _core.int32
     return ops.cumsum(x, 0 if axis is None else axis, dtype)
 
