@@ -43,10 +43,10 @@ class Transform : public Linear {
 
 }  // namespace
 
-SPEC(Fourier, Transform)
+SPEC(FourierTransform, Transform)
 
 NodeId fourier(Graph& g, NodeId x, const FourierAttributes& a) {
-  return make(g, Op::Fourier, {{&x, 1}, encode(a)});
+  return make(g, Op::FourierTransform, {{&x, 1}, encode(a)});
 }
 
 }  // namespace gradcell

@@ -105,7 +105,7 @@ def reducing_rows() -> Iterator[BatchRow]:
                 (numbers(3, 2, 4),),
             )
         yield BatchRow(
-            "Fourier",
+            "FourierTransform",
             f"{axis}",
             lambda x, a=axis: ops.fourier(x, a % 3, a == 1),
             (numbers(3, 2, 4, 2),),

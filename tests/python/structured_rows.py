@@ -247,11 +247,11 @@ def fourier_cases() -> Iterator[Case]:
     for shape, axis in [((1, 2), 0), ((2, 2), 0), ((5, 2), 0), ((3, 4, 2), 0), ((3, 4, 2), 1),
                         ((2, 7, 3, 2), 1), ((0, 3, 2), 1), ((13, 3, 2), 0)]:  # fmt: skip
         for inverse in (False, True):
-            yield Case("Fourier", f"{shape}-{axis}-{inverse}",
+            yield Case("FourierTransform", f"{shape}-{axis}-{inverse}",
                        lambda x, a=axis, i=inverse: _core.ops.fourier(x, a, i),
                        lambda x, a=axis, i=inverse: numpy_fourier(x, a, i), (shape,))  # fmt: skip
     for shape, axis in [((300, 64, 2), 1), ((64, 300, 2), 0), ((2, 1009, 2), 1)]:
-        yield Case("Fourier", f"big-{shape}-{axis}", lambda x, a=axis: _core.ops.fourier(x, a, False) * 0.01,
+        yield Case("FourierTransform", f"big-{shape}-{axis}", lambda x, a=axis: _core.ops.fourier(x, a, False) * 0.01,
                    lambda x, a=axis: numpy_fourier(x, a, False) * 0.01, (shape,), order=0)  # fmt: skip
 
 
