@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "runtime/placement.h"
 #include "runtime/selection.h"
 
 namespace gradcell::bind {
@@ -238,6 +239,52 @@ void bind_tensor(py::module_& m) {
         return std::make_shared<Tensor>(running_extremes(value, axis, largest));
       },
       "The position of the largest (smallest) element up to each along an axis, int64.");
+  m.def(
+      "write_slices",
+      [](const TensorPtr& x, int64_t axis, int64_t count, const Tensor& places,
+         const Tensor& values) {
+        const Array at = places.value(), now = values.value();
+        if (x->root().captured()) bump_structure_version();
+        return write_slices(x, axis, count, at, now);
+      },
+      py::arg("x"), py::arg("axis"), py::arg("count"), py::arg("places"), py::arg("values"),
+      "Writes slices along axes taken as one, at places in their order; False if another way has "
+      "to\n"
+      "be gone, and nothing is written.");
+  m.def(
+      "with_elements",
+      [](const Tensor& x, int64_t axis, const Tensor& index, const Tensor& values) {
+        const Array from = x.value(), at = index.value(), now = values.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(with_elements(from, axis, at, now));
+      },
+      "x with values at indices along an axis; of several for one place the last stays.");
+  m.def(
+      "drawn_by_weights",
+      [](const Tensor& weights, const Tensor& u) {
+        const Array w = weights.value(), v = u.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(drawn_by_weights(w, v));
+      },
+      "For numbers in [0, 1), a matrix, the places up to which the weights in a row sum to more "
+      "of\n"
+      "the row's whole, int32.");
+  m.def(
+      "places_not_zero",
+      [](const Tensor& x) {
+        const Array value = x.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(places_not_zero(value));
+      },
+      "The coordinates of the elements that are not zero, int64 [count, rank].");
+  m.def(
+      "of_integers",
+      [](const std::string& function, const Tensor& a, const Tensor& b) {
+        const Array x = a.value(), y = b.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(of_integers(function, x, y));
+      },
+      "A function of two tensors of integers by its name.");
   m.def(
       "from_numpy",
       [](const py::array& a, DTypeObject t) {

@@ -6,9 +6,9 @@
 #include <mutex>
 #include <optional>
 
-#include "base/scratch.h"
 #include "base/thread_pool.h"
 #include "cpu/calls/calls.h"
+#include "cpu/line_runner.h"
 #include "cpu/tile_kernels.h"
 #include "ir/fold.h"
 
@@ -21,27 +21,6 @@ constexpr double kParallelWork = 15000;
 /// Nor is merging fewer bytes than this, or packing fewer weights.
 constexpr size_t kParallelMerge = 64 << 10;
 constexpr int64_t kParallelPack = 12000;
-
-constexpr size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-std::byte* worker_scratch(size_t bytes) {
-  thread_local Scratch block;
-  return block.get(bytes);
-}
-
-struct RegionRun {
-  const Region* region;
-  const TileProgram* program;
-  std::byte* uniforms;
-  std::byte* packed;
-  std::byte* results;  // [chunks][result_bytes]
-};
-
-struct RunState {
-  const Plan& plan;
-  void** buffers;
-  const uint64_t* constants;
-};
 
 void prepare_uniforms(const RegionRun& run, const RunState& s) {
   for (size_t i = 0; i < run.region->uniforms.size(); ++i) {
@@ -101,12 +80,6 @@ struct Bound {
   Loop loop;
   LoopArgs args;
 };
-
-/// The dense results of a chunk's reductions.
-std::byte* result(const RegionRun& run, int32_t chunk, size_t accumulator) {
-  return run.results + static_cast<size_t>(chunk) * run.program->result_bytes +
-         run.program->accumulators[accumulator].result;
-}
 
 /// Runs chunks of a region, one after the other, on one thread.
 class TileRunner {
@@ -177,6 +150,10 @@ class TileRunner {
     for (const RowLoad& l : r_.loads) {
       const TileValue& v = r_.values[l.value];
       if (full && v.direct_in >= 0) continue;
+      if (l.viewed()) {
+        load_view(l, at_[l.value]);
+        continue;
+      }
       if (s_.plan.buffers[l.buffer].feature_major) {
         load_features(l, v);
         continue;
@@ -248,6 +225,60 @@ class TileRunner {
          ++f, from += static_cast<size_t>(rows_) * item, to += pitch) {
       if (f + kAhead < s.features) fetch<true>(to + kAhead * pitch, bytes);
       copy_rows(from, to, bytes);
+    }
+  }
+
+  /// The tile's rows, run by run along the view's last dimension.
+  void load_view(const RowLoad& l, std::byte* to) {
+    const View& v = l.view;
+    const size_t item = item_size(l.dtype), size = compute_size(compute_type(l.dtype));
+    const int64_t length = v.dims.back(), step = v.strides.back();
+    int64_t inside = first_ % length;
+    for (int64_t run = first_ / length, row = 0; row < valid_; ++run, inside = 0) {
+      int64_t at = v.offset + inside * step;
+      for (int64_t k = static_cast<int64_t>(v.dims.size()) - 2, rest = run; k >= 0; --k) {
+        at += rest % v.dims[k] * v.strides[k];
+        rest /= v.dims[k];
+      }
+      const int64_t n = std::min(length - inside, valid_ - row);
+      load_run(
+          static_cast<const std::byte*>(s_.buffers[l.buffer]) + at * static_cast<ptrdiff_t>(item),
+          l.dtype, step, to + static_cast<size_t>(row) * size, static_cast<size_t>(n));
+      row += n;
+    }
+    for (int32_t r = valid_; r < rows_; ++r)
+      std::memcpy(to + static_cast<size_t>(r) * size, to + static_cast<size_t>(r - 1) * size, size);
+  }
+
+  /// n elements, `step` apart, in their compute type.
+  void load_run(const std::byte* from, DType dtype, int64_t step, std::byte* to, size_t n) const {
+    if (step == 1) {
+      if (is_compute_type(dtype))
+        copy_rows(from, to, n * item_size(dtype));
+      else
+        t_.transpose.load(from, dtype, to, n);
+    } else if (step == 0) {
+      alignas(8) std::byte one[8];
+      t_.transpose.load(from, dtype, one, 1);
+      LoopArgs fill;
+      fill.d = to, fill.p[0] = one, fill.s[0] = 0, fill.features = 1;
+      fill.rows = static_cast<int32_t>(n);
+      k_.expand(compute_type(dtype), true)(fill);
+    } else if (is_compute_type(dtype)) {
+      by_compute(compute_type(dtype), [&](auto t) {
+        using T = decltype(t);
+        const T* x = reinterpret_cast<const T*>(from);
+        T* z = reinterpret_cast<T*>(to);
+        if (step == -1)
+          for (size_t i = 0; i < n; ++i) z[i] = *(x - i);
+        else
+          for (size_t i = 0; i < n; ++i) z[i] = x[static_cast<ptrdiff_t>(i) * step];
+      });
+    } else {
+      const size_t item = item_size(dtype), size = compute_size(compute_type(dtype));
+      for (size_t i = 0; i < n; ++i)
+        t_.transpose.load(from + static_cast<ptrdiff_t>(i) * step * static_cast<ptrdiff_t>(item),
+                          dtype, to + i * size, 1);
     }
   }
 
@@ -353,6 +384,7 @@ class TileRunner {
       case TileOp::Elementwise:
       case TileOp::Chain:
       case TileOp::Formula:
+      case TileOp::Choose:
       case TileOp::Convert:
       case TileOp::Narrow:
         return;  // loops
@@ -465,6 +497,7 @@ struct Runner::Context {
   struct Worker {
     const RegionRun* run = nullptr;
     std::optional<TileRunner> runner;
+    std::optional<LineRunner> lines;
     std::vector<Bound> program;
   };
   std::vector<Worker> workers;
@@ -582,8 +615,13 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
           task -= run.program->chunks;
           continue;
         }
-        if (w.run != &run) w.runner.emplace(run, state, w.program);
+        const bool other = w.run != &run;
         w.run = &run;
+        if (run.program->lines) {
+          if (other) w.lines.emplace(run, state);
+          return w.lines->chunk(task);
+        }
+        if (other) w.runner.emplace(run, state, w.program);
         return w.runner->chunk(task);
       }
     };

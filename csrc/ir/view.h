@@ -25,6 +25,9 @@ inline bool overlaps(const View& v) {
   return false;
 }
 
+/// The same elements, in order, in as few dimensions as there can be, at least one.
+View merged(const View& v);
+
 /// The same elements, in order, in other dimensions; none: no strides say where they are.
 std::optional<View> reshaped(const View& v, const Dims& to);
 

@@ -207,6 +207,8 @@ class Planner {
         for (const Uniform& u : r.uniforms)
           if (u.constant < 0) reads(u.buffer, s);
         for (const PackedWeights& w : r.weights) reads(w.buffer, s);
+        for (const RowLoad& l : r.loads)
+          if (l.viewed()) reads(l.buffer, s);
       }
       for (const Call& c : plan_.stages[s].calls) {
         // A collective reads, and may fail, until it has been waited for.
@@ -222,7 +224,7 @@ class Planner {
       for (const Region& r : plan_.stages[s].regions)
         for (const RowLoad& l : r.loads) {
           int i = input_of(l.buffer);
-          if (i < 0) continue;
+          if (i < 0 || l.viewed()) continue;
           row_readers_in_stage[i] =
               row_stage[i] == static_cast<int32_t>(s) ? row_readers_in_stage[i] + 1 : 1;
           row_stage[i] = static_cast<int32_t>(s);
@@ -237,9 +239,10 @@ class Planner {
           if (to.place != Place::Output || last_failure >= static_cast<int32_t>(s)) continue;
           for (const RowLoad& l : r.loads) {
             int i = input_of(l.buffer);
-            bool ok = i >= 0 && row_reader[i] == &r && row_readers_in_stage[i] == 1 &&
-                      last_read[i] < static_cast<int32_t>(s) && l.dtype == store.dtype &&
-                      r.values[l.value].features == store.features && written_last(r, store, l);
+            bool ok = i >= 0 && !l.viewed() && row_reader[i] == &r &&
+                      row_readers_in_stage[i] == 1 && last_read[i] < static_cast<int32_t>(s) &&
+                      l.dtype == store.dtype && r.values[l.value].features == store.features &&
+                      written_last(r, store, l);
             if (ok) plan_.outputs[to.index].may_overwrite.push_back(i);
           }
         }

@@ -59,7 +59,7 @@ class Builder {
     }
     for (NodeId id : nodes_)
       if (in_.labels.node[id].materialised && !in_.labels.node[id].reducing) store(id);
-    for (auto* pass : {fold_biases, form_formulas, form_chains}) {
+    for (auto* pass : {fold_biases, form_choices, form_formulas, form_chains}) {
       check_interrupt();
       pass(region_);
     }
@@ -125,6 +125,13 @@ class Builder {
     region_.loads.push_back({in_.buffer_of[source], g_.dtype(source), v});
     if (region_.values[v].features == 1 && as_is(g_.dtype(source)))
       region_.values[v].direct_in = static_cast<int32_t>(region_.loads.size() - 1);
+    return {false, v, 0, 1};
+  }
+
+  /// A view of what is stored, of one element a row.
+  Operand load(NodeId source, const View& view) {
+    const uint32_t v = new_value(1, compute_type(g_.dtype(source)));
+    region_.loads.push_back({in_.buffer_of[source], g_.dtype(source), v, merged(view)});
     return {false, v, 0, 1};
   }
 
@@ -301,6 +308,10 @@ class Builder {
   void move(NodeId id) {
     const Movement m = spec(g_, id).movement(g_, id);
     const RowAxes axes = row_axes(g_.dims(id));
+    if (loads_view(g_, in_.labels, id)) {
+      view_[id] = load(in_.labels.storage[g_.input(id, 0)], m.pieces[0].from);
+      return;
+    }
     if (is_view(m)) {
       view_[id] = taken(id, m.pieces[0], axes);
       return;

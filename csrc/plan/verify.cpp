@@ -30,6 +30,7 @@ class RegionChecker {
     find_last_uses();
     for (const RowLoad& l : r_.loads) {
       want(l.value < r_.values.size(), "a load to no value");
+      if (l.viewed()) view(l);
       want(!defined_[l.value], "v", l.value, " is loaded twice");
       define(l.value);
     }
@@ -45,6 +46,18 @@ class RegionChecker {
     want(static_cast<int64_t>(u.map.size()) == u.count, "a uniform whose map has another length");
     auto have = static_cast<int64_t>(plan_.buffers[u.buffer].bytes / item_size(u.dtype));
     for (int32_t f : u.map) want(f >= 0 && f < have, "a uniform's map leaves its buffer");
+  }
+
+  void view(const RowLoad& l) const {
+    int64_t first = l.view.offset, last = l.view.offset;
+    for (size_t k = 0; k < l.view.dims.size(); ++k) {
+      const int64_t reach = (l.view.dims[k] - 1) * l.view.strides[k];
+      (reach < 0 ? first : last) += reach;
+    }
+    const auto have = static_cast<int64_t>(plan_.buffers[l.buffer].bytes / item_size(l.dtype));
+    want(r_.values[l.value].features == 1 && element_count(l.view.dims) == r_.rows &&
+             !plan_.buffers[l.buffer].feature_major && first >= 0 && last < have,
+         "v", l.value, " is a view that its buffer does not have");
   }
 
   void value(const TileValue& v, uint32_t id) const {
@@ -364,7 +377,7 @@ void verify_region_nodes(const RegionInputs& in, std::span<const NodeId> nodes) 
                 "an input is nowhere to be read");
       want_node(!beside || std::binary_search(nodes.begin(), nodes.end(), p), id,
                 "an input is in no tile");
-      if (!immediate && access(g, id, k) == Access::Rows)
+      if (!immediate && access(g, id, k) == Access::Rows && !loads_view(g, l, id))
         want_node(g.count(p) % me.rows == 0, id, "an input does not divide into the region's rows");
     }
   }

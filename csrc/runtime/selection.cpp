@@ -10,6 +10,7 @@
 #include "base/half.h"
 #include "base/scratch.h"
 #include "base/thread_pool.h"
+#include "cpu/whole_kernels.h"
 
 namespace gradcell {
 
@@ -342,9 +343,11 @@ std::pair<int64_t, int64_t> bounds(const Array& x) {
   auto with = [&]<class T>(T) {
     const T* p = static_cast<const T*>(x.data());
     parallel_for(static_cast<int>(parts), [&](int part, int) {
-      T least = p[n * part / parts], most = least;
-      for (int64_t i = n * part / parts; i < n * (part + 1) / parts; ++i)
-        least = p[i] < least ? p[i] : least, most = p[i] > most ? p[i] : most;
+      const T* begin = p + n * part / parts;
+      const auto length = static_cast<size_t>(n * (part + 1) / parts - n * part / parts);
+      T least = *begin, most = *begin;
+      cpu::whole_kernels().fold(Combine::Min, x.dtype, begin, length, &least);
+      cpu::whole_kernels().fold(Combine::Max, x.dtype, begin, length, &most);
       low[part] = least, high[part] = most;
     });
   };

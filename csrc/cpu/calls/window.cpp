@@ -120,10 +120,17 @@ void window(const Call& c, const void* in, void* out) {
 
 namespace {
 
-int64_t place(const Call& c, int32_t at, int64_t size) {
-  require(at >= -1 && at < size, ErrorKind::Index, info(c.op).name, ": place ", at,
-          " is out of range for rows of ", size);
-  return at;
+/// The places of a row, checked; whether all are at elements of it.
+bool checked(const Call& c, const int32_t* at, int64_t n, int64_t size) {
+  int32_t low = 0, high = -1;
+  for (int64_t i = 0; i < n; ++i) {
+    low = at[i] < low ? at[i] : low;
+    high = at[i] > high ? at[i] : high;
+  }
+  if (low < -1 || high >= size) [[unlikely]]
+    fail(ErrorKind::Index, info(c.op).name, ": place ", low < -1 ? low : high,
+         " is out of range for rows of ", size);
+  return low >= 0;
 }
 
 }  // namespace
@@ -135,10 +142,12 @@ void take_along(const Call& c, const void* const* in, void* out) {
     split(rows, c.out.count, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const S* from = static_cast<const S*>(in[0]) + r * size;
-        for (int64_t i = r * n; i < (r + 1) * n; ++i) {
-          const int64_t j = place(c, at[i], size);
-          static_cast<S*>(out)[i] = j < 0 ? S(0) : from[j];
-        }
+        const int32_t* places = at + r * n;
+        S* to = static_cast<S*>(out) + r * n;
+        if (checked(c, places, n, size))
+          for (int64_t i = 0; i < n; ++i) to[i] = from[places[i]];
+        else
+          for (int64_t i = 0; i < n; ++i) to[i] = places[i] < 0 ? S(0) : from[places[i]];
       }
     });
   });
@@ -154,12 +163,13 @@ void put_along(const Call& c, const void* const* in, void* out) {
       for (int64_t r = begin; r < end; ++r) {
         S* const to = static_cast<S*>(out) + r * size;
         const S* from = static_cast<const S*>(in[1]) + r * n;
+        const int32_t* places = at + r * n;
+        const bool all = checked(c, places, n, size);
         auto add = [&](C* sum) {
           std::fill_n(sum, size, C(0));
-          for (int64_t i = 0; i < n; ++i) {
-            const int64_t j = place(c, at[r * n + i], size);
-            if (j >= 0) sum[j] = static_cast<C>(sum[j] + static_cast<C>(from[i]));
-          }
+          for (int64_t i = 0; i < n; ++i)
+            if (all || places[i] >= 0)
+              sum[places[i]] = static_cast<C>(sum[places[i]] + static_cast<C>(from[i]));
         };
         if constexpr (std::is_same_v<S, C>) {
           add(to);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "cpu/isa/conversion.h"
 #include "cpu/isa/row_values.h"
 #include "cpu/kernels.h"
 #include "cpu/tile_kernels.h"
@@ -112,6 +113,46 @@ Loop elementwise(Op op, Compute type, unsigned uniform) {
   return by_compute(type, [&](auto t) { return find<decltype(t)>(op, uniform); });
 }
 
+// Choices ----------------------------------------------------------------------------------------
+
+template <class Comparison>
+struct ChoiceRow {
+  template <class V>
+  GRADCELL_INLINE static V call(const V& a, const V& b, const V& c, const V& d) {
+    return where(Comparison::template call<V>(a, b), c, d);
+  }
+};
+
+/// `uniform` of all operands but the first, which is not.
+template <class Comparison, class T>
+Loop pick_choice(unsigned uniform) {
+  using V = typename StepOf<T, false>::type;
+  return [&]<size_t... set>(std::index_sequence<set...>) {
+    static constexpr Loop kLoops[] = {&loop<ChoiceRow<Comparison>, V, T, T, false, bool(set & 1),
+                                            bool(set & 2), bool(set & 4)>...};
+    return kLoops[uniform];
+  }(std::make_index_sequence<8>());
+}
+
+template <class T>
+Loop find_choice(Op op, unsigned uniform) {
+  switch (op) {
+#define COMPARE(Name, fn, forward) \
+  case Op::Name:                   \
+    return pick_choice<Name##Row, T>(uniform);
+#include "ir/rows.h"
+    default:
+      return nullptr;
+  }
+}
+
+Loop choose(Op op, Compute type, unsigned uniform) {
+  if (uniform & 1) return nullptr;
+  return type == Compute::F64   ? find_choice<double>(op, uniform >> 1)
+         : type == Compute::F32 ? find_choice<float>(op, uniform >> 1)
+                                : nullptr;
+}
+
 // Chains ------------------------------------------------------------------------------------------
 
 template <Link link, class T>
@@ -184,20 +225,6 @@ Loop chain(Compute type, const Link* links, int operands, bool uniform_end) {
 }
 
 // Conversions -----------------------------------------------------------------------------------
-
-/// NaN becomes 0 and what is out of range the nearest end: conversions are always defined.
-template <class To, class From>
-To converted(From x) {
-  if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    constexpr From kHigh = From(0x1p31) * (sizeof(To) == 8 ? From(0x1p32) : From(1));
-    To low = std::numeric_limits<To>::min(), high = std::numeric_limits<To>::max();
-    bool inside = x >= -kHigh && x < kHigh;
-    To value = static_cast<To>(inside ? x : From(0));
-    return inside ? value : x >= kHigh ? high : x < -kHigh ? low : To(0);
-  } else {
-    return static_cast<To>(x);
-  }
-}
 
 struct ToBoolRow {
   template <class T>
@@ -512,8 +539,9 @@ void merge(Combine how, Compute type, void* to, const void* from, size_t n) {
 }  // namespace
 
 extern const Kernels kKernels;
-const Kernels kKernels = {
-    elementwise,    chain,      formula,         convert,           narrow, expand, gather, scatter,
-    feature_reduce, row_reduce, row_reduce_init, row_reduce_finish, merge};
+const Kernels kKernels = {elementwise,       choose,         chain,      formula,
+                          convert,           narrow,         expand,     gather,
+                          scatter,           feature_reduce, row_reduce, row_reduce_init,
+                          row_reduce_finish, merge};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

@@ -1,6 +1,10 @@
 // Reductions of whole tensors: elements side by side, and columns.
 #include "cpu/whole_kernels.h"
 
+#include "cpu/isa/conversion.h"
+#include "ir/op_info.h"
+#include "math/scalar.h"
+
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -274,9 +278,70 @@ void first_extremes(bool largest, DType type, const void* x, ptrdiff_t stride, s
   });
 }
 
+// Conversions -------------------------------------------------------------------------------------
+
+/// As tiles have it: a bool is 1 where its byte is not 0, and narrow integers wrap.
+template <bool from_bool, bool to_bool, class S, class D>
+void convert_all(const S* x, D* y, size_t n) {
+  using C = std::conditional_t<std::is_integral_v<D> && sizeof(D) < 4, int32_t, D>;
+  for (size_t i = 0; i < n; ++i) {
+    if constexpr (from_bool || to_bool)
+      y[i] = static_cast<D>(x[i] != S(0));
+    else
+      y[i] = static_cast<D>(converted<C>(x[i]));
+  }
+}
+
+void convert(DType from, DType to, const void* x, void* y, size_t n) {
+  by_type(from, [&]<class S>() {
+    by_type(to, [&]<class D>() {
+      auto* a = static_cast<const S*>(x);
+      auto* b = static_cast<D*>(y);
+      if constexpr (std::is_same_v<S, uint8_t>)
+        if (from == DType::Bool) return convert_all<true, false>(a, b, n);
+      if constexpr (std::is_same_v<D, uint8_t>)
+        if (to == DType::Bool) return convert_all<false, true>(a, b, n);
+      convert_all<false, false>(a, b, n);
+    });
+  });
+}
+
+// The rows of bools, on their bytes. (The other rows' texts are not looked at.)
+template <class T>
+void logical_rows(Op op, const T* p, const T* q, T* y, size_t n) {
+  switch (op) {
+#define UNARY(Name, fn, cls, forward, adjoint)                     \
+  case Op::Name:                                                   \
+    if constexpr (OpClass::cls == OpClass::Bool && sizeof(T) == 1) \
+      for (size_t i = 0; i < n; ++i) {                             \
+        const T x = p[i];                                          \
+        y[i] = forward;                                            \
+      }                                                            \
+    return;
+#define BINARY(Name, fn, cls, forward, da, db)                     \
+  case Op::Name:                                                   \
+    if constexpr (OpClass::cls == OpClass::Bool && sizeof(T) == 1) \
+      for (size_t i = 0; i < n; ++i) {                             \
+        const T a = p[i], b = q[i];                                \
+        y[i] = forward;                                            \
+      }                                                            \
+    return;
+#define COMPARE(...)
+#define PREDICATE(...)
+#include "ir/rows.h"
+    default:
+      return;
+  }
+}
+
+void logical(Op op, const uint8_t* a, const uint8_t* b, uint8_t* y, size_t n) {
+  logical_rows(op, a, b, y, n);
+}
+
 }  // namespace
 
 extern const WholeKernels kWholeKernels;
-const WholeKernels kWholeKernels = {fold, fold_rows, first_extreme, first_extremes};
+const WholeKernels kWholeKernels = {fold,           fold_rows, first_extreme,
+                                    first_extremes, convert,   logical};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

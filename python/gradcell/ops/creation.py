@@ -85,8 +85,11 @@ def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
     dims = [rows, rows if m is None else arguments.integer(m, "eye", "m")]
     if min(dims) < 0:
         raise ValueError(f"eye: a shape cannot be negative, got {dims}{where()}")
-    hit = _ops.equal(_ops.iota(dims, _core.int64, 0), _ops.iota(dims, _core.int64, 1))
-    return _ops.cast(hit, arguments.dtype_or(dtype, _core.float32))
+    if min(dims) == 0:
+        return _ops.full(dims, 0, arguments.dtype_or(dtype, _core.float32))
+    ones = _ops.full([min(dims)], 1, arguments.dtype_or(dtype, _core.float32))
+    flat = _ops.slice_scatter(ones, [dims[0] * dims[1]], [0], [dims[1] + 1])
+    return _ops.reshape(flat, dims)
 
 
 @one_plan
