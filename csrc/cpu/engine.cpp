@@ -233,18 +233,27 @@ class TileRunner {
     const View& v = l.view;
     const size_t item = item_size(l.dtype), size = compute_size(compute_type(l.dtype));
     const int64_t length = v.dims.back(), step = v.strides.back();
-    int64_t inside = first_ % length;
-    for (int64_t run = first_ / length, row = 0; row < valid_; ++run, inside = 0) {
-      int64_t at = v.offset + inside * step;
-      for (int64_t k = static_cast<int64_t>(v.dims.size()) - 2, rest = run; k >= 0; --k) {
-        at += rest % v.dims[k] * v.strides[k];
-        rest /= v.dims[k];
-      }
+    const size_t outer = v.dims.size() - 1;
+    int64_t inside = first_ % length, at = v.offset;
+    line_.resize(outer);
+    for (size_t k = outer, rest = static_cast<size_t>(first_ / length); k-- > 0;) {
+      const auto n = static_cast<size_t>(v.dims[k]);
+      line_[k] = static_cast<int64_t>(rest % n);
+      at += line_[k] * v.strides[k];
+      rest /= n;
+    }
+    for (int64_t row = 0; row < valid_; inside = 0) {
       const int64_t n = std::min(length - inside, valid_ - row);
-      load_run(
-          static_cast<const std::byte*>(s_.buffers[l.buffer]) + at * static_cast<ptrdiff_t>(item),
-          l.dtype, step, to + static_cast<size_t>(row) * size, static_cast<size_t>(n));
+      load_run(static_cast<const std::byte*>(s_.buffers[l.buffer]) +
+                   (at + inside * step) * static_cast<ptrdiff_t>(item),
+               l.dtype, step, to + static_cast<size_t>(row) * size, static_cast<size_t>(n));
       row += n;
+      for (size_t k = outer; k-- > 0;) {  // the next line
+        at += v.strides[k];
+        if (++line_[k] < v.dims[k]) break;
+        at -= line_[k] * v.strides[k];
+        line_[k] = 0;
+      }
     }
     for (int32_t r = valid_; r < rows_; ++r)
       std::memcpy(to + static_cast<size_t>(r) * size, to + static_cast<size_t>(r - 1) * size, size);
@@ -440,6 +449,7 @@ class TileRunner {
   std::vector<Bound>& bound_;
   std::byte* scratch_;
   std::byte** at_;
+  Dims line_;  ///< of a view: which of its lines is loaded
   int64_t first_ = 0;
   int32_t valid_ = 0, rows_ = 0;
 };

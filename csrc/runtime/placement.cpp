@@ -135,6 +135,18 @@ Array with_elements(const Array& x, int64_t axis, const Array& index, const Arra
         }
       }
     };
+    if (inner == 1)  // rows
+      return by_parts(outer, 4 * m, [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o) {
+          S* const row = to + o * n;
+          for (int64_t i = o * m; i < (o + 1) * m; ++i) {
+            const int64_t p = at[i] < 0 ? at[i] + n : at[i];
+            if (p < 0 || p >= n) [[unlikely]]
+              out_of_bounds(at[i], n);
+            row[p] = from[i];
+          }
+        }
+      });
     constexpr int64_t kStrip = 64;
     const int64_t strips = (inner + kStrip - 1) / kStrip;
     by_parts(outer * strips, 4 * m * std::min(inner, kStrip), [&](int64_t begin, int64_t end) {

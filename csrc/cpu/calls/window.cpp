@@ -6,6 +6,7 @@
 
 #include "cpu/calls/elements.h"
 #include "cpu/tile_kernels.h"
+#include "cpu/whole_kernels.h"
 
 namespace gradcell::cpu {
 
@@ -122,10 +123,13 @@ namespace {
 
 /// The places of a row, checked; whether all are at elements of it.
 bool checked(const Call& c, const int32_t* at, int64_t n, int64_t size) {
+  constexpr int64_t kFew = 32;
   int32_t low = 0, high = -1;
-  for (int64_t i = 0; i < n; ++i) {
-    low = at[i] < low ? at[i] : low;
-    high = at[i] > high ? at[i] : high;
+  if (n < kFew) {
+    for (int64_t i = 0; i < n; ++i) low = std::min(low, at[i]), high = std::max(high, at[i]);
+  } else {
+    whole_kernels().fold(Combine::Min, DType::Int32, at, static_cast<size_t>(n), &low);
+    whole_kernels().fold(Combine::Max, DType::Int32, at, static_cast<size_t>(n), &high);
   }
   if (low < -1 || high >= size) [[unlikely]]
     fail(ErrorKind::Index, info(c.op).name, ": place ", low < -1 ? low : high,

@@ -48,14 +48,15 @@ def _indices(value: Any, op: str, name: str = "indices") -> Tensor:
     return _ops.cast(index, _core.int64)
 
 
-def _check_known(index: Tensor, sizes: list[int]) -> None:
-    """Raises IndexError that names the index, if its value is known. sizes: of the dimension that
-    is indexed, or of one for each element along the index's last dimension."""
+def _check_known(index: Tensor, sizes: list[int]) -> bool:
+    """Raises IndexError that names the index, if its value is known; whether it is, and not below 0.
+    sizes: of the dimension that is indexed, or of one for each element along the index's last
+    dimension."""
     if not _core.is_plain(index) or not index.size:
-        return
+        return False
     low, high = _core.bounds(index)
     if low >= -min(sizes) and high < min(sizes):
-        return
+        return bool(low >= 0)
     values = index.asnumpy()
     bounds = np.array(sizes)
     wrong = (values < -bounds) | (values >= bounds)
@@ -65,6 +66,7 @@ def _check_known(index: Tensor, sizes: list[int]) -> None:
         raise IndexError(
             f"index {values[at]} is out of bounds for dimension with size {size}{_where()}"
         )
+    return False
 
 
 def _from_front(index: Tensor, size: int, invalid: int) -> Tensor:
@@ -131,14 +133,9 @@ def _along(x: Tensor, index: Tensor, axis: int, op: str) -> Tensor:
 _LONGEST_ROW = 2**31 - 2
 
 
-def _places_in_rows(index: Tensor, axis: int, size: int) -> Tensor:
-    """Indices along an axis of that size as places [rows, k] of int32, counted from the front; those
-    out of range are `size`, which is none."""
-    if _core.is_plain(index):
-        low, high = _core.bounds(index)
-        known = low >= 0 and high < size
-    else:
-        known = False
+def _places_in_rows(index: Tensor, axis: int, size: int, known: bool) -> Tensor:
+    """Indices along an axis of that size as places [rows, k] of int32, counted from the front (known:
+    as they are); those out of range are `size`, which is none."""
     if not known:
         index = _from_front(index, size, size)
     return _as_rows(_ops.cast(index, _core.int32), axis)
@@ -161,13 +158,14 @@ def _from_rows(rows: Tensor, shape: list[int], axis: int) -> Tensor:
     return _ops.transpose(moved, [order.index(i) for i in range(len(shape))])
 
 
-def _fits_along(x: Tensor, index: Tensor, axis: int, op: str) -> None:
+def _fits_along(x: Tensor, index: Tensor, axis: int, op: str) -> bool:
+    """Raises ValueError or IndexError unless index can be one along axis; as _check_known."""
     if index.ndim != x.ndim or any(index.shape[i] > x.shape[i] for i in range(x.ndim) if i != axis):
         raise ValueError(
             f"{op}: an index of shape {list(index.shape)} does not fit a tensor of shape "
             f"{list(x.shape)}{_where()}"
         )
-    _check_known(index, [x.shape[axis]])
+    return _check_known(index, [x.shape[axis]])
 
 
 @one_plan
@@ -183,11 +181,11 @@ def gather_elements(input: Any, dim: Any, index: Any) -> Tensor:
     n, shape = x.shape[a], list(at.shape)
     if n > _LONGEST_ROW or at.size == 0 or x.size == 0:
         return _ops.gather(_ops.reshape(x, [x.size]), _along(x, at, a, "GatherD"), 0)
-    _fits_along(x, at, a, "GatherD")
+    known = _fits_along(x, at, a, "GatherD")
     covered = [*shape[:a], n, *shape[a + 1 :]]
     if covered != list(x.shape):  # the index's own coordinates
         x = _ops.slice(x, [0] * x.ndim, covered, [1] * x.ndim)
-    taken = _ops.take_along(_as_rows(x, a), _places_in_rows(at, a, n))
+    taken = _ops.take_along(_as_rows(x, a), _places_in_rows(at, a, n, known))
     return _from_rows(taken, shape, a)
 
 
@@ -377,10 +375,10 @@ def tensor_scatter_update(input_x: Any, indices: Any, updates: Any) -> Tensor:
     return _ops.reshape(result, list(x.shape))
 
 
-def _added_along(x: Tensor, at: Tensor, new: Tensor, axis: int) -> Tensor:
+def _added_along(x: Tensor, at: Tensor, new: Tensor, axis: int, counted: bool) -> Tensor:
     """Zeros of x's shape with `new` added at indices along axis."""
     n, shape = x.shape[axis], list(at.shape)
-    sums = _ops.put_along(_places_in_rows(at, axis, n), _as_rows(new, axis), n)
+    sums = _ops.put_along(_places_in_rows(at, axis, n, counted), _as_rows(new, axis), n)
     covered = [*shape[:axis], n, *shape[axis + 1 :]]
     sums = _from_rows(sums, covered, axis)
     if covered == list(x.shape):
@@ -406,18 +404,20 @@ def tensor_scatter_elements(
             f"{list(at.shape)}{_where()}"
         )
     a = arguments.axis_of(axis, x.ndim, "tensor_scatter_elements")
-    _fits_along(x, at, a, "tensor_scatter_elements")
+    counted = _fits_along(x, at, a, "tensor_scatter_elements")
     covers = all(at.shape[i] == n for i, n in enumerate(x.shape) if i != a)
     known = not _core.in_trace() and all(map(_core.is_plain, (x, at, new)))
     if reduction == "none" and covers and known and at.size:
         return _core.with_elements(x, a, at, new)
-    return _scattered_along(x, at, new, a, reduction == "add")
+    return _scattered_along(x, at, new, a, reduction == "add", counted)
 
 
 @one_plan
-def _scattered_along(x: Tensor, at: Tensor, new: Tensor, a: int, added: bool) -> Tensor:
+def _scattered_along(
+    x: Tensor, at: Tensor, new: Tensor, a: int, added: bool, counted: bool
+) -> Tensor:
     if added and at.size and x.shape[a] <= _LONGEST_ROW:
-        return _ops.add(x, _added_along(x, at, new, a))
+        return _ops.add(x, _added_along(x, at, new, a, counted))
     place = _along(x, at, a, "tensor_scatter_elements")
     if added:
         return _ops.add(x, _ops.reshape(_scatter(place, new, x.size, []), list(x.shape)))
