@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "ad/calls.h"
 #include "ad/row_dots.h"
 #include "ir/spec.h"
 #include "ir/verify.h"
-#include "ops/elementwise.h"
+#include "ops/ops.h"
 
 namespace gradcell::ad {
 
@@ -32,6 +33,22 @@ std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, Node
       active[id] |= active[g.input(id, k)] && passes(g, id, k);
   }
   return active;
+}
+
+/// The active nodes among those that derivatives of the outputs pass through, ascending.
+std::vector<NodeId> carriers(const Graph& g, std::span<const NodeId> outputs,
+                             const std::vector<uint8_t>& active) {
+  std::vector<uint8_t> reached(active.size(), 0);
+  for (NodeId id : outputs) reached[id] = active[id];
+  std::vector<NodeId> found;
+  for (auto id = static_cast<NodeId>(active.size()); id-- > 0;) {
+    if (!reached[id]) continue;
+    found.push_back(id);
+    for (int k = 0; k < g[id].input_count; ++k)
+      if (active[g.input(id, k)] && passes(g, id, k)) reached[g.input(id, k)] = 1;
+  }
+  std::reverse(found.begin(), found.end());
+  return found;
 }
 
 /// One above the highest order among the live nodes that are active.
@@ -70,7 +87,17 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
 
   Stamp stamp(g);  // nodes made here carry the location of the one that is differentiated
   stamp.order(order_above(g, live_nodes(g, outputs), active));
+  const Calls calls(g, active);
   for (NodeId id = end; id-- > 0;) {
+    if (const Call* call = calls.of(id)) {
+      // When its first output's turn has come, the cotangents of all are known.
+      if (id != call->first || stop[id]) continue;
+      stamp.at(g[id].location);
+      const std::vector<NodeId> dx = call_adjoint(g, *call, adj, active);
+      for (size_t k = 0; k < dx.size(); ++k)
+        adj[call->inputs[k]] = accumulate(g, adj[call->inputs[k]], dx[k]);
+      continue;
+    }
     if (adj[id] == kNoNode || stop[id]) continue;
     stamp.at(g[id].location);
     const Spec& s = spec(g, id);
@@ -93,7 +120,7 @@ std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span
   auto made = static_cast<NodeId>(g.size());
   for (NodeId id : outputs) end = std::max(end, id + 1);
   std::vector<uint8_t> active = dependent(g, wrt, end);
-  std::vector<NodeId> live = live_nodes(g, outputs);
+  std::vector<NodeId> live = carriers(g, outputs, active);
   std::vector<NodeId> tan(end, kNoNode);
   std::vector<uint8_t> given(end, 0);
   for (size_t i = 0; i < wrt.size(); ++i)
@@ -104,8 +131,19 @@ std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span
   Stamp stamp(g);
   stamp.order(order_above(g, live, active));
   std::vector<NodeId> dx;
+  const Calls calls(g, active);
   for (NodeId id : live) {
-    if (!active[id] || given[id]) continue;
+    if (given[id]) continue;
+    if (const Call* call = calls.of(id)) {
+      if (tan[id] != kNoNode) continue;  // another output has brought it
+      stamp.at(g[id].location);
+      dx.clear();
+      for (NodeId i : call->inputs) dx.push_back(tan[i]);
+      const std::vector<NodeId> dy = call_tangent(g, *call, dx, carrying(g, *call, active));
+      for (size_t k = 0; k < dy.size(); ++k)
+        if (call->outputs[k] != kNoNode && !given[call->outputs[k]]) tan[call->outputs[k]] = dy[k];
+      continue;
+    }
     dx.clear();
     bool any = false;
     for (NodeId i : g.inputs(id)) {

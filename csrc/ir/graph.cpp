@@ -87,6 +87,11 @@ NodeId Graph::unique(Op op, DType dtype, std::span<const int64_t> dims,
   return id;
 }
 
+int64_t Graph::add_rule(std::shared_ptr<const Rule> rule) {
+  rules_.push_back(std::move(rule));
+  return static_cast<int64_t>(rules_.size()) - 1;
+}
+
 uint32_t Graph::Contents::hash() const {
   uint64_t h = mix(static_cast<uint64_t>(op) << 8 | static_cast<uint64_t>(dtype), shape);
   h = mix(h, bits);

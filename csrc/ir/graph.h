@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -51,6 +52,8 @@ struct Node {
   Location location;
 };
 
+class Rule;
+
 class Graph {
  public:
   Graph();
@@ -80,6 +83,14 @@ class Graph {
   /// A node that is equal to no other.
   NodeId unique(Op op, DType dtype, std::span<const int64_t> dims, std::span<const NodeId> inputs);
 
+  /// Keeps the derivative that a call has of its own; returns the call's number.
+  int64_t add_rule(std::shared_ptr<const Rule> rule);
+  std::shared_ptr<const Rule> rule(int64_t call) const {
+    return rules_.at(static_cast<size_t>(call));
+  }
+  /// Nothing is differentiated any more: what the rules hold may go.
+  void drop_rules() { rules_.clear(); }
+
  private:
   friend class Stamp;
   uint32_t shape_id(std::span<const int64_t> dims);
@@ -107,6 +118,7 @@ class Graph {
   std::vector<int64_t> counts_;
   std::vector<uint32_t> hashes_;
   std::vector<NodeId> table_;  ///< open addressing, power-of-two size
+  std::vector<std::shared_ptr<const Rule>> rules_;
   uint64_t next_serial_ = 0;
   Location location_;
   uint8_t order_ = 0;

@@ -164,6 +164,15 @@ bool is_immediate(const Graph& g, NodeId id, int k, bool in_region) {
   return in_region && access(g, id, k) == Access::Rows;
 }
 
+/// The stage before which nothing is computed with a node that shares its first input's storage.
+int32_t tokens_stage(const Graph& g, const Labels& l, const std::vector<int32_t>& not_before,
+                     NodeId id) {
+  int32_t stage = not_before[g.input(id, 0)];
+  for (NodeId token : g.inputs(id).subspan(1))
+    stage = std::max(stage, l.node[l.storage[token]].stage);
+  return stage;
+}
+
 /// Work that needs nothing but what is stored anyway can wait for the stage that uses it, so that
 /// it is not stored itself.
 void sink(const Graph& g, Labels& l) {
@@ -232,8 +241,10 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
     }
   }
 
+  std::vector<int32_t> not_before(n, 0);  // of nodes that share storage: their tokens' stages
   for (NodeId id = 0; id < n; ++id) {
     NodeLabel& me = l.node[id];
+    if (l.storage[id] != id) not_before[id] = tokens_stage(g, l, not_before, id);
     if (l.storage[id] != id || is_source(g, id)) continue;
     if (me.in_region) {
       me.component = static_cast<int32_t>(components.find(id));
@@ -246,7 +257,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
       bool in_tile = from.in_region && me.in_region && !from.reducing &&
                      from.component == me.component && access(g, id, k) == Access::Rows;
       int32_t ready = is_source(g, p) ? (fill ? 1 : 0) : in_tile ? from.stage : from.stage + 1;
-      me.stage = std::max(me.stage, ready);
+      me.stage = std::max({me.stage, ready, not_before[g.input(id, k)]});
     }
   }
   sink(g, l);

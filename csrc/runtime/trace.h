@@ -79,6 +79,12 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// outer derivative walks through it once. (If no transform is around, there is nothing to gain:
   /// only the variables go over.)
   void dissolve(std::span<const NodeId> aliases);
+  /// From now on `to`, the newest node, stands for `from`, which it is made of, in all that has
+  /// been computed with that. Tensors that are `from` itself stay.
+  void insert(NodeId from, NodeId to);
+  /// Whether the nodes depend on what a transform is differentiating by now, otherwise than through
+  /// `stops`.
+  bool differentiated(std::span<const NodeId> ids, std::span<const NodeId> stops = {}) const;
 
   std::vector<uintptr_t> lifted_variables() const;
   /// The nodes that variables have been assigned so far: what a finish computes besides its
@@ -136,6 +142,10 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// Calls f on each node that something outside of the graph refers to; f may change it.
   template <class F>
   void each_reference(F f);
+  /// Makes what is referred to among the nodes from `first` on again where `now` (by distance from
+  /// `first`) has others in the place of its inputs, and notes that there.
+  void rebuild_references(NodeId first, std::vector<NodeId>& now);
+  void move_references(NodeId first, const std::vector<NodeId>& now);
   NodeId add_leaf(DType dtype, const Dims& dims, Given leaf);
   /// The values that a plan of these nodes takes. Throws Value if one differs from example to
   /// example.
@@ -177,6 +187,10 @@ class NoTrace {
  private:
   TracePtr outer_;
 };
+
+/// While it is set in this thread, what is recorded is a constant of derivatives.
+bool records_constants();
+void record_constants(bool constants);
 
 /// What the user's Tensor holds: a value, a node of a trace, or a variable.
 class Tensor {

@@ -541,6 +541,8 @@ CASES: list[Case] = [
 #: Ops whose tests are functions of their own in test_structured.py and test_indexing.py.
 TESTED_APART = {
     "Assign", "ReduceAll", "ReduceAny", "Random", "Dropout", "StopGradient", "LastWriter",
+    "CallOutput",  # test_own_derivatives.py
+    "After",  # test_recompute.py
 }  # fmt: skip
 
 #: Rows of the op table that users do not call by that name, and the cases that need them.
