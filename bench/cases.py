@@ -42,6 +42,7 @@ class Case:
     tolerance: float = 1e-5
     quick: bool = True
     group: str = field(default="")
+    peers: tuple[str, ...] = PEERS
 
 
 def _size(n: int) -> str:

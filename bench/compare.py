@@ -28,7 +28,7 @@ from contender import Contender, ContenderError
 from report import LABELS, Result
 
 #: Who gives the float64 reference of a PINN step, the first that is there.
-REFERENCES = ("torch/eager", "jax", "mindspore", GRADCELL)
+REFERENCES = ("torch/eager", "jax", "jax/jvp", "mindspore", GRADCELL)
 
 
 def relative_error(got: Sequence[inputs.Array], wanted: Sequence[inputs.Array]) -> float:
@@ -118,7 +118,9 @@ class Run:
             return [inputs.tanh_sin_derivative(inputs.points_on_line(p["elements"]), p["order"])]
         if case.step == "scalar":
             return [np.array(6.0)]
-        if case.step == "pinn":
+        if case.step == "tanh_log":
+            return [inputs.tanh_log_derivative(inputs.points_on_line(p["elements"]), p["order"])]
+        if case.step in ("pinn", "laplacian"):
             p = {**p, "dtype": "float64"}
         for name in REFERENCES:
             if name in self.contenders:

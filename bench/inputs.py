@@ -6,7 +6,7 @@ Every framework makes its own copy of these, so that all compute the same number
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -33,17 +33,32 @@ def elementwise_derivative(x: Array, order: int) -> Array:
     return ((4 * x * x - 3) * s - 4 * x * c) * e + 2 * (1 - t * t) * (1 - x * t)
 
 
-def tanh_sin_derivative(x: Array, order: int) -> Array:
-    """Derivative of tanh(x) sin(x), float64, by Leibniz's rule; derivatives of tanh are
-    polynomials in t = tanh(x), since t' = 1 - t^2."""
+def _tanh_times(x: Array, order: int, derivative: Callable[[Array, int], Array]) -> Array:
+    """Derivative of tanh(x) f(x), float64, by Leibniz's rule, given those of f; derivatives of tanh
+    are polynomials in t = tanh(x), since t' = 1 - t^2."""
     x = x.astype(np.float64)
     polynomial = np.polynomial.Polynomial([0, 1])
     total = np.zeros_like(x)
     for k in range(order + 1):
-        sine = np.sin(x + (order - k) * math.pi / 2)
-        total += math.comb(order, k) * polynomial(np.tanh(x)) * sine
+        total += math.comb(order, k) * polynomial(np.tanh(x)) * derivative(x, order - k)
         polynomial = polynomial.deriv() * np.polynomial.Polynomial([1, 0, -1])
     return total
+
+
+def tanh_sin_derivative(x: Array, order: int) -> Array:
+    """Derivative of tanh(x) sin(x), float64."""
+    return _tanh_times(x, order, lambda x, n: np.sin(x + n * math.pi / 2))
+
+
+def tanh_log_derivative(x: Array, order: int) -> Array:
+    """Derivative of tanh(x) log(1 + x^2), float64; the logarithm is 2 Re log(x - i)."""
+
+    def logarithm(x: Array, n: int) -> Array:
+        if n == 0:
+            return np.log1p(x * x)
+        return -2 * (-1) ** n * math.factorial(n - 1) * np.real((x - 1j) ** -n)
+
+    return _tanh_times(x, order, logarithm)
 
 
 @dataclass(frozen=True)
@@ -53,6 +68,27 @@ class PinnInputs:
     layers: list[tuple[Array, Array]]
     x: Array
     t: Array
+
+
+@dataclass(frozen=True)
+class FieldInputs:
+    """A net's (weight [in, out], bias [out]) by layer, and the points, [n, d]."""
+
+    layers: list[tuple[Array, Array]]
+    points: Array
+
+
+def field(depth: int, width: int, dimensions: int, points: int, dtype: str) -> FieldInputs:
+    rng = np.random.default_rng(0)
+    sizes = [dimensions, *[width] * depth, 1]
+    layers = [
+        (
+            (rng.standard_normal((k, m)) / math.sqrt(k)).astype(dtype),
+            (0.1 * rng.standard_normal(m)).astype(dtype),
+        )
+        for k, m in pairwise(sizes)
+    ]
+    return FieldInputs(layers, rng.standard_normal((points, dimensions)).astype(dtype))
 
 
 def pinn(depth: int, width: int, points: int, dtype: str) -> PinnInputs:
@@ -146,3 +182,37 @@ def burgers(points: int) -> BurgersInputs:
         for columns in ((x[0], t[0]), (x[1], 0 * t[1]), (sides, t[2]))
     )
     return BurgersInputs(layers, inside, start, edge)
+
+
+@dataclass(frozen=True)
+class ImageInputs:
+    """images [batch, channels, rows, columns] float32; targets: labels [batch] int32, or images."""
+
+    images: Array
+    targets: Array
+
+
+#: By network: an image's channels and size, and how many classes there are (0: the target is an
+#: image of one channel).
+IMAGES = {"lenet": (1, 32, 10), "resnet": (3, 32, 10), "convolutions": (1, 64, 0)}
+
+
+def images(kind: str, batch: int) -> ImageInputs:
+    rng = np.random.default_rng(0)
+    channels, size, classes = IMAGES[kind]
+    images = rng.standard_normal((batch, channels, size, size)).astype(np.float32)
+    if classes:
+        return ImageInputs(images, rng.integers(0, classes, batch).astype(np.int32))
+    return ImageInputs(images, rng.standard_normal((batch, 1, size, size)).astype(np.float32))
+
+
+def initial_weights(shapes: Sequence[Sequence[int]]) -> list[Array]:
+    """What a network begins with, parameter by parameter in the order of its layers: matrices and
+    kernels at random, vectors near 0, or near 1 if they scale (the first of two in a row)."""
+    rng = np.random.default_rng(1)
+    made = []
+    for i, shape in enumerate(shapes):
+        scales = len(shape) == 1 and i + 1 < len(shapes) and len(shapes[i + 1]) == 1
+        spread = math.sqrt(2 / math.prod(shape[1:])) if len(shape) > 1 else 0.1
+        made.append((scales + spread * rng.standard_normal(shape)).astype(np.float32))
+    return made

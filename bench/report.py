@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from cases import GRADCELL, PEERS, Case, Target
+from cases import GRADCELL, Case, Target
 
 LABELS = {
     "gradcell": "gradcell",
@@ -23,6 +23,9 @@ LABELS = {
     "torch/compile": "torch compile",
     "mindspore": "MindSpore",
     "numexpr": "NumExpr",
+    "jax/jvp": "JAX, jvp of jvp",
+    "jax/jet": "JAX jet",
+    "jax/folx": "folx",
 }
 
 
@@ -45,7 +48,7 @@ class Result:
         return min(samples) if best else median(samples)
 
     def best_peer(self, best: bool = False) -> tuple[str, float] | None:
-        found = [(p, f) for p in PEERS if (f := self.figure(p, best)) is not None]
+        found = [(p, f) for p in self.case.peers if (f := self.figure(p, best)) is not None]
         return min(found, key=lambda item: item[1]) if found else None
 
     def ratio(self, target: Target, best: bool = False) -> float | None:

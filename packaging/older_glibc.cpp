@@ -1,5 +1,6 @@
 // What a newer libstdc++ wants of the C library, for wheels that have to run with an older one: the
-// compiler's libstdc++.a is linked in, and was built where these exist. Built only into such wheels.
+// compiler's libstdc++.a is linked in, and was built where these exist. Built only into such
+// wheels.
 #include <sys/random.h>
 
 #include <cstdlib>

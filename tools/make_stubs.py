@@ -216,10 +216,11 @@ def class_stub(cls: type) -> list[str]:
     return out if len(out) > 1 else [out[0] + " ..."]
 
 
-def ops_stub(ops: ModuleType) -> list[str]:
+def module_stub(title: str, module: ModuleType) -> list[str]:
     """As a class of static methods: one file holds everything."""
-    out, rows = ["class ops(OpRows):"], row_functions() | structured_functions()
-    for name, value in vars(ops).items():
+    rows = row_functions() | structured_functions() if title == "ops" else set()
+    out = ["class ops(OpRows):" if title == "ops" else f"class {title}:"]
+    for name, value in vars(module).items():
         if isinstance(value, BuiltinFunctionType) and name not in rows:
             out += lines(from_docstring(name, value, static=True), "    ")
     return out
@@ -236,7 +237,7 @@ def stub() -> str:
         if isinstance(value, type):
             classes.append(class_stub(value))
         elif isinstance(value, ModuleType):
-            classes.append(ops_stub(value))
+            classes.append(module_stub(name, value))
         elif isinstance(value, _core.DType):
             rest.append([f"{name}: DType"])
         else:

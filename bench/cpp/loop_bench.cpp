@@ -48,12 +48,8 @@ void register_row(const char* name, Op op, unsigned operands) {
 const bool registered = [] {
 #define UNARY(Name, ...) register_row(#Name, Op::Name, 1);
 #define BINARY(Name, ...) register_row(#Name, Op::Name, 2);
-#define COMPARE(Name, ...) register_row(#Name, Op::Name, 2);
-#define PREDICATE(Name, ...) register_row(#Name, Op::Name, 1);
 #define TERNARY(Name, ...) register_row(#Name, Op::Name, 3);
-#define STRUCTURED(...)
-#include "ir/ops.def"
-#include "ir/undef.h"
+#include "ir/rows.h"
   return true;
 }();
 

@@ -29,6 +29,10 @@ def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
         return pinn_step(params)
     if kind == "mlp":
         return mlp_step(params)
+    if kind == "laplacian":
+        return laplacian_step(params, variant)
+    if kind == "tanh_log":
+        return tanh_log_step(params)
     return jax_transforms.build(kind, params)
 
 
@@ -57,6 +61,56 @@ def burgers_loss(layers: Any, x: Any, t: Any) -> Any:
     u_x, u_t = slopes(x, t)
     u_xx = jax.grad(lambda x: slopes(x, t)[0].sum())(x)
     return jnp.mean((u_t + u(x, t) * u_x - inputs.VISCOSITY * u_xx) ** 2)
+
+
+def laplacian(u: Any, variant: str) -> Any:
+    """Of a function of one point."""
+    if variant == "folx":
+        import folx
+
+        return lambda x: folx.forward_laplacian(u, 0)(x).laplacian
+
+    def second(x: Any, e: Any) -> Any:
+        if variant == "jet":
+            from jax.experimental import jet
+
+            return jet.jet(u, (x,), ((e, jnp.zeros_like(e)),))[1][1]
+        return jax.jvp(lambda y: jax.jvp(u, (y,), (e,))[1], (x,), (e,))[1]
+
+    return lambda x: jax.vmap(lambda e: second(x, e))(jnp.eye(len(x), dtype=x.dtype)).sum()
+
+
+def laplacian_step(params: dict[str, Any], variant: str) -> Step:
+    given = inputs.field(**params)
+    layers = jax.tree.map(jnp.asarray, given.layers)
+    points = jnp.asarray(given.points)
+
+    def loss(layers: Any, points: Any) -> Any:
+        def u(x: Any) -> Any:
+            for w, b in layers[:-1]:
+                x = jnp.tanh(x @ w + b)
+            w, b = layers[-1]
+            return (x @ w + b)[0]
+
+        return jnp.mean(jax.vmap(laplacian(u, variant))(points) ** 2)
+
+    compiled = jax.jit(jax.value_and_grad(loss))
+    return Step(lambda: jax.block_until_ready(compiled(layers, points)), _arrays)
+
+
+def tanh_log_step(params: dict[str, Any]) -> Step:
+    from jax.experimental import jet
+
+    def f(x: Any) -> Any:
+        return jnp.tanh(x) * jnp.log(1 + x * x)
+
+    def derivative(x: Any) -> Any:
+        line = [jnp.ones_like(x), *[jnp.zeros_like(x)] * (params["order"] - 1)]
+        return jet.jet(f, (x,), (line,))[1][-1]
+
+    compiled = jax.jit(derivative)
+    x = jnp.asarray(inputs.points_on_line(params["elements"]))
+    return Step(lambda: compiled(x).block_until_ready(), _arrays)
 
 
 def pinn_step(params: dict[str, Any]) -> Step:

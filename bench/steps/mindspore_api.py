@@ -100,6 +100,100 @@ def burgers_loss(net: Any, viscosity: float) -> Any:
     return Loss(Solution(net))
 
 
+def convolution(inputs: int, outputs: int, kernel: int, stride: int = 1, **more: Any) -> Any:
+    more = {"pad_mode": "pad", "padding": kernel // 2, **more}
+    return nn.Conv2d(inputs, outputs, kernel, stride, **more)
+
+
+def lenet() -> Any:
+    plain = {"pad_mode": "valid", "padding": 0, "has_bias": True}
+    return nn.SequentialCell(
+        convolution(1, 6, 5, **plain),
+        nn.ReLU(),
+        nn.MaxPool2d(2, 2),
+        convolution(6, 16, 5, **plain),
+        nn.ReLU(),
+        nn.MaxPool2d(2, 2),
+        nn.Flatten(),
+        nn.Dense(400, 120),
+        nn.ReLU(),
+        nn.Dense(120, 84),
+        nn.ReLU(),
+        nn.Dense(84, 10),
+    )
+
+
+def residual_block(inputs: int, outputs: int, stride: int) -> Any:
+    class Block(nn.Cell):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.body = nn.SequentialCell(
+                convolution(inputs, outputs, 3, stride),
+                nn.BatchNorm2d(outputs),
+                nn.ReLU(),
+                convolution(outputs, outputs, 3),
+                nn.BatchNorm2d(outputs),
+            )
+            self.short = None
+            if stride > 1 or inputs != outputs:
+                self.short = nn.SequentialCell(
+                    convolution(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs)
+                )
+            self.relu = nn.ReLU()
+
+        def construct(self, x: Any) -> Any:
+            y = self.body(x)
+            if self.short is None:
+                return self.relu(y + x)
+            return self.relu(y + self.short(x))
+
+    return Block()
+
+
+def resnet() -> Any:
+    class Mean(nn.Cell):  # type: ignore[misc]
+        def construct(self, x: Any) -> Any:
+            return x.mean((2, 3))
+
+    return nn.SequentialCell(
+        convolution(3, 16, 3),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        residual_block(16, 16, 1),
+        residual_block(16, 32, 2),
+        residual_block(32, 64, 2),
+        Mean(),
+        nn.Dense(64, 10),
+    )
+
+
+def convolutions() -> Any:
+    return nn.SequentialCell(
+        convolution(1, 32, 3, has_bias=True),
+        nn.GELU(),
+        convolution(32, 32, 3, has_bias=True),
+        nn.GELU(),
+        convolution(32, 1, 3, has_bias=True),
+    )
+
+
+NETWORKS = {"lenet": lenet, "resnet": resnet, "convolutions": convolutions}
+
+
+def network_step(kind: str, batch: int) -> tuple[Any, Any, Any]:
+    """A training step and its arguments."""
+    data = inputs.images(kind, batch)
+    net = NETWORKS[kind]()
+    weights = net.trainable_params()
+    for p, values in zip(weights, inputs.initial_weights([p.shape for p in weights]), strict=True):
+        p.set_data(ms.Tensor(values))
+    criterion = nn.CrossEntropyLoss() if data.targets.ndim == 1 else nn.MSELoss()
+    optimizer = nn.Adam(weights, learning_rate=inputs.LEARNING_RATE)
+    train = nn.TrainOneStepCell(nn.WithLossCell(net, criterion), optimizer)
+    train.set_train()
+    return train, ms.Tensor(data.images), ms.Tensor(data.targets)
+
+
 def build(kind: str, params: dict[str, Any], compiled: bool, wait: Any) -> Step | None:
     """compiled: through jit; wait: called after each step, until the results are there."""
     compile_ = ms.jit if compiled else _same
@@ -116,17 +210,17 @@ def build(kind: str, params: dict[str, Any], compiled: bool, wait: Any) -> Step 
         x = ms.Tensor(inputs.points_on_line(params["elements"]))
         f = sine_and_tanh if kind == "elementwise" else tanh_sine
         gradient = compile_(nested_gradient(f, params["order"]))
-        return Step(step(gradient, x), _arrays)
+        return Step(step(gradient, x), arrays)
     if kind == "scalar":
         gradient = compile_(ms.grad(square_plus))
-        return Step(step(gradient, ms.Tensor(3.0, ms.float32), ms.Tensor(4.0, ms.float32)), _arrays)
+        return Step(step(gradient, ms.Tensor(3.0, ms.float32), ms.Tensor(4.0, ms.float32)), arrays)
     if kind == "pinn":
         given = inputs.pinn(**params)
         net = network(given.layers, nn.Tanh, getattr(ms, params["dtype"]))
         loss = burgers_loss(net, inputs.VISCOSITY)
         weights = net.trainable_params()
         value_and_grad = compile_(ms.value_and_grad(loss, None, weights))
-        return Step(step(value_and_grad, ms.Tensor(given.x), ms.Tensor(given.t)), _arrays)
+        return Step(step(value_and_grad, ms.Tensor(given.x), ms.Tensor(given.t)), arrays)
     if kind == "mlp":
         data = inputs.mlp(**params)
         net = network(data.layers, nn.ReLU, ms.float32)
@@ -134,8 +228,10 @@ def build(kind: str, params: dict[str, Any], compiled: bool, wait: Any) -> Step 
         train = nn.TrainOneStepCell(nn.WithLossCell(net, nn.CrossEntropyLoss()), optimizer)
         train.set_train()
         return Step(
-            step(train, ms.Tensor(data.images), ms.Tensor(data.labels)), _arrays, trains=True
+            step(train, ms.Tensor(data.images), ms.Tensor(data.labels)), arrays, trains=True
         )
+    if kind == "network":
+        return Step(step(*network_step(**params)), arrays, trains=True)
     return None
 
 
@@ -149,7 +245,7 @@ def _bind(f: Any, arguments: tuple[Any, ...]) -> Any:
     return lambda a=arguments[0], b=arguments[1]: f(a, b)
 
 
-def _arrays(result: Any) -> list[Any]:
+def arrays(result: Any) -> list[Any]:
     if isinstance(result, (tuple, list)):
-        return [a for r in result for a in _arrays(r)]
+        return [a for r in result for a in arrays(r)]
     return [np.asarray(result.asnumpy())]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,13 +11,16 @@ from torch import nn
 from torch.func import functional_call, grad, grad_and_value
 
 import inputs
-from steps import Step
+from inputs import Array
+from steps import Step, op_steps
 
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 
 
 def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
     compiled = variant == "compile"
+    if kind == "op":
+        return op(params)
     if kind in ("elementwise", "tanh_sin"):
         f = sine_and_tanh if kind == "elementwise" else tanh_sine
         x = torch.from_numpy(inputs.points_on_line(params["elements"]))
@@ -32,7 +36,40 @@ def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
         return compiled_pinn(params) if compiled else eager_pinn(params)
     if kind == "mlp":
         return mlp_step(params, compiled)
+    if kind == "network":
+        return network_step(params, compiled)
     return None
+
+
+def op(params: dict[str, Any]) -> Step:
+    names = {"torch": torch, "F": nn.functional, "written": written}
+    return op_steps.build(params, lambda c: c.torch, names, tensor, gradient, values)
+
+
+def tensor(array: Array) -> torch.Tensor:
+    return torch.from_numpy(array.copy())
+
+
+def written(x: torch.Tensor, write: Callable[[torch.Tensor], None]) -> torch.Tensor:
+    """A copy of x after the write."""
+    t = x.clone()
+    write(t)
+    return t
+
+
+def gradient(f: Callable[..., Any], arguments: list[Any], by: list[int]) -> Callable[[], Any]:
+    for k in by:
+        arguments[k].requires_grad_()
+    y = f(*arguments)
+    weights = torch.from_numpy(op_steps.weights(tuple(y.shape))).to(y.dtype)
+    wanted = [arguments[k] for k in by]
+    return lambda: torch.autograd.grad(f(*arguments), wanted, weights)
+
+
+def values(result: torch.Tensor) -> Array:
+    result = result.detach()
+    array: Array = (result.float() if result.dtype == torch.bfloat16 else result).numpy()
+    return array
 
 
 def sine_and_tanh(x: torch.Tensor) -> torch.Tensor:
@@ -124,13 +161,105 @@ def compiled_pinn(params: dict[str, Any]) -> Step:
 
 
 def mlp_step(params: dict[str, Any], compiled: bool) -> Step:
-    """Forward and backward compiled or not; the optimiser is PyTorch's fused Adam in both."""
     data = inputs.mlp(**params)
     net = network(data.layers, nn.ReLU)
-    optimizer = torch.optim.Adam(net.parameters(), lr=inputs.LEARNING_RATE, fused=True)
     labels = torch.from_numpy(data.labels).long()
-    images = torch.from_numpy(data.images)
-    criterion = nn.CrossEntropyLoss()
+    return _training(net, nn.CrossEntropyLoss(), torch.from_numpy(data.images), labels, compiled)
+
+
+def lenet() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 6, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(6, 16, 5),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(400, 120),
+        nn.ReLU(),
+        nn.Linear(120, 84),
+        nn.ReLU(),
+        nn.Linear(84, 10),
+    )
+
+
+def convolution(inputs: int, outputs: int, kernel: int, stride: int = 1) -> nn.Module:
+    return nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, bias=False)
+
+
+class ResidualBlock(nn.Module):
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            convolution(inputs, outputs, 3, stride),
+            nn.BatchNorm2d(outputs),
+            nn.ReLU(),
+            convolution(outputs, outputs, 3),
+            nn.BatchNorm2d(outputs),
+        )
+        self.short: nn.Module = nn.Identity()
+        if stride > 1 or inputs != outputs:
+            self.short = nn.Sequential(
+                convolution(inputs, outputs, 1, stride), nn.BatchNorm2d(outputs)
+            )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.relu(self.body(x) + self.short(x))
+
+
+class Mean(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.mean((2, 3))
+
+
+def resnet() -> nn.Module:
+    return nn.Sequential(
+        convolution(3, 16, 3),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        ResidualBlock(16, 16, 1),
+        ResidualBlock(16, 32, 2),
+        ResidualBlock(32, 64, 2),
+        Mean(),
+        nn.Linear(64, 10),
+    )
+
+
+def convolutions() -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(1, 32, 3, padding=1),
+        nn.GELU("tanh"),
+        nn.Conv2d(32, 32, 3, padding=1),
+        nn.GELU("tanh"),
+        nn.Conv2d(32, 1, 3, padding=1),
+    )
+
+
+NETWORKS = {"lenet": lenet, "resnet": resnet, "convolutions": convolutions}
+
+
+def network_step(params: dict[str, Any], compiled: bool) -> Step:
+    data = inputs.images(**params)
+    net = NETWORKS[params["kind"]]()
+    weights = list(net.parameters())
+    with torch.no_grad():
+        for p, values in zip(
+            weights, inputs.initial_weights([p.shape for p in weights]), strict=True
+        ):
+            p.copy_(torch.from_numpy(values))
+    labelled = data.targets.ndim == 1
+    targets = torch.from_numpy(data.targets)
+    criterion = nn.CrossEntropyLoss() if labelled else nn.MSELoss()
+    targets = targets.long() if labelled else targets
+    return _training(net, criterion, torch.from_numpy(data.images), targets, compiled)
+
+
+def _training(
+    net: nn.Module, criterion: nn.Module, images: torch.Tensor, labels: torch.Tensor, compiled: bool
+) -> Step:
+    """Forward and backward compiled or not; the optimiser is PyTorch's fused Adam in both."""
+    optimizer = torch.optim.Adam(net.parameters(), lr=inputs.LEARNING_RATE, fused=True)
 
     def forward(images: torch.Tensor, labels: torch.Tensor) -> Any:
         return criterion(net(images), labels)

@@ -84,12 +84,9 @@ Calls::Calls(const Graph& g, const std::vector<uint8_t>& active) {
   }
 }
 
-std::vector<NodeId> call_adjoint(Graph& g, const Call& call, std::span<const NodeId> cotangents,
-                                 const std::vector<uint8_t>& active) {
-  std::vector<NodeId> dy;
-  for (NodeId id : call.outputs) dy.push_back(id == kNoNode ? kNoNode : cotangents[id]);
+std::vector<NodeId> call_adjoint(Graph& g, const Call& call, std::span<const NodeId> dy,
+                                 const std::vector<bool>& wanted) {
   if (!has_any(dy)) return {};
-  const std::vector<bool> wanted = carrying(g, call, active);
   const Rule::Call io{call.inputs, call.outputs};
   std::vector<NodeId> dx;
   if (call.rule->has_adjoint()) {

@@ -31,10 +31,11 @@ class Calls {
   std::unordered_map<NodeId, size_t> number_;
 };
 
-/// The cotangents of a call's inputs, given those of the nodes; empty if none of its outputs has
-/// one. Throws Value where a rule's transpose is needed and the rule is not linear.
-std::vector<NodeId> call_adjoint(Graph& g, const Call& call, std::span<const NodeId> cotangents,
-                                 const std::vector<uint8_t>& active);
+/// The cotangents of a call's inputs, given its outputs'; empty if none of those is there. wanted:
+/// which inputs derivatives go to. Throws Value where a rule's transpose is needed and it is not
+/// linear.
+std::vector<NodeId> call_adjoint(Graph& g, const Call& call, std::span<const NodeId> dy,
+                                 const std::vector<bool>& wanted);
 /// The tangents of a call's outputs, given its inputs'; empty if none of those is there. wanted:
 /// which inputs derivatives go to.
 std::vector<NodeId> call_tangent(Graph& g, const Call& call, std::span<const NodeId> dx,

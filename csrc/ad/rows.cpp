@@ -62,7 +62,7 @@ class Rows {
             [](RowAxis at) { return at.axis; });
       }
       case Form::Take: {
-        const auto taken = static_cast<size_t>(attributes<TakeAttributes>(g_, id).axis);
+        const auto taken = static_cast<size_t>(attributes<AxisAttributes>(g_, id).axis);
         const size_t indices = g_.dims(g_.input(id, 1)).size();
         return along(
             id, of, [&](size_t axis) { return axis == taken; },
@@ -75,6 +75,22 @@ class Rows {
             id, of, [&](size_t axis) { return axis >= placed && axis < placed + indices; },
             [&](RowAxis at) { return at.axis < placed ? at.axis : at.axis + 1 - indices; });
       }
+      case Form::Convolve:  // of images; weights, and their gradient, mix them
+        return common(id, of, [&](int k, Inner inner) -> std::optional<Inner> {
+          const auto at = row_axis(g_.dims(g_.input(id, k)), inner, rows_);
+          const bool images = k == 0 && convolution_part(g_[id].op) != ConvolutionPart::Weight;
+          if (!images || !at || at->axis != 0) return {};
+          return inner_of(g_.dims(id), *at);
+        });
+      case Form::Window: {
+        const size_t first = g_.dims(id).size() - attributes<WindowAttributes>(g_, id).size.size();
+        return along(
+            id, of, [&](size_t axis) { return axis >= first; }, [](RowAxis at) { return at.axis; });
+      }
+      case Form::TakePlaces:
+      case Form::AddPlaces:
+        return along(
+            id, of, [](size_t axis) { return axis == 1; }, [](RowAxis at) { return at.axis; });
       case Form::Product:
         return common(id, of, [&](int k, Inner inner) { return multiplied(id, k, inner); });
       case Form::Input:
@@ -83,6 +99,7 @@ class Rows {
       case Form::Random:
       case Form::Extremum:
       case Form::LastIndex:
+      case Form::Collective:  // rows of other processes
         return {};
     }
     return {};

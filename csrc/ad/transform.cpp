@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "ad/calls.h"
+#include "ad/placed.h"
 #include "ad/row_dots.h"
-#include "ir/spec.h"
 #include "ir/verify.h"
 #include "ops/ops.h"
 
@@ -65,6 +65,33 @@ NodeId accumulate(Graph& g, NodeId a, NodeId b) {
   return a == kNoNode ? b : b == kNoNode ? a : binary(g, Op::Add, a, b);
 }
 
+/// The adjoints of nodes while they are summed up. Those of slices wait until all are there: n
+/// slices of one node would else cost n sums of its size.
+class Adjoints {
+ public:
+  Adjoints(Graph& g, NodeId end) : g_(g), sums_(end, kNoNode), placed_(end) {}
+
+  void add(NodeId x, NodeId contribution) {
+    if (contribution != kNoNode && placement(g_, contribution))
+      placed_[x].push_back(contribution);
+    else
+      sums_[x] = accumulate(g_, sums_[x], contribution);
+  }
+  /// The sum; nothing is added to it afterwards.
+  NodeId of(NodeId x) {
+    if (placed_[x].empty()) return sums_[x];
+    sums_[x] = accumulate(g_, sums_[x], sum_of_placed(g_, placed_[x]));
+    placed_[x].clear();
+    return sums_[x];
+  }
+  bool has(NodeId x) const { return sums_[x] != kNoNode || !placed_[x].empty(); }
+
+ private:
+  Graph& g_;
+  std::vector<NodeId> sums_;
+  std::vector<std::vector<NodeId>> placed_;
+};
+
 }  // namespace
 
 uint8_t next_order(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> wrt) {
@@ -77,10 +104,9 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
   auto made = static_cast<NodeId>(g.size());
   for (NodeId id : outputs) end = std::max(end, id + 1);
   std::vector<uint8_t> active = dependent(g, wrt, end);
-  std::vector<NodeId> adj(end, kNoNode);
+  Adjoints adj(g, end);
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (cotangents[i] != kNoNode && active[outputs[i]])
-      adj[outputs[i]] = accumulate(g, adj[outputs[i]], cotangents[i]);
+    if (cotangents[i] != kNoNode && active[outputs[i]]) adj.add(outputs[i], cotangents[i]);
   std::vector<uint8_t> stop(end, 0);
   for (NodeId id : wrt)
     if (id < end) stop[id] = 1;
@@ -93,23 +119,26 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
       // When its first output's turn has come, the cotangents of all are known.
       if (id != call->first || stop[id]) continue;
       stamp.at(g[id].location);
-      const std::vector<NodeId> dx = call_adjoint(g, *call, adj, active);
+      std::vector<NodeId> dy;
+      for (NodeId y : call->outputs) dy.push_back(y == kNoNode ? kNoNode : adj.of(y));
+      const std::vector<NodeId> dx = call_adjoint(g, *call, dy, carrying(g, *call, active));
       for (size_t k = 0; k < dx.size(); ++k)
-        adj[call->inputs[k]] = accumulate(g, adj[call->inputs[k]], dx[k]);
+        if (dx[k] != kNoNode) adj.add(call->inputs[k], dx[k]);
       continue;
     }
-    if (adj[id] == kNoNode || stop[id]) continue;
+    if (stop[id] || !adj.has(id)) continue;
     stamp.at(g[id].location);
     const Spec& s = spec(g, id);
+    const NodeId dy = adj.of(id);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId x = g.input(id, k);
       if (!active[x] || !passes(g, id, k)) continue;
-      adj[x] = accumulate(g, adj[x], s.adjoint(g, id, k, adj[id]));
+      adj.add(x, s.adjoint(g, id, k, dy));
     }
   }
   std::vector<NodeId> result;
   for (NodeId id : wrt)
-    result.push_back(id < end && adj[id] != kNoNode ? with_fewer_products(g, adj[id]) : kNoNode);
+    result.push_back(id < end && adj.has(id) ? with_fewer_products(g, adj.of(id)) : kNoNode);
   if constexpr (kVerify) verify(g, "adjoint", made);
   return result;
 }

@@ -8,45 +8,70 @@
 
 namespace gradcell {
 
-// The order is MindSpore's promotion order within each family.
-enum class DType : uint8_t {
-  Bool,
-  UInt8,
-  Int8,
-  Int16,
-  Int32,
-  Int64,
-  Float16,
-  BFloat16,
-  Float32,
-  Float64
-};
+/// X(DType, storage, Compute, name, as MindSpore prints it), a row for each element type. The order
+/// is MindSpore's promotion order within each family. Half, Bfloat and Bool are what stores them,
+/// as whoever expands the table declares it.
+#define GRADCELL_DTYPES(X)                         \
+  X(Bool, Bool, I32, "bool", "Bool")               \
+  X(UInt8, uint8_t, I32, "uint8", "UInt8")         \
+  X(Int8, int8_t, I32, "int8", "Int8")             \
+  X(Int16, int16_t, I32, "int16", "Int16")         \
+  X(Int32, int32_t, I32, "int32", "Int32")         \
+  X(Int64, int64_t, I64, "int64", "Int64")         \
+  X(Float16, Half, F32, "float16", "Float16")      \
+  X(BFloat16, Bfloat, F32, "bfloat16", "BFloat16") \
+  X(Float32, float, F32, "float32", "Float32")     \
+  X(Float64, double, F64, "float64", "Float64")
 
-inline constexpr int kDTypeCount = 10;
+#define GRADCELL_X(Name, ...) Name,
+enum class DType : uint8_t { GRADCELL_DTYPES(GRADCELL_X) };
+#undef GRADCELL_X
+
+/// The type an engine computes in: half types compute as float and are rounded after each op, small
+/// integers and bool as int32 and are wrapped after each op.
+enum class Compute : uint8_t { F32, F64, I32, I64 };
+constexpr size_t compute_size(Compute c) { return c == Compute::F32 || c == Compute::I32 ? 4 : 8; }
+
+/// f(a value of that type).
+template <class F>
+constexpr decltype(auto) by_compute(Compute c, F f) {
+  switch (c) {
+    case Compute::F32:
+      return f(float());
+    case Compute::F64:
+      return f(double());
+    case Compute::I32:
+      return f(int32_t());
+    default:
+      return f(int64_t());
+  }
+}
 
 struct DTypeInfo {
-  std::string_view name;     ///< as printed in IR text and errors: "float32"
+  std::string_view name;     ///< as in IR text and errors: "float32"
   std::string_view printed;  ///< as MindSpore prints it: "Float32"
   uint8_t size;              ///< bytes an element
+  Compute compute;
   bool floating;
 };
 
-inline constexpr std::array<DTypeInfo, kDTypeCount> kDTypes{{
-    {"bool", "Bool", 1, false},
-    {"uint8", "UInt8", 1, false},
-    {"int8", "Int8", 1, false},
-    {"int16", "Int16", 2, false},
-    {"int32", "Int32", 4, false},
-    {"int64", "Int64", 8, false},
-    {"float16", "Float16", 2, true},
-    {"bfloat16", "BFloat16", 2, true},
-    {"float32", "Float32", 4, true},
-    {"float64", "Float64", 8, true},
-}};
+inline constexpr auto kDTypes = [] {
+  using Half = uint16_t;
+  using Bfloat = uint16_t;
+  using Bool = uint8_t;
+#define GRADCELL_X(Name, storage, compute, name, printed) \
+  DTypeInfo{name, printed, sizeof(storage), Compute::compute, Compute::compute < Compute::I32},
+  return std::array{GRADCELL_DTYPES(GRADCELL_X)};
+#undef GRADCELL_X
+}();
+inline constexpr int kDTypeCount = static_cast<int>(kDTypes.size());
 
 constexpr const DTypeInfo& info(DType t) { return kDTypes[static_cast<size_t>(t)]; }
-constexpr bool is_floating(DType t) { return info(t).floating; }
 constexpr size_t item_size(DType t) { return info(t).size; }
+constexpr Compute compute_type(DType t) { return info(t).compute; }
+/// Whether elements are stored as they are computed with.
+constexpr bool is_compute_type(DType t) { return item_size(t) == compute_size(compute_type(t)); }
+constexpr bool is_floating(DType t) { return info(t).floating; }
 constexpr std::string_view name(DType t) { return info(t).name; }
 
 }  // namespace gradcell

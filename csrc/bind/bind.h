@@ -18,6 +18,8 @@ struct DTypeObject {
   DType value;
 };
 py::object dtype_object(DType t);
+/// A constant's bits as a float or an int.
+py::object number(DType t, uint64_t bits);
 
 /// "file.py:12" of a node's maker; empty if unknown.
 std::string location_text(const Location& location);
@@ -32,6 +34,8 @@ TensorPtr only_tensor(py::handle value, const char* op);
 TensorPtr to_tensor(py::handle value, const char* op);
 /// The elements as an array that shares their memory (bfloat16 as uint16 patterns).
 py::array view(const Array& a);
+/// Whether its value is fixed while the present trace lasts: neither traced nor a parameter's.
+bool is_plain(Tensor& x);
 /// Makes compiled functions look again at what they depend on.
 void bump_structure_version();
 /// True for what an operator accepts on its other side.
@@ -46,5 +50,6 @@ void bind_dispatch(py::module_& m);
 void bind_inspect(py::module_& m);
 void bind_cuda(py::module_& m);
 void bind_exchange(py::module_& m);
+void bind_communication(py::module_& m);
 
 }  // namespace gradcell::bind

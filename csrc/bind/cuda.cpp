@@ -1,9 +1,8 @@
 // What the CUDA planner makes of a trace, to look at with or without a GPU.
-#include <bit>
-
 #include "bind/bind.h"
 #include "cuda/cuda_plan.h"
 #include "cuda/device.h"
+#include "cuda/nccl.h"
 #include "cuda/nvrtc.h"
 
 namespace gradcell::bind {
@@ -41,6 +40,13 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
     for (const cuda::Argument& a : s.arguments) arguments.append(argument(a));
     d["arguments"] = arguments;
     d["segments"] = s.segments;
+  } else if (s.passage) {
+    const cuda::Passage& p = *s.passage;
+    d["collective"] =
+        py::dict(py::arg("op") = info(p.op).name, py::arg("reduction") = combine_name(p.combine),
+                 py::arg("dtype") = std::string(name(p.dtype)), py::arg("group") = p.group,
+                 py::arg("root") = p.root, py::arg("given") = p.given, py::arg("had") = p.had,
+                 py::arg("in") = p.in, py::arg("out") = p.out);
   } else {
     const cuda::Gemm& p = s.product;
     d["matmul"] = py::dict(
@@ -106,12 +112,8 @@ void bind_cuda(py::module_& m) {
         py::dict d = listing(plan);
         py::list values, constants;
         for (const Array& a : work.inputs) values.append(view(a));
-        for (size_t i = 0; i < work.constants.size(); ++i) {
-          if (is_floating(plan.constants[i]))
-            constants.append(std::bit_cast<double>(work.constants[i]));
-          else
-            constants.append(std::bit_cast<int64_t>(work.constants[i]));
-        }
+        for (size_t i = 0; i < work.constants.size(); ++i)
+          constants.append(number(plan.constants[i], work.constants[i]));
         d["input_values"] = values;
         d["constants"] = constants;
         return d;
@@ -120,12 +122,34 @@ void bind_cuda(py::module_& m) {
 
   m.def(
       "set_cuda_paths",
-      [](std::string driver, std::string nvrtc, std::string cublaslt) {
-        cuda::library_paths() = {std::move(driver), std::move(nvrtc), std::move(cublaslt)};
+      [](std::string driver, std::string nvrtc, std::string cublaslt, std::string nccl) {
+        cuda::library_paths() = {std::move(driver), std::move(nvrtc), std::move(cublaslt),
+                                 std::move(nccl)};
       },
       "Where the CUDA libraries are; empty: where the system has them.");
   m.def("use_device", &use_device, "-1: the CPU. Otherwise that GPU, from the next plan on.");
   m.def("device_in_use", &device_in_use);
+  m.def(
+      "nccl_version",
+      [] { return py::make_tuple(cuda::Nccl::get().version(), cuda::Nccl::get().path()); },
+      "(22703 for 2.27.3, where it is). Raises RuntimeError if it is missing.");
+  m.def("nccl_unique_id", [] {
+    const cuda::NcclId id = cuda::Nccl::get().unique_id();
+    return py::bytes(id.data(), id.size());
+  });
+  m.def(
+      "nccl_add_group",
+      [](int64_t group, const py::bytes& id_bytes, int size, int rank, int device) {
+        const std::string bytes = id_bytes;
+        cuda::NcclId id{};
+        require(bytes.size() == id.size(), ErrorKind::Value, "an id of NCCL has 128 bytes");
+        std::copy(bytes.begin(), bytes.end(), id.begin());
+        WithoutGil nogil;
+        cuda::Device::get(device).enter();
+        cuda::Nccl::get().add_group(group, id, size, rank);
+      },
+      "Joins the processes with that id, each with its device: all of them call this.");
+  m.def("nccl_remove_group", [](int64_t group) { cuda::Nccl::get().remove_group(group); });
   m.def(
       "allow_tf32",
       [](bool allowed) {
@@ -138,14 +162,14 @@ void bind_cuda(py::module_& m) {
       [] {
         const cuda::Driver& driver = cuda::Driver::get();
         py::list devices;
-        for (int i = 0; i < driver.device_count(); ++i) {
+        for (int i = 0; i < driver.device_count; ++i) {
           cuda::DeviceProperties p = cuda::properties_of(i);
           cuda::Device* d = cuda::Device::if_made(i);
           devices.append(py::dict(py::arg("name") = p.name, py::arg("capability") = p.capability,
                                   py::arg("in_use") = d ? d->in_use() : 0,
                                   py::arg("cached") = d ? d->cached() : 0));
         }
-        return py::dict(py::arg("version") = driver.version(), py::arg("devices") = devices);
+        return py::dict(py::arg("version") = driver.version, py::arg("devices") = devices);
       },
       "The driver's CUDA version and the GPUs. Raises RuntimeError where there are none.");
   m.def("nvrtc_version", &cuda::nvrtc_version);

@@ -1,59 +1,37 @@
 // What one can ask about the package and the machine.
-#include <bit>
-
 #include "base/thread_pool.h"
 #include "bind/bind.h"
 #include "cpu/blas.h"
 #include "cpu/isa_level.h"
+#include "ir/fold.h"
 
 namespace gradcell::bind {
 
 namespace {
 
 const char* kind_name(OpKind k) {
-  switch (k) {
-    case OpKind::Unary:
-      return "unary";
-    case OpKind::Binary:
-      return "binary";
-    case OpKind::Compare:
-      return "compare";
-    case OpKind::Predicate:
-      return "predicate";
-    case OpKind::Ternary:
-      return "ternary";
-    default:
-      return "structured";
-  }
+  static constexpr const char* kNames[] = {"unary",     "binary",  "compare",
+                                           "predicate", "ternary", "structured"};
+  return kNames[static_cast<int>(k)];
 }
 
 /// A node's attributes by name; a constant's is its value.
 py::dict attributes(const Graph& g, NodeId id) {
   py::dict d;
-  if (form(g, id) == Form::Constant) {
-    if (is_floating(g.dtype(id)))
-      d["value"] = std::bit_cast<double>(g[id].bits);
-    else
-      d["value"] = std::bit_cast<int64_t>(g[id].bits);
-    return d;
-  }
-  const Spec& s = spec(g, id);
-  auto numbers = g.attrs(id);
-  const size_t length = list_length(s.attributes, numbers.size());
-  for (const Attribute& a : s.attributes) {
-    const size_t n = is_list(a.kind) ? length : 1;
-    if (is_list(a.kind))
-      d[a.name] = Dims(numbers.begin(), numbers.begin() + n);
-    else if (a.kind == AttributeKind::Flag)
-      d[a.name] = numbers[0] != 0;
-    else
-      d[a.name] = numbers[0];
-    numbers = numbers.subspan(n);
-  }
+  if (form(g, id) == Form::Constant) d["value"] = number(g.dtype(id), g[id].bits);
+  for_each_attribute(spec(g, id).attributes, g.attrs(id),
+                     [&](const Attribute& a, std::span<const int64_t> values) {
+                       if (is_list(a.kind))
+                         d[a.name] = Dims(values.begin(), values.end());
+                       else if (a.kind == AttributeKind::Flag)
+                         d[a.name] = values[0] != 0;
+                       else
+                         d[a.name] = values[0];
+                     });
   return d;
 }
 
-py::dict describe(const Graph& g, NodeId id) {
+py::dict node_dict(const Graph& g, NodeId id) {
   py::dict d;
   d["id"] = id;
   d["op"] = info(g[id].op).name;
@@ -100,6 +78,11 @@ const char* dtypes(const OpInfo& row) {
 
 }  // namespace
 
+py::object number(DType t, uint64_t bits) {
+  if (is_floating(t)) return py::float_(from_bits<double>(t, bits));
+  return py::int_(from_bits<int64_t>(t, bits));
+}
+
 std::string row_text(Op op) {
   const OpInfo& row = info(op);
   std::string text = std::string(row.name) + ": " + row.forward + ", elementwise.\n\n";
@@ -144,7 +127,7 @@ void bind_inspect(py::module_& m) {
       [](const std::vector<NodeId>& roots) {
         const Graph& g = the_trace().graph;
         py::list nodes;
-        for (NodeId id : live_nodes(g, roots)) nodes.append(describe(g, id));
+        for (NodeId id : live_nodes(g, roots)) nodes.append(node_dict(g, id));
         return nodes;
       },
       "One dict for each node of the current trace that the roots need, in order of execution.");

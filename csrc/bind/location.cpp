@@ -28,6 +28,13 @@ bool is_internal(PyCodeObject* code) {
   return internal;
 }
 
+/// By the order of ErrorKind.
+PyObject* exception_of(ErrorKind kind) {
+  PyObject* const of[] = {PyExc_TypeError,    PyExc_ValueError,  PyExc_IndexError,
+                          PyExc_RuntimeError, PyExc_MemoryError, PyExc_NotImplementedError};
+  return of[static_cast<int>(kind)];
+}
+
 int last_instruction(PyFrameObject* frame) {
 #if PY_VERSION_HEX >= 0x030B0000
   return PyFrame_GetLasti(frame);
@@ -76,27 +83,7 @@ void bind_location(py::module_& m) {
       std::string text = e.what();
       std::string where = location_text(python_location());
       if (!where.empty()) text += " (" + where + ")";
-      PyObject* type = PyExc_RuntimeError;
-      switch (e.kind) {
-        case ErrorKind::Type:
-          type = PyExc_TypeError;
-          break;
-        case ErrorKind::Value:
-          type = PyExc_ValueError;
-          break;
-        case ErrorKind::Index:
-          type = PyExc_IndexError;
-          break;
-        case ErrorKind::Memory:
-          type = PyExc_MemoryError;
-          break;
-        case ErrorKind::NotImplemented:
-          type = PyExc_NotImplementedError;
-          break;
-        case ErrorKind::Runtime:
-          break;
-      }
-      PyErr_SetString(type, text.c_str());
+      PyErr_SetString(exception_of(e.kind), text.c_str());
     }
   });
 }

@@ -26,6 +26,7 @@ PYBIND11_MODULE(_core, m) {
   bind_inspect(m);
   bind_cuda(m);
   bind_exchange(m);
+  bind_communication(m);
 }
 #undef PyInit__core
 

@@ -51,8 +51,6 @@ void bind_rows(py::module_& m, py::class_<Tensor, TensorPtr>& tensor) {
       #fn,                                                                                        \
       [](const TensorPtr& a, py::handle b) { return binary(Op::Name, a, to_operand(b, #Name)); }, \
       py::arg("other"), row_text(Op::Name).c_str());
-#define COMPARE BINARY
-#define PREDICATE UNARY
 #define TERNARY(Name, fn, ...)                                                            \
   m.def(                                                                                  \
       #fn,                                                                                \
@@ -60,9 +58,7 @@ void bind_rows(py::module_& m, py::class_<Tensor, TensorPtr>& tensor) {
         return select(only_tensor(c, #Name), to_operand(a, #Name), to_operand(b, #Name)); \
       },                                                                                  \
       py::arg("condition"), py::arg("input"), py::arg("other"));
-#define STRUCTURED(...)
-#include "ir/ops.def"
-#include "ir/undef.h"
+#include "ir/rows.h"
 }
 
 Number to_number(py::handle value) {
@@ -159,7 +155,7 @@ std::optional<Dims> to_attribute(AttributeKind kind, py::handle value, const cha
   return {};
 }
 
-TensorPtr call(const Spec& s, const py::args& args, const py::kwargs& kwargs) {
+TensorPtr call(const Spec& s, const py::args& args, const py::kwargs& kwargs, bool as_view) {
   const char* op = info(s.op).name;
   const std::vector<py::handle> values = bound(s, args, kwargs);
   Arguments a;
@@ -190,7 +186,7 @@ TensorPtr call(const Spec& s, const py::args& args, const py::kwargs& kwargs) {
         break;
     }
   }
-  return apply(s.op, a);
+  return as_view ? view(s.op, a) : apply(s.op, a);
 }
 
 void bind_structured(py::module_& m) {
@@ -201,9 +197,35 @@ void bind_structured(py::module_& m) {
     if (s.parameters.empty()) continue;
     m.def(
         info(s.op).function,
-        [&s](const py::args& args, const py::kwargs& kwargs) { return call(s, args, kwargs); },
+        [&s](const py::args& args, const py::kwargs& kwargs) {
+          return call(s, args, kwargs, false);
+        },
         signature(s).c_str());
   }
+}
+
+/// What functions and methods that return views are made of; `ops` has the same as copies.
+void bind_views(py::module_& m) {
+  py::options options;
+  options.disable_function_signatures();
+  for (uint16_t i = 0; i < static_cast<uint16_t>(Op::Count); ++i) {
+    const Spec& s = spec(static_cast<Op>(i));
+    if (!s.views()) continue;
+    m.def(
+        info(s.op).function,
+        [&s](const py::args& args, const py::kwargs& kwargs) {
+          return call(s, args, kwargs, true);
+        },
+        signature(s).c_str());
+  }
+  options.enable_function_signatures();
+  m.def("index", &index, py::arg("x"), py::arg("start"), py::arg("size"), py::arg("step"),
+        py::arg("shape"), "A slice in another shape.");
+  m.def("diagonal", &diagonal, py::arg("x"), py::arg("offset"), py::arg("axis1"), py::arg("axis2"),
+        "The elements along two axes whose indices differ by offset.");
+  m.def(
+      "whole", [](const TensorPtr& x) { return view(x, {}); }, py::arg("x"),
+      "All of the tensor, as it is.");
 }
 
 }  // namespace
@@ -213,6 +235,8 @@ void bind_ops(py::module_& m) {
   auto tensor = py::reinterpret_borrow<py::class_<Tensor, TensorPtr>>(m.attr("Tensor"));
   bind_rows(o, tensor);
   bind_structured(o);
+  py::module_ views = m.def_submodule("views", "Movements as views of their tensor.");
+  bind_views(views);
   o.def("full", [](py::handle dims, py::handle value, DTypeObject t) {
     return full(to_dims(dims, "full"), t.value, to_number(value));
   });
@@ -240,7 +264,7 @@ void bind_ops(py::module_& m) {
   bind_operator(tensor, "__eq__", nullptr, Op::Equal);
   bind_operator(tensor, "__ne__", nullptr, Op::NotEqual);
   tensor.def("__neg__", [](const TensorPtr& x) { return unary(Op::Neg, x); });
-  tensor.def("__pos__", [](const TensorPtr& x) { return x; });
+  tensor.def("__pos__", [](const TensorPtr& x) { return copy(x); });
   tensor.def("__abs__", [](const TensorPtr& x) { return unary(Op::Abs, x); });
   tensor.def("__invert__", [](const TensorPtr& x) { return unary(Op::LogicalNot, x); });
   auto matrix = [](py::handle v) {

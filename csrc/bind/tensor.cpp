@@ -80,6 +80,10 @@ py::array view(const Array& a) {
   return array;
 }
 
+bool is_plain(Tensor& x) {
+  return !x.traced() && !x.variable() && !x.root().traced() && !x.root().variable();
+}
+
 py::object dtype_object(DType t) { return dtype_objects()[static_cast<size_t>(t)]; }
 
 TensorPtr to_tensor(py::handle value, const char* op) {
@@ -193,6 +197,48 @@ void bind_tensor(py::module_& m) {
       },
       "The positions of the k largest (smallest) elements along the last dimension.");
   m.def(
+      "order_of_rows",
+      [](const Tensor& x, bool descending, DTypeObject position) {
+        const Array value = x.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(order_of_rows(value, descending, position.value));
+      },
+      "The positions, int32 or int64, that sort the elements along the last dimension; equal ones "
+      "keep their order.");
+  m.def(
+      "taken_from_rows",
+      [](const Tensor& x, const Tensor& positions) {
+        const Array value = x.value(), at = positions.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(taken_from_rows(value, at));
+      },
+      "The elements at positions along the last dimension that the other functions gave.");
+  m.def(
+      "places_in_line",
+      [](const Tensor& line, const Tensor& x, bool right, DTypeObject place) {
+        const Array in_order = line.value(), value = x.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(places_in_line(in_order, value, right, place.value));
+      },
+      "How many numbers of a line in order, float64, come before each element; right: or are "
+      "equal.");
+  m.def(
+      "bounds",
+      [](const Tensor& x) {
+        const Array value = x.value();
+        py::gil_scoped_release nogil;
+        return bounds(value);
+      },
+      "(The smallest, the largest) of integers; (0, -1) of none.");
+  m.def(
+      "running_extremes",
+      [](const Tensor& x, int64_t axis, bool largest) {
+        const Array value = x.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(running_extremes(value, axis, largest));
+      },
+      "The position of the largest (smallest) element up to each along an axis, int64.");
+  m.def(
       "from_numpy",
       [](const py::array& a, DTypeObject t) {
         return std::make_shared<Tensor>(array_from(a, t.value, true));
@@ -208,6 +254,12 @@ void bind_tensor(py::module_& m) {
       "for ints. Raises TypeError for what is no number and for lists of unequal lengths.\n\n"
       "Tensor(shape=, dtype=, init=) is initializer(init, shape, dtype).")
       .def(py::init([](py::object data, py::object dtype) -> TensorPtr {
+             if (py::isinstance<Tensor>(data)) {
+               const auto x = data.cast<TensorPtr>();
+               if (dtype.is_none()) return gradcell::view(x, {});
+               if (!is_plain(*x) && py::isinstance<DTypeObject>(dtype))  // gradients go through
+                 return cast(x, dtype.cast<DTypeObject>().value);
+             }
              return std::make_shared<Tensor>(convert(data, dtype));
            }),
            py::arg("input_data"), py::arg("dtype") = py::none())
@@ -233,20 +285,28 @@ void bind_tensor(py::module_& m) {
            [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.variable().get()); })
       .def(
           "_numpy", [](const Tensor& t) { return view(t.value()); },
-          "The elements as an array that shares the tensor's memory (bfloat16 as uint16 patterns).")
+          "The elements as an array that nobody writes to (bfloat16 as uint16 patterns).")
+      .def(
+          "_shared_numpy", [](Tensor& t) { return view(t.shared_array()); },
+          "The same, for one who may write to the tensor's memory.")
       .def("_data_pointer",
-           [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.value().data()); })
-      .def("_rebind", [](Tensor& t, const Tensor& other) {
-        if (t.captured()) bump_structure_version();
-        t.rebind(other);
-      });
+           [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.value().data()); });
+  m.def(
+      "write",
+      [](const TensorPtr& x, const TensorPtr& value) {
+        if (x->root().captured()) bump_structure_version();
+        write(x, value);
+      },
+      py::arg("x"), py::arg("value"),
+      "Gives x's elements those of value, cast and broadcast; of a view, in its base.");
+  m.def("copy", &copy, py::arg("x"), "A tensor of its own with the same elements.");
 
   // A Parameter is made of a variable: see python/gradcell/parameter.py.
   py::class_<ParameterBase, Tensor, std::shared_ptr<ParameterBase>>(m, "ParameterBase",
                                                                     py::dynamic_attr())
       .def(py::init([](const TensorPtr& value) {
         auto v = std::make_shared<Variable>();
-        v->value = value->value();
+        v->set(value->value());
         return std::make_shared<ParameterBase>(v);
       }))
       .def("_set_array",
@@ -255,17 +315,14 @@ void bind_tensor(py::module_& m) {
              if (t)
                t->assign(p.variable(), value->in(*t));
              else
-               p.variable()->value = value->value();
+               p.variable()->set(value->value());
            })
       .def(
           "_stored", [](ParameterBase& p) { return std::make_shared<Tensor>(p.variable()->value); },
           "The present elements, also inside a trace, which does not see it.")
-      .def("_node_tensor", [](ParameterBase& p) -> TensorPtr {
-        // The value as a plain tensor: a node inside a trace, the present elements outside.
-        if (Trace* t = current_trace())
-          return std::make_shared<Tensor>(t->shared_from_this(), t->lift(p.variable()));
-        return std::make_shared<Tensor>(p.variable()->value);
-      });
+      .def(
+          "_node_tensor", [](const std::shared_ptr<ParameterBase>& p) { return gradcell::copy(p); },
+          "The value as a plain tensor: a node inside a trace, the present elements outside.");
 }
 
 }  // namespace gradcell::bind

@@ -83,7 +83,7 @@ std::vector<std::vector<NodeId>> by_elements(Graph& g, const std::vector<NodeId>
 
 /// What a finish would compute: the outputs, then what variables were assigned.
 std::vector<NodeId> roots(Trace& trace, const std::vector<TensorPtr>& outputs) {
-  std::vector<NodeId> ids = nodes(trace, outputs), assigned = trace.assigned_nodes();
+  std::vector<NodeId> ids = nodes(trace, outputs), assigned = trace.assigned();
   ids.insert(ids.end(), assigned.begin(), assigned.end());
   return ids;
 }
@@ -289,8 +289,22 @@ void bind_trace(py::module_& m) {
       },
       "What the trace does next may depend on something that a compiled form would not see.");
   m.def(
-      "is_plain", [](const Tensor& x) { return !x.traced() && !x.variable(); },
-      "Whether its value is fixed: neither traced nor a parameter.");
+      "is_plain", [](Tensor& x) { return is_plain(x); },
+      "Whether its value is fixed: neither traced nor a parameter, nor a view of one.");
+  m.def(
+      "settled",
+      [](const py::list& results, bool by_value) {
+        std::vector<TensorPtr> given;
+        for (py::handle x : results) given.push_back(x.cast<TensorPtr>());
+        const std::vector<TensorPtr> out = settled(given, by_value);
+        py::list tensors;  // those that stay are the objects that they were
+        for (size_t i = 0; i < out.size(); ++i)
+          tensors.append(out[i] == given[i] ? py::object(results[i]) : py::cast(out[i]));
+        return tensors;
+      },
+      py::arg("results"), py::arg("by_value"),
+      "What a function hands out of its trace: views of what is the function's own alone become "
+      "tensors; by_value: nothing that shares elements with anything.");
 
   m.def(
       "adjoint",

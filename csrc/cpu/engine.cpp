@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "cpu/calls/calls.h"
 #include "cpu/tile_kernels.h"
+#include "ir/fold.h"
 
 namespace gradcell::cpu {
 
@@ -42,32 +43,14 @@ struct RunState {
   const uint64_t* constants;
 };
 
-template <class T>
-void convert_constant(DType dtype, uint64_t bits, T* out) {
-  *out = is_floating(dtype) ? static_cast<T>(std::bit_cast<double>(bits))
-                            : static_cast<T>(std::bit_cast<int64_t>(bits));
-}
-
 void prepare_uniforms(const RegionRun& run, const RunState& s) {
   for (size_t i = 0; i < run.region->uniforms.size(); ++i) {
     const Uniform& u = run.region->uniforms[i];
     void* to = run.uniforms + run.program->uniforms[i];
     if (u.constant >= 0) {
-      uint64_t bits = s.constants[u.constant];
-      switch (u.type) {
-        case Compute::F32:
-          convert_constant(u.dtype, bits, static_cast<float*>(to));
-          break;
-        case Compute::F64:
-          convert_constant(u.dtype, bits, static_cast<double*>(to));
-          break;
-        case Compute::I32:
-          convert_constant(u.dtype, bits, static_cast<int32_t*>(to));
-          break;
-        case Compute::I64:
-          convert_constant(u.dtype, bits, static_cast<int64_t*>(to));
-          break;
-      }
+      by_compute(u.type, [&](auto t) {
+        *static_cast<decltype(t)*>(to) = from_bits<decltype(t)>(u.dtype, s.constants[u.constant]);
+      });
       continue;
     }
     auto* from = static_cast<const std::byte*>(s.buffers[u.buffer]);
@@ -198,6 +181,10 @@ class TileRunner {
         load_features(l, v);
         continue;
       }
+      if (in_blocks(v.features)) {
+        load_blocks(l, v);
+        continue;
+      }
       auto* from =
           static_cast<const std::byte*>(s_.buffers[l.buffer]) +
           static_cast<size_t>(first_) * static_cast<size_t>(v.features) * item_size(l.dtype);
@@ -216,6 +203,10 @@ class TileRunner {
         continue;
       if (s_.plan.buffers[st.buffer].feature_major) {
         store_features(st);
+        continue;
+      }
+      if (in_blocks(st.features)) {
+        store_blocks(st);
         continue;
       }
       auto* to =
@@ -258,6 +249,58 @@ class TileRunner {
       if (f + kAhead < s.features) fetch<true>(to + kAhead * pitch, bytes);
       copy_rows(from, to, bytes);
     }
+  }
+
+  bool in_blocks(int32_t features) const { return r_.block > 1 && features > 1; }
+
+  /// f(first element in the buffer, first row of the tile, how many) for each run of neighbouring
+  /// rows of one feature.
+  template <class F>
+  void for_runs(int32_t feature, int32_t features, F f) const {
+    for (int64_t row = 0; row < valid_;) {
+      const int64_t at = first_ + row, inside = at % r_.block;
+      const int64_t n = std::min<int64_t>(r_.block - inside, valid_ - row);
+      f((at / r_.block * features + feature) * r_.block + inside, row, static_cast<size_t>(n));
+      row += n;
+    }
+  }
+
+  void load_blocks(const RowLoad& l, const TileValue& v) {
+    const size_t item = item_size(l.dtype), size = compute_size(v.type);
+    const auto* base = static_cast<const std::byte*>(s_.buffers[l.buffer]);
+    std::byte* to = at_[l.value];
+    for (int32_t f = 0; f < v.features; ++f, to += static_cast<size_t>(rows_) * size) {
+      for_runs(f, v.features, [&](int64_t element, int64_t row, size_t n) {
+        const std::byte* from = base + static_cast<size_t>(element) * item;
+        if (f + kAhead < v.features)
+          fetch<false>(from + static_cast<size_t>(kAhead * r_.block) * item, n * item);
+        std::byte* const there = to + static_cast<size_t>(row) * size;
+        if (is_compute_type(l.dtype))
+          copy_rows(from, there, n * item);
+        else
+          t_.transpose.load(from, l.dtype, there, n);
+      });
+      for (int32_t r = valid_; r < rows_; ++r)
+        std::memcpy(to + static_cast<size_t>(r) * size, to + static_cast<size_t>(r - 1) * size,
+                    size);
+    }
+  }
+
+  void store_blocks(const RowStore& s) {
+    const size_t item = item_size(s.dtype), size = compute_size(s.type);
+    auto* const base = static_cast<std::byte*>(s_.buffers[s.buffer]);
+    const std::byte* from = pointer(s.from);
+    for (int32_t f = 0; f < s.features; ++f, from += static_cast<size_t>(rows_) * size)
+      for_runs(f, s.features, [&](int64_t element, int64_t row, size_t n) {
+        std::byte* const to = base + static_cast<size_t>(element) * item;
+        if (f + kAhead < s.features)
+          fetch<true>(to + static_cast<size_t>(kAhead * r_.block) * item, n * item);
+        const std::byte* const there = from + static_cast<size_t>(row) * size;
+        if (is_compute_type(s.dtype))
+          copy_rows(there, to, n * item);
+        else
+          t_.transpose.store(there, s.dtype, to, n);
+      });
   }
 
   /// Rows of neighbouring features lie too far apart for the machine to foresee the next.
@@ -309,7 +352,7 @@ class TileRunner {
     switch (i.kind) {
       case TileOp::Elementwise:
       case TileOp::Chain:
-      case TileOp::Fused:
+      case TileOp::Formula:
       case TileOp::Convert:
       case TileOp::Narrow:
         return;  // loops
@@ -445,19 +488,23 @@ class Runner::ContextLease {
     }
   }
   ~ContextLease() {
+    if (!context_) return;
     std::lock_guard lock(pool_.mutex);
     pool_.idle.push_back(std::move(context_));
   }
   ContextLease(const ContextLease&) = delete;
   ContextLease& operator=(const ContextLease&) = delete;
   Context& operator*() const { return *context_; }
+  /// Nobody gets it again: what was left behind may still write to it.
+  void leave() { static_cast<void>(context_.release()); }
 
  private:
   Pool& pool_;
   std::unique_ptr<Context> context_;
 };
 
-Runner::Runner(Plan plan) : program_(prepare(std::move(plan))), pool_(std::make_unique<Pool>()) {}
+Runner::Runner(Plan plan)
+    : program_(prepare(std::move(plan))), agenda_(program_.plan), pool_(std::make_unique<Pool>()) {}
 
 Runner::~Runner() = default;
 
@@ -473,12 +520,45 @@ void Runner::run(const void* const* inputs, void* const* outputs, const uint64_t
                          : buffer.place == Place::Output ? outputs[buffer.index]
                                                          : arena + buffer.offset;
   }
+  if (plan.collectives == 0) return run(context, constants, nullptr);
+  try {
+    Exchange exchange(agenda_);
+    try {
+      run(context, constants, &exchange);
+      exchange.finish();
+    } catch (const std::exception& e) {
+      exchange.failed(e.what());
+      throw;
+    }
+  } catch (...) {
+    if (left_behind()) lease.leave();
+    throw;
+  }
+}
+
+void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange) const {
+  const Plan& plan = program_.plan;
   RunState state{plan, context.buffers.data(), constants};
   context.workers.resize(static_cast<size_t>(max_threads()));
 
   std::byte* const side_begin = context.side.get(program_.side_bytes);
   for (size_t at = 0; at < plan.stages.size(); ++at) {
     const Stage& stage = plan.stages[at];
+    auto run_one = [&](const Call& call) {
+      const void* in[64];
+      std::vector<const void*> many;
+      const void** p = in;
+      if (call.inputs.size() > 64) many.resize(call.inputs.size()), p = many.data();
+      for (size_t i = 0; i < call.inputs.size(); ++i) p[i] = context.buffers[call.inputs[i]];
+      void* out = context.buffers[call.output];
+      call.sequence < 0 ? run_call(call, p, out, constants) : exchange->start(call, p[0], out);
+    };
+    if (exchange) exchange->progress();
+    for (int32_t collective : stage.waits) exchange->wait(collective);
+    size_t collectives = 0;
+    while (collectives < stage.calls.size() && stage.calls[collectives].sequence >= 0)
+      run_one(stage.calls[collectives++]);
+
     std::byte* side = side_begin;
     context.runs.clear();
     int32_t tasks = 0;
@@ -512,13 +592,9 @@ void Runner::run(const void* const* inputs, void* const* outputs, const uint64_t
     else
       parallel_for(tasks, body, static_cast<int>(context.workers.size()));
     merge(context.runs, state);
-    for (const Call& call : stage.calls) {
-      const void* in[64];
-      std::vector<const void*> many;
-      const void** p = in;
-      if (call.inputs.size() > 64) many.resize(call.inputs.size()), p = many.data();
-      for (size_t i = 0; i < call.inputs.size(); ++i) p[i] = context.buffers[call.inputs[i]];
-      run_call(call, p, context.buffers[call.output], constants);
+    for (size_t i = collectives; i < stage.calls.size(); ++i) {
+      if (exchange) exchange->progress();
+      run_one(stage.calls[i]);
     }
   }
 }

@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "cpu/communicator.h"
 #include "cpu/program.h"
 
 namespace gradcell::cpu {
@@ -28,7 +29,9 @@ class Runner {
  private:
   struct Context;
   class ContextLease;
+  void run(Context& context, const uint64_t* constants, Exchange* exchange) const;
   Program program_;
+  Agenda agenda_;  ///< of the plan's collectives
   struct Pool;
   std::unique_ptr<Pool> pool_;
 };

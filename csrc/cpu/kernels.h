@@ -32,8 +32,8 @@ struct Kernels {
   Loop (*elementwise)(Op op, Compute type, unsigned uniform);
   /// A chain of `operands`; `uniform_end`: its last one (of three) is uniform. Floating types only.
   Loop (*chain)(Compute type, const Link* links, int operands, bool uniform_end);
-  Loop (*fused)(Compute type, Fusion fusion);  ///< floating types only
-  Loop (*convert)(Compute from, DType to);     ///< dense in compute_type(to)
+  Loop (*formula)(Compute type, Formula formula);  ///< floating types only
+  Loop (*convert)(Compute from, DType to);         ///< dense in compute_type(to)
   Loop (*narrow)(DType to);
   Loop (*expand)(Compute type, bool uniform);  ///< copies, or spreads a uniform over the rows
   /// d[f] = a[map ? map[f] : f] in blocks of `rows`.

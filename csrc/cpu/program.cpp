@@ -21,6 +21,8 @@ size_t tile_bytes() {
 }
 /// With one feature a row, tiles are cut to the first-level cache.
 constexpr size_t kFlatTileBytes = 32 << 10;
+/// With the positions of images as rows, to a part of the second-level one.
+constexpr size_t kBlockTileBytes = 64 << 10;
 
 constexpr size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -78,9 +80,18 @@ int32_t tile_rows(const Region& r) {
   const size_t per_row = std::max<size_t>(r.row_bytes, 4);
   const bool flat = std::all_of(r.values.begin(), r.values.end(),
                                 [](const TileValue& v) { return v.features == 1; });
+  const bool multiplies = std::any_of(r.program.begin(), r.program.end(), [](const Instruction& i) {
+    return i.kind == TileOp::Product || i.kind == TileOp::WeightGrad;
+  });
   int64_t height;
-  if (flat) {
-    height = std::clamp<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 256, 4096);
+  if (r.block > 1 && !multiplies) {
+    // Positions of a channel lie side by side: long runs of them are foreseen by the machine.
+    height = std::clamp<int64_t>(static_cast<int64_t>(kBlockTileBytes / per_row), 64, 512);
+  } else if (flat) {
+    // What a single instruction goes over is not read again: longer runs cost less in between.
+    const int64_t longest = r.program.size() == 1 ? 16384 : 4096;
+    const size_t cache = r.program.size() == 1 ? 64 << 10 : kFlatTileBytes;
+    height = std::clamp<int64_t>(static_cast<int64_t>(cache / per_row), 256, longest);
   } else {
     // Four vectors of rows of each feature fill the registers of a product.
     const bool wide = std::any_of(r.values.begin(), r.values.end(),
@@ -158,8 +169,8 @@ Loop loop_of(const Instruction& i) {
     case TileOp::Chain:
       loop = k.chain(i.type, i.links, i.operand_count, i.operand[i.operand_count - 1].uniform);
       break;
-    case TileOp::Fused:
-      loop = k.fused(i.type, i.fusion);
+    case TileOp::Formula:
+      loop = k.formula(i.type, i.formula);
       break;
     case TileOp::Convert:
       loop = k.convert(i.type, i.dtype);
@@ -198,6 +209,9 @@ TileProgram prepare(const Region& r) {
 
 }  // namespace
 
+/// Who waits for other processes waits long.
+constexpr double kExchangeWork = 1e6;
+
 Program prepare(Plan plan) {
   Program program{std::move(plan), {}};
   for (const Stage& stage : program.plan.stages) {
@@ -211,6 +225,7 @@ Program prepare(Plan plan) {
     for (const Call& c : stage.calls) program.work += static_cast<double>(c.out.count);
     program.side_bytes = std::max(program.side_bytes, bytes);
   }
+  if (program.plan.collectives > 0) program.work += kExchangeWork;
   return program;
 }
 

@@ -46,23 +46,7 @@ struct TileMatmul {
   void (*grad_finish)(const T* acc, int K, int M, T* out, ptrdiff_t k_stride, ptrdiff_t m_stride);
 };
 
-/// The type in which tiles hold a tensor of this dtype.
-constexpr DType tile_type(DType t) {
-  switch (t) {
-    case DType::Float16:
-    case DType::BFloat16:
-    case DType::Float32:
-      return DType::Float32;
-    case DType::Float64:
-      return DType::Float64;
-    case DType::Int64:
-      return DType::Int64;
-    default:
-      return DType::Int32;
-  }
-}
-
-/// Between row-major [rows][F] arrays of any dtype and feature-major tiles of its tile_type.
+/// Between row-major [rows][F] arrays of any dtype and feature-major tiles of its compute type.
 struct TileTranspose {
   /// Reads `rows` rows into dst [F][R]. Rows from `rows` to R repeat the last one, so that they
   /// raise no NaN of their own (zeros if rows is 0). A bool is 1 where its byte is not 0.
@@ -73,7 +57,7 @@ struct TileTranspose {
   void (*store_rows)(const void* src, ptrdiff_t ld, DType dtype, int rows, int F, void* dst,
                      ptrdiff_t row_stride_elems);
 
-  /// Contiguous elements of a dtype to its tile_type, and back.
+  /// Contiguous elements of a dtype to its compute type, and back.
   void (*load)(const void* src, DType dtype, void* dst, size_t n);
   void (*store)(const void* src, DType dtype, void* dst, size_t n);
 
@@ -82,11 +66,68 @@ struct TileTranspose {
   void (*round_to_bf16)(float* x, size_t n);
 };
 
+/// Products with a factor that is read in place at shifts: feature k of x is what lies at at[k].
+/// T is float or double, R a multiple of 16.
+template <class T>
+struct TileShifted {
+  /// w[at[k] + m * m_stride] for all k and m, as `product` reads it: K * M elements.
+  void (*pack)(const T* w, const int64_t* at, ptrdiff_t m_stride, int K, int M, T* packed);
+  /// y[m][r] = sum_k w[k][m] * x[at[k] + r], in blocks of about k_block values of k.
+  void (*product)(const T* packed, const T* x, const int32_t* at, T* y, ptrdiff_t ldy, int K, int M,
+                  int R, int k_block);
+  /// sums[m * lds + k] += sum over s < images and r < R of dy[m][r] * x[at[k] + r], dy and x being
+  /// those of image s: s * image_y and s * image_x elements on.
+  void (*dots)(const T* x, ptrdiff_t image_x, const int32_t* at, const T* dy, ptrdiff_t image_y,
+               ptrdiff_t ldy, int images, int K, int M, int R, T* sums, ptrdiff_t lds);
+
+  /// to[r * pitch + i] = from[r * row + i * step] for i < n, and zeros up to the pitch.
+  void (*spread)(const T* from, ptrdiff_t row, ptrdiff_t step, int rows, int n, T* to,
+                 ptrdiff_t pitch);
+  /// to[r * row + i * step] = from[r * pitch + i] for i < n.
+  void (*collect)(const T* from, ptrdiff_t pitch, int rows, int n, T* to, ptrdiff_t row,
+                  ptrdiff_t step);
+  bool (*all_finite)(const T* x, size_t n);
+};
+
+/// Windows of a sheet [rows, columns], dense.
+struct SheetWindows {
+  /// Windows [begin, end) have an element of the kernel in the sheet: the first at `by`, the others
+  /// `stride` apart.
+  struct Span {
+    int32_t begin, end, by;
+  };
+  struct Axis {
+    int32_t input, kernel, output, stride;
+    const Span* spans;  ///< of each of the kernel's elements
+  } rows, columns;
+};
+
+/// best[window] = the larger of it and all elements of the window (the first of equal ones, the
+/// last NaN). Where `place` is not null it follows, to at + an element's place in the sheet; below
+/// 0 says that there is none yet.
+using LargestOfSheet = void (*)(const SheetWindows& windows, const void* x, void* best,
+                                int32_t* place, int32_t at);
+struct TileWindows {
+  LargestOfSheet f32, f64, i32, i64;
+};
+
 struct TileKernels {
   IsaLevel level;
   TileMatmul<float> f32;
   TileMatmul<double> f64;
   TileTranspose transpose;
+  TileShifted<float> shifted_f32;
+  TileShifted<double> shifted_f64;
+  TileWindows windows;
+
+  template <class T>
+  const TileShifted<T>& shifted() const {
+    if constexpr (sizeof(T) == 4) {
+      return shifted_f32;
+    } else {
+      return shifted_f64;
+    }
+  }
 
   template <class T>
   const TileMatmul<T>& matmul() const {

@@ -39,15 +39,13 @@ class CudaPlanner {
         in_{g_, f_, buffer_of_, constant_of_, false} {}
 
   CudaPlan run() {
-    plan_.node_count = g_.size();
-    for (NodeId id : c_.inputs) plan_.inputs.push_back(describe(id));
-    for (NodeId id : c_.constants) plan_.constants.push_back(g_.dtype(id));
-    constant_of_.assign(g_.size(), -1);
-    for (size_t i = 0; i < c_.constants.size(); ++i)
-      constant_of_[c_.constants[i]] = static_cast<int>(i);
     for (NodeId id = 0; id < g_.size(); ++id)
       in_.wide |= g_.count(id) >= (int64_t(1) << 31) - (int64_t(1) << 24);
-    make_buffers();
+    buffer_of_ = frame(c_, f_.storage, plan_);
+    constant_of_ = constant_numbers(c_);
+    for (NodeId id = 0; id < g_.size(); ++id)
+      if (f_.node[id].stored && f_.storage[id] == id && buffer_of_[id] == UINT32_MAX)
+        buffer_of_[id] = temporary(bytes(id));
     segments_ = join_segments(in_, f_);
     for (int32_t stage = 0; stage < f_.stage_count; ++stage) make_stage(stage);
     place_temporaries();
@@ -57,39 +55,9 @@ class CudaPlanner {
   }
 
  private:
-  TensorDesc describe(NodeId id) const { return {g_.dtype(id), g_.dims(id), g_.count(id)}; }
+  size_t bytes(NodeId id) const { return describe(g_, id).bytes(); }
 
-  BufferId add_buffer(Buffer b) {
-    plan_.buffers.push_back(b);
-    return static_cast<BufferId>(plan_.buffers.size() - 1);
-  }
-
-  void make_buffers() {
-    buffer_of_.assign(g_.size(), UINT32_MAX);
-    for (size_t i = 0; i < c_.inputs.size(); ++i)
-      buffer_of_[c_.inputs[i]] =
-          add_buffer({Place::Input, static_cast<uint32_t>(i), 0, describe(c_.inputs[i]).bytes()});
-    std::map<NodeId, int> first_output;
-    for (size_t i = 0; i < c_.roots.size(); ++i) {
-      NodeId s = f_.storage[c_.roots[i]];
-      PlanOutput out{describe(c_.roots[i])};
-      auto [it, fresh] = first_output.emplace(s, static_cast<int>(i));
-      if (is_leaf(g_, s))
-        out.alias_input =
-            static_cast<int>(std::find(c_.inputs.begin(), c_.inputs.end(), s) - c_.inputs.begin());
-      else if (!fresh)
-        out.alias_output = it->second;
-      else
-        buffer_of_[s] =
-            add_buffer({Place::Output, static_cast<uint32_t>(i), 0, describe(s).bytes()});
-      plan_.outputs.push_back(std::move(out));
-    }
-    for (NodeId id = 0; id < g_.size(); ++id)
-      if (f_.node[id].stored && f_.storage[id] == id && buffer_of_[id] == UINT32_MAX)
-        buffer_of_[id] = temporary(describe(id).bytes());
-  }
-
-  BufferId temporary(size_t bytes) { return add_buffer({Place::Temp, 0, 0, bytes}); }
+  BufferId temporary(size_t bytes) { return add_buffer(plan_, {Place::Temp, 0, 0, bytes}); }
 
   void make_stage(int32_t stage) {
     std::map<std::pair<int64_t, bool>, std::vector<NodeId>> groups;
@@ -124,6 +92,13 @@ class CudaPlanner {
         return add(write_extremum(in_, id));
       case Form::Scan:
         return add(write_scan(in_, id));
+      case Form::Convolve:
+        return add(write_convolution(in_, id));
+      case Form::Window:
+        return add(write_window(in_, id));
+      case Form::TakePlaces:
+      case Form::AddPlaces:
+        return add(write_along(in_, id));
       case Form::Scatter: {
         bool half = is_floating(g_.dtype(id)) && item_size(g_.dtype(id)) == 2;
         BufferId sums = half ? temporary(static_cast<size_t>(g_.count(id)) * 4) : buffer_of_[id];
@@ -132,6 +107,8 @@ class CudaPlanner {
       }
       case Form::LastIndex:
         return add(write_last_index(in_, id));
+      case Form::Collective:
+        return make_passage(id);
       case Form::Reduce: {
         Reduction r = plan_reduction(g_, id);
         BufferId partial = r.chunks > 1 ? temporary(r.partial_bytes) : 0;
@@ -167,7 +144,7 @@ class CudaPlanner {
     step.product.bias = buffer_of_[bias];
     step.product.add_bias = static_cast<uint32_t>(plan_.bias_steps.size());
     step.nodes += 2;  // the broadcast and the sum
-    step.bytes_read += describe(bias).bytes();
+    step.bytes_read += bytes(bias);
     step.location = g_[sum].location;
     plan_.bias_steps.push_back(with_kernel(write_bias(in_, sum, bias)));
   }
@@ -187,9 +164,28 @@ class CudaPlanner {
     p.m = m, p.n = n, p.k = k;
     p.batch = p.m * p.n == 0 ? 0 : g_.count(id) / (p.m * p.n);
     step.nodes = pair == 0;
-    step.bytes_read = describe(a).bytes() + (a == b ? 0 : describe(b).bytes());
-    step.bytes_written = describe(id).bytes();
+    step.bytes_read = bytes(a) + (a == b ? 0 : bytes(b));
+    step.bytes_written = bytes(id);
     if (p.accumulate) step.bytes_read += step.bytes_written;
+    step.stage = f_.node[id].stage;
+    step.location = g_[id].location;
+    plan_.steps.push_back(std::move(step));
+  }
+
+  void make_passage(NodeId id) {
+    const auto a = attributes<CollectiveAttributes>(g_, id);
+    Passage p{g_[id].op, a.combine(), g_.dtype(id), a.group, a.size, a.rank, a.root};
+    p.out = buffer_of_[id], p.had = g_.count(id);
+    p.reads = g_[id].input_count > 0;
+    Step step;
+    if (p.reads) {
+      const NodeId x = f_.storage[g_.input(id, 0)];
+      p.in = buffer_of_[x], p.given = g_.count(x);
+      step.bytes_read = describe(g_, x).bytes();
+    }
+    step.bytes_written = describe(g_, id).bytes();
+    step.passage = p;
+    step.nodes = 1;
     step.stage = f_.node[id].stage;
     step.location = g_[id].location;
     plan_.steps.push_back(std::move(step));
@@ -225,8 +221,13 @@ class CudaPlanner {
       int at = static_cast<int>(i);
       for (const Argument& a : s.arguments)
         if (a.kind == Argument::Kind::Buffer) use(a.index, at);
-      if (s.kernel < 0) use(s.product.a, at), use(s.product.b, at), use(s.product.out, at);
-      if (s.kernel < 0 && s.product.has_bias) use(s.product.bias, at);
+      if (s.passage) {
+        if (s.passage->reads) use(s.passage->in, at);
+        use(s.passage->out, at);
+      } else if (s.kernel < 0) {
+        use(s.product.a, at), use(s.product.b, at), use(s.product.out, at);
+        if (s.product.has_bias) use(s.product.bias, at);
+      }
     }
     std::vector<BufferId> order;  // by when they are first needed
     for (BufferId b = 0; b < plan_.buffers.size(); ++b)

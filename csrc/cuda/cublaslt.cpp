@@ -49,40 +49,38 @@ struct CublasLt::Api {
       {library_paths().cublaslt, "libcublasLt.so.13", "libcublasLt.so.12"},
       "cuBLASLt, which multiplies matrices on the GPU, was not found. Install it with pip "
       "install 'gradcell[cuda13]' (or 'gradcell[cuda12]' for a driver of CUDA 12)"};
-  int (*create)(void**) = nullptr;
-  int (*destroy)(void*) = nullptr;
-  int (*desc_create)(void**, int, int) = nullptr;
-  int (*desc_destroy)(void*) = nullptr;
-  int (*desc_set)(void*, int, const void*, size_t) = nullptr;
-  int (*layout_create)(void**, int, uint64_t, uint64_t, int64_t) = nullptr;
-  int (*layout_destroy)(void*) = nullptr;
-  int (*layout_set)(void*, int, const void*, size_t) = nullptr;
-  int (*preference_create)(void**) = nullptr;
-  int (*preference_destroy)(void*) = nullptr;
-  int (*preference_set)(void*, int, const void*, size_t) = nullptr;
-  int (*heuristic)(void*, void*, void*, void*, void*, void*, void*, int, Heuristic*,
-                   int*) = nullptr;
-  int (*matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*,
-                const void*, void*, void*, void*, const Algorithm*, void*, size_t, void*) = nullptr;
-
-  Api() {
-    library.find(create, "cublasLtCreate");
-    library.find(destroy, "cublasLtDestroy");
-    library.find(desc_create, "cublasLtMatmulDescCreate");
-    library.find(desc_destroy, "cublasLtMatmulDescDestroy");
-    library.find(desc_set, "cublasLtMatmulDescSetAttribute");
-    library.find(layout_create, "cublasLtMatrixLayoutCreate");
-    library.find(layout_destroy, "cublasLtMatrixLayoutDestroy");
-    library.find(layout_set, "cublasLtMatrixLayoutSetAttribute");
-    library.find(preference_create, "cublasLtMatmulPreferenceCreate");
-    library.find(preference_destroy, "cublasLtMatmulPreferenceDestroy");
-    library.find(preference_set, "cublasLtMatmulPreferenceSetAttribute");
-    library.find(heuristic, "cublasLtMatmulAlgoGetHeuristic");
-    library.find(matmul, "cublasLtMatmul");
-  }
+  Function<int(void**)> create{library, "cublasLtCreate"};
+  Function<int(void*)> destroy{library, "cublasLtDestroy"};
+  Function<int(void**, int, int)> desc_create{library, "cublasLtMatmulDescCreate"};
+  Function<int(void*)> desc_destroy{library, "cublasLtMatmulDescDestroy"};
+  Function<int(void*, int, const void*, size_t)> desc_set{library,
+                                                          "cublasLtMatmulDescSetAttribute"};
+  Function<int(void**, int, uint64_t, uint64_t, int64_t)> layout_create{
+      library, "cublasLtMatrixLayoutCreate"};
+  Function<int(void*)> layout_destroy{library, "cublasLtMatrixLayoutDestroy"};
+  Function<int(void*, int, const void*, size_t)> layout_set{library,
+                                                            "cublasLtMatrixLayoutSetAttribute"};
+  Function<int(void**)> preference_create{library, "cublasLtMatmulPreferenceCreate"};
+  Function<int(void*)> preference_destroy{library, "cublasLtMatmulPreferenceDestroy"};
+  Function<int(void*, int, const void*, size_t)> preference_set{
+      library, "cublasLtMatmulPreferenceSetAttribute"};
+  Function<int(void*, void*, void*, void*, void*, void*, void*, int, Heuristic*, int*)> heuristic{
+      library, "cublasLtMatmulAlgoGetHeuristic"};
+  Function<int(void*, void*, const void*, const void*, void*, const void*, void*, const void*,
+               const void*, void*, void*, void*, const Algorithm*, void*, size_t, void*)>
+      matmul{library, "cublasLtMatmul"};
 
   static void check(int status, const char* what) {
     require(status == 0, ErrorKind::Runtime, what, " failed (cuBLAS status ", status, ")");
+  }
+  template <class F, class... Arguments>
+  static void call(const Function<F>& f, Arguments... arguments) {
+    check(static_cast<F*>(f)(arguments...), f.name);
+  }
+  template <class T>
+  static void set(const Function<int(void*, int, const void*, size_t)>& setter, void* of,
+                  int attribute, T value) {
+    call(setter, of, attribute, &value, sizeof value);
   }
 };
 
@@ -95,16 +93,12 @@ struct CublasLt::Product {
     int type = data_type(p.dtype);
     bool wide = p.dtype == DType::Float64;
     int compute = wide ? kCompute64 : p.tf32 ? kComputeTf32 : kCompute32;
-    Api::check(api.desc_create(&desc, compute, wide ? kReal64 : kReal32),
-               "cublasLtMatmulDescCreate");
-    int first = p.transpose_b, second = p.transpose_a;  // CUBLAS_OP_N is 0, CUBLAS_OP_T 1
-    Api::check(api.desc_set(desc, kTransposeA, &first, sizeof first),
-               "cublasLtMatmulDescSetAttribute");
-    Api::check(api.desc_set(desc, kTransposeB, &second, sizeof second),
-               "cublasLtMatmulDescSetAttribute");
+    Api::call(api.desc_create, &desc, compute, wide ? kReal64 : kReal32);
+    Api::set(api.desc_set, desc, kTransposeA,
+             int{p.transpose_b});  // CUBLAS_OP_N is 0, CUBLAS_OP_T 1
+    Api::set(api.desc_set, desc, kTransposeB, int{p.transpose_a});
     if (with_bias) {
-      Api::check(api.desc_set(desc, kEpilogue, &kEpilogueBias, sizeof kEpilogueBias),
-                 "cublasLtMatmulDescSetAttribute");
+      Api::set(api.desc_set, desc, kEpilogue, kEpilogueBias);
       set_bias(kMaxAlignment);  // the search looks at an address' alignment only
     }
     layout(b, type, p, p.transpose_b ? p.k : p.n, p.transpose_b ? p.n : p.k);
@@ -120,35 +114,24 @@ struct CublasLt::Product {
   Product(const Product&) = delete;
   Product& operator=(const Product&) = delete;
 
-  void set_bias(DevicePointer bias) const {
-    Api::check(api.desc_set(desc, kBiasPointer, &bias, sizeof bias),
-               "cublasLtMatmulDescSetAttribute");
-  }
+  void set_bias(DevicePointer bias) const { Api::set(api.desc_set, desc, kBiasPointer, bias); }
 
   void layout(void*& to, int type, const Gemm& p, int64_t rows, int64_t columns) {
-    Api::check(api.layout_create(&to, type, static_cast<uint64_t>(rows),
-                                 static_cast<uint64_t>(columns), rows),
-               "cublasLtMatrixLayoutCreate");
+    Api::call(api.layout_create, &to, type, static_cast<uint64_t>(rows),
+              static_cast<uint64_t>(columns), rows);
     if (p.batch == 1) return;
-    auto count = static_cast<int32_t>(p.batch);
-    int64_t stride = rows * columns;
-    Api::check(api.layout_set(to, kBatchCount, &count, sizeof count),
-               "cublasLtMatrixLayoutSetAttribute");
-    Api::check(api.layout_set(to, kBatchStride, &stride, sizeof stride),
-               "cublasLtMatrixLayoutSetAttribute");
+    Api::set(api.layout_set, to, kBatchCount, static_cast<int32_t>(p.batch));
+    Api::set(api.layout_set, to, kBatchStride, rows * columns);
   }
 
   void choose(void* handle, uint32_t alignment) {
     void* preference = nullptr;
-    Api::check(api.preference_create(&preference), "cublasLtMatmulPreferenceCreate");
+    Api::call(api.preference_create, &preference);
     auto destroy = [this](void* p) { api.preference_destroy(p); };
     std::unique_ptr<void, decltype(destroy)> owner(preference, destroy);
-    uint64_t workspace = kWorkspace;
-    Api::check(api.preference_set(preference, kMaxWorkspace, &workspace, sizeof workspace),
-               "cublasLtMatmulPreferenceSetAttribute");
+    Api::set(api.preference_set, preference, kMaxWorkspace, uint64_t{kWorkspace});
     for (int k = 0; k < 4; ++k)
-      Api::check(api.preference_set(preference, kMinAlignmentA + k, &alignment, sizeof alignment),
-                 "cublasLtMatmulPreferenceSetAttribute");
+      Api::set(api.preference_set, preference, kMinAlignmentA + k, alignment);
     Heuristic found{};
     int count = 0;
     status = api.heuristic(handle, desc, b, a, out, out, preference, 1, &found, &count);
@@ -165,9 +148,7 @@ struct CublasLt::Product {
 
 std::string CublasLt::library_path() { return Api().library.path(); }
 
-CublasLt::CublasLt() : api_(std::make_unique<Api>()) {
-  Api::check(api_->create(&handle_), "cublasLtCreate");
-}
+CublasLt::CublasLt() : api_(std::make_unique<Api>()) { Api::call(api_->create, &handle_); }
 
 CublasLt::~CublasLt() {
   products_.clear();
@@ -202,10 +183,9 @@ void CublasLt::enqueue(const Product& product, const Gemm& p, DevicePointer a, D
   const void* one = wide ? static_cast<const void*>(&one64) : &one32;
   const void* zero = wide ? static_cast<const void*>(&zero64) : &zero32;
   auto at = [](DevicePointer d) { return reinterpret_cast<void*>(d); };
-  Api::check(api_->matmul(handle_, product.desc, one, at(b), product.b, at(a), product.a,
-                          p.accumulate ? one : zero, at(out), product.out, at(out), product.out,
-                          &product.algorithm, at(workspace), kWorkspace, stream),
-             "cublasLtMatmul");
+  Api::call(api_->matmul, handle_, product.desc, one, at(b), product.b, at(a), product.a,
+            p.accumulate ? one : zero, at(out), product.out, at(out), product.out,
+            &product.algorithm, at(workspace), kWorkspace, stream);
 }
 
 void CublasLt::multiply(const Gemm& p, DevicePointer a, DevicePointer b, DevicePointer out,

@@ -5,6 +5,7 @@
 // sizes are equal and on which are 1, not on the sizes. Constants are arguments too.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,10 +44,22 @@ struct Gemm {
   uint32_t add_bias = 0;  ///< of the plan's bias_steps: does so where cuBLASLt cannot
 };
 
-/// A launch of a kernel, or a product where `kernel` is -1.
+/// Data that goes between the processes of a group: see CollectiveAttributes.
+struct Passage {
+  Op op;
+  Combine combine;
+  DType dtype;
+  int64_t group, size, rank, root;
+  bool reads = true;  ///< a barrier has no data
+  BufferId in = 0, out = 0;
+  int64_t given = 0, had = 0;  ///< elements
+};
+
+/// A launch of a kernel, a collective, or a product where `kernel` is -1.
 struct Step {
   int kernel = -1;
   Gemm product{};
+  std::optional<Passage> passage;
   uint32_t grid = 1, block_x = 256, block_y = 1;
   std::vector<Argument> arguments;  ///< those of one segment after another
   uint32_t segments = 1;  ///< more: each of the kernel's parameters is an array, with one for each
@@ -57,17 +70,11 @@ struct Step {
   Location location;
 };
 
-struct CudaPlan {
-  std::vector<TensorDesc> inputs;
-  std::vector<DType> constants;
-  std::vector<PlanOutput> outputs;
-  std::vector<Buffer> buffers;
+struct CudaPlan : PlanFrame {
   std::vector<Kernel> kernels;
   std::vector<Step> steps;
   std::vector<Step> bias_steps;  ///< run only in place of a product's own addition
   std::string prelude;           ///< what comes before the kernels in their module
-  size_t arena_bytes = 0;
-  size_t node_count = 0;
   bool uses_status = false;
   bool wide = false;  ///< gc_index has 64 bits
 

@@ -25,11 +25,11 @@ size_t rounded(size_t bytes) {
 DeviceProperties properties_of(int number) {
   const Driver& driver = Driver::get();
   int device = 0, major = 0, minor = 0;
-  driver.check(driver.cuDeviceGet(&device, number), "cuDeviceGet");
+  driver.call(driver.cuDeviceGet, &device, number);
   char name[256] = {};
-  driver.check(driver.cuDeviceGetName(name, sizeof name - 1, device), "cuDeviceGetName");
-  driver.check(driver.cuDeviceGetAttribute(&major, kMajorOf, device), "cuDeviceGetAttribute");
-  driver.check(driver.cuDeviceGetAttribute(&minor, kMinorOf, device), "cuDeviceGetAttribute");
+  driver.call(driver.cuDeviceGetName, name, sizeof name - 1, device);
+  driver.call(driver.cuDeviceGetAttribute, &major, kMajorOf, device);
+  driver.call(driver.cuDeviceGetAttribute, &minor, kMinorOf, device);
   return {name, major * 10 + minor};
 }
 
@@ -48,9 +48,9 @@ std::map<int, std::unique_ptr<Device>>& devices() {
 
 Device& Device::get(int number) {
   const Driver& driver = Driver::get();
-  require(number >= 0 && number < driver.device_count(), ErrorKind::Runtime, "device_id ", number,
-          " is not there: this machine has ", driver.device_count(), " GPU",
-          driver.device_count() == 1 ? "" : "s", ", numbered from 0");
+  require(number >= 0 && number < driver.device_count, ErrorKind::Runtime, "device_id ", number,
+          " is not there: this machine has ", driver.device_count, " GPU",
+          driver.device_count == 1 ? "" : "s", ", numbered from 0");
   std::lock_guard lock(devices_mutex());
   auto& entry = devices()[number];
   if (!entry) entry.reset(new Device(number));
@@ -68,17 +68,17 @@ Device::Device(int number)
   require(capability() >= 75, ErrorKind::Runtime, "the GPU ", name(), " has compute capability ",
           capability() / 10, ".", capability() % 10, "; gradcell needs 7.5 or later");
   int device = 0;
-  driver_.check(driver_.cuDeviceGet(&device, number), "cuDeviceGet");
+  driver_.call(driver_.cuDeviceGet, &device, number);
   // The primary context is the one that the CUDA runtime, and so CuPy and PyTorch, use.
-  driver_.check(driver_.cuDevicePrimaryCtxRetain(&context_, device), "cuDevicePrimaryCtxRetain");
+  driver_.call(driver_.cuDevicePrimaryCtxRetain, &context_, device);
   enter();
-  driver_.check(driver_.cuStreamCreate(&stream_, kNonBlocking), "cuStreamCreate");
-  driver_.check(driver_.cuStreamCreate(&capture_stream_, kNonBlocking), "cuStreamCreate");
-  driver_.check(driver_.cuEventCreate(&event_, kNoTiming), "cuEventCreate");
+  driver_.call(driver_.cuStreamCreate, &stream_, kNonBlocking);
+  driver_.call(driver_.cuStreamCreate, &capture_stream_, kNonBlocking);
+  driver_.call(driver_.cuEventCreate, &event_, kNoTiming);
   staging_ = std::make_unique<Staging>(driver_);
 }
 
-void Device::enter() const { driver_.check(driver_.cuCtxSetCurrent(context_), "cuCtxSetCurrent"); }
+void Device::enter() const { driver_.call(driver_.cuCtxSetCurrent, context_); }
 
 CublasLt& Device::products() {
   std::call_once(products_once_, [this] {
@@ -152,7 +152,7 @@ void Device::upload(DevicePointer to, const void* from, size_t bytes) {
 
 void Device::copy(DevicePointer to, DevicePointer from, size_t bytes) {
   enter();
-  driver_.check(driver_.cuMemcpyDtoDAsync(to, from, bytes, stream_), "cuMemcpyDtoDAsync");
+  driver_.call(driver_.cuMemcpyDtoDAsync, to, from, bytes, stream_);
 }
 
 DevicePointer Device::status() {
@@ -169,8 +169,7 @@ void Device::download(void* to, DevicePointer from, size_t bytes) {
   enter();
   int* status = staging_->word();  // there when what comes after it in the stream is
   if (status_)
-    driver_.check(driver_.cuMemcpyDtoHAsync(status, status_, sizeof *status, stream_),
-                  "cuMemcpyDtoHAsync");
+    driver_.call(driver_.cuMemcpyDtoHAsync, status, status_.load(), sizeof *status, stream_);
   staging_->download(to, from, bytes, stream_);
   if (!status_ || *status == 0) return;
   int zero = 0;
@@ -180,9 +179,7 @@ void Device::download(void* to, DevicePointer from, size_t bytes) {
        " since the last time a value was read");
 }
 
-void Device::synchronise() const {
-  driver_.check(driver_.cuStreamSynchronize(stream_), "cuStreamSynchronize");
-}
+void Device::synchronise() const { driver_.call(driver_.cuStreamSynchronize, stream_); }
 
 void Device::synchronise_all() noexcept {
   std::lock_guard lock(mutex_);  // it would end another thread's capture
@@ -193,8 +190,8 @@ void Device::synchronise_all() noexcept {
 void Device::order(StreamHandle first, StreamHandle then) {
   enter();
   std::lock_guard lock(event_mutex_);
-  driver_.check(driver_.cuEventRecord(event_, first), "cuEventRecord");
-  driver_.check(driver_.cuStreamWaitEvent(then, event_, 0), "cuStreamWaitEvent");
+  driver_.call(driver_.cuEventRecord, event_, first);
+  driver_.call(driver_.cuStreamWaitEvent, then, event_, 0);
 }
 
 void Device::wait_for(StreamHandle other) { order(other, stream_); }

@@ -18,54 +18,67 @@ class Driver {
   /// Opened and initialised at the first use. Throws Runtime: no driver, driver too old, no GPU.
   static const Driver& get();
 
-  int version() const { return version_; }  ///< 13000: CUDA 13.0
-  int device_count() const { return device_count_; }
-
   /// Throws Runtime, or Memory for an allocation that failed.
   void check(int result, const char* what) const;
+  /// f(arguments...), checked.
+  template <class F, class... Arguments>
+  void call(const Function<F>& f, Arguments... arguments) const {
+    check(static_cast<F*>(f)(arguments...), f.name);
+  }
   std::string error_text(int result) const;
-
-  int (*cuInit)(unsigned) = nullptr;
-  int (*cuDriverGetVersion)(int*) = nullptr;
-  int (*cuGetErrorString)(int, const char**) = nullptr;
-  int (*cuDeviceGetCount)(int*) = nullptr;
-  int (*cuDeviceGet)(int*, int) = nullptr;
-  int (*cuDeviceGetName)(char*, int, int) = nullptr;
-  int (*cuDeviceGetAttribute)(int*, int, int) = nullptr;
-  int (*cuDevicePrimaryCtxRetain)(void**, int) = nullptr;
-  int (*cuCtxSetCurrent)(void*) = nullptr;
-  int (*cuCtxSynchronize)() = nullptr;
-  int (*cuMemGetInfo)(size_t*, size_t*) = nullptr;
-  int (*cuMemAlloc)(DevicePointer*, size_t) = nullptr;
-  int (*cuMemFree)(DevicePointer) = nullptr;
-  int (*cuMemHostAlloc)(void**, size_t, unsigned) = nullptr;
-  int (*cuPointerGetAttribute)(void*, int, DevicePointer) = nullptr;
-  int (*cuMemcpyHtoDAsync)(DevicePointer, const void*, size_t, StreamHandle) = nullptr;
-  int (*cuMemcpyDtoHAsync)(void*, DevicePointer, size_t, StreamHandle) = nullptr;
-  int (*cuMemcpyDtoDAsync)(DevicePointer, DevicePointer, size_t, StreamHandle) = nullptr;
-  int (*cuMemsetD8Async)(DevicePointer, unsigned char, size_t, StreamHandle) = nullptr;
-  int (*cuStreamCreate)(StreamHandle*, unsigned) = nullptr;
-  int (*cuStreamSynchronize)(StreamHandle) = nullptr;
-  int (*cuStreamWaitEvent)(StreamHandle, EventHandle, unsigned) = nullptr;
-  int (*cuEventCreate)(EventHandle*, unsigned) = nullptr;
-  int (*cuEventRecord)(EventHandle, StreamHandle) = nullptr;
-  int (*cuEventSynchronize)(EventHandle) = nullptr;
-  int (*cuStreamBeginCapture)(StreamHandle, int) = nullptr;
-  int (*cuStreamEndCapture)(StreamHandle, void**) = nullptr;
-  int (*cuGraphInstantiate)(void**, void*, unsigned long long) = nullptr;
-  int (*cuGraphLaunch)(void*, StreamHandle) = nullptr;
-  int (*cuGraphExecDestroy)(void*) = nullptr;
-  int (*cuGraphDestroy)(void*) = nullptr;
-  int (*cuModuleLoadData)(void**, const void*) = nullptr;
-  int (*cuModuleUnload)(void*) = nullptr;
-  int (*cuModuleGetFunction)(void**, void*, const char*) = nullptr;
-  int (*cuLaunchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                        StreamHandle, void**, void**) = nullptr;
 
  private:
   Driver();
+  int supported_version() const;
+  int usable_devices() const;
   Library library_;
-  int version_ = 0, device_count_ = 0;
+
+ public:
+  Function<int(unsigned)> cuInit{library_, "cuInit"};
+  Function<int(int*)> cuDriverGetVersion{library_, "cuDriverGetVersion"};
+  Function<int(int, const char**)> cuGetErrorString{library_, "cuGetErrorString"};
+  const int version = supported_version();  ///< 13000: CUDA 13.0; an older one lacks what follows
+  Function<int(int*)> cuDeviceGetCount{library_, "cuDeviceGetCount"};
+  Function<int(int*, int)> cuDeviceGet{library_, "cuDeviceGet"};
+  Function<int(char*, int, int)> cuDeviceGetName{library_, "cuDeviceGetName"};
+  Function<int(int*, int, int)> cuDeviceGetAttribute{library_, "cuDeviceGetAttribute"};
+  Function<int(void**, int)> cuDevicePrimaryCtxRetain{library_, "cuDevicePrimaryCtxRetain"};
+  Function<int(void*)> cuCtxSetCurrent{library_, "cuCtxSetCurrent"};
+  Function<int()> cuCtxSynchronize{library_, "cuCtxSynchronize"};
+  Function<int(size_t*, size_t*)> cuMemGetInfo{library_, "cuMemGetInfo_v2"};
+  Function<int(DevicePointer*, size_t)> cuMemAlloc{library_, "cuMemAlloc_v2"};
+  Function<int(DevicePointer)> cuMemFree{library_, "cuMemFree_v2"};
+  Function<int(void**, size_t, unsigned)> cuMemHostAlloc{library_, "cuMemHostAlloc"};
+  Function<int(void*, int, DevicePointer)> cuPointerGetAttribute{library_, "cuPointerGetAttribute"};
+  Function<int(DevicePointer, const void*, size_t, StreamHandle)> cuMemcpyHtoDAsync{
+      library_, "cuMemcpyHtoDAsync_v2"};
+  Function<int(void*, DevicePointer, size_t, StreamHandle)> cuMemcpyDtoHAsync{
+      library_, "cuMemcpyDtoHAsync_v2"};
+  Function<int(DevicePointer, DevicePointer, size_t, StreamHandle)> cuMemcpyDtoDAsync{
+      library_, "cuMemcpyDtoDAsync_v2"};
+  Function<int(DevicePointer, unsigned char, size_t, StreamHandle)> cuMemsetD8Async{
+      library_, "cuMemsetD8Async"};
+  Function<int(StreamHandle*, unsigned)> cuStreamCreate{library_, "cuStreamCreate"};
+  Function<int(StreamHandle)> cuStreamSynchronize{library_, "cuStreamSynchronize"};
+  Function<int(StreamHandle, EventHandle, unsigned)> cuStreamWaitEvent{library_,
+                                                                       "cuStreamWaitEvent"};
+  Function<int(EventHandle*, unsigned)> cuEventCreate{library_, "cuEventCreate"};
+  Function<int(EventHandle, StreamHandle)> cuEventRecord{library_, "cuEventRecord"};
+  Function<int(EventHandle)> cuEventSynchronize{library_, "cuEventSynchronize"};
+  Function<int(StreamHandle, int)> cuStreamBeginCapture{library_, "cuStreamBeginCapture_v2"};
+  Function<int(StreamHandle, void**)> cuStreamEndCapture{library_, "cuStreamEndCapture"};
+  Function<int(void**, void*, unsigned long long)> cuGraphInstantiate{
+      library_, "cuGraphInstantiateWithFlags"};
+  Function<int(void*, StreamHandle)> cuGraphLaunch{library_, "cuGraphLaunch"};
+  Function<int(void*)> cuGraphExecDestroy{library_, "cuGraphExecDestroy"};
+  Function<int(void*)> cuGraphDestroy{library_, "cuGraphDestroy"};
+  Function<int(void**, const void*)> cuModuleLoadData{library_, "cuModuleLoadData"};
+  Function<int(void*)> cuModuleUnload{library_, "cuModuleUnload"};
+  Function<int(void**, void*, const char*)> cuModuleGetFunction{library_, "cuModuleGetFunction"};
+  Function<int(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+               StreamHandle, void**, void**)>
+      cuLaunchKernel{library_, "cuLaunchKernel"};
+  const int device_count = usable_devices();
 };
 
 }  // namespace gradcell::cuda

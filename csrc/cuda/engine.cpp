@@ -1,11 +1,12 @@
 #include "cuda/engine.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "base/error.h"
+#include "cuda/nccl.h"
 #include "cuda/nvrtc.h"
+#include "ir/fold.h"
 
 namespace gradcell::cuda {
 
@@ -25,32 +26,17 @@ struct Value {
     DevicePointer pointer;
     int32_t i32;
     int64_t i64;
-    float f32;
-    double f64;
   };
   size_t bytes;
 };
 
-Value constant(Compute type, bool floating, uint64_t bits) {
+Value constant(Compute type, DType dtype, uint64_t bits) {
   Value v{};
-  double f =
-      floating ? std::bit_cast<double>(bits) : static_cast<double>(std::bit_cast<int64_t>(bits));
-  int64_t i = floating ? 0 : std::bit_cast<int64_t>(bits);
-  switch (type) {
-    case Compute::F32:
-      v.f32 = static_cast<float>(f);
-      break;
-    case Compute::F64:
-      v.f64 = f;
-      break;
-    case Compute::I32:
-      v.i32 = static_cast<int32_t>(i);
-      break;
-    case Compute::I64:
-      v.i64 = i;
-      break;
-  }
-  v.bytes = compute_size(type);
+  by_compute(type, [&](auto number) {
+    number = from_bits<decltype(number)>(dtype, bits);
+    std::memcpy(&v.pointer, &number, sizeof number);
+    v.bytes = sizeof number;
+  });
   return v;
 }
 
@@ -80,11 +66,10 @@ Launcher::Launcher(CudaPlan plan, Device& device) : plan_(std::move(plan)), devi
   if (plan_.uses_status) device_.status();
   if (plan_.kernels.empty()) return;
   auto cubin = compiled(plan_.source(), device_.capability());
-  driver.check(driver.cuModuleLoadData(&module_, cubin->data()), "cuModuleLoadData");
+  driver.call(driver.cuModuleLoadData, &module_, cubin->data());
   for (const Kernel& k : plan_.kernels) {
     void* function = nullptr;
-    driver.check(driver.cuModuleGetFunction(&function, module_, k.name.c_str()),
-                 "cuModuleGetFunction");
+    driver.call(driver.cuModuleGetFunction, &function, module_, k.name.c_str());
     functions_.push_back(function);
   }
 }
@@ -119,7 +104,7 @@ void Launcher::launch(const Step& s, const std::vector<DevicePointer>& buffers,
         size(aligned ? a.value : 0);
         break;
       case Argument::Kind::Constant:
-        v = constant(a.type, is_floating(plan_.constants[a.index]), constants[a.index]);
+        v = constant(a.type, plan_.constants[a.index], constants[a.index]);
         break;
       case Argument::Kind::Status:
         pointer(device_.status());
@@ -155,12 +140,16 @@ void Launcher::enqueue(const std::vector<DevicePointer>& buffers, const uint64_t
       launch(s, buffers, constants, stream);
       continue;
     }
+    if (s.passage) {
+      const Passage& p = *s.passage;
+      Nccl::get().enqueue(p, p.reads ? buffers[p.in] : 0, buffers[p.out], stream);
+      continue;
+    }
     const Gemm& p = s.product;
     DevicePointer out = buffers[p.out];
     if (p.k == 0) {
       if (!p.accumulate)
-        driver.check(driver.cuMemsetD8Async(out, 0, plan_.buffers[p.out].bytes, stream),
-                     "cuMemsetD8Async");
+        driver.call(driver.cuMemsetD8Async, out, 0, plan_.buffers[p.out].bytes, stream);
       continue;
     }
     CublasLt& products = device_.products();
@@ -257,9 +246,8 @@ Blocks Launcher::handed_out(const Blocks& outputs) const {
   for (size_t i = 0; i < result.size(); ++i) {
     if (!result[i] || !copied_[i] || result[i]->bytes() == 0) continue;
     auto copy = std::make_shared<DeviceBlock>(device_, outputs[i]->bytes());
-    driver.check(driver.cuMemcpyDtoDAsync(copy->pointer(), outputs[i]->pointer(),
-                                          outputs[i]->bytes(), device_.stream()),
-                 "cuMemcpyDtoDAsync");
+    driver.call(driver.cuMemcpyDtoDAsync, copy->pointer(), outputs[i]->pointer(),
+                outputs[i]->bytes(), device_.stream());
     result[i] = std::move(copy);
   }
   return result;
@@ -289,7 +277,7 @@ Blocks Launcher::run(const std::vector<DevicePointer>& inputs, const uint64_t* c
       if (!it->graph) capture(*it);
       const Driver& driver = Driver::get();
       if (it->graph)
-        driver.check(driver.cuGraphLaunch(it->graph, device_.stream()), "cuGraphLaunch");
+        driver.call(driver.cuGraphLaunch, it->graph, device_.stream());
       else
         enqueue(places(inputs, *it->outputs, arena_ ? arena_->pointer() : 0), constants,
                 device_.stream());

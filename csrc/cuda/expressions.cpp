@@ -5,39 +5,15 @@
 namespace gradcell::cuda {
 
 const char* stored_type(DType t) {
-  switch (t) {
-    case DType::Bool:
-    case DType::UInt8:
-      return "unsigned char";
-    case DType::Int8:
-      return "signed char";
-    case DType::Int16:
-      return "short";
-    case DType::Int32:
-      return "int";
-    case DType::Int64:
-      return "long long";
-    case DType::Float16:
-    case DType::BFloat16:
-      return "unsigned short";
-    case DType::Float32:
-      return "float";
-    default:
-      return "double";
-  }
+  static constexpr std::array<const char*, kDTypeCount> kTypes{
+      "unsigned char", "unsigned char",  "signed char",    "short", "int",
+      "long long",     "unsigned short", "unsigned short", "float", "double"};
+  return kTypes[static_cast<size_t>(t)];
 }
 
 const char* type_name(Compute c) {
-  switch (c) {
-    case Compute::F32:
-      return "float";
-    case Compute::F64:
-      return "double";
-    case Compute::I32:
-      return "int";
-    default:
-      return "long long";
-  }
+  static constexpr const char* kTypes[] = {"float", "double", "int", "long long"};
+  return kTypes[static_cast<size_t>(c)];
 }
 
 std::string decoded(DType t, const std::string& stored) {

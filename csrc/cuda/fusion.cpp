@@ -4,12 +4,11 @@
 
 #include "base/union_find.h"
 #include "ops/ops.h"
+#include "plan/labels.h"
 
 namespace gradcell::cuda {
 
 namespace {
-
-using RowSet = std::vector<int64_t>;  // ascending: the row counts that suit a component
 
 /// A node up to this cost is computed again by each kernel that needs it, rather than stored: the
 /// memory traffic saved is worth about a hundred operations an element. 1 is an addition.
@@ -19,6 +18,8 @@ constexpr int kLoadCost = 2;
 constexpr int kTooMuch = 1 << 20;
 /// A row longer than this is reduced by several blocks, so by kernels of its own.
 constexpr int64_t kMaxRow = 1 << 16;
+
+using RowSet = std::vector<int64_t>;  // row counts that something can run with, ascending
 
 /// The element counts of the leading dimensions.
 RowSet prefixes(const Dims& dims) {
@@ -30,12 +31,6 @@ RowSet prefixes(const Dims& dims) {
   }
   if (dims.empty()) set.push_back(1);
   return set;
-}
-
-RowSet intersect(const RowSet& a, const RowSet& b) {
-  RowSet out;
-  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
-  return out;
 }
 
 int own_cost(const Graph& g, NodeId id) {
@@ -51,7 +46,9 @@ int own_cost(const Graph& g, NodeId id) {
 /// can.
 bool reads_whole(const Graph& g, NodeId id) {
   const Form f = form(g, id);
-  return f == Form::Product || f == Form::Scatter || f == Form::LastIndex;
+  return f == Form::Product || f == Form::Convolve || f == Form::Window || f == Form::TakePlaces ||
+         f == Form::AddPlaces || f == Form::Scatter || f == Form::LastIndex ||
+         f == Form::Collective;
 }
 
 Role role_of(const Graph& g, NodeId id) {
@@ -75,9 +72,14 @@ Role role_of(const Graph& g, NodeId id) {
     }
     case Form::Extremum:
     case Form::Scan:
+    case Form::Convolve:
+    case Form::Window:
+    case Form::TakePlaces:
+    case Form::AddPlaces:
     case Form::Product:
     case Form::Scatter:
     case Form::LastIndex:
+    case Form::Collective:
       return Role::Alone;
     case Form::Marker:
       break;
@@ -224,6 +226,7 @@ class Fuser {
   /// Component, cost and first possible stage of a node.
   void place(NodeId id) {
     Fused& me = f_.node[id];
+    if (form(g_, id) == Form::Collective) me.stage = passage_stage_;
     if (me.role == Role::Map) costs(id);
     if (me.role == Role::RowReduce) rows_[id] = {g_.count(id)}, open_[id] = 1;
     if (me.role == Role::Map) rows_[id] = prefixes(g_.dims(id));
@@ -239,6 +242,7 @@ class Fuser {
       me.stage = std::max(me.stage, least);
       ready_[id] = std::max(ready_[id], again(p) ? ready_[p] : from.stage + 1);
     }
+    if (form(g_, id) == Form::Collective) passage_stage_ = me.stage;
   }
 
   bool together(NodeId id, NodeId p, int k) {
@@ -297,6 +301,7 @@ class Fuser {
   std::vector<RowSet> rows_;
   std::vector<int> full_;          ///< what computing it again costs, from the nearest buffers
   std::vector<int> shared_;        ///< the same, without what nobody else computes
+  int32_t passage_stage_ = 0;      ///< of the collectives so far: they stay in their order
   std::vector<int32_t> ready_;     ///< the first stage in which it can be computed again
   std::vector<uint8_t> open_;      ///< by component: holds a row reduction
   std::vector<uint8_t> anchored_;  ///< has a buffer whatever else is decided

@@ -64,6 +64,10 @@ Reduction plan_reduction(const Graph& g, NodeId id);
 std::vector<Written> write_reduction(const WriterInputs& in, NodeId id, BufferId partial);
 Written write_extremum(const WriterInputs& in, NodeId id);
 Written write_scan(const WriterInputs& in, NodeId id);
+Written write_convolution(const WriterInputs& in, NodeId id);
+Written write_window(const WriterInputs& in, NodeId id);
+/// Elements of rows taken from, or added at, places.
+Written write_along(const WriterInputs& in, NodeId id);
 /// `sums`: a float buffer of the output's size for half types, else the output's own buffer.
 std::vector<Written> write_scatter(const WriterInputs& in, NodeId id, BufferId sums);
 Written write_last_index(const WriterInputs& in, NodeId id);

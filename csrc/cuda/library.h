@@ -14,21 +14,30 @@ class Library {
   Library(const std::vector<std::string>& names, const std::string& missing);
 
   /// Throws Runtime if the library has no such function.
-  template <class F>
-  void find(F*& function, const char* name) const {
-    function = reinterpret_cast<F*>(address(name));
-  }
+  void* address(const char* name) const;
   const std::string& path() const { return path_; }
 
  private:
-  void* address(const char* name) const;
   void* handle_ = nullptr;
   std::string path_;
 };
 
+/// A function of a library: Function<int(void*)> f{library, "f"}.
+template <class Signature>
+class Function {
+ public:
+  Function(const Library& library, const char* name)
+      : name(name), pointer_(reinterpret_cast<Signature*>(library.address(name))) {}
+  operator Signature*() const { return pointer_; }  // so it can be called
+  const char* const name;
+
+ private:
+  Signature* pointer_;
+};
+
 /// Where Python found the libraries; empty: the system's. Set before anything is opened.
 struct LibraryPaths {
-  std::string driver, nvrtc, cublaslt;
+  std::string driver, nvrtc, cublaslt, nccl;
 };
 LibraryPaths& library_paths();
 

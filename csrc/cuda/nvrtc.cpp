@@ -78,19 +78,6 @@ class Nvrtc {
       : library_({library_paths().nvrtc, "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
                  "NVRTC, which compiles kernels for the GPU, was not found. Install it with pip "
                  "install 'gradcell[cuda13]' (or 'gradcell[cuda12]' for a driver of CUDA 12)") {
-    library_.find(version_, "nvrtcVersion");
-    library_.find(create_, "nvrtcCreateProgram");
-    library_.find(destroy_, "nvrtcDestroyProgram");
-    library_.find(compile_, "nvrtcCompileProgram");
-    library_.find(log_size_, "nvrtcGetProgramLogSize");
-    library_.find(log_, "nvrtcGetProgramLog");
-    library_.find(cubin_size_, "nvrtcGetCUBINSize");
-    library_.find(cubin_, "nvrtcGetCUBIN");
-    library_.find(ptx_size_, "nvrtcGetPTXSize");
-    library_.find(ptx_, "nvrtcGetPTX");
-    library_.find(architecture_count_, "nvrtcGetNumSupportedArchs");
-    library_.find(supported_, "nvrtcGetSupportedArchs");
-    library_.find(error_, "nvrtcGetErrorString");
     check(version_(&major_, &minor_), "nvrtcVersion");
     int count = 0;
     check(architecture_count_(&count), "nvrtcGetNumSupportedArchs");
@@ -103,20 +90,20 @@ class Nvrtc {
   }
 
   Library library_;
-  int (*version_)(int*, int*) = nullptr;
-  int (*create_)(Program*, const char*, const char*, int, const char* const*,
-                 const char* const*) = nullptr;
-  int (*destroy_)(Program*) = nullptr;
-  int (*compile_)(Program, int, const char* const*) = nullptr;
-  int (*log_size_)(Program, size_t*) = nullptr;
-  int (*log_)(Program, char*) = nullptr;
-  int (*cubin_size_)(Program, size_t*) = nullptr;
-  int (*cubin_)(Program, char*) = nullptr;
-  int (*ptx_size_)(Program, size_t*) = nullptr;
-  int (*ptx_)(Program, char*) = nullptr;
-  int (*architecture_count_)(int*) = nullptr;
-  int (*supported_)(int*) = nullptr;
-  const char* (*error_)(int) = nullptr;
+  Function<int(int*, int*)> version_{library_, "nvrtcVersion"};
+  Function<int(Program*, const char*, const char*, int, const char* const*, const char* const*)>
+      create_{library_, "nvrtcCreateProgram"};
+  Function<int(Program*)> destroy_{library_, "nvrtcDestroyProgram"};
+  Function<int(Program, int, const char* const*)> compile_{library_, "nvrtcCompileProgram"};
+  Function<int(Program, size_t*)> log_size_{library_, "nvrtcGetProgramLogSize"};
+  Function<int(Program, char*)> log_{library_, "nvrtcGetProgramLog"};
+  Function<int(Program, size_t*)> cubin_size_{library_, "nvrtcGetCUBINSize"};
+  Function<int(Program, char*)> cubin_{library_, "nvrtcGetCUBIN"};
+  Function<int(Program, size_t*)> ptx_size_{library_, "nvrtcGetPTXSize"};
+  Function<int(Program, char*)> ptx_{library_, "nvrtcGetPTX"};
+  Function<int(int*)> architecture_count_{library_, "nvrtcGetNumSupportedArchs"};
+  Function<int(int*)> supported_{library_, "nvrtcGetSupportedArchs"};
+  Function<const char*(int)> error_{library_, "nvrtcGetErrorString"};
   std::vector<int> architectures_;
   int major_ = 0, minor_ = 0;
 };

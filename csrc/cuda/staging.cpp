@@ -13,21 +13,19 @@ Staging::Staging(const Driver& driver) : driver_(driver) {
   void* memory = nullptr;
   if (driver_.cuMemHostAlloc(&memory, 2 * kHalf + sizeof(int), 0) != 0) return;
   for (int k = 0; k < 2; ++k) {
-    driver_.check(driver_.cuEventCreate(&halves_[k].done, kNoTiming), "cuEventCreate");
+    driver_.call(driver_.cuEventCreate, &halves_[k].done, kNoTiming);
     halves_[k].memory = static_cast<unsigned char*>(memory) + k * kHalf;
   }
   word_ = reinterpret_cast<int*>(halves_[1].memory + kHalf);
 }
 
-void Staging::wait(const Half& h) const {
-  driver_.check(driver_.cuEventSynchronize(h.done), "cuEventSynchronize");
-}
+void Staging::wait(const Half& h) const { driver_.call(driver_.cuEventSynchronize, h.done); }
 
 void Staging::upload(DevicePointer to, const void* from, size_t bytes, StreamHandle stream) {
   std::lock_guard lock(mutex_);
   if (!halves_[1].memory) {
-    driver_.check(driver_.cuMemcpyHtoDAsync(to, from, bytes, stream), "cuMemcpyHtoDAsync");
-    driver_.check(driver_.cuStreamSynchronize(stream), "cuStreamSynchronize");
+    driver_.call(driver_.cuMemcpyHtoDAsync, to, from, bytes, stream);
+    driver_.call(driver_.cuStreamSynchronize, stream);
     return;
   }
   for (size_t at = 0; at < bytes; at += kHalf, next_ ^= 1) {
@@ -35,25 +33,24 @@ void Staging::upload(DevicePointer to, const void* from, size_t bytes, StreamHan
     size_t n = std::min(kHalf, bytes - at);
     wait(h);
     std::memcpy(h.memory, static_cast<const unsigned char*>(from) + at, n);
-    driver_.check(driver_.cuMemcpyHtoDAsync(to + at, h.memory, n, stream), "cuMemcpyHtoDAsync");
-    driver_.check(driver_.cuEventRecord(h.done, stream), "cuEventRecord");
+    driver_.call(driver_.cuMemcpyHtoDAsync, to + at, h.memory, n, stream);
+    driver_.call(driver_.cuEventRecord, h.done, stream);
   }
 }
 
 void Staging::download(void* to, DevicePointer from, size_t bytes, StreamHandle stream) {
   std::lock_guard lock(mutex_);
   if (!halves_[1].memory) {
-    driver_.check(driver_.cuMemcpyDtoHAsync(to, from, bytes, stream), "cuMemcpyDtoHAsync");
-    driver_.check(driver_.cuStreamSynchronize(stream), "cuStreamSynchronize");
+    driver_.call(driver_.cuMemcpyDtoHAsync, to, from, bytes, stream);
+    driver_.call(driver_.cuStreamSynchronize, stream);
     return;
   }
   auto start = [&](size_t at) {
     const Half& h = halves_[at / kHalf % 2];
     wait(h);
-    driver_.check(
-        driver_.cuMemcpyDtoHAsync(h.memory, from + at, std::min(kHalf, bytes - at), stream),
-        "cuMemcpyDtoHAsync");
-    driver_.check(driver_.cuEventRecord(h.done, stream), "cuEventRecord");
+    driver_.call(driver_.cuMemcpyDtoHAsync, h.memory, from + at, std::min(kHalf, bytes - at),
+                 stream);
+    driver_.call(driver_.cuEventRecord, h.done, stream);
   };
   start(0);
   for (size_t at = 0; at < bytes; at += kHalf) {

@@ -26,13 +26,12 @@ void Writer::parameter(std::string type, std::string name, Argument a) {
 }
 
 std::string Writer::buffer(BufferId b, const char* type, bool written, const std::string& name) {
-  std::string key = (written ? "write " : "read ") + std::to_string(b);
-  auto it = known_.find(key);
-  if (it != known_.end()) return it->second;
+  std::string& known = known_[(written ? "write " : "read ") + std::to_string(b)];
+  if (!known.empty()) return known;
   // Nothing that a kernel writes is read through another pointer of the same launch.
   parameter((written ? "" : "const ") + std::string(type) + "* __restrict__", name,
             {Argument::Kind::Buffer, b, 0, Compute::F32});
-  return known_[key] = name;
+  return known = name;
 }
 
 std::string Writer::reads(NodeId id) {
@@ -51,24 +50,22 @@ std::string Writer::writes(NodeId id) {
 
 std::string Writer::size(int64_t value) {
   if (value == 0 || value == 1) return std::to_string(value);
-  std::string key = "size " + std::to_string(value);
-  auto it = known_.find(key);
-  if (it != known_.end()) return it->second;
-  std::string name = "n" + std::to_string(sizes_++);
+  std::string& name = known_["size " + std::to_string(value)];
+  if (!name.empty()) return name;
+  name = "n" + std::to_string(sizes_++);
   parameter("const gc_index", name, {Argument::Kind::Size, 0, value, Compute::I64});
-  return known_[key] = name;
+  return name;
 }
 
 std::string Writer::constant(NodeId id) {
   auto index = static_cast<uint32_t>(in_.constant_of[id]);
-  std::string key = "constant " + std::to_string(index);
-  auto it = known_.find(key);
-  if (it != known_.end()) return it->second;
-  std::string name = "c" + std::to_string(constants_++);
+  std::string& name = known_["constant " + std::to_string(index)];
+  if (!name.empty()) return name;
+  name = "c" + std::to_string(constants_++);
   Compute type = compute_type(g_.dtype(id));
   parameter("const " + std::string(type_name(type)), name,
             {Argument::Kind::Constant, index, 0, type});
-  return known_[key] = name;
+  return name;
 }
 
 std::string Writer::status() {
@@ -86,6 +83,12 @@ std::string Writer::packs(int64_t value) {
 
 void Writer::line(const std::string& text) {
   scopes_.back()->text += scopes_.back()->indent + text + "\n";
+}
+
+void Writer::block(const std::string& head, const Scope& inside) {
+  line(head + " {");
+  scopes_.back()->text += inside.text;
+  line("}");
 }
 
 std::string Writer::let(const char* type, const std::string& expression, const char* prefix) {
@@ -297,9 +300,14 @@ std::string Writer::compute(NodeId id, const Index& at) {
     case Form::Reduce:
     case Form::Extremum:
     case Form::Scan:
+    case Form::Convolve:
+    case Form::Window:
+    case Form::TakePlaces:
+    case Form::AddPlaces:
     case Form::Product:
     case Form::Scatter:
     case Form::LastIndex:
+    case Form::Collective:
       break;
   }
   fail(ErrorKind::NotImplemented, info(op).name, " cannot be computed element by element");
@@ -311,7 +319,6 @@ std::string Writer::placed_in_zeros(NodeId id, const Piece& p, const Index& at) 
   const Dims &to = g_.dims(id), &from = p.from.dims;
   size_t rank = to.size();
   const char* type = type_name(compute_type(g_.dtype(id)));
-  std::vector<uint8_t> all(rank, 1);
   size_t lead = 0;  // dimensions of the row, which stay as they are
   if (!at.row.empty())
     for (int64_t p = 1; lead < rank && p < rows_;) p *= to[lead++];
@@ -346,18 +353,13 @@ std::string Writer::placed_in_zeros(NodeId id, const Piece& p, const Index& at) 
   }
   if (place.empty()) place = "0";
   std::string result = "v" + std::to_string(next_++);
-  // The branch is written first: what it finds to be the same for a whole row goes before it.
-  Scope branch;
-  branch.indent = scopes_.back()->indent + "  ";
-  push(branch);
-  std::string name = place.find(' ') == std::string::npos ? place : let("gc_index", place, "i");
-  Index where = in_row ? Index{"", at.row, name} : flat(name);
-  line(result + " = " + value(f_.storage[x], where) + ";");
-  pop();
+  const Scope branch = nested([&] {
+    std::string name = place.find(' ') == std::string::npos ? place : let("gc_index", place, "i");
+    Index where = in_row ? Index{"", at.row, name} : flat(name);
+    line(result + " = " + value(f_.storage[x], where) + ";");
+  });
   line(std::string(type) + " " + result + " = 0;");
-  line("if (" + (inside.empty() ? "true" : inside) + ") {");
-  scopes_.back()->text += branch.text;
-  line("}");
+  block("if (" + (inside.empty() ? "true" : inside) + ")", branch);
   return result;
 }
 
@@ -381,15 +383,12 @@ std::string Writer::joined(NodeId id, const Movement& m, const Index& at) {
     int64_t part = p.from.dims[axis] * inner;
     if (part == 0) continue;
     tests.push_back(begin + part == width ? "" : "if (" + c[1] + " < " + size(begin + part) + ") ");
-    Scope branch;
-    branch.indent = scopes_.back()->indent + "  ";
-    push(branch);
-    std::string inside = begin == 0 ? c[1] : let("gc_index", c[1] + " - " + size(begin), "i");
-    if (outer > 1) inside = let("gc_index", c[0] + " * " + size(part) + " + " + inside, "i");
-    line(result + " = " + value(f_.storage[x], in_row ? Index{"", at.row, inside} : flat(inside)) +
-         ";");
-    pop();
-    branches.push_back(std::move(branch));
+    branches.push_back(nested([&] {
+      std::string inside = begin == 0 ? c[1] : let("gc_index", c[1] + " - " + size(begin), "i");
+      if (outer > 1) inside = let("gc_index", c[0] + " * " + size(part) + " + " + inside, "i");
+      const Index where = in_row ? Index{"", at.row, inside} : flat(inside);
+      line(result + " = " + value(f_.storage[x], where) + ";");
+    }));
     begin += part;
   }
   line(std::string(type_name(compute_type(g_.dtype(id)))) + " " + result + ";");

@@ -57,8 +57,17 @@ class Writer {
   void line(const std::string& text);
   /// A name for an expression of the given type; the same name for the same expression.
   std::string let(const char* type, const std::string& expression, const char* prefix);
-  void push(Scope& s) { scopes_.push_back(&s); }
-  void pop() { scopes_.pop_back(); }
+  /// What `write` writes inside the present scope, to be put there by `block`: what it finds to be
+  /// needed before comes first.
+  template <class F>
+  Scope nested(F write) {
+    Scope inside{"", scopes_.back()->indent + "  ", {}};
+    scopes_.push_back(&inside);
+    write();
+    scopes_.pop_back();
+    return inside;
+  }
+  void block(const std::string& head, const Scope& inside);
 
   // Values ---------------------------------------------------------------------------------------
   /// An atom: the value of a node at an index, in its compute type.

@@ -52,6 +52,18 @@ constexpr size_t list_length(std::span<const Attribute> attributes, size_t numbe
   return lists == 0 ? 0 : (numbers - (attributes.size() - lists)) / lists;
 }
 
+/// f(attribute, its numbers) for each attribute.
+template <class F>
+void for_each_attribute(std::span<const Attribute> attributes, std::span<const int64_t> numbers,
+                        F f) {
+  const size_t length = list_length(attributes, numbers.size());
+  for (const Attribute& a : attributes) {
+    const size_t n = is_list(a.kind) ? length : 1;
+    f(a, numbers.first(n));
+    numbers = numbers.subspan(n);
+  }
+}
+
 template <class A>
 inline constexpr auto kAttributes = std::apply(
     [](auto... f) { return std::array<Attribute, sizeof...(f)>{Attribute{f.name, f.kind}...}; },
@@ -87,5 +99,13 @@ Dims encode(const A& a) {
   std::apply([&](auto... f) { (one(a.*f.member), ...); }, A::fields());
   return numbers;
 }
+
+/// Of an op that has nothing but an axis.
+struct AxisAttributes {
+  int64_t axis;
+  static constexpr auto fields() {
+    return std::tuple{Field{"axis", AttributeKind::Axis, &AxisAttributes::axis}};
+  }
+};
 
 }  // namespace gradcell

@@ -28,41 +28,25 @@ double rounded(DType dtype, double v) {
 }
 
 int64_t wrapped(DType dtype, int64_t v) {
-  switch (dtype) {
-    case DType::Bool:
-      return v != 0;
-    case DType::UInt8:
-      return static_cast<uint8_t>(v);
-    case DType::Int8:
-      return static_cast<int8_t>(v);
-    case DType::Int16:
-      return static_cast<int16_t>(v);
-    case DType::Int32:
-      return static_cast<int32_t>(v);
-    default:
-      return v;
-  }
+  if (dtype == DType::Bool) return v != 0;
+  const size_t up = 64 - 8 * item_size(dtype);
+  return dtype == DType::UInt8 ? static_cast<int64_t>(static_cast<uint64_t>(v) << up >> up)
+                               : v << up >> up;
 }
+
+#define OpClass_Float false
+#define OpClass_Number true
+#define OpClass_Bool true
+#define FORWARD(Name, cls, forward)                                                \
+  case Op::Name:                                                                   \
+    if constexpr (std::is_floating_point_v<T> || OpClass_##cls) return T(forward); \
+    break;
 
 template <class T>
 T forward1(Op op, T x) {
   switch (op) {
-#define UNARY(Name, fn, cls, forward, adjoint)                                     \
-  case Op::Name:                                                                   \
-    if constexpr (std::is_floating_point_v<T> || OpClass_##cls) return T(forward); \
-    break;
-#define OpClass_Float false
-#define OpClass_Number true
-#define OpClass_Bool true
-#define BINARY(...)
-#define COMPARE(...)
-#define PREDICATE(Name, fn, forward) \
-  case Op::Name:                     \
-    return T(forward);
-#define TERNARY(...)
-#define STRUCTURED(...)
-#include "ir/ops.def"
-#include "ir/undef.h"
+#define UNARY(Name, fn, cls, forward, adjoint) FORWARD(Name, cls, forward)
+#include "ir/rows.h"
     default:
       break;
   }
@@ -72,19 +56,8 @@ T forward1(Op op, T x) {
 template <class T>
 T forward2(Op op, T a, T b) {
   switch (op) {
-#define UNARY(...)
-#define BINARY(Name, fn, cls, forward, da, db)                                     \
-  case Op::Name:                                                                   \
-    if constexpr (std::is_floating_point_v<T> || OpClass_##cls) return T(forward); \
-    break;
-#define COMPARE(Name, fn, forward) \
-  case Op::Name:                   \
-    return T(forward);
-#define PREDICATE(...)
-#define TERNARY(...)
-#define STRUCTURED(...)
-#include "ir/ops.def"
-#include "ir/undef.h"
+#define BINARY(Name, fn, cls, forward, da, db) FORWARD(Name, cls, forward)
+#include "ir/rows.h"
     default:
       break;
   }

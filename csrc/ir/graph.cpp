@@ -92,6 +92,20 @@ int64_t Graph::add_rule(std::shared_ptr<const Rule> rule) {
   return static_cast<int64_t>(rules_.size()) - 1;
 }
 
+NodeId Graph::effect(Op op, DType dtype, std::span<const int64_t> dims,
+                     std::span<const NodeId> inputs, std::span<const int64_t> attrs,
+                     uint64_t place) {
+  if (place == 0) place = next_place_;
+  next_place_ = std::max(next_place_, place + 1);
+  const NodeId id = intern(op, dtype, dims, inputs, attrs, place);
+  auto at = std::ranges::lower_bound(effects_, place, {}, &Effect::place);
+  if (at != effects_.end() && at->place == place)
+    at->id = id;
+  else
+    effects_.insert(at, {place, id});
+  return id;
+}
+
 uint32_t Graph::Contents::hash() const {
   uint64_t h = mix(static_cast<uint64_t>(op) << 8 | static_cast<uint64_t>(dtype), shape);
   h = mix(h, bits);

@@ -17,15 +17,8 @@ namespace gradcell {
 
 enum class Op : uint16_t {
 #define ROW(Name, ...) Name,
-#define UNARY ROW
-#define BINARY ROW
-#define COMPARE ROW
-#define PREDICATE ROW
-#define TERNARY ROW
 #define STRUCTURED ROW
-#include "ir/ops.def"
-#include "ir/undef.h"
-#undef ROW
+#include "ir/rows.h"
   Count
 };
 
@@ -48,7 +41,7 @@ struct Node {
   uint32_t attr_begin = 0;   ///< into the graph's attribute pool
   uint16_t input_count = 0;
   uint16_t attr_count = 0;
-  uint64_t bits = 0;  ///< a constant: its value; of nodes that equal no other: a serial number
+  uint64_t bits = 0;  ///< a constant: its value; an effect: its place; of leaves: a serial number
   Location location;
 };
 
@@ -82,6 +75,15 @@ class Graph {
               std::span<const int64_t> attrs = {}, uint64_t bits = 0) const;
   /// A node that is equal to no other.
   NodeId unique(Op op, DType dtype, std::span<const int64_t> dims, std::span<const NodeId> inputs);
+  /// An effect: a node that takes place once, in the order of `place`, whether or not its value is
+  /// used. 0: after all others. A place that is taken goes over to the new node.
+  NodeId effect(Op op, DType dtype, std::span<const int64_t> dims, std::span<const NodeId> inputs,
+                std::span<const int64_t> attrs, uint64_t place = 0);
+  struct Effect {
+    uint64_t place;
+    NodeId id;
+  };
+  std::span<const Effect> effects() const { return effects_; }  ///< by place
 
   /// Keeps the derivative that a call has of its own; returns the call's number.
   int64_t add_rule(std::shared_ptr<const Rule> rule);
@@ -119,7 +121,8 @@ class Graph {
   std::vector<uint32_t> hashes_;
   std::vector<NodeId> table_;  ///< open addressing, power-of-two size
   std::vector<std::shared_ptr<const Rule>> rules_;
-  uint64_t next_serial_ = 0;
+  uint64_t next_serial_ = 0, next_place_ = 1;
+  std::vector<Effect> effects_;
   Location location_;
   uint8_t order_ = 0;
 };

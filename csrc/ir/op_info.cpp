@@ -20,8 +20,7 @@ constexpr OpInfo kTable[] = {
 #define TERNARY(Name, fn, forward, da, db) \
   {#Name, #fn, OpKind::Ternary, OpClass::None, true, #forward},
 #define STRUCTURED(Name, fn) {#Name, #fn, OpKind::Structured, OpClass::None, true, ""},
-#include "ir/ops.def"
-#include "ir/undef.h"
+#include "ir/rows.h"
 };
 
 }  // namespace

@@ -25,21 +25,16 @@ std::string number(DType dtype, uint64_t bits) {
 
 /// The attributes as named arguments, each after a comma; flags that are not set are left out.
 std::string attributes(const Graph& g, NodeId id) {
-  const Spec& s = spec(g, id);
-  const auto numbers = g.attrs(id);
-  const size_t length = list_length(s.attributes, numbers.size());
   std::string text;
-  size_t at = 0;
-  for (const Attribute& a : s.attributes) {
-    const size_t n = is_list(a.kind) ? length : 1;
-    if (is_list(a.kind))
-      text += str(", ", a.name, "=", to_string(numbers.subspan(at, n)));
-    else if (a.kind != AttributeKind::Flag)
-      text += str(", ", a.name, "=", numbers[at]);
-    else if (numbers[at])
-      text += str(", ", a.name);
-    at += n;
-  }
+  for_each_attribute(spec(g, id).attributes, g.attrs(id),
+                     [&](const Attribute& a, std::span<const int64_t> values) {
+                       if (is_list(a.kind))
+                         text += str(", ", a.name, "=", to_string(values));
+                       else if (a.kind != AttributeKind::Flag)
+                         text += str(", ", a.name, "=", values[0]);
+                       else if (values[0])
+                         text += str(", ", a.name);
+                     });
   return text;
 }
 

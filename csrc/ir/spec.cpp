@@ -21,6 +21,12 @@ size_t Spec::input_count() const {
 
 Movement Spec::movement(const Graph&, NodeId) const { lacks("movement"); }
 
+std::optional<View> Spec::lay(const View&, std::span<const int64_t>, const Dims&) const {
+  lacks("layout");
+}
+
+NodeId Spec::put(Graph&, NodeId, std::span<const int64_t>, NodeId) const { lacks("inverse"); }
+
 size_t Spec::rank(const Graph& g, const Draft& draft) const {
   return draft.inputs.empty() ? draft.asked.dims.size() : g.dims(draft.inputs[0]).size();
 }
@@ -30,6 +36,7 @@ NodeId make(Graph& g, Op op, Draft draft) {
   const Type type = s.infer(g, draft);
   const NodeId simple = s.simplify(g, draft, type);
   if (simple != kNoNode) return simple;
+  if (s.effect()) return g.effect(op, type.dtype, type.dims, draft.inputs, draft.attributes);
   return g.intern(op, type.dtype, type.dims, draft.inputs, draft.attributes);
 }
 
@@ -38,6 +45,8 @@ NodeId rebuild(Graph& to, const Graph& from, NodeId id, std::span<const NodeId> 
   Stamp stamp(to);
   stamp.like(n);
   if (spec(n.op).unique()) return to.unique(n.op, n.dtype, from.dims(id), inputs);
+  if (spec(n.op).effect())
+    return to.effect(n.op, n.dtype, Dims(from.dims(id)), inputs, from.attrs(id), n.bits);
   return to.intern(n.op, n.dtype, from.dims(id), inputs, from.attrs(id), n.bits);
 }
 

@@ -26,9 +26,14 @@ enum class Form : uint8_t {
   Extremum,     ///< where along an axis the largest or smallest element is
   Scan,         ///< combines what comes before, along an axis
   Product,      ///< sums of matrix products
+  Convolve,     ///< a partial derivative of the form that ops/convolution.h states
+  Window,       ///< the largest element of windows, or where it is
+  TakePlaces,   ///< elements of rows at places
+  AddPlaces,    ///< sums of elements at places of rows
   Take,         ///< slices at indices
   Scatter,      ///< sums of slices at indices
   LastIndex,    ///< the last position at which an index occurs
+  Collective,   ///< what the processes of a group bring together
 };
 
 /// What reductions and scans combine elements with.
@@ -110,6 +115,8 @@ class Spec {
   virtual Law law() const = 0;
   /// Whether a node is equal to no other, whatever it looks like.
   virtual bool unique() const { return false; }
+  /// Whether a node takes place once, in the order recorded, used or not: others wait for it.
+  virtual bool effect() const { return false; }
   /// Whether input k is one whose elements the op computes with, not indices or a condition.
   virtual bool computes_with(int) const { return true; }
   /// Whether derivatives pass through.
@@ -120,6 +127,13 @@ class Spec {
 
   /// Form::Move only.
   virtual Movement movement(const Graph& g, NodeId id) const;
+  /// Whether results can be views of the one input: then `lay` and `put` are there.
+  virtual bool views() const { return false; }
+  /// How the result lies in memory if the input lies as `x` says; none: no strides say it.
+  virtual std::optional<View> lay(const View& x, std::span<const int64_t> attributes,
+                                  const Dims& to) const;
+  /// x with the elements that the op would read replaced by those of y.
+  virtual NodeId put(Graph& g, NodeId x, std::span<const int64_t> attributes, NodeId y) const;
   /// Whether a run fails if an input's elements are out of range: updates in place wait for it.
   virtual bool may_fail() const { return false; }
 

@@ -46,12 +46,11 @@ class Checker {
     want(numbers.size() >= single &&
              (lists ? (numbers.size() - single) % lists == 0 : numbers.size() == single),
          "expected ", s.attributes.size(), " attributes");
-    size_t at = 0;
-    for (const Attribute& a : s.attributes) {
-      if (a.kind == AttributeKind::Flag)
-        want(numbers[at] == 0 || numbers[at] == 1, "a flag is ", numbers[at]);
-      at += is_list(a.kind) ? list_length(s.attributes, numbers.size()) : 1;
-    }
+    for_each_attribute(s.attributes, numbers,
+                       [&](const Attribute& a, std::span<const int64_t> values) {
+                         if (a.kind == AttributeKind::Flag)
+                           want(values[0] == 0 || values[0] == 1, "a flag is ", values[0]);
+                       });
   }
 
   void number() const {

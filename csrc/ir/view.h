@@ -2,6 +2,8 @@
 // they stand. The CPU's copies, row labels, tile programs, GPU fusion and kernels all read this.
 #pragma once
 
+#include <optional>
+
 #include "base/dims.h"
 
 namespace gradcell {
@@ -14,6 +16,17 @@ struct View {
 
 /// A dense tensor as it lies.
 inline View whole(const Dims& dims) { return {dims, row_major(dims), 0}; }
+
+/// Whether several of its elements are one element of the tensor, as where strides are 0.
+inline bool overlaps(const View& v) {
+  if (element_count(v.dims) == 0) return false;
+  for (size_t k = 0; k < v.dims.size(); ++k)
+    if (v.dims[k] > 1 && v.strides[k] == 0) return true;
+  return false;
+}
+
+/// The same elements, in order, in other dimensions; none: no strides say where they are.
+std::optional<View> reshaped(const View& v, const Dims& to);
 
 /// Elements of one input: element c of the view stands at place[k] = start[k] + c[k] * step[k] of
 /// the result, whose rank is the view's.
@@ -56,22 +69,54 @@ enum class RowsOf : uint8_t {
   Any,
 };
 
-/// For a result of `rows` rows (the product of its first `lead` dimensions) and an input of `count`
-/// elements.
-inline RowsOf rows_of(const Piece& p, const Dims& result, size_t lead, int64_t rows,
+/// Which axes count the rows of a tensor: the first `lead` and, of blocks of rows that lie side by
+/// side, those from `trail` on. Those between count features.
+struct RowAxes {
+  size_t lead, trail;
+};
+
+/// For a tensor of that shape and `rows` rows in blocks of `block`.
+inline RowAxes row_axes(const Dims& dims, int64_t rows, int64_t block) {
+  RowAxes axes{0, dims.size()};
+  for (int64_t n = 1; axes.trail > 0 && n < block;) n *= dims[--axes.trail];
+  for (int64_t n = 1; axes.lead < axes.trail && n < rows / block;) n *= dims[axes.lead++];
+  return axes;
+}
+
+/// For a result of `rows` rows in blocks, which `axes` count, and an input of `count` elements.
+inline RowsOf rows_of(const Piece& p, const Dims& result, RowAxes axes, int64_t rows, int64_t block,
                       int64_t count) {
   bool same = count % rows == 0, none = true;
-  int64_t stride = count / rows;
-  if (p.from.offset >= stride) same = false;  // (the rest of a row lies within it, as all does)
-  for (size_t k = lead; k-- > 0;) {
-    const int64_t d = p.from.dims[k];
-    if (d != result[k] || p.start[k] != 0 || p.step[k] != 1) return RowsOf::Any;
-    if (d == 1) continue;
+  auto whole = [&](size_t k) {
+    return p.from.dims[k] == result[k] && p.start[k] == 0 && p.step[k] == 1;
+  };
+  int64_t stride = 1;
+  for (size_t k = result.size(); k-- > axes.trail;) {
+    if (!whole(k)) return RowsOf::Any;
+    if (result[k] == 1) continue;
     same &= p.from.strides[k] == stride;
     none &= p.from.strides[k] == 0;
-    stride *= d;
+    stride *= result[k];
+  }
+  for (size_t k = axes.lead; k < axes.trail && block > 1; ++k)
+    same &= p.from.dims[k] == 1 || p.from.strides[k] % block == 0;
+  stride = count / rows * block;
+  // (The rest of a row lies within it, as all does.)
+  if (p.from.offset >= stride || p.from.offset % block != 0) same = false;
+  for (size_t k = axes.lead; k-- > 0;) {
+    if (!whole(k)) return RowsOf::Any;
+    if (result[k] == 1) continue;
+    same &= p.from.strides[k] == stride;
+    none &= p.from.strides[k] == 0;
+    stride *= result[k];
   }
   return same ? RowsOf::Same : none ? RowsOf::None : RowsOf::Any;
+}
+
+/// For rows that the first `lead` axes count.
+inline RowsOf rows_of(const Piece& p, const Dims& result, size_t lead, int64_t rows,
+                      int64_t count) {
+  return rows_of(p, result, {lead, result.size()}, rows, 1, count);
 }
 
 }  // namespace gradcell

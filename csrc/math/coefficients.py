@@ -1,6 +1,6 @@
 """Derive the polynomial coefficients of the vector math and write vecmath_coefficients.h.
 
-Run by hand when a polynomial changes, in csrc/cpu:
+Run by hand when a polynomial changes, in csrc/math:
     python coefficients.py | clang-format > vecmath_coefficients.h
 Each row of TABLE is a function, its interval, its number of coefficients and a weight; the fit is
 the minimax polynomial of weight * (p - f), found by the Remez exchange on a dense grid (E. Y.
@@ -186,10 +186,8 @@ def main():
         c, low, bits = fit(f, a, b, n, power, single)
         kind, suffix = ("float", "f") if single else ("double", "")
         print(f"\n/// {what}: {float(-bits):.1f} bits")
-        print(f"inline constexpr {kind} {name}[{n}] = {{")
-        for v in c:
-            print(f"    {float(v).hex()}{suffix},  // {mp.nstr(v, 9)}")
-        print("};")
+        values = ", ".join(float(v).hex() + suffix for v in c)
+        print(f"inline constexpr {kind} {name}[{n}] = {{{values}}};")
         if name == "kErfc64":  # its constant term is wanted to more than a double
             print(f"inline constexpr double {name}Low = {float(low).hex()};")
     print("\n}  // namespace gradcell::coefficients")

@@ -191,21 +191,10 @@ GRADCELL_INLINE double at_most(double x, double high) { return high < x ? high :
 /// Whether a mask is set in every lane.
 GRADCELL_INLINE bool every(bool m) { return m; }
 
+#ifdef __SSE4_1__
 #if defined(__AVX512F__) && defined(__AVX512DQ__)
-GRADCELL_INLINE VecF square_root(VecF x) { return _mm512_sqrt_ps(x); }
-GRADCELL_INLINE VecD square_root(VecD x) { return _mm512_sqrt_pd(x); }
-GRADCELL_INLINE VecF round_even(VecF x) { return _mm512_roundscale_ps(x, 0x8); }
-GRADCELL_INLINE VecD round_even(VecD x) { return _mm512_roundscale_pd(x, 0x8); }
-GRADCELL_INLINE VecF round_down(VecF x) { return _mm512_roundscale_ps(x, 0x9); }
-GRADCELL_INLINE VecD round_down(VecD x) { return _mm512_roundscale_pd(x, 0x9); }
-GRADCELL_INLINE VecF round_up(VecF x) { return _mm512_roundscale_ps(x, 0xa); }
-GRADCELL_INLINE VecD round_up(VecD x) { return _mm512_roundscale_pd(x, 0xa); }
-GRADCELL_INLINE VecF mad(VecF a, VecF b, VecF c) { return _mm512_fmadd_ps(a, b, c); }
-GRADCELL_INLINE VecD mad(VecD a, VecD b, VecD c) { return _mm512_fmadd_pd(a, b, c); }
-GRADCELL_INLINE VecF at_least(VecF x, VecF low) { return _mm512_max_ps(low, x); }
-GRADCELL_INLINE VecD at_least(VecD x, VecD low) { return _mm512_max_pd(low, x); }
-GRADCELL_INLINE VecF at_most(VecF x, VecF high) { return _mm512_min_ps(high, x); }
-GRADCELL_INLINE VecD at_most(VecD x, VecD high) { return _mm512_min_pd(high, x); }
+#define GRADCELL_X86(instruction) _mm512_##instruction
+#define GRADCELL_ROUND(x, type, how) _mm512_roundscale_##type(x, how)
 /// The first and the second half of floats as doubles; and both back, rounded.
 GRADCELL_INLINE VecD widen_first(VecF x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
 GRADCELL_INLINE VecD widen_second(VecF x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
@@ -219,20 +208,8 @@ GRADCELL_INLINE HalfI narrow(MaskOf<VecD> m) { return (HalfI)_mm512_cvtepi64_epi
 GRADCELL_INLINE bool every(MaskOf<VecF> m) { return _mm512_movepi32_mask((__m512i)m) == 0xffff; }
 GRADCELL_INLINE bool every(MaskOf<VecD> m) { return _mm512_movepi64_mask((__m512i)m) == 0xff; }
 #elif defined(__AVX2__)
-GRADCELL_INLINE VecF square_root(VecF x) { return _mm256_sqrt_ps(x); }
-GRADCELL_INLINE VecD square_root(VecD x) { return _mm256_sqrt_pd(x); }
-GRADCELL_INLINE VecF round_even(VecF x) { return _mm256_round_ps(x, 0x8); }
-GRADCELL_INLINE VecD round_even(VecD x) { return _mm256_round_pd(x, 0x8); }
-GRADCELL_INLINE VecF round_down(VecF x) { return _mm256_round_ps(x, 0x9); }
-GRADCELL_INLINE VecD round_down(VecD x) { return _mm256_round_pd(x, 0x9); }
-GRADCELL_INLINE VecF round_up(VecF x) { return _mm256_round_ps(x, 0xa); }
-GRADCELL_INLINE VecD round_up(VecD x) { return _mm256_round_pd(x, 0xa); }
-GRADCELL_INLINE VecF mad(VecF a, VecF b, VecF c) { return _mm256_fmadd_ps(a, b, c); }
-GRADCELL_INLINE VecD mad(VecD a, VecD b, VecD c) { return _mm256_fmadd_pd(a, b, c); }
-GRADCELL_INLINE VecF at_least(VecF x, VecF low) { return _mm256_max_ps(low, x); }
-GRADCELL_INLINE VecD at_least(VecD x, VecD low) { return _mm256_max_pd(low, x); }
-GRADCELL_INLINE VecF at_most(VecF x, VecF high) { return _mm256_min_ps(high, x); }
-GRADCELL_INLINE VecD at_most(VecD x, VecD high) { return _mm256_min_pd(high, x); }
+#define GRADCELL_X86(instruction) _mm256_##instruction
+#define GRADCELL_ROUND(x, type, how) _mm256_round_##type(x, how)
 /// By memcpy, for then the compiler loads no more than a half of what comes from memory.
 GRADCELL_INLINE VecD widen_half(VecF x, size_t offset) {
   __m128 half;
@@ -253,21 +230,9 @@ GRADCELL_INLINE HalfI narrow(MaskOf<VecD> m) {
 }
 GRADCELL_INLINE bool every(MaskOf<VecF> m) { return _mm256_movemask_ps((__m256)m) == 0xff; }
 GRADCELL_INLINE bool every(MaskOf<VecD> m) { return _mm256_movemask_pd((__m256d)m) == 0xf; }
-#elif defined(__SSE4_1__)
-GRADCELL_INLINE VecF square_root(VecF x) { return _mm_sqrt_ps(x); }
-GRADCELL_INLINE VecD square_root(VecD x) { return _mm_sqrt_pd(x); }
-GRADCELL_INLINE VecF round_even(VecF x) { return _mm_round_ps(x, 0x8); }
-GRADCELL_INLINE VecD round_even(VecD x) { return _mm_round_pd(x, 0x8); }
-GRADCELL_INLINE VecF round_down(VecF x) { return _mm_round_ps(x, 0x9); }
-GRADCELL_INLINE VecD round_down(VecD x) { return _mm_round_pd(x, 0x9); }
-GRADCELL_INLINE VecF round_up(VecF x) { return _mm_round_ps(x, 0xa); }
-GRADCELL_INLINE VecD round_up(VecD x) { return _mm_round_pd(x, 0xa); }
-GRADCELL_INLINE VecF mad(VecF a, VecF b, VecF c) { return a * b + c; }
-GRADCELL_INLINE VecD mad(VecD a, VecD b, VecD c) { return a * b + c; }
-GRADCELL_INLINE VecF at_least(VecF x, VecF low) { return _mm_max_ps(low, x); }
-GRADCELL_INLINE VecD at_least(VecD x, VecD low) { return _mm_max_pd(low, x); }
-GRADCELL_INLINE VecF at_most(VecF x, VecF high) { return _mm_min_ps(high, x); }
-GRADCELL_INLINE VecD at_most(VecD x, VecD high) { return _mm_min_pd(high, x); }
+#else
+#define GRADCELL_X86(instruction) _mm_##instruction
+#define GRADCELL_ROUND(x, type, how) _mm_round_##type(x, how)
 GRADCELL_INLINE VecD widen_first(VecF x) { return _mm_cvtps_pd(x); }
 GRADCELL_INLINE VecD widen_second(VecF x) { return _mm_cvtps_pd(_mm_movehl_ps(x, x)); }
 GRADCELL_INLINE VecF narrow(VecD a, VecD b) {
@@ -281,6 +246,26 @@ GRADCELL_INLINE HalfI narrow(MaskOf<VecD> m) {
 }
 GRADCELL_INLINE bool every(MaskOf<VecF> m) { return _mm_movemask_ps((__m128)m) == 0xf; }
 GRADCELL_INLINE bool every(MaskOf<VecD> m) { return _mm_movemask_pd((__m128d)m) == 0x3; }
+#endif
+#define GRADCELL_INSTRUCTIONS(V, type)                                                \
+  GRADCELL_INLINE V square_root(V x) { return GRADCELL_X86(sqrt_##type)(x); }         \
+  GRADCELL_INLINE V round_even(V x) { return GRADCELL_ROUND(x, type, 0x8); }          \
+  GRADCELL_INLINE V round_down(V x) { return GRADCELL_ROUND(x, type, 0x9); }          \
+  GRADCELL_INLINE V round_up(V x) { return GRADCELL_ROUND(x, type, 0xa); }            \
+  GRADCELL_INLINE V at_least(V x, V low) { return GRADCELL_X86(max_##type)(low, x); } \
+  GRADCELL_INLINE V at_most(V x, V high) { return GRADCELL_X86(min_##type)(high, x); }
+GRADCELL_INSTRUCTIONS(VecF, ps)
+GRADCELL_INSTRUCTIONS(VecD, pd)
+#ifdef __FMA__
+GRADCELL_INLINE VecF mad(VecF a, VecF b, VecF c) { return GRADCELL_X86(fmadd_ps)(a, b, c); }
+GRADCELL_INLINE VecD mad(VecD a, VecD b, VecD c) { return GRADCELL_X86(fmadd_pd)(a, b, c); }
+#else
+GRADCELL_INLINE VecF mad(VecF a, VecF b, VecF c) { return a * b + c; }
+GRADCELL_INLINE VecD mad(VecD a, VecD b, VecD c) { return a * b + c; }
+#endif
+#undef GRADCELL_INSTRUCTIONS
+#undef GRADCELL_ROUND
+#undef GRADCELL_X86
 #elif defined(__aarch64__)
 GRADCELL_INLINE VecF square_root(VecF x) { return (VecF)vsqrtq_f32((float32x4_t)x); }
 GRADCELL_INLINE VecD square_root(VecD x) { return (VecD)vsqrtq_f64((float64x2_t)x); }

@@ -7,17 +7,27 @@
 namespace gradcell::GRADCELL_ISA {
 
 /// A tag with kNativeFloat computes floats in float lanes, one without it in double lanes.
-struct SqrtFn {
-  static constexpr bool kNativeFloat = true;
-  template <class V>
-  GRADCELL_INLINE static V f64(V x) {
-    return square_root(x);
-  }
-  template <class V>
-  GRADCELL_INLINE static V f32(V x) {
-    return square_root(x);
-  }
-};
+#define GRADCELL_SAME_IN_BOTH(Name, expression) \
+  struct Name##Fn {                             \
+    static constexpr bool kNativeFloat = true;  \
+    template <class V>                          \
+    GRADCELL_INLINE static V f64(V x) {         \
+      return expression;                        \
+    }                                           \
+    template <class V>                          \
+    GRADCELL_INLINE static V f32(V x) {         \
+      return f64(x);                            \
+    }                                           \
+  };
+GRADCELL_SAME_IN_BOTH(Sqrt, square_root(x))
+GRADCELL_SAME_IN_BOTH(Floor, round_down(x))
+GRADCELL_SAME_IN_BOTH(Ceil, round_up(x))
+GRADCELL_SAME_IN_BOTH(Round, round_even(x))
+GRADCELL_SAME_IN_BOTH(Abs, abs_value(x))
+// NaN and both zeros are their own sign.
+GRADCELL_SAME_IN_BOTH(Sign, select(x > all<V>(0), all<V>(1), select(x < all<V>(0), all<V>(-1), x)))
+#undef GRADCELL_SAME_IN_BOTH
+
 struct RsqrtFn {
   static constexpr bool kNativeFloat = kHasFma;
   template <class V>
@@ -45,61 +55,6 @@ struct RsqrtFn {
     const V regular = select(scaled, better * root_of_factor, better);
     // y itself where it is exact: at 0, infinity, NaN and below 0.
     return select(both(a > all<V>(0), a < all<V>(kInf)), regular, y);
-  }
-};
-struct FloorFn {
-  static constexpr bool kNativeFloat = true;
-  template <class V>
-  GRADCELL_INLINE static V f64(V x) {
-    return round_down(x);
-  }
-  template <class V>
-  GRADCELL_INLINE static V f32(V x) {
-    return round_down(x);
-  }
-};
-struct CeilFn {
-  static constexpr bool kNativeFloat = true;
-  template <class V>
-  GRADCELL_INLINE static V f64(V x) {
-    return round_up(x);
-  }
-  template <class V>
-  GRADCELL_INLINE static V f32(V x) {
-    return round_up(x);
-  }
-};
-struct RoundFn {
-  static constexpr bool kNativeFloat = true;
-  template <class V>
-  GRADCELL_INLINE static V f64(V x) {
-    return round_even(x);
-  }
-  template <class V>
-  GRADCELL_INLINE static V f32(V x) {
-    return round_even(x);
-  }
-};
-struct SignFn {  // NaN and both zeros are their own sign
-  static constexpr bool kNativeFloat = true;
-  template <class V>
-  GRADCELL_INLINE static V f64(V x) {
-    return select(x > all<V>(0), all<V>(1), select(x < all<V>(0), all<V>(-1), x));
-  }
-  template <class V>
-  GRADCELL_INLINE static V f32(V x) {
-    return f64(x);
-  }
-};
-struct AbsFn {
-  static constexpr bool kNativeFloat = true;
-  template <class V>
-  GRADCELL_INLINE static V f64(V x) {
-    return abs_value(x);
-  }
-  template <class V>
-  GRADCELL_INLINE static V f32(V x) {
-    return abs_value(x);
   }
 };
 
@@ -161,26 +116,42 @@ GRADCELL_INLINE T sign(T x)
   return static_cast<T>((x > 0) - (x < 0));
 }
 
+/// floor(a / b), as in Python; 0 for b = 0, and the most negative number over -1 wraps. Of 32 bits
+/// the quotient in double, rounded down, is exact (it is at least 2^-31 of itself away from the
+/// next integer); loops over it run in vectors, which have no integer division.
+template <class T>
+GRADCELL_INLINE T floor_div(T a, T b)
+  requires std::is_integral_v<T>
+{
+  if constexpr (sizeof(T) <= 4) {
+    constexpr double kEnd = 2147483648.0;
+    const double d = b == 0 ? 1.0 : static_cast<double>(b);
+    const double q = __builtin_floor(static_cast<double>(a) / d);
+    const auto whole = static_cast<T>(static_cast<int32_t>(q < kEnd ? q : -kEnd));
+    return b == 0 ? T(0) : whole;
+  } else {
+    using U = std::make_unsigned_t<T>;
+    if (b == 0) return 0;
+    if (b == T(-1)) return static_cast<T>(U(0) - static_cast<U>(a));
+    const T q = static_cast<T>(a / b), r = static_cast<T>(a % b);
+    return static_cast<T>(r != 0 && (r < 0) != (b < 0) ? q - 1 : q);
+  }
+}
 /// As ModFn; 0 for b = 0.
 template <class T>
 GRADCELL_INLINE T mod(T a, T b)
   requires std::is_integral_v<T>
 {
-  // A divisor of 0 or -1 gives 0 either way, and dividing by it may trap.
-  const T d = b == 0 || b == T(-1) ? T(1) : b;
-  const T r = static_cast<T>(a % d);
-  return static_cast<T>(r != 0 && (r < 0) != (d < 0) ? r + d : r);
-}
-/// floor(a / b), as in Python; 0 for b = 0, and the most negative number over -1 wraps.
-template <class T>
-GRADCELL_INLINE T floor_div(T a, T b)
-  requires std::is_integral_v<T>
-{
   using U = std::make_unsigned_t<T>;
-  if (b == 0) return 0;
-  if (b == T(-1)) return static_cast<T>(U(0) - static_cast<U>(a));
-  const T q = static_cast<T>(a / b), r = static_cast<T>(a % b);
-  return static_cast<T>(r != 0 && (r < 0) != (b < 0) ? q - 1 : q);
+  if constexpr (sizeof(T) <= 4) {
+    const U whole = static_cast<U>(floor_div(a, b)) * static_cast<U>(b);
+    return b == 0 ? T(0) : static_cast<T>(static_cast<U>(a) - whole);
+  } else {
+    // A divisor of 0 or -1 gives 0 either way, and dividing by it may trap.
+    const T d = b == 0 || b == T(-1) ? T(1) : b;
+    const T r = static_cast<T>(a % d);
+    return static_cast<T>(r != 0 && (r < 0) != (d < 0) ? r + d : r);
+  }
 }
 /// a^n for integers, modulo 2^bits. A negative n gives the integer part of the true value (0^n: 0).
 template <class T>

@@ -222,12 +222,6 @@ Value adjoint_of(Graph& g, NodeId id, int k, Value dy) {
     if (k == 0) return Rule(da).value;           \
     return Rule(db).value;                       \
   }
-#define COMPARE(Name, ...) \
-  case Op::Name:           \
-    return {};
-#define PREDICATE(Name, ...) \
-  case Op::Name:             \
-    return {};
 #define TERNARY(Name, fn, forward, da, db)                  \
   case Op::Name: {                                          \
     [[maybe_unused]] Value c = in[0], a = in[1], b = in[2]; \
@@ -235,9 +229,7 @@ Value adjoint_of(Graph& g, NodeId id, int k, Value dy) {
     if (k == 1) return Rule(da).value;                      \
     return Rule(db).value;                                  \
   }
-#define STRUCTURED(...)
-#include "ir/ops.def"
-#include "ir/undef.h"
+#include "ir/rows.h"
     default:
       break;
   }

@@ -7,35 +7,17 @@
 
 namespace gradcell {
 
-#define ROW(...)
-#define UNARY ROW
-#define BINARY ROW
-#define COMPARE ROW
-#define PREDICATE ROW
-#define TERNARY ROW
 #define STRUCTURED(Name, fn) const Spec& spec_of_##Name();
-#include "ir/ops.def"
-#include "ir/undef.h"
+#include "ir/rows.h"
 
 const Spec& spec(Op op) {
-  static const auto table = [] {
-    std::array<const Spec*, static_cast<size_t>(Op::Count)> specs{};
-    size_t at = 0;
-#define ELEMENTWISE(Name, ...) specs[at++] = &elementwise_spec(Op::Name);
-#define UNARY ELEMENTWISE
-#define BINARY ELEMENTWISE
-#define COMPARE ELEMENTWISE
-#define PREDICATE ELEMENTWISE
-#define TERNARY ELEMENTWISE
-#define STRUCTURED(Name, fn) specs[at++] = &spec_of_##Name();
-#include "ir/ops.def"
-#include "ir/undef.h"
-#undef ELEMENTWISE
-    return specs;
-  }();
-  return *table[static_cast<size_t>(op)];
+  static const std::array specs{
+#define ROW(Name, ...) &elementwise_spec(Op::Name),
+#define STRUCTURED(Name, fn) &spec_of_##Name(),
+#include "ir/rows.h"
+  };
+  return *specs[static_cast<size_t>(op)];
 }
-#undef ROW
 
 NodeId Linear::tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const {
   std::vector<NodeId> in;

@@ -46,7 +46,7 @@ NodeId merged(Graph& g, NodeId x, size_t first) {
 
 class Taking : public Linear {
  public:
-  explicit Taking(Op op) : Linear(op, Form::Take, kAttributes<TakeAttributes>, kTaken) {}
+  explicit Taking(Op op) : Linear(op, Form::Take, kAttributes<AxisAttributes>, kTaken) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     check_index("Gather", g.dtype(d.inputs[1]));
@@ -158,7 +158,7 @@ SPEC(LastWriter, LastIndex)
 
 NodeId gather(Graph& g, NodeId x, NodeId indices, int axis) {
   const NodeId in[] = {x, indices};
-  return make(g, Op::Gather, {in, encode(TakeAttributes{axis})});
+  return make(g, Op::Gather, {in, encode(AxisAttributes{axis})});
 }
 
 NodeId scatter_add(Graph& g, NodeId indices, NodeId updates, int axis, int64_t size) {

@@ -6,13 +6,6 @@
 
 namespace gradcell {
 
-struct TakeAttributes {
-  int64_t axis;
-  static constexpr auto fields() {
-    return std::tuple{Field{"axis", AttributeKind::Axis, &TakeAttributes::axis}};
-  }
-};
-
 struct ScatterAttributes {
   int64_t axis, size;
   static constexpr auto fields() {

@@ -16,13 +16,6 @@ struct PermAttributes {
     return std::tuple{Field{"perm", AttributeKind::Perm, &PermAttributes::perm}};
   }
 };
-struct AxisAttributes {
-  int64_t axis;
-  static constexpr auto fields() {
-    return std::tuple{Field{"axis", AttributeKind::Axis, &AxisAttributes::axis}};
-  }
-};
-
 constexpr Parameter kShaped[] = {kX, kShape};
 constexpr Parameter kPermuted[] = {kX, {Parameter::Kind::Attribute, "perm"}};
 constexpr Parameter kSliced[] = {kX,
@@ -44,11 +37,23 @@ class Moving : public Linear {
   }
 };
 
+/// What a view of one input is.
+class Viewing : public Moving {
+ public:
+  using Moving::Moving;
+  bool views() const override { return true; }
+  Movement movement(const Graph& g, NodeId id) const override {
+    return moved(*lay(whole(g.dims(g.input(id, 0))), g.attrs(id), g.dims(id)));
+  }
+};
+
 // Reshape -----------------------------------------------------------------------------------------
 
 class Reshaping : public Moving {
  public:
   explicit Reshaping(Op op) : Moving(op, Form::Same, {}, kShaped) {}
+
+  bool views() const override { return true; }
 
   Type infer(const Graph& g, const Draft& d) const override {
     const NodeId x = d.inputs[0];
@@ -79,6 +84,13 @@ class Reshaping : public Moving {
 
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
     return reshape(g, dy, Dims(g.dims(g.input(id, 0))));
+  }
+
+  std::optional<View> lay(const View& x, std::span<const int64_t>, const Dims& to) const override {
+    return reshaped(x, to);
+  }
+  NodeId put(Graph& g, NodeId x, std::span<const int64_t>, NodeId y) const override {
+    return reshape(g, y, Dims(g.dims(x)));
   }
 
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
@@ -112,9 +124,9 @@ class Reshaping : public Moving {
 
 // Views -------------------------------------------------------------------------------------------
 
-class Transposition : public Moving {
+class Transposition : public Viewing {
  public:
-  explicit Transposition(Op op) : Moving(op, Form::Move, kAttributes<PermAttributes>, kPermuted) {}
+  explicit Transposition(Op op) : Viewing(op, Form::Move, kAttributes<PermAttributes>, kPermuted) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     const Dims& from = g.dims(d.inputs[0]);
@@ -150,27 +162,29 @@ class Transposition : public Moving {
   }
 
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
-    const auto perm = g.attrs(id);
-    Dims inverse(perm.size());
-    for (size_t i = 0; i < perm.size(); ++i) inverse[perm[i]] = static_cast<int64_t>(i);
-    return transpose(g, dy, inverse);
+    return put(g, kNoNode, g.attrs(id), dy);
   }
 
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
     return transpose(g, b.inputs[0], behind_batch(0, behind_batch(g.attrs(id))));
   }
 
-  Movement movement(const Graph& g, NodeId id) const override {
-    const Dims from = row_major(g.dims(g.input(id, 0)));
-    View v{g.dims(id), {}, 0};
-    for (int64_t axis : g.attrs(id)) v.strides.push_back(from[axis]);
-    return moved(std::move(v));
+  std::optional<View> lay(const View& x, std::span<const int64_t> perm,
+                          const Dims& to) const override {
+    View v{to, {}, x.offset};
+    for (int64_t axis : perm) v.strides.push_back(x.strides[axis]);
+    return v;
+  }
+  NodeId put(Graph& g, NodeId, std::span<const int64_t> perm, NodeId y) const override {
+    Dims inverse(perm.size());
+    for (size_t i = 0; i < perm.size(); ++i) inverse[perm[i]] = static_cast<int64_t>(i);
+    return transpose(g, y, inverse);
   }
 };
 
-class Broadcasting : public Moving {
+class Broadcasting : public Viewing {
  public:
-  explicit Broadcasting(Op op) : Moving(op, Form::Move, {}, kShaped) {}
+  explicit Broadcasting(Op op) : Viewing(op, Form::Move, {}, kShaped) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     const Dims& from = g.dims(d.inputs[0]);
@@ -216,13 +230,12 @@ class Broadcasting : public Moving {
     return broadcast_to(g, x, behind_batch(b.size, to));
   }
 
-  Movement movement(const Graph& g, NodeId id) const override {
-    const Dims &from = g.dims(g.input(id, 0)), strides = row_major(from);
-    View v{g.dims(id), Dims(g.dims(id).size(), 0), 0};
-    const size_t missing = v.dims.size() - from.size();
-    for (size_t k = 0; k < from.size(); ++k)
-      if (from[k] != 1) v.strides[missing + k] = strides[k];
-    return moved(std::move(v));
+  std::optional<View> lay(const View& x, std::span<const int64_t>, const Dims& to) const override {
+    View v{to, Dims(to.size(), 0), x.offset};
+    const size_t missing = to.size() - x.dims.size();
+    for (size_t k = 0; k < x.dims.size(); ++k)
+      if (x.dims[k] != 1) v.strides[missing + k] = x.strides[k];
+    return v;
   }
 };
 
@@ -253,9 +266,25 @@ Dims box_behind_batch(const Graph& g, NodeId id) {
   return encode(SliceAttributes{start, step});
 }
 
-class Slicing : public Moving {
+/// x with y in the place of what begins at `start` along one axis.
+NodeId joined(Graph& g, NodeId x, NodeId y, size_t axis, int64_t start) {
+  const Dims all(g.dims(x));
+  const int64_t end = start + g.dims(y)[axis];
+  auto part = [&](int64_t from, int64_t to) {
+    SliceSpec s{Dims(all.size(), 0), all, Dims(all.size(), 1)};
+    s.start[axis] = from, s.size[axis] = to - from;
+    return slice(g, x, s);
+  };
+  std::vector<NodeId> parts;
+  if (start > 0) parts.push_back(part(0, start));
+  parts.push_back(y);
+  if (end < all[axis]) parts.push_back(part(end, all[axis]));
+  return concat(g, parts, static_cast<int>(axis));
+}
+
+class Slicing : public Viewing {
  public:
-  explicit Slicing(Op op) : Moving(op, Form::Move, kAttributes<SliceAttributes>, kSliced) {}
+  explicit Slicing(Op op) : Viewing(op, Form::Move, kAttributes<SliceAttributes>, kSliced) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     check_box("Slice", g.dims(d.inputs[0]), decode<SliceAttributes>(d.attributes), d.asked.dims);
@@ -291,15 +320,32 @@ class Slicing : public Moving {
     return make(g, op, {b.inputs, box_behind_batch(g, id), {{}, behind_batch(b.size, g.dims(id))}});
   }
 
-  Movement movement(const Graph& g, NodeId id) const override {
-    const auto a = gradcell::attributes<SliceAttributes>(g, id);
-    View v = whole(g.dims(g.input(id, 0)));
-    v.dims = g.dims(id);
-    for (size_t k = 0; k < v.dims.size(); ++k) {
+  std::optional<View> lay(const View& x, std::span<const int64_t> attributes,
+                          const Dims& to) const override {
+    const auto a = decode<SliceAttributes>(attributes);
+    View v{to, x.strides, x.offset};
+    for (size_t k = 0; k < to.size(); ++k) {
       v.offset += v.strides[k] * a.start[k];
       v.strides[k] *= a.step[k];
     }
-    return moved(std::move(v));
+    return v;
+  }
+
+  NodeId put(Graph& g, NodeId x, std::span<const int64_t> attributes, NodeId y) const override {
+    const Dims box(g.dims(y)), all(g.dims(x)), kept(attributes.begin(), attributes.end());
+    const auto a = decode<SliceAttributes>(kept);
+    const NodeId there = slice_scatter(g, y, all, a.start, a.step);
+    if (there == y) return y;
+    Dims partial;
+    for (size_t k = 0; k < all.size(); ++k)
+      if (box[k] != all[k] || (box[k] > 1 && a.step[k] != 1))
+        partial.push_back(static_cast<int64_t>(k));
+    if (const size_t k = partial.empty() ? 0 : static_cast<size_t>(partial[0]);
+        partial.size() == 1 && box[k] > 0 && (box[k] == 1 || a.step[k] == 1))
+      return joined(g, x, y, k, a.start[k]);
+    const NodeId ones = constant(g, DType::Int32, box, 1), none = constant(g, DType::Int32, all, 0);
+    const NodeId mask = binary(g, Op::Greater, slice_scatter(g, ones, all, a.start, a.step), none);
+    return select(g, mask, there, x);
   }
 };
 

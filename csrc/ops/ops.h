@@ -1,6 +1,8 @@
 // All families: what a pass that builds graphs includes.
 #pragma once
 
+#include "ops/collective.h"
+#include "ops/convolution.h"
 #include "ops/elementwise.h"
 #include "ops/identity.h"
 #include "ops/index.h"
@@ -9,3 +11,4 @@
 #include "ops/reduction.h"
 #include "ops/scan.h"
 #include "ops/source.h"
+#include "ops/window.h"

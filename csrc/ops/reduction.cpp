@@ -4,6 +4,7 @@
 #include "ops/families.h"
 #include "ops/identity.h"
 #include "ops/movement.h"
+#include "ops/scan.h"
 
 namespace gradcell {
 
@@ -48,7 +49,7 @@ class Reduction : public Spec {
       n *= from[axis];
     }
     const Dims to = pick(from, d.attributes, false);
-    require(sums() || n > 0 || element_count(to) == 0, ErrorKind::Value, name(),
+    require(has_identity() || n > 0 || element_count(to) == 0, ErrorKind::Value, name(),
             ": no identity for an empty reduction of shape ", to_string(from));
     return {g.dtype(x), to};
   }
@@ -59,9 +60,9 @@ class Reduction : public Spec {
     if (axes.empty()) return x;
     int64_t n = 1;
     for (int64_t axis : axes) n *= g.dims(x)[axis];
-    if (n == 0) return constant(g, type.dtype, type.dims, 0);
+    if (n == 0) return constant(g, type.dtype, type.dims, combine == Combine::Product ? 1 : 0);
     if (n == 1) return reshape(g, x, type.dims);
-    if (same_along(g, x, axes)) {
+    if (combine != Combine::Product && same_along(g, x, axes)) {
       const NodeId one = one_along(g, x, axes, type.dims);
       if (!sums()) return one;
       // A count may be beyond what a half type holds.
@@ -86,17 +87,48 @@ class Reduction : public Spec {
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
     return make(g, op, {b.inputs, behind_batch(g.attrs(id))});
   }
-  Law law() const override { return Law::Linear; }  // which elements are extreme does not move
+  /// Which elements are extreme does not move.
+  Law law() const override { return combine == Combine::Product ? Law::Smooth : Law::Linear; }
 
   NodeId apply(Graph& g, Draft d) const override {
     NodeId x = d.inputs[0];
-    if (sums() && g.dtype(x) == DType::Bool) x = cast(g, x, DType::Int64);
+    if (has_identity() && g.dtype(x) == DType::Bool) x = cast(g, x, DType::Int64);
     d.inputs = {&x, 1};
     return make(g, op, d);
   }
 
  private:
   bool sums() const { return combine == Combine::Sum; }
+  bool has_identity() const { return sums() || combine == Combine::Product; }
+
+  /// The derivative of a result by each element.
+  NodeId weights(Graph& g, NodeId id) const {
+    return combine == Combine::Product ? others(g, id) : shares(g, id);
+  }
+
+  /// The product of all other elements: of those before, and those behind. (Nothing is divided by,
+  /// so zeros need no special rule.)
+  static NodeId others(Graph& g, NodeId id) {
+    const NodeId x = g.input(id, 0);
+    const Dims axes(g.attrs(id).begin(), g.attrs(id).end()), full = g.dims(x);
+    Dims order, kept, moved;  // the reduced axes as one, the last
+    for (size_t k = 0; k < full.size(); ++k)
+      if (!contains(axes, k)) order.push_back(static_cast<int64_t>(k)), kept.push_back(full[k]);
+    int64_t n = 1;
+    for (int64_t axis : axes) order.push_back(axis), n *= full[axis];
+    for (int64_t k : order) moved.push_back(full[k]);
+    kept.push_back(n);
+    const auto last = static_cast<int64_t>(kept.size()) - 1;
+    const bool one = axes.size() == 1;
+    const NodeId lines = one ? x : reshape(g, transpose(g, x, order), kept);
+    const int64_t axis = one ? axes[0] : last;
+    const NodeId product = binary(g, Op::Mul, cumprod(g, lines, {axis, true, false}),
+                                  cumprod(g, lines, {axis, true, true}));
+    if (one) return product;
+    Dims back(order.size());
+    for (size_t k = 0; k < order.size(); ++k) back[order[k]] = static_cast<int64_t>(k);
+    return transpose(g, reshape(g, product, moved), back);
+  }
 
   /// A reduction of a reduction.
   NodeId merged(Graph& g, NodeId x, std::span<const int64_t> axes) const {
@@ -110,7 +142,7 @@ class Reduction : public Spec {
   }
 
   /// 1 / (number of ties) where x equals its maximum (or minimum), else 0.
-  static NodeId weights(Graph& g, NodeId id) {
+  static NodeId shares(Graph& g, NodeId id) {
     const NodeId x = g.input(id, 0);
     const Dims axes(g.attrs(id).begin(), g.attrs(id).end()), full = g.dims(x);
     const NodeId hit = binary(g, Op::Equal, x, spread(g, id, full, axes));
@@ -123,7 +155,7 @@ class Reduction : public Spec {
 class Extremum : public Constant {
  public:
   Extremum(Op op, Combine combine)
-      : Constant(op, Form::Extremum, kAttributes<ExtremumAttributes>, kExtreme, combine) {}
+      : Constant(op, Form::Extremum, kAttributes<AxisAttributes>, kExtreme, combine) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     const Dims& from = g.dims(d.inputs[0]);
@@ -148,6 +180,7 @@ class Extremum : public Constant {
 }  // namespace
 
 SPEC(ReduceSum, Reduction, Combine::Sum)
+SPEC(ReduceProd, Reduction, Combine::Product)
 SPEC(ReduceMax, Reduction, Combine::Max)
 SPEC(ReduceMin, Reduction, Combine::Min)
 SPEC(ArgMax, Extremum, Combine::Max)

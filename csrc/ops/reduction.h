@@ -12,13 +12,6 @@ struct ReduceAttributes {
   }
 };
 
-struct ExtremumAttributes {
-  int64_t axis;
-  static constexpr auto fields() {
-    return std::tuple{Field{"axis", AttributeKind::Axis, &ExtremumAttributes::axis}};
-  }
-};
-
 /// Over sorted axes, which vanish from the shape.
 NodeId reduce(Graph& g, Combine combine, NodeId x, std::span<const int64_t> axes);
 inline NodeId sum(Graph& g, NodeId x, std::span<const int64_t> axes) {

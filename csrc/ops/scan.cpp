@@ -111,4 +111,8 @@ NodeId cumsum(Graph& g, NodeId x, const ScanAttributes& a) {
   return make(g, Op::CumSum, {{&x, 1}, encode(a)});
 }
 
+NodeId cumprod(Graph& g, NodeId x, const ScanAttributes& a) {
+  return make(g, Op::CumProd, {{&x, 1}, encode(a)});
+}
+
 }  // namespace gradcell

@@ -17,5 +17,6 @@ struct ScanAttributes {
 };
 
 NodeId cumsum(Graph& g, NodeId x, const ScanAttributes& a);
+NodeId cumprod(Graph& g, NodeId x, const ScanAttributes& a);
 
 }  // namespace gradcell

@@ -1,20 +1,12 @@
 #include "ops/source.h"
 
-#include <bit>
-
 #include "ir/fold.h"
 #include "ops/families.h"
+#include "ops/movement.h"
 
 namespace gradcell {
 
 namespace {
-
-struct RangeAttributes {
-  int64_t axis;
-  static constexpr auto fields() {
-    return std::tuple{Field{"axis", AttributeKind::Axis, &RangeAttributes::axis}};
-  }
-};
 
 constexpr Parameter kRange[] = {kShape, {Parameter::Kind::DType, "dtype"}, kAxis};
 constexpr Parameter kRandom[] = {{Parameter::Kind::Tensor, "state"}, kShape};
@@ -43,14 +35,21 @@ class Numbers : public Source {
 
 class Ranges : public Source {
  public:
-  explicit Ranges(Op op) : Source(op, Form::Range, kAttributes<RangeAttributes>, kRange) {}
+  explicit Ranges(Op op) : Source(op, Form::Range, kAttributes<AxisAttributes>, kRange) {}
   Type infer(const Graph&, const Draft& d) const override {
     check_shape(name(), d.asked.dims);
     if (!d.asked.dims.empty()) check_axis(name(), d.attributes[0], d.asked.dims.size());
     return d.asked;
   }
-  NodeId simplify(Graph& g, Draft&, const Type& type) const override {
-    return type.dims.empty() ? constant(g, type.dtype, type.dims, 0) : kNoNode;
+  /// A vector, which is spread over the other axes.
+  NodeId simplify(Graph& g, Draft& d, const Type& type) const override {
+    if (type.dims.empty()) return constant(g, type.dtype, type.dims, 0);
+    const auto axis = static_cast<size_t>(d.attributes[0]);
+    const int64_t n = type.dims[axis];
+    if (element_count(type.dims) == n) return kNoNode;
+    Dims line(type.dims.size(), 1);
+    line[axis] = n;
+    return broadcast_to(g, iota(g, type.dtype, line, static_cast<int>(axis)), type.dims);
   }
 };
 
@@ -96,8 +95,7 @@ NodeId find_constant(const Graph& g, DType dtype, std::span<const int64_t> dims,
 bool is_constant(const Graph& g, NodeId id) { return g[id].op == Op::Const; }
 
 double constant_value(const Graph& g, NodeId id) {
-  return is_floating(g.dtype(id)) ? std::bit_cast<double>(g[id].bits)
-                                  : static_cast<double>(std::bit_cast<int64_t>(g[id].bits));
+  return from_bits<double>(g.dtype(id), g[id].bits);
 }
 
 NodeId iota(Graph& g, DType dtype, std::span<const int64_t> dims, int axis) {

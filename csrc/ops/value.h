@@ -27,15 +27,11 @@ inline Value ones_like(Value x) { return full_like(x, 1); }
   inline Value fn(Value a, Value b) { return {a.graph, binary(*a.graph, Op::Name, a.id, b.id)}; } \
   inline Value fn(Value a, double b) { return fn(a, full_like(a, b)); }                           \
   inline Value fn(double a, Value b) { return fn(full_like(b, a), b); }
-#define COMPARE BINARY
-#define PREDICATE UNARY
 #define TERNARY(Name, fn, ...)                            \
   inline Value fn(Value c, Value a, Value b) {            \
     return {a.graph, select(*a.graph, c.id, a.id, b.id)}; \
   }
-#define STRUCTURED(...)
-#include "ir/ops.def"
-#include "ir/undef.h"
+#include "ir/rows.h"
 
 inline Value operator-(Value x) { return neg(x); }
 #define GRADCELL_OPERATOR(symbol, fn)                                  \

@@ -1,4 +1,4 @@
-#include "plan/biases.h"
+#include "plan/joining.h"
 
 #include "plan/uses.h"
 

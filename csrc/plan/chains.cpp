@@ -1,4 +1,4 @@
-#include "plan/chains.h"
+#include "plan/joining.h"
 
 #include <algorithm>
 #include <array>

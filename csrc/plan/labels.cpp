@@ -1,6 +1,7 @@
 #include "plan/labels.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/union_find.h"
 #include "ops/ops.h"
@@ -9,7 +10,16 @@ namespace gradcell {
 
 namespace {
 
-using RowSet = std::vector<int64_t>;  // ascending: the row counts a node can run with
+/// A number of rows and how they lie, see Region.
+struct RowSplit {
+  int64_t rows, block = 1;
+  bool operator==(const RowSplit&) const = default;
+  bool operator<(const RowSplit& o) const {
+    return rows != o.rows ? rows < o.rows : block > o.block;
+  }
+};
+
+using RowSet = std::vector<RowSplit>;  // ascending: the splits a node can run with
 
 /// Weights beyond this do not stay in the cache beside a tile: such products run whole.
 constexpr int64_t kMaxWeightBytes = 512 << 10;
@@ -17,19 +27,39 @@ constexpr int64_t kMaxGradElements = 1 << 16;
 
 RowSet prefixes(const Dims& dims, int64_t count, size_t limit) {
   RowSet set;
-  if (count == 1) return {1};
+  if (count == 1) return {{1}};
   int64_t p = 1;
   for (size_t k = 0; k < std::min(limit, dims.size()); ++k) {
     p *= dims[k];
-    if (p > 1 && count / p <= kMaxFeatures && (set.empty() || set.back() != p)) set.push_back(p);
+    if (p > 1 && count / p <= kMaxFeatures && (set.empty() || set.back().rows != p))
+      set.push_back({p});
   }
   return set;
 }
 
-RowSet intersect(const RowSet& a, const RowSet& b) {
-  RowSet out;
-  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
-  return out;
+/// The positions of images [images, channels, ...] as rows, channels as features.
+std::optional<RowSplit> positions(const Dims& dims) {
+  if (dims.size() < 3 || dims[1] == 1 || dims[1] > kMaxFeatures) return {};
+  const int64_t block = product(dims, 2, dims.size());
+  if (block == 1) return {};
+  return RowSplit{dims[0] * block, block};
+}
+
+RowSet with_positions(RowSet set, const Dims& dims) {
+  if (const auto p = positions(dims)) set.insert(std::lower_bound(set.begin(), set.end(), *p), *p);
+  return set;
+}
+
+/// The splits of a tensor's elements.
+RowSet splits(const Dims& dims, int64_t count) {
+  return with_positions(prefixes(dims, count, dims.size()), dims);
+}
+
+/// Whether a tensor has rows that lie so. (One feature lies alike in all blocks.)
+bool has_rows(const Dims& dims, int64_t count, const RowSplit& split) {
+  if (count == split.rows) return true;
+  const RowSet set = splits(dims, count);
+  return std::binary_search(set.begin(), set.end(), split);
 }
 
 /// Whether a piece gives every row of a result the same elements, judged by its first real axis.
@@ -43,15 +73,14 @@ bool is_uniform(const Piece& p) {
 RowSet move_rows(const Graph& g, NodeId id) {
   const Dims& dims = g.dims(id);
   const Movement m = spec(g, id).movement(g, id);
-  RowSet set = prefixes(dims, g.count(id), dims.size());
+  RowSet set = splits(dims, g.count(id));
   for (const Piece& p : m.pieces) {
     const NodeId x = g.input(id, p.input);
     const RowsOf wanted = is_uniform(p) ? RowsOf::None : RowsOf::Same;
-    if (wanted == RowsOf::Same) set = intersect(set, prefixes(g.dims(x), g.count(x), SIZE_MAX));
-    std::erase_if(set, [&](int64_t rows) {
-      size_t lead = 0;
-      for (int64_t n = 1; n < rows;) n *= dims[lead++];
-      return rows > 1 && rows_of(p, dims, lead, rows, g.count(x)) != wanted;
+    std::erase_if(set, [&](const RowSplit& s) {
+      if (wanted == RowsOf::Same && !has_rows(g.dims(x), g.count(x), s)) return true;
+      const RowAxes axes = row_axes(dims, s.rows, s.block);
+      return s.rows > 1 && rows_of(p, dims, axes, s.rows, s.block, g.count(x)) != wanted;
     });
   }
   return set;
@@ -92,17 +121,23 @@ RowSet product_rows(const Graph& g, NodeId id) {
     }
     if (a[0] != rows || a[0] <= 1 || inner > kMaxFeatures || outer > kMaxFeatures) return {};
   }
-  return {rows};
+  return {{rows}};
 }
 
 RowSet reduce_rows(const Graph& g, NodeId id) {
   NodeId x = g.input(id, 0);
   const Dims& dims = g.dims(x);
   if (g.dtype(id) == DType::Bool && is_sum(g, id)) return {};
-  bool reducing = reduces_rows(dims, g.attrs(id));
-  RowSet set = prefixes(dims, g.count(x), reduce_prefix(dims, g.attrs(id), reducing));
-  if (set.size() == 1 && set[0] == 1) return {};
-  return set;
+  if (spec(g, id).combine == Combine::Product) return {};  // calls multiply in double
+  const auto axes = g.attrs(id);
+  bool reducing = reduces_rows(dims, axes);
+  RowSet set = prefixes(dims, g.count(x), reduce_prefix(dims, axes, reducing));
+  if (set.size() == 1 && set[0].rows == 1) return {};
+  bool alike = true;  // all axes that count positions vanish, or none of them does
+  for (size_t k = 0; k < dims.size(); ++k)
+    if (k != 1 && dims[k] > 1) alike &= contains(axes, k) == reducing;
+  const bool keeps_channels = reducing && dims.size() > 1 && !contains(axes, 1);
+  return alike && (keeps_channels || !reducing) ? with_positions(std::move(set), dims) : set;
 }
 
 /// The row counts with which a region can run this node; empty: a call runs it.
@@ -115,7 +150,7 @@ RowSet row_set(const Graph& g, NodeId id) {
   switch (form(g, id)) {
     case Form::Elementwise:
     case Form::Convert:
-      return prefixes(dims, count, dims.size());
+      return splits(dims, count);
     case Form::Move:
       return move_rows(g, id);
     case Form::Reduce:
@@ -130,12 +165,73 @@ RowSet row_set(const Graph& g, NodeId id) {
     case Form::Same:
     case Form::Extremum:
     case Form::Scan:
+    case Form::Convolve:
+    case Form::Window:
+    case Form::TakePlaces:
+    case Form::AddPlaces:
     case Form::Take:
     case Form::Scatter:
     case Form::LastIndex:
+    case Form::Collective:
       return {};
   }
   return {};
+}
+
+/// Whether a reduction reads long lines, or many columns, that stand in memory: what a call goes
+/// over in order. (Of few features a row, rows are the better lanes.)
+bool reads_long_lines(const Graph& g, const Labels& l, NodeId id) {
+  constexpr int64_t kLine = 32;
+  const NodeId x = g.input(id, 0);
+  const Dims& dims = g.dims(x);
+  if (form(g, id) != Form::Reduce || !is_leaf(g, l.storage[x])) return false;
+  int64_t line = 1;
+  size_t k = dims.size();
+  while (k > 0 && dims[k - 1] == 1) --k;
+  for (size_t last = k; k > 0 && contains(g.attrs(id), k - 1) == contains(g.attrs(id), last - 1);
+       --k)
+    line *= dims[k - 1];
+  return line >= kLine;
+}
+
+/// Whether all that a node does is to copy long runs of elements that stand in memory.
+bool copies_runs(const Graph& g, NodeId id) {
+  constexpr int64_t kRun = 64;
+  if (form(g, id) != Form::Move) return false;
+  for (NodeId x : g.inputs(id))
+    if (!is_leaf(g, x)) return false;
+  const Movement m = spec(g, id).movement(g, id);
+  return std::ranges::all_of(m.pieces, [](const Piece& p) {
+    const Dims &dims = p.from.dims, &strides = p.from.strides;
+    size_t k = dims.size();
+    while (k > 0 && dims[k - 1] == 1) --k;
+    return k > 0 && dims[k - 1] >= kRun && std::abs(strides[k - 1]) <= 1;
+  });
+}
+
+/// Whether nothing in a region reads x in the same pass as node id: all that reads it waits for the
+/// node, whose result exists when all rows are done.
+bool reads_alone(const Graph& g, const Labels& l, NodeId id, NodeId x) {
+  std::vector<uint8_t> after(g.size(), 0);
+  after[id] = 1;
+  for (NodeId r = x + 1; r < g.size(); ++r) {
+    bool reads = false;
+    for (NodeId i : g.inputs(r)) after[r] |= after[i], reads |= l.storage[i] == x;
+    if (reads && r != id && l.node[r].in_region && !(l.node[id].reducing && after[r])) return false;
+  }
+  return true;
+}
+
+/// Takes reductions out of regions where nothing else reads their tensor, and copies that nothing
+/// is joined with: calls run them. in_component: how many nodes are in a node's component.
+void lone_nodes_to_calls(const Graph& g, Labels& l, std::span<const uint32_t> in_component) {
+  for (NodeId id = 0; id < g.size(); ++id) {
+    NodeLabel& me = l.node[id];
+    if (!me.in_region) continue;
+    if ((reads_long_lines(g, l, id) && reads_alone(g, l, id, l.storage[g.input(id, 0)])) ||
+        (in_component[id] == 1 && copies_runs(g, id)))
+      me.in_region = me.reducing = false;
+  }
 }
 
 class Components {
@@ -148,12 +244,15 @@ class Components {
     a = find(a), b = find(b);
     if (a == b) return;
     RowSet both = intersect(rows_[a], rows_[b]);
-    if (both.empty()) return;
+    if (both.empty() || (both.back().block == 1 && (in_blocks(a) || in_blocks(b)))) return;
     sets_.join(a, b);
     rows_[b] = std::move(both);
   }
 
  private:
+  /// Positions of images are what it runs by: whole images would not stay in the cache.
+  bool in_blocks(NodeId x) const { return rows_[x].back().block > 1; }
+
   UnionFind sets_;
   std::vector<RowSet> rows_;
 };
@@ -162,15 +261,6 @@ class Components {
 /// rows are multiplied with are packed from memory.
 bool is_immediate(const Graph& g, NodeId id, int k, bool in_region) {
   return in_region && access(g, id, k) == Access::Rows;
-}
-
-/// The stage before which nothing is computed with a node that shares its first input's storage.
-int32_t tokens_stage(const Graph& g, const Labels& l, const std::vector<int32_t>& not_before,
-                     NodeId id) {
-  int32_t stage = not_before[g.input(id, 0)];
-  for (NodeId token : g.inputs(id).subspan(1))
-    stage = std::max(stage, l.node[l.storage[token]].stage);
-  return stage;
 }
 
 /// Work that needs nothing but what is stored anyway can wait for the stage that uses it, so that
@@ -199,6 +289,92 @@ void sink(const Graph& g, Labels& l) {
       bool same = l.node[p].in_region && me.in_region && l.node[p].component == me.component &&
                   !l.node[p].reducing && access(g, id, k) == Access::Rows;
       latest[p] = std::min(latest[p], same ? me.stage : me.stage - 1);
+    }
+  }
+}
+
+bool is_collective(const Graph& g, NodeId id) { return form(g, id) == Form::Collective; }
+
+/// How many collectives one after the other a node comes behind. What needs a collective's result
+/// waits until all that needs fewer of them is done, so that it is exchanged meanwhile: a node has
+/// the highest level that those who use it leave it. Collectives start as early as they can, in
+/// their order. Empty: there are none.
+std::vector<int32_t> levels(const Graph& g) {
+  if (g.effects().empty()) return {};
+  std::vector<int32_t> first(g.size(), 0);  // the lowest that is possible
+  int32_t last = 0;                         // of the collectives so far
+  for (NodeId id = 0; id < g.size(); ++id) {
+    for (NodeId i : g.inputs(id)) first[id] = std::max(first[id], first[i] + is_collective(g, i));
+    if (is_collective(g, id)) last = first[id] = std::max(first[id], last);
+  }
+  const int32_t top = *std::max_element(first.begin(), first.end());
+  std::vector<int32_t> level(g.size(), top);
+  for (NodeId id = static_cast<NodeId>(g.size()); id-- > 0;) {
+    if (first[id] == 0 || is_collective(g, id)) level[id] = first[id];
+    for (NodeId i : g.inputs(id)) level[i] = std::min(level[i], level[id]);
+  }
+  return level;
+}
+
+/// The stage before which nothing is computed with a node: of those that share storage, the latest
+/// of their tokens.
+int32_t tokens_stage(const Graph& g, const Labels& l, NodeId id) {
+  int32_t stage = 0;
+  for (; l.storage[id] != id; id = g.input(id, 0))
+    for (NodeId token : g.inputs(id).subspan(1))
+      stage = std::max(stage, l.node[l.storage[token]].stage);
+  return stage;
+}
+
+/// The first stage in which all that a node reads is there.
+int32_t ready(const Graph& g, const Labels& l, NodeId id) {
+  const NodeLabel& me = l.node[id];
+  int32_t stage = 0;
+  for (int k = 0; k < g[id].input_count; ++k) {
+    NodeId p = l.storage[g.input(id, k)];
+    const NodeLabel& from = l.node[p];
+    bool fill = is_constant(g, p) && !is_immediate(g, id, k, me.in_region);
+    bool in_tile = from.in_region && me.in_region && !from.reducing &&
+                   from.component == me.component && access(g, id, k) == Access::Rows;
+    int32_t there = is_source(g, p) ? (fill ? 1 : 0) : in_tile ? from.stage : from.stage + 1;
+    stage = std::max({stage, there, tokens_stage(g, l, g.input(id, k))});
+  }
+  return stage;
+}
+
+/// Gives every node its stage.
+void place(const Graph& g, Labels& l) {
+  auto placed = [&](NodeId id) { return l.storage[id] == id && !is_source(g, id); };
+  const std::vector<int32_t> level = levels(g);
+  if (level.empty()) {
+    for (NodeId id = 0; id < g.size(); ++id)
+      if (placed(id)) l.node[id].stage = ready(g, l, id);
+    return;
+  }
+  const int32_t top = *std::max_element(level.begin(), level.end());
+  int32_t begin = 0, end = 0, last = 0;
+  for (int32_t now = 0; now <= top; ++now, begin = end)
+    for (NodeId id = 0; id < g.size(); ++id) {
+      if (level[id] != now || !placed(id)) continue;
+      int32_t& stage = l.node[id].stage;
+      stage = std::max(begin, ready(g, l, id));
+      if (is_collective(g, id)) last = stage = std::max(stage, last);
+      end = std::max(end, stage + 1);
+    }
+}
+
+/// A collective has to have ended where its value is first read, or in the end.
+void find_waits(const Graph& g, Labels& l) {
+  for (const Graph::Effect& e : g.effects()) {
+    l.node[e.id].materialised = true;
+    l.node[e.id].wait = l.stage_count;
+  }
+  if (g.effects().empty()) return;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (l.storage[id] != id || is_source(g, id)) continue;
+    for (NodeId i : g.inputs(id)) {
+      NodeLabel& p = l.node[l.storage[i]];
+      if (p.wait >= 0) p.wait = std::min(p.wait, l.node[id].stage);
     }
   }
 }
@@ -240,26 +416,20 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
         components.join(p, id);
     }
   }
+  std::vector<uint32_t> in_component(n, 0);
+  for (NodeId id = 0; id < n; ++id)
+    if (l.node[id].in_region) ++in_component[components.find(id)];
+  for (NodeId id = 0; id < n; ++id) in_component[id] = in_component[components.find(id)];
+  lone_nodes_to_calls(g, l, in_component);
 
-  std::vector<int32_t> not_before(n, 0);  // of nodes that share storage: their tokens' stages
   for (NodeId id = 0; id < n; ++id) {
     NodeLabel& me = l.node[id];
-    if (l.storage[id] != id) not_before[id] = tokens_stage(g, l, not_before, id);
-    if (l.storage[id] != id || is_source(g, id)) continue;
-    if (me.in_region) {
-      me.component = static_cast<int32_t>(components.find(id));
-      me.rows = components.rows(id).back();
-    }
-    for (int k = 0; k < g[id].input_count; ++k) {
-      NodeId p = l.storage[g.input(id, k)];
-      const NodeLabel& from = l.node[p];
-      bool fill = is_constant(g, p) && !is_immediate(g, id, k, me.in_region);
-      bool in_tile = from.in_region && me.in_region && !from.reducing &&
-                     from.component == me.component && access(g, id, k) == Access::Rows;
-      int32_t ready = is_source(g, p) ? (fill ? 1 : 0) : in_tile ? from.stage : from.stage + 1;
-      me.stage = std::max({me.stage, ready, not_before[g.input(id, k)]});
-    }
+    if (l.storage[id] != id || is_source(g, id) || !me.in_region) continue;
+    me.component = static_cast<int32_t>(components.find(id));
+    const RowSplit split = components.rows(id).back();
+    me.rows = split.rows, me.block = split.block;
   }
+  place(g, l);
   sink(g, l);
 
   for (NodeId r : roots) l.node[l.storage[r]].materialised = true;
@@ -274,6 +444,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
   }
   for (NodeId r : roots)
     if (is_constant(g, l.storage[r])) l.stage_count = std::max(l.stage_count, 1);
+  find_waits(g, l);
   return l;
 }
 

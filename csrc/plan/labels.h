@@ -2,6 +2,9 @@
 // builder. `Labels` refers to a cleaned graph (no aliases; every node live).
 #pragma once
 
+#include <algorithm>
+#include <iterator>
+
 #include "plan/plan.h"
 
 namespace gradcell {
@@ -12,13 +15,23 @@ enum class Access : uint8_t { Rows, Uniform };
 /// A tensor with more features a row than this is no row tensor: its tile would leave the cache.
 inline constexpr int64_t kMaxFeatures = 4096;
 
+/// What two ascending sets have in common, of row counts or of ways that rows lie.
+template <class Set>
+Set intersect(const Set& a, const Set& b) {
+  Set out;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
+  return out;
+}
+
 struct NodeLabel {
   bool in_region = false;
   bool reducing = false;      ///< its result exists only when all rows are done
   bool materialised = false;  ///< needs a buffer
   int64_t rows = 0;           ///< N, if in a region
+  int64_t block = 1;          ///< see Region
   int32_t stage = 0;
   int32_t component = -1;
+  int32_t wait = -1;  ///< a collective: the stage before which it has to have ended
 };
 
 struct Labels {

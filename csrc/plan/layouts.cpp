@@ -32,7 +32,7 @@ std::vector<Matrix> find_matrices(const Plan& plan) {
   auto in_region = [&](BufferId b, const Region& r, int32_t features, DType dtype) {
     m[b].use(r.rows, features);
     m[b].in_region = true;
-    m[b].fixed |= !exact(dtype);
+    m[b].fixed |= !exact(dtype) || r.block > 1;
   };
   for (const Stage& stage : plan.stages) {
     for (const Region& r : stage.regions) {

@@ -25,26 +25,6 @@ struct TensorDesc {
   size_t bytes() const { return static_cast<size_t>(count) * item_size(dtype); }
 };
 
-/// The type an engine computes in: half types compute as float and are rounded after each op, small
-/// integers and bool as int32 and are wrapped after each op.
-enum class Compute : uint8_t { F32, F64, I32, I64 };
-
-constexpr Compute compute_type(DType t) {
-  switch (t) {
-    case DType::Float64:
-      return Compute::F64;
-    case DType::Int64:
-      return Compute::I64;
-    case DType::Float16:
-    case DType::BFloat16:
-    case DType::Float32:
-      return Compute::F32;
-    default:
-      return Compute::I32;
-  }
-}
-constexpr size_t compute_size(Compute c) { return c == Compute::F32 || c == Compute::I32 ? 4 : 8; }
-
 enum class Place : uint8_t { Input, Output, Temp };
 
 struct Buffer {
@@ -69,6 +49,7 @@ struct Call {
   Dims attributes;    ///< as the op's family has them
   Movement movement;  ///< Form::Move
   int constant = -1;  ///< Form::Constant: index into the run's constants
+  int sequence = -1;  ///< Form::Collective: started so many of the plan's are before it
   Location location;
 };
 
@@ -128,17 +109,17 @@ inline constexpr int kMaxOperands = 5;
 /// How a chain goes on from what it has so far, t, with its next operand, b.
 enum class Link : uint8_t { Add, Sub, ReverseSub, Mul };  // t + b, t - b, b - t, t * b
 
-/// An expression of several ops that is one instruction, see fusions.def.
-enum class Fusion : uint8_t {
-#define FUSION(Name, expression) Name,
-#include "plan/fusions.def"
-#undef FUSION
+/// An expression of several ops that is one instruction, see formulas.def.
+enum class Formula : uint8_t {
+#define FORMULA(Name, expression) Name,
+#include "plan/formulas.def"
+#undef FORMULA
 };
 
 enum class TileOp : uint8_t {
   Elementwise,    ///< dst = op(a, b, c)
   Chain,          ///< dst = ((a l0 b) l1 c) l2 d, see Link
-  Fused,          ///< dst = an expression, see Fusion
+  Formula,        ///< dst = a row of formulas.def
   Convert,        ///< dst = a in another compute type
   Narrow,         ///< dst = a rounded or wrapped to `dtype`
   Copy,           ///< dst[f] = a[f], or a[map[f]]
@@ -163,7 +144,7 @@ struct Instruction {
   int32_t inner = 0;        ///< Product: k; WeightGrad: features of b; FeatureReduce: k count
   Operand operand[kMaxOperands];
   Link links[kMaxChain - 1] = {};  ///< Chain
-  Fusion fusion = {};              ///< Fused
+  gradcell::Formula formula = {};  ///< Formula
   int32_t map = -1, map2 = -1;     ///< indices into Region::maps
   uint32_t weights = 0;            ///< Product: index into Region::weights
   Location location;
@@ -195,6 +176,10 @@ struct Accumulator {
 
 struct Region {
   int64_t rows = 0;  ///< N
+  /// How many rows lie side by side before the next feature does: element (row, feature) of a
+  /// tensor of F features is at ((row / block) * F + feature) * block + row % block. 1: row-major;
+  /// the positions of an image: its channels are features.
+  int64_t block = 1;
   std::vector<TileValue> values;
   std::vector<Uniform> uniforms;
   std::vector<PackedWeights> weights;
@@ -208,7 +193,8 @@ struct Region {
 
 struct Stage {
   std::vector<Region> regions;
-  std::vector<Call> calls;
+  std::vector<Call> calls;     ///< collectives first, in their order
+  std::vector<int32_t> waits;  ///< collectives that have to have ended before this stage
 };
 
 struct PlanOutput {
@@ -220,14 +206,19 @@ struct PlanOutput {
   std::vector<int> may_overwrite = {};
 };
 
-struct Plan {
+/// What plans have, whatever engine they are for: what goes in and out, and the memory between.
+struct PlanFrame {
   std::vector<TensorDesc> inputs;
   std::vector<DType> constants;
   std::vector<PlanOutput> outputs;
   std::vector<Buffer> buffers;
-  std::vector<Stage> stages;
+  int32_t collectives = 0;
   size_t arena_bytes = 0;
   size_t node_count = 0;
+};
+
+struct Plan : PlanFrame {
+  std::vector<Stage> stages;
 };
 
 /// A readable listing: stages, regions, instructions.

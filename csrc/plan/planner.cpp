@@ -34,7 +34,47 @@ std::span<const NodeId> planned_inputs(const Graph& g, NodeId id) {
   return form(g, id) == Form::Marker ? g.inputs(id).first(1) : g.inputs(id);
 }
 
-TensorDesc describe(const Graph& g, NodeId id) { return {g.dtype(id), g.dims(id), g.count(id)}; }
+/// Live nodes in an order in which effects come by their places. (What a transform's end has built
+/// again lies behind effects that come after it.)
+std::vector<NodeId> in_order(const Graph& g, std::span<const NodeId> live,
+                             std::span<const NodeId> cuts) {
+  auto known = [&](NodeId id) {
+    return is_source(g, id) || std::find(cuts.begin(), cuts.end(), id) != cuts.end();
+  };
+  std::vector<NodeId> before(g.size(), kNoNode);  // of an effect: the one before it
+  NodeId last = kNoNode;
+  bool ascending = true;
+  for (const Graph::Effect& e : g.effects()) {
+    if (known(e.id) || !std::binary_search(live.begin(), live.end(), e.id)) continue;
+    ascending &= last == kNoNode || last < e.id;
+    before[e.id] = last;
+    last = e.id;
+  }
+  if (ascending) return {live.begin(), live.end()};
+  std::vector<uint8_t> wanted(g.size(), 0), placed(g.size(), 0);
+  for (NodeId id : live) wanted[id] = 1;
+  std::vector<NodeId> order, open;
+  for (NodeId id : live)  // inputs and constants stay in the order in which a run brings them
+    if (known(id)) order.push_back(id), placed[id] = 1;
+  for (NodeId root : live) {
+    open.push_back(root);
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      const size_t depth = open.size();
+      auto need = [&](NodeId i) {
+        if (i != kNoNode && wanted[i] && !placed[i]) open.push_back(i);
+      };
+      if (!placed[id]) {
+        for (NodeId i : g.inputs(id)) need(i);
+        need(before[id]);
+      }
+      if (open.size() > depth) continue;
+      open.pop_back();
+      if (!placed[id]) order.push_back(id), placed[id] = 1;
+    }
+  }
+  return order;
+}
 
 /// The live part without aliases and gradient stops, hash-consed again (what differed only by an
 /// alias becomes one node), with known values as leaves.
@@ -43,7 +83,7 @@ PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const No
   PlanGraph c;
   std::vector<NodeId> to(g.size(), kNoNode);
   std::vector<NodeId> in;
-  for (NodeId id : live) {
+  for (NodeId id : in_order(g, live, cuts)) {
     bool cut = std::find(cuts.begin(), cuts.end(), id) != cuts.end();
     if (cut || is_leaf(g, id)) {
       Stamp stamp(c.graph);
@@ -73,13 +113,9 @@ class Planner {
   explicit Planner(PlanGraph c) : c_(std::move(c)), g_(c_.graph), labels_(label(g_, c_.roots)) {}
 
   Plan run() {
-    plan_.node_count = g_.size();
-    for (NodeId id : c_.inputs) plan_.inputs.push_back(describe(g_, id));
-    for (NodeId id : c_.constants) plan_.constants.push_back(g_.dtype(id));
-    constant_of_.assign(g_.size(), -1);
-    for (size_t i = 0; i < c_.constants.size(); ++i)
-      constant_of_[c_.constants[i]] = static_cast<int>(i);
-    make_buffers();
+    buffer_of_ = frame(c_, labels_.storage, plan_);
+    constant_of_ = constant_numbers(c_);
+    place_temporaries();
     check_interrupt();
     make_stages();
     check_interrupt();
@@ -91,38 +127,17 @@ class Planner {
   }
 
  private:
-  void make_buffers() {
-    buffer_of_.assign(g_.size(), UINT32_MAX);
-    auto add = [&](NodeId id, Buffer b) {
-      b.bytes = describe(g_, id).bytes();
-      buffer_of_[id] = static_cast<BufferId>(plan_.buffers.size());
-      plan_.buffers.push_back(b);
-    };
-    for (size_t i = 0; i < c_.inputs.size(); ++i)
-      add(c_.inputs[i], {Place::Input, static_cast<uint32_t>(i)});
-
-    std::map<NodeId, int> first_output;
-    for (size_t i = 0; i < c_.roots.size(); ++i) {
-      NodeId r = c_.roots[i], s = labels_.storage[r];
-      PlanOutput out{describe(g_, r)};
-      auto [it, fresh] = first_output.emplace(s, static_cast<int>(i));
-      if (is_leaf(g_, s))
-        out.alias_input =
-            static_cast<int>(std::find(c_.inputs.begin(), c_.inputs.end(), s) - c_.inputs.begin());
-      else if (!fresh)
-        out.alias_output = it->second;
-      else
-        add(s, {Place::Output, static_cast<uint32_t>(i)});
-      plan_.outputs.push_back(std::move(out));
-    }
-
+  void place_temporaries() {
     std::vector<int32_t> last(g_.size(), 0);
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (labels_.storage[id] != id || is_source(g_, id)) continue;
+      const NodeLabel& me = labels_.node[id];
+      const int32_t until = std::max(me.stage, me.wait - 1);  // a collective reads until it ends
       for (NodeId i : g_.inputs(id)) {
         NodeId p = labels_.storage[i];
-        last[p] = std::max(last[p], labels_.node[id].stage);
+        last[p] = std::max(last[p], until);
       }
+      last[id] = std::max(last[id], until);
     }
     Arena arena(64);
     for (NodeId id = 0; id < g_.size(); ++id) {
@@ -130,31 +145,51 @@ class Planner {
           buffer_of_[id] != UINT32_MAX)
         continue;
       int32_t first = labels_.node[id].stage;
-      size_t at = arena.place(describe(g_, id).bytes(), first, std::max(first, last[id]));
-      add(id, {Place::Temp, 0, at});
+      const size_t bytes = describe(g_, id).bytes();
+      const size_t at = arena.place(bytes, first, std::max(first, last[id]));
+      buffer_of_[id] = add_buffer(plan_, {Place::Temp, 0, at, bytes});
     }
     plan_.arena_bytes = arena.size();
   }
 
   void make_stages() {
     plan_.stages.resize(static_cast<size_t>(labels_.stage_count));
-    std::vector<std::map<int64_t, std::vector<NodeId>>> regions(plan_.stages.size());
+    using Split = std::pair<int64_t, int64_t>;  // rows and block
+    std::vector<std::map<Split, std::vector<NodeId>>> regions(plan_.stages.size());
     for (NodeId id = 0; id < g_.size(); ++id) {
       const NodeLabel& l = labels_.node[id];
       if (labels_.storage[id] != id || is_leaf(g_, id)) continue;
       if (is_constant(g_, id) && !l.materialised) continue;
       auto stage = static_cast<size_t>(l.stage);
       if (l.in_region)
-        regions[stage][l.rows].push_back(id);
+        regions[stage][{l.rows, l.block}].push_back(id);
       else
         plan_.stages[stage].calls.push_back(make_call(id));
     }
+    order_collectives();
     RegionInputs in{g_, labels_, buffer_of_, constant_of_};
     for (size_t s = 0; s < regions.size(); ++s)
-      for (auto& [rows, nodes] : regions[s]) {
+      for (auto& [split, nodes] : regions[s]) {
         if constexpr (kVerify) verify_region_nodes(in, nodes);
         plan_.stages[s].regions.push_back(build_region(in, nodes));
       }
+  }
+
+  /// Puts each stage's collectives first, in their order, and has each waited for in time.
+  void order_collectives() {
+    for (const Graph::Effect& e : g_.effects()) {
+      const NodeLabel& l = labels_.node[e.id];
+      auto& calls = plan_.stages[static_cast<size_t>(l.stage)].calls;
+      for (Call& c : calls)
+        if (c.output == buffer_of_[e.id]) c.sequence = plan_.collectives;
+      if (l.wait < labels_.stage_count)
+        plan_.stages[static_cast<size_t>(l.wait)].waits.push_back(plan_.collectives);
+      ++plan_.collectives;
+    }
+    if (plan_.collectives == 0) return;
+    for (Stage& s : plan_.stages)
+      std::ranges::stable_sort(s.calls, {},
+                               [](const Call& c) { return static_cast<unsigned>(c.sequence); });
   }
 
   /// Fills in PlanOutput::may_overwrite.
@@ -165,8 +200,12 @@ class Planner {
     // From which stage on an input must stay as it is, whatever a region's own rows do.
     std::vector<int32_t> last_read(plan_.inputs.size(), -1);
     int32_t last_failure = -1;
+    std::vector<size_t> end_of(static_cast<size_t>(plan_.collectives), plan_.stages.size());
+    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      for (int32_t c : plan_.stages[s].waits) end_of[static_cast<size_t>(c)] = s - 1;
     auto reads = [&](BufferId b, size_t stage) {
-      if (int i = input_of(b); i >= 0) last_read[i] = static_cast<int32_t>(stage);
+      if (int i = input_of(b); i >= 0)
+        last_read[i] = std::max(last_read[i], static_cast<int32_t>(stage));
     };
     for (size_t s = 0; s < plan_.stages.size(); ++s) {
       for (const Region& r : plan_.stages[s].regions) {
@@ -175,8 +214,10 @@ class Planner {
         for (const PackedWeights& w : r.weights) reads(w.buffer, s);
       }
       for (const Call& c : plan_.stages[s].calls) {
-        for (BufferId b : c.inputs) reads(b, s);
-        if (spec(c.op).may_fail()) last_failure = static_cast<int32_t>(s);
+        // A collective reads, and may fail, until it has been waited for.
+        const size_t end = c.sequence < 0 ? s : end_of[static_cast<size_t>(c.sequence)];
+        for (BufferId b : c.inputs) reads(b, end);
+        if (spec(c.op).may_fail()) last_failure = std::max(last_failure, static_cast<int32_t>(end));
       }
     }
     std::vector<const Region*> row_reader(plan_.inputs.size(), nullptr);  // the last one
@@ -254,6 +295,49 @@ class Planner {
 
 }  // namespace
 
+TensorDesc describe(const Graph& g, NodeId id) { return {g.dtype(id), g.dims(id), g.count(id)}; }
+
+BufferId add_buffer(PlanFrame& plan, const Buffer& b) {
+  plan.buffers.push_back(b);
+  return static_cast<BufferId>(plan.buffers.size() - 1);
+}
+
+std::vector<BufferId> frame(const PlanGraph& c, std::span<const NodeId> storage, PlanFrame& plan) {
+  const Graph& g = c.graph;
+  std::vector<BufferId> buffer_of(g.size(), UINT32_MAX);
+  plan.node_count = g.size();
+  for (NodeId id : c.constants) plan.constants.push_back(g.dtype(id));
+  auto add = [&](NodeId id, Place place, size_t index) {
+    buffer_of[id] =
+        add_buffer(plan, {place, static_cast<uint32_t>(index), 0, describe(g, id).bytes()});
+  };
+  for (size_t i = 0; i < c.inputs.size(); ++i) {
+    plan.inputs.push_back(describe(g, c.inputs[i]));
+    add(c.inputs[i], Place::Input, i);
+  }
+  std::map<NodeId, int> first_output;
+  for (size_t i = 0; i < c.roots.size(); ++i) {
+    const NodeId s = storage[c.roots[i]];
+    PlanOutput out{describe(g, c.roots[i])};
+    auto [it, fresh] = first_output.emplace(s, static_cast<int>(i));
+    if (is_leaf(g, s))
+      out.alias_input =
+          static_cast<int>(std::find(c.inputs.begin(), c.inputs.end(), s) - c.inputs.begin());
+    else if (!fresh)
+      out.alias_output = it->second;
+    else
+      add(s, Place::Output, i);
+    plan.outputs.push_back(std::move(out));
+  }
+  return buffer_of;
+}
+
+std::vector<int> constant_numbers(const PlanGraph& c) {
+  std::vector<int> number(c.graph.size(), -1);
+  for (size_t i = 0; i < c.constants.size(); ++i) number[c.constants[i]] = static_cast<int>(i);
+  return number;
+}
+
 PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                         std::span<const NodeId> cuts) {
   std::vector<uint32_t> number(g.size(), 0);
@@ -275,6 +359,12 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
     for (int64_t a : g.attrs(id)) h.add(static_cast<uint64_t>(a));
   }
   h.add(live.size());
+  for (const Graph::Effect& e : g.effects()) {  // their order, and where they are, is in the plan
+    if (!std::binary_search(live.begin(), live.end(), e.id)) continue;
+    h.add(number[e.id]);
+    h.add(reinterpret_cast<uintptr_t>(g[e.id].location.code));
+    h.add(static_cast<uint64_t>(g[e.id].location.offset));
+  }
   for (NodeId r : roots) h.add(number[r]);
   return {h.a, h.b};
 }

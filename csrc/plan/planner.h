@@ -26,6 +26,16 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
 PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                      std::span<const NodeId> cuts);
 
+TensorDesc describe(const Graph& g, NodeId id);
+BufferId add_buffer(PlanFrame& plan, const Buffer& buffer);
+/// Gives a plan its inputs, constants and outputs, and buffers for those that no other stands for.
+/// `storage`: by node, the node whose elements it has. Returns each node's buffer, UINT32_MAX:
+/// none.
+std::vector<BufferId> frame(const PlanGraph& graph, std::span<const NodeId> storage,
+                            PlanFrame& plan);
+/// By node, its place among the plan's constants; -1: it is none.
+std::vector<int> constant_numbers(const PlanGraph& graph);
+
 Plan make_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                std::span<const NodeId> cuts);
 

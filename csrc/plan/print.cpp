@@ -9,10 +9,10 @@ namespace {
 
 const char* kTileOpNames[] = {"",        "chain",  "",       "convert",    "narrow",     "copy",
                               "scatter", "reduce", "matmul", "row_reduce", "weight_grad"};
-const char* kFusions[] = {
-#define FUSION(Name, expression) #expression,
-#include "plan/fusions.def"
-#undef FUSION
+const char* kFormulas[] = {
+#define FORMULA(Name, expression) #expression,
+#include "plan/formulas.def"
+#undef FORMULA
 };
 const char* kComputeNames[] = {"f32", "f64", "i32", "i64"};
 
@@ -36,7 +36,9 @@ std::string text(const Plan& p, BufferId b) {
 }
 
 void write(std::ostream& out, const Plan& p, const Region& r) {
-  out << "  region rows=" << r.rows << " scratch=" << r.row_bytes << "/row\n";
+  out << "  region rows=" << r.rows;
+  if (r.block > 1) out << " blocks of " << r.block;
+  out << " scratch=" << r.row_bytes << "/row\n";
   for (size_t u = 0; u < r.uniforms.size(); ++u) {
     const Uniform& uniform = r.uniforms[u];
     out << "    u" << u << " = ";
@@ -56,8 +58,8 @@ void write(std::ostream& out, const Plan& p, const Region& r) {
     out << "    " << (accumulates(i) ? "acc" : "v") << i.dst << (accumulates(i) ? " += " : " = ");
     if (i.kind == TileOp::Elementwise)
       out << info(i.op).function;
-    else if (i.kind == TileOp::Fused)
-      out << "[" << kFusions[static_cast<int>(i.fusion)] << "]";
+    else if (i.kind == TileOp::Formula)
+      out << "[" << kFormulas[static_cast<int>(i.formula)] << "]";
     else if (i.combine != Combine::Sum)
       out << "reduce_" << combine_name(i.combine) << " ";
     out << kTileOpNames[static_cast<int>(i.kind)];
@@ -89,9 +91,13 @@ std::string to_text(const Plan& p) {
       << " bytes\n";
   for (size_t s = 0; s < p.stages.size(); ++s) {
     out << "stage " << s << "\n";
+    for (int32_t c : p.stages[s].waits) out << "  wait for collective " << c << "\n";
     for (const Region& r : p.stages[s].regions) write(out, p, r);
     for (const Call& c : p.stages[s].calls) {
-      out << "  call " << info(c.op).name;
+      if (c.sequence >= 0)
+        out << "  collective " << c.sequence << " " << info(c.op).name;
+      else
+        out << "  call " << info(c.op).name;
       for (size_t i = 0; i < c.inputs.size(); ++i)
         out << " " << text(p, c.inputs[i]) << to_string(c.in[i].dims);
       out << " -> " << text(p, c.output) << to_string(c.out.dims) << "\n";

@@ -5,9 +5,7 @@
 
 #include "base/interrupt.h"
 #include "ops/ops.h"
-#include "plan/biases.h"
-#include "plan/chains.h"
-#include "plan/fusions.h"
+#include "plan/joining.h"
 #include "plan/schedule.h"
 #include "plan/scratch.h"
 
@@ -22,14 +20,15 @@ constexpr bool as_is(DType t) {
 
 using Map = std::vector<int32_t>;
 
-/// For each element of a view's box, its axes from `first` on, the element it is.
-Map places(const View& v, size_t first) {
-  const Dims box(v.dims.begin() + static_cast<int64_t>(first), v.dims.end());
+/// For each feature of a view's box (what `axes` leave), the element it is, in units of `block`.
+Map places(const View& v, RowAxes axes, int64_t block) {
+  const Dims box(v.dims.begin() + static_cast<int64_t>(axes.lead),
+                 v.dims.begin() + static_cast<int64_t>(axes.trail));
   Map map(static_cast<size_t>(element_count(box)));
   for_each_index(box, [&](int64_t i, const Dims& at) {
     int64_t f = v.offset;
-    for (size_t k = 0; k < box.size(); ++k) f += at[k] * v.strides[first + k];
-    map[i] = static_cast<int32_t>(f);
+    for (size_t k = 0; k < box.size(); ++k) f += at[k] * v.strides[axes.lead + k];
+    map[i] = static_cast<int32_t>(f / block);
   });
   return map;
 }
@@ -49,6 +48,7 @@ class Builder {
   Builder(const RegionInputs& in, std::span<const NodeId> nodes)
       : in_(in), g_(in.graph), nodes_(nodes) {
     region_.rows = in.labels.node[nodes[0]].rows;
+    region_.block = in.labels.node[nodes[0]].block;
     view_.reserve(nodes.size() * 2);
   }
 
@@ -59,7 +59,7 @@ class Builder {
     }
     for (NodeId id : nodes_)
       if (in_.labels.node[id].materialised && !in_.labels.node[id].reducing) store(id);
-    for (auto* pass : {fold_biases, form_fusions, form_chains}) {
+    for (auto* pass : {fold_biases, form_formulas, form_chains}) {
       check_interrupt();
       pass(region_);
     }
@@ -203,9 +203,14 @@ class Builder {
       case Form::Same:
       case Form::Extremum:
       case Form::Scan:
+      case Form::Convolve:
+      case Form::Window:
+      case Form::TakePlaces:
+      case Form::AddPlaces:
       case Form::Take:
       case Form::Scatter:
       case Form::LastIndex:
+      case Form::Collective:
         fail(ErrorKind::Runtime, "no tile form of ", info(g_[id].op).name);
     }
   }
@@ -272,37 +277,35 @@ class Builder {
     return {true, uniform(in_.buffer_of[source], -1, g_.dtype(source), g_.count(source)), 0, 1};
   }
 
-  /// How many leading axes of a row tensor count its rows.
-  size_t row_axes(const Dims& dims) const {
-    size_t k = 0;
-    for (int64_t n = 1; k < dims.size() && n < rows();) n *= dims[k++];
-    return k;
+  /// Which axes of a row tensor count its rows.
+  RowAxes row_axes(const Dims& dims) const {
+    return gradcell::row_axes(dims, rows(), region_.block);
   }
 
   /// An input's elements where a piece reads them.
-  Operand taken(NodeId id, const Piece& p, size_t lead) {
+  Operand taken(NodeId id, const Piece& p, RowAxes axes) {
     const bool uniform = access(g_, id, p.input) == Access::Uniform;
     const NodeId source = in_.labels.storage[g_.input(id, p.input)];
     const Operand from = uniform ? whole_uniform(source) : operand(id, p.input);
-    return mapped(id, from, places(p.from, lead));
+    return mapped(id, from, places(p.from, axes, uniform ? 1 : region_.block));
   }
 
   void move(NodeId id) {
     const Movement m = spec(g_, id).movement(g_, id);
-    const size_t lead = row_axes(g_.dims(id));
+    const RowAxes axes = row_axes(g_.dims(id));
     if (is_view(m)) {
-      view_[id] = taken(id, m.pieces[0], lead);
+      view_[id] = taken(id, m.pieces[0], axes);
       return;
     }
     const uint32_t dst = new_value(features(id), compute_type(g_.dtype(id)));
     for (const Piece& p : m.pieces) {
-      const Operand from = taken(id, p, lead);
+      const Operand from = taken(id, p, axes);
       Instruction& i = append(TileOp::Scatter, id);
       i.operand_count = 1;
       i.operand[0] = from;
       i.dst = dst;
       i.features = features(id);
-      Map map = places(placed(p, g_.dims(id)), lead);
+      Map map = places(placed(p, g_.dims(id)), axes, region_.block);
       i.inner = static_cast<int32_t>(map.size());
       i.zero = m.zeros;
       i.map = add_map(std::move(map));
@@ -313,17 +316,18 @@ class Builder {
   /// Reduces the features named by `axes` of x; returns the operand of the remaining ones.
   Operand reduce_features(NodeId id, NodeId x, std::span<const int64_t> axes, Operand from) {
     const Dims& dims = g_.dims(x);
-    const size_t lead = row_axes(dims);
+    const RowAxes rows = row_axes(dims);
     View kept{{}, {}, 0}, gone{{}, {}, 0};
     const Dims strides = row_major(dims);
-    for (size_t k = lead; k < dims.size(); ++k) {
+    for (size_t k = rows.lead; k < rows.trail; ++k) {
       View& v = contains(axes, k) ? gone : kept;
       v.dims.push_back(dims[k]);
       v.strides.push_back(strides[k]);
     }
     if (element_count(gone.dims) == 1) return from;
-    from = dense(id, from, static_cast<int32_t>(product(dims, lead, dims.size())));
-    Map base = places(kept, 0), step = places(gone, 0);
+    from = dense(id, from, static_cast<int32_t>(product(dims, rows.lead, rows.trail)));
+    Map base = places(kept, {0, kept.dims.size()}, region_.block);
+    Map step = places(gone, {0, gone.dims.size()}, region_.block);
     auto n = static_cast<int32_t>(base.size());
     uint32_t dst = new_value(n, type_of(from));
     Instruction& i = append(TileOp::FeatureReduce, id);

@@ -23,6 +23,7 @@ class RegionChecker {
 
   void run() {
     want(r_.rows > 0, "a region without rows");
+    want(r_.block > 0 && r_.rows % r_.block == 0, "rows that are no whole blocks");
     for (const Uniform& u : r_.uniforms) uniform(u);
     for (const PackedWeights& w : r_.weights) want(w.k > 0 && w.m > 0, "empty weights");
     for (size_t v = 0; v < r_.values.size(); ++v) value(r_.values[v], static_cast<uint32_t>(v));
@@ -235,6 +236,7 @@ class BufferChecker {
   void reads(BufferId b, int32_t stage) {
     want(b < plan_.buffers.size(), "no such buffer");
     want(written_[b] < stage, "buffer ", b, " is read in stage ", stage, " before it is written");
+    want(ends_.empty() || ends_[b] <= stage, "buffer ", b, " is read before it has arrived");
     read_[b] = std::max(read_[b], stage);
   }
   void writes(BufferId b, int32_t stage) {
@@ -270,9 +272,26 @@ class BufferChecker {
     }
     for (const Call& c : s.calls) {
       writes(c.output, at);
+      in_flight(c, at);
       want(plan_.buffers[c.output].bytes == c.out.bytes(),
            "a call writes a buffer of another size");
     }
+  }
+
+  /// A collective holds its buffers until a later stage waits for it, or to the end.
+  void in_flight(const Call& c, int32_t at) {
+    want((c.form == Form::Collective) == (c.sequence >= 0), "a collective without a place");
+    if (c.sequence < 0) return;
+    want(c.sequence == started_++, "collectives start out of order");
+    auto end = static_cast<int32_t>(plan_.stages.size());
+    for (int32_t s = end; s-- > 0;)
+      for (int32_t waited : plan_.stages[static_cast<size_t>(s)].waits)
+        if (waited == c.sequence) end = s;
+    want(end > at, "a collective is waited for before it starts");
+    for (BufferId b : c.inputs) read_[b] = std::max(read_[b], end - 1);
+    read_[c.output] = std::max(read_[c.output], end - 1);
+    ends_.resize(plan_.buffers.size(), 0);
+    ends_[c.output] = end;
   }
 
   void outputs() const {
@@ -315,6 +334,8 @@ class BufferChecker {
 
   const Plan& plan_;
   std::vector<int32_t> written_, read_;
+  std::vector<int32_t> ends_;  ///< of what collectives write: the stage from which it is there
+  int32_t started_ = 0;
 };
 
 }  // namespace
@@ -330,8 +351,9 @@ void verify_region_nodes(const RegionInputs& in, std::span<const NodeId> nodes) 
     const NodeLabel& me = l.node[id];
     want_node(n == 0 || nodes[n - 1] < id, id, "not in ascending order");
     want_node(me.in_region && me.rows > 0 && g.count(id) > 0, id, "it cannot run by rows");
-    want_node(me.rows == l.node[nodes[0]].rows && me.stage == l.node[nodes[0]].stage, id,
-              "its rows or stage differ from the region's");
+    want_node(me.rows == l.node[nodes[0]].rows && me.block == l.node[nodes[0]].block, id,
+              "its rows differ from the region's");
+    want_node(me.stage == l.node[nodes[0]].stage, id, "its stage differs from the region's");
     want_node(!me.materialised || in.buffer_of[id] != UINT32_MAX, id,
               "it needs a buffer and has none");
     for (int k = 0; k < g[id].input_count; ++k) {

@@ -68,7 +68,14 @@ class OnCpu : public Executable {
         a = empty_array(a.dtype, a.dims);
       out[i] = a.data();
     });
-    runner_.run(in.data(), out.data(), constants.data());
+    try {
+      runner_.run(in.data(), out.data(), constants.data());
+    } catch (...) {
+      // What was left behind may still read and write these.
+      if (cpu::left_behind())
+        new std::pair(std::move(outputs), std::vector(inputs.begin(), inputs.end()));
+      throw;
+    }
     return outputs;
   }
 
@@ -131,7 +138,7 @@ void use_device(int number) {
   if (number >= 0) {
     cuda::Device::get(number);
     std::string nvrtc = cuda::nvrtc_version();
-    int driver = cuda::Driver::get().version();
+    int driver = cuda::Driver::get().version;
     require(std::stoi(nvrtc) <= driver / 1000, ErrorKind::Runtime, "NVRTC ", nvrtc,
             " is newer than the NVIDIA driver, which supports CUDA ", driver / 1000, ".",
             driver % 1000 / 10, ". Update the driver, or install 'gradcell[cuda12]'");

@@ -1,6 +1,7 @@
 #include "runtime/frontend.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,6 +11,7 @@
 #include "base/broadcast.h"
 #include "base/half.h"
 #include "base/promotion.h"
+#include "base/thread_pool.h"
 #include "ops/ops.h"
 
 namespace gradcell {
@@ -24,6 +26,8 @@ class Recorder {
   }
   Trace& trace() { return own_ ? *own_ : *current_trace(); }
   Graph& graph() { return trace().graph; }
+  /// Also outside a trace: what others wait for says where it is.
+  void locate() { stamp_.at(user_location()); }
   NodeId in(const TensorPtr& t) { return t->in(trace()); }
 
   TensorPtr result(NodeId id) {
@@ -31,7 +35,7 @@ class Recorder {
       if (records_constants()) id = stop_gradient(graph(), id);
       return std::make_shared<Tensor>(current_trace()->shared_from_this(), id);
     }
-    if (const Array* a = own_->known(id)) return std::make_shared<Tensor>(*a);
+    if (const Array* a = own_->known(id)) return std::make_shared<Tensor>(shared(*a));
     NodeId out[] = {id};
     return std::make_shared<Tensor>(own_->finish(out)[0]);
   }
@@ -108,6 +112,22 @@ NodeId lower(Recorder& r, const char* op, const TensorOrNumber& o, DType dtype, 
   return g.dims(x) == dims ? x : broadcast_to(g, x, dims);
 }
 
+template <class T>
+bool holds_zero(const void* data, int64_t n) {
+  const auto* p = static_cast<const T*>(data);
+  constexpr int64_t kPart = 1 << 15, kBlock = 1024;
+  std::atomic<bool> found{false};
+  parallel_for(static_cast<int>((n + kPart - 1) / kPart), [&](int part, int) {
+    const int64_t end = std::min(n, (part + 1) * kPart);
+    for (int64_t i = part * kPart; i < end && !found.load(std::memory_order_relaxed); i += kBlock) {
+      T any = 0;
+      for (int64_t k = i; k < std::min(end, i + kBlock); ++k) any |= static_cast<T>(p[k] == 0);
+      if (any) found.store(true, std::memory_order_relaxed);
+    }
+  });
+  return found.load();
+}
+
 /// Whether an integer divisor of dtype t is known to hold a zero: numbers, a tensor with a value.
 bool known_zero(const TensorOrNumber& o, DType t) {
   if (auto* n = std::get_if<Number>(&o)) return n->i == 0;
@@ -115,12 +135,16 @@ bool known_zero(const TensorOrNumber& o, DType t) {
   const TensorPtr x = list ? list->in(t) : std::get<TensorPtr>(o);
   if (x->traced()) return false;
   const Array a = x->value();
-  const size_t size = item_size(a.dtype);
-  const auto* p = static_cast<const char*>(a.data());
-  constexpr char kZero[8] = {};
-  for (size_t at = 0; at < a.bytes(); at += size)
-    if (std::memcmp(p + at, kZero, size) == 0) return true;
-  return false;
+  switch (item_size(a.dtype)) {
+    case 1:
+      return holds_zero<uint8_t>(a.data(), a.count());
+    case 2:
+      return holds_zero<uint16_t>(a.data(), a.count());
+    case 4:
+      return holds_zero<uint32_t>(a.data(), a.count());
+    default:
+      return holds_zero<uint64_t>(a.data(), a.count());
+  }
 }
 
 const Dims& operand_dims(const TensorOrNumber& o) {
@@ -213,7 +237,7 @@ TensorPtr unary(Op op, const TensorPtr& x) {
   if (row.cls == OpClass::Number && row.kind == OpKind::Unary && t == DType::Bool) {
     require(op == Op::Abs || op == Op::ReLU || op == Op::Sign, ErrorKind::Type, row.name,
             ": not defined for bool");
-    return x;
+    return copy(x);
   }
   return r.result(unary(r.graph(), op, n));
 }
@@ -248,12 +272,10 @@ TensorPtr select(const TensorPtr& c, const TensorOrNumber& a, const TensorOrNumb
   return r.result(select(r.graph(), w, x, y));
 }
 
-TensorPtr apply(Op op, const Arguments& a) {
-  const Spec& s = spec(op);
-  Recorder r;
-  Graph& g = r.graph();
-  std::vector<NodeId> in;
-  for (const TensorPtr& t : a.tensors) in.push_back(r.in(t));
+namespace {
+
+/// The op on nodes, its attributes normalised.
+NodeId applied(Graph& g, const Spec& s, const Arguments& a, const std::vector<NodeId>& in) {
   Draft draft{in, {}, a.asked};
   const size_t rank = in.empty() && s.input_count() > 0 ? 0 : s.rank(g, draft);
   Dims attributes, axes;
@@ -262,8 +284,9 @@ TensorPtr apply(Op op, const Arguments& a) {
     const Attribute& attribute = s.attributes[i];
     const Dims values = normal(s, attribute, a.attributes[i], rank);
     if (is_list(attribute.kind)) {
-      require(length == SIZE_MAX || length == values.size(), ErrorKind::Index, info(op).name, ": ",
-              attribute.name, " ", to_string(values), " is not as long as what stands before it");
+      require(length == SIZE_MAX || length == values.size(), ErrorKind::Index, info(s.op).name,
+              ": ", attribute.name, " ", to_string(values),
+              " is not as long as what stands before it");
       length = values.size();
     }
     if (attribute.kind == AttributeKind::Axis || attribute.kind == AttributeKind::Axes)
@@ -272,9 +295,70 @@ TensorPtr apply(Op op, const Arguments& a) {
   }
   draft.attributes = attributes;
   NodeId y = s.apply(g, draft);
-  if (a.keep_dims) y = keep(g, y, Dims(g.dims(in[0])), axes);
+  return a.keep_dims ? keep(g, y, Dims(g.dims(in[0])), axes) : y;
+}
+
+}  // namespace
+
+TensorPtr apply(Op op, const Arguments& a) {
+  const Spec& s = spec(op);
+  Recorder r;
+  if (s.effect()) r.locate();
+  Graph& g = r.graph();
+  std::vector<NodeId> in;
+  for (const TensorPtr& t : a.tensors) in.push_back(r.in(t));
+  const NodeId y = applied(g, s, a, in);
   // A column that is picked out of a gradient may be had for less.
   return r.result(s.form == Form::Move ? ad::with_fewer_products(g, y) : y);
+}
+
+TensorPtr view(Op op, const Arguments& a) {
+  const TensorPtr& x = a.tensors[0];
+  Graph g;
+  const std::vector<NodeId> in = {leaf(g, x->dtype(), x->dims())};
+  return view(x, steps_between(g, in[0], applied(g, spec(op), a, in)));
+}
+
+TensorPtr index(const TensorPtr& x, const Dims& start, const Dims& size, const Dims& step,
+                const Dims& shape) {
+  Graph g;
+  const NodeId from = leaf(g, x->dtype(), x->dims());
+  return view(x, steps_between(g, from, reshape(g, slice(g, from, {start, size, step}), shape)));
+}
+
+TensorPtr diagonal(const TensorPtr& x, int64_t offset, int64_t axis1, int64_t axis2) {
+  const Dims& dims = x->dims();
+  const auto a = static_cast<size_t>(normal_axis("diagonal", axis1, dims.size()));
+  const auto b = static_cast<size_t>(normal_axis("diagonal", axis2, dims.size()));
+  require(dims.size() > 1 && a != b, ErrorKind::Value,
+          "diagonal: two different dimensions are needed, got ", axis1, " and ", axis2,
+          " of shape ", to_string(dims));
+  const int64_t rows = dims[a], columns = dims[b];
+  const int64_t count = std::max<int64_t>(
+      0, offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns));
+  const int64_t pair[] = {static_cast<int64_t>(a), static_cast<int64_t>(b)};
+  View lies = x->window() ? x->window()->layout : whole(dims);
+  Dims order;
+  for (size_t k = 0; k < dims.size(); ++k)
+    if (k != a && k != b) order.push_back(static_cast<int64_t>(k));
+  const size_t rest = order.size();
+  order.insert(order.end(), pair, pair + 2);
+  // As strides have it, and as movements: of the two axes as one, every (columns + 1)th element.
+  View diagonal{pick(dims, pair, false), pick(lies.strides, pair, false), lies.offset};
+  SliceSpec box{Dims(rest, 0), diagonal.dims, Dims(rest, 1)};
+  Dims joined = diagonal.dims;
+  joined.push_back(rows * columns);
+  diagonal.dims.push_back(count);
+  diagonal.strides.push_back(lies.strides[a] + lies.strides[b]);
+  if (count > 0)
+    diagonal.offset += offset >= 0 ? offset * lies.strides[b] : -offset * lies.strides[a];
+  box.start.push_back(count == 0 ? 0 : offset >= 0 ? offset : -offset * columns);
+  box.size.push_back(count);
+  box.step.push_back(count == 0 ? 1 : columns + 1);
+  Graph g;
+  const NodeId from = leaf(g, x->dtype(), dims);
+  const NodeId to = slice(g, reshape(g, transpose(g, from, order), joined), box);
+  return view(x, steps_between(g, from, to), std::move(diagonal));
 }
 
 TensorPtr full(const Dims& dims, DType dtype, Number value) {
@@ -285,7 +369,7 @@ TensorPtr full(const Dims& dims, DType dtype, Number value) {
 }
 
 TensorPtr cast(const TensorPtr& x, DType dtype) {
-  if (x->dtype() == dtype) return x;
+  if (x->dtype() == dtype) return copy(x);
   Recorder r;
   return r.result(cast(r.graph(), r.in(x), dtype));
 }

@@ -6,7 +6,7 @@
 #include <optional>
 #include <variant>
 
-#include "runtime/trace.h"
+#include "runtime/views.h"
 
 namespace gradcell {
 
@@ -40,6 +40,14 @@ struct Arguments {
   bool keep_dims = false;
 };
 TensorPtr apply(Op op, const Arguments& arguments);
+/// The same of an op that moves elements of one tensor, as a view of it.
+TensorPtr view(Op op, const Arguments& arguments);
+/// Its slice at start, size and step, in another shape; a view.
+TensorPtr index(const TensorPtr& x, const Dims& start, const Dims& size, const Dims& step,
+                const Dims& shape);
+/// The elements along two axes (which go) whose indices differ by `offset`, as the last dimension;
+/// a view.
+TensorPtr diagonal(const TensorPtr& x, int64_t offset, int64_t axis1, int64_t axis2);
 
 TensorPtr full(const Dims& dims, DType dtype, Number value);
 TensorPtr cast(const TensorPtr& x, DType dtype);

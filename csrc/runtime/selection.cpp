@@ -1,10 +1,15 @@
 #include "runtime/selection.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "base/half.h"
+#include "base/scratch.h"
+#include "base/thread_pool.h"
 
 namespace gradcell {
 
@@ -15,69 +20,388 @@ bool is_nan(T v) {
   return v != v;
 }
 
-/// read(p, i): element i of the memory at p, as a type that compares.
-template <class Read>
-Array select(const Array& x, int64_t k, bool largest, bool sorted, Read read) {
-  const int64_t n = x.dims.back(), rows = n ? x.count() / n : 0;
-  Dims dims = x.dims;
-  dims.back() = k;
-  Array out = empty_array(DType::Int64, dims);
-  auto* to = static_cast<int64_t*>(out.data());
-  using Value = decltype(read(x.data(), 0));
+/// body(begin, end) for parts of n things of `each` elements, on all threads.
+template <class F>
+void by_parts(int64_t n, int64_t each, F body) {
+  const int64_t parts = std::clamp<int64_t>(n * each / 16384, 1, std::min<int64_t>(n, 64));
+  if (n == 0) return;
+  parallel_for(static_cast<int>(parts),
+               [&](int p, int) { body(n * p / parts, n * (p + 1) / parts); });
+}
+
+// Keys
+// ----------------------------------------------------------------------------------------------
+
+/// An unsigned integer in the order of the numbers: all NaN one, and last; zeros one.
+template <class T>
+auto key_of(T v) {
+  if constexpr (std::is_floating_point_v<T>) {
+    using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
+    constexpr U kSign = U(1) << (8 * sizeof(T) - 1);
+    if (is_nan(v)) return ~U(0);
+    const U bits = std::bit_cast<U>(v + T(0));  // -0 + 0 is 0
+    return bits & kSign ? static_cast<U>(~bits) : static_cast<U>(bits | kSign);
+  } else {
+    using U = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
+    using Wide = std::conditional_t<sizeof(T) <= 4, int32_t, int64_t>;
+    return static_cast<U>(static_cast<U>(static_cast<Wide>(v)) ^ (U(1) << (8 * sizeof(U) - 1)));
+  }
+}
+
+struct Half {
+  uint16_t bits;
+  operator float() const { return half_to_float(bits); }
+};
+struct BHalf {
+  uint16_t bits;
+  operator float() const { return bfloat_to_float(bits); }
+};
+
+/// f(elements, a function that gives an element's number).
+template <class F>
+Array with_numbers(const Array& x, F f) {
+  auto plain = [&]<class T>(T) {
+    return f(static_cast<const T*>(x.data()), [](T v) { return v; });
+  };
+  auto half = [&]<class T>(T) {
+    return f(static_cast<const T*>(x.data()), [](T v) { return static_cast<float>(v); });
+  };
+  switch (x.dtype) {
+    case DType::Bool:
+    case DType::UInt8:
+      return plain(uint8_t());
+    case DType::Int8:
+      return plain(int8_t());
+    case DType::Int16:
+      return plain(int16_t());
+    case DType::Int32:
+      return plain(int32_t());
+    case DType::Int64:
+      return plain(int64_t());
+    case DType::Float16:
+      return half(Half());
+    case DType::BFloat16:
+      return half(BHalf());
+    case DType::Float32:
+      return plain(float());
+    case DType::Float64:
+      return plain(double());
+  }
+  return {};
+}
+
+// The first k
+// ---------------------------------------------------------------------------------------
+
+/// A key with its position: of equal keys the first comes first.
+template <class K>
+struct Placed {
+  K key;
+  int64_t at;
+  bool operator<(const Placed& o) const { return key < o.key || (key == o.key && at < o.at); }
+};
+/// The same of 32-bit keys and rows that are not longer: one number.
+template <>
+struct Placed<uint32_t> {
+  uint64_t both;
+  Placed() = default;
+  Placed(uint32_t key, int64_t at) : both(uint64_t(key) << 32 | static_cast<uint32_t>(at)) {}
+  bool operator<(const Placed& o) const { return both < o.both; }
+};
+int64_t position(const Placed<uint64_t>& p) { return p.at; }
+int64_t position(const Placed<uint32_t>& p) { return static_cast<uint32_t>(p.both); }
+
+/// The first k > 0 of n keys, in order. What is no better than the k-th of those seen is passed
+/// over.
+template <class K, class Key>
+void first_in_order(int64_t n, int64_t k, std::vector<Placed<K>>& kept, Key key, int64_t* to) {
+  const auto room = static_cast<size_t>(std::min(n, 2 * k + 64));
+  kept.clear();
+  Placed<K> bound{};
+  bool bounded = false;
+  for (int64_t i = 0; i < n; ++i) {
+    const Placed<K> p{key(i), i};
+    if (bounded && !(p < bound)) continue;
+    kept.push_back(p);
+    if (kept.size() < room || i + 1 == n) continue;
+    std::nth_element(kept.begin(), kept.begin() + (k - 1), kept.end());
+    bound = kept[static_cast<size_t>(k - 1)], bounded = true;
+    kept.resize(static_cast<size_t>(k));
+  }
+  std::nth_element(kept.begin(), kept.begin() + (k - 1), kept.end());
+  std::sort(kept.begin(), kept.begin() + k);
+  for (int64_t i = 0; i < k; ++i) to[i] = position(kept[static_cast<size_t>(i)]);
+}
+
+template <class T, class Number>
+void first_as_selected(const T* x, int64_t n, int64_t k, bool largest, Number number, int64_t* to) {
+  using Value = decltype(number(*x));
   std::vector<Value> row(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) row[i] = number(x[i]);
   std::vector<int64_t> at(static_cast<size_t>(n));
+  std::iota(at.begin(), at.end(), 0);
   auto before = [&](int64_t i, int64_t j) {
     const Value a = row[i], b = row[j];
     if (largest) return a > b || (is_nan(a) && !is_nan(b));
     return a < b || (!is_nan(a) && is_nan(b));
   };
-  // With ties by position the order is total, whatever selection does.
-  auto in_order = [&](int64_t i, int64_t j) { return before(i, j) || (!before(j, i) && i < j); };
-  for (int64_t r = 0; r < rows; ++r, to += k) {
-    for (int64_t i = 0; i < n; ++i) row[i] = read(x.data(), r * n + i);
-    std::iota(at.begin(), at.end(), 0);
-    if (sorted) {
-      std::nth_element(at.begin(), at.begin() + k, at.end(), in_order);
-      std::sort(at.begin(), at.begin() + k, in_order);
-    } else {
-      std::nth_element(at.begin(), at.begin() + k, at.end(), before);
-    }
-    std::copy_n(at.begin(), k, to);
-  }
-  return out;
+  std::nth_element(at.begin(), at.begin() + k, at.end(), before);
+  std::copy_n(at.begin(), k, to);
 }
 
-template <class T>
-T plain(const void* p, int64_t i) {
-  return static_cast<const T*>(p)[i];
+// All of them
+// ---------------------------------------------------------------------------------------
+
+template <class K>
+struct Entry {
+  K key;
+  uint32_t at;
+};
+
+/// Sorts by one digit after the other, from the lowest (Knuth, TAOCP 3, 5.2.5); digits that all
+/// keys share are passed over. b: room for as many; the result is in the one that is given back.
+template <class K>
+Entry<K>* sort_by_digits(Entry<K>* a, Entry<K>* b, size_t n) {
+  const int bits = n < 8192 ? 8 : 11;
+  const size_t values = size_t(1) << bits;
+  K differing = 0;
+  for (size_t i = 0; i < n; ++i) differing |= static_cast<K>(a[i].key ^ a[0].key);
+  // Parts of the entries, which threads count and place side by side.
+  const size_t parts = n < (1 << 17) ? 1 : static_cast<size_t>(std::min(max_threads(), 8));
+  std::vector<size_t> counts(parts * values);
+  auto each_part = [&](auto body) {
+    parallel_for(static_cast<int>(parts), [&](int p, int) {
+      const auto part = static_cast<size_t>(p);
+      body(n * part / parts, n * (part + 1) / parts, counts.data() + part * values);
+    });
+  };
+  for (int low = 0; low < static_cast<int>(8 * sizeof(K)); low += bits) {
+    if (((differing >> low) & (values - 1)) == 0) continue;
+    auto digit = [&](const Entry<K>& e) {
+      return static_cast<size_t>((e.key >> low) & (values - 1));
+    };
+    each_part([&](size_t begin, size_t end, size_t* count) {
+      std::fill(count, count + values, 0);
+      for (size_t i = begin; i < end; ++i) ++count[digit(a[i])];
+    });
+    size_t total = 0;
+    for (size_t v = 0; v < values; ++v)
+      for (size_t p = 0; p < parts; ++p) {
+        const size_t count = counts[p * values + v];
+        counts[p * values + v] = total;
+        total += count;
+      }
+    each_part([&](size_t begin, size_t end, size_t* place) {
+      for (size_t i = begin; i < end; ++i) b[place[digit(a[i])]++] = a[i];
+    });
+    std::swap(a, b);
+  }
+  return a;
 }
+
+template <class P, class T, class Number>
+void order_rows(const T* x, int64_t rows, int64_t n, bool descending, Number number, P* to) {
+  using K = decltype(key_of(number(*x)));
+  require(n <= int64_t{UINT32_MAX}, ErrorKind::Value, "sort: ", n, " elements in a row");
+  by_parts(rows, n, [&](int64_t begin, int64_t end) {
+    constexpr size_t kKept = 64 << 20;  // bytes that a thread keeps for the next time
+    thread_local Scratch kept;
+    Scratch own;
+    const size_t bytes = static_cast<size_t>(n) * sizeof(Entry<K>);
+    std::byte* room = (2 * bytes <= kKept ? kept : own).get(2 * bytes);
+    for (int64_t r = begin; r < end; ++r) {
+      auto* a = reinterpret_cast<Entry<K>*>(room);
+      auto* b = reinterpret_cast<Entry<K>*>(room + bytes);
+      by_parts(n, 1, [&](int64_t i, int64_t last) {
+        for (; i < last; ++i) {
+          const K key = key_of(number(x[r * n + i]));
+          a[i] = {descending ? static_cast<K>(~key) : key, static_cast<uint32_t>(i)};
+        }
+      });
+      a = sort_by_digits(a, b, static_cast<size_t>(n));
+      by_parts(n, 1, [&](int64_t i, int64_t last) {
+        for (; i < last; ++i) to[r * n + i] = static_cast<P>(a[i].at);
+      });
+    }
+  });
+}
+
+int64_t row_length(const Array& x) { return x.dims.back(); }
+int64_t row_count(const Array& x) { return row_length(x) ? x.count() / row_length(x) : 0; }
 
 }  // namespace
 
 Array first_of_rows(const Array& x, int64_t k, bool largest, bool sorted) {
-  auto with = [&](auto read) { return select(x, k, largest, sorted, read); };
-  switch (x.dtype) {
-    case DType::Bool:
-    case DType::UInt8:
-      return with(plain<uint8_t>);
-    case DType::Int8:
-      return with(plain<int8_t>);
-    case DType::Int16:
-      return with(plain<int16_t>);
-    case DType::Int32:
-      return with(plain<int32_t>);
-    case DType::Int64:
-      return with(plain<int64_t>);
-    case DType::Float16:
-      return with([](const void* p, int64_t i) { return half_to_float(plain<uint16_t>(p, i)); });
-    case DType::BFloat16:
-      return with([](const void* p, int64_t i) { return bfloat_to_float(plain<uint16_t>(p, i)); });
-    case DType::Float32:
-      return with(plain<float>);
-    case DType::Float64:
-      return with(plain<double>);
+  const int64_t n = row_length(x), rows = row_count(x);
+  Dims dims = x.dims;
+  dims.back() = k;
+  Array out = empty_array(DType::Int64, dims);
+  auto* to = static_cast<int64_t*>(out.data());
+  if (k == 0) return out;
+  return with_numbers(x, [&](const auto* from, auto number) {
+    using K = decltype(key_of(number(*from)));
+    by_parts(rows, n, [&](int64_t begin, int64_t end) {
+      std::vector<Placed<K>> kept;
+      for (int64_t r = begin; r < end; ++r) {
+        const auto* row = from + r * n;
+        auto key = [&](int64_t i) {
+          const K in_order = key_of(number(row[i]));
+          return largest ? static_cast<K>(~in_order) : in_order;
+        };
+        if (sorted)
+          first_in_order<K>(n, k, kept, key, to + r * k);
+        else
+          first_as_selected(row, n, k, largest, number, to + r * k);
+      }
+    });
+    return out;
+  });
+}
+
+Array order_of_rows(const Array& x, bool descending, DType position) {
+  Array out = empty_array(position, x.dims);
+  return with_numbers(x, [&](const auto* from, auto number) {
+    if (position == DType::Int32)
+      order_rows(from, row_count(x), row_length(x), descending, number,
+                 static_cast<int32_t*>(out.data()));
+    else
+      order_rows(from, row_count(x), row_length(x), descending, number,
+                 static_cast<int64_t*>(out.data()));
+    return out;
+  });
+}
+
+Array taken_from_rows(const Array& x, const Array& positions) {
+  Array out = empty_array(x.dtype, positions.dims);
+  const int64_t n = row_length(x), k = row_length(positions);
+  auto with = [&]<class S, class I>(S, I) {
+    by_parts(row_count(positions), k, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const S* from = static_cast<const S*>(x.data()) + r * n;
+        const I* at = static_cast<const I*>(positions.data()) + r * k;
+        S* to = static_cast<S*>(out.data()) + r * k;
+        for (int64_t i = 0; i < k; ++i) to[i] = from[at[i]];
+      }
+    });
+  };
+  auto by_index = [&](auto s) {
+    positions.dtype == DType::Int32 ? with(s, int32_t()) : with(s, int64_t());
+  };
+  switch (item_size(x.dtype)) {
+    case 1:
+      by_index(uint8_t());
+      break;
+    case 2:
+      by_index(uint16_t());
+      break;
+    case 4:
+      by_index(uint32_t());
+      break;
+    default:
+      by_index(uint64_t());
   }
-  return {};
+  return out;
+}
+
+Array places_in_line(const Array& line, const Array& x, bool right, DType place) {
+  require(line.dtype == DType::Float64 && x.dtype != DType::Int64, ErrorKind::Type,
+          "places_in_line: a line of float64 and elements that it holds are needed, got ",
+          name(line.dtype), " and ", name(x.dtype));
+  Array out = empty_array(place, x.dims);
+  const auto* first = static_cast<const double*>(line.data());
+  const int64_t n = line.count();
+  return with_numbers(x, [&](const auto* from, auto number) {
+    auto find = [&](auto* to) {
+      by_parts(x.count(), 8, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const auto v = static_cast<double>(number(from[i]));
+          const double* at = first;  // halves the rest, with no branch to be foretold
+          for (int64_t rest = n; rest > 0;) {
+            const int64_t half = rest / 2;
+            const double m = at[half];
+            const bool on = right ? m <= v || v != v : m < v || (v != v && m == m);
+            at = on ? at + half + 1 : at;
+            rest = on ? rest - half - 1 : half;
+          }
+          to[i] = static_cast<std::remove_reference_t<decltype(*to)>>(at - first);
+        }
+      });
+    };
+    if (place == DType::Int32)
+      find(static_cast<int32_t*>(out.data()));
+    else
+      find(static_cast<int64_t*>(out.data()));
+    return out;
+  });
+}
+
+std::pair<int64_t, int64_t> bounds(const Array& x) {
+  const int64_t n = x.count(), parts = std::clamp<int64_t>(n / 65536, 1, 64);
+  if (n == 0) return {0, -1};
+  std::vector<int64_t> low(static_cast<size_t>(parts)), high(static_cast<size_t>(parts));
+  auto with = [&]<class T>(T) {
+    const T* p = static_cast<const T*>(x.data());
+    parallel_for(static_cast<int>(parts), [&](int part, int) {
+      T least = p[n * part / parts], most = least;
+      for (int64_t i = n * part / parts; i < n * (part + 1) / parts; ++i)
+        least = p[i] < least ? p[i] : least, most = p[i] > most ? p[i] : most;
+      low[part] = least, high[part] = most;
+    });
+  };
+  require(x.dtype == DType::Int32 || x.dtype == DType::Int64, ErrorKind::Type,
+          "bounds: int32 or int64 is needed, got ", name(x.dtype));
+  x.dtype == DType::Int32 ? with(int32_t()) : with(int64_t());
+  return {*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end())};
+}
+
+Array running_extremes(const Array& x, int64_t axis, bool largest) {
+  Array out = empty_array(DType::Int64, x.dims);
+  const auto a = static_cast<size_t>(axis);
+  const int64_t n = x.dims[a], inner = product(x.dims, a + 1, x.dims.size());
+  const int64_t outer = x.count() ? x.count() / (n * inner) : 0;
+  auto* to = static_cast<int64_t*>(out.data());
+  return with_numbers(x, [&](const auto* from, auto number) {
+    using Value = decltype(number(*from));
+    auto wins = [&](Value v, Value best) { return (largest ? v >= best : v <= best) || is_nan(v); };
+    if (inner == 1) {
+      by_parts(outer, n, [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o) {
+          const auto* line = from + o * n;
+          Value best = number(line[0]);
+          int64_t at = 0;
+          for (int64_t i = 0; i < n; ++i) {
+            const Value v = number(line[i]);
+            const bool won = wins(v, best);
+            best = won ? v : best, at = won ? i : at;
+            to[o * n + i] = at;
+          }
+        }
+      });
+      return out;
+    }
+    // Columns: whole rows of them are compared with the best so far.
+    constexpr int64_t kStrip = 512;
+    const int64_t strips = (inner + kStrip - 1) / kStrip;
+    by_parts(outer * strips, n * std::min(inner, kStrip), [&](int64_t begin, int64_t end) {
+      Value best[kStrip];
+      int64_t at[kStrip];
+      for (int64_t s = begin; s < end; ++s) {
+        const int64_t first = s % strips * kStrip, width = std::min(kStrip, inner - first);
+        const int64_t base = s / strips * n * inner + first;
+        for (int64_t j = 0; j < width; ++j) best[j] = number(from[base + j]), at[j] = 0;
+        for (int64_t i = 0; i < n; ++i) {
+          const auto* row = from + base + i * inner;
+          for (int64_t j = 0; j < width; ++j) {
+            const Value v = number(row[j]);
+            const bool won = wins(v, best[j]);
+            best[j] = won ? v : best[j], at[j] = won ? i : at[j];
+          }
+          std::copy_n(at, width, to + base + i * inner);
+        }
+      }
+    });
+    return out;
+  });
 }
 
 }  // namespace gradcell

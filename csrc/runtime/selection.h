@@ -1,15 +1,36 @@
-// The first k of each row of a tensor, by size. In: a tensor with a value; out: positions.
+// What orders the elements of rows: the first k by size, all of them, the best so far. In: a tensor
+// with a value; out: positions. Rows are along the last dimension; NaN counts as larger than any
+// number, and zeros of both signs are equal.
 #pragma once
+
+#include <utility>
 
 #include "runtime/storage.h"
 
 namespace gradcell {
 
-/// The positions of the k largest (or smallest) elements of each row, int64 [..., k]; rows are
-/// along the last dimension. NaN counts as larger than any number.
+/// The positions of the k largest (or smallest) elements of each row, int64 [..., k].
 ///
 /// sorted: in order, of equal elements the first first. If not, in the order in which selection
 /// leaves them (std::nth_element over positions, as MindSpore's CPU kernel has it).
 Array first_of_rows(const Array& x, int64_t k, bool largest, bool sorted);
+
+/// The positions of all elements of each row in ascending order, of equal ones the first first, or
+/// in descending order: int32 or int64, x's shape.
+Array order_of_rows(const Array& x, bool descending, DType position);
+
+/// Each row's elements at positions [..., k] within it.
+Array taken_from_rows(const Array& x, const Array& positions);
+
+/// For each element of x how many of a line of doubles in ascending order come before it; `right`:
+/// or are equal to it. int32 or int64. x: not int64, whose elements a double may not hold.
+Array places_in_line(const Array& line, const Array& x, bool right, DType place);
+
+/// The smallest and the largest of integers; {0, -1} of none.
+std::pair<int64_t, int64_t> bounds(const Array& x);
+
+/// The position of the largest (or smallest) element up to each along an axis, of equal ones the
+/// last; int64, x's shape. A NaN stays the best until the next one.
+Array running_extremes(const Array& x, int64_t axis, bool largest);
 
 }  // namespace gradcell

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -173,6 +174,12 @@ Array empty_array(DType dtype, Dims dims) {
          " does not fit into memory");
   a.storage = Storage::allocate(bytes);
   return a;
+}
+
+Array duplicate(const Array& a) {
+  Array out = empty_array(a.dtype, a.dims);
+  if (a.bytes() > 0) std::memcpy(out.data(), a.data(), a.bytes());
+  return out;
 }
 
 }  // namespace gradcell

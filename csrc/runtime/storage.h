@@ -46,9 +46,13 @@ class Storage {
   /// The GPU that holds these bytes; -1: none.
   int device() const;
   bool has_device() const { return device() >= 0; }
+  /// Whether others may write to the bytes unseen: foreign memory, and what they have been shown.
+  bool exposed() const { return release_ || exposed_.load(std::memory_order_relaxed); }
+  void expose() { exposed_.store(true, std::memory_order_relaxed); }
 
  private:
   void* fetch() const;
+  std::atomic<bool> exposed_{false};
   mutable std::atomic<void*> data_;  ///< null: only a GPU has them yet
   size_t bytes_;
   std::function<void()> release_;  ///< empty: the block goes back to the allocator
@@ -76,5 +80,9 @@ struct Array {
 };
 
 Array empty_array(DType dtype, Dims dims);
+/// The same elements in memory of their own.
+Array duplicate(const Array& a);
+/// For another holder: the same array, or a duplicate if others may write to it unseen.
+inline Array shared(const Array& a) { return a.storage->exposed() ? duplicate(a) : a; }
 
 }  // namespace gradcell

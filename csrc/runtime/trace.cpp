@@ -1,6 +1,7 @@
 #include "runtime/trace.h"
 
 #include <algorithm>
+#include <atomic>
 #include <list>
 #include <mutex>
 
@@ -123,7 +124,7 @@ std::vector<Array> Compiled::run(std::span<const Array> arguments) const {
       if (inputs[i].variable == updated[u])
         updates.push_back({static_cast<int>(i), static_cast<int>(result_count + u)});
   std::vector<Array> out = run_executable(*executable, in, constants, updates);
-  for (size_t i = 0; i < updated.size(); ++i) updated[i]->value = out[result_count + i];
+  for (size_t i = 0; i < updated.size(); ++i) updated[i]->set(std::move(out[result_count + i]));
   out.resize(result_count);
   return out;
 }
@@ -145,7 +146,10 @@ void record_constants(bool constants) { t_constants = constants; }
 
 TracePtr begin_trace() {
   require(!t_trace, ErrorKind::Runtime, "a trace is active already");
-  return t_trace = std::make_shared<Trace>();
+  static std::atomic<uint64_t> traces{0};
+  t_trace = std::make_shared<Trace>();
+  t_trace->serial = ++traces;
+  return t_trace;
 }
 
 void end_trace() { t_trace.reset(); }
@@ -188,6 +192,7 @@ NodeId Trace::lift(const VariablePtr& variable) {
 void Trace::assign(const VariablePtr& variable, NodeId node) {
   lift(variable);
   state_[variable.get()] = node;
+  ++variable->version;
 }
 
 NodeId Trace::example(NodeId batch) {
@@ -242,6 +247,7 @@ NodeId Trace::alias(NodeId x) {
 NodeId Trace::push_alias(const VariablePtr& variable) {
   NodeId a = alias(lift(variable));
   state_[variable.get()] = a;
+  ++variable->version;
   return a;
 }
 
@@ -257,8 +263,9 @@ void Trace::dissolve(std::span<const NodeId> aliases) {
   const NodeId first = *std::min_element(aliases.begin(), aliases.end());
   std::vector<NodeId> now(graph.size() - first, kNoNode);  // what stands for first, first + 1, ...
   for (NodeId a : aliases) now[a - first] = graph.input(a, 0);
-  for (auto& [variable, node] : state_)
-    if (node >= first && now[node - first] != kNoNode) node = now[node - first];
+  for (const VariablePtr& v : state_order_)
+    if (NodeId& node = state_[v.get()]; node >= first && now[node - first] != kNoNode)
+      node = now[node - first], ++v->version;
   if (open_.empty()) return;
   rebuild_references(first, now);
   move_references(first, now);
@@ -337,17 +344,6 @@ std::vector<uintptr_t> Trace::lifted_variables() const {
   return ids;
 }
 
-std::vector<NodeId> Trace::assigned_nodes() const {
-  std::vector<NodeId> nodes;
-  for (const VariablePtr& v : state_order_) {
-    NodeId now = state_.at(v.get());
-    auto l = leaf_index_.find(now);
-    bool unchanged = l != leaf_index_.end() && leaves_[l->second].variable == v;
-    if (!unchanged) nodes.push_back(now);
-  }
-  return nodes;
-}
-
 Trace::Origin Trace::origin(NodeId leaf) const {
   const Given& l = leaf_of(leaf);
   return {l.argument, l.variable.get()};
@@ -368,16 +364,41 @@ void Trace::mark_unrepeatable() {
   asked_at_ = user_location();
 }
 
+bool Trace::add_effects(std::vector<NodeId>& roots, const std::vector<NodeId>& live,
+                        bool all) const {
+  auto is_live = [&](NodeId id) { return std::binary_search(live.begin(), live.end(), id); };
+  size_t end = 0, begin = 0;
+  const auto effects = graph.effects();
+  while (begin < effects.size() && effects[begin].place <= done_) ++begin;
+  for (size_t i = begin; i < effects.size(); ++i)
+    if (all || is_live(effects[i].id)) end = i + 1;
+  for (size_t i = begin; i < end; ++i) roots.push_back(effects[i].id);
+  return end > begin;
+}
+
+std::vector<Array> Trace::run(std::vector<NodeId> roots) {
+  const size_t count = roots.size();
+  std::vector<NodeId> live = live_until(graph, roots, cuts_);
+  if (add_effects(roots, live, false)) live = live_until(graph, roots, cuts_);
+  const std::vector<Array> in = inputs_of(live);
+  auto exe = executable_for(graph, live, roots, cuts_);
+  std::vector<Array> values = run_executable(*exe, in, constants_of(graph, live));
+  // An effect does not take place again: its value is known from now on.
+  for (size_t i = count; i < roots.size(); ++i) {
+    values_.insert_or_assign(roots[i], values[i]);
+    cuts_.push_back(roots[i]);
+    done_ = graph[roots[i]].bits;
+  }
+  values.resize(count);
+  return values;
+}
+
 Array Trace::value(NodeId id) {
   mark_unrepeatable();
   if (const Array* a = known(id)) return *a;
-  NodeId roots[] = {id};
-  std::vector<NodeId> live = live_until(graph, roots, cuts_);
-  const std::vector<Array> in = inputs_of(live);
-  auto exe = executable_for(graph, live, roots, cuts_);
-  Array result = run_executable(*exe, in, constants_of(graph, live))[0];
+  Array result = run({id})[0];
   // Plans take a constant's value among their constants, not as an input.
-  if (is_constant(graph, id)) return result;
+  if (is_constant(graph, id) || known(id)) return result;
   values_[id] = result;
   cuts_.push_back(id);
   return result;
@@ -385,10 +406,7 @@ Array Trace::value(NodeId id) {
 
 std::vector<Array> Trace::values(std::span<const NodeId> ids) {
   mark_unrepeatable();
-  std::vector<NodeId> live = live_until(graph, ids, cuts_);
-  const std::vector<Array> in = inputs_of(live);
-  auto exe = executable_for(graph, live, ids, cuts_);
-  return run_executable(*exe, in, constants_of(graph, live));
+  return run({ids.begin(), ids.end()});
 }
 
 std::vector<NodeId> Trace::assigned() const {
@@ -405,6 +423,7 @@ Trace::Work Trace::work(std::span<const NodeId> outputs) const {
   Work w;
   w.roots.assign(outputs.begin(), outputs.end());
   for (NodeId id : assigned()) w.roots.push_back(id);
+  add_effects(w.roots, {}, true);
   w.live = live_until(graph, w.roots, cuts_);
   w.constants = constants_of(graph, w.live);
   w.inputs = inputs_of(w.live);
@@ -417,7 +436,8 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs) {
 
 std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
                                  std::shared_ptr<Compiled>* compiled) {
-  graph.drop_rules();  // with the tensors that they kept
+  graph.drop_rules();                                        // with the tensors that they kept
+  for (Tensor* t = tensors_; t; t = t->next_) t->in(*this);  // views of what has changed
   std::vector<NodeId> roots(outputs.begin(), outputs.end());
   std::vector<VariablePtr> updated;
   for (const VariablePtr& v : state_order_) {
@@ -428,6 +448,8 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
     updated.push_back(v);
     roots.push_back(now);
   }
+  // Effects take place whether or not their values are used.
+  if (graph.effects().size() > 0) add_effects(roots, {}, true);
   // A traced tensor that outlives its function (kept in a list or an attribute) gets its value too.
   size_t kept_count = roots.size();
   std::unordered_map<NodeId, size_t> value_of;
@@ -477,12 +499,13 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
     *compiled = std::move(c);
   }
 
-  for (size_t i = 0; i < updated.size(); ++i) updated[i]->value = values[outputs.size() + i];
+  for (size_t i = 0; i < updated.size(); ++i) updated[i]->set(values[outputs.size() + i]);
   while (Tensor* t = tensors_) {  // (fewer than above, if an interrupt was answered meanwhile)
     t->unlink();
     t->array_ = values[value_of.at(t->node_)];
     t->trace_.reset();
     t->node_ = kNoNode;
+    if (t->window_) t->window_->seen = t->window_->base->version();
   }
   values.resize(outputs.size());
   active_ = false;
@@ -522,73 +545,15 @@ std::shared_ptr<Compiled> Trace::remainder(std::span<const NodeId> outputs,
 void Trace::abandon() {
   graph.drop_rules();
   active_ = false;
-}
-
-// Tensor
-// ----------------------------------------------------------------------------------------------
-
-Tensor::Tensor(const TracePtr& trace, NodeId node) : trace_(trace), node_(node) { link(); }
-
-Tensor::~Tensor() {
-  if (trace_) unlink();
-}
-
-void Tensor::link() {
-  next_ = trace_->tensors_;
-  if (next_) next_->previous_ = this;
-  trace_->tensors_ = this;
-}
-
-void Tensor::unlink() {
-  if (previous_)
-    previous_->next_ = next_;
-  else
-    trace_->tensors_ = next_;
-  if (next_) next_->previous_ = previous_;
-  previous_ = next_ = nullptr;
-}
-
-DType Tensor::dtype() const {
-  return trace_ ? trace_->graph.dtype(node_) : variable_ ? variable_->value.dtype : array_.dtype;
-}
-
-const Dims& Tensor::dims() const {
-  return trace_ ? trace_->graph.dims(node_) : variable_ ? variable_->value.dims : array_.dims;
-}
-
-Array Tensor::value() const {
-  if (trace_) return trace_->value(node_);
-  if (!variable_) return array_;
-  // Inside a trace a variable stands for what has been assigned to it so far.
-  if (Trace* t = current_trace()) return t->value(t->lift(variable_));
-  return variable_->value;
-}
-
-void Tensor::rebind(const Tensor& other) {
-  require(!variable_, ErrorKind::Runtime, "a parameter is changed with set_data or assign");
-  if (trace_) unlink();
-  array_ = other.array_;
-  trace_ = other.trace_;
-  node_ = other.node_;
-  if (other.variable_) array_ = other.variable_->value;
-  captured_ = false;
-  if (trace_) link();
-}
-
-NodeId Tensor::in(Trace& trace) const {
-  if (trace_) {
-    require(!trace_->of_examples_, ErrorKind::Value,
-            "vmap: a tensor that differs from example to example is used after the function that "
-            "was mapped has ended; return it from that function");
-    require(
-        trace_.get() == &trace, ErrorKind::Runtime,
-        "a tensor of one function being differentiated is used in another thread's, or after its "
-        "function failed");
-    return node_;
+  for (const VariablePtr& v : state_order_) ++v->version;
+  for (Tensor *t = tensors_, *next; t; t = next) {
+    next = t->next_;
+    if (t->window_ || !t->array_.storage) continue;
+    t->unlink();
+    t->trace_.reset();
+    t->node_ = kNoNode;
+    ++t->version_;
   }
-  if (variable_) return trace.lift(variable_);
-  captured_ |= &trace == current_trace();
-  return trace.lift(array_);
 }
 
 }  // namespace gradcell

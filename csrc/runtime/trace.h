@@ -19,10 +19,14 @@ namespace gradcell {
 /// A mutable tensor: a parameter, an optimiser's state, the random generator's.
 struct Variable {
   Array value;
+  uint64_t version = 0;  ///< how often it has changed, in a trace or for good
+
+  void set(Array now) { value = std::move(now), ++version; }
 };
 using VariablePtr = std::shared_ptr<Variable>;
 
 class Tensor;
+using TensorPtr = std::shared_ptr<Tensor>;
 
 /// Executables of recent structures, shared by all threads.
 std::shared_ptr<const Executable> executable_for(const Graph& g, std::span<const NodeId> live,
@@ -54,6 +58,7 @@ struct Compiled {
 class Trace : public std::enable_shared_from_this<Trace> {
  public:
   Graph graph;
+  uint64_t serial = 0;  ///< its number among those that were current
 
   std::span<const NodeId> cuts() const { return cuts_; }
 
@@ -87,9 +92,6 @@ class Trace : public std::enable_shared_from_this<Trace> {
   bool differentiated(std::span<const NodeId> ids, std::span<const NodeId> stops = {}) const;
 
   std::vector<uintptr_t> lifted_variables() const;
-  /// The nodes that variables have been assigned so far: what a finish computes besides its
-  /// outputs.
-  std::vector<NodeId> assigned_nodes() const;
   /// Where a leaf's value comes from: the argument's number, the variable, or neither.
   struct Origin {
     int argument = -1;
@@ -102,7 +104,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   Array value(NodeId id);
   /// The values of several nodes, from one plan.
   std::vector<Array> values(std::span<const NodeId> ids);
-  /// The nodes that stand for the variables assigned so far.
+  /// The nodes that stand for the variables assigned so far: what a finish computes besides its
+  /// outputs.
   std::vector<NodeId> assigned() const;
 
   /// Runs what is left: the values of `outputs`, of every traced tensor still alive and of the
@@ -122,7 +125,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
     std::vector<uint64_t> constants;
   };
   Work work(std::span<const NodeId> outputs) const;
-  /// Forgets everything: the function failed.
+  /// Forgets everything: the function failed. Tensors from outside are what they were.
   void abandon();
 
   bool active() const { return active_; }
@@ -146,6 +149,11 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// `first`) has others in the place of its inputs, and notes that there.
   void rebuild_references(NodeId first, std::vector<NodeId>& now);
   void move_references(NodeId first, const std::vector<NodeId>& now);
+  /// Adds to the roots, which need the nodes `live`, the effects that have not taken place: all, or
+  /// those up to the last one that is live. Returns whether there are any.
+  bool add_effects(std::vector<NodeId>& roots, const std::vector<NodeId>& live, bool all) const;
+  /// The values of nodes, from one plan, with the effects that come before them.
+  std::vector<Array> run(std::vector<NodeId> roots);
   NodeId add_leaf(DType dtype, const Dims& dims, Given leaf);
   /// The values that a plan of these nodes takes. Throws Value if one differs from example to
   /// example.
@@ -158,6 +166,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::vector<VariablePtr> state_order_;
   std::unordered_map<NodeId, Array> values_;
   std::vector<NodeId> cuts_;
+  uint64_t done_ = 0;                ///< the place of the last effect that has taken place
   std::unordered_set<NodeId> open_;  ///< aliases not dissolved yet
   Tensor* tensors_ = nullptr;        ///< intrusive list of the live tensors of this trace
   int arguments_ = 0;
@@ -192,12 +201,31 @@ class NoTrace {
 bool records_constants();
 void record_constants(bool constants);
 
-/// What the user's Tensor holds: a value, a node of a trace, or a variable.
+/// One of the movements that make a view, to be made again on what its base is by then.
+struct Step {
+  Op op;
+  Dims attributes, dims;
+};
+
+/// What a view reads: its base's elements, by way of steps.
+struct Window {
+  TensorPtr base;  ///< no view itself
+  std::vector<Step> steps;
+  View layout;                         ///< where the elements lie in the base
+  mutable uint64_t seen = UINT64_MAX;  ///< the base's version when they were read last
+};
+
+/// What the user's Tensor holds: a value, a node of a trace, or a variable; or it is a view of one
+/// that does. A write changes what a tensor holds, never an array that something else may read.
 class Tensor {
  public:
-  explicit Tensor(Array array) : array_(std::move(array)) {}
+  explicit Tensor(Array array);
   explicit Tensor(VariablePtr variable) : variable_(std::move(variable)) {}
   Tensor(const TracePtr& trace, NodeId node);
+  /// A view whose elements are read when they are asked for.
+  Tensor(DType dtype, Window window);
+  /// A view whose elements are this node of the trace, as long as the base stays as it is.
+  Tensor(const TracePtr& trace, NodeId node, Window window);
   ~Tensor();
   Tensor(const Tensor&) = delete;
   Tensor& operator=(const Tensor&) = delete;
@@ -211,24 +239,42 @@ class Tensor {
   /// The elements; runs the trace so far if they are not known yet. A variable's are its current
   /// ones, which a later update overwrites.
   Array value() const;
-  /// Takes over another tensor's contents (in-place operators on plain tensors).
-  void rebind(const Tensor& other);
   /// This tensor as a node of the trace.
   NodeId in(Trace& trace) const;
+  /// Null for what is no view.
+  const Window* window() const { return window_.get(); }
+  /// What a write to it changes: a view's base, else itself.
+  Tensor& root() { return window_ ? *window_->base : *this; }
   /// Whether a function that was traced may have read these elements.
   bool captured() const { return captured_; }
+  /// The trace that was active when it was made, by its number; 0: none.
+  uint64_t born() const { return born_; }
+
+  /// Of what is no view: new contents.
+  void become(Array array);
+  void become(Trace& trace, NodeId node);
+  /// Of what is no view, outside a trace: the array for a writer, of which nobody else knows.
+  Array& own_array();
+  /// The elements for a reader and writer who is not told of writes (NumPy): of a view that has all
+  /// of its base's elements in order, the base's.
+  Array shared_array();
 
  private:
   friend class Trace;
   void link();
   void unlink();
-  Array array_;
+  uint64_t version() const { return variable_ ? variable_->version : version_; }
+  const Array& held() const { return variable_ ? variable_->value : array_; }
+  /// Whether a view has read its base as it is.
+  bool fresh() const;
+  mutable Array array_;
   VariablePtr variable_;
   TracePtr trace_;
-  NodeId node_ = kNoNode;
+  mutable NodeId node_ = kNoNode;
   mutable bool captured_ = false;
+  std::unique_ptr<Window> window_;
+  uint64_t version_ = 0, born_ = 0;
   Tensor *previous_ = nullptr, *next_ = nullptr;
 };
-using TensorPtr = std::shared_ptr<Tensor>;
 
 }  // namespace gradcell

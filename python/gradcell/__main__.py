@@ -1,7 +1,8 @@
-"""The command line: `python -m gradcell info`, `demo`, `run script.py` and `run -m module`.
+"""The command line: `python -m gradcell info`, `demo`, `run script.py`, `run -m module`, `msrun`.
 
 info says what this installation has found; demo runs a program of a minute, with a picture; run
-runs a script or module that imports mindspore, unchanged, on gradcell.
+runs a script or module that imports mindspore, unchanged, on gradcell; msrun starts several processes
+of a script on this machine.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 
 import gradcell
 from gradcell import _core, _gpu, alias
+from gradcell.communication import engine, launch
 from gradcell.demo import DEMOS
 
 
@@ -28,6 +30,7 @@ def _rows() -> list[tuple[str, str]]:
         ("BLAS", blas),
     ]
     rows += _gpu.report()
+    rows += engine.report()
     cache = _core.kernel_cache_info()
     where = cache["directory"] or "nowhere to write: kernels stay in memory"
     rows.append(("kernel cache", f"{where} ({cache['files']} kernels, {cache['bytes']} bytes)"))
@@ -102,6 +105,9 @@ def _parser() -> argparse.ArgumentParser:
     runner.add_argument("-m", dest="module", action="store_true", help="run a module by its name")
     runner.add_argument("target", help="the script or module")
     runner.add_argument("arguments", nargs=argparse.REMAINDER, help="what it finds in sys.argv")
+    launch.add_arguments(
+        commands.add_parser("msrun", help="start several processes of a script, over MPI")
+    )
     return parser
 
 
@@ -112,6 +118,8 @@ def main() -> int:
         info()
     elif options.command == "demo":
         demo(options.name, options.list, options.steps, options.points, options.plot)
+    elif options.command == "msrun":
+        return launch.run(options)
     else:
         return run(options.target, options.arguments, options.module)
     return 0

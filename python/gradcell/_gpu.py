@@ -12,7 +12,13 @@ from pathlib import Path
 from gradcell import _core, _structure
 
 #: The engine's names for the libraries, cuda-pathfinder's, and the variables that name a file.
-_LIBRARIES = {"NVRTC": ("nvrtc", "GRADCELL_NVRTC"), "cuBLASLt": ("cublasLt", "GRADCELL_CUBLASLT")}
+_LIBRARIES = {
+    "NVRTC": ("nvrtc", "GRADCELL_NVRTC"),
+    "cuBLASLt": ("cublasLt", "GRADCELL_CUBLASLT"),
+    "NCCL": ("nccl", "GRADCELL_NCCL"),
+}
+#: Libraries whose own version is in their name, whatever CUDA's is.
+_OWN_VERSION = {"nccl": 2}
 _OLDEST, _NEWEST = 12, 13  # CUDA's versions that the engine knows
 _paths: dict[str, str] | None = None
 
@@ -33,7 +39,7 @@ def _find(name: str, versions: range) -> str:
     of any that cuda-pathfinder finds."""
     spec = importlib.util.find_spec("nvidia")
     folders = [Path(f) for f in (spec and spec.submodule_search_locations) or ()]
-    for version in versions:
+    for version in [_OWN_VERSION[name]] if name in _OWN_VERSION else versions:
         file = f"lib{name}.so.{version}"
         for folder in folders:
             for path in sorted(folder.glob(f"*/lib/{file}")):
@@ -51,8 +57,9 @@ def _find(name: str, versions: range) -> str:
 def find_libraries() -> dict[str, str]:
     """Where each library is; empty where it is not found.
 
-    A variable (GRADCELL_CUDA_DRIVER, GRADCELL_NVRTC, GRADCELL_CUBLASLT) comes first, then what suits
-    the driver: of several versions of CUDA that are installed, the newest that it can use.
+    A variable (GRADCELL_CUDA_DRIVER, GRADCELL_NVRTC, GRADCELL_CUBLASLT, GRADCELL_NCCL) comes first,
+    then what suits the driver: of several versions of CUDA that are installed, the newest that it
+    can use.
     """
     global _paths
     if _paths is not None:
@@ -61,7 +68,7 @@ def find_libraries() -> dict[str, str]:
     versions = _versions(found["driver"])
     for name, (library, variable) in _LIBRARIES.items():
         found[name] = os.environ.get(variable, "") or _find(library, versions)
-    _core.set_cuda_paths(found["driver"], found["NVRTC"], found["cuBLASLt"])
+    _core.set_cuda_paths(found["driver"], found["NVRTC"], found["cuBLASLt"], found["NCCL"])
     _paths = found
     return found
 
@@ -113,4 +120,9 @@ def report() -> list[tuple[str, str]]:
         rows.append(("cuBLASLt", _core.cublaslt_path()))
     except RuntimeError as error:
         rows.append(("cuBLASLt", f"missing: {_reason(error)}"))
+    try:
+        version, path = _core.nccl_version()
+        rows.append(("NCCL", f"{version // 10000}.{version // 100 % 100}.{version % 100} {path}"))
+    except RuntimeError as error:
+        rows.append(("NCCL", f"missing: {_reason(error)}"))
     return rows

@@ -9,6 +9,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell._core import ops as _ops
+from gradcell._core import views as _views
 from gradcell._location import where as _where
 
 
@@ -92,6 +93,7 @@ class _Basic:
         self.shape: list[int] = []
         self.advanced: list[tuple[int, Any]] = []  # (axis of the result, index)
         self.empty = False  # there is a False: nothing is indexed
+        self.copies = False  # there is an index tensor: its elements may be known or not
         self.front = 0  # where the axes of the index tensors go
         picks: list[int] = []  # where ints and index tensors stand in the key
         axis = 0
@@ -121,6 +123,7 @@ class _Basic:
                 index = _as_tensor(k)
                 if index.ndim == 0 and index.dtype != _core.bool and _core.is_plain(index):
                     self._add(_normal_int(int(index), n), 1, 1)
+                    self.copies = True
                     axis += 1
                     continue
                 self.advanced.append((len(self.shape), index))
@@ -145,15 +148,28 @@ class _Basic:
         self.step.append(step)
 
 
-def _mask_indices(mask: Tensor, shape: tuple[int, ...]) -> list[Tensor]:
-    """The positions of True, one tensor for each dimension. Asks for the mask's value."""
+def _mask_values(mask: Tensor, shape: tuple[int, ...]) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    """Asks for the mask's value. Raises IndexError unless it has the shape of what it indexes."""
     values = mask.asnumpy()
     if tuple(values.shape) != tuple(shape):
         raise IndexError(
             f"a boolean index of shape {list(values.shape)} does not match the indexed dimensions "
             f"{list(shape)}{_where()}"
         )
-    return [Tensor(i.astype(np.int64)) for i in np.nonzero(values)]
+    return values
+
+
+def _mask_indices(mask: Tensor, shape: tuple[int, ...]) -> list[Tensor]:
+    """The positions of True, one tensor for each dimension."""
+    return [Tensor(i.astype(np.int64)) for i in np.nonzero(_mask_values(mask, shape))]
+
+
+def _where_true(x: Tensor, mask: Tensor, axis: int) -> Tensor:
+    """The slices of x where a mask of its dimensions from axis on is true."""
+    end = axis + mask.ndim
+    values = _mask_values(mask, x.shape[axis:end])
+    joined = _ops.reshape(x, [*x.shape[:axis], values.size, *x.shape[end:]])
+    return _ops.gather(joined, Tensor(np.flatnonzero(values)), axis)
 
 
 def _flatten_advanced(
@@ -189,9 +205,10 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
     total: Any = None
     wrong: Any = None
     for size, index in zip(sizes, indices, strict=True):
-        if _core.is_plain(index):
-            values = index.asnumpy()
-            if values.size and (values.max() >= size or values.min() < -size):
+        if _core.is_plain(index) and index.dtype in (_core.int32, _core.int64):
+            low, high = _core.bounds(index)
+            if high >= size or low < -size:
+                values = index.asnumpy()
                 bad = values[(values >= size) | (values < -size)].flat[0]
                 raise IndexError(
                     f"index {bad} is out of bounds for dimension with size {size}{_where()}"
@@ -208,7 +225,7 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
 
 
 def get(x: Tensor, key: Any) -> Tensor:
-    """x[key]."""
+    """x[key]: a view, unless there are index tensors, lists or masks in the key."""
     if x.ndim == 0 and not (key is None or key is Ellipsis or isinstance(key, tuple)):
         if not _is_truth(key):
             raise TypeError(f"Cannot iterate over a scalar tensor.{_where()}")
@@ -217,12 +234,15 @@ def get(x: Tensor, key: Any) -> Tensor:
         if basic.advanced:
             raise IndexError(f"False cannot be an index beside index tensors{_where()}")
         return _ops.full(basic.shape, 0, x.dtype)
-    y = _ops.reshape(_ops.slice(x, basic.start, basic.size, basic.step), basic.shape)
+    y = _views.index(x, basic.start, basic.size, basic.step, basic.shape)
     if not basic.advanced:
-        return y
+        return _core.copy(y) if basic.copies else y
+    front = basic.front
+    at, mask = basic.advanced[0]
+    if len(basic.advanced) == 1 and mask.dtype == _core.bool and at == front:
+        return _where_true(y, mask, at)
     axes, indices = _flatten_advanced(y, basic.advanced)
     index, size = _linear(y, axes, indices)
-    front = basic.front
     if axes == [front]:
         return _ops.gather(y, index, front)
     # Bring the axes together where the result has them, take them as one, and gather along it.
@@ -233,40 +253,105 @@ def get(x: Tensor, key: Any) -> Tensor:
     return _ops.gather(joined, index, front)
 
 
-def replaced(x: Tensor, places: Tensor, new: Tensor) -> Tensor:
-    """x [n, ...] with its rows at places (integers of any shape) replaced by the rows of new.
+def replaced(x: Tensor, places: Tensor, new: Tensor, axis: int = 0) -> Tensor:
+    """x with its slices along axis at places (integers of any shape) replaced by those of new.
 
-    new: shape [places.size, ...]. Of several rows for one place the last stays, and alone has a
-    gradient.
+    new: broadcasts with x but along axis, where it has places.size slices, or one for all places. Of
+    several slices for one place the last stays, and alone has a gradient.
     """
     if places.size == 0:
         return x
-    writer = _ops.last_writer(places, x.shape[0])
-    written = _ops.reshape(_ops.greater_equal(writer, 0), [x.shape[0]] + [1] * (x.ndim - 1))
-    # Where nothing is written the writer is -1: that picks the last row of new, to no effect.
-    return _ops.where(written, _ops.gather(new, writer, 0), x)
+    n = x.shape[axis]
+    writer = _ops.last_writer(places, n)
+    shape = [n] + [1] * (x.ndim - 1 - axis)
+    written = _ops.reshape(_ops.greater_equal(writer, 0), shape)
+    back = axis - x.ndim  # new may have fewer dimensions
+    if new.ndim >= -back and new.shape[back] > 1:
+        # Where nothing is written the writer is -1: that picks the last slice of new, to no effect.
+        new = _ops.gather(new, writer, new.ndim + back)
+    return _ops.where(written, new, x)
+
+
+def _broadcasts(shape: Any, to: list[int]) -> bool:
+    """Whether a tensor of that shape is one of the shape `to` with some dimensions of size 1."""
+    wanted = to[len(to) - len(shape) :]
+    return len(shape) <= len(to) and all(a in (1, b) for a, b in zip(shape, wanted, strict=True))
+
+
+def _with_mask(x: Tensor, mask: Tensor, new: Tensor) -> Tensor | None:
+    """x with new where the mask of its leading dimensions is true; None where new has more than one
+    slice for the places of the mask."""
+    rest = list(x.shape[mask.ndim :])
+    if tuple(mask.shape) != tuple(x.shape[: mask.ndim]) or not _broadcasts(new.shape, [1, *rest]):
+        return None
+    if new.ndim > len(rest):
+        new = _ops.reshape(new, list(new.shape[1:]))
+    return _ops.where(_ops.reshape(mask, list(mask.shape) + [1] * len(rest)), new, x)
+
+
+def _with_slices(x: Tensor, index: Tensor, axis: int, new: Tensor) -> Tensor | None:
+    """x with its slices along axis at index replaced by those of new; None where that is for the
+    general way to say."""
+    after = list(x.shape[axis + 1 :])
+    shape = [*x.shape[:axis], *index.shape, *after]
+    if not _broadcasts(new.shape, shape):
+        return None
+    index, _ = _linear(x, [axis], [index])
+    if index.ndim != 1:  # its dimensions as one
+        new = _ops.broadcast_to(new, shape)
+        new = _ops.reshape(new, [*x.shape[:axis], index.size, *after])
+        index = _ops.reshape(index, [index.size])
+    return replaced(x, index, new, axis)
+
+
+def _with_coordinates(x: Tensor, advanced: list[tuple[int, Tensor]], new: Tensor) -> Tensor | None:
+    """x with its slices at coordinates along its first dimensions replaced; None for others."""
+    axes, indices = _flatten_advanced(x, advanced)
+    if axes != list(range(len(axes))):
+        return None
+    index, size = _linear(x, axes, indices)
+    rest = list(x.shape[len(axes) :])
+    if not _broadcasts(new.shape, [*index.shape, *rest]):
+        return None
+    slices = _ops.reshape(_ops.broadcast_to(new, [*index.shape, *rest]), [index.size, *rest])
+    joined = _ops.reshape(x, [size, *rest])
+    written = replaced(joined, _ops.reshape(index, [index.size]), slices)
+    return _ops.reshape(written, list(x.shape))
+
+
+def _written(x: Tensor, basic: _Basic, key: Any, new: Tensor) -> Tensor:
+    """x with new at a key with index tensors, as a new tensor."""
+    whole = list(basic.size) == list(x.shape) and all(step == 1 for step in basic.step)
+    if whole and len(basic.advanced) == 1 and len(basic.shape) == x.ndim:
+        axis, index = basic.advanced[0]
+        result = None
+        if index.dtype != _core.bool:
+            if not index.dtype.is_floating:
+                if index.dtype not in (_core.int32, _core.int64):
+                    index = _ops.cast(index, _core.int64)
+                result = _with_slices(x, index, axis, new)
+        elif axis == 0:
+            result = _with_mask(x, index, new)
+        if result is not None:
+            return result
+    if whole and not any(k.dtype == _core.bool for _, k in basic.advanced):
+        result = _with_coordinates(x, basic.advanced, new)
+        if result is not None:
+            return result
+    places = get(_ops.reshape(_ops.iota([x.size], _core.int64, 0), list(x.shape)), key)
+    flat_new = _ops.reshape(_ops.broadcast_to(new, list(places.shape)), [places.size])
+    flat_x = _ops.reshape(x, [x.size])
+    flat_places = _ops.reshape(places, [places.size])
+    return _ops.reshape(replaced(flat_x, flat_places, flat_new), list(x.shape))
 
 
 def put(x: Tensor, key: Any, value: Any) -> None:
-    """x[key] = value: x becomes a new tensor; what was computed from the old one is untouched."""
+    """x[key] = value, in x's base if x is a view; what was computed from the old elements stays."""
     basic = _Basic(x, _expand(x, key))
     new = value if isinstance(value, Tensor) else Tensor(value, x.dtype)
-    new = _ops.cast(new, x.dtype)
     if basic.empty:
         return
     if basic.advanced:
-        places = get(_ops.reshape(_ops.iota([x.size], _core.int64, 0), list(x.shape)), key)
-        flat_new = _ops.reshape(_ops.broadcast_to(new, list(places.shape)), [places.size])
-        flat_x = _ops.reshape(x, [x.size])
-        result = _ops.reshape(replaced(flat_x, places, flat_new), list(x.shape))
+        _core.write(x, _written(x, basic, key, _ops.cast(new, x.dtype)))
     else:
-        shape = list(x.shape)
-        placed = _ops.reshape(_ops.broadcast_to(new, basic.shape), basic.size)
-        written = _ops.slice_scatter(placed, shape, basic.start, basic.step)
-        ones = _ops.full(basic.size, 1, _core.int32)
-        mask = _ops.greater(_ops.slice_scatter(ones, shape, basic.start, basic.step), 0)
-        result = _ops.where(mask, written, x)
-    if x._is_variable:
-        x._set_array(result)  # type: ignore[attr-defined]
-    else:
-        x._rebind(result)
+        _core.write(_views.index(x, basic.start, basic.size, basic.step, basic.shape), new)

@@ -47,9 +47,7 @@ def tensor(
     if input_data is not None:
         if shape is not None or init is not None:
             raise ValueError(f"tensor: with 'input_data', 'shape' and 'init' must be None{where()}")
-        if isinstance(input_data, Tensor) and _core.in_trace():  # gradients flow through
-            return _ops.cast(input_data, input_data.dtype if dtype is None else to_dtype(dtype))
-        return Tensor(input_data, dtype)
+        return Tensor(input_data, None if dtype is None else to_dtype(dtype))
     if shape is None and init is None:
         raise TypeError(f"tensor: expected 'input_data', or 'shape', 'dtype' and 'init'{where()}")
     if shape is None or dtype is None or init is None:
@@ -68,6 +66,12 @@ def asnumpy(self: Tensor) -> np.ndarray:
     bfloat16 has no NumPy dtype: its elements come as a float32 copy. Inside a function that is
     being differentiated this asks for the value, which is computed there and then.
     """
+    array = self._shared_numpy()
+    return from_bfloat16_bits(array) if self.dtype.name == "bfloat16" else array
+
+
+def _elements(self: Tensor) -> np.ndarray:
+    """The same, to be read only."""
     array = self._numpy()
     return from_bfloat16_bits(array) if self.dtype.name == "bfloat16" else array
 
@@ -79,7 +83,7 @@ def item(self: Tensor) -> Any:
             "The tensor should have only one element, but got "
             f"{self.size}, more than one element is ambiguous.{where()}"
         )
-    return asnumpy(self).reshape(()).item()
+    return _elements(self).reshape(()).item()
 
 
 def _number(self: Tensor) -> Any:
@@ -120,7 +124,7 @@ def _iter(self: Tensor) -> Iterator[Tensor]:
 
 
 def _str(self: Tensor) -> str:
-    return _printing.tensor_str(asnumpy(self), str(self.dtype))
+    return _printing.tensor_str(_elements(self), str(self.dtype))
 
 
 def _repr_html(self: Tensor) -> str:
@@ -130,7 +134,7 @@ def _repr_html(self: Tensor) -> str:
 
 
 def _repr(self: Tensor) -> str:
-    return _printing.tensor_repr(asnumpy(self), str(self.dtype))
+    return _printing.tensor_repr(_elements(self), str(self.dtype))
 
 
 def _rebuild(array: np.ndarray, dtype: _core.DType) -> Tensor:
@@ -142,9 +146,12 @@ def _reduce(self: Tensor) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
 
 
 def _copy(self: Tensor) -> Tensor:
-    """A tensor of its own: the same elements in memory of its own outside a transform."""
-    if self._traced:
-        return self
+    """A tensor of its own with the same elements."""
+    return _core.copy(self)
+
+
+def _duplicate(self: Tensor) -> Tensor:
+    """The same in memory of its own."""
     return _rebuild(np.array(self._numpy()), self.dtype)
 
 
@@ -192,7 +199,7 @@ def _dlpack(
         raise BufferError(f"a tensor of DLPack's device {here} cannot go to {wanted}{where()}")
     if stream == 0:
         raise ValueError(f"DLPack: 0 is no stream{where()}")
-    source = _copy(self) if copy else self
+    source = _duplicate(self) if copy else self
     # -1: the consumer needs no order; None: it works on the default stream, which is 1.
     return _core.to_dlpack(source, None if stream == -1 else 1 if stream is None else stream)
 
@@ -299,7 +306,7 @@ def _caster(name: str) -> Callable[[Tensor], Tensor]:
 
 def tolist(self: Tensor) -> Any:
     """The elements as Python numbers in nested lists; a number for a tensor of no dimensions."""
-    return asnumpy(self).tolist()
+    return _elements(self).tolist()
 
 
 def strides(self: Tensor) -> tuple[int, ...]:

@@ -47,6 +47,8 @@ class Parameter(ParameterBase):
         self.layerwise_parallel = layerwise_parallel
         self.parallel_optimizer = parallel_optimizer
         self._prefixed = False
+        #: How processes share it out, if this is one's part (nn.wrap.grad_reducer.StateShards).
+        self.shards: Any = None
         _by_variable[self._variable_id()] = self
 
     @property
@@ -77,11 +79,11 @@ class Parameter(ParameterBase):
 
     @property
     def data(self) -> Tensor:
-        """The value as a plain Tensor."""
-        return self._node_tensor()
+        """A view: a plain Tensor with the parameter's elements, whatever they are by then."""
+        return _core.views.whole(self)
 
     def value(self) -> Tensor:
-        """The value as a plain Tensor."""
+        """The value, a plain Tensor that later changes of the parameter leave as it is."""
         return self._node_tensor()
 
     def init_data(self, *args: Any, **kwargs: Any) -> Parameter:

@@ -216,16 +216,16 @@ def _transformed(
     cache = cache_for(fn, (name, positions, has_aux, key))
 
     @functools.wraps(fn, updated=())
-    def transformed(*args: Any) -> Any:
+    def transformed(*args: Any, **kwargs: Any) -> Any:
         for p in positions:
             _check_argument(function_name(fn), args, p)
-        return run(record, args, {}, cache)
+        return run(record, args, kwargs, cache)
 
-    def record(*args: Any) -> Any:
+    def record(*args: Any, **kwargs: Any) -> Any:
         aux: list[Any] = []
 
         def target(*given: Any) -> Any:
-            out = fn(*given)
+            out = fn(*given, **kwargs)
             if not has_aux:
                 return out
             if not isinstance(out, (tuple, list)) or len(out) < 2:

@@ -15,6 +15,7 @@ from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._forms import Forms
 from gradcell._location import where as _where
+from gradcell.ops import shaping
 
 _DIM = {"axis": "dim"}
 _AXIS = {"dim": "axis"}
@@ -95,7 +96,7 @@ def squeeze(self: Tensor, *axes: Any, axis: Any = None, dim: Any = None) -> Tens
 
 def reshape(self: Tensor, *shape: Any) -> Tensor:
     """The elements, in order, in another shape: integers, or one tuple or list; -1 once."""
-    return _core.ops.reshape(self, _listed("Reshape", shape))
+    return _core.views.reshape(self, _listed("Reshape", shape))
 
 
 def transpose(self: Tensor, *axes: Any) -> Tensor:
@@ -103,32 +104,32 @@ def transpose(self: Tensor, *axes: Any) -> Tensor:
     of a tensor of more dimensions, those two exchanged."""
     order = _listed("Transpose", axes) if axes and axes[0] is not None else []
     if not order:
-        return _core.ops.transpose(self, list(range(self.ndim))[::-1])
+        return _core.views.transpose(self, list(range(self.ndim))[::-1])
     if len(order) == 2 and self.ndim > 2 and len(axes) == 2:
         return ops.swapaxes(self, *order)
-    return _core.ops.transpose(self, order)
+    return _core.views.transpose(self, order)
 
 
 def permute(self: Tensor, *dims: Any) -> Tensor:
     """With the dimensions in the given order."""
-    return _core.ops.transpose(self, _listed("Transpose", dims))
+    return _core.views.transpose(self, _listed("Transpose", dims))
 
 
 def broadcast_to(self: Tensor, *shape: Any) -> Tensor:
     """Broadcast to a shape, integers or one tuple; -1 keeps a dimension."""
-    return _core.ops.broadcast_to(self, _listed("BroadcastTo", shape))
+    return _core.views.broadcast_to(self, _listed("BroadcastTo", shape))
 
 
 def flatten(self: Tensor, start_dim: Any = 0, end_dim: int = -1, *, order: str = "C") -> Tensor:
     """With the dimensions from start_dim to end_dim joined to one."""
     if isinstance(start_dim, str):
         start_dim, order = 0, start_dim
-    return ops.flatten(self, order, start_dim=start_dim, end_dim=end_dim)
+    return shaping.flattened(self, order, start_dim, end_dim)
 
 
 def ravel(self: Tensor) -> Tensor:
     """All elements as a vector."""
-    return _core.ops.reshape(self, [self.size])
+    return _core.views.reshape(self, [self.size])
 
 
 def repeat(self: Tensor, *repeats: Any) -> Tensor:
@@ -166,7 +167,7 @@ def gather(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
 
 def to(self: Tensor, dtype: Any = None, *args: Any, **kwargs: Any) -> Tensor:
     """In another dtype."""
-    return self if dtype is None else _core.ops.cast(self, to_dtype(dtype))
+    return _core.ops.cast(self, self.dtype if dtype is None else to_dtype(dtype))
 
 
 def assign_value(self: Tensor, value: Tensor) -> Tensor:
@@ -178,7 +179,7 @@ def assign_value(self: Tensor, value: Tensor) -> Tensor:
         raise ValueError(
             f"assign_value: shapes {list(self.shape)} and {list(value.shape)} differ{_where()}"
         )
-    self._rebind(_core.ops.cast(value, self.dtype))
+    _core.write(self, value)
     return self
 
 
@@ -372,7 +373,7 @@ _OWN: dict[str, Any] = {
         lambda self: ops.swapaxes(self, -2, -1), doc="The last two dimensions exchanged."
     ),
     "detach": ops.stop_gradient,
-    "contiguous": _said("This tensor: all are row-major.", lambda self: self),
+    "contiguous": _said("A copy, row-major as all tensors are.", lambda self: _core.copy(self)),
     "is_contiguous": _said("True: all tensors are row-major.", lambda self: True),
     "init_data": _said(
         "This tensor: initialisers have been run when it was made.",
@@ -383,7 +384,7 @@ _OWN: dict[str, Any] = {
         lambda self: False, doc="False: initialisers have been run when it was made."
     ),
     "T": property(
-        lambda self: _core.ops.transpose(self, list(range(self.ndim))[::-1]),
+        lambda self: _core.views.transpose(self, list(range(self.ndim))[::-1]),
         doc="The dimensions in reverse order.",
     ),
     "mT": property(

@@ -23,16 +23,32 @@ from gradcell.parameter import Parameter, parameter_of
 # Running --------------------------------------------------------------------------------------------
 
 
-def run_traced(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _settled(out: Any, by_value: bool) -> Any:
+    """A function's results, for whoever is outside of its trace."""
+    if isinstance(out, Tensor):
+        return _core.settled([out], by_value)[0]
+    results = iter(_core.settled(tree.leaves(out), by_value))
+    return tree.map_leaves(lambda _: next(results), out)
+
+
+def _own(args: Any) -> Any:
+    """Arguments by value: tensors of the function's own, but for parameters."""
+    return tree.map_leaves(lambda t: t if t._is_variable else _core.copy(t), args)
+
+
+def run_traced(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], by_value: bool = False
+) -> Any:
     """fn(*args, **kwargs) in one trace: recorded, then run as one plan.
 
-    Inside another trace it is a plain call. If fn raises, nothing has been assigned.
+    Inside another trace it is a plain call. If fn raises, nothing has been assigned. by_value: the
+    results share elements with nothing.
     """
     if _core.in_trace():
-        return fn(*args, **kwargs)
+        return _settled(fn(*args, **kwargs), True) if by_value else fn(*args, **kwargs)
 
     def body(trace: _core.Trace) -> Any:
-        out = fn(*args, **kwargs)
+        out = _settled(fn(*args, **kwargs), by_value)
         trace.finish(tree.leaves(out))
         return out
 
@@ -102,7 +118,7 @@ class CompiledCache:
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """fn(*args, **kwargs), from the cache where it can be."""
         if _core.in_trace():
-            return fn(*args, **kwargs)
+            return run_traced(fn, _own(args), _own(kwargs), True)
         tensors: list[Tensor] = []
         objects: list[Any] = []
         try:
@@ -112,14 +128,18 @@ class CompiledCache:
                 _signature(kwargs, tensors, objects) if kwargs else None,
             )
         except _Unhashable:
-            return run_traced(fn, args, kwargs)
+            return self._once(fn, args, kwargs)
         entry = self.entries.pop(key, None)
         if entry is None:
             return self._trace(key, objects, fn, args, kwargs)
         self.entries[key] = entry
         if entry.compiled is None:
-            return run_traced(fn, args, kwargs)
+            return self._once(fn, args, kwargs)
         return entry.run(tensors)
+
+    def _once(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of what is not compiled."""
+        return run_traced(lambda: fn(*_own(args), **_own(kwargs)), (), {}, True)
 
     def _trace(
         self, key: Any, objects: list[Any], fn: Callable[..., Any], args: Any, kwargs: Any
@@ -129,6 +149,7 @@ class CompiledCache:
                 return t if t._is_variable else trace.argument(t)
 
             out = fn(*tree.map_leaves(symbol, args), **tree.map_leaves(symbol, kwargs))
+            out = _settled(out, True)
             compiled = trace.finish_compiled(tree.leaves(out))
             return out, compiled, trace.asked_at
 
@@ -198,11 +219,12 @@ def run(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     cache: CompiledCache | None,
+    by_value: bool = False,
 ) -> Any:
     """One outermost call in the present mode; cache None: always trace."""
     if cache is not None and context.graph_mode() and not _core.in_trace():
         return cache.call(fn, args, kwargs)
-    return run_traced(fn, args, kwargs)
+    return run_traced(fn, args, kwargs, by_value)
 
 
 # Differentiation ------------------------------------------------------------------------------------
@@ -252,6 +274,11 @@ def _differentiate(
     """
     name = function_name(fn)
     arguments = list(args)
+    if kwargs:
+        kwargs = _own(kwargs)
+    for i, a in enumerate(args):
+        if i not in positions:
+            arguments[i] = _own(a)
     inputs: list[Tensor] = []
     weights: list[Tensor] = []
 
@@ -280,7 +307,8 @@ def _differentiate(
         if with_sens:
             cotangents = [*_cotangents(name, target, outputs, sens)]
         grads = _core.adjoint(outputs, cotangents, inputs + found)
-        owners = [*(args[p] for p in positions), *parameters]
+        given = [x for p in positions for x in tree.leaves(as_tensors(args[p]))]
+        owners = [*given, *parameters]
         grads = [_after_hooks(o, g) for o, g in zip(owners, grads, strict=True)]
     finally:
         _core.dissolve(inputs + weights)
@@ -445,7 +473,7 @@ class _GradFunction:
         _refuse_in_no_grad()
         for p in self.positions:
             _check_argument(function_name(self.fn), args, p)
-        return run(self._record, args, kwargs, self.cache)
+        return run(self._record, args, kwargs, self.cache, True)
 
     def _record(self, *args: Any, **kwargs: Any) -> Any:
         sens = None
@@ -546,7 +574,7 @@ class GradOperation:
         @functools.wraps(fn, updated=())
         def gradient_function(*args: Any, **kwargs: Any) -> Any:
             _refuse_in_no_grad()
-            return run(record, args, kwargs, cache)
+            return run(record, args, kwargs, cache, True)
 
         def record(*args: Any, **kwargs: Any) -> Any:
             sens = None
@@ -662,7 +690,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
         moved = tree.map_leaves(lambda _: next(tangents), target)
         return (target, moved, aux) if has_aux else (target, moved)
 
-    return run(record, (*xs, *vs), {}, None)  # type: ignore[no-any-return]
+    return run(record, (*xs, *vs), {}, None, True)  # type: ignore[no-any-return]
 
 
 def vjp(
@@ -677,7 +705,7 @@ def vjp(
     _tensors("vjp", "inputs", inputs)
     parameters = _check_weights(weights) if weights is not None else []
     # fn may write into its arguments, and is run again on these inputs.
-    out = run(lambda *xs: fn(*map(_core.record, xs)), inputs, {}, None)
+    out = run(lambda *xs: fn(*map(_core.record, xs)), inputs, {}, None, True)
     target, aux = _aux_of(out) if has_aux else (out, None)
     _check_outputs(function_name(fn), tree.leaves(target))
 
@@ -691,7 +719,7 @@ def vjp(
             )
             return (tuple(dx), tuple(dw)) if weights is not None else tuple(dx)
 
-        return run(record, (*inputs, cotangent), {}, None)
+        return run(record, (*inputs, cotangent), {}, None, True)
 
     return (target, pull_back, aux) if has_aux else (target, pull_back)
 

@@ -1,7 +1,7 @@
 // Biases that a product starts from: found on either side, and left alone where something else
 // needs the bare product or the numbers are not one a feature.
-#include "plan/biases.h"
 #include "ops/ops.h"
+#include "plan/joining.h"
 
 #include <gtest/gtest.h>
 

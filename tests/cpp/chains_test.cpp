@@ -1,7 +1,7 @@
 // Chains of sums, differences and products: as few instructions as can be, and bit for bit what the
 // ops give one by one.
-#include "plan/chains.h"
 #include "ops/ops.h"
+#include "plan/joining.h"
 
 #include <gtest/gtest.h>
 

@@ -195,17 +195,20 @@ class Interpreter {
     }
     Bits y;
     for (const auto& part : parts) {
-      double sum = 0;
-      uint64_t whole = 0;  // integers wrap
+      const bool adds = op == Op::ReduceSum, multiplies = op == Op::ReduceProd;
+      double sum = multiplies ? 1 : 0;
+      uint64_t whole = multiplies ? 1 : 0;  // integers wrap
       for (size_t i = 0; i < part.size(); ++i) {
         double v = number(t, part[i]);
-        if (op == Op::ReduceSum)
+        if (adds)
           sum += v, whole += part[i];
+        else if (multiplies)
+          sum *= v, whole *= part[i];
         else if (i == 0 || v != v || (op == Op::ReduceMax ? v > sum : v < sum))
           sum = v;
-        if (op != Op::ReduceSum && sum != sum) break;
+        if (!adds && !multiplies && sum != sum) break;
       }
-      bool exact = !is_floating(t) && op == Op::ReduceSum;
+      bool exact = !is_floating(t) && (adds || multiplies);
       y.push_back(exact ? to_bits(t, static_cast<int64_t>(whole)) : to_bits(t, sum));
     }
     return y;
@@ -303,6 +306,83 @@ class Interpreter {
     });
   }
 
+  /// Term by term of the form that ops/convolution.h states.
+  Bits convolution(NodeId id) const {
+    const DType t = g_.dtype(id);
+    const auto at = attributes<ConvolutionAttributes>(g_, id);
+    const ConvolutionSizes s =
+        convolution_sizes(g_[id].op, in_dims(id, 0), in_dims(id, 1), g_.dims(id), at);
+    const ConvolutionPart part = convolution_part(g_[id].op);
+    std::vector<double> sums(static_cast<size_t>(g_.count(id)), 0);
+    Dims box{s.images, s.groups, s.outputs, s.inputs};
+    for (const WindowAxis& a : s.axes) box.push_back(a.output), box.push_back(a.kernel);
+    for_each_index(box, [&](int64_t, const Dims& i) {
+      Dims x{i[0], i[1] * s.inputs + i[3]}, w{i[1] * s.outputs + i[2], i[3]}, y{i[0], w[0]};
+      for (size_t k = 0; k < s.axes.size(); ++k) {
+        const WindowAxis& a = s.axes[k];
+        y.push_back(i[4 + 2 * k]), w.push_back(i[5 + 2 * k]);
+        x.push_back(y.back() * a.stride + w.back() * a.dilation - a.before);
+        if (x.back() < 0 || x.back() >= a.input) return;
+      }
+      const Dims& first = part == ConvolutionPart::Input ? y : x;
+      const Dims& second = part == ConvolutionPart::Weight ? y : w;
+      const Dims& to = part == ConvolutionPart::Output ? y : part == ConvolutionPart::Input ? x : w;
+      const Dims strides = row_major(g_.dims(id));
+      int64_t place = 0;
+      for (size_t k = 0; k < to.size(); ++k) place += to[k] * strides[k];
+      sums[static_cast<size_t>(place)] +=
+          number(t, element(id, 0, first)) * number(t, element(id, 1, second));
+    });
+    Bits y;
+    for (double v : sums) y.push_back(to_bits(t, v));
+    return y;
+  }
+
+  Bits window(NodeId id) const {
+    const auto a = attributes<WindowAttributes>(g_, id);
+    const std::vector<WindowAxis> axes = window_axes(in_dims(id, 0), a);
+    const DType t = g_.dtype(g_.input(id, 0));
+    const size_t lead = in_dims(id, 0).size() - axes.size();
+    return each(id, [&](const Dims& at) {
+      double best = -std::numeric_limits<double>::infinity();
+      int64_t found = -1;
+      Dims kernel;
+      for (const WindowAxis& axis : axes) kernel.push_back(axis.kernel);
+      for_each_index(kernel, [&](int64_t, const Dims& u) {
+        Dims from(at.begin(), at.begin() + static_cast<ptrdiff_t>(lead));
+        int64_t place = 0;
+        for (size_t k = 0; k < axes.size(); ++k) {
+          const int64_t i =
+              at[lead + k] * axes[k].stride + u[k] * axes[k].dilation - axes[k].before;
+          if (i < 0 || i >= axes[k].input) return;
+          place = place * axes[k].input + i;
+          from.push_back(i);
+        }
+        const double v = number(t, element(id, 0, from));
+        if (found < 0 || v > best || v != v) best = v, found = place;
+      });
+      return g_[id].op == Op::WindowArgMax ? static_cast<uint64_t>(found) : to_bits(t, best);
+    });
+  }
+
+  Bits take_along(NodeId id) const {
+    return each(id, [&](const Dims& at) {
+      const auto place = static_cast<int64_t>(element(id, 1, at));
+      return place < 0 ? to_bits(g_.dtype(id), 0.0) : element(id, 0, {at[0], place});
+    });
+  }
+
+  Bits put_along(NodeId id) const {
+    const DType t = g_.dtype(id);
+    return each(id, [&](const Dims& at) {
+      double sum = 0;
+      for (int64_t i = 0; i < in_dims(id, 0)[1]; ++i)
+        if (static_cast<int64_t>(element(id, 0, {at[0], i})) == at[1])
+          sum += number(t, element(id, 1, {at[0], i}));
+      return to_bits(t, sum);
+    });
+  }
+
   Bits uniform(NodeId id) const {
     auto seed = in(id, 0)[0], offset = in(id, 0)[1];
     Bits y(static_cast<size_t>(g_.count(id)));
@@ -354,6 +434,7 @@ class Interpreter {
       case Op::MatMul:
         return matmul(id);
       case Op::ReduceSum:
+      case Op::ReduceProd:
       case Op::ReduceMax:
       case Op::ReduceMin:
         return reduce(id);
@@ -362,6 +443,17 @@ class Interpreter {
         return arg_reduce(id);
       case Op::CumSum:
         return cumsum(id);
+      case Op::Convolution:
+      case Op::ConvolutionInput:
+      case Op::ConvolutionWeight:
+        return convolution(id);
+      case Op::WindowMax:
+      case Op::WindowArgMax:
+        return window(id);
+      case Op::TakeAlong:
+        return take_along(id);
+      case Op::PutAlong:
+        return put_along(id);
       case Op::Gather:
         return gather(id);
       case Op::ScatterAdd:

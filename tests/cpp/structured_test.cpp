@@ -6,6 +6,7 @@
 
 #include "evaluate.h"
 #include "ops/ops.h"
+#include "plan/planner.h"
 
 namespace gradcell {
 namespace {
@@ -250,6 +251,81 @@ TEST_F(Structured, MovementOnEveryShape) {
         expect_close(run(g, y, leaves), interpret(g, y, leaves), tolerance);
       }
     }
+}
+
+TEST_F(Structured, ConvolutionsAndTheirAdjoints) {
+  const Dims one{1, 1}, two{2, 2}, three{3, 3}, none{0, 0}, moved{1, -1};
+  auto run_parts = [&](DType t, const Dims& x, const Dims& w, const Dims& y, const Dims& stride,
+                       const Dims& dilation, const Dims& before, int64_t groups) {
+    auto sizes = [](const Dims& d) { return Dims(d.begin() + 2, d.end()); };
+    const NodeId in_x = input(x, t), in_w = input(w, t), in_y = input(y, t);
+    auto node = [&](Op op, NodeId a, NodeId b, const Dims& size) {
+      const NodeId in[] = {a, b};
+      return make(g, op,
+                  {in, encode(ConvolutionAttributes{stride, dilation, before, size, groups})});
+    };
+    const double tolerance = t == DType::Float16 ? 4e-3 : t == DType::Float32 ? 1e-5 : 1e-13;
+    for (NodeId made : {node(Op::Convolution, in_x, in_w, sizes(y)),
+                        node(Op::ConvolutionInput, in_y, in_w, sizes(x)),
+                        node(Op::ConvolutionWeight, in_x, in_y, sizes(w))})
+      expect_close(run(g, made, leaves), interpret(g, made, leaves), tolerance);
+  };
+  for (DType t : {DType::Float16, DType::Float32, DType::Float64}) {
+    SCOPED_TRACE(std::string(name(t)));
+    run_parts(t, {2, 4, 5, 5}, {6, 2, 3, 3}, {2, 6, 3, 3}, one, one, none, 2);
+    run_parts(t, {1, 3, 5, 5}, {2, 3, 3, 3}, {1, 2, 3, 3}, two, one, one, 1);
+    run_parts(t, {2, 1, 5, 5}, {2, 1, 2, 1}, {2, 2, 2, 2}, three, two, moved, 1);
+    run_parts(t, {1, 2, 4}, {2, 2, 2}, {1, 2, 5}, {1}, {1}, {1}, 1);
+    run_parts(t, {1, 2, 3, 4, 3}, {2, 2, 2, 2, 2}, {1, 2, 2, 3, 2}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0},
+              1);
+  }
+}
+
+TEST_F(Structured, LargestOfWindows) {
+  for (DType t : {DType::Float32, DType::Float64, DType::Int32, DType::BFloat16}) {
+    const NodeId x = input({2, 5, 6}, t);
+    const Dims kernel{2, 3}, stride{2, 1}, dilation{1, 2}, before{1, 2}, size{3, 5};
+    const Dims attributes = encode(WindowAttributes{kernel, stride, dilation, before, size});
+    for (Op op : {Op::WindowMax, Op::WindowArgMax}) {
+      const NodeId y = make(g, op, {{&x, 1}, attributes});
+      expect_close(run(g, y, leaves), interpret(g, y, leaves), 0);
+    }
+  }
+}
+
+TEST_F(Structured, PlacesOfRows) {
+  const NodeId x = input({2, 4}), u = input({2, 3}), at = leaf(g, DType::Int32, Dims{2, 3});
+  leaves[at] = make_array(DType::Int32, {2, 3}, {0, -1, 3, 2, 2, 1});
+  const NodeId taken[] = {x, at}, put[] = {at, u};
+  const NodeId y = make(g, Op::TakeAlong, {taken, {}});
+  expect_close(run(g, y, leaves), interpret(g, y, leaves), 0);
+  const NodeId z = make(g, Op::PutAlong, {put, encode(PutAttributes{4})});
+  expect_close(run(g, z, leaves), interpret(g, z, leaves), 1e-6);
+  leaves[at] = make_array(DType::Int32, {2, 3}, {0, -1, 4, 2, 2, 1});
+  EXPECT_THROW(run(g, y, leaves), Error);
+  EXPECT_THROW(run(g, z, leaves), Error);
+}
+
+TEST_F(Structured, PositionsOfImagesAreRows) {
+  for (DType t : {DType::Float16, DType::Float32, DType::Float64}) {
+    const NodeId x = input({3, 5, 4, 7}, t), scale = input({1, 5, 1, 1}, t);
+    const Dims image{3, 5, 4, 7};
+    const NodeId scaled = unary(g, Op::Tanh, binary(g, Op::Mul, x, broadcast_to(g, scale, image)));
+    const NodeId cut = slice(g, scaled, {{0, 1, 0, 0}, {3, 2, 4, 7}, {1, 2, 1, 1}});
+    const NodeId pair[] = {cut, scaled};
+    const NodeId joined = concat(g, pair, 1);
+    const NodeId by_channel = sum(g, joined, Dims{0, 2, 3});
+    const NodeId by_place = reduce(g, Combine::Max, joined, Dims{1});
+    const double tolerance = t == DType::Float16 ? 5e-3 : 1e-5;
+    for (NodeId y : {scaled, joined, by_channel, by_place})
+      expect_close(run(g, y, leaves), interpret(g, y, leaves), tolerance);
+    const NodeId roots[] = {joined, by_channel};
+    const Plan plan = make_plan(g, live_nodes(g, roots), roots, {});
+    bool in_blocks = false;
+    for (const Stage& stage : plan.stages)
+      for (const Region& r : stage.regions) in_blocks |= r.block == 28 && r.rows == 84;
+    EXPECT_TRUE(in_blocks) << to_text(plan);
+  }
 }
 
 TEST_F(Structured, LastWriter) {

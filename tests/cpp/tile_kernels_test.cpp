@@ -327,27 +327,18 @@ void put(DType t, std::byte* p, double v) {
   }
 }
 
-double get(DType t, const std::byte* p) {
-  auto as = [&](auto x) {
+double get(Compute type, const std::byte* p) {
+  return by_compute(type, [&](auto x) {
     std::memcpy(&x, p, sizeof(x));
     return static_cast<double>(x);
-  };
-  switch (t) {
-    case DType::Int32:
-      return as(int32_t{});
-    case DType::Int64:
-      return as(int64_t{});
-    case DType::Float32:
-      return as(float{});
-    default:
-      return as(double{});
-  }
+  });
 }
 
 TEST_P(TileKernelsTest, RowsInAndOut) {
   for (int d = 0; d < kDTypeCount; ++d) {
-    const DType t = static_cast<DType>(d), tile = tile_type(t);
-    const size_t size = item_size(t), tile_size = item_size(tile);
+    const DType t = static_cast<DType>(d);
+    const Compute tile = compute_type(t);
+    const size_t size = item_size(t), tile_size = compute_size(tile);
     for (int F : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 33, 64, 70}) {
       for (int rows : {1, 2, 15, 16, 17, 48}) {
         SCOPED_TRACE(std::string(name(t)) + " F " + std::to_string(F) + " rows " +

@@ -238,21 +238,21 @@ namespace scalar = GRADCELL_ISA::scalar;
 template <class T>
 void check_integers() {
   constexpr T kMin = std::numeric_limits<T>::min(), kMax = std::numeric_limits<T>::max();
-  EXPECT_EQ(scalar::mod<T>(7, 3), 1);
-  EXPECT_EQ(scalar::mod<T>(-7, 3), 2);
-  EXPECT_EQ(scalar::mod<T>(7, -3), -2);
-  EXPECT_EQ(scalar::mod<T>(-7, -3), -1);
-  EXPECT_EQ(scalar::mod<T>(6, -3), 0);
-  EXPECT_EQ(scalar::mod<T>(5, 0), 0);
-  EXPECT_EQ(scalar::mod<T>(kMin, -1), 0);
-  EXPECT_EQ(scalar::mod<T>(kMin, kMax), kMax - 1);
-  EXPECT_EQ(scalar::floor_div<T>(7, 3), 2);
-  EXPECT_EQ(scalar::floor_div<T>(-7, 3), -3);
-  EXPECT_EQ(scalar::floor_div<T>(7, -3), -3);
-  EXPECT_EQ(scalar::floor_div<T>(-7, -3), 2);
-  EXPECT_EQ(scalar::floor_div<T>(-6, 3), -2);
-  EXPECT_EQ(scalar::floor_div<T>(5, 0), 0);
-  EXPECT_EQ(scalar::floor_div<T>(kMin, -1), kMin);
+  EXPECT_EQ(scalar::mod(T(7), T(3)), 1);
+  EXPECT_EQ(scalar::mod(T(-7), T(3)), 2);
+  EXPECT_EQ(scalar::mod(T(7), T(-3)), -2);
+  EXPECT_EQ(scalar::mod(T(-7), T(-3)), -1);
+  EXPECT_EQ(scalar::mod(T(6), T(-3)), 0);
+  EXPECT_EQ(scalar::mod(T(5), T(0)), 0);
+  EXPECT_EQ(scalar::mod(T(kMin), T(-1)), 0);
+  EXPECT_EQ(scalar::mod(T(kMin), T(kMax)), kMax - 1);
+  EXPECT_EQ(scalar::floor_div(T(7), T(3)), 2);
+  EXPECT_EQ(scalar::floor_div(T(-7), T(3)), -3);
+  EXPECT_EQ(scalar::floor_div(T(7), T(-3)), -3);
+  EXPECT_EQ(scalar::floor_div(T(-7), T(-3)), 2);
+  EXPECT_EQ(scalar::floor_div(T(-6), T(3)), -2);
+  EXPECT_EQ(scalar::floor_div(T(5), T(0)), 0);
+  EXPECT_EQ(scalar::floor_div(T(kMin), T(-1)), kMin);
   EXPECT_EQ(scalar::ipow<T>(3, 4), 81);
   EXPECT_EQ(scalar::ipow<T>(-2, 3), -8);
   EXPECT_EQ(scalar::ipow<T>(0, 0), 1);
@@ -270,21 +270,21 @@ TEST(VecMath, Integers) {
 template <class T>
 void check_remainders() {
   const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
-  EXPECT_EQ(scalar::mod<T>(7.5, 2), T(1.5));
-  EXPECT_EQ(scalar::mod<T>(-7.5, 2), T(0.5));
-  EXPECT_EQ(scalar::mod<T>(7.5, -2), T(-0.5));
-  EXPECT_TRUE(same_bits(scalar::mod<T>(6, -3), T(-0.0)));
-  EXPECT_TRUE(same_bits(scalar::mod<T>(-6, 3), T(0)));
-  EXPECT_EQ(scalar::mod<T>(5, inf), 5);
-  EXPECT_EQ(scalar::mod<T>(-5, inf), inf);
-  EXPECT_TRUE(std::isnan(scalar::mod<T>(inf, 2)));
-  EXPECT_TRUE(std::isnan(scalar::mod<T>(5, 0)));
-  EXPECT_TRUE(std::isnan(scalar::mod<T>(nan, 2)));
-  EXPECT_EQ(scalar::floor_div<T>(7.5, 2), 3);
-  EXPECT_EQ(scalar::floor_div<T>(-7.5, 2), -4);
-  EXPECT_EQ(scalar::floor_div<T>(5, 0), inf);
-  EXPECT_EQ(scalar::floor_div<T>(-5, inf), -1);
-  EXPECT_TRUE(std::isnan(scalar::floor_div<T>(nan, 2)));
+  EXPECT_EQ(scalar::mod(T(7.5), T(2)), T(1.5));
+  EXPECT_EQ(scalar::mod(T(-7.5), T(2)), T(0.5));
+  EXPECT_EQ(scalar::mod(T(7.5), T(-2)), T(-0.5));
+  EXPECT_TRUE(same_bits(scalar::mod(T(6), T(-3)), T(-0.0)));
+  EXPECT_TRUE(same_bits(scalar::mod(T(-6), T(3)), T(0)));
+  EXPECT_EQ(scalar::mod(T(5), T(inf)), 5);
+  EXPECT_EQ(scalar::mod(T(-5), T(inf)), inf);
+  EXPECT_TRUE(std::isnan(scalar::mod(T(inf), T(2))));
+  EXPECT_TRUE(std::isnan(scalar::mod(T(5), T(0))));
+  EXPECT_TRUE(std::isnan(scalar::mod(T(nan), T(2))));
+  EXPECT_EQ(scalar::floor_div(T(7.5), T(2)), 3);
+  EXPECT_EQ(scalar::floor_div(T(-7.5), T(2)), -4);
+  EXPECT_EQ(scalar::floor_div(T(5), T(0)), inf);
+  EXPECT_EQ(scalar::floor_div(T(-5), T(inf)), -1);
+  EXPECT_TRUE(std::isnan(scalar::floor_div(T(nan), T(2))));
   EXPECT_TRUE(std::isnan(scalar::maximum<T>(nan, 2)) && std::isnan(scalar::maximum<T>(2, nan)));
   EXPECT_TRUE(std::isnan(scalar::minimum<T>(nan, 2)) && std::isnan(scalar::minimum<T>(2, nan)));
   std::mt19937_64 random(5);
@@ -295,7 +295,7 @@ void check_remainders() {
     T r = std::fmod(a, b);
     if (r == 0) r = std::copysign(T(0), b);
     if (r != 0 && (r < 0) != (b < 0)) r += b;
-    ASSERT_TRUE(same_bits(scalar::mod<T>(a, b), r)) << std::hexfloat << a << " " << b;
+    ASSERT_TRUE(same_bits(scalar::mod(T(a), T(b)), r)) << std::hexfloat << a << " " << b;
   }
 }
 TEST(VecMath, Remainders) {

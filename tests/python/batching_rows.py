@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from window_rows import NAMES, POOLS, SMALL, convolved, shapes
 
 from gradcell import _core
 
@@ -160,14 +161,52 @@ def other_rows() -> Iterator[BatchRow]:
         )
 
 
+def window_rows() -> Iterator[BatchRow]:
+    for label, s in SMALL.items():
+        if 0 in s.x:
+            continue
+        for part, name in NAMES.items():
+            yield BatchRow(
+                name,
+                label,
+                lambda a, b, s=s, p=part: convolved(s, p, a, b),
+                tuple(numbers(*shape) for shape in shapes(s, part)),
+            )
+    for label, (shape, *how) in POOLS.items():
+        lists = [list(v) for v in how]
+        if 0 not in shape:
+            yield BatchRow(
+                "WindowMax", label, lambda x, h=lists: ops.window_max(x, *h), (numbers(*shape),)
+            )
+            yield BatchRow(
+                "WindowArgMax",
+                label,
+                lambda x, h=lists: ops.window_argmax(x, *h),
+                (numbers(*shape),),
+            )
+
+    def places(rng: np.random.Generator) -> np.ndarray:
+        return rng.integers(-1, 4, (2, 3)).astype(np.int32)
+
+    yield BatchRow("TakeAlong", "", ops.take_along, (numbers(2, 4), places))
+    yield BatchRow("PutAlong", "", lambda i, u: ops.put_along(i, u, 4), (places, numbers(2, 3)))
+
+
 ROWS: list[BatchRow] = [
     *product_rows(),
     *index_rows(),
     *reducing_rows(),
     *moving_rows(),
     *other_rows(),
+    *window_rows(),
 ]
 
 #: Ops without inputs that could differ from example to example; RandomUniform refuses that its state
 #: does.
 NOTHING_TO_BATCH = {"Leaf", "Const", "Iota", "RandomUniform"}
+
+#: Among several processes: test_parallel_collectives.py.
+BATCHED_APART = {
+    "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "CollectiveReduce", "AllToAll", "Barrier",
+    "CallOutput", "After",  # under all transforms: test_own_derivatives.py
+}  # fmt: skip

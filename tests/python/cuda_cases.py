@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from window_rows import POOLS, convolved, shapes, windows
 
 import gradcell as ms
 from gradcell import Tensor, _core, nn, ops
@@ -480,6 +481,35 @@ LAYERS: dict[str, tuple[Callable[[], nn.Cell], tuple[int, ...]]] = {
 }
 for _name, (_make, _shape) in LAYERS.items():
     CASES[f"layer {_name}"] = (layer_case(_make), (tensor(*_shape),))
+
+WINDOWS = {
+    "line": windows((9,), (3,), 2, 2, 2, 1, inputs=3),
+    "plane": windows((5, 6), (3, 2), 2, 1, 1, 1, groups=2, inputs=2, outputs=3),
+    "space": windows((3, 4, 3), (2, 2, 2), 1, 1, 1, 0, images=1),
+}
+for _name, _windows in WINDOWS.items():
+    for _part in ("output", "input", "weight"):
+        for _dtype in ("float32", "float64", "bfloat16", "int32"):
+            CASES[f"convolution {_part} {_name} {_dtype}"] = (
+                lambda a, b, s=_windows, part=_part: convolved(s, part, a, b),
+                tuple(tensor(*shape, dtype=_dtype) for shape in shapes(_windows, _part)),
+            )
+for _name, (_shape, *_how) in POOLS.items():
+    if 0 not in _shape:
+        for _dtype in ("float32", "float16", "int32"):
+            _lists = [list(v) for v in _how]
+            CASES[f"largest of windows {_name} {_dtype}"] = (
+                lambda x, h=_lists: (core.window_max(x, *h), core.window_argmax(x, *h)),
+                (tensor(*_shape, dtype=_dtype),),
+            )
+for _dtype in ("float32", "float16", "int64"):
+    CASES[f"along rows {_dtype}"] = (
+        lambda x, y: (
+            core.take_along(x, Tensor(np.array([[0, 2, -1], [3, 1, 1]], np.int32))),
+            core.put_along(Tensor(np.array([[0, 2, -1], [3, 1, 1]], np.int32)), y, 5),
+        ),
+        (tensor(2, 4, dtype=_dtype), tensor(2, 3, dtype=_dtype)),
+    )
 
 CLASSES = Tensor(np.array([1, 0, 3, 2, 1], np.int32))
 LOSSES: dict[str, tuple[Callable[..., Tensor], Tensor]] = {

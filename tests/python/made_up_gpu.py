@@ -33,7 +33,7 @@ def build(folder: pathlib.Path) -> pathlib.Path:
     library = folder / "libfakecuda.so"
     command = [cxx, "-std=c++20", "-O1", "-shared", "-fPIC", f'-DFAKE_CXX="{cxx}"']
     command += [f'-DFAKE_SHIM="{TESTS / "cuda_shim.h"}"']
-    command += [str(TESTS / f"fake_{part}.cpp") for part in ("cuda", "nvrtc", "cublaslt")]
+    command += [str(TESTS / f"fake_{part}.cpp") for part in ("cuda", "nvrtc", "cublaslt", "nccl")]
     done = subprocess.run([*command, "-o", str(library), "-ldl"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:3000]
     return library
@@ -51,6 +51,7 @@ class Process:
             "GRADCELL_CUDA_DRIVER": str(fake),
             "GRADCELL_NVRTC": str(fake),
             "GRADCELL_CUBLASLT": str(fake),
+            "GRADCELL_NCCL": str(fake),
             "GRADCELL_CACHE_DIR": str(folder / "cache"),
             "FAKE_CUDA_COUNTS": str(self.counts_file),
         }

@@ -233,6 +233,7 @@ PREDICATE = [
     predicate("IsFinite", "isfinite", np.isfinite),
     predicate("IsNan", "isnan", np.isnan),
     predicate("IsInf", "isinf", np.isinf),
+    predicate("IsNegInf", "isneginf", np.isneginf),
 ]
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from window_rows import window_cases
 
 import gradcell as ms
 from gradcell import Tensor, ops
@@ -536,6 +537,7 @@ CASES: list[Case] = [
     *select_cases(),
     *cast_cases(),
     *constant_cases(),
+    *window_cases(Case),
 ]
 
 #: Ops whose tests are functions of their own in test_structured.py and test_indexing.py.
@@ -543,6 +545,8 @@ TESTED_APART = {
     "Assign", "ReduceAll", "ReduceAny", "Random", "Dropout", "StopGradient", "LastWriter",
     "CallOutput",  # test_own_derivatives.py
     "After",  # test_recompute.py
+    # Among several processes: test_parallel_collectives.py.
+    "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "CollectiveReduce", "AllToAll", "Barrier",
 }  # fmt: skip
 
 #: Rows of the op table that users do not call by that name, and the cases that need them.

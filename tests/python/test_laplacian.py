@@ -237,6 +237,42 @@ def test_gradient_by_parameters_and_points(mode: str) -> None:
         assert_close(by_points[:, i : i + 1], (ahead - back) / (2 * h), 1e-6)
 
 
+def test_composes_with_the_other_transforms(mode: str) -> None:
+    net, x = Network([3, 6, 6, 1]), points(5, 3)
+
+    def u(v: Any) -> Any:  # of one point
+        return net(v)[0]
+
+    of_rows = ms.laplacian(net)(Tensor(x)).asnumpy()[:, 0]
+    assert_close(ms.vmap(ms.laplacian(u))(Tensor(x)).asnumpy(), of_rows, 1e-12)
+    assert_close(ms.laplacian(ms.vmap(u))(Tensor(x)).asnumpy(), of_rows, 1e-12)
+    assert_close(ms.jit(ms.vmap(ms.laplacian(u)))(Tensor(x)).asnumpy(), of_rows, 1e-12)
+    trace = ms.vmap(lambda v: ms.hessian(u)(v).diagonal().sum())(Tensor(x)).asnumpy()
+    assert_close(of_rows, trace, 1e-12)
+    twice = ms.biharmonic(u)(Tensor(x[0])).asnumpy()
+    assert_close(ms.laplacian(ms.laplacian(u))(Tensor(x[0])).asnumpy(), twice, 1e-11)
+    slope = ms.grad(ms.laplacian(u))(Tensor(x[0])).asnumpy()
+    by_columns = ms.jacfwd(ms.laplacian(u))(Tensor(x[0])).asnumpy()
+    assert_close(by_columns, slope, 1e-12)
+    # The Laplacian's second gradient, and the Laplacian of a squared gradient.
+    again = ms.hessian(ms.laplacian(u))(Tensor(x[0])).asnumpy()
+    assert_close(np.trace(again), twice, 1e-11)
+    squared = ms.laplacian(lambda v: (ms.grad(u)(v) ** 2).sum())(Tensor(x[0])).asnumpy()
+    h = ms.hessian(u)(Tensor(x[0])).asnumpy()
+    first = ms.grad(u)(Tensor(x[0])).asnumpy()
+    assert_close(squared, 2 * (h * h).sum() + 2 * first @ slope, 1e-11)  # Bochner's identity
+
+
+def test_aux_and_keywords() -> None:
+    def field(v: Any, factor: Any = 1.0) -> Any:
+        return (v**3).sum(1) * factor, v.sum()
+
+    x = points(4, 2)
+    got, aux = ms.laplacian(field, has_aux=True)(Tensor(x), factor=2.0)
+    assert_close(got.asnumpy(), 12 * x.sum(1), 1e-13)
+    assert_close(aux[0].asnumpy(), np.array(x.sum()), 1e-13)
+
+
 # Formulas -------------------------------------------------------------------------------------------
 
 X = sympy.symbols("x0:3")

@@ -245,7 +245,8 @@ WITHOUT_NUMBERS = set(
     sgn shuffle signbit sinc slice_scatter slogdet soft_margin_loss space_to_depth std_mean svd
     tensor_exp tensor_scatter_sub tensor_solve tensor_split trapz tril_indices
     triplet_margin_loss triu_indices tuple_getitem tuple_len tuple_reversed tuple_setitem
-    tuple_to_array type_as unique unique_consecutive unique_with_pad unsorted_segment_max
+    tuple_to_array derivative jacfwd jacrev jet linearize vmap
+    type_as unique unique_consecutive unique_with_pad unsorted_segment_max
     unsorted_segment_min unsorted_segment_sum vander var_mean vecdot vector_norm view_as vsplit""".split()
 )
 

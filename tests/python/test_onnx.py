@@ -5,6 +5,7 @@ import onnx
 import onnxruntime
 import pytest
 from op_rows import ROWS
+from window_rows import POOLS, SMALL, convolved, shapes
 
 import gradcell as ms
 from gradcell import Parameter, Tensor, _core, nn, ops
@@ -60,6 +61,7 @@ CASES = [
     ("matmul t", lambda x, y: ops.matmul(x.transpose(0, 2, 1), y), [X, Y]),
     ("sum", lambda x: x.sum((0, 2)), [X]),
     ("max", lambda x: ops.amax(x, 1), [X]),
+    ("prod", lambda x: ops.prod(x, 1), [X]),
     ("min", lambda x: x.min(), [X]),
     ("argmax", lambda x: x.argmax(1), [X]),
     ("argmin", lambda x: x.argmin(0), [X]),
@@ -69,6 +71,19 @@ CASES = [
     ("alias", lambda x: ms.grad(lambda y: (y**3).sum())(x), [X]),
     ("slice's gradient", lambda x: ms.grad(lambda y: (y[1:, ::2] ** 2).sum())(x), [X]),
     ("slice's gradient at once", lambda x: ms.grad(lambda y: (y[1:, 1:3] ** 2).sum())(x), [X]),
+    *[(f"convolution, {part} {label}", lambda a, b, s=s, part=part: convolved(s, part, a, b),
+       [DRAW.standard_normal(shape).astype(np.float32) for shape in shapes(s, part)])
+      for part in ("output", "input", "weight") for label, s in SMALL.items() if 0 not in s.x],
+    *[(f"windows {label}", lambda x, how=how: _core.ops.window_max(x, *map(list, how)),
+       [DRAW.standard_normal(shape).astype(np.float32)])
+      for label, (shape, *how) in POOLS.items() if 0 not in shape],
+    *[(f"windows' places {label}", lambda x, how=how: _core.ops.window_argmax(x, *map(list, how)),
+       [DRAW.standard_normal(shape).astype(np.float32)])
+      for label, (shape, *how) in POOLS.items() if 0 not in shape],
+    ("pooling's gradient", lambda x: ms.grad(lambda y: (ops.max_pool2d(y, 2, 1) ** 2).sum())(x),
+     [DRAW.standard_normal((2, 3, 5, 5)).astype(np.float32)]),
+    ("pooling's tangent", lambda x: ms.jvp(lambda y: ops.max_pool2d(y, 3, 2), x, x * 2)[1],
+     [DRAW.standard_normal((2, 3, 5, 5)).astype(np.float32)]),
     ("gather's gradient", lambda x, i: ms.grad(lambda y: (ops.gather(y, i, 1) ** 2).sum())(x), [X, INDEX]),
 ]  # fmt: skip
 

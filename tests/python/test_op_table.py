@@ -15,7 +15,7 @@ STRUCTURED = {case.op for case in CASES} | TESTED_APART
 
 #: Ops whose output is no number, or whose derivative is cut off on purpose.
 NONDIFF = {row.name for row in ROWS if not row.differentiable} | {
-    "StopGradient", "ArgMax", "ArgMin", "RandomUniform", "LastWriter",
+    "StopGradient", "ArgMax", "ArgMin", "RandomUniform", "LastWriter", "WindowArgMax", "Barrier",
 }  # fmt: skip
 
 #: What users may call, by MindSpore's names (the rest of it is in op_rows.py).

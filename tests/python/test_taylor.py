@@ -261,6 +261,14 @@ def test_composes_with_the_other_transforms(mode: str) -> None:
     assert_close(ms.jit(ms.grad(third))(Tensor(w)).asnumpy(), slope, 1e-13)
 
 
+def test_under_vmap() -> None:
+    points = np.linspace(-1.0, 1.0, 6)
+    got = ms.vmap(lambda v: ops.derivative(lambda t: ops.sin(2 * t), v, 5)[1])(Tensor(points))
+    assert_close(got.asnumpy(), 32 * np.cos(2 * points), 1e-13)
+    whole = ops.derivative(ms.vmap(lambda t: ops.exp(t * t)), Tensor(points), 2)[1].asnumpy()
+    assert_close(whole, (2 + 4 * points**2) * np.exp(points**2), 1e-13)
+
+
 def test_a_cells_parameters() -> None:
     class Net(ms.nn.Cell):
         def __init__(self) -> None:

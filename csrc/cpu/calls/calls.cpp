@@ -25,6 +25,14 @@ void run_call(const Call& c, const void* const* in, void* out, const uint64_t* c
       return scatter(c, in, out);
     case Form::LastIndex:
       return last_index(c, in, out);
+    case Form::Convolve:
+      return convolve(c, in, out);
+    case Form::Window:
+      return window(c, in[0], out);
+    case Form::TakePlaces:
+      return take_along(c, in, out);
+    case Form::AddPlaces:
+      return put_along(c, in, out);
     case Form::Product:
       return sum_of_products(c, in, out);
     case Form::Input:
@@ -32,6 +40,7 @@ void run_call(const Call& c, const void* const* in, void* out, const uint64_t* c
     case Form::Elementwise:
     case Form::Convert:
     case Form::Same:
+    case Form::Collective:
       fail(ErrorKind::NotImplemented, info(c.op).name, " is no call");
   }
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <vector>
 
 #include "base/half.h"
 #include "base/thread_pool.h"
@@ -21,42 +22,24 @@ struct BF16 {
   operator float() const { return bfloat_to_float(bits); }
 };
 
+/// What elements stored as S are computed in.
 template <class S>
 struct ComputeOf {
-  using type = S;
-};
-template <>
-struct ComputeOf<F16> {
-  using type = float;
-};
-template <>
-struct ComputeOf<BF16> {
-  using type = float;
+  using type = std::conditional_t<std::is_class_v<S>, float, S>;
 };
 
 /// f.operator()<storage type>().
 template <class F>
 void by_dtype(DType t, F f) {
+  using Half = F16;
+  using Bfloat = BF16;
+  using Bool = uint8_t;
   switch (t) {
-    case DType::Bool:
-    case DType::UInt8:
-      return f.template operator()<uint8_t>();
-    case DType::Int8:
-      return f.template operator()<int8_t>();
-    case DType::Int16:
-      return f.template operator()<int16_t>();
-    case DType::Int32:
-      return f.template operator()<int32_t>();
-    case DType::Int64:
-      return f.template operator()<int64_t>();
-    case DType::Float16:
-      return f.template operator()<F16>();
-    case DType::BFloat16:
-      return f.template operator()<BF16>();
-    case DType::Float32:
-      return f.template operator()<float>();
-    case DType::Float64:
-      return f.template operator()<double>();
+#define GRADCELL_X(Name, storage, ...) \
+  case DType::Name:                    \
+    return f.template operator()<storage>();
+    GRADCELL_DTYPES(GRADCELL_X)
+#undef GRADCELL_X
   }
 }
 
@@ -83,6 +66,9 @@ void split(int64_t n, int64_t work, F body) {
   parallel_for(static_cast<int>(pieces),
                [&](int p, int) { body(n * p / pieces, n * (p + 1) / pieces); });
 }
+
+/// A tensor of a half type as float32.
+std::vector<float> widened(const TensorDesc& t, const void* p);
 
 /// What sums and products of elements that compute as C are taken in: one rounding at the end.
 template <class C>

@@ -8,61 +8,166 @@ namespace gradcell::cpu {
 
 namespace {
 
-int64_t read_index(const Call& c, const TensorDesc& desc, const void* p, int64_t i, int64_t size) {
-  int64_t at = desc.dtype == DType::Int32 ? static_cast<const int32_t*>(p)[i]
-                                          : static_cast<const int64_t*>(p)[i];
-  require(at >= -size && at < size, ErrorKind::Index, info(c.op).name, ": index ", at,
-          " is out of range for an axis of size ", size);
-  return at < 0 ? at + size : at;
+/// The indices of a call, checked and counted from the front as they are read.
+template <class I>
+class Indices {
+ public:
+  Indices(const Call& c, const void* p, int64_t size)
+      : p_(static_cast<const I*>(p)), size_(size), op_(c.op) {}
+  int64_t operator[](int64_t i) const {
+    const auto at = static_cast<int64_t>(p_[i]);
+    if (at < -size_ || at >= size_) [[unlikely]]
+      wrong(at);
+    return at < 0 ? at + size_ : at;
+  }
+
+ private:
+  [[noreturn, gnu::cold, gnu::noinline]] void wrong(int64_t at) const {
+    fail(ErrorKind::Index, info(op_).name, ": index ", at, " is out of range for an axis of size ",
+         size_);
+  }
+  const I* p_;
+  int64_t size_;
+  Op op_;
+};
+
+/// f(indices) of the type that they have.
+template <class F>
+void with_indices(const Call& c, const TensorDesc& desc, const void* p, int64_t size, F f) {
+  if (desc.dtype == DType::Int32)
+    f(Indices<int32_t>(c, p, size));
+  else
+    f(Indices<int64_t>(c, p, size));
+}
+
+/// dst[i] = src[at[i]], elements of S.
+template <class S, class At>
+void pick(const S* src, S* dst, const At& at, int64_t begin, int64_t end) {
+  for (int64_t i = begin; i < end; ++i) dst[i] = src[at[i]];
 }
 
 }  // namespace
 
 void take(const Call& c, const void* const* in, void* out) {
-  auto axis = static_cast<size_t>(c.attributes[0]);
+  const auto axis = static_cast<size_t>(c.attributes[0]);
   const Dims& dims = c.in[0].dims;
-  int64_t outer = product(dims, 0, axis), n = dims[axis];
-  int64_t bytes =
-      product(dims, axis + 1, dims.size()) * static_cast<int64_t>(item_size(c.out.dtype));
-  int64_t m = c.in[1].count;
-  std::vector<int64_t> at(static_cast<size_t>(m));
-  for (int64_t i = 0; i < m; ++i) at[i] = read_index(c, c.in[1], in[1], i, n);
-  auto* src = static_cast<const char*>(in[0]);
-  auto* dst = static_cast<char*>(out);
-  split(outer * m, c.out.count, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      std::memcpy(dst + i * bytes, src + (i / m * n + at[i % m]) * bytes,
-                  static_cast<size_t>(bytes));
+  const int64_t outer = product(dims, 0, axis), n = dims[axis], m = c.in[1].count;
+  const int64_t inner = product(dims, axis + 1, dims.size());
+  const size_t item = item_size(c.out.dtype), bytes = static_cast<size_t>(inner) * item;
+  with_indices(c, c.in[1], in[1], n, [&](const auto& at) {
+    if (inner == 1) {
+      return by_size(item, [&]<class S>() {
+        const auto* src = static_cast<const S*>(in[0]);
+        auto* dst = static_cast<S*>(out);
+        if (outer == 1)
+          return split(m, m, [&](int64_t begin, int64_t end) { pick(src, dst, at, begin, end); });
+        std::vector<int32_t> known(static_cast<size_t>(n <= INT32_MAX ? m : 0));
+        for (size_t i = 0; i < known.size(); ++i) known[i] = static_cast<int32_t>(at[int64_t(i)]);
+        split(outer, c.out.count, [&](int64_t begin, int64_t end) {
+          for (int64_t o = begin; o < end; ++o) {
+            if (known.empty())
+              pick(src + o * n, dst + o * m, at, 0, m);
+            else
+              pick(src + o * n, dst + o * m, known.data(), 0, m);
+          }
+        });
+      });
+    }
+    auto* src = static_cast<const char*>(in[0]);
+    auto* dst = static_cast<char*>(out);
+    split(outer * m, c.out.count, [&](int64_t begin, int64_t end) {
+      int64_t o = begin / m, k = begin % m;
+      for (int64_t i = begin; i < end; ++i) {
+        std::memcpy(dst + static_cast<size_t>(i) * bytes,
+                    src + static_cast<size_t>(o * n + at[k]) * bytes, bytes);
+        if (++k == m) ++o, k = 0;
+      }
+    });
   });
 }
 
+namespace {
+
+/// How many parts of the places a scatter's threads take each for themselves: a part goes through
+/// all indices, which pays where there are many places to be written.
+int64_t parts_of(int64_t updates) {
+  return updates < (1 << 16) ? 1 : std::min<int64_t>(max_threads(), 4);
+}
+
+/// Adds updates [outer][m][inner] to sums [outer][n][inner], each place's in order.
+template <class S, class C, class At>
+void add_up(const S* x, C* sums, int64_t outer, int64_t n, int64_t m, int64_t inner, const At& at) {
+  auto add = [&](int64_t o, int64_t j0, int64_t j1, int64_t place0, int64_t place1) {
+    for (int64_t i = 0; i < m; ++i) {
+      const int64_t place = at[i];
+      if (place < place0 || place >= place1) continue;
+      const S* from = x + (o * m + i) * inner;
+      C* to = sums + (o * n + place) * inner;
+      for (int64_t j = j0; j < j1; ++j) to[j] = static_cast<C>(to[j] + static_cast<C>(from[j]));
+    }
+  };
+  const int64_t work = outer * m * inner;
+  if (outer >= 2 * max_threads())
+    return split(outer, work, [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) add(o, 0, inner, 0, n);
+    });
+  if (inner >= 32)  // columns
+    return split(outer * (inner / 16), work, [&](int64_t begin, int64_t end) {
+      const int64_t strips = inner / 16;
+      for (int64_t i = begin; i < end;) {
+        const int64_t o = i / strips, first = i % strips;
+        const int64_t last = std::min(strips, first + end - i);
+        add(o, first * 16, last == strips ? inner : last * 16, 0, n);
+        i += last - first;
+      }
+    });
+  const int64_t parts = parts_of(m);
+  split(outer * parts, work, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      add(i / parts, 0, inner, n * (i % parts) / parts, n * (i % parts + 1) / parts);
+  });
+}
+
+}  // namespace
+
 void scatter(const Call& c, const void* const* in, void* out) {
-  auto axis = static_cast<size_t>(c.attributes[0]);
+  const auto axis = static_cast<size_t>(c.attributes[0]);
   const Dims& dims = c.out.dims;
-  int64_t outer = product(dims, 0, axis), n = dims[axis];
-  int64_t inner = product(dims, axis + 1, dims.size()), m = c.in[0].count;
-  std::vector<int64_t> at(static_cast<size_t>(m));
-  for (int64_t i = 0; i < m; ++i) at[i] = read_index(c, c.in[0], in[0], i, n);
+  const int64_t outer = product(dims, 0, axis), n = dims[axis];
+  const int64_t inner = product(dims, axis + 1, dims.size()), m = c.in[0].count;
+  auto each = [&](auto body) { split(c.out.count, c.out.count, body); };
   by_dtype(c.out.dtype, [&]<class S>() {
     using C = typename ComputeOf<S>::type;
-    std::vector<C> sums(static_cast<size_t>(n * inner));
     const S* x = static_cast<const S*>(in[1]);
-    for (int64_t o = 0; o < outer; ++o) {
-      std::fill(sums.begin(), sums.end(), C(0));
-      for (int64_t i = 0; i < m; ++i)
-        for (int64_t j = 0; j < inner; ++j)
-          sums[at[i] * inner + j] =
-              static_cast<C>(sums[at[i] * inner + j] + static_cast<C>(x[(o * m + i) * inner + j]));
-      for (int64_t i = 0; i < n * inner; ++i) static_cast<S*>(out)[o * n * inner + i] = S(sums[i]);
-    }
+    with_indices(c, c.in[0], in[0], n, [&](const auto& at) {
+      if constexpr (std::is_same_v<S, C>) {
+        C* sums = static_cast<C*>(out);
+        each([&](int64_t begin, int64_t end) { std::fill(sums + begin, sums + end, C(0)); });
+        add_up(x, sums, outer, n, m, inner, at);
+      } else {
+        std::vector<C> sums(static_cast<size_t>(c.out.count));
+        add_up(x, sums.data(), outer, n, m, inner, at);
+        each([&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) static_cast<S*>(out)[i] = S(sums[i]);
+        });
+      }
+    });
   });
 }
 
 void last_index(const Call& c, const void* const* in, void* out) {
   auto* writer = static_cast<int64_t*>(out);
-  std::fill_n(writer, c.out.count, -1);
-  for (int64_t i = 0; i < c.in[0].count; ++i)
-    writer[read_index(c, c.in[0], in[0], i, c.out.count)] = i;
+  const int64_t n = c.out.count, m = c.in[0].count, parts = parts_of(m);
+  with_indices(c, c.in[0], in[0], n, [&](const auto& at) {
+    split(parts, n + m, [&](int64_t begin, int64_t end) {
+      const int64_t first = n * begin / parts, last = n * end / parts;
+      std::fill(writer + first, writer + last, -1);
+      for (int64_t i = 0; i < m; ++i) {
+        const int64_t place = at[i];
+        if (place >= first && place < last) writer[place] = i;
+      }
+    });
+  });
 }
 
 }  // namespace gradcell::cpu

@@ -43,6 +43,7 @@ struct StridedCopy {
     bool blocked = rank >= 2 && fi != 1 && from[rank - 2] == 1;
     size_t loops = blocked ? rank - 2 : rank - 1;
     int64_t outer = product(dims, 0, loops);
+    if (!blocked && ti == 1 && outer < 4) return copy_long_runs(src, dst, outer);
     split(outer, outer > 1 ? element_count(dims) : 0, [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) {
         int64_t rest = o;
@@ -56,12 +57,39 @@ struct StridedCopy {
         }
         if (blocked)
           transpose(s, d, dims[rank - 2], inner, fi, to[rank - 2], ti);
-        else if (fi == 1 && ti == 1)
-          std::memcpy(d, s, static_cast<size_t>(inner) * sizeof(S));
+        else if (ti == 1)
+          copy_run(s, fi, d, inner);
         else
           for (int64_t i = 0; i < inner; ++i) d[i * ti] = s[i * fi];
       }
     });
+  }
+
+  /// n elements side by side, from neighbours or from one.
+  template <class S>
+  static void copy_run(const S* s, int64_t step, S* d, int64_t n) {
+    if (step == 1)
+      std::memcpy(d, s, static_cast<size_t>(n) * sizeof(S));
+    else if (step == 0)
+      std::fill_n(d, n, *s);
+    else
+      for (int64_t i = 0; i < n; ++i) d[i] = s[i * step];
+  }
+
+  /// Few runs: each is shared by all threads.
+  template <class S>
+  void copy_long_runs(const S* src, S* dst, int64_t outer) const {
+    const int64_t inner = dims.back(), step = from.back();
+    for (int64_t o = 0; o < outer; ++o) {
+      const S* s = src;
+      S* d = dst;
+      int64_t rest = o;
+      for (size_t k = dims.size() - 1; k-- > 0; rest /= dims[k])
+        s += rest % dims[k] * from[k], d += rest % dims[k] * to[k];
+      split(inner, inner, [&](int64_t begin, int64_t end) {
+        copy_run(s + begin * step, step, d + begin, end - begin);
+      });
+    }
   }
 
   template <class S>
@@ -82,7 +110,12 @@ struct StridedCopy {
 }  // namespace
 
 void move(const Call& c, const void* const* in, void* out) {
-  if (c.movement.zeros) std::memset(out, 0, c.out.bytes());
+  if (c.movement.zeros) {
+    const auto bytes = static_cast<int64_t>(c.out.bytes());
+    split(bytes, bytes / 4, [&](int64_t begin, int64_t end) {
+      std::memset(static_cast<char*>(out) + begin, 0, static_cast<size_t>(end - begin));
+    });
+  }
   for (const Piece& p : c.movement.pieces) {
     const View to = placed(p, c.out.dims);
     if (element_count(p.from.dims) > 0)

@@ -21,15 +21,6 @@ void by_parts(int64_t n, F body) {
   });
 }
 
-std::vector<float> widened(const TensorDesc& t, const void* p) {
-  std::vector<float> wide(static_cast<size_t>(t.count));
-  by_parts(t.count, [&](int64_t first, size_t n) {
-    tile_kernels().transpose.load(static_cast<const uint16_t*>(p) + first, t.dtype,
-                                  wide.data() + first, n);
-  });
-  return wide;
-}
-
 template <class S>
 void plain_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const S* a, const S* b,
                    S* c) {
@@ -95,6 +86,15 @@ void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
 }
 
 }  // namespace
+
+std::vector<float> widened(const TensorDesc& t, const void* p) {
+  std::vector<float> wide(static_cast<size_t>(t.count));
+  by_parts(t.count, [&](int64_t first, size_t n) {
+    tile_kernels().transpose.load(static_cast<const uint16_t*>(p) + first, t.dtype,
+                                  wide.data() + first, n);
+  });
+  return wide;
+}
 
 /// a1 b1 + a2 b2 + ...
 void sum_of_products(const Call& c, const void* const* in, void* out) {

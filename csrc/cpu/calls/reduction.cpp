@@ -1,59 +1,212 @@
-// Whole tensors, reduced along axes.
+// Whole tensors, reduced along axes. In which order elements are combined follows from the shape
+// alone: results do not depend on the number of threads.
+#include <limits>
+
 #include "cpu/calls/elements.h"
+#include "cpu/whole_kernels.h"
 
 namespace gradcell::cpu {
 
-void reduce(const Call& c, const void* in, void* out) {
-  const Dims& dims = c.in[0].dims;
-  const Dims strides = row_major(dims), &axes = c.attributes;
-  const Dims kept = pick(dims, axes, false), kept_strides = pick(strides, axes, false);
-  const Dims gone = pick(dims, axes, true), gone_strides = pick(strides, axes, true);
-  int64_t n = element_count(gone);
-  std::vector<int64_t> step(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) {
-    int64_t rest = i, at = 0;
-    for (size_t k = gone.size(); k-- > 0;) at += rest % gone[k] * gone_strides[k], rest /= gone[k];
-    step[i] = at;
+namespace {
+
+/// A tensor's dimensions with neighbours joined that are kept, or reduced, together.
+struct Joined {
+  struct Dim {
+    int64_t size, stride;
+    bool gone;
+  };
+  std::vector<Dim> dims;
+
+  Joined(const Dims& sizes, const Dims& axes) {
+    const Dims strides = row_major(sizes);
+    for (size_t k = 0; k < sizes.size(); ++k) {
+      const bool gone = contains(axes, k);
+      if (sizes[k] == 1) continue;
+      if (!dims.empty() && dims.back().gone == gone)
+        dims.back() = {dims.back().size * sizes[k], strides[k], gone};
+      else
+        dims.push_back({sizes[k], strides[k], gone});
+    }
+    if (dims.empty()) dims.push_back({1, 1, true});
   }
-  by_dtype(c.out.dtype, [&]<class S>() {
-    using C = typename ComputeOf<S>::type;
-    using A = Accumulator<C>;
-    const S* x = static_cast<const S*>(in);
-    by_combine(c.combine, [&]<Combine how>() {
-      split(c.out.count, c.in[0].count, [&](int64_t begin, int64_t end) {
+
+  /// Where the elements of those dimensions that are gone (or kept) stand, in order.
+  std::vector<int64_t> offsets(bool gone) const {
+    std::vector<int64_t> all{0};
+    for (const Dim& d : dims) {
+      if (d.gone != gone) continue;
+      std::vector<int64_t> next;
+      next.reserve(all.size() * static_cast<size_t>(d.size));
+      for (int64_t at : all)
+        for (int64_t i = 0; i < d.size; ++i) next.push_back(at + i * d.stride);
+      all = std::move(next);
+    }
+    return all;
+  }
+};
+
+/// So many elements are combined by one task before its result meets the others'.
+constexpr int64_t kPart = 1 << 15;
+/// Columns that a task combines at a time: its accumulators stay in the first-level cache.
+constexpr int64_t kColumns = 1024;
+
+template <Combine how, class S, class A>
+void store(const A* from, S* to, int64_t n) {
+  using C = typename ComputeOf<S>::type;
+  for (int64_t i = 0; i < n; ++i) to[i] = S(static_cast<C>(from[i]));
+}
+
+template <Combine how, class T>
+AccumulatorOf<how, T> start() {
+  using A = AccumulatorOf<how, T>;
+  constexpr bool infinite = std::numeric_limits<A>::has_infinity;
+  constexpr A top = infinite ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
+  constexpr A low = infinite ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::min();
+  return how == Combine::Sum       ? A(0)
+         : how == Combine::Product ? A(1)
+         : how == Combine::Max     ? low
+                                   : top;
+}
+
+/// T: the type of what is read, S: of what is written.
+template <Combine how, class T, class S>
+void reduce_as(const Call& c, DType type, const T* x, S* out) {
+  using A = AccumulatorOf<how, T>;
+  const WholeKernels& k = whole_kernels();
+  Joined joined(c.in[0].dims, c.attributes);
+  const Joined::Dim inner = joined.dims.back();
+  joined.dims.pop_back();
+  const auto kept = joined.offsets(false), gone = joined.offsets(true);
+  const auto rows = static_cast<int64_t>(gone.size()), places = static_cast<int64_t>(kept.size());
+  const int64_t work = c.in[0].count;
+  if (inner.gone) {
+    // Lines of elements side by side. Long sums are cut: [places][rows][cuts] partial results.
+    const int64_t cuts = places * rows >= 64 ? 1 : (inner.size + kPart - 1) / kPart;
+    const int64_t parts = rows * cuts;
+    const bool many = places >= 64 || work < 2 * kPart;
+    auto line = [&](int64_t place, int64_t part, A* acc) {
+      const int64_t cut = part % cuts, first = inner.size * cut / cuts;
+      k.fold(how, type, x + kept[place] + gone[part / cuts] + first,
+             static_cast<size_t>(inner.size * (cut + 1) / cuts - first), acc);
+    };
+    if (many)
+      return split(places, work, [&](int64_t begin, int64_t end) {
         for (int64_t o = begin; o < end; ++o) {
-          int64_t rest = o, at = 0;
-          for (size_t k = kept.size(); k-- > 0;)
-            at += rest % kept[k] * kept_strides[k], rest /= kept[k];
-          A acc = how == Combine::Sum       ? A(0)
-                  : how == Combine::Product ? A(1)
-                                            : A(static_cast<C>(x[at]));
-          for (int64_t s : step)
-            acc = combined<how>(acc, static_cast<A>(static_cast<C>(x[at + s])));
-          static_cast<S*>(out)[o] = S(static_cast<C>(acc));
+          A acc = start<how, T>();
+          for (int64_t p = 0; p < parts; ++p) line(o, p, &acc);
+          store<how>(&acc, out + o, 1);
         }
       });
+    std::vector<A> partial(static_cast<size_t>(places * parts), start<how, T>());
+    split(places * parts, work, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) line(i / parts, i % parts, &partial[i]);
+    });
+    for (int64_t o = 0; o < places; ++o) {
+      A acc = start<how, T>();
+      k.fold(how,
+             sizeof(A) == sizeof(T) ? type
+             : is_floating(type)    ? DType::Float64
+                                    : DType::Int64,
+             &partial[o * parts], static_cast<size_t>(parts), &acc);
+      store<how>(&acc, out + o, 1);
+    }
+    return;
+  }
+  // Columns: [places][groups of rows][n].
+  const int64_t n = inner.size, blocks = (n + kColumns - 1) / kColumns;
+  const int64_t groups =
+      std::clamp<int64_t>(std::min(rows / 16, rows * n / kPart) / (places * blocks), 1, 32);
+  std::vector<A> partial(static_cast<size_t>(places * groups * n), start<how, T>());
+  auto rows_stride = rows > 1 ? gone[1] - gone[0] : n;
+  bool even = true;  // reduced rows stand at equal distances
+  for (int64_t r = 2; r < rows && even; ++r) even = gone[r] - gone[r - 1] == rows_stride;
+  split(places * groups * blocks, work, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t block = i % blocks, group = i / blocks % groups, place = i / blocks / groups;
+      const int64_t first = n * block / blocks, width = n * (block + 1) / blocks - first;
+      const int64_t r0 = rows * group / groups, r1 = rows * (group + 1) / groups;
+      A* acc = &partial[(place * groups + group) * n + first];
+      const T* from = x + kept[place] + first;
+      if (even)
+        k.fold_rows(how, type, from + gone[r0], rows_stride, static_cast<size_t>(r1 - r0), acc,
+                    static_cast<size_t>(width));
+      else
+        for (int64_t r = r0; r < r1; ++r)
+          k.fold_rows(how, type, from + gone[r], 0, 1, acc, static_cast<size_t>(width));
+      if (groups == 1) store<how>(acc, out + place * n + first, width);
+    }
+  });
+  for (int64_t o = 0; o < places && groups > 1; ++o) {
+    A* acc = &partial[o * groups * n];
+    for (int64_t g = 1; g < groups; ++g)
+      for (int64_t j = 0; j < n; ++j) acc[j] = combined<how>(acc[j], acc[g * n + j]);
+    store<how>(acc, out + o * n, n);
+  }
+}
+
+/// The first extremes of [outer][n][inner].
+template <class T>
+void extremes(const Call& c, DType type, const T* x, int32_t* out) {
+  const auto axis = static_cast<size_t>(c.attributes[0]);
+  const Dims& dims = c.in[0].dims;
+  const int64_t inner = product(dims, axis + 1, dims.size()), n = dims[axis];
+  const WholeKernels& k = whole_kernels();
+  const bool largest = c.combine == Combine::Max;
+  const int64_t outer = c.out.count / inner;
+  if (inner == 1) {
+    const int64_t cuts = outer >= 16 ? 1 : (n + kPart - 1) / kPart;
+    std::vector<int64_t> at(static_cast<size_t>(outer * cuts));
+    split(outer * cuts, c.in[0].count, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = n * (i % cuts) / cuts, last = n * (i % cuts + 1) / cuts;
+        at[i] = first + k.first_extreme(largest, type, x + i / cuts * n + first,
+                                        static_cast<size_t>(last - first));
+      }
+    });
+    for (int64_t o = 0; o < outer; ++o) {
+      int64_t best = at[o * cuts];
+      for (int64_t cut = 1; cut < cuts; ++cut) {
+        const T v = x[o * n + at[o * cuts + cut]], top = x[o * n + best];
+        if ((largest ? v > top : v < top) || (v != v && top == top)) best = at[o * cuts + cut];
+      }
+      out[o] = static_cast<int32_t>(best);
+    }
+    return;
+  }
+  const int64_t blocks = (inner + kColumns - 1) / kColumns;
+  split(outer * blocks, c.in[0].count, [&](int64_t begin, int64_t end) {
+    T top[kColumns];
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = inner * (i % blocks) / blocks;
+      const int64_t width = inner * (i % blocks + 1) / blocks - first;
+      k.first_extremes(largest, type, x + i / blocks * n * inner + first, inner,
+                       static_cast<size_t>(n), top, out + i / blocks * inner + first,
+                       static_cast<size_t>(width));
+    }
+  });
+}
+
+}  // namespace
+
+void reduce(const Call& c, const void* in, void* out) {
+  by_dtype(c.out.dtype, [&]<class S>() {
+    by_combine(c.combine, [&]<Combine how>() {
+      auto* to = static_cast<S*>(out);
+      if constexpr (std::is_same_v<S, F16> || std::is_same_v<S, BF16>)
+        reduce_as<how>(c, DType::Float32, widened(c.in[0], in).data(), to);
+      else
+        reduce_as<how>(c, c.in[0].dtype, static_cast<const S*>(in), to);
     });
   });
 }
 
 void extremum(const Call& c, const void* in, void* out) {
-  auto axis = static_cast<size_t>(c.attributes[0]);
-  const Dims& dims = c.in[0].dims;
-  int64_t inner = product(dims, axis + 1, dims.size()), n = dims[axis];
+  auto* to = static_cast<int32_t*>(out);
   by_dtype(c.in[0].dtype, [&]<class S>() {
-    using C = typename ComputeOf<S>::type;
-    for (int64_t o = 0; o < c.out.count; ++o) {
-      const S* x = static_cast<const S*>(in) + o / inner * inner * n + o % inner;
-      int64_t best = 0;
-      C top = static_cast<C>(x[0]);
-      for (int64_t i = 1; i < n && top == top; ++i) {  // the first NaN wins
-        C v = static_cast<C>(x[i * inner]);
-        bool better = c.combine == Combine::Max ? v > top : v < top;
-        if (better || v != v) best = i, top = v;
-      }
-      static_cast<int32_t*>(out)[o] = static_cast<int32_t>(best);
-    }
+    if constexpr (std::is_same_v<S, F16> || std::is_same_v<S, BF16>)
+      extremes(c, DType::Float32, widened(c.in[0], in).data(), to);
+    else
+      extremes(c, c.in[0].dtype, static_cast<const S*>(in), to);
   });
 }
 

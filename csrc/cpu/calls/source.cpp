@@ -12,16 +12,30 @@ void fill(const Call& c, void* out, uint64_t bits) {
     S v = is_floating(c.out.dtype)
               ? S(static_cast<typename ComputeOf<S>::type>(std::bit_cast<double>(bits)))
               : S(static_cast<typename ComputeOf<S>::type>(std::bit_cast<int64_t>(bits)));
-    std::fill_n(static_cast<S*>(out), c.out.count, v);
+    split(c.out.count, c.out.count, [&](int64_t begin, int64_t end) {
+      std::fill(static_cast<S*>(out) + begin, static_cast<S*>(out) + end, v);
+    });
   });
 }
 
 void range(const Call& c, void* out) {
-  auto axis = static_cast<size_t>(c.attributes[0]);
-  int64_t inner = product(c.out.dims, axis + 1, c.out.dims.size()), n = c.out.dims[axis];
+  const auto axis = static_cast<size_t>(c.attributes[0]);
+  const int64_t inner = product(c.out.dims, axis + 1, c.out.dims.size()), n = c.out.dims[axis];
   by_dtype(c.out.dtype, [&]<class S>() {
-    for (int64_t i = 0; i < c.out.count; ++i)
-      static_cast<S*>(out)[i] = S(static_cast<typename ComputeOf<S>::type>(i / inner % n));
+    using C = typename ComputeOf<S>::type;
+    S* to = static_cast<S*>(out);
+    split(c.out.count / inner, c.out.count, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end;) {
+        // Runs of places that follow each other: no division within them.
+        const int64_t first = i % n, run = std::min(end - i, n - first);
+        if (inner == 1)
+          for (int64_t k = 0; k < run; ++k) to[i + k] = S(static_cast<C>(first + k));
+        else
+          for (int64_t k = 0; k < run; ++k)
+            std::fill_n(to + (i + k) * inner, inner, S(static_cast<C>(first + k)));
+        i += run;
+      }
+    });
   });
 }
 

@@ -10,7 +10,7 @@
 
 namespace gradcell::cpu::GRADCELL_ISA {
 
-Loop fused(Compute type, Fusion fusion);  // fused.cpp
+Loop formula(Compute type, Formula which);  // formulas.cpp
 
 namespace {
 
@@ -22,7 +22,7 @@ template <OpClass cls, class T>
 inline constexpr bool kAllowed =
     cls == OpClass::Number || (cls == OpClass::Float) == std::is_floating_point_v<T>;
 
-#define ROW(Name, parameters, forward)                     \
+#define FUNCTOR(Name, parameters, forward)                 \
   struct Name##Row {                                       \
     static constexpr bool kComposed = calls(#forward) > 1; \
     template <class V>                                     \
@@ -31,16 +31,12 @@ inline constexpr bool kAllowed =
       return forward;                                      \
     }                                                      \
   };
-#define UNARY(Name, fn, cls, forward, adjoint) ROW(Name, (const V& x), forward)
-#define BINARY(Name, fn, cls, forward, da, db) ROW(Name, (const V& a, const V& b), forward)
-#define COMPARE(Name, fn, forward) ROW(Name, (const V& a, const V& b), forward)
-#define PREDICATE(Name, fn, forward) ROW(Name, (const V& x), forward)
+#define UNARY(Name, fn, cls, forward, adjoint) FUNCTOR(Name, (const V& x), forward)
+#define BINARY(Name, fn, cls, forward, da, db) FUNCTOR(Name, (const V& a, const V& b), forward)
 #define TERNARY(Name, fn, forward, da, db) \
-  ROW(Name, (const MaskOf<V>& c, const V& a, const V& b), forward)
-#define STRUCTURED(...)
-#include "ir/ops.def"
-#include "ir/undef.h"
-#undef ROW
+  FUNCTOR(Name, (const MaskOf<V>& c, const V& a, const V& b), forward)
+#include "ir/rows.h"
+#undef FUNCTOR
 
 // Loops ---------------------------------------------------------------------------------------
 
@@ -96,40 +92,24 @@ Loop find(Op op, unsigned uniform) {
   constexpr std::index_sequence<0, 1> two;
   constexpr std::index_sequence<0, 1, 2> three;
   switch (op) {
-#define ROW(Name, R, cls, operands)                                                           \
+#define LOOP(Name, R, cls, operands)                                                          \
   case Op::Name:                                                                              \
     if constexpr (kAllowed<OpClass::cls, T>) return pick<Name##Row, T, R>(uniform, operands); \
     return nullptr;
-#define UNARY(Name, fn, cls, forward, adjoint) ROW(Name, T, cls, one)
-#define BINARY(Name, fn, cls, forward, da, db) ROW(Name, T, cls, two)
-#define COMPARE(Name, fn, forward) ROW(Name, int32_t, Number, two)
-#define PREDICATE(Name, fn, forward) ROW(Name, int32_t, Number, one)
-#define TERNARY(Name, fn, forward, da, db) ROW(Name, T, Number, three)
-#define STRUCTURED(...)
-#include "ir/ops.def"
-#include "ir/undef.h"
-#undef ROW
+#define UNARY(Name, fn, cls, forward, adjoint) LOOP(Name, T, cls, one)
+#define BINARY(Name, fn, cls, forward, da, db) LOOP(Name, T, cls, two)
+#define COMPARE(Name, fn, forward) LOOP(Name, int32_t, Number, two)
+#define PREDICATE(Name, fn, forward) LOOP(Name, int32_t, Number, one)
+#define TERNARY(Name, fn, forward, da, db) LOOP(Name, T, Number, three)
+#include "ir/rows.h"
+#undef LOOP
     default:
       return nullptr;
   }
 }
 
-template <class F>
-decltype(auto) dispatch(Compute type, F f) {
-  switch (type) {
-    case Compute::F32:
-      return f(float());
-    case Compute::F64:
-      return f(double());
-    case Compute::I32:
-      return f(int32_t());
-    default:
-      return f(int64_t());
-  }
-}
-
 Loop elementwise(Op op, Compute type, unsigned uniform) {
-  return dispatch(type, [&](auto t) { return find<decltype(t)>(op, uniform); });
+  return by_compute(type, [&](auto t) { return find<decltype(t)>(op, uniform); });
 }
 
 // Chains ------------------------------------------------------------------------------------------
@@ -234,19 +214,12 @@ struct ToRow {
 };
 
 Loop convert(Compute from, DType to) {
-  return dispatch(from, [&](auto t) -> Loop {
+  return by_compute(from, [&](auto t) -> Loop {
     using T = decltype(t);
     if (to == DType::Bool) return loop<ToBoolRow, T, T, int32_t, false>;
-    switch (compute_type(to)) {
-      case Compute::F32:
-        return loop<ToRow<float>, T, T, float, false>;
-      case Compute::F64:
-        return loop<ToRow<double>, T, T, double, false>;
-      case Compute::I32:
-        return loop<ToRow<int32_t>, T, T, int32_t, false>;
-      default:
-        return loop<ToRow<int64_t>, T, T, int64_t, false>;
-    }
+    return by_compute(compute_type(to), [](auto r) -> Loop {
+      return loop<ToRow<decltype(r)>, T, T, decltype(r), false>;
+    });
   });
 }
 
@@ -306,7 +279,7 @@ void expand_loop(const LoopArgs& p) {
 }
 
 Loop expand(Compute type, bool uniform) {
-  return dispatch(type, [&](auto t) -> Loop {
+  return by_compute(type, [&](auto t) -> Loop {
     using T = decltype(t);
     return uniform ? expand_loop<T, true> : expand_loop<T, false>;
   });
@@ -321,7 +294,7 @@ void gather(Compute type, void* d, const void* a, const int32_t* map, int32_t n,
 
 void scatter(Compute type, void* d, const LoopArgs& from, bool uniform, const int32_t* map,
              int32_t n) {
-  dispatch(type, [&](auto t) {
+  by_compute(type, [&](auto t) {
     using T = decltype(t);
     for (int32_t f = 0; f < n; ++f) {
       T* z = static_cast<T*>(d) + static_cast<ptrdiff_t>(map[f]) * from.rows;
@@ -338,52 +311,29 @@ void scatter(Compute type, void* d, const LoopArgs& from, bool uniform, const in
 
 // Reductions --------------------------------------------------------------------------------------
 
-struct SumOp {
+template <Combine how>
+struct Reducer {
   template <class T>
   static T identity() {
-    return T(0);
-  }
-  template <class T>
-  static T call(T a, T b) {
-    return static_cast<T>(a + b);
-  }
-};
-struct ProductOp {
-  template <class T>
-  static T identity() {
-    return T(1);
-  }
-  template <class T>
-  static T call(T a, T b) {
-    return static_cast<T>(a * b);
-  }
-};
-struct MaxOp {
-  template <class T>
-  static T identity() {
-    if constexpr (std::is_floating_point_v<T>)
-      return -std::numeric_limits<T>::infinity();
+    using Limits = std::numeric_limits<T>;
+    if constexpr (how == Combine::Max)
+      return Limits::has_infinity ? -Limits::infinity() : Limits::min();
+    else if constexpr (how == Combine::Min)
+      return Limits::has_infinity ? Limits::infinity() : Limits::max();
     else
-      return std::numeric_limits<T>::min();
+      return T(how == Combine::Product);
   }
   template <class T>
   static T call(T a, T b) {
-    return maximum(a, b);
-  }
-};
-struct MinOp {
-  template <class T>
-  static T identity() {
-    if constexpr (std::is_floating_point_v<T>)
-      return std::numeric_limits<T>::infinity();
+    if constexpr (how == Combine::Max)
+      return maximum(a, b);
+    else if constexpr (how == Combine::Min)
+      return minimum(a, b);
     else
-      return std::numeric_limits<T>::max();
-  }
-  template <class T>
-  static T call(T a, T b) {
-    return minimum(a, b);
+      return static_cast<T>(how == Combine::Sum ? a + b : a * b);
   }
 };
+using SumOp = Reducer<Combine::Sum>;
 
 template <class F>
 void with_reduction(Combine how, F f) {
@@ -391,11 +341,11 @@ void with_reduction(Combine how, F f) {
     case Combine::Sum:
       return f(SumOp());
     case Combine::Product:
-      return f(ProductOp());
+      return f(Reducer<Combine::Product>());
     case Combine::Max:
-      return f(MaxOp());
+      return f(Reducer<Combine::Max>());
     case Combine::Min:
-      return f(MinOp());
+      return f(Reducer<Combine::Min>());
   }
 }
 
@@ -448,7 +398,7 @@ void sum_pairwise(T* z, const T* a, const int32_t* step, int32_t n, int32_t rows
 
 void feature_reduce(Combine how, Compute type, void* d, const void* a, const int32_t* base,
                     int32_t features, const int32_t* step, int32_t n, int32_t rows) {
-  dispatch(type, [&](auto t) {
+  by_compute(type, [&](auto t) {
     using T = decltype(t);
     with_reduction(how, [&](auto r) {
       using R = decltype(r);
@@ -508,7 +458,7 @@ void reduce_rows(T* z, const T* x, int32_t rows) {
 
 void row_reduce(Combine how, Compute type, void* acc, const void* a, int32_t features, int32_t rows,
                 int32_t valid) {
-  dispatch(type, [&](auto t) {
+  by_compute(type, [&](auto t) {
     using T = decltype(t);
     with_reduction(how, [&](auto r) {
       for (int32_t f = 0; f < features; ++f)
@@ -520,7 +470,7 @@ void row_reduce(Combine how, Compute type, void* acc, const void* a, int32_t fea
 }
 
 void row_reduce_init(Combine how, Compute type, void* acc, int32_t features) {
-  dispatch(type, [&](auto t) {
+  by_compute(type, [&](auto t) {
     using T = decltype(t);
     with_reduction(how, [&](auto r) {
       using R = decltype(r);
@@ -531,7 +481,7 @@ void row_reduce_init(Combine how, Compute type, void* acc, int32_t features) {
 }
 
 void row_reduce_finish(Combine how, Compute type, const void* acc, void* out, int32_t features) {
-  dispatch(type, [&](auto t) {
+  by_compute(type, [&](auto t) {
     using T = decltype(t);
     with_reduction(how, [&](auto r) {
       using R = decltype(r);
@@ -548,7 +498,7 @@ void row_reduce_finish(Combine how, Compute type, const void* acc, void* out, in
 }
 
 void merge(Combine how, Compute type, void* to, const void* from, size_t n) {
-  dispatch(type, [&](auto t) {
+  by_compute(type, [&](auto t) {
     using T = decltype(t);
     with_reduction(how, [&](auto r) {
       using R = decltype(r);
@@ -563,7 +513,7 @@ void merge(Combine how, Compute type, void* to, const void* from, size_t n) {
 
 extern const Kernels kKernels;
 const Kernels kKernels = {
-    elementwise,    chain,      fused,           convert,           narrow, expand, gather, scatter,
+    elementwise,    chain,      formula,         convert,           narrow, expand, gather, scatter,
     feature_reduce, row_reduce, row_reduce_init, row_reduce_finish, merge};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

@@ -518,7 +518,7 @@ void weight_grad(const T* x, ptrdiff_t ldx, const T* dy, ptrdiff_t ldy, int K, i
 /// The sums of neighbours, of a's and then of b's.
 template <class T, int... I>
 GRADCELL_INLINE Vec<T> add_pairs(Vec<T> a, Vec<T> b, std::integer_sequence<int, I...>) {
-  return GRADCELL_SHUFFLE(a, b, (2 * I)...) + GRADCELL_SHUFFLE(a, b, (2 * I + 1)...);
+  return __builtin_shufflevector(a, b, (2 * I)...) + __builtin_shufflevector(a, b, (2 * I + 1)...);
 }
 
 /// kLanes sums of Q neighbours each.

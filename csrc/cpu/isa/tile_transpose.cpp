@@ -1,7 +1,7 @@
 // Rows in and out of feature-major tiles, and the 16-bit floats (contract: cpu/tile_kernels.h).
 //
-// Every way through ends in square transposes held in registers. A dtype that differs from its tile
-// type is converted row by row into a small buffer first (or last).
+// Every way through ends in square transposes held in registers. A dtype that differs from its
+// compute type is converted row by row into a small buffer first (or last).
 #include "cpu/isa/tile_vector.h"
 #include "cpu/tile_kernels.h"
 
@@ -122,27 +122,16 @@ void round_to(float* x, size_t n) {
 /// Calls f with (a value of the stored type, a value of the tile type).
 template <class F>
 GRADCELL_INLINE void with_types(DType t, F f) {
+  using F32 = float;
+  using F64 = double;
+  using I32 = int32_t;
+  using I64 = int64_t;
   switch (t) {
-    case DType::Bool:
-      return f(Bool{}, int32_t{});
-    case DType::UInt8:
-      return f(uint8_t{}, int32_t{});
-    case DType::Int8:
-      return f(int8_t{}, int32_t{});
-    case DType::Int16:
-      return f(int16_t{}, int32_t{});
-    case DType::Int32:
-      return f(int32_t{}, int32_t{});
-    case DType::Int64:
-      return f(int64_t{}, int64_t{});
-    case DType::Float16:
-      return f(Half{}, float{});
-    case DType::BFloat16:
-      return f(Bfloat{}, float{});
-    case DType::Float32:
-      return f(float{}, float{});
-    case DType::Float64:
-      return f(double{}, double{});
+#define GRADCELL_X(Name, storage, compute, ...) \
+  case DType::Name:                             \
+    return f(storage{}, compute{});
+    GRADCELL_DTYPES(GRADCELL_X)
+#undef GRADCELL_X
   }
 }
 
@@ -161,28 +150,12 @@ void store_n(const void* src, DType dtype, void* dst, size_t n) {
 // ---- Transposes. Only bits move, so a 4-byte type goes as float and an 8-byte one as double. ----
 
 template <class T>
-struct Lane;
-template <>
-struct Lane<float> {
-  using type = float;
-};
-template <>
-struct Lane<int32_t> {
-  using type = float;
-};
-template <>
-struct Lane<double> {
-  using type = double;
-};
-template <>
-struct Lane<int64_t> {
-  using type = double;
-};
+using Lane = std::conditional_t<sizeof(T) == 4, float, double>;
 
 /// Reads rows[i][f .. f+N) for N rows, writes to[f + j][i]. Loads are always of valid rows.
 template <class T, int N>
 GRADCELL_INLINE void rows_to_columns(const T* const* rows, int f, T* to, ptrdiff_t ld) {
-  using S = Square<typename Lane<T>::type, N>;
+  using S = Square<Lane<T>, N>;
   typename S::V a[N];
 #pragma GCC unroll 16
   for (int i = 0; i < N; ++i) a[i] = load_as<typename S::V>(rows[i] + f);
@@ -195,7 +168,7 @@ GRADCELL_INLINE void rows_to_columns(const T* const* rows, int f, T* to, ptrdiff
 template <class T, int N>
 GRADCELL_INLINE void columns_to_rows(const T* from, ptrdiff_t ld, int f, T* to, ptrdiff_t stride,
                                      int valid) {
-  using S = Square<typename Lane<T>::type, N>;
+  using S = Square<Lane<T>, N>;
   typename S::V a[N];
 #pragma GCC unroll 16
   for (int i = 0; i < N; ++i) a[i] = load_as<typename S::V>(from + (f + i) * ld);

@@ -1,17 +1,21 @@
-"""Collective operations among the processes of a group: here a group of one.
+"""Collective operations among the processes of a group, and messages from one to another.
 
-In a group of one a sum, a maximum or a gathering of all parts is the part itself. What needs a partner
-(send, receive) says that there is none.
+Collectives are nodes: they have derivatives, and run inside transforms. With async_op they give a
+handle too, whose wait() has nothing left to do: outside a transform a call waits, and in a plan a
+collective runs beside whatever does not need it. Messages (send, recv) have no derivative.
 """
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import math
+from typing import Any
 
-from gradcell import _core
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.communication.management import GlobalComm, _check_group
+from gradcell.communication import collectives
+from gradcell.communication.collectives import REDUCTIONS
+from gradcell.communication.management import GlobalComm, member_of
 
 __all__ = [
     "all_gather_into_tensor", "all_reduce", "all_to_all_single_with_output_shape", "barrier",
@@ -20,92 +24,213 @@ __all__ = [
 ]  # fmt: skip
 
 _WORLD = GlobalComm.WORLD_COMM_GROUP
+_ops = _core.ops
 
 
-def _alone(tensor: Any, group: str) -> Tensor:
-    _check_group(group)
+class Handle:
+    """Of a collective that was asked for with async_op."""
+
+    def wait(self) -> None:
+        """Returns when it is done: at once."""
+
+
+def _tensor(tensor: Any) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"For collectives, the input must be Tensor, got {type(tensor)}{where()}")
-    return _core.ops.reshape(tensor, list(tensor.shape))
+    return tensor
 
 
 def _answer(out: Tensor, async_op: bool) -> Any:
-    """The result and a handle: None, as everything is done."""
-    return out, None
+    return out, Handle() if async_op else None
+
+
+def _op(op: str, owner: str) -> str:
+    return str(arguments.one_of(op, tuple(REDUCTIONS), owner, "op"))
+
+
+def _rank(rank: Any, owner: str, name: str, group: str) -> int:
+    """A process by its number in the group. Raises TypeError, ValueError."""
+    size = member_of(group).size
+    if arguments.integer(rank, owner, name, 0) >= size:
+        raise ValueError(f"{owner}: {name} is {rank}, but the group has {size} processes{where()}")
+    return int(rank)
 
 
 def all_reduce(tensor: Tensor, op: str = "sum", group: str = _WORLD, async_op: bool = False) -> Any:
-    """(the sum, maximum or the like over all processes, a handle): the tensor's own elements, None."""
-    return _answer(_alone(tensor, group), async_op)
+    """(the sum, maximum, minimum or product over all processes, a handle)."""
+    return _answer(collectives.all_reduce(_tensor(tensor), _op(op, "all_reduce"), group), async_op)
 
 
 def all_gather_into_tensor(tensor: Tensor, group: str = _WORLD, async_op: bool = False) -> Any:
     """(the tensors of all processes along the first dimension, a handle)."""
-    return _answer(_alone(tensor, group), async_op)
+    return _answer(collectives.all_gather(_tensor(tensor), group), async_op)
 
 
 def reduce_scatter_tensor(
     tensor: Tensor, op: str = "sum", group: str = _WORLD, async_op: bool = False
 ) -> Any:
-    """(this process's part of the sum over all processes, a handle): all of it."""
-    return _answer(_alone(tensor, group), async_op)
+    """(this process's part of the sum over all processes, a handle)."""
+    op = _op(op, "reduce_scatter_tensor")
+    return _answer(collectives.reduce_scatter(_tensor(tensor), op, group), async_op)
 
 
 def reduce(tensor: Tensor, dst: int, op: str = "sum", group: str = _WORLD) -> Tensor:
-    """The sum over all processes, in process dst."""
-    return _alone(tensor, group)
+    """The sum over all processes, in process dst; zeros in the others."""
+    dst = _rank(dst, "reduce", "dst", group)
+    return collectives.reduce(_tensor(tensor), dst, _op(op, "reduce"), group)
 
 
 def broadcast(tensor: Tensor, src: int = 0, group: str = _WORLD) -> Tensor:
     """The tensor of process src."""
-    return _alone(tensor, group)
+    return collectives.broadcast(_tensor(tensor), _rank(src, "broadcast", "src", group), group)
 
 
 def scatter_tensor(tensor: Tensor, src: int = 0, group: str = _WORLD) -> Tensor:
-    """This process's part of the tensor of process src: all of it."""
-    return _alone(tensor, group)
+    """This process's part, along the first dimension, of the tensor of process src."""
+    g = member_of(group)
+    whole = broadcast(tensor, src, group)
+    if not whole.ndim or whole.shape[0] % g.size:
+        raise ValueError(
+            f"scatter_tensor: the first dimension of shape {list(whole.shape)} is no multiple of "
+            f"{g.size}, the number of processes{where()}"
+        )
+    return part_of(whole, g.size, g.rank)
+
+
+def part_of(x: Tensor, size: int, rank: int) -> Tensor:
+    """The part of a tensor's first dimension that is process `rank`'s of `size`."""
+    rows = x.shape[0] // size
+    start, extent = [0] * x.ndim, [rows, *x.shape[1:]]
+    start[0] = rank * rows
+    return _ops.slice(x, start, extent, [1] * x.ndim)
 
 
 def gather_into_tensor(tensor: Tensor, dst: int = 0, group: str = _WORLD) -> Tensor:
-    """The tensors of all processes along the first dimension, in process dst."""
-    return _alone(tensor, group)
+    """The tensors of all processes along the first dimension, in process dst; its shape in zeros in
+    the others."""
+    dst = _rank(dst, "gather_into_tensor", "dst", group)
+    whole = collectives.all_gather(_tensor(tensor), group)
+    mine = member_of(group).rank == dst
+    return whole if mine else _ops.full(list(whole.shape), 0, whole.dtype)
 
 
 def all_to_all_single_with_output_shape(
     output_shape: Any, tensor: Tensor, output_split_sizes: Any = None, input_split_sizes: Any = None,
     group: str = _WORLD, async_op: bool = False,
 ) -> Any:  # fmt: skip
-    """(parts exchanged among all processes, a handle)."""
-    return _answer(_core.ops.reshape(_alone(tensor, group), list(output_shape)), async_op)
+    """(parts of the first dimension exchanged among all processes, a handle).
+
+    Without split sizes the parts are equal. With them, part j of input_split_sizes[j] rows goes to
+    process j, and output_split_sizes[j] rows come from it. Raises ValueError for sizes that do not
+    add up to the rows, or do not give output_shape.
+    """
+    owner, x, g = "all_to_all_single_with_output_shape", _tensor(tensor), member_of(group)
+    shape = list(output_shape.shape if isinstance(output_shape, Tensor) else output_shape)
+    if g.size == 1:
+        return _answer(_ops.reshape(collectives.all_to_all(x, group), shape), async_op)
+    if input_split_sizes is None and output_split_sizes is None:
+        return _answer(_ops.reshape(collectives.all_to_all(x, group), shape), async_op)
+    given = _sizes(input_split_sizes, x.shape[0], g.size, owner, "input_split_sizes")
+    had = _sizes(output_split_sizes, shape[0], g.size, owner, "output_split_sizes")
+    # Equal parts, the longest of any process, with what is too much left out behind.
+    most = Tensor(max(*given, *had), _core.int32)
+    longest = int(collectives.all_reduce(most, "max", group).asnumpy())
+    rest, parts, at = list(x.shape[1:]), [], 0
+    for rows in given:
+        part = _ops.slice(x, [at, *[0] * len(rest)], [rows, *rest], [1] * x.ndim)
+        parts.append(_ops.slice_scatter(part, [longest, *rest], [0] * x.ndim, [1] * x.ndim))
+        at += rows
+    back = collectives.all_to_all(_ops.concat(parts, 0), group)
+    pieces = [
+        _ops.slice(back, [j * longest, *[0] * len(rest)], [rows, *rest], [1] * x.ndim)
+        for j, rows in enumerate(had)
+    ]
+    return _answer(_ops.reshape(_ops.concat(pieces, 0), shape), async_op)
+
+
+def _sizes(given: Any, rows: int, size: int, owner: str, name: str) -> list[int]:
+    if given is None:
+        if rows % size:
+            raise ValueError(f"{owner}: {rows} rows are no multiple of {size} processes{where()}")
+        return [rows // size] * size
+    sizes = [arguments.integer(n, owner, name, 0) for n in given]
+    if len(sizes) != size or sum(sizes) != rows:
+        raise ValueError(
+            f"{owner}: {name} {sizes} must be one number for each of {size} processes, {rows} rows "
+            f"in all{where()}"
+        )
+    return sizes
 
 
 def barrier(group: str = _WORLD) -> None:
-    """Waits until all processes are here."""
-    _check_group(group)
+    """Waits until all processes of the group are here."""
+    collectives.barrier(group)
 
 
-def _no_partner(what: str) -> NoReturn:
-    raise RuntimeError(f"{what}: there is one process, and nobody to talk to{where()}")
+# Messages ----------------------------------------------------------------------------------------
 
 
-def send(tensor: Tensor, dst: int = 0, group: str = _WORLD, tag: int = 0) -> NoReturn:
-    """Raises RuntimeError: there is no other process."""
-    _no_partner("send")
+def _partner(owner: str, rank: Any, name: str, group: str) -> tuple[Any, int]:
+    """(mpi4py's communicator, the process). Raises RuntimeError where there is nobody else."""
+    g = member_of(group)
+    if g.size == 1:
+        raise RuntimeError(f"{owner}: there is one process, and nobody to talk to{where()}")
+    if _core.in_trace():
+        raise RuntimeError(
+            f"{owner}: messages are no part of a graph; exchange in collectives, or outside of the "
+            f"function that is transformed{where()}"
+        )
+    other = _rank(rank, owner, name, group)
+    if other == g.rank:
+        raise ValueError(f"{owner}: {name} is this process itself{where()}")
+    return g.comm[0], other
 
 
-def recv(tensor: Tensor, src: int = 0, group: str = _WORLD, tag: int = 0) -> NoReturn:
-    """Raises RuntimeError: there is no other process."""
-    _no_partner("recv")
+class MessageHandle(Handle):
+    """Of a message under way."""
+
+    def __init__(self, request: Any, array: Any, into: Tensor | None) -> None:
+        self._request, self._array, self._into = request, array, into
+
+    def wait(self) -> None:
+        """Returns when the message has arrived, or its memory may be used again."""
+        self._request.Wait()
+        if self._into is not None:
+            self._into.assign_value(Tensor(self._array, self._into.dtype))
 
 
-def isend(tensor: Tensor, dst: int = 0, group: str = _WORLD, tag: int = 0) -> NoReturn:
-    """Raises RuntimeError: there is no other process."""
-    _no_partner("isend")
+def _message(owner: str, tensor: Any, rank: Any, name: str, group: str, tag: int) -> MessageHandle:
+    comm, other = _partner(owner, rank, name, group)
+    array = _tensor(tensor).asnumpy().copy()
+    shape = list(array.shape)
+    data = array.reshape(-1).view("uint8") if math.prod(shape) else array.astype("uint8")
+    arguments.integer(tag, owner, "tag", 0)
+    tag += 32768  # (lower ones are the engine's own)
+    if "send" in owner:
+        return MessageHandle(comm.Isend(data, other, tag), array, None)
+    return MessageHandle(comm.Irecv(data, other, tag), array, tensor)
 
 
-def irecv(tensor: Tensor, src: int = 0, group: str = _WORLD, tag: int = 0) -> NoReturn:
-    """Raises RuntimeError: there is no other process."""
-    _no_partner("irecv")
+def isend(tensor: Tensor, dst: int = 0, group: str = _WORLD, tag: int = 0) -> MessageHandle:
+    """Begins to send a tensor to process dst; the handle's wait() returns when it is on its way."""
+    return _message("isend", tensor, dst, "dst", group, tag)
+
+
+def irecv(tensor: Tensor, src: int = 0, group: str = _WORLD, tag: int = 0) -> MessageHandle:
+    """Begins to receive from process src into `tensor`, which has the message's shape and dtype."""
+    return _message("irecv", tensor, src, "src", group, tag)
+
+
+def send(tensor: Tensor, dst: int = 0, group: str = _WORLD, tag: int = 0) -> None:
+    """Sends a tensor to process dst. Raises RuntimeError where there is no other process."""
+    _message("send", tensor, dst, "dst", group, tag).wait()
+
+
+def recv(tensor: Tensor, src: int = 0, group: str = _WORLD, tag: int = 0) -> Tensor:
+    """Receives from process src into `tensor`, and returns it. Raises RuntimeError where there is no
+    other process."""
+    _message("recv", tensor, src, "src", group, tag).wait()
+    return tensor
 
 
 def __dir__() -> list[str]:

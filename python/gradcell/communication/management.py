@@ -1,10 +1,16 @@
-"""The processes that work together: here one, which is rank 0 of a group of one."""
+"""The processes that work together, and groups of some of them.
+
+A process that was started alone is rank 0 of a group of one; `mpirun -n N python train.py`, srun or
+`python -m gradcell msrun` start more.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from gradcell._location import where
+from gradcell.communication import engine
+from gradcell.communication.engine import Group, processes
 
 __all__ = [
     "HCCL_WORLD_COMM_GROUP", "MCCL_WORLD_COMM_GROUP", "NCCL_WORLD_COMM_GROUP", "GlobalComm",
@@ -16,6 +22,7 @@ __all__ = [
 HCCL_WORLD_COMM_GROUP = "hccl_world_group"
 NCCL_WORLD_COMM_GROUP = "nccl_world_group"
 MCCL_WORLD_COMM_GROUP = "mccl_world_group"
+_WORLDS = (HCCL_WORLD_COMM_GROUP, NCCL_WORLD_COMM_GROUP, MCCL_WORLD_COMM_GROUP)
 
 
 class GlobalComm:
@@ -26,21 +33,50 @@ class GlobalComm:
     INITED = False
 
 
-_groups: dict[str, list[int]] = {}
+_groups: dict[str, Group] = {}
 
 
 def _check_group(group: Any) -> None:
     if not isinstance(group, str):
         raise TypeError(f"The group must be str, but got {type(group).__name__}{where()}")
-    worlds = (HCCL_WORLD_COMM_GROUP, NCCL_WORLD_COMM_GROUP, MCCL_WORLD_COMM_GROUP)
-    if group not in worlds and group not in _groups:
+    if group not in _WORLDS and group not in _groups:
         raise ValueError(f"There is no group {group!r}: create_group makes one{where()}")
 
 
-def init(backend_name: str | None = None, **kwargs: Any) -> None:
-    """Begins to work together: with nobody, in one process.
+def group_of(group: str) -> Group:
+    """The group of that name. Raises TypeError, ValueError, and RuntimeError for several processes
+    without init."""
+    _check_group(group)
+    if not GlobalComm.INITED and engine.announced() > 1:
+        raise RuntimeError(
+            f"This is one of {engine.announced()} processes: call communication.init() first{where()}"
+        )
+    return processes.world if group in _WORLDS else _groups[group]
 
-    backend_name: 'hccl', 'nccl' or 'mccl'. Raises TypeError or ValueError for others.
+
+def has_group(name: str) -> bool:
+    """Whether create_group has made it."""
+    return name in _groups
+
+
+def member_of(group: str) -> Group:
+    """The same; ValueError where this process is none of the group's."""
+    found = group_of(group)
+    if found.rank < 0:
+        raise ValueError(
+            f"rank {processes.world.rank} is not in the group {group!r}, which has the ranks "
+            f"{found.ranks}{where()}"
+        )
+    return found
+
+
+def init(backend_name: str | None = None, **kwargs: Any) -> None:
+    """Begins to work together with the processes that were started with this one.
+
+    backend_name: 'hccl', 'nccl' or 'mccl', which all stand for what the device in use has: MPI on
+    the CPU, NCCL on a GPU. A second call does nothing. Raises TypeError or ValueError for other
+    names; RuntimeError where there are several processes and no mpi4py, or one of another MPI, or
+    the processes run different versions.
     """
     if backend_name is not None and not isinstance(backend_name, str):
         raise TypeError(f"Backend name must be a string, but got {type(backend_name)}{where()}")
@@ -49,11 +85,15 @@ def init(backend_name: str | None = None, **kwargs: Any) -> None:
             "For 'init', the argument 'backend_name' must be one of 'hccl', 'nccl' and 'mccl', but "
             f"got {backend_name!r}{where()}"
         )
+    if not GlobalComm.INITED:
+        engine.open_world()
     GlobalComm.INITED = True
 
 
 def release() -> None:
-    """Ends what init began."""
+    """Ends what init began, once all processes are here."""
+    if GlobalComm.INITED:
+        engine.leave()
     GlobalComm.INITED = False
     _groups.clear()
 
@@ -64,31 +104,30 @@ def is_initialized() -> bool:
 
 
 def get_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """This process's number in the group: 0."""
-    _check_group(group)
-    return 0
+    """This process's number in the group, from 0."""
+    return member_of(group).rank
 
 
 def get_local_rank(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """This process's number on this machine: 0."""
-    return get_rank(group)
+    """This process's number on this machine, among all processes."""
+    group_of(group)
+    return processes.local_rank
 
 
 def get_group_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """The number of processes in the group: 1."""
-    _check_group(group)
-    return 1
+    """The number of processes in the group."""
+    return group_of(group).size
 
 
 def get_local_rank_size(group: str = GlobalComm.WORLD_COMM_GROUP) -> int:
-    """The number of processes of the group on this machine: 1."""
-    return get_group_size(group)
+    """The number of processes on this machine."""
+    group_of(group)
+    return processes.local_size
 
 
 def get_process_group_ranks(group: str = GlobalComm.WORLD_COMM_GROUP) -> list[int]:
-    """The numbers of the group's processes: [0]."""
-    _check_group(group)
-    return [0]
+    """The numbers among all processes of the group's."""
+    return list(group_of(group).ranks)
 
 
 def get_comm_name(group: str = GlobalComm.WORLD_COMM_GROUP) -> str:
@@ -97,32 +136,47 @@ def get_comm_name(group: str = GlobalComm.WORLD_COMM_GROUP) -> str:
     return group
 
 
-def _same_rank(group: str, rank: Any, name: str) -> int:
-    _check_group(group)
-    if rank != 0:
-        raise ValueError(f"{name} must be 0: the group has one process, but got {rank!r}{where()}")
-    return 0
-
-
 def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
-    """The number among all processes of a process of the group. Raises ValueError for any but 0."""
-    return _same_rank(group, group_rank_id, "group_rank_id")
+    """The number among all processes of a process of the group. Raises ValueError if the group has
+    no such."""
+    ranks = group_of(group).ranks
+    if isinstance(group_rank_id, bool) or group_rank_id not in range(len(ranks)):
+        raise ValueError(
+            f"group_rank_id must be from 0 to {len(ranks) - 1}, the last of {group!r}, but got "
+            f"{group_rank_id!r}{where()}"
+        )
+    return ranks[group_rank_id]
 
 
 def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
-    """The number in the group of a process. Raises ValueError for any but 0."""
-    return _same_rank(group, world_rank_id, "world_rank_id")
+    """The number in the group of a process. Raises ValueError if it is none of the group's."""
+    ranks = group_of(group).ranks
+    if isinstance(world_rank_id, bool) or world_rank_id not in ranks:
+        raise ValueError(
+            f"world_rank_id must be one of {ranks}, the processes of {group!r}, but got "
+            f"{world_rank_id!r}{where()}"
+        )
+    return ranks.index(world_rank_id)
 
 
 def create_group(group: str, rank_ids: Any, options: Any = None) -> None:
-    """A group of some processes: of this one. Raises ValueError for other processes."""
+    """A group of some processes, by their numbers among all: every one of them calls this.
+
+    Raises TypeError and ValueError for a bad name or numbers, or a name that is taken.
+    """
     if not isinstance(group, str):
         raise TypeError(f"The group must be str, but got {type(group).__name__}{where()}")
-    if list(rank_ids) != [0]:
-        raise ValueError(
-            f"create_group: there is one process, number 0, but rank_ids is {rank_ids}{where()}"
-        )
-    _groups[group] = [0]
+    if not isinstance(rank_ids, (list, tuple, range)):
+        raise TypeError(f"create_group: rank_ids must be a list, got {rank_ids!r}{where()}")
+    ranks = list(rank_ids)
+    size = group_of(GlobalComm.WORLD_COMM_GROUP).size
+    whole = all(isinstance(r, int) and not isinstance(r, bool) for r in ranks)
+    if not ranks or not whole or len(set(ranks)) < len(ranks) or not set(ranks) <= {*range(size)}:
+        what = "there is one process, number 0" if size == 1 else f"there are {size} processes"
+        raise ValueError(f"create_group: {what}, but rank_ids is {rank_ids}{where()}")
+    if group in _WORLDS or group in _groups:
+        raise ValueError(f"create_group: there is a group {group!r} already{where()}")
+    _groups[group] = engine.make_group(group, ranks)
 
 
 def destroy_group(group: str) -> None:
@@ -130,7 +184,7 @@ def destroy_group(group: str) -> None:
     _check_group(group)
     if group not in _groups:
         raise ValueError(f"destroy_group: the group {group!r} of all processes stays{where()}")
-    del _groups[group]
+    engine.drop_group(_groups.pop(group))
 
 
 def __dir__() -> list[str]:

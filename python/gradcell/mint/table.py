@@ -150,7 +150,7 @@ ROWS = (
     ("input, axis0, axis1", "ops.swapaxes(input, axis0, axis1)", "swapaxes"),
     ("input", "ops.t(input)", "t"),
     ("input, start_dim=0, end_dim=-1",
-     "ops.flatten(input, start_dim=start_dim, end_dim=end_dim)",
+     "input.flatten(start_dim, end_dim)",
      "flatten"),
     ("input, dim=None", "ops.squeeze(input, dim)", "squeeze"),
     ("input, dim", "ops.unsqueeze(input, dim)", "unsqueeze"),

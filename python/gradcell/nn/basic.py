@@ -121,13 +121,13 @@ class Dense(Cell):
 
 
 class Identity(Cell):
-    """Returns its input."""
+    """Returns a copy of its input."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
     def construct(self, input: Tensor) -> Tensor:
-        return arguments.tensor(input, "Identity", "x")
+        return _core.copy(arguments.tensor(input, "Identity", "x"))
 
 
 class Flatten(Cell):
@@ -226,7 +226,7 @@ class _ChannelDropout(_Dropping):
     def construct(self, x: Tensor) -> Tensor:
         arguments.of_rank(x, self.ranks, type(self).__name__)
         if not self.training or self.p == 0:
-            return x
+            return _core.copy(x)
         inner = self.ranks[0] - 1
         outer = list(x.shape[: x.ndim - inner])
         mask = dropout(_ops.full([*outer, *[1] * inner], 1.0, x.dtype), self.p)

@@ -10,6 +10,14 @@ from gradcell._core import Tensor
 from gradcell._core import ops as _ops
 from gradcell._location import where
 from gradcell.common.initializer import initializer
+from gradcell.communication import collectives
+from gradcell.communication.management import (
+    GlobalComm,
+    create_group,
+    get_group_size,
+    get_rank,
+    has_group,
+)
 from gradcell.nn.cell import Cell
 from gradcell.parameter import Parameter
 
@@ -200,8 +208,11 @@ class BatchNorm3d(Cell):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over the batches of all processes: of one, so BatchNorm1d, 2d or 3d by the
-    input's rank. process_groups is accepted. Else as BatchNorm1d.
+    """Batch normalisation over the batches of all processes together, which may be of different
+    sizes. Inputs as BatchNorm1d, 2d or 3d take them, by their rank; else as BatchNorm1d.
+
+    process_groups: lists of processes that share their statistics, each process in one list at most
+    (the others keep to themselves); None: all. Raises ValueError for a process in two lists.
     """
 
     ranks = (2, 3, 4, 5)
@@ -232,6 +243,46 @@ class SyncBatchNorm(_BatchNorm):
             use_batch_statistics,
             dtype=dtype,
         )
+        self.process_groups = process_groups
+        self.group = _group_of_mine(process_groups)
+
+    def _of_batch(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        if self.group is None or get_group_size(self.group) == 1:
+            return super()._of_batch(x)
+        axes, features = [0, *range(2, x.ndim)], self.num_features
+        count = _ops.full([1], x.size // features, x.dtype)
+        sums = _ops.concat([_ops.reduce_sum(x, axes), count], 0)
+        sums = collectives.all_reduce(sums, "sum", self.group)
+        total = _ops.slice(sums, [features], [1], [1])
+        mean = self._spread(_ops.div(_ops.slice(sums, [0], [features], [1]), total), x)
+        centred = _ops.sub(x, mean)
+        squares = _ops.reduce_sum(_ops.square(centred), axes)
+        variance = _ops.div(collectives.all_reduce(squares, "sum", self.group), total)
+        unbiased = _ops.mul(variance, _ops.div(total, _ops.maximum(_ops.sub(total, 1.0), 1.0)))
+        self._keep("moving_mean", mean)
+        self._keep("moving_variance", unbiased)
+        return centred, self._spread(variance, x)
+
+    @staticmethod
+    def _spread(v: Tensor, x: Tensor) -> Tensor:
+        return _ops.reshape(v, [1, -1] + [1] * (x.ndim - 2))
+
+
+def _group_of_mine(process_groups: Any) -> str | None:
+    """The group that this process shares its statistics with; None: nobody."""
+    if process_groups is None:
+        return GlobalComm.WORLD_COMM_GROUP
+    lists = [list(ranks) for ranks in process_groups]
+    ranks = [r for listed in lists for r in listed]
+    if len(set(ranks)) < len(ranks):
+        raise ValueError(f"SyncBatchNorm: a process is in two of the groups {lists}{where()}")
+    for listed in lists:
+        if get_rank() in listed:
+            name = "sync_batch_norm_" + "_".join(map(str, listed))
+            if not has_group(name):
+                create_group(name, listed)
+            return name
+    return None
 
 
 class _InstanceNorm(_BatchNorm):

@@ -339,7 +339,7 @@ def polyder(p: Any, m: int = 1) -> Tensor:
         if n <= 0:
             return _ops.full([0], 0, c.dtype)
         c = _ops.mul(ops.narrow(c, 0, 0, n), arange(n, 0, -1))
-    return c
+    return _core.copy(c) if c is p else c
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
@@ -352,4 +352,4 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Tensor:
     )
     for constant in constants:
         c = _ops.concat([_ops.div(c, arange(c.size, 0, -1)), _ops.full([1], constant, c.dtype)], 0)
-    return c
+    return _core.copy(c) if c is p else c

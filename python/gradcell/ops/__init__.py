@@ -78,7 +78,7 @@ def __getattr__(name: str) -> Any:
     place = _LATER.get(name)
     if place is None and name not in _OLDER:
         raise AttributeError(f"module 'gradcell.ops' has no attribute {name!r}")
-    module = _import_module(f".{place or name}", "gradcell.ops")
+    module = _import_module(f"gradcell.ops.{place or name}")
     value = module if place is None else getattr(module, name)
     globals()[name] = value
     return value

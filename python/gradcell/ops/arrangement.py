@@ -89,7 +89,6 @@ def diagflat(input: Any, offset: int = 0) -> Tensor:
     return shaping.diag(_ops.reshape(x, [x.size]), offset)
 
 
-@one_plan
 def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
     """Cut along axis before the given indices, or into so many parts, the first ones longer by one."""
     x = arguments.tensor(input, "tensor_split")
@@ -104,7 +103,7 @@ def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[T
             raise ValueError(f"tensor_split: {count} is no number of parts{where()}")
         sizes = [n // count + (i < n % count) for i in range(count)]
         spans = [(sum(sizes[:i]), m) for i, m in enumerate(sizes)]
-    return tuple(shaping._window(x, a, start, size) for start, size in spans)
+    return tuple(shaping._window(x, a, i, n, by=_core.views) for i, n in spans)
 
 
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
@@ -130,12 +129,12 @@ def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
 def ravel(input: Any) -> Tensor:
     """All elements as a vector."""
     x = arguments.tensor(input, "ravel")
-    return _ops.reshape(x, [x.size])
+    return _core.views.reshape(x, [x.size])
 
 
 def view_as(input: Any, other: Any) -> Tensor:
     """The elements in other's shape."""
-    return _ops.reshape(input, list(arguments.tensor(other, "view_as", "other").shape))
+    return _core.views.reshape(input, list(arguments.tensor(other, "view_as", "other").shape))
 
 
 def type_as(input: Any, other: Any) -> Tensor:

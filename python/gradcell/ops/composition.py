@@ -46,7 +46,7 @@ def _assign(op: str, variable: Any, value: Any, combine: Any) -> Tensor:
     if isinstance(variable, ParameterBase):
         variable._set_array(new)
     else:
-        variable._rebind(new)
+        _core.write(variable, new)
     return new
 
 
@@ -137,7 +137,7 @@ def addn(x: Any) -> Tensor:
     xs = arguments.tensors(x, "AddN", "x")
     if not xs:
         raise ValueError(f"AddN: needs at least one tensor{where()}")
-    return functools.reduce(_ops.add, xs)
+    return functools.reduce(_ops.add, xs[1:], _core.copy(xs[0]))
 
 
 def partial(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Callable[..., Any]:

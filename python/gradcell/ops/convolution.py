@@ -1,11 +1,7 @@
-"""Convolutions of any number of dimensions, and their adjoints: the one place of their mathematics.
-
-The windows are laid out as the columns of one matrix, which the weights multiply.
-"""
+"""Convolutions of any number of dimensions, and transposed ones: what is said to the core's op."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +10,6 @@ from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.ops import windows
 from gradcell.ops.one_plan import one_plan
-from gradcell.ops.shaping import split
 
 __all__ = ["conv1d", "conv2d", "conv3d"]
 
@@ -25,19 +20,9 @@ def convolve(
     x: Tensor, weight: Tensor, bias: Any, axes: Sequence[windows.Axis], groups: int
 ) -> Tensor:
     """(N, C, ...) times (O, C / groups, ...): (N, O, ...), cross-correlated; bias None or (O,)."""
-    # Channels first, so that the windows of all images are columns of one matrix and the weights'
-    # gradient is one product too.
-    x = windows.pad(x, axes, 0)
-    n, channels, *sizes = x.shape
-    rank, outputs, count = len(axes), weight.shape[0], math.prod(a.kernel for a in axes)
-    features, numbers = channels // groups, [a.number for a in axes]
-    x = _ops.reshape(_channels_first(x, rank), [groups, features, n, *sizes])
-    parts = windows.taps(x, axes)
-    matrix = _ops.concat(parts, 1) if count > 1 else parts[0]
-    matrix = _ops.reshape(matrix, [groups, count * features, n * math.prod(numbers)])
-    kernel = _by_taps(weight, groups, outputs // groups, features, count)
-    product = _ops.reshape(_product(kernel, matrix), [outputs, n, *numbers])
-    return _channels_first(_with_bias(product, bias, rank), rank)
+    sizes = [a.number for a in axes]
+    out = _ops.convolution(x, weight, *windows.steps(axes), sizes, groups)
+    return _with_bias(out, bias)
 
 
 def convolve_back(
@@ -47,38 +32,15 @@ def convolve_back(
 
     axes: of the convolution whose adjoint this is, so that `size` is the result's and `number` x's.
     """
-    n, channels, *numbers = x.shape
-    rank, count = len(axes), math.prod(a.kernel for a in axes)
-    outputs, columns = weight.shape[1], n * math.prod(numbers)
-    matrix = _ops.reshape(_channels_first(x, rank), [groups, channels // groups, columns])
-    kernel = _by_taps(weight, groups, channels // groups, outputs, count)
-    product = _product(kernel, matrix, transpose=True)
-    product = _ops.reshape(product, [groups, count, outputs, n, *numbers])
-    parts = split(product, 1, 1)
-    shape = [groups * outputs, n, *numbers]
-    out = windows.put_back([_ops.reshape(part, shape) for part in parts], axes)
-    return _channels_first(_with_bias(out, bias, rank), rank)
+    sizes = [a.size for a in axes]
+    out = _ops.convolution_input(x, weight, *windows.steps(axes), sizes, groups)
+    return _with_bias(out, bias)
 
 
-def _channels_first(x: Tensor, rank: int) -> Tensor:
-    return _ops.transpose(x, [1, 0, *range(2, rank + 2)])
-
-
-def _by_taps(weight: Tensor, groups: int, rows: int, features: int, count: int) -> Tensor:
-    """The weights as a matrix for each group, a column for each kernel position and feature."""
-    kernel = _ops.reshape(weight, [groups, rows, features, count])
-    return _ops.reshape(_ops.transpose(kernel, [0, 1, 3, 2]), [groups, rows, count * features])
-
-
-def _product(kernel: Tensor, matrix: Tensor, transpose: bool = False) -> Tensor:
-    if kernel.shape[0] == 1:
-        matrix = _ops.reshape(matrix, list(matrix.shape[1:]))
-        kernel = _ops.reshape(kernel, list(kernel.shape[1:]))
-    return _ops.matmul(kernel, matrix, transpose_a=transpose)
-
-
-def _with_bias(out: Tensor, bias: Any, rank: int) -> Tensor:
-    return out if bias is None else _ops.add(out, _ops.reshape(bias, [-1] + [1] * (rank + 1)))
+def _with_bias(out: Tensor, bias: Any) -> Tensor:
+    if bias is None:
+        return out
+    return _ops.add(out, _ops.reshape(bias, [-1] + [1] * (out.ndim - 2)))
 
 
 def _check(owner: str, x: Any, weight: Any, rank: int, groups: int) -> None:

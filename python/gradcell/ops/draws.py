@@ -80,7 +80,7 @@ def shuffle(x: Any, seed: Any = None) -> Tensor:
     """The slices along the first dimension in a random order."""
     t = arguments.tensor(x, "shuffle", "x")
     if t.ndim == 0 or t.shape[0] < 2:
-        return t
+        return _core.copy(t)
     order = indexing.argsort(random._draw([t.shape[0]], _seed(seed), 0), 0)
     return _ops.gather(t, order, 0)
 

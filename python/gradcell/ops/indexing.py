@@ -53,6 +53,9 @@ def _check_known(index: Tensor, sizes: list[int]) -> None:
     is indexed, or of one for each element along the index's last dimension."""
     if not _core.is_plain(index) or not index.size:
         return
+    low, high = _core.bounds(index)
+    if low >= -min(sizes) and high < min(sizes):
+        return
     values = index.asnumpy()
     bounds = np.array(sizes)
     wrong = (values < -bounds) | (values >= bounds)
@@ -66,6 +69,10 @@ def _check_known(index: Tensor, sizes: list[int]) -> None:
 
 def _from_front(index: Tensor, size: int, invalid: int) -> Tensor:
     """Indices counted from the front as int64; those out of range become `invalid`."""
+    if _core.is_plain(index):
+        low, high = _core.bounds(index)
+        if low >= 0 and high < size:
+            return _ops.cast(index, _core.int64)
     index = _ops.cast(index, _core.int64)
     counted = _ops.where(_ops.less(index, 0), _ops.add(index, size), index)
     bad = _ops.logical_or(_ops.less(counted, 0), _ops.greater_equal(counted, size))
@@ -208,38 +215,41 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     return Tensor(rows.astype(np.int64))
 
 
-@one_plan
 def argsort(input: Any, axis: int = -1, descending: bool = False) -> Tensor:
     """The indices that sort along axis, int32; equal elements keep their order.
 
     Asks for the value.
     """
-    x = arguments.tensor(input, "argsort")
-    return _ops.cast(_order(x, axis, descending), _core.int32)
+    return _order(arguments.tensor(input, "argsort"), axis, descending)
 
 
 def _order(x: Tensor, axis: int, descending: bool) -> Tensor:
-    values = x.asnumpy()
+    """Positions that sort along axis, int32; NaN counts as larger than any number."""
     if x.ndim == 0:
-        return Tensor(np.zeros((), np.int64))
+        return Tensor(np.zeros((), np.int32))
     a = arguments.axis_of(axis, x.ndim, "sort")
-    if not descending:
-        return Tensor(np.argsort(values, axis=a, kind="stable").astype(np.int64))
-    reversed_order = np.argsort(np.flip(values, a), axis=a, kind="stable")
-    return Tensor(np.flip(values.shape[a] - 1 - reversed_order, a).astype(np.int64))
+    order = _core.order_of_rows(_moved(x, a, -1), descending, _core.int32)
+    return _moved(order, -1, a)
 
 
-@one_plan
+def _picked(x: Tensor, axis: int, positions: Tensor) -> Tensor:
+    """x's elements at positions along axis."""
+    if not _core.is_plain(x) or _core.in_trace():
+        return gather_elements(x, axis, positions)
+    taken = _core.taken_from_rows(_moved(x, axis, -1), _moved(positions, axis, -1))
+    return _moved(taken, -1, axis)
+
+
 def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """(the elements in order along axis, their indices as int32). The order is a constant of the
     derivative. Asks for the value."""
     x = arguments.tensor(input_x, "sort", "input_x")
     order = _order(x, axis, descending)
-    values = x if x.ndim == 0 else gather_elements(x, axis, order)
-    return values, _ops.cast(order, _core.int32)
+    if x.ndim == 0:
+        return x, order
+    return _picked(x, arguments.axis_of(axis, x.ndim, "sort"), order), order
 
 
-@one_plan
 def topk(
     input: Any, k: Any, dim: Any = None, largest: bool = True, sorted: bool = True
 ) -> tuple[Tensor, Tensor]:
@@ -258,15 +268,14 @@ def topk(
             f"topk: there are no {count} elements along dimension {a} of shape "
             f"{list(x.shape)}{_where()}"
         )
-    rows = x if a == x.ndim - 1 else _moved(x, a, -1)
-    order = _core.first_of_rows(rows, count, largest, sorted)
-    if rows is not x:
-        order = _moved(order, -1, a)
-    return gather_elements(x, a, order), _ops.cast(order, _core.int32)
+    order = _moved(_core.first_of_rows(_moved(x, a, -1), count, largest, sorted), -1, a)
+    return _picked(x, a, order), _ops.cast(order, _core.int32)
 
 
 def _moved(x: Tensor, source: int, destination: int) -> Tensor:
-    """The value with a dimension at another place."""
+    """The value with a dimension at another place; x itself where that changes nothing."""
+    if source % x.ndim == destination % x.ndim:
+        return x
     values = np.ascontiguousarray(np.moveaxis(x._numpy(), source, destination))
     return _core.from_numpy(values, x.dtype)
 
@@ -401,7 +410,9 @@ def masked_select(input: Any, mask: Any) -> Tensor:
     x, m = arguments.tensor(input, "masked_select"), arguments.tensor(mask, "masked_select", "mask")
     if m.dtype != _core.bool:
         raise TypeError(f"masked_select: the mask must be bool, got {m.dtype}{_where()}")
-    dims = list(_ops.logical_or(_ops.cast(x, _core.bool), m).shape)
+    dims = list(x.shape)
+    if x.shape != m.shape:
+        dims = list(_ops.logical_or(_ops.cast(x, _core.bool), m).shape)
     spread = _ops.reshape(_ops.broadcast_to(x, dims), [-1] if math.prod(dims) else [0])
     found = np.flatnonzero(np.broadcast_to(m.asnumpy(), dims))
     return _ops.gather(spread, Tensor(found.astype(np.int64)), 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-#: Modules beside this one; with a dot, beside the package.
 _MODULES = {
     "arrangement": """
         atleast_1d atleast_2d atleast_3d broadcast_tensors column_stack diagflat dsplit dstack
@@ -22,7 +21,8 @@ _MODULES = {
         slogdet svd tensor_solve vander vecdot vector_norm""",
     "normalized": "batch_norm lrn rms_norm",
     "parallel": """
-        AllGather AllReduce AlltoAll Broadcast ReduceOp ReduceScatter _VirtualDataset""",
+        AllGather AllReduce AlltoAll Barrier Broadcast Reduce ReduceOp ReduceScatter
+        _VirtualDataset""",
     "primitive_table": """
         Adam AdamWeightDecay AdaptiveAvgPool2D AdaptiveMaxPool2D ApplyMomentum AvgPool AvgPool3D
         BatchNorm BitwiseAnd BitwiseOr BitwiseXor BoundingBoxDecode BoundingBoxEncode CTCLoss Cbrt
@@ -59,8 +59,7 @@ _MODULES = {
     "statistics": """
         aminmax bincount corrcoef cov histc median nanmean nanmedian nanquantile nansum quantile
         reduce_max reduce_mean reduce_min std_mean var_mean""",
-    "transforms": "jacfwd jacrev linearize vmap",
-    ".taylor": "derivative jet",
+    "transforms": "derivative jacfwd jacrev jet linearize vmap",
     "windowed": """
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
         adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d max_pool2d

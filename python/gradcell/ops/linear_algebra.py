@@ -240,6 +240,9 @@ def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any
     matrices.
     """
     x = arguments.floating(arguments.tensor(input, "svd"))
+    if not (compute_uv or x._traced):
+        alone = _lapack("svd", lambda a: np.linalg.svd(a, compute_uv=False), x.asnumpy())
+        return Tensor(np.ascontiguousarray(alone), x.dtype)
     u, s, vt = _lapack("svd", lambda a: np.linalg.svd(a, full_matrices), x.asnumpy())
     values, left, right = (
         Tensor(np.ascontiguousarray(a), x.dtype) for a in (s, u, np.swapaxes(vt, -2, -1))

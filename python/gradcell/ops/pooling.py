@@ -20,16 +20,9 @@ def _beats(part: Tensor, best: Tensor) -> Tensor:
     return _ops.logical_or(_ops.greater(part, best), _ops.isnan(part))
 
 
-def largest(parts: Sequence[Tensor]) -> Tensor:
-    """The elementwise maximum; among equal ones the first takes the gradient, NaN wins."""
-    best = parts[0]
-    for part in parts[1:]:
-        best = _ops.where(_beats(part, best), part, best)
-    return best
-
-
 def largest_with_index(parts: Sequence[Tensor], indices: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """The elementwise maximum and, of the indices, the one that belongs to it."""
+    """The elementwise maximum and, of the indices, the one that belongs to it; among equal ones the
+    first takes the gradient, NaN wins."""
     best, index = parts[0], _ops.broadcast_to(indices[0], list(parts[0].shape))
     for part, place in zip(parts[1:], indices[1:], strict=True):
         wins = _beats(part, best)
@@ -39,21 +32,24 @@ def largest_with_index(parts: Sequence[Tensor], indices: Sequence[Tensor]) -> tu
 
 
 def max_pool(x: Tensor, axes: Sequence[windows.Axis], with_index: bool) -> Any:
-    """The largest element of each window; with_index: also its place in the flattened windowed
-    dimensions, int64."""
-    parts = windows.taps(windows.pad(x, axes, -np.inf), axes)
+    """The largest element of each window: among equal ones the first takes the gradient, NaN wins.
+    with_index: also its place in the flattened windowed dimensions, int64."""
+    windowed = ([a.kernel for a in axes], *windows.steps(axes), [a.number for a in axes])
+    best = _ops.window_max(x, *windowed)
     if not with_index:
-        return largest(parts)
-    return largest_with_index(parts, [Tensor(place) for place in windows.places(axes)])
+        return best
+    return best, _ops.cast(_ops.window_argmax(x, *windowed), _core.int64)
 
 
 def sum_pool(x: Tensor, axes: Sequence[windows.Axis]) -> Tensor:
-    """The sum of each window, padding taken as zeros."""
-    parts = windows.taps(windows.pad(x, axes, 0), axes)
-    total = parts[0]
-    for part in parts[1:]:
-        total = _ops.add(total, part)
-    return total
+    """The sum of each window, padding taken as zeros: a convolution of each channel with ones."""
+    sizes, outer = [a.number for a in axes], list(x.shape[: x.ndim - len(axes)])
+    if all(a.number == 1 and a.kernel == a.size and a.dilation == 1 and not a.before for a in axes):
+        return _ops.reduce_sum(x, list(range(len(outer), x.ndim)), True)
+    images = _ops.reshape(x, [math.prod(outer), 1, *(a.size for a in axes)])
+    ones = _ops.full([1, 1, *(a.kernel for a in axes)], 1, x.dtype)
+    total = _ops.convolution(images, ones, *windows.steps(axes), sizes, 1)
+    return _ops.reshape(total, [*outer, *sizes])
 
 
 def avg_pool(

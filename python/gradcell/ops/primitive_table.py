@@ -103,7 +103,7 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("adjoint=False", "matrix, rhs", "linear_algebra.matrix_solve(matrix, rhs, adjoint)", "MatrixSolve"),
     ("", "x", "linear_algebra.cholesky(x)", "Cholesky"),
     ("full_matrices=False, compute_uv=True", "x", "linear_algebra.svd(x, **attributes)", "Svd"),
-    ("", "x", "ops.diagonal(x)", "DiagPart"),
+    ("", "x", "ops.diagonal(x).copy()", "DiagPart"),
     ("equation", "x", "linear_algebra.einsum(equation, *x)", "Einsum"),
     ("dim=-65530", "x, other", "linear_algebra.cross(x, other, None if dim == -65530 else dim)", "Cross"),
     ("axis, p=2, keep_dims=False, epsilon=1e-12", "x",

@@ -13,6 +13,7 @@ from gradcell import _core, arguments
 from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where as _where
+from gradcell.ops import indexing
 from gradcell.ops.one_plan import one_plan
 
 __all__ = [
@@ -61,41 +62,16 @@ def mean(x: Any, axis: Any = None, keep_dims: bool = False, *, dtype: Any = None
 def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
     """The product. Integers and bools are multiplied as int64 unless dtype says otherwise.
 
-    A tree of pairwise products: its derivatives of any order divide by nothing, so elements that
-    are zero need no special rule.
+    Its derivatives of any order divide by nothing, so elements that are zero need no special rule.
     """
-    x = _wide(arguments.tensor(input, "prod"), dtype)
-    return _prod(x, axis, keep_dims)
+    return _prod(_wide(arguments.tensor(input, "prod"), dtype), axis, keep_dims)
 
 
 def _prod(x: Tensor, axis: Any, keep_dims: bool) -> Tensor:
     axes = arguments.axes_of(_axes(axis), x.ndim, "ReduceProd")
-    rest = [a for a in range(x.ndim) if a not in axes]
-    kept = [1 if a in axes else n for a, n in enumerate(x.shape)]
-    shape = kept if keep_dims else [x.shape[a] for a in rest]
-    narrow = x.dtype
-    if x.dtype in (_core.float16, _core.bfloat16):
-        x = _ops.cast(x, _core.float32)
-    n = math.prod(x.shape[a] for a in axes)
-    tail = [x.shape[a] for a in rest]
-    if n == 0:
-        return _ops.full(shape, 1, narrow)
-    x = _ops.reshape(_ops.transpose(x, axes + rest), [n, *tail])
-    odd: list[Tensor] = []
-    while n > 1:
-        half = n // 2
-        if n % 2:
-            odd.append(_rows(x, n - 1, 1))
-        x = _ops.mul(_rows(x, 0, half), _rows(x, half, half))
-        n = half
-    for row in odd:
-        x = _ops.mul(x, row)
-    return _ops.cast(_ops.reshape(x, shape), narrow)
-
-
-def _rows(x: Tensor, start: int, count: int) -> Tensor:
-    rest = list(x.shape[1:])
-    return _ops.slice(x, [start] + [0] * len(rest), [count, *rest], [1] * x.ndim)
+    half = x.dtype in (_core.float16, _core.bfloat16)
+    product = _ops.reduce_prod(_ops.cast(x, _core.float32) if half else x, axes, keep_dims)
+    return _ops.cast(product, x.dtype)
 
 
 def _truth(x: Tensor) -> Tensor:
@@ -194,13 +170,11 @@ def _with_index(
             f"element{_where()}"
         )
     kept = _argument(largest, x, a, True)
-    chosen = _ops.equal(_ops.iota(list(x.shape), _core.int64, a), kept)
-    value = _ops.reduce_sum(_ops.where(chosen, x, 0), a, keepdims)
-    if x.dtype == _core.bool:
-        value = _ops.cast(value, _core.bool)
-    if not keepdims:
-        kept = _ops.reshape(kept, list(value.shape))
-    return value, kept
+    value = indexing.gather_elements(x, a, kept)
+    if keepdims:
+        return value, kept
+    shape = [n for i, n in enumerate(x.shape) if i != a]
+    return _ops.reshape(value, shape), _ops.reshape(kept, shape)
 
 
 def _argument(largest: bool, x: Tensor, axis: int, keepdims: bool) -> Tensor:

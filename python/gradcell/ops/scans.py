@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gradcell import _core, arguments
 from gradcell._convert import to_dtype
 from gradcell._core import Tensor
@@ -29,28 +27,23 @@ def cumprod(input: Any, dim: Any, dtype: Any = None) -> Tensor:
     return _ops.cumprod(x, a) if x.ndim else x
 
 
-def _running(input: Any, axis: Any, name: str, better: Any) -> tuple[Tensor, Tensor]:
+def _running(input: Any, axis: Any, name: str) -> tuple[Tensor, Tensor]:
     x = arguments.tensor(input, name)
     a = arguments.axis_of(axis, x.ndim, name)
-    values = np.moveaxis(x.asnumpy(), a, -1)
-    best, at = values.copy(), np.zeros(values.shape, np.int64)
-    for i in range(1, values.shape[-1]):
-        nan = np.isnan(values[..., i])
-        wins = better(values[..., i], best[..., i - 1]) | nan
-        best[..., i] = np.where(wins, values[..., i], best[..., i - 1])
-        at[..., i] = np.where(wins, i, at[..., i - 1])
-    index = Tensor(np.ascontiguousarray(np.moveaxis(at, -1, a)))
-    return indexing.gather_elements(x, a, index), index
+    if x.ndim == 0:
+        return x, _ops.full([], 0, _core.int64)
+    index = _core.running_extremes(x, a, name == "cummax")
+    return indexing._picked(x, a, index), index
 
 
 def cummax(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
     """(the largest element up to each along axis, its index; of equal ones the last). Asks for the value."""
-    return _running(input, axis, "cummax", np.greater_equal)
+    return _running(input, axis, "cummax")
 
 
 def cummin(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
     """(the smallest element up to each along axis, its index; of equal ones the last). Asks for the value."""
-    values, index = _running(input, axis, "cummin", np.less_equal)
+    values, index = _running(input, axis, "cummin")
     return values, _ops.cast(index, _core.int32)
 
 

@@ -20,14 +20,20 @@ def unique(input: Any) -> tuple[Tensor, Tensor]:
     """(the different elements, in the order of their first occurrence; the place of each of input's
     elements among them, int32, or int64 for int64). Asks for the value."""
     x = arguments.tensor(input, "unique")
-    _, first, inverse = np.unique(x.asnumpy(), return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    dtype = np.int64 if x.dtype == _core.int64 else np.int32
     flat = _ops.reshape(x, [x.size])
-    found = _ops.gather(flat, Tensor(first[order]), 0)
-    return found, Tensor(place[inverse.reshape(x.shape)].astype(dtype))
+    order = _core.order_of_rows(flat, False, _core.int64).asnumpy()
+    ordered = flat.asnumpy()[order]
+    new = np.ones(len(order), bool)  # where in order a run of equal elements begins
+    late, early = ordered[1:], ordered[:-1]
+    new[1:] = (late != early) & ~((late != late) & (early != early))  # NaN are one
+    first = order[new]
+    by_place = np.argsort(first)
+    place = np.empty(len(first), np.int64 if x.dtype == _core.int64 else np.int32)
+    place[by_place] = np.arange(len(first))
+    index = np.empty(len(order), place.dtype)
+    index[order] = place[np.cumsum(new) - 1]
+    found = _ops.gather(flat, Tensor(first[by_place]), 0)
+    return found, Tensor(index.reshape(x.shape))
 
 
 def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
@@ -61,6 +67,15 @@ def unique_consecutive(
     return out[0] if len(out) == 1 else tuple(out)
 
 
+def _places(line: Any, values: Tensor, right: bool, dtype: _core.DType) -> Tensor | None:
+    """Where to put values into a line in order; None where float64 does not hold all numbers."""
+    edges = np.asarray(line)
+    if edges.dtype == np.int64 or edges.dtype.kind not in "biuf" or values.dtype == _core.int64:
+        return None
+    line64 = Tensor(np.ascontiguousarray(edges, np.float64))
+    return _core.places_in_line(line64, values, right, dtype)
+
+
 def searchsorted(
     sorted_sequence: Any, values: Any, *, out_int32: bool = False, right: bool = False,
     side: Any = None, sorter: Any = None,
@@ -68,6 +83,11 @@ def searchsorted(
     """Where to put values into a sequence that is in order along its last dimension: before equal
     elements, behind them for right or side 'right'. int64, or int32 for out_int32."""
     line = arguments.tensor(sorted_sequence, "searchsorted", "sorted_sequence").asnumpy()
+    if line.ndim == 1 and sorter is None and isinstance(values, Tensor):
+        dtype = _core.int32 if out_int32 else _core.int64
+        placed = _places(line, values, right or side == "right", dtype)
+        if placed is not None:
+            return placed
     wanted = values.asnumpy() if isinstance(values, Tensor) else np.asarray(values)
     if sorter is not None:
         line = np.take_along_axis(line, sorter.asnumpy(), -1)
@@ -85,10 +105,13 @@ def searchsorted(
 def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
     """The interval between boundaries that each element lies in, int32; right: those on a boundary
     belong to the interval below it."""
-    values = arguments.tensor(input, "bucketize").asnumpy()
+    x = arguments.tensor(input, "bucketize")
     edges = boundaries.asnumpy() if isinstance(boundaries, Tensor) else np.asarray(boundaries)
-    found = np.searchsorted(edges, values, "left" if right else "right")
-    return Tensor(np.asarray(found, np.int32))
+    placed = _places(edges, x, not right, _core.int32)
+    if placed is not None:
+        return placed
+    places = np.searchsorted(edges, x.asnumpy(), "left" if right else "right")
+    return Tensor(np.asarray(places, np.int32))
 
 
 def isin(elements: Any, test_elements: Any, invert: bool = False) -> Tensor:
@@ -119,9 +142,8 @@ def _integers(name: str, function: Any, text: str) -> Any:
             if x.dtype.is_floating:
                 raise TypeError(f"{name}: integers are needed, got {x.dtype}{where()}")
         dtype = _integer_dtype(a, b, isinstance(input, Tensor), isinstance(other, Tensor))
-        return Tensor(
-            np.asarray(function(_ops.cast(a, dtype).asnumpy(), _ops.cast(b, dtype).asnumpy()))
-        )
+        result = function(_ops.cast(a, dtype).asnumpy(), _ops.cast(b, dtype).asnumpy())
+        return _core.from_numpy(np.ascontiguousarray(result).reshape(np.shape(result)), dtype)
 
     op.__name__ = op.__qualname__ = name
     op.__doc__ = f"{text}, elementwise over integers, which broadcast. Raises TypeError for others."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import math
 from typing import Any
 
@@ -23,6 +24,8 @@ __all__ = [
 ]  # fmt: skip
 
 _ops = _core.ops
+#: Ops of the same names whose results are views; what is made of _ops alone is a copy.
+_views = _core.views
 
 
 # What a tensor is ---------------------------------------------------------------------------------
@@ -54,8 +57,8 @@ def cast(input: Any, dtype: Any) -> Tensor:
 
 
 def identity(x: Any) -> Any:
-    """Its argument: a tensor, or whatever else."""
-    return x
+    """Its argument, of a tensor a copy."""
+    return _core.copy(x) if isinstance(x, Tensor) else x
 
 
 def stop_gradient(value: Any) -> Any:
@@ -75,14 +78,14 @@ def reshape(input: Any, shape: Any) -> Tensor:
 
     Raises ValueError if the number of elements differs.
     """
-    return _ops.reshape(input, arguments.integers(shape, "Reshape", "shape"))
+    return _views.reshape(input, arguments.integers(shape, "Reshape", "shape"))
 
 
 def squeeze(input: Any, axis: Any = None) -> Tensor:
     """Without the dimensions of size 1, or without those of `axis` that have size 1."""
     x = arguments.tensor(input, "Squeeze")
     axes = set(arguments.axes_of(axis if axis != () else None, x.ndim, "Squeeze"))
-    return _ops.reshape(x, [n for i, n in enumerate(x.shape) if n != 1 or i not in axes])
+    return _views.reshape(x, [n for i, n in enumerate(x.shape) if n != 1 or i not in axes])
 
 
 def expand_dims(input_x: Any, axis: Any) -> Tensor:
@@ -90,7 +93,7 @@ def expand_dims(input_x: Any, axis: Any) -> Tensor:
     x = arguments.tensor(input_x, "ExpandDims")
     dims = list(x.shape)
     dims.insert(arguments.axis_of(axis, x.ndim + 1, "ExpandDims"), 1)
-    return _ops.reshape(x, dims)
+    return _views.reshape(x, dims)
 
 
 def unsqueeze(input: Any, dim: Any) -> Tensor:
@@ -100,7 +103,7 @@ def unsqueeze(input: Any, dim: Any) -> Tensor:
 
 def transpose(input: Any, input_perm: Any) -> Tensor:
     """With the dimensions in the order of input_perm; ValueError if that is no permutation."""
-    return _ops.transpose(input, arguments.integers(input_perm, "Transpose", "input_perm"))
+    return _views.transpose(input, arguments.integers(input_perm, "Transpose", "input_perm"))
 
 
 def permute(input: Any, axis: Any) -> Tensor:
@@ -116,7 +119,7 @@ def swapaxes(input: Any, axis0: Any, axis1: Any) -> Tensor:
     b = arguments.axis_of(axis1, x.ndim, "swapaxes", "axis1")
     if perm:
         perm[a], perm[b] = perm[b], perm[a]
-    return _ops.transpose(x, perm)
+    return _views.transpose(x, perm)
 
 
 def swapdims(input: Any, dim0: Any, dim1: Any) -> Tensor:
@@ -129,7 +132,7 @@ def t(input: Any) -> Tensor:
     x = arguments.tensor(input, "t")
     if x.ndim > 2:
         raise ValueError(f"t: at most two dimensions, got shape {list(x.shape)}{where()}")
-    return _ops.transpose(x, list(range(x.ndim))[::-1])
+    return _views.transpose(x, list(range(x.ndim))[::-1])
 
 
 def movedim(x: Any, source: Any, destination: Any) -> Tensor:
@@ -142,17 +145,20 @@ def movedim(x: Any, source: Any, destination: Any) -> Tensor:
     perm = [i for i in range(x.ndim) if i not in from_]
     for d, s in sorted(zip(to, from_, strict=True)):
         perm.insert(d, s)
-    return _ops.transpose(x, perm)
+    return _views.transpose(x, perm)
 
 
 def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = -1) -> Tensor:
-    """With the dimensions from start_dim to end_dim joined; order 'F' joins them reversed."""
+    """With the dimensions from start_dim to end_dim joined; order 'F' joins them reversed. A copy."""
+    return _core.copy(flattened(input, order, start_dim, end_dim))
+
+
+def flattened(input: Any, order: str, start_dim: int, end_dim: int) -> Tensor:
+    """The same as a view, where the elements lie in that order."""
     x = arguments.tensor(input, "Flatten")
     arguments.one_of(order, ("C", "F"), "flatten", "order")
-    if x.ndim == 0:
-        return _ops.reshape(x, [1])
-    if x.ndim == 1:
-        return x
+    if x.ndim < 2:
+        return _views.reshape(x, [x.size])
     first = arguments.axis_of(start_dim, x.ndim, "flatten", "start_dim")
     last = arguments.axis_of(end_dim, x.ndim, "flatten", "end_dim")
     if first > last:
@@ -160,8 +166,8 @@ def flatten(input: Any, order: str = "C", *, start_dim: int = 1, end_dim: int = 
     dims = list(x.shape)
     if order == "F":
         joined = list(range(first, last + 1))[::-1]
-        x = _ops.transpose(x, [*range(first), *joined, *range(last + 1, x.ndim)])
-    return _ops.reshape(x, [*dims[:first], math.prod(dims[first : last + 1]), *dims[last + 1 :]])
+        x = _views.transpose(x, [*range(first), *joined, *range(last + 1, x.ndim)])
+    return _views.reshape(x, [*dims[:first], math.prod(dims[first : last + 1]), *dims[last + 1 :]])
 
 
 def broadcast_to(input: Any, shape: Any) -> Tensor:
@@ -169,7 +175,7 @@ def broadcast_to(input: Any, shape: Any) -> Tensor:
 
     Raises ValueError if the shapes do not fit.
     """
-    return _ops.broadcast_to(input, arguments.integers(shape, "BroadcastTo", "shape"))
+    return _views.broadcast_to(input, arguments.integers(shape, "BroadcastTo", "shape"))
 
 
 @one_plan
@@ -224,10 +230,10 @@ def repeat_elements(x: Any, rep: int, axis: int = 0) -> Tensor:
     return repeat_interleave(x, rep, axis)
 
 
-def _window(x: Tensor, axis: int, start: int, size: int, step: int = 1) -> Tensor:
+def _window(x: Tensor, axis: int, start: int, size: int, step: int = 1, by: Any = _ops) -> Tensor:
     starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
     starts[axis], sizes[axis], steps[axis] = start, size, step
-    return _ops.slice(x, starts, sizes, steps)
+    return by.slice(x, starts, sizes, steps)  # type: ignore[no-any-return]
 
 
 def narrow(input: Any, axis: Any, start: Any, length: Any) -> Tensor:
@@ -242,7 +248,7 @@ def narrow(input: Any, axis: Any, start: Any, length: Any) -> Tensor:
             f"narrow: {length} elements from {start} on are not within a dimension of size "
             f"{x.shape[a]}{where()}"
         )
-    return _window(x, a, first, count)
+    return _window(x, a, first, count, by=_views)
 
 
 def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
@@ -266,7 +272,7 @@ def slice(input_x: Any, begin: Any, size: Any) -> Tensor:
                 f"Slice: begin {first} and size {count} are not within shape "
                 f"{list(x.shape)}{where()}"
             )
-    return _ops.slice(x, first, count, [1] * x.ndim)
+    return _views.slice(x, first, count, [1] * x.ndim)
 
 
 @one_plan
@@ -350,23 +356,11 @@ def hstack(tensors: Any) -> Tensor:
 
 
 def _cut(x: Tensor, axis: int, sizes: list[int]) -> tuple[Tensor, ...]:
-    """x in pieces of those sizes along an axis.
-
-    Many are cut by halves, which aliases keep apart: the gradients of n slices of x itself would
-    each be of x's size, these are log2(n) times x's size in all.
-    """
-    few = len(sizes) <= 4
-    groups = [[n] for n in sizes] if few else [sizes[: len(sizes) // 2], sizes[len(sizes) // 2 :]]
-    parts: list[Tensor] = []
-    at = 0
-    for group in groups:
-        piece = _window(x, axis, at, sum(group))
-        parts += [piece] if few else _cut(_core.alias(piece), axis, group)
-        at += sum(group)
-    return tuple(parts)
+    """x in pieces of those sizes along an axis."""
+    ends = list(itertools.accumulate(sizes, initial=0))
+    return tuple(_window(x, axis, at, n, by=_views) for at, n in zip(ends, sizes, strict=False))
 
 
-@one_plan
 def split(tensor: Any, split_size_or_sections: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     """Cut along an axis, into pieces of one size (the last may be smaller) or of given sizes.
 
@@ -390,7 +384,6 @@ def split(tensor: Any, split_size_or_sections: Any, axis: Any = 0) -> tuple[Tens
     return _cut(x, a, [min(step, n - i) for i in range(0, n, step)] or [0])
 
 
-@one_plan
 def chunk(input: Any, chunks: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     """Cut along an axis into at most `chunks` pieces, all but the last of one size."""
     x = arguments.tensor(input, "chunk")
@@ -401,7 +394,6 @@ def chunk(input: Any, chunks: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     return split(x, max(-(-n // count), 1), axis)
 
 
-@one_plan
 def unstack(input_x: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, without it."""
     x = arguments.tensor(input_x, "Unstack")
@@ -409,7 +401,7 @@ def unstack(input_x: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     if x.ndim == 0:
         raise ValueError(f"Unstack: a tensor without dimensions cannot be unstacked{where()}")
     rest = [n for i, n in enumerate(x.shape) if i != a]
-    return tuple(_ops.reshape(part, rest) for part in _cut(x, a, [1] * x.shape[a]))
+    return tuple(_views.reshape(part, rest) for part in _cut(x, a, [1] * x.shape[a]))
 
 
 def unbind(input: Any, dim: Any = 0) -> tuple[Tensor, ...]:
@@ -417,7 +409,6 @@ def unbind(input: Any, dim: Any = 0) -> tuple[Tensor, ...]:
     return unstack(input, dim)
 
 
-@one_plan
 def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     """The coordinate grids of vectors; indexing 'xy': the first two dimensions exchanged."""
     arguments.one_of(indexing, ("xy", "ij"), "meshgrid", "indexing")
@@ -427,8 +418,8 @@ def meshgrid(*inputs: Any, indexing: str = "xy") -> tuple[Tensor, ...]:
     dims = [x.size for x in xs]
     grids = []
     for i, x in enumerate(xs):
-        line = _ops.reshape(x, [x.size if j == i else 1 for j in range(len(xs))])
-        grid = _ops.broadcast_to(line, dims)
+        line = _views.reshape(x, [x.size if j == i else 1 for j in range(len(xs))])
+        grid = _views.broadcast_to(line, dims)
         grids.append(swapaxes(grid, 0, 1) if indexing == "xy" and len(xs) > 1 else grid)
     return tuple(grids)
 
@@ -467,7 +458,7 @@ def diag(input: Any, diagonal: int = 0) -> Tensor:
     """A vector as the diagonal of a matrix of zeros; of a matrix, its diagonal."""
     x = arguments.tensor(input, "diag")
     if x.ndim == 2:
-        return _diagonal_of(x, diagonal, 0, 1)
+        return _core.copy(_views.diagonal(x, diagonal, 0, 1))
     if x.ndim != 1:
         raise ValueError(f"diag: a vector or a matrix is needed, got {list(x.shape)}{where()}")
     n = x.size + abs(diagonal)
@@ -476,30 +467,12 @@ def diag(input: Any, diagonal: int = 0) -> Tensor:
     return _ops.where(hit, _ops.reshape(column, [n, 1]), False)
 
 
-@one_plan
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """The offset-th diagonal over two dimensions, which go; it comes as the last dimension."""
-    return _diagonal_of(arguments.tensor(input, "diagonal"), offset, dim1, dim2)
-
-
-def _diagonal_of(x: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
+    x = arguments.tensor(input, "diagonal")
     a = arguments.axis_of(dim1, x.ndim, "diagonal", "dim1")
     b = arguments.axis_of(dim2, x.ndim, "diagonal", "dim2")
-    if x.ndim < 2 or a == b:
-        raise ValueError(
-            f"diagonal: two different dimensions are needed, got {dim1} and {dim2} of shape "
-            f"{list(x.shape)}{where()}"
-        )
-    rest = [i for i in range(x.ndim) if i not in (a, b)]
-    rows, columns = x.shape[a], x.shape[b]
-    first = offset if offset >= 0 else -offset * columns
-    count = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
-    flat = _ops.reshape(
-        _ops.transpose(x, [*rest, a, b]), [*(x.shape[i] for i in rest), rows * columns]
-    )
-    if count == 0:
-        return _window(flat, flat.ndim - 1, 0, 0)
-    return _window(flat, flat.ndim - 1, first, count, columns + 1)
+    return _views.diagonal(x, offset, a, b)
 
 
 def trace(input: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:

@@ -56,11 +56,11 @@ def sgn(input: Any) -> Tensor:
 
 
 def positive(input: Any) -> Tensor:
-    """input itself. Raises TypeError for bool."""
+    """A copy. Raises TypeError for bool."""
     x = arguments.tensor(input, "positive")
     if x.dtype == _core.bool:
         raise TypeError("positive: a bool has no sign")
-    return x
+    return _core.copy(x)
 
 
 # Whole parts --------------------------------------------------------------------------------------
@@ -345,8 +345,8 @@ def is_floating_point(input: Any) -> bool:
 
 
 def real(input: Any) -> Tensor:
-    """The real part: the tensor itself."""
-    return arguments.tensor(input, "real")
+    """The real part: a copy."""
+    return _core.copy(arguments.tensor(input, "real"))
 
 
 def imag(input: Any) -> Tensor:

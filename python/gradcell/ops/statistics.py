@@ -87,7 +87,7 @@ def _median(input: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> tup
     x = arguments.tensor(input, name)
     a = arguments.axis_of(axis, x.ndim, name)
     values = x.asnumpy()
-    order = np.argsort(values, a, kind="stable")
+    order = indexing._order(x, a, False).asnumpy()
     nan = np.isnan(values)
     count = (
         (~nan).sum(a, keepdims=True)

@@ -110,31 +110,9 @@ def taps(x: Tensor, axes: Sequence[Axis]) -> list[Tensor]:
     return [_ops.slice(x, [0] * outer + list(at), size, step) for at in positions(axes)]
 
 
-def put_back(parts: Sequence[Tensor], axes: Sequence[Axis]) -> Tensor:
-    """The adjoint of padding and `taps`: each part's elements summed where its taps came from."""
-    outer = parts[0].ndim - len(axes)
-    front = list(parts[0].shape[:outer])
-    dims = [*front, *(a.before + a.size + a.missing for a in axes)]
-    step = [1] * outer + [a.stride for a in axes]
-    total: Any = None
-    for part, at in zip(parts, positions(axes), strict=True):
-        spread = _ops.slice_scatter(part, dims, [0] * outer + list(at), step)
-        total = spread if total is None else _ops.add(total, spread)
-    start = [0] * outer + [a.before for a in axes]
-    return _ops.slice(total, start, [*front, *(a.size for a in axes)], [1] * (outer + len(axes)))
-
-
-def places(axes: Sequence[Axis]) -> list[np.ndarray]:
-    """For each kernel position, where in the flattened input each window's element lies (int64)."""
-    starts = [np.arange(a.number) * a.stride - a.before for a in axes]
-    made = []
-    for at in positions(axes):
-        flat = np.zeros([1] * len(axes), np.int64)
-        for i, (a, start, offset) in enumerate(zip(axes, starts, at, strict=True)):
-            along = (start + offset).reshape([-1 if k == i else 1 for k in range(len(axes))])
-            flat = flat * a.size + along
-        made.append(flat)
-    return made
+def steps(axes: Sequence[Axis]) -> tuple[list[int], list[int], list[int]]:
+    """(strides, dilations, paddings before), as the core's ops take them."""
+    return [a.stride for a in axes], [a.dilation for a in axes], [a.before for a in axes]
 
 
 def sizes(value: Any, rank: int, owner: str, name: str, least: int = 1) -> tuple[int, ...]:

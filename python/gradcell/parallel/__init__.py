@@ -1,4 +1,4 @@
-"""Several devices: for now there is one, and every mode comes down to it."""
+"""How several processes share the work: ParallelMode, and what MindSpore divides networks with."""
 
 from __future__ import annotations
 

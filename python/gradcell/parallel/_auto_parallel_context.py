@@ -1,5 +1,10 @@
-"""The settings that say how several processes share the work. Here is one process: they are kept and
-told on request, and one process does all of the work whatever they say."""
+"""The settings that say how several processes share the work.
+
+parallel_mode 'data_parallel' (or 'hybrid_parallel'): each process trains on its part of the data, with
+gradients summed (gradients_mean: their mean) over all; parameter_broadcast, enable_parallel_optimizer
+and the sizes of what is summed together belong to it. Modes that divide a network are kept and told on
+request, but divide nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,10 @@ from typing import Any
 
 from gradcell import _notice
 from gradcell._location import where
+from gradcell.communication.engine import announced
 from gradcell.parallel._mode import ParallelMode
 
-_NOTHING_TO_DIVIDE = "one process computes everything, there is nothing to divide"
+_NOTHING_TO_DIVIDE = "every process computes the whole network: no network is divided"
 
 #: The options with their defaults (MindSpore's).
 _DEFAULTS: dict[str, Any] = {
@@ -54,6 +60,7 @@ _DEFAULTS: dict[str, Any] = {
     "enable_reduce_scatter_fusion": True,
 }
 _values = dict(_DEFAULTS)
+_set: set[str] = set()  #: the options that a program has set
 
 
 def _check(name: str, value: Any) -> None:
@@ -77,19 +84,30 @@ def _check(name: str, value: Any) -> None:
 def set_auto_parallel_context(**kwargs: Any) -> None:
     """Says how several processes share the work; with one process every way comes to the same.
 
-    Raises ValueError for an unknown option or a value that it cannot have. Warns once of what asks for
-    more than one process.
+    parallel_mode: 'stand_alone', 'data_parallel', ... gradients_mean: mean in place of sum.
+    parameter_broadcast: parameters start as rank 0 has them. enable_parallel_optimizer: each process
+    keeps and updates its part of the optimiser's state; parallel_optimizer_config:
+    {'parallel_optimizer_threshold': KB}, below which parameters stay whole. comm_fusion:
+    {'allreduce': {'mode': 'auto'}}, {'mode': 'size', 'config': MB} or {'mode': 'index', 'config':
+    [...]}, and all_reduce_fusion_config: which gradients are summed together. gradient_fp32_sync:
+    gradients of half types are summed in float32.
+
+    Raises ValueError for an unknown option or a value that it cannot have. Warns once of what would
+    divide a network.
     """
     for name, value in kwargs.items():
         _check(name, value)
     for name, value in kwargs.items():
-        several = name in ("device_num", "pipeline_stages") and value > 1
+        several = name == "pipeline_stages" and value > 1
+        if name == "device_num" and value > 1 and announced() == 1:
+            _notice.once(f"set_auto_parallel_context({name}={value!r})", "there is one process")
         divided = value in (ParallelMode.SEMI_AUTO_PARALLEL, ParallelMode.AUTO_PARALLEL)
         if several or (name == "parallel_mode" and divided):
             _notice.once(f"set_auto_parallel_context({name}={value!r})", _NOTHING_TO_DIVIDE)
         if name == "strategy_ckpt_save_file" and value:
             _notice.once(f"set_auto_parallel_context({name}=...)", "there is no strategy to save")
         _values[name] = value
+        _set.add(name)
         if name == "full_batch":
             _values["full_batch_is_set"] = True
             _values["dataset_strategy"] = "full_batch" if value else "data_parallel"
@@ -105,6 +123,12 @@ def get_auto_parallel_context(attr_key: str) -> Any:
 def reset_auto_parallel_context() -> None:
     """All options as they are at first."""
     _values.update(_DEFAULTS)
+    _set.clear()
+
+
+def is_set(name: str) -> bool:
+    """Whether a program has set the option."""
+    return name in _set
 
 
 class _AutoParallelContext:
@@ -120,15 +144,15 @@ class _AutoParallelContext:
 
     def get_parameter_broadcast_is_set(self) -> bool:
         """Whether parameter_broadcast has been set."""
-        return bool(_values["parameter_broadcast"])
+        return is_set("parameter_broadcast")
 
     def get_device_num_is_set(self) -> bool:
-        """Whether device_num is other than 1."""
-        return bool(_values["device_num"] != 1)
+        """Whether device_num has been set."""
+        return is_set("device_num")
 
     def set_all_reduce_fusion_split_indices(self, indices: Any, group: str = "") -> None:
-        """Where gradients are cut into groups that are summed together: nothing is summed here."""
-        _values["all_reduce_fusion_config"] = list(indices)
+        """Where gradients are cut into groups that are summed together: indices of the last of each."""
+        set_auto_parallel_context(all_reduce_fusion_config=list(indices))
 
     def get_all_reduce_fusion_split_indices(self) -> Any:
         """What set_all_reduce_fusion_split_indices has set."""

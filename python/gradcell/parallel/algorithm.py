@@ -1,4 +1,4 @@
-"""How MindSpore looks for a way to divide a network over processes; with one process there is none."""
+"""How MindSpore looks for a way to divide a network over processes: here none is divided."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEFAULTS: dict[str, Any] = {
 }
 _values = dict(_DEFAULTS)
 
-_WHY = "one process computes everything, there is nothing to divide"
+_WHY = "every process computes the whole network: no network is divided"
 
 
 def set_algo_parameters(**kwargs: Any) -> None:

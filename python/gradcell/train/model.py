@@ -6,11 +6,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import amp, arguments, nn
+from gradcell import _core, amp, arguments, nn
+from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.communication import collectives
 from gradcell.nn.cell import Cell
 from gradcell.nn.metrics import Loss, get_metrics
-from gradcell.parallel._utils import _get_device_num, _get_parallel_mode
+from gradcell.parallel._utils import _get_device_num, _get_parallel_mode, _shares_data
 from gradcell.train.callback import Callback, CallbackParameters, RunContext
 from gradcell.train.data import Batches, as_tensor
 from gradcell.train.serialization import load_checkpoint, load_param_into_net
@@ -179,6 +181,7 @@ class Model:
         p = self._parameters("train", listed)
         p.epoch_num, p.train_dataset = epochs, train_data
         p.batch_num = batches.size()
+        _check_batches(p.batch_num)
         if skip and p.batch_num == skip:
             initial_epoch, skip = initial_epoch + 1, 0
         p.cur_step_num = steps_before or initial_epoch * (p.batch_num or 0)
@@ -199,7 +202,7 @@ class Model:
                     results = self._evaluate(Batches("Model.fit", valid_data), listed)
                     p.eval_results = {f"eval_{k}": v for k, v in results.items()}
                 call("on_train_epoch_end")
-                if context.get_stop_requested():
+                if _one_wants(context.get_stop_requested()):
                     break
             call("on_train_end")
         finally:
@@ -337,6 +340,28 @@ def _listed(callbacks: Any) -> list[Callback]:
         if not isinstance(c, Callback):
             raise TypeError(f"Model: {type(c).__name__} is no Callback{where()}")
     return listed
+
+
+def _check_batches(count: int | None) -> None:
+    """Raises RuntimeError where processes that share the data have different numbers of batches."""
+    if not _shares_data():
+        return
+    mine = Tensor([-1 if count is None else count], _core.int64)
+    counts = collectives.all_gather(mine).asnumpy().tolist()
+    odd = [r for r, n in enumerate(counts) if n != counts[0]]
+    if odd:
+        raise RuntimeError(
+            f"Model.train: rank {odd[0]} has {counts[odd[0]]} batches in an epoch, rank 0 "
+            f"{counts[0]}: all processes make the same steps. num_shards and shard_id of a dataset "
+            f"give parts of equal sizes{where()}"
+        )
+
+
+def _one_wants(stop: bool) -> bool:
+    """Whether training ends: if it does for one process, for all."""
+    if not _shares_data():
+        return stop
+    return bool(collectives.all_reduce(Tensor(int(stop), _core.int32), "max").asnumpy())
 
 
 class _Caller:

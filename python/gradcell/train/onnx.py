@@ -1,7 +1,7 @@
 """export: a network's recorded graph as an ONNX file.
 
-What is written are the graph's own nodes (a convolution is its slices and products there), each as
-one operator of ONNX, or a few, by the table below; parameters are initialisers under their names.
+What is written are the graph's own nodes, each as one operator of ONNX, or a few, by the table
+below; parameters are initialisers under their names.
 Operators: https://onnx.ai/onnx/operators/, opset 18.
 """
 
@@ -43,6 +43,18 @@ _SAME = {
 #: of these tables has none either.)
 _WITHOUT = {
     "CumProd": "it has running sums only",
+    **dict.fromkeys(
+        (
+            "AllReduce",
+            "AllGather",
+            "ReduceScatter",
+            "Broadcast",
+            "CollectiveReduce",
+            "AllToAll",
+            "Barrier",
+        ),
+        "a model file knows one process",
+    ),
     "LastWriter": "its scatters leave the order of repeated indices open",
     "RandomUniform": "its random numbers are others; is the network in training mode "
     "(set_train(False))?",
@@ -117,10 +129,13 @@ class _Exporter:
         return self.tensor(Tensor(value, node["dtype"]), "constant")
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
-        """An operator of one output."""
-        name = self._fresh(kind)
-        self.made.append(self.helper.make_node(kind, list(inputs), [name], name, **attributes))
-        return name
+        """An operator, by its first output."""
+        return self.outputs(1, kind, *inputs, **attributes)[0]
+
+    def outputs(self, count: int, kind: str, *inputs: str, **attributes: Any) -> list[str]:
+        names = [self._fresh(kind) for _ in range(count)]
+        self.made.append(self.helper.make_node(kind, list(inputs), names, names[0], **attributes))
+        return names
 
     def shape(self, dims: list[int]) -> str:
         """A shape, or a list of axes, as an input."""
@@ -283,6 +298,109 @@ def _matmul(e: _Exporter, n: Node) -> str:
     return e.op("MatMul", a, b)
 
 
+def _padded(e: _Exporter, n: Node, x: str, before: list[int], after: list[int], fill: float) -> str:
+    """The last dimensions with more around them, or less."""
+    if not any(before) and not any(after):
+        return x
+    outer = [0] * (len(n["shape"]) - len(before))
+    return e.op("Pad", x, e.shape([*outer, *before, *outer, *after]), e.number(fill, n))
+
+
+def _missing(e: _Exporter, n: Node, kernel: list[int]) -> list[int]:
+    """How far the last window of each dimension reaches beyond the image."""
+    a, image = n["attributes"], e.by_id[n["inputs"][0]]["shape"][-len(kernel) :]
+    steps = zip(n["shape"][-len(kernel) :], a["stride"], kernel, a["dilation"], strict=True)
+    reach = [(y - 1) * s + (k - 1) * d + 1 for y, s, k, d in steps]
+    return [r - x - b for r, x, b in zip(reach, image, a["before"], strict=True)]
+
+
+def _convolution(e: _Exporter, n: Node) -> str:
+    x, w = e.inputs(n)
+    a, kernel = n["attributes"], e.by_id[n["inputs"][1]]["shape"][2:]
+    x = _padded(e, n, x, a["before"], _missing(e, n, kernel), 0)
+    return e.op("Conv", x, w, strides=a["stride"], dilations=a["dilation"], group=a["groups"])
+
+
+def _convolution_input(e: _Exporter, n: Node) -> str:
+    y, w = e.inputs(n)
+    a, kernel = n["attributes"], e.by_id[n["inputs"][1]]["shape"][2:]
+    made = e.op(
+        "ConvTranspose", y, w, strides=a["stride"], dilations=a["dilation"], group=a["groups"]
+    )
+    steps = zip(
+        e.by_id[n["inputs"][0]]["shape"][2:], a["stride"], kernel, a["dilation"], strict=True
+    )
+    whole = [(y - 1) * s + (k - 1) * d + 1 for y, s, k, d in steps]
+    after = [x - f + b for x, f, b in zip(a["size"], whole, a["before"], strict=True)]
+    return _padded(e, n, made, [-b for b in a["before"]], after, 0)
+
+
+def _convolution_weight(e: _Exporter, n: Node) -> str:
+    """A convolution of x with y's gradient, images and channels having changed places; windows move
+    as the kernel's elements did."""
+    x, y = e.inputs(n)
+    a = n["attributes"]
+    (images, channels, *size), (_, _, *windows) = (e.by_id[i]["shape"] for i in n["inputs"])
+    groups, rank = a["groups"], len(size)
+    each = channels // groups
+    last = list(range(2, 2 + rank))
+    x = e.op("Reshape", x, e.shape([images, groups, each, *size]), allowzero=1)
+    x = e.op("Transpose", x, perm=[2, 1, 0, *(k + 1 for k in last)])
+    x = e.op("Reshape", x, e.shape([each, groups * images, *size]), allowzero=1)
+    y = e.op("Transpose", y, perm=[1, 0, *last])
+    steps = zip(a["size"], a["dilation"], windows, a["stride"], size, a["before"], strict=True)
+    after = [(k - 1) * d + (p - 1) * s + 1 - q - b for k, d, p, s, q, b in steps]
+    x = _padded(e, n, x, a["before"], after, 0)
+    made = e.op("Conv", x, y, strides=a["dilation"], dilations=a["stride"], group=groups)
+    return e.op("Transpose", made, perm=[1, 0, *last])
+
+
+def _largest(e: _Exporter, n: Node) -> tuple[str, str, list[int]]:
+    """(the largest elements, their places in all of the padded input, that one's windowed sizes)."""
+    (x,) = e.inputs(n)
+    a, source = n["attributes"], e.by_id[n["inputs"][0]]
+    rank, after = len(a["kernel"]), _missing(e, n, a["kernel"])
+    x = _padded(e, {**n, "dtype": source["dtype"]}, x, a["before"], after, -math.inf)
+    sizes = [q + b + f for q, b, f in zip(source["shape"][-rank:], a["before"], after, strict=True)]
+    x = e.op("Reshape", x, e.shape([-1, 1, *sizes]))
+    how = {"kernel_shape": a["kernel"], "strides": a["stride"], "dilations": a["dilation"]}
+    best, found = e.outputs(2, "MaxPool", x, **how)
+    return best, found, sizes
+
+
+def _window_max(e: _Exporter, n: Node) -> str:
+    return e.op("Reshape", _largest(e, n)[0], e.shape(n["shape"]), allowzero=1)
+
+
+def _window_argmax(e: _Exporter, n: Node) -> str:
+    _, found, sizes = _largest(e, n)
+    a, real = n["attributes"], e.by_id[n["inputs"][0]]["shape"][-len(sizes) :]
+    place = ""
+    for k, (size, before) in enumerate(zip(sizes, a["before"], strict=True)):
+        inner, step = math.prod(sizes[k + 1 :]), math.prod(real[k + 1 :])
+        at = e.op("Mod", e.op("Div", found, e.shape([inner])), e.shape([size]))
+        at = e.op("Mul", e.op("Sub", at, e.shape([before])), e.shape([step]))
+        place = e.op("Add", place, at) if place else at
+    place = e.op("Reshape", place, e.shape(n["shape"]), allowzero=1)
+    return e.op("Cast", place, to=e.types[n["dtype"].name])
+
+
+def _take_along(e: _Exporter, n: Node) -> str:
+    x, at = e.inputs(n)
+    none = e.array(np.array(0, np.int32))
+    taken = e.op("GatherElements", x, e.op("Max", at, none), axis=1)
+    return e.op("Where", e.op("Less", at, none), e.number(0, n), taken)
+
+
+def _put_along(e: _Exporter, n: Node) -> str:
+    at, updates = e.inputs(n)
+    none = e.array(np.array(0, np.int32))
+    kept = e.op("Where", e.op("Less", at, none), e.number(0, n), updates)
+    zeros = e.op("Expand", e.number(0, n), e.shape(n["shape"]))
+    at = e.op("Max", at, none)
+    return e.op("ScatterElements", zeros, at, kept, axis=1, reduction="add")
+
+
 def _reduce(kind: str) -> Callable[[_Exporter, Node], str]:
     def rule(e: _Exporter, n: Node) -> str:
         return e.op(kind, *e.inputs(n), e.shape(n["attributes"]["axes"]), keepdims=0)
@@ -350,8 +468,16 @@ _RULES: dict[str, Callable[[_Exporter, Node], str]] = {
     "SliceScatter": _slice_scatter,
     "Concat": _concat,
     "MatMul": _matmul,
+    "Convolution": _convolution,
+    "ConvolutionInput": _convolution_input,
+    "ConvolutionWeight": _convolution_weight,
+    "WindowMax": _window_max,
+    "WindowArgMax": _window_argmax,
+    "TakeAlong": _take_along,
+    "PutAlong": _put_along,
     "ReduceSum": _reduce("ReduceSum"),
     "ReduceMax": _reduce("ReduceMax"),
+    "ReduceProd": _reduce("ReduceProd"),
     "ReduceMin": _reduce("ReduceMin"),
     "ArgMax": _arg("ArgMax"),
     "ArgMin": _arg("ArgMin"),

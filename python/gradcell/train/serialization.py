@@ -20,6 +20,8 @@ import numpy as np
 from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.communication.comm_func import part_of
+from gradcell.communication.management import get_rank
 from gradcell.nn.cell import Cell
 from gradcell.ops.random_state import random_state as state_now
 from gradcell.ops.random_state import set_random_state
@@ -105,6 +107,16 @@ def _serialize(
     return bytes(package.serialize(made, metadata))
 
 
+def _put_together(items: dict[str, Any]) -> bool:
+    """Replaces parts of parameters that processes share out by the whole. Whether there are any."""
+    cut = {n: v for n, v in items.items() if getattr(v, "shards", None) is not None}
+    for name, part in cut.items():
+        shards = part.shards
+        shape = [part.shape[0] * shards.size, *part.shape[1:]]
+        items[name] = shards.gathered([part.value()], [shape])[0]
+    return bool(cut)
+
+
 def save_checkpoint(
     save_obj: Any,
     ckpt_file_name: str,
@@ -126,7 +138,8 @@ def save_checkpoint(
     MindSpore reads too, or safetensors; otherwise the ending of `format` is put behind it.
     append_dict: more to save, tensors, numbers or strings. choice_func: which names to save.
     crc_check: put MindSpore's checksum at the end of a .ckpt (there is one of each tensor anyway).
-    The state of the random generators is saved too.
+    The state of the random generators is saved too. Of an optimiser's state that processes share out
+    the whole is saved: all of them call this, and rank 0 writes.
 
     Raises TypeError for another kind of object, ValueError for a name that appears twice,
     NotImplementedError for enc_key, OSError if the file cannot be written, IsADirectoryError for a
@@ -162,6 +175,8 @@ def save_checkpoint(
                 f"save_checkpoint: append_dict[{name!r}] must be a tensor, a number or a string, "
                 f"got {type(value).__name__}{where()}"
             )
+    if _put_together(items) and get_rank() != 0:
+        return
     arrays: dict[str, tuple[str, list[int], np.ndarray]] = {}
     sums = {}
     for name, value in items.items():
@@ -360,6 +375,7 @@ def load_param_into_net(
                 f"load_param_into_net: {name!r} must be a Parameter, got "
                 f"{type(value).__name__}{where()}"
             )
+        value = _own_part(p, value)
         _check_fits(name, p, value, strict_load)
         changes.append((p, value))
     for p, value in changes:
@@ -378,8 +394,16 @@ def load_param_into_net(
 
 def _update_param(param: Parameter, new_param: Tensor, strict_load: bool = False) -> None:
     """MindSpore's name for setting one parameter, with load_param_into_net's checks."""
+    new_param = _own_part(param, new_param)
     _check_fits(param.name, param, new_param, strict_load)
     param.set_data(_copied(new_param))
+
+
+def _own_part(p: Parameter, value: Tensor) -> Tensor:
+    """What this process has of a saved parameter: all of it, unless p is shared out."""
+    if p.shards is None or list(value.shape) != [p.shape[0] * p.shards.size, *p.shape[1:]]:
+        return value
+    return part_of(value, p.shards.size, p.shards.rank)
 
 
 def _copied(value: Tensor) -> Tensor:

@@ -32,6 +32,8 @@ class AdaFactor(Optimizer):
     values out of range and a learning rate beside relative_step.
     """
 
+    by_elements = False
+
     def __init__(
         self,
         params: Any,

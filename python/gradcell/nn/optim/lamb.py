@@ -27,6 +27,8 @@ class Lamb(Optimizer):
     and an eps that is not positive.
     """
 
+    by_elements = False
+
     def __init__(
         self,
         params: Any,

@@ -30,6 +30,8 @@ class LARS(Optimizer):
     optimizer is no Optimizer, ValueError for values out of range.
     """
 
+    by_elements = False
+
     def __init__(
         self,
         optimizer: Optimizer,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.nn.cell import Cell
 from gradcell.nn.learning_rate_schedule import LearningRateSchedule
+from gradcell.parallel._utils import _get_enable_parallel_optimizer
 from gradcell.parameter import Parameter, ParameterTuple
 
 _ops = _core.ops
@@ -79,10 +80,18 @@ class Optimizer(Cell):
 
     Parameters of float16 or bfloat16 are updated in float32, with float32 state, and rounded once.
 
+    With set_auto_parallel_context(enable_parallel_optimizer=True) processes that share the data
+    share out the state too: each keeps and updates its part of the first dimension of parameters
+    that have equal parts and 64 KB or more, and then all have the whole parameters again.
+    NotImplementedError for optimisers whose update needs whole parameters.
+
     Called with a list or tuple of gradients of the parameters' shapes; returns one True each.
     Raises ValueError for no parameters, duplicates, bad values, or gradients whose number or shapes
     are not the parameters', TypeError for anything of a wrong type.
     """
+
+    #: Whether update_parameter computes each element of a parameter from that element alone.
+    by_elements: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -125,6 +134,7 @@ class Optimizer(Cell):
         self.exec_weight_decay = any(isinstance(d, Cell) or d > 0 for d in decays)
         self._centralised = [groups[k]["grad_centralization"] for k in self._group]
         self.parameters = self._named(ordered)
+        object.__setattr__(self, "shards", self._shared_out())
         self._parameters = self.parameters
         self.param_length = len(self.parameters)
         self.need_scale = self.loss_scale != 1.0
@@ -133,6 +143,19 @@ class Optimizer(Cell):
             and (self.is_group or not any(s in p.name for s in ("beta", "gamma")))
             for d, p in zip(self._decays, self.parameters, strict=True)
         )
+
+    def _shared_out(self) -> Any:
+        """How the processes share out the state (enable_parallel_optimizer); None: each has all."""
+        if not _get_enable_parallel_optimizer():
+            return None
+        from gradcell.parallel.buckets import StateShards
+
+        if not self.by_elements:
+            raise NotImplementedError(
+                f"{self.cls_name}: enable_parallel_optimizer is for optimisers that update each "
+                f"element by itself; this one needs whole parameters{where()}"
+            )
+        return StateShards(self.parameters)
 
     # Reading the arguments ------------------------------------------------------------------------
 
@@ -292,10 +315,13 @@ class Optimizer(Cell):
     def state(self, prefix: str, fill: float = 0.0) -> ParameterTuple:
         """One parameter of the same shape for each, named prefix.name; float32 for half types."""
         made = []
-        for p in self.parameters:
+        for k, p in enumerate(self.parameters):
             dtype = _core.float32 if p.dtype.name in _HALF else p.dtype
             name = f"{prefix}.{p.name}"
-            made.append(Parameter(_ops.full(list(p.shape), fill, dtype), name, p.requires_grad))
+            shape = list(p.shape) if self.shards is None else self.shards.shape(k, p.shape)
+            made.append(Parameter(_ops.full(shape, fill, dtype), name, p.requires_grad))
+            if shape != list(p.shape):
+                made[-1].shards = self.shards
         return ParameterTuple(made)
 
     def get_lr(self) -> Any:
@@ -363,7 +389,7 @@ class Optimizer(Cell):
         out = []
         for k, g in enumerate(gradients):
             factor = self._decay_factor(k)
-            out.append(g if factor is None else g + half_to_float(self._parameters[k]) * factor)
+            out.append(g if factor is None else g + half_to_float(self._own(k)) * factor)
         return tuple(out)
 
     def gradients_centralization(self, gradients: Sequence[Tensor]) -> tuple[Tensor, ...]:
@@ -390,13 +416,13 @@ class Optimizer(Cell):
                 f"{self.cls_name}: got {len(gradients)} gradients for {len(self.parameters)} "
                 f"parameters{where()}"
             )
-        for p, g in zip(self.parameters, gradients, strict=True):
+        for k, (p, g) in enumerate(zip(self.parameters, gradients, strict=True)):
             if not isinstance(g, Tensor):
                 raise TypeError(
                     f"{self.cls_name}: the gradient of {p.name!r} is not a Tensor but "
                     f"{type(g).__name__}{where()}"
                 )
-            if tuple(g.shape) != tuple(p.shape):
+            if tuple(g.shape) != tuple(p.shape) and not self._is_part(k, g):
                 raise ValueError(
                     f"{self.cls_name}: {p.name!r} has shape {list(p.shape)}, its gradient "
                     f"{list(g.shape)}{where()}"
@@ -413,9 +439,26 @@ class Optimizer(Cell):
         """The new value of parameter k; also assigns its state. p and g are not of a half type."""
         raise NotImplementedError(f"{self.cls_name} defines neither construct nor update_parameter")
 
+    def _is_part(self, k: int, g: Tensor) -> bool:
+        """Whether g has the shape of this process's part of parameter k, which is shared out."""
+        if self.shards is None or not self.shards.sharded[k]:
+            return False
+        return list(g.shape) == self.shards.shape(k, self.parameters[k].shape)
+
+    def _own(self, k: int) -> Tensor:
+        """What this process updates of parameter k: all of it, or its part."""
+        p = self._parameters[k]
+        return p if self.shards is None else self.shards.part(k, p.value())
+
     def prepare(self, gradients: Any) -> tuple[Tensor, ...]:
         """The gradients checked, unscaled, decayed and centralised."""
-        scaled = self.scale_grad(self.check_gradients(gradients))
+        gradients = self.check_gradients(gradients)
+        if self.shards is not None:
+            gradients = [
+                g if self._is_part(k, g) else self.shards.part(k, g)
+                for k, g in enumerate(gradients)
+            ]
+        scaled = self.scale_grad(gradients)
         return self.gradients_centralization(self.decay_weight(scaled))
 
     def step_number(self) -> Tensor:
@@ -428,9 +471,19 @@ class Optimizer(Cell):
         lr = self.get_lr()
         rates = lr if isinstance(lr, tuple) else (lr,) * len(self.parameters)
         scalars = self.step_scalars(self.step_number())
+        parts: list[tuple[Parameter, Tensor]] = []  # of parameters that are shared out
         for k, (p, g) in enumerate(zip(self._parameters, gradients, strict=True)):
-            new = self.update_parameter(k, half_to_float(p), g, rates[k], scalars)
-            p._set_array(_ops.cast(new, p.dtype))
+            new = self.update_parameter(k, half_to_float(self._own(k)), g, rates[k], scalars)
+            new = _ops.cast(new, p.dtype)
+            if self.shards is not None and self.shards.sharded[k]:
+                parts.append((p, new))
+            else:
+                p._set_array(new)
+        if parts:
+            shapes = [list(p.shape) for p, _ in parts]
+            wholes = self.shards.gathered([new for _, new in parts], shapes)
+            for (p, _), whole in zip(parts, wholes, strict=True):
+                p._set_array(whole)
         self.global_step._set_array(self.global_step + 1)  # schedules have been asked for this one
         return (True,) * len(self.parameters)
 

@@ -11,14 +11,16 @@ from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim import Optimizer
+from gradcell.nn.wrap.grad_reducer import DistributedGradReducer
 from gradcell.nn.wrap.scale_update import check_scale
 from gradcell.ops.composition import HyperMap
-from gradcell.parallel._mode import ParallelMode
 from gradcell.parallel._utils import (
     _get_device_num,
     _get_gradients_mean,
     _get_parallel_mode,
+    _shares_data,
 )
+from gradcell.parallel.start import same_parameters
 from gradcell.parameter import Parameter, ParameterTuple
 from gradcell.transform import GradOperation, grad, value_and_grad
 
@@ -207,6 +209,10 @@ def _check_optimizer(owner: str, network: Any, optimizer: Any) -> None:
 class TrainOneStepCell(Cell):
     """One training step: the loss, its gradients by the optimiser's parameters, the update.
 
+    Where processes share the data (set_auto_parallel_context, ParallelMode.DATA_PARALLEL), gradients
+    are summed over all, or averaged; the loss returned is the own part's. The first step makes sure
+    that all begin with the same parameters.
+
     network: a Cell that returns the loss. A loss of more than one element is minimised in sum, and
     a warning says so once. sens: what the gradients are multiplied by; the loss returned is not.
     return_grad: return (loss, {parameter name: gradient}).
@@ -231,18 +237,24 @@ class TrainOneStepCell(Cell):
             check_scale(self.cls_name, "sens", sens)
         self.return_grad = arguments.boolean(return_grad, self.cls_name, "return_grad")
         self.parallel_mode = _get_parallel_mode()
-        self.reducer_flag = self.parallel_mode in (
-            ParallelMode.DATA_PARALLEL,
-            ParallelMode.HYBRID_PARALLEL,
-        )
+        self.reducer_flag = _shares_data()
         self.mean, self.degree = _get_gradients_mean(), _get_device_num()
         self.grad_reducer: Any = lambda grads: grads
+        if self.reducer_flag:
+            self.grad_reducer = DistributedGradReducer(self.weights, self.mean, self.degree)
+        object.__setattr__(self, "_begun", not self.reducer_flag)
         object.__setattr__(self, "_warned", False)
 
     @property
     def hyper_map(self) -> Any:
         """ops.HyperMap, for subclasses."""
         return HyperMap()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self._begun and not _core.in_trace():
+            same_parameters(self.get_parameters())
+            object.__setattr__(self, "_begun", True)
+        return super().__call__(*args, **kwargs)
 
     def value_and_gradients(self, scale: Any, inputs: Any) -> tuple[Any, Any]:
         """(the network's output, its gradients by the weights times scale); scale None: 1."""
@@ -273,10 +285,21 @@ class TrainOneStepCell(Cell):
                 stacklevel=2,
             )
 
+    def reduced(self, grads: Any) -> Any:
+        """What the optimiser needs of the gradients over all processes: of parameters whose state is
+        shared out, this process's parts."""
+        shards = getattr(self.optimizer, "shards", None)
+        if shards is None or not self.reducer_flag:
+            return self.grad_reducer(grads)
+        return shards.scattered(self.grad_reducer, grads)
+
     def construct(self, *inputs: Any) -> Any:
         """Makes the step; inputs are the network's."""
         loss, grads = self.value_and_gradients(self.sens, inputs)
-        grads = self.grad_reducer(grads)
+        if self.return_grad:
+            grads = self.grad_reducer(grads)
+        else:
+            grads = self.reduced(grads)
         self.optimizer(grads)
         if self.return_grad:
             return loss, {p.name: g for p, g in zip(self.weights, grads, strict=True)}

@@ -7,6 +7,7 @@ from typing import Any
 from gradcell import _core, context
 from gradcell._core import Tensor
 from gradcell._location import where as _where
+from gradcell.communication import collectives
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim import Optimizer
 from gradcell.nn.wrap.cell_wrapper import TrainOneStepCell
@@ -142,8 +143,12 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
         inverse = 1.0 / _ops.reshape(scale, [])
         # In float32 at least: what the scale kept from underflowing must not do so now.
         grads = tuple(_unscaled(g, inverse) for g in grads)
-        grads = self.grad_reducer(grads)
+        grads = self.reduced(grads)
         overflow = self.get_overflow_status(None, grads)
+        if self.reducer_flag and getattr(self.optimizer, "shards", None) is not None:
+            # Each process has looked at its part: an overflow of one is one of all.
+            overflow = _ops.cast(overflow, _core.int32)
+            overflow = _ops.cast(collectives.all_reduce(overflow, "max"), _core.bool)
         overflow = self.process_loss_scale(overflow)
         unless(overflow, self.optimizer, grads)
         return loss, overflow, self.scale_sense.value()

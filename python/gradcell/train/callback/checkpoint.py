@@ -7,11 +7,20 @@ import re
 import time
 from typing import Any
 
-from gradcell import arguments
+from gradcell import _core, arguments
+from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.communication import collectives
+from gradcell.communication.management import get_rank
 from gradcell.nn.cell import Cell
+from gradcell.parallel._utils import _shares_data
 from gradcell.train.callback.base import Callback, CallbackParameters, RunContext, step_in_epoch
 from gradcell.train.serialization import save_checkpoint
+
+
+def _as_rank_0(yes: bool) -> bool:
+    """What rank 0 finds: clocks differ."""
+    return bool(collectives.broadcast(Tensor(int(yes), _core.int32), 0).asnumpy())
 
 
 class CheckpointConfig:
@@ -57,8 +66,9 @@ class CheckpointConfig:
 class ModelCheckpoint(Callback):
     """Saves the run to directory/prefix-epoch_step.ckpt.
 
-    A file is whole or not there. With the random generators' state and the epoch's and step's
-    number it is enough to go on bit for bit: see Model.resume.
+    Where several processes share the data, each has this callback, and rank 0 writes the file, from
+    which any number of them goes on. A file is whole or not there. With the random generators'
+    state and the epoch's and step's number it is enough to go on bit for bit: see Model.resume.
     """
 
     def __init__(
@@ -93,7 +103,8 @@ class ModelCheckpoint(Callback):
     def _due(self, step: int) -> bool:
         c = self._config
         if c.save_checkpoint_seconds:
-            return time.monotonic() - self._last_time >= c.save_checkpoint_seconds
+            due = time.monotonic() - self._last_time >= c.save_checkpoint_seconds
+            return _as_rank_0(due) if _shares_data() else due
         return step >= self._last_step + c.save_checkpoint_steps
 
     def on_train_step_end(self, run_context: RunContext) -> None:
@@ -118,9 +129,16 @@ class ModelCheckpoint(Callback):
         for extra in self._config.append_info:
             if isinstance(extra, dict):
                 info.update(extra)
-        save_checkpoint(self._config.saved_network or p.train_network, path, append_dict=info)
+        saved = self._config.saved_network or p.train_network
+        alone = not _shares_data()
+        parts = any(x.shards is not None for x in saved.get_parameters())
+        if alone or parts or get_rank() == 0:
+            save_checkpoint(saved, path, append_dict=info)
+        if not alone:
+            collectives.barrier()  # the file is there for all
         self._latest, self._last_step, self._last_time = path, p.cur_step_num, time.monotonic()
-        self._remove_oldest()
+        if alone or get_rank() == 0:
+            self._remove_oldest()
 
     def _remove_oldest(self) -> None:
         if not self._config.keep_checkpoint_max:

@@ -9,6 +9,7 @@ from typing import Any
 
 from gradcell import arguments
 from gradcell._location import where
+from gradcell.communication.engine import say
 from gradcell.train.callback.base import Callback, RunContext, loss_of, overflowed, step_in_epoch
 
 
@@ -36,12 +37,12 @@ class LossMonitor(Callback):
                 f"cannot continue, terminating training.{where()}"
             )
         if self._per_print_times and p.cur_step_num % self._per_print_times == 0:
-            print(f"epoch: {p.cur_epoch_num} step: {step}, loss is {loss}", flush=True)
+            say(f"epoch: {p.cur_epoch_num} step: {step}, loss is {loss}")
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
         p = run_context.original_args()
         if p.eval_results:
-            print(f"Eval result: epoch {p.cur_epoch_num}, metrics: {p.eval_results}", flush=True)
+            say(f"Eval result: epoch {p.cur_epoch_num}, metrics: {p.eval_results}")
 
 
 class TimeMonitor(Callback):
@@ -66,9 +67,7 @@ class TimeMonitor(Callback):
         p = run_context.original_args()
         total = (time.perf_counter() - self.epoch_time) * 1000
         steps = self.data_size or max(1, p.cur_step_num - self._steps_before)
-        print(
-            f"Train epoch time: {total:5.3f} ms, per step time: {total / steps:5.3f} ms", flush=True
-        )
+        say(f"Train epoch time: {total:5.3f} ms, per step time: {total / steps:5.3f} ms")
 
 
 class History(Callback):

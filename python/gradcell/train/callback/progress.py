@@ -9,6 +9,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from gradcell import arguments
+from gradcell.communication.engine import processes
 from gradcell.train.callback.base import (
     Callback,
     CallbackParameters,
@@ -37,6 +38,8 @@ class ProgressBar(Callback):
         file = self.file or sys.stderr
         notebook = "ipykernel" in sys.modules
         if not notebook and not (hasattr(file, "isatty") and file.isatty()):
+            return None
+        if processes.world.rank > 0:
             return None
         try:
             from tqdm.auto import tqdm
@@ -79,6 +82,8 @@ class ProgressBar(Callback):
             self.close()
             return
         seconds = time.perf_counter() - self._start
+        if processes.world.rank > 0:
+            return  # rank 0 speaks for all
         print(
             f"epoch {p.cur_epoch_num}/{p.epoch_num}: {step_in_epoch(p)} steps in {seconds:.1f} s"
             + (f", {text}" if text else ""),

@@ -1,7 +1,7 @@
 // Expressions that are one instruction: found in either order of their operands, equal bit by bit
 // to the ops one by one, and left alone where something else needs a part of them.
-#include "plan/fusions.h"
 #include "ops/ops.h"
+#include "plan/joining.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using namespace testing;  // NOLINT
 
-class Fusions : public ::testing::TestWithParam<DType> {
+class Formulas : public ::testing::TestWithParam<DType> {
  protected:
   static constexpr int64_t kRows = 5003;
   Graph g;
@@ -45,7 +45,7 @@ class Fusions : public ::testing::TestWithParam<DType> {
   }
 };
 
-TEST_P(Fusions, AStepOfAdam) {
+TEST_P(Formulas, AStepOfAdam) {
   NodeId p = values(-1, 1), m = values(-1, 1), v = values(0, 1), d = values(-2, 2);
   NodeId m1 = op(Op::Add, op(Op::Mul, m, constant_of(0.9)), op(Op::Mul, constant_of(0.1), d));
   NodeId v1 = op(Op::Add, op(Op::Mul, constant_of(0.001), unary(g, Op::Square, d)),
@@ -59,7 +59,7 @@ TEST_P(Fusions, AStepOfAdam) {
   EXPECT_TRUE(program[2].starts_with("[c - a * s / (sqrt(b) + t)]")) << program[2];
 }
 
-TEST_P(Fusions, AScaledTerm) {
+TEST_P(Formulas, AScaledTerm) {
   NodeId a = values(-1, 1), b = values(-1, 1);
   NodeId sum = op(Op::Add, b, op(Op::Mul, a, number(3)));
   NodeId difference = op(Op::Sub, b, op(Op::Mul, number(0.1), a));
@@ -67,7 +67,7 @@ TEST_P(Fusions, AScaledTerm) {
   EXPECT_EQ(check({difference}).size(), 1u);
 }
 
-TEST_P(Fusions, OtherExpressionsStayAsTheyAre) {
+TEST_P(Formulas, OtherExpressionsStayAsTheyAre) {
   NodeId a = values(-1, 1), b = values(-1, 1), s = number(3);
   NodeId scaled = op(Op::Mul, a, s);
   EXPECT_EQ(check({op(Op::Sub, scaled, b)}).size(), 2u) << "the other sign";
@@ -76,7 +76,7 @@ TEST_P(Fusions, OtherExpressionsStayAsTheyAre) {
   EXPECT_EQ(check({op(Op::Add, op(Op::Mul, a, a), op(Op::Mul, b, b))}).size(), 2u) << "no number";
 }
 
-TEST_P(Fusions, FeaturesAndTheirViews) {
+TEST_P(Formulas, FeaturesAndTheirViews) {
   const Dims dims{kRows, 3};
   NodeId x = leaf(g, GetParam(), dims), y = leaf(g, GetParam(), Dims{kRows, 1});
   leaves[x] = make_array(GetParam(), dims, random_numbers(kRows * 3, -1, 1, 1));
@@ -89,7 +89,7 @@ TEST_P(Fusions, FeaturesAndTheirViews) {
   EXPECT_EQ(check({op(Op::Add, spread, by_feature)}).size(), 2u) << "a number for each feature";
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, Fusions, ::testing::Values(DType::Float32, DType::Float64),
+INSTANTIATE_TEST_SUITE_P(Types, Formulas, ::testing::Values(DType::Float32, DType::Float64),
                          [](const auto& i) { return std::string(name(i.param)); });
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Loops for the rows of fusions.def.
+// Loops for the rows of formulas.def.
 #include <string_view>
 
 #include "cpu/kernels.h"
@@ -11,7 +11,7 @@ namespace {
 using gradcell::GRADCELL_ISA::scalar::sqrt;
 
 // The expression sees its operands by their letters.
-#define FUSION(Name, expression)                                                    \
+#define FORMULA(Name, expression)                                                   \
   struct Name##Expression {                                                         \
     static constexpr std::string_view kText = #expression;                          \
     template <class T>                                                              \
@@ -20,8 +20,8 @@ using gradcell::GRADCELL_ISA::scalar::sqrt;
       return expression;                                                            \
     }                                                                               \
   };
-#include "plan/fusions.def"
-#undef FUSION
+#include "plan/formulas.def"
+#undef FORMULA
 
 /// The place of each letter among the operands; -1: the expression does not have it.
 struct Places {
@@ -39,11 +39,10 @@ constexpr bool has(std::string_view text, char letter) {
 constexpr Places places(std::string_view text) {
   Places p;
   int n = 0;
-  if (has(text, 'a')) p.a = n++;
-  if (has(text, 'b')) p.b = n++;
-  if (has(text, 'c')) p.c = n++;
-  if (has(text, 's')) p.s = n++;
-  if (has(text, 't')) p.t = n++;
+  const auto take = [&](int& place, char letter) {
+    if (has(text, letter)) place = n++;
+  };
+  take(p.a, 'a'), take(p.b, 'b'), take(p.c, 'c'), take(p.s, 's'), take(p.t, 't');
   return p;
 }
 
@@ -68,13 +67,13 @@ void loop(const LoopArgs& args) {
 
 }  // namespace
 
-Loop fused(Compute type, Fusion fusion) {
+Loop formula(Compute type, Formula which) {
   static constexpr Loop kLoops[][2] = {
-#define FUSION(Name, expression) {loop<Name##Expression, float>, loop<Name##Expression, double>},
-#include "plan/fusions.def"
-#undef FUSION
+#define FORMULA(Name, expression) {loop<Name##Expression, float>, loop<Name##Expression, double>},
+#include "plan/formulas.def"
+#undef FORMULA
   };
-  return kLoops[static_cast<int>(fusion)][type == Compute::F64];
+  return kLoops[static_cast<int>(which)][type == Compute::F64];
 }
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

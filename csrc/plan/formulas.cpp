@@ -1,4 +1,4 @@
-#include "plan/fusions.h"
+#include "plan/joining.h"
 
 #include <array>
 #include <optional>
@@ -75,9 +75,9 @@ class Parser {
 
 const std::vector<Pattern>& patterns() {
   static const std::vector<Pattern> all = {
-#define FUSION(Name, expression) Parser(#expression).sum(),
-#include "plan/fusions.def"
-#undef FUSION
+#define FORMULA(Name, expression) Parser(#expression).sum(),
+#include "plan/formulas.def"
+#undef FORMULA
   };
   return all;
 }
@@ -150,7 +150,7 @@ class Matcher {
 
 }  // namespace
 
-void form_fusions(Region& region) {
+void form_formulas(Region& region) {
   auto& program = region.program;
   const Uses uses(region);
   Matcher matcher(region, uses);
@@ -161,8 +161,8 @@ void form_fusions(Region& region) {
     for (size_t f = 0; f < patterns().size(); ++f) {
       if (!matcher.match(patterns()[f], i)) continue;
       for (int32_t inside : matcher.inside) dropped[static_cast<size_t>(inside)] = 1;
-      i.kind = TileOp::Fused;
-      i.fusion = static_cast<Fusion>(f);
+      i.kind = TileOp::Formula;
+      i.formula = static_cast<Formula>(f);
       i.operand_count = 0;
       for (const Operand& o : matcher.operands()) i.operand[i.operand_count++] = o;
       break;

@@ -1,0 +1,282 @@
+// Reductions of whole tensors: elements side by side, and columns.
+#include "cpu/whole_kernels.h"
+
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace gradcell::cpu::GRADCELL_ISA {
+namespace {
+
+/// f.operator()<type>(); the half types are none of these.
+template <class F>
+auto by_type(DType t, F f) {
+  switch (t) {
+    case DType::Int8:
+      return f.template operator()<int8_t>();
+    case DType::Int16:
+      return f.template operator()<int16_t>();
+    case DType::Int32:
+      return f.template operator()<int32_t>();
+    case DType::Int64:
+      return f.template operator()<int64_t>();
+    case DType::Float32:
+      return f.template operator()<float>();
+    case DType::Float64:
+      return f.template operator()<double>();
+    default:
+      return f.template operator()<uint8_t>();
+  }
+}
+
+template <class F>
+void by_combine(Combine how, F f) {
+  switch (how) {
+    case Combine::Sum:
+      return f.template operator()<Combine::Sum>();
+    case Combine::Product:
+      return f.template operator()<Combine::Product>();
+    case Combine::Max:
+      return f.template operator()<Combine::Max>();
+    case Combine::Min:
+      return f.template operator()<Combine::Min>();
+  }
+}
+
+/// Of numbers or of vectors of them. NaN stays NaN.
+template <Combine how, class V>
+inline V combined(V a, V b) {
+  if constexpr (how == Combine::Sum)
+    return a + b;
+  else if constexpr (how == Combine::Product)
+    return a * b;
+  else if constexpr (how == Combine::Max)
+    return (a > b) | (a != a) ? a : b;
+  else
+    return (a < b) | (a != a) ? a : b;
+}
+
+template <Combine how, class A>
+constexpr A identity() {
+  constexpr bool infinite = std::numeric_limits<A>::has_infinity;
+  constexpr A top = infinite ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
+  constexpr A low = infinite ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::min();
+  return how == Combine::Sum       ? A(0)
+         : how == Combine::Product ? A(1)
+         : how == Combine::Max     ? low
+                                   : top;
+}
+
+/// 64 bytes of A, and as many T.
+template <class A, class T>
+struct Wide {
+  static constexpr size_t kLanes = 64 / sizeof(A);
+  typedef A Acc __attribute__((vector_size(64)));
+  /// The same in memory, where they lie anywhere.
+  typedef A AccAt __attribute__((vector_size(64), aligned(sizeof(A)), may_alias));
+  typedef T Raw __attribute__((vector_size(kLanes * sizeof(T)), aligned(sizeof(T)), may_alias));
+  static Acc read(const T* p) {
+    return __builtin_convertvector(*reinterpret_cast<const Raw*>(p), Acc);
+  }
+};
+
+/// Half of a vector's lanes: the lower or the upper ones.
+template <bool upper, class V, size_t... k>
+auto half_of(const V& v, std::index_sequence<k...>) {
+  return __builtin_shufflevector(v, v, (k + (upper ? sizeof...(k) : 0))...);
+}
+
+/// The lanes of a vector, combined in halves.
+template <Combine how, class A, class V>
+A across(const V& v) {
+  constexpr size_t kLanes = sizeof(V) / sizeof(A);
+  if constexpr (kLanes == 1) {
+    return v[0];
+  } else {
+    constexpr std::make_index_sequence<kLanes / 2> half;
+    return across<how, A>(combined<how>(half_of<false>(v, half), half_of<true>(v, half)));
+  }
+}
+
+/// The rest of a line that fills no vector, with what changes nothing behind it.
+template <Combine how, class T, size_t lanes>
+struct Rest {
+  T at[lanes];
+  Rest(const T* x, size_t n) {
+    for (T& v : at) v = identity<how, T>();
+    std::memcpy(at, x, n * sizeof(T));
+  }
+};
+
+/// Floats are added four and four before a sum in double takes them.
+void fold_line(const float* x, size_t n, double* acc,
+               std::integral_constant<Combine, Combine::Sum>) {
+  using F = Wide<float, float>::Acc;
+  using D = Wide<double, float>::Acc;
+  constexpr size_t kLanes = 16;
+  constexpr std::make_index_sequence<kLanes / 2> half;
+  D part[4] = {};
+  auto add = [&](size_t k, const F& v) {
+    part[2 * k] += __builtin_convertvector(half_of<false>(v, half), D);
+    part[2 * k + 1] += __builtin_convertvector(half_of<true>(v, half), D);
+  };
+  auto at = [=](size_t i) { return Wide<float, float>::read(x + i); };
+  auto four = [&](size_t i) {
+    return (at(i) + at(i + kLanes)) + (at(i + 2 * kLanes) + at(i + 3 * kLanes));
+  };
+  size_t i = 0;
+  for (; i + 8 * kLanes <= n; i += 8 * kLanes) add(0, four(i)), add(1, four(i + 4 * kLanes));
+  for (; i + kLanes <= n; i += kLanes) add(0, at(i));
+  if (i < n) add(1, Wide<float, float>::read(Rest<Combine::Sum, float, kLanes>(x + i, n - i).at));
+  *acc += across<Combine::Sum, double>((part[0] + part[1]) + (part[2] + part[3]));
+}
+
+/// The largest (smallest) in vectors, and beside it whether there was a NaN: shorter chains than
+/// one that a NaN goes through.
+template <class T, Combine how>
+  requires(std::is_floating_point_v<T> && (how == Combine::Max || how == Combine::Min))
+void fold_line(const T* x, size_t n, T* acc, std::integral_constant<Combine, how>) {
+  using W = Wide<T, T>;
+  using V = typename W::Acc;
+  constexpr size_t kLanes = W::kLanes, kParts = 4;
+  V best[kParts];
+  for (V& b : best) b = V{} + identity<how, T>();
+  auto nan = best[0] != best[0];
+  auto take = [&](V& b, const V& v) {
+    b = how == Combine::Max ? (v > b ? v : b) : (v < b ? v : b);
+    nan |= v != v;
+  };
+  size_t i = 0;
+  for (; i + kParts * kLanes <= n; i += kParts * kLanes)
+    for (size_t k = 0; k < kParts; ++k) take(best[k], W::read(x + i + k * kLanes));
+  for (; i + kLanes <= n; i += kLanes) take(best[0], W::read(x + i));
+  if (i < n) take(best[1], W::read(Rest<how, T, kLanes>(x + i, n - i).at));
+  for (size_t k = 1; k < kParts; ++k) best[0] = combined<how>(best[0], best[k]);
+  best[0] = nan ? V{} + std::numeric_limits<T>::quiet_NaN() : best[0];
+  *acc = combined<how>(*acc, across<how, T>(best[0]));
+}
+
+template <class T, Combine how>
+void fold_line(const T* x, size_t n, AccumulatorOf<how, T>* acc,
+               std::integral_constant<Combine, how>) {
+  using A = AccumulatorOf<how, T>;
+  using W = Wide<A, T>;
+  using V = typename W::Acc;
+  constexpr size_t kLanes = W::kLanes, kParts = 4;
+  V part[kParts];
+  for (V& p : part) p = V{} + identity<how, A>();
+  size_t i = 0;
+  for (; i + kParts * kLanes <= n; i += kParts * kLanes)
+    for (size_t k = 0; k < kParts; ++k)
+      part[k] = combined<how>(part[k], W::read(x + i + k * kLanes));
+  for (; i + kLanes <= n; i += kLanes) part[0] = combined<how>(part[0], W::read(x + i));
+  if (i < n) part[1] = combined<how>(part[1], W::read(Rest<how, T, kLanes>(x + i, n - i).at));
+  part[0] = combined<how>(combined<how>(part[0], part[1]), combined<how>(part[2], part[3]));
+  *acc = combined<how>(*acc, across<how, A>(part[0]));
+}
+
+template <Combine how, class T>
+void fold_all(const T* x, size_t n, AccumulatorOf<how, T>* acc) {
+  fold_line(x, n, acc, std::integral_constant<Combine, how>());
+}
+
+void fold(Combine how, DType type, const void* x, size_t n, void* acc) {
+  by_type(type, [&]<class T>() {
+    by_combine(how, [&]<Combine c>() {
+      fold_all<c>(static_cast<const T*>(x), n, static_cast<AccumulatorOf<c, T>*>(acc));
+    });
+  });
+}
+
+/// Four rows at a time, so that accumulators are read and written once for them.
+template <Combine how, class T>
+void fold_columns(const T* x, ptrdiff_t stride, size_t rows, AccumulatorOf<how, T>* acc, size_t n) {
+  using A = AccumulatorOf<how, T>;
+  using W = Wide<A, T>;
+  using V = typename W::Acc;
+  auto at = [&](size_t j) ->
+      typename W::AccAt& { return *reinterpret_cast<typename W::AccAt*>(acc + j); };
+  for (size_t r = 0; r < rows; r += 4) {
+    const T* p = x + static_cast<ptrdiff_t>(r) * stride;
+    const size_t group = rows - r < 4 ? rows - r : 4;
+    size_t j = 0;
+    if (group == 4)
+      for (; j + W::kLanes <= n; j += W::kLanes) {
+        V a = at(j);
+        for (ptrdiff_t k = 0; k < 4; ++k) a = combined<how>(a, W::read(p + k * stride + j));
+        at(j) = a;
+      }
+    for (; j < n; ++j)
+      for (size_t k = 0; k < group; ++k)
+        acc[j] = combined<how>(acc[j], static_cast<A>(p[static_cast<ptrdiff_t>(k) * stride + j]));
+  }
+}
+
+void fold_rows(Combine how, DType type, const void* x, ptrdiff_t stride, size_t rows, void* acc,
+               size_t n) {
+  by_type(type, [&]<class T>() {
+    by_combine(how, [&]<Combine c>() {
+      fold_columns<c>(static_cast<const T*>(x), stride, rows,
+                      static_cast<AccumulatorOf<c, T>*>(acc), n);
+    });
+  });
+}
+
+template <class T>
+int64_t first_of(const T* x, size_t n, T wanted) {
+  constexpr size_t kBlock = 64;
+  const bool nan = wanted != wanted;
+  size_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    int any = 0;
+    if (nan)
+      for (size_t k = 0; k < kBlock; ++k) any |= x[i + k] != x[i + k];
+    else
+      for (size_t k = 0; k < kBlock; ++k) any |= x[i + k] == wanted;
+    if (any) break;
+  }
+  while (i < n && !(nan ? x[i] != x[i] : x[i] == wanted)) ++i;
+  return static_cast<int64_t>(i);
+}
+
+int64_t first_extreme(bool largest, DType type, const void* x, size_t n) {
+  return by_type(type, [&]<class T>() {
+    const T* p = static_cast<const T*>(x);
+    T top = p[0];
+    largest ? fold_all<Combine::Max>(p, n, &top) : fold_all<Combine::Min>(p, n, &top);
+    return first_of(p, n, top);
+  });
+}
+
+template <bool largest, class T>
+void extreme_columns(const T* x, ptrdiff_t stride, size_t rows, T* __restrict top,
+                     int32_t* __restrict at, size_t n) {
+  std::memcpy(top, x, n * sizeof(T));
+  std::memset(at, 0, n * sizeof(int32_t));
+  for (size_t r = 1; r < rows; ++r) {
+    const T* __restrict p = x + static_cast<ptrdiff_t>(r) * stride;
+    const auto here = static_cast<int32_t>(r);
+    for (size_t j = 0; j < n; ++j) {
+      const T v = p[j], t = top[j];
+      const bool better = (largest ? v > t : v < t) | ((v != v) & (t == t));
+      top[j] = better ? v : t;
+      at[j] = better ? here : at[j];
+    }
+  }
+}
+
+void first_extremes(bool largest, DType type, const void* x, ptrdiff_t stride, size_t rows,
+                    void* top, int32_t* at, size_t n) {
+  by_type(type, [&]<class T>() {
+    const T* p = static_cast<const T*>(x);
+    largest ? extreme_columns<true>(p, stride, rows, static_cast<T*>(top), at, n)
+            : extreme_columns<false>(p, stride, rows, static_cast<T*>(top), at, n);
+  });
+}
+
+}  // namespace
+
+extern const WholeKernels kWholeKernels;
+const WholeKernels kWholeKernels = {fold, fold_rows, first_extreme, first_extremes};
+
+}  // namespace gradcell::cpu::GRADCELL_ISA

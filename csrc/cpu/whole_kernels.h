@@ -1,0 +1,37 @@
+// Loops over whole tensors that a call runs, one table for each instruction-set level. Types are a
+// tensor's own, but for the half types: what is float16 or bfloat16 comes as float32.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "base/types.h"
+#include "ir/spec.h"
+
+namespace gradcell::cpu {
+
+/// What elements are combined in: sums and products wider, so that they are rounded once.
+template <Combine how, class T>
+using AccumulatorOf =
+    std::conditional_t<how == Combine::Max || how == Combine::Min, T,
+                       std::conditional_t<std::is_floating_point_v<T>, double, int64_t>>;
+
+struct WholeKernels {
+  /// *acc combined with n elements side by side: in lanes, then lane by lane, an order that n
+  /// decides.
+  void (*fold)(Combine how, DType type, const void* x, size_t n, void* acc);
+  /// acc[j] combined with x[r * stride + j], j < n, for one r < rows after the other.
+  void (*fold_rows)(Combine how, DType type, const void* x, ptrdiff_t stride, size_t rows,
+                    void* acc, size_t n);
+  /// Where the first largest (or smallest) of n > 0 elements stands; the first NaN before any
+  /// other.
+  int64_t (*first_extreme)(bool largest, DType type, const void* x, size_t n);
+  /// The same of n columns, [rows][stride], rows > 0. `top`: room for n elements.
+  void (*first_extremes)(bool largest, DType type, const void* x, ptrdiff_t stride, size_t rows,
+                         void* top, int32_t* at, size_t n);
+};
+
+const WholeKernels& whole_kernels();
+
+}  // namespace gradcell::cpu

@@ -1,0 +1,147 @@
+// Tensor: what it holds, and how a view's elements come to be those of its base.
+#include "runtime/views.h"
+
+namespace gradcell {
+
+Tensor::Tensor(Array array) : array_(std::move(array)) {
+  if (const Trace* t = current_trace()) born_ = t->serial;
+}
+
+Tensor::Tensor(const TracePtr& trace, NodeId node)
+    : trace_(trace), node_(node), born_(trace->serial) {
+  link();
+}
+
+Tensor::Tensor(DType dtype, Window window)
+    : array_{dtype, window.layout.dims, nullptr},
+      window_(std::make_unique<Window>(std::move(window))) {}
+
+Tensor::Tensor(const TracePtr& trace, NodeId node, Window window) : Tensor(trace, node) {
+  window.seen = window.base->version();
+  window_ = std::make_unique<Window>(std::move(window));
+}
+
+Tensor::~Tensor() {
+  if (trace_) unlink();
+}
+
+void Tensor::link() {
+  next_ = trace_->tensors_;
+  if (next_) next_->previous_ = this;
+  trace_->tensors_ = this;
+}
+
+void Tensor::unlink() {
+  if (previous_)
+    previous_->next_ = next_;
+  else
+    trace_->tensors_ = next_;
+  if (next_) next_->previous_ = previous_;
+  previous_ = next_ = nullptr;
+}
+
+DType Tensor::dtype() const {
+  return trace_ ? trace_->graph.dtype(node_) : variable_ ? variable_->value.dtype : array_.dtype;
+}
+
+const Dims& Tensor::dims() const {
+  return trace_ ? trace_->graph.dims(node_) : variable_ ? variable_->value.dims : array_.dims;
+}
+
+bool Tensor::fresh() const {
+  const Tensor& base = *window_->base;
+  const Storage* storage = base.held().storage.get();
+  return array_.storage && window_->seen == base.version() && storage && !storage->exposed();
+}
+
+Array Tensor::value() const {
+  if (trace_) return trace_->value(in(*trace_));
+  Trace* t = current_trace();
+  if (window_) {
+    const Tensor& base = *window_->base;
+    if (t && (base.variable_ || base.trace_)) return t->value(in(*t));
+    if (!fresh()) {
+      array_ = read(base.value(), *window_);
+      window_->seen = base.version();
+    }
+    return array_;
+  }
+  if (!variable_) return array_;
+  // Inside a trace a variable stands for what has been assigned to it so far.
+  return t ? t->value(t->lift(variable_)) : variable_->value;
+}
+
+NodeId Tensor::in(Trace& trace) const {
+  if (trace_) {
+    require(!trace_->of_examples_, ErrorKind::Value,
+            "vmap: a tensor that differs from example to example is used after the function that "
+            "was mapped has ended; return it from that function");
+    require(
+        trace_.get() == &trace, ErrorKind::Runtime,
+        "a tensor of one function being differentiated is used in another thread's, or after its "
+        "function failed");
+    if (window_ && window_->seen != window_->base->version()) {
+      node_ = replay(trace.graph, window_->steps, window_->base->in(trace));
+      window_->seen = window_->base->version();
+    }
+    return node_;
+  }
+  const bool current = &trace == current_trace();
+  if (window_) {
+    const Tensor& base = *window_->base;
+    // A view of what the trace may change is a part of it.
+    if (current && (base.variable_ || base.trace_))
+      return replay(trace.graph, window_->steps, base.in(trace));
+    base.captured_ |= current;
+    return trace.lift(value());
+  }
+  if (variable_) return trace.lift(variable_);
+  captured_ |= current;
+  return trace.lift(array_);
+}
+
+void Tensor::become(Array array) {
+  if (variable_) return variable_->set(std::move(array));
+  require(!trace_, ErrorKind::Runtime, "a tensor of a function that failed is written to");
+  array_ = std::move(array);
+  captured_ = false;
+  ++version_;
+}
+
+void Tensor::become(Trace& trace, NodeId node) {
+  if (variable_) return trace.assign(variable_, node);
+  if (!trace_) {  // (array_ stays: what it is again if the function fails)
+    // What the function does to the world outside of it, it has to do at every call.
+    if (born_ != trace.serial) trace.mark_unrepeatable();
+    trace_ = trace.shared_from_this();
+    link();
+  }
+  node_ = node;
+  captured_ = false;
+  ++version_;
+}
+
+Array& Tensor::own_array() {
+  Array& a = variable_ ? variable_->value : array_;
+  if (a.storage.use_count() > 1 || a.storage->exposed()) a = duplicate(a);
+  if (variable_) ++variable_->version;
+  captured_ = false;
+  ++version_;
+  return a;
+}
+
+Array Tensor::shared_array() {
+  if (trace_ || ((window_ || variable_) && current_trace())) return value();
+  if (window_) {
+    if (is_whole(window_->layout, element_count(root().dims()))) root().shared_array();
+    return value();
+  }
+  Array& mine = variable_ ? variable_->value : array_;
+  if (!mine.storage->exposed() && mine.storage->on_host() && !mine.storage->has_device()) {
+    if (mine.storage.use_count() > 1) mine = duplicate(mine);
+    mine.storage->expose();
+  }
+  return mine;
+}
+
+}  // namespace gradcell
