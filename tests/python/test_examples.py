@@ -149,3 +149,44 @@ def test_mindspore_programs_learn(name: str, tmp_path: Path) -> None:
 def test_every_mindspore_program_is_run() -> None:
     programs = {path.stem for path in (EXAMPLES / "mindspore").glob("*.py")} - {"pictures"}
     assert programs == set(MINDSPORE)
+
+
+def test_burgers_by_adam_and_lbfgs(tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    example = load("burgers_lbfgs")
+    net, course, adam = example.solve(100, 60, n=400, verbose=False)
+    losses = [value for _, value in course]
+    assert losses[-1] < 0.7 * min(losses[:adam])  # what Adam had come to
+    pytest.importorskip("matplotlib")
+    example.plot(net, course, adam, str(tmp_path / "burgers.png"))
+    assert (tmp_path / "burgers.png").stat().st_size > 10_000
+
+
+def test_gauss_newton_needs_fewer_steps_than_adam(tmp_path: Path) -> None:
+    example = load("gauss_newton")
+    net = example.network(12)
+    newton = example.gauss_newton(net, 30, 200, iterations=100)
+    by_adam = example.adam(example.network(12), 1e9, 200, steps=30)
+    assert newton[-1][1] < 0.2 and newton[-1][1] < 0.3 * by_adam[-1][1]
+    pytest.importorskip("matplotlib")
+    example.plot(newton, by_adam, net, str(tmp_path / "newton.png"))
+    assert (tmp_path / "newton.png").stat().st_size > 10_000
+
+
+def test_a_force_field_for_molecules_of_any_size(tmp_path: Path) -> None:
+    example = load("force_field")
+    random = np.random.default_rng(1)
+    positions, real, _, forces = (a.asnumpy() for a in example.clusters(4, range(3, 9), random))
+    moved = positions.astype(np.float64)
+    moved[2, 1, 0] += 1e-5
+    back = positions.astype(np.float64)
+    back[2, 1, 0] -= 1e-5
+    ends = [example.lennard_jones(p, real[..., 0])[0][2, 0] for p in (moved, back)]
+    np.testing.assert_allclose(forces[2, 1, 0], -(ends[0] - ends[1]) / 2e-5, rtol=1e-3, atol=1e-3)
+    _, before, _, _ = example.train(1, n=100, verbose=False)
+    _, after, plans, found = example.train(120, n=100, verbose=False)
+    assert plans == 0  # no size has been compiled
+    assert np.mean(list(after.values())) < 0.7 * np.mean(list(before.values()))
+    pytest.importorskip("matplotlib")
+    example.plot(after, found, str(tmp_path / "forces.png"))
+    assert (tmp_path / "forces.png").stat().st_size > 10_000
