@@ -143,7 +143,10 @@ void bind_calls(py::module_& m) {
         const NodeId from = x->in(t);
         const TensorPtr marked = call_outputs({x}, {x}, rule, {})[0];
         t.insert(from, marked->node());
-        x->rebind(*marked);
+        if (x->traced())
+          x->stand_for(marked->node());
+        else
+          x->become(t, marked->node());
       },
       "Makes x the output of a call on itself, for what has been computed with it too.");
   m.def(

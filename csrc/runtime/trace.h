@@ -253,6 +253,8 @@ class Tensor {
   /// Of what is no view: new contents.
   void become(Array array);
   void become(Trace& trace, NodeId node);
+  /// Of a traced one, a view too: another node with the same value.
+  void stand_for(NodeId node) { node_ = node; }
   /// Of what is no view, outside a trace: the array for a writer, of which nobody else knows.
   Array& own_array();
   /// The elements for a reader and writer who is not told of writes (NumPy): of a view that has all
