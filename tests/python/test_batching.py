@@ -312,7 +312,8 @@ def test_a_value_of_one_example(fn, mode: int) -> None:
 def test_a_value_of_all_examples(mode: int) -> None:
     """What is the same for every example can be asked for."""
     y = Tensor(X[0])
-    with warnings.catch_warnings(action="ignore"):  # it is traced at every call
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it is traced at every call
         found = gc.vmap(lambda x: x * (2 if y.sum() > 1 else 3))(Tensor(X))
     np.testing.assert_array_equal(found.asnumpy(), 2 * X)
 

@@ -283,7 +283,7 @@ def test_inspect_prints_kernels_and_the_table(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("name", "nodes", "launches", "products", "megabytes"),
     [
-        ("PINN step", 100, 15, 22, 0.1),
+        ("PINN step", 100, 20, 14, 0.1),
         ("MLP step", 200, 28, 8, 0.1),
         ("loss-scale step", 90, 17, 5, 0.01),
     ],

@@ -33,7 +33,7 @@ def draw(n: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         [[[row >> (4 - k) & 1 for k in range(5)] for row in figure] for figure in FONT]
     )
     labels = random.integers(0, 10, n)
-    pictures = np.zeros((n, SIDE, SIDE))
+    pictures: np.ndarray = np.zeros((n, SIDE, SIDE))
     top, left = random.integers(0, SIDE - 6, n), random.integers(0, SIDE - 4, n)
     rows, columns = top[:, None] + np.arange(7), left[:, None] + np.arange(5)
     pictures[np.arange(n)[:, None, None], rows[:, :, None], columns[:, None]] = shapes[labels]
