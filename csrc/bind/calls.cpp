@@ -143,12 +143,15 @@ void bind_calls(py::module_& m) {
         const NodeId from = x->in(t);
         const TensorPtr marked = call_outputs({x}, {x}, rule, {})[0];
         t.insert(from, marked->node());
-        if (x->traced())
+        if (x->window() != nullptr)
           x->stand_for(marked->node());
         else
           x->become(t, marked->node());
       },
       "Makes x the output of a call on itself, for what has been computed with it too.");
+  m.def(
+      "set_hooked", [](const TensorPtr& x, bool hooked) { x->set_hooked(hooked); },
+      "Says whether there are hooks on the gradient by x, a tensor outside of traces.");
   m.def(
       "recomputed",
       [](size_t begin, const std::vector<TensorPtr>& outputs) {

@@ -249,6 +249,9 @@ class Tensor {
   bool captured() const { return captured_; }
   /// The trace that was active when it was made, by its number; 0: none.
   uint64_t born() const { return born_; }
+  /// Whether the user has put hooks on the gradient by it, which no compiled function knows.
+  bool hooked() const { return hooked_; }
+  void set_hooked(bool hooked) { hooked_ = hooked; }
 
   /// Of what is no view: new contents.
   void become(Array array);
@@ -274,6 +277,7 @@ class Tensor {
   TracePtr trace_;
   mutable NodeId node_ = kNoNode;
   mutable bool captured_ = false;
+  bool hooked_ = false;
   std::unique_ptr<Window> window_;
   uint64_t version_ = 0, born_ = 0;
   Tensor *previous_ = nullptr, *next_ = nullptr;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -28,9 +29,13 @@ class HookHandle:
     _numbers = itertools.count()
 
     def __init__(
-        self, hook_dict: dict[int, Callable[..., Any]] | None = None, hook: Any = None
+        self,
+        hook_dict: dict[int, Callable[..., Any]] | None = None,
+        hook: Any = None,
+        emptied: Callable[[], Any] | None = None,
     ) -> None:
         self._hooks = {} if hook_dict is None else hook_dict
+        self._emptied = emptied  # called when the last hook is gone
         self.handle_id = next(self._numbers)  # an id would come again when the handle is gone
         if hook is not None:
             self._hooks[self.handle_id] = hook
@@ -40,6 +45,8 @@ class HookHandle:
         """Ends the calls."""
         if self._hooks.pop(self.handle_id, None) is not None:
             _core.bump_structure_version()
+            if not self._hooks and self._emptied is not None:
+                self._emptied()
 
 
 def hooked(gradient: Tensor, hooks: dict[int, Callable[..., Any]]) -> Tensor:
@@ -78,7 +85,14 @@ def register_hook(self: Tensor, hook: Callable[..., Any]) -> HookHandle:
     hooks: dict[int, Callable[..., Any]] = {}
     if not self._traced:
         hooks = self.__dict__.setdefault("_gradient_hooks", hooks)
-        return HookHandle(hooks, hook)
+        _core.set_hooked(self, True)
+        this = weakref.ref(self)
+
+        def emptied() -> None:
+            if (tensor := this()) is not None:
+                _core.set_hooked(tensor, False)
+
+        return HookHandle(hooks, hook, emptied)
     before = self.__dict__.get("_inserted_hooks")
     if before is not None and _core.same_node(self, before[0]):
         hooks = before[1]

@@ -32,8 +32,17 @@ def _settled(out: Any, by_value: bool) -> Any:
 
 
 def _own(args: Any) -> Any:
-    """Arguments by value: tensors of the function's own, but for parameters."""
-    return tree.map_leaves(lambda t: t if t._is_variable else _core.copy(t), args)
+    """Arguments by value: tensors of the function's own, but for parameters; with the hooks on them."""
+
+    def copied(t: Tensor) -> Tensor:
+        if t._is_variable:
+            return t
+        own = _core.copy(t)
+        if hooks := t.__dict__.get("_gradient_hooks"):
+            own.__dict__["_gradient_hooks"] = hooks
+        return own
+
+    return tree.map_leaves(copied, args)
 
 
 def run_traced(

@@ -91,10 +91,24 @@ def test_hooks_on_arguments(mode):
     f = ms.grad(lambda x, y: x * y, (0, 1))
     close(f(a, of(2)), (4, 1))
     close(f(of(1), of(2)), (2, 1))
+    close(f(a, of(2)), (4, 1))
     assert len(a.hooks()) == 1
     handle.remove()
     close(f(a, of(2)), (2, 1))
     assert a.hooks() == []
+
+
+def test_hooks_on_arguments_of_a_compiled_function(mode):
+    f = ms.jit(ms.grad(lambda x, y: x * y, (0, 1)))
+    close(f(of(1), of(2)), (2, 1))
+    a = of(1)
+    handle = a.register_hook(lambda g: g * 2)
+    for _ in range(2):
+        close(f(of(1), of(2)), (2, 1))
+        close(f(a, of(2)), (4, 1))
+    handle.remove()
+    for x in (of(1), a):
+        close(f(x, of(2)), (2, 1))
 
 
 def test_several_hooks_one_after_the_other(mode):

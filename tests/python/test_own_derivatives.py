@@ -469,6 +469,18 @@ def test_a_function_that_writes_into_its_input(mode):
     close(value, (2 * X + 1) ** 2)
     close(got, 2 * (2 * X + 1) * 7 * 2)
 
+    def of_a_part(a):
+        b = a * 2
+        end = b[1:]
+        c = Dirty.apply(end)
+        return b, c, end
+
+    out = np.concatenate([2 * X[:1], 2 * X[1:] + 1])
+    for got in of_a_part(of(X))[0], ms.jit(of_a_part)(of(X))[0]:
+        close(got, out)
+    close(ms.grad(lambda a: ops.square(of_a_part(a)[0]))(of(X)), 2 * out * [2, 14, 14])
+    close(ms.grad(lambda a: of_a_part(a)[1] + of_a_part(a)[2])(of(X)), [0, 28, 28])
+
 
 def test_closures_of_a_function_have_no_gradient(mode):
     def f(a, b):

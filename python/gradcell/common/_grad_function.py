@@ -145,7 +145,7 @@ class _Function:
             if constant[i]:
                 made[i] = _core.ops.stop_gradient(made[i])
             if dirty[i] and value._traced:
-                value._rebind(made[i])
+                value[...] = made[i]  # by way of a view into its base
                 made[i] = value
         return tree.refill(tree.outline(out), made)
 
