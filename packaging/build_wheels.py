@@ -219,7 +219,7 @@ def repair(wheel: Path, arch: str, out: Path) -> Path:
 
 def sdist(out: Path) -> Path:
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH)}
-    run(sys.executable, "-m", "build", "--sdist", "--outdir", out, ROOT, env=environment)
+    run(sys.executable, "-m", "build", "--sdist", "-n", "--outdir", out, ROOT, env=environment)
     return max(out.glob("*.tar.gz"), key=lambda path: path.stat().st_mtime)
 
 
