@@ -201,7 +201,9 @@ NodeId first_mixing_rows(const Graph& g, std::span<const NodeId> outputs,
     of.clear();
     bool active = false;
     for (int k = 0; k < g[id].input_count; ++k) {
-      of.push_back(passes(g, id, k) ? inner[g.input(id, k)] : std::nullopt);
+      // A call's rows lie as they do inside; its own derivative is of the same shape.
+      const bool seen = is_call_output(g, id) ? k == 0 : passes(g, id, k);
+      of.push_back(seen ? inner[g.input(id, k)] : std::nullopt);
       active |= of.back().has_value();
     }
     if (!active) continue;

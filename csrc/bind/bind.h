@@ -45,6 +45,7 @@ void bind_location(py::module_& m);
 void bind_tensor(py::module_& m);
 void bind_ops(py::module_& m);
 void bind_trace(py::module_& m);
+void bind_calls(py::module_& m);
 void bind_dispatch(py::module_& m);
 void bind_inspect(py::module_& m);
 void bind_cuda(py::module_& m);

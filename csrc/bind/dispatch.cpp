@@ -144,8 +144,9 @@ class Entries {
     for (size_t i = 0; i < n; ++i) {
       const Argument& a = e.arguments[i];
       const Tensor* t = tensors[i];
-      if (a.tensor ? !t || t->traced() || t->dtype() != a.dtype || t->dims() != a.dims
-                   : t || !same_object(args[i], a.object.ptr()))
+      if (a.tensor
+              ? !t || t->traced() || t->hooked() || t->dtype() != a.dtype || t->dims() != a.dims
+              : t || !same_object(args[i], a.object.ptr()))
         return false;
     }
     return true;

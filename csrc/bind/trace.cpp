@@ -179,7 +179,7 @@ void bind_trace(py::module_& m) {
           "plan_text",
           [](Trace& t, const std::vector<TensorPtr>& outputs) {
             const std::vector<NodeId> ids = roots(t, outputs);
-            return to_text(make_plan(t.graph, live_nodes(t.graph, ids), ids, {}));
+            return to_text(make_plan(t.graph, live_until(t.graph, ids, {}), ids, {}));
           },
           py::arg("outputs"), "The plan of the same, which is not run.")
       .def_property_readonly("node_count", [](const Trace& t) { return t.graph.size(); });

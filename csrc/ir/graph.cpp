@@ -87,6 +87,11 @@ NodeId Graph::unique(Op op, DType dtype, std::span<const int64_t> dims,
   return id;
 }
 
+int64_t Graph::add_rule(std::shared_ptr<const Rule> rule) {
+  rules_.push_back(std::move(rule));
+  return static_cast<int64_t>(rules_.size()) - 1;
+}
+
 NodeId Graph::effect(Op op, DType dtype, std::span<const int64_t> dims,
                      std::span<const NodeId> inputs, std::span<const int64_t> attrs,
                      uint64_t place) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,6 +45,8 @@ struct Node {
   Location location;
 };
 
+class Rule;
+
 class Graph {
  public:
   Graph();
@@ -82,6 +85,14 @@ class Graph {
   };
   std::span<const Effect> effects() const { return effects_; }  ///< by place
 
+  /// Keeps the derivative that a call has of its own; returns the call's number.
+  int64_t add_rule(std::shared_ptr<const Rule> rule);
+  std::shared_ptr<const Rule> rule(int64_t call) const {
+    return rules_.at(static_cast<size_t>(call));
+  }
+  /// Nothing is differentiated any more: what the rules hold may go.
+  void drop_rules() { rules_.clear(); }
+
  private:
   friend class Stamp;
   uint32_t shape_id(std::span<const int64_t> dims);
@@ -109,6 +120,7 @@ class Graph {
   std::vector<int64_t> counts_;
   std::vector<uint32_t> hashes_;
   std::vector<NodeId> table_;  ///< open addressing, power-of-two size
+  std::vector<std::shared_ptr<const Rule>> rules_;
   uint64_t next_serial_ = 0, next_place_ = 1;
   std::vector<Effect> effects_;
   Location location_;

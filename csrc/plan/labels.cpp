@@ -352,6 +352,16 @@ std::vector<int32_t> levels(const Graph& g) {
   return level;
 }
 
+/// The stage before which nothing is computed with a node: of those that share storage, the latest
+/// of their tokens.
+int32_t tokens_stage(const Graph& g, const Labels& l, NodeId id) {
+  int32_t stage = 0;
+  for (; l.storage[id] != id; id = g.input(id, 0))
+    for (NodeId token : g.inputs(id).subspan(1))
+      stage = std::max(stage, l.node[l.storage[token]].stage);
+  return stage;
+}
+
 /// The first stage in which all that a node reads is there.
 int32_t ready(const Graph& g, const Labels& l, NodeId id) {
   const NodeLabel& me = l.node[id];
@@ -363,7 +373,7 @@ int32_t ready(const Graph& g, const Labels& l, NodeId id) {
     bool in_tile = from.in_region && me.in_region && !from.reducing &&
                    from.component == me.component && access(g, id, k) == Access::Rows;
     int32_t there = is_source(g, p) ? (fill ? 1 : 0) : in_tile ? from.stage : from.stage + 1;
-    stage = std::max(stage, there);
+    stage = std::max({stage, there, tokens_stage(g, l, g.input(id, k))});
   }
   return stage;
 }

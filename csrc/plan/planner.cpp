@@ -29,6 +29,11 @@ struct Hasher {
   }
 };
 
+/// The inputs that a node's value needs: of a mark the first, the others are for differentiation.
+std::span<const NodeId> planned_inputs(const Graph& g, NodeId id) {
+  return form(g, id) == Form::Marker ? g.inputs(id).first(1) : g.inputs(id);
+}
+
 /// Live nodes in an order in which effects come by their places. (What a transform's end has built
 /// again lies behind effects that come after it.)
 std::vector<NodeId> in_order(const Graph& g, std::span<const NodeId> live,
@@ -352,7 +357,8 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
           static_cast<uint64_t>(n.attr_count) << 48);
     for (int64_t d : g.dims(id)) h.add(static_cast<uint64_t>(d));
     if (cut) continue;
-    for (NodeId in : g.inputs(id)) h.add(number[in]);
+    for (NodeId in : planned_inputs(g, id)) h.add(number[in]);
+    if (form(g, id) == Form::Marker) continue;
     for (int64_t a : g.attrs(id)) h.add(static_cast<uint64_t>(a));
   }
   h.add(live.size());
@@ -368,7 +374,6 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
 
 std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
                                std::span<const NodeId> cuts) {
-  if (cuts.empty()) return live_nodes(g, roots);
   std::vector<uint8_t> live(g.size(), 0), cut(g.size(), 0);
   for (NodeId c : cuts) cut[c] = 1;
   for (NodeId r : roots) live[r] = 1;
@@ -377,7 +382,7 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
     if (!live[id]) continue;
     result.push_back(id);
     if (cut[id]) continue;
-    for (NodeId i : g.inputs(id)) live[i] = 1;
+    for (NodeId i : planned_inputs(g, id)) live[i] = 1;
   }
   std::reverse(result.begin(), result.end());
   return result;

@@ -31,7 +31,10 @@ class Recorder {
   NodeId in(const TensorPtr& t) { return t->in(trace()); }
 
   TensorPtr result(NodeId id) {
-    if (!own_) return std::make_shared<Tensor>(current_trace()->shared_from_this(), id);
+    if (!own_) {
+      if (records_constants()) id = stop_gradient(graph(), id);
+      return std::make_shared<Tensor>(current_trace()->shared_from_this(), id);
+    }
     if (const Array* a = own_->known(id)) return std::make_shared<Tensor>(shared(*a));
     NodeId out[] = {id};
     return std::make_shared<Tensor>(own_->finish(out)[0]);

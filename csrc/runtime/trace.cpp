@@ -79,6 +79,7 @@ class PlanCache {
 };
 
 thread_local TracePtr t_trace;
+thread_local bool t_constants = false;
 
 std::vector<uint64_t> constants_of(const Graph& g, std::span<const NodeId> live) {
   std::vector<uint64_t> bits;
@@ -139,6 +140,9 @@ void set_locator(Location (*locate)()) { g_locate = locate; }
 Location user_location() { return g_locate ? g_locate() : Location{}; }
 
 Trace* current_trace() { return t_trace.get(); }
+
+bool records_constants() { return t_constants; }
+void record_constants(bool constants) { t_constants = constants; }
 
 TracePtr begin_trace() {
   require(!t_trace, ErrorKind::Runtime, "a trace is active already");
@@ -257,17 +261,46 @@ void Trace::dissolve(std::span<const NodeId> aliases) {
   if (aliases.empty()) return;
   for (NodeId a : aliases) open_.erase(a);
   const NodeId first = *std::min_element(aliases.begin(), aliases.end());
-  const auto end = static_cast<NodeId>(graph.size());
-  std::vector<NodeId> now(end - first, kNoNode);  // what stands for first, first + 1, ...
+  std::vector<NodeId> now(graph.size() - first, kNoNode);  // what stands for first, first + 1, ...
   for (NodeId a : aliases) now[a - first] = graph.input(a, 0);
   for (const VariablePtr& v : state_order_)
     if (NodeId& node = state_[v.get()]; node >= first && now[node - first] != kNoNode)
       node = now[node - first], ++v->version;
   if (open_.empty()) return;
+  rebuild_references(first, now);
+  move_references(first, now);
+}
 
+void Trace::insert(NodeId from, NodeId to) {
+  std::vector<NodeId> now(to - from, kNoNode);
+  now[0] = to;
+  rebuild_references(from, now);
+  now[0] = kNoNode;
+  move_references(from, now);
+}
+
+bool Trace::differentiated(std::span<const NodeId> ids, std::span<const NodeId> stops) const {
+  std::unordered_set<NodeId> seen(stops.begin(), stops.end());
+  std::vector<NodeId> next(ids.begin(), ids.end());
+  while (!next.empty()) {
+    const NodeId id = next.back();
+    next.pop_back();
+    if (!seen.insert(id).second) continue;
+    if (open_.contains(id)) return true;
+    const Spec& s = spec(graph, id);
+    if (!s.differentiable()) continue;
+    for (int k = 0; k < graph[id].input_count; ++k)
+      if (s.computes_with(k)) next.push_back(graph.input(id, k));
+  }
+  return false;
+}
+
+void Trace::rebuild_references(NodeId first, std::vector<NodeId>& now) {
+  const auto end = static_cast<NodeId>(first + now.size());
+  const auto made = static_cast<NodeId>(graph.size());
   std::vector<uint8_t> live(end - first, 0);
   each_reference([&](NodeId& node) {
-    if (node >= first) live[node - first] = 1;
+    if (node >= first && node < end) live[node - first] = 1;
   });
   for (NodeId id = end; id-- > first;)
     if (live[id - first])
@@ -291,10 +324,18 @@ void Trace::dissolve(std::span<const NodeId> aliases) {
       cuts_.push_back(to);
     }
   }
-  if constexpr (kVerify) verify(graph, "dissolve", end);
-  each_reference([&](NodeId& node) {
-    if (node >= first && node < end && now[node - first] != kNoNode) node = now[node - first];
-  });
+  if constexpr (kVerify) verify(graph, "rebuild_references", made);
+}
+
+void Trace::move_references(NodeId first, const std::vector<NodeId>& now) {
+  auto moved = [&](NodeId node) {
+    const bool among = node >= first && node - first < now.size();
+    return among && now[node - first] != kNoNode ? now[node - first] : node;
+  };
+  each_reference([&](NodeId& node) { node = moved(node); });
+  std::unordered_set<NodeId> open;
+  for (NodeId a : open_) open.insert(moved(a));
+  open_ = std::move(open);
 }
 
 std::vector<uintptr_t> Trace::lifted_variables() const {
@@ -395,6 +436,7 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs) {
 
 std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
                                  std::shared_ptr<Compiled>* compiled) {
+  graph.drop_rules();                                        // with the tensors that they kept
   for (Tensor* t = tensors_; t; t = t->next_) t->in(*this);  // views of what has changed
   std::vector<NodeId> roots(outputs.begin(), outputs.end());
   std::vector<VariablePtr> updated;
@@ -481,7 +523,7 @@ std::shared_ptr<Compiled> Trace::remainder(std::span<const NodeId> outputs,
     given.push_back(id);
   };
   for (NodeId id : outputs) need(id);
-  for (NodeId id : live_nodes(graph, outputs))
+  for (NodeId id : live_until(graph, outputs, {}))
     if (depends[id])
       for (NodeId i : graph.inputs(id)) need(i);
   const std::vector<Array> arrays = given.empty() ? std::vector<Array>{} : values(given);
@@ -501,6 +543,7 @@ std::shared_ptr<Compiled> Trace::remainder(std::span<const NodeId> outputs,
 }
 
 void Trace::abandon() {
+  graph.drop_rules();
   active_ = false;
   for (const VariablePtr& v : state_order_) ++v->version;
   for (Tensor *t = tensors_, *next; t; t = next) {
