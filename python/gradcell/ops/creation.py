@@ -136,7 +136,12 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     if count < 0:
         raise ValueError(f"linspace: steps must not be negative, got {count}{where()}")
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
-        return Tensor(np.linspace(start, end, count), _core.float32)
+        if count < 2:
+            return _ops.full([count], start, _core.float32)
+        place = _ops.iota([count], _core.float64, 0)
+        numbers = _ops.add(_ops.mul(place, (end - start) / (count - 1)), float(start))
+        last = _ops.equal(place, float(count - 1))
+        return _ops.cast(_ops.where(last, float(end), numbers), _core.float32)
     a, b = map(arguments.floating, arguments.operands(start, end, "linspace", ("start", "end")))
     if count == 1:
         return _ops.reshape(a, [1])
