@@ -14,8 +14,8 @@ namespace {
 
 /// Narrower rows fill vectors better feature by feature.
 constexpr int32_t kWide = 64;
-/// Elements of a tile's widest value. (Few rows would stay in the first-level cache, but what is done
-/// once for each tile costs more than that wins.)
+/// Elements of a tile's widest value. (Few rows would stay in the first-level cache, but what is
+/// done once for each tile costs more than that wins.)
 constexpr int32_t kTileElements = 16384;
 
 int32_t width(const Region& r) {
