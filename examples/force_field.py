@@ -133,9 +133,10 @@ def plot(errors, forces, path: str) -> None:
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     true, found = (np.concatenate([f[k].ravel() for f in forces.values()]) for k in (0, 1))
-    left.plot([-60, 60], [-60, 60], color="0.7", linewidth=3)
+    ends = [true.min(), true.max()]
+    left.plot(ends, ends, color="0.7", linewidth=3)
     left.plot(true, found, ".", markersize=2)
-    left.set(xlabel="force, exact", ylabel="force, network", xlim=(-60, 60), ylim=(-60, 60))
+    left.set(xlabel="force, exact", ylabel="force, network")
     right.bar(list(errors), [100 * e for e in errors.values()], color=["C0"] * 6 + ["C1"] * 2)
     right.set(xlabel="atoms (9 and 10: not trained on)", ylabel="relative error of forces, %")
     figure.savefig(path, dpi=120)

@@ -100,6 +100,23 @@ def burgers_loss(net: Any, viscosity: float) -> Any:
     return Loss(Solution(net))
 
 
+def burgers_example(net: Any, viscosity: float) -> Any:
+    """A Cell: that, with the mean squares of what is wrong at the start and at the edges."""
+
+    class Loss(nn.Cell):  # type: ignore[misc]
+        def __init__(self, net: Any) -> None:
+            super().__init__()
+            self.net = net
+            self.inside = burgers_loss(net, viscosity)
+
+        def construct(self, x: Any, t: Any, start: Any, wanted: Any, edge: Any) -> Any:
+            u_start, u_edge = self.net(start) - wanted, self.net(edge)
+            conditions = (u_start * u_start).mean() + (u_edge * u_edge).mean()
+            return self.inside(x, t) + conditions
+
+    return Loss(net)
+
+
 def convolution(inputs: int, outputs: int, kernel: int, stride: int = 1, **more: Any) -> Any:
     more = {"pad_mode": "pad", "padding": kernel // 2, **more}
     return nn.Conv2d(inputs, outputs, kernel, stride, **more)
@@ -221,6 +238,16 @@ def build(kind: str, params: dict[str, Any], compiled: bool, wait: Any) -> Step 
         weights = net.trainable_params()
         value_and_grad = compile_(ms.value_and_grad(loss, None, weights))
         return Step(step(value_and_grad, ms.Tensor(given.x), ms.Tensor(given.t)), arrays)
+    if kind == "deepxde":
+        given = inputs.deepxde()
+        net = network(given.layers, nn.Tanh, ms.float32)
+        optimizer = nn.Adam(net.trainable_params(), learning_rate=inputs.LEARNING_RATE)
+        train = nn.TrainOneStepCell(burgers_example(net, inputs.VISCOSITY), optimizer)
+        train.set_train()
+        columns = np.split(given.inside, 2, 1)
+        wanted = -np.sin(np.pi * given.start[:, :1])
+        points = [ms.Tensor(a) for a in (*columns, given.start, wanted, given.edge)]
+        return Step(step(train, *points), arrays, trains=True)
     if kind == "mlp":
         data = inputs.mlp(**params)
         net = network(data.layers, nn.ReLU, ms.float32)
@@ -242,7 +269,9 @@ def _same(f: Any) -> Any:
 def _bind(f: Any, arguments: tuple[Any, ...]) -> Any:
     if len(arguments) == 1:
         return lambda a=arguments[0]: f(a)
-    return lambda a=arguments[0], b=arguments[1]: f(a, b)
+    if len(arguments) == 2:
+        return lambda a=arguments[0], b=arguments[1]: f(a, b)
+    return lambda: f(*arguments)
 
 
 def arrays(result: Any) -> list[Any]:

@@ -34,6 +34,8 @@ def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
         return _step(lambda x, y: torch.autograd.grad(square_plus(x, y), x)[0], x, y)
     if kind == "pinn":
         return compiled_pinn(params) if compiled else eager_pinn(params)
+    if kind == "deepxde":
+        return burgers_training(compiled)
     if kind == "mlp":
         return mlp_step(params, compiled)
     if kind == "network":
@@ -117,27 +119,18 @@ def network(layers: list[Any], activation: Any) -> nn.Sequential:
     return nn.Sequential(*modules)
 
 
-def eager_pinn(params: dict[str, Any]) -> Step:
-    given = inputs.pinn(**params)
-    net = network(given.layers, nn.Tanh)
-    weights = list(net.parameters())
-
-    def step(x: torch.Tensor, t: torch.Tensor) -> Any:
-        x, t = x.detach().requires_grad_(), t.detach().requires_grad_()
-        u = net(torch.cat((x, t), 1))
-        u_x, u_t = torch.autograd.grad(u.sum(), (x, t), create_graph=True)
-        (u_xx,) = torch.autograd.grad(u_x.sum(), x, create_graph=True)
-        loss = ((u_t + u * u_x - inputs.VISCOSITY * u_xx) ** 2).mean()
-        return loss.detach(), torch.autograd.grad(loss, weights)
-
-    return _step(step, torch.from_numpy(given.x), torch.from_numpy(given.t))
+def burgers_loss(net: nn.Module, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    """The mean squared residual of Burgers' equation, by autograd."""
+    x, t = x.detach().requires_grad_(), t.detach().requires_grad_()
+    u = net(torch.cat((x, t), 1))
+    u_x, u_t = torch.autograd.grad(u.sum(), (x, t), create_graph=True)
+    (u_xx,) = torch.autograd.grad(u_x.sum(), x, create_graph=True)
+    return ((u_t + u * u_x - inputs.VISCOSITY * u_xx) ** 2).mean()
 
 
-def compiled_pinn(params: dict[str, Any]) -> Step:
-    """torch.func, since torch.compile has no double backward through autograd."""
-    given = inputs.pinn(**params)
-    net = network(given.layers, nn.Tanh)
-    weights = {name: p.detach() for name, p in net.named_parameters()}
+def burgers_loss_of_weights(net: nn.Module) -> Any:
+    """The same by torch.func, as a function of the weights, x and t: torch.compile has no double
+    backward through autograd."""
 
     def loss(weights: Any, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
         def u_sum(x: torch.Tensor, t: torch.Tensor) -> Any:
@@ -151,7 +144,69 @@ def compiled_pinn(params: dict[str, Any]) -> Step:
         u_xx, (u, u_x, u_t) = grad(u_x_sum, has_aux=True)(x, t)
         return ((u_t + u * u_x - inputs.VISCOSITY * u_xx) ** 2).mean()
 
-    compiled = torch.compile(grad_and_value(loss), dynamic=False)
+    return loss
+
+
+def burgers_training(compiled: bool) -> Step:
+    """DeepXDE's example, written in PyTorch."""
+    given = inputs.deepxde()
+    net = network(given.layers, nn.Tanh)
+    optimizer = torch.optim.Adam(net.parameters(), lr=inputs.LEARNING_RATE, fused=True)
+    x, t = torch.from_numpy(given.inside).split(1, 1)
+    start, edge = torch.from_numpy(given.start), torch.from_numpy(given.edge)
+    wanted = -torch.sin(torch.pi * start[:, :1])
+
+    if not compiled:
+
+        def call() -> Any:
+            optimizer.zero_grad()
+            conditions = (net(edge) ** 2).mean() + ((net(start) - wanted) ** 2).mean()
+            loss = burgers_loss(net, x, t) + conditions
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return Step(call, _arrays, trains=True)
+
+    inside = burgers_loss_of_weights(net)
+    weights = dict(net.named_parameters())
+
+    def whole(weights: Any, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        u_edge = functional_call(net, weights, (edge,))
+        u_start = functional_call(net, weights, (start,))
+        conditions = (u_edge**2).mean() + ((u_start - wanted) ** 2).mean()
+        return inside(weights, x, t) + conditions
+
+    gradients_and_loss = torch.compile(grad_and_value(whole), dynamic=False)
+
+    def compiled_call() -> Any:
+        detached = {name: p.detach() for name, p in weights.items()}
+        gradients, loss = gradients_and_loss(detached, x, t)
+        for name, p in weights.items():
+            p.grad = gradients[name]
+        optimizer.step()
+        return loss
+
+    return Step(compiled_call, _arrays, trains=True)
+
+
+def eager_pinn(params: dict[str, Any]) -> Step:
+    given = inputs.pinn(**params)
+    net = network(given.layers, nn.Tanh)
+    weights = list(net.parameters())
+
+    def step(x: torch.Tensor, t: torch.Tensor) -> Any:
+        loss = burgers_loss(net, x, t)
+        return loss.detach(), torch.autograd.grad(loss, weights)
+
+    return _step(step, torch.from_numpy(given.x), torch.from_numpy(given.t))
+
+
+def compiled_pinn(params: dict[str, Any]) -> Step:
+    given = inputs.pinn(**params)
+    net = network(given.layers, nn.Tanh)
+    weights = {name: p.detach() for name, p in net.named_parameters()}
+    compiled = torch.compile(grad_and_value(burgers_loss_of_weights(net)), dynamic=False)
 
     def step(x: torch.Tensor, t: torch.Tensor) -> Any:
         gradients, value = compiled(weights, x, t)

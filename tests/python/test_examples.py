@@ -13,6 +13,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+import gradcell as gc
 from gradcell.demo import DEMOS, burgers, digits, forces, inverse
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -190,3 +191,25 @@ def test_a_force_field_for_molecules_of_any_size(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     example.plot(after, found, str(tmp_path / "forces.png"))
     assert (tmp_path / "forces.png").stat().st_size > 10_000
+
+
+def test_pictures_of_transforms(tmp_path: Path) -> None:
+    example = load("transforms")
+    _, ellipses = example.circles(3)
+    small = 1e-6 * np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]) + [0.0, 1.6]
+    images = np.array([example.swirl(gc.Tensor(p)).asnumpy() for p in small])
+    axes = (images[:2] - images[2:]) * (0.13 / 2e-6)  # of the ellipse around the point (0, 1.6)
+    spans = np.ptp(ellipses[7], axis=0) / 2
+    np.testing.assert_allclose(spans, np.linalg.norm(axes, axis=0), rtol=5e-3)
+    values, _ = example.curvatures(np.array([[1.0, 1.0]]))
+    np.testing.assert_allclose(values[0].prod(), 82 * 20 - 40**2, rtol=1e-9)
+    x = np.array([-0.3, 0.2])
+    by_order = example.polynomials(x)
+    errors = [np.abs(by_order[n] - example.wave(gc.Tensor(x)).asnumpy()).max() for n in (1, 6, 24)]
+    assert errors[0] > 1e-2 > errors[1] > 1e-5 and errors[2] < 1e-11
+    _, said, losses = example.ensemble(5, 150)
+    assert said.shape == (5, 200) and losses[-1] < 0.1 * losses[0]
+    assert said.std(0)[[30, 170]].max() < said.std(0)[100]  # no data there
+    pytest.importorskip("matplotlib")
+    example.plot(str(tmp_path / "transforms.png"), 3, 5)
+    assert (tmp_path / "transforms.png").stat().st_size > 30_000
