@@ -190,6 +190,7 @@ class AloneWriter : Writer {
     });
     line(type + " s = " + op + "::none();");
     std::string from = two ? "begin" : "0", end = two ? "end" : length;
+    line("#pragma unroll 8");
     if (!plan.columns) from = two ? from + " + threadIdx.x" : "threadIdx.x";
     block("for (gc_index k = " + from + "; k < " + end +
               (plan.columns ? "; ++k)" : "; k += blockDim.x)"),
@@ -222,6 +223,7 @@ class AloneWriter : Writer {
     std::string place = outputs == "1" ? "k"
                         : plan.columns ? "k * " + outputs + " + t"
                                        : "t * " + chunks + " + k";
+    line("#pragma unroll 8");
     line("for (gc_index k = threadIdx.x; k < " + chunks + "; k += blockDim.x) s = " + op +
          "::of(s, " + p + "[" + place + "]);");
     line("s = gc_across<" + op + ">(s);");
@@ -437,6 +439,11 @@ Written write_rows(const WriterInputs& in, int32_t stage, int64_t rows,
   return RowWriter(in, stage, rows).run(outputs);
 }
 
+namespace {
+constexpr int64_t kShort = 64;        // elements that one thread sums up as fast as a launch takes
+constexpr int64_t kCached = 1 << 18;  // elements
+}  // namespace
+
 Reduction plan_reduction(const Graph& g, NodeId id) {
   const Dims& dims = g.dims(g.input(id, 0));
   Split s = split(dims, g.attrs(id));
@@ -447,8 +454,12 @@ Reduction plan_reduction(const Graph& g, NodeId id) {
   r.columns = last > 0 && !contains(axes, last - 1);
   // How the work is cut depends on the shape alone, and so do the sums.
   int64_t outputs = std::max<int64_t>(1, s.outputs);
+  // What the second-level cache holds is read in any order as fast: a block a column, in one pass.
+  if (s.length > kShort && s.length <= 8192 && outputs * s.length <= kCached) r.columns = false;
   if (r.columns)
-    r.chunks = std::min<int64_t>({(1 << 17) / outputs, divide_up(s.length, 32), 512});
+    r.chunks = s.length <= kShort
+                   ? 1
+                   : std::min<int64_t>({(1 << 17) / outputs, divide_up(s.length, 32), 4096});
   else
     r.chunks = std::min<int64_t>({1024 / outputs, divide_up(s.length, 8192), 1024});
   r.chunks = std::max<int64_t>(1, r.chunks);

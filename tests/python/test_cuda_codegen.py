@@ -365,6 +365,22 @@ def test_a_reduction_of_rows_leaves_other_kernels_flat() -> None:
     assert "gc_across" in last and "gc_load" not in last
 
 
+def test_sums_of_columns() -> None:
+    """Tall ones keep all multiprocessors at work, small ones are one launch."""
+
+    def columns(x: Any) -> Any:
+        return core.reduce_sum(x, [0], False)
+
+    first, _ = cuda.plan_of(columns, tensor(100_000, 20)).steps
+    assert first["grid"] >= 200
+    assert (
+        "#pragma unroll"
+        in dict(cuda.plan_of(columns, tensor(100_000, 20)).kernels)[first["kernel"]]
+    )
+    for rows in (2, 64, 65, 1024):
+        assert len(cuda.plan_of(columns, tensor(rows, 200)).steps) == 1
+
+
 def test_long_lines_are_scanned_by_many_threads() -> None:
     first, last = cuda.plan_of(lambda x: core.cumsum(x, 0, False, False), tensor(100_000)).steps
     for step in (first, last):
