@@ -138,24 +138,17 @@ TEST(Labels, ATrainingStepIsOneRegion) {
 /// The same nodes under the same numbers.
 Graph copy_of(const Graph& g) {
   Graph copy;
-  for (NodeId id = 0; id < g.size(); ++id) {
-    const Node& n = g[id];
-    const NodeId made = n.op == Op::Leaf ? copy.unique(n.op, n.dtype, g.dims(id), g.inputs(id))
-                                         : copy.intern(n.op, n.dtype, g.dims(id), g.inputs(id),
-                                                       g.attrs(id), n.bits);
-    EXPECT_EQ(made, id);
-  }
+  for (NodeId id = 0; id < g.size(); ++id) rebuild(copy, g, id, g.inputs(id));
   return copy;
 }
 
-PlanGraph plan_graph(const Graph& from, std::vector<NodeId> roots) {
-  Graph g = copy_of(from);
+PlanGraph plan_graph(const Graph& g, std::vector<NodeId> roots) {
   PlanGraph p;
   for (NodeId id = 0; id < g.size(); ++id) {
     if (g[id].op == Op::Leaf) p.inputs.push_back(id);
     if (g[id].op == Op::Const) p.constants.push_back(id);
   }
-  p.graph = std::move(g), p.roots = std::move(roots);
+  p.graph = copy_of(g), p.roots = std::move(roots);
   return p;
 }
 
