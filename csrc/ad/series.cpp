@@ -345,8 +345,7 @@ class Series {
     if (is_product(g_, id))
       return product_of_placed(g_, a, b, attributes<ProductAttributes>(g_, id));
     const NodeId in[] = {a, b};
-    const Dims attributes(g_.attrs(id).begin(), g_.attrs(id).end());
-    return make(g_, g_[id].op, {in, attributes, {g_.dtype(id), Dims(g_.dims(id))}});
+    return make(g_, g_[id].op, {in, g_.attrs(id), {g_.dtype(id), g_.dims(id)}});
   }
 
   /// Factors' scales go into the sum's if they are the same for all terms; else each factor is
