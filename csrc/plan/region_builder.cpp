@@ -204,6 +204,7 @@ class Builder {
       case Form::Extremum:
       case Form::Scan:
       case Form::Convolve:
+      case Form::Attend:
       case Form::Window:
       case Form::TakePlaces:
       case Form::AddPlaces:
