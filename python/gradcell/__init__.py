@@ -82,7 +82,7 @@ if _TYPE_CHECKING:
         shard,
         sync_pipeline_shared_parameters,
     )
-    from gradcell.profiler import Profiler
+    from gradcell.profiler import Profiler, profile
     from gradcell.taylor import biharmonic, divergence, laplacian, partials
     from gradcell.train import (
         Callback,
@@ -125,7 +125,7 @@ _PLACES = {
     "parallel": """
         Layout get_algo_parameters reset_algo_parameters set_algo_parameters shard
         sync_pipeline_shared_parameters""",
-    "profiler": "Profiler",
+    "profiler": "Profiler profile",
     "taylor": "biharmonic divergence laplacian partials",
     "train": """
         Callback CheckpointConfig DatasetHelper DynamicLossScaleManager EarlyStopping
