@@ -95,6 +95,7 @@ class Rows {
       case Form::Range:
       case Form::Random:
       case Form::Extremum:
+      case Form::Attend:
       case Form::LastIndex:
       case Form::Collective:  // rows of other processes
         return {};

@@ -1,6 +1,7 @@
 #include "cpu/engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <mutex>
@@ -9,6 +10,7 @@
 #include "base/scratch.h"
 #include "base/thread_pool.h"
 #include "cpu/calls/calls.h"
+#include "cpu/profile.h"
 #include "cpu/tile_kernels.h"
 #include "ir/fold.h"
 
@@ -126,6 +128,21 @@ class TileRunner {
     bound_.resize(r_.program.size());
   }
 
+  void chunk(int32_t c, ProfiledPlan* profile, int stage, int region, int worker) {
+    if (!profile) return chunk(c);
+    using Clock = ProfiledPlan::Clock;
+    std::vector<double> seconds(r_.program.size() + 1, 0.0);
+    const auto begin = Clock::now();
+    seconds_ = seconds.data();
+    chunk(c);
+    seconds_ = nullptr;
+    const auto end = Clock::now();
+    double rest = std::chrono::duration<double>(end - begin).count();
+    for (double s : seconds) rest -= s;
+    seconds.back() = std::max(0.0, rest);
+    profile->add_chunk(stage, region, worker, begin, end, seconds);
+  }
+
   void chunk(int32_t c) {
     for (uint32_t a = 0; a < r_.accumulators.size(); ++a) init(r_.accumulators[a], sums(a));
     int64_t tiles = (r_.rows + p_.tile_rows - 1) / p_.tile_rows;
@@ -186,12 +203,16 @@ class TileRunner {
       t_.transpose.load_rows(from, l.dtype, v.features, valid_, v.features, at_[l.value], rows_,
                              rows_);
     }
-    for (size_t i = 0; i < bound_.size(); ++i) {
+    auto step = [this](size_t i) {
       if (bound_[i].loop)
         bound_[i].loop(bound_[i].args);
       else
         execute(r_.program[i], bound_[i].args);
-    }
+    };
+    if (seconds_)
+      measured(step);
+    else
+      for (size_t i = 0; i < bound_.size(); ++i) step(i);
     for (const RowStore& st : r_.stores) {
       if (full && !st.from.uniform && r_.values[st.from.value].direct_out >= 0 &&
           &r_.stores[r_.values[st.from.value].direct_out] == &st)
@@ -205,6 +226,18 @@ class TileRunner {
           static_cast<size_t>(first_) * static_cast<size_t>(st.features) * item_size(st.dtype);
       t_.transpose.store_rows(pointer(st.from), rows_, st.dtype, valid_, st.features, to,
                               st.features);
+    }
+  }
+
+  template <class F>
+  void measured(F step) {
+    using Clock = ProfiledPlan::Clock;
+    auto before = Clock::now();
+    for (size_t i = 0; i < bound_.size(); ++i) {
+      step(i);
+      const auto now = Clock::now();
+      seconds_[i] += std::chrono::duration<double>(now - before).count();
+      before = now;
     }
   }
 
@@ -375,6 +408,7 @@ class TileRunner {
   std::vector<Bound>& bound_;
   std::byte* scratch_;
   std::byte** at_;
+  double* seconds_ = nullptr;  ///< of each instruction, while somebody measures
   int64_t first_ = 0;
   int32_t valid_ = 0, rows_ = 0;
 };
@@ -470,7 +504,10 @@ class Runner::ContextLease {
 };
 
 Runner::Runner(Plan plan)
-    : program_(prepare(std::move(plan))), agenda_(program_.plan), pool_(std::make_unique<Pool>()) {}
+    : program_(prepare(std::move(plan))), agenda_(program_.plan), pool_(std::make_unique<Pool>()) {
+  static std::atomic<uint64_t> made{0};
+  serial_ = made++;
+}
 
 Runner::~Runner() = default;
 
@@ -486,11 +523,12 @@ void Runner::run(const void* const* inputs, void* const* outputs, const uint64_t
                          : buffer.place == Place::Output ? outputs[buffer.index]
                                                          : arena + buffer.offset;
   }
-  if (plan.collectives == 0) return run(context, constants, nullptr);
+  const std::shared_ptr<ProfiledPlan> profile = profiled(serial_, plan);
+  if (plan.collectives == 0) return run(context, constants, nullptr, profile.get());
   try {
     Exchange exchange(agenda_);
     try {
-      run(context, constants, &exchange);
+      run(context, constants, &exchange, profile.get());
       exchange.finish();
     } catch (const std::exception& e) {
       exchange.failed(e.what());
@@ -502,7 +540,11 @@ void Runner::run(const void* const* inputs, void* const* outputs, const uint64_t
   }
 }
 
-void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange) const {
+void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange,
+                 ProfiledPlan* profile) const {
+  using Clock = ProfiledPlan::Clock;
+  auto now = [&] { return profile ? Clock::now() : Clock::time_point(); };
+  const auto start = now();
   const Plan& plan = program_.plan;
   RunState state{plan, context.buffers.data(), constants};
   context.workers.resize(static_cast<size_t>(max_threads()));
@@ -510,7 +552,10 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
   std::byte* const side_begin = context.side.get(program_.side_bytes);
   for (size_t at = 0; at < plan.stages.size(); ++at) {
     const Stage& stage = plan.stages[at];
-    auto run_one = [&](const Call& call) {
+    const auto number = static_cast<int>(at);
+    auto run_one = [&](size_t place) {
+      const Call& call = stage.calls[place];
+      const auto begin = now();
       const void* in[64];
       std::vector<const void*> many;
       const void** p = in;
@@ -518,13 +563,15 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
       for (size_t i = 0; i < call.inputs.size(); ++i) p[i] = context.buffers[call.inputs[i]];
       void* out = context.buffers[call.output];
       call.sequence < 0 ? run_call(call, p, out, constants) : exchange->start(call, p[0], out);
+      if (profile) profile->add_call(number, static_cast<int>(place), begin, Clock::now());
     };
     if (exchange) exchange->progress();
     for (int32_t collective : stage.waits) exchange->wait(collective);
     size_t collectives = 0;
     while (collectives < stage.calls.size() && stage.calls[collectives].sequence >= 0)
-      run_one(stage.calls[collectives++]);
+      run_one(collectives++);
 
+    const auto before = now();
     std::byte* side = side_begin;
     context.runs.clear();
     int32_t tasks = 0;
@@ -540,26 +587,36 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
       work += p.work;
     }
     pack(context.runs, state);
+    const auto packed = now();
     for (Context::Worker& w : context.workers) w.run = nullptr;
     auto body = [&](int task, int worker) {
       Context::Worker& w = context.workers[worker];
+      int region = 0;
       for (const RegionRun& run : context.runs) {
         if (task >= run.program->chunks) {
           task -= run.program->chunks;
+          ++region;
           continue;
         }
         if (w.run != &run) w.runner.emplace(run, state, w.program);
         w.run = &run;
-        return w.runner->chunk(task);
+        return w.runner->chunk(task, profile, number, region, worker);
       }
     };
     parallel_if(work >= kParallelWork, tasks, body, static_cast<int>(context.workers.size()));
+    const auto ran = now();
     merge(context.runs, state);
+    if (profile && !stage.regions.empty()) {
+      profile->add_around(number, before, packed);
+      profile->end_regions(number, std::chrono::duration<double>(ran - packed).count());
+      profile->add_around(number, ran, Clock::now());
+    }
     for (size_t i = collectives; i < stage.calls.size(); ++i) {
       if (exchange) exchange->progress();
-      run_one(stage.calls[i]);
+      run_one(i);
     }
   }
+  if (profile) profile->end_run(std::chrono::duration<double>(Clock::now() - start).count());
 }
 
 }  // namespace gradcell::cpu

@@ -13,14 +13,15 @@ GRADCELL_ISA_LEVELS(GRADCELL_X)
 
 namespace cpu {
 
-#define GRADCELL_X(ns, ...)                        \
-  namespace ns {                                   \
-  extern const Kernels kKernels;                   \
-  extern const WholeKernels kWholeKernels;         \
-  extern const PerFloat<TileMatmul> kTileMatmul;   \
-  extern const TileTranspose kTileTranspose;       \
-  extern const PerFloat<TileShifted> kTileShifted; \
-  extern const TileWindows kTileWindows;           \
+#define GRADCELL_X(ns, ...)                            \
+  namespace ns {                                       \
+  extern const Kernels kKernels;                       \
+  extern const WholeKernels kWholeKernels;             \
+  extern const PerFloat<TileMatmul> kTileMatmul;       \
+  extern const TileTranspose kTileTranspose;           \
+  extern const PerFloat<TileShifted> kTileShifted;     \
+  extern const TileWindows kTileWindows;               \
+  extern const PerFloat<TileAttention> kTileAttention; \
   }
 GRADCELL_ISA_LEVELS(GRADCELL_X)
 #undef GRADCELL_X
@@ -35,10 +36,11 @@ struct Tables {
 };
 
 const Tables& tables(IsaLevel level) {
-#define GRADCELL_X(ns, Level, ...)                                                             \
-  {ns::kKernels,                                                                               \
-   ns::kWholeKernels,                                                                          \
-   {IsaLevel::Level, ns::kTileMatmul, ns::kTileTranspose, ns::kTileShifted, ns::kTileWindows}, \
+#define GRADCELL_X(ns, Level, ...)                                                            \
+  {ns::kKernels,                                                                              \
+   ns::kWholeKernels,                                                                         \
+   {IsaLevel::Level, ns::kTileMatmul, ns::kTileTranspose, ns::kTileShifted, ns::kTileWindows, \
+    ns::kTileAttention},                                                                      \
    vecmath_table_##ns()},
   static const Tables all[] = {GRADCELL_ISA_LEVELS(GRADCELL_X)};
 #undef GRADCELL_X

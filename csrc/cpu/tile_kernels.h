@@ -90,6 +90,30 @@ struct TileShifted {
   bool (*all_finite)(const T* x, size_t n);
 };
 
+/// Weights of attention, on tiles of scores [n][R] whose rows are ld apart. T is float or double, R
+/// a multiple of 16.
+template <class T>
+struct TileAttention {
+  /// s becomes exp(s - top), where top, of each of R columns, is the largest score so far (0 if all
+  /// are -inf); sum is what there was before by the factor `scale`, and those. scale is exp of how
+  /// much top was lower.
+  void (*soften)(T* s, ptrdiff_t ld, int n, int R, T* top, T* sum, T* scale);
+  /// s becomes exp(s - log_sum), 0 where it is -inf, times factors - shift (null: 1, and 0).
+  /// by_lane: log_sum and shift are numbers of the R columns, else of the n rows.
+  void (*weigh)(T* s, const T* factors, ptrdiff_t ld, int n, int R, const T* log_sum,
+                const T* shift, bool by_lane);
+  /// x[i][r] *= by[r].
+  void (*scale_lanes)(T* x, ptrdiff_t ld, int n, int R, const T* by);
+  void (*multiply)(T* x, const T* by, size_t n);
+  void (*add)(T* x, const T* y, size_t n);
+  /// -inf where `hidden` is not 0.
+  void (*hide)(T* x, const int32_t* hidden, size_t n);
+  /// x * by where u is below keep, 0 elsewhere.
+  void (*drop)(T* x, const float* u, float keep, T by, size_t n);
+  /// Four numbers of [0, 1) for each of the generator's blocks from `counter` on.
+  void (*uniform)(uint64_t key, uint64_t counter, size_t blocks, float* out);
+};
+
 /// Windows of a sheet [rows, columns], dense.
 struct SheetWindows {
   /// Windows [begin, end) have an element of the kernel in the sheet: the first at `by`, the others
@@ -132,7 +156,12 @@ struct TileKernels {
   TileTranspose transpose;
   PerFloat<TileShifted> shifts;
   TileWindows windows;
+  PerFloat<TileAttention> attentions;
 
+  template <class T>
+  const TileAttention<T>& attention() const {
+    return attentions.of<T>();
+  }
   template <class T>
   const TileMatmul<T>& matmul() const {
     return products.of<T>();

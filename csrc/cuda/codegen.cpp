@@ -98,6 +98,8 @@ class CudaPlanner {
       }
       case Form::Convolve:
         return add(write_convolution(in_, id));
+      case Form::Attend:
+        fail(ErrorKind::NotImplemented, info(g_[id].op).name, " has no CUDA kernel yet");
       case Form::Window:
         return add(write_window(in_, id));
       case Form::TakePlaces:

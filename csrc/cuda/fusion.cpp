@@ -47,9 +47,9 @@ int own_cost(const Graph& g, NodeId id) {
 /// can.
 bool reads_whole(const Graph& g, NodeId id) {
   const Form f = form(g, id);
-  return f == Form::Product || f == Form::Convolve || f == Form::Window || f == Form::TakePlaces ||
-         f == Form::AddPlaces || f == Form::Scatter || f == Form::LastIndex ||
-         f == Form::Collective;
+  return f == Form::Product || f == Form::Convolve || f == Form::Attend || f == Form::Window ||
+         f == Form::TakePlaces || f == Form::AddPlaces || f == Form::Scatter ||
+         f == Form::LastIndex || f == Form::Collective;
 }
 
 Role role_of(const Graph& g, NodeId id) {
@@ -74,6 +74,7 @@ Role role_of(const Graph& g, NodeId id) {
     case Form::Extremum:
     case Form::Scan:
     case Form::Convolve:
+    case Form::Attend:
     case Form::Window:
     case Form::TakePlaces:
     case Form::AddPlaces:

@@ -167,6 +167,7 @@ RowSet row_set(const Graph& g, NodeId id) {
     case Form::Extremum:
     case Form::Scan:
     case Form::Convolve:
+    case Form::Attend:
     case Form::Window:
     case Form::TakePlaces:
     case Form::AddPlaces:
