@@ -20,6 +20,7 @@ import base64
 import glob
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -36,7 +37,8 @@ DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 #: Releases whose Python headers are taken where no interpreter of that version is found here.
 RELEASES = ("bookworm", "trixie", "forky", "sid")
-POLICY = "manylinux_2_28"
+#: A wheel that needs a newer C library than 2.28 is a mistake.
+NEWEST_GLIBC = 28
 #: Times inside a wheel: the same sources give the same bytes.
 EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH", "1577836800"))
 
@@ -207,13 +209,16 @@ def pack(arch: str, version: str, staging: Path, out: Path) -> Path:
     return wheel
 
 
-def repair(wheel: Path, arch: str, out: Path) -> Path:
+def repair(wheel: Path, out: Path) -> Path:
     """Has auditwheel name the wheel by the oldest C library that it runs with."""
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH)}
     with tempfile.TemporaryDirectory() as folder:
-        command = (sys.executable, "-m", "auditwheel", "repair", "--plat", f"{POLICY}_{arch}")
-        run(*command, "-w", folder, wheel, env=environment, stderr=subprocess.STDOUT)
+        command = (sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "-w", folder)
+        said = run(*command, wheel, env=environment, stderr=subprocess.STDOUT)
         (made,) = Path(folder).glob("*.whl")
+        versions = re.findall(r"manylinux_2_(\d+)_", made.name)
+        if not versions or min(map(int, versions)) > NEWEST_GLIBC:
+            raise SystemExit(f"{made.name} needs a newer C library than 2.{NEWEST_GLIBC}\n{said}")
         return Path(shutil.move(made, out / made.name))
 
 
@@ -241,7 +246,7 @@ def main() -> int:
             with tempfile.TemporaryDirectory() as folder:
                 staging = Path(folder) / "staging"
                 build(arch, version, staging)
-                told(repair(pack(arch, version, staging, Path(folder)), arch, options.out))
+                told(repair(pack(arch, version, staging, Path(folder)), options.out))
     if not options.arch and not options.python:
         told(sdist(options.out))
     return 0

@@ -69,7 +69,7 @@ def row(python: str, wheels: Path, tests: list[str], demo: str | None) -> list[s
         if tests:
             told(*pip, *TOOLS, env=environment)
             paths = [str(ROOT / test) for test in tests]
-            options = ["-q", "-p", "no:cacheprovider", f"--rootdir={ROOT}"]
+            options = ["-p", "no:cacheprovider", f"--rootdir={ROOT}"]
             command = [str(inside), "-m", "pytest", *options, *paths]
             done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True)
             result += done.stdout.strip().splitlines()[-1].strip("= ")

@@ -4,6 +4,7 @@ differs. (MindSpore parses the source, so there are no lambdas here, and `self` 
 from __future__ import annotations
 
 import importlib
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -194,11 +195,80 @@ def convolutions() -> Any:
     )
 
 
-NETWORKS = {"lenet": lenet, "resnet": resnet, "convolutions": convolutions}
+def gpt() -> Any:
+    width, heads = inputs.WIDTH, inputs.HEADS
+
+    class Block(nn.Cell):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm1 = nn.LayerNorm((width,), epsilon=1e-5)
+            self.qkv = nn.Dense(width, 3 * width)
+            self.out = nn.Dense(width, width)
+            self.norm2 = nn.LayerNorm((width,), epsilon=1e-5)
+            self.forward = nn.SequentialCell(
+                nn.Dense(width, 4 * width), nn.GELU(), nn.Dense(4 * width, width)
+            )
+
+        def construct(self, x: Any) -> Any:
+            q, k, v = ms.ops.split(self.qkv(self.norm1(x)), width, 2)
+            y = ms.ops.flash_attention_score(
+                q, k, v, heads, scalar_value=(width // heads) ** -0.5, sparse_mode=2
+            )
+            x = x + self.out(y)
+            return x + self.forward(self.norm2(x))
+
+    class Model(nn.Cell):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.words = nn.Embedding(inputs.VOCABULARY, width)
+            self.places = nn.Embedding(inputs.TOKENS, width)
+            self.blocks = nn.SequentialCell(*(Block() for _ in range(inputs.LAYERS)))
+            self.norm = nn.LayerNorm((width,), epsilon=1e-5)
+            self.head = nn.Dense(width, inputs.VOCABULARY)
+            self.numbers = ms.ops.arange(inputs.TOKENS)
+
+        def construct(self, words: Any) -> Any:
+            x = self.words(words) + self.places(self.numbers)
+            return self.head(self.norm(self.blocks(x))).reshape(-1, inputs.VOCABULARY)
+
+    return Model()
 
 
-def network_step(kind: str, batch: int) -> tuple[Any, Any, Any]:
-    """A training step and its arguments."""
+def recurrent(kind: str) -> Any:
+    class Last(nn.Cell):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            layer = nn.GRU if kind == "gru" else nn.LSTM
+            self.layer = layer(inputs.STATE, inputs.STATE)
+            self.head = nn.Dense(inputs.STATE, inputs.CLASSES)
+
+        def construct(self, x: Any) -> Any:
+            return self.head(self.layer(x)[0][-1])
+
+    return Last()
+
+
+def perceptron() -> Any:
+    cells: list[Any] = []
+    for k, m in pairwise(inputs.MLP_SIZES):
+        cells += [nn.Dense(k, m), nn.ReLU()]
+    return nn.SequentialCell(*cells[:-1])
+
+
+NETWORKS = {
+    "lenet": lenet,
+    "resnet": resnet,
+    "convolutions": convolutions,
+    "gpt": gpt,
+    "gru": lambda: recurrent("gru"),
+    "lstm": lambda: recurrent("lstm"),
+    "dense": perceptron,
+}
+
+
+def network_step(kind: str, batch: int, dtype: str = "float32") -> tuple[Any, Any, Any]:
+    """A training step and its arguments. dtype: what O2 computes in, float16 with dynamic loss
+    scale."""
     data = inputs.images(kind, batch)
     net = NETWORKS[kind]()
     weights = net.trainable_params()
@@ -206,7 +276,13 @@ def network_step(kind: str, batch: int) -> tuple[Any, Any, Any]:
         p.set_data(ms.Tensor(values))
     criterion = nn.CrossEntropyLoss() if data.targets.ndim == 1 else nn.MSELoss()
     optimizer = nn.Adam(weights, learning_rate=inputs.LEARNING_RATE)
-    train = nn.TrainOneStepCell(nn.WithLossCell(net, criterion), optimizer)
+    if dtype == "float32":
+        train = nn.TrainOneStepCell(nn.WithLossCell(net, criterion), optimizer)
+    else:
+        more = {} if dtype == "float16" else {"loss_scale_manager": None}
+        train = ms.amp.build_train_network(
+            net, optimizer, criterion, "O2", cast_model_type=getattr(ms, dtype), **more
+        )
     train.set_train()
     return train, ms.Tensor(data.images), ms.Tensor(data.targets)
 

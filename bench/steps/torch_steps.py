@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -291,11 +292,77 @@ def convolutions() -> nn.Module:
     )
 
 
-NETWORKS = {"lenet": lenet, "resnet": resnet, "convolutions": convolutions}
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        width = inputs.WIDTH
+        self.norm1 = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.norm2 = nn.LayerNorm(width)
+        self.feed = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU("tanh"), nn.Linear(4 * width, width)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b, t, width = x.shape
+        heads = [
+            part.view(b, t, inputs.HEADS, -1).transpose(1, 2)
+            for part in self.qkv(self.norm1(x)).split(width, 2)
+        ]
+        y = nn.functional.scaled_dot_product_attention(*heads, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(b, t, width))
+        return x + self.feed(self.norm2(x))
 
 
-def network_step(params: dict[str, Any], compiled: bool) -> Step:
-    data = inputs.images(**params)
+class Gpt(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(inputs.VOCABULARY, inputs.WIDTH)
+        self.places = nn.Embedding(inputs.TOKENS, inputs.WIDTH)
+        self.blocks = nn.Sequential(*(Block() for _ in range(inputs.LAYERS)))
+        self.norm = nn.LayerNorm(inputs.WIDTH)
+        self.head = nn.Linear(inputs.WIDTH, inputs.VOCABULARY)
+        self.numbers = torch.arange(inputs.TOKENS)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        x = self.words(words) + self.places(self.numbers)
+        return self.head(self.norm(self.blocks(x))).view(-1, inputs.VOCABULARY)
+
+
+class Recurrent(nn.Module):
+    def __init__(self, layer: Callable[..., nn.Module]) -> None:
+        super().__init__()
+        self.layer = layer(inputs.STATE, inputs.STATE)
+        self.head = nn.Linear(inputs.STATE, inputs.CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layer(x)[0][-1])
+
+
+def perceptron() -> nn.Module:
+    layers: list[nn.Module] = []
+    for k, m in pairwise(inputs.MLP_SIZES):
+        layers += [nn.Linear(k, m), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+NETWORKS = {
+    "lenet": lenet,
+    "resnet": resnet,
+    "convolutions": convolutions,
+    "gpt": Gpt,
+    "gru": lambda: Recurrent(nn.GRU),
+    "lstm": lambda: Recurrent(nn.LSTM),
+    "dense": perceptron,
+}
+
+
+def network_step(params: dict[str, Any], compiled: bool) -> Step | None:
+    dtype = getattr(torch, params.get("dtype", "float32"))
+    if dtype == torch.float16:  # (with loss scaling: not on a CPU)
+        return None
+    data = inputs.images(params["kind"], params["batch"])
     net = NETWORKS[params["kind"]]()
     weights = list(net.parameters())
     with torch.no_grad():
@@ -307,17 +374,24 @@ def network_step(params: dict[str, Any], compiled: bool) -> Step:
     targets = torch.from_numpy(data.targets)
     criterion = nn.CrossEntropyLoss() if labelled else nn.MSELoss()
     targets = targets.long() if labelled else targets
-    return _training(net, criterion, torch.from_numpy(data.images), targets, compiled)
+    return _training(net, criterion, torch.from_numpy(data.images), targets, compiled, dtype)
 
 
 def _training(
-    net: nn.Module, criterion: nn.Module, images: torch.Tensor, labels: torch.Tensor, compiled: bool
+    net: nn.Module,
+    criterion: nn.Module,
+    images: torch.Tensor,
+    labels: torch.Tensor,
+    compiled: bool,
+    dtype: torch.dtype = torch.float32,
 ) -> Step:
-    """Forward and backward compiled or not; the optimiser is PyTorch's fused Adam in both."""
+    """Forward and backward compiled or not; the optimiser is PyTorch's fused Adam in both. dtype: of
+    autocast."""
     optimizer = torch.optim.Adam(net.parameters(), lr=inputs.LEARNING_RATE, fused=True)
 
     def forward(images: torch.Tensor, labels: torch.Tensor) -> Any:
-        return criterion(net(images), labels)
+        with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+            return criterion(net(images), labels)
 
     if compiled:
         forward = torch.compile(forward, dynamic=False)

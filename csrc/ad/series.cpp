@@ -188,6 +188,8 @@ class Series {
         break;
     }
     if (algebra_.degree[element] == 1) return linear(id, element);
+    for (int k = 0; k < g_[id].input_count; ++k)
+      if (passes(g_, id, k) && entry(g_.input(id, k)).slope) return peeled(id, k, element);
     if (!algebra_.univariate() && info(g_[id].op).kind == OpKind::Unary)
       return composed(id, e, element);
     return by_slope(id, e, element);
@@ -256,6 +258,31 @@ class Series {
     Coefficient total = sum_of_products(kNoNode, terms);
     total = sum({own, total});
     return total ? Coefficient{over(g_, total.node, b), total.scale} : total;
+  }
+
+  /// Of a smooth op that has a slope among its inputs, as some tangents are: linear in that one, it
+  /// is the sum of what it is with each of the slope's coefficients in its place, all of which are
+  /// of a degree of their own.
+  Coefficient peeled(NodeId id, int input, int element) {
+    std::vector<Coefficient> terms;
+    auto add_term = [&](int i, int j, double weight) {
+      if (algebra_.degree[j] == 0) return;
+      const Coefficient x = at(g_.input(id, input), j);
+      if (!x) return;
+      const NodeId fixed = alias(g_, x.node);  // its own dependence on the variables is in x
+      new_entry(fixed, false);
+      std::vector<NodeId> in(g_.inputs(id).begin(), g_.inputs(id).end());
+      in[static_cast<size_t>(input)] = fixed;
+      const Dims attributes(g_.attrs(id).begin(), g_.attrs(id).end());
+      const NodeId y = make(g_, g_[id].op, {in, attributes, {g_.dtype(id), Dims(g_.dims(id))}});
+      const Coefficient c = i == 0 ? Coefficient{y, 1} : at(y, i);
+      if (c) terms.push_back(c * (x.scale * weight));
+    };
+    for (const Algebra::Pair& p : algebra_.products[element]) {
+      add_term(p.a, p.b, p.weight);
+      if (p.a != p.b) add_term(p.b, p.a, p.weight);
+    }
+    return sum(terms);
   }
 
   /// E y is the tangent at E x.
@@ -345,8 +372,7 @@ class Series {
     if (is_product(g_, id))
       return product_of_placed(g_, a, b, attributes<ProductAttributes>(g_, id));
     const NodeId in[] = {a, b};
-    const Dims attributes(g_.attrs(id).begin(), g_.attrs(id).end());
-    return make(g_, g_[id].op, {in, attributes, {g_.dtype(id), Dims(g_.dims(id))}});
+    return make(g_, g_[id].op, {in, g_.attrs(id), {g_.dtype(id), g_.dims(id)}});
   }
 
   /// Factors' scales go into the sum's if they are the same for all terms; else each factor is

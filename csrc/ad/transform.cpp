@@ -60,11 +60,6 @@ uint8_t order_above(const Graph& g, std::span<const NodeId> live,
   return static_cast<uint8_t>(std::min(255, highest + 1));
 }
 
-/// A sum of contributions, any of which may be structural zeros.
-NodeId accumulate(Graph& g, NodeId a, NodeId b) {
-  return a == kNoNode ? b : b == kNoNode ? a : binary(g, Op::Add, a, b);
-}
-
 /// The adjoints of nodes while they are summed up. Those of slices wait until all are there: n
 /// slices of one node would else cost n sums of its size.
 class Adjoints {

@@ -8,22 +8,6 @@ namespace gradcell::bind {
 
 namespace {
 
-Trace& required_trace() {
-  Trace* t = current_trace();
-  require(t != nullptr, ErrorKind::Runtime, "no trace is active");
-  return *t;
-}
-
-std::vector<NodeId> nodes(Trace& trace, const std::vector<TensorPtr>& tensors) {
-  std::vector<NodeId> ids;
-  for (const TensorPtr& t : tensors) ids.push_back(t->in(trace));
-  return ids;
-}
-
-TensorPtr wrap(Trace& trace, NodeId id) {
-  return std::make_shared<Tensor>(trace.shared_from_this(), id);
-}
-
 /// An object with name, and adjoint(inputs, outputs, cotangents, wanted, kept) or
 /// tangent(inputs, outputs, tangents, kept), or None in a method's place. In lists of tensors None
 /// stands for what is not there, or zero; what comes back has the shapes and dtypes of what it

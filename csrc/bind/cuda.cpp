@@ -107,14 +107,9 @@ void bind_cuda(py::module_& m) {
     return text;
   };
   m.def(
-      "cuda_plan",
-      [](const std::vector<TensorPtr>& outputs) {
-        Trace* t = current_trace();
-        require(t != nullptr, ErrorKind::Runtime, "no trace is active");
-        std::vector<NodeId> ids;
-        for (const TensorPtr& x : outputs) ids.push_back(x->in(*t));
-        Trace::Work work = t->work(ids);
-        cuda::CudaPlan plan = cuda::make_cuda_plan(t->graph, work.live, work.roots, t->cuts());
+      "cuda_plan", in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs) {
+        Trace::Work work = t.work(nodes(t, outputs));
+        cuda::CudaPlan plan = cuda::make_cuda_plan(t.graph, work.live, work.roots, t.cuts());
         py::dict d = listing(plan);
         py::list values, constants;
         for (const Array& a : work.inputs) values.append(view(a));
@@ -123,7 +118,7 @@ void bind_cuda(py::module_& m) {
         d["input_values"] = values;
         d["constants"] = constants;
         return d;
-      },
+      }),
       "The CUDA plan of the current trace: what would run for these outputs, and on which values.");
 
   m.def(

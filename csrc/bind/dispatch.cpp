@@ -58,6 +58,9 @@ struct Entry {
 using EntryPtr = std::shared_ptr<const Entry>;
 
 constexpr size_t kMostArguments = 32;
+/// Nanoseconds: to give up the interpreter's lock for a shorter run, and get it back, is not worth
+/// it.
+constexpr double kLongRun = 20000;
 
 PyTypeObject* tensor_type() {
   static PyTypeObject* type = reinterpret_cast<PyTypeObject*>(py::type::of<Tensor>().ptr());
@@ -180,7 +183,7 @@ PyObject* run(const Entry& e, Tensor* const* tensors) {
   for (size_t i = 0; i < n; ++i)
     if (e.arguments[i].tensor) in[count++] = tensors[i]->value();
   std::vector<Array> out;
-  if (e.compiled->executable->work() > 20000) {
+  if (e.compiled->executable->work() > kLongRun) {
     WithoutGil nogil;
     out = e.compiled->run({in, count});
   } else {

@@ -24,6 +24,7 @@ PYBIND11_MODULE(_core, m) {
   bind_calls(m);
   bind_dispatch(m);
   bind_inspect(m);
+  bind_profile(m);
   bind_cuda(m);
   bind_exchange(m);
   bind_communication(m);

@@ -1,6 +1,7 @@
 #include "cpu/line_runner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -186,7 +187,15 @@ void LineRunner::tile(int64_t t) {
   valid_ = static_cast<int32_t>(std::min<int64_t>(p_.tile_rows, r_.rows - first_));
   find_places();
   for (const RowLoad& l : r_.loads) load(l);
-  for (size_t i = 0; i < r_.program.size(); ++i) execute(i);
+  for (size_t i = 0; i < r_.program.size(); ++i) {
+    if (!seconds_) {
+      execute(i);
+      continue;
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    execute(i);
+    seconds_[i] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
   for (const RowStore& s : r_.stores) store(s);
 }
 

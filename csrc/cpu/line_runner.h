@@ -20,6 +20,8 @@ class LineRunner {
  public:
   LineRunner(const RegionRun& run, const RunState& s);
   void chunk(int32_t c);
+  /// Adds the time of each instruction up there, from now on; null: nobody measures.
+  void measure(double* seconds) { seconds_ = seconds; }
 
  private:
   void tile(int64_t t);
@@ -48,6 +50,7 @@ class LineRunner {
   std::vector<std::byte*> at_;
   /// Of each instruction the operands that are the same lines for all tiles.
   std::vector<std::array<const std::byte*, kMaxOperands>> lines_;
+  double* seconds_ = nullptr;
   int64_t first_ = 0;
   int32_t valid_ = 0;
 };

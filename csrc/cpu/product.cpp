@@ -13,12 +13,9 @@ namespace gradcell::cpu {
 
 namespace {
 
-/// What all threads read (Shared) and what one makes for itself are apart.
-template <class T, bool Shared>
-T* kept(int64_t elements) {
-  thread_local Scratch scratch;
-  return reinterpret_cast<T*>(scratch.get(static_cast<size_t>(elements) * sizeof(T)));
-}
+// Scratch: what all threads read, and what one makes for itself.
+struct Shared;
+struct Own;
 
 constexpr int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
 constexpr int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
@@ -30,6 +27,8 @@ constexpr int kMaxColumns = 64;
 constexpr int kSlabRows = 192;
 constexpr int64_t kSlabBytes = 768 << 10;
 constexpr int64_t kDepth = 1024;
+/// Multiplications below which waking another thread would take as long.
+constexpr int64_t kParallelWork = 3'000'000;
 
 /// The most of an operand that is copied as tiles need it; of larger ones, parts after parts.
 constexpr int64_t kMostCopied = 16 << 20;
@@ -77,11 +76,9 @@ struct Product {
   /// few sets of the cache.)
   int64_t ld_left = ta ? round_up(k, 16) + 16 : lda;
 
-  /// All tasks on this thread where waking another would take as long.
   template <class F>
   void for_each(int64_t tasks, F body) const {
-    if (m * n * k >= 3'000'000) return parallel_for(static_cast<int>(tasks), body);
-    for (int task = 0; task < tasks; ++task) body(task, 0);
+    parallel_if(m * n * k >= kParallelWork, static_cast<int>(tasks), body);
   }
 
   int columns(int64_t tile) const { return static_cast<int>(std::min<int64_t>(R, n - tile * R)); }
@@ -145,7 +142,7 @@ struct Product {
     const T* left = a;
     if (ta) {
       constexpr int64_t kRows = 64;
-      T* const to = kept<T, true>(m * ld_left);
+      T* const to = kept<T, Shared>(m * ld_left);
       for_each(ceil_div(m, kRows), [&](int task, int) {
         const int64_t row = task * kRows;
         slab_of_a(row, std::min(kRows, m - row), to + row * ld_left);
@@ -154,7 +151,7 @@ struct Product {
     }
     for_each(ceil_div(tiles, at_once), [&](int task, int) {
       const int64_t first = task * at_once, last = std::min(tiles, first + at_once);
-      T* const x = kept<T, false>(at_once * R * k);
+      T* const x = kept<T, Own>(at_once * R * k);
       for (int64_t t = first; t < last; ++t) pack(t, 0, k, x + (t - first) * R * k);
       const int64_t slab = slab_rows();
       for (int64_t row = 0; row < m; row += slab)
@@ -169,7 +166,7 @@ struct Product {
     if (!b_is_tile) {
       constexpr int64_t kRows = 128;
       const int64_t parts = ceil_div(k, kRows);
-      T* const packed = kept<T, true>(tiles * R * k);
+      T* const packed = kept<T, Shared>(tiles * R * k);
       for_each(tiles * parts, [&](int task, int) {
         const int64_t tile = task / parts, k0 = task % parts * kRows;
         pack(tile, k0, std::min(k, k0 + kRows), packed + tile * R * k);
@@ -182,7 +179,7 @@ struct Product {
     slab = slab / 12 * 12;
     for_each(ceil_div(m, slab) * across, [&](int task, int) {
       const int64_t row = task / across * slab, rows = std::min(slab, m - row);
-      const T* w = slab_of_a(row, rows, ta ? kept<T, false>(slab * ld_left) : nullptr);
+      const T* w = slab_of_a(row, rows, ta ? kept<T, Own>(slab * ld_left) : nullptr);
       for (int64_t i = 0, tile = task % across; i < at_once; ++i, ++tile)
         multiply(row, rows, w, tile, x + tile * R * k);
     });
@@ -202,8 +199,11 @@ bool fills_tiles(int64_t m, int64_t n, int64_t k) {
          round_up(n, 16) * 8 <= n * 9;
 }
 
+}  // namespace
+
 template <class T>
-void choose(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
+void matrix_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b,
+                    T* c) {
   if (!fills_tiles(m, n, k)) return gemm(ta, tb, m, n, k, a, b, c);
   const int64_t most =
       std::max<int64_t>(kSlabRows, kMostCopied / int64_t(sizeof(T)) / k / kSlabRows * kSlabRows);
@@ -217,15 +217,9 @@ void choose(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const
   // clang-format on
 }
 
-}  // namespace
-
-void matrix_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a,
-                    const float* b, float* c) {
-  choose(ta, tb, m, n, k, a, b, c);
-}
-void matrix_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a,
-                    const double* b, double* c) {
-  choose(ta, tb, m, n, k, a, b, c);
-}
+template void matrix_product(bool, bool, int64_t, int64_t, int64_t, const float*, const float*,
+                             float*);
+template void matrix_product(bool, bool, int64_t, int64_t, int64_t, const double*, const double*,
+                             double*);
 
 }  // namespace gradcell::cpu

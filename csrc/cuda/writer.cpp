@@ -301,6 +301,7 @@ std::string Writer::compute(NodeId id, const Index& at) {
     case Form::Extremum:
     case Form::Scan:
     case Form::Convolve:
+    case Form::Attend:
     case Form::Window:
     case Form::TakePlaces:
     case Form::AddPlaces:

@@ -105,9 +105,7 @@ SPEC(CallOutput, CallMarking)
 SPEC(After, Ordering)
 SPEC(Cast, Casting)
 
-NodeId alias(Graph& g, NodeId x) {
-  return g.unique(Op::Alias, g.dtype(x), Dims(g.dims(x)), {&x, 1});
-}
+NodeId alias(Graph& g, NodeId x) { return g.unique(Op::Alias, g.dtype(x), g.dims(x), {&x, 1}); }
 
 NodeId stop_gradient(Graph& g, NodeId x) { return make(g, Op::StopGradient, {{&x, 1}, {}}); }
 

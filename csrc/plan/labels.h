@@ -49,6 +49,9 @@ Access access(const Graph& g, NodeId id, int k);
 /// lies.
 bool loads_view(const Graph& g, const Labels& l, NodeId id);
 
+/// Whether a stage makes the node's elements: those of others stand elsewhere, or are given.
+bool is_made(const Graph& g, const Labels& l, NodeId id);
+
 /// Whether the value of `producer` flows to `consumer` inside a tile.
 bool flows_in_tile(const Graph& g, const Labels& l, NodeId producer, NodeId consumer, int k);
 

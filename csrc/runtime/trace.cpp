@@ -140,6 +140,10 @@ void set_locator(Location (*locate)()) { g_locate = locate; }
 Location user_location() { return g_locate ? g_locate() : Location{}; }
 
 Trace* current_trace() { return t_trace.get(); }
+Trace& required_trace() {
+  require(t_trace != nullptr, ErrorKind::Runtime, "no trace is active");
+  return *t_trace;
+}
 
 bool records_constants() { return t_constants; }
 void record_constants(bool constants) { t_constants = constants; }
@@ -164,7 +168,10 @@ NodeId Trace::add_leaf(DType dtype, const Dims& dims, Given l) {
   return leaves_.back().id;
 }
 
-const Trace::Given& Trace::leaf_of(NodeId id) const { return leaves_[leaf_index_.at(id)]; }
+const Trace::Given* Trace::given(NodeId id) const {
+  const auto l = leaf_index_.find(id);
+  return l == leaf_index_.end() ? nullptr : &leaves_[l->second];
+}
 
 NodeId Trace::argument(const Array& value) {
   return add_leaf(value.dtype, value.dims, {kNoNode, value, nullptr, arguments_++});
@@ -345,17 +352,14 @@ std::vector<uintptr_t> Trace::lifted_variables() const {
 }
 
 Trace::Origin Trace::origin(NodeId leaf) const {
-  const Given& l = leaf_of(leaf);
-  return {l.argument, l.variable.get()};
+  const Given* l = given(leaf);
+  return l ? Origin{l->argument, l->variable.get()} : Origin{};
 }
 
 const Array* Trace::known(NodeId id) const {
   if (auto v = values_.find(id); v != values_.end()) return &v->second;
-  if (auto l = leaf_index_.find(id); l != leaf_index_.end()) {
-    const Given& leaf = leaves_[l->second];
-    return leaf.variable ? &leaf.variable->value : &leaf.array;
-  }
-  return nullptr;
+  const Given* leaf = given(id);
+  return !leaf ? nullptr : leaf->variable ? &leaf->variable->value : &leaf->array;
 }
 
 void Trace::mark_unrepeatable() {
@@ -409,13 +413,18 @@ std::vector<Array> Trace::values(std::span<const NodeId> ids) {
   return run({ids.begin(), ids.end()});
 }
 
+std::vector<VariablePtr> Trace::updated() const {
+  std::vector<VariablePtr> variables;
+  for (const VariablePtr& v : state_order_) {
+    const Given* leaf = given(state_.at(v.get()));
+    if (!leaf || leaf->variable != v) variables.push_back(v);
+  }
+  return variables;
+}
+
 std::vector<NodeId> Trace::assigned() const {
   std::vector<NodeId> ids;
-  for (const VariablePtr& v : state_order_) {
-    NodeId now = state_.at(v.get());
-    auto l = leaf_index_.find(now);
-    if (l == leaf_index_.end() || leaves_[l->second].variable != v) ids.push_back(now);
-  }
+  for (const VariablePtr& v : updated()) ids.push_back(state_.at(v.get()));
   return ids;
 }
 
@@ -439,15 +448,8 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
   graph.drop_rules();                                        // with the tensors that they kept
   for (Tensor* t = tensors_; t; t = t->next_) t->in(*this);  // views of what has changed
   std::vector<NodeId> roots(outputs.begin(), outputs.end());
-  std::vector<VariablePtr> updated;
-  for (const VariablePtr& v : state_order_) {
-    NodeId now = state_.at(v.get());
-    auto l = leaf_index_.find(now);
-    bool unchanged = l != leaf_index_.end() && leaves_[l->second].variable == v;
-    if (unchanged) continue;
-    updated.push_back(v);
-    roots.push_back(now);
-  }
+  const std::vector<VariablePtr> updated = this->updated();
+  for (const VariablePtr& v : updated) roots.push_back(state_.at(v.get()));
   // Effects take place whether or not their values are used.
   if (graph.effects().size() > 0) add_effects(roots, {}, true);
   // A traced tensor that outlives its function (kept in a list or an attribute) gets its value too.
@@ -469,11 +471,9 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
   for (NodeId n : live) {
     if (!known(n)) continue;
     ++position;
-    auto l = leaf_index_.find(n);
-    auto u = l == leaf_index_.end() || !leaves_[l->second].variable
-                 ? updated.end()
-                 : std::find(updated.begin(), updated.end(), leaves_[l->second].variable);
-    if (u != updated.end())
+    const Given* leaf = given(n);
+    if (!leaf || !leaf->variable) continue;
+    if (auto u = std::ranges::find(updated, leaf->variable); u != updated.end())
       updates.push_back({position, static_cast<int>(outputs.size() + (u - updated.begin()))});
   }
   std::vector<Array> values = run_executable(*exe, in, constants, updates);
@@ -485,14 +485,10 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
     c->executable = executable_for(graph, kept_live, kept, {});
     c->constants = constants_of(graph, kept_live);
     for (NodeId n : kept_live) {
-      auto l = leaf_index_.find(n);
-      if (l == leaf_index_.end()) continue;
-      const Given& leaf = leaves_[l->second];
-      Compiled::Source s;
-      s.argument = leaf.argument;
-      s.variable = leaf.variable;
-      if (leaf.argument < 0 && !leaf.variable) s.captured = leaf.array;
-      c->inputs.push_back(std::move(s));
+      const Given* leaf = given(n);
+      if (!leaf) continue;
+      const bool captured = leaf->argument < 0 && !leaf->variable;
+      c->inputs.push_back({leaf->argument, leaf->variable, captured ? leaf->array : Array{}});
     }
     c->updated = updated;
     c->result_count = outputs.size();

@@ -141,7 +141,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
     VariablePtr variable;
     int argument = -1;
   };
-  const Given& leaf_of(NodeId id) const;
+  const Given* given(NodeId id) const;  ///< null for what is no leaf with a value
+  /// The variables assigned so far.
+  std::vector<VariablePtr> updated() const;
   /// Calls f on each node that something outside of the graph refers to; f may change it.
   template <class F>
   void each_reference(F f);
@@ -182,6 +184,8 @@ Location user_location();
 
 /// The trace of this thread; null outside a transform.
 Trace* current_trace();
+/// The same; throws Runtime if there is none.
+Trace& required_trace();
 /// Makes a new trace current. Nested calls are errors: transforms nest in one trace.
 TracePtr begin_trace();
 void end_trace();

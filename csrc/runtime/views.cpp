@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ad/row_dots.h"
+#include "base/element.h"
 #include "base/thread_pool.h"
 #include "ops/ops.h"
 
@@ -74,16 +75,7 @@ void move_elements(const View& to, Array& out, const View& from, const Array& in
   const auto size = static_cast<int64_t>(item_size(out.dtype));
   char* o = static_cast<char*>(out.data()) + to.offset * size;
   const char* i = static_cast<const char*>(in.data()) + from.offset * size;
-  switch (size) {
-    case 1:
-      return move_elements<uint8_t>(to, o, from, i);
-    case 2:
-      return move_elements<uint16_t>(to, o, from, i);
-    case 4:
-      return move_elements<uint32_t>(to, o, from, i);
-    default:
-      return move_elements<uint64_t>(to, o, from, i);
-  }
+  by_size(item_size(out.dtype), [&]<class S>() { move_elements<S>(to, o, from, i); });
 }
 
 /// A value as a view of other dimensions, to which it broadcasts.
@@ -164,13 +156,12 @@ TensorPtr copy(const TensorPtr& x) {
 }
 
 std::vector<TensorPtr> settled(const std::vector<TensorPtr>& results, bool by_value) {
-  const Trace* t = current_trace();
-  require(t != nullptr, ErrorKind::Runtime, "no trace is active");
+  const Trace& t = required_trace();
   std::vector<const Tensor*> roots;
   for (const TensorPtr& x : results) roots.push_back(&x->root());
   std::vector<TensorPtr> out;
   for (const TensorPtr& x : results) {
-    const bool own = x->root().born() == t->serial;
+    const bool own = x->root().born() == t.serial;
     const bool alone = std::ranges::count(roots, &x->root()) == 1;
     const bool stays = x->window() ? !by_value && (!own || !alone) : !by_value || own;
     out.push_back(stays ? x : copy(x));

@@ -86,7 +86,7 @@ if _TYPE_CHECKING:
         shard,
         sync_pipeline_shared_parameters,
     )
-    from gradcell.profiler import Profiler
+    from gradcell.profiler import Profiler, profile
     from gradcell.quasi_newton import FlatLoss, lbfgs
     from gradcell.second_order import fisher_product, gauss_newton_product, per_sample_gradients
     from gradcell.taylor import biharmonic, divergence, laplacian, partials
@@ -137,7 +137,7 @@ _PLACES = {
     "parallel": """
         Layout get_algo_parameters reset_algo_parameters set_algo_parameters shard
         sync_pipeline_shared_parameters""",
-    "profiler": "Profiler",
+    "profiler": "Profiler profile",
     "taylor": "biharmonic divergence laplacian partials",
     "train": """
         Callback CheckpointConfig DatasetHelper DynamicLossScaleManager EarlyStopping

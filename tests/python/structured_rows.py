@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from attention_rows import attention_cases
 from window_rows import window_cases
 
 import gradcell as ms
@@ -538,6 +539,7 @@ CASES: list[Case] = [
     *cast_cases(),
     *constant_cases(),
     *window_cases(Case),
+    *attention_cases(Case),
 ]
 
 #: Ops whose tests are functions of their own in test_structured.py and test_indexing.py.

@@ -31,6 +31,8 @@ void run_call(const Call& c, const void* const* in, void* out, const uint64_t* c
       return last_index(c, in, out);
     case Form::Convolve:
       return convolve(c, in, out);
+    case Form::Attend:
+      return attend(c, in, out);
     case Form::Window:
       return window(c, in[0], out);
     case Form::TakePlaces:

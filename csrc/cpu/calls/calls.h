@@ -23,6 +23,7 @@ void take(const Call& c, const void* const* in, void* out);
 void scatter(const Call& c, const void* const* in, void* out);
 void last_index(const Call& c, const void* const* in, void* out);
 void convolve(const Call& c, const void* const* in, void* out);
+void attend(const Call& c, const void* const* in, void* out);
 void window(const Call& c, const void* in, void* out);
 void take_along(const Call& c, const void* const* in, void* out);
 void put_along(const Call& c, const void* const* in, void* out);

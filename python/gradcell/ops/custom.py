@@ -183,13 +183,6 @@ def unregistered(name: str) -> type[Primitive]:
     return type(name, (_Unregistered,), {"__doc__": text, "__module__": "gradcell.ops"})
 
 
-def flash_attention_score(*args: Any, **kwargs: Any) -> Tensor:
-    """For Ascend alone, in MindSpore too. Raises RuntimeError; nn.MultiheadAttention is there."""
-    raise RuntimeError(
-        f"The kernel FlashAttentionScore is for Ascend alone, which is not here{where()}"
-    )
-
-
 def prim_attr_register(fn: Any) -> Any:
     """A primitive's __init__ that keeps its arguments as attributes."""
     signature = inspect.signature(fn)
