@@ -224,7 +224,7 @@ double shortest(F f) {
 
 double measured_operations() {
   constexpr int kRows = 64, kInner = 96, kFeatures = 96, kTimes = 300;
-  const TileMatmul<float>& mm = tile_kernels().f32;
+  const TileMatmul<float>& mm = tile_kernels().matmul<float>();
   const int threads = max_threads();
   const double seconds = shortest([&] {
     parallel_for(threads, [&](int, int) {
