@@ -187,9 +187,9 @@ class Series {
       case Law::Smooth:
         break;
     }
-    if (algebra_.degree[element] == 1) return linear(id, element);
     for (int k = 0; k < g_[id].input_count; ++k)
       if (passes(g_, id, k) && entry(g_.input(id, k)).slope) return peeled(id, k, element);
+    if (algebra_.degree[element] == 1) return linear(id, element);
     if (!algebra_.univariate() && info(g_[id].op).kind == OpKind::Unary)
       return composed(id, e, element);
     return by_slope(id, e, element);
