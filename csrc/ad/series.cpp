@@ -228,9 +228,13 @@ class Series {
       // known yet.
       const bool second_first = algebra_.degree[i] > algebra_.degree[j];
       Coefficient x, y;
-      if (second_first && !(y = at(b, j))) return;
-      if (!(x = at(a, i))) return;
-      if (!second_first && !(y = at(b, j))) return;
+      auto lacks = [&](Coefficient& c, NodeId of, int k) {
+        c = at(of, k);
+        return !c || (is_constant(g_, c.node) && g_[c.node].bits == 0);
+      };
+      if (second_first && lacks(y, b, j)) return;
+      if (lacks(x, a, i)) return;
+      if (!second_first && lacks(y, b, j)) return;
       terms.push_back({x, y, weight});
     };
     for (const Algebra::Pair& p : algebra_.products[element]) {
