@@ -187,9 +187,9 @@ class Series {
       case Law::Smooth:
         break;
     }
-    if (algebra_.degree[element] == 1) return linear(id, element);
     for (int k = 0; k < g_[id].input_count; ++k)
       if (passes(g_, id, k) && entry(g_.input(id, k)).slope) return peeled(id, k, element);
+    if (algebra_.degree[element] == 1) return linear(id, element);
     if (!algebra_.univariate() && info(g_[id].op).kind == OpKind::Unary)
       return composed(id, e, element);
     return by_slope(id, e, element);
@@ -228,9 +228,13 @@ class Series {
       // known yet.
       const bool second_first = algebra_.degree[i] > algebra_.degree[j];
       Coefficient x, y;
-      if (second_first && !(y = at(b, j))) return;
-      if (!(x = at(a, i))) return;
-      if (!second_first && !(y = at(b, j))) return;
+      auto lacks = [&](Coefficient& c, NodeId of, int k) {
+        c = at(of, k);
+        return !c || (is_constant(g_, c.node) && g_[c.node].bits == 0);
+      };
+      if (second_first && lacks(y, b, j)) return;
+      if (lacks(x, a, i)) return;
+      if (!second_first && lacks(y, b, j)) return;
       terms.push_back({x, y, weight});
     };
     for (const Algebra::Pair& p : algebra_.products[element]) {

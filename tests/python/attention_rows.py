@@ -175,17 +175,21 @@ LARGE: dict[str, Heads] = {
 
 
 def attention_cases(case: Callable[..., Any]) -> Iterator[Any]:
-    names = ("Attention", "AttentionLogSum", "AttentionRows", "AttentionColumns")
-    for op in names:
+    """Of numbers so small that differences can follow sums of exponentials."""
+
+    def made(op: str, label: str, s: Heads, order: int) -> Any:
+        return case(
+            op,
+            label,
+            lambda *xs: run(op, s, *(0.3 * x for x in xs)),
+            lambda *xs: sums(op, s, *(0.3 * x for x in xs)),
+            shapes(op, s),
+            order=order,
+        )
+
+    for op in ("Attention", "AttentionLogSum", "AttentionRows", "AttentionColumns"):
         known = op in ("AttentionRows", "AttentionColumns")
         for label, s in {**WAYS, **(SUMS if known else {})}.items():
-            yield case(
-                op, label, lambda *xs, o=op, s=s: run(o, s, *xs),
-                lambda *xs, o=op, s=s: sums(o, s, *xs), shapes(op, s),
-            )  # fmt: skip
+            yield made(op, label, s, 3)
         for label, s in LARGE.items():
-            s = s._replace(factors=(3,), shifted=True) if known else s
-            yield case(  # of smaller numbers: differences have to follow sums of many
-                op, label, lambda *xs, o=op, s=s: run(o, s, *(0.3 * x for x in xs)),
-                lambda *xs, o=op, s=s: sums(o, s, *(0.3 * x for x in xs)), shapes(op, s), order=1,
-            )  # fmt: skip
+            yield made(op, label, s._replace(factors=(3,), shifted=True) if known else s, 1)

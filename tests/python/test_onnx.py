@@ -78,6 +78,8 @@ CASES = [
     ("cumsum's gradient", lambda x: ms.grad(lambda y: (ops.cumsum(y, 1) ** 2).sum())(x), [X]),
     ("gather", lambda x, i: ops.gather(x, i, 1), [X, INDEX]),
     ("alias", lambda x: ms.grad(lambda y: (y**3).sum())(x), [X]),
+    ("attention", lambda q, k: ops.flash_attention_score(q, k, k, 2, input_layout="BSH"),
+     [DRAW.standard_normal((2, n, 8)).astype(np.float32) for n in (3, 5)]),
     ("a call with a derivative of its own", lambda x: DOUBLED(x) + 1, [X]),
     ("computed again", lambda x: ms.grad(lambda y: ms.recompute(SINES, y).sum())(x), [X]),
     ("slice's gradient", lambda x: ms.grad(lambda y: (y[1:, ::2] ** 2).sum())(x), [X]),

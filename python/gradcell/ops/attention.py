@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,21 @@ from gradcell.context import get_context
 from gradcell.ops.one_plan import one_plan
 from gradcell.ops.random import _draw, _stream
 
-__all__ = ["attend", "flash_attention_score", "weights"]
+__all__ = ["attend", "composed", "flash_attention_score", "weights"]
+
+_composed: ContextVar[bool] = ContextVar("composed", default=False)
+
+
+@contextmanager
+def composed() -> Iterator[None]:
+    """While it lasts, attention is recorded as products and a softmax of whole tensors: for who writes
+    graphs in terms of others."""
+    token = _composed.set(True)
+    try:
+        yield
+    finally:
+        _composed.reset(token)
+
 
 _ops = _core.ops
 
@@ -79,7 +95,9 @@ def attend(
     dropout leaves a weight, which it divides by that. A query that sees no key gives 0, and no
     gradient. Raises TypeError or ValueError if shapes or dtypes do not fit.
     """
-    if get_context("device_target") != "CPU":  # no kernel there: the same of ops that have one
+    if (
+        _composed.get() or get_context("device_target") != "CPU"
+    ):  # no kernel there: the same of ops that have one
         if inside:
             q, k, v = (_swapped(x) for x in (q, k, v))
         w = weights(q, k, mask, behind, ahead)
