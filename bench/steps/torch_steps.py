@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -34,6 +35,8 @@ def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
         return _step(lambda x, y: torch.autograd.grad(square_plus(x, y), x)[0], x, y)
     if kind == "pinn":
         return compiled_pinn(params) if compiled else eager_pinn(params)
+    if kind == "deepxde":
+        return burgers_training(compiled)
     if kind == "mlp":
         return mlp_step(params, compiled)
     if kind == "network":
@@ -117,27 +120,18 @@ def network(layers: list[Any], activation: Any) -> nn.Sequential:
     return nn.Sequential(*modules)
 
 
-def eager_pinn(params: dict[str, Any]) -> Step:
-    given = inputs.pinn(**params)
-    net = network(given.layers, nn.Tanh)
-    weights = list(net.parameters())
-
-    def step(x: torch.Tensor, t: torch.Tensor) -> Any:
-        x, t = x.detach().requires_grad_(), t.detach().requires_grad_()
-        u = net(torch.cat((x, t), 1))
-        u_x, u_t = torch.autograd.grad(u.sum(), (x, t), create_graph=True)
-        (u_xx,) = torch.autograd.grad(u_x.sum(), x, create_graph=True)
-        loss = ((u_t + u * u_x - inputs.VISCOSITY * u_xx) ** 2).mean()
-        return loss.detach(), torch.autograd.grad(loss, weights)
-
-    return _step(step, torch.from_numpy(given.x), torch.from_numpy(given.t))
+def burgers_loss(net: nn.Module, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    """The mean squared residual of Burgers' equation, by autograd."""
+    x, t = x.detach().requires_grad_(), t.detach().requires_grad_()
+    u = net(torch.cat((x, t), 1))
+    u_x, u_t = torch.autograd.grad(u.sum(), (x, t), create_graph=True)
+    (u_xx,) = torch.autograd.grad(u_x.sum(), x, create_graph=True)
+    return ((u_t + u * u_x - inputs.VISCOSITY * u_xx) ** 2).mean()
 
 
-def compiled_pinn(params: dict[str, Any]) -> Step:
-    """torch.func, since torch.compile has no double backward through autograd."""
-    given = inputs.pinn(**params)
-    net = network(given.layers, nn.Tanh)
-    weights = {name: p.detach() for name, p in net.named_parameters()}
+def burgers_loss_of_weights(net: nn.Module) -> Any:
+    """The same by torch.func, as a function of the weights, x and t: torch.compile has no double
+    backward through autograd."""
 
     def loss(weights: Any, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
         def u_sum(x: torch.Tensor, t: torch.Tensor) -> Any:
@@ -151,7 +145,69 @@ def compiled_pinn(params: dict[str, Any]) -> Step:
         u_xx, (u, u_x, u_t) = grad(u_x_sum, has_aux=True)(x, t)
         return ((u_t + u * u_x - inputs.VISCOSITY * u_xx) ** 2).mean()
 
-    compiled = torch.compile(grad_and_value(loss), dynamic=False)
+    return loss
+
+
+def burgers_training(compiled: bool) -> Step:
+    """DeepXDE's example, written in PyTorch."""
+    given = inputs.deepxde()
+    net = network(given.layers, nn.Tanh)
+    optimizer = torch.optim.Adam(net.parameters(), lr=inputs.LEARNING_RATE, fused=True)
+    x, t = torch.from_numpy(given.inside).split(1, 1)
+    start, edge = torch.from_numpy(given.start), torch.from_numpy(given.edge)
+    wanted = -torch.sin(torch.pi * start[:, :1])
+
+    if not compiled:
+
+        def call() -> Any:
+            optimizer.zero_grad()
+            conditions = (net(edge) ** 2).mean() + ((net(start) - wanted) ** 2).mean()
+            loss = burgers_loss(net, x, t) + conditions
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return Step(call, _arrays, trains=True)
+
+    inside = burgers_loss_of_weights(net)
+    weights = dict(net.named_parameters())
+
+    def whole(weights: Any, x: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        u_edge = functional_call(net, weights, (edge,))
+        u_start = functional_call(net, weights, (start,))
+        conditions = (u_edge**2).mean() + ((u_start - wanted) ** 2).mean()
+        return inside(weights, x, t) + conditions
+
+    gradients_and_loss = torch.compile(grad_and_value(whole), dynamic=False)
+
+    def compiled_call() -> Any:
+        detached = {name: p.detach() for name, p in weights.items()}
+        gradients, loss = gradients_and_loss(detached, x, t)
+        for name, p in weights.items():
+            p.grad = gradients[name]
+        optimizer.step()
+        return loss
+
+    return Step(compiled_call, _arrays, trains=True)
+
+
+def eager_pinn(params: dict[str, Any]) -> Step:
+    given = inputs.pinn(**params)
+    net = network(given.layers, nn.Tanh)
+    weights = list(net.parameters())
+
+    def step(x: torch.Tensor, t: torch.Tensor) -> Any:
+        loss = burgers_loss(net, x, t)
+        return loss.detach(), torch.autograd.grad(loss, weights)
+
+    return _step(step, torch.from_numpy(given.x), torch.from_numpy(given.t))
+
+
+def compiled_pinn(params: dict[str, Any]) -> Step:
+    given = inputs.pinn(**params)
+    net = network(given.layers, nn.Tanh)
+    weights = {name: p.detach() for name, p in net.named_parameters()}
+    compiled = torch.compile(grad_and_value(burgers_loss_of_weights(net)), dynamic=False)
 
     def step(x: torch.Tensor, t: torch.Tensor) -> Any:
         gradients, value = compiled(weights, x, t)
@@ -236,11 +292,77 @@ def convolutions() -> nn.Module:
     )
 
 
-NETWORKS = {"lenet": lenet, "resnet": resnet, "convolutions": convolutions}
+class Block(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        width = inputs.WIDTH
+        self.norm1 = nn.LayerNorm(width)
+        self.qkv = nn.Linear(width, 3 * width)
+        self.out = nn.Linear(width, width)
+        self.norm2 = nn.LayerNorm(width)
+        self.feed = nn.Sequential(
+            nn.Linear(width, 4 * width), nn.GELU("tanh"), nn.Linear(4 * width, width)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        b, t, width = x.shape
+        heads = [
+            part.view(b, t, inputs.HEADS, -1).transpose(1, 2)
+            for part in self.qkv(self.norm1(x)).split(width, 2)
+        ]
+        y = nn.functional.scaled_dot_product_attention(*heads, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(b, t, width))
+        return x + self.feed(self.norm2(x))
 
 
-def network_step(params: dict[str, Any], compiled: bool) -> Step:
-    data = inputs.images(**params)
+class Gpt(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words = nn.Embedding(inputs.VOCABULARY, inputs.WIDTH)
+        self.places = nn.Embedding(inputs.TOKENS, inputs.WIDTH)
+        self.blocks = nn.Sequential(*(Block() for _ in range(inputs.LAYERS)))
+        self.norm = nn.LayerNorm(inputs.WIDTH)
+        self.head = nn.Linear(inputs.WIDTH, inputs.VOCABULARY)
+        self.numbers = torch.arange(inputs.TOKENS)
+
+    def forward(self, words: torch.Tensor) -> torch.Tensor:
+        x = self.words(words) + self.places(self.numbers)
+        return self.head(self.norm(self.blocks(x))).view(-1, inputs.VOCABULARY)
+
+
+class Recurrent(nn.Module):
+    def __init__(self, layer: Callable[..., nn.Module]) -> None:
+        super().__init__()
+        self.layer = layer(inputs.STATE, inputs.STATE)
+        self.head = nn.Linear(inputs.STATE, inputs.CLASSES)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.head(self.layer(x)[0][-1])
+
+
+def perceptron() -> nn.Module:
+    layers: list[nn.Module] = []
+    for k, m in pairwise(inputs.MLP_SIZES):
+        layers += [nn.Linear(k, m), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
+
+
+NETWORKS = {
+    "lenet": lenet,
+    "resnet": resnet,
+    "convolutions": convolutions,
+    "gpt": Gpt,
+    "gru": lambda: Recurrent(nn.GRU),
+    "lstm": lambda: Recurrent(nn.LSTM),
+    "dense": perceptron,
+}
+
+
+def network_step(params: dict[str, Any], compiled: bool) -> Step | None:
+    dtype = getattr(torch, params.get("dtype", "float32"))
+    if dtype == torch.float16:  # (with loss scaling: not on a CPU)
+        return None
+    data = inputs.images(params["kind"], params["batch"])
     net = NETWORKS[params["kind"]]()
     weights = list(net.parameters())
     with torch.no_grad():
@@ -252,17 +374,24 @@ def network_step(params: dict[str, Any], compiled: bool) -> Step:
     targets = torch.from_numpy(data.targets)
     criterion = nn.CrossEntropyLoss() if labelled else nn.MSELoss()
     targets = targets.long() if labelled else targets
-    return _training(net, criterion, torch.from_numpy(data.images), targets, compiled)
+    return _training(net, criterion, torch.from_numpy(data.images), targets, compiled, dtype)
 
 
 def _training(
-    net: nn.Module, criterion: nn.Module, images: torch.Tensor, labels: torch.Tensor, compiled: bool
+    net: nn.Module,
+    criterion: nn.Module,
+    images: torch.Tensor,
+    labels: torch.Tensor,
+    compiled: bool,
+    dtype: torch.dtype = torch.float32,
 ) -> Step:
-    """Forward and backward compiled or not; the optimiser is PyTorch's fused Adam in both."""
+    """Forward and backward compiled or not; the optimiser is PyTorch's fused Adam in both. dtype: of
+    autocast."""
     optimizer = torch.optim.Adam(net.parameters(), lr=inputs.LEARNING_RATE, fused=True)
 
     def forward(images: torch.Tensor, labels: torch.Tensor) -> Any:
-        return criterion(net(images), labels)
+        with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):
+            return criterion(net(images), labels)
 
     if compiled:
         forward = torch.compile(forward, dynamic=False)

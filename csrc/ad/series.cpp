@@ -5,6 +5,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "ad/calls.h"
 #include "ad/transform.h"
 #include "ir/verify.h"
 #include "ops/ops.h"
@@ -186,6 +187,8 @@ class Series {
       case Law::Smooth:
         break;
     }
+    for (int k = 0; k < g_[id].input_count; ++k)
+      if (passes(g_, id, k) && entry(g_.input(id, k)).slope) return peeled(id, k, element);
     if (algebra_.degree[element] == 1) return linear(id, element);
     if (!algebra_.univariate() && info(g_[id].op).kind == OpKind::Unary)
       return composed(id, e, element);
@@ -212,7 +215,7 @@ class Series {
     std::vector<NodeId> dx(n, kNoNode);
     for (size_t k = 0; k < n; ++k)
       if (in[k]) dx[k] = count == 1 ? in[k].node : scaled(g_, in[k]);
-    const NodeId y = spec(g_, id).tangent(g_, id, dx);
+    const NodeId y = tangent_of(id, dx);
     return y == kNoNode ? Coefficient{} : Coefficient{y, count == 1 ? in[last].scale : 1};
   }
 
@@ -225,9 +228,13 @@ class Series {
       // known yet.
       const bool second_first = algebra_.degree[i] > algebra_.degree[j];
       Coefficient x, y;
-      if (second_first && !(y = at(b, j))) return;
-      if (!(x = at(a, i))) return;
-      if (!second_first && !(y = at(b, j))) return;
+      auto lacks = [&](Coefficient& c, NodeId of, int k) {
+        c = at(of, k);
+        return !c || (is_constant(g_, c.node) && g_[c.node].bits == 0);
+      };
+      if (second_first && lacks(y, b, j)) return;
+      if (lacks(x, a, i)) return;
+      if (!second_first && lacks(y, b, j)) return;
       terms.push_back({x, y, weight});
     };
     for (const Algebra::Pair& p : algebra_.products[element]) {
@@ -257,17 +264,52 @@ class Series {
     return total ? Coefficient{over(g_, total.node, b), total.scale} : total;
   }
 
+  /// Of a smooth op that has a slope among its inputs, as some tangents are: linear in that one, it
+  /// is the sum of what it is with each of the slope's coefficients in its place, all of which are
+  /// of a degree of their own.
+  Coefficient peeled(NodeId id, int input, int element) {
+    std::vector<Coefficient> terms;
+    auto add_term = [&](int i, int j, double weight) {
+      if (algebra_.degree[j] == 0) return;
+      const Coefficient x = at(g_.input(id, input), j);
+      if (!x) return;
+      const NodeId fixed = alias(g_, x.node);  // its own dependence on the variables is in x
+      new_entry(fixed, false);
+      std::vector<NodeId> in(g_.inputs(id).begin(), g_.inputs(id).end());
+      in[static_cast<size_t>(input)] = fixed;
+      const Dims attributes(g_.attrs(id).begin(), g_.attrs(id).end());
+      const NodeId y = make(g_, g_[id].op, {in, attributes, {g_.dtype(id), Dims(g_.dims(id))}});
+      const Coefficient c = i == 0 ? Coefficient{y, 1} : at(y, i);
+      if (c) terms.push_back(c * (x.scale * weight));
+    };
+    for (const Algebra::Pair& p : algebra_.products[element]) {
+      add_term(p.a, p.b, p.weight);
+      if (p.a != p.b) add_term(p.b, p.a, p.weight);
+    }
+    return sum(terms);
+  }
+
   /// E y is the tangent at E x.
   Coefficient by_slope(NodeId id, Entry& e, int element) {
     if (e.tangent == kNoNode) {
       std::vector<NodeId> dx;
       for (int k = 0; k < g_[id].input_count; ++k)
         dx.push_back(passes(g_, id, k) ? slope_of(g_.input(id, k)) : kNoNode);
-      e.tangent = spec(g_, id).tangent(g_, id, dx);
+      e.tangent = tangent_of(id, dx);
       if (e.tangent == kNoNode) e.active = false;
     }
     if (e.tangent == kNoNode) return {};
     return at(e.tangent, element) * (1.0 / algebra_.degree[element]);
+  }
+
+  /// A node's tangent; that of a call with a derivative of its own is the call's.
+  NodeId tangent_of(NodeId id, std::span<const NodeId> dx) {
+    if (!is_call_output(g_, id)) return spec(g_, id).tangent(g_, id, dx);
+    dx = dx.subspan(1);
+    std::vector<bool> wanted;
+    for (NodeId x : dx) wanted.push_back(x != kNoNode);
+    const std::vector<NodeId> dy = call_tangent(g_, call_of(g_, id), dx, wanted);
+    return dy.empty() ? kNoNode : dy.back();
   }
 
   /// A node that stands for E x; kNoNode where x has no coefficients.
@@ -334,8 +376,7 @@ class Series {
     if (is_product(g_, id))
       return product_of_placed(g_, a, b, attributes<ProductAttributes>(g_, id));
     const NodeId in[] = {a, b};
-    const Dims attributes(g_.attrs(id).begin(), g_.attrs(id).end());
-    return make(g_, g_[id].op, {in, attributes, {g_.dtype(id), Dims(g_.dims(id))}});
+    return make(g_, g_[id].op, {in, g_.attrs(id), {g_.dtype(id), g_.dims(id)}});
   }
 
   /// Factors' scales go into the sum's if they are the same for all terms; else each factor is

@@ -21,8 +21,10 @@ PYBIND11_MODULE(_core, m) {
   bind_tensor(m);
   bind_ops(m);
   bind_trace(m);
+  bind_calls(m);
   bind_dispatch(m);
   bind_inspect(m);
+  bind_profile(m);
   bind_cuda(m);
   bind_exchange(m);
   bind_communication(m);

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "runtime/placement.h"
 #include "runtime/selection.h"
 
 namespace gradcell::bind {
@@ -57,6 +58,13 @@ Array convert(py::handle data, py::handle dtype) {
   if (py::isinstance<Tensor>(result)) return result.cast<TensorPtr>()->value();
   auto made = py::reinterpret_borrow<py::tuple>(result);
   return array_from(made[0].cast<py::array>(), made[1].cast<DTypeObject>().value, false);
+}
+
+/// f() as a tensor, other threads running Python meanwhile.
+template <class F>
+TensorPtr computed(F f) {
+  py::gil_scoped_release nogil;
+  return std::make_shared<Tensor>(f());
 }
 
 py::tuple shape_tuple(const Dims& dims) {
@@ -205,16 +213,14 @@ void bind_tensor(py::module_& m) {
       "first_of_rows",
       [](const Tensor& x, int64_t k, bool largest, bool sorted) {
         const Array value = x.value();
-        py::gil_scoped_release nogil;
-        return std::make_shared<Tensor>(first_of_rows(value, k, largest, sorted));
+        return computed([&] { return first_of_rows(value, k, largest, sorted); });
       },
       "The positions of the k largest (smallest) elements along the last dimension.");
   m.def(
       "order_of_rows",
       [](const Tensor& x, bool descending, DTypeObject position) {
         const Array value = x.value();
-        py::gil_scoped_release nogil;
-        return std::make_shared<Tensor>(order_of_rows(value, descending, position.value));
+        return computed([&] { return order_of_rows(value, descending, position.value); });
       },
       "The positions, int32 or int64, that sort the elements along the last dimension; equal ones "
       "keep their order.");
@@ -222,16 +228,14 @@ void bind_tensor(py::module_& m) {
       "taken_from_rows",
       [](const Tensor& x, const Tensor& positions) {
         const Array value = x.value(), at = positions.value();
-        py::gil_scoped_release nogil;
-        return std::make_shared<Tensor>(taken_from_rows(value, at));
+        return computed([&] { return taken_from_rows(value, at); });
       },
       "The elements at positions along the last dimension that the other functions gave.");
   m.def(
       "places_in_line",
       [](const Tensor& line, const Tensor& x, bool right, DTypeObject place) {
         const Array in_order = line.value(), value = x.value();
-        py::gil_scoped_release nogil;
-        return std::make_shared<Tensor>(places_in_line(in_order, value, right, place.value));
+        return computed([&] { return places_in_line(in_order, value, right, place.value); });
       },
       "How many numbers of a line in order, float64, come before each element; right: or are "
       "equal.");
@@ -247,10 +251,55 @@ void bind_tensor(py::module_& m) {
       "running_extremes",
       [](const Tensor& x, int64_t axis, bool largest) {
         const Array value = x.value();
-        py::gil_scoped_release nogil;
-        return std::make_shared<Tensor>(running_extremes(value, axis, largest));
+        return computed([&] { return running_extremes(value, axis, largest); });
       },
       "The position of the largest (smallest) element up to each along an axis, int64.");
+  m.def(
+      "write_slices",
+      [](const TensorPtr& x, int64_t axis, int64_t count, const Tensor& places,
+         const Tensor& values) {
+        const Array at = places.value(), now = values.value();
+        if (x->root().captured()) bump_structure_version();
+        return write_slices(x, axis, count, at, now);
+      },
+      py::arg("x"), py::arg("axis"), py::arg("count"), py::arg("places"), py::arg("values"),
+      "Writes slices along axes taken as one, at places in their order; False if another way has "
+      "to\n"
+      "be gone, and nothing is written.");
+  m.def(
+      "with_elements",
+      [](const Tensor& x, int64_t axis, const Tensor& index, const Tensor& values) {
+        const Array from = x.value(), at = index.value(), now = values.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(with_elements(from, axis, at, now));
+      },
+      "x with values at indices along an axis; of several for one place the last stays.");
+  m.def(
+      "drawn_by_weights",
+      [](const Tensor& weights, const Tensor& u) {
+        const Array w = weights.value(), v = u.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(drawn_by_weights(w, v));
+      },
+      "For numbers in [0, 1), a matrix, the places up to which the weights in a row sum to more "
+      "of\n"
+      "the row's whole, int32.");
+  m.def(
+      "places_not_zero",
+      [](const Tensor& x) {
+        const Array value = x.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(places_not_zero(value));
+      },
+      "The coordinates of the elements that are not zero, int64 [count, rank].");
+  m.def(
+      "of_integers",
+      [](const std::string& function, const Tensor& a, const Tensor& b) {
+        const Array x = a.value(), y = b.value();
+        py::gil_scoped_release nogil;
+        return std::make_shared<Tensor>(of_integers(function, x, y));
+      },
+      "A function of two tensors of integers by its name.");
   m.def(
       "from_numpy",
       [](const py::array& a, DTypeObject t) {

@@ -1,14 +1,16 @@
 #include "cpu/engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <mutex>
 #include <optional>
 
-#include "base/scratch.h"
 #include "base/thread_pool.h"
 #include "cpu/calls/calls.h"
+#include "cpu/line_runner.h"
+#include "cpu/profile.h"
 #include "cpu/tile_kernels.h"
 #include "ir/fold.h"
 
@@ -18,30 +20,9 @@ namespace {
 
 /// Below this many estimated nanoseconds a stage is not worth waking a thread.
 constexpr double kParallelWork = 15000;
-/// Nor is merging fewer bytes than this, or packing fewer weights.
+/// Nor is merging fewer bytes than this, or packing fewer elements of weights.
 constexpr size_t kParallelMerge = 64 << 10;
 constexpr int64_t kParallelPack = 12000;
-
-constexpr size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-std::byte* worker_scratch(size_t bytes) {
-  thread_local Scratch block;
-  return block.get(bytes);
-}
-
-struct RegionRun {
-  const Region* region;
-  const TileProgram* program;
-  std::byte* uniforms;
-  std::byte* packed;
-  std::byte* results;  // [chunks][result_bytes]
-};
-
-struct RunState {
-  const Plan& plan;
-  void** buffers;
-  const uint64_t* constants;
-};
 
 void prepare_uniforms(const RegionRun& run, const RunState& s) {
   for (size_t i = 0; i < run.region->uniforms.size(); ++i) {
@@ -91,8 +72,7 @@ void pack(std::span<const RegionRun> runs, const RunState& s) {
       elements += int64_t(w.k) * w.m;
     }
   auto one = [&](int i, int) { pack_one(*all[i].first, all[i].second, s); };
-  if (elements > kParallelPack) return parallel_for(static_cast<int>(all.size()), one);
-  for (int i = 0; i < static_cast<int>(all.size()); ++i) one(i, 0);
+  parallel_if(elements > kParallelPack, static_cast<int>(all.size()), one);
 }
 
 /// An instruction with all that depends on the run: its loop, if it is one, and where it reads and
@@ -101,12 +81,6 @@ struct Bound {
   Loop loop;
   LoopArgs args;
 };
-
-/// The dense results of a chunk's reductions.
-std::byte* result(const RegionRun& run, int32_t chunk, size_t accumulator) {
-  return run.results + static_cast<size_t>(chunk) * run.program->result_bytes +
-         run.program->accumulators[accumulator].result;
-}
 
 /// Runs chunks of a region, one after the other, on one thread.
 class TileRunner {
@@ -126,6 +100,9 @@ class TileRunner {
     scratch_ = accumulators_ + p_.accumulator_bytes + pointers;
     bound_.resize(r_.program.size());
   }
+
+  /// Adds the time of each instruction up there, from now on; null: nobody measures.
+  void measure(double* seconds) { seconds_ = seconds; }
 
   void chunk(int32_t c) {
     for (uint32_t a = 0; a < r_.accumulators.size(); ++a) init(r_.accumulators[a], sums(a));
@@ -177,12 +154,12 @@ class TileRunner {
     for (const RowLoad& l : r_.loads) {
       const TileValue& v = r_.values[l.value];
       if (full && v.direct_in >= 0) continue;
-      if (s_.plan.buffers[l.buffer].feature_major) {
-        load_features(l, v);
+      if (l.viewed()) {
+        load_view(l, at_[l.value]);
         continue;
       }
-      if (in_blocks(v.features)) {
-        load_blocks(l, v);
+      if (const int64_t block = block_of(l.buffer, v.features); block > 1) {
+        load_blocks(l, v, block);
         continue;
       }
       auto* from =
@@ -191,22 +168,22 @@ class TileRunner {
       t_.transpose.load_rows(from, l.dtype, v.features, valid_, v.features, at_[l.value], rows_,
                              rows_);
     }
-    for (size_t i = 0; i < bound_.size(); ++i) {
+    auto step = [this](size_t i) {
       if (bound_[i].loop)
         bound_[i].loop(bound_[i].args);
       else
         execute(r_.program[i], bound_[i].args);
-    }
+    };
+    if (seconds_)
+      measured(step);
+    else
+      for (size_t i = 0; i < bound_.size(); ++i) step(i);
     for (const RowStore& st : r_.stores) {
       if (full && !st.from.uniform && r_.values[st.from.value].direct_out >= 0 &&
           &r_.stores[r_.values[st.from.value].direct_out] == &st)
         continue;
-      if (s_.plan.buffers[st.buffer].feature_major) {
-        store_features(st);
-        continue;
-      }
-      if (in_blocks(st.features)) {
-        store_blocks(st);
+      if (const int64_t block = block_of(st.buffer, st.features); block > 1) {
+        store_blocks(st, block);
         continue;
       }
       auto* to =
@@ -217,90 +194,141 @@ class TileRunner {
     }
   }
 
+  template <class F>
+  void measured(F step) {
+    using Clock = ProfiledPlan::Clock;
+    auto before = Clock::now();
+    for (size_t i = 0; i < bound_.size(); ++i) {
+      step(i);
+      const auto now = Clock::now();
+      seconds_[i] += std::chrono::duration<double>(now - before).count();
+      before = now;
+    }
+  }
+
   std::byte* in_scratch(const TileValue& v) const {
     return scratch_ + v.offset * static_cast<size_t>(p_.tile_rows);
   }
 
-  /// The first row of this tile in the first feature of a feature-major buffer.
-  std::byte* first_row(BufferId buffer, size_t item) const {
-    return static_cast<std::byte*>(s_.buffers[buffer]) + static_cast<size_t>(first_) * item;
+  /// How many rows of a feature lie side by side in a buffer; 1: it is row-major.
+  int64_t block_of(BufferId buffer, int32_t features) const {
+    if (s_.plan.buffers[buffer].feature_major) return r_.rows;
+    return features > 1 ? r_.block : 1;
   }
 
-  void load_features(const RowLoad& l, const TileValue& v) {
-    const size_t item = item_size(l.dtype), pitch = static_cast<size_t>(r_.rows) * item;
-    const size_t bytes = static_cast<size_t>(valid_) * item;
-    const std::byte* from = first_row(l.buffer, item);
-    std::byte* to = at_[l.value];
-    for (int32_t f = 0; f < v.features; ++f, from += pitch) {
-      if (f + kAhead < v.features) fetch<false>(from + kAhead * pitch, bytes);
-      copy_rows(from, to, bytes);
-      to += bytes;
-      for (int32_t r = valid_; r < rows_; ++r, to += item) std::memcpy(to, to - item, item);
+  /// The tile's rows, run by run along the view's last dimension.
+  void load_view(const RowLoad& l, std::byte* to) {
+    const View& v = l.view;
+    const size_t item = item_size(l.dtype), size = compute_size(compute_type(l.dtype));
+    const int64_t length = v.dims.back(), step = v.strides.back();
+    const size_t outer = v.dims.size() - 1;
+    int64_t inside = first_ % length, at = v.offset;
+    line_.resize(outer);
+    for (size_t k = outer, rest = static_cast<size_t>(first_ / length); k-- > 0;) {
+      const auto n = static_cast<size_t>(v.dims[k]);
+      line_[k] = static_cast<int64_t>(rest % n);
+      at += line_[k] * v.strides[k];
+      rest /= n;
+    }
+    for (int64_t row = 0; row < valid_; inside = 0) {
+      const int64_t n = std::min(length - inside, valid_ - row);
+      load_run(static_cast<const std::byte*>(s_.buffers[l.buffer]) +
+                   (at + inside * step) * static_cast<ptrdiff_t>(item),
+               l.dtype, step, to + static_cast<size_t>(row) * size, static_cast<size_t>(n));
+      row += n;
+      for (size_t k = outer; k-- > 0;) {  // the next line
+        at += v.strides[k];
+        if (++line_[k] < v.dims[k]) break;
+        at -= line_[k] * v.strides[k];
+        line_[k] = 0;
+      }
+    }
+    for (int32_t r = valid_; r < rows_; ++r)
+      std::memcpy(to + static_cast<size_t>(r) * size, to + static_cast<size_t>(r - 1) * size, size);
+  }
+
+  /// n elements, `step` apart, in their compute type.
+  void load_run(const std::byte* from, DType dtype, int64_t step, std::byte* to, size_t n) const {
+    if (step == 1) {
+      if (is_compute_type(dtype))
+        copy_rows(from, to, n * item_size(dtype));
+      else
+        t_.transpose.load(from, dtype, to, n);
+    } else if (step == 0) {
+      alignas(8) std::byte one[8];
+      t_.transpose.load(from, dtype, one, 1);
+      LoopArgs fill;
+      fill.d = to, fill.p[0] = one, fill.s[0] = 0, fill.features = 1;
+      fill.rows = static_cast<int32_t>(n);
+      k_.expand(compute_type(dtype), true)(fill);
+    } else if (is_compute_type(dtype)) {
+      by_compute(compute_type(dtype), [&](auto t) {
+        using T = decltype(t);
+        const T* x = reinterpret_cast<const T*>(from);
+        T* z = reinterpret_cast<T*>(to);
+        if (step == -1)
+          for (size_t i = 0; i < n; ++i) z[i] = *(x - i);
+        else
+          for (size_t i = 0; i < n; ++i) z[i] = x[static_cast<ptrdiff_t>(i) * step];
+      });
+    } else {
+      const size_t item = item_size(dtype), size = compute_size(compute_type(dtype));
+      for (size_t i = 0; i < n; ++i)
+        t_.transpose.load(from + static_cast<ptrdiff_t>(i) * step * static_cast<ptrdiff_t>(item),
+                          dtype, to + i * size, 1);
     }
   }
 
-  void store_features(const RowStore& s) {
-    const size_t item = item_size(s.dtype), pitch = static_cast<size_t>(r_.rows) * item;
-    const std::byte* from = pointer(s.from);
-    const size_t bytes = static_cast<size_t>(valid_) * item;
-    std::byte* to = first_row(s.buffer, item);
-    for (int32_t f = 0; f < s.features;
-         ++f, from += static_cast<size_t>(rows_) * item, to += pitch) {
-      if (f + kAhead < s.features) fetch<true>(to + kAhead * pitch, bytes);
-      copy_rows(from, to, bytes);
-    }
-  }
-
-  bool in_blocks(int32_t features) const { return r_.block > 1 && features > 1; }
-
-  /// f(first element in the buffer, first row of the tile, how many) for each run of neighbouring
-  /// rows of one feature.
+  /// f(place in the buffer of the first feature, row of the tile, how many) for each run of rows
+  /// that lie side by side. The next feature's are `block` elements further.
   template <class F>
-  void for_runs(int32_t feature, int32_t features, F f) const {
+  void for_runs(int32_t features, int64_t block, F f) const {
     for (int64_t row = 0; row < valid_;) {
-      const int64_t at = first_ + row, inside = at % r_.block;
-      const int64_t n = std::min<int64_t>(r_.block - inside, valid_ - row);
-      f((at / r_.block * features + feature) * r_.block + inside, row, static_cast<size_t>(n));
+      const int64_t at = first_ + row, inside = at % block;
+      const int64_t n = std::min<int64_t>(block - inside, valid_ - row);
+      f(static_cast<size_t>(at / block * features * block + inside), static_cast<size_t>(row),
+        static_cast<size_t>(n));
       row += n;
     }
   }
 
-  void load_blocks(const RowLoad& l, const TileValue& v) {
+  void load_blocks(const RowLoad& l, const TileValue& v, int64_t block) {
     const size_t item = item_size(l.dtype), size = compute_size(v.type);
-    const auto* base = static_cast<const std::byte*>(s_.buffers[l.buffer]);
-    std::byte* to = at_[l.value];
-    for (int32_t f = 0; f < v.features; ++f, to += static_cast<size_t>(rows_) * size) {
-      for_runs(f, v.features, [&](int64_t element, int64_t row, size_t n) {
-        const std::byte* from = base + static_cast<size_t>(element) * item;
-        if (f + kAhead < v.features)
-          fetch<false>(from + static_cast<size_t>(kAhead * r_.block) * item, n * item);
-        std::byte* const there = to + static_cast<size_t>(row) * size;
+    const size_t pitch = static_cast<size_t>(block) * item;
+    const size_t to_pitch = static_cast<size_t>(rows_) * size;
+    for_runs(v.features, block, [&](size_t place, size_t row, size_t n) {
+      auto* from = static_cast<const std::byte*>(s_.buffers[l.buffer]) + place * item;
+      std::byte* to = at_[l.value] + row * size;
+      for (int32_t f = 0; f < v.features; ++f, from += pitch, to += to_pitch) {
+        if (f + kAhead < v.features) fetch<false>(from + kAhead * pitch, n * item);
         if (is_compute_type(l.dtype))
-          copy_rows(from, there, n * item);
+          copy_rows(from, to, n * item);
         else
-          t_.transpose.load(from, l.dtype, there, n);
-      });
-      for (int32_t r = valid_; r < rows_; ++r)
-        std::memcpy(to + static_cast<size_t>(r) * size, to + static_cast<size_t>(r - 1) * size,
-                    size);
-    }
+          t_.transpose.load(from, l.dtype, to, n);
+      }
+    });
+    if (valid_ == rows_) return;
+    std::byte* end = at_[l.value] + to_pitch;  // rows beyond the last repeat it
+    for (int32_t f = 0; f < v.features; ++f, end += to_pitch)
+      for (std::byte* to = end - static_cast<size_t>(rows_ - valid_) * size; to < end; to += size)
+        std::memcpy(to, to - size, size);
   }
 
-  void store_blocks(const RowStore& s) {
+  void store_blocks(const RowStore& s, int64_t block) {
     const size_t item = item_size(s.dtype), size = compute_size(s.type);
-    auto* const base = static_cast<std::byte*>(s_.buffers[s.buffer]);
-    const std::byte* from = pointer(s.from);
-    for (int32_t f = 0; f < s.features; ++f, from += static_cast<size_t>(rows_) * size)
-      for_runs(f, s.features, [&](int64_t element, int64_t row, size_t n) {
-        std::byte* const to = base + static_cast<size_t>(element) * item;
-        if (f + kAhead < s.features)
-          fetch<true>(to + static_cast<size_t>(kAhead * r_.block) * item, n * item);
-        const std::byte* const there = from + static_cast<size_t>(row) * size;
+    const size_t pitch = static_cast<size_t>(block) * item;
+    for_runs(s.features, block, [&](size_t place, size_t row, size_t n) {
+      const std::byte* from = pointer(s.from) + row * size;
+      auto* to = static_cast<std::byte*>(s_.buffers[s.buffer]) + place * item;
+      for (int32_t f = 0; f < s.features;
+           ++f, from += static_cast<size_t>(rows_) * size, to += pitch) {
+        if (f + kAhead < s.features) fetch<true>(to + kAhead * pitch, n * item);
         if (is_compute_type(s.dtype))
-          copy_rows(there, to, n * item);
+          copy_rows(from, to, n * item);
         else
-          t_.transpose.store(there, s.dtype, to, n);
-      });
+          t_.transpose.store(from, s.dtype, to, n);
+      }
+    });
   }
 
   /// Rows of neighbouring features lie too far apart for the machine to foresee the next.
@@ -353,6 +381,7 @@ class TileRunner {
       case TileOp::Elementwise:
       case TileOp::Chain:
       case TileOp::Formula:
+      case TileOp::Choose:
       case TileOp::Convert:
       case TileOp::Narrow:
         return;  // loops
@@ -408,9 +437,29 @@ class TileRunner {
   std::vector<Bound>& bound_;
   std::byte* scratch_;
   std::byte** at_;
+  Dims line_;                  ///< of a view: which of its lines is loaded
+  double* seconds_ = nullptr;  ///< of each instruction, while somebody measures
   int64_t first_ = 0;
   int32_t valid_ = 0, rows_ = 0;
 };
+
+/// A chunk, measured if somebody asks.
+template <class R>
+void run_chunk(R& runner, const Region& r, int32_t c, ProfiledPlan* profile, int stage, int region,
+               int worker) {
+  if (!profile) return runner.chunk(c);
+  using Clock = ProfiledPlan::Clock;
+  std::vector<double> seconds(r.program.size() + 1, 0.0);
+  const auto begin = Clock::now();
+  runner.measure(seconds.data());
+  runner.chunk(c);
+  runner.measure(nullptr);
+  const auto end = Clock::now();
+  double rest = std::chrono::duration<double>(end - begin).count();
+  for (double s : seconds) rest -= s;
+  seconds.back() = std::max(0.0, rest);
+  profile->add_chunk(stage, region, worker, begin, end, seconds);
+}
 
 /// So many elements of all chunks' partial results fit in the first-level cache, as a rule.
 constexpr size_t kMergePiece = 512;
@@ -451,8 +500,7 @@ void merge(std::span<const RegionRun> runs, const RunState& s) {
       }
     }
   };
-  if (bytes > kParallelMerge) return parallel_for(tasks, one);
-  for (int t = 0; t < tasks; ++t) one(t, 0);
+  parallel_if(bytes > kParallelMerge, tasks, one);
 }
 
 }  // namespace
@@ -465,6 +513,7 @@ struct Runner::Context {
   struct Worker {
     const RegionRun* run = nullptr;
     std::optional<TileRunner> runner;
+    std::optional<LineRunner> lines;
     std::vector<Bound> program;
   };
   std::vector<Worker> workers;
@@ -504,7 +553,10 @@ class Runner::ContextLease {
 };
 
 Runner::Runner(Plan plan)
-    : program_(prepare(std::move(plan))), agenda_(program_.plan), pool_(std::make_unique<Pool>()) {}
+    : program_(prepare(std::move(plan))), agenda_(program_.plan), pool_(std::make_unique<Pool>()) {
+  static std::atomic<uint64_t> made{0};
+  serial_ = made++;
+}
 
 Runner::~Runner() = default;
 
@@ -520,11 +572,12 @@ void Runner::run(const void* const* inputs, void* const* outputs, const uint64_t
                          : buffer.place == Place::Output ? outputs[buffer.index]
                                                          : arena + buffer.offset;
   }
-  if (plan.collectives == 0) return run(context, constants, nullptr);
+  const std::shared_ptr<ProfiledPlan> profile = profiled(serial_, plan);
+  if (plan.collectives == 0) return run(context, constants, nullptr, profile.get());
   try {
     Exchange exchange(agenda_);
     try {
-      run(context, constants, &exchange);
+      run(context, constants, &exchange, profile.get());
       exchange.finish();
     } catch (const std::exception& e) {
       exchange.failed(e.what());
@@ -536,7 +589,11 @@ void Runner::run(const void* const* inputs, void* const* outputs, const uint64_t
   }
 }
 
-void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange) const {
+void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange,
+                 ProfiledPlan* profile) const {
+  using Clock = ProfiledPlan::Clock;
+  auto now = [&] { return profile ? Clock::now() : Clock::time_point(); };
+  const auto start = now();
   const Plan& plan = program_.plan;
   RunState state{plan, context.buffers.data(), constants};
   context.workers.resize(static_cast<size_t>(max_threads()));
@@ -544,7 +601,10 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
   std::byte* const side_begin = context.side.get(program_.side_bytes);
   for (size_t at = 0; at < plan.stages.size(); ++at) {
     const Stage& stage = plan.stages[at];
-    auto run_one = [&](const Call& call) {
+    const auto number = static_cast<int>(at);
+    auto run_one = [&](size_t place) {
+      const Call& call = stage.calls[place];
+      const auto begin = now();
       const void* in[64];
       std::vector<const void*> many;
       const void** p = in;
@@ -552,13 +612,15 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
       for (size_t i = 0; i < call.inputs.size(); ++i) p[i] = context.buffers[call.inputs[i]];
       void* out = context.buffers[call.output];
       call.sequence < 0 ? run_call(call, p, out, constants) : exchange->start(call, p[0], out);
+      if (profile) profile->add_call(number, static_cast<int>(place), begin, Clock::now());
     };
     if (exchange) exchange->progress();
     for (int32_t collective : stage.waits) exchange->wait(collective);
     size_t collectives = 0;
     while (collectives < stage.calls.size() && stage.calls[collectives].sequence >= 0)
-      run_one(stage.calls[collectives++]);
+      run_one(collectives++);
 
+    const auto before = now();
     std::byte* side = side_begin;
     context.runs.clear();
     int32_t tasks = 0;
@@ -574,29 +636,41 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
       work += p.work;
     }
     pack(context.runs, state);
+    const auto packed = now();
     for (Context::Worker& w : context.workers) w.run = nullptr;
     auto body = [&](int task, int worker) {
       Context::Worker& w = context.workers[worker];
+      int region = 0;
       for (const RegionRun& run : context.runs) {
         if (task >= run.program->chunks) {
           task -= run.program->chunks;
+          ++region;
           continue;
         }
-        if (w.run != &run) w.runner.emplace(run, state, w.program);
+        const bool other = w.run != &run;
         w.run = &run;
-        return w.runner->chunk(task);
+        if (run.program->lines) {
+          if (other) w.lines.emplace(run, state);
+          return run_chunk(*w.lines, *run.region, task, profile, number, region, worker);
+        }
+        if (other) w.runner.emplace(run, state, w.program);
+        return run_chunk(*w.runner, *run.region, task, profile, number, region, worker);
       }
     };
-    if (work < kParallelWork)
-      for (int32_t t = 0; t < tasks; ++t) body(t, 0);
-    else
-      parallel_for(tasks, body, static_cast<int>(context.workers.size()));
+    parallel_if(work >= kParallelWork, tasks, body, static_cast<int>(context.workers.size()));
+    const auto ran = now();
     merge(context.runs, state);
+    if (profile && !stage.regions.empty()) {
+      profile->add_around(number, before, packed);
+      profile->end_regions(number, std::chrono::duration<double>(ran - packed).count());
+      profile->add_around(number, ran, Clock::now());
+    }
     for (size_t i = collectives; i < stage.calls.size(); ++i) {
       if (exchange) exchange->progress();
-      run_one(stage.calls[i]);
+      run_one(i);
     }
   }
+  if (profile) profile->end_run(std::chrono::duration<double>(Clock::now() - start).count());
 }
 
 }  // namespace gradcell::cpu

@@ -12,6 +12,8 @@
 
 namespace gradcell::cpu {
 
+class ProfiledPlan;
+
 /// A plan made ready for this machine.
 class Runner {
  public:
@@ -29,7 +31,9 @@ class Runner {
  private:
   struct Context;
   class ContextLease;
-  void run(Context& context, const uint64_t* constants, Exchange* exchange) const;
+  void run(Context& context, const uint64_t* constants, Exchange* exchange,
+           ProfiledPlan* profile) const;
+  uint64_t serial_;  ///< no two plans of a process have the same
   Program program_;
   Agenda agenda_;  ///< of the plan's collectives
   struct Pool;

@@ -30,6 +30,8 @@ void by_float(Compute type, F f) {
 struct Kernels {
   /// Bit k of `uniform` says that operand k is uniform. Null if the op is not for that type.
   Loop (*elementwise)(Op op, Compute type, unsigned uniform);
+  /// op(a, b) ? c : d for a comparison; a is not uniform. Floating types only.
+  Loop (*choose)(Op op, Compute type, unsigned uniform);
   /// A chain of `operands`; `uniform_end`: its last one (of three) is uniform. Floating types only.
   Loop (*chain)(Compute type, const Link* links, int operands, bool uniform_end);
   Loop (*formula)(Compute type, Formula formula);  ///< floating types only

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cpu/line_runner.h"
 #include "cpu/tile_kernels.h"
 
 namespace gradcell::cpu {
@@ -23,8 +24,6 @@ size_t tile_bytes() {
 constexpr size_t kFlatTileBytes = 32 << 10;
 /// With the positions of images as rows, to a part of the second-level one.
 constexpr size_t kBlockTileBytes = 64 << 10;
-
-constexpr size_t rounded(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// Places `bytes` behind `total`, at a multiple of a cache line.
 size_t placed(size_t& total, size_t bytes) {
@@ -45,6 +44,7 @@ constexpr double kFunction = 0.6;        ///< of an element: exp, tanh, ...
 constexpr double kMultiplyAdd = 0.02;    ///< of a product
 constexpr double kTransferredRow = 0.3;  ///< of a load or store
 constexpr double kClearedByte = 0.15;    ///< of an accumulator: cleared, reduced and merged
+constexpr double kCallElement = 1;       ///< of a call's result, whatever the call does
 
 double instruction_cost(const Instruction& i, int64_t rows) {
   double per_row = i.features;
@@ -89,7 +89,8 @@ int32_t tile_rows(const Region& r) {
     height = std::clamp<int64_t>(static_cast<int64_t>(kBlockTileBytes / per_row), 64, 512);
   } else if (flat) {
     // What a single instruction goes over is not read again: longer runs cost less in between.
-    const int64_t longest = r.program.size() == 1 ? 16384 : 4096;
+    // (Not so long that a value, widened, would not stay in that cache with its source.)
+    const int64_t longest = r.program.size() == 1 ? 4096 : 2048;
     const size_t cache = r.program.size() == 1 ? 64 << 10 : kFlatTileBytes;
     height = std::clamp<int64_t>(static_cast<int64_t>(cache / per_row), 256, longest);
   } else {
@@ -110,7 +111,7 @@ int32_t tile_rows(const Region& r) {
 /// Each chunk clears its accumulators and adds them up, which should be a small part of its work.
 int64_t most_chunks(const TileProgram& p) {
   if (p.accumulators.empty()) return 64;
-  constexpr double kPart = 0.015;
+  constexpr double kPart = 0.015;  // of all chunks' work
   const double own = kClearedByte * static_cast<double>(p.accumulator_bytes);
   return int64_t(1) << std::ilogb(std::clamp(p.work * kPart / own, 2.0, 32.0));
 }
@@ -157,20 +158,27 @@ void find_direct(const Region& r, TileProgram& p) {
 // Kernels -----------------------------------------------------------------------------------------
 
 /// The loop that is the whole of an instruction, or null where more is to be said.
-Loop loop_of(const Instruction& i) {
+Loop loop_of(const Instruction& i, bool lines) {
   const Kernels& k = kernels();
   Loop loop = nullptr;
-  unsigned uniform = 0;
-  for (int n = 0; n < i.operand_count; ++n) uniform |= unsigned(i.operand[n].uniform) << n;
+  unsigned uniform = 0;  // in lines, numbers alone: what differs from feature to feature is a line
+  for (int n = 0; n < i.operand_count; ++n) {
+    const Operand& o = i.operand[n];
+    const bool number = o.uniform && (!lines || o.stride == 0 || i.features == 1);
+    uniform |= unsigned(number) << n;
+  }
   switch (i.kind) {
     case TileOp::Elementwise:
       loop = k.elementwise(i.op, i.type, uniform);
       break;
     case TileOp::Chain:
-      loop = k.chain(i.type, i.links, i.operand_count, i.operand[i.operand_count - 1].uniform);
+      loop = k.chain(i.type, i.links, i.operand_count, uniform != 0);
       break;
     case TileOp::Formula:
       loop = k.formula(i.type, i.formula);
+      break;
+    case TileOp::Choose:
+      loop = k.choose(i.op, i.type, uniform);
       break;
     case TileOp::Convert:
       loop = k.convert(i.type, i.dtype);
@@ -195,15 +203,18 @@ Loop loop_of(const Instruction& i) {
   return loop;
 }
 
-TileProgram prepare(const Region& r) {
+TileProgram prepare(const Plan& plan, const Region& r) {
   TileProgram p;
   p.work = region_work(r);
-  p.tile_rows = tile_rows(r);
+  if (runs_by_lines(plan, r))
+    prepare_lines(r, p);
+  else
+    p.tile_rows = tile_rows(r);
   place(r, p);
   const int64_t tiles = (r.rows + p.tile_rows - 1) / p.tile_rows;
   p.chunks = static_cast<int32_t>(std::clamp<int64_t>(tiles, 1, most_chunks(p)));
   find_direct(r, p);
-  for (const Instruction& i : r.program) p.loops.push_back(loop_of(i));
+  for (const Instruction& i : r.program) p.loops.push_back(loop_of(i, p.lines));
   return p;
 }
 
@@ -218,11 +229,12 @@ Program prepare(Plan plan) {
     std::vector<TileProgram>& regions = program.stages.emplace_back();
     size_t bytes = 64;
     for (const Region& r : stage.regions) {
-      const TileProgram& p = regions.emplace_back(prepare(r));
+      const TileProgram& p = regions.emplace_back(prepare(program.plan, r));
       program.work += p.work;
       bytes += p.side_bytes();
     }
-    for (const Call& c : stage.calls) program.work += static_cast<double>(c.out.count);
+    for (const Call& c : stage.calls)
+      program.work += kCallElement * static_cast<double>(c.out.count);
     program.side_bytes = std::max(program.side_bytes, bytes);
   }
   if (program.plan.collectives > 0) program.work += kExchangeWork;

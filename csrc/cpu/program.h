@@ -20,6 +20,10 @@ struct TileProgram {
   std::vector<Loop> loops;       ///< of each instruction; null: it is no plain loop
   std::vector<uint32_t> direct;  ///< values that full tiles keep in buffers
   std::vector<uint32_t> moving;  ///< instructions that use them
+  bool lines = false;            ///< rows lie as in memory, see line_runner.h
+  std::vector<size_t> places;    ///< of lines: where each value is in a thread's scratch
+  size_t value_bytes = 0;        ///< of lines: all values of a tile
+  size_t slot_bytes = 0;         ///< of lines: one operand of a tile, made dense
   std::vector<size_t> uniforms;  ///< where each lies, converted
   std::vector<size_t> weights;   ///< where each lies, packed
   std::vector<AccumulatorPlace> accumulators;

@@ -71,7 +71,8 @@ struct TileTranspose {
 template <class T>
 struct TileShifted {
   /// w[at[k] + m * m_stride] for all k and m, as `product` reads it: K * M elements.
-  void (*pack)(const T* w, const int64_t* at, ptrdiff_t m_stride, int K, int M, T* packed);
+  void (*pack)(const T* w, const int64_t* at, ptrdiff_t m_stride, int K, int M, int k_block,
+               T* packed);
   /// y[m][r] = sum_k w[k][m] * x[at[k] + r], in blocks of about k_block values of k.
   void (*product)(const T* packed, const T* x, const int32_t* at, T* y, ptrdiff_t ldy, int K, int M,
                   int R, int k_block);
@@ -87,6 +88,30 @@ struct TileShifted {
   void (*collect)(const T* from, ptrdiff_t pitch, int rows, int n, T* to, ptrdiff_t row,
                   ptrdiff_t step);
   bool (*all_finite)(const T* x, size_t n);
+};
+
+/// Weights of attention, on tiles of scores [n][R] whose rows are ld apart. T is float or double, R
+/// a multiple of 16.
+template <class T>
+struct TileAttention {
+  /// s becomes exp(s - top), where top, of each of R columns, is the largest score so far (0 if all
+  /// are -inf); sum is what there was before by the factor `scale`, and those. scale is exp of how
+  /// much top was lower.
+  void (*soften)(T* s, ptrdiff_t ld, int n, int R, T* top, T* sum, T* scale);
+  /// s becomes exp(s - log_sum), 0 where it is -inf, times factors - shift (null: 1, and 0).
+  /// by_lane: log_sum and shift are numbers of the R columns, else of the n rows.
+  void (*weigh)(T* s, const T* factors, ptrdiff_t ld, int n, int R, const T* log_sum,
+                const T* shift, bool by_lane);
+  /// x[i][r] *= by[r].
+  void (*scale_lanes)(T* x, ptrdiff_t ld, int n, int R, const T* by);
+  void (*multiply)(T* x, const T* by, size_t n);
+  void (*add)(T* x, const T* y, size_t n);
+  /// -inf where `hidden` is not 0.
+  void (*hide)(T* x, const int32_t* hidden, size_t n);
+  /// x * by where u is below keep, 0 elsewhere.
+  void (*drop)(T* x, const float* u, float keep, T by, size_t n);
+  /// Four numbers of [0, 1) for each of the generator's blocks from `counter` on.
+  void (*uniform)(uint64_t key, uint64_t counter, size_t blocks, float* out);
 };
 
 /// Windows of a sheet [rows, columns], dense.
@@ -111,31 +136,39 @@ struct TileWindows {
   LargestOfSheet f32, f64, i32, i64;
 };
 
+/// A table for each floating type that tiles compute in.
+template <template <class> class Table>
+struct PerFloat {
+  Table<float> f32;
+  Table<double> f64;
+  template <class T>
+  const Table<T>& of() const {
+    if constexpr (sizeof(T) == 4)
+      return f32;
+    else
+      return f64;
+  }
+};
+
 struct TileKernels {
   IsaLevel level;
-  TileMatmul<float> f32;
-  TileMatmul<double> f64;
+  PerFloat<TileMatmul> products;
   TileTranspose transpose;
-  TileShifted<float> shifted_f32;
-  TileShifted<double> shifted_f64;
+  PerFloat<TileShifted> shifts;
   TileWindows windows;
+  PerFloat<TileAttention> attentions;
 
   template <class T>
-  const TileShifted<T>& shifted() const {
-    if constexpr (sizeof(T) == 4) {
-      return shifted_f32;
-    } else {
-      return shifted_f64;
-    }
+  const TileAttention<T>& attention() const {
+    return attentions.of<T>();
   }
-
   template <class T>
   const TileMatmul<T>& matmul() const {
-    if constexpr (sizeof(T) == 4) {
-      return f32;
-    } else {
-      return f64;
-    }
+    return products.of<T>();
+  }
+  template <class T>
+  const TileShifted<T>& shifted() const {
+    return shifts.of<T>();
   }
 };
 

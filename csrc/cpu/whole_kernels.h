@@ -30,6 +30,10 @@ struct WholeKernels {
   /// The same of n columns, [rows][stride], rows > 0. `top`: room for n elements.
   void (*first_extremes)(bool largest, DType type, const void* x, ptrdiff_t stride, size_t rows,
                          void* top, int32_t* at, size_t n);
+  /// n elements of one dtype in another, neither of them a half type.
+  void (*convert)(DType from, DType to, const void* x, void* y, size_t n);
+  /// An op on bools; b is another a where it has one operand.
+  void (*logical)(Op op, const uint8_t* a, const uint8_t* b, uint8_t* y, size_t n);
 };
 
 const WholeKernels& whole_kernels();

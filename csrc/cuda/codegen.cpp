@@ -90,12 +90,18 @@ class CudaPlanner {
         return make_product(id);
       case Form::Extremum:
         return add(write_extremum(in_, id));
-      case Form::Scan:
-        return add(write_scan(in_, id));
+      case Form::Scan: {
+        const Scan s = plan_scan(g_, id);
+        BufferId partial = s.chunks > 1 ? temporary(s.partial_bytes) : 0;
+        for (Written& w : write_scan(in_, id, partial)) add(std::move(w));
+        return;
+      }
       case Form::Fourier:
         return add(write_fourier(in_, id));
       case Form::Convolve:
         return add(write_convolution(in_, id));
+      case Form::Attend:
+        fail(ErrorKind::NotImplemented, info(g_[id].op).name, " has no CUDA kernel yet");
       case Form::Window:
         return add(write_window(in_, id));
       case Form::TakePlaces:

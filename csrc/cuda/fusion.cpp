@@ -1,6 +1,7 @@
 #include "cuda/fusion.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/union_find.h"
 #include "ops/ops.h"
@@ -46,9 +47,9 @@ int own_cost(const Graph& g, NodeId id) {
 /// can.
 bool reads_whole(const Graph& g, NodeId id) {
   const Form f = form(g, id);
-  return f == Form::Product || f == Form::Convolve || f == Form::Window || f == Form::TakePlaces ||
-         f == Form::AddPlaces || f == Form::Fourier || f == Form::Scatter || f == Form::LastIndex ||
-         f == Form::Collective;
+  return f == Form::Product || f == Form::Convolve || f == Form::Attend || f == Form::Window ||
+         f == Form::TakePlaces || f == Form::AddPlaces || f == Form::Fourier ||
+         f == Form::Scatter || f == Form::LastIndex || f == Form::Collective;
 }
 
 Role role_of(const Graph& g, NodeId id) {
@@ -74,6 +75,7 @@ Role role_of(const Graph& g, NodeId id) {
     case Form::Scan:
     case Form::Fourier:
     case Form::Convolve:
+    case Form::Attend:
     case Form::Window:
     case Form::TakePlaces:
     case Form::AddPlaces:
@@ -285,13 +287,28 @@ class Fuser {
       if (me.role == Role::Alone) me.stored = true;
       f_.stage_count = std::max(f_.stage_count, me.stage + 1);
       if (me.role != Role::Map && me.role != Role::RowReduce) continue;
-      NodeId c = find(id);
-      me.component = static_cast<int32_t>(c);
-      me.rows = rows_[c].back();
-      if (me.role == Role::RowReduce || me.rows != g_.count(id)) open_[c] = 1;
+      me.component = static_cast<int32_t>(find(id));
+      me.rows = rows_[find(id)].back();
     }
-    for (Fused& me : f_.node) me.by_rows = me.component >= 0 && open_[me.component];
+    // A component's kernel of one stage is flat, with accesses of four elements, where all that it
+    // computes has as many elements: a reduction in another stage is none of its business.
+    std::map<std::pair<int32_t, int32_t>, int64_t> counts;
+    for (NodeId id = 0; id < n_; ++id) {
+      const Fused& me = f_.node[id];
+      if (me.component < 0) continue;
+      const int64_t count = me.role == Role::RowReduce ? kMixed : g_.count(id);
+      auto [entry, fresh] = counts.try_emplace({me.component, me.stage}, count);
+      if (!fresh && entry->second != count) entry->second = kMixed;
+    }
+    for (NodeId id = 0; id < n_; ++id) {
+      Fused& me = f_.node[id];
+      if (me.component < 0) continue;
+      me.by_rows = counts[{me.component, me.stage}] == kMixed;
+      if (!me.by_rows) me.rows = g_.count(id);
+    }
   }
+
+  static constexpr int64_t kMixed = -1;
 
   const Graph& g_;
   size_t n_;

@@ -23,7 +23,7 @@ struct Fused {
   int32_t stage = 0;
   int32_t component = -1;
   int64_t rows = 0;  ///< Map, RowReduce: the rows of its group's kernel; the element count: flat
-  bool by_rows = false;  ///< its component keeps rows together: a reduction is, or was, inside
+  bool by_rows = false;  ///< its kernel takes rows: it reduces them, or has other sizes inside
 };
 
 struct Fusion {

@@ -190,6 +190,7 @@ class AloneWriter : Writer {
     });
     line(type + " s = " + op + "::none();");
     std::string from = two ? "begin" : "0", end = two ? "end" : length;
+    line("#pragma unroll 8");
     if (!plan.columns) from = two ? from + " + threadIdx.x" : "threadIdx.x";
     block("for (gc_index k = " + from + "; k < " + end +
               (plan.columns ? "; ++k)" : "; k += blockDim.x)"),
@@ -222,6 +223,7 @@ class AloneWriter : Writer {
     std::string place = outputs == "1" ? "k"
                         : plan.columns ? "k * " + outputs + " + t"
                                        : "t * " + chunks + " + k";
+    line("#pragma unroll 8");
     line("for (gc_index k = threadIdx.x; k < " + chunks + "; k += blockDim.x) s = " + op +
          "::of(s, " + p + "[" + place + "]);");
     line("s = gc_across<" + op + ">(s);");
@@ -250,25 +252,50 @@ class AloneWriter : Writer {
     return each_block(outputs, s.outputs, s.length > 256 ? 256 : 32, "arg");
   }
 
-  /// One thread a line, which combines in order.
-  Written scan() {
-    count_node(id_);
+  /// Each thread combines a chunk of a line in order. Where lines have several chunks, what each of
+  /// them comes to has been found by a first pass; a thread begins with those before its own.
+  Written scan(BufferId partial, bool last) {
     const auto a = attributes<ScanAttributes>(g_, id_);
     const Split s = split(g_.dims(id_), Dims{a.axis});
+    const Scan plan = plan_scan(g_, id_);
+    const bool several = plan.chunks > 1;
     const std::string type = sum_type(), op = in_reduction(how(), type);
-    std::string q = writes(id_), outputs = size(s.outputs), length = size(s.length);
-    std::string base = place_in(s.kept, s.outputs == 1 ? "0" : "t");
+    std::string p = several ? buffer(partial, type.c_str(), !last, last ? "w0" : "q0") : "";
+    std::string q = last ? writes(id_) : "", outputs = size(s.outputs), length = size(s.length);
+    std::string o = s.outputs == 1 ? "0" : "t", from = "0", end = length, c = "t";
+    if (several) {
+      if (s.outputs > 1) {
+        o = let("gc_index", "t % " + outputs, "o");
+        c = let("gc_index", "t / " + outputs, "j");
+      }
+      const std::string each = size(divide_up(s.length, plan.chunks));
+      from = let("gc_index", c + " * " + each, "k");
+      end = let("gc_index",
+                from + " + " + each + " < " + length + " ? " + from + " + " + each + " : " + length,
+                "k");
+      (last ? step_.bytes_read : step_.bytes_written) += plan.partial_bytes;
+    }
+    std::string base = place_in(s.kept, o);
     const Scope inside = nested([&] {
       std::string k = a.reverse ? let("gc_index", length + " - 1 - k", "k") : "k";
       std::string at = place(base, s.gone, k);
       const std::string next = "s = " + op + "::of(s, " + input(id_, 0, flat(at)) + ");";
-      if (!a.exclusive) line(next);
-      line(q + "[" + at + "] = " + result() + ";");
-      if (a.exclusive) line(next);
+      if (!last || !a.exclusive) line(next);
+      if (last) line(q + "[" + at + "] = " + result() + ";");
+      if (last && a.exclusive) line(next);
     });
     line(type + " s = " + op + "::none();");
-    block("for (gc_index k = 0; k < " + length + "; ++k)", inside);
-    return each_thread(outputs, s.outputs, 64, "cumsum");
+    if (several && last)
+      line("for (gc_index k = 0; k < " + c + "; ++k) s = " + op + "::of(s, " + p + "[" +
+           (s.outputs == 1 ? "k" : "k * " + outputs + " + " + o) + "]);");
+    block("for (gc_index k = " + from + "; k < " + end + "; ++k)", inside);
+    if (!last) line(p + "[t] = s;");
+    if (last) count_node(id_);
+    const int64_t items = s.outputs * plan.chunks;
+    return each_thread(!several         ? outputs
+                       : s.outputs == 1 ? size(plan.chunks)
+                                        : outputs + " * " + size(plan.chunks),
+                       items, 64, last ? "cumsum" : "cumsum_chunks");
   }
 
   /// A thread sums up one pair of the result. (O(n^2) on a line of n: there is no library for it
@@ -449,6 +476,11 @@ Written write_rows(const WriterInputs& in, int32_t stage, int64_t rows,
   return RowWriter(in, stage, rows).run(outputs);
 }
 
+namespace {
+constexpr int64_t kShort = 64;        // elements that one thread sums up as fast as a launch takes
+constexpr int64_t kCached = 1 << 18;  // elements
+}  // namespace
+
 Reduction plan_reduction(const Graph& g, NodeId id) {
   const Dims& dims = g.dims(g.input(id, 0));
   Split s = split(dims, g.attrs(id));
@@ -459,8 +491,12 @@ Reduction plan_reduction(const Graph& g, NodeId id) {
   r.columns = last > 0 && !contains(axes, last - 1);
   // How the work is cut depends on the shape alone, and so do the sums.
   int64_t outputs = std::max<int64_t>(1, s.outputs);
+  // What the second-level cache holds is read in any order as fast: a block a column, in one pass.
+  if (s.length > kShort && s.length <= 8192 && outputs * s.length <= kCached) r.columns = false;
   if (r.columns)
-    r.chunks = std::min<int64_t>({(1 << 17) / outputs, divide_up(s.length, 32), 512});
+    r.chunks = s.length <= kShort
+                   ? 1
+                   : std::min<int64_t>({(1 << 17) / outputs, divide_up(s.length, 32), 4096});
   else
     r.chunks = std::min<int64_t>({1024 / outputs, divide_up(s.length, 8192), 1024});
   r.chunks = std::max<int64_t>(1, r.chunks);
@@ -486,7 +522,27 @@ std::vector<Written> write_scatter(const WriterInputs& in, NodeId id, BufferId s
 }
 
 Written write_extremum(const WriterInputs& in, NodeId id) { return AloneWriter(in, id).extremum(); }
-Written write_scan(const WriterInputs& in, NodeId id) { return AloneWriter(in, id).scan(); }
+
+Scan plan_scan(const Graph& g, NodeId id) {
+  const Split s = split(g.dims(id), Dims{attributes<ScanAttributes>(g, id).axis});
+  // How lines are cut depends on the shape alone, and so do the results.
+  const int64_t outputs = std::max<int64_t>(1, s.outputs);
+  Scan scan{
+      std::max<int64_t>(1, std::min<int64_t>({(1 << 16) / outputs, divide_up(s.length, 64), 1024})),
+      0};
+  const std::string type = accumulator_type(spec(g, id).combine, g.dtype(id));
+  const size_t item = type == "float" || type == "int" ? 4 : 8;
+  if (scan.chunks > 1) scan.partial_bytes = static_cast<size_t>(s.outputs * scan.chunks) * item;
+  return scan;
+}
+
+std::vector<Written> write_scan(const WriterInputs& in, NodeId id, BufferId partial) {
+  std::vector<Written> steps;
+  if (plan_scan(in.graph, id).chunks > 1) steps.push_back(AloneWriter(in, id).scan(partial, false));
+  steps.push_back(AloneWriter(in, id).scan(partial, true));
+  return steps;
+}
+
 Written write_fourier(const WriterInputs& in, NodeId id) { return AloneWriter(in, id).fourier(); }
 Written write_last_index(const WriterInputs& in, NodeId id) {
   return AloneWriter(in, id).last_index();

@@ -63,7 +63,14 @@ struct Reduction {
 Reduction plan_reduction(const Graph& g, NodeId id);
 std::vector<Written> write_reduction(const WriterInputs& in, NodeId id, BufferId partial);
 Written write_extremum(const WriterInputs& in, NodeId id);
-Written write_scan(const WriterInputs& in, NodeId id);
+/// A scan of lines: one pass of a thread a line, or two of a thread for each chunk of one, with
+/// what the chunks come to in `partial`.
+struct Scan {
+  int64_t chunks;  ///< more than 1: two passes
+  size_t partial_bytes;
+};
+Scan plan_scan(const Graph& g, NodeId id);
+std::vector<Written> write_scan(const WriterInputs& in, NodeId id, BufferId partial);
 Written write_convolution(const WriterInputs& in, NodeId id);
 Written write_window(const WriterInputs& in, NodeId id);
 /// Elements of rows taken from, or added at, places.

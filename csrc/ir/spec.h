@@ -30,6 +30,7 @@ enum class Form : uint8_t {
   Product,      ///< sums of matrix products
   Convolve,     ///< a partial derivative of the form that ops/convolution.h states
   Window,       ///< the largest element of windows, or where it is
+  Attend,       ///< sums over keys or queries, as ops/attention.h states
   TakePlaces,   ///< elements of rows at places
   AddPlaces,    ///< sums of elements at places of rows
   Take,         ///< slices at indices

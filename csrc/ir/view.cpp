@@ -2,6 +2,20 @@
 
 namespace gradcell {
 
+View merged(const View& v) {
+  View out{{}, {}, v.offset};
+  for (size_t k = 0; k < v.dims.size(); ++k) {
+    if (v.dims[k] == 1) continue;
+    if (!out.dims.empty() && out.strides.back() == v.strides[k] * v.dims[k]) {
+      out.dims.back() *= v.dims[k], out.strides.back() = v.strides[k];
+    } else {
+      out.dims.push_back(v.dims[k]), out.strides.push_back(v.strides[k]);
+    }
+  }
+  if (out.dims.empty()) out.dims = {1}, out.strides = {1};
+  return out;
+}
+
 std::optional<View> reshaped(const View& v, const Dims& to) {
   View out{to, row_major(to), v.offset};
   if (element_count(to) == 0) return out;

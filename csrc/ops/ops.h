@@ -1,6 +1,7 @@
 // All families: what a pass that builds graphs includes.
 #pragma once
 
+#include "ops/attention.h"
 #include "ops/collective.h"
 #include "ops/complex.h"
 #include "ops/convolution.h"

@@ -13,6 +13,9 @@ void fold_biases(Region& region);
 /// Replaces what a region computes by a row of formulas.def with one instruction.
 void form_formulas(Region& region);
 
+/// A comparison that one choice alone uses becomes part of it.
+void form_choices(Region& region);
+
 /// Sums, differences and products whose result is used once become part of the instruction that
 /// uses it, at most four operands to a chain, so that as few instructions as possible are left.
 void form_chains(Region& region);

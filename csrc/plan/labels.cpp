@@ -23,6 +23,7 @@ using RowSet = std::vector<RowSplit>;  // ascending: the splits a node can run w
 
 /// Weights beyond this do not stay in the cache beside a tile: such products run whole.
 constexpr int64_t kMaxWeightBytes = 512 << 10;
+/// Nor do larger gradients of weights, of which each thread collects its own.
 constexpr int64_t kMaxGradElements = 1 << 16;
 
 RowSet prefixes(const Dims& dims, int64_t count, size_t limit) {
@@ -69,8 +70,29 @@ bool is_uniform(const Piece& p) {
   return false;
 }
 
-/// The row counts with which row r of every piece needs only row r of its input, or none.
-RowSet move_rows(const Graph& g, NodeId id) {
+/// Whether a view reads long runs of elements that lie near each other.
+bool in_runs(const View& v) {
+  constexpr int64_t kRun = 32, kStep = 16;
+  size_t k = v.dims.size();
+  while (k > 0 && v.dims[k - 1] == 1) --k;
+  if (k == 0) return false;
+  int64_t run = v.dims[k - 1];
+  const int64_t step = v.strides[k - 1];
+  for (--k; k > 0 && v.strides[k - 1] == step * run; --k) run *= v.dims[k - 1];
+  return run >= kRun && std::abs(step) <= kStep;
+}
+
+/// Whether a node's elements are in memory before any region begins that reads them as a piece
+/// does.
+bool is_stored(const Graph& g, const Labels& l, NodeId id, const Piece& p) {
+  const NodeLabel& from = l.node[id];
+  if (is_constant(g, id)) return false;
+  return is_leaf(g, id) || !from.in_region || from.reducing || is_uniform(p);
+}
+
+/// The row counts with which row r of every piece needs only row r of its input, or none. A view of
+/// what is stored can also be read element by element.
+RowSet move_rows(const Graph& g, const Labels& l, NodeId id) {
   const Dims& dims = g.dims(id);
   const Movement m = spec(g, id).movement(g, id);
   RowSet set = splits(dims, g.count(id));
@@ -83,6 +105,11 @@ RowSet move_rows(const Graph& g, NodeId id) {
       return s.rows > 1 && rows_of(p, dims, axes, s.rows, s.block, g.count(x)) != wanted;
     });
   }
+  if (!is_view(m) || (!set.empty() && set.back().rows == g.count(id))) return set;
+  const bool blocks = std::ranges::any_of(set, [](const RowSplit& s) { return s.block > 1; });
+  const Piece& p = m.pieces[0];
+  if (!blocks && in_runs(p.from) && is_stored(g, l, l.storage[g.input(id, 0)], p))
+    set.push_back({g.count(id)});
   return set;
 }
 
@@ -141,7 +168,7 @@ RowSet reduce_rows(const Graph& g, NodeId id) {
 }
 
 /// The row counts with which a region can run this node; empty: a call runs it.
-RowSet row_set(const Graph& g, NodeId id) {
+RowSet row_set(const Graph& g, const Labels& l, NodeId id) {
   const Dims& dims = g.dims(id);
   int64_t count = g.count(id);
   if (count == 0) return {};
@@ -152,7 +179,7 @@ RowSet row_set(const Graph& g, NodeId id) {
     case Form::Convert:
       return splits(dims, count);
     case Form::Move:
-      return move_rows(g, id);
+      return move_rows(g, l, id);
     case Form::Reduce:
       return reduce_rows(g, id);
     case Form::Product:
@@ -167,6 +194,7 @@ RowSet row_set(const Graph& g, NodeId id) {
     case Form::Scan:
     case Form::Fourier:
     case Form::Convolve:
+    case Form::Attend:
     case Form::Window:
     case Form::TakePlaces:
     case Form::AddPlaces:
@@ -196,11 +224,11 @@ bool reads_long_lines(const Graph& g, const Labels& l, NodeId id) {
 }
 
 /// Whether all that a node does is to copy long runs of elements that stand in memory.
-bool copies_runs(const Graph& g, NodeId id) {
+bool copies_runs(const Graph& g, const Labels& l, NodeId id) {
   constexpr int64_t kRun = 64;
   if (form(g, id) != Form::Move) return false;
   for (NodeId x : g.inputs(id))
-    if (!is_leaf(g, x)) return false;
+    if (!is_leaf(g, l.storage[x])) return false;
   const Movement m = spec(g, id).movement(g, id);
   return std::ranges::all_of(m.pieces, [](const Piece& p) {
     const Dims &dims = p.from.dims, &strides = p.from.strides;
@@ -208,6 +236,14 @@ bool copies_runs(const Graph& g, NodeId id) {
     while (k > 0 && dims[k - 1] == 1) --k;
     return k > 0 && dims[k - 1] >= kRun && std::abs(strides[k - 1]) <= 1;
   });
+}
+
+/// Whether a node only converts, or combines bools, that stand in memory: a call does so without
+/// widening them.
+bool works_on_stored(const Graph& g, const Labels& l, NodeId id) {
+  for (NodeId x : g.inputs(id))
+    if (!is_leaf(g, l.storage[x])) return false;
+  return form(g, id) == Form::Convert || info(g[id].op).cls == OpClass::Bool;
 }
 
 /// Whether nothing in a region reads x in the same pass as node id: all that reads it waits for the
@@ -218,19 +254,21 @@ bool reads_alone(const Graph& g, const Labels& l, NodeId id, NodeId x) {
   for (NodeId r = x + 1; r < g.size(); ++r) {
     bool reads = false;
     for (NodeId i : g.inputs(r)) after[r] |= after[i], reads |= l.storage[i] == x;
-    if (reads && r != id && l.node[r].in_region && !(l.node[id].reducing && after[r])) return false;
+    if (!reads || r == id || !l.node[r].in_region || (l.node[id].reducing && after[r])) continue;
+    if (!reads_long_lines(g, l, r)) return false;  // a call, too
   }
   return true;
 }
 
-/// Takes reductions out of regions where nothing else reads their tensor, and copies that nothing
-/// is joined with: calls run them. in_component: how many nodes are in a node's component.
+/// Takes reductions out of regions where nothing else reads their tensor, and copies and
+/// conversions that nothing is joined with: calls run them. in_component: how many nodes are in a
+/// node's component.
 void lone_nodes_to_calls(const Graph& g, Labels& l, std::span<const uint32_t> in_component) {
   for (NodeId id = 0; id < g.size(); ++id) {
     NodeLabel& me = l.node[id];
     if (!me.in_region) continue;
     if ((reads_long_lines(g, l, id) && reads_alone(g, l, id, l.storage[g.input(id, 0)])) ||
-        (in_component[id] == 1 && copies_runs(g, id)))
+        (in_component[id] == 1 && (copies_runs(g, l, id) || works_on_stored(g, l, id))))
       me.in_region = me.reducing = false;
   }
 }
@@ -282,7 +320,7 @@ void sink(const Graph& g, Labels& l) {
   std::vector<int32_t> latest(n, INT32_MAX);
   for (NodeId id = static_cast<NodeId>(n); id-- > 0;) {
     NodeLabel& me = l.node[id];
-    if (l.storage[id] != id || is_source(g, id)) continue;
+    if (!is_made(g, l, id)) continue;
     if (floating[id] && latest[id] != INT32_MAX) me.stage = std::max(me.stage, latest[id]);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];
@@ -317,6 +355,16 @@ std::vector<int32_t> levels(const Graph& g) {
   return level;
 }
 
+/// The stage before which nothing is computed with a node: of those that share storage, the latest
+/// of their tokens.
+int32_t tokens_stage(const Graph& g, const Labels& l, NodeId id) {
+  int32_t stage = 0;
+  for (; l.storage[id] != id; id = g.input(id, 0))
+    for (NodeId token : g.inputs(id).subspan(1))
+      stage = std::max(stage, l.node[l.storage[token]].stage);
+  return stage;
+}
+
 /// The first stage in which all that a node reads is there.
 int32_t ready(const Graph& g, const Labels& l, NodeId id) {
   const NodeLabel& me = l.node[id];
@@ -328,25 +376,24 @@ int32_t ready(const Graph& g, const Labels& l, NodeId id) {
     bool in_tile = from.in_region && me.in_region && !from.reducing &&
                    from.component == me.component && access(g, id, k) == Access::Rows;
     int32_t there = is_source(g, p) ? (fill ? 1 : 0) : in_tile ? from.stage : from.stage + 1;
-    stage = std::max(stage, there);
+    stage = std::max({stage, there, tokens_stage(g, l, g.input(id, k))});
   }
   return stage;
 }
 
 /// Gives every node its stage.
 void place(const Graph& g, Labels& l) {
-  auto placed = [&](NodeId id) { return l.storage[id] == id && !is_source(g, id); };
   const std::vector<int32_t> level = levels(g);
   if (level.empty()) {
     for (NodeId id = 0; id < g.size(); ++id)
-      if (placed(id)) l.node[id].stage = ready(g, l, id);
+      if (is_made(g, l, id)) l.node[id].stage = ready(g, l, id);
     return;
   }
   const int32_t top = *std::max_element(level.begin(), level.end());
   int32_t begin = 0, end = 0, last = 0;
   for (int32_t now = 0; now <= top; ++now, begin = end)
     for (NodeId id = 0; id < g.size(); ++id) {
-      if (level[id] != now || !placed(id)) continue;
+      if (level[id] != now || !is_made(g, l, id)) continue;
       int32_t& stage = l.node[id].stage;
       stage = std::max(begin, ready(g, l, id));
       if (is_collective(g, id)) last = stage = std::max(stage, last);
@@ -362,7 +409,7 @@ void find_waits(const Graph& g, Labels& l) {
   }
   if (g.effects().empty()) return;
   for (NodeId id = 0; id < g.size(); ++id) {
-    if (l.storage[id] != id || is_source(g, id)) continue;
+    if (!is_made(g, l, id)) continue;
     for (NodeId i : g.inputs(id)) {
       NodeLabel& p = l.node[l.storage[i]];
       if (p.wait >= 0) p.wait = std::min(p.wait, l.node[id].stage);
@@ -377,6 +424,19 @@ Access access(const Graph& g, NodeId id, int k) {
     return k % 2 == 1 && !is_weight_gradient(g, id) ? Access::Uniform : Access::Rows;
   if (!is_broadcast(g, id)) return Access::Rows;
   return is_uniform(spec(g, id).movement(g, id).pieces[0]) ? Access::Uniform : Access::Rows;
+}
+
+bool loads_view(const Graph& g, const Labels& l, NodeId id) {
+  const NodeLabel& me = l.node[id];
+  if (!me.in_region || form(g, id) != Form::Move || me.rows != g.count(id) || me.rows == 1)
+    return false;
+  const Movement m = spec(g, id).movement(g, id);
+  return is_view(m) && rows_of(m.pieces[0], g.dims(id), row_axes(g.dims(id), me.rows, 1), me.rows,
+                               1, g.count(g.input(id, 0))) == RowsOf::Any;
+}
+
+bool is_made(const Graph& g, const Labels& l, NodeId id) {
+  return l.storage[id] == id && !is_source(g, id);
 }
 
 bool flows_in_tile(const Graph& g, const Labels& l, NodeId producer, NodeId consumer, int k) {
@@ -394,7 +454,7 @@ void see_through_views(const Graph& g, Labels& l, std::span<const NodeId> roots)
   for (NodeId r : roots) other[l.storage[r]] = 1;
   for (NodeId id = 0; id < g.size(); ++id) {
     if (form(g, id) == Form::Same) continue;
-    const bool moves = l.node[id].in_region && form(g, id) == Form::Move;
+    const bool moves = l.node[id].in_region && form(g, id) == Form::Move && !loads_view(g, l, id);
     for (int k = 0; k < g[id].input_count; ++k)
       if (!moves || access(g, id, k) != Access::Uniform) other[l.storage[g.input(id, k)]] = 1;
   }
@@ -419,9 +479,9 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
 
   for (NodeId id = 0; id < n; ++id) {
     l.storage[id] = form(g, id) == Form::Same ? l.storage[g.input(id, 0)] : id;
-    if (l.storage[id] != id || is_source(g, id)) continue;
+    if (!is_made(g, l, id)) continue;
     NodeLabel& me = l.node[id];
-    components.rows(id) = row_set(g, id);
+    components.rows(id) = row_set(g, l, id);
     me.in_region = !components.rows(id).empty();
     me.reducing = me.in_region && is_row_reducing(g, id);
     if (!me.in_region) continue;
@@ -437,21 +497,20 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
     if (l.node[id].in_region) ++in_component[components.find(id)];
   for (NodeId id = 0; id < n; ++id) in_component[id] = in_component[components.find(id)];
   lone_nodes_to_calls(g, l, in_component);
-  see_through_views(g, l, roots);
-
   for (NodeId id = 0; id < n; ++id) {
     NodeLabel& me = l.node[id];
-    if (l.storage[id] != id || is_source(g, id) || !me.in_region) continue;
+    if (!is_made(g, l, id) || !me.in_region) continue;
     me.component = static_cast<int32_t>(components.find(id));
     const RowSplit split = components.rows(id).back();
     me.rows = split.rows, me.block = split.block;
   }
+  see_through_views(g, l, roots);
   place(g, l);
   sink(g, l);
 
   for (NodeId r : roots) l.node[l.storage[r]].materialised = true;
   for (NodeId id = 0; id < n; ++id) {
-    if (l.storage[id] != id || is_source(g, id)) continue;
+    if (!is_made(g, l, id)) continue;
     l.stage_count = std::max(l.stage_count, l.node[id].stage + 1);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];

@@ -1,5 +1,6 @@
 #include "plan/layouts.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ops/product.h"
@@ -9,17 +10,27 @@ namespace gradcell {
 
 namespace {
 
+/// Rows of so many features are run through as they lie, where nothing multiplies.
+constexpr int64_t kWide = 64;
+
 /// What is known of a buffer: a matrix that could be stored either way, and how it is used.
 struct Matrix {
   int64_t rows = 0, features = 0;  ///< 0: not seen yet
   bool fixed = false;              ///< something needs it row-major
   bool in_region = false;
+  bool multiplied = false;  ///< a product, or a region that has one, uses it
 
   void use(int64_t r, int64_t f) {
     if (rows == 0) rows = r, features = f;
     fixed |= rows != r || features != f || f == 1;
   }
 };
+
+bool multiplies(const Region& r) {
+  return std::ranges::any_of(r.program, [](const Instruction& i) {
+    return i.kind == TileOp::Product || i.kind == TileOp::WeightGrad;
+  });
+}
 
 bool is_plain_product(const Call& c) {
   return c.form == Form::Product && c.inputs.size() == 2 && c.out.dims.size() == 2 &&
@@ -33,6 +44,7 @@ std::vector<Matrix> find_matrices(const Plan& plan) {
     m[b].use(r.rows, features);
     m[b].in_region = true;
     m[b].fixed |= !exact(dtype) || r.block > 1;
+    m[b].multiplied |= multiplies(r);
   };
   for (const Stage& stage : plan.stages) {
     for (const Region& r : stage.regions) {
@@ -40,13 +52,17 @@ std::vector<Matrix> find_matrices(const Plan& plan) {
         if (u.constant < 0) m[u.buffer].fixed = true;
       for (const PackedWeights& w : r.weights) m[w.buffer].fixed = true;
       for (const Accumulator& a : r.accumulators) m[a.buffer].fixed = true;
-      for (const RowLoad& l : r.loads) in_region(l.buffer, r, r.values[l.value].features, l.dtype);
+      for (const RowLoad& l : r.loads)
+        if (l.viewed())
+          m[l.buffer].fixed = true;
+        else
+          in_region(l.buffer, r, r.values[l.value].features, l.dtype);
       for (const RowStore& s : r.stores) in_region(s.buffer, r, s.features, s.dtype);
     }
     for (const Call& c : stage.calls) {
       auto in_call = [&](BufferId b, const TensorDesc& d) {
         if (is_plain_product(c))
-          m[b].use(d.dims[0], d.dims[1]);
+          m[b].use(d.dims[0], d.dims[1]), m[b].multiplied = true;
         else
           m[b].fixed = true;
       };
@@ -64,7 +80,8 @@ void flip(TensorDesc& d) { std::swap(d.dims[0], d.dims[1]); }
 void choose_layouts(Plan& plan) {
   std::vector<Matrix> matrices = find_matrices(plan);
   for (size_t b = 0; b < matrices.size(); ++b)
-    plan.buffers[b].feature_major = !matrices[b].fixed && matrices[b].in_region;
+    plan.buffers[b].feature_major = !matrices[b].fixed && matrices[b].in_region &&
+                                    (matrices[b].multiplied || matrices[b].features < kWide);
   for (Stage& stage : plan.stages)
     for (Call& c : stage.calls) {
       if (!is_plain_product(c)) continue;

@@ -84,6 +84,8 @@ struct RowLoad {
   BufferId buffer;
   DType dtype;
   uint32_t value;
+  View view = {};  ///< where the rows of one feature stand; without dimensions: side by side
+  bool viewed() const { return !view.dims.empty(); }
 };
 
 struct RowStore {
@@ -120,6 +122,7 @@ enum class TileOp : uint8_t {
   Elementwise,    ///< dst = op(a, b, c)
   Chain,          ///< dst = ((a l0 b) l1 c) l2 d, see Link
   Formula,        ///< dst = a row of formulas.def
+  Choose,         ///< dst = op(a, b) ? c : d, op being a comparison
   Convert,        ///< dst = a in another compute type
   Narrow,         ///< dst = a rounded or wrapped to `dtype`
   Copy,           ///< dst[f] = a[f], or a[map[f]]
@@ -132,7 +135,7 @@ enum class TileOp : uint8_t {
 
 struct Instruction {
   TileOp kind;
-  Op op = Op::Count;               ///< Elementwise
+  Op op = Op::Count;               ///< Elementwise, Choose
   Combine combine = Combine::Sum;  ///< FeatureReduce, RowReduce
   DType dtype = DType::Float32;    ///< Narrow: the target; Elementwise: the node's dtype
   Compute type = Compute::F32;     ///< of the inputs

@@ -7,8 +7,8 @@ namespace gradcell {
 
 namespace {
 
-const char* kTileOpNames[] = {"",        "chain",  "",       "convert",    "narrow",     "copy",
-                              "scatter", "reduce", "matmul", "row_reduce", "weight_grad"};
+const char* kTileOpNames[] = {"",     "chain",   "",       "choose", "convert",    "narrow",
+                              "copy", "scatter", "reduce", "matmul", "row_reduce", "weight_grad"};
 const char* kFormulas[] = {
 #define FORMULA(Name, expression) #expression,
 #include "plan/formulas.def"
@@ -53,11 +53,16 @@ void write(std::ostream& out, const Plan& p, const Region& r) {
         << "x" << r.weights[w].m << "\n";
   for (const RowLoad& l : r.loads)
     out << "    v" << l.value << " = load " << text(p, l.buffer) << " x"
-        << r.values[l.value].features << "\n";
+        << r.values[l.value].features
+        << (l.viewed() ? " view " + to_string(l.view.dims) + " by " + to_string(l.view.strides)
+                       : "")
+        << "\n";
   for (const Instruction& i : r.program) {
     out << "    " << (accumulates(i) ? "acc" : "v") << i.dst << (accumulates(i) ? " += " : " = ");
     if (i.kind == TileOp::Elementwise)
       out << info(i.op).function;
+    else if (i.kind == TileOp::Choose)
+      out << "by " << info(i.op).function << " ";
     else if (i.kind == TileOp::Formula)
       out << "[" << kFormulas[static_cast<int>(i.formula)] << "]";
     else if (i.combine != Combine::Sum)

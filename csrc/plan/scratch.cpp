@@ -110,7 +110,8 @@ class Space {
 }  // namespace
 
 bool may_replace(const Region& region, const Instruction& i, int k) {
-  if (i.kind != TileOp::Elementwise && i.kind != TileOp::Chain && i.kind != TileOp::Formula)
+  if (i.kind != TileOp::Elementwise && i.kind != TileOp::Chain && i.kind != TileOp::Formula &&
+      i.kind != TileOp::Choose)
     return false;
   const Operand& o = i.operand[k];
   const TileValue &from = region.values[o.value], &to = region.values[i.dst];

@@ -30,6 +30,7 @@ class RegionChecker {
     find_last_uses();
     for (const RowLoad& l : r_.loads) {
       want(l.value < r_.values.size(), "a load to no value");
+      if (l.viewed()) view(l);
       want(!defined_[l.value], "v", l.value, " is loaded twice");
       define(l.value);
     }
@@ -45,6 +46,18 @@ class RegionChecker {
     want(static_cast<int64_t>(u.map.size()) == u.count, "a uniform whose map has another length");
     auto have = static_cast<int64_t>(plan_.buffers[u.buffer].bytes / item_size(u.dtype));
     for (int32_t f : u.map) want(f >= 0 && f < have, "a uniform's map leaves its buffer");
+  }
+
+  void view(const RowLoad& l) const {
+    int64_t first = l.view.offset, last = l.view.offset;
+    for (size_t k = 0; k < l.view.dims.size(); ++k) {
+      const int64_t reach = (l.view.dims[k] - 1) * l.view.strides[k];
+      (reach < 0 ? first : last) += reach;
+    }
+    const auto have = static_cast<int64_t>(plan_.buffers[l.buffer].bytes / item_size(l.dtype));
+    want(r_.values[l.value].features == 1 && element_count(l.view.dims) == r_.rows &&
+             !plan_.buffers[l.buffer].feature_major && first >= 0 && last < have,
+         "v", l.value, " is a view that its buffer does not have");
   }
 
   void value(const TileValue& v, uint32_t id) const {
@@ -246,14 +259,14 @@ class BufferChecker {
   }
 
   void stage(const Stage& s, int32_t at) {
-    auto row_major = [&](BufferId b) {
+    auto as_rows = [&](BufferId b) {
       want(!plan_.buffers[b].feature_major, "buffer ", b, " is read as if it were row-major");
     };
     for (const Region& r : s.regions) {
       for (const Uniform& u : r.uniforms)
-        if (u.constant < 0) reads(u.buffer, at), row_major(u.buffer);
-      for (const PackedWeights& w : r.weights) reads(w.buffer, at), row_major(w.buffer);
-      for (const Accumulator& a : r.accumulators) row_major(a.buffer);
+        if (u.constant < 0) reads(u.buffer, at), as_rows(u.buffer);
+      for (const PackedWeights& w : r.weights) reads(w.buffer, at), as_rows(w.buffer);
+      for (const Accumulator& a : r.accumulators) as_rows(a.buffer);
       for (const RowLoad& l : r.loads) reads(l.buffer, at);
     }
     for (const Call& c : s.calls) {
@@ -364,7 +377,7 @@ void verify_region_nodes(const RegionInputs& in, std::span<const NodeId> nodes) 
                 "an input is nowhere to be read");
       want_node(!beside || std::binary_search(nodes.begin(), nodes.end(), p), id,
                 "an input is in no tile");
-      if (!immediate && access(g, id, k) == Access::Rows)
+      if (!immediate && access(g, id, k) == Access::Rows && !loads_view(g, l, id))
         want_node(g.count(p) % me.rows == 0, id, "an input does not divide into the region's rows");
     }
   }

@@ -5,6 +5,8 @@
 #include <cstring>
 
 #include "ad/row_dots.h"
+#include "base/element.h"
+#include "base/thread_pool.h"
 #include "ops/ops.h"
 
 namespace gradcell {
@@ -29,10 +31,6 @@ namespace {
 /// Of more elements, plans are faster: they use all threads and blocks of the cache.
 constexpr int64_t kDirect = 1 << 15;
 
-bool on_host(const Array& a) {
-  return device_in_use() < 0 && a.storage->on_host() && !a.storage->has_device();
-}
-
 template <class T>
 void move_elements(const View& to, char* out, const View& from, const char* in, size_t axis) {
   if (axis == to.dims.size()) {
@@ -46,29 +44,40 @@ void move_elements(const View& to, char* out, const View& from, const char* in, 
       move_elements<T>(to, out + i * a * size, from, in + i * b * size, axis + 1);
   } else if (a == 1 && b == 1) {
     std::memcpy(out, in, static_cast<size_t>(n * size));
+  } else if (a == 1 && b == 0) {
+    T value;
+    std::memcpy(&value, in, sizeof(T));
+    std::fill_n(reinterpret_cast<T*>(out), n, value);
   } else {
     for (int64_t i = 0; i < n; ++i) std::memcpy(out + i * a * size, in + i * b * size, sizeof(T));
   }
 }
 
-/// The elements of one view to the places of another, of the same dimensions.
+/// The elements of one view to the places of another, of the same dimensions; where they are many,
+/// by all threads, along the first axis.
+template <class T>
+void move_elements(const View& to, char* out, const View& from, const char* in) {
+  const int64_t n = to.dims.empty() ? 1 : to.dims[0];
+  const int64_t parts =
+      std::clamp<int64_t>(element_count(to.dims) >> 15, 1, std::min<int64_t>(n, 64));
+  if (parts == 1) return move_elements<T>(to, out, from, in, 0);
+  parallel_for(static_cast<int>(parts), [&](int part, int) {
+    const int64_t begin = n * part / parts;
+    View some = to;
+    some.dims[0] = n * (part + 1) / parts - begin;
+    constexpr auto size = static_cast<int64_t>(sizeof(T));
+    move_elements<T>(some, out + begin * to.strides[0] * size, from,
+                     in + begin * from.strides[0] * size, 0);
+  });
+}
+
 void move_elements(const View& to, Array& out, const View& from, const Array& in) {
   if (element_count(to.dims) == 0) return;
   const auto size = static_cast<int64_t>(item_size(out.dtype));
   char* o = static_cast<char*>(out.data()) + to.offset * size;
   const char* i = static_cast<const char*>(in.data()) + from.offset * size;
-  switch (size) {
-    case 1:
-      return move_elements<uint8_t>(to, o, from, i, 0);
-    case 2:
-      return move_elements<uint16_t>(to, o, from, i, 0);
-    case 4:
-      return move_elements<uint32_t>(to, o, from, i, 0);
-    case 8:
-      return move_elements<uint64_t>(to, o, from, i, 0);
-    default:
-      return move_elements<std::array<uint64_t, 2>>(to, o, from, i, 0);
-  }
+  if (size == 16) return move_elements<std::array<uint64_t, 2>>(to, o, from, i);
+  by_size(item_size(out.dtype), [&]<class S>() { move_elements<S>(to, o, from, i); });
 }
 
 /// A value as a view of other dimensions, to which it broadcasts.
@@ -103,6 +112,10 @@ Array read(const Array& base, const Window& w) {
   Trace trace;
   const NodeId y[] = {replay(trace.graph, w.steps, trace.lift(base))};
   return trace.finish(y)[0];
+}
+
+bool on_host(const Array& a) {
+  return device_in_use() < 0 && a.storage->on_host() && !a.storage->has_device();
 }
 
 // Views -------------------------------------------------------------------------------------------
@@ -145,13 +158,12 @@ TensorPtr copy(const TensorPtr& x) {
 }
 
 std::vector<TensorPtr> settled(const std::vector<TensorPtr>& results, bool by_value) {
-  const Trace* t = current_trace();
-  require(t != nullptr, ErrorKind::Runtime, "no trace is active");
+  const Trace& t = required_trace();
   std::vector<const Tensor*> roots;
   for (const TensorPtr& x : results) roots.push_back(&x->root());
   std::vector<TensorPtr> out;
   for (const TensorPtr& x : results) {
-    const bool own = x->root().born() == t->serial;
+    const bool own = x->root().born() == t.serial;
     const bool alone = std::ranges::count(roots, &x->root()) == 1;
     const bool stays = x->window() ? !by_value && (!own || !alone) : !by_value || own;
     out.push_back(stays ? x : copy(x));

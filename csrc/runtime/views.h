@@ -15,6 +15,9 @@ NodeId replay(Graph& g, const std::vector<Step>& steps, NodeId x);
 /// The steps that lead from one node to another that is made of it.
 std::vector<Step> steps_between(const Graph& g, NodeId from, NodeId to);
 
+/// Whether an array's elements are in the host's memory alone, where they can be read and written.
+bool on_host(const Array& a);
+
 /// Whether a view has all of `count` elements in order.
 bool is_whole(const View& v, int64_t count);
 /// The elements of a view; the base's own array if they are all of it in order.

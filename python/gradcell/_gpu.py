@@ -34,9 +34,17 @@ def _versions(driver: str) -> range:
     return range(newest, _OLDEST - 1, -1)
 
 
+def _toolkits() -> list[Path]:
+    """Folders of toolkits that the system's loader may not know."""
+    named = [os.environ.get(name, "") for name in ("CUDA_HOME", "CUDA_PATH", "CONDA_PREFIX")]
+    roots = [Path(root) for root in named if root]
+    roots += sorted(Path("/usr/local").glob("cuda*"), reverse=True)
+    return [root / folder for root in roots for folder in ("lib64", "lib")]
+
+
 def _find(name: str, versions: range) -> str:
-    """The file of a library in the newest of the versions, in wheels or where the system looks; else
-    of any that cuda-pathfinder finds."""
+    """The file of a library in the newest of the versions, in wheels, where the system looks, or in a
+    toolkit; else of any that cuda-pathfinder finds."""
     spec = importlib.util.find_spec("nvidia")
     folders = [Path(f) for f in (spec and spec.submodule_search_locations) or ()]
     for version in [_OWN_VERSION[name]] if name in _OWN_VERSION else versions:
@@ -47,6 +55,9 @@ def _find(name: str, versions: range) -> str:
         with contextlib.suppress(OSError):
             ctypes.CDLL(file)
             return file
+        for folder in _toolkits():
+            if (folder / file).exists():
+                return str(folder / file)
     # The pathfinder raises errors of its own for what is not there.
     with contextlib.suppress(Exception):
         load = importlib.import_module("cuda.pathfinder").load_nvidia_dynamic_lib

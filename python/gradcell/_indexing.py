@@ -345,6 +345,30 @@ def _written(x: Tensor, basic: _Basic, key: Any, new: Tensor) -> Tensor:
     return _ops.reshape(replaced(flat_x, flat_places, flat_new), list(x.shape))
 
 
+def _write_at_once(x: Tensor, basic: _Basic, new: Tensor) -> bool:
+    """Writes slices at index tensors into x's own memory, if all is known; False: nothing is
+    written."""
+    if _core.in_trace() or not all(map(_core.is_plain, (x, new, *(k for _, k in basic.advanced)))):
+        return False
+    if list(basic.size) != list(x.shape) or any(step != 1 for step in basic.step):
+        return False
+    if len(basic.shape) != x.ndim or any(k.dtype == _core.bool for _, k in basic.advanced):
+        return False
+    axes, indices = _flatten_advanced(x, basic.advanced)
+    first = axes[0]
+    if axes != list(range(first, first + len(axes))):
+        return False
+    index, _ = _linear(x, axes, indices)
+    before, after = list(x.shape[:first]), list(x.shape[first + len(axes) :])
+    shape = [*before, *index.shape, *after]
+    if not _broadcasts(new.shape, shape):
+        return False
+    if index.ndim != 1:  # its dimensions as one
+        new = _ops.reshape(_ops.broadcast_to(new, shape), [*before, index.size, *after])
+        index = _ops.reshape(index, [index.size])
+    return bool(_core.write_slices(x, first, len(axes), index, new))
+
+
 def put(x: Tensor, key: Any, value: Any) -> None:
     """x[key] = value, in x's base if x is a view; what was computed from the old elements stays."""
     basic = _Basic(x, _expand(x, key))
@@ -352,6 +376,9 @@ def put(x: Tensor, key: Any, value: Any) -> None:
     if basic.empty:
         return
     if basic.advanced:
-        _core.write(x, _written(x, basic, key, _ops.cast(new, x.dtype)))
+        new = _ops.cast(new, x.dtype)
+        if _write_at_once(x, basic, new):
+            return
+        _core.write(x, _written(x, basic, key, new))
     else:
         _core.write(_views.index(x, basic.start, basic.size, basic.step, basic.shape), new)

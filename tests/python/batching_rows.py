@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from attention_rows import SUMS, WAYS
+from attention_rows import run as attention
+from attention_rows import shapes as attention_shapes
 from window_rows import NAMES, POOLS, SMALL, convolved, shapes
 
 from gradcell import _core
@@ -217,6 +220,25 @@ def window_rows() -> Iterator[BatchRow]:
     yield BatchRow("PutAlong", "", lambda i, u: ops.put_along(i, u, 4), (places, numbers(2, 3)))
 
 
+def attention_rows() -> Iterator[BatchRow]:
+    ways = {**WAYS, **SUMS}
+    for label in (
+        "plain",
+        "one head",
+        "mask",
+        "added",
+        "causal",
+        "inside, mask",
+        "two factors, shift",
+    ):
+        s = ways[label]
+        for op in ("Attention", "AttentionLogSum", "AttentionRows", "AttentionColumns"):
+            if label in SUMS and op not in ("AttentionRows", "AttentionColumns"):
+                continue
+            operands = tuple(numbers(*shape) for shape in attention_shapes(op, s))
+            yield BatchRow(op, label, lambda *xs, o=op, s=s: attention(o, s, *xs), operands)
+
+
 ROWS: list[BatchRow] = [
     *product_rows(),
     *index_rows(),
@@ -225,6 +247,7 @@ ROWS: list[BatchRow] = [
     *complex_rows(),
     *other_rows(),
     *window_rows(),
+    *attention_rows(),
 ]
 
 #: Ops without inputs that could differ from example to example; RandomUniform refuses that its state
@@ -234,4 +257,5 @@ NOTHING_TO_BATCH = {"Leaf", "Const", "Iota", "RandomUniform"}
 #: Among several processes: test_parallel_collectives.py.
 BATCHED_APART = {
     "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "CollectiveReduce", "AllToAll", "Barrier",
+    "CallOutput", "After",  # under all transforms: test_own_derivatives.py
 }  # fmt: skip

@@ -206,6 +206,22 @@ for _axis in (0, 1):
                 lambda x, a=_axis, e=_exclusive, r=_reverse: core.cumprod(x * 2.0, a, e, r),
                 (tensor(4, 5),),
             )
+# Long enough for several threads a line.
+for _axis, _shape in ((0, (1000,)), (1, (3, 300)), (0, (300, 3))):
+    for _exclusive in (False, True):
+        for _reverse in (False, True):
+            CASES[f"cumsum of {_shape} {_exclusive} {_reverse}"] = (
+                lambda x, a=_axis, e=_exclusive, r=_reverse: core.cumsum(x * 2.0, a, e, r),
+                (tensor(*_shape),),
+            )
+CASES["cumprod of a long axis"] = (
+    lambda x: core.cumprod(x * 0.1 + 1.0, 0, False, False),
+    (tensor(400, 2),),
+)
+CASES["cumsum of many integers"] = (
+    lambda x: core.cumsum(core.cast(x * 10.0, ms.int32), 0, False, False),
+    (tensor(500),),
+)
 
 for _axis in (0, 1):
     for _inverse in (False, True):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from attention_rows import attention_cases
 from window_rows import window_cases
 
 import gradcell as ms
@@ -559,12 +560,15 @@ CASES: list[Case] = [
     *cast_cases(),
     *constant_cases(),
     *window_cases(Case),
+    *attention_cases(Case),
 ]
 
 #: Ops whose tests are functions of their own in test_structured.py and test_indexing.py.
 TESTED_APART = {
     "ViewAsReal", "ViewAsComplex",  # test_complex.py
     "Assign", "ReduceAll", "ReduceAny", "Random", "Dropout", "StopGradient", "LastWriter",
+    "CallOutput",  # test_own_derivatives.py
+    "After",  # test_recompute.py
     # Among several processes: test_parallel_collectives.py.
     "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "CollectiveReduce", "AllToAll", "Barrier",
 }  # fmt: skip

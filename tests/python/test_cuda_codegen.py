@@ -63,7 +63,7 @@ THREADED = [
     n
     for n in CASES
     if n.startswith(
-        ("softmax", "layer", "long", "arg", "arrays", "reduce_m", "PINN", "MLP", "loss")
+        ("softmax", "layer", "long", "arg", "arrays", "reduce_m", "PINN", "MLP", "loss", "cum")
     )
     and n != "long sums [1]"  # 3000 rows: as many barriers as the rest together
 ]
@@ -350,6 +350,43 @@ def test_the_same_where_the_library_adds_no_bias(name: str, batch: Batch) -> Non
 
 
 # Golden text -------------------------------------------------------------------------------------
+
+
+def test_a_reduction_of_rows_leaves_other_kernels_flat() -> None:
+    """sin(x) goes into the kernel that reduces, and is flat nevertheless: four elements at a time."""
+    x, w = tensor(64, 20), tensor(20, 20)
+
+    def f(x: Any) -> Any:
+        h = core.sin(x)
+        return core.reduce_sum(ms.ops.matmul(h, w) * h, [1], False)
+
+    first, last = (text for _, text in cuda.plan_of(f, x).kernels)
+    assert "gc_load" in first and "gc_across" not in first
+    assert "gc_across" in last and "gc_load" not in last
+
+
+def test_sums_of_columns() -> None:
+    """Tall ones keep all multiprocessors at work, small ones are one launch."""
+
+    def columns(x: Any) -> Any:
+        return core.reduce_sum(x, [0], False)
+
+    first, _ = cuda.plan_of(columns, tensor(100_000, 20)).steps
+    assert first["grid"] >= 200
+    assert (
+        "#pragma unroll"
+        in dict(cuda.plan_of(columns, tensor(100_000, 20)).kernels)[first["kernel"]]
+    )
+    for rows in (2, 64, 65, 1024):
+        assert len(cuda.plan_of(columns, tensor(rows, 200)).steps) == 1
+
+
+def test_long_lines_are_scanned_by_many_threads() -> None:
+    first, last = cuda.plan_of(lambda x: core.cumsum(x, 0, False, False), tensor(100_000)).steps
+    for step in (first, last):
+        assert step["grid"] * step["block"][0] >= 1000
+    (one,) = cuda.plan_of(lambda x: core.cumsum(x, 0, False, False), tensor(20, 70_000)).steps
+    assert one["grid"] * one["block"][0] >= 50_000
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,10 @@ void run_call(const Call& c, const void* const* in, void* out, const uint64_t* c
       return range(c, out);
     case Form::Random:
       return random_uniform(c, in[0], out);
+    case Form::Convert:
+      return convert(c, in[0], out);
+    case Form::Elementwise:
+      return logical(c, in, out);
     case Form::Move:
       return move(c, in, out);
     case Form::Reduce:
@@ -29,6 +33,8 @@ void run_call(const Call& c, const void* const* in, void* out, const uint64_t* c
       return last_index(c, in, out);
     case Form::Convolve:
       return convolve(c, in, out);
+    case Form::Attend:
+      return attend(c, in, out);
     case Form::Window:
       return window(c, in[0], out);
     case Form::TakePlaces:
@@ -39,8 +45,6 @@ void run_call(const Call& c, const void* const* in, void* out, const uint64_t* c
       return sum_of_products(c, in, out);
     case Form::Input:
     case Form::Marker:
-    case Form::Elementwise:
-    case Form::Convert:
     case Form::Same:
     case Form::Collective:
       fail(ErrorKind::NotImplemented, info(c.op).name, " is no call");

@@ -13,6 +13,8 @@ void run_call(const Call& call, const void* const* inputs, void* output, const u
 void fill(const Call& c, void* out, uint64_t bits);
 void range(const Call& c, void* out);
 void random_uniform(const Call& c, const void* state, void* out);
+void convert(const Call& c, const void* in, void* out);
+void logical(const Call& c, const void* const* in, void* out);
 void move(const Call& c, const void* const* in, void* out);
 void reduce(const Call& c, const void* in, void* out);
 void extremum(const Call& c, const void* in, void* out);
@@ -22,6 +24,7 @@ void take(const Call& c, const void* const* in, void* out);
 void scatter(const Call& c, const void* const* in, void* out);
 void last_index(const Call& c, const void* const* in, void* out);
 void convolve(const Call& c, const void* const* in, void* out);
+void attend(const Call& c, const void* const* in, void* out);
 void window(const Call& c, const void* in, void* out);
 void take_along(const Call& c, const void* const* in, void* out);
 void put_along(const Call& c, const void* const* in, void* out);

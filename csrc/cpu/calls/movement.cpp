@@ -2,109 +2,158 @@
 #include <cstring>
 
 #include "cpu/calls/elements.h"
+#include "cpu/tile_kernels.h"
 
 namespace gradcell::cpu {
 
 namespace {
 
-/// Moves a box of elements between two strided places.
-struct StridedCopy {
-  Dims dims, from, to;  // strides in elements
-  int64_t from_offset = 0, to_offset = 0;
+/// Moves a box of elements between two strided places, in parts that do not depend on each other.
+/// The last two dimensions are a sheet of rows; a part is some rows of a sheet, or a piece of its
+/// one row.
+class StridedCopy {
+ public:
+  StridedCopy(const View& from, const View& to, const void* src, void* dst, size_t item)
+      : item_(item) {
+    merge(from, to);
+    src_ = static_cast<const std::byte*>(src) + from.offset * static_cast<ptrdiff_t>(item);
+    dst_ = static_cast<std::byte*>(dst) + to.offset * static_cast<ptrdiff_t>(item);
+    const int64_t rows = sheet_[0].size, length = sheet_[1].size;
+    // A transpose goes in bands of rows, each of a few cache lines of the source.
+    transposes_ = rows > 1 && std::abs(sheet_[0].from) == 1 && std::abs(sheet_[1].from) > 1 &&
+                  sheet_[1].to == 1;
+    if (transposes_)
+      step_ = kBand;
+    else
+      step_ = rows > 1 ? std::max<int64_t>(1, kPart / length) : kPart;
+    parts_ = ((rows > 1 ? rows : length) + step_ - 1) / step_;
+  }
 
-  void run(const void* src, void* dst, size_t item) {
-    merge();
-    by_size(item, [&]<class S>() {
-      copy(static_cast<const S*>(src) + from_offset, static_cast<S*>(dst) + to_offset);
+  int64_t parts() const { return product(outer_.dims, 0, outer_.dims.size()) * parts_; }
+
+  void run(int64_t begin, int64_t end) const {
+    by_size(item_, [&]<class S>() {
+      for (int64_t part = begin; part < end; ++part) {
+        const S* s = reinterpret_cast<const S*>(src_);
+        S* d = reinterpret_cast<S*>(dst_);
+        int64_t rest = part / parts_;
+        for (size_t k = outer_.dims.size(); k-- > 0; rest /= outer_.dims[k]) {
+          s += rest % outer_.dims[k] * outer_.from[k];
+          d += rest % outer_.dims[k] * outer_.to[k];
+        }
+        const int64_t first = part % parts_ * step_;
+        Axis rows = sheet_[0], inner = sheet_[1];
+        Axis& along = rows.size > 1 ? rows : inner;
+        s += first * along.from, d += first * along.to;
+        along.size = std::min(step_, along.size - first);
+        if (transposes_)
+          transpose(s, d, rows, inner);
+        else
+          copy(s, d, rows, inner);
+      }
     });
   }
 
  private:
+  static constexpr int64_t kPart = 8192, kBand = 64;
+
+  struct Axis {
+    int64_t size = 1, from = 0, to = 0;
+  };
+  struct Axes {
+    Dims dims, from, to;
+  };
+
   /// Joins neighbouring dimensions that advance together.
-  void merge() {
-    Dims d, f, t;
-    for (size_t k = 0; k < dims.size(); ++k) {
-      if (dims[k] == 1) continue;
-      if (!d.empty() && f.back() == from[k] * dims[k] && t.back() == to[k] * dims[k]) {
-        d.back() *= dims[k], f.back() = from[k], t.back() = to[k];
+  void merge(const View& from, const View& to) {
+    Axes& a = outer_;
+    for (size_t k = 0; k < from.dims.size(); ++k) {
+      const int64_t n = from.dims[k], f = from.strides[k], t = to.strides[k];
+      if (n == 1) continue;
+      if (!a.dims.empty() && a.from.back() == f * n && a.to.back() == t * n) {
+        a.dims.back() *= n, a.from.back() = f, a.to.back() = t;
       } else {
-        d.push_back(dims[k]), f.push_back(from[k]), t.push_back(to[k]);
+        a.dims.push_back(n), a.from.push_back(f), a.to.push_back(t);
       }
     }
-    if (d.empty()) d = {1}, f = {1}, t = {1};
-    dims = d, from = f, to = t;
+    for (Axis* axis : {&sheet_[1], &sheet_[0]}) {
+      if (a.dims.empty()) break;
+      *axis = {a.dims.back(), a.from.back(), a.to.back()};
+      a.dims.pop_back(), a.from.pop_back(), a.to.pop_back();
+    }
   }
 
   template <class S>
-  void copy(const S* src, S* dst) const {
-    size_t rank = dims.size();
-    int64_t inner = dims.back(), fi = from.back(), ti = to.back();
-    // A transpose: walk the last two dimensions in square blocks, so that both sides stay in cache.
-    bool blocked = rank >= 2 && fi != 1 && from[rank - 2] == 1;
-    size_t loops = blocked ? rank - 2 : rank - 1;
-    int64_t outer = product(dims, 0, loops);
-    if (!blocked && ti == 1 && outer < 4) return copy_long_runs(src, dst, outer);
-    split(outer, outer > 1 ? element_count(dims) : 0, [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) {
-        int64_t rest = o;
-        const S* s = src;
-        S* d = dst;
-        for (size_t k = loops; k-- > 0;) {
-          int64_t i = rest % dims[k];
-          rest /= dims[k];
-          s += i * from[k];
-          d += i * to[k];
-        }
-        if (blocked)
-          transpose(s, d, dims[rank - 2], inner, fi, to[rank - 2], ti);
-        else if (ti == 1)
-          copy_run(s, fi, d, inner);
-        else
-          for (int64_t i = 0; i < inner; ++i) d[i * ti] = s[i * fi];
+  static void copy(const S* s, S* d, const Axis& rows, const Axis& inner) {
+    if (inner.to == 1 && inner.size <= 4) {
+      switch (inner.size) {
+        case 2:
+          return copy_short<2>(s, d, rows, inner.from);
+        case 3:
+          return copy_short<3>(s, d, rows, inner.from);
+        case 4:
+          return copy_short<4>(s, d, rows, inner.from);
+        default:
+          break;
       }
-    });
+    }
+    for (int64_t i = 0; i < rows.size; ++i, s += rows.from, d += rows.to) {
+      if (inner.to == 1)
+        copy_run(s, inner.from, d, inner.size);
+      else
+        for (int64_t k = 0; k < inner.size; ++k) d[k * inner.to] = s[k * inner.from];
+    }
   }
 
-  /// n elements side by side, from neighbours or from one.
+  template <int n, class S>
+  static void copy_short(const S* s, S* d, const Axis& rows, int64_t step) {
+    for (int64_t i = 0; i < rows.size; ++i, s += rows.from, d += rows.to)
+      for (int k = 0; k < n; ++k) d[k] = s[k * step];
+  }
+
+  /// n elements side by side, from neighbours, from neighbours backwards, or from one.
   template <class S>
   static void copy_run(const S* s, int64_t step, S* d, int64_t n) {
     if (step == 1)
       std::memcpy(d, s, static_cast<size_t>(n) * sizeof(S));
     else if (step == 0)
       std::fill_n(d, n, *s);
+    else if (step == -1)
+      std::reverse_copy(s - (n - 1), s + 1, d);
     else
       for (int64_t i = 0; i < n; ++i) d[i] = s[i * step];
   }
 
-  /// Few runs: each is shared by all threads.
+  /// Rows of the result are columns of the source.
   template <class S>
-  void copy_long_runs(const S* src, S* dst, int64_t outer) const {
-    const int64_t inner = dims.back(), step = from.back();
-    for (int64_t o = 0; o < outer; ++o) {
-      const S* s = src;
-      S* d = dst;
-      int64_t rest = o;
-      for (size_t k = dims.size() - 1; k-- > 0; rest /= dims[k])
-        s += rest % dims[k] * from[k], d += rest % dims[k] * to[k];
-      split(inner, inner, [&](int64_t begin, int64_t end) {
-        copy_run(s + begin * step, step, d + begin, end - begin);
-      });
+  static void transpose(const S* s, S* d, Axis rows, const Axis& columns) {
+    if (rows.from < 0) {  // from below upwards
+      s += (rows.size - 1) * rows.from, d += (rows.size - 1) * rows.to;
+      rows.from = 1, rows.to = -rows.to;
     }
+    int64_t done = 0;
+    if constexpr (sizeof(S) >= 4) {
+      done = columns.size / 16 * 16;
+      const DType type = sizeof(S) == 4 ? DType::Int32 : DType::Int64;
+      const auto n = static_cast<int>(done);
+      if (n > 0)
+        tile_kernels().transpose.load_rows(s, type, columns.from, n, static_cast<int>(rows.size), d,
+                                           rows.to, n);
+    }
+    constexpr int64_t kBlock = 16;
+    for (int64_t j0 = done; j0 < columns.size; j0 += kBlock)
+      for (int64_t i = 0; i < rows.size; ++i)
+        for (int64_t j = j0; j < std::min(columns.size, j0 + kBlock); ++j)
+          d[i * rows.to + j] = s[i + j * columns.from];
   }
 
-  template <class S>
-  static void transpose(const S* s, S* d, int64_t rows, int64_t columns, int64_t from_column,
-                        int64_t to_row, int64_t to_column) {
-    constexpr int64_t kBlock = 16;
-    int64_t blocks = (rows + kBlock - 1) / kBlock;
-    split(blocks, rows * columns, [&](int64_t b0, int64_t b1) {
-      for (int64_t b = b0; b < b1; ++b)
-        for (int64_t j0 = 0; j0 < columns; j0 += kBlock)
-          for (int64_t i = b * kBlock; i < std::min(rows, (b + 1) * kBlock); ++i)
-            for (int64_t j = j0; j < std::min(columns, j0 + kBlock); ++j)
-              d[i * to_row + j * to_column] = s[i + j * from_column];
-    });
-  }
+  Axes outer_;
+  Axis sheet_[2];
+  const std::byte* src_;
+  std::byte* dst_;
+  size_t item_;
+  bool transposes_;
+  int64_t step_, parts_;
 };
 
 }  // namespace
@@ -116,12 +165,22 @@ void move(const Call& c, const void* const* in, void* out) {
       std::memset(static_cast<char*>(out) + begin, 0, static_cast<size_t>(end - begin));
     });
   }
+  std::vector<StridedCopy> copies;
+  int64_t elements = 0, most = 0;
   for (const Piece& p : c.movement.pieces) {
-    const View to = placed(p, c.out.dims);
-    if (element_count(p.from.dims) > 0)
-      StridedCopy{p.from.dims, p.from.strides, to.strides, p.from.offset, to.offset}.run(
-          in[p.input], out, item_size(c.out.dtype));
+    const int64_t n = element_count(p.from.dims);
+    if (n == 0) continue;
+    copies.emplace_back(p.from, placed(p, c.out.dims), in[p.input], out, item_size(c.out.dtype));
+    elements += n;
+    most = std::max(most, copies.back().parts());
   }
+  // A thread takes the same share of every piece: neighbours are often interleaved.
+  constexpr int64_t kShares = 1 << 20;
+  split(std::min(most, kShares), elements, [&](int64_t begin, int64_t end) {
+    const int64_t all = std::min(most, kShares);
+    for (const StridedCopy& copy : copies)
+      copy.run(copy.parts() * begin / all, copy.parts() * end / all);
+  });
 }
 
 }  // namespace gradcell::cpu

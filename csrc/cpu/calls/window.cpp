@@ -6,6 +6,7 @@
 
 #include "cpu/calls/elements.h"
 #include "cpu/tile_kernels.h"
+#include "cpu/whole_kernels.h"
 
 namespace gradcell::cpu {
 
@@ -43,13 +44,8 @@ class ImageWindows {
     const int64_t out = int64_t{sheet.rows.output} * sheet.columns.output;
     for_each_index(places, [&](int64_t r, const Dims& at) {
       for_each_index(kernel, [&](int64_t, const Dims& u) {
-        int64_t from = 0;
-        for (size_t k = 0; k < outer.size(); ++k) {
-          const WindowAxis& a = outer[k];
-          const int64_t i = at[k] * a.stride + u[k] * a.dilation - a.before;
-          if (i < 0 || i >= a.input) return;
-          from = from * a.input + i;
-        }
+        const int64_t from = element_read(outer, at, u);
+        if (from < 0) return;
         larger(sheet, x + from * in, best + r * out, found ? found + r * out : nullptr,
                static_cast<int32_t>(from * in));
       });
@@ -120,10 +116,20 @@ void window(const Call& c, const void* in, void* out) {
 
 namespace {
 
-int64_t place(const Call& c, int32_t at, int64_t size) {
-  require(at >= -1 && at < size, ErrorKind::Index, info(c.op).name, ": place ", at,
-          " is out of range for rows of ", size);
-  return at;
+/// The places of a row, checked; whether all are at elements of it.
+bool checked(const Call& c, const int32_t* at, int64_t n, int64_t size) {
+  constexpr int64_t kFew = 32;
+  int32_t low = 0, high = -1;
+  if (n < kFew) {
+    for (int64_t i = 0; i < n; ++i) low = std::min(low, at[i]), high = std::max(high, at[i]);
+  } else {
+    whole_kernels().fold(Combine::Min, DType::Int32, at, static_cast<size_t>(n), &low);
+    whole_kernels().fold(Combine::Max, DType::Int32, at, static_cast<size_t>(n), &high);
+  }
+  if (low < -1 || high >= size) [[unlikely]]
+    fail(ErrorKind::Index, info(c.op).name, ": place ", low < -1 ? low : high,
+         " is out of range for rows of ", size);
+  return low >= 0;
 }
 
 }  // namespace
@@ -135,10 +141,12 @@ void take_along(const Call& c, const void* const* in, void* out) {
     split(rows, c.out.count, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const S* from = static_cast<const S*>(in[0]) + r * size;
-        for (int64_t i = r * n; i < (r + 1) * n; ++i) {
-          const int64_t j = place(c, at[i], size);
-          static_cast<S*>(out)[i] = j < 0 ? S(0) : from[j];
-        }
+        const int32_t* places = at + r * n;
+        S* to = static_cast<S*>(out) + r * n;
+        if (checked(c, places, n, size))
+          for (int64_t i = 0; i < n; ++i) to[i] = from[places[i]];
+        else
+          for (int64_t i = 0; i < n; ++i) to[i] = places[i] < 0 ? S(0) : from[places[i]];
       }
     });
   });
@@ -154,12 +162,13 @@ void put_along(const Call& c, const void* const* in, void* out) {
       for (int64_t r = begin; r < end; ++r) {
         S* const to = static_cast<S*>(out) + r * size;
         const S* from = static_cast<const S*>(in[1]) + r * n;
+        const int32_t* places = at + r * n;
+        const bool all = checked(c, places, n, size);
         auto add = [&](C* sum) {
           std::fill_n(sum, size, C(0));
-          for (int64_t i = 0; i < n; ++i) {
-            const int64_t j = place(c, at[r * n + i], size);
-            if (j >= 0) sum[j] = static_cast<C>(sum[j] + static_cast<C>(from[i]));
-          }
+          for (int64_t i = 0; i < n; ++i)
+            if (all || places[i] >= 0)
+              sum[places[i]] = static_cast<C>(sum[places[i]] + static_cast<C>(from[i]));
         };
         if constexpr (std::is_same_v<S, C>) {
           add(to);

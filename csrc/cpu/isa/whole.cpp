@@ -1,9 +1,14 @@
 // Reductions of whole tensors: elements side by side, and columns.
 #include "cpu/whole_kernels.h"
 
+#include "cpu/isa/conversion.h"
+#include "ir/op_info.h"
+#include "math/scalar.h"
+
 #include <cstring>
-#include <limits>
 #include <utility>
+
+#include "cpu/combine.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {
@@ -33,44 +38,6 @@ auto by_type(DType t, F f) {
     default:
       return f.template operator()<uint8_t>();
   }
-}
-
-template <class F>
-void by_combine(Combine how, F f) {
-  switch (how) {
-    case Combine::Sum:
-      return f.template operator()<Combine::Sum>();
-    case Combine::Product:
-      return f.template operator()<Combine::Product>();
-    case Combine::Max:
-      return f.template operator()<Combine::Max>();
-    case Combine::Min:
-      return f.template operator()<Combine::Min>();
-  }
-}
-
-/// Of numbers or of vectors of them. NaN stays NaN.
-template <Combine how, class V>
-inline V combined(V a, V b) {
-  if constexpr (how == Combine::Sum)
-    return a + b;
-  else if constexpr (how == Combine::Product)
-    return a * b;
-  else if constexpr (how == Combine::Max)
-    return (a > b) | (a != a) ? a : b;
-  else
-    return (a < b) | (a != a) ? a : b;
-}
-
-template <Combine how, class A>
-constexpr A identity() {
-  constexpr bool infinite = std::numeric_limits<A>::has_infinity;
-  constexpr A top = infinite ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
-  constexpr A low = infinite ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::min();
-  return how == Combine::Sum       ? A(0)
-         : how == Combine::Product ? A(1)
-         : how == Combine::Max     ? low
-                                   : top;
 }
 
 /// 64 bytes of A, and as many T.
@@ -280,9 +247,70 @@ void first_extremes(bool largest, DType type, const void* x, ptrdiff_t stride, s
   });
 }
 
+// Conversions -------------------------------------------------------------------------------------
+
+/// As tiles have it: a bool is 1 where its byte is not 0, and narrow integers wrap.
+template <bool from_bool, bool to_bool, class S, class D>
+void convert_all(const S* x, D* y, size_t n) {
+  using C = std::conditional_t<std::is_integral_v<D> && sizeof(D) < 4, int32_t, D>;
+  for (size_t i = 0; i < n; ++i) {
+    if constexpr (from_bool || to_bool)
+      y[i] = static_cast<D>(x[i] != S(0));
+    else
+      y[i] = static_cast<D>(converted<C>(x[i]));
+  }
+}
+
+void convert(DType from, DType to, const void* x, void* y, size_t n) {
+  by_type(from, [&]<class S>() {
+    by_type(to, [&]<class D>() {
+      auto* a = static_cast<const S*>(x);
+      auto* b = static_cast<D*>(y);
+      if constexpr (std::is_same_v<S, uint8_t>)
+        if (from == DType::Bool) return convert_all<true, false>(a, b, n);
+      if constexpr (std::is_same_v<D, uint8_t>)
+        if (to == DType::Bool) return convert_all<false, true>(a, b, n);
+      convert_all<false, false>(a, b, n);
+    });
+  });
+}
+
+// The rows of bools, on their bytes. (The other rows' texts are not looked at.)
+template <class T>
+void logical_rows(Op op, const T* p, const T* q, T* y, size_t n) {
+  switch (op) {
+#define UNARY(Name, fn, cls, forward, adjoint)                     \
+  case Op::Name:                                                   \
+    if constexpr (OpClass::cls == OpClass::Bool && sizeof(T) == 1) \
+      for (size_t i = 0; i < n; ++i) {                             \
+        const T x = p[i];                                          \
+        y[i] = forward;                                            \
+      }                                                            \
+    return;
+#define BINARY(Name, fn, cls, forward, da, db)                     \
+  case Op::Name:                                                   \
+    if constexpr (OpClass::cls == OpClass::Bool && sizeof(T) == 1) \
+      for (size_t i = 0; i < n; ++i) {                             \
+        const T a = p[i], b = q[i];                                \
+        y[i] = forward;                                            \
+      }                                                            \
+    return;
+#define COMPARE(...)
+#define PREDICATE(...)
+#include "ir/rows.h"
+    default:
+      return;
+  }
+}
+
+void logical(Op op, const uint8_t* a, const uint8_t* b, uint8_t* y, size_t n) {
+  logical_rows(op, a, b, y, n);
+}
+
 }  // namespace
 
 extern const WholeKernels kWholeKernels;
-const WholeKernels kWholeKernels = {fold, fold_rows, first_extreme, first_extremes};
+const WholeKernels kWholeKernels = {fold,           fold_rows, first_extreme,
+                                    first_extremes, convert,   logical};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

@@ -15,7 +15,7 @@ from gradcell.nn.basic import Dense, Dropout
 from gradcell.nn.cell import Cell
 from gradcell.nn.containers import CellList
 from gradcell.nn.normalization import LayerNorm
-from gradcell.ops.activations import softmax
+from gradcell.ops.attention import attend, weights
 from gradcell.ops.random import dropout as drop
 from gradcell.parameter import Parameter
 
@@ -53,8 +53,9 @@ class MultiheadAttention(Cell):
 
     Called with query (L, N, embed_dim), key (S, N, kdim), value (S, N, vdim); key_padding_mask
     (N, S) and attn_mask (L, S) or (N * num_heads, L, S): bool, True is not looked at, or numbers to
-    add. Returns (output (L, N, embed_dim), weights (N, L, S), or (N, num_heads, L, S) unless
-    average_attn_weights); without need_weights, (output,).
+    add; a query that sees no key gives 0 in front of the last projection. Returns (output (L, N,
+    embed_dim), weights (N, L, S), or (N, num_heads, L, S) unless average_attn_weights); without
+    need_weights, which takes no memory for them, (output,).
 
     Parameters: in_proj_weight (3 embed_dim, embed_dim), or q_proj_weight, k_proj_weight and
     v_proj_weight where kdim or vdim differ; in_proj_bias, out_proj, bias_k, bias_v.
@@ -130,15 +131,14 @@ class MultiheadAttention(Cell):
                 key_padding_mask = _ops.reshape(key_padding_mask, [1, -1])
         elif self.batch_first:
             q, k, v = (_ops.transpose(x, [1, 0, 2]) for x in (q, k, v))
-        length, n, e = q.shape
+        length, _, e = q.shape
         q, k, v = self._project(q, k, v)
         mask = self._mask(key_padding_mask, attn_mask, q, k.shape[0])
         k, v = self._extended(k, self.bias_k), self._extended(v, self.bias_v)
         if mask is not None and k.shape[0] > mask.shape[3]:
             dims = [*mask.shape[:3], k.shape[0]]
             mask = _ops.slice_scatter(mask, dims, [0] * 4, [1] * 4)
-        out, weights = self._attend(q, k, v, mask)
-        out = _ops.reshape(_ops.transpose(out, [2, 0, 1, 3]), [length, n, e])
+        out, found = self._attend(q, k, v, mask, need_weights)
         # Not as a cell: mixed precision by kinds of cells leaves attention whole, as in MindSpore.
         bias = self.out_proj.bias if self.out_proj.has_bias else None
         out = _linear(out, self.out_proj.weight, bias)
@@ -149,8 +149,8 @@ class MultiheadAttention(Cell):
         if not need_weights:
             return (out,)
         if average_attn_weights:
-            weights = _ops.mean(weights, 1)
-        return out, weights if batched else _ops.reshape(weights, list(weights.shape[1:]))
+            found = _ops.mean(found, 1)
+        return out, found if batched else _ops.reshape(found, list(found.shape[1:]))
 
     def _check(self, query: Any, key: Any, value: Any) -> bool:
         """Whether there is a batch."""
@@ -232,23 +232,40 @@ class MultiheadAttention(Cell):
             total = part if total is None else _ops.add(total, part)
         return total
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Any) -> tuple[Tensor, Tensor]:
-        """(sums of values (N, heads, L, head_dim), weights (N, heads, L, S))."""
-        heads, d = self.num_heads, self.head_dim
+    def _attend(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Any, need_weights: bool
+    ) -> tuple[Tensor, Any]:
+        """(sums of values (L, N, embed_dim), weights (N, heads, L, S) if they are needed)."""
+        heads, d, n = self.num_heads, self.head_dim, q.shape[1]
+        q = _ops.mul(q, 1 / math.sqrt(d))
+        p = self.dropout if self.training else 0.0
+        masks = 1 if mask is None else math.prod(mask.shape[:2])
+        small = masks in (1, n * heads) or mask.shape[2] == 1
+        if not need_weights and p < 1 and small:
+            # All heads of all examples stand inside: nothing is transposed.
+            if mask is not None:
+                rows = list(mask.shape[2:])
+                if masks > 1:
+                    masks, mask = n * heads, _ops.broadcast_to(mask, [n, heads, *rows])
+                mask = _ops.reshape(mask, [masks, *rows])
+            q, k, v = (_ops.reshape(x, [x.shape[0], n * heads, d]) for x in (q, k, v))
+            y = attend(q, k, v, mask, 1.0 - p, inside=True)
+            return _ops.reshape(y, [y.shape[0], n, heads * d]), None
 
         def split(x: Tensor) -> Tensor:
-            x = _ops.reshape(x, [x.shape[0], x.shape[1] * heads, d])
-            return _ops.transpose(x, [1, 0, 2])
+            x = _ops.reshape(x, [x.shape[0], n, heads, d])
+            return _ops.transpose(x, [1, 2, 0, 3])
 
-        n, length, size = q.shape[1], q.shape[0], k.shape[0]
-        scores = _ops.matmul(split(_ops.mul(q, 1 / math.sqrt(d))), split(k), transpose_b=True)
-        scores = _ops.reshape(scores, [n, heads, length, size])
-        weights = softmax(scores if mask is None else _ops.add(scores, mask), -1)
-        if self.dropout and self.training:
-            weights = drop(weights, self.dropout)
-        flat = _ops.reshape(weights, [n * heads, length, size])
-        out = _ops.matmul(flat, split(v))
-        return _ops.reshape(out, [n, heads, length, d]), weights
+        q, k, v = split(q), split(k), split(v)
+        found = None
+        if need_weights or p == 1:
+            found = weights(q, k, mask)
+            found = drop(found, p) if p else found
+            y = _ops.matmul(found, v)
+        else:
+            y = attend(q, k, v, mask, 1.0 - p)
+        y = _ops.transpose(y, [2, 0, 1, 3])
+        return _ops.reshape(y, [y.shape[0], n, heads * d]), found
 
 
 _ACTIVATIONS = {"relu": ops.relu, "gelu": ops.gelu}

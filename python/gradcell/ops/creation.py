@@ -88,8 +88,11 @@ def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
     dims = [rows, rows if m is None else arguments.integer(m, "eye", "m")]
     if min(dims) < 0:
         raise ValueError(f"eye: a shape cannot be negative, got {dims}{where()}")
-    hit = _ops.equal(_ops.iota(dims, _core.int64, 0), _ops.iota(dims, _core.int64, 1))
-    return _ops.cast(hit, arguments.dtype_or(dtype, _core.float32))
+    if min(dims) == 0:
+        return _ops.full(dims, 0, arguments.dtype_or(dtype, _core.float32))
+    ones = _ops.full([min(dims)], 1, arguments.dtype_or(dtype, _core.float32))
+    flat = _ops.slice_scatter(ones, [dims[0] * dims[1]], [0], [dims[1] + 1])
+    return _ops.reshape(flat, dims)
 
 
 @one_plan
@@ -136,7 +139,12 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
     if count < 0:
         raise ValueError(f"linspace: steps must not be negative, got {count}{where()}")
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
-        return Tensor(np.linspace(start, end, count), _core.float32)
+        if count < 2:
+            return _ops.full([count], start, _core.float32)
+        place = _ops.iota([count], _core.float64, 0)
+        numbers = _ops.add(_ops.mul(place, (end - start) / (count - 1)), float(start))
+        last = _ops.equal(place, float(count - 1))
+        return _ops.cast(_ops.where(last, float(end), numbers), _core.float32)
     a, b = map(arguments.floating, arguments.operands(start, end, "linspace", ("start", "end")))
     if count == 1:
         return _ops.reshape(a, [1])

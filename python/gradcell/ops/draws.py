@@ -35,20 +35,22 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: An
     """
     x = arguments.of_rank(input, (1, 2), "multinomial")
     count = arguments.integer(num_samples, "multinomial", "num_samples", 1)
-    values = x.asnumpy()
-    if not np.isfinite(values).all() or (values < 0).any() or (values.sum(-1) <= 0).any():
+    # (No weight is NaN or infinite where the sum of its row is not.)
+    sums = _ops.reduce_sum(_ops.cast(x, _core.float64), [x.ndim - 1]).asnumpy()
+    least = float(_ops.reduce_min(x)) if x.size else 0.0
+    if not (least >= 0 and np.isfinite(sums).all() and (sums > 0).all()):
         raise ValueError(
             f"multinomial: weights must not be negative and not all zero, got {x}{where()}"
         )
-    n = values.shape[-1]
+    n = x.shape[-1]
     if not replacement and count > n:
         raise ValueError(f"multinomial: {count} of {n} without replacement are too many{where()}")
-    logs = _ops.log(_ops.cast(x, _core.float32))
     if replacement:
-        noise = _gumbel([*values.shape[:-1], count, n], _seed(seed))
-        score = _ops.add(_ops.reshape(logs, [*values.shape[:-1], 1, n]), noise)
-        return _ops.cast(_ops.argmax(score, score.ndim - 1), _core.int32)
-    score = _ops.add(logs, _gumbel(list(values.shape), _seed(seed)))
+        rows = _ops.reshape(_ops.cast(x, _core.float32), [-1, n])
+        drawn = _core.drawn_by_weights(rows, random._draw([rows.shape[0], count], _seed(seed), 0))
+        return _ops.reshape(drawn, [*x.shape[:-1], count])
+    logs = _ops.log(_ops.cast(x, _core.float32))
+    score = _ops.add(logs, _gumbel(list(x.shape), _seed(seed)))
     return indexing.topk(score, count)[1]
 
 

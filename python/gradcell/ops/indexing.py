@@ -48,14 +48,15 @@ def _indices(value: Any, op: str, name: str = "indices") -> Tensor:
     return _ops.cast(index, _core.int64)
 
 
-def _check_known(index: Tensor, sizes: list[int]) -> None:
-    """Raises IndexError that names the index, if its value is known. sizes: of the dimension that
-    is indexed, or of one for each element along the index's last dimension."""
+def _check_known(index: Tensor, sizes: list[int]) -> bool:
+    """Raises IndexError that names the index, if its value is known; whether it is, and not below 0.
+    sizes: of the dimension that is indexed, or of one for each element along the index's last
+    dimension."""
     if not _core.is_plain(index) or not index.size:
-        return
+        return False
     low, high = _core.bounds(index)
     if low >= -min(sizes) and high < min(sizes):
-        return
+        return bool(low >= 0)
     values = index.asnumpy()
     bounds = np.array(sizes)
     wrong = (values < -bounds) | (values >= bounds)
@@ -65,6 +66,7 @@ def _check_known(index: Tensor, sizes: list[int]) -> None:
         raise IndexError(
             f"index {values[at]} is out of bounds for dimension with size {size}{_where()}"
         )
+    return False
 
 
 def _from_front(index: Tensor, size: int, invalid: int) -> Tensor:
@@ -116,12 +118,7 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
 
 def _along(x: Tensor, index: Tensor, axis: int, op: str) -> Tensor:
     """The positions in the flattened x of the elements that `index` names along axis."""
-    if index.ndim != x.ndim or any(index.shape[i] > x.shape[i] for i in range(x.ndim) if i != axis):
-        raise ValueError(
-            f"{op}: an index of shape {list(index.shape)} does not fit a tensor of shape "
-            f"{list(x.shape)}{_where()}"
-        )
-    _check_known(index, [x.shape[axis]])
+    _fits_along(x, index, axis, op)
     dims = list(index.shape)
     stride = math.prod(x.shape[axis + 1 :])
     place = _ops.mul(_from_front(index, x.shape[axis], x.size), stride)
@@ -130,6 +127,45 @@ def _along(x: Tensor, index: Tensor, axis: int, op: str) -> Tensor:
             step = math.prod(x.shape[i + 1 :])
             place = _ops.add(place, _ops.mul(_ops.iota(dims, _core.int64, i), step))
     return place
+
+
+#: Places within a row are int32.
+_LONGEST_ROW = 2**31 - 2
+
+
+def _places_in_rows(index: Tensor, axis: int, size: int, known: bool) -> Tensor:
+    """Indices along an axis of that size as places [rows, k] of int32, counted from the front (known:
+    as they are); those out of range are `size`, which is none."""
+    if not known:
+        index = _from_front(index, size, size)
+    return _as_rows(_ops.cast(index, _core.int32), axis)
+
+
+def _as_rows(x: Tensor, axis: int) -> Tensor:
+    """[rows, n]: the elements along axis beside each other."""
+    order = [i for i in range(x.ndim) if i != axis] + [axis]
+    moved = x if axis == x.ndim - 1 else _ops.transpose(x, order)
+    n = x.shape[axis]
+    return _ops.reshape(moved, [x.size // n if n else 0, n])
+
+
+def _from_rows(rows: Tensor, shape: list[int], axis: int) -> Tensor:
+    """The inverse of _as_rows: a tensor of that shape."""
+    order = [i for i in range(len(shape)) if i != axis] + [axis]
+    moved = _ops.reshape(rows, [shape[i] for i in order])
+    if axis == len(shape) - 1:
+        return moved
+    return _ops.transpose(moved, [order.index(i) for i in range(len(shape))])
+
+
+def _fits_along(x: Tensor, index: Tensor, axis: int, op: str) -> bool:
+    """Raises ValueError or IndexError unless index can be one along axis; as _check_known."""
+    if index.ndim != x.ndim or any(index.shape[i] > x.shape[i] for i in range(x.ndim) if i != axis):
+        raise ValueError(
+            f"{op}: an index of shape {list(index.shape)} does not fit a tensor of shape "
+            f"{list(x.shape)}{_where()}"
+        )
+    return _check_known(index, [x.shape[axis]])
 
 
 @one_plan
@@ -142,7 +178,15 @@ def gather_elements(input: Any, dim: Any, index: Any) -> Tensor:
     if x.ndim == 0:
         return _ops.reshape(_ops.gather(_ops.reshape(x, [1]), _ops.reshape(at, [-1]), 0), [])
     a = arguments.axis_of(dim, x.ndim, "GatherD", "dim")
-    return _ops.gather(_ops.reshape(x, [x.size]), _along(x, at, a, "GatherD"), 0)
+    n, shape = x.shape[a], list(at.shape)
+    if n > _LONGEST_ROW or at.size == 0 or x.size == 0:
+        return _ops.gather(_ops.reshape(x, [x.size]), _along(x, at, a, "GatherD"), 0)
+    known = _fits_along(x, at, a, "GatherD")
+    covered = [*shape[:a], n, *shape[a + 1 :]]
+    if covered != list(x.shape):  # the index's own coordinates
+        x = _ops.slice(x, [0] * x.ndim, covered, [1] * x.ndim)
+    taken = _ops.take_along(_as_rows(x, a), _places_in_rows(at, a, n, known))
+    return _from_rows(taken, shape, a)
 
 
 def gather_d(x: Any, dim: Any, index: Any) -> Tensor:
@@ -208,11 +252,11 @@ def take(input: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Tens
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """The coordinates of the elements that are not zero, int64 [count, rank]; or a tensor for each
     dimension. Asks for the value."""
-    found = np.nonzero(arguments.tensor(input, "nonzero").asnumpy())
+    x = arguments.tensor(input, "nonzero")
+    found = _core.places_not_zero(x)
     if as_tuple:
-        return tuple(Tensor(i.astype(np.int64)) for i in found)
-    rows = np.stack(found, axis=-1) if found else np.zeros((0, 0))
-    return Tensor(rows.astype(np.int64))
+        return tuple(_core.copy(found[:, i]) for i in range(x.ndim))
+    return found
 
 
 def argsort(input: Any, axis: int = -1, descending: bool = False) -> Tensor:
@@ -331,7 +375,17 @@ def tensor_scatter_update(input_x: Any, indices: Any, updates: Any) -> Tensor:
     return _ops.reshape(result, list(x.shape))
 
 
-@one_plan
+def _added_along(x: Tensor, at: Tensor, new: Tensor, axis: int, counted: bool) -> Tensor:
+    """Zeros of x's shape with `new` added at indices along axis."""
+    n, shape = x.shape[axis], list(at.shape)
+    sums = _ops.put_along(_places_in_rows(at, axis, n, counted), _as_rows(new, axis), n)
+    covered = [*shape[:axis], n, *shape[axis + 1 :]]
+    sums = _from_rows(sums, covered, axis)
+    if covered == list(x.shape):
+        return sums
+    return _ops.slice_scatter(sums, list(x.shape), [0] * x.ndim, [1] * x.ndim)
+
+
 def tensor_scatter_elements(
     input_x: Any, indices: Any, updates: Any, axis: int = 0, reduction: str = "none"
 ) -> Tensor:
@@ -349,10 +403,23 @@ def tensor_scatter_elements(
             f"tensor_scatter_elements: updates of shape {list(new.shape)} for indices of shape "
             f"{list(at.shape)}{_where()}"
         )
-    place = _along(
-        x, at, arguments.axis_of(axis, x.ndim, "tensor_scatter_elements"), "tensor_scatter_elements"
-    )
-    if reduction == "add":
+    a = arguments.axis_of(axis, x.ndim, "tensor_scatter_elements")
+    counted = _fits_along(x, at, a, "tensor_scatter_elements")
+    covers = all(at.shape[i] == n for i, n in enumerate(x.shape) if i != a)
+    known = not _core.in_trace() and all(map(_core.is_plain, (x, at, new)))
+    if reduction == "none" and covers and known and at.size:
+        return _core.with_elements(x, a, at, new)
+    return _scattered_along(x, at, new, a, reduction == "add", counted)
+
+
+@one_plan
+def _scattered_along(
+    x: Tensor, at: Tensor, new: Tensor, a: int, added: bool, counted: bool
+) -> Tensor:
+    if added and at.size and x.shape[a] <= _LONGEST_ROW:
+        return _ops.add(x, _added_along(x, at, new, a, counted))
+    place = _along(x, at, a, "tensor_scatter_elements")
+    if added:
         return _ops.add(x, _ops.reshape(_scatter(place, new, x.size, []), list(x.shape)))
     result = replaced(_ops.reshape(x, [x.size]), place, _ops.reshape(new, [new.size]))
     return _ops.reshape(result, list(x.shape))

@@ -7,17 +7,19 @@ _MODULES = {
         atleast_1d atleast_2d atleast_3d broadcast_tensors column_stack diagflat dsplit dstack
         hsplit mirror_pad moveaxis multi_dot numel ravel reverse_sequence rot90 row_stack
         sequence_mask tensor_split tril_indices triu_indices type_as view_as vsplit""",
+    "attention": "flash_attention_score",
     "boxes": """
         bounding_box_decode bounding_box_encode check_valid crop_and_resize depth_to_space
         grid_sample iou pixel_shuffle pixel_unshuffle space_to_depth""",
     "complex_numbers": "adjoint angle conj imag is_complex isreal polar real view_as_real",
     "custom": """
         AiCPURegOp AkgGpuRegOp CpuRegOp Custom CustomOpBuilder CustomRegOp DataType TBERegOp
-        custom_info_register flash_attention_score op_info_register prim_attr_register""",
+        custom_info_register op_info_register prim_attr_register""",
     "draws": "choice_with_mask multinomial random_categorical shuffle",
     "fourier": """
         fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2
         ihfftn irfft irfft2 irfftn rfft rfft2 rfftfreq rfftn stft""",
+    "gradient_hooks": "HookBackward InsertGradientOf",
     "linear_algebra": """
         addbmm addmv addr baddbmm batch_dot block_diag cholesky cholesky_inverse cholesky_solve
         cross det eigh einsum inverse kron logdet matrix_diag matrix_power matrix_solve mv pinv qr

@@ -83,9 +83,16 @@ def tensor_dot(x1: Any, x2: Any, axes: Any) -> Tensor:
     rest_b = [i for i in range(b.ndim) if i not in right]
     shape_a, shape_b = [a.shape[i] for i in rest_a], [b.shape[i] for i in rest_b]
     count = _product(sizes)
+    if not rest_a and not rest_b and a.dtype == b.dtype and a.dtype in _EXACT:
+        first, second = (_ops.transpose(t, o) for t, o in ((a, left), (b, right)))
+        return _ops.reduce_sum(_ops.mul(first, second))
     rows = _ops.reshape(_ops.transpose(a, rest_a + left), [_product(shape_a), count])
     columns = _ops.reshape(_ops.transpose(b, right + rest_b), [count, _product(shape_b)])
     return _ops.reshape(_ops.matmul(rows, columns), shape_a + shape_b)
+
+
+#: Whose products are not rounded before they are summed.
+_EXACT = (_core.float32, _core.float64)
 
 
 def _product(sizes: list[int]) -> int:

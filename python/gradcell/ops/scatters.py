@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,6 @@ def tensor_scatter_sub(input_x: Any, indices: Any, updates: Any) -> Tensor:
     return indexing.tensor_scatter_add(input_x, indices, _ops.neg(updates))
 
 
-@one_plan
 def scatter(input: Any, axis: Any, index: Any, src: Any) -> Tensor:
     """input with src placed at index along axis, at the index's own other coordinates; the last stays."""
     at = arguments.tensor(index, "scatter", "index")
@@ -132,17 +130,16 @@ def slice_scatter(
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """input with its offset-th diagonal over two dimensions replaced by src."""
     t = arguments.tensor(input, "diagonal_scatter")
-    places = Tensor(np.arange(math.prod(t.shape)).reshape(t.shape))
-    at = shaping.diagonal(places, offset, dim1, dim2)
+    out = _core.copy(t)
+    diagonal = shaping.diagonal(out, offset, dim1, dim2)
     new = arguments.tensor(src, "diagonal_scatter", "src")
-    if list(new.shape) != list(at.shape):
+    if list(new.shape) != list(diagonal.shape):
         raise ValueError(
             f"diagonal_scatter: src of shape {list(new.shape)} is not for a diagonal of shape "
-            f"{list(at.shape)}{where()}"
+            f"{list(diagonal.shape)}{where()}"
         )
-    flat, index = _ops.reshape(t, [t.size]), _ops.reshape(at, [at.size, 1])
-    out = indexing.tensor_scatter_update(flat, index, _ops.reshape(new, [new.size]))
-    return _ops.reshape(out, list(t.shape))
+    _core.write(diagonal, new)
+    return out
 
 
 # Segments -----------------------------------------------------------------------------------------

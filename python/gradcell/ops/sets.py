@@ -135,26 +135,38 @@ def _integer_dtype(a: Tensor, b: Tensor, known_a: bool, known_b: bool) -> _core.
     return number.dtype if own.dtype == _core.bool else own.dtype
 
 
-def _integers(name: str, function: Any, text: str) -> Any:
+def _of_integers(name: str, a: Tensor, b: Tensor) -> Tensor:
+    dims = list(np.broadcast_shapes(tuple(a.shape), tuple(b.shape)))
+    a, b = (x if list(x.shape) in (dims, []) else _ops.broadcast_to(x, dims) for x in (a, b))
+    return _core.of_integers(name, a, b)  # type: ignore[no-any-return]
+
+
+def _integers(name: str, text: str, logical: Any = None) -> Any:
+    """logical: the same of bools; None: there is none."""
+    function = name.removeprefix("bitwise_")
+
     def op(input: Any, other: Any) -> Tensor:
         a, b = (v if isinstance(v, Tensor) else Tensor(v) for v in (input, other))
         for x in (a, b):
             if x.dtype.is_floating:
                 raise TypeError(f"{name}: integers are needed, got {x.dtype}{where()}")
         dtype = _integer_dtype(a, b, isinstance(input, Tensor), isinstance(other, Tensor))
-        result = function(_ops.cast(a, dtype).asnumpy(), _ops.cast(b, dtype).asnumpy())
-        return _core.from_numpy(np.ascontiguousarray(result).reshape(np.shape(result)), dtype)
+        if dtype == _core.bool:
+            if logical is None:
+                raise TypeError(f"{name}: not defined for bool{where()}")
+            return logical(a, b)  # type: ignore[no-any-return]
+        return _of_integers(function, _ops.cast(a, dtype), _ops.cast(b, dtype))
 
     op.__name__ = op.__qualname__ = name
     op.__doc__ = f"{text}, elementwise over integers, which broadcast. Raises TypeError for others."
     return op
 
 
-bitwise_and = _integers("bitwise_and", np.bitwise_and, "The bits that both have")
-bitwise_or = _integers("bitwise_or", np.bitwise_or, "The bits that one of both has")
-bitwise_xor = _integers("bitwise_xor", np.bitwise_xor, "The bits that only one of both has")
-bitwise_left_shift = _integers("bitwise_left_shift", np.left_shift, "input times 2^other")
-bitwise_right_shift = _integers("bitwise_right_shift", np.right_shift, "input over 2^other, down")
+bitwise_and = _integers("bitwise_and", "The bits that both have", _ops.logical_and)
+bitwise_or = _integers("bitwise_or", "The bits that one of both has", _ops.logical_or)
+bitwise_xor = _integers("bitwise_xor", "The bits that only one of both has", _ops.logical_xor)
+bitwise_left_shift = _integers("bitwise_left_shift", "input times 2^other")
+bitwise_right_shift = _integers("bitwise_right_shift", "input over 2^other, down")
 
 
 def bitwise_not(input: Any) -> Tensor:
@@ -163,5 +175,5 @@ def bitwise_not(input: Any) -> Tensor:
     return _ops.logical_not(x) if x.dtype == _core.bool else _ops.sub(-1, x)
 
 
-gcd = _integers("gcd", np.gcd, "The greatest common divisor")
-lcm = _integers("lcm", np.lcm, "The least common multiple")
+gcd = _integers("gcd", "The greatest common divisor")
+lcm = _integers("lcm", "The least common multiple")

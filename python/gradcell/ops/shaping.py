@@ -462,9 +462,8 @@ def diag(input: Any, diagonal: int = 0) -> Tensor:
     if x.ndim != 1:
         raise ValueError(f"diag: a vector or a matrix is needed, got {list(x.shape)}{where()}")
     n = x.size + abs(diagonal)
-    column = _ops.slice_scatter(x, [n], [max(-diagonal, 0)], [1])
-    hit = _ops.equal(_offsets([n, n]), diagonal)
-    return _ops.where(hit, _ops.reshape(column, [n, 1]), False)
+    first = diagonal if diagonal >= 0 else -diagonal * n
+    return _ops.reshape(_ops.slice_scatter(x, [n * n], [first], [n + 1]), [n, n])
 
 
 def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:

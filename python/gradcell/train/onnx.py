@@ -20,6 +20,7 @@ from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.inspect import recorded_nodes
 from gradcell.nn.cell import Cell
+from gradcell.ops.attention import composed
 from gradcell.parameter import Parameter
 from gradcell.train.atomic_file import write_atomically
 
@@ -54,6 +55,10 @@ _WITHOUT = {
             "Barrier",
         ),
         "a model file knows one process",
+    ),
+    **dict.fromkeys(
+        ("Attention", "AttentionLogSum", "AttentionRows", "AttentionColumns"),
+        "networks are recorded with products and a softmax instead",
     ),
     "LastWriter": "its scatters leave the order of repeated indices open",
     "RandomUniform": "its random numbers are others; is the network in training mode "
@@ -187,6 +192,10 @@ def _iota(e: _Exporter, n: Node) -> str:
 
 def _cast(e: _Exporter, n: Node) -> str:
     return e.op("Cast", e.names[n["inputs"][0]], to=e.types[n["dtype"].name])
+
+
+def _first(e: _Exporter, n: Node) -> str:
+    return e.op("Identity", e.names[n["inputs"][0]])
 
 
 def _square(e: _Exporter, n: Node) -> str:
@@ -449,6 +458,8 @@ _RULES: dict[str, Callable[[_Exporter, Node], str]] = {
     "Const": _const,
     "Leaf": _leaf,
     "Iota": _iota,
+    "CallOutput": _first,  # the others are for derivatives
+    "After": _first,
     "Cast": _cast,
     "Square": _square,
     "Rsqrt": lambda e, n: e.op("Reciprocal", e.op("Sqrt", *e.inputs(n))),
@@ -506,7 +517,8 @@ def onnx_model(net: Cell, *inputs: Tensor) -> Any:
     onnx = _package()
     for k, x in enumerate(inputs):
         arguments.tensor(x, "export", f"inputs[{k}]")
-    nodes, given, outputs, parameters = recorded_nodes(net, inputs, net.get_parameters())
+    with composed():
+        nodes, given, outputs, parameters = recorded_nodes(net, inputs, net.get_parameters())
     code = net.construct.__code__
     words = list(code.co_varnames[1 : code.co_argcount])
     words += [f"input_{k}" for k in range(len(words), len(inputs))]

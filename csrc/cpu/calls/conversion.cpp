@@ -1,0 +1,60 @@
+// Casts, and logic of bools, of whole tensors: elements in the types they are stored in.
+#include "cpu/calls/elements.h"
+#include "cpu/tile_kernels.h"
+#include "cpu/whole_kernels.h"
+
+namespace gradcell::cpu {
+
+namespace {
+
+constexpr bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
+
+/// Elements are worth a thread if so many bytes move with them.
+template <class F>
+void split_bytes(int64_t n, size_t item, F f) {
+  split(n, n * static_cast<int64_t>(item) / 4, f);
+}
+
+}  // namespace
+
+void convert(const Call& c, const void* in, void* out) {
+  const DType from = c.in[0].dtype, to = c.out.dtype;
+  const size_t item_in = item_size(from), item_out = item_size(to);
+  const TileTranspose& t = tile_kernels().transpose;
+  split_bytes(c.out.count, item_in + item_out, [&](int64_t begin, int64_t end) {
+    constexpr int64_t kBlock = 1024;
+    alignas(64) float wide[kBlock];  // half types pass through float32
+    const bool widens = is_half(from) && to != DType::Float32;
+    const bool narrows = is_half(to) && from != DType::Float32;
+    const int64_t block = widens || narrows ? kBlock : end - begin;
+    for (int64_t i = begin; i < end; i += block) {
+      const auto n = static_cast<size_t>(std::min(block, end - i));
+      const void* x = static_cast<const char*>(in) + static_cast<size_t>(i) * item_in;
+      void* y = static_cast<char*>(out) + static_cast<size_t>(i) * item_out;
+      if (is_half(from)) {
+        t.load(x, from, widens ? wide : y, n);
+        if (!widens) continue;
+        x = wide;
+      }
+      if (!is_half(to)) {
+        whole_kernels().convert(is_half(from) ? DType::Float32 : from, to, x, y, n);
+        continue;
+      }
+      if (narrows && !is_half(from)) {
+        whole_kernels().convert(from, DType::Float32, x, wide, n);
+        x = wide;
+      }
+      t.store(x, to, y, n);
+    }
+  });
+}
+
+void logical(const Call& c, const void* const* in, void* out) {
+  split_bytes(c.out.count, 2, [&](int64_t begin, int64_t end) {
+    auto at = [&](const void* p) { return static_cast<const uint8_t*>(p) + begin; };
+    whole_kernels().logical(c.op, at(in[0]), at(c.in.size() > 1 ? in[1] : in[0]),
+                            static_cast<uint8_t*>(out) + begin, static_cast<size_t>(end - begin));
+  });
+}
+
+}  // namespace gradcell::cpu

@@ -1,0 +1,144 @@
+// The weights of attention on tiles of scores (contract: cpu/tile_kernels.h).
+#include <limits>
+
+#include "cpu/isa/row_values.h"
+#include "cpu/isa/tile_vector.h"
+#include "cpu/tile_kernels.h"
+
+namespace gradcell::cpu::GRADCELL_ISA {
+namespace {
+
+template <class T>
+constexpr T kNone = -std::numeric_limits<T>::infinity();
+
+/// A register, of the type that vector functions take.
+template <class T>
+using Lane = std::conditional_t<sizeof(T) == 4, VecF, VecD>;
+template <class T>
+GRADCELL_INLINE Lane<T> lanes_at(const T* p) {
+  return load_as<Lane<T>>(p);
+}
+template <class T>
+GRADCELL_INLINE Lane<T> all_of(T x) {
+  return math::all<Lane<T>>(x);
+}
+
+template <class T>
+void soften(T* s, ptrdiff_t ld, int n, int R, T* top, T* sum, T* scale) {
+  const Lane<T> none = all_of<T>(kNone<T>);
+  for (int r = 0; r < R; r += kLanes<T>) {
+    const Lane<T> before = lanes_at(top + r);
+    Lane<T> most = before;
+    for (int i = 0; i < n; ++i) {
+      const Lane<T> x = lanes_at(s + i * ld + r);
+      most = x > most ? x : most;
+    }
+    const Lane<T> from = most == none ? Lane<T>{} : most;
+    const Lane<T> factor = math::scalar::exp(before - from);
+    Lane<T> total = lanes_at(sum + r) * factor;
+    for (int i = 0; i < n; ++i) {
+      const Lane<T> e = math::scalar::exp(lanes_at(s + i * ld + r) - from);
+      store(s + i * ld + r, e);
+      total += e;
+    }
+    store(top + r, most);
+    store(scale + r, factor);
+    store(sum + r, total);
+  }
+}
+
+/// exp(s - l), 0 where s is -inf.
+template <class T>
+GRADCELL_INLINE Lane<T> weight(Lane<T> s, Lane<T> l) {
+  return s == all_of<T>(kNone<T>) ? Lane<T>{} : math::scalar::exp(s - l);
+}
+
+template <class T>
+void weigh(T* s, const T* factors, ptrdiff_t ld, int n, int R, const T* log_sum, const T* shift,
+           bool by_lane) {
+  for (int i = 0; i < n; ++i) {
+    for (int r = 0; r < R; r += kLanes<T>) {
+      const Lane<T> l = by_lane ? lanes_at(log_sum + r) : all_of(log_sum[i]);
+      T* const at = s + i * ld + r;
+      Lane<T> e = weight<T>(lanes_at(at), l);
+      if (factors) {
+        Lane<T> w = lanes_at(factors + i * ld + r);
+        if (shift) w -= by_lane ? lanes_at(shift + r) : all_of(shift[i]);
+        e *= w;
+      }
+      store(at, e);
+    }
+  }
+}
+
+template <class T>
+void scale_lanes(T* x, ptrdiff_t ld, int n, int R, const T* by) {
+  for (int i = 0; i < n; ++i)
+    for (int r = 0; r < R; r += kLanes<T>)
+      store(x + i * ld + r, load(x + i * ld + r) * load(by + r));
+}
+
+template <class T>
+void multiply(T* x, const T* by, size_t n) {
+  for (size_t i = 0; i < n; ++i) x[i] *= by[i];
+}
+
+template <class T>
+void add(T* x, const T* y, size_t n) {
+  for (size_t i = 0; i < n; ++i) x[i] += y[i];
+}
+
+template <class T>
+void hide(T* x, const int32_t* hidden, size_t n) {
+  for (size_t i = 0; i < n; ++i) x[i] = hidden[i] ? kNone<T> : x[i];
+}
+
+template <class T>
+void drop(T* x, const float* u, float keep, T by, size_t n) {
+  for (size_t i = 0; i < n; ++i) x[i] = u[i] < keep ? x[i] * by : T(0);
+}
+
+/// Philox 4x32-10 (base/philox.h), a few blocks side by side.
+void uniform(uint64_t key, uint64_t counter, size_t blocks, float* out) {
+  constexpr int kAtOnce = 16;
+  for (size_t b = 0; b < blocks; b += kAtOnce) {
+    uint32_t c0[kAtOnce], c1[kAtOnce], c2[kAtOnce], c3[kAtOnce];
+    for (int i = 0; i < kAtOnce; ++i) {
+      const uint64_t at = counter + b + static_cast<uint64_t>(i);
+      c0[i] = static_cast<uint32_t>(at);
+      c1[i] = static_cast<uint32_t>(at >> 32);
+      c2[i] = c3[i] = 0;
+    }
+    auto k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+    for (int round = 0; round < 10; ++round) {
+      for (int i = 0; i < kAtOnce; ++i) {
+        const uint64_t p0 = uint64_t(0xD2511F53u) * c0[i], p1 = uint64_t(0xCD9E8D57u) * c2[i];
+        c0[i] = static_cast<uint32_t>(p1 >> 32) ^ c1[i] ^ k0;
+        c1[i] = static_cast<uint32_t>(p1);
+        c2[i] = static_cast<uint32_t>(p0 >> 32) ^ c3[i] ^ k1;
+        c3[i] = static_cast<uint32_t>(p0);
+      }
+      k0 += 0x9E3779B9u;
+      k1 += 0xBB67AE85u;
+    }
+    const size_t n = blocks - b < kAtOnce ? blocks - b : kAtOnce;
+    for (size_t i = 0; i < n; ++i) {
+      float* const to = out + 4 * (b + i);
+      to[0] = static_cast<float>(static_cast<int32_t>(c0[i] >> 8)) * 0x1p-24f;
+      to[1] = static_cast<float>(static_cast<int32_t>(c1[i] >> 8)) * 0x1p-24f;
+      to[2] = static_cast<float>(static_cast<int32_t>(c2[i] >> 8)) * 0x1p-24f;
+      to[3] = static_cast<float>(static_cast<int32_t>(c3[i] >> 8)) * 0x1p-24f;
+    }
+  }
+}
+
+template <class T>
+constexpr TileAttention<T> table() {
+  return {soften<T>, weigh<T>, scale_lanes<T>, multiply<T>, add<T>, hide<T>, drop<T>, uniform};
+}
+
+}  // namespace
+
+extern const PerFloat<TileAttention> kTileAttention = {table<float>(), table<double>()};
+
+}  // namespace gradcell::cpu::GRADCELL_ISA

@@ -1,0 +1,362 @@
+#include "runtime/placement.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <type_traits>
+
+#include "base/half.h"
+#include "base/thread_pool.h"
+#include "runtime/views.h"
+
+namespace gradcell {
+
+namespace {
+
+/// body(begin, end) for parts of n things of `each` elements, on all threads.
+template <class F>
+void by_parts(int64_t n, int64_t each, F body) {
+  const int64_t parts = std::clamp<int64_t>(n * each / 32768, 1, std::min<int64_t>(n, 64));
+  if (n == 0) return;
+  parallel_for(static_cast<int>(parts),
+               [&](int p, int) { body(n * p / parts, n * (p + 1) / parts); });
+}
+
+/// Strides of dims that broadcast to others, aligned at the end.
+Dims spread_strides(const Dims& dims, const Dims& to) {
+  const Dims own = row_major(dims);
+  Dims strides(to.size(), 0);
+  for (size_t k = 0; k < dims.size(); ++k)
+    if (dims[k] != 1) strides[to.size() - dims.size() + k] = own[k];
+  return strides;
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void out_of_bounds(int64_t index, int64_t size) {
+  fail(ErrorKind::Index, "index ", index, " is out of bounds for dimension with size ", size);
+}
+
+std::vector<int64_t> checked(const Array& places, int64_t size) {
+  std::vector<int64_t> at(static_cast<size_t>(places.count()));
+  for (size_t i = 0; i < at.size(); ++i) {
+    const int64_t p = places.dtype == DType::Int32 ? static_cast<const int32_t*>(places.data())[i]
+                                                   : static_cast<const int64_t*>(places.data())[i];
+    if (p < -size || p >= size) [[unlikely]]
+      out_of_bounds(p, size);
+    at[i] = p < 0 ? p + size : p;
+  }
+  return at;
+}
+
+}  // namespace
+
+bool write_slices(const TensorPtr& x, int64_t axis, int64_t count, const Array& places,
+                  const Array& values) {
+  const Window* w = x->window();
+  Tensor& root = x->root();
+  if (w && !(is_whole(w->layout, element_count(root.dims())))) return false;
+  if (!on_host(root.value()) || !on_host(places) || !on_host(values)) return false;
+  const Dims& dims = x->dims();
+  const auto first = static_cast<size_t>(axis), last = first + static_cast<size_t>(count);
+  const int64_t m = places.count(), n = product(dims, first, last);
+  const int64_t outer = product(dims, 0, first), inner = product(dims, last, dims.size());
+  Dims to(dims.begin(), dims.begin() + axis);
+  to.push_back(m);
+  to.insert(to.end(), dims.begin() + axis + count, dims.end());
+  const Dims strides = spread_strides(values.dims, to);
+  const Dims after(to.begin() + axis + 1, to.end());
+  const Dims rows = row_major(after);
+  bool dense = true, same = true;  // of the elements of a slice: side by side, or one number
+  for (size_t k = 0; k < after.size(); ++k) {
+    if (after[k] == 1) continue;
+    dense &= strides[first + 1 + k] == rows[k];
+    same &= strides[first + 1 + k] == 0;
+  }
+  if (!dense && !same) return false;
+  const std::vector<int64_t> at = checked(places, n);
+  const Array own = root.own_array();
+  const size_t item = item_size(own.dtype), bytes = static_cast<size_t>(inner) * item;
+  auto* const base = static_cast<std::byte*>(own.data());
+  auto* const from = static_cast<const std::byte*>(values.data());
+  auto put = [&](int64_t o, int64_t begin, int64_t end) {  // elements of each slice
+    int64_t lies = 0;
+    for (size_t k = first, rest = static_cast<size_t>(o); k-- > 0;) {
+      lies += static_cast<int64_t>(rest % static_cast<size_t>(to[k])) * strides[k];
+      rest /= static_cast<size_t>(to[k]);
+    }
+    const auto skip = static_cast<size_t>(begin) * item;
+    const auto length = static_cast<size_t>(end - begin) * item;
+    for (int64_t i = 0; i < m; ++i) {
+      const std::byte* value = from + static_cast<size_t>(lies + i * strides[first]) * item;
+      std::byte* slice = base + static_cast<size_t>(o * n + at[static_cast<size_t>(i)]) * bytes;
+      if (dense || length == item) {
+        std::memcpy(slice + skip, value + (dense ? skip : 0), length);
+      } else {
+        for (size_t done = 0; done < length; done += item)
+          std::memcpy(slice + skip + done, value, item);
+      }
+    }
+  };
+  constexpr int64_t kStrip = 256;
+  const int64_t strips = (inner + kStrip - 1) / kStrip;
+  by_parts(outer * strips, m * std::min(inner, kStrip), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end;) {
+      const int64_t o = i / strips, s = i % strips, until = std::min(strips, s + end - i);
+      put(o, s * kStrip, std::min(inner, until * kStrip));
+      i += until - s;
+    }
+  });
+  return true;
+}
+
+Array with_elements(const Array& x, int64_t axis, const Array& index, const Array& values) {
+  const auto a = static_cast<size_t>(axis);
+  const int64_t n = x.dims[a], m = index.dims[a];
+  const int64_t outer = product(x.dims, 0, a), inner = product(x.dims, a + 1, x.dims.size());
+  require(
+      index.dims == values.dims && index.count() == outer * m * inner && values.dtype == x.dtype,
+      ErrorKind::Value, "with_elements: shapes ", to_string(x.dims), " and ", to_string(index.dims),
+      " do not fit");
+  const Array out = duplicate(x);
+  auto write = [&]<class S, class I>(S, I) {
+    S* const to = static_cast<S*>(out.data());
+    const S* const from = static_cast<const S*>(values.data());
+    const I* const at = static_cast<const I*>(index.data());
+    auto put = [&](int64_t o, int64_t begin, int64_t end) {  // columns
+      S* const line = to + o * n * inner;
+      for (int64_t i = 0; i < m; ++i) {
+        const int64_t first = (o * m + i) * inner;
+        for (int64_t k = begin; k < end; ++k) {
+          const int64_t p = at[first + k];
+          if (p < -n || p >= n) [[unlikely]]
+            out_of_bounds(p, n);
+          line[(p < 0 ? p + n : p) * inner + k] = from[first + k];
+        }
+      }
+    };
+    if (inner == 1)  // rows
+      return by_parts(outer, 4 * m, [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o) {
+          S* const row = to + o * n;
+          for (int64_t i = o * m; i < (o + 1) * m; ++i) {
+            const int64_t p = at[i] < 0 ? at[i] + n : at[i];
+            if (p < 0 || p >= n) [[unlikely]]
+              out_of_bounds(at[i], n);
+            row[p] = from[i];
+          }
+        }
+      });
+    constexpr int64_t kStrip = 64;
+    const int64_t strips = (inner + kStrip - 1) / kStrip;
+    by_parts(outer * strips, 4 * m * std::min(inner, kStrip), [&](int64_t begin, int64_t end) {
+      for (int64_t s = begin; s < end; ++s)
+        put(s / strips, s % strips * kStrip, std::min(inner, (s % strips + 1) * kStrip));
+    });
+  };
+  auto with = [&](auto item) {
+    if (index.dtype == DType::Int32)
+      write(item, int32_t());
+    else
+      write(item, int64_t());
+  };
+  switch (item_size(x.dtype)) {
+    case 1:
+      with(uint8_t());
+      break;
+    case 2:
+      with(uint16_t());
+      break;
+    case 4:
+      with(uint32_t());
+      break;
+    default:
+      with(uint64_t());
+  }
+  return out;
+}
+
+Array drawn_by_weights(const Array& weights, const Array& u) {
+  require(weights.dtype == DType::Float32 && u.dtype == DType::Float32 &&
+              weights.dims.size() == 2 && u.dims.size() == 2 && weights.dims[0] == u.dims[0],
+          ErrorKind::Type, "drawn_by_weights: float32 matrices of as many rows are needed");
+  const int64_t rows = u.dims[0], n = weights.dims[1], k = u.dims[1];
+  Array out = empty_array(DType::Int32, {rows, k});
+  const auto* w = static_cast<const float*>(weights.data());
+  const auto* v = static_cast<const float*>(u.data());
+  auto* to = static_cast<int32_t*>(out.data());
+  by_parts(rows, n + 16 * k, [&](int64_t begin, int64_t end) {
+    std::vector<double> sums(static_cast<size_t>(n));
+    for (int64_t r = begin; r < end; ++r) {
+      double sum = 0;
+      for (int64_t i = 0; i < n; ++i) sums[static_cast<size_t>(i)] = sum += double(w[r * n + i]);
+      for (int64_t j = 0; j < k; ++j) {
+        // What rounding leaves at the end goes to the last weight that is not zero.
+        const double wanted = std::min(double(v[r * k + j]) * sum, std::nextafter(sum, 0.0));
+        const auto it = std::upper_bound(sums.begin(), sums.end(), wanted);
+        to[r * k + j] = static_cast<int32_t>(it - sums.begin());
+      }
+    }
+  });
+  return out;
+}
+
+namespace {
+
+/// f(a pointer to elements, whose bits say whether they are zero, and a mask of those that do).
+template <class F>
+void with_bits(const Array& x, F f) {
+  // A zero of either sign has no other bit than the sign.
+  auto floating = [&]<class U>(U) {
+    f(static_cast<const U*>(x.data()), static_cast<U>(static_cast<U>(~U(0)) >> 1));
+  };
+  auto whole = [&]<class U>(U) { f(static_cast<const U*>(x.data()), static_cast<U>(~U(0))); };
+  switch (item_size(x.dtype)) {
+    case 1:
+      return whole(uint8_t());
+    case 2:
+      return is_floating(x.dtype) ? floating(uint16_t()) : whole(uint16_t());
+    case 4:
+      return is_floating(x.dtype) ? floating(uint32_t()) : whole(uint32_t());
+    default:
+      return is_floating(x.dtype) ? floating(uint64_t()) : whole(uint64_t());
+  }
+}
+
+}  // namespace
+
+Array places_not_zero(const Array& x) {
+  const int64_t n = x.count(), rank = static_cast<int64_t>(x.dims.size());
+  const int64_t parts = std::clamp<int64_t>(n / 16384, 1, 64);
+  std::vector<int64_t> starts(static_cast<size_t>(parts) + 1, 0);
+  Array out;
+  with_bits(x, [&](const auto* p, auto mask) {
+    auto part = [&](int64_t i) { return n * i / parts; };
+    parallel_for(static_cast<int>(parts), [&](int i, int) {
+      int64_t found = 0;
+      for (int64_t k = part(i); k < part(i + 1); ++k) found += (p[k] & mask) != 0;
+      starts[static_cast<size_t>(i) + 1] = found;
+    });
+    std::partial_sum(starts.begin(), starts.end(), starts.begin());
+    out = empty_array(DType::Int64, {starts.back(), rank});
+    auto* const to = static_cast<int64_t*>(out.data());
+    const int64_t last = rank > 0 ? x.dims.back() : 1;
+    parallel_for(static_cast<int>(parts), [&](int i, int) {
+      int64_t* row = to + starts[static_cast<size_t>(i)] * rank;
+      Dims at(x.dims.size(), 0);  // of the line that k is in
+      int64_t line = -1;
+      for (int64_t k = part(i); k < part(i + 1);) {
+        if (rank > 0 && line != k / last) {
+          line = k / last;
+          for (int64_t d = rank - 2, rest = line; d >= 0; rest /= x.dims[static_cast<size_t>(d--)])
+            at[static_cast<size_t>(d)] = rest % x.dims[static_cast<size_t>(d)];
+        }
+        const int64_t end = std::min(part(i + 1), (k / last + 1) * last);
+        for (; k < end; ++k) {
+          if ((p[k] & mask) == 0) continue;
+          for (int64_t d = 0; d + 1 < rank; ++d) row[d] = at[static_cast<size_t>(d)];
+          if (rank > 0) row[rank - 1] = k % last;
+          row += rank;
+        }
+      }
+    });
+  });
+  return out;
+}
+
+namespace {
+
+template <class T>
+T divisor_of(T a, T b) {
+  using U = std::make_unsigned_t<T>;
+  auto size = [](T v) {
+    return static_cast<U>(v < 0 ? U(0) - static_cast<U>(v) : static_cast<U>(v));
+  };
+  U x = size(a), y = size(b);
+  if (x == 0 || y == 0) return static_cast<T>(x | y);
+  const int twos = std::countr_zero(static_cast<U>(x | y));
+  x = static_cast<U>(x >> std::countr_zero(x));
+  while (y != 0) {  // Stein: both odd, the difference even
+    y = static_cast<U>(y >> std::countr_zero(y));
+    const U low = std::min(x, y);
+    y = static_cast<U>(std::max(x, y) - low);
+    x = low;
+  }
+  return static_cast<T>(static_cast<U>(x << twos));
+}
+
+/// f(a, b) -> T by a function's name.
+template <class T, class F>
+void by_function(const std::string& name, F f) {
+  using U = std::make_unsigned_t<T>;
+  constexpr U kBits = 8 * sizeof(T);
+  if (name == "and") return f([](T a, T b) { return static_cast<T>(a & b); });
+  if (name == "or") return f([](T a, T b) { return static_cast<T>(a | b); });
+  if (name == "xor") return f([](T a, T b) { return static_cast<T>(a ^ b); });
+  if (name == "left_shift")
+    return f([](T a, T b) {
+      const U by = static_cast<U>(b);
+      return static_cast<T>(by < kBits ? static_cast<U>(static_cast<U>(a) << by) : U(0));
+    });
+  if (name == "right_shift")
+    return f([](T a, T b) {
+      const U by = static_cast<U>(b);
+      return static_cast<T>(a >> (by < kBits ? by : kBits - 1) >> (by < kBits ? 0 : 1));
+    });
+  if (name == "gcd") return f([](T a, T b) { return divisor_of(a, b); });
+  require(name == "lcm", ErrorKind::Value, "of_integers: no function '", name, "'");
+  f([](T a, T b) {
+    const T d = divisor_of(a, b);
+    if (d == 0) return T(0);
+    const U all = static_cast<U>(static_cast<U>(a / d) * static_cast<U>(b));
+    return static_cast<T>(static_cast<T>(all) < 0 ? static_cast<U>(U(0) - all) : all);
+  });
+}
+
+}  // namespace
+
+Array of_integers(const std::string& function, const Array& a, const Array& b) {
+  require(a.dtype == b.dtype && (a.dims == b.dims || a.count() == 1 || b.count() == 1),
+          ErrorKind::Value, "of_integers: tensors of one dtype and shape are needed");
+  const bool first =
+      a.dims.size() > b.dims.size() || (a.dims.size() == b.dims.size() && a.count() >= b.count());
+  Array out = empty_array(a.dtype, first ? a.dims : b.dims);
+  auto with = [&]<class T>(T) {
+    const T *p = static_cast<const T*>(a.data()), *q = static_cast<const T*>(b.data());
+    T* to = static_cast<T*>(out.data());
+    const bool one_a = a.count() == 1, one_b = b.count() == 1;
+    by_function<T>(function, [&](auto f) {
+      by_parts(out.count(), function == "gcd" || function == "lcm" ? 32 : 1,
+               [&](int64_t begin, int64_t end) {
+                 if (one_b)
+                   for (int64_t i = begin; i < end; ++i) to[i] = f(p[one_a ? 0 : i], *q);
+                 else if (one_a)
+                   for (int64_t i = begin; i < end; ++i) to[i] = f(*p, q[i]);
+                 else
+                   for (int64_t i = begin; i < end; ++i) to[i] = f(p[i], q[i]);
+               });
+    });
+  };
+  switch (a.dtype) {
+    case DType::UInt8:
+      with(uint8_t());
+      break;
+    case DType::Int8:
+      with(int8_t());
+      break;
+    case DType::Int16:
+      with(int16_t());
+      break;
+    case DType::Int32:
+      with(int32_t());
+      break;
+    case DType::Int64:
+      with(int64_t());
+      break;
+    default:
+      fail(ErrorKind::Type, function, ": integers are needed, got ", name(a.dtype));
+  }
+  return out;
+}
+
+}  // namespace gradcell
