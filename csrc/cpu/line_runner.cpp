@@ -87,6 +87,12 @@ int32_t spacing(const std::vector<int32_t>& map) {
   return step;
 }
 
+/// What the k-th operand is held in: a condition is an int32 whatever is chosen.
+Compute type_of(const Instruction& i, int k) {
+  const bool condition = i.kind == TileOp::Elementwise && i.op == Op::Select && k == 0;
+  return condition ? Compute::I32 : i.type;
+}
+
 /// Over a line of elements, whatever the type.
 template <class F>
 void by_item(Compute type, F f) {
@@ -156,7 +162,7 @@ void LineRunner::spread_lines() {
     const Instruction& i = r_.program[at];
     for (int k = 0; k < i.operand_count; ++k)
       if (is_line(i.operand[k], i.features))
-        lines_[at][k] = dense(i.operand[k], i.type, i.features, slot(next++));
+        lines_[at][k] = dense(i.operand[k], type_of(i, k), i.features, slot(next++));
   }
 }
 
@@ -341,9 +347,9 @@ void LineRunner::loop(size_t at) {
   for (int k = 0; k < i.operand_count; ++k) {
     const Operand& o = i.operand[k];
     const bool one = is_number(o, i.features);
-    const bool condition = i.kind == TileOp::Elementwise && i.op == Op::Select && k == 0;
-    const Compute type = condition ? Compute::I32 : i.type;
-    a.p[k] = one ? number(o) : lines_[at][k] ? lines_[at][k] : dense(o, type, i.features, slot(k));
+    a.p[k] = one             ? number(o)
+             : lines_[at][k] ? lines_[at][k]
+                             : dense(o, type_of(i, k), i.features, slot(k));
     a.s[k] = one ? 0 : a.rows;
   }
   p_.loops[at](a);
