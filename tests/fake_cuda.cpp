@@ -9,7 +9,8 @@
 // too early, or waits that are missing, show as wrong values.
 //
 // Environment: FAKE_CUDA_VERSION (13000), FAKE_CUDA_DEVICES (1), FAKE_CUDA_MEMORY in bytes of each
-// device (1 GiB), FAKE_CUDA_CAPABILITY (90), FAKE_CUDA_REFUSE_CAPTURE, FAKE_NVRTC_ARCHS
+// device (1 GiB), FAKE_CUDA_CAPABILITY (90), FAKE_CUDA_REFUSE_CAPTURE, FAKE_CUDA_REFUSE_UPDATES,
+// FAKE_NVRTC_ARCHS
 // ("75 80 90 100"), FAKE_CUDA_COUNTS: a file that what happened is written to in the end.
 #include "fake_cuda.h"
 
@@ -65,6 +66,17 @@ struct Module {
   std::map<std::string, Function> functions;
 };
 
+int launch_of(void* function, unsigned gx, unsigned bx, unsigned by, void** parameters, Call& call);
+
+/// CUDA_KERNEL_NODE_PARAMS_v2
+struct KernelNode {
+  void* function;
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  void** parameters;
+  void** extra;
+  void *kernel, *context;
+};
+
 }  // namespace
 
 API cuInit(unsigned) { return setting("FAKE_CUDA_DEVICES", 1) > 0 ? 0 : kNoDevice; }
@@ -85,6 +97,7 @@ API cuDeviceGetAttribute(int* v, int attribute, int) {
   return *v = static_cast<int>(attribute == 75 ? capability / 10 : capability % 10), 0;
 }
 API cuDevicePrimaryCtxRetain(void** c, int device) { return *c = &contexts[device], 0; }
+API cuCtxGetCurrent(void** c) { return *c = current, 0; }
 API cuCtxSetCurrent(void* c) { return current = static_cast<Context*>(c), 0; }
 API cuCtxSynchronize() {
   LOCKED;
@@ -257,29 +270,54 @@ API cuStreamEndCapture(void* s, void** graph) {
   stream->capturing = false;
   capturing_here = nullptr;
   if (stream->invalid) return kCaptureInvalidated;
-  *graph = new std::vector<Call>(std::move(stream->captured));
+  *graph = new Nodes(std::move(stream->captured));
   ++counts.captures;
   return 0;
 }
+/// A captured stream is a chain: what comes next depends on the latest node alone.
+API cuStreamGetCaptureInfo_v2(void* s, int* status, unsigned long long* id, void** graph,
+                              void* const** dependencies, size_t* count) {
+  LOCKED;
+  if (int error = wrong(s)) return error;
+  Stream* stream = stream_of(s);
+  *status = !stream->capturing ? 0 : stream->invalid ? 2 : 1;
+  if (*status != 1) return 0;
+  thread_local void* latest;
+  latest = stream->captured.back().get();
+  *id = 1, *graph = stream, *dependencies = &latest, *count = 1;
+  return 0;
+}
 API cuGraphInstantiateWithFlags(void** exec, void* graph, unsigned long long) {
-  return *exec = new std::shared_ptr<std::vector<Call>>(
-             std::make_shared<std::vector<Call>>(*static_cast<std::vector<Call>*>(graph))),
-         0;
+  return *exec = new Nodes(*static_cast<Nodes*>(graph)), 0;
+}
+API cuGraphExecKernelNodeSetParams_v2(void* exec, void* node, const KernelNode* k) {
+  LOCKED;
+  if (!current) return kNoContext;
+  if (setting("FAKE_CUDA_REFUSE_UPDATES", 0)) return kGraphUpdateFailure;
+  for (std::shared_ptr<GraphNode>& mine : *static_cast<Nodes*>(exec)) {
+    if (mine->original != node) continue;
+    Call call;
+    if (mine->function != k->function) return kInvalid;
+    if (int error = launch_of(k->function, k->grid_x, k->block_x, k->block_y, k->parameters, call))
+      return error;
+    ++counts.updates;
+    // What was launched before keeps what it had.
+    mine = std::make_shared<GraphNode>(GraphNode{std::move(call), mine->function, node});
+    return 0;
+  }
+  return kInvalid;  // a node of another graph
 }
 API cuGraphLaunch(void* exec, void* s) {
   LOCKED;
   if (int error = wrong(s)) return error;
   ++counts.graphs;
-  auto calls = *static_cast<std::shared_ptr<std::vector<Call>>*>(exec);
-  enqueue(s, [calls] {
-    for (auto& call : *calls) call();
+  enqueue(s, [nodes = *static_cast<Nodes*>(exec)] {
+    for (auto& node : nodes) node->call();
   });
   return 0;
 }
-API cuGraphExecDestroy(void* exec) {
-  return delete static_cast<std::shared_ptr<std::vector<Call>>*>(exec), 0;
-}
-API cuGraphDestroy(void* graph) { return delete static_cast<std::vector<Call>*>(graph), 0; }
+API cuGraphExecDestroy(void* exec) { return delete static_cast<Nodes*>(exec), 0; }
+API cuGraphDestroy(void* graph) { return delete static_cast<Nodes*>(graph), 0; }
 
 API cuModuleLoadData(void** module, const void* image) {
   LOCKED;
@@ -331,10 +369,10 @@ API cuModuleGetFunction(void** f, void* module, const char* name) {
   *f = &it->second;
   return 0;
 }
-API cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx, unsigned by,
-                   unsigned, unsigned, void* s, void** parameters, void**) {
-  LOCKED;
-  if (int error = wrong(s)) return error;
+namespace {
+
+int launch_of(void* function, unsigned gx, unsigned bx, unsigned by, void** parameters,
+              fake::Call& call) {
   Function f = *static_cast<Function*>(function);
   if (f.device != current->device) return kBadHandle;
   if (gx == 0 || bx == 0 || bx * by % 32 != 0) return kInvalid;
@@ -345,7 +383,7 @@ API cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx,
     values[i].resize((f.sizes[i] + 7) / 8);
     std::memcpy(values[i].data(), parameters[i], f.sizes[i]);
   }
-  enqueue(s, [f, values]() mutable {
+  call = [f, values]() mutable {
     ++counts.launches;
     std::vector<void*> p;
     for (size_t i = 0; i < values.size(); ++i) {
@@ -355,6 +393,18 @@ API cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx,
       p.push_back(values[i].data());
     }
     f.kernel(p.data());
-  });
+  };
+  return 0;
+}
+
+}  // namespace
+
+API cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx, unsigned by,
+                   unsigned, unsigned, void* s, void** parameters, void**) {
+  LOCKED;
+  if (int error = wrong(s)) return error;
+  Call call;
+  if (int error = launch_of(function, gx, bx, by, parameters, call)) return error;
+  enqueue(s, std::move(call), function);
   return 0;
 }

@@ -23,7 +23,7 @@ inline std::recursive_mutex everything;
 
 constexpr int kInvalid = 1, kOutOfMemory = 2, kNoDevice = 100, kBadImage = 200, kNoContext = 201,
               kBadHandle = 400, kNotFound = 500, kNoResources = 701, kIllegalAddress = 700,
-              kCaptureUnsupported = 900, kCaptureInvalidated = 901;
+              kGraphUpdateFailure = 910, kCaptureUnsupported = 900, kCaptureInvalidated = 901;
 
 inline long setting(const char* name, long otherwise) {
   const char* v = std::getenv(name);
@@ -32,14 +32,15 @@ inline long setting(const char* name, long otherwise) {
 
 struct Counts {
   std::atomic<long> launches{0}, graphs{0}, captures{0}, compiles{0}, uploads{0}, downloads{0},
-      products{0}, biases{0}, copies{0}, ptx{0};
+      products{0}, biases{0}, copies{0}, ptx{0}, updates{0};
   ~Counts() {
     const char* file = std::getenv("FAKE_CUDA_COUNTS");
     if (!file) return;
     std::ofstream(file) << "launches " << launches << "\ngraphs " << graphs << "\ncaptures "
                         << captures << "\ncompiles " << compiles << "\nuploads " << uploads
                         << "\ndownloads " << downloads << "\nproducts " << products << "\nbiases "
-                        << biases << "\ncopies " << copies << "\nptx " << ptx << "\n";
+                        << biases << "\ncopies " << copies << "\nptx " << ptx << "\nupdates "
+                        << updates << "\n";
   }
 };
 inline Counts counts;
@@ -70,12 +71,19 @@ inline int device_of(Address p) {
 inline int sticky = 0;  // an error of work that ran late: every wait from then on reports it
 
 using Call = std::function<void()>;
+/// A captured call; `original`: the node of the graph that this one was instantiated from.
+struct GraphNode {
+  Call call;
+  void* function = nullptr;  ///< of a kernel's launch
+  void* original = nullptr;
+};
+using Nodes = std::vector<std::shared_ptr<GraphNode>>;
 struct Stream {
   int device = 0;
   std::deque<Call> waiting;
   long enqueued = 0, done = 0;
   bool capturing = false, invalid = false;
-  std::vector<Call> captured;
+  Nodes captured;
 
   void drain(long until) {
     while (done < until && !waiting.empty()) {
@@ -103,9 +111,13 @@ inline int wrong(void* s) {
   return stream_of(s)->device == current->device ? 0 : kBadHandle;
 }
 
-inline void enqueue(void* s, Call call) {
+inline void enqueue(void* s, Call call, void* function = nullptr) {
   Stream* stream = stream_of(s);
-  if (stream->capturing) return stream->captured.push_back(std::move(call));
+  if (stream->capturing) {
+    auto node = std::make_shared<GraphNode>(GraphNode{std::move(call), function, nullptr});
+    node->original = node.get();
+    return stream->captured.push_back(std::move(node));
+  }
   stream->waiting.push_back(std::move(call));
   ++stream->enqueued;
 }

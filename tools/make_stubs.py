@@ -51,7 +51,7 @@ ROW_OPERANDS = {
     "TERNARY": ("condition", "input", "other"),
 }
 #: Structured ops without a function of their own in Python.
-UNBOUND = {"leaf", "identity", "full"}
+UNBOUND = {"leaf", "identity", "full", "call_output", "after"}
 STATIC = "@staticmethod\n"
 #: What annotations of Python functions may say and be understood in the stub.
 KNOWN = re.compile(

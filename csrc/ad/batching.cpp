@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
-#include "ir/spec.h"
+#include "ad/calls.h"
 #include "ir/verify.h"
+#include "ops/families.h"
+#include "ops/ops.h"
 
 namespace gradcell::ad {
 
@@ -26,6 +28,8 @@ std::vector<NodeId> batch(Graph& g, std::span<const NodeId> outputs,
 
   std::vector<NodeId> in;
   std::vector<uint8_t> batched;
+  const Calls calls(g, depends);
+  std::unordered_map<const Call*, int64_t> numbers;  // under which the graph keeps batched rules
   for (NodeId id : live_nodes(g, outputs)) {
     if (!depends[id] || over[id] != kNoNode) continue;
     in.clear(), batched.clear();
@@ -35,7 +39,18 @@ std::vector<NodeId> batch(Graph& g, std::span<const NodeId> outputs,
     }
     Stamp stamp(g);
     stamp.like(g[id]);
-    over[id] = spec(g, id).batch(g, id, {g.dims(batches[0])[0], in, batched});
+    const Batch b{g.dims(batches[0])[0], in, batched};
+    if (const Call* call = calls.of(id)) {
+      auto [it, fresh] = numbers.try_emplace(call, 0);
+      if (fresh)
+        it->second = g.add_rule(
+            batched_rule(*call, b.size, std::span(batched).subspan(1), examples, batches));
+      const int64_t output = attributes<CallAttributes>(g, id).output;
+      over[id] =
+          call_output(g, over_batch(g, b, 0), std::span(in).subspan(1), {it->second, output});
+      continue;
+    }
+    over[id] = spec(g, id).batch(g, id, b);
   }
   if constexpr (kVerify) verify(g, "batch", made);
   std::vector<NodeId> result;

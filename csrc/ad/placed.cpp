@@ -29,8 +29,8 @@ class Joiner {
   /// The parts placed in `dims`, of which the axes before `axis` are theirs already.
   NodeId joined(const std::vector<Part>& parts, const Dims& dims, size_t axis) {
     if (axis == dims.size()) {
-      NodeId sum = parts[0].x;
-      for (size_t i = 1; i < parts.size(); ++i) sum = binary(g_, Op::Add, sum, parts[i].x);
+      NodeId sum = kNoNode;
+      for (const Part& p : parts) sum = accumulate(g_, sum, p.x);
       return sum;
     }
     std::map<Interval, std::map<int64_t, std::vector<Part>>> groups;  // by place, by step
@@ -43,20 +43,16 @@ class Joiner {
     std::vector<std::vector<Placed>> layers;
     for (auto& [interval, steps] : groups) {
       NodeId sum = kNoNode;
-      for (auto& [step, same] : steps) {
-        const NodeId x = spread(joined(same, dims, axis + 1), axis, step, interval);
-        sum = sum == kNoNode ? x : binary(g_, Op::Add, sum, x);
-      }
+      for (auto& [step, same] : steps)
+        sum = accumulate(g_, sum, spread(joined(same, dims, axis + 1), axis, step, interval));
       auto layer = std::ranges::find_if(
           layers, [&](const auto& l) { return l.back().at.end <= interval.begin; });
       if (layer == layers.end()) layer = layers.insert(layers.end(), std::vector<Placed>());
       layer->push_back({interval, sum});
     }
     NodeId total = kNoNode;
-    for (const auto& layer : layers) {
-      const NodeId x = in_a_row(layer, dims[axis], axis);
-      total = total == kNoNode ? x : binary(g_, Op::Add, total, x);
-    }
+    for (const auto& layer : layers)
+      total = accumulate(g_, total, in_a_row(layer, dims[axis], axis));
     return total;
   }
 
@@ -116,7 +112,7 @@ NodeId sum_of_placed(Graph& g, std::span<const NodeId> placed) {
   for (const Placement& b : boxes)
     if (g.count(b.from) > 0) parts.push_back({b.from, b.start, b.step});
   if (parts.empty()) return placed[0];
-  return Joiner(g).joined(parts, Dims(g.dims(placed[0])), 0);
+  return Joiner(g).joined(parts, g.dims(placed[0]), 0);
 }
 
 }  // namespace gradcell::ad

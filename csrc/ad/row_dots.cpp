@@ -20,11 +20,8 @@ class RowDots {
     // is no second derivative.
     if (moved_ < 2 || found_ == 0) return derivative;
     NodeId sum = kNoNode;
-    for (size_t i = 0; i < terms_.size(); ++i) {
-      if (terms_[i].e == kNoNode) continue;
-      const NodeId dot = dot_of_features(i);
-      sum = sum == kNoNode ? dot : binary(g_, Op::Add, sum, dot);
-    }
+    for (size_t i = 0; i < terms_.size(); ++i)
+      if (terms_[i].e != kNoNode) sum = accumulate(g_, sum, dot_of_features(i));
     return sum;
   }
 
@@ -99,11 +96,10 @@ class RowDots {
 
   /// The slice z's adjoint of e, if it is there or the same in all rows.
   NodeId placed(NodeId e, NodeId z) {
-    const Dims full = g_.dims(g_.input(z, 0)), attrs(g_.attrs(z).begin(), g_.attrs(z).end());
-    const auto a = decode<SliceAttributes>(attrs);
+    const Dims& full = g_.dims(g_.input(z, 0));
+    const auto a = attributes<SliceAttributes>(g_, z);
     if (same_rows(e)) return slice_scatter(g_, e, full, a.start, a.step);
-    const NodeId from[] = {e};
-    return g_.find(Op::SliceScatter, g_.dtype(e), full, from, attrs);
+    return g_.find(Op::SliceScatter, g_.dtype(e), full, {&e, 1}, g_.attrs(z));
   }
 
   bool same_row_count(NodeId a, NodeId b) const {

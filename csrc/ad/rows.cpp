@@ -1,5 +1,6 @@
 #include "ad/rows.h"
 
+#include <functional>
 #include <optional>
 
 #include "ad/transform.h"
@@ -57,9 +58,7 @@ class Rows {
             });
       case Form::Scan: {
         const auto scanned = static_cast<size_t>(attributes<ScanAttributes>(g_, id).axis);
-        return along(
-            id, of, [&](size_t axis) { return axis == scanned; },
-            [](RowAxis at) { return at.axis; });
+        return along(id, of, [&](size_t axis) { return axis == scanned; });
       }
       case Form::Take: {
         const auto taken = static_cast<size_t>(attributes<AxisAttributes>(g_, id).axis);
@@ -84,13 +83,11 @@ class Rows {
         });
       case Form::Window: {
         const size_t first = g_.dims(id).size() - attributes<WindowAttributes>(g_, id).size.size();
-        return along(
-            id, of, [&](size_t axis) { return axis >= first; }, [](RowAxis at) { return at.axis; });
+        return along(id, of, [&](size_t axis) { return axis >= first; });
       }
       case Form::TakePlaces:
       case Form::AddPlaces:
-        return along(
-            id, of, [](size_t axis) { return axis == 1; }, [](RowAxis at) { return at.axis; });
+        return along(id, of, [](size_t axis) { return axis == 1; });
       case Form::Product:
         return common(id, of, [&](int k, Inner inner) { return multiplied(id, k, inner); });
       case Form::Input:
@@ -119,14 +116,15 @@ class Rows {
     return all;
   }
 
-  /// Ops that combine what lies along some axes, and the place of the others in the result.
-  template <class Combines, class Place>
+  /// Ops that combine what lies along some axes, and the place of the others in the result: by
+  /// default the same.
+  template <class Combines, class Place = decltype(&RowAxis::axis)>
   std::optional<Inner> along(NodeId id, std::span<const std::optional<Inner>> of, Combines combines,
-                             Place place) const {
+                             Place place = &RowAxis::axis) const {
     return common(id, of, [&](int k, Inner inner) -> std::optional<Inner> {
       const auto at = row_axis(g_.dims(g_.input(id, k)), inner, rows_);
       if (!at || combines(at->axis)) return {};
-      return inner_of(g_.dims(id), {place(*at), at->run});
+      return inner_of(g_.dims(id), {std::invoke(place, *at), at->run});
     });
   }
 
@@ -201,7 +199,9 @@ NodeId first_mixing_rows(const Graph& g, std::span<const NodeId> outputs,
     of.clear();
     bool active = false;
     for (int k = 0; k < g[id].input_count; ++k) {
-      of.push_back(passes(g, id, k) ? inner[g.input(id, k)] : std::nullopt);
+      // A call's rows lie as they do inside; its own derivative is of the same shape.
+      const bool seen = is_call_output(g, id) ? k == 0 : passes(g, id, k);
+      of.push_back(seen ? inner[g.input(id, k)] : std::nullopt);
       active |= of.back().has_value();
     }
     if (!active) continue;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <unordered_map>
 
+#include "ad/calls.h"
 #include "ad/transform.h"
 #include "ir/verify.h"
 #include "ops/ops.h"
@@ -212,7 +213,7 @@ class Series {
     std::vector<NodeId> dx(n, kNoNode);
     for (size_t k = 0; k < n; ++k)
       if (in[k]) dx[k] = count == 1 ? in[k].node : scaled(g_, in[k]);
-    const NodeId y = spec(g_, id).tangent(g_, id, dx);
+    const NodeId y = tangent_of(id, dx);
     return y == kNoNode ? Coefficient{} : Coefficient{y, count == 1 ? in[last].scale : 1};
   }
 
@@ -263,11 +264,21 @@ class Series {
       std::vector<NodeId> dx;
       for (int k = 0; k < g_[id].input_count; ++k)
         dx.push_back(passes(g_, id, k) ? slope_of(g_.input(id, k)) : kNoNode);
-      e.tangent = spec(g_, id).tangent(g_, id, dx);
+      e.tangent = tangent_of(id, dx);
       if (e.tangent == kNoNode) e.active = false;
     }
     if (e.tangent == kNoNode) return {};
     return at(e.tangent, element) * (1.0 / algebra_.degree[element]);
+  }
+
+  /// A node's tangent; that of a call with a derivative of its own is the call's.
+  NodeId tangent_of(NodeId id, std::span<const NodeId> dx) {
+    if (!is_call_output(g_, id)) return spec(g_, id).tangent(g_, id, dx);
+    dx = dx.subspan(1);
+    std::vector<bool> wanted;
+    for (NodeId x : dx) wanted.push_back(x != kNoNode);
+    const std::vector<NodeId> dy = call_tangent(g_, call_of(g_, id), dx, wanted);
+    return dy.empty() ? kNoNode : dy.back();
   }
 
   /// A node that stands for E x; kNoNode where x has no coefficients.
@@ -334,8 +345,7 @@ class Series {
     if (is_product(g_, id))
       return product_of_placed(g_, a, b, attributes<ProductAttributes>(g_, id));
     const NodeId in[] = {a, b};
-    const Dims attributes(g_.attrs(id).begin(), g_.attrs(id).end());
-    return make(g_, g_[id].op, {in, attributes, {g_.dtype(id), Dims(g_.dims(id))}});
+    return make(g_, g_[id].op, {in, g_.attrs(id), {g_.dtype(id), g_.dims(id)}});
   }
 
   /// Factors' scales go into the sum's if they are the same for all terms; else each factor is

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "ad/calls.h"
 #include "ad/placed.h"
 #include "ad/row_dots.h"
-#include "ir/spec.h"
 #include "ir/verify.h"
-#include "ops/elementwise.h"
-#include "ops/movement.h"
+#include "ops/ops.h"
 
 namespace gradcell::ad {
 
@@ -36,6 +35,22 @@ std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, Node
   return active;
 }
 
+/// The active nodes among those that derivatives of the outputs pass through, ascending.
+std::vector<NodeId> carriers(const Graph& g, std::span<const NodeId> outputs,
+                             const std::vector<uint8_t>& active) {
+  std::vector<uint8_t> reached(active.size(), 0);
+  for (NodeId id : outputs) reached[id] = active[id];
+  std::vector<NodeId> found;
+  for (auto id = static_cast<NodeId>(active.size()); id-- > 0;) {
+    if (!reached[id]) continue;
+    found.push_back(id);
+    for (int k = 0; k < g[id].input_count; ++k)
+      if (active[g.input(id, k)] && passes(g, id, k)) reached[g.input(id, k)] = 1;
+  }
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
 /// One above the highest order among the live nodes that are active.
 uint8_t order_above(const Graph& g, std::span<const NodeId> live,
                     const std::vector<uint8_t>& active) {
@@ -43,11 +58,6 @@ uint8_t order_above(const Graph& g, std::span<const NodeId> live,
   for (NodeId id : live)
     if (active[id]) highest = std::max<int>(highest, g[id].order);
   return static_cast<uint8_t>(std::min(255, highest + 1));
-}
-
-/// A sum of contributions, any of which may be structural zeros.
-NodeId accumulate(Graph& g, NodeId a, NodeId b) {
-  return a == kNoNode ? b : b == kNoNode ? a : binary(g, Op::Add, a, b);
 }
 
 /// The adjoints of nodes while they are summed up. Those of slices wait until all are there: n
@@ -98,7 +108,19 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
 
   Stamp stamp(g);  // nodes made here carry the location of the one that is differentiated
   stamp.order(order_above(g, live_nodes(g, outputs), active));
+  const Calls calls(g, active);
   for (NodeId id = end; id-- > 0;) {
+    if (const Call* call = calls.of(id)) {
+      // When its first output's turn has come, the cotangents of all are known.
+      if (id != call->first || stop[id]) continue;
+      stamp.at(g[id].location);
+      std::vector<NodeId> dy;
+      for (NodeId y : call->outputs) dy.push_back(y == kNoNode ? kNoNode : adj.of(y));
+      const std::vector<NodeId> dx = call_adjoint(g, *call, dy, carrying(g, *call, active));
+      for (size_t k = 0; k < dx.size(); ++k)
+        if (dx[k] != kNoNode) adj.add(call->inputs[k], dx[k]);
+      continue;
+    }
     if (stop[id] || !adj.has(id)) continue;
     stamp.at(g[id].location);
     const Spec& s = spec(g, id);
@@ -122,7 +144,7 @@ std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span
   auto made = static_cast<NodeId>(g.size());
   for (NodeId id : outputs) end = std::max(end, id + 1);
   std::vector<uint8_t> active = dependent(g, wrt, end);
-  std::vector<NodeId> live = live_nodes(g, outputs);
+  std::vector<NodeId> live = carriers(g, outputs, active);
   std::vector<NodeId> tan(end, kNoNode);
   std::vector<uint8_t> given(end, 0);
   for (size_t i = 0; i < wrt.size(); ++i)
@@ -133,8 +155,19 @@ std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span
   Stamp stamp(g);
   stamp.order(order_above(g, live, active));
   std::vector<NodeId> dx;
+  const Calls calls(g, active);
   for (NodeId id : live) {
-    if (!active[id] || given[id]) continue;
+    if (given[id]) continue;
+    if (const Call* call = calls.of(id)) {
+      if (tan[id] != kNoNode) continue;  // another output has brought it
+      stamp.at(g[id].location);
+      dx.clear();
+      for (NodeId i : call->inputs) dx.push_back(tan[i]);
+      const std::vector<NodeId> dy = call_tangent(g, *call, dx, carrying(g, *call, active));
+      for (size_t k = 0; k < dy.size(); ++k)
+        if (call->outputs[k] != kNoNode && !given[call->outputs[k]]) tan[call->outputs[k]] = dy[k];
+      continue;
+    }
     dx.clear();
     bool any = false;
     for (NodeId i : g.inputs(id)) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <memory>
 
@@ -33,5 +34,12 @@ class Scratch {
   std::unique_ptr<std::byte, Free> data_;
   size_t size_ = 0;
 };
+
+/// A thread's room for elements, until it asks again with the same purpose: a type that names it.
+template <class T, class Purpose>
+T* kept(int64_t elements) {
+  thread_local Scratch scratch;
+  return reinterpret_cast<T*>(scratch.get(static_cast<size_t>(elements) * sizeof(T)));
+}
 
 }  // namespace gradcell

@@ -46,6 +46,13 @@ class FunctionRef<R(Args...)> {
 void parallel_for(int n_tasks, FunctionRef<void(int task, int worker)> body,
                   int max_workers = kMaxThreads);
 
+/// The same where it is `worth` waking others; where not, all on this thread.
+template <class F>
+void parallel_if(bool worth, int n_tasks, F body, int max_workers = kMaxThreads) {
+  if (worth) return parallel_for(n_tasks, body, max_workers);
+  for (int task = 0; task < n_tasks; ++task) body(task, 0);
+}
+
 /// How many threads a parallel_for may use, the caller included. At first this is
 /// GRADCELL_NUM_THREADS, or else the number of CPUs this process may run on.
 int max_threads();

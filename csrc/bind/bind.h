@@ -34,6 +34,21 @@ TensorPtr only_tensor(py::handle value, const char* op);
 TensorPtr to_tensor(py::handle value, const char* op);
 /// The elements as an array that shares their memory (bfloat16 as uint16 patterns).
 py::array view(const Array& a);
+/// A node of a trace as a tensor, and tensors as nodes of it.
+inline TensorPtr wrap(Trace& trace, NodeId id) {
+  return std::make_shared<Tensor>(trace.shared_from_this(), id);
+}
+inline std::vector<NodeId> nodes(Trace& trace, const std::vector<TensorPtr>& tensors) {
+  std::vector<NodeId> ids;
+  for (const TensorPtr& t : tensors) ids.push_back(t->in(trace));
+  return ids;
+}
+/// f(the current trace, ...) as a function of the rest.
+template <class R, class... Args>
+auto in_trace(R (*f)(Trace&, Args...)) {
+  return [f](Args... args) -> R { return f(required_trace(), std::forward<Args>(args)...); };
+}
+
 /// Whether its value is fixed while the present trace lasts: neither traced nor a parameter's.
 bool is_plain(Tensor& x);
 /// Makes compiled functions look again at what they depend on.
@@ -45,6 +60,7 @@ void bind_location(py::module_& m);
 void bind_tensor(py::module_& m);
 void bind_ops(py::module_& m);
 void bind_trace(py::module_& m);
+void bind_calls(py::module_& m);
 void bind_dispatch(py::module_& m);
 void bind_inspect(py::module_& m);
 void bind_cuda(py::module_& m);

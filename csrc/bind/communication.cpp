@@ -1,4 +1,5 @@
 // MPI's addresses and handles, from python/gradcell/communication/engine.py.
+#include <sched.h>
 #include <unistd.h>
 
 #include "bind/bind.h"
@@ -52,12 +53,13 @@ std::string text_of(const Location& l) {
 }
 
 void pause(unsigned microseconds) {
+  auto sleep = [=] { microseconds ? ::usleep(microseconds) : ::sched_yield(); };
   if (!PyGILState_Check()) {
-    ::usleep(microseconds);
+    sleep();
     return;
   }
   WithoutGil nogil;
-  ::usleep(microseconds);
+  sleep();
 }
 
 }  // namespace

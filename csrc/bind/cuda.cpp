@@ -2,6 +2,7 @@
 #include "bind/bind.h"
 #include "cuda/cuda_plan.h"
 #include "cuda/device.h"
+#include "cuda/engine.h"
 #include "cuda/nccl.h"
 #include "cuda/nvrtc.h"
 
@@ -100,15 +101,15 @@ py::dict listing(const cuda::CudaPlan& plan) {
 }  // namespace
 
 void bind_cuda(py::module_& m) {
+  cuda::location_text = [](const Location& l) {
+    std::string text;
+    with_gil([&] { text = location_text(l); });
+    return text;
+  };
   m.def(
-      "cuda_plan",
-      [](const std::vector<TensorPtr>& outputs) {
-        Trace* t = current_trace();
-        require(t != nullptr, ErrorKind::Runtime, "no trace is active");
-        std::vector<NodeId> ids;
-        for (const TensorPtr& x : outputs) ids.push_back(x->in(*t));
-        Trace::Work work = t->work(ids);
-        cuda::CudaPlan plan = cuda::make_cuda_plan(t->graph, work.live, work.roots, t->cuts());
+      "cuda_plan", in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs) {
+        Trace::Work work = t.work(nodes(t, outputs));
+        cuda::CudaPlan plan = cuda::make_cuda_plan(t.graph, work.live, work.roots, t.cuts());
         py::dict d = listing(plan);
         py::list values, constants;
         for (const Array& a : work.inputs) values.append(view(a));
@@ -117,7 +118,7 @@ void bind_cuda(py::module_& m) {
         d["input_values"] = values;
         d["constants"] = constants;
         return d;
-      },
+      }),
       "The CUDA plan of the current trace: what would run for these outputs, and on which values.");
 
   m.def(
@@ -145,11 +146,16 @@ void bind_cuda(py::module_& m) {
         require(bytes.size() == id.size(), ErrorKind::Value, "an id of NCCL has 128 bytes");
         std::copy(bytes.begin(), bytes.end(), id.begin());
         WithoutGil nogil;
-        cuda::Device::get(device).enter();
-        cuda::Nccl::get().add_group(group, id, size, rank);
+        cuda::Device::get(device).enter(
+            [&] { cuda::Nccl::get().add_group(group, id, size, rank); });
       },
       "Joins the processes with that id, each with its device: all of them call this.");
-  m.def("nccl_remove_group", [](int64_t group) { cuda::Nccl::get().remove_group(group); });
+  m.def(
+      "nccl_remove_group",
+      [](int64_t group, int device) {
+        cuda::Device::get(device).enter([&] { cuda::Nccl::get().remove_group(group); });
+      },
+      py::arg("group"), py::arg("device"), "Leaves the group with that device.");
   m.def(
       "allow_tf32",
       [](bool allowed) {

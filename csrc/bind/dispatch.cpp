@@ -58,6 +58,9 @@ struct Entry {
 using EntryPtr = std::shared_ptr<const Entry>;
 
 constexpr size_t kMostArguments = 32;
+/// Nanoseconds: to give up the interpreter's lock for a shorter run, and get it back, is not worth
+/// it.
+constexpr double kLongRun = 20000;
 
 PyTypeObject* tensor_type() {
   static PyTypeObject* type = reinterpret_cast<PyTypeObject*>(py::type::of<Tensor>().ptr());
@@ -144,8 +147,9 @@ class Entries {
     for (size_t i = 0; i < n; ++i) {
       const Argument& a = e.arguments[i];
       const Tensor* t = tensors[i];
-      if (a.tensor ? !t || t->traced() || t->dtype() != a.dtype || t->dims() != a.dims
-                   : t || !same_object(args[i], a.object.ptr()))
+      if (a.tensor
+              ? !t || t->traced() || t->hooked() || t->dtype() != a.dtype || t->dims() != a.dims
+              : t || !same_object(args[i], a.object.ptr()))
         return false;
     }
     return true;
@@ -179,7 +183,7 @@ PyObject* run(const Entry& e, Tensor* const* tensors) {
   for (size_t i = 0; i < n; ++i)
     if (e.arguments[i].tensor) in[count++] = tensors[i]->value();
   std::vector<Array> out;
-  if (e.compiled->executable->work() > 20000) {
+  if (e.compiled->executable->work() > kLongRun) {
     WithoutGil nogil;
     out = e.compiled->run({in, count});
   } else {

@@ -78,9 +78,7 @@ void bind_exchange(py::module_& m) {
       "synchronize_device",
       [](int number) {
         WithoutGil nogil;
-        cuda::Device& device = cuda::Device::get(number);
-        device.enter();
-        device.synchronise();
+        cuda::Device::get(number).synchronise();
       },
       "Waits until a GPU has done all its work.");
 }

@@ -44,11 +44,6 @@ py::dict node_dict(const Graph& g, NodeId id) {
   return d;
 }
 
-Trace& the_trace() {
-  require(current_trace() != nullptr, ErrorKind::Runtime, "no trace is active");
-  return *current_trace();
-}
-
 const char* operands(OpKind kind) {
   switch (kind) {
     case OpKind::Unary:
@@ -117,15 +112,15 @@ void bind_inspect(py::module_& m) {
   });
   m.def("clear_plan_cache", &clear_plan_cache);
   m.def(
-      "node_id", [](const Tensor& t) { return t.in(the_trace()); },
+      "node_id", [](const Tensor& t) { return t.in(required_trace()); },
       "The node of the current trace that stands for a tensor.");
   m.def(
-      "assigned_nodes", [] { return the_trace().assigned(); },
+      "assigned_nodes", [] { return required_trace().assigned(); },
       "The nodes that stand for the parameters assigned so far in the current trace.");
   m.def(
       "live_nodes",
       [](const std::vector<NodeId>& roots) {
-        const Graph& g = the_trace().graph;
+        const Graph& g = required_trace().graph;
         py::list nodes;
         for (NodeId id : live_nodes(g, roots)) nodes.append(node_dict(g, id));
         return nodes;
@@ -135,7 +130,7 @@ void bind_inspect(py::module_& m) {
       "node_values",
       [](const std::vector<NodeId>& ids) {
         std::vector<TensorPtr> values;
-        for (Array& a : the_trace().values(ids))
+        for (Array& a : required_trace().values(ids))
           values.push_back(std::make_shared<Tensor>(std::move(a)));
         return values;
       },

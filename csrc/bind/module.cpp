@@ -21,6 +21,7 @@ PYBIND11_MODULE(_core, m) {
   bind_tensor(m);
   bind_ops(m);
   bind_trace(m);
+  bind_calls(m);
   bind_dispatch(m);
   bind_inspect(m);
   bind_cuda(m);

@@ -21,17 +21,24 @@ OptionalDims to_axes(py::handle value, const char* op) {
   return to_dims(value, op);
 }
 
+/// The method f(tensor, other), for others that `accepts` says it has a meaning for.
+template <class Test, class F>
+void bind_method(py::class_<Tensor, TensorPtr>& tensor, const char* method, Test accepts, F f) {
+  tensor.def(method, [accepts, f](const TensorPtr& a, py::handle b) -> py::object {
+    if (!accepts(b)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
+    return py::cast(f(a, b));
+  });
+}
+
 void bind_operator(py::class_<Tensor, TensorPtr>& tensor, const char* method, const char* reflected,
                    Op op) {
-  tensor.def(method, [op](const TensorPtr& a, py::handle b) -> py::object {
-    if (!is_operand(b)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-    return py::cast(binary(op, a, to_operand(b, info(op).name)));
+  bind_method(tensor, method, is_operand, [op](const TensorPtr& a, py::handle b) {
+    return binary(op, a, to_operand(b, info(op).name));
   });
-  if (reflected)
-    tensor.def(reflected, [op](const TensorPtr& a, py::handle b) -> py::object {
-      if (!is_operand(b)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-      return py::cast(binary(op, to_operand(b, info(op).name), a));
-    });
+  if (!reflected) return;
+  bind_method(tensor, reflected, is_operand, [op](const TensorPtr& a, py::handle b) {
+    return binary(op, to_operand(b, info(op).name), a);
+  });
 }
 
 void bind_rows(py::module_& m, py::class_<Tensor, TensorPtr>& tensor) {
@@ -189,16 +196,17 @@ TensorPtr call(const Spec& s, const py::args& args, const py::kwargs& kwargs, bo
   return as_view ? view(s.op, a) : apply(s.op, a);
 }
 
-void bind_structured(py::module_& m) {
+/// The functions of all specs that have parameters; or of those that can be views, as views.
+void bind_structured(py::module_& m, bool views) {
   py::options options;
   options.disable_function_signatures();
   for (uint16_t i = 0; i < static_cast<uint16_t>(Op::Count); ++i) {
     const Spec& s = spec(static_cast<Op>(i));
-    if (s.parameters.empty()) continue;
+    if (views ? !s.views() : s.parameters.empty()) continue;
     m.def(
         info(s.op).function,
-        [&s](const py::args& args, const py::kwargs& kwargs) {
-          return call(s, args, kwargs, false);
+        [&s, views](const py::args& args, const py::kwargs& kwargs) {
+          return call(s, args, kwargs, views);
         },
         signature(s).c_str());
   }
@@ -206,19 +214,7 @@ void bind_structured(py::module_& m) {
 
 /// What functions and methods that return views are made of; `ops` has the same as copies.
 void bind_views(py::module_& m) {
-  py::options options;
-  options.disable_function_signatures();
-  for (uint16_t i = 0; i < static_cast<uint16_t>(Op::Count); ++i) {
-    const Spec& s = spec(static_cast<Op>(i));
-    if (!s.views()) continue;
-    m.def(
-        info(s.op).function,
-        [&s](const py::args& args, const py::kwargs& kwargs) {
-          return call(s, args, kwargs, true);
-        },
-        signature(s).c_str());
-  }
-  options.enable_function_signatures();
+  bind_structured(m, true);
   m.def("index", &index, py::arg("x"), py::arg("start"), py::arg("size"), py::arg("step"),
         py::arg("shape"), "A slice in another shape.");
   m.def("diagonal", &diagonal, py::arg("x"), py::arg("offset"), py::arg("axis1"), py::arg("axis2"),
@@ -234,7 +230,7 @@ void bind_ops(py::module_& m) {
   py::module_ o = m.def_submodule("ops", "Ops of the core.");
   auto tensor = py::reinterpret_borrow<py::class_<Tensor, TensorPtr>>(m.attr("Tensor"));
   bind_rows(o, tensor);
-  bind_structured(o);
+  bind_structured(o, false);
   py::module_ views = m.def_submodule("views", "Movements as views of their tensor.");
   bind_views(views);
   o.def("full", [](py::handle dims, py::handle value, DTypeObject t) {
@@ -270,14 +266,10 @@ void bind_ops(py::module_& m) {
   auto matrix = [](py::handle v) {
     return py::isinstance<Tensor>(v) || py::isinstance<py::array>(v);
   };
-  tensor.def("__matmul__", [matrix](const TensorPtr& a, py::handle b) -> py::object {
-    if (!matrix(b)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-    return py::cast(matmul(a, to_tensor(b, "matmul")));
-  });
-  tensor.def("__rmatmul__", [matrix](const TensorPtr& a, py::handle b) -> py::object {
-    if (!matrix(b)) return py::reinterpret_borrow<py::object>(Py_NotImplemented);
-    return py::cast(matmul(to_tensor(b, "matmul"), a));
-  });
+  bind_method(tensor, "__matmul__", matrix,
+              [](const TensorPtr& a, py::handle b) { return matmul(a, to_tensor(b, "matmul")); });
+  bind_method(tensor, "__rmatmul__", matrix,
+              [](const TensorPtr& a, py::handle b) { return matmul(to_tensor(b, "matmul"), a); });
   tensor.def("__hash__",
              [](py::handle self) { return reinterpret_cast<intptr_t>(self.ptr()) >> 4; });
 }

@@ -59,6 +59,13 @@ Array convert(py::handle data, py::handle dtype) {
   return array_from(made[0].cast<py::array>(), made[1].cast<DTypeObject>().value, false);
 }
 
+/// f() as a tensor, other threads running Python meanwhile.
+template <class F>
+TensorPtr computed(F f) {
+  py::gil_scoped_release nogil;
+  return std::make_shared<Tensor>(f());
+}
+
 py::tuple shape_tuple(const Dims& dims) {
   py::tuple t(dims.size());
   for (size_t i = 0; i < dims.size(); ++i) t[i] = py::int_(dims[i]);
@@ -192,16 +199,14 @@ void bind_tensor(py::module_& m) {
       "first_of_rows",
       [](const Tensor& x, int64_t k, bool largest, bool sorted) {
         const Array value = x.value();
-        py::gil_scoped_release nogil;
-        return std::make_shared<Tensor>(first_of_rows(value, k, largest, sorted));
+        return computed([&] { return first_of_rows(value, k, largest, sorted); });
       },
       "The positions of the k largest (smallest) elements along the last dimension.");
   m.def(
       "order_of_rows",
       [](const Tensor& x, bool descending, DTypeObject position) {
         const Array value = x.value();
-        py::gil_scoped_release nogil;
-        return std::make_shared<Tensor>(order_of_rows(value, descending, position.value));
+        return computed([&] { return order_of_rows(value, descending, position.value); });
       },
       "The positions, int32 or int64, that sort the elements along the last dimension; equal ones "
       "keep their order.");
@@ -209,16 +214,14 @@ void bind_tensor(py::module_& m) {
       "taken_from_rows",
       [](const Tensor& x, const Tensor& positions) {
         const Array value = x.value(), at = positions.value();
-        py::gil_scoped_release nogil;
-        return std::make_shared<Tensor>(taken_from_rows(value, at));
+        return computed([&] { return taken_from_rows(value, at); });
       },
       "The elements at positions along the last dimension that the other functions gave.");
   m.def(
       "places_in_line",
       [](const Tensor& line, const Tensor& x, bool right, DTypeObject place) {
         const Array in_order = line.value(), value = x.value();
-        py::gil_scoped_release nogil;
-        return std::make_shared<Tensor>(places_in_line(in_order, value, right, place.value));
+        return computed([&] { return places_in_line(in_order, value, right, place.value); });
       },
       "How many numbers of a line in order, float64, come before each element; right: or are "
       "equal.");
@@ -234,8 +237,7 @@ void bind_tensor(py::module_& m) {
       "running_extremes",
       [](const Tensor& x, int64_t axis, bool largest) {
         const Array value = x.value();
-        py::gil_scoped_release nogil;
-        return std::make_shared<Tensor>(running_extremes(value, axis, largest));
+        return computed([&] { return running_extremes(value, axis, largest); });
       },
       "The position of the largest (smallest) element up to each along an axis, int64.");
   m.def(

@@ -15,22 +15,6 @@ namespace gradcell::bind {
 
 namespace {
 
-Trace& required_trace() {
-  Trace* t = current_trace();
-  require(t != nullptr, ErrorKind::Runtime, "no trace is active");
-  return *t;
-}
-
-std::vector<NodeId> nodes(Trace& trace, const std::vector<TensorPtr>& tensors) {
-  std::vector<NodeId> ids;
-  for (const TensorPtr& t : tensors) ids.push_back(t->in(trace));
-  return ids;
-}
-
-TensorPtr wrap(Trace& trace, NodeId id) {
-  return std::make_shared<Tensor>(trace.shared_from_this(), id);
-}
-
 /// Cotangents (or tangents) as nodes of the right shape and dtype; None: ones.
 std::vector<NodeId> seeds(Trace& trace, const std::vector<NodeId>& of, const py::list& given) {
   std::vector<NodeId> ids;
@@ -41,7 +25,7 @@ std::vector<NodeId> seeds(Trace& trace, const std::vector<NodeId>& of, const py:
     else if (given[i].is_none()) {
       Stamp stamp(g);
       stamp.at(g[of[i]].location);
-      ids.push_back(constant(g, g.dtype(of[i]), Dims(g.dims(of[i])), 1));
+      ids.push_back(constant(g, g.dtype(of[i]), g.dims(of[i]), 1));
     } else
       ids.push_back(given[i].cast<TensorPtr>()->in(trace));
   }
@@ -53,9 +37,18 @@ std::vector<TensorPtr> with_zeros(Trace& trace, const std::vector<NodeId>& ids,
   Graph& g = trace.graph;
   std::vector<TensorPtr> out;
   for (size_t i = 0; i < ids.size(); ++i)
-    out.push_back(wrap(trace, ids[i] != kNoNode
-                                  ? ids[i]
-                                  : constant(g, g.dtype(like[i]), Dims(g.dims(like[i])), 0)));
+    out.push_back(wrap(
+        trace, ids[i] != kNoNode ? ids[i] : constant(g, g.dtype(like[i]), g.dims(like[i]), 0)));
+  return out;
+}
+
+/// Several for each output.
+std::vector<std::vector<TensorPtr>> with_zeros(Trace& trace,
+                                               const std::vector<std::vector<NodeId>>& ids,
+                                               const std::vector<NodeId>& outputs) {
+  std::vector<std::vector<TensorPtr>> out;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    out.push_back(with_zeros(trace, ids[i], std::vector<NodeId>(ids[i].size(), outputs[i])));
   return out;
 }
 
@@ -179,7 +172,7 @@ void bind_trace(py::module_& m) {
           "plan_text",
           [](Trace& t, const std::vector<TensorPtr>& outputs) {
             const std::vector<NodeId> ids = roots(t, outputs);
-            return to_text(make_plan(t.graph, live_nodes(t.graph, ids), ids, {}));
+            return to_text(make_plan(t.graph, live_until(t.graph, ids, {}), ids, {}));
           },
           py::arg("outputs"), "The plan of the same, which is not run.")
       .def_property_readonly("node_count", [](const Trace& t) { return t.graph.size(); });
@@ -204,47 +197,27 @@ void bind_trace(py::module_& m) {
   m.def("begin_trace", &begin_trace);
   m.def("end_trace", &end_trace);
 
-  m.def(
-      "record",
-      [](const TensorPtr& x) {
-        Trace& t = required_trace();
-        return wrap(t, x->in(t));
-      },
-      "The tensor as a node of the current trace.");
-  m.def(
-      "alias",
-      [](const TensorPtr& x) {
-        Trace& t = required_trace();
-        return wrap(t, t.alias(x->in(t)));
-      },
-      "A new node equal to x, to differentiate by.");
-  m.def(
-      "push_alias",
-      [](const TensorPtr& p) {
-        Trace& t = required_trace();
-        return wrap(t, t.push_alias(p->variable()));
-      },
-      "Makes a new node stand for a parameter, to differentiate by; returns it.");
-  m.def(
-      "dissolve",
-      [](const std::vector<TensorPtr>& aliases) {
-        Trace& t = required_trace();
-        t.dissolve(nodes(t, aliases));
-      },
-      "Ends aliases: what was computed with them is from now on computed with what they stood "
-      "for.");
-  m.def(
-      "example",
-      [](const TensorPtr& batch) {
-        Trace& t = required_trace();
-        return wrap(t, t.example(batch->in(t)));
-      },
-      "A new node for one example of a batch [N, ...], without a value.");
+  m.def("record", in_trace(+[](Trace& t, const TensorPtr& x) { return wrap(t, x->in(t)); }),
+        "The tensor as a node of the current trace.");
+  m.def("alias", in_trace(+[](Trace& t, const TensorPtr& x) { return wrap(t, t.alias(x->in(t))); }),
+        "A new node equal to x, to differentiate by.");
+  m.def("push_alias", in_trace(+[](Trace& t, const TensorPtr& p) {
+          return wrap(t, t.push_alias(p->variable()));
+        }),
+        "Makes a new node stand for a parameter, to differentiate by; returns it.");
+  m.def("dissolve", in_trace(+[](Trace& t, const std::vector<TensorPtr>& aliases) {
+          t.dissolve(nodes(t, aliases));
+        }),
+        "Ends aliases: what was computed with them is from now on computed with what they stood "
+        "for.");
+  m.def("example", in_trace(+[](Trace& t, const TensorPtr& batch) {
+          return wrap(t, t.example(batch->in(t)));
+        }),
+        "A new node for one example of a batch [N, ...], without a value.");
   m.def(
       "batch",
-      [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& examples,
-         const std::vector<TensorPtr>& batches) {
-        Trace& t = required_trace();
+      in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs,
+                   const std::vector<TensorPtr>& examples, const std::vector<TensorPtr>& batches) {
         std::vector<std::optional<TensorPtr>> result;
         for (NodeId id :
              ad::batch(t.graph, nodes(t, outputs), nodes(t, examples), nodes(t, batches))) {
@@ -254,31 +227,22 @@ void bind_trace(py::module_& m) {
             result.emplace_back(wrap(t, id));
         }
         return result;
-      },
+      }),
       "The outputs of one example over the batches, [N, ...]; None for what no example enters.");
-  m.def(
-      "end_examples",
-      [](const std::vector<TensorPtr>& examples) {
-        Trace& t = required_trace();
-        t.end_examples(nodes(t, examples));
-      },
-      "Ends examples: what depends on them is of no use from now on.");
-  m.def(
-      "same_node",
-      [](const TensorPtr& a, const TensorPtr& b) {
-        Trace& t = required_trace();
-        return a->in(t) == b->in(t);
-      },
-      "Whether two tensors are one node of the current trace.");
-  m.def(
-      "stand_in",
-      [](const TensorPtr& parameter, const TensorPtr& x) {
-        Trace& t = required_trace();
-        const NodeId before = t.lift(parameter->variable());
-        t.assign(parameter->variable(), x->in(t));
-        return wrap(t, before);
-      },
-      "Makes x stand for a parameter from now on; returns what stood for it.");
+  m.def("end_examples", in_trace(+[](Trace& t, const std::vector<TensorPtr>& examples) {
+          t.end_examples(nodes(t, examples));
+        }),
+        "Ends examples: what depends on them is of no use from now on.");
+  m.def("same_node", in_trace(+[](Trace& t, const TensorPtr& a, const TensorPtr& b) {
+          return a->in(t) == b->in(t);
+        }),
+        "Whether two tensors are one node of the current trace.");
+  m.def("stand_in", in_trace(+[](Trace& t, const TensorPtr& parameter, const TensorPtr& x) {
+          const NodeId before = t.lift(parameter->variable());
+          t.assign(parameter->variable(), x->in(t));
+          return wrap(t, before);
+        }),
+        "Makes x stand for a parameter from now on; returns what stood for it.");
   m.def(
       "lifted_variables", [] { return required_trace().lifted_variables(); },
       "The variables that the trace has read so far, by their addresses.");
@@ -306,106 +270,89 @@ void bind_trace(py::module_& m) {
       "What a function hands out of its trace: views of what is the function's own alone become "
       "tensors; by_value: nothing that shares elements with anything.");
 
-  m.def(
-      "adjoint",
-      [](const std::vector<TensorPtr>& outputs, const py::list& cotangents,
-         const std::vector<TensorPtr>& wrt) {
-        Trace& t = required_trace();
-        std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
-        std::vector<NodeId> cot = seeds(t, out, cotangents);
-        return with_zeros(t, ad::adjoint(t.graph, out, cot, in), in);
-      },
-      "Vector-Jacobian product; a cotangent of None is ones.");
-  m.def(
-      "tangent",
-      [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& wrt,
-         const py::list& tangents) {
-        Trace& t = required_trace();
-        std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
-        std::vector<NodeId> tan = seeds(t, in, tangents);
-        return with_zeros(t, ad::tangent(t.graph, out, in, tan), out);
-      },
-      "Jacobian-vector product; a tangent of None is ones.");
+  m.def("adjoint",
+        in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs, const py::list& cotangents,
+                     const std::vector<TensorPtr>& wrt) {
+          std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
+          std::vector<NodeId> cot = seeds(t, out, cotangents);
+          return with_zeros(t, ad::adjoint(t.graph, out, cot, in), in);
+        }),
+        "Vector-Jacobian product; a cotangent of None is ones.");
+  m.def("tangent",
+        in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs,
+                     const std::vector<TensorPtr>& wrt, const py::list& tangents) {
+          std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
+          std::vector<NodeId> tan = seeds(t, in, tangents);
+          return with_zeros(t, ad::tangent(t.graph, out, in, tan), out);
+        }),
+        "Jacobian-vector product; a tangent of None is ones.");
 
-  m.def(
-      "taylor",
-      [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& wrt,
-         const std::vector<std::vector<std::optional<TensorPtr>>>& given, int order,
-         const std::vector<int>& wanted) {
-        Trace& t = required_trace();
-        std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
-        std::vector<std::vector<NodeId>> derivatives;
-        for (const auto& of : given) {
-          derivatives.emplace_back();
-          for (const auto& d : of) derivatives.back().push_back(d ? (*d)->in(t) : kNoNode);
-        }
-        const auto found = ad::series(t.graph, out, in, derivatives, ad::line(order), wanted);
-        std::vector<std::vector<TensorPtr>> result;
-        for (size_t i = 0; i < out.size(); ++i)
-          result.push_back(with_zeros(t, found[i], std::vector<NodeId>(found[i].size(), out[i])));
-        return result;
-      },
-      "The derivatives of orders `wanted` along a curve, for each output, given those of `wrt` "
-      "from "
-      "the first on (None: zero).");
-  m.def(
-      "laplacian",
-      [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& wrt, bool rows,
-         bool twice) {
-        Trace& t = required_trace();
-        std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
-        int64_t d = 0;
-        for (NodeId x : in)
-          d += rows ? product(t.graph.dims(x), 1, t.graph.dims(x).size()) : t.graph.count(x);
-        const ad::Algebra algebra =
-            twice ? ad::biharmonic(static_cast<int>(d)) : ad::laplacian(static_cast<int>(d));
-        std::vector<int> variables(d);
-        std::iota(variables.begin(), variables.end(), 1);
-        const int wanted[] = {algebra.size() - 1};
-        const auto found = by_elements(t.graph, out, in, rows, algebra, variables, wanted);
-        std::vector<NodeId> sums;
-        for (const auto& of : found) sums.push_back(of[0]);
-        return with_zeros(t, sums, out);
-      },
-      "The sum of second derivatives by all elements of `wrt`, for each output; `twice`: the "
-      "Laplacian of that. `rows`: elements of the outputs depend on a row of `wrt` each.");
-  m.def(
-      "partials",
-      [](const std::vector<TensorPtr>& outputs, const std::vector<TensorPtr>& wrt, bool rows,
-         const std::vector<std::vector<int>>& wanted) {
-        Trace& t = required_trace();
-        std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
-        std::vector<std::vector<int>> made;
-        const ad::Algebra algebra = ad::partial_derivatives(wanted, made);
-        std::vector<int> elements, variables;
-        for (const auto& m : wanted)
-          elements.push_back(
-              static_cast<int>(std::find(made.begin(), made.end(), m) - made.begin()) + 1);
-        for (size_t i = 0; !wanted.empty() && i < wanted[0].size(); ++i) {
-          std::vector<int> first(wanted[0].size(), 0);
-          first[i] = 1;
-          const auto at = std::find(made.begin(), made.end(), first);
-          variables.push_back(at == made.end() ? 0 : static_cast<int>(at - made.begin()) + 1);
-        }
-        const auto found = by_elements(t.graph, out, in, rows, algebra, variables, elements);
-        std::vector<std::vector<TensorPtr>> result;
-        for (size_t i = 0; i < out.size(); ++i)
-          result.push_back(with_zeros(t, found[i], std::vector<NodeId>(found[i].size(), out[i])));
-        return result;
-      },
-      "The partial derivatives by multi-indices over the elements of `wrt` (of a row of it), for "
-      "each output.");
-  m.def(
-      "first_mixing_rows",
-      [](const std::vector<TensorPtr>& outputs,
-         const std::vector<TensorPtr>& wrt) -> std::optional<std::string> {
-        Trace& t = required_trace();
-        const NodeId id = ad::first_mixing_rows(t.graph, nodes(t, outputs), nodes(t, wrt));
-        if (id == kNoNode) return {};
-        const std::string at = location_text(t.graph[id].location);
-        return std::string(info(t.graph[id].op).name) + (at.empty() ? "" : " (" + at + ")");
-      },
-      "The op, with its line, that first combines rows of `wrt`; None: rows stay apart.");
+  m.def("taylor",
+        in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs,
+                     const std::vector<TensorPtr>& wrt,
+                     const std::vector<std::vector<std::optional<TensorPtr>>>& given, int order,
+                     const std::vector<int>& wanted) {
+          std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
+          std::vector<std::vector<NodeId>> derivatives;
+          for (const auto& of : given) {
+            derivatives.emplace_back();
+            for (const auto& d : of) derivatives.back().push_back(d ? (*d)->in(t) : kNoNode);
+          }
+          return with_zeros(t, ad::series(t.graph, out, in, derivatives, ad::line(order), wanted),
+                            out);
+        }),
+        "The derivatives of orders `wanted` along a curve, for each output, given those of `wrt` "
+        "from the first on (None: zero).");
+  m.def("laplacian",
+        in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs,
+                     const std::vector<TensorPtr>& wrt, bool rows, bool twice) {
+          std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
+          int64_t d = 0;
+          for (NodeId x : in)
+            d += rows ? product(t.graph.dims(x), 1, t.graph.dims(x).size()) : t.graph.count(x);
+          const ad::Algebra algebra =
+              twice ? ad::biharmonic(static_cast<int>(d)) : ad::laplacian(static_cast<int>(d));
+          std::vector<int> variables(d);
+          std::iota(variables.begin(), variables.end(), 1);
+          const int wanted[] = {algebra.size() - 1};
+          std::vector<NodeId> sums;
+          for (const auto& of : by_elements(t.graph, out, in, rows, algebra, variables, wanted))
+            sums.push_back(of[0]);
+          return with_zeros(t, sums, out);
+        }),
+        "The sum of second derivatives by all elements of `wrt`, for each output; `twice`: the "
+        "Laplacian of that. `rows`: elements of the outputs depend on a row of `wrt` each.");
+  m.def("partials",
+        in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs,
+                     const std::vector<TensorPtr>& wrt, bool rows,
+                     const std::vector<std::vector<int>>& wanted) {
+          std::vector<NodeId> out = nodes(t, outputs), in = nodes(t, wrt);
+          std::vector<std::vector<int>> made;
+          const ad::Algebra algebra = ad::partial_derivatives(wanted, made);
+          std::vector<int> elements, variables;
+          for (const auto& m : wanted)
+            elements.push_back(
+                static_cast<int>(std::find(made.begin(), made.end(), m) - made.begin()) + 1);
+          for (size_t i = 0; !wanted.empty() && i < wanted[0].size(); ++i) {
+            std::vector<int> first(wanted[0].size(), 0);
+            first[i] = 1;
+            const auto at = std::find(made.begin(), made.end(), first);
+            variables.push_back(at == made.end() ? 0 : static_cast<int>(at - made.begin()) + 1);
+          }
+          return with_zeros(t, by_elements(t.graph, out, in, rows, algebra, variables, elements),
+                            out);
+        }),
+        "The partial derivatives by multi-indices over the elements of `wrt` (of a row of it), for "
+        "each output.");
+  m.def("first_mixing_rows",
+        in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs,
+                     const std::vector<TensorPtr>& wrt) -> std::optional<std::string> {
+          const NodeId id = ad::first_mixing_rows(t.graph, nodes(t, outputs), nodes(t, wrt));
+          if (id == kNoNode) return {};
+          const std::string at = location_text(t.graph[id].location);
+          return std::string(info(t.graph[id].op).name) + (at.empty() ? "" : " (" + at + ")");
+        }),
+        "The op, with its line, that first combines rows of `wrt`; None: rows stay apart.");
 }
 
 }  // namespace gradcell::bind

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
@@ -14,14 +15,12 @@ namespace gradcell::cpu {
 
 namespace {
 
-using Sgemm = void (*)(int, int, int, int, int, int, float, const float*, int, const float*, int,
-                       float, float*, int);
-using Dgemm = void (*)(int, int, int, int, int, int, double, const double*, int, const double*, int,
-                       double, double*, int);
+template <class T>
+using Gemm = void (*)(int, int, int, int, int, int, T, const T*, int, const T*, int, T, T*, int);
 
 struct Library {
-  Sgemm sgemm = nullptr;
-  Dgemm dgemm = nullptr;
+  Gemm<float> sgemm = nullptr;
+  Gemm<double> dgemm = nullptr;
 };
 
 std::string& path() {
@@ -47,8 +46,8 @@ Library open_library() {
     fail(ErrorKind::Runtime, "cannot open the BLAS library: ", why ? why : file.c_str());
   }
   Library lib;
-  lib.sgemm = reinterpret_cast<Sgemm>(symbol(handle, "cblas_sgemm"));
-  lib.dgemm = reinterpret_cast<Dgemm>(symbol(handle, "cblas_dgemm"));
+  lib.sgemm = reinterpret_cast<Gemm<float>>(symbol(handle, "cblas_sgemm"));
+  lib.dgemm = reinterpret_cast<Gemm<double>>(symbol(handle, "cblas_dgemm"));
   require(lib.sgemm && lib.dgemm, ErrorKind::Runtime, file, " has no cblas_sgemm or cblas_dgemm");
   if (auto threads = reinterpret_cast<void (*)(int)>(symbol(handle, "openblas_set_num_threads")))
     threads(1);
@@ -60,23 +59,23 @@ const Library& library() {
   return lib;
 }
 
-inline void call(const Library& l, bool ta, bool tb, int m, int n, int k, const float* a, int lda,
-                 const float* b, int ldb, float* c, int ldc) {
-  l.sgemm(101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc);
-}
-inline void call(const Library& l, bool ta, bool tb, int m, int n, int k, const double* a, int lda,
-                 const double* b, int ldb, double* c, int ldc) {
-  l.dgemm(101, ta ? 112 : 111, tb ? 112 : 111, m, n, k, 1.0, a, lda, b, ldb, 0.0, c, ldc);
-}
+}  // namespace
+
+void set_blas_path(std::string p) { path() = std::move(p); }
 
 template <class T>
-void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
+void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
   if (m == 0 || n == 0) return;
   if (k == 0) return void(std::memset(c, 0, static_cast<size_t>(m * n) * sizeof(T)));
   constexpr int64_t kLimit = std::numeric_limits<int>::max();
   require(m <= kLimit && n <= kLimit && k <= kLimit, ErrorKind::Value,
           "a matrix product: a dimension is larger than the BLAS can address");
-  const Library& lib = library();
+  const Gemm<T> cblas = [] {
+    if constexpr (std::is_same_v<T, float>)
+      return library().sgemm;
+    else
+      return library().dgemm;
+  }();
   auto lda = static_cast<int>(ta ? m : k), ldb = static_cast<int>(tb ? k : n);
   // Each task gets a slab of rows of c that is worth waking a thread for. An element must be summed
   // alike whichever slab it is in. So slabs begin at multiples of the BLAS's own blocks, none is
@@ -93,23 +92,13 @@ void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, cons
   auto slab = [&](int s, int) {
     int64_t at = begin(s);
     auto size = static_cast<int>(begin(s + 1) - at);
-    call(lib, ta, tb, size, static_cast<int>(n), static_cast<int>(k), ta ? a + at : a + at * lda,
-         lda, b, ldb, c + at * n, static_cast<int>(n));
+    cblas(101, ta ? 112 : 111, tb ? 112 : 111, size, static_cast<int>(n), static_cast<int>(k), T(1),
+          ta ? a + at : a + at * lda, lda, b, ldb, T(0), c + at * n, static_cast<int>(n));
   };
   parallel_for(static_cast<int>(slabs), slab);
 }
 
-}  // namespace
-
-void set_blas_path(std::string p) { path() = std::move(p); }
-
-void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a, const float* b,
-          float* c) {
-  product(ta, tb, m, n, k, a, b, c);
-}
-void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a, const double* b,
-          double* c) {
-  product(ta, tb, m, n, k, a, b, c);
-}
+template void gemm(bool, bool, int64_t, int64_t, int64_t, const float*, const float*, float*);
+template void gemm(bool, bool, int64_t, int64_t, int64_t, const double*, const double*, double*);
 
 }  // namespace gradcell::cpu

@@ -11,10 +11,9 @@ namespace gradcell::cpu {
 void set_blas_path(std::string path);
 
 /// c[m, n] = a[m, k] x b[k, n], row-major and dense; a flag says that the operand is stored
-/// transposed. Throws Runtime if the library cannot be opened.
-void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a,
-          const float* b, float* c);
-void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const double* a,
-          const double* b, double* c);
+/// transposed; float or double. Throws Runtime if the library cannot be opened.
+template <class T>
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a,
+          const T* b, T* c);
 
 }  // namespace gradcell::cpu

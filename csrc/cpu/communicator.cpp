@@ -20,15 +20,20 @@ namespace {
 constexpr size_t kAlarmBytes = 1024;
 constexpr size_t kTextBytes = 1024;
 constexpr int kAlarmTag = 7;
-/// Waiting begins by asking again at once; later the processor is left to others.
-constexpr int kAsks = 2000;
+/// Waiting begins by asking again at once, for data move while MPI is asked; then whoever else has
+/// work comes first, and at last the processor is left to others.
+constexpr int kAsks = 500;
+constexpr double kEager = 0.02;  // seconds
 constexpr unsigned kPause = 50;  // microseconds
 constexpr double kGrace = 5;     // seconds that a failed run waits for what it has started
 constexpr const char* kEnd = "the end of its program";
 
 std::atomic<bool> g_left_behind{false};
 
-void rest() { pause_hook ? pause_hook(kPause) : void(::usleep(kPause)); }
+/// A pause; of 0 microseconds: as long as others have work.
+void rest(unsigned microseconds = kPause) {
+  pause_hook ? pause_hook(microseconds) : void(::usleep(microseconds));
+}
 
 double seconds_since(std::chrono::steady_clock::time_point t) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count();
@@ -216,9 +221,10 @@ void Communicator::complete(Transfer& t, const What& what) {
   const auto begin = Clock::now();
   for (int asked = 0; !test(t); ++asked) {
     if (asked < kAsks) continue;
-    rest();
-    check_interrupt();
+    const bool eager = seconds_since(begin) < kEager;
+    rest(eager ? 0 : kPause);
     if (asked % 64 != 0) continue;
+    check_interrupt();
     look_for_alarm(what());
     if (seconds_since(begin) < patience_) continue;
     // Who waits elsewhere answers with where it is.

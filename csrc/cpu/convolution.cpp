@@ -29,19 +29,14 @@ constexpr int64_t kPartialElements = 1 << 21;
 template <class T>
 constexpr DType kType = sizeof(T) == 4 ? DType::Float32 : DType::Float64;
 
-/// Scratch by what it is for: what all threads read (Shared) and what one makes for itself are
-/// apart.
-enum class Use : uint8_t { Products, Wide };
-template <class T, bool Shared, Use = Use::Products>
-T* kept(int64_t elements) {
-  thread_local Scratch scratch;
-  return reinterpret_cast<T*>(scratch.get(static_cast<size_t>(elements) * sizeof(T)));
-}
+// Scratch: what all threads read, what one makes for itself, and half types widened.
+struct Shared;
+struct Own;
+struct Widened;
 
 template <class F>
 void for_each(int64_t tasks, int64_t work, F body) {
-  if (work >= kParallelWork) return parallel_for(static_cast<int>(tasks), body);
-  for (int task = 0; task < tasks; ++task) body(task, 0);
+  parallel_if(work >= kParallelWork, static_cast<int>(tasks), body);
 }
 
 /// Rows of a tensor's last dimension that lie `row` elements apart: every step-th element of each,
@@ -65,7 +60,7 @@ struct Sheet {
     int64_t apart = row;
     if (stored != kType<T>) {
       const int64_t reach = (n - 1) * step + 1;
-      T* const wide = kept<T, false, Use::Wide>(rows * reach);
+      T* const wide = kept<T, Widened>(rows * reach);
       for (int64_t r = 0; r < rows; ++r)
         tile_kernels().transpose.load(at(first + r * row), stored, wide + r * reach,
                                       static_cast<size_t>(reach));
@@ -288,18 +283,18 @@ void by_places(Part part, const ConvolutionSizes& s, DType stored, const void* i
     classes.push_back(std::move(c));
   }
 
-  T* const packed = kept<T, true>(packed_size * s.groups);
+  T* const packed = kept<T, Shared>(packed_size * s.groups);
   const int64_t group_size = s.outputs * s.inputs * kernel;
   for (int64_t g = 0; g < s.groups; ++g)
     for (size_t i = 0; i < classes.size(); ++i)
       tile.pack(w + g * group_size, weights[i].data(), forwards ? s.inputs * kernel : kernel,
-                static_cast<int>(weights[i].size()), static_cast<int>(M),
+                static_cast<int>(weights[i].size()), static_cast<int>(M), classes[i].k_block,
                 packed + g * packed_size + classes[i].packed);
 
   for_each(walk.units(), s.work(), [&](int unit, int) {
     const Band band = walk.band(unit);
     if (band.begin >= band.end) return;
-    T* const copy = kept<T, false>(walk.copy_size() + M * walk.places());
+    T* const copy = kept<T, Own>(walk.copy_size() + M * walk.places());
     T* const y = copy + walk.copy_size();
     const auto R = static_cast<int>(walk.shifts().places(band.begin, band.end));
     for (int64_t g = 0; g < s.groups; ++g) {
@@ -335,13 +330,8 @@ void weight_plain(const ConvolutionSizes& s, const Images<T>& x, const Images<T>
   T sum = 0;
   for (int64_t n = 0; n < s.images; ++n) {
     for_each_index(dy.dims, [&](int64_t i, const Dims& p) {
-      int64_t from = 0;
-      for (size_t k = 0; k < p.size(); ++k) {
-        const WindowAxis& a = s.axes[k];
-        const int64_t q = p[k] * a.stride + u[k] * a.dilation - a.before;
-        if (q < 0 || q >= a.input) return;
-        from = from * a.input + q;
-      }
+      const int64_t from = element_read(s.axes, p, u);
+      if (from < 0) return;
       sum += dy.element((n * s.groups * s.outputs + o) * dy.plane() + i) *
              x.element(((n * s.groups + g) * s.inputs + c) * x.plane() + from);
     });
@@ -386,7 +376,7 @@ void by_weights(const ConvolutionSizes& s, DType stored, const void* x, const vo
       kBandBytes /
           (static_cast<int64_t>(sizeof(T)) * (walk.copy_size() + features * walk.places())),
       1, 16);
-  T* const partial = kept<T, true>(chunks * size);
+  T* const partial = kept<T, Shared>(chunks * size);
   std::atomic<bool> finite{true};
 
   for_each(chunks * parts, s.work(), [&](int task, int) {
@@ -400,7 +390,7 @@ void by_weights(const ConvolutionSizes& s, DType stored, const void* x, const vo
     const int64_t first = walk.units() * chunk / chunks, last = walk.units() * (chunk + 1) / chunks;
     const int64_t copy_size = walk.copy_size();
     const int64_t y_size = features * walk.places();
-    T* const copies = kept<T, false>(together * (copy_size + y_size));
+    T* const copies = kept<T, Own>(together * (copy_size + y_size));
     T* const ys = copies + together * copy_size;
     for (int64_t unit = first; unit < last;) {
       const int64_t rows = walk.band(unit).end - walk.band(unit).begin;

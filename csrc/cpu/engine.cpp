@@ -18,7 +18,7 @@ namespace {
 
 /// Below this many estimated nanoseconds a stage is not worth waking a thread.
 constexpr double kParallelWork = 15000;
-/// Nor is merging fewer bytes than this, or packing fewer weights.
+/// Nor is merging fewer bytes than this, or packing fewer elements of weights.
 constexpr size_t kParallelMerge = 64 << 10;
 constexpr int64_t kParallelPack = 12000;
 
@@ -91,8 +91,7 @@ void pack(std::span<const RegionRun> runs, const RunState& s) {
       elements += int64_t(w.k) * w.m;
     }
   auto one = [&](int i, int) { pack_one(*all[i].first, all[i].second, s); };
-  if (elements > kParallelPack) return parallel_for(static_cast<int>(all.size()), one);
-  for (int i = 0; i < static_cast<int>(all.size()); ++i) one(i, 0);
+  parallel_if(elements > kParallelPack, static_cast<int>(all.size()), one);
 }
 
 /// An instruction with all that depends on the run: its loop, if it is one, and where it reads and
@@ -177,12 +176,8 @@ class TileRunner {
     for (const RowLoad& l : r_.loads) {
       const TileValue& v = r_.values[l.value];
       if (full && v.direct_in >= 0) continue;
-      if (s_.plan.buffers[l.buffer].feature_major) {
-        load_features(l, v);
-        continue;
-      }
-      if (in_blocks(v.features)) {
-        load_blocks(l, v);
+      if (const int64_t block = block_of(l.buffer, v.features); block > 1) {
+        load_blocks(l, v, block);
         continue;
       }
       auto* from =
@@ -201,12 +196,8 @@ class TileRunner {
       if (full && !st.from.uniform && r_.values[st.from.value].direct_out >= 0 &&
           &r_.stores[r_.values[st.from.value].direct_out] == &st)
         continue;
-      if (s_.plan.buffers[st.buffer].feature_major) {
-        store_features(st);
-        continue;
-      }
-      if (in_blocks(st.features)) {
-        store_blocks(st);
+      if (const int64_t block = block_of(st.buffer, st.features); block > 1) {
+        store_blocks(st, block);
         continue;
       }
       auto* to =
@@ -221,86 +212,62 @@ class TileRunner {
     return scratch_ + v.offset * static_cast<size_t>(p_.tile_rows);
   }
 
-  /// The first row of this tile in the first feature of a feature-major buffer.
-  std::byte* first_row(BufferId buffer, size_t item) const {
-    return static_cast<std::byte*>(s_.buffers[buffer]) + static_cast<size_t>(first_) * item;
+  /// How many rows of a feature lie side by side in a buffer; 1: it is row-major.
+  int64_t block_of(BufferId buffer, int32_t features) const {
+    if (s_.plan.buffers[buffer].feature_major) return r_.rows;
+    return features > 1 ? r_.block : 1;
   }
 
-  void load_features(const RowLoad& l, const TileValue& v) {
-    const size_t item = item_size(l.dtype), pitch = static_cast<size_t>(r_.rows) * item;
-    const size_t bytes = static_cast<size_t>(valid_) * item;
-    const std::byte* from = first_row(l.buffer, item);
-    std::byte* to = at_[l.value];
-    for (int32_t f = 0; f < v.features; ++f, from += pitch) {
-      if (f + kAhead < v.features) fetch<false>(from + kAhead * pitch, bytes);
-      copy_rows(from, to, bytes);
-      to += bytes;
-      for (int32_t r = valid_; r < rows_; ++r, to += item) std::memcpy(to, to - item, item);
-    }
-  }
-
-  void store_features(const RowStore& s) {
-    const size_t item = item_size(s.dtype), pitch = static_cast<size_t>(r_.rows) * item;
-    const std::byte* from = pointer(s.from);
-    const size_t bytes = static_cast<size_t>(valid_) * item;
-    std::byte* to = first_row(s.buffer, item);
-    for (int32_t f = 0; f < s.features;
-         ++f, from += static_cast<size_t>(rows_) * item, to += pitch) {
-      if (f + kAhead < s.features) fetch<true>(to + kAhead * pitch, bytes);
-      copy_rows(from, to, bytes);
-    }
-  }
-
-  bool in_blocks(int32_t features) const { return r_.block > 1 && features > 1; }
-
-  /// f(first element in the buffer, first row of the tile, how many) for each run of neighbouring
-  /// rows of one feature.
+  /// f(place in the buffer of the first feature, row of the tile, how many) for each run of rows
+  /// that lie side by side. The next feature's are `block` elements further.
   template <class F>
-  void for_runs(int32_t feature, int32_t features, F f) const {
+  void for_runs(int32_t features, int64_t block, F f) const {
     for (int64_t row = 0; row < valid_;) {
-      const int64_t at = first_ + row, inside = at % r_.block;
-      const int64_t n = std::min<int64_t>(r_.block - inside, valid_ - row);
-      f((at / r_.block * features + feature) * r_.block + inside, row, static_cast<size_t>(n));
+      const int64_t at = first_ + row, inside = at % block;
+      const int64_t n = std::min<int64_t>(block - inside, valid_ - row);
+      f(static_cast<size_t>(at / block * features * block + inside), static_cast<size_t>(row),
+        static_cast<size_t>(n));
       row += n;
     }
   }
 
-  void load_blocks(const RowLoad& l, const TileValue& v) {
+  void load_blocks(const RowLoad& l, const TileValue& v, int64_t block) {
     const size_t item = item_size(l.dtype), size = compute_size(v.type);
-    const auto* base = static_cast<const std::byte*>(s_.buffers[l.buffer]);
-    std::byte* to = at_[l.value];
-    for (int32_t f = 0; f < v.features; ++f, to += static_cast<size_t>(rows_) * size) {
-      for_runs(f, v.features, [&](int64_t element, int64_t row, size_t n) {
-        const std::byte* from = base + static_cast<size_t>(element) * item;
-        if (f + kAhead < v.features)
-          fetch<false>(from + static_cast<size_t>(kAhead * r_.block) * item, n * item);
-        std::byte* const there = to + static_cast<size_t>(row) * size;
+    const size_t pitch = static_cast<size_t>(block) * item;
+    const size_t to_pitch = static_cast<size_t>(rows_) * size;
+    for_runs(v.features, block, [&](size_t place, size_t row, size_t n) {
+      auto* from = static_cast<const std::byte*>(s_.buffers[l.buffer]) + place * item;
+      std::byte* to = at_[l.value] + row * size;
+      for (int32_t f = 0; f < v.features; ++f, from += pitch, to += to_pitch) {
+        if (f + kAhead < v.features) fetch<false>(from + kAhead * pitch, n * item);
         if (is_compute_type(l.dtype))
-          copy_rows(from, there, n * item);
+          copy_rows(from, to, n * item);
         else
-          t_.transpose.load(from, l.dtype, there, n);
-      });
-      for (int32_t r = valid_; r < rows_; ++r)
-        std::memcpy(to + static_cast<size_t>(r) * size, to + static_cast<size_t>(r - 1) * size,
-                    size);
-    }
+          t_.transpose.load(from, l.dtype, to, n);
+      }
+    });
+    if (valid_ == rows_) return;
+    std::byte* end = at_[l.value] + to_pitch;  // rows beyond the last repeat it
+    for (int32_t f = 0; f < v.features; ++f, end += to_pitch)
+      for (std::byte* to = end - static_cast<size_t>(rows_ - valid_) * size; to < end; to += size)
+        std::memcpy(to, to - size, size);
   }
 
-  void store_blocks(const RowStore& s) {
+  void store_blocks(const RowStore& s, int64_t block) {
     const size_t item = item_size(s.dtype), size = compute_size(s.type);
-    auto* const base = static_cast<std::byte*>(s_.buffers[s.buffer]);
-    const std::byte* from = pointer(s.from);
-    for (int32_t f = 0; f < s.features; ++f, from += static_cast<size_t>(rows_) * size)
-      for_runs(f, s.features, [&](int64_t element, int64_t row, size_t n) {
-        std::byte* const to = base + static_cast<size_t>(element) * item;
-        if (f + kAhead < s.features)
-          fetch<true>(to + static_cast<size_t>(kAhead * r_.block) * item, n * item);
-        const std::byte* const there = from + static_cast<size_t>(row) * size;
+    const size_t pitch = static_cast<size_t>(block) * item;
+    for_runs(s.features, block, [&](size_t place, size_t row, size_t n) {
+      const std::byte* from = pointer(s.from) + row * size;
+      auto* to = static_cast<std::byte*>(s_.buffers[s.buffer]) + place * item;
+      for (int32_t f = 0; f < s.features;
+           ++f, from += static_cast<size_t>(rows_) * size, to += pitch) {
+        if (f + kAhead < s.features) fetch<true>(to + kAhead * pitch, n * item);
         if (is_compute_type(s.dtype))
-          copy_rows(there, to, n * item);
+          copy_rows(from, to, n * item);
         else
-          t_.transpose.store(there, s.dtype, to, n);
-      });
+          t_.transpose.store(from, s.dtype, to, n);
+      }
+    });
   }
 
   /// Rows of neighbouring features lie too far apart for the machine to foresee the next.
@@ -451,8 +418,7 @@ void merge(std::span<const RegionRun> runs, const RunState& s) {
       }
     }
   };
-  if (bytes > kParallelMerge) return parallel_for(tasks, one);
-  for (int t = 0; t < tasks; ++t) one(t, 0);
+  parallel_if(bytes > kParallelMerge, tasks, one);
 }
 
 }  // namespace
@@ -587,10 +553,7 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
         return w.runner->chunk(task);
       }
     };
-    if (work < kParallelWork)
-      for (int32_t t = 0; t < tasks; ++t) body(t, 0);
-    else
-      parallel_for(tasks, body, static_cast<int>(context.workers.size()));
+    parallel_if(work >= kParallelWork, tasks, body, static_cast<int>(context.workers.size()));
     merge(context.runs, state);
     for (size_t i = collectives; i < stage.calls.size(); ++i) {
       if (exchange) exchange->progress();

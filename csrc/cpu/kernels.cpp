@@ -1,23 +1,69 @@
+// The tables of csrc/cpu/isa: a set for each instruction-set level, and which of them is in use.
 #include "cpu/kernels.h"
 
-#include "cpu/isa_level.h"
+#include "cpu/tile_kernels.h"
+#include "cpu/whole_kernels.h"
+#include "math/vecmath_table.h"
 
-namespace gradcell::cpu {
+namespace gradcell {
 
-// Defined in csrc/cpu/isa/loops.cpp, once for each level.
-#define GRADCELL_X(ns, ...)      \
-  namespace ns {                 \
-  extern const Kernels kKernels; \
+#define GRADCELL_X(ns, ...) const VecMathTable& vecmath_table_##ns();
+GRADCELL_ISA_LEVELS(GRADCELL_X)
+#undef GRADCELL_X
+
+namespace cpu {
+
+#define GRADCELL_X(ns, ...)                        \
+  namespace ns {                                   \
+  extern const Kernels kKernels;                   \
+  extern const WholeKernels kWholeKernels;         \
+  extern const PerFloat<TileMatmul> kTileMatmul;   \
+  extern const TileTranspose kTileTranspose;       \
+  extern const PerFloat<TileShifted> kTileShifted; \
+  extern const TileWindows kTileWindows;           \
   }
 GRADCELL_ISA_LEVELS(GRADCELL_X)
 #undef GRADCELL_X
 
-const Kernels& kernels() {
-#define GRADCELL_X(ns, ...) &ns::kKernels,
-  static constexpr const Kernels* all[] = {GRADCELL_ISA_LEVELS(GRADCELL_X)};
+namespace {
+
+struct Tables {
+  const Kernels& loops;
+  const WholeKernels& whole;
+  TileKernels tiles;
+  const VecMathTable& math;
+};
+
+const Tables& tables(IsaLevel level) {
+#define GRADCELL_X(ns, Level, ...)                                                             \
+  {ns::kKernels,                                                                               \
+   ns::kWholeKernels,                                                                          \
+   {IsaLevel::Level, ns::kTileMatmul, ns::kTileTranspose, ns::kTileShifted, ns::kTileWindows}, \
+   vecmath_table_##ns()},
+  static const Tables all[] = {GRADCELL_ISA_LEVELS(GRADCELL_X)};
 #undef GRADCELL_X
-  static const Kernels& chosen = *all[static_cast<int>(isa_level())];
+  return all[static_cast<int>(level)];
+}
+
+const Tables& in_use() {
+  static const Tables& chosen = tables(isa_level());
   return chosen;
 }
 
-}  // namespace gradcell::cpu
+}  // namespace
+
+const Kernels& kernels() { return in_use().loops; }
+const WholeKernels& whole_kernels() { return in_use().whole; }
+const TileKernels& tile_kernels() { return in_use().tiles; }
+const TileKernels& tile_kernels(IsaLevel level) { return tables(level).tiles; }
+
+}  // namespace cpu
+
+std::vector<const VecMathTable*> vecmath_tables() {
+  std::vector<const VecMathTable*> runnable;
+  for (cpu::IsaLevel level : cpu::runnable_isa_levels())
+    runnable.push_back(&cpu::tables(level).math);
+  return runnable;
+}
+
+}  // namespace gradcell

@@ -13,21 +13,25 @@ namespace gradcell::cpu {
 
 namespace {
 
-/// What all threads read (Shared) and what one makes for itself are apart.
-template <class T, bool Shared>
-T* kept(int64_t elements) {
-  thread_local Scratch scratch;
-  return reinterpret_cast<T*>(scratch.get(static_cast<size_t>(elements) * sizeof(T)));
-}
+// Scratch: what all threads read, and what one makes for itself.
+struct Shared;
+struct Own;
 
 constexpr int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
 constexpr int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
 
 /// c is made in tiles of a few columns, of slabs of rows. The slab of a stays in a part of the
-/// second-level cache while tiles pass over it.
+/// second-level cache while tiles pass over it. k is cut into blocks, of which a tile of b stays
+/// there too.
 constexpr int kMaxColumns = 64;
 constexpr int kSlabRows = 192;
 constexpr int64_t kSlabBytes = 768 << 10;
+constexpr int64_t kDepth = 1024;
+/// Multiplications below which waking another thread would take as long.
+constexpr int64_t kParallelWork = 3'000'000;
+
+/// The most of an operand that is copied as tiles need it; of larger ones, parts after parts.
+constexpr int64_t kMostCopied = 16 << 20;
 
 /// Asks for `count` elements of each of `rows` rows, which are too far apart for the machine to
 /// foresee.
@@ -57,22 +61,24 @@ template <class T>
 struct Product {
   bool ta, tb;
   int64_t m, n, k;
-  const T *a, *b;
+  const T* a;
+  int64_t lda;
+  const T* b;
+  int64_t ldb;
   T* c;
+  int64_t ldc;
 
   int R = static_cast<int>(std::min<int64_t>(tile_kernels().matmul<T>().columns, round_up(n, 16)));
   int64_t tiles = ceil_div(n, R);
-  bool b_is_tile = !tb && n == R;
+  bool b_is_tile = !tb && n == R && ldb == R;
 
   /// Of a, row-major: as it lies, or transposed first. (Rows apart by a power of two would meet in
   /// few sets of the cache.)
-  int64_t ld_left = ta ? round_up(k, 16) + 16 : k;
+  int64_t ld_left = ta ? round_up(k, 16) + 16 : lda;
 
-  /// All tasks on this thread where waking another would take as long.
   template <class F>
   void for_each(int64_t tasks, F body) const {
-    if (m * n * k >= 3'000'000) return parallel_for(static_cast<int>(tasks), body);
-    for (int task = 0; task < tasks; ++task) body(task, 0);
+    parallel_if(m * n * k >= kParallelWork, static_cast<int>(tasks), body);
   }
 
   int columns(int64_t tile) const { return static_cast<int>(std::min<int64_t>(R, n - tile * R)); }
@@ -82,13 +88,13 @@ struct Product {
     const int count = columns(tile);
     to += k0 * R;
     if (tb) {
-      return tile_kernels().transpose.load_rows(b + tile * R * k + k0, kType<T>, k, count,
+      return tile_kernels().transpose.load_rows(b + tile * R * ldb + k0, kType<T>, ldb, count,
                                                 static_cast<int>(k1 - k0), to, R, R);
     }
     constexpr int64_t kAhead = 16;
-    const T* from = b + k0 * n + tile * R;
-    for (int64_t i = k0; i < k1; ++i, to += R, from += n) {
-      if (i + kAhead < k1) fetch(from + kAhead * n, n, 1, count);
+    const T* from = b + k0 * ldb + tile * R;
+    for (int64_t i = k0; i < k1; ++i, to += R, from += ldb) {
+      if (i + kAhead < k1) fetch(from + kAhead * ldb, ldb, 1, count);
       std::memcpy(to, from, sizeof(T) * static_cast<size_t>(count));
       std::fill(to + count, to + R, T(0));
     }
@@ -97,14 +103,27 @@ struct Product {
   /// A tile of a slab of c: w is the slab of a, x the tile of b.
   void multiply(int64_t row, int64_t rows, const T* w, int64_t tile, const T* x) const {
     const TileMatmul<T>& mm = tile_kernels().matmul<T>();
-    const auto K = static_cast<int>(k), M = static_cast<int>(rows);
+    const auto M = static_cast<int>(rows);
     const int count = columns(tile);
-    T* y = c + row * n + tile * R;
-    if (count % 16 == 0) return mm.matmul_rows(w, ld_left, x, R, y, n, K, M, count);
-    T edge[kSlabRows * kMaxColumns];
-    mm.matmul_rows(w, ld_left, x, R, edge, R, K, M, static_cast<int>(round_up(count, 16)));
-    for (int i = 0; i < M; ++i)
-      std::memcpy(y + i * n, edge + i * R, sizeof(T) * static_cast<size_t>(count));
+    T* const y = c + row * ldc + tile * R;
+    for (int64_t k0 = 0; k0 < k; k0 += kDepth) {
+      const auto K = static_cast<int>(std::min(kDepth, k - k0));
+      if (k0 == 0 && count % 16 == 0) {
+        mm.matmul_rows(w, ld_left, x, R, y, ldc, K, M, count);
+        continue;
+      }
+      T part[kSlabRows * kMaxColumns];
+      mm.matmul_rows(w + k0, ld_left, x + k0 * R, R, part, R, K, M,
+                     static_cast<int>(round_up(count, 16)));
+      for (int i = 0; i < M; ++i) {
+        T* const to = y + i * ldc;
+        const T* const from = part + i * R;
+        if (k0 == 0)
+          std::memcpy(to, from, sizeof(T) * static_cast<size_t>(count));
+        else
+          for (int j = 0; j < count; ++j) to[j] += from[j];
+      }
+    }
   }
 
   int64_t slab_rows() const {
@@ -113,8 +132,8 @@ struct Product {
 
   /// Rows of a, transposed to `to` if need be.
   const T* slab_of_a(int64_t row, int64_t rows, T* to) const {
-    if (!ta) return a + row * ld_left;
-    transpose(a + row, m, k, rows, to, ld_left);
+    if (!ta) return a + row * lda;
+    transpose(a + row, lda, k, rows, to, ld_left);
     return to;
   }
 
@@ -123,7 +142,7 @@ struct Product {
     const T* left = a;
     if (ta) {
       constexpr int64_t kRows = 64;
-      T* const to = kept<T, true>(m * ld_left);
+      T* const to = kept<T, Shared>(m * ld_left);
       for_each(ceil_div(m, kRows), [&](int task, int) {
         const int64_t row = task * kRows;
         slab_of_a(row, std::min(kRows, m - row), to + row * ld_left);
@@ -132,7 +151,7 @@ struct Product {
     }
     for_each(ceil_div(tiles, at_once), [&](int task, int) {
       const int64_t first = task * at_once, last = std::min(tiles, first + at_once);
-      T* const x = kept<T, false>(at_once * R * k);
+      T* const x = kept<T, Own>(at_once * R * k);
       for (int64_t t = first; t < last; ++t) pack(t, 0, k, x + (t - first) * R * k);
       const int64_t slab = slab_rows();
       for (int64_t row = 0; row < m; row += slab)
@@ -147,7 +166,7 @@ struct Product {
     if (!b_is_tile) {
       constexpr int64_t kRows = 128;
       const int64_t parts = ceil_div(k, kRows);
-      T* const packed = kept<T, true>(tiles * R * k);
+      T* const packed = kept<T, Shared>(tiles * R * k);
       for_each(tiles * parts, [&](int task, int) {
         const int64_t tile = task / parts, k0 = task % parts * kRows;
         pack(tile, k0, std::min(k, k0 + kRows), packed + tile * R * k);
@@ -160,7 +179,7 @@ struct Product {
     slab = slab / 12 * 12;
     for_each(ceil_div(m, slab) * across, [&](int task, int) {
       const int64_t row = task / across * slab, rows = std::min(slab, m - row);
-      const T* w = slab_of_a(row, rows, ta ? kept<T, false>(slab * ld_left) : nullptr);
+      const T* w = slab_of_a(row, rows, ta ? kept<T, Own>(slab * ld_left) : nullptr);
       for (int64_t i = 0, tile = task % across; i < at_once; ++i, ++tile)
         multiply(row, rows, w, tile, x + tile * R * k);
     });
@@ -173,27 +192,34 @@ struct Product {
   }
 };
 
-/// Whether tiles are about filled, there is enough to do, and a tile of b stays in the cache (where
-/// not, the BLAS is faster).
+/// Whether tiles are about filled and there is enough to do; where k is long, enough of c to share
+/// out.
 bool fills_tiles(int64_t m, int64_t n, int64_t k) {
-  return m >= 16 && k >= 16 && k <= 1024 && m * n * k >= 1'000'000 && round_up(n, 16) * 8 <= n * 9;
-}
-
-template <class T>
-void choose(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {
-  if (fills_tiles(m, n, k)) return Product<T>{ta, tb, m, n, k, a, b, c}.run();
-  gemm(ta, tb, m, n, k, a, b, c);
+  return m >= 16 && k >= 16 && (k <= kDepth || m * n >= 256 * 256) && m * n * k >= 1'000'000 &&
+         round_up(n, 16) * 8 <= n * 9;
 }
 
 }  // namespace
 
-void matrix_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const float* a,
-                    const float* b, float* c) {
-  choose(ta, tb, m, n, k, a, b, c);
+template <class T>
+void matrix_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b,
+                    T* c) {
+  if (!fills_tiles(m, n, k)) return gemm(ta, tb, m, n, k, a, b, c);
+  const int64_t most =
+      std::max<int64_t>(kSlabRows, kMostCopied / int64_t(sizeof(T)) / k / kSlabRows * kSlabRows);
+  const int64_t rows = ta ? most : m;
+  for (int64_t j = 0; j < n; j += most)
+    for (int64_t i = 0; i < m; i += rows)
+      // clang-format off
+      Product<T>{ta, tb, std::min(rows, m - i), std::min(most, n - j), k,
+                 a + (ta ? i : i * k), ta ? m : k, b + (tb ? j * k : j), tb ? k : n,
+                 c + i * n + j, n}.run();
+  // clang-format on
 }
-void matrix_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const double* a,
-                    const double* b, double* c) {
-  choose(ta, tb, m, n, k, a, b, c);
-}
+
+template void matrix_product(bool, bool, int64_t, int64_t, int64_t, const float*, const float*,
+                             float*);
+template void matrix_product(bool, bool, int64_t, int64_t, int64_t, const double*, const double*,
+                             double*);
 
 }  // namespace gradcell::cpu

@@ -45,6 +45,7 @@ constexpr double kFunction = 0.6;        ///< of an element: exp, tanh, ...
 constexpr double kMultiplyAdd = 0.02;    ///< of a product
 constexpr double kTransferredRow = 0.3;  ///< of a load or store
 constexpr double kClearedByte = 0.15;    ///< of an accumulator: cleared, reduced and merged
+constexpr double kCallElement = 1;       ///< of a call's result, whatever the call does
 
 double instruction_cost(const Instruction& i, int64_t rows) {
   double per_row = i.features;
@@ -110,7 +111,7 @@ int32_t tile_rows(const Region& r) {
 /// Each chunk clears its accumulators and adds them up, which should be a small part of its work.
 int64_t most_chunks(const TileProgram& p) {
   if (p.accumulators.empty()) return 64;
-  constexpr double kPart = 0.015;
+  constexpr double kPart = 0.015;  // of all chunks' work
   const double own = kClearedByte * static_cast<double>(p.accumulator_bytes);
   return int64_t(1) << std::ilogb(std::clamp(p.work * kPart / own, 2.0, 32.0));
 }
@@ -222,7 +223,8 @@ Program prepare(Plan plan) {
       program.work += p.work;
       bytes += p.side_bytes();
     }
-    for (const Call& c : stage.calls) program.work += static_cast<double>(c.out.count);
+    for (const Call& c : stage.calls)
+      program.work += kCallElement * static_cast<double>(c.out.count);
     program.side_bytes = std::max(program.side_bytes, bytes);
   }
   if (program.plan.collectives > 0) program.work += kExchangeWork;

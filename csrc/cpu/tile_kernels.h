@@ -71,7 +71,8 @@ struct TileTranspose {
 template <class T>
 struct TileShifted {
   /// w[at[k] + m * m_stride] for all k and m, as `product` reads it: K * M elements.
-  void (*pack)(const T* w, const int64_t* at, ptrdiff_t m_stride, int K, int M, T* packed);
+  void (*pack)(const T* w, const int64_t* at, ptrdiff_t m_stride, int K, int M, int k_block,
+               T* packed);
   /// y[m][r] = sum_k w[k][m] * x[at[k] + r], in blocks of about k_block values of k.
   void (*product)(const T* packed, const T* x, const int32_t* at, T* y, ptrdiff_t ldy, int K, int M,
                   int R, int k_block);
@@ -111,31 +112,34 @@ struct TileWindows {
   LargestOfSheet f32, f64, i32, i64;
 };
 
+/// A table for each floating type that tiles compute in.
+template <template <class> class Table>
+struct PerFloat {
+  Table<float> f32;
+  Table<double> f64;
+  template <class T>
+  const Table<T>& of() const {
+    if constexpr (sizeof(T) == 4)
+      return f32;
+    else
+      return f64;
+  }
+};
+
 struct TileKernels {
   IsaLevel level;
-  TileMatmul<float> f32;
-  TileMatmul<double> f64;
+  PerFloat<TileMatmul> products;
   TileTranspose transpose;
-  TileShifted<float> shifted_f32;
-  TileShifted<double> shifted_f64;
+  PerFloat<TileShifted> shifts;
   TileWindows windows;
 
   template <class T>
-  const TileShifted<T>& shifted() const {
-    if constexpr (sizeof(T) == 4) {
-      return shifted_f32;
-    } else {
-      return shifted_f64;
-    }
-  }
-
-  template <class T>
   const TileMatmul<T>& matmul() const {
-    if constexpr (sizeof(T) == 4) {
-      return f32;
-    } else {
-      return f64;
-    }
+    return products.of<T>();
+  }
+  template <class T>
+  const TileShifted<T>& shifted() const {
+    return shifts.of<T>();
   }
 };
 

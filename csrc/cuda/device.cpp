@@ -1,5 +1,6 @@
 #include "cuda/device.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 
@@ -9,8 +10,9 @@ namespace gradcell::cuda {
 
 namespace {
 
-constexpr int kNonBlocking = 1;              // CU_STREAM_NON_BLOCKING
-constexpr unsigned kNoTiming = 2;            // CU_EVENT_DISABLE_TIMING
+constexpr int kNonBlocking = 1;    // CU_STREAM_NON_BLOCKING
+constexpr unsigned kNoTiming = 2;  // CU_EVENT_DISABLE_TIMING
+constexpr size_t kMaxNotes = 4;
 constexpr int kMajorOf = 75, kMinorOf = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 
 /// Sizes in eighths of a power of two, so that shapes that vary a little find their blocks again.
@@ -35,6 +37,13 @@ DeviceProperties properties_of(int number) {
 
 namespace {
 
+void require_not_forked() {
+  require(
+      !Driver::forked(), ErrorKind::Runtime,
+      "this process was forked from one that had begun to use a GPU, which CUDA does not allow: "
+      "start it with multiprocessing's 'spawn' method, or choose the GPU after the fork");
+}
+
 std::mutex& devices_mutex() {
   static std::mutex mutex;
   return mutex;
@@ -47,6 +56,7 @@ std::map<int, std::unique_ptr<Device>>& devices() {
 }  // namespace
 
 Device& Device::get(int number) {
+  require_not_forked();
   const Driver& driver = Driver::get();
   require(number >= 0 && number < driver.device_count, ErrorKind::Runtime, "device_id ", number,
           " is not there: this machine has ", driver.device_count, " GPU",
@@ -71,19 +81,71 @@ Device::Device(int number)
   driver_.call(driver_.cuDeviceGet, &device, number);
   // The primary context is the one that the CUDA runtime, and so CuPy and PyTorch, use.
   driver_.call(driver_.cuDevicePrimaryCtxRetain, &context_, device);
-  enter();
-  driver_.call(driver_.cuStreamCreate, &stream_, kNonBlocking);
-  driver_.call(driver_.cuStreamCreate, &capture_stream_, kNonBlocking);
-  driver_.call(driver_.cuEventCreate, &event_, kNoTiming);
-  staging_ = std::make_unique<Staging>(driver_);
+  enter([&] {
+    driver_.call(driver_.cuStreamCreate, &stream_, kNonBlocking);
+    driver_.call(driver_.cuStreamCreate, &capture_stream_, kNonBlocking);
+    driver_.call(driver_.cuEventCreate, &event_, kNoTiming);
+    staging_ = std::make_unique<Staging>(driver_);
+  });
 }
 
-void Device::enter() const { driver_.call(driver_.cuCtxSetCurrent, context_); }
+// Contexts, and devices that are lost -------------------------------------------------------------
+
+Device::Current::Current(const Device& device) : driver_(device.driver_), mine_(device.context_) {
+  driver_.cuCtxGetCurrent(&before_);
+  if (before_ != mine_) driver_.cuCtxSetCurrent(mine_);
+}
+
+Device::Current::~Current() {
+  if (before_ != mine_) driver_.cuCtxSetCurrent(before_);
+}
+
+void Device::require_usable() const {
+  require_not_forked();
+  if (!lost_) return;
+  std::lock_guard lock(notes_mutex_);
+  fail(ErrorKind::Runtime, "GPU ", number_, " (", name(),
+       ") cannot be used any more in this process: ", why_lost_);
+}
+
+Error Device::lost(const std::string& what) const {
+  std::lock_guard lock(notes_mutex_);
+  std::string works;
+  for (const auto& [number, work] : notes_)
+    if (number > done_) works += str(works.empty() ? "" : "; ", *work);
+  why_lost_ = works.empty() ? str(what, ", in what another library does there")
+                            : str(what, ", in work since a value was last read: ", works,
+                                  " (CUDA_LAUNCH_BLOCKING=1 in the environment finds the launch)");
+  lost_ = true;
+  return {ErrorKind::Runtime, str(why_lost_, ". GPU ", number_, " (", name(),
+                                  ") cannot be used any more in this process")};
+}
+
+void Device::note(std::shared_ptr<const std::string> work) {
+  std::lock_guard lock(notes_mutex_);
+  ++noted_;
+  if (!notes_.empty() && notes_.back().second == work) {
+    notes_.back().first = noted_;
+    return;
+  }
+  notes_.emplace_back(noted_, std::move(work));
+  if (notes_.size() > kMaxNotes) notes_.pop_front();
+}
+
+template <class F>
+void Device::waiting(F wait) {
+  std::unique_lock lock(notes_mutex_);
+  const size_t before = noted_;
+  lock.unlock();
+  wait();
+  lock.lock();
+  done_ = std::max(done_, before);
+}
 
 CublasLt& Device::products() {
   std::call_once(products_once_, [this] {
-    enter();  // the library's handle is for the device that is current
-    products_ = std::make_unique<CublasLt>();
+    // The library's handle is for the device that is current.
+    enter([this] { products_ = std::make_unique<CublasLt>(); });
   });
   return *products_;
 }
@@ -93,8 +155,14 @@ DevicePointer Device::workspace() {
   return workspace_;
 }
 
+std::shared_ptr<DeviceBlock> Device::arena(size_t bytes) {
+  auto found = arena_.lock();
+  if (bytes > 0 && (!found || found->bytes() < bytes))
+    arena_ = found = std::make_shared<DeviceBlock>(*this, bytes);
+  return found;
+}
+
 DevicePointer Device::allocate(size_t bytes) {
-  enter();
   size_t size = rounded(bytes);
   {
     std::lock_guard lock(memory_mutex_);
@@ -108,17 +176,16 @@ DevicePointer Device::allocate(size_t bytes) {
     }
   }
   DevicePointer p = 0;
-  if (driver_.cuMemAlloc(&p, size) != 0) {
+  enter([&] {
+    if (driver_.cuMemAlloc(&p, size) == 0) return;
     release_cached();
-    int result = driver_.cuMemAlloc(&p, size);
-    if (result != 0) {
-      size_t available = 0, total = 0;
-      driver_.cuMemGetInfo(&available, &total);
-      fail(ErrorKind::Memory, "out of memory on GPU ", number_, " (", name(), "): asked for ",
-           bytes, " bytes; tensors and plans hold ", in_use_.load(), " bytes, ", available, " of ",
-           total, " bytes are free");
-    }
-  }
+    if (driver_.cuMemAlloc(&p, size) == 0) return;
+    size_t available = 0, total = 0;
+    driver_.cuMemGetInfo(&available, &total);
+    fail(ErrorKind::Memory, "out of memory on GPU ", number_, " (", name(), "): asked for ", bytes,
+         " bytes; tensors and plans hold ", in_use_.load(), " bytes, ", available, " of ", total,
+         " bytes are free");
+  });
   std::lock_guard lock(memory_mutex_);
   in_use_ += size;
   return p;
@@ -133,7 +200,6 @@ void Device::release(DevicePointer p, size_t bytes) {
 }
 
 void Device::release_cached() {
-  enter();
   decltype(free_) blocks;
   {
     std::lock_guard lock(memory_mutex_);
@@ -141,21 +207,22 @@ void Device::release_cached() {
     cached_ = 0;
   }
   synchronise();  // what was given back may still be at work
-  for (auto& [size, pointers] : blocks)
-    for (DevicePointer p : pointers) driver_.cuMemFree(p);
+  enter([&] {
+    for (auto& [size, pointers] : blocks)
+      for (DevicePointer p : pointers) driver_.cuMemFree(p);
+  });
 }
 
 void Device::upload(DevicePointer to, const void* from, size_t bytes) {
-  enter();
-  staging_->upload(to, from, bytes, stream_);
+  enter([&] { staging_->upload(to, from, bytes, stream_); });
 }
 
 void Device::copy(DevicePointer to, DevicePointer from, size_t bytes) {
-  enter();
-  driver_.call(driver_.cuMemcpyDtoDAsync, to, from, bytes, stream_);
+  enter([&] { driver_.call(driver_.cuMemcpyDtoDAsync, to, from, bytes, stream_); });
 }
 
 DevicePointer Device::status() {
+  std::lock_guard lock(mutex_);
   if (!status_) {
     DevicePointer p = allocate(sizeof(int));
     int zero = 0;
@@ -166,32 +233,29 @@ DevicePointer Device::status() {
 }
 
 void Device::download(void* to, DevicePointer from, size_t bytes) {
-  enter();
-  int* status = staging_->word();  // there when what comes after it in the stream is
-  if (status_)
-    driver_.call(driver_.cuMemcpyDtoHAsync, status, status_.load(), sizeof *status, stream_);
-  staging_->download(to, from, bytes, stream_);
-  if (!status_ || *status == 0) return;
-  int zero = 0;
-  upload(status_, &zero, sizeof zero);
-  fail(ErrorKind::Index,
-       "an index was out of range for the axis that it is taken from, in work on GPU ", number_,
-       " since the last time a value was read");
+  int flagged = 0;
+  enter([&] { waiting([&] { flagged = staging_->download(to, from, bytes, stream_, status_); }); });
+  require(flagged == 0, ErrorKind::Index,
+          "an index was out of range for the axis that it is taken from, in work on GPU ", number_,
+          " since the last time a value was read");
 }
 
-void Device::synchronise() const { driver_.call(driver_.cuStreamSynchronize, stream_); }
+void Device::synchronise() {
+  enter([&] { waiting([&] { driver_.call(driver_.cuStreamSynchronize, stream_); }); });
+}
 
 void Device::synchronise_all() noexcept {
+  if (!usable()) return;
   std::lock_guard lock(mutex_);  // it would end another thread's capture
-  enter_quietly();
-  driver_.cuCtxSynchronize();
+  enter_quietly([&] { driver_.cuCtxSynchronize(); });
 }
 
 void Device::order(StreamHandle first, StreamHandle then) {
-  enter();
   std::lock_guard lock(event_mutex_);
-  driver_.call(driver_.cuEventRecord, event_, first);
-  driver_.call(driver_.cuStreamWaitEvent, then, event_, 0);
+  enter([&] {
+    driver_.call(driver_.cuEventRecord, event_, first);
+    driver_.call(driver_.cuStreamWaitEvent, then, event_, 0);
+  });
 }
 
 void Device::wait_for(StreamHandle other) { order(other, stream_); }
@@ -199,12 +263,11 @@ void Device::let_wait(StreamHandle other) { order(stream_, other); }
 
 DeviceBlock::~DeviceBlock() {
   if (give_back_) {
-    device_.enter_quietly();
-    Driver::get().cuStreamSynchronize(device_.stream());
+    device_.enter_quietly([&] { Driver::get().cuStreamSynchronize(device_.stream()); });
     give_back_();
   } else if (pointer_) {
     if (shared_) device_.synchronise_all();
-    device_.release(pointer_, bytes_);
+    if (device_.usable()) device_.release(pointer_, bytes_);
   }
 }
 

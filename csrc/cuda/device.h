@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -23,6 +24,8 @@ struct DeviceProperties {
 /// Makes no context. Throws Runtime.
 DeviceProperties properties_of(int number);
 
+class DeviceBlock;
+
 class Device {
  public:
   /// Throws Runtime for a number that is not there.
@@ -41,10 +44,29 @@ class Device {
   CublasLt& products();
   DevicePointer workspace();  ///< of cuBLASLt
 
-  /// Makes the device's context this thread's. Every entry from outside begins so.
-  void enter() const;
-  /// The same where errors have nowhere to go.
-  void enter_quietly() const noexcept { driver_.cuCtxSetCurrent(context_); }
+  /// f() with the device's context as this thread's; afterwards the one is that was before. Every
+  /// entry from outside is one of these. Throws Runtime in a forked process, and where the device
+  /// was lost: by f itself, or before.
+  template <class F>
+  auto enter(F f) const {
+    require_usable();
+    const Current current(*this);
+    try {
+      return f();
+    } catch (const Fatal& e) {
+      throw lost(e.what());
+    }
+  }
+  /// The same where errors have nowhere to go: nothing, if the device cannot be used.
+  template <class F>
+  void enter_quietly(F f) const noexcept {
+    if (!usable()) return;
+    const Current current(*this);
+    f();
+  }
+  bool usable() const { return !Driver::forked() && !lost_; }
+  /// Work that comes next on the stream, in words: for the error if it fails.
+  void note(std::shared_ptr<const std::string> work);
 
   /// 256-byte aligned, uninitialised; from the cache where a block of that size is free. Throws
   /// Memory: what was asked, what is held, what is free.
@@ -57,11 +79,15 @@ class Device {
   /// The caller may change or free `from` at once.
   void upload(DevicePointer to, const void* from, size_t bytes);
   void copy(DevicePointer to, DevicePointer from, size_t bytes);
+  /// At least so many bytes for the temporaries of one plan's run at a time: work on the stream is
+  /// in order, so that all plans can have the same. It lives as long as one of them holds it.
+  /// Called with the mutex held.
+  std::shared_ptr<DeviceBlock> arena(size_t bytes);
   /// Where kernels flag an index that is out of range.
   DevicePointer status();
   /// Waits for all work before; throws Index if some of it met an index out of range.
   void download(void* to, DevicePointer from, size_t bytes);
-  void synchronise() const;
+  void synchronise();
   /// Waits for all streams of the device, other libraries' too. Errors have nowhere to go.
   void synchronise_all() noexcept;
 
@@ -73,7 +99,26 @@ class Device {
   std::recursive_mutex& mutex() { return mutex_; }
 
  private:
+  class Current {
+   public:
+    explicit Current(const Device& device);
+    ~Current();
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+
+   private:
+    const Driver& driver_;
+    void *mine_, *before_ = nullptr;
+  };
+
   explicit Device(int number);
+  void require_usable() const;
+  /// Marks the device, and says what may have been the cause.
+  Error lost(const std::string& what) const;
+  /// wait(), before which everything noted is done when it returns.
+  template <class F>
+  void waiting(F wait);
+
   const Driver& driver_;
   int number_;
   DeviceProperties properties_;
@@ -91,6 +136,14 @@ class Device {
   std::unique_ptr<CublasLt> products_;
   DevicePointer workspace_ = 0;
   std::atomic<DevicePointer> status_{0};
+  std::weak_ptr<DeviceBlock> arena_;
+
+  mutable std::atomic<bool> lost_{false};
+  mutable std::mutex notes_mutex_;  ///< of what follows
+  mutable std::string why_lost_;
+  /// With their numbers, the latest last.
+  std::deque<std::pair<size_t, std::shared_ptr<const std::string>>> notes_;
+  size_t noted_ = 0, done_ = 0;  ///< in all; of these, known to be done
 };
 
 /// Bytes of a device, for as long as anything needs them: the device's own, or another library's.

@@ -1,13 +1,21 @@
 #include "cuda/driver.h"
 
-#include "base/error.h"
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
 
 namespace gradcell::cuda {
 
 namespace {
 
+std::atomic<bool> g_forked{false};
+
 constexpr int kOutOfMemory = 2;       // CUDA_ERROR_OUT_OF_MEMORY
 constexpr int kOldestDriver = 12000;  // what the compilers of the cuda12 extra need
+/// Of cuda.h, those after which "any further CUDA work will return the same error": uncorrectable
+/// memory and link errors, illegal and misaligned addresses, illegal instructions, failed launches.
+constexpr int kFatal[] = {214, 220, 700, 702, 710, 714, 715, 716, 717, 718, 719};
 
 }  // namespace
 
@@ -19,7 +27,11 @@ const Driver& Driver::get() {
 Driver::Driver()
     : library_({library_paths().driver, "libcuda.so.1"},
                "no NVIDIA driver was found: libcuda.so.1 cannot be opened. Install the driver, or "
-               "use device_target='CPU'") {}
+               "use device_target='CPU'") {
+  pthread_atfork(nullptr, nullptr, [] { g_forked = true; });
+}
+
+bool Driver::forked() { return g_forked; }
 
 int Driver::supported_version() const {
   int version = 0;
@@ -47,8 +59,9 @@ std::string Driver::error_text(int result) const {
 
 void Driver::check(int result, const char* what) const {
   if (result == 0) return;
-  fail(result == kOutOfMemory ? ErrorKind::Memory : ErrorKind::Runtime, what,
-       " failed: ", error_text(result), " (CUDA error ", result, ")");
+  const std::string text = str(what, " failed: ", error_text(result), " (CUDA error ", result, ")");
+  if (std::ranges::find(kFatal, result) != std::end(kFatal)) throw Fatal(ErrorKind::Runtime, text);
+  fail(result == kOutOfMemory ? ErrorKind::Memory : ErrorKind::Runtime, text);
 }
 
 }  // namespace gradcell::cuda

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/error.h"
 #include "cuda/library.h"
 
 namespace gradcell::cuda {
@@ -12,13 +13,31 @@ using DevicePointer = unsigned long long;
 using StreamHandle = void*;
 using EventHandle = void*;
 
+/// CUDA_KERNEL_NODE_PARAMS_v2
+struct KernelNode {
+  void* function;
+  unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
+  void** parameters;
+  void** extra;
+  void *kernel, *context;
+};
+
+/// An error after which the driver refuses all work of the process on that GPU.
+class Fatal : public Error {
+ public:
+  using Error::Error;
+};
+
 /// libcuda's functions, by the names and types of the driver API's reference.
 class Driver {
  public:
   /// Opened and initialised at the first use. Throws Runtime: no driver, driver too old, no GPU.
   static const Driver& get();
 
-  /// Throws Runtime, or Memory for an allocation that failed.
+  /// Whether this process is a fork of one that had opened the driver, which cannot be used here.
+  static bool forked();
+
+  /// Throws Runtime, or Memory for an allocation that failed, or Fatal.
   void check(int result, const char* what) const;
   /// f(arguments...), checked.
   template <class F, class... Arguments>
@@ -43,6 +62,7 @@ class Driver {
   Function<int(char*, int, int)> cuDeviceGetName{library_, "cuDeviceGetName"};
   Function<int(int*, int, int)> cuDeviceGetAttribute{library_, "cuDeviceGetAttribute"};
   Function<int(void**, int)> cuDevicePrimaryCtxRetain{library_, "cuDevicePrimaryCtxRetain"};
+  Function<int(void**)> cuCtxGetCurrent{library_, "cuCtxGetCurrent"};
   Function<int(void*)> cuCtxSetCurrent{library_, "cuCtxSetCurrent"};
   Function<int()> cuCtxSynchronize{library_, "cuCtxSynchronize"};
   Function<int(size_t*, size_t*)> cuMemGetInfo{library_, "cuMemGetInfo_v2"};
@@ -67,9 +87,14 @@ class Driver {
   Function<int(EventHandle)> cuEventSynchronize{library_, "cuEventSynchronize"};
   Function<int(StreamHandle, int)> cuStreamBeginCapture{library_, "cuStreamBeginCapture_v2"};
   Function<int(StreamHandle, void**)> cuStreamEndCapture{library_, "cuStreamEndCapture"};
+  /// (stream, status, id, graph, dependencies, how many)
+  Function<int(StreamHandle, int*, unsigned long long*, void**, void* const**, size_t*)>
+      cuStreamGetCaptureInfo{library_, "cuStreamGetCaptureInfo_v2"};
   Function<int(void**, void*, unsigned long long)> cuGraphInstantiate{
       library_, "cuGraphInstantiateWithFlags"};
   Function<int(void*, StreamHandle)> cuGraphLaunch{library_, "cuGraphLaunch"};
+  Function<int(void*, void*, const KernelNode*)> cuGraphExecKernelNodeSetParams{
+      library_, "cuGraphExecKernelNodeSetParams_v2"};
   Function<int(void*)> cuGraphExecDestroy{library_, "cuGraphExecDestroy"};
   Function<int(void*)> cuGraphDestroy{library_, "cuGraphDestroy"};
   Function<int(void**, const void*)> cuModuleLoadData{library_, "cuModuleLoadData"};

@@ -1,7 +1,9 @@
 #include "cuda/engine.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "cuda/nccl.h"
@@ -19,6 +21,16 @@ constexpr size_t kMaxOutputSets = 3;
 constexpr size_t kMaxCopied = 1 << 20;
 /// A plan whose capture was refused so often is not captured any more.
 constexpr int kMaxRefusals = 3;
+/// Launches from which on one of a graph is faster.
+constexpr size_t kWorthwhile = 2;
+/// An input that was so often in a place other than the latest two gets a slot. (State that comes
+/// and goes between two sets of outputs does so three times in the beginning.)
+constexpr int kMaxChanges = 4;
+/// A slot's copy has to take less time than the launches that a graph saves: bytes for each of
+/// them.
+constexpr size_t kSlotBytes = 1 << 20;
+constexpr size_t kMaxNamed = 4;  // steps that a plan's description names
+constexpr int kActive = 1;       // CU_STREAM_CAPTURE_STATUS_ACTIVE
 constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
 struct Value {
@@ -42,18 +54,38 @@ Value constant(Compute type, DType dtype, uint64_t bits) {
 
 }  // namespace
 
+/// A launch's arguments, as the driver takes them: the values of a parameter side by side, those of
+/// all segments.
+struct Launcher::Packed {
+  std::vector<uint64_t> bytes;
+  std::vector<void*> pointers;
+};
+
+/// The launches in a captured graph that have constants, each with its node.
+struct Launcher::Constants {
+  std::vector<std::pair<const Step*, void*>> launches;
+};
+
 /// What one capture depends on, and the graph once there is one.
 struct Launcher::Recorded {
   std::vector<DevicePointer> inputs;
-  std::vector<uint64_t> constants;
   std::shared_ptr<Blocks> outputs;
-  void* graph = nullptr;  ///< CUgraphExec
-  Recorded(std::vector<DevicePointer> i, std::vector<uint64_t> c, std::shared_ptr<Blocks> o)
-      : inputs(std::move(i)), constants(std::move(c)), outputs(std::move(o)) {}
+  std::shared_ptr<DeviceBlock> arena;
+  Device& device;
+  void *source = nullptr, *graph = nullptr;  ///< CUgraph, whose nodes name CUgraphExec's
+  std::vector<uint64_t> constants;           ///< of the graph
+  Constants launches;
+  Recorded(std::vector<DevicePointer> i, std::shared_ptr<Blocks> o, std::shared_ptr<DeviceBlock> a,
+           Device& d)
+      : inputs(std::move(i)), outputs(std::move(o)), arena(std::move(a)), device(d) {}
   ~Recorded() { forget(); }
   void forget() {
-    if (graph) Driver::get().cuGraphExecDestroy(graph);
-    graph = nullptr;
+    device.enter_quietly([this] {
+      if (graph) Driver::get().cuGraphExecDestroy(graph);
+      if (source) Driver::get().cuGraphDestroy(source);
+    });
+    graph = source = nullptr;
+    launches.launches.clear();
   }
   Recorded(const Recorded&) = delete;
   Recorded& operator=(const Recorded&) = delete;
@@ -61,30 +93,50 @@ struct Launcher::Recorded {
 
 Launcher::Launcher(CudaPlan plan, Device& device) : plan_(std::move(plan)), device_(device) {
   const Driver& driver = Driver::get();
-  device_.enter();
   wide_ = plan_.wide;
+  sources_.resize(plan_.inputs.size());
   if (plan_.uses_status) device_.status();
+  const char* waits = std::getenv("CUDA_LAUNCH_BLOCKING");
+  std::string text;
+  for (const Step& s : plan_.steps) {
+    const size_t at = static_cast<size_t>(&s - plan_.steps.data());
+    if (at < kMaxNamed) text += str(at ? ", " : "", named(s));
+    if (waits && std::string_view(waits) == "1") names_.push_back(named(s));
+  }
+  if (plan_.steps.size() > kMaxNamed) text += str(" and ", plan_.steps.size() - kMaxNamed, " more");
+  description_ = std::make_shared<const std::string>(std::move(text));
   if (plan_.kernels.empty()) return;
   auto cubin = compiled(plan_.source(), device_.capability());
-  driver.call(driver.cuModuleLoadData, &module_, cubin->data());
-  for (const Kernel& k : plan_.kernels) {
-    void* function = nullptr;
-    driver.call(driver.cuModuleGetFunction, &function, module_, k.name.c_str());
-    functions_.push_back(function);
-  }
+  device_.enter([&] {
+    driver.call(driver.cuModuleLoadData, &module_, cubin->data());
+    for (const Kernel& k : plan_.kernels) {
+      void* function = nullptr;
+      driver.call(driver.cuModuleGetFunction, &function, module_, k.name.c_str());
+      functions_.push_back(function);
+    }
+  });
 }
 
 Launcher::~Launcher() {
   // What is still running uses the module and the graphs; errors have nowhere to go from here.
   const Driver& driver = Driver::get();
-  device_.enter_quietly();
-  driver.cuStreamSynchronize(device_.stream());
+  device_.enter_quietly([&] { driver.cuStreamSynchronize(device_.stream()); });
   recorded_.clear();
-  if (module_) driver.cuModuleUnload(module_);
+  device_.enter_quietly([&] {
+    if (module_) driver.cuModuleUnload(module_);
+  });
 }
 
-void Launcher::launch(const Step& s, const std::vector<DevicePointer>& buffers,
-                      const uint64_t* constants, StreamHandle stream) const {
+std::string Launcher::named(const Step& s) const {
+  const std::string where = location_text ? location_text(s.location) : std::string();
+  const char* what = s.kernel >= 0 ? plan_.kernels[static_cast<size_t>(s.kernel)].name.c_str()
+                     : s.passage   ? info(s.passage->op).name
+                                   : "a matrix product";
+  return where.empty() ? what : str(what, " (", where, ")");
+}
+
+Launcher::Packed Launcher::packed(const Step& s, const std::vector<DevicePointer>& buffers,
+                                  const uint64_t* constants) const {
   size_t each = s.arguments.size() / s.segments;
   auto value = [&](const Argument& a, bool aligned) {
     Value v{};
@@ -112,10 +164,9 @@ void Launcher::launch(const Step& s, const std::vector<DevicePointer>& buffers,
     }
     return v;
   };
-  // The values of a parameter lie side by side, those of all segments.
-  std::vector<uint64_t> bytes(s.arguments.size());
-  std::vector<void*> pointers(each);
-  for (size_t k = 0; k < each; ++k) pointers[k] = &bytes[k * s.segments];
+  Packed p;
+  p.bytes.resize(s.arguments.size());
+  for (size_t k = 0; k < each; ++k) p.pointers.push_back(&p.bytes[k * s.segments]);
   for (size_t segment = 0; segment < s.segments; ++segment) {
     std::span<const Argument> arguments(s.arguments.data() + segment * each, each);
     bool aligned = std::all_of(arguments.begin(), arguments.end(), [&](const Argument& a) {
@@ -123,41 +174,61 @@ void Launcher::launch(const Step& s, const std::vector<DevicePointer>& buffers,
     });
     for (size_t k = 0; k < each; ++k) {
       Value v = value(arguments[k], aligned);
-      std::memcpy(static_cast<char*>(pointers[k]) + segment * v.bytes, &v.pointer, v.bytes);
+      std::memcpy(static_cast<char*>(p.pointers[k]) + segment * v.bytes, &v.pointer, v.bytes);
     }
   }
+  return p;
+}
+
+void Launcher::launch(const Step& s, const std::vector<DevicePointer>& buffers,
+                      const uint64_t* constants, StreamHandle stream, Constants* capturing) const {
+  Packed p = packed(s, buffers, constants);
   const Driver& driver = Driver::get();
   driver.check(driver.cuLaunchKernel(functions_[s.kernel], s.grid, 1, 1, s.block_x, s.block_y, 1, 0,
-                                     stream, pointers.data(), nullptr),
+                                     stream, p.pointers.data(), nullptr),
                plan_.kernels[s.kernel].name.c_str());
+  auto is_constant = [](const Argument& a) { return a.kind == Argument::Kind::Constant; };
+  if (!capturing || std::ranges::none_of(s.arguments, is_constant)) return;
+  int status = 0;
+  unsigned long long id = 0;
+  void *graph = nullptr, *const *latest = nullptr;
+  size_t count = 0;
+  driver.call(driver.cuStreamGetCaptureInfo, stream, &status, &id, &graph, &latest, &count);
+  require(status == kActive && count == 1, ErrorKind::Runtime, "a capture was lost");
+  capturing->launches.emplace_back(&s, latest[0]);
+}
+
+void Launcher::enqueue(const Step& s, const std::vector<DevicePointer>& buffers,
+                       const uint64_t* constants, StreamHandle stream, Constants* capturing) const {
+  const Driver& driver = Driver::get();
+  if (s.kernel >= 0) return launch(s, buffers, constants, stream, capturing);
+  if (s.passage) {
+    const Passage& p = *s.passage;
+    return Nccl::get().enqueue(p, p.reads ? buffers[p.in] : 0, buffers[p.out], stream);
+  }
+  const Gemm& p = s.product;
+  DevicePointer out = buffers[p.out];
+  if (p.k == 0) {
+    if (!p.accumulate)
+      driver.call(driver.cuMemsetD8Async, out, 0, plan_.buffers[p.out].bytes, stream);
+    return;
+  }
+  CublasLt& products = device_.products();
+  DevicePointer a = buffers[p.a], b = buffers[p.b], workspace = device_.workspace();
+  if (p.has_bias && products.multiply_and_add(p, a, b, buffers[p.bias], out, workspace, stream))
+    return;
+  products.multiply(p, a, b, out, workspace, stream);
+  if (p.has_bias) launch(plan_.bias_steps[p.add_bias], buffers, constants, stream, capturing);
 }
 
 void Launcher::enqueue(const std::vector<DevicePointer>& buffers, const uint64_t* constants,
-                       StreamHandle stream) const {
+                       StreamHandle stream, Constants* capturing) const {
   const Driver& driver = Driver::get();
   for (const Step& s : plan_.steps) {
-    if (s.kernel >= 0) {
-      launch(s, buffers, constants, stream);
-      continue;
-    }
-    if (s.passage) {
-      const Passage& p = *s.passage;
-      Nccl::get().enqueue(p, p.reads ? buffers[p.in] : 0, buffers[p.out], stream);
-      continue;
-    }
-    const Gemm& p = s.product;
-    DevicePointer out = buffers[p.out];
-    if (p.k == 0) {
-      if (!p.accumulate)
-        driver.call(driver.cuMemsetD8Async, out, 0, plan_.buffers[p.out].bytes, stream);
-      continue;
-    }
-    CublasLt& products = device_.products();
-    DevicePointer a = buffers[p.a], b = buffers[p.b], workspace = device_.workspace();
-    if (p.has_bias && products.multiply_and_add(p, a, b, buffers[p.bias], out, workspace, stream))
-      continue;
-    products.multiply(p, a, b, out, workspace, stream);
-    if (p.has_bias) launch(plan_.bias_steps[p.add_bias], buffers, constants, stream);
+    enqueue(s, buffers, constants, stream, capturing);
+    if (!names_.empty())
+      driver.check(driver.cuStreamSynchronize(stream),
+                   names_[static_cast<size_t>(&s - plan_.steps.data())].c_str());
   }
 }
 
@@ -219,7 +290,7 @@ std::vector<DevicePointer> Launcher::places(const std::vector<DevicePointer>& in
 }
 
 void Launcher::capture(Recorded& r) const {
-  if (refusals_ >= kMaxRefusals) return;
+  if (refusals_ >= kMaxRefusals || plan_.steps.size() < kWorthwhile || !names_.empty()) return;
   ++refusals_;
   const Driver& driver = Driver::get();
   // Everything the capture calls has been called before: nothing allocates or waits inside it.
@@ -228,16 +299,41 @@ void Launcher::capture(Recorded& r) const {
   bool complete = true;
   try {
     enqueue(places(r.inputs, *r.outputs, arena_ ? arena_->pointer() : 0), r.constants.data(),
-            stream);
+            stream, &r.launches);
   } catch (const Error&) {
     complete = false;  // the run without a graph will say it
   }
-  void* graph = nullptr;
-  complete = driver.cuStreamEndCapture(stream, &graph) == 0 && complete;
-  if (complete && driver.cuGraphInstantiate(&r.graph, graph, 0) != 0) r.graph = nullptr;
-  if (graph) driver.cuGraphDestroy(graph);
-  if (!r.graph) return;
+  complete = driver.cuStreamEndCapture(stream, &r.source) == 0 && complete;
+  if (complete && driver.cuGraphInstantiate(&r.graph, r.source, 0) != 0) r.graph = nullptr;
+  if (!r.graph) return r.forget();
   refusals_ = 0;
+}
+
+void Launcher::set_constants(Recorded& r, const uint64_t* constants) const {
+  if (!r.graph || std::equal(r.constants.begin(), r.constants.end(), constants)) return;
+  const Driver& driver = Driver::get();
+  const auto buffers = places(r.inputs, *r.outputs, arena_ ? arena_->pointer() : 0);
+  for (auto [step, node] : r.launches.launches) {
+    const bool changed = std::ranges::any_of(step->arguments, [&](const Argument& a) {
+      return a.kind == Argument::Kind::Constant && r.constants[a.index] != constants[a.index];
+    });
+    if (!changed) continue;
+    Packed p = packed(*step, buffers, constants);
+    const KernelNode kernel{functions_[static_cast<size_t>(step->kernel)],
+                            step->grid,
+                            1,
+                            1,
+                            step->block_x,
+                            step->block_y,
+                            1,
+                            0,
+                            p.pointers.data(),
+                            nullptr,
+                            nullptr,
+                            nullptr};
+    if (driver.cuGraphExecKernelNodeSetParams(r.graph, node, &kernel) != 0) return r.forget();
+  }
+  r.constants.assign(constants, constants + r.constants.size());
 }
 
 Blocks Launcher::handed_out(const Blocks& outputs) const {
@@ -253,10 +349,40 @@ Blocks Launcher::handed_out(const Blocks& outputs) const {
   return result;
 }
 
+bool Launcher::needs_slot(size_t input, DevicePointer at) const {
+  Source& s = sources_[input];
+  if (s.slot || at == s.latest) return s.slot != nullptr;
+  const bool returns = at == s.before;
+  s.before = std::exchange(s.latest, at);
+  return !returns && ++s.changes > kMaxChanges && plan_.steps.size() >= kWorthwhile &&
+         plan_.inputs[input].bytes() <= kSlotBytes * plan_.steps.size();
+}
+
+std::vector<DevicePointer> Launcher::settled(const std::vector<DevicePointer>& inputs) const {
+  std::vector<DevicePointer> at = inputs;
+  for (size_t i = 0; i < at.size(); ++i) {
+    if (!needs_slot(i, inputs[i])) continue;
+    const size_t bytes = plan_.inputs[i].bytes();
+    auto& slot = sources_[i].slot;
+    if (!slot) {
+      slot = std::make_unique<DeviceBlock>(device_, bytes);
+      recorded_.clear();
+    }
+    device_.copy(slot->pointer(), inputs[i], bytes);
+    at[i] = slot->pointer();
+  }
+  return at;
+}
+
 Blocks Launcher::run(const std::vector<DevicePointer>& inputs, const uint64_t* constants) const {
+  return device_.enter([&] { return run_entered(inputs, constants); });
+}
+
+Blocks Launcher::run_entered(const std::vector<DevicePointer>& inputs,
+                             const uint64_t* constants) const {
   std::lock_guard lock(mutex_);
   std::lock_guard stream_lock(device_.mutex());
-  device_.enter();
+  device_.note(description_);
   if (!ran_) {  // the first time may be the last: nothing is kept
     DeviceBlock arena(device_, plan_.arena_bytes);
     Blocks outputs = fresh_outputs();
@@ -264,31 +390,34 @@ Blocks Launcher::run(const std::vector<DevicePointer>& inputs, const uint64_t* c
     ran_ = true;
     return outputs;
   }
-  if (!arena_ && plan_.arena_bytes > 0)
-    arena_ = std::make_unique<DeviceBlock>(device_, plan_.arena_bytes);
+  arena_ = device_.arena(plan_.arena_bytes);
   copied_.resize(plan_.outputs.size());
+  const std::vector<DevicePointer> at = settled(inputs);
 
-  std::vector<uint64_t> values(constants, constants + plan_.constants.size());
-  auto it = recorded_.begin();
-  while (it != recorded_.end() && !(it->inputs == inputs && it->constants == values)) ++it;
+  auto it = std::ranges::find_if(
+      recorded_, [&](const Recorded& r) { return r.inputs == at && r.arena == arena_; });
   if (it != recorded_.end()) {
     if (make_free(*it->outputs, inputs)) {
       recorded_.splice(recorded_.begin(), recorded_, it);
-      if (!it->graph) capture(*it);
+      set_constants(*it, constants);
+      if (!it->graph) {
+        it->constants.assign(constants, constants + plan_.constants.size());
+        capture(*it);
+      }
       const Driver& driver = Driver::get();
       if (it->graph)
         driver.call(driver.cuGraphLaunch, it->graph, device_.stream());
       else
-        enqueue(places(inputs, *it->outputs, arena_ ? arena_->pointer() : 0), constants,
+        enqueue(places(at, *it->outputs, arena_ ? arena_->pointer() : 0), constants,
                 device_.stream());
       return handed_out(*it->outputs);
     }
     recorded_.erase(it);
   }
   std::shared_ptr<Blocks> outputs = free_outputs(inputs);
-  enqueue(places(inputs, *outputs, arena_ ? arena_->pointer() : 0), constants, device_.stream());
+  enqueue(places(at, *outputs, arena_ ? arena_->pointer() : 0), constants, device_.stream());
   if (recorded_.size() == kMaxGraphs) recorded_.pop_back();
-  recorded_.emplace_front(inputs, std::move(values), outputs);
+  recorded_.emplace_front(at, outputs, arena_, device_);
   return handed_out(*outputs);
 }
 

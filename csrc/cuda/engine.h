@@ -3,7 +3,9 @@
 // Holds: a run enqueues work and returns; it waits for nothing. From its second run on, a plan
 // keeps a few sets of output buffers and hands out the one that nobody holds any more: so that a
 // training step finds the same buffers again, is captured as a CUDA graph, and from then on is one
-// launch.
+// launch. What varies from run to run does not change that: inputs that come from ever other
+// places, as batches do, are copied into a slot of the plan's own, and constants are set in the
+// graph.
 #pragma once
 
 #include <list>
@@ -16,6 +18,9 @@
 namespace gradcell::cuda {
 
 using Blocks = std::vector<std::shared_ptr<DeviceBlock>>;
+
+/// Set by the binding: where a node was made.
+inline std::string (*location_text)(const Location&) = nullptr;
 
 /// A plan whose kernels are loaded on a device.
 class Launcher {
@@ -33,23 +38,43 @@ class Launcher {
   Blocks run(const std::vector<DevicePointer>& inputs, const uint64_t* constants) const;
 
  private:
+  Blocks run_entered(const std::vector<DevicePointer>& inputs, const uint64_t* constants) const;
   struct Recorded;
+  struct Packed;
+  struct Constants;
+  /// Where an input has been lately, and its slot once that was in too many places.
+  struct Source {
+    DevicePointer latest = 0, before = 0;
+    int changes = 0;
+    std::unique_ptr<DeviceBlock> slot;
+  };
   Blocks fresh_outputs() const;
   /// A kept set of outputs that nobody else holds, or a new one.
   std::shared_ptr<Blocks> free_outputs(const std::vector<DevicePointer>& inputs) const;
   /// Whether a set can be written again. Small outputs that callers keep, as losses are, do not
   /// stand in the way: from now on they are copied out.
   bool make_free(const Blocks& outputs, const std::vector<DevicePointer>& inputs) const;
+  /// Where the run finds its inputs: those that vary are copied into their slots.
+  std::vector<DevicePointer> settled(const std::vector<DevicePointer>& inputs) const;
+  bool needs_slot(size_t input, DevicePointer at) const;
   std::vector<DevicePointer> places(const std::vector<DevicePointer>& inputs, const Blocks& outputs,
                                     DevicePointer arena) const;
   /// Leaves r without a graph where the driver refuses, as it may when another library waits for
   /// the whole device meanwhile.
   void capture(Recorded& r) const;
+  /// Sets the constants of a graph; leaves r without one where the driver refuses.
+  void set_constants(Recorded& r, const uint64_t* constants) const;
   Blocks handed_out(const Blocks& outputs) const;
+  /// `capturing`: takes the launches that have constants.
   void enqueue(const std::vector<DevicePointer>& buffers, const uint64_t* constants,
-               StreamHandle stream) const;
+               StreamHandle stream, Constants* capturing = nullptr) const;
+  void enqueue(const Step& s, const std::vector<DevicePointer>& buffers, const uint64_t* constants,
+               StreamHandle stream, Constants* capturing) const;
   void launch(const Step& s, const std::vector<DevicePointer>& buffers, const uint64_t* constants,
-              StreamHandle stream) const;
+              StreamHandle stream, Constants* capturing) const;
+  Packed packed(const Step& s, const std::vector<DevicePointer>& buffers,
+                const uint64_t* constants) const;
+  std::string named(const Step& s) const;
 
   CudaPlan plan_;
   Device& device_;
@@ -58,7 +83,10 @@ class Launcher {
   bool wide_ = false;
   mutable std::mutex mutex_;
   mutable bool ran_ = false;
-  mutable std::unique_ptr<DeviceBlock> arena_;
+  std::shared_ptr<const std::string> description_;  ///< what runs, in words
+  std::vector<std::string> names_;  ///< of each step; empty unless each is waited for
+  mutable std::vector<Source> sources_;
+  mutable std::shared_ptr<DeviceBlock> arena_;
   mutable std::list<std::shared_ptr<Blocks>> outputs_;  ///< the latest first
   mutable std::vector<uint8_t> copied_;   ///< outputs that callers keep: they get copies
   mutable std::list<Recorded> recorded_;  ///< the latest first

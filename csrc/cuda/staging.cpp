@@ -38,12 +38,18 @@ void Staging::upload(DevicePointer to, const void* from, size_t bytes, StreamHan
   }
 }
 
-void Staging::download(void* to, DevicePointer from, size_t bytes, StreamHandle stream) {
+int Staging::download(void* to, DevicePointer from, size_t bytes, StreamHandle stream,
+                      DevicePointer flag) {
   std::lock_guard lock(mutex_);
+  *word_ = 0;
+  if (flag) {  // there when what comes after it in the stream is
+    driver_.call(driver_.cuMemcpyDtoHAsync, word_, flag, sizeof *word_, stream);
+    driver_.call(driver_.cuMemsetD8Async, flag, 0, sizeof *word_, stream);
+  }
   if (!halves_[1].memory) {
     driver_.call(driver_.cuMemcpyDtoHAsync, to, from, bytes, stream);
     driver_.call(driver_.cuStreamSynchronize, stream);
-    return;
+    return *word_;
   }
   auto start = [&](size_t at) {
     const Half& h = halves_[at / kHalf % 2];
@@ -59,6 +65,7 @@ void Staging::download(void* to, DevicePointer from, size_t bytes, StreamHandle 
     wait(h);
     std::memcpy(static_cast<unsigned char*>(to) + at, h.memory, std::min(kHalf, bytes - at));
   }
+  return *word_;
 }
 
 }  // namespace gradcell::cuda

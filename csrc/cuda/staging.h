@@ -17,10 +17,9 @@ class Staging {
 
   /// The caller may change or free `from` when this returns; the copy is in the stream's order.
   void upload(DevicePointer to, const void* from, size_t bytes, StreamHandle stream);
-  /// The bytes are there when this returns, and all work before is done.
-  void download(void* to, DevicePointer from, size_t bytes, StreamHandle stream);
-  /// A place for one word that comes along with a download.
-  int* word() { return word_; }
+  /// The bytes are there when this returns, and all work before is done. Returns the word at `flag`
+  /// (0: there is none), and clears it, so that one download alone sees what was flagged.
+  int download(void* to, DevicePointer from, size_t bytes, StreamHandle stream, DevicePointer flag);
 
  private:
   static constexpr size_t kHalf = size_t(4) << 20;

@@ -100,7 +100,13 @@ Dims encode(const A& a) {
   return numbers;
 }
 
-/// Of an op that has nothing but an axis.
+/// Of an op that has nothing but a size; an axis.
+struct SizeAttributes {
+  int64_t size;
+  static constexpr auto fields() {
+    return std::tuple{Field{"size", AttributeKind::Size, &SizeAttributes::size}};
+  }
+};
 struct AxisAttributes {
   int64_t axis;
   static constexpr auto fields() {

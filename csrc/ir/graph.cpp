@@ -19,48 +19,28 @@ bool equal(std::span<const A> a, std::span<const B> b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
 }
 
-/// A copy that does not point into the graph's pools, which may move as they grow.
-template <class T>
-class Detached {
- public:
-  explicit Detached(std::span<const T> from) : size_(from.size()) {
-    if (size_ > kInline)
-      heap_.assign(from.begin(), from.end());
-    else
-      std::copy(from.begin(), from.end(), inline_);
-  }
-  std::span<const T> span() const { return {size_ > kInline ? heap_.data() : inline_, size_}; }
-
- private:
-  static constexpr size_t kInline = 8;
-  size_t size_;
-  T inline_[kInline];
-  std::vector<T> heap_;
-};
-
 }  // namespace
 
 Graph::Graph() : table_(256, kNoNode) {
   nodes_.reserve(128);
   hashes_.reserve(128);
-  input_pool_.reserve(256);
 }
 
-std::optional<uint32_t> Graph::known_shape(std::span<const int64_t> dims) const {
+const Shape* Graph::known_shape(std::span<const int64_t> dims) const {
   // A graph has few distinct shapes, and the latest are the likeliest.
   for (size_t i = shapes_.size(); i-- > 0;)
-    if (equal(std::span<const int64_t>(shapes_[i]), dims)) return static_cast<uint32_t>(i);
-  return {};
+    if (equal(std::span<const int64_t>(shapes_[i].dims), dims)) return &shapes_[i];
+  return nullptr;
 }
 
-uint32_t Graph::shape_id(std::span<const int64_t> dims) {
-  if (auto known = known_shape(dims)) return *known;
-  counts_.push_back(element_count(dims));
-  shapes_.emplace_back(dims.begin(), dims.end());
-  return static_cast<uint32_t>(shapes_.size() - 1);
+const Shape* Graph::shape(std::span<const int64_t> dims) {
+  if (const Shape* known = known_shape(dims)) return known;
+  const auto number = static_cast<uint32_t>(shapes_.size());
+  shapes_.push_back({number, element_count(dims), Dims(dims.begin(), dims.end())});
+  return &shapes_.back();
 }
 
-NodeId Graph::append(Op op, DType dtype, uint32_t shape, std::span<const NodeId> inputs,
+NodeId Graph::append(Op op, DType dtype, const Shape* shape, std::span<const NodeId> inputs,
                      std::span<const int64_t> attrs, uint64_t bits) {
   if (nodes_.size() % 1024 == 1023) check_interrupt();
   Node n;
@@ -68,23 +48,26 @@ NodeId Graph::append(Op op, DType dtype, uint32_t shape, std::span<const NodeId>
   n.dtype = dtype;
   n.order = order_;
   n.shape = shape;
-  n.input_begin = static_cast<uint32_t>(input_pool_.size());
-  n.attr_begin = static_cast<uint32_t>(attr_pool_.size());
   n.input_count = static_cast<uint16_t>(inputs.size());
   n.attr_count = static_cast<uint16_t>(attrs.size());
   n.bits = bits;
   n.location = location_;
-  input_pool_.insert(input_pool_.end(), inputs.begin(), inputs.end());
-  attr_pool_.insert(attr_pool_.end(), attrs.begin(), attrs.end());
+  n.inputs = inputs_.add(inputs);
+  n.attrs = attrs_.add(attrs);
   nodes_.push_back(n);
   return static_cast<NodeId>(nodes_.size() - 1);
 }
 
 NodeId Graph::unique(Op op, DType dtype, std::span<const int64_t> dims,
                      std::span<const NodeId> inputs) {
-  NodeId id = append(op, dtype, shape_id(dims), inputs, {}, next_serial_++);
+  NodeId id = append(op, dtype, shape(dims), inputs, {}, next_serial_++);
   hashes_.push_back(0);
   return id;
+}
+
+int64_t Graph::add_rule(std::shared_ptr<const Rule> rule) {
+  rules_.push_back(std::move(rule));
+  return static_cast<int64_t>(rules_.size()) - 1;
 }
 
 NodeId Graph::effect(Op op, DType dtype, std::span<const int64_t> dims,
@@ -102,7 +85,7 @@ NodeId Graph::effect(Op op, DType dtype, std::span<const int64_t> dims,
 }
 
 uint32_t Graph::Contents::hash() const {
-  uint64_t h = mix(static_cast<uint64_t>(op) << 8 | static_cast<uint64_t>(dtype), shape);
+  uint64_t h = mix(static_cast<uint64_t>(op) << 8 | static_cast<uint64_t>(dtype), shape->number);
   h = mix(h, bits);
   for (NodeId i : inputs) h = mix(h, i + 1);
   for (int64_t a : attrs) h = mix(h, static_cast<uint64_t>(a) + 0x51ull);
@@ -126,22 +109,20 @@ size_t Graph::slot(const Contents& c, uint32_t hash) const {
 NodeId Graph::find(Op op, DType dtype, std::span<const int64_t> dims,
                    std::span<const NodeId> inputs, std::span<const int64_t> attrs,
                    uint64_t bits) const {
-  const std::optional<uint32_t> shape = known_shape(dims);
+  const Shape* shape = known_shape(dims);
   if (!shape) return kNoNode;
-  const Contents contents{op, dtype, *shape, inputs, attrs, bits};
+  const Contents contents{op, dtype, shape, inputs, attrs, bits};
   return table_[slot(contents, contents.hash())];
 }
 
 NodeId Graph::intern(Op op, DType dtype, std::span<const int64_t> dims,
                      std::span<const NodeId> inputs, std::span<const int64_t> attrs,
                      uint64_t bits) {
-  Detached<NodeId> inputs_copy(inputs);
-  Detached<int64_t> attrs_copy(attrs);
-  const Contents contents{op, dtype, shape_id(dims), inputs_copy.span(), attrs_copy.span(), bits};
+  const Contents contents{op, dtype, shape(dims), inputs, attrs, bits};
   const uint32_t hash = contents.hash();
   const size_t at = slot(contents, hash);
   if (table_[at] != kNoNode) return table_[at];
-  const NodeId id = append(op, dtype, contents.shape, contents.inputs, contents.attrs, bits);
+  const NodeId id = append(op, dtype, contents.shape, inputs, attrs, bits);
   hashes_.push_back(hash);
   table_[at] = id;
   if (nodes_.size() * 2 > table_.size()) grow_table();

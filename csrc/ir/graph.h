@@ -1,10 +1,12 @@
 // The graph: an append-only arena of nodes. A node's inputs always have smaller ids, so ascending
-// ids are a topological order; nothing is ever changed or removed. Pure nodes are hash-consed: the
-// same op on the same inputs with the same attributes is the same node.
+// ids are a topological order; nothing is ever changed or removed, and inputs, attributes and
+// shapes stay where they are while nodes are added. Pure nodes are hash-consed: the same op on the
+// same inputs with the same attributes is the same node.
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <deque>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,17 +33,48 @@ struct Location {
   int32_t offset = 0;
 };
 
+/// A shape that nodes of a graph have.
+struct Shape {
+  uint32_t number;  ///< among the graph's
+  int64_t count;    ///< of elements
+  Dims dims;
+};
+
 struct Node {
   Op op;
   DType dtype;
-  uint8_t order = 0;         ///< 0: forward; n: made by the n-th differentiation
-  uint32_t shape = 0;        ///< index into the graph's shapes
-  uint32_t input_begin = 0;  ///< into the graph's input pool
-  uint32_t attr_begin = 0;   ///< into the graph's attribute pool
+  uint8_t order = 0;  ///< 0: forward; n: made by the n-th differentiation
   uint16_t input_count = 0;
   uint16_t attr_count = 0;
+  const Shape* shape = nullptr;
+  const NodeId* inputs = nullptr;
+  const int64_t* attrs = nullptr;
   uint64_t bits = 0;  ///< a constant: its value; an effect: its place; of leaves: a serial number
   Location location;
+};
+
+class Rule;
+
+/// Runs of numbers that stay where they are.
+template <class T>
+class Pool {
+ public:
+  const T* add(std::span<const T> run) {
+    if (run.size() > room_) {
+      room_ = std::max<size_t>(run.size(), 256);
+      blocks_.push_back(std::make_unique_for_overwrite<T[]>(room_));
+      next_ = blocks_.back().get();
+    }
+    T* const begin = next_;
+    next_ = std::copy(run.begin(), run.end(), begin);
+    room_ -= run.size();
+    return begin;
+  }
+
+ private:
+  std::vector<std::unique_ptr<T[]>> blocks_;
+  T* next_ = nullptr;
+  size_t room_ = 0;
 };
 
 class Graph {
@@ -52,19 +85,18 @@ class Graph {
   const Node& operator[](NodeId id) const { return nodes_[id]; }
   std::span<const NodeId> inputs(NodeId id) const {
     const Node& n = nodes_[id];
-    return {input_pool_.data() + n.input_begin, n.input_count};
+    return {n.inputs, n.input_count};
   }
-  NodeId input(NodeId id, int k) const { return input_pool_[nodes_[id].input_begin + k]; }
+  NodeId input(NodeId id, int k) const { return nodes_[id].inputs[k]; }
   std::span<const int64_t> attrs(NodeId id) const {
     const Node& n = nodes_[id];
-    return {attr_pool_.data() + n.attr_begin, n.attr_count};
+    return {n.attrs, n.attr_count};
   }
-  const Dims& dims(NodeId id) const { return shapes_[nodes_[id].shape]; }
-  int64_t count(NodeId id) const { return counts_[nodes_[id].shape]; }
+  const Dims& dims(NodeId id) const { return nodes_[id].shape->dims; }
+  int64_t count(NodeId id) const { return nodes_[id].shape->count; }
   DType dtype(NodeId id) const { return nodes_[id].dtype; }
 
-  /// The node with these contents, a new one unless an equal one is there. `inputs` and `attrs` may
-  /// point into this graph.
+  /// The node with these contents, a new one unless an equal one is there.
   NodeId intern(Op op, DType dtype, std::span<const int64_t> dims, std::span<const NodeId> inputs,
                 std::span<const int64_t> attrs = {}, uint64_t bits = 0);
   /// The node with these contents; kNoNode if there is none.
@@ -82,15 +114,23 @@ class Graph {
   };
   std::span<const Effect> effects() const { return effects_; }  ///< by place
 
+  /// Keeps the derivative that a call has of its own; returns the call's number.
+  int64_t add_rule(std::shared_ptr<const Rule> rule);
+  std::shared_ptr<const Rule> rule(int64_t call) const {
+    return rules_.at(static_cast<size_t>(call));
+  }
+  /// Nothing is differentiated any more: what the rules hold may go.
+  void drop_rules() { rules_.clear(); }
+
  private:
   friend class Stamp;
-  uint32_t shape_id(std::span<const int64_t> dims);
-  std::optional<uint32_t> known_shape(std::span<const int64_t> dims) const;
+  const Shape* shape(std::span<const int64_t> dims);
+  const Shape* known_shape(std::span<const int64_t> dims) const;  ///< null: none
 
   struct Contents {
     Op op;
     DType dtype;
-    uint32_t shape;
+    const Shape* shape;
     std::span<const NodeId> inputs;
     std::span<const int64_t> attrs;
     uint64_t bits;
@@ -98,17 +138,17 @@ class Graph {
   };
   /// Where in the table the node is, or would be.
   size_t slot(const Contents& contents, uint32_t hash) const;
-  NodeId append(Op op, DType dtype, uint32_t shape, std::span<const NodeId> inputs,
+  NodeId append(Op op, DType dtype, const Shape* shape, std::span<const NodeId> inputs,
                 std::span<const int64_t> attrs, uint64_t bits);
   void grow_table();
 
   std::vector<Node> nodes_;
-  std::vector<NodeId> input_pool_;
-  std::vector<int64_t> attr_pool_;
-  std::vector<Dims> shapes_;
-  std::vector<int64_t> counts_;
+  Pool<NodeId> inputs_;
+  Pool<int64_t> attrs_;
+  std::deque<Shape> shapes_;
   std::vector<uint32_t> hashes_;
   std::vector<NodeId> table_;  ///< open addressing, power-of-two size
+  std::vector<std::shared_ptr<const Rule>> rules_;
   uint64_t next_serial_ = 0, next_place_ = 1;
   std::vector<Effect> effects_;
   Location location_;

@@ -90,26 +90,24 @@ inline RowsOf rows_of(const Piece& p, const Dims& result, RowAxes axes, int64_t 
   auto whole = [&](size_t k) {
     return p.from.dims[k] == result[k] && p.start[k] == 0 && p.step[k] == 1;
   };
-  int64_t stride = 1;
-  for (size_t k = result.size(); k-- > axes.trail;) {
-    if (!whole(k)) return RowsOf::Any;
-    if (result[k] == 1) continue;
-    same &= p.from.strides[k] == stride;
-    none &= p.from.strides[k] == 0;
-    stride *= result[k];
-  }
+  // Axes [first, behind) all count rows, the last of which are `stride` elements apart.
+  auto count_rows = [&](size_t first, size_t behind, int64_t stride) {
+    bool all = true;
+    for (size_t k = behind; k-- > first; stride *= result[k]) {
+      all &= whole(k);
+      if (result[k] == 1) continue;
+      same &= p.from.strides[k] == stride;
+      none &= p.from.strides[k] == 0;
+    }
+    return all;
+  };
+  const int64_t stride = count / rows * block;
   for (size_t k = axes.lead; k < axes.trail && block > 1; ++k)
     same &= p.from.dims[k] == 1 || p.from.strides[k] % block == 0;
-  stride = count / rows * block;
   // (The rest of a row lies within it, as all does.)
   if (p.from.offset >= stride || p.from.offset % block != 0) same = false;
-  for (size_t k = axes.lead; k-- > 0;) {
-    if (!whole(k)) return RowsOf::Any;
-    if (result[k] == 1) continue;
-    same &= p.from.strides[k] == stride;
-    none &= p.from.strides[k] == 0;
-    stride *= result[k];
-  }
+  if (!count_rows(axes.trail, result.size(), 1) || !count_rows(0, axes.lead, stride))
+    return RowsOf::Any;
   return same ? RowsOf::Same : none ? RowsOf::None : RowsOf::Any;
 }
 

@@ -9,12 +9,9 @@ namespace gradcell {
 
 namespace {
 
-constexpr Parameter kGroup{Parameter::Kind::Attribute, "group"};
-constexpr Parameter kSize{Parameter::Kind::Attribute, "size"};
-constexpr Parameter kRank{Parameter::Kind::Attribute, "rank"};
-constexpr Parameter kReduction{Parameter::Kind::Attribute, "reduction"};
-constexpr Parameter kRoot{Parameter::Kind::Attribute, "root"};
-
+constexpr Parameter kGroup = attribute("group"), kSize = attribute("size"),
+                    kRank = attribute("rank"), kReduction = attribute("reduction"),
+                    kRoot = attribute("root");
 constexpr Parameter kExchanged[] = {kX, kGroup, kSize, kRank};
 constexpr Parameter kReduced[] = {kX, kGroup, kSize, kRank, kReduction};
 constexpr Parameter kRooted[] = {kX, kGroup, kSize, kRank, kRoot};
@@ -65,15 +62,13 @@ class Collective : public Spec {
   /// first dimension: before and behind, the batch axis changes places with that of the processes.
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
     const auto a = gradcell::attributes<CollectiveAttributes>(g, id);
-    const Dims x = g.dims(g.input(id, 0)), y = g.dims(id);
+    const Dims &x = g.dims(g.input(id, 0)), &y = g.dims(id);
     const bool cut = pattern == Pattern::ReducedParts || pattern == Pattern::Swapped;
     const bool joined = pattern == Pattern::Gathered || pattern == Pattern::Swapped;
     NodeId in = b.inputs[0];
     if (cut) in = by_process(g, in, {b.size, a.size}, behind(x, a.size));
-    const Draft draft{{&in, 1}, g.attrs(id)};
-    const Dims numbers(g.attrs(id).begin(), g.attrs(id).end());
-    const Type type = infer(g, draft);
-    NodeId out = g.effect(op, type.dtype, type.dims, {&in, 1}, numbers, g[id].bits);
+    const Type type = infer(g, {{&in, 1}, g.attrs(id)});
+    NodeId out = g.effect(op, type.dtype, type.dims, {&in, 1}, g.attrs(id), g[id].bits);
     if (joined) out = by_process(g, out, {a.size, b.size}, behind(y, a.size));
     return reshape(g, out, behind_batch(b.size, y));
   }
@@ -106,7 +101,7 @@ class Collective : public Spec {
 
 /// y where the mask holds, else 0.
 NodeId where(Graph& g, NodeId mask, NodeId y) {
-  return select(g, mask, y, constant(g, g.dtype(y), Dims(g.dims(y)), 0));
+  return select(g, mask, y, constant(g, g.dtype(y), g.dims(y), 0));
 }
 
 /// AllReduce and ReduceScatter: sums, and extremes, whose place does not move. The adjoint is the

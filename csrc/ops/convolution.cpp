@@ -1,7 +1,5 @@
 #include "ops/convolution.h"
 
-#include <numeric>
-
 #include "ops/elementwise.h"
 #include "ops/families.h"
 #include "ops/movement.h"
@@ -12,35 +10,26 @@ namespace {
 
 using Part = ConvolutionPart;
 
-constexpr Parameter kStride{Parameter::Kind::Attribute, "stride"};
-constexpr Parameter kDilation{Parameter::Kind::Attribute, "dilation"};
-constexpr Parameter kBefore{Parameter::Kind::Attribute, "before"};
-constexpr Parameter kSize{Parameter::Kind::Attribute, "size"};
-constexpr Parameter kGroups{Parameter::Kind::Attribute, "groups"};
-constexpr Parameter kInput{Parameter::Kind::Tensor, "x"}, kOutput{Parameter::Kind::Tensor, "y"};
-constexpr Parameter kWeight{Parameter::Kind::Tensor, "weight"};
-
+constexpr Parameter kInput = tensor("x"), kOutput = tensor("y"), kWeight = tensor("weight"),
+                    kStride = attribute("stride"), kDilation = attribute("dilation"),
+                    kBefore = attribute("before"), kSize = attribute("size"),
+                    kGroups = attribute("groups");
 constexpr Parameter kOfOutput[] = {kInput, kWeight, kStride, kDilation, kBefore, kSize, kGroups};
 constexpr Parameter kOfInput[] = {kOutput, kWeight, kStride, kDilation, kBefore, kSize, kGroups};
 constexpr Parameter kOfWeight[] = {kInput, kOutput, kStride, kDilation, kBefore, kSize, kGroups};
 
-std::span<const Parameter> parameters_of(Part part) {
-  return part == Part::Output  ? std::span<const Parameter>(kOfOutput)
-         : part == Part::Input ? std::span<const Parameter>(kOfInput)
-                               : std::span<const Parameter>(kOfWeight);
-}
-
-Op op_of(Part part) {
-  return part == Part::Output  ? Op::Convolution
-         : part == Part::Input ? Op::ConvolutionInput
-                               : Op::ConvolutionWeight;
-}
-
-/// The two tensors that a part is computed from, in order of the node's inputs.
-constexpr std::pair<Part, Part> sources(Part part) {
-  return part == Part::Output  ? std::pair{Part::Input, Part::Weight}
-         : part == Part::Input ? std::pair{Part::Output, Part::Weight}
-                               : std::pair{Part::Input, Part::Output};
+/// An op of the family, and the two tensors that it computes its own from, in order.
+struct Member {
+  Op op;
+  std::span<const Parameter> parameters;
+  Part first, second;
+};
+const Member& member(Part part) {  // by the order of Part
+  static constexpr Member kMembers[] = {
+      {Op::Convolution, kOfOutput, Part::Input, Part::Weight},
+      {Op::ConvolutionInput, kOfInput, Part::Output, Part::Weight},
+      {Op::ConvolutionWeight, kOfWeight, Part::Input, Part::Output}};
+  return kMembers[static_cast<size_t>(part)];
 }
 
 /// The three tensors' shapes where two of them and a node's attributes are known.
@@ -52,7 +41,7 @@ struct Shapes {
 class Convolution : public Spec {
  public:
   Convolution(Op op, Part part)
-      : Spec(op, Form::Convolve, kAttributes<ConvolutionAttributes>, parameters_of(part)),
+      : Spec(op, Form::Convolve, kAttributes<ConvolutionAttributes>, member(part).parameters),
         part_(part) {}
 
   size_t rank(const Graph& g, const Draft& d) const override {
@@ -66,9 +55,8 @@ class Convolution : public Spec {
     require(g.dtype(a) != DType::Bool, ErrorKind::Type, name(), ": not defined for bool");
     const auto at = decode<ConvolutionAttributes>(d.attributes);
     check_attributes(at);
-    const auto [first, second] = sources(part_);
     Shapes shapes;
-    shapes.of(first) = g.dims(a), shapes.of(second) = g.dims(b);
+    shapes.of(member(part_).first) = g.dims(a), shapes.of(member(part_).second) = g.dims(b);
     const size_t rank = at.size.size() + 2;
     if (g.dims(a).size() != rank || g.dims(b).size() != rank)
       fail(ErrorKind::Value, name(), ": inputs of shapes ", to_string(g.dims(a)), " and ",
@@ -84,23 +72,20 @@ class Convolution : public Spec {
       if (g[in[k]].op != Op::Neg) continue;  // exact but for a zero's sign; it may meet a sum
       NodeId x[] = {in[0], in[1]};
       x[k] = g.input(in[k], 0);
-      const Dims attributes(d.attributes.begin(), d.attributes.end());
-      return unary(g, Op::Neg, make(g, op, {x, attributes}));
+      return unary(g, Op::Neg, make(g, op, {x, d.attributes}));
     }
     return kNoNode;
   }
 
   NodeId adjoint(Graph& g, NodeId id, int k, NodeId dy) const override {
-    const auto [first, second] = sources(part_);
-    const NodeId other = g.input(id, 1 - k);
-    const Part wanted = k == 0 ? first : second, kept = k == 0 ? second : first;
-    const Dims& to = g.dims(g.input(id, k));
-    const Dims size(to.begin() + 2, to.end()), own(g.attrs(id).begin(), g.attrs(id).end());
-    auto at = decode<ConvolutionAttributes>(own);
-    at.size = size;
-    const NodeId in[] = {sources(wanted).first == kept ? other : dy,
-                         sources(wanted).first == kept ? dy : other};
-    return make(g, op_of(wanted), {in, encode(at)});
+    const Member& own = member(part_);
+    const Part kept = k == 0 ? own.second : own.first;
+    const Member& wanted = member(k == 0 ? own.first : own.second);
+    auto at = gradcell::attributes<ConvolutionAttributes>(g, id);
+    at.size = std::span(g.dims(g.input(id, k))).subspan(2);
+    NodeId in[] = {g.input(id, 1 - k), dy};
+    if (wanted.first != kept) std::swap(in[0], in[1]);
+    return make(g, wanted.op, {in, encode(at)});
   }
 
   NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
@@ -109,9 +94,7 @@ class Convolution : public Spec {
       if (dx[k] == kNoNode) continue;
       NodeId in[] = {g.input(id, 0), g.input(id, 1)};
       in[k] = dx[k];
-      const Dims attributes(g.attrs(id).begin(), g.attrs(id).end());
-      const NodeId term = make(g, op, {in, attributes});
-      sum = sum == kNoNode ? term : binary(g, Op::Add, sum, term);
+      sum = accumulate(g, sum, make(g, op, {in, g.attrs(id)}));
     }
     return sum;
   }
@@ -122,58 +105,34 @@ class Convolution : public Spec {
   /// not.
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
     const Dims result = behind_batch(b.size, g.dims(id));
-    auto at = gradcell::attributes<ConvolutionAttributes>(g, id);
-    const Dims own(g.attrs(id).begin(), g.attrs(id).end());
     if (part_ != Part::Weight && !b.batched[1]) {
-      const NodeId in[] = {merged(g, b.inputs[0], 0), b.inputs[1]};
-      return reshape(g, make(g, op, {in, own}), result);
+      const NodeId in[] = {join_axes(g, b.inputs[0], 0), b.inputs[1]};
+      return reshape(g, make(g, op, {in, g.attrs(id)}), result);
     }
-    at = decode<ConvolutionAttributes>(own);
+    auto at = gradcell::attributes<ConvolutionAttributes>(g, id);
     at.groups *= b.size;
-    const auto [first, second] = sources(part_);
-    const NodeId in[] = {grouped(g, over_batch(g, b, 0), first),
-                         grouped(g, over_batch(g, b, 1), second)};
+    const NodeId in[] = {grouped(g, over_batch(g, b, 0), member(part_).first),
+                         grouped(g, over_batch(g, b, 1), member(part_).second)};
     const NodeId made = make(g, op, {in, encode(at)});
     if (part_ == Part::Weight) return reshape(g, made, result);
     Dims apart = result;
     std::swap(apart[0], apart[1]);
-    return transpose(g, reshape(g, made, apart), swapped(apart.size()));
+    return move_axis(g, reshape(g, made, apart), 1, 0);
   }
 
  private:
-  /// Axes k and k + 1 as one.
-  static NodeId merged(Graph& g, NodeId x, size_t k) {
-    Dims to = g.dims(x);
-    to[k] *= to[k + 1];
-    to.erase(to.begin() + static_cast<ptrdiff_t>(k) + 1);
-    return reshape(g, x, to);
-  }
-  /// The batch and the first axis of an example, changed places.
-  static Dims swapped(size_t rank) {
-    Dims perm(rank);
-    std::iota(perm.begin(), perm.end(), 0);
-    std::swap(perm[0], perm[1]);
-    return perm;
-  }
   /// An operand over the batch whose examples are groups of its channels.
   static NodeId grouped(Graph& g, NodeId x, Part part) {
-    if (part == Part::Weight) return merged(g, x, 0);
-    return merged(g, transpose(g, x, swapped(g.dims(x).size())), 1);
+    return part == Part::Weight ? join_axes(g, x, 0) : join_axes(g, move_axis(g, x, 1, 0), 1);
   }
 
   void check_attributes(const ConvolutionAttributes& a) const {
-    constexpr int64_t kLimit = int64_t{1} << 31;
     require(!a.size.empty(), ErrorKind::Value, name(), ": there is no dimension to move along");
     require(a.groups >= 1, ErrorKind::Value, name(), ": groups must be positive, got ", a.groups);
-    auto within = [&](const char* what, std::span<const int64_t> values, int64_t least) {
-      for (int64_t v : values)
-        require(v >= least && v < kLimit, ErrorKind::Value, name(), ": ", what, " ",
-                to_string(values), " must not be below ", least, " or beyond 2^31");
-    };
-    within("stride", a.stride, 1);
-    within("dilation", a.dilation, 1);
-    within("size", a.size, 0);
-    within("before", a.before, 1 - kLimit);
+    check_numbers(name(), "stride", a.stride, 1);
+    check_numbers(name(), "dilation", a.dilation, 1);
+    check_numbers(name(), "size", a.size, 0);
+    check_numbers(name(), "before", a.before, 1 - (int64_t{1} << 31));
   }
 
   Dims result(Shapes& s, const ConvolutionAttributes& a) const {
@@ -216,17 +175,27 @@ SPEC(ConvolutionInput, Convolution, Part::Input)
 SPEC(ConvolutionWeight, Convolution, Part::Weight)
 
 ConvolutionPart convolution_part(Op op) {
-  return op == Op::ConvolutionInput    ? Part::Input
-         : op == Op::ConvolutionWeight ? Part::Weight
-                                       : Part::Output;
+  for (Part part : {Part::Input, Part::Weight})
+    if (member(part).op == op) return part;
+  return Part::Output;
+}
+
+int64_t element_read(std::span<const WindowAxis> axes, const Dims& place, const Dims& tap) {
+  int64_t element = 0;
+  for (size_t k = 0; k < axes.size(); ++k) {
+    const WindowAxis& a = axes[k];
+    const int64_t i = place[k] * a.stride + tap[k] * a.dilation - a.before;
+    if (i < 0 || i >= a.input) return -1;
+    element = element * a.input + i;
+  }
+  return element;
 }
 
 ConvolutionSizes convolution_sizes(Op op, const Dims& a, const Dims& b, const Dims& out,
                                    const ConvolutionAttributes& attributes) {
   const Part part = convolution_part(op);
-  const auto [first, second] = sources(part);
   Shapes s;
-  s.of(first) = a, s.of(second) = b, s.of(part) = out;
+  s.of(member(part).first) = a, s.of(member(part).second) = b, s.of(part) = out;
   ConvolutionSizes sizes{
       s.input[0], attributes.groups, s.weight[1], s.weight[0] / attributes.groups, {}};
   for (size_t k = 0; k < attributes.stride.size(); ++k)

@@ -35,6 +35,10 @@ struct WindowAxis {
   int64_t stride, dilation, before;
 };
 
+/// Which element of the input the window of result `place` reads by the kernel's element `tap`,
+/// both counted along each axis; -1: it lies outside.
+int64_t element_read(std::span<const WindowAxis> axes, const Dims& place, const Dims& tap);
+
 struct ConvolutionSizes {
   int64_t images, groups;
   int64_t inputs, outputs;  ///< channels of a group

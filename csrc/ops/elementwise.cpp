@@ -29,11 +29,11 @@ DType result_dtype(const Graph& g, Op op, NodeId x) {
   return k == OpKind::Compare || k == OpKind::Predicate ? DType::Bool : g.dtype(x);
 }
 
-NodeId elementwise(Graph& g, Op op, std::span<const NodeId> in) {
-  NodeId model = in.back();
-  DType out = op == Op::Select ? g.dtype(model) : result_dtype(g, op, model);
-  Dims dims = g.dims(model);
-  return g.intern(op, out, dims, in);
+/// The row's op on one, two or three inputs.
+NodeId row(Graph& g, Op op, std::span<const NodeId> in) {
+  return in.size() == 1   ? unary(g, op, in[0])
+         : in.size() == 2 ? binary(g, op, in[0], in[1])
+                          : select(g, in[0], in[1], in[2]);
 }
 
 /// op(broadcast(a), broadcast(b), constants) is broadcast(op(a, b, constants)): less work.
@@ -47,15 +47,17 @@ NodeId below_broadcast(Graph& g, Op op, std::span<const NodeId> in) {
     small = &d;
   }
   if (!small || element_count(*small) >= g.count(in[0])) return kNoNode;
-  Dims inner = *small, outer = g.dims(in[0]);
+  const Dims &inner = *small, &outer = g.dims(in[0]);
   NodeId lowered[3];
   for (size_t i = 0; i < in.size(); ++i)
     lowered[i] = is_constant(g, in[i]) ? constant_bits(g, g.dtype(in[i]), inner, g[in[i]].bits)
                                        : g.input(in[i], 0);
-  NodeId y = in.size() == 1   ? unary(g, op, lowered[0])
-             : in.size() == 2 ? binary(g, op, lowered[0], lowered[1])
-                              : select(g, lowered[0], lowered[1], lowered[2]);
-  return broadcast_to(g, y, outer);
+  return broadcast_to(g, row(g, op, {lowered, in.size()}), outer);
+}
+
+NodeId lowered_or_made(Graph& g, Op op, std::span<const NodeId> in) {
+  const NodeId lower = below_broadcast(g, op, in), model = in.back();
+  return lower != kNoNode ? lower : g.intern(op, result_dtype(g, op, model), g.dims(model), in);
 }
 
 NodeId simplify_pow(Graph& g, NodeId a, NodeId b) {
@@ -122,8 +124,7 @@ void check_same(const Graph& g, Op op, NodeId a, NodeId b) {
   if (g.dims(a) != g.dims(b))  // the texts are made only where they are needed
     fail(ErrorKind::Value, info(op).name, ": shapes ", to_string(g.dims(a)), " and ",
          to_string(g.dims(b)), " differ");
-  require(g.dtype(a) == g.dtype(b), ErrorKind::Type, info(op).name, ": dtypes ", name(g.dtype(a)),
-          " and ", name(g.dtype(b)), " differ");
+  check_same_dtype(info(op).name, g.dtype(a), g.dtype(b));
 }
 
 void check_class(const OpInfo& row, DType t) {
@@ -150,13 +151,11 @@ NodeId unary(Graph& g, Op op, NodeId x) {
   DType out = result_dtype(g, op, x);
   if (is_constant(g, x)) {
     uint64_t bits[] = {g[x].bits};
-    return constant_bits(g, out, Dims(g.dims(x)), fold(op, dtype, out, bits));
+    return constant_bits(g, out, g.dims(x), fold(op, dtype, out, bits));
   }
   if ((op == Op::Neg || op == Op::LogicalNot) && g[x].op == op) return g.input(x, 0);
   if (!is_floating(dtype) && (op == Op::Floor || op == Op::Ceil || op == Op::Round)) return x;
-  NodeId in[] = {x};
-  NodeId lower = below_broadcast(g, op, in);
-  return lower != kNoNode ? lower : elementwise(g, op, in);
+  return lowered_or_made(g, op, {&x, 1});
 }
 
 NodeId binary(Graph& g, Op op, NodeId a, NodeId b) {
@@ -167,14 +166,13 @@ NodeId binary(Graph& g, Op op, NodeId a, NodeId b) {
   DType out = result_dtype(g, op, a);
   if (is_constant(g, a) && is_constant(g, b)) {
     uint64_t bits[] = {g[a].bits, g[b].bits};
-    return constant_bits(g, out, Dims(g.dims(a)), fold(op, dtype, out, bits));
+    return constant_bits(g, out, g.dims(a), fold(op, dtype, out, bits));
   }
   NodeId simple = simplify(g, op, a, b);
   if (simple != kNoNode) return simple;
   if (commutes(op) && (is_constant(g, a) || (!is_constant(g, b) && a > b))) std::swap(a, b);
-  NodeId in[] = {a, b};
-  NodeId lower = below_broadcast(g, op, in);
-  return lower != kNoNode ? lower : elementwise(g, op, in);
+  const NodeId in[] = {a, b};
+  return lowered_or_made(g, op, in);
 }
 
 NodeId select(Graph& g, NodeId c, NodeId a, NodeId b) {
@@ -184,9 +182,12 @@ NodeId select(Graph& g, NodeId c, NodeId a, NodeId b) {
   if (g[a].op == Op::Select && g.input(a, 0) == c) a = g.input(a, 1);
   if (g[b].op == Op::Select && g.input(b, 0) == c) b = g.input(b, 2);
   if (a == b) return a;
-  NodeId in[] = {c, a, b};
-  NodeId lower = below_broadcast(g, Op::Select, in);
-  return lower != kNoNode ? lower : elementwise(g, Op::Select, in);
+  const NodeId in[] = {c, a, b};
+  return lowered_or_made(g, Op::Select, in);
+}
+
+NodeId accumulate(Graph& g, NodeId a, NodeId b) {
+  return a == kNoNode ? b : b == kNoNode ? a : binary(g, Op::Add, a, b);
 }
 
 // Derivatives
@@ -279,24 +280,15 @@ class Row : public Spec {
   NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
     if (dx.size() == 3 && dx[1] != kNoNode && dx[2] != kNoNode)
       return select(g, g.input(id, 0), dx[1], dx[2]);
-    symbolic::Value sum;
+    NodeId sum = kNoNode;
     for (size_t i = 0; i < dx.size(); ++i)
-      if (dx[i] != kNoNode)
-        sum = accumulate(
-            sum, symbolic::adjoint_of(g, id, static_cast<int>(i), symbolic::wrap(g, dx[i])));
-    return sum.id;
+      if (dx[i] != kNoNode) sum = accumulate(g, sum, adjoint(g, id, static_cast<int>(i), dx[i]));
+    return sum;
   }
   NodeId batch(Graph& g, NodeId, const Batch& b) const override {
     NodeId in[3];
     for (size_t k = 0; k < b.inputs.size(); ++k) in[k] = over_batch(g, b, k);
-    switch (b.inputs.size()) {
-      case 1:
-        return unary(g, op, in[0]);
-      case 2:
-        return binary(g, op, in[0], in[1]);
-      default:
-        return select(g, in[0], in[1], in[2]);
-    }
+    return row(g, op, {in, b.inputs.size()});
   }
   /// Those that the rules of arithmetic on series are about; the others follow by their tangents,
   /// which are made of these and of one another.

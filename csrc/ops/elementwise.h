@@ -11,6 +11,8 @@ namespace gradcell {
 NodeId unary(Graph& g, Op op, NodeId x);             // unary and predicate rows
 NodeId binary(Graph& g, Op op, NodeId a, NodeId b);  // binary and compare rows
 NodeId select(Graph& g, NodeId c, NodeId a, NodeId b);
+/// A sum of contributions, any of which may be structural zeros: kNoNode.
+NodeId accumulate(Graph& g, NodeId a, NodeId b);
 
 /// The spec of a row.
 const Spec& elementwise_spec(Op op);

@@ -25,11 +25,10 @@ NodeId Linear::tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const {
     const NodeId x = g.input(id, static_cast<int>(i));
     const bool zero = is_floating(g.dtype(x)) && dx[i] == kNoNode;
     in.push_back(!is_floating(g.dtype(x)) ? x
-                 : zero                   ? constant(g, g.dtype(x), Dims(g.dims(x)), 0)
+                 : zero                   ? constant(g, g.dtype(x), g.dims(x), 0)
                                           : dx[i]);
   }
-  const Dims attributes(g.attrs(id).begin(), g.attrs(id).end());
-  return make(g, op, {in, attributes, {g.dtype(id), Dims(g.dims(id))}});
+  return make(g, op, {in, g.attrs(id), {g.dtype(id), g.dims(id)}});
 }
 
 NodeId over_batch(Graph& g, const Batch& b, size_t k) {
@@ -57,6 +56,17 @@ void check_axis(const char* op, int64_t axis, size_t rank) {
 void check_shape(const char* op, const Dims& dims) {
   for (int64_t d : dims)
     require(d >= 0, ErrorKind::Value, op, ": a shape cannot have the negative dimension ", d);
+}
+
+void check_size(const char* op, int64_t size) {
+  require(size >= 0, ErrorKind::Value, op, ": size ", size, " is negative");
+}
+
+void check_numbers(const char* op, const char* what, std::span<const int64_t> numbers,
+                   int64_t least) {
+  for (int64_t n : numbers)
+    require(n >= least && n < int64_t{1} << 31, ErrorKind::Value, op, ": ", what, " ",
+            to_string(numbers), " must not be below ", least, " or beyond 2^31");
 }
 
 void check_index(const char* op, DType t) {

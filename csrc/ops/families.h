@@ -40,15 +40,22 @@ Dims behind_batch(int64_t size, std::span<const int64_t> dims);
 Dims behind_batch(std::span<const int64_t> axes);
 
 // Arguments that several families have.
-inline constexpr Parameter kX{Parameter::Kind::Tensor, "x"};
-inline constexpr Parameter kAxis{Parameter::Kind::Attribute, "axis"};
+constexpr Parameter tensor(const char* name) { return {Parameter::Kind::Tensor, name}; }
+constexpr Parameter attribute(const char* name, const char* standard = nullptr) {
+  return {Parameter::Kind::Attribute, name, standard};
+}
+inline constexpr Parameter kX = tensor("x"), kAxis = attribute("axis");
 inline constexpr Parameter kShape{Parameter::Kind::Shape, "dims"};
 inline constexpr Parameter kKeepDims{Parameter::Kind::KeepDims, "keep_dims", "False"};
 
 /// Throws Value unless the axis is one of `rank`.
 void check_axis(const char* op, int64_t axis, size_t rank);
-/// Throws Value for a negative dimension.
+/// Throws Value for a negative dimension; for a negative size.
 void check_shape(const char* op, const Dims& dims);
+void check_size(const char* op, int64_t size);
+/// Throws Value unless all numbers are at least `least` and below 2^31.
+void check_numbers(const char* op, const char* what, std::span<const int64_t> numbers,
+                   int64_t least);
 /// Throws Type unless t is int32 or int64.
 void check_index(const char* op, DType t);
 /// Throws Type where tensors of several dtypes meet.

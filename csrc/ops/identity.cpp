@@ -42,6 +42,38 @@ class Stopping : public Constant {
   }
 };
 
+class CallMarking : public Spec {
+ public:
+  explicit CallMarking(Op op) : Spec(op, Form::Marker, kAttributes<CallAttributes>, {}) {}
+  size_t input_count() const override { return kMany; }
+  Type infer(const Graph& g, const Draft& d) const override { return like_input(g, d); }
+  bool computes_with(int k) const override { return k > 0; }  // the first is what is inside
+  // What differentiates asks the rule.
+  NodeId adjoint(Graph&, NodeId, int, NodeId) const override { lacks("adjoint by itself"); }
+  NodeId tangent(Graph&, NodeId, std::span<const NodeId>) const override {
+    lacks("tangent by itself");
+  }
+  NodeId batch(Graph&, NodeId, const Batch&) const override { lacks("batching rule by itself"); }
+  Law law() const override { return Law::Smooth; }
+};
+
+class Ordering : public Spec {
+ public:
+  explicit Ordering(Op op) : Spec(op, Form::Same, {}, {}) {}
+  size_t input_count() const override { return kMany; }
+  Type infer(const Graph& g, const Draft& d) const override { return like_input(g, d); }
+  NodeId simplify(Graph& g, Draft& d, const Type&) const override {
+    return is_constant(g, d.inputs[0]) ? d.inputs[0] : kNoNode;
+  }
+  bool computes_with(int k) const override { return k == 0; }
+  NodeId adjoint(Graph&, NodeId, int, NodeId dy) const override { return dy; }
+  NodeId tangent(Graph&, NodeId, std::span<const NodeId> dx) const override { return dx[0]; }
+  NodeId batch(Graph& g, NodeId, const Batch& b) const override {
+    return after(g, over_batch(g, b, 0), b.inputs.subspan(1));
+  }
+  Law law() const override { return Law::Linear; }
+};
+
 class Casting : public Linear {
  public:
   explicit Casting(Op op) : Linear(op, Form::Convert, {}, kCast) {}
@@ -69,13 +101,28 @@ class Casting : public Linear {
 
 SPEC(Alias, Aliasing)
 SPEC(StopGradient, Stopping)
+SPEC(CallOutput, CallMarking)
+SPEC(After, Ordering)
 SPEC(Cast, Casting)
 
-NodeId alias(Graph& g, NodeId x) {
-  return g.unique(Op::Alias, g.dtype(x), Dims(g.dims(x)), {&x, 1});
-}
+NodeId alias(Graph& g, NodeId x) { return g.unique(Op::Alias, g.dtype(x), g.dims(x), {&x, 1}); }
 
 NodeId stop_gradient(Graph& g, NodeId x) { return make(g, Op::StopGradient, {{&x, 1}, {}}); }
+
+NodeId call_output(Graph& g, NodeId x, std::span<const NodeId> inputs, const CallAttributes& a) {
+  std::vector<NodeId> in{x};
+  in.insert(in.end(), inputs.begin(), inputs.end());
+  const Dims attributes = encode(a);
+  return make(g, Op::CallOutput, {in, attributes});
+}
+
+bool is_call_output(const Graph& g, NodeId id) { return g[id].op == Op::CallOutput; }
+
+NodeId after(Graph& g, NodeId x, std::span<const NodeId> tokens) {
+  std::vector<NodeId> in{x};
+  in.insert(in.end(), tokens.begin(), tokens.end());
+  return make(g, Op::After, {in, {}});
+}
 
 NodeId cast(Graph& g, NodeId x, DType dtype) {
   if (g.dtype(x) == dtype) return x;

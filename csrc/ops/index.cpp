@@ -10,38 +10,31 @@ namespace gradcell {
 
 namespace {
 
-constexpr Parameter kIndices{Parameter::Kind::Tensor, "indices"};
-constexpr Parameter kSize{Parameter::Kind::Attribute, "size"};
+constexpr Parameter kIndices = tensor("indices"), kSize = attribute("size");
 constexpr Parameter kTaken[] = {kX, kIndices, kAxis};
-constexpr Parameter kScattered[] = {kIndices, {Parameter::Kind::Tensor, "updates"}, kAxis, kSize};
+constexpr Parameter kScattered[] = {kIndices, tensor("updates"), kAxis, kSize};
 constexpr Parameter kLast[] = {kIndices, kSize};
 
-void check_size(const char* op, int64_t size) {
-  require(size >= 0, ErrorKind::Value, op, ": size ", size, " is negative");
+/// A number in the place of each of the indices.
+NodeId number(Graph& g, NodeId like, int64_t v) {
+  return constant_bits(g, DType::Int64, g.dims(like), static_cast<uint64_t>(v));
+}
+/// Of indices [N, ...] the number of the example, times `of_each`.
+NodeId first_of_example(Graph& g, NodeId like, int64_t of_each) {
+  const NodeId example = iota(g, DType::Int64, g.dims(like), 0);
+  return binary(g, Op::Mul, example, number(g, like, of_each));
 }
 
 /// Indices [N, ...] that name one of `size` places of their own example, as indices into the places
 /// of all examples one behind the other. What was out of range still is.
 NodeId over_examples(Graph& g, NodeId at, int64_t size) {
   at = cast(g, at, DType::Int64);
-  const Dims dims = g.dims(at);
-  auto number = [&](int64_t v) {
-    return constant_bits(g, DType::Int64, dims, static_cast<uint64_t>(v));
-  };
-  const NodeId none = number(0), all = number(size);
+  const NodeId none = number(g, at, 0), all = number(g, at, size);
   at = select(g, binary(g, Op::Less, at, none), binary(g, Op::Add, at, all), at);
   const NodeId outside =
       binary(g, Op::LogicalOr, binary(g, Op::Less, at, none), binary(g, Op::GreaterEqual, at, all));
-  const NodeId first = binary(g, Op::Mul, iota(g, DType::Int64, dims, 0), all);
-  return select(g, outside, number(dims[0] * size), binary(g, Op::Add, first, at));
-}
-
-/// Dimensions first, first + 1 of x as one.
-NodeId merged(Graph& g, NodeId x, size_t first) {
-  Dims to = g.dims(x);
-  to[first] *= to[first + 1];
-  to.erase(to.begin() + static_cast<int64_t>(first) + 1);
-  return reshape(g, x, to);
+  const NodeId place = binary(g, Op::Add, first_of_example(g, at, size), at);
+  return select(g, outside, number(g, at, g.dims(at)[0] * size), place);
 }
 
 class Taking : public Linear {
@@ -71,7 +64,7 @@ class Taking : public Linear {
     if (!b.batched[0]) return move_axis(g, gather(g, x, at, static_cast<int>(axis)), axis, 0);
     const size_t index_rank = g.dims(at).size() - 1;
     const NodeId places = over_examples(g, at, g.dims(x)[axis + 1]);
-    NodeId y = gather(g, merged(g, move_axis(g, x, axis + 1, 1), 0), places, 0);
+    NodeId y = gather(g, join_axes(g, move_axis(g, x, axis + 1, 1), 0), places, 0);
     for (size_t k = 0; k < axis; ++k) y = move_axis(g, y, 1 + index_rank + k, 1 + k);
     return y;
   }
@@ -126,8 +119,7 @@ class Scattering : public Linear {
 
 class LastIndex : public Constant {
  public:
-  explicit LastIndex(Op op)
-      : Constant(op, Form::LastIndex, kAttributes<LastIndexAttributes>, kLast) {}
+  explicit LastIndex(Op op) : Constant(op, Form::LastIndex, kAttributes<SizeAttributes>, kLast) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     check_index("LastWriter", g.dtype(d.inputs[0]));
@@ -139,13 +131,8 @@ class LastIndex : public Constant {
                   writers = g.count(b.inputs[0]) / std::max<int64_t>(1, b.size);
     const NodeId all = last_writer(g, over_examples(g, b.inputs[0], size), b.size * size);
     const NodeId last = reshape(g, all, Dims{b.size, size});
-    const Dims dims = g.dims(last);
-    auto number = [&](int64_t v) {
-      return constant_bits(g, DType::Int64, dims, static_cast<uint64_t>(v));
-    };
-    const NodeId before = binary(g, Op::Mul, iota(g, DType::Int64, dims, 0), number(writers));
-    const NodeId written = binary(g, Op::GreaterEqual, last, number(0));
-    return select(g, written, binary(g, Op::Sub, last, before), last);
+    const NodeId written = binary(g, Op::GreaterEqual, last, number(g, last, 0));
+    return select(g, written, binary(g, Op::Sub, last, first_of_example(g, last, writers)), last);
   }
   bool may_fail() const override { return true; }
 };
@@ -167,7 +154,7 @@ NodeId scatter_add(Graph& g, NodeId indices, NodeId updates, int axis, int64_t s
 }
 
 NodeId last_writer(Graph& g, NodeId indices, int64_t size) {
-  return make(g, Op::LastWriter, {{&indices, 1}, encode(LastIndexAttributes{size})});
+  return make(g, Op::LastWriter, {{&indices, 1}, encode(SizeAttributes{size})});
 }
 
 }  // namespace gradcell

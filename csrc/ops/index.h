@@ -14,13 +14,6 @@ struct ScatterAttributes {
   }
 };
 
-struct LastIndexAttributes {
-  int64_t size;
-  static constexpr auto fields() {
-    return std::tuple{Field{"size", AttributeKind::Size, &LastIndexAttributes::size}};
-  }
-};
-
 /// x's slices along `axis` at `indices` (any shape, which stands in place of axis).
 NodeId gather(Graph& g, NodeId x, NodeId indices, int axis);
 /// Zeros with `updates` added at `indices` along `axis`, which has `size` places: gather's adjoint.

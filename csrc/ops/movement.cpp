@@ -17,7 +17,7 @@ struct PermAttributes {
   }
 };
 constexpr Parameter kShaped[] = {kX, kShape};
-constexpr Parameter kPermuted[] = {kX, {Parameter::Kind::Attribute, "perm"}};
+constexpr Parameter kPermuted[] = {kX, attribute("perm")};
 constexpr Parameter kJoined[] = {{Parameter::Kind::Tensors, "xs"}, kAxis};
 
 // Reshape -----------------------------------------------------------------------------------------
@@ -69,14 +69,14 @@ class Reshaping : public Moving {
   }
 
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
-    return reshape(g, dy, Dims(g.dims(g.input(id, 0))));
+    return reshape(g, dy, g.dims(g.input(id, 0)));
   }
 
   std::optional<View> lay(const View& x, std::span<const int64_t>, const Dims& to) const override {
     return reshaped(x, to);
   }
   NodeId put(Graph& g, NodeId x, std::span<const int64_t>, NodeId y) const override {
-    return reshape(g, y, Dims(g.dims(x)));
+    return reshape(g, y, g.dims(x));
   }
 
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
@@ -138,9 +138,7 @@ class Transposition : public Viewing {
     return v;
   }
   NodeId put(Graph& g, NodeId, std::span<const int64_t> perm, NodeId y) const override {
-    Dims inverse(perm.size());
-    for (size_t i = 0; i < perm.size(); ++i) inverse[perm[i]] = static_cast<int64_t>(i);
-    return transpose(g, y, inverse);
+    return transpose(g, y, inverse(perm));
   }
 };
 
@@ -176,7 +174,7 @@ class Broadcasting : public Viewing {
 
   /// Sums over the axes along which x was spread.
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
-    const Dims from = g.dims(g.input(id, 0)), to = g.dims(id);
+    const Dims &from = g.dims(g.input(id, 0)), &to = g.dims(id);
     Dims axes;
     for (size_t k = 0; k < to.size(); ++k)
       if (k + from.size() < to.size() || source_dim(from, to, k) != to[k])
@@ -185,11 +183,8 @@ class Broadcasting : public Viewing {
   }
 
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
-    const Dims from = g.dims(g.input(id, 0)), to = g.dims(id);
-    Dims aligned(to.size() - from.size(), 1);
-    aligned.insert(aligned.end(), from.begin(), from.end());
-    const NodeId x = reshape(g, b.inputs[0], behind_batch(b.size, aligned));
-    return broadcast_to(g, x, behind_batch(b.size, to));
+    const NodeId x = reshape(g, b.inputs[0], behind_batch(b.size, aligned_source(g, id)));
+    return broadcast_to(g, x, behind_batch(b.size, g.dims(id)));
   }
 
   std::optional<View> lay(const View& x, std::span<const int64_t>, const Dims& to) const override {
@@ -252,7 +247,7 @@ class Concatenation : public Moving {
     if (only >= dx.size()) return Moving::tangent(g, id, dx);
     const Movement m = movement(g, id);
     const Piece& p = m.pieces[only];
-    return slice_scatter(g, dx[only], Dims(g.dims(id)), p.start, p.step);
+    return slice_scatter(g, dx[only], g.dims(id), p.start, p.step);
   }
 
   Movement movement(const Graph& g, NodeId id) const override {
@@ -316,8 +311,13 @@ NodeId reshape(Graph& g, NodeId x, std::span<const int64_t> dims) {
 }
 
 NodeId transpose(Graph& g, NodeId x, std::span<const int64_t> perm) {
-  const Dims copy(perm.begin(), perm.end());
-  return make(g, Op::Transpose, {{&x, 1}, copy});
+  return make(g, Op::Transpose, {{&x, 1}, perm});
+}
+
+Dims inverse(std::span<const int64_t> perm) {
+  Dims back(perm.size());
+  for (size_t k = 0; k < perm.size(); ++k) back[perm[k]] = static_cast<int64_t>(k);
+  return back;
 }
 
 NodeId move_axis(Graph& g, NodeId x, size_t from, size_t to) {
@@ -326,6 +326,13 @@ NodeId move_axis(Graph& g, NodeId x, size_t from, size_t to) {
     if (k != from) perm.push_back(static_cast<int64_t>(k));
   perm.insert(perm.begin() + static_cast<int64_t>(to), static_cast<int64_t>(from));
   return transpose(g, x, perm);
+}
+
+NodeId join_axes(Graph& g, NodeId x, size_t k) {
+  Dims to = g.dims(x);
+  to[k] *= to[k + 1];
+  to.erase(to.begin() + static_cast<ptrdiff_t>(k) + 1);
+  return reshape(g, x, to);
 }
 
 NodeId broadcast_to(Graph& g, NodeId x, std::span<const int64_t> dims) {

@@ -9,8 +9,12 @@ namespace gradcell {
 
 NodeId reshape(Graph& g, NodeId x, std::span<const int64_t> dims);
 NodeId transpose(Graph& g, NodeId x, std::span<const int64_t> perm);
+/// The order that puts transposed axes back.
+Dims inverse(std::span<const int64_t> perm);
 /// Axis `from` comes to stand at `to`; the others keep their order.
 NodeId move_axis(Graph& g, NodeId x, size_t from, size_t to);
+/// Axes k and k + 1 as one.
+NodeId join_axes(Graph& g, NodeId x, size_t k);
 /// As NumPy broadcasts.
 NodeId broadcast_to(Graph& g, NodeId x, std::span<const int64_t> dims);
 bool is_broadcast(const Graph& g, NodeId id);

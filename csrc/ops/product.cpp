@@ -9,10 +9,8 @@ namespace gradcell {
 
 namespace {
 
-constexpr Parameter kMultiplied[] = {{Parameter::Kind::Tensor, "a"},
-                                     {Parameter::Kind::Tensor, "b"},
-                                     {Parameter::Kind::Attribute, "transpose_a", "False"},
-                                     {Parameter::Kind::Attribute, "transpose_b", "False"}};
+constexpr Parameter kMultiplied[] = {tensor("a"), tensor("b"), attribute("transpose_a", "False"),
+                                     attribute("transpose_b", "False")};
 
 [[noreturn]] void fail_shapes(const Dims& a, const Dims& b, ProductAttributes p) {
   fail(ErrorKind::Value, "MatMul: shapes ", to_string(a), p.transpose_a ? " (transposed)" : "",
@@ -69,18 +67,14 @@ class MatrixProduct : public Spec {
     const NodeId a = g.input(id, 0), b = g.input(id, 1);
     const auto [ta, tb] = gradcell::attributes<ProductAttributes>(g, id);
     const NodeId first = dx[0] == kNoNode ? kNoNode : product_of_placed(g, dx[0], b, {ta, tb});
-    if (dx[1] == kNoNode) return first;
-    const NodeId second = matmul(g, a, dx[1], ta, tb);
-    return first == kNoNode ? second : binary(g, Op::Add, first, second);
+    return accumulate(g, first, dx[1] == kNoNode ? kNoNode : matmul(g, a, dx[1], ta, tb));
   }
 
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
     const auto p = gradcell::attributes<ProductAttributes>(g, id);
     NodeId total = kNoNode;
-    for (size_t k = 0; k < b.inputs.size(); k += 2) {
-      const NodeId y = pair_over_batch(g, b, k, p);
-      total = total == kNoNode ? y : binary(g, Op::Add, total, y);
-    }
+    for (size_t k = 0; k < b.inputs.size(); k += 2)
+      total = accumulate(g, total, pair_over_batch(g, b, k, p));
     return total;
   }
   Law law() const override { return Law::Bilinear; }

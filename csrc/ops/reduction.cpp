@@ -10,7 +10,7 @@ namespace gradcell {
 
 namespace {
 
-constexpr Parameter kReduced[] = {kX, {Parameter::Kind::Attribute, "axes", "None"}, kKeepDims};
+constexpr Parameter kReduced[] = {kX, attribute("axes", "None"), kKeepDims};
 constexpr Parameter kExtreme[] = {kX, kAxis, kKeepDims};
 
 /// Whether all elements along the axes are the same.
@@ -40,17 +40,18 @@ class Reduction : public Spec {
   Type infer(const Graph& g, const Draft& d) const override {
     const NodeId x = d.inputs[0];
     const Dims& from = g.dims(x);
-    int64_t last = -1, n = 1;
+    int64_t last = -1;
     for (int64_t axis : d.attributes) {
       check_axis(name(), axis, from.size());
       require(axis > last, ErrorKind::Value, name(), ": axes ", to_string(d.attributes),
               " are not ascending");
       last = axis;
-      n *= from[axis];
     }
     const Dims to = pick(from, d.attributes, false);
-    require(has_identity() || n > 0 || element_count(to) == 0, ErrorKind::Value, name(),
-            ": no identity for an empty reduction of shape ", to_string(from));
+    require(has_identity() || element_count(pick(from, d.attributes, true)) > 0 ||
+                element_count(to) == 0,
+            ErrorKind::Value, name(), ": no identity for an empty reduction of shape ",
+            to_string(from));
     return {g.dtype(x), to};
   }
 
@@ -58,8 +59,7 @@ class Reduction : public Spec {
     const NodeId x = d.inputs[0];
     const auto axes = d.attributes;
     if (axes.empty()) return x;
-    int64_t n = 1;
-    for (int64_t axis : axes) n *= g.dims(x)[axis];
+    const int64_t n = element_count(pick(g.dims(x), axes, true));
     if (n == 0) return constant(g, type.dtype, type.dims, combine == Combine::Product ? 1 : 0);
     if (n == 1) return reshape(g, x, type.dims);
     if (combine != Combine::Product && same_along(g, x, axes)) {
@@ -74,14 +74,12 @@ class Reduction : public Spec {
   }
 
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
-    const Dims axes(g.attrs(id).begin(), g.attrs(id).end()), full = g.dims(g.input(id, 0));
-    const NodeId spread_out = spread(g, dy, full, axes);
+    const NodeId spread_out = spread(g, dy, g.dims(g.input(id, 0)), g.attrs(id));
     return sums() ? spread_out : binary(g, Op::Mul, weights(g, id), spread_out);
   }
 
   NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
-    const Dims axes(g.attrs(id).begin(), g.attrs(id).end());
-    return sum(g, sums() ? dx[0] : binary(g, Op::Mul, weights(g, id), dx[0]), axes);
+    return sum(g, sums() ? dx[0] : binary(g, Op::Mul, weights(g, id), dx[0]), g.attrs(id));
   }
 
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
@@ -110,24 +108,21 @@ class Reduction : public Spec {
   /// so zeros need no special rule.)
   static NodeId others(Graph& g, NodeId id) {
     const NodeId x = g.input(id, 0);
-    const Dims axes(g.attrs(id).begin(), g.attrs(id).end()), full = g.dims(x);
-    Dims order, kept, moved;  // the reduced axes as one, the last
+    const std::span<const int64_t> axes = g.attrs(id);
+    auto of_line = [&](NodeId line, int64_t axis) {
+      return binary(g, Op::Mul, cumprod(g, line, {axis, true, false}),
+                    cumprod(g, line, {axis, true, true}));
+    };
+    if (axes.size() == 1) return of_line(x, axes[0]);
+    const Dims& full = g.dims(x);
+    Dims order, kept = pick(full, axes, false);  // the reduced axes as one, the last
     for (size_t k = 0; k < full.size(); ++k)
-      if (!contains(axes, k)) order.push_back(static_cast<int64_t>(k)), kept.push_back(full[k]);
-    int64_t n = 1;
-    for (int64_t axis : axes) order.push_back(axis), n *= full[axis];
-    for (int64_t k : order) moved.push_back(full[k]);
-    kept.push_back(n);
-    const auto last = static_cast<int64_t>(kept.size()) - 1;
-    const bool one = axes.size() == 1;
-    const NodeId lines = one ? x : reshape(g, transpose(g, x, order), kept);
-    const int64_t axis = one ? axes[0] : last;
-    const NodeId product = binary(g, Op::Mul, cumprod(g, lines, {axis, true, false}),
-                                  cumprod(g, lines, {axis, true, true}));
-    if (one) return product;
-    Dims back(order.size());
-    for (size_t k = 0; k < order.size(); ++k) back[order[k]] = static_cast<int64_t>(k);
-    return transpose(g, reshape(g, product, moved), back);
+      if (!contains(axes, k)) order.push_back(static_cast<int64_t>(k));
+    order.insert(order.end(), axes.begin(), axes.end());
+    const NodeId moved = transpose(g, x, order);
+    kept.push_back(element_count(pick(full, axes, true)));
+    const NodeId product = of_line(reshape(g, moved, kept), static_cast<int64_t>(kept.size()) - 1);
+    return transpose(g, reshape(g, product, g.dims(moved)), inverse(order));
   }
 
   /// A reduction of a reduction.
@@ -144,7 +139,8 @@ class Reduction : public Spec {
   /// 1 / (number of ties) where x equals its maximum (or minimum), else 0.
   static NodeId shares(Graph& g, NodeId id) {
     const NodeId x = g.input(id, 0);
-    const Dims axes(g.attrs(id).begin(), g.attrs(id).end()), full = g.dims(x);
+    const Dims& full = g.dims(x);
+    const std::span<const int64_t> axes = g.attrs(id);
     const NodeId hit = binary(g, Op::Equal, x, spread(g, id, full, axes));
     const NodeId mask = cast(g, hit, g.dtype(x));
     const Op divide = is_floating(g.dtype(x)) ? Op::Div : Op::FloorDiv;
@@ -187,11 +183,8 @@ SPEC(ArgMax, Extremum, Combine::Max)
 SPEC(ArgMin, Extremum, Combine::Min)
 
 NodeId reduce(Graph& g, Combine combine, NodeId x, std::span<const int64_t> axes) {
-  const Dims copy(axes.begin(), axes.end());
-  const Op op = combine == Combine::Sum   ? Op::ReduceSum
-                : combine == Combine::Max ? Op::ReduceMax
-                                          : Op::ReduceMin;
-  return make(g, op, {{&x, 1}, copy});
+  static constexpr Op kOps[] = {Op::ReduceSum, Op::ReduceProd, Op::ReduceMax, Op::ReduceMin};
+  return make(g, kOps[static_cast<size_t>(combine)], {{&x, 1}, axes});
 }
 
 NodeId arg_reduce(Graph& g, Combine extreme, NodeId x, int axis) {

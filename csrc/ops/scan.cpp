@@ -11,10 +11,8 @@ namespace gradcell {
 
 namespace {
 
-constexpr Parameter kScanned[] = {kX,
-                                  kAxis,
-                                  {Parameter::Kind::Attribute, "exclusive", "False"},
-                                  {Parameter::Kind::Attribute, "reverse", "False"}};
+constexpr Parameter kScanned[] = {kX, kAxis, attribute("exclusive", "False"),
+                                  attribute("reverse", "False")};
 
 template <class Base>
 class Scan : public Base {

@@ -7,12 +7,9 @@ namespace gradcell {
 
 namespace {
 
-constexpr Parameter kSliced[] = {kX,
-                                 {Parameter::Kind::Attribute, "start"},
-                                 {Parameter::Kind::Shape, "size"},
-                                 {Parameter::Kind::Attribute, "step"}};
-constexpr Parameter kPlaced[] = {
-    kX, kShape, {Parameter::Kind::Attribute, "start"}, {Parameter::Kind::Attribute, "step"}};
+constexpr Parameter kStart = attribute("start"), kStep = attribute("step");
+constexpr Parameter kSliced[] = {kX, kStart, {Parameter::Kind::Shape, "size"}, kStep};
+constexpr Parameter kPlaced[] = {kX, kShape, kStart, kStep};
 
 /// Throws unless `count` places from start on, step apart, lie inside `dims`.
 void check_box(const char* op, const Dims& dims, const SliceAttributes& a, const Dims& count) {
@@ -34,11 +31,21 @@ void check_box(const char* op, const Dims& dims, const SliceAttributes& a, const
          " and step ", to_string(a.step), " reach outside a tensor of shape ", to_string(dims));
 }
 
-/// The attributes of a slice, or its adjoint, that takes all of a batch axis in front.
-Dims box_behind_batch(const Graph& g, NodeId id) {
+/// Whether a box of these dimensions is all of `from`, in order.
+bool is_all(const SliceAttributes& a, const Dims& box, const Dims& from) {
+  auto each = [](std::span<const int64_t> numbers, int64_t is) {
+    return std::ranges::all_of(numbers, [is](int64_t n) { return n == is; });
+  };
+  return box == from && each(a.start, 0) && each(a.step, 1);
+}
+
+/// A slice, or its adjoint, that takes all of a batch axis in front.
+NodeId with_batch(Graph& g, NodeId id, const Batch& b) {
   const auto a = attributes<SliceAttributes>(g, id);
   const Dims start = behind_batch(0, a.start), step = behind_batch(1, a.step);
-  return encode(SliceAttributes{start, step});
+  return make(
+      g, g[id].op,
+      {b.inputs, encode(SliceAttributes{start, step}), {{}, behind_batch(b.size, g.dims(id))}});
 }
 
 NodeId of_slice(Graph& g, NodeId x, SliceSpec s) {
@@ -77,7 +84,7 @@ NodeId of_broadcast(Graph& g, NodeId x, SliceSpec s) {
 }
 
 NodeId of_transpose(Graph& g, NodeId x, const SliceSpec& s) {
-  const Dims perm(g.attrs(x).begin(), g.attrs(x).end());
+  const std::span<const int64_t> perm = g.attrs(x);
   SliceSpec inner = s;
   for (size_t k = 0; k < perm.size(); ++k)
     inner.start[perm[k]] = s.start[k], inner.size[perm[k]] = s.size[k],
@@ -123,10 +130,7 @@ class Slicing : public Viewing {
   NodeId simplify(Graph& g, Draft& d, const Type& type) const override {
     const NodeId x = d.inputs[0];
     const auto a = decode<SliceAttributes>(d.attributes);
-    const Dims& from = g.dims(x);
-    bool all = type.dims == from;
-    for (size_t k = 0; all && k < from.size(); ++k) all = a.start[k] == 0 && a.step[k] == 1;
-    if (all) return x;
+    if (is_all(a, type.dims, g.dims(x))) return x;
     if (is_constant(g, x)) return constant_as(g, x, type);
     if (g[x].op == Op::SliceScatter && g.dims(g.input(x, 0)) == type.dims &&
         std::ranges::equal(g.attrs(x), d.attributes))
@@ -153,9 +157,7 @@ class Slicing : public Viewing {
     return make(g, Op::SliceScatter, {{&dy, 1}, g.attrs(id), {{}, g.dims(g.input(id, 0))}});
   }
 
-  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
-    return make(g, op, {b.inputs, box_behind_batch(g, id), {{}, behind_batch(b.size, g.dims(id))}});
-  }
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override { return with_batch(g, id, b); }
 
   std::optional<View> lay(const View& x, std::span<const int64_t> attributes,
                           const Dims& to) const override {
@@ -169,8 +171,8 @@ class Slicing : public Viewing {
   }
 
   NodeId put(Graph& g, NodeId x, std::span<const int64_t> attributes, NodeId y) const override {
-    const Dims box(g.dims(y)), all(g.dims(x)), kept(attributes.begin(), attributes.end());
-    const auto a = decode<SliceAttributes>(kept);
+    const Dims &box = g.dims(y), &all = g.dims(x);
+    const auto a = decode<SliceAttributes>(attributes);
     const NodeId there = slice_scatter(g, y, all, a.start, a.step);
     if (there == y) return y;
     Dims partial;
@@ -221,18 +223,15 @@ class SlicePlacing : public Moving {
 
   NodeId simplify(Graph& g, Draft& d, const Type& type) const override {
     const auto a = decode<SliceAttributes>(d.attributes);
-    bool all = g.dims(d.inputs[0]) == type.dims;
-    for (size_t k = 0; all && k < type.dims.size(); ++k) all = a.start[k] == 0 && a.step[k] == 1;
-    return all ? d.inputs[0] : below_broadcast(g, d.inputs[0], a, type.dims);
+    const NodeId x = d.inputs[0];
+    return is_all(a, g.dims(x), type.dims) ? x : below_broadcast(g, x, a, type.dims);
   }
 
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
     return make(g, Op::Slice, {{&dy, 1}, g.attrs(id), {{}, g.dims(g.input(id, 0))}});
   }
 
-  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
-    return make(g, op, {b.inputs, box_behind_batch(g, id), {{}, behind_batch(b.size, g.dims(id))}});
-  }
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override { return with_batch(g, id, b); }
 
   Movement movement(const Graph& g, NodeId id) const override {
     const auto a = gradcell::attributes<SliceAttributes>(g, id);

@@ -9,7 +9,7 @@ namespace gradcell {
 namespace {
 
 constexpr Parameter kRange[] = {kShape, {Parameter::Kind::DType, "dtype"}, kAxis};
-constexpr Parameter kRandom[] = {{Parameter::Kind::Tensor, "state"}, kShape};
+constexpr Parameter kRandom[] = {tensor("state"), kShape};
 
 /// Without inputs there is nothing to differentiate by.
 class Source : public Constant {
@@ -20,17 +20,12 @@ class Source : public Constant {
   NodeId batch(Graph&, NodeId, const Batch&) const override { lacks("inputs to batch"); }
 };
 
-class Leaves : public Source {
+/// Leaves and constants.
+class Given : public Source {
  public:
-  explicit Leaves(Op op) : Source(op, Form::Input, {}, {}) {}
+  Given(Op op, Form form) : Source(op, form, {}, {}) {}
   Type infer(const Graph&, const Draft& d) const override { return d.asked; }
-  bool unique() const override { return true; }
-};
-
-class Numbers : public Source {
- public:
-  explicit Numbers(Op op) : Source(op, Form::Constant, {}, {}) {}
-  Type infer(const Graph&, const Draft& d) const override { return d.asked; }
+  bool unique() const override { return form == Form::Input; }
 };
 
 class Ranges : public Source {
@@ -71,8 +66,8 @@ class RandomNumbers : public Constant {
 
 }  // namespace
 
-SPEC(Leaf, Leaves)
-SPEC(Const, Numbers)
+SPEC(Leaf, Given, Form::Input)
+SPEC(Const, Given, Form::Constant)
 SPEC(Iota, Ranges)
 SPEC(RandomUniform, RandomNumbers)
 

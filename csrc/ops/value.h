@@ -50,7 +50,4 @@ GRADCELL_OPERATOR(>, greater)
 GRADCELL_OPERATOR(>=, greater_equal)
 #undef GRADCELL_OPERATOR
 
-/// Sum of contributions, any of which may be structural zeros.
-inline Value accumulate(Value a, Value b) { return !a ? b : !b ? a : a + b; }
-
 }  // namespace gradcell::symbolic

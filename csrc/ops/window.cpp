@@ -8,16 +8,12 @@ namespace gradcell {
 
 namespace {
 
-using Kind = Parameter::Kind;
-constexpr Parameter kWindowed[] = {kX,
-                                   {Kind::Attribute, "kernel"},
-                                   {Kind::Attribute, "stride"},
-                                   {Kind::Attribute, "dilation"},
-                                   {Kind::Attribute, "before"},
-                                   {Kind::Attribute, "size"}};
-constexpr Parameter kPlaces{Kind::Tensor, "places"};
+constexpr Parameter kPlaces = tensor("places"), kSize = attribute("size");
+constexpr Parameter kWindowed[] = {
+    kX,   attribute("kernel"), attribute("stride"), attribute("dilation"), attribute("before"),
+    kSize};
 constexpr Parameter kTaken[] = {kX, kPlaces};
-constexpr Parameter kPut[] = {kPlaces, {Kind::Tensor, "updates"}, {Kind::Attribute, "size"}};
+constexpr Parameter kPut[] = {kPlaces, tensor("updates"), kSize};
 
 /// [rows, elements], the windowed dimensions being the last `count`.
 NodeId as_rows(Graph& g, NodeId x, size_t count) {
@@ -34,7 +30,7 @@ NodeId take_along(Graph& g, NodeId x, NodeId places) {
 
 NodeId put_along(Graph& g, NodeId places, NodeId updates, int64_t size) {
   const NodeId in[] = {places, updates};
-  return make(g, Op::PutAlong, {in, encode(PutAttributes{size})});
+  return make(g, Op::PutAlong, {in, encode(SizeAttributes{size})});
 }
 
 template <class Base>
@@ -52,16 +48,11 @@ class Windowed : public Base {
     require(count >= 1 && count <= from.size(), ErrorKind::Value, this->name(), ": ", count,
             " windowed dimensions of a tensor of shape ", to_string(from));
     constexpr int64_t kLimit = int64_t{1} << 31;
-    auto within = [&](const char* what, std::span<const int64_t> values, int64_t least) {
-      for (int64_t v : values)
-        require(v >= least && v < kLimit, ErrorKind::Value, this->name(), ": ", what, " ",
-                to_string(values), " must not be below ", least, " or beyond 2^31");
-    };
-    within("kernel", a.kernel, 1);
-    within("stride", a.stride, 1);
-    within("dilation", a.dilation, 1);
-    within("before", a.before, 1 - kLimit);
-    within("size", a.size, 0);
+    check_numbers(this->name(), "kernel", a.kernel, 1);
+    check_numbers(this->name(), "stride", a.stride, 1);
+    check_numbers(this->name(), "dilation", a.dilation, 1);
+    check_numbers(this->name(), "before", a.before, 1 - kLimit);
+    check_numbers(this->name(), "size", a.size, 0);
     Dims to(from.begin(), from.end() - static_cast<ptrdiff_t>(count));
     require(product(from, to.size(), from.size()) < kLimit, ErrorKind::Value, this->name(),
             ": an image of shape ", to_string(from), " has too many elements");
@@ -70,13 +61,8 @@ class Windowed : public Base {
   }
 
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
-    return make(g, this->op, {b.inputs, Dims(g.attrs(id).begin(), g.attrs(id).end())});
+    return make(g, this->op, {b.inputs, g.attrs(id)});
   }
-};
-
-class ArgLargest : public Windowed<Constant> {
- public:
-  using Windowed::Windowed;
 };
 
 class Largest : public Windowed<Spec> {
@@ -86,7 +72,7 @@ class Largest : public Windowed<Spec> {
   /// What reaches an element is what its windows' results got, where it is the first largest.
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
     const NodeId x = g.input(id, 0), places = found(g, id);
-    const Dims full = g.dims(x);
+    const Dims& full = g.dims(x);
     const size_t n = windowed(g, id);
     const int64_t size = product(full, full.size() - n, full.size());
     return reshape(g, put_along(g, as_rows(g, places, n), as_rows(g, dy, n), size), full);
@@ -95,7 +81,7 @@ class Largest : public Windowed<Spec> {
   NodeId tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const override {
     const size_t n = windowed(g, id);
     const NodeId places = as_rows(g, found(g, id), n);
-    return reshape(g, take_along(g, as_rows(g, dx[0], n), places), Dims(g.dims(id)));
+    return reshape(g, take_along(g, as_rows(g, dx[0], n), places), g.dims(id));
   }
 
   Law law() const override { return Law::Linear; }  // which elements are largest does not move
@@ -106,7 +92,7 @@ class Largest : public Windowed<Spec> {
   }
   static NodeId found(Graph& g, NodeId id) {
     const NodeId x = g.input(id, 0);
-    return make(g, Op::WindowArgMax, {{&x, 1}, Dims(g.attrs(id).begin(), g.attrs(id).end())});
+    return make(g, Op::WindowArgMax, {{&x, 1}, g.attrs(id)});
   }
 };
 
@@ -117,9 +103,7 @@ void check_places(const Graph& g, const char* op, NodeId places) {
 
 /// The rows of all examples, one after the other.
 NodeId rows_of_batch(Graph& g, const Batch& b, size_t k) {
-  const NodeId x = over_batch(g, b, k);
-  const Dims to{g.dims(x)[0] * g.dims(x)[1], g.dims(x)[2]};
-  return reshape(g, x, to);
+  return join_axes(g, over_batch(g, b, k), 0);
 }
 
 /// y[r, i] = x[r, places[r, i]]; 0 where that is -1.
@@ -148,15 +132,14 @@ class Taking : public Linear {
 /// Zeros with updates[r, i] added at [r, places[r, i]], in order; those at -1 are dropped.
 class Putting : public Linear {
  public:
-  explicit Putting(Op op) : Linear(op, Form::AddPlaces, kAttributes<PutAttributes>, kPut) {}
+  explicit Putting(Op op) : Linear(op, Form::AddPlaces, kAttributes<SizeAttributes>, kPut) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     const Dims &at = g.dims(d.inputs[0]), &from = g.dims(d.inputs[1]);
     check_places(g, name(), d.inputs[0]);
     require(at == from, ErrorKind::Value, name(), ": shapes ", to_string(at), " and ",
             to_string(from), " differ");
-    require(d.attributes[0] >= 0, ErrorKind::Value, name(), ": size ", d.attributes[0],
-            " is negative");
+    check_size(name(), d.attributes[0]);
     return {g.dtype(d.inputs[1]), {from[0], d.attributes[0]}};
   }
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
@@ -174,7 +157,7 @@ class Putting : public Linear {
 }  // namespace
 
 SPEC(WindowMax, Largest)
-SPEC(WindowArgMax, ArgLargest)
+SPEC(WindowArgMax, Windowed<Constant>)
 SPEC(TakeAlong, Taking)
 SPEC(PutAlong, Putting)
 

@@ -19,13 +19,6 @@ struct WindowAttributes {
   }
 };
 
-struct PutAttributes {
-  int64_t size;
-  static constexpr auto fields() {
-    return std::tuple{Field{"size", AttributeKind::Size, &PutAttributes::size}};
-  }
-};
-
 /// Whether a node of windows says where the largest elements are, not what they are.
 bool finds_places(Op op);
 

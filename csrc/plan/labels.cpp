@@ -23,6 +23,7 @@ using RowSet = std::vector<RowSplit>;  // ascending: the splits a node can run w
 
 /// Weights beyond this do not stay in the cache beside a tile: such products run whole.
 constexpr int64_t kMaxWeightBytes = 512 << 10;
+/// Nor do larger gradients of weights, of which each thread collects its own.
 constexpr int64_t kMaxGradElements = 1 << 16;
 
 RowSet prefixes(const Dims& dims, int64_t count, size_t limit) {
@@ -281,7 +282,7 @@ void sink(const Graph& g, Labels& l) {
   std::vector<int32_t> latest(n, INT32_MAX);
   for (NodeId id = static_cast<NodeId>(n); id-- > 0;) {
     NodeLabel& me = l.node[id];
-    if (l.storage[id] != id || is_source(g, id)) continue;
+    if (!is_made(g, l, id)) continue;
     if (floating[id] && latest[id] != INT32_MAX) me.stage = std::max(me.stage, latest[id]);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];
@@ -316,6 +317,16 @@ std::vector<int32_t> levels(const Graph& g) {
   return level;
 }
 
+/// The stage before which nothing is computed with a node: of those that share storage, the latest
+/// of their tokens.
+int32_t tokens_stage(const Graph& g, const Labels& l, NodeId id) {
+  int32_t stage = 0;
+  for (; l.storage[id] != id; id = g.input(id, 0))
+    for (NodeId token : g.inputs(id).subspan(1))
+      stage = std::max(stage, l.node[l.storage[token]].stage);
+  return stage;
+}
+
 /// The first stage in which all that a node reads is there.
 int32_t ready(const Graph& g, const Labels& l, NodeId id) {
   const NodeLabel& me = l.node[id];
@@ -327,25 +338,24 @@ int32_t ready(const Graph& g, const Labels& l, NodeId id) {
     bool in_tile = from.in_region && me.in_region && !from.reducing &&
                    from.component == me.component && access(g, id, k) == Access::Rows;
     int32_t there = is_source(g, p) ? (fill ? 1 : 0) : in_tile ? from.stage : from.stage + 1;
-    stage = std::max(stage, there);
+    stage = std::max({stage, there, tokens_stage(g, l, g.input(id, k))});
   }
   return stage;
 }
 
 /// Gives every node its stage.
 void place(const Graph& g, Labels& l) {
-  auto placed = [&](NodeId id) { return l.storage[id] == id && !is_source(g, id); };
   const std::vector<int32_t> level = levels(g);
   if (level.empty()) {
     for (NodeId id = 0; id < g.size(); ++id)
-      if (placed(id)) l.node[id].stage = ready(g, l, id);
+      if (is_made(g, l, id)) l.node[id].stage = ready(g, l, id);
     return;
   }
   const int32_t top = *std::max_element(level.begin(), level.end());
   int32_t begin = 0, end = 0, last = 0;
   for (int32_t now = 0; now <= top; ++now, begin = end)
     for (NodeId id = 0; id < g.size(); ++id) {
-      if (level[id] != now || !placed(id)) continue;
+      if (level[id] != now || !is_made(g, l, id)) continue;
       int32_t& stage = l.node[id].stage;
       stage = std::max(begin, ready(g, l, id));
       if (is_collective(g, id)) last = stage = std::max(stage, last);
@@ -361,7 +371,7 @@ void find_waits(const Graph& g, Labels& l) {
   }
   if (g.effects().empty()) return;
   for (NodeId id = 0; id < g.size(); ++id) {
-    if (l.storage[id] != id || is_source(g, id)) continue;
+    if (!is_made(g, l, id)) continue;
     for (NodeId i : g.inputs(id)) {
       NodeLabel& p = l.node[l.storage[i]];
       if (p.wait >= 0) p.wait = std::min(p.wait, l.node[id].stage);
@@ -376,6 +386,10 @@ Access access(const Graph& g, NodeId id, int k) {
     return k % 2 == 1 && !is_weight_gradient(g, id) ? Access::Uniform : Access::Rows;
   if (!is_broadcast(g, id)) return Access::Rows;
   return is_uniform(spec(g, id).movement(g, id).pieces[0]) ? Access::Uniform : Access::Rows;
+}
+
+bool is_made(const Graph& g, const Labels& l, NodeId id) {
+  return l.storage[id] == id && !is_source(g, id);
 }
 
 bool flows_in_tile(const Graph& g, const Labels& l, NodeId producer, NodeId consumer, int k) {
@@ -418,7 +432,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
 
   for (NodeId id = 0; id < n; ++id) {
     l.storage[id] = form(g, id) == Form::Same ? l.storage[g.input(id, 0)] : id;
-    if (l.storage[id] != id || is_source(g, id)) continue;
+    if (!is_made(g, l, id)) continue;
     NodeLabel& me = l.node[id];
     components.rows(id) = row_set(g, id);
     me.in_region = !components.rows(id).empty();
@@ -440,7 +454,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
 
   for (NodeId id = 0; id < n; ++id) {
     NodeLabel& me = l.node[id];
-    if (l.storage[id] != id || is_source(g, id) || !me.in_region) continue;
+    if (!is_made(g, l, id) || !me.in_region) continue;
     me.component = static_cast<int32_t>(components.find(id));
     const RowSplit split = components.rows(id).back();
     me.rows = split.rows, me.block = split.block;
@@ -450,7 +464,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
 
   for (NodeId r : roots) l.node[l.storage[r]].materialised = true;
   for (NodeId id = 0; id < n; ++id) {
-    if (l.storage[id] != id || is_source(g, id)) continue;
+    if (!is_made(g, l, id)) continue;
     l.stage_count = std::max(l.stage_count, l.node[id].stage + 1);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId p = l.storage[g.input(id, k)];

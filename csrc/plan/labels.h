@@ -45,6 +45,9 @@ struct Labels {
 /// How node `id` reads its k-th input when run by rows.
 Access access(const Graph& g, NodeId id, int k);
 
+/// Whether a stage makes the node's elements: those of others stand elsewhere, or are given.
+bool is_made(const Graph& g, const Labels& l, NodeId id);
+
 /// Whether the value of `producer` flows to `consumer` inside a tile.
 bool flows_in_tile(const Graph& g, const Labels& l, NodeId producer, NodeId consumer, int k);
 

@@ -29,6 +29,11 @@ struct Hasher {
   }
 };
 
+/// The inputs that a node's value needs: of a mark the first, the others are for differentiation.
+std::span<const NodeId> planned_inputs(const Graph& g, NodeId id) {
+  return form(g, id) == Form::Marker ? g.inputs(id).first(1) : g.inputs(id);
+}
+
 /// Live nodes in an order in which effects come by their places. (What a transform's end has built
 /// again lies behind effects that come after it.)
 std::vector<NodeId> in_order(const Graph& g, std::span<const NodeId> live,
@@ -125,7 +130,7 @@ class Planner {
   void place_temporaries() {
     std::vector<int32_t> last(g_.size(), 0);
     for (NodeId id = 0; id < g_.size(); ++id) {
-      if (labels_.storage[id] != id || is_source(g_, id)) continue;
+      if (!is_made(g_, labels_, id)) continue;
       const NodeLabel& me = labels_.node[id];
       const int32_t until = std::max(me.stage, me.wait - 1);  // a collective reads until it ends
       for (NodeId i : g_.inputs(id)) {
@@ -187,60 +192,48 @@ class Planner {
                                [](const Call& c) { return static_cast<unsigned>(c.sequence); });
   }
 
-  /// Fills in PlanOutput::may_overwrite.
+  /// Fills in PlanOutput::may_overwrite: of inputs that nothing else reads in the stage that makes
+  /// the output, or later.
   void find_updates_in_place() {
-    auto input_of = [&](BufferId b) {
-      return plan_.buffers[b].place == Place::Input ? static_cast<int>(plan_.buffers[b].index) : -1;
+    std::vector<std::vector<size_t>> read_until(plan_.inputs.size());  // by input: last stages
+    auto reads = [&](BufferId b, size_t until) {
+      const Buffer& from = plan_.buffers[b];
+      if (from.place == Place::Input) read_until[from.index].push_back(until);
     };
-    // From which stage on an input must stay as it is, whatever a region's own rows do.
-    std::vector<int32_t> last_read(plan_.inputs.size(), -1);
-    int32_t last_failure = -1;
+    size_t safe = 0;  // the stage from which on nothing fails any more
     std::vector<size_t> end_of(static_cast<size_t>(plan_.collectives), plan_.stages.size());
     for (size_t s = 0; s < plan_.stages.size(); ++s)
       for (int32_t c : plan_.stages[s].waits) end_of[static_cast<size_t>(c)] = s - 1;
-    auto reads = [&](BufferId b, size_t stage) {
-      if (int i = input_of(b); i >= 0)
-        last_read[i] = std::max(last_read[i], static_cast<int32_t>(stage));
-    };
     for (size_t s = 0; s < plan_.stages.size(); ++s) {
       for (const Region& r : plan_.stages[s].regions) {
         for (const Uniform& u : r.uniforms)
           if (u.constant < 0) reads(u.buffer, s);
         for (const PackedWeights& w : r.weights) reads(w.buffer, s);
+        for (const RowLoad& l : r.loads) reads(l.buffer, s);
       }
       for (const Call& c : plan_.stages[s].calls) {
         // A collective reads, and may fail, until it has been waited for.
         const size_t end = c.sequence < 0 ? s : end_of[static_cast<size_t>(c.sequence)];
         for (BufferId b : c.inputs) reads(b, end);
-        if (spec(c.op).may_fail()) last_failure = std::max(last_failure, static_cast<int32_t>(end));
+        if (spec(c.op).may_fail()) safe = std::max(safe, end + 1);
       }
     }
-    std::vector<const Region*> row_reader(plan_.inputs.size(), nullptr);  // the last one
-    std::vector<int32_t> row_readers_in_stage(plan_.inputs.size(), 0),
-        row_stage(plan_.inputs.size(), -1);
-    for (size_t s = 0; s < plan_.stages.size(); ++s)
-      for (const Region& r : plan_.stages[s].regions)
-        for (const RowLoad& l : r.loads) {
-          int i = input_of(l.buffer);
-          if (i < 0) continue;
-          row_readers_in_stage[i] =
-              row_stage[i] == static_cast<int32_t>(s) ? row_readers_in_stage[i] + 1 : 1;
-          row_stage[i] = static_cast<int32_t>(s);
-          row_reader[i] = &r;
-        }
     for (const PlanOutput& o : plan_.outputs)
-      if (o.alias_input >= 0) last_read[o.alias_input] = INT32_MAX;
-    for (size_t s = 0; s < plan_.stages.size(); ++s)
+      if (o.alias_input >= 0) read_until[o.alias_input].push_back(SIZE_MAX);
+    for (size_t s = safe; s < plan_.stages.size(); ++s)
       for (const Region& r : plan_.stages[s].regions)
         for (const RowStore& store : r.stores) {
           const Buffer& to = plan_.buffers[store.buffer];
-          if (to.place != Place::Output || last_failure >= static_cast<int32_t>(s)) continue;
+          if (to.place != Place::Output) continue;
           for (const RowLoad& l : r.loads) {
-            int i = input_of(l.buffer);
-            bool ok = i >= 0 && row_reader[i] == &r && row_readers_in_stage[i] == 1 &&
-                      last_read[i] < static_cast<int32_t>(s) && l.dtype == store.dtype &&
-                      r.values[l.value].features == store.features && written_last(r, store, l);
-            if (ok) plan_.outputs[to.index].may_overwrite.push_back(i);
+            const Buffer& from = plan_.buffers[l.buffer];
+            if (from.place != Place::Input || l.dtype != store.dtype ||
+                r.values[l.value].features != store.features || !written_last(r, store, l))
+              continue;
+            const auto readers = std::ranges::count_if(read_until[from.index],
+                                                       [s](size_t until) { return until >= s; });
+            if (readers == 1)  // this load
+              plan_.outputs[to.index].may_overwrite.push_back(static_cast<int>(from.index));
           }
         }
   }
@@ -349,7 +342,8 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
           static_cast<uint64_t>(n.attr_count) << 48);
     for (int64_t d : g.dims(id)) h.add(static_cast<uint64_t>(d));
     if (cut) continue;
-    for (NodeId in : g.inputs(id)) h.add(number[in]);
+    for (NodeId in : planned_inputs(g, id)) h.add(number[in]);
+    if (form(g, id) == Form::Marker) continue;
     for (int64_t a : g.attrs(id)) h.add(static_cast<uint64_t>(a));
   }
   h.add(live.size());
@@ -365,7 +359,6 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
 
 std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
                                std::span<const NodeId> cuts) {
-  if (cuts.empty()) return live_nodes(g, roots);
   std::vector<uint8_t> live(g.size(), 0), cut(g.size(), 0);
   for (NodeId c : cuts) cut[c] = 1;
   for (NodeId r : roots) live[r] = 1;
@@ -374,7 +367,7 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
     if (!live[id]) continue;
     result.push_back(id);
     if (cut[id]) continue;
-    for (NodeId i : g.inputs(id)) live[i] = 1;
+    for (NodeId i : planned_inputs(g, id)) live[i] = 1;
   }
   std::reverse(result.begin(), result.end());
   return result;

@@ -1,6 +1,7 @@
 #include "plan/region_builder.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include "base/interrupt.h"
@@ -81,14 +82,19 @@ class Builder {
     return static_cast<int32_t>(region_.maps.size() - 1);
   }
 
-  Instruction& append(TileOp kind, NodeId id) {
-    Instruction i;
+  /// An instruction for a node: `dst` is a value, or an accumulator.
+  Instruction& append(TileOp kind, NodeId id, std::span<const Operand> operands, uint32_t dst,
+                      int32_t features) {
+    Instruction& i = region_.program.emplace_back();
     i.kind = kind;
     i.dtype = g_.dtype(id);
-    i.type = compute_type(i.dtype);
+    i.type = type_of(operands.back());
+    i.operand_count = static_cast<uint8_t>(operands.size());
+    std::ranges::copy(operands, i.operand);
+    i.dst = dst;
+    i.features = features;
     i.location = g_[id].location;
-    region_.program.push_back(i);
-    return region_.program.back();
+    return i;
   }
 
   // Operands ---------------------------------------------------------------------------------
@@ -100,11 +106,8 @@ class Builder {
           other.dtype == dtype && (constant >= 0 || other.buffer == buffer))
         return u;
     }
-    Uniform u;
-    u.buffer = buffer, u.constant = constant, u.dtype = dtype, u.type = compute_type(dtype);
-    u.count = count;
-    u.map = std::move(map);
-    region_.uniforms.push_back(std::move(u));
+    region_.uniforms.push_back(
+        {buffer, constant, dtype, compute_type(dtype), count, std::move(map)});
     return static_cast<uint32_t>(region_.uniforms.size() - 1);
   }
 
@@ -149,15 +152,9 @@ class Builder {
 
   Operand copy(NodeId id, uint32_t value, Map map) {
     auto n = static_cast<int32_t>(map.size());
-    Compute type = region_.values[value].type;
-    uint32_t v = new_value(n, type);
-    Instruction& i = append(TileOp::Copy, id);
-    i.type = type;
-    i.operand_count = 1;
-    i.operand[0] = {false, value, 0, 1};
-    i.dst = v;
-    i.features = n;
-    i.map = add_map(std::move(map));
+    const Operand from{false, value, 0, 1};
+    uint32_t v = new_value(n, type_of(from));
+    append(TileOp::Copy, id, std::array{from}, v, n).map = add_map(std::move(map));
     return {false, v, 0, 1};
   }
 
@@ -168,12 +165,7 @@ class Builder {
       return from;
     }
     uint32_t v = new_value(n, type_of(from));
-    Instruction& i = append(TileOp::Copy, id);
-    i.type = type_of(from);
-    i.operand_count = 1;
-    i.operand[0] = from;
-    i.dst = v;
-    i.features = n;
+    append(TileOp::Copy, id, std::array{from}, v, n);
     return {false, v, 0, 1};
   }
 
@@ -195,58 +187,33 @@ class Builder {
         return reduce(id);
       case Form::Product:
         return is_weight_gradient(g_, id) ? weight_grad(id) : matmul(id);
-      case Form::Input:
-      case Form::Constant:
-      case Form::Range:
-      case Form::Random:
-      case Form::Marker:
-      case Form::Same:
-      case Form::Extremum:
-      case Form::Scan:
-      case Form::Convolve:
-      case Form::Window:
-      case Form::TakePlaces:
-      case Form::AddPlaces:
-      case Form::Take:
-      case Form::Scatter:
-      case Form::LastIndex:
-      case Form::Collective:
+      default:  // labels.cpp says of each form whether it comes here
         fail(ErrorKind::Runtime, "no tile form of ", info(g_[id].op).name);
     }
   }
 
   void elementwise(NodeId id) {
-    int n = g_[id].input_count;
+    const size_t n = g_[id].input_count;
     int32_t f = features(id);
     Operand in[3];
     bool any_rows = false;
-    for (int k = 0; k < n; ++k) {
-      in[k] = operand(id, k);
+    for (size_t k = 0; k < n; ++k) {
+      in[k] = operand(id, static_cast<int>(k));
       any_rows |= !in[k].uniform;
     }
     if (!any_rows) in[0] = dense(id, in[0], f);
     uint32_t dst = new_value(f, compute_type(g_.dtype(id)));
-    Instruction& i = append(TileOp::Elementwise, id);
+    Instruction& i = append(TileOp::Elementwise, id, std::span(in, n), dst, f);
     i.op = g_[id].op;
-    i.type = type_of(in[n - 1]);
-    i.dtype = g_.dtype(g_.input(id, n - 1));
-    i.operand_count = static_cast<uint8_t>(n);
-    std::copy(in, in + n, i.operand);
-    i.dst = dst;
-    i.features = f;
+    i.dtype = g_.dtype(g_.inputs(id).back());
     view_[id] = {false, dst, 0, 1};
     if (g_.dtype(id) != DType::Bool) narrow(id, dst, f);
   }
 
   /// Rounds or wraps a value in place where its dtype is narrower than its compute type.
   void narrow(NodeId id, uint32_t value, int32_t f) {
-    DType t = g_.dtype(id);
-    if (as_is(t)) return;
-    Instruction& i = append(TileOp::Narrow, id);
-    i.operand_count = 1;
-    i.operand[0] = {false, value, 0, 1};
-    i.dst = value;
-    i.features = f;
+    const Operand from{false, value, 0, 1};
+    if (!as_is(g_.dtype(id))) append(TileOp::Narrow, id, std::array{from}, value, f);
   }
 
   void cast(NodeId id) {
@@ -262,13 +229,7 @@ class Builder {
     }
     x = dense(id, x, f);
     uint32_t dst = new_value(f, compute_type(to));
-    Instruction& i = append(TileOp::Convert, id);
-    i.type = compute_type(from);
-    i.dtype = to;
-    i.operand_count = 1;
-    i.operand[0] = x;
-    i.dst = dst;
-    i.features = f;
+    append(TileOp::Convert, id, std::array{x}, dst, f);
     view_[id] = {false, dst, 0, 1};
     if (to != DType::Bool) narrow(id, dst, f);
   }
@@ -308,11 +269,7 @@ class Builder {
     const uint32_t dst = new_value(features(id), compute_type(g_.dtype(id)));
     for (const Piece& p : m.pieces) {
       const Operand from = taken(id, p, axes);
-      Instruction& i = append(TileOp::Scatter, id);
-      i.operand_count = 1;
-      i.operand[0] = from;
-      i.dst = dst;
-      i.features = features(id);
+      Instruction& i = append(TileOp::Scatter, id, std::array{from}, dst, features(id));
       Map map = places(placed(p, g_.dims(id)), axes, region_.block);
       i.inner = static_cast<int32_t>(map.size());
       i.zero = m.zeros;
@@ -338,13 +295,8 @@ class Builder {
     Map step = places(gone, {0, gone.dims.size()}, region_.block);
     auto n = static_cast<int32_t>(base.size());
     uint32_t dst = new_value(n, type_of(from));
-    Instruction& i = append(TileOp::FeatureReduce, id);
+    Instruction& i = append(TileOp::FeatureReduce, id, std::array{from}, dst, n);
     i.combine = spec(g_, id).combine;
-    i.type = type_of(from);
-    i.operand_count = 1;
-    i.operand[0] = from;
-    i.dst = dst;
-    i.features = n;
     i.inner = static_cast<int32_t>(step.size());
     i.map = add_map(std::move(base));
     i.map2 = add_map(std::move(step));
@@ -362,34 +314,28 @@ class Builder {
     auto f = static_cast<int32_t>(g_.count(id));
     from = dense(id, from, f);
     uint32_t a = accumulator(id, TileOp::RowReduce, type_of(from), f, 1);
-    Instruction& i = append(TileOp::RowReduce, id);
+    Instruction& i = append(TileOp::RowReduce, id, std::array{from}, a, f);
     i.combine = spec(g_, id).combine;
-    i.type = type_of(from);
-    i.operand_count = 1;
-    i.operand[0] = from;
-    i.dst = a;
-    i.features = f;
     i.inner = 1;
   }
 
   uint32_t accumulator(NodeId id, TileOp kind, Compute type, int32_t features, int32_t inner) {
-    Accumulator a;
-    a.kind = kind, a.combine = spec(g_, id).combine, a.type = type, a.features = features,
-    a.inner = inner;
-    a.buffer = in_.buffer_of[id];
-    a.dtype = g_.dtype(id);
-    region_.accumulators.push_back(a);
+    region_.accumulators.push_back(
+        {kind, spec(g_, id).combine, type, features, inner, in_.buffer_of[id], g_.dtype(id)});
     return static_cast<uint32_t>(region_.accumulators.size() - 1);
   }
 
   uint32_t packed_weights(NodeId id, NodeId b) {
     const bool tb = attributes<ProductAttributes>(g_, id).transpose_b;
     const Dims& db = g_.dims(b);
-    PackedWeights w;
-    w.k = static_cast<int32_t>(tb ? db[1] : db[0]), w.m = static_cast<int32_t>(tb ? db[0] : db[1]);
-    w.buffer = in_.buffer_of[in_.labels.storage[b]], w.dtype = g_.dtype(b),
-    w.type = compute_type(w.dtype);
-    w.k_stride = tb ? 1 : w.m, w.m_stride = tb ? w.k : 1;
+    const auto k = static_cast<int32_t>(db[tb ? 1 : 0]), m = static_cast<int32_t>(db[tb ? 0 : 1]);
+    const PackedWeights w{in_.buffer_of[in_.labels.storage[b]],
+                          g_.dtype(b),
+                          compute_type(g_.dtype(b)),
+                          k,
+                          m,
+                          tb ? 1 : m,
+                          tb ? k : 1};
     for (uint32_t i = 0; i < region_.weights.size(); ++i) {
       const PackedWeights& o = region_.weights[i];
       if (o.buffer == w.buffer && o.k == w.k && o.m == w.m && o.k_stride == w.k_stride) return i;
@@ -405,11 +351,7 @@ class Builder {
       uint32_t weights = packed_weights(id, g_.input(id, pair + 1));
       int32_t k = region_.weights[weights].k;
       Operand x = dense(id, operand(id, pair), k);
-      Instruction& i = append(TileOp::Product, id);
-      i.operand_count = 1;
-      i.operand[0] = x;
-      i.dst = dst;
-      i.features = m;
+      Instruction& i = append(TileOp::Product, id, std::array{x}, dst, m);
       i.inner = k;
       i.weights = weights;
       i.accumulate = pair > 0;
@@ -423,13 +365,7 @@ class Builder {
     uint32_t a = accumulator(id, TileOp::WeightGrad, compute_type(g_.dtype(id)), k, m);
     for (int pair = 0; pair < g_[id].input_count; pair += 2) {
       Operand x = dense(id, operand(id, pair), k), dy = dense(id, operand(id, pair + 1), m);
-      Instruction& i = append(TileOp::WeightGrad, id);
-      i.operand_count = 2;
-      i.operand[0] = x;
-      i.operand[1] = dy;
-      i.dst = a;
-      i.features = k;
-      i.inner = m;
+      append(TileOp::WeightGrad, id, std::array{x, dy}, a, k).inner = m;
     }
   }
 

@@ -246,14 +246,14 @@ class BufferChecker {
   }
 
   void stage(const Stage& s, int32_t at) {
-    auto row_major = [&](BufferId b) {
+    auto as_rows = [&](BufferId b) {
       want(!plan_.buffers[b].feature_major, "buffer ", b, " is read as if it were row-major");
     };
     for (const Region& r : s.regions) {
       for (const Uniform& u : r.uniforms)
-        if (u.constant < 0) reads(u.buffer, at), row_major(u.buffer);
-      for (const PackedWeights& w : r.weights) reads(w.buffer, at), row_major(w.buffer);
-      for (const Accumulator& a : r.accumulators) row_major(a.buffer);
+        if (u.constant < 0) reads(u.buffer, at), as_rows(u.buffer);
+      for (const PackedWeights& w : r.weights) reads(w.buffer, at), as_rows(w.buffer);
+      for (const Accumulator& a : r.accumulators) as_rows(a.buffer);
       for (const RowLoad& l : r.loads) reads(l.buffer, at);
     }
     for (const Call& c : s.calls) {

@@ -55,11 +55,11 @@ cuda::Device& gpu_in_use(const char* what) {
 cuda::Device& Foreign::arrived() const {
   cuda::Device& device = gpu_in_use("the array");
   if (bytes() == 0) return device;
-  device.enter();
   int where = -1;
   const cuda::Driver& driver = cuda::Driver::get();
-  require(driver.cuPointerGetAttribute(&where, kDeviceOrdinal, pointer) == 0, ErrorKind::Value,
-          "the array's pointer is not to memory of a GPU");
+  const int unknown =
+      device.enter([&] { return driver.cuPointerGetAttribute(&where, kDeviceOrdinal, pointer); });
+  require(unknown == 0, ErrorKind::Value, "the array's pointer is not to memory of a GPU");
   require(where == device.number(), ErrorKind::Value, "the array is on GPU ", where,
           ", but device_id is ", device.number(),
           ": call set_context(device_target='GPU', "
@@ -92,7 +92,6 @@ uint64_t pointer_for_others(const Array& a) {
   cuda::Device& device = gpu_in_use("what others see as an array");
   auto block = a.storage->on(device);
   block->share();
-  device.enter();
   device.synchronise();
   return block->pointer();
 }

@@ -9,9 +9,10 @@
 
 #include "ad/row_dots.h"
 #include "base/broadcast.h"
-#include "base/half.h"
+#include "base/element.h"
 #include "base/promotion.h"
 #include "base/thread_pool.h"
+#include "ops/families.h"
 #include "ops/ops.h"
 
 namespace gradcell {
@@ -31,7 +32,10 @@ class Recorder {
   NodeId in(const TensorPtr& t) { return t->in(trace()); }
 
   TensorPtr result(NodeId id) {
-    if (!own_) return std::make_shared<Tensor>(current_trace()->shared_from_this(), id);
+    if (!own_) {
+      if (records_constants()) id = stop_gradient(graph(), id);
+      return std::make_shared<Tensor>(current_trace()->shared_from_this(), id);
+    }
     if (const Array* a = own_->known(id)) return std::make_shared<Tensor>(shared(*a));
     NodeId out[] = {id};
     return std::make_shared<Tensor>(own_->finish(out)[0]);
@@ -132,16 +136,9 @@ bool known_zero(const TensorOrNumber& o, DType t) {
   const TensorPtr x = list ? list->in(t) : std::get<TensorPtr>(o);
   if (x->traced()) return false;
   const Array a = x->value();
-  switch (item_size(a.dtype)) {
-    case 1:
-      return holds_zero<uint8_t>(a.data(), a.count());
-    case 2:
-      return holds_zero<uint16_t>(a.data(), a.count());
-    case 4:
-      return holds_zero<uint32_t>(a.data(), a.count());
-    default:
-      return holds_zero<uint64_t>(a.data(), a.count());
-  }
+  bool found = false;
+  by_size(item_size(a.dtype), [&]<class S>() { found = holds_zero<S>(a.data(), a.count()); });
+  return found;
 }
 
 const Dims& operand_dims(const TensorOrNumber& o) {
@@ -292,7 +289,7 @@ NodeId applied(Graph& g, const Spec& s, const Arguments& a, const std::vector<No
   }
   draft.attributes = attributes;
   NodeId y = s.apply(g, draft);
-  return a.keep_dims ? keep(g, y, Dims(g.dims(in[0])), axes) : y;
+  return a.keep_dims ? keep(g, y, g.dims(in[0]), axes) : y;
 }
 
 }  // namespace
@@ -360,8 +357,7 @@ TensorPtr diagonal(const TensorPtr& x, int64_t offset, int64_t axis1, int64_t ax
 }
 
 TensorPtr full(const Dims& dims, DType dtype, Number value) {
-  for (int64_t d : dims)
-    require(d >= 0, ErrorKind::Value, "a shape cannot have the negative dimension ", d);
+  check_shape("full", dims);
   Recorder r;
   return r.result(lower(r, "full", value, dtype, dims));
 }
@@ -383,12 +379,10 @@ TensorPtr mean(const TensorPtr& x, const std::optional<Dims>& axes, bool keep_di
   Dims dims = x->dims(), along = normal_axes("ReduceMean", axes, dims.size());
   DType t = x->dtype();
   require(t != DType::Bool, ErrorKind::Type, "ReduceMean: not defined for bool");
-  DType wide = t == DType::Float16 || t == DType::BFloat16 ? DType::Float32 : t;
-  int64_t n = 1;
-  for (int64_t a : along) n *= dims[a];
-  NodeId total = sum(g, cast(g, r.in(x), wide), along);
-  NodeId count = constant(g, wide, Dims(g.dims(total)), static_cast<double>(n));
-  NodeId y = binary(g, is_floating(wide) ? Op::Div : Op::FloorDiv, total, count);
+  const auto n = static_cast<double>(element_count(pick(dims, along, true)));
+  NodeId total = sum(g, cast(g, r.in(x), wide(t)), along);
+  NodeId count = constant(g, g.dtype(total), g.dims(total), n);
+  NodeId y = binary(g, is_floating(t) ? Op::Div : Op::FloorDiv, total, count);
   y = cast(g, y, t);
   return r.result(keep_dims ? keep(g, y, dims, along) : y);
 }

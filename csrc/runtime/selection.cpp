@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/half.h"
+#include "base/element.h"
 #include "base/scratch.h"
 #include "base/thread_pool.h"
 
@@ -48,46 +48,24 @@ auto key_of(T v) {
   }
 }
 
-struct Half {
-  uint16_t bits;
-  operator float() const { return half_to_float(bits); }
-};
-struct BHalf {
-  uint16_t bits;
-  operator float() const { return bfloat_to_float(bits); }
-};
-
 /// f(elements, a function that gives an element's number).
 template <class F>
 Array with_numbers(const Array& x, F f) {
-  auto plain = [&]<class T>(T) {
-    return f(static_cast<const T*>(x.data()), [](T v) { return v; });
-  };
-  auto half = [&]<class T>(T) {
-    return f(static_cast<const T*>(x.data()), [](T v) { return static_cast<float>(v); });
-  };
-  switch (x.dtype) {
-    case DType::Bool:
-    case DType::UInt8:
-      return plain(uint8_t());
-    case DType::Int8:
-      return plain(int8_t());
-    case DType::Int16:
-      return plain(int16_t());
-    case DType::Int32:
-      return plain(int32_t());
-    case DType::Int64:
-      return plain(int64_t());
-    case DType::Float16:
-      return half(Half());
-    case DType::BFloat16:
-      return half(BHalf());
-    case DType::Float32:
-      return plain(float());
-    case DType::Float64:
-      return plain(double());
-  }
-  return {};
+  Array out;
+  by_dtype(x.dtype, [&]<class S>() {
+    using Number = typename ComputeOf<S>::type;
+    out = f(static_cast<const S*>(x.data()), [](S v) { return static_cast<Number>(v); });
+  });
+  return out;
+}
+
+/// f(elements) of a tensor of int32 or int64.
+template <class F>
+void with_positions(const Array& x, F f) {
+  if (x.dtype == DType::Int32)
+    f(static_cast<int32_t*>(x.data()));
+  else
+    f(static_cast<int64_t*>(x.data()));
 }
 
 // The first k
@@ -261,12 +239,9 @@ Array first_of_rows(const Array& x, int64_t k, bool largest, bool sorted) {
 Array order_of_rows(const Array& x, bool descending, DType position) {
   Array out = empty_array(position, x.dims);
   return with_numbers(x, [&](const auto* from, auto number) {
-    if (position == DType::Int32)
-      order_rows(from, row_count(x), row_length(x), descending, number,
-                 static_cast<int32_t*>(out.data()));
-    else
-      order_rows(from, row_count(x), row_length(x), descending, number,
-                 static_cast<int64_t*>(out.data()));
+    with_positions(out, [&](auto* to) {
+      order_rows(from, row_count(x), row_length(x), descending, number, to);
+    });
     return out;
   });
 }
@@ -274,32 +249,18 @@ Array order_of_rows(const Array& x, bool descending, DType position) {
 Array taken_from_rows(const Array& x, const Array& positions) {
   Array out = empty_array(x.dtype, positions.dims);
   const int64_t n = row_length(x), k = row_length(positions);
-  auto with = [&]<class S, class I>(S, I) {
-    by_parts(row_count(positions), k, [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        const S* from = static_cast<const S*>(x.data()) + r * n;
-        const I* at = static_cast<const I*>(positions.data()) + r * k;
-        S* to = static_cast<S*>(out.data()) + r * k;
-        for (int64_t i = 0; i < k; ++i) to[i] = from[at[i]];
-      }
+  with_positions(positions, [&](const auto* position) {
+    by_size(item_size(x.dtype), [&]<class S>() {
+      by_parts(row_count(positions), k, [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) {
+          const S* from = static_cast<const S*>(x.data()) + r * n;
+          const auto* at = position + r * k;
+          S* to = static_cast<S*>(out.data()) + r * k;
+          for (int64_t i = 0; i < k; ++i) to[i] = from[at[i]];
+        }
+      });
     });
-  };
-  auto by_index = [&](auto s) {
-    positions.dtype == DType::Int32 ? with(s, int32_t()) : with(s, int64_t());
-  };
-  switch (item_size(x.dtype)) {
-    case 1:
-      by_index(uint8_t());
-      break;
-    case 2:
-      by_index(uint16_t());
-      break;
-    case 4:
-      by_index(uint32_t());
-      break;
-    default:
-      by_index(uint64_t());
-  }
+  });
   return out;
 }
 
@@ -311,7 +272,7 @@ Array places_in_line(const Array& line, const Array& x, bool right, DType place)
   const auto* first = static_cast<const double*>(line.data());
   const int64_t n = line.count();
   return with_numbers(x, [&](const auto* from, auto number) {
-    auto find = [&](auto* to) {
+    with_positions(out, [&](auto* to) {
       by_parts(x.count(), 8, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const auto v = static_cast<double>(number(from[i]));
@@ -326,11 +287,7 @@ Array places_in_line(const Array& line, const Array& x, bool right, DType place)
           to[i] = static_cast<std::remove_reference_t<decltype(*to)>>(at - first);
         }
       });
-    };
-    if (place == DType::Int32)
-      find(static_cast<int32_t*>(out.data()));
-    else
-      find(static_cast<int64_t*>(out.data()));
+    });
     return out;
   });
 }
@@ -339,18 +296,16 @@ std::pair<int64_t, int64_t> bounds(const Array& x) {
   const int64_t n = x.count(), parts = std::clamp<int64_t>(n / 65536, 1, 64);
   if (n == 0) return {0, -1};
   std::vector<int64_t> low(static_cast<size_t>(parts)), high(static_cast<size_t>(parts));
-  auto with = [&]<class T>(T) {
-    const T* p = static_cast<const T*>(x.data());
+  require(x.dtype == DType::Int32 || x.dtype == DType::Int64, ErrorKind::Type,
+          "bounds: int32 or int64 is needed, got ", name(x.dtype));
+  with_positions(x, [&](const auto* p) {
     parallel_for(static_cast<int>(parts), [&](int part, int) {
-      T least = p[n * part / parts], most = least;
+      auto least = p[n * part / parts], most = least;
       for (int64_t i = n * part / parts; i < n * (part + 1) / parts; ++i)
         least = p[i] < least ? p[i] : least, most = p[i] > most ? p[i] : most;
       low[part] = least, high[part] = most;
     });
-  };
-  require(x.dtype == DType::Int32 || x.dtype == DType::Int64, ErrorKind::Type,
-          "bounds: int32 or int64 is needed, got ", name(x.dtype));
-  x.dtype == DType::Int32 ? with(int32_t()) : with(int64_t());
+  });
   return {*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end())};
 }
 

@@ -79,6 +79,7 @@ class PlanCache {
 };
 
 thread_local TracePtr t_trace;
+thread_local bool t_constants = false;
 
 std::vector<uint64_t> constants_of(const Graph& g, std::span<const NodeId> live) {
   std::vector<uint64_t> bits;
@@ -139,6 +140,13 @@ void set_locator(Location (*locate)()) { g_locate = locate; }
 Location user_location() { return g_locate ? g_locate() : Location{}; }
 
 Trace* current_trace() { return t_trace.get(); }
+Trace& required_trace() {
+  require(t_trace != nullptr, ErrorKind::Runtime, "no trace is active");
+  return *t_trace;
+}
+
+bool records_constants() { return t_constants; }
+void record_constants(bool constants) { t_constants = constants; }
 
 TracePtr begin_trace() {
   require(!t_trace, ErrorKind::Runtime, "a trace is active already");
@@ -160,7 +168,10 @@ NodeId Trace::add_leaf(DType dtype, const Dims& dims, Given l) {
   return leaves_.back().id;
 }
 
-const Trace::Given& Trace::leaf_of(NodeId id) const { return leaves_[leaf_index_.at(id)]; }
+const Trace::Given* Trace::given(NodeId id) const {
+  const auto l = leaf_index_.find(id);
+  return l == leaf_index_.end() ? nullptr : &leaves_[l->second];
+}
 
 NodeId Trace::argument(const Array& value) {
   return add_leaf(value.dtype, value.dims, {kNoNode, value, nullptr, arguments_++});
@@ -257,17 +268,46 @@ void Trace::dissolve(std::span<const NodeId> aliases) {
   if (aliases.empty()) return;
   for (NodeId a : aliases) open_.erase(a);
   const NodeId first = *std::min_element(aliases.begin(), aliases.end());
-  const auto end = static_cast<NodeId>(graph.size());
-  std::vector<NodeId> now(end - first, kNoNode);  // what stands for first, first + 1, ...
+  std::vector<NodeId> now(graph.size() - first, kNoNode);  // what stands for first, first + 1, ...
   for (NodeId a : aliases) now[a - first] = graph.input(a, 0);
   for (const VariablePtr& v : state_order_)
     if (NodeId& node = state_[v.get()]; node >= first && now[node - first] != kNoNode)
       node = now[node - first], ++v->version;
   if (open_.empty()) return;
+  rebuild_references(first, now);
+  move_references(first, now);
+}
 
+void Trace::insert(NodeId from, NodeId to) {
+  std::vector<NodeId> now(to - from, kNoNode);
+  now[0] = to;
+  rebuild_references(from, now);
+  now[0] = kNoNode;
+  move_references(from, now);
+}
+
+bool Trace::differentiated(std::span<const NodeId> ids, std::span<const NodeId> stops) const {
+  std::unordered_set<NodeId> seen(stops.begin(), stops.end());
+  std::vector<NodeId> next(ids.begin(), ids.end());
+  while (!next.empty()) {
+    const NodeId id = next.back();
+    next.pop_back();
+    if (!seen.insert(id).second) continue;
+    if (open_.contains(id)) return true;
+    const Spec& s = spec(graph, id);
+    if (!s.differentiable()) continue;
+    for (int k = 0; k < graph[id].input_count; ++k)
+      if (s.computes_with(k)) next.push_back(graph.input(id, k));
+  }
+  return false;
+}
+
+void Trace::rebuild_references(NodeId first, std::vector<NodeId>& now) {
+  const auto end = static_cast<NodeId>(first + now.size());
+  const auto made = static_cast<NodeId>(graph.size());
   std::vector<uint8_t> live(end - first, 0);
   each_reference([&](NodeId& node) {
-    if (node >= first) live[node - first] = 1;
+    if (node >= first && node < end) live[node - first] = 1;
   });
   for (NodeId id = end; id-- > first;)
     if (live[id - first])
@@ -291,10 +331,18 @@ void Trace::dissolve(std::span<const NodeId> aliases) {
       cuts_.push_back(to);
     }
   }
-  if constexpr (kVerify) verify(graph, "dissolve", end);
-  each_reference([&](NodeId& node) {
-    if (node >= first && node < end && now[node - first] != kNoNode) node = now[node - first];
-  });
+  if constexpr (kVerify) verify(graph, "rebuild_references", made);
+}
+
+void Trace::move_references(NodeId first, const std::vector<NodeId>& now) {
+  auto moved = [&](NodeId node) {
+    const bool among = node >= first && node - first < now.size();
+    return among && now[node - first] != kNoNode ? now[node - first] : node;
+  };
+  each_reference([&](NodeId& node) { node = moved(node); });
+  std::unordered_set<NodeId> open;
+  for (NodeId a : open_) open.insert(moved(a));
+  open_ = std::move(open);
 }
 
 std::vector<uintptr_t> Trace::lifted_variables() const {
@@ -304,17 +352,14 @@ std::vector<uintptr_t> Trace::lifted_variables() const {
 }
 
 Trace::Origin Trace::origin(NodeId leaf) const {
-  const Given& l = leaf_of(leaf);
-  return {l.argument, l.variable.get()};
+  const Given* l = given(leaf);
+  return l ? Origin{l->argument, l->variable.get()} : Origin{};
 }
 
 const Array* Trace::known(NodeId id) const {
   if (auto v = values_.find(id); v != values_.end()) return &v->second;
-  if (auto l = leaf_index_.find(id); l != leaf_index_.end()) {
-    const Given& leaf = leaves_[l->second];
-    return leaf.variable ? &leaf.variable->value : &leaf.array;
-  }
-  return nullptr;
+  const Given* leaf = given(id);
+  return !leaf ? nullptr : leaf->variable ? &leaf->variable->value : &leaf->array;
 }
 
 void Trace::mark_unrepeatable() {
@@ -368,13 +413,18 @@ std::vector<Array> Trace::values(std::span<const NodeId> ids) {
   return run({ids.begin(), ids.end()});
 }
 
+std::vector<VariablePtr> Trace::updated() const {
+  std::vector<VariablePtr> variables;
+  for (const VariablePtr& v : state_order_) {
+    const Given* leaf = given(state_.at(v.get()));
+    if (!leaf || leaf->variable != v) variables.push_back(v);
+  }
+  return variables;
+}
+
 std::vector<NodeId> Trace::assigned() const {
   std::vector<NodeId> ids;
-  for (const VariablePtr& v : state_order_) {
-    NodeId now = state_.at(v.get());
-    auto l = leaf_index_.find(now);
-    if (l == leaf_index_.end() || leaves_[l->second].variable != v) ids.push_back(now);
-  }
+  for (const VariablePtr& v : updated()) ids.push_back(state_.at(v.get()));
   return ids;
 }
 
@@ -395,17 +445,11 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs) {
 
 std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
                                  std::shared_ptr<Compiled>* compiled) {
+  graph.drop_rules();                                        // with the tensors that they kept
   for (Tensor* t = tensors_; t; t = t->next_) t->in(*this);  // views of what has changed
   std::vector<NodeId> roots(outputs.begin(), outputs.end());
-  std::vector<VariablePtr> updated;
-  for (const VariablePtr& v : state_order_) {
-    NodeId now = state_.at(v.get());
-    auto l = leaf_index_.find(now);
-    bool unchanged = l != leaf_index_.end() && leaves_[l->second].variable == v;
-    if (unchanged) continue;
-    updated.push_back(v);
-    roots.push_back(now);
-  }
+  const std::vector<VariablePtr> updated = this->updated();
+  for (const VariablePtr& v : updated) roots.push_back(state_.at(v.get()));
   // Effects take place whether or not their values are used.
   if (graph.effects().size() > 0) add_effects(roots, {}, true);
   // A traced tensor that outlives its function (kept in a list or an attribute) gets its value too.
@@ -427,11 +471,9 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
   for (NodeId n : live) {
     if (!known(n)) continue;
     ++position;
-    auto l = leaf_index_.find(n);
-    auto u = l == leaf_index_.end() || !leaves_[l->second].variable
-                 ? updated.end()
-                 : std::find(updated.begin(), updated.end(), leaves_[l->second].variable);
-    if (u != updated.end())
+    const Given* leaf = given(n);
+    if (!leaf || !leaf->variable) continue;
+    if (auto u = std::ranges::find(updated, leaf->variable); u != updated.end())
       updates.push_back({position, static_cast<int>(outputs.size() + (u - updated.begin()))});
   }
   std::vector<Array> values = run_executable(*exe, in, constants, updates);
@@ -443,14 +485,10 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
     c->executable = executable_for(graph, kept_live, kept, {});
     c->constants = constants_of(graph, kept_live);
     for (NodeId n : kept_live) {
-      auto l = leaf_index_.find(n);
-      if (l == leaf_index_.end()) continue;
-      const Given& leaf = leaves_[l->second];
-      Compiled::Source s;
-      s.argument = leaf.argument;
-      s.variable = leaf.variable;
-      if (leaf.argument < 0 && !leaf.variable) s.captured = leaf.array;
-      c->inputs.push_back(std::move(s));
+      const Given* leaf = given(n);
+      if (!leaf) continue;
+      const bool captured = leaf->argument < 0 && !leaf->variable;
+      c->inputs.push_back({leaf->argument, leaf->variable, captured ? leaf->array : Array{}});
     }
     c->updated = updated;
     c->result_count = outputs.size();
@@ -481,7 +519,7 @@ std::shared_ptr<Compiled> Trace::remainder(std::span<const NodeId> outputs,
     given.push_back(id);
   };
   for (NodeId id : outputs) need(id);
-  for (NodeId id : live_nodes(graph, outputs))
+  for (NodeId id : live_until(graph, outputs, {}))
     if (depends[id])
       for (NodeId i : graph.inputs(id)) need(i);
   const std::vector<Array> arrays = given.empty() ? std::vector<Array>{} : values(given);
@@ -501,6 +539,7 @@ std::shared_ptr<Compiled> Trace::remainder(std::span<const NodeId> outputs,
 }
 
 void Trace::abandon() {
+  graph.drop_rules();
   active_ = false;
   for (const VariablePtr& v : state_order_) ++v->version;
   for (Tensor *t = tensors_, *next; t; t = next) {

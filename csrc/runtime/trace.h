@@ -84,6 +84,12 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// outer derivative walks through it once. (If no transform is around, there is nothing to gain:
   /// only the variables go over.)
   void dissolve(std::span<const NodeId> aliases);
+  /// From now on `to`, the newest node, stands for `from`, which it is made of, in all that has
+  /// been computed with that. Tensors that are `from` itself stay.
+  void insert(NodeId from, NodeId to);
+  /// Whether the nodes depend on what a transform is differentiating by now, otherwise than through
+  /// `stops`.
+  bool differentiated(std::span<const NodeId> ids, std::span<const NodeId> stops = {}) const;
 
   std::vector<uintptr_t> lifted_variables() const;
   /// Where a leaf's value comes from: the argument's number, the variable, or neither.
@@ -135,10 +141,16 @@ class Trace : public std::enable_shared_from_this<Trace> {
     VariablePtr variable;
     int argument = -1;
   };
-  const Given& leaf_of(NodeId id) const;
+  const Given* given(NodeId id) const;  ///< null for what is no leaf with a value
+  /// The variables assigned so far.
+  std::vector<VariablePtr> updated() const;
   /// Calls f on each node that something outside of the graph refers to; f may change it.
   template <class F>
   void each_reference(F f);
+  /// Makes what is referred to among the nodes from `first` on again where `now` (by distance from
+  /// `first`) has others in the place of its inputs, and notes that there.
+  void rebuild_references(NodeId first, std::vector<NodeId>& now);
+  void move_references(NodeId first, const std::vector<NodeId>& now);
   /// Adds to the roots, which need the nodes `live`, the effects that have not taken place: all, or
   /// those up to the last one that is live. Returns whether there are any.
   bool add_effects(std::vector<NodeId>& roots, const std::vector<NodeId>& live, bool all) const;
@@ -172,6 +184,8 @@ Location user_location();
 
 /// The trace of this thread; null outside a transform.
 Trace* current_trace();
+/// The same; throws Runtime if there is none.
+Trace& required_trace();
 /// Makes a new trace current. Nested calls are errors: transforms nest in one trace.
 TracePtr begin_trace();
 void end_trace();
@@ -186,6 +200,10 @@ class NoTrace {
  private:
   TracePtr outer_;
 };
+
+/// While it is set in this thread, what is recorded is a constant of derivatives.
+bool records_constants();
+void record_constants(bool constants);
 
 /// One of the movements that make a view, to be made again on what its base is by then.
 struct Step {
@@ -235,10 +253,15 @@ class Tensor {
   bool captured() const { return captured_; }
   /// The trace that was active when it was made, by its number; 0: none.
   uint64_t born() const { return born_; }
+  /// Whether the user has put hooks on the gradient by it, which no compiled function knows.
+  bool hooked() const { return hooked_; }
+  void set_hooked(bool hooked) { hooked_ = hooked; }
 
   /// Of what is no view: new contents.
   void become(Array array);
   void become(Trace& trace, NodeId node);
+  /// Of a traced one, a view too: another node with the same value.
+  void stand_for(NodeId node) { node_ = node; }
   /// Of what is no view, outside a trace: the array for a writer, of which nobody else knows.
   Array& own_array();
   /// The elements for a reader and writer who is not told of writes (NumPy): of a view that has all
@@ -258,6 +281,7 @@ class Tensor {
   TracePtr trace_;
   mutable NodeId node_ = kNoNode;
   mutable bool captured_ = false;
+  bool hooked_ = false;
   std::unique_ptr<Window> window_;
   uint64_t version_ = 0, born_ = 0;
   Tensor *previous_ = nullptr, *next_ = nullptr;

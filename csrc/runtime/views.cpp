@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ad/row_dots.h"
+#include "base/element.h"
 #include "ops/ops.h"
 
 namespace gradcell {
@@ -56,16 +57,7 @@ void move_elements(const View& to, Array& out, const View& from, const Array& in
   const auto size = static_cast<int64_t>(item_size(out.dtype));
   char* o = static_cast<char*>(out.data()) + to.offset * size;
   const char* i = static_cast<const char*>(in.data()) + from.offset * size;
-  switch (size) {
-    case 1:
-      return move_elements<uint8_t>(to, o, from, i, 0);
-    case 2:
-      return move_elements<uint16_t>(to, o, from, i, 0);
-    case 4:
-      return move_elements<uint32_t>(to, o, from, i, 0);
-    default:
-      return move_elements<uint64_t>(to, o, from, i, 0);
-  }
+  by_size(item_size(out.dtype), [&]<class S>() { move_elements<S>(to, o, from, i, 0); });
 }
 
 /// A value as a view of other dimensions, to which it broadcasts.
@@ -142,13 +134,12 @@ TensorPtr copy(const TensorPtr& x) {
 }
 
 std::vector<TensorPtr> settled(const std::vector<TensorPtr>& results, bool by_value) {
-  const Trace* t = current_trace();
-  require(t != nullptr, ErrorKind::Runtime, "no trace is active");
+  const Trace& t = required_trace();
   std::vector<const Tensor*> roots;
   for (const TensorPtr& x : results) roots.push_back(&x->root());
   std::vector<TensorPtr> out;
   for (const TensorPtr& x : results) {
-    const bool own = x->root().born() == t->serial;
+    const bool own = x->root().born() == t.serial;
     const bool alone = std::ranges::count(roots, &x->root()) == 1;
     const bool stays = x->window() ? !by_value && (!own || !alone) : !by_value || own;
     out.push_back(stays ? x : copy(x));

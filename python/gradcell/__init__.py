@@ -71,7 +71,11 @@ if _TYPE_CHECKING:
         manual_seed,
         seed,
     )
+    from gradcell.common.no_grad import no_grad
+    from gradcell.common.recompute import recompute
     from gradcell.common.sparse_tensor import COOTensor, CSRTensor, RowTensor, SparseTensor
+    from gradcell.custom_rules import custom_jvp, custom_vjp
+    from gradcell.finite_differences import check_grads
     from gradcell.jacobians import hessian, hvp, jacfwd, jacrev, linearize
     from gradcell.ops.random_state import get_rng_state, set_rng_state
     from gradcell.parallel import (
@@ -83,6 +87,8 @@ if _TYPE_CHECKING:
         sync_pipeline_shared_parameters,
     )
     from gradcell.profiler import Profiler
+    from gradcell.quasi_newton import FlatLoss, lbfgs
+    from gradcell.second_order import fisher_product, gauss_newton_product, per_sample_gradients
     from gradcell.taylor import biharmonic, divergence, laplacian, partials
     from gradcell.train import (
         Callback,
@@ -115,6 +121,12 @@ _PLACES = {
         amp communication dataset log mindrecord mint nn numpy parallel profiler runtime scipy
         train""",
     "amp": "build_train_network",
+    "common.no_grad": "no_grad",
+    "common.recompute": "recompute",
+    "custom_rules": "custom_jvp custom_vjp",
+    "finite_differences": "check_grads",
+    "quasi_newton": "FlatLoss lbfgs",
+    "second_order": "fisher_product gauss_newton_product per_sample_gradients",
     "common.api": """
         JitConfig constexpr data_sink jit_class lazy_inline ms_memory_recycle mutable no_inline""",
     "common.generator": "Generator default_generator initial_seed manual_seed seed",
@@ -139,7 +151,7 @@ _LATER = {name: place for place, names in _PLACES.items() for name in names.spli
 def __getattr__(name: str) -> object:
     if name in dtype._PYTHON_NAMES:
         return dtype._PYTHON_NAMES[name]
-    place = _LATER.get(name)
+    place = "common.no_grad" if name == "_no_grad" else _LATER.get(name)
     if place is None:
         raise AttributeError(f"module 'gradcell' has no attribute {name!r}")
     module = _import_module(f"gradcell.{place or name}")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core, _indexing, _numpy_protocol
+from gradcell import hooks as _hooks
 from gradcell import printing as _printing
 from gradcell._convert import (
     dtype_of_numbers,
@@ -329,6 +330,13 @@ def _attach(methods: dict[str, Any]) -> None:
 
 _attach(
     {
+        "register_hook": _hooks.register_hook,
+        "hooks": _hooks.hooks,
+        "requires_grad_": _hooks.requires_grad_,
+        "_retain_grad": _hooks.retain_grad,
+        "_retains_grad": False,
+        "_grad": None,
+        "_requires_grad": property(_hooks.wants_gradient),
         "asnumpy": asnumpy,
         "numpy": asnumpy,
         "item": item,

@@ -28,7 +28,9 @@ _MODULES = """
     common.kinds: _c_expression _c_expression.typing common._typing
     common.sparse_tensor: common.sparse_tensor
     common.api: common._register_for_tensor common.jit_config common.mutable common.jit_trace
-    common.api: _extends common.lazy_inline common.jit_context common.hook_handle
+    common.api: _extends common.lazy_inline common.jit_context
+    common.api: graph graph.api
+    hooks: common.hook_handle
     common.generator: common.generator
     parameter: common.parameter
     dtype: common.dtype
@@ -90,6 +92,7 @@ _PLACES = {
 #: Names that modules of MindSpore have from elsewhere: 'module: name=where it is here'.
 _FOREIGN = """
     communication.comm_func: GlobalComm=communication.GlobalComm
+    common.api: _no_grad=common.no_grad._no_grad
     nn.layer.activation: Tensor=Tensor
     ops: Tensor=Tensor
     ops: constexpr=common.api.constexpr P=ops.operations

@@ -25,6 +25,8 @@ class Parameter(ParameterBase):
     Raises ValueError if the name is not a string, TypeError if requires_grad is not a bool.
     """
 
+    _requires_grad = True  # type: ignore[assignment]  # in the place of Tensor's property
+
     def __init__(
         self,
         default_input: Any,

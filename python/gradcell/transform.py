@@ -17,6 +17,7 @@ import numpy as np
 from gradcell import _core, arguments, context, tree
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.hooks import hooked
 from gradcell.parameter import Parameter, parameter_of
 
 # Running --------------------------------------------------------------------------------------------
@@ -31,8 +32,17 @@ def _settled(out: Any, by_value: bool) -> Any:
 
 
 def _own(args: Any) -> Any:
-    """Arguments by value: tensors of the function's own, but for parameters."""
-    return tree.map_leaves(lambda t: t if t._is_variable else _core.copy(t), args)
+    """Arguments by value: tensors of the function's own, but for parameters; with the hooks on them."""
+
+    def copied(t: Tensor) -> Tensor:
+        if t._is_variable:
+            return t
+        own = _core.copy(t)
+        if hooks := t.__dict__.get("_gradient_hooks"):
+            own.__dict__["_gradient_hooks"] = hooks
+        return own
+
+    return tree.map_leaves(copied, args)
 
 
 def run_traced(
@@ -68,6 +78,8 @@ def _signature(value: Any, tensors: list[Tensor], objects: list[Any]) -> Any:
     if isinstance(value, Tensor):
         if value._is_variable:
             return ("variable", value._variable_id())
+        if value.__dict__.get("_gradient_hooks"):
+            raise _Unhashable  # the hooks are this tensor's
         tensors.append(value)
         return (value.dtype.name, value.shape)
     if isinstance(value, (tuple, list)):
@@ -92,40 +104,11 @@ class _Compiled:
         self.compiled = compiled
         self.keep = keep  # objects that the signature names by id stay alive
         # Only the places of the tensors matter: values must not be kept.
-        self.count = 0
-
-        def place(_: Tensor) -> _Place:
-            self.count += 1
-            return _Place(self.count - 1)
-
-        self.shape = tree.map_leaves(place, out) if compiled is not None else None
+        self.outline = tree.outline(out) if compiled is not None else None
 
     def run(self, tensors: list[Tensor]) -> Any:
         assert self.compiled is not None
-        results = self.compiled.run(tensors)
-        return _fill(self.shape, results)
-
-
-class _Place:
-    """Where the i-th result goes in a tree of outputs."""
-
-    __slots__ = ("index",)
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-
-
-def _fill(shape: Any, results: list[Tensor]) -> Any:
-    if isinstance(shape, _Place):
-        return results[shape.index]
-    if isinstance(shape, tuple):
-        items = [_fill(s, results) for s in shape]
-        return type(shape)(*items) if hasattr(shape, "_fields") else tuple(items)
-    if isinstance(shape, list):
-        return [_fill(s, results) for s in shape]
-    if isinstance(shape, dict):
-        return {k: _fill(s, results) for k, s in shape.items()}
-    return shape
+        return tree.refill(self.outline, self.compiled.run(tensors))
 
 
 class CompiledCache:
@@ -202,7 +185,7 @@ class CompiledCache:
             return False
         flat_tuple = type(out) is tuple and all(isinstance(t, Tensor) for t in out)
         single = isinstance(out, Tensor)
-        fill = None if single or flat_tuple else functools.partial(_fill, entry.shape)
+        fill = None if single or flat_tuple else functools.partial(tree.refill, entry.outline)
         return self.dispatcher._add(structure, args, entry.compiled, fill, flat_tuple)  # type: ignore[no-any-return]
 
     def _keep(self, key: Any, entry: _Compiled) -> None:
@@ -254,6 +237,20 @@ def run(
 
 
 # Differentiation ------------------------------------------------------------------------------------
+
+
+def _refuse_in_no_grad() -> None:
+    if _core.records_constants():
+        raise RuntimeError(f"In no_grad context, you can not calculate gradient{where()}")
+
+
+def _after_hooks(owner: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient by an argument or a Parameter, after the hooks that are registered on it; zero by a
+    Parameter that is not trained."""
+    if isinstance(owner, Parameter) and not owner.requires_grad:
+        return _core.ops.full(list(gradient.shape), 0, gradient.dtype)
+    hooks = owner.__dict__.get("_gradient_hooks")
+    return hooked(gradient, hooks) if hooks else gradient
 
 
 def _check_outputs(name: str, outputs: list[Tensor]) -> None:
@@ -319,6 +316,9 @@ def _differentiate(
         if with_sens:
             cotangents = [*_cotangents(name, target, outputs, sens)]
         grads = _core.adjoint(outputs, cotangents, inputs + found)
+        given = [x for p in positions for x in tree.leaves(as_tensors(args[p]))]
+        owners = [*given, *parameters]
+        grads = [_after_hooks(o, g) for o, g in zip(owners, grads, strict=True)]
     finally:
         _core.dissolve(inputs + weights)
     found_by = iter(grads)
@@ -479,6 +479,7 @@ class _GradFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if not callable(self.fn):
             raise TypeError(f"The fn should be callable, but got {type(self.fn).__name__}{where()}")
+        _refuse_in_no_grad()
         for p in self.positions:
             _check_argument(function_name(self.fn), args, p)
         return run(self._record, args, kwargs, self.cache, True)
@@ -581,6 +582,7 @@ class GradOperation:
 
         @functools.wraps(fn, updated=())
         def gradient_function(*args: Any, **kwargs: Any) -> Any:
+            _refuse_in_no_grad()
             return run(record, args, kwargs, cache, True)
 
         def record(*args: Any, **kwargs: Any) -> Any:
@@ -671,6 +673,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
     ValueError where they differ.
     """
     arguments.function(fn, "jvp")
+    _refuse_in_no_grad()
     xs, vs = _tensors("jvp", "inputs", inputs), _tensors("jvp", "v", v)
     if len(xs) != len(vs):
         raise ValueError(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradcell._core import Tensor
@@ -42,6 +43,35 @@ def map_leaves(fn: Callable[[Tensor], Any], tree: Any) -> Any:
     if isinstance(tree, dict):
         return {key: map_leaves(fn, item) for key, item in tree.items()}
     return tree
+
+
+class _Place:
+    """Where the i-th tensor was in a tree."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+def outline(tree: Any) -> Any:
+    """The tree without its tensors, for `refill`: it keeps none of them."""
+    count = itertools.count()
+    return map_leaves(lambda _: _Place(next(count)), tree)
+
+
+def refill(outline: Any, tensors: Sequence[Any]) -> Any:
+    """The tree that an outline was made of, with these tensors at their places."""
+    if isinstance(outline, _Place):
+        return tensors[outline.index]
+    if isinstance(outline, tuple):
+        items = [refill(part, tensors) for part in outline]
+        return type(outline)(*items) if hasattr(outline, "_fields") else tuple(items)
+    if isinstance(outline, list):
+        return [refill(part, tensors) for part in outline]
+    if isinstance(outline, dict):
+        return {key: refill(part, tensors) for key, part in outline.items()}
+    return outline
 
 
 def same_structure(a: Any, b: Any) -> bool:

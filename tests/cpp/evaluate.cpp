@@ -405,6 +405,8 @@ class Interpreter {
         return each(id, [&](const Dims& at) { return to_bits(g_.dtype(id), at[a[0]]); });
       case Op::Alias:
       case Op::StopGradient:
+      case Op::CallOutput:
+      case Op::After:
       case Op::Reshape:
         return in(id, 0);
       case Op::Cast: {

@@ -135,7 +135,21 @@ TEST(Labels, ATrainingStepIsOneRegion) {
 
 // Sums of products ------------------------------------------------------------------------------
 
-PlanGraph plan_graph(Graph g, std::vector<NodeId> roots) {
+/// The same nodes under the same numbers.
+Graph copy_of(const Graph& g) {
+  Graph copy;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    const Node& n = g[id];
+    const NodeId made = n.op == Op::Leaf ? copy.unique(n.op, n.dtype, g.dims(id), g.inputs(id))
+                                         : copy.intern(n.op, n.dtype, g.dims(id), g.inputs(id),
+                                                       g.attrs(id), n.bits);
+    EXPECT_EQ(made, id);
+  }
+  return copy;
+}
+
+PlanGraph plan_graph(const Graph& from, std::vector<NodeId> roots) {
+  Graph g = copy_of(from);
   PlanGraph p;
   for (NodeId id = 0; id < g.size(); ++id) {
     if (g[id].op == Op::Leaf) p.inputs.push_back(id);
@@ -219,9 +233,9 @@ TEST_F(MergeSums, SignsOfProductsThatShareAnAccumulation) {
       [&] { return negative(minus(negative(p()), minus(rest, q()))); },
       [&] { return minus(q(), product(binary(g, Op::Mul, x, three), a)); },
   };
-  const Graph leaves_alone = g;
+  const Graph leaves_alone = copy_of(g);
   for (const auto& sum : sums) {
-    g = leaves_alone;
+    g = copy_of(leaves_alone);
     NodeId s = sum();
     PlanGraph merged = merge_sums(plan_graph(g, {s}));
     int products = 0;
@@ -231,7 +245,7 @@ TEST_F(MergeSums, SignsOfProductsThatShareAnAccumulation) {
     expect_close(run(g, s, leaves), interpret(g, s, leaves), 1e-5);
   }
   auto total = [&](NodeId t) { return reduce(g, Combine::Sum, t, Dims{0}); };
-  g = leaves_alone;
+  g = copy_of(leaves_alone);
   NodeId s = minus(minus(negative(total(x)), total(y)), total(unary(g, Op::Sin, y)));
   PlanGraph merged = merge_sums(plan_graph(g, {s}));
   EXPECT_EQ(merged.graph[merged.roots[0]].op, Op::Neg) << text(merged);
@@ -262,7 +276,7 @@ TEST_F(MergeSums, AVeryLongSum) {
 
 /// A plan is kept for all values of its constants.
 TEST_F(MergeSums, ConstantsValuesDoNotMatter) {
-  const Graph leaves_alone = g;
+  const Graph leaves_alone = copy_of(g);
   NodeId small = leaf(g, DType::Float32, Dims{4});
   auto fill = [&](double v) { return constant(g, DType::Float32, Dims{50, 3}, v); };
   auto hidden = [&](NodeId p) { return alias(g, p); };  // from the builder, as a transform does
@@ -280,7 +294,7 @@ TEST_F(MergeSums, ConstantsValuesDoNotMatter) {
   for (const auto& sum : sums) {
     std::vector<std::string> shapes;
     for (auto [s, t] : {std::pair{2.0, 3.0}, {2.0, 0.0}, {0.0, -1.0}, {1.0, -1.0}}) {
-      g = leaves_alone;
+      g = copy_of(leaves_alone);
       small = leaf(g, DType::Float32, Dims{4});
       NodeId root = sum(s, t);
       PlanGraph merged = merge_sums(plan_graph(g, {root}));

@@ -21,10 +21,10 @@ std::vector<T> random_matrix(int64_t n, std::mt19937& random) {
   return x;
 }
 
-/// Whole tiles, tails of rows and columns, several blocks of k: against sums in long double, and
-/// the same bits with one and with seven threads.
+/// Whole tiles, tails of rows and columns, several blocks of k: against sums in long double (every
+/// step'th row), and the same bits with one and with seven threads.
 template <class T>
-void check(int64_t m, int64_t n, int64_t k) {
+void check(int64_t m, int64_t n, int64_t k, int64_t step = 5) {
   std::mt19937 random(7);
   for (int flags = 0; flags < 4; ++flags) {
     SCOPED_TRACE(std::to_string(m) + " " + std::to_string(n) + " " + std::to_string(k) + " " +
@@ -39,7 +39,7 @@ void check(int64_t m, int64_t n, int64_t k) {
     set_max_threads(0);
     EXPECT_EQ(c, again);
     EXPECT_EQ(c.back(), T(77));
-    for (int64_t i = 0; i < m; i += 5) {
+    for (int64_t i = 0; i < m; i += step) {
       for (int64_t j = 0; j < n; ++j) {
         long double sum = 0, size = 1;
         for (int64_t l = 0; l < k; ++l) {
@@ -66,6 +66,9 @@ TEST(MatrixProduct, AgreesWithLongDouble) {
   check<float>(640, 16, 100);  // a vector of columns
   check<float>(300, 600, 17);  // by tiles on one thread, by slabs on seven
   check<float>(25, 770, 1000);
+  check<float>(270, 325, 2500, 50);   // k in blocks
+  check<float>(200, 330, 22000, 99);  // in parts
+  check<double>(256, 260, 1100, 50);
   check<double>(330, 32, 96);
   check<double>(100, 77, 257);
   check<double>(193, 193, 130);

@@ -299,7 +299,7 @@ TEST_F(Structured, PlacesOfRows) {
   const NodeId taken[] = {x, at}, put[] = {at, u};
   const NodeId y = make(g, Op::TakeAlong, {taken, {}});
   expect_close(run(g, y, leaves), interpret(g, y, leaves), 0);
-  const NodeId z = make(g, Op::PutAlong, {put, encode(PutAttributes{4})});
+  const NodeId z = make(g, Op::PutAlong, {put, encode(SizeAttributes{4})});
   expect_close(run(g, z, leaves), interpret(g, z, leaves), 1e-6);
   leaves[at] = make_array(DType::Int32, {2, 3}, {0, -1, 4, 2, 2, 1});
   EXPECT_THROW(run(g, y, leaves), Error);

@@ -114,7 +114,7 @@ TEST_P(TileKernelsTest, MatmulOfNothingIsTheBias) {
 }
 
 TEST_P(TileKernelsTest, MatmulKeepsNanAndInfInTheirRow) {
-  const auto& mm = kernels.f32;
+  const auto& mm = kernels.matmul<float>();
   const int K = 20, M = 20, R = 64;
   auto w = uniform<float>(K * M), x = uniform<float>(K * R);
   x[3 * R + 5] = std::nanf("");

@@ -213,4 +213,5 @@ NOTHING_TO_BATCH = {"Leaf", "Const", "Iota", "RandomUniform"}
 #: Among several processes: test_parallel_collectives.py.
 BATCHED_APART = {
     "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "CollectiveReduce", "AllToAll", "Barrier",
+    "CallOutput", "After",  # under all transforms: test_own_derivatives.py
 }  # fmt: skip

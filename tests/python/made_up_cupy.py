@@ -17,6 +17,11 @@ Address = ctypes.c_ulonglong
 
 
 def call(name: str, *arguments: Any) -> None:
+    """As the CUDA runtime does it: a thread that has no device current gets the first."""
+    before = ctypes.c_void_p()
+    cuda.cuCtxGetCurrent(ctypes.byref(before))
+    if not before.value and not name.startswith(("cuDevice", "cuCtx")):
+        enter(0)
     code = getattr(cuda, name)(*arguments)
     assert code == 0, f"{name}: {code}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -218,6 +219,7 @@ class Network(nn.Cell):
         return self.second(ops.relu(h))
 
 
+@functools.cache
 def digits(count: int = 480) -> tuple[np.ndarray, np.ndarray]:
     from sklearn.datasets import load_digits
 

@@ -543,6 +543,8 @@ CASES: list[Case] = [
 #: Ops whose tests are functions of their own in test_structured.py and test_indexing.py.
 TESTED_APART = {
     "Assign", "ReduceAll", "ReduceAny", "Random", "Dropout", "StopGradient", "LastWriter",
+    "CallOutput",  # test_own_derivatives.py
+    "After",  # test_recompute.py
     # Among several processes: test_parallel_collectives.py.
     "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "CollectiveReduce", "AllToAll", "Barrier",
 }  # fmt: skip

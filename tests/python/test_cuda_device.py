@@ -556,21 +556,6 @@ for a, b in zip(train("GPU", True), train("CPU", False)):
     )
 
 
-def test_what_failed_on_the_gpu_is_said_when_a_value_is_read(process: Process) -> None:
-    error = process.error(
-        GPU
-        + """
-import ctypes
-x = tensor(1000).move_to("GPU")
-driver = ctypes.CDLL(__import__("os").environ["GRADCELL_CUDA_DRIVER"])
-assert driver.cuMemFree_v2(ctypes.c_ulonglong(x.__cuda_array_interface__["data"][0])) == 0
-(x * 2.0).asnumpy()
-"""
-    )
-    assert error.startswith("RuntimeError: cu")
-    assert "failed: a made-up error (CUDA error 700)" in error
-
-
 def test_large_transfers_go_in_pieces(process: Process) -> None:
     process.good(
         GPU

@@ -32,7 +32,7 @@ def partials(f: Any, x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("axis", "exclusive", "reverse"), itertools.product((0, 1), (False, True), (False, True))
+    ("axis", "exclusive", "reverse"), list(itertools.product((0, 1), (False, True), (False, True)))
 )
 def test_derivatives_at_zeros(axis: int, exclusive: bool, reverse: bool) -> None:
     op = ops.CumProd(exclusive, reverse)

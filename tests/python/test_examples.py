@@ -13,6 +13,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+import gradcell as gc
 from gradcell.demo import DEMOS, burgers, digits, forces, inverse
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -149,3 +150,66 @@ def test_mindspore_programs_learn(name: str, tmp_path: Path) -> None:
 def test_every_mindspore_program_is_run() -> None:
     programs = {path.stem for path in (EXAMPLES / "mindspore").glob("*.py")} - {"pictures"}
     assert programs == set(MINDSPORE)
+
+
+def test_burgers_by_adam_and_lbfgs(tmp_path: Path) -> None:
+    pytest.importorskip("scipy")
+    example = load("burgers_lbfgs")
+    net, course, adam = example.solve(100, 60, n=400, verbose=False)
+    losses = [value for _, value in course]
+    assert losses[-1] < 0.7 * min(losses[:adam])  # what Adam had come to
+    pytest.importorskip("matplotlib")
+    example.plot(net, course, adam, str(tmp_path / "burgers.png"))
+    assert (tmp_path / "burgers.png").stat().st_size > 10_000
+
+
+def test_gauss_newton_needs_fewer_steps_than_adam(tmp_path: Path) -> None:
+    example = load("gauss_newton")
+    net = example.network(12)
+    newton = example.gauss_newton(net, 30, 200, iterations=100)
+    by_adam = example.adam(example.network(12), 1e9, 200, steps=30)
+    assert newton[-1][1] < 0.2 and newton[-1][1] < 0.3 * by_adam[-1][1]
+    pytest.importorskip("matplotlib")
+    example.plot(newton, by_adam, net, str(tmp_path / "newton.png"))
+    assert (tmp_path / "newton.png").stat().st_size > 10_000
+
+
+def test_a_force_field_for_molecules_of_any_size(tmp_path: Path) -> None:
+    example = load("force_field")
+    random = np.random.default_rng(1)
+    positions, real, _, forces = (a.asnumpy() for a in example.clusters(4, range(3, 9), random))
+    moved = positions.astype(np.float64)
+    moved[2, 1, 0] += 1e-5
+    back = positions.astype(np.float64)
+    back[2, 1, 0] -= 1e-5
+    ends = [example.lennard_jones(p, real[..., 0])[0][2, 0] for p in (moved, back)]
+    np.testing.assert_allclose(forces[2, 1, 0], -(ends[0] - ends[1]) / 2e-5, rtol=1e-3, atol=1e-3)
+    _, before, _, _ = example.train(1, n=100, verbose=False)
+    _, after, plans, found = example.train(120, n=100, verbose=False)
+    assert plans == 0  # no size has been compiled
+    assert np.mean(list(after.values())) < 0.7 * np.mean(list(before.values()))
+    pytest.importorskip("matplotlib")
+    example.plot(after, found, str(tmp_path / "forces.png"))
+    assert (tmp_path / "forces.png").stat().st_size > 10_000
+
+
+def test_pictures_of_transforms(tmp_path: Path) -> None:
+    example = load("transforms")
+    _, ellipses = example.circles(3)
+    small = 1e-6 * np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]]) + [0.0, 1.6]
+    images = np.array([example.swirl(gc.Tensor(p)).asnumpy() for p in small])
+    axes = (images[:2] - images[2:]) * (0.13 / 2e-6)  # of the ellipse around the point (0, 1.6)
+    spans = np.ptp(ellipses[7], axis=0) / 2
+    np.testing.assert_allclose(spans, np.linalg.norm(axes, axis=0), rtol=5e-3)
+    values, _ = example.curvatures(np.array([[1.0, 1.0]]))
+    np.testing.assert_allclose(values[0].prod(), 82 * 20 - 40**2, rtol=1e-9)
+    x = np.array([-0.3, 0.2])
+    by_order = example.polynomials(x)
+    errors = [np.abs(by_order[n] - example.wave(gc.Tensor(x)).asnumpy()).max() for n in (1, 6, 24)]
+    assert errors[0] > 1e-2 > errors[1] > 1e-5 and errors[2] < 1e-11
+    _, said, losses = example.ensemble(5, 150)
+    assert said.shape == (5, 200) and losses[-1] < 0.1 * losses[0]
+    assert said.std(0)[[30, 170]].max() < said.std(0)[100]  # no data there
+    pytest.importorskip("matplotlib")
+    example.plot(str(tmp_path / "transforms.png"), 3, 5)
+    assert (tmp_path / "transforms.png").stat().st_size > 30_000

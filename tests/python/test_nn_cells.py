@@ -169,18 +169,6 @@ def test_what_may_replace_an_attribute():
         dense.insert_param_to_cell("inner", Parameter(Tensor([1.0]), name="q"))
 
 
-def test_a_derivative_of_one_s_own_is_refused():
-    class Own(nn.Cell):
-        def construct(self, x):
-            return x * x
-
-        def bprop(self, x, out, dout):
-            return (dout,)
-
-    with pytest.raises(NotImplementedError, match="bprop"):
-        Own()(Tensor([1.0]))
-
-
 def test_pickled_cells_give_the_same():
     net = nn.SequentialCell(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.Flatten(), nn.Dense(32, 3))
     x = Tensor(normal(2, 1, 4, 4).astype(np.float32))

@@ -21,6 +21,15 @@ INTS = DRAW.randint(-9, 10, (3, 4, 5)).astype(np.int32)
 ODD = np.array([np.nan, np.inf, -np.inf, 0, -1.5], np.float32)
 INDEX = np.array([[2, 0], [1, 1]], np.int32)
 
+DOUBLED = ops.InsertGradientOf(lambda g: g * 2)
+
+
+class Sines(nn.Cell):
+    def construct(self, x):
+        return ops.sin(ops.sin(x))
+
+
+SINES = Sines()
 CASES = [
     *[(name, lambda x, f=name: getattr(ops, f)(x), [X]) for name in
       ("neg", "abs", "sign", "square", "exp", "expm1", "sin", "cos", "tan", "atan", "sinh", "cosh",
@@ -69,6 +78,8 @@ CASES = [
     ("cumsum's gradient", lambda x: ms.grad(lambda y: (ops.cumsum(y, 1) ** 2).sum())(x), [X]),
     ("gather", lambda x, i: ops.gather(x, i, 1), [X, INDEX]),
     ("alias", lambda x: ms.grad(lambda y: (y**3).sum())(x), [X]),
+    ("a call with a derivative of its own", lambda x: DOUBLED(x) + 1, [X]),
+    ("computed again", lambda x: ms.grad(lambda y: ms.recompute(SINES, y).sum())(x), [X]),
     ("slice's gradient", lambda x: ms.grad(lambda y: (y[1:, ::2] ** 2).sum())(x), [X]),
     ("slice's gradient at once", lambda x: ms.grad(lambda y: (y[1:, 1:3] ** 2).sum())(x), [X]),
     *[(f"convolution, {part} {label}", lambda a, b, s=s, part=part: convolved(s, part, a, b),

@@ -14,14 +14,7 @@ void terms(const ConvolutionSizes& s, const Dims& p, F f) {
   Dims kernel;
   for (const WindowAxis& a : s.axes) kernel.push_back(a.kernel);
   for_each_index(kernel, [&](int64_t u, const Dims& at) {
-    int64_t q = 0;
-    for (size_t k = 0; k < p.size(); ++k) {
-      const WindowAxis& a = s.axes[k];
-      const int64_t i = p[k] * a.stride + at[k] * a.dilation - a.before;
-      if (i < 0 || i >= a.input) return;
-      q = q * a.input + i;
-    }
-    f(u, q);
+    if (const int64_t q = element_read(s.axes, p, at); q >= 0) f(u, q);
   });
 }
 

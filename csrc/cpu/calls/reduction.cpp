@@ -1,7 +1,5 @@
 // Whole tensors, reduced along axes. In which order elements are combined follows from the shape
 // alone: results do not depend on the number of threads.
-#include <limits>
-
 #include "cpu/calls/elements.h"
 #include "cpu/whole_kernels.h"
 
@@ -56,18 +54,6 @@ void store(const A* from, S* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = S(static_cast<C>(from[i]));
 }
 
-template <Combine how, class T>
-AccumulatorOf<how, T> start() {
-  using A = AccumulatorOf<how, T>;
-  constexpr bool infinite = std::numeric_limits<A>::has_infinity;
-  constexpr A top = infinite ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
-  constexpr A low = infinite ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::min();
-  return how == Combine::Sum       ? A(0)
-         : how == Combine::Product ? A(1)
-         : how == Combine::Max     ? low
-                                   : top;
-}
-
 /// T: the type of what is read, S: of what is written.
 template <Combine how, class T, class S>
 void reduce_as(const Call& c, DType type, const T* x, S* out) {
@@ -92,17 +78,17 @@ void reduce_as(const Call& c, DType type, const T* x, S* out) {
     if (many)
       return split(places, work, [&](int64_t begin, int64_t end) {
         for (int64_t o = begin; o < end; ++o) {
-          A acc = start<how, T>();
+          A acc = identity<how, A>();
           for (int64_t p = 0; p < parts; ++p) line(o, p, &acc);
           store<how>(&acc, out + o, 1);
         }
       });
-    std::vector<A> partial(static_cast<size_t>(places * parts), start<how, T>());
+    std::vector<A> partial(static_cast<size_t>(places * parts), identity<how, A>());
     split(places * parts, work, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) line(i / parts, i % parts, &partial[i]);
     });
     for (int64_t o = 0; o < places; ++o) {
-      A acc = start<how, T>();
+      A acc = identity<how, A>();
       k.fold(how,
              sizeof(A) == sizeof(T) ? type
              : is_floating(type)    ? DType::Float64
@@ -116,7 +102,7 @@ void reduce_as(const Call& c, DType type, const T* x, S* out) {
   const int64_t n = inner.size, blocks = (n + kColumns - 1) / kColumns;
   const int64_t groups =
       std::clamp<int64_t>(std::min(rows / 16, rows * n / kPart) / (places * blocks), 1, 32);
-  std::vector<A> partial(static_cast<size_t>(places * groups * n), start<how, T>());
+  std::vector<A> partial(static_cast<size_t>(places * groups * n), identity<how, A>());
   auto rows_stride = rows > 1 ? gone[1] - gone[0] : n;
   bool even = true;  // reduced rows stand at equal distances
   for (int64_t r = 2; r < rows && even; ++r) even = gone[r] - gone[r - 1] == rows_stride;

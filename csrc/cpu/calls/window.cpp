@@ -43,13 +43,8 @@ class ImageWindows {
     const int64_t out = int64_t{sheet.rows.output} * sheet.columns.output;
     for_each_index(places, [&](int64_t r, const Dims& at) {
       for_each_index(kernel, [&](int64_t, const Dims& u) {
-        int64_t from = 0;
-        for (size_t k = 0; k < outer.size(); ++k) {
-          const WindowAxis& a = outer[k];
-          const int64_t i = at[k] * a.stride + u[k] * a.dilation - a.before;
-          if (i < 0 || i >= a.input) return;
-          from = from * a.input + i;
-        }
+        const int64_t from = element_read(outer, at, u);
+        if (from < 0) return;
         larger(sheet, x + from * in, best + r * out, found ? found + r * out : nullptr,
                static_cast<int32_t>(from * in));
       });

@@ -1,9 +1,9 @@
 // Elementwise loops for every row of ops.def, conversions, and the reductions of tiles.
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
+#include "cpu/combine.h"
 #include "cpu/isa/row_values.h"
 #include "cpu/kernels.h"
 #include "cpu/tile_kernels.h"
@@ -311,50 +311,31 @@ void scatter(Compute type, void* d, const LoopArgs& from, bool uniform, const in
 
 // Reductions --------------------------------------------------------------------------------------
 
-template <Combine how>
-struct Reducer {
-  template <class T>
-  static T identity() {
-    using Limits = std::numeric_limits<T>;
-    if constexpr (how == Combine::Max)
-      return Limits::has_infinity ? -Limits::infinity() : Limits::min();
-    else if constexpr (how == Combine::Min)
-      return Limits::has_infinity ? Limits::infinity() : Limits::max();
-    else
-      return T(how == Combine::Product);
-  }
-  template <class T>
-  static T call(T a, T b) {
-    if constexpr (how == Combine::Max)
-      return maximum(a, b);
-    else if constexpr (how == Combine::Min)
-      return minimum(a, b);
-    else
-      return static_cast<T>(how == Combine::Sum ? a + b : a * b);
-  }
-};
-using SumOp = Reducer<Combine::Sum>;
-
+/// f.operator()<how, T>() of the type.
 template <class F>
-void with_reduction(Combine how, F f) {
-  switch (how) {
-    case Combine::Sum:
-      return f(SumOp());
-    case Combine::Product:
-      return f(Reducer<Combine::Product>());
-    case Combine::Max:
-      return f(Reducer<Combine::Max>());
-    case Combine::Min:
-      return f(Reducer<Combine::Min>());
-  }
+void by_reduction(Combine how, Compute type, F f) {
+  by_compute(type, [&](auto t) {
+    by_combine(how, [&]<Combine c>() { f.template operator()<c, decltype(t)>(); });
+  });
 }
 
-template <class R, class T>
+/// Of equal ones the first, as the rows of the op table have it.
+template <Combine how, class T>
+T reduced(T a, T b) {
+  if constexpr (how == Combine::Max)
+    return maximum(a, b);
+  else if constexpr (how == Combine::Min)
+    return minimum(a, b);
+  else
+    return static_cast<T>(combined<how>(a, b));
+}
+
+template <Combine how, class T>
 void reduce_blocks(T* z, const T* a, const int32_t* step, int32_t n, int32_t rows) {
   std::memcpy(z, a + static_cast<ptrdiff_t>(step[0]) * rows, static_cast<size_t>(rows) * sizeof(T));
   for (int32_t k = 1; k < n; ++k) {
     const T* x = a + static_cast<ptrdiff_t>(step[k]) * rows;
-    IVDEP for (int32_t i = 0; i < rows; ++i) z[i] = R::template call<T>(z[i], x[i]);
+    IVDEP for (int32_t i = 0; i < rows; ++i) z[i] = reduced<how>(z[i], x[i]);
   }
 }
 
@@ -362,7 +343,7 @@ void reduce_blocks(T* z, const T* a, const int32_t* step, int32_t n, int32_t row
 template <class T>
 void sum_pairwise(T* z, const T* a, const int32_t* step, int32_t n, int32_t rows) {
   constexpr int32_t kBlock = 32, kStrip = 64;
-  if (n <= kBlock) return reduce_blocks<SumOp>(z, a, step, n, rows);
+  if (n <= kBlock) return reduce_blocks<Combine::Sum>(z, a, step, n, rows);
   for (int32_t at = 0; at < rows; at += kStrip) {
     int32_t width = std::min(kStrip, rows - at);
     T stack[32][kStrip];
@@ -398,19 +379,15 @@ void sum_pairwise(T* z, const T* a, const int32_t* step, int32_t n, int32_t rows
 
 void feature_reduce(Combine how, Compute type, void* d, const void* a, const int32_t* base,
                     int32_t features, const int32_t* step, int32_t n, int32_t rows) {
-  by_compute(type, [&](auto t) {
-    using T = decltype(t);
-    with_reduction(how, [&](auto r) {
-      using R = decltype(r);
-      for (int32_t f = 0; f < features; ++f) {
-        T* z = static_cast<T*>(d) + static_cast<ptrdiff_t>(f) * rows;
-        const T* x = static_cast<const T*>(a) + static_cast<ptrdiff_t>(base[f]) * rows;
-        if constexpr (std::is_same_v<R, SumOp>)
-          sum_pairwise(z, x, step, n, rows);
-        else
-          reduce_blocks<R>(z, x, step, n, rows);
-      }
-    });
+  by_reduction(how, type, [&]<Combine c, class T>() {
+    for (int32_t f = 0; f < features; ++f) {
+      T* z = static_cast<T*>(d) + static_cast<ptrdiff_t>(f) * rows;
+      const T* x = static_cast<const T*>(a) + static_cast<ptrdiff_t>(base[f]) * rows;
+      if constexpr (c == Combine::Sum)
+        sum_pairwise(z, x, step, n, rows);
+      else
+        reduce_blocks<c>(z, x, step, n, rows);
+    }
   });
 }
 
@@ -422,90 +399,73 @@ struct LanesOf {
 template <class T>
 using Lanes = typename LanesOf<T>::type;
 
-template <class R, class T>
-Lanes<T> combine(const Lanes<T>& a, const Lanes<T>& b) {
-  if constexpr (std::is_same_v<R, SumOp>) return a + b;
+template <Combine how, class T>
+Lanes<T> reduced(const Lanes<T>& a, const Lanes<T>& b) {
+  if constexpr (how == Combine::Sum) return a + b;
   Lanes<T> c;
-  for (int k = 0; k < kLanes; ++k) c[k] = R::template call<T>(a[k], b[k]);
+  for (int k = 0; k < kLanes; ++k) c[k] = reduced<how, T>(a[k], b[k]);
   return c;
 }
 
 /// z[lane] op= the rows of x: four independent results a lane, so chains are short, in a fixed
 /// order.
-template <class R, class T>
+template <Combine how, class T>
 void reduce_rows(T* z, const T* x, int32_t rows) {
   using V = Lanes<T>;
   constexpr int32_t kBlock = 4 * kLanes;
   auto at = [=](int32_t row) -> const V& { return *reinterpret_cast<const V*>(x + row); };
   V& to = *reinterpret_cast<V*>(z);
   if (rows == kBlock / 2) {  // tiles of the usual heights
-    to = combine<R, T>(to, combine<R, T>(at(0), at(kLanes)));
+    to = reduced<how, T>(to, reduced<how, T>(at(0), at(kLanes)));
     return;
   }
   V part[4];
   for (V& p : part)
-    for (int k = 0; k < kLanes; ++k) p[k] = R::template identity<T>();
+    for (int k = 0; k < kLanes; ++k) p[k] = identity<how, T>();
   int32_t i = 0;
   for (; i + kBlock <= rows; i += kBlock)
-    for (int j = 0; j < 4; ++j) part[j] = combine<R, T>(part[j], at(i + j * kLanes));
+    for (int j = 0; j < 4; ++j) part[j] = reduced<how, T>(part[j], at(i + j * kLanes));
   for (int32_t j = 0; i < rows; ++i, ++j) {
     T& p = reinterpret_cast<T*>(part)[j];
-    p = R::template call<T>(p, x[i]);
+    p = reduced<how, T>(p, x[i]);
   }
-  to = combine<R, T>(
-      to, combine<R, T>(combine<R, T>(part[0], part[1]), combine<R, T>(part[2], part[3])));
+  const V low = reduced<how, T>(part[0], part[1]), high = reduced<how, T>(part[2], part[3]);
+  to = reduced<how, T>(to, reduced<how, T>(low, high));
 }
 
 void row_reduce(Combine how, Compute type, void* acc, const void* a, int32_t features, int32_t rows,
                 int32_t valid) {
-  by_compute(type, [&](auto t) {
-    using T = decltype(t);
-    with_reduction(how, [&](auto r) {
-      for (int32_t f = 0; f < features; ++f)
-        reduce_rows<decltype(r)>(static_cast<T*>(acc) + static_cast<ptrdiff_t>(f) * kLanes,
-                                 static_cast<const T*>(a) + static_cast<ptrdiff_t>(f) * rows,
-                                 valid);
-    });
+  by_reduction(how, type, [&]<Combine c, class T>() {
+    for (int32_t f = 0; f < features; ++f)
+      reduce_rows<c>(static_cast<T*>(acc) + static_cast<ptrdiff_t>(f) * kLanes,
+                     static_cast<const T*>(a) + static_cast<ptrdiff_t>(f) * rows, valid);
   });
 }
 
 void row_reduce_init(Combine how, Compute type, void* acc, int32_t features) {
-  by_compute(type, [&](auto t) {
-    using T = decltype(t);
-    with_reduction(how, [&](auto r) {
-      using R = decltype(r);
-      for (int32_t i = 0; i < features * kLanes; ++i)
-        static_cast<T*>(acc)[i] = R::template identity<T>();
-    });
+  by_reduction(how, type, [&]<Combine c, class T>() {
+    for (int32_t i = 0; i < features * kLanes; ++i) static_cast<T*>(acc)[i] = identity<c, T>();
   });
 }
 
 void row_reduce_finish(Combine how, Compute type, const void* acc, void* out, int32_t features) {
-  by_compute(type, [&](auto t) {
-    using T = decltype(t);
-    with_reduction(how, [&](auto r) {
-      using R = decltype(r);
-      for (int32_t f = 0; f < features; ++f) {
-        T lane[kLanes];
-        std::memcpy(lane, static_cast<const T*>(acc) + static_cast<ptrdiff_t>(f) * kLanes,
-                    sizeof lane);
-        for (int half = kLanes / 2; half > 0; half /= 2)
-          for (int k = 0; k < half; ++k) lane[k] = R::template call<T>(lane[k], lane[k + half]);
-        static_cast<T*>(out)[f] = lane[0];
-      }
-    });
+  by_reduction(how, type, [&]<Combine c, class T>() {
+    for (int32_t f = 0; f < features; ++f) {
+      T lane[kLanes];
+      std::memcpy(lane, static_cast<const T*>(acc) + static_cast<ptrdiff_t>(f) * kLanes,
+                  sizeof lane);
+      for (int half = kLanes / 2; half > 0; half /= 2)
+        for (int k = 0; k < half; ++k) lane[k] = reduced<c>(lane[k], lane[k + half]);
+      static_cast<T*>(out)[f] = lane[0];
+    }
   });
 }
 
 void merge(Combine how, Compute type, void* to, const void* from, size_t n) {
-  by_compute(type, [&](auto t) {
-    using T = decltype(t);
-    with_reduction(how, [&](auto r) {
-      using R = decltype(r);
-      T* z = static_cast<T*>(to);
-      const T* x = static_cast<const T*>(from);
-      IVDEP for (size_t i = 0; i < n; ++i) z[i] = R::template call<T>(z[i], x[i]);
-    });
+  by_reduction(how, type, [&]<Combine c, class T>() {
+    T* z = static_cast<T*>(to);
+    const T* x = static_cast<const T*>(from);
+    IVDEP for (size_t i = 0; i < n; ++i) z[i] = reduced<c>(z[i], x[i]);
   });
 }
 

@@ -1,28 +1,11 @@
 // Matrix products on feature-major tiles (contract: cpu/tile_kernels.h).
-//
-// The product: a micro-kernel keeps W columns (features of y) by V row vectors in registers and
-// walks K. Weights are packed in that order: K blocks (so that a block of x stays in L1), in them
-// column panels of nearly equal width, in them [k][W].
-#include <utility>
-
-#include "cpu/isa/tile_vector.h"
+#include "cpu/isa/tile_product.h"
 #include "cpu/tile_kernels.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {
 
-constexpr int kMaxW = 6;                               // columns in registers
-constexpr int kMaxV = kVectorRegisters == 32 ? 4 : 2;  // row vectors in registers
 constexpr int kTileChunkBytes = 32 * 1024;  // of x in L1 while all column panels pass over it
-
-/// [0, n) cut into the fewest parts of at most `most`, sizes differing by at most one.
-struct Parts {
-  int count, size, longer;  ///< the first `longer` parts have size + 1
-  Parts(int n, int most) : count(1), size(n), longer(0) {
-    if (n > most) count = ceil_div(n, most), size = n / count, longer = n - size * count;
-  }
-  int width(int part) const { return size + (part < longer); }
-};
 
 /// K blocks: as long as kMaxV row vectors of each k fit in L1's share.
 template <class T>
@@ -51,9 +34,6 @@ void pack_panel(const T* w, ptrdiff_t k_stride, ptrdiff_t m_stride, int kc, T* p
 
 template <class T>
 void pack_weights(const T* w, ptrdiff_t k_stride, ptrdiff_t m_stride, int K, int M, T* packed) {
-  static constexpr void (*kPack[kMaxW])(const T*, ptrdiff_t, ptrdiff_t, int, T*) = {
-      pack_panel<T, 1>, pack_panel<T, 2>, pack_panel<T, 3>,
-      pack_panel<T, 4>, pack_panel<T, 5>, pack_panel<T, 6>};
   const bool dense = k_stride == 1 || m_stride == 1;
   const Parts blocks = k_blocks<T>(K), panels(M, kMaxW);
   for (int b = 0, k0 = 0; b < blocks.count; k0 += blocks.width(b++)) {
@@ -62,7 +42,8 @@ void pack_weights(const T* w, ptrdiff_t k_stride, ptrdiff_t m_stride, int K, int
       const int W = panels.width(p);
       const T* from = w + k0 * k_stride + m0 * m_stride;
       if (dense) {
-        kPack[W - 1](from, k_stride, m_stride, kc, packed);
+        chosen<1, kMaxW>(1, W, []<int, int w>() { return &pack_panel<T, w>; })(
+            from, k_stride, m_stride, kc, packed);
         packed += static_cast<ptrdiff_t>(kc) * W;
         continue;
       }
@@ -74,207 +55,16 @@ void pack_weights(const T* w, ptrdiff_t k_stride, ptrdiff_t m_stride, int K, int
 }
 
 template <class T>
-struct Product {
-  const T* x;
-  ptrdiff_t ldx;
-  T* y;
-  ptrdiff_t ldy;
-  int kc;
-  const T* bias;    ///< null: none
-  bool accumulate;  ///< start from y
-  /// Rows: the next block of x, of which so many lines are fetched with each group of k.
-  const T* next_x = nullptr;
-  int next_lines = 0;
-};
-
-constexpr int kGroup = 16;  // values of k between requests for what comes next
-template <class T>
-constexpr int kFetched = 64 / static_cast<int>(sizeof(T));  // elements that one brings
-
-/// Where the weights of a block of k lie: in panels [k][W], or (Rows) as rows of a matrix, those of
-/// a column side by side.
-template <class T>
-struct Weights {
-  const T* at;
-  ptrdiff_t ld;  ///< Rows: between the weights of two columns
-};
-
-/// P panels of W columns by V row vectors. Where that is too few sums to hide the latency of a
-/// multiply-add, U sets of them take the values of k in turn.
-template <class T, bool Rows, int P, int W, int V>
-void product_block(Weights<T> weights, const Product<T>& product) {
-  const Product<T> a = product;  // a local: the stores below cannot change it
-  const ptrdiff_t panel = Rows ? W * weights.ld : static_cast<ptrdiff_t>(a.kc) * W;
-  const ptrdiff_t column = Rows ? weights.ld : 1;
-  const T* w = weights.at;
-  constexpr int C = P * W;
-  constexpr int U = Rows ? 1 : C * V <= 2 ? 4 : C * V <= 6 ? 2 : 1;
-  Vec<T> acc[U][C][V];
-#pragma GCC unroll 32
-  for (int c = 0; c < C; ++c) {
-    const Vec<T> start = a.bias ? broadcast(a.bias[c]) : Vec<T>{};
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) {
-      acc[0][c][v] = a.accumulate ? start + load(a.y + c * a.ldy + v * kLanes<T>) : start;
-#pragma GCC unroll 4
-      for (int u = 1; u < U; ++u) acc[u][c][v] = Vec<T>{};
-    }
-  }
-  const T* x = a.x;
-  auto step = [&](int u) __attribute__((always_inline)) {
-    Vec<T> xv[V];
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) xv[v] = load(x + v * kLanes<T>);
-#pragma GCC unroll 32
-    for (int c = 0; c < C; ++c) {
-      const Vec<T> wv = broadcast((w + (c / W) * panel)[(c % W) * column]);
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) acc[u][c][v] = fma(wv, xv[v], acc[u][c][v]);
-    }
-    x += a.ldx;
-    w += Rows ? 1 : W;
-  };
-  int k = a.kc;
-  if constexpr (Rows) {
-    // Asks for what the next panel needs, and a part of the next block of x, while this one is
-    // computed: little at a time, since a core waits for few lines at once.
-    const T* next_x = a.next_x;
-    int column_y = 0;
-    do {
-      int steps = min(kGroup, k);
-      k -= steps;
-#pragma GCC unroll 32
-      for (int c = 0; c < C; ++c) __builtin_prefetch(w + (C + c) * column);
-      for (int l = 0; l < a.next_lines; ++l, next_x += kFetched<T>)
-        __builtin_prefetch(next_x, 0, 2);
-      if (column_y < C) {
-        const T* y = a.y + (C + column_y++) * a.ldy;
-        for (int v = 0; v < V * kLanes<T>; v += kFetched<T>) __builtin_prefetch(y + v, 1);
-      }
-      do {
-        step(0);
-      } while (--steps > 0);
-    } while (k > 0);
-  } else if constexpr (U > 1) {
-    for (; k % U; --k) step(0);
-  }
-  if (!Rows && (U == 1 || k > 0)) {
-    do {  // once at least; a loop that may not run makes GCC keep the sums in memory too
-#pragma GCC unroll 4
-      for (int u = 0; u < U; ++u) step(u);
-    } while ((k -= U) > 0);
-  }
-  T* y = a.y;
-  asm("" : "+r"(y));  // or GCC keeps all addresses of above, in vector registers
-#pragma GCC unroll 32
-  for (int c = 0; c < C; ++c, y += a.ldy) {
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) {
-      Vec<T> sum = acc[0][c][v];
-#pragma GCC unroll 4
-      for (int u = 1; u < U; ++u) sum += acc[u][c][v];
-      store(y + v * kLanes<T>, sum);
-    }
-  }
-}
-
-/// Panels taken together: narrow blocks of rows need more columns to fill the registers.
-constexpr int panels_at_once(int V) { return kMaxV / V; }
-
-template <class T>
-using ProductBlock = void (*)(Weights<T>, const Product<T>&);
-
-template <class T, bool Rows, int V, bool Many>
-ProductBlock<T> product_block_of_width(int W) {
-  constexpr int P = Many ? panels_at_once(V) : 1;
-  static constexpr ProductBlock<T> blocks[kMaxW] = {
-      product_block<T, Rows, P, 1, V>, product_block<T, Rows, P, 2, V>,
-      product_block<T, Rows, P, 3, V>, product_block<T, Rows, P, 4, V>,
-      product_block<T, Rows, P, 5, V>, product_block<T, Rows, P, 6, V>};
-  return blocks[W - 1];
-}
-
-template <class T, bool Rows>
-ProductBlock<T> product_block_for(int V, int W, bool many) {
-  auto of = [=](auto v) {
-    constexpr int kV = decltype(v)::value;
-    if constexpr (panels_at_once(kV) > 1) {
-      if (many) return product_block_of_width<T, Rows, kV, true>(W);
-    }
-    return product_block_of_width<T, Rows, kV, false>(W);
-  };
-  switch (V) {
-    case 1:
-      return of(Int<1>{});
-    case 2:
-      return of(Int<min(2, kMaxV)>{});
-    case 3:
-      return of(Int<min(3, kMaxV)>{});
-    default:
-      return of(Int<kMaxV>{});
-  }
-}
-
-/// All columns of one block of k by V row vectors. Moves a on. (By reference: a copy of what was
-/// only just written would wait for the stores.)
-template <class T, bool Rows>
-void product_columns(Weights<T> weights, Product<T>& a, int V, const Parts& panels) {
-  const int at_once = panels_at_once(V);
-  for (int p = 0; p < panels.count;) {
-    const int W = panels.width(p);
-    const int same = (p < panels.longer ? panels.longer : panels.count) - p;
-    const bool many = at_once > 1 && same >= at_once;
-    const int step = many ? at_once : 1;
-    product_block_for<T, Rows>(V, W, many)(weights, a);
-    p += step;
-    weights.at += step * W * (Rows ? weights.ld : a.kc);
-    a.next_x += kFetched<T> * ceil_div(a.kc, kGroup) * a.next_lines;
-    a.y += step * W * a.ldy;
-    if (a.bias) a.bias += step * W;
-  }
-}
-
-template <class T>
-void add_bias(const T* bias, T* y, ptrdiff_t ldy, int M, int R, bool accumulate) {
-  for (int m = 0; m < M; ++m) {
-    for (int r = 0; r < R; ++r) {
-      y[m * ldy + r] = (accumulate ? y[m * ldy + r] : T(0)) + (bias ? bias[m] : T(0));
-    }
-  }
-}
-
-template <class T, bool Rows>
-void product(Weights<T> weights, const T* x, ptrdiff_t ldx, T* y, ptrdiff_t ldy, int K, int M,
-             int R, const T* bias, bool accumulate) {
-  if (K == 0) return add_bias(bias, y, ldy, M, R, accumulate);
-  const Parts blocks = k_blocks<T>(K), panels(M, kMaxW), rows(R / kLanes<T>, kMaxV);
-  for (int r = 0, v0 = 0; r < rows.count; v0 += rows.width(r++)) {
-    const ptrdiff_t r0 = static_cast<ptrdiff_t>(v0) * kLanes<T>;
-    for (int b = 0, k0 = 0; b < blocks.count; k0 += blocks.width(b++)) {
-      Product<T> a{x + k0 * ldx + r0,  ldx, y + r0, ldy, blocks.width(b), b == 0 ? bias : nullptr,
-                   accumulate || b > 0};
-      if (Rows) {
-        a.next_x = a.x + a.kc * ldx;
-        a.next_lines = ceil_div(ceil_div(a.kc * rows.width(r) * kLanes<T>, kFetched<T>),
-                                ceil_div(a.kc, kGroup) * panels.count);
-      }
-      const Weights<T> from_k0{weights.at + static_cast<ptrdiff_t>(k0) * (Rows ? 1 : M),
-                               weights.ld};
-      product_columns<T, Rows>(from_k0, a, rows.width(r), panels);
-    }
-  }
-}
-
-template <class T>
 void matmul(const T* packed, const T* x, ptrdiff_t ldx, T* y, ptrdiff_t ldy, int K, int M, int R,
             const T* bias, bool accumulate) {
-  product<T, false>({packed, 0}, x, ldx, y, ldy, K, M, R, bias, accumulate);
+  product<T, Reads::Packed>({packed, 0}, {x, ldx, y, ldy, bias, accumulate}, k_blocks<T>(K), K, M,
+                            R);
 }
 
 template <class T>
 void matmul_rows(const T* w, ptrdiff_t ldw, const T* x, ptrdiff_t ldx, T* y, ptrdiff_t ldy, int K,
                  int M, int R) {
-  product<T, true>({w, ldw}, x, ldx, y, ldy, K, M, R, nullptr, false);
+  product<T, Reads::Rows>({w, ldw}, {x, ldx, y, ldy, nullptr, false}, k_blocks<T>(K), K, M, R);
 }
 
 // ---- The weight gradient ----
@@ -376,30 +166,14 @@ void outer_block(const T* b, ptrdiff_t ldb, const T* t, int steps, T* sums) {
 template <class T>
 using OuterBlock = void (*)(const T*, ptrdiff_t, const T*, int, T*);
 
-template <class T, int Q, int V, int... W>
-OuterBlock<T> outer_block_of_width(int w, std::integer_sequence<int, W...>) {
-  static constexpr OuterBlock<T> blocks[] = {outer_block<T, Q, W + 1, V>...};
-  return blocks[w - 1];
-}
-
 template <class T, int Q>
 OuterBlock<T> outer_block_for(int W, int V) {
-  auto of = [W](auto v) {
-    constexpr int kV = decltype(v)::value;
-    return outer_block_of_width<T, Q, kV>(W, std::make_integer_sequence<int, grad_w(kV)>{});
-  };
-  switch (V) {
-    case 1:
-      return of(Int<1>{});
-    case 2:
-      return of(Int<2>{});
-    case 3:
-      return of(Int<min(3, kGradV)>{});
-    case 4:
-      return of(Int<min(4, kGradV)>{});
-    default:
-      return of(Int<kGradV>{});
-  }
+  return chosen<kGradV, grad_w(1)>(V, W, []<int v, int w>() -> OuterBlock<T> {
+    if constexpr (w > grad_w(v))
+      return nullptr;
+    else
+      return outer_block<T, Q, w, v>;
+  });
 }
 
 /// t[s][V vectors]: quad s of `lanes` features of a, zeros beyond them. Makes whole vectors' quads.
@@ -585,7 +359,6 @@ constexpr TileMatmul<T> table() {
 
 }  // namespace
 
-extern const TileMatmul<float> kTileMatmulF32 = table<float>();
-extern const TileMatmul<double> kTileMatmulF64 = table<double>();
+extern const PerFloat<TileMatmul> kTileMatmul = {table<float>(), table<double>()};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

@@ -3,144 +3,28 @@
 #include <type_traits>
 #include <utility>
 
-#include "cpu/isa/tile_vector.h"
+#include "cpu/isa/tile_product.h"
 #include "cpu/tile_kernels.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {
 
-constexpr int kMaxW = 6;                               // columns in registers
-constexpr int kMaxV = kVectorRegisters == 32 ? 4 : 2;  // row vectors in registers
-
-/// [0, n) cut into the fewest parts of at most `most`, sizes differing by at most one.
-struct Parts {
-  int count, size, longer;
-  Parts(int n, int most) : count(ceil_div(n, most)), size(0), longer(0) {
-    if (count > 0) size = n / count, longer = n - size * count;
-  }
-  int width(int part) const { return size + (part < longer); }
-};
-
 template <class T>
-void pack(const T* w, const int64_t* at, ptrdiff_t m_stride, int K, int M, T* packed) {
-  const Parts panels(M, kMaxW);
-  for (int p = 0, m0 = 0; p < panels.count; m0 += panels.width(p++)) {
-    const int W = panels.width(p);
-    for (int k = 0; k < K; ++k)
-      for (int m = 0; m < W; ++m) *packed++ = w[at[k] + (m0 + m) * m_stride];
-  }
-}
-
-template <class T>
-struct Block {
-  const T* w;       ///< the first panel's, at the first k
-  ptrdiff_t panel;  ///< elements between panels
-  const T* x;
-  const int32_t* at;
-  int kc;
-  T* y;
-  ptrdiff_t ldy;
-  bool accumulate;
-};
-
-/// P panels of W columns by V row vectors.
-template <class T, int P, int W, int V>
-void product_block(const Block<T>& block) {
-  const Block<T> a = block;  // a local: the stores below cannot change it
-  constexpr int C = P * W;
-  Vec<T> acc[C][V];
-#pragma GCC unroll 32
-  for (int c = 0; c < C; ++c) {
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v)
-      acc[c][v] = a.accumulate ? load(a.y + c * a.ldy + v * kLanes<T>) : Vec<T>{};
-  }
-  const T* w = a.w;
-  const int32_t* at = a.at;
-  int k = a.kc;
-  do {
-    const T* x = a.x + *at++;
-    Vec<T> xv[V];
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) xv[v] = load(x + v * kLanes<T>);
-#pragma GCC unroll 32
-    for (int c = 0; c < C; ++c) {
-      const Vec<T> wv = broadcast((w + (c / W) * a.panel)[c % W]);
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) acc[c][v] = fma(wv, xv[v], acc[c][v]);
+void pack(const T* w, const int64_t* at, ptrdiff_t m_stride, int K, int M, int k_block, T* packed) {
+  const Parts blocks(K, k_block), panels(M, kMaxW);
+  for (int b = 0; b < blocks.count; at += blocks.width(b++)) {
+    for (int p = 0, m0 = 0; p < panels.count; m0 += panels.width(p++)) {
+      for (int k = 0; k < blocks.width(b); ++k)
+        for (int m = 0; m < panels.width(p); ++m) *packed++ = w[at[k] + (m0 + m) * m_stride];
     }
-    w += W;
-  } while (--k > 0);
-  T* y = a.y;
-  asm("" : "+r"(y));  // or GCC keeps all addresses of above, in vector registers
-#pragma GCC unroll 32
-  for (int c = 0; c < C; ++c, y += a.ldy) {
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) store(y + v * kLanes<T>, acc[c][v]);
-  }
-}
-
-/// Panels taken together: narrow blocks of rows need more columns to fill the registers.
-constexpr int panels_at_once(int V) { return kMaxV / V; }
-
-template <class T>
-using ProductBlock = void (*)(const Block<T>&);
-
-template <class T, int P, int V>
-ProductBlock<T> block_of_width(int W) {
-  static constexpr ProductBlock<T> blocks[kMaxW] = {
-      product_block<T, P, 1, V>, product_block<T, P, 2, V>, product_block<T, P, 3, V>,
-      product_block<T, P, 4, V>, product_block<T, P, 5, V>, product_block<T, P, 6, V>};
-  return blocks[W - 1];
-}
-
-template <class T>
-ProductBlock<T> block_for(int V, int W, bool many) {
-  auto of = [=](auto v) {
-    constexpr int kV = decltype(v)::value;
-    return many ? block_of_width<T, panels_at_once(kV), kV>(W) : block_of_width<T, 1, kV>(W);
-  };
-  switch (V) {
-    case 1:
-      return of(Int<1>{});
-    case 2:
-      return of(Int<min(2, kMaxV)>{});
-    case 3:
-      return of(Int<min(3, kMaxV)>{});
-    default:
-      return of(Int<kMaxV>{});
   }
 }
 
 template <class T>
 void product(const T* packed, const T* x, const int32_t* at, T* y, ptrdiff_t ldy, int K, int M,
              int R, int k_block) {
-  const Parts panels(M, kMaxW), rows(R / kLanes<T>, kMaxV), blocks(K, k_block);
-  if (K == 0) {
-    for (int m = 0; m < M; ++m) std::memset(y + m * ldy, 0, sizeof(T) * static_cast<size_t>(R));
-  }
-  for (int r = 0, v0 = 0; r < rows.count; v0 += rows.width(r++)) {
-    const int V = rows.width(r), at_once = panels_at_once(V);
-    const ptrdiff_t r0 = static_cast<ptrdiff_t>(v0) * kLanes<T>;
-    for (int b = 0, k0 = 0; b < blocks.count; k0 += blocks.width(b++)) {
-      for (int p = 0, m0 = 0; p < panels.count;) {
-        const int W = panels.width(p);
-        const int same = (p < panels.longer ? panels.longer : panels.count) - p;
-        const bool many = at_once > 1 && same >= at_once;
-        const Block<T> block{packed + static_cast<ptrdiff_t>(m0) * K + k0 * W,
-                             static_cast<ptrdiff_t>(K) * W,
-                             x + r0,
-                             at + k0,
-                             blocks.width(b),
-                             y + m0 * ldy + r0,
-                             ldy,
-                             b > 0};
-        block_for<T>(V, W, many)(block);
-        p += many ? at_once : 1;
-        m0 += (many ? at_once : 1) * W;
-      }
-    }
-  }
+  product<T, Reads::Shifted>({packed, 0}, {x, 0, y, ldy, nullptr, false, at}, Parts(K, k_block), K,
+                             M, R);
 }
 
 // ---- Sums over rows ----
@@ -233,12 +117,6 @@ void dot_block(const Dots<T>& dots) {
 template <class T>
 using DotBlock = void (*)(const Dots<T>&);
 
-template <class T, int... I>
-DotBlock<T> dot_block_for(int W, int U, std::integer_sequence<int, I...>) {
-  static constexpr DotBlock<T> blocks[] = {dot_block<T, I / kDotK + 1, I % kDotK + 1>...};
-  return blocks[(W - 1) * kDotK + U - 1];
-}
-
 template <class T>
 void dots(const T* x, ptrdiff_t image_x, const int32_t* at, const T* dy, ptrdiff_t image_y,
           ptrdiff_t ldy, int images, int K, int M, int R, T* sums, ptrdiff_t lds) {
@@ -249,8 +127,9 @@ void dots(const T* x, ptrdiff_t image_x, const int32_t* at, const T* dy, ptrdiff
     const int rows = min(kRows, R - r);
     for (int f = 0, m = 0; f < features.count; m += features.width(f++)) {
       for (int s = 0, k = 0; s < shifts.count; k += shifts.width(s++)) {
-        const auto block = dot_block_for<T>(features.width(f), shifts.width(s),
-                                            std::make_integer_sequence<int, kDotM * kDotK>());
+        const auto block =
+            chosen<kDotM, kDotK>(features.width(f), shifts.width(s),
+                                 []<int w, int u>() -> DotBlock<T> { return dot_block<T, w, u>; });
         block({x + r, image_x, at + k, dy + m * ldy + r, image_y, ldy, images, rows,
                sums + m * lds + k, lds});
       }
@@ -324,7 +203,6 @@ constexpr TileShifted<T> table() {
 
 }  // namespace
 
-extern const TileShifted<float> kTileShiftedF32 = table<float>();
-extern const TileShifted<double> kTileShiftedF64 = table<double>();
+extern const PerFloat<TileShifted> kTileShifted = {table<float>(), table<double>()};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

@@ -2,8 +2,9 @@
 #include "cpu/whole_kernels.h"
 
 #include <cstring>
-#include <limits>
 #include <utility>
+
+#include "cpu/combine.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {
@@ -27,44 +28,6 @@ auto by_type(DType t, F f) {
     default:
       return f.template operator()<uint8_t>();
   }
-}
-
-template <class F>
-void by_combine(Combine how, F f) {
-  switch (how) {
-    case Combine::Sum:
-      return f.template operator()<Combine::Sum>();
-    case Combine::Product:
-      return f.template operator()<Combine::Product>();
-    case Combine::Max:
-      return f.template operator()<Combine::Max>();
-    case Combine::Min:
-      return f.template operator()<Combine::Min>();
-  }
-}
-
-/// Of numbers or of vectors of them. NaN stays NaN.
-template <Combine how, class V>
-inline V combined(V a, V b) {
-  if constexpr (how == Combine::Sum)
-    return a + b;
-  else if constexpr (how == Combine::Product)
-    return a * b;
-  else if constexpr (how == Combine::Max)
-    return (a > b) | (a != a) ? a : b;
-  else
-    return (a < b) | (a != a) ? a : b;
-}
-
-template <Combine how, class A>
-constexpr A identity() {
-  constexpr bool infinite = std::numeric_limits<A>::has_infinity;
-  constexpr A top = infinite ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
-  constexpr A low = infinite ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::min();
-  return how == Combine::Sum       ? A(0)
-         : how == Combine::Product ? A(1)
-         : how == Combine::Max     ? low
-                                   : top;
 }
 
 /// 64 bytes of A, and as many T.

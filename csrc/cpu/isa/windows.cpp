@@ -1,43 +1,125 @@
 // The largest elements of windows (contract: cpu/tile_kernels.h), for every type that a tile has.
+//
+// Some windows next to each other are a vector: all of a window's elements go through a register
+// before anything is written. Where a row of windows is no multiple of the vector the last one
+// overlaps the one before; what it computes again is the same.
+#include <algorithm>
+#include <cstring>
+
 #include "cpu/isa/tile_vector.h"
 #include "cpu/tile_kernels.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {
 
-template <class T, int Step>
-void largest_row(const T* x, ptrdiff_t step, T* best, int32_t* place, int32_t at, int n) {
-  const ptrdiff_t s = Step ? Step : step;
-  if (place) {
-    for (int i = 0; i < n; ++i) {
-      const T v = x[i * s];
-      const bool wins = (v > best[i]) | (v != v) | (place[i] < 0);
-      best[i] = wins ? v : best[i];
-      place[i] = wins ? at + static_cast<int32_t>(i * s) : place[i];
-    }
-    return;
+template <class T, int L>
+struct Lanes {
+  typedef T Values __attribute__((vector_size(L * sizeof(T))));
+  typedef int32_t Places __attribute__((vector_size(L * sizeof(int32_t))));
+
+  static Values load(const T* x) {
+    Values v;
+    std::memcpy(&v, x, sizeof v);
+    return v;
   }
-  for (int i = 0; i < n; ++i) {
-    const T v = x[i * s];
-    best[i] = (v > best[i]) | (v != v) ? v : best[i];
+  static Values splat(T x) { return x - Values{}; }
+
+  /// x[0], x[step], ..., x[(L - 1) * step]; nothing behind that is read.
+  template <int Step>
+  static Values load(const T* x, ptrdiff_t step) {
+    if constexpr (Step == 1) {
+      return load(x);
+    } else if constexpr (Step == 2) {
+      const Values a = load(x), b = load(x + L - 1);
+      return pairs(a, b, std::make_integer_sequence<int, L>());
+    } else {
+      Values v;
+      for (int i = 0; i < L; ++i) v[i] = x[i * step];
+      return v;
+    }
+  }
+
+ private:
+  /// The even elements of a[0 .. L - 1], b[0 .. L - 1] = x[0 .. 2 L - 2].
+  template <int... I>
+  static Values pairs(Values a, Values b, std::integer_sequence<int, I...>) {
+    return __builtin_shufflevector(a, b, (2 * I < L ? 2 * I : 2 * I + 1)...);
+  }
+};
+
+/// The windows [first, first + L) of row r, with all elements of the kernel.
+template <class T, int Step, int L>
+inline void block(const SheetWindows& w, const T* x, int r, int first, T* best, int32_t* place,
+                  int32_t at) {
+  using V = Lanes<T, L>;
+  const ptrdiff_t to = static_cast<ptrdiff_t>(r) * w.columns.output + first;
+  typename V::Values most = V::load(best + to);
+  typename V::Places where{}, step;
+  if (place) std::memcpy(&where, place + to, sizeof where);
+  for (int i = 0; i < L; ++i) step[i] = i * w.columns.stride;
+  for (int u = 0; u < w.rows.kernel; ++u) {
+    const SheetWindows::Span rows = w.rows.spans[u];
+    if (r < rows.begin || r >= rows.end) continue;
+    const int32_t row = (rows.by + (r - rows.begin) * w.rows.stride) * w.columns.input;
+    for (int v = 0; v < w.columns.kernel; ++v) {
+      const SheetWindows::Span columns = w.columns.spans[v];
+      const int32_t from = row + columns.by + (first - columns.begin) * w.columns.stride;
+      const auto value = V::template load<Step>(x + from, w.columns.stride);
+      const auto wins = (value > most) | (value != value);
+      if (place) {
+        const auto takes = __builtin_convertvector(wins, typename V::Places) | (where < 0);
+        most = __builtin_convertvector(takes, decltype(wins)) ? value : most;
+        where = takes ? step + (at + from) : where;
+      } else {
+        most = wins ? value : most;
+      }
+    }
+  }
+  std::memcpy(best + to, &most, sizeof most);
+  if (place) std::memcpy(place + to, &where, sizeof where);
+}
+
+/// Windows [begin, end) of row r, all of whose columns are in the sheet.
+template <class T, int Step, int L>
+inline void blocks(const SheetWindows& w, const T* x, int r, int begin, int end, T* best,
+                   int32_t* place, int32_t at) {
+  if constexpr (L > 1)
+    if (end - begin < L) return blocks<T, Step, L / 2>(w, x, r, begin, end, best, place, at);
+  for (int first = begin; first < end; first += L)
+    block<T, Step, L>(w, x, r, std::min(first, end - L), best, place, at);
+}
+
+/// One window at the edge of the sheet.
+template <class T>
+void window(const SheetWindows& w, const T* x, int r, int c, T* best, int32_t* place, int32_t at) {
+  const ptrdiff_t to = static_cast<ptrdiff_t>(r) * w.columns.output + c;
+  for (int u = 0; u < w.rows.kernel; ++u) {
+    const SheetWindows::Span rows = w.rows.spans[u];
+    if (r < rows.begin || r >= rows.end) continue;
+    const int32_t row = (rows.by + (r - rows.begin) * w.rows.stride) * w.columns.input;
+    for (int v = 0; v < w.columns.kernel; ++v) {
+      const SheetWindows::Span columns = w.columns.spans[v];
+      if (c < columns.begin || c >= columns.end) continue;
+      const int32_t from = row + columns.by + (c - columns.begin) * w.columns.stride;
+      if (!(x[from] > best[to]) && x[from] == x[from] && !(place && place[to] < 0)) continue;
+      best[to] = x[from];
+      if (place) place[to] = at + from;
+    }
   }
 }
 
 template <class T, int Step>
 void largest(const SheetWindows& w, const T* x, T* best, int32_t* place, int32_t at) {
-  for (int u = 0; u < w.rows.kernel; ++u) {
-    const SheetWindows::Span rows = w.rows.spans[u];
-    for (int v = 0; v < w.columns.kernel; ++v) {
-      const SheetWindows::Span columns = w.columns.spans[v];
-      const int n = columns.end - columns.begin;
-      if (n <= 0) continue;
-      int32_t from = rows.by * w.columns.input + columns.by;
-      for (int r = rows.begin; r < rows.end; ++r, from += w.rows.stride * w.columns.input) {
-        const ptrdiff_t to = static_cast<ptrdiff_t>(r) * w.columns.output + columns.begin;
-        largest_row<T, Step>(x + from, w.columns.stride, best + to, place ? place + to : nullptr,
-                             at + from, n);
-      }
-    }
+  int begin = 0, end = w.columns.output;
+  for (int v = 0; v < w.columns.kernel; ++v) {
+    begin = std::max(begin, w.columns.spans[v].begin);
+    end = std::min(end, w.columns.spans[v].end);
+  }
+  end = std::max(end, begin);
+  for (int r = 0; r < w.rows.output; ++r) {
+    for (int c = 0; c < std::min(begin, w.columns.output); ++c) window(w, x, r, c, best, place, at);
+    blocks<T, Step, kVectorBytes / int{sizeof(T)}>(w, x, r, begin, end, best, place, at);
+    for (int c = end; c < w.columns.output; ++c) window(w, x, r, c, best, place, at);
   }
 }
 

@@ -17,10 +17,12 @@ _LATER = {
     **dict.fromkeys(("JitConfig", "jit_class", "lazy_inline", "mutable", "no_inline"), "api"),
     **dict.fromkeys(("COOTensor", "CSRTensor", "RowTensor", "SparseTensor"), "sparse_tensor"),
     **dict.fromkeys(("Generator", "default_generator"), "generator"),
+    "_Function": "_grad_function",
+    "_no_grad": "no_grad",
 }
 
 __all__ = [
-    *_LATER,
+    *(name for name in _LATER if not name.startswith("_")),
     "Parameter",
     "ParameterTuple",
     "Tensor",

@@ -314,7 +314,7 @@ def drop_group(group: Group) -> None:
     if group.number >= 0:
         _core.communication.remove_group(group.number)
         if _core.device_in_use() >= 0:
-            _core.nccl_remove_group(group.number)
+            _core.nccl_remove_group(group.number, _core.device_in_use())
 
 
 # Ends --------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,7 +10,11 @@ from typing import Any
 from gradcell import _core, _structure, context, tree
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.common.recompute import recompute
+from gradcell.hooks import HookHandle
+from gradcell.nn.bprop import construct_with_bprop
 from gradcell.nn.graph_mode import GraphMode
+from gradcell.nn.hooks import CellHooks
 from gradcell.parameter import Parameter, ParameterTuple
 from gradcell.transform import cache_for, run
 
@@ -21,6 +24,13 @@ __all__ = [
 ]
 
 
+#: MindSpore's options of Cell.recompute.
+_RECOMPUTE_OPTIONS = (
+    "use_reentrant", "output_recompute", "early_stop", "context_fn", "mp_comm_recompute",
+    "parallel_optimizer_comm_recompute", "recompute_slice_activation",
+)  # fmt: skip
+
+
 def _cast_floating(value: Any, dtype: _core.DType) -> Any:
     """A tree of tensors with the floating ones in another dtype."""
 
@@ -28,23 +38,6 @@ def _cast_floating(value: Any, dtype: _core.DType) -> Any:
         return _core.ops.cast(t, dtype) if t.dtype.is_floating and t.dtype != dtype else t
 
     return tree.map_leaves(cast, value)
-
-
-class HookHandle:
-    """A hook that a cell calls, until remove()."""
-
-    _numbers = itertools.count()
-
-    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
-        self._hooks = hooks
-        self._number = next(self._numbers)  # an id would come again when the handle is gone
-        hooks[self._number] = hook
-        _core.bump_structure_version()
-
-    def remove(self) -> None:
-        """Ends the calls."""
-        if self._hooks.pop(self._number, None) is not None:
-            _core.bump_structure_version()
 
 
 @contextlib.contextmanager
@@ -60,7 +53,7 @@ class Cell(GraphMode):
     names.
     """
 
-    #: Whether the class defines a derivative of its own.
+    #: Whether the class defines a derivative of its own: bprop(self, *inputs, output, gradient).
     has_bprop = False
     _cells: OrderedDict[str, Any]
     _params: OrderedDict[str, Parameter]
@@ -76,6 +69,7 @@ class Cell(GraphMode):
         object.__setattr__(self, "_output_to", None)  # what it hands on, if computing elsewhere
         object.__setattr__(self, "_computes_in", None)  # while construct runs in another dtype
         object.__setattr__(self, "_hooks", None)
+        object.__setattr__(self, "_recomputes", False)
         self.training = False
         self.requires_grad = False
         self.param_prefix = ""
@@ -434,74 +428,110 @@ class Cell(GraphMode):
                 self.check_names_and_refresh_name()
         if own.get("_declared") is not None:
             self._check_inputs(args)
-        if self.has_bprop:
-            raise NotImplementedError(
-                f"{type(self).__name__} defines bprop, which is not supported: the derivative of "
-                f"construct itself is used. Remove bprop{where()}"
-            )
         if not _core.in_trace():
             cache = cache_for(self, "construct") if context.graph_mode() else None
             return run(self._run, args, kwargs, cache)
         # One Python frame a cell: finding the user's line walks through them.
-        if own["_cast_to"] is None and own["_hooks"] is None:
-            return self.construct(*args, **kwargs)
+        if own["_cast_to"] is None and own["_hooks"] is None and not own["_recomputes"]:
+            if not self.has_bprop:
+                return self.construct(*args, **kwargs)
         return self._run(*args, **kwargs)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooks is not None:
-            return self._run_hooked(args, kwargs)
+            return self._hooks.run(self, self._compute, args, kwargs)
         return self._compute(args, kwargs)
+
+    def _constructed(self, *args: Any, **kwargs: Any) -> Any:
+        if self._recomputes:
+            return recompute(self._own_construct, *args, **kwargs)
+        return self._own_construct(*args, **kwargs)
+
+    def _own_construct(self, *args: Any, **kwargs: Any) -> Any:
+        if self.has_bprop:
+            return construct_with_bprop(self, args, kwargs)
+        return self.construct(*args, **kwargs)
 
     def _compute(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         dtype = self._cast_to
         if dtype is None:
-            return self.construct(*args, **kwargs)
+            return self._constructed(*args, **kwargs)
         # Floating arguments are cast here, the cell's own parameters where construct reads them;
         # they keep their dtype, and gradients, which flow back through the casts, have it too.
         own = self.__dict__
         before = own["_computes_in"]
         own["_computes_in"] = dtype
         try:
-            out = self.construct(*_cast_floating(args, dtype), **_cast_floating(kwargs, dtype))
+            out = self._constructed(*_cast_floating(args, dtype), **_cast_floating(kwargs, dtype))
         finally:
             own["_computes_in"] = before
         return out if self._output_to is None else _cast_floating(out, self._output_to)
 
+    # Derivatives ----------------------------------------------------------------------------------
+
+    def recompute(self, **kwargs: Any) -> None:
+        """Has derivatives compute this cell again instead of keeping what they need of it: see
+        gradcell.recompute. MindSpore's options are accepted and have no effect; raises ValueError for
+        others.
+        """
+        for key in kwargs:
+            if key not in _RECOMPUTE_OPTIONS:
+                raise ValueError(
+                    f"For 'recompute', keyword '{key}' is not recognized! the key kwargs must be "
+                    f"{', '.join(map(repr, _RECOMPUTE_OPTIONS[-3:]))}{where()}"
+                )
+        object.__setattr__(self, "_recomputes", True)
+        _core.bump_structure_version()
+
     # Hooks ----------------------------------------------------------------------------------------
 
-    def register_forward_pre_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
+    def register_forward_pre_hook(
+        self, hook_fn: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> HookHandle:
         """Has hook_fn(cell, inputs) called before construct: what it returns, unless None, takes
-        the place of the inputs. The result's remove() ends that. Raises TypeError if it is no
-        function.
+        the place of the inputs. with_kwargs: hook_fn(cell, inputs, keywords) gives both or None.
+        prepend: before the hooks there are. The result's remove() ends that. Raises TypeError if it is
+        no function.
         """
-        return self._add_hook("before", hook_fn)
+        return self._new_hooks().add("forward_pre", hook_fn, prepend, with_kwargs)
 
-    def register_forward_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
+    def register_forward_hook(
+        self,
+        hook_fn: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> HookHandle:
         """Has hook_fn(cell, inputs, output) called after construct: what it returns, unless None,
-        takes the place of the output. The result's remove() ends that. Raises TypeError if it is no
-        function.
+        takes the place of the output. with_kwargs: hook_fn(cell, inputs, keywords, output). prepend:
+        before the hooks there are. always_call: also when construct raises. The result's remove() ends
+        that. Raises TypeError if it is no function.
         """
-        return self._add_hook("after", hook_fn)
+        return self._new_hooks().add("forward", hook_fn, prepend, with_kwargs, always_call)
 
-    def _add_hook(self, when: str, hook: Callable[..., Any]) -> HookHandle:
-        if not callable(hook):
-            raise TypeError(
-                f"register_forward_hook: expected a function, got {type(hook).__name__}{where()}"
-            )
+    def register_backward_pre_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
+        """Has hook_fn(cell, grad_output) called with the gradients of the outputs, a tuple, before they
+        pass the cell: what it returns, unless None, is passed instead. None among them: that output has
+        none. The result's remove() ends that.
+
+        Raises TypeError if it is no function; when a derivative is taken, TypeError if it returns another
+        number of gradients, ValueError for another shape or dtype.
+        """
+        return self._new_hooks().add("backward_pre", hook_fn)
+
+    def register_backward_hook(self, hook_fn: Callable[..., Any]) -> HookHandle:
+        """Has hook_fn(cell, grad_input, grad_output) called with the gradients of the tensors among the
+        arguments and of the outputs, two tuples, when they have passed the cell: what it returns, unless
+        None, takes the place of grad_input. None among them: there is no gradient. The result's remove()
+        ends that. Raises what register_backward_pre_hook does.
+        """
+        return self._new_hooks().add("backward", hook_fn)
+
+    def _new_hooks(self) -> CellHooks:
         if self._hooks is None:
-            object.__setattr__(self, "_hooks", {"before": {}, "after": {}})
-        return HookHandle(self._hooks[when], hook)
-
-    def _run_hooked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for hook in list(self._hooks["before"].values()):
-            new = hook(self, args)
-            if new is not None:
-                args = new if isinstance(new, tuple) else (new,)
-        out = self._compute(args, kwargs)
-        for hook in list(self._hooks["after"].values()):
-            new = hook(self, args, out)
-            out = out if new is None else new
-        return out
+            object.__setattr__(self, "_hooks", CellHooks())
+        return self._hooks  # type: ignore[no-any-return]
 
     # Text -----------------------------------------------------------------------------------------
 

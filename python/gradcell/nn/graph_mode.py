@@ -82,11 +82,6 @@ class GraphMode:
         config = self.__dict__.get("_jit_config")
         return {} if config is None else dict(config.jit_config_dict)
 
-    def recompute(self, **kwargs: Any) -> None:
-        """Has what a derivative needs computed again instead of kept. Warns once: what a plan computes
-        by rows is not kept in any case."""
-        _notice.once("Cell.recompute", "a plan keeps what it decides to keep")
-
     def set_boost(self, boost_type: str) -> Any:
         """Warns once: there are no such changes to a network."""
         _notice.once("Cell.set_boost", "no network is changed for speed")

@@ -10,17 +10,21 @@ from typing import Any
 
 import numpy as np
 
+from gradcell import _core, tree
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.custom_rules import gradients_of
 from gradcell.ops.primitive import Primitive
+from gradcell.own_derivatives import Pullback, Tensors, call, defined_at, filled
 
 
 class Custom(Primitive):
     """An op whose function gets NumPy arrays and gives one or several: func_type 'pyfunc'.
 
-    Its result is a constant of derivatives, so that it raises where an input of it is recorded. Raises
-    NotImplementedError for other kinds of functions, which are kernels for MindSpore's compilers, and
-    for a bprop.
+    bprop(*inputs, output, gradient), in gradcell.ops, is its derivative, as Cell.bprop is a cell's. A
+    function that uses it is recorded at every call, since the arrays depend on values. Raises
+    NotImplementedError for other kinds of functions, which are kernels for MindSpore's compilers; when a
+    derivative is taken, RuntimeError without a bprop.
     """
 
     def __init__(
@@ -32,26 +36,45 @@ class Custom(Primitive):
                 f"ops.Custom: func_type {func_type!r} is a kernel for MindSpore's own compilers; write "
                 f"the function in gradcell.ops, or as func_type 'pyfunc' in NumPy{where()}"
             )
-        if bprop is not None:
-            raise NotImplementedError(
-                f"ops.Custom: a bprop is not supported; write the function in gradcell.ops, whose "
-                f"derivatives are there{where()}"
-            )
         super().__init__("Custom", func_type=func_type)
-        self.func = func
+        self.func, self.bprop = func, bprop
 
     def __call__(self, *inputs: Any) -> Any:
         """The function's results as tensors."""
-        for x in inputs:
-            if isinstance(x, Tensor) and x._traced and x.dtype.is_floating:
-                raise NotImplementedError(
-                    f"ops.Custom: a Python function on arrays cannot be differentiated or compiled; "
-                    f"write it in gradcell.ops{where()}"
-                )
         out = self.func(*(x.asnumpy() if isinstance(x, Tensor) else x for x in inputs))
-        if isinstance(out, (tuple, list)):
-            return tuple(Tensor(np.asarray(o)) for o in out)
-        return Tensor(np.asarray(out))
+        several = isinstance(out, (tuple, list))
+        values = [Tensor(np.asarray(o)) for o in (out if several else [out])]
+        tensors = [x for x in inputs if isinstance(x, Tensor)]
+        if _core.in_trace() and tensors:
+            values = call(values, tensors, self._rule(inputs, several))
+        return tuple(values) if several else values[0]
+
+    def _rule(self, inputs: tuple[Any, ...], several: bool) -> Pullback:
+        outline, bprop = tree.outline(inputs), self.bprop
+        name = f"ops.Custom {defined_at(self.func)}"
+
+        def pull(xs: list[Tensor], outputs: list[Tensor], cotangents: Tensors, _: Any) -> Tensors:
+            if bprop is None:
+                raise RuntimeError(
+                    f"Illegal primitive Custom's bprop not defined: {name} is a function on arrays, "
+                    f"which has no derivative without one{where()}"
+                )
+            dout = filled(cotangents, outputs)
+            found = bprop(
+                *tree.refill(outline, xs),
+                tuple(outputs) if several else outputs[0],
+                tuple(dout) if several else dout[0],
+            )
+            if not isinstance(found, (tuple, list)):
+                found = (found,)
+            if len(found) != len(outline):
+                raise RuntimeError(
+                    f"{defined_at(bprop)} must give a gradient for each of the {len(outline)} inputs of "
+                    f"{name}, got {len(found)}{where()}"
+                )
+            return gradients_of(found, outline, xs, defined_at(bprop))
+
+        return Pullback(name, pull)
 
 
 class CustomOpBuilder:

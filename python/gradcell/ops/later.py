@@ -14,6 +14,7 @@ _MODULES = {
         AiCPURegOp AkgGpuRegOp CpuRegOp Custom CustomOpBuilder CustomRegOp DataType TBERegOp
         custom_info_register flash_attention_score op_info_register prim_attr_register""",
     "draws": "choice_with_mask multinomial random_categorical shuffle",
+    "gradient_hooks": "HookBackward InsertGradientOf",
     "linear_algebra": """
         addbmm addmv addr baddbmm batch_dot block_diag cholesky cholesky_inverse cholesky_solve
         cross det eigh einsum inverse kron logdet matrix_diag matrix_power matrix_solve mv pinv qr

@@ -10,7 +10,7 @@ import numpy as np
 from gradcell import arguments
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.transform import value_and_grad
+from gradcell.transform import jit, value_and_grad
 
 __all__ = ["OptimizeResults", "minimize"]
 
@@ -83,7 +83,7 @@ def minimize(
     limit = settings.get("maxiter") or 200 * start.size
     small = settings.get("gtol") or settings.get("norm_tol") or tol or 1e-5
     most = settings.get("line_search_maxiter") or 30
-    both = value_and_grad(func)
+    both = jit(value_and_grad(func))  # traced once: args are the same in every call
     calls = 0
 
     def f(point: np.ndarray) -> _Pair:

@@ -189,6 +189,10 @@ def _cast(e: _Exporter, n: Node) -> str:
     return e.op("Cast", e.names[n["inputs"][0]], to=e.types[n["dtype"].name])
 
 
+def _first(e: _Exporter, n: Node) -> str:
+    return e.op("Identity", e.names[n["inputs"][0]])
+
+
 def _square(e: _Exporter, n: Node) -> str:
     (x,) = e.inputs(n)
     return e.op("Mul", x, x)
@@ -449,6 +453,8 @@ _RULES: dict[str, Callable[[_Exporter, Node], str]] = {
     "Const": _const,
     "Leaf": _leaf,
     "Iota": _iota,
+    "CallOutput": _first,  # the others are for derivatives
+    "After": _first,
     "Cast": _cast,
     "Square": _square,
     "Rsqrt": lambda e, n: e.op("Reciprocal", e.op("Sqrt", *e.inputs(n))),

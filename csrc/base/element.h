@@ -1,0 +1,58 @@
+// Elements as they are stored: their C++ types, by dtype.
+#pragma once
+
+#include <type_traits>
+
+#include "base/half.h"
+#include "base/types.h"
+
+namespace gradcell {
+
+struct F16 {
+  uint16_t bits;
+  explicit F16(float f) : bits(float_to_half(f)) {}
+  operator float() const { return half_to_float(bits); }
+};
+struct BF16 {
+  uint16_t bits;
+  explicit BF16(float f) : bits(float_to_bfloat(f)) {}
+  operator float() const { return bfloat_to_float(bits); }
+};
+
+/// What elements stored as S are computed in.
+template <class S>
+struct ComputeOf {
+  using type = std::conditional_t<std::is_class_v<S>, float, S>;
+};
+
+/// f.operator()<storage type>().
+template <class F>
+void by_dtype(DType t, F f) {
+  using Half = F16;
+  using Bfloat = BF16;
+  using Bool = uint8_t;
+  switch (t) {
+#define GRADCELL_X(Name, storage, ...) \
+  case DType::Name:                    \
+    return f.template operator()<storage>();
+    GRADCELL_DTYPES(GRADCELL_X)
+#undef GRADCELL_X
+  }
+}
+
+/// f.operator()<unsigned type of that many bytes>(): for what only moves elements.
+template <class F>
+void by_size(size_t bytes, F f) {
+  switch (bytes) {
+    case 1:
+      return f.template operator()<uint8_t>();
+    case 2:
+      return f.template operator()<uint16_t>();
+    case 4:
+      return f.template operator()<uint32_t>();
+    default:
+      return f.template operator()<uint64_t>();
+  }
+}
+
+}  // namespace gradcell
