@@ -85,14 +85,15 @@ struct Bound {
 /// Runs chunks of a region, one after the other, on one thread.
 class TileRunner {
  public:
-  TileRunner(const RegionRun& run, const RunState& s, std::vector<Bound>& program)
+  TileRunner(const RegionRun& run, const RunState& s, std::vector<Bound>& program, Dims& line)
       : r_(*run.region),
         p_(*run.program),
         run_(run),
         s_(s),
         k_(kernels()),
         t_(tile_kernels()),
-        bound_(program) {
+        bound_(program),
+        line_(line) {
     size_t pointers = rounded(r_.values.size() * sizeof(std::byte*));
     accumulators_ = worker_scratch(pointers + p_.accumulator_bytes +
                                    r_.row_bytes * static_cast<size_t>(p_.tile_rows));
@@ -437,7 +438,7 @@ class TileRunner {
   std::vector<Bound>& bound_;
   std::byte* scratch_;
   std::byte** at_;
-  Dims line_;                  ///< of a view: which of its lines is loaded
+  Dims& line_;                 ///< of a view: which of its lines is loaded
   double* seconds_ = nullptr;  ///< of each instruction, while somebody measures
   int64_t first_ = 0;
   int32_t valid_ = 0, rows_ = 0;
@@ -515,6 +516,7 @@ struct Runner::Context {
     std::optional<TileRunner> runner;
     std::optional<LineRunner> lines;
     std::vector<Bound> program;
+    Dims line;
   };
   std::vector<Worker> workers;
 };
@@ -653,7 +655,7 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
           if (other) w.lines.emplace(run, state);
           return run_chunk(*w.lines, *run.region, task, profile, number, region, worker);
         }
-        if (other) w.runner.emplace(run, state, w.program);
+        if (other) w.runner.emplace(run, state, w.program, w.line);
         return run_chunk(*w.runner, *run.region, task, profile, number, region, worker);
       }
     };

@@ -87,6 +87,12 @@ int32_t spacing(const std::vector<int32_t>& map) {
   return step;
 }
 
+/// What the k-th operand is held in: a condition is an int32 whatever is chosen.
+Compute type_of(const Instruction& i, int k) {
+  const bool condition = i.kind == TileOp::Elementwise && i.op == Op::Select && k == 0;
+  return condition ? Compute::I32 : i.type;
+}
+
 /// Over a line of elements, whatever the type.
 template <class F>
 void by_item(Compute type, F f) {
@@ -136,14 +142,19 @@ void prepare_lines(const Region& r, TileProgram& p) {
 }
 
 LineRunner::LineRunner(const RegionRun& run, const RunState& s)
-    : r_(*run.region), p_(*run.program), run_(run), s_(s), at_(r_.values.size()) {
+    : r_(*run.region), p_(*run.program), run_(run), s_(s) {
   size_t lines = 0;
   for (const Instruction& i : r_.program)
     for (int k = 0; k < i.operand_count; ++k) lines += is_line(i.operand[k], i.features);
+  const size_t places = rounded(r_.values.size() * sizeof *at_);
+  const size_t spread = rounded(r_.program.size() * sizeof *lines_);
   sums_ = worker_scratch(p_.accumulator_bytes + p_.value_bytes +
-                         (kMaxOperands + lines) * p_.slot_bytes);
+                         (kMaxOperands + lines) * p_.slot_bytes + places + spread);
   values_ = sums_ + p_.accumulator_bytes;
   slots_ = values_ + p_.value_bytes;
+  std::byte* const behind = slots_ + (kMaxOperands + lines) * p_.slot_bytes;
+  at_ = reinterpret_cast<std::byte**>(behind);
+  lines_ = reinterpret_cast<Lines*>(behind + places);
   spread_lines();
 }
 
@@ -151,12 +162,12 @@ LineRunner::LineRunner(const RegionRun& run, const RunState& s)
 void LineRunner::spread_lines() {
   valid_ = p_.tile_rows;
   int next = kMaxOperands;
-  lines_.assign(r_.program.size(), {});
+  std::fill_n(lines_, r_.program.size(), Lines{});
   for (size_t at = 0; at < r_.program.size(); ++at) {
     const Instruction& i = r_.program[at];
     for (int k = 0; k < i.operand_count; ++k)
       if (is_line(i.operand[k], i.features))
-        lines_[at][k] = dense(i.operand[k], i.type, i.features, slot(next++));
+        lines_[at][k] = dense(i.operand[k], type_of(i, k), i.features, slot(next++));
   }
 }
 
@@ -212,7 +223,7 @@ bool LineRunner::is_overwritten(BufferId buffer) const {
 
 /// Values are in scratch, but for those that full tiles keep in buffers.
 void LineRunner::find_places() {
-  for (size_t v = 0; v < at_.size(); ++v) at_[v] = values_ + p_.places[v];
+  for (size_t v = 0; v < r_.values.size(); ++v) at_[v] = values_ + p_.places[v];
   if (valid_ < p_.tile_rows) return;
   auto direct = [&](uint32_t value, DType dtype) {
     return is_compute_type(dtype) && r_.values[value].features * p_.tile_rows % kLanes == 0;
@@ -341,9 +352,9 @@ void LineRunner::loop(size_t at) {
   for (int k = 0; k < i.operand_count; ++k) {
     const Operand& o = i.operand[k];
     const bool one = is_number(o, i.features);
-    const bool condition = i.kind == TileOp::Elementwise && i.op == Op::Select && k == 0;
-    const Compute type = condition ? Compute::I32 : i.type;
-    a.p[k] = one ? number(o) : lines_[at][k] ? lines_[at][k] : dense(o, type, i.features, slot(k));
+    a.p[k] = one             ? number(o)
+             : lines_[at][k] ? lines_[at][k]
+                             : dense(o, type_of(i, k), i.features, slot(k));
     a.s[k] = one ? 0 : a.rows;
   }
   p_.loops[at](a);
@@ -380,21 +391,22 @@ void LineRunner::reduce_features(const Instruction& i) {
     using T = decltype(narrow);
     const T* line = reinterpret_cast<const T*>(at_[o.value]) + o.base;
     T* to = reinterpret_cast<T*>(at_[i.dst]);
-    std::vector<A> sums(static_cast<size_t>(i.features));
+    A* const sums = reinterpret_cast<A*>(slot(0));
+    const auto features = static_cast<size_t>(i.features);
     const bool columns = i.features > 1 && apart != 0 && is_run(base);
     for (int32_t r = 0; r < valid_; ++r, line += pitch, to += i.features) {
-      std::ranges::fill(sums, identity<A>(i.combine));
+      std::fill_n(sums, features, identity<A>(i.combine));
       const T* x = line + step[0];
       if (columns)
-        k.fold_rows(i.combine, dtype, x + base[0], apart, inner, sums.data(), sums.size());
+        k.fold_rows(i.combine, dtype, x + base[0], apart, inner, sums, features);
       else
-        for (size_t f = 0; f < sums.size(); ++f) {
+        for (size_t f = 0; f < features; ++f) {
           if (apart == 1)
             k.fold(i.combine, dtype, x + base[f], inner, &sums[f]);
           else
             for (int32_t s : step) k.fold(i.combine, dtype, line + base[f] + s, 1, &sums[f]);
         }
-      for (size_t f = 0; f < sums.size(); ++f) to[f] = static_cast<T>(sums[f]);
+      for (size_t f = 0; f < features; ++f) to[f] = static_cast<T>(sums[f]);
     }
   });
 }

@@ -24,6 +24,7 @@ class LineRunner {
   void measure(double* seconds) { seconds_ = seconds; }
 
  private:
+  using Lines = std::array<const std::byte*, kMaxOperands>;
   void tile(int64_t t);
   void find_places();
   void spread_lines();
@@ -47,9 +48,9 @@ class LineRunner {
   const RegionRun& run_;
   const RunState& s_;
   std::byte *sums_, *values_, *slots_;
-  std::vector<std::byte*> at_;
+  std::byte** at_;  ///< where each value is
   /// Of each instruction the operands that are the same lines for all tiles.
-  std::vector<std::array<const std::byte*, kMaxOperands>> lines_;
+  Lines* lines_;
   double* seconds_ = nullptr;
   int64_t first_ = 0;
   int32_t valid_ = 0;

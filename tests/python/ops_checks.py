@@ -26,6 +26,20 @@ def close(actual: Tensor, expected: Any, rtol: float = 1e-12, atol: float = 1e-1
     np.testing.assert_allclose(actual.asnumpy(), expected, rtol=rtol, atol=atol)
 
 
+def of(a: Any, dtype: Any = np.float32) -> Tensor:
+    return Tensor(np.asarray(a, dtype))
+
+
+def all_close(got: Any, want: Any, tolerance: float = 1e-6) -> None:
+    """Of tensors, or tuples and lists of them."""
+    if isinstance(got, (tuple, list)):
+        assert len(got) == len(want)
+        for g, w in zip(got, want, strict=True):
+            all_close(g, w, tolerance)
+    else:
+        np.testing.assert_allclose(got.asnumpy(), want, rtol=tolerance, atol=tolerance)
+
+
 def check_derivatives(fn: Callable[[Tensor], Tensor], x: np.ndarray, order: int = 3) -> None:
     """Each derivative of sum(w * fn(x)) along a fixed direction against central differences."""
     rng = np.random.default_rng(1)

@@ -38,9 +38,12 @@ DOCUMENTS = sorted(
 
 @pytest.fixture(autouse=True)
 def usual_context() -> Iterator[None]:
-    """Documents may choose a mode; the next one starts with the usual."""
+    """Documents may choose a mode, or to be one of several processes; the next one starts with the
+    usual."""
     yield
     gradcell.set_context(mode=gradcell.PYNATIVE_MODE)
+    gradcell.reset_auto_parallel_context()
+    gradcell.communication.release()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

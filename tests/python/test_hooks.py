@@ -10,24 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ops_checks import all_close as close
+from ops_checks import of
 
 import gradcell as ms
-from gradcell import Parameter, Tensor, nn, ops
+from gradcell import Parameter, nn, ops
 
 X, Y = np.array([1.0, -2.0, 3.0]), np.array([4.0, 5.0, 6.0])
-
-
-def of(a: Any, dtype: Any = np.float32) -> Tensor:
-    return Tensor(np.asarray(a, dtype))
-
-
-def close(got: Any, want: Any, tolerance: float = 1e-6) -> None:
-    if isinstance(got, (tuple, list)):
-        assert len(got) == len(want)
-        for g, w in zip(got, want, strict=True):
-            close(g, w, tolerance)
-    else:
-        np.testing.assert_allclose(got.asnumpy(), want, rtol=tolerance, atol=tolerance)
 
 
 def line_of(error: pytest.ExceptionInfo[BaseException]) -> None:

@@ -152,6 +152,16 @@ def test_tiles_of_lines_in_other_dtypes(dtype: str) -> None:
         np.testing.assert_allclose(values, wanted, rtol=0.01 if "float16" in dtype else 0)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_a_condition_that_is_the_same_for_all_rows(dtype: Any) -> None:
+    x = (10 * RNG.uniform(-3, 3, (5, 130))).astype(dtype)
+    mask = RNG.random(130) < 0.5
+    f = ms.jit(lambda x, mask: (ops.where(mask, x + x, x * x), ops.where(mask, 1, x)))
+    first, second = f(Tensor(x), Tensor(mask))
+    close(first, np.where(mask, x + x, x * x).astype(np.float64))
+    close(second, np.where(mask, 1, x).astype(np.float64))
+
+
 def test_softmax_and_layer_norm_of_wide_rows() -> None:
     x = X.astype(np.float64)
     e = np.exp(x - x.max(1, keepdims=True))

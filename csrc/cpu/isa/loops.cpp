@@ -3,8 +3,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "cpu/isa/conversion.h"
 #include "cpu/combine.h"
+#include "cpu/isa/conversion.h"
 #include "cpu/isa/row_values.h"
 #include "cpu/kernels.h"
 #include "cpu/tile_kernels.h"

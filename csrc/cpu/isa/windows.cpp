@@ -22,7 +22,6 @@ struct Lanes {
     std::memcpy(&v, x, sizeof v);
     return v;
   }
-  static Values splat(T x) { return x - Values{}; }
 
   /// x[0], x[step], ..., x[(L - 1) * step]; nothing behind that is read.
   template <int Step>
@@ -47,7 +46,8 @@ struct Lanes {
   }
 };
 
-/// The windows [first, first + L) of row r, with all elements of the kernel.
+/// The windows [first, first + L) of row r, with all elements of the kernel that are in the sheet:
+/// for several windows those are the same columns.
 template <class T, int Step, int L>
 inline void block(const SheetWindows& w, const T* x, int r, int first, T* best, int32_t* place,
                   int32_t at) {
@@ -63,6 +63,7 @@ inline void block(const SheetWindows& w, const T* x, int r, int first, T* best, 
     const int32_t row = (rows.by + (r - rows.begin) * w.rows.stride) * w.columns.input;
     for (int v = 0; v < w.columns.kernel; ++v) {
       const SheetWindows::Span columns = w.columns.spans[v];
+      if (first < columns.begin || first >= columns.end) continue;
       const int32_t from = row + columns.by + (first - columns.begin) * w.columns.stride;
       const auto value = V::template load<Step>(x + from, w.columns.stride);
       const auto wins = (value > most) | (value != value);
@@ -89,25 +90,6 @@ inline void blocks(const SheetWindows& w, const T* x, int r, int begin, int end,
     block<T, Step, L>(w, x, r, std::min(first, end - L), best, place, at);
 }
 
-/// One window at the edge of the sheet.
-template <class T>
-void window(const SheetWindows& w, const T* x, int r, int c, T* best, int32_t* place, int32_t at) {
-  const ptrdiff_t to = static_cast<ptrdiff_t>(r) * w.columns.output + c;
-  for (int u = 0; u < w.rows.kernel; ++u) {
-    const SheetWindows::Span rows = w.rows.spans[u];
-    if (r < rows.begin || r >= rows.end) continue;
-    const int32_t row = (rows.by + (r - rows.begin) * w.rows.stride) * w.columns.input;
-    for (int v = 0; v < w.columns.kernel; ++v) {
-      const SheetWindows::Span columns = w.columns.spans[v];
-      if (c < columns.begin || c >= columns.end) continue;
-      const int32_t from = row + columns.by + (c - columns.begin) * w.columns.stride;
-      if (!(x[from] > best[to]) && x[from] == x[from] && !(place && place[to] < 0)) continue;
-      best[to] = x[from];
-      if (place) place[to] = at + from;
-    }
-  }
-}
-
 template <class T, int Step>
 void largest(const SheetWindows& w, const T* x, T* best, int32_t* place, int32_t at) {
   int begin = 0, end = w.columns.output;
@@ -117,9 +99,10 @@ void largest(const SheetWindows& w, const T* x, T* best, int32_t* place, int32_t
   }
   end = std::max(end, begin);
   for (int r = 0; r < w.rows.output; ++r) {
-    for (int c = 0; c < std::min(begin, w.columns.output); ++c) window(w, x, r, c, best, place, at);
+    auto edge = [&](int c) { block<T, Step, 1>(w, x, r, c, best, place, at); };
+    for (int c = 0; c < std::min(begin, w.columns.output); ++c) edge(c);
     blocks<T, Step, kVectorBytes / int{sizeof(T)}>(w, x, r, begin, end, best, place, at);
-    for (int c = end; c < w.columns.output; ++c) window(w, x, r, c, best, place, at);
+    for (int c = end; c < w.columns.output; ++c) edge(c);
   }
 }
 

@@ -95,9 +95,8 @@ def attend(
     dropout leaves a weight, which it divides by that. A query that sees no key gives 0, and no
     gradient. Raises TypeError or ValueError if shapes or dtypes do not fit.
     """
-    if (
-        _composed.get() or get_context("device_target") != "CPU"
-    ):  # no kernel there: the same of ops that have one
+    # On a GPU there is no kernel: the same of ops that have one.
+    if _composed.get() or get_context("device_target") != "CPU":
         if inside:
             q, k, v = (_swapped(x) for x in (q, k, v))
         w = weights(q, k, mask, behind, ahead)
