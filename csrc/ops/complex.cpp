@@ -397,6 +397,7 @@ bool takes_parts(const Spec& s) {
     case Form::Convert:
     case Form::Extremum:
     case Form::Fourier:  // of pairs
+    case Form::Attend:
     case Form::Product:
     case Form::Convolve:
     case Form::Window:
