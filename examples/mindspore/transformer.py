@@ -27,7 +27,7 @@ class Attention(nn.Cell):
         parts = self.inward(x).reshape(batch, length, 3, self.heads, width // self.heads)
         q, k, v = ops.unbind(parts.transpose(2, 0, 3, 1, 4), 0)
         scores = ops.matmul(q, k.swapaxes(-1, -2)) * self.scale + self.hidden[:length, :length]
-        mixed = ops.matmul(ops.softmax(scores, -1), v)
+        mixed = ops.matmul(ops.softmax(scores, -1).astype(v.dtype), v)
         return self.outward(mixed.transpose(0, 2, 1, 3).reshape(batch, length, width))
 
 
