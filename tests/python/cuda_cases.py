@@ -502,6 +502,21 @@ LAYERS: dict[str, tuple[Callable[[], nn.Cell], tuple[int, ...]]] = {
     "GLU": (lambda: nn.GLU(), (5, 4)),
     "LogSoftmax": (lambda: nn.LogSoftmax(), (5, 4)),
 }
+
+
+class Outputs(nn.Cell):
+    """Of a recurrent layer: what it gives for each step."""
+
+    def __init__(self, layer: nn.Cell) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def construct(self, x: Tensor) -> Tensor:
+        return self.layer(x)[0]
+
+
+for _kind in (nn.RNN, nn.LSTM, nn.GRU):
+    LAYERS[_kind.__name__] = (lambda k=_kind: Outputs(k(3, 4, bidirectional=True)), (4, 5, 3))
 for _name, (_make, _shape) in LAYERS.items():
     CASES[f"layer {_name}"] = (layer_case(_make), (tensor(*_shape),))
 
