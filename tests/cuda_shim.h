@@ -12,7 +12,7 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline
-#define __launch_bounds__(threads)
+#define __launch_bounds__(threads, blocks)
 #define __grid_constant__
 #define __shared__ static
 

@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -80,7 +80,7 @@ def compiled(files: list[pathlib.Path], folder: pathlib.Path) -> pathlib.Path:
 
 def parameter_types(kernel: str) -> list[str]:
     """The types of the parameters in a kernel's text."""
-    found = re.search(r"__global__ void __launch_bounds__\(\d+\) \w+\((.*?)\) \{", kernel)
+    found = re.search(r"__global__ void __launch_bounds__\(\d+, 1\) \w+\((.*?)\) \{", kernel)
     assert found is not None
     parameters = re.split(r",(?![^<]*>)", found[1])
     types = [re.sub(r"\w+$", "", p).replace("__restrict__", "") for p in parameters]
@@ -228,6 +228,11 @@ class Batch:
         out[...] = to_bfloat16(product) if m["dtype"] == "bfloat16" else product
 
 
+class Usage(NamedTuple):
+    registers: int
+    spilled: int  # bytes that go to memory and back for want of registers
+
+
 class Nvrtc:
     """NVRTC from its wheel or the system, through ctypes."""
 
@@ -248,15 +253,32 @@ class Nvrtc:
     def compile(self, source: str, arch: str, quick: bool = False) -> bytes:
         """The CUBIN, or the PTX where arch is "compute_75"; AssertionError with the log if it does not
         compile. Quick: hardly optimised, where this NVRTC has a way to do that."""
+        quickly = [b"--Ofast-compile=max"] if quick and self.version >= (12, 8) else []
+        code, log = self._compile(source, arch, quickly)
+        assert not log.strip(), log[:2000]
+        return code
+
+    def usage(self, source: str, arch: str) -> dict[str, Usage]:
+        """What each kernel uses, by ptxas, which is in NVRTC."""
+        _, log = self._compile(source, arch, [b"--ptxas-options=-v"])
+        found: dict[str, Usage] = {}
+        for part in log.split("Compiling entry function '")[1:]:
+            spilled = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", part)
+            registers = re.search(r"Used (\d+) registers", part)
+            assert spilled and registers, part
+            found[part[: part.index("'")]] = Usage(
+                int(registers[1]), int(spilled[1]) + int(spilled[2])
+            )
+        return found
+
+    def _compile(self, source: str, arch: str, more: list[bytes]) -> tuple[bytes, str]:
         lib, program = self.library, ctypes.c_void_p()
         made = lib.nvrtcCreateProgram(
             ctypes.byref(program), source.encode(), b"gradcell.cu", 0, None, None
         )
         assert made == 0
         options = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", b"--fmad=false"]
-        options += [b"--diag-suppress=177"]
-        if quick and self.version >= (12, 8):
-            options.append(b"--Ofast-compile=max")
+        options += [b"--diag-suppress=177", *more]
         code = lib.nvrtcCompileProgram(
             program, len(options), (ctypes.c_char_p * len(options))(*options)
         )
@@ -265,10 +287,9 @@ class Nvrtc:
         log = ctypes.create_string_buffer(size.value)
         lib.nvrtcGetProgramLog(program, log)
         assert code == 0, log.value.decode()[:4000]
-        assert not log.value.strip(b"\n\0 "), log.value.decode()[:2000]
         kind = "PTX" if arch.startswith("compute_") else "CUBIN"
         getattr(lib, f"nvrtcGet{kind}Size")(program, ctypes.byref(size))
         code_text = ctypes.create_string_buffer(size.value)
         assert getattr(lib, f"nvrtcGet{kind}")(program, code_text) == 0
         lib.nvrtcDestroyProgram(ctypes.byref(program))
-        return code_text.raw
+        return code_text.raw, log.value.decode()
