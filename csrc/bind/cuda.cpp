@@ -41,6 +41,7 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
     for (const cuda::Argument& a : s.arguments) arguments.append(argument(a));
     d["arguments"] = arguments;
     d["segments"] = s.segments;
+    d["shared"] = py::make_tuple(s.shared_bytes, s.shared_row_bytes);
   } else if (s.passage) {
     const cuda::Passage& p = *s.passage;
     d["collective"] =

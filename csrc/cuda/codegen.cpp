@@ -6,6 +6,7 @@
 #include "cuda/epilogues.h"
 #include "cuda/kernel_writer.h"
 #include "cuda/segments.h"
+#include "cuda/tile_writer.h"
 #include "ops/ops.h"
 #include "plan/arena.h"
 #include "plan/planner.h"
@@ -34,7 +35,9 @@ class CudaPlanner {
   explicit CudaPlanner(PlanGraph c)
       : c_(std::move(c)),
         g_(c_.graph),
-        f_(fuse(g_, c_.roots)),
+        tiles_(find_tile_regions(c_)),
+        tile_made_(tiles_.all.size(), 0),
+        f_(fuse(g_, c_.roots, tiles_)),
         sums_(sums_of_products(g_, c_.roots, f_)),
         in_{g_, f_, buffer_of_, constant_of_, false} {}
 
@@ -72,6 +75,8 @@ class CudaPlanner {
         groups[{node.rows, node.by_rows}].push_back(id);
       else if (node.role == Role::Alone)
         make_alone(id);
+      else if (node.role == Role::Tile)
+        make_tile(id);
     }
     for (auto& [key, nodes] : groups)
       for (size_t at = 0; at < nodes.size(); at += kMaxOutputs) {
@@ -81,6 +86,21 @@ class CudaPlanner {
     for (const Segments::Launch& l : segments_.launches)
       if (l.stage == stage)
         for (Written& w : write_segments(in_, stage, l.segments)) add(std::move(w));
+  }
+
+  /// The kernel of the region that computes a node, once.
+  void make_tile(NodeId id) {
+    const auto number = static_cast<size_t>(tiles_.of[id]);
+    const TileRegion& tile = tiles_.all[number];
+    require(std::ranges::binary_search(tile.writes, id), ErrorKind::Runtime,
+            "planning: a region does not store ", info(g_[id].op).name);
+    if (tile_made_[number]) return;
+    tile_made_[number] = 1;
+    const int32_t stage = f_.node[id].stage;
+    std::vector<TileSums> sums = tile_sums(tile.region);
+    for (TileSums& s : sums) s.partial = temporary(partial_bytes(tile.region, s));
+    add(write_tile(in_, stage, tile, sums));
+    for (const TileSums& s : sums) add(write_tile_sums(in_, stage, tile, s));
   }
 
   void make_alone(NodeId id) {
@@ -249,6 +269,8 @@ class CudaPlanner {
 
   PlanGraph c_;
   const Graph& g_;
+  TileRegions tiles_;
+  std::vector<uint8_t> tile_made_;
   Fusion f_;
   std::map<NodeId, BiasSum> sums_;  ///< that products write
   WriterInputs in_;

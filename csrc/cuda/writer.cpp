@@ -59,11 +59,14 @@ std::string Writer::size(int64_t value) {
 }
 
 std::string Writer::constant(NodeId id) {
-  auto index = static_cast<uint32_t>(in_.constant_of[id]);
+  return constant(static_cast<uint32_t>(in_.constant_of[id]), g_.dtype(id));
+}
+
+std::string Writer::constant(uint32_t index, DType dtype) {
   std::string& name = known_["constant " + std::to_string(index)];
   if (!name.empty()) return name;
   name = "c" + std::to_string(constants_++);
-  Compute type = compute_type(g_.dtype(id));
+  Compute type = compute_type(dtype);
   parameter("const " + std::string(type_name(type)), name,
             {Argument::Kind::Constant, index, 0, type});
   return name;
@@ -107,7 +110,7 @@ void Writer::count_node(NodeId id) {
   step_.location = g_[id].location;
   std::string word = info(g_[id].op).function;
   bool computes = is_elementwise(g_[id].op) || f_.node[id].role == Role::RowReduce ||
-                  f_.node[id].role == Role::Alone;
+                  f_.node[id].role == Role::Alone || f_.node[id].role == Role::Tile;
   if (!computes && moved_.empty()) moved_ = word;
   if (computes && std::find(title_.begin(), title_.end(), word) == title_.end())
     title_.push_back(word);

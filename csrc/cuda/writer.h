@@ -50,6 +50,7 @@ class Writer {
   std::string buffer(BufferId b, const char* type, bool written, const std::string& name);
   std::string size(int64_t value);  ///< "1" and "0" stay literals
   std::string constant(NodeId id);
+  std::string constant(uint32_t index, DType type);  ///< of the plan's
   std::string status();
   std::string packs(int64_t value);
 

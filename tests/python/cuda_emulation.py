@@ -191,7 +191,10 @@ class Batch:
             ]
             pointers = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments])
             kernel = f"run_{self.kernels.number[number, step['kernel']]}"
-            self.library.shim_launch(getattr(self.library, kernel), pointers, grid, *threads)
+            launch = self.library.shim_launch
+            assert launch(getattr(self.library, kernel), pointers, grid, *threads) == 0, (
+                f"{step['kernel']}: threads end where others wait for them"
+            )
         if status.value:
             raise IndexError("an index is out of range")
         result = []

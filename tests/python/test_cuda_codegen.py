@@ -212,7 +212,7 @@ def test_an_optimiser_updates_all_parameters_in_one_launch() -> None:
         plan = cuda.plan_of(lambda x, s=slope, o=optimiser: o(s(x)[1]), tensor(32, 3))
         (update,) = updates_of(plan)
         assert update["segments"] == 6
-        texts.append(plan.kernels)
+        texts.append([text for _, text in plan.kernels if "gc_each" in text])
     assert texts[0] == texts[1]  # sizes are arguments here too
 
 
