@@ -252,7 +252,8 @@ def fourier_cases() -> Iterator[Case]:
                        lambda x, a=axis, i=inverse: _core.ops.fourier(x, a, i),
                        lambda x, a=axis, i=inverse: numpy_fourier(x, a, i), (shape,))  # fmt: skip
     for shape, axis in [((300, 64, 2), 1), ((64, 300, 2), 0), ((2, 1009, 2), 1)]:
-        yield Case("FourierTransform", f"big-{shape}-{axis}", lambda x, a=axis: _core.ops.fourier(x, a, False) * 0.01,
+        yield Case("FourierTransform", f"big-{shape}-{axis}",
+                   lambda x, a=axis: _core.ops.fourier(x, a, False) * 0.01,
                    lambda x, a=axis: numpy_fourier(x, a, False) * 0.01, (shape,), order=0)  # fmt: skip
 
 

@@ -329,9 +329,9 @@ def stft(
         raise ValueError(
             f"stft: a signal of {length} is too short for margins of {margin}{where()}"
         )
-    at = np.arange(-margin, length + margin)
-    inside = (at >= 0) & (at < length)
-    at = np.where(at < 0, -at, np.where(at >= length, 2 * (length - 1) - at, at))
+    place = np.arange(-margin, length + margin)
+    inside = (place >= 0) & (place < length)
+    at = np.where(place < 0, -place, np.where(inside, place, 2 * (length - 1) - place))
     pieces = np.arange(0, len(at) - n + 1, hop)[:, None] + np.arange(n)
     frames = _ops.gather(t, Tensor(at[pieces]), t.ndim - 1)
     weights = np.zeros(n)
