@@ -5,6 +5,7 @@
 
 #include "cuda/epilogues.h"
 #include "cuda/kernel_writer.h"
+#include "cuda/product_joins.h"
 #include "cuda/segments.h"
 #include "cuda/tile_writer.h"
 #include "ops/ops.h"
@@ -51,7 +52,7 @@ class CudaPlanner {
         buffer_of_[id] = temporary(bytes(id));
     segments_ = join_segments(in_, f_);
     for (int32_t stage = 0; stage < f_.stage_count; ++stage) make_stage(stage);
-    place_temporaries();
+    place_temporaries(join_products(plan_));
     plan_.wide = in_.wide;
     plan_.prelude = prelude_text(in_.wide);
     return std::move(plan_);
@@ -237,8 +238,9 @@ class CudaPlanner {
     return std::move(w.step);
   }
 
-  /// Offsets in the arena: buffers whose steps do not overlap share places.
-  void place_temporaries() {
+  /// Offsets in the arena: buffers whose steps do not overlap share places. Neighbours are placed
+  /// as one.
+  void place_temporaries(const std::vector<Neighbours>& neighbours) {
     std::vector<int> first(plan_.buffers.size(), -1), last(plan_.buffers.size(), -1);
     auto use = [&](BufferId b, int at) {
       if (first[b] < 0) first[b] = at;
@@ -254,16 +256,31 @@ class CudaPlanner {
         use(s.passage->out, at);
       } else if (s.kernel < 0) {
         use(s.product.a, at), use(s.product.b, at), use(s.product.out, at);
+        for (const auto* parts : {&s.product.a_parts, &s.product.b_parts, &s.product.out_parts})
+          for (BufferId b : *parts) use(b, at);
         if (s.product.has_bias) use(s.product.bias, at);
       }
     }
-    std::vector<BufferId> order;  // by when they are first needed
+    std::vector<Neighbours> order = neighbours;
+    std::vector<uint8_t> grouped(plan_.buffers.size(), 0);
+    for (const Neighbours& group : neighbours)
+      for (BufferId b : group) {
+        grouped[b] = 1;
+        first[group[0]] = std::min(first[group[0]], first[b]);
+        last[group[0]] = std::max(last[group[0]], last[b]);
+      }
     for (BufferId b = 0; b < plan_.buffers.size(); ++b)
-      if (plan_.buffers[b].place == Place::Temp && first[b] >= 0) order.push_back(b);
-    std::ranges::stable_sort(order, {}, [&](BufferId b) { return first[b]; });
+      if (plan_.buffers[b].place == Place::Temp && first[b] >= 0 && !grouped[b])
+        order.push_back({b});
+    // By when they are first needed.
+    std::ranges::stable_sort(order, {}, [&](const Neighbours& g) { return first[g[0]]; });
     Arena arena(256);
-    for (BufferId b : order)
-      plan_.buffers[b].offset = arena.place(plan_.buffers[b].bytes, first[b], last[b]);
+    for (const Neighbours& group : order) {
+      size_t bytes = 0;
+      for (BufferId b : group) bytes += plan_.buffers[b].bytes;
+      size_t at = arena.place(bytes, first[group[0]], last[group[0]]);
+      for (BufferId b : group) plan_.buffers[b].offset = at, at += plan_.buffers[b].bytes;
+    }
     plan_.arena_bytes = arena.size();
   }
 

@@ -138,9 +138,8 @@ class Layouter {
   }
 
   void choose_groups() {
-    l_.groups = 4;  // whole warps, however few rows a block has
-    for (int32_t groups = 8; groups <= kMostGroups; groups += 4)
-      if (cost(groups) < cost(l_.groups)) l_.groups = groups;
+    l_.groups = 8;  // whole warps, however few rows a block has
+    if (cost(kMostGroups) < cost(l_.groups)) l_.groups = kMostGroups;
   }
 
   void place_weights() {

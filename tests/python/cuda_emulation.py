@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import pathlib
 import re
@@ -208,22 +209,27 @@ class Batch:
 
     @staticmethod
     def _matmul(m: dict[str, Any], buffers: Any, places: list[int]) -> None:
-        def view(b: int, *shape: int) -> np.ndarray:
+        def view(b: int, *shape: int, parts: Any = ()) -> np.ndarray:
             dtype = np.dtype(NUMPY[m["dtype"]])
             size = int(np.prod(shape)) * dtype.itemsize
-            assert buffers[b][3] == size
+            parts = parts or [b]
+            assert parts[0] == b and sum(buffers[p][3] for p in parts) == size
+            for one, next in itertools.pairwise(parts):
+                assert places[next] == places[one] + buffers[one][3]
             memory = (ctypes.c_ubyte * size).from_address(places[b]) if size else bytearray()
             return np.frombuffer(memory, dtype).reshape(shape)
 
         count, rows, columns, inner = m["batch"], m["m"], m["n"], m["k"]
-        a = view(m["a"], count, *((inner, rows) if m["transpose_a"] else (rows, inner)))
-        b = view(m["b"], count, *((columns, inner) if m["transpose_b"] else (inner, columns)))
+        of_a = (inner, rows) if m["transpose_a"] else (rows, inner)
+        of_b = (columns, inner) if m["transpose_b"] else (inner, columns)
+        a = view(m["a"], count, *of_a, parts=m["a_parts"])
+        b = view(m["b"], count, *of_b, parts=m["b_parts"])
         a, b = widen(a, m["dtype"]), widen(b, m["dtype"])
         a = a.swapaxes(1, 2) if m["transpose_a"] else a
         b = b.swapaxes(1, 2) if m["transpose_b"] else b
         wide = np.float64 if m["dtype"] == "float64" else np.float32
         product = a.astype(wide) @ b.astype(wide)
-        out = view(m["out"], count, rows, columns)
+        out = view(m["out"], count, rows, columns, parts=m["out_parts"])
         if m["accumulate"]:
             product = product + widen(out, m["dtype"])
         if "bias" in m:
