@@ -66,7 +66,7 @@ void check_numbers(const char* op, const char* what, std::span<const int64_t> nu
                    int64_t least) {
   for (int64_t n : numbers)
     require(n >= least && n < int64_t{1} << 31, ErrorKind::Value, op, ": ", what, " ",
-            to_string(numbers), " must not be below ", least, " or beyond 2^31");
+            listed(numbers), " must not be below ", least, " or beyond 2^31");
 }
 
 void check_index(const char* op, DType t) {
