@@ -148,6 +148,7 @@ class CudaPlanner {
       case Form::Constant:
       case Form::Range:
       case Form::Random:
+      case Form::Loop:
       case Form::Marker:
       case Form::Convert:
       case Form::Same:
@@ -310,7 +311,7 @@ void allow_tf32(bool allowed) { g_allow_tf32 = allowed; }
 
 CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                         std::span<const NodeId> cuts) {
-  return CudaPlanner(plan_graph(g, live, roots, cuts)).run();
+  return CudaPlanner(plan_graph(g, live, roots, cuts, true)).run();
 }
 
 }  // namespace gradcell::cuda

@@ -84,6 +84,7 @@ Role role_of(const Graph& g, NodeId id) {
     case Form::LastIndex:
     case Form::Collective:
       return Role::Alone;
+    case Form::Loop:  // taken apart before
     case Form::Marker:
       break;
   }

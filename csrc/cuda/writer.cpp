@@ -300,6 +300,7 @@ std::string Writer::compute(NodeId id, const Index& at) {
     case Form::Elementwise:
     case Form::Input:
     case Form::Constant:
+    case Form::Loop:
     case Form::Marker:
     case Form::Same:
     case Form::Reduce:
