@@ -30,6 +30,7 @@ class Sines(nn.Cell):
 
 
 SINES = Sines()
+LSTM = nn.LSTM(5, 3, bidirectional=True)
 CASES = [
     *[(name, lambda x, f=name: getattr(ops, f)(x), [X]) for name in
       ("neg", "abs", "sign", "square", "exp", "expm1", "sin", "cos", "tan", "atan", "sinh", "cosh",
@@ -80,6 +81,7 @@ CASES = [
     ("alias", lambda x: ms.grad(lambda y: (y**3).sum())(x), [X]),
     ("attention", lambda q, k: ops.flash_attention_score(q, k, k, 2, input_layout="BSH"),
      [DRAW.standard_normal((2, n, 8)).astype(np.float32) for n in (3, 5)]),
+    ("steps of a loop", lambda x: LSTM(x)[0], [X]),
     ("a call with a derivative of its own", lambda x: DOUBLED(x) + 1, [X]),
     ("computed again", lambda x: ms.grad(lambda y: ms.recompute(SINES, y).sum())(x), [X]),
     ("slice's gradient", lambda x: ms.grad(lambda y: (y[1:, ::2] ** 2).sum())(x), [X]),
