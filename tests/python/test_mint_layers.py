@@ -64,7 +64,7 @@ def test_values() -> None:
     conv = nn.Conv1d(4, 6, 3, padding=1, groups=2)
     w, row = conv.weight.asnumpy(), np.pad(X[:, :, 0], ((0, 0), (0, 0), (1, 1)))
     exact = np.stack(
-        [sum((row[:, o // 3 * 2 + c, i : i + 6] * w[o, c, i] for c in range(2) for i in range(3)))
+        [sum(row[:, o // 3 * 2 + c, i : i + 6] * w[o, c, i] for c in range(2) for i in range(3))
          for o in range(6)], 1,
     )  # fmt: skip
     exact = exact + conv.bias.asnumpy()[:, None]

@@ -1,6 +1,7 @@
 """mindspore.mint.nn: layers and losses in mint's spelling, over those of gradcell.nn.
 
-layers.py has those with parameters of other names. Each other one is a row: (mint's constructor, the class of gradcell.nn, what its constructor gets, names).
+layers.py has those with parameters of other names. Each other one is a row: (mint's constructor, the
+class of gradcell.nn, what its constructor gets, names).
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class _BatchNorm(Cell):
                 f"shape {list(x.shape)}{where()}"
             )
         own = self.training or not self.track_running_stats
-        share = self.momentum
+        share: Any = self.momentum
         if self.training and self.num_batches_tracked is not None:
             count = self.num_batches_tracked + 1
             ops.assign(self.num_batches_tracked, count)
