@@ -6,6 +6,7 @@ out. Transforms nest: all of one call share one trace. The outermost one runs wh
 
 from __future__ import annotations
 
+import copy
 import functools
 import warnings
 import weakref
@@ -62,6 +63,14 @@ def run_traced(
         return out
 
     return _core.with_trace(body)
+
+
+#: Stands for a result that there is none of.
+MISSED = object()
+
+
+def _missed(*args: Any, **kwargs: Any) -> Any:
+    return MISSED
 
 
 #: How many compiled forms of a function are kept; the one used longest ago goes first.
@@ -122,7 +131,16 @@ class CompiledCache:
         self.entries: dict[Any, _Compiled] = {}  # the latest last
         self.epoch = -1  # of the entries
         self.warned = False
-        self.dispatcher: Any = None  # told of new entries that it can run itself
+        self.dispatcher: Any = _core.Dispatcher(_missed, MOST_FORMS)  # runs what it can itself
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledCache:
+        return CompiledCache(self.name)  # forms are of the function that was traced
+
+    def known(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the dispatcher gives in GRAPH_MODE; MISSED: it has no form for these arguments."""
+        if kwargs or not context.graph_mode():
+            return MISSED
+        return self.dispatcher(*args)
 
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """fn(*args, **kwargs), from the cache where it can be."""
@@ -181,7 +199,7 @@ class CompiledCache:
         self, structure: Any, entry: _Compiled, out: Any, args: Any, kwargs: Any
     ) -> bool:
         """Whether the dispatcher has taken the entry."""
-        if entry.compiled is None or self.dispatcher is None or kwargs or not _is_flat(args):
+        if entry.compiled is None or kwargs or not _is_flat(args):
             return False
         flat_tuple = type(out) is tuple and all(isinstance(t, Tensor) for t in out)
         single = isinstance(out, Tensor)
@@ -232,7 +250,8 @@ def run(
 ) -> Any:
     """One outermost call in the present mode; cache None: always trace."""
     if cache is not None and context.graph_mode() and not _core.in_trace():
-        return cache.call(fn, args, kwargs)
+        found = cache.known(args, kwargs)
+        return cache.call(fn, args, kwargs) if found is MISSED else found
     return run_traced(fn, args, kwargs, by_value)
 
 
@@ -298,6 +317,7 @@ def _differentiate(
     for i, a in enumerate(args):
         if i not in positions:
             arguments[i] = _own(a)
+    by = [as_tensors(args[p]) for p in positions]
     inputs: list[Tensor] = []
     weights: list[Tensor] = []
 
@@ -307,8 +327,8 @@ def _differentiate(
         return a
 
     try:
-        for p in positions:
-            arguments[p] = tree.map_leaves(open_leaf, as_tensors(arguments[p]))
+        for p, given in zip(positions, by, strict=True):
+            arguments[p] = tree.map_leaves(open_leaf, given)
         for parameter in parameters or ():
             weights.append(_core.push_alias(parameter))
         out = fn(*arguments, **kwargs)
@@ -326,15 +346,12 @@ def _differentiate(
         if with_sens:
             cotangents = [*_cotangents(name, target, outputs, sens)]
         grads = _core.adjoint(outputs, cotangents, inputs + found)
-        given = [x for p in positions for x in tree.leaves(as_tensors(args[p]))]
-        owners = [*given, *parameters]
+        owners = [*tree.leaves(by), *parameters]
         grads = [_after_hooks(o, g) for o, g in zip(owners, grads, strict=True)]
     finally:
         _core.dissolve(inputs + weights)
     found_by = iter(grads)
-    by_position = [
-        tree.map_leaves(lambda _: next(found_by), as_tensors(args[p])) for p in positions
-    ]  # fmt: skip
+    by_position = tree.map_leaves(lambda _: next(found_by), by)
     return out, by_position, grads[len(inputs) :], list(parameters)
 
 
@@ -351,6 +368,8 @@ def _aux_of(out: Any) -> tuple[Any, Any]:
 def as_tensors(x: Any) -> Any:
     """An argument with its numbers as tensors, if it is one of trees or mutable: those are what a
     derivative is taken by."""
+    if isinstance(x, Tensor):
+        return x
     if isinstance(x, (bool, np.bool_)) or not isinstance(x, (tuple, list, dict, int, float)):
         return x
     if isinstance(x, dict):
@@ -427,6 +446,8 @@ def _check_argument(name: str, args: Sequence[Any], position: int) -> None:
             f"arguments{where()}"
         )
     arg = args[position]
+    if isinstance(arg, Tensor) and arg.dtype.is_floating:
+        return
     mutable = hasattr(arg, "__ms_mutable__")
     if isinstance(arg, (tuple, list, dict)) or mutable:
         found = tree.leaves(as_tensors(arg))
@@ -490,6 +511,8 @@ class _GradFunction:
         if not callable(self.fn):
             raise TypeError(f"The fn should be callable, but got {type(self.fn).__name__}{where()}")
         _refuse_in_no_grad()
+        if self.cache is not None and (found := self.cache.known(args, kwargs)) is not MISSED:
+            return found
         for p in self.positions:
             _check_argument(function_name(self.fn), args, p)
         return run(self._record, args, kwargs, self.cache, True)
@@ -763,7 +786,13 @@ def jit(function: Any = None, **options: Any) -> Any:
     def slow(*args: Any, **kwargs: Any) -> Any:
         return cache.call(function, args, kwargs)
 
-    cache.dispatcher = _core.Dispatcher(slow, MOST_FORMS)
-    functools.update_wrapper(cache.dispatcher, function)
-    cache.dispatcher.cache = cache
-    return cache.dispatcher
+    def copied(memo: dict[int, Any]) -> Any:
+        """As of a function: itself. Of a method: that of the copied object."""
+        twin = copy.deepcopy(function, memo)
+        return dispatcher if twin is function else jit(twin)
+
+    dispatcher: Any = _core.Dispatcher(slow, MOST_FORMS)
+    functools.update_wrapper(dispatcher, function)
+    dispatcher.cache, dispatcher.__deepcopy__ = cache, copied
+    cache.dispatcher = dispatcher
+    return dispatcher
