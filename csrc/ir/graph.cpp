@@ -52,7 +52,7 @@ NodeId Graph::append(Op op, DType dtype, const Shape* shape, std::span<const Nod
   n.order = order_;
   n.shape = shape;
   n.input_count = static_cast<uint16_t>(inputs.size());
-  n.attr_count = static_cast<uint16_t>(attrs.size());
+  n.attr_count = static_cast<uint32_t>(attrs.size());
   n.bits = bits;
   n.location = location_;
   n.inputs = inputs_.add(inputs);

@@ -36,6 +36,7 @@ enum class Form : uint8_t {
   Take,         ///< slices at indices
   Scatter,      ///< sums of slices at indices
   LastIndex,    ///< the last position at which an index occurs
+  Loop,         ///< what a body makes in so many steps
   Collective,   ///< what the processes of a group bring together
 };
 

@@ -402,6 +402,7 @@ bool takes_parts(const Spec& s) {
     case Form::Convolve:
     case Form::Window:
     case Form::LastIndex:
+    case Form::Loop:
     case Form::Collective:
       return false;
   }
