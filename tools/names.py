@@ -110,6 +110,7 @@ for Ascend alone, as they say: ops FusedCastAdamWeightDecay NPUAllocFloatStatus
 for Ascend alone, as they say: ops NPUClearFloatStatus NPUGetFloatStatus
 write files (test_summary.py): ops HistogramSummary ImageSummary ScalarSummary TensorSummary
 decorators, which give no numbers (test_ops_trees.py): ops MultitypeFuncGraph prim_attr_register
+loops over functions (test_loops.py): ops ForiLoop Scan WhileLoop
 hooks (test_hooks.py): Tensor hooks register_hook
 a flag that says there what here is always so: Tensor is_init
 no numbers: nn no_init_parameters rearrange_inputs
