@@ -266,7 +266,7 @@ def move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
     """
     if to not in ("CPU", "GPU"):
         raise ValueError(f"move_to: expected 'CPU' or 'GPU', got {to!r}{where()}")
-    return _core.place(self, to == "GPU")
+    return self if self._traced else _core.place(self, to == "GPU")
 
 
 def shaped(shape: Any, dtype: Any, init: Any) -> Tensor:

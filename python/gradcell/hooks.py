@@ -121,8 +121,8 @@ def wants_gradient(self: Tensor) -> bool:
     return bool(self.__dict__.get("_asked", False))
 
 
-def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
-    """Sets _requires_grad of a tensor outside of functions that are differentiated. Returns it.
+def requires_grad_(self: Tensor, requires_grad: bool = True) -> None:
+    """Sets _requires_grad of a tensor outside of functions that are differentiated.
 
     What is differentiated by is said to grad and its kin; this marks a tensor for programs that look.
     Raises RuntimeError for False on a tensor that a derivative passes through.
@@ -133,7 +133,6 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
             f"that is a constant of derivatives{where()}"
         )
     self.__dict__["_asked"] = bool(requires_grad)
-    return self
 
 
 def retain_grad(self: Tensor) -> None:

@@ -6,9 +6,12 @@ MindSpore's methods come in two spellings, (axis, keepdims) and (dim, keepdim); 
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
+
+import numpy as np
 
 from gradcell import _core, arguments, ops
 from gradcell._convert import to_dtype
@@ -219,6 +222,81 @@ def _scaled(self: Tensor, other: Any, alpha: Any, op: str) -> Any:
     return _core.ops.mul(y, alpha)
 
 
+def diag(self: Tensor, diagonal: int = 0) -> Tensor:
+    """The elements on the diagonal of zeros, as ops.diag. Raises ValueError for another diagonal."""
+    if diagonal != 0:
+        raise ValueError(
+            f"For 'Tensor.diag', the argument 'diagonal' should be '0', but got {diagonal}{_where()}"
+        )
+    return ops.diag(self)
+
+
+def index_add(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """index_add(dim, index, source, alpha=1): this tensor with alpha source added along dim at index;
+    index_add(indices, y, axis, use_lock=True, check_index_bound=True): as ops.index_add."""
+    if "indices" in kwargs or (args and isinstance(args[0], Tensor)):
+        return _added_at(self, *args, **kwargs)
+    return mint("index_add")(self, *args, **kwargs)  # type: ignore[no-any-return]
+
+
+def _added_at(
+    self: Tensor, indices: Any, y: Any, axis: Any, use_lock: bool = True,
+    check_index_bound: bool = True,
+) -> Tensor:  # fmt: skip
+    return ops.index_add(self, indices, y, axis)
+
+
+def itemset(self: Tensor, *args: Any) -> Tensor:
+    """A copy with one element replaced: itemset(place, value), place a number or coordinates; of one
+    element, itemset(value). Raises IndexError for a place that is not there."""
+    if len(args) not in (1, 2):
+        raise ValueError(
+            f"'Tensor.itemset()' must have at least one and at most 2 arguments, got {len(args)}{_where()}"
+        )
+    if len(args) == 1 and tuple(self.shape) != (1,):
+        raise IndexError(
+            "Only tensor which shape is (1,) support 1 arg that means omit index, but the tensor shape is "
+            f"{tuple(self.shape)}{_where()}"
+        )
+    place, value = (0, *args)[-2:]
+    at = (
+        place
+        if isinstance(place, (tuple, list))
+        else np.unravel_index(_within(place, self.size), tuple(self.shape))
+    )
+    out = self.copy()
+    out[tuple(int(i) for i in at)] = value
+    return out
+
+
+def _within(place: int, size: int) -> int:
+    if not -size <= place < size:
+        raise IndexError(f"index {place} is out of bounds for axis 0 with size {size}{_where()}")
+    return place % size
+
+
+def unique(
+    self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+    dim: Any = None,
+) -> Any:  # fmt: skip
+    """The different elements, or slices along dim, in order; with return_inverse the place of each among
+    them, with return_counts how often each is there. Asks for the value."""
+    given = _core.views.reshape(self, [self.size]) if dim is None else self
+    axis = arguments.axis_of(0 if dim is None else dim, given.ndim, "unique", "dim")
+    _, first, inverse, counts = np.unique(
+        given.asnumpy(), return_index=True, return_inverse=True, return_counts=True, axis=axis
+    )
+    found = ops.gather(given, Tensor(first), axis)
+    place = Tensor(inverse.reshape(self.shape if dim is None else -1).astype(np.int64))
+    parts = [found, *[place] * return_inverse, *[Tensor(counts.astype(np.int64))] * return_counts]
+    return tuple(parts) if len(parts) > 1 else found
+
+
+def mint(name: str) -> Callable[..., Any]:
+    """A function of mint, which imports Tensor."""
+    return getattr(importlib.import_module("gradcell.mint"), name)  # type: ignore[no-any-return]
+
+
 def add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self + alpha * other; other: a tensor or number, which broadcasts. Raises TypeError for a
     float alpha beside integers."""
@@ -286,7 +364,6 @@ _SPELLED: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "roll": (ops.roll, {"axis": "dims"}),
     "tril": (ops.tril, {}),
     "triu": (ops.triu, {}),
-    "diag": (ops.diag, {}),
     "diagonal": (ops.diagonal, {"axis1": "dim1", "axis2": "dim2"}),
     "trace": (ops.trace, {}),
     "index_select": (ops.index_select, _AXIS),
@@ -321,6 +398,10 @@ _SPELLED: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
 #: Methods under their own names, and properties.
 _OWN: dict[str, Any] = {
     "add": add,
+    "diag": diag,
+    "index_add": index_add,
+    "itemset": itemset,
+    "unique": unique,
     "sub": sub,
     "sum": sum_,
     "max": _extremum("max", ops.max, ops.amax),
@@ -366,7 +447,10 @@ _OWN: dict[str, Any] = {
     "nelement": _said("The number of elements.", lambda self: self.size),
     "ndimension": _said("The number of dimensions.", lambda self: self.ndim),
     "value": _said("This tensor's value: itself.", lambda self: self),
-    "data": property(lambda self: self, doc="This tensor's value: itself."),
+    "data": property(
+        lambda self: ops.stop_gradient(self) if self._traced else self,
+        doc="This tensor's value, which no derivative passes through.",
+    ),
     "byte": _said("The elements as uint8.", lambda self: _core.ops.cast(self, _core.uint8)),
     "short": _said("The elements as int16.", lambda self: _core.ops.cast(self, _core.int16)),
     "is_init": _said("True: values are there from the start.", lambda self: True),
@@ -433,7 +517,7 @@ _FROM_OPS = """
     lgamma logaddexp logaddexp2 logcumsumexp logdet logit matrix_power median moveaxis multinomial
     nan_to_num nanmean nanmedian nanquantile nansum positive qr quantile rad2deg random_categorical real
     reverse_sequence rot90 select_scatter sgn signbit sinc slice_scatter slogdet svd tensor_scatter_sub
-    tensor_split unique unique_consecutive unique_with_pad unsorted_segment_max unsorted_segment_min
+    tensor_split unique_consecutive unique_with_pad unsorted_segment_max unsorted_segment_min
     unsorted_segment_sum vsplit xdivy scatter scatter_nd_add
 """
 
@@ -452,8 +536,6 @@ _ROWS = (
     ("self, axis", "ops.flip(self, axis)", "reverse"),
     ("self, other", "ops.{}(self, other)", "fmax=maximum fmin=minimum"),
     ("self, lambd=0.5", "ops.softshrink(self, lambd)", "soft_shrink"),
-    ("self, indices, y, axis, use_lock=True, check_index_bound=True",
-     "ops.index_add(self, indices, y, axis)", "index_add"),
     ("self, v, indices", "ops.inplace_update(self, v, indices)", "inplace_update"),
     ("self", "ops.logical_and(ops.isinf(self), ops.{}(self, 0))", "isneginf=less isposinf=greater"),
     ("self, v, side='left', sorter=None",

@@ -1,4 +1,4 @@
-"""Runs one case of a table (layer_cases.py) in MindSpore or in gradcell: the same text, the same
+"""Runs one case of a table (layer_cases.py, cases/*.txt) in MindSpore or in gradcell: the same text, the same
 numbers, so that what comes out can be compared.
 
 A case is (expression, inputs). The expression makes a Cell, in the names nn, ops, ms, np, Tensor. An
@@ -14,7 +14,7 @@ import math
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -110,11 +110,47 @@ def weighted(ms: Any, cell: Any, outputs: list[Any], seed: int) -> Callable[...,
     return function
 
 
-def run(ms: Any, expression: str, inputs: Any, gradients: bool = True) -> dict[str, np.ndarray]:
-    """What a case gives: 'parameter name' its sizes, 'output i', 'by input i', 'by name'."""
-    seed = zlib.crc32(f"{expression}{inputs}".encode())
+class Row(NamedTuple):
+    """A line of a table in cases/. stands_in: what MindSpore is asked instead where it refuses."""
+
+    expression: str
+    inputs: list[str]
+    stands_in: str
+    only_values: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.expression} of {self.inputs}"
+
+
+def rows(path: Path) -> list[Row]:
+    """A table: below a line '# expressions | inputs' expressions of x, y and z, below '# callables |
+    inputs' what is called with the inputs. 'values EXPRESSION' has its values compared alone, since
+    MindSpore's first gradients are wrong; 'EXPRESSION := OTHER' asks MindSpore for OTHER where it
+    has no kernel for EXPRESSION."""
+    found: list[Row] = []
+    head, inputs = "", []
+    for line in path.read_text().splitlines():
+        if line.startswith("# "):
+            kind, *inputs = [part.strip() for part in line[2:].split("|")]
+            names = " ".join(["", ", ".join("xyz"[: len(inputs)])]).rstrip()
+            head = f"lambda{names}: " if kind == "expressions" else ""
+        elif line:
+            valued = line.startswith("values ")
+            text, _, other = line.removeprefix("values ").partition(" := ")
+            found.append(Row(head + text, inputs, head + other if other else "", valued))
+    return found
+
+
+def run(
+    ms: Any, expression: str, inputs: Any, gradients: bool = True, seed_text: str = ""
+) -> dict[str, np.ndarray]:
+    """What a case gives: 'parameter name' its sizes, 'output i', 'by input i', 'by name'. seed_text:
+    the case whose numbers it gets, if not its own."""
+    seed = zlib.crc32((seed_text or f"{expression}{inputs}").encode())
     rng = np.random.default_rng(seed)
     names = {"nn": ms.nn, "ops": ms.ops, "ms": ms, "np": np, "Tensor": ms.Tensor}
+    names["__name__"] = "agreement"  # functions of an expression belong to a module
     cell = eval(expression, names)
     parameters: list[Any] = []
     if isinstance(cell, ms.nn.Cell):

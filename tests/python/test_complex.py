@@ -435,7 +435,7 @@ def test_plans_hold_pairs() -> None:
 @pytest.mark.parametrize(
     "text",
     ["ops.relu(z)", "ops.floor(z)", "ops.maximum(z, z)", "z < z", "ops.atan2(z, z)", "z // 2", "z % z",
-     "ops.ReduceMax()(z)", "ops.Argmax()(z)", "ops.cumprod(z, 0)", "ops.erf(z)", "ops.ReduceProd()(z)",
+     "ops.ReduceMax()(z)", "ops.Argmax()(z)", "ops.cummax(z, 0)", "ops.erf(z)", "ops.ReduceMax()(z)",
      "ops.topk(z, 1)", "ops.sort(z)", "_core.ops.iota([3], ms.complex64, 0)",
      "Tensor([1j], ms.float32)"],
 )  # fmt: skip

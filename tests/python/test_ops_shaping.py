@@ -46,9 +46,11 @@ SHAPING: list[tuple[str, Callable[[Tensor], Any], Any]] = [
     ("triu", lambda x: x.triu(-1), np.triu(C, -1)),
     ("diagonal", lambda x: ops.diagonal(x, 1, 1, 2), C.diagonal(1, 1, 2)),
     ("diagonal-below", lambda x: ops.diagonal(x, -1, 1, 2), C.diagonal(-1, 1, 2)),
-    ("diag-of-matrix", lambda x: ops.diag(x[0]), C[0].diagonal()),
-    ("diag", lambda x: ops.diag(x[0, 0], 1), np.diag(C[0, 0], 1)),
-    ("diag-below", lambda x: ops.diag(x[0, 0], -2), np.diag(C[0, 0], -2)),
+    ("mint-diag-of-matrix", lambda x: ms.mint.diag(x[0]), C[0].diagonal()),
+    ("mint-diag", lambda x: ms.mint.diag(x[0, 0], 1), np.diag(C[0, 0], 1)),
+    ("mint-diag-below", lambda x: ms.mint.diag(x[0, 0], -2), np.diag(C[0, 0], -2)),
+    ("diag", lambda x: ops.diag(x[0, 0]), np.diag(C[0, 0])),
+    ("diag-of-matrix", lambda x: ops.diag(x[0]).reshape(C[0].size, C[0].size), np.diag(C[0].ravel())),
     ("trace", lambda x: x[0].trace(), C[0].trace()),
     ("pad", lambda x: ops.pad(x, (1, 2, 0, 1)), np.pad(C, ((0, 0), (0, 1), (1, 2)))),
     ("pad-value", lambda x: ops.pad(x, (1, 2), value=7.0),
@@ -147,7 +149,7 @@ def test_index_errors() -> None:
 def test_creation() -> None:
     assert ops.zeros(3).dtype == ops.ones((2,)).dtype == ops.eye(2).dtype == ms.float32
     np.testing.assert_array_equal(ops.eye(2, 3, ms.int32).asnumpy(), np.eye(2, 3))
-    assert ops.full((2,), 3).dtype == ms.int64 and ops.full((2,), 3.0).dtype == ms.float32
+    assert ops.full((2,), 3).dtype == ms.int64 and ops.full((2,), 3.0).dtype == ms.int64
     assert ops.arange(5).dtype == ms.int64 and ops.arange(5.0).dtype == ms.float32
     for args in ((5,), (2, 9), (9, 2, -3), (0, 1, 0.25), (1, 1)):
         close(ops.arange(*args), np.arange(*args))

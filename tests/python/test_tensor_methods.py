@@ -7,7 +7,7 @@ import pytest
 from ops_checks import T, check_derivatives, close, ramp
 
 import gradcell as ms
-from gradcell import ops
+from gradcell import Tensor, ops
 
 
 def test_reduction_spellings() -> None:
@@ -97,3 +97,29 @@ def test_elementwise_forms() -> None:
     close(ops.pow(2.0, T(a)), 2.0**a)
     with pytest.raises(ValueError, match="rounding_mode"):
         ops.div(T(a), T(b), rounding_mode="up")
+
+
+def test_unique() -> None:
+    """In order, of elements or slices, with places and numbers, as NumPy has them."""
+    values = np.array([[3, 1, 3], [2, 1, 3], [3, 1, 3]], np.int32)
+    x = Tensor(values)
+    found = x.unique(return_inverse=True, return_counts=True)
+    for ours, exact in zip(found, np.unique(values, False, True, True), strict=True):
+        np.testing.assert_array_equal(ours.asnumpy().ravel(), exact.ravel())
+    assert found[0].dtype == ms.int32 and found[1].dtype == found[2].dtype == ms.int64
+    assert found[1].shape == (3, 3)
+    rows, counts = x.unique(return_counts=True, dim=0)
+    np.testing.assert_array_equal(rows.asnumpy(), [[2, 1, 3], [3, 1, 3]])
+    assert counts.asnumpy().tolist() == [1, 2] and x.unique().asnumpy().tolist() == [1, 2, 3]
+
+
+def test_data_has_no_derivative() -> None:
+    x = Tensor([1.0, 2.0])
+    assert ms.grad(lambda t: (t.data * t).sum())(x).asnumpy().tolist() == [1, 2]
+    assert ms.grad(lambda t: (t.move_to("CPU") * t).sum())(x).asnumpy().tolist() == [2, 4]
+    for call in (lambda: x.diag(1), lambda: x.itemset(), lambda: Tensor(1.0).diag()):
+        with pytest.raises(ValueError):
+            call()
+    for call in (lambda: x.itemset(5, 1.0), lambda: x.itemset(1.0)):
+        with pytest.raises(IndexError):
+            call()

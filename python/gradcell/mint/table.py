@@ -8,6 +8,8 @@ from gradcell import _core, arguments, ops
 from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._forms import Forms
+from gradcell.ops.creation import filled  # noqa: F401 (of the rows)
+from gradcell.ops.shaping import diagonal_or_matrix  # noqa: F401 (of the rows)
 
 _ops = _core.ops
 
@@ -167,7 +169,8 @@ ROWS = (
     ("input, dim=0", "ops.unbind(input, dim)", "unbind"),
     ("input, repeats, dim=None", "repeat(input, repeats, dim)", "repeat_interleave"),
     ("*tensors, indexing='ij'", "ops.meshgrid(*tensors, indexing=indexing)", "meshgrid"),
-    ("input, diagonal=0", "ops.{}(input, diagonal)", "tril triu diag"),
+    ("input, diagonal=0", "ops.{}(input, diagonal)", "tril triu"),
+    ("input, diagonal=0", "diagonal_or_matrix(input, diagonal)", "diag"),
     ("input", "input.copy()", "clone"),
     ("input", "input.item()", "item"),
     # Making
@@ -175,7 +178,7 @@ ROWS = (
     ("*size, dtype=None, device=None", "ops.zeros(sizes(size), dtype)", "empty"),
     ("input, *, dtype=None", "ops.{}(input, dtype=dtype)", "zeros_like ones_like"),
     ("input, *, dtype=None, device=None", "ops.zeros_like(input, dtype=dtype)", "empty_like"),
-    ("size, fill_value, *, dtype=None", "ops.full(size, fill_value, dtype=dtype)", "full"),
+    ("size, fill_value, *, dtype=None", "filled(size, fill_value, dtype)", "full"),
     ("input, fill_value, *, dtype=None",
      "ops.full_like(input, fill_value, dtype=dtype)",
      "full_like"),

@@ -32,10 +32,11 @@ _RECOMPUTE_OPTIONS = (
 
 
 def _cast_floating(value: Any, dtype: _core.DType) -> Any:
-    """A tree of tensors with the floating ones in another dtype."""
+    """A tree of tensors with the real floating ones in another dtype."""
 
     def cast(t: Tensor) -> Tensor:
-        return _core.ops.cast(t, dtype) if t.dtype.is_floating and t.dtype != dtype else t
+        same = t.dtype == dtype or t.dtype.is_complex or not t.dtype.is_floating
+        return t if same else _core.ops.cast(t, dtype)
 
     return tree.map_leaves(cast, value)
 
@@ -168,7 +169,7 @@ class Cell(GraphMode):
     def _in_compute_dtype(self, p: Parameter) -> Tensor:
         """The parameter, or its cast while construct runs in another dtype."""
         dtype = self._computes_in
-        if p.dtype == dtype or not p.dtype.is_floating:
+        if p.dtype == dtype or p.dtype.is_complex or not p.dtype.is_floating:
             return p
         return _core.ops.cast(p, dtype)
 

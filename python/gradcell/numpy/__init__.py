@@ -27,12 +27,12 @@ from gradcell.dtype import (
 )
 from gradcell.numpy import table as _table
 
-int_, float_ = int32, float32
+int_, uint, float_ = int32, uint32, float32
 pi, inf, nan, PINF, NINF = _math.pi, _math.inf, _math.nan, _math.inf, -_math.inf
 
 __all__ = [
     "NINF", "PINF", "bool_", "float16", "float32", "float64", "float_", "inf", "int8", "int16", "int32",
-    "int64", "int_", "nan", "pi", "uint16", "uint32", "uint64", "uint8",
+    "int64", "int_", "nan", "pi", "uint", "uint16", "uint32", "uint64", "uint8",
     *_table.FORMS.rows, *_table.OWN,
 ]  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 from typing import Any
 
@@ -66,11 +67,19 @@ def promote_types(type1: Any, type2: Any) -> _core.DType:
     return _core.promote(to_dtype(type1), to_dtype(type2))  # type: ignore[no-any-return]
 
 
+def _named(kind: Any) -> _core.DType:
+    """A dtype by its name here, or by NumPy's short ones."""
+    try:
+        return to_dtype(kind)
+    except TypeError:
+        return to_dtype(np.dtype(kind))
+
+
 def result_type(*arrays_and_dtypes: Any) -> _core.DType:
     """The dtype that all of these together go into."""
     kinds = [
         a if isinstance(a, _core.DType) else a.dtype if isinstance(a, Tensor) else array(a).dtype
-        if not isinstance(a, (str, type)) else to_dtype(a)
+        if not isinstance(a, (str, type)) else _named(a)
         for a in arrays_and_dtypes
     ]  # fmt: skip
     out = kinds[0]
@@ -279,18 +288,61 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     )
 
 
-def _histogram(function: Any, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-    counts, *edges = function(*map(_plain, args), **{k: _plain(v) for k, v in kwargs.items()})
-    flat = edges[0] if len(edges) == 1 and isinstance(edges[0], (list, tuple)) else edges
-    made = [Tensor(np.asarray(e, np.float32)) for e in flat]
-    return Tensor(np.asarray(counts, np.float32)), made
+def _edges(x: Tensor, numbers: np.ndarray, asked: Any, limits: Any) -> Tensor:
+    """The edges of bins along one coordinate; equal parts of x's own range follow its ends."""
+    ends = Tensor(np.asarray(numbers, np.float32))
+    if not x._traced or limits is not None or not isinstance(asked, int) or not x.dtype.is_floating:
+        return ends
+    low, high = ops.amin(x), ops.amax(x)
+    still = _ops.stop_gradient
+    share = Tensor(np.linspace(0.0, 1.0, asked + 1), x.dtype)
+    change = (low - still(low)) * (1.0 - share) + (high - still(high)) * share
+    return _ops.add(ends, _ops.cast(change, _core.float32))
+
+
+def _histogram(
+    columns: list[Tensor], bins: Any, range: Any, weights: Any, density: bool
+) -> tuple[Tensor, list[Tensor]]:
+    """(counts of points by their coordinates, the edges of the bins along each)."""
+    if builtins.any(c.dtype.is_complex for c in columns):
+        raise TypeError(f"histogram: needs real numbers, got {columns[0].dtype}{_where()}")
+    points = [c.asnumpy().ravel() for c in columns]
+    limits = [_plain(range)] * len(points) if range is None else list(_plain(range))
+    weight = None if weights is None else np.asarray(_plain(weights)).ravel()
+    counts, edges = np.histogramdd(points, _plain(bins), limits, density, weight)
+    each = bins if isinstance(bins, (list, tuple)) else [bins] * len(points)
+    given = zip(columns, edges, each, limits, strict=True)
+    total = Tensor(np.asarray(counts, np.float32))
+    if isinstance(weights, Tensor) and weights._traced:
+        total = _weighed(points, edges, weights, density)
+    return total, [_edges(*g) for g in given]
+
+
+def _weighed(points: list[Any], edges: Any, weights: Tensor, density: bool) -> Tensor:
+    """The sums of weights in each bin, or their density."""
+    dims = [len(e) - 1 for e in edges]
+    place, inside = np.zeros(points[0].size, np.int64), np.ones(points[0].size, bool)
+    for x, e, n in zip(points, edges, dims, strict=True):
+        at = np.searchsorted(e, x, "right") - 1
+        at[x == e[-1]] = n - 1  # the last bin has both of its edges
+        inside &= (at >= 0) & (at < n)
+        place = place * n + np.clip(at, 0, n - 1)
+    w = _ops.reshape(_ops.cast(weights, _core.float32), [weights.size])
+    w = _ops.where(Tensor(inside), w, 0.0)
+    zeros = Tensor(np.zeros(math.prod(dims), np.float32))
+    out = _ops.reshape(ops.index_add(zeros, Tensor(place), w, 0), dims)
+    if not density:
+        return out
+    volume = functools.reduce(np.multiply.outer, [np.diff(e) for e in edges])
+    return out / _ops.reduce_sum(out) / Tensor(volume.astype(np.float32))
 
 
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
 ) -> tuple[Tensor, Tensor]:
     """(the number of elements, or their weights, in each bin; the bins' edges), float32."""
-    counts, edges = _histogram(np.histogram, a, bins, range, weights=weights, density=density)
+    limits = None if range is None else [range]
+    counts, edges = _histogram([tensor(a)], [bins], limits, weights, density)
     return counts, edges[0]
 
 
@@ -298,7 +350,9 @@ def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(counts, the edges along x, those along y) of points (x, y)."""
-    counts, edges = _histogram(np.histogram2d, x, y, bins, range, weights=weights, density=density)
+    pair = isinstance(bins, (list, tuple)) and len(bins) == 2
+    both = list(bins) if pair else [bins, bins]
+    counts, edges = _histogram([tensor(x), tensor(y)], both, range, weights, density)
     return counts, edges[0], edges[1]
 
 
@@ -306,7 +360,8 @@ def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool = False
 ) -> tuple[Tensor, list[Tensor]]:
     """(counts, the edges along each dimension) of points, the rows of sample or a list of coordinates."""
-    return _histogram(np.histogramdd, sample, bins, range, weights=weights, density=density)
+    columns = sample if isinstance(sample, (list, tuple)) else ops.unbind(tensor(sample), 1)
+    return _histogram([tensor(c) for c in columns], bins, range, weights, density)
 
 
 def polysum(a1: Any, a2: Any, sign: int) -> Tensor:

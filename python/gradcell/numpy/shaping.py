@@ -174,11 +174,11 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Tensor:
 
 
 def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: str = "C") -> Tensor:
-    """The places, counted in order, of coordinates in an array of shape dims; int32."""
+    """The places, counted in order, of coordinates in an array of shape dims; float32, as in MindSpore."""
     rows = _plain(multi_index)
     options: Any = (mode, order)
     found = np.ravel_multi_index(tuple(np.asarray(r) for r in rows), tuple(dims), *options)
-    return Tensor(np.asarray(found, np.int32))
+    return Tensor(np.asarray(found, np.float32))
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from gradcell._forms import Forms
 from gradcell.numpy import conversion, making, mathematics, shaping
+from gradcell.ops.shaping import diagonal_or_matrix
 
 _FLOAT32 = "dtype=_core.float32"
 
@@ -102,8 +103,8 @@ ROWS = (
      "split(x, indices_or_sections, 0 if tensor(x).ndim == 1 else 1)",
      "hsplit"),
     ("x, indices_or_sections", "split(x, indices_or_sections, 2)", "dsplit"),
-    ("v, k=0", "ops.diag(tensor(v), k)", "diag"),
-    ("v, k=0", "ops.diag(vector(v), k)", "diagflat"),
+    ("v, k=0", "diagonal_or_matrix(tensor(v), k)", "diag"),
+    ("v, k=0", "diagonal_or_matrix(vector(v), k)", "diagflat"),
     ("a, offset=0, axis1=0, axis2=1", "ops.diagonal(tensor(a), offset, axis1, axis2)", "diagonal"),
     ("m, k=0", "ops.{}(tensor(m), k)", "tril triu"),
     # Making
@@ -166,6 +167,7 @@ ROWS = (
 
 
 _NAMES = {
+    "diagonal_or_matrix": diagonal_or_matrix,
     **vars(conversion), **vars(making), **vars(shaping), **vars(mathematics), "_grids": making._grids,
 }  # fmt: skip
 FORMS = Forms("gradcell.numpy", ROWS, _NAMES)

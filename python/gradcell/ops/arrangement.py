@@ -86,7 +86,7 @@ def rot90(input: Any, k: int, dims: Any) -> Tensor:
 def diagflat(input: Any, offset: int = 0) -> Tensor:
     """All elements on the offset-th diagonal of a matrix of zeros."""
     x = arguments.tensor(input, "diagflat")
-    return shaping.diag(_ops.reshape(x, [x.size]), offset)
+    return shaping.diagonal_or_matrix(_ops.reshape(x, [x.size]), offset)
 
 
 def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -34,10 +35,26 @@ def _plain(value: Any) -> Any:
 
 
 def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
-    """A tensor of one number; its dtype by default int64, float32 or bool after the number's type.
+    """A tensor of one number; int64 without dtype, as in MindSpore, whatever the number is.
 
-    Raises TypeError unless size is of integers, ValueError for a negative one.
+    Raises TypeError unless size is a tuple or list of integers, ValueError for a negative one.
     """
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(
+            f"For 'ops.full', 'size' must be a tuple or list of ints, but got {type(size)}{where()}"
+        )
+    if dtype is None and isinstance(fill_value, float) and not fill_value.is_integer():
+        warnings.warn(
+            f"ops.full: {fill_value} loses its fraction, since without dtype the result is int64, as in "
+            f"MindSpore{where()}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return filled(size, fill_value, _core.int64 if dtype is None else dtype)
+
+
+def filled(size: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+    """As full; by default int64, float32 or bool after the number's type."""
     dims = arguments.integers(size, "full", "size")
     if isinstance(fill_value, Tensor):
         value = fill_value if dtype is None else _ops.cast(fill_value, to_dtype(dtype))
@@ -52,23 +69,23 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
 
 def fill(type: Any, shape: Any, value: Any) -> Tensor:
     """A tensor of one number, of dtype `type`."""
-    return full(shape, value, dtype=type)
+    return filled(shape, value, type)
 
 
 def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     """A tensor of one number, with input's shape and, by default, its dtype."""
     x = arguments.tensor(input, "full_like")
-    return full(list(x.shape), fill_value, dtype=arguments.dtype_or(dtype, x.dtype))
+    return filled(list(x.shape), fill_value, arguments.dtype_or(dtype, x.dtype))
 
 
 def zeros(size: Any, dtype: Any = None) -> Tensor:
     """Zeros, float32 by default. size: an integer or a tuple of them."""
-    return full(size, 0, dtype=arguments.dtype_or(dtype, _core.float32))
+    return filled(size, 0, arguments.dtype_or(dtype, _core.float32))
 
 
 def ones(shape: Any, dtype: Any = None) -> Tensor:
     """Ones, float32 by default. shape: an integer or a tuple of them."""
-    return full(shape, 1, dtype=arguments.dtype_or(dtype, _core.float32))
+    return filled(shape, 1, arguments.dtype_or(dtype, _core.float32))
 
 
 def zeros_like(input: Any, *, dtype: Any = None) -> Tensor:
@@ -129,7 +146,7 @@ def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
 
 def scalar_to_tensor(input_x: Any, dtype: Any = _core.float32) -> Tensor:
     """A number as a tensor, float32 by default."""
-    return full((), input_x, dtype=dtype)
+    return filled((), input_x, dtype)
 
 
 @one_plan

@@ -17,7 +17,7 @@ from gradcell import _core, arguments
 from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.ops import products, reductions, shaping
+from gradcell.ops import complex_numbers, products, reductions, shaping
 from gradcell.ops.one_plan import one_plan
 
 _ops = _core.ops
@@ -34,15 +34,25 @@ def _square(value: Any, op: str, name: str = "input") -> Tensor:
 
 
 def _lapack(op: str, function: Any, *arguments: Any) -> Any:
-    """What NumPy makes of float64 copies. Raises ValueError where LAPACK finds no answer."""
+    """What NumPy makes of float64 or complex128 copies. Raises ValueError where LAPACK finds no answer."""
     try:
-        return function(*(a.astype(np.float64) for a in arguments))
+        return function(*(a.astype(np.result_type(a, np.float64)) for a in arguments))
     except np.linalg.LinAlgError as error:
         raise ValueError(f"{op}: {error}{where()}") from None
 
 
 def _transposed(x: Tensor) -> Tensor:
-    return shaping.swapaxes(x, -2, -1)
+    """The conjugate transpose of complex matrices, the transpose of real ones."""
+    return complex_numbers.adjoint(x)
+
+
+def _values_alone(x: Tensor, op: str) -> None:
+    """Raises NotImplementedError where a derivative is asked for and the numbers are complex."""
+    if x._traced and x.dtype.is_complex:
+        raise NotImplementedError(
+            f"{op}: there are no derivatives for complex matrices, whose vectors have no phase of their "
+            f"own; for values alone call it outside{where()}"
+        )
 
 
 def _identity(x: Tensor) -> Tensor:
@@ -108,24 +118,40 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
 # Determinants -------------------------------------------------------------------------------------
 
 
+def _growth(x: Tensor) -> Tensor:
+    """log of (the determinant over that of the value): zero, with derivatives.
+
+    log det A - log det A0 = tr log(A0^-1 A), by log's series, whose terms of order k vanish with all
+    derivatives below k where A = A0.
+    """
+    start = Tensor(_lapack("det", np.linalg.inv, x.asnumpy()), x.dtype)
+    change = _ops.sub(_ops.matmul(start, x), _identity(x))
+    found, power = None, change
+    for k in range(1, 2**_STEPS):
+        trace = _ops.reduce_sum(shaping.diagonal(power, 0, -2, -1), -1)
+        term = _ops.mul(trace, (1 if k % 2 else -1) / k)
+        found = term if found is None else _ops.add(found, term)
+        power = _ops.matmul(power, change)
+    assert found is not None
+    return found
+
+
 def slogdet(input: Any) -> tuple[Tensor, Tensor]:
     """(the sign of the determinant, log of its size) of matrices [..., n, n]. Asks for the value.
 
-    log |det A| = log |det A0| + tr log(A0^-1 A), by log's series, whose terms of order k vanish with
-    all derivatives below k where A = A0.
+    The sign of a complex determinant is a number of size 1; both are complex then.
     """
     x = _square(input, "slogdet")
-    sign, size = _lapack("slogdet", np.linalg.slogdet, x.asnumpy())
-    found = Tensor(np.asarray(size), x.dtype)
-    if x._traced:
-        start = Tensor(_lapack("slogdet", np.linalg.inv, x.asnumpy()), x.dtype)
-        change = _ops.sub(_ops.matmul(start, x), _identity(x))
-        power = change
-        for k in range(1, 2**_STEPS):
-            trace = _ops.reduce_sum(shaping.diagonal(power, 0, -2, -1), -1)
-            found = _ops.add(found, _ops.mul(trace, (1 if k % 2 else -1) / k))
-            power = _ops.matmul(power, change)
-    return Tensor(np.asarray(sign), x.dtype), found
+    sign, size = (Tensor(np.asarray(a)) for a in _lapack("slogdet", np.linalg.slogdet, x.asnumpy()))
+    sign, size = _ops.cast(sign, x.dtype), _ops.cast(size, x.dtype)
+    if not x._traced:
+        return sign, size
+    growth = _growth(x)
+    if x.dtype.is_complex:
+        turn = complex_numbers.part(growth, 1)
+        sign = _ops.mul(sign, complex_numbers.made(_ops.cos(turn), _ops.sin(turn)))
+        growth = _ops.cast(complex_numbers.part(growth, 0), x.dtype)
+    return sign, _ops.add(size, growth)
 
 
 def det(input: Any) -> Tensor:
@@ -137,11 +163,8 @@ def det(input: Any) -> Tensor:
     n = x.shape[-1]
     if n <= 3:
         return _small_det(x, n)
-    value = _lapack("det", np.linalg.det, x.asnumpy())
-    if not x._traced:
-        return Tensor(np.asarray(value), x.dtype)
-    sign, size = slogdet(x)
-    return _ops.mul(sign, _ops.exp(size))
+    value = Tensor(np.asarray(_lapack("det", np.linalg.det, x.asnumpy())), x.dtype)
+    return _ops.mul(value, _ops.exp(_growth(x))) if x._traced else value
 
 
 @one_plan
@@ -164,8 +187,10 @@ def _small_det(x: Tensor, n: int) -> Tensor:
 
 
 def logdet(input: Any) -> Tensor:
-    """log of the determinants of matrices [..., n, n]: NaN where one is negative."""
+    """log of the determinants of matrices [..., n, n]: NaN where a real one is negative."""
     sign, size = slogdet(input)
+    if sign.dtype.is_complex:
+        return complex_numbers.made(complex_numbers.part(size, 0), complex_numbers.angle(sign))
     return _ops.where(_ops.less(sign, 0), float("nan"), size)
 
 
@@ -173,7 +198,7 @@ def logdet(input: Any) -> Tensor:
 
 
 def cholesky(input_x: Any, upper: bool = False) -> Tensor:
-    """L with L L' = A for symmetric positive definite matrices A [..., n, n]; L' if upper.
+    """L with L L' = A for symmetric (Hermitian) positive definite matrices A [..., n, n]; L' if upper.
 
     Asks for the value. Raises ValueError for a matrix that is not positive definite. Derivatives from
     L <- L (I + F), F the lower triangle of L^-1 A L^-T - I with half its diagonal.
@@ -195,16 +220,20 @@ def cholesky(input_x: Any, upper: bool = False) -> Tensor:
     return _transposed(root) if upper else root
 
 
+def _of_factor(factor: Tensor, upper: bool) -> Tensor:
+    other = _transposed(factor)
+    return _ops.matmul(other, factor) if upper else _ops.matmul(factor, other)
+
+
 def cholesky_inverse(input_x: Any, upper: bool = False) -> Tensor:
-    """The inverse of L L' (of L' L if upper) from its factor L."""
-    x = _square(input_x, "cholesky_inverse", "input_x")
-    return inverse(_ops.matmul(x, x, upper, not upper))
+    """The inverse of L L' (of L' L if upper) from its factor L, all of input_x, as in MindSpore."""
+    return inverse(_of_factor(_square(input_x, "cholesky_inverse", "input_x"), upper))
 
 
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Tensor:
-    """The solutions of L L' x = input (of L' L x if upper) from the factor L = input2."""
+    """The solutions of L L' x = input (of L' L x if upper) from the factor L, one triangle of input2."""
     x = _square(input2, "cholesky_solve", "input2")
-    return matrix_solve(_ops.matmul(x, x, upper, not upper), input)
+    return matrix_solve(_of_factor((shaping.triu if upper else shaping.tril)(x), upper), input)
 
 
 def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
@@ -225,7 +254,7 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
             f"columns, got {mode!r} and {list(x.shape)}; for values alone call it outside{where()}"
         )
     upper = cholesky(_ops.matmul(_transposed(x), x), True)
-    sign = np.sign(np.diagonal(r, 0, -2, -1))[..., None]
+    sign = np.sign(np.diagonal(r, 0, -2, -1).real)[..., None]  # LAPACK's diagonal is real
     upper = _ops.mul(upper, Tensor(np.where(sign == 0, 1.0, sign), x.dtype))
     return _ops.matmul(x, inverse(upper)), upper
 
@@ -240,13 +269,15 @@ def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any
     matrices.
     """
     x = arguments.floating(arguments.tensor(input, "svd"))
+    _values_alone(x, "svd")
     if not (compute_uv or x._traced):
         alone = _lapack("svd", lambda a: np.linalg.svd(a, compute_uv=False), x.asnumpy())
         return Tensor(np.ascontiguousarray(alone), x.dtype)
     u, s, vt = _lapack("svd", lambda a: np.linalg.svd(a, full_matrices), x.asnumpy())
-    values, left, right = (
-        Tensor(np.ascontiguousarray(a), x.dtype) for a in (s, u, np.swapaxes(vt, -2, -1))
+    left, right = (
+        Tensor(np.ascontiguousarray(a), x.dtype) for a in (u, np.swapaxes(vt, -2, -1).conj())
     )
+    values = Tensor(np.ascontiguousarray(s), x.dtype)
     if x._traced:
         if full_matrices and x.shape[-2] != x.shape[-1] and compute_uv:
             raise NotImplementedError(
@@ -269,6 +300,7 @@ def eigh(input: Any) -> tuple[Tensor, Tensor]:
     Asks for the value. Differentiable where the eigenvalues are different.
     """
     x = _square(input, "eigh")
+    _values_alone(x, "eigh")
     values, vectors = _lapack("eigh", np.linalg.eigh, x.asnumpy())
     start = Tensor(np.ascontiguousarray(vectors), x.dtype)
     if x._traced:
@@ -355,8 +387,8 @@ def matrix_power(input: Any, n: int) -> Tensor:
 
 @one_plan
 def vecdot(x: Any, y: Any, *, axis: int = -1) -> Tensor:
-    """The sums of products along axis."""
-    return _ops.reduce_sum(_ops.mul(x, y), axis)
+    """The sums of products along axis, of the conjugate of x if it is complex."""
+    return _ops.reduce_sum(_ops.mul(complex_numbers.conj(x), y), axis)
 
 
 @one_plan

@@ -73,7 +73,8 @@ def batch_norm_and_moments(
     input_x: Any, scale: Any, bias: Any, mean: Any, variance: Any, *, is_training: bool,
     epsilon: float, momentum: float, data_format: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """(input_x normalised, the channels' means and variances, both again)."""
+    """(input_x normalised, the channels' means and variances, the means again, the variances without
+    Bessel's correction if training)."""
     x = arguments.tensor(input_x, "BatchNorm", "input_x")
     arguments.one_of(data_format, ("NCHW", "NHWC", "NCDHW"), "BatchNorm", "data_format")
     last = data_format == "NHWC"
@@ -83,7 +84,8 @@ def batch_norm_and_moments(
         t, mean, variance, scale, bias, is_training, momentum, epsilon, "BatchNorm"
     )
     y = _ops.transpose(y, [0, *range(2, x.ndim), 1]) if last else y
-    return y, m, v, m, v
+    count = x.size // max(v.size, 1)
+    return y, m, v, m, _ops.mul(v, 1 - 1 / count) if is_training and count > 1 else v
 
 
 @one_plan

@@ -147,7 +147,7 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("", "input_x, segment_ids, num_segments", "scatters.{}(input_x, segment_ids, num_segments)",
      "UnsortedSegmentSum=unsorted_segment_sum UnsortedSegmentMax=unsorted_segment_max "
      "UnsortedSegmentMin=unsorted_segment_min"),
-    ("exclusive=False, reverse=False", "x, axis", "_core.ops.cumprod(x, axis, **attributes)", "CumProd"),
+    ("exclusive=False, reverse=False", "x, axis", "scans.running_product(x, axis, **attributes)", "CumProd"),
     # Random
     ("count=256, seed=0, seed2=0", "input_x", "draws.choice_with_mask(input_x, count, seed or seed2)",
      "RandomChoiceWithMask"),

@@ -37,12 +37,12 @@ def mm(input: Any, mat2: Any) -> Tensor:
 def bmm(input_x: Any, mat2: Any) -> Tensor:
     """The matrix products of two batches: [..., M, K] by [..., K, N], leading dimensions broadcast.
 
-    Raises ValueError for tensors of fewer than three dimensions.
+    Raises ValueError for vectors and numbers.
     """
     a, b = arguments.tensor(input_x, "BatchMatMul"), arguments.tensor(mat2, "BatchMatMul", "mat2")
-    if a.ndim < 3 or b.ndim < 3:
+    if a.ndim < 2 or b.ndim < 2:
         raise ValueError(
-            "BatchMatMul: inputs of at least three dimensions are needed, got shapes "
+            "BatchMatMul: inputs of at least two dimensions are needed, got shapes "
             f"{list(a.shape)} and {list(b.shape)}{where()}"
         )
     return _ops.matmul(a, b)
@@ -111,12 +111,9 @@ def inner(input: Any, other: Any) -> Tensor:
 
 
 def outer(input: Any, vec2: Any) -> Tensor:
-    """The outer product of two vectors: [N], [M] to [N, M]. Other ranks are a ValueError."""
+    """The outer product of two vectors: [N], [M] to [N, M]. The elements of another input count as one
+    vector, and vec2 may be what broadcasts with it."""
     a, b = arguments.tensor(input, "outer"), arguments.tensor(vec2, "outer", "vec2")
-    if a.ndim != 1 or b.ndim != 1:
-        raise ValueError(
-            f"outer: two vectors are needed, got {list(a.shape)} and {list(b.shape)}{where()}"
-        )
     return _ops.mul(_ops.reshape(a, [a.size, 1]), b)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from gradcell import _core, arguments
 from gradcell._convert import to_dtype
 from gradcell._core import Tensor
@@ -70,9 +72,35 @@ def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = Non
 
 def _prod(x: Tensor, axis: Any, keep_dims: bool) -> Tensor:
     axes = arguments.axes_of(_axes(axis), x.ndim, "ReduceProd")
+    if x.dtype.is_complex:
+        return _complex_prod(x, axes, keep_dims)
     half = x.dtype in (_core.float16, _core.bfloat16)
     product = _ops.reduce_prod(_ops.cast(x, _core.float32) if half else x, axes, keep_dims)
     return _ops.cast(product, x.dtype)
+
+
+@one_plan
+def _complex_prod(x: Tensor, axes: list[int], keep_dims: bool) -> Tensor:
+    """By halves: the front of the elements times their back, until one is left."""
+    kept = [i for i in range(x.ndim) if i not in axes]
+    sizes = [x.shape[i] for i in kept]
+    n = int(np.prod([x.shape[i] for i in axes], dtype=np.int64))
+    t = _ops.reshape(_ops.transpose(x, kept + axes), [*sizes, n])
+
+    def window(start: int, size: int) -> Tensor:
+        first = [0] * len(sizes)
+        return _ops.slice(t, [*first, start], [*sizes, size], [1] * t.ndim)
+
+    if n == 0:
+        t = Tensor(np.ones([*sizes, 1]), x.dtype)
+    while n > 1:
+        half = n // 2
+        both = _ops.mul(window(0, half), window(half, half))
+        t = _ops.concat([both, window(2 * half, 1)], t.ndim - 1) if n % 2 else both
+        n -= half
+    return _ops.reshape(
+        t, [1 if i in axes else d for i, d in enumerate(x.shape)] if keep_dims else sizes
+    )
 
 
 def _truth(x: Tensor) -> Tensor:
@@ -257,6 +285,8 @@ def std(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> 
 
 
 def _vector_norm(x: Tensor, order: float, axes: Any, keepdim: bool) -> Tensor:
+    if x.dtype.is_complex:  # of the absolute values, and complex as MindSpore's is
+        return _ops.cast(_vector_norm(_size(x), order, axes, keepdim), x.dtype)
     if order == 2:
         return _ops.sqrt(_ops.reduce_sum(_ops.square(x), axes, keepdim))
     if order == 1:
@@ -271,12 +301,20 @@ def _vector_norm(x: Tensor, order: float, axes: Any, keepdim: bool) -> Tensor:
     return _ops.pow(powers, 1.0 / order)
 
 
+def _size(x: Tensor) -> Tensor:
+    """The absolute values of complex numbers, real."""
+    pairs = _ops.view_as_real(_ops.abs(x))
+    return _ops.reduce_sum(pairs, [pairs.ndim - 1])  # their imaginary parts are zero
+
+
 def _matrix_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Tensor:
     if order == "fro":
         return _vector_norm(x, 2, axes, keepdim)
     along = {1: axes[0], -1: axes[0], math.inf: axes[1], -math.inf: axes[1]}.get(order)
     if along is None:
         raise ValueError(f"norm: order {order!r} of a matrix is not supported{_where()}")
+    if x.dtype.is_complex:
+        return _ops.cast(_matrix_norm(_size(x), order, axes, keepdim), x.dtype)
     sums = _ops.reduce_sum(_ops.abs(x), [along], True)
     y = (_ops.reduce_max if order > 0 else _ops.reduce_min)(sums, axes, True)
     if keepdim:

@@ -80,9 +80,13 @@ def tensor_shape(x: Any) -> Tensor:
 
 
 def mixed_precision_cast(dst_dtype: Any, x: Any) -> Any:
-    """The floating tensors of a tree in another dtype."""
+    """The real floating tensors of a tree in another dtype."""
     dtype = to_dtype(dst_dtype)
-    return tree.map_leaves(lambda t: _ops.cast(t, dtype) if t.dtype.is_floating else t, x)
+
+    def cast(t: Any) -> Any:
+        return _ops.cast(t, dtype) if t.dtype.is_floating and not t.dtype.is_complex else t
+
+    return tree.map_leaves(cast, x)
 
 
 def add_flags(fn: Any = None, **flags: Any) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gradcell import _core, arguments
 from gradcell._convert import to_dtype
 from gradcell._core import Tensor
@@ -24,7 +26,27 @@ def cumprod(input: Any, dim: Any, dtype: Any = None) -> Tensor:
     x = arguments.tensor(input, "cumprod")
     x = x if dtype is None else _ops.cast(x, to_dtype(dtype))
     a = arguments.axis_of(dim, x.ndim, "cumprod", "dim")
-    return _ops.cumprod(x, a) if x.ndim else x
+    return running_product(x, a, exclusive=False, reverse=False) if x.ndim else x
+
+
+@one_plan
+def running_product(x: Any, axis: Any, *, exclusive: bool, reverse: bool) -> Tensor:
+    """CumProd: the products of all elements up to each, itself left out if exclusive; from the end if
+    reverse. Of complex numbers by doubling."""
+    t = arguments.tensor(x, "CumProd", "x")
+    if not t.dtype.is_complex:
+        return _ops.cumprod(t, axis, exclusive, reverse)
+    a = arguments.axis_of(axis, t.ndim, "CumProd")
+    n, reach = t.shape[a], 1
+    t = shaping.flip(t, (a,)) if reverse else t
+    if exclusive and n:
+        one = Tensor(np.ones([1 if i == a else d for i, d in enumerate(t.shape)]), t.dtype)
+        t = _ops.concat([one, shaping._window(t, a, 0, n - 1)], a)
+    while reach < n:
+        late, early = shaping._window(t, a, reach, n - reach), shaping._window(t, a, 0, n - reach)
+        t = _ops.concat([shaping._window(t, a, 0, reach), _ops.mul(late, early)], a)
+        reach *= 2
+    return shaping.flip(t, (a,)) if reverse else t
 
 
 def _running(input: Any, axis: Any, name: str) -> tuple[Tensor, Tensor]:

@@ -161,6 +161,8 @@ def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: Any) -> T
 def _segment_extremum(name: str, best: Any, worst: Any) -> Any:
     def op(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
         t = arguments.tensor(x, name, "x")
+        if t.dtype.is_complex:
+            raise TypeError(f"{name}: complex numbers have no order, got {t.dtype}{where()}")
         ids = arguments.tensor(segment_ids, name, "segment_ids").asnumpy().reshape(-1)
         count = arguments.integer(num_segments, name, "num_segments")
         rows = _ops.reshape(t, [len(ids), -1])

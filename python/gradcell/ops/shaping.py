@@ -454,8 +454,21 @@ def triu(input: Any, diagonal: int = 0) -> Tensor:
 
 
 @one_plan
-def diag(input: Any, diagonal: int = 0) -> Tensor:
-    """A vector as the diagonal of a matrix of zeros; of a matrix, its diagonal."""
+def diag(input: Any) -> Tensor:
+    """The elements on the diagonal of zeros: of shape [..., n] to [..., n, ..., n], every index twice.
+
+    Raises ValueError for a number.
+    """
+    x = arguments.tensor(input, "diag")
+    if x.ndim == 0:
+        raise ValueError(
+            f"For primitive[Diag], the input rank must be at least 1, but got 0{where()}"
+        )
+    return _ops.reshape(diagonal_or_matrix(_ops.reshape(x, [x.size]), 0), [*x.shape, *x.shape])
+
+
+def diagonal_or_matrix(input: Any, diagonal: int = 0) -> Tensor:
+    """A vector as a diagonal of a matrix of zeros; of a matrix, a diagonal (as NumPy's diag)."""
     x = arguments.tensor(input, "diag")
     if x.ndim == 2:
         return _core.copy(_views.diagonal(x, diagonal, 0, 1))

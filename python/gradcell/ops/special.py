@@ -10,7 +10,7 @@ import numpy as np
 
 from gradcell import _core, arguments
 from gradcell._core import Tensor
-from gradcell.ops import reductions
+from gradcell.ops import complex_numbers, reductions
 from gradcell.ops.one_plan import one_plan
 
 _ops = _core.ops
@@ -132,11 +132,12 @@ def cbrt(x: Any) -> Tensor:
 
 
 def float_power(input: Any, exponent: Any) -> Tensor:
-    """input to the power of exponent, in float64."""
+    """input to the power of exponent, in float64, or complex128 if one of them is complex."""
     wide = Tensor(0.0, _core.float64)
     a = arguments.operand(input, "float_power", like=wide)
     b = arguments.operand(exponent, "float_power", "exponent", like=wide)
-    return _ops.pow(_ops.cast(a, _core.float64), _ops.cast(b, _core.float64))
+    dtype = _core.complex128 if a.dtype.is_complex or b.dtype.is_complex else _core.float64
+    return _ops.pow(_ops.cast(a, dtype), _ops.cast(b, dtype))
 
 
 def deg2rad(x: Any) -> Tensor:
@@ -203,7 +204,8 @@ def sinc(input: Any) -> Tensor:
     """sin(pi x) / (pi x), 1 at 0; close to 0 by its series, so that derivatives are right there too."""
     x = _float(input, "sinc")
     angle = _ops.mul(x, math.pi)
-    near = _ops.less(_ops.abs(x), 0.25)
+    size = complex_numbers.complex_abs(x) if x.dtype.is_complex else _ops.abs(x)
+    near = _ops.less(size, 0.25)
     apart = _ops.where(near, 1, angle)
     square = _ops.square(_ops.where(near, angle, 0))
     series = _ops.full([], 1.0, x.dtype)

@@ -10,7 +10,7 @@ from gradcell import _core, arguments
 from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.ops import indexing, reductions, shaping
+from gradcell.ops import complex_numbers, indexing, reductions, shaping
 from gradcell.ops.one_plan import one_plan
 
 _ops = _core.ops
@@ -159,7 +159,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     if aweights is not None:
         share = _ops.div(_ops.reduce_sum(_ops.mul(weight, _ops.cast(aweights, x.dtype))), total)
         lost = _ops.mul(lost, share)
-    product = _ops.matmul(_ops.mul(centred, weight), centred, False, True)
+    product = _ops.matmul(_ops.mul(centred, weight), complex_numbers.adjoint(centred))
     out = _ops.div(product, _ops.sub(total, lost))
     return out if out.size != 1 else _ops.reshape(out, [])
 
@@ -195,7 +195,10 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
 def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
     """How many elements lie in each of `bins` equal intervals from min to max (both 0: of the
     elements' own range), in input's dtype."""
-    values = arguments.tensor(input, "histc").asnumpy()
+    x = arguments.tensor(input, "histc")
+    if x.dtype.is_complex:
+        raise TypeError(f"histc: needs real numbers, got {x.dtype}{where()}")
+    values = x.asnumpy()
     low, high = (values.min(), values.max()) if min == max == 0 else (min, max)
     counts = np.histogram(values, bins, (low, high))[0]
     return Tensor(counts.astype(values.dtype))

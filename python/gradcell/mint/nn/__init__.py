@@ -1,6 +1,7 @@
 """mindspore.mint.nn: layers and losses in mint's spelling, over those of gradcell.nn.
 
-Each is a row: (mint's constructor, the class of gradcell.nn, what its constructor gets, names).
+layers.py has those with parameters of other names. Each other one is a row: (mint's constructor, the
+class of gradcell.nn, what its constructor gets, names).
 """
 
 from __future__ import annotations
@@ -18,13 +19,12 @@ _CONV = (
     "padding_mode='zeros', dtype=None"
 )
 _LOSS = "reduction='mean'"
-_NORM = "num_features, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True, dtype=None"
 
 _ROWS: tuple[tuple[str, str, str], ...] = (
     ("in_features, out_features, bias=True, weight_init=None, bias_init=None, dtype=None",
      "in_features, out_features, weight_init, bias_init, bias, **_dtype(dtype)", "Linear=Dense"),
     (_CONV, "in_channels, out_channels, kernel_size, stride, **_padding(padding, padding_mode), "
-     "dilation=dilation, group=groups, has_bias=bias, **_dtype(dtype)", "Conv1d Conv2d Conv3d"),
+     "dilation=dilation, group=groups, has_bias=bias, **_dtype(dtype)", "Conv2d Conv3d"),
     ("inplace=False", "**_new(inplace)", "ReLU6 SiLU"),
     ("", "", "ReLU Sigmoid Tanh LogSigmoid Mish SELU=SeLU Hardsigmoid=HSigmoid Hardswish=HSwish"),
     ("approximate='none'", "approximate == 'tanh'", "GELU"),
@@ -35,8 +35,6 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("dim=None", "-1 if dim is None else dim", "Softmax LogSoftmax"),
     ("dim=-1", "dim", "GLU"),
     ("p=0.5, inplace=False", "p=p, **_new(inplace)", "Dropout Dropout2d"),
-    ("num_embeddings, embedding_dim, padding_idx=None, dtype=None",
-     "num_embeddings, embedding_dim, padding_idx=padding_idx, **_dtype(dtype)", "Embedding"),
     ("start_dim=1, end_dim=-1", "start_dim, end_dim", "Flatten"),
     ("*args, **kwargs", "", "Identity"),
     (_LOSS, "reduction", "MSELoss L1Loss"),
@@ -50,17 +48,6 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
     ("weight=None, ignore_index=-100, reduction='mean'",
      "weight, ignore_index, reduction",
      "NLLLoss"),
-    (_NORM,
-     "num_features, eps, 1 - momentum, affine, use_batch_statistics=None if track_running_stats "
-     "else True, **_dtype(dtype)",
-     "BatchNorm1d BatchNorm2d BatchNorm3d"),
-    ("num_groups, num_channels, eps=1e-05, affine=True, dtype=None",
-     "num_groups, num_channels, eps, affine, **_dtype(dtype)",
-     "GroupNorm"),
-    ("normalized_shape, eps=1e-05, elementwise_affine=True, bias=True, dtype=None",
-     "_tuple(normalized_shape), *[-len(_tuple(normalized_shape))] * 2, epsilon=eps, "
-     "**_affine(elementwise_affine and bias, dtype)",
-     "LayerNorm"),
     ("kernel_size=1, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False",
      "kernel_size, kernel_size if stride is None else stride, 'pad', padding, dilation, "
      "return_indices, ceil_mode",
@@ -78,25 +65,21 @@ _TABLE = {
     for signature, given, entries in _ROWS
     for entry in entries.split()
 }
-__all__ = [*_TABLE, "Cell", "functional"]
+#: Classes of layers.py.
+_LAYERS = (
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "Conv1d",
+    "Embedding",
+    "GroupNorm",
+    "LayerNorm",
+)
+__all__ = [*_TABLE, *_LAYERS, "Cell", "functional"]
 
 
 def _dtype(dtype: Any) -> dict[str, Any]:
     return {} if dtype is None else {"dtype": dtype}
-
-
-def _tuple(value: Any) -> tuple[int, ...]:
-    return (value,) if isinstance(value, int) else tuple(value)
-
-
-def _affine(affine: bool, dtype: Any) -> dict[str, Any]:
-    """Raises NotImplementedError for a layer without weight or bias."""
-    if not affine:
-        raise NotImplementedError(
-            f"mint.nn.LayerNorm: elementwise_affine=False and bias=False are not there; "
-            f"mint.nn.functional.layer_norm is{where()}"
-        )
-    return _dtype(dtype)
 
 
 def _new(inplace: bool) -> dict[str, Any]:
@@ -122,8 +105,7 @@ def _make(name: str) -> type:
     base = getattr(_nn, base_name)
     made: dict[str, Any] = {}
     line = f"def __init__(self, {signature}):\n    base.__init__(self, {given})\n"
-    names = {"base": base, "_dtype": _dtype, "_tuple": _tuple, "_padding": _padding}
-    names |= {"_affine": _affine, "_new": _new}
+    names = {"base": base, "_dtype": _dtype, "_padding": _padding, "_new": _new}
     exec(compile(line, __file__, "exec"), names, made)
     text = f"nn.{base_name}, constructed as {name}({signature}).\n\n{_inspect.getdoc(base)}"
     return type(name, (base,), {**made, "__doc__": text, "__module__": "gradcell.mint.nn"})
@@ -134,6 +116,8 @@ def __getattr__(name: str) -> Any:
         return _import_module("gradcell.mint.nn.functional")
     if name == "Cell":
         return _nn.Cell
+    if name in _LAYERS:
+        return getattr(_import_module("gradcell.mint.nn.layers"), name)
     if name not in _TABLE:
         raise AttributeError(f"module 'gradcell.mint.nn' has no attribute {name!r}")
     value = _make(name)

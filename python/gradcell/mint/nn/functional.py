@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core, ops
+from gradcell import _core, arguments, ops
 from gradcell._forms import Forms
+from gradcell._location import where
 from gradcell.mint.table import typed
 
 _ops = _core.ops
@@ -43,6 +44,21 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
     """input over its p-norm along dim, which counts as at least eps."""
     return _ops.div(input, _ops.maximum(ops.vector_norm(input, p, dim, True), eps))
+
+
+def group_norm(
+    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-05
+) -> Any:
+    """Mean 0 and variance 1 over groups of channels of each sample, times weight, plus bias."""
+    x = arguments.of_rank(input, range(2, 9), "group_norm")
+    n, c = x.shape[:2]
+    if c % arguments.integer(num_groups, "group_norm", "num_groups", 1):
+        raise ValueError(f"group_norm: {c} channels do not fall into {num_groups} groups{where()}")
+    grouped = _ops.reshape(x, [n, num_groups, x.size // max(n * num_groups, 1)])
+    y = _ops.reshape(ops.layer_norm(grouped, [grouped.shape[-1]], eps=eps), list(x.shape))
+    row = [1, c] + [1] * (x.ndim - 2)
+    y = y if weight is None else _ops.mul(y, _ops.reshape(weight, row))
+    return y if bias is None else _ops.add(y, _ops.reshape(bias, row))
 
 
 def conv(
@@ -140,7 +156,7 @@ ROWS = (
 
 FORMS = Forms("gradcell.mint.nn.functional", ROWS, {**globals(), "typed": typed})
 
-__all__ = [*FORMS.rows, "embedding", "linear", "normalize", "one_hot"]
+__all__ = [*FORMS.rows, "embedding", "group_norm", "linear", "normalize", "one_hot"]
 
 
 def __getattr__(name: str) -> Any:

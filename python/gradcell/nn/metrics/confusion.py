@@ -315,4 +315,4 @@ def auc(x: Any, y: Any, reorder: bool = False) -> Any:
             f"For 'auc', 'x' must rise or fall throughout, or reorder is needed{where()}"
         )
     sign = -1 if (steps < 0).any() else 1
-    return sign * float((steps * (y[1:] + y[:-1])).sum()) / 2
+    return np.float64(sign * (steps * (y[1:] + y[:-1])).sum() / 2)

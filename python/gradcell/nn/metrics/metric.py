@@ -125,4 +125,4 @@ class Mean(Metric):
         """The mean. Raises RuntimeError if there were no batches."""
         if self._count == 0:
             raise none_seen(type(self).__name__)
-        return self._sum / self._count
+        return np.float64(self._sum / self._count)

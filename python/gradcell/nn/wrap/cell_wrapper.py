@@ -105,7 +105,7 @@ class WithEvalCell(Cell):
 
 
 def _as_float32(x: Any) -> Any:
-    half = isinstance(x, Tensor) and x.dtype.is_floating
+    half = isinstance(x, Tensor) and x.dtype.is_floating and not x.dtype.is_complex
     return _ops.cast(x, _core.float32) if half else x
 
 

@@ -12,6 +12,7 @@ from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.nn.probability.distribution.distribution import Distribution
 from gradcell.ops.random import _draw, _draw_normal
+from gradcell.ops.special import lgamma
 
 _ops = _core.ops
 _EULER = 0.57721566490153286061
@@ -266,6 +267,12 @@ class Gumbel(_LocationScale):
 
     def _entropy(self, *parameters: Tensor) -> Tensor:
         return _ops.log(parameters[1]) + 0.0 * parameters[0] + (1.0 + _EULER)
+
+    def _kl(self, *parameters: Tensor) -> Tensor:
+        a, s, b, t = parameters
+        ratio, apart = s / t, (b - a) / t
+        far = _ops.exp(apart + lgamma(1.0 + ratio))
+        return _ops.log(t / s) + _EULER * (ratio - 1.0) - apart + far - 1.0
 
     def _standard(self, shape: list[int]) -> Tensor:
         exponential = -_ops.log(self._uniform(shape))

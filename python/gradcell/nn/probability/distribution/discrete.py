@@ -31,6 +31,13 @@ def _p_log(p: Tensor, q: Tensor) -> Tensor:
     return _ops.where(positive, p * _log(_ops.where(positive, q, 1.0)), 0.0)
 
 
+def _times_log(x: Tensor, p: Tensor) -> Tensor:
+    """x log p; where p is 0, 0 for x = 0 and -inf else."""
+    positive = _ops.greater(p, 0.0)
+    finite = x * _ops.log(_ops.where(positive, p, 1.0))
+    return _ops.where(positive, finite, _ops.where(_ops.equal(x, 0.0), 0.0, -math.inf))
+
+
 class _OfProbabilities(Distribution):
     _needs = {"probs": "probability"}  # noqa: RUF012
     _value_dtypes = "any"
@@ -51,12 +58,13 @@ class _OfProbabilities(Distribution):
 
 
 class Bernoulli(_OfProbabilities):
-    """1 with probability probs, else 0. dtype: of the samples; seed: of them, None the global one."""
+    """1 with probability probs, else 0. dtype: of the samples; seed: of them, None the global one.
+
+    log_prob, x log p + (1 - x) log(1 - p), goes on between and beyond 0 and 1, as MindSpore's does.
+    """
 
     def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        p, k = parameters[0], _ops.floor(x)
-        one = _ops.where(_ops.equal(k, 1.0), _log(p), -math.inf)
-        return _ops.where(_ops.equal(k, 0.0), _log(1.0 - p), one)
+        return _times_log(x, parameters[0]) + _times_log(1.0 - x, 1.0 - parameters[0])
 
     def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
         at_zero = _ops.where(_ops.less(x, 1.0), 1.0 - parameters[0], 1.0)
@@ -172,7 +180,7 @@ class Categorical(_OfProbabilities):
         return self._picked(x, parameters[0], _ops.less_equal)
 
     def _mean(self, *parameters: Tensor) -> Tensor:
-        return _ops.reduce_sum(self._classes(parameters[0]) * parameters[0], -1)
+        return _ops.reduce_sum(self._classes(parameters[0]) * parameters[0], -1, True)
 
     def _mode(self, *parameters: Tensor) -> Tensor:
         return _ops.cast(_ops.argmax(parameters[0], -1, False), self._dtype)
@@ -180,7 +188,7 @@ class Categorical(_OfProbabilities):
     def _var(self, *parameters: Tensor) -> Tensor:
         p = parameters[0]
         mean = _ops.reduce_sum(self._classes(p) * p, -1, True)
-        return _ops.reduce_sum(_ops.square(self._classes(p) - mean) * p, -1)
+        return _ops.reduce_sum(_ops.square(self._classes(p) - mean) * p, -1, True)
 
     def _entropy(self, *parameters: Tensor) -> Tensor:
         return -_ops.reduce_sum(_p_log(parameters[0], parameters[0]), -1)

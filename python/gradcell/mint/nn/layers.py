@@ -1,0 +1,204 @@
+"""Layers of mint.nn whose parameters are named or shaped otherwise than nn's: normalisations, Embedding
+and Conv1d. Checkpoints of MindSpore's load into them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core, arguments, ops
+from gradcell._core import Tensor
+from gradcell._location import where
+from gradcell.common.initializer import Uniform, initializer
+from gradcell.mint.nn import functional
+from gradcell.nn.cell import Cell
+from gradcell.parameter import Parameter
+
+_ops = _core.ops
+
+
+def _weights(cell: Cell, shape: tuple[int, ...], learns: bool, bias: bool, dtype: Any) -> None:
+    """weight, ones, and bias, zeros."""
+    kind = _core.float32 if dtype is None else dtype
+    cell.weight = Parameter(initializer("ones", shape, kind), "weight", learns)
+    cell.bias = Parameter(initializer("zeros", shape, kind), "bias", learns) if bias else None
+
+
+class _BatchNorm(Cell):
+    """What BatchNorm1d, 2d and 3d share. Ioffe and Szegedy 2015, algorithm 1.
+
+    num_features: the channels C. momentum: how far the running moments go to a batch's; None: they are
+    means over all batches so far. affine: with weight and bias. track_running_stats: with running_mean,
+    running_var and num_batches_tracked, which count outside of training; else the batch's own do.
+
+    Input (N, C, ...), output the same. Raises TypeError and ValueError for what does not fit.
+    """
+
+    ranks: tuple[int, ...] = ()
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        owner = type(self).__name__
+        self.num_features = arguments.integer(num_features, owner, "num_features", 1)
+        self.eps, self.momentum = arguments.number(eps, owner, "eps"), momentum
+        self.affine = arguments.boolean(affine, owner, "affine")
+        self.track_running_stats = track_running_stats
+        shape, kind = (num_features,), _core.float32 if dtype is None else dtype
+        self.weight = self.bias = None
+        if affine:
+            _weights(self, shape, True, True, dtype)
+        self.running_mean = self.running_var = self.num_batches_tracked = None
+        if track_running_stats:
+            self.running_mean = Parameter(initializer("zeros", shape, kind), "running_mean", False)
+            self.running_var = Parameter(initializer("ones", shape, kind), "running_var", False)
+            count = Tensor(np.zeros((), np.int64))
+            self.num_batches_tracked = Parameter(count, "num_batches_tracked", False)
+
+    def construct(self, input: Tensor) -> Tensor:
+        x = arguments.of_rank(input, self.ranks, type(self).__name__)
+        if x.shape[1] != self.num_features:
+            raise ValueError(
+                f"For '{type(self).__name__}', the input must have {self.num_features} channels, but got "
+                f"shape {list(x.shape)}{where()}"
+            )
+        own = self.training or not self.track_running_stats
+        share: Any = self.momentum
+        if self.training and self.num_batches_tracked is not None:
+            count = self.num_batches_tracked + 1
+            ops.assign(self.num_batches_tracked, count)
+            share = _ops.reciprocal(_ops.cast(count, x.dtype)) if share is None else share
+        return functional.batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, own, share, self.eps
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    __doc__ = _BatchNorm.__doc__
+    ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    __doc__ = _BatchNorm.__doc__
+    ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    __doc__ = _BatchNorm.__doc__
+    ranks = (5,)
+
+
+class GroupNorm(Cell):
+    """Mean 0 and variance 1 over groups of channels of each sample, times weight, plus bias. Wu and He
+    2018, equations 1 to 3. affine: weight and bias are learned. Raises ValueError for channels that do not
+    fall into the groups."""
+
+    def __init__(
+        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.num_groups = arguments.integer(num_groups, "GroupNorm", "num_groups", 1)
+        self.num_channels = arguments.integer(num_channels, "GroupNorm", "num_channels", 1)
+        self.eps = arguments.number(eps, "GroupNorm", "eps")
+        if num_channels % num_groups:
+            raise ValueError(
+                f"For 'GroupNorm', the 'num_channels' must be divided by 'num_groups', but got "
+                f"{num_channels} and {num_groups}{where()}"
+            )
+        _weights(self, (num_channels,), affine, True, dtype)
+
+    def construct(self, input: Tensor) -> Tensor:
+        return functional.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+
+class LayerNorm(Cell):
+    """Mean 0 and variance 1 over the last dimensions, normalized_shape, times weight, plus bias; without
+    elementwise_affine neither, without bias not that. Ba, Kiros and Hinton 2016, equation 4."""
+
+    def __init__(
+        self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True,
+        bias: bool = True, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.normalized_shape = tuple(
+            arguments.integers(normalized_shape, "LayerNorm", "normalized_shape")
+        )
+        self.eps = arguments.number(eps, "LayerNorm", "eps")
+        self.weight = self.bias = None
+        if arguments.boolean(elementwise_affine, "LayerNorm", "elementwise_affine"):
+            _weights(self, self.normalized_shape, True, bias, dtype)
+
+    def construct(self, input: Tensor) -> Tensor:
+        return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+
+class Embedding(Cell):
+    """Rows of a table, looked up by number. weight (num_embeddings, embedding_dim): normal numbers, zeros
+    in the row padding_idx, which is not learned. Input: integers of any shape. Raises TypeError and
+    ValueError for what does not fit."""
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        arguments.integer(num_embeddings, "Embedding", "num_embeddings", 1)
+        arguments.integer(embedding_dim, "Embedding", "embedding_dim", 1)
+        kind = _core.float32 if dtype is None else dtype
+        table = initializer("normal", (num_embeddings, embedding_dim), kind)
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ValueError(
+                    f"For 'Embedding', padding_idx must be within [-{num_embeddings}, {num_embeddings}), "
+                    f"but got {padding_idx}{where()}"
+                )
+            table._numpy()[padding_idx] = 0
+        self.padding_idx = padding_idx
+        self.weight = Parameter(table, "weight")
+
+    def construct(self, input: Tensor) -> Tensor:
+        return functional.embedding(input, self.weight, self.padding_idx)
+
+
+class Conv1d(Cell):
+    """A one-dimensional convolution. weight (out_channels, in_channels / groups, kernel_size) and bias
+    (out_channels,) start uniform within 1/sqrt(fan_in). padding: a number, 'valid' or 'same'. Input
+    (N, in_channels, L). Raises ValueError for what does not fit."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+        dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if padding_mode != "zeros":
+            raise NotImplementedError(
+                f"mint.nn: padding_mode {padding_mode!r} is not there{where()}"
+            )
+        for size, name in ((in_channels, "in_channels"), (out_channels, "out_channels")):
+            if arguments.integer(size, "Conv1d", name, 1) % groups:
+                raise ValueError(
+                    f"For 'Conv1d', {name} {size} do not fall into {groups} groups{where()}"
+                )
+        reach = arguments.integers(kernel_size, "Conv1d", "kernel_size")
+        self.given = (stride, padding, dilation, groups)
+        kind = _core.float32 if dtype is None else dtype
+        shape = (out_channels, in_channels // groups, *reach)
+        near = 1 / math.sqrt(math.prod(shape[1:]))
+        self.weight = Parameter(_uniform(near, shape, kind), "weight")
+        self.bias = Parameter(_uniform(near, shape[:1], kind), "bias") if bias else None
+
+    def construct(self, input: Tensor) -> Tensor:
+        return functional.conv1d(input, self.weight, self.bias, *self.given)
+
+
+def _uniform(near: float, shape: tuple[int, ...], dtype: Any) -> Any:
+    return initializer(Uniform(near), shape, dtype)
