@@ -23,7 +23,10 @@ FILES = Path(__file__).parent.parent / "tests/python/files"
 def checkpoints() -> None:
     """Every dtype, a scalar, a dotted name, what append_dict takes, and a CRC at the end."""
     values = np.arange(6).reshape(2, 3)
-    names = "bool int8 int16 int32 int64 uint8 float16 bfloat16 float32 float64".split()
+    names = (
+        "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64 "
+        "complex64 complex128"
+    ).split()
     dtypes = {n: ms.bool_ if n == "bool" else getattr(ms, n) for n in names}
     tensors = {name: ms.Tensor(values, dtype) for name, dtype in dtypes.items()}
     tensors["scalar"] = ms.Tensor(3.5)

@@ -25,8 +25,6 @@ SPACES = (
 
 #: Why names are not held, by the first pattern that fits; namespaces come before the names.
 REASONS: tuple[tuple[str, str], ...] = (
-    ("complex numbers: there is no complex dtype yet",
-     r"fft|complex|cfloat|cdouble|view_as_real|polar|\bangle\b|stft|hermitian"),
     ("sparse tensors are holders only: ops do not take them",
      r"\b(csr|coo|row_tensor|sparse|make_(coo|csr|row|sparse|map))|Sparse|CSR|COO|MapTensor|map_tensor"),
     ("for Ascend, or for MindSpore's own compilers and kernels",

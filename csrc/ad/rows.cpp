@@ -42,6 +42,8 @@ class Rows {
   std::optional<Inner> lie(NodeId id, std::span<const std::optional<Inner>> of) const {
     switch (form(g_, id)) {
       case Form::Marker:
+        if (g_.count(id) != g_.count(g_.input(id, 0))) return {};  // pairs as complex numbers
+        [[fallthrough]];
       case Form::Same:
       case Form::Elementwise:
       case Form::Convert:
@@ -59,6 +61,12 @@ class Rows {
       case Form::Scan: {
         const auto scanned = static_cast<size_t>(attributes<ScanAttributes>(g_, id).axis);
         return along(id, of, [&](size_t axis) { return axis == scanned; });
+      }
+      case Form::Fourier: {
+        const auto changed = static_cast<size_t>(attributes<FourierAttributes>(g_, id).axis);
+        return along(
+            id, of, [&](size_t axis) { return axis == changed || axis + 1 == g_.dims(id).size(); },
+            [](RowAxis at) { return at.axis; });
       }
       case Form::Take: {
         const auto taken = static_cast<size_t>(attributes<AxisAttributes>(g_, id).axis);

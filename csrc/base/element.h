@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "base/error.h"
 #include "base/half.h"
 #include "base/types.h"
 
@@ -37,6 +38,8 @@ void by_dtype(DType t, F f) {
     return f.template operator()<storage>();
     GRADCELL_DTYPES(GRADCELL_X)
 #undef GRADCELL_X
+    default:
+      fail(ErrorKind::Runtime, name(t), " in an engine");
   }
 }
 

@@ -1,6 +1,7 @@
 // Element types and their properties. Everything below csrc/ speaks of dtypes through this file.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +11,8 @@ namespace gradcell {
 
 /// X(DType, storage, Compute, name, as MindSpore prints it), a row for each element type. The order
 /// is MindSpore's promotion order within each family. Half, Bfloat and Bool are what stores them,
-/// as whoever expands the table declares it.
+/// as whoever expands the table declares it. (uint64 computes as int64: right modulo 2^64, which is
+/// all that is allowed with it.)
 #define GRADCELL_DTYPES(X)                         \
   X(Bool, Bool, I32, "bool", "Bool")               \
   X(UInt8, uint8_t, I32, "uint8", "UInt8")         \
@@ -18,13 +20,22 @@ namespace gradcell {
   X(Int16, int16_t, I32, "int16", "Int16")         \
   X(Int32, int32_t, I32, "int32", "Int32")         \
   X(Int64, int64_t, I64, "int64", "Int64")         \
+  X(UInt16, uint16_t, I32, "uint16", "UInt16")     \
+  X(UInt32, uint32_t, I64, "uint32", "UInt32")     \
+  X(UInt64, uint64_t, I64, "uint64", "UInt64")     \
   X(Float16, Half, F32, "float16", "Float16")      \
   X(BFloat16, Bfloat, F32, "bfloat16", "BFloat16") \
   X(Float32, float, F32, "float32", "Float32")     \
   X(Float64, double, F64, "float64", "Float64")
 
+/// X(DType, its parts' DType, name, as MindSpore prints it): pairs of numbers, which graphs hold
+/// and engines do not see (csrc/ops/complex.h).
+#define GRADCELL_COMPLEX_DTYPES(X)                \
+  X(Complex64, Float32, "complex64", "Complex64") \
+  X(Complex128, Float64, "complex128", "Complex128")
+
 #define GRADCELL_X(Name, ...) Name,
-enum class DType : uint8_t { GRADCELL_DTYPES(GRADCELL_X) };
+enum class DType : uint8_t { GRADCELL_DTYPES(GRADCELL_X) GRADCELL_COMPLEX_DTYPES(GRADCELL_X) };
 #undef GRADCELL_X
 
 /// The type an engine computes in: half types compute as float and are rounded after each op, small
@@ -51,18 +62,30 @@ struct DTypeInfo {
   std::string_view name;     ///< as in IR text and errors: "float32"
   std::string_view printed;  ///< as MindSpore prints it: "Float32"
   uint8_t size;              ///< bytes an element
-  Compute compute;
-  bool floating;
+  Compute compute;           ///< of complex numbers: their parts'
+  bool floating;             ///< derivatives exist: complex dtypes too
+  bool complex;
 };
 
 inline constexpr auto kDTypes = [] {
-  using Half = uint16_t;
-  using Bfloat = uint16_t;
-  using Bool = uint8_t;
-#define GRADCELL_X(Name, storage, compute, name, printed) \
-  DTypeInfo{name, printed, sizeof(storage), Compute::compute, Compute::compute < Compute::I32},
-  return std::array{GRADCELL_DTYPES(GRADCELL_X)};
+  using Half [[maybe_unused]] = uint16_t;
+  using Bfloat [[maybe_unused]] = uint16_t;
+  using Bool [[maybe_unused]] = uint8_t;
+#define GRADCELL_X(Name, storage, compute, name, printed)                                      \
+  DTypeInfo{name, printed, sizeof(storage), Compute::compute, Compute::compute < Compute::I32, \
+            false},
+  constexpr std::array kReal{GRADCELL_DTYPES(GRADCELL_X)};
 #undef GRADCELL_X
+  constexpr auto of = [kReal](DType part) { return kReal[static_cast<size_t>(part)]; };
+  std::array<DTypeInfo, kReal.size() + 2> all{};
+  std::copy(kReal.begin(), kReal.end(), all.begin());
+#define GRADCELL_X(Name, part, name, printed)                                                 \
+  all[static_cast<size_t>(DType::Name)] = {                                                   \
+      name, printed, static_cast<uint8_t>(2 * of(DType::part).size), of(DType::part).compute, \
+      true, true};
+  GRADCELL_COMPLEX_DTYPES(GRADCELL_X)
+#undef GRADCELL_X
+  return all;
 }();
 inline constexpr int kDTypeCount = static_cast<int>(kDTypes.size());
 
@@ -72,6 +95,14 @@ constexpr Compute compute_type(DType t) { return info(t).compute; }
 /// Whether elements are stored as they are computed with.
 constexpr bool is_compute_type(DType t) { return item_size(t) == compute_size(compute_type(t)); }
 constexpr bool is_floating(DType t) { return info(t).floating; }
+constexpr bool is_complex(DType t) { return info(t).complex; }
+constexpr bool is_unsigned(DType t) {
+  return t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64;
+}
+/// The dtype of a complex number's parts; that of others is their own.
+constexpr DType part_dtype(DType t) {
+  return t == DType::Complex64 ? DType::Float32 : t == DType::Complex128 ? DType::Float64 : t;
+}
 constexpr std::string_view name(DType t) { return info(t).name; }
 
 }  // namespace gradcell

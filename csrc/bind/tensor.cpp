@@ -32,8 +32,8 @@ std::vector<py::object>& dtype_objects() {
 }
 
 py::dtype numpy_dtype(DType t) {
-  static constexpr const char* kCodes[] = {"?",  "u1", "i1", "i2", "i4",
-                                           "i8", "f2", "u2", "f4", "f8"};
+  static constexpr const char* kCodes[] = {"?",  "u1", "i1", "i2", "i4", "i8", "u2", "u4",
+                                           "u8", "f2", "u2", "f4", "f8", "c8", "c16"};
   return py::dtype(kCodes[static_cast<int>(t)]);
 }
 
@@ -109,8 +109,8 @@ TensorPtr only_tensor(py::handle value, const char* op) {
 
 bool is_operand(py::handle v) {
   PyObject* p = v.ptr();
-  return py::isinstance<Tensor>(v) || PyFloat_Check(p) || PyLong_Check(p) || PyIndex_Check(p) ||
-         py::isinstance<py::array>(v) || PyList_Check(p) || PyTuple_Check(p) ||
+  return py::isinstance<Tensor>(v) || PyFloat_Check(p) || PyLong_Check(p) || PyComplex_Check(p) ||
+         PyIndex_Check(p) || py::isinstance<py::array>(v) || PyList_Check(p) || PyTuple_Check(p) ||
          (PyNumber_Check(p) && py::hasattr(v, "dtype"));
 }
 
@@ -128,6 +128,16 @@ TensorOrNumber to_operand(py::handle value, const char* op) {
             " does not fit into 64 bits");
     return Number{Number::Kind::Int, static_cast<double>(i), i};
   }
+  const bool numpy_complex = !py::isinstance<py::array>(value) && PyNumber_Check(p) &&
+                             py::hasattr(value, "dtype") && PyObject_HasAttrString(p, "imag") &&
+                             py::hasattr(value.attr("dtype"), "kind") &&
+                             py::str(value.attr("dtype").attr("kind")).cast<std::string>() == "c";
+  if (PyComplex_Check(p) || numpy_complex) {
+    auto number = py::reinterpret_borrow<py::object>(value);
+    return Numbers{Number::Kind::Complex, {}, [number](DType wanted) {
+                     return std::make_shared<Tensor>(convert(number, dtype_object(wanted)));
+                   }};
+  }
   bool numpy_scalar = !py::isinstance<py::array>(value) && py::hasattr(value, "dtype") &&
                       PyNumber_Check(p) && !py::hasattr(value, "__cuda_array_interface__");
   if (numpy_scalar) {
@@ -141,11 +151,13 @@ TensorOrNumber to_operand(py::handle value, const char* op) {
     py::object found = number_dtype()(value);
     if (!found.is_none()) {
       const DType t = found.cast<DTypeObject>().value;
-      const auto kind = t == DType::Bool    ? Number::Kind::Bool
+      const auto kind = is_complex(t)       ? Number::Kind::Complex
+                        : t == DType::Bool  ? Number::Kind::Bool
                         : t == DType::Int64 ? Number::Kind::Int
                                             : Number::Kind::Float;
-      // As float64 here, for the dimensions alone: it holds what any other dtype does.
-      Dims dims = convert(value, dtype_object(DType::Float64)).dims;
+      // In a dtype that holds what any other does, for the dimensions alone.
+      const DType holds = is_complex(t) ? DType::Complex128 : DType::Float64;
+      Dims dims = convert(value, dtype_object(holds)).dims;
       auto list = py::reinterpret_borrow<py::object>(value);
       return Numbers{kind, std::move(dims), [list](DType wanted) {
                        return std::make_shared<Tensor>(convert(list, dtype_object(wanted)));
@@ -163,6 +175,7 @@ void bind_tensor(py::module_& m) {
       .def_property_readonly("itemsize", [](const DTypeObject& d) { return item_size(d.value); })
       .def_property_readonly("is_floating",
                              [](const DTypeObject& d) { return is_floating(d.value); })
+      .def_property_readonly("is_complex", [](const DTypeObject& d) { return is_complex(d.value); })
       .def("__str__", [](const DTypeObject& d) { return std::string(info(d.value).printed); })
       .def("__repr__",
            [](const DTypeObject& d) { return "gradcell." + std::string(name(d.value)); })

@@ -96,6 +96,8 @@ class CudaPlanner {
         for (Written& w : write_scan(in_, id, partial)) add(std::move(w));
         return;
       }
+      case Form::Fourier:
+        return add(write_fourier(in_, id));
       case Form::Convolve:
         return add(write_convolution(in_, id));
       case Form::Attend:

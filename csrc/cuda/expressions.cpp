@@ -5,9 +5,19 @@
 namespace gradcell::cuda {
 
 const char* stored_type(DType t) {
-  static constexpr std::array<const char*, kDTypeCount> kTypes{
-      "unsigned char", "unsigned char",  "signed char",    "short", "int",
-      "long long",     "unsigned short", "unsigned short", "float", "double"};
+  static constexpr std::array<const char*, kDTypeCount> kTypes{"unsigned char",
+                                                               "unsigned char",
+                                                               "signed char",
+                                                               "short",
+                                                               "int",
+                                                               "long long",
+                                                               "unsigned short",
+                                                               "unsigned",
+                                                               "unsigned long long",
+                                                               "unsigned short",
+                                                               "unsigned short",
+                                                               "float",
+                                                               "double"};
   return kTypes[static_cast<size_t>(t)];
 }
 
@@ -36,6 +46,8 @@ std::string encoded(DType t, const std::string& value) {
     case DType::UInt8:
     case DType::Int8:
     case DType::Int16:
+    case DType::UInt16:
+    case DType::UInt32:
       return "(" + std::string(stored_type(t)) + ")" + value;
     case DType::Float16:
       return "gc_float_to_half(" + value + ")";
@@ -51,6 +63,8 @@ std::string narrowed(DType t, const std::string& value) {
     case DType::UInt8:
     case DType::Int8:
     case DType::Int16:
+    case DType::UInt16:
+    case DType::UInt32:
       return "(" + std::string(stored_type(t)) + ")(" + value + ")";
     case DType::Float16:
       return "gc_round_half(" + value + ")";

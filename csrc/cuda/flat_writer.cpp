@@ -98,12 +98,16 @@ class FlatWriter : Writer {
     while (is_broadcast(g_, id) && !in_memory(id)) id = f_.storage[g_.input(id, 0)];
     auto known = shapes_.find(id);
     if (known != shapes_.end()) return known->second;
-    uint64_t h = static_cast<uint64_t>(g_.dtype(id));
+    uint64_t h = 0;
     auto mix = [&h](uint64_t v) { h = (h ^ v) * 0x9E3779B97F4A7C15ull, h ^= h >> 29; };
+    auto spell = [&mix](std::string_view name) {  // a name: what it is numbered may change
+      for (char c : name) mix(16 + static_cast<uint64_t>(c));
+    };
+    spell(name(g_.dtype(id)));
     if (is_constant(g_, id) || in_memory(id)) {
       mix(is_constant(g_, id) ? 1 : own_element(id) ? 2 : 3);
     } else {
-      for (const char* c = info(g_[id].op).name; *c; ++c) mix(16 + static_cast<uint64_t>(*c));
+      spell(info(g_[id].op).name);
       std::vector<uint64_t> inputs;
       for (NodeId i : g_.inputs(id)) inputs.push_back(shape_of(i));
       if (commutes(g_[id].op)) std::sort(inputs.begin(), inputs.end());

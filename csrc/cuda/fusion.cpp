@@ -48,8 +48,8 @@ int own_cost(const Graph& g, NodeId id) {
 bool reads_whole(const Graph& g, NodeId id) {
   const Form f = form(g, id);
   return f == Form::Product || f == Form::Convolve || f == Form::Attend || f == Form::Window ||
-         f == Form::TakePlaces || f == Form::AddPlaces || f == Form::Scatter ||
-         f == Form::LastIndex || f == Form::Collective;
+         f == Form::TakePlaces || f == Form::AddPlaces || f == Form::Fourier ||
+         f == Form::Scatter || f == Form::LastIndex || f == Form::Collective;
 }
 
 Role role_of(const Graph& g, NodeId id) {
@@ -73,6 +73,7 @@ Role role_of(const Graph& g, NodeId id) {
     }
     case Form::Extremum:
     case Form::Scan:
+    case Form::Fourier:
     case Form::Convolve:
     case Form::Attend:
     case Form::Window:

@@ -298,6 +298,43 @@ class AloneWriter : Writer {
                        items, 64, last ? "cumsum" : "cumsum_chunks");
   }
 
+  /// A thread sums up one pair of the result. (O(n^2) on a line of n: there is no library for it
+  /// here.)
+  Written fourier() {
+    count_node(id_);
+    const auto a = attributes<FourierAttributes>(g_, id_);
+    const Dims& dims = g_.dims(id_);
+    const auto axis = static_cast<size_t>(a.axis);
+    const std::string type = type_name(compute_type(dtype_));
+    const std::string q = writes(id_), n = size(dims[axis]);
+    const std::string inner = size(product(dims, axis + 1, dims.size() - 1));
+    const std::string pairs = size(g_.count(id_) / 2);
+    const std::string at = let("gc_index", "t / " + inner, "i");
+    const std::string k = let("gc_index", at + " % " + n, "k");
+    const std::string base =
+        let("gc_index", "(" + at + " - " + k + ") * " + inner + " + t % " + inner, "i");
+    const Scope inside = nested([&] {
+      const std::string turn = let("gc_index", "j * " + k + " % " + n, "r");
+      const std::string near =
+          let("gc_index", turn + " * 2 > " + n + " ? " + turn + " - " + n + " : " + turn, "r");
+      const std::string turned = type + "(6.283185307179586) * " + type + "(" + near + ")";
+      const std::string angle = let(type.c_str(), turned + " / " + type + "(" + n + ")", "a");
+      const std::string c = let(type.c_str(), "cos(" + angle + ")", "c");
+      const char* sign = a.inverse ? "" : "-";
+      const std::string s = let(type.c_str(), sign + ("sin(" + angle + ")"), "s");
+      const std::string re = let("gc_index", "2 * (" + base + " + j * " + inner + ")", "i");
+      const std::string im = let("gc_index", re + " + 1", "i");
+      const std::string x = input(id_, 0, flat(re)), y = input(id_, 0, flat(im));
+      line("re += " + x + " * " + c + " - " + y + " * " + s + ";");
+      line("im += " + x + " * " + s + " + " + y + " * " + c + ";");
+    });
+    line(type + " re = 0, im = 0;");
+    block("for (gc_index j = 0; j < " + n + "; ++j)", inside);
+    line(q + "[2 * t] = re;");
+    line(q + "[2 * t + 1] = im;");
+    return each_thread(pairs, g_.count(id_) / 2, 64, "fourier");
+  }
+
   /// A thread owns one column of some places: it clears them, then takes the updates in order. So
   /// results do not depend on the launch, and no two threads write one element.
   Written scatter(BufferId sums) {
@@ -506,6 +543,7 @@ std::vector<Written> write_scan(const WriterInputs& in, NodeId id, BufferId part
   return steps;
 }
 
+Written write_fourier(const WriterInputs& in, NodeId id) { return AloneWriter(in, id).fourier(); }
 Written write_last_index(const WriterInputs& in, NodeId id) {
   return AloneWriter(in, id).last_index();
 }

@@ -77,6 +77,7 @@ Written write_window(const WriterInputs& in, NodeId id);
 Written write_along(const WriterInputs& in, NodeId id);
 /// `sums`: a float buffer of the output's size for half types, else the output's own buffer.
 std::vector<Written> write_scatter(const WriterInputs& in, NodeId id, BufferId sums);
+Written write_fourier(const WriterInputs& in, NodeId id);
 Written write_last_index(const WriterInputs& in, NodeId id);
 /// Adds a bias to the rows of what is in the sum's buffer.
 Written write_bias(const WriterInputs& in, NodeId sum, NodeId bias);

@@ -19,8 +19,6 @@ int data_type(DType t) {
       return kUint8;
     case DType::Int8:
       return kInt8;
-    case DType::Int16:
-      return -1;
     case DType::Int32:
       return kInt32;
     case DType::Int64:
@@ -33,8 +31,9 @@ int data_type(DType t) {
       return kFloat32;
     case DType::Float64:
       return kFloat64;
+    default:
+      return -1;
   }
-  return -1;
 }
 
 /// ncclRedOp_t has Combine's order.

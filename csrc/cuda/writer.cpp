@@ -300,6 +300,7 @@ std::string Writer::compute(NodeId id, const Index& at) {
     case Form::Reduce:
     case Form::Extremum:
     case Form::Scan:
+    case Form::Fourier:
     case Form::Convolve:
     case Form::Attend:
     case Form::Window:

@@ -30,8 +30,8 @@ double rounded(DType dtype, double v) {
 int64_t wrapped(DType dtype, int64_t v) {
   if (dtype == DType::Bool) return v != 0;
   const size_t up = 64 - 8 * item_size(dtype);
-  return dtype == DType::UInt8 ? static_cast<int64_t>(static_cast<uint64_t>(v) << up >> up)
-                               : v << up >> up;
+  return is_unsigned(dtype) ? static_cast<int64_t>(static_cast<uint64_t>(v) << up >> up)
+                            : v << up >> up;
 }
 
 #define OpClass_Float false

@@ -33,6 +33,17 @@ size_t Spec::rank(const Graph& g, const Draft& draft) const {
 
 NodeId make(Graph& g, Op op, Draft draft) {
   const Spec& s = spec(op);
+  if (s.form != Form::Marker) {
+    bool complex = s.form == Form::Convert && is_complex(draft.asked.dtype);
+    const bool by_order = s.form == Form::Extremum || s.form == Form::Window ||
+                          s.combine == Combine::Max || s.combine == Combine::Min;
+    for (NodeId x : draft.inputs) {
+      complex |= is_complex(g.dtype(x));
+      require(!by_order || g.dtype(x) != DType::UInt64, ErrorKind::Type, info(op).name,
+              ": not defined for uint64; cast to another dtype first");
+    }
+    if (complex) return make_of_parts(g, s, draft);
+  }
   const Type type = s.infer(g, draft);
   const NodeId simple = s.simplify(g, draft, type);
   if (simple != kNoNode) return simple;

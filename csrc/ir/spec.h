@@ -17,7 +17,8 @@ enum class Form : uint8_t {
   Constant,     ///< one number
   Range,        ///< the index along an axis
   Random,       ///< a function of a state and the element's place
-  Marker,       ///< its input, marked for differentiation; cleaned graphs have none
+  Marker,       ///< its input, marked for differentiation or seen as complex; cleaned graphs
+                ///< have none
   Elementwise,  ///< a row of the op table
   Convert,      ///< another dtype
   Same,         ///< its input's elements in the same order
@@ -25,6 +26,7 @@ enum class Form : uint8_t {
   Reduce,       ///< combines what lies along axes
   Extremum,     ///< where along an axis the largest or smallest element is
   Scan,         ///< combines what comes before, along an axis
+  Fourier,      ///< a discrete Fourier transform along an axis
   Product,      ///< sums of matrix products
   Convolve,     ///< a partial derivative of the form that ops/convolution.h states
   Window,       ///< the largest element of windows, or where it is
@@ -83,6 +85,11 @@ struct Batch {
 
 /// The node of a draft: inferred, simplified, hash-consed.
 NodeId make(Graph& g, Op op, Draft draft);
+
+class Spec;
+/// That of a draft with complex tensors, in terms of their real and imaginary parts. Throws Type if
+/// the op is not defined for them. (Defined above this folder, in ops/complex.cpp.)
+NodeId make_of_parts(Graph& g, const Spec& s, const Draft& draft);
 
 class Spec {
  public:

@@ -1,10 +1,12 @@
 #include "ops/elementwise.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <memory>
 
 #include "ir/fold.h"
+#include "ops/complex.h"
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/value.h"
@@ -127,11 +129,21 @@ void check_same(const Graph& g, Op op, NodeId a, NodeId b) {
   check_same_dtype(info(op).name, g.dtype(a), g.dtype(b));
 }
 
-void check_class(const OpInfo& row, DType t) {
+/// uint64 is computed with as int64, which is right for what is defined modulo 2^64.
+void check_modulo(Op op) {
+  static constexpr Op kModulo[] = {Op::Neg, Op::Square,   Op::Add,   Op::Sub,
+                                   Op::Mul, Op::NotEqual, Op::Equal, Op::Select};
+  require(std::ranges::find(kModulo, op) != std::end(kModulo), ErrorKind::Type, info(op).name,
+          ": not defined for uint64; cast to another dtype first");
+}
+
+void check_class(Op op, DType t) {
+  const OpInfo& row = info(op);
   require(row.cls != OpClass::Float || is_floating(t), ErrorKind::Type, row.name,
           " needs a floating dtype, got ", name(t));
   require(row.cls != OpClass::Bool || t == DType::Bool, ErrorKind::Type, row.name,
           " needs bool, got ", name(t));
+  if (t == DType::UInt64) check_modulo(op);
 }
 
 void check_condition(const Graph& g, NodeId c, NodeId values) {
@@ -146,8 +158,8 @@ void check_condition(const Graph& g, NodeId c, NodeId values) {
 
 NodeId unary(Graph& g, Op op, NodeId x) {
   DType dtype = g.dtype(x);
-  const OpInfo& row = info(op);
-  check_class(row, dtype);
+  if (is_complex(dtype)) return complex_unary(g, op, x);
+  check_class(op, dtype);
   DType out = result_dtype(g, op, x);
   if (is_constant(g, x)) {
     uint64_t bits[] = {g[x].bits};
@@ -160,9 +172,9 @@ NodeId unary(Graph& g, Op op, NodeId x) {
 
 NodeId binary(Graph& g, Op op, NodeId a, NodeId b) {
   check_same(g, op, a, b);
-  const OpInfo& row = info(op);
   DType dtype = g.dtype(a);
-  check_class(row, dtype);
+  if (is_complex(dtype)) return complex_binary(g, op, a, b);
+  check_class(op, dtype);
   DType out = result_dtype(g, op, a);
   if (is_constant(g, a) && is_constant(g, b)) {
     uint64_t bits[] = {g[a].bits, g[b].bits};
@@ -178,6 +190,7 @@ NodeId binary(Graph& g, Op op, NodeId a, NodeId b) {
 NodeId select(Graph& g, NodeId c, NodeId a, NodeId b) {
   check_same(g, Op::Select, a, b);
   check_condition(g, c, a);
+  if (is_complex(g.dtype(a))) return complex_select(g, c, a, b);
   if (is_constant(g, c)) return g[c].bits ? a : b;
   if (g[a].op == Op::Select && g.input(a, 0) == c) a = g.input(a, 1);
   if (g[b].op == Op::Select && g.input(b, 0) == c) b = g.input(b, 2);
@@ -261,7 +274,6 @@ class Row : public Spec {
   }
 
   Type infer(const Graph& g, const Draft& d) const override {
-    const OpInfo& row = info(op);
     const size_t n = d.inputs.size();
     const NodeId model = d.inputs.back();
     for (size_t k = 0; k + 1 < n; ++k) {
@@ -271,7 +283,7 @@ class Row : public Spec {
       else
         check_same(g, op, x, model);
     }
-    check_class(row, g.dtype(model));
+    check_class(op, g.dtype(model));
     return {result_dtype(g, op, model), g.dims(model)};
   }
   NodeId adjoint(Graph& g, NodeId id, int k, NodeId dy) const override {

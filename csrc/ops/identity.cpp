@@ -79,7 +79,12 @@ class Casting : public Linear {
   explicit Casting(Op op) : Linear(op, Form::Convert, {}, kCast) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
-    return {d.asked.dtype, g.dims(d.inputs[0])};
+    const DType from = g.dtype(d.inputs[0]), to = d.asked.dtype;
+    require(
+        !(from == DType::UInt64 && is_floating(to)) && !(to == DType::UInt64 && is_floating(from)),
+        ErrorKind::Type, "Cast: no conversion between ", gradcell::name(from), " and ",
+        gradcell::name(to), ": cast to int64 first");
+    return {to, g.dims(d.inputs[0])};
   }
   NodeId simplify(Graph& g, Draft& d, const Type& to) const override {
     const NodeId x = d.inputs[0];

@@ -3,8 +3,10 @@
 
 #include "ops/attention.h"
 #include "ops/collective.h"
+#include "ops/complex.h"
 #include "ops/convolution.h"
 #include "ops/elementwise.h"
+#include "ops/fourier.h"
 #include "ops/identity.h"
 #include "ops/index.h"
 #include "ops/movement.h"

@@ -2,6 +2,7 @@
 
 #include "ir/fold.h"
 #include "ops/families.h"
+#include "ops/identity.h"
 #include "ops/movement.h"
 
 namespace gradcell {
@@ -33,6 +34,8 @@ class Ranges : public Source {
   explicit Ranges(Op op) : Source(op, Form::Range, kAttributes<AxisAttributes>, kRange) {}
   Type infer(const Graph&, const Draft& d) const override {
     check_shape(name(), d.asked.dims);
+    require(!is_complex(d.asked.dtype), ErrorKind::Type, name(), ": not defined for ",
+            gradcell::name(d.asked.dtype));
     if (!d.asked.dims.empty()) check_axis(name(), d.attributes[0], d.asked.dims.size());
     return d.asked;
   }
@@ -76,6 +79,7 @@ NodeId leaf(Graph& g, DType dtype, std::span<const int64_t> dims) {
 }
 
 NodeId constant_bits(Graph& g, DType dtype, std::span<const int64_t> dims, uint64_t bits) {
+  if (is_complex(dtype)) return cast(g, constant_bits(g, part_dtype(dtype), dims, bits), dtype);
   return g.intern(Op::Const, dtype, dims, {}, {}, bits);
 }
 

@@ -192,6 +192,7 @@ RowSet row_set(const Graph& g, const Labels& l, NodeId id) {
     case Form::Same:
     case Form::Extremum:
     case Form::Scan:
+    case Form::Fourier:
     case Form::Convolve:
     case Form::Attend:
     case Form::Window:

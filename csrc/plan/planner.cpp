@@ -76,6 +76,12 @@ std::vector<NodeId> in_order(const Graph& g, std::span<const NodeId> live,
   return order;
 }
 
+/// What stands for a leaf in a cleaned graph: complex numbers are pairs there.
+NodeId clean_leaf(Graph& to, DType dtype, Dims dims) {
+  if (is_complex(dtype)) dims.push_back(2);
+  return leaf(to, part_dtype(dtype), dims);
+}
+
 /// The live part without aliases and gradient stops, hash-consed again (what differed only by an
 /// alias becomes one node), with known values as leaves.
 PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
@@ -88,7 +94,7 @@ PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const No
     if (cut || is_leaf(g, id)) {
       Stamp stamp(c.graph);
       stamp.at(g[id].location);
-      to[id] = leaf(c.graph, g.dtype(id), g.dims(id));
+      to[id] = clean_leaf(c.graph, g.dtype(id), g.dims(id));
       c.inputs.push_back(to[id]);
       continue;
     }

@@ -15,9 +15,7 @@ namespace gradcell {
 namespace {
 
 /// True if a tensor of this dtype looks in memory as it does in a tile.
-constexpr bool as_is(DType t) {
-  return t == DType::Float32 || t == DType::Float64 || t == DType::Int32 || t == DType::Int64;
-}
+constexpr bool as_is(DType t) { return is_compute_type(t); }
 
 using Map = std::vector<int32_t>;
 

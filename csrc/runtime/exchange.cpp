@@ -16,8 +16,9 @@ cuda::StreamHandle handle(uint64_t stream) { return reinterpret_cast<cuda::Strea
 DLDataType type_code(DType t) {
   uint8_t code = t == DType::Bool       ? 6
                  : t == DType::BFloat16 ? 4
+                 : is_complex(t)        ? 5
                  : is_floating(t)       ? 2
-                 : t == DType::UInt8    ? 1
+                 : is_unsigned(t)       ? 1
                                         : 0;
   return {code, static_cast<uint8_t>(item_size(t) * 8), 1};
 }

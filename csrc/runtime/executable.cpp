@@ -18,15 +18,22 @@ namespace {
 
 std::atomic<int> g_device{-1};
 
+/// What the outputs are to who asked: complex numbers are pairs in a plan.
+std::vector<Type> types_of(const Graph& g, std::span<const NodeId> roots) {
+  std::vector<Type> types;
+  for (NodeId id : roots) types.push_back({g.dtype(id), g.dims(id)});
+  return types;
+}
+
 /// The outputs of a run: those that alias others, and new ones from `fresh`.
 template <class F>
-std::vector<Array> make_outputs(const std::vector<PlanOutput>& plan, std::span<const Array> inputs,
-                                F fresh) {
+std::vector<Array> make_outputs(const std::vector<PlanOutput>& plan, const std::vector<Type>& types,
+                                std::span<const Array> inputs, F fresh) {
   std::vector<Array> outputs(plan.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const PlanOutput& o = plan[i];
-    outputs[i].dtype = o.desc.dtype;
-    outputs[i].dims = o.desc.dims;
+    outputs[i].dtype = types[i].dtype;
+    outputs[i].dims = types[i].dims;
     if (o.alias_input >= 0)
       outputs[i].storage = inputs[o.alias_input].storage;
     else if (o.alias_output >= 0)
@@ -52,7 +59,7 @@ int overwritten(const PlanOutput& o, int output, std::span<const Array> inputs,
 
 class OnCpu : public Executable {
  public:
-  explicit OnCpu(Plan plan) : runner_(std::move(plan)) {}
+  OnCpu(Plan plan, std::vector<Type> types) : runner_(std::move(plan)), types_(std::move(types)) {}
 
   std::vector<Array> run(std::span<const Array> inputs, std::span<const uint64_t> constants,
                          std::span<const Update> updates) const override {
@@ -60,7 +67,7 @@ class OnCpu : public Executable {
     std::vector<const void*> in(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) in[i] = inputs[i].data();
     std::vector<void*> out(plan.size(), nullptr);
-    std::vector<Array> outputs = make_outputs(plan, inputs, [&](size_t i, Array& a) {
+    std::vector<Array> outputs = make_outputs(plan, types_, inputs, [&](size_t i, Array& a) {
       int at = overwritten(plan[i], static_cast<int>(i), inputs, updates);
       if (at >= 0)
         a.storage = inputs[at].storage;
@@ -83,11 +90,13 @@ class OnCpu : public Executable {
 
  private:
   cpu::Runner runner_;
+  std::vector<Type> types_;
 };
 
 class OnGpu : public Executable {
  public:
-  OnGpu(cuda::CudaPlan plan, cuda::Device& device) : launcher_(std::move(plan), device) {}
+  OnGpu(cuda::CudaPlan plan, std::vector<Type> types, cuda::Device& device)
+      : launcher_(std::move(plan), device), types_(std::move(types)) {}
 
   std::vector<Array> run(std::span<const Array> inputs, std::span<const uint64_t> constants,
                          std::span<const Update>) const override {
@@ -100,7 +109,7 @@ class OnGpu : public Executable {
     }
     cuda::Blocks out = launcher_.run(in, constants.data());
     std::vector<Array> outputs = make_outputs(
-        launcher_.plan().outputs, inputs,
+        launcher_.plan().outputs, types_, inputs,
         [&](size_t i, Array& a) { a.storage = Storage::on_device(std::move(out[i]), a.bytes()); });
     return outputs;
   }
@@ -110,6 +119,7 @@ class OnGpu : public Executable {
  private:
   static constexpr double kLong = 1e6;  // another thread may hold the stream
   cuda::Launcher launcher_;
+  std::vector<Type> types_;
 };
 
 /// With GRADCELL_SAVE_CUDA=folder, the CUDA text of every plan goes there, whatever the device.
@@ -129,8 +139,9 @@ std::shared_ptr<const Executable> make_executable(const Graph& g, std::span<cons
                                                   std::span<const NodeId> cuts) {
   save_cuda(g, live, roots, cuts);
   int number = device_in_use();
-  if (number < 0) return std::make_shared<OnCpu>(make_plan(g, live, roots, cuts));
-  return std::make_shared<OnGpu>(cuda::make_cuda_plan(g, live, roots, cuts),
+  if (number < 0)
+    return std::make_shared<OnCpu>(make_plan(g, live, roots, cuts), types_of(g, roots));
+  return std::make_shared<OnGpu>(cuda::make_cuda_plan(g, live, roots, cuts), types_of(g, roots),
                                  cuda::Device::get(number));
 }
 

@@ -59,6 +59,8 @@ DType dtype_of(Number::Kind kind) {
       return DType::Bool;
     case Number::Kind::Int:
       return DType::Int64;
+    case Number::Kind::Complex:
+      return DType::Complex64;
     default:
       return DType::Float32;
   }
@@ -75,8 +77,8 @@ DType common_dtype(const TensorOrNumber& a, const TensorOrNumber& b) {
 /// False for a number that is no value of an integer dtype.
 bool fits(const Number& n, DType dtype) {
   if (is_floating(dtype) || dtype == DType::Bool) return true;
-  const auto bits = static_cast<int>(8 * item_size(dtype)) - (dtype != DType::UInt8);
-  const double end = std::ldexp(1.0, bits), begin = dtype == DType::UInt8 ? 0 : -end;
+  const auto bits = static_cast<int>(8 * item_size(dtype)) - !is_unsigned(dtype);
+  const double end = std::ldexp(1.0, bits), begin = is_unsigned(dtype) ? 0 : -end;
   if (n.kind == Number::Kind::Float) return std::trunc(n.f) >= begin && n.f < end;  // false for NaN
   return dtype == DType::Int64 ||
          (static_cast<double>(n.i) >= begin && static_cast<double>(n.i) < end);
@@ -95,6 +97,8 @@ NodeId lower_number(Graph& g, const char* op, const Number& n, DType dtype, cons
       fail(ErrorKind::Value, op, ": ", n.f, " does not fit into ", name(dtype));
     fail(ErrorKind::Value, op, ": ", n.i, " does not fit into ", name(dtype));
   }
+  if (is_complex(dtype))
+    return cast(g, lower_number(g, op, n, part_dtype(dtype), dims, wraps), dtype);
   const bool half = dtype == DType::Float16 || dtype == DType::BFloat16;
   if (n.kind == Number::Kind::Float) return constant(g, dtype, dims, half ? to_odd(n.f) : n.f);
   if (dtype == DType::Float64) return constant(g, dtype, dims, static_cast<double>(n.i));
@@ -215,6 +219,8 @@ NodeId keep(Graph& g, NodeId y, Dims dims, const Dims& axes) {
 }  // namespace
 
 DType promote(DType t, Number::Kind number) {
+  if (number == Number::Kind::Complex)
+    return is_complex(t) ? t : t == DType::Float64 ? DType::Complex128 : DType::Complex64;
   if (is_floating(t)) return t;
   if (number == Number::Kind::Float) return DType::Float32;
   if (t == DType::Bool && number == Number::Kind::Int) return DType::Int64;
@@ -307,17 +313,25 @@ TensorPtr apply(Op op, const Arguments& a) {
   return r.result(picks ? ad::with_fewer_products(g, y) : y);
 }
 
+namespace {
+
+/// A leaf of the tensor's shape, for the steps of a view, which are the same for all dtypes. (Of a
+/// complex one they would be those of its parts.)
+NodeId stand_in(Graph& g, const Tensor& x) { return leaf(g, part_dtype(x.dtype()), x.dims()); }
+
+}  // namespace
+
 TensorPtr view(Op op, const Arguments& a) {
   const TensorPtr& x = a.tensors[0];
   Graph g;
-  const std::vector<NodeId> in = {leaf(g, x->dtype(), x->dims())};
+  const std::vector<NodeId> in = {stand_in(g, *x)};
   return view(x, steps_between(g, in[0], applied(g, spec(op), a, in)));
 }
 
 TensorPtr index(const TensorPtr& x, const Dims& start, const Dims& size, const Dims& step,
                 const Dims& shape) {
   Graph g;
-  const NodeId from = leaf(g, x->dtype(), x->dims());
+  const NodeId from = stand_in(g, *x);
   return view(x, steps_between(g, from, reshape(g, slice(g, from, {start, size, step}), shape)));
 }
 

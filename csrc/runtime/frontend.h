@@ -12,7 +12,7 @@ namespace gradcell {
 
 /// A Python number: weak, it takes the dtype of the tensor it meets, which rounds it once.
 struct Number {
-  enum class Kind : uint8_t { Bool, Int, Float } kind;
+  enum class Kind : uint8_t { Bool, Int, Float, Complex } kind;  ///< Complex: of Numbers
   double f = 0;
   int64_t i = 0;
 };

@@ -42,6 +42,8 @@ auto key_of(T v) {
     if (is_nan(v)) return ~U(0);
     const U bits = std::bit_cast<U>(v + T(0));  // -0 + 0 is 0
     return bits & kSign ? static_cast<U>(~bits) : static_cast<U>(bits | kSign);
+  } else if constexpr (std::is_unsigned_v<T>) {
+    return static_cast<uint32_t>(v);
   } else {
     using U = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
     using Wide = std::conditional_t<sizeof(T) <= 4, int32_t, int64_t>;
@@ -52,6 +54,9 @@ auto key_of(T v) {
 /// f(elements, a function that gives an element's number).
 template <class F>
 Array with_numbers(const Array& x, F f) {
+  if (is_complex(x.dtype) || x.dtype == DType::UInt64)
+    fail(ErrorKind::Type, "elements of ", name(x.dtype),
+         " are not put in order: cast them first");
   Array out;
   by_dtype(x.dtype, [&]<class S>() {
     using Number = typename ComputeOf<S>::type;

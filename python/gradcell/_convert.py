@@ -18,10 +18,15 @@ _NUMPY_CODES = {
     "int16": "i2",
     "int32": "i4",
     "int64": "i8",
+    "uint16": "u2",
+    "uint32": "u4",
+    "uint64": "u8",
     "float16": "f2",
     "bfloat16": "u2",  # as bit patterns
     "float32": "f4",
     "float64": "f8",
+    "complex64": "c8",
+    "complex128": "c16",
 }
 _BY_NUMPY_NAME = {name: getattr(_core, name) for name in _NUMPY_CODES if name != "bfloat16"}
 
@@ -72,12 +77,14 @@ def to_dtype(dtype: Any) -> _core.DType:
         raise TypeError(f"{dtype!r} is not a dtype ({_core.user_location()})") from error
 
 
-_KINDS: dict[type, str] = {bool: "bool", np.bool_: "bool", int: "int64", float: "float32"}
+_KINDS: dict[type, str] = {
+    bool: "bool", np.bool_: "bool", int: "int64", float: "float32", complex: "complex128"
+}  # fmt: skip
 
 
 def _kinds(data: Any) -> set[str]:
-    """The kinds of Python numbers in nested sequences: bool, int64, float32; and "array" if there
-    are tensors or arrays among them."""
+    """The kinds of Python numbers in nested sequences: bool, int64, float32, complex128; and "array"
+    if there are tensors or arrays among them."""
     kind = _KINDS.get(type(data))
     if kind is not None:
         return {kind}
@@ -90,6 +97,8 @@ def _kinds(data: Any) -> set[str]:
         return {"int64"}
     if isinstance(data, numbers.Real):
         return {"float32"}
+    if isinstance(data, numbers.Complex):
+        return {"complex128"}
     if isinstance(data, (np.ndarray, _core.Tensor)):
         return {"array"}
     raise TypeError(
@@ -97,8 +106,11 @@ def _kinds(data: Any) -> set[str]:
     )
 
 
+_WIDEST = ("array", "complex128", "float32", "int64", "bool")
+
+
 def _widest(kinds: set[str]) -> str:
-    return next(name for name in ("array", "float32", "int64", "bool") if name in kinds)
+    return next(name for name in _WIDEST if name in kinds)
 
 
 def dtype_of_numbers(data: Any) -> _core.DType | None:
@@ -144,6 +156,10 @@ def _integers(data: Any, kinds: set[str], name: str) -> np.ndarray:
 def _rounded(data: Any, kinds: set[str], want: _core.DType) -> np.ndarray:
     """Python numbers in a dtype, each rounded once."""
     name = want.name
+    if want.is_complex:
+        return np.array(data, np.complex128).astype(name)
+    if "complex128" in kinds:
+        raise TypeError(f"Tensor: complex numbers do not go into {name} ({_core.user_location()})")
     if name == "bool":
         return np.array(data, "?" if kinds == {"bool"} else "f8") != 0
     if not want.is_floating:
@@ -182,6 +198,8 @@ def _in_dtype(array: np.ndarray, have: _core.DType, want: _core.DType) -> np.nda
         return array
     if have.name == "bfloat16":
         array = from_bfloat16_bits(array)
+    if have.is_complex and not want.is_complex and want.name != "bool":
+        array = array.real  # as a cast of a tensor does
     with np.errstate(all="ignore"):
         if want.name == "bfloat16":
             return to_bfloat16_bits(array)

@@ -163,7 +163,7 @@ def from_numpy(array: np.ndarray) -> Tensor:
     """A tensor that shares the array's memory where that is possible: contiguous, native byte order.
 
     With device_target='GPU' also of a CuPy array, or of anything with __cuda_array_interface__.
-    Raises TypeError for arrays of objects, strings or complex numbers.
+    Raises TypeError for arrays of objects or strings.
     """
     if hasattr(array, "__cuda_array_interface__") and not isinstance(array, Tensor):
         return from_gpu(array, True)
@@ -341,6 +341,7 @@ _attach(
         "numpy": asnumpy,
         "item": item,
         "tolist": tolist,
+        "__complex__": lambda self: complex(_number(self)),
         "__float__": lambda self: float(_number(self)),
         "__int__": lambda self: int(_number(self)),
         "__bool__": lambda self: bool(item(self)),

@@ -11,6 +11,8 @@ import numpy as np
 from gradcell._core import (
     DType,
     bfloat16,
+    complex64,
+    complex128,
     float16,
     float32,
     float64,
@@ -19,6 +21,9 @@ from gradcell._core import (
     int32,
     int64,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from gradcell._core import (
     bool as bool_,
@@ -30,7 +35,13 @@ double = float64
 byte = int8
 short = int16
 intc = int_ = int32
-long = int64
+long = intp = int64
+ubyte = uint8
+ushort = uint16
+uintc = uint32
+uintp = uint64
+cfloat = complex64
+cdouble = complex128
 tensor_type = DType
 type_none = type(None)
 
@@ -50,20 +61,26 @@ def dtype_to_nptype(type_: DType) -> Any:
 
 
 def dtype_to_pytype(type_: DType) -> type:
-    """Python's type of the elements: bool, int or float."""
+    """Python's type of the elements: bool, int, float or complex."""
+    if type_.is_complex:
+        return builtins.complex
     if type_.is_floating:
         return builtins.float
     return builtins.bool if type_.name == "bool" else builtins.int
 
 
 def pytype_to_dtype(obj: Any) -> DType:
-    """The dtype of Python's bool, int (int64) and float (float64), and of NumPy's types.
+    """The dtype of Python's bool, int (int64), float (float64) and complex (complex128), and of NumPy's
+    types.
 
     Raises NotImplementedError for other types.
     """
     if isinstance(obj, DType):
         return obj
-    plain = {builtins.bool: bool_, builtins.int: int64, builtins.float: float64}
+    plain = {
+        builtins.bool: bool_, builtins.int: int64, builtins.float: float64,
+        builtins.complex: complex128,
+    }  # fmt: skip
     if obj in plain:
         return plain[obj]
     name = np.dtype(obj).name if isinstance(obj, type) and issubclass(obj, np.generic) else ""
@@ -94,10 +111,10 @@ class QuantDtype(enum.Enum):
     FLOAT16, FLOAT32 = 16, 17
 
 
-_NUMPY = (bool_, int8, int16, int32, int64, uint8, float16, float32, float64)
+uint_type, complex_type = (uint8, uint16, uint32, uint64), (complex64, complex128)
 float_type, int_type = (float16, float32, float64), (int8, int16, int32, int64)
-uint_type = (uint8,)
-number_type = (*int_type, *uint_type, *float_type, bfloat16)
+number_type = (*int_type, *uint_type, *float_type, bfloat16, *complex_type)
+_NUMPY = (bool_, *int_type, *uint_type, *float_type, *complex_type)
 all_types = (bool_, *number_type)
 
 __all__ = [
@@ -105,6 +122,10 @@ __all__ = [
     "bfloat16",
     "bool_",
     "byte",
+    "cdouble",
+    "cfloat",
+    "complex64",
+    "complex128",
     "double",
     "dtype_to_nptype",
     "dtype_to_pytype",
@@ -120,11 +141,19 @@ __all__ = [
     "int64",
     "int_",
     "intc",
+    "intp",
     "long",
     "pytype_to_dtype",
     "short",
     "single",
+    "ubyte",
     "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uintc",
+    "uintp",
+    "ushort",
 ]
 
 

@@ -22,6 +22,7 @@ from gradcell.transform import (
     _check_weights,
     _tensors,
     cache_for,
+    check_real,
     function_name,
     run,
 )
@@ -111,6 +112,7 @@ def _jacobian(
             target, aux = _aux_of(out) if has_aux else (out, None)
             outputs = tree.leaves(target)
             _check_outputs(function_name(fn), outputs)
+            check_real(name, [*inputs, *outputs])
             rows = [r[0] if len(r) == 1 else tuple(r) for r in blocks(outputs, inputs)]
         finally:
             _core.dissolve(inputs)

@@ -94,7 +94,9 @@ def _shown(array: Array) -> Array:
 
 
 def _element_texts(values: Array, dtype_name: str) -> list[str]:
-    """The elements as text of one width: fixed for bool and floats, the widest for the others."""
+    """The elements as text of one width: fixed for bool and floats, the widest for integers.
+
+    Complex numbers are as wide as they are."""
     if dtype_name == "Bool":
         return [f"{bool(value)!s:>5}" for value in values]
     if dtype_name in ("Float32", "Float64"):
@@ -102,12 +104,16 @@ def _element_texts(values: Array, dtype_name: str) -> list[str]:
     if dtype_name == "Float16":
         return [_signed_nan(value, "%.4e").rjust(11) for value in values]
     texts = [_general(value) for value in values]
+    if dtype_name.startswith("Complex"):
+        return texts
     width = max(map(len, texts))
     return [text.rjust(width) for text in texts]
 
 
 def _general(value: Any) -> str:
     """One number alone: six significant digits for a float, as it is otherwise."""
+    if isinstance(value, np.complexfloating):
+        return f"{value.real:g}{value.imag:+g}j"
     if isinstance(value, np.floating):
         return _signed_nan(value, "%g")
     return str(value)

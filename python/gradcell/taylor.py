@@ -20,6 +20,7 @@ from gradcell.transform import (
     _check_outputs,
     _check_positions,
     cache_for,
+    check_real,
     function_name,
     run,
 )
@@ -46,6 +47,7 @@ def _along(fn: Any, args: Sequence[Any], positions: Sequence[int], rule: Rule) -
         out = fn(*given)
         outputs = tree.leaves(out)
         _check_outputs(function_name(fn), outputs)
+        check_real("a Taylor series or Laplacian", [*wrt, *outputs])
         found = rule([_core.record(t) for t in outputs], wrt)
     finally:
         _core.dissolve(wrt)

@@ -148,7 +148,8 @@ def cumsum(self: Tensor, axis: Any = None, dtype: Any = None) -> Tensor:
     bool and integers below int64 are added up as int32, unless dtype says otherwise.
     """
     x = ravel(self) if axis is None else self
-    if dtype is None and not x.dtype.is_floating and x.dtype != _core.int64:
+    wide = ("int64", "uint16", "uint32", "uint64")
+    if dtype is None and not x.dtype.is_floating and x.dtype.name not in wide:
         dtype = _core.int32
     return ops.cumsum(x, 0 if axis is None else axis, dtype)
 
@@ -369,9 +370,7 @@ _OWN: dict[str, Any] = {
     "byte": _said("The elements as uint8.", lambda self: _core.ops.cast(self, _core.uint8)),
     "short": _said("The elements as int16.", lambda self: _core.ops.cast(self, _core.int16)),
     "is_init": _said("True: values are there from the start.", lambda self: True),
-    "H": property(
-        lambda self: ops.swapaxes(self, -2, -1), doc="The last two dimensions exchanged."
-    ),
+    "H": property(lambda self: self.adjoint(), doc="The last two dimensions exchanged, conjugate."),
     "detach": ops.stop_gradient,
     "contiguous": _said("A copy, row-major as all tensors are.", lambda self: _core.copy(self)),
     "is_contiguous": _said("True: all tensors are row-major.", lambda self: True),
@@ -391,7 +390,7 @@ _OWN: dict[str, Any] = {
         lambda self: ops.swapaxes(self, -2, -1), doc="The last two dimensions exchanged."
     ),
     "mH": property(
-        lambda self: ops.swapaxes(self, -2, -1), doc="The last two dimensions exchanged."
+        lambda self: self.adjoint(), doc="The last two dimensions exchanged, conjugate."
     ),
 }
 
@@ -426,7 +425,7 @@ def _explained(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 #: Ops as methods, with the tensor as their first argument; imported when they are first called.
 _FROM_OPS = """
-    addbmm addcdiv addcmul addmv addr aminmax approximate_equal baddbmm bincount bitwise_and
+    addbmm addcdiv addcmul addmv addr aminmax angle approximate_equal baddbmm bincount bitwise_and
     bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cholesky
     cholesky_inverse cholesky_solve conj copysign cov cross cummax cummin cumprod deg2rad det diagflat
     diagonal_scatter diff digamma dsplit erfinv float_power frac gather_elements gather_nd gcd ger
@@ -443,7 +442,7 @@ _ROWS = (
     ("self, other, rtol=1e-05, atol=1e-08, equal_nan=False",
      "bool(ops.all(ops.isclose(self, other, rtol, atol, equal_nan)))", "allclose"),
     ("self", "ops.nonzero(self)", "argwhere"),
-    ("self", "ops.swapaxes(self, -2, -1)", "adjoint"),
+    ("self", "ops.adjoint(self)", "adjoint"),
     ("self, axis=0, keep_dims=False", "ops.{}(self, axis, keep_dims)",
      "argmax_with_value=max argmin_with_value=min"),
     ("self", "self.copy()", "clone"),

@@ -266,6 +266,16 @@ def _check_outputs(name: str, outputs: list[Tensor]) -> None:
         )
 
 
+def check_real(name: str, tensors: Sequence[Tensor]) -> None:
+    """Raises TypeError for a complex tensor: its derivatives are no numbers of a table."""
+    for t in tensors:
+        if t.dtype.is_complex:
+            raise TypeError(
+                f"{name}: not defined by or of complex tensors, got {t.dtype}; take their parts, "
+                f"ops.real and ops.imag{where()}"
+            )
+
+
 def _differentiate(
     fn: Callable[..., Any],
     args: tuple[Any, ...],

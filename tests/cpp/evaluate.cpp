@@ -47,6 +47,12 @@ void put_bits(const Array& a, int64_t i, uint64_t bits) {
       return put(a.data(), i, static_cast<int32_t>(n));
     case DType::Int64:
       return put(a.data(), i, n);
+    case DType::UInt16:
+      return put(a.data(), i, static_cast<uint16_t>(n));
+    case DType::UInt32:
+      return put(a.data(), i, static_cast<uint32_t>(n));
+    case DType::UInt64:
+      return put(a.data(), i, static_cast<uint64_t>(n));
     case DType::Float16:
       return put(a.data(), i, float_to_half(static_cast<float>(f)));
     case DType::BFloat16:
@@ -55,6 +61,8 @@ void put_bits(const Array& a, int64_t i, uint64_t bits) {
       return put(a.data(), i, static_cast<float>(f));
     case DType::Float64:
       return put(a.data(), i, f);
+    default:
+      fail(ErrorKind::Runtime, "no elements of ", name(a.dtype), " here");
   }
 }
 
@@ -73,6 +81,12 @@ uint64_t get_bits(const Array& a, int64_t i) {
       return whole(get<int32_t>(a.data(), i));
     case DType::Int64:
       return whole(get<int64_t>(a.data(), i));
+    case DType::UInt16:
+      return whole(get<uint16_t>(a.data(), i));
+    case DType::UInt32:
+      return whole(get<uint32_t>(a.data(), i));
+    case DType::UInt64:
+      return get<uint64_t>(a.data(), i);
     case DType::Float16:
       return real(half_to_float(get<uint16_t>(a.data(), i)));
     case DType::BFloat16:
@@ -81,8 +95,9 @@ uint64_t get_bits(const Array& a, int64_t i) {
       return real(get<float>(a.data(), i));
     case DType::Float64:
       return real(get<double>(a.data(), i));
+    default:
+      fail(ErrorKind::Runtime, "no elements of ", name(a.dtype), " here");
   }
-  return 0;
 }
 
 Array from_bits(DType dtype, const Dims& dims, const Bits& bits) {

@@ -290,7 +290,7 @@ TEST_P(TileKernelsTest, SixteenBitNansStayNans) {
 /// An array [rows][F] of small whole numbers, which every dtype but bool holds exactly.
 double element(DType t, int r, int f) {
   const int v = (r * 31 + f * 7) % 100;
-  return t == DType::Bool ? v % 2 : t == DType::UInt8 ? v : v - 50;
+  return t == DType::Bool ? v % 2 : is_unsigned(t) ? v : v - 50;
 }
 
 /// Of a whole number below 1024.
@@ -316,6 +316,12 @@ void put(DType t, std::byte* p, double v) {
       return copy(static_cast<int32_t>(v));
     case DType::Int64:
       return copy(static_cast<int64_t>(v));
+    case DType::UInt16:
+      return copy(static_cast<uint16_t>(v));
+    case DType::UInt32:
+      return copy(static_cast<uint32_t>(v));
+    case DType::UInt64:
+      return copy(static_cast<uint64_t>(v));
     case DType::Float16:
       return copy(half_bits(v));
     case DType::BFloat16:
@@ -324,6 +330,8 @@ void put(DType t, std::byte* p, double v) {
       return copy(static_cast<float>(v));
     case DType::Float64:
       return copy(v);
+    default:
+      FAIL() << "no elements of " << name(t) << " in tiles";
   }
 }
 
@@ -337,6 +345,7 @@ double get(Compute type, const std::byte* p) {
 TEST_P(TileKernelsTest, RowsInAndOut) {
   for (int d = 0; d < kDTypeCount; ++d) {
     const DType t = static_cast<DType>(d);
+    if (is_complex(t)) continue;  // pairs, in tiles
     const Compute tile = compute_type(t);
     const size_t size = item_size(t), tile_size = compute_size(tile);
     for (int F : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 20, 33, 64, 70}) {

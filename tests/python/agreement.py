@@ -20,6 +20,9 @@ import numpy as np
 
 KINDS: dict[str, Callable[[np.random.Generator, list[int]], np.ndarray]] = {
     "normal": lambda rng, shape: rng.standard_normal(shape).astype(np.float32),
+    "complex": lambda rng, shape: (
+        rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+    ).astype(np.complex64),
     "unit": lambda rng, shape: rng.uniform(0.05, 0.95, shape).astype(np.float32),
     "shares": lambda rng, shape: rng.dirichlet(np.ones(shape[-1]), shape[:-1]).astype(np.float32),
     "log shares": lambda rng, shape: np.log(
@@ -81,8 +84,13 @@ def flat(result: Any) -> list[Any]:
     return [] if result is None else [result]
 
 
+def is_complex(ms: Any, x: Any) -> bool:
+    return x.dtype in (ms.complex64, ms.complex128)
+
+
 def is_float(ms: Any, x: Any) -> bool:
-    return isinstance(x, ms.Tensor) and x.dtype in (ms.float16, ms.float32, ms.float64)
+    floats = (ms.float16, ms.float32, ms.float64)
+    return isinstance(x, ms.Tensor) and (x.dtype in floats or is_complex(ms, x))
 
 
 def weighted(ms: Any, cell: Any, outputs: list[Any], seed: int) -> Callable[..., Any]:
@@ -93,7 +101,9 @@ def weighted(ms: Any, cell: Any, outputs: list[Any], seed: int) -> Callable[...,
     def function(*inputs: Any) -> Any:
         total: Any = 0.0
         for y, w in zip(flat(cell(*inputs)), weights, strict=True):
-            if is_float(ms, y):
+            if is_float(ms, y) and is_complex(ms, y):
+                total = total + (ms.ops.real(y) * w).sum() - (ms.ops.imag(y) * w * w).sum()
+            elif is_float(ms, y):
                 total = total + (y * w).sum()
         return total
 

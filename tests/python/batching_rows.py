@@ -107,6 +107,12 @@ def reducing_rows() -> Iterator[BatchRow]:
                 lambda x, f=name, a=axis: getattr(ops, f.lower())(x, a),
                 (numbers(3, 2, 4),),
             )
+        yield BatchRow(
+            "FourierTransform",
+            f"{axis}",
+            lambda x, a=axis: ops.fourier(x, a % 3, a == 1),
+            (numbers(3, 2, 4, 2),),
+        )
         for name in ("CumSum", "CumProd"):
             for exclusive in (False, True):
                 for reverse in (False, True):
@@ -157,6 +163,20 @@ def moving_rows() -> Iterator[BatchRow]:
             f"{axis}",
             lambda x, y, z, a=axis: ops.concat([x, y, z], a),
             (numbers(2, 2), numbers(2, 2), numbers(2, 2)),
+        )
+
+
+def complex_rows() -> Iterator[BatchRow]:
+    """Of pairs, through complex numbers and back."""
+    for name, function in {
+        "ViewAsComplex": lambda z: ops.exp(z),
+        "ViewAsReal": lambda z: ops.reduce_sum(ops.mul(z, z), [0]),
+    }.items():
+        yield BatchRow(
+            name,
+            "through",
+            lambda x, f=function: ops.view_as_real(f(ops.view_as_complex(x))),
+            (numbers(3, 4, 2),),
         )
 
 
@@ -224,6 +244,7 @@ ROWS: list[BatchRow] = [
     *index_rows(),
     *reducing_rows(),
     *moving_rows(),
+    *complex_rows(),
     *other_rows(),
     *window_rows(),
     *attention_rows(),

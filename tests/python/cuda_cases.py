@@ -223,6 +223,13 @@ CASES["cumsum of many integers"] = (
     (tensor(500),),
 )
 
+for _axis in (0, 1):
+    for _inverse in (False, True):
+        CASES[f"fourier {_axis} {_inverse}"] = (
+            lambda x, a=_axis, i=_inverse: core.fourier(x * 2.0, a, i),
+            (tensor(4, 5, 2),),
+        )
+
 X345 = tensor(3, 4, 5)
 MOVES: dict[str, Callable[[Tensor], Tensor]] = {
     "transpose 210": lambda x: core.transpose(x, [2, 1, 0]),

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from form_cases import FORMS
+
 Case = tuple[str, list[Any]]
 
 
@@ -595,10 +597,113 @@ MINT: list[Case] = [
     ("ms.mint.nn.Linear(3, 2)", ["normal: 4 3"]),
 ]
 
-NAMES: list[Case] = [*NUMPY, *OPS, *TENSOR, *MINT]
+COMPLEX: list[Case] = [
+    *named(
+        ["complex: 2 3"],
+        "exp log sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh sqrt rsqrt square reciprocal "
+        "abs neg conj real imag angle sign sigmoid log1p expm1 view_as_real isreal zeros_like ones_like "
+        "fft ifft irfft hfft fft2 ifft2 irfft2 hfft2 fftn ifftn irfftn hfftn fftshift ifftshift "
+        "ComplexAbs() Real() Imag() Conj() Angle() Abs() Exp()",
+        "ops.{}",
+    ),
+    *named(["complex: 2 3", "complex: 3"], "add sub mul div pow equal not_equal", "ops.{}"),
+    *named(["complex: 2 3", "normal: 3"], "add sub", "ops.{}"),
+    *cases(
+        ["complex: 2 3"],
+        """
+        x.sum()
+        x.mean()
+        x.sum(1)
+        x.T
+        x[0, 1]
+        x[:, ::2]
+        x.reshape(6)
+        ops.concat((x, x), 1)
+        ops.stack([x, x])
+        ops.matmul(x, x.T)
+        ops.gather(x, Tensor([1, 0]), 0)
+        ops.flip(x, (0,))
+        ops.cumsum(x, 0)
+        ops.adjoint(x)
+        ops.expand_dims(x, 0)
+        ops.cast(x, ms.float32)
+        ops.cast(x, ms.complex128)
+        x.real()
+        x.imag()
+        x.conj()
+        ops.fft(x, 5)
+        ops.fft(x, 2, 0)
+        ops.ifft(x, 4, norm='forward')
+        ops.fft2(x, (3, 2), norm='ortho')
+        ops.irfft(x, 3)
+        ops.irfft(x, 4, norm='ortho')
+        ops.irfftn(x, (2, 5))
+        ops.hfft(x, 5, norm='forward')
+        ops.hfftn(x, (3, 4), norm='ortho')
+        ops.fftn(x, (4,))
+        ops.ifftn(x, dim=(0,))
+        ops.fftshift(x, 1)
+        ops.FFTWithSize(1, False, False)(x)
+        ops.FFTWithSize(2, True, False, 'ortho')(x)
+        ops.FFTWithSize(2, False, False, 'forward')(x)
+        ops.FFTWithSize(1, True, True)(x)
+        ops.FFTWithSize(1, True, True, signal_sizes=(5,))(x)
+        ops.FFTWithSize(1, True, True, onesided=False)(x)
+        """,
+        "lambda x: {}",
+    ),
+    *cases(
+        ["normal: 3 5"],
+        """
+        ops.fft(x)
+        ops.ifft(x, 4)
+        ops.rfft(x)
+        ops.rfft(x, 4, 0, 'ortho')
+        ops.ihfft(x)
+        ops.ihfft(x, 6, norm='forward')
+        ops.fft2(x)
+        ops.rfft2(x)
+        ops.ihfft2(x)
+        ops.fftn(x)
+        ops.rfftn(x, (4, 4))
+        ops.rfftn(x, dim=(1, 0))
+        ops.ihfftn(x, dim=(0,))
+        ops.irfft(x)
+        ops.fftshift(x)
+        ops.ifftshift(x, (0,))
+        ops.cast(x, ms.complex64)
+        ops.real(x)
+        ops.conj(x)
+        ops.polar(x, x)
+        ops.Complex()(x, x * 2.0)
+        ops.FFTWithSize(1, False, True)(x)
+        ops.FFTWithSize(2, False, True)(x)
+        ops.FFTWithSize(2, False, True, onesided=False)(x)
+        ms.numpy.fft.rfft(x, axis=0)
+        ms.numpy.fft.fft2(x)
+        ops.fftfreq(5, 0.5)
+        ops.rfftfreq(6)
+        """,
+        "lambda x: {}",
+    ),
+    *cases(
+        ["normal: 2 16"],
+        """
+        ops.stft(x, 4)
+        ops.stft(x, 4, 2, return_complex=True)
+        ops.stft(x, 8, win_length=6, normalized=True, onesided=False)
+        """,
+        "lambda x: {}",
+    ),
+]
 
-#: Cases whose first gradients MindSpore 2.10 gets wrong on its CPU (NaN, zeros, or a flip's of the wrong
-#: elements): their values alone are compared.
+NAMES: list[Case] = list(
+    {str(case): case for case in [*NUMPY, *OPS, *TENSOR, *MINT, *COMPLEX, *FORMS]}.values()
+)
+
+#: Cases whose first gradients MindSpore 2.10 gets wrong on its CPU (NaN, zeros, a flip's of the wrong
+#: elements, a crash, those by labels and weights left out, by complex numbers conjugate): their values
+#: alone are compared.
 ONLY_VALUES = frozenset(
     """
 ms.numpy.fliplr
@@ -612,5 +717,32 @@ lambda x, y: ops.IOU()(x * 9.0, y * 9.0)
 lambda x, y: ops.IOU('iof')(x * 9.0, y * 9.0)
 lambda x: ops.ROIAlign(2, 3, 0.5, 2, 0)(x, Tensor([[0, 1, 2, 12, 9]], ms.float32))
 lambda x, y: ops.CropAndResize('nearest', 0.5)(x, y * 1.2, Tensor([0], ms.int32), (3, 3))
+ops.abs
+ops.Abs()
+ops.sign
+ops.div
+lambda x: ops.irfftn(x, (2, 5))
+lambda x: ops.ihfft(x)
+lambda x: ops.ihfft(x, 6, norm='forward')
+lambda x: ops.ihfft2(x)
+lambda x: ops.ihfftn(x, dim=(0,))
+lambda x: ops.real(x)
+ms.mint.real
+lambda x: x.real()
+ops.Real()
+ops.real
+lambda x: ops.polar(x, x)
+ops.Mod()
+lambda x: ops.InplaceUpdate((0, 1))(x, x[:2] * 2.0)
+lambda x: ops.InplaceSub((0, 1))(x, x[:2] * 2.0)
+lambda x, y: x.cholesky_inverse()
+lambda x, y: ops.KLDivLoss()(x, y)
+lambda x, y: ops.kl_div(x, y)
+lambda x, y: ops.SigmoidCrossEntropyWithLogits()(x, y)
+lambda x, y: ops.SoftmaxCrossEntropyWithLogits()(x, y)
+lambda x, y: ops.BCEWithLogitsLoss()(x, y, x, y)
+lambda x, y: ops.BinaryCrossEntropy()(x, y, x)
+lambda x, y: ops.LayerNorm()(x, y[0], y[1])
+lambda x: ops.hfftn(x, (3, 4), norm='ortho')
 """.strip().splitlines()
 ) | {OPS[-1][0]}  # CTCLoss's second output is a gradient, whose own derivative MindSpore leaves out

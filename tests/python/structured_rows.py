@@ -15,7 +15,7 @@ from attention_rows import attention_cases
 from window_rows import window_cases
 
 import gradcell as ms
-from gradcell import Tensor, ops
+from gradcell import Tensor, _core, ops
 
 Shape = tuple[int, ...]
 
@@ -234,6 +234,27 @@ def numpy_cumprod(x: np.ndarray, axis: int, exclusive: bool, reverse: bool) -> n
         shape[axis] = 1
         x = np.concatenate([np.ones(shape, x.dtype), np.delete(x, -1, axis)], axis)
     return np.cumprod(x, axis).astype(x.dtype)
+
+
+def numpy_fourier(x: np.ndarray, axis: int, inverse: bool) -> np.ndarray:
+    """The transform of pairs [..., 2], without a factor."""
+    z = x[..., 0] + 1j * x[..., 1]
+    axis %= z.ndim
+    y = np.fft.ifft(z, axis=axis) * z.shape[axis] if inverse else np.fft.fft(z, axis=axis)
+    return np.stack([y.real, y.imag], -1).astype(x.dtype)
+
+
+def fourier_cases() -> Iterator[Case]:
+    for shape, axis in [((1, 2), 0), ((2, 2), 0), ((5, 2), 0), ((3, 4, 2), 0), ((3, 4, 2), 1),
+                        ((2, 7, 3, 2), 1), ((0, 3, 2), 1), ((13, 3, 2), 0)]:  # fmt: skip
+        for inverse in (False, True):
+            yield Case("FourierTransform", f"{shape}-{axis}-{inverse}",
+                       lambda x, a=axis, i=inverse: _core.ops.fourier(x, a, i),
+                       lambda x, a=axis, i=inverse: numpy_fourier(x, a, i), (shape,))  # fmt: skip
+    for shape, axis in [((300, 64, 2), 1), ((64, 300, 2), 0), ((2, 1009, 2), 1)]:
+        yield Case("FourierTransform", f"big-{shape}-{axis}",
+                   lambda x, a=axis: _core.ops.fourier(x, a, False) * 0.01,
+                   lambda x, a=axis: numpy_fourier(x, a, False) * 0.01, (shape,), order=0)  # fmt: skip
 
 
 def cumprod_cases() -> Iterator[Case]:
@@ -530,6 +551,7 @@ CASES: list[Case] = [
     *reduction_cases(),
     *arg_cases(),
     *cumsum_cases(),
+    *fourier_cases(),
     *cumprod_cases(),
     *shape_cases(),
     *joining_cases(),
@@ -544,6 +566,7 @@ CASES: list[Case] = [
 
 #: Ops whose tests are functions of their own in test_structured.py and test_indexing.py.
 TESTED_APART = {
+    "ViewAsReal", "ViewAsComplex",  # test_complex.py
     "Assign", "ReduceAll", "ReduceAny", "Random", "Dropout", "StopGradient", "LastWriter",
     "CallOutput",  # test_own_derivatives.py
     "After",  # test_recompute.py

@@ -244,6 +244,8 @@ WITHOUT_NUMBERS = set(
     scatter_nd_add scatter_nd_sub scatter_nd_update searchsorted select_scatter sequence_mask
     sgn shuffle signbit sinc slice_scatter slogdet soft_margin_loss space_to_depth std_mean svd
     tensor_exp tensor_scatter_sub tensor_solve tensor_split trapz tril_indices
+    adjoint angle fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft
+    ihfft2 ihfftn irfft irfft2 irfftn polar rfft rfft2 rfftfreq rfftn stft
     triplet_margin_loss triu_indices tuple_getitem tuple_len tuple_reversed tuple_setitem
     tuple_to_array derivative jacfwd jacrev jet linearize vmap
     type_as unique unique_consecutive unique_with_pad unsorted_segment_max

@@ -23,6 +23,8 @@ void run_call(const Call& c, const void* const* in, void* out, const uint64_t* c
       return extremum(c, in[0], out);
     case Form::Scan:
       return scan(c, in[0], out);
+    case Form::Fourier:
+      return fourier(c, in[0], out);
     case Form::Take:
       return take(c, in, out);
     case Form::Scatter:

@@ -19,6 +19,7 @@ void move(const Call& c, const void* const* in, void* out);
 void reduce(const Call& c, const void* in, void* out);
 void extremum(const Call& c, const void* in, void* out);
 void scan(const Call& c, const void* in, void* out);
+void fourier(const Call& c, const void* in, void* out);
 void take(const Call& c, const void* const* in, void* out);
 void scatter(const Call& c, const void* const* in, void* out);
 void last_index(const Call& c, const void* const* in, void* out);

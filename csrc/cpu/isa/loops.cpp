@@ -283,6 +283,10 @@ Loop narrow(DType to) {
       return loop<WrapRow<uint8_t>, int32_t, int32_t, int32_t, false>;
     case DType::Int16:
       return loop<WrapRow<int16_t>, int32_t, int32_t, int32_t, false>;
+    case DType::UInt16:
+      return loop<WrapRow<uint16_t>, int32_t, int32_t, int32_t, false>;
+    case DType::UInt32:
+      return loop<WrapRow<uint32_t>, int64_t, int64_t, int64_t, false>;
     case DType::Bool:
       return loop<ToBoolRow, int32_t, int32_t, int32_t, false>;
     default:

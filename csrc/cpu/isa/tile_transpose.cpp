@@ -132,6 +132,8 @@ GRADCELL_INLINE void with_types(DType t, F f) {
     return f(storage{}, compute{});
     GRADCELL_DTYPES(GRADCELL_X)
 #undef GRADCELL_X
+    default:  // complex numbers are pairs of others here
+      break;
   }
 }
 

@@ -25,6 +25,12 @@ auto by_type(DType t, F f) {
       return f.template operator()<int32_t>();
     case DType::Int64:
       return f.template operator()<int64_t>();
+    case DType::UInt16:
+      return f.template operator()<uint16_t>();
+    case DType::UInt32:
+      return f.template operator()<uint32_t>();
+    case DType::UInt64:
+      return f.template operator()<uint64_t>();
     case DType::Float32:
       return f.template operator()<float>();
     case DType::Float64:

@@ -33,7 +33,8 @@ _FUNCTIONS = (
 ).split()
 #: MPI's types in the order of the core's dtypes; half types are moved as int16, reduced as float.
 _DTYPES = (
-    "UINT8_T UINT8_T INT8_T INT16_T INT32_T INT64_T INT16_T INT16_T FLOAT DOUBLE"
+    "UINT8_T UINT8_T INT8_T INT16_T INT32_T INT64_T UINT16_T UINT32_T UINT64_T INT16_T INT16_T FLOAT "
+    "DOUBLE"
 ).split()  # fmt: skip
 #: Where launchers say how many processes they have started.
 _SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "WORLD_SIZE", "SLURM_NTASKS")

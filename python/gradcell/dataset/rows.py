@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core
 from gradcell._core import Tensor
 from gradcell._location import where
 
@@ -51,15 +50,11 @@ def as_array(value: Any) -> np.ndarray:
 
 
 def as_tensor(array: np.ndarray) -> Tensor | np.ndarray:
-    """A value as the iterators give it: a Tensor, but for strings and bytes. Unsigned integers of a
-    dtype that tensors do not have (labels are uint32) become signed ones of twice the width."""
+    """A value as the iterators give it: a Tensor, but for strings and bytes. Unsigned integers of
+    more than 8 bits (labels are uint32) become signed ones of twice the width, which ops take."""
     if array.dtype.kind in "US":
         return array
-    if (
-        array.dtype.kind == "u"
-        and array.dtype.itemsize < 8
-        and not hasattr(_core, array.dtype.name)
-    ):
+    if array.dtype.kind == "u" and 1 < array.dtype.itemsize < 8:
         array = array.astype(f"i{2 * array.dtype.itemsize}")
     return Tensor(array)
 

@@ -8,9 +8,23 @@ for the dtype of the result.
 from __future__ import annotations
 
 import math as _math
+from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from gradcell.dtype import bool_, float16, float32, float64, int8, int16, int32, int64, uint8
+from gradcell.dtype import (
+    bool_,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
 from gradcell.numpy import table as _table
 
 int_, float_ = int32, float32
@@ -18,11 +32,14 @@ pi, inf, nan, PINF, NINF = _math.pi, _math.inf, _math.nan, _math.inf, -_math.inf
 
 __all__ = [
     "NINF", "PINF", "bool_", "float16", "float32", "float64", "float_", "inf", "int8", "int16", "int32",
-    "int64", "int_", "nan", "pi", "uint8", *_table.FORMS.rows, *_table.OWN,
+    "int64", "int_", "nan", "pi", "uint16", "uint32", "uint64", "uint8",
+    *_table.FORMS.rows, *_table.OWN,
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:
+    if name == "fft":
+        return _import_module("gradcell.numpy.fft")
     if name in _table.FORMS:
         value = _table.FORMS.make(name)
     elif name in _table.OWN:

@@ -42,6 +42,9 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     if isinstance(fill_value, Tensor):
         value = fill_value if dtype is None else _ops.cast(fill_value, to_dtype(dtype))
         return _ops.broadcast_to(_ops.reshape(value, []), dims)
+    if isinstance(fill_value, (complex, np.complexfloating)):
+        value = Tensor(fill_value, arguments.dtype_or(dtype, _core.complex128))
+        return _ops.broadcast_to(value, dims)
     if not isinstance(fill_value, (bool, int, float, np.generic)):
         raise TypeError(f"full: fill_value must be a number, got {fill_value!r}{where()}")
     return _ops.full(dims, fill_value, arguments.dtype_or(dtype, _number_dtype(fill_value)))

@@ -11,10 +11,14 @@ _MODULES = {
     "boxes": """
         bounding_box_decode bounding_box_encode check_valid crop_and_resize depth_to_space
         grid_sample iou pixel_shuffle pixel_unshuffle space_to_depth""",
+    "complex_numbers": "adjoint angle conj imag is_complex isreal polar real view_as_real",
     "custom": """
         AiCPURegOp AkgGpuRegOp CpuRegOp Custom CustomOpBuilder CustomRegOp DataType TBERegOp
         custom_info_register op_info_register prim_attr_register""",
     "draws": "choice_with_mask multinomial random_categorical shuffle",
+    "fourier": """
+        fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2
+        ihfftn irfft irfft2 irfftn rfft rfft2 rfftfreq rfftn stft""",
     "gradient_hooks": "HookBackward InsertGradientOf",
     "linear_algebra": """
         addbmm addmv addr baddbmm batch_dot block_diag cholesky cholesky_inverse cholesky_solve
@@ -25,21 +29,22 @@ _MODULES = {
         AllGather AllReduce AlltoAll Barrier Broadcast Reduce ReduceOp ReduceScatter
         _VirtualDataset""",
     "primitive_table": """
-        Adam AdamWeightDecay AdaptiveAvgPool2D AdaptiveMaxPool2D ApplyMomentum AvgPool AvgPool3D
-        BatchNorm BitwiseAnd BitwiseOr BitwiseXor BoundingBoxDecode BoundingBoxEncode CTCLoss Cbrt
-        CheckValid Cholesky Conj Conv2D Conv2DBackpropInput Conv2DTranspose Conv3D CropAndResize
-        Cross CumProd DepthToSpace DiagPart Digamma Dropout2D Dropout3D DropoutDoMask DropoutGenMask
-        DynamicGRUV2 DynamicRNN Einsum Eps Erfinv FlashAttentionScore FloatStatus
-        FusedCastAdamWeightDecay FusedWeightScaleApplyMomentum GatherV2 Gcd Gelu GenerateEodMaskV2
-        IOU Imag IndexAdd InplaceAdd InplaceSub InplaceUpdate Inverse LRN Lcm Lgamma LogicalXor
-        LpNorm MatrixDeterminant MatrixInverse MatrixSolve MaxPool MaxPool3D MaxPoolWithArgmax
+        Adam AdamWeightDecay AdaptiveAvgPool2D AdaptiveMaxPool2D Angle ApplyMomentum AvgPool
+        AvgPool3D BatchNorm BitwiseAnd BitwiseOr BitwiseXor BoundingBoxDecode BoundingBoxEncode
+        CTCLoss Cbrt CheckValid Cholesky Complex ComplexAbs Conj Conv2D Conv2DBackpropInput
+        Conv2DTranspose Conv3D CropAndResize Cross CumProd DepthToSpace DiagPart Digamma
+        Dropout2D Dropout3D DropoutDoMask DropoutGenMask DynamicGRUV2 DynamicRNN Einsum Eps
+        Erfinv FFTWithSize FlashAttentionScore FloatStatus FusedCastAdamWeightDecay
+        FusedWeightScaleApplyMomentum GatherV2 Gcd Gelu GenerateEodMaskV2 IOU Imag IndexAdd
+        InplaceAdd InplaceSub InplaceUpdate Inverse LRN Lcm Lgamma LogicalXor LpNorm
+        MatrixDeterminant MatrixInverse MatrixSolve MaxPool MaxPool3D MaxPoolWithArgmax
         MirrorPad Multinomial NLLLoss NMSWithMask NPUAllocFloatStatus NPUClearFloatStatus
-        NPUGetFloatStatus Pack PsROIPooling Pull Push ROIAlign RandomCategorical
+        NPUGetFloatStatus Pack Polar PsROIPooling Pull Push ROIAlign RandomCategorical
         RandomChoiceWithMask RandomShuffle Randperm Real ResizeBilinear ResizeBilinearV2
-        ResizeNearestNeighbor ResizeNearestNeighborV2 ReverseSequence ScalarCast ScalarToArray
-        ScalarToTensor ScatterNdAdd ScatterNdSub ScatterNdUpdate SpaceToDepth Svd TensorScatterSub
-        TensorShape TruncateDiv TruncateMod TupleToArray Unique Unpack UnsortedSegmentMax
-        UnsortedSegmentMin UnsortedSegmentSum Xdivy""",
+        ResizeNearestNeighbor ResizeNearestNeighborV2 ReverseSequence STFT ScalarCast
+        ScalarToArray ScalarToTensor ScatterNdAdd ScatterNdSub ScatterNdUpdate SpaceToDepth Svd
+        TensorScatterSub TensorShape TruncateDiv TruncateMod TupleToArray Unique Unpack
+        UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentSum Xdivy""",
     "products": "ger",
     "scalars": """
         add_flags list_len make_list make_range make_tuple mixed_precision_cast scalar_cast
@@ -53,10 +58,9 @@ _MODULES = {
         bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
         bucketize gcd isin lcm searchsorted unique unique_consecutive unique_with_pad""",
     "special": """
-        addcdiv addcmul approximate_equal cbrt conj copysign deg2rad digamma erfinv exp2 fix
-        float_power frac heaviside imag inv is_complex is_floating_point isreal lgamma logaddexp
-        logaddexp2 logit nan_to_num positive pows rad2deg real sgn signbit sinc truncate_div
-        truncate_mod xdivy""",
+        addcdiv addcmul approximate_equal cbrt copysign deg2rad digamma erfinv exp2 fix
+        float_power frac heaviside inv is_floating_point lgamma logaddexp logaddexp2 logit
+        nan_to_num positive pows rad2deg sgn signbit sinc truncate_div truncate_mod xdivy""",
     "statistics": """
         aminmax bincount corrcoef cov histc median nanmean nanmedian nanquantile nansum quantile
         reduce_max reduce_mean reduce_min std_mean var_mean""",

@@ -12,9 +12,11 @@ from gradcell.ops import (
     activations,
     arrangement,
     boxes,
+    complex_numbers,
     creation,
     custom,
     draws,
+    fourier,
     indexing,
     linear_algebra,
     normalized,
@@ -33,7 +35,8 @@ from gradcell.ops.primitive import Primitive
 #: What expressions may name.
 _NAMES: dict[str, Any] = {
     "_core": _core, "ops": ops, "activations": activations, "arrangement": arrangement,
-    "boxes": boxes, "creation": creation, "draws": draws, "indexing": indexing,
+    "boxes": boxes, "complex_numbers": complex_numbers, "creation": creation, "draws": draws,
+    "fourier": fourier, "indexing": indexing,
     "linear_algebra": linear_algebra, "normalized": normalized, "scalars": scalars, "scans": scans,
     "scatters": scatters, "sequences": sequences, "shaping": shaping, "special": special,
     "steps": steps, "windowed": windowed,
@@ -95,7 +98,18 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("", "input_x, dtype=_core.float32", "creation.scalar_to_tensor(input_x, dtype)", "ScalarToTensor"),
     ("", "input_x", "scalars.{}(input_x)",
      "TupleToArray=tuple_to_array ScalarToArray=scalar_to_array TensorShape=tensor_shape"),
-    ("", "x", "special.{}(x)", "Eps=eps FloatStatus=float_status Real=real Imag=imag Conj=conj"),
+    ("", "x", "special.{}(x)", "Eps=eps FloatStatus=float_status"),
+    # Complex numbers
+    ("", "input", "complex_numbers.{}(input)",
+     "Real=real Imag=imag Conj=conj Angle=angle ComplexAbs=complex_abs"),
+    ("", "real, imag", "complex_numbers.complex_of(real, imag)", "Complex"),
+    ("", "abs, angle", "complex_numbers.polar(abs, angle)", "Polar"),
+    ("signal_ndim, inverse, real, norm='backward', onesided=True, signal_sizes=()", "x",
+     "fourier.with_size(x, **attributes)", "FFTWithSize"),
+    ("n_fft, hop_length, win_length, normalized, onesided, return_complex", "x, window",
+     "fourier.stft(x, n_fft, hop_length, win_length, window, False, 'REFLECT', normalized, onesided, "
+     "return_complex)", "STFT"),
+    # Numbers and words
     ("", "input_x, input_y", "scalars.scalar_cast(input_x, input_y)", "ScalarCast"),
     ("", "x", "linear_algebra.inverse(x)", "Inverse"),
     ("adjoint=False", "x", "linear_algebra.inverse(x)", "MatrixInverse"),

@@ -35,10 +35,11 @@ def _reduced_count(x: Tensor, axis: Any, op: str) -> int:
 
 
 def _wide(x: Tensor, dtype: Any) -> Tensor:
-    """In `dtype`, or with integers and bools as int64."""
+    """In `dtype`, or with integers and bools as int64; unsigned ones of more than 8 bits as they are."""
     if dtype is not None:
         return _ops.cast(x, to_dtype(dtype))
-    return x if x.dtype.is_floating else _ops.cast(x, _core.int64)
+    as_it_is = x.dtype.is_floating or x.dtype.name in ("uint16", "uint32", "uint64")
+    return x if as_it_is else _ops.cast(x, _core.int64)
 
 
 def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:

@@ -328,31 +328,7 @@ def approximate_equal(x: Any, y: Any, tolerance: float = 1e-05) -> Tensor:
     return _ops.less(_ops.abs(_ops.sub(x, y)), tolerance)
 
 
-def isreal(input: Any) -> Tensor:
-    """True everywhere: all tensors are real."""
-    return _ops.full(list(arguments.tensor(input, "isreal").shape), True, _core.bool)
-
-
-def is_complex(input: Any) -> bool:
-    """False: all tensors are real."""
-    arguments.tensor(input, "is_complex")
-    return False
-
-
 def is_floating_point(input: Any) -> bool:
-    """Whether the dtype is floating."""
-    return arguments.tensor(input, "is_floating_point").dtype.is_floating
-
-
-def real(input: Any) -> Tensor:
-    """The real part: a copy."""
-    return _core.copy(arguments.tensor(input, "real"))
-
-
-def imag(input: Any) -> Tensor:
-    """The imaginary part: zeros."""
-    x = arguments.tensor(input, "imag")
-    return _ops.full(list(x.shape), 0, x.dtype)
-
-
-conj = real
+    """Whether the dtype is floating, and not complex."""
+    dtype = arguments.tensor(input, "is_floating_point").dtype
+    return dtype.is_floating and not dtype.is_complex

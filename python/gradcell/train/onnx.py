@@ -60,6 +60,10 @@ _WITHOUT = {
         ("Attention", "AttentionLogSum", "AttentionRows", "AttentionColumns"),
         "networks are recorded with products and a softmax instead",
     ),
+    **dict.fromkeys(
+        ("FourierTransform", "ViewAsReal", "ViewAsComplex"),
+        "it has no complex numbers",
+    ),
     "LastWriter": "its scatters leave the order of repeated indices open",
     "RandomUniform": "its random numbers are others; is the network in training mode "
     "(set_train(False))?",

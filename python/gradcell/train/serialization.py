@@ -41,6 +41,10 @@ _TYPES = {
     "bfloat16": "BF16",
     "float32": "F32",
     "float64": "F64",
+    "uint16": "U16",
+    "uint32": "U32",
+    "uint64": "U64",
+    "complex64": "C64",
 }
 _NAMES = {code: name for name, code in _TYPES.items()}
 _FORMAT = "gradcell checkpoint 1"

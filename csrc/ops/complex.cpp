@@ -1,0 +1,446 @@
+#include "ops/complex.h"
+
+#include <cmath>
+
+#include "ops/families.h"
+#include "ops/identity.h"
+#include "ops/movement.h"
+#include "ops/value.h"
+
+namespace gradcell {
+
+namespace {
+
+constexpr Parameter kViewed[] = {kX};
+
+Dims with_pair(Dims dims) {
+  dims.push_back(2);
+  return dims;
+}
+
+class AsReal : public Linear {
+ public:
+  explicit AsReal(Op op) : Linear(op, Form::Marker, {}, kViewed) {}
+  Type infer(const Graph& g, const Draft& d) const override {
+    const NodeId z = d.inputs[0];
+    require(is_complex(g.dtype(z)), ErrorKind::Type, name(), ": needs a complex dtype, got ",
+            gradcell::name(g.dtype(z)));
+    return {part_dtype(g.dtype(z)), with_pair(g.dims(z))};
+  }
+  NodeId simplify(Graph& g, Draft& d, const Type&) const override {
+    const NodeId z = d.inputs[0];
+    return g[z].op == Op::ViewAsComplex ? g.input(z, 0) : kNoNode;
+  }
+  NodeId adjoint(Graph& g, NodeId, int, NodeId dy) const override { return view_as_complex(g, dy); }
+  NodeId batch(Graph& g, NodeId, const Batch& b) const override {
+    return view_as_real(g, b.inputs[0]);
+  }
+};
+
+class AsComplex : public Linear {
+ public:
+  explicit AsComplex(Op op) : Linear(op, Form::Marker, {}, kViewed) {}
+  Type infer(const Graph& g, const Draft& d) const override {
+    const NodeId x = d.inputs[0];
+    const Dims& from = g.dims(x);
+    const DType t = g.dtype(x);
+    require(t == DType::Float32 || t == DType::Float64, ErrorKind::Type, name(),
+            ": needs float32 or float64, got ", gradcell::name(t));
+    require(!from.empty() && from.back() == 2, ErrorKind::Value, name(),
+            ": the last dimension must be 2, got shape ", to_string(from));
+    return {t == DType::Float32 ? DType::Complex64 : DType::Complex128,
+            Dims(from.begin(), from.end() - 1)};
+  }
+  NodeId simplify(Graph& g, Draft& d, const Type&) const override {
+    const NodeId x = d.inputs[0];
+    return g[x].op == Op::ViewAsReal ? g.input(x, 0) : kNoNode;
+  }
+  NodeId adjoint(Graph& g, NodeId, int, NodeId dy) const override { return view_as_real(g, dy); }
+  NodeId batch(Graph& g, NodeId, const Batch& b) const override {
+    return view_as_complex(g, b.inputs[0]);
+  }
+};
+
+/// A part of pairs: 0 or 1.
+NodeId part(Graph& g, NodeId pairs, int64_t which) {
+  const Dims all = g.dims(pairs), whole(all.begin(), all.end() - 1);
+  SliceSpec s{Dims(all.size(), 0), all, Dims(all.size(), 1)};
+  s.start.back() = which, s.size.back() = 1;
+  return reshape(g, slice(g, pairs, s), whole);
+}
+
+}  // namespace
+
+SPEC(ViewAsReal, AsReal)
+SPEC(ViewAsComplex, AsComplex)
+
+NodeId view_as_real(Graph& g, NodeId z) { return make(g, Op::ViewAsReal, {{&z, 1}, {}}); }
+NodeId view_as_complex(Graph& g, NodeId x) { return make(g, Op::ViewAsComplex, {{&x, 1}, {}}); }
+
+Parts parts(Graph& g, NodeId x) {
+  if (!is_complex(g.dtype(x))) return {x, constant(g, g.dtype(x), Dims(g.dims(x)), 0)};
+  const NodeId pairs = view_as_real(g, x);
+  return {part(g, pairs, 0), part(g, pairs, 1)};
+}
+
+NodeId complex_of(Graph& g, Parts p) {
+  Dims column = g.dims(p.re);
+  column.push_back(1);
+  const NodeId both[] = {reshape(g, p.re, column), reshape(g, p.im, column)};
+  return view_as_complex(g, concat(g, both, static_cast<int>(column.size()) - 1));
+}
+
+// Functions ---------------------------------------------------------------------------------------
+
+namespace symbolic {
+
+namespace {
+
+/// A complex number of two graph values.
+struct Z {
+  Value re, im;
+};
+
+/// Whether it is known to be zero.
+bool none(Value v) { return is_constant(*v.graph, v.id) && constant_value(*v.graph, v.id) == 0; }
+
+Z operator-(Z a) { return {-a.re, -a.im}; }
+Z operator+(Z a, Z b) { return {a.re + b.re, a.im + b.im}; }
+Z operator-(Z a, Z b) { return {a.re - b.re, a.im - b.im}; }
+Z operator+(Z a, double b) { return {a.re + b, a.im}; }
+Z operator-(double a, Z b) { return {a - b.re, -b.im}; }
+Z operator*(Z a, Value b) { return {a.re * b, none(a.im) ? a.im : a.im * b}; }
+Z operator*(Z a, double b) { return a * full_like(a.re, b); }
+/// By a real number if one of them is: an infinity times its zero would be NaN.
+Z operator*(Z a, Z b) {
+  if (none(b.im)) return a * b.re;
+  if (none(a.im)) return b * a.re;
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+Z conj(Z z) { return {z.re, -z.im}; }
+Z times_i(Z z) { return {-z.im, z.re}; }
+Z times_minus_i(Z z) { return {z.im, -z.re}; }
+Z where(Value c, Z a, Z b) { return {where(c, a.re, b.re), where(c, a.im, b.im)}; }
+
+/// A power of two that brings z to where squares neither over- nor underflow: 1 for most numbers.
+/// Its derivative is zero, which is exact: what is computed does not depend on it.
+Value scale(Z z) {
+  const bool wide = z.re.dtype() == DType::Float64;
+  const Value size = maximum(abs(z.re), abs(z.im));
+  const double big = wide ? 0x1p500 : 0x1p60, small = wide ? 0x1p-450 : 0x1p-50;
+  const Value down = full_like(size, wide ? 0x1p-600 : 0x1p-70);
+  const Value up = full_like(size, wide ? 0x1p650 : 0x1p90);
+  return where(size > big, down, where(size < small, up, ones_like(size)));
+}
+
+/// |z|; its derivative at zero is zero, as the absolute value's of a real number is.
+Value modulus(Z z) {
+  if (none(z.im)) return abs(z.re);
+  const Value k = scale(z), x = z.re * k, y = z.im * k, square = x * x + y * y;
+  const Value zero = square == 0.0;
+  return where(zero, zeros_like(square), sqrt(where(zero, ones_like(square), square)) / k);
+}
+
+Z reciprocal(Z z) {
+  const Value k = scale(z);
+  const Z near = z * k;
+  const Value square = near.re * near.re + near.im * near.im;
+  return Z{near.re / square, -(near.im / square)} * k;
+}
+
+Z operator/(Z a, Z b) {
+  if (none(b.im)) return {a.re / b.re, none(a.im) ? a.im : a.im / b.re};
+  return a * reciprocal(b);
+}
+
+Z exp(Z z) {
+  const Value size = exp(z.re);
+  return {size * cos(z.im), size * sin(z.im)};
+}
+
+Z log(Z z) { return {log(modulus(z)), atan2(z.im, z.re)}; }
+
+/// On the cut, the negative reals, by the sign of the imaginary zero.
+Z sqrt(Z z) {
+  const Value left = z.re < 0.0;
+  const Value below = logical_or(z.im < 0.0, 1.0 / z.im < 0.0);
+  const Value one = ones_like(z.re), sign = where(below, -one, one);
+  const Value long_part = sqrt(modulus(z) * 0.5 + where(left, -z.re, z.re) * 0.5);
+  const Value zero = long_part == 0.0;
+  const Value short_part = where(zero, z.im, z.im / (2.0 * where(zero, one, long_part)));
+  return {where(left, sign * short_part, long_part), where(left, sign * long_part, short_part)};
+}
+
+Z sin(Z z) { return {sin(z.re) * cosh(z.im), cos(z.re) * sinh(z.im)}; }
+Z cos(Z z) { return {cos(z.re) * cosh(z.im), -(sin(z.re) * sinh(z.im))}; }
+Z sinh(Z z) { return times_minus_i(sin(times_i(z))); }
+Z cosh(Z z) { return cos(times_i(z)); }
+
+/// (T + i t) / (1 + i T t) of T = tanh x and t = tan y.
+Z tanh(Z z) {
+  const Value a = tanh(z.re), b = tan(z.im), c = 1.0 / cosh(z.re);
+  const Value below = 1.0 + a * a * b * b;
+  return {a * (1.0 + b * b) / below, b * (c * c) / below};
+}
+Z tan(Z z) { return times_minus_i(tanh(times_i(z))); }
+
+// Inverse functions: W. Kahan, Branch cuts for complex elementary functions (1987).
+
+Z acos(Z z) {
+  const Z minus = sqrt(1.0 - z), plus = sqrt(z + 1.0);
+  return {2.0 * atan2(minus.re, plus.re), asinh((conj(plus) * minus).im)};
+}
+Z asin(Z z) {
+  const Z minus = sqrt(1.0 - z), plus = sqrt(z + 1.0);
+  return {atan2(z.re, (minus * plus).re), asinh((conj(minus) * plus).im)};
+}
+Z acosh(Z z) {
+  const Z minus = sqrt(z + -1.0), plus = sqrt(z + 1.0);
+  return {asinh((conj(minus) * plus).re), 2.0 * atan2(minus.im, plus.re)};
+}
+Z asinh(Z z) { return times_minus_i(asin(times_i(z))); }
+Z atanh(Z z) {
+  const Value from_one = 1.0 - z.re, y = z.im * z.im;
+  return {0.25 * log1p(4.0 * z.re / (from_one * from_one + y)),
+          0.5 * atan2(2.0 * z.im, from_one * (1.0 + z.re) - y)};
+}
+Z atan(Z z) { return times_minus_i(atanh(times_i(z))); }
+
+Z expm1(Z z) {
+  const Value half = sin(z.im * 0.5);
+  return {expm1(z.re) * cos(z.im) - 2.0 * (half * half), exp(z.re) * sin(z.im)};
+}
+Z log1p(Z z) {
+  const Value near = maximum(abs(z.re), abs(z.im)) < 0.5;
+  const Value x = where(near, z.re, zeros_like(z.re)), y = where(near, z.im, zeros_like(z.im));
+  const Z far = log(z + 1.0);
+  return {where(near, 0.5 * log1p(x * (2.0 + x) + y * y), far.re), far.im};
+}
+
+/// Of the exponential that does not overflow.
+Z sigmoid(Z z) {
+  const Value left = z.re < 0.0;
+  const Z e = exp(where(left, z, -z));
+  return where(left, e, Z{ones_like(z.re), zeros_like(z.re)}) / (e + 1.0);
+}
+
+Z sign(Z z) {
+  const Value size = modulus(z), zero = size == 0.0;
+  const Value divisor = where(zero, ones_like(size), size);
+  return {z.re / divisor, z.im / divisor};
+}
+
+Z square(Z z) { return {(z.re - z.im) * (z.re + z.im), 2.0 * (z.re * z.im)}; }
+
+Z whole_power(Z z, int n) {
+  if (n < 0) return reciprocal(whole_power(z, -n));
+  if (n == 0) return {ones_like(z.re), zeros_like(z.re)};
+  if (n == 1) return z;
+  const Z half = whole_power(z, n / 2);
+  return n % 2 ? square(half) * z : square(half);
+}
+
+/// exp(b log a); small whole exponents by products, which are exact at zero too.
+Z pow(Z a, Z b) {
+  if (is_constant(*b.re.graph, b.re.id) && none(b.im)) {
+    const double n = constant_value(*b.re.graph, b.re.id);
+    if (n == std::trunc(n) && std::fabs(n) <= 64) return whole_power(a, static_cast<int>(n));
+  }
+  const Value zero = logical_and(a.re == 0.0, a.im == 0.0);
+  const Value none_of_it = logical_and(b.re == 0.0, b.im == 0.0);
+  const Z at_zero{where(none_of_it, ones_like(a.re), zeros_like(a.re)), zeros_like(a.re)};
+  return where(zero, at_zero, exp(b * log(a)));
+}
+
+Z wrapped(Graph& g, NodeId x) {
+  const Parts p = parts(g, x);
+  return {wrap(g, p.re), wrap(g, p.im)};
+}
+
+NodeId node(Z z) { return complex_of(*z.re.graph, {z.re.id, z.im.id}); }
+
+[[noreturn]] void undefined(const Graph& g, Op op, NodeId x) {
+  fail(ErrorKind::Type, info(op).name, ": not defined for ", name(g.dtype(x)));
+}
+
+}  // namespace
+
+}  // namespace symbolic
+
+NodeId complex_unary(Graph& g, Op op, NodeId x) {
+  using namespace symbolic;  // NOLINT: the functions above
+  const Z z = wrapped(g, x);
+  switch (op) {
+    case Op::Neg:
+      return node(-z);
+    case Op::Abs:  // complex, as MindSpore's is
+      return node({modulus(z), zeros_like(z.re)});
+    case Op::Sign:
+      return node(sign(z));
+    case Op::Square:
+      return node(square(z));
+    case Op::Sqrt:
+      return node(sqrt(z));
+    case Op::Rsqrt:
+      return node(reciprocal(sqrt(z)));
+    case Op::Reciprocal:
+      return node(reciprocal(z));
+    case Op::Exp:
+      return node(exp(z));
+    case Op::Expm1:
+      return node(expm1(z));
+    case Op::Log:
+      return node(log(z));
+    case Op::Log1p:
+      return node(log1p(z));
+    case Op::Log2:
+      return node(log(z) * 1.4426950408889634074);
+    case Op::Log10:
+      return node(log(z) * 0.43429448190325182765);
+    case Op::Sin:
+      return node(sin(z));
+    case Op::Cos:
+      return node(cos(z));
+    case Op::Tan:
+      return node(tan(z));
+    case Op::Asin:
+      return node(asin(z));
+    case Op::Acos:
+      return node(acos(z));
+    case Op::Atan:
+      return node(atan(z));
+    case Op::Sinh:
+      return node(sinh(z));
+    case Op::Cosh:
+      return node(cosh(z));
+    case Op::Tanh:
+      return node(tanh(z));
+    case Op::Asinh:
+      return node(asinh(z));
+    case Op::Acosh:
+      return node(acosh(z));
+    case Op::Atanh:
+      return node(atanh(z));
+    case Op::Sigmoid:
+      return node(sigmoid(z));
+    case Op::IsNan:
+    case Op::IsInf:
+      return binary(g, Op::LogicalOr, unary(g, op, z.re.id), unary(g, op, z.im.id));
+    case Op::IsFinite:
+      return binary(g, Op::LogicalAnd, unary(g, op, z.re.id), unary(g, op, z.im.id));
+    default:
+      undefined(g, op, x);
+  }
+}
+
+NodeId complex_binary(Graph& g, Op op, NodeId x, NodeId y) {
+  using namespace symbolic;  // NOLINT: the functions above
+  const Z a = wrapped(g, x), b = wrapped(g, y);
+  switch (op) {
+    case Op::Add:
+      return node(a + b);
+    case Op::Sub:
+      return node(a - b);
+    case Op::Mul:
+      return node(a * b);
+    case Op::Div:
+      return node(a / b);
+    case Op::Pow:
+      return node(pow(a, b));
+    case Op::Equal:
+      return logical_and(a.re == b.re, a.im == b.im).id;
+    case Op::NotEqual:
+      return logical_or(a.re != b.re, a.im != b.im).id;
+    default:
+      undefined(g, op, x);
+  }
+}
+
+NodeId complex_select(Graph& g, NodeId c, NodeId x, NodeId y) {
+  using namespace symbolic;  // NOLINT: the functions above
+  return node(where(wrap(g, c), wrapped(g, x), wrapped(g, y)));
+}
+
+// Structured ops ----------------------------------------------------------------------------------
+
+namespace {
+
+NodeId complex_cast(Graph& g, NodeId x, DType to) {
+  const Parts p = parts(g, x);
+  if (is_complex(to)) {
+    const NodeId re = cast(g, p.re, part_dtype(to)), im = cast(g, p.im, part_dtype(to));
+    return complex_of(g, {re, im});
+  }
+  if (to != DType::Bool) return cast(g, p.re, to);
+  return binary(g, Op::LogicalOr, cast(g, p.re, to), cast(g, p.im, to));
+}
+
+/// Whether what the op does to a complex number it does to its parts.
+bool takes_parts(const Spec& s) {
+  switch (s.form) {
+    case Form::Same:
+    case Form::Move:
+    case Form::Take:
+    case Form::Scatter:
+    case Form::TakePlaces:
+    case Form::AddPlaces:
+      return true;
+    case Form::Reduce:
+    case Form::Scan:
+      return s.combine == Combine::Sum;
+    case Form::Input:
+    case Form::Constant:
+    case Form::Range:
+    case Form::Random:
+    case Form::Marker:
+    case Form::Elementwise:
+    case Form::Convert:
+    case Form::Extremum:
+    case Form::Fourier:  // of pairs
+    case Form::Attend:
+    case Form::Product:
+    case Form::Convolve:
+    case Form::Window:
+    case Form::LastIndex:
+    case Form::Collective:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace
+
+NodeId make_of_parts(Graph& g, const Spec& s, const Draft& d) {
+  if (s.form == Form::Convert) return complex_cast(g, d.inputs[0], d.asked.dtype);
+  auto with = [&](std::span<const NodeId> in) {
+    return make(g, s.op, {in, d.attributes, {part_dtype(d.asked.dtype), d.asked.dims}});
+  };
+  std::vector<NodeId> re(d.inputs.begin(), d.inputs.end());
+  DType complex = DType::Bool;  // of what the op computes with
+  for (size_t k = 0; k < re.size(); ++k) {
+    if (!is_complex(g.dtype(re[k]))) continue;
+    if (s.computes_with(static_cast<int>(k)))
+      complex = g.dtype(re[k]);
+    else
+      re[k] = view_as_real(g, re[k]);
+  }
+  if (complex == DType::Bool) return with(re);
+  std::vector<NodeId> im = re;
+  for (size_t k = 0; k < re.size(); ++k) {
+    if (!s.computes_with(static_cast<int>(k)) || !is_floating(g.dtype(re[k]))) continue;
+    const Parts p = parts(g, re[k]);
+    re[k] = p.re, im[k] = p.im;
+  }
+  if (takes_parts(s)) return complex_of(g, {with(re), with(im)});
+  if (s.form != Form::Product && s.form != Form::Convolve)
+    fail(ErrorKind::Type, info(s.op).name, ": not defined for ", name(complex));
+  auto product = [&](NodeId a, NodeId b) {
+    std::vector<NodeId> in = re;
+    in.front() = a, in.back() = b;
+    return with(in);
+  };
+  return complex_of(g, {binary(g, Op::Sub, product(re[0], re.back()), product(im[0], im.back())),
+                        binary(g, Op::Add, product(re[0], im.back()), product(im[0], re.back()))});
+}
+
+}  // namespace gradcell
