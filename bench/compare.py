@@ -122,6 +122,8 @@ class Run:
             return [inputs.tanh_log_derivative(inputs.points_on_line(p["elements"]), p["order"])]
         if case.step in ("pinn", "laplacian"):
             p = {**p, "dtype": "float64"}
+        if case.step == "network":
+            p = {**p, "dtype": "float32"}
         for name in REFERENCES:
             if name in self.contenders:
                 return self.contenders[name].values(case.step, p)

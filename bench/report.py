@@ -18,6 +18,7 @@ LABELS = {
     "gradcell": "gradcell",
     "gradcell/before": "gradcell before",
     "gradcell/pynative": "gradcell pynative",
+    "gradcell/bfloat16": "gradcell bfloat16",
     "jax": "JAX",
     "torch/eager": "torch eager",
     "torch/compile": "torch compile",
