@@ -6,6 +6,7 @@ out. Transforms nest: all of one call share one trace. The outermost one runs wh
 
 from __future__ import annotations
 
+import copy
 import functools
 import warnings
 import weakref
@@ -62,6 +63,14 @@ def run_traced(
         return out
 
     return _core.with_trace(body)
+
+
+#: Stands for a result that there is none of.
+MISSED = object()
+
+
+def _missed(*args: Any, **kwargs: Any) -> Any:
+    return MISSED
 
 
 #: How many compiled forms of a function are kept; the one used longest ago goes first.
@@ -122,7 +131,16 @@ class CompiledCache:
         self.entries: dict[Any, _Compiled] = {}  # the latest last
         self.epoch = -1  # of the entries
         self.warned = False
-        self.dispatcher: Any = None  # told of new entries that it can run itself
+        self.dispatcher: Any = _core.Dispatcher(_missed, MOST_FORMS)  # runs what it can itself
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledCache:
+        return CompiledCache(self.name)  # forms are of the function that was traced
+
+    def known(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the dispatcher gives in GRAPH_MODE; MISSED: it has no form for these arguments."""
+        if kwargs or not context.graph_mode():
+            return MISSED
+        return self.dispatcher(*args)
 
     def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """fn(*args, **kwargs), from the cache where it can be."""
@@ -181,7 +199,7 @@ class CompiledCache:
         self, structure: Any, entry: _Compiled, out: Any, args: Any, kwargs: Any
     ) -> bool:
         """Whether the dispatcher has taken the entry."""
-        if entry.compiled is None or self.dispatcher is None or kwargs or not _is_flat(args):
+        if entry.compiled is None or kwargs or not _is_flat(args):
             return False
         flat_tuple = type(out) is tuple and all(isinstance(t, Tensor) for t in out)
         single = isinstance(out, Tensor)
@@ -232,7 +250,8 @@ def run(
 ) -> Any:
     """One outermost call in the present mode; cache None: always trace."""
     if cache is not None and context.graph_mode() and not _core.in_trace():
-        return cache.call(fn, args, kwargs)
+        found = cache.known(args, kwargs)
+        return cache.call(fn, args, kwargs) if found is MISSED else found
     return run_traced(fn, args, kwargs, by_value)
 
 
@@ -490,6 +509,8 @@ class _GradFunction:
         if not callable(self.fn):
             raise TypeError(f"The fn should be callable, but got {type(self.fn).__name__}{where()}")
         _refuse_in_no_grad()
+        if self.cache is not None and (found := self.cache.known(args, kwargs)) is not MISSED:
+            return found
         for p in self.positions:
             _check_argument(function_name(self.fn), args, p)
         return run(self._record, args, kwargs, self.cache, True)
@@ -763,7 +784,13 @@ def jit(function: Any = None, **options: Any) -> Any:
     def slow(*args: Any, **kwargs: Any) -> Any:
         return cache.call(function, args, kwargs)
 
-    cache.dispatcher = _core.Dispatcher(slow, MOST_FORMS)
-    functools.update_wrapper(cache.dispatcher, function)
-    cache.dispatcher.cache = cache
-    return cache.dispatcher
+    def copied(memo: dict[int, Any]) -> Any:
+        """As of a function: itself. Of a method: that of the copied object."""
+        twin = copy.deepcopy(function, memo)
+        return dispatcher if twin is function else jit(twin)
+
+    dispatcher: Any = _core.Dispatcher(slow, MOST_FORMS)
+    functools.update_wrapper(dispatcher, function)
+    dispatcher.cache, dispatcher.__deepcopy__ = cache, copied
+    cache.dispatcher = dispatcher
+    return dispatcher

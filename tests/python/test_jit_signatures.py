@@ -249,3 +249,71 @@ def test_forms_come_and_go_while_others_run() -> None:
     for t in threads:
         t.join()
     assert not wrong
+
+
+class Keeper(nn.Cell):
+    """Keeps compiled functions and derivatives of its own method."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = ms.Parameter(Tensor(np.float32(2)), name="w")
+        self.compiled = ms.jit(self.construct)
+        self.double = ms.jit(twice)
+        self.slope = ms.grad(self.construct)
+        self.both = ms.value_and_grad(self.construct, None, [self.w])
+
+    def construct(self, x: Any) -> Any:
+        return self.w * self.w * x
+
+
+def twice(x: Any) -> Any:
+    return x * 2
+
+
+@pytest.mark.parametrize("called", [False, True])
+def test_a_copied_cell_has_functions_of_its_own(called: bool) -> None:
+    net, x = Keeper(), Tensor(np.float32(3))
+    if called:
+        net.compiled(x), net.slope(x), net.both(x), net.double(x)
+    twin = copy.deepcopy(net)
+    twin.w.set_data(Tensor(np.float32(5)))
+    assert twin.double is net.double
+    for cell, w in ((twin, 5.0), (net, 2.0), (twin, 5.0)):
+        assert float(cell.compiled(x)) == 3 * w * w
+        assert float(cell.slope(x)) == w * w
+        value, (slope,) = cell.both(x)
+        assert (float(value), float(slope)) == (3 * w * w, 6 * w)
+
+
+def test_a_derivative_called_again_is_not_traced_again() -> None:
+    """In GRAPH_MODE, whatever is called in between: other shapes, numbers, no_grad."""
+    before = ms.get_context("mode")
+    ms.set_context(mode=ms.GRAPH_MODE)
+    try:
+        calls_of_a_derivative()
+    finally:
+        ms.set_context(mode=before)
+
+
+def calls_of_a_derivative() -> None:
+    traced = []
+
+    def f(x: Any, factor: float) -> Any:
+        traced.append(x.shape)
+        return (x * x * factor).sum()
+
+    df, x, y = ms.grad(f), Tensor([1.0, 2.0]), Tensor([1.0, 2.0, 3.0])
+    for _ in range(3):
+        np.testing.assert_array_equal(df(x, 2.0).asnumpy(), [4, 8])
+        np.testing.assert_array_equal(df(y, 0.5).asnumpy(), [1, 2, 3])
+        np.testing.assert_array_equal(df(x, factor=0.5).asnumpy(), [1, 2])
+    assert traced == [(2,), (3,), (2,)]
+    with ms.no_grad(), pytest.raises(RuntimeError, match="no_grad"):
+        df(x, 2.0)
+    with pytest.raises(IndexError, match="Position index 0"):
+        df()
+    with pytest.raises(TypeError, match="not a Tensor but float"):
+        df(1.0, 2.0)
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+    np.testing.assert_array_equal(df(x, 2.0).asnumpy(), [4, 8])
+    assert len(traced) == 4
