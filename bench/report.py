@@ -194,6 +194,18 @@ def write_json(
     path.write_text(json.dumps(data, indent=1) + "\n")
 
 
+def read_json(path: Path, cases: Sequence[Case]) -> list[Result]:
+    """The results of an earlier run, of the cases that it had; none if there is no such file."""
+    if not path.exists():
+        return []
+    earlier = {row["name"]: row for row in json.loads(path.read_text())["cases"]}
+    return [
+        Result(case, row["samples"], row["errors"], row["notes"], [row["waiting"]])
+        for case in cases
+        if (row := earlier.get(case.name)) is not None
+    ]
+
+
 def plot(path: Path, results: Sequence[Result], contenders: Sequence[str]) -> bool:
     """Bars of each contender's figure over gradcell's, on a logarithmic axis; the mark is where a
     peer must be for gradcell to reach its target. False without matplotlib."""

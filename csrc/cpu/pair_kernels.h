@@ -16,6 +16,26 @@ struct PairKernels {
   /// to[i] is even[i] and odd[i].
   void (*interleave)(const uint16_t* even, const uint16_t* odd, Pair* to, size_t n);
 
+  /// to[k / 2][r] is numbers k and k + 1 of x, [k][r], ldx apart: floats that bfloat16 can hold.
+  void (*pair_features)(const float* x, ptrdiff_t ldx, int K, int R, Pair* to);
+  /// to[k][r / 2] is rows r and r + 1 of x, likewise; of an odd number of rows the last is alone.
+  /// Features are `ld` apart; whole vectors are written.
+  void (*pair_rows)(const float* x, ptrdiff_t ldx, int K, int rows, Pair* to, ptrdiff_t ld);
+
+  /// As TileMatmul's, of tiles made by the former (K counts numbers, and weights are bfloat16), and
+  /// by the latter: rows of pairs.
+  size_t (*packed_size)(int K, int M);
+  void (*pack_weights)(const uint16_t* w, ptrdiff_t k_stride, ptrdiff_t m_stride, int K, int M,
+                       Pair* packed);
+  void (*matmul)(const Pair* packed, const Pair* x, ptrdiff_t ldx, float* y, ptrdiff_t ldy, int K,
+                 int M, int R, const float* bias, bool accumulate);
+  size_t (*grad_accumulator_size)(int K, int M);
+  void (*grad_zero)(float* acc, int K, int M);
+  void (*weight_grad)(const Pair* x, ptrdiff_t ldx, const Pair* dy, ptrdiff_t ldy, int K, int M,
+                      int R, int rows, float* acc);
+  void (*grad_finish)(const float* acc, int K, int M, float* out, ptrdiff_t k_stride,
+                      ptrdiff_t m_stride);
+
   /// As TileMatmul::matmul_rows, of K pairs.
   void (*matmul_rows)(const Pair* w, ptrdiff_t ldw, const Pair* x, ptrdiff_t ldx, float* y,
                       ptrdiff_t ldy, int K, int M, int R);

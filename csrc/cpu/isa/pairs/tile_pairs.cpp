@@ -1,21 +1,56 @@
 // The kernels of cpu/pair_kernels.h, compiled for AVX-512 with AVX512_BF16.
 #include "cpu/isa/tile_dots.h"
-#include "cpu/isa/tile_product.h"
+#include "cpu/isa/tile_matmul.h"
 #include "cpu/pair_kernels.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {
 
-constexpr int kTileChunkBytes = 32 * 1024;  // of x in L1 while all column panels pass over it
-
 void interleave(const uint16_t* even, const uint16_t* odd, Pair* to, size_t n) {
   for (size_t i = 0; i < n; ++i) to[i] = even[i] | static_cast<Pair>(odd[i]) << 16;
 }
 
-void matmul_rows(const Pair* w, ptrdiff_t ldw, const Pair* x, ptrdiff_t ldx, float* y,
-                 ptrdiff_t ldy, int K, int M, int R) {
-  const Parts blocks(K, kTileChunkBytes / (kMaxV * kVectorBytes));
-  product<Pair, Reads::Rows>({w, ldw}, {x, ldx, y, ldy, nullptr, false}, blocks, K, M, R);
+GRADCELL_INLINE Pair upper(float x) { return __builtin_bit_cast(Pair, x) & 0xffff0000u; }
+
+void pair_features(const float* x, ptrdiff_t ldx, int K, int R, Pair* to) {
+  for (int k = 0; k < K; k += 2, x += 2 * ldx, to += R) {
+    const float* odd = x + ldx;
+    if (k + 1 < K)
+      for (int r = 0; r < R; ++r) to[r] = upper(x[r]) >> 16 | upper(odd[r]);
+    else
+      for (int r = 0; r < R; ++r) to[r] = upper(x[r]) >> 16;
+  }
+}
+
+void pair_rows(const float* x, ptrdiff_t ldx, int K, int rows, Pair* to, ptrdiff_t ld) {
+  for (int k = 0; k < K; ++k, x += ldx, to += ld) {
+    auto* numbers = reinterpret_cast<uint16_t*>(to);
+    for (int r = 0; r < rows; ++r) numbers[r] = static_cast<uint16_t>(upper(x[r]) >> 16);
+    for (int r = rows; r < 2 * ld; ++r) numbers[r] = 0;
+  }
+}
+
+constexpr int pairs(int numbers) { return (numbers + 1) / 2; }
+
+size_t packed_size_of_pairs(int K, int M) { return packed_size<Pair>(pairs(K), M); }
+
+void pack_pairs(const uint16_t* w, ptrdiff_t k_stride, ptrdiff_t m_stride, int K, int M,
+                Pair* packed) {
+  const Parts blocks = k_blocks<Pair>(pairs(K)), panels(M, kMaxW);
+  for (int b = 0, k0 = 0; b < blocks.count; k0 += blocks.width(b++)) {
+    for (int p = 0, m0 = 0; p < panels.count; m0 += panels.width(p++)) {
+      for (int k = 2 * k0; k < 2 * (k0 + blocks.width(b)); k += 2) {
+        const uint16_t* from = w + k * k_stride + m0 * m_stride;
+        for (int m = 0; m < panels.width(p); ++m, from += m_stride)
+          *packed++ = *from | (k + 1 < K ? static_cast<Pair>(from[k_stride]) << 16 : 0);
+      }
+    }
+  }
+}
+
+void matmul_of_pairs(const Pair* packed, const Pair* x, ptrdiff_t ldx, float* y, ptrdiff_t ldy,
+                     int K, int M, int R, const float* bias, bool accumulate) {
+  matmul<Pair>(packed, x, ldx, y, ldy, pairs(K), M, R, bias, accumulate);
 }
 
 void pack(const uint16_t* w, const int64_t* even, const int64_t* odd, ptrdiff_t m_stride, int K,
@@ -80,8 +115,23 @@ bool all_finite(const uint16_t* x, size_t n) {
 }  // namespace
 
 extern const PairKernels kPairKernels;
-const PairKernels kPairKernels = {
-    interleave,     matmul_rows, pack,      product_shifted<Pair>, dots<uint16_t>, spread,
-    spread_numbers, collect,     all_finite};
+const PairKernels kPairKernels = {interleave,
+                                  pair_features,
+                                  pair_rows,
+                                  packed_size_of_pairs,
+                                  pack_pairs,
+                                  matmul_of_pairs,
+                                  grad_accumulator_size<Pair>,
+                                  grad_zero<Pair>,
+                                  weight_grad<Pair>,
+                                  grad_finish<Pair>,
+                                  matmul_rows<Pair>,
+                                  pack,
+                                  product_shifted<Pair>,
+                                  dots<uint16_t>,
+                                  spread,
+                                  spread_numbers,
+                                  collect,
+                                  all_finite};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA
