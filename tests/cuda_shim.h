@@ -1,6 +1,6 @@
 // Lets a C++ compiler build generated CUDA kernels. What the kernels need of CUDA, and no more: no
 // heavy header, since every file of kernels includes this. cuda_shim.cpp runs them, a block's
-// threads as threads of the machine; with SHIM_SINGLE there is one block of one thread.
+// threads in turns; with SHIM_SINGLE there is one block of one thread.
 #pragma once
 
 #define __CUDACC_RTC__
@@ -12,7 +12,8 @@
 #define __device__
 #define __global__
 #define __forceinline__ inline
-#define __launch_bounds__(threads)
+#define __noinline__
+#define __launch_bounds__(threads, blocks)
 #define __grid_constant__
 #define __shared__ static
 
@@ -21,12 +22,13 @@ struct ShimIndex {
 };
 
 #ifdef SHIM_SINGLE
+alignas(16) static unsigned char gc_tile[256 << 10];
 static const ShimIndex threadIdx{0, 0, 0}, blockIdx{0, 0, 0}, blockDim{1, 1, 1}, gridDim{1, 1, 1};
 inline void __syncthreads() {}
 #else
-extern __thread ShimIndex threadIdx;
-extern ShimIndex blockIdx, blockDim, gridDim;
+extern ShimIndex threadIdx, blockIdx, blockDim, gridDim;
 extern unsigned char shim_lanes[1024][16];
+alignas(16) extern unsigned char gc_tile[256 << 10];
 void __syncthreads();
 #endif
 

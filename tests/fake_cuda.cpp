@@ -56,8 +56,9 @@ using Kernel = void (*)(void**);
 struct Function {
   Kernel kernel;
   int device;
-  unsigned most;              ///< threads of a block
-  std::vector<size_t> sizes;  ///< bytes of each parameter
+  unsigned most;               ///< threads of a block
+  unsigned shared = 48 << 10;  ///< bytes that a launch may ask for
+  std::vector<size_t> sizes;   ///< bytes of each parameter
   std::vector<bool> pointers;
 };
 struct Module {
@@ -66,7 +67,9 @@ struct Module {
   std::map<std::string, Function> functions;
 };
 
-int launch_of(void* function, unsigned gx, unsigned bx, unsigned by, void** parameters, Call& call);
+int launch_of(void* function, unsigned gx, unsigned bx, unsigned by, unsigned shared,
+              void** parameters, Call& call);
+constexpr int kMajor = 75, kMinor = 76, kMostShared = 97, kMostDynamic = 8;
 
 /// CUDA_KERNEL_NODE_PARAMS_v2
 struct KernelNode {
@@ -93,8 +96,11 @@ API cuDeviceGetName(char* name, int size, int) {
   return std::snprintf(name, static_cast<size_t>(size), "Fake GPU"), 0;
 }
 API cuDeviceGetAttribute(int* v, int attribute, int) {
-  long capability = setting("FAKE_CUDA_CAPABILITY", 90);
-  return *v = static_cast<int>(attribute == 75 ? capability / 10 : capability % 10), 0;
+  const long capability = setting("FAKE_CUDA_CAPABILITY", 90);
+  if (attribute == kMajor) return *v = static_cast<int>(capability / 10), 0;
+  if (attribute == kMinor) return *v = static_cast<int>(capability % 10), 0;
+  if (attribute != kMostShared) return kInvalid;
+  return *v = (capability >= 90 ? 227 : capability >= 80 ? 163 : 64) << 10, 0;
 }
 API cuDevicePrimaryCtxRetain(void** c, int device) { return *c = &contexts[device], 0; }
 API cuCtxGetCurrent(void** c) { return *c = current, 0; }
@@ -298,7 +304,8 @@ API cuGraphExecKernelNodeSetParams_v2(void* exec, void* node, const KernelNode* 
     if (mine->original != node) continue;
     Call call;
     if (mine->function != k->function) return kInvalid;
-    if (int error = launch_of(k->function, k->grid_x, k->block_x, k->block_y, k->parameters, call))
+    if (int error = launch_of(k->function, k->grid_x, k->block_x, k->block_y, k->shared_bytes,
+                              k->parameters, call))
       return error;
     ++counts.updates;
     // What was launched before keeps what it had.
@@ -341,6 +348,7 @@ API cuModuleLoadData(void** module, const void* image) {
     Function f{reinterpret_cast<Kernel>(dlsym(m->library, ("run_" + name).c_str())),
                current->device,
                declared.most,
+               48 << 10,
                {},
                {}};
     auto sizes = static_cast<const size_t*>(dlsym(m->library, ("sizes_" + name).c_str()));
@@ -362,6 +370,13 @@ API cuModuleUnload(void* module) {
   if (!current) return kNoContext;
   return delete static_cast<Module*>(module), 0;
 }
+API cuFuncSetAttribute(void* function, int attribute, int value) {
+  LOCKED;
+  int most = 0;
+  cuDeviceGetAttribute(&most, kMostShared, 0);
+  if (attribute != kMostDynamic || value < 0 || value > most) return kInvalid;
+  return static_cast<Function*>(function)->shared = static_cast<unsigned>(value), 0;
+}
 API cuModuleGetFunction(void** f, void* module, const char* name) {
   auto& functions = static_cast<Module*>(module)->functions;
   auto it = functions.find(name);
@@ -371,12 +386,13 @@ API cuModuleGetFunction(void** f, void* module, const char* name) {
 }
 namespace {
 
-int launch_of(void* function, unsigned gx, unsigned bx, unsigned by, void** parameters,
-              fake::Call& call) {
+int launch_of(void* function, unsigned gx, unsigned bx, unsigned by, unsigned shared,
+              void** parameters, fake::Call& call) {
   Function f = *static_cast<Function*>(function);
   if (f.device != current->device) return kBadHandle;
   if (gx == 0 || bx == 0 || bx * by % 32 != 0) return kInvalid;
   if (bx * by > f.most) return kNoResources;
+  if (shared > f.shared) return kInvalid;
   // As the driver does, the values are taken now.
   std::vector<std::vector<uint64_t>> values(f.sizes.size());
   for (size_t i = 0; i < values.size(); ++i) {
@@ -400,11 +416,11 @@ int launch_of(void* function, unsigned gx, unsigned bx, unsigned by, void** para
 }  // namespace
 
 API cuLaunchKernel(void* function, unsigned gx, unsigned, unsigned, unsigned bx, unsigned by,
-                   unsigned, unsigned, void* s, void** parameters, void**) {
+                   unsigned, unsigned shared, void* s, void** parameters, void**) {
   LOCKED;
   if (int error = wrong(s)) return error;
   Call call;
-  if (int error = launch_of(function, gx, bx, by, parameters, call)) return error;
+  if (int error = launch_of(function, gx, bx, by, shared, parameters, call)) return error;
   enqueue(s, std::move(call), function);
   return 0;
 }

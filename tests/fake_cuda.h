@@ -140,7 +140,7 @@ struct Declared {
 /// The kernels of a source by name.
 inline std::map<std::string, Declared> kernels_of(const std::string& source) {
   std::map<std::string, Declared> found;
-  std::regex kernel("__global__ void __launch_bounds__\\((\\d+)\\) (\\w+)\\(([^)]*)\\) \\{");
+  std::regex kernel("__global__ void __launch_bounds__\\((\\d+), 1\\) (\\w+)\\(([^)]*)\\) \\{");
   for (std::sregex_iterator it(source.begin(), source.end(), kernel), end; it != end; ++it) {
     std::vector<std::string> types;
     std::string rest = (*it)[3];

@@ -13,6 +13,7 @@ namespace {
 struct Program {
   std::string source, log, binary;
   bool ptx = false;
+  std::string macros;
 };
 
 std::vector<int> architectures() {
@@ -53,6 +54,8 @@ API nvrtcCompileProgram(void* program, int count, const char* const* options) {
   for (int i = 0; i < count; ++i) {
     std::smatch found;
     std::string option = options[i];
+    if (std::regex_match(option, found, std::regex("--define-macro=(\\w+=\\d+)")))
+      p->macros += " -D" + found[1].str();
     if (!std::regex_match(option, found, std::regex("--gpu-architecture=(sm|compute)_(\\d+)")))
       continue;
     p->ptx = found[1] == "compute";
@@ -83,7 +86,7 @@ API nvrtcCompileProgram(void* program, int count, const char* const* options) {
     source += "0};\n";
   }
   std::ofstream(base + "/k.cpp") << source;
-  std::string command = std::string(FAKE_CXX) +
+  std::string command = std::string(FAKE_CXX) + p->macros +
                         " -std=c++20 -O0 -w -fwrapv -ffp-contract=off -fPIC -shared -DSHIM_SINGLE "
                         "-fsanitize=alignment -fsanitize-undefined-trap-on-error -include " +
                         FAKE_SHIM + " " + base + "/k.cpp -o " + base + "/k.so 2> " + base + "/log";

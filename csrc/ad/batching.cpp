@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ad/calls.h"
+#include "ad/loops.h"
 #include "ir/verify.h"
 #include "ops/families.h"
 #include "ops/ops.h"
@@ -40,6 +41,10 @@ std::vector<NodeId> batch(Graph& g, std::span<const NodeId> outputs,
     Stamp stamp(g);
     stamp.like(g[id]);
     const Batch b{g.dims(batches[0])[0], in, batched};
+    if (is_loop(g, id)) {
+      over[id] = batched_loop(g, id, b);
+      continue;
+    }
     if (const Call* call = calls.of(id)) {
       auto [it, fresh] = numbers.try_emplace(call, 0);
       if (fresh)

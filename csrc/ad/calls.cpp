@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ad/loops.h"
 #include "ad/transform.h"
 #include "ops/ops.h"
 
@@ -68,13 +69,21 @@ Call call_of(const Graph& g, NodeId output) {
 }
 
 Calls::Calls(const Graph& g, const std::vector<uint8_t>& active) {
-  std::map<std::pair<int64_t, std::vector<NodeId>>, size_t> known;
+  std::map<std::pair<Dims, std::vector<NodeId>>, size_t> known;
   for (NodeId id = 0; id < active.size(); ++id) {
+    if (active[id] && is_loop(g, id)) {
+      const auto in = g.inputs(id);
+      std::vector<NodeId> inputs(in.begin(), in.end());
+      auto [it, fresh] = known.try_emplace({loop_identity(g, id), inputs}, calls_.size());
+      if (fresh) calls_.push_back({loop_rule(), std::move(inputs), {}, id});
+      calls_[it->second].outputs.push_back(id);
+      number_[id] = it->second;
+    }
     if (!active[id] || !is_call_output(g, id)) continue;
     const auto in = g.inputs(id).subspan(1);
     const auto a = attributes<CallAttributes>(g, id);
     std::vector<NodeId> inputs(in.begin(), in.end());
-    auto [it, fresh] = known.try_emplace({a.call, inputs}, calls_.size());
+    auto [it, fresh] = known.try_emplace({Dims{a.call}, inputs}, calls_.size());
     if (fresh) calls_.push_back({g.rule(a.call), std::move(inputs), {}, id});
     Call& call = calls_[it->second];
     const auto output = static_cast<size_t>(a.output);

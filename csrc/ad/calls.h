@@ -1,5 +1,6 @@
 // Calls that have a derivative of their own, as the walks of transform.cpp meet them: the marked
-// outputs (ops/identity.h) of one call together, and its rule asked for either mode.
+// outputs (ops/identity.h) of one call together, and its rule asked for either mode. Loops are calls:
+// their outputs are the results that there are (ops/loop.h).
 #pragma once
 
 #include <unordered_map>

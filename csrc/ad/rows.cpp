@@ -105,6 +105,7 @@ class Rows {
       case Form::Extremum:
       case Form::Attend:
       case Form::LastIndex:
+      case Form::Loop:
       case Form::Collective:  // rows of other processes
         return {};
     }

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "ad/calls.h"
+#include "ad/loops.h"
 #include "ad/transform.h"
 #include "ir/verify.h"
 #include "ops/ops.h"
@@ -428,12 +429,12 @@ class Series {
 
 }  // namespace
 
-std::vector<std::vector<NodeId>> series(Graph& g, std::span<const NodeId> outputs,
+std::vector<std::vector<NodeId>> series(Graph& g, std::span<const NodeId> of,
                                         std::span<const NodeId> wrt,
                                         std::span<const std::vector<NodeId>> given,
                                         const Algebra& algebra, std::span<const int> wanted) {
   const auto made = static_cast<NodeId>(g.size());
-  const std::vector<NodeId> live = live_nodes(g, outputs);
+  const std::vector<NodeId> outputs = without_loops(g, of, wrt), live = live_nodes(g, outputs);
   Series s(g, algebra);
   for (size_t i = 0; i < wrt.size(); ++i) s.give(wrt[i], given[i]);
   Stamp stamp(g);

@@ -10,13 +10,13 @@
 
 namespace gradcell::ad {
 
-bool passes(const Graph& g, NodeId id, int k) {
-  if (!spec(g, id).computes_with(k)) return false;
-  return is_floating(g.dtype(id)) ||
-         (!is_floating(g.dtype(g.input(id, k))) && spec(g, id).differentiable());
-}
-
 namespace {
+
+/// `passes`, the node's spec being s.
+bool carried(const Graph& g, const Spec& s, NodeId id, int k) {
+  if (!s.computes_with(k)) return false;
+  return is_floating(g.dtype(id)) || (!is_floating(g.dtype(g.input(id, k))) && s.differentiable());
+}
 
 /// Which of the nodes up to `end` carry derivatives of `wrt`.
 std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, NodeId end) {
@@ -28,9 +28,12 @@ std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, Node
       first = std::min(first, id);
     }
   for (NodeId id = first; id < end; ++id) {
-    if (active[id] || !spec(g, id).differentiable()) continue;
-    for (int k = 0; k < g[id].input_count; ++k)
-      active[id] |= active[g.input(id, k)] && passes(g, id, k);
+    const auto inputs = g.inputs(id);
+    if (active[id] || !std::ranges::any_of(inputs, [&](NodeId i) { return active[i]; })) continue;
+    const Spec& s = spec(g, id);
+    if (!s.differentiable()) continue;
+    for (size_t k = 0; k < inputs.size() && !active[id]; ++k)
+      active[id] = active[inputs[k]] && carried(g, s, id, static_cast<int>(k));
   }
   return active;
 }
@@ -89,6 +92,8 @@ class Adjoints {
 
 }  // namespace
 
+bool passes(const Graph& g, NodeId id, int k) { return carried(g, spec(g, id), id, k); }
+
 uint8_t next_order(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> wrt) {
   return order_above(g, live, dependent(g, wrt, live.empty() ? 0 : live.back() + 1));
 }
@@ -127,7 +132,7 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
     const NodeId dy = adj.of(id);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId x = g.input(id, k);
-      if (!active[x] || !passes(g, id, k)) continue;
+      if (!active[x] || !carried(g, s, id, k)) continue;
       adj.add(x, s.adjoint(g, id, k, dy));
     }
   }

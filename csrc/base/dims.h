@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ostream>
 #include <span>
 #include <string>
 #include <vector>
@@ -13,11 +14,18 @@ namespace gradcell {
 
 using Dims = std::vector<int64_t>;
 
-inline std::string to_string(std::span<const int64_t> dims) {  // "[2, 3]"
-  std::string s = "[";
-  for (size_t i = 0; i < dims.size(); ++i) s += (i ? ", " : "") + std::to_string(dims[i]);
-  return s + "]";
+/// What `require` is given to be written out as "[2, 3]" if it fails.
+struct Listed {
+  std::span<const int64_t> values;
+};
+inline Listed listed(std::span<const int64_t> values) { return {values}; }
+
+inline std::ostream& operator<<(std::ostream& out, Listed list) {
+  out << "[";
+  for (size_t i = 0; i < list.values.size(); ++i) out << (i ? ", " : "") << list.values[i];
+  return out << "]";
 }
+inline std::string to_string(std::span<const int64_t> dims) { return str(listed(dims)); }
 
 /// Throws Memory if there are more elements than can be counted.
 inline int64_t element_count(std::span<const int64_t> dims) {
@@ -25,7 +33,7 @@ inline int64_t element_count(std::span<const int64_t> dims) {
   bool overflow = false;
   for (int64_t d : dims) overflow |= __builtin_mul_overflow(n, d, &n);
   if (overflow && std::find(dims.begin(), dims.end(), 0) != dims.end()) return 0;
-  require(!overflow, ErrorKind::Memory, "a tensor of shape ", to_string(dims),
+  require(!overflow, ErrorKind::Memory, "a tensor of shape ", listed(dims),
           " has more elements than can be addressed");
   return n;
 }

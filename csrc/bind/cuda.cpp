@@ -41,6 +41,7 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
     for (const cuda::Argument& a : s.arguments) arguments.append(argument(a));
     d["arguments"] = arguments;
     d["segments"] = s.segments;
+    d["shared"] = py::make_tuple(s.shared_bytes, s.shared_row_bytes);
   } else if (s.passage) {
     const cuda::Passage& p = *s.passage;
     d["collective"] =
@@ -55,7 +56,8 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
         py::arg("dtype") = std::string(name(p.dtype)), py::arg("transpose_a") = p.transpose_a,
         py::arg("transpose_b") = p.transpose_b, py::arg("accumulate") = p.accumulate,
         py::arg("tf32") = p.tf32, py::arg("batch") = p.batch, py::arg("m") = p.m,
-        py::arg("n") = p.n, py::arg("k") = p.k);
+        py::arg("n") = p.n, py::arg("k") = p.k, py::arg("a_parts") = p.a_parts,
+        py::arg("b_parts") = p.b_parts, py::arg("out_parts") = p.out_parts);
     if (p.has_bias) {
       d["matmul"]["bias"] = p.bias;
       d["add_bias"] = step(plan, plan.bias_steps[p.add_bias]);

@@ -70,7 +70,7 @@ PyTypeObject* tensor_type() {
 /// The C++ tensor inside an exact Tensor object, without pybind11's generic casting.
 Tensor* tensor_in(PyObject* o) {
   if (Py_TYPE(o) != tensor_type()) return nullptr;
-  return py::handle(o).cast<Tensor*>();
+  return reinterpret_cast<py::detail::instance*>(o)->get_value_and_holder().value_ptr<Tensor>();
 }
 
 bool same_object(PyObject* a, PyObject* b) {

@@ -157,6 +157,7 @@ std::optional<Dims> to_attribute(AttributeKind kind, py::handle value, const cha
       return to_axes(value, op);
     case AttributeKind::Perm:
     case AttributeKind::Box:
+    case AttributeKind::Body:
       return to_dims(value, op);
   }
   return {};

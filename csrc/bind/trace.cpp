@@ -1,5 +1,6 @@
 // Traces and differentiation, for python/gradcell/transform.py.
 #include "ad/batching.h"
+#include "ad/loops.h"
 #include "ad/rows.h"
 #include "ad/series.h"
 #include "ad/transform.h"
@@ -229,6 +230,39 @@ void bind_trace(py::module_& m) {
         return result;
       }),
       "The outputs of one example over the batches, [N, ...]; None for what no example enters.");
+  m.def(
+      "loop",
+      in_trace(+[](Trace& t, const std::vector<TensorPtr>& states,
+                   const std::vector<TensorPtr>& first, const std::vector<TensorPtr>& next,
+                   const std::vector<TensorPtr>& slices, const std::vector<TensorPtr>& sliced,
+                   const std::vector<TensorPtr>& kept, int64_t steps, bool reverse) {
+        ad::LoopParts p{.steps = steps, .reverse = reverse};
+        for (size_t k = 0; k < states.size(); ++k)
+          p.carried.push_back({states[k]->in(t), next[k]->in(t), first[k]->in(t)});
+        for (size_t k = 0; k < slices.size(); ++k)
+          p.sliced.push_back({slices[k]->in(t), sliced[k]->in(t)});
+        p.kept = nodes(t, kept);
+        const ad::MadeLoop loop(t.graph, t.graph, p);
+        std::vector<TensorPtr> last, all;
+        for (size_t k = 0; k < states.size(); ++k) last.push_back(wrap(t, loop.last(k)));
+        for (NodeId id : p.kept) all.push_back(wrap(t, loop.all(id)));
+        return std::pair(last, all);
+      }),
+      py::arg("states"), py::arg("first"), py::arg("next"), py::arg("slices"), py::arg("sliced"),
+      py::arg("kept"), py::arg("steps"), py::arg("reverse"),
+      "What was recorded for one step, as a loop: examples that stand for the state before a step, "
+      "what the first step gets, what a step makes of the state; examples that stand for slices, "
+      "and what they are slices of. Returns the last state, and what is kept of each step, "
+      "[steps, ...].");
+  m.def("without_loops", in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs) {
+          std::vector<NodeId> ids = nodes(t, outputs), leaves;
+          for (NodeId id : live_nodes(t.graph, ids))
+            if (is_leaf(t.graph, id)) leaves.push_back(id);
+          std::vector<TensorPtr> result;
+          for (NodeId id : ad::without_loops(t.graph, ids, leaves)) result.push_back(wrap(t, id));
+          return result;
+        }),
+        "The same tensors, with the steps of loops as nodes of the trace.");
   m.def("end_examples", in_trace(+[](Trace& t, const std::vector<TensorPtr>& examples) {
           t.end_examples(nodes(t, examples));
         }),
@@ -347,7 +381,9 @@ void bind_trace(py::module_& m) {
   m.def("first_mixing_rows",
         in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs,
                      const std::vector<TensorPtr>& wrt) -> std::optional<std::string> {
-          const NodeId id = ad::first_mixing_rows(t.graph, nodes(t, outputs), nodes(t, wrt));
+          const std::vector<NodeId> in = nodes(t, wrt);
+          const std::vector<NodeId> out = ad::without_loops(t.graph, nodes(t, outputs), in);
+          const NodeId id = ad::first_mixing_rows(t.graph, out, in);
           if (id == kNoNode) return {};
           const std::string at = location_text(t.graph[id].location);
           return std::string(info(t.graph[id].op).name) + (at.empty() ? "" : " (" + at + ")");

@@ -10,6 +10,7 @@
 #include "base/thread_pool.h"
 #include "cpu/calls/calls.h"
 #include "cpu/line_runner.h"
+#include "cpu/loop_runner.h"
 #include "cpu/pair_kernels.h"
 #include "cpu/profile.h"
 #include "cpu/tile_kernels.h"
@@ -571,6 +572,64 @@ void merge(std::span<const RegionRun> runs, const RunState& s) {
 
 }  // namespace
 
+namespace {
+
+/// Where the inputs and outputs of a step lie.
+struct StepPointers {
+  std::vector<const void*> in;
+  std::vector<void*> out, buffers;
+};
+
+/// Where a plan's buffers lie in a run.
+void bind_buffers(const Plan& plan, std::byte* arena, const void* const* inputs,
+                  void* const* outputs, std::vector<void*>& buffers) {
+  buffers.resize(plan.buffers.size());
+  for (size_t b = 0; b < plan.buffers.size(); ++b) {
+    const Buffer& buffer = plan.buffers[b];
+    buffers[b] = buffer.place == Place::Input    ? const_cast<void*>(inputs[buffer.index])
+                 : buffer.place == Place::Output ? outputs[buffer.index]
+                                                 : arena + buffer.offset;
+  }
+}
+
+void bind_step(const Plan& plan, std::byte* arena, int64_t step, Runner::BindStep bind,
+               StepPointers& p) {
+  p.in.resize(plan.inputs.size());
+  p.out.assign(plan.outputs.size(), nullptr);
+  bind(step, p.in.data(), p.out.data());
+  bind_buffers(plan, arena, p.in.data(), p.out.data(), p.buffers);
+}
+
+/// Rows of a tile that goes through all steps: few, so that there are tiles for all threads.
+int32_t step_rows(int64_t rows) {
+  constexpr int64_t kTiles = 4;
+  return static_cast<int32_t>((rows + 16 * kTiles - 1) / (16 * kTiles) * 16);
+}
+
+/// Whether each thread can take its rows through all steps: all that a step makes of rows is rows,
+/// and it reads nothing else of what steps make.
+bool rows_apart(const Program& program, const std::vector<StepInput>& inputs) {
+  const Plan& plan = program.plan;
+  if (plan.stages.size() != 1 || !plan.stages[0].calls.empty() ||
+      plan.stages[0].regions.size() != 1)
+    return false;
+  const Region& r = plan.stages[0].regions[0];
+  auto is = [&](BufferId b, StepInput kind) {
+    return plan.buffers[b].place == Place::Input && inputs[plan.buffers[b].index] == kind;
+  };
+  for (const Uniform& u : r.uniforms)
+    if (!is(u.buffer, StepInput::Same)) return false;
+  for (const PackedWeights& w : r.weights)
+    if (!is(w.buffer, StepInput::Same)) return false;
+  for (const RowLoad& l : r.loads)
+    if (l.viewed() && is(l.buffer, StepInput::Carried)) return false;
+  for (const PlanOutput& o : plan.outputs)  // what lies elsewhere is copied by rows
+    if (o.desc.count % r.rows != 0) return false;
+  return r.accumulators.empty() && r.block == 1;
+}
+
+}  // namespace
+
 struct Runner::Context {
   Scratch arena, side;
   std::vector<void*> buffers;
@@ -582,8 +641,10 @@ struct Runner::Context {
     std::optional<LineRunner> lines;
     std::vector<Bound> program;
     Dims line;
+    StepPointers step;
   };
   std::vector<Worker> workers;
+  StepPointers step;
 };
 
 struct Runner::Pool {
@@ -623,6 +684,22 @@ Runner::Runner(Plan plan)
     : program_(prepare(std::move(plan))), agenda_(program_.plan), pool_(std::make_unique<Pool>()) {
   static std::atomic<uint64_t> made{0};
   serial_ = made++;
+  work_ = program_.work;
+  for (const Stage& stage : program_.plan.stages)
+    for (const Call& c : stage.calls) {
+      if (!c.loop) continue;
+      work_ += (loops_[c.loop.get()] = std::make_unique<LoopRunner>(*c.loop))->work();
+    }
+}
+
+Runner::Runner(Plan plan, const std::vector<StepInput>& inputs) : Runner(std::move(plan)) {
+  apart_ = rows_apart(program_, inputs);
+  if (!apart_) return;
+  TileProgram& p = program_.stages[0][0];
+  const int64_t rows = this->plan().stages[0].regions[0].rows;
+  if (!p.lines) p.tile_rows = std::min(p.tile_rows, step_rows(rows));
+  p.chunks =
+      static_cast<int32_t>(std::clamp<int64_t>((rows + p.tile_rows - 1) / p.tile_rows, 1, 64));
 }
 
 Runner::~Runner() = default;
@@ -632,13 +709,7 @@ void Runner::run(const void* const* inputs, void* const* outputs, const uint64_t
   ContextLease lease(*pool_);
   Context& context = *lease;
   std::byte* arena = context.arena.get(std::max<size_t>(plan.arena_bytes, 64));
-  context.buffers.resize(plan.buffers.size());
-  for (size_t b = 0; b < plan.buffers.size(); ++b) {
-    const Buffer& buffer = plan.buffers[b];
-    context.buffers[b] = buffer.place == Place::Input    ? const_cast<void*>(inputs[buffer.index])
-                         : buffer.place == Place::Output ? outputs[buffer.index]
-                                                         : arena + buffer.offset;
-  }
+  bind_buffers(plan, arena, inputs, outputs, context.buffers);
   const std::shared_ptr<ProfiledPlan> profile = profiled(serial_, plan);
   if (plan.collectives == 0) return run(context, constants, nullptr, profile.get());
   try {
@@ -654,6 +725,67 @@ void Runner::run(const void* const* inputs, void* const* outputs, const uint64_t
     if (left_behind()) lease.leave();
     throw;
   }
+}
+
+void Runner::run_steps(int64_t steps, BindStep bind, EndStep end) const {
+  ContextLease lease(*pool_);
+  Context& context = *lease;
+  if (apart_) return run_apart(context, steps, bind, end);
+  std::byte* arena = context.arena.get(std::max<size_t>(plan().arena_bytes, 64));
+  for (int64_t step = 0; step < steps; ++step) {
+    bind_step(plan(), arena, step, bind, context.step);
+    context.buffers.swap(context.step.buffers);
+    run(context, nullptr, nullptr, nullptr);
+    end(step, 0, 1, 1);
+  }
+}
+
+/// Each chunk of rows through all steps.
+void Runner::run_apart(Context& context, int64_t steps, BindStep bind, EndStep end) const {
+  const Region& region = plan().stages[0].regions[0];
+  const TileProgram& p = program_.stages[0][0];
+  context.workers.resize(static_cast<size_t>(max_threads()));
+  bind_step(plan(), nullptr, 0, bind, context.step);
+  std::byte* side = context.side.get(program_.side_bytes);
+  context.runs.assign(
+      1, {&region, &p, side, side + p.uniform_bytes, side + p.uniform_bytes + p.packed_bytes});
+  const RegionRun& run = context.runs[0];
+  const RunState first{plan(), context.step.buffers.data(), nullptr};
+  prepare_uniforms(run, first);
+  pack(context.runs, first);
+  const int64_t tiles = (region.rows + p.tile_rows - 1) / p.tile_rows;
+  auto body = [&](int chunk, int worker) {
+    Context::Worker& w = context.workers[static_cast<size_t>(worker)];
+    w.step.buffers.resize(plan().buffers.size());
+    const RunState state{plan(), w.step.buffers.data(), nullptr};
+    const int64_t from = tiles * chunk / p.chunks * p.tile_rows;
+    const int64_t to = std::min(tiles * (chunk + 1) / p.chunks * p.tile_rows, region.rows);
+    auto go = [&](auto& runner) {
+      for (int64_t step = 0; step < steps; ++step) {
+        bind_step(plan(), nullptr, step, bind, w.step);
+        runner.chunk(chunk);
+        end(step, from, to, region.rows);
+      }
+    };
+    w.run = nullptr;
+    if (p.lines)
+      go(w.lines.emplace(run, state));
+    else
+      go(w.runner.emplace(run, state, w.program, w.line));
+  };
+  parallel_if(p.work * static_cast<double>(steps) >= kParallelWork, p.chunks, body,
+              static_cast<int>(context.workers.size()));
+}
+
+void Runner::run_loop(const Call& call, const void* const* in,
+                      std::span<void* const> buffers) const {
+  void* results[64];
+  std::vector<void*> many;
+  void** p = results;
+  if (call.more.size() >= 64) many.resize(call.more.size() + 1), p = many.data();
+  p[0] = buffers[call.output];
+  for (size_t k = 0; k < call.more.size(); ++k) p[k + 1] = buffers[call.more[k]];
+  loops_.at(call.loop.get())->run(in, p);
 }
 
 void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange,
@@ -678,7 +810,10 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
       if (call.inputs.size() > 64) many.resize(call.inputs.size()), p = many.data();
       for (size_t i = 0; i < call.inputs.size(); ++i) p[i] = context.buffers[call.inputs[i]];
       void* out = context.buffers[call.output];
-      call.sequence < 0 ? run_call(call, p, out, constants) : exchange->start(call, p[0], out);
+      if (call.loop)
+        run_loop(call, p, context.buffers);
+      else
+        call.sequence < 0 ? run_call(call, p, out, constants) : exchange->start(call, p[0], out);
       if (profile) profile->add_call(number, static_cast<int>(place), begin, Clock::now());
     };
     if (exchange) exchange->progress();

@@ -98,6 +98,8 @@ struct TileAttention {
   /// are -inf); sum is what there was before by the factor `scale`, and those. scale is exp of how
   /// much top was lower.
   void (*soften)(T* s, ptrdiff_t ld, int n, int R, T* top, T* sum, T* scale);
+  /// sum[r] becomes top[r] + log(sum[r]): -inf where nothing was summed up.
+  void (*finish)(const T* top, T* sum, int R);
   /// s becomes exp(s - log_sum), 0 where it is -inf, times factors - shift (null: 1, and 0).
   /// by_lane: log_sum and shift are numbers of the R columns, else of the n rows.
   void (*weigh)(T* s, const T* factors, ptrdiff_t ld, int n, int R, const T* log_sum,

@@ -5,7 +5,9 @@
 
 #include "cuda/epilogues.h"
 #include "cuda/kernel_writer.h"
+#include "cuda/product_joins.h"
 #include "cuda/segments.h"
+#include "cuda/tile_writer.h"
 #include "ops/ops.h"
 #include "plan/arena.h"
 #include "plan/planner.h"
@@ -34,7 +36,9 @@ class CudaPlanner {
   explicit CudaPlanner(PlanGraph c)
       : c_(std::move(c)),
         g_(c_.graph),
-        f_(fuse(g_, c_.roots)),
+        tiles_(find_tile_regions(c_)),
+        tile_made_(tiles_.all.size(), 0),
+        f_(fuse(g_, c_.roots, tiles_)),
         sums_(sums_of_products(g_, c_.roots, f_)),
         in_{g_, f_, buffer_of_, constant_of_, false} {}
 
@@ -48,7 +52,7 @@ class CudaPlanner {
         buffer_of_[id] = temporary(bytes(id));
     segments_ = join_segments(in_, f_);
     for (int32_t stage = 0; stage < f_.stage_count; ++stage) make_stage(stage);
-    place_temporaries();
+    place_temporaries(join_products(plan_));
     plan_.wide = in_.wide;
     plan_.prelude = prelude_text(in_.wide);
     return std::move(plan_);
@@ -72,6 +76,8 @@ class CudaPlanner {
         groups[{node.rows, node.by_rows}].push_back(id);
       else if (node.role == Role::Alone)
         make_alone(id);
+      else if (node.role == Role::Tile)
+        make_tile(id);
     }
     for (auto& [key, nodes] : groups)
       for (size_t at = 0; at < nodes.size(); at += kMaxOutputs) {
@@ -81,6 +87,21 @@ class CudaPlanner {
     for (const Segments::Launch& l : segments_.launches)
       if (l.stage == stage)
         for (Written& w : write_segments(in_, stage, l.segments)) add(std::move(w));
+  }
+
+  /// The kernel of the region that computes a node, once.
+  void make_tile(NodeId id) {
+    const auto number = static_cast<size_t>(tiles_.of[id]);
+    const TileRegion& tile = tiles_.all[number];
+    require(std::ranges::binary_search(tile.writes, id), ErrorKind::Runtime,
+            "planning: a region does not store ", info(g_[id].op).name);
+    if (tile_made_[number]) return;
+    tile_made_[number] = 1;
+    const int32_t stage = f_.node[id].stage;
+    std::vector<TileSums> sums = tile_sums(tile.region);
+    for (TileSums& s : sums) s.partial = temporary(partial_bytes(tile.region, s));
+    add(write_tile(in_, stage, tile, sums));
+    for (const TileSums& s : sums) add(write_tile_sums(in_, stage, tile, s));
   }
 
   void make_alone(NodeId id) {
@@ -127,6 +148,7 @@ class CudaPlanner {
       case Form::Constant:
       case Form::Range:
       case Form::Random:
+      case Form::Loop:
       case Form::Marker:
       case Form::Convert:
       case Form::Same:
@@ -217,8 +239,9 @@ class CudaPlanner {
     return std::move(w.step);
   }
 
-  /// Offsets in the arena: buffers whose steps do not overlap share places.
-  void place_temporaries() {
+  /// Offsets in the arena: buffers whose steps do not overlap share places. Neighbours are placed
+  /// as one.
+  void place_temporaries(const std::vector<Neighbours>& neighbours) {
     std::vector<int> first(plan_.buffers.size(), -1), last(plan_.buffers.size(), -1);
     auto use = [&](BufferId b, int at) {
       if (first[b] < 0) first[b] = at;
@@ -234,21 +257,38 @@ class CudaPlanner {
         use(s.passage->out, at);
       } else if (s.kernel < 0) {
         use(s.product.a, at), use(s.product.b, at), use(s.product.out, at);
+        for (const auto* parts : {&s.product.a_parts, &s.product.b_parts, &s.product.out_parts})
+          for (BufferId b : *parts) use(b, at);
         if (s.product.has_bias) use(s.product.bias, at);
       }
     }
-    std::vector<BufferId> order;  // by when they are first needed
+    std::vector<Neighbours> order = neighbours;
+    std::vector<uint8_t> grouped(plan_.buffers.size(), 0);
+    for (const Neighbours& group : neighbours)
+      for (BufferId b : group) {
+        grouped[b] = 1;
+        first[group[0]] = std::min(first[group[0]], first[b]);
+        last[group[0]] = std::max(last[group[0]], last[b]);
+      }
     for (BufferId b = 0; b < plan_.buffers.size(); ++b)
-      if (plan_.buffers[b].place == Place::Temp && first[b] >= 0) order.push_back(b);
-    std::ranges::stable_sort(order, {}, [&](BufferId b) { return first[b]; });
+      if (plan_.buffers[b].place == Place::Temp && first[b] >= 0 && !grouped[b])
+        order.push_back({b});
+    // By when they are first needed.
+    std::ranges::stable_sort(order, {}, [&](const Neighbours& g) { return first[g[0]]; });
     Arena arena(256);
-    for (BufferId b : order)
-      plan_.buffers[b].offset = arena.place(plan_.buffers[b].bytes, first[b], last[b]);
+    for (const Neighbours& group : order) {
+      size_t bytes = 0;
+      for (BufferId b : group) bytes += plan_.buffers[b].bytes;
+      size_t at = arena.place(bytes, first[group[0]], last[group[0]]);
+      for (BufferId b : group) plan_.buffers[b].offset = at, at += plan_.buffers[b].bytes;
+    }
     plan_.arena_bytes = arena.size();
   }
 
   PlanGraph c_;
   const Graph& g_;
+  TileRegions tiles_;
+  std::vector<uint8_t> tile_made_;
   Fusion f_;
   std::map<NodeId, BiasSum> sums_;  ///< that products write
   WriterInputs in_;
@@ -271,7 +311,7 @@ void allow_tf32(bool allowed) { g_allow_tf32 = allowed; }
 
 CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                         std::span<const NodeId> cuts) {
-  return CudaPlanner(plan_graph(g, live, roots, cuts)).run();
+  return CudaPlanner(plan_graph(g, live, roots, cuts, true)).run();
 }
 
 }  // namespace gradcell::cuda

@@ -2,7 +2,8 @@
 // matrix library, over numbered buffers. Pure data: it can be made, read and tested with no GPU.
 //
 // Sizes are arguments of the kernels: their text depends on a graph's structure, on which of its
-// sizes are equal and on which are 1, not on the sizes. Constants are arguments too.
+// sizes are equal and on which are 1, not on the sizes; only the kernel of a narrow network has the
+// widths of its layers in it (tile_writer.h). Constants are arguments too.
 #pragma once
 
 #include <optional>
@@ -42,6 +43,9 @@ struct Gemm {
   bool has_bias = false;
   BufferId bias = 0;      ///< n elements that are added to every row
   uint32_t add_bias = 0;  ///< of the plan's bias_steps: does so where cuBLASLt cannot
+  /// Where an operand is several buffers side by side: all of them, of which `a`, `b` or `out` is the
+  /// first.
+  std::vector<BufferId> a_parts = {}, b_parts = {}, out_parts = {};
 };
 
 /// Data that goes between the processes of a group: see CollectiveAttributes.
@@ -61,6 +65,9 @@ struct Step {
   Gemm product{};
   std::optional<Passage> passage;
   uint32_t grid = 1, block_x = 256, block_y = 1;
+  /// Shared memory that a block has, and for each row, of which there is one a thread x: where a
+  /// device has little, a launch has fewer threads x. (A row more where they are even.)
+  size_t shared_bytes = 0, shared_row_bytes = 0;
   std::vector<Argument> arguments;  ///< those of one segment after another
   uint32_t segments = 1;  ///< more: each of the kernel's parameters is an array, with one for each
   size_t nodes = 0;       ///< of the graph, that the step computes
@@ -68,6 +75,7 @@ struct Step {
   size_t bytes_written = 0;
   int32_t stage = 0;  ///< steps run in their order; a lower stage never needs a higher one
   Location location;
+  size_t dynamic_bytes() const { return shared_bytes + shared_row_bytes * (block_x | 1); }
 };
 
 struct CudaPlan : PlanFrame {

@@ -14,6 +14,7 @@ constexpr int kNonBlocking = 1;    // CU_STREAM_NON_BLOCKING
 constexpr unsigned kNoTiming = 2;  // CU_EVENT_DISABLE_TIMING
 constexpr size_t kMaxNotes = 4;
 constexpr int kMajorOf = 75, kMinorOf = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+constexpr int kSharedOf = 97;  // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 
 /// Sizes in eighths of a power of two, so that shapes that vary a little find their blocks again.
 size_t rounded(size_t bytes) {
@@ -26,13 +27,14 @@ size_t rounded(size_t bytes) {
 
 DeviceProperties properties_of(int number) {
   const Driver& driver = Driver::get();
-  int device = 0, major = 0, minor = 0;
+  int device = 0, major = 0, minor = 0, shared = 0;
   driver.call(driver.cuDeviceGet, &device, number);
   char name[256] = {};
   driver.call(driver.cuDeviceGetName, name, sizeof name - 1, device);
   driver.call(driver.cuDeviceGetAttribute, &major, kMajorOf, device);
   driver.call(driver.cuDeviceGetAttribute, &minor, kMinorOf, device);
-  return {name, major * 10 + minor};
+  driver.call(driver.cuDeviceGetAttribute, &shared, kSharedOf, device);
+  return {name, major * 10 + minor, static_cast<size_t>(shared)};
 }
 
 namespace {

@@ -19,7 +19,8 @@ namespace gradcell::cuda {
 
 struct DeviceProperties {
   std::string name;
-  int capability;  ///< 90: sm_90
+  int capability;       ///< 90: sm_90
+  size_t shared_bytes;  ///< that a block can have
 };
 /// Makes no context. Throws Runtime.
 DeviceProperties properties_of(int number);
@@ -36,6 +37,7 @@ class Device {
   int number() const { return number_; }
   const std::string& name() const { return properties_.name; }
   int capability() const { return properties_.capability; }  ///< 90: sm_90
+  size_t shared_bytes() const { return properties_.shared_bytes; }
   StreamHandle stream() const { return stream_; }
   /// Where graphs are captured: nothing ever runs on it, so that transfers of other threads are not
   /// recorded among a plan's steps.

@@ -100,6 +100,7 @@ class Driver {
   Function<int(void**, const void*)> cuModuleLoadData{library_, "cuModuleLoadData"};
   Function<int(void*)> cuModuleUnload{library_, "cuModuleUnload"};
   Function<int(void**, void*, const char*)> cuModuleGetFunction{library_, "cuModuleGetFunction"};
+  Function<int(void*, int, int)> cuFuncSetAttribute{library_, "cuFuncSetAttribute"};
   Function<int(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                StreamHandle, void**, void**)>
       cuLaunchKernel{library_, "cuLaunchKernel"};

@@ -29,9 +29,11 @@ constexpr int kMaxChanges = 4;
 /// A slot's copy has to take less time than the launches that a graph saves: bytes for each of
 /// them.
 constexpr size_t kSlotBytes = 1 << 20;
-constexpr size_t kMaxNamed = 4;  // steps that a plan's description names
-constexpr int kActive = 1;       // CU_STREAM_CAPTURE_STATUS_ACTIVE
-constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+constexpr size_t kMaxNamed = 4;         // steps that a plan's description names
+constexpr size_t kOwnShared = 1 << 10;  // bytes that a kernel may have besides what a launch says
+constexpr int kSharedLimit = 8;         // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+constexpr int kActive = 1;              // CU_STREAM_CAPTURE_STATUS_ACTIVE
+constexpr int kThreadLocal = 1;         // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
 struct Value {
   union {
@@ -106,7 +108,7 @@ Launcher::Launcher(CudaPlan plan, Device& device) : plan_(std::move(plan)), devi
   if (plan_.steps.size() > kMaxNamed) text += str(" and ", plan_.steps.size() - kMaxNamed, " more");
   description_ = std::make_shared<const std::string>(std::move(text));
   if (plan_.kernels.empty()) return;
-  auto cubin = compiled(plan_.source(), device_.capability());
+  auto cubin = compiled(plan_.source(), device_.capability(), device_.shared_bytes());
   device_.enter([&] {
     driver.call(driver.cuModuleLoadData, &module_, cubin->data());
     for (const Kernel& k : plan_.kernels) {
@@ -114,7 +116,21 @@ Launcher::Launcher(CudaPlan plan, Device& device) : plan_(std::move(plan)), devi
       driver.call(driver.cuModuleGetFunction, &function, module_, k.name.c_str());
       functions_.push_back(function);
     }
+    fit_rows();
   });
+}
+
+void Launcher::fit_rows() {
+  const Driver& driver = Driver::get();
+  for (Step& s : plan_.steps) {
+    if (s.shared_row_bytes == 0) continue;
+    const size_t room = device_.shared_bytes() - kOwnShared;
+    while (s.block_x > 1 && s.dynamic_bytes() > room) s.block_x /= 2;
+    require(s.dynamic_bytes() <= room, ErrorKind::Runtime, "the GPU ", device_.name(), " has ",
+            device_.shared_bytes(), " bytes of shared memory, too few for a kernel");
+    driver.call(driver.cuFuncSetAttribute, functions_[static_cast<size_t>(s.kernel)], kSharedLimit,
+                static_cast<int>(s.dynamic_bytes()));
+  }
 }
 
 Launcher::~Launcher() {
@@ -184,8 +200,9 @@ void Launcher::launch(const Step& s, const std::vector<DevicePointer>& buffers,
                       const uint64_t* constants, StreamHandle stream, Constants* capturing) const {
   Packed p = packed(s, buffers, constants);
   const Driver& driver = Driver::get();
-  driver.check(driver.cuLaunchKernel(functions_[s.kernel], s.grid, 1, 1, s.block_x, s.block_y, 1, 0,
-                                     stream, p.pointers.data(), nullptr),
+  driver.check(driver.cuLaunchKernel(functions_[s.kernel], s.grid, 1, 1, s.block_x, s.block_y, 1,
+                                     static_cast<unsigned>(s.dynamic_bytes()), stream,
+                                     p.pointers.data(), nullptr),
                plan_.kernels[s.kernel].name.c_str());
   auto is_constant = [](const Argument& a) { return a.kind == Argument::Kind::Constant; };
   if (!capturing || std::ranges::none_of(s.arguments, is_constant)) return;
@@ -326,7 +343,7 @@ void Launcher::set_constants(Recorded& r, const uint64_t* constants) const {
                             step->block_x,
                             step->block_y,
                             1,
-                            0,
+                            static_cast<unsigned>(step->dynamic_bytes()),
                             p.pointers.data(),
                             nullptr,
                             nullptr,

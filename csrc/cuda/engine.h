@@ -39,6 +39,8 @@ class Launcher {
 
  private:
   Blocks run_entered(const std::vector<DevicePointer>& inputs, const uint64_t* constants) const;
+  /// Gives the launches that share memory as many rows as the device has room for.
+  void fit_rows();
   struct Recorded;
   struct Packed;
   struct Constants;

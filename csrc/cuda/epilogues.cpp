@@ -42,6 +42,7 @@ std::map<NodeId, BiasSum> sums_of_products(const Graph& g, std::span<const NodeI
     for (int k = 0; k < 2; ++k) {
       NodeId product = f.storage[g.input(id, k)], broadcast = f.storage[g.input(id, 1 - k)];
       if (!is_plain_product(g, product) || uses[product] != 1) continue;
+      if (f.node[product].role != Role::Alone || f.node[id].role == Role::Tile) continue;
       if (!is_bias(g, f, broadcast, g.dims(product).back(), f.node[product].stage)) continue;
       found[id] = {product, f.storage[g.input(broadcast, 0)]};
       f.node[id] = f.node[product];

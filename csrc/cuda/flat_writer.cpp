@@ -9,6 +9,7 @@ namespace gradcell::cuda {
 namespace {
 
 constexpr int64_t kPack = 4;
+constexpr size_t kMostPacks = 16;
 /// Stands for the number of segments.
 constexpr const char* kCountMark = "@COUNT@";
 
@@ -46,7 +47,8 @@ class FlatWriter : Writer {
     std::string first = segment_ ? "first" : "gc_first()", step = segment_ ? "step" : "gc_step()";
     std::string text;
     text += "  auto at = [&](gc_index i" + in_formal + formal + ") {\n" + body_.text + "  };\n";
-    bool in_packs = segment_ || n >= kPack;
+    // Packs of very many arrays would not fit into registers.
+    bool in_packs = (segment_ || n >= kPack) && direct_.size() + outputs.size() <= kMostPacks;
     if (in_packs) {
       packs(n / kPack);
       text += "  for (gc_index j = " + first + "; j < packs; j += " + step + ") {\n" + in_packed +

@@ -84,6 +84,7 @@ Role role_of(const Graph& g, NodeId id) {
     case Form::LastIndex:
     case Form::Collective:
       return Role::Alone;
+    case Form::Loop:  // taken apart before
     case Form::Marker:
       break;
   }
@@ -125,10 +126,12 @@ RowSet kept_rows(const Graph& g, NodeId id, int k) {
 
 class Fuser {
  public:
-  Fuser(const Graph& g, std::span<const NodeId> roots)
+  Fuser(const Graph& g, std::span<const NodeId> roots, const TileRegions& tiles)
       : g_(g),
         n_(g.size()),
         roots_(roots),
+        tiles_(tiles),
+        tile_stage_(tiles.all.size(), kUnplaced),
         uses_(n_, 0),
         sets_(n_),
         rows_(n_),
@@ -143,8 +146,12 @@ class Fuser {
 
   Fusion run() {
     for (NodeId id = 0; id < n_; ++id) {
-      f_.node[id].role = role_of(g_, id);
+      f_.node[id].role = tiles_.of[id] >= 0 ? Role::Tile : role_of(g_, id);
       f_.storage[id] = f_.node[id].role == Role::View ? f_.storage[g_.input(id, 0)] : id;
+    }
+    for (const TileRegion& t : tiles_.all) {
+      for (NodeId id : t.reads) ++uses_[id], anchored_[id] = 1;
+      for (NodeId id : t.writes) anchored_[id] = 1;
     }
     for (NodeId id = 0; id < n_; ++id)
       if (real(id))
@@ -154,8 +161,11 @@ class Fuser {
         }
     for (NodeId r : roots_) anchored_[f_.storage[r]] = 1;
     for (NodeId id = 0; id < n_; ++id) anchor_scalar(id);
-    for (NodeId id = 0; id < n_; ++id)
-      if (real(id)) place(id);
+    for (NodeId id : tiles_.order)
+      if (f_.node[id].role == Role::Tile)
+        f_.node[id].stage = stage_of_tile(static_cast<size_t>(tiles_.of[id]));
+      else if (real(id))
+        place(id);
     for (NodeId id = 0; id < n_; ++id)
       if (anchored_[id]) f_.node[id].stored = true;
     for (NodeId id = 0; id < n_; ++id)
@@ -165,9 +175,20 @@ class Fuser {
   }
 
  private:
-  /// True for nodes that compute something.
+  /// True for nodes that compute something, each for itself.
   bool real(NodeId id) const {
-    return f_.node[id].role != Role::View && f_.node[id].role != Role::Source;
+    const Role role = f_.node[id].role;
+    return role != Role::View && role != Role::Source && role != Role::Tile;
+  }
+
+  /// The first stage in which all that a region reads is there.
+  int32_t stage_of_tile(size_t tile) {
+    int32_t& stage = tile_stage_[tile];
+    if (stage != kUnplaced) return stage;
+    stage = 0;
+    for (NodeId id : tiles_.all[tile].reads)
+      if (!is_leaf(g_, id)) stage = std::max(stage, f_.node[id].stage + 1);
+    return stage;
   }
   NodeId source(NodeId id, int k) const { return f_.storage[g_.input(id, k)]; }
 
@@ -309,10 +330,13 @@ class Fuser {
   }
 
   static constexpr int64_t kMixed = -1;
+  static constexpr int32_t kUnplaced = -1;
 
   const Graph& g_;
   size_t n_;
   std::span<const NodeId> roots_;
+  const TileRegions& tiles_;
+  std::vector<int32_t> tile_stage_;
   Fusion f_;
   std::vector<int> uses_;
   UnionFind sets_;
@@ -338,6 +362,8 @@ int64_t trailing_reduction(const Graph& g, NodeId id) {
   return k;
 }
 
-Fusion fuse(const Graph& g, std::span<const NodeId> roots) { return Fuser(g, roots).run(); }
+Fusion fuse(const Graph& g, std::span<const NodeId> roots, const TileRegions& tiles) {
+  return Fuser(g, roots, tiles).run();
+}
 
 }  // namespace gradcell::cuda

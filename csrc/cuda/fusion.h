@@ -1,11 +1,12 @@
 // Which nodes of a cleaned graph are computed together on a GPU: the input of the kernel writer.
 //
-// Every node with a buffer is either computed by a kernel or library call of its own (Role::Alone)
-// or by its group's kernel. All other nodes have no buffer: kernels compute them where they are
-// needed, from the nearest buffers. Holds: what a group reads from buffers comes from lower stages.
+// Every node with a buffer is computed by a kernel or library call of its own (Role::Alone), by its
+// region's (Role::Tile) or by its group's kernel. All other nodes have no buffer: kernels compute
+// them where they are needed, from the nearest buffers. Holds: what a group reads from buffers
+// comes from lower stages.
 #pragma once
 
-#include "plan/plan.h"
+#include "cuda/tile_regions.h"
 
 namespace gradcell::cuda {
 
@@ -15,6 +16,7 @@ enum class Role : uint8_t {
   Map,        ///< each element from single elements of the inputs
   RowReduce,  ///< reduces the trailing axes of a row inside its group's kernel
   Alone,      ///< any other reduction, a product, a scan, a scatter
+  Tile,       ///< inside a region that one kernel computes
 };
 
 struct Fused {
@@ -32,7 +34,7 @@ struct Fusion {
   int32_t stage_count = 0;
 };
 
-Fusion fuse(const Graph& g, std::span<const NodeId> roots);
+Fusion fuse(const Graph& g, std::span<const NodeId> roots, const TileRegions& tiles);
 
 /// The size of the trailing axes that a reduction removes, if it removes just those; else 0.
 int64_t trailing_reduction(const Graph& g, NodeId id);

@@ -184,11 +184,13 @@ struct Cache {
 
 }  // namespace
 
-std::shared_ptr<const std::string> compiled(const std::string& source, int capability) {
+std::shared_ptr<const std::string> compiled(const std::string& source, int capability,
+                                            size_t shared_bytes) {
   // No contraction of products and sums: the results are the CPU's.
   const Nvrtc& nvrtc = Nvrtc::get();
   std::vector<std::string> options{"--gpu-architecture=" + nvrtc.target(capability), "--std=c++17",
-                                   "--fmad=false", "--diag-suppress=177"};
+                                   "--fmad=false", "--diag-suppress=177",
+                                   str("--define-macro=GRADCELL_SHARED=", shared_bytes)};
   std::string key_text = source;
   for (const std::string& o : options) key_text += "\n" + o;
   std::string key = digest(key_text + "\n" + nvrtc.version());

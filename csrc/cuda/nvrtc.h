@@ -13,7 +13,8 @@ namespace gradcell::cuda {
 /// The key is the text, the options, the architecture and NVRTC's version. Files are written under
 /// another name and renamed, so that other processes see them whole or not at all; what cannot be
 /// written stays in memory; what cannot be read back is compiled again.
-std::shared_ptr<const std::string> compiled(const std::string& source, int capability);
+std::shared_ptr<const std::string> compiled(const std::string& source, int capability,
+                                            size_t shared_bytes);
 
 /// "13.0" of the NVRTC in use. Throws Runtime, naming the extra that installs it, if there is none.
 std::string nvrtc_version();

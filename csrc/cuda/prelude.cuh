@@ -151,6 +151,18 @@ GRADCELL_DEVICE T gc_across(T v) {
   return v;
 }
 
+// Combines v over the threads of one x, in the order of y.
+template <class Op, class T>
+GRADCELL_DEVICE T gc_down(T v) {
+  __shared__ T part[512];
+  __syncthreads();
+  part[threadIdx.y * blockDim.x + threadIdx.x] = v;
+  __syncthreads();
+  v = part[threadIdx.x];
+  for (int y = 1; y < (int)blockDim.y; ++y) v = Op::of(v, part[y * blockDim.x + threadIdx.x]);
+  return v;
+}
+
 // A value and where it was found; a NaN beats all numbers, the first place beats later ones.
 template <class T>
 struct gc_best {
@@ -183,6 +195,123 @@ GRADCELL_DEVICE gc_index gc_place(long long at, gc_index n, int* status) {
     return 0;
   }
   return (gc_index)(at < 0 ? at + n : at);
+}
+
+// Tiles of rows, see tile_layout.h: threads x are rows, threads y share the features of values. In
+// shared memory a feature's rows lie side by side; the next feature's begin an odd number of rows
+// later, so that threads which read the same row of neighbours use different banks.
+#ifndef GRADCELL_SHIM
+extern __shared__ __align__(16) unsigned char gc_tile[];
+#endif
+#ifndef GRADCELL_SHARED
+#define GRADCELL_SHARED 232448  // bytes of shared memory that a block can have
+#endif
+// How many rows there is room for; Launcher::fit_rows counts the same.
+__device__ constexpr int gc_rows(int bytes, int row_bytes) {
+  int rows = 32;
+  while (rows > 1 && bytes + row_bytes * (rows | 1) > GRADCELL_SHARED - 1024) rows /= 2;
+  return rows;
+}
+template <class T>
+GRADCELL_DEVICE T* gc_in_tile(int bytes) {
+  return reinterpret_cast<T*>(gc_tile + bytes);
+}
+GRADCELL_DEVICE int gc_thread() { return threadIdx.y * blockDim.x + threadIdx.x; }
+GRADCELL_DEVICE int gc_threads() { return blockDim.x * blockDim.y; }
+GRADCELL_DEVICE int gc_feature(int f, int features) { return f < features ? f : features - 1; }
+GRADCELL_DEVICE float gc_fma(float a, float b, float c) { return ::fmaf(a, b, c); }
+GRADCELL_DEVICE double gc_fma(double a, double b, double c) { return ::fma(a, b, c); }
+
+// The columns of a matrix of K x M, by groups of C neighbours that have P places each.
+template <int K, int M, int C, int P, int groups, class T>
+GRADCELL_DEVICE void gc_stage(T* to, const T* from, int k_stride, int m_stride) {
+  for (int i = gc_thread(); i < K * groups * P; i += gc_threads()) {
+    const int j = i % P, y = i / P % groups, k = i / (P * groups), m = y * C + j;
+    to[i] = j < C && m < M ? from[k * k_stride + m * m_stride] : T(0);
+  }
+}
+
+template <class T, int n>
+struct alignas(sizeof(T) * n < 16 ? sizeof(T) * n : 16) gc_some {
+  T at[n];
+};
+
+// What is not inlined is compiled once for all the products of a kernel that have its shape.
+
+template <class T, int n>
+struct gc_sums {
+  T at[n];
+};
+
+// A row of K values times a group's columns.
+template <int K, int C, int P, class T>
+__device__ __noinline__ gc_sums<T, C> gc_multiply(const T* row, int stride, const T* w, int step) {
+  constexpr int n = P < 4 ? P : 4;
+  gc_sums<T, C> to = {};
+#pragma unroll 4
+  for (int k = 0; k < K; ++k) {
+    const T x = row[k * stride];
+    const gc_some<T, n>* const columns = reinterpret_cast<const gc_some<T, n>*>(w + k * step);
+#pragma unroll
+    for (int j = 0; j < P / n; ++j) {
+      const gc_some<T, n> some = columns[j];
+#pragma unroll
+      for (int u = 0; u < n; ++u)
+        if (j * n + u < C) to.at[j * n + u] = gc_fma(x, some.at[u], to.at[j * n + u]);
+    }
+  }
+  return to;
+}
+// The same with columns where they are stored, from `first` on.
+template <int K, int M, int C, class T>
+__device__ __noinline__ gc_sums<T, C> gc_multiply_stored(const T* row, int stride, const T* w,
+                                                         int first, int k_stride, int m_stride) {
+  gc_sums<T, C> to = {};
+#pragma unroll 4
+  for (int k = 0; k < K; ++k) {
+    const T x = row[k * stride];
+#pragma unroll
+    for (int j = 0; j < C; ++j)
+      to.at[j] = gc_fma(x, w[k * k_stride + gc_feature(first + j, M) * m_stride], to.at[j]);
+  }
+  return to;
+}
+
+// to[k][m] += sum of a[k] b[m] over the rows of a tile. A few neighbouring threads share the rows of
+// 4 x 4 elements, as many as leave none of the block's without work.
+template <int K, int M, class T>
+__device__ __noinline__ void gc_add_outer(double* to, const T* a, const T* b, int stride, int rows) {
+  constexpr int height = K < 4 ? K : 4, width = M < 4 ? M : 4;
+  constexpr int across = (M + width - 1) / width, parts = (K + height - 1) / height * across;
+  int lanes = 1;
+  while (lanes < 32 && lanes * 2 * parts <= gc_threads() && gc_threads() % (lanes * 2) == 0)
+    lanes *= 2;
+  const int lane = gc_thread() % lanes, step = gc_threads() / lanes;
+  for (int first = 0; first < parts; first += step) {
+    const int mine = first + gc_thread() / lanes, part = gc_feature(mine, parts);
+    const int k0 = part / across * height, m0 = part % across * width;
+    T s[height][width] = {};
+    for (int r = lane; r < rows; r += lanes) {
+      T x[height], y[width];
+#pragma unroll
+      for (int i = 0; i < height; ++i) x[i] = a[gc_feature(k0 + i, K) * stride + r];
+#pragma unroll
+      for (int j = 0; j < width; ++j) y[j] = b[gc_feature(m0 + j, M) * stride + r];
+#pragma unroll
+      for (int i = 0; i < height; ++i)
+#pragma unroll
+        for (int j = 0; j < width; ++j) s[i][j] = gc_fma(x[i], y[j], s[i][j]);
+    }
+#pragma unroll
+    for (int i = 0; i < height; ++i)
+#pragma unroll
+      for (int j = 0; j < width; ++j) {
+        for (int distance = lanes / 2; distance > 0; distance /= 2)
+          s[i][j] += gc_shuffle(s[i][j], distance);
+        if (lane == 0 && mine < parts && k0 + i < K && m0 + j < M)
+          to[(k0 + i) * M + m0 + j] += s[i][j];
+      }
+  }
 }
 
 // Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011, section 3.3): element i of a tensor is word

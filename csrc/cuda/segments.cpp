@@ -20,6 +20,8 @@ struct Part {
   bool joined = false;
 };
 
+constexpr size_t kFewOutputs = 8;
+
 using Group = std::pair<int32_t, int64_t>;  // stage and element count: one kernel, unless joined
 using Groups = std::map<Group, std::vector<NodeId>>;
 
@@ -35,8 +37,11 @@ class Joiner {
   Segments run() {
     Segments none{{}, std::vector<uint8_t>(g_.size(), 0)};
     Groups groups = flat_outputs();
-    size_t launches = 0, before = 0;
-    for (auto& [group, outputs] : groups) before += kernels_of(outputs.size());
+    size_t launches = 0, before = 0, most = 0;
+    for (auto& [group, outputs] : groups) {
+      before += kernels_of(outputs.size());
+      most = std::max(most, outputs.size());
+    }
     if (before < 2) return none;
     std::vector<Fused> as_fused = f_.node;
     follow_readers(groups);
@@ -49,7 +54,7 @@ class Joiner {
     for (const Part& p : parts_)
       if (!p.joined) left[{p.stage, p.count}] += p.outputs.size();
     for (auto& [group, outputs] : left) launches += kernels_of(outputs);
-    if (launches < before) return found;
+    if (launches < before || (launches == before && most > kFewOutputs)) return found;
     f_.node = std::move(as_fused);
     return none;
   }
@@ -202,8 +207,8 @@ class Joiner {
       const Part& first = *parts[0];
       bool one_size = std::all_of(parts.begin(), parts.end(),
                                   [&](const Part* p) { return p->count == first.count; });
-      // One kernel with several outputs does as well, if they are of one size.
-      bool suffices = one_size && parts.size() * first.outputs.size() <= kMaxOutputs;
+      // One kernel with a few outputs does as well, if they are of one size.
+      bool suffices = one_size && parts.size() * first.outputs.size() <= kFewOutputs;
       if (suffices || parts.size() < 2 || first.most < 2) continue;
       launches += (parts.size() + first.most - 1) / first.most;
       found.launches.push_back({kind.first, {}});

@@ -3,7 +3,8 @@
 //
 // Kernels that are the same but for sizes and buffers are joined: an optimiser's update of every
 // parameter. What nobody reads waits for the latest of its kind, which costs memory: gradients are
-// kept until then. Nothing changes where there would not be fewer launches.
+// kept until then. Nothing changes where there would not be fewer launches, or as many of kernels
+// with fewer arrays each.
 #pragma once
 
 #include "cuda/kernel_writer.h"

@@ -9,8 +9,9 @@ namespace {
 /// More blocks than this only wait for each other.
 constexpr int64_t kMaxGrid = 8192;
 
-/// With no bound the compiler may use more registers than a block of this many threads can have.
-const std::string kLaunchBounds = str("__launch_bounds__(", kMaxBlock, ")");
+/// With no bound the compiler may use more registers than a block of this many threads can have;
+/// without the 1, a block a multiprocessor, it would rather spill some than have fewer blocks.
+std::string launch_bounds(uint32_t threads) { return str("__launch_bounds__(", threads, ", 1)"); }
 
 }  // namespace
 
@@ -58,11 +59,14 @@ std::string Writer::size(int64_t value) {
 }
 
 std::string Writer::constant(NodeId id) {
-  auto index = static_cast<uint32_t>(in_.constant_of[id]);
+  return constant(static_cast<uint32_t>(in_.constant_of[id]), g_.dtype(id));
+}
+
+std::string Writer::constant(uint32_t index, DType dtype) {
   std::string& name = known_["constant " + std::to_string(index)];
   if (!name.empty()) return name;
   name = "c" + std::to_string(constants_++);
-  Compute type = compute_type(g_.dtype(id));
+  Compute type = compute_type(dtype);
   parameter("const " + std::string(type_name(type)), name,
             {Argument::Kind::Constant, index, 0, type});
   return name;
@@ -106,19 +110,20 @@ void Writer::count_node(NodeId id) {
   step_.location = g_[id].location;
   std::string word = info(g_[id].op).function;
   bool computes = is_elementwise(g_[id].op) || f_.node[id].role == Role::RowReduce ||
-                  f_.node[id].role == Role::Alone;
+                  f_.node[id].role == Role::Alone || f_.node[id].role == Role::Tile;
   if (!computes && moved_.empty()) moved_ = word;
   if (computes && std::find(title_.begin(), title_.end(), word) == title_.end())
     title_.push_back(word);
 }
 
-Written Writer::written(const std::string& text_of_body, const char* fallback_title) {
+Written Writer::written(const std::string& text_of_body, const char* fallback_title,
+                        uint32_t threads) {
   Written w;
   std::string formal;
   for (const Parameter& p : parameters_)
     formal += (formal.empty() ? "" : ", ") + p.type + " " + p.name;
-  w.text = "extern \"C\" __global__ void " + kLaunchBounds + " " + kNameMark + "(" + formal +
-           ") {\n" + text_of_body + "}\n";
+  w.text = "extern \"C\" __global__ void " + launch_bounds(threads) + " " + kNameMark + "(" +
+           formal + ") {\n" + text_of_body + "}\n";
   // The first ops and the last say best what a kernel is.
   if (title_.size() > 4) title_.erase(title_.begin() + 2, title_.end() - 2);
   for (const std::string& t : title_) w.title += (w.title.empty() ? "" : "_") + t;
@@ -295,6 +300,7 @@ std::string Writer::compute(NodeId id, const Index& at) {
     case Form::Elementwise:
     case Form::Input:
     case Form::Constant:
+    case Form::Loop:
     case Form::Marker:
     case Form::Same:
     case Form::Reduce:

@@ -50,6 +50,7 @@ class Writer {
   std::string buffer(BufferId b, const char* type, bool written, const std::string& name);
   std::string size(int64_t value);  ///< "1" and "0" stay literals
   std::string constant(NodeId id);
+  std::string constant(uint32_t index, DType type);  ///< of the plan's
   std::string status();
   std::string packs(int64_t value);
 
@@ -92,7 +93,9 @@ class Writer {
   /// Whether the operands of a commuting op are written the other way about.
   virtual bool swapped(NodeId) { return false; }
 
-  Written written(const std::string& text_of_body, const char* fallback_title);
+  /// `threads`: the most that a block of the launch has.
+  Written written(const std::string& text_of_body, const char* fallback_title,
+                  uint32_t threads = kMaxBlock);
   void count_node(NodeId id);
   size_t bytes(NodeId id) const {
     return static_cast<size_t>(g_.count(id)) * item_size(g_.dtype(id));

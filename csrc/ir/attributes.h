@@ -28,6 +28,7 @@ enum class AttributeKind : uint8_t {
   Axes,  ///< ascending
   Perm,  ///< every axis once
   Box,   ///< one number an axis
+  Body,  ///< a graph, see ir/body.h
 };
 
 constexpr bool is_list(AttributeKind k) { return k >= AttributeKind::Axes; }

@@ -28,8 +28,11 @@ Graph::Graph() : table_(256, kNoNode) {
 
 const Shape* Graph::known_shape(std::span<const int64_t> dims) const {
   // A graph has few distinct shapes, and the latest are the likeliest.
-  for (size_t i = shapes_.size(); i-- > 0;)
-    if (equal(std::span<const int64_t>(shapes_[i].dims), dims)) return &shapes_[i];
+  for (auto shape = shapes_.rbegin(); shape != shapes_.rend(); ++shape) {
+    const Dims& of = shape->dims;
+    if (of.size() != dims.size() || (!of.empty() && of[0] != dims[0])) continue;
+    if (std::equal(of.begin(), of.end(), dims.begin())) return &*shape;
+  }
   return nullptr;
 }
 
@@ -49,7 +52,7 @@ NodeId Graph::append(Op op, DType dtype, const Shape* shape, std::span<const Nod
   n.order = order_;
   n.shape = shape;
   n.input_count = static_cast<uint16_t>(inputs.size());
-  n.attr_count = static_cast<uint16_t>(attrs.size());
+  n.attr_count = static_cast<uint32_t>(attrs.size());
   n.bits = bits;
   n.location = location_;
   n.inputs = inputs_.add(inputs);

@@ -45,7 +45,7 @@ struct Node {
   DType dtype;
   uint8_t order = 0;  ///< 0: forward; n: made by the n-th differentiation
   uint16_t input_count = 0;
-  uint16_t attr_count = 0;
+  uint32_t attr_count = 0;
   const Shape* shape = nullptr;
   const NodeId* inputs = nullptr;
   const int64_t* attrs = nullptr;

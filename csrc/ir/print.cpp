@@ -5,6 +5,7 @@
 #include <charconv>
 #include <sstream>
 
+#include "ir/body.h"
 #include "ir/op_info.h"
 #include "ir/spec.h"
 
@@ -23,12 +24,30 @@ std::string number(DType dtype, uint64_t bits) {
   return std::string(text, end.ptr);
 }
 
+/// Loops' bodies, which stand below a listing by numbers.
+class Bodies {
+ public:
+  std::string label(std::span<const int64_t> body) {
+    const Dims numbers(body.begin(), body.end());
+    auto at = std::ranges::find(all_, numbers);
+    if (at == all_.end()) at = all_.insert(at, numbers);
+    return "@" + std::to_string(at - all_.begin());
+  }
+  /// Their listings; bodies in them follow.
+  std::string text();
+
+ private:
+  std::vector<Dims> all_;
+};
+
 /// The attributes as named arguments, each after a comma; flags that are not set are left out.
-std::string attributes(const Graph& g, NodeId id) {
+std::string attributes(const Graph& g, NodeId id, Bodies& bodies) {
   std::string text;
   for_each_attribute(spec(g, id).attributes, g.attrs(id),
                      [&](const Attribute& a, std::span<const int64_t> values) {
-                       if (is_list(a.kind))
+                       if (a.kind == AttributeKind::Body)
+                         text += str(", ", a.name, "=", bodies.label(values));
+                       else if (is_list(a.kind))
                          text += str(", ", a.name, "=", to_string(values));
                        else if (a.kind != AttributeKind::Flag)
                          text += str(", ", a.name, "=", values[0]);
@@ -39,11 +58,11 @@ std::string attributes(const Graph& g, NodeId id) {
 }
 
 template <class Name>
-std::string call(const Graph& g, NodeId id, Name name) {
+std::string call(const Graph& g, NodeId id, Name name, Bodies& bodies) {
   std::string s;
   for (NodeId i : g.inputs(id)) s += (s.empty() ? "" : ", ") + name(i);
-  std::string rest =
-      form(g, id) == Form::Constant ? ", " + number(g.dtype(id), g[id].bits) : attributes(g, id);
+  std::string rest = form(g, id) == Form::Constant ? ", " + number(g.dtype(id), g[id].bits)
+                                                   : attributes(g, id, bodies);
   if (s.empty() && rest.size() > 2) rest.erase(0, 2);
   return std::string(info(g[id].op).name) + "(" + s + rest + ")";
 }
@@ -52,7 +71,7 @@ std::string type(const Graph& g, NodeId id) {
   return std::string(name(g.dtype(id))) + to_string(g.dims(id));
 }
 
-std::string label(NodeId id) { return "%" + std::to_string(id); }
+std::string label_of(NodeId id) { return "%" + std::to_string(id); }
 
 std::string comment(const Graph& g, NodeId id, const Remark& remark) {
   const Node& n = g[id];
@@ -69,8 +88,24 @@ struct Listing {
       : nodes(live_nodes(g, roots)), number(g.size(), kNoNode) {
     for (size_t i = 0; i < nodes.size(); ++i) number[nodes[i]] = static_cast<NodeId>(i);
   }
-  std::string operator()(NodeId id) const { return label(number[id]); }
+  std::string operator()(NodeId id) const { return label_of(number[id]); }
 };
+
+std::string Bodies::text() {
+  std::string text;
+  for (size_t k = 0; k < all_.size(); ++k) {
+    const Body body = read_body(all_[k]);
+    text += str("@", k, "\n");
+    for (NodeId id = 0; id < body.graph.size(); ++id)
+      text += str("  ", label_of(id), " = ", call(body.graph, id, label_of, *this), " : ",
+                  type(body.graph, id), "\n");
+    text += "  next";
+    for (size_t i = 0; i < body.next.size(); ++i)
+      text += str(i ? ", " : " ", label_of(body.next[i]));
+    text += "\n";
+  }
+  return text;
+}
 
 const char* fill(int order) {
   static constexpr const char* kBlues[] = {"#ffffff", "#dbe9f6", "#b0d2e7", "#7fb8da", "#539ecd"};
@@ -80,18 +115,20 @@ const char* fill(int order) {
 }  // namespace
 
 std::string to_text(const Graph& g, NodeId id) {
-  return label(id) + " = " + call(g, id, label) + " : " + type(g, id);
+  Bodies bodies;
+  return label_of(id) + " = " + call(g, id, label_of, bodies) + " : " + type(g, id);
 }
 
 std::string to_text(const Graph& g, std::span<const NodeId> roots, const Remark& remark) {
   Listing listing(g, roots);
   std::ostringstream out;
+  Bodies bodies;
   for (NodeId id : listing.nodes)
-    out << listing(id) << " = " << call(g, id, listing) << " : " << type(g, id)
+    out << listing(id) << " = " << call(g, id, listing, bodies) << " : " << type(g, id)
         << comment(g, id, remark) << "\n";
   out << "return";
   for (size_t i = 0; i < roots.size(); ++i) out << (i ? ", " : " ") << listing(roots[i]);
-  out << "\n";
+  out << "\n" << bodies.text();
   return out.str();
 }
 
@@ -99,6 +136,7 @@ std::string to_dot(const Graph& g, std::span<const NodeId> roots, const Remark& 
   Listing listing(g, roots);
   auto key = [&](NodeId id) { return "n" + std::to_string(listing.number[id]); };
   std::ostringstream out;
+  Bodies bodies;
   out << "digraph {\n"
          "  node [shape=ellipse, style=filled, fontname=\"sans-serif\", fontsize=11];\n"
          "  edge [arrowsize=0.6, fontname=\"sans-serif\", fontsize=9];\n";
@@ -107,7 +145,7 @@ std::string to_dot(const Graph& g, std::span<const NodeId> roots, const Remark& 
     const bool is_number = form(g, id) == Form::Constant, is_input = form(g, id) == Form::Input;
     bool root = std::find(roots.begin(), roots.end(), id) != roots.end();
     std::string text = is_number ? number(n.dtype, n.bits) : info(n.op).name;
-    if (!is_number) text += attributes(g, id).substr(0, 60);
+    if (!is_number) text += attributes(g, id, bodies).substr(0, 60);
     if (is_input && remark && !remark(id).empty()) text = remark(id);
     out << "  " << key(id) << " [label=\"" << text << "\\n"
         << type(g, id) << "\", fillcolor=\"" << fill(n.order) << "\""

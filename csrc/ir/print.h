@@ -19,7 +19,7 @@ using Remark = std::function<std::string(NodeId)>;
 std::string to_text(const Graph& g, NodeId id);
 
 /// What the roots need, numbered from %0 in the order of their ids, and a last line
-/// "return %5, %7".
+/// "return %5, %7". Loops' bodies stand below, under their numbers: "@0".
 std::string to_text(const Graph& g, std::span<const NodeId> roots, const Remark& remark = nullptr);
 
 /// The same as a drawing for Graphviz: boxes are leaves (with their remarks), doubled boxes roots;

@@ -36,6 +36,7 @@ enum class Form : uint8_t {
   Take,         ///< slices at indices
   Scatter,      ///< sums of slices at indices
   LastIndex,    ///< the last position at which an index occurs
+  Loop,         ///< what a body makes in so many steps
   Collective,   ///< what the processes of a group bring together
 };
 
@@ -157,8 +158,12 @@ class Spec {
   const char* name() const;
 };
 
-/// The spec of an op. (Defined above this folder, where the families are.)
-const Spec& spec(Op op);
+/// The specs of all ops, by number. (Defined above this folder, where the families are.)
+const Spec* const* specs();
+inline const Spec& spec(Op op) {
+  static const Spec* const* const all = specs();
+  return *all[static_cast<size_t>(op)];
+}
 inline const Spec& spec(const Graph& g, NodeId id) { return spec(g[id].op); }
 inline Form form(const Graph& g, NodeId id) { return spec(g, id).form; }
 

@@ -231,7 +231,7 @@ class AttentionFamily : public Spec {
            to_string(g.dims(k)));
     };
     require(rank >= (a.inside ? 3 : 2), ErrorKind::Value, name(), ": queries of shape ",
-            to_string(g.dims(q)), " have too few dimensions");
+            listed(g.dims(q)), " have too few dimensions");
     const Dims dq = dims_of(q), dk = dims_of(k);
     if (dk.empty() || dk.back() != dq.back() || !std::equal(dq.begin(), dq.end() - 2, dk.begin()))
       refuse("keys", k);
@@ -330,8 +330,8 @@ class AttentionFamily : public Spec {
     const size_t rank = dq.size();
     bool fits = dims.size() == rank && dims.back() == dk[rank - 2];
     for (size_t k = 0; fits && k + 1 < rank; ++k) fits = dims[k] == 1 || dims[k] == dq[k];
-    require(fits, ErrorKind::Value, name(), ": a mask of shape ", to_string(dims),
-            " does not fit queries of shape ", to_string(dq), " and keys of shape ", to_string(dk));
+    require(fits, ErrorKind::Value, name(), ": a mask of shape ", listed(dims),
+            " does not fit queries of shape ", listed(dq), " and keys of shape ", listed(dk));
     if (g.dtype(mask) != DType::Bool) check_same_dtype(name(), type, g.dtype(mask));
   }
 

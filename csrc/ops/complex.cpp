@@ -47,7 +47,7 @@ class AsComplex : public Linear {
     require(t == DType::Float32 || t == DType::Float64, ErrorKind::Type, name(),
             ": needs float32 or float64, got ", gradcell::name(t));
     require(!from.empty() && from.back() == 2, ErrorKind::Value, name(),
-            ": the last dimension must be 2, got shape ", to_string(from));
+            ": the last dimension must be 2, got shape ", listed(from));
     return {t == DType::Float32 ? DType::Complex64 : DType::Complex128,
             Dims(from.begin(), from.end() - 1)};
   }
@@ -402,6 +402,7 @@ bool takes_parts(const Spec& s) {
     case Form::Convolve:
     case Form::Window:
     case Form::LastIndex:
+    case Form::Loop:
     case Form::Collective:
       return false;
   }

@@ -150,15 +150,15 @@ class Convolution : public Spec {
     } else if (part_ == Part::Output) {
       divides("output", s.weight[0]);
       require(s.input[1] == s.weight[1] * a.groups, ErrorKind::Value, name(),
-              ": an input of shape ", to_string(s.input), " does not have the ",
-              s.weight[1] * a.groups, " channels of weights of shape ", to_string(s.weight),
-              " and ", a.groups, " groups");
+              ": an input of shape ", listed(s.input), " does not have the ",
+              s.weight[1] * a.groups, " channels of weights of shape ", listed(s.weight), " and ",
+              a.groups, " groups");
       to = {s.input[0], s.weight[0]};
     } else {
       divides("output", s.weight[0]);
       require(s.output[1] == s.weight[0], ErrorKind::Value, name(), ": an input of shape ",
-              to_string(s.output), " does not have the ", s.weight[0],
-              " channels of weights of shape ", to_string(s.weight));
+              listed(s.output), " does not have the ", s.weight[0],
+              " channels of weights of shape ", listed(s.weight));
       to = {s.output[0], s.weight[1] * a.groups};
     }
     to.insert(to.end(), a.size.begin(), a.size.end());

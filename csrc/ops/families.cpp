@@ -10,13 +10,13 @@ namespace gradcell {
 #define STRUCTURED(Name, fn) const Spec& spec_of_##Name();
 #include "ir/rows.h"
 
-const Spec& spec(Op op) {
+const Spec* const* specs() {
   static const std::array specs{
 #define ROW(Name, ...) &elementwise_spec(Op::Name),
 #define STRUCTURED(Name, fn) &spec_of_##Name(),
 #include "ir/rows.h"
   };
-  return *specs[static_cast<size_t>(op)];
+  return specs.data();
 }
 
 NodeId Linear::tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const {
@@ -66,7 +66,7 @@ void check_numbers(const char* op, const char* what, std::span<const int64_t> nu
                    int64_t least) {
   for (int64_t n : numbers)
     require(n >= least && n < int64_t{1} << 31, ErrorKind::Value, op, ": ", what, " ",
-            to_string(numbers), " must not be below ", least, " or beyond 2^31");
+            listed(numbers), " must not be below ", least, " or beyond 2^31");
 }
 
 void check_index(const char* op, DType t) {

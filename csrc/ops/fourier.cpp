@@ -20,10 +20,10 @@ class Transform : public Linear {
     require(t == DType::Float32 || t == DType::Float64, ErrorKind::Type, name(),
             ": needs pairs of float32 or float64, got ", gradcell::name(t));
     require(dims.size() > 1 && dims.back() == 2, ErrorKind::Value, name(),
-            ": the last dimension must be 2, got shape ", to_string(dims));
+            ": the last dimension must be 2, got shape ", listed(dims));
     check_axis(name(), d.attributes[0], dims.size() - 1);
     require(dims[d.attributes[0]] > 0, ErrorKind::Value, name(), ": axis ", d.attributes[0],
-            " of shape ", to_string(dims), " is empty");
+            " of shape ", listed(dims), " is empty");
     return {t, dims};
   }
 

@@ -121,8 +121,6 @@ NodeId call_output(Graph& g, NodeId x, std::span<const NodeId> inputs, const Cal
   return make(g, Op::CallOutput, {in, attributes});
 }
 
-bool is_call_output(const Graph& g, NodeId id) { return g[id].op == Op::CallOutput; }
-
 NodeId after(Graph& g, NodeId x, std::span<const NodeId> tokens) {
   std::vector<NodeId> in{x};
   in.insert(in.end(), tokens.begin(), tokens.end());

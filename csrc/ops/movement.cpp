@@ -33,9 +33,9 @@ class Reshaping : public Moving {
     Dims to = d.asked.dims;
     int64_t known = 1, open = -1;
     for (size_t k = 0; k < to.size(); ++k) {
-      require(to[k] >= -1, ErrorKind::Value, "Reshape: negative dimension in ", to_string(to));
+      require(to[k] >= -1, ErrorKind::Value, "Reshape: negative dimension in ", listed(to));
       require(to[k] >= 0 || open < 0, ErrorKind::Value, "Reshape: only one dimension of ",
-              to_string(to), " can be -1");
+              listed(to), " can be -1");
       if (to[k] < 0) open = static_cast<int64_t>(k);
     }
     if (open >= 0) {
@@ -93,8 +93,7 @@ class Transposition : public Viewing {
   Type infer(const Graph& g, const Draft& d) const override {
     const Dims& from = g.dims(d.inputs[0]);
     require(d.attributes.size() == from.size(), ErrorKind::Value,
-            "Transpose: ", d.attributes.size(), " axes given for a tensor of shape ",
-            to_string(from));
+            "Transpose: ", d.attributes.size(), " axes given for a tensor of shape ", listed(from));
     Dims to;
     std::vector<uint8_t> seen(from.size(), 0);
     for (int64_t axis : d.attributes) {
@@ -153,7 +152,7 @@ class Broadcasting : public Viewing {
     for (size_t k = 0; k < to.size(); ++k) {
       const bool stands = k + from.size() >= to.size();  // -1 keeps a dimension
       require(to[k] != -1 || stands, ErrorKind::Value,
-              "BroadcastTo: -1 stands for no dimension of shape ", to_string(from));
+              "BroadcastTo: -1 stands for no dimension of shape ", listed(from));
       if (!ok) continue;
       const int64_t n = source_dim(from, to, k);
       if (to[k] == -1) to[k] = n;

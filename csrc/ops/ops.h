@@ -9,6 +9,7 @@
 #include "ops/fourier.h"
 #include "ops/identity.h"
 #include "ops/index.h"
+#include "ops/loop.h"
 #include "ops/movement.h"
 #include "ops/product.h"
 #include "ops/reduction.h"

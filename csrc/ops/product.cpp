@@ -33,7 +33,7 @@ class MatrixProduct : public Spec {
       const Type other = of_pair(g, d.inputs[k], d.inputs[k + 1], p);
       check_same_dtype("MatMul", type.dtype, other.dtype);
       require(type.dims == other.dims, ErrorKind::Value, "MatMul: products of shapes ",
-              to_string(type.dims), " and ", to_string(other.dims), " do not add up");
+              listed(type.dims), " and ", listed(other.dims), " do not add up");
     }
     return type;
   }

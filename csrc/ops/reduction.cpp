@@ -43,7 +43,7 @@ class Reduction : public Spec {
     int64_t last = -1;
     for (int64_t axis : d.attributes) {
       check_axis(name(), axis, from.size());
-      require(axis > last, ErrorKind::Value, name(), ": axes ", to_string(d.attributes),
+      require(axis > last, ErrorKind::Value, name(), ": axes ", listed(d.attributes),
               " are not ascending");
       last = axis;
     }
@@ -51,7 +51,7 @@ class Reduction : public Spec {
     require(has_identity() || element_count(pick(from, d.attributes, true)) > 0 ||
                 element_count(to) == 0,
             ErrorKind::Value, name(), ": no identity for an empty reduction of shape ",
-            to_string(from));
+            listed(from));
     return {g.dtype(x), to};
   }
 
@@ -157,7 +157,7 @@ class Extremum : public Constant {
     const Dims& from = g.dims(d.inputs[0]);
     check_axis(name(), d.attributes[0], from.size());
     require(from[d.attributes[0]] > 0, ErrorKind::Value, name(), ": axis ", d.attributes[0],
-            " of shape ", to_string(from), " is empty");
+            " of shape ", listed(from), " is empty");
     return {DType::Int32, pick(from, d.attributes, false)};
   }
 

@@ -91,8 +91,6 @@ NodeId find_constant(const Graph& g, DType dtype, std::span<const int64_t> dims,
   return g.find(Op::Const, dtype, dims, {}, {}, to_bits(dtype, value));
 }
 
-bool is_constant(const Graph& g, NodeId id) { return g[id].op == Op::Const; }
-
 double constant_value(const Graph& g, NodeId id) {
   return from_bits<double>(g.dtype(id), g[id].bits);
 }

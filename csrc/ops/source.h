@@ -11,7 +11,7 @@ NodeId constant(Graph& g, DType dtype, std::span<const int64_t> dims, double val
 NodeId constant_bits(Graph& g, DType dtype, std::span<const int64_t> dims, uint64_t bits);
 /// The constant, if it is there.
 NodeId find_constant(const Graph& g, DType dtype, std::span<const int64_t> dims, double value);
-bool is_constant(const Graph& g, NodeId id);
+inline bool is_constant(const Graph& g, NodeId id) { return g[id].op == Op::Const; }
 double constant_value(const Graph& g, NodeId id);
 inline bool is_leaf(const Graph& g, NodeId id) { return form(g, id) == Form::Input; }
 inline bool is_source(const Graph& g, NodeId id) { return is_leaf(g, id) || is_constant(g, id); }

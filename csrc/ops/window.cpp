@@ -46,7 +46,7 @@ class Windowed : public Base {
     const size_t count = a.size.size();
     require(g.dtype(x) != DType::Bool, ErrorKind::Type, this->name(), ": not defined for bool");
     require(count >= 1 && count <= from.size(), ErrorKind::Value, this->name(), ": ", count,
-            " windowed dimensions of a tensor of shape ", to_string(from));
+            " windowed dimensions of a tensor of shape ", listed(from));
     constexpr int64_t kLimit = int64_t{1} << 31;
     check_numbers(this->name(), "kernel", a.kernel, 1);
     check_numbers(this->name(), "stride", a.stride, 1);
@@ -55,7 +55,7 @@ class Windowed : public Base {
     check_numbers(this->name(), "size", a.size, 0);
     Dims to(from.begin(), from.end() - static_cast<ptrdiff_t>(count));
     require(product(from, to.size(), from.size()) < kLimit, ErrorKind::Value, this->name(),
-            ": an image of shape ", to_string(from), " has too many elements");
+            ": an image of shape ", listed(from), " has too many elements");
     to.insert(to.end(), a.size.begin(), a.size.end());
     return {this->op == Op::WindowArgMax ? DType::Int32 : g.dtype(x), to};
   }
@@ -114,8 +114,8 @@ class Taking : public Linear {
   Type infer(const Graph& g, const Draft& d) const override {
     const Dims &x = g.dims(d.inputs[0]), &at = g.dims(d.inputs[1]);
     check_places(g, name(), d.inputs[1]);
-    require(x.size() == 2 && x[0] == at[0], ErrorKind::Value, name(), ": shapes ", to_string(x),
-            " and ", to_string(at), " must be matrices of as many rows");
+    require(x.size() == 2 && x[0] == at[0], ErrorKind::Value, name(), ": shapes ", listed(x),
+            " and ", listed(at), " must be matrices of as many rows");
     return {g.dtype(d.inputs[0]), at};
   }
   NodeId adjoint(Graph& g, NodeId id, int, NodeId dy) const override {
@@ -137,8 +137,8 @@ class Putting : public Linear {
   Type infer(const Graph& g, const Draft& d) const override {
     const Dims &at = g.dims(d.inputs[0]), &from = g.dims(d.inputs[1]);
     check_places(g, name(), d.inputs[0]);
-    require(at == from, ErrorKind::Value, name(), ": shapes ", to_string(at), " and ",
-            to_string(from), " differ");
+    require(at == from, ErrorKind::Value, name(), ": shapes ", listed(at), " and ", listed(from),
+            " differ");
     check_size(name(), d.attributes[0]);
     return {g.dtype(d.inputs[1]), {from[0], d.attributes[0]}};
   }

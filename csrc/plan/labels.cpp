@@ -196,6 +196,7 @@ RowSet row_set(const Graph& g, const Labels& l, NodeId id) {
     case Form::Fourier:
     case Form::Convolve:
     case Form::Attend:
+    case Form::Loop:
     case Form::Window:
     case Form::TakePlaces:
     case Form::AddPlaces:

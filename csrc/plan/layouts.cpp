@@ -69,6 +69,7 @@ std::vector<Matrix> find_matrices(const Plan& plan) {
       };
       for (size_t k = 0; k < c.inputs.size(); ++k) in_call(c.inputs[k], c.in[k]);
       in_call(c.output, c.out);
+      for (BufferId b : c.more) m[b].fixed = true;
     }
   }
   return m;

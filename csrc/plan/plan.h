@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ inline constexpr int64_t kTiledRows = 128;
 
 using BufferId = uint32_t;
 
+struct LoopPlan;
+
 /// One structured op on whole, row-major tensors.
 struct Call {
   Op op;
@@ -55,6 +58,9 @@ struct Call {
   int constant = -1;  ///< Form::Constant: index into the run's constants
   int sequence = -1;  ///< Form::Collective: started so many of the plan's are before it
   Location location;
+  std::shared_ptr<const LoopPlan> loop;  ///< Form::Loop, which may have more results than one
+  std::vector<BufferId> more;
+  std::vector<TensorDesc> more_out;
 };
 
 /// An operand of an instruction: features base, base + stride, ... of a value, or of the uniforms.

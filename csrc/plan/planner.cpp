@@ -8,6 +8,7 @@
 #include "plan/arena.h"
 #include "plan/labels.h"
 #include "plan/layouts.h"
+#include "plan/loop_plan.h"
 #include "plan/region_builder.h"
 #include "plan/rewrite.h"
 #include "plan/verify.h"
@@ -85,7 +86,7 @@ NodeId clean_leaf(Graph& to, DType dtype, Dims dims) {
 /// The live part without aliases and gradient stops, hash-consed again (what differed only by an
 /// alias becomes one node), with known values as leaves.
 PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
-                std::span<const NodeId> cuts) {
+                std::span<const NodeId> cuts, bool unroll) {
   PlanGraph c;
   std::vector<NodeId> to(g.size(), kNoNode);
   std::vector<NodeId> in;
@@ -104,6 +105,10 @@ PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const No
     }
     in.clear();
     for (NodeId i : g.inputs(id)) in.push_back(to[i]);
+    if (unroll && is_loop(g, id)) {
+      to[id] = unrolled(c.graph, g, id, in, false);
+      continue;
+    }
     // Aliases hid equal inputs from the builder, which orders those of commutative ops.
     if (commutes(g[id].op) && !is_constant(c.graph, in[1]) && in[0] > in[1])
       std::swap(in[0], in[1]);
@@ -163,6 +168,8 @@ class Planner {
     plan_.stages.resize(static_cast<size_t>(labels_.stage_count));
     using Split = std::pair<int64_t, int64_t>;  // rows and block
     std::vector<std::map<Split, std::vector<NodeId>>> regions(plan_.stages.size());
+    using Loop = std::tuple<size_t, Dims, std::vector<NodeId>>;  // stage, what it does, inputs
+    std::map<Loop, std::vector<NodeId>> loops;
     for (NodeId id = 0; id < g_.size(); ++id) {
       const NodeLabel& l = labels_.node[id];
       if (labels_.storage[id] != id || is_leaf(g_, id) || l.elsewhere) continue;
@@ -170,9 +177,13 @@ class Planner {
       auto stage = static_cast<size_t>(l.stage);
       if (l.in_region)
         regions[stage][{l.rows, l.block}].push_back(id);
+      else if (is_loop(g_, id))
+        loops[{stage, loop_identity(g_, id), in_storage(id)}].push_back(id);
       else
         plan_.stages[stage].calls.push_back(make_call(id));
     }
+    for (const auto& [loop, results] : loops)
+      plan_.stages[std::get<0>(loop)].calls.push_back(make_loop(results));
     order_collectives();
     RegionInputs in{g_, labels_, buffer_of_, constant_of_};
     for (size_t s = 0; s < regions.size(); ++s)
@@ -280,6 +291,23 @@ class Planner {
     return call;
   }
 
+  std::vector<NodeId> in_storage(NodeId id) const {
+    std::vector<NodeId> in;
+    for (NodeId i : g_.inputs(id)) in.push_back(labels_.storage[i]);
+    return in;
+  }
+
+  /// One call for all results of a loop.
+  Call make_loop(std::span<const NodeId> results) {
+    Call call = make_call(results[0]);
+    call.loop = std::make_shared<const LoopPlan>(plan_loop(g_, results));
+    for (NodeId id : results.subspan(1)) {
+      call.more.push_back(buffer_of_[id]);
+      call.more_out.push_back(describe(g_, id));
+    }
+    return call;
+  }
+
   PlanGraph c_;
   const Graph& g_;
   Labels labels_;
@@ -381,8 +409,8 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
 }
 
 PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
-                     std::span<const NodeId> cuts) {
-  PlanGraph cleaned = clean(g, live, roots, cuts);
+                     std::span<const NodeId> cuts, bool unroll) {
+  PlanGraph cleaned = clean(g, live, roots, cuts, unroll);
   if constexpr (kVerify) verify(cleaned.graph, "clean", 0, GraphStage::Cleaned);
   PlanGraph merged = merge_sums(cleaned);
   if constexpr (kVerify) verify(merged.graph, "merge_sums", 0, GraphStage::Cleaned);

@@ -22,9 +22,9 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
                                std::span<const NodeId> cuts);
 
 /// The graph that is planned: the live part without aliases and gradient stops, hash-consed again,
-/// known values as leaves, sums of products merged.
+/// known values as leaves, sums of products merged. unroll: loops are taken apart.
 PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
-                     std::span<const NodeId> cuts);
+                     std::span<const NodeId> cuts, bool unroll = false);
 
 TensorDesc describe(const Graph& g, NodeId id);
 BufferId add_buffer(PlanFrame& plan, const Buffer& buffer);

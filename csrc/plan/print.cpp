@@ -1,7 +1,7 @@
 // Plans as text: one line an instruction.
 #include <sstream>
 
-#include "plan/plan.h"
+#include "plan/loop_plan.h"
 
 namespace gradcell {
 
@@ -90,6 +90,13 @@ void write(std::ostream& out, const Plan& p, const Region& r) {
     out << "    store acc" << a << " -> " << text(p, r.accumulators[a].buffer) << "\n";
 }
 
+/// What a step of a loop does, indented.
+void write(std::ostream& out, const LoopPlan& loop) {
+  out << "    " << loop.steps << " steps" << (loop.reverse ? ", the last one first" : "") << "\n";
+  std::istringstream body(to_text(loop.body));
+  for (std::string line; std::getline(body, line);) out << "    " << line << "\n";
+}
+
 }  // namespace
 
 std::string to_text(const Plan& p) {
@@ -108,7 +115,11 @@ std::string to_text(const Plan& p) {
         out << "  call " << info(c.op).name;
       for (size_t i = 0; i < c.inputs.size(); ++i)
         out << " " << text(p, c.inputs[i]) << to_string(c.in[i].dims);
-      out << " -> " << text(p, c.output) << to_string(c.out.dims) << "\n";
+      out << " -> " << text(p, c.output) << to_string(c.out.dims);
+      for (size_t i = 0; i < c.more.size(); ++i)
+        out << ", " << text(p, c.more[i]) << to_string(c.more_out[i].dims);
+      out << "\n";
+      if (c.loop) write(out, *c.loop);
     }
   }
   return out.str();

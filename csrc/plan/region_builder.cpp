@@ -51,17 +51,18 @@ class Builder {
     view_.reserve(nodes.size() * 2);
   }
 
-  Region build() {
+  Region build(bool joined) {
     for (size_t i = 0; i < nodes_.size(); ++i) {
       if (i % 1024 == 1023) check_interrupt();
       emit(nodes_[i]);
     }
     for (NodeId id : nodes_)
       if (in_.labels.node[id].materialised && !in_.labels.node[id].reducing) store(id);
-    for (auto* pass : {fold_biases, form_choices, form_formulas, form_chains}) {
-      check_interrupt();
-      pass(region_);
-    }
+    if (joined)
+      for (auto* pass : {fold_biases, form_choices, form_formulas, form_chains}) {
+        check_interrupt();
+        pass(region_);
+      }
     schedule();
     return std::move(region_);
   }
@@ -425,8 +426,8 @@ class Builder {
 
 }  // namespace
 
-Region build_region(const RegionInputs& in, std::span<const NodeId> nodes) {
-  return Builder(in, nodes).build();
+Region build_region(const RegionInputs& in, std::span<const NodeId> nodes, bool joined) {
+  return Builder(in, nodes).build(joined);
 }
 
 }  // namespace gradcell

@@ -12,7 +12,8 @@ struct RegionInputs {
   const std::vector<int>& constant_of;     ///< by node; index into the plan's constants
 };
 
-/// `nodes`: ascending, all labelled with this row count and stage.
-Region build_region(const RegionInputs& in, std::span<const NodeId> nodes);
+/// `nodes`: ascending, all labelled with this row count and stage. `joined`: instructions that one
+/// loop can run are one.
+Region build_region(const RegionInputs& in, std::span<const NodeId> nodes, bool joined = true);
 
 }  // namespace gradcell

@@ -285,7 +285,7 @@ NodeId applied(Graph& g, const Spec& s, const Arguments& a, const std::vector<No
     const Dims values = normal(s, attribute, a.attributes[i], rank);
     if (is_list(attribute.kind)) {
       require(length == SIZE_MAX || length == values.size(), ErrorKind::Index, info(s.op).name,
-              ": ", attribute.name, " ", to_string(values),
+              ": ", attribute.name, " ", listed(values),
               " is not as long as what stands before it");
       length = values.size();
     }
@@ -341,7 +341,7 @@ TensorPtr diagonal(const TensorPtr& x, int64_t offset, int64_t axis1, int64_t ax
   const auto b = static_cast<size_t>(normal_axis("diagonal", axis2, dims.size()));
   require(dims.size() > 1 && a != b, ErrorKind::Value,
           "diagonal: two different dimensions are needed, got ", axis1, " and ", axis2,
-          " of shape ", to_string(dims));
+          " of shape ", listed(dims));
   const int64_t rows = dims[a], columns = dims[b];
   const int64_t count = std::max<int64_t>(
       0, offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns));

@@ -116,7 +116,7 @@ Array with_elements(const Array& x, int64_t axis, const Array& index, const Arra
   const int64_t outer = product(x.dims, 0, a), inner = product(x.dims, a + 1, x.dims.size());
   require(
       index.dims == values.dims && index.count() == outer * m * inner && values.dtype == x.dtype,
-      ErrorKind::Value, "with_elements: shapes ", to_string(x.dims), " and ", to_string(index.dims),
+      ErrorKind::Value, "with_elements: shapes ", listed(x.dims), " and ", listed(index.dims),
       " do not fit");
   const Array out = duplicate(x);
   auto write = [&]<class S, class I>(S, I) {

@@ -45,14 +45,16 @@ def recorded_nodes(
     """The graph of fn(*args) as data: nodes in order of execution, the arguments' and the outputs'
     numbers, and which node each of `parameters` is.
 
-    A node is a dict: id, op, inputs, attributes by name, dtype, shape, order, location; a leaf that
-    is neither an argument nor one of the parameters holds its value.
+    Loops are taken apart into steps. A node is a dict: id, op, inputs, attributes by name, dtype,
+    shape, order, location; a leaf that is neither an argument nor one of the parameters holds its
+    value.
     """
 
     def body(trace: _core.Trace) -> Any:
         try:
             symbols = [trace.argument(t) for t in args]
-            outputs = [_core.node_id(t) for t in tree.leaves(fn(*symbols))]
+            results = _core.without_loops(tree.leaves(fn(*symbols)))
+            outputs = [_core.node_id(t) for t in results]
             given = [_core.node_id(t) for t in symbols]
             held = {_core.node_id(p): p for p in parameters}
             nodes = _core.live_nodes(outputs)

@@ -317,6 +317,7 @@ def _differentiate(
     for i, a in enumerate(args):
         if i not in positions:
             arguments[i] = _own(a)
+    by = [as_tensors(args[p]) for p in positions]
     inputs: list[Tensor] = []
     weights: list[Tensor] = []
 
@@ -326,8 +327,8 @@ def _differentiate(
         return a
 
     try:
-        for p in positions:
-            arguments[p] = tree.map_leaves(open_leaf, as_tensors(arguments[p]))
+        for p, given in zip(positions, by, strict=True):
+            arguments[p] = tree.map_leaves(open_leaf, given)
         for parameter in parameters or ():
             weights.append(_core.push_alias(parameter))
         out = fn(*arguments, **kwargs)
@@ -345,15 +346,12 @@ def _differentiate(
         if with_sens:
             cotangents = [*_cotangents(name, target, outputs, sens)]
         grads = _core.adjoint(outputs, cotangents, inputs + found)
-        given = [x for p in positions for x in tree.leaves(as_tensors(args[p]))]
-        owners = [*given, *parameters]
+        owners = [*tree.leaves(by), *parameters]
         grads = [_after_hooks(o, g) for o, g in zip(owners, grads, strict=True)]
     finally:
         _core.dissolve(inputs + weights)
     found_by = iter(grads)
-    by_position = [
-        tree.map_leaves(lambda _: next(found_by), as_tensors(args[p])) for p in positions
-    ]  # fmt: skip
+    by_position = tree.map_leaves(lambda _: next(found_by), by)
     return out, by_position, grads[len(inputs) :], list(parameters)
 
 
@@ -370,6 +368,8 @@ def _aux_of(out: Any) -> tuple[Any, Any]:
 def as_tensors(x: Any) -> Any:
     """An argument with its numbers as tensors, if it is one of trees or mutable: those are what a
     derivative is taken by."""
+    if isinstance(x, Tensor):
+        return x
     if isinstance(x, (bool, np.bool_)) or not isinstance(x, (tuple, list, dict, int, float)):
         return x
     if isinstance(x, dict):
@@ -446,6 +446,8 @@ def _check_argument(name: str, args: Sequence[Any], position: int) -> None:
             f"arguments{where()}"
         )
     arg = args[position]
+    if isinstance(arg, Tensor) and arg.dtype.is_floating:
+        return
     mutable = hasattr(arg, "__ms_mutable__")
     if isinstance(arg, (tuple, list, dict)) or mutable:
         found = tree.leaves(as_tensors(arg))

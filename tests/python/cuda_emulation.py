@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -80,7 +81,7 @@ def compiled(files: list[pathlib.Path], folder: pathlib.Path) -> pathlib.Path:
 
 def parameter_types(kernel: str) -> list[str]:
     """The types of the parameters in a kernel's text."""
-    found = re.search(r"__global__ void __launch_bounds__\(\d+\) \w+\((.*?)\) \{", kernel)
+    found = re.search(r"__global__ void __launch_bounds__\(\d+, 1\) \w+\((.*?)\) \{", kernel)
     assert found is not None
     parameters = re.split(r",(?![^<]*>)", found[1])
     types = [re.sub(r"\w+$", "", p).replace("__restrict__", "") for p in parameters]
@@ -191,7 +192,10 @@ class Batch:
             ]
             pointers = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments])
             kernel = f"run_{self.kernels.number[number, step['kernel']]}"
-            self.library.shim_launch(getattr(self.library, kernel), pointers, grid, *threads)
+            launch = self.library.shim_launch
+            assert launch(getattr(self.library, kernel), pointers, grid, *threads) == 0, (
+                f"{step['kernel']}: threads end where others wait for them"
+            )
         if status.value:
             raise IndexError("an index is out of range")
         result = []
@@ -205,27 +209,37 @@ class Batch:
 
     @staticmethod
     def _matmul(m: dict[str, Any], buffers: Any, places: list[int]) -> None:
-        def view(b: int, *shape: int) -> np.ndarray:
+        def view(b: int, *shape: int, parts: Any = ()) -> np.ndarray:
             dtype = np.dtype(NUMPY[m["dtype"]])
             size = int(np.prod(shape)) * dtype.itemsize
-            assert buffers[b][3] == size
+            parts = parts or [b]
+            assert parts[0] == b and sum(buffers[p][3] for p in parts) == size
+            for one, next in itertools.pairwise(parts):
+                assert places[next] == places[one] + buffers[one][3]
             memory = (ctypes.c_ubyte * size).from_address(places[b]) if size else bytearray()
             return np.frombuffer(memory, dtype).reshape(shape)
 
         count, rows, columns, inner = m["batch"], m["m"], m["n"], m["k"]
-        a = view(m["a"], count, *((inner, rows) if m["transpose_a"] else (rows, inner)))
-        b = view(m["b"], count, *((columns, inner) if m["transpose_b"] else (inner, columns)))
+        of_a = (inner, rows) if m["transpose_a"] else (rows, inner)
+        of_b = (columns, inner) if m["transpose_b"] else (inner, columns)
+        a = view(m["a"], count, *of_a, parts=m["a_parts"])
+        b = view(m["b"], count, *of_b, parts=m["b_parts"])
         a, b = widen(a, m["dtype"]), widen(b, m["dtype"])
         a = a.swapaxes(1, 2) if m["transpose_a"] else a
         b = b.swapaxes(1, 2) if m["transpose_b"] else b
         wide = np.float64 if m["dtype"] == "float64" else np.float32
         product = a.astype(wide) @ b.astype(wide)
-        out = view(m["out"], count, rows, columns)
+        out = view(m["out"], count, rows, columns, parts=m["out_parts"])
         if m["accumulate"]:
             product = product + widen(out, m["dtype"])
         if "bias" in m:
             product = product + widen(view(m["bias"], columns), m["dtype"])
         out[...] = to_bfloat16(product) if m["dtype"] == "bfloat16" else product
+
+
+class Usage(NamedTuple):
+    registers: int
+    spilled: int  # bytes that go to memory and back for want of registers
 
 
 class Nvrtc:
@@ -248,15 +262,32 @@ class Nvrtc:
     def compile(self, source: str, arch: str, quick: bool = False) -> bytes:
         """The CUBIN, or the PTX where arch is "compute_75"; AssertionError with the log if it does not
         compile. Quick: hardly optimised, where this NVRTC has a way to do that."""
+        quickly = [b"--Ofast-compile=max"] if quick and self.version >= (12, 8) else []
+        code, log = self._compile(source, arch, quickly)
+        assert not log.strip(), log[:2000]
+        return code
+
+    def usage(self, source: str, arch: str) -> dict[str, Usage]:
+        """What each kernel uses, by ptxas, which is in NVRTC."""
+        _, log = self._compile(source, arch, [b"--ptxas-options=-v"])
+        found: dict[str, Usage] = {}
+        for part in log.split("Compiling entry function '")[1:]:
+            spilled = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", part)
+            registers = re.search(r"Used (\d+) registers", part)
+            assert spilled and registers, part
+            found[part[: part.index("'")]] = Usage(
+                int(registers[1]), int(spilled[1]) + int(spilled[2])
+            )
+        return found
+
+    def _compile(self, source: str, arch: str, more: list[bytes]) -> tuple[bytes, str]:
         lib, program = self.library, ctypes.c_void_p()
         made = lib.nvrtcCreateProgram(
             ctypes.byref(program), source.encode(), b"gradcell.cu", 0, None, None
         )
         assert made == 0
         options = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", b"--fmad=false"]
-        options += [b"--diag-suppress=177"]
-        if quick and self.version >= (12, 8):
-            options.append(b"--Ofast-compile=max")
+        options += [b"--diag-suppress=177", *more]
         code = lib.nvrtcCompileProgram(
             program, len(options), (ctypes.c_char_p * len(options))(*options)
         )
@@ -265,10 +296,9 @@ class Nvrtc:
         log = ctypes.create_string_buffer(size.value)
         lib.nvrtcGetProgramLog(program, log)
         assert code == 0, log.value.decode()[:4000]
-        assert not log.value.strip(b"\n\0 "), log.value.decode()[:2000]
         kind = "PTX" if arch.startswith("compute_") else "CUBIN"
         getattr(lib, f"nvrtcGet{kind}Size")(program, ctypes.byref(size))
         code_text = ctypes.create_string_buffer(size.value)
         assert getattr(lib, f"nvrtcGet{kind}")(program, code_text) == 0
         lib.nvrtcDestroyProgram(ctypes.byref(program))
-        return code_text.raw
+        return code_text.raw, log.value.decode()

@@ -4,7 +4,6 @@
 #include "ops/attention.h"
 
 #include <bit>
-#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -379,9 +378,7 @@ class Attention {
       mm.matmul(w, s, R, sums, R, count, static_cast<int>(size_), width, nullptr, true);
     }
     if (op_ == Op::AttentionLogSum) {
-      for (int64_t r = 0; r < lanes.count; ++r)
-        total[r] =
-            total[r] == T(0) ? -std::numeric_limits<T>::infinity() : top[r] + std::log(total[r]);
+      tile.finish(top, total, R);
       return store(head, lanes, total, R);
     }
     if (!known_) {

@@ -46,6 +46,7 @@ void run_call(const Call& c, const void* const* in, void* out, const uint64_t* c
     case Form::Input:
     case Form::Marker:
     case Form::Same:
+    case Form::Loop:
     case Form::Collective:
       fail(ErrorKind::NotImplemented, info(c.op).name, " is no call");
   }

@@ -47,6 +47,12 @@ void soften(T* s, ptrdiff_t ld, int n, int R, T* top, T* sum, T* scale) {
   }
 }
 
+template <class T>
+void finish(const T* top, T* sum, int R) {
+  for (int r = 0; r < R; r += kLanes<T>)
+    store(sum + r, lanes_at(top + r) + math::scalar::log(lanes_at(sum + r)));
+}
+
 /// exp(s - l), 0 where s is -inf.
 template <class T>
 GRADCELL_INLINE Lane<T> weight(Lane<T> s, Lane<T> l) {
@@ -134,7 +140,8 @@ void uniform(uint64_t key, uint64_t counter, size_t blocks, float* out) {
 
 template <class T>
 constexpr TileAttention<T> table() {
-  return {soften<T>, weigh<T>, scale_lanes<T>, multiply<T>, add<T>, hide<T>, drop<T>, uniform};
+  return {soften<T>, finish<T>, weigh<T>, scale_lanes<T>, multiply<T>,
+          add<T>,    hide<T>,   drop<T>,  uniform};
 }
 
 }  // namespace

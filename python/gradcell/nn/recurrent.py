@@ -1,7 +1,8 @@
 """Recurrent networks: RNN, LSTM and GRU, as layers over sequences and as cells of one step.
 
 The three rules are functions of (input gates, hidden gates, state), in one table; layers and cells
-are the same classes for all of them. A sequence is unrolled: its steps are nodes of the graph.
+are the same classes for all of them. A layer's steps are one loop of the graph (ops/loops.py): what a
+step does is recorded once, however long the sequence is.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from gradcell._location import where
 from gradcell.common.initializer import Uniform, initializer
 from gradcell.nn.basic import Dropout
 from gradcell.nn.cell import Cell
-from gradcell.ops.shaping import split
+from gradcell.ops.loops import loop
 from gradcell.parameter import Parameter, ParameterTuple
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
@@ -174,14 +175,14 @@ class _Recurrent(Cell):
         else:
             states = _given_states(owner, "hx", hx, self._rule.states)
             _check_state(owner, x, states, shape)
-        lengths = None if seq_length is None else self._lengths(x, seq_length)
+        running = None if seq_length is None else self._running(x, seq_length)
         last: list[State] = []
         for layer in range(self.num_layers):
             if layer and self.dropout:
                 x = self.dropout_op(x)
             outs = []
             for k in range(layer * self._directions, (layer + 1) * self._directions):
-                out, end = self._run_direction(k, x, states, lengths)
+                out, end = self._run_direction(k, x, states, running)
                 outs.append(out)
                 last.append(end)
             x = outs[0] if len(outs) == 1 else _ops.concat(outs, 2)
@@ -193,8 +194,8 @@ class _Recurrent(Cell):
         )
         return x, ends[0] if len(ends) == 1 else ends
 
-    def _lengths(self, x: Tensor, seq_length: Any) -> tuple[list[Tensor], Tensor]:
-        """(for each step which sequences are that long [B, 1], the rows of x backwards)."""
+    def _running(self, x: Tensor, seq_length: Any) -> Tensor:
+        """For each step which sequences are that long, [time, batch, 1]."""
         owner, (time, batch, _) = type(self).__name__, x.shape
         arguments.tensor(seq_length, owner, "seq_length")
         if seq_length.dtype.name not in ("int32", "int64"):
@@ -212,50 +213,43 @@ class _Recurrent(Cell):
         at = _ops.where(outside, time + 1, seq_length)
         running = np.arange(time) < np.arange(time + 1)[:, None]
         rows = _ops.gather(Tensor(running), at, 0)
-        steps = [_ops.slice(rows, [0, t], [batch, 1], [1, 1]) for t in range(time)]
-        t = Tensor(np.arange(time).reshape(-1, 1))
-        lengths = _ops.reshape(_ops.cast(seq_length, _core.int64), [1, batch])
-        back = _ops.where(_ops.less(t, lengths), _ops.sub(_ops.sub(lengths, 1), t), t)
-        return steps, _ops.add(_ops.mul(back, batch), Tensor(np.arange(batch)))
-
-    def _backwards(self, x: Tensor, lengths: Any) -> Tensor:
-        if lengths is None:
-            return _ops.gather(x, Tensor(np.arange(x.shape[0])[::-1].copy()), 0)
-        rows = _ops.reshape(x, [x.shape[0] * x.shape[1], x.shape[2]])
-        return _ops.gather(rows, lengths[1], 0)
+        return _ops.reshape(_ops.transpose(rows, [1, 0]), [time, batch, 1])
 
     def _run_direction(
-        self, k: int, x: Tensor, states: State, lengths: Any
+        self, k: int, x: Tensor, states: State, running: Tensor | None
     ) -> tuple[Tensor, State]:
-        """(outputs [time, batch, hidden], last state) of one direction of one layer."""
-        reverse = k % self._directions
-        if reverse:
-            x = self._backwards(x, lengths)
+        """(outputs [time, batch, hidden], last state) of one direction of one layer. Where a sequence
+        does not run, its state stays: backwards, it begins with its last element."""
         time, batch, width = x.shape
         b_ih = self.b_ih_list[k] if self.has_bias else None
         b_hh = self.b_hh_list[k] if self.has_bias else None
+        w_hh = self.w_hh_list[k]
         # The input's share of all steps' gates is one product.
         rows = _ops.reshape(x, [time * batch, width])
-        gates = split(_gates(rows, self.w_ih_list[k], b_ih), batch)
-        state = tuple(
+        gates = _gates(rows, self.w_ih_list[k], b_ih)
+        first = [
             _ops.reshape(
                 _ops.slice(s, [k, 0, 0], [1, batch, self.hidden_size], [1, 1, 1]),
                 [batch, self.hidden_size],
             )
             for s in states
-        )
-        outs = []
-        for t in range(time):
-            new = self._rule.step(gates[t], _gates(state[0], self.w_hh_list[k], b_hh), state)
+        ]
+
+        def step(state: list[Tensor], slices: list[Tensor]) -> tuple[State, State]:
+            new = self._rule.step(slices[0], _gates(state[0], w_hh, b_hh), tuple(state))
             out = new[0]
-            if lengths is not None:
-                runs = lengths[0][t]
+            if running is not None:
+                runs = slices[1]
                 out = _ops.where(runs, out, 0)
                 new = tuple(_ops.where(runs, n, old) for n, old in zip(new, state, strict=True))
-            state = new
-            outs.append(_ops.reshape(out, [1, batch, self.hidden_size]))
-        result = _ops.concat(outs, 0) if time > 1 else outs[0]
-        return self._backwards(result, lengths) if reverse else result, state
+            return new, (out,)
+
+        sliced = [_ops.reshape(gates, [time, batch, gates.shape[1]])]
+        if running is not None:
+            sliced.append(running)
+        backwards = bool(k % self._directions)
+        last, outs = loop(step, first, sliced, time, reverse=backwards)
+        return outs[0], tuple(last)
 
     def extend_repr(self) -> str:
         return f"input_size={self.input_size}, hidden_size={self.hidden_size}"

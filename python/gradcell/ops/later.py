@@ -24,6 +24,7 @@ _MODULES = {
         addbmm addmv addr baddbmm batch_dot block_diag cholesky cholesky_inverse cholesky_solve
         cross det eigh einsum inverse kron logdet matrix_diag matrix_power matrix_solve mv pinv qr
         slogdet svd tensor_solve vander vecdot vector_norm""",
+    "loops": "ForiLoop Scan WhileLoop",
     "normalized": "batch_norm lrn rms_norm",
     "parallel": """
         AllGather AllReduce AlltoAll Barrier Broadcast Reduce ReduceOp ReduceScatter

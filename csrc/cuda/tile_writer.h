@@ -1,0 +1,36 @@
+// Writes the kernel of a region: a block takes tiles of rows through the whole program, see
+// tile_layout.h. Widths of values are in the text, the number of rows is an argument.
+//
+// Sums over rows are added up in a fixed order: the rows of a tile in float32 by fused
+// multiply-adds for gradients of weights, else in float64; the tiles of a chunk, and then the
+// chunks, in float64.
+#pragma once
+
+#include "cuda/kernel_writer.h"
+#include "cuda/tile_regions.h"
+
+namespace gradcell::cuda {
+
+/// Whether every instruction has a form here.
+bool can_write_tile(const Region& r);
+
+/// Reductions over rows that are finished by one launch, from what the chunks of rows come to.
+struct TileSums {
+  Combine combine;
+  bool floating;
+  std::vector<uint32_t> accumulators;
+  int64_t count = 0;  ///< elements of all of them
+  BufferId partial = 0;
+};
+std::vector<TileSums> tile_sums(const Region& r);
+/// A number of chunks that depends on the shapes alone.
+int64_t tile_chunks(const Region& r);
+/// What the chunks come to, in bytes.
+size_t partial_bytes(const Region& r, const TileSums& sums);
+
+Written write_tile(const WriterInputs& in, int32_t stage, const TileRegion& tile,
+                   std::span<const TileSums> sums);
+Written write_tile_sums(const WriterInputs& in, int32_t stage, const TileRegion& tile,
+                        const TileSums& sums);
+
+}  // namespace gradcell::cuda

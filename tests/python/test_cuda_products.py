@@ -1,0 +1,114 @@
+"""Fewer, larger products: which of a step's products are joined, and that the result stays the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_cases import compare
+from cuda_emulation import Batch
+from network_cases import Case, applied, burgers_step, first_order, network, residual, tensor
+
+import gradcell as ms
+from gradcell import Tensor, cuda, ops
+
+# Fewer rows than a kernel for a narrow network would take: the library multiplies.
+CASES: dict[str, Case] = {
+    "first order": first_order([4, 8, 8, 4], 20, ops.tanh),
+    "residual": residual(2, [4, 8, 8, 4], 20, ops.tanh, np.float32),
+    "residual of sines, float64": residual(2, [2, 8, 8, 8, 2], 20, ops.sin, np.float64),
+    "third order": residual(3, [4, 8, 8, 4], 24, ops.tanh, np.float32),
+    "no multiple of 16 bytes": residual(2, [3, 5, 5, 1], 7, ops.tanh, np.float32),
+    "Burgers": burgers_step([8, 8, 8], 20),
+}
+
+
+def twice(x: Tensor, y: Tensor, *weights: Tensor) -> Any:
+    """A network of two sets of rows: products share their weights, gradients are sums."""
+
+    def loss(*weights: Tensor) -> Tensor:
+        one, other = (applied(ops.sin(v), weights, ops.tanh) for v in (x, y))
+        return ops.square(one - other).mean()
+
+    return ms.value_and_grad(loss, tuple(range(len(weights))))(*weights)
+
+
+CASES["two sets of rows"] = (twice, (tensor(12, 4), tensor(12, 4), *network([4, 8, 8, 4])))
+
+
+def shared(x: Tensor, w: Tensor) -> Any:
+    """What one product reads another writes, an operand is read twice, and results are outputs."""
+    a, b = ops.sin(x), ops.cos(x)
+    return ops.matmul(a, w), ops.matmul(b, w), ops.matmul(ops.matmul(a * b, w), w)
+
+
+CASES["shared operands"] = (shared, (tensor(12, 8), tensor(8, 8)))
+
+
+@pytest.fixture(scope="module")
+def plans() -> dict[str, Any]:
+    return {name: cuda.plan_of(fn, *args) for name, (fn, args) in CASES.items()}
+
+
+@pytest.fixture(scope="module")
+def batch(plans: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Batch:
+    return Batch(list(plans.values()), tmp_path_factory.mktemp("products"))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_agrees_with_the_cpu_engine(name: str, plans: dict[str, Any], batch: Batch) -> None:
+    fn, arguments = CASES[name]
+    want = ms.tree.leaves(fn(*arguments))
+    number = list(CASES).index(name)
+    for aligned in (True, False):
+        compare(name, batch.run(number, aligned=aligned, grid=2)[: len(want)], want)
+
+
+def products(plan: Any) -> list[dict[str, Any]]:
+    return [s["matmul"] for s in plan.steps if "matmul" in s]
+
+
+def parts(plan: Any, operand: str) -> list[int]:
+    """Of how many buffers the joined operands of the products are."""
+    return [len(p[f"{operand}_parts"]) for p in products(plan) if p[f"{operand}_parts"]]
+
+
+def test_products_by_the_same_weights_are_one(plans: dict[str, Any]) -> None:
+    plan = plans["two sets of rows"]
+    assert parts(plan, "out").count(2) >= 2
+    assert all(p["m"] == 24 for p in products(plan) if p["out_parts"])
+    for p in products(plan):
+        buffers = [p["a_parts"], p["b_parts"], p["out_parts"]]
+        inside = [b for side in buffers for b in side]
+        assert len(set(inside)) == len(inside)
+    assert parts(plans["shared operands"], "out") == []  # outputs of the plan stay where they are
+
+
+def test_gradients_of_weights_are_one_product(plans: dict[str, Any]) -> None:
+    for name in ("first order", "Burgers"):
+        assert not any(p["accumulate"] for p in products(plans[name])), name
+    assert max(parts(plans["Burgers"], "b")) >= 3
+    assert parts(plans["no multiple of 16 bytes"], "b") == []
+
+
+@pytest.mark.parametrize(
+    ("layers", "rows", "before", "now"),
+    [([256] * 4, 1000, 35, 25), ([256] * 8, 1000, 71, 49), ([8] * 3, 20, 26, 19)],
+)
+def test_a_step_has_fewer_products(layers: list[int], rows: int, before: int, now: int) -> None:
+    fn, arguments = burgers_step(layers, rows)
+    plan = cuda.plan_of(fn, *arguments)
+    found = products(plan)
+    terms = sum(
+        max(1, len(p["a_parts"]) if p["transpose_a"] else len(p["out_parts"])) for p in found
+    )
+    assert terms == before  # as many as there were
+    assert len(found) <= now
+
+
+def test_large_operands_stay_where_they_are() -> None:
+    """What is large would have to be kept for long, and its launches are no matter."""
+    fn, arguments = burgers_step([256, 256], 100_000)
+    plan = cuda.plan_of(fn, *arguments)
+    assert parts(plan, "a") == parts(plan, "b") == parts(plan, "out") == []
