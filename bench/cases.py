@@ -16,7 +16,8 @@ HAND_WRITTEN = ("numexpr",)
 DEEPXDE = "deepxde"
 #: gradcell of another source tree, if one is given: a change is measured against what was before.
 BEFORE = "gradcell/before"
-CONTENDERS = (GRADCELL, BEFORE, PYNATIVE, *PEERS, *HAND_WRITTEN, DEEPXDE)
+BFLOAT16 = "gradcell/bfloat16"  # a step of the networks in another type
+CONTENDERS = (GRADCELL, BEFORE, PYNATIVE, BFLOAT16, *PEERS, *HAND_WRITTEN, DEEPXDE)
 
 
 @dataclass(frozen=True)

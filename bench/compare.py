@@ -122,6 +122,8 @@ class Run:
             return [inputs.tanh_log_derivative(inputs.points_on_line(p["elements"]), p["order"])]
         if case.step in ("pinn", "laplacian"):
             p = {**p, "dtype": "float64"}
+        if case.step == "network":
+            p = {**p, "dtype": "float32"}
         for name in REFERENCES:
             if name in self.contenders:
                 return self.contenders[name].values(case.step, p)
@@ -193,6 +195,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--out", type=Path, default=Path(__file__).parent / "results", help="folder of the results"
     )
+    parser.add_argument(
+        "--add", action="store_true", help="keep the cases of an earlier run that --out has"
+    )
     parser.add_argument("--log", type=Path, help="folder that keeps what the frameworks print")
     parser.add_argument(
         "--before", type=Path, help="folder that has the package gradcell of another source tree"
@@ -220,28 +225,35 @@ def main(
     """among: the cases to choose from; name: of the files of results."""
     options = parse(arguments)
     options.name = name
-    cases = chosen(all_cases() if among is None else among, options.cases, options.quick)
+    every = all_cases() if among is None else among
+    cases = chosen(every, options.cases, options.quick)
     if options.list:
         print("\n".join(f"{case.group:12} {case.name}" for case in cases))
         return 0
     options.threads = min(options.threads, len(os.sched_getaffinity(0)))
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="gradcell-bench-") as folder:
-        results = measure_all(cases, options, options.log or Path(folder))
+        results = measure_all(cases, options, options.log or Path(folder), every)
     wrong = any(not e <= r.case.tolerance for r in results for e in r.errors.values())
     return int(wrong)
 
 
-def measure_all(cases: Sequence[Case], options: argparse.Namespace, log: Path) -> list[Result]:
-    """Measures; saves after each case, so that an interrupted run leaves what it has."""
+def measure_all(
+    cases: Sequence[Case], options: argparse.Namespace, log: Path, every: Sequence[Case]
+) -> list[Result]:
+    """Measures; saves after each case, so that an interrupted run leaves what it has. every: what
+    an earlier run may have measured, in the order of the table."""
     wanted = [c for c in CONTENDERS if c not in options.without]
     names = [n for n in wanted if any(n in contenders(case) for case in cases)]
     run = Run(names, options.threads, options.rounds, options.turn, log, options.before)
-    results: list[Result] = []
+    earlier = report.read_json(options.out / f"{options.name}.json", every) if options.add else []
+    done = {r.case.name: r for r in earlier}
+    results = earlier
     try:
         for i, case in enumerate(cases):
             start = time.perf_counter()
-            results.append(run.measure(case))
+            done[case.name] = run.measure(case)
+            results = [done[c.name] for c in every if c.name in done]
             seconds = time.perf_counter() - start
             say(f"[{i + 1}/{len(cases)}] {case.name}: {seconds:.0f} s")
             save(results, run, options)

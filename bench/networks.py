@@ -8,14 +8,14 @@ A step is forward, backward and Adam: LeNet5 on 32x32, a residual network of thr
 64 channels, batch normalisation) on 32x32, three 3x3 convolutions of 32 channels with GELU on 64x64,
 a language model (4 layers, width 128, 4 heads, 128 tokens), GRU and LSTM of 128 over 32 steps, and a
 dense network, 784-512-512-10. In bfloat16 PyTorch's is autocast, gradcell's amp level O2; float16 has
-a dynamic loss scale.
+a dynamic loss scale, and is compared with gradcell's own bfloat16.
 """
 
 from __future__ import annotations
 
 import sys
 
-from cases import GRADCELL, Case, Target
+from cases import BFLOAT16, GRADCELL, Case, Target
 from compare import main
 
 PEERS = ("torch/eager", "torch/compile")
@@ -68,9 +68,9 @@ def network_cases() -> list[Case]:
             "steady",
             "network",
             {"kind": "dense", "batch": batch, "dtype": "float16"},
-            (GRADCELL,),
-            (),
-            tolerance=1e-2,
+            (GRADCELL, BFLOAT16),
+            (Target(1.6, BFLOAT16),),
+            tolerance=TOLERANCE["bfloat16"],
             group="dense",
         )
         for batch in (128, 1024, 8192)

@@ -18,6 +18,7 @@ LABELS = {
     "gradcell": "gradcell",
     "gradcell/before": "gradcell before",
     "gradcell/pynative": "gradcell pynative",
+    "gradcell/bfloat16": "gradcell bfloat16",
     "jax": "JAX",
     "torch/eager": "torch eager",
     "torch/compile": "torch compile",
@@ -191,6 +192,18 @@ def write_json(
         ],
     }
     path.write_text(json.dumps(data, indent=1) + "\n")
+
+
+def read_json(path: Path, cases: Sequence[Case]) -> list[Result]:
+    """The results of an earlier run, of the cases that it had; none if there is no such file."""
+    if not path.exists():
+        return []
+    earlier = {row["name"]: row for row in json.loads(path.read_text())["cases"]}
+    return [
+        Result(case, row["samples"], row["errors"], row["notes"], [row["waiting"]])
+        for case in cases
+        if (row := earlier.get(case.name)) is not None
+    ]
 
 
 def plot(path: Path, results: Sequence[Result], contenders: Sequence[str]) -> bool:

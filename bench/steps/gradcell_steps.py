@@ -16,6 +16,8 @@ ms = mindspore_api.use("gradcell")
 def build(kind: str, params: dict[str, Any], variant: str) -> Step | None:
     if kind == "op":
         return op(params)
+    if variant == "bfloat16":
+        params = {**params, "dtype": variant}
     pynative = variant == "pynative"
     ms.set_context(mode=ms.PYNATIVE_MODE if pynative else ms.GRAPH_MODE)
     if kind == "laplacian":

@@ -279,9 +279,15 @@ def network_step(kind: str, batch: int, dtype: str = "float32") -> tuple[Any, An
     if dtype == "float32":
         train = nn.TrainOneStepCell(nn.WithLossCell(net, criterion), optimizer)
     else:
-        more = {} if dtype == "float16" else {"loss_scale_manager": None}
+        # (A scale that does not overflow: steps are compared from the first on.)
+        scale = ms.amp.DynamicLossScaleManager(2**10) if dtype == "float16" else None
         train = ms.amp.build_train_network(
-            net, optimizer, criterion, "O2", cast_model_type=getattr(ms, dtype), **more
+            net,
+            optimizer,
+            criterion,
+            "O2",
+            cast_model_type=getattr(ms, dtype),
+            loss_scale_manager=scale,
         )
     train.set_train()
     return train, ms.Tensor(data.images), ms.Tensor(data.targets)
@@ -334,8 +340,13 @@ def build(kind: str, params: dict[str, Any], compiled: bool, wait: Any) -> Step 
             step(train, ms.Tensor(data.images), ms.Tensor(data.labels)), arrays, trains=True
         )
     if kind == "network":
-        return Step(step(*network_step(**params)), arrays, trains=True)
+        return Step(step(*network_step(**params)), loss_of_step, trains=True)
     return None
+
+
+def loss_of_step(result: Any) -> list[Any]:
+    """The loss alone, where a step also tells of overflow and the loss scale."""
+    return arrays(result[0] if isinstance(result, tuple) else result)
 
 
 def _same(f: Any) -> Any:

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "base/scratch.h"
 #include "base/thread_pool.h"
+#include "cpu/pair_kernels.h"
 #include "cpu/shifts.h"
 #include "cpu/tile_kernels.h"
 
@@ -26,8 +28,22 @@ constexpr int64_t kTasks = 8;
 /// Of the partial gradients of weights.
 constexpr int64_t kPartialElements = 1 << 21;
 
+/// What copies are made of: T itself, or where the processor multiplies pairs of bfloat16 (see
+/// pair_kernels.h) pairs of channels, and numbers as they are.
+using Number = uint16_t;
 template <class T>
-constexpr DType kType = sizeof(T) == 4 ? DType::Float32 : DType::Float64;
+constexpr bool kPairs = std::is_same_v<T, Pair>;
+template <class T>
+constexpr bool kNumbers = std::is_same_v<T, Number>;
+/// What products of them are added up in.
+template <class T>
+using Sum = std::conditional_t<kPairs<T> || kNumbers<T>, float, T>;
+/// Places are a multiple of what a vector has.
+template <class T>
+constexpr int64_t kPlaces = kNumbers<T> ? 32 : 16;
+
+template <class T>
+constexpr DType kType = std::is_same_v<T, double> ? DType::Float64 : DType::Float32;
 
 // Scratch: what all threads read, what one makes for itself, and half types widened.
 struct Shared;
@@ -46,6 +62,7 @@ struct Sheet {
   std::byte* data;
   DType stored;
   int64_t first, row, step;
+  int64_t partner = 0;  ///< of pairs: how far behind the other channel is; 0: it is zero
 
   std::byte* at(int64_t element) const {
     return data + static_cast<size_t>(element) * item_size(stored);
@@ -56,7 +73,19 @@ struct Sheet {
       std::memset(to, 0, static_cast<size_t>(rows * pitch) * sizeof(T));
       return;
     }
+    const auto height = static_cast<int>(rows), width = static_cast<int>(n);
     const T* from = reinterpret_cast<const T*>(at(first));
+    if constexpr (kNumbers<T>) {
+      return pair_kernels()->spread_numbers(from, row, step, height, width, to, pitch);
+    } else if constexpr (kPairs<T>) {
+      auto number = [&](int64_t i) { return reinterpret_cast<const Number*>(at(i)); };
+      return pair_kernels()->spread(number(first), partner ? number(first + partner) : nullptr, row,
+                                    step, height, width, to, pitch);
+    } else {
+      read_widened(from, rows, n, to, pitch);
+    }
+  }
+  void read_widened(const T* from, int64_t rows, int64_t n, T* to, int64_t pitch) const {
     int64_t apart = row;
     if (stored != kType<T>) {
       const int64_t reach = (n - 1) * step + 1;
@@ -74,6 +103,10 @@ struct Sheet {
       return tile_kernels().shifted<T>().collect(from, pitch, static_cast<int>(rows),
                                                  static_cast<int>(n),
                                                  reinterpret_cast<T*>(at(first)), row, step);
+    if (stored == DType::BFloat16 && pair_kernels())
+      return pair_kernels()->collect(reinterpret_cast<const float*>(from), pitch,
+                                     static_cast<int>(rows), static_cast<int>(n),
+                                     reinterpret_cast<Number*>(at(first)), row, step);
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t i = 0; i < (step == 1 ? 1 : n); ++i)
         tile_kernels().transpose.store(from + r * pitch + i, stored, at(first + r * row + i * step),
@@ -87,10 +120,11 @@ struct Images {
   std::byte* data;
   DType stored;
   Dims dims;  ///< of an image's channel
+  int64_t partner = 0;
 
   int64_t plane() const { return element_count(dims); }
   Sheet<T> sheet(int64_t first, int64_t row, int64_t step) const {
-    return {data, stored, first, row, step};
+    return {data, stored, first, row, step, partner};
   }
   T element(int64_t i) const {
     T value;
@@ -107,13 +141,16 @@ struct Band {
 template <class T>
 class Walk {
  public:
+  using Result = std::conditional_t<kNumbers<T>, T, Sum<T>>;
   Walk(const ConvolutionSizes& sizes, bool forwards, int64_t channels, int64_t results)
-      : sizes_(sizes), shifts_(sizes, forwards), channels_(channels) {
+      : sizes_(sizes),
+        shifts_(sizes, forwards),
+        channels_(channels),
+        copies_(kPairs<T> ? ceil_div(channels, 2) : channels) {
     const int64_t n = shifts_.axes[0].count;
     auto bytes = [&](int64_t rows) {
-      return (channels * shifts_.planes * shifts_.plane_size(0, rows) +
-              results * shifts_.places(0, rows)) *
-             static_cast<int64_t>(sizeof(T));
+      return copies_ * shifts_.planes * shifts_.plane_size(0, rows) * int64_t(sizeof(T)) +
+             results * shifts_.places(0, rows) * int64_t(sizeof(Result));
     };
     bands_ = 1;
     if (sizes.work() >= kParallelWork && sizes.images > 0)
@@ -123,7 +160,7 @@ class Walk {
     rows_ = ceil_div(n, bands_);
     plane_ = shifts_.plane_size(0, rows_);
     places_ = shifts_.places(0, rows_) + (shifts_.stride.size() > 1 ? row_pitch() : 0);
-    places_ = ceil_div(places_, 16) * 16;
+    places_ = ceil_div(places_, kPlaces<T>) * kPlaces<T>;
     require(copy_size() < INT32_MAX, ErrorKind::Memory, "convolution: one row of ", channels,
             " channels has more elements than can be addressed");
   }
@@ -135,25 +172,27 @@ class Walk {
     return {unit / bands_, std::min(begin, shifts_.axes[0].count),
             std::min(begin + rows_, shifts_.axes[0].count)};
   }
-  /// Elements of a channel's copy, of all channels' (with what reading in whole vectors needs
-  /// behind it), and places of a band's results (and of what its last row takes more than that).
+  /// Elements of a channel's (or a pair's) copy, of all copies (with what reading in whole vectors
+  /// needs behind it), and places of a band's results (and of what its last row takes more than
+  /// that).
   int64_t channel() const { return plane_ * shifts_.planes; }
-  int64_t copy_size() const { return channels_ * channel() + kBehind; }
+  int64_t copy_size() const { return copies_ * channel() + kBehind; }
   int64_t places() const { return places_; }
   std::vector<ShiftTap> taps(const std::vector<const ShiftAxis::Class*>& of) const {
     return taps_of(shifts_, sizes_, of, plane_);
   }
 
   /// Channels [first, first + channels) of the band's image, with their margins.
-  void copy(const Images<T>& from, int64_t first, const Band& band, T* to) const {
-    const int64_t plane = from.plane();
+  void copy(Images<T> from, int64_t first, const Band& band, T* to) const {
+    const int64_t plane = from.plane(), step = kPairs<T> ? 2 : 1;
     Dims phase(shifts_.axes.size(), 0);
-    for (int64_t c = 0; c < channels_; ++c) {
+    for (int64_t c = 0; c < copies_; ++c) {
+      if (kPairs<T>) from.partner = 2 * c + 1 < channels_ ? plane : 0;
       for (int64_t p = 0; p < shifts_.planes; ++p) {
         T* const origin = to + c * channel() + p * plane_;
         std::memset(origin, 0, static_cast<size_t>(shifts_.lead) * sizeof(T));
         T* end = origin + shifts_.lead;
-        copy_rows(from, (first + c) * plane, 0, band.begin + shifts_.axes[0].low,
+        copy_rows(from, (first + c * step) * plane, 0, band.begin + shifts_.axes[0].low,
                   shifts_.rows(band.begin, band.end), phase, end);
         std::memset(end, 0, static_cast<size_t>(origin + plane_ - end) * sizeof(T));
         for (size_t k = phase.size(); k-- > 0;) {
@@ -162,7 +201,7 @@ class Walk {
         }
       }
     }
-    std::memset(to + channels_ * channel(), 0, static_cast<size_t>(kBehind) * sizeof(T));
+    std::memset(to + copies_ * channel(), 0, static_cast<size_t>(kBehind) * sizeof(T));
   }
 
   /// f(first element, elements between rows, place, rows, how many in each) for the sheets of a
@@ -234,7 +273,7 @@ class Walk {
 
   const ConvolutionSizes& sizes_;
   Shifts shifts_;
-  int64_t channels_;
+  int64_t channels_, copies_;
   int64_t bands_ = 1, rows_ = 1, plane_ = 0, places_ = 0;
 };
 
@@ -244,19 +283,21 @@ Dims dims_of(const ConvolutionSizes& s, int64_t WindowAxis::* size) {
   return dims;
 }
 
+template <class T>
+using WeightOf = std::conditional_t<kPairs<T>, Number, T>;
+
 /// The result, or the gradient by the input: places' values are sums over channels and taps.
 template <class T>
-void by_places(Part part, const ConvolutionSizes& s, DType stored, const void* image, const T* w,
-               void* out) {
+void by_places(Part part, const ConvolutionSizes& s, DType stored, const void* image,
+               const WeightOf<T>* w, void* out) {
   const bool forwards = part == Part::Output;
   const int64_t M = forwards ? s.outputs : s.inputs, C = forwards ? s.inputs : s.outputs;
-  const int64_t kernel = s.inner(&WindowAxis::kernel);
+  const int64_t kernel = s.inner(&WindowAxis::kernel), together = kPairs<T> ? 2 : 1;
   const Walk<T> walk(s, forwards, C, M);
   const Images<T> from{static_cast<std::byte*>(const_cast<void*>(image)), stored,
                        dims_of(s, forwards ? &WindowAxis::input : &WindowAxis::output)};
-  const Images<T> to{static_cast<std::byte*>(out), stored,
-                     dims_of(s, forwards ? &WindowAxis::output : &WindowAxis::input)};
-  const TileShifted<T>& tile = tile_kernels().shifted<T>();
+  const Images<Sum<T>> to{static_cast<std::byte*>(out), stored,
+                          dims_of(s, forwards ? &WindowAxis::output : &WindowAxis::input)};
 
   struct Class {
     std::vector<const ShiftAxis::Class*> of;
@@ -266,19 +307,26 @@ void by_places(Part part, const ConvolutionSizes& s, DType stored, const void* i
   };
   std::vector<Class> classes;
   int64_t packed_size = 0;
-  std::vector<std::vector<int64_t>> weights;  // where they lie, for each class
+  struct Weights {  // where they lie, for each copy and tap; of pairs those of both channels
+    std::vector<int64_t> first, second;
+  };
+  std::vector<Weights> weights;
   for (size_t number = 0; number < walk.shifts().class_count(); ++number) {
     Class c{walk.shifts().class_of(number), {}, packed_size, 0};
     const std::vector<ShiftTap> taps = walk.taps(c.of);
-    std::vector<int64_t> in_w;
-    for (int64_t channel = 0; channel < C; ++channel)
+    Weights in_w;
+    auto place = [&](int64_t channel, const ShiftTap& t) {
+      return channel < C ? (forwards ? channel : channel * s.inputs) * kernel + t.kernel : -1;
+    };
+    for (int64_t copy = 0; copy < ceil_div(C, together); ++copy)
       for (const ShiftTap& t : taps) {
-        c.at.push_back(static_cast<int32_t>(channel * walk.channel() + t.at));
-        in_w.push_back((forwards ? channel : channel * s.inputs) * kernel + t.kernel);
+        c.at.push_back(static_cast<int32_t>(copy * walk.channel() + t.at));
+        in_w.first.push_back(place(copy * together, t));
+        if (kPairs<T>) in_w.second.push_back(place(copy * together + 1, t));
       }
     // Neighbouring taps read the same lines: more of them stay in the first-level cache.
     c.k_block = taps.size() >= 9 ? 384 : taps.size() >= 3 ? 256 : 128;
-    packed_size += static_cast<int64_t>(in_w.size()) * M;
+    packed_size += static_cast<int64_t>(in_w.first.size()) * M;
     weights.push_back(std::move(in_w));
     classes.push_back(std::move(c));
   }
@@ -286,22 +334,36 @@ void by_places(Part part, const ConvolutionSizes& s, DType stored, const void* i
   T* const packed = kept<T, Shared>(packed_size * s.groups);
   const int64_t group_size = s.outputs * s.inputs * kernel;
   for (int64_t g = 0; g < s.groups; ++g)
-    for (size_t i = 0; i < classes.size(); ++i)
-      tile.pack(w + g * group_size, weights[i].data(), forwards ? s.inputs * kernel : kernel,
-                static_cast<int>(weights[i].size()), static_cast<int>(M), classes[i].k_block,
-                packed + g * packed_size + classes[i].packed);
+    for (size_t i = 0; i < classes.size(); ++i) {
+      const int64_t *first = weights[i].first.data(), apart = forwards ? s.inputs * kernel : kernel;
+      const auto K = static_cast<int>(weights[i].first.size());
+      T* const pack_to = packed + g * packed_size + classes[i].packed;
+      if constexpr (kPairs<T>)
+        pair_kernels()->pack(w + g * group_size, first, weights[i].second.data(), apart, K,
+                             static_cast<int>(M), classes[i].k_block, pack_to);
+      else
+        tile_kernels().shifted<T>().pack(w + g * group_size, first, apart, K, static_cast<int>(M),
+                                         classes[i].k_block, pack_to);
+    }
 
   for_each(walk.units(), s.work(), [&](int unit, int) {
     const Band band = walk.band(unit);
     if (band.begin >= band.end) return;
+    static_assert(sizeof(T) == sizeof(Sum<T>));
     T* const copy = kept<T, Own>(walk.copy_size() + M * walk.places());
-    T* const y = copy + walk.copy_size();
+    auto* const y = reinterpret_cast<Sum<T>*>(copy + walk.copy_size());
     const auto R = static_cast<int>(walk.shifts().places(band.begin, band.end));
     for (int64_t g = 0; g < s.groups; ++g) {
       walk.copy(from, (band.image * s.groups + g) * C, band, copy);
       for (const Class& c : classes) {
-        tile.product(packed + g * packed_size + c.packed, copy, c.at.data(), y, walk.places(),
-                     static_cast<int>(c.at.size()), static_cast<int>(M), R, c.k_block);
+        const T* const of_class = packed + g * packed_size + c.packed;
+        const auto K = static_cast<int>(c.at.size());
+        if constexpr (kPairs<T>)
+          pair_kernels()->product(of_class, copy, c.at.data(), y, walk.places(), K,
+                                  static_cast<int>(M), R, c.k_block);
+        else
+          tile_kernels().shifted<T>().product(of_class, copy, c.at.data(), y, walk.places(), K,
+                                              static_cast<int>(M), R, c.k_block);
         const int64_t first = (band.image * s.groups + g) * M * to.plane();
         const int64_t step = walk.shifts().axes.back().step, plane = to.plane();
         walk.for_sheets(c.of, to.dims, band,
@@ -341,7 +403,8 @@ void weight_plain(const ConvolutionSizes& s, const Images<T>& x, const Images<T>
 
 /// The gradient by the weights: dot products over places, added up over bands in a fixed order.
 template <class T>
-void by_weights(const ConvolutionSizes& s, DType stored, const void* x, const void* dy, T* out) {
+void by_weights(const ConvolutionSizes& s, DType stored, const void* x, const void* dy,
+                Sum<T>* out) {
   const int64_t K = s.inputs * s.inner(&WindowAxis::kernel), M = s.outputs;
   const int64_t all = s.groups * M * K;
   const Walk<T> walk(s, true, s.inputs, M);
@@ -349,9 +412,14 @@ void by_weights(const ConvolutionSizes& s, DType stored, const void* x, const vo
                        dims_of(s, &WindowAxis::input)};
   const Images<T> grad{static_cast<std::byte*>(const_cast<void*>(dy)), stored,
                        dims_of(s, &WindowAxis::output)};
-  const TileShifted<T>& tile = tile_kernels().shifted<T>();
+  const auto& tile = []() -> const auto& {
+    if constexpr (kNumbers<T>)
+      return *pair_kernels();
+    else
+      return tile_kernels().shifted<T>();
+  }();
   if (walk.shifts().class_count() == 0 || walk.units() == 0) {
-    std::fill_n(out, all, T(0));
+    std::fill_n(out, all, Sum<T>(0));
     return;
   }
   const auto of = walk.shifts().class_of(0);
@@ -376,17 +444,17 @@ void by_weights(const ConvolutionSizes& s, DType stored, const void* x, const vo
       kBandBytes /
           (static_cast<int64_t>(sizeof(T)) * (walk.copy_size() + features * walk.places())),
       1, 16);
-  T* const partial = kept<T, Shared>(chunks * size);
+  auto* const partial = kept<Sum<T>, Shared>(chunks * size);
   std::atomic<bool> finite{true};
 
   for_each(chunks * parts, s.work(), [&](int task, int) {
     const int64_t chunk = task / parts, m0 = task % parts * features;
     const int64_t m1 = std::min(M, m0 + features);
     if (m0 >= m1) return;
-    T* const sums = partial + chunk * size;
+    Sum<T>* const sums = partial + chunk * size;
     for (int64_t g = 0; g < s.groups; ++g)
       std::memset(sums + (g * M + m0) * count, 0,
-                  static_cast<size_t>((m1 - m0) * count) * sizeof(T));
+                  static_cast<size_t>((m1 - m0) * count) * sizeof *sums);
     const int64_t first = walk.units() * chunk / chunks, last = walk.units() * (chunk + 1) / chunks;
     const int64_t copy_size = walk.copy_size();
     const int64_t y_size = features * walk.places();
@@ -428,10 +496,13 @@ void by_weights(const ConvolutionSizes& s, DType stored, const void* x, const vo
   });
 
   if (!finite) {
-    parallel_for(static_cast<int>(all), [&](int i, int) { weight_plain(s, from, grad, i, out); });
+    const Images<Sum<T>> plain_x{from.data, stored, from.dims};
+    const Images<Sum<T>> plain_y{grad.data, stored, grad.dims};
+    parallel_for(static_cast<int>(all),
+                 [&](int i, int) { weight_plain(s, plain_x, plain_y, i, out); });
     return;
   }
-  std::fill_n(out, all, T(0));
+  std::fill_n(out, all, Sum<T>(0));
   const auto taps_count = static_cast<int64_t>(taps.size());
   if (taps_count == 0) return;
   constexpr int64_t kPart = 4096;
@@ -439,9 +510,9 @@ void by_weights(const ConvolutionSizes& s, DType stored, const void* x, const vo
   for_each(ceil_div(rows, step), chunks * size * 16, [&](int task, int) {
     const int64_t begin = task * step, end = std::min(rows, begin + step);
     const int64_t offset = begin * taps_count, n = (end - begin) * taps_count;
-    T* const sum = partial + offset;
+    Sum<T>* const sum = partial + offset;
     for (int64_t c = 1; c < chunks; ++c) {
-      const T* const more = sum + c * size;
+      const Sum<T>* const more = sum + c * size;
       for (int64_t i = 0; i < n; ++i) sum[i] += more[i];
     }
     for (int64_t r = begin; r < end; ++r)
@@ -464,12 +535,16 @@ void convolution(Part part, const ConvolutionSizes& s, DType stored, const void*
     return;
   }
   const TileTranspose& t = tile_kernels().transpose;
+  const bool pairs = stored == DType::BFloat16 && pair_kernels() != nullptr;
   if (part == Part::Weight) {
     std::vector<T> wide(half ? static_cast<size_t>(weights) : 0);
-    by_weights<T>(s, stored, a, b, half ? wide.data() : static_cast<T*>(out));
+    if constexpr (std::is_same_v<T, float>)
+      if (pairs) by_weights<Number>(s, stored, a, b, wide.data());
+    if (!pairs) by_weights<T>(s, stored, a, b, half ? wide.data() : static_cast<T*>(out));
     if (half) t.store(wide.data(), stored, out, wide.size());
     return;
   }
+  if (pairs) return by_places<Pair>(part, s, stored, a, static_cast<const Number*>(b), out);
   std::vector<T> wide(half ? static_cast<size_t>(weights) : 0);
   if (half) t.load(b, stored, wide.data(), wide.size());
   by_places<T>(part, s, stored, a, half ? wide.data() : static_cast<const T*>(b), out);

@@ -11,6 +11,7 @@
 #include "cpu/calls/calls.h"
 #include "cpu/line_runner.h"
 #include "cpu/loop_runner.h"
+#include "cpu/pair_kernels.h"
 #include "cpu/profile.h"
 #include "cpu/tile_kernels.h"
 #include "ir/fold.h"
@@ -50,6 +51,10 @@ void prepare_uniforms(const RegionRun& run, const RunState& s) {
 
 void pack_one(const RegionRun& run, size_t index, const RunState& s) {
   const PackedWeights& w = run.region->weights[index];
+  if (by_pairs(w.dtype))
+    return pair_kernels()->pack_weights(
+        static_cast<const uint16_t*>(s.buffers[w.buffer]), w.k_stride, w.m_stride, w.k, w.m,
+        reinterpret_cast<Pair*>(run.packed + run.program->weights[index]));
   by_float(w.type, [&](auto t) {
     using T = decltype(t);
     auto* to = reinterpret_cast<T*>(run.packed + run.program->weights[index]);
@@ -95,11 +100,14 @@ class TileRunner {
         t_(tile_kernels()),
         bound_(program),
         line_(line) {
-    size_t pointers = rounded(r_.values.size() * sizeof(std::byte*));
-    accumulators_ = worker_scratch(pointers + p_.accumulator_bytes +
+    const size_t n = r_.values.size();
+    size_t pointers = rounded(n * (sizeof(std::byte*) + sizeof(ptrdiff_t)));
+    accumulators_ = worker_scratch(pointers + p_.accumulator_bytes + p_.pair_bytes +
                                    r_.row_bytes * static_cast<size_t>(p_.tile_rows));
     at_ = reinterpret_cast<std::byte**>(accumulators_ + p_.accumulator_bytes);
-    scratch_ = accumulators_ + p_.accumulator_bytes + pointers;
+    pitch_ = reinterpret_cast<ptrdiff_t*>(at_ + n);
+    pairs_ = reinterpret_cast<Pair*>(accumulators_ + p_.accumulator_bytes + pointers);
+    scratch_ = accumulators_ + p_.accumulator_bytes + pointers + p_.pair_bytes;
     bound_.resize(r_.program.size());
   }
 
@@ -121,6 +129,8 @@ class TileRunner {
 
   void init(const Accumulator& a, void* acc) const {
     if (a.kind == TileOp::RowReduce) return k_.row_reduce_init(a.combine, a.type, acc, a.features);
+    if (by_pairs(a.dtype))
+      return pair_kernels()->grad_zero(static_cast<float*>(acc), a.features, a.inner);
     by_float(a.type, [&](auto t) {
       t_.matmul<decltype(t)>().grad_zero(static_cast<decltype(t)*>(acc), a.features, a.inner);
     });
@@ -129,6 +139,9 @@ class TileRunner {
   void finish(const Accumulator& a, const void* acc, std::byte* to) const {
     if (a.kind == TileOp::RowReduce)
       return k_.row_reduce_finish(a.combine, a.type, acc, to, a.features);
+    if (by_pairs(a.dtype))
+      return pair_kernels()->grad_finish(static_cast<const float*>(acc), a.features, a.inner,
+                                         reinterpret_cast<float*>(to), a.inner, 1);
     by_float(a.type, [&](auto t) {
       using T = decltype(t);
       t_.matmul<T>().grad_finish(static_cast<const T*>(acc), a.features, a.inner,
@@ -143,24 +156,21 @@ class TileRunner {
     const bool full = rows == valid_;
     if (rows != rows_) {
       rows_ = rows;
-      for (size_t v = 0; v < r_.values.size(); ++v) at_[v] = in_scratch(r_.values[v]);
+      for (size_t v = 0; v < r_.values.size(); ++v) keep_in_scratch(v);
       for (size_t i = 0; i < bound_.size(); ++i) bind(i);
     }
-    for (uint32_t v : p_.direct) {
-      const TileValue& value = r_.values[v];
-      at_[v] = !full                  ? in_scratch(value)
-               : value.direct_in >= 0 ? row(r_.loads[value.direct_in].buffer, value)
-                                      : row(r_.stores[value.direct_out].buffer, value);
-    }
+    for (const TileProgram::Direct& d : p_.direct)
+      full ? keep_in_buffer(d) : keep_in_scratch(d.value);
     for (uint32_t i : p_.moving) bind(i);
-    for (const RowLoad& l : r_.loads) {
+    for (size_t i = 0; i < r_.loads.size(); ++i) {
+      if (full && p_.loads_direct[i]) continue;
+      const RowLoad& l = r_.loads[i];
       const TileValue& v = r_.values[l.value];
-      if (full && v.direct_in >= 0) continue;
       if (l.viewed()) {
         load_view(l, at_[l.value]);
         continue;
       }
-      if (const int64_t block = block_of(l.buffer, v.features); block > 1) {
+      if (const int64_t block = block_of(s_.plan, r_, l.buffer, v.features); block > 1) {
         load_blocks(l, v, block);
         continue;
       }
@@ -170,53 +180,89 @@ class TileRunner {
       t_.transpose.load_rows(from, l.dtype, v.features, valid_, v.features, at_[l.value], rows_,
                              rows_);
     }
-    auto step = [this](size_t i) {
-      if (bound_[i].loop)
-        bound_[i].loop(bound_[i].args);
-      else
-        execute(r_.program[i], bound_[i].args);
-    };
-    if (seconds_)
-      measured(step);
-    else
-      for (size_t i = 0; i < bound_.size(); ++i) step(i);
-    for (const RowStore& st : r_.stores) {
-      if (full && !st.from.uniform && r_.values[st.from.value].direct_out >= 0 &&
-          &r_.stores[r_.values[st.from.value].direct_out] == &st)
-        continue;
-      if (const int64_t block = block_of(st.buffer, st.features); block > 1) {
+    seconds_ ? program(Measured{seconds_}) : program([](size_t, auto f) { f(); });
+    for (size_t i = 0; i < r_.stores.size(); ++i) {
+      if (full && p_.stores_direct[i]) continue;
+      const RowStore& st = r_.stores[i];
+      if (const int64_t block = block_of(s_.plan, r_, st.buffer, st.features); block > 1) {
         store_blocks(st, block);
         continue;
       }
       auto* to =
           static_cast<std::byte*>(s_.buffers[st.buffer]) +
           static_cast<size_t>(first_) * static_cast<size_t>(st.features) * item_size(st.dtype);
-      t_.transpose.store_rows(pointer(st.from), rows_, st.dtype, valid_, st.features, to,
+      t_.transpose.store_rows(pointer(st.from), pitch(st.from), st.dtype, valid_, st.features, to,
                               st.features);
     }
   }
 
+  /// Calls run(i, f) for every instruction i, or part of it that f does.
   template <class F>
-  void measured(F step) {
-    using Clock = ProfiledPlan::Clock;
-    auto before = Clock::now();
-    for (size_t i = 0; i < bound_.size(); ++i) {
-      step(i);
-      const auto now = Clock::now();
-      seconds_[i] += std::chrono::duration<double>(now - before).count();
-      before = now;
+  void program(F run) {
+    auto pass = p_.passes.begin();
+    for (size_t i = 0; i < bound_.size();) {
+      if (pass != p_.passes.end() && pass->first == i) {
+        together(*pass, run);
+        i += pass->count;
+        ++pass;
+        continue;
+      }
+      run(i, [&] {
+        if (bound_[i].loop)
+          bound_[i].loop(bound_[i].args);
+        else
+          execute(r_.program[i], bound_[i].args);
+      });
+      ++i;
     }
   }
 
-  std::byte* in_scratch(const TileValue& v) const {
-    return scratch_ + v.offset * static_cast<size_t>(p_.tile_rows);
+  /// A few features after the other through all loops of a pass.
+  template <class F>
+  void together(const Pass& pass, F run) {
+    const int32_t features = r_.program[pass.first].features;
+    for (int32_t f = 0; f < features; f += pass.chunk) {
+      for (size_t i = pass.first; i < pass.first + pass.count; ++i) {
+        const Instruction& at = r_.program[i];
+        LoopArgs a = bound_[i].args;
+        a.features = std::min(pass.chunk, features - f);
+        a.d = static_cast<std::byte*>(a.d) +
+              f * a.pitch * static_cast<ptrdiff_t>(compute_size(r_.values[at.dst].type));
+        for (int k = 0; k < at.operand_count; ++k) {
+          const Operand& o = at.operand[k];
+          const Compute type = o.uniform ? r_.uniforms[o.value].type : r_.values[o.value].type;
+          a.p[k] = static_cast<const std::byte*>(a.p[k]) +
+                   f * a.s[k] * static_cast<ptrdiff_t>(compute_size(type));
+        }
+        run(i, [&] { bound_[i].loop(a); });
+      }
+    }
   }
 
-  /// How many rows of a feature lie side by side in a buffer; 1: it is row-major.
-  int64_t block_of(BufferId buffer, int32_t features) const {
-    if (s_.plan.buffers[buffer].feature_major) return r_.rows;
-    return features > 1 ? r_.block : 1;
+  struct Measured {
+    double* seconds;
+    template <class F>
+    void operator()(size_t i, F f) const {
+      using Clock = ProfiledPlan::Clock;
+      const auto before = Clock::now();
+      f();
+      seconds[i] += std::chrono::duration<double>(Clock::now() - before).count();
+    }
+  };
+
+  void keep_in_scratch(size_t value) {
+    at_[value] = scratch_ + r_.values[value].offset * static_cast<size_t>(p_.tile_rows);
+    pitch_[value] = rows_;
   }
+  void keep_in_buffer(const TileProgram::Direct& d) {
+    const TileValue& v = r_.values[d.value];
+    const int64_t place = first_ / d.pitch * v.features * d.pitch + first_ % d.pitch;
+    at_[d.value] = static_cast<std::byte*>(s_.buffers[d.buffer]) +
+                   static_cast<size_t>(place) * compute_size(v.type);
+    pitch_[d.value] = v.features > 1 ? d.pitch : rows_;
+  }
+  /// Elements from one feature of an operand's value to the next.
+  ptrdiff_t pitch(const Operand& o) const { return o.uniform ? 1 : pitch_[o.value]; }
 
   /// The tile's rows, run by run along the view's last dimension.
   void load_view(const RowLoad& l, std::byte* to) {
@@ -319,11 +365,11 @@ class TileRunner {
   void store_blocks(const RowStore& s, int64_t block) {
     const size_t item = item_size(s.dtype), size = compute_size(s.type);
     const size_t pitch = static_cast<size_t>(block) * item;
+    const ptrdiff_t apart = this->pitch(s.from) * static_cast<ptrdiff_t>(size);
     for_runs(s.features, block, [&](size_t place, size_t row, size_t n) {
       const std::byte* from = pointer(s.from) + row * size;
       auto* to = static_cast<std::byte*>(s_.buffers[s.buffer]) + place * item;
-      for (int32_t f = 0; f < s.features;
-           ++f, from += static_cast<size_t>(rows_) * size, to += pitch) {
+      for (int32_t f = 0; f < s.features; ++f, from += apart, to += pitch) {
         if (f + kAhead < s.features) fetch<true>(to + kAhead * pitch, n * item);
         if (is_compute_type(s.dtype))
           copy_rows(from, to, n * item);
@@ -347,19 +393,13 @@ class TileRunner {
     if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
   }
 
-  /// The first row of this tile in a buffer of one element a row.
-  std::byte* row(BufferId buffer, const TileValue& v) const {
-    return static_cast<std::byte*>(s_.buffers[buffer]) +
-           static_cast<size_t>(first_) * compute_size(v.type);
-  }
-
   std::byte* pointer(const Operand& o) const {
     if (o.uniform) {
       const Uniform& u = r_.uniforms[o.value];
       return run_.uniforms + p_.uniforms[o.value] +
              static_cast<size_t>(o.base) * compute_size(u.type);
     }
-    return at_[o.value] + static_cast<ptrdiff_t>(o.base) * rows_ *
+    return at_[o.value] + static_cast<ptrdiff_t>(o.base) * pitch_[o.value] *
                               static_cast<ptrdiff_t>(compute_size(r_.values[o.value].type));
   }
 
@@ -369,10 +409,11 @@ class TileRunner {
     if (accumulates(i)) return;
     LoopArgs& a = bound_[at].args;
     a.d = at_[i.dst];
+    a.pitch = pitch_[i.dst];
     for (int k = 0; k < i.operand_count; ++k) {
       const Operand& o = i.operand[k];
       a.p[k] = pointer(o);
-      a.s[k] = static_cast<ptrdiff_t>(o.stride) * (o.uniform ? 1 : rows_);
+      a.s[k] = o.stride * pitch(o);
     }
     a.features = i.features;
     a.rows = rows_;
@@ -388,36 +429,58 @@ class TileRunner {
       case TileOp::Narrow:
         return;  // loops
       case TileOp::Copy:
-        return k_.gather(i.type, at_[i.dst], at_[i.operand[0].value], r_.maps[i.map].data(),
-                         i.features, rows_);
+        return k_.gather(i.type, at_[i.dst], at_[i.operand[0].value], pitch(i.operand[0]),
+                         r_.maps[i.map].data(), i.features, rows_);
       case TileOp::Scatter:
         return scatter(i, args);
       case TileOp::FeatureReduce:
         return k_.feature_reduce(i.combine, i.type, at_[i.dst], pointer(i.operand[0]),
-                                 r_.maps[i.map].data(), i.features, r_.maps[i.map2].data(), i.inner,
-                                 rows_);
+                                 pitch(i.operand[0]), r_.maps[i.map].data(), i.features,
+                                 r_.maps[i.map2].data(), i.inner, rows_);
       case TileOp::Product:
+        if (by_pairs(r_.weights[i.weights].dtype)) return product_of_pairs(i);
         return by_float(i.type, [&](auto t) {
           using T = decltype(t);
           t_.matmul<T>().matmul(
               reinterpret_cast<const T*>(run_.packed + p_.weights[i.weights]),
-              reinterpret_cast<const T*>(pointer(i.operand[0])), rows_,
-              reinterpret_cast<T*>(at_[i.dst]), rows_, i.inner, i.features, rows_,
+              reinterpret_cast<const T*>(pointer(i.operand[0])), pitch(i.operand[0]),
+              reinterpret_cast<T*>(at_[i.dst]), pitch_[i.dst], i.inner, i.features, rows_,
               i.operand_count > 1 ? reinterpret_cast<const T*>(pointer(i.operand[1])) : nullptr,
               i.accumulate);
         });
       case TileOp::RowReduce:
-        return k_.row_reduce(i.combine, i.type, sums(i.dst), pointer(i.operand[0]), i.features,
-                             rows_, valid_);
+        return k_.row_reduce(i.combine, i.type, sums(i.dst), pointer(i.operand[0]),
+                             pitch(i.operand[0]), i.features, valid_);
       case TileOp::WeightGrad:
+        if (by_pairs(r_.accumulators[i.dst].dtype)) return weight_grad_of_pairs(i);
         return by_float(i.type, [&](auto t) {
           using T = decltype(t);
-          t_.matmul<T>().weight_grad(reinterpret_cast<const T*>(pointer(i.operand[0])), rows_,
-                                     reinterpret_cast<const T*>(pointer(i.operand[1])), rows_,
-                                     i.features, i.inner, rows_, valid_,
-                                     reinterpret_cast<T*>(sums(i.dst)));
+          t_.matmul<T>().weight_grad(
+              reinterpret_cast<const T*>(pointer(i.operand[0])), pitch(i.operand[0]),
+              reinterpret_cast<const T*>(pointer(i.operand[1])), pitch(i.operand[1]), i.features,
+              i.inner, rows_, valid_, reinterpret_cast<T*>(sums(i.dst)));
         });
     }
+  }
+
+  const float* floats(const Operand& o) const { return reinterpret_cast<const float*>(pointer(o)); }
+
+  void product_of_pairs(const Instruction& i) {
+    const PairKernels& k = *pair_kernels();
+    k.pair_features(floats(i.operand[0]), pitch(i.operand[0]), i.inner, rows_, pairs_);
+    k.matmul(reinterpret_cast<const Pair*>(run_.packed + p_.weights[i.weights]), pairs_, rows_,
+             reinterpret_cast<float*>(at_[i.dst]), pitch_[i.dst], i.inner, i.features, rows_,
+             i.operand_count > 1 ? floats(i.operand[1]) : nullptr, i.accumulate);
+  }
+
+  void weight_grad_of_pairs(const Instruction& i) {
+    const PairKernels& k = *pair_kernels();
+    const int32_t ld = rows_ / 2;
+    Pair* const dy = pairs_ + static_cast<ptrdiff_t>(i.features) * ld;
+    k.pair_rows(floats(i.operand[0]), pitch(i.operand[0]), i.features, valid_, pairs_, ld);
+    k.pair_rows(floats(i.operand[1]), pitch(i.operand[1]), i.inner, valid_, dy, ld);
+    k.weight_grad(pairs_, ld, dy, ld, i.features, i.inner, ld, (valid_ + 1) / 2,
+                  reinterpret_cast<float*>(sums(i.dst)));
   }
 
   void scatter(const Instruction& i, const LoopArgs& from) {
@@ -437,8 +500,10 @@ class TileRunner {
   const Kernels& k_;
   const TileKernels& t_;
   std::vector<Bound>& bound_;
+  Pair* pairs_;  ///< operands of a product
   std::byte* scratch_;
-  std::byte** at_;
+  std::byte** at_;             ///< where each value is
+  ptrdiff_t* pitch_;           ///< elements from one of its features to the next
   Dims& line_;                 ///< of a view: which of its lines is loaded
   double* seconds_ = nullptr;  ///< of each instruction, while somebody measures
   int64_t first_ = 0;

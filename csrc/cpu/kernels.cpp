@@ -1,6 +1,7 @@
 // The tables of csrc/cpu/isa: a set for each instruction-set level, and which of them is in use.
 #include "cpu/kernels.h"
 
+#include "cpu/pair_kernels.h"
 #include "cpu/tile_kernels.h"
 #include "cpu/whole_kernels.h"
 #include "math/vecmath_table.h"
@@ -25,6 +26,12 @@ namespace cpu {
   }
 GRADCELL_ISA_LEVELS(GRADCELL_X)
 #undef GRADCELL_X
+
+#ifdef __x86_64__
+namespace v4_pairs {
+extern const PairKernels kPairKernels;
+}
+#endif
 
 namespace {
 
@@ -58,6 +65,15 @@ const Kernels& kernels() { return in_use().loops; }
 const WholeKernels& whole_kernels() { return in_use().whole; }
 const TileKernels& tile_kernels() { return in_use().tiles; }
 const TileKernels& tile_kernels(IsaLevel level) { return tables(level).tiles; }
+
+const PairKernels* pair_kernels() {
+#ifdef __x86_64__
+  static const bool has = isa_level() == IsaLevel::V4 && __builtin_cpu_supports("avx512bf16");
+  return has ? &v4_pairs::kPairKernels : nullptr;
+#else
+  return nullptr;
+#endif
+}
 
 }  // namespace cpu
 

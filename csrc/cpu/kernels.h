@@ -6,9 +6,10 @@
 namespace gradcell::cpu {
 
 /// Operand k's feature f starts at p[k] + f * s[k] elements; a uniform operand has one element
-/// there, any other `rows` of them. The result is dense: feature f at d + f * rows.
+/// there, any other `rows` of them. Feature f of the result is at d + f * pitch.
 struct LoopArgs {
   void* d;
+  ptrdiff_t pitch;
   const void* p[kMaxOperands];
   ptrdiff_t s[kMaxOperands];
   int32_t features, rows;
@@ -38,16 +39,19 @@ struct Kernels {
   Loop (*convert)(Compute from, DType to);         ///< dense in compute_type(to)
   Loop (*narrow)(DType to);
   Loop (*expand)(Compute type, bool uniform);  ///< copies, or spreads a uniform over the rows
-  /// d[f] = a[map ? map[f] : f] in blocks of `rows`.
-  void (*gather)(Compute type, void* d, const void* a, const int32_t* map, int32_t n, int32_t rows);
+  /// d[f] = a[map ? map[f] : f] in blocks of `rows`. Here and below a's features are `pitch`
+  /// elements apart.
+  void (*gather)(Compute type, void* d, const void* a, ptrdiff_t pitch, const int32_t* map,
+                 int32_t n, int32_t rows);
   void (*scatter)(Compute type, void* d, const LoopArgs& from, bool uniform, const int32_t* map,
                   int32_t n);
   /// d[f] = reduction over k < n of a[base[f] + step[k]].
-  void (*feature_reduce)(Combine how, Compute type, void* d, const void* a, const int32_t* base,
-                         int32_t features, const int32_t* step, int32_t n, int32_t rows);
+  void (*feature_reduce)(Combine how, Compute type, void* d, const void* a, ptrdiff_t pitch,
+                         const int32_t* base, int32_t features, const int32_t* step, int32_t n,
+                         int32_t rows);
   /// acc[f][lane] combined with a[f][valid rows].
-  void (*row_reduce)(Combine how, Compute type, void* acc, const void* a, int32_t features,
-                     int32_t rows, int32_t valid);
+  void (*row_reduce)(Combine how, Compute type, void* acc, const void* a, ptrdiff_t pitch,
+                     int32_t features, int32_t valid);
   void (*row_reduce_init)(Combine how, Compute type, void* acc, int32_t features);
   /// One number a feature, dense.
   void (*row_reduce_finish)(Combine how, Compute type, const void* acc, void* out,

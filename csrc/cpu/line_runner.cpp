@@ -106,10 +106,13 @@ void by_item(Compute type, F f) {
 
 bool runs_by_lines(const Plan& plan, const Region& r) {
   if (r.block > 1 || !r.weights.empty() || width(r) < kWide) return false;
+  auto by_features = [&](BufferId b) {
+    return plan.buffers[b].feature_major || plan.buffers[b].tiled;
+  };
   for (const RowLoad& l : r.loads)
-    if (l.viewed() || plan.buffers[l.buffer].feature_major) return false;
+    if (l.viewed() || by_features(l.buffer)) return false;
   for (const RowStore& s : r.stores)
-    if (plan.buffers[s.buffer].feature_major) return false;
+    if (by_features(s.buffer)) return false;
   return std::ranges::none_of(r.program, [](const Instruction& i) {
     return i.kind == TileOp::Product || i.kind == TileOp::WeightGrad;
   });
@@ -279,7 +282,7 @@ const std::byte* LineRunner::dense(const Operand& o, Compute type, int32_t n,
     const std::byte* from = at_[o.value] + static_cast<size_t>(o.base) * size;
     LoopArgs a;
     a.d = slot, a.p[0] = from, a.s[0] = r_.values[o.value].features;
-    a.features = valid_, a.rows = n;
+    a.features = valid_, a.rows = n, a.pitch = n;
     kernels().expand(type, true)(a);
     return slot;
   }
@@ -349,6 +352,7 @@ void LineRunner::loop(size_t at) {
   a.d = at_[i.dst];
   a.features = 1;
   a.rows = (valid_ * i.features + kLanes - 1) / kLanes * kLanes;
+  a.pitch = a.rows;
   for (int k = 0; k < i.operand_count; ++k) {
     const Operand& o = i.operand[k];
     const bool one = is_number(o, i.features);

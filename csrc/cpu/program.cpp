@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "cpu/line_runner.h"
+#include "cpu/pair_kernels.h"
 #include "cpu/tile_kernels.h"
 
 namespace gradcell::cpu {
@@ -87,6 +88,11 @@ int32_t tile_rows(const Region& r) {
   if (r.block > 1 && !multiplies) {
     // Positions of a channel lie side by side: long runs of them are foreseen by the machine.
     height = std::clamp<int64_t>(static_cast<int64_t>(kBlockTileBytes / per_row), 64, 512);
+    for (int64_t h = std::min(height, r.block) / 16 * 16; h >= 64; h -= 16)
+      if (r.block % h == 0) {  // tiles that lie in one block
+        height = h;
+        break;
+      }
   } else if (flat) {
     // What a single instruction goes over is not read again: longer runs cost less in between.
     // (Not so long that a value, widened, would not stay in that cache with its source.)
@@ -122,14 +128,22 @@ void place(const Region& r, TileProgram& p) {
   for (const Uniform& u : r.uniforms)
     p.uniforms.push_back(
         placed(p.uniform_bytes, static_cast<size_t>(u.count) * compute_size(u.type)));
-  for (const PackedWeights& w : r.weights)
+  for (const PackedWeights& w : r.weights) {
+    if (by_pairs(w.dtype)) {
+      const size_t count = pair_kernels()->packed_size(w.k, w.m);
+      p.weights.push_back(placed(p.packed_bytes, count * sizeof(Pair)));
+      continue;
+    }
     by_float(w.type, [&](auto t) {
       const size_t count = tile_kernels().matmul<decltype(t)>().packed_size(w.k, w.m);
       p.weights.push_back(placed(p.packed_bytes, count * sizeof t));
     });
+  }
   for (const Accumulator& a : r.accumulators) {
     size_t sums = static_cast<size_t>(a.features) * kLanes * compute_size(a.type);
-    if (a.kind == TileOp::WeightGrad)
+    if (a.kind == TileOp::WeightGrad && by_pairs(a.dtype))
+      sums = pair_kernels()->grad_accumulator_size(a.features, a.inner) * sizeof(float);
+    else if (a.kind == TileOp::WeightGrad)
       by_float(a.type, [&](auto t) {
         const auto& matmul = tile_kernels().matmul<decltype(t)>();
         sums = matmul.grad_accumulator_size(a.features, a.inner) * sizeof t;
@@ -139,18 +153,75 @@ void place(const Region& r, TileProgram& p) {
   }
 }
 
-/// Which values full tiles keep in buffers, and which instructions use those.
-void find_direct(const Region& r, TileProgram& p) {
-  auto is_direct = [&](uint32_t v) {
-    return r.values[v].direct_in >= 0 || r.values[v].direct_out >= 0;
+/// Room for the operands of products as pairs, with a vector behind.
+void place_pairs(const Region& r, TileProgram& p) {
+  const auto rows = static_cast<size_t>(p.tile_rows);
+  for (const Instruction& i : r.program) {
+    size_t numbers = 0;
+    if (i.kind == TileOp::Product && by_pairs(r.weights[i.weights].dtype))
+      numbers = (static_cast<size_t>(i.inner) + 1) * rows;
+    else if (i.kind == TileOp::WeightGrad && by_pairs(r.accumulators[i.dst].dtype))
+      numbers = static_cast<size_t>(i.features + i.inner) * rows;
+    if (numbers > 0) p.pair_bytes = std::max(p.pair_bytes, rounded(2 * numbers) + 64);
+  }
+}
+
+/// Whether all that makes a value can leave its features apart: products and plain loops but for
+/// roundings, which go over all features as one.
+bool is_made_apart(const Region& r, const TileProgram& p, uint32_t value) {
+  for (size_t at = 0; at < r.program.size(); ++at) {
+    const Instruction& i = r.program[at];
+    if (accumulates(i) || i.dst != value) continue;
+    if (i.kind == TileOp::Narrow || (!p.loops[at] && i.kind != TileOp::Product)) return false;
+  }
+  return true;
+}
+
+/// Fills in what full tiles keep in buffers: values of one feature that the plan names, and rows of
+/// several features that lie in blocks of whole tiles.
+void find_direct(const Plan& plan, const Region& r, TileProgram& p) {
+  std::vector<uint8_t> is_direct(r.values.size(), 0);
+  auto add = [&](uint32_t value, BufferId buffer, int64_t pitch) {
+    p.direct.push_back({value, buffer, pitch});
+    is_direct[value] = 1;
+    return uint8_t(1);
   };
-  for (uint32_t v = 0; v < r.values.size(); ++v)
-    if (is_direct(v)) p.direct.push_back(v);
+  auto in_blocks = [&](BufferId buffer, const TileValue& v, DType dtype) {
+    const Buffer& b = plan.buffers[buffer];
+    const int64_t block = b.feature_major ? 1 : block_of(plan, r, buffer, v.features);
+    return v.features > 1 && is_compute_type(dtype) && block % p.tile_rows == 0 ? block : 0;
+  };
+  for (size_t at = 0; at < r.loads.size(); ++at) {
+    const RowLoad& l = r.loads[at];
+    const TileValue& v = r.values[l.value];
+    uint8_t& direct = p.loads_direct.emplace_back(0);
+    if (v.direct_in >= 0)
+      direct = v.direct_in == static_cast<int32_t>(at) && add(l.value, l.buffer, 1);
+    else if (const int64_t block = l.viewed() ? 0 : in_blocks(l.buffer, v, l.dtype))
+      direct = add(l.value, l.buffer, block);
+  }
+  for (size_t at = 0; at < r.stores.size(); ++at) {
+    const RowStore& s = r.stores[at];
+    uint8_t& direct = p.stores_direct.emplace_back(0);
+    if (s.from.uniform || is_direct[s.from.value]) continue;
+    const TileValue& v = r.values[s.from.value];
+    if (v.direct_out >= 0) {
+      direct = v.direct_out == static_cast<int32_t>(at) && add(s.from.value, s.buffer, 1);
+      continue;
+    }
+    const bool whole = s.from.base == 0 && s.from.stride == 1 && s.features == v.features &&
+                       plan.buffers[s.buffer].place == Place::Temp;
+    const bool loaded =
+        std::ranges::any_of(r.loads, [&](const RowLoad& l) { return l.value == s.from.value; });
+    const int64_t block = in_blocks(s.buffer, v, s.dtype);
+    if (whole && !loaded && block > 0 && is_made_apart(r, p, s.from.value))
+      direct = add(s.from.value, s.buffer, block);
+  }
   for (uint32_t at = 0; at < r.program.size() && !p.direct.empty(); ++at) {
     const Instruction& i = r.program[at];
-    bool moving = !accumulates(i) && is_direct(i.dst);
+    bool moving = !accumulates(i) && is_direct[i.dst];
     for (int k = 0; k < i.operand_count; ++k)
-      moving |= !i.operand[k].uniform && is_direct(i.operand[k].value);
+      moving |= !i.operand[k].uniform && is_direct[i.operand[k].value];
     if (moving) p.moving.push_back(at);
   }
 }
@@ -213,12 +284,22 @@ TileProgram prepare(const Plan& plan, const Region& r) {
   place(r, p);
   const int64_t tiles = (r.rows + p.tile_rows - 1) / p.tile_rows;
   p.chunks = static_cast<int32_t>(std::clamp<int64_t>(tiles, 1, most_chunks(p)));
-  find_direct(r, p);
   for (const Instruction& i : r.program) p.loops.push_back(loop_of(i, p.lines));
+  place_pairs(r, p);
+  if (!p.lines) p.passes = find_passes(r, p.loops, p.tile_rows);
+  find_direct(plan, r, p);
   return p;
 }
 
 }  // namespace
+
+bool by_pairs(DType dtype) { return dtype == DType::BFloat16 && pair_kernels() != nullptr; }
+
+int64_t block_of(const Plan& plan, const Region& r, BufferId buffer, int32_t features) {
+  if (plan.buffers[buffer].feature_major) return r.rows;
+  if (plan.buffers[buffer].tiled) return kTiledRows;
+  return features > 1 ? r.block : 1;
+}
 
 /// Who waits for other processes waits long.
 constexpr double kExchangeWork = 1e6;

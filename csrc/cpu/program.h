@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cpu/kernels.h"
+#include "cpu/passes.h"
 #include "plan/plan.h"
 
 namespace gradcell::cpu {
@@ -16,11 +17,19 @@ struct AccumulatorPlace {
 /// What a region's tile program needs besides the region. Offsets are in bytes.
 struct TileProgram {
   int32_t tile_rows = 0;
-  int32_t chunks = 1;            ///< a fixed partition of the rows
-  std::vector<Loop> loops;       ///< of each instruction; null: it is no plain loop
-  std::vector<uint32_t> direct;  ///< values that full tiles keep in buffers
-  std::vector<uint32_t> moving;  ///< instructions that use them
-  bool lines = false;            ///< rows lie as in memory, see line_runner.h
+  int32_t chunks = 1;        ///< a fixed partition of the rows
+  std::vector<Loop> loops;   ///< of each instruction; null: it is no plain loop
+  std::vector<Pass> passes;  ///< of loops together, in their order
+  /// A value that full tiles keep in a buffer, where its features are `pitch` elements apart.
+  struct Direct {
+    uint32_t value;
+    BufferId buffer;
+    int64_t pitch;
+  };
+  std::vector<Direct> direct;
+  std::vector<uint8_t> loads_direct, stores_direct;  ///< of each load and store: whether it is one
+  std::vector<uint32_t> moving;                      ///< instructions that use direct values
+  bool lines = false;                                ///< rows lie as in memory, see line_runner.h
   std::vector<size_t> places;    ///< of lines: where each value is in a thread's scratch
   size_t value_bytes = 0;        ///< of lines: all values of a tile
   size_t slot_bytes = 0;         ///< of lines: one operand of a tile, made dense
@@ -28,6 +37,7 @@ struct TileProgram {
   std::vector<size_t> weights;   ///< where each lies, packed
   std::vector<AccumulatorPlace> accumulators;
   size_t uniform_bytes = 0, packed_bytes = 0;  ///< of a run
+  size_t pair_bytes = 0;                       ///< of a thread: operands as pairs, see by_pairs
   size_t accumulator_bytes = 0;                ///< of a thread
   size_t result_bytes = 0;                     ///< of a chunk
   double work = 0;                             ///< estimated nanoseconds on one thread
@@ -43,6 +53,12 @@ struct Program {
   size_t side_bytes = 64;                        ///< those of the largest stage
   double work = 0;                               ///< estimated nanoseconds on one thread
 };
+
+/// Whether products of a dtype are taken by pairs (pair_kernels.h) in regions.
+bool by_pairs(DType dtype);
+
+/// How many rows of a feature lie side by side in a buffer; 1: it is row-major.
+int64_t block_of(const Plan& plan, const Region& r, BufferId buffer, int32_t features);
 
 /// Throws NotImplemented where there is no kernel for an instruction.
 Program prepare(Plan plan);

@@ -5,6 +5,7 @@
 
 #include "base/union_find.h"
 #include "ops/ops.h"
+#include "plan/recomputation.h"
 
 namespace gradcell {
 
@@ -477,6 +478,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
   l.node.resize(n);
   l.storage.resize(n);
   Components components(n);
+  std::vector<uint8_t> by_elements(n, 0);
 
   for (NodeId id = 0; id < n; ++id) {
     l.storage[id] = form(g, id) == Form::Same ? l.storage[g.input(id, 0)] : id;
@@ -485,14 +487,21 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
     components.rows(id) = row_set(g, l, id);
     me.in_region = !components.rows(id).empty();
     me.reducing = me.in_region && is_row_reducing(g, id);
-    if (!me.in_region) continue;
-    for (int k = 0; k < g[id].input_count; ++k) {
-      NodeId p = l.storage[g.input(id, k)];
-      const NodeLabel& from = l.node[p];
-      if (from.in_region && !from.reducing && access(g, id, k) == Access::Rows)
-        components.join(p, id);
-    }
+    by_elements[id] = form(g, id) == Form::Move && me.in_region && g.count(id) > 1 &&
+                      components.rows(id).front().rows == g.count(id);
   }
+  // Views that are read element by element come last: they would have all that is near them run so.
+  for (const bool views : {false, true})
+    for (NodeId id = 0; id < n; ++id) {
+      if (!is_made(g, l, id) || !l.node[id].in_region) continue;
+      for (int k = 0; k < g[id].input_count; ++k) {
+        const NodeId p = l.storage[g.input(id, k)];
+        const NodeLabel& from = l.node[p];
+        if (from.in_region && !from.reducing && access(g, id, k) == Access::Rows &&
+            (by_elements[p] || by_elements[id]) == views)
+          components.join(p, id);
+      }
+    }
   std::vector<uint32_t> in_component(n, 0);
   for (NodeId id = 0; id < n; ++id)
     if (l.node[id].in_region) ++in_component[components.find(id)];
@@ -522,6 +531,7 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
   for (NodeId r : roots)
     if (is_constant(g, l.storage[r])) l.stage_count = std::max(l.stage_count, 1);
   find_waits(g, l);
+  recompute_cheap(g, l, roots);
   return l;
 }
 

@@ -27,6 +27,7 @@ struct NodeLabel {
   bool in_region = false;
   bool reducing = false;      ///< its result exists only when all rows are done
   bool materialised = false;  ///< needs a buffer
+  bool elsewhere = false;     ///< only regions of other stages compute it, where they need it
   int64_t rows = 0;           ///< N, if in a region
   int64_t block = 1;          ///< see Region
   int32_t stage = 0;
@@ -39,6 +40,12 @@ struct Labels {
   /// The node whose buffer or tile value holds a node's elements: in the same order, or where a
   /// view of an input has them (such a view is read uniformly alone).
   std::vector<NodeId> storage;
+  /// Stored nodes that are read in later stages than those of the nodes that they are inputs of.
+  struct Reread {
+    NodeId id;
+    int32_t stage;
+  };
+  std::vector<Reread> reread;
   int32_t stage_count = 0;
 };
 

@@ -19,6 +19,7 @@ struct Matrix {
   bool fixed = false;              ///< something needs it row-major
   bool in_region = false;
   bool multiplied = false;  ///< a product, or a region that has one, uses it
+  bool in_call = false;
 
   void use(int64_t r, int64_t f) {
     if (rows == 0) rows = r, features = f;
@@ -62,7 +63,7 @@ std::vector<Matrix> find_matrices(const Plan& plan) {
     for (const Call& c : stage.calls) {
       auto in_call = [&](BufferId b, const TensorDesc& d) {
         if (is_plain_product(c))
-          m[b].use(d.dims[0], d.dims[1]), m[b].multiplied = true;
+          m[b].use(d.dims[0], d.dims[1]), m[b].multiplied = m[b].in_call = true;
         else
           m[b].fixed = true;
       };
@@ -80,9 +81,12 @@ void flip(TensorDesc& d) { std::swap(d.dims[0], d.dims[1]); }
 
 void choose_layouts(Plan& plan) {
   std::vector<Matrix> matrices = find_matrices(plan);
-  for (size_t b = 0; b < matrices.size(); ++b)
-    plan.buffers[b].feature_major = !matrices[b].fixed && matrices[b].in_region &&
-                                    (matrices[b].multiplied || matrices[b].features < kWide);
+  for (size_t b = 0; b < matrices.size(); ++b) {
+    const Matrix& m = matrices[b];
+    if (m.fixed || !m.in_region || !(m.multiplied || m.features < kWide)) continue;
+    const bool tiled = !m.in_call && m.rows % kTiledRows == 0;
+    (tiled ? plan.buffers[b].tiled : plan.buffers[b].feature_major) = true;
+  }
   for (Stage& stage : plan.stages)
     for (Call& c : stage.calls) {
       if (!is_plain_product(c)) continue;

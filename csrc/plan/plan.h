@@ -34,7 +34,11 @@ struct Buffer {
   size_t offset = 0;   ///< Temp: into the arena
   size_t bytes = 0;
   bool feature_major = false;  ///< a matrix [rows, features] with a feature's rows side by side
+  bool tiled = false;          ///< the same in blocks of kTiledRows rows, one behind the other
 };
+
+/// Tiles of the usual heights lie in one block.
+inline constexpr int64_t kTiledRows = 128;
 
 using BufferId = uint32_t;
 

@@ -150,6 +150,7 @@ class Planner {
       }
       last[id] = std::max(last[id], until);
     }
+    for (const Labels::Reread& r : labels_.reread) last[r.id] = std::max(last[r.id], r.stage);
     Arena arena(64);
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (labels_.storage[id] != id || is_leaf(g_, id) || !labels_.node[id].materialised ||
@@ -171,7 +172,7 @@ class Planner {
     std::map<Loop, std::vector<NodeId>> loops;
     for (NodeId id = 0; id < g_.size(); ++id) {
       const NodeLabel& l = labels_.node[id];
-      if (labels_.storage[id] != id || is_leaf(g_, id)) continue;
+      if (labels_.storage[id] != id || is_leaf(g_, id) || l.elsewhere) continue;
       if (is_constant(g_, id) && !l.materialised) continue;
       auto stage = static_cast<size_t>(l.stage);
       if (l.in_region)

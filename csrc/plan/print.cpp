@@ -31,7 +31,10 @@ std::string text(const Plan& p, BufferId b) {
     case Place::Output:
       return "output" + std::to_string(buffer.index);
     default:
-      return "temp+" + std::to_string(buffer.offset) + (buffer.feature_major ? "^T" : "");
+      return "temp+" + std::to_string(buffer.offset) +
+             (buffer.feature_major ? "^T"
+              : buffer.tiled       ? "^tiles"
+                                   : "");
   }
 }
 

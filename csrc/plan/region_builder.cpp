@@ -119,7 +119,9 @@ class Builder {
       return {true, uniform(0, constant, g_.dtype(source), 1), 0, 0};
     }
     if (auto it = view_.find(source); it != view_.end()) return it->second;
-    return view_[source] = load(source);
+    if (in_.buffer_of[source] != UINT32_MAX) return view_[source] = load(source);
+    emit(source);  // computed here again, see recomputation.h
+    return view_.at(source);
   }
 
   Operand load(NodeId source) {

@@ -56,7 +56,8 @@ class RegionChecker {
     }
     const auto have = static_cast<int64_t>(plan_.buffers[l.buffer].bytes / item_size(l.dtype));
     want(r_.values[l.value].features == 1 && element_count(l.view.dims) == r_.rows &&
-             !plan_.buffers[l.buffer].feature_major && first >= 0 && last < have,
+             !plan_.buffers[l.buffer].feature_major && !plan_.buffers[l.buffer].tiled &&
+             first >= 0 && last < have,
          "v", l.value, " is a view that its buffer does not have");
   }
 
@@ -260,7 +261,8 @@ class BufferChecker {
 
   void stage(const Stage& s, int32_t at) {
     auto as_rows = [&](BufferId b) {
-      want(!plan_.buffers[b].feature_major, "buffer ", b, " is read as if it were row-major");
+      want(!plan_.buffers[b].feature_major && !plan_.buffers[b].tiled, "buffer ", b,
+           " is read as if it were row-major");
     };
     for (const Region& r : s.regions) {
       for (const Uniform& u : r.uniforms)
@@ -380,7 +382,10 @@ void verify_region_nodes(const RegionInputs& in, std::span<const NodeId> nodes) 
       NodeId p = l.storage[g.input(id, k)];
       bool immediate = is_constant(g, p) && access(g, id, k) == Access::Rows;
       bool beside = flows_in_tile(g, l, p, id, k);
-      want_node(immediate || beside || in.buffer_of[p] != UINT32_MAX, id,
+      const NodeLabel& from = l.node[p];
+      const bool again = from.in_region && !from.reducing && from.rows == me.rows &&
+                         from.block == me.block && access(g, id, k) == Access::Rows;
+      want_node(immediate || beside || again || in.buffer_of[p] != UINT32_MAX, id,
                 "an input is nowhere to be read");
       want_node(!beside || std::binary_search(nodes.begin(), nodes.end(), p), id,
                 "an input is in no tile");

@@ -60,7 +60,10 @@ void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
   const int64_t batch = product(c.out.dims, 0, c.out.dims.size() - 2);
   auto batched = [&](auto* a, auto* b, auto* y) {
     auto one = [&](int i, int) {
-      if constexpr (std::is_floating_point_v<std::remove_pointer_t<decltype(y)>>)
+      if constexpr (std::is_same_v<decltype(y), uint16_t*>)
+        half_matrix_product(c.out.dtype, ta, tb, m, n, k, a + i * m * k, b + i * k * n,
+                            y + i * m * n);
+      else if constexpr (std::is_floating_point_v<std::remove_pointer_t<decltype(y)>>)
         matrix_product(ta, tb, m, n, k, a + i * m * k, b + i * k * n, y + i * m * n);
       else
         plain_product(ta, tb, m, n, k, a + i * m * k, b + i * k * n, y + i * m * n);
@@ -70,18 +73,12 @@ void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
     for (int64_t i = 0; i < batch; ++i) one(static_cast<int>(i), 0);
   };
   by_dtype(c.out.dtype, [&]<class S>() {
-    if constexpr (std::is_same_v<S, F16> || std::is_same_v<S, BF16>) {
+    constexpr bool half = std::is_same_v<S, F16> || std::is_same_v<S, BF16>;
+    if constexpr (half)
       if (half_products<S>(ta, tb, batch, m, n, k, in, out)) return;
-      auto a = widened(c.in[pair], in[0]), b = widened(c.in[pair + 1], in[1]);
-      std::vector<float> y(static_cast<size_t>(c.out.count));
-      batched(a.data(), b.data(), y.data());
-      by_parts(c.out.count, [&](int64_t first, size_t count) {
-        tile_kernels().transpose.store(y.data() + first, c.out.dtype,
-                                       static_cast<uint16_t*>(out) + first, count);
-      });
-    } else {
-      batched(static_cast<const S*>(in[0]), static_cast<const S*>(in[1]), static_cast<S*>(out));
-    }
+    using Stored = std::conditional_t<half, uint16_t, S>;
+    batched(static_cast<const Stored*>(in[0]), static_cast<const Stored*>(in[1]),
+            static_cast<Stored*>(out));
   });
 }
 

@@ -51,7 +51,8 @@ void loop(const LoopArgs& args) {
   constexpr Places at = places(E::kText);
   ptrdiff_t rows = args.rows, features = args.features;
   auto dense = [&](int k) { return k < 0 || args.s[k] == rows; };
-  if (dense(at.a) && dense(at.b) && dense(at.c)) rows *= features, features = 1;
+  if (args.pitch == rows && dense(at.a) && dense(at.b) && dense(at.c))
+    rows *= features, features = 1;
   auto number = [&](int k) { return k < 0 ? T() : *static_cast<const T*>(args.p[k]); };
   const T s = number(at.s), t = number(at.t);
   for (ptrdiff_t f = 0; f < features; ++f) {
@@ -59,7 +60,7 @@ void loop(const LoopArgs& args) {
       return k < 0 ? nullptr : static_cast<const T*>(args.p[k]) + f * args.s[k];
     };
     const T *a = feature(at.a), *b = feature(at.b), *c = feature(at.c);
-    T* d = static_cast<T*>(args.d) + f * rows;
+    T* d = static_cast<T*>(args.d) + f * args.pitch;
     _Pragma("GCC ivdep") for (ptrdiff_t i = 0; i < rows; ++i) d[i] = E::template call<T>(
         at.a < 0 ? T() : a[i], at.b < 0 ? T() : b[i], at.c < 0 ? T() : c[i], s, t);
   }

@@ -60,10 +60,10 @@ template <class Row, class V, class T, class R, bool... uniform>
 void loop(const LoopArgs& p) {
   [&]<size_t... k>(std::index_sequence<k...>) {
     ptrdiff_t n = p.rows, features = p.features;
-    if (((p.s[k] == (uniform ? 0 : n)) && ...)) n *= features, features = 1;
+    if (p.pitch == n && ((p.s[k] == (uniform ? 0 : n)) && ...)) n *= features, features = 1;
     assume_whole(n);
     for (ptrdiff_t f = 0; f < features; ++f) {
-      R* z = static_cast<R*>(p.d) + f * n;
+      R* z = static_cast<R*>(p.d) + f * p.pitch;
       const auto run = [=](auto... x) {
         IVDEP for (ptrdiff_t i = 0; i < n; i += step<V>())
             write(z + i, Row::template call<V>(x(i, n)...));
@@ -171,13 +171,13 @@ template <class T, bool uniform_end, Link l0, Link l1, Link... more>
 void chain_loop(const LoopArgs& p) {
   auto at = [&](int k, ptrdiff_t f) { return static_cast<const T*>(p.p[k]) + f * p.s[k]; };
   ptrdiff_t n = p.rows, features = p.features;
-  bool flat = p.s[0] == n && p.s[1] == n && (uniform_end ? p.s[2] == 0 : p.s[2] == n) &&
-              (sizeof...(more) == 0 || p.s[3] == n);
+  bool flat = p.pitch == n && p.s[0] == n && p.s[1] == n &&
+              (uniform_end ? p.s[2] == 0 : p.s[2] == n) && (sizeof...(more) == 0 || p.s[3] == n);
   if (flat) n *= features, features = 1;
   assume_whole(n);
   for (ptrdiff_t f = 0; f < features; ++f) {
     const T *a = at(0, f), *b = at(1, f), *c = at(2, f);
-    T* z = static_cast<T*>(p.d) + f * n;
+    T* z = static_cast<T*>(p.d) + f * p.pitch;
     const T u = uniform_end ? *c : T();
     if constexpr (sizeof...(more) == 0) {
       IVDEP for (ptrdiff_t i = 0; i < n; ++i) z[i] =
@@ -303,7 +303,7 @@ void expand_loop(const LoopArgs& p) {
   ptrdiff_t n = p.rows;
   for (int32_t f = 0; f < p.features; ++f) {
     const T* x = a + f * p.s[0];
-    T* z = d + f * n;
+    T* z = d + f * p.pitch;
     const T u = U ? *x : T();
     IVDEP for (ptrdiff_t i = 0; i < n; ++i) z[i] = U ? u : x[i];
   }
@@ -316,11 +316,13 @@ Loop expand(Compute type, bool uniform) {
   });
 }
 
-void gather(Compute type, void* d, const void* a, const int32_t* map, int32_t n, int32_t rows) {
+void gather(Compute type, void* d, const void* a, ptrdiff_t pitch, const int32_t* map, int32_t n,
+            int32_t rows) {
   size_t block = static_cast<size_t>(rows) * compute_size(type);
+  const ptrdiff_t step = pitch * static_cast<ptrdiff_t>(compute_size(type));
   for (int32_t f = 0; f < n; ++f)
     std::memcpy(static_cast<char*>(d) + f * block,
-                static_cast<const char*>(a) + static_cast<size_t>(map ? map[f] : f) * block, block);
+                static_cast<const char*>(a) + (map ? map[f] : f) * step, block);
 }
 
 void scatter(Compute type, void* d, const LoopArgs& from, bool uniform, const int32_t* map,
@@ -362,19 +364,20 @@ T reduced(T a, T b) {
 }
 
 template <Combine how, class T>
-void reduce_blocks(T* z, const T* a, const int32_t* step, int32_t n, int32_t rows) {
-  std::memcpy(z, a + static_cast<ptrdiff_t>(step[0]) * rows, static_cast<size_t>(rows) * sizeof(T));
+void reduce_blocks(T* z, const T* a, ptrdiff_t pitch, const int32_t* step, int32_t n,
+                   int32_t rows) {
+  std::memcpy(z, a + step[0] * pitch, static_cast<size_t>(rows) * sizeof(T));
   for (int32_t k = 1; k < n; ++k) {
-    const T* x = a + static_cast<ptrdiff_t>(step[k]) * rows;
+    const T* x = a + step[k] * pitch;
     IVDEP for (int32_t i = 0; i < rows; ++i) z[i] = reduced<how>(z[i], x[i]);
   }
 }
 
 /// Long sums are taken pairwise, block by block, which bounds the rounding error.
 template <class T>
-void sum_pairwise(T* z, const T* a, const int32_t* step, int32_t n, int32_t rows) {
+void sum_pairwise(T* z, const T* a, ptrdiff_t pitch, const int32_t* step, int32_t n, int32_t rows) {
   constexpr int32_t kBlock = 32, kStrip = 64;
-  if (n <= kBlock) return reduce_blocks<Combine::Sum>(z, a, step, n, rows);
+  if (n <= kBlock) return reduce_blocks<Combine::Sum>(z, a, pitch, step, n, rows);
   for (int32_t at = 0; at < rows; at += kStrip) {
     int32_t width = std::min(kStrip, rows - at);
     T stack[32][kStrip];
@@ -390,10 +393,10 @@ void sum_pairwise(T* z, const T* a, const int32_t* step, int32_t n, int32_t rows
     };
     T block[kStrip];
     for (int32_t k0 = 0; k0 < n; k0 += kBlock) {
-      const T* first = a + static_cast<ptrdiff_t>(step[k0]) * rows + at;
+      const T* first = a + step[k0] * pitch + at;
       std::memcpy(block, first, sizeof(T) * static_cast<size_t>(width));
       for (int32_t k = k0 + 1; k < std::min(n, k0 + kBlock); ++k) {
-        const T* x = a + static_cast<ptrdiff_t>(step[k]) * rows + at;
+        const T* x = a + step[k] * pitch + at;
         IVDEP for (int32_t i = 0; i < width; ++i) block[i] += x[i];
       }
       push(block);
@@ -408,16 +411,17 @@ void sum_pairwise(T* z, const T* a, const int32_t* step, int32_t n, int32_t rows
   }
 }
 
-void feature_reduce(Combine how, Compute type, void* d, const void* a, const int32_t* base,
-                    int32_t features, const int32_t* step, int32_t n, int32_t rows) {
+void feature_reduce(Combine how, Compute type, void* d, const void* a, ptrdiff_t pitch,
+                    const int32_t* base, int32_t features, const int32_t* step, int32_t n,
+                    int32_t rows) {
   by_reduction(how, type, [&]<Combine c, class T>() {
     for (int32_t f = 0; f < features; ++f) {
       T* z = static_cast<T*>(d) + static_cast<ptrdiff_t>(f) * rows;
-      const T* x = static_cast<const T*>(a) + static_cast<ptrdiff_t>(base[f]) * rows;
+      const T* x = static_cast<const T*>(a) + base[f] * pitch;
       if constexpr (c == Combine::Sum)
-        sum_pairwise(z, x, step, n, rows);
+        sum_pairwise(z, x, pitch, step, n, rows);
       else
-        reduce_blocks<c>(z, x, step, n, rows);
+        reduce_blocks<c>(z, x, pitch, step, n, rows);
     }
   });
 }
@@ -464,12 +468,12 @@ void reduce_rows(T* z, const T* x, int32_t rows) {
   to = reduced<how, T>(to, reduced<how, T>(low, high));
 }
 
-void row_reduce(Combine how, Compute type, void* acc, const void* a, int32_t features, int32_t rows,
-                int32_t valid) {
+void row_reduce(Combine how, Compute type, void* acc, const void* a, ptrdiff_t pitch,
+                int32_t features, int32_t valid) {
   by_reduction(how, type, [&]<Combine c, class T>() {
     for (int32_t f = 0; f < features; ++f)
       reduce_rows<c>(static_cast<T*>(acc) + static_cast<ptrdiff_t>(f) * kLanes,
-                     static_cast<const T*>(a) + static_cast<ptrdiff_t>(f) * rows, valid);
+                     static_cast<const T*>(a) + f * pitch, valid);
   });
 }
 

@@ -39,13 +39,25 @@ enum class Reads : uint8_t {
   Shifted,  ///< weights in panels; feature k of x is what lies at at[k]
 };
 
+/// What products of T are added up in.
+template <class T>
+struct SumOf {
+  using type = T;
+};
+template <>
+struct SumOf<uint32_t> {  // pairs of bfloat16
+  using type = float;
+};
+template <class T>
+using Sum = typename SumOf<T>::type;
+
 template <class T>
 struct Product {
   const T* x;
   ptrdiff_t ldx;
-  T* y;
+  Sum<T>* y;
   ptrdiff_t ldy;
-  const T* bias;                ///< null: none
+  const Sum<T>* bias;           ///< null: none
   bool accumulate;              ///< start from y
   const int32_t* at = nullptr;  ///< Shifted
   int kc = 0;                   ///< values of k in a block
@@ -76,15 +88,15 @@ void product_block(Weights<T> weights, const Product<T>& product) {
   const T* w = weights.at;
   constexpr int C = P * W;
   constexpr int U = reads != Reads::Packed ? 1 : C * V <= 2 ? 4 : C * V <= 6 ? 2 : 1;
-  Vec<T> acc[U][C][V];
+  Vec<Sum<T>> acc[U][C][V];
 #pragma GCC unroll 32
   for (int c = 0; c < C; ++c) {
-    const Vec<T> start = a.bias ? broadcast(a.bias[c]) : Vec<T>{};
+    const Vec<Sum<T>> start = a.bias ? broadcast(a.bias[c]) : Vec<Sum<T>>{};
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
       acc[0][c][v] = a.accumulate ? start + load(a.y + c * a.ldy + v * kLanes<T>) : start;
 #pragma GCC unroll 4
-      for (int u = 1; u < U; ++u) acc[u][c][v] = Vec<T>{};
+      for (int u = 1; u < U; ++u) acc[u][c][v] = Vec<Sum<T>>{};
     }
   }
   const T* x = a.x;
@@ -117,7 +129,7 @@ void product_block(Weights<T> weights, const Product<T>& product) {
       for (int l = 0; l < a.next_lines; ++l, next_x += kFetched<T>)
         __builtin_prefetch(next_x, 0, 2);
       if (column_y < C) {
-        const T* y = a.y + (C + column_y++) * a.ldy;
+        const Sum<T>* y = a.y + (C + column_y++) * a.ldy;
         for (int v = 0; v < V * kLanes<T>; v += kFetched<T>) __builtin_prefetch(y + v, 1);
       }
       do {
@@ -133,13 +145,13 @@ void product_block(Weights<T> weights, const Product<T>& product) {
       for (int u = 0; u < U; ++u) step(u);
     } while ((k -= U) > 0);
   }
-  T* y = a.y;
+  Sum<T>* y = a.y;
   asm("" : "+r"(y));  // or GCC keeps all addresses of above, in vector registers
 #pragma GCC unroll 32
   for (int c = 0; c < C; ++c, y += a.ldy) {
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) {
-      Vec<T> sum = acc[0][c][v];
+      Vec<Sum<T>> sum = acc[0][c][v];
 #pragma GCC unroll 4
       for (int u = 1; u < U; ++u) sum += acc[u][c][v];
       store(y + v * kLanes<T>, sum);
@@ -184,10 +196,10 @@ void product_columns(Weights<T> weights, Product<T>& a, int V, const Parts& pane
 }
 
 template <class T>
-void add_bias(const T* bias, T* y, ptrdiff_t ldy, int M, int R, bool accumulate) {
+void add_bias(const Sum<T>* bias, Sum<T>* y, ptrdiff_t ldy, int M, int R, bool accumulate) {
   for (int m = 0; m < M; ++m) {
     for (int r = 0; r < R; ++r) {
-      y[m * ldy + r] = (accumulate ? y[m * ldy + r] : T(0)) + (bias ? bias[m] : T(0));
+      y[m * ldy + r] = (accumulate ? y[m * ldy + r] : Sum<T>(0)) + (bias ? bias[m] : Sum<T>(0));
     }
   }
 }
@@ -196,7 +208,7 @@ void add_bias(const T* bias, T* y, ptrdiff_t ldy, int M, int R, bool accumulate)
 template <class T, Reads reads>
 void product(Weights<T> weights, const Product<T>& whole, const Parts& blocks, int K, int M,
              int R) {
-  if (K == 0) return add_bias(whole.bias, whole.y, whole.ldy, M, R, whole.accumulate);
+  if (K == 0) return add_bias<T>(whole.bias, whole.y, whole.ldy, M, R, whole.accumulate);
   const Parts panels(M, kMaxW), rows(R / kLanes<T>, kMaxV);
   for (int r = 0, v0 = 0; r < rows.count; v0 += rows.width(r++)) {
     const ptrdiff_t r0 = static_cast<ptrdiff_t>(v0) * kLanes<T>;
@@ -219,6 +231,27 @@ void product(Weights<T> weights, const Product<T>& whole, const Parts& blocks, i
       product_columns<T, reads>(from_k0, a, rows.width(r), panels);
     }
   }
+}
+
+// ---- Factors that are read in place at shifts ----
+
+/// weight(k, m) for all k and m, as product_shifted reads it.
+template <class T, class F>
+void pack_shifted(int K, int M, int k_block, T* packed, F weight) {
+  const Parts blocks(K, k_block), panels(M, kMaxW);
+  for (int b = 0, k0 = 0; b < blocks.count; k0 += blocks.width(b++)) {
+    for (int p = 0, m0 = 0; p < panels.count; m0 += panels.width(p++)) {
+      for (int k = k0; k < k0 + blocks.width(b); ++k)
+        for (int m = 0; m < panels.width(p); ++m) *packed++ = weight(k, m0 + m);
+    }
+  }
+}
+
+template <class T>
+void product_shifted(const T* packed, const T* x, const int32_t* at, Sum<T>* y, ptrdiff_t ldy,
+                     int K, int M, int R, int k_block) {
+  product<T, Reads::Shifted>({packed, 0}, {x, 0, y, ldy, nullptr, false, at}, Parts(K, k_block), K,
+                             M, R);
 }
 
 }  // namespace

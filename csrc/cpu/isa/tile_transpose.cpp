@@ -119,6 +119,15 @@ void round_to(float* x, size_t n) {
   }
 }
 
+/// Both conversions in one; a NaN keeps its upper half.
+void round_to_bfloat(float* x, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    const uint32_t a = bits_of(x[i]);
+    const uint32_t rounded = a + 0x7fffu + ((a >> 16) & 1u);
+    x[i] = float_of(((a & 0x7fffffffu) > 0x7f800000u ? a | 0x00400000u : rounded) & 0xffff0000u);
+  }
+}
+
 /// Calls f with (a value of the stored type, a value of the tile type).
 template <class F>
 GRADCELL_INLINE void with_types(DType t, F f) {
@@ -334,6 +343,6 @@ void store_rows(const void* src, ptrdiff_t ld, DType dtype, int rows, int F, voi
 }  // namespace
 
 extern const TileTranspose kTileTranspose = {load_rows, store_rows,     load_n,
-                                             store_n,   round_to<Half>, round_to<Bfloat>};
+                                             store_n,   round_to<Half>, round_to_bfloat};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

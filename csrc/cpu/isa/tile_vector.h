@@ -31,6 +31,10 @@ template <int Bytes>
 struct VectorType<double, Bytes> {
   typedef double type __attribute__((vector_size(Bytes), may_alias));
 };
+template <int Bytes>
+struct VectorType<uint32_t, Bytes> {
+  typedef uint32_t type __attribute__((vector_size(Bytes), may_alias));
+};
 
 template <class T, int Bytes = kVectorBytes>
 using Vec = typename VectorType<T, Bytes>::type;
@@ -78,6 +82,17 @@ GRADCELL_INLINE Vec<float> fma(Vec<float> a, Vec<float> b, Vec<float> c) {
 GRADCELL_INLINE Vec<double> fma(Vec<double> a, Vec<double> b, Vec<double> c) {
   return (Vec<double>)math::mad((math::VecD)a, (math::VecD)b, (math::VecD)c);
 }
+
+#if defined(__AVX512BF16__)
+// A uint32_t is a pair of bfloat16 numbers, see cpu/pair_kernels.h.
+GRADCELL_INLINE Vec<uint32_t> broadcast(uint32_t s) {
+  return (Vec<uint32_t>)_mm512_set1_epi32(static_cast<int>(s));
+}
+/// The sum of both products of a pair, + c.
+GRADCELL_INLINE Vec<float> fma(Vec<uint32_t> a, Vec<uint32_t> b, Vec<float> c) {
+  return (Vec<float>)_mm512_dpbf16_ps((__m512)c, (__m512bh)a, (__m512bh)b);
+}
+#endif
 
 /// 16 bytes at p, again and again.
 template <class T>
