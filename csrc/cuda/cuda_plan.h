@@ -43,8 +43,8 @@ struct Gemm {
   bool has_bias = false;
   BufferId bias = 0;      ///< n elements that are added to every row
   uint32_t add_bias = 0;  ///< of the plan's bias_steps: does so where cuBLASLt cannot
-  /// Where an operand is several buffers side by side: all of them, of which `a`, `b` or `out` is the
-  /// first.
+  /// Where an operand is several buffers side by side: all of them, of which `a`, `b` or `out` is
+  /// the first.
   std::vector<BufferId> a_parts = {}, b_parts = {}, out_parts = {};
 };
 

@@ -55,8 +55,7 @@ auto key_of(T v) {
 template <class F>
 Array with_numbers(const Array& x, F f) {
   if (is_complex(x.dtype) || x.dtype == DType::UInt64)
-    fail(ErrorKind::Type, "elements of ", name(x.dtype),
-         " are not put in order: cast them first");
+    fail(ErrorKind::Type, "elements of ", name(x.dtype), " are not put in order: cast them first");
   Array out;
   by_dtype(x.dtype, [&]<class S>() {
     using Number = typename ComputeOf<S>::type;
