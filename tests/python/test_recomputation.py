@@ -128,3 +128,23 @@ def test_rounded_numbers_of_images_that_are_stored_wide(size: int) -> None:
     exact = y - y.sum((0, 2, 3), keepdims=True)
     scale = np.abs(exact).max((0, 2, 3), keepdims=True)
     assert (np.abs(f(x).asnumpy() - exact) / scale).max() < 1e-5
+
+
+@pytest.mark.parametrize("rows", [256, 250, 4096])
+@pytest.mark.parametrize("kind", [ms.bfloat16, ms.float16])
+def test_rounded_tiles_between_regions(rows: int, kind: ms.DType) -> None:
+    """What is rounded on the way to a later stage is rounded in all its features."""
+    x, w = (
+        Tensor((RNG.standard_normal(s) / 3).astype(np.float32)) for s in ((rows, 70), (70, 90))
+    )
+
+    def rounded(x: Tensor, w: Tensor) -> Tensor:
+        return ops.tanh(ops.matmul(x, w)).astype(kind).astype(ms.float32)
+
+    def f(x: Tensor, w: Tensor) -> Tensor:
+        h = rounded(x, w)
+        return ops.exp(h - h.mean(0))
+
+    y = rounded(x, w).asnumpy().astype(float)
+    exact = np.exp(y - y.mean(0))
+    np.testing.assert_allclose(f(x, w).asnumpy(), exact, rtol=2e-6)
