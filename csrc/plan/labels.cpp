@@ -5,7 +5,6 @@
 
 #include "base/union_find.h"
 #include "ops/ops.h"
-#include "plan/recomputation.h"
 
 namespace gradcell {
 
@@ -531,7 +530,6 @@ Labels label(const Graph& g, std::span<const NodeId> roots) {
   for (NodeId r : roots)
     if (is_constant(g, l.storage[r])) l.stage_count = std::max(l.stage_count, 1);
   find_waits(g, l);
-  recompute_cheap(g, l, roots);
   return l;
 }
 

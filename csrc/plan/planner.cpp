@@ -9,6 +9,7 @@
 #include "plan/labels.h"
 #include "plan/layouts.h"
 #include "plan/loop_plan.h"
+#include "plan/recomputation.h"
 #include "plan/region_builder.h"
 #include "plan/rewrite.h"
 #include "plan/verify.h"
@@ -121,7 +122,9 @@ PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const No
 
 class Planner {
  public:
-  explicit Planner(PlanGraph c) : c_(std::move(c)), g_(c_.graph), labels_(label(g_, c_.roots)) {}
+  explicit Planner(PlanGraph c) : c_(std::move(c)), g_(c_.graph), labels_(label(g_, c_.roots)) {
+    recompute_cheap(g_, labels_, c_.roots);
+  }
 
   Plan run() {
     buffer_of_ = frame(c_, labels_.storage, plan_);
