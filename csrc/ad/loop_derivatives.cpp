@@ -228,7 +228,7 @@ Derived::Later Derived::total(NodeId x) {
       };
     }
     case Form::Same:
-      if (b[x].op != Op::Reshape) break;
+      if (b[x].input_count != 1) break;  // it waits for others
       return [this, dims, t = total(b.input(x, 0))](const MadeLoop& loop) {
         return reshape(g_, t(loop), dims);
       };

@@ -108,8 +108,8 @@ NodeId unrolled(Graph& to, const Graph& from, NodeId id, std::span<const NodeId>
     start[0] = t, size[0] = 1;
     const NodeId whole[] = {x};
     const DType type = to.dtype(x);
-    const NodeId one[] = {node(Op::Slice, type, size, whole, encode(SliceAttributes{start, step}))};
-    return node(Op::Reshape, type, Dims(size.begin() + 1, size.end()), one, {});
+    const NodeId one = node(Op::Slice, type, size, whole, encode(SliceAttributes{start, step}));
+    return reshape(to, one, Dims(size.begin() + 1, size.end()));
   };
   const auto carried = static_cast<size_t>(a.carried), sliced = static_cast<size_t>(a.sliced);
   std::vector<NodeId> state(inputs.begin(), inputs.begin() + a.carried), now(body.nodes.size()), in;
@@ -129,10 +129,8 @@ NodeId unrolled(Graph& to, const Graph& from, NodeId id, std::span<const NodeId>
     }
     for (size_t k = 0; k < carried; ++k) state[k] = now[static_cast<size_t>(body.next[k])];
     if (a.last) continue;
-    const NodeId one[] = {now[static_cast<size_t>(a.result)]};
-    const DType type = to.dtype(one[0]);
-    slots[static_cast<size_t>(t)] =
-        node(Op::Reshape, type, over_steps(1, to.dims(one[0])), one, {});
+    const NodeId one = now[static_cast<size_t>(a.result)];
+    slots[static_cast<size_t>(t)] = reshape(to, one, over_steps(1, to.dims(one)));
   }
   if (a.last) return state[static_cast<size_t>(a.result)];
   if (a.steps == 1) return slots[0];

@@ -448,8 +448,8 @@ _OWN: dict[str, Any] = {
     "ndimension": _said("The number of dimensions.", lambda self: self.ndim),
     "value": _said("This tensor's value: itself.", lambda self: self),
     "data": property(
-        lambda self: ops.stop_gradient(self) if self._traced else self,
-        doc="This tensor's value, which no derivative passes through.",
+        lambda self: self,
+        doc="This tensor's value: itself, so that a write to it is one to the tensor.",
     ),
     "byte": _said("The elements as uint8.", lambda self: _core.ops.cast(self, _core.uint8)),
     "short": _said("The elements as int16.", lambda self: _core.ops.cast(self, _core.int16)),
