@@ -233,9 +233,10 @@ Derived::Later Derived::total(NodeId x) {
         return reshape(g_, t(loop), dims);
       };
     case Form::Move:
-      if (b[x].op == Op::Transpose)
-        return [this, perm = Dims(b.attrs(x).begin(), b.attrs(x).end()), t = total(b.input(x, 0))](
-                   const MadeLoop& loop) { return transpose(g_, t(loop), perm); };
+      if (const auto perm = permutation(b, x))
+        return [this, perm, t = total(b.input(x, 0))](const MadeLoop& loop) {
+          return transpose(g_, t(loop), *perm);
+        };
       if (const auto box = placement(b, x))
         return [this, dims, box, t = total(box->from)](const MadeLoop& loop) {
           return slice_scatter(g_, t(loop), dims, box->start, box->step);

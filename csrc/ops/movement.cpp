@@ -313,6 +313,11 @@ NodeId transpose(Graph& g, NodeId x, std::span<const int64_t> perm) {
   return make(g, Op::Transpose, {{&x, 1}, perm});
 }
 
+std::optional<Dims> permutation(const Graph& g, NodeId id) {
+  if (g[id].op != Op::Transpose) return {};
+  return Dims(g.attrs(id).begin(), g.attrs(id).end());
+}
+
 Dims inverse(std::span<const int64_t> perm) {
   Dims back(perm.size());
   for (size_t k = 0; k < perm.size(); ++k) back[perm[k]] = static_cast<int64_t>(k);
@@ -351,12 +356,12 @@ NodeId concat(Graph& g, std::span<const NodeId> xs, int axis) {
 }
 
 NodeId transposed_matrix(const Graph& g, NodeId id) {
-  if (g[id].op != Op::Transpose) return kNoNode;
-  const auto perm = g.attrs(id);
-  const auto r = static_cast<int64_t>(perm.size());
+  const auto perm = permutation(g, id);
+  if (!perm) return kNoNode;
+  const auto r = static_cast<int64_t>(perm->size());
   for (int64_t k = 0; k < r - 2; ++k)
-    if (perm[k] != k) return kNoNode;
-  return perm[r - 2] == r - 1 && perm[r - 1] == r - 2 ? g.input(id, 0) : kNoNode;
+    if ((*perm)[k] != k) return kNoNode;
+  return (*perm)[r - 2] == r - 1 && (*perm)[r - 1] == r - 2 ? g.input(id, 0) : kNoNode;
 }
 
 }  // namespace gradcell

@@ -9,6 +9,8 @@ namespace gradcell {
 
 NodeId reshape(Graph& g, NodeId x, std::span<const int64_t> dims);
 NodeId transpose(Graph& g, NodeId x, std::span<const int64_t> perm);
+/// The order of the axes that a transpose says, of other nodes nothing.
+std::optional<Dims> permutation(const Graph& g, NodeId id);
 /// The order that puts transposed axes back.
 Dims inverse(std::span<const int64_t> perm);
 /// Axis `from` comes to stand at `to`; the others keep their order.

@@ -134,9 +134,7 @@ def test_rounded_numbers_of_images_that_are_stored_wide(size: int) -> None:
 @pytest.mark.parametrize("kind", [ms.bfloat16, ms.float16])
 def test_rounded_tiles_between_regions(rows: int, kind: ms.DType) -> None:
     """What is rounded on the way to a later stage is rounded in all its features."""
-    x, w = (
-        Tensor((RNG.standard_normal(s) / 3).astype(np.float32)) for s in ((rows, 70), (70, 90))
-    )
+    x, w = (Tensor((RNG.standard_normal(s) / 3).astype(np.float32)) for s in ((rows, 70), (70, 90)))
 
     def rounded(x: Tensor, w: Tensor) -> Tensor:
         return ops.tanh(ops.matmul(x, w)).astype(kind).astype(ms.float32)
