@@ -80,11 +80,11 @@ class Looping : public Spec {
 
 }  // namespace
 
-SPEC(Loop, Looping)
+SPEC(Recurrence, Looping)
 
 NodeId loop_result(Graph& g, std::span<const NodeId> inputs, const LoopAttributes& a) {
   const Dims attributes = encode(a);
-  return make(g, Op::Loop, {inputs, attributes});
+  return make(g, Op::Recurrence, {inputs, attributes});
 }
 
 Dims loop_identity(const Graph& g, NodeId id) {
@@ -101,14 +101,10 @@ NodeId unrolled(Graph& to, const Graph& from, NodeId id, std::span<const NodeId>
   const BodyView body = view_body(a.body);
   Stamp stamp(to);
   stamp.like(from[id]);
-  auto node = [&](Op op, DType dtype, const Dims& dims, std::span<const NodeId> in,
-                  const Dims& attributes) { return to.intern(op, dtype, dims, in, attributes); };
   auto slice_of = [&](NodeId x, int64_t t) {
-    Dims start(to.dims(x).size(), 0), size = to.dims(x), step(size.size(), 1);
+    Dims start(to.dims(x).size(), 0), size = to.dims(x);
     start[0] = t, size[0] = 1;
-    const NodeId whole[] = {x};
-    const DType type = to.dtype(x);
-    const NodeId one = node(Op::Slice, type, size, whole, encode(SliceAttributes{start, step}));
+    const NodeId one = slice(to, x, {start, size, Dims(size.size(), 1)});
     return reshape(to, one, Dims(size.begin() + 1, size.end()));
   };
   const auto carried = static_cast<size_t>(a.carried), sliced = static_cast<size_t>(a.sliced);
@@ -134,7 +130,7 @@ NodeId unrolled(Graph& to, const Graph& from, NodeId id, std::span<const NodeId>
   }
   if (a.last) return state[static_cast<size_t>(a.result)];
   if (a.steps == 1) return slots[0];
-  return node(Op::Concat, to.dtype(slots[0]), from.dims(id), slots, encode(AxisAttributes{0}));
+  return concat(to, slots, 0);
 }
 
 }  // namespace gradcell

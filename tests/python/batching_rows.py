@@ -257,6 +257,6 @@ NOTHING_TO_BATCH = {"Leaf", "Const", "Iota", "RandomUniform"}
 #: Among several processes: test_parallel_collectives.py.
 BATCHED_APART = {
     "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "CollectiveReduce", "AllToAll", "Barrier",
-    "Loop",  # test_loops.py
+    "Recurrence",  # test_loops.py
     "CallOutput", "After",  # under all transforms: test_own_derivatives.py
 }  # fmt: skip

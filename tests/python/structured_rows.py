@@ -570,7 +570,7 @@ TESTED_APART = {
     "Assign", "ReduceAll", "ReduceAny", "Random", "Dropout", "StopGradient", "LastWriter",
     "CallOutput",  # test_own_derivatives.py
     "After",  # test_recompute.py
-    "Loop",  # test_loops.py
+    "Recurrence",  # test_loops.py
     # Among several processes: test_parallel_collectives.py.
     "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "CollectiveReduce", "AllToAll", "Barrier",
 }  # fmt: skip

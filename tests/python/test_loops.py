@@ -376,7 +376,7 @@ def test_text():
     plan = gc.plan_text(
         f, Tensor(np.zeros((3, 2), np.float32)), Tensor(np.zeros((9, 3, 2), np.float32))
     )
-    assert "call Loop" in plan and "9 steps" in plan and "tanh" in plan
+    assert "call Recurrence" in plan and "9 steps" in plan and "tanh" in plan
 
 
 # MindSpore's loops -------------------------------------------------------------------------------
@@ -505,5 +505,5 @@ def test_taken_apart_for_export():
 
     net = nn.GRU(3, 4)
     found, *_ = recorded_nodes(lambda x: net(x)[0], (Tensor(normal(3, 2, 3).astype(np.float32)),))
-    assert "Loop" not in {n["op"] for n in found}
+    assert "Recurrence" not in {n["op"] for n in found}
     assert sum(n["op"] == "MatMul" for n in found) == 4

@@ -64,7 +64,7 @@ _WITHOUT = {
         ("FourierTransform", "ViewAsReal", "ViewAsComplex"),
         "it has no complex numbers",
     ),
-    "Loop": "networks are recorded step by step instead",
+    "Recurrence": "networks are recorded step by step instead",
     "LastWriter": "its scatters leave the order of repeated indices open",
     "RandomUniform": "its random numbers are others; is the network in training mode "
     "(set_train(False))?",
