@@ -3,6 +3,7 @@
 #include "ops/families.h"
 #include "ops/movement.h"
 #include "ops/source.h"
+#include "ops/steps.h"
 
 namespace gradcell {
 
@@ -101,12 +102,6 @@ NodeId unrolled(Graph& to, const Graph& from, NodeId id, std::span<const NodeId>
   const BodyView body = view_body(a.body);
   Stamp stamp(to);
   stamp.like(from[id]);
-  auto slice_of = [&](NodeId x, int64_t t) {
-    Dims start(to.dims(x).size(), 0), size = to.dims(x);
-    start[0] = t, size[0] = 1;
-    const NodeId one = slice(to, x, {start, size, Dims(size.size(), 1)});
-    return reshape(to, one, Dims(size.begin() + 1, size.end()));
-  };
   const auto carried = static_cast<size_t>(a.carried), sliced = static_cast<size_t>(a.sliced);
   std::vector<NodeId> state(inputs.begin(), inputs.begin() + a.carried), now(body.nodes.size()), in;
   std::vector<NodeId> slots(static_cast<size_t>(a.steps));
@@ -115,7 +110,9 @@ NodeId unrolled(Graph& to, const Graph& from, NodeId id, std::span<const NodeId>
     for (size_t k = 0; k < body.nodes.size(); ++k) {
       const BodyNode& b = body.nodes[k];
       if (k < body.inputs) {
-        now[k] = k < carried ? state[k] : k < carried + sliced ? slice_of(inputs[k], t) : inputs[k];
+        now[k] = k < carried            ? state[k]
+                 : k < carried + sliced ? step_of(to, inputs[k], t)
+                                        : inputs[k];
         continue;
       }
       in.clear();
@@ -125,12 +122,10 @@ NodeId unrolled(Graph& to, const Graph& from, NodeId id, std::span<const NodeId>
     }
     for (size_t k = 0; k < carried; ++k) state[k] = now[static_cast<size_t>(body.next[k])];
     if (a.last) continue;
-    const NodeId one = now[static_cast<size_t>(a.result)];
-    slots[static_cast<size_t>(t)] = reshape(to, one, over_steps(1, to.dims(one)));
+    slots[static_cast<size_t>(t)] = now[static_cast<size_t>(a.result)];
   }
   if (a.last) return state[static_cast<size_t>(a.result)];
-  if (a.steps == 1) return slots[0];
-  return concat(to, slots, 0);
+  return from_steps(to, slots);
 }
 
 }  // namespace gradcell

@@ -2,6 +2,7 @@
 // parts, so that what is not picked need not be there.
 #include "ops/elementwise.h"
 #include "ops/moving.h"
+#include "ops/steps.h"
 
 namespace gradcell {
 
@@ -262,6 +263,28 @@ std::optional<Placement> placement(const Graph& g, NodeId id) {
   const auto a = attributes<SliceAttributes>(g, id);
   return Placement{g.input(id, 0), Dims(a.start.begin(), a.start.end()),
                    Dims(a.step.begin(), a.step.end())};
+}
+
+NodeId step_of(Graph& g, NodeId x, int64_t t) {
+  Dims start(g.dims(x).size(), 0), size = g.dims(x);
+  const Dims step(size.size(), 1);
+  start[0] = t, size[0] = 1;
+  const NodeId whole[] = {x};
+  const Dims box = encode(SliceAttributes{start, step});
+  const NodeId one[] = {g.intern(Op::Slice, g.dtype(x), size, whole, box)};
+  return g.intern(Op::Reshape, g.dtype(x), Dims(size.begin() + 1, size.end()), one, {});
+}
+
+NodeId from_steps(Graph& g, std::span<const NodeId> steps) {
+  std::vector<NodeId> parts;
+  const DType dtype = g.dtype(steps[0]);
+  Dims dims = g.dims(steps[0]);
+  dims.insert(dims.begin(), 1);
+  for (const NodeId step : steps)
+    parts.push_back(g.intern(Op::Reshape, dtype, dims, {&step, 1}, {}));
+  if (parts.size() == 1) return parts[0];
+  dims[0] = static_cast<int64_t>(parts.size());
+  return g.intern(Op::Concat, dtype, dims, parts, encode(AxisAttributes{0}));
 }
 
 }  // namespace gradcell
