@@ -3,6 +3,7 @@
 import io
 import os
 import signal
+import sys
 import threading
 import time
 
@@ -273,9 +274,13 @@ def test_ctrl_c_in_the_middle_of_a_step():
 
 @pytest.fixture
 def interruptible():
-    """SIGINT raises KeyboardInterrupt, even where the tests run in the background."""
+    """SIGINT raises KeyboardInterrupt, even where the tests run in the background; who sends it gets
+    its turn within a training of a few milliseconds."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
     yield
+    sys.setswitchinterval(interval)
     signal.signal(signal.SIGINT, before)
 
 
