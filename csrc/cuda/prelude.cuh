@@ -277,10 +277,11 @@ __device__ __noinline__ gc_sums<T, C> gc_multiply_stored(const T* row, int strid
   return to;
 }
 
-// to[k][m] += sum of a[k] b[m] over the rows of a tile. A few neighbouring threads share the rows of
-// 4 x 4 elements, as many as leave none of the block's without work.
+// to[k][m] += sum of a[k] b[m] over the rows of a tile. A few neighbouring threads share the rows
+// of 4 x 4 elements, as many as leave none of the block's without work.
 template <int K, int M, class T>
-__device__ __noinline__ void gc_add_outer(double* to, const T* a, const T* b, int stride, int rows) {
+__device__ __noinline__ void gc_add_outer(double* to, const T* a, const T* b, int stride,
+                                          int rows) {
   constexpr int height = K < 4 ? K : 4, width = M < 4 ? M : 4;
   constexpr int across = (M + width - 1) / width, parts = (K + height - 1) / height * across;
   int lanes = 1;
