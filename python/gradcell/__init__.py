@@ -20,18 +20,12 @@ if _blas is not None and _blas.submodule_search_locations:
 from gradcell import context, cuda, dtype  # noqa: E402
 from gradcell._core import Tensor  # noqa: E402
 from gradcell._tensor import from_dlpack, from_numpy, tensor  # noqa: E402
+from gradcell.compiled import jit  # noqa: E402
 from gradcell.context import *  # noqa: E402, F403
 from gradcell.dtype import *  # noqa: E402, F403
 from gradcell.inspect import draw_graph, graph_text, plan_text  # noqa: E402
 from gradcell.parameter import Parameter, ParameterTuple  # noqa: E402
-from gradcell.transform import (  # noqa: E402
-    get_grad,
-    grad,
-    jit,
-    jvp,
-    value_and_grad,
-    vjp,
-)
+from gradcell.transform import get_grad, grad, jvp, value_and_grad, vjp  # noqa: E402
 
 from gradcell import common, ops, tensor_methods  # noqa: E402  isort: skip
 from gradcell.common.seed import get_seed, set_seed  # noqa: E402

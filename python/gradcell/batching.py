@@ -17,7 +17,7 @@ import numpy as np
 from gradcell import _core, tree
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.transform import cache_for, function_name, run
+from gradcell.compiled import cache_for, function_name, run
 
 __all__ = ["vmap"]
 

@@ -10,8 +10,8 @@ from typing import Any
 from gradcell import _core, tree
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.compiled import run_traced
 from gradcell.own_derivatives import Pullback, Tensors, call, defined_at, filled, fitted
-from gradcell.transform import run_traced
 
 __all__ = ["custom_jvp", "custom_vjp"]
 

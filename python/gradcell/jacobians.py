@@ -14,6 +14,7 @@ from gradcell import _core, arguments, tree
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.batching import in_vmap, moved_axis, over_examples
+from gradcell.compiled import cache_for, function_name, run
 from gradcell.parameter import Parameter
 from gradcell.transform import (
     _aux_of,
@@ -21,10 +22,7 @@ from gradcell.transform import (
     _check_positions,
     _check_weights,
     _tensors,
-    cache_for,
     check_real,
-    function_name,
-    run,
 )
 
 __all__ = ["hessian", "hvp", "jacfwd", "jacrev", "linearize"]

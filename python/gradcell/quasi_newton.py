@@ -12,8 +12,9 @@ import numpy as np
 from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.compiled import jit
 from gradcell.parameter import Parameter
-from gradcell.transform import _check_weights, jit, value_and_grad
+from gradcell.transform import _check_weights, value_and_grad
 
 __all__ = ["FlatLoss", "lbfgs"]
 

@@ -10,14 +10,13 @@ from gradcell import _core, arguments, tree
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.batching import vmap
+from gradcell.compiled import function_name, run
 from gradcell.transform import (
     _check_argument,
     _check_outputs,
     _check_positions,
     _check_weights,
-    function_name,
     grad,
-    run,
 )
 
 __all__ = ["fisher_product", "gauss_newton_product", "per_sample_gradients"]

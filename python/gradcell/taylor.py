@@ -15,15 +15,8 @@ from gradcell import _core, arguments, tree
 from gradcell import dtype as dtypes
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.transform import (
-    _check_argument,
-    _check_outputs,
-    _check_positions,
-    cache_for,
-    check_real,
-    function_name,
-    run,
-)
+from gradcell.compiled import cache_for, function_name, run
+from gradcell.transform import _check_argument, _check_outputs, _check_positions, check_real
 
 __all__ = ["biharmonic", "derivative", "divergence", "jet", "laplacian", "partials"]
 

@@ -13,7 +13,7 @@ from typing import Any
 from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.transform import jit, run_traced
+from gradcell.compiled import jit, run_traced
 
 ms_function = jit
 

@@ -11,12 +11,12 @@ from gradcell import _core, _structure, context, tree
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.common.recompute import recompute
+from gradcell.compiled import cache_for, run
 from gradcell.hooks import HookHandle
 from gradcell.nn.bprop import construct_with_bprop
 from gradcell.nn.graph_mode import GraphMode
 from gradcell.nn.hooks import CellHooks
 from gradcell.parameter import Parameter, ParameterTuple
-from gradcell.transform import cache_for, run
 
 __all__ = [
     "Cell",

@@ -15,8 +15,8 @@ import numpy as np
 from gradcell import _core, arguments, tree
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.compiled import run_traced
 from gradcell.ops.primitive import Primitive
-from gradcell.transform import run_traced
 
 __all__ = ["ForiLoop", "Scan", "WhileLoop"]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from gradcell import _core
-from gradcell.transform import run_traced
+from gradcell.compiled import run_traced
 
 P = ParamSpec("P")
 R = TypeVar("R")

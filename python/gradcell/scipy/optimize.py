@@ -10,7 +10,8 @@ import numpy as np
 from gradcell import arguments
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.transform import jit, value_and_grad
+from gradcell.compiled import jit
+from gradcell.transform import value_and_grad
 
 __all__ = ["OptimizeResults", "minimize"]
 
