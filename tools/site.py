@@ -42,15 +42,18 @@ def public_names(module: ModuleType) -> list[str]:
     return sorted({n for n in names if not n.startswith("_")}, key=lambda n: (n.lower(), n))
 
 
-def signature(name: str, value: Any) -> str:
-    """How it is called; a line for each parameter where one line is too long."""
+def signature(name: str, value: Any, bound: bool = False) -> str:
+    """How it is called, of a method (bound) without its first parameter; a line for each parameter
+    where one line is too long."""
     try:
-        text = str(inspect.signature(value))
+        found = inspect.signature(value)
     except (TypeError, ValueError):
         return name
+    if bound:
+        found = found.replace(parameters=list(found.parameters.values())[1:])
+    text = str(found)
     text = re.sub(r" at 0x[0-9a-f]+", "", text)
     text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)  # annotations that are strings
-    text = re.sub(r"\bself, |\(self\)", lambda m: "()" if m[0] == "(self)" else "", text)
     if len(name + text) <= WIDTH:
         return name + text
     end = closing(text)
@@ -94,8 +97,10 @@ def methods(name: str, value: type) -> list[str]:
             continue
         call = f"{name}.{attribute}"
         if callable(function):
-            call = " ".join(signature(call, function).replace("(\n    ", "(").split())
-            call = call.replace(",)", ")").replace(", )", ")")
+            bound = not isinstance(held, staticmethod)
+            call = " ".join(signature(call, function, bound).replace("(\n", "(").split())
+            call = call.replace("( ", "(").replace(", )", ")").replace(",)", ")")
+            call = call.replace("(*args: Any, **kwargs: Any) -> Any", "(...)")
         about = " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
         lines.append(f"- `{call}`: {escaped(about)}")
     return ["", *lines, ""] if lines else []
