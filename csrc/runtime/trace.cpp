@@ -114,15 +114,12 @@ std::shared_ptr<const Executable> executable_for(const Graph& g, std::span<const
 PlanCacheInfo plan_cache_info() { return PlanCache::instance().info(); }
 void clear_plan_cache() { PlanCache::instance().clear(); }
 
-std::vector<Array> Compiled::run(std::span<Array> arguments) const {
+std::vector<Array> Compiled::run(std::span<const Array> arguments) const {
   std::vector<Array> in(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Source& s = inputs[i];
-    if (s.argument >= 0)
-      in[i] = std::move(arguments[static_cast<size_t>(s.argument)]);
-    else
-      in[i] = s.variable ? s.variable->value : s.captured;
-  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    in[i] = inputs[i].argument >= 0 ? arguments[inputs[i].argument]
+            : inputs[i].variable    ? inputs[i].variable->value
+                                    : inputs[i].captured;
   std::vector<Update> updates;
   for (size_t u = 0; u < updated.size(); ++u)
     for (size_t i = 0; i < inputs.size(); ++i)

@@ -51,9 +51,8 @@ struct Compiled {
   std::vector<VariablePtr> updated;  ///< targets of the outputs behind the first `result_count`
   size_t result_count = 0;
 
-  /// The results, after the variables are updated. Arguments in the order of Trace::argument; they
-  /// are taken.
-  std::vector<Array> run(std::span<Array> arguments) const;
+  /// The results, after the variables are updated. Arguments in the order of Trace::argument.
+  std::vector<Array> run(std::span<const Array> arguments) const;
 };
 
 class Trace : public std::enable_shared_from_this<Trace> {
