@@ -134,7 +134,6 @@ for Ascend alone, as they say: ops FusedCastAdamWeightDecay NPUAllocFloatStatus
 for Ascend alone, as they say: ops NPUClearFloatStatus NPUGetFloatStatus
 write files (test_summary.py): ops HistogramSummary ImageSummary ScalarSummary TensorSummary
 decorators, which give no numbers (test_ops_trees.py): ops MultitypeFuncGraph prim_attr_register
-loops over functions (test_loops.py): ops ForiLoop Scan WhileLoop
 hooks (test_hooks.py): Tensor hooks register_hook
 prints: mindspore run_check
 compiled there from the text of a file (test_program_idioms.py): mindspore jit data_sink
