@@ -33,7 +33,7 @@ SPACES = (
 #: Why names are not held, by the first pattern that fits; namespaces come before the names.
 REASONS: tuple[tuple[str, str], ...] = (
     ("MindIR, MindSpore's own form of graphs, is neither read nor written; export writes ONNX",
-     r"mindir|MindIR|^\S+ load$|GraphCell"),
+     r"mindir|MindIR|^(mindspore|train) load$|GraphCell"),
     ("MindSpore 2.10 stops at them too on a CPU: its Model for THOR lacks arguments of a call",
      r"Thor|thor|THOR|ConvertNetUtils|ConvertModelUtils"),
     ("sound", r"^dataset\.audio"),
