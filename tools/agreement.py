@@ -13,6 +13,7 @@ import importlib
 import json
 import os
 import pickle
+import re
 import signal
 import sys
 from collections.abc import Callable
@@ -72,7 +73,7 @@ def in_child(run: Callable[[], dict[str, Any]]) -> dict[str, Any] | str:
 def reason(message: str) -> str:
     """The first line of an error that says something."""
     lines = [line.strip(" -") for line in message.splitlines()]
-    return next((line for line in lines if len(line) > 20), message)[:160]
+    return re.sub(r"@\S+: .*", "", next((line for line in lines if len(line) > 20), message))[:160]
 
 
 def tables(ms: Any, part: str) -> tuple[agreement.Results, dict[str, str]]:

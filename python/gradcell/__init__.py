@@ -71,6 +71,28 @@ if _TYPE_CHECKING:
     from gradcell.custom_rules import custom_jvp, custom_vjp
     from gradcell.finite_differences import check_grads
     from gradcell.jacobians import hessian, hvp, jacfwd, jacrev, linearize
+    from gradcell.nn.metrics import get_metric_fn, names
+    from gradcell.nn.metrics.classification import (
+        F1,
+        Accuracy,
+        Fbeta,
+        Precision,
+        Recall,
+        Top1CategoricalAccuracy,
+        Top5CategoricalAccuracy,
+        TopKCategoricalAccuracy,
+    )
+    from gradcell.nn.metrics.confusion import ROC, ConfusionMatrix, ConfusionMatrixMetric, auc
+    from gradcell.nn.metrics.metric import Metric, rearrange_inputs
+    from gradcell.nn.metrics.values import (
+        MAE,
+        MSE,
+        BleuScore,
+        CosineSimilarity,
+        Dice,
+        Loss,
+        Perplexity,
+    )
     from gradcell.ops.random_state import get_rng_state, set_rng_state
     from gradcell.parallel import (
         Layout,
@@ -92,8 +114,10 @@ if _TYPE_CHECKING:
         EarlyStopping,
         FixedLossScaleManager,
         History,
+        LambdaCallback,
         LearningRateScheduler,
         LossMonitor,
+        LossScaleManager,
         Model,
         ModelCheckpoint,
         ReduceLROnPlateau,
@@ -134,10 +158,14 @@ _PLACES = {
     "profiler": "Profiler profile",
     "taylor": "biharmonic divergence laplacian partials",
     "train": """
-        Callback CheckpointConfig DatasetHelper DynamicLossScaleManager EarlyStopping
-        FixedLossScaleManager History LearningRateScheduler LossMonitor Model ModelCheckpoint
+        Accuracy BleuScore Callback CheckpointConfig ConfusionMatrix ConfusionMatrixMetric
+        CosineSimilarity DatasetHelper Dice DynamicLossScaleManager EarlyStopping F1 Fbeta
+        FixedLossScaleManager History LambdaCallback LearningRateScheduler Loss LossMonitor
+        LossScaleManager MAE MSE Metric Model ModelCheckpoint Perplexity Precision ROC Recall
         ReduceLROnPlateau RunContext SummaryCollector SummaryRecord TimeMonitor
-        connect_network_with_dataset export load_checkpoint load_param_into_net save_checkpoint""",
+        Top1CategoricalAccuracy Top5CategoricalAccuracy TopKCategoricalAccuracy auc
+        connect_network_with_dataset export get_metric_fn load_checkpoint load_param_into_net
+        names rearrange_inputs save_checkpoint""",
 }
 _LATER = {name: place for place, names in _PLACES.items() for name in names.split()}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradcell import _core, _notice
 from gradcell.parallel._auto_parallel_context import (
@@ -213,9 +213,16 @@ def set_device(device_target: str, device_id: int | None = None) -> None:
     set_context(device_target=device_target, device_id=0 if device_id is None else device_id)
 
 
-def get_current_device() -> tuple[str, int]:
-    """(the device's kind, its number) in use."""
-    return str(_values["device_target"]), int(_values["device_id"])
+class DeviceInfo(NamedTuple):
+    """A device: its kind and its number."""
+
+    device_target: str
+    device_id: int
+
+
+def get_current_device() -> DeviceInfo:
+    """The device in use."""
+    return DeviceInfo(str(_values["device_target"]), int(_values["device_id"]))
 
 
 def set_deterministic(deterministic: bool) -> None:

@@ -21,15 +21,15 @@ _NAMES = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)
 
 
-def get_level() -> int:
-    """The lowest level that is written: 0 debug, 1 info, 2 warning, 3 error, 4 critical."""
+def get_level() -> str:
+    """The lowest level that is written: '0' debug, '1' info, '2' warning, '3' error, '4' critical."""
     text = os.environ.get("GLOG_v", "2")
-    return int(text) if text in ("0", "1", "2", "3", "4") else 2
+    return text if text in ("0", "1", "2", "3", "4") else "2"
 
 
 def get_log_config() -> dict[str, str]:
     """The settings in use, by the environment variables' names."""
-    return {"GLOG_v": str(get_level()), "GLOG_logtostderr": "1"}
+    return {"GLOG_v": get_level(), "GLOG_logtostderr": "1"}
 
 
 class _Formatter(logging.Formatter):
@@ -60,8 +60,8 @@ if not _logger.handlers:
 
 
 def _write(level: int, msg: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    if level >= get_level():
-        _logger.setLevel(_LEVELS[get_level()])
+    if level >= int(get_level()):
+        _logger.setLevel(_LEVELS[int(get_level())])
         _logger.log(_LEVELS[level], msg, *args, stacklevel=3, **kwargs)
 
 

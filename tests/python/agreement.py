@@ -1,18 +1,21 @@
 """Runs one case of a table (layer_cases.py, cases/*.txt) in MindSpore or in gradcell: the same text, the same
 numbers, so that what comes out can be compared.
 
-A case is (expression, inputs). The expression makes a Cell, in the names nn, ops, ms, np, Tensor. An
-input is written 'kind: sizes', or a tuple of such for a tuple of tensors; the kinds are in KINDS,
-none is 'normal'. Parameters get numbers of their own. What comes out: every output, and the
-gradients of their sum, weighted, by inputs and parameters.
+A case is (expression, inputs). The expression makes a Cell, in the names nn, ops, ms, np, Tensor and
+those of SPACES. An input is written 'kind: sizes', or a tuple of such for a tuple of tensors; the
+kinds are in KINDS, none is 'normal'. Parameters get numbers of their own. What comes out: every
+output, and the gradients of their sum, weighted, by inputs and parameters. Outputs may be arrays,
+numbers and text too.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import zlib
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +33,12 @@ KINDS: dict[str, Callable[[np.random.Generator, list[int]], np.ndarray]] = {
     ).astype(np.float32),
     "sign": lambda rng, shape: rng.choice([-1.0, 1.0], shape).astype(np.float32),
     "bit": lambda rng, shape: rng.integers(0, 2, shape).astype(np.float32),
+    "image": lambda rng, shape: (
+        np.add.outer(np.arange(shape[0]) * 9, np.arange(math.prod(shape[1:])) * 3) % 200
+        + rng.integers(0, 56, (shape[0], math.prod(shape[1:])))
+    )
+    .astype(np.uint8)
+    .reshape(shape),
     "mask": lambda rng, shape: (rng.integers(0, 2, shape) * (np.arange(shape[-1]) > 0)) == 1,
 }
 
@@ -77,11 +86,25 @@ def set_parameters(ms: Any, cell: Any, rng: np.random.Generator) -> None:
         p.set_data(ms.Tensor(np.abs(values) + 0.5 if "variance" in p.name else values))
 
 
+#: Names of an expression besides nn, ops, ms, np and Tensor.
+SPACES = {
+    "train": "train", "amp": "amp", "dataset": "dataset", "vision": "dataset.vision",
+    "transforms": "dataset.transforms", "text": "dataset.text", "communication": "communication",
+}  # fmt: skip
+
+
 def flat(result: Any) -> list[Any]:
-    """The tensors of nested tuples and lists, in order."""
+    """The tensors, numbers and texts of nested tuples and lists, in order."""
     if isinstance(result, (tuple, list)):
         return [x for item in result for x in flat(item)]
     return [] if result is None else [result]
+
+
+def values(y: Any) -> np.ndarray:
+    """An output as an array; text as its bytes."""
+    if isinstance(y, str):
+        return np.frombuffer(y.encode(), np.uint8)
+    return np.asarray(y.asnumpy() if hasattr(y, "asnumpy") else y)
 
 
 def is_complex(ms: Any, x: Any) -> bool:
@@ -150,6 +173,8 @@ def run(
     seed = zlib.crc32((seed_text or f"{expression}{inputs}").encode())
     rng = np.random.default_rng(seed)
     names = {"nn": ms.nn, "ops": ms.ops, "ms": ms, "np": np, "Tensor": ms.Tensor}
+    asked = re.findall(r"\b[a-z]+\b", expression)
+    names |= {name: attrgetter(place)(ms) for name, place in SPACES.items() if name in asked}
     names["__name__"] = "agreement"  # functions of an expression belong to a module
     cell = eval(expression, names)
     parameters: list[Any] = []
@@ -158,7 +183,7 @@ def run(
         parameters = list(cell.trainable_params())
     given = tensors(ms, inputs, rng)
     outputs = flat(cell(*given))
-    found = {f"output {i}": y.asnumpy() for i, y in enumerate(outputs)}
+    found = {f"output {i}": values(y) for i, y in enumerate(outputs)}
     if isinstance(cell, ms.nn.Cell):
         for p in cell.get_parameters():
             found[f"parameter {p.name}"] = np.array(p.shape, np.int64)

@@ -7,7 +7,7 @@ import pytest
 from nn_checks import normal
 
 import gradcell as ms
-from gradcell import Parameter, Tensor, nn
+from gradcell import Parameter, Tensor, nn, ops
 
 
 class Watched(nn.Cell):
@@ -151,6 +151,32 @@ def test_custom_mixed_precision():
     assert net(x).dtype == ms.float32
     assert net.seen == ["BFloat16"] * 5
     assert nn.Dense in ms.amp.get_white_list() and nn.BatchNorm2d in ms.amp.get_black_list()
+
+
+def test_primitives_of_a_cell_compute_in_half_at_level_o1():
+    """The numbers are MindSpore 2.10's: the product rounds its inputs, tanh does not."""
+
+    class Net(nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.w = ms.Parameter(Tensor(np.full((3, 2), 1 + 2**-12, np.float32)), "w")
+            self.product, self.relu, self.tanh = ops.MatMul(), ops.ReLU(), ops.Tanh()
+            self.dense = nn.Dense(2, 2, "ones", "zeros")
+
+        def construct(self, x):
+            y = self.relu(self.product(x, self.w))
+            t = self.tanh(x)
+            return y, t, self.dense(t[:, :2])
+
+    net = ms.amp.auto_mixed_precision(Net(), "O1")
+    x = Tensor(np.array([[1 + 2**-12, 0.3, 1 + 2**-12]], np.float32))
+    found = net(x)
+    assert [y.dtype for y in found] == [ms.float32] * 3
+    np.testing.assert_allclose([float(y[0, 0]) for y in found], [2.3007812, 0.7616967, 1.0527344])
+    assert ops.MatMul in ms.amp.get_white_list()
+    slope = ms.grad(lambda w: net(x)[0].sum(), None, net.w)(x)
+    assert slope.dtype == ms.float32
+    np.testing.assert_allclose(slope[:, 0], np.float16(x.asnumpy()[0]), rtol=1e-3)
 
 
 def test_mixed_precision_refuses():

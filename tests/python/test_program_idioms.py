@@ -244,7 +244,7 @@ def test_log(capsys, monkeypatch):
     assert line.endswith("] 2 of them\n") and line.count("\n") == 1
     monkeypatch.setenv("GLOG_v", "0")
     gc.log.debug("now")
-    assert "[DEBUG]" in capsys.readouterr().err and gc.log.get_level() == 0
+    assert "[DEBUG]" in capsys.readouterr().err and gc.log.get_level() == "0"
     monkeypatch.setenv("GLOG_v", "3")
     gc.log.warning("hidden")
     assert capsys.readouterr().err == ""
@@ -390,3 +390,52 @@ def test_older_paths():
     assert done.returncode == 0, done.stderr
     assert "For 'Op', the 'n' must be > 0, but got '0'." in done.stdout
     assert done.stdout.splitlines()[-1] == "Int32 True"
+
+
+class Standardised(nn.Conv2d):
+    """A convolution whose weights have mean 0 and variance 1, over what its base keeps."""
+
+    def construct(self, x):
+        mean = self.weight.mean((1, 2, 3), keep_dims=True)
+        deviation = self.weight.std((1, 2, 3), keepdims=True)
+        out = self.conv2d(x, (self.weight - mean) / (deviation + 1e-5))
+        return self.bias_add(out, self.bias) if self.has_bias else out
+
+
+def test_a_construct_over_the_primitives_of_its_base():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 3, 5, 5))
+    net = Standardised(3, 4, 3, pad_mode="pad", padding=1, has_bias=True)
+    w = net.weight.asnumpy().astype(np.float64)
+    w = (w - w.mean((1, 2, 3), keepdims=True)) / (w.std((1, 2, 3), keepdims=True) + 1e-5)
+    padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (2, 3))
+    expected = np.einsum("nchwij,ocij->nohw", windows, w)
+    expected += net.bias.asnumpy()[:, None, None]
+    np.testing.assert_allclose(net(Tensor(x, gc.float32)), expected, atol=2e-5)
+    slopes = gc.grad(lambda: net(Tensor(x, gc.float32)).square().sum(), None, net.weight)()
+    assert slopes.shape == (4, 3, 3, 3) and np.isfinite(slopes.asnumpy()).all()
+
+
+def test_a_layer_norm_along_the_channels():
+    class ChannelNorm(nn.LayerNorm):
+        def construct(self, x):
+            y, mean, _ = self.layer_norm(ops.transpose(x, (0, 2, 3, 1)), self.gamma, self.beta)
+            return ops.transpose(y, (0, 3, 1, 2)), mean
+
+    x = np.random.default_rng(1).standard_normal((2, 4, 3, 3))
+    y, mean = ChannelNorm((4,), epsilon=1e-6)(Tensor(x, gc.float32))
+    centred = x - x.mean(1, keepdims=True)
+    np.testing.assert_allclose(y, centred / np.sqrt(x.var(1, keepdims=True) + 1e-6), atol=1e-5)
+    np.testing.assert_allclose(mean.asnumpy()[..., 0], x.mean(1), atol=1e-6)
+
+
+def test_what_a_base_keeps_gives_way_to_what_is_set():
+    class Mine(nn.Dense):
+        def __init__(self):
+            super().__init__(3, 2)
+            self.matmul = ops.MatMul()
+
+    assert Mine().matmul(Tensor(np.ones((1, 2))), Tensor(np.ones((2, 5)))).shape == (1, 5)
+    with pytest.raises(AttributeError, match="no attribute 'conv2d'"):
+        _ = Mine().conv2d

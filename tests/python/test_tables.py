@@ -17,7 +17,13 @@ import pytest
 
 import gradcell
 
-for place in ("numpy", "scipy.linalg", "nn.probability.distribution", "common.initializer"):
+for place in (
+    "numpy",
+    "scipy.linalg",
+    "scipy.optimize",
+    "nn.probability.distribution",
+    "common.initializer",
+):
     importlib.import_module(f"gradcell.{place}")
 
 HERE = Path(__file__).parent

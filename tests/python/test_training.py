@@ -376,9 +376,13 @@ def test_reduce_lr_on_plateau_and_scheduler(mode):
     # Epoch 1 improves on nothing; then a reduction every two epochs, not below min_lr.
     rate = model.train_network.optimizer.learning_rate
     assert float(rate) == pytest.approx(0.01)
-    scheduled = ms.LearningRateScheduler(lambda lr, step: lr * 0.5 if step % 2 else lr)
+    steps = []
+    scheduled = ms.LearningRateScheduler(
+        lambda lr, step: steps.append(step) or (lr * 0.5 if step % 2 else lr)
+    )
     model = validated([scheduled], epochs=4, lr=0.08)
     assert float(model.train_network.optimizer.learning_rate) == pytest.approx(0.02)
+    assert steps == [1, 2, 3, 4]
     net = Linear()
     listed = ms.Model(net, optimizer=nn.SGD(net.trainable_params(), [0.1, 0.2]))
     with pytest.raises(ValueError, match="not a schedule"):

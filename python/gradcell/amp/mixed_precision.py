@@ -9,11 +9,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core, nn
+from gradcell import _core, nn, ops
 from gradcell._location import where
-from gradcell.nn.cell import Cell
+from gradcell.nn.cell import Cell, cast_floating
+from gradcell.ops.primitive import Primitive
 
 _LEVELS = ("O0", "O1", "O2", "O3", "auto")
+
+
+_PRODUCTS = "Conv2D Conv3D Conv2DTranspose MatMul BatchMatMul PReLU ReLU Ger"
+
+
+class _Lower(Primitive):
+    """A primitive of a cell's own that computes in a half type and hands on float32."""
+
+    def __init__(self, primitive: Primitive, dtype: _core.DType) -> None:
+        super().__init__(primitive.name, **primitive.attributes)
+        self.primitive, self.dtype = primitive, dtype
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given, named = cast_floating((args, kwargs), self.dtype)
+        return cast_floating(self.primitive(*given, **named), _core.float32)
 
 
 def _lists() -> tuple[list[type[Cell]], list[type[Cell]]]:
@@ -23,9 +39,10 @@ def _lists() -> tuple[list[type[Cell]], list[type[Cell]]]:
     return [getattr(nn, n) for n in names], [getattr(nn, n) for n in stable]
 
 
-def get_white_list() -> list[type[Cell]]:
-    """A copy of the cells that level O1 computes in a half type: those of one matrix product."""
-    return _lists()[0]
+def get_white_list() -> list[type[Any]]:
+    """A copy of the cells and primitives that level O1 computes in a half type: those of one matrix
+    product, and what usually follows it."""
+    return [*_lists()[0], *(getattr(ops, n) for n in _PRODUCTS.split())]
 
 
 def get_black_list() -> list[type[Cell]]:
@@ -54,9 +71,17 @@ def _listed(cell: Cell, kinds: tuple[type[Cell], ...]) -> list[Cell]:
     return list(found.values())
 
 
-def _lower_listed(network: Cell, white: list[type[Cell]], dtype: _core.DType) -> None:
-    for cell in _listed(network, tuple(white)):
+def _lower_listed(network: Cell, white: list[type[Any]], dtype: _core.DType) -> None:
+    cells = _listed(network, tuple(white))
+    for cell in cells:
         _mark(cell, dtype, _core.float32)
+    lowered = {id(below) for cell in cells for below in cell._walk()}
+    for cell in network._walk():
+        if id(cell) in lowered or type(cell).__module__.startswith("gradcell.nn"):
+            continue
+        for name, value in vars(cell).items():
+            if isinstance(value, tuple(white)) and isinstance(value, Primitive):
+                cell.__dict__[name] = _Lower(value, dtype)
 
 
 def _lower_all_but(network: Cell, black: list[type[Cell]], dtype: _core.DType) -> None:
@@ -68,7 +93,7 @@ def _lower_all_but(network: Cell, black: list[type[Cell]], dtype: _core.DType) -
 
 
 def _automatic(network: Cell, dtype: _core.DType) -> None:
-    for cell in _listed(network, tuple(get_white_list())):
+    for cell in _listed(network, tuple(_lists()[0])):
         _mark(cell, dtype)
     for cell in _listed(network, _unstable()):
         _mark(cell, _core.float32)
@@ -87,8 +112,8 @@ def auto_mixed_precision(
 ) -> Cell:
     """Makes a network compute in mixed precision, and returns it. Parameters stay float32.
 
-    amp_level: 'O0' changes nothing. 'O1': cells of get_white_list() compute in dtype and hand on
-    float32. 'O2': all but those of get_black_list() compute in dtype. 'O3': all compute in dtype.
+    amp_level: 'O0' changes nothing. 'O1': cells and primitives of get_white_list() compute in dtype
+    and hand on float32. 'O2': all but those of get_black_list() compute in dtype. 'O3': all compute in dtype.
     'auto': the white list in dtype, normalisations, softmax and losses in float32, every other
     cell in what it is given. The output of O2 and O3 is float32. dtype: float16 or bfloat16.
 
@@ -122,15 +147,15 @@ def _check_list(name: str, kinds: Any) -> None:
 def custom_mixed_precision(
     network: Cell,
     *,
-    white_list: list[type[Cell]] | None = None,
+    white_list: list[type[Any]] | None = None,
     black_list: list[type[Cell]] | None = None,
     dtype: _core.DType = _core.float16,
 ) -> Cell:
     """Makes a network compute in mixed precision by a list of one's own, and returns it.
 
-    white_list: these cells compute in dtype and hand on float32. black_list: all but these compute
-    in dtype; the output is float32. Exactly one of the two. dtype: float16 or bfloat16. Classes
-    that are no cells (primitives) are accepted and match nothing.
+    white_list: these cells, and primitives that are attributes of cells, compute in dtype and hand
+    on float32. black_list: all cells but these compute in dtype; the output is float32. Exactly one
+    of the two. dtype: float16 or bfloat16.
 
     Raises TypeError if network is no Cell or a list no list of classes, ValueError for none or both
     of the lists or for another dtype.

@@ -88,6 +88,11 @@ _kept: dict[str, Any] = {
 }
 
 
+def set_iterator_mode(do_copy: bool = False, parallel_convert: bool = False) -> None:
+    """Keeps both: rows become tensors without copies."""
+    _kept["iterator_mode"] = {"do_copy": do_copy, "parallel_convert": parallel_convert}
+
+
 def __getattr__(name: str) -> Callable[..., Any]:
     verb, _, setting = name.partition("_")
     if setting not in _kept or verb not in ("get", "set"):

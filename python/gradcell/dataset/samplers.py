@@ -178,7 +178,9 @@ class PKSampler(BuiltinSampler):
 
 class DistributedSampler(BuiltinSampler):
     """The part shard_id of num_shards, each of the same size: rows are repeated from the beginning
-    to fill the last. Every process draws the same order, also where no seed is set."""
+    to fill the last. Every process draws the same order, also where no seed is set. offset: the part
+    that gets the first row, the parts being as large as the rows go; -1 for parts of the same size.
+    """
 
     def __init__(
         self,
@@ -197,12 +199,18 @@ class DistributedSampler(BuiltinSampler):
                 f"DistributedSampler: 'shard_id' must be in [0, {num_shards}), got {shard_id}"
                 f"{where()}"
             )
-        if offset not in (-1, 0):
-            raise NotImplementedError(f"DistributedSampler: 'offset' is not implemented{where()}")
+        self.offset = arguments.integer(offset, "DistributedSampler", "offset", -1)
+        if self.offset > self.num_shards:
+            raise RuntimeError(
+                f"DistributedSampler: 'offset' must be at most num_shards = {num_shards}, got {offset}"
+                f"{where()}"
+            )
         self.shard_id, self.shuffle = int(shard_id), bool(shuffle)
 
     def _choose(self, size: int, random: np.random.Generator, labels: Labels) -> Any:
         order = random.permutation(size) if self.shuffle else np.arange(size)
+        if self.offset >= 0:
+            return order[(self.shard_id - self.offset) % self.num_shards :: self.num_shards]
         count = math.ceil(size / self.num_shards)
         places = self.shard_id + self.num_shards * np.arange(count)
         return order[places % size] if size else order

@@ -31,7 +31,7 @@ _RECOMPUTE_OPTIONS = (
 )  # fmt: skip
 
 
-def _cast_floating(value: Any, dtype: _core.DType) -> Any:
+def cast_floating(value: Any, dtype: _core.DType) -> Any:
     """A tree of tensors with the real floating ones in another dtype."""
 
     def cast(t: Tensor) -> Tensor:
@@ -162,6 +162,12 @@ class Cell(GraphMode):
                 f"{type(self).__name__}: call super().__init__() in __init__, before anything else "
                 f"(there is no {name!r} yet){where()}"
             )
+        if not name.startswith("_"):
+            from gradcell.nn.held_primitives import held_by
+
+            found = held_by(self, name)
+            if found is not None:
+                return found
         raise AttributeError(
             f"The '{type(self).__name__}' object has no attribute '{name}'.{where()}"
         )
@@ -463,10 +469,10 @@ class Cell(GraphMode):
         before = own["_computes_in"]
         own["_computes_in"] = dtype
         try:
-            out = self._constructed(*_cast_floating(args, dtype), **_cast_floating(kwargs, dtype))
+            out = self._constructed(*cast_floating(args, dtype), **cast_floating(kwargs, dtype))
         finally:
             own["_computes_in"] = before
-        return out if self._output_to is None else _cast_floating(out, self._output_to)
+        return out if self._output_to is None else cast_floating(out, self._output_to)
 
     # Derivatives ----------------------------------------------------------------------------------
 

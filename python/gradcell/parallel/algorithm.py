@@ -9,7 +9,7 @@ from gradcell._location import where
 from gradcell.nn.cell import Cell
 
 _DEFAULTS: dict[str, Any] = {
-    "fully_use_devices": True,
+    "fully_use_devices": False,
     "elementwise_op_strategy_follow": False,
     "enable_algo_approxi": False,
     "algo_approxi_epsilon": 0.1,

@@ -235,11 +235,14 @@ class RandomPosterize(ImageOperation):
 
 
 class Solarize(ImageOperation):
-    """Values within the thresholds (lowest, highest), or from one on, inverted."""
+    """Values within the thresholds (lowest, highest), or from one on, inverted; from one on too where
+    both are the same."""
 
     def __init__(self, threshold: Any) -> None:
         listed = threshold if isinstance(threshold, (list, tuple)) else (threshold, 255)
         self.low, self.high = interval("Solarize", "threshold", tuple(listed))
+        if self.low == self.high:
+            self.high = 255
 
     def _image(self, image: np.ndarray) -> np.ndarray:
         inside = (image >= self.low) & (image <= self.high)

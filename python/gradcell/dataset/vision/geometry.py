@@ -289,8 +289,8 @@ class FiveCrop(ImageOperation):
         if height > rows or width > columns:
             self._fail(f"an image of {(rows, columns)} has no part of {self.size}")
         corners = [(t, s) for t in (0, rows - height) for s in (0, columns - width)]
-        made = [part(image, *corner, height, width) for corner in corners]
-        return (*made, CenterCrop(self.size)._image(image))
+        middle = (round((rows - height) / 2), round((columns - width) / 2))
+        return tuple(part(image, *corner, height, width) for corner in (*corners, middle))
 
 
 class SliceMode(enum.IntEnum):

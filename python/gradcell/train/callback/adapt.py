@@ -28,18 +28,19 @@ def _rates(optimizer: Any) -> list[Parameter]:
 
 
 class LearningRateScheduler(Callback):
-    """Sets the learning rate before each step: learning_rate_function(rate, step number from 0)."""
+    """Sets the learning rate of the next step behind each: learning_rate_function(rate, the number of
+    the step that is done, from 1)."""
 
     def __init__(self, learning_rate_function: Callable[[float, int], float]) -> None:
         if not callable(learning_rate_function):
             raise TypeError(f"LearningRateScheduler: expected a function{where()}")
         self.learning_rate_function = learning_rate_function
 
-    def on_train_step_begin(self, run_context: RunContext) -> None:
+    def on_train_step_end(self, run_context: RunContext) -> None:
         p = run_context.original_args()
         for rate in _rates(p.optimizer):
             now = float(rate.asnumpy())
-            new = self.learning_rate_function(now, (p.cur_step_num or 1) - 1)
+            new = self.learning_rate_function(now, p.cur_step_num)
             if new != now:
                 rate.set_data(Tensor(float(new), rate.dtype))
 
