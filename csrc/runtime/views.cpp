@@ -208,7 +208,8 @@ NodeId written(Trace& t, const TensorPtr& y, const TensorPtr& value) {
   if (g.dims(v) != y->dims()) v = broadcast_to(g, v, y->dims());
   const Window* w = y->window();
   if (!w) return v;
-  // Steps that hide derivatives: those of the base's other elements stay, the written ones have none.
+  // Steps that hide derivatives: those of the base's other elements stay, the written ones have
+  // none.
   std::vector<Step> steps = w->steps;
   if (std::erase_if(steps, [](const Step& s) { return s.op == Op::StopGradient; }))
     v = stop_gradient(g, v);
