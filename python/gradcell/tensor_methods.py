@@ -436,6 +436,7 @@ _OWN: dict[str, Any] = {
     "mul_": _in_place("mul_", ops.mul),
     "div_": _in_place("div_", ops.div),
     "fill_": _in_place("fill_", ops.full_like),
+    "index_add_": _in_place("index_add_", index_add),
     "zero_": _in_place("zero_", ops.zeros_like),
     "fill": _said(
         "A tensor of this shape and dtype with every element value.",

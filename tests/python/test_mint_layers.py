@@ -36,6 +36,10 @@ PARAMETERS = {
     "Conv3d(2, 3, 3)": weights((3, 2, 3, 3, 3), (3,)),
     "Linear(3, 2)": weights((2, 3), (2,)),
     "Embedding(5, 4)": weights((5, 4)),
+    "PReLU(3)": ["weight (3,) float32 True"],
+    "SyncBatchNorm(3)": [*weights((3,), (3,)), *RUNNING],
+    "ConvTranspose2d(2, 3, 2)": weights((2, 3, 2, 2), (3,)),
+    "ConvTranspose2d(4, 6, (1, 2), groups=2, bias=False)": weights((4, 3, 1, 2)),
 }
 
 
@@ -73,6 +77,54 @@ def test_values() -> None:
     assert not table(Tensor([1])).asnumpy().any() and table(Tensor([[2, 4]])).shape == (1, 2, 3)
 
 
+def test_transposed_convolution() -> None:
+    """Each element of the input puts the kernel times itself at its stride; padding cuts off both ends,
+    output_padding less of the far one."""
+    stride, padding, added, dilation, groups = (2, 3), (1, 2), (1, 2), (2, 1), 2
+    layer = nn.ConvTranspose2d(4, 6, (2, 3), stride, padding, added, groups, True, dilation)
+    w, bias = layer.weight.asnumpy().astype(np.float64), layer.bias.asnumpy()
+    full = np.zeros((2, 6, 5 * 2 + 8, 6 * 3 + 8))
+    for c, i, j, o, u, v in np.ndindex(4, 5, 6, 3, 2, 3):
+        at = i * stride[0] + u * dilation[0], j * stride[1] + v * dilation[1]
+        full[:, c // 2 * 3 + o, at[0], at[1]] += X[:, c, i, j] * w[c, o, u, v]
+    rows, columns = 4 * 2 - 2 + 2 + 1 + 1, 5 * 3 - 4 + 2 + 2 + 1
+    exact = full[:, :, 1 : 1 + rows, 2 : 2 + columns] + bias[:, None, None]
+    np.testing.assert_allclose(layer(Tensor(X)).asnumpy(), exact, atol=1e-5)
+    layer.output_padding = 0
+    np.testing.assert_allclose(layer(Tensor(X), (rows, columns)).asnumpy(), exact, atol=1e-5)
+    assert layer(Tensor(X)).shape == (2, 6, rows - 1, columns - 2)
+    x = Tensor(X)
+    by_x, by_w = ms.grad(
+        lambda x, w: (nn.functional.conv_transpose2d(x, w, None, 2) ** 2).sum(), (0, 1)
+    )(x, layer.weight)
+    out = nn.functional.conv_transpose2d(x, layer.weight, None, 2)  # linear in each, so homogeneous
+    twice = 2 * float((out * out).sum())
+    assert float((by_x * x).sum()) == pytest.approx(twice, rel=1e-4)
+    assert float((by_w * layer.weight).sum()) == pytest.approx(twice, rel=1e-4)
+
+
+def test_prelu_and_one_process_of_sync_batch_norm(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = nn.PReLU(4, 0.1)
+    np.testing.assert_allclose(layer(Tensor(X)).asnumpy(), np.where(X > 0, X, 0.1 * X), rtol=1e-6)
+    sync, alone = nn.SyncBatchNorm(4).set_train(), nn.BatchNorm2d(4).set_train()
+    assert (sync(Tensor(X)).asnumpy() == alone(Tensor(X)).asnumpy()).all()
+    assert (sync.running_var.asnumpy() == alone.running_var.asnumpy()).all()
+    monkeypatch.setattr("gradcell.mint.nn.layers.get_group_size", lambda group: 2)
+    with pytest.raises(NotImplementedError, match="of several"):
+        sync(Tensor(X))
+    assert sync.set_train(False)(Tensor(X)).shape == X.shape
+
+
+def test_index_add_in_place() -> None:
+    x, y = Tensor(X[0, 0]), Tensor(X[0, 1, :2])
+    rows = np.array([3, 3], np.int32)
+    exact = X[0, 0].copy()
+    np.add.at(exact, rows, 2 * X[0, 1, :2])
+    got = x.index_add_(0, Tensor(rows), y, alpha=2)
+    for found in (x, got):
+        np.testing.assert_allclose(found.asnumpy(), exact, rtol=1e-6)
+
+
 def test_running_moments(mode: None) -> None:
     """They follow with momentum, or are means over all batches so far, and count in evaluation."""
     mean, var = X.mean((0, 2, 3)), X.var((0, 2, 3), ddof=1)
@@ -99,6 +151,13 @@ def test_bad_input() -> None:
         lambda: nn.Embedding(5, 3, 7),
         lambda: nn.Conv1d(3, 4, 3, groups=2),
         lambda: nn.functional.group_norm(Tensor(X), 3),
+        lambda: nn.ConvTranspose2d(4, 3, 2, groups=2),
+        lambda: nn.ConvTranspose2d(3, 4, 2)(Tensor(X)),
+        lambda: nn.ConvTranspose2d(4, 4, 2, 2, output_padding=2)(Tensor(X)),
+        lambda: nn.ConvTranspose2d(4, 4, 2, 2)(Tensor(X), (12, 12)),
+        lambda: nn.ConvTranspose2d(4, 4, 1, padding=9)(Tensor(X)),
+        lambda: nn.PReLU(0),
+        lambda: nn.PReLU(3)(Tensor(X)),
     ):
         with pytest.raises(ValueError):
             call()

@@ -241,6 +241,7 @@ WITHOUT_NUMBERS = set(
     op_info_register pinv pixel_shuffle pixel_unshuffle poisson_nll_loss positive
     prim_attr_register qr rad2deg random_categorical ravel real reduce_max reduce_mean
     reduce_min reverse_sequence rms_norm rot90 row_stack scalar_cast scalar_to_array scatter
+    scatter_max scatter_min
     scatter_nd_add scatter_nd_sub scatter_nd_update searchsorted select_scatter sequence_mask
     sgn shuffle signbit sinc slice_scatter slogdet soft_margin_loss space_to_depth std_mean svd
     tensor_exp tensor_scatter_sub tensor_solve tensor_split trapz tril_indices

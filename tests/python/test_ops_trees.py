@@ -30,6 +30,38 @@ def test_assign() -> None:
     close(p, [9, 8])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32, np.int8, np.uint8])
+@pytest.mark.parametrize("name", ["min", "max"])
+def test_the_better_of_rows_and_updates(name: str, dtype: Any) -> None:
+    """As NumPy's ufunc.at, whatever the dtype, for several updates of one place, NaN, infinities, nothing."""
+    rng = np.random.default_rng(5)
+    limit = np.finfo(dtype) if np.dtype(dtype).kind == "f" else np.iinfo(dtype)
+    values = [-np.inf, np.nan, np.inf] if np.dtype(dtype).kind == "f" else [limit.min, limit.max]
+    x, at = rng.integers(0, 9, (4, 2, 3)).astype(dtype), rng.integers(0, 4, (3, 3)).astype(np.int32)
+    new = rng.integers(0, 9, (3, 3, 2, 3)).astype(dtype)
+    new.reshape(-1)[: 4 * len(values) : 4] = values
+    x[3, 0, 0] = values[0]
+    best, primitive = getattr(np, f"{name}imum"), getattr(ops, f"Scatter{name.title()}")()
+    for function in (getattr(ops, f"scatter_{name}"), primitive):
+        p, expected = Parameter(Tensor(x), name="p"), x.copy()
+        best.at(expected, at, new)
+        got = function(p, Tensor(at), Tensor(new))
+        for found in (got, p):
+            np.testing.assert_array_equal(found.asnumpy(), expected)
+        assert p.dtype == Tensor(x).dtype
+        function(p, Tensor(at[:0]), Tensor(new[:0]))
+        np.testing.assert_array_equal(p.asnumpy(), expected)
+        p.set_data(Tensor(x))
+        ms.jit(lambda u, p=p, function=function: function(p, Tensor(at), u))(Tensor(new))
+        np.testing.assert_array_equal(p.asnumpy(), expected)
+        with pytest.raises(IndexError, match="4 is out of bounds"):
+            function(p, T([4]), Tensor(x[:1]))
+        with pytest.raises(ValueError, match="updates of shape"):
+            function(p, T([1]), Tensor(x))
+        with pytest.raises(TypeError, match="Parameter"):
+            function(Tensor(x), T([1]), Tensor(x[:1]))
+
+
 def test_assign_inside_gradient(mode: int) -> None:
     p = Parameter(ops.zeros(2), name="p")
 

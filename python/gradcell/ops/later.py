@@ -43,8 +43,9 @@ _MODULES = {
         NPUGetFloatStatus Pack Polar PsROIPooling Pull Push ROIAlign RandomCategorical
         RandomChoiceWithMask RandomShuffle Randperm Real ResizeBilinear ResizeBilinearV2
         ResizeNearestNeighbor ResizeNearestNeighborV2 ReverseSequence STFT ScalarCast
-        ScalarToArray ScalarToTensor ScatterNdAdd ScatterNdSub ScatterNdUpdate SpaceToDepth Svd
-        TensorScatterSub TensorShape TruncateDiv TruncateMod TupleToArray Unique Unpack
+        ScalarToArray ScalarToTensor ScatterMax ScatterMin ScatterNdAdd ScatterNdSub
+        ScatterNdUpdate SpaceToDepth Svd TensorScatterSub TensorShape TruncateDiv TruncateMod
+        TupleToArray Unique Unpack
         UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentSum Xdivy""",
     "products": "ger",
     "scalars": """
@@ -52,8 +53,8 @@ _MODULES = {
         scalar_to_array tuple_getitem tuple_len tuple_reversed tuple_setitem tuple_to_array""",
     "scans": "cummax cummin cumprod diff logcumsumexp trapz",
     "scatters": """
-        diagonal_scatter index_fill inplace_add inplace_sub inplace_update scatter scatter_nd_add
-        scatter_nd_sub scatter_nd_update select_scatter slice_scatter tensor_scatter_sub
+        diagonal_scatter index_fill inplace_add inplace_sub inplace_update scatter scatter_max scatter_min
+        scatter_nd_add scatter_nd_sub scatter_nd_update select_scatter slice_scatter tensor_scatter_sub
         unsorted_segment_max unsorted_segment_min unsorted_segment_sum""",
     "sets": """
         bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor

@@ -137,7 +137,8 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("use_locking=True", "input_x, indices, updates", "scatters.scatter_nd_update(input_x, indices, updates)",
      "ScatterNdUpdate"),
     ("use_locking=False", "input_x, indices, updates", "scatters.{}(input_x, indices, updates)",
-     "ScatterNdAdd=scatter_nd_add ScatterNdSub=scatter_nd_sub"),
+     "ScatterNdAdd=scatter_nd_add ScatterNdSub=scatter_nd_sub ScatterMax=scatter_max "
+     "ScatterMin=scatter_min"),
     ("", "input_x, indices, updates", "scatters.tensor_scatter_sub(input_x, indices, updates)",
      "TensorScatterSub"),
     ("axis, use_lock=True, check_index_bound=True", "x, indices, y",

@@ -71,9 +71,12 @@ _LAYERS = (
     "BatchNorm2d",
     "BatchNorm3d",
     "Conv1d",
+    "ConvTranspose2d",
     "Embedding",
     "GroupNorm",
     "LayerNorm",
+    "PReLU",
+    "SyncBatchNorm",
 )
 __all__ = [*_TABLE, *_LAYERS, "Cell", "functional"]
 

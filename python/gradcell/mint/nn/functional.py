@@ -8,6 +8,7 @@ from gradcell import _core, arguments, ops
 from gradcell._forms import Forms
 from gradcell._location import where
 from gradcell.mint.table import typed
+from gradcell.ops import convolution, windows
 
 _ops = _core.ops
 
@@ -77,6 +78,53 @@ def conv(
     if isinstance(around, (tuple, list)):
         around = tuple(n for n in around for _ in (0, 1))
     return function(input, weight, bias, stride, mode, around, dilation, groups)
+
+
+def transposed_sizes(
+    x: Any, kernel: Any, stride: Any, padding: Any, output_padding: Any, dilation: Any
+) -> list[int]:
+    """The sizes of a convolution's input whose output is like x, as far as they are known, plus
+    output_padding."""
+    owner = "conv_transpose2d"
+    steps = windows.sizes(stride, 2, owner, "stride")
+    reach = windows.sizes(dilation, 2, owner, "dilation")
+    around = windows.sizes(padding, 2, owner, "padding", 0)
+    more = windows.sizes(output_padding, 2, owner, "output_padding", 0)
+    if any(n >= max(s, d) for n, s, d in zip(more, steps, reach, strict=True)):
+        raise ValueError(
+            f"{owner}: output_padding {list(more)} must be less than stride or dilation{where()}"
+        )
+    each = zip(x.shape[2:], kernel, steps, around, more, reach, strict=True)
+    found = [(n - 1) * s - 2 * p + (k - 1) * d + m + 1 for n, k, s, p, m, d in each]
+    if min(found) < 1:
+        raise ValueError(f"{owner}: an input of shape {list(x.shape)} has no output{where()}")
+    return found
+
+
+def conv_transpose2d(
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+) -> Any:  # fmt: skip
+    """The adjoint of conv2d in its input; weight (channels, output channels / groups, rows, columns)."""
+    owner = "conv_transpose2d"
+    x, w = arguments.of_rank(input, [4], owner), arguments.of_rank(weight, [4], owner)
+    if x.shape[1] != w.shape[0] or w.shape[0] % arguments.integer(groups, owner, "groups", 1):
+        raise ValueError(
+            f"{owner}: a weight of shape {list(w.shape)} does not fit an input of shape "
+            f"{list(x.shape)} in {groups} groups{where()}"
+        )
+    kernel = w.shape[2:]
+    sizes = transposed_sizes(x, kernel, stride, padding, output_padding, dilation)
+    steps = zip(
+        sizes, kernel, windows.sizes(stride, 2, owner, "stride"),
+        windows.sizes(dilation, 2, owner, "dilation"), windows.sizes(padding, 2, owner, "padding", 0),
+        x.shape[2:], strict=True,
+    )  # fmt: skip
+    axes = [
+        windows.axis(owner, n, k, s, d, "pad", (p, p))._replace(number=m)
+        for n, k, s, d, p, m in steps
+    ]
+    return convolution.convolve_back(x, w, bias, axes, groups)
 
 
 def avg_pool(rank: int, input: Any, kernel_size: Any, stride: Any, *rest: Any) -> Any:
@@ -156,7 +204,15 @@ ROWS = (
 
 FORMS = Forms("gradcell.mint.nn.functional", ROWS, {**globals(), "typed": typed})
 
-__all__ = [*FORMS.rows, "embedding", "group_norm", "linear", "normalize", "one_hot"]
+__all__ = [
+    *FORMS.rows,
+    "conv_transpose2d",
+    "embedding",
+    "group_norm",
+    "linear",
+    "normalize",
+    "one_hot",
+]
 
 
 def __getattr__(name: str) -> Any:

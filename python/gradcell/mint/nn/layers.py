@@ -1,5 +1,5 @@
-"""Layers of mint.nn whose parameters are named or shaped otherwise than nn's: normalisations, Embedding
-and Conv1d. Checkpoints of MindSpore's load into them."""
+"""Layers of mint.nn whose parameters are named or shaped otherwise than nn's: normalisations, Embedding,
+PReLU and two convolutions. Checkpoints of MindSpore's load into them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from gradcell import _core, arguments, ops
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.common.initializer import Uniform, initializer
+from gradcell.communication import GlobalComm, get_group_size
 from gradcell.mint.nn import functional
 from gradcell.nn.cell import Cell
+from gradcell.ops import windows
 from gradcell.parameter import Parameter
 
 _ops = _core.ops
@@ -90,6 +92,27 @@ class BatchNorm2d(_BatchNorm):
 class BatchNorm3d(_BatchNorm):
     __doc__ = _BatchNorm.__doc__
     ranks = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    __doc__ = f"""{_BatchNorm.__doc__}
+    Of one process, that is. Raises NotImplementedError where several train together: nn.SyncBatchNorm has
+    their common statistics."""
+    ranks = (2, 3, 4, 5)
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, process_group: str | None = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+        self.process_group = process_group or GlobalComm.WORLD_COMM_GROUP
+
+    def construct(self, input: Tensor) -> Tensor:
+        if self.training and get_group_size(self.process_group) > 1:
+            raise NotImplementedError(
+                f"mint.nn.SyncBatchNorm is there for one process; of several: nn.SyncBatchNorm{where()}"
+            )
+        return super().construct(input)
 
 
 class GroupNorm(Cell):
@@ -198,6 +221,77 @@ class Conv1d(Cell):
 
     def construct(self, input: Tensor) -> Tensor:
         return functional.conv1d(input, self.weight, self.bias, *self.given)
+
+
+class ConvTranspose2d(Cell):
+    """The adjoint of a two-dimensional convolution in its input. weight (in_channels, out_channels /
+    groups, rows, columns) and bias (out_channels,) start uniform within 1/sqrt(fan_in). stride, padding,
+    output_padding, dilation: numbers or pairs. Input (N, in_channels, H, W); output of size (H - 1) stride
+    - 2 padding + dilation (kernel_size - 1) + output_padding + 1, or output_size, up to a stride longer
+    than without output_padding. Raises ValueError for what does not fit."""
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+        output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1,
+        padding_mode: str = "zeros", dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if padding_mode != "zeros":
+            raise ValueError(f"ConvTranspose2d: padding_mode must be 'zeros', got {padding_mode!r}")
+        for size, name in ((in_channels, "in_channels"), (out_channels, "out_channels")):
+            if arguments.integer(size, "ConvTranspose2d", name, 1) % groups:
+                raise ValueError(
+                    f"For 'ConvTranspose2d', {name} {size} do not fall into {groups} groups{where()}"
+                )
+        self.reach = windows.sizes(kernel_size, 2, "ConvTranspose2d", "kernel_size")
+        self.stride, self.padding, self.dilation = stride, padding, dilation
+        self.output_padding, self.groups = output_padding, groups
+        kind = _core.float32 if dtype is None else dtype
+        shape = (in_channels, out_channels // groups, *self.reach)
+        near = 1 / math.sqrt(math.prod(shape[1:]))
+        self.weight = Parameter(_uniform(near, shape, kind), "weight")
+        self.bias = Parameter(_uniform(near, (out_channels,), kind), "bias") if bias else None
+
+    def construct(self, input: Tensor, output_size: Any = None) -> Tensor:
+        added = self.output_padding
+        if output_size is not None:
+            x = arguments.of_rank(input, [4], "ConvTranspose2d")
+            least = functional.transposed_sizes(
+                x, self.reach, self.stride, self.padding, 0, self.dilation
+            )
+            wanted = arguments.integers(output_size, "ConvTranspose2d", "output_size")[-2:]
+            added = [n - m for n, m in zip(wanted, least, strict=True)]
+            steps = windows.sizes(self.stride, 2, "ConvTranspose2d", "stride")
+            if not all(0 <= n < s for n, s in zip(added, steps, strict=True)):
+                raise ValueError(
+                    f"ConvTranspose2d: an output of size {wanted} is not within a stride, {list(steps)}, of "
+                    f"the least, {least}{where()}"
+                )
+        return functional.conv_transpose2d(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            added,
+            self.groups,
+            self.dilation,
+        )
+
+
+class PReLU(Cell):
+    """x where x > 0, weight x elsewhere; weight (num_parameters,), one or one for each channel, starts as
+    init. He et al. 2015, equation 1."""
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Any = None) -> None:
+        super().__init__()
+        arguments.integer(num_parameters, "PReLU", "num_parameters", 1)
+        kind = _core.float32 if dtype is None else dtype
+        start = initializer(arguments.number(init, "PReLU", "init"), (num_parameters,), kind)
+        self.weight = Parameter(start, "weight")
+
+    def construct(self, input: Tensor) -> Tensor:
+        return functional.prelu(input, self.weight)
 
 
 def _uniform(near: float, shape: tuple[int, ...], dtype: Any) -> Any:
