@@ -128,14 +128,13 @@ class CudaPlanner {
       case Form::TakePlaces:
       case Form::AddPlaces:
         return add(write_along(in_, id));
-      case Form::Scatter: {
-        bool half = is_floating(g_.dtype(id)) && item_size(g_.dtype(id)) == 2;
-        BufferId sums = half ? temporary(static_cast<size_t>(g_.count(id)) * 4) : buffer_of_[id];
-        for (Written& w : write_scatter(in_, id, sums)) add(std::move(w));
+      case Form::Scatter:
+      case Form::LastIndex: {
+        std::vector<BufferId> buffers;
+        for (size_t n : updates_memory(in_, id)) buffers.push_back(temporary(n));
+        for (Written& w : write_updates(in_, id, buffers)) add(std::move(w));
         return;
       }
-      case Form::LastIndex:
-        return add(write_last_index(in_, id));
       case Form::Collective:
         return make_passage(id);
       case Form::Reduce: {

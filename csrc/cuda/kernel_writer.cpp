@@ -2,26 +2,11 @@
 
 #include <algorithm>
 
-#include "cuda/writer.h"
-#include "ops/ops.h"
+#include "cuda/alone_writer.h"
 
 namespace gradcell::cuda {
 
 namespace {
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-std::string in_reduction(Combine how, const std::string& type) {
-  return str("gc_", combine_name(how), "<", type, ">");
-}
-
-/// Sums and products of floats are taken in double, of integers in long long: one rounding at the
-/// end.
-const char* accumulator_type(Combine how, DType t) {
-  const Compute c = compute_type(t);
-  if (how == Combine::Max || how == Combine::Min) return type_name(c);
-  return c == Compute::F32 || c == Compute::F64 ? "double" : "long long";
-}
 
 // Rows --------------------------------------------------------------------------------------------
 
@@ -141,27 +126,9 @@ class RowWriter : Writer {
 
 // Kernels of one node -----------------------------------------------------------------------------
 
-/// The reduced and the remaining dimensions of an input, as views of its places.
-struct Split {
-  View kept, gone;
-  int64_t outputs = 1, length = 1;
-};
-
-Split split(const Dims& dims, std::span<const int64_t> axes) {
-  const Dims strides = row_major(dims);
-  Split s{{pick(dims, axes, false), pick(strides, axes, false)},
-          {pick(dims, axes, true), pick(strides, axes, true)}};
-  s.outputs = element_count(s.kept.dims), s.length = element_count(s.gone.dims);
-  return s;
-}
-
-/// Writes a node that has kernels of its own.
-class AloneWriter : Writer {
+class NodeWriter : AloneWriter {
  public:
-  AloneWriter(const WriterInputs& in, NodeId id)
-      : Writer(in, in.fusion.node[id].stage), id_(id), dtype_(g_.dtype(id)) {
-    body_.indent = "    ";
-  }
+  using AloneWriter::AloneWriter;
 
   /// One pass, or the first of two: partial results of chunks.
   Written reduction(BufferId partial) {
@@ -252,52 +219,6 @@ class AloneWriter : Writer {
     return each_block(outputs, s.outputs, s.length > 256 ? 256 : 32, "arg");
   }
 
-  /// Each thread combines a chunk of a line in order. Where lines have several chunks, what each of
-  /// them comes to has been found by a first pass; a thread begins with those before its own.
-  Written scan(BufferId partial, bool last) {
-    const auto a = attributes<ScanAttributes>(g_, id_);
-    const Split s = split(g_.dims(id_), Dims{a.axis});
-    const Scan plan = plan_scan(g_, id_);
-    const bool several = plan.chunks > 1;
-    const std::string type = sum_type(), op = in_reduction(how(), type);
-    std::string p = several ? buffer(partial, type.c_str(), !last, last ? "w0" : "q0") : "";
-    std::string q = last ? writes(id_) : "", outputs = size(s.outputs), length = size(s.length);
-    std::string o = s.outputs == 1 ? "0" : "t", from = "0", end = length, c = "t";
-    if (several) {
-      if (s.outputs > 1) {
-        o = let("gc_index", "t % " + outputs, "o");
-        c = let("gc_index", "t / " + outputs, "j");
-      }
-      const std::string each = size(divide_up(s.length, plan.chunks));
-      from = let("gc_index", c + " * " + each, "k");
-      end = let("gc_index",
-                from + " + " + each + " < " + length + " ? " + from + " + " + each + " : " + length,
-                "k");
-      (last ? step_.bytes_read : step_.bytes_written) += plan.partial_bytes;
-    }
-    std::string base = place_in(s.kept, o);
-    const Scope inside = nested([&] {
-      std::string k = a.reverse ? let("gc_index", length + " - 1 - k", "k") : "k";
-      std::string at = place(base, s.gone, k);
-      const std::string next = "s = " + op + "::of(s, " + input(id_, 0, flat(at)) + ");";
-      if (!last || !a.exclusive) line(next);
-      if (last) line(q + "[" + at + "] = " + result() + ";");
-      if (last && a.exclusive) line(next);
-    });
-    line(type + " s = " + op + "::none();");
-    if (several && last)
-      line("for (gc_index k = 0; k < " + c + "; ++k) s = " + op + "::of(s, " + p + "[" +
-           (s.outputs == 1 ? "k" : "k * " + outputs + " + " + o) + "]);");
-    block("for (gc_index k = " + from + "; k < " + end + "; ++k)", inside);
-    if (!last) line(p + "[t] = s;");
-    if (last) count_node(id_);
-    const int64_t items = s.outputs * plan.chunks;
-    return each_thread(!several         ? outputs
-                       : s.outputs == 1 ? size(plan.chunks)
-                                        : outputs + " * " + size(plan.chunks),
-                       items, 64, last ? "cumsum" : "cumsum_chunks");
-  }
-
   /// A thread sums up one pair of the result. (O(n^2) on a line of n: there is no library for it
   /// here.)
   Written fourier() {
@@ -335,35 +256,6 @@ class AloneWriter : Writer {
     return each_thread(pairs, g_.count(id_) / 2, 64, "fourier");
   }
 
-  /// A thread owns one column of some places: it clears them, then takes the updates in order. So
-  /// results do not depend on the launch, and no two threads write one element.
-  Written scatter(BufferId sums) {
-    const char* type = type_name(compute_type(dtype_));
-    const bool own = sums == in_.buffer_of[id_];
-    std::string q = own ? writes(id_) : buffer(sums, type, true, "q0");
-    const char* stored = own ? stored_type(dtype_) : type;
-    auto add = [&](const std::string& to, const std::string& from) {
-      std::string v = input(id_, 1, flat(let("gc_index", from, "i")));
-      line(to + " = (" + stored + ")(" + to + " + " + v + ");");
-    };
-    return in_order(q, stored, "0", static_cast<size_t>(g_.attrs(id_)[0]), "scatter_add", add);
-  }
-
-  /// float sums to the half type that the tensor has.
-  Written finished_scatter(BufferId sums) {
-    std::string p = buffer(sums, "float", false, "p0"), q = writes(id_);
-    step_.bytes_read += static_cast<size_t>(g_.count(id_)) * sizeof(float);
-    return each_element(size(g_.count(id_)), q + "[i] = " + encoded(dtype_, p + "[i]"),
-                        "scatter_add_finish");
-  }
-
-  Written last_index() {
-    auto mark = [&](const std::string& to, const std::string& from) {
-      line(to + " = " + from + ";");
-    };
-    return in_order(writes(id_), stored_type(DType::Int64), "-1", 0, "last_writer", mark);
-  }
-
   Written bias(NodeId bias) {
     std::string q = writes(id_), p = reads(bias);
     const std::string n = size(g_.count(id_));
@@ -393,80 +285,6 @@ class AloneWriter : Writer {
     line(q + "[t] = " + result() + ";");
     return each_thread(all, g_.count(id_), kBlock, "matmul");
   }
-
- private:
-  Combine how() const { return spec(g_, id_).combine; }
-  std::string sum_type() const { return accumulator_type(how(), dtype_); }
-  /// s, as an element of the result.
-  std::string result() const {
-    return encoded(dtype_, "(" + std::string(type_name(compute_type(dtype_))) + ")s");
-  }
-
-  std::string place_in(const View& v, const std::string& place) {
-    return Writer::place_in(v, 0, v.dims.size(), place, 0);
-  }
-  /// The place that is k steps into a view from `base`.
-  std::string place(const std::string& base, const View& v, const std::string& k) {
-    std::string step = place_in(v, k);
-    return base == "0" ? step : step == "0" ? base : let("gc_index", base + " + " + step, "i");
-  }
-
-  // The body for each t < n, one by a thread or by a block; and one statement for each element i.
-  Written each_thread(const std::string& n, int64_t items, uint32_t threads, const char* title) {
-    step_.grid = grid_for(items, threads), step_.block_x = threads;
-    return written(
-        "  for (gc_index t = gc_first(); t < " + n + "; t += gc_step()) {\n" + body_.text + "  }\n",
-        title);
-  }
-  Written each_block(const std::string& n, int64_t items, uint32_t threads, const char* title) {
-    step_.grid = grid_for(items, 1), step_.block_x = threads;
-    return written(
-        "  for (gc_index t = blockIdx.x; t < " + n + "; t += gridDim.x) {\n" + body_.text + "  }\n",
-        title);
-  }
-  Written each_element(const std::string& n, const std::string& statement, const char* title) {
-    step_.grid = grid_for(g_.count(id_), kBlock);
-    return written(
-        "  for (gc_index i = gc_first(); i < " + n + "; i += gc_step()) " + statement + ";\n",
-        title);
-  }
-
-  /// Places stand on an axis of the node, indices are its first input. `update` writes how an
-  /// element takes the update at an index.
-  template <class Update>
-  Written in_order(const std::string& q, const std::string& stored, const char* clear, size_t axis,
-                   const char* title, Update update) {
-    count_node(id_);
-    NodeId indices = f_.storage[g_.input(id_, 0)];
-    const Dims& dims = g_.dims(id_);
-    const int64_t outer = product(dims, 0, axis), inner = product(dims, axis + 1, dims.size());
-    const int64_t n = dims[axis], m = g_.count(indices);
-    int64_t owners = std::clamp<int64_t>((1 << 17) / std::max<int64_t>(1, outer * inner), 1, n);
-    int64_t each = divide_up(n, owners);
-    owners = divide_up(n, each);
-    const std::vector<std::string> c = coordinates({outer, owners, inner}, {1, 1, 1}, "t");
-    std::string count = size(n), width = size(inner), updates = size(m);
-    line("const gc_index begin = " + c[1] + " * " + size(each) + ";");
-    line("const gc_index end = begin + " + size(each) + " < " + count + " ? begin + " + size(each) +
-         " : " + count + ";");
-    line(stored + "* const to = " + q + " + " + c[0] + " * " + count + " * " + width + " + " +
-         c[2] + ";");
-    line("for (gc_index k = begin; k < end; ++k) to[k * " + width + "] = " + clear + ";");
-    const Scope inside = nested([&] {
-      std::string where = value(indices, flat(m == 1 ? "0" : "k"));
-      std::string place =
-          let("gc_index", "gc_place(" + where + ", " + count + ", " + status() + ")", "i");
-      line("if (" + place + " < begin || " + place + " >= end) continue;");
-      update("to[" + place + " * " + width + "]",
-             "(" + c[0] + " * " + updates + " + k) * " + width + " + " + c[2]);
-    });
-    block("for (gc_index k = 0; k < " + updates + "; ++k)", inside);
-    const int64_t items = outer * owners * inner;
-    return each_thread(size(items), items, 128, title);
-  }
-
-  NodeId id_;
-  DType dtype_;
 };
 
 }  // namespace
@@ -508,50 +326,20 @@ Reduction plan_reduction(const Graph& g, NodeId id) {
 
 std::vector<Written> write_reduction(const WriterInputs& in, NodeId id, BufferId partial) {
   std::vector<Written> steps;
-  steps.push_back(AloneWriter(in, id).reduction(partial));
+  steps.push_back(NodeWriter(in, id).reduction(partial));
   if (plan_reduction(in.graph, id).chunks > 1)
-    steps.push_back(AloneWriter(in, id).finished_reduction(partial));
+    steps.push_back(NodeWriter(in, id).finished_reduction(partial));
   return steps;
 }
 
-std::vector<Written> write_scatter(const WriterInputs& in, NodeId id, BufferId sums) {
-  std::vector<Written> steps;
-  steps.push_back(AloneWriter(in, id).scatter(sums));
-  if (sums != in.buffer_of[id]) steps.push_back(AloneWriter(in, id).finished_scatter(sums));
-  return steps;
-}
+Written write_extremum(const WriterInputs& in, NodeId id) { return NodeWriter(in, id).extremum(); }
 
-Written write_extremum(const WriterInputs& in, NodeId id) { return AloneWriter(in, id).extremum(); }
-
-Scan plan_scan(const Graph& g, NodeId id) {
-  const Split s = split(g.dims(id), Dims{attributes<ScanAttributes>(g, id).axis});
-  // How lines are cut depends on the shape alone, and so do the results.
-  const int64_t outputs = std::max<int64_t>(1, s.outputs);
-  Scan scan{
-      std::max<int64_t>(1, std::min<int64_t>({(1 << 16) / outputs, divide_up(s.length, 64), 1024})),
-      0};
-  const std::string type = accumulator_type(spec(g, id).combine, g.dtype(id));
-  const size_t item = type == "float" || type == "int" ? 4 : 8;
-  if (scan.chunks > 1) scan.partial_bytes = static_cast<size_t>(s.outputs * scan.chunks) * item;
-  return scan;
-}
-
-std::vector<Written> write_scan(const WriterInputs& in, NodeId id, BufferId partial) {
-  std::vector<Written> steps;
-  if (plan_scan(in.graph, id).chunks > 1) steps.push_back(AloneWriter(in, id).scan(partial, false));
-  steps.push_back(AloneWriter(in, id).scan(partial, true));
-  return steps;
-}
-
-Written write_fourier(const WriterInputs& in, NodeId id) { return AloneWriter(in, id).fourier(); }
-Written write_last_index(const WriterInputs& in, NodeId id) {
-  return AloneWriter(in, id).last_index();
-}
+Written write_fourier(const WriterInputs& in, NodeId id) { return NodeWriter(in, id).fourier(); }
 Written write_bias(const WriterInputs& in, NodeId sum, NodeId bias) {
-  return AloneWriter(in, sum).bias(bias);
+  return NodeWriter(in, sum).bias(bias);
 }
 Written write_integer_product(const WriterInputs& in, NodeId id) {
-  return AloneWriter(in, id).integer_product();
+  return NodeWriter(in, id).integer_product();
 }
 
 }  // namespace gradcell::cuda

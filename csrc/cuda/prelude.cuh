@@ -163,6 +163,34 @@ GRADCELL_DEVICE T gc_down(T v) {
   return v;
 }
 
+// Combines v over the threads of one y before this one, in order; `all`: over all of them.
+// blockDim.x is a power of two; every thread of the block calls this.
+template <class Op, class T>
+GRADCELL_DEVICE T gc_before(T v, T& all) {
+  const int lanes = blockDim.x < 32 ? blockDim.x : 32, lane = threadIdx.x % 32;
+  T before = Op::none();
+  all = v;
+  for (int distance = 1; distance < lanes; distance *= 2) {
+    const T other = gc_shuffle(all, distance);
+    const bool later = (lane & distance) != 0;
+    if (later) before = Op::of(other, before);
+    all = later ? Op::of(other, all) : Op::of(all, other);
+  }
+  if (blockDim.x <= 32) return before;
+  __shared__ T part[32];
+  const int warps = blockDim.x / 32, first = threadIdx.y * warps;
+  __syncthreads();
+  if (lane == 0) part[first + threadIdx.x / 32] = all;
+  __syncthreads();
+  T ahead = Op::none();
+  all = Op::none();
+  for (int w = 0; w < warps; ++w) {
+    if (w == (int)threadIdx.x / 32) ahead = all;
+    all = Op::of(all, part[first + w]);
+  }
+  return Op::of(ahead, before);
+}
+
 // A value and where it was found; a NaN beats all numbers, the first place beats later ones.
 template <class T>
 struct gc_best {
@@ -312,6 +340,55 @@ __device__ __noinline__ void gc_add_outer(double* to, const T* a, const T* b, in
         if (lane == 0 && mine < parts && k0 + i < K && m0 + j < M)
           to[(k0 + i) * M + m0 + j] += s[i][j];
       }
+  }
+}
+
+// A stable sort of a chunk of keys by 6 of their bits. Each of at most 128 threads has a share of
+// neighbouring keys, and a column of counts: at[digit][thread].
+GRADCELL_DEVICE int gc_digit(gc_index key, gc_index shift) { return (int)(key >> shift) & 63; }
+GRADCELL_DEVICE void gc_share(gc_index begin, gc_index end, gc_index& first, gc_index& last) {
+  const gc_index each = (end - begin + gc_threads() - 1) / gc_threads();
+  first = begin + gc_thread() * each;
+  last = first + each < end ? first + each : end;
+}
+template <int digits, int width, class Key>
+GRADCELL_DEVICE void gc_count(int (&at)[digits][width], gc_index begin, gc_index end, Key key,
+                              gc_index shift) {
+  for (int i = gc_thread(); i < digits * width; i += gc_threads()) at[i / width][i % width] = 0;
+  __syncthreads();
+  gc_index first, last;
+  gc_share(begin, end, first, last);
+  for (gc_index k = first; k < last; ++k) ++at[gc_digit(key(k), shift)][gc_thread()];
+  __syncthreads();
+}
+template <int width>
+GRADCELL_DEVICE int gc_in_all(const int (&of)[width]) {
+  int s = 0;
+  for (int t = 0; t < gc_threads(); ++t) s += of[t];
+  return s;
+}
+// Of how many keys each thread's share has, how many the threads before it have.
+template <int width>
+GRADCELL_DEVICE void gc_ranks(int (&of)[width]) {
+  int s = 0;
+  for (int t = 0; t < gc_threads(); ++t) {
+    const int own = of[t];
+    of[t] = s;
+    s += own;
+  }
+}
+// n counts become what comes to before each, by one block.
+GRADCELL_DEVICE void gc_counts_before(gc_index* count, gc_index n) {
+  const gc_index each = (n + blockDim.x - 1) / blockDim.x, first = threadIdx.x * each;
+  const gc_index last = first + each < n ? first + each : n;
+  gc_index s = 0, all;
+  for (gc_index k = first; k < last; ++k) s += count[k];
+  s = gc_before<gc_sum<gc_index>>(s, all);
+  if (threadIdx.y > 0) return;
+  for (gc_index k = first; k < last; ++k) {
+    const gc_index own = count[k];
+    count[k] = s;
+    s += own;
   }
 }
 
