@@ -4,6 +4,7 @@
 #include <map>
 
 #include "ad/loops.h"
+#include "ad/traits.h"
 #include "ad/transform.h"
 #include "ops/ops.h"
 
@@ -69,17 +70,19 @@ Call call_of(const Graph& g, NodeId output) {
 }
 
 Calls::Calls(const Graph& g, const std::vector<uint8_t>& active) {
+  const Traits* const by_op = traits();
   std::map<std::pair<Dims, std::vector<NodeId>>, size_t> known;
   for (NodeId id = 0; id < active.size(); ++id) {
-    if (active[id] && is_loop(g, id)) {
+    if (!active[id] || !by_op[static_cast<size_t>(g[id].op)].call) continue;
+    if (is_loop(g, id)) {
       const auto in = g.inputs(id);
       std::vector<NodeId> inputs(in.begin(), in.end());
       auto [it, fresh] = known.try_emplace({loop_identity(g, id), inputs}, calls_.size());
       if (fresh) calls_.push_back({loop_rule(), std::move(inputs), {}, id});
       calls_[it->second].outputs.push_back(id);
       number_[id] = it->second;
+      continue;
     }
-    if (!active[id] || !is_call_output(g, id)) continue;
     const auto in = g.inputs(id).subspan(1);
     const auto a = attributes<CallAttributes>(g, id);
     std::vector<NodeId> inputs(in.begin(), in.end());

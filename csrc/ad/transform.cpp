@@ -1,22 +1,18 @@
 #include "ad/transform.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "ad/calls.h"
 #include "ad/placed.h"
 #include "ad/row_dots.h"
+#include "ad/traits.h"
 #include "ir/verify.h"
 #include "ops/ops.h"
 
 namespace gradcell::ad {
 
 namespace {
-
-/// `passes`, the node's spec being s.
-bool carried(const Graph& g, const Spec& s, NodeId id, int k) {
-  if (!s.computes_with(k)) return false;
-  return is_floating(g.dtype(id)) || (!is_floating(g.dtype(g.input(id, k))) && s.differentiable());
-}
 
 /// Which of the nodes up to `end` carry derivatives of `wrt`.
 std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, NodeId end) {
@@ -27,13 +23,17 @@ std::vector<uint8_t> dependent(const Graph& g, std::span<const NodeId> wrt, Node
       active[id] = 1;
       first = std::min(first, id);
     }
+  const Traits* const by_op = traits();
   for (NodeId id = first; id < end; ++id) {
     const auto inputs = g.inputs(id);
-    if (active[id] || !std::ranges::any_of(inputs, [&](NodeId i) { return active[i]; })) continue;
-    const Spec& s = spec(g, id);
-    if (!s.differentiable()) continue;
-    for (size_t k = 0; k < inputs.size() && !active[id]; ++k)
-      active[id] = active[inputs[k]] && carried(g, s, id, static_cast<int>(k));
+    size_t k = 0;
+    while (k < inputs.size() && !active[inputs[k]]) ++k;
+    if (k == inputs.size() || active[id]) continue;
+    const Traits& t = by_op[static_cast<size_t>(g[id].op)];
+    bool any = false;
+    for (; t.differentiable && k < inputs.size() && !any; ++k)
+      any = active[inputs[k]] && t.passes(g, id, static_cast<int>(k));
+    active[id] = any;
   }
   return active;
 }
@@ -67,7 +67,7 @@ uint8_t order_above(const Graph& g, std::span<const NodeId> live,
 /// slices of one node would else cost n sums of its size.
 class Adjoints {
  public:
-  Adjoints(Graph& g, NodeId end) : g_(g), sums_(end, kNoNode), placed_(end) {}
+  Adjoints(Graph& g, NodeId end) : g_(g), sums_(end, kNoNode) {}
 
   void add(NodeId x, NodeId contribution) {
     if (contribution != kNoNode && placement(g_, contribution))
@@ -77,22 +77,25 @@ class Adjoints {
   }
   /// The sum; nothing is added to it afterwards.
   NodeId of(NodeId x) {
-    if (placed_[x].empty()) return sums_[x];
-    sums_[x] = accumulate(g_, sums_[x], sum_of_placed(g_, placed_[x]));
-    placed_[x].clear();
+    const auto placed = placed_.find(x);
+    if (placed == placed_.end()) return sums_[x];
+    sums_[x] = accumulate(g_, sums_[x], sum_of_placed(g_, placed->second));
+    placed_.erase(placed);
     return sums_[x];
   }
-  bool has(NodeId x) const { return sums_[x] != kNoNode || !placed_[x].empty(); }
+  bool has(NodeId x) const { return sums_[x] != kNoNode || placed_.contains(x); }
 
  private:
   Graph& g_;
   std::vector<NodeId> sums_;
-  std::vector<std::vector<NodeId>> placed_;
+  std::unordered_map<NodeId, std::vector<NodeId>> placed_;
 };
 
 }  // namespace
 
-bool passes(const Graph& g, NodeId id, int k) { return carried(g, spec(g, id), id, k); }
+bool passes(const Graph& g, NodeId id, int k) {
+  return traits()[static_cast<size_t>(g[id].op)].passes(g, id, k);
+}
 
 uint8_t next_order(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> wrt) {
   return order_above(g, live, dependent(g, wrt, live.empty() ? 0 : live.back() + 1));
@@ -114,6 +117,7 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
   Stamp stamp(g);  // nodes made here carry the location of the one that is differentiated
   stamp.order(order_above(g, live_nodes(g, outputs), active));
   const Calls calls(g, active);
+  const Traits* const by_op = traits();
   for (NodeId id = end; id-- > 0;) {
     if (const Call* call = calls.of(id)) {
       // When its first output's turn has come, the cotangents of all are known.
@@ -129,10 +133,11 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
     if (stop[id] || !adj.has(id)) continue;
     stamp.at(g[id].location);
     const Spec& s = spec(g, id);
+    const Traits& t = by_op[static_cast<size_t>(g[id].op)];
     const NodeId dy = adj.of(id);
     for (int k = 0; k < g[id].input_count; ++k) {
       NodeId x = g.input(id, k);
-      if (!active[x] || !carried(g, s, id, k)) continue;
+      if (!active[x] || !t.passes(g, id, k)) continue;
       adj.add(x, s.adjoint(g, id, k, dy));
     }
   }

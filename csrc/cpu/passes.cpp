@@ -34,6 +34,13 @@ std::vector<Pass> find_passes(const Region& r, const std::vector<Loop>& loops, i
   std::vector<Pass> passes;
   const auto n = static_cast<uint32_t>(r.program.size());
   for (uint32_t first = 0; first < n;) {
+    const size_t bytes =
+        static_cast<size_t>(r.program[first].features) * static_cast<size_t>(tile_rows) * 4;
+    const int32_t chunk = std::max(1, kElements / tile_rows);
+    if (bytes <= kSmallRounded || chunk >= r.program[first].features) {
+      ++first;
+      continue;
+    }
     std::vector<Place> read, written;
     bool rounded = false;
     uint32_t end = first;
@@ -60,10 +67,7 @@ std::vector<Pass> find_passes(const Region& r, const std::vector<Loop>& loops, i
       written.push_back(dst);
       rounded |= i.kind == TileOp::Narrow;
     }
-    const Instruction& i = r.program[first];
-    const size_t bytes = static_cast<size_t>(i.features) * static_cast<size_t>(tile_rows) * 4;
-    const int32_t chunk = std::max(1, kElements / tile_rows);
-    if (end > first + 1 && bytes > (rounded ? kSmallRounded : kSmall) && chunk < i.features)
+    if (end > first + 1 && bytes > (rounded ? kSmallRounded : kSmall))
       passes.push_back({first, end - first, chunk});
     first = std::max(end, first + 1);
   }

@@ -2,37 +2,42 @@
 
 #include <algorithm>
 
+#include "plan/lists.h"
+
 namespace gradcell {
 
 namespace {
 
-using Dependencies = std::vector<std::vector<int32_t>>;
-
 /// What must come before each instruction: makers of its operands; where it writes a value again,
 /// the earlier writers and readers of it.
-Dependencies dependencies(const Region& r) {
-  Dependencies before(r.program.size());
-  std::vector<int32_t> writer(r.values.size(), -1);
-  std::vector<std::vector<int32_t>> readers(r.values.size());
+Lists dependencies(const Region& r) {
+  struct Reading {
+    int32_t reader, earlier;  ///< index of the reading before it, -1: none since the value was made
+  };
+  Lists before;
+  before.reserve(r.program.size(), 3 * r.program.size());
+  std::vector<int32_t> writer(r.values.size(), -1), latest(r.values.size(), -1);
+  std::vector<Reading> readings;
+  readings.reserve(3 * r.program.size());
   for (int32_t at = 0; at < static_cast<int32_t>(r.program.size()); ++at) {
     const Instruction& i = r.program[at];
-    auto& need = before[at];
     for (int k = 0; k < i.operand_count; ++k) {
       if (i.operand[k].uniform) continue;
-      uint32_t v = i.operand[k].value;
-      if (writer[v] >= 0) need.push_back(writer[v]);
-      readers[v].push_back(at);
+      const uint32_t v = i.operand[k].value;
+      if (writer[v] >= 0) before.add(writer[v]);
+      readings.push_back({at, latest[v]});
+      latest[v] = static_cast<int32_t>(readings.size()) - 1;
     }
-    if (accumulates(i)) continue;
-    if (writer[i.dst] >= 0) need.push_back(writer[i.dst]);
-    for (int32_t reader : readers[i.dst])
-      if (reader != at) need.push_back(reader);
-    readers[i.dst].clear();
-    writer[i.dst] = at;
-  }
-  for (auto& list : before) {
-    std::sort(list.begin(), list.end());
-    list.erase(std::unique(list.begin(), list.end()), list.end());
+    if (!accumulates(i)) {
+      if (writer[i.dst] >= 0) before.add(writer[i.dst]);
+      for (int32_t k = latest[i.dst]; k >= 0; k = readings[k].earlier)
+        if (readings[k].reader != at) before.add(readings[k].reader);
+      latest[i.dst] = -1;
+      writer[i.dst] = at;
+    }
+    const auto list = before.open();
+    std::ranges::sort(list);
+    before.close(static_cast<size_t>(std::ranges::unique(list).begin() - list.begin()));
   }
   return before;
 }
@@ -40,13 +45,11 @@ Dependencies dependencies(const Region& r) {
 }  // namespace
 
 std::vector<Instruction> depth_first(const Region& r, bool newest_first) {
-  Dependencies before = dependencies(r);
-  auto n = static_cast<int32_t>(r.program.size());
+  const Lists before = dependencies(r);
+  const auto n = static_cast<int32_t>(r.program.size());
   std::vector<uint8_t> needed(n, 0), done(n, 0);
-  for (auto& list : before) {
-    if (newest_first) std::reverse(list.begin(), list.end());
-    for (int32_t b : list) needed[b] = 1;
-  }
+  for (int32_t at = 0; at < n; ++at)
+    for (int32_t b : before[at]) needed[b] = 1;
   std::vector<Instruction> out;
   out.reserve(n);
   std::vector<std::pair<int32_t, size_t>> stack;
@@ -55,8 +58,8 @@ std::vector<Instruction> depth_first(const Region& r, bool newest_first) {
     stack.emplace_back(root, 0);
     while (!stack.empty()) {
       auto& [at, next] = stack.back();
-      if (next < before[at].size()) {
-        int32_t child = before[at][next++];
+      if (const auto list = before[at]; next < list.size()) {
+        const int32_t child = newest_first ? list[list.size() - ++next] : list[next++];
         if (!done[child]) stack.emplace_back(child, 0);
         continue;
       }
@@ -76,20 +79,24 @@ class EarlyReleaser {
  public:
   explicit EarlyReleaser(const Region& r)
       : r_(r),
-        before_(dependencies(r)),
-        after_(before_.size()),
-        missing_(before_.size(), 0),
-        done_(before_.size(), 0),
+        missing_(r.program.size(), 0),
+        done_(r.program.size(), 0),
         made_(r.values.size(), 0),
-        readers_(r.values.size()),
+        readers_(r.values.size(),
+                 [&](auto add) {
+                   for (int32_t at = 0; at < size(); ++at)
+                     for_each_operand(at, [&](uint32_t v) { add(v, at); });
+                 }),
         unread_(r.values.size(), 0) {
-    for (int32_t at = 0; at < size(); ++at) {
-      for (int32_t b : before_[at]) after_[b].push_back(at);
-      missing_[at] = static_cast<int32_t>(before_[at].size());
-      for_each_operand(at, [&](uint32_t v) { readers_[v].push_back(at); });
-    }
+    const Lists before = dependencies(r);
+    after_ = Lists(before.size(), [&](auto add) {
+      for (int32_t at = 0; at < size(); ++at)
+        for (int32_t b : before[at]) add(b, at);
+    });
+    for (int32_t at = 0; at < size(); ++at) missing_[at] = static_cast<int32_t>(before[at].size());
     for (size_t v = 0; v < readers_.size(); ++v)
       unread_[v] = static_cast<int32_t>(readers_[v].size());
+    out_.reserve(r.program.size());
     for (const RowStore& s : r.stores)
       if (!s.from.uniform) ++unread_[s.from.value];  // is kept to the end
   }
@@ -144,19 +151,19 @@ class EarlyReleaser {
     out_.push_back(i);
     if (!accumulates(i)) made_[i.dst] = 1;
     for_each_operand(at, [&](uint32_t v) {
-      if (--unread_[v] == 1)
-        candidates_.insert(candidates_.end(), readers_[v].begin(), readers_[v].end());
+      if (--unread_[v] != 1) return;
+      const auto readers = readers_[v];
+      candidates_.insert(candidates_.end(), readers.begin(), readers.end());
     });
     for (int32_t a : after_[at])
       if (--missing_[a] == 0) candidates_.push_back(a);
   }
 
   const Region& r_;
-  const Dependencies before_;
-  Dependencies after_;
+  Lists after_;                   ///< what each instruction must come before
   std::vector<int32_t> missing_;  ///< of what must come before each instruction
   std::vector<uint8_t> done_, made_;
-  Dependencies readers_;         ///< by value
+  const Lists readers_;          ///< by value
   std::vector<int32_t> unread_;  ///< readers of each value that are still to come
   std::vector<int32_t> candidates_;
   std::vector<Instruction> out_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/lists.h"
 #include "plan/uses.h"
 
 namespace gradcell {
@@ -127,18 +128,20 @@ void place_values(Region& region) {
   const std::vector<uint32_t> heir = heirs(region, lives);
   std::vector<uint8_t> inherits(values.size(), 0);
   const size_t steps = region.program.size() + 2;
-  std::vector<std::vector<uint32_t>> begin(steps), end(steps);
-  for (uint32_t v = 0; v < values.size(); ++v) {
-    if (lives.last[v] < lives.first[v]) continue;
-    begin[lives.first[v] + 1].push_back(v);
-    end[lives.last[v] + 1].push_back(v);
-    if (heir[v] != kNoValue) inherits[heir[v]] = 1;
-  }
+  const auto by_step = [&](const std::vector<int32_t>& step) {
+    return Lists(steps, [&](auto add) {
+      for (size_t v = 0; v < values.size(); ++v)
+        if (lives.last[v] >= lives.first[v]) add(step[v] + 1, static_cast<int32_t>(v));
+    });
+  };
+  const Lists begin = by_step(lives.first), end = by_step(lives.last);
+  for (size_t v = 0; v < values.size(); ++v)
+    if (lives.last[v] >= lives.first[v] && heir[v] != kNoValue) inherits[heir[v]] = 1;
   Space space;
   for (size_t t = 0; t < steps; ++t) {
-    for (uint32_t v : begin[t])
+    for (int32_t v : begin[t])
       if (!inherits[v]) values[v].offset = space.take(bytes_a_row(values[v]));
-    for (uint32_t v : end[t]) {
+    for (int32_t v : end[t]) {
       if (heir[v] != kNoValue)
         values[heir[v]].offset = values[v].offset;
       else

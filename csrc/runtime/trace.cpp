@@ -169,6 +169,7 @@ NodeId Trace::add_leaf(DType dtype, const Dims& dims, Given l) {
 }
 
 const Trace::Given* Trace::given(NodeId id) const {
+  if (graph[id].input_count > 0) return nullptr;  // no leaf: spares the search
   const auto l = leaf_index_.find(id);
   return l == leaf_index_.end() ? nullptr : &leaves_[l->second];
 }

@@ -133,8 +133,9 @@ class CompiledCache:
         return CompiledCache(self.name)  # forms are of the function that was traced
 
     def known(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the dispatcher gives in GRAPH_MODE; MISSED: it has no form for these arguments."""
-        if kwargs or not context.graph_mode():
+        """What the dispatcher gives, in GRAPH_MODE and outside of traces; MISSED: it has no form for
+        these arguments."""
+        if kwargs or _core.in_trace() or not context.graph_mode():
             return MISSED
         return self.dispatcher(*args)
 
@@ -245,7 +246,7 @@ def run(
     by_value: bool = False,
 ) -> Any:
     """One outermost call in the present mode; cache None: always trace."""
-    if cache is not None and context.graph_mode() and not _core.in_trace():
+    if cache is not None and not _core.in_trace() and context.graph_mode():
         found = cache.known(args, kwargs)
         return cache.call(fn, args, kwargs) if found is MISSED else found
     return run_traced(fn, args, kwargs, by_value)
