@@ -122,12 +122,14 @@ class CudaPlanner {
       case Form::Convolve:
         return add(write_convolution(in_, id));
       case Form::Attend:
-        fail(ErrorKind::NotImplemented, info(g_[id].op).name, " has no CUDA kernel yet");
+        return add(write_attention(in_, id));
       case Form::Window:
         return add(write_window(in_, id));
       case Form::TakePlaces:
-      case Form::AddPlaces:
         return add(write_along(in_, id));
+      case Form::AddPlaces:
+        if (!sorts_updates(g_, id)) return add(write_along(in_, id));
+        [[fallthrough]];
       case Form::Scatter:
       case Form::LastIndex: {
         std::vector<BufferId> buffers;
@@ -193,6 +195,7 @@ class CudaPlanner {
     p.m = m, p.n = n, p.k = k;
     p.batch = p.m * p.n == 0 ? 0 : g_.count(id) / (p.m * p.n);
     step.nodes = pair == 0;
+    step.flops = 2 * p.batch * p.m * p.n * p.k;
     step.bytes_read = bytes(a) + (a == b ? 0 : bytes(b));
     step.bytes_written = bytes(id);
     if (p.accumulate) step.bytes_read += step.bytes_written;

@@ -69,7 +69,7 @@ class RowWriter : Writer {
         std::string name, type, op;
       };
       std::vector<Sum> sums;
-      const Scope inside = nested([&] {
+      const Scope inside = of_element(n, [&] {
         for (NodeId id : ids) {
           const std::string type = type_name(compute_type(g_.dtype(id)));
           const Sum s{id, "s" + std::to_string(next_++), type,
@@ -82,8 +82,7 @@ class RowWriter : Writer {
         }
       });
       for (const Sum& s : sums) line(s.type + " " + s.name + " = " + s.op + "::none();");
-      block("for (gc_index k = threadIdx.x; k < " + size(n) + "; k += blockDim.x)", inside);
-      longest_ = std::max(longest_, n);
+      over_row(n, inside, {});
       for (const Sum& s : sums) {
         const std::string across = "gc_across<" + s.op + ">(" + s.name + ")";
         line(s.name + " = " + narrowed(g_.dtype(s.id), across) + ";");
@@ -102,23 +101,105 @@ class RowWriter : Writer {
     std::map<int64_t, std::vector<NodeId>> by_length;
     for (NodeId id : outputs) by_length[features(id)].push_back(id);
     for (auto& [n, ids] : by_length) {
-      const Scope inside = nested([&] {
+      std::vector<Array> written;
+      const Scope inside = of_element(n, [&] {
         for (NodeId id : ids) {
-          std::string v = value(id, Index{"", "r", n == 1 ? "0" : "k"});
-          std::string q = writes(id);
-          std::string place = n == 1 ? "r" : let("gc_index", "r * " + size(n) + " + k", "i");
-          line(q + "[" + place + "] = " + encoded(g_.dtype(id), v) + ";");
+          const std::string v =
+              encoded(g_.dtype(id), value(id, Index{"", "r", n == 1 ? "0" : "k"}));
+          const Array to{writes(id), stored_type(g_.dtype(id))};
+          line((n == 1 ? to.pointer + "[r]" : to.element()) + " = " + v + ";");
+          written.push_back(to);
           count_node(id);
         }
       });
-      const std::string count = size(n);
-      block(n == 1 ? "if (live && threadIdx.x == 0)"
-                   : "for (gc_index k = threadIdx.x; live && k < " + count + "; k += blockDim.x)",
-            inside);
-      longest_ = std::max(longest_, n);
+      if (n == 1)
+        block("if (live && threadIdx.x == 0)", inside);
+      else
+        over_row(n, inside, written);
     }
   }
 
+  // Elements of a row, four neighbours at a time where four divides their number.
+
+  struct Array {
+    std::string pointer, type;
+    /// What an element of it is called: x3 or y3, of p3 or q3.
+    std::string element() const { return (pointer[0] == 'p' ? "x" : "y") + pointer.substr(1); }
+  };
+
+  template <class F>
+  Scope of_element(int64_t n, F write) {
+    direct_.clear(), length_ = n;
+    const Scope inside = nested(write);
+    length_ = 0;
+    return inside;
+  }
+
+  std::string load(NodeId id, const Index& at) override {
+    if (length_ < 2 || at.row != "r" || at.feature != "k" || features(id) != length_)
+      return Writer::load(id, at);
+    const DType t = g_.dtype(id);
+    const Array from{reads(id), stored_type(t)};
+    if (std::ranges::find(direct_, from.pointer, &Array::pointer) == direct_.end())
+      direct_.push_back(from);
+    const std::string value = decoded(t, from.element());
+    return value == from.element() ? value : let(type_name(compute_type(t)), value, "v");
+  }
+
+  void over_row(int64_t n, const Scope& inside, const std::vector<Array>& written) {
+    longest_ = std::max(longest_, n);
+    const std::string at = "at" + std::to_string(next_++), count = size(n);
+    const std::string live = written.empty() ? "" : "live && ";
+    std::string formal = "gc_index k", loads, stores, of_four = "4 * k + u", of_one = "k";
+    for (const Array& a : direct_) {
+      const std::string x = a.element();
+      formal += ", const " + a.type + " " + x;
+      loads += "      const gc_pack<" + a.type + "> " + x + " = gc_load(" + a.pointer +
+               ", j, packs > 0);\n";
+      of_four += ", " + x + ".at[u]", of_one += ", " + a.pointer + "[r * " + count + " + k]";
+    }
+    for (const Array& a : written) {
+      const std::string y = a.element();
+      formal += ", " + a.type + "& " + y;
+      loads += "      gc_pack<" + a.type + "> " + y + ";\n";
+      stores += "      gc_store(" + a.pointer + ", j, " + y + ", packs > 0);\n";
+      of_four += ", " + y + ".at[u]", of_one += ", " + a.pointer + "[r * " + count + " + k]";
+    }
+    line("auto " + at + " = [&](" + formal + ") {");
+    scopes_.back()->text += inside.text;
+    line("};");
+    const size_t arrays = direct_.size() + written.size();
+    std::string first = "threadIdx.x";
+    if (arrays > 0 && arrays <= kMostArrays) {
+      const std::string fours = fours_of(n);
+      line("for (gc_index k = threadIdx.x; " + live + "k < " + fours + "; k += blockDim.x) {");
+      line("  const gc_index j = r * " + fours + " + k;");
+      scopes_.back()->text += loads;
+      line("#pragma unroll");
+      line("  for (int u = 0; u < 4; ++u) " + at + "(" + of_four + ");");
+      scopes_.back()->text += stores;
+      line("}");
+      first = "4 * " + fours + " + threadIdx.x";
+    }
+    line("for (gc_index k = " + first + "; " + live + "k < " + count + "; k += blockDim.x) " + at +
+         "(" + of_one + ");");
+  }
+
+  /// An argument, whatever the number: the text has no sizes.
+  std::string fours_of(int64_t n) {
+    if (fours_.empty()) packs(1);
+    auto [it, fresh] = fours_.try_emplace(n, "fours" + std::to_string(fours_.size()));
+    if (fresh)
+      parameter("const gc_index", it->second,
+                {Argument::Kind::Size, 0, n % 4 == 0 ? n / 4 : 0, Compute::I64});
+    return it->second;
+  }
+
+  /// More would not fit into registers.
+  static constexpr size_t kMostArrays = 8;
+  std::vector<Array> direct_;  ///< read at the element's own place
+  int64_t length_ = 0;
+  std::map<int64_t, std::string> fours_;
   std::map<NodeId, int> level_, depth_;
   std::map<NodeId, std::string> done_;
   int64_t longest_ = 1;
@@ -140,7 +221,10 @@ class NodeWriter : AloneWriter {
     if (two) step_.bytes_written += plan.partial_bytes;
     std::string to = two ? buffer(partial, type.c_str(), true, "q0") : writes(id_);
     std::string outputs = size(s.outputs), length = size(s.length), chunks = size(plan.chunks);
-    std::string each = size(divide_up(s.length, plan.chunks));
+    const bool quads = !plan.columns && comes_in_quads(s);
+    int64_t of_chunk = divide_up(s.length, plan.chunks);
+    if (quads) of_chunk = divide_up(of_chunk, kQuad) * kQuad;
+    std::string each = size(of_chunk);
     auto part = [&](bool within) {  // of t: which output, which chunk
       return let("gc_index", (within ? "t % " : "t / ") + (plan.columns ? outputs : chunks), "o");
     };
@@ -152,16 +236,18 @@ class NodeWriter : AloneWriter {
       line("const gc_index end = begin + " + each + " < " + length + " ? begin + " + each + " : " +
            length + ";");
     }
-    const Scope inside = nested([&] {
-      line("s = " + op + "::of(s, " + input(id_, 0, flat(place(base, s.gone, "k"))) + ");");
-    });
-    line(type + " s = " + op + "::none();");
     std::string from = two ? "begin" : "0", end = two ? "end" : length;
-    line("#pragma unroll 8");
-    if (!plan.columns) from = two ? from + " + threadIdx.x" : "threadIdx.x";
-    block("for (gc_index k = " + from + "; k < " + end +
-              (plan.columns ? "; ++k)" : "; k += blockDim.x)"),
-          inside);
+    if (!quads || !reduce_quads(type, op, base, from, end)) {
+      const Scope inside = nested([&] {
+        line("s = " + op + "::of(s, " + input(id_, 0, flat(place(base, s.gone, "k"))) + ");");
+      });
+      line(type + " s = " + op + "::none();");
+      line("#pragma unroll 8");
+      if (!plan.columns) from = two ? from + " + threadIdx.x" : "threadIdx.x";
+      block("for (gc_index k = " + from + "; k < " + end +
+                (plan.columns ? "; ++k)" : "; k += blockDim.x)"),
+            inside);
+    }
     if (!plan.columns) line("s = gc_across<" + op + ">(s);");
     line((plan.columns ? "" : "if (threadIdx.x == 0) ") + to + "[t] = " + (two ? "s" : result()) +
          ";");
@@ -285,6 +371,61 @@ class NodeWriter : AloneWriter {
     line(q + "[t] = " + result() + ";");
     return each_thread(all, g_.count(id_), kBlock, "matmul");
   }
+
+ private:
+  static constexpr int64_t kQuad = 4;
+
+  /// Whether what an output is reduced from are neighbours, and each output begins at a fourth
+  /// element.
+  static bool comes_in_quads(const Split& s) {
+    const View v = merged(s.gone);
+    return v.dims.size() == 1 && v.strides[0] == 1 && s.length % kQuad == 0 &&
+           s.length >= 32 * kQuad;
+  }
+
+  /// The loop that reduces elements `from` to `end` of an output, four neighbours at a time. False:
+  /// nothing is read that has an element for each.
+  bool reduce_quads(const std::string& type, const std::string& op, const std::string& base,
+                    const std::string& from, const std::string& end) {
+    std::string v;
+    const Scope inside = nested([&] { v = input(id_, 0, flat("e")); });
+    if (direct_.empty()) return false;
+    std::string formal = "gc_index e", loads, given = "4 * j + u";
+    for (const auto& [p, stored] : direct_) {
+      const std::string x = "x" + p.substr(1);
+      formal += ", const " + stored + " " + x;
+      loads +=
+          "      const gc_pack<" + stored + "> " + x + " = gc_load(" + p + ", j, packs > 0);\n";
+      given += ", " + x + ".at[u]";
+    }
+    packs(1);
+    line("auto at = [&](" + formal + ") {");
+    scopes_.back()->text += inside.text;
+    line("  return " + v + ";");
+    line("};");
+    line(type + " s = " + op + "::none();");
+    line("#pragma unroll 4");
+    line("for (gc_index k = " + (from == "0" ? "" : from + " / 4 + ") + "threadIdx.x; k < " + end +
+         " / 4; k += blockDim.x) {");
+    line("  const gc_index j = " + (base == "0" ? "" : base + " / 4 + ") + "k;");
+    scopes_.back()->text += loads;
+    line("#pragma unroll");
+    line("  for (int u = 0; u < 4; ++u) s = " + op + "::of(s, at(" + given + "));");
+    line("}");
+    return true;
+  }
+
+  /// Elements that are reduced come in fours where they are stored.
+  std::string load(NodeId id, const Index& at) override {
+    if (at.linear != "e" || g_.count(id) != g_.count(g_.input(id_, 0))) return Writer::load(id, at);
+    const std::string p = reads(id), x = "x" + p.substr(1);
+    const DType t = g_.dtype(id);
+    direct_[p] = stored_type(t);
+    const std::string value = decoded(t, x);
+    return value == x ? x : let(type_name(compute_type(t)), value, "v");
+  }
+
+  std::map<std::string, std::string> direct_;  ///< the stored types by pointer
 };
 
 }  // namespace

@@ -75,11 +75,14 @@ struct Scan {
 Scan plan_scan(const Graph& g, NodeId id);
 std::vector<Written> write_scan(const WriterInputs& in, NodeId id, BufferId partial);
 Written write_convolution(const WriterInputs& in, NodeId id);
+Written write_attention(const WriterInputs& in, NodeId id);
 Written write_window(const WriterInputs& in, NodeId id);
-/// Elements of rows taken from, or added at, places.
+/// Elements of rows taken from, or added at, places, each place by a thread that looks at all.
 Written write_along(const WriterInputs& in, NodeId id);
 /// Sums of updates at places, or which is a place's last: kernels, and the bytes of the temporary
 /// buffers that they are given.
+/// Of elements of rows: only where updates are many, which are sorted.
+bool sorts_updates(const Graph& g, NodeId id);
 std::vector<size_t> updates_memory(const WriterInputs& in, NodeId id);
 std::vector<Written> write_updates(const WriterInputs& in, NodeId id,
                                    std::span<const BufferId> temporaries);

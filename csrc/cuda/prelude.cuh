@@ -85,8 +85,18 @@ GRADCELL_DEVICE gc_pack<T> gc_load(const T* p, gc_index j) {
   return reinterpret_cast<const gc_pack<T>*>(p)[j];
 }
 template <class T>
+GRADCELL_DEVICE gc_pack<T> gc_load(const T* p, gc_index j, bool aligned) {
+  if (aligned) return gc_load(p, j);
+  return {p[4 * j], p[4 * j + 1], p[4 * j + 2], p[4 * j + 3]};
+}
+template <class T>
 GRADCELL_DEVICE void gc_store(T* p, gc_index j, gc_pack<T> v) {
   reinterpret_cast<gc_pack<T>*>(p)[j] = v;
+}
+template <class T>
+GRADCELL_DEVICE void gc_store(T* p, gc_index j, gc_pack<T> v, bool aligned) {
+  if (aligned) return gc_store(p, j, v);
+  for (int u = 0; u < 4; ++u) p[4 * j + u] = v.at[u];
 }
 
 template <class T>
@@ -234,6 +244,16 @@ extern __shared__ __align__(16) unsigned char gc_tile[];
 #ifndef GRADCELL_SHARED
 #define GRADCELL_SHARED 232448  // bytes of shared memory that a block can have
 #endif
+// A launch has a thread y for each group of features. (Tests have fewer, which take turns.)
+#ifdef GRADCELL_SHIM
+#define GC_TURNS(groups) for (int turn = 0; turn < (groups); turn += blockDim.y)
+#define GC_MINE(groups) (turn + (int)threadIdx.y < (groups))
+#define GC_GROUP(groups) (GC_MINE(groups) ? turn + (int)threadIdx.y : (groups) - 1)
+#else
+#define GC_TURNS(groups)
+#define GC_MINE(groups) true
+#define GC_GROUP(groups) (int)threadIdx.y
+#endif
 // How many rows there is room for; Launcher::fit_rows counts the same.
 __device__ constexpr int gc_rows(int bytes, int row_bytes) {
   int rows = 32;
@@ -265,6 +285,11 @@ struct alignas(sizeof(T) * n < 16 ? sizeof(T) * n : 16) gc_some {
 };
 
 // What is not inlined is compiled once for all the products of a kernel that have its shape.
+
+template <class Op, class T>
+__device__ __noinline__ T gc_across_rows(T v) {
+  return gc_across<Op>(v);
+}
 
 template <class T, int n>
 struct gc_sums {
@@ -390,6 +415,96 @@ GRADCELL_DEVICE void gc_counts_before(gc_index* count, gc_index n) {
     count[k] = s;
     s += own;
   }
+}
+
+// Attention: squares of 32 x 32 in shared memory, with a column more, so that neighbouring threads
+// use different banks.
+template <class T>
+struct gc_square {
+  T at[32][33];
+};
+GRADCELL_DEVICE gc_index gc_later(gc_index a, gc_index b) { return a > b ? a : b; }
+GRADCELL_DEVICE gc_index gc_sooner(gc_index a, gc_index b) { return a < b ? a : b; }
+
+// to[i][j] = sum over f of left(i, f) right(j, f).
+template <class T, class Left, class Right>
+GRADCELL_DEVICE void gc_dots(gc_square<T>& to, gc_square<T>& a, gc_square<T>& b, gc_index features,
+                             Left left, Right right) {
+  for (gc_index f0 = 0; f0 == 0 || f0 < features; f0 += 32) {
+    __syncthreads();
+    for (int e = gc_thread(); e < 1024; e += gc_threads()) {
+      const int i = e / 32, f = e % 32;
+      const bool there = f0 + f < features;
+      a.at[i][f] = there ? left(i, f0 + f) : T(0);
+      b.at[i][f] = there ? right(i, f0 + f) : T(0);
+    }
+    __syncthreads();
+    for (int e = gc_thread(); e < 256; e += gc_threads()) {
+      const int i = e / 32 * 4, j = e % 32;
+      T s[4];
+#pragma unroll
+      for (int u = 0; u < 4; ++u) s[u] = f0 > 0 ? to.at[i + u][j] : T(0);
+#pragma unroll 8
+      for (int f = 0; f < 32; ++f)
+#pragma unroll
+        for (int u = 0; u < 4; ++u) s[u] = gc_fma(a.at[i + u][f], b.at[j][f], s[u]);
+#pragma unroll
+      for (int u = 0; u < 4; ++u) to.at[i + u][j] = s[u];
+    }
+  }
+  __syncthreads();
+}
+template <class T>
+GRADCELL_DEVICE void gc_times(gc_square<T>& a, const gc_square<T>& b) {
+  for (int e = gc_thread(); e < 1024; e += gc_threads()) a.at[e / 32][e % 32] *= b.at[e / 32][e % 32];
+  __syncthreads();
+}
+
+// The logarithm of a row's sum of exponentials is most + log(total).
+template <class T>
+GRADCELL_DEVICE void gc_no_sums(T (&most)[32], T (&total)[32]) {
+  for (int r = gc_thread(); r < 32; r += gc_threads()) most[r] = gc_limits<T>::low(), total[r] = 0;
+}
+template <class T>
+GRADCELL_DEVICE void gc_sum_up(const gc_square<T>& score, T (&most)[32], T (&total)[32]) {
+  for (int r = gc_thread(); r < 32; r += gc_threads()) {
+    T m = most[r];
+    for (int j = 0; j < 32; ++j) m = maximum(m, score.at[r][j]);
+    if (m == gc_limits<T>::low()) continue;
+    T s = total[r] * exp(most[r] - m);
+    for (int j = 0; j < 32; ++j) s += exp(score.at[r][j] - m);
+    most[r] = m, total[r] = s;
+  }
+  __syncthreads();
+}
+
+template <class T, int width>
+GRADCELL_DEVICE void gc_clear(T (&sum)[32][width]) {
+  for (int e = gc_thread(); e < 32 * width; e += gc_threads()) sum[e / width][e % width] = 0;
+}
+// sum[i][f] += sum over j of weight[i][j] row(j0 + j, f0 + f), for 32 or 64 columns.
+template <int width, class T, class Row>
+GRADCELL_DEVICE void gc_add_rows(T (&sum)[32][width], const gc_square<T>& weight, gc_square<T>& a,
+                                 gc_square<T>& b, Row row, gc_index j0, gc_index f0) {
+  for (int e = gc_thread(); e < 32 * width; e += gc_threads()) {
+    const int j = e / width, f = e % width;
+    (f < 32 ? a : b).at[j][f % 32] = row(j0 + j, f0 + f);
+  }
+  __syncthreads();
+  for (int e = gc_thread(); e < 8 * width; e += gc_threads()) {
+    const int f = e % width, i = e / width * 4;
+    const gc_square<T>& rows = f < 32 ? a : b;
+    T s[4];
+#pragma unroll
+    for (int u = 0; u < 4; ++u) s[u] = sum[i + u][f];
+#pragma unroll 8
+    for (int j = 0; j < 32; ++j)
+#pragma unroll
+      for (int u = 0; u < 4; ++u) s[u] = gc_fma(weight.at[i + u][j], rows.at[j][f % 32], s[u]);
+#pragma unroll
+    for (int u = 0; u < 4; ++u) sum[i + u][f] = s[u];
+  }
+  __syncthreads();
 }
 
 // Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011, section 3.3): element i of a tensor is word

@@ -62,8 +62,8 @@ class ScanWriter : AloneWriter {
     return n == "1" ? c : c == "1" ? n : n + " * " + c;
   }
 
-  /// Which line t is of and which of its chunks, and where that begins and ends: a line's chunks are
-  /// neighbours where it is one of many blocks', lines are where it is a thread's.
+  /// Which line t is of and which of its chunks, and where that begins and ends: a line's chunks
+  /// are neighbours where it is one of many blocks', lines are where it is a thread's.
   void bounds(bool lines) {
     line_ = split_.outputs == 1 ? "0" : "t", chunk_ = several() ? "t" : "0";
     if (several() && split_.outputs > 1) {
@@ -135,8 +135,8 @@ class ScanWriter : AloneWriter {
       line("s = gc_across<" + op + ">(s);");
     }
     const std::string base = place_in(split_.kept, line_), four = std::to_string(kEach);
-    const Scope turn = nested([&] {
-      line("const gc_index first = begin + k0 + threadIdx.x * " + four + ";");
+    const Scope whole = nested([&] {
+      line("const gc_index first = begin + turn + threadIdx.x * " + four + ";");
       line(type + " own[" + four + "], mine = " + op + "::none(), all;");
       line("#pragma unroll");
       block("for (int u = 0; u < " + four + "; ++u)", nested([&] {
@@ -162,7 +162,8 @@ class ScanWriter : AloneWriter {
             }));
       combine(op, "s", "all");
     });
-    block("for (gc_index k0 = 0; k0 < " + size(each_) + "; k0 += " + four + " * blockDim.x)", turn);
+    block("for (gc_index turn = 0; turn < " + size(each_) + "; turn += " + four + " * blockDim.x)",
+          whole);
     uint32_t lanes = 1;
     while (lanes < kScanBlock && lanes * kEach < each_) lanes *= 2;
     step_.block_x = lanes, step_.block_y = kScanBlock / lanes;

@@ -14,8 +14,8 @@ namespace gradcell::cuda {
 
 namespace {
 
-/// So many updates are taken in order.
-constexpr int64_t kFew = 512;
+/// So many updates are taken in order; so many of a row, where each row has its own.
+constexpr int64_t kFew = 512, kFewOfRow = 64;
 /// What one pass sorts by, and the chunks of updates that blocks count; see gc_digits.
 constexpr int kDigitBits = 6, kDigits = 1 << kDigitBits, kSorters = 128;
 constexpr int64_t kSmallestChunk = 2048, kMostChunks = 256;
@@ -32,10 +32,13 @@ struct Sorting {
 
 enum Temporary { Keys, At, OtherKeys, OtherAt, Counts, Heads, Tails, kTemporaries };
 
+/// Whether each row has updates of its own, some of them for no place.
+bool in_rows(const Graph& g, NodeId id) { return form(g, id) == Form::AddPlaces; }
+
 Sorting sorting_of(const Graph& g, NodeId id, size_t axis) {
-  const Dims& dims = g.dims(id);
+  const Dims dims = in_rows(g, id) ? Dims{g.count(id) + 1} : g.dims(id);
   Sorting s{dims[axis], g.count(g.input(id, 0)), 0, 1, 0, 0, 0, 0};
-  s.columns = g.count(id) / std::max<int64_t>(1, s.places);
+  s.columns = in_rows(g, id) ? 1 : g.count(id) / std::max<int64_t>(1, s.places);
   while ((int64_t(1) << (kDigitBits * s.passes)) < s.places) ++s.passes;
   s.chunk = std::max(kSmallestChunk, divide_up(s.updates, kMostChunks));
   s.chunks = divide_up(s.updates, s.chunk);
@@ -156,7 +159,9 @@ class ScatterWriter : AloneWriter {
             line("if (next == place) continue;");
             const std::string to = element("place", size(s_.places));
             line("if (head) " + heads + "[t] = s;");
-            line("else " + q + "[" + to + "] = " + result() + ";");
+            const std::string there =
+                in_rows(g_, id_) ? "if (place < " + size(g_.count(id_)) + ") " : "";
+            line("else " + there + q + "[" + to + "] = " + result() + ";");
             line("s = 0, head = false, place = next;");
           }));
     line("if (end == " + n + " || " + key + "[end - 1] != " + key + "[end]) continue;");
@@ -175,6 +180,7 @@ class ScatterWriter : AloneWriter {
     line("const gc_index place = " + key + "[end - 1];");
     line("if (end == " + n + " || " + key + "[end] != place) continue;");
     line("if (begin > 0 && " + key + "[begin - 1] == place) continue;");
+    if (in_rows(g_, id_)) line("if (place == " + size(g_.count(id_)) + ") continue;");
     line(type + " s = " + tails + "[t];");
     const std::string run = size(s_.run);
     line("for (gc_index u = t, last = end; last < " + n + " && " + key + "[last] == place;) {");
@@ -232,14 +238,24 @@ class ScatterWriter : AloneWriter {
         line("return " + temporary(before, "gc_index", false, "p_key", bytes()) + "[k];");
       } else {
         const std::string where = value(indices, flat("k"));
+        if (in_rows(g_, id_)) return place_in_row(where);
         line("return gc_place(" + where + ", " + size(s_.places) + ", " + status() + ");");
       }
     });
-    line("auto key_of = [&](gc_index k) {");
+    line("auto key_of = [&](gc_index k) -> gc_index {");
     body_.text += inside.text;
     line("};");
     parameter("const gc_index", "shift", {Argument::Kind::Size, 0, pass * kDigitBits, {}});
     return "key_of";
+  }
+
+  /// What has no place is put behind all others.
+  void place_in_row(const std::string& where) {
+    const std::string n = size(g_.dims(id_)[1]), updates = size(g_.dims(g_.input(id_, 0))[1]);
+    line("if (" + where + " < -1 || " + where + " >= " + n + ") gc_flag(" + status() + ");");
+    line("if (" + where + " < 0 || " + where + " >= " + n + ") return " + size(g_.count(id_)) +
+         ";");
+    line("return gc_index(k / " + updates + " * " + n + " + " + where + ");");
   }
 
   Written sorters(const char* title) {
@@ -255,12 +271,11 @@ class ScatterWriter : AloneWriter {
     const Dims& dims = g_.dims(id_);
     const int64_t inner = product(dims, axis_ + 1, dims.size());
     if (s_.columns == 1) return which;
-    const std::vector<std::string> c =
-        coordinates({s_.columns / inner, inner}, {1, 1}, "column");
+    const std::vector<std::string> c = coordinates({s_.columns / inner, inner}, {1, 1}, "column");
     std::string row = s_.columns == inner ? which : c[0] + " * " + many + " + " + which;
     if (inner == 1) return let("gc_index", row, "i");
-    return let("gc_index", (s_.columns == inner ? row : "(" + row + ")") + " * " + size(inner) +
-                               " + " + c[1],
+    return let("gc_index",
+               (s_.columns == inner ? row : "(" + row + ")") + " * " + size(inner) + " + " + c[1],
                "i");
   }
 
@@ -273,7 +288,8 @@ class ScatterWriter : AloneWriter {
   }
 
   Written runs(const char* title) {
-    const std::string all = s_.columns > 1 ? size(s_.runs) + " * " + size(s_.columns) : size(s_.runs);
+    const std::string all =
+        s_.columns > 1 ? size(s_.runs) + " * " + size(s_.columns) : size(s_.runs);
     return each_thread(all, s_.runs * s_.columns, 128, title);
   }
 
@@ -322,14 +338,17 @@ bool is_half(const Graph& g, NodeId id) {
   return is_floating(g.dtype(id)) && item_size(g.dtype(id)) == 2;
 }
 
-bool is_sorted(const Graph& g, NodeId id) { return g.count(g.input(id, 0)) > kFew; }
-
 }  // namespace
+
+bool sorts_updates(const Graph& g, NodeId id) {
+  const NodeId places = g.input(id, 0);
+  return g.count(places) > kFew && (!in_rows(g, id) || g.dims(places)[1] > kFewOfRow);
+}
 
 std::vector<size_t> updates_memory(const WriterInputs& in, NodeId id) {
   const Graph& g = in.graph;
-  const bool adds = form(g, id) == Form::Scatter;
-  if (!is_sorted(g, id))
+  const bool adds = form(g, id) != Form::LastIndex;
+  if (!sorts_updates(g, id))
     return adds && is_half(g, id) ? std::vector{static_cast<size_t>(g.count(id)) * sizeof(float)}
                                   : std::vector<size_t>{};
   const Sorting s = sorting_of(g, id, axis_of(g, id));
@@ -344,11 +363,11 @@ std::vector<size_t> updates_memory(const WriterInputs& in, NodeId id) {
 }
 
 std::vector<Written> write_updates(const WriterInputs& in, NodeId id, std::span<const BufferId> t) {
-  const bool adds = form(in.graph, id) == Form::Scatter;
+  const bool adds = form(in.graph, id) != Form::LastIndex;
   const size_t axis = axis_of(in.graph, id);
   auto writer = [&] { return ScatterWriter(in, id, axis); };
   std::vector<Written> steps;
-  if (!is_sorted(in.graph, id)) {
+  if (!sorts_updates(in.graph, id)) {
     if (!adds)
       steps.push_back(writer().last_in_order());
     else

@@ -1,6 +1,7 @@
 // Elementwise kernels that read something transposed: neighbouring elements of the result come from
 // places far apart. A block takes tiles of 32 x 32: it computes what is to be transposed in the
-// order in which that lies in memory, puts it into shared memory, and goes on in the result's order.
+// order in which that lies in memory, puts it into shared memory, and goes on in the result's
+// order.
 #include <algorithm>
 #include <optional>
 
@@ -38,8 +39,8 @@ class TransposedWriter : Writer {
     const int64_t tiles = divide_up(how_->last) * divide_up(how_->fast) * how_->between * outer;
     line("const gc_index across = b % " + across + " * 32, b1 = b / " + across + ";");
     line("const gc_index down = b1 % " + down + " * 32, rest = b1 / " + down + ";");
-    std::string row = "(rest / " + between + " * " + fast + " + y) * " + between + " + rest % " +
-                      between;
+    std::string row =
+        "(rest / " + between + " * " + fast + " + y) * " + between + " + rest % " + between;
     if (how_->between == 1) row = "rest * " + fast + " + y";
     auto elements = [&](const char* x, const char* y, const Scope& inside) {
       line("#pragma unroll 4");

@@ -1,5 +1,6 @@
 """Kernels that put elements into another order, or take them in order: sums at places, scans,
-transposes. Their text, run as C++ by several threads a block, against NumPy in float64."""
+transposes, sums of neighbours. Their text, run as C++ by several threads a block, against NumPy in
+float64."""
 
 from __future__ import annotations
 
@@ -32,9 +33,9 @@ def values(*shape: int, dtype: str = "float32") -> np.ndarray:
 
 
 def sums_at(places: np.ndarray, updates: np.ndarray, axis: int, size: int) -> list[np.ndarray]:
-    shape = updates.shape[:axis] + (size,) + updates.shape[axis + places.ndim :]
+    shape = (*updates.shape[:axis], size, *updates.shape[axis + places.ndim :])
     lines = np.zeros((size, *shape[:axis], *shape[axis + 1 :]), wide(updates).dtype)
-    flat = wide(updates).reshape(shape[:axis] + (-1,) + shape[axis + 1 :])
+    flat = wide(updates).reshape(*shape[:axis], -1, *shape[axis + 1 :])
     np.add.at(lines, places.ravel() % size, np.moveaxis(flat, axis, 0))
     return [np.moveaxis(lines, 0, axis)]
 
@@ -78,6 +79,21 @@ CASES["last writers"] = (
     [np.concatenate([rng.integers(0, 60, 3000), [2]])],
     lasts,
 )
+
+
+def sums_in_rows(places: np.ndarray, updates: np.ndarray, size: int) -> list[np.ndarray]:
+    """A place of -1 is none."""
+    found = np.zeros((places.shape[0], size + 1))
+    np.add.at(found, (np.arange(places.shape[0])[:, None], places), wide(updates))
+    return [found[:, :size]]
+
+
+for shape in ((5, 200), (1, 3000), (9, 60), (700, 1)):
+    CASES[f"sums in rows {shape}"] = (
+        lambda p, u: core.put_along(p, u, 40),
+        [rng.integers(-1, 40, shape).astype(np.int32), values(*shape)],
+        lambda p, u: sums_in_rows(p, u, 40),
+    )
 CASES["an embedding's gradient"] = (
     lambda i, w: ops.grad(lambda e: (ops.gather(e, i, 0) ** 2).sum())(w),
     [rng.integers(0, 80, (30, 40)), values(80, 6)],
@@ -147,6 +163,25 @@ transposed("float64", lambda m, x: m.transpose(x, (1, 0)), values(45, 70, dtype=
 transposed("float16", lambda m, x: m.transpose(x, (1, 0)) * 2, values(45, 70, dtype="float16"))
 transposed("int8", lambda m, x: m.transpose(x, (1, 0)), values(45, 70, dtype="int8"))
 
+# Sums of neighbours, four at a time ---------------------------------------------------------------
+
+for shape, axes in (((4096,), [0]), ((100_000,), [0]), ((3, 128), [1]), ((2, 8, 64), [1, 2])):
+    for dtype in ("float32", "float64", "float16", "int32"):
+        CASES[f"fours {shape} {dtype}"] = (
+            lambda x, a=axes: core.reduce_sum(x * x, a, False),
+            [
+                0.1 * values(*shape, dtype=dtype)
+                if dtype != "int32"
+                else values(*shape, dtype=dtype)
+            ],
+            lambda x, a=axes: [(wide(x.astype(x.dtype)) ** 2).sum(tuple(a))],
+        )
+CASES["fours, one of which stands for all"] = (
+    lambda x, y: core.reduce_max(core.broadcast_to(y, [256, 12]) - x, [0, 1], False),
+    [values(256, 12), values(12)],
+    lambda x, y: [(wide(y) - wide(x)).max()],
+)
+
 # Running -----------------------------------------------------------------------------------------
 
 
@@ -158,6 +193,13 @@ def plans() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def batch(plans: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Batch:
     return Batch(list(plans.values()), tmp_path_factory.mktemp("orders"))
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n.startswith("fours")])
+def test_unaligned_memory_gives_the_same_bits(name: str, batch: Batch) -> None:
+    number = list(CASES).index(name)
+    runs = [batch.run(number, threads=(8, 1), aligned=a)[0] for a in (True, False)]
+    np.testing.assert_array_equal(*runs)
 
 
 def agrees(got: np.ndarray, expected: np.ndarray) -> None:
@@ -215,6 +257,16 @@ def test_many_updates_are_sorted_not_searched() -> None:
     sums = plan.steps[kinds.index("gc_scatter_add")]
     assert threads_of(sums) >= 1900
     assert plan.bytes_moved < 200e6  # each update was read by each of 50,000 threads
+
+
+def test_sums_of_neighbours_load_16_bytes() -> None:
+    def text(*shape: int) -> str:
+        x = Tensor(np.zeros(shape, np.float32))
+        plan = cuda.plan_of(lambda y: core.reduce_sum(core.sin(y), None, False), x)
+        return plan.kernels[0][1]
+
+    assert "= gc_load(p0, j, packs > 0)" in text(1_000_000)
+    assert "gc_load" not in text(1_000_001)
 
 
 def test_long_lines_are_scanned_by_blocks() -> None:
