@@ -117,6 +117,9 @@ class MlpInputs:
 
 MLP_SIZES = (784, 512, 512, 10)
 LEARNING_RATE = 1e-3
+#: Adam's of the networks. (MindSpore adds it before the correction of the bias, PyTorch after it: at
+#: the usual 1e-8 the fifth losses of a dense network differ by 0.4 %.)
+EPSILON = 1e-12
 
 
 def mlp(batch: int) -> MlpInputs:

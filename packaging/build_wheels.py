@@ -161,12 +161,11 @@ def metadata(folder: Path) -> Path:
 
 
 def sources() -> list[Path]:
-    """The package's own files."""
-    package = ROOT / "python" / "gradcell"
+    """The package's own files: all but what was compiled here."""
     return [
         path
-        for path in sorted(package.rglob("*"))
-        if (path.is_file() and path.suffix in (".py", ".pyi", ".typed")) or path.name == "py.typed"
+        for path in sorted((ROOT / "python" / "gradcell").rglob("*"))
+        if path.is_file() and path.suffix not in (".so", ".pyc")
     ]
 
 

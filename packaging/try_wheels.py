@@ -48,7 +48,9 @@ def wheel_for(python: str, wheels: Path) -> Path:
     return found[-1]
 
 
-def row(python: str, wheels: Path, tests: list[str], demo: str | None) -> list[str]:
+def row(
+    python: str, wheels: Path, tests: list[str], extra: list[str], demo: str | None
+) -> list[str]:
     wheel = wheel_for(python, wheels)
     with tempfile.TemporaryDirectory() as folder:
         told(python, "-m", "venv", folder)
@@ -67,11 +69,12 @@ def row(python: str, wheels: Path, tests: list[str], demo: str | None) -> list[s
             told(inside, "-m", "gradcell", "demo", demo, cwd=folder)
             result = f"demo {demo} {time.perf_counter() - start:.0f} s, "
         if tests:
-            told(*pip, *TOOLS, env=environment)
+            told(*pip, *TOOLS, *extra, env=environment)
             paths = [str(ROOT / test) for test in tests]
             options = ["-p", "no:cacheprovider", f"--rootdir={ROOT}"]
             command = [str(inside), "-m", "pytest", *options, *paths]
-            done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True)
+            bare = {k: v for k, v in environment.items() if k not in ("CC", "CXX")}
+            done = subprocess.run(command, cwd=folder, env=bare, stdout=subprocess.PIPE, text=True)
             result += done.stdout.strip().splitlines()[-1].strip("= ")
             if done.returncode != 0:
                 print(done.stdout, file=sys.stderr)
@@ -85,11 +88,13 @@ def main() -> int:
     parser.add_argument("wheels", type=Path)
     parser.add_argument("pythons", nargs="+")
     parser.add_argument("--tests", nargs="+", default=[])
+    parser.add_argument("--extra", nargs="+", default=[], help="packages that more tests run with")
     parser.add_argument("--demo")
     options = parser.parse_args()
-    print("| wheel | size | run with | pip install | import | passed |\n|---|---|---|---|---|---|")
+    columns = ("wheel", "size", "run with", "pip install", "import beyond NumPy's", "passed")
+    print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
     for python in options.pythons:
-        cells = row(python, options.wheels.resolve(), options.tests, options.demo)
+        cells = row(python, options.wheels.resolve(), options.tests, options.extra, options.demo)
         print("| " + " | ".join(cells) + " |", flush=True)
     return 0
 

@@ -251,8 +251,12 @@ def names(text: str) -> set[str]:
 
 def differences() -> list[str]:
     """What the stubs do not have of the core's names, or have beyond them."""
-    rows = ROWS_TARGET.read_text()
-    functions, methods = (names(part) for part in rows.split("class TensorRows"))
+    from gradcell import _core
+
+    built = ROWS_TARGET
+    if not built.exists():  # nothing was built in this checkout: what the installed package has
+        built = Path(_core.__file__).parent / built.name
+    functions, methods = (names(part) for part in built.read_text().split("class TensorRows"))
     wanted = {(name, "") for name in row_functions()} | {("OpRows", "")}
     structured = {(name, "") for name in structured_functions()}
     missing = (functions ^ (wanted | structured)) | (methods ^ (wanted - {("OpRows", "")}))

@@ -15,6 +15,9 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 
+#: Columns of a signature that fits a page.
+WIDTH = 76
+
 #: Modules of the reference, each with what it holds.
 MODULES = {
     "gradcell": "Tensors, parameters, derivatives, `jit`, contexts, files",
@@ -39,24 +42,82 @@ def public_names(module: ModuleType) -> list[str]:
     return sorted({n for n in names if not n.startswith("_")}, key=lambda n: (n.lower(), n))
 
 
-def signature(value: Any) -> str:
+def signature(name: str, value: Any, bound: bool = False) -> str:
+    """How it is called, of a method (bound) without its first parameter; a line for each parameter
+    where one line is too long."""
     try:
-        text = str(inspect.signature(value))
+        found = inspect.signature(value)
     except (TypeError, ValueError):
-        return ""
+        return name
+    if bound:
+        found = found.replace(parameters=list(found.parameters.values())[1:])
+    text = str(found)
     text = re.sub(r" at 0x[0-9a-f]+", "", text)
     text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text)  # annotations that are strings
-    return re.sub(r"\bself, |\(self\)", lambda m: "()" if m[0] == "(self)" else "", text)
+    if len(name + text) <= WIDTH:
+        return name + text
+    end = closing(text)
+    each = "".join(f"    {parameter},\n" for parameter in parameters(text[1:end]))
+    return f"{name}(\n{each}{text[end:]}"
 
 
-def entry(name: str, value: Any) -> str:
-    """A name's heading, signature and docstring. Text that is indented is code, as it is shown by help()."""
-    text = inspect.getdoc(value) or ""
-    call = signature(value) if callable(value) else ""
-    lines = [f"### {name}", ""]
-    if call:
-        lines += ["```python", f"{name}{call}", "```", ""]
+def closing(text: str) -> int:
+    """Where the bracket that `text` begins with is closed."""
+    depth = 0
+    for place, letter in enumerate(text):
+        depth += (letter in "([{") - (letter in ")]}")
+        if depth == 0:
+            return place
+    return len(text)
+
+
+def parameters(text: str) -> list[str]:
+    """The parts between commas that no bracket holds."""
+    found, depth = [""], 0
+    for letter in text:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += letter
+    return [part.strip() for part in found if part.strip()]
+
+
+def methods(name: str, value: type) -> list[str]:
+    """A class's own methods and properties, a line each with the first paragraph of its docstring."""
+    lines = []
+    for attribute, held in sorted(vars(value).items()):
+        function = held.__func__ if isinstance(held, (classmethod, staticmethod)) else held
+        text = getattr(function, "__doc__", None)
+        if (
+            attribute.startswith("_")
+            or not text
+            or not (callable(function) or hasattr(held, "fget"))
+        ):
+            continue
+        call = f"{name}.{attribute}"
+        if callable(function):
+            bound = not isinstance(held, staticmethod)
+            call = " ".join(signature(call, function, bound).replace("(\n", "(").split())
+            call = call.replace("( ", "(").replace(", )", ")").replace(",)", ")")
+            call = call.replace("(*args: Any, **kwargs: Any) -> Any", "(...)")
+        about = " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
+        lines.append(f"- `{call}`: {escaped(about)}")
+    return ["", *lines, ""] if lines else []
+
+
+def entry(names: dict[str, Any]) -> str:
+    """The heading, the signatures and the docstring of names that share one. Text that is indented is
+    code, as it is shown by help()."""
+    text = inspect.getdoc(next(iter(names.values()))) or ""
+    lines = [f"### {', '.join(names)}", ""]
+    calls = [signature(name, value) for name, value in names.items() if callable(value)]
+    if calls:
+        lines += ["```python", *calls, "```", ""]
     lines += [line if line.startswith("    ") else escaped(line) for line in text.splitlines()]
+    for name, value in names.items():
+        if inspect.isclass(value):
+            lines += methods(name, value)
     return "\n".join([*lines, ""])
 
 
@@ -67,7 +128,10 @@ def escaped(line: str) -> str:
 
 def module_page(name: str, about: str) -> str:
     module = importlib.import_module(name)
-    own, aliases = [], []
+    groups: dict[
+        str, dict[str, Any]
+    ] = {}  # by docstring: a function and its primitive are one entry
+    aliases = []
     seen: dict[int, str] = {}
     for public in public_names(module):
         value = getattr(module, public, None)
@@ -78,9 +142,9 @@ def module_page(name: str, about: str) -> str:
             continue
         seen[id(value)] = public
         if inspect.isclass(value) or callable(value):
-            own.append(entry(public, value))
+            groups.setdefault(inspect.getdoc(value) or public, {})[public] = value
     parts = [f"# {name}", "", about + ".", ""]
-    parts += own
+    parts += [entry(names) for names in groups.values()]
     if aliases:
         parts += ["## Other names of the same", "", "| name | is |", "|---|---|", *aliases, ""]
     return "\n".join(parts)

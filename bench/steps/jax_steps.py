@@ -158,7 +158,8 @@ def training(loss: Any, layers: Any, *arguments: Any) -> Step:
         m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, g)
         v = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g * g, v, g)
         rate = inputs.LEARNING_RATE * jnp.sqrt(1 - 0.999**count) / (1 - 0.9**count)
-        layers = jax.tree.map(lambda p, m, v: p - rate * m / (jnp.sqrt(v) + 1e-8), layers, m, v)
+        eps = inputs.EPSILON
+        layers = jax.tree.map(lambda p, m, v: p - rate * m / (jnp.sqrt(v) + eps), layers, m, v)
         return (layers, m, v, count), value
 
     layers = jax.tree.map(jnp.asarray, layers)

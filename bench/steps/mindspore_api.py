@@ -275,7 +275,7 @@ def network_step(kind: str, batch: int, dtype: str = "float32") -> tuple[Any, An
     for p, values in zip(weights, inputs.initial_weights([p.shape for p in weights]), strict=True):
         p.set_data(ms.Tensor(values))
     criterion = nn.CrossEntropyLoss() if data.targets.ndim == 1 else nn.MSELoss()
-    optimizer = nn.Adam(weights, learning_rate=inputs.LEARNING_RATE)
+    optimizer = nn.Adam(weights, learning_rate=inputs.LEARNING_RATE, eps=inputs.EPSILON)
     if dtype == "float32":
         train = nn.TrainOneStepCell(nn.WithLossCell(net, criterion), optimizer)
     else:
@@ -333,7 +333,8 @@ def build(kind: str, params: dict[str, Any], compiled: bool, wait: Any) -> Step 
     if kind == "mlp":
         data = inputs.mlp(**params)
         net = network(data.layers, nn.ReLU, ms.float32)
-        optimizer = nn.Adam(net.trainable_params(), learning_rate=inputs.LEARNING_RATE)
+        rate, eps = inputs.LEARNING_RATE, inputs.EPSILON
+        optimizer = nn.Adam(net.trainable_params(), learning_rate=rate, eps=eps)
         train = nn.TrainOneStepCell(nn.WithLossCell(net, nn.CrossEntropyLoss()), optimizer)
         train.set_train()
         return Step(

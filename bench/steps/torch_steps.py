@@ -387,7 +387,8 @@ def _training(
 ) -> Step:
     """Forward and backward compiled or not; the optimiser is PyTorch's fused Adam in both. dtype: of
     autocast."""
-    optimizer = torch.optim.Adam(net.parameters(), lr=inputs.LEARNING_RATE, fused=True)
+    rate, eps = inputs.LEARNING_RATE, inputs.EPSILON
+    optimizer = torch.optim.Adam(net.parameters(), lr=rate, eps=eps, fused=True)
 
     def forward(images: torch.Tensor, labels: torch.Tensor) -> Any:
         with torch.autocast("cpu", dtype, enabled=dtype != torch.float32):

@@ -10,7 +10,7 @@ namespace {
 
 Traits traits_of(Op op) {
   const Spec& s = spec(op);
-  Traits t{0, s.differentiable(), s.form == Form::Loop || op == Op::CallOutput};
+  Traits t{0, s.differentiable(), s.form == Form::Loop || is_call_output(op)};
   for (int k = 0; k < Traits::kInputs; ++k)
     if (s.computes_with(k)) t.computed |= static_cast<uint16_t>(1u << k);
   return t;

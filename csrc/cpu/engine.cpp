@@ -26,6 +26,8 @@ constexpr size_t kParallelMerge = 64 << 10;
 constexpr int64_t kParallelPack = 12000;
 
 void prepare_uniforms(const RegionRun& run, const RunState& s) {
+  if (run.region->uniforms.empty()) return;
+  const TileTranspose& t = tile_kernels().transpose;
   for (size_t i = 0; i < run.region->uniforms.size(); ++i) {
     const Uniform& u = run.region->uniforms[i];
     void* to = run.uniforms + run.program->uniforms[i];
@@ -36,7 +38,6 @@ void prepare_uniforms(const RegionRun& run, const RunState& s) {
       continue;
     }
     auto* from = static_cast<const std::byte*>(s.buffers[u.buffer]);
-    const TileTranspose& t = tile_kernels().transpose;
     if (u.map.empty()) {
       t.load(from, u.dtype, to, static_cast<size_t>(u.count));
       continue;
@@ -69,6 +70,8 @@ void pack_one(const RegionRun& run, size_t index, const RunState& s) {
 
 /// Packs all weights of a stage, each in a task of its own where there are large ones.
 void pack(std::span<const RegionRun> runs, const RunState& s) {
+  if (std::ranges::all_of(runs, [](const RegionRun& r) { return r.region->weights.empty(); }))
+    return;
   std::vector<std::pair<const RegionRun*, size_t>> all;
   int64_t elements = 0;
   for (const RegionRun& run : runs)
@@ -363,7 +366,8 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
   const auto start = now();
   const Plan& plan = program_.plan;
   RunState state{plan, context.buffers.data(), constants};
-  context.workers.resize(static_cast<size_t>(max_threads()));
+  if (const auto threads = static_cast<size_t>(max_threads()); context.workers.size() != threads)
+    context.workers.resize(threads);
 
   std::byte* const side_begin = context.side.get(program_.side_bytes);
   for (size_t at = 0; at < plan.stages.size(); ++at) {

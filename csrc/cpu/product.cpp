@@ -14,10 +14,11 @@ namespace gradcell::cpu {
 
 namespace {
 
-// Scratch: what all threads read, and what one makes for itself.
+// Scratch: what all threads read, what one makes for itself, and sums of half types.
 struct Shared;
 struct Own;
 struct Even;
+struct Sums;
 
 constexpr int64_t ceil_div(int64_t n, int64_t by) { return (n + by - 1) / by; }
 constexpr int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
@@ -111,10 +112,11 @@ struct Product {
   Source<T> a, b;
   std::byte* c;
   int64_t ldc;
+  DType made;  ///< what c is of: the operands' type, or what sums are in
+  bool adds;   ///< to c, which holds sums, instead of writing it
 
   using Sum = std::conditional_t<kPairs<T>, float, T>;
-  DType stored = a.stored;  ///< of c too
-  bool exact = stored == kType<T>;
+  bool exact = a.stored == kType<T>;
   int64_t k = kPairs<T> ? ceil_div(length, 2) : length;
   int R =
       static_cast<int>(std::min<int64_t>(tile_kernels().matmul<Sum>().columns, round_up(n, 16)));
@@ -155,25 +157,30 @@ struct Product {
   void multiply(int64_t row, int64_t rows, const T* w, int64_t tile, const T* x) const {
     const auto M = static_cast<int>(rows);
     const int count = columns(tile), whole = static_cast<int>(round_up(count, 16));
-    std::byte* const to = c + static_cast<size_t>(row * ldc + tile * R) * item_size(stored);
+    std::byte* const to = c + static_cast<size_t>(row * ldc + tile * R) * item_size(made);
     Sum sums[kSlabRows * kMaxColumns], part[kSlabRows * kMaxColumns];
-    const bool direct = exact && count == whole;
-    Sum* const y = direct ? reinterpret_cast<Sum*>(to) : sums;
+    const bool holds = made == kType<Sum>, direct = holds && count == whole;
+    auto* const sums_in_c = reinterpret_cast<Sum*>(to);
+    Sum* const y = direct ? sums_in_c : sums;
     const int64_t ldy = direct ? ldc : R;
+    auto add = [&](const Sum* from, Sum* into, int64_t ld) {
+      for (int i = 0; i < M; ++i)
+        for (int j = 0; j < count; ++j) into[i * ld + j] += from[i * R + j];
+    };
     for (int64_t k0 = 0; k0 < k; k0 += kDepth) {
       const auto K = static_cast<int>(std::min(kDepth, k - k0));
-      if (k0 == 0) {
+      if (k0 == 0 && !(direct && adds)) {
         matmul(w, x, y, ldy, K, M, whole);
         continue;
       }
       matmul(w + k0, x + k0 * R, part, R, K, M, whole);
-      for (int i = 0; i < M; ++i)
-        for (int j = 0; j < count; ++j) y[i * ldy + j] += part[i * R + j];
+      add(part, y, ldy);
     }
     if (direct) return;
+    if (adds) return add(sums, sums_in_c, ldc);
     for (int i = 0; i < M; ++i)
-      tile_kernels().transpose.store(y + i * R, stored,
-                                     to + static_cast<size_t>(i * ldc) * item_size(stored),
+      tile_kernels().transpose.store(y + i * R, made,
+                                     to + static_cast<size_t>(i * ldc) * item_size(made),
                                      static_cast<size_t>(count));
   }
 
@@ -268,25 +275,47 @@ bool fills_tiles(int64_t m, int64_t n, int64_t k) {
          round_up(n, 16) * 8 <= n * 9;
 }
 
+/// Where k is many blocks, one after the other is copied and multiplied, and c's sums wait in
+/// memory: what is copied stays in the caches.
 template <class T>
 void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const Source<T>& a,
              const Source<T>& b, void* c) {
-  const int64_t most =
-      std::max<int64_t>(kSlabRows, kMostCopied / int64_t(sizeof(T)) / k / kSlabRows * kSlabRows);
+  using Sum = typename Product<T>::Sum;
+  constexpr int64_t kNumbers = kPairs<T> ? 2 : 1;  // in a T
+  const bool cut = k > 2 * kNumbers * kDepth;
+  const int64_t block = cut ? kNumbers * kDepth : k;
+  const int64_t most = std::max<int64_t>(
+      kSlabRows, kMostCopied / int64_t(sizeof(T)) / block * kNumbers / kSlabRows * kSlabRows);
   const bool lies = !ta && (kPairs<T> || a.stored == kType<T>);
-  const int64_t rows = lies ? m : most;
+  const bool apart = cut && a.stored != kType<Sum>;  // sums are not what c is of
+  const int64_t down = lies && !apart ? m : most;
   for (int64_t j = 0; j < n; j += most)
-    for (int64_t i = 0; i < m; i += rows)
-      Product<T>{ta,
-                 tb,
-                 std::min(rows, m - i),
-                 std::min(most, n - j),
-                 k,
-                 {ta ? a.at(0, i) : a.at(i, 0), a.stored, a.ld},
-                 {tb ? b.at(j, 0) : b.at(0, j), b.stored, b.ld},
-                 static_cast<std::byte*>(c) + static_cast<size_t>(i * n + j) * item_size(a.stored),
-                 n}
-          .run();
+    for (int64_t i = 0; i < m; i += down) {
+      const int64_t rows = std::min(down, m - i), columns = std::min(most, n - j);
+      auto* const to =
+          static_cast<std::byte*>(c) + static_cast<size_t>(i * n + j) * item_size(a.stored);
+      Sum* const sums = apart ? kept<Sum, Sums>(rows * columns) : nullptr;
+      for (int64_t k0 = 0; k0 < k; k0 += block)
+        Product<T>{ta,
+                   tb,
+                   rows,
+                   columns,
+                   std::min(block, k - k0),
+                   {ta ? a.at(k0, i) : a.at(i, k0), a.stored, a.ld},
+                   {tb ? b.at(j, k0) : b.at(k0, j), b.stored, b.ld},
+                   apart ? reinterpret_cast<std::byte*>(sums) : to,
+                   apart ? columns : n,
+                   apart ? kType<Sum> : a.stored,
+                   k0 > 0}
+            .run();
+      if (!apart) continue;
+      parallel_for(static_cast<int>(ceil_div(rows, kGroup)), [&](int task, int) {
+        for (int64_t r = task * kGroup; r < std::min(rows, (task + 1) * kGroup); ++r)
+          tile_kernels().transpose.store(sums + r * columns, a.stored,
+                                         to + static_cast<size_t>(r * n) * item_size(a.stored),
+                                         static_cast<size_t>(columns));
+      });
+    }
 }
 
 template <class T>

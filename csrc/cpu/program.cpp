@@ -295,12 +295,6 @@ TileProgram prepare(const Plan& plan, const Region& r) {
 
 bool by_pairs(DType dtype) { return dtype == DType::BFloat16 && pair_kernels() != nullptr; }
 
-int64_t block_of(const Plan& plan, const Region& r, BufferId buffer, int32_t features) {
-  if (plan.buffers[buffer].feature_major) return r.rows;
-  if (plan.buffers[buffer].tiled) return kTiledRows;
-  return features > 1 ? r.block : 1;
-}
-
 /// Who waits for other processes waits long.
 constexpr double kExchangeWork = 1e6;
 

@@ -58,7 +58,11 @@ struct Program {
 bool by_pairs(DType dtype);
 
 /// How many rows of a feature lie side by side in a buffer; 1: it is row-major.
-int64_t block_of(const Plan& plan, const Region& r, BufferId buffer, int32_t features);
+inline int64_t block_of(const Plan& plan, const Region& r, BufferId buffer, int32_t features) {
+  if (plan.buffers[buffer].feature_major) return r.rows;
+  if (plan.buffers[buffer].tiled) return kTiledRows;
+  return features > 1 ? r.block : 1;
+}
 
 /// Throws NotImplemented where there is no kernel for an instruction.
 Program prepare(Plan plan);

@@ -20,7 +20,8 @@ struct CallAttributes {
 };
 /// x as an output of a call, whose derivatives by the inputs are those of the call's rule.
 NodeId call_output(Graph& g, NodeId x, std::span<const NodeId> inputs, const CallAttributes& a);
-inline bool is_call_output(const Graph& g, NodeId id) { return g[id].op == Op::CallOutput; }
+inline bool is_call_output(Op op) { return op == Op::CallOutput; }
+inline bool is_call_output(const Graph& g, NodeId id) { return is_call_output(g[id].op); }
 /// x, but a node of its own, and what is computed with it waits for the tokens: memory that they
 /// free can be used again.
 NodeId after(Graph& g, NodeId x, std::span<const NodeId> tokens);

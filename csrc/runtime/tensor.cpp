@@ -56,6 +56,7 @@ bool Tensor::fresh() const {
 
 Array Tensor::value() const {
   if (trace_) return trace_->value(in(*trace_));
+  if (!window_ && !variable_) return array_;
   Trace* t = current_trace();
   if (window_) {
     const Tensor& base = *window_->base;
@@ -66,7 +67,6 @@ Array Tensor::value() const {
     }
     return array_;
   }
-  if (!variable_) return array_;
   // Inside a trace a variable stands for what has been assigned to it so far.
   return t ? t->value(t->lift(variable_)) : variable_->value;
 }

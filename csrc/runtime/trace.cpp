@@ -50,13 +50,11 @@ class PlanCache {
     }
   }
 
-  void count_run() {
-    std::lock_guard lock(mutex_);
-    ++info_.runs;
-  }
+  void count_run() { runs_.fetch_add(1, std::memory_order_relaxed); }
   PlanCacheInfo info() {
     std::lock_guard lock(mutex_);
     info_.size = entries_.size();
+    info_.runs = runs_;
     return info_;
   }
   void clear() {
@@ -64,6 +62,7 @@ class PlanCache {
     entries_.clear();
     recent_.clear();
     info_ = {};
+    runs_ = 0;
   }
 
  private:
@@ -76,9 +75,12 @@ class PlanCache {
   std::unordered_map<PlanKey, Entry, KeyHash> entries_;
   std::list<PlanKey> recent_;
   PlanCacheInfo info_{};
+  std::atomic<size_t> runs_{0};
 };
 
 thread_local TracePtr t_trace;
+/// The same without an owner: asked for at every op, and needs no look at whether t_trace is made.
+constinit thread_local Trace* t_current = nullptr;
 thread_local bool t_constants = false;
 
 std::vector<uint64_t> constants_of(const Graph& g, std::span<const NodeId> live) {
@@ -139,10 +141,10 @@ Location (*g_locate)() = nullptr;
 void set_locator(Location (*locate)()) { g_locate = locate; }
 Location user_location() { return g_locate ? g_locate() : Location{}; }
 
-Trace* current_trace() { return t_trace.get(); }
+Trace* current_trace() { return t_current; }
 Trace& required_trace() {
-  require(t_trace != nullptr, ErrorKind::Runtime, "no trace is active");
-  return *t_trace;
+  require(t_current != nullptr, ErrorKind::Runtime, "no trace is active");
+  return *t_current;
 }
 
 bool records_constants() { return t_constants; }
@@ -153,13 +155,20 @@ TracePtr begin_trace() {
   static std::atomic<uint64_t> traces{0};
   t_trace = std::make_shared<Trace>();
   t_trace->serial = ++traces;
+  t_current = t_trace.get();
   return t_trace;
 }
 
-void end_trace() { t_trace.reset(); }
+void end_trace() {
+  t_current = nullptr;
+  t_trace.reset();
+}
 
-NoTrace::NoTrace() : outer_(std::move(t_trace)) {}
-NoTrace::~NoTrace() { t_trace = std::move(outer_); }
+NoTrace::NoTrace() : outer_(std::move(t_trace)) { t_current = nullptr; }
+NoTrace::~NoTrace() {
+  t_trace = std::move(outer_);
+  t_current = t_trace.get();
+}
 
 NodeId Trace::add_leaf(DType dtype, const Dims& dims, Given l) {
   l.id = leaf(graph, dtype, dims);

@@ -10,8 +10,11 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import os
+import platform
 import runpy
 import sys
+
+import numpy as np
 
 import gradcell
 from gradcell import _core, _gpu, alias
@@ -24,7 +27,9 @@ def _rows() -> list[tuple[str, str]]:
     blas = os.environ.get("GRADCELL_BLAS") or (wheel and "scipy-openblas32") or "none found"
     rows = [
         ("version", gradcell.__version__),
+        ("system", f"{platform.platform()}, {os.cpu_count()} CPUs"),
         ("Python", sys.version.split()[0]),
+        ("NumPy", np.__version__),
         ("instruction set", _core.isa_level()),
         ("threads", str(_core.max_threads())),
         ("BLAS", blas),

@@ -15,6 +15,7 @@ from gradcell import _core, drawing, tree
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.parameter import Parameter, parameter_of
+from gradcell.rich import Drawing, Listing
 
 
 def _recorded(fn: Callable[..., Any], args: tuple[Any, ...], read: Callable[..., str]) -> str:
@@ -81,12 +82,12 @@ def graph_text(fn: Callable[..., Any], *args: Any) -> str:
     line (for a leaf, which argument or parameter it is) and, for a node that differentiation made,
     its order. fn may itself be a transform: graph_text(grad(f), x) shows the gradient's graph.
     """
-    return _recorded(fn, args, lambda trace, out, names: trace.graph_text(out, names))
+    return Listing(_recorded(fn, args, lambda trace, out, names: trace.graph_text(out, names)))
 
 
 def plan_text(fn: Callable[..., Any], *args: Any) -> str:
     """The plan that computes fn(*args): stages of regions (tile programs) and calls."""
-    return _recorded(fn, args, lambda trace, out, names: trace.plan_text(out))
+    return Listing(_recorded(fn, args, lambda trace, out, names: trace.plan_text(out)))
 
 
 def draw_graph(fn: Callable[..., Any], *args: Any, path: str | Path) -> Path:
@@ -94,9 +95,10 @@ def draw_graph(fn: Callable[..., Any], *args: Any, path: str | Path) -> Path:
 
     path: .html becomes a page for a browser, which zooms, folds cells and names lines, with nothing
     else installed; .dot becomes DOT text; a picture (.svg, .png, .pdf) is laid out by Graphviz's
-    `dot` program. Raises RuntimeError where that is not installed, ValueError for other endings.
+    `dot` program. In a notebook a cell that ends with the call shows the page. Raises RuntimeError
+    where Graphviz is not installed, ValueError for other endings.
     """
-    target = Path(path)
+    target = Drawing(path)
     if target.suffix not in (".html", ".dot", ".svg", ".png", ".pdf"):
         raise ValueError(
             f"draw_graph: 'path' ends in .html, .dot, .svg, .png or .pdf, but got {str(path)!r}{where()}"

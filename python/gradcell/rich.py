@@ -1,8 +1,10 @@
-"""What tensors and cells look like in a notebook."""
+"""What tensors, cells, graphs and plans look like in a notebook."""
 
 from __future__ import annotations
 
 import html
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -63,3 +65,32 @@ def _cell(cell: Any, name: str) -> str:
     rows += "".join(_cell(c, n) for n, c in inner)
     opened = " open" if not name else ""
     return f"<details{opened} style='margin-left:1.2em'><summary>{title}</summary>{rows}</details>"
+
+
+class Listing(str):
+    """The text of a graph or a plan. A notebook shows it as lines, where each came from in grey."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        lines = "\n".join(map(_line, self.splitlines()))
+        return f"<pre>{lines}</pre>"
+
+
+def _line(line: str) -> str:
+    code, mark, origin = line.partition("  # ")
+    text = html.escape(code, quote=False)
+    text = re.sub(r"^(plan|stage \d+|return)\b", r"<b>\1</b>", text)
+    if mark:
+        text += f'<span style="opacity:0.55">{mark}{html.escape(origin, quote=False)}</span>'
+    return text
+
+
+class Drawing(type(Path())):  # type: ignore[misc]  # the class of this system's paths
+    """The path of a drawing. A notebook shows the page itself, of another format where it is."""
+
+    def _repr_html_(self) -> str:
+        if self.suffix != ".html":
+            return f"<code>{html.escape(str(self))}</code>"
+        page = html.escape(self.read_text())
+        return f'<iframe srcdoc="{page}" style="width:100%;height:500px;border:0"></iframe>'

@@ -20,8 +20,9 @@ def gradcell(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedPr
 def test_info() -> None:
     done = gradcell("info")
     assert done.returncode == 0, done.stderr
-    for line in ("version", "Python", "instruction set", "threads", "BLAS", "kernel cache"):
-        assert line in done.stdout
+    for line in ("version", "system", "Python", "NumPy", "instruction set", "threads", "BLAS"):
+        assert f"\n{line} " in f"\n{done.stdout}"
+    assert platform.machine() in done.stdout and "kernel cache" in done.stdout
 
 
 def test_run_gives_a_script_mindspore_by_name(tmp_path: Path) -> None:

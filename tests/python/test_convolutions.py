@@ -35,6 +35,11 @@ LARGE = {
     "space, strides": windows((8, 9, 10), (2, 3, 2), 2, 1, 1, 0, images=2, inputs=6, outputs=9),
     "patches": windows((32, 32), (8, 8), 8, images=2, inputs=3, outputs=24),
     "many channels": windows((6, 6), (3, 3), before=1, after=1, inputs=150, outputs=140),
+    "features as lanes": windows((16, 16), (3, 3), before=1, after=1, images=9, inputs=19, outputs=32),
+    "lanes of 5 vectors": windows((40, 33), (3, 3), before=1, after=1, images=2, inputs=5, outputs=75),
+    "lanes, strides": windows((17, 16), (3, 3), 2, 1, 1, 1, images=12, inputs=21, outputs=64),
+    "lanes, small images": windows((4, 4), (3, 3), before=1, after=1, images=40, inputs=33, outputs=60),
+    "lanes, a line": windows((5000,), (3,), before=1, after=1, images=2, inputs=7, outputs=48),
 }  # fmt: skip
 
 
@@ -139,6 +144,7 @@ def digest(threads: int, isa: str | None) -> str:
     if isa:
         environment["GRADCELL_ISA"] = isa
     names = ["plane", "one image", "strides", "groups", "line, strides", "space"]
+    names += ["features as lanes", "lanes, strides"]
     program = PROGRAM.format(tests=str(Path(__file__).parent), threads=threads, names=names)
     made = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -93,6 +94,7 @@ def test_types_are_installed() -> None:
         assert (Path(gradcell.__file__).parent / name).is_file(), name
 
 
+@pytest.mark.skipif(shutil.which("git") is None, reason="releases are tagged by git")
 def test_a_release_says_what_is_missing() -> None:
     tool = load("release")
     assert any("three numbers" in problem for problem in tool.problems("1.x"))
@@ -106,6 +108,18 @@ def test_the_reference_has_every_public_name() -> None:
     for name in tool.public_names(gradcell.amp):
         assert name in page
     assert "### auto_mixed_precision" in page and "Raises" in page
+
+
+def test_the_reference_shows_how_things_are_called() -> None:
+    tool = load("site")
+    page = tool.module_page("gradcell.ops", "Functions")
+    assert "### Abs, abs\n" in page  # one text for the primitive and the function
+    page = tool.module_page("gradcell.nn", "Cells")
+    long = page[page.index("### Conv2d\n") : page.index("### Conv2dBnAct")]
+    assert "Conv2d(\n    in_channels: int,\n    out_channels: int,\n" in long
+    assert "\n- `Cell.trainable_params(" in page
+    calls = re.findall(r"```python\n(.*?)```", page, re.S)
+    assert max(len(line) for call in calls for line in call.splitlines()) < 100
 
 
 def test_the_notebook_is_the_page_and_runs() -> None:

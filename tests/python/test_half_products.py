@@ -1,5 +1,5 @@
 """Products of half-precision matrices large enough for the processor's matrix unit: values against
-float64, the gradient's too, numbers that are not finite, transposed operands, batches."""
+float64, the gradient's too, long sums, numbers that are not finite, transposed operands, batches."""
 
 from __future__ import annotations
 
@@ -42,6 +42,24 @@ def test_large_products(dtype: str, transposed: tuple[bool, bool]) -> None:
     got = wide(ms.grad(loss)(x, y))
     got = got.swapaxes(1, 2) if transposed[0] else got
     assert np.abs(got - slope).max() <= bound * np.abs(slope).max()
+
+
+@pytest.mark.parametrize("dtype", [*ROUNDING, "float32", "float64"])
+@pytest.mark.parametrize("sizes", [(150, 131, 5001), (290, 260, 9000), (40, 10, 8192)])
+def test_sums_of_many_terms(sizes: tuple[int, int, int], dtype: str) -> None:
+    """k is cut into blocks, whose sums wait in float32 and are rounded once."""
+    m, n, k = sizes
+    rng = np.random.default_rng(4)
+    a, b = rng.standard_normal((m, k)), rng.standard_normal((k, n))
+    bound = ROUNDING.get(dtype, 0) + (1e-13 if dtype == "float64" else 1e-5)
+    for ta in (False, True):
+        for tb in (False, True):
+            x, y = (
+                Tensor(v).astype(getattr(ms, dtype)) for v in (a.T if ta else a, b.T if tb else b)
+            )
+            exact = (wide(x).T if ta else wide(x)) @ (wide(y).T if tb else wide(y))
+            got = wide(ops.MatMul(ta, tb)(x, y))
+            assert np.abs(got - exact).max() <= bound * np.abs(exact).max()
 
 
 @pytest.mark.parametrize("dtype", ROUNDING)

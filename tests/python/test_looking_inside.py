@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import html.parser
 import json
 import re
@@ -110,3 +111,19 @@ def test_cells_in_a_notebook() -> None:
     Balanced(text)
     assert text.count("<details") == 6 - 1  # all but Tanh, which holds nothing
     assert "44 numbers" in text and "weight" in text and "LayerNorm" in text
+
+
+def test_graphs_and_plans_in_a_notebook(tmp_path: Path) -> None:
+    net, x = network(), gc.Tensor(np.ones((2, 3), np.float32))
+    for text in (gc.graph_text(net, x), gc.plan_text(net, x)):
+        shown = text._repr_html_()
+        Balanced(shown)
+        assert html.unescape(re.sub(r"<[^>]*>", "", shown)) == text.rstrip("\n")
+        assert isinstance(text, str) and text + "!" == f"{text}!"  # a string like any other
+    assert ">  # test_looking_inside.py:" in gc.graph_text(net, x)._repr_html_()
+    page = gc.draw_graph(net, x, path=tmp_path / "net.html")
+    frame = page._repr_html_()
+    Balanced(frame)
+    assert html.unescape(re.search(r'srcdoc="([^"]*)"', frame)[1]) == page.read_text()
+    assert isinstance(page, Path) and page.parent == tmp_path
+    assert "net.dot" in gc.draw_graph(net, x, path=tmp_path / "net.dot")._repr_html_()

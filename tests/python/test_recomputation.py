@@ -146,3 +146,27 @@ def test_rounded_tiles_between_regions(rows: int, kind: ms.DType) -> None:
     y = rounded(x, w).asnumpy().astype(float)
     exact = np.exp(y - y.mean(0))
     np.testing.assert_allclose(f(x, w).asnumpy(), exact, rtol=2e-6)
+
+
+@pytest.mark.parametrize("rows", [1024, 4096, 16384])
+@pytest.mark.parametrize("features", [2, 3, 16])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_rounded_values_that_a_later_stage_reads(rows: int, features: int, dtype: str) -> None:
+    """x w rounded to a half type, of which a later stage takes the mean away: a tile's features lie
+    apart in what is stored between the stages, and each of them is rounded."""
+    half = getattr(ms, dtype)
+
+    def centred(x: Tensor, w: Tensor) -> Tensor:
+        y = (x * w).astype(half).astype(ms.float32)
+        return y - y.sum(0) / rows
+
+    x, w = (RNG.standard_normal((rows, features)).astype(np.float32) for _ in range(2))
+    y = x * w
+    if dtype == "float16":
+        y = y.astype(np.float16)
+    else:  # to nearest even
+        bits = y.view(np.uint32)
+        y = ((bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000).view(np.float32)
+    rounded = y.astype(np.float64)
+    got = ms.jit(centred)(Tensor(x), Tensor(w)).asnumpy()
+    np.testing.assert_allclose(got, rounded - rounded.mean(0), rtol=0, atol=2e-6)

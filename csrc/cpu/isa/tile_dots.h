@@ -107,9 +107,9 @@ template <class T>
 using DotBlock = void (*)(const Dots<T>&);
 
 template <class T>
-void dots(const T* x, ptrdiff_t image_x, const int32_t* at, const T* dy, ptrdiff_t image_y,
-          ptrdiff_t ldy, int images, int K, int M, int R, Total<T>* sums, ptrdiff_t lds) {
-  if (images == 0 || R == 0) return;
+void dots_by_places(const T* x, ptrdiff_t image_x, const int32_t* at, const T* dy,
+                    ptrdiff_t image_y, ptrdiff_t ldy, int images, int K, int M, int R,
+                    Total<T>* sums, ptrdiff_t lds) {
   constexpr int kRows = 1024;  // of dy's features, which stay in the first-level cache
   const Parts features(M, kDotM), shifts(K, kDotK);
   for (int r = 0; r < R; r += kRows) {
@@ -123,6 +123,168 @@ void dots(const T* x, ptrdiff_t image_x, const int32_t* at, const T* dy, ptrdiff
                sums + m * lds + k, lds});
       }
     }
+  }
+}
+
+// ---- The same with features of dy as lanes ----
+//
+// dy is transposed, x is broadcast: no sums across lanes at the end, which few places would not be
+// worth. The results are transposed back.
+
+constexpr int kLaneV = kVectorRegisters == 32 ? 4 : 2;  // vectors of features
+constexpr int kLaneW = kVectorRegisters == 32 ? 8 : 6;  // shifts beside two of those
+constexpr int lane_w(int V) { return V < 3 ? kLaneW : V == 3 ? 8 : 6; }
+constexpr int kLaneBytes = 48 * 1024;  // of dy transposed
+constexpr int kLaneShifts = 96;        // between results that are transposed
+
+/// Rows that one number of LaneOf<T> has.
+template <class T>
+constexpr int kRowsALane = sizeof(LaneOf<T>) / sizeof(T);
+
+template <class T>
+struct LaneDots {
+  const T* x;
+  ptrdiff_t image_x;
+  const int32_t* at;
+  const LaneOf<T>* dy;  ///< [images][steps][V vectors]
+  int images, steps;
+  Total<T>* sums;  ///< [shift][V vectors]
+};
+
+/// W shifts and V vectors of features.
+template <class T, int W, int V>
+void lane_block(const LaneDots<T>& dots) {
+  const LaneDots<T> a = dots;
+  constexpr int N = kLanes<Total<T>>;
+  Vec<Total<T>> acc[W][V] = {};
+  const T* from[W];
+#pragma GCC unroll 8
+  for (int w = 0; w < W; ++w) from[w] = a.x + a.at[w];
+  const LaneOf<T>* dy = a.dy;
+  int image = 0;
+  do {
+    const ptrdiff_t end = static_cast<ptrdiff_t>(a.steps) * kRowsALane<T>;
+    ptrdiff_t r = 0;
+    do {
+      Vec<LaneOf<T>> d[V];
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) d[v] = load(dy + v * N);
+#pragma GCC unroll 8
+      for (int w = 0; w < W; ++w) {
+        const auto xv = broadcast(load_as<LaneOf<T>>(from[w] + r));
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) acc[w][v] = fma(xv, d[v], acc[w][v]);
+      }
+      dy += V * N;
+    } while ((r += kRowsALane<T>) < end);
+#pragma GCC unroll 8
+    for (int w = 0; w < W; ++w) from[w] += a.image_x;
+  } while (++image < a.images);
+#pragma GCC unroll 8
+  for (int w = 0; w < W; ++w) {
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) store(a.sums + (w * V + v) * N, acc[w][v]);
+  }
+}
+
+template <class T>
+using LaneBlock = void (*)(const LaneDots<T>&);
+
+template <class T>
+LaneBlock<T> lane_block_for(int W, int V) {
+  return chosen<kLaneV, 8>(V, W, []<int v, int w>() -> LaneBlock<T> {
+    if constexpr (w > lane_w(v))
+      return nullptr;
+    else
+      return lane_block<T, w, v>;
+  });
+}
+
+/// to[step][V vectors] = rows of M features, zeros beyond those. Makes whole squares of steps.
+template <class T>
+void transpose_features(const T* dy, ptrdiff_t ldy, int M, int steps, int V, LaneOf<T>* to) {
+  using L = LaneOf<T>;
+  constexpr int N = kLanes<L>;
+  for (int v = 0; v < V; ++v) {
+    for (int s = 0; s < steps; s += N) {
+      L square[N * N] = {};
+      const int there = min(N, M - v * N);
+      for (int m = 0; m < there; ++m)
+        store(square + m * N, load_as<Vec<L>>(dy + (v * N + m) * ldy + s * kRowsALane<T>));
+      transpose_square<L, N>(square, N, to + (s * V + v) * N, V * N);
+    }
+  }
+}
+
+/// sums[m * lds + k] += of[k][V vectors] for K shifts and M features.
+template <class T>
+void add_transposed(const T* of, int K, int M, int V, T* sums, ptrdiff_t lds) {
+  constexpr int N = kLanes<T>;
+  for (int m0 = 0; m0 < M; m0 += N) {
+    for (int k0 = 0; k0 < K; k0 += N) {
+      T square[N * N];  // (`of` has room for whole squares)
+      transpose_square<T, N>(of + k0 * V * N + m0, V * N, square, N);
+      const int features = min(N, M - m0), shifts = min(N, K - k0);
+      for (int m = 0; m < features; ++m) {
+        T* const sum = sums + (m0 + m) * lds + k0;
+        if (shifts == N) {
+          store(sum, load(sum) + load(square + m * N));
+          continue;
+        }
+        for (int k = 0; k < shifts; ++k) sum[k] += square[m * N + k];
+      }
+    }
+  }
+}
+
+/// M features, of at most kLaneV vectors.
+template <class T>
+void dots_by_features(const T* x, ptrdiff_t image_x, const int32_t* at, const T* dy,
+                      ptrdiff_t image_y, ptrdiff_t ldy, int images, int K, int M, int R,
+                      Total<T>* sums, ptrdiff_t lds) {
+  using L = LaneOf<T>;
+  constexpr int N = kLanes<L>;
+  const int V = ceil_div(M, N), all = ceil_div(R, kRowsALane<T>);  // steps
+  const int room = kLaneBytes / (V * kVectorBytes);
+  const Parts cuts(ceil_div(all, N), room / N);  // in squares of steps
+  alignas(64) L turned[kLaneBytes / sizeof(L)];
+  alignas(64) Total<T> made[kLaneShifts * kLaneV * N];
+  for (int c = 0, s0 = 0; c < cuts.count; s0 += N * cuts.width(c++)) {
+    const int steps = min(N * cuts.width(c), all - s0);
+    const int together = 1 + (room - ceil_div(steps, N) * N) / steps;  // (the last in squares)
+    const ptrdiff_t r0 = static_cast<ptrdiff_t>(s0) * kRowsALane<T>;
+    for (int first = 0; first < images; first += together) {
+      const int n = min(together, images - first);
+      for (int i = 0; i < n; ++i)
+        transpose_features(dy + (first + i) * image_y + r0, ldy, M, steps, V,
+                           turned + i * steps * V * N);
+      for (int k0 = 0; k0 < K; k0 += kLaneShifts) {
+        const Parts shifts(min(kLaneShifts, K - k0), lane_w(V));
+        Total<T>* to = made;
+        for (int p = 0, k = k0; p < shifts.count; k += shifts.width(p++)) {
+          lane_block_for<T>(shifts.width(p),
+                            V)({x + first * image_x + r0, image_x, at + k, turned, n, steps, to});
+          to += shifts.width(p) * V * N;
+        }
+        add_transposed(made, min(kLaneShifts, K - k0), M, V, sums + k0, lds);
+      }
+    }
+  }
+}
+
+template <class T>
+void dots(const T* x, ptrdiff_t image_x, const int32_t* at, const T* dy, ptrdiff_t image_y,
+          ptrdiff_t ldy, int images, int K, int M, int R, Total<T>* sums, ptrdiff_t lds) {
+  if (images == 0 || R == 0) return;
+  constexpr int N = kLanes<LaneOf<T>>;
+  const int vectors = ceil_div(M, N);
+  if (vectors < 2 || 8 * vectors * N > 9 * M)  // too many lanes would be empty
+    return dots_by_places(x, image_x, at, dy, image_y, ldy, images, K, M, R, sums, lds);
+  const Parts parts(vectors, kLaneV);
+  for (int p = 0, v = 0; p < parts.count; v += parts.width(p++)) {
+    const int m = v * N, features = min(parts.width(p) * N, M - m);
+    dots_by_features(x, image_x, at, dy + m * ldy, image_y, ldy, images, K, features, R,
+                     sums + m * lds, lds);
   }
 }
 

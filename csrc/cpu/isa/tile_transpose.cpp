@@ -59,8 +59,7 @@ GRADCELL_INLINE void convert(From from, To& to) {
 GRADCELL_INLINE void convert(Half h, float& to) { to = f16_to_f32(h.bits); }
 GRADCELL_INLINE void convert(float x, Half& to) { to.bits = f32_to_f16(x); }
 GRADCELL_INLINE void convert(Bfloat h, float& to) {
-  const uint32_t b = static_cast<uint32_t>(h.bits) << 16;
-  to = float_of(b | ((b & 0x7fffffffu) > 0x7f800000u ? 0x00400000u : 0u));
+  to = float_of(static_cast<uint32_t>(h.bits) << 16);
 }
 GRADCELL_INLINE void convert(float x, Bfloat& to) { to.bits = f32_to_bf16(x); }
 GRADCELL_INLINE void convert(Bool b, int32_t& to) { to = b.byte != 0; }

@@ -60,50 +60,98 @@ void pack(const uint16_t* w, const int64_t* even, const int64_t* odd, ptrdiff_t 
                [=](int k, int m) { return number(even[k], m) | number(odd[k], m) << 16; });
 }
 
-/// A row: to[i] = make(i * step), zeros from n to the pitch.
-template <class To, class F>
-GRADCELL_INLINE void fill_row(To* to, ptrdiff_t step, int n, ptrdiff_t pitch, F make) {
-  if (step == 1)
-    for (int i = 0; i < n; ++i) to[i] = make(i);
-  else
-    for (int i = 0; i < n; ++i) to[i] = make(i * step);
-  for (ptrdiff_t i = n; i < pitch; ++i) to[i] = 0;
+// Rows of images are short: what does not fill a vector is masked.
+
+template <int N>
+GRADCELL_INLINE uint32_t first_lanes(ptrdiff_t n) {
+  return n >= N ? static_cast<uint32_t>((uint64_t{1} << N) - 1) : n <= 0 ? 0u : (1u << n) - 1;
+}
+
+/// The numbers of 16 columns i < n of a row, each in a lane.
+template <int Step>
+GRADCELL_INLINE __m512i every(const uint16_t* from, ptrdiff_t step, ptrdiff_t i, ptrdiff_t n) {
+  if constexpr (Step == 1) {
+    const auto mask = static_cast<__mmask16>(first_lanes<16>(n - i));
+    return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, from + i));
+  } else if constexpr (Step == 2) {
+    const __mmask32 mask = first_lanes<32>(2 * (n - i) - 1);
+    return _mm512_and_si512(_mm512_maskz_loadu_epi16(mask, from + 2 * i),
+                            _mm512_set1_epi32(0xffff));
+  } else {
+    alignas(64) uint32_t lanes[16] = {};
+    for (ptrdiff_t l = 0; l < 16 && i + l < n; ++l) lanes[l] = from[(i + l) * step];
+    return _mm512_load_si512(lanes);
+  }
+}
+
+template <int Step>
+void spread_pairs(const uint16_t* even, const uint16_t* odd, ptrdiff_t row, ptrdiff_t step,
+                  int rows, int n, Pair* to, ptrdiff_t pitch) {
+  const int odd_n = odd ? n : 0;
+  if (!odd) odd = even;
+  for (int r = 0; r < rows; ++r, even += row, odd += row, to += pitch) {
+    for (ptrdiff_t i = 0; i < pitch; i += 16) {
+      const __m512i pairs = _mm512_or_si512(
+          every<Step>(even, step, i, n), _mm512_slli_epi32(every<Step>(odd, step, i, odd_n), 16));
+      _mm512_mask_storeu_epi32(to + i, static_cast<__mmask16>(first_lanes<16>(pitch - i)), pairs);
+    }
+  }
 }
 
 void spread(const uint16_t* even, const uint16_t* odd, ptrdiff_t row, ptrdiff_t step, int rows,
             int n, Pair* to, ptrdiff_t pitch) {
-  for (int r = 0; r < rows; ++r, even += row, to += pitch) {
-    if (!odd) {
-      fill_row(to, step, n, pitch, [=](ptrdiff_t i) { return Pair(even[i]); });
-      continue;
+  (step == 1   ? spread_pairs<1>
+   : step == 2 ? spread_pairs<2>
+               : spread_pairs<0>)(even, odd, row, step, rows, n, to, pitch);
+}
+
+template <int Step>
+void spread_rows_of_numbers(const uint16_t* from, ptrdiff_t row, ptrdiff_t step, int rows, int n,
+                            uint16_t* to, ptrdiff_t pitch) {
+  for (int r = 0; r < rows; ++r, from += row, to += pitch) {
+    for (ptrdiff_t i = 0; i < pitch; i += 16) {
+      const __m256i numbers = _mm512_cvtepi32_epi16(every<Step>(from, step, i, n));
+      _mm256_mask_storeu_epi16(to + i, static_cast<__mmask16>(first_lanes<16>(pitch - i)), numbers);
     }
-    fill_row(to, step, n, pitch,
-             [=](ptrdiff_t i) { return even[i] | static_cast<Pair>(odd[i]) << 16; });
-    odd += row;
   }
 }
 
 void spread_numbers(const uint16_t* from, ptrdiff_t row, ptrdiff_t step, int rows, int n,
                     uint16_t* to, ptrdiff_t pitch) {
-  for (int r = 0; r < rows; ++r, from += row, to += pitch)
-    fill_row(to, step, n, pitch, [=](ptrdiff_t i) { return from[i]; });
+  (step == 1   ? spread_rows_of_numbers<1>
+   : step == 2 ? spread_rows_of_numbers<2>
+               : spread_rows_of_numbers<0>)(from, row, step, rows, n, to, pitch);
 }
 
-GRADCELL_INLINE uint16_t rounded(float x) {
-  const auto bits = __builtin_bit_cast(uint32_t, x);
-  const uint32_t near = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-  const uint32_t nan = (bits >> 16) | 0x40u;
-  return static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? nan : near);
+template <int Step>
+void collect_rows_of(const float* from, ptrdiff_t pitch, int rows, int n, uint16_t* to,
+                     ptrdiff_t row, ptrdiff_t step) {
+  for (int r = 0; r < rows; ++r, from += pitch, to += row) {
+    for (ptrdiff_t i = 0; i < n; i += 16) {
+      const auto mask = static_cast<__mmask16>(first_lanes<16>(n - i));
+      const auto near = (__m256i)_mm512_cvtneps_pbh(_mm512_maskz_loadu_ps(mask, from + i));
+      if constexpr (Step == 1) {
+        if (n - i >= 16)
+          _mm256_storeu_si256((__m256i*)(to + i), near);
+        else
+          _mm256_mask_storeu_epi16(to + i, mask, near);
+      } else if constexpr (Step == 2) {  // what lies between belongs to other results
+        const __mmask32 others = first_lanes<32>(2 * (n - i)) & 0x55555555u;
+        _mm512_mask_storeu_epi16(to + 2 * i, others, _mm512_cvtepu16_epi32(near));
+      } else {
+        alignas(32) uint16_t numbers[16];
+        _mm256_store_si256((__m256i*)numbers, near);
+        for (ptrdiff_t l = 0; l < 16 && i + l < n; ++l) to[(i + l) * step] = numbers[l];
+      }
+    }
+  }
 }
 
 void collect(const float* from, ptrdiff_t pitch, int rows, int n, uint16_t* to, ptrdiff_t row,
              ptrdiff_t step) {
-  for (int r = 0; r < rows; ++r, from += pitch, to += row) {
-    if (step == 1)
-      for (int i = 0; i < n; ++i) to[i] = rounded(from[i]);
-    else
-      for (int i = 0; i < n; ++i) to[i * step] = rounded(from[i]);
-  }
+  (step == 1   ? collect_rows_of<1>
+   : step == 2 ? collect_rows_of<2>
+               : collect_rows_of<0>)(from, pitch, rows, n, to, row, step);
 }
 
 bool all_finite(const uint16_t* x, size_t n) {
