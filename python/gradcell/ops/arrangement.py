@@ -149,8 +149,9 @@ def numel(input: Any) -> int:
 
 
 def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, below: bool) -> Tensor:
-    sizes = (arguments.integer(n, name, what) for n, what in ((row, "row"), (col, "col")))
-    places = _core.places_in_triangle(*sizes, arguments.integer(offset, name, "offset"), below)
+    rows, columns = arguments.integer(row, name, "row"), arguments.integer(col, name, "col")
+    away = arguments.integer(offset, name, "offset")
+    places = _core.places_in_triangle(rows, columns, away, below)
     return _ops.cast(places, to_dtype(dtype))
 
 

@@ -63,11 +63,10 @@ def index_fill(x: Any, axis: Any, index: Any, value: Any) -> Tensor:
 
 def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
     """x with the rows of v added at indices."""
-    at = np.asarray(indices) if isinstance(indices, (list, tuple)) else None
-    if at is None or at.ndim != 1 or at.dtype.kind != "i":
+    at = np.asarray(indices if isinstance(indices, (list, tuple)) else [[]])
+    if at.ndim != 1 or at.dtype.kind != "i":
         at = np.array(arguments.integers(indices, "InplaceAdd", "indices"))
-    at = Tensor(at.astype(np.int32))
-    return indexing.index_add(x, at, v, 0)
+    return indexing.index_add(x, Tensor(at.astype(np.int32)), v, 0)
 
 
 @one_plan

@@ -55,7 +55,7 @@ def unique_consecutive(
     if known is None or not _core.is_plain(t) or _core.in_trace():
         known = _ops.gather(t, begins, a)
     out: list[Tensor] = [known]
-    counts = np.diff(begins.asnumpy(), append=length) if return_inverse or return_counts else None
+    counts = np.diff(begins.asnumpy() if return_inverse or return_counts else [], append=length)
     if return_inverse:
         place = np.repeat(np.arange(begins.size), counts)
         out.append(Tensor(place.reshape(x.shape) if dim is None else place))

@@ -202,8 +202,8 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
         raise TypeError(f"histc: needs real numbers, got {x.dtype}{where()}")
     if min != max and x.dtype in (_core.float32, _core.float64, _core.int32):
         edges = np.histogram_bin_edges(np.zeros(0, x.dtype.name), bins, (min, max))
-        counts = _core.counts_between(x, Tensor(edges.astype(np.float64)))
-        return _ops.cast(counts, x.dtype)
+        found = _core.counts_between(x, Tensor(edges.astype(np.float64)))
+        return _ops.cast(found, x.dtype)
     values = x.asnumpy()
     low, high = (values.min(), values.max()) if min == max == 0 else (min, max)
     counts = np.histogram(values, bins, (low, high))[0]
