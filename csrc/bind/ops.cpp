@@ -220,9 +220,6 @@ void bind_views(py::module_& m) {
         py::arg("shape"), "A slice in another shape.");
   m.def("diagonal", &diagonal, py::arg("x"), py::arg("offset"), py::arg("axis1"), py::arg("axis2"),
         "The elements along two axes whose indices differ by offset.");
-  m.def(
-      "whole", [](const TensorPtr& x) { return view(x, {}); }, py::arg("x"),
-      "All of the tensor, as it is.");
 }
 
 }  // namespace

@@ -40,6 +40,11 @@ class Stopping : public Constant {
   NodeId batch(Graph& g, NodeId, const Batch& b) const override {
     return stop_gradient(g, b.inputs[0]);
   }
+  // As a view: what is read has no derivative. A write to it passes this step over.
+  bool views() const override { return true; }
+  std::optional<View> lay(const View& x, std::span<const int64_t>, const Dims&) const override {
+    return x;
+  }
 };
 
 class CallMarking : public Spec {

@@ -207,7 +207,13 @@ NodeId written(Trace& t, const TensorPtr& y, const TensorPtr& value) {
   NodeId v = cast(g, value->in(t), y->dtype());
   if (g.dims(v) != y->dims()) v = broadcast_to(g, v, y->dims());
   const Window* w = y->window();
-  return w ? with_part(g, w->base->in(t), w->steps, v) : v;
+  if (!w) return v;
+  // Steps that hide derivatives: those of the base's other elements stay, the written ones have
+  // none.
+  std::vector<Step> steps = w->steps;
+  if (std::erase_if(steps, [](const Step& s) { return s.op == Op::StopGradient; }))
+    v = stop_gradient(g, v);
+  return with_part(g, w->base->in(t), steps, v);
 }
 
 }  // namespace

@@ -97,12 +97,12 @@ def main():
         u = net(Tensor(grid)).asnumpy()
         curves[name] = (u, losses)
         errors[name] = float(np.linalg.norm(u - exact(grid)) / np.linalg.norm(exact(grid)))
-        print(f"{name}: relative L2 error {errors[name]:.2%}")
+        print(f"{name}: relative L2 error {errors[name]:.3%}")
     if options.picture and (made := pictures.figure(2)):
         figure, (left, right) = made
         left.plot(grid, exact(grid), "k", lw=2, alpha=0.4, label="exact")
         for name, (u, losses) in curves.items():
-            left.plot(grid, u, label=f"{name}, error {errors[name]:.1%}")
+            left.plot(grid, u, label=f"{name}, error {errors[name]:.1e}")
             right.semilogy(losses, label=name)
         left.set(xlabel="x", ylabel="u")
         right.set(xlabel="step", ylabel="loss")

@@ -69,12 +69,14 @@ def main():
         dots = places.scatter(*at.T, c=digits.target, s=4, cmap="tab10")
         places.set_title("where the digits lie")
         figure.colorbar(dots, ax=places)
-        side = np.linspace(-2.2, 2.2, 12, dtype=np.float32)
+        n, reach = 10, 2.5
+        side = reach * (2 * np.arange(n, dtype=np.float32) + 1 - n) / n  # middles of the tiles
         latent = np.stack(np.meshgrid(side, side[::-1]), -1).reshape(-1, 2)
-        tiles = ops.sigmoid(net.decoder(Tensor(latent))).asnumpy().reshape(12, 12, 8, 8)
-        grid.imshow(tiles.transpose(0, 2, 1, 3).reshape(96, 96), cmap="gray_r")
+        tiles = ops.sigmoid(net.decoder(Tensor(latent))).asnumpy().reshape(n, n, 8, 8)
+        tiles = np.pad(tiles, ((0, 0), (0, 0), (1, 1), (1, 1)))  # a margin
+        picture = tiles.transpose(0, 2, 1, 3).reshape(10 * n, 10 * n)
+        grid.imshow(picture, cmap="gray_r", extent=[-reach, reach, -reach, reach])
         grid.set_title("what the decoder draws there")
-        grid.axis("off")
         pictures.save(figure, options.picture)
 
 

@@ -79,8 +79,8 @@ class Parameter(ParameterBase):
 
     @property
     def data(self) -> Tensor:
-        """A view: a plain Tensor with the parameter's elements, whatever they are by then."""
-        return _core.views.whole(self)
+        """A view without derivatives: a plain Tensor with the elements, whatever they are by then."""
+        return _core.views.stop_gradient(self)
 
     def value(self) -> Tensor:
         """The value, a plain Tensor that later changes of the parameter leave as it is."""

@@ -448,8 +448,8 @@ _OWN: dict[str, Any] = {
     "ndimension": _said("The number of dimensions.", lambda self: self.ndim),
     "value": _said("This tensor's value: itself.", lambda self: self),
     "data": property(
-        lambda self: self,
-        doc="This tensor's value: itself, so that a write to it is one to the tensor.",
+        lambda self: _core.views.stop_gradient(self),
+        doc="A view without derivatives: a write to it is one to the tensor.",
     ),
     "byte": _said("The elements as uint8.", lambda self: _core.ops.cast(self, _core.uint8)),
     "short": _said("The elements as int16.", lambda self: _core.ops.cast(self, _core.int16)),
