@@ -22,7 +22,7 @@ class AttentionWriter : AloneWriter {
         op_(g_[id].op),
         a_(attributes<AttentionAttributes>(g_, id)),
         at_(attention_inputs(op_, a_)),
-        by_keys_(op_ == Op::AttentionColumns) {
+        by_keys_(attention_by_keys(op_)) {
     const Dims q = outside(0), k = outside(1);
     rank_ = q.size();
     lead_ = Dims(q.begin(), q.end() - 2);
