@@ -456,7 +456,8 @@ GRADCELL_DEVICE void gc_dots(gc_square<T>& to, gc_square<T>& a, gc_square<T>& b,
 }
 template <class T>
 GRADCELL_DEVICE void gc_times(gc_square<T>& a, const gc_square<T>& b) {
-  for (int e = gc_thread(); e < 1024; e += gc_threads()) a.at[e / 32][e % 32] *= b.at[e / 32][e % 32];
+  for (int e = gc_thread(); e < 1024; e += gc_threads())
+    a.at[e / 32][e % 32] *= b.at[e / 32][e % 32];
   __syncthreads();
 }
 
