@@ -148,11 +148,6 @@ def seconds(fn: Callable[..., Any], data: list[list[Tensor]], repeats: int) -> f
     return statistics.median(times)
 
 
-def flops(plan: cuda.Plan) -> int:
-    products = [s["matmul"] for s in plan.steps if "matmul" in s]
-    return sum(2 * m["batch"] * m["m"] * m["n"] * m["k"] for m in products)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", help="write all results to this file")
@@ -197,7 +192,7 @@ def main() -> None:
             "launches": len(plan.steps) - products,
             "products": products,
             "gigabytes_per_second": plan.bytes_moved / took / 1e9,
-            "gigaflops": flops(plan) / took / 1e9,
+            "gigaflops": sum(s["flops"] for s in plan.steps) / took / 1e9,
         }
         record["cases"][name] = row
         print("{:24} {:10.3f} {:9} {:9} {:9.1f} {:9.1f}".format(name, *row.values()))

@@ -66,6 +66,7 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
   d["nodes"] = s.nodes;
   d["bytes_read"] = s.bytes_read;
   d["bytes_written"] = s.bytes_written;
+  d["flops"] = s.flops;
   d["stage"] = s.stage;
   d["location"] = location_text(s.location);
   return d;

@@ -73,6 +73,18 @@ Tensor* tensor_in(PyObject* o) {
   return reinterpret_cast<py::detail::instance*>(o)->get_value_and_holder().value_ptr<Tensor>();
 }
 
+/// The Python object of a tensor that has none yet: what py::cast makes, without its searches for
+/// the type and for an object that there is.
+py::object new_object(const std::shared_ptr<Tensor>& tensor) {
+  static const py::detail::type_info* const info = py::detail::get_type_info(tensor_type());
+  auto object = py::reinterpret_steal<py::object>(py::detail::make_new_instance(info->type));
+  auto* instance = reinterpret_cast<py::detail::instance*>(object.ptr());
+  instance->get_value_and_holder().value_ptr() = tensor.get();
+  instance->owned = true;
+  info->init_instance(instance, &tensor);
+  return object;
+}
+
 bool same_object(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (Py_TYPE(a) != Py_TYPE(b)) return false;
@@ -189,7 +201,7 @@ PyObject* run(const Entry& e, Tensor* const* tensors) {
   } else {
     out = e.compiled->run({in, count});
   }
-  auto wrap = [](Array& a) { return py::cast(std::make_shared<Tensor>(std::move(a))); };
+  auto wrap = [](Array& a) { return new_object(std::make_shared<Tensor>(std::move(a))); };
   if (e.fill.is_none() && !e.tuple) return wrap(out[0]).release().ptr();
   if (e.tuple) {
     py::tuple result(out.size());

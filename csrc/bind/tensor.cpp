@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "runtime/occurrences.h"
 #include "runtime/placement.h"
 #include "runtime/selection.h"
 
@@ -65,6 +66,14 @@ template <class F>
 TensorPtr computed(F f) {
   py::gil_scoped_release nogil;
   return std::make_shared<Tensor>(f());
+}
+
+/// The two of f() as tensors, likewise.
+template <class F>
+std::pair<TensorPtr, TensorPtr> both(F f) {
+  py::gil_scoped_release nogil;
+  auto [a, b] = f();
+  return {std::make_shared<Tensor>(std::move(a)), std::make_shared<Tensor>(std::move(b))};
 }
 
 py::tuple shape_tuple(const Dims& dims) {
@@ -225,12 +234,12 @@ void bind_tensor(py::module_& m) {
       "The positions, int32 or int64, that sort the elements along the last dimension; equal ones "
       "keep their order.");
   m.def(
-      "taken_from_rows",
-      [](const Tensor& x, const Tensor& positions) {
-        const Array value = x.value(), at = positions.value();
-        return computed([&] { return taken_from_rows(value, at); });
+      "elements_along",
+      [](const Tensor& x, int64_t axis, const Tensor& index) {
+        const Array value = x.value(), at = index.value();
+        return computed([&] { return elements_along(value, axis, at); });
       },
-      "The elements at positions along the last dimension that the other functions gave.");
+      "The elements at indices along an axis, in their shape, which is x's but along the axis.");
   m.def(
       "places_in_line",
       [](const Tensor& line, const Tensor& x, bool right, DTypeObject place) {
@@ -249,11 +258,11 @@ void bind_tensor(py::module_& m) {
       "(The smallest, the largest) of integers; (0, -1) of none.");
   m.def(
       "running_extremes",
-      [](const Tensor& x, int64_t axis, bool largest) {
+      [](const Tensor& x, int64_t axis, bool largest, DTypeObject place) {
         const Array value = x.value();
-        return computed([&] { return running_extremes(value, axis, largest); });
+        return both([&] { return running_extremes(value, axis, largest, place.value); });
       },
-      "The position of the largest (smallest) element up to each along an axis, int64.");
+      "(The largest (smallest) element up to each along an axis, its position).");
   m.def(
       "write_slices",
       [](const TensorPtr& x, int64_t axis, int64_t count, const Tensor& places,
@@ -268,12 +277,62 @@ void bind_tensor(py::module_& m) {
       "be gone, and nothing is written.");
   m.def(
       "with_elements",
-      [](const Tensor& x, int64_t axis, const Tensor& index, const Tensor& values) {
+      [](const Tensor& x, int64_t axis, const Tensor& index, const Tensor& values, bool added) {
         const Array from = x.value(), at = index.value(), now = values.value();
-        py::gil_scoped_release nogil;
-        return std::make_shared<Tensor>(with_elements(from, axis, at, now));
+        return computed([&] { return with_elements(from, axis, at, now, added); });
       },
-      "x with values at indices along an axis; of several for one place the last stays.");
+      "x with values at indices along an axis; of several for one place the last stays, or all are "
+      "added.");
+  m.def(
+      "with_slices_added",
+      [](const Tensor& x, int64_t axis, const Tensor& places, const Tensor& values) {
+        const Array from = x.value(), at = places.value(), more = values.value();
+        return computed([&] { return with_slices_added(from, axis, at, more); });
+      },
+      "x with slices added at places along an axis.");
+  m.def(
+      "first_occurrences",
+      [](const Tensor& x, DTypeObject place) {
+        const Array value = x.value();
+        return both([&] { return first_occurrences(value, place.value); });
+      },
+      "(The positions where different elements first occur, int64; each element's place among "
+      "them).");
+  m.def(
+      "runs",
+      [](const Tensor& x) {
+        const Array value = x.value();
+        return both([&] { return runs(value); });
+      },
+      "(The positions of elements that differ from the one before, int64; those elements).");
+  m.def(
+      "counts_of",
+      [](const Tensor& x, int64_t length) {
+        const Array value = x.value();
+        return computed([&] { return counts_of(value, length); });
+      },
+      "How often each number from 0 to length - 1 occurs, float32.");
+  m.def(
+      "counts_between",
+      [](const Tensor& x, const Tensor& edges) {
+        const Array value = x.value(), line = edges.value();
+        return computed([&] { return counts_between(value, line); });
+      },
+      "How many elements lie between each two neighbours of a line of float64, int64.");
+  m.def(
+      "among",
+      [](const Tensor& x, const Tensor& tests) {
+        const Array value = x.value(), wanted = tests.value();
+        return computed([&] { return among(value, wanted); });
+      },
+      "Whether each element is one of others of its dtype.");
+  m.def(
+      "segment_extremes",
+      [](const Tensor& rows, const Tensor& ids, const Tensor& none, int64_t count, bool largest) {
+        const Array value = rows.value(), segment = ids.value(), other = none.value();
+        return both([&] { return segment_extremes(value, segment, other, count, largest); });
+      },
+      "(The largest (smallest) elements of each segment's columns, their rows, int64); -1: none.");
   m.def(
       "drawn_by_weights",
       [](const Tensor& weights, const Tensor& u) {
@@ -292,6 +351,12 @@ void bind_tensor(py::module_& m) {
         return std::make_shared<Tensor>(places_not_zero(value));
       },
       "The coordinates of the elements that are not zero, int64 [count, rank].");
+  m.def(
+      "places_in_triangle",
+      [](int64_t rows, int64_t columns, int64_t offset, bool below) {
+        return computed([&] { return places_in_triangle(rows, columns, offset, below); });
+      },
+      "The coordinates of the elements on and below (above) a diagonal, int64 [2, count].");
   m.def(
       "of_integers",
       [](const std::string& function, const Tensor& a, const Tensor& b) {

@@ -3,6 +3,7 @@
 
 #include "cpu/pair_kernels.h"
 #include "cpu/tile_kernels.h"
+#include "cpu/vector_kernels.h"
 #include "cpu/whole_kernels.h"
 #include "math/vecmath_table.h"
 
@@ -18,6 +19,7 @@ namespace cpu {
   namespace ns {                                       \
   extern const Kernels kKernels;                       \
   extern const WholeKernels kWholeKernels;             \
+  extern const VectorKernels kVectorKernels;           \
   extern const PerFloat<TileMatmul> kTileMatmul;       \
   extern const TileTranspose kTileTranspose;           \
   extern const PerFloat<TileShifted> kTileShifted;     \
@@ -38,6 +40,7 @@ namespace {
 struct Tables {
   const Kernels& loops;
   const WholeKernels& whole;
+  const VectorKernels& vectors;
   TileKernels tiles;
   const VecMathTable& math;
 };
@@ -46,6 +49,7 @@ const Tables& tables(IsaLevel level) {
 #define GRADCELL_X(ns, Level, ...)                                                            \
   {ns::kKernels,                                                                              \
    ns::kWholeKernels,                                                                         \
+   ns::kVectorKernels,                                                                        \
    {IsaLevel::Level, ns::kTileMatmul, ns::kTileTranspose, ns::kTileShifted, ns::kTileWindows, \
     ns::kTileAttention},                                                                      \
    vecmath_table_##ns()},
@@ -62,6 +66,7 @@ const Tables& in_use() {
 }  // namespace
 
 const Kernels& kernels() { return in_use().loops; }
+const VectorKernels& vector_kernels() { return in_use().vectors; }
 const WholeKernels& whole_kernels() { return in_use().whole; }
 const TileKernels& tile_kernels() { return in_use().tiles; }
 const TileKernels& tile_kernels(IsaLevel level) { return tables(level).tiles; }

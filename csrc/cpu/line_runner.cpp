@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "cpu/combine.h"
 #include "cpu/tile_kernels.h"
 #include "cpu/whole_kernels.h"
 
@@ -383,6 +384,23 @@ void LineRunner::scatter(const Instruction& i) {
   });
 }
 
+namespace {
+
+/// Fewer elements than this are combined one by one: a kernel takes longer to begin.
+constexpr size_t kShort = 8;
+
+template <class T, class A>
+void combine_each(Combine how, const T* line, const int32_t* base, const std::vector<int32_t>& step,
+                  A* sums, size_t n) {
+  by_combine(how, [&]<Combine c>() {
+    for (size_t f = 0; f < n; ++f)
+      for (const int32_t s : step)
+        sums[f] = combined<c>(sums[f], static_cast<A>(line[base[f] + s]));
+  });
+}
+
+}  // namespace
+
 void LineRunner::reduce_features(const Instruction& i) {
   const Operand& o = i.operand[0];
   const auto &base = r_.maps[i.map], &step = r_.maps[i.map2];
@@ -401,15 +419,20 @@ void LineRunner::reduce_features(const Instruction& i) {
     for (int32_t r = 0; r < valid_; ++r, line += pitch, to += i.features) {
       std::fill_n(sums, features, identity<A>(i.combine));
       const T* x = line + step[0];
-      if (columns)
+      if (columns) {
         k.fold_rows(i.combine, dtype, x + base[0], apart, inner, sums, features);
-      else
-        for (size_t f = 0; f < features; ++f) {
-          if (apart == 1)
-            k.fold(i.combine, dtype, x + base[f], inner, &sums[f]);
+      } else if (apart == 1 && inner >= kShort) {
+        for (size_t f = 0; f < features; ++f)
+          k.fold(i.combine, dtype, x + base[f], inner, &sums[f]);
+      } else {
+        for (size_t f = 0, run = 1; f < features; f += run) {  // features side by side
+          for (run = 1; f + run < features && base[f + run] == base[f] + int64_t(run);) ++run;
+          if (apart != 0 && run >= kShort)
+            k.fold_rows(i.combine, dtype, x + base[f], apart, inner, &sums[f], run);
           else
-            for (int32_t s : step) k.fold(i.combine, dtype, line + base[f] + s, 1, &sums[f]);
+            combine_each(i.combine, line, base.data() + f, step, sums + f, run);
         }
+      }
       for (size_t f = 0; f < features; ++f) to[f] = static_cast<T>(sums[f]);
     }
   });

@@ -320,6 +320,8 @@ class TileRunner {
 
   /// Few bytes, most often a multiple of 64: a call of memcpy would cost as much again.
   static void copy_rows(const std::byte* from, std::byte* to, size_t bytes) {
+    constexpr size_t kLong = 1024;  // by the library's widest moves
+    if (bytes >= kLong) return std::memcpy(to, from, bytes), void();
     size_t at = 0;
     for (; at + 64 <= bytes; at += 64) std::memcpy(to + at, from + at, 64);
     if (at < bytes) std::memcpy(to + at, from + at, bytes - at);

@@ -17,6 +17,10 @@ using AccumulatorOf =
     std::conditional_t<how == Combine::Max || how == Combine::Min, T,
                        std::conditional_t<std::is_floating_point_v<T>, double, int64_t>>;
 
+/// What is done to the bits of two integers. Shifts by as many bits as there are, or more, leave
+/// none of them, but for the sign of what is shifted to the right.
+enum class Bits : uint8_t { And, Or, Xor, LeftShift, RightShift };
+
 struct WholeKernels {
   /// *acc combined with n elements side by side: in lanes, then lane by lane, an order that n
   /// decides.
@@ -34,6 +38,9 @@ struct WholeKernels {
   void (*convert)(DType from, DType to, const void* x, void* y, size_t n);
   /// An op on bools; b is another a where it has one operand.
   void (*logical)(Op op, const uint8_t* a, const uint8_t* b, uint8_t* y, size_t n);
+  /// The same of integers' bits; an operand that is not `many` is one number for all.
+  void (*bits)(Bits what, DType type, const void* a, bool many_a, const void* b, bool many_b,
+               void* y, size_t n);
 };
 
 const WholeKernels& whole_kernels();

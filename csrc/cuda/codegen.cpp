@@ -122,20 +122,21 @@ class CudaPlanner {
       case Form::Convolve:
         return add(write_convolution(in_, id));
       case Form::Attend:
-        fail(ErrorKind::NotImplemented, info(g_[id].op).name, " has no CUDA kernel yet");
+        return add(write_attention(in_, id));
       case Form::Window:
         return add(write_window(in_, id));
       case Form::TakePlaces:
-      case Form::AddPlaces:
         return add(write_along(in_, id));
-      case Form::Scatter: {
-        bool half = is_floating(g_.dtype(id)) && item_size(g_.dtype(id)) == 2;
-        BufferId sums = half ? temporary(static_cast<size_t>(g_.count(id)) * 4) : buffer_of_[id];
-        for (Written& w : write_scatter(in_, id, sums)) add(std::move(w));
+      case Form::AddPlaces:
+        if (!sorts_updates(g_, id)) return add(write_along(in_, id));
+        [[fallthrough]];
+      case Form::Scatter:
+      case Form::LastIndex: {
+        std::vector<BufferId> buffers;
+        for (size_t n : updates_memory(in_, id)) buffers.push_back(temporary(n));
+        for (Written& w : write_updates(in_, id, buffers)) add(std::move(w));
         return;
       }
-      case Form::LastIndex:
-        return add(write_last_index(in_, id));
       case Form::Collective:
         return make_passage(id);
       case Form::Reduce: {
@@ -194,6 +195,7 @@ class CudaPlanner {
     p.m = m, p.n = n, p.k = k;
     p.batch = p.m * p.n == 0 ? 0 : g_.count(id) / (p.m * p.n);
     step.nodes = pair == 0;
+    step.flops = 2 * p.batch * p.m * p.n * p.k;
     step.bytes_read = bytes(a) + (a == b ? 0 : bytes(b));
     step.bytes_written = bytes(id);
     if (p.accumulate) step.bytes_read += step.bytes_written;

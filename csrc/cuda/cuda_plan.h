@@ -73,6 +73,7 @@ struct Step {
   size_t nodes = 0;       ///< of the graph, that the step computes
   size_t bytes_read = 0;  ///< that must come from memory: each buffer once
   size_t bytes_written = 0;
+  int64_t flops = 0;  ///< additions and multiplications of its products
   int32_t stage = 0;  ///< steps run in their order; a lower stage never needs a higher one
   Location location;
   size_t dynamic_bytes() const { return shared_bytes + shared_row_bytes * (block_x | 1); }

@@ -174,6 +174,7 @@ size_t bytes_of(const Argument& a, bool wide) {
 }  // namespace
 
 Written write_flat(const WriterInputs& in, int32_t stage, std::span<const NodeId> outputs) {
+  if (std::optional<Written> tiles = write_transposed(in, stage, outputs)) return *std::move(tiles);
   return FlatWriter(in, stage, false).run(outputs);
 }
 

@@ -2,26 +2,11 @@
 
 #include <algorithm>
 
-#include "cuda/writer.h"
-#include "ops/ops.h"
+#include "cuda/alone_writer.h"
 
 namespace gradcell::cuda {
 
 namespace {
-
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-std::string in_reduction(Combine how, const std::string& type) {
-  return str("gc_", combine_name(how), "<", type, ">");
-}
-
-/// Sums and products of floats are taken in double, of integers in long long: one rounding at the
-/// end.
-const char* accumulator_type(Combine how, DType t) {
-  const Compute c = compute_type(t);
-  if (how == Combine::Max || how == Combine::Min) return type_name(c);
-  return c == Compute::F32 || c == Compute::F64 ? "double" : "long long";
-}
 
 // Rows --------------------------------------------------------------------------------------------
 
@@ -84,7 +69,7 @@ class RowWriter : Writer {
         std::string name, type, op;
       };
       std::vector<Sum> sums;
-      const Scope inside = nested([&] {
+      const Scope inside = of_element(n, [&] {
         for (NodeId id : ids) {
           const std::string type = type_name(compute_type(g_.dtype(id)));
           const Sum s{id, "s" + std::to_string(next_++), type,
@@ -97,8 +82,7 @@ class RowWriter : Writer {
         }
       });
       for (const Sum& s : sums) line(s.type + " " + s.name + " = " + s.op + "::none();");
-      block("for (gc_index k = threadIdx.x; k < " + size(n) + "; k += blockDim.x)", inside);
-      longest_ = std::max(longest_, n);
+      over_row(n, inside, {});
       for (const Sum& s : sums) {
         const std::string across = "gc_across<" + s.op + ">(" + s.name + ")";
         line(s.name + " = " + narrowed(g_.dtype(s.id), across) + ";");
@@ -117,23 +101,105 @@ class RowWriter : Writer {
     std::map<int64_t, std::vector<NodeId>> by_length;
     for (NodeId id : outputs) by_length[features(id)].push_back(id);
     for (auto& [n, ids] : by_length) {
-      const Scope inside = nested([&] {
+      std::vector<Array> written;
+      const Scope inside = of_element(n, [&] {
         for (NodeId id : ids) {
-          std::string v = value(id, Index{"", "r", n == 1 ? "0" : "k"});
-          std::string q = writes(id);
-          std::string place = n == 1 ? "r" : let("gc_index", "r * " + size(n) + " + k", "i");
-          line(q + "[" + place + "] = " + encoded(g_.dtype(id), v) + ";");
+          const std::string v =
+              encoded(g_.dtype(id), value(id, Index{"", "r", n == 1 ? "0" : "k"}));
+          const Array to{writes(id), stored_type(g_.dtype(id))};
+          line((n == 1 ? to.pointer + "[r]" : to.element()) + " = " + v + ";");
+          written.push_back(to);
           count_node(id);
         }
       });
-      const std::string count = size(n);
-      block(n == 1 ? "if (live && threadIdx.x == 0)"
-                   : "for (gc_index k = threadIdx.x; live && k < " + count + "; k += blockDim.x)",
-            inside);
-      longest_ = std::max(longest_, n);
+      if (n == 1)
+        block("if (live && threadIdx.x == 0)", inside);
+      else
+        over_row(n, inside, written);
     }
   }
 
+  // Elements of a row, four neighbours at a time where four divides their number.
+
+  struct Array {
+    std::string pointer, type;
+    /// What an element of it is called: x3 or y3, of p3 or q3.
+    std::string element() const { return (pointer[0] == 'p' ? "x" : "y") + pointer.substr(1); }
+  };
+
+  template <class F>
+  Scope of_element(int64_t n, F write) {
+    direct_.clear(), length_ = n;
+    const Scope inside = nested(write);
+    length_ = 0;
+    return inside;
+  }
+
+  std::string load(NodeId id, const Index& at) override {
+    if (length_ < 2 || at.row != "r" || at.feature != "k" || features(id) != length_)
+      return Writer::load(id, at);
+    const DType t = g_.dtype(id);
+    const Array from{reads(id), stored_type(t)};
+    if (std::ranges::find(direct_, from.pointer, &Array::pointer) == direct_.end())
+      direct_.push_back(from);
+    const std::string value = decoded(t, from.element());
+    return value == from.element() ? value : let(type_name(compute_type(t)), value, "v");
+  }
+
+  void over_row(int64_t n, const Scope& inside, const std::vector<Array>& written) {
+    longest_ = std::max(longest_, n);
+    const std::string at = "at" + std::to_string(next_++), count = size(n);
+    const std::string live = written.empty() ? "" : "live && ";
+    std::string formal = "gc_index k", loads, stores, of_four = "4 * k + u", of_one = "k";
+    for (const Array& a : direct_) {
+      const std::string x = a.element();
+      formal += ", const " + a.type + " " + x;
+      loads += "      const gc_pack<" + a.type + "> " + x + " = gc_load(" + a.pointer +
+               ", j, packs > 0);\n";
+      of_four += ", " + x + ".at[u]", of_one += ", " + a.pointer + "[r * " + count + " + k]";
+    }
+    for (const Array& a : written) {
+      const std::string y = a.element();
+      formal += ", " + a.type + "& " + y;
+      loads += "      gc_pack<" + a.type + "> " + y + ";\n";
+      stores += "      gc_store(" + a.pointer + ", j, " + y + ", packs > 0);\n";
+      of_four += ", " + y + ".at[u]", of_one += ", " + a.pointer + "[r * " + count + " + k]";
+    }
+    line("auto " + at + " = [&](" + formal + ") {");
+    scopes_.back()->text += inside.text;
+    line("};");
+    const size_t arrays = direct_.size() + written.size();
+    std::string first = "threadIdx.x";
+    if (arrays > 0 && arrays <= kMostArrays) {
+      const std::string fours = fours_of(n);
+      line("for (gc_index k = threadIdx.x; " + live + "k < " + fours + "; k += blockDim.x) {");
+      line("  const gc_index j = r * " + fours + " + k;");
+      scopes_.back()->text += loads;
+      line("#pragma unroll");
+      line("  for (int u = 0; u < 4; ++u) " + at + "(" + of_four + ");");
+      scopes_.back()->text += stores;
+      line("}");
+      first = "4 * " + fours + " + threadIdx.x";
+    }
+    line("for (gc_index k = " + first + "; " + live + "k < " + count + "; k += blockDim.x) " + at +
+         "(" + of_one + ");");
+  }
+
+  /// An argument, whatever the number: the text has no sizes.
+  std::string fours_of(int64_t n) {
+    if (fours_.empty()) packs(1);
+    auto [it, fresh] = fours_.try_emplace(n, "fours" + std::to_string(fours_.size()));
+    if (fresh)
+      parameter("const gc_index", it->second,
+                {Argument::Kind::Size, 0, n % 4 == 0 ? n / 4 : 0, Compute::I64});
+    return it->second;
+  }
+
+  /// More would not fit into registers.
+  static constexpr size_t kMostArrays = 8;
+  std::vector<Array> direct_;  ///< read at the element's own place
+  int64_t length_ = 0;
+  std::map<int64_t, std::string> fours_;
   std::map<NodeId, int> level_, depth_;
   std::map<NodeId, std::string> done_;
   int64_t longest_ = 1;
@@ -141,27 +207,9 @@ class RowWriter : Writer {
 
 // Kernels of one node -----------------------------------------------------------------------------
 
-/// The reduced and the remaining dimensions of an input, as views of its places.
-struct Split {
-  View kept, gone;
-  int64_t outputs = 1, length = 1;
-};
-
-Split split(const Dims& dims, std::span<const int64_t> axes) {
-  const Dims strides = row_major(dims);
-  Split s{{pick(dims, axes, false), pick(strides, axes, false)},
-          {pick(dims, axes, true), pick(strides, axes, true)}};
-  s.outputs = element_count(s.kept.dims), s.length = element_count(s.gone.dims);
-  return s;
-}
-
-/// Writes a node that has kernels of its own.
-class AloneWriter : Writer {
+class NodeWriter : AloneWriter {
  public:
-  AloneWriter(const WriterInputs& in, NodeId id)
-      : Writer(in, in.fusion.node[id].stage), id_(id), dtype_(g_.dtype(id)) {
-    body_.indent = "    ";
-  }
+  using AloneWriter::AloneWriter;
 
   /// One pass, or the first of two: partial results of chunks.
   Written reduction(BufferId partial) {
@@ -173,7 +221,10 @@ class AloneWriter : Writer {
     if (two) step_.bytes_written += plan.partial_bytes;
     std::string to = two ? buffer(partial, type.c_str(), true, "q0") : writes(id_);
     std::string outputs = size(s.outputs), length = size(s.length), chunks = size(plan.chunks);
-    std::string each = size(divide_up(s.length, plan.chunks));
+    const bool quads = !plan.columns && comes_in_quads(s);
+    int64_t of_chunk = divide_up(s.length, plan.chunks);
+    if (quads) of_chunk = divide_up(of_chunk, kQuad) * kQuad;
+    std::string each = size(of_chunk);
     auto part = [&](bool within) {  // of t: which output, which chunk
       return let("gc_index", (within ? "t % " : "t / ") + (plan.columns ? outputs : chunks), "o");
     };
@@ -185,16 +236,18 @@ class AloneWriter : Writer {
       line("const gc_index end = begin + " + each + " < " + length + " ? begin + " + each + " : " +
            length + ";");
     }
-    const Scope inside = nested([&] {
-      line("s = " + op + "::of(s, " + input(id_, 0, flat(place(base, s.gone, "k"))) + ");");
-    });
-    line(type + " s = " + op + "::none();");
     std::string from = two ? "begin" : "0", end = two ? "end" : length;
-    line("#pragma unroll 8");
-    if (!plan.columns) from = two ? from + " + threadIdx.x" : "threadIdx.x";
-    block("for (gc_index k = " + from + "; k < " + end +
-              (plan.columns ? "; ++k)" : "; k += blockDim.x)"),
-          inside);
+    if (!quads || !reduce_quads(type, op, base, from, end)) {
+      const Scope inside = nested([&] {
+        line("s = " + op + "::of(s, " + input(id_, 0, flat(place(base, s.gone, "k"))) + ");");
+      });
+      line(type + " s = " + op + "::none();");
+      line("#pragma unroll 8");
+      if (!plan.columns) from = two ? from + " + threadIdx.x" : "threadIdx.x";
+      block("for (gc_index k = " + from + "; k < " + end +
+                (plan.columns ? "; ++k)" : "; k += blockDim.x)"),
+            inside);
+    }
     if (!plan.columns) line("s = gc_across<" + op + ">(s);");
     line((plan.columns ? "" : "if (threadIdx.x == 0) ") + to + "[t] = " + (two ? "s" : result()) +
          ";");
@@ -252,52 +305,6 @@ class AloneWriter : Writer {
     return each_block(outputs, s.outputs, s.length > 256 ? 256 : 32, "arg");
   }
 
-  /// Each thread combines a chunk of a line in order. Where lines have several chunks, what each of
-  /// them comes to has been found by a first pass; a thread begins with those before its own.
-  Written scan(BufferId partial, bool last) {
-    const auto a = attributes<ScanAttributes>(g_, id_);
-    const Split s = split(g_.dims(id_), Dims{a.axis});
-    const Scan plan = plan_scan(g_, id_);
-    const bool several = plan.chunks > 1;
-    const std::string type = sum_type(), op = in_reduction(how(), type);
-    std::string p = several ? buffer(partial, type.c_str(), !last, last ? "w0" : "q0") : "";
-    std::string q = last ? writes(id_) : "", outputs = size(s.outputs), length = size(s.length);
-    std::string o = s.outputs == 1 ? "0" : "t", from = "0", end = length, c = "t";
-    if (several) {
-      if (s.outputs > 1) {
-        o = let("gc_index", "t % " + outputs, "o");
-        c = let("gc_index", "t / " + outputs, "j");
-      }
-      const std::string each = size(divide_up(s.length, plan.chunks));
-      from = let("gc_index", c + " * " + each, "k");
-      end = let("gc_index",
-                from + " + " + each + " < " + length + " ? " + from + " + " + each + " : " + length,
-                "k");
-      (last ? step_.bytes_read : step_.bytes_written) += plan.partial_bytes;
-    }
-    std::string base = place_in(s.kept, o);
-    const Scope inside = nested([&] {
-      std::string k = a.reverse ? let("gc_index", length + " - 1 - k", "k") : "k";
-      std::string at = place(base, s.gone, k);
-      const std::string next = "s = " + op + "::of(s, " + input(id_, 0, flat(at)) + ");";
-      if (!last || !a.exclusive) line(next);
-      if (last) line(q + "[" + at + "] = " + result() + ";");
-      if (last && a.exclusive) line(next);
-    });
-    line(type + " s = " + op + "::none();");
-    if (several && last)
-      line("for (gc_index k = 0; k < " + c + "; ++k) s = " + op + "::of(s, " + p + "[" +
-           (s.outputs == 1 ? "k" : "k * " + outputs + " + " + o) + "]);");
-    block("for (gc_index k = " + from + "; k < " + end + "; ++k)", inside);
-    if (!last) line(p + "[t] = s;");
-    if (last) count_node(id_);
-    const int64_t items = s.outputs * plan.chunks;
-    return each_thread(!several         ? outputs
-                       : s.outputs == 1 ? size(plan.chunks)
-                                        : outputs + " * " + size(plan.chunks),
-                       items, 64, last ? "cumsum" : "cumsum_chunks");
-  }
-
   /// A thread sums up one pair of the result. (O(n^2) on a line of n: there is no library for it
   /// here.)
   Written fourier() {
@@ -335,35 +342,6 @@ class AloneWriter : Writer {
     return each_thread(pairs, g_.count(id_) / 2, 64, "fourier");
   }
 
-  /// A thread owns one column of some places: it clears them, then takes the updates in order. So
-  /// results do not depend on the launch, and no two threads write one element.
-  Written scatter(BufferId sums) {
-    const char* type = type_name(compute_type(dtype_));
-    const bool own = sums == in_.buffer_of[id_];
-    std::string q = own ? writes(id_) : buffer(sums, type, true, "q0");
-    const char* stored = own ? stored_type(dtype_) : type;
-    auto add = [&](const std::string& to, const std::string& from) {
-      std::string v = input(id_, 1, flat(let("gc_index", from, "i")));
-      line(to + " = (" + stored + ")(" + to + " + " + v + ");");
-    };
-    return in_order(q, stored, "0", static_cast<size_t>(g_.attrs(id_)[0]), "scatter_add", add);
-  }
-
-  /// float sums to the half type that the tensor has.
-  Written finished_scatter(BufferId sums) {
-    std::string p = buffer(sums, "float", false, "p0"), q = writes(id_);
-    step_.bytes_read += static_cast<size_t>(g_.count(id_)) * sizeof(float);
-    return each_element(size(g_.count(id_)), q + "[i] = " + encoded(dtype_, p + "[i]"),
-                        "scatter_add_finish");
-  }
-
-  Written last_index() {
-    auto mark = [&](const std::string& to, const std::string& from) {
-      line(to + " = " + from + ";");
-    };
-    return in_order(writes(id_), stored_type(DType::Int64), "-1", 0, "last_writer", mark);
-  }
-
   Written bias(NodeId bias) {
     std::string q = writes(id_), p = reads(bias);
     const std::string n = size(g_.count(id_));
@@ -395,78 +373,59 @@ class AloneWriter : Writer {
   }
 
  private:
-  Combine how() const { return spec(g_, id_).combine; }
-  std::string sum_type() const { return accumulator_type(how(), dtype_); }
-  /// s, as an element of the result.
-  std::string result() const {
-    return encoded(dtype_, "(" + std::string(type_name(compute_type(dtype_))) + ")s");
+  static constexpr int64_t kQuad = 4;
+
+  /// Whether what an output is reduced from are neighbours, and each output begins at a fourth
+  /// element.
+  static bool comes_in_quads(const Split& s) {
+    const View v = merged(s.gone);
+    return v.dims.size() == 1 && v.strides[0] == 1 && s.length % kQuad == 0 &&
+           s.length >= 32 * kQuad;
   }
 
-  std::string place_in(const View& v, const std::string& place) {
-    return Writer::place_in(v, 0, v.dims.size(), place, 0);
-  }
-  /// The place that is k steps into a view from `base`.
-  std::string place(const std::string& base, const View& v, const std::string& k) {
-    std::string step = place_in(v, k);
-    return base == "0" ? step : step == "0" ? base : let("gc_index", base + " + " + step, "i");
-  }
-
-  // The body for each t < n, one by a thread or by a block; and one statement for each element i.
-  Written each_thread(const std::string& n, int64_t items, uint32_t threads, const char* title) {
-    step_.grid = grid_for(items, threads), step_.block_x = threads;
-    return written(
-        "  for (gc_index t = gc_first(); t < " + n + "; t += gc_step()) {\n" + body_.text + "  }\n",
-        title);
-  }
-  Written each_block(const std::string& n, int64_t items, uint32_t threads, const char* title) {
-    step_.grid = grid_for(items, 1), step_.block_x = threads;
-    return written(
-        "  for (gc_index t = blockIdx.x; t < " + n + "; t += gridDim.x) {\n" + body_.text + "  }\n",
-        title);
-  }
-  Written each_element(const std::string& n, const std::string& statement, const char* title) {
-    step_.grid = grid_for(g_.count(id_), kBlock);
-    return written(
-        "  for (gc_index i = gc_first(); i < " + n + "; i += gc_step()) " + statement + ";\n",
-        title);
-  }
-
-  /// Places stand on an axis of the node, indices are its first input. `update` writes how an
-  /// element takes the update at an index.
-  template <class Update>
-  Written in_order(const std::string& q, const std::string& stored, const char* clear, size_t axis,
-                   const char* title, Update update) {
-    count_node(id_);
-    NodeId indices = f_.storage[g_.input(id_, 0)];
-    const Dims& dims = g_.dims(id_);
-    const int64_t outer = product(dims, 0, axis), inner = product(dims, axis + 1, dims.size());
-    const int64_t n = dims[axis], m = g_.count(indices);
-    int64_t owners = std::clamp<int64_t>((1 << 17) / std::max<int64_t>(1, outer * inner), 1, n);
-    int64_t each = divide_up(n, owners);
-    owners = divide_up(n, each);
-    const std::vector<std::string> c = coordinates({outer, owners, inner}, {1, 1, 1}, "t");
-    std::string count = size(n), width = size(inner), updates = size(m);
-    line("const gc_index begin = " + c[1] + " * " + size(each) + ";");
-    line("const gc_index end = begin + " + size(each) + " < " + count + " ? begin + " + size(each) +
-         " : " + count + ";");
-    line(stored + "* const to = " + q + " + " + c[0] + " * " + count + " * " + width + " + " +
-         c[2] + ";");
-    line("for (gc_index k = begin; k < end; ++k) to[k * " + width + "] = " + clear + ";");
-    const Scope inside = nested([&] {
-      std::string where = value(indices, flat(m == 1 ? "0" : "k"));
-      std::string place =
-          let("gc_index", "gc_place(" + where + ", " + count + ", " + status() + ")", "i");
-      line("if (" + place + " < begin || " + place + " >= end) continue;");
-      update("to[" + place + " * " + width + "]",
-             "(" + c[0] + " * " + updates + " + k) * " + width + " + " + c[2]);
-    });
-    block("for (gc_index k = 0; k < " + updates + "; ++k)", inside);
-    const int64_t items = outer * owners * inner;
-    return each_thread(size(items), items, 128, title);
+  /// The loop that reduces elements `from` to `end` of an output, four neighbours at a time. False:
+  /// nothing is read that has an element for each.
+  bool reduce_quads(const std::string& type, const std::string& op, const std::string& base,
+                    const std::string& from, const std::string& end) {
+    std::string v;
+    const Scope inside = nested([&] { v = input(id_, 0, flat("e")); });
+    if (direct_.empty()) return false;
+    std::string formal = "gc_index e", loads, given = "4 * j + u";
+    for (const auto& [p, stored] : direct_) {
+      const std::string x = "x" + p.substr(1);
+      formal += ", const " + stored + " " + x;
+      loads +=
+          "      const gc_pack<" + stored + "> " + x + " = gc_load(" + p + ", j, packs > 0);\n";
+      given += ", " + x + ".at[u]";
+    }
+    packs(1);
+    line("auto at = [&](" + formal + ") {");
+    scopes_.back()->text += inside.text;
+    line("  return " + v + ";");
+    line("};");
+    line(type + " s = " + op + "::none();");
+    line("#pragma unroll 4");
+    line("for (gc_index k = " + (from == "0" ? "" : from + " / 4 + ") + "threadIdx.x; k < " + end +
+         " / 4; k += blockDim.x) {");
+    line("  const gc_index j = " + (base == "0" ? "" : base + " / 4 + ") + "k;");
+    scopes_.back()->text += loads;
+    line("#pragma unroll");
+    line("  for (int u = 0; u < 4; ++u) s = " + op + "::of(s, at(" + given + "));");
+    line("}");
+    return true;
   }
 
-  NodeId id_;
-  DType dtype_;
+  /// Elements that are reduced come in fours where they are stored.
+  std::string load(NodeId id, const Index& at) override {
+    if (at.linear != "e" || g_.count(id) != g_.count(g_.input(id_, 0))) return Writer::load(id, at);
+    const std::string p = reads(id), x = "x" + p.substr(1);
+    const DType t = g_.dtype(id);
+    direct_[p] = stored_type(t);
+    const std::string value = decoded(t, x);
+    return value == x ? x : let(type_name(compute_type(t)), value, "v");
+  }
+
+  std::map<std::string, std::string> direct_;  ///< the stored types by pointer
 };
 
 }  // namespace
@@ -508,50 +467,20 @@ Reduction plan_reduction(const Graph& g, NodeId id) {
 
 std::vector<Written> write_reduction(const WriterInputs& in, NodeId id, BufferId partial) {
   std::vector<Written> steps;
-  steps.push_back(AloneWriter(in, id).reduction(partial));
+  steps.push_back(NodeWriter(in, id).reduction(partial));
   if (plan_reduction(in.graph, id).chunks > 1)
-    steps.push_back(AloneWriter(in, id).finished_reduction(partial));
+    steps.push_back(NodeWriter(in, id).finished_reduction(partial));
   return steps;
 }
 
-std::vector<Written> write_scatter(const WriterInputs& in, NodeId id, BufferId sums) {
-  std::vector<Written> steps;
-  steps.push_back(AloneWriter(in, id).scatter(sums));
-  if (sums != in.buffer_of[id]) steps.push_back(AloneWriter(in, id).finished_scatter(sums));
-  return steps;
-}
+Written write_extremum(const WriterInputs& in, NodeId id) { return NodeWriter(in, id).extremum(); }
 
-Written write_extremum(const WriterInputs& in, NodeId id) { return AloneWriter(in, id).extremum(); }
-
-Scan plan_scan(const Graph& g, NodeId id) {
-  const Split s = split(g.dims(id), Dims{attributes<ScanAttributes>(g, id).axis});
-  // How lines are cut depends on the shape alone, and so do the results.
-  const int64_t outputs = std::max<int64_t>(1, s.outputs);
-  Scan scan{
-      std::max<int64_t>(1, std::min<int64_t>({(1 << 16) / outputs, divide_up(s.length, 64), 1024})),
-      0};
-  const std::string type = accumulator_type(spec(g, id).combine, g.dtype(id));
-  const size_t item = type == "float" || type == "int" ? 4 : 8;
-  if (scan.chunks > 1) scan.partial_bytes = static_cast<size_t>(s.outputs * scan.chunks) * item;
-  return scan;
-}
-
-std::vector<Written> write_scan(const WriterInputs& in, NodeId id, BufferId partial) {
-  std::vector<Written> steps;
-  if (plan_scan(in.graph, id).chunks > 1) steps.push_back(AloneWriter(in, id).scan(partial, false));
-  steps.push_back(AloneWriter(in, id).scan(partial, true));
-  return steps;
-}
-
-Written write_fourier(const WriterInputs& in, NodeId id) { return AloneWriter(in, id).fourier(); }
-Written write_last_index(const WriterInputs& in, NodeId id) {
-  return AloneWriter(in, id).last_index();
-}
+Written write_fourier(const WriterInputs& in, NodeId id) { return NodeWriter(in, id).fourier(); }
 Written write_bias(const WriterInputs& in, NodeId sum, NodeId bias) {
-  return AloneWriter(in, sum).bias(bias);
+  return NodeWriter(in, sum).bias(bias);
 }
 Written write_integer_product(const WriterInputs& in, NodeId id) {
-  return AloneWriter(in, id).integer_product();
+  return NodeWriter(in, id).integer_product();
 }
 
 }  // namespace gradcell::cuda

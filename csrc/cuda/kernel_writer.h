@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -42,7 +43,10 @@ inline constexpr size_t kMaxParameters = 4096;
 
 /// One thread an element: nodes with as many elements each.
 Written write_flat(const WriterInputs& in, int32_t stage, std::span<const NodeId> outputs);
-/// The same as one of several that share a launch, with the number of segments still open. Its text
+/// The same where something is read transposed: by tiles in shared memory. None: nothing is.
+std::optional<Written> write_transposed(const WriterInputs& in, int32_t stage,
+                                        std::span<const NodeId> outputs);
+/// One of several that share a launch, with the number of segments still open. Its text
 /// does not depend on how many elements there are: segments with equal texts can be joined.
 Written write_segment(const WriterInputs& in, int32_t stage, std::span<const NodeId> outputs);
 /// Segments with equal texts as one launch, or as few as have room for their parameters.
@@ -63,8 +67,7 @@ struct Reduction {
 Reduction plan_reduction(const Graph& g, NodeId id);
 std::vector<Written> write_reduction(const WriterInputs& in, NodeId id, BufferId partial);
 Written write_extremum(const WriterInputs& in, NodeId id);
-/// A scan of lines: one pass of a thread a line, or two of a thread for each chunk of one, with
-/// what the chunks come to in `partial`.
+/// A scan of lines: one pass, or two of chunks of lines, with what the chunks come to in `partial`.
 struct Scan {
   int64_t chunks;  ///< more than 1: two passes
   size_t partial_bytes;
@@ -72,13 +75,18 @@ struct Scan {
 Scan plan_scan(const Graph& g, NodeId id);
 std::vector<Written> write_scan(const WriterInputs& in, NodeId id, BufferId partial);
 Written write_convolution(const WriterInputs& in, NodeId id);
+Written write_attention(const WriterInputs& in, NodeId id);
 Written write_window(const WriterInputs& in, NodeId id);
-/// Elements of rows taken from, or added at, places.
+/// Elements of rows taken from, or added at, places, each place by a thread that looks at all.
 Written write_along(const WriterInputs& in, NodeId id);
-/// `sums`: a float buffer of the output's size for half types, else the output's own buffer.
-std::vector<Written> write_scatter(const WriterInputs& in, NodeId id, BufferId sums);
+/// Sums of updates at places, or which is a place's last: kernels, and the bytes of the temporary
+/// buffers that they are given.
+/// Of elements of rows: only where updates are many, which are sorted.
+bool sorts_updates(const Graph& g, NodeId id);
+std::vector<size_t> updates_memory(const WriterInputs& in, NodeId id);
+std::vector<Written> write_updates(const WriterInputs& in, NodeId id,
+                                   std::span<const BufferId> temporaries);
 Written write_fourier(const WriterInputs& in, NodeId id);
-Written write_last_index(const WriterInputs& in, NodeId id);
 /// Adds a bias to the rows of what is in the sum's buffer.
 Written write_bias(const WriterInputs& in, NodeId sum, NodeId bias);
 Written write_integer_product(const WriterInputs& in, NodeId id);

@@ -85,8 +85,18 @@ GRADCELL_DEVICE gc_pack<T> gc_load(const T* p, gc_index j) {
   return reinterpret_cast<const gc_pack<T>*>(p)[j];
 }
 template <class T>
+GRADCELL_DEVICE gc_pack<T> gc_load(const T* p, gc_index j, bool aligned) {
+  if (aligned) return gc_load(p, j);
+  return {p[4 * j], p[4 * j + 1], p[4 * j + 2], p[4 * j + 3]};
+}
+template <class T>
 GRADCELL_DEVICE void gc_store(T* p, gc_index j, gc_pack<T> v) {
   reinterpret_cast<gc_pack<T>*>(p)[j] = v;
+}
+template <class T>
+GRADCELL_DEVICE void gc_store(T* p, gc_index j, gc_pack<T> v, bool aligned) {
+  if (aligned) return gc_store(p, j, v);
+  for (int u = 0; u < 4; ++u) p[4 * j + u] = v.at[u];
 }
 
 template <class T>
@@ -163,6 +173,34 @@ GRADCELL_DEVICE T gc_down(T v) {
   return v;
 }
 
+// Combines v over the threads of one y before this one, in order; `all`: over all of them.
+// blockDim.x is a power of two; every thread of the block calls this.
+template <class Op, class T>
+GRADCELL_DEVICE T gc_before(T v, T& all) {
+  const int lanes = blockDim.x < 32 ? blockDim.x : 32, lane = threadIdx.x % 32;
+  T before = Op::none();
+  all = v;
+  for (int distance = 1; distance < lanes; distance *= 2) {
+    const T other = gc_shuffle(all, distance);
+    const bool later = (lane & distance) != 0;
+    if (later) before = Op::of(other, before);
+    all = later ? Op::of(other, all) : Op::of(all, other);
+  }
+  if (blockDim.x <= 32) return before;
+  __shared__ T part[32];
+  const int warps = blockDim.x / 32, first = threadIdx.y * warps;
+  __syncthreads();
+  if (lane == 0) part[first + threadIdx.x / 32] = all;
+  __syncthreads();
+  T ahead = Op::none();
+  all = Op::none();
+  for (int w = 0; w < warps; ++w) {
+    if (w == (int)threadIdx.x / 32) ahead = all;
+    all = Op::of(all, part[first + w]);
+  }
+  return Op::of(ahead, before);
+}
+
 // A value and where it was found; a NaN beats all numbers, the first place beats later ones.
 template <class T>
 struct gc_best {
@@ -206,6 +244,16 @@ extern __shared__ __align__(16) unsigned char gc_tile[];
 #ifndef GRADCELL_SHARED
 #define GRADCELL_SHARED 232448  // bytes of shared memory that a block can have
 #endif
+// A launch has a thread y for each group of features. (Tests have fewer, which take turns.)
+#ifdef GRADCELL_SHIM
+#define GC_TURNS(groups) for (int turn = 0; turn < (groups); turn += blockDim.y)
+#define GC_MINE(groups) (turn + (int)threadIdx.y < (groups))
+#define GC_GROUP(groups) (GC_MINE(groups) ? turn + (int)threadIdx.y : (groups) - 1)
+#else
+#define GC_TURNS(groups)
+#define GC_MINE(groups) true
+#define GC_GROUP(groups) (int)threadIdx.y
+#endif
 // How many rows there is room for; Launcher::fit_rows counts the same.
 __device__ constexpr int gc_rows(int bytes, int row_bytes) {
   int rows = 32;
@@ -237,6 +285,11 @@ struct alignas(sizeof(T) * n < 16 ? sizeof(T) * n : 16) gc_some {
 };
 
 // What is not inlined is compiled once for all the products of a kernel that have its shape.
+
+template <class Op, class T>
+__device__ __noinline__ T gc_across_rows(T v) {
+  return gc_across<Op>(v);
+}
 
 template <class T, int n>
 struct gc_sums {
@@ -313,6 +366,146 @@ __device__ __noinline__ void gc_add_outer(double* to, const T* a, const T* b, in
           to[(k0 + i) * M + m0 + j] += s[i][j];
       }
   }
+}
+
+// A stable sort of a chunk of keys by 6 of their bits. Each of at most 128 threads has a share of
+// neighbouring keys, and a column of counts: at[digit][thread].
+GRADCELL_DEVICE int gc_digit(gc_index key, gc_index shift) { return (int)(key >> shift) & 63; }
+GRADCELL_DEVICE void gc_share(gc_index begin, gc_index end, gc_index& first, gc_index& last) {
+  const gc_index each = (end - begin + gc_threads() - 1) / gc_threads();
+  first = begin + gc_thread() * each;
+  last = first + each < end ? first + each : end;
+}
+template <int digits, int width, class Key>
+GRADCELL_DEVICE void gc_count(int (&at)[digits][width], gc_index begin, gc_index end, Key key,
+                              gc_index shift) {
+  for (int i = gc_thread(); i < digits * width; i += gc_threads()) at[i / width][i % width] = 0;
+  __syncthreads();
+  gc_index first, last;
+  gc_share(begin, end, first, last);
+  for (gc_index k = first; k < last; ++k) ++at[gc_digit(key(k), shift)][gc_thread()];
+  __syncthreads();
+}
+template <int width>
+GRADCELL_DEVICE int gc_in_all(const int (&of)[width]) {
+  int s = 0;
+  for (int t = 0; t < gc_threads(); ++t) s += of[t];
+  return s;
+}
+// Of how many keys each thread's share has, how many the threads before it have.
+template <int width>
+GRADCELL_DEVICE void gc_ranks(int (&of)[width]) {
+  int s = 0;
+  for (int t = 0; t < gc_threads(); ++t) {
+    const int own = of[t];
+    of[t] = s;
+    s += own;
+  }
+}
+// n counts become what comes to before each, by one block.
+GRADCELL_DEVICE void gc_counts_before(gc_index* count, gc_index n) {
+  const gc_index each = (n + blockDim.x - 1) / blockDim.x, first = threadIdx.x * each;
+  const gc_index last = first + each < n ? first + each : n;
+  gc_index s = 0, all;
+  for (gc_index k = first; k < last; ++k) s += count[k];
+  s = gc_before<gc_sum<gc_index>>(s, all);
+  if (threadIdx.y > 0) return;
+  for (gc_index k = first; k < last; ++k) {
+    const gc_index own = count[k];
+    count[k] = s;
+    s += own;
+  }
+}
+
+// Attention: squares of 32 x 32 in shared memory, with a column more, so that neighbouring threads
+// use different banks.
+template <class T>
+struct gc_square {
+  T at[32][33];
+};
+GRADCELL_DEVICE gc_index gc_later(gc_index a, gc_index b) { return a > b ? a : b; }
+GRADCELL_DEVICE gc_index gc_sooner(gc_index a, gc_index b) { return a < b ? a : b; }
+
+// to[i][j] = sum over f of left(i, f) right(j, f).
+template <class T, class Left, class Right>
+GRADCELL_DEVICE void gc_dots(gc_square<T>& to, gc_square<T>& a, gc_square<T>& b, gc_index features,
+                             Left left, Right right) {
+  for (gc_index f0 = 0; f0 == 0 || f0 < features; f0 += 32) {
+    __syncthreads();
+    for (int e = gc_thread(); e < 1024; e += gc_threads()) {
+      const int i = e / 32, f = e % 32;
+      const bool there = f0 + f < features;
+      a.at[i][f] = there ? left(i, f0 + f) : T(0);
+      b.at[i][f] = there ? right(i, f0 + f) : T(0);
+    }
+    __syncthreads();
+    for (int e = gc_thread(); e < 256; e += gc_threads()) {
+      const int i = e / 32 * 4, j = e % 32;
+      T s[4];
+#pragma unroll
+      for (int u = 0; u < 4; ++u) s[u] = f0 > 0 ? to.at[i + u][j] : T(0);
+#pragma unroll 8
+      for (int f = 0; f < 32; ++f)
+#pragma unroll
+        for (int u = 0; u < 4; ++u) s[u] = gc_fma(a.at[i + u][f], b.at[j][f], s[u]);
+#pragma unroll
+      for (int u = 0; u < 4; ++u) to.at[i + u][j] = s[u];
+    }
+  }
+  __syncthreads();
+}
+template <class T>
+GRADCELL_DEVICE void gc_times(gc_square<T>& a, const gc_square<T>& b) {
+  for (int e = gc_thread(); e < 1024; e += gc_threads())
+    a.at[e / 32][e % 32] *= b.at[e / 32][e % 32];
+  __syncthreads();
+}
+
+// The logarithm of a row's sum of exponentials is most + log(total).
+template <class T>
+GRADCELL_DEVICE void gc_no_sums(T (&most)[32], T (&total)[32]) {
+  for (int r = gc_thread(); r < 32; r += gc_threads()) most[r] = gc_limits<T>::low(), total[r] = 0;
+}
+template <class T>
+GRADCELL_DEVICE void gc_sum_up(const gc_square<T>& score, T (&most)[32], T (&total)[32]) {
+  for (int r = gc_thread(); r < 32; r += gc_threads()) {
+    T m = most[r];
+    for (int j = 0; j < 32; ++j) m = maximum(m, score.at[r][j]);
+    if (m == gc_limits<T>::low()) continue;
+    T s = total[r] * exp(most[r] - m);
+    for (int j = 0; j < 32; ++j) s += exp(score.at[r][j] - m);
+    most[r] = m, total[r] = s;
+  }
+  __syncthreads();
+}
+
+template <class T, int width>
+GRADCELL_DEVICE void gc_clear(T (&sum)[32][width]) {
+  for (int e = gc_thread(); e < 32 * width; e += gc_threads()) sum[e / width][e % width] = 0;
+}
+// sum[i][f] += sum over j of weight[i][j] row(j0 + j, f0 + f), for 32 or 64 columns.
+template <int width, class T, class Row>
+GRADCELL_DEVICE void gc_add_rows(T (&sum)[32][width], const gc_square<T>& weight, gc_square<T>& a,
+                                 gc_square<T>& b, Row row, gc_index j0, gc_index f0) {
+  for (int e = gc_thread(); e < 32 * width; e += gc_threads()) {
+    const int j = e / width, f = e % width;
+    (f < 32 ? a : b).at[j][f % 32] = row(j0 + j, f0 + f);
+  }
+  __syncthreads();
+  for (int e = gc_thread(); e < 8 * width; e += gc_threads()) {
+    const int f = e % width, i = e / width * 4;
+    const gc_square<T>& rows = f < 32 ? a : b;
+    T s[4];
+#pragma unroll
+    for (int u = 0; u < 4; ++u) s[u] = sum[i + u][f];
+#pragma unroll 8
+    for (int j = 0; j < 32; ++j)
+#pragma unroll
+      for (int u = 0; u < 4; ++u) s[u] = gc_fma(weight.at[i + u][j], rows.at[j][f % 32], s[u]);
+#pragma unroll
+    for (int u = 0; u < 4; ++u) sum[i + u][f] = s[u];
+  }
+  __syncthreads();
 }
 
 // Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011, section 3.3): element i of a tensor is word

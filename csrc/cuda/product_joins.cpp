@@ -199,6 +199,7 @@ class Joiner {
     for (size_t k = 1; k < steps.size(); ++k) {
       const Step& s = plan_.steps[steps[k]];
       first.nodes += s.nodes;
+      first.flops += s.flops;
       const size_t sum = s.product.accumulate ? s.bytes_written : 0;  // which it would read
       const size_t shared = s.product.b == first.product.b ? plan_.buffers[s.product.b].bytes : 0;
       first.bytes_read += s.bytes_read - sum - shared;

@@ -178,11 +178,8 @@ class TileWriter : Writer {
     close();
     std::string text;
     if (!phase_text_.empty()) {
-      text = str("      for (int y0 = 0; y0 < ", l_.groups,
-                 "; y0 += blockDim.y) {\n"
-                 "        const int y1 = y0 + threadIdx.y, y = y1 < ",
-                 l_.groups, " ? y1 : ", l_.groups - 1, ";\n        const bool mine = y1 < ",
-                 l_.groups, ";\n");
+      text = str("      GC_TURNS(", l_.groups, ") {\n        const int y = GC_GROUP(", l_.groups,
+                 ");\n        const bool mine = GC_MINE(", l_.groups, ");\n");
       for (uint32_t v : declared_)
         text += str("        ", name_of(r_.values[v].type), " v", v, "[",
                     l_.chunk(r_.values[v].features), "];\n");
@@ -380,6 +377,7 @@ class TileWriter : Writer {
 
   void multiply(const Instruction& i) {
     const PackedWeights& w = r_.weights[i.weights];
+    step_.flops += 2 * rows_ * w.k * w.m;
     const int32_t chunk = l_.chunk(i.features);
     const std::string to = i.accumulate ? own(i.dst) : in_registers(i.dst);
     const std::string sums = "s" + std::to_string(next_++);
@@ -402,7 +400,7 @@ class TileWriter : Writer {
     const Sums& s = sums_.at(i.dst);
     const std::string op = reduction(s.combine, s.type);
     const std::string value = element(i.operand[0], i.features);
-    each(i.features, str("{ const ", s.type, " s = gc_across<", op, ">(live ? (", s.type, ")",
+    each(i.features, str("{ const ", s.type, " s = gc_across_rows<", op, ">(live ? (", s.type, ")",
                          value, " : ", op, "::none()); if (own && x == 0) ", s.name, "[", s.at,
                          " + f] = ", op, "::of(", s.name, "[", s.at, " + f], s); }"));
   }
@@ -410,6 +408,7 @@ class TileWriter : Writer {
   /// All threads of the block share the elements of the gradient.
   void add_outer(const Instruction& i) {
     const Sums& s = sums_.at(i.dst);
+    step_.flops += 2 * rows_ * i.features * i.inner;
     auto from = [&](const Operand& o) {
       return str("&", in_tile(o.value, std::to_string(o.base), "0"), ", ");
     };

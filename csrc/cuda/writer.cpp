@@ -236,7 +236,7 @@ std::string Writer::reduced(NodeId id, const Index&) {
 std::string Writer::value(NodeId id, const Index& at) {
   id = f_.storage[id];
   if (is_constant(g_, id)) return constant(id);
-  std::string key = "node " + std::to_string(id) + " at " + at.key();
+  std::string key = value_key(id, at);
   for (auto s = scopes_.rbegin(); s != scopes_.rend(); ++s)
     if (auto it = (*s)->names.find(key); it != (*s)->names.end()) return it->second;
 

@@ -76,6 +76,10 @@ class Writer {
   std::string input(NodeId id, int k, const Index& at) {
     return value(f_.storage[g_.input(id, k)], at);
   }
+  /// In the present scope a node has this value at an index.
+  void know(NodeId id, const Index& at, const std::string& name) {
+    scopes_.back()->names[value_key(id, at)] = name;
+  }
   std::string linear(NodeId id, const Index& at);
   Index flat(std::string place) { return {std::move(place), "", ""}; }
   /// The index that a view reads at.
@@ -118,6 +122,9 @@ class Writer {
   int next_ = 0;
 
  private:
+  static std::string value_key(NodeId id, const Index& at) {
+    return "node " + std::to_string(id) + " at " + at.key();
+  }
   std::string compute(NodeId id, const Index& at);
   std::string placed_in_zeros(NodeId id, const Piece& p, const Index& at);
   std::string joined(NodeId id, const Movement& m, const Index& at);

@@ -25,8 +25,6 @@ constexpr Parameter kCalled[] = {kInputs,
                                  {Parameter::Kind::Attribute, "inside", "False"}};
 
 constexpr bool is_sum(Op op) { return op == Op::AttentionRows || op == Op::AttentionColumns; }
-/// Whether results belong to keys.
-constexpr bool by_keys(Op op) { return op == Op::AttentionColumns; }
 
 /// A node's inputs and attributes by name; a node of the family is made of them again.
 struct Parts {
@@ -111,7 +109,7 @@ NodeId columns(Graph& g, Parts p, NodeId c) {
 }
 
 NodeId sum_of(Graph& g, Op op, const Parts& p, NodeId c) {
-  return by_keys(op) ? columns(g, p, c) : rows(g, p, c);
+  return attention_by_keys(op) ? columns(g, p, c) : rows(g, p, c);
 }
 
 NodeId plus(Graph& g, NodeId a, NodeId b) {
@@ -244,7 +242,8 @@ class AttentionFamily : public Spec {
       check_same_dtype(name(), wanted, g.dtype(x));
     };
     if (at.c >= 0)
-      check("values", d.inputs[static_cast<size_t>(at.c)], type, by_keys(op) ? dq : dk, -1);
+      check("values", d.inputs[static_cast<size_t>(at.c)], type, attention_by_keys(op) ? dq : dk,
+            -1);
     for (int column : {at.log_sum, at.shift})
       if (column >= 0)
         check("numbers of rows", d.inputs[static_cast<size_t>(column)], wide(type), dq, 1);
@@ -255,7 +254,7 @@ class AttentionFamily : public Spec {
       check("factors", x, type, dq, -1);
       check("factors", y, type, dk, g.dims(x).back());
     }
-    Dims to = by_keys(op) ? dk : dq;
+    Dims to = attention_by_keys(op) ? dk : dq;
     to.back() = at.c < 0 ? 1 : g.dims(d.inputs[static_cast<size_t>(at.c)]).back();
     return {at.c < 0 ? wide(type) : type, heads_outside(to, a.inside)};
   }
@@ -369,7 +368,7 @@ class AttentionFamily : public Spec {
     if (dmask == kNoNode) return y;
     const NodeId w = matrix(g, p), c = cast(g, outside(g, p.c, p.inside), g.dtype(w));
     const NodeId change = cast(g, broadcast_to(g, dmask, Dims(g.dims(w))), g.dtype(w));
-    const NodeId term = matmul(g, binary(g, Op::Mul, w, change), c, by_keys(op), false);
+    const NodeId term = matmul(g, binary(g, Op::Mul, w, change), c, attention_by_keys(op), false);
     return plus(g, y, outside(g, cast(g, term, g.dtype(p.c)), p.inside));
   }
 
@@ -380,10 +379,10 @@ class AttentionFamily : public Spec {
   NodeId adjoint_of_sum(Graph& g, NodeId id, const Parts& p, const AttentionInputs& at, int k,
                         NodeId dy) const {
     // Per query and per key: what the terms' weights are multiplied with.
-    const NodeId a = by_keys(op) ? p.c : dy, b = by_keys(op) ? dy : p.c;
-    if (k == at.c) return by_keys(op) ? rows(g, p, dy) : columns(g, p, dy);
+    const NodeId a = attention_by_keys(op) ? p.c : dy, b = attention_by_keys(op) ? dy : p.c;
+    if (k == at.c) return attention_by_keys(op) ? rows(g, p, dy) : columns(g, p, dy);
     if (k == at.log_sum)
-      return minus(g, by_keys(op) ? dots(g, p.c, rows(g, p, dy)) : dots(g, dy, id));
+      return minus(g, attention_by_keys(op) ? dots(g, p.c, rows(g, p, dy)) : dots(g, dy, id));
     if (k == at.shift) return minus(g, dots(g, a, rows(g, p.plain(), b)));
     const Parts whole = p.unshifted().with(a, b);
     if (k >= at.factors) {
@@ -405,14 +404,14 @@ class AttentionFamily : public Spec {
                         std::span<const NodeId> dx) const {
     auto of = [&](int k) { return k < 0 ? kNoNode : dx[static_cast<size_t>(k)]; };
     auto weighted = [&](NodeId column, const Parts& by, NodeId c) {  // minus the column's multiple
-      return by_keys(op) ? columns(g, by, minus(g, times(g, column, c)))
-                         : minus(g, times(g, column, rows(g, by, c)));
+      return attention_by_keys(op) ? columns(g, by, minus(g, times(g, column, c)))
+                                   : minus(g, times(g, column, rows(g, by, c)));
     };
     NodeId y = of(at.c) == kNoNode ? kNoNode : sum_of(g, op, p, of(at.c));
     if (of(at.log_sum) != kNoNode)
-      y = plus(
-          g, y,
-          by_keys(op) ? weighted(of(at.log_sum), p, p.c) : minus(g, times(g, of(at.log_sum), id)));
+      y = plus(g, y,
+               attention_by_keys(op) ? weighted(of(at.log_sum), p, p.c)
+                                     : minus(g, times(g, of(at.log_sum), id)));
     if (of(at.shift) != kNoNode) y = plus(g, y, weighted(of(at.shift), p.plain(), p.c));
     const Parts bare = p.unshifted();
     for (size_t f = 0; f < p.factors.size(); ++f) {
@@ -427,7 +426,7 @@ class AttentionFamily : public Spec {
     y = plus(g, y, changed_scores(g, op, bare, dq, dk, dmask));
     if (p.shift == kNoNode) return y;
     Parts rest = p.plain();
-    if (by_keys(op)) {
+    if (attention_by_keys(op)) {
       rest.c = less(g, p, p.c);
       return plus(g, y, changed_scores(g, op, rest, dq, dk, dmask));
     }
@@ -441,6 +440,8 @@ SPEC(Attention, AttentionFamily)
 SPEC(AttentionLogSum, AttentionFamily)
 SPEC(AttentionRows, AttentionFamily)
 SPEC(AttentionColumns, AttentionFamily)
+
+bool attention_by_keys(Op op) { return op == Op::AttentionColumns; }
 
 AttentionInputs attention_inputs(Op op, const AttentionAttributes& a) {
   AttentionInputs in;

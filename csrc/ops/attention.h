@@ -46,6 +46,8 @@ struct AttentionInputs {
   int factors = 0;
 };
 AttentionInputs attention_inputs(Op op, const AttentionAttributes& a);
+/// Whether the results of a sum belong to keys, not to queries.
+bool attention_by_keys(Op op);
 
 /// A tensor's dimensions as [..., heads, rows, features]; and back. A mask's are so anyway.
 Dims heads_outside(const Dims& dims, bool inside);

@@ -167,6 +167,18 @@ RowSet reduce_rows(const Graph& g, NodeId id) {
   return alike && (keeps_channels || !reducing) ? with_positions(std::move(set), dims) : set;
 }
 
+/// Whether a product takes a vector and a matrix of long rows that stands in memory: a call reads
+/// it as it lies, where a tile would transpose it first.
+bool reads_matrix_once(const Graph& g, const Labels& l, NodeId id) {
+  constexpr int64_t kLong = 256, kMany = 1 << 16;
+  const auto p = attributes<ProductAttributes>(g, id);
+  const Dims& dims = g.dims(id);
+  const NodeId a = g.input(id, 0);
+  return g[id].input_count == 2 && dims.size() == 2 && dims[1] == 1 && !p.transpose_a &&
+         is_leaf(g, l.storage[a]) && g.dims(a).back() >= kLong && g.count(a) >= kMany &&
+         (g.dtype(id) == DType::Float32 || g.dtype(id) == DType::Float64);
+}
+
 /// The row counts with which a region can run this node; empty: a call runs it.
 RowSet row_set(const Graph& g, const Labels& l, NodeId id) {
   const Dims& dims = g.dims(id);
@@ -183,7 +195,7 @@ RowSet row_set(const Graph& g, const Labels& l, NodeId id) {
     case Form::Reduce:
       return reduce_rows(g, id);
     case Form::Product:
-      return product_rows(g, id);
+      return reads_matrix_once(g, l, id) ? RowSet{} : product_rows(g, id);
     case Form::Input:
     case Form::Constant:
     case Form::Range:

@@ -9,6 +9,7 @@
 #include "plan/labels.h"
 #include "plan/layouts.h"
 #include "plan/loop_plan.h"
+#include "plan/moves.h"
 #include "plan/recomputation.h"
 #include "plan/region_builder.h"
 #include "plan/rewrite.h"
@@ -124,6 +125,7 @@ class Planner {
  public:
   explicit Planner(PlanGraph c) : c_(std::move(c)), g_(c_.graph), labels_(label(g_, c_.roots)) {
     recompute_cheap(g_, labels_, c_.roots);
+    moves_ = join_moves(g_, labels_, c_.roots);
   }
 
   Plan run() {
@@ -145,7 +147,9 @@ class Planner {
     std::vector<int32_t> last(g_.size(), 0);
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (!is_made(g_, labels_, id)) continue;
-      const NodeLabel& me = labels_.node[id];
+      NodeId reader = id;  // what a movement reads that another one takes in, that one reads
+      while (moves_.absorbed[reader] != kNoNode) reader = moves_.absorbed[reader];
+      const NodeLabel& me = labels_.node[reader];
       const int32_t until = std::max(me.stage, me.wait - 1);  // a collective reads until it ends
       for (NodeId i : g_.inputs(id)) {
         NodeId p = labels_.storage[i];
@@ -157,7 +161,7 @@ class Planner {
     Arena arena(64);
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (labels_.storage[id] != id || is_leaf(g_, id) || !labels_.node[id].materialised ||
-          buffer_of_[id] != UINT32_MAX)
+          buffer_of_[id] != UINT32_MAX || moves_.absorbed[id] != kNoNode)
         continue;
       int32_t first = labels_.node[id].stage;
       const size_t bytes = describe(g_, id).bytes();
@@ -176,6 +180,7 @@ class Planner {
     for (NodeId id = 0; id < g_.size(); ++id) {
       const NodeLabel& l = labels_.node[id];
       if (labels_.storage[id] != id || is_leaf(g_, id) || l.elsewhere) continue;
+      if (moves_.absorbed[id] != kNoNode) continue;
       if (is_constant(g_, id) && !l.materialised) continue;
       auto stage = static_cast<size_t>(l.stage);
       if (l.in_region)
@@ -281,10 +286,12 @@ class Planner {
     Call call;
     const Spec& s = spec(g_, id);
     call.op = s.op, call.form = s.form, call.combine = s.combine;
-    if (s.form == Form::Move) call.movement = s.movement(g_, id);
-    for (NodeId i : g_.inputs(id)) {
-      call.inputs.push_back(buffer_of_[labels_.storage[i]]);
-      call.in.push_back(describe(g_, i));
+    if (const auto move = moves_.by_node.find(id); move != moves_.by_node.end()) {
+      call.movement = move->second.movement;
+      for (NodeId i : move->second.inputs) add_input(call, i);
+    } else {
+      if (s.form == Form::Move) call.movement = s.movement(g_, id);
+      for (NodeId i : g_.inputs(id)) add_input(call, i);
     }
     call.output = buffer_of_[id];
     call.out = describe(g_, id);
@@ -292,6 +299,11 @@ class Planner {
     call.constant = constant_of_[id];
     call.location = g_[id].location;
     return call;
+  }
+
+  void add_input(Call& call, NodeId i) const {
+    call.inputs.push_back(buffer_of_[labels_.storage[i]]);
+    call.in.push_back(describe(g_, i));
   }
 
   std::vector<NodeId> in_storage(NodeId id) const {
@@ -314,6 +326,7 @@ class Planner {
   PlanGraph c_;
   const Graph& g_;
   Labels labels_;
+  JoinedMoves moves_;
   Plan plan_;
   std::vector<BufferId> buffer_of_;
   std::vector<int> constant_of_;

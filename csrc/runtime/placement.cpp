@@ -5,10 +5,12 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <string_view>
 #include <type_traits>
 
-#include "base/half.h"
+#include "base/element.h"
 #include "base/thread_pool.h"
+#include "cpu/whole_kernels.h"
 #include "runtime/views.h"
 
 namespace gradcell {
@@ -90,14 +92,33 @@ bool write_slices(const TensorPtr& x, int64_t axis, int64_t count, const Array& 
     for (int64_t i = 0; i < m; ++i) {
       const std::byte* value = from + static_cast<size_t>(lies + i * strides[first]) * item;
       std::byte* slice = base + static_cast<size_t>(o * n + at[static_cast<size_t>(i)]) * bytes;
-      if (dense || length == item) {
-        std::memcpy(slice + skip, value + (dense ? skip : 0), length);
+      if (length == item) {
+        by_size(item, [&]<class S>() { std::memcpy(slice + skip, value, sizeof(S)); });
+      } else if (dense) {
+        std::memcpy(slice + skip, value + skip, length);
       } else {
-        for (size_t done = 0; done < length; done += item)
-          std::memcpy(slice + skip + done, value, item);
+        by_size(item, [&]<class S>() {
+          auto* to = reinterpret_cast<S*>(slice + skip);
+          std::fill_n(to, end - begin, *reinterpret_cast<const S*>(value));
+        });
       }
     }
   };
+  // Single elements of many lines, one number for all of them: nothing to find out in between.
+  const bool numbers =
+      inner == 1 && std::all_of(strides.begin(), strides.end(), [](int64_t s) { return s == 0; });
+  if (numbers && m > 0) {
+    by_size(item, [&]<class S>() {
+      const S value = *reinterpret_cast<const S*>(from);
+      by_parts(outer, m, [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o) {
+          S* line = reinterpret_cast<S*>(base) + o * n;
+          for (const int64_t p : at) line[p] = value;
+        }
+      });
+    });
+    return true;
+  }
   constexpr int64_t kStrip = 256;
   const int64_t strips = (inner + kStrip - 1) / kStrip;
   by_parts(outer * strips, m * std::min(inner, kStrip), [&](int64_t begin, int64_t end) {
@@ -110,69 +131,143 @@ bool write_slices(const TensorPtr& x, int64_t axis, int64_t count, const Array& 
   return true;
 }
 
-Array with_elements(const Array& x, int64_t axis, const Array& index, const Array& values) {
+namespace {
+
+/// What an index along an axis of x means: index [outer, m, inner] into x [outer, n, inner].
+struct Along {
+  int64_t outer, n, m, inner;
+};
+
+Along along(const Array& x, int64_t axis, const Array& index) {
   const auto a = static_cast<size_t>(axis);
-  const int64_t n = x.dims[a], m = index.dims[a];
-  const int64_t outer = product(x.dims, 0, a), inner = product(x.dims, a + 1, x.dims.size());
-  require(
-      index.dims == values.dims && index.count() == outer * m * inner && values.dtype == x.dtype,
-      ErrorKind::Value, "with_elements: shapes ", listed(x.dims), " and ", listed(index.dims),
-      " do not fit");
-  const Array out = duplicate(x);
-  auto write = [&]<class S, class I>(S, I) {
-    S* const to = static_cast<S*>(out.data());
-    const S* const from = static_cast<const S*>(values.data());
-    const I* const at = static_cast<const I*>(index.data());
-    auto put = [&](int64_t o, int64_t begin, int64_t end) {  // columns
-      S* const line = to + o * n * inner;
-      for (int64_t i = 0; i < m; ++i) {
-        const int64_t first = (o * m + i) * inner;
-        for (int64_t k = begin; k < end; ++k) {
-          const int64_t p = at[first + k];
-          if (p < -n || p >= n) [[unlikely]]
-            out_of_bounds(p, n);
-          line[(p < 0 ? p + n : p) * inner + k] = from[first + k];
-        }
-      }
+  const Along s{product(x.dims, 0, a), x.dims[a], index.dims[a],
+                product(x.dims, a + 1, x.dims.size())};
+  require(index.dims.size() == x.dims.size() && index.count() == s.outer * s.m * s.inner,
+          ErrorKind::Value, "shapes ", listed(x.dims), " and ", listed(index.dims), " do not fit");
+  return s;
+}
+
+/// pair(place in x, place in index) for each index, checked, in the index's order along the axis.
+template <class F>
+void each_along(const Along& s, const Array& index, F pair) {
+  auto with = [&]<class I>(const I* at) {
+    auto place = [&, n = s.n](I i) {
+      const auto given = static_cast<int64_t>(i), p = given + (n & given >> 63);
+      if (static_cast<uint64_t>(p) >= static_cast<uint64_t>(n)) [[unlikely]]
+        out_of_bounds(given, n);
+      return p;
     };
-    if (inner == 1)  // rows
-      return by_parts(outer, 4 * m, [&](int64_t begin, int64_t end) {
+    if (s.inner == 1)  // rows
+      return by_parts(s.outer, 4 * s.m, [&](int64_t begin, int64_t end) {
+        if (s.m == 1) {
+          for (int64_t o = begin; o < end; ++o) pair(o * s.n + place(at[o]), o);
+          return;
+        }
         for (int64_t o = begin; o < end; ++o) {
-          S* const row = to + o * n;
-          for (int64_t i = o * m; i < (o + 1) * m; ++i) {
-            const int64_t p = at[i] < 0 ? at[i] + n : at[i];
-            if (p < 0 || p >= n) [[unlikely]]
-              out_of_bounds(at[i], n);
-            row[p] = from[i];
-          }
+          const int64_t row = o * s.n;
+          for (int64_t i = o * s.m; i < (o + 1) * s.m; ++i) pair(row + place(at[i]), i);
         }
       });
     constexpr int64_t kStrip = 64;
-    const int64_t strips = (inner + kStrip - 1) / kStrip;
-    by_parts(outer * strips, 4 * m * std::min(inner, kStrip), [&](int64_t begin, int64_t end) {
-      for (int64_t s = begin; s < end; ++s)
-        put(s / strips, s % strips * kStrip, std::min(inner, (s % strips + 1) * kStrip));
+    const int64_t strips = (s.inner + kStrip - 1) / kStrip;
+    by_parts(s.outer * strips, 4 * s.m * std::min(s.inner, kStrip),
+             [&](int64_t begin, int64_t end) {
+               for (int64_t strip = begin; strip < end; ++strip) {
+                 const int64_t o = strip / strips, first = strip % strips * kStrip;
+                 const int64_t last = std::min(s.inner, first + kStrip);
+                 const int64_t line = o * s.n * s.inner;
+                 for (int64_t i = 0; i < s.m; ++i) {
+                   const int64_t row = (o * s.m + i) * s.inner;
+                   for (int64_t k = first; k < last; ++k)
+                     pair(line + place(at[row + k]) * s.inner + k, row + k);
+                 }
+               }
+             });
+  };
+  if (index.dtype == DType::Int32)
+    with(static_cast<const int32_t*>(index.data()));
+  else
+    with(static_cast<const int64_t*>(index.data()));
+}
+
+}  // namespace
+
+Array elements_along(const Array& x, int64_t axis, const Array& index) {
+  Array out = empty_array(x.dtype, index.dims);
+  by_size(item_size(x.dtype), [&]<class S>() {
+    const S* const from = static_cast<const S*>(x.data());
+    S* const to = static_cast<S*>(out.data());
+    each_along(along(x, axis, index), index,
+               [=](int64_t there, int64_t i) { to[i] = from[there]; });
+  });
+  return out;
+}
+
+Array with_elements(const Array& x, int64_t axis, const Array& index, const Array& values,
+                    bool added) {
+  require(index.dims == values.dims && values.dtype == x.dtype, ErrorKind::Value,
+          "with_elements: values ", listed(values.dims), " for indices ", listed(index.dims));
+  const Along s = along(x, axis, index);
+  const Array out = duplicate(x);
+  if (added) {
+    by_dtype(x.dtype, [&]<class S>() {
+      using C = typename ComputeOf<S>::type;
+      S* const to = static_cast<S*>(out.data());
+      const S* const from = static_cast<const S*>(values.data());
+      each_along(s, index, [=](int64_t there, int64_t i) {
+        to[there] = S(static_cast<C>(static_cast<C>(to[there]) + static_cast<C>(from[i])));
+      });
     });
-  };
-  auto with = [&](auto item) {
-    if (index.dtype == DType::Int32)
-      write(item, int32_t());
-    else
-      write(item, int64_t());
-  };
-  switch (item_size(x.dtype)) {
-    case 1:
-      with(uint8_t());
-      break;
-    case 2:
-      with(uint16_t());
-      break;
-    case 4:
-      with(uint32_t());
-      break;
-    default:
-      with(uint64_t());
+    return out;
   }
+  by_size(item_size(x.dtype), [&]<class S>() {
+    S* const to = static_cast<S*>(out.data());
+    const S* const from = static_cast<const S*>(values.data());
+    each_along(s, index, [=](int64_t there, int64_t i) { to[there] = from[i]; });
+  });
+  return out;
+}
+
+Array with_slices_added(const Array& x, int64_t axis, const Array& places, const Array& values) {
+  const auto a = static_cast<size_t>(axis);
+  const int64_t n = x.dims[a], m = places.count();
+  const int64_t outer = product(x.dims, 0, a), inner = product(x.dims, a + 1, x.dims.size());
+  require(values.count() == outer * m * inner && values.dtype == x.dtype, ErrorKind::Value,
+          "with_slices_added: ", listed(values.dims), " added to ", listed(x.dims));
+  const std::vector<int64_t> at = checked(places, n);
+  const Array out = duplicate(x);
+  by_dtype(x.dtype, [&]<class S>() {
+    using C = typename ComputeOf<S>::type;
+    S* const to = static_cast<S*>(out.data());
+    const S* const from = static_cast<const S*>(values.data());
+    if (inner == 1)  // lines
+      return by_parts(outer, 2 * m, [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o) {
+          S* line = to + o * n;
+          const S* y = from + o * m;
+          for (int64_t i = 0; i < m; ++i) {
+            S& z = line[at[static_cast<size_t>(i)]];
+            z = S(static_cast<C>(static_cast<C>(z) + static_cast<C>(y[i])));
+          }
+        }
+      });
+    constexpr int64_t kStrip = 128;
+    const int64_t strips = (inner + kStrip - 1) / kStrip;
+    by_parts(outer * strips, 2 * m * std::min(inner, kStrip), [&](int64_t begin, int64_t end) {
+      for (int64_t strip = begin; strip < end;) {
+        const int64_t o = strip / strips, s = strip % strips;
+        const int64_t until = std::min(strips, s + end - strip);
+        const int64_t first = s * kStrip, last = std::min(inner, until * kStrip);
+        for (int64_t i = 0; i < m; ++i) {
+          S* z = to + (o * n + at[static_cast<size_t>(i)]) * inner;
+          const S* y = from + (o * m + i) * inner;
+          for (int64_t k = first; k < last; ++k)
+            z[k] = S(static_cast<C>(static_cast<C>(z[k]) + static_cast<C>(y[k])));
+        }
+        strip += until - s;
+      }
+    });
+  });
   return out;
 }
 
@@ -264,6 +359,28 @@ Array places_not_zero(const Array& x) {
   return out;
 }
 
+Array places_in_triangle(int64_t rows, int64_t columns, int64_t offset, bool below) {
+  require(rows >= 0 && columns >= 0, ErrorKind::Value, "a matrix of ", rows, " by ", columns);
+  auto first = [&](int64_t i) { return below ? 0 : std::clamp<int64_t>(i + offset, 0, columns); };
+  auto last = [&](int64_t i) {
+    return below ? std::clamp<int64_t>(i + offset + 1, 0, columns) : columns;
+  };
+  std::vector<int64_t> starts(static_cast<size_t>(rows) + 1, 0);
+  for (int64_t i = 0; i < rows; ++i)
+    starts[static_cast<size_t>(i) + 1] = starts[static_cast<size_t>(i)] + last(i) - first(i);
+  const int64_t count = starts.back();
+  Array out = empty_array(DType::Int64, {2, count});
+  auto* const to = static_cast<int64_t*>(out.data());
+  by_parts(rows, columns, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t* row = to + starts[static_cast<size_t>(i)];
+      std::fill_n(row, last(i) - first(i), i);
+      std::iota(row + count, row + count + (last(i) - first(i)), first(i));
+    }
+  });
+  return out;
+}
+
 namespace {
 
 template <class T>
@@ -287,22 +404,8 @@ T divisor_of(T a, T b) {
 
 /// f(a, b) -> T by a function's name.
 template <class T, class F>
-void by_function(const std::string& name, F f) {
+void by_divisor(const std::string& name, F f) {
   using U = std::make_unsigned_t<T>;
-  constexpr U kBits = 8 * sizeof(T);
-  if (name == "and") return f([](T a, T b) { return static_cast<T>(a & b); });
-  if (name == "or") return f([](T a, T b) { return static_cast<T>(a | b); });
-  if (name == "xor") return f([](T a, T b) { return static_cast<T>(a ^ b); });
-  if (name == "left_shift")
-    return f([](T a, T b) {
-      const U by = static_cast<U>(b);
-      return static_cast<T>(by < kBits ? static_cast<U>(static_cast<U>(a) << by) : U(0));
-    });
-  if (name == "right_shift")
-    return f([](T a, T b) {
-      const U by = static_cast<U>(b);
-      return static_cast<T>(a >> (by < kBits ? by : kBits - 1) >> (by < kBits ? 0 : 1));
-    });
   if (name == "gcd") return f([](T a, T b) { return divisor_of(a, b); });
   require(name == "lcm", ErrorKind::Value, "of_integers: no function '", name, "'");
   f([](T a, T b) {
@@ -310,6 +413,18 @@ void by_function(const std::string& name, F f) {
     if (d == 0) return T(0);
     const U all = static_cast<U>(static_cast<U>(a / d) * static_cast<U>(b));
     return static_cast<T>(static_cast<T>(all) < 0 ? static_cast<U>(U(0) - all) : all);
+  });
+}
+
+template <class T>
+void divisors(const std::string& function, const Array& a, const Array& b, const Array& out) {
+  const T *p = static_cast<const T*>(a.data()), *q = static_cast<const T*>(b.data());
+  T* to = static_cast<T*>(out.data());
+  const int64_t step_a = a.count() != 1, step_b = b.count() != 1;
+  by_divisor<T>(function, [&](auto f) {
+    by_parts(out.count(), 32, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) to[i] = f(p[i * step_a], q[i * step_b]);
+    });
   });
 }
 
@@ -321,37 +436,41 @@ Array of_integers(const std::string& function, const Array& a, const Array& b) {
   const bool first =
       a.dims.size() > b.dims.size() || (a.dims.size() == b.dims.size() && a.count() >= b.count());
   Array out = empty_array(a.dtype, first ? a.dims : b.dims);
-  auto with = [&]<class T>(T) {
-    const T *p = static_cast<const T*>(a.data()), *q = static_cast<const T*>(b.data());
-    T* to = static_cast<T*>(out.data());
-    const bool one_a = a.count() == 1, one_b = b.count() == 1;
-    by_function<T>(function, [&](auto f) {
-      by_parts(out.count(), function == "gcd" || function == "lcm" ? 32 : 1,
-               [&](int64_t begin, int64_t end) {
-                 if (one_b)
-                   for (int64_t i = begin; i < end; ++i) to[i] = f(p[one_a ? 0 : i], *q);
-                 else if (one_a)
-                   for (int64_t i = begin; i < end; ++i) to[i] = f(*p, q[i]);
-                 else
-                   for (int64_t i = begin; i < end; ++i) to[i] = f(p[i], q[i]);
-               });
-    });
-  };
+  using cpu::Bits;
+  constexpr std::pair<std::string_view, Bits> kBits[] = {{"and", Bits::And},
+                                                         {"or", Bits::Or},
+                                                         {"xor", Bits::Xor},
+                                                         {"left_shift", Bits::LeftShift},
+                                                         {"right_shift", Bits::RightShift}};
+  for (const auto& [named, what] : kBits) {
+    if (function != named) continue;
+    const auto item = static_cast<int64_t>(item_size(a.dtype));
+    auto part = [&, what = what](int64_t begin, int64_t end) {
+      auto at = [&](const Array& x) {
+        return static_cast<const std::byte*>(x.data()) + (x.count() == 1 ? 0 : begin * item);
+      };
+      cpu::whole_kernels().bits(what, a.dtype, at(a), a.count() != 1, at(b), b.count() != 1,
+                                static_cast<std::byte*>(out.data()) + begin * item,
+                                static_cast<size_t>(end - begin));
+    };
+    by_parts(out.count(), 1, part);
+    return out;
+  }
   switch (a.dtype) {
     case DType::UInt8:
-      with(uint8_t());
+      divisors<uint8_t>(function, a, b, out);
       break;
     case DType::Int8:
-      with(int8_t());
+      divisors<int8_t>(function, a, b, out);
       break;
     case DType::Int16:
-      with(int16_t());
+      divisors<int16_t>(function, a, b, out);
       break;
     case DType::Int32:
-      with(int32_t());
+      divisors<int32_t>(function, a, b, out);
       break;
     case DType::Int64:
-      with(int64_t());
+      divisors<int64_t>(function, a, b, out);
       break;
     default:
       fail(ErrorKind::Type, function, ": integers are needed, got ", name(a.dtype));

@@ -12,9 +12,18 @@ namespace gradcell {
 bool write_slices(const TensorPtr& x, int64_t axis, int64_t count, const Array& places,
                   const Array& values);
 
+/// The elements of x at index[.., i, ..] along an axis, in index's shape, which is x's but along
+/// the axis. Throws Index.
+Array elements_along(const Array& x, int64_t axis, const Array& index);
+
 /// x with values[.., i, ..] at index[.., i, ..] along an axis; of several for one place the last
-/// stays. index and values have one shape, x's but along the axis. Throws Index.
-Array with_elements(const Array& x, int64_t axis, const Array& index, const Array& values);
+/// stays, or all are added to what is there. index and values have one shape, x's but along the
+/// axis. Throws Index.
+Array with_elements(const Array& x, int64_t axis, const Array& index, const Array& values,
+                    bool added);
+
+/// x with slices of values added at places [m] along an axis, in their order. Throws Index.
+Array with_slices_added(const Array& x, int64_t axis, const Array& places, const Array& values);
 
 /// For each row of weights [rows, n] and each of its numbers u [rows, k] in [0, 1) the first place
 /// up to which the weights sum to more than u of their whole; int32 [rows, k].
@@ -22,6 +31,10 @@ Array drawn_by_weights(const Array& weights, const Array& u);
 
 /// The coordinates of the elements that are not zero, in order: int64 [count, rank].
 Array places_not_zero(const Array& x);
+
+/// The coordinates, rows and columns, of a matrix's elements on and below (or above) its offset-th
+/// diagonal, row by row: int64 [2, count].
+Array places_in_triangle(int64_t rows, int64_t columns, int64_t offset, bool below);
 
 /// A function of two tensors of integers, of one dtype and shape (or one has one element): "and",
 /// "or", "xor", "left_shift", "right_shift", "gcd" or "lcm".

@@ -1,77 +1,16 @@
 #include "runtime/selection.h"
 
-#include <algorithm>
-#include <bit>
 #include <cstring>
 #include <numeric>
-#include <type_traits>
 #include <vector>
 
-#include "base/element.h"
 #include "base/scratch.h"
-#include "base/thread_pool.h"
 #include "cpu/whole_kernels.h"
+#include "runtime/order_keys.h"
 
 namespace gradcell {
 
 namespace {
-
-template <class T>
-bool is_nan(T v) {
-  return v != v;
-}
-
-/// body(begin, end) for parts of n things of `each` elements, on all threads.
-template <class F>
-void by_parts(int64_t n, int64_t each, F body) {
-  const int64_t parts = std::clamp<int64_t>(n * each / 16384, 1, std::min<int64_t>(n, 64));
-  if (n == 0) return;
-  parallel_for(static_cast<int>(parts),
-               [&](int p, int) { body(n * p / parts, n * (p + 1) / parts); });
-}
-
-// Keys
-// ----------------------------------------------------------------------------------------------
-
-/// An unsigned integer in the order of the numbers: all NaN one, and last; zeros one.
-template <class T>
-auto key_of(T v) {
-  if constexpr (std::is_floating_point_v<T>) {
-    using U = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    constexpr U kSign = U(1) << (8 * sizeof(T) - 1);
-    if (is_nan(v)) return ~U(0);
-    const U bits = std::bit_cast<U>(v + T(0));  // -0 + 0 is 0
-    return bits & kSign ? static_cast<U>(~bits) : static_cast<U>(bits | kSign);
-  } else if constexpr (std::is_unsigned_v<T>) {
-    return static_cast<uint32_t>(v);
-  } else {
-    using U = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
-    using Wide = std::conditional_t<sizeof(T) <= 4, int32_t, int64_t>;
-    return static_cast<U>(static_cast<U>(static_cast<Wide>(v)) ^ (U(1) << (8 * sizeof(U) - 1)));
-  }
-}
-
-/// f(elements, a function that gives an element's number).
-template <class F>
-Array with_numbers(const Array& x, F f) {
-  if (is_complex(x.dtype) || x.dtype == DType::UInt64)
-    fail(ErrorKind::Type, "elements of ", name(x.dtype), " are not put in order: cast them first");
-  Array out;
-  by_dtype(x.dtype, [&]<class S>() {
-    using Number = typename ComputeOf<S>::type;
-    out = f(static_cast<const S*>(x.data()), [](S v) { return static_cast<Number>(v); });
-  });
-  return out;
-}
-
-/// f(elements) of a tensor of int32 or int64.
-template <class F>
-void with_positions(const Array& x, F f) {
-  if (x.dtype == DType::Int32)
-    f(static_cast<int32_t*>(x.data()));
-  else
-    f(static_cast<int64_t*>(x.data()));
-}
 
 // The first k
 // ---------------------------------------------------------------------------------------
@@ -94,25 +33,49 @@ struct Placed<uint32_t> {
 int64_t position(const Placed<uint64_t>& p) { return p.at; }
 int64_t position(const Placed<uint32_t>& p) { return static_cast<uint32_t>(p.both); }
 
+/// Puts p among the k first of those seen, which are in order; `size` of them are there.
+template <class K>
+void insert_in_order(Placed<K>* first, int64_t& size, int64_t k, const Placed<K>& p) {
+  int64_t at = size < k ? size++ : k - 1;
+  for (; at > 0 && p < first[at - 1]; --at) first[at] = first[at - 1];
+  first[at] = p;
+}
+
 /// The first k > 0 of n keys, in order. What is no better than the k-th of those seen is passed
-/// over.
-template <class K, class Key>
-void first_in_order(int64_t n, int64_t k, std::vector<Placed<K>>& kept, Key key, int64_t* to) {
-  const auto room = static_cast<size_t>(std::min(n, 2 * k + 64));
-  kept.clear();
+/// over, blocks of elements at a time: better(begin, end, i) says whether there may be one that is
+/// better than element i.
+template <class K, class Key, class Better>
+void first_in_order(int64_t n, int64_t k, std::vector<Placed<K>>& kept, Key key, Better better,
+                    int64_t* to) {
+  constexpr int64_t kBlock = 16, kFew = 24;
+  const auto room = static_cast<size_t>(k <= kFew ? k : std::min(n, 2 * k + 64));
+  kept.resize(room);
   Placed<K> bound{};
   bool bounded = false;
+  int64_t size = 0, seen = 0;  // up to `seen` blocks have been looked at
   for (int64_t i = 0; i < n; ++i) {
+    if (bounded && i >= seen) {
+      while (i + kBlock <= n && !better(i, i + kBlock, position(bound))) i += kBlock;
+      if (i == n) break;
+      seen = i + kBlock;
+    }
     const Placed<K> p{key(i), i};
     if (bounded && !(p < bound)) continue;
-    kept.push_back(p);
-    if (kept.size() < room || i + 1 == n) continue;
+    if (k <= kFew) {
+      insert_in_order(kept.data(), size, k, p);
+      if (size == k) bound = kept[static_cast<size_t>(k - 1)], bounded = true;
+      continue;
+    }
+    kept[static_cast<size_t>(size++)] = p;
+    if (size < static_cast<int64_t>(room) || i + 1 == n) continue;
     std::nth_element(kept.begin(), kept.begin() + (k - 1), kept.end());
     bound = kept[static_cast<size_t>(k - 1)], bounded = true;
-    kept.resize(static_cast<size_t>(k));
+    size = k;
   }
-  std::nth_element(kept.begin(), kept.begin() + (k - 1), kept.end());
-  std::sort(kept.begin(), kept.begin() + k);
+  if (k > kFew) {
+    std::nth_element(kept.begin(), kept.begin() + (k - 1), kept.begin() + size);
+    std::sort(kept.begin(), kept.begin() + k);
+  }
   for (int64_t i = 0; i < k; ++i) to[i] = position(kept[static_cast<size_t>(i)]);
 }
 
@@ -221,7 +184,7 @@ Array first_of_rows(const Array& x, int64_t k, bool largest, bool sorted) {
   Array out = empty_array(DType::Int64, dims);
   auto* to = static_cast<int64_t*>(out.data());
   if (k == 0) return out;
-  return with_numbers(x, [&](const auto* from, auto number) {
+  with_ordered(x, [&](const auto* from, auto number) {
     using K = decltype(key_of(number(*from)));
     by_parts(rows, n, [&](int64_t begin, int64_t end) {
       std::vector<Placed<K>> kept;
@@ -231,39 +194,30 @@ Array first_of_rows(const Array& x, int64_t k, bool largest, bool sorted) {
           const K in_order = key_of(number(row[i]));
           return largest ? static_cast<K>(~in_order) : in_order;
         };
+        auto better = [&](int64_t first, int64_t last, int64_t bound) {
+          const auto top = number(row[bound]);
+          int any = 0;  // a NaN may be one
+          for (int64_t i = first; i < last; ++i) {
+            const auto v = number(row[i]);
+            any |= largest ? !(v <= top) : !(v >= top);
+          }
+          return any != 0;
+        };
         if (sorted)
-          first_in_order<K>(n, k, kept, key, to + r * k);
+          first_in_order<K>(n, k, kept, key, better, to + r * k);
         else
           first_as_selected(row, n, k, largest, number, to + r * k);
       }
     });
-    return out;
   });
+  return out;
 }
 
 Array order_of_rows(const Array& x, bool descending, DType position) {
   Array out = empty_array(position, x.dims);
-  return with_numbers(x, [&](const auto* from, auto number) {
+  with_ordered(x, [&](const auto* from, auto number) {
     with_positions(out, [&](auto* to) {
       order_rows(from, row_count(x), row_length(x), descending, number, to);
-    });
-    return out;
-  });
-}
-
-Array taken_from_rows(const Array& x, const Array& positions) {
-  Array out = empty_array(x.dtype, positions.dims);
-  const int64_t n = row_length(x), k = row_length(positions);
-  with_positions(positions, [&](const auto* position) {
-    by_size(item_size(x.dtype), [&]<class S>() {
-      by_parts(row_count(positions), k, [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) {
-          const S* from = static_cast<const S*>(x.data()) + r * n;
-          const auto* at = position + r * k;
-          S* to = static_cast<S*>(out.data()) + r * k;
-          for (int64_t i = 0; i < k; ++i) to[i] = from[at[i]];
-        }
-      });
     });
   });
   return out;
@@ -276,7 +230,7 @@ Array places_in_line(const Array& line, const Array& x, bool right, DType place)
   Array out = empty_array(place, x.dims);
   const auto* first = static_cast<const double*>(line.data());
   const int64_t n = line.count();
-  return with_numbers(x, [&](const auto* from, auto number) {
+  with_ordered(x, [&](const auto* from, auto number) {
     with_positions(out, [&](auto* to) {
       by_parts(x.count(), 8, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
@@ -293,8 +247,8 @@ Array places_in_line(const Array& line, const Array& x, bool right, DType place)
         }
       });
     });
-    return out;
   });
+  return out;
 }
 
 std::pair<int64_t, int64_t> bounds(const Array& x) {
@@ -316,54 +270,60 @@ std::pair<int64_t, int64_t> bounds(const Array& x) {
   return {*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end())};
 }
 
-Array running_extremes(const Array& x, int64_t axis, bool largest) {
-  Array out = empty_array(DType::Int64, x.dims);
+std::pair<Array, Array> running_extremes(const Array& x, int64_t axis, bool largest, DType place) {
+  Array out = empty_array(place, x.dims), values = empty_array(x.dtype, x.dims);
   const auto a = static_cast<size_t>(axis);
   const int64_t n = x.dims[a], inner = product(x.dims, a + 1, x.dims.size());
   const int64_t outer = x.count() ? x.count() / (n * inner) : 0;
-  auto* to = static_cast<int64_t*>(out.data());
-  return with_numbers(x, [&](const auto* from, auto number) {
+  auto run = [&]<bool kLargest>(const auto* from, auto number, auto* to) {
+    using S = std::remove_cvref_t<decltype(*from)>;
+    using P = std::remove_reference_t<decltype(*to)>;
     using Value = decltype(number(*from));
-    auto wins = [&](Value v, Value best) { return (largest ? v >= best : v <= best) || is_nan(v); };
+    auto* so_far = static_cast<S*>(values.data());
+    // A branch: what wins seldom, or always, is foretold, and nothing waits for it.
+    auto wins = [](Value v, Value best) { return (kLargest ? v >= best : v <= best) || is_nan(v); };
     if (inner == 1) {
       by_parts(outer, n, [&](int64_t begin, int64_t end) {
         for (int64_t o = begin; o < end; ++o) {
-          const auto* line = from + o * n;
+          const S* line = from + o * n;
           Value best = number(line[0]);
-          int64_t at = 0;
+          P at = 0;
           for (int64_t i = 0; i < n; ++i) {
-            const Value v = number(line[i]);
-            const bool won = wins(v, best);
-            best = won ? v : best, at = won ? i : at;
+            if (wins(number(line[i]), best)) best = number(line[i]), at = static_cast<P>(i);
             to[o * n + i] = at;
+            so_far[o * n + i] = line[at];
           }
         }
       });
-      return out;
+      return;
     }
-    // Columns: whole rows of them are compared with the best so far.
-    constexpr int64_t kStrip = 512;
+    // Columns: each row of them is compared with the row of the best so far.
+    constexpr int64_t kStrip = 256;
     const int64_t strips = (inner + kStrip - 1) / kStrip;
     by_parts(outer * strips, n * std::min(inner, kStrip), [&](int64_t begin, int64_t end) {
-      Value best[kStrip];
-      int64_t at[kStrip];
       for (int64_t s = begin; s < end; ++s) {
         const int64_t first = s % strips * kStrip, width = std::min(kStrip, inner - first);
         const int64_t base = s / strips * n * inner + first;
-        for (int64_t j = 0; j < width; ++j) best[j] = number(from[base + j]), at[j] = 0;
-        for (int64_t i = 0; i < n; ++i) {
-          const auto* row = from + base + i * inner;
+        std::copy_n(from + base, width, so_far + base);
+        std::fill_n(to + base, width, P(0));
+        for (int64_t i = 1; i < n; ++i) {
+          const int64_t row = base + i * inner, last = row - inner;
           for (int64_t j = 0; j < width; ++j) {
-            const Value v = number(row[j]);
-            const bool won = wins(v, best[j]);
-            best[j] = won ? v : best[j], at[j] = won ? i : at[j];
+            const bool won = wins(number(from[row + j]), number(so_far[last + j]));
+            so_far[row + j] = won ? from[row + j] : so_far[last + j];
+            to[row + j] = won ? static_cast<P>(i) : to[last + j];
           }
-          std::copy_n(at, width, to + base + i * inner);
         }
       }
     });
-    return out;
+  };
+  with_ordered(x, [&](const auto* from, auto number) {
+    with_positions(out, [&](auto* to) {
+      largest ? run.template operator()<true>(from, number, to)
+              : run.template operator()<false>(from, number, to);
+    });
   });
+  return {values, out};
 }
 
 }  // namespace gradcell

@@ -19,9 +19,6 @@ Array first_of_rows(const Array& x, int64_t k, bool largest, bool sorted);
 /// in descending order: int32 or int64, x's shape.
 Array order_of_rows(const Array& x, bool descending, DType position);
 
-/// Each row's elements at positions [..., k] within it.
-Array taken_from_rows(const Array& x, const Array& positions);
-
 /// For each element of x how many of a line of doubles in ascending order come before it; `right`:
 /// or are equal to it. int32 or int64. x: not int64, whose elements a double may not hold.
 Array places_in_line(const Array& line, const Array& x, bool right, DType place);
@@ -29,8 +26,8 @@ Array places_in_line(const Array& line, const Array& x, bool right, DType place)
 /// The smallest and the largest of integers; {0, -1} of none.
 std::pair<int64_t, int64_t> bounds(const Array& x);
 
-/// The position of the largest (or smallest) element up to each along an axis, of equal ones the
-/// last; int64, x's shape. A NaN stays the best until the next one.
-Array running_extremes(const Array& x, int64_t axis, bool largest);
+/// (The largest (or smallest) element up to each along an axis, of equal ones the last; its
+/// position, int32 or int64): x's shape. A NaN stays the best until the next one.
+std::pair<Array, Array> running_extremes(const Array& x, int64_t axis, bool largest, DType place);
 
 }  // namespace gradcell

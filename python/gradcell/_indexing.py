@@ -192,6 +192,9 @@ def _flatten_advanced(
     return axes, indices
 
 
+_FEW = 16384
+
+
 def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, int]:
     """One index over the given axes taken as one: (it, that one's size)."""
     if len(indices) > 1:
@@ -202,6 +205,7 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
             raise IndexError(f"indices of shapes {shapes} do not broadcast{_where()}") from None
     sizes = [y.shape[a] for a in axes]
     product = int(np.prod(sizes, dtype=np.int64))
+    known = len(sizes) > 1 and all(_core.is_plain(i) and i.size <= _FEW for i in indices)
     total: Any = None
     wrong: Any = None
     for size, index in zip(sizes, indices, strict=True):
@@ -215,11 +219,18 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
                 )
         if len(sizes) == 1:
             return index, product
+        if known:  # a few numbers are sooner added up than planned for
+            place = index.asnumpy().astype(np.int64)
+            place = np.where(place < 0, place + size, place)
+            total = place if total is None else total * size + place
+            continue
         index = _ops.cast(index, _core.int64)
         index = _ops.where(_ops.less(index, 0), _ops.add(index, size), index)
         outside = _ops.logical_or(_ops.less(index, 0), _ops.greater_equal(index, size))
         wrong = outside if wrong is None else _ops.logical_or(wrong, outside)
         total = index if total is None else _ops.add(_ops.mul(total, size), index)
+    if known:
+        return Tensor(np.asarray(total)), product
     # An index that is not known yet and outside its own axis must not name another row.
     return _ops.where(wrong, product, total), product
 

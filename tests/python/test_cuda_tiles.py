@@ -3,6 +3,7 @@ second and third order, beside float64 within the stated bound, and what it save
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 from typing import Any
 
@@ -258,3 +259,23 @@ def test_on_the_made_up_gpu(process: Process, capability: str) -> None:
     counts = process.counts()
     assert counts["graphs"] >= 8 and counts["captures"] <= 2, counts
     assert counts["launches"] <= 12 * 7 + 2, counts
+
+
+def test_the_products_inside_are_counted() -> None:
+    """Forward 2 N K M, its gradients twice as much, but for those by the points."""
+    rows, widths = 1000, [3, 20, 20, 1]
+    fn, arguments = first_order(widths, rows, ops.tanh)
+    plan = cuda.plan_of(fn, *arguments)
+    assert tiles(plan)
+    layers = [k * m for k, m in itertools.pairwise(widths)]
+    found = sum(s["flops"] for s in plan.steps)
+    assert 6 * rows * sum(layers) - 2 * rows * layers[0] <= found <= 6 * rows * sum(layers)
+    x, w = tensor(5, 300), tensor(300, 7)
+    assert sum(s["flops"] for s in cuda.plan_of(ops.matmul, x, w).steps) == 2 * 5 * 300 * 7
+
+
+def test_a_cold_start_is_short() -> None:
+    """How long NVRTC needs follows how much code there is: for a step of 8 layers of 20 it was 240 KB,
+    and 3.4 s of a processor, where it is 163 KB, and 1.6 s."""
+    fn, arguments = burgers_step([20] * 8, 10_000)
+    assert len(Nvrtc().compile(cuda.plan_of(fn, *arguments).source, "sm_90")) < 200_000

@@ -143,7 +143,7 @@ class Attention {
     const Dims queries = heads_outside(c.in[0].dims, at_.inside);
     const size_t rank = queries.size();
     heads_ = product(queries, 0, rank - 2);
-    by_keys_ = op_ == Op::AttentionColumns;
+    by_keys_ = attention_by_keys(op_);
     known_ = places.log_sum >= 0;
     queries_ = queries[rank - 2], keys_ = heads_outside(c.in[1].dims, at_.inside)[rank - 2];
     auto described = [&](const TensorDesc& t, const void* data) {

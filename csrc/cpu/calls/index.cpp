@@ -94,6 +94,28 @@ int64_t parts_of(int64_t updates) {
   return updates < (1 << 16) ? 1 : std::min<int64_t>(max_threads(), 4);
 }
 
+/// Adds updates [m] to sums at places from place0 to place1. Which those are nobody foretells: some
+/// indices are looked through without a branch, and what is found is added then.
+template <class S, class C, class At>
+void add_some(const S* x, C* sums, int64_t m, const At& at, int64_t place0, int64_t place1) {
+  constexpr int64_t kBlock = 512;
+  int32_t found[kBlock], place_of[kBlock];
+  for (int64_t first = 0; first < m; first += kBlock) {
+    const int64_t last = std::min(m, first + kBlock);
+    int64_t n = 0;
+    for (int64_t i = first; i < last; ++i) {
+      const int64_t place = at[i];
+      found[n] = static_cast<int32_t>(i - first);
+      place_of[n] = static_cast<int32_t>(place - place0);
+      n += place >= place0 && place < place1;
+    }
+    for (int64_t k = 0; k < n; ++k) {
+      C& to = sums[place0 + place_of[k]];
+      to = static_cast<C>(to + static_cast<C>(x[first + found[k]]));
+    }
+  }
+}
+
 /// Adds updates [outer][m][inner] to sums [outer][n][inner], each place's in order.
 template <class S, class C, class At>
 void add_up(const S* x, C* sums, int64_t outer, int64_t n, int64_t m, int64_t inner, const At& at) {
@@ -122,6 +144,10 @@ void add_up(const S* x, C* sums, int64_t outer, int64_t n, int64_t m, int64_t in
       }
     });
   const int64_t parts = parts_of(m);
+  if (inner == 1 && outer == 1 && parts > 1 && n <= INT32_MAX)
+    return split(parts, work, [&](int64_t begin, int64_t end) {
+      add_some(x, sums, m, at, n * begin / parts, n * end / parts);
+    });
   split(outer * parts, work, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       add(i / parts, 0, inner, n * (i % parts) / parts, n * (i % parts + 1) / parts);

@@ -1,12 +1,14 @@
 // Products of whole matrices, by the engine's own kernels, the matrix unit or OpenBLAS.
 #include "ops/product.h"
 
+#include <numeric>
 #include <vector>
 
 #include "cpu/calls/elements.h"
 #include "cpu/half_product.h"
 #include "cpu/product.h"
 #include "cpu/tile_kernels.h"
+#include "cpu/vector_kernels.h"
 
 namespace gradcell::cpu {
 
@@ -52,6 +54,56 @@ bool half_products(bool ta, bool tb, int64_t batch, int64_t m, int64_t n, int64_
   return true;
 }
 
+/// Matrices times vectors: elements that lie beside each other are read once, in order.
+template <class S>
+void vector_products(bool ta, bool tb, int64_t batch, int64_t m, int64_t n, int64_t k, const S* a,
+                     const S* b, S* y) {
+  const DType type = sizeof(S) == 8 ? DType::Float64 : DType::Float32;
+  const VectorKernels& kernels = vector_kernels();
+  const int64_t lines = m * n;  // of the matrix, or as many as it has columns
+  const bool by_a = n == 1;     // a is the matrix
+  const S *matrix = by_a ? a : b, *vector = by_a ? b : a;
+  if (by_a ? !ta || m == 1 : tb || n == 1) {
+    if (lines == 1) {  // long ones in parts
+      constexpr int64_t kPart = 1 << 14;
+      const int64_t parts = std::max<int64_t>(1, k / kPart);
+      std::vector<S> sums(static_cast<size_t>(batch * parts));
+      split(batch * parts, batch * k, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t first = k * (i % parts) / parts, last = k * (i % parts + 1) / parts;
+          const int64_t at = i / parts * k + first;
+          kernels.dots(type, a + at, 0, 1, b + at, 0, static_cast<size_t>(last - first),
+                       &sums[static_cast<size_t>(i)]);
+        }
+      });
+      for (int64_t i = 0; i < batch; ++i)
+        y[i] = static_cast<S>(
+            std::accumulate(sums.begin() + i * parts, sums.begin() + (i + 1) * parts, 0.0));
+      return;
+    }
+    return split(batch * lines, batch * lines * k, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end;) {
+        const int64_t at = i / lines, until = std::min(end, (at + 1) * lines);
+        kernels.dots(type, matrix + i * k, k, static_cast<size_t>(until - i), vector + at * k, 0,
+                     static_cast<size_t>(k), y + i);
+        i = until;
+      }
+    });
+  }
+  constexpr int64_t kStrip = 128;  // columns
+  const int64_t strips = (lines + kStrip - 1) / kStrip;
+  split(batch * strips, batch * lines * k, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end;) {
+      const int64_t at = i / strips, s = i % strips, until = std::min(strips, s + end - i);
+      const int64_t first = s * kStrip, last = std::min(lines, until * kStrip);
+      kernels.combine_rows(type, matrix + at * k * lines + first, lines, static_cast<size_t>(k),
+                           vector + at * k, static_cast<size_t>(last - first),
+                           y + at * lines + first);
+      i += until - s;
+    }
+  });
+}
+
 void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
   const void* const* in = all + pair;
   const auto p = decode<ProductAttributes>(c.attributes);
@@ -76,6 +128,10 @@ void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
     constexpr bool half = std::is_same_v<S, F16> || std::is_same_v<S, BF16>;
     if constexpr (half)
       if (half_products<S>(ta, tb, batch, m, n, k, in, out)) return;
+    if constexpr (std::is_floating_point_v<S>)
+      if (m == 1 || n == 1)
+        return vector_products(ta, tb, batch, m, n, k, static_cast<const S*>(in[0]),
+                               static_cast<const S*>(in[1]), static_cast<S*>(out));
     using Stored = std::conditional_t<half, uint16_t, S>;
     batched(static_cast<const Stored*>(in[0]), static_cast<const Stored*>(in[1]),
             static_cast<Stored*>(out));

@@ -1,6 +1,7 @@
 // Whole tensors, reduced along axes. In which order elements are combined follows from the shape
 // alone: results do not depend on the number of threads.
 #include "cpu/calls/elements.h"
+#include "cpu/tile_kernels.h"
 #include "cpu/whole_kernels.h"
 
 namespace gradcell::cpu {
@@ -47,6 +48,8 @@ struct Joined {
 constexpr int64_t kPart = 1 << 15;
 /// Columns that a task combines at a time: its accumulators stay in the first-level cache.
 constexpr int64_t kColumns = 1024;
+/// Shorter lines cost more to begin with than to combine.
+constexpr int64_t kShort = 512;
 
 template <Combine how, class S, class A>
 void store(const A* from, S* to, int64_t n) {
@@ -54,17 +57,86 @@ void store(const A* from, S* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) to[i] = S(static_cast<C>(from[i]));
 }
 
-/// T: the type of what is read, S: of what is written.
-template <Combine how, class T, class S>
-void reduce_as(const Call& c, DType type, const T* x, S* out) {
+/// The kernels' folds of a tensor's elements from a place on. Half types are widened on the way,
+/// some at a time, which stay in the first-level cache.
+template <Combine how, class S>
+struct Folds {
+  using T = typename ComputeOf<S>::type;
   using A = AccumulatorOf<how, T>;
+  static constexpr bool kHalf = std::is_class_v<S>;
+
+  DType stored, type;
+  const S* x;
   const WholeKernels& k = whole_kernels();
+
+  void line(int64_t at, int64_t n, A* acc) const {
+    if constexpr (kHalf) {
+      constexpr int64_t kBlock = 4096;
+      alignas(64) float wide[kBlock];
+      for (int64_t i = 0; i < n; i += kBlock) {
+        const auto part = static_cast<size_t>(std::min(kBlock, n - i));
+        tile_kernels().transpose.load(x + at + i, stored, wide, part);
+        k.fold(how, type, wide, part, acc);
+      }
+    } else {
+      k.fold(how, type, x + at, static_cast<size_t>(n), acc);
+    }
+  }
+  /// At most kColumns of each row.
+  void rows(int64_t at, int64_t stride, int64_t rows, A* acc, int64_t n) const {
+    const auto width = static_cast<size_t>(n);
+    if constexpr (kHalf) {
+      constexpr int64_t kRows = 4;
+      alignas(64) float wide[kRows * kColumns];
+      for (int64_t r = 0; r < rows; r += kRows) {
+        const int64_t group = std::min(kRows, rows - r);
+        for (int64_t j = 0; j < group; ++j)
+          tile_kernels().transpose.load(x + at + (r + j) * stride, stored, wide + j * kColumns,
+                                        width);
+        k.fold_rows(how, type, wide, kColumns, static_cast<size_t>(group), acc, width);
+      }
+    } else {
+      k.fold_rows(how, type, x + at, stride, static_cast<size_t>(rows), acc, width);
+    }
+  }
+};
+
+/// S: the type of what is read and written.
+template <Combine how, class S>
+void reduce_as(const Call& c, const S* x, S* out) {
+  using T = typename ComputeOf<S>::type;
+  using A = AccumulatorOf<how, T>;
+  const DType type = std::is_class_v<S> ? DType::Float32 : c.in[0].dtype;
+  const Folds<how, S> folds{c.in[0].dtype, type, x};
+  const WholeKernels& k = folds.k;
+  const DType wide = sizeof(A) == sizeof(T) ? type
+                     : is_floating(type)    ? DType::Float64
+                                            : DType::Int64;
   Joined joined(c.in[0].dims, c.attributes);
   const Joined::Dim inner = joined.dims.back();
   joined.dims.pop_back();
   const auto kept = joined.offsets(false), gone = joined.offsets(true);
   const auto rows = static_cast<int64_t>(gone.size()), places = static_cast<int64_t>(kept.size());
   const int64_t work = c.in[0].count;
+  if (inner.gone && rows >= 8 && inner.size < kShort && joined.dims.size() == 2 &&
+      places * inner.size < kPart * 8) {
+    // Short lines [rows][places][inner]: first the rows, as columns side by side.
+    const int64_t n = places * inner.size, strips = (n + kColumns - 1) / kColumns;
+    std::vector<A> sums(static_cast<size_t>(n), identity<how, A>());
+    split(strips, work, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = n * i / strips, width = n * (i + 1) / strips - first;
+        folds.rows(first, n, rows, &sums[static_cast<size_t>(first)], width);
+      }
+    });
+    for (int64_t o = 0; o < places; ++o) {
+      A acc = identity<how, A>();
+      k.fold(how, wide, &sums[static_cast<size_t>(o * inner.size)], static_cast<size_t>(inner.size),
+             &acc);
+      store<how>(&acc, out + o, 1);
+    }
+    return;
+  }
   if (inner.gone) {
     // Lines of elements side by side. Long sums are cut: [places][rows][cuts] partial results.
     const int64_t cuts = places * rows >= 64 ? 1 : (inner.size + kPart - 1) / kPart;
@@ -72,8 +144,8 @@ void reduce_as(const Call& c, DType type, const T* x, S* out) {
     const bool many = places >= 64 || work < 2 * kPart;
     auto line = [&](int64_t place, int64_t part, A* acc) {
       const int64_t cut = part % cuts, first = inner.size * cut / cuts;
-      k.fold(how, type, x + kept[place] + gone[part / cuts] + first,
-             static_cast<size_t>(inner.size * (cut + 1) / cuts - first), acc);
+      folds.line(kept[place] + gone[part / cuts] + first, inner.size * (cut + 1) / cuts - first,
+                 acc);
     };
     if (many)
       return split(places, work, [&](int64_t begin, int64_t end) {
@@ -89,11 +161,7 @@ void reduce_as(const Call& c, DType type, const T* x, S* out) {
     });
     for (int64_t o = 0; o < places; ++o) {
       A acc = identity<how, A>();
-      k.fold(how,
-             sizeof(A) == sizeof(T) ? type
-             : is_floating(type)    ? DType::Float64
-                                    : DType::Int64,
-             &partial[o * parts], static_cast<size_t>(parts), &acc);
+      k.fold(how, wide, &partial[o * parts], static_cast<size_t>(parts), &acc);
       store<how>(&acc, out + o, 1);
     }
     return;
@@ -101,7 +169,7 @@ void reduce_as(const Call& c, DType type, const T* x, S* out) {
   // Columns: [places][groups of rows][n].
   const int64_t n = inner.size, blocks = (n + kColumns - 1) / kColumns;
   const int64_t groups =
-      std::clamp<int64_t>(std::min(rows / 16, rows * n / kPart) / (places * blocks), 1, 32);
+      std::clamp<int64_t>(std::min(rows / 16, rows * n / kPart) / (places * blocks), 1, 16);
   std::vector<A> partial(static_cast<size_t>(places * groups * n), identity<how, A>());
   auto rows_stride = rows > 1 ? gone[1] - gone[0] : n;
   bool even = true;  // reduced rows stand at equal distances
@@ -112,13 +180,11 @@ void reduce_as(const Call& c, DType type, const T* x, S* out) {
       const int64_t first = n * block / blocks, width = n * (block + 1) / blocks - first;
       const int64_t r0 = rows * group / groups, r1 = rows * (group + 1) / groups;
       A* acc = &partial[(place * groups + group) * n + first];
-      const T* from = x + kept[place] + first;
+      const int64_t from = kept[place] + first;
       if (even)
-        k.fold_rows(how, type, from + gone[r0], rows_stride, static_cast<size_t>(r1 - r0), acc,
-                    static_cast<size_t>(width));
+        folds.rows(from + gone[r0], rows_stride, r1 - r0, acc, width);
       else
-        for (int64_t r = r0; r < r1; ++r)
-          k.fold_rows(how, type, from + gone[r], 0, 1, acc, static_cast<size_t>(width));
+        for (int64_t r = r0; r < r1; ++r) folds.rows(from + gone[r], 0, 1, acc, width);
       if (groups == 1) store<how>(acc, out + place * n + first, width);
     }
   });
@@ -177,11 +243,7 @@ void extremes(const Call& c, DType type, const T* x, int32_t* out) {
 void reduce(const Call& c, const void* in, void* out) {
   by_dtype(c.out.dtype, [&]<class S>() {
     by_combine(c.combine, [&]<Combine how>() {
-      auto* to = static_cast<S*>(out);
-      if constexpr (std::is_same_v<S, F16> || std::is_same_v<S, BF16>)
-        reduce_as<how>(c, DType::Float32, widened(c.in[0], in).data(), to);
-      else
-        reduce_as<how>(c, c.in[0].dtype, static_cast<const S*>(in), to);
+      reduce_as<how>(c, static_cast<const S*>(in), static_cast<S*>(out));
     });
   });
 }

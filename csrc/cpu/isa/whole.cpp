@@ -307,10 +307,65 @@ void logical(Op op, const uint8_t* a, const uint8_t* b, uint8_t* y, size_t n) {
   logical_rows(op, a, b, y, n);
 }
 
+// Bits --------------------------------------------------------------------------------------------
+
+template <Bits what, class T>
+inline T of_bits(T a, T b) {
+  using U = std::make_unsigned_t<T>;
+  constexpr U kBits = 8 * sizeof(T);
+  const U by = static_cast<U>(b), within = by < kBits ? by : static_cast<U>(kBits - 1);
+  if constexpr (what == Bits::And)
+    return static_cast<T>(a & b);
+  else if constexpr (what == Bits::Or)
+    return static_cast<T>(a | b);
+  else if constexpr (what == Bits::Xor)
+    return static_cast<T>(a ^ b);
+  else if constexpr (what == Bits::LeftShift)
+    return by < kBits ? static_cast<T>(static_cast<U>(a) << within) : T(0);
+  else if constexpr (std::is_signed_v<T>)
+    return static_cast<T>(a >> within);
+  else
+    return by < kBits ? static_cast<T>(a >> within) : T(0);
+}
+
+template <Bits what, class T>
+void bits_of(const T* a, bool many_a, const T* b, bool many_b, T* y, size_t n) {
+  if (many_a && many_b)
+    for (size_t i = 0; i < n; ++i) y[i] = of_bits<what>(a[i], b[i]);
+  else if (many_a)
+    for (size_t i = 0; i < n; ++i) y[i] = of_bits<what>(a[i], *b);
+  else
+    for (size_t i = 0; i < n; ++i) y[i] = of_bits<what>(*a, many_b ? b[i] : *b);
+}
+
+void bits(Bits what, DType type, const void* a, bool many_a, const void* b, bool many_b, void* y,
+          size_t n) {
+  by_type(type, [&]<class T>() {
+    if constexpr (std::is_integral_v<T>) {
+      auto run = [&]<Bits which>() {
+        bits_of<which>(static_cast<const T*>(a), many_a, static_cast<const T*>(b), many_b,
+                       static_cast<T*>(y), n);
+      };
+      switch (what) {
+        case Bits::And:
+          return run.template operator()<Bits::And>();
+        case Bits::Or:
+          return run.template operator()<Bits::Or>();
+        case Bits::Xor:
+          return run.template operator()<Bits::Xor>();
+        case Bits::LeftShift:
+          return run.template operator()<Bits::LeftShift>();
+        case Bits::RightShift:
+          return run.template operator()<Bits::RightShift>();
+      }
+    }
+  });
+}
+
 }  // namespace
 
 extern const WholeKernels kWholeKernels;
-const WholeKernels kWholeKernels = {fold,           fold_rows, first_extreme,
-                                    first_extremes, convert,   logical};
+const WholeKernels kWholeKernels = {fold,    fold_rows, first_extreme, first_extremes,
+                                    convert, logical,   bits};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core, arguments
+from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.ops import indexing, shaping
@@ -147,16 +148,21 @@ def numel(input: Any) -> int:
     return arguments.tensor(input, "numel").size
 
 
-@one_plan
+def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, below: bool) -> Tensor:
+    rows, columns = arguments.integer(row, name, "row"), arguments.integer(col, name, "col")
+    away = arguments.integer(offset, name, "offset")
+    places = _core.places_in_triangle(rows, columns, away, below)
+    return _ops.cast(places, to_dtype(dtype))
+
+
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = _core.int64) -> Tensor:
     """The coordinates of the elements on and below a diagonal, [2, count]."""
-    return Tensor(np.stack(np.tril_indices(row, offset, col)).astype(np.int64), dtype)
+    return _triangle("tril_indices", row, col, offset, dtype, True)
 
 
-@one_plan
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = _core.int64) -> Tensor:
     """The coordinates of the elements on and above a diagonal, [2, count]."""
-    return Tensor(np.stack(np.triu_indices(row, offset, col)).astype(np.int64), dtype)
+    return _triangle("triu_indices", row, col, offset, dtype, False)
 
 
 @one_plan

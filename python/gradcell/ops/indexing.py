@@ -168,13 +168,21 @@ def _fits_along(x: Tensor, index: Tensor, axis: int, op: str) -> bool:
     return _check_known(index, [x.shape[axis]])
 
 
-@one_plan
 def gather_elements(input: Any, dim: Any, index: Any) -> Tensor:
     """The elements at index along dim, the other coordinates being those of the index's own place.
 
     index: integers, with input's rank. Raises IndexError for an index out of range.
     """
     x, at = arguments.tensor(input, "GatherD"), _indices(index, "GatherD", "index")
+    if _known(x, at) and x.ndim and x.ndim == at.ndim:
+        a = arguments.axis_of(dim, x.ndim, "GatherD", "dim")
+        if all(at.shape[i] == n for i, n in enumerate(x.shape) if i != a):
+            return _core.elements_along(x, a, at)
+    return _gathered_along(x, dim, at)
+
+
+@one_plan
+def _gathered_along(x: Tensor, dim: Any, at: Tensor) -> Tensor:
     if x.ndim == 0:
         return _ops.reshape(_ops.gather(_ops.reshape(x, [1]), _ops.reshape(at, [-1]), 0), [])
     a = arguments.axis_of(dim, x.ndim, "GatherD", "dim")
@@ -242,6 +250,9 @@ def take(input: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Tens
     if axis is None or x.ndim == 0:
         x, axis = _ops.reshape(x, [x.size]), 0
     n = x.shape[arguments.axis_of(axis, x.ndim, "take")]
+    if _core.is_plain(index) and index.size:
+        low, high = _core.bounds(index)
+        mode = "raise" if low >= 0 and high < n else mode
     if mode == "clip":
         index = _ops.maximum(_ops.minimum(index, n - 1), 0)
     elif mode == "wrap":
@@ -276,12 +287,16 @@ def _order(x: Tensor, axis: int, descending: bool) -> Tensor:
     return _moved(order, -1, a)
 
 
+def _known(*tensors: Tensor) -> bool:
+    """Whether a result can be had at once: all values are there, and nobody records."""
+    return not _core.in_trace() and all(map(_core.is_plain, tensors))
+
+
 def _picked(x: Tensor, axis: int, positions: Tensor) -> Tensor:
     """x's elements at positions along axis."""
-    if not _core.is_plain(x) or _core.in_trace():
+    if not _known(x):
         return gather_elements(x, axis, positions)
-    taken = _core.taken_from_rows(_moved(x, axis, -1), _moved(positions, axis, -1))
-    return _moved(taken, -1, axis)
+    return _core.elements_along(x, axis, positions)
 
 
 def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
@@ -320,8 +335,12 @@ def _moved(x: Tensor, source: int, destination: int) -> Tensor:
     """The value with a dimension at another place; x itself where that changes nothing."""
     if source % x.ndim == destination % x.ndim:
         return x
-    values = np.ascontiguousarray(np.moveaxis(x._numpy(), source, destination))
-    return _core.from_numpy(values, x.dtype)
+    if not _known(x):
+        values = np.ascontiguousarray(np.moveaxis(x._numpy(), source, destination))
+        return _core.from_numpy(values, x.dtype)
+    order = [i for i in range(x.ndim) if i != source % x.ndim]
+    order.insert(destination % x.ndim, source % x.ndim)
+    return _ops.transpose(x, order)
 
 
 # Placing ------------------------------------------------------------------------------------------
@@ -404,11 +423,10 @@ def tensor_scatter_elements(
             f"{list(at.shape)}{_where()}"
         )
     a = arguments.axis_of(axis, x.ndim, "tensor_scatter_elements")
+    covers = at.ndim == x.ndim and all(at.shape[i] == n for i, n in enumerate(x.shape) if i != a)
+    if covers and at.size and _known(x, at, new):
+        return _core.with_elements(x, a, at, new, reduction == "add")
     counted = _fits_along(x, at, a, "tensor_scatter_elements")
-    covers = all(at.shape[i] == n for i, n in enumerate(x.shape) if i != a)
-    known = not _core.in_trace() and all(map(_core.is_plain, (x, at, new)))
-    if reduction == "none" and covers and known and at.size:
-        return _core.with_elements(x, a, at, new)
     return _scattered_along(x, at, new, a, reduction == "add", counted)
 
 
@@ -425,12 +443,20 @@ def _scattered_along(
     return _ops.reshape(result, list(x.shape))
 
 
-@one_plan
 def index_add(x: Any, indices: Any, y: Any, axis: Any) -> Tensor:
     """x with the slices of y added along axis at indices, a vector of integers."""
     base, at = arguments.tensor(x, "index_add", "x"), _indices(indices, "index_add")
     a = arguments.axis_of(axis, base.ndim, "index_add")
     new = _ops.cast(arguments.tensor(y, "index_add", "y"), base.dtype)
+    taken = [*base.shape[:a], at.size, *base.shape[a + 1 :]]
+    if _known(base, at, new) and at.ndim == 1 and list(new.shape) == taken:
+        if not base.dtype.is_complex and base.dtype != _core.bool:
+            return _core.with_slices_added(base, a, at, new)
+    return _slices_added(base, at, new, a)
+
+
+@one_plan
+def _slices_added(base: Tensor, at: Tensor, new: Tensor, a: int) -> Tensor:
     return _ops.add(base, _ops.scatter_add(at, new, a, base.shape[a]))
 
 
@@ -449,6 +475,19 @@ def one_hot(
         raise ValueError(f"OneHot: depth must not be negative, got {size}{_where()}")
     a = arguments.axis_of(axis, index.ndim + 1, "OneHot")
     dims = list(index.shape)
+    if a == index.ndim and size and (on_value, off_value) == (1, 0) and type(on_value) is int:
+        if size <= _LONGEST_ROW:  # zeros, and a one added in each row; 0 where the index is outside
+            low, high = _core.bounds(index) if _core.is_plain(index) and index.size else (-1, 0)
+            column = [index.size, 1]
+            if low >= 0 and high < size:
+                one = _ops.full(column, 1, _core.int64)
+            else:
+                outside = _ops.logical_or(_ops.less(index, 0), _ops.greater_equal(index, size))
+                one = _ops.reshape(_ops.cast(_ops.where(outside, 0, 1), _core.int64), column)
+                index = _ops.where(outside, 0, index)
+            place = _ops.reshape(_ops.cast(index, _core.int32), column)
+            rows = _ops.put_along(place, one, size)
+            return _ops.reshape(rows, [*dims, size])
     index = _ops.reshape(index, [*dims[:a], 1, *dims[a:]])
     classes = _ops.reshape(
         _ops.iota([size], index.dtype, 0), [1] * a + [size] + [1] * (len(dims) - a)

@@ -544,15 +544,13 @@ def block_diag(*inputs: Any) -> Tensor:
     blocks = []
     for x in arguments.tensors(inputs, "block_diag", "inputs"):
         blocks.append(x if x.ndim == 2 else _ops.reshape(x, [1, x.size]))
-    rows, columns = (sum(b.shape[i] for b in blocks) for i in (0, 1))
-    out, at = None, (0, 0)
-    for b in blocks:
-        placed = _ops.slice_scatter(b, [rows, columns], list(at), [1, 1])
-        out = placed if out is None else _ops.add(out, placed)
-        at = (at[0] + b.shape[0], at[1] + b.shape[1])
-    if out is None:
+    if not blocks:
         raise ValueError(f"block_diag: needs at least one matrix{where()}")
-    return out
+    columns, at, bands = sum(b.shape[1] for b in blocks), 0, []
+    for b in blocks:
+        bands.append(_ops.slice_scatter(b, [b.shape[0], columns], [0, at], [1, 1]))
+        at += b.shape[1]
+    return _ops.concat(bands, 0)
 
 
 @one_plan
@@ -583,6 +581,14 @@ def matrix_diag(
         rows = cols = max(least_rows, least_cols)
     rows = least_rows if rows == -1 else rows
     cols = least_cols if cols == -1 else cols
+    fits = t.shape[-2] == 1 and 0 < longest == min(rows + min(low, 0), cols - max(low, 0))
+    if low == high and fits and isinstance(padding_value, (int, float)) and padding_value == 0:
+        lead = list(t.shape[:-2])
+        first = low if low >= 0 else -low * cols
+        line = _ops.reshape(t, [*lead, longest])
+        steps = [*[1] * len(lead), cols + 1]
+        flat = _ops.slice_scatter(line, [*lead, rows * cols], [*[0] * len(lead), first], steps)
+        return _ops.reshape(flat, [*lead, rows, cols])
     index = np.full((rows, cols), -1)
     for d in range(low, high + 1):
         count = min(rows + min(d, 0), cols - max(d, 0))

@@ -108,6 +108,12 @@ def adaptive_max_pool(x: Tensor, numbers: Sequence[int | None]) -> tuple[Tensor,
     """(the largest elements of as many windows along each of the last dimensions, their places in
     those dimensions flattened, int64)."""
     outer = x.ndim - len(numbers)
+    sizes = [(n, n if m is None else m) for n, m in zip(x.shape[outer:], numbers, strict=True)]
+    if all(m > 0 and n % m == 0 for n, m in sizes) and x.size:  # windows of one size, side by side
+        even = [
+            windows.axis("pool", n, n // m, n // m, 1, "valid", (0, 0), False) for n, m in sizes
+        ]
+        return max_pool(x, even, True)  # type: ignore[no-any-return]
     flat = np.arange(math.prod(x.shape[outer:])).reshape(x.shape[outer:])
     index = _ops.broadcast_to(Tensor(flat), list(x.shape))
     # The last dimension first: among equal elements the first in row-major order is kept.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -49,24 +50,25 @@ def running_product(x: Any, axis: Any, *, exclusive: bool, reverse: bool) -> Ten
     return shaping.flip(t, (a,)) if reverse else t
 
 
-def _running(input: Any, axis: Any, name: str) -> tuple[Tensor, Tensor]:
+def _running(input: Any, axis: Any, name: str, place: _core.DType) -> tuple[Tensor, Tensor]:
     x = arguments.tensor(input, name)
     a = arguments.axis_of(axis, x.ndim, name)
     if x.ndim == 0:
-        return x, _ops.full([], 0, _core.int64)
-    index = _core.running_extremes(x, a, name == "cummax")
-    return indexing._picked(x, a, index), index
+        return x, _ops.full([], 0, place)
+    values, index = _core.running_extremes(x, a, name == "cummax", place)
+    if not _core.is_plain(x) or _core.in_trace():
+        values = indexing.gather_elements(x, a, index)
+    return values, index
 
 
 def cummax(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
     """(the largest element up to each along axis, its index; of equal ones the last). Asks for the value."""
-    return _running(input, axis, "cummax")
+    return _running(input, axis, "cummax", _core.int64)
 
 
 def cummin(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
     """(the smallest element up to each along axis, its index; of equal ones the last). Asks for the value."""
-    values, index = _running(input, axis, "cummin")
-    return values, _ops.cast(index, _core.int32)
+    return _running(input, axis, "cummin", _core.int32)
 
 
 @one_plan
@@ -119,5 +121,19 @@ def trapz(y: Any, x: Any = None, *, dx: Any = 1.0, dim: int = -1) -> Tensor:
         if points.ndim == 1:
             step = _ops.reshape(step, [step.size] + [1] * (t.ndim - 1 - a))
     n = t.shape[a] - 1
+    if x is None and n > 0:  # one sum, in which the ends count half
+        shares = np.ones(n + 1)
+        shares[[0, -1]] = 0.5
+        rest = [d for i, d in enumerate(t.shape) if i != a]
+        if t.dtype in (_core.float32, _core.float64) and a in (0, t.ndim - 1):
+            if a == 0:
+                weight = Tensor(shares.reshape(1, -1), t.dtype)
+                total = _ops.matmul(weight, _ops.reshape(t, [n + 1, math.prod(rest)]))
+            else:
+                weight = Tensor(shares.reshape(-1, 1), t.dtype)
+                total = _ops.matmul(_ops.reshape(t, [math.prod(rest), n + 1]), weight)
+            return _ops.mul(_ops.reshape(total, rest), step)
+        weight = Tensor(shares.reshape([-1] + [1] * (t.ndim - 1 - a)), t.dtype)
+        return _ops.mul(_ops.reduce_sum(_ops.mul(t, weight), a), step)
     pairs = _ops.add(shaping._window(t, a, 1, n), shaping._window(t, a, 0, n))
     return _ops.reduce_sum(_ops.mul(_ops.mul(pairs, 0.5), step), a)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -61,11 +62,12 @@ def index_fill(x: Any, axis: Any, index: Any, value: Any) -> Tensor:
     return _ops.where(hit, _ops.cast(new, t.dtype), t)
 
 
-@one_plan
 def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
     """x with the rows of v added at indices."""
-    at = Tensor(np.array(arguments.integers(indices, "InplaceAdd", "indices"), np.int32))
-    return indexing.index_add(x, at, v, 0)
+    at = np.asarray(indices if isinstance(indices, (list, tuple)) else [[]])
+    if at.ndim != 1 or at.dtype.kind != "i":
+        at = np.array(arguments.integers(indices, "InplaceAdd", "indices"))
+    return indexing.index_add(x, Tensor(at.astype(np.int32)), v, 0)
 
 
 @one_plan
@@ -151,16 +153,20 @@ def slice_scatter(
         raise ValueError(
             f"slice_scatter: src of shape {list(new.shape)} is not for {len(places)} slices{where()}"
         )
+    if not len(places):
+        return t
+    if step == 1:
+        first, behind = int(places[0]), int(places[-1]) + 1
+        before = shaping._window(t, a, 0, first)
+        after = shaping._window(t, a, behind, t.shape[a] - behind)
+        return _ops.concat([before, _ops.cast(new, t.dtype), after], a)
     source = np.full(t.shape[a], -1)
     source[places] = np.arange(len(places))
     shape = [t.shape[a]] + [1] * (t.ndim - 1 - a)
-    if not len(places):
-        return t
     taken = _ops.gather(new, Tensor(np.maximum(source, 0)), a)
     return _ops.where(Tensor((source >= 0).reshape(shape)), _ops.cast(taken, t.dtype), t)
 
 
-@one_plan
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """input with its offset-th diagonal over two dimensions replaced by src."""
     t = arguments.tensor(input, "diagonal_scatter")
@@ -187,31 +193,32 @@ def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: Any) -> T
     count = arguments.integer(num_segments, "unsorted_segment_sum", "num_segments")
     flat = _ops.reshape(x, [ids.size, *x.shape[ids.ndim :]])
     at = _ops.reshape(ids, [ids.size])
+    if ids.size and _core.is_plain(ids) and ids.dtype in (_core.int32, _core.int64):
+        low, high = _core.bounds(ids)
+        if low >= 0 and high < count:
+            return _ops.scatter_add(at, flat, 0, count)
     at = _ops.where(_ops.less(at, 0), count, at)  # a segment behind the others, cut off again
     total = _ops.scatter_add(at, flat, 0, count + 1)
     return shaping._window(total, 0, 0, count)
 
 
-def _segment_extremum(name: str, best: Any, worst: Any) -> Any:
+def _segment_extremum(name: str, largest: bool, worst: Any) -> Any:
     def op(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
         t = arguments.tensor(x, name, "x")
         if t.dtype.is_complex:
             raise TypeError(f"{name}: complex numbers have no order, got {t.dtype}{where()}")
-        ids = arguments.tensor(segment_ids, name, "segment_ids").asnumpy().reshape(-1)
+        ids = arguments.tensor(segment_ids, name, "segment_ids")
         count = arguments.integer(num_segments, name, "num_segments")
-        rows = _ops.reshape(t, [len(ids), -1])
-        values = rows.asnumpy()
-        at = np.full((count, values.shape[1]), -1)
-        for i, segment in enumerate(ids):
-            if segment >= 0:
-                old = at[segment]
-                current = np.take_along_axis(values, np.maximum(old, 0)[None], 0)[0]
-                at[segment] = np.where((old < 0) | best(values[i], current), i, old)
-        taken = indexing.gather_elements(rows, 0, Tensor(np.maximum(at, 0)))
-        rest = list(t.shape[len(segment_ids.shape) :])
+        width = math.prod(t.shape[ids.ndim :])
+        rows = _ops.reshape(t, [ids.size, width])
+        segments = _ops.reshape(_ops.cast(ids, _core.int64), [ids.size])
+        rest = list(t.shape[ids.ndim :])
         limits = np.finfo if t.dtype.is_floating else np.iinfo
-        empty = worst(limits(t.dtype.name))
-        out = _ops.where(Tensor(at >= 0), taken, _ops.full([], empty, t.dtype))
+        none = Tensor(np.array(worst(limits(t.dtype.name)), t.dtype.name))
+        out, at = _core.segment_extremes(rows, segments, none, count, largest)
+        if not _core.is_plain(t) or _core.in_trace():
+            taken = indexing.gather_elements(rows, 0, _ops.maximum(at, 0))
+            out = _ops.where(_ops.greater_equal(at, 0), taken, none)
         return _ops.reshape(out, [count, *rest])
 
     op.__name__ = op.__qualname__ = name
@@ -222,5 +229,5 @@ def _segment_extremum(name: str, best: Any, worst: Any) -> Any:
     return op
 
 
-unsorted_segment_max = _segment_extremum("unsorted_segment_max", np.greater, lambda i: i.min)
-unsorted_segment_min = _segment_extremum("unsorted_segment_min", np.less, lambda i: i.max)
+unsorted_segment_max = _segment_extremum("unsorted_segment_max", True, lambda i: i.min)
+unsorted_segment_min = _segment_extremum("unsorted_segment_min", False, lambda i: i.max)

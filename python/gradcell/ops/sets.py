@@ -20,20 +20,9 @@ def unique(input: Any) -> tuple[Tensor, Tensor]:
     """(the different elements, in the order of their first occurrence; the place of each of input's
     elements among them, int32, or int64 for int64). Asks for the value."""
     x = arguments.tensor(input, "unique")
-    flat = _ops.reshape(x, [x.size])
-    order = _core.order_of_rows(flat, False, _core.int64).asnumpy()
-    ordered = flat.asnumpy()[order]
-    new = np.ones(len(order), bool)  # where in order a run of equal elements begins
-    late, early = ordered[1:], ordered[:-1]
-    new[1:] = (late != early) & ~((late != late) & (early != early))  # NaN are one
-    first = order[new]
-    by_place = np.argsort(first)
-    place = np.empty(len(first), np.int64 if x.dtype == _core.int64 else np.int32)
-    place[by_place] = np.arange(len(first))
-    index = np.empty(len(order), place.dtype)
-    index[order] = place[np.cumsum(new) - 1]
-    found = _ops.gather(flat, Tensor(first[by_place]), 0)
-    return found, Tensor(index.reshape(x.shape))
+    place = _core.int64 if x.dtype == _core.int64 else _core.int32
+    first, index = _core.first_occurrences(x, place)
+    return _ops.gather(_ops.reshape(x, [x.size]), first, 0), index
 
 
 def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
@@ -54,16 +43,24 @@ def unique_consecutive(
         if dim is None
         else (x, arguments.axis_of(dim, x.ndim, "unique"))
     )
-    rows = np.moveaxis(t.asnumpy(), a, 0).reshape(t.shape[a], -1)
-    new = np.ones(len(rows), bool)
-    new[1:] = (rows[1:] != rows[:-1]).any(1)
-    starts = np.flatnonzero(new)
-    out: list[Tensor] = [_ops.gather(t, Tensor(starts), a)]
+    length = t.shape[a]
+    known = None
+    if t.ndim == 1 and not t.dtype.is_complex:
+        begins, known = _core.runs(t)
+    else:
+        rows = np.moveaxis(t.asnumpy(), a, 0).reshape(length, -1)
+        new = np.ones(length, bool)
+        new[1:] = (rows[1:] != rows[:-1]).any(1)
+        begins = Tensor(np.flatnonzero(new))
+    if known is None or not _core.is_plain(t) or _core.in_trace():
+        known = _ops.gather(t, begins, a)
+    out: list[Tensor] = [known]
+    counts = np.diff(begins.asnumpy() if return_inverse or return_counts else [], append=length)
     if return_inverse:
-        place = np.cumsum(new) - 1
+        place = np.repeat(np.arange(begins.size), counts)
         out.append(Tensor(place.reshape(x.shape) if dim is None else place))
     if return_counts:
-        out.append(Tensor(np.diff(np.append(starts, len(rows)))))
+        out.append(Tensor(counts))
     return out[0] if len(out) == 1 else tuple(out)
 
 
@@ -116,12 +113,15 @@ def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
 
 def isin(elements: Any, test_elements: Any, invert: bool = False) -> Tensor:
     """Whether each element is among test_elements (is not, if invert)."""
+    x = arguments.operand(elements, "isin")
+    if isinstance(test_elements, Tensor) and test_elements.dtype == x.dtype:
+        if not x.dtype.is_complex and x.dtype != _core.uint64:
+            found = _core.among(x, test_elements)
+            return _ops.logical_not(found) if invert else found
     tests = (
         test_elements.asnumpy() if isinstance(test_elements, Tensor) else np.asarray(test_elements)
     )
-    return Tensor(
-        np.asarray(np.isin(arguments.operand(elements, "isin").asnumpy(), tests, invert=invert))
-    )
+    return Tensor(np.asarray(np.isin(x.asnumpy(), tests, invert=invert)))
 
 
 # Integers -----------------------------------------------------------------------------------------

@@ -182,12 +182,14 @@ def corrcoef(input: Any) -> Tensor:
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
     """How often each number from 0 on is in a vector of them, float32; with weights, their sums."""
     x = arguments.tensor(input, "bincount")
-    numbers = x.asnumpy()
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu" or (numbers < 0).any():
+    whole = not (x.dtype.is_floating or x.dtype.is_complex or x.dtype == _core.bool)
+    numbers = x if not whole or x.dtype == _core.int32 else _ops.cast(x, _core.int64)
+    low, high = _core.bounds(numbers) if whole and x.ndim == 1 else (-1, -1)
+    if low < 0:
         raise ValueError(f"bincount: a vector of numbers not below 0 is needed, got {x}{where()}")
-    length = max(int(numbers.max(initial=-1)) + 1, minlength)
+    length = max(high + 1, minlength)
     if weights is None:
-        return Tensor(np.bincount(numbers, minlength=length).astype(np.float32))
+        return _core.counts_of(numbers, length)
     w = arguments.tensor(weights, "bincount", "weights")
     return indexing.index_add(_ops.full([length], 0, w.dtype), _ops.cast(x, _core.int32), w, 0)
 
@@ -198,6 +200,10 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
     x = arguments.tensor(input, "histc")
     if x.dtype.is_complex:
         raise TypeError(f"histc: needs real numbers, got {x.dtype}{where()}")
+    if min != max and x.dtype in (_core.float32, _core.float64, _core.int32):
+        edges = np.histogram_bin_edges(np.zeros(0, x.dtype.name), bins, (min, max))
+        found = _core.counts_between(x, Tensor(edges.astype(np.float64)))
+        return _ops.cast(found, x.dtype)
     values = x.asnumpy()
     low, high = (values.min(), values.max()) if min == max == 0 else (min, max)
     counts = np.histogram(values, bins, (low, high))[0]

@@ -1,0 +1,118 @@
+"""Attention's sums on a GPU: the kernels' text, run as C++ by several threads a block, against NumPy
+with all scores in memory; their derivatives against the CPU engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from attention_rows import LARGE, SUMS, WAYS, run, shapes, sums
+from cuda_emulation import Batch, Kernels, Nvrtc
+
+import gradcell as gc
+from gradcell import Tensor, cuda, nn, ops
+
+rng = np.random.default_rng(11)
+KNOWN = ("AttentionRows", "AttentionColumns")
+Case = tuple[Callable[..., Any], list[np.ndarray], Callable[..., np.ndarray] | None]
+CASES: dict[str, Case] = {}
+
+
+def add(op: str, label: str, heads: Any, dtype: str = "float32") -> None:
+    operands = [rng.uniform(-0.5, 0.5, n).astype(dtype) for n in shapes(op, heads)]
+    CASES[f"{op}, {label}"] = (
+        lambda *xs: run(op, heads, *xs),
+        operands,
+        lambda *xs: sums(op, heads, *(x.astype(np.float64) for x in xs)),
+    )
+
+
+for op in ("Attention", "AttentionLogSum", *KNOWN):
+    for label, heads in {**WAYS, **(SUMS if op in KNOWN else {})}.items():
+        add(op, label, heads)
+    for label, heads in LARGE.items():
+        add(op, label, heads._replace(factors=(3,), shifted=True) if op in KNOWN else heads)
+    wide = WAYS["plain"]._replace(width=70, values=130, keys=40, queries=35)
+    add(op, "wide", wide)
+    add(op, "float64", wide, "float64")
+
+
+def layer(dtype: str, keep: float = 1.0) -> Case:
+    """flash_attention_score and its gradient, whose reference is the CPU engine."""
+    q, k, v = (rng.uniform(-1, 1, (2, 3, n, 8)).astype(dtype) for n in (40, 35, 35))
+
+    def both(q: Tensor, k: Tensor, v: Tensor) -> Any:
+        def attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            gc.set_seed(5)
+            return ops.flash_attention_score(
+                q, k, v, 3, input_layout="BNSD", scalar_value=0.3, keep_prob=keep
+            )
+
+        y = attended(q, k, v)
+        slopes = gc.grad(lambda *a: (attended(*a).astype(gc.float32) ** 2).sum(), (0, 1, 2))
+        return [y, *slopes(q, k, v)]
+
+    return both, [q, k, v], None
+
+
+CASES["flash attention and its gradient"] = layer("float32")
+CASES["flash attention, float16"] = layer("float16")
+CASES["flash attention, dropout"] = layer("float32", 0.7)
+
+
+@pytest.fixture(scope="module")
+def plans() -> dict[str, Any]:
+    return {name: cuda.plan_of(fn, *map(Tensor, a)) for name, (fn, a, _) in CASES.items()}
+
+
+@pytest.fixture(scope="module")
+def batch(plans: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Batch:
+    return Batch(list(plans.values()), tmp_path_factory.mktemp("attention"))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sums_are_what_all_scores_in_memory_give(name: str, batch: Batch) -> None:
+    fn, arguments, reference = CASES[name]
+    number = list(CASES).index(name)
+    if reference is None:
+        want = [y.asnumpy() for y in fn(*map(Tensor, arguments))]
+    else:
+        want = [reference(*arguments)]
+    for threads, grid in (((1, 1), 1), ((8, 1), 3), ((64, 1), 2)):
+        got = batch.run(number, threads=threads, grid=grid)[: len(want)]
+        for g, w in zip(got, want, strict=True):
+            finite = w[np.isfinite(w)].astype(np.float64)
+            scale = max(1.0, float(np.abs(finite).max())) if finite.size else 1.0
+            tolerance = {"float16": 4e-3, "float32": 1e-5, "float64": 1e-13}[str(g.dtype)]
+            np.testing.assert_allclose(g, w, rtol=0, atol=tolerance * scale, err_msg=name)
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100"])
+def test_none_spills(arch: str, plans: dict[str, Any]) -> None:
+    usage = Nvrtc().usage(Kernels(list(plans.values())).source(), arch)
+    assert {name: of for name, of in usage.items() if of.spilled} == {}
+
+
+def test_nothing_of_the_scores_size_is_in_memory() -> None:
+    x = Tensor(np.zeros((1, 2, 4096, 16), np.float32))
+
+    def slopes(x: Tensor) -> Any:
+        def attended(x: Tensor) -> Tensor:
+            return ops.flash_attention_score(x, x, x, 2, input_layout="BNSD").sum()
+
+        return gc.grad(attended)(x)
+
+    plan = cuda.plan_of(slopes, x)
+    assert sum("attention" in s["kernel"] for s in plan.steps if "kernel" in s) == 5
+    assert plan.raw["arena_bytes"] < 10e6  # scores of a head have 64 MB
+    heads = 2 * 4096 // 32
+    assert all(s["grid"] == heads for s in plan.steps if "attention" in s.get("kernel", ""))
+
+
+def test_a_transformer_layer_has_a_plan() -> None:
+    block = nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True)
+    x = Tensor(rng.uniform(-1, 1, (2, 12, 16)).astype(np.float32))
+    plan = cuda.plan_of(lambda y: gc.grad(lambda z: block(z).sum())(y), x)
+    assert plan.steps

@@ -1,0 +1,294 @@
+"""Kernels that put elements into another order, or take them in order: sums at places, scans,
+transposes, sums of neighbours. Their text, run as C++ by several threads a block, against NumPy in
+float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from cuda_emulation import Batch, Kernels, Nvrtc
+
+from gradcell import Tensor, _core, cuda, ops
+
+core = _core.ops
+rng = np.random.default_rng(3)
+
+Case = tuple[Callable[..., Any], list[np.ndarray], Callable[..., list[np.ndarray]]]
+CASES: dict[str, Case] = {}
+
+
+def wide(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float64) if x.dtype.kind == "f" else x.astype(np.int64)
+
+
+def values(*shape: int, dtype: str = "float32") -> np.ndarray:
+    x = rng.uniform(-2, 2, shape)
+    return np.round(x * 50).astype(dtype) if dtype.startswith("int") else x.astype(dtype)
+
+
+# Sums at places ----------------------------------------------------------------------------------
+
+
+def sums_at(places: np.ndarray, updates: np.ndarray, axis: int, size: int) -> list[np.ndarray]:
+    shape = (*updates.shape[:axis], size, *updates.shape[axis + places.ndim :])
+    lines = np.zeros((size, *shape[:axis], *shape[axis + 1 :]), wide(updates).dtype)
+    flat = wide(updates).reshape(*shape[:axis], -1, *shape[axis + 1 :])
+    np.add.at(lines, places.ravel() % size, np.moveaxis(flat, axis, 0))
+    return [np.moveaxis(lines, 0, axis)]
+
+
+def sums_case(
+    name: str, places: np.ndarray, lead: tuple[int, ...], tail: tuple[int, ...], size: int,
+    dtype: str = "float32",
+) -> None:  # fmt: skip
+    axis = len(lead)
+    CASES[f"sums {name}"] = (
+        lambda p, u: core.scatter_add(p, u, axis, size),
+        [places, values(*lead, places.size, *tail, dtype=dtype)],
+        lambda p, u: sums_at(p, u, axis, size),
+    )
+
+
+sums_case("few", rng.integers(-9, 9, 300), (), (3,), 9)
+sums_case("in one pass of digits", rng.integers(-60, 60, 3001), (), (5,), 60)
+sums_case("in two", rng.integers(0, 1500, 5003), (), (), 1500)
+sums_case("in three", rng.integers(-5000, 5000, 2500), (), (2,), 5000)
+sums_case("of one place", np.full(4321, 3), (), (3,), 7)
+sums_case("of the only place", np.zeros(999, np.int64), (), (), 1)
+sums_case("of the last place and a few", np.where(np.arange(2999) % 700, 69, 1), (), (2,), 70)
+sums_case("of runs as long as chunks", np.arange(2048) // 32, (), (), 64)
+sums_case("of an inner axis", rng.integers(0, 11, 700), (2, 3), (4,), 11)
+sums_case("of the last axis", rng.integers(0, 11, 700), (3,), (), 11)
+sums_case("float64", rng.integers(0, 99, 2000).astype(np.int32), (), (), 99, "float64")
+sums_case("float16", rng.integers(0, 400, 2000), (), (2,), 400, "float16")
+sums_case("int32", rng.integers(0, 9, 2000), (), (), 9, "int32")
+sums_case("int8, which wrap", rng.integers(0, 90, 700), (), (), 90, "int8")
+
+
+def lasts(places: np.ndarray) -> list[np.ndarray]:
+    found = np.full(70, -1)
+    found[places] = np.arange(places.size)
+    return [found]
+
+
+CASES["last writers"] = (
+    lambda p: core.last_writer(p, 70),
+    [np.concatenate([rng.integers(0, 60, 3000), [2]])],
+    lasts,
+)
+
+
+def sums_in_rows(places: np.ndarray, updates: np.ndarray, size: int) -> list[np.ndarray]:
+    """A place of -1 is none."""
+    found = np.zeros((places.shape[0], size + 1))
+    np.add.at(found, (np.arange(places.shape[0])[:, None], places), wide(updates))
+    return [found[:, :size]]
+
+
+for shape in ((5, 200), (1, 3000), (9, 60), (700, 1)):
+    CASES[f"sums in rows {shape}"] = (
+        lambda p, u: core.put_along(p, u, 40),
+        [rng.integers(-1, 40, shape).astype(np.int32), values(*shape)],
+        lambda p, u: sums_in_rows(p, u, 40),
+    )
+CASES["an embedding's gradient"] = (
+    lambda i, w: ops.grad(lambda e: (ops.gather(e, i, 0) ** 2).sum())(w),
+    [rng.integers(0, 80, (30, 40)), values(80, 6)],
+    lambda i, w: [2 * wide(w) * np.bincount(i.ravel(), minlength=80)[:, None]],
+)
+
+# Scans -------------------------------------------------------------------------------------------
+
+
+def scanned(
+    x: np.ndarray, axis: int, exclusive: bool, reverse: bool, product: bool
+) -> list[np.ndarray]:
+    x = np.flip(wide(x), axis) if reverse else wide(x)
+    y = (np.cumprod if product else np.cumsum)(x, axis)
+    if exclusive:
+        y = np.roll(y, 1, axis)
+        np.moveaxis(y, axis, 0)[:1] = 1 if product else 0
+    return [np.flip(y, axis) if reverse else y]
+
+
+SCANNED = {
+    (3,): 0, (1,): 0, (1023,): 0, (9001,): 0, (7, 3): 1, (5, 130): 1, (3, 1500): 1, (2, 8200): 1,
+    (300, 2): 0, (20_000, 3): 0, (3, 600, 2): 1,
+}  # fmt: skip
+for shape, axis in SCANNED.items():
+    for exclusive, reverse in ((False, False), (True, False), (False, True), (True, True)):
+        CASES[f"scan {shape} {exclusive} {reverse}"] = (
+            lambda x, a=axis, e=exclusive, r=reverse: core.cumsum(x * 2.0, a, e, r),
+            [values(*shape)],
+            lambda x, a=axis, e=exclusive, r=reverse: scanned(2 * wide(x), a, e, r, False),
+        )
+for exclusive, reverse in ((False, False), (True, True)):
+    CASES[f"cumprod {exclusive} {reverse}"] = (
+        lambda x, e=exclusive, r=reverse: core.cumprod(x, 1, e, r),
+        [(1 + 0.01 * values(2, 9001)).astype(np.float32)],
+        lambda x, e=exclusive, r=reverse: scanned(x, 1, e, r, True),
+    )
+CASES["scan int32"] = (
+    lambda x: core.cumsum(x, 0, False, True),
+    [values(5001, dtype="int32")],
+    lambda x: scanned(x, 0, False, True, False),
+)
+
+# Transposes --------------------------------------------------------------------------------------
+
+
+def transposed(name: str, fn: Callable[..., Any], *arguments: np.ndarray) -> None:
+    """fn: in gradcell's ops, and in NumPy's."""
+    CASES[f"transpose {name}"] = (
+        lambda *a: fn(ops, *a),
+        list(arguments),
+        lambda *a: [fn(np, *(wide(x) for x in a))],
+    )
+
+
+transposed("of a matrix", lambda m, x: m.transpose(x, (1, 0)), values(45, 70))
+transposed("of a batch", lambda m, x: m.transpose(x, (0, 2, 1)), values(3, 33, 20))
+transposed("of outer axes", lambda m, x: m.transpose(x, (2, 1, 0)), values(17, 5, 40))
+transposed("in four axes", lambda m, x: m.transpose(x, (2, 0, 3, 1)), values(3, 40, 2, 17))
+transposed("of a sum", lambda m, x, y: m.sin(m.transpose(x * 2 + y, (1, 0))), values(64, 32),
+           values(64, 32))  # fmt: skip
+transposed("beside what is not", lambda m, x, y: m.transpose(m.exp(x), (1, 0)) * y + 1,
+           values(50, 41), values(41, 50))  # fmt: skip
+transposed("several", lambda m, x, y: m.transpose(x, (1, 0)) - m.transpose(y, (1, 0)),
+           values(50, 41), values(50, 41))  # fmt: skip
+transposed("float64", lambda m, x: m.transpose(x, (1, 0)), values(45, 70, dtype="float64"))
+transposed("float16", lambda m, x: m.transpose(x, (1, 0)) * 2, values(45, 70, dtype="float16"))
+transposed("int8", lambda m, x: m.transpose(x, (1, 0)), values(45, 70, dtype="int8"))
+
+# Sums of neighbours, four at a time ---------------------------------------------------------------
+
+for shape, axes in (((4096,), [0]), ((100_000,), [0]), ((3, 128), [1]), ((2, 8, 64), [1, 2])):
+    for dtype in ("float32", "float64", "float16", "int32"):
+        CASES[f"fours {shape} {dtype}"] = (
+            lambda x, a=axes: core.reduce_sum(x * x, a, False),
+            [
+                0.1 * values(*shape, dtype=dtype)
+                if dtype != "int32"
+                else values(*shape, dtype=dtype)
+            ],
+            lambda x, a=axes: [(wide(x.astype(x.dtype)) ** 2).sum(tuple(a))],
+        )
+CASES["fours, one of which stands for all"] = (
+    lambda x, y: core.reduce_max(core.broadcast_to(y, [256, 12]) - x, [0, 1], False),
+    [values(256, 12), values(12)],
+    lambda x, y: [(wide(y) - wide(x)).max()],
+)
+
+# Running -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def plans() -> dict[str, Any]:
+    return {name: cuda.plan_of(fn, *map(Tensor, a)) for name, (fn, a, _) in CASES.items()}
+
+
+@pytest.fixture(scope="module")
+def batch(plans: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Batch:
+    return Batch(list(plans.values()), tmp_path_factory.mktemp("orders"))
+
+
+@pytest.mark.parametrize("name", [n for n in CASES if n.startswith("fours")])
+def test_unaligned_memory_gives_the_same_bits(name: str, batch: Batch) -> None:
+    number = list(CASES).index(name)
+    runs = [batch.run(number, threads=(8, 1), aligned=a)[0] for a in (True, False)]
+    np.testing.assert_array_equal(*runs)
+
+
+def agrees(got: np.ndarray, expected: np.ndarray) -> None:
+    if got.dtype.kind != "f":
+        np.testing.assert_array_equal(got, expected.astype(got.dtype))
+        return
+    scale = max(1.0, float(np.abs(expected).max()))
+    epsilon = float(np.finfo(got.dtype).eps)
+    # Sums are in float64 and rounded once; those of float64 are rounded at each of their terms.
+    roundings = 200 if got.dtype == np.float64 else 3
+    np.testing.assert_allclose(got, expected, rtol=0, atol=roundings * epsilon * scale)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_any_number_of_threads_finds_what_numpy_finds(name: str, batch: Batch) -> None:
+    _, arguments, reference = CASES[name]
+    (expected,) = reference(*arguments)
+    number = list(CASES).index(name)
+    first = None
+    for threads, grid in (((1, 1), 1), ((4, 2), 3), ((64, 1), 2)):
+        (got,) = batch.run(number, threads=threads, grid=grid)
+        agrees(got, expected)
+        if name.startswith("sums"):  # and the same bits, in whatever order threads come
+            first = got if first is None else first
+            np.testing.assert_array_equal(got, first)
+
+
+def test_places_out_of_range_are_flagged(tmp_path: Any) -> None:
+    places = np.zeros(900, np.int64)
+    places[850] = 5
+    arguments = Tensor(places), Tensor(values(900))
+    plan = cuda.plan_of(lambda p, u: core.scatter_add(p, u, 0, 5), *arguments)
+    with pytest.raises(IndexError):
+        Batch([plan], tmp_path).run(0)
+
+
+@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100"])
+def test_none_spills(arch: str, plans: dict[str, Any]) -> None:
+    usage = Nvrtc().usage(Kernels(list(plans.values())).source(), arch)
+    assert {name: of for name, of in usage.items() if of.spilled} == {}
+
+
+# Counts ------------------------------------------------------------------------------------------
+
+
+def threads_of(step: dict[str, Any]) -> int:
+    x, y = step["block"]
+    return step["grid"] * x * y
+
+
+def test_many_updates_are_sorted_not_searched() -> None:
+    """10^6 updates at 50,000 places: three passes of 6 bits, then one thread for some of them."""
+    places, updates = (Tensor(np.zeros(1_000_000, t)) for t in (np.int32, np.float32))
+    plan = cuda.plan_of(lambda p, u: core.scatter_add(p, u, 0, 50_000), places, updates)
+    kinds = [s["kernel"].rsplit("_", 1)[0] for s in plan.steps]
+    assert kinds.count("gc_sort_move") == 3 and len(kinds) == 12
+    sums = plan.steps[kinds.index("gc_scatter_add")]
+    assert threads_of(sums) >= 1900
+    assert plan.bytes_moved < 200e6  # each update was read by each of 50,000 threads
+
+
+def test_sums_of_neighbours_load_16_bytes() -> None:
+    def text(*shape: int) -> str:
+        x = Tensor(np.zeros(shape, np.float32))
+        plan = cuda.plan_of(lambda y: core.reduce_sum(core.sin(y), None, False), x)
+        return plan.kernels[0][1]
+
+    assert "= gc_load(p0, j, packs > 0)" in text(1_000_000)
+    assert "gc_load" not in text(1_000_001)
+
+
+def test_long_lines_are_scanned_by_blocks() -> None:
+    first, last = cuda.plan_of(lambda x: core.cumsum(x, 0, False, False),
+                               Tensor(np.zeros(1_000_000, np.float32))).steps  # fmt: skip
+    for step in (first, last):
+        assert step["grid"] >= 200 and step["block"][0] == 256
+    (one,) = cuda.plan_of(lambda x: core.cumsum(x, 1, False, False),
+                          Tensor(np.zeros((1000, 1000), np.float32))).steps  # fmt: skip
+    assert one["grid"] == 1000 and one["block"] == (256, 1)
+    (short,) = cuda.plan_of(lambda x: core.cumsum(x, 1, False, False),
+                            Tensor(np.zeros((1000, 30), np.float32))).steps  # fmt: skip
+    assert short["block"] == (8, 32)
+
+
+def test_a_transpose_reads_and_writes_neighbours() -> None:
+    def kernel(fn: Callable[[Tensor], Tensor], *shape: int) -> str:
+        ((_, text),) = cuda.plan_of(fn, Tensor(np.zeros(shape, np.float32))).kernels
+        return text
+
+    assert "__shared__ float tile0[32 * 33]" in kernel(ops.t, 64, 64)
+    for order, shape in (((0, 2, 1, 3), (8, 16, 4, 32)), ((1, 0), (4, 4096))):
+        assert "__shared__" not in kernel(lambda x, o=order: ops.transpose(x, o), *shape)
