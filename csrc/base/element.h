@@ -1,6 +1,7 @@
 // Elements as they are stored: their C++ types, by dtype.
 #pragma once
 
+#include <array>
 #include <type_traits>
 
 #include "base/error.h"
@@ -43,7 +44,7 @@ void by_dtype(DType t, F f) {
   }
 }
 
-/// f.operator()<unsigned type of that many bytes>(): for what only moves elements.
+/// f.operator()<a type of that many bytes>(): for what only moves elements.
 template <class F>
 void by_size(size_t bytes, F f) {
   switch (bytes) {
@@ -53,8 +54,12 @@ void by_size(size_t bytes, F f) {
       return f.template operator()<uint16_t>();
     case 4:
       return f.template operator()<uint32_t>();
-    default:
+    case 8:
       return f.template operator()<uint64_t>();
+    case 16:
+      return f.template operator()<std::array<uint64_t, 2>>();
+    default:
+      fail(ErrorKind::Runtime, "elements of ", bytes, " bytes");
   }
 }
 

@@ -141,7 +141,9 @@ bool known_zero(const TensorOrNumber& o, DType t) {
   if (x->traced()) return false;
   const Array a = x->value();
   bool found = false;
-  by_size(item_size(a.dtype), [&]<class S>() { found = holds_zero<S>(a.data(), a.count()); });
+  by_size(item_size(a.dtype), [&]<class S>() {
+    if constexpr (std::is_integral_v<S>) found = holds_zero<S>(a.data(), a.count());
+  });
   return found;
 }
 

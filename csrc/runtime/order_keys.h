@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "base/element.h"
-#include "base/thread_pool.h"
+#include "base/parts.h"
 #include "runtime/storage.h"
 
 namespace gradcell {
@@ -15,15 +15,6 @@ namespace gradcell {
 template <class T>
 bool is_nan(T v) {
   return v != v;
-}
-
-/// body(begin, end) for parts of n things of `each` elements, on all threads.
-template <class F>
-void by_parts(int64_t n, int64_t each, F body) {
-  const int64_t parts = std::clamp<int64_t>(n * each / 16384, 1, std::min<int64_t>(n, 64));
-  if (n == 0) return;
-  parallel_for(static_cast<int>(parts),
-               [&](int p, int) { body(n * p / parts, n * (p + 1) / parts); });
 }
 
 /// An unsigned integer in the order of the numbers: all NaN one, and last; zeros one.

@@ -9,22 +9,13 @@
 #include <type_traits>
 
 #include "base/element.h"
-#include "base/thread_pool.h"
+#include "base/parts.h"
 #include "cpu/whole_kernels.h"
 #include "runtime/views.h"
 
 namespace gradcell {
 
 namespace {
-
-/// body(begin, end) for parts of n things of `each` elements, on all threads.
-template <class F>
-void by_parts(int64_t n, int64_t each, F body) {
-  const int64_t parts = std::clamp<int64_t>(n * each / 32768, 1, std::min<int64_t>(n, 64));
-  if (n == 0) return;
-  parallel_for(static_cast<int>(parts),
-               [&](int p, int) { body(n * p / parts, n * (p + 1) / parts); });
-}
 
 /// Strides of dims that broadcast to others, aligned at the end.
 Dims spread_strides(const Dims& dims, const Dims& to) {
@@ -208,6 +199,8 @@ Array with_elements(const Array& x, int64_t axis, const Array& index, const Arra
   require(index.dims == values.dims && values.dtype == x.dtype, ErrorKind::Value,
           "with_elements: values ", listed(values.dims), " for indices ", listed(index.dims));
   const Along s = along(x, axis, index);
+  require(!added || (!is_complex(x.dtype) && x.dtype != DType::Bool), ErrorKind::Type,
+          "elements of ", name(x.dtype), " are not added in place");
   const Array out = duplicate(x);
   if (added) {
     by_dtype(x.dtype, [&]<class S>() {
@@ -321,6 +314,7 @@ void with_bits(const Array& x, F f) {
 }  // namespace
 
 Array places_not_zero(const Array& x) {
+  require(!is_complex(x.dtype), ErrorKind::Type, "places_not_zero: got ", name(x.dtype));
   const int64_t n = x.count(), rank = static_cast<int64_t>(x.dims.size());
   const int64_t parts = std::clamp<int64_t>(n / 16384, 1, 64);
   std::vector<int64_t> starts(static_cast<size_t>(parts) + 1, 0);

@@ -76,7 +76,6 @@ void move_elements(const View& to, Array& out, const View& from, const Array& in
   const auto size = static_cast<int64_t>(item_size(out.dtype));
   char* o = static_cast<char*>(out.data()) + to.offset * size;
   const char* i = static_cast<const char*>(in.data()) + from.offset * size;
-  if (size == 16) return move_elements<std::array<uint64_t, 2>>(to, o, from, i);
   by_size(item_size(out.dtype), [&]<class S>() { move_elements<S>(to, o, from, i); });
 }
 

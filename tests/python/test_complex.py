@@ -251,6 +251,38 @@ def test_views_and_writes() -> None:
     np.testing.assert_array_equal(ms.jit(inside)(Tensor(a)).asnumpy(), b)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_elements_at_indices(dtype: str) -> None:
+    """Elements of 8 and of 16 bytes, where values are there and where they are recorded."""
+    a = ((np.arange(12) - 3) * (1 - 2j)).reshape(3, 4).astype(dtype)
+    at = np.array([[1, 0], [2, 3], [0, 0]])
+    new = np.array([[7j, 8], [-1, 2j], [3, 4j]], dtype)
+    placed, added = a.copy(), a.copy()
+    np.put_along_axis(placed, at, new, 1)
+    np.add.at(added, (np.arange(3)[:, None], at), new)
+    rows, columns = a.copy(), a.copy()
+    rows[[0, 2]] = 7 + 8j
+    columns[:, [0, 2]] = 7 + 8j
+
+    def written(x: Tensor, index: Any) -> Tensor:
+        y = x.copy()
+        y[index] = 7 + 8j
+        return y
+
+    two, index = Tensor(np.array([0, 2])), Tensor(at)
+    for function, expected in [
+        (lambda x: ops.gather_elements(x, 1, index), np.take_along_axis(a, at, 1)),
+        (lambda x: ops.tensor_scatter_elements(x, index, Tensor(new), axis=1), placed),
+        (lambda x: ops.tensor_scatter_elements(x, index, Tensor(new), 1, "add"), added),
+        (lambda x: written(x, two), rows),
+        (lambda x: written(x, (slice(None), two)), columns),
+    ]:
+        np.testing.assert_array_equal(function(Tensor(a)).asnumpy(), expected)
+        np.testing.assert_array_equal(ms.jit(function)(Tensor(a)).asnumpy(), expected)
+    zeros = np.array([[0, 1j, 2], [complex(-0.0, 0), 0, 3]], dtype)
+    assert ops.nonzero(Tensor(zeros)).asnumpy().tolist() == np.argwhere(zeros).tolist()
+
+
 # Derivatives ----------------------------------------------------------------------------------------
 
 SMOOTH = [*sorted(UNARY), "angle"]

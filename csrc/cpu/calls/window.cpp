@@ -146,7 +146,7 @@ void take_along(const Call& c, const void* const* in, void* out) {
         if (checked(c, places, n, size))
           for (int64_t i = 0; i < n; ++i) to[i] = from[places[i]];
         else
-          for (int64_t i = 0; i < n; ++i) to[i] = places[i] < 0 ? S(0) : from[places[i]];
+          for (int64_t i = 0; i < n; ++i) to[i] = places[i] < 0 ? S{} : from[places[i]];
       }
     });
   });

@@ -264,7 +264,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """The coordinates of the elements that are not zero, int64 [count, rank]; or a tensor for each
     dimension. Asks for the value."""
     x = arguments.tensor(input, "nonzero")
-    found = _core.places_not_zero(x)
+    found = _core.places_not_zero(x != 0 if x.dtype.is_complex else x)
     if as_tuple:
         return tuple(_core.copy(found[:, i]) for i in range(x.ndim))
     return found
@@ -290,6 +290,11 @@ def _order(x: Tensor, axis: int, descending: bool) -> Tensor:
 def _known(*tensors: Tensor) -> bool:
     """Whether a result can be had at once: all values are there, and nobody records."""
     return not _core.in_trace() and all(map(_core.is_plain, tensors))
+
+
+def _adds(x: Tensor) -> bool:
+    """Whether the core adds elements of this dtype in place."""
+    return not x.dtype.is_complex and x.dtype != _core.bool
 
 
 def _picked(x: Tensor, axis: int, positions: Tensor) -> Tensor:
@@ -424,7 +429,7 @@ def tensor_scatter_elements(
         )
     a = arguments.axis_of(axis, x.ndim, "tensor_scatter_elements")
     covers = at.ndim == x.ndim and all(at.shape[i] == n for i, n in enumerate(x.shape) if i != a)
-    if covers and at.size and _known(x, at, new):
+    if covers and at.size and _known(x, at, new) and (reduction == "none" or _adds(x)):
         return _core.with_elements(x, a, at, new, reduction == "add")
     counted = _fits_along(x, at, a, "tensor_scatter_elements")
     return _scattered_along(x, at, new, a, reduction == "add", counted)
@@ -450,7 +455,7 @@ def index_add(x: Any, indices: Any, y: Any, axis: Any) -> Tensor:
     new = _ops.cast(arguments.tensor(y, "index_add", "y"), base.dtype)
     taken = [*base.shape[:a], at.size, *base.shape[a + 1 :]]
     if _known(base, at, new) and at.ndim == 1 and list(new.shape) == taken:
-        if not base.dtype.is_complex and base.dtype != _core.bool:
+        if _adds(base):
             return _core.with_slices_added(base, a, at, new)
     return _slices_added(base, at, new, a)
 
