@@ -100,6 +100,30 @@ ops.AllReduce()(x)
     assert "was waiting for it in AllReduce(sum) of float32[3]" in text
 
 
+def test_the_last_words_arrive(tmp_path: pathlib.Path) -> None:
+    """What a process printed before it ends all of them is passed on, however much it is."""
+    body = """
+import sys
+ops.AllReduce()(x)
+if os.environ.get("MUCH"):
+    print("." * 60000, file=sys.stderr)
+raise ValueError(f"rank {rank} says so and has ended")
+"""
+    for k in range(12):
+        text = fails(tmp_path, "import os\n" + body, **({"MUCH": "1"} if k % 2 else {}))
+        assert "rank 0 says so and has ended" in text and "rank 1 says so and has ended" in text
+
+
+def test_last_words_wait_for_their_reader() -> None:
+    program = "import sys, gradcell.communication.engine as e; print('x'); e._wait_for_readers()"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1.5)  # nobody reads: it waits
+        assert process.stdout.read() == b"x\n"
+        assert process.wait(LIMIT) == 0
+
+
 def test_a_step_that_fails_in_the_middle(tmp_path: pathlib.Path) -> None:
     text = fails(
         tmp_path,

@@ -10,10 +10,13 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
+import fcntl
 import hashlib
 import os
 import socket
+import stat
 import sys
+import termios
 import time
 import traceback
 import warnings
@@ -43,6 +46,9 @@ _BESIDE = {"SLURM_NTASKS": "SLURM_STEP_ID", "WORLD_SIZE": "RANK"}
 _INSTALL = "pip install 'gradcell[mpi]'"
 #: Seconds that a process which failed waits for the others' messages before it ends them all.
 _LINGER = 5.0
+#: Seconds that it waits, at most, for the launcher to read what was printed, and a moment that the
+#: launcher has to pass it on.
+_READING, _PASSING_ON = 2.0, 0.05
 
 
 @dataclass
@@ -328,6 +334,7 @@ def _watch() -> None:
     def hook(kind: type[BaseException], value: BaseException, trace: TracebackType | None) -> None:
         before(kind, value, trace)
         if _core.communication.is_open() and processes.failure is None:
+            _wait_for_readers()
             processes.failure = traceback.format_exception_only(kind, value)[-1].strip()
             first = _core.communication.first_alarm()  # who failed first is told that it was heard
             with contextlib.suppress(RuntimeError):
@@ -347,6 +354,7 @@ def leave() -> None:
         except RuntimeError as error:
             processes.failure = str(error)
             print(f"rank {processes.world.rank}: {error}", file=sys.stderr, flush=True)
+            _wait_for_readers()
             with contextlib.suppress(RuntimeError):
                 _core.communication.alarm(str(error), _core.communication.first_alarm())
         else:
@@ -355,9 +363,24 @@ def leave() -> None:
     end = time.monotonic() + _LINGER
     while time.monotonic() < end and _core.communication.alarms() < processes.world.size - 1:
         time.sleep(0.01)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    _wait_for_readers()
+    time.sleep(_PASSING_ON)
     processes.mpi.COMM_WORLD.Abort(1)
+
+
+def _wait_for_readers() -> None:
+    """Flushes what was printed, and waits until it was read: when MPI ends the processes, what lies
+    in a pipe to their launcher is lost. So a process does this before it says that it failed."""
+    end = time.monotonic() + _READING
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or of another kind
+            stream.flush()
+            unread = bytearray(4)
+            while stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode) and time.monotonic() < end:
+                fcntl.ioctl(stream.fileno(), termios.FIONREAD, unread)
+                if not int.from_bytes(unread, sys.byteorder):
+                    break
+                time.sleep(0.001)
 
 
 def report() -> list[tuple[str, str]]:
