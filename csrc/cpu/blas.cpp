@@ -19,6 +19,7 @@ template <class T>
 using Gemm = void (*)(int, int, int, int, int, int, T, const T*, int, const T*, int, T, T*, int);
 
 struct Library {
+  void* handle = nullptr;
   Gemm<float> sgemm = nullptr;
   Gemm<double> dgemm = nullptr;
 };
@@ -46,6 +47,7 @@ Library open_library() {
     fail(ErrorKind::Runtime, "cannot open the BLAS library: ", why ? why : file.c_str());
   }
   Library lib;
+  lib.handle = handle;
   lib.sgemm = reinterpret_cast<Gemm<float>>(symbol(handle, "cblas_sgemm"));
   lib.dgemm = reinterpret_cast<Gemm<double>>(symbol(handle, "cblas_dgemm"));
   require(lib.sgemm && lib.dgemm, ErrorKind::Runtime, file, " has no cblas_sgemm or cblas_dgemm");
@@ -62,6 +64,13 @@ const Library& library() {
 }  // namespace
 
 void set_blas_path(std::string p) { path() = std::move(p); }
+
+void* blas_symbol(const char* name) {
+  void* found = symbol(library().handle, name);
+  require(found, ErrorKind::Runtime, "the BLAS library has no ", name,
+          ": matrices are factorised by its LAPACK, as that of scipy-openblas32");
+  return found;
+}
 
 template <class T>
 void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b, T* c) {

@@ -10,6 +10,9 @@ namespace gradcell::cpu {
 /// Where the library is. Must be called before the first product; the file is opened only then.
 void set_blas_path(std::string path);
 
+/// A function of the library, with or without scipy's prefix. Throws Runtime if there is none.
+void* blas_symbol(const char* name);
+
 /// c[m, n] = a[m, k] x b[k, n], row-major and dense; a flag says that the operand is stored
 /// transposed; float or double. Throws Runtime if the library cannot be opened.
 template <class T>

@@ -1,5 +1,7 @@
 #include "ops/reduction.h"
 
+#include <cmath>
+
 #include "ops/elementwise.h"
 #include "ops/families.h"
 #include "ops/identity.h"
@@ -104,16 +106,11 @@ class Reduction : public Spec {
     return combine == Combine::Product ? others(g, id) : shares(g, id);
   }
 
-  /// The product of all other elements: of those before, and those behind. (Nothing is divided by,
-  /// so zeros need no special rule.)
+  /// The product of all other elements. (Nothing is divided by, so zeros need no special rule.)
   static NodeId others(Graph& g, NodeId id) {
     const NodeId x = g.input(id, 0);
     const std::span<const int64_t> axes = g.attrs(id);
-    auto of_line = [&](NodeId line, int64_t axis) {
-      return binary(g, Op::Mul, cumprod(g, line, {axis, true, false}),
-                    cumprod(g, line, {axis, true, true}));
-    };
-    if (axes.size() == 1) return of_line(x, axes[0]);
+    if (axes.size() == 1 && g.dims(x).size() > 1) return others_along(g, x, axes[0]);
     const Dims& full = g.dims(x);
     Dims order, kept = pick(full, axes, false);  // the reduced axes as one, the last
     for (size_t k = 0; k < full.size(); ++k)
@@ -121,8 +118,42 @@ class Reduction : public Spec {
     order.insert(order.end(), axes.begin(), axes.end());
     const NodeId moved = transpose(g, x, order);
     kept.push_back(element_count(pick(full, axes, true)));
-    const NodeId product = of_line(reshape(g, moved, kept), static_cast<int64_t>(kept.size()) - 1);
+    const NodeId product = others_of_lines(g, reshape(g, moved, kept));
     return transpose(g, reshape(g, product, g.dims(moved)), inverse(order));
+  }
+
+  /// Of those before along an axis, and those behind.
+  static NodeId others_along(Graph& g, NodeId x, int64_t axis) {
+    return binary(g, Op::Mul, cumprod(g, x, {axis, true, false}),
+                  cumprod(g, x, {axis, true, true}));
+  }
+
+  /// Along the last axis. A long line is cut into a sheet: the others of an element are those in its
+  /// column, whose running products are vectors, and all of the other columns.
+  static NodeId others_of_lines(Graph& g, NodeId x) {
+    constexpr int64_t kLong = 4096;
+    const Dims dims = g.dims(x);
+    const size_t last = dims.size() - 1;
+    const auto axis = static_cast<int64_t>(last);
+    const int64_t n = dims[last];
+    if (n < kLong) return others_along(g, x, axis);
+    const auto columns = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
+    const int64_t rows = (n + columns - 1) / columns, over = rows * columns - n;
+    Dims sheet = dims, rest = dims;
+    if (over > 0) {
+      rest[last] = over;
+      const NodeId parts[] = {x, constant(g, g.dtype(x), rest, 1)};
+      x = concat(g, parts, static_cast<int>(last));
+    }
+    sheet[last] = rows, sheet.push_back(columns);
+    x = reshape(g, x, sheet);
+    const int64_t down[] = {axis};
+    const NodeId columns_others = others_of_lines(g, reduce(g, Combine::Product, x, down));
+    const NodeId all =
+        binary(g, Op::Mul, others_along(g, x, axis), spread(g, columns_others, sheet, down));
+    rest[last] = rows * columns;
+    const NodeId line = reshape(g, all, rest);
+    return over == 0 ? line : slice(g, line, {Dims(dims.size(), 0), dims, Dims(dims.size(), 1)});
   }
 
   /// A reduction of a reduction.

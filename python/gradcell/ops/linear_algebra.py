@@ -1,14 +1,17 @@
 """Matrices: inverses, determinants, factorisations, and products beyond matmul.
 
-What has to look at the numbers (which row is the pivot) is done by NumPy's LAPACK on their value; the
-derivatives come from steps of Newton's iteration that start there. A step at the solution changes
-nothing but rounding errors, and squares what is missing in the dependence on the matrix: after three
-of them derivatives are exact up to order 7.
+What has to look at the numbers (which row is the pivot) is done by LAPACK on their value, in float64 or
+complex128, and rounded once. Inverses, solutions, determinants and Cholesky's factors are then calls with
+a derivative of their own, which are products with inverses and solutions again: exact for every order,
+and of one factorisation. Singular values and eigenvectors come from steps of an iteration that starts at
+LAPACK's: a step at the solution changes nothing but rounding errors, and squares what is missing in the
+dependence on the matrix, so that after three of them derivatives are exact up to order 7.
 """
 
 from __future__ import annotations
 
 import string
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,10 +22,11 @@ from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.ops import complex_numbers, products, reductions, shaping
 from gradcell.ops.one_plan import one_plan
+from gradcell.own_derivatives import Pullback, call, fitted
 
-_ops = _core.ops
+_ops, _lapack = _core.ops, _core.lapack
 
-#: Newton steps: derivatives are exact up to order 2^steps - 1.
+#: Steps of an iteration: derivatives are exact up to order 2^steps - 1.
 _STEPS = 3
 
 
@@ -33,12 +37,38 @@ def _square(value: Any, op: str, name: str = "input") -> Tensor:
     return x
 
 
-def _lapack(op: str, function: Any, *arguments: Any) -> Any:
-    """What NumPy makes of float64 or complex128 copies. Raises ValueError where LAPACK finds no answer."""
+def _found(op: str, function: Any, *arguments: Any) -> Any:
+    """What LAPACK makes of float64 or complex128 copies. Raises ValueError where it finds no answer."""
     try:
-        return function(*(a.astype(np.result_type(a, np.float64)) for a in arguments))
-    except np.linalg.LinAlgError as error:
+        return function(*(_wide(a) for a in arguments))
+    except (np.linalg.LinAlgError, ValueError) as error:
         raise ValueError(f"{op}: {error}{where()}") from None
+
+
+def _wide(a: Any) -> np.ndarray:
+    return np.ascontiguousarray(a, np.result_type(a, np.float64))
+
+
+def _turned(a: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(np.swapaxes(a, -2, -1))
+
+
+def _differentiable(
+    op: str, value: Tensor, inputs: Sequence[Tensor], adjoint: Callable[..., Sequence[Tensor]]
+) -> Tensor:
+    """The value as a function of inputs, by adjoint(*inputs, output, its cotangent): their cotangents,
+    which may be broadcast over more matrices than an input has."""
+    if not any(x._traced for x in inputs):
+        return value
+
+    def pull(xs: Any, outputs: Any, cotangents: Any, _: Any) -> Any:
+        if cotangents[0] is None:
+            return [None] * len(xs)
+        found = adjoint(*xs, outputs[0], cotangents[0])
+        return [fitted(g, x, op, k) for k, (g, x) in enumerate(zip(found, xs, strict=True))]
+
+    recorded = [_core.record(x) for x in inputs]
+    return call([_core.record(value)], recorded, Pullback(op, pull))[0]
 
 
 def _transposed(x: Tensor) -> Tensor:
@@ -62,19 +92,60 @@ def _identity(x: Tensor) -> Tensor:
 # Inverses -----------------------------------------------------------------------------------------
 
 
-def _refined_inverse(x: Tensor, start: Tensor) -> Tensor:
-    """Newton's iteration X <- X (2 I - A X) for the inverse (Schulz, 1933)."""
-    twice = _ops.mul(_identity(x), 2)
-    for _ in range(_STEPS):
-        start = _ops.matmul(start, _ops.sub(twice, _ops.matmul(x, start)))
-    return start
+class _Factors:
+    """The LU factors of matrices' values, which a value and all its derivatives share."""
+
+    def __init__(self, op: str, x: Tensor) -> None:
+        self.op, self.dtype = op, x.dtype
+        self.factors, self.pivots = _found(op, _lapack.lu, x.asnumpy())
+        self.diagonal = np.diagonal(self.factors, 0, -2, -1)
+
+    def check(self) -> None:
+        """Raises ValueError for a singular matrix."""
+        if (self.diagonal == 0).any():
+            raise ValueError(f"{self.op}: Singular matrix{where()}")
+
+    def inverse(self) -> np.ndarray:
+        self.check()
+        return _lapack.lu_inverse(self.factors, self.pivots)  # type: ignore[no-any-return]
+
+    def solve(self, b: np.ndarray, adjoint: bool) -> np.ndarray:
+        """[..., n, k] for right-hand sides b; leading dimensions broadcast."""
+        self.check()
+        factors, pivots, b = self.factors, self.pivots, _wide(b)
+        if np.iscomplexobj(factors) != np.iscomplexobj(b):
+            factors, b = (a.astype(np.complex128) for a in (factors, b))
+        lead = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
+        if lead != factors.shape[:-2]:
+            factors = np.ascontiguousarray(np.broadcast_to(factors, lead + factors.shape[-2:]))
+            pivots = np.ascontiguousarray(np.broadcast_to(pivots, lead + pivots.shape[-1:]))
+        b = np.broadcast_to(b, lead + b.shape[-2:])
+        rows = _turned(b.conj() if adjoint else b)
+        x = np.swapaxes(_lapack.lu_solve(factors, pivots, rows, adjoint), -2, -1)
+        return x.conj() if adjoint else x
+
+    def sign_and_log(self) -> tuple[np.ndarray, np.ndarray]:
+        """(the sign of the determinant, log of its size)."""
+        size = np.abs(self.diagonal)
+        n = self.pivots.shape[-1]
+        swaps = np.count_nonzero(self.pivots != np.arange(1, n + 1), -1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sign = np.prod(self.diagonal / size, -1) * (1 - 2 * (swaps % 2))
+            return np.where((size == 0).any(-1), 0, sign), np.log(size).sum(-1)
 
 
 def inverse(input: Any) -> Tensor:
     """The inverses of matrices [..., n, n]. Asks for the value. Raises ValueError for a singular one."""
     x = _square(input, "inverse")
-    found = Tensor(_lapack("inverse", np.linalg.inv, x.asnumpy()), x.dtype)
-    return _refined_inverse(x, found) if x._traced else found
+    return _inverse(x, _Factors("inverse", x))
+
+
+def _inverse(x: Tensor, factors: _Factors) -> Tensor:
+    def adjoint(x: Tensor, y: Tensor, dy: Tensor) -> list[Tensor]:
+        turned = _transposed(y)
+        return [_ops.neg(_ops.matmul(turned, _ops.matmul(dy, turned)))]
+
+    return _differentiable("inverse", Tensor(factors.inverse(), x.dtype), [x], adjoint)
 
 
 def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False) -> Tensor:
@@ -83,13 +154,28 @@ def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False) -> Tensor:
     Asks for the value. Raises ValueError for a singular matrix.
     """
     a = _square(matrix, "matrix_solve", "matrix")
-    a = _transposed(a) if adjoint else a
     b = arguments.floating(arguments.tensor(rhs, "matrix_solve", "rhs"))
-    found = Tensor(_lapack("matrix_solve", np.linalg.solve, a.asnumpy(), b.asnumpy()), b.dtype)
-    if not (a._traced or b._traced):
-        return found
-    # x0 + A^-1 (b - A x0) is the solution whatever x0 is; here the residual is a rounding error.
-    return _ops.add(found, _ops.matmul(inverse(a), _ops.sub(b, _ops.matmul(a, found))))
+    n = a.shape[-1]
+    if b.ndim == 1 and b.size == n:
+        return _ops.reshape(matrix_solve(a, _ops.reshape(b, [n, 1]), adjoint), [n])
+    if b.ndim < 2 or b.shape[-2] != n:
+        raise ValueError(
+            f"matrix_solve: a rhs of shape {list(b.shape)} does not fit matrices of shape "
+            f"{list(a.shape)}{where()}"
+        )
+    return _solution(a, b, adjoint, _Factors("matrix_solve", a))
+
+
+def _solution(a: Tensor, b: Tensor, turned: bool, factors: _Factors) -> Tensor:
+    """The solution of a x = b, of a^H x = b if turned."""
+
+    def adjoint(a: Tensor, b: Tensor, x: Tensor, dx: Tensor) -> list[Tensor]:
+        db = _solution(a, dx, not turned, factors)
+        left, right = (x, db) if turned else (db, x)
+        return [_ops.neg(_ops.matmul(left, _transposed(right))), db]
+
+    found = Tensor(np.ascontiguousarray(factors.solve(b.asnumpy(), turned)), b.dtype)
+    return _differentiable("matrix_solve", found, [a, b], adjoint)
 
 
 def tensor_solve(a: Any, b: Any) -> Tensor:
@@ -118,40 +204,35 @@ def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False)
 # Determinants -------------------------------------------------------------------------------------
 
 
-def _growth(x: Tensor) -> Tensor:
-    """log of (the determinant over that of the value): zero, with derivatives.
-
-    log det A - log det A0 = tr log(A0^-1 A), by log's series, whose terms of order k vanish with all
-    derivatives below k where A = A0.
-    """
-    start = Tensor(_lapack("det", np.linalg.inv, x.asnumpy()), x.dtype)
-    change = _ops.sub(_ops.matmul(start, x), _identity(x))
-    found, power = None, change
-    for k in range(1, 2**_STEPS):
-        trace = _ops.reduce_sum(shaping.diagonal(power, 0, -2, -1), -1)
-        term = _ops.mul(trace, (1 if k % 2 else -1) / k)
-        found = term if found is None else _ops.add(found, term)
-        power = _ops.matmul(power, change)
-    assert found is not None
-    return found
-
-
 def slogdet(input: Any) -> tuple[Tensor, Tensor]:
     """(the sign of the determinant, log of its size) of matrices [..., n, n]. Asks for the value.
 
     The sign of a complex determinant is a number of size 1; both are complex then.
     """
     x = _square(input, "slogdet")
-    sign, size = (Tensor(np.asarray(a)) for a in _lapack("slogdet", np.linalg.slogdet, x.asnumpy()))
-    sign, size = _ops.cast(sign, x.dtype), _ops.cast(size, x.dtype)
+    factors = _Factors("slogdet", x)
+    sign, size = factors.sign_and_log()
+
+    def adjoint(x: Tensor, y: Tensor, dy: Tensor) -> list[Tensor]:
+        return [_ops.mul(_of_matrices(dy), _transposed(_inverse(x, factors)))]
+
+    if not x.dtype.is_complex:
+        log = _differentiable("slogdet", Tensor(size, x.dtype), [x], adjoint)
+        return Tensor(np.asarray(sign), x.dtype), log
+    log = Tensor(np.asarray(size + 1j * np.angle(sign)), x.dtype)
     if not x._traced:
-        return sign, size
-    growth = _growth(x)
-    if x.dtype.is_complex:
-        turn = complex_numbers.part(growth, 1)
-        sign = _ops.mul(sign, complex_numbers.made(_ops.cos(turn), _ops.sin(turn)))
-        growth = _ops.cast(complex_numbers.part(growth, 0), x.dtype)
-    return sign, _ops.add(size, growth)
+        return Tensor(np.asarray(sign), x.dtype), _ops.cast(complex_numbers.part(log, 0), x.dtype)
+    log = _differentiable("slogdet", log, [x], adjoint)
+    turn = complex_numbers.part(log, 1)
+    return (
+        complex_numbers.made(_ops.cos(turn), _ops.sin(turn)),
+        _ops.cast(complex_numbers.part(log, 0), x.dtype),
+    )
+
+
+def _of_matrices(numbers: Tensor) -> Tensor:
+    """[..., 1, 1]."""
+    return _ops.reshape(numbers, [*numbers.shape, 1, 1])
 
 
 def det(input: Any) -> Tensor:
@@ -163,8 +244,14 @@ def det(input: Any) -> Tensor:
     n = x.shape[-1]
     if n <= 3:
         return _small_det(x, n)
-    value = Tensor(np.asarray(_lapack("det", np.linalg.det, x.asnumpy())), x.dtype)
-    return _ops.mul(value, _ops.exp(_growth(x))) if x._traced else value
+    factors = _Factors("det", x)
+
+    def adjoint(x: Tensor, y: Tensor, dy: Tensor) -> list[Tensor]:
+        scale = _ops.mul(complex_numbers.conj(y), dy)
+        return [_ops.mul(_of_matrices(scale), _transposed(_inverse(x, factors)))]
+
+    sign, log = factors.sign_and_log()
+    return _differentiable("det", Tensor(np.asarray(sign * np.exp(log)), x.dtype), [x], adjoint)
 
 
 @one_plan
@@ -200,40 +287,88 @@ def logdet(input: Any) -> Tensor:
 def cholesky(input_x: Any, upper: bool = False) -> Tensor:
     """L with L L' = A for symmetric (Hermitian) positive definite matrices A [..., n, n]; L' if upper.
 
-    Asks for the value. Raises ValueError for a matrix that is not positive definite. Derivatives from
-    L <- L (I + F), F the lower triangle of L^-1 A L^-T - I with half its diagonal.
+    Asks for the value. Raises ValueError for a matrix that is not positive definite. The derivative
+    (Murray 2016, arXiv:1602.07527, equation 10) is symmetric.
     """
     x = _square(input_x, "cholesky", "input_x")
-    value = _lapack("cholesky", np.linalg.cholesky, x.asnumpy())
-    root = Tensor(value, x.dtype)
-    if x._traced:
-        both = _ops.mul(_ops.add(x, _transposed(x)), 0.5)
-        half = Tensor(
-            np.tril(np.ones(value.shape[-2:]), -1) + 0.5 * np.eye(value.shape[-1]), x.dtype
-        )
-        start = Tensor(np.linalg.inv(value), x.dtype)
-        for _ in range(_STEPS):
-            back = _refined_inverse(root, start)
-            rest = _ops.matmul(_ops.matmul(back, both), _transposed(back))
-            change = _ops.mul(_ops.sub(rest, _identity(x)), half)
-            root = _ops.add(root, _ops.matmul(root, change))
+    n = x.shape[-1]
+
+    def adjoint(x: Tensor, root: Tensor, d: Tensor) -> list[Tensor]:
+        half = Tensor(np.tril(np.ones((n, n)), -1) + 0.5 * np.eye(n), x.dtype)
+        inner = _ops.mul(_ops.matmul(_transposed(root), d), half)
+        back = inverse(root)
+        found = _ops.matmul(_ops.matmul(_transposed(back), inner), back)
+        return [_ops.mul(_ops.add(found, _transposed(found)), 0.5)]
+
+    value = _found("cholesky", _lapack.cholesky, x.asnumpy())
+    root = _differentiable("cholesky", Tensor(value, x.dtype), [x], adjoint)
     return _transposed(root) if upper else root
 
 
-def _of_factor(factor: Tensor, upper: bool) -> Tensor:
-    other = _transposed(factor)
-    return _ops.matmul(other, factor) if upper else _ops.matmul(factor, other)
+def _lower(op: str, factor: Tensor) -> np.ndarray:
+    """L with L L' what a factor stands for by all its elements, whether it is triangular or not."""
+    value = _wide(factor.asnumpy())
+    if not np.triu(value, 1).any():
+        return value
+    return _found(op, _lapack.cholesky, value @ np.swapaxes(value, -2, -1).conj())  # type: ignore[no-any-return]
 
 
 def cholesky_inverse(input_x: Any, upper: bool = False) -> Tensor:
-    """The inverse of L L' (of L' L if upper) from its factor L, all of input_x, as in MindSpore."""
-    return inverse(_of_factor(_square(input_x, "cholesky_inverse", "input_x"), upper))
+    """The inverse of L L' (of L' L if upper) from its factor L, all of input_x, as in MindSpore.
+
+    Raises ValueError for a singular one.
+    """
+    x = _square(input_x, "cholesky_inverse", "input_x")
+    x = _transposed(x) if upper else x
+    low = _regular("cholesky_inverse", _lower("cholesky_inverse", x))
+
+    def adjoint(x: Tensor, y: Tensor, dy: Tensor) -> list[Tensor]:
+        both = _ops.add(dy, _transposed(dy))
+        return [_ops.neg(_ops.matmul(_ops.matmul(_ops.matmul(y, both), y), x))]
+
+    found = Tensor(_lapack.cholesky_inverse(low), x.dtype)
+    return _differentiable("cholesky_inverse", found, [x], adjoint)
+
+
+def _regular(op: str, low: np.ndarray) -> np.ndarray:
+    if (np.diagonal(low, 0, -2, -1) == 0).any():
+        raise ValueError(f"{op}: Singular matrix{where()}")
+    return low
 
 
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Tensor:
-    """The solutions of L L' x = input (of L' L x if upper) from the factor L, one triangle of input2."""
+    """The solutions of L L' x = input (of L' L x if upper) from the factor L, one triangle of input2.
+
+    Raises ValueError for a singular one.
+    """
     x = _square(input2, "cholesky_solve", "input2")
-    return matrix_solve(_of_factor((shaping.triu if upper else shaping.tril)(x), upper), input)
+    b = arguments.floating(arguments.tensor(input, "cholesky_solve", "input"))
+    if b.ndim < 2 or b.shape[-2] != x.shape[-1]:
+        raise ValueError(
+            f"cholesky_solve: an input of shape {list(b.shape)} does not fit factors of shape "
+            f"{list(x.shape)}{where()}"
+        )
+    low = shaping.tril(_transposed(x) if upper else x)
+    return _factor_solution(b, low, _regular("cholesky_solve", _wide(low.asnumpy())))
+
+
+def _factor_solution(b: Tensor, low: Tensor, factors: np.ndarray) -> Tensor:
+    """The solution of L L' x = b."""
+
+    def adjoint(b: Tensor, low: Tensor, x: Tensor, dx: Tensor) -> list[Tensor]:
+        db = _factor_solution(dx, low, factors)
+        both = _ops.matmul(db, _transposed(x))
+        both = _ops.add(both, _transposed(both))
+        return [db, _ops.neg(_ops.matmul(both, low))]
+
+    value = _wide(b.asnumpy())
+    if np.iscomplexobj(factors) != np.iscomplexobj(value):
+        factors, value = (a.astype(np.complex128) for a in (factors, value))
+    lead = np.broadcast_shapes(factors.shape[:-2], value.shape[:-2])
+    rows = _turned(np.broadcast_to(value, lead + value.shape[-2:]))
+    every = np.ascontiguousarray(np.broadcast_to(factors, lead + factors.shape[-2:]))
+    found = _turned(_lapack.cholesky_solve(every, rows))
+    return _differentiable("cholesky_solve", Tensor(found, b.dtype), [b, low], adjoint)
 
 
 def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
@@ -244,10 +379,9 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """
     x = arguments.floating(arguments.tensor(input, "qr"))
     arguments.one_of(mode, ("reduced", "complete"), "qr", "mode")
-    form: Any = mode
-    q, r = _lapack("qr", lambda a: np.linalg.qr(a, form), x.asnumpy())
+    q, r = _lapack.qr(_turned(_wide(x.asnumpy())), mode == "complete")
     if not x._traced:
-        return Tensor(q, x.dtype), Tensor(r, x.dtype)
+        return Tensor(_turned(q), x.dtype), Tensor(r, x.dtype)
     if mode == "complete" or x.shape[-2] < x.shape[-1]:
         raise NotImplementedError(
             f"qr: derivatives are there for mode 'reduced' of matrices with at least as many rows as "
@@ -271,9 +405,9 @@ def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any
     x = arguments.floating(arguments.tensor(input, "svd"))
     _values_alone(x, "svd")
     if not (compute_uv or x._traced):
-        alone = _lapack("svd", lambda a: np.linalg.svd(a, compute_uv=False), x.asnumpy())
+        alone = _found("svd", lambda a: np.linalg.svd(a, compute_uv=False), x.asnumpy())
         return Tensor(np.ascontiguousarray(alone), x.dtype)
-    u, s, vt = _lapack("svd", lambda a: np.linalg.svd(a, full_matrices), x.asnumpy())
+    u, s, vt = _found("svd", lambda a: np.linalg.svd(a, full_matrices), x.asnumpy())
     left, right = (
         Tensor(np.ascontiguousarray(a), x.dtype) for a in (u, np.swapaxes(vt, -2, -1).conj())
     )
@@ -301,7 +435,7 @@ def eigh(input: Any) -> tuple[Tensor, Tensor]:
     """
     x = _square(input, "eigh")
     _values_alone(x, "eigh")
-    values, vectors = _lapack("eigh", np.linalg.eigh, x.asnumpy())
+    values, vectors = _found("eigh", np.linalg.eigh, x.asnumpy())
     start = Tensor(np.ascontiguousarray(vectors), x.dtype)
     if x._traced:
         vectors, values = _refined_eigen(_ops.mul(_ops.add(x, _transposed(x)), 0.5), start)
@@ -377,12 +511,13 @@ def matrix_power(input: Any, n: int) -> Tensor:
     """The n-th power of matrices, by squaring; of the inverse for a negative n."""
     x, count = _square(input, "matrix_power"), arguments.integer(n, "matrix_power", "n")
     x, count = (inverse(x), -count) if count < 0 else (x, count)
-    out = _ops.broadcast_to(_identity(x), list(x.shape))
+    out = None
     while count:
-        out = _ops.matmul(out, x) if count & 1 else out
+        if count & 1:
+            out = x if out is None else _ops.matmul(out, x)
         count >>= 1
         x = _ops.matmul(x, x) if count else x
-    return out
+    return _ops.broadcast_to(_identity(x), list(x.shape)) if out is None else out
 
 
 @one_plan
