@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/thread_pool.h"
+#include "cpu/band_runner.h"
 #include "cpu/calls/calls.h"
 #include "cpu/line_runner.h"
 #include "cpu/loop_runner.h"
@@ -210,6 +211,7 @@ struct Runner::Context {
     const RegionRun* run = nullptr;
     std::optional<TileRunner> runner;
     std::optional<LineRunner> lines;
+    std::optional<BandRunner> bands;
     std::vector<Bound> program;
     Dims line;
     StepPointers step;
@@ -426,6 +428,10 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
         if (run.program->lines) {
           if (other) w.lines.emplace(run, state);
           return run_chunk(*w.lines, *run.region, task, profile, number, region, worker);
+        }
+        if (run.program->bands && BandRunner::suits(run, state)) {
+          if (other) w.bands.emplace(run, state);
+          return run_chunk(*w.bands, *run.region, task, profile, number, region, worker);
         }
         if (other) w.runner.emplace(run, state, w.program, w.line);
         return run_chunk(*w.runner, *run.region, task, profile, number, region, worker);

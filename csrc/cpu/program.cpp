@@ -228,46 +228,36 @@ void find_direct(const Plan& plan, const Region& r, TileProgram& p) {
 
 // Kernels -----------------------------------------------------------------------------------------
 
-/// The loop that is the whole of an instruction, or null where more is to be said.
+bool is_loop(const Instruction& i) {
+  switch (i.kind) {
+    case TileOp::Elementwise:
+    case TileOp::Chain:
+    case TileOp::Formula:
+    case TileOp::Choose:
+    case TileOp::Convert:
+    case TileOp::Narrow:
+      return true;
+    case TileOp::Copy:
+      return i.map < 0;
+    case TileOp::Scatter:
+    case TileOp::FeatureReduce:
+    case TileOp::Product:
+    case TileOp::RowReduce:
+    case TileOp::WeightGrad:
+      return false;
+  }
+  return false;
+}
+
 Loop loop_of(const Instruction& i, bool lines) {
-  const Kernels& k = kernels();
-  Loop loop = nullptr;
+  if (!is_loop(i)) return nullptr;
   unsigned uniform = 0;  // in lines, numbers alone: what differs from feature to feature is a line
   for (int n = 0; n < i.operand_count; ++n) {
     const Operand& o = i.operand[n];
     const bool number = o.uniform && (!lines || o.stride == 0 || i.features == 1);
     uniform |= unsigned(number) << n;
   }
-  switch (i.kind) {
-    case TileOp::Elementwise:
-      loop = k.elementwise(i.op, i.type, uniform);
-      break;
-    case TileOp::Chain:
-      loop = k.chain(i.type, i.links, i.operand_count, uniform != 0);
-      break;
-    case TileOp::Formula:
-      loop = k.formula(i.type, i.formula);
-      break;
-    case TileOp::Choose:
-      loop = k.choose(i.op, i.type, uniform);
-      break;
-    case TileOp::Convert:
-      loop = k.convert(i.type, i.dtype);
-      break;
-    case TileOp::Narrow:
-      loop = k.narrow(i.dtype);
-      break;
-    case TileOp::Copy:
-      if (i.map >= 0) return nullptr;
-      loop = k.expand(i.type, i.operand[0].uniform);
-      break;
-    case TileOp::Scatter:
-    case TileOp::FeatureReduce:
-    case TileOp::Product:
-    case TileOp::RowReduce:
-    case TileOp::WeightGrad:
-      return nullptr;
-  }
+  const Loop loop = find_loop(i, uniform);
   require(loop != nullptr, ErrorKind::NotImplemented,
           i.kind == TileOp::Elementwise ? info(i.op).name : "conversion", " has no CPU kernel for ",
           name(i.dtype));
@@ -288,10 +278,38 @@ TileProgram prepare(const Plan& plan, const Region& r) {
   place_pairs(r, p);
   if (!p.lines) p.passes = find_passes(r, p.loops, p.tile_rows);
   find_direct(plan, r, p);
+  if (!p.lines) p.bands = find_bands(r, p);
   return p;
 }
 
 }  // namespace
+
+Loop find_loop(const Instruction& i, unsigned uniform) {
+  const Kernels& k = kernels();
+  switch (i.kind) {
+    case TileOp::Elementwise:
+      return k.elementwise(i.op, i.type, uniform);
+    case TileOp::Chain:
+      return k.chain(i.type, i.links, i.operand_count, uniform != 0);
+    case TileOp::Formula:
+      return k.formula(i.type, i.formula);
+    case TileOp::Choose:
+      return k.choose(i.op, i.type, uniform);
+    case TileOp::Convert:
+      return k.convert(i.type, i.dtype);
+    case TileOp::Narrow:
+      return k.narrow(i.dtype);
+    case TileOp::Copy:
+      return i.map < 0 ? k.expand(i.type, uniform != 0) : nullptr;
+    case TileOp::Scatter:
+    case TileOp::FeatureReduce:
+    case TileOp::Product:
+    case TileOp::RowReduce:
+    case TileOp::WeightGrad:
+      return nullptr;
+  }
+  return nullptr;
+}
 
 bool by_pairs(DType dtype) { return dtype == DType::BFloat16 && pair_kernels() != nullptr; }
 

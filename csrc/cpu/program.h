@@ -3,6 +3,7 @@
 // not on the number of threads.
 #pragma once
 
+#include "cpu/bands.h"
 #include "cpu/kernels.h"
 #include "cpu/passes.h"
 #include "plan/plan.h"
@@ -30,6 +31,7 @@ struct TileProgram {
   std::vector<uint8_t> loads_direct, stores_direct;  ///< of each load and store: whether it is one
   std::vector<uint32_t> moving;                      ///< instructions that use direct values
   bool lines = false;                                ///< rows lie as in memory, see line_runner.h
+  std::optional<Bands> bands;                        ///< views are read where they lie, see bands.h
   std::vector<size_t> places;    ///< of lines: where each value is in a thread's scratch
   size_t value_bytes = 0;        ///< of lines: all values of a tile
   size_t slot_bytes = 0;         ///< of lines: one operand of a tile, made dense
@@ -63,6 +65,10 @@ inline int64_t block_of(const Plan& plan, const Region& r, BufferId buffer, int3
   if (plan.buffers[buffer].tiled) return kTiledRows;
   return features > 1 ? r.block : 1;
 }
+
+/// The loop that is the whole of an instruction; bit k of `uniform` says that its k-th operand is
+/// one number for all rows. Null where there is none, or more is to be said.
+Loop find_loop(const Instruction& i, unsigned uniform);
 
 /// Throws NotImplemented where there is no kernel for an instruction.
 Program prepare(Plan plan);

@@ -10,6 +10,7 @@
 #include "cpu/profile.h"
 #include "cpu/region_run.h"
 #include "cpu/tile_kernels.h"
+#include "cpu/view_load.h"
 
 namespace gradcell::cpu {
 
@@ -227,38 +228,6 @@ class TileRunner {
       std::memcpy(to + static_cast<size_t>(r) * size, to + static_cast<size_t>(r - 1) * size, size);
   }
 
-  /// n elements, `step` apart, in their compute type.
-  void load_run(const std::byte* from, DType dtype, int64_t step, std::byte* to, size_t n) const {
-    if (step == 1) {
-      if (is_compute_type(dtype))
-        copy_rows(from, to, n * item_size(dtype));
-      else
-        t_.transpose.load(from, dtype, to, n);
-    } else if (step == 0) {
-      alignas(8) std::byte one[8];
-      t_.transpose.load(from, dtype, one, 1);
-      LoopArgs fill;
-      fill.d = to, fill.p[0] = one, fill.s[0] = 0, fill.features = 1;
-      fill.rows = static_cast<int32_t>(n);
-      k_.expand(compute_type(dtype), true)(fill);
-    } else if (is_compute_type(dtype)) {
-      by_compute(compute_type(dtype), [&](auto t) {
-        using T = decltype(t);
-        const T* x = reinterpret_cast<const T*>(from);
-        T* z = reinterpret_cast<T*>(to);
-        if (step == -1)
-          for (size_t i = 0; i < n; ++i) z[i] = *(x - i);
-        else
-          for (size_t i = 0; i < n; ++i) z[i] = x[static_cast<ptrdiff_t>(i) * step];
-      });
-    } else {
-      const size_t item = item_size(dtype), size = compute_size(compute_type(dtype));
-      for (size_t i = 0; i < n; ++i)
-        t_.transpose.load(from + static_cast<ptrdiff_t>(i) * step * static_cast<ptrdiff_t>(item),
-                          dtype, to + i * size, 1);
-    }
-  }
-
   /// f(place in the buffer of the first feature, row of the tile, how many) for each run of rows
   /// that lie side by side. The next feature's are `block` elements further.
   template <class F>
@@ -316,15 +285,6 @@ class TileRunner {
   template <bool write>
   static void fetch(const std::byte* at, size_t bytes) {
     for (size_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i, write);
-  }
-
-  /// Few bytes, most often a multiple of 64: a call of memcpy would cost as much again.
-  static void copy_rows(const std::byte* from, std::byte* to, size_t bytes) {
-    constexpr size_t kLong = 1024;  // by the library's widest moves
-    if (bytes >= kLong) return std::memcpy(to, from, bytes), void();
-    size_t at = 0;
-    for (; at + 64 <= bytes; at += 64) std::memcpy(to + at, from + at, 64);
-    if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
   }
 
   std::byte* pointer(const Operand& o) const {

@@ -236,12 +236,13 @@ bool reads_long_lines(const Graph& g, const Labels& l, NodeId id) {
   return line >= kLine;
 }
 
-/// Whether all that a node does is to copy long runs of elements that stand in memory.
+/// Whether all that a node does is to copy long runs of elements, which stand in memory where
+/// nothing else is in its component.
 bool copies_runs(const Graph& g, const Labels& l, NodeId id) {
   constexpr int64_t kRun = 64;
   if (form(g, id) != Form::Move) return false;
   for (NodeId x : g.inputs(id))
-    if (!is_leaf(g, l.storage[x])) return false;
+    if (is_constant(g, l.storage[x])) return false;
   const Movement m = spec(g, id).movement(g, id);
   return std::ranges::all_of(m.pieces, [](const Piece& p) {
     const Dims &dims = p.from.dims, &strides = p.from.strides;

@@ -93,6 +93,11 @@ NodeId Tensor::in(Trace& trace) const {
     if (current && (base.variable_ || base.trace_))
       return replay(trace.graph, window_->steps, base.in(trace));
     base.captured_ |= current;
+    // What is read once need not be copied.
+    if (!current && !fresh() && window_->lent != base.version() && read_in_place(window_->layout)) {
+      window_->lent = base.version();
+      return replay(trace.graph, window_->steps, trace.lift(base.value()));
+    }
     return trace.lift(value());
   }
   if (variable_) return trace.lift(variable_);

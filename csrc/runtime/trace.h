@@ -217,6 +217,7 @@ struct Window {
   std::vector<Step> steps;
   View layout;                         ///< where the elements lie in the base
   mutable uint64_t seen = UINT64_MAX;  ///< the base's version when they were read last
+  mutable uint64_t lent = UINT64_MAX;  ///< that when a plan last read them where they lie
 };
 
 /// What the user's Tensor holds: a value, a node of a trace, or a variable; or it is a view of one

@@ -101,6 +101,13 @@ bool is_whole(const View& v, int64_t count) {
   return true;
 }
 
+bool read_in_place(const View& v) {
+  constexpr int64_t kRun = 64;
+  if (element_count(v.dims) <= kDirect) return false;
+  const View lines = merged(v);
+  return lines.dims.back() >= kRun && (lines.strides.back() == 0 || lines.strides.back() == 1);
+}
+
 Array read(const Array& base, const Window& w) {
   if (is_whole(w.layout, base.count())) return {base.dtype, w.layout.dims, base.storage};
   if (element_count(w.layout.dims) <= kDirect && on_host(base)) {

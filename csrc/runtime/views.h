@@ -20,6 +20,9 @@ bool on_host(const Array& a);
 
 /// Whether a view has all of `count` elements in order.
 bool is_whole(const View& v, int64_t count);
+/// Whether a plan can read a view where it lies about as fast as a copy of it: there are many
+/// elements, in long runs, side by side or one again and again.
+bool read_in_place(const View& v);
 /// The elements of a view; the base's own array if they are all of it in order.
 Array read(const Array& base, const Window& window);
 

@@ -3,6 +3,7 @@
 
 #include "cpu/calls/elements.h"
 #include "cpu/tile_kernels.h"
+#include "cpu/view_load.h"
 
 namespace gradcell::cpu {
 
@@ -118,10 +119,8 @@ class StridedCopy {
       std::memcpy(d, s, static_cast<size_t>(n) * sizeof(S));
     else if (step == 0)
       std::fill_n(d, n, *s);
-    else if (step == -1)
-      std::reverse_copy(s - (n - 1), s + 1, d);
     else
-      for (int64_t i = 0; i < n; ++i) d[i] = s[i * step];
+      copy_apart(s, step, d, static_cast<size_t>(n));
   }
 
   /// Rows of the result are columns of the source.

@@ -311,6 +311,22 @@ void store_one_feature(const Tile* src, int rows, Stored* dst, ptrdiff_t stride)
   }
 }
 
+/// Two or three features side by side, as parts of complex numbers or coordinates are.
+template <int F, class Stored, class Tile>
+void load_few(const Stored* src, int rows, Tile* dst, ptrdiff_t ld, int R) {
+  for (int f = 0; f < F; ++f) {
+    for (int r = 0; r < rows; ++r) convert(src[r * F + f], dst[f * ld + r]);
+    for (int r = rows; r < R; ++r) dst[f * ld + r] = dst[f * ld + rows - 1];
+  }
+}
+
+template <int F, class Stored, class Tile>
+void store_few(const Tile* src, ptrdiff_t ld, int rows, Stored* dst) {
+  for (int r = 0; r < rows; ++r) {
+    for (int f = 0; f < F; ++f) convert(src[f * ld + r], dst[r * F + f]);
+  }
+}
+
 void load_rows(const void* src, DType dtype, ptrdiff_t row_stride_elems, int rows, int F, void* dst,
                ptrdiff_t ld, int R) {
   with_types(dtype, [&](auto stored, auto tile) {
@@ -320,6 +336,10 @@ void load_rows(const void* src, DType dtype, ptrdiff_t row_stride_elems, int row
       for (int f = 0; f < F; ++f) std::memset(to + f * ld, 0, R * sizeof(tile));
     } else if (F == 1) {
       load_one_feature(from, row_stride_elems, rows, to, R);
+    } else if (F == 2 && row_stride_elems == 2) {
+      load_few<2>(from, rows, to, ld, R);
+    } else if (F == 3 && row_stride_elems == 3) {
+      load_few<3>(from, rows, to, ld, R);
     } else {
       load_rows_of(from, row_stride_elems, rows, F, to, ld, R);
     }
@@ -333,6 +353,10 @@ void store_rows(const void* src, ptrdiff_t ld, DType dtype, int rows, int F, voi
     auto to = static_cast<decltype(stored)*>(dst);
     if (F == 1) {
       store_one_feature(from, rows, to, row_stride_elems);
+    } else if (F == 2 && row_stride_elems == 2) {
+      store_few<2>(from, ld, rows, to);
+    } else if (F == 3 && row_stride_elems == 3) {
+      store_few<3>(from, ld, rows, to);
     } else {
       store_rows_of(from, ld, rows, F, to, row_stride_elems);
     }

@@ -751,11 +751,16 @@ def vander(x: Any, N: Any = None) -> Tensor:
     """The powers of a vector's elements as columns, x^(N-1) first, 1 last."""
     t = arguments.tensor(x, "vander", "x")
     n = t.shape[0] if N is None else arguments.integer(N, "vander", "N")
-    powers = [_ops.full([t.shape[0], 1], 1, t.dtype)]
-    column = _ops.reshape(t, [t.shape[0], 1])
-    for _ in range(n - 1):
-        powers.append(_ops.mul(powers[-1], column))
-    return _ops.concat(powers[::-1], 1) if n else _ops.full([t.shape[0], 0], 0, t.dtype)
+    if n <= 0:
+        return _ops.full([t.shape[0], 0], 0, t.dtype)
+    powers = _ops.full([t.shape[0], 1], 1, t.dtype)
+    square = _ops.reshape(t, [t.shape[0], 1])
+    while (known := powers.shape[1]) < n:  # twice as many: those so far times the next power
+        count = min(known, n - known)
+        more = _ops.mul(shaping._window(powers, 1, known - count, count), square)
+        powers = _ops.concat([more, powers], 1)
+        square = _ops.mul(square, square)
+    return powers
 
 
 @one_plan
