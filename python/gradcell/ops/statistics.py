@@ -86,6 +86,8 @@ def nanquantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) ->
 def _median(input: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> tuple[Tensor, Tensor]:
     x = arguments.tensor(input, name)
     a = arguments.axis_of(axis, x.ndim, name)
+    if x.shape[a] == 0:
+        raise ValueError(f"{name}: axis {a} of shape {tuple(x.shape)} has no elements{where()}")
     values = x.asnumpy()
     order = indexing._order(x, a, False).asnumpy()
     nan = np.isnan(values)

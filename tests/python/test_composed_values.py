@@ -1,0 +1,131 @@
+"""Elementwise functions composed of rows: values against mpmath in each floating dtype, in units in
+the last place, and what infinities, NaN and the ends of the range give."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+import gradcell as ms
+from gradcell import Tensor, ops
+
+inf, nan = math.inf, math.nan
+#: Significant bits, and the exponent of the smallest normal number.
+TYPES = {"float16": (11, -13), "bfloat16": (8, -125), "float32": (24, -125), "float64": (53, -1021)}
+
+
+def log_gamma(x: Any) -> Any:
+    return mpmath.log(abs(mpmath.gamma(x)))
+
+
+#: name: the function on mpmath numbers, where it is drawn, the bound in float32 and float64 in ULP.
+#: Half types are computed in float32 and rounded once.
+ROWS: dict[str, tuple[Callable[[Any], Any], float, float, float]] = {
+    "lgamma": (log_gamma, 1e-9, 60, 12),
+    "digamma": (mpmath.digamma, 1.6, 60, 8),
+    "cbrt": (lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)), -1e30, 1e30, 2),
+    "sinc": (mpmath.sincpi, -20, 20, 4),
+}
+
+
+def draw(low: float, high: float) -> np.ndarray:
+    """Points all over the range, and as many close to 0."""
+    rng = np.random.default_rng(1)
+    even = rng.uniform(low, high, 300)
+    small = np.sign(even) * np.exp(rng.uniform(math.log(1e-12), math.log(max(-low, high)), 300))
+    return np.concatenate([even, small]).clip(low, high)
+
+
+def distance(found: float, wanted: Any, bits: int, least: int) -> float:
+    """In units of the last place of the wanted number."""
+    if wanted == 0:
+        return 0.0 if found == 0 else inf
+    unit = mpmath.mpf(2) ** (max(mpmath.frexp(wanted)[1], least) - bits)
+    return float(abs(mpmath.mpf(found) - wanted) / unit)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", ROWS)
+def test_values(name: str, dtype: str) -> None:
+    function, low, high, bound = ROWS[name]
+    x = Tensor(draw(low, high)).astype(getattr(ms, dtype)).astype(ms.float64).asnumpy()
+    x = x[np.isfinite(x) & (x >= low) & (x <= high)]
+    y = getattr(ops, name)(Tensor(x).astype(getattr(ms, dtype)))
+    assert y.dtype == getattr(ms, dtype)
+    y = y.astype(ms.float64).asnumpy()
+    bits, least = TYPES[dtype]
+    half = dtype in ("float16", "bfloat16")
+    with mpmath.workdps(40):
+        for a, b in zip(x.tolist(), y.tolist(), strict=True):
+            wanted = function(mpmath.mpf(a))
+            if half and abs(wanted) > 65000:
+                continue
+            # a result of float32, off by the bound in its units, rounded once more
+            allowed = 0.5 + bound * 2.0 ** (bits - 24) + 1e-3 if half else bound
+            error = distance(b, wanted, bits, least)
+            assert error <= allowed, f"{name}({a!r}) is {b!r}: {error:.2f} ULP"
+
+
+SPECIAL: dict[str, tuple[list[tuple[float, ...]], list[float]]] = {
+    "lgamma": (
+        [(0.0,), (-0.0,), (-3.0,), (-1e38,), (-inf,), (inf,), (nan,), (1.0,), (2.0,), (1e38,)],
+        [inf, inf, inf, inf, inf, inf, nan, 0.0, 0.0, 8.649823353377373e39],
+    ),
+    "digamma": (
+        [(0.0,), (-0.0,), (-3.0,), (-1e38,), (-inf,), (inf,), (nan,), (1e38,)],
+        [-inf, inf, nan, nan, nan, inf, nan, 87.49823353377374],
+    ),
+    "hypot": (
+        [(0.0, -0.0), (3e38, 0.0), (1e-45, 0.0), (inf, nan), (nan, -inf), (1.0, nan), (3e20, 4e20)],
+        [0.0, 3e38, 1e-45, inf, inf, nan, 5e20],
+    ),
+    "xlogy": ([(0.0, 0.0), (0.0, nan), (-0.0, inf), (2.0, 0.0)], [0.0, nan, 0.0, -inf]),
+    "xdivy": ([(0.0, 0.0), (0.0, nan), (2.0, 0.0)], [0.0, nan, inf]),
+    "cbrt": ([(0.0,), (-inf,), (inf,), (nan,), (-8.0,)], [0.0, -inf, inf, nan, -2.0]),
+    "sinc": ([(0.0,), (3.0,), (-1e6,), (inf,), (nan,)], [1.0, 0.0, 0.0, nan, nan]),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", SPECIAL)
+def test_special_values(name: str, dtype: str) -> None:
+    points, wanted = SPECIAL[name]
+    kind = np.dtype(dtype).type
+    arguments = [Tensor(np.array(p).astype(kind)) for p in zip(*points, strict=True)]
+    found = getattr(ops, name)(*arguments).asnumpy()
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(
+            found, np.array(wanted).astype(kind), rtol=4 * np.finfo(kind).eps
+        )
+
+
+def test_hypot_of_numbers_whose_squares_are_none() -> None:
+    for dtype, sizes in (
+        (ms.float64, (1e-320, 1e-200, 1e200, 1.2e308)),
+        (ms.float32, (1e-44, 1e-30, 1e30, 2e38)),
+        (ms.float16, (6e-8, 300.0, 4e4)),
+    ):
+        for size in sizes:
+            x = Tensor(size, dtype).astype(ms.float64).item()
+            wanted = Tensor(math.hypot(x, x), dtype).item()
+            found = ops.hypot(Tensor(x, dtype), Tensor(-x, dtype)).item()
+            assert found == pytest.approx(wanted, rel=1e-3 if dtype == ms.float16 else 1e-6), size
+
+
+def test_derivatives_of_hypot_do_not_depend_on_the_scale() -> None:
+    for size in (1e-200, 1e-3, 1e200):
+        x, y = Tensor(3 * size, ms.float64), Tensor(-4 * size, ms.float64)
+        for found, wanted in zip(ms.grad(ops.hypot, (0, 1))(x, y), (0.6, -0.8), strict=True):
+            assert found.item() == pytest.approx(wanted, rel=1e-15)
+
+
+@pytest.mark.parametrize("shape, axis", [((4, 0), 1), ((0,), 0)])
+def test_a_median_of_nothing(shape: tuple[int, ...], axis: int) -> None:
+    for function in (ops.median, ops.nanmedian):
+        with pytest.raises(ValueError, match=rf"axis {axis} of shape .* has no elements"):
+            function(ops.zeros(shape), axis)
