@@ -27,7 +27,7 @@ def log_gamma(x: Any) -> Any:
 #: Half types are computed in float32 and rounded once.
 ROWS: dict[str, tuple[Callable[[Any], Any], float, float, float]] = {
     "lgamma": (log_gamma, 1e-9, 60, 12),
-    "digamma": (mpmath.digamma, 1.6, 60, 8),
+    "digamma": (mpmath.digamma, 2, 60, 8),
     "cbrt": (lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)), -1e30, 1e30, 2),
     "sinc": (mpmath.sincpi, -20, 20, 4),
 }
