@@ -12,7 +12,7 @@ from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.ops import indexing, shaping
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 
 _ops = _core.ops
 
@@ -72,6 +72,7 @@ def cummin(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
 
 
 @one_plan
+@in_float32
 def logcumsumexp(input: Any, axis: Any) -> Tensor:
     """log of the sums of exp of all elements up to each along axis.
 
@@ -85,7 +86,8 @@ def logcumsumexp(input: Any, axis: Any) -> Tensor:
         late = shaping._window(x, a, reach, x.shape[a] - reach)
         early = shaping._window(x, a, 0, x.shape[a] - reach)
         high, low = _ops.maximum(late, early), _ops.minimum(late, early)
-        both = _ops.add(high, _ops.log1p(_ops.exp(_ops.sub(low, high))))
+        gap = _ops.where(_ops.equal(high, low), 0, _ops.sub(low, high))  # also of infinities
+        both = _ops.add(high, _ops.log1p(_ops.exp(gap)))
         x = _ops.concat([head, both], a)
         reach *= 2
     return x

@@ -179,6 +179,7 @@ def logaddexp2(input: Any, other: Any) -> Tensor:
 
 
 @one_plan
+@in_float32
 def logit(input: Any, eps: Any = None) -> Tensor:
     """log(x / (1 - x)), x first brought within eps and 1 - eps."""
     x = _float(input, "logit")
@@ -196,12 +197,14 @@ def xdivy(x: Any, y: Any) -> Tensor:
 
 
 @one_plan
+@in_float32
 def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """input + value tensor1 tensor2."""
     return _ops.add(input, _ops.mul(value, _ops.mul(tensor1, tensor2)))
 
 
 @one_plan
+@in_float32
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """input + value tensor1 / tensor2."""
     return _ops.add(input, _ops.mul(value, _ops.div(tensor1, tensor2)))
