@@ -186,3 +186,30 @@ def test_logcumsumexp_of_nothing_yet() -> None:
     x = Tensor([-inf, -inf, 0.0, 0.0, inf, inf])
     wanted = [-inf, -inf, 0.0, math.log(2), inf, inf]
     np.testing.assert_allclose(ops.logcumsumexp(x, 0).asnumpy(), wanted, rtol=1e-6)
+
+
+def test_derivatives_where_two_numbers_are_equal() -> None:
+    """log(e^x + e^y) is smooth there: 1/2, then 1/4."""
+    x, y = Tensor([0.0, 3.0], ms.float64), Tensor([0.0, 3.0], ms.float64)
+    for function, scale in ((ops.logaddexp, 1.0), (ops.logaddexp2, math.log(2))):
+        first = ms.grad(function)
+        second = ms.grad(lambda x, y, first=first: first(x, y))
+        third = ms.grad(lambda x, y, second=second: second(x, y))
+        assert first(x, y).asnumpy().tolist() == [0.5, 0.5]
+        np.testing.assert_allclose(second(x, y).asnumpy(), [scale / 4] * 2, rtol=1e-15)
+        np.testing.assert_allclose(third(x, y).asnumpy(), [0.0] * 2, atol=1e-16)
+    z = Tensor([1.0, 1.0], ms.float64)
+    hessian = ms.grad(lambda z: ms.grad(lambda z: ops.logcumsumexp(z, 0)[1])(z)[0])(z)
+    np.testing.assert_allclose(hessian.asnumpy(), [0.25, -0.25], rtol=1e-15)
+
+
+def test_derivatives_at_zero() -> None:
+    x, y = Tensor([0.0, 0.0, 0.0, 2.0], ms.float64), Tensor([0.5, 0.0, inf, 4.0], ms.float64)
+    by_x, by_y = ms.grad(ops.xlogy, (0, 1))(x, y)
+    np.testing.assert_allclose(by_x.asnumpy(), [math.log(0.5), 0.0, 0.0, math.log(4)])
+    np.testing.assert_allclose(by_y.asnumpy(), [0.0, 0.0, 0.0, 0.5])
+    by_x, by_y = ms.grad(ops.xdivy, (0, 1))(x, y)
+    np.testing.assert_allclose(by_x.asnumpy(), [2.0, 0.0, 0.0, 0.25])
+    np.testing.assert_allclose(by_y.asnumpy(), [0.0, 0.0, 0.0, -0.125])
+    roots = ms.grad(ops.cbrt)(Tensor([0.0, -8.0], ms.float64)).asnumpy()
+    np.testing.assert_allclose(roots, [inf, 1 / 12])
