@@ -142,83 +142,27 @@ void cholesky_inverse(int64_t count, int n, T* factors) {
   });
 }
 
-namespace {
-
-/// Columns that are reflected together, and that a task takes.
-constexpr int kPanel = 32, kColumns = 64;
-
-/// Blocks of reflectors H = I - V T V^H, as geqrf leaves them below a matrix's diagonal.
-template <class T>
-struct Reflectors {
-  int m, k;
-  const T* v;        ///< column-major, columns m apart
-  std::vector<T> t;  ///< [block][kPanel][kPanel]
-  Routine larft = Routine::of<T>("larft"), larfb = Routine::of<T>("larfb");
-
-  T* block(int j) { return t.data() + static_cast<ptrdiff_t>(j / kPanel) * kPanel * kPanel; }
-
-  void form(int j, int width, const T* tau) {
-    const int rows = m - j, ld = kPanel;
-    larft("F", "C", &rows, &width, v + static_cast<ptrdiff_t>(j) * m + j, &m, tau, block(j), &ld);
-  }
-  /// Columns of c, column-major and m apart, times the block at j, or its adjoint.
-  void apply(bool adjoint, int j, T* c, int columns, T* work) {
-    const int rows = m - j, width = std::min(kPanel, k - j), ld = kPanel;
-    larfb("L", adjoint ? "C" : "N", "F", "C", &rows, &columns, &width,
-          v + static_cast<ptrdiff_t>(j) * m + j, &m, block(j), &ld, c + j, &m, work, &columns);
-  }
-};
-
-/// body(first, columns, work) for parts of columns [begin, end), on all threads. Which parts there
-/// are does not depend on their number.
-template <class T, class F>
-void by_columns(int begin, int end, int rows, F body) {
-  const int parts = (end - begin + kColumns - 1) / kColumns;
-  const bool worth = static_cast<double>(end - begin) * rows * kPanel > 2e5;
-  parallel_if(worth, parts, [&](int part, int) {
-    T work[kColumns * kPanel];
-    const int first = begin + part * kColumns;
-    body(first, std::min(kColumns, end - first), work);
-  });
-}
-
-template <class T>
-void one_qr(int m, int n, int c, T* a, T* q, T* r) {
-  const int k = std::min(m, n);
-  Reflectors<T> h{m, k, a, std::vector<T>(static_cast<size_t>(k / kPanel + 1) * kPanel * kPanel)};
-  const Routine geqr2 = Routine::of<T>("geqr2");
-  T tau[kPanel], work[kPanel];
-  auto column = [m](T* p, int j) { return p + static_cast<ptrdiff_t>(j) * m; };
-  for (int j = 0; j < k; j += kPanel) {
-    const int rows = m - j, width = std::min(kPanel, k - j);
-    int info = 0;
-    geqr2(&rows, &width, column(a, j) + j, &m, tau, work, &info);
-    succeeded(info, "geqr2");
-    h.form(j, width, tau);
-    by_columns<T>(j + width, n, rows, [&](int first, int columns, T* own) {
-      h.apply(true, j, column(a, first), columns, own);
-    });
-  }
-  for (int i = 0; i < c; ++i)
-    for (int j = 0; j < n; ++j)
-      r[static_cast<ptrdiff_t>(i) * n + j] = i <= j ? column(a, j)[i] : T(0);
-  // Column j of Q is what the blocks make of e_j; those behind j leave it as it is.
-  std::fill_n(q, static_cast<ptrdiff_t>(c) * m, T(0));
-  for (int j = 0; j < c; ++j) column(q, j)[j] = T(1);
-  by_columns<T>(0, c, m, [&](int first, int columns, T* own) {
-    const int last = std::min(first + columns, k) - 1;
-    for (int j = last / kPanel * kPanel; last >= 0 && j >= 0; j -= kPanel)
-      h.apply(false, j, column(q, first), columns, own);
-  });
-}
-
-}  // namespace
-
 template <class T>
 void qr(int64_t count, int m, int n, int c, T* turned, T* q_turned, T* r) {
   if (m == 0 || std::max(n, c) == 0) return;
+  const int k = std::min(m, n);
+  const Routine geqrf = Routine::of<T>("geqrf");
+  const Routine orgqr = Routine::of<T>(kComplex<T> ? "ungqr" : "orgqr");
   each(count, std::max(m, n), [&](int64_t i) {
-    one_qr(m, n, c, turned + i * m * n, q_turned + i * m * c, r + i * c * n);
+    int info = 0;
+    const int size = 64 * std::max(n, c);
+    std::vector<T> work(static_cast<size_t>(size)), tau(static_cast<size_t>(k));
+    T *const a = turned + i * m * n, *const q = q_turned + i * m * c, *const to = r + i * c * n;
+    if (n > 0) geqrf(&m, &n, a, &m, tau.data(), work.data(), &size, &info);
+    succeeded(info, "geqrf");
+    auto column = [m](T* p, int j) { return p + static_cast<ptrdiff_t>(j) * m; };
+    for (int row = 0; row < c; ++row)
+      for (int j = 0; j < n; ++j)
+        to[static_cast<ptrdiff_t>(row) * n + j] = row <= j ? column(a, j)[row] : T(0);
+    std::copy_n(a, static_cast<ptrdiff_t>(k) * m, q);  // what reflects
+    std::fill(column(q, k), column(q, c), T(0));
+    if (c > 0) orgqr(&m, &c, &k, q, &m, tau.data(), work.data(), &size, &info);
+    succeeded(info, "orgqr");
   });
 }
 

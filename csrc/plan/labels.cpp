@@ -236,10 +236,10 @@ bool reads_long_lines(const Graph& g, const Labels& l, NodeId id) {
   return line >= kLine;
 }
 
-/// Whether all that a node does is to copy long runs of elements, which stand in memory where
-/// nothing else is in its component.
+/// Whether all that a node does is to copy long runs of elements near each other, which stand in
+/// memory where nothing else is in its component.
 bool copies_runs(const Graph& g, const Labels& l, NodeId id) {
-  constexpr int64_t kRun = 64;
+  constexpr int64_t kRun = 64, kStep = 4;
   if (form(g, id) != Form::Move) return false;
   for (NodeId x : g.inputs(id))
     if (is_constant(g, l.storage[x])) return false;
@@ -248,7 +248,7 @@ bool copies_runs(const Graph& g, const Labels& l, NodeId id) {
     const Dims &dims = p.from.dims, &strides = p.from.strides;
     size_t k = dims.size();
     while (k > 0 && dims[k - 1] == 1) --k;
-    return k > 0 && dims[k - 1] >= kRun && std::abs(strides[k - 1]) <= 1;
+    return k > 0 && dims[k - 1] >= kRun && std::abs(strides[k - 1]) <= kStep;
   });
 }
 

@@ -40,6 +40,17 @@ void with_indices(const Call& c, const TensorDesc& desc, const void* p, int64_t 
     f(Indices<int64_t>(c, p, size));
 }
 
+/// So many bytes, as a rule few: a call of memcpy would take longer.
+inline void copy_slice(const char* from, char* to, size_t bytes) {
+  constexpr size_t kStep = 16, kLong = 256;
+  if (bytes < kStep || bytes > kLong) return std::memcpy(to, from, bytes), void();
+  for (size_t at = 0; at + kStep < bytes; at += kStep) std::memcpy(to + at, from + at, kStep);
+  std::memcpy(to + bytes - kStep, from + bytes - kStep, kStep);
+}
+
+/// Elements that are picked are as much work as so many that come one after the other.
+constexpr int64_t kPicked = 3;
+
 /// dst[i] = src[at[i]], elements of S.
 template <class S, class At>
 void pick(const S* src, S* dst, const At& at, int64_t begin, int64_t end) {
@@ -60,10 +71,11 @@ void take(const Call& c, const void* const* in, void* out) {
         const auto* src = static_cast<const S*>(in[0]);
         auto* dst = static_cast<S*>(out);
         if (outer == 1)
-          return split(m, m, [&](int64_t begin, int64_t end) { pick(src, dst, at, begin, end); });
+          return split(m, m * kPicked,
+                       [&](int64_t begin, int64_t end) { pick(src, dst, at, begin, end); });
         std::vector<int32_t> known(static_cast<size_t>(n <= INT32_MAX ? m : 0));
         for (size_t i = 0; i < known.size(); ++i) known[i] = static_cast<int32_t>(at[int64_t(i)]);
-        split(outer, c.out.count, [&](int64_t begin, int64_t end) {
+        split(outer, c.out.count * kPicked, [&](int64_t begin, int64_t end) {
           for (int64_t o = begin; o < end; ++o) {
             if (known.empty())
               pick(src + o * n, dst + o * m, at, 0, m);
@@ -78,8 +90,8 @@ void take(const Call& c, const void* const* in, void* out) {
     split(outer * m, c.out.count, [&](int64_t begin, int64_t end) {
       int64_t o = begin / m, k = begin % m;
       for (int64_t i = begin; i < end; ++i) {
-        std::memcpy(dst + static_cast<size_t>(i) * bytes,
-                    src + static_cast<size_t>(o * n + at[k]) * bytes, bytes);
+        copy_slice(src + static_cast<size_t>(o * n + at[k]) * bytes,
+                   dst + static_cast<size_t>(i) * bytes, bytes);
         if (++k == m) ++o, k = 0;
       }
     });

@@ -158,21 +158,22 @@ void put_along(const Call& c, const void* const* in, void* out) {
   by_dtype(c.out.dtype, [&]<class S>() {
     using C = typename ComputeOf<S>::type;
     split(rows, c.out.count + c.in[0].count, [&](int64_t begin, int64_t end) {
+      const int32_t* places = at + begin * n;
+      const S* from = static_cast<const S*>(in[1]) + begin * n;
+      S* to = static_cast<S*>(out) + begin * size;
+      const bool all = checked(c, places, (end - begin) * n, size);
+      auto add = [&](C* sum) {
+        for (int64_t i = 0; i < n; ++i)
+          if (all || places[i] >= 0)
+            sum[places[i]] = static_cast<C>(sum[places[i]] + static_cast<C>(from[i]));
+      };
       std::vector<C> sums(std::is_same_v<S, C> ? 0 : static_cast<size_t>(size));
-      for (int64_t r = begin; r < end; ++r) {
-        S* const to = static_cast<S*>(out) + r * size;
-        const S* from = static_cast<const S*>(in[1]) + r * n;
-        const int32_t* places = at + r * n;
-        const bool all = checked(c, places, n, size);
-        auto add = [&](C* sum) {
-          std::fill_n(sum, size, C(0));
-          for (int64_t i = 0; i < n; ++i)
-            if (all || places[i] >= 0)
-              sum[places[i]] = static_cast<C>(sum[places[i]] + static_cast<C>(from[i]));
-        };
+      if constexpr (std::is_same_v<S, C>) std::fill_n(to, (end - begin) * size, C(0));
+      for (int64_t r = begin; r < end; ++r, places += n, from += n, to += size) {
         if constexpr (std::is_same_v<S, C>) {
           add(to);
         } else {
+          std::fill(sums.begin(), sums.end(), C(0));
           add(sums.data());
           for (int64_t j = 0; j < size; ++j) to[j] = S(sums[static_cast<size_t>(j)]);
         }

@@ -6,6 +6,7 @@ A box is (x1, y1, x2, y2), a row of a tensor [n, 4].
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -173,19 +174,27 @@ def _taken(image: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
     return _ops.reshape(flat, [c, *place.shape])
 
 
-def bilinear(image: Tensor, y: Tensor, x: Tensor) -> Tensor:
-    """image [c, h, w] at places (y, x) within it, linear between the four pixels around: [c, ...]."""
-    h, w = image.shape[1:]
+def _corners(
+    y: Tensor, x: Tensor, h: int, w: int
+) -> Iterator[tuple[tuple[Tensor, Tensor], Tensor]]:
+    """The four pixels around places (y, x) within an image, as numbers without a fraction: ((row,
+    column), weight)."""
     y0, x0 = (_ops.stop_gradient(_ops.floor(v)) for v in (y, x))
-    out: Any = None
     for dy in (0, 1):
         for dx in (0, 1):
             weight_y = _ops.sub(y, y0) if dy else _ops.sub(_ops.add(y0, 1.0), y)
             weight_x = _ops.sub(x, x0) if dx else _ops.sub(_ops.add(x0, 1.0), x)
             rows = _ops.minimum(_ops.add(y0, float(dy)), float(h - 1))
             columns = _ops.minimum(_ops.add(x0, float(dx)), float(w - 1))
-            part = _ops.mul(_taken(image, rows, columns), _ops.mul(weight_y, weight_x))
-            out = part if out is None else _ops.add(out, part)
+            yield (rows, columns), _ops.mul(weight_y, weight_x)
+
+
+def bilinear(image: Tensor, y: Tensor, x: Tensor) -> Tensor:
+    """image [c, h, w] at places (y, x) within it, linear between the four pixels around: [c, ...]."""
+    out: Any = None
+    for (rows, columns), weight in _corners(y, x, *image.shape[1:]):
+        part = _ops.mul(_taken(image, rows, columns), weight)
+        out = part if out is None else _ops.add(out, part)
     return out  # type: ignore[no-any-return]
 
 
@@ -314,40 +323,34 @@ def grid_sample(
             f"For '{owner}', a grid of shape {list(places.shape)} does not fit an input of shape "
             f"{list(x.shape)}{where()}"
         )
-    outs = []
-    for i in range(x.shape[0]):
-        image = _image(x, i)
-        outs.append(_sampled(image, places, i, mode, padding_mode, bool(align_corners)))
-    return shaping.stack(outs, 0)
-
-
-def _sampled(
-    image: Tensor, places: Tensor, i: int, mode: str, padding_mode: str, corners: bool
-) -> Tensor:
+    n, c, h, w = x.shape
     at = []
-    for k, n in ((1, image.shape[1]), (0, image.shape[2])):
-        line = _ops.slice(places, [i, 0, 0, k], [1, *places.shape[1:3], 1], [1] * 4)
-        g = _ops.reshape(line, list(places.shape[1:3]))
-        half = (n - 1) / 2 if corners else n / 2
-        v = _ops.add(_ops.mul(_ops.add(g, 1.0), half), 0.0 if corners else -0.5)
-        at.append(_reflected(v, n, corners) if padding_mode == "reflection" else v)
-    if padding_mode != "zeros":
-        at = [
-            _ops.minimum(_ops.maximum(v, 0.0), float(n - 1))
-            for v, n in zip(at, image.shape[1:], strict=True)
-        ]
-    if mode == "nearest":
-        at = [_ops.stop_gradient(_ops.round(v)) for v in at]
-    if padding_mode != "zeros":
-        return bilinear(image, *at)
-    # A frame of zeros around the image: whatever is further out is on it.
-    c, h, w = image.shape
-    framed = _ops.slice_scatter(image, [c, h + 4, w + 4], [0, 2, 2], [1, 1, 1])
-    at = [
-        _ops.minimum(_ops.maximum(_ops.add(v, 2.0), 0.0), n + 3.0)
-        for v, n in zip(at, (h, w), strict=True)
-    ]
-    return bilinear(framed, *at)
+    for k, size in ((1, h), (0, w)):
+        line = _ops.slice(places, [0, 0, 0, k], [*places.shape[:3], 1], [1] * 4)
+        g = _ops.reshape(line, list(places.shape[:3]))
+        half = (size - 1) / 2 if align_corners else size / 2
+        v = _ops.add(_ops.mul(_ops.add(g, 1.0), half), 0.0 if align_corners else -0.5)
+        v = _reflected(v, size, bool(align_corners)) if padding_mode == "reflection" else v
+        if padding_mode != "zeros":
+            v = _ops.minimum(_ops.maximum(v, 0.0), float(size - 1))
+        v = _ops.stop_gradient(_ops.round(v)) if mode == "nearest" else v
+        if padding_mode == "zeros":
+            v = _ops.minimum(_ops.maximum(_ops.add(v, 2.0), 0.0), size + 3.0)
+        at.append(v)
+    if padding_mode == "zeros":  # a frame of zeros: whatever is further out is on it
+        h, w = h + 4, w + 4
+        x = _ops.slice_scatter(x, [n, c, h, w], [0, 0, 2, 2], [1] * 4)
+    # Pixels as rows of channels: each place takes whole rows.
+    rows = _ops.reshape(_ops.transpose(x, [0, 2, 3, 1]), [n * h * w, c])
+    index = _core.int32 if n * h * w < 2**31 else _core.int64
+    first = _ops.mul(_ops.iota([n, 1, 1], index, 0), h * w)
+    out: Any = None
+    for (row, column), weight in _corners(*at, h, w):
+        pixel = _ops.add(_ops.mul(_ops.cast(row, index), w), _ops.cast(column, index))
+        taken = _ops.gather(rows, _ops.reshape(_ops.add(pixel, first), [-1]), 0)
+        part = _ops.mul(taken, _ops.reshape(weight, [weight.size, 1]))
+        out = part if out is None else _ops.add(out, part)
+    return _ops.transpose(_ops.reshape(out, [n, *places.shape[1:3], c]), [0, 3, 1, 2])
 
 
 def _reflected(v: Tensor, n: int, corners: bool) -> Tensor:
