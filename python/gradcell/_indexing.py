@@ -209,7 +209,8 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
     total: Any = None
     wrong: Any = None
     for size, index in zip(sizes, indices, strict=True):
-        if _core.is_plain(index) and index.dtype in (_core.int32, _core.int64):
+        low = None  # of what is known to be inside
+        if _core.is_plain(index) and index.dtype in (_core.int32, _core.int64) and index.size:
             low, high = _core.bounds(index)
             if high >= size or low < -size:
                 values = index.asnumpy()
@@ -225,14 +226,16 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
             total = place if total is None else total * size + place
             continue
         index = _ops.cast(index, _core.int64)
-        index = _ops.where(_ops.less(index, 0), _ops.add(index, size), index)
-        outside = _ops.logical_or(_ops.less(index, 0), _ops.greater_equal(index, size))
-        wrong = outside if wrong is None else _ops.logical_or(wrong, outside)
+        if low is None or low < 0:
+            index = _ops.where(_ops.less(index, 0), _ops.add(index, size), index)
+        if low is None:
+            outside = _ops.logical_or(_ops.less(index, 0), _ops.greater_equal(index, size))
+            wrong = outside if wrong is None else _ops.logical_or(wrong, outside)
         total = index if total is None else _ops.add(_ops.mul(total, size), index)
     if known:
         return Tensor(np.asarray(total)), product
     # An index that is not known yet and outside its own axis must not name another row.
-    return _ops.where(wrong, product, total), product
+    return total if wrong is None else _ops.where(wrong, product, total), product
 
 
 def get(x: Tensor, key: Any) -> Tensor:
@@ -253,6 +256,16 @@ def get(x: Tensor, key: Any) -> Tensor:
     if len(basic.advanced) == 1 and mask.dtype == _core.bool and at == front:
         return _where_true(y, mask, at)
     axes, indices = _flatten_advanced(y, basic.advanced)
+    if len(axes) == 1 or all(index.size <= _FEW for index in indices):
+        return _gathered(y, axes, indices, front)
+    from gradcell.compiled import run_traced
+
+    picked: Tensor = run_traced(_gathered, (y, axes, indices, front), {})
+    return picked
+
+
+def _gathered(y: Tensor, axes: list[int], indices: list[Tensor], front: int) -> Tensor:
+    """The elements at indices along axes, which stand at axis `front` of the result."""
     index, size = _linear(y, axes, indices)
     if axes == [front]:
         return _ops.gather(y, index, front)

@@ -141,6 +141,20 @@ void add_up(const S* x, C* sums, int64_t outer, int64_t n, int64_t m, int64_t in
     }
   };
   const int64_t work = outer * m * inner;
+  if (inner == 1 && outer >= 2 * max_threads() && n <= INT32_MAX) {
+    std::vector<int32_t> known(static_cast<size_t>(m));
+    for (int64_t i = 0; i < m; ++i) known[static_cast<size_t>(i)] = static_cast<int32_t>(at[i]);
+    return split(outer, work, [&](int64_t begin, int64_t end) {
+      for (int64_t o = begin; o < end; ++o) {
+        const S* from = x + o * m;
+        C* to = sums + o * n;
+        for (const int32_t place : known) {
+          to[place] = static_cast<C>(to[place] + static_cast<C>(*from));
+          ++from;
+        }
+      }
+    });
+  }
   if (outer >= 2 * max_threads())
     return split(outer, work, [&](int64_t begin, int64_t end) {
       for (int64_t o = begin; o < end; ++o) add(o, 0, inner, 0, n);

@@ -14,8 +14,13 @@ namespace {
 /// one row.
 class StridedCopy {
  public:
-  StridedCopy(const View& from, const View& to, const void* src, void* dst, size_t item)
-      : item_(item) {
+  StridedCopy(View from, View to, const void* src, void* dst, size_t item) : item_(item) {
+    for (size_t k = 0; k < to.dims.size(); ++k)  // places in ascending order
+      if (to.strides[k] < 0)
+        for (View* v : {&from, &to}) {
+          v->offset += (v->dims[k] - 1) * v->strides[k];
+          v->strides[k] = -v->strides[k];
+        }
     merge(from, to);
     src_ = static_cast<const std::byte*>(src) + from.offset * static_cast<ptrdiff_t>(item);
     dst_ = static_cast<std::byte*>(dst) + to.offset * static_cast<ptrdiff_t>(item);

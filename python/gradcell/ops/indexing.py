@@ -209,14 +209,15 @@ def _coordinates(indices: Tensor, shape: tuple[int, ...], op: str) -> tuple[Tens
         raise ValueError(
             f"{op}: indices of shape {list(indices.shape)} do not fit shape {list(shape)}{_where()}"
         )
-    _check_known(indices, list(shape[:k]))
+    known = _check_known(indices, list(shape[:k]))
     total, lead = math.prod(shape[:k]), list(indices.shape[:-1])
     place = _ops.full(lead, 0, _core.int64)
     for i in range(k):
         start, size = [0] * len(lead) + [i], [*lead, 1]
         column = _ops.reshape(_ops.slice(indices, start, size, [1] * indices.ndim), lead)
         step = math.prod(shape[i + 1 : k])
-        place = _ops.add(place, _ops.mul(_from_front(column, shape[i], total), step))
+        counted = _ops.cast(column, _core.int64) if known else _from_front(column, shape[i], total)
+        place = _ops.add(place, _ops.mul(counted, step))
     return place, total
 
 
