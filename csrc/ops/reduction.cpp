@@ -128,8 +128,8 @@ class Reduction : public Spec {
                   cumprod(g, x, {axis, true, true}));
   }
 
-  /// Along the last axis. A long line is cut into a sheet: the others of an element are those in its
-  /// column, whose running products are vectors, and all of the other columns.
+  /// Along the last axis. A long line is cut into a sheet: the others of an element are those in
+  /// its column, whose running products are vectors, and all of the other columns.
   static NodeId others_of_lines(Graph& g, NodeId x) {
     constexpr int64_t kLong = 4096;
     const Dims dims = g.dims(x);

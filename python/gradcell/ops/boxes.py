@@ -192,7 +192,7 @@ def _corners(
 def bilinear(image: Tensor, y: Tensor, x: Tensor) -> Tensor:
     """image [c, h, w] at places (y, x) within it, linear between the four pixels around: [c, ...]."""
     out: Any = None
-    for (rows, columns), weight in _corners(y, x, *image.shape[1:]):
+    for (rows, columns), weight in _corners(y, x, image.shape[1], image.shape[2]):
         part = _ops.mul(_taken(image, rows, columns), weight)
         out = part if out is None else _ops.add(out, part)
     return out  # type: ignore[no-any-return]
@@ -345,7 +345,7 @@ def grid_sample(
     index = _core.int32 if n * h * w < 2**31 else _core.int64
     first = _ops.mul(_ops.iota([n, 1, 1], index, 0), h * w)
     out: Any = None
-    for (row, column), weight in _corners(*at, h, w):
+    for (row, column), weight in _corners(at[0], at[1], h, w):
         pixel = _ops.add(_ops.mul(_ops.cast(row, index), w), _ops.cast(column, index))
         taken = _ops.gather(rows, _ops.reshape(_ops.add(pixel, first), [-1]), 0)
         part = _ops.mul(taken, _ops.reshape(weight, [weight.size, 1]))
