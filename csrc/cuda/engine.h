@@ -5,7 +5,7 @@
 // training step finds the same buffers again, is captured as a CUDA graph, and from then on is one
 // launch. What varies from run to run does not change that: inputs that come from ever other
 // places, as batches do, are copied into a slot of the plan's own, and constants are set in the
-// graph.
+// graph. A loop's body runs once a step, on the same stream, in a captured graph as nodes of it.
 #pragma once
 
 #include <list>

@@ -101,6 +101,7 @@ HERE = Path(__file__).parent
         "test_loss_scale.py",
         "test_train_cells.py",
         "test_structured.py",
+        "test_loops.py",
     ],
 )
 def test_other_tests_with_the_gpu_as_device(tests: str) -> None:

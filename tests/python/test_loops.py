@@ -244,13 +244,12 @@ def test_errors():
 
     with pytest.raises(ValueError):
         loop(assigns, [h], [x], 2)
+
+
+def test_an_index_out_of_range():
+    places = Tensor(np.array([[0, 1, 2], [0, 7, 1]]))
     with pytest.raises(IndexError):
-        loop(
-            lambda s, t: ([ops.gather(s[0], t[0], 0)], []),
-            [h],
-            [Tensor(np.array([[0, 1, 2], [0, 7, 1]]))],
-            2,
-        )
+        loop(lambda s, t: ([ops.gather(s[0], t[0], 0)], []), [Tensor(normal(3))], [places], 2)
 
 
 def test_text():
