@@ -33,6 +33,9 @@ bool is_number(const Operand& o, int32_t features) {
 
 bool is_line(const Operand& o, int32_t features) { return o.uniform && !is_number(o, features); }
 
+/// So many rows are whole vectors: what is the same for all rows is repeated as often.
+int32_t unit_of(int32_t features) { return kLanes / std::gcd(kLanes, features); }
+
 DType dtype_of(Compute type) {
   switch (type) {
     case Compute::F32:
@@ -103,7 +106,23 @@ void by_item(Compute type, F f) {
     f(uint64_t());
 }
 
+bool is_one_a_row(const Operand& o, int32_t features) {
+  return !o.uniform && o.stride == 0 && features >= kWide;
+}
+
 }  // namespace
+
+bool is_column(const Instruction& i, int k) {
+  if (!is_one_a_row(i.operand[k], i.features)) return false;
+  auto varies = [&](int n) {
+    return !is_one_a_row(i.operand[n], i.features) && !is_number(i.operand[n], i.features);
+  };
+  if (i.kind == TileOp::Choose) return varies(0);  // its loops have no others
+  if (i.kind != TileOp::Elementwise) return false;
+  for (int n = 0; n < i.operand_count; ++n)
+    if (varies(n)) return true;
+  return false;
+}
 
 bool runs_by_lines(const Plan& plan, const Region& r) {
   if (r.block > 1 || !r.weights.empty() || width(r) < kWide) return false;
@@ -162,13 +181,13 @@ LineRunner::LineRunner(const RegionRun& run, const RunState& s)
   spread_lines();
 }
 
-/// Uniforms that differ from feature to feature are repeated for a tile's rows once for all tiles.
+/// Uniforms that differ from feature to feature are repeated for a few rows once for all tiles.
 void LineRunner::spread_lines() {
-  valid_ = p_.tile_rows;
   int next = kMaxOperands;
   std::fill_n(lines_, r_.program.size(), Lines{});
   for (size_t at = 0; at < r_.program.size(); ++at) {
     const Instruction& i = r_.program[at];
+    valid_ = std::min(unit_of(i.features), p_.tile_rows);
     for (int k = 0; k < i.operand_count; ++k)
       if (is_line(i.operand[k], i.features))
         lines_[at][k] = dense(i.operand[k], type_of(i, k), i.features, slot(next++));
@@ -346,23 +365,98 @@ void LineRunner::execute(size_t at) {
   }
 }
 
-/// Over all elements of the tile as one feature. (Lanes of a last vector hang over into room.)
+/// Over all elements of the tile as one feature; with lines, over those of a few rows at a time.
+/// (Lanes of a last vector hang over into room.)
 void LineRunner::loop(size_t at) {
   const Instruction& i = r_.program[at];
+  bool lined = false;
+  for (int k = 0; k < i.operand_count; ++k) {
+    if (is_column(i, k)) return loop_by_rows(at);
+    lined |= lines_[at][k] != nullptr;
+  }
   LoopArgs a;
   a.d = at_[i.dst];
-  a.features = 1;
-  a.rows = (valid_ * i.features + kLanes - 1) / kLanes * kLanes;
-  a.pitch = a.rows;
   for (int k = 0; k < i.operand_count; ++k) {
     const Operand& o = i.operand[k];
-    const bool one = is_number(o, i.features);
-    a.p[k] = one             ? number(o)
-             : lines_[at][k] ? lines_[at][k]
-                             : dense(o, type_of(i, k), i.features, slot(k));
-    a.s[k] = one ? 0 : a.rows;
+    a.p[k] = is_number(o, i.features) ? number(o)
+             : lines_[at][k]          ? lines_[at][k]
+                                      : dense(o, type_of(i, k), i.features, slot(k));
   }
+  const auto run = [&](int32_t times, int32_t elements) {
+    a.features = times, a.rows = (elements + kLanes - 1) / kLanes * kLanes, a.pitch = a.rows;
+    for (int k = 0; k < i.operand_count; ++k)
+      a.s[k] = is_number(i.operand[k], i.features) || (lines_[at][k] && times > 1) ? 0 : a.rows;
+    p_.loops[at](a);
+  };
+  if (!lined) return run(1, valid_ * i.features);
+  const int32_t unit = unit_of(i.features), times = valid_ / unit, rest = valid_ % unit;
+  if (times > 0) run(times, unit * i.features);
+  if (rest == 0) return;
+  const auto done = static_cast<size_t>(times) * static_cast<size_t>(unit * i.features);
+  a.d = at_[i.dst] + done * compute_size(r_.values[i.dst].type);
+  for (int k = 0; k < i.operand_count; ++k)
+    if (!is_number(i.operand[k], i.features) && !lines_[at][k])
+      a.p[k] = static_cast<const std::byte*>(a.p[k]) + done * compute_size(type_of(i, k));
+  run(1, rest * i.features);
+}
+
+void LineRunner::bind_rows(LoopArgs& a, size_t at, int k) const {
+  const Instruction& i = r_.program[at];
+  const Operand& o = i.operand[k];
+  const Compute type = type_of(i, k);
+  if (is_number(o, i.features)) {
+    a.p[k] = number(o), a.s[k] = 0;
+  } else if (is_column(i, k)) {
+    a.p[k] = at_[o.value] + static_cast<size_t>(o.base) * compute_size(type);
+    a.s[k] = r_.values[o.value].features;
+  } else if (lines_[at][k]) {
+    a.p[k] = lines_[at][k], a.s[k] = 0;
+  } else {
+    a.p[k] = dense(o, type, i.features, slot(k)), a.s[k] = i.features;
+  }
+}
+
+/// Row after row, so that one number of each is read where it is. Of a row's last lanes, which may
+/// fill no vector, a copy is computed with.
+void LineRunner::loop_by_rows(size_t at) {
+  const Instruction& i = r_.program[at];
+  const int32_t whole = i.features / kLanes * kLanes;
+  LoopArgs a;
+  a.d = at_[i.dst];
+  a.features = valid_, a.rows = whole, a.pitch = i.features;
+  for (int k = 0; k < i.operand_count; ++k) bind_rows(a, at, k);
+  if (whole == i.features) return p_.loops[at](a);
+  const auto copy = [&](std::byte* to, ptrdiff_t to_pitch, const std::byte* from, ptrdiff_t pitch,
+                        Compute type, int32_t rows) {
+    by_item(type, [&](auto item) {
+      constexpr auto kSize = static_cast<ptrdiff_t>(sizeof item);
+      for (int32_t r = 0; r < rows; ++r, to += to_pitch * kSize, from += pitch * kSize)
+        std::memcpy(to, from, kLanes * kSize);
+    });
+  };
+  const auto last = [&](Compute type) {
+    return static_cast<size_t>(i.features - kLanes) * compute_size(type);
+  };
+  static_assert(kMaxOperands > 4, "slots of a choice's operands and of its result");
+  LoopArgs b = a;
+  b.rows = kLanes, b.pitch = kLanes;
+  b.d = slot(kMaxOperands - 1);
+  const auto take = [&](bool in_slot) {
+    for (int k = 0; k < i.operand_count; ++k) {
+      if (is_number(i.operand[k], i.features) || is_column(i, k)) continue;
+      if ((a.p[k] == slot(k)) != in_slot) continue;
+      const Compute own = type_of(i, k);
+      copy(slot(k), kLanes, static_cast<const std::byte*>(a.p[k]) + last(own), a.s[k], own,
+           a.s[k] == 0 ? 1 : valid_);
+      b.p[k] = slot(k), b.s[k] = a.s[k] == 0 ? 0 : kLanes;
+    }
+  };
+  take(false);  // before the result may take an operand's place
   p_.loops[at](a);
+  take(true);
+  p_.loops[at](b);
+  const Compute type = r_.values[i.dst].type;
+  copy(at_[i.dst] + last(type), i.features, slot(kMaxOperands - 1), kLanes, type, valid_);
 }
 
 void LineRunner::scatter(const Instruction& i) {

@@ -25,6 +25,7 @@ struct TileProgram {
     uint32_t value;
     BufferId buffer;
     int64_t pitch;
+    int64_t offset = 0;  ///< where the buffer's rows begin, of a view
   };
   std::vector<Direct> direct;
   std::vector<uint8_t> loads_direct, stores_direct;  ///< of each load and store: whether it is one

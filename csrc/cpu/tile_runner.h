@@ -190,7 +190,7 @@ class TileRunner {
     const TileValue& v = r_.values[d.value];
     const int64_t place = first_ / d.pitch * v.features * d.pitch + first_ % d.pitch;
     at_[d.value] = static_cast<std::byte*>(s_.buffers[d.buffer]) +
-                   static_cast<size_t>(place) * compute_size(v.type);
+                   static_cast<size_t>(place + d.offset) * compute_size(v.type);
     pitch_[d.value] = v.features > 1 ? d.pitch : rows_;
   }
   /// Elements from one feature of an operand's value to the next.
