@@ -129,3 +129,87 @@ def test_a_median_of_nothing(shape: tuple[int, ...], axis: int) -> None:
     for function in (ops.median, ops.nanmedian):
         with pytest.raises(ValueError, match=rf"axis {axis} of shape .* has no elements"):
             function(ops.zeros(shape), axis)
+
+
+#: Functions of a matrix, computed in float32 and rounded once for half types.
+WIDENED: dict[str, Callable[[Tensor], Tensor]] = {
+    **{
+        name: getattr(ops, name)
+        for name in (
+            "softplus logsigmoid silu mish gelu elu selu celu softsign tanhshrink softmax softmin "
+            "log_softmax sinc cbrt cov corrcoef"
+        ).split()
+    },
+    "logit": lambda x: ops.logit(x, 1e-2),
+    "addcmul": lambda x: ops.addcmul(x, x, -x, 0.3),
+    "addcdiv": lambda x: ops.addcdiv(x, -x, x, 0.3),
+    "logaddexp": lambda x: ops.logaddexp(x, -x),
+    "logsumexp": lambda x: ops.logsumexp(x, 1),
+    "logcumsumexp": lambda x: ops.logcumsumexp(x, 1),
+    "var": lambda x: ops.var(x, 1),
+    "std": lambda x: ops.std(x, 0),
+    "norm": lambda x: ops.norm(x, dim=1),
+    "norm 3": lambda x: ops.norm(x, 3, 1),
+    "matrix norm": lambda x: ops.norm(x, 1, (0, 1)),
+    "mse_loss": lambda x: ops.mse_loss(x, -x),
+    "huber_loss": lambda x: ops.huber_loss(x, -x),
+    "smooth_l1_loss": lambda x: ops.smooth_l1_loss(x, -x),
+    "kl_div": lambda x: ops.kl_div(x, ops.abs(x), "none"),
+    "cross_entropy": lambda x: ops.cross_entropy(x, Tensor(np.arange(24) % 40), reduction="none"),
+    "binary_cross_entropy": lambda x: ops.binary_cross_entropy(
+        ops.where(x > 0, 0.75, 0.125).astype(x.dtype), (x > 1).astype(x.dtype), reduction="none"
+    ),
+    "binary_cross_entropy_with_logits": lambda x: ops.binary_cross_entropy_with_logits(
+        x, (x > 1).astype(x.dtype), reduction="none"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WIDENED)
+@pytest.mark.parametrize("dtype", [ms.float16, ms.bfloat16], ids=str)
+def test_half_types_round_once(name: str, dtype: Any) -> None:
+    function = WIDENED[name]
+    x = Tensor(np.random.default_rng(0).normal(size=(24, 40)) * 2).astype(dtype)
+    found, wanted = function(x), function(x.astype(ms.float32)).astype(dtype)
+    assert found.dtype == dtype
+    assert np.array_equal(found.astype(ms.float32).asnumpy(), wanted.astype(ms.float32).asnumpy())
+
+
+def test_half_types_do_not_overflow_inside() -> None:
+    half = ms.float16
+    assert ops.norm(Tensor([300.0, 400.0], half)).item() == 500
+    assert ops.std(Tensor([-300.0, 300.0], half)).item() == 300
+    assert ops.binary_cross_entropy(Tensor([0.0, 1.0], half), Tensor([0.0, 1.0], half)).item() == 0
+
+
+def test_logcumsumexp_of_nothing_yet() -> None:
+    x = Tensor([-inf, -inf, 0.0, 0.0, inf, inf])
+    wanted = [-inf, -inf, 0.0, math.log(2), inf, inf]
+    np.testing.assert_allclose(ops.logcumsumexp(x, 0).asnumpy(), wanted, rtol=1e-6)
+
+
+def test_derivatives_where_two_numbers_are_equal() -> None:
+    """log(e^x + e^y) is smooth there: 1/2, then 1/4."""
+    x, y = Tensor([0.0, 3.0], ms.float64), Tensor([0.0, 3.0], ms.float64)
+    for function, scale in ((ops.logaddexp, 1.0), (ops.logaddexp2, math.log(2))):
+        first = ms.grad(function)
+        second = ms.grad(lambda x, y, first=first: first(x, y))
+        third = ms.grad(lambda x, y, second=second: second(x, y))
+        assert first(x, y).asnumpy().tolist() == [0.5, 0.5]
+        np.testing.assert_allclose(second(x, y).asnumpy(), [scale / 4] * 2, rtol=1e-15)
+        np.testing.assert_allclose(third(x, y).asnumpy(), [0.0] * 2, atol=1e-16)
+    z = Tensor([1.0, 1.0], ms.float64)
+    hessian = ms.grad(lambda z: ms.grad(lambda z: ops.logcumsumexp(z, 0)[1])(z)[0])(z)
+    np.testing.assert_allclose(hessian.asnumpy(), [0.25, -0.25], rtol=1e-15)
+
+
+def test_derivatives_at_zero() -> None:
+    x, y = Tensor([0.0, 0.0, 0.0, 2.0], ms.float64), Tensor([0.5, 0.0, inf, 4.0], ms.float64)
+    by_x, by_y = ms.grad(ops.xlogy, (0, 1))(x, y)
+    np.testing.assert_allclose(by_x.asnumpy(), [math.log(0.5), 0.0, 0.0, math.log(4)])
+    np.testing.assert_allclose(by_y.asnumpy(), [0.0, 0.0, 0.0, 0.5])
+    by_x, by_y = ms.grad(ops.xdivy, (0, 1))(x, y)
+    np.testing.assert_allclose(by_x.asnumpy(), [2.0, 0.0, 0.0, 0.25])
+    np.testing.assert_allclose(by_y.asnumpy(), [0.0, 0.0, 0.0, -0.125])
+    roots = ms.grad(ops.cbrt)(Tensor([0.0, -8.0], ms.float64)).asnumpy()
+    np.testing.assert_allclose(roots, [inf, 1 / 12])

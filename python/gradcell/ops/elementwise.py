@@ -140,7 +140,10 @@ def hypot(input: Any, other: Any) -> Tensor:
 def xlogy(input: Any, other: Any) -> Tensor:
     """input * log(other), 0 where input is 0 and other a number."""
     x, y = map(arguments.floating, arguments.operands(input, other, "xlogy"))
-    zero = _ops.logical_and(_ops.equal(x, 0), _ops.equal(y, y))
+    # elsewhere 0 log(other) is 0 by itself, and its derivative log(other)
+    finite = _ops.logical_and(_ops.greater(y, 0), _ops.isfinite(y))
+    bare = _ops.logical_not(_ops.logical_or(finite, _ops.isnan(y)))
+    zero = _ops.logical_and(_ops.equal(x, 0), bare)
     return _ops.where(zero, 0, _ops.mul(x, _ops.log(_ops.where(zero, 1, y))))
 
 

@@ -115,7 +115,7 @@ def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = No
 def cbrt(x: Any) -> Tensor:
     """The cube root: a power, and a step of Newton's for the digits that 1/3 lacks."""
     t = _float(x, "cbrt", "x")
-    whole = _ops.abs(t)
+    whole = _ops.where(_ops.less(t, 0), _ops.neg(t), t)  # abs has derivative 0 at 0
     size = _ops.pow(whole, 1 / 3)
     plain = _ops.logical_and(_ops.greater(size, 0), _ops.isfinite(size))
     root = _ops.where(plain, size, 1.0)
@@ -143,29 +143,37 @@ def rad2deg(x: Any) -> Tensor:
     return _ops.mul(_float(x, "rad2deg", "x"), 180 / math.pi)
 
 
-def _log_sum(x: Any, y: Any, op: str, base: float) -> Tensor:
-    a, b = _float(x, op), _float(y, op, "other")
-    high, low = _ops.maximum(a, b), _ops.minimum(a, b)
-    gap = _ops.where(_ops.equal(high, low), 0, _ops.sub(low, high))  # also of infinities
-    grown = _ops.log1p(_ops.exp(_ops.mul(gap, math.log(base))))
-    return _ops.add(high, _ops.div(grown, math.log(base)))
+def log_sum(a: Tensor, b: Tensor, base: float = math.e) -> Tensor:
+    """The logarithm of base^a + base^b.
+
+    The two sides are told apart by one condition, so that where a and b are equal every derivative
+    is that of b + log1p(exp(a - b)), not that of a kink.
+    """
+    endless = _ops.logical_and(_ops.isinf(a), _ops.equal(a, b))
+    gap = _ops.where(endless, 0, _ops.sub(a, b))
+    above = _ops.greater(gap, 0)
+    tail = _ops.where(above, _ops.neg(gap), gap)
+    tail = _ops.log1p(_ops.exp(tail if base == math.e else _ops.mul(tail, math.log(base))))
+    tail = tail if base == math.e else _ops.mul(tail, 1 / math.log(base))
+    return _ops.add(_ops.where(above, a, b), tail)
 
 
 @one_plan
 @in_float32
 def logaddexp(input: Any, other: Any) -> Tensor:
     """log(exp(input) + exp(other)), without overflow."""
-    return _log_sum(input, other, "logaddexp", math.e)
+    return log_sum(_float(input, "logaddexp"), _float(other, "logaddexp", "other"))
 
 
 @one_plan
 @in_float32
 def logaddexp2(input: Any, other: Any) -> Tensor:
     """log2(2^input + 2^other), without overflow."""
-    return _log_sum(input, other, "logaddexp2", 2.0)
+    return log_sum(_float(input, "logaddexp2"), _float(other, "logaddexp2", "other"), 2.0)
 
 
 @one_plan
+@in_float32
 def logit(input: Any, eps: Any = None) -> Tensor:
     """log(x / (1 - x)), x first brought within eps and 1 - eps."""
     x = _float(input, "logit")
@@ -176,19 +184,21 @@ def logit(input: Any, eps: Any = None) -> Tensor:
 
 @one_plan
 def xdivy(x: Any, y: Any) -> Tensor:
-    """x / y, 0 where x is 0 and y a number."""
+    """x / y, 0 where both are 0."""
     a, b = arguments.operands(x, y, "xdivy", ("x", "y"))
-    zero = _ops.logical_and(_ops.equal(a, 0), _ops.equal(b, b))
+    zero = _ops.logical_and(_ops.equal(a, 0), _ops.equal(b, 0))
     return _ops.where(zero, 0, _ops.div(a, _ops.where(zero, 1, b)))
 
 
 @one_plan
+@in_float32
 def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """input + value tensor1 tensor2."""
     return _ops.add(input, _ops.mul(value, _ops.mul(tensor1, tensor2)))
 
 
 @one_plan
+@in_float32
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """input + value tensor1 / tensor2."""
     return _ops.add(input, _ops.mul(value, _ops.div(tensor1, tensor2)))

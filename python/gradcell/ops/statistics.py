@@ -11,7 +11,7 @@ from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.ops import complex_numbers, indexing, reductions, shaping
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 
 _ops = _core.ops
 
@@ -125,6 +125,7 @@ def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Tenso
 
 
 @one_plan
+@in_float32
 def var_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -133,6 +134,7 @@ def var_mean(
 
 
 @one_plan
+@in_float32
 def std_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -141,6 +143,7 @@ def std_mean(
 
 
 @one_plan
+@in_float32
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     """The covariances of the rows of a matrix: sum w (x - mean)(y - mean) / norm.
 
@@ -167,6 +170,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
 
 
 @one_plan
+@in_float32
 def corrcoef(input: Any) -> Tensor:
     """The correlations of the rows of a matrix: cov over the standard deviations of both, within
     -1 and 1."""
