@@ -76,13 +76,7 @@ A identity(Combine how) {
   }
 }
 
-bool is_run(const std::vector<int32_t>& map) {
-  for (size_t i = 1; i < map.size(); ++i)
-    if (map[i] != map[0] + static_cast<int32_t>(i)) return false;
-  return true;
-}
-
-/// The distance between neighbours that are all as far apart; 0: they are not.
+/// The distance between neighbours that are all as far apart, 1 of one alone; 0: they are not.
 int32_t spacing(const std::vector<int32_t>& map) {
   if (map.size() < 2) return 1;
   const int32_t step = map[1] - map[0];
@@ -106,8 +100,9 @@ void by_item(Compute type, F f) {
     f(uint64_t());
 }
 
+/// (Rows that are no whole vectors would begin anywhere, and every access touch two cache lines.)
 bool is_one_a_row(const Operand& o, int32_t features) {
-  return !o.uniform && o.stride == 0 && features >= kWide;
+  return !o.uniform && o.stride == 0 && features >= kWide && features % kLanes == 0;
 }
 
 }  // namespace
@@ -145,6 +140,7 @@ void prepare_lines(const Region& r, TileProgram& p) {
   const int32_t wanted = std::max(1, kTileElements / widest);
   p.tile_rows = (wanted + unit - 1) / unit * unit;
   p.lines = true;
+  for (const auto& map : r.maps) p.spacings.push_back(spacing(map));
   // As the region places values, with room behind each for the lanes of a last vector.
   std::vector<size_t> offsets;
   for (const TileValue& v : r.values) offsets.push_back(v.offset);
@@ -416,53 +412,20 @@ void LineRunner::bind_rows(LoopArgs& a, size_t at, int k) const {
   }
 }
 
-/// Row after row, so that one number of each is read where it is. Of a row's last lanes, which may
-/// fill no vector, a copy is computed with.
+/// Row after row, so that one number of each is read where it is.
 void LineRunner::loop_by_rows(size_t at) {
   const Instruction& i = r_.program[at];
-  const int32_t whole = i.features / kLanes * kLanes;
   LoopArgs a;
   a.d = at_[i.dst];
-  a.features = valid_, a.rows = whole, a.pitch = i.features;
+  a.features = valid_, a.rows = i.features, a.pitch = i.features;
   for (int k = 0; k < i.operand_count; ++k) bind_rows(a, at, k);
-  if (whole == i.features) return p_.loops[at](a);
-  const auto copy = [&](std::byte* to, ptrdiff_t to_pitch, const std::byte* from, ptrdiff_t pitch,
-                        Compute type, int32_t rows) {
-    by_item(type, [&](auto item) {
-      constexpr auto kSize = static_cast<ptrdiff_t>(sizeof item);
-      for (int32_t r = 0; r < rows; ++r, to += to_pitch * kSize, from += pitch * kSize)
-        std::memcpy(to, from, kLanes * kSize);
-    });
-  };
-  const auto last = [&](Compute type) {
-    return static_cast<size_t>(i.features - kLanes) * compute_size(type);
-  };
-  static_assert(kMaxOperands > 4, "slots of a choice's operands and of its result");
-  LoopArgs b = a;
-  b.rows = kLanes, b.pitch = kLanes;
-  b.d = slot(kMaxOperands - 1);
-  const auto take = [&](bool in_slot) {
-    for (int k = 0; k < i.operand_count; ++k) {
-      if (is_number(i.operand[k], i.features) || is_column(i, k)) continue;
-      if ((a.p[k] == slot(k)) != in_slot) continue;
-      const Compute own = type_of(i, k);
-      copy(slot(k), kLanes, static_cast<const std::byte*>(a.p[k]) + last(own), a.s[k], own,
-           a.s[k] == 0 ? 1 : valid_);
-      b.p[k] = slot(k), b.s[k] = a.s[k] == 0 ? 0 : kLanes;
-    }
-  };
-  take(false);  // before the result may take an operand's place
   p_.loops[at](a);
-  take(true);
-  p_.loops[at](b);
-  const Compute type = r_.values[i.dst].type;
-  copy(at_[i.dst] + last(type), i.features, slot(kMaxOperands - 1), kLanes, type, valid_);
 }
 
 void LineRunner::scatter(const Instruction& i) {
   const Compute type = r_.values[i.dst].type;
   const auto& map = r_.maps[i.map];
-  const bool run = is_run(map);
+  const bool run = p_.spacings[static_cast<size_t>(i.map)] == 1;
   const std::byte* x = dense(i.operand[0], type, i.inner, slot(0));
   by_item(type, [&](auto item) {
     using S = decltype(item);
@@ -498,7 +461,8 @@ void combine_each(Combine how, const T* line, const int32_t* base, const std::ve
 void LineRunner::reduce_features(const Instruction& i) {
   const Operand& o = i.operand[0];
   const auto &base = r_.maps[i.map], &step = r_.maps[i.map2];
-  const int32_t pitch = r_.values[o.value].features, apart = spacing(step);
+  const int32_t pitch = r_.values[o.value].features;
+  const int32_t apart = p_.spacings[static_cast<size_t>(i.map2)];
   const WholeKernels& k = whole_kernels();
   const DType dtype = dtype_of(i.type);
   const auto inner = static_cast<size_t>(i.inner);
@@ -509,7 +473,8 @@ void LineRunner::reduce_features(const Instruction& i) {
     T* to = reinterpret_cast<T*>(at_[i.dst]);
     A* const sums = reinterpret_cast<A*>(slot(0));
     const auto features = static_cast<size_t>(i.features);
-    const bool columns = i.features > 1 && apart != 0 && is_run(base);
+    const bool columns =
+        i.features > 1 && apart != 0 && p_.spacings[static_cast<size_t>(i.map)] == 1;
     for (int32_t r = 0; r < valid_; ++r, line += pitch, to += i.features) {
       std::fill_n(sums, features, identity<A>(i.combine));
       const T* x = line + step[0];

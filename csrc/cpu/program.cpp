@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "cpu/line_runner.h"
 #include "cpu/pair_kernels.h"
 #include "cpu/tile_kernels.h"
+#include "plan/scratch.h"
 
 namespace gradcell::cpu {
 
@@ -99,6 +101,13 @@ int32_t tile_rows(const Region& r) {
     const int64_t longest = r.program.size() == 1 ? 4096 : 2048;
     const size_t cache = r.program.size() == 1 ? 64 << 10 : kFlatTileBytes;
     height = std::clamp<int64_t>(static_cast<int64_t>(cache / per_row), 256, longest);
+    // Whole periods of what comes again: one load serves all tiles.
+    int64_t whole = 16;
+    for (const RowLoad& l : r.loads)
+      if (const int64_t rows = period(l); rows > 0 && rows <= longest)
+        whole = std::min(std::lcm(whole, rows), 2 * longest);
+    if (whole <= std::min(longest, 2 * static_cast<int64_t>(cache / per_row)))
+      height = std::max(height / whole, int64_t(1)) * whole;
   } else {
     // Four vectors of rows of each feature fill the registers of a product.
     const bool wide = std::any_of(r.values.begin(), r.values.end(),

@@ -10,6 +10,7 @@
 #include "cpu/profile.h"
 #include "cpu/region_run.h"
 #include "cpu/tile_kernels.h"
+#include "plan/scratch.h"
 
 namespace gradcell::cpu {
 
@@ -47,6 +48,7 @@ class TileRunner {
   void measure(double* seconds) { seconds_ = seconds; }
 
   void chunk(int32_t c) {
+    repeats_loaded_ = false;
     for (uint32_t a = 0; a < r_.accumulators.size(); ++a) init(r_.accumulators[a], sums(a));
     int64_t tiles = (r_.rows + p_.tile_rows - 1) / p_.tile_rows;
     for (int64_t t = tiles * c / p_.chunks; t < tiles * (c + 1) / p_.chunks; ++t) tile(t);
@@ -99,7 +101,8 @@ class TileRunner {
       const RowLoad& l = r_.loads[i];
       const TileValue& v = r_.values[l.value];
       if (l.viewed()) {
-        load_view(l, at_[l.value]);
+        const bool again = period(l) > 0 && p_.tile_rows % period(l) == 0;
+        if (!again || !repeats_loaded_) load_view(l, at_[l.value]);
         continue;
       }
       if (const int64_t block = block_of(s_.plan, r_, l.buffer, v.features); block > 1) {
@@ -112,6 +115,7 @@ class TileRunner {
       t_.transpose.load_rows(from, l.dtype, v.features, valid_, v.features, at_[l.value], rows_,
                              rows_);
     }
+    repeats_loaded_ = full;
     seconds_ ? program(Measured{seconds_}) : program([](size_t, auto f) { f(); });
     for (size_t i = 0; i < r_.stores.size(); ++i) {
       if (full && p_.stores_direct[i]) continue;
@@ -442,6 +446,7 @@ class TileRunner {
   double* seconds_ = nullptr;  ///< of each instruction, while somebody measures
   int64_t first_ = 0;
   int32_t valid_ = 0, rows_ = 0;
+  bool repeats_loaded_ = false;  ///< what comes again with each tile, since a full one
 };
 
 }  // namespace gradcell::cpu

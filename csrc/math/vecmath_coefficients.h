@@ -157,7 +157,6 @@ inline constexpr double kErfinvMiddle64[22] = {
     0x1.7e82b789bd80dp-17,  -0x1.a4b78e7c084aep-18, 0x1.e498897832ffbp-21,  0x1.8ff4478ae8867p-21,
     -0x1.2a47bf43b0da7p-21, 0x1.29c9ccb08a558p-23,  0x1.c150b70a4083cp-25,  -0x1.9e5c9fa9b27c9p-25,
     0x1.c06b2ddbec083p-29,  0x1.2c8cf0e01a429p-28};
-inline constexpr double kErfinvMiddle64Low = -0x1.e3c3de29960b1p-57;
 
 /// the same, short: 29.5 bits
 inline constexpr double kErfinvMiddle32[12] = {
@@ -172,6 +171,5 @@ inline constexpr double kErfinvFar64[19] = {
     0x1.ebe32326187eap-23, -0x1.222777cba64f6p-24, 0x1.f288e7e2923a2p-26,  -0x1.061042a2faa88p-26,
     0x1.0cbfcc66582b9p-27, -0x1.dd36d136597dbp-29, 0x1.69ae36938dd1ap-30,  -0x1.e0ad020b913b5p-32,
     0x1.327340cca1556p-34, 0x1.7877c0c301782p-35,  -0x1.67200167f8a4fp-36};
-inline constexpr double kErfinvFar64Low = 0x1.e018cbcc37c05p-59;
 
 }  // namespace gradcell::coefficients

@@ -558,3 +558,35 @@ def test_lines_of_every_length(n: int) -> None:
         got = ops.sum(Tensor(v), 1).asnumpy().astype(np.float64)
         slack = np.abs(wide).sum(1) * {2: 1e-3, 4: 1.5e-7, 8: 1e-14}.get(v.itemsize, 0)
         assert (np.abs(got - wide.sum(1)) <= slack).all() or v.dtype == np.uint8
+
+
+@pytest.mark.parametrize(
+    "width", [1, 2, 3, 7, 10, 16, 64, 100, 128, 1000, 1024, 1500, 2048, 3000, 4097]
+)
+def test_rows_that_come_again_are_loaded_once(width: int) -> None:
+    """Over all tiles of several lengths, twice, so that nothing of the first call is left."""
+    rows = -(-40_000 // width) + 3
+    rng = np.random.default_rng(width)
+    function = ms.jit(lambda x, r, s: (x + r, ops.where(x > r, s, x * r), ops.tanh(r) * x + s))
+    for _ in range(2):
+        x = rng.uniform(-3, 3, (rows, width)).astype(np.float32)
+        r, s = rng.uniform(-3, 3, (2, width)).astype(np.float32)
+        added, chosen, mixed = function(Tensor(x), Tensor(r), Tensor(s))
+        assert np.array_equal(added.asnumpy(), x + r)
+        assert np.array_equal(chosen.asnumpy(), np.where(x > r, s, x * r))
+        close(mixed, np.tanh(r.astype(np.float64)) * x + s)
+
+
+@pytest.mark.parametrize("steps", [1, 7])
+def test_rows_that_come_again_differ_from_step_to_step(steps: int) -> None:
+    rng = np.random.default_rng(steps)
+    x = rng.uniform(-1, 1, (300, 100)).astype(np.float32)
+    r = rng.uniform(-1, 1, (steps, 100)).astype(np.float32)
+    rows = [Tensor(row) for row in r]
+    end, products = ops.Scan()(lambda h, row: (h + row, h * row), Tensor(x), rows, steps, False)
+    h, wanted = x, []
+    for row in r:
+        wanted.append(h * row)
+        h = h + row
+    assert np.array_equal(end.asnumpy(), h)
+    assert all(np.array_equal(p.asnumpy(), w) for p, w in zip(products, wanted, strict=True))
