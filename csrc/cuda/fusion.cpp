@@ -49,7 +49,7 @@ bool reads_whole(const Graph& g, NodeId id) {
   const Form f = form(g, id);
   return f == Form::Product || f == Form::Convolve || f == Form::Attend || f == Form::Window ||
          f == Form::TakePlaces || f == Form::AddPlaces || f == Form::Fourier ||
-         f == Form::Scatter || f == Form::LastIndex || f == Form::Collective;
+         f == Form::Scatter || f == Form::LastIndex || f == Form::Loop || f == Form::Collective;
 }
 
 Role role_of(const Graph& g, NodeId id) {
@@ -82,9 +82,9 @@ Role role_of(const Graph& g, NodeId id) {
     case Form::Product:
     case Form::Scatter:
     case Form::LastIndex:
+    case Form::Loop:
     case Form::Collective:
       return Role::Alone;
-    case Form::Loop:  // taken apart before
     case Form::Marker:
       break;
   }
