@@ -35,6 +35,22 @@ void __syncthreads();
 using std::isinf;
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
+/// By bisection and Newton's steps.
+inline double erfinv(double x) {
+  if (!(std::fabs(x) < 1)) return std::fabs(x) == 1 ? std::copysign(INFINITY, x) : NAN;
+  const double a = std::fabs(x);
+  double low = 0, high = 6;
+  for (int i = 0; i < 30; ++i) {
+    const double middle = (low + high) / 2;
+    (std::erfc(middle) > 1 - a ? low : high) = middle;
+  }
+  double y = a < 1e-6 ? a * 0.88622692545275801365 : high;
+  for (int i = 0; i < 2 && a >= 1e-6; ++i)
+    y += (a < 0.5 ? a - std::erf(y) : std::erfc(y) - (1 - a)) * 0.88622692545275801365 *
+         std::exp(y * y);
+  return std::copysign(y, x);
+}
+inline float erfinvf(float x) { return static_cast<float>(erfinv(static_cast<double>(x))); }
 
 namespace gradcell {
 namespace scalar {

@@ -33,6 +33,9 @@ bool is_number(const Operand& o, int32_t features) {
 
 bool is_line(const Operand& o, int32_t features) { return o.uniform && !is_number(o, features); }
 
+/// So many rows are whole vectors: what is the same for all rows is repeated as often.
+int32_t unit_of(int32_t features) { return kLanes / std::gcd(kLanes, features); }
+
 DType dtype_of(Compute type) {
   switch (type) {
     case Compute::F32:
@@ -73,13 +76,7 @@ A identity(Combine how) {
   }
 }
 
-bool is_run(const std::vector<int32_t>& map) {
-  for (size_t i = 1; i < map.size(); ++i)
-    if (map[i] != map[0] + static_cast<int32_t>(i)) return false;
-  return true;
-}
-
-/// The distance between neighbours that are all as far apart; 0: they are not.
+/// The distance between neighbours that are all as far apart, 1 of one alone; 0: they are not.
 int32_t spacing(const std::vector<int32_t>& map) {
   if (map.size() < 2) return 1;
   const int32_t step = map[1] - map[0];
@@ -103,7 +100,24 @@ void by_item(Compute type, F f) {
     f(uint64_t());
 }
 
+/// (Rows that are no whole vectors would begin anywhere, and every access touch two cache lines.)
+bool is_one_a_row(const Operand& o, int32_t features) {
+  return !o.uniform && o.stride == 0 && features >= kWide && features % kLanes == 0;
+}
+
 }  // namespace
+
+bool is_column(const Instruction& i, int k) {
+  if (!is_one_a_row(i.operand[k], i.features)) return false;
+  auto varies = [&](int n) {
+    return !is_one_a_row(i.operand[n], i.features) && !is_number(i.operand[n], i.features);
+  };
+  if (i.kind == TileOp::Choose) return varies(0);  // its loops have no others
+  if (i.kind != TileOp::Elementwise) return false;
+  for (int n = 0; n < i.operand_count; ++n)
+    if (varies(n)) return true;
+  return false;
+}
 
 bool runs_by_lines(const Plan& plan, const Region& r) {
   if (r.block > 1 || !r.weights.empty() || width(r) < kWide) return false;
@@ -126,6 +140,7 @@ void prepare_lines(const Region& r, TileProgram& p) {
   const int32_t wanted = std::max(1, kTileElements / widest);
   p.tile_rows = (wanted + unit - 1) / unit * unit;
   p.lines = true;
+  for (const auto& map : r.maps) p.spacings.push_back(spacing(map));
   // As the region places values, with room behind each for the lanes of a last vector.
   std::vector<size_t> offsets;
   for (const TileValue& v : r.values) offsets.push_back(v.offset);
@@ -162,13 +177,13 @@ LineRunner::LineRunner(const RegionRun& run, const RunState& s)
   spread_lines();
 }
 
-/// Uniforms that differ from feature to feature are repeated for a tile's rows once for all tiles.
+/// Uniforms that differ from feature to feature are repeated for a few rows once for all tiles.
 void LineRunner::spread_lines() {
-  valid_ = p_.tile_rows;
   int next = kMaxOperands;
   std::fill_n(lines_, r_.program.size(), Lines{});
   for (size_t at = 0; at < r_.program.size(); ++at) {
     const Instruction& i = r_.program[at];
+    valid_ = std::min(unit_of(i.features), p_.tile_rows);
     for (int k = 0; k < i.operand_count; ++k)
       if (is_line(i.operand[k], i.features))
         lines_[at][k] = dense(i.operand[k], type_of(i, k), i.features, slot(next++));
@@ -346,29 +361,71 @@ void LineRunner::execute(size_t at) {
   }
 }
 
-/// Over all elements of the tile as one feature. (Lanes of a last vector hang over into room.)
+/// Over all elements of the tile as one feature; with lines, over those of a few rows at a time.
+/// (Lanes of a last vector hang over into room.)
 void LineRunner::loop(size_t at) {
+  const Instruction& i = r_.program[at];
+  bool lined = false;
+  for (int k = 0; k < i.operand_count; ++k) {
+    if (is_column(i, k)) return loop_by_rows(at);
+    lined |= lines_[at][k] != nullptr;
+  }
+  LoopArgs a;
+  a.d = at_[i.dst];
+  for (int k = 0; k < i.operand_count; ++k) {
+    const Operand& o = i.operand[k];
+    a.p[k] = is_number(o, i.features) ? number(o)
+             : lines_[at][k]          ? lines_[at][k]
+                                      : dense(o, type_of(i, k), i.features, slot(k));
+  }
+  const auto run = [&](int32_t times, int32_t elements) {
+    a.features = times, a.rows = (elements + kLanes - 1) / kLanes * kLanes, a.pitch = a.rows;
+    for (int k = 0; k < i.operand_count; ++k)
+      a.s[k] = is_number(i.operand[k], i.features) || (lines_[at][k] && times > 1) ? 0 : a.rows;
+    p_.loops[at](a);
+  };
+  if (!lined) return run(1, valid_ * i.features);
+  const int32_t unit = unit_of(i.features), times = valid_ / unit, rest = valid_ % unit;
+  if (times > 0) run(times, unit * i.features);
+  if (rest == 0) return;
+  const auto done = static_cast<size_t>(times) * static_cast<size_t>(unit * i.features);
+  a.d = at_[i.dst] + done * compute_size(r_.values[i.dst].type);
+  for (int k = 0; k < i.operand_count; ++k)
+    if (!is_number(i.operand[k], i.features) && !lines_[at][k])
+      a.p[k] = static_cast<const std::byte*>(a.p[k]) + done * compute_size(type_of(i, k));
+  run(1, rest * i.features);
+}
+
+void LineRunner::bind_rows(LoopArgs& a, size_t at, int k) const {
+  const Instruction& i = r_.program[at];
+  const Operand& o = i.operand[k];
+  const Compute type = type_of(i, k);
+  if (is_number(o, i.features)) {
+    a.p[k] = number(o), a.s[k] = 0;
+  } else if (is_column(i, k)) {
+    a.p[k] = at_[o.value] + static_cast<size_t>(o.base) * compute_size(type);
+    a.s[k] = r_.values[o.value].features;
+  } else if (lines_[at][k]) {
+    a.p[k] = lines_[at][k], a.s[k] = 0;
+  } else {
+    a.p[k] = dense(o, type, i.features, slot(k)), a.s[k] = i.features;
+  }
+}
+
+/// Row after row, so that one number of each is read where it is.
+void LineRunner::loop_by_rows(size_t at) {
   const Instruction& i = r_.program[at];
   LoopArgs a;
   a.d = at_[i.dst];
-  a.features = 1;
-  a.rows = (valid_ * i.features + kLanes - 1) / kLanes * kLanes;
-  a.pitch = a.rows;
-  for (int k = 0; k < i.operand_count; ++k) {
-    const Operand& o = i.operand[k];
-    const bool one = is_number(o, i.features);
-    a.p[k] = one             ? number(o)
-             : lines_[at][k] ? lines_[at][k]
-                             : dense(o, type_of(i, k), i.features, slot(k));
-    a.s[k] = one ? 0 : a.rows;
-  }
+  a.features = valid_, a.rows = i.features, a.pitch = i.features;
+  for (int k = 0; k < i.operand_count; ++k) bind_rows(a, at, k);
   p_.loops[at](a);
 }
 
 void LineRunner::scatter(const Instruction& i) {
   const Compute type = r_.values[i.dst].type;
   const auto& map = r_.maps[i.map];
-  const bool run = is_run(map);
+  const bool run = p_.spacings[static_cast<size_t>(i.map)] == 1;
   const std::byte* x = dense(i.operand[0], type, i.inner, slot(0));
   by_item(type, [&](auto item) {
     using S = decltype(item);
@@ -404,7 +461,8 @@ void combine_each(Combine how, const T* line, const int32_t* base, const std::ve
 void LineRunner::reduce_features(const Instruction& i) {
   const Operand& o = i.operand[0];
   const auto &base = r_.maps[i.map], &step = r_.maps[i.map2];
-  const int32_t pitch = r_.values[o.value].features, apart = spacing(step);
+  const int32_t pitch = r_.values[o.value].features;
+  const int32_t apart = p_.spacings[static_cast<size_t>(i.map2)];
   const WholeKernels& k = whole_kernels();
   const DType dtype = dtype_of(i.type);
   const auto inner = static_cast<size_t>(i.inner);
@@ -415,7 +473,8 @@ void LineRunner::reduce_features(const Instruction& i) {
     T* to = reinterpret_cast<T*>(at_[i.dst]);
     A* const sums = reinterpret_cast<A*>(slot(0));
     const auto features = static_cast<size_t>(i.features);
-    const bool columns = i.features > 1 && apart != 0 && is_run(base);
+    const bool columns =
+        i.features > 1 && apart != 0 && p_.spacings[static_cast<size_t>(i.map)] == 1;
     for (int32_t r = 0; r < valid_; ++r, line += pitch, to += i.features) {
       std::fill_n(sums, features, identity<A>(i.combine));
       const T* x = line + step[0];

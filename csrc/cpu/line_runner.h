@@ -12,6 +12,10 @@ namespace gradcell::cpu {
 /// Whether a region's tiles are better so: wide rows of row-major buffers, and no products.
 bool runs_by_lines(const Plan& plan, const Region& r);
 
+/// Whether an operand is one number of each row, and the instruction's loop takes it so (a row at a
+/// time), not as a line of equal elements.
+bool is_column(const Instruction& i, int k);
+
 /// Fills in what a TileProgram has for lines: heights, places, loops.
 void prepare_lines(const Region& r, TileProgram& p);
 
@@ -32,11 +36,14 @@ class LineRunner {
   void store(const RowStore& s);
   void execute(size_t at);
   void loop(size_t at);
+  void loop_by_rows(size_t at);
   void scatter(const Instruction& i);
   void reduce_features(const Instruction& i);
   void add_rows(const Instruction& i);
   /// The operand's elements for n features, densely: where they are, or put into `slot`.
   const std::byte* dense(const Operand& o, Compute type, int32_t n, std::byte* slot) const;
+  /// The same a row at a time, rows s[k] elements apart.
+  void bind_rows(LoopArgs& a, size_t at, int k) const;
   bool lies_dense(const Operand& o, int32_t n) const;
   std::byte* number(const Operand& o) const;
   std::byte* slot(int k) const;

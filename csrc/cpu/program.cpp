@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "cpu/line_runner.h"
 #include "cpu/pair_kernels.h"
 #include "cpu/tile_kernels.h"
+#include "plan/scratch.h"
 
 namespace gradcell::cpu {
 
@@ -99,6 +101,13 @@ int32_t tile_rows(const Region& r) {
     const int64_t longest = r.program.size() == 1 ? 4096 : 2048;
     const size_t cache = r.program.size() == 1 ? 64 << 10 : kFlatTileBytes;
     height = std::clamp<int64_t>(static_cast<int64_t>(cache / per_row), 256, longest);
+    // Whole periods of what comes again: one load serves all tiles.
+    int64_t whole = 16;
+    for (const RowLoad& l : r.loads)
+      if (const int64_t rows = period(l); rows > 0 && rows <= longest)
+        whole = std::min(std::lcm(whole, rows), 2 * longest);
+    if (whole <= std::min(longest, 2 * static_cast<int64_t>(cache / per_row)))
+      height = std::max(height / whole, int64_t(1)) * whole;
   } else {
     // Four vectors of rows of each feature fill the registers of a product.
     const bool wide = std::any_of(r.values.begin(), r.values.end(),
@@ -181,8 +190,8 @@ bool is_made_apart(const Region& r, const TileProgram& p, uint32_t value) {
 /// several features that lie in blocks of whole tiles.
 void find_direct(const Plan& plan, const Region& r, TileProgram& p) {
   std::vector<uint8_t> is_direct(r.values.size(), 0);
-  auto add = [&](uint32_t value, BufferId buffer, int64_t pitch) {
-    p.direct.push_back({value, buffer, pitch});
+  auto add = [&](uint32_t value, BufferId buffer, int64_t pitch, int64_t offset = 0) {
+    p.direct.push_back({value, buffer, pitch, offset});
     is_direct[value] = 1;
     return uint8_t(1);
   };
@@ -196,7 +205,8 @@ void find_direct(const Plan& plan, const Region& r, TileProgram& p) {
     const TileValue& v = r.values[l.value];
     uint8_t& direct = p.loads_direct.emplace_back(0);
     if (v.direct_in >= 0)
-      direct = v.direct_in == static_cast<int32_t>(at) && add(l.value, l.buffer, 1);
+      direct = v.direct_in == static_cast<int32_t>(at) &&
+               add(l.value, l.buffer, 1, l.viewed() ? l.view.offset : 0);
     else if (const int64_t block = l.viewed() ? 0 : in_blocks(l.buffer, v, l.dtype))
       direct = add(l.value, l.buffer, block);
   }
@@ -254,7 +264,8 @@ Loop loop_of(const Instruction& i, bool lines) {
   unsigned uniform = 0;  // in lines, numbers alone: what differs from feature to feature is a line
   for (int n = 0; n < i.operand_count; ++n) {
     const Operand& o = i.operand[n];
-    const bool number = o.uniform && (!lines || o.stride == 0 || i.features == 1);
+    const bool number =
+        lines ? is_column(i, n) || (o.uniform && (o.stride == 0 || i.features == 1)) : o.uniform;
     uniform |= unsigned(number) << n;
   }
   const Loop loop = find_loop(i, uniform);

@@ -26,17 +26,19 @@ struct TileProgram {
     uint32_t value;
     BufferId buffer;
     int64_t pitch;
+    int64_t offset = 0;  ///< where the buffer's rows begin, of a view
   };
   std::vector<Direct> direct;
   std::vector<uint8_t> loads_direct, stores_direct;  ///< of each load and store: whether it is one
   std::vector<uint32_t> moving;                      ///< instructions that use direct values
   bool lines = false;                                ///< rows lie as in memory, see line_runner.h
   std::optional<Bands> bands;                        ///< views are read where they lie, see bands.h
-  std::vector<size_t> places;    ///< of lines: where each value is in a thread's scratch
-  size_t value_bytes = 0;        ///< of lines: all values of a tile
-  size_t slot_bytes = 0;         ///< of lines: one operand of a tile, made dense
-  std::vector<size_t> uniforms;  ///< where each lies, converted
-  std::vector<size_t> weights;   ///< where each lies, packed
+  std::vector<size_t> places;     ///< of lines: where each value is in a thread's scratch
+  std::vector<int32_t> spacings;  ///< of lines: of each map, see line_runner.cpp
+  size_t value_bytes = 0;         ///< of lines: all values of a tile
+  size_t slot_bytes = 0;          ///< of lines: one operand of a tile, made dense
+  std::vector<size_t> uniforms;   ///< where each lies, converted
+  std::vector<size_t> weights;    ///< where each lies, packed
   std::vector<AccumulatorPlace> accumulators;
   size_t uniform_bytes = 0, packed_bytes = 0;  ///< of a run
   size_t pair_bytes = 0;                       ///< of a thread: operands as pairs, see by_pairs

@@ -11,6 +11,7 @@
 #include "cpu/region_run.h"
 #include "cpu/tile_kernels.h"
 #include "cpu/view_load.h"
+#include "plan/scratch.h"
 
 namespace gradcell::cpu {
 
@@ -48,6 +49,7 @@ class TileRunner {
   void measure(double* seconds) { seconds_ = seconds; }
 
   void chunk(int32_t c) {
+    repeats_loaded_ = false;
     for (uint32_t a = 0; a < r_.accumulators.size(); ++a) init(r_.accumulators[a], sums(a));
     int64_t tiles = (r_.rows + p_.tile_rows - 1) / p_.tile_rows;
     for (int64_t t = tiles * c / p_.chunks; t < tiles * (c + 1) / p_.chunks; ++t) tile(t);
@@ -100,7 +102,8 @@ class TileRunner {
       const RowLoad& l = r_.loads[i];
       const TileValue& v = r_.values[l.value];
       if (l.viewed()) {
-        load_view(l, at_[l.value]);
+        const bool again = period(l) > 0 && p_.tile_rows % period(l) == 0;
+        if (!again || !repeats_loaded_) load_view(l, at_[l.value]);
         continue;
       }
       if (const int64_t block = block_of(s_.plan, r_, l.buffer, v.features); block > 1) {
@@ -113,6 +116,7 @@ class TileRunner {
       t_.transpose.load_rows(from, l.dtype, v.features, valid_, v.features, at_[l.value], rows_,
                              rows_);
     }
+    repeats_loaded_ = full;
     seconds_ ? program(Measured{seconds_}) : program([](size_t, auto f) { f(); });
     for (size_t i = 0; i < r_.stores.size(); ++i) {
       if (full && p_.stores_direct[i]) continue;
@@ -191,7 +195,7 @@ class TileRunner {
     const TileValue& v = r_.values[d.value];
     const int64_t place = first_ / d.pitch * v.features * d.pitch + first_ % d.pitch;
     at_[d.value] = static_cast<std::byte*>(s_.buffers[d.buffer]) +
-                   static_cast<size_t>(place) * compute_size(v.type);
+                   static_cast<size_t>(place + d.offset) * compute_size(v.type);
     pitch_[d.value] = v.features > 1 ? d.pitch : rows_;
   }
   /// Elements from one feature of an operand's value to the next.
@@ -402,6 +406,7 @@ class TileRunner {
   double* seconds_ = nullptr;  ///< of each instruction, while somebody measures
   int64_t first_ = 0;
   int32_t valid_ = 0, rows_ = 0;
+  bool repeats_loaded_ = false;  ///< what comes again with each tile, since a full one
 };
 
 }  // namespace gradcell::cpu

@@ -34,6 +34,9 @@ struct WholeKernels {
   /// The same of n columns, [rows][stride], rows > 0. `top`: room for n elements.
   void (*first_extremes)(bool largest, DType type, const void* x, ptrdiff_t stride, size_t rows,
                          void* top, int32_t* at, size_t n);
+  /// top[j] = x[j] and at[j] = here for j < n where x[j] is larger (or smaller); a NaN is neither.
+  void (*exceed)(bool largest, DType type, const void* x, int64_t here, void* top, int64_t* at,
+                 size_t n);
   /// n elements of one dtype in another, neither of them a half type.
   void (*convert)(DType from, DType to, const void* x, void* y, size_t n);
   /// An op on bools; b is another a where it has one operand.

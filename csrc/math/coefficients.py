@@ -88,11 +88,40 @@ def root(f):
 
 
 ERFC_CENTRE = mpf("3.75")
+ERFC_FLOAT_CENTRE = mpf(2)
 
 
-def erfc_scaled(t):
-    x = ERFC_CENTRE * (1 + t) / (1 - t)
+def erfc_scaled(t, centre=ERFC_CENTRE):
+    x = centre * (1 + t) / (1 - t)
     return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+
+
+def erfc_scaled_float(t):
+    return erfc_scaled(t, ERFC_FLOAT_CENTRE)
+
+
+def erfinv_slope(w):
+    """erfinv(x) / x where w = -log(1 - x^2)."""
+    if w <= 0:
+        return mp.sqrt(mp.pi) / 2
+    x = mp.sqrt(-mp.expm1(-w))
+    return mp.erfinv(x) / x
+
+
+def erfinv_near(t):
+    return erfinv_slope(t + 1)
+
+
+def erfinv_rest(s):
+    return erfinv_slope(s**2) - s
+
+
+def erfinv_mid(t):
+    return erfinv_rest(t + mpf("3.125"))
+
+
+def erfinv_far(t):
+    return erfinv_rest(t + 5)
 
 
 def expm1_tail(r):
@@ -131,8 +160,8 @@ def erf_tail(x):
     return (mp.erf(x) / x - 2 / mp.sqrt(mp.pi)) / x**2
 
 
-def erfc_t(x):
-    return (mpf(x) - ERFC_CENTRE) / (mpf(x) + ERFC_CENTRE)
+def erfc_t(x, centre=ERFC_CENTRE):
+    return (mpf(x) - centre) / (mpf(x) + centre)
 
 
 half_log2 = mp.log(2) / 2 * mpf("1.0001")
@@ -143,8 +172,13 @@ SIN = (0, (mp.pi / 4 * mpf("1.0001")) ** 2)
 ATAN = (0, mp.tan(mp.pi / 8) ** 2 * mpf("1.0001"))
 ASIN = (0, mpf("0.2501"))
 ERF = (0, mpf("1.001"))
+ERF_HALF = (0, mpf("0.2505"))
 ERFC64 = (erfc_t("0.499"), erfc_t(28))
 ERFC32 = (erfc_t("0.499"), erfc_t("10.5"))
+ERFC_FLOAT = (erfc_t("0.499", ERFC_FLOAT_CENTRE), erfc_t("10.1", ERFC_FLOAT_CENTRE))
+ERFINV_NEAR = (-1, 4)
+ERFINV_MID = (mp.sqrt(5) - mpf("3.125"), mpf("4.001") - mpf("3.125"))
+ERFINV_FAR = (mpf("-1.001"), mpf("1.005"))
 TANH64 = (0, mpf("0.3907"))
 TANH = (0, mpf("0.811"))
 
@@ -170,8 +204,23 @@ TABLE = [
     ("kAsin32", "the same, short", root(asin_tail), ASIN, 7, 1, 0),
     ("kErf64", "(erf(x)/x - 2/sqrt(pi)) / x^2 in x^2, |x| <= 1", root(erf_tail), ERF, 14, 1, 0),
     ("kErf32", "the same, short", root(erf_tail), ERF, 8, 1, 0),
+    ("kErfFloat", "the same, |x| <= 1/2, in float", root(erf_tail), ERF_HALF, 5, 1, 1),
     ("kErfc64", "(1+2x) exp(x^2) erfc(x) in (x-K)/(x+K), x <= 28", erfc_scaled, ERFC64, 24, 0, 0),
     ("kErfc32", "the same, x <= 10.5, short", erfc_scaled, ERFC32, 13, 0, 0),
+    ("kErfcFloat", "the same, K = 2, x <= 10.1, in float", erfc_scaled_float, ERFC_FLOAT, 11, 0, 1),
+    ("kErfinv64", "erfinv(x)/x in w - 1, w = -log(1-x^2) <= 5", erfinv_near, ERFINV_NEAR, 23, 0, 0),
+    ("kErfinv32", "the same, short", erfinv_near, ERFINV_NEAR, 12, 0, 0),
+    (
+        "kErfinvMiddle64",
+        "erfinv(x)/x - s in s - 3.125, s = sqrt(w) <= 4",
+        erfinv_mid,
+        ERFINV_MID,
+        22,
+        0,
+        0,
+    ),
+    ("kErfinvMiddle32", "the same, short", erfinv_mid, ERFINV_MID, 12, 0, 0),
+    ("kErfinvFar64", "the same in s - 5, 16 <= w <= 36.1", erfinv_far, ERFINV_FAR, 19, 0, 0),
 ]
 
 
@@ -188,8 +237,9 @@ def main():
         print(f"\n/// {what}: {float(-bits):.1f} bits")
         values = ", ".join(float(v).hex() + suffix for v in c)
         print(f"inline constexpr {kind} {name}[{n}] = {{{values}}};")
-        if name == "kErfc64":  # its constant term is wanted to more than a double
-            print(f"inline constexpr double {name}Low = {float(low).hex()};")
+        if name in ("kErfc64", "kErfcFloat", "kErfinv64"):
+            # Their constant terms are wanted to more than a double.
+            print(f"inline constexpr {kind} {name}Low = {float(low).hex()}{suffix};")
     print("\n}  // namespace gradcell::coefficients")
 
 

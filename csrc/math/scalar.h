@@ -1,7 +1,8 @@
 // The functions a row of the op table may use, by the same names on both machines:
-//   exp expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
-//   sigmoid erf erfc sqrt rsqrt atan2                             float, double
-//   floor ceil round sign abs pow maximum minimum mod floor_div   float, double, int32, int64
+//   exp exp2 expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
+//   sigmoid erf erfc erfinv sqrt rsqrt atan2 copysign             float, double
+//   floor ceil round trunc sign abs pow maximum minimum mod floor_div
+//                                                                 float, double, int32, int64
 //   where (of a condition and two numbers)                        float, double, int32, int64
 //   ipow                                                          int32, int64
 // On the CPU they are gradcell::GRADCELL_ISA::scalar::name of the vector math: of one number, or of
@@ -21,6 +22,7 @@ namespace gradcell::GRADCELL_ISA::scalar {
   GRADCELL_INLINE T floor(T x) { return x; }                        \
   GRADCELL_INLINE T ceil(T x) { return x; }                         \
   GRADCELL_INLINE T round(T x) { return x; }                        \
+  GRADCELL_INLINE T trunc(T x) { return x; }                        \
   GRADCELL_INLINE T pow(T a, T n) { return ipow(a, n); }
 GRADCELL_INTEGER(int32_t, uint32_t)
 GRADCELL_INTEGER(int64_t, uint64_t)
@@ -38,6 +40,7 @@ namespace scalar {
   GRADCELL_DEVICE float name(float x) { return ::name##f(x); } \
   GRADCELL_DEVICE double name(double x) { return ::name(x); }
 GRADCELL_BUILTIN(exp)
+GRADCELL_BUILTIN(exp2)
 GRADCELL_BUILTIN(expm1)
 GRADCELL_BUILTIN(log)
 GRADCELL_BUILTIN(log1p)
@@ -57,10 +60,12 @@ GRADCELL_BUILTIN(acosh)
 GRADCELL_BUILTIN(atanh)
 GRADCELL_BUILTIN(erf)
 GRADCELL_BUILTIN(erfc)
+GRADCELL_BUILTIN(erfinv)
 GRADCELL_BUILTIN(sqrt)
 GRADCELL_BUILTIN(rsqrt)
 GRADCELL_BUILTIN(floor)
 GRADCELL_BUILTIN(ceil)
+GRADCELL_BUILTIN(trunc)
 #undef GRADCELL_BUILTIN
 
 GRADCELL_DEVICE float round(float x) { return ::rintf(x); }  // half to even
@@ -77,6 +82,8 @@ GRADCELL_DEVICE float pow(float a, float b) { return ::powf(a, b); }
 GRADCELL_DEVICE double pow(double a, double b) { return ::pow(a, b); }
 GRADCELL_DEVICE float atan2(float a, float b) { return ::atan2f(a, b); }
 GRADCELL_DEVICE double atan2(double a, double b) { return ::atan2(a, b); }
+GRADCELL_DEVICE float copysign(float a, float b) { return ::copysignf(a, b); }
+GRADCELL_DEVICE double copysign(double a, double b) { return ::copysign(a, b); }
 GRADCELL_DEVICE float abs(float x) { return ::fabsf(x); }
 GRADCELL_DEVICE double abs(double x) { return ::fabs(x); }
 GRADCELL_DEVICE float sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : x; }
@@ -121,6 +128,7 @@ GRADCELL_FLOATING(double, )
   GRADCELL_DEVICE T floor(T x) { return x; }                       \
   GRADCELL_DEVICE T ceil(T x) { return x; }                        \
   GRADCELL_DEVICE T round(T x) { return x; }                       \
+  GRADCELL_DEVICE T trunc(T x) { return x; }                       \
   GRADCELL_DEVICE T maximum(T a, T b) { return a < b ? b : a; }    \
   GRADCELL_DEVICE T minimum(T a, T b) { return b < a ? b : a; }    \
   GRADCELL_DEVICE T mod(T a, T b) {                                \

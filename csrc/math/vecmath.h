@@ -11,19 +11,21 @@
 #pragma once
 
 #include "math/vecmath_erf.h"
+#include "math/vecmath_erfinv.h"
 #include "math/vecmath_log.h"
 #include "math/vecmath_simple.h"
 #include "math/vecmath_trig.h"
 
 // clang-format off
 #define GRADCELL_VECMATH_UNARY(X)                                                              \
-  X(exp, Exp) X(expm1, Expm1) X(log, Log) X(log1p, Log1p) X(log2, Log2) X(log10, Log10)        \
+  X(exp, Exp) X(exp2, Exp2) X(expm1, Expm1) X(log, Log) X(log1p, Log1p) X(log2, Log2)          \
+  X(log10, Log10)                                                                              \
   X(sin, Sin) X(cos, Cos) X(tan, Tan) X(asin, Asin) X(acos, Acos) X(atan, Atan) X(sinh, Sinh)  \
   X(cosh, Cosh) X(tanh, Tanh) X(asinh, Asinh) X(acosh, Acosh) X(atanh, Atanh)                  \
-  X(sigmoid, Sigmoid) X(erf, Erf) X(erfc, Erfc) X(sqrt, Sqrt) X(rsqrt, Rsqrt) X(floor, Floor)  \
-  X(ceil, Ceil) X(round, Round) X(sign, Sign) X(abs, Abs)
+  X(sigmoid, Sigmoid) X(erf, Erf) X(erfc, Erfc) X(erfinv, Erfinv) X(sqrt, Sqrt)                \
+  X(rsqrt, Rsqrt) X(floor, Floor) X(ceil, Ceil) X(round, Round) X(trunc, Trunc) X(sign, Sign) X(abs, Abs)
 // clang-format on
-#define GRADCELL_VECMATH_BINARY(X) X(pow, Pow) X(atan2, Atan2) X(mod, Mod)
+#define GRADCELL_VECMATH_BINARY(X) X(pow, Pow) X(atan2, Atan2) X(mod, Mod) X(copysign, CopySign)
 
 namespace gradcell::GRADCELL_ISA {
 

@@ -103,6 +103,11 @@ inline constexpr double kErf32[8] = {
     -0x1.812746aeac21dp-2,  0x1.ce2f20d61784fp-4,  -0x1.b82cbfb346065p-6,  0x1.5658ccfec0b54p-8,
     -0x1.bfe5500be6d04p-11, 0x1.f5a144ae09babp-14, -0x1.d3584c888dc98p-17, 0x1.1d70c4bc3dd3ap-20};
 
+/// the same, |x| <= 1/2, in float: 32.2 bits
+inline constexpr float kErfFloat[5] = {-0x1.8127460000000p-2f, 0x1.ce2efa0000000p-4f,
+                                       -0x1.b8212e0000000p-6f, 0x1.54e0500000000p-8f,
+                                       -0x1.9421240000000p-11f};
+
 /// (1+2x) exp(x^2) erfc(x) in (x-K)/(x+K), x <= 28: 59.7 bits
 inline constexpr double kErfc64[24] = {
     0x1.3ccda0b5d5dc2p+0,  -0x1.1f367683f89a7p-3,  0x1.d5f2948159d92p-9,   0x1.510169d096801p-4,
@@ -119,5 +124,52 @@ inline constexpr double kErfc32[13] = {
     -0x1.bda93432c7795p-4, 0x1.7a14bdb5c5bb2p-4,  -0x1.e0cfd5129c42cp-5, 0x1.d098e05786a24p-6,
     -0x1.3f9b5707cf441p-7, 0x1.d1bd9e288e430p-10, 0x1.5a265a7ca0eccp-12, -0x1.48a7e170b59a9p-12,
     -0x1.0fd69f4637c82p-16};
+
+/// the same, K = 2, x <= 10.1, in float: 27.6 bits
+inline constexpr float kErfcFloat[11] = {
+    0x1.46e80e0000000p+0f,   -0x1.7bf5ea0000000p-4f, -0x1.5407ba0000000p-3f,
+    0x1.4ff9d60000000p-3f,   -0x1.bc2db00000000p-5f, -0x1.06ffcc0000000p-7f,
+    0x1.1e15780000000p-7f,   0x1.409e0a0000000p-10f, -0x1.84503e0000000p-10f,
+    -0x1.5019680000000p-12f, 0x1.e299180000000p-13f};
+inline constexpr float kErfcFloatLow = 0x1.0a243e0000000p-27f;
+
+/// erfinv(x)/x in w - 1, w = -log(1-x^2) <= 5: 53.6 bits
+inline constexpr double kErfinv64[23] = {
+    0x1.209b9bb73e395p+0,   0x1.fb8fccc60651fp-3,   0x1.16931130fad12p-8,   -0x1.3779be7c1cc42p-9,
+    0x1.a3f0f04a30242p-14,  0x1.4075e58013b73p-15,  -0x1.1eee00d3e8588p-18, -0x1.2f73f69cd8a6ep-21,
+    0x1.06ac8f769f389p-23,  0x1.9f1327a71b058p-28,  -0x1.9fa3861a22934p-29, 0x1.23a61e1af5f1cp-36,
+    0x1.293eb9caf07bbp-34,  -0x1.05d57ade23166p-38, -0x1.8057292c81429p-40, 0x1.52efc0041d356p-43,
+    0x1.cd5425714414fp-46,  -0x1.644408044b7c0p-48, -0x1.2bd1c77bc0e37p-51, 0x1.22c6da7e03502p-52,
+    -0x1.419a5ab20f4a2p-55, 0x1.5ae5a953e9dfep-59,  -0x1.38396f99c0c71p-64};
+inline constexpr double kErfinv64Low = -0x1.b1c729630cd04p-55;
+
+/// the same, short: 30.6 bits
+inline constexpr double kErfinv32[12] = {
+    0x1.209b9bb75506cp+0,  0x1.fb8fcd41b4677p-3,   0x1.16930cc9e98d5p-8,   -0x1.377a74a5c8647p-9,
+    0x1.a3fe75dca1adfp-14, 0x1.40b5670766da5p-15,  -0x1.20e796ccd5a16p-18, -0x1.31c7b6eae865bp-21,
+    0x1.2a2c06629e101p-23, -0x1.3317b7e4428f4p-29, -0x1.b375653ce7bc4p-30, 0x1.0d42e8ce329b2p-33};
+
+/// erfinv(x)/x - s in s - 3.125, s = sqrt(w) <= 4: 53.4 bits
+inline constexpr double kErfinvMiddle64[22] = {
+    -0x1.555c3ebcf48cep-3,  0x1.e76a974fde614p-9,   0x1.cde3e1149bf57p-8,   -0x1.5b6833330f046p-8,
+    0x1.f1579bbdb5049p-9,   -0x1.4a493b7c4db82p-9,  0x1.4a7a1fd917e33p-10,  -0x1.58a0965b7700fp-12,
+    -0x1.779d344601c53p-14, 0x1.1d6edddaf7a58p-13,  -0x1.edafcd0d2cf81p-15, 0x1.250e24ffe54fdp-19,
+    0x1.7e82b789bd80dp-17,  -0x1.a4b78e7c084aep-18, 0x1.e498897832ffbp-21,  0x1.8ff4478ae8867p-21,
+    -0x1.2a47bf43b0da7p-21, 0x1.29c9ccb08a558p-23,  0x1.c150b70a4083cp-25,  -0x1.9e5c9fa9b27c9p-25,
+    0x1.c06b2ddbec083p-29,  0x1.2c8cf0e01a429p-28};
+
+/// the same, short: 29.5 bits
+inline constexpr double kErfinvMiddle32[12] = {
+    -0x1.555c3ee792756p-3,  0x1.e76acdf740c32p-9,  0x1.cde5d317933c9p-8,   -0x1.5b6b8e07a51efp-8,
+    0x1.f11ccbc42696ap-9,   -0x1.4a0c1ce81c185p-9, 0x1.4d03a29beb6c7p-10,  -0x1.60305f6a30d0ep-12,
+    -0x1.dcd2872c3369dp-14, 0x1.3b2a41d1f2da0p-13, -0x1.06207aa242240p-15, -0x1.8db78adbc9d69p-17};
+
+/// the same in s - 5, 16 <= w <= 36.1: 55.2 bits
+inline constexpr double kErfinvFar64[19] = {
+    -0x1.336445ca500a3p-3, 0x1.51868fdd08690p-7,   -0x1.22ea5df1cc326p-13, -0x1.c2f36aa240f92p-13,
+    0x1.3ebf4efb29654p-14, -0x1.4a348fc645e9ep-16, 0x1.2fbcfd7d65e3fp-18,  -0x1.0a90724fbe0bcp-20,
+    0x1.ebe32326187eap-23, -0x1.222777cba64f6p-24, 0x1.f288e7e2923a2p-26,  -0x1.061042a2faa88p-26,
+    0x1.0cbfcc66582b9p-27, -0x1.dd36d136597dbp-29, 0x1.69ae36938dd1ap-30,  -0x1.e0ad020b913b5p-32,
+    0x1.327340cca1556p-34, 0x1.7877c0c301782p-35,  -0x1.67200167f8a4fp-36};
 
 }  // namespace gradcell::coefficients

@@ -12,6 +12,7 @@ namespace gradcell::GRADCELL_ISA {
 inline constexpr double kTwoOverRootPi = 0x1.20dd750429b6dp+0;
 inline constexpr double kTwoOverRootPiLow = 0x1.1ae3a914fed8p-56;
 inline constexpr double kErfcCentre = 3.75;
+inline constexpr double kErfcFloatCentre = 2;
 
 /// The polynomial without its constant term, over t.
 template <class V, class C, size_t N>
@@ -50,6 +51,24 @@ GRADCELL_INLINE V erfc32(V x) {
   return exp32(-(x * x)) * poly(t, kErfc32) * (p * inverse);
 }
 
+/// In float lanes: the squares' and the quotients' errors go into the product that rounds them.
+template <class V>
+GRADCELL_INLINE V erfc_float(V x) {
+  const V t = (x - all<V>(kErfcFloatCentre)) / (x + all<V>(kErfcFloatCentre));
+  const auto square = two_product(x, x);
+  const auto e = exp_float(-square.hi);
+  const auto m = exp_mantissa(e);
+  const V m_low = mad(-square.lo, m.hi, m.lo);
+  const auto c = fast_two_sum(all<V>(kErfcFloat[0]), t * poly_above_constant(t, kErfcFloat));
+  const V c_low = c.lo + all<V>(kErfcFloatLow);
+  const auto product = two_product(m.hi, c.hi);
+  const auto divisor = fast_two_sum(x + x, all<V>(1));  // x >= 1/2
+  const V inverse = all<V>(1) / divisor.hi;
+  const V rest = mad(-inverse, divisor.lo, mad(-inverse, divisor.hi, all<V>(1)));
+  const V low = mad(product.hi, rest, mad(m.hi, c_low, mad(m_low, c.hi, product.lo)));
+  return scale(mad(product.hi, inverse, low * inverse), e.k);
+}
+
 struct ErfFn {
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
@@ -68,6 +87,7 @@ struct ErfFn {
   }
 };
 struct ErfcFn {
+  static constexpr bool kNativeFloat = kHasFma;
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     const V a = abs_value(x);
@@ -81,9 +101,21 @@ struct ErfcFn {
   template <class V>
   GRADCELL_INLINE static V f32(V x) {
     const V a = abs_value(x), z = x * x;
-    const V near = all<V>(1) - x * mad(z, poly(z, kErf32), all<V>(kTwoOverRootPi));
-    const V y = erfc32(at_most(at_least(a, all<V>(0.5)), all<V>(10.4)));
-    return select(a < all<V>(0.5), near, select(x < all<V>(0), all<V>(2) - y, y));
+    if constexpr (sizeof(ElementOf<V>) == 8) {
+      const V near = all<V>(1) - x * mad(z, poly(z, kErf32), all<V>(kTwoOverRootPi));
+      const V y = erfc32(at_most(at_least(a, all<V>(0.5)), all<V>(10.4)));
+      return select(a < all<V>(0.5), near, select(x < all<V>(0), all<V>(2) - y, y));
+    } else {
+      // Near 0 what is taken off 1 is a pair, too.
+      constexpr float kSlope = static_cast<float>(kTwoOverRootPi);
+      const auto head = two_product(x, all<V>(kSlope));
+      const V tail =
+          mad(x * z, poly(z, kErfFloat), mad(x, all<V>(kTwoOverRootPi - kSlope), head.lo));
+      const auto s = fast_two_sum(all<V>(1), -head.hi);
+      const V y = erfc_float(at_most(at_least(a, all<V>(0.5)), all<V>(10.1)));
+      const V far = select(x < all<V>(0), all<V>(2) - y, y);
+      return select(a < all<V>(0.5), s.hi + (s.lo - tail), far);
+    }
   }
 };
 

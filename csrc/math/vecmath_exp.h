@@ -1,4 +1,4 @@
-// The exponential family: exp expm1 sinh cosh tanh sigmoid.
+// The exponential family: exp exp2 expm1 sinh cosh tanh sigmoid.
 //
 // All start from x = k log 2 + r with k an integer and |r| <= log(2)/2 (Cody and Waite, 1980: log 2
 // in two words, the first short enough for k times it to be exact), and a polynomial in r.
@@ -16,8 +16,9 @@ using namespace coefficients;
 
 inline constexpr double kLog2e = 0x1.71547652b82fep+0;
 inline constexpr double kLn2 = 0x1.62e42fefa39efp-1;
-inline constexpr double kLn2Hi = 0x1.62e42fefa3p-1;      ///< 41 bits
-inline constexpr double kLn2Lo = 0x1.3de6af278ece6p-42;  ///< log(2) - kLn2Hi
+inline constexpr double kLn2Low = 0x1.abc9e3b39803fp-56;  ///< log(2) - kLn2
+inline constexpr double kLn2Hi = 0x1.62e42fefa3p-1;       ///< 41 bits
+inline constexpr double kLn2Lo = 0x1.3de6af278ece6p-42;   ///< log(2) - kLn2Hi
 
 inline constexpr double kLn2FloatHi = 0x1.62e43p-1;    ///< 24 bits
 inline constexpr double kLn2FloatLo = -0x1.05c61p-29;  ///< the next 24
@@ -28,13 +29,17 @@ struct Exponential {
   V k;
   Pair<V> p;
 };
+/// exp(r) 2^k for a pair r, |r| <= log(2)/2.
+template <class V>
+GRADCELL_INLINE Exponential<V> exp_reduced(Pair<V> r, V k) {
+  const V tail = mad(r.hi * r.hi, poly(r.hi, kExp64), mad(r.lo, r.hi, r.lo));
+  return {k, fast_two_sum(r.hi, tail)};
+}
 template <class V>
 GRADCELL_INLINE Exponential<V> exp_parts(V x, V x_low) {
   const V k = to_integer(x * all<V>(kLog2e)).value;
   const V exact = x - k * all<V>(kLn2Hi);
-  const auto r = fast_two_sum(exact, x_low - k * all<V>(kLn2Lo));
-  const V tail = mad(r.hi * r.hi, poly(r.hi, kExp64), mad(r.lo, r.hi, r.lo));
-  return {k, fast_two_sum(r.hi, tail)};
+  return exp_reduced(fast_two_sum(exact, x_low - k * all<V>(kLn2Lo)), k);
 }
 
 /// r and 2^k of float arguments widened: |x| < 700, 32 bits are enough.
@@ -71,6 +76,12 @@ GRADCELL_INLINE FloatExponential<V> exp_float(V x) {
   const V r = head + low;
   return {head, mad(r * r, poly(r, kExpFloat), low), k};
 }
+/// 1 + head + tail.
+template <class V>
+GRADCELL_INLINE Pair<V> exp_mantissa(const FloatExponential<V>& e) {
+  const auto s = fast_two_sum(all<V>(1), e.head);
+  return fast_two_sum(s.hi, s.lo + e.tail);
+}
 
 struct ExpFn {
   static constexpr bool kNativeFloat = kHasFma;
@@ -87,6 +98,35 @@ struct ExpFn {
     const auto e = exp_float(bounded);
     const auto s = fast_two_sum(all<V>(1), e.head);
     return scale(s.hi + (s.lo + e.tail), e.k);
+  }
+};
+
+/// x = k + f with k an integer, both exact, and 2^f = exp(f log 2).
+struct Exp2Fn {
+  static constexpr bool kNativeFloat = kHasFma;
+  template <class V>
+  GRADCELL_INLINE static V f64(V x) {
+    x = at_most(at_least(x, all<V>(-1080)), all<V>(1030));
+    const V k = to_integer(x).value, f = x - k;
+    const auto r = two_product(f, all<V>(kLn2));
+    const auto e = exp_reduced(Pair<V>{r.hi, mad(f, all<V>(kLn2Low), r.lo)}, k);
+    return scale(all<V>(1) + (e.p.hi + e.p.lo), e.k);
+  }
+  template <class V>
+  GRADCELL_INLINE static V f32(V x) {
+    const V bounded = at_most(at_least(x, all<V>(-160)), all<V>(130));
+    if constexpr (sizeof(ElementOf<V>) == 8) {
+      const auto [k, power] = to_power(bounded, 1);
+      const V r = (bounded - k) * all<V>(kLn2);
+      return mad(mad(r * r, poly(r, kExp32), r), power, power);
+    } else {
+      const V k = to_integer(bounded).value, f = bounded - k;
+      const V head = f * all<V>(kLn2FloatHi);
+      const V low = mad(f, all<V>(kLn2FloatLo), mad(f, all<V>(kLn2FloatHi), -head));
+      const V r = head + low;
+      const auto s = fast_two_sum(all<V>(1), head);
+      return scale(s.hi + (s.lo + mad(r * r, poly(r, kExpFloat), low)), k);
+    }
   }
 };
 
@@ -187,6 +227,7 @@ struct TanhFn {
 };
 
 struct SigmoidFn {
+  static constexpr bool kNativeFloat = kHasFma;
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     // 1 / (1 + t) or t / (1 + t) with t = exp(-|x|); t is scaled last, so that it is rounded once.
@@ -206,8 +247,23 @@ struct SigmoidFn {
   }
   template <class V>
   GRADCELL_INLINE static V f32(V x) {
-    const V e = exp32(at_most(at_least(-x, all<V>(-40)), all<V>(110)));
-    return all<V>(1) / (all<V>(1) + e);
+    if constexpr (sizeof(ElementOf<V>) == 8) {
+      const V e = exp32(at_most(at_least(-x, all<V>(-40)), all<V>(110)));
+      return all<V>(1) / (all<V>(1) + e);
+    } else {
+      // exp(-x) = 2^k (1 + p): 2^-k / (2^-k + 1 + p), and one Newton step for what the sum and the
+      // quotient round. (Beyond these ends 2^-k does not count, or all but 2^-k does not.)
+      const V z = at_most(at_least(-x, all<V>(-21)), all<V>(110));
+      const V shifted = mad(z, all<V>(kLog2e), all<V>(kRounder<V>));
+      const V k = shifted - all<V>(kRounder<V>);
+      const V r = mad(k, all<V>(-kLn2FloatLo), mad(k, all<V>(-kLn2FloatHi), z));
+      const V p = mad(r * r, poly(r, kExpFloat), r);
+      const V power = from_bits<V>((127 - bits(at_most(shifted, all<V>(kRounder<V> + 126)))) << 23);
+      const auto high = two_sum(all<V>(1), power);
+      const V sum = high.hi + p, low = p - (sum - high.hi) + high.lo;
+      const V y = all<V>(1) / sum;
+      return scale(mad(y, mad(-y, low, mad(-y, sum, all<V>(1))), y), -k);
+    }
   }
 };
 

@@ -1,4 +1,5 @@
-// Functions that are one or a few instructions: sqrt rsqrt floor ceil round sign abs mod; and those
+// Functions that are one or a few instructions: sqrt rsqrt floor ceil round trunc sign abs copysign
+// mod; and those
 // that integers have too: maximum minimum abs sign mod floor_div ipow.
 #pragma once
 
@@ -23,6 +24,7 @@ GRADCELL_SAME_IN_BOTH(Sqrt, square_root(x))
 GRADCELL_SAME_IN_BOTH(Floor, round_down(x))
 GRADCELL_SAME_IN_BOTH(Ceil, round_up(x))
 GRADCELL_SAME_IN_BOTH(Round, round_even(x))
+GRADCELL_SAME_IN_BOTH(Trunc, copy_sign(round_down(abs_value(x)), x))
 GRADCELL_SAME_IN_BOTH(Abs, abs_value(x))
 // NaN and both zeros are their own sign.
 GRADCELL_SAME_IN_BOTH(Sign, select(x > all<V>(0), all<V>(1), select(x < all<V>(0), all<V>(-1), x)))
@@ -55,6 +57,19 @@ struct RsqrtFn {
     const V regular = select(scaled, better * root_of_factor, better);
     // y itself where it is exact: at 0, infinity, NaN and below 0.
     return select(both(a > all<V>(0), a < all<V>(kInf)), regular, y);
+  }
+};
+
+/// The size of a with the sign of b.
+struct CopySignFn {
+  static constexpr bool kNativeFloat = true;
+  template <class V>
+  GRADCELL_INLINE static V f64(V a, V b) {
+    return copy_sign(a, b);
+  }
+  template <class V>
+  GRADCELL_INLINE static V f32(V a, V b) {
+    return copy_sign(a, b);
   }
 };
 

@@ -287,6 +287,8 @@ NodeId complex_unary(Graph& g, Op op, NodeId x) {
       return node(reciprocal(z));
     case Op::Exp:
       return node(exp(z));
+    case Op::Exp2:
+      return node(exp(z * 0.69314718055994530942));
     case Op::Expm1:
       return node(expm1(z));
     case Op::Log:

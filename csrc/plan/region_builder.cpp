@@ -136,6 +136,9 @@ class Builder {
   Operand load(NodeId source, const View& view) {
     const uint32_t v = new_value(1, compute_type(g_.dtype(source)));
     region_.loads.push_back({in_.buffer_of[source], g_.dtype(source), v, merged(view)});
+    const View& merged_view = region_.loads.back().view;
+    if (merged_view.dims.size() == 1 && merged_view.strides[0] == 1 && as_is(g_.dtype(source)))
+      region_.values[v].direct_in = static_cast<int32_t>(region_.loads.size() - 1);
     return {false, v, 0, 1};
   }
 

@@ -28,7 +28,10 @@ struct Lives {
         if (!i.operand[k].uniform) use(i.operand[k].value, at);
       if (!accumulates(i)) use(i.dst, at);
     }
-    for (const RowLoad& l : r.loads) use(l.value, -1);
+    for (const RowLoad& l : r.loads) {
+      use(l.value, -1);
+      if (period(l) > 0) use(l.value, n);  // may stay for the tiles that follow
+    }
     for (const RowStore& s : r.stores)
       if (!s.from.uniform) use(s.from.value, n);
   }
@@ -109,6 +112,11 @@ class Space {
 };
 
 }  // namespace
+
+int64_t period(const RowLoad& load) {
+  const View& v = load.view;
+  return v.dims.size() == 2 && v.strides[0] == 0 ? v.dims[1] : 0;
+}
 
 bool may_replace(const Region& region, const Instruction& i, int k) {
   if (i.kind != TileOp::Elementwise && i.kind != TileOp::Chain && i.kind != TileOp::Formula &&

@@ -5,6 +5,10 @@
 
 namespace gradcell {
 
+/// After so many rows a load's elements come again; 0: they do not. Such a value keeps its place
+/// from tile to tile.
+int64_t period(const RowLoad& load);
+
 /// Whether the result of an instruction may lie where its operand k does: it is of the same size,
 /// and no feature of it is read after it has been written.
 bool may_replace(const Region& region, const Instruction& i, int k);

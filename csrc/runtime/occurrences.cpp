@@ -3,6 +3,7 @@
 #include <numeric>
 #include <vector>
 
+#include "cpu/whole_kernels.h"
 #include "runtime/order_keys.h"
 #include "runtime/selection.h"
 
@@ -100,13 +101,11 @@ std::pair<Array, Array> runs(const Array& x) {
   std::vector<int64_t> begins(static_cast<size_t>(parts) + 1, 0);
   Array starts, values;
   with_numbers(x, [&](const auto* from, auto number) {
-    auto each = [&](int part, auto body) {
-      for (int64_t i = n * part / parts; i < n * (part + 1) / parts; ++i)
-        body(i, i == 0 || number(from[i]) != number(from[i - 1]));
-    };
+    auto begins_run = [&](int64_t i) { return number(from[i]) != number(from[i - 1]); };
     parallel_for(static_cast<int>(parts), [&](int part, int) {
-      int64_t found = 0;
-      each(part, [&](int64_t, bool begins_here) { found += begins_here; });
+      const int64_t first = n * part / parts, last = n * (part + 1) / parts;
+      int64_t found = first == 0 && n > 0;
+      for (int64_t i = std::max<int64_t>(first, 1); i < last; ++i) found += begins_run(i);
       begins[static_cast<size_t>(part) + 1] = found;
     });
     std::partial_sum(begins.begin(), begins.end(), begins.begin());
@@ -114,16 +113,18 @@ std::pair<Array, Array> runs(const Array& x) {
     values = empty_array(x.dtype, {begins.back()});
     using S = std::remove_cvref_t<decltype(*from)>;
     parallel_for(static_cast<int>(parts), [&](int part, int) {
-      int64_t k = begins[static_cast<size_t>(part)];
+      int64_t k = begins[static_cast<size_t>(part)], i = n * part / parts;
       const int64_t end = begins[static_cast<size_t>(part) + 1];
       auto* at = static_cast<int64_t*>(starts.data());
       auto* value = static_cast<S*>(values.data());
-      each(part, [&](int64_t i, bool begins_here) {  // writes always, moves on where it counts
-        if (k == end) return;
+      auto write = [&](bool moves) {  // always, and moves on where it counts
         at[k] = i;
         value[k] = from[i];
-        k += begins_here;
-      });
+        k += moves;
+        ++i;
+      };
+      if (i == 0 && k < end) write(true);
+      while (k < end) write(begins_run(i));
     });
   });
   return {starts, values};
@@ -245,7 +246,7 @@ std::pair<Array, Array> segment_extremes(const Array& rows, const Array& ids, co
       segment[static_cast<size_t>(i)] = id[i];
     }
   });
-  constexpr int64_t kStrip = 64;
+  constexpr int64_t kStrip = 128;
   const int64_t strips = (m + kStrip - 1) / kStrip;
   auto run = [&]<bool kLargest>(const auto* from, auto number) {
     using S = std::remove_cvref_t<decltype(*from)>;
@@ -263,6 +264,11 @@ std::pair<Array, Array> segment_extremes(const Array& rows, const Array& ids, co
         if (!std::exchange(seen[static_cast<size_t>(s)], uint8_t(1))) {
           std::copy(x + first, x + last, top + first);
           std::fill(at + first, at + last, i);
+          continue;
+        }
+        if constexpr (!std::is_class_v<S>) {
+          cpu::whole_kernels().exceed(largest, rows.dtype, x + first, i, top + first, at + first,
+                                      static_cast<size_t>(last - first));
           continue;
         }
         for (int64_t j = first; j < last; ++j) {

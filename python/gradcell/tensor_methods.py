@@ -512,8 +512,8 @@ def _explained(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 _FROM_OPS = """
     addbmm addcdiv addcmul addmv addr aminmax angle approximate_equal baddbmm bincount bitwise_and
     bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cholesky
-    cholesky_inverse cholesky_solve conj copysign cov cross cummax cummin cumprod deg2rad det diagflat
-    diagonal_scatter diff digamma dsplit erfinv float_power frac gather_elements gather_nd gcd ger
+    cholesky_inverse cholesky_solve conj cov cross cummax cummin cumprod deg2rad det diagflat
+    diagonal_scatter diff digamma dsplit float_power frac gather_elements gather_nd gcd ger
     hardshrink heaviside histc hsplit imag index_fill inverse is_complex is_floating_point isreal lcm
     lgamma logaddexp logaddexp2 logcumsumexp logdet logit matrix_power median moveaxis multinomial
     nan_to_num nanmean nanmedian nanquantile nansum positive qr quantile rad2deg random_categorical real

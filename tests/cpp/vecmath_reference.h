@@ -40,6 +40,22 @@ template <class T>
 T rsqrt_reference(T x) {
   return 1 / std::sqrt(x);
 }
+/// The root of erfc(y) = 1 - x (near 0 of erf(y) = x): by bisection, and Newton's steps.
+template <class T>
+T erfinv_reference(T x) {
+  if (!(std::abs(x) < 1)) return std::abs(x) == 1 ? std::copysign(T(INFINITY), x) : T(NAN);
+  const T slope = T(0.886226925452758013649083741670572591L), a = std::abs(x);
+  if (a < T(1e-10)) return x * slope;
+  T low = 0, high = 7;
+  for (int i = 0; i < 12; ++i) {
+    const T middle = (low + high) / 2;
+    (std::erfc(middle) > 1 - a ? low : high) = middle;
+  }
+  T y = low;  // where the function is convex: steps from here do not leave the interval
+  for (int i = 0; i < 5; ++i)
+    y += (a < T(0.5) ? a - std::erf(y) : std::erfc(y) - (1 - a)) * slope * std::exp(y * y);
+  return std::copysign(y, x);
+}
 template <class T>
 T sign_reference(T x) {
   return x > 0 ? 1 : x < 0 ? -1 : x;
@@ -49,6 +65,7 @@ T sign_reference(T x) {
 #define GRADCELL_OWN(f) {#f, f##_reference<double>, f##_reference<Wide>}
 inline constexpr UnaryReference kUnaryReferences[] = {
     GRADCELL_STD(exp),
+    GRADCELL_STD(exp2),
     GRADCELL_STD(expm1),
     GRADCELL_STD(log),
     GRADCELL_STD(log1p),
@@ -68,9 +85,11 @@ inline constexpr UnaryReference kUnaryReferences[] = {
     GRADCELL_STD(atanh),
     GRADCELL_STD(erf),
     GRADCELL_STD(erfc),
+    GRADCELL_OWN(erfinv),
     GRADCELL_STD(sqrt),
     GRADCELL_STD(floor),
     GRADCELL_STD(ceil),
+    GRADCELL_STD(trunc),
     GRADCELL_OWN(sigmoid),
     GRADCELL_OWN(rsqrt),
     GRADCELL_OWN(sign),
@@ -84,6 +103,8 @@ inline constexpr BinaryReference kBinaryReferences[] = {
      [](Wide a, Wide b) { return std::pow(a, b); }},
     {"atan2", [](double a, double b) { return std::atan2(a, b); },
      [](Wide a, Wide b) { return std::atan2(a, b); }},
+    {"copysign", [](double a, double b) { return std::copysign(a, b); },
+     [](Wide a, Wide b) { return std::copysign(a, b); }},
     {"mod", mod_reference<double>, mod_reference<Wide>}};
 
 template <class Reference, size_t N>

@@ -88,6 +88,17 @@ def _erfc(x: np.ndarray) -> np.ndarray:
     return np.vectorize(math.erfc, otypes=[np.float64])(x).astype(x.dtype)
 
 
+def _erfinv(x: np.ndarray) -> np.ndarray:
+    with mp.workdps(REFERENCE_DIGITS):
+        values = [float(mp.erfinv(float(v))) if abs(v) < 1 else v * np.inf if abs(v) == 1 else np.nan
+                  for v in x.ravel()]  # fmt: skip
+    return np.copysign(np.array(values).reshape(x.shape), x).astype(x.dtype)
+
+
+def _hardswish(x: np.ndarray) -> np.ndarray:
+    return np.where(x < -3, 0, np.where(x > 3, x, x * (x + 3) / 6)).astype(x.dtype)
+
+
 def _sigmoid(x: np.ndarray) -> np.ndarray:
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small)).astype(x.dtype)
@@ -133,6 +144,8 @@ UNARY = [
     unary("Reciprocal", lambda x: 1 / x, lambda x: 1 / x, *BOTH_SIDES, hard=(1e-30, -1e30),
           integers="float32", ulp=EXACT),
     unary("Exp", mp.exp, np.exp, REAL, hard=(*TINY, 88.5, -80.0, 20.3, -20.3, 700.0, -700.0)),
+    unary("Exp2", lambda x: mp.power(2, x), np.exp2, REAL,
+          hard=(*TINY, 127.5, -126.3, -149.0, 20.3, -20.3, 1000.5, -1022.5)),
     unary("Expm1", mp.expm1, np.expm1, REAL, hard=(*TINY, 0.01, -0.01, 50.0, -50.0, 88.5)),
     unary("Log", mp.log, np.log, POSITIVE,
           hard=(1e-40, 5e-324, 1e30, 1.0, 1.0000001, 0.9999999, 1e-7)),
@@ -161,6 +174,8 @@ UNARY = [
           hard=(*TINY, 20.0, -20.0, -80.0)),
     unary("Erf", mp.erf, _erf, (-2.0, 2.0), hard=(*TINY, 0.01, 3.5, -3.9, 6.0)),
     unary("Erfc", mp.erfc, _erfc, (-2.0, 2.0), hard=(*TINY, 3.5, -3.9, 5.0, 8.5)),
+    unary("Erfinv", mp.erfinv, _erfinv, (-0.9, 0.9),
+          hard=(*TINY, 0.01, 0.99, -0.9966, 0.9999, -0.999999, 0.99999994)),
     unary("Floor", mp.floor, np.floor, *BETWEEN_INTEGERS, hard=(*TINY, 2.0, -2.0, 8388609.0, 1e20),
           ulp=EXACT),
     unary("Ceil", mp.ceil, np.ceil, *BETWEEN_INTEGERS, hard=(*TINY, 2.0, -2.0, 8388609.0, 1e20),
@@ -168,6 +183,14 @@ UNARY = [
     unary("Round", mp.nint, np.rint, *BETWEEN_INTEGERS,
           hard=(*TINY, 0.5, 1.5, 2.5, -0.5, -1.5, 0.49999997, 8388609.0, 1e20), integers="same",
           ulp=EXACT),
+    unary("Trunc", lambda x: mp.floor(x) if x > 0 else mp.ceil(x), np.trunc, *BETWEEN_INTEGERS,
+          hard=(*TINY, 2.0, -2.0, 8388609.0, 1e20), integers="same", ulp=EXACT),
+    unary("HSigmoid", lambda x: min(max(x + 3, 0), 6) / 6, lambda x: np.clip((x + 3) / 6, 0, 1),
+          (-2.9, 2.9), (3.1, 4.0), (-4.0, -3.1), hard=(3.0, -3.0, 1e30, -1e30, *TINY),
+          function="hardsigmoid", integers="float32"),
+    unary("HSwish", lambda x: x * min(max(x + 3, 0), 6) / 6, _hardswish, (-2.9, 2.9), (3.1, 4.0),
+          (-4.0, -3.1), hard=(3.0, -3.0, 1e30, -1e30, *TINY), function="hardswish",
+          integers="float32"),
     unary("ReLU", lambda x: x if x > 0 else x * 0, lambda x: np.maximum(x, 0), *BOTH_SIDES,
           hard=TINY, method=None, integers="same", ulp=EXACT, signed_zero=False),
 ]  # fmt: skip
@@ -191,6 +214,8 @@ BINARY = [
            ((-0.9, 0.9), (3.1, 4.0)), ulp=EXACT, signed_zero=False),
     binary("Atan2", "atan2", mp.atan2, np.arctan2, BOTH_SIDES, BOTH_SIDES, integers="unsupported",
            aliases=("arctan2",), hard=((1e-20, 1.0), (1.0, 1e-20), (1e15, 1e16), (-3.0, 0.0))),
+    binary("CopySign", "copysign", lambda x, y: abs(x) * mp.sign(y), np.copysign, BOTH_SIDES,
+           BOTH_SIDES, integers="float32", ulp=EXACT, hard=((1e-40, -2.0), (-1e30, 1e-40))),
     binary("Ldexp", "ldexp", lambda x, y: x * mp.power(2, y), lambda x, y: x * np.exp2(y), (REAL,),
            (REAL,), integers="float32", hard=((0.75, 10.0), (-3.0, -20.0), (1.5, 0.5))),
     binary("Mod", "floor_mod", _exact_mod, np.mod, ((0.7, 1.3), (3.7, 4.3)),

@@ -34,7 +34,8 @@ LSTM = nn.LSTM(5, 3, bidirectional=True)
 CASES = [
     *[(name, lambda x, f=name: getattr(ops, f)(x), [X]) for name in
       ("neg", "abs", "sign", "square", "exp", "expm1", "sin", "cos", "tan", "atan", "sinh", "cosh",
-       "tanh", "asinh", "sigmoid", "erf", "erfc", "floor", "ceil", "round", "relu")],
+       "tanh", "asinh", "sigmoid", "erf", "erfc", "floor", "ceil", "round", "trunc", "relu", "exp2",
+       "hardsigmoid", "hardswish")],
     *[(name, lambda x, f=name: getattr(ops, f)(x), [P]) for name in
       ("sqrt", "rsqrt", "reciprocal", "log", "log1p", "log2", "log10")],
     *[(name, lambda x, f=name: getattr(ops, f)(x), [UNIT]) for name in ("asin", "acos", "atanh")],

@@ -437,3 +437,156 @@ def test_draws_by_weights() -> None:
     for wrong in ([-1.0, 2.0], [0.0, 0.0], [np.nan, 1.0], [np.inf, 1.0]):
         with pytest.raises(ValueError, match="weights"):
             ops.multinomial(Tensor(np.array(wrong, np.float32)), 2)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", [1, 2, 3, 16, 33, 137])
+@pytest.mark.parametrize("width", [64, 65, 100, 127, 128, 1000, 1001, 3000])
+def test_rows_and_columns_of_every_width_to_the_bit(width: int, rows: int, dtype: Any) -> None:
+    """Rows that fill no whole vectors, in the first tile, in the last one, and in place of an operand."""
+    rng = np.random.default_rng(width + rows)
+    x, y = rng.uniform(-3, 3, (2, rows, width)).astype(dtype)
+    row, column = (
+        rng.uniform(-3, 3, width).astype(dtype),
+        rng.uniform(-3, 3, (rows, 1)).astype(dtype),
+    )
+
+    def computed(m: Any, x: Any, y: Any, row: Any, column: Any) -> tuple[Any, ...]:
+        down = (x + row) * column
+        return (
+            down,
+            column - down,
+            m.where(x > column, row, y),
+            m.where(x < row, column, column * 2),
+            m.maximum(row * column, y),
+            x >= column,
+        )
+
+    tensors = [Tensor(a) for a in (x, y, row, column)]
+    got = ms.jit(lambda *a: computed(ops, *a))(*tensors)
+    for g, w in zip(got, computed(np, x, y, row, column), strict=True):
+        assert np.array_equal(g.asnumpy(), w)
+    half = ms.jit(lambda a, b, c: (a + b) * c)(
+        *(Tensor(a.astype(np.float16)) for a in (x, row, column))
+    )
+    halves = [a.astype(np.float16) for a in (x, row, column)]
+    assert np.array_equal(half.asnumpy(), (halves[0] + halves[1]) * halves[2])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "float16"])
+@pytest.mark.parametrize("shift", [1, 7, 16, 2500])
+def test_one_run_of_another_tensor(dtype: str, shift: int) -> None:
+    x = np.random.default_rng(shift).integers(-100, 100, 12345).astype(dtype)
+    t = Tensor(x)
+    shifted = ms.jit(lambda a: (a[shift:] - a[:-shift], a[shift:] * a[:-shift] + a[shift:]))(t)
+    assert np.array_equal(shifted[0].asnumpy(), x[shift:] - x[:-shift])
+    assert np.array_equal(shifted[1].asnumpy(), x[shift:] * x[:-shift] + x[shift:])
+    updated = ms.jit(lambda a: a[:-shift] * 2 - a[shift:])(t)
+    assert np.array_equal(updated.asnumpy(), x[:-shift] * 2 - x[shift:])
+    assert np.array_equal(t.asnumpy(), x)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "uint8", "int16", "float16", "int32", "float64", "int64"]
+)
+@pytest.mark.parametrize("size", [1, 511, 512, 513, 1024, 4097, 100_003])
+def test_one_number_everywhere(dtype: str, size: int) -> None:
+    for value in (0, 1, 3):
+        filled = ops.full((size,), value, dtype=getattr(ms, "bool_" if dtype == "bool" else dtype))
+        assert np.array_equal(filled.asnumpy(), np.full(size, value, dtype))
+
+
+@pytest.mark.parametrize("n", [16_383, 16_384, 16_391, 100_001])
+@pytest.mark.parametrize("shape", ["line", "few columns", "few rows"])
+def test_running_sums_and_products_of_long_lines(n: int, shape: str) -> None:
+    axis = 1 if shape == "few rows" else 0
+    dims = {"line": (n,), "few columns": (n, 3), "few rows": (5, n)}[shape]
+    rng = np.random.default_rng(n)
+    x, near1 = rng.uniform(-3, 3, dims), rng.uniform(0.999, 1.001, dims)
+    for dtype, tolerance in ((np.float32, 2e-7), (np.float64, 1e-13)):
+        a, b = x.astype(dtype), near1.astype(dtype)
+        for reverse in (False, True):
+            flip = (lambda v: np.flip(v, axis)) if reverse else (lambda v: v)
+            for exclusive in (False, True):
+                for function, scan, v, first in (
+                    (ms._core.ops.cumsum, np.cumsum, a, 0),
+                    (ms._core.ops.cumprod, np.cumprod, b, 1),
+                ):
+                    wanted = scan(flip(v.astype(np.longdouble)), axis=axis)
+                    if exclusive:
+                        wanted = np.roll(wanted, 1, axis)
+                        wanted[(0,) if axis == 0 else (slice(None), 0)] = first
+                    got = function(Tensor(v), axis, exclusive, reverse).asnumpy()
+                    size = float(np.abs(wanted).max())
+                    difference = np.abs(got - flip(wanted).astype(np.float64))
+                    assert difference.max() <= tolerance * size
+    whole = rng.integers(-5, 6, dims)
+    got = ops.cumsum(Tensor(whole), axis).asnumpy()
+    assert np.array_equal(got, np.cumsum(whole, axis))
+
+
+def test_long_products_out_of_range_of_their_parts() -> None:
+    """Small elements, then large ones: the parts' products overflow, those from the start do not."""
+    x = np.concatenate([np.full(20_000, 0.9), np.full(20_000, 1 / 0.9), [0.0], np.ones(99)])
+    got = ops.cumprod(Tensor(x.astype(np.float32)), 0).asnumpy()
+    wanted = np.cumprod(x.astype(np.float32).astype(np.float64))
+    np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-45)
+    x[:40_000] = np.tile([1e-38, 1e38], 20_000)
+    got = ops.cumprod(Tensor(x.astype(np.float32)), 0).asnumpy()
+    wanted = np.cumprod(x.astype(np.float32).astype(np.float64))
+    np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-45)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 7, 8, 9, 31, 200])
+@pytest.mark.parametrize("width", [1, 15, 16, 17, 33, 1000])
+def test_sums_of_columns(rows: int, width: int) -> None:
+    x = np.random.default_rng(rows).uniform(-3, 3, (rows, width)).astype(np.float32)
+    wanted = x.astype(np.float64).sum(0)
+    error = np.abs(ops.sum(Tensor(x), 0).asnumpy() - wanted)
+    assert (error <= 1.5e-7 * np.abs(x).astype(np.float64).sum(0) + 1e-12).all()
+    assert np.array_equal(ops.amax(Tensor(x), 0).asnumpy(), x.max(0))
+
+
+@pytest.mark.parametrize("n", [*range(1, 40), 63, 64, 65, 127, 129, 200, 1000])
+def test_lines_of_every_length(n: int) -> None:
+    x = np.random.default_rng(n).uniform(-3, 3, (70, n)).astype(np.float32)
+    for dtype in (np.float32, np.float64, np.float16, np.int32, np.int64, np.uint8):
+        v = np.abs(x).astype(dtype) if dtype == np.uint8 else x.astype(dtype)
+        wide = v.astype(np.float64 if v.dtype.kind == "f" else np.int64)
+        assert np.array_equal(ops.amax(Tensor(v), 1).asnumpy(), v.max(1))
+        assert np.array_equal(ops.amin(Tensor(v), 1).asnumpy(), v.min(1))
+        got = ops.sum(Tensor(v), 1).asnumpy().astype(np.float64)
+        slack = np.abs(wide).sum(1) * {2: 1e-3, 4: 1.5e-7, 8: 1e-14}.get(v.itemsize, 0)
+        assert (np.abs(got - wide.sum(1)) <= slack).all() or v.dtype == np.uint8
+
+
+@pytest.mark.parametrize(
+    "width", [1, 2, 3, 7, 10, 16, 64, 100, 128, 1000, 1024, 1500, 2048, 3000, 4097]
+)
+def test_rows_that_come_again_are_loaded_once(width: int) -> None:
+    """Over all tiles of several lengths, twice, so that nothing of the first call is left."""
+    rows = -(-40_000 // width) + 3
+    rng = np.random.default_rng(width)
+    function = ms.jit(lambda x, r, s: (x + r, ops.where(x > r, s, x * r), ops.tanh(r) * x + s))
+    for _ in range(2):
+        x = rng.uniform(-3, 3, (rows, width)).astype(np.float32)
+        r, s = rng.uniform(-3, 3, (2, width)).astype(np.float32)
+        added, chosen, mixed = function(Tensor(x), Tensor(r), Tensor(s))
+        assert np.array_equal(added.asnumpy(), x + r)
+        assert np.array_equal(chosen.asnumpy(), np.where(x > r, s, x * r))
+        close(mixed, np.tanh(r.astype(np.float64)) * x + s)
+
+
+@pytest.mark.parametrize("steps", [1, 7])
+def test_rows_that_come_again_differ_from_step_to_step(steps: int) -> None:
+    rng = np.random.default_rng(steps)
+    x = rng.uniform(-1, 1, (300, 100)).astype(np.float32)
+    r = rng.uniform(-1, 1, (steps, 100)).astype(np.float32)
+    rows = [Tensor(row) for row in r]
+    end, products = ops.Scan()(lambda h, row: (h + row, h * row), Tensor(x), rows, steps, False)
+    h, wanted = x, []
+    for row in r:
+        wanted.append(h * row)
+        h = h + row
+    assert np.array_equal(end.asnumpy(), h)
+    assert all(np.array_equal(p.asnumpy(), w) for p, w in zip(products, wanted, strict=True))

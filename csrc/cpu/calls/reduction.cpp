@@ -1,5 +1,6 @@
 // Whole tensors, reduced along axes. In which order elements are combined follows from the shape
 // alone: results do not depend on the number of threads.
+#include "base/scratch.h"
 #include "cpu/calls/elements.h"
 #include "cpu/tile_kernels.h"
 #include "cpu/whole_kernels.h"
@@ -50,6 +51,8 @@ constexpr int64_t kPart = 1 << 15;
 constexpr int64_t kColumns = 1024;
 /// Shorter lines cost more to begin with than to combine.
 constexpr int64_t kShort = 512;
+
+struct Partial;  ///< scratch: results of parts
 
 template <Combine how, class S, class A>
 void store(const A* from, S* to, int64_t n) {
@@ -122,7 +125,8 @@ void reduce_as(const Call& c, const S* x, S* out) {
       places * inner.size < kPart * 8) {
     // Short lines [rows][places][inner]: first the rows, as columns side by side.
     const int64_t n = places * inner.size, strips = (n + kColumns - 1) / kColumns;
-    std::vector<A> sums(static_cast<size_t>(n), identity<how, A>());
+    A* const sums = gradcell::kept<A, Partial>(n);
+    std::fill_n(sums, n, identity<how, A>());
     split(strips, work, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = n * i / strips, width = n * (i + 1) / strips - first;
@@ -155,7 +159,8 @@ void reduce_as(const Call& c, const S* x, S* out) {
           store<how>(&acc, out + o, 1);
         }
       });
-    std::vector<A> partial(static_cast<size_t>(places * parts), identity<how, A>());
+    A* const partial = gradcell::kept<A, Partial>(places * parts);
+    std::fill_n(partial, places * parts, identity<how, A>());
     split(places * parts, work, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) line(i / parts, i % parts, &partial[i]);
     });
@@ -170,7 +175,7 @@ void reduce_as(const Call& c, const S* x, S* out) {
   const int64_t n = inner.size, blocks = (n + kColumns - 1) / kColumns;
   const int64_t groups =
       std::clamp<int64_t>(std::min(rows / 16, rows * n / kPart) / (places * blocks), 1, 16);
-  std::vector<A> partial(static_cast<size_t>(places * groups * n), identity<how, A>());
+  A* const partial = gradcell::kept<A, Partial>(places * groups * n);
   auto rows_stride = rows > 1 ? gone[1] - gone[0] : n;
   bool even = true;  // reduced rows stand at equal distances
   for (int64_t r = 2; r < rows && even; ++r) even = gone[r] - gone[r - 1] == rows_stride;
@@ -180,6 +185,7 @@ void reduce_as(const Call& c, const S* x, S* out) {
       const int64_t first = n * block / blocks, width = n * (block + 1) / blocks - first;
       const int64_t r0 = rows * group / groups, r1 = rows * (group + 1) / groups;
       A* acc = &partial[(place * groups + group) * n + first];
+      std::fill_n(acc, width, identity<how, A>());
       const int64_t from = kept[place] + first;
       if (even)
         folds.rows(from + gone[r0], rows_stride, r1 - r0, acc, width);

@@ -1,6 +1,8 @@
 // Running sums and products along an axis.
 #include "ops/scan.h"
 
+#include <cmath>
+
 #include "cpu/calls/elements.h"
 
 namespace gradcell::cpu {
@@ -8,23 +10,20 @@ namespace gradcell::cpu {
 namespace {
 
 /// `width` lines at a time, whose elements are `apart` from each other and `step` from the next:
-/// the sums of neighbours do not wait for one another.
-template <Combine how, int64_t kWidth, class S>
+/// the sums of neighbours do not wait for one another. so_far: what comes before each line, and
+/// then its last element too. y is null where only that is wanted.
+template <Combine how, int64_t kWidth, class S, class A>
 void scan_lines(const S* x, S* y, int64_t n, int64_t step, int64_t apart, int64_t width,
-                const ScanAttributes& a) {
+                const ScanAttributes& a, A* so_far) {
   using C = typename ComputeOf<S>::type;
-  using A = Accumulator<C>;
-  A so_far[kWidth];
-  std::fill_n(so_far, width, how == Combine::Product ? A(1) : A(0));
   auto run = [&](int64_t lines, int64_t between) {
     for (int64_t i = 0; i < n; ++i) {
       const int64_t at = (a.reverse ? n - 1 - i : i) * step;
       const S* from = x + at;
-      S* to = y + at;
       for (int64_t j = 0; j < lines; ++j) {
         const A v = static_cast<A>(static_cast<C>(from[j * between]));
         const A with = combined<how>(so_far[j], v);
-        to[j * between] = S(static_cast<C>(a.exclusive ? so_far[j] : with));
+        if (y) y[at + j * between] = S(static_cast<C>(a.exclusive ? so_far[j] : with));
         so_far[j] = with;
       }
     }
@@ -37,6 +36,56 @@ void scan_lines(const S* x, S* y, int64_t n, int64_t step, int64_t apart, int64_
     run(width, apart);
 }
 
+template <Combine how, int64_t kWidth, class S>
+void scan_lines(const S* x, S* y, int64_t n, int64_t step, int64_t apart, int64_t width,
+                const ScanAttributes& a) {
+  using A = Accumulator<typename ComputeOf<S>::type>;
+  A so_far[kWidth];
+  std::fill_n(so_far, width, how == Combine::Product ? A(1) : A(0));
+  scan_lines<how, kWidth>(x, y, n, step, apart, width, a, so_far);
+}
+
+constexpr int64_t kLines = 8;
+/// A line this long is scanned in parts, of which kLines at a time do not wait for one another.
+constexpr int64_t kLong = 1 << 14;
+
+/// One line: what its parts come to, what is before each, and then all parts. False if that leaves
+/// the range, in which sums and products one after the other may stay.
+template <Combine how, class S>
+bool scan_long(const S* x, S* y, int64_t n, int64_t step, const ScanAttributes& a) {
+  using A = Accumulator<typename ComputeOf<S>::type>;
+  constexpr int64_t kParts = 8 * kLines;
+  const int64_t length = n / kParts, rest = n % kParts, apart = length * step;
+  const A none = how == Combine::Product ? A(1) : A(0);
+  A before[kParts + 1];  // the last: the elements that are left over
+  std::fill_n(before, kParts + 1, none);
+  auto each = [&](S* to) {
+    split(kParts / kLines, n, [&](int64_t begin, int64_t end) {
+      for (int64_t g = begin; g < end; ++g) {
+        const int64_t at = g * kLines * apart;
+        scan_lines<how, kLines>(x + at, to ? to + at : nullptr, length, step, apart, kLines, a,
+                                before + g * kLines);
+      }
+    });
+    if (rest > 0)
+      scan_lines<how, kLines>(x + kParts * apart, to ? to + kParts * apart : nullptr, rest, step, 1,
+                              1, a, before + kParts);
+  };
+  each(nullptr);
+  if constexpr (std::is_floating_point_v<A>)
+    for (const A total : before)
+      if (how == Combine::Product ? !std::isnormal(total) : !std::isfinite(total)) return false;
+  A so_far = none;
+  for (int64_t k = 0; k <= kParts; ++k) {
+    A& part = before[a.reverse ? kParts - k : k];
+    const A with = combined<how>(so_far, part);
+    part = so_far;
+    so_far = with;
+  }
+  each(y);
+  return true;
+}
+
 }  // namespace
 
 void scan(const Call& c, const void* in, void* out) {
@@ -45,7 +94,7 @@ void scan(const Call& c, const void* in, void* out) {
   const Dims& dims = c.out.dims;
   const int64_t inner = product(dims, axis + 1, dims.size()), n = dims[axis];
   const int64_t outer = c.out.count / (n * inner);
-  constexpr int64_t kColumns = 256, kLines = 8;
+  constexpr int64_t kColumns = 256;
   by_dtype(c.out.dtype, [&]<class S>() {
     const auto* x = static_cast<const S*>(in);
     auto* y = static_cast<S*>(out);
@@ -60,6 +109,14 @@ void scan(const Call& c, const void* in, void* out) {
             scan_lines<how, kColumns>(x + base, y + base, n, inner, 1, width, a);
           }
         });
+      }
+      if (outer * inner < kLines && n >= kLong) {
+        for (int64_t i = 0; i < outer * inner; ++i) {
+          const int64_t at = i / inner * n * inner + i % inner;
+          if (!scan_long<how>(x + at, y + at, n, inner, a))
+            scan_lines<how, kLines>(x + at, y + at, n, inner, n * inner, 1, a);
+        }
+        return;
       }
       // The lines of some neighbours on the outer axis, one inner place after the other.
       const int64_t groups = (outer + kLines - 1) / kLines;

@@ -1,5 +1,6 @@
 // Constants, ranges and random numbers in memory.
 #include <bit>
+#include <cstring>
 
 #include "base/philox.h"
 #include "cpu/calls/elements.h"
@@ -7,13 +8,27 @@
 
 namespace gradcell::cpu {
 
+namespace {
+
+/// A block of the number is made once and copied from then on, by the library's widest moves.
+template <class S>
+void fill_part(S* to, int64_t n, S v) {
+  constexpr int64_t kBlock = 4096 / sizeof(S);
+  const int64_t first = std::min(n, kBlock);
+  std::fill_n(to, first, v);
+  for (int64_t i = first; i < n; i += kBlock)
+    std::memcpy(to + i, to, static_cast<size_t>(std::min(kBlock, n - i)) * sizeof(S));
+}
+
+}  // namespace
+
 void fill(const Call& c, void* out, uint64_t bits) {
   by_dtype(c.out.dtype, [&]<class S>() {
     S v = is_floating(c.out.dtype)
               ? S(static_cast<typename ComputeOf<S>::type>(std::bit_cast<double>(bits)))
               : S(static_cast<typename ComputeOf<S>::type>(std::bit_cast<int64_t>(bits)));
     split(c.out.count, c.out.count, [&](int64_t begin, int64_t end) {
-      std::fill(static_cast<S*>(out) + begin, static_cast<S*>(out) + end, v);
+      fill_part(static_cast<S*>(out) + begin, end - begin, v);
     });
   });
 }

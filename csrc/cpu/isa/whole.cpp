@@ -71,15 +71,27 @@ A across(const V& v) {
   }
 }
 
-/// The rest of a line that fills no vector, with what changes nothing behind it.
-template <Combine how, class T, size_t lanes>
-struct Rest {
-  T at[lanes];
-  Rest(const T* x, size_t n) {
+/// The last elements of a line of n, from i on, that fill no vector, among what changes nothing:
+/// lanes of the line's last vector, unless all of it is shorter.
+template <Combine how, class W, class T>
+typename W::Acc rest_of(const T* x, size_t i, size_t n) {
+  using V = typename W::Acc;
+  using A = std::remove_cvref_t<decltype(V{}[0])>;
+  constexpr size_t kLanes = W::kLanes;
+  if (n < kLanes) {
+    T at[kLanes];
     for (T& v : at) v = identity<how, T>();
-    std::memcpy(at, x, n * sizeof(T));
+    std::memcpy(at, x + i, (n - i) * sizeof(T));
+    return W::read(at);
   }
-};
+  const V v = W::read(x + n - kLanes);
+  decltype(V{} < V{}) place;
+  for (size_t k = 0; k < kLanes; ++k)
+    place[k] = static_cast<std::remove_cvref_t<decltype(place[0])>>(k);
+  return place < static_cast<std::remove_cvref_t<decltype(place[0])>>(kLanes - (n - i))
+             ? V{} + identity<how, A>()
+             : v;
+}
 
 /// Floats are added four and four before a sum in double takes them.
 void fold_line(const float* x, size_t n, double* acc,
@@ -99,8 +111,9 @@ void fold_line(const float* x, size_t n, double* acc,
   };
   size_t i = 0;
   for (; i + 8 * kLanes <= n; i += 8 * kLanes) add(0, four(i)), add(1, four(i + 4 * kLanes));
-  for (; i + kLanes <= n; i += kLanes) add(0, at(i));
-  if (i < n) add(1, Wide<float, float>::read(Rest<Combine::Sum, float, kLanes>(x + i, n - i).at));
+  if (i + 4 * kLanes <= n) add(0, four(i)), i += 4 * kLanes;
+  for (size_t k = 1; i + kLanes <= n; i += kLanes, k ^= 1) add(k, at(i));
+  if (i < n) add(0, rest_of<Combine::Sum, Wide<float, float>>(x, i, n));
   *acc += across<Combine::Sum, double>((part[0] + part[1]) + (part[2] + part[3]));
 }
 
@@ -123,7 +136,7 @@ void fold_line(const T* x, size_t n, T* acc, std::integral_constant<Combine, how
   for (; i + kParts * kLanes <= n; i += kParts * kLanes)
     for (size_t k = 0; k < kParts; ++k) take(best[k], W::read(x + i + k * kLanes));
   for (; i + kLanes <= n; i += kLanes) take(best[0], W::read(x + i));
-  if (i < n) take(best[1], W::read(Rest<how, T, kLanes>(x + i, n - i).at));
+  if (i < n) take(best[1], rest_of<how, W>(x, i, n));
   for (size_t k = 1; k < kParts; ++k) best[0] = combined<how>(best[0], best[k]);
   best[0] = nan ? V{} + std::numeric_limits<T>::quiet_NaN() : best[0];
   *acc = combined<how>(*acc, across<how, T>(best[0]));
@@ -143,7 +156,7 @@ void fold_line(const T* x, size_t n, AccumulatorOf<how, T>* acc,
     for (size_t k = 0; k < kParts; ++k)
       part[k] = combined<how>(part[k], W::read(x + i + k * kLanes));
   for (; i + kLanes <= n; i += kLanes) part[0] = combined<how>(part[0], W::read(x + i));
-  if (i < n) part[1] = combined<how>(part[1], W::read(Rest<how, T, kLanes>(x + i, n - i).at));
+  if (i < n) part[1] = combined<how>(part[1], rest_of<how, W>(x, i, n));
   part[0] = combined<how>(combined<how>(part[0], part[1]), combined<how>(part[2], part[3]));
   *acc = combined<how>(*acc, across<how, A>(part[0]));
 }
@@ -161,6 +174,38 @@ void fold(Combine how, DType type, const void* x, size_t n, void* acc) {
   });
 }
 
+/// Floats of four rows are added before a sum in double takes them, as in a line. Returns how many
+/// rows that were.
+inline size_t add_rows(const float* x, ptrdiff_t stride, size_t rows, double* acc, size_t n) {
+  using F = Wide<float, float>;
+  using D = Wide<double, float>;
+  constexpr std::make_index_sequence<F::kLanes / 2> half;
+  size_t r = 0;
+  for (; r + 8 <= rows; r += 8) {
+    const float* p = x + static_cast<ptrdiff_t>(r) * stride;
+    auto four = [&](size_t j, ptrdiff_t k) {
+      auto at = [&](ptrdiff_t row) { return F::read(p + row * stride + j); };
+      return (at(k) + at(k + 1)) + (at(k + 2) + at(k + 3));
+    };
+    auto add = [&](size_t j, const auto& a, const auto& b) {
+      auto& to = *reinterpret_cast<D::AccAt*>(acc + j);
+      to = to + (__builtin_convertvector(a, D::Acc) + __builtin_convertvector(b, D::Acc));
+    };
+    size_t j = 0;
+    for (; j + F::kLanes <= n; j += F::kLanes) {
+      const F::Acc a = four(j, 0), b = four(j, 4);
+      add(j, half_of<false>(a, half), half_of<false>(b, half));
+      add(j + D::kLanes, half_of<true>(a, half), half_of<true>(b, half));
+    }
+    for (; j < n; ++j) {
+      auto at = [&](ptrdiff_t row) { return p[row * stride + static_cast<ptrdiff_t>(j)]; };
+      acc[j] += static_cast<double>((at(0) + at(1)) + (at(2) + at(3))) +
+                static_cast<double>((at(4) + at(5)) + (at(6) + at(7)));
+    }
+  }
+  return r;
+}
+
 /// Four rows at a time, so that accumulators are read and written once for them.
 template <Combine how, class T>
 void fold_columns(const T* x, ptrdiff_t stride, size_t rows, AccumulatorOf<how, T>* acc, size_t n) {
@@ -169,7 +214,10 @@ void fold_columns(const T* x, ptrdiff_t stride, size_t rows, AccumulatorOf<how, 
   using V = typename W::Acc;
   auto at = [&](size_t j) ->
       typename W::AccAt& { return *reinterpret_cast<typename W::AccAt*>(acc + j); };
-  for (size_t r = 0; r < rows; r += 4) {
+  size_t r = 0;
+  if constexpr (how == Combine::Sum && std::is_same_v<T, float>)
+    r = add_rows(x, stride, rows, acc, n);
+  for (; r < rows; r += 4) {
     const T* p = x + static_cast<ptrdiff_t>(r) * stride;
     const size_t group = rows - r < 4 ? rows - r : 4;
     size_t j = 0;
@@ -244,6 +292,25 @@ void first_extremes(bool largest, DType type, const void* x, ptrdiff_t stride, s
     const T* p = static_cast<const T*>(x);
     largest ? extreme_columns<true>(p, stride, rows, static_cast<T*>(top), at, n)
             : extreme_columns<false>(p, stride, rows, static_cast<T*>(top), at, n);
+  });
+}
+
+template <bool largest, class T>
+void exceed_row(const T* __restrict x, int64_t here, T* __restrict top, int64_t* __restrict at,
+                size_t n) {
+  for (size_t j = 0; j < n; ++j) {
+    const bool better = largest ? x[j] > top[j] : x[j] < top[j];
+    top[j] = better ? x[j] : top[j];
+    at[j] = better ? here : at[j];
+  }
+}
+
+void exceed(bool largest, DType type, const void* x, int64_t here, void* top, int64_t* at,
+            size_t n) {
+  by_type(type, [&]<class T>() {
+    const T* p = static_cast<const T*>(x);
+    largest ? exceed_row<true>(p, here, static_cast<T*>(top), at, n)
+            : exceed_row<false>(p, here, static_cast<T*>(top), at, n);
   });
 }
 
@@ -365,7 +432,7 @@ void bits(Bits what, DType type, const void* a, bool many_a, const void* b, bool
 }  // namespace
 
 extern const WholeKernels kWholeKernels;
-const WholeKernels kWholeKernels = {fold,    fold_rows, first_extreme, first_extremes,
-                                    convert, logical,   bits};
+const WholeKernels kWholeKernels = {fold,   fold_rows, first_extreme, first_extremes,
+                                    exceed, convert,   logical,       bits};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

@@ -16,7 +16,7 @@ from gradcell._location import where
 from gradcell.ops.one_plan import in_float32, one_plan
 
 __all__ = [
-    "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "celu", "elu", "gelu", "glu", "hardshrink", "hardtanh",
     "leaky_relu", "log_softmax", "logsigmoid", "mish", "prelu", "relu6", "selu", "silu", "softmax",
     "softmin", "softplus", "softshrink", "softsign", "swish", "tanhshrink", "threshold",
 ]  # fmt: skip
@@ -185,22 +185,14 @@ def relu6(x: Any) -> Tensor:
     return _relu6(_float(x, "ReLU6"))
 
 
-@one_plan
 def hardsigmoid(input: Any) -> Tensor:
     """(x + 3) / 6 between 0 and 1. The derivative is 0 at -3 and 3."""
-    x = _float(input, "hardsigmoid")
-    ramp = _ops.div(_ops.add(x, 3.0), 6.0)
-    ramp = _ops.where(_ops.less_equal(x, -3.0), 0, ramp)
-    return _ops.where(_ops.greater_equal(x, 3.0), 1, ramp)
+    return _ops.hardsigmoid(_float(input, "hardsigmoid"))
 
 
-@one_plan
 def hardswish(input: Any) -> Tensor:
     """x * (x + 3) / 6 from -3 to 3, 0 below, x above. The derivative is -1/2 at -3 and 3/2 at 3."""
-    x = _float(input, "hardswish")
-    curve = _ops.div(_ops.mul(x, _ops.add(x, 3.0)), 6.0)
-    curve = _ops.where(_ops.less(x, -3.0), 0, curve)
-    return _ops.where(_ops.greater(x, 3.0), x, curve)
+    return _ops.hardswish(_float(input, "hardswish"))
 
 
 @one_plan

@@ -69,7 +69,14 @@ def trunc(input: Any) -> Tensor:
     x = arguments.tensor(input, "trunc")
     if not x.dtype.is_floating:
         return x
-    return _ops.where(_ops.less(x, 0), _ops.ceil(x), _ops.floor(x))
+    return _ops.trunc(x)
+
+
+def copysign(x: Any, other: Any) -> Tensor:
+    """The size of x with the sign of other, that of -0 included."""
+    a, sign = arguments.operands(x, other, "copysign", ("x", "other"))
+    size = arguments.floating(a)
+    return _ops.copysign(size, sign if sign.dtype == size.dtype else _ops.cast(sign, size.dtype))
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
@@ -180,7 +187,7 @@ def inv(x: Any) -> Tensor:
 
 
 for _op in (
-    pow, trunc, div, round, fmod, hypot, xlogy, lerp, squared_difference, div_no_nan, invert, inv,
+    pow, trunc, copysign, div, round, fmod, hypot, xlogy, lerp, squared_difference, div_no_nan, invert, inv,
 ):  # fmt: skip
     __all__ += [_op.__name__]
     setattr(Tensor, _op.__name__, _op)

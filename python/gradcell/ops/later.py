@@ -60,7 +60,7 @@ _MODULES = {
         bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
         bucketize gcd isin lcm searchsorted unique unique_consecutive unique_with_pad""",
     "special": """
-        addcdiv addcmul approximate_equal cbrt copysign deg2rad digamma erfinv exp2 fix
+        addcdiv addcmul approximate_equal cbrt deg2rad digamma fix
         float_power frac heaviside inv is_floating_point lgamma logaddexp logaddexp2 logit
         nan_to_num positive pows rad2deg sgn signbit sinc truncate_div truncate_mod xdivy""",
     "statistics": """

@@ -127,7 +127,7 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("", "x", "activations.gelu(x, 'tanh')", "Gelu"),
     ("axis=0", "xs", "shaping.stack(xs, axis)", "Pack"),
     ("axis=0, num=None", "x", "shaping.unstack(x, axis)", "Unpack"),
-    ("", "x", "ops.{}(x)", "Unique=unique Lgamma=lgamma Digamma=digamma Erfinv=erfinv Cbrt=cbrt"),
+    ("", "x", "ops.{}(x)", "Unique=unique Lgamma=lgamma Digamma=digamma Cbrt=cbrt"),
     ("", "x, y", "ops.{}(x, y)",
      "BitwiseAnd=bitwise_and BitwiseOr=bitwise_or BitwiseXor=bitwise_xor Xdivy=xdivy "
      "TruncateDiv=truncate_div TruncateMod=truncate_mod Gcd=gcd Lcm=lcm LogicalXor=logical_xor"),

@@ -1,4 +1,4 @@
-"""Elementwise functions composed of the op table's: signs, angles, logarithms of sums, gamma and error
+"""Elementwise functions composed of the op table's: signs, angles, logarithms of sums, gamma
 functions."""
 
 from __future__ import annotations
@@ -35,14 +35,6 @@ def signbit(input: Any) -> Tensor:
 
 
 @one_plan
-def copysign(x: Any, other: Any) -> Tensor:
-    """The size of x with the sign of other."""
-    a, b = _float(x, "copysign", "x"), arguments.operand(other, "copysign", "other")
-    size = _ops.where(signbit(a), _ops.neg(a), a)
-    return _ops.where(signbit(b), _ops.neg(size), size)
-
-
-@one_plan
 def heaviside(input: Any, values: Any) -> Tensor:
     """0 below zero, 1 above, values at zero."""
     x = arguments.operand(input, "heaviside")
@@ -72,7 +64,7 @@ def fix(input: Any) -> Tensor:
     x = arguments.operand(input, "fix")
     if not x.dtype.is_floating:
         return x
-    return _ops.where(_ops.less(x, 0), _ops.ceil(x), _ops.floor(x))
+    return _ops.trunc(x)
 
 
 @one_plan
@@ -116,11 +108,6 @@ def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = No
 
 
 # Powers, angles, logarithms -----------------------------------------------------------------------
-
-
-def exp2(input: Any) -> Tensor:
-    """2 to the power of input."""
-    return _ops.pow(2.0, _float(input, "exp2"))
 
 
 @one_plan
@@ -239,7 +226,7 @@ def sinc(input: Any) -> Tensor:
     return _ops.where(near, series, _ops.div(_ops.where(odd, _ops.neg(sine), sine), apart))
 
 
-# Gamma and error functions ------------------------------------------------------------------------
+# Gamma functions ----------------------------------------------------------------------------------
 
 #: Bernoulli numbers B_2, B_4, ... (Abramowitz and Stegun, table 23.2).
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
@@ -328,35 +315,6 @@ def digamma(input: Any) -> Tensor:
     out = _ops.where(low, _ops.sub(above, _ops.div(math.pi, _ops.tan(angle))), above)
     pole = _ops.logical_and(_ops.equal(part, 0), _ops.less(t, 0))
     return _ops.cast(_ops.where(pole, math.nan, out), x.dtype)
-
-
-@one_plan
-def erfinv(input: Any) -> Tensor:
-    """The inverse of erf, within -1 and 1; infinite at the ends, NaN beyond.
-
-    Winitzki's approximation (2008), then Halley steps, in float64. Derivatives come from three more.
-    """
-    x = _float(input, "erfinv")
-    t = _ops.cast(x, _core.float64)
-    inside = _ops.less(_ops.abs(t), 1)
-    t = _ops.where(inside, t, 0)
-    log = _ops.log1p(_ops.neg(_ops.square(t)))
-    a = 0.147
-    half = _ops.add(2 / (math.pi * a), _ops.mul(log, 0.5))
-    root = _ops.sub(_ops.square(half), _ops.div(log, a))
-    size = _ops.sqrt(_ops.maximum(_ops.sub(_ops.sqrt(root), half), 0))
-    y = _ops.stop_gradient(_ops.where(_ops.less(t, 0), _ops.neg(size), size))
-    for _ in range(4):
-        # where erf is close to 1 the difference is that of erfc, which keeps its digits
-        sign = _ops.where(_ops.less(t, 0), -1.0, 1.0)
-        tail = _ops.sub(_ops.sub(1.0, _ops.mul(t, sign)), _ops.erfc(_ops.mul(y, sign)))
-        error = _ops.mul(tail, sign)
-        slope = _ops.mul(2 / math.sqrt(math.pi), _ops.exp(_ops.neg(_ops.square(y))))
-        step = _ops.div(error, slope)
-        y = _ops.sub(y, _ops.div(step, _ops.add(1.0, _ops.mul(y, step))))
-    end = _ops.where(_ops.greater(x, 0), math.inf, -math.inf)
-    limit = _ops.where(_ops.equal(_ops.abs(x), 1), end, math.nan)
-    return _ops.where(inside, _ops.cast(y, x.dtype), limit)
 
 
 def pows(input: Any, exponent: Any) -> Tensor:

@@ -208,6 +208,14 @@ def _square(e: _Exporter, n: Node) -> str:
     return e.op("Mul", x, x)
 
 
+def _trunc(e: _Exporter, n: Node) -> str:
+    (x,) = e.inputs(n)
+    if not n["dtype"].is_floating:
+        return e.op("Identity", x)
+    below = e.op("Less", x, e.number(0, n))
+    return e.op("Where", below, e.op("Ceil", x), e.op("Floor", x))
+
+
 def _expm1(e: _Exporter, n: Node) -> str:
     """tanh(x / 2) (exp(x) + 1): no digits are lost near 0."""
     (x,) = e.inputs(n)
@@ -468,11 +476,15 @@ _RULES: dict[str, Callable[[_Exporter, Node], str]] = {
     "Cast": _cast,
     "Square": _square,
     "Rsqrt": lambda e, n: e.op("Reciprocal", e.op("Sqrt", *e.inputs(n))),
+    "Exp2": lambda e, n: e.op("Pow", e.number(2, n), *e.inputs(n)),
     "Expm1": _expm1,
     "Log1p": _log1p,
     "Log2": _log_to(2),
     "Log10": _log_to(10),
     "Erfc": lambda e, n: e.op("Sub", e.number(1, n), e.op("Erf", *e.inputs(n))),
+    "HSigmoid": lambda e, n: e.op("HardSigmoid", *e.inputs(n), alpha=1 / 6, beta=0.5),
+    "HSwish": lambda e, n: e.op("HardSwish", *e.inputs(n)),
+    "Trunc": _trunc,
     "Mod": _mod,
     "FloorDiv": _floor_div,
     "NotEqual": lambda e, n: e.op("Not", e.op("Equal", *e.inputs(n))),
