@@ -590,3 +590,14 @@ def test_rows_that_come_again_differ_from_step_to_step(steps: int) -> None:
         h = h + row
     assert np.array_equal(end.asnumpy(), h)
     assert all(np.array_equal(p.asnumpy(), w) for p, w in zip(products, wanted, strict=True))
+
+
+def test_long_sums_whose_parts_alone_leave_the_range() -> None:
+    """From -1.5e308 to 1e308: one after the other they stay inside."""
+    x = np.zeros(1 << 15)
+    x[:512], x[512:1024] = -1.5e308 / 512, 4.9e305
+    for a, reverse in ((x, False), (x[::-1].copy(), True)):
+        wanted = np.cumsum(x)[::-1] if reverse else np.cumsum(x)
+        assert np.isfinite(wanted).all()
+        found = ops.CumSum(reverse=reverse)(Tensor(a), 0).asnumpy()
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e295)
