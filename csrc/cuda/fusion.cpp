@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/union_find.h"
+#include "cuda/product_stages.h"
 #include "ops/ops.h"
 #include "plan/labels.h"
 
@@ -131,13 +132,14 @@ class Fuser {
         n_(g.size()),
         roots_(roots),
         tiles_(tiles),
-        tile_stage_(tiles.all.size(), kUnplaced),
         uses_(n_, 0),
         sets_(n_),
         rows_(n_),
         full_(n_, 0),
         shared_(n_, 0),
         ready_(n_, 0),
+        least_(n_, 0),
+        edges_(n_, 0),
         open_(n_, 0),
         anchored_(n_, 0) {
     f_.node.resize(n_);
@@ -162,10 +164,9 @@ class Fuser {
     for (NodeId r : roots_) anchored_[f_.storage[r]] = 1;
     for (NodeId id = 0; id < n_; ++id) anchor_scalar(id);
     for (NodeId id : tiles_.order)
-      if (f_.node[id].role == Role::Tile)
-        f_.node[id].stage = stage_of_tile(static_cast<size_t>(tiles_.of[id]));
-      else if (real(id))
-        place(id);
+      if (real(id)) place(id);
+    find_stages();
+    wait_for_each_other();
     for (NodeId id = 0; id < n_; ++id)
       if (anchored_[id]) f_.node[id].stored = true;
     for (NodeId id = 0; id < n_; ++id)
@@ -182,11 +183,9 @@ class Fuser {
   }
 
   /// The first stage in which all that a region reads is there.
-  int32_t stage_of_tile(size_t tile) {
-    int32_t& stage = tile_stage_[tile];
-    if (stage != kUnplaced) return stage;
-    stage = 0;
-    for (NodeId id : tiles_.all[tile].reads)
+  int32_t stage_of_tile(const TileRegion& tile) const {
+    int32_t stage = 0;
+    for (NodeId id : tile.reads)
       if (!is_leaf(g_, id)) stage = std::max(stage, f_.node[id].stage + 1);
     return stage;
   }
@@ -247,26 +246,70 @@ class Fuser {
     return true;
   }
 
-  /// Component, cost and first possible stage of a node.
+  /// Component and cost of a node, and how it comes by its inputs.
   void place(NodeId id) {
-    Fused& me = f_.node[id];
-    if (form(g_, id) == Form::Collective) me.stage = passage_stage_;
+    const Fused& me = f_.node[id];
     if (me.role == Role::Map) costs(id);
     if (me.role == Role::RowReduce) rows_[id] = {g_.count(id)}, open_[id] = 1;
     if (me.role == Role::Map) rows_[id] = prefixes(g_.dims(id));
+    edges_[id] = edge_.size();
     for (int k = 0; k < g_[id].input_count; ++k) {
       NodeId p = source(id, k);
-      const Fused& from = f_.node[p];
-      if (from.role == Role::Source) {
-        if (is_constant(g_, p) && reads_whole(g_, id)) me.stage = std::max(me.stage, 1);
+      Edge e = Edge::Load;
+      if (f_.node[p].role == Role::Source)
+        e = is_constant(g_, p) && reads_whole(g_, id) ? Edge::Filled : Edge::There;
+      else if (join(id, p, k))
+        e = Edge::Flow;
+      else if (inlines(id, p))
+        e = Edge::Inline;
+      edge_.push_back(e);
+    }
+  }
+
+  /// The first stage in which each node can be computed, none before `least_`.
+  void find_stages() {
+    int32_t passage = 0;  // of the collectives so far: they stay in their order
+    for (NodeId id : tiles_.order) {
+      Fused& me = f_.node[id];
+      if (me.role == Role::Tile) {
+        me.stage = stage_of_tile(tiles_.all[static_cast<size_t>(tiles_.of[id])]);
         continue;
       }
-      bool flows = join(id, p, k);
-      int32_t least = flows ? from.stage : inlines(id, p) ? ready_[p] : from.stage + 1;
-      me.stage = std::max(me.stage, least);
-      ready_[id] = std::max(ready_[id], again(p) ? ready_[p] : from.stage + 1);
+      if (!real(id)) continue;
+      const bool passes = form(g_, id) == Form::Collective;
+      me.stage = std::max(least_[id], passes ? passage : 0);
+      ready_[id] = 0;
+      for (int k = 0; k < g_[id].input_count; ++k) {
+        const NodeId p = source(id, k);
+        const int32_t from = f_.node[p].stage;
+        const Edge e = edge_[edges_[id] + static_cast<size_t>(k)];
+        if (e == Edge::Filled) me.stage = std::max(me.stage, 1);
+        if (e == Edge::Filled || e == Edge::There) continue;
+        me.stage = std::max(me.stage, e == Edge::Flow     ? from
+                                      : e == Edge::Inline ? ready_[p]
+                                                          : from + 1);
+        ready_[id] = std::max(ready_[id], again(p) ? ready_[p] : from + 1);
+      }
+      if (passes) passage = me.stage;
     }
-    if (form(g_, id) == Form::Collective) passage_stage_ = me.stage;
+  }
+
+  /// Products that can be one wait for the last of them.
+  void wait_for_each_other() {
+    if (!tiles_.all.empty() || !g_.effects().empty()) return;
+    const auto groups = products_to_join(g_, roots_, f_);
+    for (size_t round = 0;; ++round) {
+      bool waits = false;
+      for (const std::vector<NodeId>& group : groups) {
+        int32_t last = 0;
+        for (NodeId id : group) last = std::max(last, f_.node[id].stage);
+        for (NodeId id : group)
+          if (f_.node[id].stage < last) least_[id] = last, waits = true;
+      }
+      if (!waits) return;
+      require(round <= groups.size(), ErrorKind::Runtime, "planning: products wait in a circle");
+      find_stages();
+    }
   }
 
   bool together(NodeId id, NodeId p, int k) {
@@ -330,21 +373,30 @@ class Fuser {
   }
 
   static constexpr int64_t kMixed = -1;
-  static constexpr int32_t kUnplaced = -1;
+
+  /// How a node comes by an input.
+  enum class Edge : uint8_t {
+    There,   ///< it is in memory before all kernels
+    Filled,  ///< a constant that has to be in memory: a kernel of stage 0 puts it there
+    Flow,    ///< the same kernel may compute it
+    Inline,  ///< computed again
+    Load,
+  };
 
   const Graph& g_;
   size_t n_;
   std::span<const NodeId> roots_;
   const TileRegions& tiles_;
-  std::vector<int32_t> tile_stage_;
   Fusion f_;
   std::vector<int> uses_;
   UnionFind sets_;
   std::vector<RowSet> rows_;
   std::vector<int> full_;          ///< what computing it again costs, from the nearest buffers
   std::vector<int> shared_;        ///< the same, without what nobody else computes
-  int32_t passage_stage_ = 0;      ///< of the collectives so far: they stay in their order
   std::vector<int32_t> ready_;     ///< the first stage in which it can be computed again
+  std::vector<int32_t> least_;     ///< no earlier stage
+  std::vector<Edge> edge_;         ///< of every input of every node
+  std::vector<size_t> edges_;      ///< where a node's begin
   std::vector<uint8_t> open_;      ///< by component: holds a row reduction
   std::vector<uint8_t> anchored_;  ///< has a buffer whatever else is decided
 };
