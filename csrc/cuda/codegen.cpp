@@ -5,6 +5,7 @@
 
 #include "cuda/epilogues.h"
 #include "cuda/kernel_writer.h"
+#include "cuda/late_stores.h"
 #include "cuda/product_joins.h"
 #include "cuda/segments.h"
 #include "cuda/tile_writer.h"
@@ -45,6 +46,9 @@ class CudaPlanner {
   CudaPlan run() {
     for (NodeId id = 0; id < g_.size(); ++id)
       in_.wide |= g_.count(id) >= (int64_t(1) << 31) - (int64_t(1) << 24);
+    std::vector<NodeId> biases;
+    for (const auto& [sum, of] : sums_) biases.push_back(of.bias);
+    store_late(g_, biases, f_);
     buffer_of_ = frame(c_, f_.storage, plan_);
     constant_of_ = constant_numbers(c_);
     for (NodeId id = 0; id < g_.size(); ++id)

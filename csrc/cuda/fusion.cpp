@@ -168,7 +168,7 @@ class Fuser {
     find_stages();
     wait_for_each_other();
     for (NodeId id = 0; id < n_; ++id)
-      if (anchored_[id]) f_.node[id].stored = true;
+      if (anchored_[id]) f_.node[id].stored = f_.node[id].anchored = true;
     for (NodeId id = 0; id < n_; ++id)
       if (real(id)) store_inputs(id);
     finish();
