@@ -62,6 +62,8 @@ class LateStores {
     for (size_t k = 0, n = kernels_.size(); k < n; ++k) part(k);
     for (int sweep = 0; sweep < kSweeps && work_ < kMostWork; ++sweep) {
       bool better = false;
+      for (size_t k = 0, n = kernels_.size(); k < n && work_ < kMostWork; ++k)
+        better |= improve_kernel(k);
       for (NodeId id = static_cast<NodeId>(g_.size()); id-- > 0 && work_ < kMostWork;)
         better |= improve(id);
       if (!better) break;
@@ -135,10 +137,11 @@ class LateStores {
     return n.role == Role::Source || (n.stored && n.stage < stage);
   }
 
-  /// None: it would need what is not there in its stage.
+  /// None: it would need what is not there in its stage; `missing_` are reductions that could be.
   std::optional<Cost> cost_of(const Kernel& kernel) {
     if (kernel.outputs.empty()) return Cost{0, {}};
     const auto& [stage, size, by_rows, alone] = kernel.key;
+    missing_.clear();
     std::vector<NodeId> found, open;
     const uint32_t mark = ++mark_;
     auto visit = [&](NodeId id) {
@@ -155,11 +158,16 @@ class LateStores {
       const Fused& n = f_.node[id];
       if (in_memory(id, stage)) continue;
       if (is_constant(g_, id)) continue;
+      if (n.role == Role::RowReduce && !n.stored && n.stage < stage) {
+        missing_.push_back(id);
+        continue;
+      }
       if (n.role == Role::RowReduce && (!by_rows || n.stage != stage)) return std::nullopt;
       if (!fused(n) && id != alone) return std::nullopt;
       for (NodeId input : g_.inputs(id)) visit(input);
     }
     work_ += found.size();
+    if (!missing_.empty()) return std::nullopt;
     return weigh(kernel, std::move(found));
   }
 
@@ -235,15 +243,34 @@ class LateStores {
     if (n.stored) add(kernel(key_of(id)), id);
   }
 
-  bool attempt(NodeId id, const Place& to) {
-    const Place from = place(id);
-    std::set<size_t> changed = needed_[id];
-    if (from.stored) changed.insert(kernel(key_of(id)));
-    put(id, to);
-    if (to.stored) changed.insert(kernel(key_of(id)));
-    if (accept(changed, 1)) return true;
-    put(id, from);
-    return false;
+  /// Reductions of rows, which are not done again, are stored where that makes the change possible.
+  /// None: they are not stored.
+  bool attempt(const std::vector<NodeId>& nodes, std::optional<Place> to) {
+    std::vector<std::pair<NodeId, Place>> moved;
+    std::set<size_t> changed;
+    auto move = [&](NodeId node, const Place& there) {
+      moved.emplace_back(node, place(node));
+      changed.insert(needed_[node].begin(), needed_[node].end());
+      if (f_.node[node].stored) changed.insert(kernel(key_of(node)));
+      put(node, there);
+      if (there.stored) changed.insert(kernel(key_of(node)));
+    };
+    for (NodeId id : nodes) {
+      Place there = to.value_or(place(id));
+      there.stored = to.has_value();
+      move(id, there);
+    }
+    while (!accept(changed, 1)) {
+      if (missing_.empty()) {
+        for (auto it = moved.rbegin(); it != moved.rend(); ++it) put(it->first, it->second);
+        return false;
+      }
+      for (NodeId row : std::vector(missing_)) {
+        const Fused& n = f_.node[row];
+        move(row, {true, n.stage, n.rows, true});
+      }
+    }
+    return true;
   }
 
   bool improve(NodeId id) {
@@ -252,7 +279,7 @@ class LateStores {
         is_constant(g_, id))
       return false;
     bool better = false;
-    if (me.stored && !me.anchored) better |= attempt(id, {false, me.stage, me.rows, me.by_rows});
+    if (me.stored && !me.anchored) better |= attempt({id}, std::nullopt);
     std::set<std::pair<int32_t, int64_t>> places;  // a stage; rows of a kernel there, or 0
     for (size_t k : needed_[id]) {
       const auto& [stage, size, by_rows, alone] = kernels_[k].key;
@@ -263,9 +290,35 @@ class LateStores {
     for (const auto& [stage, rows] : places) {
       const bool later = stage > me.stage || (stage == me.stage && (!me.stored || rows > 0));
       if (!later || stage > limit_[id]) continue;
-      better |= attempt(id, {true, stage, rows > 0 ? rows : g_.count(id), rows > 0});
+      better |= attempt({id}, Place{true, stage, rows > 0 ? rows : g_.count(id), rows > 0});
     }
     return better;
+  }
+
+  /// What a kernel stores for a later one costs less together: computed again, several values come
+  /// from the same few.
+  bool improve_kernel(size_t k) {
+    std::map<size_t, std::vector<NodeId>> given;
+    std::vector<NodeId> all;
+    for (NodeId id : kernels_[k].outputs) {
+      if (!f_.node[id].stored || f_.node[id].anchored || f_.node[id].role != Role::Map ||
+          fixed_[id])
+        continue;
+      all.push_back(id);
+      for (size_t to : needed_[id])
+        if (std::get<0>(kernels_[to].key) > std::get<0>(kernels_[k].key)) given[to].push_back(id);
+    }
+    bool better = attempt_together(all);
+    for (auto& [to, nodes] : given) {
+      std::erase_if(nodes, [&](NodeId id) { return !f_.node[id].stored; });
+      better |= attempt_together(nodes);
+    }
+    return better;
+  }
+
+  bool attempt_together(const std::vector<NodeId>& nodes) {
+    if (nodes.size() < 2) return false;
+    return attempt(nodes, std::nullopt);
   }
 
   /// Of a kernel that takes rows, what does without them becomes a flat one, if that is no loss.
@@ -296,6 +349,7 @@ class LateStores {
   std::vector<Kernel> kernels_;
   std::map<Key, size_t> number_;
   std::vector<std::set<size_t>> needed_;  ///< by node: kernels
+  std::vector<NodeId> missing_;
   std::vector<uint32_t> seen_;
   std::vector<int64_t> times_;  ///< of a kernel: how many elements of it are computed
   uint32_t mark_ = 0;
