@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <deque>
 #include <memory>
 
 using namespace fake;
@@ -137,6 +138,18 @@ API cuMemAlloc_v2(Address* p, size_t bytes) {
   mine += bytes;
   return 0;
 }
+/// Freed memory is kept for a while, so that no other block gets its address: who still uses it is
+/// caught.
+static void retire(Address p, size_t bytes) {
+  static std::deque<std::pair<Address, size_t>> retired;
+  static size_t kept = 0;
+  retired.emplace_back(p, bytes);
+  kept += bytes;
+  for (; kept > size_t{64} << 20; retired.pop_front()) {
+    std::free(reinterpret_cast<void*>(retired.front().first));
+    kept -= retired.front().second;
+  }
+}
 API cuMemFree_v2(Address p) {
   LOCKED;
   if (!current) return kNoContext;
@@ -145,8 +158,8 @@ API cuMemFree_v2(Address p) {
   if (it == blocks.end()) return kInvalid;
   drain_all(it->second.device);
   held[it->second.device] -= it->second.bytes;
+  retire(p, it->second.bytes);
   blocks.erase(it);
-  std::free(reinterpret_cast<void*>(p));
   return 0;
 }
 API cuMemHostAlloc(void** p, size_t bytes, unsigned) {

@@ -44,15 +44,16 @@ def to_bfloat16_bits(array: np.ndarray) -> np.ndarray:
     """Numbers as bfloat16 bit patterns, rounded once, to nearest even; NaN stays NaN."""
     if array.dtype != np.float32:
         array = _to_odd(np.asarray(array, np.float64))
-    bits = np.ascontiguousarray(array).view(np.uint32)
+    bits = np.asarray(array, order="C").view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
     nan = (bits & np.uint32(0x7FFFFFFF)) > np.uint32(0x7F800000)
-    return np.where(nan, (bits >> np.uint32(16)) | np.uint32(0x40), rounded).astype(np.uint16)
+    quiet = (bits >> np.uint32(16)) | np.uint32(0x40)
+    return np.asarray(np.where(nan, quiet, rounded).astype(np.uint16))
 
 
 def from_bfloat16_bits(bits: np.ndarray) -> np.ndarray:
     """bfloat16 bit patterns as float32 values."""
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return np.asarray(bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
 def dtype_of_numpy(dtype: np.dtype) -> _core.DType:

@@ -469,3 +469,14 @@ def test_invert_is_bitwise() -> None:
     assert (~Tensor([1, 0], ms.int32)).tolist() == [False, True]  # as MindSpore's operator
     with pytest.raises(TypeError, match=r"invert.*integers.*Float32.*test_numbers.py"):
         ops.invert(Tensor([1.5]))
+
+
+@pytest.mark.parametrize("dtype", [*DIGITS, "int32", "uint8", "complex64"])
+def test_a_number_has_no_dimensions(dtype: str) -> None:
+    kind = getattr(ms, dtype)
+    for value in (1, 1.0, True, np.float32(1), np.array(1.0)):
+        t = Tensor(value, kind)
+        assert t.shape == () and isinstance(t.asnumpy(), np.ndarray) and t.asnumpy().shape == ()
+    x = Tensor(np.zeros((2, 3)), kind)
+    x[1, 2] = 1
+    assert x.asnumpy().tolist() == [[0, 0, 0], [0, 0, 1]]

@@ -70,6 +70,7 @@ CASES = [
     ("matmul", lambda x, y: ops.matmul(x, y.transpose(0, 2, 1)), [X, Y]),
     ("matmul t", lambda x, y: ops.matmul(x.transpose(0, 2, 1), y), [X, Y]),
     ("sum", lambda x: x.sum((0, 2)), [X]),
+    ("numbers", lambda x: Tensor(2.5) * x.sum(), [X]),
     ("max", lambda x: ops.amax(x, 1), [X]),
     ("prod", lambda x: ops.prod(x, 1), [X]),
     ("min", lambda x: x.min(), [X]),

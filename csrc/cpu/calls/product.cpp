@@ -110,9 +110,9 @@ void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
   const bool ta = p.transpose_a, tb = p.transpose_b;
   const auto [m, n, k] = sizes_of(c.in[pair].dims, c.out.dims, p);
   const int64_t batch = product(c.out.dims, 0, c.out.dims.size() - 2);
-  auto batched = [&](auto* a, auto* b, auto* y) {
+  auto batched = [&]<bool half>(std::bool_constant<half>, auto* a, auto* b, auto* y) {
     auto one = [&](int i, int) {
-      if constexpr (std::is_same_v<decltype(y), uint16_t*>)
+      if constexpr (half)
         half_matrix_product(c.out.dtype, ta, tb, m, n, k, a + i * m * k, b + i * k * n,
                             y + i * m * n);
       else if constexpr (std::is_floating_point_v<std::remove_pointer_t<decltype(y)>>)
@@ -133,8 +133,8 @@ void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
         return vector_products(ta, tb, batch, m, n, k, static_cast<const S*>(in[0]),
                                static_cast<const S*>(in[1]), static_cast<S*>(out));
     using Stored = std::conditional_t<half, uint16_t, S>;
-    batched(static_cast<const Stored*>(in[0]), static_cast<const Stored*>(in[1]),
-            static_cast<Stored*>(out));
+    batched(std::bool_constant<half>(), static_cast<const Stored*>(in[0]),
+            static_cast<const Stored*>(in[1]), static_cast<Stored*>(out));
   });
 }
 

@@ -13,7 +13,7 @@ from gradcell import _core, arguments
 from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
@@ -44,6 +44,7 @@ def _negative_part(x: Tensor) -> Tensor:
 
 
 @one_plan
+@in_float32
 def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
     """log(1 + exp(beta * input)) / beta.
 
@@ -58,12 +59,14 @@ def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
 
 
 @one_plan
+@in_float32
 def logsigmoid(x: Any) -> Tensor:
     """log(sigmoid(x)), without overflow."""
     return _ops.neg(_softplus(_ops.neg(_float(x, "logsigmoid"))))
 
 
 @one_plan
+@in_float32
 def silu(input: Any) -> Tensor:
     """input * sigmoid(input)."""
     x = _float(input, "silu")
@@ -76,6 +79,7 @@ def swish(x: Any) -> Tensor:
 
 
 @one_plan
+@in_float32
 def mish(x: Any) -> Tensor:
     """x * tanh(softplus(x)). Misra, "Mish: a self regularized non-monotonic activation function"
     (BMVC 2020)."""
@@ -84,6 +88,7 @@ def mish(x: Any) -> Tensor:
 
 
 @one_plan
+@in_float32
 def gelu(input: Any, approximate: str = "none") -> Tensor:
     """input times the normal distribution function of input, 'none': by erf; or 'tanh':
     0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
@@ -105,6 +110,7 @@ def _elu(x: Tensor, alpha: Any, above: Tensor) -> Tensor:
 
 
 @one_plan
+@in_float32
 def elu(input_x: Any, alpha: Any = 1.0) -> Tensor:
     """x where positive, else alpha * (exp(x) - 1)."""
     x = _float(input_x, "elu")
@@ -112,6 +118,7 @@ def elu(input_x: Any, alpha: Any = 1.0) -> Tensor:
 
 
 @one_plan
+@in_float32
 def selu(input_x: Any) -> Tensor:
     """scale * elu(x, alpha), the constants for which mean 0 and variance 1 are a fixed point. The
     derivative at 0 is scale.
@@ -123,6 +130,7 @@ def selu(input_x: Any) -> Tensor:
 
 
 @one_plan
+@in_float32
 def celu(x: Any, alpha: Any = 1.0) -> Tensor:
     """x where positive, else alpha * (exp(x / alpha) - 1)."""
     x = _float(x, "celu")
@@ -196,6 +204,7 @@ def hardswish(input: Any) -> Tensor:
 
 
 @one_plan
+@in_float32
 def softsign(x: Any) -> Tensor:
     """x / (1 + |x|)."""
     x = _float(x, "softsign")
@@ -203,6 +212,7 @@ def softsign(x: Any) -> Tensor:
 
 
 @one_plan
+@in_float32
 def tanhshrink(input: Any) -> Tensor:
     """x - tanh(x)."""
     x = _float(input, "tanhshrink")
@@ -268,8 +278,11 @@ def _total(x: Tensor, axes: list[int]) -> Tensor:
 def softmax(input: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
     """exp(x) / sum(exp(x)) along axis. Raises ValueError for an axis out of range."""
     x = _float(input, "Softmax")
-    if dtype is not None:
-        x = _ops.cast(x, to_dtype(dtype))
+    return _softmax(x if dtype is None else _ops.cast(x, to_dtype(dtype)), axis)
+
+
+@in_float32
+def _softmax(x: Tensor, axis: Any) -> Tensor:
     shifted, axes = _shifted(x, axis, "Softmax")
     e = _ops.exp(shifted)
     return _ops.div(e, _total(e, axes))
@@ -281,6 +294,7 @@ def softmin(x: Any, axis: Any = -1, *, dtype: Any = None) -> Tensor:
 
 
 @one_plan
+@in_float32
 def log_softmax(logits: Any, axis: Any = -1) -> Tensor:
     """log(softmax(x)), without overflow or the logarithm of 0."""
     shifted, axes = _shifted(_float(logits, "LogSoftmax"), axis, "LogSoftmax")

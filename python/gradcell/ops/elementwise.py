@@ -3,13 +3,14 @@ method; and a few composed of them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where as _where
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.primitive import primitive_of
 
 __all__ = []
@@ -113,17 +114,29 @@ def _magnitude(x: Tensor) -> Tensor:
 
 
 @one_plan
+@in_float32
 def hypot(input: Any, other: Any) -> Tensor:
-    """sqrt(input^2 + other^2)."""
-    x, y = arguments.operands(input, other, "hypot")
-    return _ops.sqrt(_ops.add(_ops.square(x), _ops.square(y)))
+    """sqrt(input^2 + other^2), also where a square is no number of the dtype."""
+    x, y = map(arguments.floating, arguments.operands(input, other, "hypot"))
+    size = _ops.maximum(_ops.abs(x), _ops.abs(y))
+    edge, power = (500, 800) if size.dtype == _core.float64 else (60, 100)
+    one, large, small = (_ops.full([], 2.0**n, size.dtype) for n in (0, power, -power))
+    scale = _ops.where(_ops.less(size, 2.0**-edge), large, one)
+    scale = _ops.where(_ops.greater(size, 2.0**edge), small, scale)
+    sum_ = _ops.add(_ops.square(_ops.mul(x, scale)), _ops.square(_ops.mul(y, scale)))
+    endless = _ops.logical_or(_ops.isinf(x), _ops.isinf(y))
+    return _ops.where(endless, math.inf, _ops.div(_ops.sqrt(sum_), scale))
 
 
 @one_plan
+@in_float32
 def xlogy(input: Any, other: Any) -> Tensor:
-    """input * log(other), 0 where input is 0."""
+    """input * log(other), 0 where input is 0 and other a number."""
     x, y = map(arguments.floating, arguments.operands(input, other, "xlogy"))
-    zero = _ops.equal(x, 0)
+    # elsewhere 0 log(other) is 0 by itself, and its derivative log(other)
+    finite = _ops.logical_and(_ops.greater(y, 0), _ops.isfinite(y))
+    bare = _ops.logical_not(_ops.logical_or(finite, _ops.isnan(y)))
+    zero = _ops.logical_and(_ops.equal(x, 0), bare)
     return _ops.where(zero, 0, _ops.mul(x, _ops.log(_ops.where(zero, 1, y))))
 
 

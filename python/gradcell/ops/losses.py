@@ -12,7 +12,7 @@ from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.ops.activations import _softplus, log_softmax
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss",
@@ -40,6 +40,7 @@ def _pair(input: Any, target: Any, op: str, reduction: str) -> tuple[Tensor, Ten
 
 
 @one_plan
+@in_float32
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """(input - target)^2. The two broadcast."""
     x, y = _pair(input, target, "mse_loss", reduction)
@@ -54,6 +55,7 @@ def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
 
 
 @one_plan
+@in_float32
 def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "none") -> Tensor:
     """d^2 / (2 beta) where d = |input - target| < beta, else d - beta / 2.
 
@@ -69,6 +71,7 @@ def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "n
 
 
 @one_plan
+@in_float32
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.0) -> Tensor:
     """d^2 / 2 where d = |input - target| <= delta, else delta (d - delta / 2).
 
@@ -171,6 +174,7 @@ def _nll(
 
 
 @one_plan
+@in_float32
 def nll_loss(
     inputs: Any, target: Any, weight: Any = None, ignore_index: int = -100,
     reduction: str = "mean", label_smoothing: float = 0.0,
@@ -205,6 +209,7 @@ def _soft_cross_entropy(
 
 
 @one_plan
+@in_float32
 def cross_entropy(
     input: Any, target: Any, weight: Any = None, ignore_index: int = -100,
     reduction: str = "mean", label_smoothing: float = 0.0,
@@ -238,6 +243,7 @@ def cross_entropy(
 
 
 @one_plan
+@in_float32
 def softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor:
     """The cross entropy of each row: [N, C] scores and [N, C] probabilities give [N]."""
     x, y = _same_shape(*_pair(logits, labels, "SoftmaxCrossEntropyWithLogits", "none"),
@@ -262,6 +268,7 @@ _TINY = 1e-12
 
 
 @one_plan
+@in_float32
 def binary_cross_entropy(
     logits: Any, labels: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -279,6 +286,7 @@ def binary_cross_entropy(
 
 
 @one_plan
+@in_float32
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -299,6 +307,7 @@ def binary_cross_entropy_with_logits(
 
 
 @one_plan
+@in_float32
 def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
     """labels * (log(labels) - logits), 0 where labels is 0: the divergence from probabilities whose
     logarithms are logits. reduction 'batchmean': the sum over the first dimension's size."""

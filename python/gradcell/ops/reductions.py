@@ -16,7 +16,7 @@ from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where as _where
 from gradcell.ops import indexing
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 
 __all__ = [
     "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumsum", "logsumexp", "max",
@@ -268,6 +268,7 @@ def _var(x: Tensor, axis: Any, ddof: int, keepdims: bool) -> Tensor:
 
 
 @one_plan
+@in_float32
 def var(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
     """The variance: the sum of squared deviations from the mean over (count - ddof).
 
@@ -277,6 +278,7 @@ def var(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> 
 
 
 @one_plan
+@in_float32
 def std(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
     """The standard deviation, the square root of var."""
     return _ops.sqrt(
@@ -284,6 +286,7 @@ def std(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> 
     )
 
 
+@in_float32
 def _vector_norm(x: Tensor, order: float, axes: Any, keepdim: bool) -> Tensor:
     if x.dtype.is_complex:  # of the absolute values, and complex as MindSpore's is
         return _ops.cast(_vector_norm(_size(x), order, axes, keepdim), x.dtype)
@@ -307,6 +310,7 @@ def _size(x: Tensor) -> Tensor:
     return _ops.reduce_sum(pairs, [pairs.ndim - 1])  # their imaginary parts are zero
 
 
+@in_float32
 def _matrix_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Tensor:
     if order == "fro":
         return _vector_norm(x, 2, axes, keepdim)
@@ -362,6 +366,7 @@ def _finite_shift(x: Tensor, axis: Any) -> Tensor:
 
 
 @one_plan
+@in_float32
 def logsumexp(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
     """log(sum(exp(input))), without overflow: the largest element is taken out first."""
     x = arguments.floating(arguments.tensor(input, "logsumexp"))

@@ -11,8 +11,8 @@ from gradcell import _core, arguments
 from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell.ops import indexing, shaping
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops import indexing, shaping, special
+from gradcell.ops.one_plan import in_float32, one_plan
 
 _ops = _core.ops
 
@@ -72,10 +72,11 @@ def cummin(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
 
 
 @one_plan
+@in_float32
 def logcumsumexp(input: Any, axis: Any) -> Tensor:
     """log of the sums of exp of all elements up to each along axis.
 
-    By doubling, each step max + log1p(exp(-|difference|)).
+    By doubling.
     """
     x = arguments.tensor(input, "logcumsumexp")
     a = arguments.axis_of(axis, x.ndim, "logcumsumexp")
@@ -84,8 +85,7 @@ def logcumsumexp(input: Any, axis: Any) -> Tensor:
         head = shaping._window(x, a, 0, reach)
         late = shaping._window(x, a, reach, x.shape[a] - reach)
         early = shaping._window(x, a, 0, x.shape[a] - reach)
-        high, low = _ops.maximum(late, early), _ops.minimum(late, early)
-        both = _ops.add(high, _ops.log1p(_ops.exp(_ops.sub(low, high))))
+        both = special.log_sum(late, early)
         x = _ops.concat([head, both], a)
         reach *= 2
     return x

@@ -11,7 +11,7 @@ import numpy as np
 from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell.ops import complex_numbers, reductions
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 
 _ops = _core.ops
 
@@ -124,10 +124,16 @@ def exp2(input: Any) -> Tensor:
 
 
 @one_plan
+@in_float32
 def cbrt(x: Any) -> Tensor:
-    """The cube root."""
+    """The cube root: a power, and a step of Newton's for the digits that 1/3 lacks."""
     t = _float(x, "cbrt", "x")
-    size = _ops.pow(_ops.abs(t), 1 / 3)
+    whole = _ops.where(_ops.less(t, 0), _ops.neg(t), t)  # abs has derivative 0 at 0
+    size = _ops.pow(whole, 1 / 3)
+    plain = _ops.logical_and(_ops.greater(size, 0), _ops.isfinite(size))
+    root = _ops.where(plain, size, 1.0)
+    step = _ops.div(_ops.sub(root, _ops.div(whole, _ops.square(root))), 3.0)
+    size = _ops.where(plain, _ops.sub(root, step), size)
     return _ops.where(_ops.less(t, 0), _ops.neg(size), size)
 
 
@@ -150,27 +156,37 @@ def rad2deg(x: Any) -> Tensor:
     return _ops.mul(_float(x, "rad2deg", "x"), 180 / math.pi)
 
 
-def _log_sum(x: Any, y: Any, op: str, base: float) -> Tensor:
-    a, b = _float(x, op), _float(y, op, "other")
-    high, low = _ops.maximum(a, b), _ops.minimum(a, b)
-    gap = _ops.where(_ops.equal(high, low), 0, _ops.sub(low, high))  # also of infinities
-    grown = _ops.log1p(_ops.exp(_ops.mul(gap, math.log(base))))
-    return _ops.add(high, _ops.div(grown, math.log(base)))
+def log_sum(a: Tensor, b: Tensor, base: float = math.e) -> Tensor:
+    """The logarithm of base^a + base^b.
+
+    The two sides are told apart by one condition, so that where a and b are equal every derivative
+    is that of b + log1p(exp(a - b)), not that of a kink.
+    """
+    endless = _ops.logical_and(_ops.isinf(a), _ops.equal(a, b))
+    gap = _ops.where(endless, 0, _ops.sub(a, b))
+    above = _ops.greater(gap, 0)
+    tail = _ops.where(above, _ops.neg(gap), gap)
+    tail = _ops.log1p(_ops.exp(tail if base == math.e else _ops.mul(tail, math.log(base))))
+    tail = tail if base == math.e else _ops.mul(tail, 1 / math.log(base))
+    return _ops.add(_ops.where(above, a, b), tail)
 
 
 @one_plan
+@in_float32
 def logaddexp(input: Any, other: Any) -> Tensor:
     """log(exp(input) + exp(other)), without overflow."""
-    return _log_sum(input, other, "logaddexp", math.e)
+    return log_sum(_float(input, "logaddexp"), _float(other, "logaddexp", "other"))
 
 
 @one_plan
+@in_float32
 def logaddexp2(input: Any, other: Any) -> Tensor:
     """log2(2^input + 2^other), without overflow."""
-    return _log_sum(input, other, "logaddexp2", 2.0)
+    return log_sum(_float(input, "logaddexp2"), _float(other, "logaddexp2", "other"), 2.0)
 
 
 @one_plan
+@in_float32
 def logit(input: Any, eps: Any = None) -> Tensor:
     """log(x / (1 - x)), x first brought within eps and 1 - eps."""
     x = _float(input, "logit")
@@ -181,27 +197,31 @@ def logit(input: Any, eps: Any = None) -> Tensor:
 
 @one_plan
 def xdivy(x: Any, y: Any) -> Tensor:
-    """x / y, 0 where x is 0."""
+    """x / y, 0 where both are 0."""
     a, b = arguments.operands(x, y, "xdivy", ("x", "y"))
-    zero = _ops.equal(a, 0)
+    zero = _ops.logical_and(_ops.equal(a, 0), _ops.equal(b, 0))
     return _ops.where(zero, 0, _ops.div(a, _ops.where(zero, 1, b)))
 
 
 @one_plan
+@in_float32
 def addcmul(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """input + value tensor1 tensor2."""
     return _ops.add(input, _ops.mul(value, _ops.mul(tensor1, tensor2)))
 
 
 @one_plan
+@in_float32
 def addcdiv(input: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
     """input + value tensor1 / tensor2."""
     return _ops.add(input, _ops.mul(value, _ops.div(tensor1, tensor2)))
 
 
 @one_plan
+@in_float32
 def sinc(input: Any) -> Tensor:
-    """sin(pi x) / (pi x), 1 at 0; close to 0 by its series, so that derivatives are right there too."""
+    """sin(pi x) / (pi x), 1 at 0; close to 0 by its series, so that derivatives are right there too;
+    of real numbers with the sine of the way to the next integer, so that zeros are zeros."""
     x = _float(input, "sinc")
     angle = _ops.mul(x, math.pi)
     size = complex_numbers.complex_abs(x) if x.dtype.is_complex else _ops.abs(x)
@@ -211,65 +231,103 @@ def sinc(input: Any) -> Tensor:
     series = _ops.full([], 1.0, x.dtype)
     for k in range(12, 0, -1):  # 1 - s/6 (1 - s/20 (1 - s/42 (...)))
         series = _ops.sub(1.0, _ops.mul(_ops.div(square, float(2 * k * (2 * k + 1))), series))
-    return _ops.where(near, series, _ops.div(_ops.sin(apart), apart))
+    if x.dtype.is_complex:
+        return _ops.where(near, series, _ops.div(_ops.sin(apart), apart))
+    whole = _ops.round(x)
+    sine = _ops.sin(_ops.mul(_ops.sub(x, whole), math.pi))
+    odd = _ops.not_equal(_ops.mod(whole, 2.0), 0)
+    return _ops.where(near, series, _ops.div(_ops.where(odd, _ops.neg(sine), sine), apart))
 
 
 # Gamma and error functions ------------------------------------------------------------------------
 
 #: Bernoulli numbers B_2, B_4, ... (Abramowitz and Stegun, table 23.2).
 _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510)
-_SHIFT = 10
+_EULER = 0.57721566490153286
+#: zeta(k) - 1 for k = 2, 3, ... (Abramowitz and Stegun, table 23.3).
+_ZETA = (
+    0.6449340668482264, 0.2020569031595943, 0.08232323371113819, 0.03692775514336993,
+    0.01734306198444914, 0.008349277381922827, 0.004077356197944339, 0.002008392826082214,
+    0.0009945751278180853, 0.0004941886041194646, 0.0002460865533080483, 0.0001227133475784891,
+    6.124813505870483e-05, 3.058823630702049e-05, 1.528225940865187e-05, 7.637197637899762e-06,
+    3.817293264999840e-06, 1.908212716553939e-06, 9.539620338727961e-07, 4.769329867878065e-07,
+    2.384505027277330e-07, 1.192199259653111e-07, 5.960818905125948e-08, 2.980350351465228e-08,
+    1.490155482836504e-08, 7.450711789835429e-09, 3.725334024788457e-09, 1.862659723513049e-09,
+)  # fmt: skip
+
+
+def _from_integer(t: Tensor) -> Tensor:
+    """t minus the next integer, exactly; t itself close to 0, whose sign stays."""
+    return _ops.where(_ops.less(_ops.abs(t), 0.5), t, _ops.sub(t, _ops.round(t)))
 
 
 @one_plan
+@in_float32
 def lgamma(input: Any) -> Tensor:
-    """log |Gamma(x)|.
+    """log |Gamma(x)|, infinite at 0 and the negative integers.
 
-    Stirling's series (Abramowitz and Stegun, 6.1.41) at x + 10, brought back by the recurrence; for
-    x < 1/2 by reflection (6.1.17).
+    Close to 1 and 2, where it is 0, its series (Abramowitz and Stegun, 6.1.33), from there to 8 or 12
+    by the recurrence, beyond Stirling's series (6.1.41); for x < 1/2 by reflection (6.1.17).
     """
     x = _float(input, "lgamma")
+    last, terms, stirling_terms = (12, 26, 8) if x.dtype == _core.float64 else (8, 13, 4)
     low = _ops.less(x, 0.5)
     y = _ops.where(low, _ops.sub(1.0, x), x)
-    product = y
-    for k in range(1, _SHIFT):
-        product = _ops.mul(product, _ops.add(y, float(k)))
-    z = _ops.add(y, float(_SHIFT))
-    inverse = _ops.reciprocal(z)
-    square, series = _ops.square(inverse), _ops.full([], 0.0, x.dtype)
-    for n in range(len(_BERNOULLI), 0, -1):
-        series = _ops.add(_BERNOULLI[n - 1] / (2 * n * (2 * n - 1)), _ops.mul(square, series))
-    stirling = _ops.add(
-        _ops.sub(_ops.mul(_ops.sub(z, 0.5), _ops.log(z)), z),
-        _ops.add(_ops.mul(inverse, series), 0.5 * math.log(2 * math.pi)),
-    )
-    above = _ops.sub(stirling, _ops.log(product))
-    turn = _ops.sin(_ops.mul(_ops.where(low, _ops.sub(x, _ops.floor(x)), 0.5), math.pi))
+    far = _ops.greater(y, last + 0.5)
+    near = _ops.where(far, 2.0, y)
+    whole = _ops.floor(_ops.add(near, 0.5))
+    d = _ops.sub(near, whole)
+    series = _ops.full([], 0.0, x.dtype)
+    for n in range(terms, 1, -1):
+        series = _ops.sub(_ZETA[n - 2] / n, _ops.mul(d, series))
+    series = _ops.mul(d, _ops.add(1 - _EULER, _ops.mul(d, series)))  # log Gamma(2 + d)
+    product = _ops.full([], 1.0, x.dtype)
+    for k in range(1, last):  # Gamma(y) / Gamma(2 + d)
+        factor = _ops.where(_ops.greater(whole, k + 1.5), _ops.sub(near, float(k)), 1.0)
+        product = _ops.mul(product, factor)
+    first = _ops.less(whole, 1.5)
+    log = _ops.log(_ops.where(_ops.logical_or(far, first), y, product))
+    close = _ops.add(series, _ops.where(first, _ops.neg(log), log))
+    inverse = _ops.reciprocal(y)
+    square, tail = _ops.square(inverse), _ops.full([], 0.0, x.dtype)
+    for n in range(stirling_terms, 0, -1):
+        tail = _ops.add(_BERNOULLI[n - 1] / (2 * n * (2 * n - 1)), _ops.mul(square, tail))
+    tail = _ops.add(_ops.mul(inverse, tail), 0.5 * math.log(2 * math.pi))
+    stirling = _ops.add(_ops.sub(_ops.mul(_ops.sub(y, 0.5), log), y), tail)
+    above = _ops.where(far, stirling, close)
+    turn = _ops.abs(_ops.sin(_ops.mul(_ops.where(low, _from_integer(x), 0.5), math.pi)))
     reflected = _ops.sub(_ops.sub(math.log(math.pi), _ops.log(turn)), above)
     out = _ops.where(low, reflected, above)
-    return _ops.where(_ops.isinf(x), math.inf, out)
+    endless = _ops.logical_or(_ops.isinf(x), _ops.equal(turn, 0))
+    return _ops.where(endless, math.inf, out)
 
 
 @one_plan
 def digamma(input: Any) -> Tensor:
-    """The derivative of log Gamma(x).
+    """The derivative of log Gamma(x): infinite at 0, NaN at the negative integers.
 
-    Its asymptotic series (Abramowitz and Stegun, 6.3.18) at x + 10, brought back by the recurrence; for
-    x < 1/2 by reflection (6.3.7).
+    Its asymptotic series (Abramowitz and Stegun, 6.3.18) beyond x, brought back by the recurrence; for
+    x < 1/2 by reflection (6.3.7). In float64, whatever x is.
     """
     x = _float(input, "digamma")
-    low = _ops.less(x, 0.5)
-    y = _ops.where(low, _ops.sub(1.0, x), x)
+    # shorter types are computed in float64 too, and need fewer of its digits
+    steps, terms = (10, 8) if x.dtype == _core.float64 else (6, 5)
+    t = _ops.cast(x, _core.float64)
+    low = _ops.less(t, 0.5)
+    y = _ops.where(low, _ops.sub(1.0, t), t)
     total = _ops.reciprocal(y)
-    for k in range(1, _SHIFT):
+    for k in range(1, steps):
         total = _ops.add(total, _ops.reciprocal(_ops.add(y, float(k))))
-    z = _ops.add(y, float(_SHIFT))
-    square, series = _ops.square(_ops.reciprocal(z)), _ops.full([], 0.0, x.dtype)
-    for n in range(len(_BERNOULLI), 0, -1):
+    z = _ops.add(y, float(steps))
+    square, series = _ops.square(_ops.reciprocal(z)), _ops.full([], 0.0, _core.float64)
+    for n in range(terms, 0, -1):
         series = _ops.mul(square, _ops.add(_BERNOULLI[n - 1] / (2 * n), series))
     above = _ops.sub(_ops.sub(_ops.sub(_ops.log(z), _ops.div(0.5, z)), series), total)
-    angle = _ops.mul(_ops.where(low, _ops.sub(x, _ops.floor(x)), 0.25), math.pi)
-    return _ops.where(low, _ops.sub(above, _ops.div(math.pi, _ops.tan(angle))), above)
+    part = _from_integer(t)
+    angle = _ops.mul(_ops.where(low, part, 0.25), math.pi)
+    out = _ops.where(low, _ops.sub(above, _ops.div(math.pi, _ops.tan(angle))), above)
+    pole = _ops.logical_and(_ops.equal(part, 0), _ops.less(t, 0))
+    return _ops.cast(_ops.where(pole, math.nan, out), x.dtype)
 
 
 @one_plan

@@ -11,7 +11,7 @@ from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.ops import complex_numbers, indexing, reductions, shaping
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 
 _ops = _core.ops
 
@@ -86,6 +86,8 @@ def nanquantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) ->
 def _median(input: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> tuple[Tensor, Tensor]:
     x = arguments.tensor(input, name)
     a = arguments.axis_of(axis, x.ndim, name)
+    if x.shape[a] == 0:
+        raise ValueError(f"{name}: axis {a} of shape {tuple(x.shape)} has no elements{where()}")
     values = x.asnumpy()
     order = indexing._order(x, a, False).asnumpy()
     nan = np.isnan(values)
@@ -123,6 +125,7 @@ def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Tenso
 
 
 @one_plan
+@in_float32
 def var_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -131,6 +134,7 @@ def var_mean(
 
 
 @one_plan
+@in_float32
 def std_mean(
     input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -139,6 +143,7 @@ def std_mean(
 
 
 @one_plan
+@in_float32
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     """The covariances of the rows of a matrix: sum w (x - mean)(y - mean) / norm.
 
@@ -165,6 +170,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
 
 
 @one_plan
+@in_float32
 def corrcoef(input: Any) -> Tensor:
     """The correlations of the rows of a matrix: cov over the standard deviations of both, within
     -1 and 1."""

@@ -126,7 +126,7 @@ class _Exporter:
         """An initialiser of a tensor's values, bfloat16 too."""
         bits = value._numpy()
         if value.dtype.name != "bfloat16":
-            return self.array(np.ascontiguousarray(bits), name)
+            return self.array(np.asarray(bits, order="C"), name)
         name = self._fresh(name)
         kind, data = self.types["bfloat16"], np.ascontiguousarray(bits).tobytes()
         self.initializers.append(
