@@ -18,6 +18,8 @@ constexpr int kInlineCost = 12;
 constexpr int kInlineScalarCost = 30;
 constexpr int kLoadCost = 2;
 constexpr int kTooMuch = 1 << 20;
+/// A product with more terms an element is the library's.
+constexpr int64_t kFewTerms = 4;
 /// A row longer than this is reduced by several blocks, so by kernels of its own.
 constexpr int64_t kMaxRow = 1 << 16;
 
@@ -38,14 +40,15 @@ RowSet prefixes(const Dims& dims) {
 int own_cost(const Graph& g, NodeId id) {
   const Op op = g[id].op;
   const Form f = form(g, id);
+  if (f == Form::Product) return static_cast<int>(2 * few_terms(g, id));
   if (f != Form::Elementwise) return f == Form::Random ? 40 : f == Form::Take ? 2 : 1;
   bool cheap = info(op).cls != OpClass::Float || op == Op::Sqrt || op == Op::Rsqrt ||
                op == Op::Div || op == Op::Reciprocal;
   return cheap && op != Op::Pow ? 1 : 8;
 }
 
-/// Library calls and scatters read whole buffers; other kernels compute their inputs where they
-/// can.
+/// Library calls and scatters read whole buffers, and so do products with few terms, which would
+/// compute each operand several times; other kernels compute their inputs where they can.
 bool reads_whole(const Graph& g, NodeId id) {
   const Form f = form(g, id);
   return f == Form::Product || f == Form::Convolve || f == Form::Attend || f == Form::Window ||
@@ -80,11 +83,12 @@ Role role_of(const Graph& g, NodeId id) {
     case Form::Window:
     case Form::TakePlaces:
     case Form::AddPlaces:
-    case Form::Product:
     case Form::Scatter:
     case Form::LastIndex:
     case Form::Collective:
       return Role::Alone;
+    case Form::Product:
+      return few_terms(g, id) > 0 ? Role::Map : Role::Alone;
     case Form::Loop:  // taken apart before
     case Form::Marker:
       break;
@@ -119,6 +123,7 @@ RowSet kept_rows(const Graph& g, NodeId id, int k) {
     case Form::Reduce:
       return {g.count(id)};
     case Form::Take:
+    case Form::Product:
       return {};
     default:  // element by element
       return prefixes(g.dims(id));
@@ -402,6 +407,14 @@ class Fuser {
 };
 
 }  // namespace
+
+int64_t few_terms(const Graph& g, NodeId id) {
+  if (!is_product(g, id) || !is_floating(g.dtype(id))) return 0;
+  int64_t terms = 0;
+  for (int k = 0; k < g[id].input_count; k += 2)
+    terms += sizes_of(g.dims(g.input(id, k)), g.dims(id), attributes<ProductAttributes>(g, id)).k;
+  return terms <= kFewTerms ? terms : 0;
+}
 
 int64_t trailing_reduction(const Graph& g, NodeId id) {
   const Dims& dims = g.dims(g.input(id, 0));

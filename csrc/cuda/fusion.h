@@ -37,6 +37,10 @@ struct Fusion {
 
 Fusion fuse(const Graph& g, std::span<const NodeId> roots, const TileRegions& tiles);
 
+/// How many terms an element of a product has, if they are so few that it is written out, as an
+/// elementwise op of its operands' rows and columns; else 0.
+int64_t few_terms(const Graph& g, NodeId id);
+
 /// The size of the trailing axes that a reduction removes, if it removes just those; else 0.
 int64_t trailing_reduction(const Graph& g, NodeId id);
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <tuple>
 
+#include "cuda/kernel_writer.h"
 #include "ops/ops.h"
 
 namespace gradcell::cuda {
@@ -16,7 +17,10 @@ namespace {
 constexpr double kLaunch = 2 << 20, kInstructionsAByte = 8;
 /// Elements that do not come in fours take longer.
 constexpr double kSingly = 1.25;
-constexpr size_t kMostPacks = 16, kMostRowPacks = 8, kMostArrays = 128, kOutputs = 32;
+/// So many take longer still.
+constexpr size_t kMostArrays = 128;
+/// A longer text takes long to compile.
+constexpr double kMostValues = 200;
 /// Nodes looked at before it is enough, times all sweeps.
 constexpr size_t kMostWork = 4 << 20;
 constexpr int kSweeps = 3;
@@ -31,6 +35,8 @@ int instructions(const Graph& g, NodeId id) {
     }
     case Form::Random:
       return 48;
+    case Form::Product:
+      return static_cast<int>(4 * few_terms(g, id));
     case Form::Move:
     case Form::Take:
       return 4;
@@ -48,7 +54,9 @@ class LateStores {
         limit_(g.size(), kNever),
         needed_(g.size()),
         seen_(g.size(), 0),
-        times_(g.size(), 0) {
+        times_(g.size(), 0),
+        same_(g.size(), 0),
+        moved_(g.size(), 0) {
     for (NodeId id : fixed) fixed_[f.storage[id]] = 1;
   }
 
@@ -56,7 +64,8 @@ class LateStores {
     for (NodeId id = 0; id < g_.size(); ++id) look_at(id);
     for (size_t k = 0; k < kernels_.size(); ++k) {
       std::optional<Cost> found = cost_of(kernels_[k]);
-      if (!found) return;  // a kernel that the fusion has for reasons of its own
+      require(found.has_value(), ErrorKind::Runtime,
+              "planning: a kernel needs what is not in memory before it");
       take(k, std::move(*found));
     }
     for (size_t k = 0, n = kernels_.size(); k < n; ++k) part(k);
@@ -147,7 +156,7 @@ class LateStores {
     auto visit = [&](NodeId id) {
       id = f_.storage[id];
       if (seen_[id] == mark) return;
-      seen_[id] = mark, times_[id] = 0;
+      seen_[id] = mark, times_[id] = 0, same_[id] = moved_[id] = 0;
       found.push_back(id);
       open.push_back(id);
     };
@@ -171,14 +180,21 @@ class LateStores {
     return weigh(kernel, std::move(found));
   }
 
+  /// Whether an element needs its inputs at its own place; at each other one they are computed
+  /// anew.
+  bool keeps_place(NodeId id) const {
+    const Form f = form(g_, id);
+    return f != Form::Move && f != Form::Take && f != Form::Product;
+  }
+
   Cost weigh(const Kernel& kernel, std::vector<NodeId> found) {
     const auto& [stage, size, by_rows, alone] = kernel.key;
     std::ranges::sort(found, std::greater{});  // users before what they use
-    double moved = 0, computed = 0;
+    double moved = 0, computed = 0, values = 0;
     int64_t longest = 1;
     size_t arrays = 0;
     for (NodeId id : kernel.outputs) {
-      times_[id] = g_.count(id);
+      times_[id] = g_.count(id), same_[id] = 1;
       moved += static_cast<double>(bytes(id));
       longest = std::max(longest, g_.count(id));
     }
@@ -193,17 +209,25 @@ class LateStores {
       int64_t times = times_[id];
       if (by_rows && g_.count(id) == size) times = size;  // once a row
       const bool reduces = f_.node[id].role == Role::RowReduce || id == alone;
-      computed += static_cast<double>(times) * instructions(g_, id);
+      const double places = same_[id] + moved_[id];
+      values += places;
+      computed += static_cast<double>(times) * places * instructions(g_, id);
       for (NodeId input : g_.inputs(id)) {
         const NodeId p = f_.storage[input];
         times_[p] = std::max(times_[p], reduces ? g_.count(p) : times);
+        if (keeps_place(id))
+          same_[p] = std::max(same_[p], places);
+        else
+          moved_[p] += places * static_cast<double>(std::max<int64_t>(1, few_terms(g_, id)));
       }
     }
     arrays += kernel.outputs.size();
     if (by_rows ? arrays > kMostRowPacks || longest / size % 4 != 0 : arrays > kMostPacks)
       moved *= kSingly;
     if (arrays > kMostArrays) moved *= 4;
-    const double launches = static_cast<double>((kernel.outputs.size() + kOutputs - 1) / kOutputs);
+    if (values > kMostValues) moved += (values - kMostValues) * kLaunch;
+    const double launches =
+        static_cast<double>((kernel.outputs.size() + kMaxOutputs - 1) / kMaxOutputs);
     return {moved + computed / kInstructionsAByte + launches * kLaunch, std::move(found)};
   }
 
@@ -216,6 +240,7 @@ class LateStores {
   /// Whether the plan is cheaper with some kernels as they are now; then they are taken so.
   bool accept(const std::set<size_t>& changed, double least) {
     double before = 0, after = 0;
+    missing_.clear();
     std::vector<Cost> costs;
     for (size_t k : changed) {
       std::optional<Cost> c = cost_of(kernels_[k]);
@@ -351,7 +376,8 @@ class LateStores {
   std::vector<std::set<size_t>> needed_;  ///< by node: kernels
   std::vector<NodeId> missing_;
   std::vector<uint32_t> seen_;
-  std::vector<int64_t> times_;  ///< of a kernel: how many elements of it are computed
+  std::vector<int64_t> times_;        ///< of a kernel: how many elements of it are computed
+  std::vector<double> same_, moved_;  ///< at how many places: the kernel's own, others
   uint32_t mark_ = 0;
   size_t work_ = 0;
 };
