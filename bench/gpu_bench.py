@@ -93,6 +93,17 @@ def cell_step(loss: Callable[[nn.Cell], nn.Cell], widths: list[int]) -> nn.Cell:
     return step.set_train()
 
 
+class Sequences(nn.Cell):
+    """What a recurrent layer gives for each step, beside what it should."""
+
+    def __init__(self, width: int, hidden: int) -> None:
+        super().__init__()
+        self.layer = nn.LSTM(width, hidden)
+
+    def construct(self, x: Tensor, y: Tensor) -> Tensor:
+        return ((self.layer(x)[0] - y) ** 2).mean()
+
+
 def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
     def n(count: int) -> int:
         return max(16, int(count * scale))
@@ -102,6 +113,9 @@ def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
     rows = n(4096)
     side = n(4096)
     a, b = tensor(side, side), tensor(side, side)
+    steps = n(1000)
+    lstm = Sequences(64, 128)
+    lstm_step = nn.TrainOneStepCell(lstm, nn.Adam(lstm.trainable_params(), 1e-3)).set_train()
     halves = [a.astype(ms.float16), b.astype(ms.float16)]
     return {
         # What the memory and the multipliers reach: the other rows' limits.
@@ -113,6 +127,7 @@ def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
         "softmax": (lambda x: ops.softmax(x, 1), [tensor(n(16384), 1000)]),
         "MLP training step": (mlp_step, [tensor(rows, 784), tensor(rows, 10), *mlp]),
         "PINN training step": (pinn_step, [tensor(n(10_000), 2), *pinn]),
+        "LSTM of 128, sequences": (lstm_step, [tensor(steps, 32, 64), tensor(steps, 32, 128)]),
         "Burgers, nn.Dense 8x20": (cell_step(Burgers, [2, *[20] * 8, 1]), [tensor(n(10_000), 2)]),
     }
 
@@ -186,11 +201,10 @@ def main() -> None:
             ms.set_context(gpu_config={"matmul_allow_tf32": "TF32" in name})
         plan = cuda.plan_of(fn, *data[0])
         took = seconds(ms.jit(lambda *a, fn=fn: fn(*a)), data, options.repeats)
-        products = sum("matmul" in s for s in plan.steps)
         row = {
             "ms": took * 1e3,
-            "launches": len(plan.steps) - products,
-            "products": products,
+            "launches": plan.launches,
+            "products": plan.products,
             "gigabytes_per_second": plan.bytes_moved / took / 1e9,
             "gigaflops": sum(s["flops"] for s in plan.steps) / took / 1e9,
         }

@@ -31,10 +31,29 @@ py::tuple argument(const cuda::Argument& a) {
   }
 }
 
-py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
+using Kernels = std::vector<cuda::Kernel>;
+void add_listing(py::dict& d, const cuda::CudaPlan& plan, const Kernels& kernels);
+
+py::dict listing(const cuda::Loop& loop, const Kernels& kernels) {
+  static constexpr const char* kKinds[] = {"carried", "sliced", "same"};
+  py::list inputs, carried, kept;
+  for (const LoopFrame::Input& i : loop.inputs)
+    inputs.append(py::make_tuple(kKinds[static_cast<int>(i.kind)], i.index));
+  for (const LoopFrame::Carried& c : loop.carried)
+    carried.append(py::make_tuple(c.first, c.output, c.result));
+  for (const LoopFrame::Kept& k : loop.kept) kept.append(py::make_tuple(k.output, k.result));
+  py::dict body;
+  add_listing(body, loop.body, kernels);
+  return py::dict(py::arg("steps") = loop.steps, py::arg("reverse") = loop.reverse,
+                  py::arg("inputs") = inputs, py::arg("carried") = carried, py::arg("kept") = kept,
+                  py::arg("reads") = loop.reads, py::arg("writes") = loop.writes,
+                  py::arg("arena") = loop.arena, py::arg("body") = body);
+}
+
+py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s, const Kernels& kernels) {
   py::dict d;
   if (s.kernel >= 0) {
-    d["kernel"] = plan.kernels[s.kernel].name;
+    d["kernel"] = kernels[static_cast<size_t>(s.kernel)].name;
     d["grid"] = s.grid;
     d["block"] = py::make_tuple(s.block_x, s.block_y);
     py::list arguments;
@@ -42,6 +61,8 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
     d["arguments"] = arguments;
     d["segments"] = s.segments;
     d["shared"] = py::make_tuple(s.shared_bytes, s.shared_row_bytes);
+  } else if (s.loop >= 0) {
+    d["loop"] = listing(plan.loops[static_cast<size_t>(s.loop)], kernels);
   } else if (s.passage) {
     const cuda::Passage& p = *s.passage;
     d["collective"] =
@@ -60,7 +81,7 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
         py::arg("b_parts") = p.b_parts, py::arg("out_parts") = p.out_parts);
     if (p.has_bias) {
       d["matmul"]["bias"] = p.bias;
-      d["add_bias"] = step(plan, plan.bias_steps[p.add_bias]);
+      d["add_bias"] = step(plan, plan.bias_steps[p.add_bias], kernels);
     }
   }
   d["nodes"] = s.nodes;
@@ -72,10 +93,10 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s) {
   return d;
 }
 
-py::dict listing(const cuda::CudaPlan& plan) {
+/// What plans have, those of loops' bodies too.
+void add_listing(py::dict& d, const cuda::CudaPlan& plan, const Kernels& kernels) {
   static constexpr const char* kPlaces[] = {"input", "output", "temporary"};
-  py::dict d;
-  py::list inputs, outputs, buffers, kernels, steps, constants;
+  py::list inputs, outputs, buffers, steps;
   for (const TensorDesc& t : plan.inputs) inputs.append(describe(t));
   for (const PlanOutput& o : plan.outputs) {
     py::dict out = describe(o.desc);
@@ -85,17 +106,23 @@ py::dict listing(const cuda::CudaPlan& plan) {
   }
   for (const Buffer& b : plan.buffers)
     buffers.append(py::make_tuple(kPlaces[static_cast<int>(b.place)], b.index, b.offset, b.bytes));
-  for (const cuda::Kernel& k : plan.kernels) kernels.append(py::make_tuple(k.name, k.text));
-  for (const cuda::Step& s : plan.steps) steps.append(step(plan, s));
-  for (DType t : plan.constants) constants.append(std::string(name(t)));
+  for (const cuda::Step& s : plan.steps) steps.append(step(plan, s, kernels));
   d["inputs"] = inputs;
   d["outputs"] = outputs;
   d["buffers"] = buffers;
-  d["kernels"] = kernels;
   d["steps"] = steps;
-  d["constant_dtypes"] = constants;
   d["arena_bytes"] = plan.arena_bytes;
   d["node_count"] = plan.node_count;
+}
+
+py::dict listing(const cuda::CudaPlan& plan) {
+  py::dict d;
+  add_listing(d, plan, plan.kernels);
+  py::list kernels, constants;
+  for (const cuda::Kernel& k : plan.kernels) kernels.append(py::make_tuple(k.name, k.text));
+  for (DType t : plan.constants) constants.append(std::string(name(t)));
+  d["kernels"] = kernels;
+  d["constant_dtypes"] = constants;
   d["prelude"] = plan.prelude;
   d["source"] = plan.source();
   return d;

@@ -33,20 +33,59 @@ std::string prelude_text(bool wide) {
   return text + "typedef long long gc_long;\n" + kScalarText + kPreludeText;
 }
 
+/// Element numbers from here on, with what a grid may add to them, need 64 bits.
+constexpr int64_t kWide = (int64_t(1) << 31) - (int64_t(1) << 24);
+
+/// Whether a loop's body, or one of a loop inside it, has as many elements.
+bool is_wide(std::span<const int64_t> body) {
+  return std::ranges::any_of(view_body(body).nodes, [](const BodyNode& n) {
+    if (element_count(n.dims) >= kWide) return true;
+    return spec(n.op).form == Form::Loop && is_wide(decode<LoopAttributes>(n.attributes).body);
+  });
+}
+
+bool is_wide(const Graph& g) {
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (g.count(id) >= kWide) return true;
+    if (is_loop(g, id) && is_wide(attributes<LoopAttributes>(g, id).body)) return true;
+  }
+  return false;
+}
+
+/// The kernels of a plan and of its loops' bodies. Equal texts are one kernel.
+class Module {
+ public:
+  /// A kernel's number.
+  int add(std::string text, const std::string& title) {
+    auto [it, fresh] = number_.try_emplace(text, static_cast<int>(kernels.size()));
+    if (fresh) {
+      std::string name = "gc_" + title + "_" + std::to_string(kernels.size());
+      text.replace(text.find(kNameMark), std::string(kNameMark).size(), name);
+      kernels.push_back({std::move(name), std::move(text)});
+    }
+    return it->second;
+  }
+
+  std::vector<Kernel> kernels;
+  bool uses_status = false;
+
+ private:
+  std::map<std::string, int> number_;
+};
+
 class CudaPlanner {
  public:
-  explicit CudaPlanner(PlanGraph c)
+  CudaPlanner(PlanGraph c, Module& module, bool wide)
       : c_(std::move(c)),
+        module_(module),
         g_(c_.graph),
         tiles_(find_tile_regions(c_)),
         tile_made_(tiles_.all.size(), 0),
         f_(fuse(g_, c_.roots, tiles_)),
         sums_(sums_of_products(g_, c_.roots, f_)),
-        in_{g_, f_, buffer_of_, constant_of_, false} {}
+        in_{g_, f_, buffer_of_, constant_of_, wide} {}
 
   CudaPlan run() {
-    for (NodeId id = 0; id < g_.size(); ++id)
-      in_.wide |= g_.count(id) >= (int64_t(1) << 31) - (int64_t(1) << 24);
     std::vector<NodeId> biases;
     for (const auto& [sum, of] : sums_) biases.push_back(of.bias);
     store_late(g_, biases, f_);
@@ -64,7 +103,6 @@ class CudaPlanner {
     for (int32_t stage = 0; stage < f_.stage_count; ++stage) make_stage(stage);
     place_temporaries(join_products(plan_));
     plan_.wide = in_.wide;
-    plan_.prelude = prelude_text(in_.wide);
     return std::move(plan_);
   }
 
@@ -75,6 +113,7 @@ class CudaPlanner {
 
   void make_stage(int32_t stage) {
     std::map<std::pair<int64_t, bool>, std::vector<NodeId>> groups;
+    std::map<std::pair<Dims, std::vector<NodeId>>, std::vector<NodeId>> loops;  // their results
     for (NodeId id = 0; id < g_.size(); ++id) {
       const Fused& node = f_.node[id];
       if (!node.stored || node.stage != stage || f_.storage[id] != id || g_.count(id) == 0)
@@ -84,11 +123,14 @@ class CudaPlanner {
         groups[{g_.count(id), false}].push_back(id);
       else if (node.role == Role::Map || node.role == Role::RowReduce)
         groups[{node.rows, node.by_rows}].push_back(id);
+      else if (is_loop(g_, id))
+        loops[{loop_identity(g_, id), in_storage(id)}].push_back(id);
       else if (node.role == Role::Alone)
         make_alone(id);
       else if (node.role == Role::Tile)
         make_tile(id);
     }
+    for (const auto& [loop, results] : loops) make_loop(results);
     for (auto& [key, nodes] : groups)
       for (size_t at = 0; at < nodes.size(); at += kMaxOutputs) {
         std::span<const NodeId> part(nodes.data() + at, std::min(kMaxOutputs, nodes.size() - at));
@@ -178,6 +220,38 @@ class CudaPlanner {
     for (Written& w : write_reductions(in_, all, partials)) add(std::move(w));
   }
 
+  std::vector<NodeId> in_storage(NodeId id) const {
+    std::vector<NodeId> in;
+    for (NodeId i : g_.inputs(id)) in.push_back(f_.storage[i]);
+    return in;
+  }
+
+  /// One step for all results of a loop.
+  void make_loop(const std::vector<NodeId>& results) {
+    FramedLoop framed = frame_loop(g_, results);
+    PlanGraph graph = plan_graph(framed.body, framed.live, framed.roots, {}, true);
+    CudaPlan body = CudaPlanner(std::move(graph), module_, in_.wide).run();
+    require(body.constants.empty(), ErrorKind::Runtime, "planning: constants in a loop's body");
+    Step step;
+    step.loop = static_cast<int>(plan_.loops.size());
+    step.nodes = results.size();
+    for (const Step& s : body.steps) {
+      const auto times = static_cast<size_t>(framed.frame.steps);
+      step.bytes_read += times * s.bytes_read, step.bytes_written += times * s.bytes_written;
+      step.flops += framed.frame.steps * s.flops;
+    }
+    step.stage = f_.node[results[0]].stage;
+    step.location = g_[results[0]].location;
+    LoopPlaces places(framed.frame, body, true);
+    const size_t own = places.bytes, arena = body.arena_bytes;
+    Loop& loop = plan_.loops.emplace_back(
+        Loop{std::move(framed.frame), std::move(body), std::move(places), {}, {}});
+    for (NodeId id : in_storage(results[0])) loop.reads.push_back(buffer_of_[id]);
+    for (NodeId id : results) loop.writes.push_back(buffer_of_[id]);
+    loop.state = temporary(own), loop.arena = temporary(arena);
+    plan_.steps.push_back(std::move(step));
+  }
+
   /// A product, or a sum that its product writes.
   void make_product(NodeId out) {
     auto sum = sums_.find(out);
@@ -244,19 +318,11 @@ class CudaPlanner {
 
   void add(Written w) { plan_.steps.push_back(with_kernel(std::move(w))); }
 
-  /// The step, with the kernel's number. Equal texts are one kernel.
+  /// The step, with the kernel's number.
   Step with_kernel(Written w) {
-    auto it = kernel_of_.find(w.text);
-    if (it == kernel_of_.end()) {
-      std::string name = "gc_" + w.title + "_" + std::to_string(plan_.kernels.size());
-      std::string text = w.text;
-      text.replace(text.find(kNameMark), std::string(kNameMark).size(), name);
-      it = kernel_of_.emplace(std::move(w.text), static_cast<int>(plan_.kernels.size())).first;
-      plan_.kernels.push_back({std::move(name), std::move(text)});
-    }
-    w.step.kernel = it->second;
+    w.step.kernel = module_.add(std::move(w.text), w.title);
     for (const Argument& a : w.step.arguments)
-      plan_.uses_status |= a.kind == Argument::Kind::Status;
+      module_.uses_status |= a.kind == Argument::Kind::Status;
     return std::move(w.step);
   }
 
@@ -276,7 +342,12 @@ class CudaPlanner {
       if (s.passage) {
         if (s.passage->reads) use(s.passage->in, at);
         use(s.passage->out, at);
-      } else if (s.kernel < 0) {
+      } else if (s.loop >= 0) {
+        const Loop& loop = plan_.loops[static_cast<size_t>(s.loop)];
+        for (BufferId b : loop.reads) use(b, at);
+        for (BufferId b : loop.writes) use(b, at);
+        use(loop.state, at), use(loop.arena, at);
+      } else if (s.is_product()) {
         use(s.product.a, at), use(s.product.b, at), use(s.product.out, at);
         for (const auto* parts : {&s.product.a_parts, &s.product.b_parts, &s.product.out_parts})
           for (BufferId b : *parts) use(b, at);
@@ -307,6 +378,7 @@ class CudaPlanner {
   }
 
   PlanGraph c_;
+  Module& module_;
   const Graph& g_;
   TileRegions tiles_;
   std::vector<uint8_t> tile_made_;
@@ -319,7 +391,6 @@ class CudaPlanner {
   Segments segments_;
   std::map<NodeId, NodeId> reduced_with_;             ///< the first of those of one launch
   std::map<NodeId, std::vector<NodeId>> reductions_;  ///< by the first
-  std::map<std::string, int> kernel_of_;
 };
 
 }  // namespace
@@ -330,11 +401,24 @@ std::string CudaPlan::source() const {
   return text + "\n}  // namespace scalar\n}  // namespace gradcell\n";
 }
 
+size_t CudaPlan::launches() const {
+  size_t sum = steps.size() - loops.size();
+  for (const Loop& l : loops) sum += static_cast<size_t>(l.steps) * l.body.launches();
+  return sum;
+}
+
 void allow_tf32(bool allowed) { g_allow_tf32 = allowed; }
 
 CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                         std::span<const NodeId> cuts) {
-  return CudaPlanner(plan_graph(g, live, roots, cuts, true)).run();
+  PlanGraph graph = plan_graph(g, live, roots, cuts, true);
+  const bool wide = is_wide(graph.graph);
+  Module module;
+  CudaPlan plan = CudaPlanner(std::move(graph), module, wide).run();
+  plan.kernels = std::move(module.kernels);
+  plan.uses_status = module.uses_status;
+  plan.prelude = prelude_text(wide);
+  return plan;
 }
 
 }  // namespace gradcell::cuda

@@ -3,14 +3,15 @@
 //
 // Sizes are arguments of the kernels: their text depends on a graph's structure, on which of its
 // sizes are equal and on which are 1, not on the sizes; only the kernel of a narrow network has the
-// widths of its layers in it (tile_writer.h). Constants are arguments too.
+// widths of its layers in it (tile_writer.h). Constants are arguments too. How many steps a loop
+// has is a number beside its body's plan.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "plan/plan.h"
+#include "plan/loop_steps.h"
 
 namespace gradcell::cuda {
 
@@ -59,11 +60,13 @@ struct Passage {
   int64_t given = 0, had = 0;  ///< elements
 };
 
-/// A launch of a kernel, a collective, or a product where `kernel` is -1.
+/// A launch of a kernel, a loop, a collective, or a product where there is none of these.
 struct Step {
   int kernel = -1;
+  int loop = -1;  ///< of the plan's loops
   Gemm product{};
   std::optional<Passage> passage;
+  bool is_product() const { return kernel < 0 && loop < 0 && !passage; }
   uint32_t grid = 1, block_x = 256, block_y = 1;
   /// Shared memory that a block has, and for each row, of which there is one a thread x: where a
   /// device has little, a launch has fewer threads x. (A row more where they are even.)
@@ -79,16 +82,30 @@ struct Step {
   size_t dynamic_bytes() const { return shared_bytes + shared_row_bytes * (block_x | 1); }
 };
 
+struct Loop;
+
 struct CudaPlan : PlanFrame {
-  std::vector<Kernel> kernels;
+  std::vector<Kernel> kernels;  ///< of loops' bodies too, whose plans have none of their own
   std::vector<Step> steps;
   std::vector<Step> bias_steps;  ///< run only in place of a product's own addition
-  std::string prelude;           ///< what comes before the kernels in their module
+  std::vector<Loop> loops;
+  std::string prelude;  ///< what comes before the kernels in their module
   bool uses_status = false;
   bool wide = false;  ///< gc_index has 64 bits
 
   /// The module: prelude and kernels.
   std::string source() const;
+  /// What a run puts on the stream: launches, products and collectives, those of a loop's body once
+  /// for each of its steps.
+  size_t launches() const;
+};
+
+/// A body's plan, run once for each of the loop's steps.
+struct Loop : LoopFrame {
+  CudaPlan body;
+  LoopPlaces places;
+  std::vector<BufferId> reads, writes;  ///< the loop's inputs and results
+  BufferId state = 0, arena = 0;        ///< its own memory; the body's temporaries
 };
 
 /// Whether float32 products of later plans are computed in TF32: 10 bits of mantissa, several times

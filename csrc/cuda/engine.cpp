@@ -23,6 +23,8 @@ constexpr size_t kMaxCopied = 1 << 20;
 constexpr int kMaxRefusals = 3;
 /// Launches from which on one of a graph is faster.
 constexpr size_t kWorthwhile = 2;
+/// More than this, as loops may have, would be a large graph that takes seconds to make.
+constexpr size_t kMostCaptured = 1 << 16;
 /// An input that was so often in a place other than the latest two gets a slot. (State that comes
 /// and goes between two sets of outputs does so three times in the beginning.)
 constexpr int kMaxChanges = 4;
@@ -52,6 +54,19 @@ Value constant(Compute type, DType dtype, uint64_t bits) {
     v.bytes = sizeof number;
   });
   return v;
+}
+
+/// Each buffer of a plan.
+std::vector<DevicePointer> located(const PlanFrame& plan, const std::vector<DevicePointer>& inputs,
+                                   const std::vector<DevicePointer>& outputs, DevicePointer arena) {
+  std::vector<DevicePointer> at(plan.buffers.size());
+  for (size_t b = 0; b < at.size(); ++b) {
+    const Buffer& buffer = plan.buffers[b];
+    at[b] = buffer.place == Place::Input    ? inputs[buffer.index]
+            : buffer.place == Place::Output ? outputs[buffer.index]
+                                            : arena + buffer.offset;
+  }
+  return at;
 }
 
 }  // namespace
@@ -93,20 +108,24 @@ struct Launcher::Recorded {
   Recorded& operator=(const Recorded&) = delete;
 };
 
+/// A loop's arrays in a run.
+struct Launcher::Arrays {
+  const Loop& loop;
+  const Places& buffers;
+  DevicePointer input(size_t i) const { return buffers[loop.reads[i]]; }
+  DevicePointer result(size_t i) const { return buffers[loop.writes[i]]; }
+  DevicePointer own() const { return buffers[loop.state]; }
+};
+
 Launcher::Launcher(CudaPlan plan, Device& device) : plan_(std::move(plan)), device_(device) {
   const Driver& driver = Driver::get();
   wide_ = plan_.wide;
+  launches_ = plan_.launches();
   sources_.resize(plan_.inputs.size());
   if (plan_.uses_status) device_.status();
   const char* waits = std::getenv("CUDA_LAUNCH_BLOCKING");
-  std::string text;
-  for (const Step& s : plan_.steps) {
-    const size_t at = static_cast<size_t>(&s - plan_.steps.data());
-    if (at < kMaxNamed) text += str(at ? ", " : "", named(s));
-    if (waits && std::string_view(waits) == "1") names_.push_back(named(s));
-  }
-  if (plan_.steps.size() > kMaxNamed) text += str(" and ", plan_.steps.size() - kMaxNamed, " more");
-  description_ = std::make_shared<const std::string>(std::move(text));
+  if (waits && std::string_view(waits) == "1") name_steps(plan_);
+  description_ = std::make_shared<const std::string>(description(plan_));
   if (plan_.kernels.empty()) return;
   auto cubin = compiled(plan_.source(), device_.capability(), device_.shared_bytes());
   device_.enter([&] {
@@ -116,13 +135,14 @@ Launcher::Launcher(CudaPlan plan, Device& device) : plan_(std::move(plan)), devi
       driver.call(driver.cuModuleGetFunction, &function, module_, k.name.c_str());
       functions_.push_back(function);
     }
-    fit_rows();
+    fit_rows(plan_);
   });
 }
 
-void Launcher::fit_rows() {
+void Launcher::fit_rows(CudaPlan& plan) {
   const Driver& driver = Driver::get();
-  for (Step& s : plan_.steps) {
+  for (Loop& l : plan.loops) fit_rows(l.body);
+  for (Step& s : plan.steps) {
     if (s.shared_row_bytes == 0) continue;
     const size_t room = device_.shared_bytes() - kOwnShared;
     while (s.block_x > 1 && s.dynamic_bytes() > room) s.block_x /= 2;
@@ -143,15 +163,32 @@ Launcher::~Launcher() {
   });
 }
 
-std::string Launcher::named(const Step& s) const {
+std::string Launcher::named(const CudaPlan& plan, const Step& s) const {
   const std::string where = location_text ? location_text(s.location) : std::string();
-  const char* what = s.kernel >= 0 ? plan_.kernels[static_cast<size_t>(s.kernel)].name.c_str()
+  std::string what = s.kernel >= 0 ? plan_.kernels[static_cast<size_t>(s.kernel)].name
                      : s.passage   ? info(s.passage->op).name
                                    : "a matrix product";
+  if (s.loop >= 0) {
+    const Loop& loop = plan.loops[static_cast<size_t>(s.loop)];
+    what = str(loop.steps, " times ", description(loop.body));
+  }
   return where.empty() ? what : str(what, " (", where, ")");
 }
 
-Launcher::Packed Launcher::packed(const Step& s, const std::vector<DevicePointer>& buffers,
+std::string Launcher::description(const CudaPlan& plan) const {
+  std::string text;
+  for (size_t at = 0; at < std::min(kMaxNamed, plan.steps.size()); ++at)
+    text += str(at ? ", " : "", named(plan, plan.steps[at]));
+  if (plan.steps.size() > kMaxNamed) text += str(" and ", plan.steps.size() - kMaxNamed, " more");
+  return text;
+}
+
+void Launcher::name_steps(const CudaPlan& plan) {
+  for (const Step& s : plan.steps) names_[&s] = named(plan, s);
+  for (const Loop& l : plan.loops) name_steps(l.body);
+}
+
+Launcher::Packed Launcher::packed(const Step& s, const Places& buffers,
                                   const uint64_t* constants) const {
   size_t each = s.arguments.size() / s.segments;
   auto value = [&](const Argument& a, bool aligned) {
@@ -196,56 +233,71 @@ Launcher::Packed Launcher::packed(const Step& s, const std::vector<DevicePointer
   return p;
 }
 
-void Launcher::launch(const Step& s, const std::vector<DevicePointer>& buffers,
-                      const uint64_t* constants, StreamHandle stream, Constants* capturing) const {
-  Packed p = packed(s, buffers, constants);
+void Launcher::launch(const Step& s, const Places& buffers, const Run& run) const {
+  Packed p = packed(s, buffers, run.constants);
   const Driver& driver = Driver::get();
   driver.check(driver.cuLaunchKernel(functions_[s.kernel], s.grid, 1, 1, s.block_x, s.block_y, 1,
-                                     static_cast<unsigned>(s.dynamic_bytes()), stream,
+                                     static_cast<unsigned>(s.dynamic_bytes()), run.stream,
                                      p.pointers.data(), nullptr),
                plan_.kernels[s.kernel].name.c_str());
   auto is_constant = [](const Argument& a) { return a.kind == Argument::Kind::Constant; };
-  if (!capturing || std::ranges::none_of(s.arguments, is_constant)) return;
+  if (!run.capturing || std::ranges::none_of(s.arguments, is_constant)) return;
   int status = 0;
   unsigned long long id = 0;
   void *graph = nullptr, *const *latest = nullptr;
   size_t count = 0;
-  driver.call(driver.cuStreamGetCaptureInfo, stream, &status, &id, &graph, &latest, &count);
+  driver.call(driver.cuStreamGetCaptureInfo, run.stream, &status, &id, &graph, &latest, &count);
   require(status == kActive && count == 1, ErrorKind::Runtime, "a capture was lost");
-  capturing->launches.emplace_back(&s, latest[0]);
+  run.capturing->launches.emplace_back(&s, latest[0]);
 }
 
-void Launcher::enqueue(const Step& s, const std::vector<DevicePointer>& buffers,
-                       const uint64_t* constants, StreamHandle stream, Constants* capturing) const {
-  const Driver& driver = Driver::get();
-  if (s.kernel >= 0) return launch(s, buffers, constants, stream, capturing);
-  if (s.passage) {
-    const Passage& p = *s.passage;
-    return Nccl::get().enqueue(p, p.reads ? buffers[p.in] : 0, buffers[p.out], stream);
-  }
-  const Gemm& p = s.product;
+void Launcher::multiply(const CudaPlan& plan, const Gemm& p, const Places& buffers,
+                        const Run& run) const {
   DevicePointer out = buffers[p.out];
   if (p.k == 0) {
+    const Driver& driver = Driver::get();
     if (!p.accumulate)
-      driver.call(driver.cuMemsetD8Async, out, 0, plan_.buffers[p.out].bytes, stream);
+      driver.call(driver.cuMemsetD8Async, out, 0, plan.buffers[p.out].bytes, run.stream);
     return;
   }
   CublasLt& products = device_.products();
   DevicePointer a = buffers[p.a], b = buffers[p.b], workspace = device_.workspace();
-  if (p.has_bias && products.multiply_and_add(p, a, b, buffers[p.bias], out, workspace, stream))
+  if (p.has_bias && products.multiply_and_add(p, a, b, buffers[p.bias], out, workspace, run.stream))
     return;
-  products.multiply(p, a, b, out, workspace, stream);
-  if (p.has_bias) launch(plan_.bias_steps[p.add_bias], buffers, constants, stream, capturing);
+  products.multiply(p, a, b, out, workspace, run.stream);
+  if (p.has_bias) launch(plan.bias_steps[p.add_bias], buffers, run);
 }
 
-void Launcher::enqueue(const std::vector<DevicePointer>& buffers, const uint64_t* constants,
-                       StreamHandle stream, Constants* capturing) const {
+void Launcher::repeat(const Loop& loop, const Places& buffers, const Run& run) const {
   const Driver& driver = Driver::get();
-  for (const Step& s : plan_.steps) {
-    enqueue(s, buffers, constants, stream, capturing);
+  const LoopSteps steps(loop, loop.body, loop.places, Arrays{loop, buffers});
+  std::vector<DevicePointer> inputs(loop.body.inputs.size()), outputs(loop.body.outputs.size());
+  auto copy = [&](size_t bytes, DevicePointer from, DevicePointer to) {
+    driver.call(driver.cuMemcpyDtoDAsync, to, from, bytes, run.stream);
+  };
+  for (int64_t step = 0; step < loop.steps; ++step) {
+    steps.bind(step, inputs.data(), outputs.data());
+    enqueue(loop.body, located(loop.body, inputs, outputs, buffers[loop.arena]), run);
+    steps.copies(step, copy);
+  }
+  steps.finish(copy);
+}
+
+void Launcher::enqueue(const CudaPlan& plan, const Step& s, const Places& buffers,
+                       const Run& run) const {
+  if (s.kernel >= 0) return launch(s, buffers, run);
+  if (s.loop >= 0) return repeat(plan.loops[static_cast<size_t>(s.loop)], buffers, run);
+  if (s.is_product()) return multiply(plan, s.product, buffers, run);
+  const Passage& p = *s.passage;
+  Nccl::get().enqueue(p, p.reads ? buffers[p.in] : 0, buffers[p.out], run.stream);
+}
+
+void Launcher::enqueue(const CudaPlan& plan, const Places& buffers, const Run& run) const {
+  const Driver& driver = Driver::get();
+  for (const Step& s : plan.steps) {
+    enqueue(plan, s, buffers, run);
     if (!names_.empty())
-      driver.check(driver.cuStreamSynchronize(stream),
-                   names_[static_cast<size_t>(&s - plan_.steps.data())].c_str());
+      driver.check(driver.cuStreamSynchronize(run.stream), names_.at(&s).c_str());
   }
 }
 
@@ -294,20 +346,15 @@ std::shared_ptr<Blocks> Launcher::free_outputs(const std::vector<DevicePointer>&
   return outputs_.front();
 }
 
-std::vector<DevicePointer> Launcher::places(const std::vector<DevicePointer>& inputs,
-                                            const Blocks& outputs, DevicePointer arena) const {
-  std::vector<DevicePointer> at(plan_.buffers.size());
-  for (size_t b = 0; b < at.size(); ++b) {
-    const Buffer& buffer = plan_.buffers[b];
-    at[b] = buffer.place == Place::Input    ? inputs[buffer.index]
-            : buffer.place == Place::Output ? outputs[buffer.index]->pointer()
-                                            : arena + buffer.offset;
-  }
-  return at;
+Launcher::Places Launcher::places(const std::vector<DevicePointer>& inputs, const Blocks& outputs,
+                                  DevicePointer arena) const {
+  std::vector<DevicePointer> out;
+  for (const auto& block : outputs) out.push_back(block ? block->pointer() : 0);
+  return located(plan_, inputs, out, arena);
 }
 
 void Launcher::capture(Recorded& r) const {
-  if (refusals_ >= kMaxRefusals || plan_.steps.size() < kWorthwhile || !names_.empty()) return;
+  if (refusals_ >= kMaxRefusals || !is_captured() || !names_.empty()) return;
   ++refusals_;
   const Driver& driver = Driver::get();
   // Everything the capture calls has been called before: nothing allocates or waits inside it.
@@ -315,8 +362,8 @@ void Launcher::capture(Recorded& r) const {
   if (driver.cuStreamBeginCapture(stream, kThreadLocal) != 0) return;
   bool complete = true;
   try {
-    enqueue(places(r.inputs, *r.outputs, arena_ ? arena_->pointer() : 0), r.constants.data(),
-            stream, &r.launches);
+    enqueue(plan_, places(r.inputs, *r.outputs, arena_ ? arena_->pointer() : 0),
+            {r.constants.data(), stream, &r.launches});
   } catch (const Error&) {
     complete = false;  // the run without a graph will say it
   }
@@ -366,13 +413,17 @@ Blocks Launcher::handed_out(const Blocks& outputs) const {
   return result;
 }
 
+bool Launcher::is_captured() const {
+  return launches_ >= kWorthwhile && launches_ <= kMostCaptured;
+}
+
 bool Launcher::needs_slot(size_t input, DevicePointer at) const {
   Source& s = sources_[input];
   if (s.slot || at == s.latest) return s.slot != nullptr;
   const bool returns = at == s.before;
   s.before = std::exchange(s.latest, at);
-  return !returns && ++s.changes > kMaxChanges && plan_.steps.size() >= kWorthwhile &&
-         plan_.inputs[input].bytes() <= kSlotBytes * plan_.steps.size();
+  return !returns && ++s.changes > kMaxChanges && is_captured() &&
+         plan_.inputs[input].bytes() <= kSlotBytes * launches_;
 }
 
 std::vector<DevicePointer> Launcher::settled(const std::vector<DevicePointer>& inputs) const {
@@ -403,7 +454,7 @@ Blocks Launcher::run_entered(const std::vector<DevicePointer>& inputs,
   if (!ran_) {  // the first time may be the last: nothing is kept
     DeviceBlock arena(device_, plan_.arena_bytes);
     Blocks outputs = fresh_outputs();
-    enqueue(places(inputs, outputs, arena.pointer()), constants, device_.stream());
+    enqueue(plan_, places(inputs, outputs, arena.pointer()), {constants, device_.stream()});
     ran_ = true;
     return outputs;
   }
@@ -425,14 +476,15 @@ Blocks Launcher::run_entered(const std::vector<DevicePointer>& inputs,
       if (it->graph)
         driver.call(driver.cuGraphLaunch, it->graph, device_.stream());
       else
-        enqueue(places(at, *it->outputs, arena_ ? arena_->pointer() : 0), constants,
-                device_.stream());
+        enqueue(plan_, places(at, *it->outputs, arena_ ? arena_->pointer() : 0),
+                {constants, device_.stream()});
       return handed_out(*it->outputs);
     }
     recorded_.erase(it);
   }
   std::shared_ptr<Blocks> outputs = free_outputs(inputs);
-  enqueue(places(at, *outputs, arena_ ? arena_->pointer() : 0), constants, device_.stream());
+  enqueue(plan_, places(at, *outputs, arena_ ? arena_->pointer() : 0),
+          {constants, device_.stream()});
   if (recorded_.size() == kMaxGraphs) recorded_.pop_back();
   recorded_.emplace_front(at, outputs, arena_, device_);
   return handed_out(*outputs);

@@ -53,7 +53,7 @@ bool reads_whole(const Graph& g, NodeId id) {
   const Form f = form(g, id);
   return f == Form::Product || f == Form::Convolve || f == Form::Attend || f == Form::Window ||
          f == Form::TakePlaces || f == Form::AddPlaces || f == Form::Fourier ||
-         f == Form::Scatter || f == Form::LastIndex || f == Form::Collective;
+         f == Form::Scatter || f == Form::LastIndex || f == Form::Loop || f == Form::Collective;
 }
 
 Role role_of(const Graph& g, NodeId id) {
@@ -85,11 +85,11 @@ Role role_of(const Graph& g, NodeId id) {
     case Form::AddPlaces:
     case Form::Scatter:
     case Form::LastIndex:
+    case Form::Loop:
     case Form::Collective:
       return Role::Alone;
     case Form::Product:
       return few_terms(g, id) > 0 ? Role::Map : Role::Alone;
-    case Form::Loop:  // taken apart before
     case Form::Marker:
       break;
   }

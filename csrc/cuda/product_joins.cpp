@@ -40,7 +40,7 @@ class Joiner {
   }
 
  private:
-  static bool is_product(const Step& s) { return s.kernel < 0 && !s.passage; }
+  static bool is_product(const Step& s) { return s.is_product(); }
 
   bool movable(BufferId b) const {
     const Buffer& buffer = plan_.buffers[b];

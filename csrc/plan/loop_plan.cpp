@@ -7,12 +7,13 @@
 
 namespace gradcell {
 
-LoopPlan plan_loop(const Graph& g, std::span<const NodeId> loops) {
+FramedLoop frame_loop(const Graph& g, std::span<const NodeId> loops) {
   const auto a = attributes<LoopAttributes>(g, loops[0]);
-  const Body body = read_body(a.body);
+  Body body = read_body(a.body);
   const auto carried = static_cast<size_t>(a.carried), sliced = static_cast<size_t>(a.sliced);
+  FramedLoop loop;
   std::vector<uint8_t> needed(carried, 0);
-  std::vector<NodeId> kept, roots;
+  std::vector<NodeId> kept;
   for (NodeId id : loops) {
     const auto r = attributes<LoopAttributes>(g, id);
     if (r.last)
@@ -20,44 +21,51 @@ LoopPlan plan_loop(const Graph& g, std::span<const NodeId> loops) {
     else
       kept.push_back(static_cast<NodeId>(r.result));
   }
-  std::vector<NodeId> live;
   for (bool more = true; more;) {
     more = false;
-    roots = kept;
+    loop.roots = kept;
     for (size_t k = 0; k < carried; ++k)
-      if (needed[k]) roots.push_back(body.next[k]);
-    live = live_until(body.graph, roots, {});
-    for (size_t k = 0; k < carried; ++k)
-      if (!needed[k] && std::ranges::binary_search(live, body.inputs[k])) needed[k] = more = true;
+      if (needed[k]) loop.roots.push_back(body.next[k]);
+    loop.live = live_until(body.graph, loop.roots, {});
+    for (size_t k = 0; k < carried; ++k) {
+      const bool stays = body.next[k] == body.inputs[k];  // the same in all steps
+      if (!needed[k] && !stays && std::ranges::binary_search(loop.live, body.inputs[k]))
+        needed[k] = more = true;
+    }
   }
 
-  LoopPlan plan;
-  plan.steps = a.steps, plan.reverse = a.reverse;
+  LoopFrame& f = loop.frame;
+  f.steps = a.steps, f.reverse = a.reverse;
   std::vector<size_t> place(carried, 0);
   for (size_t k = 0; k < carried; ++k) {
     if (!needed[k]) continue;
-    place[k] = plan.carried.size();
-    plan.carried.push_back({k, kept.size() + plan.carried.size()});
+    place[k] = f.carried.size();
+    f.carried.push_back({k, kept.size() + f.carried.size()});
   }
   size_t at = 0;
   for (size_t i = 0; i < loops.size(); ++i) {
     const auto r = attributes<LoopAttributes>(g, loops[i]);
     if (r.last)
-      plan.carried[place[static_cast<size_t>(r.result)]].result = static_cast<int>(i);
+      f.carried[place[static_cast<size_t>(r.result)]].result = static_cast<int>(i);
     else
-      plan.kept.push_back({at++, i});
+      f.kept.push_back({at++, i});
   }
-  for (NodeId id : live) {
+  for (NodeId id : loop.live) {
     if (id >= body.inputs.size()) break;  // inputs are the first nodes
-    using Kind = LoopPlan::Input::Kind;
+    using Kind = LoopFrame::Input::Kind;
     const size_t k = id;
-    if (k < carried)
-      plan.inputs.push_back({Kind::Carried, place[k]});
+    if (k < carried && needed[k])
+      f.inputs.push_back({Kind::Carried, place[k]});
     else
-      plan.inputs.push_back({k < carried + sliced ? Kind::Sliced : Kind::Same, k});
+      f.inputs.push_back({k >= carried && k < carried + sliced ? Kind::Sliced : Kind::Same, k});
   }
-  plan.body = make_plan(body.graph, live, roots, {});
-  return plan;
+  loop.body = std::move(body.graph);
+  return loop;
+}
+
+LoopPlan plan_loop(const Graph& g, std::span<const NodeId> loops) {
+  FramedLoop loop = frame_loop(g, loops);
+  return {std::move(loop.frame), make_plan(loop.body, loop.live, loop.roots, {})};
 }
 
 }  // namespace gradcell

@@ -6,7 +6,8 @@
 
 namespace gradcell {
 
-struct LoopPlan {
+/// What goes in and out of a loop's body, whatever engine runs it.
+struct LoopFrame {
   /// Where an input of the body's plan comes from.
   struct Input {
     enum class Kind : uint8_t { Carried, Sliced, Same } kind;
@@ -22,7 +23,6 @@ struct LoopPlan {
     size_t result;  ///< of the loop: has it in all steps
   };
 
-  Plan body;
   int64_t steps = 0;
   bool reverse = false;
   std::vector<Input> inputs;  ///< of the body's plan, in its order
@@ -30,7 +30,18 @@ struct LoopPlan {
   std::vector<Kept> kept;
 };
 
+/// A loop with its body's graph, of which an engine plans the live part.
+struct FramedLoop {
+  LoopFrame frame;
+  Graph body;
+  std::vector<NodeId> live, roots;
+};
 /// loops: nodes that are one loop, in the order of the plan's results.
+FramedLoop frame_loop(const Graph& g, std::span<const NodeId> loops);
+
+struct LoopPlan : LoopFrame {
+  Plan body;
+};
 LoopPlan plan_loop(const Graph& g, std::span<const NodeId> loops);
 
 }  // namespace gradcell

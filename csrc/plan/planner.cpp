@@ -107,7 +107,7 @@ PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const No
     }
     in.clear();
     for (NodeId i : g.inputs(id)) in.push_back(to[i]);
-    if (unroll && is_loop(g, id)) {
+    if (unroll && is_loop(g, id) && attributes<LoopAttributes>(g, id).steps == 1) {
       to[id] = unrolled(c.graph, g, id, in, false);
       continue;
     }

@@ -22,7 +22,7 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
                                std::span<const NodeId> cuts);
 
 /// The graph that is planned: the live part without aliases and gradient stops, hash-consed again,
-/// known values as leaves, sums of products merged. unroll: loops are taken apart.
+/// known values as leaves, sums of products merged. unroll: loops of one step are none.
 PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                      std::span<const NodeId> cuts, bool unroll = false);
 

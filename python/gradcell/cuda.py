@@ -5,7 +5,7 @@ Needs no GPU: the plan is what one would run. `synchronize` waits for one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from gradcell import _core, tree
@@ -22,10 +22,13 @@ class Plan:
 
     Attributes:
         kernels: (name, text) of each kernel; kernels with the same text are one.
-        steps: dicts, in order: a launch (kernel, grid, block, segments, arguments) or a matrix product
-            (matmul), with the graph nodes it computes and the bytes it must read and write. More
-            than one segment: the arguments are those of one after another. A product with a bias
-            that cuBLASLt cannot add is followed by its "add_bias", a launch.
+        steps: dicts, in order: a launch (kernel, grid, block, segments, arguments), a matrix product
+            (matmul) or a loop, with the graph nodes it computes and the bytes it must read and write.
+            More than one segment: the arguments are those of one after another. A product with a
+            bias that cuBLASLt cannot add is followed by its "add_bias", a launch. A loop has a
+            "body", with steps of its own, which it repeats.
+        launches, products: how many of each a run puts on the stream, those of a loop's body once for
+            each of its steps.
         node_count: nodes of the graph, constants and inputs included.
         source: the whole module, as the compiler gets it.
     """
@@ -36,6 +39,10 @@ class Plan:
         self.steps: list[dict[str, Any]] = raw["steps"]
         self.node_count: int = raw["node_count"]
         self.source: str = raw["source"]
+        self.products: int = sum(times for s, _, times in _every(self.steps) if "matmul" in s)
+        self.launches: int = sum(
+            times for s, _, times in _every(self.steps) if "matmul" not in s and "loop" not in s
+        )
 
     @property
     def bytes_moved(self) -> int:
@@ -43,34 +50,52 @@ class Plan:
         return sum(s["bytes_read"] + s["bytes_written"] for s in self.steps)
 
     def table(self) -> str:
-        """One line for each step, in order: what it is, its size (a launch's blocks and threads, or a
-        product's m, n and k), the graph's nodes that it computes, the bytes that it must read and
-        write. In the last line, all of it beside the graph's nodes."""
+        """One line for each step, in order: what it is, its size (a launch's blocks and threads, a
+        product's m, n and k, how often a loop's body runs), the graph's nodes that it computes, the
+        bytes that it must read and write. The steps of a loop's body stand below it, as one run of
+        them is. In the last line, all of it beside the graph's nodes."""
         head = ("kernel or product", "size", "nodes", "bytes read", "written")
         lines = ["{:44} {:>20} {:>5} {:>12} {:>12}".format(*head)]
-        for s in self.steps:
-            if "kernel" in s:
-                several = f" ({s['segments']} arrays)" if s["segments"] > 1 else ""
-                what = s["kernel"] + several
-                how = f"{s['grid']} x {s['block'][0]}x{s['block'][1]}"
-            else:
-                m = s["matmul"]
-                what = f"matmul {'tf32' if m['tf32'] else m['dtype']}{' + bias' if 'bias' in m else ''}"
-                batch = f"{m['batch']} x " if m["batch"] != 1 else ""
-                how = f"{batch}{m['m']}x{m['n']}x{m['k']}"
+        for s, depth, _ in _every(self.steps):
+            what, how = _named(s)
             lines.append(
-                f"{what:44} {how:>20} {s['nodes']:5} {s['bytes_read']:12} {s['bytes_written']:12}"
+                f"{'  ' * depth + what:44} {how:>20} {s['nodes']:5} {s['bytes_read']:12} "
+                f"{s['bytes_written']:12}"
             )
-        products = sum("matmul" in s for s in self.steps)
-        kernels = len({s["kernel"] for s in self.steps if "kernel" in s})
+        kernels = len({s["kernel"] for s, _, _ in _every(self.steps) if "kernel" in s})
         lines.append(
-            f"{self.node_count} nodes of the graph: {len(self.steps) - products} launches of "
-            f"{kernels} kernels, {products} matrix products, {self.bytes_moved} bytes moved"
+            f"{self.node_count} nodes of the graph: {self.launches} launches of "
+            f"{kernels} kernels, {self.products} matrix products, {self.bytes_moved} bytes moved"
         )
         return "\n".join(lines)
 
     def __str__(self) -> str:
         return "\n".join(text for _, text in self.kernels) + "\n" + self.table()
+
+
+def _every(
+    steps: list[dict[str, Any]], depth: int = 0, times: int = 1
+) -> Iterator[tuple[dict[str, Any], int, int]]:
+    """Steps, with those of loops' bodies: how deep in loops they are, and how often they run."""
+    for s in steps:
+        yield s, depth, times
+        if "loop" in s:
+            yield from _every(s["loop"]["body"]["steps"], depth + 1, times * s["loop"]["steps"])
+
+
+def _named(step: dict[str, Any]) -> tuple[str, str]:
+    """What a step is, and its size."""
+    if "kernel" in step:
+        several = f" ({step['segments']} arrays)" if step["segments"] > 1 else ""
+        return step["kernel"] + several, f"{step['grid']} x {step['block'][0]}x{step['block'][1]}"
+    if "loop" in step:
+        return "loop", f"{step['loop']['steps']} times"
+    if "collective" in step:
+        return step["collective"]["op"], ""
+    m = step["matmul"]
+    batch = f"{m['batch']} x " if m["batch"] != 1 else ""
+    what = f"matmul {'tf32' if m['tf32'] else m['dtype']}{' + bias' if 'bias' in m else ''}"
+    return what, f"{batch}{m['m']}x{m['n']}x{m['k']}"
 
 
 def plan_of(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:

@@ -111,6 +111,33 @@ class Kernels:
         return f"{self.prelude}\nnamespace gradcell {{\nnamespace scalar {{\n{texts}}}\n}}\n"
 
 
+class Launches(NamedTuple):
+    """What the launches of a run have in common."""
+
+    number: int  # of the plan
+    constants: list[Any]
+    threads: tuple[int, int]
+    grid: int
+    aligned: bool
+    epilogues: bool
+    status: ctypes.c_int
+
+
+def nobody_wrote(shape: Any, dtype: Any = np.uint8) -> np.ndarray:
+    """An array that reads as NaN."""
+    count = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.full(count + 64, 0xFF, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + count].view(dtype).reshape(shape)
+
+
+def view(place: int, shape: Any, dtype: str) -> np.ndarray:
+    """The array at an address."""
+    size = int(np.prod(shape)) * np.dtype(NUMPY[dtype]).itemsize
+    memory = (ctypes.c_ubyte * size).from_address(place) if size else bytearray()
+    return np.frombuffer(memory, NUMPY[dtype]).reshape(shape)
+
+
 class Batch:
     """The kernels of several plans, compiled by a C++ compiler, a few files at a time."""
 
@@ -147,93 +174,133 @@ class Batch:
         """The outputs of a plan, from the input values that it was recorded with. Without epilogues:
         as where cuBLASLt adds no bias."""
         raw = self.plans[number].raw
-        # What nobody has written yet reads as NaN.
-        arena = np.full(raw["arena_bytes"] + 64, 0xFF, np.uint8)
-        arena = arena[-arena.ctypes.data % 64 :]
         inputs = [np.ascontiguousarray(v) for v in raw["input_values"]]
-        outputs = [np.full(o["shape"], 0, NUMPY[o["dtype"]]) for o in raw["outputs"]]
-        for o in outputs:
-            o.reshape(-1).view(np.uint8)[:] = 0xFF
-        status = ctypes.c_int(0)
+        how = Launches(number, raw["constants"], threads, grid, aligned, epilogues, ctypes.c_int(0))
+        arena = nobody_wrote(raw["arena_bytes"])
+        outputs = self._carry_out(how, raw, inputs, arena.ctypes.data)
+        if how.status.value:
+            raise IndexError("an index is out of range")
+        return [widen(a, o["dtype"]) for a, o in zip(outputs, raw["outputs"], strict=True)]
+
+    def _carry_out(
+        self, how: Launches, plan: dict[str, Any], inputs: list[np.ndarray], arena: int
+    ) -> list[np.ndarray]:
+        """The outputs of a plan, or of one step of a loop's body."""
+        outputs = [nobody_wrote(o["shape"], NUMPY[o["dtype"]]) for o in plan["outputs"]]
         places = []
-        for kind, index, offset, size in raw["buffers"]:
+        for kind, index, offset, size in plan["buffers"]:
             if kind == "temporary":
-                places.append(arena.ctypes.data + offset)
+                places.append(arena + offset)
             else:
                 array = (inputs if kind == "input" else outputs)[index]
                 assert array.nbytes == size
                 places.append(array.ctypes.data)
-        index_type = ctypes.c_longlong if self.wide else ctypes.c_int
         steps = []
-        for step in raw["steps"]:
+        for step in plan["steps"]:
             steps.append(step)
-            if "add_bias" in step and not epilogues:
+            if "add_bias" in step and not how.epilogues:
                 product = {k: v for k, v in step["matmul"].items() if k != "bias"}
                 steps[-1:] = [{"matmul": product}, step["add_bias"]]
         for step in steps:
             if "matmul" in step:
-                self._matmul(step["matmul"], raw["buffers"], places)
-                continue
-            values: list[Any] = []
-            for kind, *rest in step["arguments"]:
-                if kind == "buffer":
-                    values.append(ctypes.c_void_p(places[rest[0]]))
-                elif kind == "size":
-                    values.append(index_type(rest[0]))
-                elif kind == "packs":
-                    values.append(index_type(rest[0] if aligned else 0))
-                elif kind == "constant":
-                    values.append(C_TYPES[rest[1]](raw["constants"][rest[0]]))
-                else:
-                    values.append(ctypes.cast(ctypes.pointer(status), ctypes.c_void_p))
-            each = len(values) // step["segments"]
-            arguments = [
-                (type(values[k]) * step["segments"])(*values[k::each]) for k in range(each)
-            ]
-            pointers = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments])
-            kernel = f"run_{self.kernels.number[number, step['kernel']]}"
-            launch = self.library.shim_launch
-            assert launch(getattr(self.library, kernel), pointers, grid, *threads) == 0, (
-                f"{step['kernel']}: threads end where others wait for them"
-            )
-        if status.value:
-            raise IndexError("an index is out of range")
+                self._matmul(step["matmul"], plan["buffers"], places)
+            elif "loop" in step:
+                self._loop(how, step["loop"], places)
+            else:
+                self._launch(how, step, places)
         result = []
-        for o, array in zip(raw["outputs"], outputs, strict=True):
+        for o, array in zip(plan["outputs"], outputs, strict=True):
             if o["alias_input"] >= 0:
                 array = inputs[o["alias_input"]].reshape(o["shape"])
             elif o["alias_output"] >= 0:
                 array = outputs[o["alias_output"]].reshape(o["shape"])
-            result.append(widen(array, o["dtype"]))
+            result.append(array)
         return result
+
+    def _loop(self, how: Launches, loop: dict[str, Any], places: list[int]) -> None:
+        """As the loop is defined: by values, whatever the engine does to save copies."""
+        body, steps = loop["body"], loop["steps"]
+        reads, writes = ([places[b] for b in loop[k]] for k in ("reads", "writes"))
+
+        def array(place: int, like: dict[str, Any], steps: int | None = None) -> np.ndarray:
+            shape = like["shape"] if steps is None else [steps, *like["shape"]]
+            return view(place, shape, like["dtype"])
+
+        state = [
+            array(reads[first], body["outputs"][output]).copy()
+            for first, output, _ in loop["carried"]
+        ]
+        for step in range(steps):
+            t = steps - 1 - step if loop["reverse"] else step
+            inputs = []
+            for (kind, index), like in zip(loop["inputs"], body["inputs"], strict=True):
+                if kind == "carried":
+                    inputs.append(state[index])
+                elif kind == "same":
+                    inputs.append(array(reads[index], like))
+                else:
+                    inputs.append(
+                        array(reads[index], like, steps)[t : t + 1].reshape(like["shape"])
+                    )
+            outputs = self._carry_out(how, body, inputs, places[loop["arena"]])
+            for output, result in loop["kept"]:
+                array(writes[result], body["outputs"][output], steps)[t] = outputs[output]
+            state = [outputs[output].copy() for _, output, _ in loop["carried"]]
+        for (_, output, result), last in zip(loop["carried"], state, strict=True):
+            if result >= 0:
+                array(writes[result], body["outputs"][output])[...] = last
+
+    def _launch(self, how: Launches, step: dict[str, Any], places: list[int]) -> None:
+        index_type = ctypes.c_longlong if self.wide else ctypes.c_int
+        values: list[Any] = []
+        each = len(step["arguments"]) // step["segments"]
+        for at, (kind, *rest) in enumerate(step["arguments"]):
+            if at % each == 0:  # a segment
+                buffers = [a[1] for a in step["arguments"][at : at + each] if a[0] == "buffer"]
+                aligned = how.aligned and all(places[b] % 16 == 0 for b in buffers)
+            if kind == "buffer":
+                values.append(ctypes.c_void_p(places[rest[0]]))
+            elif kind == "size":
+                values.append(index_type(rest[0]))
+            elif kind == "packs":
+                values.append(index_type(rest[0] if aligned else 0))
+            elif kind == "constant":
+                values.append(C_TYPES[rest[1]](how.constants[rest[0]]))
+            else:
+                values.append(ctypes.cast(ctypes.pointer(how.status), ctypes.c_void_p))
+        arguments = [(type(values[k]) * step["segments"])(*values[k::each]) for k in range(each)]
+        pointers = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments])
+        kernel = f"run_{self.kernels.number[how.number, step['kernel']]}"
+        launch = self.library.shim_launch
+        assert launch(getattr(self.library, kernel), pointers, how.grid, *how.threads) == 0, (
+            f"{step['kernel']}: threads end where others wait for them"
+        )
 
     @staticmethod
     def _matmul(m: dict[str, Any], buffers: Any, places: list[int]) -> None:
-        def view(b: int, *shape: int, parts: Any = ()) -> np.ndarray:
-            dtype = np.dtype(NUMPY[m["dtype"]])
-            size = int(np.prod(shape)) * dtype.itemsize
+        def matrices(b: int, *shape: int, parts: Any = ()) -> np.ndarray:
+            size = int(np.prod(shape)) * np.dtype(NUMPY[m["dtype"]]).itemsize
             parts = parts or [b]
             assert parts[0] == b and sum(buffers[p][3] for p in parts) == size
             for one, next in itertools.pairwise(parts):
                 assert places[next] == places[one] + buffers[one][3]
-            memory = (ctypes.c_ubyte * size).from_address(places[b]) if size else bytearray()
-            return np.frombuffer(memory, dtype).reshape(shape)
+            return view(places[b], shape, m["dtype"])
 
         count, rows, columns, inner = m["batch"], m["m"], m["n"], m["k"]
         of_a = (inner, rows) if m["transpose_a"] else (rows, inner)
         of_b = (columns, inner) if m["transpose_b"] else (inner, columns)
-        a = view(m["a"], count, *of_a, parts=m["a_parts"])
-        b = view(m["b"], count, *of_b, parts=m["b_parts"])
+        a = matrices(m["a"], count, *of_a, parts=m["a_parts"])
+        b = matrices(m["b"], count, *of_b, parts=m["b_parts"])
         a, b = widen(a, m["dtype"]), widen(b, m["dtype"])
         a = a.swapaxes(1, 2) if m["transpose_a"] else a
         b = b.swapaxes(1, 2) if m["transpose_b"] else b
         wide = np.float64 if m["dtype"] == "float64" else np.float32
         product = a.astype(wide) @ b.astype(wide)
-        out = view(m["out"], count, rows, columns, parts=m["out_parts"])
+        out = matrices(m["out"], count, rows, columns, parts=m["out_parts"])
         if m["accumulate"]:
             product = product + widen(out, m["dtype"])
         if "bias" in m:
-            product = product + widen(view(m["bias"], columns), m["dtype"])
+            product = product + widen(matrices(m["bias"], columns), m["dtype"])
         out[...] = to_bfloat16(product) if m["dtype"] == "bfloat16" else product
 
 
