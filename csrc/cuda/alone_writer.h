@@ -40,8 +40,9 @@ inline Split split(const Dims& dims, std::span<const int64_t> axes) {
 /// Writes a node that has kernels of its own.
 class AloneWriter : protected Writer {
  public:
-  AloneWriter(const WriterInputs& in, NodeId id)
-      : Writer(in, in.fusion.node[id].stage), id_(id), dtype_(g_.dtype(id)) {
+  /// More segments: one of several nodes of equal shapes that share a launch.
+  AloneWriter(const WriterInputs& in, NodeId id, size_t segments = 1)
+      : Writer(in, in.fusion.node[id].stage), id_(id), dtype_(g_.dtype(id)), segments_(segments) {
     body_.indent = "    ";
   }
 
@@ -64,16 +65,12 @@ class AloneWriter : protected Writer {
 
   // The body for each t < n, one by a thread or by a block; and one statement for each element i.
   Written each_thread(const std::string& n, int64_t items, uint32_t threads, const char* title) {
-    step_.grid = grid_for(items, threads), step_.block_x = threads;
-    return written(
-        "  for (gc_index t = gc_first(); t < " + n + "; t += gc_step()) {\n" + body_.text + "  }\n",
-        title);
+    step_.grid = grid_for(items * segments(), threads), step_.block_x = threads;
+    return written(loop("gc_first()", n, "gc_step()"), title);
   }
   Written each_block(const std::string& n, int64_t items, uint32_t threads, const char* title) {
-    step_.grid = grid_for(items, 1), step_.block_x = threads;
-    return written(
-        "  for (gc_index t = blockIdx.x; t < " + n + "; t += gridDim.x) {\n" + body_.text + "  }\n",
-        title);
+    step_.grid = grid_for(items * segments(), 1), step_.block_x = threads;
+    return written(loop("blockIdx.x", n, "gridDim.x"), title);
   }
   Written each_element(const std::string& n, const std::string& statement, const char* title) {
     step_.grid = grid_for(g_.count(id_), kBlock);
@@ -84,6 +81,29 @@ class AloneWriter : protected Writer {
 
   NodeId id_;
   DType dtype_;
+
+ private:
+  int64_t segments() const { return static_cast<int64_t>(segments_); }
+
+  std::string loop(const std::string& first, const std::string& n, const std::string& step) {
+    if (segments_ == 1)
+      return "  for (gc_index t = " + first + "; t < " + n + "; t += " + step + ") {\n" +
+             body_.text + "  }\n";
+    const std::string count = std::to_string(segments_);
+    std::string sizes, others;
+    for (size_t k = 0; k < parameters_.size(); ++k) {
+      Parameter& p = parameters_[k];
+      const bool same = step_.arguments[k].kind == Argument::Kind::Size;
+      (same ? sizes += "  " : others += "    ") +=
+          p.type + " " + p.name + " = all_" + p.name + (same ? "[0];\n" : "[which];\n");
+      p = of_each(p, count);
+    }
+    return sizes + "  for (gc_index t_of_all = " + first + "; t_of_all < " + n + " * " + count +
+           "; t_of_all += " + step + ") {\n    const gc_index which = t_of_all / (" + n +
+           "), t = t_of_all - which * (" + n + ");\n" + others + body_.text + "  }\n";
+  }
+
+  size_t segments_;
 };
 
 }  // namespace gradcell::cuda

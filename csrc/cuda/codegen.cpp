@@ -5,7 +5,9 @@
 
 #include "cuda/epilogues.h"
 #include "cuda/kernel_writer.h"
+#include "cuda/late_stores.h"
 #include "cuda/product_joins.h"
+#include "cuda/reduction_joins.h"
 #include "cuda/segments.h"
 #include "cuda/tile_writer.h"
 #include "ops/ops.h"
@@ -84,12 +86,20 @@ class CudaPlanner {
         in_{g_, f_, buffer_of_, constant_of_, wide} {}
 
   CudaPlan run() {
+    std::vector<NodeId> biases;
+    for (const auto& [sum, of] : sums_) biases.push_back(of.bias);
+    store_late(g_, biases, f_);
     buffer_of_ = frame(c_, f_.storage, plan_);
     constant_of_ = constant_numbers(c_);
     for (NodeId id = 0; id < g_.size(); ++id)
       if (f_.node[id].stored && f_.storage[id] == id && buffer_of_[id] == UINT32_MAX)
         buffer_of_[id] = temporary(bytes(id));
     segments_ = join_segments(in_, f_);
+    for (std::vector<NodeId>& group : join_reductions(g_, f_)) {
+      const NodeId first = group[0];
+      for (NodeId id : group) reduced_with_[id] = first;
+      reductions_[first] = std::move(group);
+    }
     for (int32_t stage = 0; stage < f_.stage_count; ++stage) make_stage(stage);
     place_temporaries(join_products(plan_));
     plan_.wide = in_.wide;
@@ -181,12 +191,8 @@ class CudaPlanner {
       }
       case Form::Collective:
         return make_passage(id);
-      case Form::Reduce: {
-        Reduction r = plan_reduction(g_, id);
-        BufferId partial = r.chunks > 1 ? temporary(r.partial_bytes) : 0;
-        for (Written& w : write_reduction(in_, id, partial)) add(std::move(w));
-        return;
-      }
+      case Form::Reduce:
+        return make_reductions(id);
       case Form::Input:
       case Form::Constant:
       case Form::Range:
@@ -199,6 +205,19 @@ class CudaPlanner {
       case Form::Take:
         fail(ErrorKind::Runtime, info(g_[id].op).name, " has no kernel of its own");
     }
+  }
+
+  /// A reduction, and those that share its launch.
+  void make_reductions(NodeId id) {
+    const auto with = reduced_with_.find(id);
+    if (with != reduced_with_.end() && with->second != id) return;
+    const std::vector<NodeId> all =
+        with == reduced_with_.end() ? std::vector{id} : reductions_.at(id);
+    const Reduction r = plan_reduction(g_, id);
+    std::vector<BufferId> partials(all.size());
+    if (r.chunks > 1)
+      for (BufferId& partial : partials) partial = temporary(r.partial_bytes);
+    for (Written& w : write_reductions(in_, all, partials)) add(std::move(w));
   }
 
   std::vector<NodeId> in_storage(NodeId id) const {
@@ -370,6 +389,8 @@ class CudaPlanner {
   std::vector<BufferId> buffer_of_;
   std::vector<int> constant_of_;
   Segments segments_;
+  std::map<NodeId, NodeId> reduced_with_;             ///< the first of those of one launch
+  std::map<NodeId, std::vector<NodeId>> reductions_;  ///< by the first
 };
 
 }  // namespace

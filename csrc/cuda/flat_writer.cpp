@@ -9,7 +9,6 @@ namespace gradcell::cuda {
 namespace {
 
 constexpr int64_t kPack = 4;
-constexpr size_t kMostPacks = 16;
 /// Stands for the number of segments.
 constexpr const char* kCountMark = "@COUNT@";
 
@@ -47,7 +46,6 @@ class FlatWriter : Writer {
     std::string first = segment_ ? "first" : "gc_first()", step = segment_ ? "step" : "gc_step()";
     std::string text;
     text += "  auto at = [&](gc_index i" + in_formal + formal + ") {\n" + body_.text + "  };\n";
-    // Packs of very many arrays would not fit into registers.
     bool in_packs = (segment_ || n >= kPack) && direct_.size() + outputs.size() <= kMostPacks;
     if (in_packs) {
       packs(n / kPack);
@@ -126,10 +124,10 @@ class FlatWriter : Writer {
         "    const int s = gc_segment(all_end, block);\n";
     for (Parameter& p : parameters_) {
       text += "    " + p.type + " " + p.name + " = all_" + p.name + "[s];\n";
-      p = of_each(p);
+      p = of_each(p, kCountMark);
     }
     parameter("const gc_index", "end", {Argument::Kind::Size, 0, step_.grid, Compute::I64});
-    parameters_.back() = of_each(parameters_.back());
+    parameters_.back() = of_each(parameters_.back(), kCountMark);
     text +=
         "    const gc_index begin = s > 0 ? all_end[s - 1] : 0, end = all_end[s];\n"
         "    const gc_index first = (block - begin) * blockDim.x + threadIdx.x;\n"
@@ -140,15 +138,6 @@ class FlatWriter : Writer {
       at = newline;
     }
     return text + "  }\n";
-  }
-
-  static Parameter of_each(const Parameter& p) {
-    std::string type = p.type;
-    for (const char* word : {" __restrict__", "const "})
-      if (size_t at = type.find(word);
-          at != std::string::npos && (word[0] == ' ' || type.back() != '*'))
-        type.erase(at, std::string(word).size());
-    return {"const __grid_constant__ gc_each<" + type + ", " + kCountMark + ">", "all_" + p.name};
   }
 
   bool segment_;

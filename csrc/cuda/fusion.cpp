@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/union_find.h"
+#include "cuda/product_stages.h"
 #include "ops/ops.h"
 #include "plan/labels.h"
 
@@ -17,6 +18,8 @@ constexpr int kInlineCost = 12;
 constexpr int kInlineScalarCost = 30;
 constexpr int kLoadCost = 2;
 constexpr int kTooMuch = 1 << 20;
+/// A product with more terms an element is the library's.
+constexpr int64_t kFewTerms = 4;
 /// A row longer than this is reduced by several blocks, so by kernels of its own.
 constexpr int64_t kMaxRow = 1 << 16;
 
@@ -37,14 +40,15 @@ RowSet prefixes(const Dims& dims) {
 int own_cost(const Graph& g, NodeId id) {
   const Op op = g[id].op;
   const Form f = form(g, id);
+  if (f == Form::Product) return static_cast<int>(2 * few_terms(g, id));
   if (f != Form::Elementwise) return f == Form::Random ? 40 : f == Form::Take ? 2 : 1;
   bool cheap = info(op).cls != OpClass::Float || op == Op::Sqrt || op == Op::Rsqrt ||
                op == Op::Div || op == Op::Reciprocal;
   return cheap && op != Op::Pow ? 1 : 8;
 }
 
-/// Library calls and scatters read whole buffers; other kernels compute their inputs where they
-/// can.
+/// Library calls and scatters read whole buffers, and so do products with few terms, which would
+/// compute each operand several times; other kernels compute their inputs where they can.
 bool reads_whole(const Graph& g, NodeId id) {
   const Form f = form(g, id);
   return f == Form::Product || f == Form::Convolve || f == Form::Attend || f == Form::Window ||
@@ -79,12 +83,13 @@ Role role_of(const Graph& g, NodeId id) {
     case Form::Window:
     case Form::TakePlaces:
     case Form::AddPlaces:
-    case Form::Product:
     case Form::Scatter:
     case Form::LastIndex:
     case Form::Loop:
     case Form::Collective:
       return Role::Alone;
+    case Form::Product:
+      return few_terms(g, id) > 0 ? Role::Map : Role::Alone;
     case Form::Marker:
       break;
   }
@@ -118,6 +123,7 @@ RowSet kept_rows(const Graph& g, NodeId id, int k) {
     case Form::Reduce:
       return {g.count(id)};
     case Form::Take:
+    case Form::Product:
       return {};
     default:  // element by element
       return prefixes(g.dims(id));
@@ -131,13 +137,14 @@ class Fuser {
         n_(g.size()),
         roots_(roots),
         tiles_(tiles),
-        tile_stage_(tiles.all.size(), kUnplaced),
         uses_(n_, 0),
         sets_(n_),
         rows_(n_),
         full_(n_, 0),
         shared_(n_, 0),
         ready_(n_, 0),
+        least_(n_, 0),
+        edges_(n_, 0),
         open_(n_, 0),
         anchored_(n_, 0) {
     f_.node.resize(n_);
@@ -162,12 +169,11 @@ class Fuser {
     for (NodeId r : roots_) anchored_[f_.storage[r]] = 1;
     for (NodeId id = 0; id < n_; ++id) anchor_scalar(id);
     for (NodeId id : tiles_.order)
-      if (f_.node[id].role == Role::Tile)
-        f_.node[id].stage = stage_of_tile(static_cast<size_t>(tiles_.of[id]));
-      else if (real(id))
-        place(id);
+      if (real(id)) place(id);
+    find_stages();
+    wait_for_each_other();
     for (NodeId id = 0; id < n_; ++id)
-      if (anchored_[id]) f_.node[id].stored = true;
+      if (anchored_[id]) f_.node[id].stored = f_.node[id].anchored = true;
     for (NodeId id = 0; id < n_; ++id)
       if (real(id)) store_inputs(id);
     finish();
@@ -182,11 +188,9 @@ class Fuser {
   }
 
   /// The first stage in which all that a region reads is there.
-  int32_t stage_of_tile(size_t tile) {
-    int32_t& stage = tile_stage_[tile];
-    if (stage != kUnplaced) return stage;
-    stage = 0;
-    for (NodeId id : tiles_.all[tile].reads)
+  int32_t stage_of_tile(const TileRegion& tile) const {
+    int32_t stage = 0;
+    for (NodeId id : tile.reads)
       if (!is_leaf(g_, id)) stage = std::max(stage, f_.node[id].stage + 1);
     return stage;
   }
@@ -247,26 +251,70 @@ class Fuser {
     return true;
   }
 
-  /// Component, cost and first possible stage of a node.
+  /// Component and cost of a node, and how it comes by its inputs.
   void place(NodeId id) {
-    Fused& me = f_.node[id];
-    if (form(g_, id) == Form::Collective) me.stage = passage_stage_;
+    const Fused& me = f_.node[id];
     if (me.role == Role::Map) costs(id);
     if (me.role == Role::RowReduce) rows_[id] = {g_.count(id)}, open_[id] = 1;
     if (me.role == Role::Map) rows_[id] = prefixes(g_.dims(id));
+    edges_[id] = edge_.size();
     for (int k = 0; k < g_[id].input_count; ++k) {
       NodeId p = source(id, k);
-      const Fused& from = f_.node[p];
-      if (from.role == Role::Source) {
-        if (is_constant(g_, p) && reads_whole(g_, id)) me.stage = std::max(me.stage, 1);
+      Edge e = Edge::Load;
+      if (f_.node[p].role == Role::Source)
+        e = is_constant(g_, p) && reads_whole(g_, id) ? Edge::Filled : Edge::There;
+      else if (join(id, p, k))
+        e = Edge::Flow;
+      else if (inlines(id, p))
+        e = Edge::Inline;
+      edge_.push_back(e);
+    }
+  }
+
+  /// The first stage in which each node can be computed, none before `least_`.
+  void find_stages() {
+    int32_t passage = 0;  // of the collectives so far: they stay in their order
+    for (NodeId id : tiles_.order) {
+      Fused& me = f_.node[id];
+      if (me.role == Role::Tile) {
+        me.stage = stage_of_tile(tiles_.all[static_cast<size_t>(tiles_.of[id])]);
         continue;
       }
-      bool flows = join(id, p, k);
-      int32_t least = flows ? from.stage : inlines(id, p) ? ready_[p] : from.stage + 1;
-      me.stage = std::max(me.stage, least);
-      ready_[id] = std::max(ready_[id], again(p) ? ready_[p] : from.stage + 1);
+      if (!real(id)) continue;
+      const bool passes = form(g_, id) == Form::Collective;
+      me.stage = std::max(least_[id], passes ? passage : 0);
+      ready_[id] = 0;
+      for (int k = 0; k < g_[id].input_count; ++k) {
+        const NodeId p = source(id, k);
+        const int32_t from = f_.node[p].stage;
+        const Edge e = edge_[edges_[id] + static_cast<size_t>(k)];
+        if (e == Edge::Filled) me.stage = std::max(me.stage, 1);
+        if (e == Edge::Filled || e == Edge::There) continue;
+        me.stage = std::max(me.stage, e == Edge::Flow     ? from
+                                      : e == Edge::Inline ? ready_[p]
+                                                          : from + 1);
+        ready_[id] = std::max(ready_[id], again(p) ? ready_[p] : from + 1);
+      }
+      if (passes) passage = me.stage;
     }
-    if (form(g_, id) == Form::Collective) passage_stage_ = me.stage;
+  }
+
+  /// Products that can be one wait for the last of them.
+  void wait_for_each_other() {
+    if (!tiles_.all.empty() || !g_.effects().empty()) return;
+    const auto groups = products_to_join(g_, roots_, f_);
+    for (size_t round = 0;; ++round) {
+      bool waits = false;
+      for (const std::vector<NodeId>& group : groups) {
+        int32_t last = 0;
+        for (NodeId id : group) last = std::max(last, f_.node[id].stage);
+        for (NodeId id : group)
+          if (f_.node[id].stage < last) least_[id] = last, waits = true;
+      }
+      if (!waits) return;
+      require(round <= groups.size(), ErrorKind::Runtime, "planning: products wait in a circle");
+      find_stages();
+    }
   }
 
   bool together(NodeId id, NodeId p, int k) {
@@ -330,26 +378,43 @@ class Fuser {
   }
 
   static constexpr int64_t kMixed = -1;
-  static constexpr int32_t kUnplaced = -1;
+
+  /// How a node comes by an input.
+  enum class Edge : uint8_t {
+    There,   ///< it is in memory before all kernels
+    Filled,  ///< a constant that has to be in memory: a kernel of stage 0 puts it there
+    Flow,    ///< the same kernel may compute it
+    Inline,  ///< computed again
+    Load,
+  };
 
   const Graph& g_;
   size_t n_;
   std::span<const NodeId> roots_;
   const TileRegions& tiles_;
-  std::vector<int32_t> tile_stage_;
   Fusion f_;
   std::vector<int> uses_;
   UnionFind sets_;
   std::vector<RowSet> rows_;
   std::vector<int> full_;          ///< what computing it again costs, from the nearest buffers
   std::vector<int> shared_;        ///< the same, without what nobody else computes
-  int32_t passage_stage_ = 0;      ///< of the collectives so far: they stay in their order
   std::vector<int32_t> ready_;     ///< the first stage in which it can be computed again
+  std::vector<int32_t> least_;     ///< no earlier stage
+  std::vector<Edge> edge_;         ///< of every input of every node
+  std::vector<size_t> edges_;      ///< where a node's begin
   std::vector<uint8_t> open_;      ///< by component: holds a row reduction
   std::vector<uint8_t> anchored_;  ///< has a buffer whatever else is decided
 };
 
 }  // namespace
+
+int64_t few_terms(const Graph& g, NodeId id) {
+  if (!is_product(g, id) || !is_floating(g.dtype(id))) return 0;
+  int64_t terms = 0;
+  for (int k = 0; k < g[id].input_count; k += 2)
+    terms += sizes_of(g.dims(g.input(id, k)), g.dims(id), attributes<ProductAttributes>(g, id)).k;
+  return terms <= kFewTerms ? terms : 0;
+}
 
 int64_t trailing_reduction(const Graph& g, NodeId id) {
   const Dims& dims = g.dims(g.input(id, 0));

@@ -21,7 +21,8 @@ enum class Role : uint8_t {
 
 struct Fused {
   Role role = Role::Source;
-  bool stored = false;  ///< has a buffer (leaves have one anyway)
+  bool stored = false;    ///< has a buffer (leaves have one anyway)
+  bool anchored = false;  ///< has to: the plan returns it, or something reads it as a whole
   int32_t stage = 0;
   int32_t component = -1;
   int64_t rows = 0;  ///< Map, RowReduce: the rows of its group's kernel; the element count: flat
@@ -35,6 +36,10 @@ struct Fusion {
 };
 
 Fusion fuse(const Graph& g, std::span<const NodeId> roots, const TileRegions& tiles);
+
+/// How many terms an element of a product has, if they are so few that it is written out, as an
+/// elementwise op of its operands' rows and columns; else 0.
+int64_t few_terms(const Graph& g, NodeId id);
 
 /// The size of the trailing axes that a reduction removes, if it removes just those; else 0.
 int64_t trailing_reduction(const Graph& g, NodeId id);

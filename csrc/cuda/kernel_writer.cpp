@@ -170,7 +170,7 @@ class RowWriter : Writer {
     line("};");
     const size_t arrays = direct_.size() + written.size();
     std::string first = "threadIdx.x";
-    if (arrays > 0 && arrays <= kMostArrays) {
+    if (arrays > 0 && arrays <= kMostRowPacks) {
       const std::string fours = fours_of(n);
       line("for (gc_index k = threadIdx.x; " + live + "k < " + fours + "; k += blockDim.x) {");
       line("  const gc_index j = r * " + fours + " + k;");
@@ -195,8 +195,6 @@ class RowWriter : Writer {
     return it->second;
   }
 
-  /// More would not fit into registers.
-  static constexpr size_t kMostArrays = 8;
   std::vector<Array> direct_;  ///< read at the element's own place
   int64_t length_ = 0;
   std::map<int64_t, std::string> fours_;
@@ -466,11 +464,29 @@ Reduction plan_reduction(const Graph& g, NodeId id) {
 }
 
 std::vector<Written> write_reduction(const WriterInputs& in, NodeId id, BufferId partial) {
-  std::vector<Written> steps;
-  steps.push_back(NodeWriter(in, id).reduction(partial));
-  if (plan_reduction(in.graph, id).chunks > 1)
-    steps.push_back(NodeWriter(in, id).finished_reduction(partial));
-  return steps;
+  return write_reductions(in, {&id, 1}, {&partial, 1});
+}
+
+std::vector<Written> write_reductions(const WriterInputs& in, std::span<const NodeId> ids,
+                                      std::span<const BufferId> partials) {
+  std::vector<Written> passes;
+  for (size_t k = 0; k < ids.size(); ++k) {
+    std::vector<Written> own{NodeWriter(in, ids[k], ids.size()).reduction(partials[k])};
+    if (plan_reduction(in.graph, ids[k]).chunks > 1)
+      own.push_back(NodeWriter(in, ids[k], ids.size()).finished_reduction(partials[k]));
+    for (size_t pass = 0; k > 0 && pass < own.size(); ++pass) {
+      require(own[pass].text == passes[pass].text, ErrorKind::Runtime,
+              "planning: reductions of one launch differ");
+      Step &all = passes[pass].step, &step = own[pass].step;
+      all.arguments.insert(all.arguments.end(), step.arguments.begin(), step.arguments.end());
+      all.nodes += step.nodes;
+      all.bytes_read += step.bytes_read, all.bytes_written += step.bytes_written;
+      all.location = step.location;
+      ++all.segments;
+    }
+    if (k == 0) passes = std::move(own);
+  }
+  return passes;
 }
 
 Written write_extremum(const WriterInputs& in, NodeId id) { return NodeWriter(in, id).extremum(); }

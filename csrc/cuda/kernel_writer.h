@@ -38,6 +38,9 @@ struct Written {
 
 /// More outputs than this and a kernel is split: its parameters have to fit into kMaxParameters.
 inline constexpr size_t kMaxOutputs = 32;
+/// Of more arrays a flat kernel, or one of rows, takes the elements singly: fours of them would not
+/// fit into registers.
+inline constexpr size_t kMostPacks = 16, kMostRowPacks = 8;
 /// Bytes, by the oldest drivers and GPUs that there are to support.
 inline constexpr size_t kMaxParameters = 4096;
 
@@ -66,6 +69,9 @@ struct Reduction {
 };
 Reduction plan_reduction(const Graph& g, NodeId id);
 std::vector<Written> write_reduction(const WriterInputs& in, NodeId id, BufferId partial);
+/// Several of buffers of one shape, in as many launches as one takes.
+std::vector<Written> write_reductions(const WriterInputs& in, std::span<const NodeId> ids,
+                                      std::span<const BufferId> partials);
 Written write_extremum(const WriterInputs& in, NodeId id);
 /// A scan of lines: one pass, or two of chunks of lines, with what the chunks come to in `partial`.
 struct Scan {

@@ -10,10 +10,6 @@ namespace gradcell::cuda {
 
 namespace {
 
-/// All operands of a joined product together, at most.
-constexpr size_t kMostBytes = 16 << 20;
-/// Matrices that are not at the beginning of a buffer are aligned so.
-constexpr size_t kAlignment = 16;
 /// Of so many terms all orders are tried, of more the one in which they stand.
 constexpr size_t kMostTried = 4, kMostTerms = 8;
 
@@ -48,7 +44,7 @@ class Joiner {
 
   bool movable(BufferId b) const {
     const Buffer& buffer = plan_.buffers[b];
-    return buffer.place == Place::Temp && buffer.bytes > 0 && buffer.bytes % kAlignment == 0;
+    return buffer.place == Place::Temp && can_be_neighbour(buffer.bytes);
   }
 
   // Neighbours -----------------------------------------------------------------------------------
@@ -62,7 +58,7 @@ class Joiner {
       if (!movable(b) || !seen.insert(b).second) return false;
       bytes += plan_.buffers[b].bytes;
     }
-    if (bytes > kMostBytes) return false;
+    if (bytes > kMostJoinedBytes) return false;
     if (inside(wanted)) return true;
     for (size_t k = 0; k < wanted.size();) {
       if (group_[wanted[k]] < 0) {
@@ -99,6 +95,30 @@ class Joiner {
 
   // Rows -----------------------------------------------------------------------------------------
 
+  /// Products in the order of what their left factors meet in a gradient of weights, where that
+  /// lies side by side already: then that gradient can be one product too.
+  std::vector<size_t> like_their_partners(std::vector<size_t> steps) const {
+    std::map<BufferId, BufferId> partner;
+    for (const Step& s : plan_.steps)
+      if (is_product(s) && s.product.transpose_a) {
+        partner.emplace(s.product.a, s.product.b);
+        partner.emplace(s.product.b, s.product.a);
+      }
+    std::map<size_t, std::pair<int, ptrdiff_t>> place;  // by step: which group, where in it
+    for (size_t at : steps) {
+      const auto met = partner.find(plan_.steps[at].product.a);
+      const int group = met == partner.end() ? -1 : group_[met->second];
+      ptrdiff_t where = 0;
+      if (group >= 0) {
+        const Neighbours& of = groups_[static_cast<size_t>(group)];
+        where = std::ranges::find(of, met->second) - of.begin();
+      }
+      place[at] = {group, where};
+    }
+    std::ranges::stable_sort(steps, {}, [&](size_t at) { return place[at]; });
+    return steps;
+  }
+
   /// Products of a stage by the same matrix.
   void join_rows() {
     using Key = std::tuple<int32_t, BufferId, DType, bool, bool, int64_t, int64_t>;
@@ -114,7 +134,7 @@ class Joiner {
     for (const auto& [key, all] : alike) {
       std::vector<size_t> steps;
       Neighbours from, to;
-      for (size_t at : all) {
+      for (size_t at : like_their_partners(all)) {
         const Gemm& p = plan_.steps[at].product;
         if (p.a == std::get<BufferId>(key) || std::ranges::find(from, p.a) != from.end()) continue;
         steps.push_back(at), from.push_back(p.a), to.push_back(p.out);

@@ -9,6 +9,12 @@
 
 namespace gradcell::cuda {
 
+/// All operands of a joined product together, at most.
+inline constexpr size_t kMostJoinedBytes = 16 << 20;
+
+/// Matrices that are not at the beginning of a buffer are aligned to 16 bytes.
+constexpr bool can_be_neighbour(size_t bytes) { return bytes > 0 && bytes % 16 == 0; }
+
 /// Temporary buffers that lie behind each other without gaps.
 using Neighbours = std::vector<BufferId>;
 

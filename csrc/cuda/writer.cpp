@@ -83,6 +83,15 @@ std::string Writer::packs(int64_t value) {
   return "packs";
 }
 
+Writer::Parameter Writer::of_each(const Parameter& p, const std::string& segments) {
+  std::string type = p.type;
+  for (const char* word : {" __restrict__", "const "})
+    if (size_t at = type.find(word);
+        at != std::string::npos && (word[0] == ' ' || type.back() != '*'))
+      type.erase(at, std::string(word).size());
+  return {"const __grid_constant__ gc_each<" + type + ", " + segments + ">", "all_" + p.name};
+}
+
 // Text --------------------------------------------------------------------------------------------
 
 void Writer::line(const std::string& text) {
@@ -284,6 +293,8 @@ std::string Writer::compute(NodeId id, const Index& at) {
     }
     case Form::Take:
       return taken(id, at);
+    case Form::Product:
+      return multiplied(id, at);
     case Form::Range: {
       const Dims& d = g_.dims(id);
       const auto axis = static_cast<size_t>(g_.attrs(id)[0]);
@@ -312,7 +323,6 @@ std::string Writer::compute(NodeId id, const Index& at) {
     case Form::Window:
     case Form::TakePlaces:
     case Form::AddPlaces:
-    case Form::Product:
     case Form::Scatter:
     case Form::LastIndex:
     case Form::Collective:
@@ -428,6 +438,45 @@ std::string Writer::taken(NodeId id, const Index& at) {
   }
   if (place.find(' ') != std::string::npos) place = let("gc_index", place, "i");
   return value(f_.storage[x], flat(place));
+}
+
+/// An element of a product with few terms.
+std::string Writer::multiplied(NodeId id, const Index& at) {
+  const auto p = attributes<ProductAttributes>(g_, id);
+  const int64_t n = g_.dims(id).back(), rows = g_.count(id) / n;
+  std::string row = at.row, column = at.feature;
+  if (row.empty() || g_.count(id) / rows_ != n) {
+    const std::vector<std::string> c = coordinates({rows, n}, {1, 1}, linear(id, at));
+    row = c[0], column = c[1];
+  }
+  std::string sum;
+  for (int pair = 0; pair < g_[id].input_count; pair += 2) {
+    const NodeId a = f_.storage[g_.input(id, pair)], b = f_.storage[g_.input(id, pair + 1)];
+    const ProductSizes s = sizes_of(g_.dims(g_.input(id, pair)), g_.dims(id), p);
+    const bool one = rows == s.m;
+    const std::string which = one ? "" : let("gc_index", row + " / " + size(s.m), "i");
+    const std::string within =
+        one || !p.transpose_a ? row : let("gc_index", row + " % " + size(s.m), "i");
+    // An operand's element (i, j) of so many columns, in its own matrix of the batch.
+    auto element = [&](NodeId x, const std::string& i, const std::string& j, int64_t columns,
+                       const std::string& matrix, int64_t count) {
+      std::string place = columns == 1 ? i : i == "0" ? j : i + " * " + size(columns);
+      if (columns > 1 && i != "0" && j != "0") place += " + " + j;
+      if (!matrix.empty()) place = matrix + " * " + size(count) + " + " + place;
+      if (place.find(' ') != std::string::npos) place = let("gc_index", place, "i");
+      return value(x, flat(place));
+    };
+    for (int64_t k = 0; k < s.k; ++k) {
+      const std::string term = std::to_string(k);
+      const std::string x = p.transpose_a ? element(a, term, within, s.m, which, s.m * s.k)
+                                          : element(a, row, term, s.k, "", 0);
+      const std::string y = p.transpose_b ? element(b, column, term, s.k, which, n * s.k)
+                                          : element(b, term, column, n, which, n * s.k);
+      sum += (sum.empty() ? "" : " + ") + x + " * " + y;
+    }
+    step_.flops += 2 * g_.count(id) * s.k;
+  }
+  return let(type_name(compute_type(g_.dtype(id))), narrowed(g_.dtype(id), sum), "v");
 }
 
 }  // namespace gradcell::cuda

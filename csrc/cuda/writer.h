@@ -53,6 +53,8 @@ class Writer {
   std::string constant(uint32_t index, DType type);  ///< of the plan's
   std::string status();
   std::string packs(int64_t value);
+  /// The parameter of a launch of several segments: an array with one for each.
+  static Parameter of_each(const Parameter& p, const std::string& segments);
 
   // Text -----------------------------------------------------------------------------------------
   void line(const std::string& text);
@@ -129,6 +131,7 @@ class Writer {
   std::string placed_in_zeros(NodeId id, const Piece& p, const Index& at);
   std::string joined(NodeId id, const Movement& m, const Index& at);
   std::string taken(NodeId id, const Index& at);
+  std::string multiplied(NodeId id, const Index& at);
 
   std::map<std::string, std::string> known_;  ///< parameters by what they stand for
   std::set<NodeId> counted_;

@@ -352,8 +352,8 @@ def test_layers_without_activation_are_products_alone(plans: dict[str, Any]) -> 
     assert [s["matmul"]["bias"] for s in plan.steps] == [2, 4]
     assert "0 launches of 0 kernels, 2 matrix products" in plan.table()
     assert plan.table().count("matmul float32 + bias") == 2
-    read = 4 * (5 * 6 + 6 * 4 + 4) + 4 * (5 * 4 + 3 * 4 + 3)
-    assert plan.bytes_moved == read + 4 * (5 * 4 + 5 * 3)
+    read = 4 * (5 * 6 + 6 * 5 + 5) + 4 * (5 * 5 + 3 * 5 + 3)
+    assert plan.bytes_moved == read + 4 * (5 * 5 + 5 * 3)
 
 
 @pytest.mark.parametrize("name", [n for n in CASES if n.startswith("bias ")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from cuda_emulation import Batch
 from network_cases import Case, applied, burgers_step, first_order, network, residual, tensor
 
 import gradcell as ms
-from gradcell import Tensor, cuda, ops
+from gradcell import Tensor, _core, cuda, ops
+
+core = _core.ops
 
 # Fewer rows than a kernel for a narrow network would take: the library multiplies.
 CASES: dict[str, Case] = {
@@ -42,6 +45,36 @@ def shared(x: Tensor, w: Tensor) -> Any:
     a, b = ops.sin(x), ops.cos(x)
     return ops.matmul(a, w), ops.matmul(b, w), ops.matmul(ops.matmul(a * b, w), w)
 
+
+def few_terms(a: Tensor, b: Tensor, transpose_a: bool, transpose_b: bool) -> Any:
+    """A product with few terms an element beside others, in a kernel of rows, in a sum of columns, and
+    its gradients, which have many terms or few."""
+
+    def all_of(a: Tensor, b: Tensor) -> list[Tensor]:
+        y = core.matmul(a, b, transpose_a, transpose_b)
+        return [y, ops.softmax(y * 2, -1), core.reduce_sum(ops.sin(y), [0], False)]
+
+    def loss(a: Tensor, b: Tensor) -> Tensor:
+        return ops.square(all_of(a, b)[1]).sum()
+
+    return [*all_of(a, b), *ms.grad(loss, (0, 1))(a, b)]
+
+
+for _k, _dtype in ((1, ms.float32), (2, ms.float64), (3, ms.bfloat16), (4, ms.float16)):
+    for _ta, _tb, _batch in itertools.product((False, True), (False, True), ((), (3,))):
+        _shapes = (7, _k)[:: -1 if _ta else 1], (_k, 6)[:: -1 if _tb else 1]
+        CASES[f"{_k} terms, {_dtype}, {_ta}, {_tb}, {_batch}"] = (
+            lambda a, b, ta=_ta, tb=_tb: few_terms(a, b, ta, tb),
+            tuple(tensor(*_batch, *s).astype(_dtype) for s in _shapes),
+        )
+CASES["a row and a column"] = (
+    lambda a, b: [core.matmul(a, b), core.matmul(b, a), ops.matmul(a, b) + ops.matmul(a * 2, b)],
+    (tensor(1, 4), tensor(4, 1)),
+)
+CASES["sums with few terms"] = (
+    lambda a, b: ops.tanh(ops.matmul(a, b) + ops.matmul(a * a, ops.sin(b))),
+    (tensor(9, 2), tensor(2, 8)),
+)
 
 CASES["shared operands"] = (shared, (tensor(12, 8), tensor(8, 8)))
 
@@ -92,9 +125,19 @@ def test_gradients_of_weights_are_one_product(plans: dict[str, Any]) -> None:
     assert parts(plans["no multiple of 16 bytes"], "b") == []
 
 
+def test_products_with_few_terms_are_elementwise(plans: dict[str, Any]) -> None:
+    for name in ("sums with few terms", "a row and a column"):
+        assert products(plans[name]) == [], name
+        assert sum(s["flops"] for s in plans[name].steps) > 0
+    few = cuda.plan_of(lambda a, b: ops.tanh(ops.matmul(a, b)), tensor(1000, 4), tensor(4, 64))
+    assert len(few.steps) == 1 and few.bytes_moved == 4 * (4000 + 256 + 64000)
+    assert few.steps[0]["flops"] == 2 * 1000 * 4 * 64
+    assert len(products(cuda.plan_of(ops.matmul, tensor(1000, 5), tensor(5, 64)))) == 1
+
+
 @pytest.mark.parametrize(
     ("layers", "rows", "before", "now"),
-    [([256] * 4, 1000, 35, 25), ([256] * 8, 1000, 71, 49), ([8] * 3, 20, 26, 19)],
+    [([256] * 4, 1000, 32, 19), ([256] * 8, 1000, 68, 39), ([8] * 3, 20, 23, 14)],
 )
 def test_a_step_has_fewer_products(layers: list[int], rows: int, before: int, now: int) -> None:
     fn, arguments = burgers_step(layers, rows)
@@ -105,6 +148,53 @@ def test_a_step_has_fewer_products(layers: list[int], rows: int, before: int, no
     )
     assert terms == before  # as many as there were
     assert len(found) <= now
+
+
+def needed(plan: Any) -> list[set[int]]:
+    """For each step all steps that have to come before it."""
+    writers: dict[int, list[int]] = {}
+    found: list[set[int]] = []
+    for number, step in enumerate(plan.steps):
+        if "matmul" in step:
+            m = step["matmul"]
+            reads = [
+                m["a"],
+                m["b"],
+                *m["a_parts"],
+                *m["b_parts"],
+                *([m["bias"]] if "bias" in m else []),
+            ]
+            writes = [m["out"], *m["out_parts"]]
+        else:  # a kernel's arguments do not say which it writes: those that nobody wrote before
+            every = [v for kind, v, *_ in step["arguments"] if kind == "buffer"]
+            temporary = {b for b in every if plan.raw["buffers"][b][0] == "temporary"}
+            reads = [b for b in every if b in writers]
+            writes = [b for b in temporary if b not in writers]
+        direct = {w for b in reads for w in writers.get(b, [])}
+        found.append(direct.union(*(found[d] for d in direct)))
+        for b in writes:
+            writers.setdefault(b, []).append(number)
+    return found
+
+
+@pytest.mark.parametrize(("layers", "chain"), [([256] * 4, 14), ([256] * 8, 30)])
+def test_no_products_are_left_that_could_be_one(layers: list[int], chain: int) -> None:
+    """With L layers the longest chain of products is 4 L - 2: the network and its slope along x go up
+    from the second layer, the adjoint for u_xx goes down, the adjoint of that up from the second layer,
+    both adjoints down to it, and last comes the gradient of the first weight. Off the chain are L
+    gradients of weights and the network's value. So there are 5 L - 1, whatever runs beside what."""
+    fn, arguments = burgers_step(layers, 1000)
+    plan = cuda.plan_of(fn, *arguments)
+    before = needed(plan)
+    found = [(k, s["matmul"]) for k, s in enumerate(plan.steps) if "matmul" in s]
+    longest = {}
+    for k, _ in found:
+        longest[k] = 1 + max((longest[j] for j in before[k] if j in longest), default=0)
+    assert max(longest.values()) == chain
+    assert len(found) == chain + len(layers) + 1
+    for (i, p), (k, q) in itertools.combinations(found, 2):
+        alike = [p[of] == q[of] for of in ("b", "transpose_b", "transpose_a", "n", "k")]
+        assert not all(alike) or i in before[k], (p, q)
 
 
 def test_large_operands_stay_where_they_are() -> None:
