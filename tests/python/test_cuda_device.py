@@ -170,7 +170,7 @@ for a, b in zip(train("GPU", 6), train("CPU", 6)):
 
 BIASES = """
 def layers(x, w, b, v, c): return ops.matmul(ops.matmul(x, w) + b, v) + c
-values = [rng.standard_normal(s) for s in ((5, 7), (7, 4), (4,), (4, 3), (3,))]
+values = [rng.standard_normal(s) for s in ((5, 7), (7, 6), (6,), (6, 3), (3,))]
 for dtype, tolerance in ((np.float32, 1e-6), (np.float64, 1e-14), (np.float16, 5e-3)):
     a = [v.astype(dtype) for v in values]
     x = [Tensor(v) for v in a]

@@ -134,7 +134,7 @@ def test_a_bias_that_is_not_aligned(process: Process) -> None:
     process.good(
         GPU
         + """
-v, b = values(3, 4), values(4)
+v, b = values(3, 8), values(8)
 x, w = Tensor(v), Tensor(v.T.copy() @ v)
 @ms.jit
 def layer(bias): return ops.matmul(x, w) + bias
