@@ -463,7 +463,7 @@ def test_the_second_gpu(process: Process) -> None:
         """
 import threading
 ms.set_context(device_target="GPU", device_id=0)
-x = tensor(4, 4)
+x = tensor(8, 8)  # its product is the library's, which keeps memory
 y = x * 2.0  # on the first
 a = x.asnumpy()
 done = []
