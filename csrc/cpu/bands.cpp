@@ -24,18 +24,7 @@ bool runs_by_bands(const Region& r) {
          std::ranges::all_of(r.values, [](const TileValue& v) { return v.features == 1; }) &&
          std::ranges::all_of(r.stores, [&](const RowStore& s) { return whole(s.from); }) &&
          std::ranges::all_of(r.program, [](const Instruction& i) {
-           switch (i.kind) {
-             case TileOp::Elementwise:
-             case TileOp::Chain:
-             case TileOp::Formula:
-             case TileOp::Choose:
-             case TileOp::Convert:
-               return true;
-             case TileOp::Copy:
-               return i.map < 0;
-             default:
-               return false;
-           }
+           return is_loop(i) && i.kind != TileOp::Narrow;
          });
 }
 

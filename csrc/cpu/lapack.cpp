@@ -105,7 +105,7 @@ bool cholesky(int64_t count, int n, T* a) {
     potrf("U", &n, l, &n, &info);
     succeeded(info, "potrf");
     if (info > 0) definite = false;
-    for (int r = 0; r < n; ++r) std::fill(l + r * n + r + 1, l + (r + 1) * n, T(0));
+    for (int64_t r = 0; r < n; ++r) std::fill(l + r * n + r + 1, l + (r + 1) * n, T(0));
   });
   return definite;
 }
@@ -119,7 +119,7 @@ void cholesky_solve(int64_t count, int n, int k, const T* factors, T* b) {
     T* const x = b + i * n * k;
     // LAPACK takes L for the factor of the conjugate matrix.
     auto turn = [&] {
-      if constexpr (kComplex<T>) std::transform(x, x + n * k, x, conjugate<T>);
+      if constexpr (kComplex<T>) std::transform(x, x + int64_t{n} * k, x, conjugate<T>);
     };
     turn();
     potrs("U", &n, &k, factors + i * n * n, &n, x, &n, &info);
@@ -137,8 +137,8 @@ void cholesky_inverse(int64_t count, int n, T* factors) {
     T* const x = factors + i * n * n;
     potri("U", &n, x, &n, &info);
     succeeded(info, "potri");
-    for (int r = 0; r < n; ++r)
-      for (int c = 0; c < r; ++c) x[c * n + r] = conjugate(x[r * n + c]);
+    for (int64_t r = 0; r < n; ++r)
+      for (int64_t c = 0; c < r; ++c) x[c * n + r] = conjugate(x[r * n + c]);
   });
 }
 

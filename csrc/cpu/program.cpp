@@ -238,27 +238,6 @@ void find_direct(const Plan& plan, const Region& r, TileProgram& p) {
 
 // Kernels -----------------------------------------------------------------------------------------
 
-bool is_loop(const Instruction& i) {
-  switch (i.kind) {
-    case TileOp::Elementwise:
-    case TileOp::Chain:
-    case TileOp::Formula:
-    case TileOp::Choose:
-    case TileOp::Convert:
-    case TileOp::Narrow:
-      return true;
-    case TileOp::Copy:
-      return i.map < 0;
-    case TileOp::Scatter:
-    case TileOp::FeatureReduce:
-    case TileOp::Product:
-    case TileOp::RowReduce:
-    case TileOp::WeightGrad:
-      return false;
-  }
-  return false;
-}
-
 Loop loop_of(const Instruction& i, bool lines) {
   if (!is_loop(i)) return nullptr;
   unsigned uniform = 0;  // in lines, numbers alone: what differs from feature to feature is a line
@@ -294,6 +273,27 @@ TileProgram prepare(const Plan& plan, const Region& r) {
 }
 
 }  // namespace
+
+bool is_loop(const Instruction& i) {
+  switch (i.kind) {
+    case TileOp::Elementwise:
+    case TileOp::Chain:
+    case TileOp::Formula:
+    case TileOp::Choose:
+    case TileOp::Convert:
+    case TileOp::Narrow:
+      return true;
+    case TileOp::Copy:
+      return i.map < 0;
+    case TileOp::Scatter:
+    case TileOp::FeatureReduce:
+    case TileOp::Product:
+    case TileOp::RowReduce:
+    case TileOp::WeightGrad:
+      return false;
+  }
+  return false;
+}
 
 Loop find_loop(const Instruction& i, unsigned uniform) {
   const Kernels& k = kernels();

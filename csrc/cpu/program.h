@@ -68,6 +68,8 @@ inline int64_t block_of(const Plan& plan, const Region& r, BufferId buffer, int3
   return features > 1 ? r.block : 1;
 }
 
+/// Whether a loop is the whole of an instruction.
+bool is_loop(const Instruction& i);
 /// The loop that is the whole of an instruction; bit k of `uniform` says that its k-th operand is
 /// one number for all rows. Null where there is none, or more is to be said.
 Loop find_loop(const Instruction& i, unsigned uniform);
