@@ -5,6 +5,7 @@
 #include "cuda/engine.h"
 #include "cuda/nccl.h"
 #include "cuda/nvrtc.h"
+#include "runtime/plan_cache.h"
 
 namespace gradcell::bind {
 
