@@ -240,6 +240,9 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
 
 def get(x: Tensor, key: Any) -> Tensor:
     """x[key]: a view, unless there are index tensors, lists or masks in the key."""
+    view = _views.at(x, key)
+    if view is not None:
+        return view
     if x.ndim == 0 and not (key is None or key is Ellipsis or isinstance(key, tuple)):
         if not _is_truth(key):
             raise TypeError(f"Cannot iterate over a scalar tensor.{_where()}")
@@ -395,6 +398,10 @@ def _write_at_once(x: Tensor, basic: _Basic, new: Tensor) -> bool:
 
 def put(x: Tensor, key: Any, value: Any) -> None:
     """x[key] = value, in x's base if x is a view; what was computed from the old elements stays."""
+    view = _views.at(x, key)
+    if view is not None:
+        _core.write(view, value if isinstance(value, Tensor) else Tensor(value, x.dtype))
+        return
     basic = _Basic(x, _expand(x, key))
     new = value if isinstance(value, Tensor) else Tensor(value, x.dtype)
     if basic.empty:
