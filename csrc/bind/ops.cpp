@@ -213,11 +213,85 @@ void bind_structured(py::module_& m, bool views) {
   }
 }
 
+/// What a key of ints, slices, None and an Ellipsis says: one slice and one reshape. False for all
+/// other keys, wrong ones among them.
+struct BasicKey {
+  Dims start, size, step, shape;
+
+  bool read(const Dims& dims, py::handle key) {
+    const py::handle one[] = {key};
+    const bool many = PyTuple_CheckExact(key.ptr());
+    const size_t n = many ? static_cast<size_t>(PyTuple_GET_SIZE(key.ptr())) : 1;
+    auto at = [&](size_t i) {
+      return many ? PyTuple_GET_ITEM(key.ptr(), static_cast<Py_ssize_t>(i)) : one[0].ptr();
+    };
+    size_t used = 0, ellipses = 0;
+    for (size_t i = 0; i < n; ++i) {
+      ellipses += at(i) == Py_Ellipsis;
+      used += at(i) != Py_None && at(i) != Py_Ellipsis;
+    }
+    if (dims.empty() || used > dims.size() || ellipses > 1) return false;
+    auto rest = [&](size_t count) {
+      while (count-- > 0) add(0, dims[start.size()], 1), shape.push_back(size.back());
+    };
+    for (size_t i = 0; i < n; ++i) {
+      if (at(i) == Py_None)
+        shape.push_back(1);
+      else if (at(i) == Py_Ellipsis)
+        rest(dims.size() - used);
+      else if (!read_one(dims[start.size()], at(i)))
+        return false;
+    }
+    rest(dims.size() - start.size());
+    return true;
+  }
+
+ private:
+  void add(int64_t from, int64_t count, int64_t by) {
+    start.push_back(from), size.push_back(count), step.push_back(by);
+  }
+
+  bool read_one(int64_t n, PyObject* k) {
+    if (PyLong_CheckExact(k)) {
+      int overflow = 0;
+      const long long i = PyLong_AsLongLongAndOverflow(k, &overflow);
+      if (overflow || i < -n || i >= n) return false;
+      add(i < 0 ? i + n : i, 1, 1);
+      return true;
+    }
+    if (!PySlice_Check(k)) return false;
+    auto* slice = reinterpret_cast<PySliceObject*>(k);
+    for (PyObject* part : {slice->start, slice->stop, slice->step})
+      if (part != Py_None && !PyLong_CheckExact(part)) return false;
+    Py_ssize_t first, stop, by;
+    if (PySlice_Unpack(k, &first, &stop, &by) < 0) {
+      PyErr_Clear();
+      return false;
+    }
+    const Py_ssize_t count = PySlice_AdjustIndices(n, &first, &stop, by);
+    add(count > 0 ? first : 0, count, by);
+    shape.push_back(count);
+    return true;
+  }
+};
+
 /// What functions and methods that return views are made of; `ops` has the same as copies.
 void bind_views(py::module_& m) {
   bind_structured(m, true);
   m.def("index", &index, py::arg("x"), py::arg("start"), py::arg("size"), py::arg("step"),
         py::arg("shape"), "A slice in another shape.");
+  m.def(
+      "basic",
+      [](const TensorPtr& x, py::handle key) {
+        BasicKey k;
+        return k.read(x->dims(), key) ? index(x, k.start, k.size, k.step, k.shape) : nullptr;
+      },
+      py::arg("x"), py::arg("key"),
+      "x[key], if the key is made of ints, slices, None and an Ellipsis and fits; else None.");
+  m.def(
+      "unstack",
+      [](const TensorPtr& x, int64_t axis) { return py::tuple(py::cast(unstack(x, axis))); },
+      py::arg("x"), py::arg("axis"), "The slices along an axis >= 0, without it.");
   m.def("diagonal", &diagonal, py::arg("x"), py::arg("offset"), py::arg("axis1"), py::arg("axis2"),
         "The elements along two axes whose indices differ by offset.");
 }

@@ -205,6 +205,10 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
             raise IndexError(f"indices of shapes {shapes} do not broadcast{_where()}") from None
     sizes = [y.shape[a] for a in axes]
     product = int(np.prod(sizes, dtype=np.int64))
+    if len(sizes) > 1 and all(_core.is_plain(i) for i in indices):
+        joined = _core.joined_index(indices, sizes)
+        if joined is not None:
+            return joined, product
     known = len(sizes) > 1 and all(_core.is_plain(i) and i.size <= _FEW for i in indices)
     total: Any = None
     wrong: Any = None
@@ -240,6 +244,8 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
 
 def get(x: Tensor, key: Any) -> Tensor:
     """x[key]: a view, unless there are index tensors, lists or masks in the key."""
+    if (view := _views.basic(x, key)) is not None:
+        return view
     if x.ndim == 0 and not (key is None or key is Ellipsis or isinstance(key, tuple)):
         if not _is_truth(key):
             raise TypeError(f"Cannot iterate over a scalar tensor.{_where()}")
@@ -395,8 +401,10 @@ def _write_at_once(x: Tensor, basic: _Basic, new: Tensor) -> bool:
 
 def put(x: Tensor, key: Any, value: Any) -> None:
     """x[key] = value, in x's base if x is a view; what was computed from the old elements stays."""
-    basic = _Basic(x, _expand(x, key))
     new = value if isinstance(value, Tensor) else Tensor(value, x.dtype)
+    if (view := _views.basic(x, key)) is not None:
+        return _core.write(view, new)
+    basic = _Basic(x, _expand(x, key))
     if basic.empty:
         return
     if basic.advanced:
