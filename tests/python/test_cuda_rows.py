@@ -286,7 +286,8 @@ def layers(x, w, y): return ops.matmul(ops.sin(ops.matmul(x, w) + y), w.T) + x
 for dtype, tolerance in ((np.float32, 1e-5), (np.float64, 1e-13), (np.float16, 2e-2)):
     x, w, y = (rng.standard_normal(s).astype(dtype) for s in ((5, 7), (7, 6), (5, 6)))
     f = ms.jit(layers)
-    for _ in range(4): got = f(*map(Tensor, (x, w, y))).asnumpy()
+    given = [Tensor(v) for v in (x, w, y)]
+    for _ in range(4): got = f(*given).asnumpy()
     want = np.sin(x.astype(float) @ w + y) @ w.T.astype(float) + x
     np.testing.assert_allclose(got, want, rtol=tolerance, atol=10 * tolerance)
 """
