@@ -6,6 +6,7 @@
 #include "cuda/nccl.h"
 #include "cuda/nvrtc.h"
 #include "cuda/weights.h"
+#include "runtime/plan_cache.h"
 
 namespace gradcell::bind {
 

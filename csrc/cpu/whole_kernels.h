@@ -44,6 +44,9 @@ struct WholeKernels {
   /// The same of integers' bits; an operand that is not `many` is one number for all.
   void (*bits)(Bits what, DType type, const void* a, bool many_a, const void* b, bool many_b,
                void* y, size_t n);
+  /// n indices (int32 or int64) into `size` elements, counted from the front; false where one is
+  /// out of range.
+  bool (*places)(DType type, const void* at, size_t n, int64_t size, int64_t* places);
 };
 
 const WholeKernels& whole_kernels();

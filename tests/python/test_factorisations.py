@@ -140,16 +140,16 @@ def test_fourth_derivative_of_an_inverse() -> None:
 
 
 def test_one_factorisation_for_a_value_and_its_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gradcell.ops import linear_algebra
+    from gradcell.ops import factorisations
 
     made: list[str] = []
-    whole = linear_algebra._Factors.__init__
+    whole = factorisations._Factors.__init__
 
     def counted(self: Any, op: str, x: Tensor) -> None:
         made.append(op)
         whole(self, op, x)
 
-    monkeypatch.setattr(linear_algebra._Factors, "__init__", counted)
+    monkeypatch.setattr(factorisations._Factors, "__init__", counted)
     a, b = Tensor(regular()), Tensor(matrices(5, 1))
     ms.grad(lambda a, b: ops.matrix_solve(a, b).sum(), (0, 1))(a, b)
     ms.grad(lambda a: ops.slogdet(a)[1])(a)
