@@ -4,6 +4,7 @@
 #include "cpu/blas.h"
 #include "cpu/isa_level.h"
 #include "ir/fold.h"
+#include "runtime/plan_cache.h"
 
 namespace gradcell::bind {
 

@@ -213,64 +213,72 @@ void bind_structured(py::module_& m, bool views) {
   }
 }
 
-/// What a key of ints, slices, None and an Ellipsis says: one slice and one reshape. False for all
-/// other keys, wrong ones among them.
-struct BasicKey {
-  Dims start, size, step, shape;
-
+/// What a key of ints, slices of ints, None and Ellipsis picks from one dimension after another.
+class BasicIndex {
+ public:
+  /// False for any other key, and for what is out of bounds or too much.
   bool read(const Dims& dims, py::handle key) {
-    const py::handle one[] = {key};
-    const bool many = PyTuple_CheckExact(key.ptr());
-    const size_t n = many ? static_cast<size_t>(PyTuple_GET_SIZE(key.ptr())) : 1;
-    auto at = [&](size_t i) {
-      return many ? PyTuple_GET_ITEM(key.ptr(), static_cast<Py_ssize_t>(i)) : one[0].ptr();
+    const bool several = PyTuple_Check(key.ptr());
+    const auto count = several ? static_cast<size_t>(PyTuple_GET_SIZE(key.ptr())) : size_t{1};
+    auto entry = [&](size_t i) {
+      return several ? PyTuple_GET_ITEM(key.ptr(), static_cast<Py_ssize_t>(i)) : key.ptr();
     };
     size_t used = 0, ellipses = 0;
-    for (size_t i = 0; i < n; ++i) {
-      ellipses += at(i) == Py_Ellipsis;
-      used += at(i) != Py_None && at(i) != Py_Ellipsis;
+    for (size_t i = 0; i < count; ++i) {
+      PyObject* const k = entry(i);
+      used += is_int(k) || PySlice_Check(k);
+      ellipses += k == Py_Ellipsis;
     }
-    if (dims.empty() || used > dims.size() || ellipses > 1) return false;
-    auto rest = [&](size_t count) {
-      while (count-- > 0) add(0, dims[start.size()], 1), shape.push_back(size.back());
-    };
-    for (size_t i = 0; i < n; ++i) {
-      if (at(i) == Py_None)
+    if (used > dims.size() || ellipses > 1 || (dims.empty() && !several && key.ptr() != Py_None))
+      return false;
+    for (size_t i = 0; i < count; ++i) {
+      PyObject* const k = entry(i);
+      if (k == Py_None) {
         shape.push_back(1);
-      else if (at(i) == Py_Ellipsis)
-        rest(dims.size() - used);
-      else if (!read_one(dims[start.size()], at(i)))
+      } else if (k == Py_Ellipsis) {
+        for (size_t d = used; d < dims.size(); ++d) whole_axis(dims);
+      } else if (is_int(k)) {
+        if (!pick(dims[start.size()], PyLong_AsLongLong(k))) return false;
+      } else if (!PySlice_Check(k) || !range(dims[start.size()], k)) {
         return false;
+      }
     }
-    rest(dims.size() - start.size());
+    while (start.size() < dims.size()) whole_axis(dims);
     return true;
   }
 
+  Dims start, size, step, shape;
+
  private:
+  static bool is_int(PyObject* k) { return PyLong_Check(k) && !PyBool_Check(k); }
+
   void add(int64_t from, int64_t count, int64_t by) {
     start.push_back(from), size.push_back(count), step.push_back(by);
   }
-
-  bool read_one(int64_t n, PyObject* k) {
-    if (PyLong_CheckExact(k)) {
-      int overflow = 0;
-      const long long i = PyLong_AsLongLongAndOverflow(k, &overflow);
-      if (overflow || i < -n || i >= n) return false;
-      add(i < 0 ? i + n : i, 1, 1);
-      return true;
-    }
-    if (!PySlice_Check(k)) return false;
-    auto* slice = reinterpret_cast<PySliceObject*>(k);
-    for (PyObject* part : {slice->start, slice->stop, slice->step})
-      if (part != Py_None && !PyLong_CheckExact(part)) return false;
-    Py_ssize_t first, stop, by;
-    if (PySlice_Unpack(k, &first, &stop, &by) < 0) {
+  void whole_axis(const Dims& dims) {
+    const int64_t n = dims[start.size()];
+    add(0, n, 1), shape.push_back(n);
+  }
+  bool pick(int64_t n, int64_t k) {
+    if (k == -1 && PyErr_Occurred()) {  // (too large for 64 bits)
       PyErr_Clear();
       return false;
     }
-    const Py_ssize_t count = PySlice_AdjustIndices(n, &first, &stop, by);
-    add(count > 0 ? first : 0, count, by);
-    shape.push_back(count);
+    if (k < -n || k >= n) return false;
+    add(k < 0 ? k + n : k, 1, 1);
+    return true;
+  }
+  bool range(int64_t n, PyObject* k) {
+    const auto* const slice = reinterpret_cast<PySliceObject*>(k);
+    for (PyObject* part : {slice->start, slice->stop, slice->step})
+      if (part != Py_None && !is_int(part)) return false;
+    Py_ssize_t first = 0, last = 0, by = 0;
+    if (PySlice_Unpack(k, &first, &last, &by) < 0) {  // (a step of 0)
+      PyErr_Clear();
+      return false;
+    }
+    const Py_ssize_t count = PySlice_AdjustIndices(n, &first, &last, by);
+    add(count ? first : 0, count, by), shape.push_back(count);
     return true;
   }
 };
@@ -281,13 +289,13 @@ void bind_views(py::module_& m) {
   m.def("index", &index, py::arg("x"), py::arg("start"), py::arg("size"), py::arg("step"),
         py::arg("shape"), "A slice in another shape.");
   m.def(
-      "basic",
-      [](const TensorPtr& x, py::handle key) {
-        BasicKey k;
+      "at",
+      [](const TensorPtr& x, py::handle key) -> TensorPtr {
+        BasicIndex k;
         return k.read(x->dims(), key) ? index(x, k.start, k.size, k.step, k.shape) : nullptr;
       },
       py::arg("x"), py::arg("key"),
-      "x[key], if the key is made of ints, slices, None and an Ellipsis and fits; else None.");
+      "x[key] for a key of ints, slices of ints, None and Ellipsis that fits; None for others.");
   m.def(
       "unstack",
       [](const TensorPtr& x, int64_t axis) { return py::tuple(py::cast(unstack(x, axis))); },

@@ -57,6 +57,9 @@ struct WholeKernels {
   /// index is of no place. size is below 2^31.
   int64_t (*select)(DType type, const void* x, size_t n, int64_t size, int64_t low, int64_t count,
                     int32_t* found, int32_t* place);
+  /// n indices (int32 or int64) into `size` elements, counted from the front; false where one is
+  /// out of range.
+  bool (*places)(DType type, const void* at, size_t n, int64_t size, int64_t* places);
   /// y[i] = x[i * step], i < n, elements of 1, 2, 4, 8 or 16 bytes.
   void (*copy_apart)(size_t item, const void* x, ptrdiff_t step, void* y, size_t n);
 };

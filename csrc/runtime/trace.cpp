@@ -2,86 +2,21 @@
 
 #include <algorithm>
 #include <atomic>
-#include <list>
-#include <mutex>
 
 #include "ad/batching.h"
 #include "ir/verify.h"
 #include "ops/ops.h"
+#include "runtime/plan_cache.h"
 
 namespace gradcell {
 
-// Plans
-// ---------------------------------------------------------------------------------------------
-
 namespace {
-
-struct KeyHash {
-  size_t operator()(const PlanKey& k) const { return k.a ^ (k.b * 3); }
-};
-
-class PlanCache {
- public:
-  static PlanCache& instance() {
-    static auto* cache = new PlanCache;
-    return *cache;
-  }
-
-  std::shared_ptr<const Executable> find(const PlanKey& key) {
-    std::lock_guard lock(mutex_);
-    auto it = entries_.find(key);
-    if (it == entries_.end()) {
-      ++info_.misses;
-      return nullptr;
-    }
-    ++info_.hits;
-    recent_.splice(recent_.begin(), recent_, it->second.position);
-    return it->second.executable;
-  }
-
-  void add(const PlanKey& key, std::shared_ptr<const Executable> executable) {
-    std::lock_guard lock(mutex_);
-    if (entries_.contains(key)) return;
-    recent_.push_front(key);
-    entries_[key] = {std::move(executable), recent_.begin()};
-    if (entries_.size() > kMost) {
-      entries_.erase(recent_.back());
-      recent_.pop_back();
-    }
-  }
-
-  void count_run() { runs_.fetch_add(1, std::memory_order_relaxed); }
-  PlanCacheInfo info() {
-    std::lock_guard lock(mutex_);
-    info_.size = entries_.size();
-    info_.runs = runs_;
-    return info_;
-  }
-  void clear() {
-    std::lock_guard lock(mutex_);
-    entries_.clear();
-    recent_.clear();
-    info_ = {};
-    runs_ = 0;
-  }
-
- private:
-  static constexpr size_t kMost = 2048;
-  struct Entry {
-    std::shared_ptr<const Executable> executable;
-    std::list<PlanKey>::iterator position;
-  };
-  std::mutex mutex_;
-  std::unordered_map<PlanKey, Entry, KeyHash> entries_;
-  std::list<PlanKey> recent_;
-  PlanCacheInfo info_{};
-  std::atomic<size_t> runs_{0};
-};
 
 thread_local TracePtr t_trace;
 /// The same without an owner: asked for at every op, and needs no look at whether t_trace is made.
 constinit thread_local Trace* t_current = nullptr;
 thread_local bool t_constants = false;
+Location (*g_locate)() = nullptr;
 
 std::vector<uint64_t> constants_of(const Graph& g, std::span<const NodeId> live) {
   std::vector<uint64_t> bits;
@@ -90,29 +25,7 @@ std::vector<uint64_t> constants_of(const Graph& g, std::span<const NodeId> live)
   return bits;
 }
 
-std::vector<Array> run_executable(const Executable& executable, std::span<const Array> inputs,
-                                  std::span<const uint64_t> constants,
-                                  std::span<const Update> updates = {}) {
-  PlanCache::instance().count_run();
-  return executable.run(inputs, constants, updates);
-}
-
 }  // namespace
-
-std::shared_ptr<const Executable> executable_for(const Graph& g, std::span<const NodeId> live,
-                                                 std::span<const NodeId> roots,
-                                                 std::span<const NodeId> cuts) {
-  PlanKey key = structural_hash(g, live, roots, cuts);
-  key.a += static_cast<uint64_t>(device_in_use() + 1) * 0x9E3779B97F4A7C15ull;
-  PlanCache& cache = PlanCache::instance();
-  if (auto found = cache.find(key)) return found;
-  auto made = make_executable(g, live, roots, cuts);
-  cache.add(key, made);
-  return made;
-}
-
-PlanCacheInfo plan_cache_info() { return PlanCache::instance().info(); }
-void clear_plan_cache() { PlanCache::instance().clear(); }
 
 std::vector<Array> Compiled::run(std::span<const Array> arguments) const {
   std::vector<Array> in(inputs.size());
@@ -125,18 +38,11 @@ std::vector<Array> Compiled::run(std::span<const Array> arguments) const {
     for (size_t i = 0; i < inputs.size(); ++i)
       if (inputs[i].variable == updated[u])
         updates.push_back({static_cast<int>(i), static_cast<int>(result_count + u)});
-  std::vector<Array> out = run_executable(*executable, in, constants, updates);
+  std::vector<Array> out = run_plan(*executable, in, constants, updates);
   for (size_t i = 0; i < updated.size(); ++i) updated[i]->set(std::move(out[result_count + i]));
   out.resize(result_count);
   return out;
 }
-
-// Trace
-// -----------------------------------------------------------------------------------------------
-
-namespace {
-Location (*g_locate)() = nullptr;
-}  // namespace
 
 void set_locator(Location (*locate)()) { g_locate = locate; }
 Location user_location() { return g_locate ? g_locate() : Location{}; }
@@ -396,7 +302,7 @@ std::vector<Array> Trace::run(std::vector<NodeId> roots) {
   if (add_effects(roots, live, false)) live = live_until(graph, roots, cuts_);
   const std::vector<Array> in = inputs_of(live);
   auto exe = executable_for(graph, live, roots, cuts_);
-  std::vector<Array> values = run_executable(*exe, in, constants_of(graph, live));
+  std::vector<Array> values = run_plan(*exe, in, constants_of(graph, live));
   // An effect does not take place again: its value is known from now on.
   for (size_t i = count; i < roots.size(); ++i) {
     values_.insert_or_assign(roots[i], values[i]);
@@ -486,7 +392,7 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
     if (auto u = std::ranges::find(updated, leaf->variable); u != updated.end())
       updates.push_back({position, static_cast<int>(outputs.size() + (u - updated.begin()))});
   }
-  std::vector<Array> values = run_executable(*exe, in, constants, updates);
+  std::vector<Array> values = run_plan(*exe, in, constants, updates);
 
   if (compiled && !asked_) {
     auto c = std::make_shared<Compiled>();

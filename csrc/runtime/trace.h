@@ -28,16 +28,6 @@ using VariablePtr = std::shared_ptr<Variable>;
 class Tensor;
 using TensorPtr = std::shared_ptr<Tensor>;
 
-/// Executables of recent structures, shared by all threads.
-std::shared_ptr<const Executable> executable_for(const Graph& g, std::span<const NodeId> live,
-                                                 std::span<const NodeId> roots,
-                                                 std::span<const NodeId> cuts);
-struct PlanCacheInfo {
-  size_t size, hits, misses, runs;
-};
-PlanCacheInfo plan_cache_info();
-void clear_plan_cache();
-
 /// A trace made into something that runs again on other arguments without Python.
 struct Compiled {
   struct Source {

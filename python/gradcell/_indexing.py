@@ -83,7 +83,7 @@ class _Basic:
     """What the ints, slices and new axes of a key come to: one slice and one reshape.
 
     As in NumPy, the axes that index tensors give stand where these stood if they were neighbours
-    (ints among them count), else in front.
+    (ints and bools among them count), else in front; bools without index tensors give one axis.
     """
 
     def __init__(self, x: Tensor, keys: list[Any]) -> None:
@@ -95,18 +95,22 @@ class _Basic:
         self.empty = False  # there is a False: nothing is indexed
         self.copies = False  # there is an index tensor: its elements may be known or not
         self.front = 0  # where the axes of the index tensors go
-        picks: list[int] = []  # where ints and index tensors stand in the key
+        picks: list[int] = []  # where ints, bools and index tensors stand in the key
+        truth = False  # there is a bool
         axis = 0
         for at, k in enumerate(keys):
-            if _is_int(k) or _is_array(k):
+            if _is_int(k) or _is_array(k) or isinstance(k, bool):
                 if not picks:
                     self.front = len(self.shape)
                 picks.append(at)
             if k is Ellipsis:
                 continue
-            if k is None or isinstance(k, bool):
-                self.empty |= k is False
-                self.shape.append(0 if k is False else 1)
+            if k is None:
+                self.shape.append(1)
+                continue
+            if isinstance(k, bool):
+                self.empty |= not k
+                truth = True
                 continue
             n = x.shape[axis]
             if _is_int(k):
@@ -141,6 +145,8 @@ class _Basic:
             axis += 1
         if picks and picks[-1] - picks[0] >= len(picks):
             self.front = 0
+        if truth and not self.advanced:
+            self.shape.insert(self.front, 0 if self.empty else 1)
 
     def _add(self, start: int, size: int, step: int) -> None:
         self.start.append(start)
@@ -244,7 +250,8 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
 
 def get(x: Tensor, key: Any) -> Tensor:
     """x[key]: a view, unless there are index tensors, lists or masks in the key."""
-    if (view := _views.basic(x, key)) is not None:
+    view = _views.at(x, key)
+    if view is not None:
         return view
     if x.ndim == 0 and not (key is None or key is Ellipsis or isinstance(key, tuple)):
         if not _is_truth(key):
@@ -401,10 +408,12 @@ def _write_at_once(x: Tensor, basic: _Basic, new: Tensor) -> bool:
 
 def put(x: Tensor, key: Any, value: Any) -> None:
     """x[key] = value, in x's base if x is a view; what was computed from the old elements stays."""
-    new = value if isinstance(value, Tensor) else Tensor(value, x.dtype)
-    if (view := _views.basic(x, key)) is not None:
-        return _core.write(view, new)
+    view = _views.at(x, key)
+    if view is not None:
+        _core.write(view, value if isinstance(value, Tensor) else Tensor(value, x.dtype))
+        return
     basic = _Basic(x, _expand(x, key))
+    new = value if isinstance(value, Tensor) else Tensor(value, x.dtype)
     if basic.empty:
         return
     if basic.advanced:

@@ -11,6 +11,7 @@
 #include "evaluate.h"
 #include "ops/ops.h"
 #include "runtime/frontend.h"
+#include "runtime/plan_cache.h"
 
 namespace gradcell {
 namespace {

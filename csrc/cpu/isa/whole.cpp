@@ -668,11 +668,27 @@ void bits(Bits what, DType type, const void* a, bool many_a, const void* b, bool
   });
 }
 
+template <class I>
+bool places_of(const I* at, size_t n, int64_t size, int64_t* places) {
+  int64_t outside = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t given = at[i], p = given + (given < 0 ? size : 0);
+    outside |= p | (size - 1 - p);  // below 0 where one of them is
+    places[i] = p;
+  }
+  return outside >= 0;
+}
+
+bool places(DType type, const void* at, size_t n, int64_t size, int64_t* to) {
+  return type == DType::Int32 ? places_of(static_cast<const int32_t*>(at), n, size, to)
+                              : places_of(static_cast<const int64_t*>(at), n, size, to);
+}
+
 }  // namespace
 
 extern const WholeKernels kWholeKernels;
-const WholeKernels kWholeKernels = {fold,          sum_halves,     fold_rows, scan_rows,
-                                    first_extreme, first_extremes, exceed,    convert,
-                                    logical,       bits,           select,    copy_apart};
+const WholeKernels kWholeKernels = {fold,           sum_halves, fold_rows, scan_rows, first_extreme,
+                                    first_extremes, exceed,     convert,   logical,   bits,
+                                    select,         places,     copy_apart};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

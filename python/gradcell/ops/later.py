@@ -16,14 +16,16 @@ _MODULES = {
         AiCPURegOp AkgGpuRegOp CpuRegOp Custom CustomOpBuilder CustomRegOp DataType TBERegOp
         custom_info_register op_info_register prim_attr_register""",
     "draws": "choice_with_mask multinomial random_categorical shuffle",
+    "factorisations": """
+        cholesky cholesky_inverse cholesky_solve det eigh inverse logdet matrix_power matrix_solve
+        pinv qr slogdet svd tensor_solve""",
     "fourier": """
         fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2
         ihfftn irfft irfft2 irfftn rfft rfft2 rfftfreq rfftn stft""",
     "gradient_hooks": "HookBackward InsertGradientOf",
     "linear_algebra": """
-        addbmm addmv addr baddbmm batch_dot block_diag cholesky cholesky_inverse cholesky_solve
-        cross det eigh einsum inverse kron logdet matrix_diag matrix_power matrix_solve mv pinv qr
-        slogdet svd tensor_solve vander vecdot vector_norm""",
+        addbmm addmv addr baddbmm batch_dot block_diag cross einsum kron matrix_diag mv vander
+        vecdot vector_norm""",
     "loops": "ForiLoop Scan WhileLoop",
     "normalized": "batch_norm lrn rms_norm",
     "parallel": """
