@@ -51,6 +51,12 @@ struct WholeKernels {
   /// The same of integers' bits; an operand that is not `many` is one number for all.
   void (*bits)(Bits what, DType type, const void* a, bool many_a, const void* b, bool many_b,
                void* y, size_t n);
+  /// Of n indices (int32 or int64) of `size` places, which may count from the end, those of places
+  /// from low on, `count` of them: found[k] is where one stands among the n, place[k] how far its
+  /// place is from low. There is room for n + 16 of each. Returns how many there are, or -1 if an
+  /// index is of no place. size is below 2^31.
+  int64_t (*select)(DType type, const void* x, size_t n, int64_t size, int64_t low, int64_t count,
+                    int32_t* found, int32_t* place);
   /// n indices (int32 or int64) into `size` elements, counted from the front; false where one is
   /// out of range.
   bool (*places)(DType type, const void* at, size_t n, int64_t size, int64_t* places);

@@ -505,6 +505,74 @@ void logical(Op op, const uint8_t* a, const uint8_t* b, uint8_t* y, size_t n) {
   logical_rows(op, a, b, y, n);
 }
 
+// Indices -----------------------------------------------------------------------------------------
+
+/// Which those are nobody foretells: there is no branch.
+template <class I>
+int64_t select_from(const I* x, size_t first, size_t n, int64_t size, int64_t low, int64_t count,
+                    int64_t found_so_far, int32_t* found, int32_t* place) {
+  int64_t k = found_so_far;
+  bool bad = false;
+  for (size_t i = first; i < n; ++i) {
+    const int64_t at = x[i] < 0 ? static_cast<int64_t>(x[i]) + size : static_cast<int64_t>(x[i]);
+    bad |= static_cast<uint64_t>(at) >= static_cast<uint64_t>(size);
+    found[k] = static_cast<int32_t>(i);
+    place[k] = static_cast<int32_t>(at - low);
+    k += static_cast<uint64_t>(at - low) < static_cast<uint64_t>(count);
+  }
+  return bad ? -1 : k;
+}
+
+int64_t select(DType type, const void* x, size_t n, int64_t size, int64_t low, int64_t count,
+               int32_t* found, int32_t* place) {
+  size_t i = 0;
+  int64_t k = 0;
+#if defined(__AVX512F__)
+  bool bad = false;
+  if (type == DType::Int64) {
+    const auto* p = static_cast<const int64_t*>(x);
+    const __m512i all = _mm512_set1_epi64(size), from = _mm512_set1_epi64(low);
+    const __m512i width = _mm512_set1_epi64(count);
+    __m256i here = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    for (; i + 8 <= n; i += 8) {
+      __m512i at = _mm512_loadu_si512(p + i);
+      at = _mm512_mask_add_epi64(at, _mm512_movepi64_mask(at), at, all);
+      bad |= _mm512_cmpge_epu64_mask(at, all) != 0;
+      const __m512i over = _mm512_sub_epi64(at, from);
+      const __mmask8 hit = _mm512_cmplt_epu64_mask(over, width);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(found + k),
+                          _mm256_maskz_compress_epi32(hit, here));
+      _mm256_storeu_si256(
+          reinterpret_cast<__m256i*>(place + k),
+          _mm256_maskz_compress_epi32(hit, _mm512_maskz_cvtepi64_epi32(0xff, over)));
+      k += __builtin_popcount(hit);
+      here = _mm256_add_epi32(here, _mm256_set1_epi32(8));
+    }
+  } else {
+    const auto* p = static_cast<const int32_t*>(x);
+    const __m512i all = _mm512_set1_epi32(static_cast<int32_t>(size));
+    const __m512i from = _mm512_set1_epi32(static_cast<int32_t>(low));
+    const __m512i width = _mm512_set1_epi32(static_cast<int32_t>(count));
+    __m512i here = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    for (; i + 16 <= n; i += 16) {
+      __m512i at = _mm512_loadu_si512(p + i);
+      at = _mm512_mask_add_epi32(at, _mm512_movepi32_mask(at), at, all);
+      bad |= _mm512_cmpge_epu32_mask(at, all) != 0;
+      const __m512i over = _mm512_sub_epi32(at, from);
+      const __mmask16 hit = _mm512_cmplt_epu32_mask(over, width);
+      _mm512_storeu_si512(found + k, _mm512_maskz_compress_epi32(hit, here));
+      _mm512_storeu_si512(place + k, _mm512_maskz_compress_epi32(hit, over));
+      k += __builtin_popcount(hit);
+      here = _mm512_add_epi32(here, _mm512_set1_epi32(16));
+    }
+  }
+  if (bad) return -1;
+#endif
+  if (type == DType::Int64)
+    return select_from(static_cast<const int64_t*>(x), i, n, size, low, count, k, found, place);
+  return select_from(static_cast<const int32_t*>(x), i, n, size, low, count, k, found, place);
+}
+
 // Copies ------------------------------------------------------------------------------------------
 
 struct Pair {
@@ -619,8 +687,8 @@ bool places(DType type, const void* at, size_t n, int64_t size, int64_t* to) {
 }  // namespace
 
 extern const WholeKernels kWholeKernels;
-const WholeKernels kWholeKernels = {fold,          sum_halves,     fold_rows, scan_rows,
-                                    first_extreme, first_extremes, exceed,    convert,
-                                    logical,       bits,           places,    copy_apart};
+const WholeKernels kWholeKernels = {fold,           sum_halves, fold_rows, scan_rows, first_extreme,
+                                    first_extremes, exceed,     convert,   logical,   bits,
+                                    select,         places,     copy_apart};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA
