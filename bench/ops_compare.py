@@ -149,6 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(uncovered()))
         return 0
     part, parts = (int(k) for k in options.part.split("/"))
+    options.out.mkdir(parents=True, exist_ok=True)
     cases = chosen(options.only)[part - 1 :: parts]
     entries: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="gradcell-bench-") as folder:

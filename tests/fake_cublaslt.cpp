@@ -106,7 +106,7 @@ API cublasLtMatmulAlgoGetHeuristic(void*, void* desc, void*, void*, void*, void*
   return *found = 1, 0;
 }
 API cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, void* la,
-                   const void* b, void* lb, const void* beta, const void*, void*, void* out,
+                   const void* b, void* lb, const void* beta, const void* c, void* lc, void* out,
                    void* lo, const void* algorithm, void* workspace, size_t, void* stream) {
   LOCKED;
   if (handle != current || wrong(stream)) return 13;
@@ -114,7 +114,9 @@ API cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, v
   auto aligned = [&](const void* p, int k) {
     return reinterpret_cast<uintptr_t>(p) % alignment[k] == 0;
   };
-  if (!aligned(a, 0) || !aligned(b, 1) || !aligned(out, 2) || !aligned(out, 3)) return 15;
+  if (!aligned(a, 0) || !aligned(b, 1) || !aligned(c, 2) || !aligned(out, 3)) return 15;
+  // Where C is the result itself the two have one layout.
+  if (c == out && lc != lo) return 7;
   int device = current->device;
   if (device_of(reinterpret_cast<Address>(workspace)) != device) return 13;
   Description d = *static_cast<Description*>(desc);
@@ -135,7 +137,9 @@ API cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, v
     counts.biases += biased;
     if (biased && reinterpret_cast<uintptr_t>(d.bias) % 16 != 0) sticky = kMisaligned;
     if (biased && !there(reinterpret_cast<Address>(d.bias), device)) return;
-    for (const void* p : {a, b, static_cast<const void*>(out)})
+    counts.additions += keep != 0 && c != out;
+    for (const void* p :
+         {a, b, keep != 0 ? c : static_cast<const void*>(out), static_cast<const void*>(out)})
       if (!there(reinterpret_cast<Address>(p), device)) return;
     for (int32_t n = 0; n < C.batch; ++n)
       for (uint64_t j = 0; j < C.columns; ++j)
@@ -150,7 +154,7 @@ API cublasLtMatmul(void* handle, void* desc, const void* alpha, const void* a, v
                                n * B.stride);
           int64_t at = static_cast<int64_t>(i + j * C.ld) + n * C.stride;
           sum *= one;
-          if (keep != 0) sum += keep * element(out, C.type, at);
+          if (keep != 0) sum += keep * element(c, C.type, at);
           if (biased) sum += element(d.bias, C.type, static_cast<int64_t>(i));
           put(out, C.type, at, sum);
         }

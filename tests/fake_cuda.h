@@ -32,15 +32,15 @@ inline long setting(const char* name, long otherwise) {
 
 struct Counts {
   std::atomic<long> launches{0}, graphs{0}, captures{0}, compiles{0}, uploads{0}, downloads{0},
-      products{0}, biases{0}, copies{0}, ptx{0}, updates{0};
+      products{0}, biases{0}, copies{0}, ptx{0}, updates{0}, additions{0};
   ~Counts() {
     const char* file = std::getenv("FAKE_CUDA_COUNTS");
     if (!file) return;
     std::ofstream(file) << "launches " << launches << "\ngraphs " << graphs << "\ncaptures "
                         << captures << "\ncompiles " << compiles << "\nuploads " << uploads
                         << "\ndownloads " << downloads << "\nproducts " << products << "\nbiases "
-                        << biases << "\ncopies " << copies << "\nptx " << ptx << "\nupdates "
-                        << updates << "\n";
+                        << biases << "\ncopies " << copies << "\nptx " << ptx << "\nadditions "
+                        << additions << "\nupdates " << updates << "\n";
   }
 };
 inline Counts counts;

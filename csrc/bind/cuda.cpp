@@ -5,6 +5,7 @@
 #include "cuda/engine.h"
 #include "cuda/nccl.h"
 #include "cuda/nvrtc.h"
+#include "cuda/weights.h"
 #include "runtime/plan_cache.h"
 
 namespace gradcell::bind {
@@ -80,6 +81,7 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s, const Kernels& ke
         py::arg("tf32") = p.tf32, py::arg("batch") = p.batch, py::arg("m") = p.m,
         py::arg("n") = p.n, py::arg("k") = p.k, py::arg("a_parts") = p.a_parts,
         py::arg("b_parts") = p.b_parts, py::arg("out_parts") = p.out_parts);
+    if (p.adds) d["matmul"]["addend"] = p.addend;
     if (p.has_bias) {
       d["matmul"]["bias"] = p.bias;
       d["add_bias"] = step(plan, plan.bias_steps[p.add_bias], kernels);
@@ -194,6 +196,15 @@ void bind_cuda(py::module_& m) {
         clear_plan_cache();
       },
       "Whether float32 products on a GPU may be computed in TF32.");
+  m.def(
+      "weigh_cuda_plans",
+      [](double launch, double instructions) {
+        cuda::weigh({launch, instructions});
+        clear_plan_cache();
+      },
+      py::arg("launch") = cuda::Weights{}.launch,
+      py::arg("instructions") = cuda::Weights{}.instructions,
+      "What plans for a GPU weigh: the bytes that a launch is worth, the instructions a byte.");
   m.def(
       "cuda_driver_info",
       [] {

@@ -213,11 +213,93 @@ void bind_structured(py::module_& m, bool views) {
   }
 }
 
+/// What a key of ints, slices of ints, None and Ellipsis picks from one dimension after another.
+class BasicIndex {
+ public:
+  /// False for any other key, and for what is out of bounds or too much.
+  bool read(const Dims& dims, py::handle key) {
+    const bool several = PyTuple_Check(key.ptr());
+    const auto count = several ? static_cast<size_t>(PyTuple_GET_SIZE(key.ptr())) : size_t{1};
+    auto entry = [&](size_t i) {
+      return several ? PyTuple_GET_ITEM(key.ptr(), static_cast<Py_ssize_t>(i)) : key.ptr();
+    };
+    size_t used = 0, ellipses = 0;
+    for (size_t i = 0; i < count; ++i) {
+      PyObject* const k = entry(i);
+      used += is_int(k) || PySlice_Check(k);
+      ellipses += k == Py_Ellipsis;
+    }
+    if (used > dims.size() || ellipses > 1 || (dims.empty() && !several && key.ptr() != Py_None))
+      return false;
+    for (size_t i = 0; i < count; ++i) {
+      PyObject* const k = entry(i);
+      if (k == Py_None) {
+        shape.push_back(1);
+      } else if (k == Py_Ellipsis) {
+        for (size_t d = used; d < dims.size(); ++d) whole_axis(dims);
+      } else if (is_int(k)) {
+        if (!pick(dims[start.size()], PyLong_AsLongLong(k))) return false;
+      } else if (!PySlice_Check(k) || !range(dims[start.size()], k)) {
+        return false;
+      }
+    }
+    while (start.size() < dims.size()) whole_axis(dims);
+    return true;
+  }
+
+  Dims start, size, step, shape;
+
+ private:
+  static bool is_int(PyObject* k) { return PyLong_Check(k) && !PyBool_Check(k); }
+
+  void add(int64_t from, int64_t count, int64_t by) {
+    start.push_back(from), size.push_back(count), step.push_back(by);
+  }
+  void whole_axis(const Dims& dims) {
+    const int64_t n = dims[start.size()];
+    add(0, n, 1), shape.push_back(n);
+  }
+  bool pick(int64_t n, int64_t k) {
+    if (k == -1 && PyErr_Occurred()) {  // (too large for 64 bits)
+      PyErr_Clear();
+      return false;
+    }
+    if (k < -n || k >= n) return false;
+    add(k < 0 ? k + n : k, 1, 1);
+    return true;
+  }
+  bool range(int64_t n, PyObject* k) {
+    const auto* const slice = reinterpret_cast<PySliceObject*>(k);
+    for (PyObject* part : {slice->start, slice->stop, slice->step})
+      if (part != Py_None && !is_int(part)) return false;
+    Py_ssize_t first = 0, last = 0, by = 0;
+    if (PySlice_Unpack(k, &first, &last, &by) < 0) {  // (a step of 0)
+      PyErr_Clear();
+      return false;
+    }
+    const Py_ssize_t count = PySlice_AdjustIndices(n, &first, &last, by);
+    add(count ? first : 0, count, by), shape.push_back(count);
+    return true;
+  }
+};
+
 /// What functions and methods that return views are made of; `ops` has the same as copies.
 void bind_views(py::module_& m) {
   bind_structured(m, true);
   m.def("index", &index, py::arg("x"), py::arg("start"), py::arg("size"), py::arg("step"),
         py::arg("shape"), "A slice in another shape.");
+  m.def(
+      "at",
+      [](const TensorPtr& x, py::handle key) -> TensorPtr {
+        BasicIndex k;
+        return k.read(x->dims(), key) ? index(x, k.start, k.size, k.step, k.shape) : nullptr;
+      },
+      py::arg("x"), py::arg("key"),
+      "x[key] for a key of ints, slices of ints, None and Ellipsis that fits; None for others.");
+  m.def(
+      "unstack",
+      [](const TensorPtr& x, int64_t axis) { return py::tuple(py::cast(unstack(x, axis))); },
+      py::arg("x"), py::arg("axis"), "The slices along an axis >= 0, without it.");
   m.def("diagonal", &diagonal, py::arg("x"), py::arg("offset"), py::arg("axis1"), py::arg("axis2"),
         "The elements along two axes whose indices differ by offset.");
 }

@@ -6,10 +6,13 @@
 #include "cuda/epilogues.h"
 #include "cuda/kernel_writer.h"
 #include "cuda/late_stores.h"
+#include "cuda/narrow_products.h"
 #include "cuda/product_joins.h"
 #include "cuda/reduction_joins.h"
+#include "cuda/row_joins.h"
 #include "cuda/segments.h"
 #include "cuda/tile_writer.h"
+#include "cuda/weights.h"
 #include "ops/ops.h"
 #include "plan/arena.h"
 #include "plan/planner.h"
@@ -76,28 +79,80 @@ class Module {
   std::map<std::string, int> number_;
 };
 
+/// Which nodes are computed together, and what that costs as weights() has it.
+struct Scheme {
+  PlanGraph graph;
+  TileRegions tiles;
+  Fusion fusion;
+  std::map<NodeId, ProductSum> sums;  ///< that products write
+  double cost = 0;
+};
+
+Scheme scheme_of(PlanGraph graph) {
+  Scheme s;
+  s.graph = std::move(graph);
+  const Graph& g = s.graph.graph;
+  s.tiles = find_tile_regions(s.graph);
+  s.fusion = fuse(g, s.graph.roots, s.tiles);
+  s.sums = sums_of_products(g, s.graph.roots, s.fusion);
+  std::vector<NodeId> fixed;
+  for (const auto& [sum, of] : s.sums) fixed.push_back(of.bias != kNoNode ? of.bias : of.matrix);
+  s.cost = store_late(g, fixed, s.fusion);
+  auto moves = [&](NodeId id) { s.cost += static_cast<double>(describe(g, id).bytes()); };
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (s.fusion.node[id].role == Role::Alone && form(g, id) == Form::Reduce) {
+      const Reduction r = plan_reduction(g, id);
+      if (r.chunks > 1) s.cost += weights().launch + 2.0 * static_cast<double>(r.partial_bytes);
+    }
+    if (!is_product(g, id) || s.fusion.node[id].role != Role::Alone) continue;
+    s.cost += weights().launch * g[id].input_count / 2;
+    for (NodeId input : g.inputs(id)) moves(input);
+    moves(id);
+  }
+  for (const TileRegion& t : s.tiles.all) {
+    s.cost += weights().launch;
+    for (NodeId id : t.reads) moves(id);
+    for (NodeId id : t.writes) moves(id);
+  }
+  return s;
+}
+
+/// The cheapest scheme of all ways in which products by a column or two can be computed.
+Scheme cheapest_scheme(PlanGraph graph) {
+  Scheme first = scheme_of(std::move(graph)), best;
+  best.cost = first.cost;
+  const NarrowWays all = narrow_ways(first.graph.graph, first.tiles);
+  for (const NarrowWays ways : {NarrowWays{true, false}, {false, true}, {true, true}}) {
+    if (ways.along > all.along || ways.over > all.over) continue;
+    auto rewritten = without_narrow_products(first.graph, first.tiles, ways);
+    if (!rewritten) continue;
+    Scheme other = scheme_of(*std::move(rewritten));
+    if (other.cost < best.cost) best = std::move(other);
+  }
+  return best.cost < first.cost ? std::move(best) : std::move(first);
+}
+
 class CudaPlanner {
  public:
   CudaPlanner(PlanGraph c, Module& module, bool wide)
-      : c_(std::move(c)),
+      : scheme_(cheapest_scheme(std::move(c))),
+        c_(scheme_.graph),
         module_(module),
         g_(c_.graph),
-        tiles_(find_tile_regions(c_)),
+        tiles_(scheme_.tiles),
         tile_made_(tiles_.all.size(), 0),
-        f_(fuse(g_, c_.roots, tiles_)),
-        sums_(sums_of_products(g_, c_.roots, f_)),
+        f_(scheme_.fusion),
+        sums_(scheme_.sums),
         in_{g_, f_, buffer_of_, constant_of_, wide} {}
 
   CudaPlan run() {
-    std::vector<NodeId> biases;
-    for (const auto& [sum, of] : sums_) biases.push_back(of.bias);
-    store_late(g_, biases, f_);
     buffer_of_ = frame(c_, f_.storage, plan_);
     constant_of_ = constant_numbers(c_);
     for (NodeId id = 0; id < g_.size(); ++id)
       if (f_.node[id].stored && f_.storage[id] == id && buffer_of_[id] == UINT32_MAX)
         buffer_of_[id] = temporary(bytes(id));
     segments_ = join_segments(in_, f_);
+    join_rows(in_, segments_, f_);
     for (std::vector<NodeId>& group : join_reductions(g_, f_)) {
       const NodeId first = group[0];
       for (NodeId id : group) reduced_with_[id] = first;
@@ -162,7 +217,7 @@ class CudaPlanner {
   void make_alone(NodeId id) {
     switch (form(g_, id)) {
       case Form::Product:
-      case Form::Elementwise:  // a sum with a bias, which the product writes
+      case Form::Elementwise:  // a sum, which the product writes
         return make_product(id);
       case Form::Extremum:
         return add(write_extremum(in_, id));
@@ -260,8 +315,16 @@ class CudaPlanner {
     auto sum = sums_.find(out);
     NodeId id = sum == sums_.end() ? out : sum->second.product;
     if (!is_floating(g_.dtype(id))) return add(write_integer_product(in_, id));
+    const size_t first = plan_.steps.size();
     for (int pair = 0; pair < g_[id].input_count; pair += 2) make_gemm(id, pair, out);
-    if (sum != sums_.end()) make_bias(out, sum->second.bias);
+    if (sum == sums_.end()) return;
+    if (sum->second.bias != kNoNode) return make_bias(out, sum->second.bias);
+    Step& step = plan_.steps[first];
+    step.product.adds = true;
+    step.product.addend = buffer_of_[sum->second.matrix];
+    step.nodes += 1;
+    step.bytes_read += bytes(sum->second.matrix);
+    step.location = g_[out].location;
   }
 
   /// The last product adds the bias.
@@ -355,6 +418,7 @@ class CudaPlanner {
         for (const auto* parts : {&s.product.a_parts, &s.product.b_parts, &s.product.out_parts})
           for (BufferId b : *parts) use(b, at);
         if (s.product.has_bias) use(s.product.bias, at);
+        if (s.product.adds) use(s.product.addend, at);
       }
     }
     std::vector<Neighbours> order = neighbours;
@@ -380,13 +444,14 @@ class CudaPlanner {
     plan_.arena_bytes = arena.size();
   }
 
-  PlanGraph c_;
+  Scheme scheme_;
+  const PlanGraph& c_;
   Module& module_;
   const Graph& g_;
-  TileRegions tiles_;
+  const TileRegions& tiles_;
   std::vector<uint8_t> tile_made_;
-  Fusion f_;
-  std::map<NodeId, BiasSum> sums_;  ///< that products write
+  Fusion& f_;
+  const std::map<NodeId, ProductSum>& sums_;
   WriterInputs in_;
   CudaPlan plan_;
   std::vector<BufferId> buffer_of_;

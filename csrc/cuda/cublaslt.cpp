@@ -168,15 +168,16 @@ CublasLt::Product& CublasLt::product(const Gemm& p, uint32_t alignment, bool wit
 namespace {
 
 /// Another library's memory may start anywhere.
-uint32_t alignment_of(DevicePointer a, DevicePointer b, DevicePointer out) {
-  DevicePointer all = a | b | out | kMaxAlignment;
+uint32_t alignment_of(DevicePointer a, DevicePointer b, DevicePointer c, DevicePointer out) {
+  DevicePointer all = a | b | c | out | kMaxAlignment;
   return static_cast<uint32_t>(all & ~(all - 1));
 }
 
 }  // namespace
 
 void CublasLt::enqueue(const Product& product, const Gemm& p, DevicePointer a, DevicePointer b,
-                       DevicePointer out, DevicePointer workspace, StreamHandle stream) {
+                       DevicePointer c, DevicePointer out, DevicePointer workspace,
+                       StreamHandle stream) {
   double one64 = 1, zero64 = 0;
   float one32 = 1, zero32 = 0;
   bool wide = p.dtype == DType::Float64;
@@ -184,27 +185,27 @@ void CublasLt::enqueue(const Product& product, const Gemm& p, DevicePointer a, D
   const void* zero = wide ? static_cast<const void*>(&zero64) : &zero32;
   auto at = [](DevicePointer d) { return reinterpret_cast<void*>(d); };
   Api::call(api_->matmul, handle_, product.desc, one, at(b), product.b, at(a), product.a,
-            p.accumulate ? one : zero, at(out), product.out, at(out), product.out,
+            p.accumulate || p.adds ? one : zero, at(c), product.out, at(out), product.out,
             &product.algorithm, at(workspace), kWorkspace, stream);
 }
 
-void CublasLt::multiply(const Gemm& p, DevicePointer a, DevicePointer b, DevicePointer out,
-                        DevicePointer workspace, StreamHandle stream) {
-  const Product& product = this->product(p, alignment_of(a, b, out), false);
+void CublasLt::multiply(const Gemm& p, DevicePointer a, DevicePointer b, DevicePointer c,
+                        DevicePointer out, DevicePointer workspace, StreamHandle stream) {
+  const Product& product = this->product(p, alignment_of(a, b, c, out), false);
   Api::check(product.status, "cublasLtMatmulAlgoGetHeuristic");
   require(product.possible, ErrorKind::Runtime, "cuBLASLt has no algorithm for a product of ",
           name(p.dtype), " matrices, ", p.m, "x", p.k, " by ", p.k, "x", p.n, ", batch ", p.batch);
-  enqueue(product, p, a, b, out, workspace, stream);
+  enqueue(product, p, a, b, c, out, workspace, stream);
 }
 
 bool CublasLt::multiply_and_add(const Gemm& p, DevicePointer a, DevicePointer b, DevicePointer bias,
                                 DevicePointer out, DevicePointer workspace, StreamHandle stream) {
   // Algorithms take this alignment of a bias for granted, whatever is said of it in the search.
   if (bias % kMaxAlignment != 0) return false;
-  const Product& product = this->product(p, alignment_of(a, b, out), true);
+  const Product& product = this->product(p, alignment_of(a, b, out, out), true);
   if (!product.possible) return false;
   product.set_bias(bias);
-  enqueue(product, p, a, b, out, workspace, stream);
+  enqueue(product, p, a, b, out, out, workspace, stream);
   return true;
 }
 

@@ -25,8 +25,9 @@ class CublasLt {
 
   static constexpr size_t kWorkspace = size_t(32) << 20;
 
-  /// out = a b, or out += a b; row-major, on the stream, with kWorkspace bytes of scratch.
-  void multiply(const Gemm& p, DevicePointer a, DevicePointer b, DevicePointer out,
+  /// out = a b, or out = c + a b, where c may be out; row-major, on the stream, with kWorkspace
+  /// bytes of scratch.
+  void multiply(const Gemm& p, DevicePointer a, DevicePointer b, DevicePointer c, DevicePointer out,
                 DevicePointer workspace, StreamHandle stream);
   /// The same with a bias added to every row. False, and nothing done, where the library has no
   /// algorithm that does both.
@@ -38,7 +39,7 @@ class CublasLt {
   struct Product;
   Product& product(const Gemm& p, uint32_t alignment, bool with_bias);
   void enqueue(const Product& product, const Gemm& p, DevicePointer a, DevicePointer b,
-               DevicePointer out, DevicePointer workspace, StreamHandle stream);
+               DevicePointer c, DevicePointer out, DevicePointer workspace, StreamHandle stream);
   std::unique_ptr<Api> api_;
   void* handle_ = nullptr;
   std::mutex mutex_;

@@ -41,6 +41,8 @@ struct Gemm {
   bool accumulate;  ///< adds to what `out` holds
   bool tf32;        ///< float32 only
   int64_t batch, m, n, k;
+  bool adds = false;  ///< adds to what `addend` holds, a matrix like `out`
+  BufferId addend = 0;
   bool has_bias = false;
   BufferId bias = 0;      ///< n elements that are added to every row
   uint32_t add_bias = 0;  ///< of the plan's bias_steps: does so where cuBLASLt cannot

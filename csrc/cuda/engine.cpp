@@ -256,6 +256,7 @@ void Launcher::multiply(const CudaPlan& plan, const Gemm& p, const Places& buffe
   DevicePointer out = buffers[p.out];
   if (p.k == 0) {
     const Driver& driver = Driver::get();
+    require(!p.adds, ErrorKind::Runtime, "a product without terms adds nothing");
     if (!p.accumulate)
       driver.call(driver.cuMemsetD8Async, out, 0, plan.buffers[p.out].bytes, run.stream);
     return;
@@ -264,7 +265,7 @@ void Launcher::multiply(const CudaPlan& plan, const Gemm& p, const Places& buffe
   DevicePointer a = buffers[p.a], b = buffers[p.b], workspace = device_.workspace();
   if (p.has_bias && products.multiply_and_add(p, a, b, buffers[p.bias], out, workspace, run.stream))
     return;
-  products.multiply(p, a, b, out, workspace, run.stream);
+  products.multiply(p, a, b, p.adds ? buffers[p.addend] : out, out, workspace, run.stream);
   if (p.has_bias) launch(plan.bias_steps[p.add_bias], buffers, run);
 }
 

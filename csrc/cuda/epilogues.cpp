@@ -27,24 +27,42 @@ bool is_bias(const Graph& g, const Fusion& f, NodeId id, int64_t columns, int32_
   return is_leaf(g, vector) || (node.stored && node.stage < stage);
 }
 
+/// Whether an operand is a matrix that is in memory before `stage`, or could be: then a kernel that
+/// reads what it is made of stores it, in place of the one that would add the product to it.
+bool is_matrix(const Graph& g, const Fusion& f, NodeId sum, NodeId id, int32_t stage) {
+  const Fused& node = f.node[id];
+  if (is_constant(g, id) || g.count(id) != g.count(sum) || g.dtype(id) != g.dtype(sum))
+    return false;
+  if (is_leaf(g, id)) return true;
+  const bool can_be = node.stored || node.role == Role::Map || node.role == Role::RowReduce;
+  return can_be && node.role != Role::Tile && node.stage < stage;
+}
+
 }  // namespace
 
-std::map<NodeId, BiasSum> sums_of_products(const Graph& g, std::span<const NodeId> roots,
-                                           Fusion& f) {
+std::map<NodeId, ProductSum> sums_of_products(const Graph& g, std::span<const NodeId> roots,
+                                              Fusion& f) {
   std::vector<int> uses(g.size(), 0);
   for (NodeId id = 0; id < g.size(); ++id)
     if (f.node[id].role != Role::View)
       for (NodeId input : g.inputs(id)) ++uses[f.storage[input]];
   for (NodeId root : roots) ++uses[f.storage[root]];
-  std::map<NodeId, BiasSum> found;
+  std::map<NodeId, ProductSum> found;
   for (NodeId id = 0; id < g.size(); ++id) {
     if (g[id].op != Op::Add || !f.node[id].stored) continue;
     for (int k = 0; k < 2; ++k) {
-      NodeId product = f.storage[g.input(id, k)], broadcast = f.storage[g.input(id, 1 - k)];
+      const NodeId product = f.storage[g.input(id, k)], other = f.storage[g.input(id, 1 - k)];
       if (!is_plain_product(g, product) || uses[product] != 1) continue;
       if (f.node[product].role != Role::Alone || f.node[id].role == Role::Tile) continue;
-      if (!is_bias(g, f, broadcast, g.dims(product).back(), f.node[product].stage)) continue;
-      found[id] = {product, f.storage[g.input(broadcast, 0)]};
+      const int32_t stage = f.node[product].stage;
+      if (is_bias(g, f, other, g.dims(product).back(), stage)) {
+        found[id] = {product, f.storage[g.input(other, 0)], kNoNode};
+      } else if (is_matrix(g, f, id, other, stage)) {
+        found[id] = {product, kNoNode, other};
+        f.node[other].stored = true;
+      } else {
+        continue;
+      }
       f.node[id] = f.node[product];
       f.node[product].stored = false;
       break;

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/union_find.h"
+#include "cuda/far_reads.h"
 #include "cuda/product_stages.h"
 #include "ops/ops.h"
 #include "plan/labels.h"
@@ -132,11 +133,13 @@ RowSet kept_rows(const Graph& g, NodeId id, int k) {
 
 class Fuser {
  public:
-  Fuser(const Graph& g, std::span<const NodeId> roots, const TileRegions& tiles)
+  Fuser(const Graph& g, std::span<const NodeId> roots, const TileRegions& tiles,
+        const std::vector<uint8_t>& cut)
       : g_(g),
         n_(g.size()),
         roots_(roots),
         tiles_(tiles),
+        cut_(cut),
         uses_(n_, 0),
         sets_(n_),
         rows_(n_),
@@ -196,6 +199,9 @@ class Fuser {
   }
   NodeId source(NodeId id, int k) const { return f_.storage[g_.input(id, k)]; }
 
+  /// Whether no kernel but its own computes it.
+  bool cut(NodeId id) const { return !cut_.empty() && cut_[id]; }
+
   NodeId find(NodeId x) { return static_cast<NodeId>(sets_.find(x)); }
 
   /// Nodes whose elements only one consumer reads cost nothing when that consumer computes them.
@@ -204,7 +210,7 @@ class Fuser {
     shared_[id] = 0;
     for (int k = 0; k < g_[id].input_count; ++k) {
       NodeId p = source(id, k);
-      bool computed = f_.node[p].role == Role::Map && !anchored_[p];
+      bool computed = again(p);
       int load = g_.count(p) >= g_.count(id) && !is_constant(g_, p) ? kLoadCost : 0;
       full_[id] = std::min(kTooMuch, full_[id] + (computed ? full_[p] : load));
       shared_[id] = std::min(kTooMuch, shared_[id] + (computed ? shared_[p] : 0));
@@ -226,19 +232,19 @@ class Fuser {
 
   /// Whether a kernel outside p's group computes p again.
   bool inlines(NodeId id, NodeId p) const {
-    if (f_.node[p].role != Role::Map || anchored_[p] || reads_whole(g_, id)) return false;
+    if (!again(p) || reads_whole(g_, id)) return false;
     const bool repeats = is_broadcast(g_, id) || form(g_, id) == Form::Take;
     return (repeats ? full_[p] : shared_[p]) <=
            (g_.count(p) == 1 ? kInlineScalarCost : kInlineCost);
   }
 
   /// Whether an expression that is computed again goes through p, rather than reading its buffer.
-  bool again(NodeId p) const { return f_.node[p].role == Role::Map && !anchored_[p]; }
+  bool again(NodeId p) const { return f_.node[p].role == Role::Map && !anchored_[p] && !cut(p); }
 
   /// True if p's rows flow to id inside one kernel: joins their components.
   bool join(NodeId id, NodeId p, int k) {
     Role a = f_.node[id].role, b = f_.node[p].role;
-    if (a == Role::Alone || (b != Role::Map && b != Role::RowReduce)) return false;
+    if (a == Role::Alone || (b != Role::Map && b != Role::RowReduce) || cut(p)) return false;
     NodeId x = find(p), y = find(id);
     RowSet both = intersect(intersect(rows_[x], rows_[y]), kept_rows(g_, id, k));
     if (both.empty()) return false;
@@ -392,6 +398,7 @@ class Fuser {
   size_t n_;
   std::span<const NodeId> roots_;
   const TileRegions& tiles_;
+  const std::vector<uint8_t>& cut_;
   Fusion f_;
   std::vector<int> uses_;
   UnionFind sets_;
@@ -416,6 +423,14 @@ int64_t few_terms(const Graph& g, NodeId id) {
   return terms <= kFewTerms ? terms : 0;
 }
 
+NodeId row_factor(const Graph& g, NodeId id, int64_t rows) {
+  if (!is_product(g, id) || g[id].input_count != 2) return kNoNode;
+  const auto p = attributes<ProductAttributes>(g, id);
+  const NodeId a = g.input(id, 0);
+  const ProductSizes s = sizes_of(g.dims(a), g.dims(id), p);
+  return !p.transpose_a && s.m == rows && g.count(id) == s.m * s.n ? a : kNoNode;
+}
+
 int64_t trailing_reduction(const Graph& g, NodeId id) {
   const Dims& dims = g.dims(g.input(id, 0));
   auto axes = g.attrs(id);
@@ -428,7 +443,9 @@ int64_t trailing_reduction(const Graph& g, NodeId id) {
 }
 
 Fusion fuse(const Graph& g, std::span<const NodeId> roots, const TileRegions& tiles) {
-  return Fuser(g, roots, tiles).run();
+  Fusion all = Fuser(g, roots, tiles, {}).run();
+  const std::vector<uint8_t> before = transposed_before(g, all);
+  return before.empty() ? std::move(all) : Fuser(g, roots, tiles, before).run();
 }
 
 }  // namespace gradcell::cuda

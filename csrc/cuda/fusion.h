@@ -41,6 +41,10 @@ Fusion fuse(const Graph& g, std::span<const NodeId> roots, const TileRegions& ti
 /// elementwise op of its operands' rows and columns; else 0.
 int64_t few_terms(const Graph& g, NodeId id);
 
+/// The factor of a product with few terms of which a kernel of so many rows needs, for a row of the
+/// result, just that row; kNoNode: there is none.
+NodeId row_factor(const Graph& g, NodeId id, int64_t rows);
+
 /// The size of the trailing axes that a reduction removes, if it removes just those; else 0.
 int64_t trailing_reduction(const Graph& g, NodeId id);
 

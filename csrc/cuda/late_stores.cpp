@@ -6,15 +6,15 @@
 #include <set>
 #include <tuple>
 
+#include "cuda/far_reads.h"
 #include "cuda/kernel_writer.h"
+#include "cuda/weights.h"
 #include "ops/ops.h"
 
 namespace gradcell::cuda {
 
 namespace {
 
-/// In bytes that a GPU moves in the same time: a launch; and how many instructions one is worth.
-constexpr double kLaunch = 2 << 20, kInstructionsAByte = 8;
 /// Elements that do not come in fours take longer.
 constexpr double kSingly = 1.25;
 /// So many take longer still.
@@ -38,6 +38,7 @@ int instructions(const Graph& g, NodeId id) {
     case Form::Product:
       return static_cast<int>(4 * few_terms(g, id));
     case Form::Move:
+      return is_broadcast(g, id) ? 1 : 4;
     case Form::Take:
       return 4;
     default:
@@ -50,17 +51,20 @@ class LateStores {
   LateStores(const Graph& g, std::span<const NodeId> fixed, Fusion& f)
       : g_(g),
         f_(f),
+        weights_(weights()),
         fixed_(g.size(), 0),
         limit_(g.size(), kNever),
         needed_(g.size()),
         seen_(g.size(), 0),
         times_(g.size(), 0),
         same_(g.size(), 0),
-        moved_(g.size(), 0) {
+        moved_(g.size(), 0),
+        sectors_(g.size(), 1) {
     for (NodeId id : fixed) fixed_[f.storage[id]] = 1;
   }
 
-  void run() {
+  /// What all kernels cost then.
+  double run() {
     for (NodeId id = 0; id < g_.size(); ++id) look_at(id);
     for (size_t k = 0; k < kernels_.size(); ++k) {
       std::optional<Cost> found = cost_of(kernels_[k]);
@@ -77,6 +81,9 @@ class LateStores {
         better |= improve(id);
       if (!better) break;
     }
+    double cost = 0;
+    for (const Kernel& k : kernels_) cost += k.cost;
+    return cost;
   }
 
  private:
@@ -156,7 +163,7 @@ class LateStores {
     auto visit = [&](NodeId id) {
       id = f_.storage[id];
       if (seen_[id] == mark) return;
-      seen_[id] = mark, times_[id] = 0, same_[id] = moved_[id] = 0;
+      seen_[id] = mark, times_[id] = 0, same_[id] = moved_[id] = 0, sectors_[id] = 1;
       found.push_back(id);
       open.push_back(id);
     };
@@ -202,7 +209,8 @@ class LateStores {
       if (is_constant(g_, id)) continue;
       if (in_memory(id, stage)) {
         const int64_t read = std::min(g_.count(id), times_[id]);
-        moved += static_cast<double>(static_cast<size_t>(read) * item_size(g_.dtype(id)));
+        moved +=
+            sectors_[id] * static_cast<double>(read) * static_cast<double>(item_size(g_.dtype(id)));
         arrays += g_.count(id) == longest;
         continue;
       }
@@ -212,23 +220,29 @@ class LateStores {
       const double places = same_[id] + moved_[id];
       values += places;
       computed += static_cast<double>(times) * places * instructions(g_, id);
+      if (by_rows || alone != kNoNode)
+        sectors_[id] = std::max(sectors_[id], sectors_read(g_, id, by_rows ? size : 0));
       for (NodeId input : g_.inputs(id)) {
         const NodeId p = f_.storage[input];
-        times_[p] = std::max(times_[p], reduces ? g_.count(p) : times);
-        if (keeps_place(id))
+        sectors_[p] = std::max(sectors_[p], sectors_[id]);
+        const bool once = by_rows && input == row_factor(g_, id, size);  // each element once a row
+        times_[p] = std::max(times_[p], reduces || once ? g_.count(p) : times);
+        if (keeps_place(id) || once)
           same_[p] = std::max(same_[p], places);
         else
           moved_[p] += places * static_cast<double>(std::max<int64_t>(1, few_terms(g_, id)));
       }
     }
-    arrays += kernel.outputs.size();
+    arrays += static_cast<size_t>(
+        std::ranges::count(kernel.outputs, longest, [&](NodeId id) { return g_.count(id); }));
     if (by_rows ? arrays > kMostRowPacks || longest / size % 4 != 0 : arrays > kMostPacks)
       moved *= kSingly;
     if (arrays > kMostArrays) moved *= 4;
-    if (values > kMostValues) moved += (values - kMostValues) * kLaunch;
+    if (values > kMostValues) moved += (values - kMostValues) * weights_.launch;
     const double launches =
         static_cast<double>((kernel.outputs.size() + kMaxOutputs - 1) / kMaxOutputs);
-    return {moved + computed / kInstructionsAByte + launches * kLaunch, std::move(found)};
+    return {moved + computed / weights_.instructions + launches * weights_.launch,
+            std::move(found)};
   }
 
   void take(size_t k, Cost&& c) {
@@ -369,6 +383,7 @@ class LateStores {
 
   const Graph& g_;
   Fusion& f_;
+  const Weights weights_;
   std::vector<uint8_t> fixed_;
   std::vector<int32_t> limit_;  ///< the last stage in which it is in time for a library call
   std::vector<Kernel> kernels_;
@@ -378,14 +393,15 @@ class LateStores {
   std::vector<uint32_t> seen_;
   std::vector<int64_t> times_;        ///< of a kernel: how many elements of it are computed
   std::vector<double> same_, moved_;  ///< at how many places: the kernel's own, others
+  std::vector<double> sectors_;       ///< memory that is moved for each byte that is needed
   uint32_t mark_ = 0;
   size_t work_ = 0;
 };
 
 }  // namespace
 
-void store_late(const Graph& g, std::span<const NodeId> fixed, Fusion& fusion) {
-  LateStores(g, fixed, fusion).run();
+double store_late(const Graph& g, std::span<const NodeId> fixed, Fusion& fusion) {
+  return LateStores(g, fixed, fusion).run();
 }
 
 }  // namespace gradcell::cuda

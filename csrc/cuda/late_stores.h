@@ -9,7 +9,8 @@
 
 namespace gradcell::cuda {
 
-/// `fixed`: nodes whose buffers stay as they are.
-void store_late(const Graph& g, std::span<const NodeId> fixed, Fusion& fusion);
+/// `fixed`: nodes whose buffers stay as they are. Returns what the kernels cost, in bytes moved, as
+/// weights() has it.
+double store_late(const Graph& g, std::span<const NodeId> fixed, Fusion& fusion);
 
 }  // namespace gradcell::cuda

@@ -127,7 +127,8 @@ class Joiner {
       const Step& s = plan_.steps[at];
       if (!is_product(s)) continue;
       const Gemm& p = s.product;
-      const bool plain = !p.transpose_a && !p.accumulate && !p.has_bias && p.batch == 1 && p.k > 0;
+      const bool plain =
+          !p.transpose_a && !p.accumulate && !p.adds && !p.has_bias && p.batch == 1 && p.k > 0;
       if (plain && !dropped_[at] && writers_[p.out] == 1 && movable(p.a) && movable(p.out))
         alike[{s.stage, p.b, p.dtype, p.transpose_b, p.tf32, p.n, p.k}].push_back(at);
     }
@@ -197,12 +198,13 @@ class Joiner {
     make(a), make(b);
     int64_t terms = 0;
     for (size_t k : steps) terms += plan_.steps[k].product.k;
-    // What is left of the sum is added to what the joined ones come to.
+    // What is left of the sum is added to what the joined ones come to, and these to its addend.
     std::ranges::sort(steps);
     if (steps[0] != first) {
       std::swap(plan_.steps[first], plan_.steps[steps[0]]);
       plan_.steps[first].product.accumulate = false;
       plan_.steps[steps[0]].product.accumulate = true;
+      move_addend(plan_.steps[steps[0]], plan_.steps[first]);
       steps[0] = first;
     }
     Step& joined = join(steps);
@@ -210,6 +212,11 @@ class Joiner {
     joined.product.a_parts = a, joined.product.b_parts = b;
     joined.product.a = a[0], joined.product.b = b[0];
     return true;
+  }
+
+  static void move_addend(Step& from, Step& to) {
+    if (!std::exchange(from.product.adds, false)) return;
+    to.product.adds = true, to.product.addend = from.product.addend;
   }
 
   /// Drops all but the first of some steps, which then does what they all do.

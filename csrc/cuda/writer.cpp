@@ -242,6 +242,11 @@ std::string Writer::reduced(NodeId id, const Index&) {
   fail(ErrorKind::Runtime, "a kernel needs ", info(g_[id].op).name, " before its buffer is there");
 }
 
+/// Whether an index is known as the text is written.
+static bool is_number(const std::string& index) {
+  return !index.empty() && index.find_first_not_of("0123456789") == std::string::npos;
+}
+
 std::string Writer::value(NodeId id, const Index& at) {
   id = f_.storage[id];
   if (is_constant(g_, id)) return constant(id);
@@ -250,8 +255,7 @@ std::string Writer::value(NodeId id, const Index& at) {
     if (auto it = (*s)->names.find(key); it != (*s)->names.end()) return it->second;
 
   // What is the same for a whole row is computed once a row.
-  bool per_row = rows_ > 0 && scopes_.size() > 1 && at.linear.empty() && at.feature == "0" &&
-                 g_.count(id) == rows_;
+  bool per_row = rows_ > 0 && scopes_.size() > 1 && at.linear.empty() && is_number(at.feature);
   std::vector<Scope*> inner;
   if (per_row) {
     inner = scopes_;
@@ -393,6 +397,15 @@ std::string Writer::joined(NodeId id, const Movement& m, const Index& at) {
   std::string place = in_row ? at.feature : linear(id, at);
   std::vector<std::string> c = coordinates({outer, width}, {1, 1}, place);
   if (width == 1) c[1] = "0";
+  if (in_row && outer == 1 && is_number(c[1])) {  // it is known in which
+    int64_t which = std::stoll(c[1]);
+    for (const Piece& p : m.pieces) {
+      const int64_t part = p.from.dims[axis] * inner;
+      if (which < part)
+        return value(f_.storage[g_.input(id, p.input)], {"", at.row, std::to_string(which)});
+      which -= part;
+    }
+  }
   std::string result = "v" + std::to_string(next_++);
   std::vector<Scope> branches;
   std::vector<std::string> tests;
@@ -466,10 +479,12 @@ std::string Writer::multiplied(NodeId id, const Index& at) {
       if (place.find(' ') != std::string::npos) place = let("gc_index", place, "i");
       return value(x, flat(place));
     };
+    const bool in_row = !at.row.empty() && g_.input(id, pair) == row_factor(g_, id, rows_);
     for (int64_t k = 0; k < s.k; ++k) {
       const std::string term = std::to_string(k);
-      const std::string x = p.transpose_a ? element(a, term, within, s.m, which, s.m * s.k)
-                                          : element(a, row, term, s.k, "", 0);
+      const std::string x = in_row          ? value(a, {"", at.row, term})
+                            : p.transpose_a ? element(a, term, within, s.m, which, s.m * s.k)
+                                            : element(a, row, term, s.k, "", 0);
       const std::string y = p.transpose_b ? element(b, column, term, s.k, which, n * s.k)
                                           : element(b, term, column, n, which, n * s.k);
       sum += (sum.empty() ? "" : " + ") + x + " * " + y;

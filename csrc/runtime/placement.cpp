@@ -44,6 +44,33 @@ std::vector<int64_t> checked(const Array& places, int64_t size) {
 
 }  // namespace
 
+std::optional<Array> joined_index(std::span<const Array> indices, std::span<const int64_t> sizes) {
+  for (const Array& a : indices)
+    if ((a.dtype != DType::Int32 && a.dtype != DType::Int64) || a.dims != indices[0].dims ||
+        !on_host(a))
+      return {};
+  Array joined = empty_array(DType::Int64, indices[0].dims);
+  auto* const to = static_cast<int64_t*>(joined.data());
+  const int64_t count = joined.count();
+  std::fill_n(to, count, 0);
+  for (size_t k = 0; k < indices.size(); ++k) {
+    const int64_t size = sizes[k];
+    auto add = [&](const auto* index) {
+      for (int64_t i = 0; i < count; ++i) {
+        const auto at = static_cast<int64_t>(index[i]);
+        if (at < -size || at >= size) [[unlikely]]
+          out_of_bounds(at, size);
+        to[i] = to[i] * size + (at < 0 ? at + size : at);
+      }
+    };
+    if (indices[k].dtype == DType::Int32)
+      add(static_cast<const int32_t*>(indices[k].data()));
+    else
+      add(static_cast<const int64_t*>(indices[k].data()));
+  }
+  return joined;
+}
+
 bool write_slices(const TensorPtr& x, int64_t axis, int64_t count, const Array& places,
                   const Array& values) {
   const Window* w = x->window();
@@ -141,44 +168,53 @@ Along along(const Array& x, int64_t axis, const Array& index) {
 /// pair(place in x, place in index) for each index, checked, in the index's order along the axis.
 template <class F>
 void each_along(const Along& s, const Array& index, F pair) {
-  auto with = [&]<class I>(const I* at) {
-    auto place = [&, n = s.n](I i) {
-      const auto given = static_cast<int64_t>(i), p = given + (n & given >> 63);
-      if (static_cast<uint64_t>(p) >= static_cast<uint64_t>(n)) [[unlikely]]
-        out_of_bounds(given, n);
-      return p;
-    };
-    if (s.inner == 1)  // rows
-      return by_parts(s.outer, 4 * s.m, [&](int64_t begin, int64_t end) {
-        if (s.m == 1) {
-          for (int64_t o = begin; o < end; ++o) pair(o * s.n + place(at[o]), o);
-          return;
-        }
-        for (int64_t o = begin; o < end; ++o) {
-          const int64_t row = o * s.n;
-          for (int64_t i = o * s.m; i < (o + 1) * s.m; ++i) pair(row + place(at[i]), i);
-        }
-      });
-    constexpr int64_t kStrip = 64;
-    const int64_t strips = (s.inner + kStrip - 1) / kStrip;
-    by_parts(s.outer * strips, 4 * s.m * std::min(s.inner, kStrip),
-             [&](int64_t begin, int64_t end) {
-               for (int64_t strip = begin; strip < end; ++strip) {
-                 const int64_t o = strip / strips, first = strip % strips * kStrip;
-                 const int64_t last = std::min(s.inner, first + kStrip);
-                 const int64_t line = o * s.n * s.inner;
-                 for (int64_t i = 0; i < s.m; ++i) {
-                   const int64_t row = (o * s.m + i) * s.inner;
-                   for (int64_t k = first; k < last; ++k)
-                     pair(line + place(at[row + k]) * s.inner + k, row + k);
-                 }
-               }
-             });
+  constexpr int64_t kStrip = 256;
+  const auto* const at = static_cast<const char*>(index.data());
+  const auto item = static_cast<int64_t>(item_size(index.dtype));
+  // Places along the axis of the indices from `first` on.
+  auto find = [&](int64_t first, int64_t count, int64_t* places) {
+    const char* const from = at + first * item;
+    if (cpu::whole_kernels().places(index.dtype, from, static_cast<size_t>(count), s.n, places))
+        [[likely]]
+      return;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t given = index.dtype == DType::Int32 ? reinterpret_cast<const int32_t*>(from)[i]
+                                                        : reinterpret_cast<const int64_t*>(from)[i];
+      if (given < -s.n || given >= s.n) out_of_bounds(given, s.n);
+    }
   };
-  if (index.dtype == DType::Int32)
-    with(static_cast<const int32_t*>(index.data()));
-  else
-    with(static_cast<const int64_t*>(index.data()));
+  if (s.inner == 1 && s.m == 1)  // an element of each row
+    return by_parts(s.outer, 4, [&](int64_t begin, int64_t end) {
+      int64_t places[kStrip];
+      for (int64_t first = begin; first < end; first += kStrip) {
+        const int64_t count = std::min(kStrip, end - first);
+        find(first, count, places);
+        for (int64_t i = 0; i < count; ++i) pair((first + i) * s.n + places[i], first + i);
+      }
+    });
+  if (s.inner == 1)  // rows
+    return by_parts(s.outer, 4 * s.m, [&](int64_t begin, int64_t end) {
+      int64_t places[kStrip];
+      for (int64_t o = begin; o < end; ++o)
+        for (int64_t first = 0; first < s.m; first += kStrip) {
+          const int64_t count = std::min(kStrip, s.m - first), own = o * s.m + first;
+          find(own, count, places);
+          for (int64_t i = 0; i < count; ++i) pair(o * s.n + places[i], own + i);
+        }
+    });
+  const int64_t strips = (s.inner + kStrip - 1) / kStrip;
+  by_parts(s.outer * strips, 4 * s.m * std::min(s.inner, kStrip), [&](int64_t begin, int64_t end) {
+    int64_t places[kStrip];
+    for (int64_t strip = begin; strip < end; ++strip) {
+      const int64_t o = strip / strips, first = strip % strips * kStrip;
+      const int64_t count = std::min(s.inner - first, kStrip);
+      for (int64_t i = 0; i < s.m; ++i) {
+        const int64_t line = o * s.n * s.inner + first, own = (o * s.m + i) * s.inner + first;
+        find(own, count, places);
+        for (int64_t k = 0; k < count; ++k) pair(line + places[k] * s.inner + k, own + k);
+      }
+    }
+  });
 }
 
 }  // namespace

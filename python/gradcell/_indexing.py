@@ -83,7 +83,7 @@ class _Basic:
     """What the ints, slices and new axes of a key come to: one slice and one reshape.
 
     As in NumPy, the axes that index tensors give stand where these stood if they were neighbours
-    (ints among them count), else in front.
+    (ints and bools among them count), else in front; bools without index tensors give one axis.
     """
 
     def __init__(self, x: Tensor, keys: list[Any]) -> None:
@@ -95,18 +95,22 @@ class _Basic:
         self.empty = False  # there is a False: nothing is indexed
         self.copies = False  # there is an index tensor: its elements may be known or not
         self.front = 0  # where the axes of the index tensors go
-        picks: list[int] = []  # where ints and index tensors stand in the key
+        picks: list[int] = []  # where ints, bools and index tensors stand in the key
+        truth = False  # there is a bool
         axis = 0
         for at, k in enumerate(keys):
-            if _is_int(k) or _is_array(k):
+            if _is_int(k) or _is_array(k) or isinstance(k, bool):
                 if not picks:
                     self.front = len(self.shape)
                 picks.append(at)
             if k is Ellipsis:
                 continue
-            if k is None or isinstance(k, bool):
-                self.empty |= k is False
-                self.shape.append(0 if k is False else 1)
+            if k is None:
+                self.shape.append(1)
+                continue
+            if isinstance(k, bool):
+                self.empty |= not k
+                truth = True
                 continue
             n = x.shape[axis]
             if _is_int(k):
@@ -141,6 +145,8 @@ class _Basic:
             axis += 1
         if picks and picks[-1] - picks[0] >= len(picks):
             self.front = 0
+        if truth and not self.advanced:
+            self.shape.insert(self.front, 0 if self.empty else 1)
 
     def _add(self, start: int, size: int, step: int) -> None:
         self.start.append(start)
@@ -205,6 +211,10 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
             raise IndexError(f"indices of shapes {shapes} do not broadcast{_where()}") from None
     sizes = [y.shape[a] for a in axes]
     product = int(np.prod(sizes, dtype=np.int64))
+    if len(sizes) > 1 and all(_core.is_plain(i) for i in indices):
+        joined = _core.joined_index(indices, sizes)
+        if joined is not None:
+            return joined, product
     known = len(sizes) > 1 and all(_core.is_plain(i) and i.size <= _FEW for i in indices)
     total: Any = None
     wrong: Any = None
@@ -240,6 +250,9 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
 
 def get(x: Tensor, key: Any) -> Tensor:
     """x[key]: a view, unless there are index tensors, lists or masks in the key."""
+    view = _views.at(x, key)
+    if view is not None:
+        return view
     if x.ndim == 0 and not (key is None or key is Ellipsis or isinstance(key, tuple)):
         if not _is_truth(key):
             raise TypeError(f"Cannot iterate over a scalar tensor.{_where()}")
@@ -395,6 +408,10 @@ def _write_at_once(x: Tensor, basic: _Basic, new: Tensor) -> bool:
 
 def put(x: Tensor, key: Any, value: Any) -> None:
     """x[key] = value, in x's base if x is a view; what was computed from the old elements stays."""
+    view = _views.at(x, key)
+    if view is not None:
+        _core.write(view, value if isinstance(value, Tensor) else Tensor(value, x.dtype))
+        return
     basic = _Basic(x, _expand(x, key))
     new = value if isinstance(value, Tensor) else Tensor(value, x.dtype)
     if basic.empty:

@@ -25,8 +25,9 @@ class Plan:
         steps: dicts, in order: a launch (kernel, grid, block, segments, arguments), a matrix product
             (matmul) or a loop, with the graph nodes it computes and the bytes it must read and write.
             More than one segment: the arguments are those of one after another. A product with a
-            bias that cuBLASLt cannot add is followed by its "add_bias", a launch. A loop has a
-            "body", with steps of its own, which it repeats.
+            bias that cuBLASLt cannot add is followed by its "add_bias", a launch; one with an
+            "addend" is added to that buffer's matrix. A loop has a "body", with steps of its own,
+            which it repeats.
         launches, products: how many of each a run puts on the stream, those of a loop's body once for
             each of its steps.
         node_count: nodes of the graph, constants and inputs included.
@@ -94,7 +95,8 @@ def _named(step: dict[str, Any]) -> tuple[str, str]:
         return step["collective"]["op"], ""
     m = step["matmul"]
     batch = f"{m['batch']} x " if m["batch"] != 1 else ""
-    what = f"matmul {'tf32' if m['tf32'] else m['dtype']}{' + bias' if 'bias' in m else ''}"
+    more = " + bias" if "bias" in m else " + matrix" if "addend" in m else ""
+    what = f"matmul {'tf32' if m['tf32'] else m['dtype']}{more}"
     return what, f"{batch}{m['m']}x{m['n']}x{m['k']}"
 
 

@@ -299,6 +299,8 @@ class Batch:
         out = matrices(m["out"], count, rows, columns, parts=m["out_parts"])
         if m["accumulate"]:
             product = product + widen(out, m["dtype"])
+        if "addend" in m:
+            product = product + widen(matrices(m["addend"], count, rows, columns), m["dtype"])
         if "bias" in m:
             product = product + widen(matrices(m["bias"], columns), m["dtype"])
         out[...] = to_bfloat16(product) if m["dtype"] == "bfloat16" else product

@@ -156,7 +156,8 @@ same(both("GPU"), both("CPU"))
 """
     )
     counts = process.counts()
-    assert counts["graphs"] >= 24 and counts["captures"] <= 8, counts
+    # The network's value alone is one launch, which is not captured.
+    assert counts["graphs"] >= 16 and counts["captures"] <= 8, counts
 
 
 def test_plans_share_memory_for_temporaries(process: Process) -> None:

@@ -88,9 +88,9 @@ def test_none_spills(arch: str, plans: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("case", "before", "now"),
     [
-        (burgers_step([128] * 4, 10_000), 1001, 735),
-        (burgers_step([256] * 8, 1000), 456.3, 348),
-        (burgers_step([128] * 4, 1_000_000), 99_456, 78_509),
+        (burgers_step([128] * 4, 10_000), 1001, 725),
+        (burgers_step([256] * 8, 1000), 456.3, 346),
+        (burgers_step([128] * 4, 1_000_000), 99_456, 77_489),
         (norms(4096, 256, 1), 212, 195),
         (norms(4096, 256, 2), 512, 378),
     ],
@@ -108,7 +108,7 @@ def test_only_what_reduces_rows_takes_rows() -> None:
     plan = cuda.plan_of(fn, *arguments)
     text = dict(plan.kernels)
     rows = [s for s in plan.steps if "kernel" in s and "for (gc_index r0" in text[s["kernel"]]]
-    assert sum("gc_across" in text[s["kernel"]] for s in rows) == 1
+    assert sum("gc_across" in text[s["kernel"]] for s in rows) == 2  # the value; the slopes
     for s in rows:
         moved = s["bytes_read"] + s["bytes_written"]
         assert "gc_across" in text[s["kernel"]] or moved < plan.bytes_moved / 1000

@@ -129,6 +129,48 @@ def test_random_keys(seed: int) -> None:
         np.testing.assert_allclose(got, slope, atol=1e-14)
 
 
+def plain_key(rng: np.random.Generator) -> Any:
+    def part() -> int | None:
+        return None if rng.random() < 0.4 else int(rng.integers(-6, 7))
+
+    return [
+        lambda: int(rng.integers(-4, 5)),
+        lambda: slice(part(), part(), [None, 1, 2, -1, -3][rng.integers(0, 5)]),
+        lambda: None,
+        lambda: Ellipsis,
+        lambda: np.int64(rng.integers(-2, 3)),
+        lambda: bool(rng.random() < 0.7),
+        lambda: 2**70,
+        lambda: slice(np.int64(1), None),
+    ][rng.choice(8, p=[0.3, 0.4, 0.08, 0.08, 0.04, 0.06, 0.01, 0.03])]()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_keys_without_index_tensors(seed: int) -> None:
+    """Read and written as in NumPy, or an error in both; empty tensors and numbers too."""
+    rng = np.random.default_rng(100 + seed)
+    errors = 0
+    for _ in range(400):
+        x = rng.standard_normal(rng.integers(0, 5, rng.integers(0, 5)))
+        keys = [plain_key(rng) for _ in range(rng.integers(0, 5))]
+        key = keys[0] if len(keys) == 1 else tuple(keys)
+        try:
+            expected = np.asarray(x[key])
+        except (IndexError, OverflowError):
+            errors += 1
+            with pytest.raises((IndexError, TypeError, OverflowError)):
+                Tensor(x)[key]
+            continue
+        got = Tensor(x)[key].asnumpy()
+        assert got.shape == expected.shape, (x.shape, key)
+        np.testing.assert_array_equal(got, expected)
+        changed, y = x.copy(), Tensor(x)
+        changed[key] = 7.5
+        y[key] = 7.5
+        np.testing.assert_array_equal(y.asnumpy(), changed, err_msg=str((x.shape, key)))
+    assert 40 < errors < 360
+
+
 def loss(put: Callable[..., Any], sin: Callable[[Any], Any], w: Any) -> Callable[..., Any]:
     return lambda x, v: (sin(put(x, v * v * v)) * w).sum()
 

@@ -8,6 +8,10 @@
 #include <cstring>
 #include <utility>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include "cpu/combine.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
@@ -40,6 +44,22 @@ auto by_type(DType t, F f) {
   }
 }
 
+/// The same numbers in lanes of To.
+template <class To, class V>
+To lanes_as(const V& v) {
+#if defined(__AVX512F__)  // (GCC 12 makes such a vector in halves; unmasked forms make it warn)
+  using From = std::remove_cvref_t<decltype(v[0])>;
+  using Number = std::remove_cvref_t<decltype(To{}[0])>;
+  if constexpr (std::is_same_v<From, float> && std::is_same_v<Number, double>)
+    return (To)_mm512_maskz_cvtps_pd(0xff, (__m256)v);
+  if constexpr (std::is_same_v<From, int32_t> && std::is_same_v<Number, int64_t>)
+    return (To)_mm512_maskz_cvtepi32_epi64(0xff, (__m256i)v);
+  if constexpr (std::is_same_v<From, double> && std::is_same_v<Number, float>)
+    return (To)_mm512_maskz_cvtpd_ps(0xff, (__m512d)v);
+#endif
+  return __builtin_convertvector(v, To);
+}
+
 /// 64 bytes of A, and as many T.
 template <class A, class T>
 struct Wide {
@@ -47,9 +67,11 @@ struct Wide {
   typedef A Acc __attribute__((vector_size(64)));
   /// The same in memory, where they lie anywhere.
   typedef A AccAt __attribute__((vector_size(64), aligned(sizeof(A)), may_alias));
+  typedef T Lanes __attribute__((vector_size(kLanes * sizeof(T))));
   typedef T Raw __attribute__((vector_size(kLanes * sizeof(T)), aligned(sizeof(T)), may_alias));
   static Acc read(const T* p) {
-    return __builtin_convertvector(*reinterpret_cast<const Raw*>(p), Acc);
+    const Lanes v = *reinterpret_cast<const Raw*>(p);  // (a template would take it for aligned)
+    return lanes_as<Acc>(v);
   }
 };
 
@@ -102,8 +124,8 @@ void fold_line(const float* x, size_t n, double* acc,
   constexpr std::make_index_sequence<kLanes / 2> half;
   D part[4] = {};
   auto add = [&](size_t k, const F& v) {
-    part[2 * k] += __builtin_convertvector(half_of<false>(v, half), D);
-    part[2 * k + 1] += __builtin_convertvector(half_of<true>(v, half), D);
+    part[2 * k] += lanes_as<D>(half_of<false>(v, half));
+    part[2 * k + 1] += lanes_as<D>(half_of<true>(v, half));
   };
   auto at = [=](size_t i) { return Wide<float, float>::read(x + i); };
   auto four = [&](size_t i) {
@@ -166,6 +188,59 @@ void fold_all(const T* x, size_t n, AccumulatorOf<how, T>* acc) {
   fold_line(x, n, acc, std::integral_constant<Combine, how>());
 }
 
+/// Sixteen numbers of a half type as floats.
+template <bool bf16>
+Wide<float, float>::Acc read_halves(const uint16_t* x) {
+  using F = Wide<float, float>::Acc;
+#if defined(__AVX512F__)
+  const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
+  if constexpr (bf16)
+    return (F)_mm512_castsi512_ps(
+        _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, v), 16));
+  else
+    return (F)_mm512_maskz_cvtph_ps(0xffff, v);
+#else
+  return F{} + static_cast<float>(x[0]);  // (never called)
+#endif
+}
+
+template <bool bf16>
+void sum_of_halves(const uint16_t* x, size_t n, double* acc) {
+  using F = Wide<float, float>::Acc;
+  using D = Wide<double, float>::Acc;
+  constexpr size_t kLanes = 16;
+  constexpr std::make_index_sequence<kLanes / 2> half;
+  D part[4] = {};
+  auto add = [&](size_t k, const F& v) {
+    part[2 * k] += lanes_as<D>(half_of<false>(v, half));
+    part[2 * k + 1] += lanes_as<D>(half_of<true>(v, half));
+  };
+  auto at = [=](size_t i) { return read_halves<bf16>(x + i); };
+  auto four = [&](size_t i) {
+    return (at(i) + at(i + kLanes)) + (at(i + 2 * kLanes) + at(i + 3 * kLanes));
+  };
+  size_t i = 0;
+  for (; i + 8 * kLanes <= n; i += 8 * kLanes) add(0, four(i)), add(1, four(i + 4 * kLanes));
+  if (i + 4 * kLanes <= n) add(0, four(i)), i += 4 * kLanes;
+  for (size_t k = 1; i + kLanes <= n; i += kLanes, k ^= 1) add(k, at(i));
+  if (i < n) {
+    uint16_t rest[kLanes] = {};
+    std::memcpy(rest, x + i, (n - i) * sizeof *x);
+    add(0, read_halves<bf16>(rest));
+  }
+  *acc += across<Combine::Sum, double>((part[0] + part[1]) + (part[2] + part[3]));
+}
+
+bool sum_halves(DType type, const uint16_t* x, size_t n, double* acc) {
+#if defined(__AVX512F__)
+  type == DType::BFloat16 ? sum_of_halves<true>(x, n, acc) : sum_of_halves<false>(x, n, acc);
+  return true;
+#else
+  (void)type, (void)x, (void)n, (void)acc;
+  return false;
+#endif
+}
+
 void fold(Combine how, DType type, const void* x, size_t n, void* acc) {
   by_type(type, [&]<class T>() {
     by_combine(how, [&]<Combine c>() {
@@ -188,8 +263,8 @@ inline size_t add_rows(const float* x, ptrdiff_t stride, size_t rows, double* ac
       return (at(k) + at(k + 1)) + (at(k + 2) + at(k + 3));
     };
     auto add = [&](size_t j, const auto& a, const auto& b) {
-      auto& to = *reinterpret_cast<D::AccAt*>(acc + j);
-      to = to + (__builtin_convertvector(a, D::Acc) + __builtin_convertvector(b, D::Acc));
+      D::AccAt& to = *reinterpret_cast<D::AccAt*>(acc + j);
+      to = to + (lanes_as<D::Acc>(a) + lanes_as<D::Acc>(b));
     };
     size_t j = 0;
     for (; j + F::kLanes <= n; j += F::kLanes) {
@@ -240,6 +315,45 @@ void fold_rows(Combine how, DType type, const void* x, ptrdiff_t stride, size_t 
       fold_columns<c>(static_cast<const T*>(x), stride, rows,
                       static_cast<AccumulatorOf<c, T>*>(acc), n);
     });
+  });
+}
+
+template <Combine how, bool exclusive, class T>
+void scan_columns(const T* x, T* y, ptrdiff_t stride, size_t rows, AccumulatorOf<how, T>* acc,
+                  size_t n) {
+  using A = AccumulatorOf<how, T>;
+  using W = Wide<A, T>;
+  for (size_t r = 0; r < rows; ++r, x += stride) {
+    size_t j = 0;
+    for (; j + W::kLanes <= n; j += W::kLanes) {
+      typename W::AccAt& to = *reinterpret_cast<typename W::AccAt*>(acc + j);
+      const typename W::Acc before = to, with = combined<how>(before, W::read(x + j));
+      if (y)
+        *reinterpret_cast<typename W::Raw*>(y + j) =
+            lanes_as<typename W::Lanes>(exclusive ? before : with);
+      to = with;
+    }
+    for (; j < n; ++j) {
+      const A before = acc[j], with = combined<how>(before, static_cast<A>(x[j]));
+      if (y) y[j] = static_cast<T>(exclusive ? before : with);
+      acc[j] = with;
+    }
+    if (y) y += stride;
+  }
+}
+
+void scan_rows(Combine how, DType type, bool exclusive, const void* x, void* y, ptrdiff_t stride,
+               size_t rows, void* acc, size_t n) {
+  by_type(type, [&]<class T>() {
+    auto run = [&]<Combine c>() {
+      auto* from = static_cast<const T*>(x);
+      auto* to = static_cast<T*>(y);
+      auto* sums = static_cast<AccumulatorOf<c, T>*>(acc);
+      exclusive ? scan_columns<c, true>(from, to, stride, rows, sums, n)
+                : scan_columns<c, false>(from, to, stride, rows, sums, n);
+    };
+    how == Combine::Product ? run.template operator()<Combine::Product>()
+                            : run.template operator()<Combine::Sum>();
   });
 }
 
@@ -328,6 +442,23 @@ void convert_all(const S* x, D* y, size_t n) {
   }
 }
 
+#if defined(__AVX512F__)
+/// Where the processor's conversion gives INT_MIN for all that is out of range.
+template <>
+void convert_all<false, false, double, int32_t>(const double* x, int32_t* y, size_t n) {
+  const __m512d high = _mm512_set1_pd(0x1p31);
+  const __m256i largest = _mm256_set1_epi32(INT32_MAX);
+  size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m512d v = _mm512_loadu_pd(x + i);
+    __m256i r = _mm512_maskz_cvttpd_epi32(_mm512_cmp_pd_mask(v, v, _CMP_ORD_Q), v);
+    r = _mm256_mask_mov_epi32(r, _mm512_cmp_pd_mask(v, high, _CMP_GE_OQ), largest);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), r);
+  }
+  for (; i < n; ++i) y[i] = converted<int32_t>(x[i]);
+}
+#endif
+
 void convert(DType from, DType to, const void* x, void* y, size_t n) {
   by_type(from, [&]<class S>() {
     by_type(to, [&]<class D>() {
@@ -372,6 +503,46 @@ void logical_rows(Op op, const T* p, const T* q, T* y, size_t n) {
 
 void logical(Op op, const uint8_t* a, const uint8_t* b, uint8_t* y, size_t n) {
   logical_rows(op, a, b, y, n);
+}
+
+// Copies ------------------------------------------------------------------------------------------
+
+struct Pair {
+  uint64_t part[2];
+};
+
+/// A step that the compiler knows becomes vectors.
+template <class T>
+void copy_steps(const T* x, ptrdiff_t step, T* y, size_t n) {
+  auto by = [&](auto known) {
+    for (size_t i = 0; i < n; ++i) y[i] = x[static_cast<ptrdiff_t>(i) * known];
+  };
+  switch (step) {
+    case -1:
+      return by(std::integral_constant<ptrdiff_t, -1>());
+    case 2:
+      return by(std::integral_constant<ptrdiff_t, 2>());
+    case 4:
+      return by(std::integral_constant<ptrdiff_t, 4>());
+    default:
+      return by(step);
+  }
+}
+
+void copy_apart(size_t item, const void* x, ptrdiff_t step, void* y, size_t n) {
+  auto as = [&]<class T>() { copy_steps(static_cast<const T*>(x), step, static_cast<T*>(y), n); };
+  switch (item) {
+    case 1:
+      return as.template operator()<uint8_t>();
+    case 2:
+      return as.template operator()<uint16_t>();
+    case 4:
+      return as.template operator()<uint32_t>();
+    case 8:
+      return as.template operator()<uint64_t>();
+    default:
+      return as.template operator()<Pair>();
+  }
 }
 
 // Bits --------------------------------------------------------------------------------------------
@@ -429,10 +600,27 @@ void bits(Bits what, DType type, const void* a, bool many_a, const void* b, bool
   });
 }
 
+template <class I>
+bool places_of(const I* at, size_t n, int64_t size, int64_t* places) {
+  int64_t outside = 0;
+  for (size_t i = 0; i < n; ++i) {
+    const int64_t given = at[i], p = given + (given < 0 ? size : 0);
+    outside |= p | (size - 1 - p);  // below 0 where one of them is
+    places[i] = p;
+  }
+  return outside >= 0;
+}
+
+bool places(DType type, const void* at, size_t n, int64_t size, int64_t* to) {
+  return type == DType::Int32 ? places_of(static_cast<const int32_t*>(at), n, size, to)
+                              : places_of(static_cast<const int64_t*>(at), n, size, to);
+}
+
 }  // namespace
 
 extern const WholeKernels kWholeKernels;
-const WholeKernels kWholeKernels = {fold,   fold_rows, first_extreme, first_extremes,
-                                    exceed, convert,   logical,       bits};
+const WholeKernels kWholeKernels = {fold,          sum_halves,     fold_rows, scan_rows,
+                                    first_extreme, first_extremes, exceed,    convert,
+                                    logical,       bits,           places,    copy_apart};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

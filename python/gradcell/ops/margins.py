@@ -187,7 +187,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     classes.
 
     input (N, C) or (C,), target of its shape: class numbers, as many as there are in front of the
-    first -1. Raises TypeError, ValueError.
+    first -1. Raises TypeError, ValueError; IndexError for a number that is no class.
     """
     op = "multilabel_margin_loss"
     x, t = _pair(input, target, op, reduction)
@@ -205,7 +205,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     chosen = _ops.equal(classes_at, _ops.reshape(_ops.cast(t, _core.int64), [n, classes, 1]))
     chosen = _ops.logical_and(chosen, _ops.reshape(valid, [n, classes, 1]))
     # own[n, k]: x at target k; labels[n, i]: whether class i is a label
-    own = _ops.reduce_sum(_ops.where(chosen, _ops.reshape(x, [n, 1, classes]), 0), 2)
+    own = _ops.take_along(x, _ops.cast(_ops.where(valid, t, 0), _core.int32))
     labels = _ops.greater(_ops.reduce_sum(_ops.cast(chosen, _core.int32), 1), 0)
     loss = _ops.sub(_ops.reshape(x, [n, 1, classes]), _ops.reshape(own, [n, classes, 1]))
     loss = _ops.relu(_ops.add(loss, 1.0))
