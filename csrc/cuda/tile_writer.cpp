@@ -199,11 +199,15 @@ class TileWriter : Writer {
 
   void close() {
     if (!loop_.empty()) {
+      // Where all threads have as many, nothing is compared, and places differ by constants.
       const int32_t chunk = l_.chunk(loop_features_);
-      phase_text_ += str("#pragma unroll\n        for (int j = 0; j < ", chunk,
-                         "; ++j) {\n          const int f = gc_feature(y * ", chunk, " + j, ",
-                         loop_features_, ");\n          const bool own = mine && y * ", chunk,
-                         " + j < ", loop_features_, ";\n", loop_, "        }\n");
+      const bool whole = chunk * l_.groups == loop_features_;
+      const std::string f = str("y * ", chunk, " + j"), n = std::to_string(loop_features_);
+      phase_text_ +=
+          str("#pragma unroll\n        for (int j = 0; j < ", chunk,
+              "; ++j) {\n          const int f = ", whole ? f : str("gc_feature(", f, ", ", n, ")"),
+              ";\n          const bool own = mine", whole ? "" : str(" && ", f, " < ", n), ";\n",
+              loop_, "        }\n");
     }
     loop_.clear();
     loop_features_ = 0;

@@ -180,8 +180,11 @@ def test_compiles_without_spills(arch: str, plans: dict[str, Any]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_whole_steps_compile_without_spills(arch: str) -> None:
-    for layers in ([20] * 8, [64] * 4):
-        fn, arguments = burgers_step(layers, 10_000)
+    for fn, arguments in (
+        burgers_step([20] * 8, 10_000),
+        burgers_step([64] * 4, 10_000),
+        residual(2, [2, 128, 128, 1], 1000, ops.tanh, np.float32),
+    ):
         plan = cuda.plan_of(fn, *arguments)
         usage = Nvrtc().usage(plan.source, arch)
         assert {name: of for name, of in usage.items() if of.spilled} == {}
