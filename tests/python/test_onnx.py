@@ -35,7 +35,8 @@ CASES = [
     *[(name, lambda x, f=name: getattr(ops, f)(x), [X]) for name in
       ("neg", "abs", "sign", "square", "exp", "expm1", "sin", "cos", "tan", "atan", "sinh", "cosh",
        "tanh", "asinh", "sigmoid", "erf", "erfc", "floor", "ceil", "round", "trunc", "relu", "exp2",
-       "hardsigmoid", "hardswish")],
+       "hardsigmoid", "hardswish", "ndtr")],
+    ("logit", lambda x: ops.logit(ops.abs(x)), [UNIT]),
     *[(name, lambda x, f=name: getattr(ops, f)(x), [P]) for name in
       ("sqrt", "rsqrt", "reciprocal", "log", "log1p", "log2", "log10")],
     *[(name, lambda x, f=name: getattr(ops, f)(x), [UNIT]) for name in ("asin", "acos", "atanh")],

@@ -236,6 +236,17 @@ def _log1p(e: _Exporter, n: Node) -> str:
     return e.op("Where", small, x, made)
 
 
+def _ndtr(e: _Exporter, n: Node) -> str:
+    (x,) = e.inputs(n)
+    erf = e.op("Erf", e.op("Mul", x, e.number(math.sqrt(0.5), n)))
+    return e.op("Mul", e.number(0.5, n), e.op("Add", e.number(1, n), erf))
+
+
+def _logit(e: _Exporter, n: Node) -> str:
+    (x,) = e.inputs(n)
+    return e.op("Log", e.op("Div", x, e.op("Sub", e.number(1, n), x)))
+
+
 def _log_to(base: float) -> Callable[[_Exporter, Node], str]:
     def rule(e: _Exporter, n: Node) -> str:
         return e.op("Mul", e.op("Log", *e.inputs(n)), e.number(1 / math.log(base), n))
@@ -482,6 +493,8 @@ _RULES: dict[str, Callable[[_Exporter, Node], str]] = {
     "Log2": _log_to(2),
     "Log10": _log_to(10),
     "Erfc": lambda e, n: e.op("Sub", e.number(1, n), e.op("Erf", *e.inputs(n))),
+    "Ndtr": _ndtr,
+    "Logit": _logit,
     "HSigmoid": lambda e, n: e.op("HardSigmoid", *e.inputs(n), alpha=1 / 6, beta=0.5),
     "HSwish": lambda e, n: e.op("HardSwish", *e.inputs(n)),
     "Trunc": _trunc,
