@@ -2,8 +2,11 @@
 
 #include "ops/elementwise.h"
 #include "ops/families.h"
+#include "ops/identity.h"
+#include "ops/index.h"
 #include "ops/movement.h"
 #include "ops/reduction.h"
+#include "ops/source.h"
 
 namespace gradcell {
 
@@ -134,10 +137,28 @@ NodeId sample_apart(Graph& to, const Graph& from, NodeId id, std::span<const Nod
                                  : Dims{s.batch, 1, s.places, s.results};
     return broadcast_to(to, reshape(to, x, one), full);
   };
-  const NodeId at = reshape(to, spread(inputs[1], false), lines);
+  const NodeId at = spread(inputs[1], false);
+  // By indices into all of x that are made as they are read, of ranges: a cleaned graph gets no
+  // constants that no run brings.
   auto taken = [&](NodeId x) {
-    const NodeId in[] = {reshape(to, x, Dims{rows, s.size}), at};
-    return reshape(to, make(to, Op::TakeAlong, {in, {}}), full);
+    if (rows * s.size == 0) {
+      const NodeId in[] = {reshape(to, x, Dims{rows, s.size}), reshape(to, at, lines)};
+      return reshape(to, make(to, Op::TakeAlong, {in, {}}), full);
+    }
+    const DType index = rows * s.size < (int64_t{1} << 31) ? DType::Int32 : DType::Int64;
+    const NodeId all = iota(to, index, Dims{rows * s.size}, 0);
+    auto every = [&](int64_t count, int64_t step) {
+      return slice(to, all, {{0}, {count}, {step}});
+    };
+    const NodeId first = reshape(to, every(1, 1), Dims{1, 1, 1, 1});
+    const NodeId zero = broadcast_to(to, first, full);
+    const NodeId nothing = broadcast_to(to, cast(to, first, to.dtype(x)), full);
+    const NodeId begin =
+        broadcast_to(to, reshape(to, every(rows, s.size), Dims{s.batch, s.channels, 1, 1}), full);
+    const NodeId place = cast(to, at, index);
+    const NodeId within = binary(to, Op::Add, begin, binary(to, Op::Maximum, place, zero));
+    const NodeId found = gather(to, reshape(to, x, Dims{rows * s.size}), within, 0);
+    return select(to, binary(to, Op::Less, place, zero), nothing, found);
   };
   auto sum_over = [&](NodeId x, int64_t axis) { return sum(to, x, {{axis}}); };
   if (part == Part::Result)
@@ -145,7 +166,7 @@ NodeId sample_apart(Graph& to, const Graph& from, NodeId id, std::span<const Nod
   if (part == Part::Weight)
     return sum_over(binary(to, Op::Mul, taken(inputs[0]), spread(inputs[2], true)), 1);
   const NodeId updates = binary(to, Op::Mul, spread(inputs[0], true), spread(inputs[2], false));
-  const NodeId in[] = {at, reshape(to, updates, lines)};
+  const NodeId in[] = {reshape(to, at, lines), reshape(to, updates, lines)};
   const NodeId made = make(to, Op::PutAlong, {in, encode(SizeAttributes{s.size})});
   return reshape(to, made, from.dims(id));
 }
