@@ -21,6 +21,10 @@ using AccumulatorOf =
 /// none of them, but for the sign of what is shifted to the right.
 enum class Bits : uint8_t { And, Or, Xor, LeftShift, RightShift };
 
+/// What becomes of elements before they are added up: nothing, their squares, their sizes, or what
+/// is no number another one.
+enum class Mapped : uint8_t { Itself, Square, Size, Number };
+
 struct WholeKernels {
   /// *acc combined with n elements side by side: in lanes, then lane by lane, an order that n
   /// decides.
@@ -31,7 +35,13 @@ struct WholeKernels {
   /// acc[j] combined with x[r * stride + j], j < n, for one r < rows after the other.
   void (*fold_rows)(Combine how, DType type, const void* x, ptrdiff_t stride, size_t rows,
                     void* acc, size_t n);
-  /// The same for sums and products, after each row (exclusive: before it) rounded to
+  /// The same for sums of floats or doubles that are mapped first; `number`: for those that are
+  /// none.
+  void (*sum_mapped)(Mapped map, DType type, const void* x, size_t n, const void* number,
+                     void* acc);
+  void (*sum_rows_mapped)(Mapped map, DType type, const void* x, ptrdiff_t stride, size_t rows,
+                          const void* number, void* acc, size_t n);
+  /// As fold_rows for sums and products, after each row (exclusive: before it) rounded to
   /// y[r * stride + j], unless y is null.
   void (*scan_rows)(Combine how, DType type, bool exclusive, const void* x, void* y,
                     ptrdiff_t stride, size_t rows, void* acc, size_t n);
