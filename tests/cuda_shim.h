@@ -50,6 +50,8 @@ inline double erfinv(double x) {
          std::exp(y * y);
   return std::copysign(y, x);
 }
+inline double normcdf(double x) { return 0.5 * std::erfc(-x * 0.70710678118654752440); }
+inline float normcdff(float x) { return static_cast<float>(normcdf(static_cast<double>(x))); }
 inline float erfinvf(float x) { return static_cast<float>(erfinv(static_cast<double>(x))); }
 
 namespace gradcell {

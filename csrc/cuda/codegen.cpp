@@ -260,6 +260,7 @@ class CudaPlanner {
       case Form::Convert:
       case Form::Same:
       case Form::Move:
+      case Form::Sampling:
       case Form::Take:
         fail(ErrorKind::Runtime, info(g_[id].op).name, " has no kernel of its own");
     }
