@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 from cuda_cases import CASES, compare, tensor
+from test_cuda_tensor_cores import CASES as PRODUCTS
+from test_cuda_tensor_cores import STRANGE, agrees, strange, two_products
 
 import gradcell as ms
 from gradcell import Tensor, _gpu, nn, ops
@@ -46,6 +48,40 @@ def test_the_gpu_agrees_with_the_cpu(name: str) -> None:
     want = ms.tree.leaves(fn(*arguments))
     compare(name, got, want)
     compare(name, whole, want)
+
+
+@pytest.fixture
+def tf32(request: pytest.FixtureRequest) -> Iterator[None]:
+    ms.set_context(gpu_config={"matmul_allow_tf32": request.param})
+    yield
+    ms.set_context(gpu_config={"matmul_allow_tf32": False})
+
+
+@pytest.mark.parametrize(
+    ("name", "tf32"),
+    [(n, c[1]) for n, c in PRODUCTS.items() if "Burgers" not in n],  # whose step changes weights
+    indirect=["tf32"],
+)
+def test_tensor_cores_agree_with_the_cpu(name: str, tf32: None) -> None:
+    fn, arguments = PRODUCTS[name][0]
+    got = [t.asnumpy() for t in ms.tree.leaves(ms.jit(fn)(*arguments))]
+    _gpu.leave()
+    agrees(name, got, ms.tree.leaves(fn(*arguments)))
+
+
+@pytest.mark.parametrize(
+    ("name", "tf32"), [(n, s[1]) for n, s in STRANGE.items()], indirect=["tf32"]
+)
+def test_infinities_are_where_they_belong(name: str, tf32: None) -> None:
+    arguments = strange(STRANGE[name][0])
+    got = [t.astype(ms.float32).asnumpy() for t in ms.jit(two_products)(*arguments)]
+    _gpu.leave()
+    for g, w in zip(got, two_products(*arguments), strict=True):
+        expected = w.astype(ms.float32).asnumpy()
+        np.testing.assert_array_equal(np.isnan(g), np.isnan(expected))
+        places = np.isinf(expected)
+        np.testing.assert_array_equal(np.isinf(g), places)
+        np.testing.assert_array_equal(np.sign(g[places]), np.sign(expected[places]))
 
 
 def test_results_do_not_change_from_run_to_run() -> None:

@@ -173,6 +173,15 @@ CASES: dict[str, tuple[Case, bool, set[str], set[str]]] = {
 ROUGH = {"64 wide, TF32": 0.02, "float16 and float32": 0.004}
 
 
+def agrees(name: str, got: list[np.ndarray], want: list[Tensor]) -> None:
+    if name not in ROUGH:
+        return compare(name, got, want)
+    for g, w in zip(got, want, strict=True):
+        expected = w.asnumpy()
+        atol = ROUGH[name] * np.abs(expected).max()
+        np.testing.assert_allclose(g, expected, rtol=0, atol=atol)
+
+
 @pytest.fixture(scope="module")
 def plans() -> dict[str, Any]:
     return {name: plan_of(case, tf32) for name, (case, tf32, _, _) in CASES.items()}
@@ -206,14 +215,7 @@ def test_agrees_with_the_cpu_engine(name: str, plans: dict[str, Any], batch: Bat
     want = ms.tree.leaves(fn(*arguments))
     for threads, grid in launches(plan):
         got = batch.run(list(CASES).index(name), threads=threads, grid=grid)[: len(want)]
-        if name not in ROUGH:
-            compare(name, got, want)
-            continue
-        for g, w in zip(got, want, strict=True):
-            expected = w.asnumpy()
-            np.testing.assert_allclose(
-                g, expected, rtol=0, atol=ROUGH[name] * np.abs(expected).max()
-            )
+        agrees(name, got, want)
 
 
 @pytest.mark.parametrize("name", ["64 wide", "Burgers 4 x 64", "bfloat16"])
