@@ -83,6 +83,15 @@ class Burgers(nn.Cell):
         return ((first[:, 1:2] + u(points) * first[:, 0:1] - 0.003 * second) ** 2).mean()
 
 
+def narrow_step(x: Tensor, y: Tensor, *weights: Tensor) -> Any:
+    """A loss and its gradients: one kernel, see docs/cuda.md. The data in the weights' type."""
+
+    def loss(*w: Tensor) -> Tensor:
+        return ops.square((network(x, list(w)) - y).astype(ms.float32)).mean()
+
+    return ms.value_and_grad(loss, tuple(range(len(weights))))(*weights)
+
+
 def cell_step(loss: Callable[[nn.Cell], nn.Cell], widths: list[int]) -> nn.Cell:
     """A training cell with Adam for a network of nn.Dense layers."""
     parts: list[nn.Cell] = []
@@ -113,6 +122,7 @@ def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
     rows = n(4096)
     side = n(4096)
     a, b = tensor(side, side), tensor(side, side)
+    narrow = [tensor(n(100_000), 128), tensor(n(100_000), 10), *layers(128, 128, 128, 10)]
     steps = n(1000)
     lstm = Sequences(64, 128)
     lstm_step = nn.TrainOneStepCell(lstm, nn.Adam(lstm.trainable_params(), 1e-3)).set_train()
@@ -127,6 +137,9 @@ def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
         "softmax": (lambda x: ops.softmax(x, 1), [tensor(n(16384), 1000)]),
         "MLP training step": (mlp_step, [tensor(rows, 784), tensor(rows, 10), *mlp]),
         "PINN training step": (pinn_step, [tensor(n(10_000), 2), *pinn]),
+        "narrow MLP": (narrow_step, narrow),
+        "narrow MLP, bfloat16": (narrow_step, [a.astype(ms.bfloat16) for a in narrow]),
+        "narrow MLP, float16": (narrow_step, [a.astype(ms.float16) for a in narrow]),
         "LSTM of 128, sequences": (lstm_step, [tensor(steps, 32, 64), tensor(steps, 32, 128)]),
         "Burgers, nn.Dense 8x20": (cell_step(Burgers, [2, *[20] * 8, 1]), [tensor(n(10_000), 2)]),
         "the same, 10^6 points": (cell_step(Burgers, [2, *[20] * 8, 1]), [tensor(n(1_000_000), 2)]),
@@ -220,7 +233,8 @@ def main() -> None:
     rows["MLP, batches in turn"] = batches(options.scale)
     if not options.cpu:
         rows["TF32 product"] = rows["float32 product"]
-        rows["MLP training step, TF32"] = rows["MLP training step"]
+        for name in ("MLP training step", "narrow MLP", "Burgers, nn.Dense 4x64"):
+            rows[f"{name}, TF32"] = rows[name]
     for name, (fn, data) in rows.items():
         if not options.cpu:
             ms.set_context(gpu_config={"matmul_allow_tf32": "TF32" in name})

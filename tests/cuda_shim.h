@@ -50,6 +50,8 @@ inline double erfinv(double x) {
          std::exp(y * y);
   return std::copysign(y, x);
 }
+inline double normcdf(double x) { return 0.5 * std::erfc(-x * 0.70710678118654752440); }
+inline float normcdff(float x) { return static_cast<float>(normcdf(static_cast<double>(x))); }
 inline float erfinvf(float x) { return static_cast<float>(erfinv(static_cast<double>(x))); }
 
 namespace gradcell {
@@ -100,6 +102,102 @@ T gc_shuffle(T v, int distance) {
 #endif
 }
 inline void gc_flag(int* status) { *status = 1; }
+
+// Tensor cores: a warp's matrices are put together from the registers of its threads as the PTX ISA
+// has it, "Matrix Fragments for mma.m16n8k8" and "mma.m16n8k16". Nothing says how sums are rounded.
+// Here addends lose what is below 24 bits of the largest, and the sum is truncated: no device that
+// has been looked at does worse (Fasi, Higham, Mikaitis, Pranesh, PeerJ Comp. Sci. 7, 2021).
+#define GRADCELL_TENSOR_CORES 800
+
+inline unsigned gc_to_tf32(float x) {  // to nearest, ties away from 0
+  const unsigned u = gc_float_bits(x);
+  if ((u & 0x7fffffffu) > 0x7f800000u) return 0x7fffffffu;
+  return (u + 0x1000u) & 0xffffe000u;
+}
+inline float shim_truncated(double x) {
+  const float f = static_cast<float>(x);
+  return std::isfinite(f) && std::fabs(double(f)) > std::fabs(x) ? std::nextafter(f, 0.0f) : f;
+}
+inline float shim_sum(const double* addends, int n) {
+  double largest = 0, sum = 0;
+  for (int i = 0; i < n; ++i) {
+    sum += addends[i];
+    largest = std::fmax(largest, std::fabs(addends[i]));
+  }
+  if (!std::isfinite(sum) || largest == 0) return static_cast<float>(sum);
+  const double unit = std::ldexp(1.0, std::ilogb(largest) - 23);
+  sum = 0;
+  for (int i = 0; i < n; ++i) sum += std::trunc(addends[i] / unit) * unit;
+  return shim_truncated(sum);
+}
+
+#ifdef SHIM_SINGLE
+inline void gc_mma_tf32(float (&)[4], const unsigned (&)[4], const unsigned (&)[2]) {}
+inline void gc_mma_bfloat(float (&)[4], const unsigned (&)[4], const unsigned (&)[2]) {}
+inline void gc_mma_half(float (&)[4], const unsigned (&)[4], const unsigned (&)[2]) {}
+#else
+/// The registers that the threads of a warp have.
+template <int n>
+struct ShimWarp {
+  unsigned of[32][n];
+  explicit ShimWarp(const unsigned (&mine)[n]) {
+    const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x, first = thread / 32 * 32;
+    std::memcpy(shim_lanes[thread], mine, sizeof mine);
+    __syncthreads();
+    for (unsigned l = 0; l < 32; ++l) std::memcpy(of[l], shim_lanes[first + l], sizeof mine);
+    __syncthreads();
+  }
+};
+template <int terms>
+void shim_mma(float (&d)[4], const double (&a)[16][terms], const double (&b)[terms][8]) {
+  const unsigned lane = (threadIdx.y * blockDim.x + threadIdx.x) % 32;
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned row = lane / 4 + (i < 2 ? 0 : 8), column = lane % 4 * 2 + (i & 1);
+    double addends[terms + 1] = {d[i]};
+    for (int k = 0; k < terms; ++k) addends[k + 1] = a[row][k] * b[k][column];
+    d[i] = shim_sum(addends, terms + 1);
+  }
+}
+inline void gc_mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  const ShimWarp<4> left(a);
+  const ShimWarp<2> right(b);
+  double x[16][8], y[8][8];
+  auto number = [](unsigned bits) { return double(gc_bits_float(bits & 0xffffe000u)); };
+  for (unsigned l = 0; l < 32; ++l) {
+    const unsigned group = l / 4, in_group = l % 4;
+    for (unsigned i = 0; i < 4; ++i)
+      x[i == 0 || i == 2 ? group : group + 8][i < 2 ? in_group : in_group + 4] =
+          number(left.of[l][i]);
+    for (unsigned i = 0; i < 2; ++i)
+      y[i == 0 ? in_group : in_group + 4][group] = number(right.of[l][i]);
+  }
+  shim_mma<8>(d, x, y);
+}
+template <class Number>
+void shim_mma_halves(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], Number number) {
+  const ShimWarp<4> left(a);
+  const ShimWarp<2> right(b);
+  double x[16][16], y[16][8];
+  auto half = [&](const unsigned* registers, unsigned i) {
+    return double(number(static_cast<unsigned short>(registers[i / 2] >> (i % 2 * 16))));
+  };
+  for (unsigned l = 0; l < 32; ++l) {
+    const unsigned group = l / 4, in_group = l % 4;
+    for (unsigned i = 0; i < 8; ++i)
+      x[i < 2 || (4 <= i && i < 6) ? group : group + 8][in_group * 2 + (i & 1) + (i < 4 ? 0 : 8)] =
+          half(left.of[l], i);
+    for (unsigned i = 0; i < 4; ++i)
+      y[in_group * 2 + (i & 1) + (i < 2 ? 0 : 8)][group] = half(right.of[l], i);
+  }
+  shim_mma<16>(d, x, y);
+}
+inline void gc_mma_half(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  shim_mma_halves(d, a, b, [](unsigned short h) { return gc_half_to_float(h); });
+}
+inline void gc_mma_bfloat(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+  shim_mma_halves(d, a, b, [](unsigned short h) { return gc_bits_float(unsigned(h) << 16); });
+}
+#endif
 
 }  // namespace scalar
 }  // namespace gradcell

@@ -93,6 +93,8 @@ class Rows {
         const size_t first = g_.dims(id).size() - attributes<WindowAttributes>(g_, id).size.size();
         return along(id, of, [&](size_t axis) { return axis >= first; });
       }
+      case Form::Sampling:
+        return along(id, of, [](size_t axis) { return axis != 0; });
       case Form::TakePlaces:
       case Form::AddPlaces:
         return along(id, of, [](size_t axis) { return axis == 1; });

@@ -376,7 +376,8 @@ class Series {
     if (id == kNoNode || is_elementwise(g_[id].op)) return times(g_, a, b);
     if (is_product(g_, id))
       return product_of_placed(g_, a, b, attributes<ProductAttributes>(g_, id));
-    const NodeId in[] = {a, b};
+    std::vector<NodeId> in(g_.inputs(id).begin(), g_.inputs(id).end());
+    in.front() = a, in.back() = b;
     return make(g_, g_[id].op, {in, g_.attrs(id), {g_.dtype(id), g_.dims(id)}});
   }
 

@@ -4,6 +4,12 @@
 // An entry's signature is flat: each argument is a plain tensor (dtype and shape) or a number, a
 // string or None (type and value, to the bit). Everything else is left to the Python side, which
 // has signatures of its own. The entries used longest ago are forgotten.
+//
+// An op's dispatcher (one with a function `again`) also takes keywords, tuples and lists, which
+// count as their items, and dtypes; tensors that are views are for the slow function, which reads
+// them where they lie. It calls `again`, which may add an entry, for arguments that come a second
+// time, so that nothing is kept of what comes once. What fails is called again slowly: the error
+// then says where the user's code is now.
 #include "bind/bind.h"
 
 #include <structmember.h>
@@ -43,13 +49,16 @@ struct Argument {
   bool tensor = false;
   DType dtype = DType::Float32;
   Dims dims;
-  py::object object;  ///< what is no plain tensor
+  py::object object;       ///< what is no plain tensor: of a sequence its type, its items follow
+  Py_ssize_t length = -1;  ///< of a sequence
 };
 
 struct Entry {
   Structure structure;
   uint64_t hash = 0;
   std::vector<Argument> arguments;
+  py::object names;  ///< of the last arguments, a tuple; null: none
+  bool own = false;  ///< of an op: no argument is a view
   std::shared_ptr<Compiled> compiled;
   py::object fill;     ///< makes the result of a list of tensors; None: a single tensor
   bool tuple = false;  ///< the result is a flat tuple
@@ -95,6 +104,44 @@ bool same_object(PyObject* a, PyObject* b) {
   return PyObject_RichCompareBool(a, b, Py_EQ) == 1;
 }
 
+/// An argument of a call, or an item of one.
+struct Given {
+  PyObject* object;
+  Tensor* tensor;  ///< in it, if it is one
+  Py_ssize_t length;
+};
+
+/// The arguments of a call, in order. flat() is false where there are too many.
+class Flat {
+ public:
+  /// Sequences are their items if `items`.
+  Flat(PyObject* const* args, size_t n, bool items) {
+    for (size_t i = 0; i < n; ++i) add(args[i], items);
+  }
+  void add(PyObject* o, bool items) {
+    if (size_ == kMostArguments) return void(fits_ = false);
+    const bool tuple = PyTuple_CheckExact(o);
+    if (!items || !(tuple || PyList_CheckExact(o))) {
+      all_[size_++] = {o, tensor_in(o), -1};
+      return;
+    }
+    const Py_ssize_t length = Py_SIZE(o);
+    all_[size_++] = {reinterpret_cast<PyObject*>(Py_TYPE(o)), nullptr, length};
+    for (Py_ssize_t i = 0; i < length && fits_; ++i)
+      add(tuple ? PyTuple_GET_ITEM(o, i) : PyList_GET_ITEM(o, i), items);
+  }
+  bool fits() const { return fits_; }
+  size_t size() const { return size_; }
+  const Given& operator[](size_t i) const { return all_[i]; }
+  const Given* begin() const { return all_; }
+  const Given* end() const { return all_ + size_; }
+
+ private:
+  Given all_[kMostArguments];
+  size_t size_ = 0;
+  bool fits_ = true;
+};
+
 /// Of its type too: 0 and 0.0 are two arguments.
 uint64_t hash_object(PyObject* o) {
   const auto type = reinterpret_cast<uintptr_t>(Py_TYPE(o));
@@ -104,20 +151,31 @@ uint64_t hash_object(PyObject* o) {
   return reinterpret_cast<uintptr_t>(o);
 }
 
-/// `tensors[i]` is the tensor in args[i], if it is one.
-uint64_t hash_call(const Structure& structure, PyObject* const* args, size_t n,
-                   Tensor* const* tensors) {
-  uint64_t h = mix(structure.sum[0], n);
-  for (size_t i = 0; i < n; ++i) {
-    if (!tensors[i]) {
-      h = mix(h, hash_object(args[i]));
+uint64_t hash_call(const Structure& structure, const Flat& args) {
+  uint64_t h = mix(structure.sum[0], args.size());
+  for (const Given& a : args) {
+    if (!a.tensor) {
+      h = a.length < 0 ? mix(h, hash_object(a.object)) : mix(h, static_cast<uint64_t>(a.length));
       continue;
     }
-    const Dims& dims = tensors[i]->dims();
-    h = mix(h, static_cast<uint64_t>(tensors[i]->dtype()) | dims.size() << 8);
+    const Dims& dims = a.tensor->dims();
+    h = mix(h, static_cast<uint64_t>(a.tensor->dtype()) | dims.size() << 8);
     for (int64_t d : dims) h = mix(h, static_cast<uint64_t>(d));
   }
   return h;
+}
+
+/// A tensor whose elements an op may take as they are.
+bool is_own(const Tensor& t) { return !t.traced() && !t.hooked() && !t.window(); }
+
+/// Whether an op's form may be kept for such an argument: what cannot change.
+bool may_be_kept(const Given& a) {
+  static PyTypeObject* const dtypes =
+      reinterpret_cast<PyTypeObject*>(py::type::of<DTypeObject>().ptr());
+  PyObject* const o = a.object;
+  if (a.tensor) return is_own(*a.tensor);
+  return a.length >= 0 || o == Py_None || PyBool_Check(o) || PyLong_CheckExact(o) ||
+         PyFloat_CheckExact(o) || PyUnicode_CheckExact(o) || Py_TYPE(o) == dtypes;
 }
 
 /// A function's entries, the latest first.
@@ -125,15 +183,23 @@ class Entries {
  public:
   explicit Entries(size_t most) : most_(most) {}
 
-  /// The entry for a call; null: none. Fills in `tensors`.
-  EntryPtr find(PyObject* const* args, size_t n, Tensor** tensors) {
-    for (size_t i = 0; i < n; ++i) tensors[i] = tensor_in(args[i]);
+  /// The entry for a call; null: none.
+  EntryPtr find(const Flat& args, PyObject* names) {
     if (order_.empty()) return nullptr;
-    if (matches(*order_.front(), args, n, tensors)) return order_.front();
-    auto it = index_.find(hash_call(g_structure, args, n, tensors));
-    if (it == index_.end() || !matches(**it->second, args, n, tensors)) return nullptr;
+    if (matches(*order_.front(), args, names)) return order_.front();
+    auto it = index_.find(hash_call(g_structure, args));
+    if (it == index_.end() || !matches(**it->second, args, names)) return nullptr;
     order_.splice(order_.begin(), order_, it->second);
     return order_.front();
+  }
+
+  /// Whether such a call, which has no entry, has come before, as far as is remembered.
+  bool seen(const Flat& args) {
+    if (stopped_) return false;
+    for (const Given& a : args)
+      if (!may_be_kept(a)) return false;
+    const uint64_t hash = hash_call(g_structure, args);
+    return std::exchange(seen_[hash % std::size(seen_)], hash) == hash;
   }
 
   void add(EntryPtr entry) {
@@ -150,21 +216,31 @@ class Entries {
     }
   }
 
+  /// From now on no call has come before.
+  void stop() { stopped_ = true; }
+
   void clear() { std::list<EntryPtr> dropped = take_all(); }
   size_t size() const { return order_.size(); }
 
  private:
-  static bool matches(const Entry& e, PyObject* const* args, size_t n, Tensor* const* tensors) {
-    if (e.structure != g_structure || e.arguments.size() != n) return false;
-    for (size_t i = 0; i < n; ++i) {
+  static bool matches(const Entry& e, const Flat& args, PyObject* names) {
+    if (e.structure != g_structure || e.arguments.size() != args.size()) return false;
+    if (!same_names(e.names.ptr(), names)) return false;
+    for (size_t i = 0; i < args.size(); ++i) {
       const Argument& a = e.arguments[i];
-      const Tensor* t = tensors[i];
+      const Tensor* t = args[i].tensor;
       if (a.tensor
-              ? !t || t->traced() || t->hooked() || t->dtype() != a.dtype || t->dims() != a.dims
-              : t || !same_object(args[i], a.object.ptr()))
+              ? !t || t->traced() || t->hooked() || (e.own && t->window()) ||
+                    t->dtype() != a.dtype || t->dims() != a.dims
+              : t || a.length != args[i].length || !same_object(args[i].object, a.object.ptr()))
         return false;
     }
     return true;
+  }
+
+  static bool same_names(PyObject* a, PyObject* b) {
+    if (!a || !b) return a == b;
+    return a == b || PyObject_RichCompareBool(a, b, Py_EQ) == 1;
   }
 
   std::list<EntryPtr> take_all() {
@@ -175,6 +251,8 @@ class Entries {
   size_t most_;
   std::list<EntryPtr> order_;
   std::unordered_map<uint64_t, std::list<EntryPtr>::iterator> index_;
+  uint64_t seen_[16] = {};
+  bool stopped_ = false;
 };
 
 struct Dispatcher {
@@ -182,10 +260,11 @@ struct Dispatcher {
   PyObject* dict;
   PyObject* weak;
   PyObject* slow;
+  PyObject* again;  ///< null but for ops
   Entries* entries;
 };
 
-PyObject* run(const Entry& e, Tensor* const* tensors) {
+PyObject* run(const Entry& e, const Flat& args) {
   Array inline_arrays[8];
   std::vector<Array> many;
   size_t n = e.arguments.size();
@@ -193,7 +272,7 @@ PyObject* run(const Entry& e, Tensor* const* tensors) {
   Array* in = n > 8 ? many.data() : inline_arrays;
   size_t count = 0;
   for (size_t i = 0; i < n; ++i)
-    if (e.arguments[i].tensor) in[count++] = tensors[i]->value();
+    if (e.arguments[i].tensor) in[count++] = args[i].tensor->value();
   std::vector<Array> out;
   if (e.compiled->executable->work() > kLongRun) {
     WithoutGil nogil;
@@ -215,15 +294,20 @@ PyObject* run(const Entry& e, Tensor* const* tensors) {
 
 PyObject* dispatch(PyObject* self_object, PyObject* const* args, size_t flags, PyObject* names) {
   auto* self = reinterpret_cast<Dispatcher*>(self_object);
-  size_t n = PyVectorcall_NARGS(flags);
-  if (!names && n <= kMostArguments && !current_trace()) {
-    Tensor* tensors[kMostArguments];
+  PyObject* otherwise = self->slow;
+  const auto n = static_cast<size_t>(PyVectorcall_NARGS(flags));
+  if ((!names || self->again) && !current_trace()) {
+    const size_t named = names ? static_cast<size_t>(PyTuple_GET_SIZE(names)) : 0;
+    const Flat flat(args, n + named, self->again);
     try {
-      if (EntryPtr e = self->entries->find(args, n, tensors)) return run(*e, tensors);
+      if (!flat.fits()) return PyObject_Vectorcall(self->slow, args, flags, names);
+      if (EntryPtr e = self->entries->find(flat, named ? names : nullptr)) return run(*e, flat);
+      if (self->again && self->entries->seen(flat)) otherwise = self->again;
     } catch (py::error_already_set& e) {
       e.restore();
       return nullptr;
     } catch (...) {
+      if (self->again) return PyObject_Vectorcall(self->slow, args, flags, names);
       // The translators know gradcell's errors; they are reached through pybind11.
       try {
         py::detail::try_translate_exceptions();
@@ -233,13 +317,13 @@ PyObject* dispatch(PyObject* self_object, PyObject* const* args, size_t flags, P
       return nullptr;
     }
   }
-  return PyObject_Vectorcall(self->slow, args, flags, names);
+  return PyObject_Vectorcall(otherwise, args, flags, names);
 }
 
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
-  PyObject* slow = nullptr;
+  PyObject *slow = nullptr, *again = nullptr;
   Py_ssize_t most = 0;
-  if (!PyArg_ParseTuple(args, "On", &slow, &most)) return nullptr;
+  if (!PyArg_ParseTuple(args, "On|O", &slow, &most, &again)) return nullptr;
   auto* self = reinterpret_cast<Dispatcher*>(type->tp_alloc(type, 0));
   if (!self) return nullptr;
   self->call = dispatch;
@@ -247,6 +331,8 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   self->weak = nullptr;
   Py_INCREF(slow);
   self->slow = slow;
+  Py_XINCREF(again);
+  self->again = again;
   self->entries = new Entries(static_cast<size_t>(most));
   return reinterpret_cast<PyObject*>(self);
 }
@@ -256,6 +342,7 @@ int traverse(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(o));
   Py_VISIT(self->dict);
   Py_VISIT(self->slow);
+  Py_VISIT(self->again);
   return 0;
 }
 
@@ -263,6 +350,7 @@ int clear(PyObject* o) {
   auto* self = reinterpret_cast<Dispatcher*>(o);
   Py_CLEAR(self->dict);
   Py_CLEAR(self->slow);
+  Py_CLEAR(self->again);
   if (self->entries) self->entries->clear();
   return 0;
 }
@@ -289,29 +377,33 @@ PyObject* bind_to(PyObject* self, PyObject* instance, PyObject*) {
 
 PyObject* add_entry(PyObject* o, PyObject* args) {
   auto* self = reinterpret_cast<Dispatcher*>(o);
-  PyObject *arguments, *compiled, *fill;
+  PyObject *arguments, *compiled, *fill, *named = nullptr;
   unsigned long long epoch, sum[2];
   int tuple;
-  if (!PyArg_ParseTuple(args, "(KKK)O!OOp", &epoch, &sum[0], &sum[1], &PyTuple_Type, &arguments,
-                        &compiled, &fill, &tuple))
+  if (!PyArg_ParseTuple(args, "(KKK)O!OOp|O!", &epoch, &sum[0], &sum[1], &PyTuple_Type, &arguments,
+                        &compiled, &fill, &tuple, &PyDict_Type, &named))
     return nullptr;
-  const auto n = static_cast<size_t>(PyTuple_GET_SIZE(arguments));
-  if (n > kMostArguments) Py_RETURN_FALSE;
   try {
     auto e = std::make_shared<Entry>();
     e->structure = {epoch, {sum[0], sum[1]}};
-    Tensor* tensors[kMostArguments];
-    for (size_t i = 0; i < n; ++i) {
-      py::handle a = PyTuple_GET_ITEM(arguments, static_cast<Py_ssize_t>(i));
-      Argument argument;
-      if (Tensor* t = tensors[i] = tensor_in(a.ptr())) {
-        argument.tensor = true, argument.dtype = t->dtype(), argument.dims = t->dims();
-      } else {
-        argument.object = py::reinterpret_borrow<py::object>(a);
-      }
-      e->arguments.push_back(std::move(argument));
+    e->own = self->again;
+    Flat flat(&PyTuple_GET_ITEM(arguments, 0), static_cast<size_t>(PyTuple_GET_SIZE(arguments)),
+              self->again);
+    if (named && PyDict_GET_SIZE(named) > 0) {
+      e->names = py::tuple(py::reinterpret_borrow<py::dict>(named).attr("keys")());
+      PyObject *key, *value;
+      for (Py_ssize_t at = 0; PyDict_Next(named, &at, &key, &value);) flat.add(value, self->again);
     }
-    e->hash = hash_call(e->structure, &PyTuple_GET_ITEM(arguments, 0), n, tensors);
+    if (!flat.fits()) Py_RETURN_FALSE;
+    for (const Given& given : flat) {
+      Argument a;
+      if (const Tensor* t = given.tensor)
+        a.tensor = true, a.dtype = t->dtype(), a.dims = t->dims();
+      else
+        a.object = py::reinterpret_borrow<py::object>(given.object), a.length = given.length;
+      e->arguments.push_back(std::move(a));
+    }
+    e->hash = hash_call(e->structure, flat);
     e->compiled = py::handle(compiled).cast<std::shared_ptr<Compiled>>();
     e->fill = py::reinterpret_borrow<py::object>(fill);
     e->tuple = tuple;
@@ -323,6 +415,11 @@ PyObject* add_entry(PyObject* o, PyObject* args) {
   Py_RETURN_TRUE;
 }
 
+PyObject* stop(PyObject* o, PyObject*) {
+  reinterpret_cast<Dispatcher*>(o)->entries->stop();
+  Py_RETURN_NONE;
+}
+
 PyObject* count_entries(PyObject* o, PyObject*) {
   return PyLong_FromSize_t(reinterpret_cast<Dispatcher*>(o)->entries->size());
 }
@@ -330,7 +427,8 @@ PyObject* count_entries(PyObject* o, PyObject*) {
 PyMethodDef methods[] = {{"_add", add_entry, METH_VARARGS,
                           "Remembers a compiled form: (structure_version before it was traced, "
                           "arguments, compiled, fill, "
-                          "is_tuple). False: too many arguments."},
+                          "is_tuple, named arguments). False: too many arguments."},
+                         {"_stop", stop, METH_NOARGS, "No more calls of `again`."},
                          {"_count", count_entries, METH_NOARGS, "How many forms it remembers."},
                          {nullptr, nullptr, 0, nullptr}};
 PyMemberDef members[] = {

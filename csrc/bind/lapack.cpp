@@ -1,5 +1,5 @@
 // Factorisations of NumPy's matrices of float64 or complex128: for
-// python/gradcell/ops/linear_algebra.py.
+// python/gradcell/ops/factorisations.py.
 #include "cpu/lapack.h"
 
 #include <pybind11/complex.h>
@@ -20,6 +20,8 @@ auto by_kind(const py::array& a, F f) {
   return a.dtype().kind() == 'c' ? f.template operator()<std::complex<double>>()
                                  : f.template operator()<double>();
 }
+
+bool is_float(const py::array& a) { return a.dtype().is(py::dtype::of<float>()); }
 
 /// Computes without the interpreter's lock.
 template <class F>
@@ -150,16 +152,41 @@ py::array cholesky_inverse(const py::array& l) {
   });
 }
 
-py::tuple qr(const py::array& turned, bool complete) {
-  return by_kind(turned, [&]<class T>() -> py::tuple {
-    const Stack<T> x(turned);
-    const int m = x.columns, n = x.rows, c = complete ? m : std::min(m, n);
-    auto work = x.copy(), q = x.others({c, m}), r = x.others({c, n});
-    T *const a = work.mutable_data(), *const to_q = q.mutable_data(),
-             *const to_r = r.mutable_data();
-    compute([&] { cpu::qr(x.count, m, n, c, a, to_q, to_r); });
-    return py::make_tuple(q, r);
-  });
+template <class T, class S>
+py::tuple qr_in(const py::array& a, bool complete) {
+  const Stack<S> x(a);
+  const int m = x.rows, n = x.columns, c = complete ? m : std::min(m, n);
+  auto q = x.others({m, c}), r = x.others({c, n});
+  S *const to_q = q.mutable_data(), *const to_r = r.mutable_data();
+  compute([&] { cpu::qr<T>(x.count, m, n, c, x.array.data(), to_q, to_r); });
+  return py::make_tuple(q, r);
+}
+
+py::tuple qr(const py::array& a, bool complete) {
+  if (is_float(a)) return qr_in<double, float>(a, complete);
+  return by_kind(a, [&]<class T>() -> py::tuple { return qr_in<T, T>(a, complete); });
+}
+
+template <class T>
+py::tuple eigen(const py::array& a) {
+  const auto x = Stack<T>(a).square();
+  constexpr int kMost = 40000;  // LAPACK counts its scratch in 32 bits
+  require(x.rows <= kMost, ErrorKind::Value, "eigh: matrices of at most ", kMost, " rows, got ",
+          x.rows);
+  using R = decltype(std::abs(T()));
+  auto values = x.template others<Matrices<R>>({x.rows});
+  auto vectors = x.others({x.rows, x.rows});
+  R* const d = values.mutable_data();
+  T* const v = vectors.mutable_data();
+  bool found;
+  compute([&] { found = cpu::eigh(x.count, x.rows, x.array.data(), d, v); });
+  require(found, ErrorKind::Value, "Eigenvalues did not converge");
+  return py::make_tuple(values, vectors);
+}
+
+py::tuple eigh(const py::array& a) {
+  if (is_float(a)) return eigen<float>(a);
+  return by_kind(a, [&]<class T>() -> py::tuple { return eigen<T>(a); });
 }
 
 }  // namespace
@@ -176,8 +203,13 @@ void bind_lapack(py::module_& m) {
   l.def("cholesky_solve", &cholesky_solve, py::arg("l"), py::arg("rows"),
         "The solutions x of l l^H x = b, right-hand sides and x as rows [..., k, n].");
   l.def("cholesky_inverse", &cholesky_inverse, py::arg("l"), "The inverses of l l^H.");
-  l.def("qr", &qr, py::arg("turned"), py::arg("complete"),
-        "(the transpose of Q, R) of matrices given as their transposes; all of Q if complete.");
+  l.def("qr", &qr, py::arg("a"), py::arg("complete"),
+        "(Q, R); all of Q if complete. Of float32 matrices computed in double and rounded once.");
+  l.def("eigh", &eigh, py::arg("a"),
+        "(eigenvalues, ascending, eigenvectors as columns) of symmetric matrices, of float32 too; "
+        "the "
+        "lower triangles are read. NaN for what is not finite. Raises ValueError where there is no "
+        "convergence.");
 }
 
 }  // namespace gradcell::bind

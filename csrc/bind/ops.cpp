@@ -296,6 +296,10 @@ void bind_views(py::module_& m) {
       },
       py::arg("x"), py::arg("key"),
       "x[key] for a key of ints, slices of ints, None and Ellipsis that fits; None for others.");
+  m.def(
+      "unstack",
+      [](const TensorPtr& x, int64_t axis) { return py::tuple(py::cast(unstack(x, axis))); },
+      py::arg("x"), py::arg("axis"), "The slices along an axis >= 0, without it.");
   m.def("diagonal", &diagonal, py::arg("x"), py::arg("offset"), py::arg("axis1"), py::arg("axis2"),
         "The elements along two axes whose indices differ by offset.");
 }

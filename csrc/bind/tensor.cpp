@@ -264,6 +264,17 @@ void bind_tensor(py::module_& m) {
       },
       "(The largest (smallest) element up to each along an axis, its position).");
   m.def(
+      "joined_index",
+      [](const std::vector<TensorPtr>& indices, const std::vector<int64_t>& sizes) -> TensorPtr {
+        std::vector<Array> values;
+        for (const TensorPtr& t : indices) values.push_back(t->value());
+        std::optional<Array> joined = joined_index(values, sizes);
+        return joined ? std::make_shared<Tensor>(std::move(*joined)) : nullptr;
+      },
+      py::arg("indices"), py::arg("sizes"),
+      "One index over axes of these sizes taken as one, of indices along each with values; None if "
+      "they are not integers of one shape. Raises IndexError.");
+  m.def(
       "write_slices",
       [](const TensorPtr& x, int64_t axis, int64_t count, const Tensor& places,
          const Tensor& values) {

@@ -112,19 +112,29 @@ void bind_trace(py::module_& m) {
   interrupt_check = answer_interrupt;
   py::class_<Compiled, std::shared_ptr<Compiled>>(m, "Compiled",
                                                   "A trace that runs again without Python.")
-      .def("run", [](const Compiled& c, const std::vector<TensorPtr>& arguments) {
-        std::vector<Array> in;
-        in.reserve(arguments.size());
-        for (const TensorPtr& t : arguments) in.push_back(t->value());
-        std::vector<Array> out;
-        {
-          WithoutGil nogil;
-          out = c.run(in);
-        }
-        std::vector<TensorPtr> result;
-        for (Array& a : out) result.push_back(std::make_shared<Tensor>(std::move(a)));
-        return result;
-      });
+      .def("run",
+           [](const Compiled& c, const std::vector<TensorPtr>& arguments) {
+             std::vector<Array> in;
+             in.reserve(arguments.size());
+             for (const TensorPtr& t : arguments) in.push_back(t->value());
+             std::vector<Array> out;
+             {
+               WithoutGil nogil;
+               out = c.run(in);
+             }
+             std::vector<TensorPtr> result;
+             for (Array& a : out) result.push_back(std::make_shared<Tensor>(std::move(a)));
+             return result;
+           })
+      .def_property_readonly(
+          "captured_bytes",
+          [](const Compiled& c) {
+            size_t bytes = 0;
+            for (const Compiled::Source& s : c.inputs)
+              if (s.argument < 0 && !s.variable) bytes += s.captured.bytes();
+            return bytes;
+          },
+          "What it holds besides its plan.");
 
   py::class_<Trace, TracePtr>(m, "Trace")
       .def("argument",
@@ -267,6 +277,9 @@ void bind_trace(py::module_& m) {
           t.end_examples(nodes(t, examples));
         }),
         "Ends examples: what depends on them is of no use from now on.");
+  m.def(
+      "same_base", [](Tensor& a, Tensor& b) { return &a.root() == &b.root(); },
+      "Whether a write to one of them is a write to the other.");
   m.def("same_node", in_trace(+[](Trace& t, const TensorPtr& a, const TensorPtr& b) {
           return a->in(t) == b->in(t);
         }),

@@ -1,8 +1,8 @@
 // Factorisations of matrices, by the LAPACK that comes with the BLAS library (blas.h).
 //
 // Matrices lie one behind the other, row-major, and are of double or std::complex<double>; LAPACK
-// takes them for their transposes. Each runs on one thread, several in parallel. Right-hand sides
-// are rows: [count][k][n].
+// takes them for their transposes. Several run in parallel, each on one thread; the columns of a
+// large one too in qr and eigh. Right-hand sides are rows: [count][k][n].
 #pragma once
 
 #include <complex>
@@ -34,10 +34,15 @@ void cholesky_solve(int64_t count, int n, int k, const T* factors, T* b);
 template <class T>
 void cholesky_inverse(int64_t count, int n, T* factors);
 
-/// Of matrices with m rows and n columns, given as their transposes, which do not stay: R
-/// [count][c][n] and q' [count][c][m], the first c columns of Q. c is m, or the smaller one of m
-/// and n.
+/// Of a [count][m][n]: the first c columns of Q, [count][m][c], and R [count][c][n]. c is m, or the
+/// smaller one of m and n. Computed in T; S is T, or float for double.
+template <class T, class S>
+void qr(int64_t count, int m, int n, int c, const S* a, S* q, S* r);
+
+/// Of symmetric (Hermitian) matrices, of which the lower triangles are read, the eigenvalues
+/// [count][n], ascending, and the eigenvectors as columns [count][n][n]; NaN where a matrix is not
+/// finite. False if the iteration does not converge for one. T may be float.
 template <class T>
-void qr(int64_t count, int m, int n, int c, T* turned, T* q_turned, T* r);
+bool eigh(int64_t count, int n, const T* a, decltype(std::abs(T()))* values, T* vectors);
 
 }  // namespace gradcell::cpu

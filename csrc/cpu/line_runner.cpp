@@ -14,11 +14,14 @@ namespace gradcell::cpu {
 
 namespace {
 
+/// Fewer elements than this are combined one by one: a kernel takes longer to begin.
+constexpr int32_t kShort = 8;
 /// Narrower rows fill vectors better feature by feature.
 constexpr int32_t kWide = 64;
-/// Elements of a tile's widest value. (Few rows would stay in the first-level cache, but what is
-/// done once for each tile costs more than that wins.)
-constexpr int32_t kTileElements = 16384;
+/// Elements of a tile's widest value: few rows stay in the first-level cache. More where no rows
+/// are made that the next instruction reads, and where rows are added up, for the sums are read and
+/// written for each tile.
+constexpr int32_t kTileElements = 4096, kManyElements = 16384;
 
 int32_t width(const Region& r) {
   int32_t widest = 1;
@@ -133,14 +136,80 @@ bool runs_by_lines(const Plan& plan, const Region& r) {
   });
 }
 
+namespace {
+
+/// What an instruction does to its first operand's elements, if a sum can do that as it reads them.
+Taken taken_in(const Instruction& i) {
+  Taken t;
+  const Operand& x = i.operand[0];
+  auto same = [&](const Operand& o) {
+    return !o.uniform && o.value == x.value && o.base == x.base && o.stride == x.stride;
+  };
+  if (x.uniform || (i.type != Compute::F32 && i.type != Compute::F64)) return t;
+  if (i.kind == TileOp::Elementwise && i.op == Op::Square)
+    t.map = Mapped::Square;
+  else if (i.kind == TileOp::Elementwise && i.op == Op::Abs)
+    t.map = Mapped::Size;
+  else if (i.kind == TileOp::Choose && i.op == Op::NotEqual && same(i.operand[1]) &&
+           same(i.operand[3]) && is_number(i.operand[2], i.features))
+    t.map = Mapped::Number, t.number = 2;
+  return t;
+}
+
+/// Fills in what sums do in place of the instructions before them, whose results nothing else
+/// needs.
+void find_taken(const Region& r, TileProgram& p) {
+  p.taken.resize(r.program.size());
+  auto whole = [&](const Operand& o, int32_t features) {
+    return !o.uniform && o.base == 0 && o.stride == 1 && r.values[o.value].features == features;
+  };
+  for (size_t at = 1; at < r.program.size(); ++at) {
+    const Instruction &sum = r.program[at], &made = r.program[at - 1];
+    const bool lines = sum.kind == TileOp::FeatureReduce &&
+                       p.spacings[static_cast<size_t>(sum.map2)] == 1 && sum.inner >= kShort;
+    if ((!lines && sum.kind != TileOp::RowReduce) || sum.combine != Combine::Sum) continue;
+    const Operand& o = sum.operand[0];
+    if (accumulates(made) || o.uniform || made.dst != o.value ||
+        p.taken[at - 1].map != Mapped::Itself)
+      continue;
+    if (!whole(o, made.features) || !whole(made.operand[0], made.features)) continue;
+    const auto uses = [&](const Operand& other) {
+      return !other.uniform && other.value == o.value;
+    };
+    int64_t count = 0;
+    for (const Instruction& i : r.program)
+      count += std::count_if(i.operand, i.operand + i.operand_count, uses);
+    for (const RowStore& s : r.stores) count += uses(s.from);
+    if (count != 1) continue;
+    const Taken t = taken_in(made);
+    if (t.map == Mapped::Itself) continue;
+    p.taken[at] = t;
+    p.taken[at - 1].dropped = true;
+  }
+}
+
+/// Whether instructions make wide rows.
+bool makes_rows(const Region& r, const TileProgram& p) {
+  for (size_t at = 0; at < r.program.size(); ++at) {
+    const Instruction& i = r.program[at];
+    if (!accumulates(i) && i.features >= kWide && !p.taken[at].dropped) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 void prepare_lines(const Region& r, TileProgram& p) {
+  for (const auto& map : r.maps) p.spacings.push_back(spacing(map));
+  find_taken(r, p);
   const int32_t widest = width(r);
   // Whole vectors of whole rows, so that full tiles can be read and written in place.
   const int32_t unit = kLanes / std::gcd(kLanes, widest);
-  const int32_t wanted = std::max(1, kTileElements / widest);
+  const bool small = r.accumulators.empty() && makes_rows(r, p);
+  const int32_t elements = small ? kTileElements : kManyElements;
+  const int32_t wanted = std::max(1, elements / widest);
   p.tile_rows = (wanted + unit - 1) / unit * unit;
   p.lines = true;
-  for (const auto& map : r.maps) p.spacings.push_back(spacing(map));
   // As the region places values, with room behind each for the lanes of a last vector.
   std::vector<size_t> offsets;
   for (const TileValue& v : r.values) offsets.push_back(v.offset);
@@ -322,6 +391,7 @@ const std::byte* LineRunner::dense(const Operand& o, Compute type, int32_t n,
 
 void LineRunner::execute(size_t at) {
   const Instruction& i = r_.program[at];
+  if (p_.taken[at].dropped) return;
   switch (i.kind) {
     case TileOp::Elementwise:
     case TileOp::Chain:
@@ -352,9 +422,9 @@ void LineRunner::execute(size_t at) {
     case TileOp::Scatter:
       return scatter(i);
     case TileOp::FeatureReduce:
-      return reduce_features(i);
+      return reduce_features(at);
     case TileOp::RowReduce:
-      return add_rows(i);
+      return add_rows(at);
     case TileOp::Product:
     case TileOp::WeightGrad:
       fail(ErrorKind::Runtime, "a product in a tile of lines");
@@ -443,9 +513,6 @@ void LineRunner::scatter(const Instruction& i) {
 
 namespace {
 
-/// Fewer elements than this are combined one by one: a kernel takes longer to begin.
-constexpr size_t kShort = 8;
-
 template <class T, class A>
 void combine_each(Combine how, const T* line, const int32_t* base, const std::vector<int32_t>& step,
                   A* sums, size_t n) {
@@ -458,8 +525,22 @@ void combine_each(Combine how, const T* line, const int32_t* base, const std::ve
 
 }  // namespace
 
-void LineRunner::reduce_features(const Instruction& i) {
-  const Operand& o = i.operand[0];
+/// What a sum reads: its operand, or that of the instruction that it takes in.
+const Operand& LineRunner::source(size_t at) const {
+  return r_.program[p_.taken[at].map == Mapped::Itself ? at : at - 1].operand[0];
+}
+
+/// The number that is put in place of what is none.
+const std::byte* LineRunner::replacement(size_t at) const {
+  const int32_t k = p_.taken[at].number;
+  return k < 0 ? nullptr : number(r_.program[at - 1].operand[k]);
+}
+
+void LineRunner::reduce_features(size_t at) {
+  const Instruction& i = r_.program[at];
+  const Operand& o = source(at);
+  const Mapped map = p_.taken[at].map;
+  const std::byte* const other = replacement(at);
   const auto &base = r_.maps[i.map], &step = r_.maps[i.map2];
   const int32_t pitch = r_.values[o.value].features;
   const int32_t apart = p_.spacings[static_cast<size_t>(i.map2)];
@@ -478,15 +559,18 @@ void LineRunner::reduce_features(const Instruction& i) {
     for (int32_t r = 0; r < valid_; ++r, line += pitch, to += i.features) {
       std::fill_n(sums, features, identity<A>(i.combine));
       const T* x = line + step[0];
-      if (columns) {
+      if (columns && map == Mapped::Itself) {
         k.fold_rows(i.combine, dtype, x + base[0], apart, inner, sums, features);
-      } else if (apart == 1 && inner >= kShort) {
+      } else if (map != Mapped::Itself) {
+        for (size_t f = 0; f < features; ++f)
+          k.sum_mapped(map, dtype, x + base[f], inner, other, &sums[f]);
+      } else if (apart == 1 && i.inner >= kShort) {
         for (size_t f = 0; f < features; ++f)
           k.fold(i.combine, dtype, x + base[f], inner, &sums[f]);
       } else {
         for (size_t f = 0, run = 1; f < features; f += run) {  // features side by side
           for (run = 1; f + run < features && base[f + run] == base[f] + int64_t(run);) ++run;
-          if (apart != 0 && run >= kShort)
+          if (apart != 0 && run >= size_t{kShort})
             k.fold_rows(i.combine, dtype, x + base[f], apart, inner, &sums[f], run);
           else
             combine_each(i.combine, line, base.data() + f, step, sums + f, run);
@@ -497,16 +581,22 @@ void LineRunner::reduce_features(const Instruction& i) {
   });
 }
 
-void LineRunner::add_rows(const Instruction& i) {
-  const std::byte* x = dense(i.operand[0], i.type, i.features, slot(0));
+void LineRunner::add_rows(size_t at) {
+  const Instruction& i = r_.program[at];
+  const Mapped map = p_.taken[at].map;
+  const std::byte* x = dense(source(at), i.type, i.features, slot(0));
   std::byte* sums = sums_ + p_.accumulators[i.dst].sums;
   const DType dtype = dtype_of(i.type);
-  const auto rows = static_cast<size_t>(valid_);
-  if (i.features == 1)
-    whole_kernels().fold(i.combine, dtype, x, rows, sums);
+  const auto rows = static_cast<size_t>(valid_), features = static_cast<size_t>(i.features);
+  const WholeKernels& k = whole_kernels();
+  if (map != Mapped::Itself)
+    features == 1
+        ? k.sum_mapped(map, dtype, x, rows, replacement(at), sums)
+        : k.sum_rows_mapped(map, dtype, x, i.features, rows, replacement(at), sums, features);
+  else if (features == 1)
+    k.fold(i.combine, dtype, x, rows, sums);
   else
-    whole_kernels().fold_rows(i.combine, dtype, x, i.features, rows, sums,
-                              static_cast<size_t>(i.features));
+    k.fold_rows(i.combine, dtype, x, i.features, rows, sums, features);
 }
 
 }  // namespace gradcell::cpu

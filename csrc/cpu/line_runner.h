@@ -38,8 +38,10 @@ class LineRunner {
   void loop(size_t at);
   void loop_by_rows(size_t at);
   void scatter(const Instruction& i);
-  void reduce_features(const Instruction& i);
-  void add_rows(const Instruction& i);
+  void reduce_features(size_t at);
+  void add_rows(size_t at);
+  const Operand& source(size_t at) const;
+  const std::byte* replacement(size_t at) const;
   /// The operand's elements for n features, densely: where they are, or put into `slot`.
   const std::byte* dense(const Operand& o, Compute type, int32_t n, std::byte* slot) const;
   /// The same a row at a time, rows s[k] elements apart.

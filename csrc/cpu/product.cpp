@@ -271,7 +271,7 @@ struct Product {
 /// Whether tiles are about filled and there is enough to do; where k is long, enough of c to share
 /// out.
 bool fills_tiles(int64_t m, int64_t n, int64_t k) {
-  return m >= 16 && k >= 16 && (k <= kDepth || m * n >= 256 * 256) && m * n * k >= 1'000'000 &&
+  return m >= 16 && k >= 16 && (k <= kDepth || m * n >= 256 * 256) && m * n * k >= 4'000 &&
          round_up(n, 16) * 8 <= n * 9;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string_view>
 
 #include "cpu/line_runner.h"
 #include "cpu/pair_kernels.h"
@@ -64,6 +65,12 @@ double instruction_cost(const Instruction& i, int64_t rows) {
       per_row *= cheap ? kArithmetic : kFunction;
       break;
     }
+    case TileOp::Formula: {
+      const std::string_view text = kFormulas[static_cast<size_t>(i.formula)];
+      const bool cheap = text.find("sigmoid") == text.npos && text.find("ndtr") == text.npos;
+      per_row *= cheap ? kArithmetic : kFunction;
+      break;
+    }
     default:
       per_row *= kArithmetic;
   }
@@ -108,6 +115,8 @@ int32_t tile_rows(const Region& r) {
         whole = std::min(std::lcm(whole, rows), 2 * longest);
     if (whole <= std::min(longest, 2 * static_cast<int64_t>(cache / per_row)))
       height = std::max(height / whole, int64_t(1)) * whole;
+  } else if (!multiplies && r.accumulators.empty() && per_row < kFlatTileBytes / 128) {
+    height = std::min<int64_t>(static_cast<int64_t>(kFlatTileBytes / per_row), 1024);
   } else {
     // Four vectors of rows of each feature fill the registers of a product.
     const bool wide = std::any_of(r.values.begin(), r.values.end(),

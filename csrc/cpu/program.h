@@ -6,6 +6,7 @@
 #include "cpu/bands.h"
 #include "cpu/kernels.h"
 #include "cpu/passes.h"
+#include "cpu/whole_kernels.h"
 #include "plan/plan.h"
 
 namespace gradcell::cpu {
@@ -13,6 +14,14 @@ namespace gradcell::cpu {
 /// A reduction over rows: its place among a thread's sums, and in the dense results of a chunk.
 struct AccumulatorPlace {
   size_t sums = 0, result = 0;
+};
+
+/// What a sum does to its elements in place of the instruction before it; `number`: that one's
+/// operand that is put in place of what is no number.
+struct Taken {
+  Mapped map = Mapped::Itself;
+  int32_t number = -1;
+  bool dropped = false;  ///< the instruction is left to the one behind it
 };
 
 /// What a region's tile program needs besides the region. Offsets are in bytes.
@@ -33,7 +42,9 @@ struct TileProgram {
   std::vector<uint32_t> moving;                      ///< instructions that use direct values
   bool lines = false;                                ///< rows lie as in memory, see line_runner.h
   std::optional<Bands> bands;                        ///< views are read where they lie, see bands.h
-  std::vector<size_t> places;     ///< of lines: where each value is in a thread's scratch
+  std::vector<size_t> places;  ///< of lines: where each value is in a thread's scratch
+  /// Of lines: of each instruction, one that its sum takes in, mapping each element as it is read.
+  std::vector<Taken> taken;
   std::vector<int32_t> spacings;  ///< of lines: of each map, see line_runner.cpp
   size_t value_bytes = 0;         ///< of lines: all values of a tile
   size_t slot_bytes = 0;          ///< of lines: one operand of a tile, made dense

@@ -6,6 +6,7 @@
 
 #include "cpu/kernels.h"
 #include "cpu/tile_kernels.h"
+#include "cpu/whole_kernels.h"
 
 namespace gradcell::cpu {
 
@@ -16,24 +17,6 @@ inline void copy_rows(const std::byte* from, std::byte* to, size_t bytes) {
   size_t at = 0;
   for (; at + 64 <= bytes; at += 64) std::memcpy(to + at, from + at, 64);
   if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
-}
-
-/// z[i] = x[i * step]; a step that the compiler knows becomes vectors.
-template <class T>
-void copy_apart(const T* x, int64_t step, T* z, size_t n) {
-  auto by = [&](auto known) {
-    for (size_t i = 0; i < n; ++i) z[i] = x[static_cast<ptrdiff_t>(i) * known];
-  };
-  switch (step) {
-    case -1:
-      return by(std::integral_constant<ptrdiff_t, -1>());
-    case 2:
-      return by(std::integral_constant<ptrdiff_t, 2>());
-    case 4:
-      return by(std::integral_constant<ptrdiff_t, 4>());
-    default:
-      return by(static_cast<ptrdiff_t>(step));
-  }
 }
 
 /// n elements, `step` apart.
@@ -52,10 +35,7 @@ inline void load_run(const std::byte* from, DType dtype, int64_t step, std::byte
     fill.rows = static_cast<int32_t>(n);
     kernels().expand(compute_type(dtype), true)(fill);
   } else if (is_compute_type(dtype)) {
-    by_compute(compute_type(dtype), [&](auto item) {
-      using T = decltype(item);
-      copy_apart(reinterpret_cast<const T*>(from), step, reinterpret_cast<T*>(to), n);
-    });
+    whole_kernels().copy_apart(item_size(dtype), from, step, to, n);
   } else {
     const size_t item = item_size(dtype), size = compute_size(compute_type(dtype));
     for (size_t i = 0; i < n; ++i)

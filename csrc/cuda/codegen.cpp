@@ -21,19 +21,22 @@ namespace gradcell::cuda {
 
 namespace {
 
-/// The text of math/scalar.h and prelude.cuh, embedded by the build.
+/// The text of math/scalar.h, prelude.cuh and tensor_cores.cuh, embedded by the build.
 constexpr const char* kScalarText =
 #include "cuda_scalar.inc"
     ;
 constexpr const char* kPreludeText =
 #include "cuda_prelude.inc"
     ;
+constexpr const char* kTensorCoresText =
+#include "cuda_tensor_cores.inc"
+    ;
 
 std::atomic<bool> g_allow_tf32{false};
 
 std::string prelude_text(bool wide) {
   std::string text = wide ? "typedef long long gc_index;\n" : "typedef int gc_index;\n";
-  return text + "typedef long long gc_long;\n" + kScalarText + kPreludeText;
+  return text + "typedef long long gc_long;\n" + kScalarText + kPreludeText + kTensorCoresText;
 }
 
 /// Element numbers from here on, with what a grid may add to them, need 64 bits.
@@ -257,6 +260,7 @@ class CudaPlanner {
       case Form::Convert:
       case Form::Same:
       case Form::Move:
+      case Form::Sampling:
       case Form::Take:
         fail(ErrorKind::Runtime, info(g_[id].op).name, " has no kernel of its own");
     }
@@ -473,6 +477,7 @@ size_t CudaPlan::launches() const {
 }
 
 void allow_tf32(bool allowed) { g_allow_tf32 = allowed; }
+bool tf32_allowed() { return g_allow_tf32; }
 
 CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                         std::span<const NodeId> cuts) {

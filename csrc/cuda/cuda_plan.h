@@ -113,6 +113,7 @@ struct Loop : LoopFrame {
 /// Whether float32 products of later plans are computed in TF32: 10 bits of mantissa, several times
 /// as fast. Off unless asked for.
 void allow_tf32(bool allowed);
+bool tf32_allowed();
 
 CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                         std::span<const NodeId> cuts);

@@ -93,6 +93,7 @@ Role role_of(const Graph& g, NodeId id) {
       return Role::Alone;
     case Form::Product:
       return few_terms(g, id) > 0 ? Role::Map : Role::Alone;
+    case Form::Sampling:
     case Form::Marker:
       break;
   }

@@ -247,12 +247,12 @@ extern __shared__ __align__(16) unsigned char gc_tile[];
 // A launch has a thread y for each group of features. (Tests have fewer, which take turns.)
 #ifdef GRADCELL_SHIM
 #define GC_TURNS(groups) for (int turn = 0; turn < (groups); turn += blockDim.y)
-#define GC_MINE(groups) (turn + (int)threadIdx.y < (groups))
-#define GC_GROUP(groups) (GC_MINE(groups) ? turn + (int)threadIdx.y : (groups) - 1)
+#define GC_MINE(groups) (turn + gc_group() < (groups))
+#define GC_GROUP(groups) (GC_MINE(groups) ? turn + gc_group() : (groups) - 1)
 #else
 #define GC_TURNS(groups)
 #define GC_MINE(groups) true
-#define GC_GROUP(groups) (int)threadIdx.y
+#define GC_GROUP(groups) gc_group()
 #endif
 // How many rows there is room for; Launcher::fit_rows counts the same.
 __device__ constexpr int gc_rows(int bytes, int row_bytes) {
@@ -267,15 +267,44 @@ GRADCELL_DEVICE T* gc_in_tile(int bytes) {
 GRADCELL_DEVICE int gc_thread() { return threadIdx.y * blockDim.x + threadIdx.x; }
 GRADCELL_DEVICE int gc_threads() { return blockDim.x * blockDim.y; }
 GRADCELL_DEVICE int gc_feature(int f, int features) { return f < features ? f : features - 1; }
+// Where a thread stands in a tile, which row and which group of features it has. Of 16 rows a warp
+// has two groups, so that four neighbouring threads have two rows of both, see tensor_cores.cuh.
+GRADCELL_DEVICE bool gc_two_groups() { return blockDim.x == 16 && blockDim.y % 2 == 0; }
+GRADCELL_DEVICE int gc_row() {
+  const int i = gc_thread() % 32;
+  return gc_two_groups() ? i / 4 * 2 + i % 2 : (int)threadIdx.x;
+}
+GRADCELL_DEVICE int gc_group() {
+  const int i = gc_thread();
+  return gc_two_groups() ? i / 32 * 2 + i / 2 % 2 : (int)threadIdx.y;
+}
+// How weights are stored.
+struct gc_as_stored {
+  template <class T>
+  static GRADCELL_DEVICE T decoded(T x) {
+    return x;
+  }
+};
+struct gc_as_half {
+  static GRADCELL_DEVICE float decoded(unsigned short x) { return gc_half_to_float(x); }
+  static GRADCELL_DEVICE unsigned short encoded(float x) { return gc_float_to_half(x); }
+};
+struct gc_as_bfloat {
+  static GRADCELL_DEVICE float decoded(unsigned short x) { return gc_bfloat_to_float(x); }
+  static GRADCELL_DEVICE unsigned short encoded(float x) {  // of what it can hold
+    return (unsigned short)(gc_float_bits(x) >> 16);
+  }
+};
 GRADCELL_DEVICE float gc_fma(float a, float b, float c) { return ::fmaf(a, b, c); }
 GRADCELL_DEVICE double gc_fma(double a, double b, double c) { return ::fma(a, b, c); }
 
-// The columns of a matrix of K x M, by groups of C neighbours that have P places each.
-template <int K, int M, int C, int P, int groups, class T>
-GRADCELL_DEVICE void gc_stage(T* to, const T* from, int k_stride, int m_stride) {
-  for (int i = gc_thread(); i < K * groups * P; i += gc_threads()) {
-    const int j = i % P, y = i / P % groups, k = i / (P * groups), m = y * C + j;
-    to[i] = j < C && m < M ? from[k * k_stride + m * m_stride] : T(0);
+// The columns of a matrix of K x M, by groups of C neighbours that have P places each; the next row
+// begins `step` places later.
+template <class Type, int K, int M, int C, int P, int step, class T, class Stored>
+GRADCELL_DEVICE void gc_stage(T* to, const Stored* from, int k_stride, int m_stride) {
+  for (int i = gc_thread(); i < K * step; i += gc_threads()) {
+    const int j = i % step % P, y = i % step / P, k = i / step, m = y * C + j;
+    to[i] = j < C && m < M ? T(Type::decoded(from[k * k_stride + m * m_stride])) : T(0);
   }
 }
 
@@ -286,15 +315,27 @@ struct alignas(sizeof(T) * n < 16 ? sizeof(T) * n : 16) gc_some {
 
 // What is not inlined is compiled once for all the products of a kernel that have its shape.
 
-template <class Op, class T>
-__device__ __noinline__ T gc_across_rows(T v) {
-  return gc_across<Op>(v);
-}
-
 template <class T, int n>
 struct gc_sums {
   T at[n];
 };
+
+// to[f] becomes what it is and a group's values, from feature `first` on, of the rows of a tile.
+template <class Op, class T, class V, int C>
+__device__ __noinline__ void gc_add_rows_up(T* to, gc_sums<V, C> v, bool live, int first,
+                                            int features) {
+#pragma unroll
+  for (int j = 0; j < C; ++j) {
+    T s = live ? (T)v.at[j] : Op::none();
+    if (gc_two_groups()) {
+      for (int distance = 16; distance > 0; distance /= distance == 4 ? 4 : 2)
+        s = Op::of(s, gc_shuffle(s, distance));
+    } else {
+      s = gc_across<Op>(s);
+    }
+    if (gc_row() == 0 && first + j < features) to[first + j] = Op::of(to[first + j], s);
+  }
+}
 
 // A row of K values times a group's columns.
 template <int K, int C, int P, class T>
@@ -316,8 +357,8 @@ __device__ __noinline__ gc_sums<T, C> gc_multiply(const T* row, int stride, cons
   return to;
 }
 // The same with columns where they are stored, from `first` on.
-template <int K, int M, int C, class T>
-__device__ __noinline__ gc_sums<T, C> gc_multiply_stored(const T* row, int stride, const T* w,
+template <class Type, int K, int M, int C, class T, class Stored>
+__device__ __noinline__ gc_sums<T, C> gc_multiply_stored(const T* row, int stride, const Stored* w,
                                                          int first, int k_stride, int m_stride) {
   gc_sums<T, C> to = {};
 #pragma unroll 4
@@ -325,7 +366,8 @@ __device__ __noinline__ gc_sums<T, C> gc_multiply_stored(const T* row, int strid
     const T x = row[k * stride];
 #pragma unroll
     for (int j = 0; j < C; ++j)
-      to.at[j] = gc_fma(x, w[k * k_stride + gc_feature(first + j, M) * m_stride], to.at[j]);
+      to.at[j] = gc_fma(x, T(Type::decoded(w[k * k_stride + gc_feature(first + j, M) * m_stride])),
+                        to.at[j]);
   }
   return to;
 }

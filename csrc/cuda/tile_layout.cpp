@@ -17,13 +17,14 @@ constexpr double kGoodGroups = 8;
 
 class Layouter {
  public:
-  explicit Layouter(const Region& r) : r_(r), values_(r.values.size()) {}
+  Layouter(const Region& r, bool tf32) : r_(r), tf32_(tf32), values_(r.values.size()) {}
 
   TileLayout run() {
     order();
     for (TileItem& item : l_.items) place_in_phase(item);
     place_values();
     choose_groups();
+    choose_units();
     place_weights();
     return std::move(l_);
   }
@@ -124,15 +125,36 @@ class Layouter {
     l_.row_bytes = arena.size();
   }
 
-  /// What a tile takes with so many groups: in each term of a product a thread loads a value and
-  /// its weights, and multiplies.
+  /// Whether weights are copied to shared memory.
+  bool staged(int32_t groups) const {
+    size_t bytes = 0;
+    for (const PackedWeights& w : r_.weights)
+      bytes += static_cast<size_t>(w.k * groups * packed((w.m + groups - 1) / groups)) *
+               compute_size(w.type);
+    return bytes <= kMaxWeightBytes;
+  }
+
+  /// The cheaper way of a product with some weights.
+  ProductUnit unit_of(const PackedWeights& w, int32_t groups, bool staged) const {
+    const ProductUnit unit = unit_for(w.dtype, tf32_);
+    const int32_t chunk = (w.m + groups - 1) / groups;
+    return product_cost(unit, w.k, chunk, staged) <
+                   product_cost(ProductUnit::Fma, w.k, chunk, staged)
+               ? unit
+               : ProductUnit::Fma;
+  }
+
+  /// What a tile takes with so many groups.
   double cost(int32_t groups) const {
+    const bool is_staged = staged(groups);
     double sum = 0;
-    auto chunk = [&](int32_t features) { return (features + groups - 1) / groups; };
     for (const Instruction& i : r_.program) {
       if (accumulates(i)) continue;
-      const int32_t c = chunk(i.features);
-      sum += i.kind == TileOp::Product ? double(i.inner) * (c + 1 + (c + 3) / 4) : 4.0 * c;
+      const int32_t chunk = (i.features + groups - 1) / groups;
+      sum += i.kind != TileOp::Product
+                 ? 4.0 * chunk
+                 : product_cost(unit_of(r_.weights[i.weights], groups, is_staged), i.inner, chunk,
+                                is_staged);
     }
     return sum * groups * std::max(1.0, kGoodGroups / groups);
   }
@@ -142,20 +164,32 @@ class Layouter {
     if (cost(kMostGroups) < cost(l_.groups)) l_.groups = kMostGroups;
   }
 
-  void place_weights() {
-    size_t at = 0;
-    for (const PackedWeights& w : r_.weights) {
-      l_.weights.push_back(static_cast<int64_t>(at));
-      at += static_cast<size_t>(w.k * l_.groups * packed(l_.chunk(w.m))) * compute_size(w.type);
-      at = (at + 15) / 16 * 16;
+  void choose_units() {
+    const bool is_staged = staged(l_.groups);
+    for (const PackedWeights& w : r_.weights) l_.by.push_back(unit_of(w, l_.groups, is_staged));
+    for (const Accumulator& a : r_.accumulators) {
+      const ProductUnit unit =
+          a.kind == TileOp::WeightGrad ? unit_for(a.dtype, tf32_) : ProductUnit::Fma;
+      const bool cheaper = outer_cost(unit, a.features, a.inner, l_.groups) <
+                           outer_cost(ProductUnit::Fma, a.features, a.inner, l_.groups);
+      l_.outer_by.push_back(cheaper ? unit : ProductUnit::Fma);
     }
-    if (at <= kMaxWeightBytes)
-      l_.weight_bytes = at;
-    else
-      l_.weights.assign(l_.weights.size(), -1);
+  }
+
+  void place_weights() {
+    const bool is_staged = staged(l_.groups);
+    for (size_t k = 0; k < r_.weights.size(); ++k) {
+      const PackedWeights& w = r_.weights[k];
+      l_.weights.push_back(is_staged ? static_cast<int64_t>(l_.weight_bytes) : -1);
+      if (!is_staged) continue;
+      const int32_t step = weights_step(l_.by[k], l_.groups, packed(l_.chunk(w.m)));
+      l_.weight_bytes += static_cast<size_t>(w.k * step) * compute_size(w.type);
+      l_.weight_bytes = (l_.weight_bytes + 15) / 16 * 16;
+    }
   }
 
   const Region& r_;
+  const bool tf32_;
   std::vector<Life> values_;
   int32_t phase_ = 0;
   TileLayout l_;
@@ -169,6 +203,6 @@ bool reads_own(const Region& r, const Operand& o, int32_t features) {
   return dense(o) && r.values[o.value].features == features;
 }
 
-TileLayout lay_out(const Region& r) { return Layouter(r).run(); }
+TileLayout lay_out(const Region& r, bool tf32) { return Layouter(r, tf32).run(); }
 
 }  // namespace gradcell::cuda

@@ -7,9 +7,12 @@
 // other. A value that no other thread reads, and no later phase, is in registers alone.
 #pragma once
 
-#include "plan/plan.h"
+#include "cuda/tile_products.h"
 
 namespace gradcell::cuda {
+
+/// Rows of a tile, where shared memory has room for them.
+inline constexpr uint32_t kTileRows = 32;
 
 struct TileItem {
   enum class Kind : uint8_t { Load, Compute, Store } kind;
@@ -27,6 +30,8 @@ struct TileLayout {
   /// are stored.
   std::vector<int64_t> weights;
   size_t weight_bytes = 0;
+  std::vector<ProductUnit> by;        ///< by weights
+  std::vector<ProductUnit> outer_by;  ///< by accumulators; of gradients of weights
   /// Neighbouring features that a thread has of so many.
   int32_t chunk(int32_t features) const { return (features + groups - 1) / groups; }
 };
@@ -37,6 +42,7 @@ int32_t packed(int32_t chunk);
 /// Whether an instruction for so many features reads those of its own thread through an operand.
 bool reads_own(const Region& r, const Operand& o, int32_t features);
 
-TileLayout lay_out(const Region& r);
+/// `tf32`: whether float32 products may be computed in TF32.
+TileLayout lay_out(const Region& r, bool tf32);
 
 }  // namespace gradcell::cuda

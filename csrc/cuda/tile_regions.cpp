@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "cuda/cuda_plan.h"
 #include "cuda/tile_writer.h"
 #include "ops/ops.h"
 #include "plan/region_builder.h"
@@ -54,7 +55,7 @@ class Finder {
       if (g_.count(id) > labels_.node[id].rows * kMostFeatures && !labels_.node[id].reducing)
         return false;
       if (!is_product(g_, id)) continue;
-      if (g_.dtype(id) != DType::Float32 && g_.dtype(id) != DType::Float64) return false;
+      if (!is_floating(g_.dtype(id)) || is_complex(g_.dtype(id))) return false;
       for (NodeId i : g_.inputs(id))
         for (int64_t d : g_.dims(i))
           if (d > kMostFeatures && d != labels_.node[id].rows) return false;
@@ -67,7 +68,7 @@ class Finder {
     const RegionInputs in{g_, labels_, itself_, constant_of_};
     TileRegion t{build_region(in, nodes, false), {}, nodes, {}, {}};
     if (t.region.program.size() > kMostInstructions) return;
-    t.layout = lay_out(t.region);
+    t.layout = lay_out(t.region, tf32_allowed());
     if (t.layout.row_bytes > kMostRowBytes || !can_write_tile(t.region)) return;
     std::set<NodeId> reads, writes;
     for (const Uniform& u : t.region.uniforms)

@@ -9,10 +9,6 @@ namespace gradcell::cuda {
 
 namespace {
 
-/// Rows of a tile, where shared memory has room for them.
-constexpr uint32_t kTileRows = 32;
-/// As many chunks as keep any GPU busy, but not many more where each has many sums.
-constexpr int64_t kFewestChunks = 128, kMostChunks = 512, kMostSums = 1 << 20;
 /// A feature map that is not made of so few arithmetic progressions is no expression.
 constexpr size_t kMostRuns = 16;
 
@@ -67,12 +63,6 @@ Map inverse(const Map& map, int32_t features) {
   return from;
 }
 
-std::string reduction(Combine how, const std::string& type) {
-  return str("gc_", combine_name(how), "<", type, ">");
-}
-
-const char* sum_type(bool floating) { return floating ? "double" : "gc_long"; }
-
 class TileWriter : Writer {
  public:
   TileWriter(const WriterInputs& in, int32_t stage, const TileRegion& tile)
@@ -93,7 +83,7 @@ class TileWriter : Writer {
       phases += write_phase(phase, at);
     }
     std::string text = str("  constexpr int stride = gc_rows(", l_.weight_bytes, ", ", l_.row_bytes,
-                           ") | 1;\n  const int x = threadIdx.x;\n") +
+                           ") | 1;\n  const int x = gc_row();\n") +
                        start + "  for (gc_index chunk = blockIdx.x; chunk < " + chunks +
                        "; chunk += gridDim.x) {\n" + clear +
                        "    for (gc_index r0 = chunk * blockDim.x; r0 < " + rows +
@@ -132,11 +122,15 @@ class TileWriter : Writer {
       if (l_.weights[k] < 0) continue;
       const PackedWeights& w = r_.weights[k];
       const int32_t chunk = l_.chunk(w.m);
-      text +=
-          str("  gc_stage<", w.k, ", ", w.m, ", ", chunk, ", ", packed(chunk), ", ", l_.groups,
-              ">(", weights(k), ", ", reads(w.buffer), ", ", w.k_stride, ", ", w.m_stride, ");\n");
+      text += str("  gc_stage<", unit_name(ProductUnit::Fma, w.dtype), ", ", w.k, ", ", w.m, ", ",
+                  chunk, ", ", packed(chunk), ", ", step(k), ">(", weights(k), ", ",
+                  reads(w.buffer), ", ", w.k_stride, ", ", w.m_stride, ");\n");
     }
     return text;
+  }
+
+  int32_t step(size_t k) const {
+    return weights_step(l_.by[k], l_.groups, packed(l_.chunk(r_.weights[k].m)));
   }
 
   std::string weights(size_t k) const {
@@ -163,7 +157,8 @@ class TileWriter : Writer {
 
   /// Writes the items of a phase, from `at` on.
   std::string write_phase(int32_t phase, size_t& at) {
-    phase_text_.clear(), across_.clear(), declared_.clear(), known_values_.clear();
+    phase_text_.clear(), phase_sums_.clear(), across_.clear(), declared_.clear(),
+        known_values_.clear();
     std::map<uint32_t, size_t> last;  // the item that writes a value last in this phase
     size_t end = at;
     for (; end < l_.items.size() && l_.items[end].phase == phase; ++end)
@@ -176,6 +171,7 @@ class TileWriter : Writer {
       if (l_.shared[v] && last[static_cast<uint32_t>(v)] == at) keep(static_cast<uint32_t>(v));
     }
     close();
+    close_outer();
     std::string text;
     if (!phase_text_.empty()) {
       text = str("      GC_TURNS(", l_.groups, ") {\n        const int y = GC_GROUP(", l_.groups,
@@ -183,7 +179,7 @@ class TileWriter : Writer {
       for (uint32_t v : declared_)
         text += str("        ", name_of(r_.values[v].type), " v", v, "[",
                     l_.chunk(r_.values[v].features), "];\n");
-      text += phase_text_ + "      }\n";
+      text += phase_sums_ + phase_text_ + "      }\n";
     }
     return text + across_;
   }
@@ -203,11 +199,15 @@ class TileWriter : Writer {
 
   void close() {
     if (!loop_.empty()) {
+      // Where all threads have as many, nothing is compared, and places differ by constants.
       const int32_t chunk = l_.chunk(loop_features_);
-      phase_text_ += str("#pragma unroll\n        for (int j = 0; j < ", chunk,
-                         "; ++j) {\n          const int f = gc_feature(y * ", chunk, " + j, ",
-                         loop_features_, ");\n          const bool own = mine && y * ", chunk,
-                         " + j < ", loop_features_, ";\n", loop_, "        }\n");
+      const bool whole = chunk * l_.groups == loop_features_;
+      const std::string f = str("y * ", chunk, " + j"), n = std::to_string(loop_features_);
+      phase_text_ +=
+          str("#pragma unroll\n        for (int j = 0; j < ", chunk,
+              "; ++j) {\n          const int f = ", whole ? f : str("gc_feature(", f, ", ", n, ")"),
+              ";\n          const bool own = mine", whole ? "" : str(" && ", f, " < ", n), ";\n",
+              loop_, "        }\n");
     }
     loop_.clear();
     loop_features_ = 0;
@@ -381,41 +381,76 @@ class TileWriter : Writer {
     const int32_t chunk = l_.chunk(i.features);
     const std::string to = i.accumulate ? own(i.dst) : in_registers(i.dst);
     const std::string sums = "s" + std::to_string(next_++);
-    const std::string declared =
-        str("const gc_sums<", name_of(w.type), ", ", chunk, "> ", sums, " = ");
+    const ProductUnit by = l_.by[i.weights];
+    const bool staged = l_.weights[i.weights] >= 0, warps = by != ProductUnit::Fma;
+    const int32_t pack = staged ? packed(chunk) : 0, width = staged ? step(i.weights) : 0;
+    const std::string kind = unit_name(by, w.dtype),
+                      matrix = staged ? weights(i.weights) : reads(w.buffer);
     const std::string from =
-        str("&", in_tile(i.operand[0].value, std::to_string(i.operand[0].base), "x"), ", stride, ");
-    if (l_.weights[i.weights] >= 0) {
-      const int32_t pack = packed(chunk);
-      plain(str(declared, "gc_multiply<", w.k, ", ", chunk, ", ", pack, ">(", from,
-                weights(i.weights), " + y * ", pack, ", ", l_.groups * pack, ");"));
-    } else {
-      plain(str(declared, "gc_multiply_stored<", w.k, ", ", w.m, ", ", chunk, ">(", from,
-                reads(w.buffer), ", y * ", chunk, ", ", w.k_stride, ", ", w.m_stride, ");"));
-    }
+        "&" + in_tile(i.operand[0].value, std::to_string(i.operand[0].base), warps ? "0" : "x");
+    std::string call;
+    if (warps)
+      call = str("gc_multiply_warp<", kind, ", ", w.k, ", ", w.m, ", ", chunk, ", ", pack, ", ",
+                 width, ", stride>(", from, ", ", matrix, ", y, ", staged ? width : w.k_stride,
+                 ", ", staged ? 1 : w.m_stride, ")");
+    else if (staged)
+      call = str("gc_multiply<", w.k, ", ", chunk, ", ", pack, ">(", from, ", stride, ", matrix,
+                 " + y * ", pack, ", ", width, ")");
+    else
+      call = str("gc_multiply_stored<", kind, ", ", w.k, ", ", w.m, ", ", chunk, ">(", from,
+                 ", stride, ", matrix, ", y * ", chunk, ", ", w.k_stride, ", ", w.m_stride, ")");
+    plain(str("const gc_sums<", name_of(w.type), ", ", chunk, "> ", sums, " = ", call, ";"));
     each(i.features, str(to, i.accumulate ? "[j] += " : "[j] = ", sums, ".at[j];"));
   }
 
   void reduce_rows(const Instruction& i) {
     const Sums& s = sums_.at(i.dst);
-    const std::string op = reduction(s.combine, s.type);
-    const std::string value = element(i.operand[0], i.features);
-    each(i.features, str("{ const ", s.type, " s = gc_across_rows<", op, ">(live ? (", s.type, ")",
-                         value, " : ", op, "::none()); if (own && x == 0) ", s.name, "[", s.at,
-                         " + f] = ", op, "::of(", s.name, "[", s.at, " + f], s); }"));
+    const int32_t chunk = l_.chunk(i.features);
+    const std::string value = element(i.operand[0], i.features),
+                      all = "s" + std::to_string(next_++);
+    phase_sums_ += str("        gc_sums<", name_of(i.type), ", ", chunk, "> ", all, ";\n");
+    each(i.features, all + ".at[j] = " + value + ";");
+    plain(str("gc_add_rows_up<", reduction(s.combine, s.type), ">(", s.name, " + ", s.at, ", ", all,
+              ", live, mine ? y * ", chunk, " : ", i.features, ", ", i.features, ");"));
   }
 
-  /// All threads of the block share the elements of the gradient.
+  /// All threads of the block share the elements of the gradient. By tensor cores, products of a
+  /// phase that are added up are one.
   void add_outer(const Instruction& i) {
-    const Sums& s = sums_.at(i.dst);
     step_.flops += 2 * rows_ * i.features * i.inner;
     auto from = [&](const Operand& o) {
-      return str("&", in_tile(o.value, std::to_string(o.base), "0"), ", ");
+      return "&" + in_tile(o.value, std::to_string(o.base), "0");
     };
+    const std::string a = from(i.operand[0]), b = from(i.operand[1]);
+    if (l_.outer_by[i.dst] != ProductUnit::Fma) {
+      outer_[i.dst].push_back({a, b});
+      return;
+    }
+    const Sums& s = sums_.at(i.dst);
     across_ += str("      gc_add_outer<", i.features, ", ", i.inner, ">(", s.name, " + ", s.at,
-                   ", ", from(i.operand[0]), from(i.operand[1]), "stride, rows);\n");
+                   ", ", a, ", ", b, ", stride, rows);\n");
   }
 
+  void close_outer() {
+    for (const auto& [sum, factors] : outer_) {
+      const Sums& s = sums_.at(sum);
+      const Accumulator& of = r_.accumulators[sum];
+      std::string left, right;
+      for (const Factors& f : factors) {
+        left += str(left.empty() ? "" : ", ", f.a);
+        right += str(right.empty() ? "" : ", ", f.b);
+      }
+      across_ +=
+          str("      gc_add_outer_warps<", unit_name(l_.outer_by[sum], of.dtype), ", ", of.features,
+              ", ", of.inner, ", stride, ", l_.groups, " * (stride - 1) / 32>(", s.name, " + ",
+              s.at, ", gc_factors<", factors.size(), ">{{", left, "}, {", right, "}}, rows);\n");
+    }
+    outer_.clear();
+  }
+
+  struct Factors {
+    std::string a, b;
+  };
   struct Sums {
     std::string name;
     int64_t at;
@@ -426,53 +461,19 @@ class TileWriter : Writer {
   const TileRegion& tile_;
   const Region& r_;
   const TileLayout& l_;
-  std::map<uint32_t, Sums> sums_;  ///< by accumulator
-  std::string phase_text_, across_, loop_;
+  std::map<uint32_t, Sums> sums_;                   ///< by accumulator
+  std::map<uint32_t, std::vector<Factors>> outer_;  ///< of a phase, by accumulator
+  std::string phase_text_, phase_sums_, across_, loop_;
   int32_t loop_features_ = 0;
   std::vector<uint32_t> declared_;
   std::set<uint32_t> known_values_;  ///< that are in registers
   std::set<uint32_t> written_;       ///< so far
 };
 
-/// Adds up what the chunks of rows come to, for some accumulators side by side.
-class SumWriter : Writer {
- public:
-  SumWriter(const WriterInputs& in, int32_t stage) : Writer(in, stage) {}
-
-  Written run(const Region& r, const TileSums& sums) {
-    const std::string type = sum_type(sums.floating), op = reduction(sums.combine, type);
-    const std::string p = buffer(sums.partial, type.c_str(), false, "p0");
-    const std::string count = size(sums.count), chunks = size(tile_chunks(r));
-    step_.bytes_read += partial_bytes(r, sums);
-    std::string stores;
-    int64_t at = 0;
-    for (uint32_t k : sums.accumulators) {
-      const Accumulator& a = r.accumulators[k];
-      const std::string begin = size(at), end = size(at += static_cast<int64_t>(a.count()));
-      const std::string value = str("(", type_name(a.type), ")s");
-      const std::string q = writes(a.buffer);
-      stores += str("    ", stores.empty() ? "" : "else ", "if (e < ", end, ") ", q, "[e - ", begin,
-                    "] = ", encoded(a.dtype, narrowed(a.dtype, value)), ";\n");
-    }
-    const std::string text = str(
-        "  for (gc_index e0 = blockIdx.x * blockDim.x; e0 < ", count,
-        "; e0 += gridDim.x * blockDim.x) {\n    const gc_index e = e0 + threadIdx.x;\n    ", type,
-        " s = ", op, "::none();\n#pragma unroll 8\n    for (gc_index k = threadIdx.y; e < ", count,
-        " && k < ", chunks, "; k += blockDim.y) s = ", op, "::of(s, ", p, "[k * ", count,
-        " + e]);\n    s = gc_down<", op, ">(s);\n    if (threadIdx.y > 0) continue;\n", stores,
-        "  }\n");
-    step_.block_x = 32, step_.block_y = 8;
-    step_.grid = grid_for(sums.count, step_.block_x);
-    return written(text, "tile_sums");
-  }
-};
-
 }  // namespace
 
 bool can_write_tile(const Region& r) {
   auto short_map = [](const Map& map) { return runs_of(map).size() <= kMostRuns; };
-  for (const PackedWeights& w : r.weights)
-    if (w.dtype != DType::Float32 && w.dtype != DType::Float64) return false;
   for (const Uniform& u : r.uniforms)
     if (!short_map(u.map)) return false;
   for (const Instruction& i : r.program) {
@@ -488,39 +489,9 @@ bool can_write_tile(const Region& r) {
   return 16 * pointers + 256 < kMaxParameters;
 }
 
-std::vector<TileSums> tile_sums(const Region& r) {
-  std::vector<TileSums> all;
-  for (uint32_t k = 0; k < r.accumulators.size(); ++k) {
-    const Accumulator& a = r.accumulators[k];
-    const bool floating = a.type == Compute::F32 || a.type == Compute::F64;
-    auto same = std::ranges::find_if(
-        all, [&](const TileSums& s) { return s.combine == a.combine && s.floating == floating; });
-    if (same == all.end()) same = all.insert(all.end(), {a.combine, floating, {}});
-    same->accumulators.push_back(k);
-    same->count += static_cast<int64_t>(a.count());
-  }
-  return all;
-}
-
-int64_t tile_chunks(const Region& r) {
-  size_t sums = 1;
-  for (const Accumulator& a : r.accumulators) sums += a.count();
-  return std::min((r.rows + kTileRows - 1) / kTileRows,
-                  std::clamp(kMostSums / static_cast<int64_t>(sums), kFewestChunks, kMostChunks));
-}
-
-size_t partial_bytes(const Region& r, const TileSums& sums) {
-  return static_cast<size_t>(tile_chunks(r) * sums.count) * 8;
-}
-
 Written write_tile(const WriterInputs& in, int32_t stage, const TileRegion& tile,
                    std::span<const TileSums> sums) {
   return TileWriter(in, stage, tile).run(sums);
-}
-
-Written write_tile_sums(const WriterInputs& in, int32_t stage, const TileRegion& tile,
-                        const TileSums& sums) {
-  return SumWriter(in, stage).run(tile.region, sums);
 }
 
 }  // namespace gradcell::cuda

@@ -1,9 +1,8 @@
 // Writes the kernel of a region: a block takes tiles of rows through the whole program, see
 // tile_layout.h. Widths of values are in the text, the number of rows is an argument.
 //
-// Sums over rows are added up in a fixed order: the rows of a tile in float32 by fused
-// multiply-adds for gradients of weights, else in float64; the tiles of a chunk, and then the
-// chunks, in float64.
+// Sums over rows are added up in a fixed order: the rows of a tile in float32 for gradients of
+// weights, else in float64; the tiles of a chunk, and then the chunks, in float64 (tile_sums.cpp).
 #pragma once
 
 #include "cuda/kernel_writer.h"
@@ -23,6 +22,9 @@ struct TileSums {
   BufferId partial = 0;
 };
 std::vector<TileSums> tile_sums(const Region& r);
+/// In C: what sums are taken in, and how two are combined.
+const char* sum_type(bool floating);
+std::string reduction(Combine how, const std::string& type);
 /// A number of chunks that depends on the shapes alone.
 int64_t tile_chunks(const Region& r);
 /// What the chunks come to, in bytes.

@@ -327,6 +327,7 @@ std::string Writer::compute(NodeId id, const Index& at) {
     case Form::Window:
     case Form::TakePlaces:
     case Form::AddPlaces:
+    case Form::Sampling:
     case Form::Scatter:
     case Form::LastIndex:
     case Form::Collective:

@@ -33,6 +33,7 @@ enum class Form : uint8_t {
   Attend,       ///< sums over keys or queries, as ops/attention.h states
   TakePlaces,   ///< elements of rows at places
   AddPlaces,    ///< sums of elements at places of rows
+  Sampling,     ///< a partial derivative of the form that ops/sampling.h states
   Take,         ///< slices at indices
   Scatter,      ///< sums of slices at indices
   LastIndex,    ///< the last position at which an index occurs

@@ -2,7 +2,8 @@
 
 Run by hand when a polynomial changes, in csrc/math:
     python coefficients.py | clang-format > vecmath_coefficients.h
-Each row of TABLE is a function, its interval, its number of coefficients and a weight; the fit is
+Each row of TABLE is a function, its interval, its number of coefficients and a weight (a power of
+the argument, or None: the value's inverse, for the smallest relative error); the fit is
 the minimax polynomial of weight * (p - f), found by the Remez exchange on a dense grid (E. Y.
 Remez, 1934) in 60-digit arithmetic, its coefficients then rounded to the target type.
 """
@@ -71,7 +72,9 @@ def fit(f, a, b, n, power, single):
     tiny = (mpf(b) - mpf(a)) * mpf("1e-6")  # a weight may vanish at 0, and a tail there is 0 / 0
     grid = [x if abs(x) > tiny else tiny for x in grid]
     values = [f(x) for x in grid]
-    weights = [abs(x) ** power for x in grid]
+    weights = [
+        1 / v if power is None else abs(x) ** power for x, v in zip(grid, values, strict=True)
+    ]
     c, _ = remez(values, weights, grid, list(range(n)))
     fixed = [rounded(v, single) for v in c]
     low = rounded(c[0] - fixed[0], single)
@@ -98,6 +101,14 @@ def erfc_scaled(t, centre=ERFC_CENTRE):
 
 def erfc_scaled_float(t):
     return erfc_scaled(t, ERFC_FLOAT_CENTRE)
+
+
+NDTR_CENTRE = mpf(2)
+
+
+def ndtr_scaled(u):
+    x = u + NDTR_CENTRE
+    return mp.exp(x * x / 2) * mp.erfc(x / mp.sqrt(2)) / 2
 
 
 def erfinv_slope(w):
@@ -176,6 +187,7 @@ ERF_HALF = (0, mpf("0.2505"))
 ERFC64 = (erfc_t("0.499"), erfc_t(28))
 ERFC32 = (erfc_t("0.499"), erfc_t("10.5"))
 ERFC_FLOAT = (erfc_t("0.499", ERFC_FLOAT_CENTRE), erfc_t("10.1", ERFC_FLOAT_CENTRE))
+NDTR = (mpf("-2.0002"), mpf("2.0002"))
 ERFINV_NEAR = (-1, 4)
 ERFINV_MID = (mp.sqrt(5) - mpf("3.125"), mpf("4.001") - mpf("3.125"))
 ERFINV_FAR = (mpf("-1.001"), mpf("1.005"))
@@ -208,6 +220,15 @@ TABLE = [
     ("kErfc64", "(1+2x) exp(x^2) erfc(x) in (x-K)/(x+K), x <= 28", erfc_scaled, ERFC64, 24, 0, 0),
     ("kErfc32", "the same, x <= 10.5, short", erfc_scaled, ERFC32, 13, 0, 0),
     ("kErfcFloat", "the same, K = 2, x <= 10.1, in float", erfc_scaled_float, ERFC_FLOAT, 11, 0, 1),
+    (
+        "kNdtrFloat",
+        "exp(x^2/2) ndtr(-x) in x - 2, x <= 4, in float",
+        ndtr_scaled,
+        NDTR,
+        13,
+        None,
+        1,
+    ),
     ("kErfinv64", "erfinv(x)/x in w - 1, w = -log(1-x^2) <= 5", erfinv_near, ERFINV_NEAR, 23, 0, 0),
     ("kErfinv32", "the same, short", erfinv_near, ERFINV_NEAR, 12, 0, 0),
     (

@@ -1,6 +1,6 @@
 // The functions a row of the op table may use, by the same names on both machines:
 //   exp exp2 expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
-//   sigmoid erf erfc erfinv sqrt rsqrt atan2 copysign             float, double
+//   sigmoid erf erfc erfinv ndtr logit sqrt rsqrt atan2 copysign  float, double
 //   floor ceil round trunc sign abs pow maximum minimum mod floor_div
 //                                                                 float, double, int32, int64
 //   where (of a condition and two numbers)                        float, double, int32, int64
@@ -77,6 +77,14 @@ GRADCELL_DEVICE float sigmoid(float x) {
 GRADCELL_DEVICE double sigmoid(double x) {
   const double t = ::exp(-::fabs(x));
   return (x < 0 ? t : 1.0) / (1.0 + t);
+}
+GRADCELL_DEVICE float ndtr(float x) { return ::normcdff(x); }
+GRADCELL_DEVICE double ndtr(double x) { return ::normcdf(x); }
+GRADCELL_DEVICE float logit(float x) {  // 2x - 1 is exact around 1/2
+  return x > 0.25f && x < 0.75f ? 2 * ::atanhf(2 * x - 1) : ::logf(x / (1 - x));
+}
+GRADCELL_DEVICE double logit(double x) {
+  return x > 0.25 && x < 0.75 ? 2 * ::atanh(2 * x - 1) : ::log(x / (1 - x));
 }
 GRADCELL_DEVICE float pow(float a, float b) { return ::powf(a, b); }
 GRADCELL_DEVICE double pow(double a, double b) { return ::pow(a, b); }

@@ -13,6 +13,7 @@
 #include "math/vecmath_erf.h"
 #include "math/vecmath_erfinv.h"
 #include "math/vecmath_log.h"
+#include "math/vecmath_probability.h"
 #include "math/vecmath_simple.h"
 #include "math/vecmath_trig.h"
 
@@ -25,6 +26,8 @@
   X(sigmoid, Sigmoid) X(erf, Erf) X(erfc, Erfc) X(erfinv, Erfinv) X(sqrt, Sqrt)                \
   X(rsqrt, Rsqrt) X(floor, Floor) X(ceil, Ceil) X(round, Round) X(trunc, Trunc) X(sign, Sign) X(abs, Abs)
 // clang-format on
+/// Composed of others, and not so exact that they would be promised with them.
+#define GRADCELL_VECMATH_COMPOSED(X) X(ndtr, Ndtr) X(logit, Logit)
 #define GRADCELL_VECMATH_BINARY(X) X(pow, Pow) X(atan2, Atan2) X(mod, Mod) X(copysign, CopySign)
 
 namespace gradcell::GRADCELL_ISA {
@@ -85,6 +88,7 @@ namespace scalar {
     return apply<Name##Fn>(x);  \
   }
 GRADCELL_VECMATH_UNARY(GRADCELL_X)
+GRADCELL_VECMATH_COMPOSED(GRADCELL_X)
 #undef GRADCELL_X
 #define GRADCELL_X(name, Name)       \
   template <LaneValue V>             \

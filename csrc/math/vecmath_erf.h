@@ -28,20 +28,23 @@ GRADCELL_INLINE Pair<V> erf_pair(V x) {
   const V tail = mad(x * z, poly(z, kErf64), mad(x, all<V>(kTwoOverRootPiLow), head.lo));
   return fast_two_sum(head.hi, tail);
 }
-/// erfc(x), 0.5 <= x <= 28.
+/// 2^shift erfc(x), 0.5 <= x <= 28, given x^2.
 template <class V>
-GRADCELL_INLINE V erfc64(V x) {
+GRADCELL_INLINE V erfc64(V x, Pair<V> square, int shift = 0) {
   const auto t = divide(two_sum(x, all<V>(-kErfcCentre)), two_sum(x, all<V>(kErfcCentre)));
   const V q = poly_above_constant(t.hi, kErfc64);
   const auto product = two_product(t.hi, q);
   const auto c = fast_two_sum(all<V>(kErfc64[0]), product.hi);
   const Pair<V> series{c.hi, c.lo + (product.lo + mad(t.lo, q, all<V>(kErfc64Low)))};
-  const auto square = two_product(x, x);
   const auto e = exp_parts(-square.hi, -square.lo);
   const auto m = fast_two_sum(all<V>(1), e.p.hi);
   const auto n = multiply(Pair<V>{m.hi, m.lo + e.p.lo}, series);
   const auto quotient = divide(n, two_sum(all<V>(1), x + x));
-  return scale(rounded(quotient), e.k);
+  return scale(rounded(quotient), e.k + all<V>(shift));
+}
+template <class V>
+GRADCELL_INLINE V erfc64(V x) {
+  return erfc64(x, two_product(x, x));
 }
 template <class V>
 GRADCELL_INLINE V erfc32(V x) {
@@ -53,9 +56,8 @@ GRADCELL_INLINE V erfc32(V x) {
 
 /// In float lanes: the squares' and the quotients' errors go into the product that rounds them.
 template <class V>
-GRADCELL_INLINE V erfc_float(V x) {
+GRADCELL_INLINE V erfc_float(V x, Pair<V> square, int shift = 0) {
   const V t = (x - all<V>(kErfcFloatCentre)) / (x + all<V>(kErfcFloatCentre));
-  const auto square = two_product(x, x);
   const auto e = exp_float(-square.hi);
   const auto m = exp_mantissa(e);
   const V m_low = mad(-square.lo, m.hi, m.lo);
@@ -66,7 +68,11 @@ GRADCELL_INLINE V erfc_float(V x) {
   const V inverse = all<V>(1) / divisor.hi;
   const V rest = mad(-inverse, divisor.lo, mad(-inverse, divisor.hi, all<V>(1)));
   const V low = mad(product.hi, rest, mad(m.hi, c_low, mad(m_low, c.hi, product.lo)));
-  return scale(mad(product.hi, inverse, low * inverse), e.k);
+  return scale(mad(product.hi, inverse, low * inverse), e.k + all<V>(shift));
+}
+template <class V>
+GRADCELL_INLINE V erfc_float(V x) {
+  return erfc_float(x, two_product(x, x));
 }
 
 struct ErfFn {

@@ -404,6 +404,7 @@ bool takes_parts(const Spec& s) {
     case Form::Convolve:
     case Form::Window:
     case Form::LastIndex:
+    case Form::Sampling:
     case Form::Loop:
     case Form::Collective:
       return false;

@@ -13,6 +13,7 @@
 #include "ops/movement.h"
 #include "ops/product.h"
 #include "ops/reduction.h"
+#include "ops/sampling.h"
 #include "ops/scan.h"
 #include "ops/source.h"
 #include "ops/window.h"

@@ -62,14 +62,56 @@ NodeId shifted(Graph& g, NodeId v, int64_t axis, int64_t by) {
   return slice_scatter(g, slice(g, v, kept), dims, place, kept.step);
 }
 
-/// s[j] = b[j] + a[j] s[j + step]: by doubling, so that nothing is divided and zeros do no harm.
-NodeId recurrence(Graph& g, NodeId a, NodeId b, int64_t axis, int64_t step) {
-  for (int64_t reach = 1; reach < g.dims(b)[axis]; reach *= 2) {
-    const int64_t by = reach * step;
-    b = binary(g, Op::Add, b, binary(g, Op::Mul, a, shifted(g, b, axis, by)));
-    a = binary(g, Op::Mul, a, shifted(g, a, axis, by));
+/// s[j] = b[j] + a[j] s[j + step] along a short axis, one after the other.
+NodeId short_recurrence(Graph& g, NodeId a, NodeId b, int64_t axis, int64_t step) {
+  const int64_t n = g.dims(b)[axis];
+  auto at = [&](NodeId v, int64_t j) {
+    const Dims dims = g.dims(v);
+    SliceSpec one{Dims(dims.size(), 0), dims, Dims(dims.size(), 1)};
+    one.start[axis] = j, one.size[axis] = 1;
+    return slice(g, v, one);
+  };
+  std::vector<NodeId> sums(static_cast<size_t>(n));
+  for (int64_t k = n; k-- > 0;) {
+    const int64_t j = step > 0 ? k : n - 1 - k, next = j + step;
+    sums[j] = at(b, j);
+    if (k + 1 < n) sums[j] = binary(g, Op::Add, sums[j], binary(g, Op::Mul, at(a, j), sums[next]));
   }
-  return b;
+  return concat(g, sums, static_cast<int>(axis));
+}
+
+/// The same along any axis: by blocks, of which the first (last) elements recur with the products
+/// of each block. So nothing is divided, and zeros do no harm.
+NodeId recurrence(Graph& g, NodeId a, NodeId b, int64_t axis, int64_t step) {
+  constexpr int64_t kBlock = 8;
+  const Dims dims = g.dims(b);
+  const int64_t n = dims[axis], blocks = (n + kBlock - 1) / kBlock;
+  if (n == 0) return b;
+  if (n <= kBlock) return short_recurrence(g, a, b, axis, step);
+  Dims padded = dims, cut = dims, ends = dims;
+  padded[axis] = blocks * kBlock, cut[axis] = ends[axis] = blocks;
+  cut.insert(cut.begin() + axis + 1, kBlock);
+  auto in_blocks = [&](NodeId v) {
+    const Dims start(dims.size(), 0), steps(dims.size(), 1);
+    return reshape(g, n < padded[axis] ? slice_scatter(g, v, padded, start, steps) : v, cut);
+  };
+  a = in_blocks(a);
+  const NodeId own = short_recurrence(g, a, in_blocks(b), axis + 1, step);
+  const NodeId products =
+      make(g, Op::CumProd, {{&a, 1}, encode(ScanAttributes{axis + 1, false, step > 0})});
+  auto at_end = [&](NodeId v) {
+    SliceSpec one{Dims(cut.size(), 0), cut, Dims(cut.size(), 1)};
+    one.start[axis + 1] = step > 0 ? 0 : kBlock - 1, one.size[axis + 1] = 1;
+    return reshape(g, slice(g, v, one), ends);
+  };
+  const NodeId last = recurrence(g, at_end(products), at_end(own), axis, step);
+  Dims between = cut;
+  between[axis + 1] = 1;
+  const NodeId from = broadcast_to(g, reshape(g, shifted(g, last, axis, step), between), cut);
+  const NodeId sums =
+      reshape(g, binary(g, Op::Add, own, binary(g, Op::Mul, products, from)), padded);
+  if (n == padded[axis]) return sums;
+  return slice(g, sums, {Dims(dims.size(), 0), dims, Dims(dims.size(), 1)});
 }
 
 /// y[i] is the product of x up to i; p[j] that before j. A derivative by x[j] is p[j] times the

@@ -211,6 +211,7 @@ RowSet row_set(const Graph& g, const Labels& l, NodeId id) {
     case Form::Window:
     case Form::TakePlaces:
     case Form::AddPlaces:
+    case Form::Sampling:
     case Form::Take:
     case Form::Scatter:
     case Form::LastIndex:

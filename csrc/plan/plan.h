@@ -116,7 +116,7 @@ struct PackedWeights {
 };
 
 inline constexpr int kMaxChain = 4;
-inline constexpr int kMaxOperands = 5;
+inline constexpr int kMaxOperands = 6;
 
 /// How a chain goes on from what it has so far, t, with its next operand, b.
 enum class Link : uint8_t { Add, Sub, ReverseSub, Mul };  // t + b, t - b, b - t, t * b
@@ -124,6 +124,12 @@ enum class Link : uint8_t { Add, Sub, ReverseSub, Mul };  // t + b, t - b, b - t
 /// An expression of several ops that is one instruction, see formulas.def.
 enum class Formula : uint8_t {
 #define FORMULA(Name, expression) Name,
+#include "plan/formulas.def"
+#undef FORMULA
+};
+/// Their text.
+inline constexpr const char* kFormulas[] = {
+#define FORMULA(Name, expression) #expression,
 #include "plan/formulas.def"
 #undef FORMULA
 };

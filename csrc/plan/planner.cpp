@@ -88,7 +88,7 @@ NodeId clean_leaf(Graph& to, DType dtype, Dims dims) {
 /// The live part without aliases and gradient stops, hash-consed again (what differed only by an
 /// alias becomes one node), with known values as leaves.
 PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
-                std::span<const NodeId> cuts, bool unroll) {
+                std::span<const NodeId> cuts, bool apart) {
   PlanGraph c;
   std::vector<NodeId> to(g.size(), kNoNode);
   std::vector<NodeId> in;
@@ -107,7 +107,11 @@ PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const No
     }
     in.clear();
     for (NodeId i : g.inputs(id)) in.push_back(to[i]);
-    if (unroll && is_loop(g, id) && attributes<LoopAttributes>(g, id).steps == 1) {
+    if (apart && form(g, id) == Form::Sampling) {
+      to[id] = sample_apart(c.graph, g, id, in);
+      continue;
+    }
+    if (apart && is_loop(g, id) && attributes<LoopAttributes>(g, id).steps == 1) {
       to[id] = unrolled(c.graph, g, id, in, false);
       continue;
     }
@@ -425,8 +429,8 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
 }
 
 PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
-                     std::span<const NodeId> cuts, bool unroll) {
-  PlanGraph cleaned = clean(g, live, roots, cuts, unroll);
+                     std::span<const NodeId> cuts, bool apart) {
+  PlanGraph cleaned = clean(g, live, roots, cuts, apart);
   if constexpr (kVerify) verify(cleaned.graph, "clean", 0, GraphStage::Cleaned);
   PlanGraph merged = merge_sums(cleaned);
   if constexpr (kVerify) verify(merged.graph, "merge_sums", 0, GraphStage::Cleaned);

@@ -22,9 +22,10 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
                                std::span<const NodeId> cuts);
 
 /// The graph that is planned: the live part without aliases and gradient stops, hash-consed again,
-/// known values as leaves, sums of products merged. unroll: loops of one step are none.
+/// known values as leaves, sums of products merged. apart: loops of one step are none, and samples
+/// (ops/sampling.h) are what they are made of.
 PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
-                     std::span<const NodeId> cuts, bool unroll = false);
+                     std::span<const NodeId> cuts, bool apart = false);
 
 TensorDesc describe(const Graph& g, NodeId id);
 BufferId add_buffer(PlanFrame& plan, const Buffer& buffer);

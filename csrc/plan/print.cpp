@@ -9,11 +9,6 @@ namespace {
 
 const char* kTileOpNames[] = {"",     "chain",   "",       "choose", "convert",    "narrow",
                               "copy", "scatter", "reduce", "matmul", "row_reduce", "weight_grad"};
-const char* kFormulas[] = {
-#define FORMULA(Name, expression) #expression,
-#include "plan/formulas.def"
-#undef FORMULA
-};
 const char* kComputeNames[] = {"f32", "f64", "i32", "i64"};
 
 std::string text(const Operand& o) {

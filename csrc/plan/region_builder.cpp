@@ -59,7 +59,7 @@ class Builder {
     for (NodeId id : nodes_)
       if (in_.labels.node[id].materialised && !in_.labels.node[id].reducing) store(id);
     if (joined)
-      for (auto* pass : {fold_biases, form_choices, form_formulas, form_chains}) {
+      for (auto* pass : {fold_biases, form_formulas, form_choices, form_chains}) {
         check_interrupt();
         pass(region_);
       }

@@ -337,6 +337,22 @@ TensorPtr index(const TensorPtr& x, const Dims& start, const Dims& size, const D
   return view(x, steps_between(g, from, reshape(g, slice(g, from, {start, size, step}), shape)));
 }
 
+std::vector<TensorPtr> unstack(const TensorPtr& x, int64_t axis) {
+  Graph g;
+  const NodeId from = stand_in(g, *x);
+  const Dims dims = x->dims();
+  const auto a = static_cast<size_t>(axis);
+  Dims start(dims.size(), 0), size = dims, shape = dims;
+  size[a] = 1;
+  shape.erase(shape.begin() + axis);
+  std::vector<TensorPtr> slices;
+  for (; start[a] < dims[a]; ++start[a]) {
+    const NodeId to = slice(g, from, {start, size, Dims(dims.size(), 1)});
+    slices.push_back(view(x, steps_between(g, from, reshape(g, to, shape))));
+  }
+  return slices;
+}
+
 TensorPtr diagonal(const TensorPtr& x, int64_t offset, int64_t axis1, int64_t axis2) {
   const Dims& dims = x->dims();
   const auto a = static_cast<size_t>(normal_axis("diagonal", axis1, dims.size()));

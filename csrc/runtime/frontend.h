@@ -45,6 +45,8 @@ TensorPtr view(Op op, const Arguments& arguments);
 /// Its slice at start, size and step, in another shape; a view.
 TensorPtr index(const TensorPtr& x, const Dims& start, const Dims& size, const Dims& step,
                 const Dims& shape);
+/// The slices along an axis of x, from 0 on, without it: views.
+std::vector<TensorPtr> unstack(const TensorPtr& x, int64_t axis);
 /// The elements along two axes (which go) whose indices differ by `offset`, as the last dimension;
 /// a view.
 TensorPtr diagonal(const TensorPtr& x, int64_t offset, int64_t axis1, int64_t axis2);

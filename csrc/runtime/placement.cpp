@@ -44,6 +44,33 @@ std::vector<int64_t> checked(const Array& places, int64_t size) {
 
 }  // namespace
 
+std::optional<Array> joined_index(std::span<const Array> indices, std::span<const int64_t> sizes) {
+  for (const Array& a : indices)
+    if ((a.dtype != DType::Int32 && a.dtype != DType::Int64) || a.dims != indices[0].dims ||
+        !on_host(a))
+      return {};
+  Array joined = empty_array(DType::Int64, indices[0].dims);
+  auto* const to = static_cast<int64_t*>(joined.data());
+  const int64_t count = joined.count();
+  std::fill_n(to, count, 0);
+  for (size_t k = 0; k < indices.size(); ++k) {
+    const int64_t size = sizes[k];
+    auto add = [&](const auto* index) {
+      for (int64_t i = 0; i < count; ++i) {
+        const auto at = static_cast<int64_t>(index[i]);
+        if (at < -size || at >= size) [[unlikely]]
+          out_of_bounds(at, size);
+        to[i] = to[i] * size + (at < 0 ? at + size : at);
+      }
+    };
+    if (indices[k].dtype == DType::Int32)
+      add(static_cast<const int32_t*>(indices[k].data()));
+    else
+      add(static_cast<const int64_t*>(indices[k].data()));
+  }
+  return joined;
+}
+
 bool write_slices(const TensorPtr& x, int64_t axis, int64_t count, const Array& places,
                   const Array& values) {
   const Window* w = x->window();

@@ -2,6 +2,9 @@
 // by weights, places of what is not zero, arithmetic on the bits and divisors of integers.
 #pragma once
 
+#include <optional>
+#include <span>
+
 #include "runtime/trace.h"
 
 namespace gradcell {
@@ -11,6 +14,10 @@ namespace gradcell {
 /// view of other elements or the values lie in another way than in rows. Throws Index.
 bool write_slices(const TensorPtr& x, int64_t axis, int64_t count, const Array& places,
                   const Array& values);
+
+/// One index over axes of these sizes taken as one, int64, of indices along each, which may count
+/// from the end. None, where they are not integers of one shape in the host's memory. Throws Index.
+std::optional<Array> joined_index(std::span<const Array> indices, std::span<const int64_t> sizes);
 
 /// The elements of x at index[.., i, ..] along an axis, in index's shape, which is x's but along
 /// the axis. Throws Index.

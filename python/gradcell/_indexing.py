@@ -211,6 +211,10 @@ def _linear(y: Tensor, axes: list[int], indices: list[Tensor]) -> tuple[Tensor, 
             raise IndexError(f"indices of shapes {shapes} do not broadcast{_where()}") from None
     sizes = [y.shape[a] for a in axes]
     product = int(np.prod(sizes, dtype=np.int64))
+    if len(sizes) > 1 and all(_core.is_plain(i) for i in indices):
+        joined = _core.joined_index(indices, sizes)
+        if joined is not None:
+            return joined, product
     known = len(sizes) > 1 and all(_core.is_plain(i) and i.size <= _FEW for i in indices)
     total: Any = None
     wrong: Any = None

@@ -20,7 +20,7 @@ from gradcell._core import Tensor
 from gradcell._location import where
 
 
-def _settled(out: Any, by_value: bool) -> Any:
+def settled(out: Any, by_value: bool) -> Any:
     """A function's results, for whoever is outside of its trace."""
     if isinstance(out, Tensor):
         return _core.settled([out], by_value)[0]
@@ -51,10 +51,10 @@ def run_traced(
     results share elements with nothing.
     """
     if _core.in_trace():
-        return _settled(fn(*args, **kwargs), True) if by_value else fn(*args, **kwargs)
+        return settled(fn(*args, **kwargs), True) if by_value else fn(*args, **kwargs)
 
     def body(trace: _core.Trace) -> Any:
-        out = _settled(fn(*args, **kwargs), by_value)
+        out = settled(fn(*args, **kwargs), by_value)
         trace.finish(tree.leaves(out))
         return out
 
@@ -173,7 +173,7 @@ class CompiledCache:
                 return t if t._is_variable else trace.argument(t)
 
             out = fn(*tree.map_leaves(symbol, args), **tree.map_leaves(symbol, kwargs))
-            out = _settled(out, True)
+            out = settled(out, True)
             compiled = trace.finish_compiled(tree.leaves(out))
             return out, compiled, trace.asked_at
 

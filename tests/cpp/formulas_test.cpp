@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "evaluate.h"
 #include "plan/planner.h"
 
@@ -31,10 +33,10 @@ class Formulas : public ::testing::TestWithParam<DType> {
   NodeId op(Op o, NodeId a, NodeId b) { return binary(g, o, a, b); }
 
   /// How many instructions the roots' plan has, and whether the results are what they should be.
-  std::vector<std::string> check(const std::vector<NodeId>& roots) {
+  std::vector<std::string> check(const std::vector<NodeId>& roots, double tolerance = 0) {
     std::vector<Array> got = run(g, roots, leaves);
     for (size_t i = 0; i < roots.size(); ++i)
-      expect_close(got[i], interpret(g, roots[i], leaves), 0);
+      expect_close(got[i], interpret(g, roots[i], leaves), tolerance);
     std::string text = to_text(make_plan(g, live_nodes(g, roots), roots, {}));
     std::vector<std::string> instructions;
     for (size_t at = 0; (at = text.find(" = ", at)) != text.npos; ++at) {
@@ -65,6 +67,43 @@ TEST_P(Formulas, AScaledTerm) {
   NodeId difference = op(Op::Sub, b, op(Op::Mul, number(0.1), a));
   EXPECT_EQ(check({sum}).size(), 1u);
   EXPECT_EQ(check({difference}).size(), 1u);
+}
+
+TEST_P(Formulas, Choices) {
+  const NodeId a = values(-2, 2), b = values(-2, 2);
+  const NodeId zero = constant_of(0), one = constant_of(1), inf = constant_of(INFINITY);
+  const NodeId above = op(Op::Greater, a, zero);
+  const std::vector<std::string> sloped = check({select(g, above, a, op(Op::Mul, a, b))});
+  ASSERT_EQ(sloped.size(), 1u);
+  EXPECT_TRUE(sloped[0].starts_with("[where(a > s, a, a * b)]")) << sloped[0];
+  const NodeId low = select(g, op(Op::Less, a, constant_of(-1)), op(Op::Add, a, one), zero);
+  const NodeId shrunk = select(g, op(Op::Greater, a, one), op(Op::Sub, a, one), low);
+  EXPECT_EQ(check({shrunk}).size(), 1u);
+  NodeId number = select(g, unary(g, Op::IsNan, a), zero, a);
+  number = select(g, op(Op::Equal, a, inf), constant_of(5), number);
+  number = select(g, op(Op::Equal, a, constant_of(-INFINITY)), constant_of(-5), number);
+  EXPECT_EQ(check({number}).size(), 1u);
+}
+
+TEST_P(Formulas, APartThatOnlyTheFormulaUsesTwice) {
+  const NodeId a = values(-2, 2), b = values(-2, 2), one = constant_of(1), half = constant_of(0.5);
+  const NodeId d = op(Op::Sub, a, b), size = unary(g, Op::Abs, d);
+  const NodeId near = op(Op::Mul, unary(g, Op::Square, d), half);
+  const NodeId y = select(g, op(Op::Less, size, one), near, op(Op::Sub, size, half));
+  EXPECT_EQ(check({y}).size(), 1u);
+  EXPECT_EQ(check({y, d}).size(), 5u) << "the difference is a result, too";
+}
+
+TEST_P(Formulas, Gates) {
+  const NodeId a = values(-2, 2);
+  for (Op o : {Op::Sigmoid, Op::Ndtr}) {
+    const NodeId gate = unary(g, o, a), y = op(Op::Mul, gate, a);
+    EXPECT_EQ(check({y}, 1e-6).size(), 1u);
+    EXPECT_EQ(check({y, gate}, 1e-6).size(), 2u) << "the gate is a result, too";
+    const std::vector<NodeId> alone{y}, both{y, gate};
+    expect_close(run(g, alone, leaves)[0], run(g, both, leaves)[0], 0);
+    EXPECT_EQ(check({op(Op::Mul, values(-1, 1), gate)}, 1e-6).size(), 2u) << "of another number";
+  }
 }
 
 TEST_P(Formulas, OtherExpressionsStayAsTheyAre) {

@@ -219,6 +219,14 @@ def window_rows() -> Iterator[BatchRow]:
     yield BatchRow("TakeAlong", "", ops.take_along, (numbers(2, 4), places))
     yield BatchRow("PutAlong", "", lambda i, u: ops.put_along(i, u, 4), (places, numbers(2, 3)))
 
+    def pixels(rng: np.random.Generator) -> np.ndarray:
+        return rng.integers(-1, 4, (2, 3, 5)).astype(np.int32)
+
+    x, w, y = numbers(2, 2, 4), numbers(2, 3, 5), numbers(2, 2, 5)
+    yield BatchRow("Sample", "", ops.sample, (x, pixels, w))
+    yield BatchRow("SampleSource", "", lambda *a: ops.sample_source(*a, 4), (y, pixels, w))
+    yield BatchRow("SampleWeight", "", ops.sample_weight, (x, pixels, y))
+
 
 def attention_rows() -> Iterator[BatchRow]:
     ways = {**WAYS, **SUMS}

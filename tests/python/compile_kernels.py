@@ -27,7 +27,7 @@ from cuda_emulation import Nvrtc
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_90", "sm_100")
 START, END = "\nnamespace gradcell {\nnamespace scalar {\n", "\n}  // namespace scalar"
-KERNEL = re.compile(r'extern "C" __global__ void .*?\n}\n', re.S)
+HEAD = 'extern "C" __global__ void '
 NAME = re.compile(r" (\w+)\(", re.S)
 
 
@@ -62,8 +62,8 @@ class Store:
                 continue  # still being written
             at = text.rindex(START)
             prelude = self.preludes.setdefault(text[:at], text[:at])
-            for kernel in KERNEL.findall(text[at:]):
-                head, rest = kernel.split(") ", 1)  # behind the launch bounds
+            for kernel in text[at : text.rindex(END)].split(HEAD)[1:]:
+                head, rest = (HEAD + kernel).split(") ", 1)  # behind the launch bounds
                 bare = head + ") @" + NAME.sub("(", " " + rest, count=1)
                 self.kernels[Kernel(prelude, bare)] = None
             taken.append(file)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from window_rows import POOLS, convolved, shapes, windows
+from window_rows import POOLS, SAMPLES, convolved, sampled, shapes, windows
 
 import gradcell as ms
 from gradcell import Tensor, _core, nn, ops
@@ -548,6 +548,12 @@ for _dtype in ("float32", "float16", "int64"):
         ),
         (tensor(2, 4, dtype=_dtype), tensor(2, 3, dtype=_dtype)),
     )
+for _dtype in ("float32", "float64", "bfloat16"):
+    for _part, (_shapes, _) in SAMPLES.items():
+        CASES[f"sample {_part} {_dtype}"] = (
+            lambda a, b, part=_part: sampled(part, a, b),
+            tuple(tensor(*shape, dtype=_dtype) for shape in _shapes),
+        )
 
 CLASSES = Tensor(np.array([1, 0, 3, 2, 1], np.int32))
 LOSSES: dict[str, tuple[Callable[..., Tensor], Tensor]] = {

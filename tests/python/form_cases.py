@@ -43,8 +43,8 @@ FORMS: list[Case] = [
         UNIT,
         "ACos Abs Asin Asinh Atan Atanh Ceil Cos Cosh Digamma Elu Erf Erfc Erfinv Exp Expm1 FastGeLU "
         "Flatten Floor GeLU HSigmoid HSwish Inv IsFinite IsInf IsNan L2Loss Lgamma Log Log1p LogSoftmax "
-        "Mish Neg NonZero OnesLike ReLU ReLU6 Real Reciprocal Rint Round Rsqrt SeLU Sigmoid Sign Sin Sinh "
-        "Softplus Softsign Sqrt Square Tan Tanh Trunc ZerosLike",
+        "Logit Mish Neg NonZero OnesLike ReLU ReLU6 Real Reciprocal Rint Round Rsqrt SeLU Sigmoid Sign Sin "
+        "Sinh Softplus Softsign Sqrt Square Tan Tanh Trunc ZerosLike",
         "ops.{}()",
     ),
     *forms(

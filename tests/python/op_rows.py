@@ -84,6 +84,10 @@ def _erf(x: np.ndarray) -> np.ndarray:
     return np.vectorize(math.erf, otypes=[np.float64])(x).astype(x.dtype)
 
 
+def _logit(x: np.ndarray) -> np.ndarray:
+    return np.log(x / (1 - x))
+
+
 def _erfc(x: np.ndarray) -> np.ndarray:
     return np.vectorize(math.erfc, otypes=[np.float64])(x).astype(x.dtype)
 
@@ -176,6 +180,12 @@ UNARY = [
     unary("Erfc", mp.erfc, _erfc, (-2.0, 2.0), hard=(*TINY, 3.5, -3.9, 5.0, 8.5)),
     unary("Erfinv", mp.erfinv, _erfinv, (-0.9, 0.9),
           hard=(*TINY, 0.01, 0.99, -0.9966, 0.9999, -0.999999, 0.99999994)),
+    unary("Ndtr", mp.ncdf, lambda x: _erfc(-x * math.sqrt(0.5)) / 2, (-2.0, 2.0),
+          hard=(*TINY, 3.99, 4.01, -3.99, -4.01, 5.0, -5.5, -9.0, -13.0),
+          ulp={"float32": 4.0, "float64": 2.0}),
+    unary("Logit", lambda x: mp.log(x / (1 - x)), _logit, (0.05, 0.45), (0.55, 0.95),
+          hard=(1e-30, 1e-8, 0.4999, 0.2501, 0.2499, 0.75, 0.5000001, 0.99999),
+          ulp={"float32": 2.0, "float64": 3.0}),
     unary("Floor", mp.floor, np.floor, *BETWEEN_INTEGERS, hard=(*TINY, 2.0, -2.0, 8388609.0, 1e20),
           ulp=EXACT),
     unary("Ceil", mp.ceil, np.ceil, *BETWEEN_INTEGERS, hard=(*TINY, 2.0, -2.0, 8388609.0, 1e20),

@@ -30,6 +30,9 @@ ROWS: dict[str, tuple[Callable[[Any], Any], float, float, float]] = {
     "digamma": (mpmath.digamma, 2, 60, 8),
     "cbrt": (lambda x: mpmath.sign(x) * mpmath.cbrt(abs(x)), -1e30, 1e30, 2),
     "sinc": (mpmath.sincpi, -20, 20, 4),
+    "gelu": (lambda x: x * mpmath.ncdf(x), -12.5, 20, 5),
+    "ndtr": (mpmath.ncdf, -30, 20, 4),
+    "logit": (lambda x: mpmath.log(x / (1 - x)), 1e-12, 0.99, 3),
 }
 
 

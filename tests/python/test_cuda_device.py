@@ -629,6 +629,7 @@ def test_the_benchmarks(process: Process) -> None:
     assert record["gpu"] == "Fake GPU" and record["driver"] == 13000
     assert record["tests"]["tests"] == 2 and record["failed"] == ["bad"]
     steps = ("MLP training step", "PINN training step", "Burgers, nn.Dense 8x20")
+    steps += ("narrow MLP, bfloat16", "narrow MLP, TF32", "Burgers, nn.Dense 4x64, TF32")
     for name in ("copy", "float32 product", "TF32 product", "MLP, batches in turn", *steps):
         assert record["cases"][name]["ms"] > 0 and name in done.stdout
 

@@ -46,6 +46,65 @@ def test_qr(shape: tuple[int, ...], mode: Any) -> None:
             np.testing.assert_allclose(got.asnumpy(), want, atol=1e-12)
 
 
+def symmetric(*shape: int) -> np.ndarray:
+    a = matrices(*shape)
+    return a + np.swapaxes(a, -2, -1)
+
+
+def tridiagonal(n: int) -> np.ndarray:
+    return 2 * np.eye(n) - np.eye(n, k=1) - np.eye(n, k=-1)
+
+
+@pytest.mark.parametrize("n", [1, 2, 33, 63, 64, 65, 129, 200])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.complex128])
+def test_eigh(n: int, dtype: Any) -> None:
+    epsilon = 100 * np.finfo(dtype).eps
+    several = symmetric(3, n, n)
+    imaginary = matrices(n, n)
+    for a in (
+        several, several[0] + 1j * (imaginary - imaginary.T), several[0] * 1e30, several[0] * 1e-30,
+        tridiagonal(n), np.eye(n), np.ones((n, n)), np.zeros((n, n)), np.diag(np.arange(n) // 3),
+    ):  # fmt: skip
+        if np.iscomplexobj(a) and dtype is not np.complex128:
+            continue
+        wide = a.astype(np.result_type(dtype, np.float64))
+        values, vectors = (t.asnumpy() for t in ops.eigh(Tensor(wide.astype(dtype))))
+        size = np.abs(wide).max() * n + 1e-300
+        np.testing.assert_allclose(values / size, np.linalg.eigvalsh(wide) / size, atol=epsilon)
+        assert vectors.dtype == dtype
+        vectors = vectors.astype(wide.dtype)
+        inner = np.swapaxes(vectors, -2, -1).conj() @ vectors
+        np.testing.assert_allclose(inner, np.broadcast_to(np.eye(n), a.shape), atol=epsilon)
+        np.testing.assert_allclose(
+            wide @ vectors / size, vectors * values[..., None, :] / size, atol=epsilon
+        )
+
+
+def test_eigh_of_what_is_not_finite_or_tiny() -> None:
+    for bad in (np.nan, np.inf):
+        a = np.stack([np.eye(3, dtype=np.float32)] * 2)
+        a[0, 1, 0] = bad
+        values, vectors = ops.eigh(Tensor(a))
+        assert np.isnan(values.asnumpy()[0]).all() and np.isnan(vectors.asnumpy()[0]).all()
+        np.testing.assert_array_equal(values.asnumpy()[1], [1, 1, 1])
+    values, _ = ops.eigh(Tensor(np.diag([2e-40, 1e-40]).astype(np.float32)))
+    np.testing.assert_allclose(values.asnumpy(), [1e-40, 2e-40], rtol=1e-4)
+
+
+def test_factors_do_not_depend_on_the_number_of_threads() -> None:
+    a, before = symmetric(200, 200), ms._core.max_threads()
+    found = []
+    try:
+        for threads in (1, 3):
+            ms._core.set_max_threads(threads)
+            tensors = (*ops.eigh(Tensor(a)), *ops.qr(Tensor(a)), *ops.qr(Tensor(a[:, :130])))
+            found.append([t.asnumpy() for t in tensors])
+    finally:
+        ms._core.set_max_threads(before)
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("adjoint", [False, True])
 @pytest.mark.parametrize(
     "a, b",

@@ -5,7 +5,7 @@ import onnx
 import onnxruntime
 import pytest
 from op_rows import ROWS
-from window_rows import POOLS, SMALL, convolved, shapes
+from window_rows import POOLS, SAMPLES, SMALL, convolved, sampled, shapes
 
 import gradcell as ms
 from gradcell import Parameter, Tensor, _core, nn, ops
@@ -35,7 +35,8 @@ CASES = [
     *[(name, lambda x, f=name: getattr(ops, f)(x), [X]) for name in
       ("neg", "abs", "sign", "square", "exp", "expm1", "sin", "cos", "tan", "atan", "sinh", "cosh",
        "tanh", "asinh", "sigmoid", "erf", "erfc", "floor", "ceil", "round", "trunc", "relu", "exp2",
-       "hardsigmoid", "hardswish")],
+       "hardsigmoid", "hardswish", "ndtr")],
+    ("logit", lambda x: ops.logit(ops.abs(x)), [UNIT]),
     *[(name, lambda x, f=name: getattr(ops, f)(x), [P]) for name in
       ("sqrt", "rsqrt", "reciprocal", "log", "log1p", "log2", "log10")],
     *[(name, lambda x, f=name: getattr(ops, f)(x), [UNIT]) for name in ("asin", "acos", "atanh")],
@@ -97,6 +98,9 @@ CASES = [
     *[(f"windows' places {label}", lambda x, how=how: _core.ops.window_argmax(x, *map(list, how)),
        [DRAW.standard_normal(shape).astype(np.float32)])
       for label, (shape, *how) in POOLS.items() if 0 not in shape],
+    *[(f"sample {part}", lambda a, b, part=part: sampled(part, a, b),
+       [DRAW.standard_normal(shape).astype(np.float32) for shape in shapes])
+      for part, (shapes, _) in SAMPLES.items()],
     ("pooling's gradient", lambda x: ms.grad(lambda y: (ops.max_pool2d(y, 2, 1) ** 2).sum())(x),
      [DRAW.standard_normal((2, 3, 5, 5)).astype(np.float32)]),
     ("pooling's tangent", lambda x: ms.jvp(lambda y: ops.max_pool2d(y, 3, 2), x, x * 2)[1],

@@ -137,3 +137,95 @@ def test_results_do_not_depend_on_the_number_of_threads() -> None:
     finally:
         gc.set_context(max_threads=before)
     assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("exclusive", "reverse"), list(itertools.product((False, True), repeat=2)))
+def test_scans_of_columns(dtype: str, exclusive: bool, reverse: bool) -> None:
+    for shape in ((1, 8), (5, 9), (40, 300), (3, 33, 17), (2, 50, 8)):
+        axis = len(shape) - 2
+        t, a = numbers(shape, dtype)
+        wide = a.astype(np.float64)
+        turned = np.flip(wide, axis) if reverse else wide
+        sums = np.cumsum(turned, axis) - (turned if exclusive else 0)
+        wanted = np.flip(sums, axis) if reverse else sums
+        found = got(ops.cumsum(t, axis) if not (exclusive or reverse) else
+                    ops.CumSum(exclusive, reverse)(t, axis))  # fmt: skip
+        if "int" in dtype:
+            assert np.array_equal(found, wanted.astype(np.int64).astype(found.dtype)), shape
+        else:
+            digits = {"float64": 1e-13, "float32": 1e-6, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
+            np.testing.assert_allclose(found, wanted, rtol=digits, atol=digits * 20)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_sums_of_halves_of_every_length(dtype: str) -> None:
+    for n in (*range(1, 40), 63, 64, 65, 127, 128, 129, 190, 255, 257, 4097):
+        t, a = numbers((3, n), dtype, n)
+        wanted = a.astype(np.float64).sum(1)
+        error = np.abs(got(ops.sum(t, 1)).astype(np.float64) - wanted)
+        step = 2.0**-10 if dtype == "float16" else 2.0**-7
+        assert (error <= step * np.maximum(np.abs(wanted), 2.0**-10)).all(), n
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "bool_", "complex64", "complex128"])
+def test_lines_backwards_and_apart(dtype: str) -> None:
+    for n in (1, 2, 7, 15, 16, 17, 33, 64, 100, 1001):
+        a = np.arange(3 * n).reshape(3, n) % 120
+        t = gc.Tensor(a.astype(np.float32)).astype(getattr(gc, dtype))
+        want = t.asnumpy() if dtype != "bfloat16" else a.astype(np.float32)
+        for key in ((slice(None), slice(None, None, s)) for s in (-1, 2, 4, -3, 5)):
+            found = t[key].copy()
+            found = found.astype(gc.float32) if dtype == "bfloat16" else found
+            assert np.array_equal(found.asnumpy(), want[key]), (n, key)
+        assert np.array_equal(
+            got(ops.flip(t, (1,))) if "complex" not in dtype else ops.flip(t, (1,)).asnumpy(),
+            want[:, ::-1],
+        )
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_floats_out_of_range_of_integers(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    values = {
+        np.nan: 0, np.inf: info.max, -np.inf: info.min, 1e300: info.max, -1e300: info.min,
+        2147483646.9: 2147483646, -2147483647.9: -2147483647, -0.9: 0, 1.9: 1, 0.0: 0,
+    }  # fmt: skip
+    if dtype == "int32":
+        values |= {2147483647.5: info.max, 2147483648.0: info.max, -2147483648.9: info.min}
+    for at in range(19):
+        a = np.full(19, 7.0)
+        for value, wanted in values.items():
+            a[at] = value
+            found = ops.cast(gc.Tensor(a), getattr(gc, dtype)).asnumpy()
+            assert found[at] == wanted and (np.delete(found, at) == 7).all(), (at, value)
+
+
+def test_rolls_of_many_lines() -> None:
+    a = np.arange(700 * 300, dtype=np.float32).reshape(700, 300)
+    for shift, axis in ((37, 1), (-1, 1), (299, 1), (13, 0), ((5, 7), (0, 1))):
+        assert np.array_equal(
+            ops.roll(gc.Tensor(a), shift, axis).asnumpy(), np.roll(a, shift, axis)
+        )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_many_small_products(dtype: str) -> None:
+    rng = np.random.default_rng(3)
+    for m, k, n in ((16, 16, 16), (17, 19, 32), (32, 32, 32), (33, 40, 63), (64, 1, 48), (5, 1, 9)):
+        a, b = (
+            rng.standard_normal((9, m, k)).astype(dtype),
+            rng.standard_normal((9, k, n)).astype(dtype),
+        )
+        wanted = a.astype(np.float64) @ b.astype(np.float64)
+        bound = (
+            np.abs(a).astype(np.float64)
+            @ np.abs(b)
+            * (2.0**-23 if dtype == "float32" else 2.0**-52)
+            * k
+        )
+        for ta, tb in itertools.product((False, True), repeat=2):
+            left = gc.Tensor(a.swapaxes(1, 2).copy() if ta else a)
+            right = gc.Tensor(b.swapaxes(1, 2).copy() if tb else b)
+            found = ops.BatchMatMul(ta, tb)(left, right).asnumpy()
+            assert (np.abs(found - wanted) <= bound).all(), (m, k, n, ta, tb)

@@ -276,3 +276,30 @@ def test_one_hot_out_of_range() -> None:
     assert np.array_equal(
         ops.one_hot(gc.Tensor(index), 5, axis=0).asnumpy(), wanted.transpose(2, 0, 1)
     )
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_many_indices_of_many_places(dtype: Any) -> None:
+    """Threads share the places; indices count from the end too, and several name one place."""
+    from gradcell import _core
+
+    rng = np.random.default_rng(4)
+    n, m = 100_003, 131_077
+    for low, high in ((-n, n), (0, n), (500, 900), (n - 40, n)):
+        at = rng.integers(low, high, m).astype(dtype)
+        new = rng.standard_normal(m)
+        sums = np.zeros(n)
+        np.add.at(sums, at, new)
+        found = _core.ops.scatter_add(gc.Tensor(at), gc.Tensor(new), 0, n).asnumpy()
+        np.testing.assert_allclose(found, sums, rtol=1e-12, atol=1e-12)
+        last = np.full(n, -1)
+        last[at] = np.arange(m)  # of several the last stays
+        assert np.array_equal(_core.ops.last_writer(gc.Tensor(at), n).asnumpy(), last)
+    for place in (0, 7, 511, 512, 70_000, m - 1):
+        for wrong in (n, -n - 1, 2**31 - 1, -(2**31)):
+            bad = rng.integers(0, n, m).astype(dtype)
+            bad[place] = wrong
+            with pytest.raises(IndexError, match=str(wrong)):
+                _core.ops.scatter_add(gc.Tensor(bad), gc.Tensor(new), 0, n).asnumpy()
+            with pytest.raises(IndexError, match=str(wrong)):
+                _core.ops.last_writer(gc.Tensor(bad), n).asnumpy()

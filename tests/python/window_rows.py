@@ -183,3 +183,46 @@ def window_cases(case: Callable[..., Any]) -> Iterator[Any]:
         return out
 
     yield case("PutAlong", "rows", lambda x: core.put_along(Tensor(places), x, 5), put, ((2, 4),))
+
+    for part, (shapes_of, wanted) in SAMPLES.items():
+        yield case(f"Sample{part}", "four places", lambda a, b, p=part: sampled(p, a, b), wanted,
+                   shapes_of)  # fmt: skip
+
+
+# Samples: the trilinear form that csrc/ops/sampling.h states.
+
+#: Of 2 images, 3 places of each of 4 results, among 5 elements.
+PLACES = np.array(
+    [[[0, 2, -1, 4], [1, 2, 3, 3], [0, 0, -1, 1]], [[4, 4, 4, 0], [-1, 1, 2, 3], [3, 2, 1, 0]]],
+    np.int32,
+)
+_X, _W, _Y = (2, 6, 5), PLACES.shape, (2, 6, 4)
+
+
+def _taken(x: np.ndarray) -> np.ndarray:
+    """x [n, c, p] at the places: [n, c, k, i]."""
+    none = np.zeros((*x.shape[:2], 1))
+    return np.stack([a[:, p] for a, p in zip(np.concatenate([x, none], 2), PLACES, strict=True)])
+
+
+def _added(y: np.ndarray, w: np.ndarray) -> np.ndarray:
+    x = np.zeros((2, y.shape[1], 6))
+    for n, k, i in np.ndindex(*PLACES.shape):
+        x[n, :, PLACES[n, k, i]] += y[n, :, i] * w[n, k, i]  # what is at -1 is cut off
+    return x[..., :5]
+
+
+#: part: (shapes of the two tensors, what it is)
+SAMPLES: dict[str, tuple[tuple[tuple[int, ...], ...], Callable[..., np.ndarray]]] = {
+    "": ((_X, _W), lambda x, w: np.einsum("ncki,nki->nci", _taken(x), w)),
+    "Source": ((_Y, _W), _added),
+    "Weight": ((_X, _Y), lambda x, y: np.einsum("ncki,nci->nki", _taken(x), y)),
+}
+
+
+def sampled(part: str, a: Tensor, b: Tensor, places: np.ndarray = PLACES) -> Tensor:
+    if part == "":
+        return core.sample(a, Tensor(places), b)
+    if part == "Source":
+        return core.sample_source(a, Tensor(places), b, 5)
+    return core.sample_weight(a, Tensor(places), b)

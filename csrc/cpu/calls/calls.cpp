@@ -41,6 +41,8 @@ void run_call(const Call& c, const void* const* in, void* out, const uint64_t* c
       return take_along(c, in, out);
     case Form::AddPlaces:
       return put_along(c, in, out);
+    case Form::Sampling:
+      return sample(c, in, out);
     case Form::Product:
       return sum_of_products(c, in, out);
     case Form::Input:

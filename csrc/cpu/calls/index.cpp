@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "cpu/calls/elements.h"
+#include "cpu/whole_kernels.h"
 
 namespace gradcell::cpu {
 
@@ -19,6 +20,22 @@ class Indices {
     if (at < -size_ || at >= size_) [[unlikely]]
       wrong(at);
     return at < 0 ? at + size_ : at;
+  }
+
+  /// f(i, how far from low) of the indices i < n of places from low on, `count` of them.
+  template <class F>
+  void each_of(int64_t n, int64_t low, int64_t count, F f) const {
+    constexpr int64_t kBlock = 512;
+    constexpr DType kType = sizeof(I) == 4 ? DType::Int32 : DType::Int64;
+    int32_t found[kBlock + 16], place[kBlock + 16];
+    for (int64_t first = 0; first < n; first += kBlock) {
+      const int64_t here = std::min(kBlock, n - first);
+      const int64_t hits = whole_kernels().select(kType, p_ + first, static_cast<size_t>(here),
+                                                  size_, low, count, found, place);
+      if (hits < 0) [[unlikely]]
+        for (int64_t i = first; i < first + here; ++i) (void)(*this)[i];
+      for (int64_t k = 0; k < hits; ++k) f(first + found[k], place[k]);
+    }
   }
 
  private:
@@ -106,26 +123,13 @@ int64_t parts_of(int64_t updates) {
   return updates < (1 << 16) ? 1 : std::min<int64_t>(max_threads(), 4);
 }
 
-/// Adds updates [m] to sums at places from place0 to place1. Which those are nobody foretells: some
-/// indices are looked through without a branch, and what is found is added then.
+/// Adds updates [m] to sums at places from place0 to place1.
 template <class S, class C, class At>
 void add_some(const S* x, C* sums, int64_t m, const At& at, int64_t place0, int64_t place1) {
-  constexpr int64_t kBlock = 512;
-  int32_t found[kBlock], place_of[kBlock];
-  for (int64_t first = 0; first < m; first += kBlock) {
-    const int64_t last = std::min(m, first + kBlock);
-    int64_t n = 0;
-    for (int64_t i = first; i < last; ++i) {
-      const int64_t place = at[i];
-      found[n] = static_cast<int32_t>(i - first);
-      place_of[n] = static_cast<int32_t>(place - place0);
-      n += place >= place0 && place < place1;
-    }
-    for (int64_t k = 0; k < n; ++k) {
-      C& to = sums[place0 + place_of[k]];
-      to = static_cast<C>(to + static_cast<C>(x[first + found[k]]));
-    }
-  }
+  at.each_of(m, place0, place1 - place0, [&](int64_t i, int64_t place) {
+    C& to = sums[place0 + place];
+    to = static_cast<C>(to + static_cast<C>(x[i]));
+  });
 }
 
 /// Adds updates [outer][m][inner] to sums [outer][n][inner], each place's in order.
@@ -214,6 +218,9 @@ void last_index(const Call& c, const void* const* in, void* out) {
     split(parts, n + m, [&](int64_t begin, int64_t end) {
       const int64_t first = n * begin / parts, last = n * end / parts;
       std::fill(writer + first, writer + last, -1);
+      if (parts > 1 && n <= INT32_MAX)
+        return at.each_of(m, first, last - first,
+                          [&](int64_t i, int64_t place) { writer[first + place] = i; });
       for (int64_t i = 0; i < m; ++i) {
         const int64_t place = at[i];
         if (place >= first && place < last) writer[place] = i;

@@ -3,7 +3,7 @@
 
 #include "cpu/calls/elements.h"
 #include "cpu/tile_kernels.h"
-#include "cpu/view_load.h"
+#include "cpu/whole_kernels.h"
 
 namespace gradcell::cpu {
 
@@ -36,6 +36,14 @@ class StridedCopy {
   }
 
   int64_t parts() const { return product(outer_.dims, 0, outer_.dims.size()) * parts_; }
+
+  /// Cuts rows into smaller parts until there are about as many as that.
+  void cut(int64_t parts) {
+    const int64_t rows = sheet_[0].size;
+    if (transposes_ || rows <= 1 || this->parts() >= parts) return;
+    step_ = std::max<int64_t>(1, step_ * this->parts() / parts);
+    parts_ = (rows + step_ - 1) / step_;
+  }
 
   void run(int64_t begin, int64_t end) const {
     by_size(item_, [&]<class S>() {
@@ -125,7 +133,7 @@ class StridedCopy {
     else if (step == 0)
       std::fill_n(d, n, *s);
     else
-      copy_apart(s, step, d, static_cast<size_t>(n));
+      whole_kernels().copy_apart(sizeof(S), s, step, d, static_cast<size_t>(n));
   }
 
   /// Rows of the result are columns of the source.
@@ -178,12 +186,16 @@ void move(const Call& c, const void* const* in, void* out) {
     elements += n;
     most = std::max(most, copies.back().parts());
   }
-  // A thread takes the same share of every piece: neighbours are often interleaved.
+  for (StridedCopy& copy : copies) copy.cut(most);
+  // A thread takes the same shares of every piece, one after the other: neighbours are often
+  // interleaved, and lines are shared.
   constexpr int64_t kShares = 1 << 20;
-  split(std::min(most, kShares), elements, [&](int64_t begin, int64_t end) {
-    const int64_t all = std::min(most, kShares);
-    for (const StridedCopy& copy : copies)
-      copy.run(copy.parts() * begin / all, copy.parts() * end / all);
+  const int64_t all = std::min(most, kShares);
+  split(all, elements, [&](int64_t begin, int64_t end) {
+    const int64_t at_once = copies.size() > 1 ? 1 : end - begin;
+    for (int64_t first = begin; first < end; first += at_once)
+      for (const StridedCopy& copy : copies)
+        copy.run(copy.parts() * first / all, copy.parts() * (first + at_once) / all);
   });
 }
 

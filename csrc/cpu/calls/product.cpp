@@ -61,7 +61,17 @@ void vector_products(bool ta, bool tb, int64_t batch, int64_t m, int64_t n, int6
   const DType type = sizeof(S) == 8 ? DType::Float64 : DType::Float32;
   const VectorKernels& kernels = vector_kernels();
   const int64_t lines = m * n;  // of the matrix, or as many as it has columns
-  const bool by_a = n == 1;     // a is the matrix
+  if (k == 1) {                 // each element of one by all of the other
+    if (n == 1) std::swap(a, b), std::swap(m, n);
+    return split(batch * m, batch * lines, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const S by = a[i];
+        const S* const row = b + i / m * n;
+        for (int64_t j = 0; j < n; ++j) y[i * n + j] = by * row[j];
+      }
+    });
+  }
+  const bool by_a = n == 1;  // a is the matrix
   const S *matrix = by_a ? a : b, *vector = by_a ? b : a;
   if (by_a ? !ta || m == 1 : tb || n == 1) {
     if (lines == 1) {  // long ones in parts

@@ -76,6 +76,10 @@ struct Folds {
     if constexpr (kHalf) {
       constexpr int64_t kBlock = 4096;
       alignas(64) float wide[kBlock];
+      if constexpr (how == Combine::Sum)
+        if (k.sum_halves(stored, reinterpret_cast<const uint16_t*>(x + at), static_cast<size_t>(n),
+                         acc))
+          return;
       for (int64_t i = 0; i < n; i += kBlock) {
         const auto part = static_cast<size_t>(std::min(kBlock, n - i));
         tile_kernels().transpose.load(x + at + i, stored, wide, part);

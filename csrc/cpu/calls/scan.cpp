@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "cpu/calls/elements.h"
+#include "cpu/whole_kernels.h"
 
 namespace gradcell::cpu {
 
@@ -16,6 +17,19 @@ template <Combine how, int64_t kWidth, class S, class A>
 void scan_lines(const S* x, S* y, int64_t n, int64_t step, int64_t apart, int64_t width,
                 const ScanAttributes& a, A* so_far) {
   using C = typename ComputeOf<S>::type;
+  if constexpr (std::is_same_v<S, C> && sizeof(S) >= 4 &&
+                (how == Combine::Sum || how == Combine::Product)) {
+    if (apart == 1 && width >= 8) {
+      const int64_t at = a.reverse ? (n - 1) * step : 0;
+      const DType type = std::is_same_v<S, float>    ? DType::Float32
+                         : std::is_same_v<S, double> ? DType::Float64
+                         : sizeof(S) == 4            ? DType::Int32
+                                                     : DType::Int64;
+      return whole_kernels().scan_rows(how, type, a.exclusive, x + at, y ? y + at : nullptr,
+                                       a.reverse ? -step : step, static_cast<size_t>(n), so_far,
+                                       static_cast<size_t>(width));
+    }
+  }
   auto run = [&](int64_t lines, int64_t between) {
     for (int64_t i = 0; i < n; ++i) {
       const int64_t at = (a.reverse ? n - 1 - i : i) * step;

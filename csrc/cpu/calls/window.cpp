@@ -138,12 +138,14 @@ void take_along(const Call& c, const void* const* in, void* out) {
   const int64_t rows = c.out.dims[0], n = c.out.dims[1], size = c.in[0].dims[1];
   const auto* at = static_cast<const int32_t*>(in[1]);
   by_size(item_size(c.out.dtype), [&]<class S>() {
-    split(rows, c.out.count, [&](int64_t begin, int64_t end) {
+    constexpr int64_t kPicked = 3;  // as much work as so many that come one after the other
+    split(rows, c.out.count * kPicked, [&](int64_t begin, int64_t end) {
+      const bool all = checked(c, at + begin * n, (end - begin) * n, size);
       for (int64_t r = begin; r < end; ++r) {
         const S* from = static_cast<const S*>(in[0]) + r * size;
         const int32_t* places = at + r * n;
         S* to = static_cast<S*>(out) + r * n;
-        if (checked(c, places, n, size))
+        if (all)
           for (int64_t i = 0; i < n; ++i) to[i] = from[places[i]];
         else
           for (int64_t i = 0; i < n; ++i) to[i] = places[i] < 0 ? S{} : from[places[i]];

@@ -65,6 +65,7 @@ auto operator-(const Block<V>& a) {
     return each([](V x) { return math::scalar::name(x); }, a); \
   }
 GRADCELL_VECMATH_UNARY(GRADCELL_X)
+GRADCELL_VECMATH_COMPOSED(GRADCELL_X)
 #undef GRADCELL_X
 #define GRADCELL_X(name, ...)                                                     \
   template <class V>                                                              \
@@ -168,7 +169,8 @@ struct ToValue {
 constexpr int calls(std::string_view text) {
   int n = 0;
 #define GRADCELL_X(name, ...) std::string_view(#name "("),
-  for (auto call : {GRADCELL_VECMATH_UNARY(GRADCELL_X) GRADCELL_VECMATH_BINARY(GRADCELL_X)}) {
+  for (auto call : {GRADCELL_VECMATH_UNARY(GRADCELL_X) GRADCELL_VECMATH_COMPOSED(GRADCELL_X)
+                        GRADCELL_VECMATH_BINARY(GRADCELL_X)}) {
 #undef GRADCELL_X
     for (size_t at = text.find(call); at != text.npos; at = text.find(call, at + 1)) {
       const char before = at == 0 ? ' ' : text[at - 1];

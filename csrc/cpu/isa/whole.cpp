@@ -8,6 +8,10 @@
 #include <cstring>
 #include <utility>
 
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
+
 #include "cpu/combine.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
@@ -40,6 +44,50 @@ auto by_type(DType t, F f) {
   }
 }
 
+// What becomes of elements before they are combined, of one or a register of them.
+struct Itself {
+  template <class V>
+  V operator()(const V& x) const {
+    return x;
+  }
+};
+struct SquareOf {
+  template <class V>
+  V operator()(const V& x) const {
+    return x * x;
+  }
+};
+struct SizeOf {
+  template <class V>
+  V operator()(const V& x) const {
+    return x < V{} ? -x : x;
+  }
+};
+template <class T>
+struct NumberOf {
+  T otherwise;
+  template <class V>
+  V operator()(const V& x) const {
+    return x == x ? x : V{} + otherwise;
+  }
+};
+
+/// The same numbers in lanes of To.
+template <class To, class V>
+To lanes_as(const V& v) {
+#if defined(__AVX512F__)  // (GCC 12 makes such a vector in halves; unmasked forms make it warn)
+  using From = std::remove_cvref_t<decltype(v[0])>;
+  using Number = std::remove_cvref_t<decltype(To{}[0])>;
+  if constexpr (std::is_same_v<From, float> && std::is_same_v<Number, double>)
+    return (To)_mm512_maskz_cvtps_pd(0xff, (__m256)v);
+  if constexpr (std::is_same_v<From, int32_t> && std::is_same_v<Number, int64_t>)
+    return (To)_mm512_maskz_cvtepi32_epi64(0xff, (__m256i)v);
+  if constexpr (std::is_same_v<From, double> && std::is_same_v<Number, float>)
+    return (To)_mm512_maskz_cvtpd_ps(0xff, (__m512d)v);
+#endif
+  return __builtin_convertvector(v, To);
+}
+
 /// 64 bytes of A, and as many T.
 template <class A, class T>
 struct Wide {
@@ -47,9 +95,12 @@ struct Wide {
   typedef A Acc __attribute__((vector_size(64)));
   /// The same in memory, where they lie anywhere.
   typedef A AccAt __attribute__((vector_size(64), aligned(sizeof(A)), may_alias));
+  typedef T Lanes __attribute__((vector_size(kLanes * sizeof(T))));
   typedef T Raw __attribute__((vector_size(kLanes * sizeof(T)), aligned(sizeof(T)), may_alias));
-  static Acc read(const T* p) {
-    return __builtin_convertvector(*reinterpret_cast<const Raw*>(p), Acc);
+  template <class Map = Itself>
+  static Acc read(const T* p, const Map& map = {}) {
+    const Lanes v = *reinterpret_cast<const Raw*>(p);  // (a template would take it for aligned)
+    return lanes_as<Acc>(map(v));
   }
 };
 
@@ -73,8 +124,8 @@ A across(const V& v) {
 
 /// The last elements of a line of n, from i on, that fill no vector, among what changes nothing:
 /// lanes of the line's last vector, unless all of it is shorter.
-template <Combine how, class W, class T>
-typename W::Acc rest_of(const T* x, size_t i, size_t n) {
+template <Combine how, class W, class T, class Map = Itself>
+typename W::Acc rest_of(const T* x, size_t i, size_t n, const Map& map = {}) {
   using V = typename W::Acc;
   using A = std::remove_cvref_t<decltype(V{}[0])>;
   constexpr size_t kLanes = W::kLanes;
@@ -82,9 +133,9 @@ typename W::Acc rest_of(const T* x, size_t i, size_t n) {
     T at[kLanes];
     for (T& v : at) v = identity<how, T>();
     std::memcpy(at, x + i, (n - i) * sizeof(T));
-    return W::read(at);
+    return W::read(at, map);
   }
-  const V v = W::read(x + n - kLanes);
+  const V v = W::read(x + n - kLanes, map);
   decltype(V{} < V{}) place;
   for (size_t k = 0; k < kLanes; ++k)
     place[k] = static_cast<std::remove_cvref_t<decltype(place[0])>>(k);
@@ -94,18 +145,19 @@ typename W::Acc rest_of(const T* x, size_t i, size_t n) {
 }
 
 /// Floats are added four and four before a sum in double takes them.
-void fold_line(const float* x, size_t n, double* acc,
-               std::integral_constant<Combine, Combine::Sum>) {
+template <class Map = Itself>
+void fold_line(const float* x, size_t n, double* acc, std::integral_constant<Combine, Combine::Sum>,
+               const Map& map = {}) {
   using F = Wide<float, float>::Acc;
   using D = Wide<double, float>::Acc;
   constexpr size_t kLanes = 16;
   constexpr std::make_index_sequence<kLanes / 2> half;
   D part[4] = {};
   auto add = [&](size_t k, const F& v) {
-    part[2 * k] += __builtin_convertvector(half_of<false>(v, half), D);
-    part[2 * k + 1] += __builtin_convertvector(half_of<true>(v, half), D);
+    part[2 * k] += lanes_as<D>(half_of<false>(v, half));
+    part[2 * k + 1] += lanes_as<D>(half_of<true>(v, half));
   };
-  auto at = [=](size_t i) { return Wide<float, float>::read(x + i); };
+  auto at = [&](size_t i) { return Wide<float, float>::read(x + i, map); };
   auto four = [&](size_t i) {
     return (at(i) + at(i + kLanes)) + (at(i + 2 * kLanes) + at(i + 3 * kLanes));
   };
@@ -113,7 +165,7 @@ void fold_line(const float* x, size_t n, double* acc,
   for (; i + 8 * kLanes <= n; i += 8 * kLanes) add(0, four(i)), add(1, four(i + 4 * kLanes));
   if (i + 4 * kLanes <= n) add(0, four(i)), i += 4 * kLanes;
   for (size_t k = 1; i + kLanes <= n; i += kLanes, k ^= 1) add(k, at(i));
-  if (i < n) add(0, rest_of<Combine::Sum, Wide<float, float>>(x, i, n));
+  if (i < n) add(0, rest_of<Combine::Sum, Wide<float, float>>(x, i, n, map));
   *acc += across<Combine::Sum, double>((part[0] + part[1]) + (part[2] + part[3]));
 }
 
@@ -142,9 +194,9 @@ void fold_line(const T* x, size_t n, T* acc, std::integral_constant<Combine, how
   *acc = combined<how>(*acc, across<how, T>(best[0]));
 }
 
-template <class T, Combine how>
+template <class T, Combine how, class Map = Itself>
 void fold_line(const T* x, size_t n, AccumulatorOf<how, T>* acc,
-               std::integral_constant<Combine, how>) {
+               std::integral_constant<Combine, how>, const Map& map = {}) {
   using A = AccumulatorOf<how, T>;
   using W = Wide<A, T>;
   using V = typename W::Acc;
@@ -154,9 +206,9 @@ void fold_line(const T* x, size_t n, AccumulatorOf<how, T>* acc,
   size_t i = 0;
   for (; i + kParts * kLanes <= n; i += kParts * kLanes)
     for (size_t k = 0; k < kParts; ++k)
-      part[k] = combined<how>(part[k], W::read(x + i + k * kLanes));
-  for (; i + kLanes <= n; i += kLanes) part[0] = combined<how>(part[0], W::read(x + i));
-  if (i < n) part[1] = combined<how>(part[1], rest_of<how, W>(x, i, n));
+      part[k] = combined<how>(part[k], W::read(x + i + k * kLanes, map));
+  for (; i + kLanes <= n; i += kLanes) part[0] = combined<how>(part[0], W::read(x + i, map));
+  if (i < n) part[1] = combined<how>(part[1], rest_of<how, W>(x, i, n, map));
   part[0] = combined<how>(combined<how>(part[0], part[1]), combined<how>(part[2], part[3]));
   *acc = combined<how>(*acc, across<how, A>(part[0]));
 }
@@ -164,6 +216,59 @@ void fold_line(const T* x, size_t n, AccumulatorOf<how, T>* acc,
 template <Combine how, class T>
 void fold_all(const T* x, size_t n, AccumulatorOf<how, T>* acc) {
   fold_line(x, n, acc, std::integral_constant<Combine, how>());
+}
+
+/// Sixteen numbers of a half type as floats.
+template <bool bf16>
+Wide<float, float>::Acc read_halves(const uint16_t* x) {
+  using F = Wide<float, float>::Acc;
+#if defined(__AVX512F__)
+  const __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
+  if constexpr (bf16)
+    return (F)_mm512_castsi512_ps(
+        _mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, v), 16));
+  else
+    return (F)_mm512_maskz_cvtph_ps(0xffff, v);
+#else
+  return F{} + static_cast<float>(x[0]);  // (never called)
+#endif
+}
+
+template <bool bf16>
+void sum_of_halves(const uint16_t* x, size_t n, double* acc) {
+  using F = Wide<float, float>::Acc;
+  using D = Wide<double, float>::Acc;
+  constexpr size_t kLanes = 16;
+  constexpr std::make_index_sequence<kLanes / 2> half;
+  D part[4] = {};
+  auto add = [&](size_t k, const F& v) {
+    part[2 * k] += lanes_as<D>(half_of<false>(v, half));
+    part[2 * k + 1] += lanes_as<D>(half_of<true>(v, half));
+  };
+  auto at = [=](size_t i) { return read_halves<bf16>(x + i); };
+  auto four = [&](size_t i) {
+    return (at(i) + at(i + kLanes)) + (at(i + 2 * kLanes) + at(i + 3 * kLanes));
+  };
+  size_t i = 0;
+  for (; i + 8 * kLanes <= n; i += 8 * kLanes) add(0, four(i)), add(1, four(i + 4 * kLanes));
+  if (i + 4 * kLanes <= n) add(0, four(i)), i += 4 * kLanes;
+  for (size_t k = 1; i + kLanes <= n; i += kLanes, k ^= 1) add(k, at(i));
+  if (i < n) {
+    uint16_t rest[kLanes] = {};
+    std::memcpy(rest, x + i, (n - i) * sizeof *x);
+    add(0, read_halves<bf16>(rest));
+  }
+  *acc += across<Combine::Sum, double>((part[0] + part[1]) + (part[2] + part[3]));
+}
+
+bool sum_halves(DType type, const uint16_t* x, size_t n, double* acc) {
+#if defined(__AVX512F__)
+  type == DType::BFloat16 ? sum_of_halves<true>(x, n, acc) : sum_of_halves<false>(x, n, acc);
+  return true;
+#else
+  (void)type, (void)x, (void)n, (void)acc;
+  return false;
+#endif
 }
 
 void fold(Combine how, DType type, const void* x, size_t n, void* acc) {
@@ -176,7 +281,9 @@ void fold(Combine how, DType type, const void* x, size_t n, void* acc) {
 
 /// Floats of four rows are added before a sum in double takes them, as in a line. Returns how many
 /// rows that were.
-inline size_t add_rows(const float* x, ptrdiff_t stride, size_t rows, double* acc, size_t n) {
+template <class Map = Itself>
+size_t add_rows(const float* x, ptrdiff_t stride, size_t rows, double* acc, size_t n,
+                const Map& map = {}) {
   using F = Wide<float, float>;
   using D = Wide<double, float>;
   constexpr std::make_index_sequence<F::kLanes / 2> half;
@@ -184,12 +291,12 @@ inline size_t add_rows(const float* x, ptrdiff_t stride, size_t rows, double* ac
   for (; r + 8 <= rows; r += 8) {
     const float* p = x + static_cast<ptrdiff_t>(r) * stride;
     auto four = [&](size_t j, ptrdiff_t k) {
-      auto at = [&](ptrdiff_t row) { return F::read(p + row * stride + j); };
+      auto at = [&](ptrdiff_t row) { return F::read(p + row * stride + j, map); };
       return (at(k) + at(k + 1)) + (at(k + 2) + at(k + 3));
     };
     auto add = [&](size_t j, const auto& a, const auto& b) {
-      auto& to = *reinterpret_cast<D::AccAt*>(acc + j);
-      to = to + (__builtin_convertvector(a, D::Acc) + __builtin_convertvector(b, D::Acc));
+      D::AccAt& to = *reinterpret_cast<D::AccAt*>(acc + j);
+      to = to + (lanes_as<D::Acc>(a) + lanes_as<D::Acc>(b));
     };
     size_t j = 0;
     for (; j + F::kLanes <= n; j += F::kLanes) {
@@ -198,7 +305,7 @@ inline size_t add_rows(const float* x, ptrdiff_t stride, size_t rows, double* ac
       add(j + D::kLanes, half_of<true>(a, half), half_of<true>(b, half));
     }
     for (; j < n; ++j) {
-      auto at = [&](ptrdiff_t row) { return p[row * stride + static_cast<ptrdiff_t>(j)]; };
+      auto at = [&](ptrdiff_t row) { return map(p[row * stride + static_cast<ptrdiff_t>(j)]); };
       acc[j] += static_cast<double>((at(0) + at(1)) + (at(2) + at(3))) +
                 static_cast<double>((at(4) + at(5)) + (at(6) + at(7)));
     }
@@ -207,8 +314,9 @@ inline size_t add_rows(const float* x, ptrdiff_t stride, size_t rows, double* ac
 }
 
 /// Four rows at a time, so that accumulators are read and written once for them.
-template <Combine how, class T>
-void fold_columns(const T* x, ptrdiff_t stride, size_t rows, AccumulatorOf<how, T>* acc, size_t n) {
+template <Combine how, class T, class Map = Itself>
+void fold_columns(const T* x, ptrdiff_t stride, size_t rows, AccumulatorOf<how, T>* acc, size_t n,
+                  const Map& map = {}) {
   using A = AccumulatorOf<how, T>;
   using W = Wide<A, T>;
   using V = typename W::Acc;
@@ -216,7 +324,7 @@ void fold_columns(const T* x, ptrdiff_t stride, size_t rows, AccumulatorOf<how, 
       typename W::AccAt& { return *reinterpret_cast<typename W::AccAt*>(acc + j); };
   size_t r = 0;
   if constexpr (how == Combine::Sum && std::is_same_v<T, float>)
-    r = add_rows(x, stride, rows, acc, n);
+    r = add_rows(x, stride, rows, acc, n, map);
   for (; r < rows; r += 4) {
     const T* p = x + static_cast<ptrdiff_t>(r) * stride;
     const size_t group = rows - r < 4 ? rows - r : 4;
@@ -224,12 +332,13 @@ void fold_columns(const T* x, ptrdiff_t stride, size_t rows, AccumulatorOf<how, 
     if (group == 4)
       for (; j + W::kLanes <= n; j += W::kLanes) {
         V a = at(j);
-        for (ptrdiff_t k = 0; k < 4; ++k) a = combined<how>(a, W::read(p + k * stride + j));
+        for (ptrdiff_t k = 0; k < 4; ++k) a = combined<how>(a, W::read(p + k * stride + j, map));
         at(j) = a;
       }
     for (; j < n; ++j)
       for (size_t k = 0; k < group; ++k)
-        acc[j] = combined<how>(acc[j], static_cast<A>(p[static_cast<ptrdiff_t>(k) * stride + j]));
+        acc[j] =
+            combined<how>(acc[j], static_cast<A>(map(p[static_cast<ptrdiff_t>(k) * stride + j])));
   }
 }
 
@@ -240,6 +349,84 @@ void fold_rows(Combine how, DType type, const void* x, ptrdiff_t stride, size_t 
       fold_columns<c>(static_cast<const T*>(x), stride, rows,
                       static_cast<AccumulatorOf<c, T>*>(acc), n);
     });
+  });
+}
+
+/// f(map) of float or double.
+template <class T, class F>
+void by_map(Mapped map, const void* number, F f) {
+  switch (map) {
+    case Mapped::Itself:
+      return f(Itself());
+    case Mapped::Square:
+      return f(SquareOf());
+    case Mapped::Size:
+      return f(SizeOf());
+    case Mapped::Number:
+      return f(NumberOf<T>{*static_cast<const T*>(number)});
+  }
+}
+
+template <class F>
+void by_floating(DType type, F f) {
+  type == DType::Float64 ? f.template operator()<double>() : f.template operator()<float>();
+}
+
+void sum_mapped(Mapped map, DType type, const void* x, size_t n, const void* number, void* acc) {
+  by_floating(type, [&]<class T>() {
+    by_map<T>(map, number, [&](const auto& m) {
+      constexpr std::integral_constant<Combine, Combine::Sum> sum;
+      fold_line(static_cast<const T*>(x), n, static_cast<double*>(acc), sum, m);
+    });
+  });
+}
+
+void sum_rows_mapped(Mapped map, DType type, const void* x, ptrdiff_t stride, size_t rows,
+                     const void* number, void* acc, size_t n) {
+  by_floating(type, [&]<class T>() {
+    by_map<T>(map, number, [&](const auto& m) {
+      fold_columns<Combine::Sum>(static_cast<const T*>(x), stride, rows, static_cast<double*>(acc),
+                                 n, m);
+    });
+  });
+}
+
+template <Combine how, bool exclusive, class T>
+void scan_columns(const T* x, T* y, ptrdiff_t stride, size_t rows, AccumulatorOf<how, T>* acc,
+                  size_t n) {
+  using A = AccumulatorOf<how, T>;
+  using W = Wide<A, T>;
+  for (size_t r = 0; r < rows; ++r, x += stride) {
+    size_t j = 0;
+    for (; j + W::kLanes <= n; j += W::kLanes) {
+      typename W::AccAt& to = *reinterpret_cast<typename W::AccAt*>(acc + j);
+      const typename W::Acc before = to, with = combined<how>(before, W::read(x + j));
+      if (y)
+        *reinterpret_cast<typename W::Raw*>(y + j) =
+            lanes_as<typename W::Lanes>(exclusive ? before : with);
+      to = with;
+    }
+    for (; j < n; ++j) {
+      const A before = acc[j], with = combined<how>(before, static_cast<A>(x[j]));
+      if (y) y[j] = static_cast<T>(exclusive ? before : with);
+      acc[j] = with;
+    }
+    if (y) y += stride;
+  }
+}
+
+void scan_rows(Combine how, DType type, bool exclusive, const void* x, void* y, ptrdiff_t stride,
+               size_t rows, void* acc, size_t n) {
+  by_type(type, [&]<class T>() {
+    auto run = [&]<Combine c>() {
+      auto* from = static_cast<const T*>(x);
+      auto* to = static_cast<T*>(y);
+      auto* sums = static_cast<AccumulatorOf<c, T>*>(acc);
+      exclusive ? scan_columns<c, true>(from, to, stride, rows, sums, n)
+                : scan_columns<c, false>(from, to, stride, rows, sums, n);
+    };
+    how == Combine::Product ? run.template operator()<Combine::Product>()
+                            : run.template operator()<Combine::Sum>();
   });
 }
 
@@ -328,6 +515,23 @@ void convert_all(const S* x, D* y, size_t n) {
   }
 }
 
+#if defined(__AVX512F__)
+/// Where the processor's conversion gives INT_MIN for all that is out of range.
+template <>
+void convert_all<false, false, double, int32_t>(const double* x, int32_t* y, size_t n) {
+  const __m512d high = _mm512_set1_pd(0x1p31);
+  const __m256i largest = _mm256_set1_epi32(INT32_MAX);
+  size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const __m512d v = _mm512_loadu_pd(x + i);
+    __m256i r = _mm512_maskz_cvttpd_epi32(_mm512_cmp_pd_mask(v, v, _CMP_ORD_Q), v);
+    r = _mm256_mask_mov_epi32(r, _mm512_cmp_pd_mask(v, high, _CMP_GE_OQ), largest);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(y + i), r);
+  }
+  for (; i < n; ++i) y[i] = converted<int32_t>(x[i]);
+}
+#endif
+
 void convert(DType from, DType to, const void* x, void* y, size_t n) {
   by_type(from, [&]<class S>() {
     by_type(to, [&]<class D>() {
@@ -372,6 +576,114 @@ void logical_rows(Op op, const T* p, const T* q, T* y, size_t n) {
 
 void logical(Op op, const uint8_t* a, const uint8_t* b, uint8_t* y, size_t n) {
   logical_rows(op, a, b, y, n);
+}
+
+// Indices -----------------------------------------------------------------------------------------
+
+/// Which those are nobody foretells: there is no branch.
+template <class I>
+int64_t select_from(const I* x, size_t first, size_t n, int64_t size, int64_t low, int64_t count,
+                    int64_t found_so_far, int32_t* found, int32_t* place) {
+  int64_t k = found_so_far;
+  bool bad = false;
+  for (size_t i = first; i < n; ++i) {
+    const int64_t at = x[i] < 0 ? static_cast<int64_t>(x[i]) + size : static_cast<int64_t>(x[i]);
+    bad |= static_cast<uint64_t>(at) >= static_cast<uint64_t>(size);
+    found[k] = static_cast<int32_t>(i);
+    place[k] = static_cast<int32_t>(at - low);
+    k += static_cast<uint64_t>(at - low) < static_cast<uint64_t>(count);
+  }
+  return bad ? -1 : k;
+}
+
+int64_t select(DType type, const void* x, size_t n, int64_t size, int64_t low, int64_t count,
+               int32_t* found, int32_t* place) {
+  size_t i = 0;
+  int64_t k = 0;
+#if defined(__AVX512F__)
+  bool bad = false;
+  if (type == DType::Int64) {
+    const auto* p = static_cast<const int64_t*>(x);
+    const __m512i all = _mm512_set1_epi64(size), from = _mm512_set1_epi64(low);
+    const __m512i width = _mm512_set1_epi64(count);
+    __m256i here = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    for (; i + 8 <= n; i += 8) {
+      __m512i at = _mm512_loadu_si512(p + i);
+      at = _mm512_mask_add_epi64(at, _mm512_movepi64_mask(at), at, all);
+      bad |= _mm512_cmpge_epu64_mask(at, all) != 0;
+      const __m512i over = _mm512_sub_epi64(at, from);
+      const __mmask8 hit = _mm512_cmplt_epu64_mask(over, width);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(found + k),
+                          _mm256_maskz_compress_epi32(hit, here));
+      _mm256_storeu_si256(
+          reinterpret_cast<__m256i*>(place + k),
+          _mm256_maskz_compress_epi32(hit, _mm512_maskz_cvtepi64_epi32(0xff, over)));
+      k += __builtin_popcount(hit);
+      here = _mm256_add_epi32(here, _mm256_set1_epi32(8));
+    }
+  } else {
+    const auto* p = static_cast<const int32_t*>(x);
+    const __m512i all = _mm512_set1_epi32(static_cast<int32_t>(size));
+    const __m512i from = _mm512_set1_epi32(static_cast<int32_t>(low));
+    const __m512i width = _mm512_set1_epi32(static_cast<int32_t>(count));
+    __m512i here = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    for (; i + 16 <= n; i += 16) {
+      __m512i at = _mm512_loadu_si512(p + i);
+      at = _mm512_mask_add_epi32(at, _mm512_movepi32_mask(at), at, all);
+      bad |= _mm512_cmpge_epu32_mask(at, all) != 0;
+      const __m512i over = _mm512_sub_epi32(at, from);
+      const __mmask16 hit = _mm512_cmplt_epu32_mask(over, width);
+      _mm512_storeu_si512(found + k, _mm512_maskz_compress_epi32(hit, here));
+      _mm512_storeu_si512(place + k, _mm512_maskz_compress_epi32(hit, over));
+      k += __builtin_popcount(hit);
+      here = _mm512_add_epi32(here, _mm512_set1_epi32(16));
+    }
+  }
+  if (bad) return -1;
+#endif
+  if (type == DType::Int64)
+    return select_from(static_cast<const int64_t*>(x), i, n, size, low, count, k, found, place);
+  return select_from(static_cast<const int32_t*>(x), i, n, size, low, count, k, found, place);
+}
+
+// Copies ------------------------------------------------------------------------------------------
+
+struct Pair {
+  uint64_t part[2];
+};
+
+/// A step that the compiler knows becomes vectors.
+template <class T>
+void copy_steps(const T* x, ptrdiff_t step, T* y, size_t n) {
+  auto by = [&](auto known) {
+    for (size_t i = 0; i < n; ++i) y[i] = x[static_cast<ptrdiff_t>(i) * known];
+  };
+  switch (step) {
+    case -1:
+      return by(std::integral_constant<ptrdiff_t, -1>());
+    case 2:
+      return by(std::integral_constant<ptrdiff_t, 2>());
+    case 4:
+      return by(std::integral_constant<ptrdiff_t, 4>());
+    default:
+      return by(step);
+  }
+}
+
+void copy_apart(size_t item, const void* x, ptrdiff_t step, void* y, size_t n) {
+  auto as = [&]<class T>() { copy_steps(static_cast<const T*>(x), step, static_cast<T*>(y), n); };
+  switch (item) {
+    case 1:
+      return as.template operator()<uint8_t>();
+    case 2:
+      return as.template operator()<uint16_t>();
+    case 4:
+      return as.template operator()<uint32_t>();
+    case 8:
+      return as.template operator()<uint64_t>();
+    default:
+      return as.template operator()<Pair>();
+  }
 }
 
 // Bits --------------------------------------------------------------------------------------------
@@ -448,7 +760,9 @@ bool places(DType type, const void* at, size_t n, int64_t size, int64_t* to) {
 }  // namespace
 
 extern const WholeKernels kWholeKernels;
-const WholeKernels kWholeKernels = {fold,    fold_rows, first_extreme, first_extremes, exceed,
-                                    convert, logical,   bits,          places};
+const WholeKernels kWholeKernels = {
+    fold,      sum_halves,    fold_rows,      sum_mapped, sum_rows_mapped,
+    scan_rows, first_extreme, first_extremes, exceed,     convert,
+    logical,   bits,          select,         places,     copy_apart};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

@@ -97,8 +97,8 @@ def gelu(input: Any, approximate: str = "none") -> Tensor:
     """
     arguments.one_of(approximate, ("none", "tanh"), "gelu", "approximate")
     x = _float(input, "gelu")
-    if approximate == "none":  # erfc keeps its relative precision for very negative x
-        return _ops.mul(_ops.mul(x, 0.5), _ops.erfc(_ops.mul(x, -math.sqrt(0.5))))
+    if approximate == "none":  # ndtr keeps its relative precision for very negative x
+        return _ops.mul(x, _ops.ndtr(x))
     cubic = _ops.mul(x, _ops.add(_ops.mul(_ops.square(x), 0.044715), 1.0))
     return _ops.mul(x, _ops.sigmoid(_ops.mul(cubic, 2.0 * math.sqrt(2.0 / math.pi))))
 

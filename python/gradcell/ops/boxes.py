@@ -175,25 +175,26 @@ def _taken(image: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def _corners(
-    y: Tensor, x: Tensor, h: int, w: int
+    y: Tensor, x: Tensor, alone: bool = False
 ) -> Iterator[tuple[tuple[Tensor, Tensor], Tensor]]:
-    """The four pixels around places (y, x) within an image, as numbers without a fraction: ((row,
-    column), weight)."""
+    """The four pixels around places (y, x), as numbers without a fraction, or the one at them:
+    ((row, column), weight)."""
     y0, x0 = (_ops.stop_gradient(_ops.floor(v)) for v in (y, x))
-    for dy in (0, 1):
-        for dx in (0, 1):
+    for dy in (0, 1)[: 1 if alone else 2]:
+        for dx in (0, 1)[: 1 if alone else 2]:
             weight_y = _ops.sub(y, y0) if dy else _ops.sub(_ops.add(y0, 1.0), y)
             weight_x = _ops.sub(x, x0) if dx else _ops.sub(_ops.add(x0, 1.0), x)
-            rows = _ops.minimum(_ops.add(y0, float(dy)), float(h - 1))
-            columns = _ops.minimum(_ops.add(x0, float(dx)), float(w - 1))
+            rows, columns = _ops.add(y0, float(dy)), _ops.add(x0, float(dx))
             yield (rows, columns), _ops.mul(weight_y, weight_x)
 
 
 def bilinear(image: Tensor, y: Tensor, x: Tensor) -> Tensor:
     """image [c, h, w] at places (y, x) within it, linear between the four pixels around: [c, ...]."""
     out: Any = None
-    for (rows, columns), weight in _corners(y, x, image.shape[1], image.shape[2]):
-        part = _ops.mul(_taken(image, rows, columns), weight)
+    h, w = image.shape[1:]
+    for (rows, columns), weight in _corners(y, x):
+        inside = _ops.minimum(rows, float(h - 1)), _ops.minimum(columns, float(w - 1))
+        part = _ops.mul(_taken(image, *inside), weight)
         out = part if out is None else _ops.add(out, part)
     return out  # type: ignore[no-any-return]
 
@@ -335,22 +336,32 @@ def grid_sample(
             v = _ops.minimum(_ops.maximum(v, 0.0), float(size - 1))
         v = _ops.stop_gradient(_ops.round(v)) if mode == "nearest" else v
         if padding_mode == "zeros":
-            v = _ops.minimum(_ops.maximum(_ops.add(v, 2.0), 0.0), size + 3.0)
+            v = _ops.minimum(_ops.maximum(v, -2.0), size + 1.0)  # further out is nothing either
         at.append(v)
-    if padding_mode == "zeros":  # a frame of zeros: whatever is further out is on it
-        h, w = h + 4, w + 4
-        x = _ops.slice_scatter(x, [n, c, h, w], [0, 0, 2, 2], [1] * 4)
-    # Pixels as rows of channels: each place takes whole rows.
-    rows = _ops.reshape(_ops.transpose(x, [0, 2, 3, 1]), [n * h * w, c])
-    index = _core.int32 if n * h * w < 2**31 else _core.int64
-    first = _ops.mul(_ops.iota([n, 1, 1], index, 0), h * w)
-    out: Any = None
-    for (row, column), weight in _corners(at[0], at[1], h, w):
-        pixel = _ops.add(_ops.mul(_ops.cast(row, index), w), _ops.cast(column, index))
-        taken = _ops.gather(rows, _ops.reshape(_ops.add(pixel, first), [-1]), 0)
-        part = _ops.mul(taken, _ops.reshape(weight, [weight.size, 1]))
-        out = part if out is None else _ops.add(out, part)
-    return _ops.transpose(_ops.reshape(out, [n, *places.shape[1:3], c]), [0, 3, 1, 2])
+    one = [n, 1, places.shape[1] * places.shape[2]]
+    pixels, weights = [], []
+    for (row, column), weight in _corners(at[0], at[1], mode == "nearest"):
+        if padding_mode != "zeros":  # a second pixel of weight 0
+            row, column = _ops.minimum(row, float(h - 1)), _ops.minimum(column, float(w - 1))
+        pixels.append(_ops.reshape(_place(row, column, h, w), one))
+        weights.append(_ops.reshape(weight, one))
+    dtype = _core.promote(x.dtype, places.dtype)
+    out = _ops.sample(
+        _ops.cast(_ops.reshape(x, [n, c, h * w]), dtype),
+        _ops.concat(pixels, 1),
+        _ops.cast(_ops.concat(weights, 1), dtype),
+    )
+    return _ops.reshape(out, [n, c, *places.shape[1:3]])
+
+
+def _place(row: Tensor, column: Tensor, h: int, w: int) -> Tensor:
+    """Where a pixel stands in an image whose lines are one behind the other; -1 outside."""
+    far = -(2**30)
+    lines = []
+    for v, size, step in ((row, h, w), (column, w, 1)):
+        inside = _ops.logical_and(_ops.greater_equal(v, 0.0), _ops.less_equal(v, float(size - 1)))
+        lines.append(_ops.where(inside, _ops.mul(_ops.cast(v, _core.int32), step), far))
+    return _ops.maximum(_ops.add(*lines), -1)
 
 
 def _reflected(v: Tensor, n: int, corners: bool) -> Tensor:

@@ -64,6 +64,16 @@ def pow(input: Any, exponent: Any) -> Tensor:
 
 
 @one_plan
+@in_float32
+def logit(input: Any, eps: Any = None) -> Tensor:
+    """log(x / (1 - x)), x first brought within eps and 1 - eps."""
+    x = arguments.floating(arguments.tensor(input, "logit"))
+    if eps is not None:
+        x = _ops.minimum(_ops.maximum(x, eps), 1 - eps)
+    return _ops.logit(x)
+
+
+@one_plan
 def trunc(input: Any) -> Tensor:
     """Without the fraction, towards zero."""
     x = arguments.tensor(input, "trunc")

@@ -1,11 +1,12 @@
 """Inverses, determinants and factorisations of matrices.
 
 What has to look at the numbers (which row is the pivot) is done by LAPACK on their value, in float64 or
-complex128, and rounded once. Inverses, solutions, determinants and Cholesky's factors are then calls with
-a derivative of their own, which are products with inverses and solutions again: exact for every order,
-and of one factorisation. Singular values and eigenvectors come from steps of an iteration that starts at
-LAPACK's: a step at the solution changes nothing but rounding errors, and squares what is missing in the
-dependence on the matrix, so that after three of them derivatives are exact up to order 7.
+complex128, and rounded once; eigenvectors of float32 matrices in float32. Inverses, solutions, determinants
+and Cholesky's factors are then calls with a derivative of their own, which are products with inverses and
+solutions again: exact for every order, and of one factorisation. Singular values and eigenvectors come from
+steps of an iteration that starts at LAPACK's: a step at the solution changes nothing but rounding errors, and
+squares what is missing in the dependence on the matrix, so that after three of them derivatives are exact up
+to order 7.
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ def _found(op: str, function: Any, *arguments: Any) -> Any:
 
 def _wide(a: Any) -> np.ndarray:
     return np.ascontiguousarray(a, np.result_type(a, np.float64))
+
+
+def _no_half(x: Tensor) -> np.ndarray:
+    numbers = x.asnumpy()
+    return numbers.astype(np.float32) if numbers.dtype.itemsize == 2 else numbers
 
 
 def _turned(a: np.ndarray) -> np.ndarray:
@@ -377,9 +383,9 @@ def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """
     x = arguments.floating(arguments.tensor(input, "qr"))
     arguments.one_of(mode, ("reduced", "complete"), "qr", "mode")
-    q, r = _lapack.qr(_turned(_wide(x.asnumpy())), mode == "complete")
+    q, r = _lapack.qr(_no_half(x), mode == "complete")
     if not x._traced:
-        return Tensor(_turned(q), x.dtype), Tensor(r, x.dtype)
+        return Tensor(q, x.dtype), Tensor(r, x.dtype)
     if mode == "complete" or x.shape[-2] < x.shape[-1]:
         raise NotImplementedError(
             f"qr: derivatives are there for mode 'reduced' of matrices with at least as many rows as "
@@ -433,12 +439,12 @@ def eigh(input: Any) -> tuple[Tensor, Tensor]:
     """
     x = _square(input, "eigh")
     _values_alone(x, "eigh")
-    values, vectors = _found("eigh", np.linalg.eigh, x.asnumpy())
-    start = Tensor(np.ascontiguousarray(vectors), x.dtype)
+    values, vectors = _lapack.eigh(_no_half(x))
+    start = Tensor(vectors, x.dtype)
     if x._traced:
         vectors, values = _refined_eigen(_ops.mul(_ops.add(x, _transposed(x)), 0.5), start)
         return values, vectors
-    return Tensor(np.ascontiguousarray(values), x.dtype), start
+    return Tensor(values, x.dtype), start
 
 
 def _refined_eigen(a: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:

@@ -87,6 +87,33 @@ def _gather(x: Tensor, index: np.ndarray, axis: int) -> Tensor:
     return _ops.gather(x, Tensor(index), axis)
 
 
+def _sampled(x: Tensor, axes: Sequence[tuple[np.ndarray, np.ndarray]]) -> Tensor:
+    """The last dimensions, each linear between two neighbours with two weights, [2, m] each; all of
+    them at once."""
+    outer, old = x.shape[: x.ndim - len(axes)], x.shape[x.ndim - len(axes) :]
+    corners: list[tuple[Any, Any]] = [(None, None)]
+    for k, (index, weight) in enumerate(axes):
+        step = math.prod(old[k + 1 :])
+        line = [
+            (Tensor((i * step).astype(np.int32)), Tensor(w, x.dtype))
+            for i, w in zip(index, weight, strict=True)
+        ]
+        corners = [
+            (_spread(_ops.add, a, b), _spread(_ops.mul, v, w)) for a, v in corners for b, w in line
+        ]
+    places, weights = (
+        _ops.reshape(_ops.concat(list(parts), 0), [1, len(corners), -1])
+        for parts in zip(*corners, strict=True)
+    )
+    out = _ops.sample(_ops.reshape(x, [1, math.prod(outer), math.prod(old)]), places, weights)
+    return _ops.reshape(out, [*outer, *(index.shape[1] for index, _ in axes)])
+
+
+def _spread(op: Callable[[Tensor, Tensor], Tensor], a: Tensor | None, b: Tensor) -> Tensor:
+    """op of each element of a with each of b, in a line; b itself where there is no a."""
+    return b if a is None else _ops.reshape(op(_ops.reshape(a, [-1, 1]), b), [-1])
+
+
 def resize(
     x: Tensor,
     sizes: Sequence[int],
@@ -99,8 +126,19 @@ def resize(
     kind: 'nearest', 'linear' or 'cubic' along each dimension. coordinates: one of COORDINATES.
     steps: old elements per new one; by default the quotient of the sizes.
     """
-    for k, m in enumerate(sizes):
-        axis = x.ndim - len(sizes) + k
+    first = x.ndim - len(sizes)
+    if kind == "linear" and math.prod(x.shape[first:]) < 2**31:
+        ways = []
+        for k, m in enumerate(sizes):
+            n, step = x.shape[first + k], None if steps is None else steps[k]
+            at = COORDINATES[coordinates](np.arange(m), n, m, n / m if step is None else step)
+            ways.append(_linear(at, n))
+        return _sampled(x, ways)
+    # What grows least comes first; of axes alike that with which the last one, whose elements are
+    # picked one by one, makes fewest.
+    growth = [m / n for m, n in zip(sizes, x.shape[first:], strict=True)]
+    for k in sorted(range(len(sizes)), key=lambda k: (growth[k], -k if growth[k] >= 1 else k)):
+        axis, m = first + k, sizes[k]
         step = None if steps is None else steps[k]
         step = x.shape[axis] / m if step is None else step
         x = _along(x, axis, m, kind, coordinates, step)

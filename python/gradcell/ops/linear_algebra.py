@@ -310,7 +310,7 @@ def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Tensor:
     if axes is None:
         axes = (a.ndim - 1, max(b.ndim - 2, 1))
     i, j = (axes, axes) if isinstance(axes, int) else axes
-    i, j = i % a.ndim, j % b.ndim
+    i, j = (arguments.axis_of(k, t.ndim, "batch_dot", "axes") for k, t in ((i, a), (j, b)))
     if (
         a.ndim < 2
         or b.ndim < 2

@@ -136,9 +136,12 @@ def _picked(rows: Tensor, at: Tensor) -> Tensor:
 
 def _nll(
     logp: Tensor, target: Tensor, weight: Any, ignore: int, reduction: str, smoothing: float,
-    op: str,
+    op: str, made: bool,
 ) -> Tensor:  # fmt: skip
-    """The loss of classes by index. logp: [C] or [N, C, ...]; target: without the dimension C."""
+    """The loss of classes by index. logp: [C] or [N, C, ...]; target: without the dimension C.
+
+    made: logp is the result of a pass over the rows, which _picked may be part of.
+    """
     classes = logp.shape[1] if logp.ndim > 1 else logp.size
     wanted = (logp.shape[0], *logp.shape[2:]) if logp.ndim > 1 else ()
     if tuple(target.shape) != wanted:
@@ -151,13 +154,21 @@ def _nll(
     w = _check_weight(weight, classes, logp, op)
     rows = _classes_last(logp)
     count = rows.shape[0]
-    at = _ops.reshape(_ops.cast(target, _core.int64), [count])
+    narrow = target.dtype.name not in ("int64", "uint32", "uint64") and abs(ignore) < 2**31
+    at = _ops.cast(target, _core.int32 if narrow else _core.int64)
+    at = _ops.reshape(at, [count])
     counted = _ops.not_equal(at, ignore)
-    # Looked up in the list of classes, a label that is out of range raises IndexError.
     at = _ops.where(counted, at, 0)
-    at = _ops.where(_ops.less(at, 0), _ops.sub(at, classes), at)
-    at = _ops.gather(_ops.iota([classes], _core.int32, 0), at, 0)
-    picked = _picked(rows, at)
+    # A label that is out of range raises IndexError: looked up in the list of classes, or among those
+    # of its row, where -1 would be none.
+    if made:
+        at = _ops.where(_ops.less(at, 0), -classes - 1, at)
+        at = _ops.gather(_ops.iota([classes], _core.int32, 0), at, 0)
+        picked = _picked(rows, at)
+    else:
+        at = _ops.where(_ops.less(at, 0), -2, at if narrow else _ops.minimum(at, classes))
+        at = _ops.cast(at, _core.int32)
+        picked = _ops.reshape(_ops.take_along(rows, _ops.reshape(at, [count, 1])), [count])
     row_weight = _ops.cast(counted, logp.dtype)
     if w is not None:
         row_weight = _ops.mul(row_weight, _ops.gather(w, at, 0))
@@ -190,7 +201,7 @@ def nll_loss(
     if x.ndim == 0:
         raise ValueError(f"nll_loss: inputs need a class dimension{where()}")
     smoothing = arguments.number(label_smoothing, "nll_loss", "label_smoothing", least=0, most=1)
-    return _nll(x, y, weight, ignore_index, reduction, smoothing, "nll_loss")
+    return _nll(x, y, weight, ignore_index, reduction, smoothing, "nll_loss", False)
 
 
 def _soft_cross_entropy(
@@ -239,7 +250,7 @@ def cross_entropy(
                 f"{list(x.shape)}; class indices must be integers{where()}"
             )
         return _soft_cross_entropy(logp, y, weight, reduction, smoothing)
-    return _nll(logp, y, weight, ignore_index, reduction, smoothing, "cross_entropy")
+    return _nll(logp, y, weight, ignore_index, reduction, smoothing, "cross_entropy", True)
 
 
 @one_plan

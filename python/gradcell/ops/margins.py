@@ -11,6 +11,7 @@ from typing import Any
 from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.ops.loops import loop
 from gradcell.ops.losses import _pair, _reduced
 from gradcell.ops.one_plan import one_plan
 
@@ -187,7 +188,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     classes.
 
     input (N, C) or (C,), target of its shape: class numbers, as many as there are in front of the
-    first -1. Raises TypeError, ValueError.
+    first -1. Raises TypeError, ValueError; IndexError for a number that is no class.
     """
     op = "multilabel_margin_loss"
     x, t = _pair(input, target, op, reduction)
@@ -205,7 +206,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     chosen = _ops.equal(classes_at, _ops.reshape(_ops.cast(t, _core.int64), [n, classes, 1]))
     chosen = _ops.logical_and(chosen, _ops.reshape(valid, [n, classes, 1]))
     # own[n, k]: x at target k; labels[n, i]: whether class i is a label
-    own = _ops.reduce_sum(_ops.where(chosen, _ops.reshape(x, [n, 1, classes]), 0), 2)
+    own = _ops.take_along(x, _ops.cast(_ops.where(valid, t, 0), _core.int32))
     labels = _ops.greater(_ops.reduce_sum(_ops.cast(chosen, _core.int32), 1), 0)
     loss = _ops.sub(_ops.reshape(x, [n, 1, classes]), _ops.reshape(own, [n, classes, 1]))
     loss = _ops.relu(_ops.add(loss, 1.0))
@@ -379,19 +380,19 @@ def ctc_loss(
         before = _ops.concat([_ops.full([n, 2], blank, _core.int64), before], 1)
         fresh = _ops.logical_and(fresh, _ops.not_equal(extended, before))
     place = _ops.iota([n, width], _core.int64, 1)
-    alpha: Any = None
-    history = []
-    for k in range(time):
-        row = _ops.reshape(_ops.slice(x, [k, 0, 0], [1, n, classes], [1, 1, 1]), [n, classes])
-        emitted = _picked(row, extended)
-        if alpha is None:
-            alpha = _ops.where(_ops.less(place, 2), emitted, _IMPOSSIBLE)
-        else:
-            skip = _ops.where(fresh, _shifted(alpha, 2), _IMPOSSIBLE)
-            new = _ops.add(_log_sum([alpha, _shifted(alpha, 1), skip]), emitted)
-            new = _ops.maximum(new, _IMPOSSIBLE)
-            alpha = _ops.where(_ops.greater(steps, k), new, alpha)
-        history.append(_ops.reshape(alpha, [n, 1, width]))
+    numbers = _ops.reshape(_ops.iota([time], _core.int64, 0), [time, 1, 1])
+
+    def step(state: list[Tensor], slices: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        (alpha,), (row, number) = state, slices
+        skip = _ops.where(fresh, _shifted(alpha, 2), _IMPOSSIBLE)
+        new = _log_sum([alpha, _shifted(alpha, 1), skip])
+        new = _ops.maximum(_ops.add(new, _picked(row, extended)), _IMPOSSIBLE)
+        alpha = _ops.where(_ops.greater(steps, number), new, alpha)
+        return [alpha], [alpha]
+
+    # Before the first step, all that is written is the blank in front.
+    start = _ops.where(_ops.less(place, 1), _ops.full([n, width], 0.0, x.dtype), _IMPOSSIBLE)
+    (alpha,), (history,) = loop(step, [start], [x, numbers], time)
     # Out of range where a length is: looked up, so that this is an IndexError.
     end = _ops.where(_ops.greater(steps, time), -width, _ops.mul(count, 2))
     end = _ops.where(_ops.less(steps, 1), -width, end)
@@ -402,7 +403,7 @@ def ctc_loss(
     possible = _ops.greater(found, _IMPOSSIBLE / 10)
     worst = 0.0 if arguments.boolean(zero_infinity, op, "zero_infinity") else math.inf
     loss = _ops.where(possible, _ops.neg(found), worst)
-    alphas = _ops.concat(history, 1)
+    alphas = _ops.transpose(history, [1, 0, 2])
     alphas = _ops.where(_ops.greater(alphas, _IMPOSSIBLE / 10), alphas, -math.inf)
     if reduction == "mean":
         each = _ops.cast(_ops.maximum(_ops.reshape(count, [n]), 1), x.dtype)

@@ -17,6 +17,7 @@ from gradcell.ops import (
     activations,
     composition,
     creation,
+    elementwise,
     indexing,
     losses,
     normalization,
@@ -431,6 +432,11 @@ def _fast_gelu(x: Any) -> Tensor:
     return _ops.mul(x, _ops.sigmoid(_ops.mul(x, 1.702)))
 
 
+def _logit(input: Any, *, eps: float) -> Tensor:
+    """log(x / (1 - x)), x first brought within eps and 1 - eps unless eps is negative."""
+    return elementwise.logit(input, None if eps < 0 else eps)
+
+
 define("GeLU", _gelu)
 define("FastGeLU", _fast_gelu)
 define("Elu", activations.elu, alpha=1.0)
@@ -438,6 +444,7 @@ define("SeLU", activations.selu)
 define("Mish", activations.mish)
 define("HSwish", activations.hardswish)
 define("HSigmoid", activations.hardsigmoid)
+define("Logit", _logit, eps=-1.0)
 define("Softplus", activations.softplus)
 define("Softsign", activations.softsign)
 define("ReLU6", activations.relu6)

@@ -69,6 +69,11 @@ def tensor_dot(x1: Any, x2: Any, axes: Any) -> Tensor:
     """
     a, b = arguments.tensor(x1, "tensor_dot", "x1"), arguments.tensor(x2, "tensor_dot", "x2")
     if isinstance(axes, int):
+        if not 0 <= axes <= min(a.ndim, b.ndim):
+            raise ValueError(
+                f"tensor_dot: axes must be from 0 to {min(a.ndim, b.ndim)} for shapes {list(a.shape)} "
+                f"and {list(b.shape)}, got {axes}{where()}"
+            )
         left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
     else:
         left = arguments.axes_of(axes[0], a.ndim, "tensor_dot")

@@ -51,12 +51,15 @@ def scatter(input: Any, axis: Any, index: Any, src: Any) -> Tensor:
 
 @one_plan
 def index_fill(x: Any, axis: Any, index: Any, value: Any) -> Tensor:
-    """x with value in the slices along axis at index."""
+    """x with value in the slices along axis at index, integers counted from the end if negative.
+
+    Raises IndexError for an index out of range, TypeError for indices that are no integers.
+    """
     t = arguments.tensor(x, "index_fill", "x")
     a = arguments.axis_of(axis, t.ndim, "index_fill")
-    at = _ops.reshape(arguments.tensor(index, "index_fill", "index"), [-1])
+    at = _ops.reshape(indexing._indices(index, "index_fill", "index"), [-1])
     n = t.shape[a]
-    hits = _ops.scatter_add(_ops.mod(at, n), _ops.full([at.size], 1, _core.int32), 0, n)
+    hits = _ops.scatter_add(at, _ops.full([at.size], 1, _core.int32), 0, n)
     hit = _ops.reshape(_ops.greater(hits, 0), [n] + [1] * (t.ndim - 1 - a))
     new = value if isinstance(value, Tensor) else Tensor(value, t.dtype)
     return _ops.where(hit, _ops.cast(new, t.dtype), t)
@@ -127,10 +130,18 @@ scatter_min = _scatter_extremum("ScatterMin", _ops.minimum)
 
 @one_plan
 def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
-    """input with its slice at index along axis replaced by src."""
+    """input with its slice at index along axis replaced by src.
+
+    Raises IndexError for an index out of range.
+    """
     t = arguments.tensor(input, "select_scatter")
     a = arguments.axis_of(axis, t.ndim, "select_scatter")
-    at = arguments.integer(index, "select_scatter", "index") % t.shape[a]
+    n, at = t.shape[a], arguments.integer(index, "select_scatter", "index")
+    if not -n <= at < n:
+        raise IndexError(
+            f"select_scatter: index {at} is out of range for an axis of size {n}{where()}"
+        )
+    at %= n
     part = shaping.expand_dims(arguments.tensor(src, "select_scatter", "src"), a)
     pieces = [
         shaping._window(t, a, 0, at),

@@ -400,8 +400,7 @@ def unstack(input_x: Any, axis: Any = 0) -> tuple[Tensor, ...]:
     a = arguments.axis_of(axis, x.ndim, "Unstack")
     if x.ndim == 0:
         raise ValueError(f"Unstack: a tensor without dimensions cannot be unstacked{where()}")
-    rest = [n for i, n in enumerate(x.shape) if i != a]
-    return tuple(_views.reshape(part, rest) for part in _cut(x, a, [1] * x.shape[a]))
+    return _views.unstack(x, a)
 
 
 def unbind(input: Any, dim: Any = 0) -> tuple[Tensor, ...]:
@@ -487,6 +486,7 @@ def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tenso
     return _views.diagonal(x, offset, a, b)
 
 
+@one_plan
 def trace(input: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The sum of the diagonal."""
     return _ops.reduce_sum(diagonal(input, offset, axis1, axis2), -1)

@@ -173,16 +173,6 @@ def logaddexp2(input: Any, other: Any) -> Tensor:
 
 
 @one_plan
-@in_float32
-def logit(input: Any, eps: Any = None) -> Tensor:
-    """log(x / (1 - x)), x first brought within eps and 1 - eps."""
-    x = _float(input, "logit")
-    if eps is not None:
-        x = _ops.minimum(_ops.maximum(x, eps), 1 - eps)
-    return _ops.sub(_ops.log(x), _ops.log1p(_ops.neg(x)))
-
-
-@one_plan
 def xdivy(x: Any, y: Any) -> Tensor:
     """x / y, 0 where both are 0."""
     a, b = arguments.operands(x, y, "xdivy", ("x", "y"))

@@ -236,6 +236,17 @@ def _log1p(e: _Exporter, n: Node) -> str:
     return e.op("Where", small, x, made)
 
 
+def _ndtr(e: _Exporter, n: Node) -> str:
+    (x,) = e.inputs(n)
+    erf = e.op("Erf", e.op("Mul", x, e.number(math.sqrt(0.5), n)))
+    return e.op("Mul", e.number(0.5, n), e.op("Add", e.number(1, n), erf))
+
+
+def _logit(e: _Exporter, n: Node) -> str:
+    (x,) = e.inputs(n)
+    return e.op("Log", e.op("Div", x, e.op("Sub", e.number(1, n), x)))
+
+
 def _log_to(base: float) -> Callable[[_Exporter, Node], str]:
     def rule(e: _Exporter, n: Node) -> str:
         return e.op("Mul", e.op("Log", *e.inputs(n)), e.number(1 / math.log(base), n))
@@ -423,6 +434,44 @@ def _put_along(e: _Exporter, n: Node) -> str:
     return e.op("ScatterElements", zeros, at, kept, axis=1, reduction="add")
 
 
+def _sample(part: str) -> Callable[[_Exporter, Node], str]:
+    """A derivative of the form that csrc/ops/sampling.h states, by its 'result', 'source' or 'weight'."""
+
+    def rule(e: _Exporter, n: Node) -> str:
+        first, at, last = e.inputs(n)
+        channels = e.by_id[n["inputs"][0]]["shape"][1]
+        images, places, results = e.by_id[n["inputs"][1]]["shape"]
+        full, rows = [images, channels, places, results], [images * channels, places * results]
+        none = e.array(np.array(0, np.int32))
+
+        def spread(x: str, axis: int) -> str:
+            one = [1 if k == axis else m for k, m in enumerate(full)]
+            x = e.op("Reshape", x, e.shape(one), allowzero=1)
+            return e.op("Expand", x, e.shape(full))
+
+        at = e.op("Reshape", spread(at, 1), e.shape(rows), allowzero=1)
+        inside = e.op("Max", at, none)
+        outside = e.op("Less", at, none)
+        if part == "source":
+            updates = e.op("Mul", spread(first, 2), spread(last, 1))
+            updates = e.op("Reshape", updates, e.shape(rows), allowzero=1)
+            updates = e.op("Where", outside, e.number(0, n), updates)
+            lines = [rows[0], n["attributes"]["size"]]
+            zeros = e.op("Expand", e.number(0, n), e.shape(lines))
+            y = e.op("ScatterElements", zeros, inside, updates, axis=1, reduction="add")
+        else:
+            x = e.op("Reshape", first, e.shape([rows[0], -1]))
+            taken = e.op("GatherElements", x, inside, axis=1)
+            taken = e.op("Where", outside, e.number(0, n), taken)
+            taken = e.op("Reshape", taken, e.shape(full), allowzero=1)
+            axis = 2 if part == "result" else 1
+            y = e.op("Mul", taken, spread(last, 1 if part == "result" else 2))
+            y = e.op("ReduceSum", y, e.shape([axis]), keepdims=0)
+        return e.op("Reshape", y, e.shape(n["shape"]), allowzero=1)
+
+    return rule
+
+
 def _reduce(kind: str) -> Callable[[_Exporter, Node], str]:
     def rule(e: _Exporter, n: Node) -> str:
         return e.op(kind, *e.inputs(n), e.shape(n["attributes"]["axes"]), keepdims=0)
@@ -482,6 +531,8 @@ _RULES: dict[str, Callable[[_Exporter, Node], str]] = {
     "Log2": _log_to(2),
     "Log10": _log_to(10),
     "Erfc": lambda e, n: e.op("Sub", e.number(1, n), e.op("Erf", *e.inputs(n))),
+    "Ndtr": _ndtr,
+    "Logit": _logit,
     "HSigmoid": lambda e, n: e.op("HardSigmoid", *e.inputs(n), alpha=1 / 6, beta=0.5),
     "HSwish": lambda e, n: e.op("HardSwish", *e.inputs(n)),
     "Trunc": _trunc,
@@ -503,6 +554,9 @@ _RULES: dict[str, Callable[[_Exporter, Node], str]] = {
     "WindowArgMax": _window_argmax,
     "TakeAlong": _take_along,
     "PutAlong": _put_along,
+    "Sample": _sample("result"),
+    "SampleSource": _sample("source"),
+    "SampleWeight": _sample("weight"),
     "ReduceSum": _reduce("ReduceSum"),
     "ReduceMax": _reduce("ReduceMax"),
     "ReduceProd": _reduce("ReduceProd"),
