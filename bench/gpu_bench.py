@@ -132,8 +132,8 @@ def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
         "copy": (lambda x: x * 2.0, [tensor(n(100_000_000))]),
         "float32 product": (ops.matmul, [a, b]),
         "float16 product": (ops.matmul, halves),
-        "elementwise chain": (chain, [tensor(n(10_000_000))]),
-        "its second derivative": (second_derivative, [tensor(n(10_000_000))]),
+        "elementwise chain": (chain, [tensor(n(100_000_000))]),
+        "its second derivative": (second_derivative, [tensor(n(100_000_000))]),
         "softmax": (lambda x: ops.softmax(x, 1), [tensor(n(16384), 1000)]),
         "MLP training step": (mlp_step, [tensor(rows, 784), tensor(rows, 10), *mlp]),
         "PINN training step": (pinn_step, [tensor(n(10_000), 2), *pinn]),
@@ -142,6 +142,7 @@ def cases(scale: float) -> dict[str, tuple[Callable[..., Any], list[Tensor]]]:
         "narrow MLP, float16": (narrow_step, [a.astype(ms.float16) for a in narrow]),
         "LSTM of 128, sequences": (lstm_step, [tensor(steps, 32, 64), tensor(steps, 32, 128)]),
         "Burgers, nn.Dense 8x20": (cell_step(Burgers, [2, *[20] * 8, 1]), [tensor(n(10_000), 2)]),
+        "the same, 10^6 points": (cell_step(Burgers, [2, *[20] * 8, 1]), [tensor(n(1_000_000), 2)]),
         "Burgers, nn.Dense 4x64": (cell_step(Burgers, [2, *[64] * 4, 1]), [tensor(n(10_000), 2)]),
         "Burgers, nn.Dense 4x128": (cell_step(Burgers, [2, *[128] * 4, 1]), [tensor(n(10_000), 2)]),
     }
@@ -152,6 +153,25 @@ def batches(scale: float) -> tuple[nn.Cell, list[list[Tensor]]]:
     rows = max(16, int(4096 * scale))
     step = cell_step(lambda net: nn.WithLossCell(net, nn.MSELoss()), [784, 512, 512, 10])
     return step, [[tensor(rows, 784), tensor(rows, 10)] for _ in range(10)]
+
+
+def copy_bandwidth(elements: int) -> float | None:
+    """Gigabytes a second, read and written, of the driver's copy by device events; None: no CuPy."""
+    try:
+        import cupy
+    except ImportError:
+        return None
+    source, target = (cupy.empty(elements, cupy.float32) for _ in range(2))
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+    found = []
+    for _ in range(9):
+        begin.record()
+        for _ in range(10):
+            target.data.copy_from_device_async(source.data, source.nbytes, cupy.cuda.Stream.null)
+        end.record()
+        end.synchronize()
+        found.append(10 * 2 * source.nbytes / cupy.cuda.get_elapsed_time(begin, end) / 1e6)
+    return statistics.median(found[2:])
 
 
 def wait(result: Any) -> None:
@@ -204,6 +224,9 @@ def main() -> None:
             if c.find("failure") is not None or c.find("error") is not None
         ]
     print(f"{record.get('gpu', 'CPU')}: {record.get('tests', 'tests not run')}")
+    if not options.cpu:
+        record["copy_gigabytes_per_second"] = copy_bandwidth(max(16, int(1e8 * options.scale)))
+        print(f"the driver's copy: {record['copy_gigabytes_per_second']} GB/s")
     head = ("case", "ms", "launches", "products", "GB/s", "GFLOP/s")
     print("{:24} {:>10} {:>9} {:>9} {:>9} {:>9}".format(*head))
     rows = {name: (fn, [arguments]) for name, (fn, arguments) in cases(options.scale).items()}

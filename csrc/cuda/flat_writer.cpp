@@ -59,7 +59,7 @@ class FlatWriter : Writer {
     text += "  for (gc_index i = " + begin + "; i < " + count + "; i += " + step + ") at(i" +
             in_tail + tail + ");\n";
     step_.grid = grid_for(n, kBlock * kPack);
-    return written(segment_ ? of_segments(text) : std::move(text), "copy");
+    return written(segment_ ? of_segments(text) : std::move(text), "copy", kBlock);
   }
 
  private:

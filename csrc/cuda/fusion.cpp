@@ -21,6 +21,8 @@ constexpr int kLoadCost = 2;
 constexpr int kTooMuch = 1 << 20;
 /// A product with more terms an element is the library's.
 constexpr int64_t kFewTerms = 4;
+/// A value that is so many ops away from memory is put there: texts are written by recursion.
+constexpr int kDeepest = 500;
 /// A row longer than this is reduced by several blocks, so by kernels of its own.
 constexpr int64_t kMaxRow = 1 << 16;
 
@@ -135,12 +137,12 @@ RowSet kept_rows(const Graph& g, NodeId id, int k) {
 class Fuser {
  public:
   Fuser(const Graph& g, std::span<const NodeId> roots, const TileRegions& tiles,
-        const std::vector<uint8_t>& cut)
+        std::vector<uint8_t> cut)
       : g_(g),
         n_(g.size()),
         roots_(roots),
         tiles_(tiles),
-        cut_(cut),
+        cut_(std::move(cut)),
         uses_(n_, 0),
         sets_(n_),
         rows_(n_),
@@ -171,6 +173,7 @@ class Fuser {
           if (reads_whole(g_, id)) anchored_[source(id, k)] = 1;
         }
     for (NodeId r : roots_) anchored_[f_.storage[r]] = 1;
+    cut_deep();
     for (NodeId id = 0; id < n_; ++id) anchor_scalar(id);
     for (NodeId id : tiles_.order)
       if (real(id)) place(id);
@@ -202,6 +205,19 @@ class Fuser {
 
   /// Whether no kernel but its own computes it.
   bool cut(NodeId id) const { return !cut_.empty() && cut_[id]; }
+
+  void cut_deep() {
+    std::vector<int> depth(n_, 0);
+    for (NodeId id = 0; id < n_; ++id) {
+      const Role role = f_.node[id].role;
+      if (role != Role::Map && role != Role::RowReduce) continue;
+      for (int k = 0; k < g_[id].input_count; ++k)
+        depth[id] = std::max(depth[id], depth[source(id, k)] + 1);
+      if (depth[id] < kDeepest || role != Role::Map) continue;
+      cut_.resize(n_, 0);
+      cut_[id] = 1, depth[id] = 0;
+    }
+  }
 
   NodeId find(NodeId x) { return static_cast<NodeId>(sets_.find(x)); }
 
@@ -361,6 +377,7 @@ class Fuser {
     for (NodeId id = 0; id < n_; ++id) {
       Fused& me = f_.node[id];
       if (me.role == Role::Alone) me.stored = true;
+      me.cut = cut(id);
       f_.stage_count = std::max(f_.stage_count, me.stage + 1);
       if (me.role != Role::Map && me.role != Role::RowReduce) continue;
       me.component = static_cast<int32_t>(find(id));
@@ -399,7 +416,7 @@ class Fuser {
   size_t n_;
   std::span<const NodeId> roots_;
   const TileRegions& tiles_;
-  const std::vector<uint8_t>& cut_;
+  std::vector<uint8_t> cut_;
   Fusion f_;
   std::vector<int> uses_;
   UnionFind sets_;

@@ -23,6 +23,7 @@ struct Fused {
   Role role = Role::Source;
   bool stored = false;    ///< has a buffer (leaves have one anyway)
   bool anchored = false;  ///< has to: the plan returns it, or something reads it as a whole
+  bool cut = false;       ///< other kernels read it, wherever they are
   int32_t stage = 0;
   int32_t component = -1;
   int64_t rows = 0;  ///< Map, RowReduce: the rows of its group's kernel; the element count: flat

@@ -15,6 +15,8 @@ namespace {
 constexpr int64_t kMostFeatures = 2048, kFewestRows = 8;
 /// Of a text that is longer than its parts', values would be computed again and again.
 constexpr double kMostText = 1.5;
+/// A longer one takes long to compile.
+constexpr double kLongest = 16 << 10;
 
 class Joiner {
  public:
@@ -91,6 +93,7 @@ class Joiner {
     while (!open.empty()) {
       const NodeId at = open.back();
       open.pop_back();
+      if (f_.node[at].cut) return false;
       for (NodeId user : users_[at]) {
         if (seen[user]) continue;
         seen[user] = 1;
@@ -130,7 +133,8 @@ class Joiner {
     both.outputs.insert(both.outputs.end(), a.outputs.begin(), a.outputs.end());
     std::ranges::sort(both.outputs);
     put(both);
-    if (static_cast<double>(text(both)) > kMostText * before || bytes(both) > weights().launch) {
+    const double after = static_cast<double>(text(both));
+    if (after > std::min(kLongest, kMostText * before) || bytes(both) > weights().launch) {
       put(a), put(b);
       return;
     }

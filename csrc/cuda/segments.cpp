@@ -149,6 +149,7 @@ class Joiner {
     while (!open.empty()) {
       NodeId id = open.back();
       open.pop_back();
+      if (f_.node[id].cut) return kFixed;
       for (NodeId user : users_[id]) {
         if (!seen.insert(user).second) continue;
         bool by_element = is_elementwise(g_[user].op) || form(g_, user) == Form::Convert;

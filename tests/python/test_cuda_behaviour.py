@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 from made_up_gpu import Process
+
+import gradcell as ms
+from gradcell import cuda, ops
 
 GPU = "ms.set_context(device_target='GPU')\n"
 
@@ -185,3 +189,17 @@ assert child(on_the_cpu) == "0.0"
 np.testing.assert_allclose(y.asnumpy(), 2 * x.asnumpy())
 """
     )
+
+
+def test_very_deep_graphs_are_planned() -> None:
+    """20,000 ops in a row, differentiated: kernels are written by recursion, but of so many ops only."""
+
+    def f(x: ms.Tensor) -> ms.Tensor:
+        y = x
+        for _ in range(20000):
+            y = ops.sin(y) + x
+        return y.sum()
+
+    plan = cuda.plan_of(ms.grad(f), ms.Tensor(np.array([0.1, 0.2])))
+    assert plan.launches < 2000
+    assert max(len(text) for _, text in plan.kernels) < 200_000

@@ -634,6 +634,22 @@ def test_the_benchmarks(process: Process) -> None:
         assert record["cases"][name]["ms"] > 0 and name in done.stdout
 
 
+def test_the_comparison(process: Process) -> None:
+    """bench/gpu_compare.py, of gradcell alone, at a small size."""
+    bench, results = TESTS.parent / "bench" / "gpu_compare.py", process.folder / "compare.json"
+    options = ["--frameworks", "gradcell", "--scale", "0.001", "--rounds", "1"]
+    chosen = ["--cases", "8x20, 10,000", "4x64", "--json", str(results)]
+    done = subprocess.run(
+        [sys.executable, str(bench), *options, *chosen],
+        env=process.environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr[-2000:]
+    record = json.loads(results.read_text())["cases"]
+    assert len(record) == 2 and all(row["gradcell"]["ms"] > 0 for row in record.values())
+
+
 @pytest.mark.parametrize(("version", "extra"), [("12040", "cuda12"), ("13000", "cuda13")])
 def test_the_script_takes_the_extra_that_suits_the_driver(
     process: Process, version: str, extra: str
@@ -649,10 +665,19 @@ case "$1 $2" in "-c "*) exec {sys.executable} "$@";; "-m pytest") exit 3;; esac
 """
     )
     python.chmod(0o755)
+    sanitizer = folder / "compute-sanitizer"
+    sanitizer.write_text(
+        f"""#!/bin/sh
+while [ "${{1#/}}" = "$1" ]; do shift; done
+echo "$(pwd): checked $@" >> {folder}/calls
+"""
+    )
+    sanitizer.chmod(0o755)
     script = TESTS.parent / "bench" / "gpu.sh"
     environment = {
         **process.environment,
         "PYTHON": str(python),
+        "PATH": f"{folder}:{os.environ['PATH']}",
         "FAKE_CUDA_VERSION": version,
         "LD_LIBRARY_PATH": str(folder),
         "PIP_OPTIONS": "--no-index --no-deps",
@@ -664,13 +689,21 @@ case "$1 $2" in "-c "*) exec {sys.executable} "$@";; "-m pytest") exit 3;; esac
         text=True,
     )
     assert done.returncode == 3, done.stderr
-    calls = [c for c in (folder / "calls").read_text().splitlines() if ": -m" in c or "bench" in c]
+    calls = [
+        c
+        for c in (folder / "calls").read_text().splitlines()
+        if re.search(": (-m|checked)|bench", c)
+    ]
     root, results = TESTS.parent, folder / "results"
     assert calls[0] == f"{root}: -m pip install --quiet --no-index --no-deps .[test,{extra}]"
     assert calls[1] == f"{results}: -m gradcell info"
-    assert calls[2].startswith(f"{results}: -m pytest -m cuda {root}/tests/python/test_cuda_gpu.py")
-    assert calls[3].startswith(f"{results}: {root}/bench/gpu_bench.py --tests gpu-tests.xml")
-    assert (results / "gpu.txt").exists()
+    suite = f"-m pytest -p no:cacheprovider -m cuda {root}/tests/python/test_cuda_gpu.py"
+    assert calls[2].startswith(f"{results}: {suite}")
+    assert calls[3] == f"{results}: checked {python} {suite}"  # by compute-sanitizer
+    assert calls[4].startswith(f"{results}: {root}/bench/gpu_bench.py --tests gpu-tests.xml")
+    assert calls[5] == f"{results}: {root}/bench/gpu_compare.py --json gpu_compare.json"
+    for name in ("gpu.txt", "gpu_compare.txt", "sanitizer.txt"):
+        assert (results / name).exists()
 
 
 # The command line

@@ -333,3 +333,11 @@ def test_none_spills(arch: str, plans: dict[str, Any]) -> None:
     ]
     usage = Nvrtc().usage(Kernels(few).source(), arch)
     assert {name: of for name, of in usage.items() if of.spilled} == {}
+
+
+def test_kernels_may_use_the_registers_of_the_threads_they_have() -> None:
+    """Elementwise kernels have 256 threads: bound to 512, long ones of float64 spilled registers."""
+    several = cuda.plan_of(lambda *xs: [ops.exp(x) * 2.0 for x in xs], tensor(7), tensor(300))
+    for plan in (cuda.plan_of(ops.sin, tensor(1000)), several):
+        assert [tuple(s["block"]) for s in plan.steps] == [(256, 1)]
+        assert "__launch_bounds__(256, 1)" in plan.kernels[0][1]
