@@ -76,6 +76,18 @@ void each_block(bool worth, int begin, int end, F f) {
   });
 }
 
+/// to[j][i] = from[i][j], rows that lie so many elements apart; some rows at a time, whose elements
+/// are neighbours there.
+template <class S, class T>
+void turn(const S* from, ptrdiff_t apart, int rows, int columns, T* to, ptrdiff_t to_apart) {
+  constexpr int kRows = 8;
+  for (int first = 0; first < rows; first += kRows) {
+    const int end = std::min(rows, first + kRows);
+    for (int j = 0; j < columns; ++j)
+      for (int i = first; i < end; ++i) to[j * to_apart + i] = static_cast<T>(from[i * apart + j]);
+  }
+}
+
 /// A product Q of reflections of m numbers, which stand below the diagonal of v, [m, k] by columns:
 /// I - V T V^H for one panel of columns after the other.
 template <class T>
@@ -280,9 +292,7 @@ void qr(int64_t count, int m, int n, int c, const S* a, S* q, S* r) {
     auto column = [m](T* p, int j) { return p + static_cast<ptrdiff_t>(j) * m; };
     const bool worth = many(m, n);
     each_block(worth, 0, n, [&](int first, int columns) {
-      for (int row = 0; row < m; ++row)
-        for (int j = first; j < first + columns; ++j)
-          column(w.data(), j)[row] = T(from[static_cast<ptrdiff_t>(row) * n + j]);
+      turn(from + first, n, m, columns, column(w.data(), first), m);
     });
     Reflections<T> reflections(m, k, w.data(), m);
     auto factor = [&](int j) {
@@ -307,20 +317,17 @@ void qr(int64_t count, int m, int n, int c, const S* a, S* q, S* r) {
       });
     }
     each_block(worth, 0, n, [&](int first, int columns) {
-      for (int row = 0; row < c; ++row)
-        for (int j = first; j < first + columns; ++j)
-          to_r[static_cast<ptrdiff_t>(row) * n + j] =
-              row <= j ? static_cast<S>(column(w.data(), j)[row]) : S(0);
+      turn(column(w.data(), first), m, columns, c, to_r + first, n);
+      for (int row = first + 1; row < c; ++row)
+        std::fill_n(to_r + static_cast<ptrdiff_t>(row) * n + first, std::min(columns, row - first),
+                    S(0));
     });
     each_block(many(m, c), 0, c, [&](int first, int columns) {
       std::vector<T> block(static_cast<size_t>(columns) * static_cast<size_t>(m));
       for (int j = 0; j < columns; ++j) column(block.data(), j)[first + j] = T(1);
       for (int j = (std::min(k, first + columns) - 1) / kPanel * kPanel; j >= 0; j -= kPanel)
         reflections.apply(j, false, block.data(), columns, m);
-      for (int row = 0; row < m; ++row)
-        for (int j = 0; j < columns; ++j)
-          to_q[static_cast<ptrdiff_t>(row) * c + first + j] =
-              static_cast<S>(column(block.data(), j)[row]);
+      turn(block.data(), m, columns, m, to_q + first, c);
     });
   });
 }
