@@ -141,15 +141,16 @@ GRADCELL_INLINE void write(X* p, const V& v) {
 /// V of one number.
 template <class V, class X>
 GRADCELL_INLINE V spread(X x) {
-  V v;
   if constexpr (kNumber<V>) {
-    v = static_cast<V>(x);
+    return static_cast<V>(x);
   } else if constexpr (kBlock<V>) {
+    V v;
     for (auto& r : v.r) r = spread<std::remove_extent_t<decltype(V::r)>>(x);
+    return v;
   } else {
-    for (ptrdiff_t i = 0; i < step<V>(); ++i) v[i] = x;
+    // One instruction, where a loop over lanes is one for each; x - 0 is x, -0 too.
+    return static_cast<std::decay_t<decltype(V()[0])>>(x) - V{};
   }
-  return v;
 }
 
 /// T(...) in a row's text: of a number, or of a condition as 0 and 1.
