@@ -80,7 +80,7 @@ class ScatterWriter : AloneWriter {
     auto mark = [&](const std::string& to, const std::string& from) {
       line(to + " = " + from + ";");
     };
-    return in_order(writes(id_), stored_type(DType::Int64), "-1", "last_writer", mark);
+    return in_order(writes(id_), stored_type(dtype_), "-1", "last_writer", mark);
   }
 
   // Sorted ----------------------------------------------------------------------------------------

@@ -124,15 +124,16 @@ class LastIndex : public Constant {
   Type infer(const Graph& g, const Draft& d) const override {
     check_index("LastWriter", g.dtype(d.inputs[0]));
     check_size("LastWriter", d.attributes[0]);
-    return {DType::Int64, {d.attributes[0]}};
+    return {g.count(d.inputs[0]) <= INT32_MAX ? DType::Int32 : DType::Int64, {d.attributes[0]}};
   }
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
     const int64_t size = g.attrs(id)[0],
                   writers = g.count(b.inputs[0]) / std::max<int64_t>(1, b.size);
     const NodeId all = last_writer(g, over_examples(g, b.inputs[0], size), b.size * size);
-    const NodeId last = reshape(g, all, Dims{b.size, size});
+    const NodeId last = cast(g, reshape(g, all, Dims{b.size, size}), DType::Int64);
     const NodeId written = binary(g, Op::GreaterEqual, last, number(g, last, 0));
-    return select(g, written, binary(g, Op::Sub, last, first_of_example(g, last, writers)), last);
+    const NodeId own = binary(g, Op::Sub, last, first_of_example(g, last, writers));
+    return cast(g, select(g, written, own, last), g.dtype(id));
   }
   bool may_fail() const override { return true; }
 };

@@ -203,7 +203,7 @@ NodeId with_part(Graph& g, NodeId base, const std::vector<Step>& steps, NodeId y
   const Dims row = {g.count(y)};
   const NodeId places = reshape(g, replay(g, steps, numbers), row);
   const NodeId writer = last_writer(g, places, all[0]);
-  const NodeId written = binary(g, Op::GreaterEqual, writer, constant(g, DType::Int64, all, 0));
+  const NodeId written = binary(g, Op::GreaterEqual, writer, constant(g, g.dtype(writer), all, 0));
   const NodeId there = gather(g, reshape(g, y, row), writer, 0);
   return reshape(g, select(g, written, there, reshape(g, base, all)), dims);
 }

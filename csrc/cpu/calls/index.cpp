@@ -212,21 +212,27 @@ void scatter(const Call& c, const void* const* in, void* out) {
 }
 
 void last_index(const Call& c, const void* const* in, void* out) {
-  auto* writer = static_cast<int64_t*>(out);
   const int64_t n = c.out.count, m = c.in[0].count, parts = parts_of(m);
-  with_indices(c, c.in[0], in[0], n, [&](const auto& at) {
-    split(parts, n + m, [&](int64_t begin, int64_t end) {
-      const int64_t first = n * begin / parts, last = n * end / parts;
-      std::fill(writer + first, writer + last, -1);
-      if (parts > 1 && n <= INT32_MAX)
-        return at.each_of(m, first, last - first,
-                          [&](int64_t i, int64_t place) { writer[first + place] = i; });
-      for (int64_t i = 0; i < m; ++i) {
-        const int64_t place = at[i];
-        if (place >= first && place < last) writer[place] = i;
-      }
+  auto run = [&]<class W>(W* writer) {
+    with_indices(c, c.in[0], in[0], n, [&](const auto& at) {
+      split(parts, n + m, [&](int64_t begin, int64_t end) {
+        const int64_t first = n * begin / parts, last = n * end / parts;
+        std::fill(writer + first, writer + last, W(-1));
+        if (parts > 1 && n <= INT32_MAX)
+          return at.each_of(m, first, last - first, [&](int64_t i, int64_t place) {
+            writer[first + place] = static_cast<W>(i);
+          });
+        for (int64_t i = 0; i < m; ++i) {
+          const int64_t place = at[i];
+          if (place >= first && place < last) writer[place] = static_cast<W>(i);
+        }
+      });
     });
-  });
+  };
+  if (c.out.dtype == DType::Int32)
+    run(static_cast<int32_t*>(out));
+  else
+    run(static_cast<int64_t*>(out));
 }
 
 }  // namespace gradcell::cpu

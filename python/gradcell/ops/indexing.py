@@ -69,16 +69,16 @@ def _check_known(index: Tensor, sizes: list[int]) -> bool:
     return False
 
 
-def _from_front(index: Tensor, size: int, invalid: int) -> Tensor:
-    """Indices counted from the front as int64; those out of range become `invalid`."""
+def _from_front(index: Tensor, size: int, invalid: int, dtype: _core.DType = _core.int64) -> Tensor:
+    """Indices counted from the front in that dtype; those out of range become `invalid`."""
     if _core.is_plain(index):
         low, high = _core.bounds(index)
         if low >= 0 and high < size:
-            return _ops.cast(index, _core.int64)
+            return _ops.cast(index, dtype)
     index = _ops.cast(index, _core.int64)
     counted = _ops.where(_ops.less(index, 0), _ops.add(index, size), index)
     bad = _ops.logical_or(_ops.less(counted, 0), _ops.greater_equal(counted, size))
-    return _ops.where(bad, invalid, counted)
+    return _ops.cast(_ops.where(bad, invalid, counted), dtype)
 
 
 @one_plan
@@ -116,21 +116,24 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
     return _ops.transpose(picked, [*order, *range(k + len(middle), picked.ndim)])
 
 
+#: Places up to here are int32.
+_LONGEST_ROW = 2**31 - 2
+
+
 def _along(x: Tensor, index: Tensor, axis: int, op: str) -> Tensor:
     """The positions in the flattened x of the elements that `index` names along axis."""
     _fits_along(x, index, axis, op)
     dims = list(index.shape)
     stride = math.prod(x.shape[axis + 1 :])
-    place = _ops.mul(_from_front(index, x.shape[axis], x.size), stride)
+    # (An index out of range is x.size on its axis, so its place is at most that often its stride.)
+    most = x.size * (stride + 1)
+    dtype = _core.int32 if most <= _LONGEST_ROW else _core.int64
+    place = _ops.mul(_from_front(index, x.shape[axis], x.size, dtype), stride)
     for i in range(x.ndim):
         if i != axis and dims[i] > 1:
             step = math.prod(x.shape[i + 1 :])
-            place = _ops.add(place, _ops.mul(_ops.iota(dims, _core.int64, i), step))
+            place = _ops.add(place, _ops.mul(_ops.iota(dims, dtype, i), step))
     return place
-
-
-#: Places within a row are int32.
-_LONGEST_ROW = 2**31 - 2
 
 
 def _places_in_rows(index: Tensor, axis: int, size: int, known: bool) -> Tensor:
