@@ -7,6 +7,7 @@
 #include <numeric>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "base/element.h"
 #include "base/parts.h"
@@ -264,7 +265,7 @@ Array with_slices_added(const Array& x, int64_t axis, const Array& places, const
   require(values.count() == outer * m * inner && values.dtype == x.dtype, ErrorKind::Value,
           "with_slices_added: ", listed(values.dims), " added to ", listed(x.dims));
   const std::vector<int64_t> at = checked(places, n);
-  const Array out = duplicate(x);
+  const Array out = inner == 1 ? duplicate(x) : empty_array(x.dtype, x.dims);
   by_dtype(x.dtype, [&]<class S>() {
     using C = typename ComputeOf<S>::type;
     S* const to = static_cast<S*>(out.data());
@@ -280,20 +281,25 @@ Array with_slices_added(const Array& x, int64_t axis, const Array& places, const
           }
         }
       });
-    constexpr int64_t kStrip = 128;
-    const int64_t strips = (inner + kStrip - 1) / kStrip;
-    by_parts(outer * strips, 2 * m * std::min(inner, kStrip), [&](int64_t begin, int64_t end) {
-      for (int64_t strip = begin; strip < end;) {
-        const int64_t o = strip / strips, s = strip % strips;
-        const int64_t until = std::min(strips, s + end - strip);
-        const int64_t first = s * kStrip, last = std::min(inner, until * kStrip);
-        for (int64_t i = 0; i < m; ++i) {
-          S* z = to + (o * n + at[static_cast<size_t>(i)]) * inner;
-          const S* y = from + (o * m + i) * inner;
-          for (int64_t k = first; k < last; ++k)
+    // Rows: some are copied, and what is added to them meets them in the cache.
+    const int64_t several = std::max<int64_t>(1, 1024 / std::max<int64_t>(1, inner));
+    std::vector<int64_t> after(static_cast<size_t>(m)), first(static_cast<size_t>(n), -1);
+    for (int64_t i = m - 1; i >= 0; --i) {
+      int64_t& head = first[static_cast<size_t>(at[static_cast<size_t>(i)])];
+      after[static_cast<size_t>(i)] = std::exchange(head, i);
+    }
+    const S* const old = static_cast<const S*>(x.data());
+    by_parts(outer * n, 2 * inner, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        S* const z = to + row * inner;
+        if ((row - begin) % several == 0)
+          std::copy_n(old + row * inner, std::min(several, end - row) * inner, z);
+        for (int64_t i = first[static_cast<size_t>(row % n)]; i >= 0;
+             i = after[static_cast<size_t>(i)]) {
+          const S* const y = from + (row / n * m + i) * inner;
+          for (int64_t k = 0; k < inner; ++k)
             z[k] = S(static_cast<C>(static_cast<C>(z[k]) + static_cast<C>(y[k])));
         }
-        strip += until - s;
       }
     });
   });

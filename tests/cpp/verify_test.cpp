@@ -135,7 +135,7 @@ TEST_F(Verify, LastWriter) {
   expect("indices must be int32 or int64", says(Op::LastWriter, DType::Int64, {2}, {x}, {2}));
 }
 TEST_F(Verify, LastWriterGivesPositions) {
-  expect("follows as int64", says(Op::LastWriter, DType::Int32, {2}, {i}, {2}));
+  expect("follows as int32", says(Op::LastWriter, DType::Int64, {2}, {i}, {2}));
 }
 TEST_F(Verify, Alias) {
   alias(g, x);
