@@ -179,7 +179,13 @@ class Matcher {
     used_.erase(std::unique(used_.begin(), used_.end()), used_.end());
     return std::ranges::all_of(used_, [&](const Operand* o) {
       const auto n = std::ranges::count(used_, o->value, &Operand::value);
-      return n == uses_.count[o->value];
+      return n == uses_.count[o->value] && !is_letter(*o);
+    });
+  }
+  /// An operand may be a letter at one place of the pattern and what it is made of at another.
+  bool is_letter(const Operand& o) const {
+    return std::ranges::any_of(bound_, [&](const std::optional<Operand>& b) {
+      return b && b->uniform == o.uniform && b->value == o.value;
     });
   }
 

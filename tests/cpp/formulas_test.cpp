@@ -94,6 +94,12 @@ TEST_P(Formulas, APartThatOnlyTheFormulaUsesTwice) {
   EXPECT_EQ(check({y, d}).size(), 5u) << "the difference is a result, too";
 }
 
+TEST_P(Formulas, AnOperandThatIsALetterToo) {
+  // Of a * s + b * b * t: a is what b * b makes, so that it has to stay.
+  const NodeId scaled = op(Op::Mul, unary(g, Op::Square, values(-2, 2)), constant_of(0.25));
+  check({op(Op::Add, scaled, scaled)});
+}
+
 TEST_P(Formulas, Gates) {
   const NodeId a = values(-2, 2);
   for (Op o : {Op::Sigmoid, Op::Ndtr}) {
