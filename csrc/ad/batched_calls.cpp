@@ -87,7 +87,7 @@ class BatchedRule : public Rule {
       if (given[k] == kNoNode || one[k] == kNoNode) continue;
       made[k] = given[k];
       if (batched && !(*batched)[k]) continue;
-      made[k] = alias(g, constant(g, g.dtype(one[k]), Dims(g.dims(one[k])), 0));
+      made[k] = g.unknown(g.dtype(one[k]), Dims(g.dims(one[k])));
       pairs.add(made[k], given[k]);
     }
     return made;

@@ -16,13 +16,13 @@ bool has_any(std::span<const NodeId> nodes) {
   return std::ranges::any_of(nodes, [](NodeId id) { return id != kNoNode; });
 }
 
-/// Nodes to be linear in, one like each of those that there are: zeros that nothing knows of.
+/// Nodes to be linear in, one like each of those that there are.
 std::vector<NodeId> unknowns(Graph& g, std::span<const NodeId> like, auto wanted) {
   std::vector<NodeId> made;
   for (size_t k = 0; k < like.size(); ++k) {
     const NodeId x = like[k];
     const bool there = x != kNoNode && is_floating(g.dtype(x)) && wanted(k);
-    made.push_back(there ? alias(g, constant(g, g.dtype(x), Dims(g.dims(x)), 0)) : kNoNode);
+    made.push_back(there ? g.unknown(g.dtype(x), Dims(g.dims(x))) : kNoNode);
   }
   return made;
 }

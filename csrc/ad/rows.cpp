@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 
+#include "ad/calls.h"
 #include "ad/transform.h"
 #include "ops/ops.h"
 
@@ -191,35 +192,89 @@ class Rows {
   int64_t rows_;
 };
 
+/// Finds the rows of node after node.
+class Walk {
+ public:
+  Walk(Graph& g, int64_t rows) : g_(g), rows_(rows), in_(g, rows) {}
+
+  /// The rows of `id` are its slices along the first axis.
+  void begin(NodeId id) { inner(id) = g_.count(id) / rows_; }
+
+  const std::optional<Inner>& of(NodeId id) { return inner(id); }
+
+  /// Goes on to the outputs; the first node that mixes rows, if there is one. `order`: up to which
+  /// derivatives are taken, those of calls with a rule of their own being what the rule makes.
+  NodeId walk(std::span<const NodeId> outputs, int order) {
+    for (NodeId id : live_nodes(g_, outputs)) {
+      if (inner(id)) continue;
+      if (is_call_output(g_, id)) {
+        if (const NodeId mixing = call(id, order); mixing != kNoNode) return mixing;
+        continue;
+      }
+      bool active = false;
+      of_.clear();
+      for (int k = 0; k < g_[id].input_count; ++k) {
+        of_.push_back(passes(g_, id, k) ? inner(g_.input(id, k)) : std::nullopt);
+        active |= of_.back().has_value();
+      }
+      if (!active) continue;
+      const std::optional<Inner> found = in_.lie(id, of_);
+      if (!found) return id;
+      inner(id) = found;
+    }
+    return kNoNode;
+  }
+
+ private:
+  std::optional<Inner>& inner(NodeId id) {
+    if (inner_.size() <= id) inner_.resize(std::max<size_t>(g_.size(), id + 1));
+    return inner_[id];
+  }
+
+  /// The value's rows, and those of the tangent that the call's rule makes of tangents with rows
+  /// where the inputs have theirs. A node that mixes them, or has them elsewhere; else kNoNode.
+  NodeId call(NodeId id, int order) {
+    const Call c = call_of(g_, id);
+    std::vector<NodeId> dx;
+    std::vector<bool> wanted;
+    for (NodeId x : c.inputs) {
+      wanted.push_back(is_floating(g_.dtype(x)) && inner(x));
+      dx.push_back(wanted.back() ? g_.unknown(g_.dtype(x), Dims(g_.dims(x))) : kNoNode);
+      if (wanted.back()) inner(dx.back()) = Inner(*inner(x));
+    }
+    inner(id) = std::optional(inner(g_.input(id, 0)));
+    const bool active = std::ranges::find(wanted, true) != wanted.end();
+    if (!active || (order == 0 && inner(id))) return kNoNode;
+    if (order == 0) return id;
+    const std::vector<NodeId> dy = call_tangent(g_, c, dx, wanted);
+    const NodeId moved = dy.empty() ? kNoNode : dy.back();
+    if (moved == kNoNode) return kNoNode;
+    if (const NodeId mixing = walk({&moved, 1}, order - 1); mixing != kNoNode) return mixing;
+    const std::optional<Inner> found = inner(moved);
+    if (found && inner(id) && *found != *inner(id)) return id;
+    if (found) inner(id) = found;
+    return kNoNode;
+  }
+
+  Graph& g_;
+  int64_t rows_;
+  Rows in_;
+  std::vector<std::optional<Inner>> inner_, of_;
+};
+
 }  // namespace
 
-NodeId first_mixing_rows(const Graph& g, std::span<const NodeId> outputs,
-                         std::span<const NodeId> wrt) {
+NodeId first_mixing_rows(Graph& g, std::span<const NodeId> outputs, std::span<const NodeId> wrt,
+                         int order, bool in_place) {
   const int64_t rows = g.dims(wrt[0])[0];
   for (NodeId id : wrt)
     if (rows == 1 || g.count(id) == 0) return kNoNode;
-  std::vector<std::optional<Inner>> inner(g.size());
-  NodeId first = kNoNode;
-  for (NodeId id : wrt) {
-    inner[id] = g.count(id) / rows;
-    first = std::min(first, id);
-  }
-  const Rows in(g, rows);
-  std::vector<std::optional<Inner>> of;
-  for (NodeId id : live_nodes(g, outputs)) {
-    if (id <= first || inner[id]) continue;
-    of.clear();
-    bool active = false;
-    for (int k = 0; k < g[id].input_count; ++k) {
-      // A call's rows lie as they do inside; its own derivative is of the same shape.
-      const bool seen = is_call_output(g, id) ? k == 0 : passes(g, id, k);
-      of.push_back(seen ? inner[g.input(id, k)] : std::nullopt);
-      active |= of.back().has_value();
-    }
-    if (!active) continue;
-    inner[id] = in.lie(id, of);
-    if (!inner[id]) return id;
-  }
+  Walk w(g, rows);
+  for (NodeId id : wrt) w.begin(id);
+  if (const NodeId mixing = w.walk(outputs, order); mixing != kNoNode) return mixing;
+  if (in_place)
+    for (NodeId id : outputs)
+      if (w.of(id) && *w.of(id) * rows != g.count(id)) return id;
   return kNoNode;
 }
 

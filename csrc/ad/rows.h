@@ -1,4 +1,5 @@
-// Whether a recorded function treats the rows of its input one by one.
+// Whether a recorded function, and what its derivatives are made of, treats the rows of its input
+// one by one. A proof: what is not known to keep rows apart mixes them.
 #pragma once
 
 #include <span>
@@ -8,10 +9,11 @@
 namespace gradcell::ad {
 
 /// Rows are what x[0], x[1], ... are for each x of `wrt` (all of equally many, at least one). The
-/// first node on the way to the outputs of which some element needs more than one row, or another
-/// than the one that its place says; kNoNode if there is none, and derivatives with respect to all
-/// rows can be had at once.
-NodeId first_mixing_rows(const Graph& g, std::span<const NodeId> outputs,
-                         std::span<const NodeId> wrt);
+/// first node on the way to the outputs of which some element, or some derivative up to `order` as
+/// calls' own rules give it, may need more than one row; kNoNode if there is none, and derivatives
+/// with respect to all rows can be had at once. `in_place`: the outputs' rows must be their slices
+/// along the first axis, too.
+NodeId first_mixing_rows(Graph& g, std::span<const NodeId> outputs, std::span<const NodeId> wrt,
+                         int order, bool in_place);
 
 }  // namespace gradcell::ad

@@ -318,7 +318,7 @@ class Series {
     Entry& e = entry(x);
     if (!e.active) return kNoNode;
     if (e.own_slope == kNoNode) {
-      e.own_slope = alias(g_, x);
+      e.own_slope = g_.unknown(g_.dtype(x), Dims(g_.dims(x)));
       Entry& slope = new_entry(e.own_slope, true);
       slope.slope = true;
       slope.slope_of = x;

@@ -1,5 +1,6 @@
 // Traces and differentiation, for python/gradcell/transform.py.
 #include "ad/batching.h"
+#include "ad/calls.h"
 #include "ad/loops.h"
 #include "ad/rows.h"
 #include "ad/series.h"
@@ -139,6 +140,14 @@ void bind_trace(py::module_& m) {
   py::class_<Trace, TracePtr>(m, "Trace")
       .def("argument",
            [](Trace& t, const Tensor& value) { return wrap(t, t.argument(value.value())); })
+      .def(
+          "unknown",
+          [](Trace& t, const Tensor& like) {
+            return wrap(t, t.graph.unknown(like.dtype(), like.dims()));
+          },
+          "A tensor of this one's dtype and shape that stands for any such: it has no value.")
+      .def_property_readonly("asked_for_unknown", &Trace::asked_for_unknown,
+                             "Whether a value was asked for that depends on one that is unknown.")
       .def(
           "finish",
           [](Trace& t, const std::vector<TensorPtr>& outputs) { t.finish(nodes(t, outputs)); },
@@ -391,17 +400,23 @@ void bind_trace(py::module_& m) {
         }),
         "The partial derivatives by multi-indices over the elements of `wrt` (of a row of it), for "
         "each output.");
-  m.def("first_mixing_rows",
-        in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs,
-                     const std::vector<TensorPtr>& wrt) -> std::optional<std::string> {
-          const std::vector<NodeId> in = nodes(t, wrt);
-          const std::vector<NodeId> out = ad::without_loops(t.graph, nodes(t, outputs), in);
-          const NodeId id = ad::first_mixing_rows(t.graph, out, in);
-          if (id == kNoNode) return {};
-          const std::string at = location_text(t.graph[id].location);
-          return std::string(info(t.graph[id].op).name) + (at.empty() ? "" : " (" + at + ")");
-        }),
-        "The op, with its line, that first combines rows of `wrt`; None: rows stay apart.");
+  m.def(
+      "first_mixing_rows",
+      in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs,
+                   const std::vector<TensorPtr>& wrt, int order,
+                   bool in_place) -> std::optional<std::string> {
+        const std::vector<NodeId> in = nodes(t, wrt);
+        const std::vector<NodeId> out = ad::without_loops(t.graph, nodes(t, outputs), in);
+        const NodeId id = ad::first_mixing_rows(t.graph, out, in, order, in_place);
+        if (id == kNoNode) return {};
+        const std::string at = location_text(t.graph[id].location);
+        const std::string name = is_call_output(t.graph, id) ? ad::call_of(t.graph, id).rule->name()
+                                                             : info(t.graph[id].op).name;
+        return name + (at.empty() ? "" : " (" + at + ")");
+      }),
+      py::arg("outputs"), py::arg("wrt"), py::arg("order"), py::arg("in_place"),
+      "The op, with its line, that first combines rows of `wrt`, or whose derivatives up to "
+      "`order` do; None: rows stay apart. in_place: outputs' rows must be their first axis, too.");
 }
 
 }  // namespace gradcell::bind

@@ -68,6 +68,11 @@ NodeId Graph::unique(Op op, DType dtype, std::span<const int64_t> dims,
   return id;
 }
 
+NodeId Graph::unknown(DType dtype, std::span<const int64_t> dims) {
+  unknowns_.push_back(unique(Op::Leaf, dtype, dims, {}));
+  return unknowns_.back();
+}
+
 int64_t Graph::add_rule(std::shared_ptr<const Rule> rule) {
   rules_.push_back(std::move(rule));
   return static_cast<int64_t>(rules_.size()) - 1;

@@ -114,6 +114,10 @@ class Graph {
   };
   std::span<const Effect> effects() const { return effects_; }  ///< by place
 
+  /// A leaf that stands for any value: what is recorded of it holds for all of them.
+  NodeId unknown(DType dtype, std::span<const int64_t> dims);
+  std::span<const NodeId> unknowns() const { return unknowns_; }
+
   /// Keeps the derivative that a call has of its own; returns the call's number.
   int64_t add_rule(std::shared_ptr<const Rule> rule);
   std::shared_ptr<const Rule> rule(int64_t call) const {
@@ -149,6 +153,7 @@ class Graph {
   std::vector<uint32_t> hashes_;
   std::vector<NodeId> table_;  ///< open addressing, power-of-two size
   std::vector<std::shared_ptr<const Rule>> rules_;
+  std::vector<NodeId> unknowns_;
   uint64_t next_serial_ = 0, next_place_ = 1;
   std::vector<Effect> effects_;
   Location location_;

@@ -73,9 +73,7 @@ Array Tensor::value() const {
 
 NodeId Tensor::in(Trace& trace) const {
   if (trace_) {
-    require(!trace_->of_examples_, ErrorKind::Value,
-            "vmap: a tensor that differs from example to example is used after the function that "
-            "was mapped has ended; return it from that function");
+    require(!trace_->ended_, ErrorKind::Value, trace_->ended_);
     require(
         trace_.get() == &trace, ErrorKind::Runtime,
         "a tensor of one function being differentiated is used in another thread's, or after its "

@@ -123,10 +123,9 @@ NodeId Trace::example(NodeId batch) {
   return leaf(graph, graph.dtype(batch), Dims(all.begin() + 1, all.end()));
 }
 
-void Trace::end_examples(std::span<const NodeId> examples) {
-  const std::vector<uint8_t> depends = ad::dependents(graph, examples);
+void Trace::end_tensors(const std::vector<uint8_t>& depends, const char* why) {
   auto ended = std::make_shared<Trace>();
-  ended->of_examples_ = true;
+  ended->ended_ = why;
   for (Tensor *next, *t = tensors_; t; t = next) {
     next = t->next_;
     if (!depends[t->node_]) continue;
@@ -136,6 +135,13 @@ void Trace::end_examples(std::span<const NodeId> examples) {
     t->node_ = left;
     t->link();
   }
+}
+
+void Trace::end_examples(std::span<const NodeId> examples) {
+  const std::vector<uint8_t> depends = ad::dependents(graph, examples);
+  end_tensors(depends,
+              "vmap: a tensor that differs from example to example is used after the function "
+              "that was mapped has ended; return it from that function");
   bool assigned = false;
   for (auto& [variable, node] : state_) {
     if (!depends[node]) continue;
@@ -153,10 +159,18 @@ std::vector<Array> Trace::inputs_of(std::span<const NodeId> live) const {
   for (NodeId n : live) {
     const Array* a = known(n);
     if (a) in.push_back(*a);
-    require(
-        a || !is_leaf(graph, n), ErrorKind::Value,
-        "vmap: a value was asked for that differs from example to example, as by if, float() or "
-        "print(): there is not one value. Choose by ops.where, or return the tensor");
+    if (a || !is_leaf(graph, n)) continue;
+    if (std::ranges::find(graph.unknowns(), n) != graph.unknowns().end()) {
+      asked_for_unknown_ = true;
+      fail(ErrorKind::Value,
+           "the rule of a derivative asked for the value of a tangent or cotangent that stands for "
+           "any: it is recorded once for all of them here, as derivatives of higher order and the "
+           "other mode need it. Compute with ops instead of numbers, or take jvp for a rule of "
+           "tangents and vjp for one of cotangents");
+    }
+    fail(ErrorKind::Value,
+         "vmap: a value was asked for that differs from example to example, as by if, float() or "
+         "print(): there is not one value. Choose by ops.where, or return the tensor");
   }
   return in;
 }
@@ -361,7 +375,11 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs) {
 
 std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
                                  std::shared_ptr<Compiled>* compiled) {
-  graph.drop_rules();                                        // with the tensors that they kept
+  graph.drop_rules();  // with the tensors that they kept
+  if (!graph.unknowns().empty())
+    end_tensors(ad::dependents(graph, graph.unknowns()),
+                "a tangent or cotangent that stands for any is used after the rule that it was "
+                "given to has ended");
   for (Tensor* t = tensors_; t; t = t->next_) t->in(*this);  // views of what has changed
   std::vector<NodeId> roots(outputs.begin(), outputs.end());
   const std::vector<VariablePtr> updated = this->updated();

@@ -65,6 +65,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// What depends on these examples is of no use from now on: tensors that still hold it say so
   /// when they are used. Throws Value for a variable that has been assigned such a thing.
   void end_examples(std::span<const NodeId> examples);
+  /// Whether a value was asked for that depends on what stands for any value (Graph::unknown).
+  bool asked_for_unknown() const { return asked_for_unknown_; }
   /// A node equal to x that is no other, to differentiate by.
   NodeId alias(NodeId x);
   /// Makes an alias stand for the variable, so that it can be differentiated by; returns it.
@@ -150,6 +152,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// The values that a plan of these nodes takes. Throws Value if one differs from example to
   /// example.
   std::vector<Array> inputs_of(std::span<const NodeId> live) const;
+  /// Tensors that depend on what stands for any value, or for one example, have none: what still
+  /// holds them says so when it uses them.
+  void end_tensors(const std::vector<uint8_t>& depends, const char* why);
 
   std::vector<Given> leaves_;
   std::unordered_map<NodeId, size_t> leaf_index_;
@@ -163,7 +168,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   Tensor* tensors_ = nullptr;        ///< intrusive list of the live tensors of this trace
   int arguments_ = 0;
   bool active_ = true, asked_ = false;
-  bool of_examples_ = false;  ///< what tensors of ended examples belong to
+  mutable bool asked_for_unknown_ = false;
+  const char* ended_ = nullptr;  ///< why the tensors that belong here have no value
   Location asked_at_;
 };
 using TracePtr = std::shared_ptr<Trace>;

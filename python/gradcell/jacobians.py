@@ -246,7 +246,8 @@ def linearize(fn: Any, inputs: Any) -> tuple[Any, Callable[..., Any]]:
     """(fn(inputs), jvp_fn): jvp_fn(v) is the Jacobian of fn at these inputs times v.
 
     fn is recorded and its derivative's factors are computed once; each jvp_fn(v) then runs only what
-    depends on v. inputs: a tensor or a tuple or list of them; v: of their shapes and dtypes. Raises
+    depends on v. (Where the rule of a custom_jvp asks for the numbers of a tangent, each jvp_fn(v) runs
+    fn and the rule again.) inputs: a tensor or a tuple or list of them; v: of their shapes and dtypes. Raises
     TypeError for what is no tensor, ValueError where they differ.
     """
     arguments.function(fn, "linearize")
@@ -268,31 +269,43 @@ def linearize(fn: Any, inputs: Any) -> tuple[Any, Callable[..., Any]]:
         found = iter(moved)
         return tree.map_leaves(lambda _: next(found), out)
 
+    def again(vs: list[Tensor]) -> Any:
+        same, moved, _ = record(*xs, *vs)
+        return shaped(same, moved)
+
     if _core.in_trace():
-        out, _, _ = record(*xs, *xs)
+        out = fn(*map(_core.record, xs))  # it may write into its arguments
 
         def inside(v: Any) -> Any:
             vs = _tensors("linearize", "v", v)
             _check_directions("linearize", xs, vs)
-            same, moved, _ = record(*xs, *vs)
-            return shaped(same, moved)
+            return again(vs)
 
         return out, inside
 
-    def body(trace: _core.Trace) -> tuple[Any, _core.Compiled]:
-        directions = [trace.argument(x) for x in xs]
-        out, moved, _ = record(*xs, *directions)
+    def body(trace: _core.Trace) -> tuple[Any, _core.Compiled | None]:
+        directions = [trace.unknown(x) for x in xs]
+        try:
+            out, moved, _ = record(*xs, *directions)
+        except ValueError:
+            if not trace.asked_for_unknown:
+                raise
+            return None, None
         linear = trace.remainder(moved, directions)
         trace.finish(tree.leaves(out))
         return out, linear
 
     out, linear = _core.with_trace(body)
+    if linear is None:
+        out = run(fn, tuple(xs), {}, None, True)
 
     def jvp_fn(v: Any) -> Any:
         vs = _tensors("linearize", "v", v)
         _check_directions("linearize", xs, vs)
         if _core.in_trace():
-            return shaped(*record(*xs, *vs)[:2])
+            return again(vs)
+        if linear is None:
+            return run(lambda *vs: again(list(vs)), tuple(vs), {}, None, True)
         return shaped(out, linear.run(vs))
 
     return out, jvp_fn

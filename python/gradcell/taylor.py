@@ -250,7 +250,8 @@ def _have_rows(wrt: list[Tensor]) -> bool:
 
 def _laplacian(name: str, fn: Any, grad_position: Any, has_aux: bool, twice: bool) -> Any:
     def rule(outputs: list[Tensor], wrt: list[Tensor]) -> list[Any]:
-        mixing = _core.first_mixing_rows(outputs, wrt) if _have_rows(wrt) else ""
+        order = 4 if twice else 2
+        mixing = _core.first_mixing_rows(outputs, wrt, order, False) if _have_rows(wrt) else ""
         size = sum(x.size for x in wrt)
         if mixing and max(x.ndim for x in wrt) > 1 and size > MOST_DIRECTIONS:
             raise ValueError(
@@ -298,8 +299,11 @@ def biharmonic(
     return _laplacian("biharmonic", fn, grad_position, has_aux, True)  # type: ignore[no-any-return]
 
 
-def _point_size(name: str, outputs: list[Tensor], wrt: list[Tensor], batched: bool) -> int:
-    """Coordinates of a point. Raises ValueError if points are not what the arguments' rows are."""
+def _point_size(
+    name: str, outputs: list[Tensor], wrt: list[Tensor], batched: bool, order: int, in_place: bool
+) -> int:
+    """Coordinates of a point. Raises ValueError if points are not what the arguments' rows are, as far as
+    derivatives of this order go; in_place: if they are not the outputs' rows either."""
     if not batched:
         return sum(x.size for x in wrt)
     if not _have_rows(wrt):
@@ -307,12 +311,12 @@ def _point_size(name: str, outputs: list[Tensor], wrt: list[Tensor], batched: bo
             f"{name}: the arguments must hold equally many points along their first dimension, got "
             f"shapes {[list(x.shape) for x in wrt]}{where()}"
         )
-    mixing = _core.first_mixing_rows(outputs, wrt)
+    mixing = _core.first_mixing_rows(outputs, wrt, order, in_place)
     if mixing:
         raise ValueError(
-            f"{name}: {mixing} combines rows, so that the function has no derivatives by a row's "
-            "coordinates alone. Let it treat rows one by one, or pass batched=False for a function "
-            f"of one point{where()}"
+            f"{name}: {mixing} combines rows, or moves them, so that the function has no derivatives "
+            "by a row's coordinates alone. Let it treat rows one by one, or pass batched=False for a "
+            f"function of one point{where()}"
         )
     return sum(x.size for x in wrt) // max(1, wrt[0].shape[0])
 
@@ -346,7 +350,8 @@ def partials(
 
     def rule(outputs: list[Tensor], wrt: list[Tensor]) -> list[Any]:
         rows = _is_batched(wrt, batched)
-        size = _point_size("partials", outputs, wrt, rows)
+        order = max(map(len, chosen), default=0)
+        size = _point_size("partials", outputs, wrt, rows, order, False)
         for i in chosen:
             for coordinate in i:
                 if not 0 <= coordinate < size:
@@ -390,7 +395,7 @@ def divergence(
     def rule(outputs: list[Tensor], wrt: list[Tensor]) -> list[Any]:
         (x,) = wrt
         rows = _is_batched(wrt, batched)
-        size = _point_size("divergence", outputs, wrt, rows)
+        size = _point_size("divergence", outputs, wrt, rows, 1, True)
         count = x.size // size if size else 0
         for out in outputs:
             if tuple(out.shape) != tuple(x.shape):
