@@ -21,7 +21,7 @@ status=0
 # From another folder, so that the installed package is the one that is tested.
 cd "$out"
 "$python" -m gradcell info  # which libraries were taken, by the driver's version
-suite="-m pytest -p no:cacheprovider -m cuda $root/tests/python/test_cuda_gpu.py"
+suite="-m pytest -p no:cacheprovider -m cuda $root/tests/python/cuda/test_cuda_gpu.py"
 # shellcheck disable=SC2086
 GRADCELL_TEST_NEEDS_GPU=1 "$python" $suite --junitxml=gpu-tests.xml || status=$?
 if command -v compute-sanitizer > sanitizer.txt; then

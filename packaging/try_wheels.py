@@ -1,7 +1,7 @@
 """Installs wheels into clean environments, with no compiler to be found, and says what came of it.
 
     python packaging/try_wheels.py dist /usr/bin/python3.11 /opt/python3.14/bin/python3
-    python packaging/try_wheels.py dist python3.12 --demo digits --tests tests/python/test_ops.py
+    python packaging/try_wheels.py dist python3.12 --demo digits --tests tests/python/ops/test_ops.py
 
 For each interpreter a row of a Markdown table: the wheel that fits it and its size, the C library it
 ran with, the seconds of `pip install` and of `import gradcell` beyond NumPy's, what pytest said. Needs

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "python"))
+sys.path.insert(0, str(ROOT / "tests" / "python" / "support"))
 LIST, DOCUMENT = ROOT / "tools" / "names.txt", ROOT / "docs" / "names.md"
 
 #: MindSpore's namespaces, in the order of the document; the last word of some is a class.
@@ -274,10 +274,10 @@ def write_document() -> None:
         *rows,
         "",
         "A name agrees where a test asks for it in both packages: values, dtypes, shapes and first "
-        "gradients (`tests/python/*_cases.py`, `tests/python/cases`; `tools/agreement.py` writes what "
-        "MindSpore gives, and what it says where it refuses). Names without a kernel in MindSpore for the "
-        "CPU run here; most are compared with another spelling of the same idea. `test_tables.py` fails "
-        "for a name that is held and neither asked for nor excused.",
+        "gradients (`tests/python/support/*_cases.py`, `tests/python/cases`; `tools/agreement.py` "
+        "writes what MindSpore gives, and what it says where it refuses). Names without a kernel in "
+        "MindSpore for the CPU run here; most are compared with another spelling of the same idea. "
+        "`test_tables.py` fails for a name that is held and neither asked for nor excused.",
         "",
         "## What MindSpore refuses",
         "",

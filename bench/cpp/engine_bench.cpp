@@ -18,8 +18,8 @@
 
 #include "ad/transform.h"
 #include "base/thread_pool.h"
-#include "cpu/blas.h"
-#include "cpu/engine.h"
+#include "cpu/products/blas.h"
+#include "cpu/run/engine.h"
 #include "machine.h"
 #include "ops/ops.h"
 #include "plan/planner.h"

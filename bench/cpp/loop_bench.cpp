@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cpu/kernels.h"
+#include "cpu/kernels/kernels.h"
 
 namespace gradcell::cpu {
 namespace {

@@ -1,7 +1,7 @@
 // The limits of this machine, measured once when first asked for: what a figure is compared with.
 #pragma once
 
-#include "cpu/isa_level.h"
+#include "cpu/kernels/isa_level.h"
 
 namespace gradcell::cpu {
 

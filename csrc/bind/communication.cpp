@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "bind/bind.h"
-#include "cpu/communicator.h"
+#include "cpu/run/communicator.h"
 
 namespace gradcell::bind {
 

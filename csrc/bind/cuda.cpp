@@ -1,11 +1,11 @@
 // What the CUDA planner makes of a trace, to look at with or without a GPU.
 #include "bind/bind.h"
 #include "cuda/cuda_plan.h"
-#include "cuda/device.h"
-#include "cuda/engine.h"
-#include "cuda/nccl.h"
-#include "cuda/nvrtc.h"
-#include "cuda/weights.h"
+#include "cuda/fuse/costs.h"
+#include "cuda/run/device.h"
+#include "cuda/run/engine.h"
+#include "cuda/run/nccl.h"
+#include "cuda/run/nvrtc.h"
 #include "runtime/plan_cache.h"
 
 namespace gradcell::bind {

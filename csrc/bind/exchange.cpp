@@ -1,7 +1,7 @@
 // Arrays of other libraries on the GPU.
 #include "runtime/exchange.h"
 #include "bind/bind.h"
-#include "cuda/device.h"
+#include "cuda/run/device.h"
 #include "runtime/executable.h"
 
 namespace gradcell::bind {

@@ -1,8 +1,8 @@
 // What one can ask about the package and the machine.
 #include "base/thread_pool.h"
 #include "bind/bind.h"
-#include "cpu/blas.h"
-#include "cpu/isa_level.h"
+#include "cpu/kernels/isa_level.h"
+#include "cpu/products/blas.h"
 #include "ir/fold.h"
 #include "runtime/plan_cache.h"
 

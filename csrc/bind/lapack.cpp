@@ -1,6 +1,6 @@
 // Factorisations of NumPy's matrices of float64 or complex128: for
 // python/gradcell/ops/factorisations.py.
-#include "cpu/lapack.h"
+#include "cpu/products/lapack.h"
 
 #include <pybind11/complex.h>
 

@@ -1,5 +1,5 @@
 // Where the time of runs goes, for gradcell.profiler.
-#include "cpu/profile.h"
+#include "cpu/run/profile.h"
 
 #include "bind/bind.h"
 

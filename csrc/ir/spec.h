@@ -28,12 +28,12 @@ enum class Form : uint8_t {
   Scan,         ///< combines what comes before, along an axis
   Fourier,      ///< a discrete Fourier transform along an axis
   Product,      ///< sums of matrix products
-  Convolve,     ///< a partial derivative of the form that ops/convolution.h states
+  Convolve,     ///< a partial derivative of the form that ops/combining/convolution.h states
   Window,       ///< the largest element of windows, or where it is
-  Attend,       ///< sums over keys or queries, as ops/attention.h states
+  Attend,       ///< sums over keys or queries, as ops/combining/attention.h states
   TakePlaces,   ///< elements of rows at places
   AddPlaces,    ///< sums of elements at places of rows
-  Sampling,     ///< a partial derivative of the form that ops/sampling.h states
+  Sampling,     ///< a partial derivative of the form that ops/moving/sampling.h states
   Take,         ///< slices at indices
   Scatter,      ///< sums of slices at indices
   LastIndex,    ///< the last position at which an index occurs

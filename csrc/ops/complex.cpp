@@ -4,7 +4,7 @@
 
 #include "ops/families.h"
 #include "ops/identity.h"
-#include "ops/movement.h"
+#include "ops/moving/movement.h"
 #include "ops/value.h"
 
 namespace gradcell {

@@ -8,7 +8,7 @@
 #include "ir/fold.h"
 #include "ops/complex.h"
 #include "ops/families.h"
-#include "ops/movement.h"
+#include "ops/moving/movement.h"
 #include "ops/value.h"
 
 namespace gradcell {

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "ops/elementwise.h"
-#include "ops/movement.h"
+#include "ops/moving/movement.h"
 
 namespace gradcell {
 

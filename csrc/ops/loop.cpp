@@ -1,7 +1,7 @@
 #include "ops/loop.h"
 
 #include "ops/families.h"
-#include "ops/movement.h"
+#include "ops/moving/movement.h"
 #include "ops/source.h"
 #include "ops/steps.h"
 

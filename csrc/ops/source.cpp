@@ -3,7 +3,7 @@
 #include "ir/fold.h"
 #include "ops/families.h"
 #include "ops/identity.h"
-#include "ops/movement.h"
+#include "ops/moving/movement.h"
 
 namespace gradcell {
 

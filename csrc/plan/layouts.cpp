@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "ops/product.h"
-#include "plan/uses.h"
+#include "ops/combining/product.h"
+#include "plan/region/uses.h"
 
 namespace gradcell {
 

@@ -124,13 +124,13 @@ enum class Link : uint8_t { Add, Sub, ReverseSub, Mul };  // t + b, t - b, b - t
 /// An expression of several ops that is one instruction, see formulas.def.
 enum class Formula : uint8_t {
 #define FORMULA(Name, expression) Name,
-#include "plan/formulas.def"
+#include "plan/region/formulas.def"
 #undef FORMULA
 };
 /// Their text.
 inline constexpr const char* kFormulas[] = {
 #define FORMULA(Name, expression) #expression,
-#include "plan/formulas.def"
+#include "plan/region/formulas.def"
 #undef FORMULA
 };
 

@@ -11,7 +11,7 @@
 #include "plan/loop_plan.h"
 #include "plan/moves.h"
 #include "plan/recomputation.h"
-#include "plan/region_builder.h"
+#include "plan/region/region_builder.h"
 #include "plan/rewrite.h"
 #include "plan/verify.h"
 

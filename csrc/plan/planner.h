@@ -23,7 +23,7 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
 
 /// The graph that is planned: the live part without aliases and gradient stops, hash-consed again,
 /// known values as leaves, sums of products merged. apart: loops of one step are none, and samples
-/// (ops/sampling.h) are what they are made of.
+/// (ops/moving/sampling.h) are what they are made of.
 PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                      std::span<const NodeId> cuts, bool apart = false);
 

@@ -5,7 +5,7 @@
 
 #include "ir/print.h"
 #include "ops/source.h"
-#include "plan/scratch.h"
+#include "plan/region/scratch.h"
 
 namespace gradcell {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ir/verify.h"
-#include "plan/region_builder.h"
+#include "plan/region/region_builder.h"
 
 namespace gradcell {
 

@@ -1,6 +1,6 @@
 #include "runtime/exchange.h"
 
-#include "cuda/device.h"
+#include "cuda/run/device.h"
 #include "runtime/executable.h"
 
 namespace gradcell {

@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "cpu/engine.h"
-#include "cuda/engine.h"
-#include "cuda/nvrtc.h"
+#include "cpu/run/engine.h"
+#include "cuda/run/engine.h"
+#include "cuda/run/nvrtc.h"
 #include "plan/planner.h"
 
 namespace gradcell {

@@ -3,7 +3,7 @@
 #include <numeric>
 #include <vector>
 
-#include "cpu/whole_kernels.h"
+#include "cpu/kernels/whole_kernels.h"
 #include "runtime/order_keys.h"
 #include "runtime/selection.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/element.h"
 #include "base/parts.h"
-#include "cpu/whole_kernels.h"
+#include "cpu/kernels/whole_kernels.h"
 #include "runtime/views.h"
 
 namespace gradcell {

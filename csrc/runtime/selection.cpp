@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/scratch.h"
-#include "cpu/whole_kernels.h"
+#include "cpu/kernels/whole_kernels.h"
 #include "runtime/order_keys.h"
 
 namespace gradcell {

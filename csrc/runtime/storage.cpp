@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "cuda/device.h"
+#include "cuda/run/device.h"
 
 namespace gradcell {
 

@@ -1,6 +1,6 @@
 // The engine as a whole: random graphs against the interpreter, results that do not depend on the
 // number of threads, one Runner used by several threads.
-#include "cpu/engine.h"
+#include "cpu/run/engine.h"
 #include "ops/ops.h"
 
 #include <gtest/gtest.h>

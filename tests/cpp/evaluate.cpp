@@ -9,7 +9,7 @@
 
 #include "base/half.h"
 #include "base/philox.h"
-#include "cpu/engine.h"
+#include "cpu/run/engine.h"
 #include "ir/fold.h"
 #include "ir/print.h"
 #include "ops/ops.h"
@@ -321,7 +321,7 @@ class Interpreter {
     });
   }
 
-  /// Term by term of the form that ops/convolution.h states.
+  /// Term by term of the form that ops/combining/convolution.h states.
   Bits convolution(NodeId id) const {
     const DType t = g_.dtype(id);
     const auto at = attributes<ConvolutionAttributes>(g_, id);

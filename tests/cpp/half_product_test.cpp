@@ -1,4 +1,4 @@
-#include "cpu/half_product.h"
+#include "cpu/products/half_product.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 
 #include "base/half.h"
 #include "base/thread_pool.h"
-#include "cpu/product.h"
+#include "cpu/products/product.h"
 
 namespace gradcell::cpu {
 namespace {

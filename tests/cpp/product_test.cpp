@@ -1,4 +1,4 @@
-#include "cpu/product.h"
+#include "cpu/products/product.h"
 
 #include <gtest/gtest.h>
 

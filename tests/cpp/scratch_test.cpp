@@ -1,5 +1,5 @@
 // The order of a tile program and where its values lie: little is kept, nothing is lost.
-#include "plan/scratch.h"
+#include "plan/region/scratch.h"
 #include "ops/ops.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Every ISA level this machine runs, against plain loops in double.
-#include "cpu/tile_kernels.h"
+#include "cpu/kernels/tile_kernels.h"
 
 #include <gtest/gtest.h>
 

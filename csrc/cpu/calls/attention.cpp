@@ -1,7 +1,7 @@
-// Attention and its sums (ops/attention.h) in tiles: 64 queries, or keys, of a head are the lanes,
-// which meet 64 of the others at a time. A tile's scores are a product with packed vectors, what
-// they weigh is added up by another one, and no tile outlives its turn.
-#include "ops/attention.h"
+// Attention and its sums (ops/combining/attention.h) in tiles: 64 queries, or keys, of a head are
+// the lanes, which meet 64 of the others at a time. A tile's scores are a product with packed
+// vectors, what they weigh is added up by another one, and no tile outlives its turn.
+#include "ops/combining/attention.h"
 
 #include <bit>
 #include <cstring>
@@ -9,7 +9,7 @@
 
 #include "base/scratch.h"
 #include "cpu/calls/elements.h"
-#include "cpu/tile_kernels.h"
+#include "cpu/kernels/tile_kernels.h"
 
 namespace gradcell::cpu {
 

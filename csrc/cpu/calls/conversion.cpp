@@ -1,7 +1,7 @@
 // Casts, and logic of bools, of whole tensors: elements in the types they are stored in.
 #include "cpu/calls/elements.h"
-#include "cpu/tile_kernels.h"
-#include "cpu/whole_kernels.h"
+#include "cpu/kernels/tile_kernels.h"
+#include "cpu/kernels/whole_kernels.h"
 
 namespace gradcell::cpu {
 

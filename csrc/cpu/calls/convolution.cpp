@@ -1,5 +1,5 @@
 // Convolutions and their adjoints: of floats by shifted products, of integers term by term.
-#include "cpu/convolution.h"
+#include "cpu/products/convolution.h"
 
 #include "cpu/calls/elements.h"
 

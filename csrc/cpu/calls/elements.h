@@ -7,7 +7,7 @@
 #include "base/element.h"
 #include "base/thread_pool.h"
 #include "cpu/calls/calls.h"
-#include "cpu/combine.h"
+#include "cpu/kernels/combine.h"
 
 namespace gradcell::cpu {
 

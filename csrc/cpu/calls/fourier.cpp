@@ -1,5 +1,5 @@
 // Discrete Fourier transforms, by pocketfft.
-#include "ops/fourier.h"
+#include "ops/combining/fourier.h"
 
 #include "cpu/calls/elements.h"
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "cpu/calls/elements.h"
-#include "cpu/whole_kernels.h"
+#include "cpu/kernels/whole_kernels.h"
 
 namespace gradcell::cpu {
 

@@ -1,14 +1,14 @@
 // Products of whole matrices, by the engine's own kernels, the matrix unit or OpenBLAS.
-#include "ops/product.h"
+#include "ops/combining/product.h"
 
 #include <numeric>
 #include <vector>
 
 #include "cpu/calls/elements.h"
-#include "cpu/half_product.h"
-#include "cpu/product.h"
-#include "cpu/tile_kernels.h"
-#include "cpu/vector_kernels.h"
+#include "cpu/kernels/tile_kernels.h"
+#include "cpu/kernels/vector_kernels.h"
+#include "cpu/products/half_product.h"
+#include "cpu/products/product.h"
 
 namespace gradcell::cpu {
 

@@ -2,8 +2,8 @@
 // alone: results do not depend on the number of threads.
 #include "base/scratch.h"
 #include "cpu/calls/elements.h"
-#include "cpu/tile_kernels.h"
-#include "cpu/whole_kernels.h"
+#include "cpu/kernels/tile_kernels.h"
+#include "cpu/kernels/whole_kernels.h"
 
 namespace gradcell::cpu {
 

@@ -1,11 +1,11 @@
 // Weighted sums of elements at places that the channels share.
-#include "ops/sampling.h"
+#include "ops/moving/sampling.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "cpu/calls/elements.h"
-#include "cpu/whole_kernels.h"
+#include "cpu/kernels/whole_kernels.h"
 
 namespace gradcell::cpu {
 

@@ -1,10 +1,10 @@
 // Running sums and products along an axis.
-#include "ops/scan.h"
+#include "ops/combining/scan.h"
 
 #include <cmath>
 
 #include "cpu/calls/elements.h"
-#include "cpu/whole_kernels.h"
+#include "cpu/kernels/whole_kernels.h"
 
 namespace gradcell::cpu {
 

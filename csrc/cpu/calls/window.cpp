@@ -1,12 +1,12 @@
 // The largest elements of windows, and elements read and written at places of rows.
-#include "ops/window.h"
+#include "ops/moving/window.h"
 
 #include <limits>
 #include <vector>
 
 #include "cpu/calls/elements.h"
-#include "cpu/tile_kernels.h"
-#include "cpu/whole_kernels.h"
+#include "cpu/kernels/tile_kernels.h"
+#include "cpu/kernels/whole_kernels.h"
 
 namespace gradcell::cpu {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cpu/isa/row_values.h"
-#include "cpu/kernels.h"
+#include "cpu/kernels/kernels.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 
@@ -29,7 +29,7 @@ constexpr char kFirstNumber = 'p';
       return expression;                                                                         \
     }                                                                                            \
   };
-#include "plan/formulas.def"
+#include "plan/region/formulas.def"
 #undef FORMULA
 
 constexpr bool is_letter(char c) { return c >= 'a' && c <= 'z'; }
@@ -83,7 +83,7 @@ void loop(const LoopArgs& args) {
 Loop formula(Compute type, Formula which) {
   static constexpr Loop kLoops[][2] = {
 #define FORMULA(Name, expression) {loop<Name##Expression, float>, loop<Name##Expression, double>},
-#include "plan/formulas.def"
+#include "plan/region/formulas.def"
 #undef FORMULA
   };
   return kLoops[static_cast<int>(which)][type == Compute::F64];

@@ -3,11 +3,11 @@
 #include <cstring>
 #include <type_traits>
 
-#include "cpu/combine.h"
 #include "cpu/isa/conversion.h"
 #include "cpu/isa/row_values.h"
-#include "cpu/kernels.h"
-#include "cpu/tile_kernels.h"
+#include "cpu/kernels/combine.h"
+#include "cpu/kernels/kernels.h"
+#include "cpu/kernels/tile_kernels.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 

@@ -1,9 +1,9 @@
-// The weights of attention on tiles of scores (contract: cpu/tile_kernels.h).
+// The weights of attention on tiles of scores (contract: cpu/kernels/tile_kernels.h).
 #include <limits>
 
 #include "cpu/isa/row_values.h"
 #include "cpu/isa/tile_vector.h"
-#include "cpu/tile_kernels.h"
+#include "cpu/kernels/tile_kernels.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {

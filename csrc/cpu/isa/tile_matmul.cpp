@@ -1,6 +1,6 @@
-// Matrix products on feature-major tiles (contract: cpu/tile_kernels.h).
+// Matrix products on feature-major tiles (contract: cpu/kernels/tile_kernels.h).
 #include "cpu/isa/tile_matmul.h"
-#include "cpu/tile_kernels.h"
+#include "cpu/kernels/tile_kernels.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {

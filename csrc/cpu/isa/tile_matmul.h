@@ -1,5 +1,5 @@
-// Matrix products on feature-major tiles, for tile_matmul.cpp (contract: cpu/tile_kernels.h) and
-// pairs/tile_pairs.cpp.
+// Matrix products on feature-major tiles, for tile_matmul.cpp (contract:
+// cpu/kernels/tile_kernels.h) and pairs/tile_pairs.cpp.
 #pragma once
 
 #include <type_traits>

@@ -1,10 +1,11 @@
-// Products whose right factor is read in place at shifts (contract: cpu/tile_kernels.h): what a
-// convolution is on images with a margin of zeros, where a kernel's element reads the image moved.
+// Products whose right factor is read in place at shifts (contract: cpu/kernels/tile_kernels.h):
+// what a convolution is on images with a margin of zeros, where a kernel's element reads the image
+// moved.
 #include <type_traits>
 
 #include "cpu/isa/tile_dots.h"
 #include "cpu/isa/tile_product.h"
-#include "cpu/tile_kernels.h"
+#include "cpu/kernels/tile_kernels.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {

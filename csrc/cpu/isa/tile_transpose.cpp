@@ -1,9 +1,10 @@
-// Rows in and out of feature-major tiles, and the 16-bit floats (contract: cpu/tile_kernels.h).
+// Rows in and out of feature-major tiles, and the 16-bit floats (contract:
+// cpu/kernels/tile_kernels.h).
 //
 // Every way through ends in square transposes held in registers. A dtype that differs from its
 // compute type is converted row by row into a small buffer first (or last).
 #include "cpu/isa/tile_vector.h"
-#include "cpu/tile_kernels.h"
+#include "cpu/kernels/tile_kernels.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {

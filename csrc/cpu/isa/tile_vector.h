@@ -84,7 +84,7 @@ GRADCELL_INLINE Vec<double> fma(Vec<double> a, Vec<double> b, Vec<double> c) {
 }
 
 #if defined(__AVX512BF16__)
-// A uint32_t is a pair of bfloat16 numbers, see cpu/pair_kernels.h.
+// A uint32_t is a pair of bfloat16 numbers, see cpu/kernels/pair_kernels.h.
 GRADCELL_INLINE Vec<uint32_t> broadcast(uint32_t s) {
   return (Vec<uint32_t>)_mm512_set1_epi32(static_cast<int>(s));
 }

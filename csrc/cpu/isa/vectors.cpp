@@ -1,5 +1,5 @@
 // Products of matrices with vectors.
-#include "cpu/vector_kernels.h"
+#include "cpu/kernels/vector_kernels.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {

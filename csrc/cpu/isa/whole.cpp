@@ -1,5 +1,5 @@
 // Reductions of whole tensors: elements side by side, and columns.
-#include "cpu/whole_kernels.h"
+#include "cpu/kernels/whole_kernels.h"
 
 #include "cpu/isa/conversion.h"
 #include "ir/op_info.h"
@@ -12,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-#include "cpu/combine.h"
+#include "cpu/kernels/combine.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {

@@ -1,4 +1,5 @@
-// The largest elements of windows (contract: cpu/tile_kernels.h), for every type that a tile has.
+// The largest elements of windows (contract: cpu/kernels/tile_kernels.h), for every type that a
+// tile has.
 //
 // Some windows next to each other are a vector: all of a window's elements go through a register
 // before anything is written. Where a row of windows is no multiple of the vector the last one
@@ -7,7 +8,7 @@
 #include <cstring>
 
 #include "cpu/isa/tile_vector.h"
-#include "cpu/tile_kernels.h"
+#include "cpu/kernels/tile_kernels.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {

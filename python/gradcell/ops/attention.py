@@ -1,7 +1,7 @@
 """Attention of heads: softmax(q kᵀ + mask) v, in tiles, so that the scores are never whole in memory.
 
 Dao et al., "FlashAttention: fast and memory-efficient exact attention with IO-awareness" (2022); the
-adjoints are sums of the same kind, csrc/ops/attention.h.
+adjoints are sums of the same kind, csrc/ops/combining/attention.h.
 """
 
 from __future__ import annotations

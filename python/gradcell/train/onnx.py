@@ -435,7 +435,7 @@ def _put_along(e: _Exporter, n: Node) -> str:
 
 
 def _sample(part: str) -> Callable[[_Exporter, Node], str]:
-    """A derivative of the form that csrc/ops/sampling.h states, by its 'result', 'source' or 'weight'."""
+    """A derivative of the form that ops/moving/sampling.h states, by its 'result', 'source' or 'weight'."""
 
     def rule(e: _Exporter, n: Node) -> str:
         first, at, last = e.inputs(n)

@@ -10,22 +10,11 @@ clipping and accumulation are in test_loss_scale_clipping_accumulation.py. Diffe
 
 import numpy as np
 import pytest
+from document_networks import Net
 
 import gradcell
 import gradcell as ms
 from gradcell import nn
-
-
-class Net(nn.Cell):
-    def __init__(self, in_channel, out_channel):
-        super(Net, self).__init__()  # noqa: UP008
-        self.fc = nn.Dense(in_channel, out_channel, has_bias=False)
-        self.loss = nn.MSELoss()
-
-    def construct(self, x, y):
-        logits = self.fc(x).squeeze()
-        loss = self.loss(logits, y)
-        return loss, logits
 
 
 class Net2(nn.Cell):

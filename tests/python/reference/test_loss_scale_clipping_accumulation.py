@@ -6,7 +6,7 @@ parameters cloned with a prefix, `assign_add`, an update every few steps.
 
 import numpy as np
 import pytest
-from test_gradient_derivation import Net
+from document_networks import Net
 
 import gradcell as ms
 from gradcell import Parameter, Tensor, nn, ops

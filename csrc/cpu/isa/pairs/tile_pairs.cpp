@@ -1,7 +1,7 @@
-// The kernels of cpu/pair_kernels.h, compiled for AVX-512 with AVX512_BF16.
+// The kernels of cpu/kernels/pair_kernels.h, compiled for AVX-512 with AVX512_BF16.
 #include "cpu/isa/tile_dots.h"
 #include "cpu/isa/tile_matmul.h"
-#include "cpu/pair_kernels.h"
+#include "cpu/kernels/pair_kernels.h"
 
 namespace gradcell::cpu::GRADCELL_ISA {
 namespace {

@@ -1,0 +1,91 @@
+// A plan with what this machine makes of it: tile heights, chunks of rows, kernels, and where
+// things lie in a run's memory. It depends on the plan, the caches' size and the instruction set,
+// not on the number of threads.
+#pragma once
+
+#include "cpu/kernels/kernels.h"
+#include "cpu/kernels/whole_kernels.h"
+#include "cpu/program/bands.h"
+#include "cpu/program/passes.h"
+#include "plan/plan.h"
+
+namespace gradcell::cpu {
+
+/// A reduction over rows: its place among a thread's sums, and in the dense results of a chunk.
+struct AccumulatorPlace {
+  size_t sums = 0, result = 0;
+};
+
+/// What a sum does to its elements in place of the instruction before it; `number`: that one's
+/// operand that is put in place of what is no number.
+struct Taken {
+  Mapped map = Mapped::Itself;
+  int32_t number = -1;
+  bool dropped = false;  ///< the instruction is left to the one behind it
+};
+
+/// What a region's tile program needs besides the region. Offsets are in bytes.
+struct TileProgram {
+  int32_t tile_rows = 0;
+  int32_t chunks = 1;        ///< a fixed partition of the rows
+  std::vector<Loop> loops;   ///< of each instruction; null: it is no plain loop
+  std::vector<Pass> passes;  ///< of loops together, in their order
+  /// A value that full tiles keep in a buffer, where its features are `pitch` elements apart.
+  struct Direct {
+    uint32_t value;
+    BufferId buffer;
+    int64_t pitch;
+    int64_t offset = 0;  ///< where the buffer's rows begin, of a view
+  };
+  std::vector<Direct> direct;
+  std::vector<uint8_t> loads_direct, stores_direct;  ///< of each load and store: whether it is one
+  std::vector<uint32_t> moving;                      ///< instructions that use direct values
+  bool lines = false;                                ///< rows lie as in memory, see line_runner.h
+  std::optional<Bands> bands;                        ///< views are read where they lie, see bands.h
+  std::vector<size_t> places;  ///< of lines: where each value is in a thread's scratch
+  /// Of lines: of each instruction, one that its sum takes in, mapping each element as it is read.
+  std::vector<Taken> taken;
+  std::vector<int32_t> spacings;  ///< of lines: of each map, see line_runner.cpp
+  size_t value_bytes = 0;         ///< of lines: all values of a tile
+  size_t slot_bytes = 0;          ///< of lines: one operand of a tile, made dense
+  std::vector<size_t> uniforms;   ///< where each lies, converted
+  std::vector<size_t> weights;    ///< where each lies, packed
+  std::vector<AccumulatorPlace> accumulators;
+  size_t uniform_bytes = 0, packed_bytes = 0;  ///< of a run
+  size_t pair_bytes = 0;                       ///< of a thread: operands as pairs, see by_pairs
+  size_t accumulator_bytes = 0;                ///< of a thread
+  size_t result_bytes = 0;                     ///< of a chunk
+  double work = 0;                             ///< estimated nanoseconds on one thread
+
+  size_t side_bytes() const {
+    return uniform_bytes + packed_bytes + result_bytes * static_cast<size_t>(chunks);
+  }
+};
+
+struct Program {
+  Plan plan;
+  std::vector<std::vector<TileProgram>> stages;  ///< one for each region of the plan's stage
+  size_t side_bytes = 64;                        ///< those of the largest stage
+  double work = 0;                               ///< estimated nanoseconds on one thread
+};
+
+/// Whether products of a dtype are taken by pairs (pair_kernels.h) in regions.
+bool by_pairs(DType dtype);
+
+/// How many rows of a feature lie side by side in a buffer; 1: it is row-major.
+inline int64_t block_of(const Plan& plan, const Region& r, BufferId buffer, int32_t features) {
+  if (plan.buffers[buffer].feature_major) return r.rows;
+  if (plan.buffers[buffer].tiled) return kTiledRows;
+  return features > 1 ? r.block : 1;
+}
+
+/// Whether a loop is the whole of an instruction.
+bool is_loop(const Instruction& i);
+/// The loop that is the whole of an instruction; bit k of `uniform` says that its k-th operand is
+/// one number for all rows. Null where there is none, or more is to be said.
+Loop find_loop(const Instruction& i, unsigned uniform);
+
+/// Throws NotImplemented where there is no kernel for an instruction.
+Program prepare(Plan plan);
+
+}  // namespace gradcell::cpu

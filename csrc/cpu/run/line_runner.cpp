@@ -1,0 +1,448 @@
+#include "cpu/run/line_runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "cpu/kernels/combine.h"
+#include "cpu/kernels/tile_kernels.h"
+#include "cpu/kernels/whole_kernels.h"
+#include "cpu/program/lines.h"
+
+namespace gradcell::cpu {
+
+namespace {
+
+/// So many rows are whole vectors: what is the same for all rows is repeated as often.
+int32_t unit_of(int32_t features) { return kLanes / std::gcd(kLanes, features); }
+
+DType dtype_of(Compute type) {
+  switch (type) {
+    case Compute::F32:
+      return DType::Float32;
+    case Compute::F64:
+      return DType::Float64;
+    case Compute::I32:
+      return DType::Int32;
+    default:
+      return DType::Int64;
+  }
+}
+
+/// f(a value of what elements are combined in), see AccumulatorOf.
+template <class F>
+void by_accumulator(Combine how, Compute type, F f) {
+  const bool wide = how == Combine::Sum || how == Combine::Product;
+  by_compute(type, [&](auto t) {
+    using T = decltype(t);
+    if (wide)
+      f(AccumulatorOf<Combine::Sum, T>(), t);
+    else
+      f(T(), t);
+  });
+}
+
+template <class A>
+A identity(Combine how) {
+  using Limits = std::numeric_limits<A>;
+  constexpr bool infinite = Limits::has_infinity;
+  switch (how) {
+    case Combine::Max:
+      return infinite ? -Limits::infinity() : Limits::min();
+    case Combine::Min:
+      return infinite ? Limits::infinity() : Limits::max();
+    default:
+      return A(how == Combine::Product);
+  }
+}
+
+/// What the k-th operand is held in: a condition is an int32 whatever is chosen.
+Compute type_of(const Instruction& i, int k) {
+  const bool condition = i.kind == TileOp::Elementwise && i.op == Op::Select && k == 0;
+  return condition ? Compute::I32 : i.type;
+}
+
+/// Over a line of elements, whatever the type.
+template <class F>
+void by_item(Compute type, F f) {
+  if (compute_size(type) == 4)
+    f(uint32_t());
+  else
+    f(uint64_t());
+}
+
+}  // namespace
+
+LineRunner::LineRunner(const RegionRun& run, const RunState& s)
+    : r_(*run.region), p_(*run.program), run_(run), s_(s) {
+  size_t lines = 0;
+  for (const Instruction& i : r_.program)
+    for (int k = 0; k < i.operand_count; ++k) lines += is_line(i.operand[k], i.features);
+  const size_t places = rounded(r_.values.size() * sizeof *at_);
+  const size_t spread = rounded(r_.program.size() * sizeof *lines_);
+  sums_ = worker_scratch(p_.accumulator_bytes + p_.value_bytes +
+                         (kMaxOperands + lines) * p_.slot_bytes + places + spread);
+  values_ = sums_ + p_.accumulator_bytes;
+  slots_ = values_ + p_.value_bytes;
+  std::byte* const behind = slots_ + (kMaxOperands + lines) * p_.slot_bytes;
+  at_ = reinterpret_cast<std::byte**>(behind);
+  lines_ = reinterpret_cast<Lines*>(behind + places);
+  spread_lines();
+}
+
+/// Uniforms that differ from feature to feature are repeated for a few rows once for all tiles.
+void LineRunner::spread_lines() {
+  int next = kMaxOperands;
+  std::fill_n(lines_, r_.program.size(), Lines{});
+  for (size_t at = 0; at < r_.program.size(); ++at) {
+    const Instruction& i = r_.program[at];
+    valid_ = std::min(unit_of(i.features), p_.tile_rows);
+    for (int k = 0; k < i.operand_count; ++k)
+      if (is_line(i.operand[k], i.features))
+        lines_[at][k] = dense(i.operand[k], type_of(i, k), i.features, slot(next++));
+  }
+}
+
+void LineRunner::chunk(int32_t c) {
+  for (size_t a = 0; a < r_.accumulators.size(); ++a) {
+    const Accumulator& acc = r_.accumulators[a];
+    by_accumulator(acc.combine, acc.type, [&](auto wide, auto) {
+      using A = decltype(wide);
+      std::fill_n(reinterpret_cast<A*>(sums_ + p_.accumulators[a].sums), acc.features,
+                  identity<A>(acc.combine));
+    });
+  }
+  const int64_t tiles = (r_.rows + p_.tile_rows - 1) / p_.tile_rows;
+  for (int64_t t = tiles * c / p_.chunks; t < tiles * (c + 1) / p_.chunks; ++t) tile(t);
+  for (size_t a = 0; a < r_.accumulators.size(); ++a) {
+    const Accumulator& acc = r_.accumulators[a];
+    by_accumulator(acc.combine, acc.type, [&](auto wide, auto narrow) {
+      using T = decltype(narrow);
+      const auto* from = reinterpret_cast<decltype(wide)*>(sums_ + p_.accumulators[a].sums);
+      auto* to = reinterpret_cast<T*>(result(run_, c, a));
+      for (int32_t f = 0; f < acc.features; ++f) to[f] = static_cast<T>(from[f]);
+    });
+  }
+}
+
+void LineRunner::tile(int64_t t) {
+  first_ = t * p_.tile_rows;
+  valid_ = static_cast<int32_t>(std::min<int64_t>(p_.tile_rows, r_.rows - first_));
+  find_places();
+  for (const RowLoad& l : r_.loads) load(l);
+  for (size_t i = 0; i < r_.program.size(); ++i) {
+    if (!seconds_) {
+      execute(i);
+      continue;
+    }
+    const auto begin = std::chrono::steady_clock::now();
+    execute(i);
+    seconds_[i] += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
+  for (const RowStore& s : r_.stores) store(s);
+}
+
+std::byte* LineRunner::rows_of(BufferId buffer, int32_t features, DType dtype) const {
+  return static_cast<std::byte*>(s_.buffers[buffer]) +
+         static_cast<size_t>(first_) * static_cast<size_t>(features) * item_size(dtype);
+}
+
+/// Whether a buffer that is written is one that is read, an update in place.
+bool LineRunner::is_overwritten(BufferId buffer) const {
+  return std::ranges::any_of(
+      r_.loads, [&](const RowLoad& l) { return s_.buffers[l.buffer] == s_.buffers[buffer]; });
+}
+
+/// Values are in scratch, but for those that full tiles keep in buffers.
+void LineRunner::find_places() {
+  for (size_t v = 0; v < r_.values.size(); ++v) at_[v] = values_ + p_.places[v];
+  if (valid_ < p_.tile_rows) return;
+  auto direct = [&](uint32_t value, DType dtype) {
+    return is_compute_type(dtype) && r_.values[value].features * p_.tile_rows % kLanes == 0;
+  };
+  auto written = [&](BufferId buffer) {
+    return std::ranges::any_of(
+        r_.stores, [&](const RowStore& s) { return s_.buffers[s.buffer] == s_.buffers[buffer]; });
+  };
+  for (const RowLoad& l : r_.loads)
+    if (direct(l.value, l.dtype) && !written(l.buffer))
+      at_[l.value] = rows_of(l.buffer, r_.values[l.value].features, l.dtype);
+  for (const RowStore& s : r_.stores) {
+    const TileValue& v = r_.values[s.from.value];
+    auto same = [&](const auto& other) { return other.value == s.from.value; };
+    const bool loaded = std::ranges::any_of(r_.loads, same);
+    if (!s.from.uniform && direct(s.from.value, s.dtype) && s.from.base == 0 &&
+        s.features == v.features && !loaded && !is_overwritten(s.buffer) &&
+        at_[s.from.value] == values_ + p_.places[s.from.value])
+      at_[s.from.value] = rows_of(s.buffer, s.features, s.dtype);
+  }
+}
+
+void LineRunner::load(const RowLoad& l) {
+  const int32_t features = r_.values[l.value].features;
+  const std::byte* from = rows_of(l.buffer, features, l.dtype);
+  const auto n = static_cast<size_t>(valid_) * static_cast<size_t>(features);
+  if (at_[l.value] != from) tile_kernels().transpose.load(from, l.dtype, at_[l.value], n);
+}
+
+void LineRunner::store(const RowStore& s) {
+  std::byte* to = rows_of(s.buffer, s.features, s.dtype);
+  const std::byte* from = dense(s.from, s.type, s.features, slot(0));
+  const auto n = static_cast<size_t>(valid_) * static_cast<size_t>(s.features);
+  if (from != to) tile_kernels().transpose.store(from, s.dtype, to, n);
+}
+
+std::byte* LineRunner::slot(int k) const { return slots_ + static_cast<size_t>(k) * p_.slot_bytes; }
+
+std::byte* LineRunner::number(const Operand& o) const {
+  return run_.uniforms + p_.uniforms[o.value] +
+         static_cast<size_t>(o.base) * compute_size(r_.uniforms[o.value].type);
+}
+
+bool LineRunner::lies_dense(const Operand& o, int32_t n) const {
+  return !o.uniform && o.base == 0 && (o.stride == 1 || n == 1) && r_.values[o.value].features == n;
+}
+
+const std::byte* LineRunner::dense(const Operand& o, Compute type, int32_t n,
+                                   std::byte* slot) const {
+  if (lies_dense(o, n)) return at_[o.value];
+  const size_t size = compute_size(type);
+  if (o.stride == 0 && !o.uniform) {  // one of each row
+    const std::byte* from = at_[o.value] + static_cast<size_t>(o.base) * size;
+    LoopArgs a;
+    a.d = slot, a.p[0] = from, a.s[0] = r_.values[o.value].features;
+    a.features = valid_, a.rows = n, a.pitch = n;
+    kernels().expand(type, true)(a);
+    return slot;
+  }
+  by_item(type, [&](auto item) {
+    using S = decltype(item);
+    auto* to = reinterpret_cast<S*>(slot);
+    const S* from = reinterpret_cast<const S*>(o.uniform ? number(o) : at_[o.value]);
+    if (!o.uniform) from += o.base;
+    const int32_t pitch = o.uniform ? 0 : r_.values[o.value].features;
+    for (int32_t r = 0; r < valid_; ++r, to += n, from += pitch) {
+      if (o.stride == 1)
+        std::memcpy(to, from, static_cast<size_t>(n) * sizeof(S));
+      else if (o.stride == 0)
+        std::fill_n(to, n, *from);
+      else
+        for (int32_t f = 0; f < n; ++f) to[f] = from[static_cast<ptrdiff_t>(f) * o.stride];
+    }
+  });
+  return slot;
+}
+
+void LineRunner::execute(size_t at) {
+  const Instruction& i = r_.program[at];
+  if (p_.taken[at].dropped) return;
+  switch (i.kind) {
+    case TileOp::Elementwise:
+    case TileOp::Chain:
+    case TileOp::Formula:
+    case TileOp::Choose:
+    case TileOp::Convert:
+    case TileOp::Narrow:
+      return loop(at);
+    case TileOp::Copy: {
+      if (i.map < 0) {
+        const std::byte* from = dense(i.operand[0], i.type, i.features, at_[i.dst]);
+        if (from != at_[i.dst])
+          std::memcpy(
+              at_[i.dst], from,
+              static_cast<size_t>(valid_) * static_cast<size_t>(i.features) * compute_size(i.type));
+        return;
+      }
+      const int32_t pitch = r_.values[i.operand[0].value].features;
+      return by_item(i.type, [&](auto item) {
+        using S = decltype(item);
+        const auto& map = r_.maps[i.map];
+        const S* from = reinterpret_cast<const S*>(at_[i.operand[0].value]);
+        S* to = reinterpret_cast<S*>(at_[i.dst]);
+        for (int32_t r = 0; r < valid_; ++r, from += pitch, to += i.features)
+          for (int32_t f = 0; f < i.features; ++f) to[f] = from[map[f]];
+      });
+    }
+    case TileOp::Scatter:
+      return scatter(i);
+    case TileOp::FeatureReduce:
+      return reduce_features(at);
+    case TileOp::RowReduce:
+      return add_rows(at);
+    case TileOp::Product:
+    case TileOp::WeightGrad:
+      fail(ErrorKind::Runtime, "a product in a tile of lines");
+  }
+}
+
+/// Over all elements of the tile as one feature; with lines, over those of a few rows at a time.
+/// (Lanes of a last vector hang over into room.)
+void LineRunner::loop(size_t at) {
+  const Instruction& i = r_.program[at];
+  bool lined = false;
+  for (int k = 0; k < i.operand_count; ++k) {
+    if (is_column(i, k)) return loop_by_rows(at);
+    lined |= lines_[at][k] != nullptr;
+  }
+  LoopArgs a;
+  a.d = at_[i.dst];
+  for (int k = 0; k < i.operand_count; ++k) {
+    const Operand& o = i.operand[k];
+    a.p[k] = is_number(o, i.features) ? number(o)
+             : lines_[at][k]          ? lines_[at][k]
+                                      : dense(o, type_of(i, k), i.features, slot(k));
+  }
+  const auto run = [&](int32_t times, int32_t elements) {
+    a.features = times, a.rows = (elements + kLanes - 1) / kLanes * kLanes, a.pitch = a.rows;
+    for (int k = 0; k < i.operand_count; ++k)
+      a.s[k] = is_number(i.operand[k], i.features) || (lines_[at][k] && times > 1) ? 0 : a.rows;
+    p_.loops[at](a);
+  };
+  if (!lined) return run(1, valid_ * i.features);
+  const int32_t unit = unit_of(i.features), times = valid_ / unit, rest = valid_ % unit;
+  if (times > 0) run(times, unit * i.features);
+  if (rest == 0) return;
+  const auto done = static_cast<size_t>(times) * static_cast<size_t>(unit * i.features);
+  a.d = at_[i.dst] + done * compute_size(r_.values[i.dst].type);
+  for (int k = 0; k < i.operand_count; ++k)
+    if (!is_number(i.operand[k], i.features) && !lines_[at][k])
+      a.p[k] = static_cast<const std::byte*>(a.p[k]) + done * compute_size(type_of(i, k));
+  run(1, rest * i.features);
+}
+
+void LineRunner::bind_rows(LoopArgs& a, size_t at, int k) const {
+  const Instruction& i = r_.program[at];
+  const Operand& o = i.operand[k];
+  const Compute type = type_of(i, k);
+  if (is_number(o, i.features)) {
+    a.p[k] = number(o), a.s[k] = 0;
+  } else if (is_column(i, k)) {
+    a.p[k] = at_[o.value] + static_cast<size_t>(o.base) * compute_size(type);
+    a.s[k] = r_.values[o.value].features;
+  } else if (lines_[at][k]) {
+    a.p[k] = lines_[at][k], a.s[k] = 0;
+  } else {
+    a.p[k] = dense(o, type, i.features, slot(k)), a.s[k] = i.features;
+  }
+}
+
+/// Row after row, so that one number of each is read where it is.
+void LineRunner::loop_by_rows(size_t at) {
+  const Instruction& i = r_.program[at];
+  LoopArgs a;
+  a.d = at_[i.dst];
+  a.features = valid_, a.rows = i.features, a.pitch = i.features;
+  for (int k = 0; k < i.operand_count; ++k) bind_rows(a, at, k);
+  p_.loops[at](a);
+}
+
+void LineRunner::scatter(const Instruction& i) {
+  const Compute type = r_.values[i.dst].type;
+  const auto& map = r_.maps[i.map];
+  const bool run = p_.spacings[static_cast<size_t>(i.map)] == 1;
+  const std::byte* x = dense(i.operand[0], type, i.inner, slot(0));
+  by_item(type, [&](auto item) {
+    using S = decltype(item);
+    S* to = reinterpret_cast<S*>(at_[i.dst]);
+    const S* from = reinterpret_cast<const S*>(x);
+    if (i.zero) std::fill_n(to, static_cast<ptrdiff_t>(valid_) * i.features, S(0));
+    for (int32_t r = 0; r < valid_; ++r, to += i.features, from += i.inner) {
+      if (run)
+        std::memcpy(to + map[0], from, static_cast<size_t>(i.inner) * sizeof(S));
+      else
+        for (int32_t f = 0; f < i.inner; ++f) to[map[f]] = from[f];
+    }
+  });
+}
+
+namespace {
+
+template <class T, class A>
+void combine_each(Combine how, const T* line, const int32_t* base, const std::vector<int32_t>& step,
+                  A* sums, size_t n) {
+  by_combine(how, [&]<Combine c>() {
+    for (size_t f = 0; f < n; ++f)
+      for (const int32_t s : step)
+        sums[f] = combined<c>(sums[f], static_cast<A>(line[base[f] + s]));
+  });
+}
+
+}  // namespace
+
+/// What a sum reads: its operand, or that of the instruction that it takes in.
+const Operand& LineRunner::source(size_t at) const {
+  return r_.program[p_.taken[at].map == Mapped::Itself ? at : at - 1].operand[0];
+}
+
+/// The number that is put in place of what is none.
+const std::byte* LineRunner::replacement(size_t at) const {
+  const int32_t k = p_.taken[at].number;
+  return k < 0 ? nullptr : number(r_.program[at - 1].operand[k]);
+}
+
+void LineRunner::reduce_features(size_t at) {
+  const Instruction& i = r_.program[at];
+  const Operand& o = source(at);
+  const Mapped map = p_.taken[at].map;
+  const std::byte* const other = replacement(at);
+  const auto &base = r_.maps[i.map], &step = r_.maps[i.map2];
+  const int32_t pitch = r_.values[o.value].features;
+  const int32_t apart = p_.spacings[static_cast<size_t>(i.map2)];
+  const WholeKernels& k = whole_kernels();
+  const DType dtype = dtype_of(i.type);
+  const auto inner = static_cast<size_t>(i.inner);
+  by_accumulator(i.combine, i.type, [&](auto wide, auto narrow) {
+    using A = decltype(wide);
+    using T = decltype(narrow);
+    const T* line = reinterpret_cast<const T*>(at_[o.value]) + o.base;
+    T* to = reinterpret_cast<T*>(at_[i.dst]);
+    A* const sums = reinterpret_cast<A*>(slot(0));
+    const auto features = static_cast<size_t>(i.features);
+    const bool columns =
+        i.features > 1 && apart != 0 && p_.spacings[static_cast<size_t>(i.map)] == 1;
+    for (int32_t r = 0; r < valid_; ++r, line += pitch, to += i.features) {
+      std::fill_n(sums, features, identity<A>(i.combine));
+      const T* x = line + step[0];
+      if (columns && map == Mapped::Itself) {
+        k.fold_rows(i.combine, dtype, x + base[0], apart, inner, sums, features);
+      } else if (map != Mapped::Itself) {
+        for (size_t f = 0; f < features; ++f)
+          k.sum_mapped(map, dtype, x + base[f], inner, other, &sums[f]);
+      } else if (apart == 1 && i.inner >= kShortLine) {
+        for (size_t f = 0; f < features; ++f)
+          k.fold(i.combine, dtype, x + base[f], inner, &sums[f]);
+      } else {
+        for (size_t f = 0, run = 1; f < features; f += run) {  // features side by side
+          for (run = 1; f + run < features && base[f + run] == base[f] + int64_t(run);) ++run;
+          if (apart != 0 && run >= size_t{kShortLine})
+            k.fold_rows(i.combine, dtype, x + base[f], apart, inner, &sums[f], run);
+          else
+            combine_each(i.combine, line, base.data() + f, step, sums + f, run);
+        }
+      }
+      for (size_t f = 0; f < features; ++f) to[f] = static_cast<T>(sums[f]);
+    }
+  });
+}
+
+void LineRunner::add_rows(size_t at) {
+  const Instruction& i = r_.program[at];
+  const Mapped map = p_.taken[at].map;
+  const std::byte* x = dense(source(at), i.type, i.features, slot(0));
+  std::byte* sums = sums_ + p_.accumulators[i.dst].sums;
+  const DType dtype = dtype_of(i.type);
+  const auto rows = static_cast<size_t>(valid_), features = static_cast<size_t>(i.features);
+  const WholeKernels& k = whole_kernels();
+  if (map != Mapped::Itself)
+    features == 1
+        ? k.sum_mapped(map, dtype, x, rows, replacement(at), sums)
+        : k.sum_rows_mapped(map, dtype, x, i.features, rows, replacement(at), sums, features);
+  else if (features == 1)
+    k.fold(i.combine, dtype, x, rows, sums);
+  else
+    k.fold_rows(i.combine, dtype, x, i.features, rows, sums, features);
+}
+
+}  // namespace gradcell::cpu

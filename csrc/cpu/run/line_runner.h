@@ -1,0 +1,58 @@
+// Tiles whose rows lie as they do in memory, [rows][features]: a region of wide rows that
+// multiplies no matrices. Nothing is transposed, and what is stored as it is computed with is read
+// and written in place. Lanes are neighbours within a row, so rows are reduced by whole_kernels.h.
+#pragma once
+
+#include <array>
+
+#include "cpu/program/region_run.h"
+
+namespace gradcell::cpu {
+
+/// Runs chunks of a region, one after the other, on one thread.
+class LineRunner {
+ public:
+  LineRunner(const RegionRun& run, const RunState& s);
+  void chunk(int32_t c);
+  /// Adds the time of each instruction up there, from now on; null: nobody measures.
+  void measure(double* seconds) { seconds_ = seconds; }
+
+ private:
+  using Lines = std::array<const std::byte*, kMaxOperands>;
+  void tile(int64_t t);
+  void find_places();
+  void spread_lines();
+  void load(const RowLoad& l);
+  void store(const RowStore& s);
+  void execute(size_t at);
+  void loop(size_t at);
+  void loop_by_rows(size_t at);
+  void scatter(const Instruction& i);
+  void reduce_features(size_t at);
+  void add_rows(size_t at);
+  const Operand& source(size_t at) const;
+  const std::byte* replacement(size_t at) const;
+  /// The operand's elements for n features, densely: where they are, or put into `slot`.
+  const std::byte* dense(const Operand& o, Compute type, int32_t n, std::byte* slot) const;
+  /// The same a row at a time, rows s[k] elements apart.
+  void bind_rows(LoopArgs& a, size_t at, int k) const;
+  bool lies_dense(const Operand& o, int32_t n) const;
+  std::byte* number(const Operand& o) const;
+  std::byte* slot(int k) const;
+  std::byte* rows_of(BufferId buffer, int32_t features, DType dtype) const;
+  bool is_overwritten(BufferId buffer) const;
+
+  const Region& r_;
+  const TileProgram& p_;
+  const RegionRun& run_;
+  const RunState& s_;
+  std::byte *sums_, *values_, *slots_;
+  std::byte** at_;  ///< where each value is
+  /// Of each instruction the operands that are the same lines for all tiles.
+  Lines* lines_;
+  double* seconds_ = nullptr;
+  int64_t first_ = 0;
+  int32_t valid_ = 0;
+};
+
+}  // namespace gradcell::cpu

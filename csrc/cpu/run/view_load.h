@@ -1,0 +1,47 @@
+// Elements of a tensor in memory that stand at equal distances, side by side in their compute type:
+// how runners read a view that no loop reads where it lies.
+#pragma once
+
+#include <cstring>
+
+#include "cpu/kernels/kernels.h"
+#include "cpu/kernels/tile_kernels.h"
+#include "cpu/kernels/whole_kernels.h"
+
+namespace gradcell::cpu {
+
+/// Few bytes, most often a multiple of 64: a call of memcpy would cost as much again.
+inline void copy_rows(const std::byte* from, std::byte* to, size_t bytes) {
+  constexpr size_t kLong = 1024;  // by the library's widest moves
+  if (bytes >= kLong) return std::memcpy(to, from, bytes), void();
+  size_t at = 0;
+  for (; at + 64 <= bytes; at += 64) std::memcpy(to + at, from + at, 64);
+  if (at < bytes) std::memcpy(to + at, from + at, bytes - at);
+}
+
+/// n elements, `step` apart.
+inline void load_run(const std::byte* from, DType dtype, int64_t step, std::byte* to, size_t n) {
+  const TileTranspose& t = tile_kernels().transpose;
+  if (step == 1) {
+    if (is_compute_type(dtype))
+      copy_rows(from, to, n * item_size(dtype));
+    else
+      t.load(from, dtype, to, n);
+  } else if (step == 0) {
+    alignas(8) std::byte one[8];
+    t.load(from, dtype, one, 1);
+    LoopArgs fill;
+    fill.d = to, fill.p[0] = one, fill.s[0] = 0, fill.features = 1;
+    fill.rows = static_cast<int32_t>(n);
+    kernels().expand(compute_type(dtype), true)(fill);
+  } else if (is_compute_type(dtype)) {
+    whole_kernels().copy_apart(item_size(dtype), from, step, to, n);
+  } else {
+    const size_t item = item_size(dtype), size = compute_size(compute_type(dtype));
+    for (size_t i = 0; i < n; ++i)
+      t.load(from + static_cast<ptrdiff_t>(i) * step * static_cast<ptrdiff_t>(item), dtype,
+             to + i * size, 1);
+  }
+}
+
+}  // namespace gradcell::cpu

@@ -1,0 +1,208 @@
+#include "cuda/fuse/tile_layout.h"
+
+#include <algorithm>
+
+#include "plan/arena.h"
+#include "plan/region/uses.h"
+
+namespace gradcell::cuda {
+
+namespace {
+
+/// Weights up to this size together are copied to shared memory by each block.
+constexpr size_t kMaxWeightBytes = 32 << 10;
+constexpr int32_t kMostGroups = 16;
+/// Fewer warps than this leave a multiprocessor waiting.
+constexpr double kGoodGroups = 8;
+
+class Layouter {
+ public:
+  Layouter(const Region& r, bool tf32) : r_(r), tf32_(tf32), values_(r.values.size()) {}
+
+  TileLayout run() {
+    order();
+    for (TileItem& item : l_.items) place_in_phase(item);
+    place_values();
+    choose_groups();
+    choose_units();
+    place_weights();
+    return std::move(l_);
+  }
+
+ private:
+  struct Life {
+    int32_t written = -1;      ///< the latest phase that does
+    int32_t read_across = -1;  ///< by other threads
+    int32_t first = -1, last = -1;
+    bool across = false;
+  };
+
+  /// Loads come before what first needs them, stores after what last writes them.
+  void order() {
+    std::vector<int64_t> load_of(r_.values.size(), -1), last(r_.values.size(), -1);
+    for (size_t i = 0; i < r_.loads.size(); ++i)
+      load_of[r_.loads[i].value] = static_cast<int64_t>(i);
+    for (size_t at = 0; at < r_.program.size(); ++at)
+      if (!accumulates(r_.program[at])) last[r_.program[at].dst] = static_cast<int64_t>(at);
+    auto add = [&](TileItem::Kind kind, size_t index) {
+      l_.items.push_back({kind, static_cast<uint32_t>(index)});
+    };
+    auto load = [&](const Operand& o) {
+      if (o.uniform || load_of[o.value] < 0) return;
+      add(TileItem::Kind::Load, static_cast<size_t>(load_of[o.value]));
+      load_of[o.value] = -1;
+    };
+    auto store = [&](int64_t after) {
+      for (size_t s = 0; s < r_.stores.size(); ++s) {
+        const Operand& from = r_.stores[s].from;
+        if (last[from.value] != after) continue;
+        load(from);
+        add(TileItem::Kind::Store, s);
+      }
+    };
+    store(-1);
+    for (size_t at = 0; at < r_.program.size(); ++at) {
+      const Instruction& i = r_.program[at];
+      for (int k = 0; k < i.operand_count; ++k) load(i.operand[k]);
+      add(TileItem::Kind::Compute, at);
+      if (!accumulates(i) && last[i.dst] == static_cast<int64_t>(at)) store(last[i.dst]);
+    }
+  }
+
+  /// f(value, whether by its own thread) for what an item reads.
+  template <class F>
+  void for_each_read(const TileItem& item, F f) const {
+    if (item.kind == TileItem::Kind::Load) return;
+    if (item.kind == TileItem::Kind::Store) {
+      const RowStore& s = r_.stores[item.index];
+      return f(s.from.value, reads_own(r_, s.from, s.features));
+    }
+    const Instruction& i = r_.program[item.index];
+    for (int k = 0; k < i.operand_count; ++k) {
+      if (i.operand[k].uniform) continue;
+      const bool by_feature = i.kind == TileOp::Elementwise || i.kind == TileOp::Convert ||
+                              i.kind == TileOp::Narrow || i.kind == TileOp::RowReduce ||
+                              (i.kind == TileOp::Copy && i.map < 0);
+      f(i.operand[k].value, by_feature && reads_own(r_, i.operand[k], i.features));
+    }
+    if (i.kind == TileOp::Scatter || i.accumulate) f(i.dst, true);
+  }
+
+  void place_in_phase(TileItem& item) {
+    int64_t writes = -1;
+    if (item.kind == TileItem::Kind::Load) writes = r_.loads[item.index].value;
+    if (item.kind == TileItem::Kind::Compute && !accumulates(r_.program[item.index]))
+      writes = r_.program[item.index].dst;
+    bool waits = writes >= 0 && values_[writes].read_across == phase_;
+    for_each_read(item,
+                  [&](uint32_t v, bool own) { waits |= !own && values_[v].written == phase_; });
+    item.phase = phase_ += waits;
+    auto use = [&](Life& v) {
+      if (v.first < 0) v.first = phase_;
+      v.last = phase_;
+    };
+    for_each_read(item, [&](uint32_t v, bool own) {
+      use(values_[v]);
+      if (!own) values_[v].across = true, values_[v].read_across = phase_;
+    });
+    if (writes >= 0) use(values_[writes]), values_[writes].written = phase_;
+  }
+
+  void place_values() {
+    l_.shared.assign(values_.size(), 0);
+    l_.place.assign(values_.size(), 0);
+    std::vector<uint32_t> kept;
+    for (uint32_t v = 0; v < values_.size(); ++v)
+      if (values_[v].across || values_[v].first != values_[v].last) kept.push_back(v);
+    std::ranges::stable_sort(kept, {}, [&](uint32_t v) { return values_[v].first; });
+    Arena arena(16);
+    for (uint32_t v : kept) {
+      const size_t bytes =
+          static_cast<size_t>(r_.values[v].features) * compute_size(r_.values[v].type);
+      l_.shared[v] = 1;
+      l_.place[v] = arena.place(bytes, values_[v].first, values_[v].last);
+    }
+    l_.row_bytes = arena.size();
+  }
+
+  /// Whether weights are copied to shared memory.
+  bool staged(int32_t groups) const {
+    size_t bytes = 0;
+    for (const PackedWeights& w : r_.weights)
+      bytes += static_cast<size_t>(w.k * groups * packed((w.m + groups - 1) / groups)) *
+               compute_size(w.type);
+    return bytes <= kMaxWeightBytes;
+  }
+
+  /// The cheaper way of a product with some weights.
+  ProductUnit unit_of(const PackedWeights& w, int32_t groups, bool staged) const {
+    const ProductUnit unit = unit_for(w.dtype, tf32_);
+    const int32_t chunk = (w.m + groups - 1) / groups;
+    return product_cost(unit, w.k, chunk, staged) <
+                   product_cost(ProductUnit::Fma, w.k, chunk, staged)
+               ? unit
+               : ProductUnit::Fma;
+  }
+
+  /// What a tile takes with so many groups.
+  double cost(int32_t groups) const {
+    const bool is_staged = staged(groups);
+    double sum = 0;
+    for (const Instruction& i : r_.program) {
+      if (accumulates(i)) continue;
+      const int32_t chunk = (i.features + groups - 1) / groups;
+      sum += i.kind != TileOp::Product
+                 ? 4.0 * chunk
+                 : product_cost(unit_of(r_.weights[i.weights], groups, is_staged), i.inner, chunk,
+                                is_staged);
+    }
+    return sum * groups * std::max(1.0, kGoodGroups / groups);
+  }
+
+  void choose_groups() {
+    l_.groups = 8;  // whole warps, however few rows a block has
+    if (cost(kMostGroups) < cost(l_.groups)) l_.groups = kMostGroups;
+  }
+
+  void choose_units() {
+    const bool is_staged = staged(l_.groups);
+    for (const PackedWeights& w : r_.weights) l_.by.push_back(unit_of(w, l_.groups, is_staged));
+    for (const Accumulator& a : r_.accumulators) {
+      const ProductUnit unit =
+          a.kind == TileOp::WeightGrad ? unit_for(a.dtype, tf32_) : ProductUnit::Fma;
+      const bool cheaper = outer_cost(unit, a.features, a.inner, l_.groups) <
+                           outer_cost(ProductUnit::Fma, a.features, a.inner, l_.groups);
+      l_.outer_by.push_back(cheaper ? unit : ProductUnit::Fma);
+    }
+  }
+
+  void place_weights() {
+    const bool is_staged = staged(l_.groups);
+    for (size_t k = 0; k < r_.weights.size(); ++k) {
+      const PackedWeights& w = r_.weights[k];
+      l_.weights.push_back(is_staged ? static_cast<int64_t>(l_.weight_bytes) : -1);
+      if (!is_staged) continue;
+      const int32_t step = weights_step(l_.by[k], l_.groups, packed(l_.chunk(w.m)));
+      l_.weight_bytes += static_cast<size_t>(w.k * step) * compute_size(w.type);
+      l_.weight_bytes = (l_.weight_bytes + 15) / 16 * 16;
+    }
+  }
+
+  const Region& r_;
+  const bool tf32_;
+  std::vector<Life> values_;
+  int32_t phase_ = 0;
+  TileLayout l_;
+};
+
+}  // namespace
+
+int32_t packed(int32_t chunk) { return chunk <= 2 ? chunk : (chunk + 3) / 4 * 4; }
+
+bool reads_own(const Region& r, const Operand& o, int32_t features) {
+  return dense(o) && r.values[o.value].features == features;
+}
+
+TileLayout lay_out(const Region& r, bool tf32) { return Layouter(r, tf32).run(); }
+
+}  // namespace gradcell::cuda

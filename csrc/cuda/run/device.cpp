@@ -1,0 +1,276 @@
+#include "cuda/run/device.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "base/error.h"
+
+namespace gradcell::cuda {
+
+namespace {
+
+constexpr int kNonBlocking = 1;    // CU_STREAM_NON_BLOCKING
+constexpr unsigned kNoTiming = 2;  // CU_EVENT_DISABLE_TIMING
+constexpr size_t kMaxNotes = 4;
+constexpr int kMajorOf = 75, kMinorOf = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
+constexpr int kSharedOf = 97;  // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
+
+/// Sizes in eighths of a power of two, so that shapes that vary a little find their blocks again.
+size_t rounded(size_t bytes) {
+  if (bytes <= 512) return 512;
+  size_t step = std::max<size_t>(512, std::bit_floor(bytes) / 8);
+  return (bytes + step - 1) / step * step;
+}
+
+}  // namespace
+
+DeviceProperties properties_of(int number) {
+  const Driver& driver = Driver::get();
+  int device = 0, major = 0, minor = 0, shared = 0;
+  driver.call(driver.cuDeviceGet, &device, number);
+  char name[256] = {};
+  driver.call(driver.cuDeviceGetName, name, sizeof name - 1, device);
+  driver.call(driver.cuDeviceGetAttribute, &major, kMajorOf, device);
+  driver.call(driver.cuDeviceGetAttribute, &minor, kMinorOf, device);
+  driver.call(driver.cuDeviceGetAttribute, &shared, kSharedOf, device);
+  return {name, major * 10 + minor, static_cast<size_t>(shared)};
+}
+
+namespace {
+
+void require_not_forked() {
+  require(
+      !Driver::forked(), ErrorKind::Runtime,
+      "this process was forked from one that had begun to use a GPU, which CUDA does not allow: "
+      "start it with multiprocessing's 'spawn' method, or choose the GPU after the fork");
+}
+
+std::mutex& devices_mutex() {
+  static std::mutex mutex;
+  return mutex;
+}
+std::map<int, std::unique_ptr<Device>>& devices() {
+  static auto* all = new std::map<int, std::unique_ptr<Device>>;
+  return *all;
+}
+
+}  // namespace
+
+Device& Device::get(int number) {
+  require_not_forked();
+  const Driver& driver = Driver::get();
+  require(number >= 0 && number < driver.device_count, ErrorKind::Runtime, "device_id ", number,
+          " is not there: this machine has ", driver.device_count, " GPU",
+          driver.device_count == 1 ? "" : "s", ", numbered from 0");
+  std::lock_guard lock(devices_mutex());
+  auto& entry = devices()[number];
+  if (!entry) entry.reset(new Device(number));
+  return *entry;
+}
+
+Device* Device::if_made(int number) {
+  std::lock_guard lock(devices_mutex());
+  auto it = devices().find(number);
+  return it == devices().end() ? nullptr : it->second.get();
+}
+
+Device::Device(int number)
+    : driver_(Driver::get()), number_(number), properties_(properties_of(number)) {
+  require(capability() >= 75, ErrorKind::Runtime, "the GPU ", name(), " has compute capability ",
+          capability() / 10, ".", capability() % 10, "; gradcell needs 7.5 or later");
+  int device = 0;
+  driver_.call(driver_.cuDeviceGet, &device, number);
+  // The primary context is the one that the CUDA runtime, and so CuPy and PyTorch, use.
+  driver_.call(driver_.cuDevicePrimaryCtxRetain, &context_, device);
+  enter([&] {
+    driver_.call(driver_.cuStreamCreate, &stream_, kNonBlocking);
+    driver_.call(driver_.cuStreamCreate, &capture_stream_, kNonBlocking);
+    driver_.call(driver_.cuEventCreate, &event_, kNoTiming);
+    staging_ = std::make_unique<Staging>(driver_);
+  });
+}
+
+// Contexts, and devices that are lost -------------------------------------------------------------
+
+Device::Current::Current(const Device& device) : driver_(device.driver_), mine_(device.context_) {
+  driver_.cuCtxGetCurrent(&before_);
+  if (before_ != mine_) driver_.cuCtxSetCurrent(mine_);
+}
+
+Device::Current::~Current() {
+  if (before_ != mine_) driver_.cuCtxSetCurrent(before_);
+}
+
+void Device::require_usable() const {
+  require_not_forked();
+  if (!lost_) return;
+  std::lock_guard lock(notes_mutex_);
+  fail(ErrorKind::Runtime, "GPU ", number_, " (", name(),
+       ") cannot be used any more in this process: ", why_lost_);
+}
+
+Error Device::lost(const std::string& what) const {
+  std::lock_guard lock(notes_mutex_);
+  std::string works;
+  for (const auto& [number, work] : notes_)
+    if (number > done_) works += str(works.empty() ? "" : "; ", *work);
+  why_lost_ = works.empty() ? str(what, ", in what another library does there")
+                            : str(what, ", in work since a value was last read: ", works,
+                                  " (CUDA_LAUNCH_BLOCKING=1 in the environment finds the launch)");
+  lost_ = true;
+  return {ErrorKind::Runtime, str(why_lost_, ". GPU ", number_, " (", name(),
+                                  ") cannot be used any more in this process")};
+}
+
+void Device::note(std::shared_ptr<const std::string> work) {
+  std::lock_guard lock(notes_mutex_);
+  ++noted_;
+  if (!notes_.empty() && notes_.back().second == work) {
+    notes_.back().first = noted_;
+    return;
+  }
+  notes_.emplace_back(noted_, std::move(work));
+  if (notes_.size() > kMaxNotes) notes_.pop_front();
+}
+
+template <class F>
+void Device::waiting(F wait) {
+  std::unique_lock lock(notes_mutex_);
+  const size_t before = noted_;
+  lock.unlock();
+  wait();
+  lock.lock();
+  done_ = std::max(done_, before);
+}
+
+CublasLt& Device::products() {
+  std::call_once(products_once_, [this] {
+    // The library's handle is for the device that is current.
+    enter([this] { products_ = std::make_unique<CublasLt>(); });
+  });
+  return *products_;
+}
+
+DevicePointer Device::workspace() {
+  if (!workspace_) workspace_ = allocate(CublasLt::kWorkspace);
+  return workspace_;
+}
+
+std::shared_ptr<DeviceBlock> Device::arena(size_t bytes) {
+  auto found = arena_.lock();
+  if (bytes > 0 && (!found || found->bytes() < bytes))
+    arena_ = found = std::make_shared<DeviceBlock>(*this, bytes);
+  return found;
+}
+
+DevicePointer Device::allocate(size_t bytes) {
+  size_t size = rounded(bytes);
+  {
+    std::lock_guard lock(memory_mutex_);
+    auto& blocks = free_[size];
+    if (!blocks.empty()) {
+      DevicePointer p = blocks.back();
+      blocks.pop_back();
+      cached_ -= size;
+      in_use_ += size;
+      return p;
+    }
+  }
+  DevicePointer p = 0;
+  enter([&] {
+    if (driver_.cuMemAlloc(&p, size) == 0) return;
+    release_cached();
+    if (driver_.cuMemAlloc(&p, size) == 0) return;
+    size_t available = 0, total = 0;
+    driver_.cuMemGetInfo(&available, &total);
+    fail(ErrorKind::Memory, "out of memory on GPU ", number_, " (", name(), "): asked for ", bytes,
+         " bytes; tensors and plans hold ", in_use_.load(), " bytes, ", available, " of ", total,
+         " bytes are free");
+  });
+  std::lock_guard lock(memory_mutex_);
+  in_use_ += size;
+  return p;
+}
+
+void Device::release(DevicePointer p, size_t bytes) {
+  size_t size = rounded(bytes);
+  std::lock_guard lock(memory_mutex_);
+  free_[size].push_back(p);
+  in_use_ -= size;
+  cached_ += size;
+}
+
+void Device::release_cached() {
+  decltype(free_) blocks;
+  {
+    std::lock_guard lock(memory_mutex_);
+    blocks.swap(free_);
+    cached_ = 0;
+  }
+  synchronise();  // what was given back may still be at work
+  enter([&] {
+    for (auto& [size, pointers] : blocks)
+      for (DevicePointer p : pointers) driver_.cuMemFree(p);
+  });
+}
+
+void Device::upload(DevicePointer to, const void* from, size_t bytes) {
+  enter([&] { staging_->upload(to, from, bytes, stream_); });
+}
+
+void Device::copy(DevicePointer to, DevicePointer from, size_t bytes) {
+  enter([&] { driver_.call(driver_.cuMemcpyDtoDAsync, to, from, bytes, stream_); });
+}
+
+DevicePointer Device::status() {
+  std::lock_guard lock(mutex_);
+  if (!status_) {
+    DevicePointer p = allocate(sizeof(int));
+    int zero = 0;
+    upload(p, &zero, sizeof zero);
+    status_ = p;
+  }
+  return status_;
+}
+
+void Device::download(void* to, DevicePointer from, size_t bytes) {
+  int flagged = 0;
+  enter([&] { waiting([&] { flagged = staging_->download(to, from, bytes, stream_, status_); }); });
+  require(flagged == 0, ErrorKind::Index,
+          "an index was out of range for the axis that it is taken from, in work on GPU ", number_,
+          " since the last time a value was read");
+}
+
+void Device::synchronise() {
+  enter([&] { waiting([&] { driver_.call(driver_.cuStreamSynchronize, stream_); }); });
+}
+
+void Device::synchronise_all() noexcept {
+  if (!usable()) return;
+  std::lock_guard lock(mutex_);  // it would end another thread's capture
+  enter_quietly([&] { driver_.cuCtxSynchronize(); });
+}
+
+void Device::order(StreamHandle first, StreamHandle then) {
+  std::lock_guard lock(event_mutex_);
+  enter([&] {
+    driver_.call(driver_.cuEventRecord, event_, first);
+    driver_.call(driver_.cuStreamWaitEvent, then, event_, 0);
+  });
+}
+
+void Device::wait_for(StreamHandle other) { order(other, stream_); }
+void Device::let_wait(StreamHandle other) { order(stream_, other); }
+
+DeviceBlock::~DeviceBlock() {
+  if (give_back_) {
+    device_.enter_quietly([&] { Driver::get().cuStreamSynchronize(device_.stream()); });
+    give_back_();
+  } else if (pointer_) {
+    if (shared_) device_.synchronise_all();
+    if (device_.usable()) device_.release(pointer_, bytes_);
+  }
+}
+
+}  // namespace gradcell::cuda

@@ -1,0 +1,180 @@
+// One GPU: its context, its stream, its memory. All work of the process on a device goes through
+// one stream, in order: memory that is given back can be handed out again at once.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cuda/run/cublaslt.h"
+#include "cuda/run/driver.h"
+#include "cuda/run/staging.h"
+
+namespace gradcell::cuda {
+
+struct DeviceProperties {
+  std::string name;
+  int capability;       ///< 90: sm_90
+  size_t shared_bytes;  ///< that a block can have
+};
+/// Makes no context. Throws Runtime.
+DeviceProperties properties_of(int number);
+
+class DeviceBlock;
+
+class Device {
+ public:
+  /// Throws Runtime for a number that is not there.
+  static Device& get(int number);
+  /// Null if nobody has asked for it yet.
+  static Device* if_made(int number);
+
+  int number() const { return number_; }
+  const std::string& name() const { return properties_.name; }
+  int capability() const { return properties_.capability; }  ///< 90: sm_90
+  size_t shared_bytes() const { return properties_.shared_bytes; }
+  StreamHandle stream() const { return stream_; }
+  /// Where graphs are captured: nothing ever runs on it, so that transfers of other threads are not
+  /// recorded among a plan's steps.
+  StreamHandle capture_stream() const { return capture_stream_; }
+  /// Made at the first call, which throws if cuBLASLt is missing.
+  CublasLt& products();
+  DevicePointer workspace();  ///< of cuBLASLt
+
+  /// f() with the device's context as this thread's; afterwards the one is that was before. Every
+  /// entry from outside is one of these. Throws Runtime in a forked process, and where the device
+  /// was lost: by f itself, or before.
+  template <class F>
+  auto enter(F f) const {
+    require_usable();
+    const Current current(*this);
+    try {
+      return f();
+    } catch (const Fatal& e) {
+      throw lost(e.what());
+    }
+  }
+  /// The same where errors have nowhere to go: nothing, if the device cannot be used.
+  template <class F>
+  void enter_quietly(F f) const noexcept {
+    if (!usable()) return;
+    const Current current(*this);
+    f();
+  }
+  bool usable() const { return !Driver::forked() && !lost_; }
+  /// Work that comes next on the stream, in words: for the error if it fails.
+  void note(std::shared_ptr<const std::string> work);
+
+  /// 256-byte aligned, uninitialised; from the cache where a block of that size is free. Throws
+  /// Memory: what was asked, what is held, what is free.
+  DevicePointer allocate(size_t bytes);
+  void release(DevicePointer p, size_t bytes);
+  void release_cached();
+  size_t in_use() const { return in_use_; }
+  size_t cached() const { return cached_; }
+
+  /// The caller may change or free `from` at once.
+  void upload(DevicePointer to, const void* from, size_t bytes);
+  void copy(DevicePointer to, DevicePointer from, size_t bytes);
+  /// At least so many bytes for the temporaries of one plan's run at a time: work on the stream is
+  /// in order, so that all plans can have the same. It lives as long as one of them holds it.
+  /// Called with the mutex held.
+  std::shared_ptr<DeviceBlock> arena(size_t bytes);
+  /// Where kernels flag an index that is out of range.
+  DevicePointer status();
+  /// Waits for all work before; throws Index if some of it met an index out of range.
+  void download(void* to, DevicePointer from, size_t bytes);
+  void synchronise();
+  /// Waits for all streams of the device, other libraries' too. Errors have nowhere to go.
+  void synchronise_all() noexcept;
+
+  /// Work on this device comes after what is on another stream by now, or the other way about.
+  void wait_for(StreamHandle other);
+  void let_wait(StreamHandle other);
+
+  /// Held while work is enqueued: the stream has one writer. A destructor may find it held.
+  std::recursive_mutex& mutex() { return mutex_; }
+
+ private:
+  class Current {
+   public:
+    explicit Current(const Device& device);
+    ~Current();
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+
+   private:
+    const Driver& driver_;
+    void *mine_, *before_ = nullptr;
+  };
+
+  explicit Device(int number);
+  void require_usable() const;
+  /// Marks the device, and says what may have been the cause.
+  Error lost(const std::string& what) const;
+  /// wait(), before which everything noted is done when it returns.
+  template <class F>
+  void waiting(F wait);
+
+  const Driver& driver_;
+  int number_;
+  DeviceProperties properties_;
+  void* context_ = nullptr;
+  void order(StreamHandle first, StreamHandle then);
+
+  StreamHandle stream_ = nullptr, capture_stream_ = nullptr;
+  EventHandle event_ = nullptr;
+  std::unique_ptr<Staging> staging_;
+  std::recursive_mutex mutex_;
+  std::mutex memory_mutex_, event_mutex_;
+  std::unordered_map<size_t, std::vector<DevicePointer>> free_;
+  std::atomic<size_t> in_use_{0}, cached_{0};
+  std::once_flag products_once_;
+  std::unique_ptr<CublasLt> products_;
+  DevicePointer workspace_ = 0;
+  std::atomic<DevicePointer> status_{0};
+  std::weak_ptr<DeviceBlock> arena_;
+
+  mutable std::atomic<bool> lost_{false};
+  mutable std::mutex notes_mutex_;  ///< of what follows
+  mutable std::string why_lost_;
+  /// With their numbers, the latest last.
+  std::deque<std::pair<size_t, std::shared_ptr<const std::string>>> notes_;
+  size_t noted_ = 0, done_ = 0;  ///< in all; of these, known to be done
+};
+
+/// Bytes of a device, for as long as anything needs them: the device's own, or another library's.
+///
+/// Memory that other libraries can reach waits, in the end, for all that may still use it: theirs
+/// for this engine's stream, ours, once shared, for every stream.
+class DeviceBlock {
+ public:
+  DeviceBlock(Device& device, size_t bytes)
+      : device_(device), bytes_(bytes), pointer_(bytes ? device.allocate(bytes) : 0) {}
+  DeviceBlock(Device& device, DevicePointer pointer, size_t bytes, std::function<void()> give_back)
+      : device_(device), bytes_(bytes), pointer_(pointer), give_back_(std::move(give_back)) {}
+  ~DeviceBlock();
+  DeviceBlock(const DeviceBlock&) = delete;
+  DeviceBlock& operator=(const DeviceBlock&) = delete;
+
+  Device& device() const { return device_; }
+  DevicePointer pointer() const { return pointer_; }
+  size_t bytes() const { return bytes_; }
+  /// Other libraries will use it, on streams of their own.
+  void share() { shared_ = true; }
+  bool foreign() const { return give_back_ != nullptr; }
+
+ private:
+  Device& device_;
+  size_t bytes_;
+  DevicePointer pointer_;
+  std::function<void()> give_back_;
+  std::atomic<bool> shared_{false};
+};
+
+}  // namespace gradcell::cuda

@@ -1,0 +1,233 @@
+// Kernels that take whole rows: some threads a row, reductions of rows among what they compute.
+#include <algorithm>
+#include <climits>
+
+#include "cuda/fuse/far_reads.h"
+#include "cuda/write/single_node_writer.h"
+
+namespace gradcell::cuda {
+
+namespace {
+
+class RowWriter : Writer {
+ public:
+  RowWriter(const WriterInputs& in, int32_t stage, int64_t rows) : Writer(in, stage) {
+    rows_ = rows;
+  }
+
+  Written run(std::span<const NodeId> outputs) {
+    body_.indent = "    ";
+    for (NodeId id : outputs) unstored_[collect(id)].push_back(id);
+    int levels = 0;
+    for (auto& [id, level] : level_) levels = std::max(levels, level);
+    for (int level = 1; level <= levels; ++level) reduce_level(level);
+    store();
+
+    std::string n = size(rows_);
+    std::string text = "  for (gc_index r0 = blockIdx.x * blockDim.y; r0 < " + n +
+                       "; r0 += gridDim.x * blockDim.y) {\n"
+                       "    const bool live = r0 + threadIdx.y < " +
+                       n +
+                       ";\n"
+                       "    const gc_index r = live ? r0 + threadIdx.y : " +
+                       n + " - 1;\n" + body_.text + "  }\n";
+    // About four elements a lane, at most a block a row.
+    uint32_t lanes = 1;
+    while (lanes < kMaxBlock && static_cast<int64_t>(lanes) * 4 < longest_) lanes *= 2;
+    // Eight rows a warp: of what lies across, their elements side by side are a sector, and of what
+    // lies along, 16 bytes of each lane are two.
+    if (across_ && rows_ >= kEnoughRows)
+      lanes = std::min<uint32_t>(lanes, kBlock / static_cast<uint32_t>(kRowsAcross));
+    step_.block_x = lanes;
+    step_.block_y = std::max<uint32_t>(1, kBlock / lanes);
+    step_.grid = grid_for(rows_, step_.block_y);
+    return written(std::move(text), "rows");
+  }
+
+ private:
+  int64_t features(NodeId id) const { return g_.count(id) / rows_; }
+
+  /// The row reductions below a node, with their depth.
+  int collect(NodeId id) {
+    id = f_.storage[id];
+    const Fused& node = f_.node[id];
+    bool here = (node.role == Role::Map || node.role == Role::RowReduce) &&
+                !(node.stored && node.stage < stage_);
+    if (!here) return 0;
+    if (auto it = depth_.find(id); it != depth_.end()) return it->second;
+    across_ |= reads_across(g_, id, rows_);
+    int depth = 0;
+    for (NodeId i : g_.inputs(id)) depth = std::max(depth, collect(i));
+    if (node.role == Role::RowReduce) level_[id] = ++depth;
+    return depth_[id] = depth;
+  }
+
+  /// All reductions of one depth: one loop for each length, which stores as well what is of that
+  /// length and needs none of them.
+  void reduce_level(int level) {
+    std::map<int64_t, std::vector<NodeId>> by_length;
+    for (auto& [id, l] : level_)
+      if (l == level) by_length[trailing_reduction(g_, id)].push_back(id);
+    for (auto& [n, ids] : by_length) {
+      struct Sum {
+        NodeId id;
+        std::string name, type, op;
+      };
+      std::vector<Sum> sums;
+      std::vector<Array> written;
+      const Scope inside = of_element(n, [&] {
+        for (NodeId id : ids) {
+          const std::string type = type_name(compute_type(g_.dtype(id)));
+          const Sum s{id, "s" + std::to_string(next_++), type,
+                      in_reduction(spec(g_, id).combine, type)};
+          std::string v = input(id, 0, Index{"", "r", "k"});
+          line(is_sum(g_, id) ? s.name + " += " + v + ";"
+                              : s.name + " = " + s.op + "::of(" + s.name + ", " + v + ");");
+          sums.push_back(s);
+          count_node(id);
+        }
+        if (n > 1) written = stores_of(n, level - 1);
+      });
+      for (const Sum& s : sums) line(s.type + " " + s.name + " = " + s.op + "::none();");
+      over_row(n, inside, written);
+      for (const Sum& s : sums) {
+        const std::string across = "gc_across<" + s.op + ">(" + s.name + ")";
+        line(s.name + " = " + narrowed(g_.dtype(s.id), across) + ";");
+        done_[s.id] = s.name;
+      }
+    }
+  }
+
+  std::string reduced(NodeId id, const Index& at) override {
+    auto it = done_.find(id);
+    if (it == done_.end() || (at.row != "r" && at.linear != "r")) return Writer::reduced(id, at);
+    return it->second;
+  }
+
+  // Elements of a row, four neighbours at a time where four divides their number.
+
+  struct Array {
+    std::string pointer, type;
+    /// What an element of it is called: x3 or y3, of p3 or q3.
+    std::string element() const { return (pointer[0] == 'p' ? "x" : "y") + pointer.substr(1); }
+  };
+
+  template <class F>
+  Scope of_element(int64_t n, F write) {
+    direct_.clear(), length_ = n;
+    const Scope inside = nested(write);
+    length_ = 0;
+    return inside;
+  }
+
+  std::string load(NodeId id, const Index& at) override {
+    if (length_ < 2 || at.row != "r" || at.feature != "k" || features(id) != length_)
+      return Writer::load(id, at);
+    const DType t = g_.dtype(id);
+    const Array from{reads(id), stored_type(t)};
+    if (std::ranges::find(direct_, from.pointer, &Array::pointer) == direct_.end())
+      direct_.push_back(from);
+    const std::string value = decoded(t, from.element());
+    return value == from.element() ? value : let(type_name(compute_type(t)), value, "v");
+  }
+
+  void over_row(int64_t n, const Scope& inside, const std::vector<Array>& written) {
+    longest_ = std::max(longest_, n);
+    const std::string at = "at" + std::to_string(next_++), count = size(n);
+    const std::string live = written.empty() ? "" : "live && ";
+    std::string formal = "gc_index k", loads, stores, of_four = "4 * k + u", of_one = "k";
+    for (const Array& a : direct_) {
+      const std::string x = a.element();
+      formal += ", const " + a.type + " " + x;
+      loads += "      const gc_pack<" + a.type + "> " + x + " = gc_load(" + a.pointer +
+               ", j, packs > 0);\n";
+      of_four += ", " + x + ".at[u]", of_one += ", " + a.pointer + "[r * " + count + " + k]";
+    }
+    for (const Array& a : written) {
+      const std::string y = a.element();
+      formal += ", " + a.type + "& " + y;
+      loads += "      gc_pack<" + a.type + "> " + y + ";\n";
+      stores += "      gc_store(" + a.pointer + ", j, " + y + ", packs > 0);\n";
+      of_four += ", " + y + ".at[u]", of_one += ", " + a.pointer + "[r * " + count + " + k]";
+    }
+    line("auto " + at + " = [&](" + formal + ") {");
+    scopes_.back()->text += inside.text;
+    line("};");
+    const size_t arrays = direct_.size() + written.size();
+    std::string first = "threadIdx.x";
+    if (arrays > 0 && arrays <= kMostRowPacks) {
+      const std::string fours = fours_of(n);
+      line("for (gc_index k = threadIdx.x; " + live + "k < " + fours + "; k += blockDim.x) {");
+      line("  const gc_index j = r * " + fours + " + k;");
+      scopes_.back()->text += loads;
+      line("#pragma unroll");
+      line("  for (int u = 0; u < 4; ++u) " + at + "(" + of_four + ");");
+      scopes_.back()->text += stores;
+      line("}");
+      first = "4 * " + fours + " + threadIdx.x";
+    }
+    line("for (gc_index k = " + first + "; " + live + "k < " + count + "; k += blockDim.x) " + at +
+         "(" + of_one + ");");
+  }
+
+  /// An argument, whatever the number: the text has no sizes.
+  std::string fours_of(int64_t n) {
+    if (fours_.empty()) packs(1);
+    auto [it, fresh] = fours_.try_emplace(n, "fours" + std::to_string(fours_.size()));
+    if (fresh)
+      parameter("const gc_index", it->second,
+                {Argument::Kind::Size, 0, n % 4 == 0 ? n / 4 : 0, Compute::I64});
+    return it->second;
+  }
+
+  /// Stores what is left.
+  void store() {
+    std::set<int64_t> lengths;
+    for (const auto& [depth, ids] : unstored_)
+      for (NodeId id : ids) lengths.insert(features(id));
+    for (int64_t n : lengths) {
+      std::vector<Array> written;
+      const Scope inside = of_element(n, [&] { written = stores_of(n, INT_MAX); });
+      if (n == 1)
+        block("if (live && threadIdx.x == 0)", inside);
+      else
+        over_row(n, inside, written);
+    }
+  }
+
+  /// Writes an element of each output of this length that needs reductions of this depth at most,
+  /// and was not written before.
+  std::vector<Array> stores_of(int64_t n, int depth) {
+    std::vector<Array> written;
+    for (auto& [level, ids] : unstored_)
+      for (NodeId id : ids) {
+        if (level > depth || features(id) != n) continue;
+        const std::string v = encoded(g_.dtype(id), value(id, Index{"", "r", n == 1 ? "0" : "k"}));
+        const Array to{writes(id), stored_type(g_.dtype(id))};
+        line((n == 1 ? to.pointer + "[r]" : to.element()) + " = " + v + ";");
+        written.push_back(to);
+        count_node(id);
+      }
+    for (auto& [level, ids] : unstored_)
+      if (level <= depth) std::erase_if(ids, [&](NodeId id) { return features(id) == n; });
+    return written;
+  }
+
+  std::vector<Array> direct_;  ///< read at the element's own place
+  int64_t length_ = 0;
+  std::map<int64_t, std::string> fours_;
+  std::map<NodeId, int> level_, depth_;
+  std::map<NodeId, std::string> done_;
+  std::map<int, std::vector<NodeId>> unstored_;  ///< outputs, by depth
+  bool across_ = false;                          ///< something lies across the rows
+  int64_t longest_ = 1;
+};
+
+}  // namespace
+
+Written write_rows(const WriterInputs& in, int32_t stage, int64_t rows,
+                   std::span<const NodeId> outputs) {
+  return RowWriter(in, stage, rows).run(outputs);
+}
+
+}  // namespace gradcell::cuda

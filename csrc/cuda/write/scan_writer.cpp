@@ -1,0 +1,206 @@
+// Kernels of scans. Lines that lie side by side are scanned by a block's threads together, four
+// neighbouring elements a thread; lines across memory by a thread each, whose neighbours have the
+// neighbouring lines. Long lines are cut into chunks, of which a first pass finds what each comes
+// to, and a second begins with those before its own.
+#include <algorithm>
+
+#include "cuda/write/single_node_writer.h"
+
+namespace gradcell::cuda {
+
+namespace {
+
+/// Elements that a thread of a block has of a line.
+constexpr int64_t kEach = 4;
+constexpr uint32_t kScanBlock = 256;
+
+/// Whether a line's elements lie side by side.
+bool side_by_side(const Split& s) {
+  return s.gone.strides.empty() || s.gone.strides[0] == 1 || s.length == 1;
+}
+
+class ScanWriter : AloneWriter {
+ public:
+  ScanWriter(const WriterInputs& in, NodeId id)
+      : AloneWriter(in, id),
+        a_(attributes<ScanAttributes>(g_, id)),
+        split_(split(g_.dims(id), Dims{a_.axis})),
+        plan_(plan_scan(g_, id)),
+        each_(divide_up(split_.length, plan_.chunks)) {}
+
+  /// What each chunk comes to.
+  Written chunks(BufferId partial) {
+    const std::string type = sum_type(), op = in_reduction(how(), type);
+    const std::string p = buffer(partial, type.c_str(), true, "q0");
+    step_.bytes_written += plan_.partial_bytes;
+    const bool lines = side_by_side(split_);
+    bounds(lines);
+    const std::string base = place_in(split_.kept, line_);
+    const Scope inside = nested(
+        [&] { combine(op, "s", input(id_, 0, flat(place(base, split_.gone, from_begin("k"))))); });
+    line(type + " s = " + op + "::none();");
+    line("#pragma unroll 8");
+    block(lines ? "for (gc_index k = begin + threadIdx.x; k < end; k += blockDim.x)"
+                : "for (gc_index k = begin; k < end; ++k)",
+          inside);
+    if (lines) line("s = gc_across<" + op + ">(s);");
+    line((lines ? "if (threadIdx.x == 0) " : "") + p + "[t] = s;");
+    return lines ? each_block(items(), item_count(), kScanBlock, "cumsum_chunks")
+                 : each_thread(items(), item_count(), 64, "cumsum_chunks");
+  }
+
+  Written finished(BufferId partial) {
+    return side_by_side(split_) ? by_blocks(partial) : by_threads(partial);
+  }
+
+ private:
+  bool several() const { return plan_.chunks > 1; }
+  int64_t item_count() const { return split_.outputs * plan_.chunks; }
+  /// Lines and their chunks, in the order of `t`.
+  std::string items() {
+    const std::string n = size(split_.outputs), c = size(plan_.chunks);
+    return n == "1" ? c : c == "1" ? n : n + " * " + c;
+  }
+
+  /// Which line t is of and which of its chunks, and where that begins and ends: a line's chunks
+  /// are neighbours where it is one of many blocks', lines are where it is a thread's.
+  void bounds(bool lines) {
+    line_ = split_.outputs == 1 ? "0" : "t", chunk_ = several() ? "t" : "0";
+    if (several() && split_.outputs > 1) {
+      const std::string n = lines ? size(plan_.chunks) : size(split_.outputs);
+      line_ = let("gc_index", (lines ? "t / " : "t % ") + n, "o");
+      chunk_ = let("gc_index", (lines ? "t % " : "t / ") + n, "j");
+    }
+    const std::string each = size(each_), length = size(split_.length);
+    line("const gc_index begin = " + (several() ? chunk_ + " * " + each : "0") + ";");
+    line("const gc_index end = " +
+         (several() ? "begin + " + each + " < " + length + " ? begin + " + each + " : " + length
+                    : length) +
+         ";");
+  }
+
+  std::string partial_of(const std::string& chunk) {
+    if (split_.outputs == 1) return chunk;
+    return side_by_side(split_) ? line_ + " * " + size(plan_.chunks) + " + " + chunk
+                                : chunk + " * " + size(split_.outputs) + " + " + line_;
+  }
+
+  std::string from_begin(const std::string& k) {
+    return a_.reverse ? let("gc_index", size(split_.length) + " - 1 - " + k, "k") : k;
+  }
+
+  void combine(const std::string& op, const std::string& s, const std::string& v) {
+    line(s + " = " + op + "::of(" + s + ", " + v + ");");
+  }
+
+  std::string earlier(BufferId partial) {
+    step_.bytes_read += plan_.partial_bytes;
+    return buffer(partial, sum_type().c_str(), false, "w0");
+  }
+
+  Written by_threads(BufferId partial) {
+    count_node(id_);
+    const std::string op = in_reduction(how(), sum_type()), q = writes(id_);
+    const std::string p = several() ? earlier(partial) : "";
+    bounds(false);
+    const std::string base = place_in(split_.kept, line_);
+    const Scope inside = nested([&] {
+      const std::string at = place(base, split_.gone, from_begin("k"));
+      const std::string v = input(id_, 0, flat(at));
+      if (!a_.exclusive) combine(op, "s", v);
+      line(q + "[" + at + "] = " + result() + ";");
+      if (a_.exclusive) combine(op, "s", v);
+    });
+    line(sum_type() + " s = " + op + "::none();");
+    if (several())
+      line("for (gc_index k = 0; k < " + chunk_ + "; ++k) s = " + op + "::of(s, " + p + "[" +
+           partial_of("k") + "]);");
+    line("#pragma unroll 4");
+    block("for (gc_index k = begin; k < end; ++k)", inside);
+    return each_thread(items(), item_count(), 64, "cumsum");
+  }
+
+  /// The threads of one y have a chunk; all of a block take equally many turns.
+  Written by_blocks(BufferId partial) {
+    count_node(id_);
+    const std::string type = sum_type(), op = in_reduction(how(), type), q = writes(id_);
+    const std::string p = several() ? earlier(partial) : "", n = items();
+    line("const bool live = t0 + threadIdx.y < " + n + ";");
+    line("const gc_index t = live ? t0 + threadIdx.y : " + n + " - 1;");
+    bounds(true);
+    line(type + " s = " + op + "::none();");
+    if (several()) {
+      line("for (gc_index k = threadIdx.x; k < " + chunk_ + "; k += blockDim.x) s = " + op +
+           "::of(s, " + p + "[" + partial_of("k") + "]);");
+      line("s = gc_across<" + op + ">(s);");
+    }
+    const std::string base = place_in(split_.kept, line_), four = std::to_string(kEach);
+    const Scope whole = nested([&] {
+      line("const gc_index first = begin + turn + threadIdx.x * " + four + ";");
+      line(type + " own[" + four + "], mine = " + op + "::none(), all;");
+      line("#pragma unroll");
+      block("for (int u = 0; u < " + four + "; ++u)", nested([&] {
+              line("const gc_index k = first + u;");
+              line("own[u] = " + op + "::none();");
+              block("if (k < end)", nested([&] {
+                      line("own[u] = " +
+                           input(id_, 0, flat(place(base, split_.gone, from_begin("k")))) + ";");
+                    }));
+              combine(op, "mine", "own[u]");
+            }));
+      line(type + " before = gc_before<" + op + ">(mine, all);");
+      line("before = " + op + "::of(s, before);");
+      line("#pragma unroll");
+      block("for (int u = 0; u < " + four + "; ++u)", nested([&] {
+              line("const gc_index k = first + u;");
+              if (!a_.exclusive) combine(op, "before", "own[u]");
+              block("if (live && k < end)", nested([&] {
+                      line(q + "[" + place(base, split_.gone, from_begin("k")) +
+                           "] = " + result("before") + ";");
+                    }));
+              if (a_.exclusive) combine(op, "before", "own[u]");
+            }));
+      combine(op, "s", "all");
+    });
+    block("for (gc_index turn = 0; turn < " + size(each_) + "; turn += " + four + " * blockDim.x)",
+          whole);
+    uint32_t lanes = 1;
+    while (lanes < kScanBlock && lanes * kEach < each_) lanes *= 2;
+    step_.block_x = lanes, step_.block_y = kScanBlock / lanes;
+    step_.grid = grid_for(item_count(), step_.block_y);
+    return written("  for (gc_index t0 = blockIdx.x * blockDim.y; t0 < " + n +
+                       "; t0 += gridDim.x * blockDim.y) {\n" + body_.text + "  }\n",
+                   "cumsum", kScanBlock);
+  }
+
+  const ScanAttributes a_;
+  const Split split_;
+  const Scan plan_;
+  const int64_t each_;  ///< elements of a chunk
+  std::string line_, chunk_;
+};
+
+}  // namespace
+
+Scan plan_scan(const Graph& g, NodeId id) {
+  const Split s = split(g.dims(id), Dims{attributes<ScanAttributes>(g, id).axis});
+  // How lines are cut depends on the shape alone, and so do the results.
+  const int64_t outputs = std::max<int64_t>(1, s.outputs);
+  const int64_t most =
+      side_by_side(s) ? std::min<int64_t>(1024 / outputs, divide_up(s.length, 4096))
+                      : std::min<int64_t>({(1 << 16) / outputs, divide_up(s.length, 64), 1024});
+  Scan scan{std::max<int64_t>(1, most), 0};
+  if (scan.chunks > 1)
+    scan.partial_bytes = static_cast<size_t>(s.outputs * scan.chunks) *
+                         accumulator_size(spec(g, id).combine, g.dtype(id));
+  return scan;
+}
+
+std::vector<Written> write_scan(const WriterInputs& in, NodeId id, BufferId partial) {
+  std::vector<Written> steps;
+  if (plan_scan(in.graph, id).chunks > 1) steps.push_back(ScanWriter(in, id).chunks(partial));
+  steps.push_back(ScanWriter(in, id).finished(partial));
+  return steps;
+}
+
+}  // namespace gradcell::cuda

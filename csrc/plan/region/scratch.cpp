@@ -1,0 +1,162 @@
+#include "plan/region/scratch.h"
+
+#include <algorithm>
+
+#include "plan/lists.h"
+#include "plan/region/uses.h"
+
+namespace gradcell {
+
+namespace {
+
+size_t bytes_a_row(const TileValue& v) {
+  return static_cast<size_t>(v.features) * compute_size(v.type);
+}
+
+/// From which instruction of the program to which each value lives; -1: loaded, the program's
+/// length: stored. A value that is never used ends before it begins.
+struct Lives {
+  std::vector<int32_t> first, last;
+
+  explicit Lives(const Region& r) {
+    const auto n = static_cast<int32_t>(r.program.size());
+    first.assign(r.values.size(), n);
+    last.assign(r.values.size(), -1);
+    for (int32_t at = 0; at < n; ++at) {
+      const Instruction& i = r.program[at];
+      for (int k = 0; k < i.operand_count; ++k)
+        if (!i.operand[k].uniform) use(i.operand[k].value, at);
+      if (!accumulates(i)) use(i.dst, at);
+    }
+    for (const RowLoad& l : r.loads) {
+      use(l.value, -1);
+      if (period(l) > 0) use(l.value, n);  // may stay for the tiles that follow
+    }
+    for (const RowStore& s : r.stores)
+      if (!s.from.uniform) use(s.from.value, n);
+  }
+
+ private:
+  void use(uint32_t v, int32_t at) {
+    first[v] = std::min(first[v], at);
+    last[v] = std::max(last[v], at);
+  }
+};
+
+constexpr uint32_t kNoValue = UINT32_MAX;
+
+/// For each value the one that takes its place: the result of the instruction that used it last.
+std::vector<uint32_t> heirs(const Region& r, const Lives& lives) {
+  std::vector<uint32_t> heir(r.values.size(), kNoValue);
+  for (int32_t at = 0; at < static_cast<int32_t>(r.program.size()); ++at) {
+    const Instruction& i = r.program[at];
+    if (accumulates(i) || lives.first[i.dst] != at) continue;
+    for (int k = 0; k < i.operand_count; ++k) {
+      if (i.operand[k].uniform || lives.last[i.operand[k].value] != at || !may_replace(r, i, k))
+        continue;
+      heir[i.operand[k].value] = i.dst;
+      break;
+    }
+  }
+  return heir;
+}
+
+/// The scratch of a row, in bytes.
+class Space {
+ public:
+  size_t take(size_t size) {
+    // The block freed last is the best to write to: the cache holds it still.
+    for (size_t i = freed_.size(); i-- > 0;) {
+      if (freed_[i].size != size) continue;
+      const size_t at = freed_[i].offset;
+      freed_.erase(freed_.begin() + static_cast<ptrdiff_t>(i));
+      return at;
+    }
+    join();
+    auto best = freed_.end();
+    for (auto it = freed_.begin(); it != freed_.end(); ++it)
+      if (it->size >= size && (best == freed_.end() || it->size < best->size)) best = it;
+    if (best == freed_.end()) {
+      const size_t at = top_;
+      top_ += size;
+      return at;
+    }
+    const size_t at = best->offset;
+    best->offset += size, best->size -= size;
+    if (best->size == 0) freed_.erase(best);
+    return at;
+  }
+  void give_back(size_t offset, size_t size) { freed_.push_back({offset, size}); }
+  size_t top() const { return top_; }
+
+ private:
+  struct Block {
+    size_t offset, size;
+  };
+
+  /// Makes one block of neighbours.
+  void join() {
+    std::sort(freed_.begin(), freed_.end(),
+              [](const Block& a, const Block& b) { return a.offset < b.offset; });
+    size_t kept = 0;
+    for (size_t i = 1; i < freed_.size(); ++i)
+      if (freed_[kept].offset + freed_[kept].size == freed_[i].offset)
+        freed_[kept].size += freed_[i].size;
+      else
+        freed_[++kept] = freed_[i];
+    if (!freed_.empty()) freed_.resize(kept + 1);
+  }
+
+  std::vector<Block> freed_;  // in the order of giving back, until joined
+  size_t top_ = 0;
+};
+
+}  // namespace
+
+int64_t period(const RowLoad& load) {
+  const View& v = load.view;
+  return v.dims.size() == 2 && v.strides[0] == 0 ? v.dims[1] : 0;
+}
+
+bool may_replace(const Region& region, const Instruction& i, int k) {
+  if (i.kind != TileOp::Elementwise && i.kind != TileOp::Chain && i.kind != TileOp::Formula &&
+      i.kind != TileOp::Choose)
+    return false;
+  const Operand& o = i.operand[k];
+  const TileValue &from = region.values[o.value], &to = region.values[i.dst];
+  if (o.uniform || from.features != to.features || from.type != to.type) return false;
+  return std::all_of(i.operand, i.operand + i.operand_count, [&](const Operand& other) {
+    return other.uniform || other.value != o.value || dense(other);
+  });
+}
+
+void place_values(Region& region) {
+  auto& values = region.values;
+  const Lives lives(region);
+  const std::vector<uint32_t> heir = heirs(region, lives);
+  std::vector<uint8_t> inherits(values.size(), 0);
+  const size_t steps = region.program.size() + 2;
+  const auto by_step = [&](const std::vector<int32_t>& step) {
+    return Lists(steps, [&](auto add) {
+      for (size_t v = 0; v < values.size(); ++v)
+        if (lives.last[v] >= lives.first[v]) add(step[v] + 1, static_cast<int32_t>(v));
+    });
+  };
+  const Lists begin = by_step(lives.first), end = by_step(lives.last);
+  for (size_t v = 0; v < values.size(); ++v)
+    if (lives.last[v] >= lives.first[v] && heir[v] != kNoValue) inherits[heir[v]] = 1;
+  Space space;
+  for (size_t t = 0; t < steps; ++t) {
+    for (int32_t v : begin[t])
+      if (!inherits[v]) values[v].offset = space.take(bytes_a_row(values[v]));
+    for (int32_t v : end[t]) {
+      if (heir[v] != kNoValue)
+        values[heir[v]].offset = values[v].offset;
+      else
+        space.give_back(values[v].offset, bytes_a_row(values[v]));
+    }
+  }
+  region.row_bytes = space.top();
+}
+
+}  // namespace gradcell

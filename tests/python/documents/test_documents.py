@@ -1,0 +1,134 @@
+"""What the documents show is what happens: their Python blocks print the text below them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import gradcell
+import gradcell.amp
+
+ROOT = Path(__file__).parents[3]
+
+
+def load(tool: str) -> Any:
+    """A program of tools/ as a module."""
+    spec = importlib.util.spec_from_file_location(tool, ROOT / "tools" / f"{tool}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+#: Every document with Python in it.
+DOCUMENTS = sorted(
+    str(path.relative_to(ROOT))
+    for path in (ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md"))
+    if "```python" in path.read_text()
+)
+
+
+@pytest.fixture(autouse=True)
+def usual_context() -> Iterator[None]:
+    """Documents may choose a mode, or to be one of several processes; the next one starts with the
+    usual."""
+    yield
+    gradcell.set_context(mode=gradcell.PYNATIVE_MODE)
+    gradcell.reset_auto_parallel_context()
+    gradcell.communication.release()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_documents_show_true_output(document: str) -> None:
+    _, differences = load("run_documents").checked((ROOT / document).read_text())
+    assert not differences, "\n".join(differences)
+
+
+def test_the_stub_has_the_names_of_the_core() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "make_stubs.py"), "--check"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_types_of_rows_come_from_the_table() -> None:
+    tool = load("make_stubs")
+    table = """
+//   UNARY(Name, function, class, forward in x, adjoint in x, y and dy)
+UNARY(Lorentz, lorentz, Float, T(1) / (1 + x * x), dy * (-2.0 * x * y * y))
+BINARY(Pair, pair, Number, a + b,
+       dy, dy)
+PREDICATE(IsOdd, is_odd, x != x)
+TERNARY(Pick, pick, c ? a : b, dy, dy)
+STRUCTURED(Reshape, reshape, Linear)
+"""
+    functions, methods = tool.rows_stub(table).split("class TensorRows")
+    found = re.findall(r"def (.*): \.\.\.", functions)
+    assert found == [
+        "lorentz(input: Any) -> Tensor",
+        "pair(input: Any, other: Any) -> Tensor",
+        "is_odd(input: Any) -> Tensor",
+        "pick(condition: Any, input: Any, other: Any) -> Tensor",
+    ]
+    assert re.findall(r"def (.*) -> Tensor", methods) == [
+        "lorentz(self)",
+        "pair(self, other: Any)",
+        "is_odd(self)",
+        "pick(self, input: Any, other: Any)",
+    ]
+
+
+def test_types_are_installed() -> None:
+    for name in ("py.typed", "_core.pyi", "_op_rows.pyi"):
+        assert (Path(gradcell.__file__).parent / name).is_file(), name
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="releases are tagged by git")
+def test_a_release_says_what_is_missing() -> None:
+    tool = load("release")
+    assert any("three numbers" in problem for problem in tool.problems("1.x"))
+    assert any("another version" in problem for problem in tool.problems("99.0.0"))
+    assert not any("another version" in p for p in tool.problems(gradcell.__version__))
+
+
+def test_the_reference_has_every_public_name() -> None:
+    tool = load("site")
+    page = tool.module_page("gradcell.amp", "Mixed precision")
+    for name in tool.public_names(gradcell.amp):
+        assert name in page
+    assert "### auto_mixed_precision" in page and "Raises" in page
+
+
+def test_the_reference_shows_how_things_are_called() -> None:
+    tool = load("site")
+    page = tool.module_page("gradcell.ops", "Functions")
+    assert "### Abs, abs\n" in page  # one text for the primitive and the function
+    page = tool.module_page("gradcell.nn", "Cells")
+    long = page[page.index("### Conv2d\n") : page.index("### Conv2dBnAct")]
+    assert "Conv2d(\n    in_channels: int,\n    out_channels: int,\n" in long
+    assert "\n- `Cell.trainable_params(" in page
+    calls = re.findall(r"```python\n(.*?)```", page, re.S)
+    assert max(len(line) for call in calls for line in call.splitlines()) < 100
+
+
+def test_the_notebook_is_the_page_and_runs() -> None:
+    tool = load("notebook")
+    made = json.loads(tool.NOTEBOOK.read_text())
+    assert tool.NOTEBOOK.read_text() == tool.notebook(tool.PAGE.read_text())
+    namespace: dict[str, Any] = {}
+    for cell in made["cells"]:
+        if cell["cell_type"] == "code":
+            expected = "".join("".join(out["text"]) for out in cell["outputs"])
+            got = load("run_documents").printed("".join(cell["source"]), namespace)
+            assert got.strip() == expected.strip()

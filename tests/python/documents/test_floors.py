@@ -1,0 +1,113 @@
+"""The folders of csrc are floors: each includes only those below it, and no op is known all over.
+
+What this needs are the sources, so it holds for a checkout.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+CSRC = Path(__file__).parents[3] / "csrc"
+
+#: Each folder, and the ones that it may include besides itself.
+FLOORS = {
+    "base": "",
+    "math": "base",
+    "ir": "base math",
+    "ops": "base math ir",
+    "ad": "base math ir ops",
+    "plan": "base math ir ops",
+    "cpu": "base math ir ops plan",
+    "cuda": "base math ir ops plan",
+    "runtime": "base math ir ops ad plan cpu cuda",
+    "bind": "base math ir ops ad plan cpu cuda runtime",
+}
+
+#: The rooms of the engines likewise. What writes CUDA text knows no device, what runs it no text.
+ROOMS = {
+    "cpu/kernels": "",
+    "cpu/isa": "cpu/kernels",
+    "cpu/isa/pairs": "cpu/kernels cpu/isa",
+    "cpu/products": "cpu/kernels",
+    "cpu/calls": "cpu/kernels cpu/products",
+    "cpu/program": "cpu/kernels",
+    "cpu/run": "cpu/kernels cpu/products cpu/calls cpu/program",
+    "cuda": "cuda/fuse cuda/write cuda/join",  # codegen.cpp, which asks them in turn
+    "cuda/fuse": "cuda",
+    "cuda/write": "cuda cuda/fuse",
+    "cuda/join": "cuda cuda/fuse cuda/write",
+    "cuda/run": "cuda",
+}
+
+#: What one can keep in mind.
+MOST_FILES = 25
+
+SOURCES = sorted(p for p in CSRC.rglob("*") if p.suffix in (".h", ".cpp", ".def", ".cuh"))
+
+
+def code(path: Path) -> str:
+    return re.sub(r"//.*", "", path.read_text())
+
+
+def test_every_folder_is_a_floor() -> None:
+    assert {p.name for p in CSRC.iterdir() if p.is_dir()} == set(FLOORS)
+
+
+@pytest.mark.parametrize("folder", FLOORS)
+def test_a_floor_includes_what_is_below_it(folder: str) -> None:
+    allowed = {folder, *FLOORS[folder].split()}
+    wrong = [
+        f"{path.relative_to(CSRC)} includes {name}"
+        for path in SOURCES
+        if path.relative_to(CSRC).parts[0] == folder
+        for name in re.findall(r'#include "([\w./]+)"', path.read_text())
+        if "/" in name and name.split("/")[0] not in allowed
+    ]
+    assert wrong == []
+
+
+def rooms(names: list[str]) -> list[str]:
+    return [n for n in names if n.split("/")[0] in ("cpu", "cuda")]
+
+
+def test_every_folder_of_an_engine_is_a_room() -> None:
+    assert {
+        str(p.parent.relative_to(CSRC)) for p in SOURCES if rooms([str(p.relative_to(CSRC))])
+    } == (set(ROOMS))
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_includes_what_comes_before_it(room: str) -> None:
+    allowed = {room, *ROOMS[room].split()}
+    wrong = [
+        f"{path.relative_to(CSRC)} includes {name}"
+        for path in SOURCES
+        if str(path.parent.relative_to(CSRC)) == room
+        for name in rooms(re.findall(r'#include "([\w./]+)"', path.read_text()))
+        if name.rpartition("/")[0] not in allowed
+    ]
+    assert wrong == []
+
+
+def test_no_folder_holds_more_than_one_can_keep_in_mind() -> None:
+    counts: dict[str, int] = {}
+    for path in SOURCES:
+        folder = str(path.parent.relative_to(CSRC))
+        counts[folder] = counts.get(folder, 0) + 1
+    full = {folder: n for folder, n in counts.items() if n > MOST_FILES}
+    assert full == {}
+
+
+def test_a_structured_op_is_known_in_few_places() -> None:
+    """In its family's file, and in at most two others: the table of ops is one."""
+    table = (CSRC / "ir" / "ops.def").read_text()
+    texts = {path: code(path) for path in SOURCES}
+    for op in re.findall(r"^STRUCTURED\((\w+)", table, re.M):
+        places = [str(p.relative_to(CSRC)) for p in SOURCES if re.search(rf"\b{op}\b", texts[p])]
+        family = [p for p in places if f"SPEC({op}," in texts[CSRC / p]]
+        assert len(family) == 1, op
+        assert family[0].startswith("ops/")
+        assert len(places) <= 3, f"{op}: {places}"

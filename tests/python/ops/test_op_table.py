@@ -1,0 +1,71 @@
+"""No op without a test, no number without a derivative: the op table against the test tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from op_rows import ROWS
+from structured_rows import CASES, TESTED_APART, TESTED_THROUGH
+
+from gradcell import _core, ops
+
+ELEMENTWISE = {row.name: row for row in ROWS}
+STRUCTURED = {case.op for case in CASES} | TESTED_APART
+
+#: Ops whose output is no number, or whose derivative is cut off on purpose.
+NONDIFF = {row.name for row in ROWS if not row.differentiable} | {
+    "StopGradient", "ArgMax", "ArgMin", "RandomUniform", "LastWriter", "WindowArgMax", "Barrier",
+}  # fmt: skip
+
+#: What users may call, by MindSpore's names (the rest of it is in op_rows.py).
+STRUCTURED_OBJECTS = """MatMul BatchMatMul ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd
+    ReduceAll ReduceAny Argmax Argmin CumSum CumProd Reshape Squeeze ExpandDims Transpose BroadcastTo Tile
+    Concat Stack Split StridedSlice Gather ScatterAdd OneHot Cast Assign UniformReal StandardNormal
+    Select""".split()
+
+
+def field(row: Any, key: str) -> Any:
+    return row[key] if isinstance(row, dict) else getattr(row, key)
+
+
+def table() -> list[dict[str, Any]]:
+    keys = ("name", "kind", "differentiable")
+    return [{key: field(row, key) for key in keys} for row in _core.op_table()]
+
+
+TABLE = table()
+
+
+def test_the_table_is_there() -> None:
+    names = [row["name"] for row in TABLE]
+    assert len(names) == len(set(names))
+    assert len(names) > 50
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row["name"])
+def test_every_op_has_a_test_row(row: dict[str, Any]) -> None:
+    name = row["name"]
+    tested_as = TESTED_THROUGH.get(name, name)
+    assert tested_as in ELEMENTWISE or tested_as in STRUCTURED, (
+        f"{name} has no row in tests/python/support/op_rows.py and no case in structured_rows.py"
+    )
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row["name"])
+def test_every_op_has_a_derivative(row: dict[str, Any]) -> None:
+    """Or is NONDIFF in both tables: an op without a derivative is one by intention."""
+    name = row["name"]
+    assert row["differentiable"] == (name not in NONDIFF), (
+        f"{name}: the op table and the tests disagree on whether it has a derivative"
+    )
+
+
+@pytest.mark.parametrize("name", sorted(ELEMENTWISE))
+def test_every_test_row_is_an_op(name: str) -> None:
+    assert name in {row["name"] for row in TABLE}
+
+
+@pytest.mark.parametrize("name", STRUCTURED_OBJECTS)
+def test_structured_objects(name: str) -> None:
+    assert callable(getattr(ops, name))

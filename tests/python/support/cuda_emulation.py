@@ -1,0 +1,373 @@
+"""Runs CUDA plans without a GPU: their kernels as C++, their matrix products as NumPy.
+
+`Batch` compiles the kernels of many plans at once; `Batch.run` carries out one of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+SHIM = pathlib.Path(__file__).resolve().parents[2] / "cuda_shim.h"
+NUMPY = {
+    "bool": np.bool_,
+    "uint8": np.uint8,
+    "int8": np.int8,
+    "int16": np.int16,
+    "int32": np.int32,
+    "int64": np.int64,
+    "float16": np.float16,
+    "bfloat16": np.uint16,
+    "float32": np.float32,
+    "float64": np.float64,
+}
+C_TYPES = {
+    "float": ctypes.c_float,
+    "double": ctypes.c_double,
+    "int": ctypes.c_int,
+    "long long": ctypes.c_longlong,
+}
+
+
+def widen(array: np.ndarray, dtype: str) -> np.ndarray:
+    """bfloat16 patterns as float32; anything else as it is."""
+    if dtype != "bfloat16":
+        return array
+    return (array.astype(np.uint32) << 16).view(np.float32).reshape(array.shape)
+
+
+def to_bfloat16(array: np.ndarray) -> np.ndarray:
+    bits = np.ascontiguousarray(array, np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+
+
+def compiler() -> str:
+    found = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+    if not found:
+        pytest.skip("no C++ compiler to run the kernels' text with")
+    return found
+
+
+def compiled(files: list[pathlib.Path], folder: pathlib.Path) -> pathlib.Path:
+    """The shared library of some C++ files, two of them compiled at a time."""
+    flags = ["-std=c++20", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fPIC", "-pthread"]
+    command = [compiler(), *flags]
+
+    def run(*arguments: str) -> None:
+        done = subprocess.run([*command, *arguments], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[:4000]
+
+    def compile(file: pathlib.Path) -> str:
+        target = str(folder / f"{file.stem}.o")
+        run("-include", str(SHIM), "-c", str(file), "-o", target)
+        return target
+
+    with ThreadPoolExecutor(2) as pool:
+        objects = list(pool.map(compile, files))
+    library = folder / "kernels.so"
+    run("-shared", *objects, "-o", str(library))
+    return library
+
+
+def parameter_types(kernel: str) -> list[str]:
+    """The types of the parameters in a kernel's text."""
+    found = re.search(r"__global__ void __launch_bounds__\(\d+, 1\) \w+\((.*?)\) \{", kernel)
+    assert found is not None
+    parameters = re.split(r",(?![^<]*>)", found[1])
+    types = [re.sub(r"\w+$", "", p).replace("__restrict__", "") for p in parameters]
+    return [t if "*" in t else t.replace("const ", "") for t in types]
+
+
+class Kernels:
+    """Every different kernel of some plans once, as kernel_0, kernel_1 and so on."""
+
+    def __init__(self, plans: list[Any]) -> None:
+        self.prelude: str = plans[0].raw["prelude"]
+        self.texts: list[str] = []
+        self.number: dict[tuple[int, str], int] = {}  # of a plan's kernel, by its name
+        seen: dict[str, int] = {}
+        for i, plan in enumerate(plans):
+            assert plan.raw["prelude"] == self.prelude
+            for name, kernel in plan.kernels:
+                bare = kernel.replace(f" {name}(", " @(")
+                if bare not in seen:
+                    seen[bare] = len(seen)
+                    self.texts.append(bare.replace(" @(", f" kernel_{seen[bare]}("))
+                self.number[i, name] = seen[bare]
+
+    def source(self, begin: int = 0, end: int | None = None) -> str:
+        """The module that holds some of the kernels."""
+        texts = "\n".join(self.texts[begin:end])
+        return f"{self.prelude}\nnamespace gradcell {{\nnamespace scalar {{\n{texts}}}\n}}\n"
+
+
+class Launches(NamedTuple):
+    """What the launches of a run have in common."""
+
+    number: int  # of the plan
+    constants: list[Any]
+    threads: tuple[int, int]
+    grid: int
+    aligned: bool
+    epilogues: bool
+    status: ctypes.c_int
+
+
+def nobody_wrote(shape: Any, dtype: Any = np.uint8) -> np.ndarray:
+    """An array that reads as NaN."""
+    count = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.full(count + 64, 0xFF, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + count].view(dtype).reshape(shape)
+
+
+def view(place: int, shape: Any, dtype: str) -> np.ndarray:
+    """The array at an address."""
+    size = int(np.prod(shape)) * np.dtype(NUMPY[dtype]).itemsize
+    memory = (ctypes.c_ubyte * size).from_address(place) if size else bytearray()
+    return np.frombuffer(memory, NUMPY[dtype]).reshape(shape)
+
+
+class Batch:
+    """The kernels of several plans, compiled by a C++ compiler, a few files at a time."""
+
+    PART = 60  # kernels a file
+
+    def __init__(self, plans: list[Any], folder: pathlib.Path, wide: bool = False) -> None:
+        self.plans = plans
+        self.kernels = Kernels(plans)
+        if wide:
+            narrow, index = "typedef int gc_index;", "typedef long long gc_index;"
+            assert narrow in self.kernels.prelude
+            self.kernels.prelude = self.kernels.prelude.replace(narrow, index)
+        self.wide = "typedef long long gc_index" in self.kernels.prelude
+        files = [SHIM.with_suffix(".cpp")]
+        for begin in range(0, len(self.kernels.texts), self.PART):
+            end = begin + self.PART
+            source = self.kernels.source(begin, end) + "using namespace gradcell::scalar;\n"
+            for i, kernel in enumerate(self.kernels.texts[begin:end], begin):
+                types = parameter_types(kernel)
+                values = ", ".join(f"*({t}*)a[{k}]" for k, t in enumerate(types))
+                source += f'extern "C" void run_{i}(void** a) {{ kernel_{i}({values}); }}\n'
+            files.append(folder / f"kernels{begin}.cpp")
+            files[-1].write_text(source)
+        self.library = ctypes.CDLL(str(compiled(files, folder)))
+
+    def run(
+        self,
+        number: int,
+        threads: tuple[int, int] = (1, 1),
+        grid: int = 1,
+        aligned: bool = True,
+        epilogues: bool = True,
+    ) -> list[np.ndarray]:
+        """The outputs of a plan, from the input values that it was recorded with. Without epilogues:
+        as where cuBLASLt adds no bias."""
+        raw = self.plans[number].raw
+        inputs = [np.ascontiguousarray(v) for v in raw["input_values"]]
+        how = Launches(number, raw["constants"], threads, grid, aligned, epilogues, ctypes.c_int(0))
+        arena = nobody_wrote(raw["arena_bytes"])
+        outputs = self._carry_out(how, raw, inputs, arena.ctypes.data)
+        if how.status.value:
+            raise IndexError("an index is out of range")
+        return [widen(a, o["dtype"]) for a, o in zip(outputs, raw["outputs"], strict=True)]
+
+    def _carry_out(
+        self, how: Launches, plan: dict[str, Any], inputs: list[np.ndarray], arena: int
+    ) -> list[np.ndarray]:
+        """The outputs of a plan, or of one step of a loop's body."""
+        outputs = [nobody_wrote(o["shape"], NUMPY[o["dtype"]]) for o in plan["outputs"]]
+        places = []
+        for kind, index, offset, size in plan["buffers"]:
+            if kind == "temporary":
+                places.append(arena + offset)
+            else:
+                array = (inputs if kind == "input" else outputs)[index]
+                assert array.nbytes == size
+                places.append(array.ctypes.data)
+        steps = []
+        for step in plan["steps"]:
+            steps.append(step)
+            if "add_bias" in step and not how.epilogues:
+                product = {k: v for k, v in step["matmul"].items() if k != "bias"}
+                steps[-1:] = [{"matmul": product}, step["add_bias"]]
+        for step in steps:
+            if "matmul" in step:
+                self._matmul(step["matmul"], plan["buffers"], places)
+            elif "loop" in step:
+                self._loop(how, step["loop"], places)
+            else:
+                self._launch(how, step, places)
+        result = []
+        for o, array in zip(plan["outputs"], outputs, strict=True):
+            if o["alias_input"] >= 0:
+                array = inputs[o["alias_input"]].reshape(o["shape"])
+            elif o["alias_output"] >= 0:
+                array = outputs[o["alias_output"]].reshape(o["shape"])
+            result.append(array)
+        return result
+
+    def _loop(self, how: Launches, loop: dict[str, Any], places: list[int]) -> None:
+        """As the loop is defined: by values, whatever the engine does to save copies."""
+        body, steps = loop["body"], loop["steps"]
+        reads, writes = ([places[b] for b in loop[k]] for k in ("reads", "writes"))
+
+        def array(place: int, like: dict[str, Any], steps: int | None = None) -> np.ndarray:
+            shape = like["shape"] if steps is None else [steps, *like["shape"]]
+            return view(place, shape, like["dtype"])
+
+        state = [
+            array(reads[first], body["outputs"][output]).copy()
+            for first, output, _ in loop["carried"]
+        ]
+        for step in range(steps):
+            t = steps - 1 - step if loop["reverse"] else step
+            inputs = []
+            for (kind, index), like in zip(loop["inputs"], body["inputs"], strict=True):
+                if kind == "carried":
+                    inputs.append(state[index])
+                elif kind == "same":
+                    inputs.append(array(reads[index], like))
+                else:
+                    inputs.append(
+                        array(reads[index], like, steps)[t : t + 1].reshape(like["shape"])
+                    )
+            outputs = self._carry_out(how, body, inputs, places[loop["arena"]])
+            for output, result in loop["kept"]:
+                array(writes[result], body["outputs"][output], steps)[t] = outputs[output]
+            state = [outputs[output].copy() for _, output, _ in loop["carried"]]
+        for (_, output, result), last in zip(loop["carried"], state, strict=True):
+            if result >= 0:
+                array(writes[result], body["outputs"][output])[...] = last
+
+    def _launch(self, how: Launches, step: dict[str, Any], places: list[int]) -> None:
+        index_type = ctypes.c_longlong if self.wide else ctypes.c_int
+        values: list[Any] = []
+        each = len(step["arguments"]) // step["segments"]
+        for at, (kind, *rest) in enumerate(step["arguments"]):
+            if at % each == 0:  # a segment
+                buffers = [a[1] for a in step["arguments"][at : at + each] if a[0] == "buffer"]
+                aligned = how.aligned and all(places[b] % 16 == 0 for b in buffers)
+            if kind == "buffer":
+                values.append(ctypes.c_void_p(places[rest[0]]))
+            elif kind == "size":
+                values.append(index_type(rest[0]))
+            elif kind == "packs":
+                values.append(index_type(rest[0] if aligned else 0))
+            elif kind == "constant":
+                values.append(C_TYPES[rest[1]](how.constants[rest[0]]))
+            else:
+                values.append(ctypes.cast(ctypes.pointer(how.status), ctypes.c_void_p))
+        arguments = [(type(values[k]) * step["segments"])(*values[k::each]) for k in range(each)]
+        pointers = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments])
+        kernel = f"run_{self.kernels.number[how.number, step['kernel']]}"
+        launch = self.library.shim_launch
+        assert launch(getattr(self.library, kernel), pointers, how.grid, *how.threads) == 0, (
+            f"{step['kernel']}: threads end where others wait for them"
+        )
+
+    @staticmethod
+    def _matmul(m: dict[str, Any], buffers: Any, places: list[int]) -> None:
+        def matrices(b: int, *shape: int, parts: Any = ()) -> np.ndarray:
+            size = int(np.prod(shape)) * np.dtype(NUMPY[m["dtype"]]).itemsize
+            parts = parts or [b]
+            assert parts[0] == b and sum(buffers[p][3] for p in parts) == size
+            for one, next in itertools.pairwise(parts):
+                assert places[next] == places[one] + buffers[one][3]
+            return view(places[b], shape, m["dtype"])
+
+        count, rows, columns, inner = m["batch"], m["m"], m["n"], m["k"]
+        of_a = (inner, rows) if m["transpose_a"] else (rows, inner)
+        of_b = (columns, inner) if m["transpose_b"] else (inner, columns)
+        a = matrices(m["a"], count, *of_a, parts=m["a_parts"])
+        b = matrices(m["b"], count, *of_b, parts=m["b_parts"])
+        a, b = widen(a, m["dtype"]), widen(b, m["dtype"])
+        a = a.swapaxes(1, 2) if m["transpose_a"] else a
+        b = b.swapaxes(1, 2) if m["transpose_b"] else b
+        wide = np.float64 if m["dtype"] == "float64" else np.float32
+        product = a.astype(wide) @ b.astype(wide)
+        out = matrices(m["out"], count, rows, columns, parts=m["out_parts"])
+        if m["accumulate"]:
+            product = product + widen(out, m["dtype"])
+        if "addend" in m:
+            product = product + widen(matrices(m["addend"], count, rows, columns), m["dtype"])
+        if "bias" in m:
+            product = product + widen(matrices(m["bias"], columns), m["dtype"])
+        out[...] = to_bfloat16(product) if m["dtype"] == "bfloat16" else product
+
+
+class Usage(NamedTuple):
+    registers: int
+    spilled: int  # bytes that go to memory and back for want of registers
+
+
+class Nvrtc:
+    """NVRTC from its wheel or the system, through ctypes."""
+
+    def __init__(self) -> None:
+        try:
+            from cuda.pathfinder import load_nvidia_dynamic_lib
+
+            path = load_nvidia_dynamic_lib("nvrtc").abs_path
+        except Exception as error:
+            pytest.skip(
+                f"NVRTC is not here (pip install nvidia-cuda-nvrtc cuda-pathfinder): {error}"
+            )
+        self.library = ctypes.CDLL(path)
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self.library.nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+        self.version = (major.value, minor.value)
+
+    def compile(self, source: str, arch: str, quick: bool = False) -> bytes:
+        """The CUBIN, or the PTX where arch is "compute_75"; AssertionError with the log if it does not
+        compile. Quick: hardly optimised, where this NVRTC has a way to do that."""
+        quickly = [b"--Ofast-compile=max"] if quick and self.version >= (12, 8) else []
+        code, log = self._compile(source, arch, quickly)
+        assert not log.strip(), log[:2000]
+        return code
+
+    def usage(self, source: str, arch: str) -> dict[str, Usage]:
+        """What each kernel uses, by ptxas, which is in NVRTC."""
+        _, log = self._compile(source, arch, [b"--ptxas-options=-v"])
+        found: dict[str, Usage] = {}
+        for part in log.split("Compiling entry function '")[1:]:
+            spilled = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", part)
+            registers = re.search(r"Used (\d+) registers", part)
+            assert spilled and registers, part
+            found[part[: part.index("'")]] = Usage(
+                int(registers[1]), int(spilled[1]) + int(spilled[2])
+            )
+        return found
+
+    def _compile(self, source: str, arch: str, more: list[bytes]) -> tuple[bytes, str]:
+        lib, program = self.library, ctypes.c_void_p()
+        made = lib.nvrtcCreateProgram(
+            ctypes.byref(program), source.encode(), b"gradcell.cu", 0, None, None
+        )
+        assert made == 0
+        options = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", b"--fmad=false"]
+        options += [b"--diag-suppress=177", *more]
+        code = lib.nvrtcCompileProgram(
+            program, len(options), (ctypes.c_char_p * len(options))(*options)
+        )
+        size = ctypes.c_size_t()
+        lib.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value)
+        lib.nvrtcGetProgramLog(program, log)
+        assert code == 0, log.value.decode()[:4000]
+        kind = "PTX" if arch.startswith("compute_") else "CUBIN"
+        getattr(lib, f"nvrtcGet{kind}Size")(program, ctypes.byref(size))
+        code_text = ctypes.create_string_buffer(size.value)
+        assert getattr(lib, f"nvrtcGet{kind}")(program, code_text) == 0
+        lib.nvrtcDestroyProgram(ctypes.byref(program))
+        return code_text.raw, log.value.decode()
