@@ -99,6 +99,11 @@ class Rows {
       case Form::TakePlaces:
       case Form::AddPlaces:
         return along(id, of, [](size_t axis) { return axis == 1; });
+      case Form::Routine: {
+        const size_t problems =
+            g_.dims(g_.input(id, 0)).size() - spec(g_, id).problem_rank(g_.attrs(id), 0);
+        return along(id, of, [&](size_t axis) { return axis >= problems; });
+      }
       case Form::Product:
         return common(id, of, [&](int k, Inner inner) { return multiplied(id, k, inner); });
       case Form::Input:

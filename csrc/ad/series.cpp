@@ -188,8 +188,13 @@ class Series {
       case Law::Smooth:
         break;
     }
-    for (int k = 0; k < g_[id].input_count; ++k)
-      if (passes(g_, id, k) && entry(g_.input(id, k)).slope) return peeled(id, k, element);
+    if (e.slope) {
+      std::vector<Coefficient> terms;
+      for (int k = 0; k < g_[id].input_count; ++k)
+        if (passes(g_, id, k) && entry(g_.input(id, k)).slope)
+          terms.push_back(peeled(id, k, element));
+      return sum(terms);
+    }
     if (algebra_.degree[element] == 1) return linear(id, element);
     if (!algebra_.univariate() && info(g_[id].op).kind == OpKind::Unary)
       return composed(id, e, element);
@@ -265,9 +270,9 @@ class Series {
     return total ? Coefficient{over(g_, total.node, b), total.scale} : total;
   }
 
-  /// Of a smooth op that has a slope among its inputs, as some tangents are: linear in that one, it
-  /// is the sum of what it is with each of the slope's coefficients in its place, all of which are
-  /// of a degree of their own.
+  /// The part that a slope among its inputs has in a smooth op, as in some tangents: linear in that
+  /// one, it is the sum of what the op is with each of the slope's coefficients in its place, all
+  /// of which are of a degree of their own.
   Coefficient peeled(NodeId id, int input, int element) {
     std::vector<Coefficient> terms;
     auto add_term = [&](int i, int j, double weight) {
@@ -276,10 +281,8 @@ class Series {
       if (!x) return;
       const NodeId fixed = alias(g_, x.node);  // its own dependence on the variables is in x
       new_entry(fixed, false);
-      std::vector<NodeId> in(g_.inputs(id).begin(), g_.inputs(id).end());
-      in[static_cast<size_t>(input)] = fixed;
-      const Dims attributes(g_.attrs(id).begin(), g_.attrs(id).end());
-      const NodeId y = make(g_, g_[id].op, {in, attributes, {g_.dtype(id), Dims(g_.dims(id))}});
+      const NodeId y = replaced(id, input, fixed);
+      if (y == kNoNode) return;
       const Coefficient c = i == 0 ? Coefficient{y, 1} : at(y, i);
       if (c) terms.push_back(c * (x.scale * weight));
     };
@@ -288,6 +291,21 @@ class Series {
       if (p.a != p.b) add_term(p.b, p.a, p.weight);
     }
     return sum(terms);
+  }
+
+  /// A node with another input in the place of one that it is linear in. The value of a call was
+  /// computed with the old one: there the derivative says what it is.
+  NodeId replaced(NodeId id, int input, NodeId x) {
+    const auto k = static_cast<size_t>(input);
+    if (is_call_output(g_, id)) {
+      std::vector<NodeId> dx(static_cast<size_t>(g_[id].input_count), kNoNode);
+      dx[k] = x;
+      return tangent_of(id, dx);
+    }
+    std::vector<NodeId> in(g_.inputs(id).begin(), g_.inputs(id).end());
+    in[k] = x;
+    const Dims attributes(g_.attrs(id).begin(), g_.attrs(id).end());
+    return make(g_, g_[id].op, {in, attributes, {g_.dtype(id), Dims(g_.dims(id))}});
   }
 
   /// E y is the tangent at E x.

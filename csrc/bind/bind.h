@@ -67,6 +67,5 @@ void bind_profile(py::module_& m);
 void bind_cuda(py::module_& m);
 void bind_exchange(py::module_& m);
 void bind_communication(py::module_& m);
-void bind_lapack(py::module_& m);
 
 }  // namespace gradcell::bind

@@ -72,6 +72,9 @@ py::dict step(const cuda::CudaPlan& plan, const cuda::Step& s, const Kernels& ke
                  py::arg("dtype") = std::string(name(p.dtype)), py::arg("group") = p.group,
                  py::arg("root") = p.root, py::arg("given") = p.given, py::arg("had") = p.had,
                  py::arg("in") = p.in, py::arg("out") = p.out);
+  } else if (s.routine) {
+    d["routine"] = py::dict(py::arg("op") = info(s.routine->op).name,
+                            py::arg("in") = s.routine->inputs, py::arg("out") = s.routine->output);
   } else {
     const cuda::Gemm& p = s.product;
     d["matmul"] = py::dict(

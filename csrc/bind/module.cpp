@@ -28,7 +28,6 @@ PYBIND11_MODULE(_core, m) {
   bind_cuda(m);
   bind_exchange(m);
   bind_communication(m);
-  bind_lapack(m);
 }
 #undef PyInit__core
 

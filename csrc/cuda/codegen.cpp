@@ -249,6 +249,8 @@ class CudaPlanner {
       }
       case Form::Collective:
         return make_passage(id);
+      case Form::Routine:
+        return make_routine(id);
       case Form::Reduce:
         return make_reductions(id);
       case Form::Input:
@@ -383,6 +385,28 @@ class CudaPlanner {
     plan_.steps.push_back(std::move(step));
   }
 
+  /// A routine of the host's.
+  void make_routine(NodeId id) {
+    Call call;
+    const Spec& s = spec(g_, id);
+    call.op = s.op, call.form = s.form, call.combine = s.combine;
+    Step step;
+    for (NodeId i : in_storage(id)) {
+      call.inputs.push_back(buffer_of_[i]);
+      step.bytes_read += describe(g_, i).bytes();
+    }
+    for (NodeId i : g_.inputs(id)) call.in.push_back(describe(g_, i));
+    call.output = buffer_of_[id];
+    call.out = describe(g_, id);
+    call.attributes.assign(g_.attrs(id).begin(), g_.attrs(id).end());
+    step.bytes_written = call.out.bytes();
+    step.nodes = 1;
+    step.stage = f_.node[id].stage;
+    step.location = call.location = g_[id].location;
+    step.routine = std::move(call);
+    plan_.steps.push_back(std::move(step));
+  }
+
   void add(Written w) { plan_.steps.push_back(with_kernel(std::move(w))); }
 
   /// The step, with the kernel's number.
@@ -409,6 +433,9 @@ class CudaPlanner {
       if (s.passage) {
         if (s.passage->reads) use(s.passage->in, at);
         use(s.passage->out, at);
+      } else if (s.routine) {
+        for (BufferId b : s.routine->inputs) use(b, at);
+        use(s.routine->output, at);
       } else if (s.loop >= 0) {
         const Loop& loop = plan_.loops[static_cast<size_t>(s.loop)];
         for (BufferId b : loop.reads) use(b, at);
@@ -474,6 +501,11 @@ size_t CudaPlan::launches() const {
   size_t sum = steps.size() - loops.size();
   for (const Loop& l : loops) sum += static_cast<size_t>(l.steps) * l.body.launches();
   return sum;
+}
+
+bool CudaPlan::has_routines() const {
+  return std::ranges::any_of(steps, [](const Step& s) { return s.routine.has_value(); }) ||
+         std::ranges::any_of(loops, [](const Loop& l) { return l.body.has_routines(); });
 }
 
 void allow_tf32(bool allowed) { g_allow_tf32 = allowed; }

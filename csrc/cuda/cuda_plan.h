@@ -62,13 +62,15 @@ struct Passage {
   int64_t given = 0, had = 0;  ///< elements
 };
 
-/// A launch of a kernel, a loop, a collective, or a product where there is none of these.
+/// A launch of a kernel, a loop, a collective, a routine, or a product where there is none of
+/// these.
 struct Step {
   int kernel = -1;
   int loop = -1;  ///< of the plan's loops
   Gemm product{};
   std::optional<Passage> passage;
-  bool is_product() const { return kernel < 0 && loop < 0 && !passage; }
+  std::optional<Call> routine;  ///< run by the host, which waits for its inputs
+  bool is_product() const { return kernel < 0 && loop < 0 && !passage && !routine; }
   uint32_t grid = 1, block_x = 256, block_y = 1;
   /// Shared memory that a block has, and for each row, of which there is one a thread x: where a
   /// device has little, a launch has fewer threads x. (A row more where they are even.)
@@ -95,6 +97,8 @@ struct CudaPlan : PlanFrame {
   bool uses_status = false;
   bool wide = false;  ///< gc_index has 64 bits
 
+  /// Whether the host computes a part of it: such a run cannot be captured.
+  bool has_routines() const;
   /// The module: prelude and kernels.
   std::string source() const;
   /// What a run puts on the stream: launches, products and collectives, those of a loop's body once

@@ -19,6 +19,8 @@ size_t Spec::input_count() const {
   return n;
 }
 
+size_t Spec::problem_rank(std::span<const int64_t>, size_t) const { lacks("problems"); }
+
 Movement Spec::movement(const Graph&, NodeId) const { lacks("movement"); }
 
 std::optional<View> Spec::lay(const View&, std::span<const int64_t>, const Dims&) const {

@@ -37,6 +37,7 @@ enum class Form : uint8_t {
   Take,         ///< slices at indices
   Scatter,      ///< sums of slices at indices
   LastIndex,    ///< the last position at which an index occurs
+  Routine,      ///< what a routine makes of each matrix or row of a batch: Spec::problem_rank
   Loop,         ///< what a body makes in so many steps
   Collective,   ///< what the processes of a group bring together
 };
@@ -135,6 +136,9 @@ class Spec {
   /// inputs has. It has the dtype and, behind that axis, the shape that it has for one example.
   virtual NodeId batch(Graph& g, NodeId id, const Batch& b) const = 0;
 
+  /// Form::Routine only: how many trailing dimensions of input k are one problem's. Those before
+  /// them count the problems; all inputs have them, and the result.
+  virtual size_t problem_rank(std::span<const int64_t> attributes, size_t k) const;
   /// Form::Move only.
   virtual Movement movement(const Graph& g, NodeId id) const;
   /// Whether results can be views of the one input: then `lay` and `put` are there.

@@ -405,6 +405,7 @@ bool takes_parts(const Spec& s) {
     case Form::Window:
     case Form::LastIndex:
     case Form::Sampling:
+    case Form::Routine:  // of pairs
     case Form::Loop:
     case Form::Collective:
       return false;

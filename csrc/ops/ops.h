@@ -10,6 +10,7 @@
 #include "ops/combining/scan.h"
 #include "ops/complex.h"
 #include "ops/elementwise.h"
+#include "ops/factorisation.h"
 #include "ops/identity.h"
 #include "ops/loop.h"
 #include "ops/moving/index.h"

@@ -215,6 +215,7 @@ RowSet row_set(const Graph& g, const Labels& l, NodeId id) {
     case Form::Take:
     case Form::Scatter:
     case Form::LastIndex:
+    case Form::Routine:
     case Form::Collective:
       return {};
   }

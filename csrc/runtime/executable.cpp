@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "cpu/calls/calls.h"
 #include "cpu/run/engine.h"
 #include "cuda/run/engine.h"
 #include "cuda/run/nvrtc.h"
@@ -139,6 +140,9 @@ std::shared_ptr<const Executable> make_executable(const Graph& g, std::span<cons
                                                   std::span<const NodeId> cuts) {
   save_cuda(g, live, roots, cuts);
   int number = device_in_use();
+  cuda::run_on_host = [](const Call& c, const void* const* in, void* out) {
+    cpu::run_call(c, in, out, nullptr);
+  };
   if (number < 0)
     return std::make_shared<OnCpu>(make_plan(g, live, roots, cuts), types_of(g, roots));
   return std::make_shared<OnGpu>(cuda::make_cuda_plan(g, live, roots, cuts), types_of(g, roots),

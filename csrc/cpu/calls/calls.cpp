@@ -43,6 +43,8 @@ void run_call(const Call& c, const void* const* in, void* out, const uint64_t* c
       return put_along(c, in, out);
     case Form::Sampling:
       return sample(c, in, out);
+    case Form::Routine:
+      return routine(c, in, out);
     case Form::Product:
       return sum_of_products(c, in, out);
     case Form::Input:

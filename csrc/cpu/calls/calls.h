@@ -29,6 +29,7 @@ void window(const Call& c, const void* in, void* out);
 void take_along(const Call& c, const void* const* in, void* out);
 void put_along(const Call& c, const void* const* in, void* out);
 void sample(const Call& c, const void* const* in, void* out);
+void routine(const Call& c, const void* const* in, void* out);
 void sum_of_products(const Call& c, const void* const* in, void* out);
 
 }  // namespace gradcell::cpu

@@ -380,6 +380,50 @@ bool eigh(int64_t count, int n, const T* a, Real<T>* values, T* vectors) {
   return found;
 }
 
+template <class T>
+bool svd(int m, int n, bool vectors, bool full, const T* a, double* values, T* u, T* v) {
+  const int k = std::min(m, n), columns = full ? m : k;
+  const int64_t size = int64_t{m} * n;
+  auto is_finite = [](const T& x) {
+    return std::isfinite(std::real(x)) && std::isfinite(std::imag(x));
+  };
+  if (!std::all_of(a, a + size, is_finite)) return false;
+  if (k == 0) {
+    auto unit = [](T* to, int order) {
+      for (int64_t i = 0; i < int64_t{order} * order; ++i) to[i] = T(i % (order + 1) == 0);
+    };
+    if (vectors && full) unit(u, m), unit(v, n);
+    return true;
+  }
+  // LAPACK takes the rows for columns, and so gives V^H's rows as U, and U's as V^H's.
+  std::vector<T> copy(a, a + size);
+  std::vector<int> integers(8 * static_cast<size_t>(k));
+  const char* const job = !vectors ? "N" : full ? "A" : "S";
+  const Routine gesdd = Routine::of<T>("gesdd");
+  const size_t small = static_cast<size_t>(k), large = static_cast<size_t>(std::max(m, n));
+  std::vector<double> reals(kComplex<T> ? std::max(5 * small * small + 5 * small,
+                                                   2 * large * small + 2 * small * small + small)
+                                        : 0);
+  int info = 0;
+  auto run = [&](T* work, int room) {
+    const int lead_u = n, lead_v = std::max(1, columns);
+    if constexpr (kComplex<T>)
+      gesdd(job, &n, &m, copy.data(), &n, values, v, &lead_u, u, &lead_v, work, &room, reals.data(),
+            integers.data(), &info);
+    else
+      gesdd(job, &n, &m, copy.data(), &n, values, v, &lead_u, u, &lead_v, work, &room,
+            integers.data(), &info);
+  };
+  T wanted{};
+  run(&wanted, -1);
+  succeeded(info, "gesdd");
+  const int room = static_cast<int>(std::real(wanted));
+  std::vector<T> work(static_cast<size_t>(room));
+  run(work.data(), room);
+  succeeded(info, "gesdd");
+  return info == 0;
+}
+
 #define INSTANCES(T)                                                             \
   template void lu(int64_t, int, T*, int32_t*);                                  \
   template void lu_solve(bool, int64_t, int, int, const T*, const int32_t*, T*); \
@@ -388,7 +432,8 @@ bool eigh(int64_t count, int n, const T* a, Real<T>* values, T* vectors) {
   template void cholesky_solve(int64_t, int, int, const T*, T*);                 \
   template void cholesky_inverse(int64_t, int, T*);                              \
   template void qr<T>(int64_t, int, int, int, const T*, T*, T*);                 \
-  template bool eigh(int64_t, int, const T*, Real<T>*, T*);
+  template bool eigh(int64_t, int, const T*, Real<T>*, T*);                      \
+  template bool svd(int, int, bool, bool, const T*, double*, T*, T*);
 INSTANCES(double)
 INSTANCES(std::complex<double>)
 #undef INSTANCES

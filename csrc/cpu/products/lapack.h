@@ -45,4 +45,10 @@ void qr(int64_t count, int m, int n, int c, const S* a, S* q, S* r);
 template <class T>
 bool eigh(int64_t count, int n, const T* a, decltype(std::abs(T()))* values, T* vectors);
 
+/// Of a [m][n]: the singular values, descending, and with `vectors` the columns of U [m][c] and the
+/// rows of V^H [c'][n]: as many as there are values, or all of them if `full`. False if the
+/// iteration does not converge, as for what is not finite.
+template <class T>
+bool svd(int m, int n, bool vectors, bool full, const T* a, double* values, T* u, T* v);
+
 }  // namespace gradcell::cpu

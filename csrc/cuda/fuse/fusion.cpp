@@ -56,7 +56,8 @@ bool reads_whole(const Graph& g, NodeId id) {
   const Form f = form(g, id);
   return f == Form::Product || f == Form::Convolve || f == Form::Attend || f == Form::Window ||
          f == Form::TakePlaces || f == Form::AddPlaces || f == Form::Fourier ||
-         f == Form::Scatter || f == Form::LastIndex || f == Form::Loop || f == Form::Collective;
+         f == Form::Scatter || f == Form::LastIndex || f == Form::Routine || f == Form::Loop ||
+         f == Form::Collective;
 }
 
 Role role_of(const Graph& g, NodeId id) {
@@ -88,6 +89,7 @@ Role role_of(const Graph& g, NodeId id) {
     case Form::AddPlaces:
     case Form::Scatter:
     case Form::LastIndex:
+    case Form::Routine:
     case Form::Loop:
     case Form::Collective:
       return Role::Alone;

@@ -167,6 +167,7 @@ std::string Launcher::named(const CudaPlan& plan, const Step& s) const {
   const std::string where = location_text ? location_text(s.location) : std::string();
   std::string what = s.kernel >= 0 ? plan_.kernels[static_cast<size_t>(s.kernel)].name
                      : s.passage   ? info(s.passage->op).name
+                     : s.routine   ? info(s.routine->op).name
                                    : "a matrix product";
   if (s.loop >= 0) {
     const Loop& loop = plan.loops[static_cast<size_t>(s.loop)];
@@ -269,6 +270,25 @@ void Launcher::multiply(const CudaPlan& plan, const Gemm& p, const Places& buffe
   if (p.has_bias) launch(plan.bias_steps[p.add_bias], buffers, run);
 }
 
+void Launcher::compute_on_host(const Call& c, const Places& buffers, const Run& run) const {
+  const Driver& driver = Driver::get();
+  std::vector<std::vector<std::byte>> in(c.inputs.size());
+  std::vector<const void*> from;
+  for (size_t k = 0; k < in.size(); ++k) {
+    in[k].resize(c.in[k].bytes());
+    if (!in[k].empty())
+      driver.call(driver.cuMemcpyDtoHAsync, in[k].data(), buffers[c.inputs[k]], in[k].size(),
+                  run.stream);
+    from.push_back(in[k].data());
+  }
+  driver.call(driver.cuStreamSynchronize, run.stream);
+  std::vector<std::byte> out(c.out.bytes());
+  run_on_host(c, from.data(), out.data());
+  if (out.empty()) return;
+  driver.call(driver.cuMemcpyHtoDAsync, buffers[c.output], out.data(), out.size(), run.stream);
+  driver.call(driver.cuStreamSynchronize, run.stream);  // before `out` goes
+}
+
 void Launcher::repeat(const Loop& loop, const Places& buffers, const Run& run) const {
   const Driver& driver = Driver::get();
   const LoopSteps steps(loop, loop.body, loop.places, Arrays{loop, buffers});
@@ -289,6 +309,7 @@ void Launcher::enqueue(const CudaPlan& plan, const Step& s, const Places& buffer
   if (s.kernel >= 0) return launch(s, buffers, run);
   if (s.loop >= 0) return repeat(plan.loops[static_cast<size_t>(s.loop)], buffers, run);
   if (s.is_product()) return multiply(plan, s.product, buffers, run);
+  if (s.routine) return compute_on_host(*s.routine, buffers, run);
   const Passage& p = *s.passage;
   Nccl::get().enqueue(p, p.reads ? buffers[p.in] : 0, buffers[p.out], run.stream);
 }
@@ -415,7 +436,7 @@ Blocks Launcher::handed_out(const Blocks& outputs) const {
 }
 
 bool Launcher::is_captured() const {
-  return launches_ >= kWorthwhile && launches_ <= kMostCaptured;
+  return !plan_.has_routines() && launches_ >= kWorthwhile && launches_ <= kMostCaptured;
 }
 
 bool Launcher::needs_slot(size_t input, DevicePointer at) const {

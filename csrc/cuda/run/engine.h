@@ -23,6 +23,9 @@ using Blocks = std::vector<std::shared_ptr<DeviceBlock>>;
 /// Set by the binding: where a node was made.
 inline std::string (*location_text)(const Location&) = nullptr;
 
+/// Set by what knows both engines: runs a call on the host's memory.
+inline void (*run_on_host)(const Call&, const void* const* in, void* out) = nullptr;
+
 /// A plan whose kernels are loaded on a device.
 class Launcher {
  public:
@@ -83,6 +86,7 @@ class Launcher {
   void enqueue(const CudaPlan& plan, const Places& buffers, const Run& run) const;
   void enqueue(const CudaPlan& plan, const Step& s, const Places& buffers, const Run& run) const;
   void multiply(const CudaPlan& plan, const Gemm& p, const Places& buffers, const Run& run) const;
+  void compute_on_host(const Call& c, const Places& buffers, const Run& run) const;
   void repeat(const Loop& loop, const Places& buffers, const Run& run) const;
   void launch(const Step& s, const Places& buffers, const Run& run) const;
   Packed packed(const Step& s, const Places& buffers, const uint64_t* constants) const;

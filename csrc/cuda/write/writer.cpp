@@ -330,6 +330,7 @@ std::string Writer::compute(NodeId id, const Index& at) {
     case Form::Sampling:
     case Form::Scatter:
     case Form::LastIndex:
+    case Form::Routine:
     case Form::Collective:
       break;
   }

@@ -1,12 +1,10 @@
 """Inverses, determinants and factorisations of matrices.
 
-What has to look at the numbers (which row is the pivot) is done by LAPACK on their value, in float64 or
-complex128, and rounded once; eigenvectors of float32 matrices in float32. Inverses, solutions, determinants
-and Cholesky's factors are then calls with a derivative of their own, which are products with inverses and
-solutions again: exact for every order, and of one factorisation. Singular values and eigenvectors come from
-steps of an iteration that starts at LAPACK's: a step at the solution changes nothing but rounding errors, and
-squares what is missing in the dependence on the matrix, so that after three of them derivatives are exact up
-to order 7.
+The factorisations are ops of the graph, which LAPACK computes in float64 or complex128 and rounds once;
+eigenvectors of float32 matrices in float32. Around each is a call with a derivative of its own, which is made
+of products, inverses and solutions again: exact for every order, and of one factorisation.
+
+Conventions of the rules: A^H is the conjugate transpose, a bar the cotangent of a real loss.
 """
 
 from __future__ import annotations
@@ -23,10 +21,7 @@ from gradcell.ops import complex_numbers, shaping
 from gradcell.ops.one_plan import one_plan
 from gradcell.own_derivatives import Pullback, call, fitted
 
-_ops, _lapack = _core.ops, _core.lapack
-
-#: Steps of an iteration: derivatives are exact up to order 2^steps - 1.
-_STEPS = 3
+_ops = _core.ops
 
 
 def _square(value: Any, op: str, name: str = "input") -> Tensor:
@@ -36,43 +31,66 @@ def _square(value: Any, op: str, name: str = "input") -> Tensor:
     return x
 
 
-def _found(op: str, function: Any, *arguments: Any) -> Any:
-    """What LAPACK makes of float64 or complex128 copies. Raises ValueError where it finds no answer."""
-    try:
-        return function(*(_wide(a) for a in arguments))
-    except (np.linalg.LinAlgError, ValueError) as error:
-        raise ValueError(f"{op}: {error}{where()}") from None
+def _both(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Both complex if one is."""
+    if a.dtype.is_complex == b.dtype.is_complex:
+        return a, b
+    wide = any(x.dtype.name in ("float64", "complex128") for x in (a, b))
+    joint = _core.complex128 if wide else _core.complex64
+    return _ops.cast(a, joint), _ops.cast(b, joint)
 
 
-def _wide(a: Any) -> np.ndarray:
-    return np.ascontiguousarray(a, np.result_type(a, np.float64))
+class _Numbers:
+    """Matrices as LAPACK's ops take them, in float64 and complex ones as pairs; and its results back in
+    the matrices' dtype."""
 
+    def __init__(self, dtype: _core.DType, singles: bool = False) -> None:
+        self.dtype = dtype
+        self.pairs = dtype.is_complex
+        narrow = singles and dtype.name not in ("float64", "complex128")
+        self.real = _core.float32 if narrow and not self.pairs else _core.float64
 
-def _no_half(x: Tensor) -> np.ndarray:
-    numbers = x.asnumpy()
-    return numbers.astype(np.float32) if numbers.dtype.itemsize == 2 else numbers
+    def of(self, x: Tensor) -> Tensor:
+        x = _ops.stop_gradient(x)
+        if self.pairs:
+            return _ops.view_as_real(_ops.cast(x, _core.complex128))
+        return _ops.cast(x, self.real)
 
+    def back(self, y: Tensor) -> Tensor:
+        return _ops.cast(_ops.view_as_complex(y) if self.pairs else y, self.dtype)
 
-def _turned(a: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(np.swapaxes(a, -2, -1))
+    def part(self, y: Tensor, start: int, dims: Sequence[int]) -> Tensor:
+        """An array of matrices' results of these dimensions, from the numbers of each matrix in y
+        [..., numbers], or [..., numbers, 2]."""
+        axis = y.ndim - (2 if self.pairs else 1)
+        cut = shaping._window(y, axis, start, int(np.prod(dims)))
+        return _ops.reshape(cut, [*y.shape[:axis], *dims, *y.shape[axis + 1 :]])
+
+    def values(self, y: Tensor, count: int) -> Tensor:
+        """The first numbers of each matrix in y, which are real, in the matrices' dtype."""
+        return self.back(self.part(y, 0, [count]))
 
 
 def _differentiable(
-    op: str, value: Tensor, inputs: Sequence[Tensor], adjoint: Callable[..., Sequence[Tensor]]
-) -> Tensor:
-    """The value as a function of inputs, by adjoint(*inputs, output, its cotangent): their cotangents,
-    which may be broadcast over more matrices than an input has."""
+    op: str,
+    values: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    adjoint: Callable[..., Sequence[Tensor | None]],
+    *keep: Tensor,
+) -> list[Tensor]:
+    """The values as functions of inputs, by adjoint(inputs, outputs, their cotangents, *keep): the
+    inputs' cotangents, which may be broadcast over more matrices than an input has."""
     if not any(x._traced for x in inputs):
-        return value
+        return list(values)
 
-    def pull(xs: Any, outputs: Any, cotangents: Any, _: Any) -> Any:
-        if cotangents[0] is None:
+    def pull(xs: Any, outputs: Any, cotangents: Any, _: Any, kept: Any) -> Any:
+        if all(c is None for c in cotangents):
             return [None] * len(xs)
-        found = adjoint(*xs, outputs[0], cotangents[0])
+        found = adjoint(xs, outputs, cotangents, *kept)
         return [fitted(g, x, op, k) for k, (g, x) in enumerate(zip(found, xs, strict=True))]
 
     recorded = [_core.record(x) for x in inputs]
-    return call([_core.record(value)], recorded, Pullback(op, pull))[0]
+    return call([_core.record(v) for v in values], recorded, Pullback(op, pull, keep))
 
 
 def _transposed(x: Tensor) -> Tensor:
@@ -80,82 +98,53 @@ def _transposed(x: Tensor) -> Tensor:
     return complex_numbers.adjoint(x)
 
 
-def _values_alone(x: Tensor, op: str) -> None:
-    """Raises NotImplementedError where a derivative is asked for and the numbers are complex."""
-    if x._traced and x.dtype.is_complex:
-        raise NotImplementedError(
-            f"{op}: there are no derivatives for complex matrices, whose vectors have no phase of their "
-            f"own; for values alone call it outside{where()}"
-        )
+def _product(*factors: Tensor) -> Tensor:
+    out = factors[-1]
+    for x in reversed(factors[:-1]):
+        out = _ops.matmul(x, out)
+    return out
 
 
 def _identity(x: Tensor) -> Tensor:
     return Tensor(np.eye(x.shape[-1]), x.dtype)
 
 
+def _ones_below(n: int, dtype: _core.DType, diagonal: float) -> Tensor:
+    """[n, n]: 1 below the diagonal, 0 above."""
+    return Tensor(np.tril(np.ones((n, n)), -1) + diagonal * np.eye(n), dtype)
+
+
 # Inverses -----------------------------------------------------------------------------------------
 
 
-class _Factors:
+def _factors(x: Tensor) -> Tensor:
     """The LU factors of matrices' values, which a value and all its derivatives share."""
-
-    def __init__(self, op: str, x: Tensor) -> None:
-        self.op, self.dtype = op, x.dtype
-        self.factors, self.pivots = _found(op, _lapack.lu, x.asnumpy())
-        self.diagonal = np.diagonal(self.factors, 0, -2, -1)
-
-    def check(self) -> None:
-        """Raises ValueError for a singular matrix."""
-        if (self.diagonal == 0).any():
-            raise ValueError(f"{self.op}: Singular matrix{where()}")
-
-    def inverse(self) -> np.ndarray:
-        self.check()
-        return _lapack.lu_inverse(self.factors, self.pivots)  # type: ignore[no-any-return]
-
-    def solve(self, b: np.ndarray, adjoint: bool) -> np.ndarray:
-        """[..., n, k] for right-hand sides b; leading dimensions broadcast."""
-        self.check()
-        factors, pivots, b = self.factors, self.pivots, _wide(b)
-        if np.iscomplexobj(factors) != np.iscomplexobj(b):
-            factors, b = (a.astype(np.complex128) for a in (factors, b))
-        lead = np.broadcast_shapes(factors.shape[:-2], b.shape[:-2])
-        if lead != factors.shape[:-2]:
-            factors = np.ascontiguousarray(np.broadcast_to(factors, lead + factors.shape[-2:]))
-            pivots = np.ascontiguousarray(np.broadcast_to(pivots, lead + pivots.shape[-1:]))
-        b = np.broadcast_to(b, lead + b.shape[-2:])
-        rows = _turned(b.conj() if adjoint else b)
-        x = np.swapaxes(_lapack.lu_solve(factors, pivots, rows, adjoint), -2, -1)
-        return x.conj() if adjoint else x
-
-    def sign_and_log(self) -> tuple[np.ndarray, np.ndarray]:
-        """(the sign of the determinant, log of its size)."""
-        size = np.abs(self.diagonal)
-        n = self.pivots.shape[-1]
-        swaps = np.count_nonzero(self.pivots != np.arange(1, n + 1), -1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            sign = np.prod(self.diagonal / size, -1) * (1 - 2 * (swaps % 2))
-            return np.where((size == 0).any(-1), 0, sign), np.log(size).sum(-1)
+    numbers = _Numbers(x.dtype)
+    return _ops.lu_factors(numbers.of(x), numbers.pairs)
 
 
+@one_plan
 def inverse(input: Any) -> Tensor:
-    """The inverses of matrices [..., n, n]. Asks for the value. Raises ValueError for a singular one."""
+    """The inverses of matrices [..., n, n]. Raises ValueError for a singular one."""
     x = _square(input, "inverse")
-    return _inverse(x, _Factors("inverse", x))
+    return _inverse(x, _factors(x))
 
 
-def _inverse(x: Tensor, factors: _Factors) -> Tensor:
-    def adjoint(x: Tensor, y: Tensor, dy: Tensor) -> list[Tensor]:
-        turned = _transposed(y)
-        return [_ops.neg(_ops.matmul(turned, _ops.matmul(dy, turned)))]
+def _inverse(x: Tensor, factors: Tensor) -> Tensor:
+    def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
+        turned = _transposed(outputs[0])
+        return [_ops.neg(_product(turned, cotangents[0], turned))]
 
-    return _differentiable("inverse", Tensor(factors.inverse(), x.dtype), [x], adjoint)
+    numbers = _Numbers(x.dtype)
+    found = numbers.back(_ops.lu_inverse(factors, numbers.pairs))
+    return _differentiable("inverse", [found], [x], adjoint)[0]
 
 
+@one_plan
 def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False) -> Tensor:
     """The solutions x of matrix x = rhs, of the transposed matrix if adjoint; [..., n, n], [..., n, k].
 
-    Asks for the value. Raises ValueError for a singular matrix.
+    Raises ValueError for a singular matrix.
     """
     a = _square(matrix, "matrix_solve", "matrix")
     b = arguments.floating(arguments.tensor(rhs, "matrix_solve", "rhs"))
@@ -167,19 +156,33 @@ def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False) -> Tensor:
             f"matrix_solve: a rhs of shape {list(b.shape)} does not fit matrices of shape "
             f"{list(a.shape)}{where()}"
         )
-    return _solution(a, b, adjoint, _Factors("matrix_solve", a))
+    a, b = _both(a, b)
+    return _solution(a, b, adjoint, _factors(a))
 
 
-def _solution(a: Tensor, b: Tensor, turned: bool, factors: _Factors) -> Tensor:
+def _solution(a: Tensor, b: Tensor, turned: bool, factors: Tensor) -> Tensor:
     """The solution of a x = b, of a^H x = b if turned."""
 
-    def adjoint(a: Tensor, b: Tensor, x: Tensor, dx: Tensor) -> list[Tensor]:
+    def adjoint(xs: Any, outputs: Any, cotangents: Any, factors: Tensor) -> list[Tensor]:
+        (a, _), (x,), (dx,) = xs, outputs, cotangents
         db = _solution(a, dx, not turned, factors)
         left, right = (x, db) if turned else (db, x)
         return [_ops.neg(_ops.matmul(left, _transposed(right))), db]
 
-    found = Tensor(np.ascontiguousarray(factors.solve(b.asnumpy(), turned)), b.dtype)
-    return _differentiable("matrix_solve", found, [a, b], adjoint)
+    numbers = _Numbers(b.dtype)
+    factors, rows = _spread(factors, numbers.of(b), numbers.pairs)
+    found = numbers.back(_ops.lu_solve(factors, rows, numbers.pairs, turned))
+    return _differentiable("matrix_solve", [found], [a, b], adjoint, factors)[0]
+
+
+def _spread(factors: Tensor, b: Tensor, pairs: bool) -> tuple[Tensor, Tensor]:
+    """Both over the same leading dimensions."""
+    rank = 3 if pairs else 2
+    lead = np.broadcast_shapes(factors.shape[:-rank], b.shape[:-rank])
+    return (
+        _ops.broadcast_to(factors, [*lead, *factors.shape[-rank:]]),
+        _ops.broadcast_to(b, [*lead, *b.shape[-rank:]]),
+    )
 
 
 def tensor_solve(a: Any, b: Any) -> Tensor:
@@ -190,43 +193,99 @@ def tensor_solve(a: Any, b: Any) -> Tensor:
     return shaping.squeeze(matrix_solve(a, _ops.reshape(right, [right.size, 1])), -1)
 
 
+@one_plan
 def pinv(x: Any, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Tensor:
-    """The pseudo-inverse of matrices of full rank: (A' A)^-1 A' or A' (A A')^-1.
+    """The pseudo-inverse of matrices [..., m, n] of any rank.
 
-    Raises ValueError for a matrix of lower rank, to which the formula does not apply.
+    Singular values up to max(atol, rtol times the largest) count as zero; without both rtol is
+    max(m, n) times the dtype's epsilon. The derivative (Golub, Pereyra 1973, SIAM J. Numer. Anal. 10,
+    equation 4.12) is that among matrices of the same rank.
     """
     t = arguments.floating(arguments.tensor(x, "pinv", "x"))
-    rank = np.linalg.matrix_rank(t.asnumpy().astype(np.float64))
-    if (np.asarray(rank) < min(t.shape[-2:])).any():
-        raise ValueError(f"pinv: a matrix of shape {list(t.shape)} has not full rank{where()}")
-    flipped = _transposed(t)
-    if t.shape[-2] >= t.shape[-1]:
-        return matrix_solve(_ops.matmul(flipped, t), flipped)
-    return _transposed(matrix_solve(_ops.matmul(t, flipped), t))
+    if t.ndim < 2:
+        raise ValueError(f"pinv: matrices are needed, got shape {list(t.shape)}{where()}")
+    left, values, right = _singular(_ops.stop_gradient(t), False)
+    values = complex_numbers.real(values)
+    if atol is None and rtol is None:
+        rtol = max(t.shape[-2:]) * float(np.finfo(_real_name(t.dtype)).eps)
+    least = _ops.mul(_ops.reduce_max(values, [-1], True), 0.0 if rtol is None else rtol)
+    if atol is not None:
+        least = _ops.maximum(least, atol)
+    kept = _ops.greater(values, least)
+    scales = _ops.where(kept, _ops.div(1.0, _ops.where(kept, values, 1.0)), 0.0)
+    scaled = _ops.mul(right, _ops.cast(_row(scales), right.dtype))
+    found = _ops.matmul(scaled, _transposed(left))
+
+    def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
+        (a,), (p,), (d,) = xs, outputs, cotangents
+        turned, back = _transposed(p), _transposed(d)
+
+        def rest(x: Tensor) -> Tensor:
+            return _ops.sub(_identity(x), x)
+
+        found = _ops.neg(_product(turned, d, turned))
+        found = _ops.add(found, _product(rest(_ops.matmul(a, p)), back, p, turned))
+        return [_ops.add(found, _product(turned, p, back, rest(_ops.matmul(p, a))))]
+
+    return _differentiable("pinv", [found], [t], adjoint)[0]
+
+
+def _real_name(dtype: _core.DType) -> str:
+    """NumPy's name of the real numbers whose epsilon a matrix of this dtype has."""
+    return "float64" if dtype.name in ("float64", "complex128") else "float32"
+
+
+def _row(values: Tensor) -> Tensor:
+    """[..., 1, n]."""
+    return _ops.reshape(values, [*values.shape[:-1], 1, values.shape[-1]])
+
+
+def _real_row(values: Tensor) -> Tensor:
+    """The same of complex numbers whose imaginary parts mean nothing."""
+    real = (
+        _ops.cast(complex_numbers.real(values), values.dtype) if values.dtype.is_complex else values
+    )
+    return _row(real)
 
 
 # Determinants -------------------------------------------------------------------------------------
 
 
+def _determinant(factors: Tensor, numbers: _Numbers, *parts: int) -> list[Tensor]:
+    """Parts of what the factors say, [...]: 0 the sign, 2 the logarithm of the size, 3 the whole."""
+    every = _ops.lu_determinant(factors, numbers.pairs)
+    dims = list(every.shape[:-1])
+
+    def piece(start: int) -> Tensor:
+        one = shaping._window(every, len(dims), start, 1)
+        if not numbers.pairs or start == 2:
+            return _ops.reshape(one, dims)
+        pair = shaping._window(every, len(dims), start, 2)
+        return _ops.view_as_complex(_ops.reshape(pair, [*dims, 2]))
+
+    return [_ops.cast(piece(k), numbers.dtype) for k in parts]
+
+
+@one_plan
 def slogdet(input: Any) -> tuple[Tensor, Tensor]:
-    """(the sign of the determinant, log of its size) of matrices [..., n, n]. Asks for the value.
+    """(the sign of the determinant, log of its size) of matrices [..., n, n].
 
     The sign of a complex determinant is a number of size 1; both are complex then.
     """
     x = _square(input, "slogdet")
-    factors = _Factors("slogdet", x)
-    sign, size = factors.sign_and_log()
+    numbers, factors = _Numbers(x.dtype), _factors(x)
+    sign, size = _determinant(factors, numbers, 0, 2)
 
-    def adjoint(x: Tensor, y: Tensor, dy: Tensor) -> list[Tensor]:
-        return [_ops.mul(_of_matrices(dy), _transposed(_inverse(x, factors)))]
+    def adjoint(xs: Any, outputs: Any, cotangents: Any, factors: Tensor) -> list[Tensor]:
+        turned = _transposed(_inverse(xs[0], factors))
+        return [_ops.mul(_of_matrices(cotangents[0]), turned)]
 
     if not x.dtype.is_complex:
-        log = _differentiable("slogdet", Tensor(size, x.dtype), [x], adjoint)
-        return Tensor(np.asarray(sign), x.dtype), log
-    log = Tensor(np.asarray(size + 1j * np.angle(sign)), x.dtype)
+        return sign, _differentiable("slogdet", [size], [x], adjoint, factors)[0]
+    log = complex_numbers.made(complex_numbers.part(size, 0), complex_numbers.angle(sign))
     if not x._traced:
-        return Tensor(np.asarray(sign), x.dtype), _ops.cast(complex_numbers.part(log, 0), x.dtype)
-    log = _differentiable("slogdet", log, [x], adjoint)
+        return sign, size
+    log = _differentiable("slogdet", [log], [x], adjoint, factors)[0]
     turn = complex_numbers.part(log, 1)
     return (
         complex_numbers.made(_ops.cos(turn), _ops.sin(turn)),
@@ -239,8 +298,9 @@ def _of_matrices(numbers: Tensor) -> Tensor:
     return _ops.reshape(numbers, [*numbers.shape, 1, 1])
 
 
+@one_plan
 def det(input: Any) -> Tensor:
-    """The determinants of matrices [..., n, n]. Asks for the value.
+    """The determinants of matrices [..., n, n].
 
     Differentiable at regular matrices; of up to 3 x 3, at all.
     """
@@ -248,14 +308,14 @@ def det(input: Any) -> Tensor:
     n = x.shape[-1]
     if n <= 3:
         return _small_det(x, n)
-    factors = _Factors("det", x)
+    factors = _factors(x)
 
-    def adjoint(x: Tensor, y: Tensor, dy: Tensor) -> list[Tensor]:
-        scale = _ops.mul(complex_numbers.conj(y), dy)
-        return [_ops.mul(_of_matrices(scale), _transposed(_inverse(x, factors)))]
+    def adjoint(xs: Any, outputs: Any, cotangents: Any, factors: Tensor) -> list[Tensor]:
+        scale = _ops.mul(complex_numbers.conj(outputs[0]), cotangents[0])
+        return [_ops.mul(_of_matrices(scale), _transposed(_inverse(xs[0], factors)))]
 
-    sign, log = factors.sign_and_log()
-    return _differentiable("det", Tensor(np.asarray(sign * np.exp(log)), x.dtype), [x], adjoint)
+    found = _determinant(factors, _Numbers(x.dtype), 3)
+    return _differentiable("det", found, [x], adjoint, factors)[0]
 
 
 @one_plan
@@ -288,35 +348,30 @@ def logdet(input: Any) -> Tensor:
 # Factorisations -----------------------------------------------------------------------------------
 
 
+@one_plan
 def cholesky(input_x: Any, upper: bool = False) -> Tensor:
     """L with L L' = A for symmetric (Hermitian) positive definite matrices A [..., n, n]; L' if upper.
 
-    Asks for the value. Raises ValueError for a matrix that is not positive definite. The derivative
-    (Murray 2016, arXiv:1602.07527, equation 10) is symmetric.
+    Raises ValueError for a matrix that is not positive definite. The derivative (Murray 2016,
+    arXiv:1602.07527, equation 10) is symmetric.
     """
     x = _square(input_x, "cholesky", "input_x")
-    n = x.shape[-1]
 
-    def adjoint(x: Tensor, root: Tensor, d: Tensor) -> list[Tensor]:
-        half = Tensor(np.tril(np.ones((n, n)), -1) + 0.5 * np.eye(n), x.dtype)
-        inner = _ops.mul(_ops.matmul(_transposed(root), d), half)
+    def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
+        (root,), (d,) = outputs, cotangents
+        half = _ones_below(root.shape[-1], root.dtype, 0.5)
         back = inverse(root)
-        found = _ops.matmul(_ops.matmul(_transposed(back), inner), back)
+        inner = _ops.mul(_ops.matmul(_transposed(root), d), half)
+        found = _product(_transposed(back), inner, back)
         return [_ops.mul(_ops.add(found, _transposed(found)), 0.5)]
 
-    value = _found("cholesky", _lapack.cholesky, x.asnumpy())
-    root = _differentiable("cholesky", Tensor(value, x.dtype), [x], adjoint)
+    numbers = _Numbers(x.dtype)
+    found = numbers.back(_ops.cholesky_factor(numbers.of(x), numbers.pairs))
+    root = _differentiable("cholesky", [found], [x], adjoint)[0]
     return _transposed(root) if upper else root
 
 
-def _lower(op: str, factor: Tensor) -> np.ndarray:
-    """L with L L' what a factor stands for by all its elements, whether it is triangular or not."""
-    value = _wide(factor.asnumpy())
-    if not np.triu(value, 1).any():
-        return value
-    return _found(op, _lapack.cholesky, value @ np.swapaxes(value, -2, -1).conj())  # type: ignore[no-any-return]
-
-
+@one_plan
 def cholesky_inverse(input_x: Any, upper: bool = False) -> Tensor:
     """The inverse of L L' (of L' L if upper) from its factor L, all of input_x, as in MindSpore.
 
@@ -324,22 +379,18 @@ def cholesky_inverse(input_x: Any, upper: bool = False) -> Tensor:
     """
     x = _square(input_x, "cholesky_inverse", "input_x")
     x = _transposed(x) if upper else x
-    low = _regular("cholesky_inverse", _lower("cholesky_inverse", x))
 
-    def adjoint(x: Tensor, y: Tensor, dy: Tensor) -> list[Tensor]:
+    def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
+        (x,), (y,), (dy,) = xs, outputs, cotangents
         both = _ops.add(dy, _transposed(dy))
-        return [_ops.neg(_ops.matmul(_ops.matmul(_ops.matmul(y, both), y), x))]
+        return [_ops.neg(_product(y, both, _ops.matmul(y, x)))]
 
-    found = Tensor(_lapack.cholesky_inverse(low), x.dtype)
-    return _differentiable("cholesky_inverse", found, [x], adjoint)
-
-
-def _regular(op: str, low: np.ndarray) -> np.ndarray:
-    if (np.diagonal(low, 0, -2, -1) == 0).any():
-        raise ValueError(f"{op}: Singular matrix{where()}")
-    return low
+    numbers = _Numbers(x.dtype)
+    found = numbers.back(_ops.cholesky_inverse(numbers.of(x), numbers.pairs))
+    return _differentiable("cholesky_inverse", [found], [x], adjoint)[0]
 
 
+@one_plan
 def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Tensor:
     """The solutions of L L' x = input (of L' L x if upper) from the factor L, one triangle of input2.
 
@@ -352,120 +403,199 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Tensor:
             f"cholesky_solve: an input of shape {list(b.shape)} does not fit factors of shape "
             f"{list(x.shape)}{where()}"
         )
-    low = shaping.tril(_transposed(x) if upper else x)
-    return _factor_solution(b, low, _regular("cholesky_solve", _wide(low.asnumpy())))
+    b, x = _both(b, x)
+    return _factor_solution(b, shaping.tril(_transposed(x) if upper else x))
 
 
-def _factor_solution(b: Tensor, low: Tensor, factors: np.ndarray) -> Tensor:
+def _factor_solution(b: Tensor, low: Tensor) -> Tensor:
     """The solution of L L' x = b."""
 
-    def adjoint(b: Tensor, low: Tensor, x: Tensor, dx: Tensor) -> list[Tensor]:
-        db = _factor_solution(dx, low, factors)
+    def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
+        (_, low), (x,), (dx,) = xs, outputs, cotangents
+        db = _factor_solution(dx, low)
         both = _ops.matmul(db, _transposed(x))
         both = _ops.add(both, _transposed(both))
         return [db, _ops.neg(_ops.matmul(both, low))]
 
-    value = _wide(b.asnumpy())
-    if np.iscomplexobj(factors) != np.iscomplexobj(value):
-        factors, value = (a.astype(np.complex128) for a in (factors, value))
-    lead = np.broadcast_shapes(factors.shape[:-2], value.shape[:-2])
-    rows = _turned(np.broadcast_to(value, lead + value.shape[-2:]))
-    every = np.ascontiguousarray(np.broadcast_to(factors, lead + factors.shape[-2:]))
-    found = _turned(_lapack.cholesky_solve(every, rows))
-    return _differentiable("cholesky_solve", Tensor(found, b.dtype), [b, low], adjoint)
+    numbers = _Numbers(b.dtype)
+    factors, rows = _spread(numbers.of(low), numbers.of(b), numbers.pairs)
+    found = numbers.back(_ops.cholesky_solve(factors, rows, numbers.pairs))
+    return _differentiable("cholesky_solve", [found], [b, low], adjoint)[0]
 
 
+@one_plan
 def qr(input: Any, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """(Q with orthonormal columns, R upper triangular) with Q R = A, for [..., m, n].
 
-    Asks for the value. Differentiable for full rank and m >= n, mode 'reduced': R'R = A'A. Raises
-    NotImplementedError for derivatives of other forms.
+    Differentiable where the first min(m, n) columns are independent, but for mode 'complete' of more
+    rows than columns, whose derivative raises NotImplementedError (Roberts, Roberts 2020,
+    arXiv:2009.10071, section 2).
     """
     x = arguments.floating(arguments.tensor(input, "qr"))
     arguments.one_of(mode, ("reduced", "complete"), "qr", "mode")
-    q, r = _lapack.qr(_no_half(x), mode == "complete")
-    if not x._traced:
-        return Tensor(q, x.dtype), Tensor(r, x.dtype)
-    if mode == "complete" or x.shape[-2] < x.shape[-1]:
-        raise NotImplementedError(
-            f"qr: derivatives are there for mode 'reduced' of matrices with at least as many rows as "
-            f"columns, got {mode!r} and {list(x.shape)}; for values alone call it outside{where()}"
-        )
-    upper = cholesky(_ops.matmul(_transposed(x), x), True)
-    sign = np.sign(np.diagonal(r, 0, -2, -1).real)[..., None]  # LAPACK's diagonal is real
-    upper = _ops.mul(upper, Tensor(np.where(sign == 0, 1.0, sign), x.dtype))
-    return _ops.matmul(x, inverse(upper)), upper
+    if x.ndim < 2:
+        raise ValueError(f"qr: matrices are needed, got shape {list(x.shape)}{where()}")
+    m, n = x.shape[-2:]
+    if x._traced and m < n:  # the first columns say what Q is
+        head = shaping._window(x, x.ndim - 1, 0, m)
+        q, first = qr(head, mode)
+        tail = shaping._window(x, x.ndim - 1, m, n - m)
+        return q, _ops.concat([first, _ops.matmul(_transposed(q), tail)], x.ndim - 1)
+    numbers, columns = _Numbers(x.dtype, singles=True), m if mode == "complete" else min(m, n)
+    found = _ops.qr_factors(numbers.of(x), numbers.pairs, mode == "complete")
+    parts = [
+        numbers.back(numbers.part(found, 0, [m, columns])),
+        numbers.back(numbers.part(found, m * columns, [columns, n])),
+    ]
+
+    def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
+        if columns > n:
+            raise NotImplementedError(
+                f"qr: mode 'complete' has no derivative for matrices of more rows than columns, got "
+                f"{list(x.shape)}; use mode 'reduced'{where()}"
+            )
+        (q, r), (dq, dr) = outputs, cotangents
+        inner = _ops.neg(_ops.matmul(_transposed(dq), q)) if dq is not None else None
+        if dr is not None:
+            other = _ops.matmul(r, _transposed(dr))
+            inner = other if inner is None else _ops.add(inner, other)
+        assert inner is not None
+        below = _ops.mul(inner, _ones_below(n, inner.dtype, 0.5))
+        found = _ops.matmul(q, _ops.add(below, _transposed(below)))
+        found = found if dq is None else _ops.add(found, dq)
+        return [_transposed(matrix_solve(r, _transposed(found)))]
+
+    q, r = _differentiable("qr", parts, [x], adjoint)
+    return q, r
 
 
 def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any:
     """(singular values, U, V) with U diag(s) V' = A, for [..., m, n]; the values alone without
     compute_uv.
 
-    Asks for the value. Differentiable where the singular values are different and not zero, for
-    reduced matrices: the eigenvectors of the smaller of A'A and AA' are refined by the iteration of
-    Ogita and Aishima (2018), the rest follows. Raises NotImplementedError for derivatives of full
-    matrices.
+    Values are differentiable where they are not zero and no two are equal or only they are asked for
+    once; vectors where all values are different and not zero, of real matrices and reduced factors.
+    Derivatives of others by vectors raise NotImplementedError. (Townsend 2016, Differentiating the
+    singular value decomposition, section 3.)
     """
     x = arguments.floating(arguments.tensor(input, "svd"))
-    _values_alone(x, "svd")
-    if not (compute_uv or x._traced):
-        alone = _found("svd", lambda a: np.linalg.svd(a, compute_uv=False), x.asnumpy())
-        return Tensor(np.ascontiguousarray(alone), x.dtype)
-    u, s, vt = _found("svd", lambda a: np.linalg.svd(a, full_matrices), x.asnumpy())
-    left, right = (
-        Tensor(np.ascontiguousarray(a), x.dtype) for a in (u, np.swapaxes(vt, -2, -1).conj())
-    )
-    values = Tensor(np.ascontiguousarray(s), x.dtype)
-    if x._traced:
-        if full_matrices and x.shape[-2] != x.shape[-1] and compute_uv:
-            raise NotImplementedError(
-                f"svd: derivatives need full_matrices=False; for values alone call it outside{where()}"
-            )
-        tall = x.shape[-2] >= x.shape[-1]
-        gram = _ops.matmul(x, x, tall, not tall)
-        vectors, squares = _refined_eigen(gram, right if tall else left)
-        derived = _ops.sqrt(squares)
-        values = _ops.add(values, _ops.sub(derived, _ops.stop_gradient(derived)))
-        other = _ops.matmul(x, vectors, not tall, False)
-        other = _ops.div(other, _ops.reshape(values, [*values.shape[:-1], 1, values.shape[-1]]))
-        left, right = (other, vectors) if tall else (vectors, other)
-    return (values, left, right) if compute_uv else values
+    if x.ndim < 2:
+        raise ValueError(f"svd: matrices are needed, got shape {list(x.shape)}{where()}")
+    if not compute_uv:
+        return _singular_values(x)
+    left, values, right = _singular(x, bool(full_matrices))
+    return values, left, right
 
 
+@one_plan
+def _singular_values(x: Tensor) -> Tensor:
+    numbers = _Numbers(x.dtype)
+    found = _ops.singular_factors(numbers.of(x), numbers.pairs, False, False)
+
+    def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
+        u, _, v = _singular(xs[0], False)
+        scaled = _ops.mul(u, _real_row(cotangents[0]))
+        return [_ops.matmul(scaled, _transposed(v))]
+
+    values = numbers.values(found, min(x.shape[-2:]))
+    return _differentiable("svd", [values], [x], adjoint)[0]
+
+
+@one_plan
+def _singular(x: Tensor, full: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """(U, singular values, V)."""
+    (m, n), numbers = x.shape[-2:], _Numbers(x.dtype)
+    k = min(m, n)
+    found = _ops.singular_factors(numbers.of(x), numbers.pairs, full, True)
+    columns, rows = (m, n) if full else (k, k)
+    parts = [
+        numbers.back(numbers.part(found, k, [m, columns])),
+        numbers.values(found, k),
+        _transposed(numbers.back(numbers.part(found, k + m * columns, [rows, n]))),
+    ]
+
+    def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
+        (u, s, v), (du, ds, dv) = outputs, cotangents
+        if full and m != n:
+            u, v = (shaping._window(y, y.ndim - 1, 0, k) for y in (u, v))
+        if du is None and dv is None:
+            scaled = _ops.mul(u, _real_row(ds))
+            return [_ops.matmul(scaled, _transposed(v))]
+        if x.dtype.is_complex or (full and m != n):
+            what = "complex matrices" if x.dtype.is_complex else "full_matrices=True"
+            raise NotImplementedError(f"svd: vectors of {what} have no derivative{where()}")
+        return [_singular_adjoint(u, s, v, du, ds, dv)]
+
+    u, values, v = _differentiable("svd", parts, [x], adjoint)
+    return u, values, v
+
+
+def _singular_adjoint(
+    u: Tensor, s: Tensor, v: Tensor, du: Tensor | None, ds: Tensor | None, dv: Tensor | None
+) -> Tensor:
+    row, column = _row(s), _ops.reshape(s, [*s.shape, 1])
+    eye = _identity(u)
+    gaps = _ops.add(_ops.mul(_ops.sub(row, column), _ops.add(row, column)), eye)
+    below, off = _ops.div(1.0, row), _ops.sub(1.0, eye)
+
+    def turned(x: Tensor, dx: Tensor) -> Tensor:
+        inner = _ops.matmul(x, dx, True, False)
+        return _ops.div(_ops.mul(_ops.sub(inner, _transposed(inner)), off), gaps)
+
+    inner = None if ds is None else _ops.mul(eye, _row(ds))
+    for x, dx, scale in ((u, du, row), (v, dv, column)):
+        if dx is not None:
+            part = _ops.mul(turned(x, dx), scale)
+            inner = part if inner is None else _ops.add(inner, part)
+    assert inner is not None
+    found = _product(u, inner, _transposed(v))
+    for x, dx in ((u, du), (v, dv)):
+        if dx is None or x.shape[-2] == x.shape[-1]:
+            continue
+        scaled = _ops.mul(dx, below)
+        outside = _ops.sub(scaled, _ops.matmul(x, _ops.matmul(x, scaled, True, False)))
+        more = (
+            _ops.matmul(outside, v, False, True) if x is u else _ops.matmul(u, outside, False, True)
+        )
+        found = _ops.add(found, more)
+    return found
+
+
+@one_plan
 def eigh(input: Any) -> tuple[Tensor, Tensor]:
     """(eigenvalues in ascending order, eigenvectors as columns) of symmetric matrices [..., n, n].
 
-    Asks for the value. Differentiable where the eigenvalues are different.
+    Eigenvalues are differentiable once at all, and as eigenvectors where they are different;
+    derivatives of complex vectors raise NotImplementedError: they have no phase of their own.
+    (Giles 2008, Collected matrix derivative results, section 3.1.)
     """
     x = _square(input, "eigh")
-    _values_alone(x, "eigh")
-    values, vectors = _lapack.eigh(_no_half(x))
-    start = Tensor(vectors, x.dtype)
-    if x._traced:
-        vectors, values = _refined_eigen(_ops.mul(_ops.add(x, _transposed(x)), 0.5), start)
-        return values, vectors
-    return Tensor(values, x.dtype), start
+    n, numbers = x.shape[-1], _Numbers(x.dtype, singles=True)
+    found = _ops.eigen_factors(numbers.of(x), numbers.pairs)
+    flat = _ops.reshape(found, [*x.shape[:-2], (n + 1) * n, *([2] if numbers.pairs else [])])
+    parts = [numbers.values(flat, n), numbers.back(numbers.part(flat, n, [n, n]))]
 
+    def adjoint(xs: Any, outputs: Any, cotangents: Any) -> list[Tensor]:
+        (values, vectors), (dw, dv) = outputs, cotangents
+        turned, inner = _transposed(vectors), None
+        if dv is not None:
+            if x.dtype.is_complex:
+                raise NotImplementedError(
+                    f"eigh: vectors of complex matrices have no derivative{where()}"
+                )
+            eye = _identity(vectors)
+            gaps = _ops.sub(_row(values), _ops.reshape(values, [*values.shape, 1]))
+            inner = _ops.mul(_ops.matmul(turned, dv), _ops.sub(1.0, eye))
+            inner = _ops.div(inner, _ops.add(gaps, eye))
+            inner = _ops.mul(_ops.add(inner, _transposed(inner)), 0.5)
+            if dw is not None:
+                inner = _ops.add(inner, _ops.mul(eye, _row(dw)))
+            return [_product(vectors, inner, turned)]
+        scaled = _ops.mul(vectors, _real_row(dw))
+        return [_ops.matmul(scaled, turned)]
 
-def _refined_eigen(a: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
-    """(eigenvectors, eigenvalues) of symmetric a, from eigenvectors of its value."""
-    n = a.shape[-1]
-    eye, vectors = _identity(a), start
-    off = _ops.sub(1.0, eye)
-    row, column = [*a.shape[:-2], 1, n], [*a.shape[:-2], n, 1]
-    values = _ops.full(row, 0, a.dtype)
-    for step in range(_STEPS + 1):
-        rest = _ops.sub(eye, _ops.matmul(vectors, vectors, True, False))
-        inner = _ops.matmul(vectors, _ops.matmul(a, vectors), True, False)
-        scale = _ops.sub(1.0, shaping.diagonal(rest, 0, -2, -1))
-        values = _ops.reshape(_ops.div(shaping.diagonal(inner, 0, -2, -1), scale), row)
-        if step == _STEPS:
-            break
-        gap = _ops.add(_ops.sub(values, _ops.reshape(values, column)), eye)
-        mixed = _ops.div(_ops.add(inner, _ops.mul(values, rest)), gap)
-        change = _ops.add(_ops.mul(mixed, off), _ops.mul(_ops.mul(rest, eye), 0.5))
-        vectors = _ops.add(vectors, _ops.matmul(vectors, change))
-    return vectors, _ops.reshape(values, [*a.shape[:-2], n])
+    values, vectors = _differentiable("eigh", parts, [x], adjoint)
+    return values, vectors
 
 
 @one_plan

@@ -139,8 +139,11 @@ def test_svd(z: np.ndarray) -> None:
     np.testing.assert_allclose(back, z, rtol=1e-12, atol=1e-12)
     alone = ops.svd(Tensor(z), compute_uv=False).asnumpy()
     np.testing.assert_allclose(alone, s.asnumpy(), rtol=1e-12)
+    got = ms.grad(lambda a: ops.real(ops.svd(a, compute_uv=False)).sum())(Tensor(z)).asnumpy()
+    polar = u.asnumpy() @ np.swapaxes(v.asnumpy(), -2, -1).conj()  # of the sum of singular values
+    np.testing.assert_allclose(got, polar, atol=1e-12)
     with pytest.raises(NotImplementedError, match="complex matrices"):
-        ms.grad(lambda a: ops.real(ops.svd(a, compute_uv=False)).sum())(Tensor(z))
+        ms.grad(lambda a: ops.real(ops.svd(a)[1]).sum())(Tensor(z))
 
 
 def test_eigh() -> None:
@@ -151,8 +154,10 @@ def test_eigh() -> None:
     np.testing.assert_allclose(
         found, vectors.asnumpy() * values.asnumpy()[:, None, :], rtol=1e-9, atol=1e-9
     )
+    got = ms.grad(lambda x: ops.real(ops.eigh(x)[0] ** 3).sum())(Tensor(a)).asnumpy()
+    np.testing.assert_allclose(got, 3 * a @ a, rtol=1e-9, atol=1e-9)
     with pytest.raises(NotImplementedError, match="complex matrices"):
-        ms.grad(lambda x: ops.real(ops.eigh(x)[0]).sum())(Tensor(a))
+        ms.grad(lambda x: ops.real(ops.eigh(x)[1]).sum())(Tensor(a))
 
 
 def test_no_order() -> None:

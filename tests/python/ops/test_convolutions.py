@@ -121,7 +121,7 @@ def test_integers_are_exact(dtype: str, part: str) -> None:
 
 PROGRAM = """
 import hashlib, sys
-sys.path.insert(0, {tests!r})
+sys.path[:0] = {tests!r}
 import gradcell as ms
 from gradcell import Tensor
 import numpy as np
@@ -145,7 +145,9 @@ def digest(threads: int, isa: str | None) -> str:
         environment["GRADCELL_ISA"] = isa
     names = ["plane", "one image", "strides", "groups", "line, strides", "space"]
     names += ["features as lanes", "lanes, strides"]
-    program = PROGRAM.format(tests=str(Path(__file__).parent), threads=threads, names=names)
+    here = Path(__file__).parent
+    tests = [str(here), str(here.parent / "support")]
+    program = PROGRAM.format(tests=tests, threads=threads, names=names)
     made = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
     )

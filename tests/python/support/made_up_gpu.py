@@ -47,7 +47,7 @@ class Process:
         self.counts_file = folder / "counts"
         self.environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), str(TESTS / "python")]),
+            "PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), str(TESTS / "python" / "support")]),
             "GRADCELL_CUDA_DRIVER": str(fake),
             "GRADCELL_NVRTC": str(fake),
             "GRADCELL_CUBLASLT": str(fake),

@@ -1,0 +1,34 @@
+#include "ops/routine.h"
+
+#include "ops/moving/movement.h"
+
+namespace gradcell {
+
+NodeId Routine::batch(Graph& g, NodeId id, const Batch& b) const {
+  std::vector<NodeId> in;
+  for (size_t k = 0; k < b.inputs.size(); ++k) in.push_back(over_batch(g, b, k));
+  const Dims attributes(g.attrs(id).begin(), g.attrs(id).end());
+  return make(g, op, {in, attributes, {g.dtype(id), behind_batch(b.size, g.dims(id))}});
+}
+
+Dims Routine::problems(const Graph& g, const Draft& d) const {
+  Dims all;
+  for (size_t k = 0; k < d.inputs.size(); ++k) {
+    const Dims& dims = g.dims(d.inputs[k]);
+    const size_t rank = problem_rank(d.attributes, k);
+    require(dims.size() >= rank, ErrorKind::Value, name(), ": needs ", rank,
+            " dimensions, got shape ", listed(dims));
+    const Dims lead(dims.begin(), dims.end() - static_cast<ptrdiff_t>(rank));
+    if (k == 0) all = lead;
+    require(lead == all, ErrorKind::Value, name(), ": leading dimensions differ: ", listed(all),
+            " and ", listed(lead));
+  }
+  return all;
+}
+
+Dims Routine::problem(const Graph& g, const Draft& d, size_t k) const {
+  const Dims& dims = g.dims(d.inputs[k]);
+  return {dims.end() - static_cast<ptrdiff_t>(problem_rank(d.attributes, k)), dims.end()};
+}
+
+}  // namespace gradcell
