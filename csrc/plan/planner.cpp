@@ -125,6 +125,41 @@ PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const No
   return c;
 }
 
+/// The nodes whose values the roots need. What is computed after a node does not need its value.
+std::vector<uint8_t> needed(const PlanGraph& c) {
+  const Graph& g = c.graph;
+  std::vector<uint8_t> found(g.size(), 0);
+  for (NodeId r : c.roots) found[r] = 1;
+  for (NodeId id = static_cast<NodeId>(g.size()); id-- > 0;) {
+    if (!found[id]) continue;
+    for (NodeId i : g[id].op == Op::After ? g.inputs(id).first(1) : g.inputs(id)) found[i] = 1;
+  }
+  return found;
+}
+
+/// Without what is there to be waited for alone, and what that is made of.
+PlanGraph without_idle(PlanGraph c) {
+  const Graph& g = c.graph;
+  const std::vector<uint8_t> wanted = needed(c);
+  auto stays = [&](NodeId id) { return wanted[id] || is_source(g, id); };
+  bool all = true;
+  for (NodeId id = 0; id < g.size(); ++id) all &= stays(id);
+  if (all) return c;
+  PlanGraph out;
+  std::vector<NodeId> to(g.size(), kNoNode), in;
+  for (NodeId id = 0; id < g.size(); ++id) {
+    if (!stays(id)) continue;
+    in.clear();
+    for (NodeId i : g.inputs(id))
+      if (stays(i)) in.push_back(to[i]);
+    to[id] = g[id].op == Op::After && in.size() == 1 ? in[0] : rebuild(out.graph, g, id, in);
+  }
+  for (NodeId id : c.roots) out.roots.push_back(to[id]);
+  for (NodeId id : c.inputs) out.inputs.push_back(to[id]);
+  for (NodeId id : c.constants) out.constants.push_back(to[id]);
+  return out;
+}
+
 class Planner {
  public:
   explicit Planner(PlanGraph c) : c_(std::move(c)), g_(c_.graph), labels_(label(g_, c_.roots)) {
@@ -430,7 +465,7 @@ std::vector<NodeId> live_until(const Graph& g, std::span<const NodeId> roots,
 
 PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                      std::span<const NodeId> cuts, bool apart) {
-  PlanGraph cleaned = clean(g, live, roots, cuts, apart);
+  PlanGraph cleaned = without_idle(clean(g, live, roots, cuts, apart));
   if constexpr (kVerify) verify(cleaned.graph, "clean", 0, GraphStage::Cleaned);
   PlanGraph merged = merge_sums(cleaned);
   if constexpr (kVerify) verify(merged.graph, "merge_sums", 0, GraphStage::Cleaned);

@@ -165,6 +165,15 @@ def rows(path: Path) -> list[Row]:
     return found
 
 
+def made(ms: Any, expression: str) -> Any:
+    """What an expression says: a cell, or a function."""
+    names = {"nn": ms.nn, "ops": ms.ops, "ms": ms, "np": np, "Tensor": ms.Tensor}
+    asked = re.findall(r"\b[a-z]+\b", expression)
+    names |= {name: attrgetter(place)(ms) for name, place in SPACES.items() if name in asked}
+    names["__name__"] = "agreement"  # functions of an expression belong to a module
+    return eval(expression, names)
+
+
 def run(
     ms: Any, expression: str, inputs: Any, gradients: bool = True, seed_text: str = ""
 ) -> dict[str, np.ndarray]:
@@ -172,11 +181,7 @@ def run(
     the case whose numbers it gets, if not its own."""
     seed = zlib.crc32((seed_text or f"{expression}{inputs}").encode())
     rng = np.random.default_rng(seed)
-    names = {"nn": ms.nn, "ops": ms.ops, "ms": ms, "np": np, "Tensor": ms.Tensor}
-    asked = re.findall(r"\b[a-z]+\b", expression)
-    names |= {name: attrgetter(place)(ms) for name, place in SPACES.items() if name in asked}
-    names["__name__"] = "agreement"  # functions of an expression belong to a module
-    cell = eval(expression, names)
+    cell = made(ms, expression)
     parameters: list[Any] = []
     if isinstance(cell, ms.nn.Cell):
         set_parameters(ms, cell, rng)
