@@ -5,7 +5,6 @@
 
 #include "runtime/occurrences.h"
 #include "runtime/placement.h"
-#include "runtime/selection.h"
 
 namespace gradcell::bind {
 
@@ -219,35 +218,12 @@ void bind_tensor(py::module_& m) {
     number_dtype() = std::move(dtype_of_numbers);
   });
   m.def(
-      "first_of_rows",
-      [](const Tensor& x, int64_t k, bool largest, bool sorted) {
-        const Array value = x.value();
-        return computed([&] { return first_of_rows(value, k, largest, sorted); });
-      },
-      "The positions of the k largest (smallest) elements along the last dimension.");
-  m.def(
-      "order_of_rows",
-      [](const Tensor& x, bool descending, DTypeObject position) {
-        const Array value = x.value();
-        return computed([&] { return order_of_rows(value, descending, position.value); });
-      },
-      "The positions, int32 or int64, that sort the elements along the last dimension; equal ones "
-      "keep their order.");
-  m.def(
       "elements_along",
       [](const Tensor& x, int64_t axis, const Tensor& index) {
         const Array value = x.value(), at = index.value();
         return computed([&] { return elements_along(value, axis, at); });
       },
       "The elements at indices along an axis, in their shape, which is x's but along the axis.");
-  m.def(
-      "places_in_line",
-      [](const Tensor& line, const Tensor& x, bool right, DTypeObject place) {
-        const Array in_order = line.value(), value = x.value();
-        return computed([&] { return places_in_line(in_order, value, right, place.value); });
-      },
-      "How many numbers of a line in order, float64, come before each element; right: or are "
-      "equal.");
   m.def(
       "bounds",
       [](const Tensor& x) {
@@ -256,13 +232,6 @@ void bind_tensor(py::module_& m) {
         return bounds(value);
       },
       "(The smallest, the largest) of integers; (0, -1) of none.");
-  m.def(
-      "running_extremes",
-      [](const Tensor& x, int64_t axis, bool largest, DTypeObject place) {
-        const Array value = x.value();
-        return both([&] { return running_extremes(value, axis, largest, place.value); });
-      },
-      "(The largest (smallest) element up to each along an axis, its position).");
   m.def(
       "joined_index",
       [](const std::vector<TensorPtr>& indices, const std::vector<int64_t>& sizes) -> TensorPtr {
@@ -324,37 +293,6 @@ void bind_tensor(py::module_& m) {
       },
       "How often each number from 0 to length - 1 occurs, float32.");
   m.def(
-      "counts_between",
-      [](const Tensor& x, const Tensor& edges) {
-        const Array value = x.value(), line = edges.value();
-        return computed([&] { return counts_between(value, line); });
-      },
-      "How many elements lie between each two neighbours of a line of float64, int64.");
-  m.def(
-      "among",
-      [](const Tensor& x, const Tensor& tests) {
-        const Array value = x.value(), wanted = tests.value();
-        return computed([&] { return among(value, wanted); });
-      },
-      "Whether each element is one of others of its dtype.");
-  m.def(
-      "segment_extremes",
-      [](const Tensor& rows, const Tensor& ids, const Tensor& none, int64_t count, bool largest) {
-        const Array value = rows.value(), segment = ids.value(), other = none.value();
-        return both([&] { return segment_extremes(value, segment, other, count, largest); });
-      },
-      "(The largest (smallest) elements of each segment's columns, their rows, int64); -1: none.");
-  m.def(
-      "drawn_by_weights",
-      [](const Tensor& weights, const Tensor& u) {
-        const Array w = weights.value(), v = u.value();
-        py::gil_scoped_release nogil;
-        return std::make_shared<Tensor>(drawn_by_weights(w, v));
-      },
-      "For numbers in [0, 1), a matrix, the places up to which the weights in a row sum to more "
-      "of\n"
-      "the row's whole, int32.");
-  m.def(
       "places_not_zero",
       [](const Tensor& x) {
         const Array value = x.value();
@@ -368,14 +306,6 @@ void bind_tensor(py::module_& m) {
         return computed([&] { return places_in_triangle(rows, columns, offset, below); });
       },
       "The coordinates of the elements on and below (above) a diagonal, int64 [2, count].");
-  m.def(
-      "of_integers",
-      [](const std::string& function, const Tensor& a, const Tensor& b) {
-        const Array x = a.value(), y = b.value();
-        py::gil_scoped_release nogil;
-        return std::make_shared<Tensor>(of_integers(function, x, y));
-      },
-      "A function of two tensors of integers by its name.");
   m.def(
       "from_numpy",
       [](const py::array& a, DTypeObject t) {

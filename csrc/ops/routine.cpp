@@ -12,23 +12,23 @@ NodeId Routine::batch(Graph& g, NodeId id, const Batch& b) const {
 }
 
 Dims Routine::problems(const Graph& g, const Draft& d) const {
-  Dims all;
-  for (size_t k = 0; k < d.inputs.size(); ++k) {
+  auto lead = [&](size_t k) {
     const Dims& dims = g.dims(d.inputs[k]);
-    const size_t rank = problem_rank(d.attributes, k);
-    require(dims.size() >= rank, ErrorKind::Value, name(), ": needs ", rank,
-            " dimensions, got shape ", listed(dims));
-    const Dims lead(dims.begin(), dims.end() - static_cast<ptrdiff_t>(rank));
-    if (k == 0) all = lead;
-    require(lead == all, ErrorKind::Value, name(), ": leading dimensions differ: ", listed(all),
-            " and ", listed(lead));
-  }
+    return Dims(dims.begin(), dims.end() - static_cast<ptrdiff_t>(problem(g, d, k).size()));
+  };
+  const Dims all = lead(0);
+  for (size_t k = 1; k < d.inputs.size(); ++k)
+    require(lead(k) == all, ErrorKind::Value, name(), ": leading dimensions differ: ", listed(all),
+            " and ", listed(lead(k)));
   return all;
 }
 
 Dims Routine::problem(const Graph& g, const Draft& d, size_t k) const {
   const Dims& dims = g.dims(d.inputs[k]);
-  return {dims.end() - static_cast<ptrdiff_t>(problem_rank(d.attributes, k)), dims.end()};
+  const size_t rank = problem_rank(d.attributes, k);
+  require(dims.size() >= rank, ErrorKind::Value, name(), ": needs ", rank,
+          " dimensions, got shape ", listed(dims));
+  return {dims.end() - static_cast<ptrdiff_t>(rank), dims.end()};
 }
 
 }  // namespace gradcell

@@ -3,9 +3,9 @@
 #include <numeric>
 #include <vector>
 
+#include "cpu/calls/order.h"
+#include "cpu/calls/order_keys.h"
 #include "cpu/kernels/whole_kernels.h"
-#include "runtime/order_keys.h"
-#include "runtime/selection.h"
 
 namespace gradcell {
 
@@ -47,19 +47,20 @@ Array positions(const std::vector<int64_t>& at) {
   return out;
 }
 
-Array flattened(const Array& x) { return {x.dtype, {x.count()}, x.storage}; }
-
 }  // namespace
 
 std::pair<Array, Array> first_occurrences(const Array& x, DType place) {
   const int64_t n = x.count();
   Array index = empty_array(place, x.dims);
   std::vector<int64_t> firsts;
-  with_ordered(x, [&](const auto* from, auto number) {
+  require(!is_complex(x.dtype) && x.count() < INT32_MAX, ErrorKind::Type, "unique: ", x.count(),
+          " elements of ", name(x.dtype), " are not put in order");
+  with_numbers(x.dtype, x.data(), [&](const auto* from, auto number) {
     using K = decltype(key_of(number(*from)));
     const Span<K> span = span_of(from, n, number);
-    with_positions(index, [&](auto* to) {
-      using P = std::remove_reference_t<decltype(*to)>;
+    with_positions(index.dtype, index.data(), [&](auto* at) {
+      using P = std::remove_const_t<std::remove_reference_t<decltype(*at)>>;
+      auto* const to = const_cast<P*>(at);
       if (span.small) {
         std::vector<P> table(static_cast<size_t>(span.width) + 1, P(-1));
         for (int64_t i = 0; i < n; ++i) {
@@ -73,8 +74,8 @@ std::pair<Array, Array> first_occurrences(const Array& x, DType place) {
         return;
       }
       // In order, equal elements are neighbours, the first occurrence in front.
-      const Array ordered = order_of_rows(flattened(x), false, DType::Int64);
-      const auto* order = static_cast<const int64_t*>(ordered.data());
+      std::vector<int32_t> order(static_cast<size_t>(n));
+      cpu::order_of_rows(x.dtype, x.data(), 1, n, false, order.data());
       std::vector<int64_t> run(static_cast<size_t>(n), -1);  // at a first occurrence: its place
       std::vector<int64_t> first_of(static_cast<size_t>(n));
       for (int64_t i = 0, head = 0; i < n; ++i) {
@@ -100,7 +101,7 @@ std::pair<Array, Array> runs(const Array& x) {
   const int64_t n = x.count(), parts = std::clamp<int64_t>(n / 32768, 1, 64);
   std::vector<int64_t> begins(static_cast<size_t>(parts) + 1, 0);
   Array starts, values;
-  with_numbers(x, [&](const auto* from, auto number) {
+  with_numbers(x.dtype, x.data(), [&](const auto* from, auto number) {
     auto begins_run = [&](int64_t i) { return number(from[i]) != number(from[i - 1]); };
     parallel_for(static_cast<int>(parts), [&](int part, int) {
       const int64_t first = n * part / parts, last = n * (part + 1) / parts;
@@ -152,7 +153,7 @@ std::vector<int64_t> counted(int64_t n, int64_t length, F count) {
 
 Array counts_of(const Array& x, int64_t length) {
   Array out = empty_array(DType::Float32, {length});
-  with_numbers(x, [&](const auto* from, auto number) {
+  with_numbers(x.dtype, x.data(), [&](const auto* from, auto number) {
     const auto found = counted(x.count(), length, [&](int64_t begin, int64_t end, int64_t* table) {
       for (int64_t i = begin; i < end; ++i) {
         const auto at = static_cast<int64_t>(number(from[i]));
@@ -166,129 +167,23 @@ Array counts_of(const Array& x, int64_t length) {
   return out;
 }
 
-Array counts_between(const Array& x, const Array& edges) {
-  require(edges.dtype == DType::Float64 && edges.count() > 1 && x.dtype != DType::Int64,
-          ErrorKind::Type,
-          "counts_between: edges of float64 and elements that it holds are needed");
-  const auto* edge = static_cast<const double*>(edges.data());
-  const int64_t bins = edges.count() - 1;
-  const double low = edge[0], high = edge[bins];
-  const double scale = static_cast<double>(bins) / (high - low);
-  Array out = empty_array(DType::Int64, {bins});
-  with_numbers(x, [&](const auto* from, auto number) {
-    const auto found = counted(x.count(), bins, [&](int64_t begin, int64_t end, int64_t* table) {
-      for (int64_t i = begin; i < end; ++i) {
-        const auto v = static_cast<double>(number(from[i]));
-        if (!(v >= low && v <= high)) continue;
-        auto at = std::min(static_cast<int64_t>((v - low) * scale), bins - 1);
-        while (at > 0 && v < edge[at]) --at;  // the guess rounds, the edges decide
-        while (at + 1 < bins && v >= edge[at + 1]) ++at;
-        ++table[at];
-      }
-    });
-    std::copy(found.begin(), found.end(), static_cast<int64_t*>(out.data()));
-  });
-  return out;
-}
-
-Array among(const Array& x, const Array& tests) {
-  require(x.dtype == tests.dtype, ErrorKind::Type, "among: ", name(x.dtype), " and ",
-          name(tests.dtype), " are two dtypes");
-  Array out = empty_array(DType::Bool, x.dims);
-  auto* to = static_cast<uint8_t*>(out.data());
-  const int64_t n = x.count(), m = tests.count();
-  with_ordered(x, [&](const auto* from, auto number) {
-    using K = decltype(key_of(number(*from)));
-    const auto* wanted = static_cast<decltype(from)>(tests.data());
-    const Span<K> span = span_of(wanted, m, number);
-    if (span.small) {
-      std::vector<uint8_t> table(static_cast<size_t>(span.width) + 1, 0);
-      for (int64_t i = 0; i < m; ++i)
-        table[static_cast<size_t>(key_of(number(wanted[i])) - span.low)] = 1;
-      return by_parts(n, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const K at = static_cast<K>(key_of(number(from[i])) - span.low);
-          to[i] = at <= span.width ? table[static_cast<size_t>(at)] : uint8_t(0);
-        }
-      });
-    }
-    std::vector<K> keys;
-    for (int64_t i = 0; i < m; ++i)
-      if (!is_nan(number(wanted[i]))) keys.push_back(key_of(number(wanted[i])));
-    std::sort(keys.begin(), keys.end());
-    by_parts(n, 8, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const K k = key_of(number(from[i]));
-        const K* at = keys.data();  // halves the rest, with no branch to be foretold
-        for (size_t rest = keys.size(); rest > 0;) {
-          const size_t half = rest / 2;
-          const bool on = at[half] < k;
-          at = on ? at + half + 1 : at;
-          rest = on ? rest - half - 1 : half;
-        }
-        to[i] = at != keys.data() + keys.size() && *at == k;
-      }
+std::pair<int64_t, int64_t> bounds(const Array& x) {
+  const int64_t n = x.count(), parts = std::clamp<int64_t>(n / 65536, 1, 64);
+  if (n == 0) return {0, -1};
+  std::vector<int64_t> low(static_cast<size_t>(parts)), high(static_cast<size_t>(parts));
+  require(x.dtype == DType::Int32 || x.dtype == DType::Int64, ErrorKind::Type,
+          "bounds: int32 or int64 is needed, got ", name(x.dtype));
+  with_positions(x.dtype, x.data(), [&](const auto* p) {
+    parallel_for(static_cast<int>(parts), [&](int part, int) {
+      const auto* begin = p + n * part / parts;
+      const auto length = static_cast<size_t>(n * (part + 1) / parts - n * part / parts);
+      auto least = *begin, most = *begin;
+      cpu::whole_kernels().fold(Combine::Min, x.dtype, begin, length, &least);
+      cpu::whole_kernels().fold(Combine::Max, x.dtype, begin, length, &most);
+      low[part] = least, high[part] = most;
     });
   });
-  return out;
-}
-
-std::pair<Array, Array> segment_extremes(const Array& rows, const Array& ids, const Array& none,
-                                         int64_t count, bool largest) {
-  const int64_t n = rows.dims[0], m = rows.dims[1];
-  Array values = empty_array(rows.dtype, {count, m}), out = empty_array(DType::Int64, {count, m});
-  auto* const to = static_cast<int64_t*>(out.data());
-  std::vector<int64_t> segment(static_cast<size_t>(n));
-  with_positions(ids, [&](const auto* id) {
-    for (int64_t i = 0; i < n; ++i) {
-      require(id[i] < count, ErrorKind::Index, "segment id ", static_cast<int64_t>(id[i]),
-              " is out of range for ", count, " segments");
-      segment[static_cast<size_t>(i)] = id[i];
-    }
-  });
-  constexpr int64_t kStrip = 128;
-  const int64_t strips = (m + kStrip - 1) / kStrip;
-  auto run = [&]<bool kLargest>(const auto* from, auto number) {
-    using S = std::remove_cvref_t<decltype(*from)>;
-    auto* const best = static_cast<S*>(values.data());
-    const S worst = *static_cast<const S*>(none.data());
-    by_parts(strips, (n + count) * std::min(m, kStrip), [&](int64_t begin, int64_t end) {
-      const int64_t first = begin * kStrip, last = std::min(m, end * kStrip);
-      std::vector<uint8_t> seen(static_cast<size_t>(count), 0);
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t s = segment[static_cast<size_t>(i)];
-        if (s < 0) continue;
-        S* top = best + s * m;
-        int64_t* at = to + s * m;
-        const S* x = from + i * m;
-        if (!std::exchange(seen[static_cast<size_t>(s)], uint8_t(1))) {
-          std::copy(x + first, x + last, top + first);
-          std::fill(at + first, at + last, i);
-          continue;
-        }
-        if constexpr (!std::is_class_v<S>) {
-          cpu::whole_kernels().exceed(largest, rows.dtype, x + first, i, top + first, at + first,
-                                      static_cast<size_t>(last - first));
-          continue;
-        }
-        for (int64_t j = first; j < last; ++j) {
-          const bool won = kLargest ? number(x[j]) > number(top[j]) : number(x[j]) < number(top[j]);
-          top[j] = won ? x[j] : top[j];
-          at[j] = won ? i : at[j];
-        }
-      }
-      for (int64_t s = 0; s < count; ++s) {
-        if (seen[static_cast<size_t>(s)]) continue;
-        std::fill(best + s * m + first, best + s * m + last, worst);
-        std::fill(to + s * m + first, to + s * m + last, -1);
-      }
-    });
-  };
-  with_numbers(rows, [&](const auto* from, auto number) {
-    largest ? run.template operator()<true>(from, number)
-            : run.template operator()<false>(from, number);
-  });
-  return {values, out};
+  return {*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end())};
 }
 
 }  // namespace gradcell

@@ -20,19 +20,7 @@ std::pair<Array, Array> runs(const Array& x);
 /// [length].
 Array counts_of(const Array& x, int64_t length);
 
-/// How many elements lie in each interval [edges[i], edges[i + 1]), the last one closed; what lies
-/// in none does not count. edges: float64, in ascending order; x: not int64, whose elements a
-/// double may not hold. int64.
-Array counts_between(const Array& x, const Array& edges);
-
-/// Whether each element of x is among `tests`, of x's dtype, NaN among none; bool, x's shape.
-Array among(const Array& x, const Array& tests);
-
-/// For rows [n, m] the largest (or smallest) element of each column among the rows of one segment,
-/// of equal ones the first, and its row: (elements, int64) [count, m]; where a segment has no row,
-/// `none`, one element, and -1. ids: int32 or int64 [n]; those below 0 count nowhere. A NaN stays
-/// if it comes first, and else is passed over. Throws Index for an id that is not below count.
-std::pair<Array, Array> segment_extremes(const Array& rows, const Array& ids, const Array& none,
-                                         int64_t count, bool largest);
+/// The smallest and the largest of integers; {0, -1} of none.
+std::pair<int64_t, int64_t> bounds(const Array& x);
 
 }  // namespace gradcell

@@ -306,31 +306,6 @@ Array with_slices_added(const Array& x, int64_t axis, const Array& places, const
   return out;
 }
 
-Array drawn_by_weights(const Array& weights, const Array& u) {
-  require(weights.dtype == DType::Float32 && u.dtype == DType::Float32 &&
-              weights.dims.size() == 2 && u.dims.size() == 2 && weights.dims[0] == u.dims[0],
-          ErrorKind::Type, "drawn_by_weights: float32 matrices of as many rows are needed");
-  const int64_t rows = u.dims[0], n = weights.dims[1], k = u.dims[1];
-  Array out = empty_array(DType::Int32, {rows, k});
-  const auto* w = static_cast<const float*>(weights.data());
-  const auto* v = static_cast<const float*>(u.data());
-  auto* to = static_cast<int32_t*>(out.data());
-  by_parts(rows, n + 16 * k, [&](int64_t begin, int64_t end) {
-    std::vector<double> sums(static_cast<size_t>(n));
-    for (int64_t r = begin; r < end; ++r) {
-      double sum = 0;
-      for (int64_t i = 0; i < n; ++i) sums[static_cast<size_t>(i)] = sum += double(w[r * n + i]);
-      for (int64_t j = 0; j < k; ++j) {
-        // What rounding leaves at the end goes to the last weight that is not zero.
-        const double wanted = std::min(double(v[r * k + j]) * sum, std::nextafter(sum, 0.0));
-        const auto it = std::upper_bound(sums.begin(), sums.end(), wanted);
-        to[r * k + j] = static_cast<int32_t>(it - sums.begin());
-      }
-    }
-  });
-  return out;
-}
-
 namespace {
 
 /// f(a pointer to elements, whose bits say whether they are zero, and a mask of those that do).
@@ -414,103 +389,6 @@ Array places_in_triangle(int64_t rows, int64_t columns, int64_t offset, bool bel
       std::iota(row + count, row + count + (last(i) - first(i)), first(i));
     }
   });
-  return out;
-}
-
-namespace {
-
-template <class T>
-T divisor_of(T a, T b) {
-  using U = std::make_unsigned_t<T>;
-  auto size = [](T v) {
-    return static_cast<U>(v < 0 ? U(0) - static_cast<U>(v) : static_cast<U>(v));
-  };
-  U x = size(a), y = size(b);
-  if (x == 0 || y == 0) return static_cast<T>(x | y);
-  const int twos = std::countr_zero(static_cast<U>(x | y));
-  x = static_cast<U>(x >> std::countr_zero(x));
-  while (y != 0) {  // Stein: both odd, the difference even
-    y = static_cast<U>(y >> std::countr_zero(y));
-    const U low = std::min(x, y);
-    y = static_cast<U>(std::max(x, y) - low);
-    x = low;
-  }
-  return static_cast<T>(static_cast<U>(x << twos));
-}
-
-/// f(a, b) -> T by a function's name.
-template <class T, class F>
-void by_divisor(const std::string& name, F f) {
-  using U = std::make_unsigned_t<T>;
-  if (name == "gcd") return f([](T a, T b) { return divisor_of(a, b); });
-  require(name == "lcm", ErrorKind::Value, "of_integers: no function '", name, "'");
-  f([](T a, T b) {
-    const T d = divisor_of(a, b);
-    if (d == 0) return T(0);
-    const U all = static_cast<U>(static_cast<U>(a / d) * static_cast<U>(b));
-    return static_cast<T>(static_cast<T>(all) < 0 ? static_cast<U>(U(0) - all) : all);
-  });
-}
-
-template <class T>
-void divisors(const std::string& function, const Array& a, const Array& b, const Array& out) {
-  const T *p = static_cast<const T*>(a.data()), *q = static_cast<const T*>(b.data());
-  T* to = static_cast<T*>(out.data());
-  const int64_t step_a = a.count() != 1, step_b = b.count() != 1;
-  by_divisor<T>(function, [&](auto f) {
-    by_parts(out.count(), 32, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) to[i] = f(p[i * step_a], q[i * step_b]);
-    });
-  });
-}
-
-}  // namespace
-
-Array of_integers(const std::string& function, const Array& a, const Array& b) {
-  require(a.dtype == b.dtype && (a.dims == b.dims || a.count() == 1 || b.count() == 1),
-          ErrorKind::Value, "of_integers: tensors of one dtype and shape are needed");
-  const bool first =
-      a.dims.size() > b.dims.size() || (a.dims.size() == b.dims.size() && a.count() >= b.count());
-  Array out = empty_array(a.dtype, first ? a.dims : b.dims);
-  using cpu::Bits;
-  constexpr std::pair<std::string_view, Bits> kBits[] = {{"and", Bits::And},
-                                                         {"or", Bits::Or},
-                                                         {"xor", Bits::Xor},
-                                                         {"left_shift", Bits::LeftShift},
-                                                         {"right_shift", Bits::RightShift}};
-  for (const auto& [named, what] : kBits) {
-    if (function != named) continue;
-    const auto item = static_cast<int64_t>(item_size(a.dtype));
-    auto part = [&, what = what](int64_t begin, int64_t end) {
-      auto at = [&](const Array& x) {
-        return static_cast<const std::byte*>(x.data()) + (x.count() == 1 ? 0 : begin * item);
-      };
-      cpu::whole_kernels().bits(what, a.dtype, at(a), a.count() != 1, at(b), b.count() != 1,
-                                static_cast<std::byte*>(out.data()) + begin * item,
-                                static_cast<size_t>(end - begin));
-    };
-    by_parts(out.count(), 1, part);
-    return out;
-  }
-  switch (a.dtype) {
-    case DType::UInt8:
-      divisors<uint8_t>(function, a, b, out);
-      break;
-    case DType::Int8:
-      divisors<int8_t>(function, a, b, out);
-      break;
-    case DType::Int16:
-      divisors<int16_t>(function, a, b, out);
-      break;
-    case DType::Int32:
-      divisors<int32_t>(function, a, b, out);
-      break;
-    case DType::Int64:
-      divisors<int64_t>(function, a, b, out);
-      break;
-    default:
-      fail(ErrorKind::Type, function, ": integers are needed, got ", name(a.dtype));
-  }
   return out;
 }
 

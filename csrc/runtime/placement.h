@@ -1,5 +1,5 @@
-// What is known at once of tensors with values, without a plan: writes of slices at indices, draws
-// by weights, places of what is not zero, arithmetic on the bits and divisors of integers.
+// What is known at once of tensors with values, without a plan: writes of slices at indices, places
+// of what is not zero.
 #pragma once
 
 #include <optional>
@@ -32,19 +32,11 @@ Array with_elements(const Array& x, int64_t axis, const Array& index, const Arra
 /// x with slices of values added at places [m] along an axis, in their order. Throws Index.
 Array with_slices_added(const Array& x, int64_t axis, const Array& places, const Array& values);
 
-/// For each row of weights [rows, n] and each of its numbers u [rows, k] in [0, 1) the first place
-/// up to which the weights sum to more than u of their whole; int32 [rows, k].
-Array drawn_by_weights(const Array& weights, const Array& u);
-
 /// The coordinates of the elements that are not zero, in order: int64 [count, rank].
 Array places_not_zero(const Array& x);
 
 /// The coordinates, rows and columns, of a matrix's elements on and below (or above) its offset-th
 /// diagonal, row by row: int64 [2, count].
 Array places_in_triangle(int64_t rows, int64_t columns, int64_t offset, bool below);
-
-/// A function of two tensors of integers, of one dtype and shape (or one has one element): "and",
-/// "or", "xor", "left_shift", "right_shift", "gcd" or "lcm".
-Array of_integers(const std::string& function, const Array& a, const Array& b);
 
 }  // namespace gradcell

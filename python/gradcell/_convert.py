@@ -291,3 +291,14 @@ def to_array(data: Any, dtype: _core.DType | None) -> tuple[np.ndarray, _core.DT
     array, want = _converted(data, dtype)
     array = array.astype(_NUMPY_CODES[want.name], copy=False)  # native byte order
     return np.ascontiguousarray(array).reshape(array.shape), want
+
+
+def limits(dtype: _core.DType) -> tuple[Any, Any]:
+    """The least and the largest number of a real dtype that is not bool."""
+    if dtype == _core.bfloat16:
+        top = (2.0 - 2.0**-7) * 2.0**127
+        return -top, top
+    if dtype.is_floating:
+        top = float(np.finfo(dtype.name).max)
+        return -top, top
+    return int(np.iinfo(dtype.name).min), int(np.iinfo(dtype.name).max)

@@ -96,7 +96,26 @@ class Pullback:
         return self.pull(inputs, outputs, cotangents, wanted, tree.refill(self.outline, kept))
 
 
-def call(values: list[Tensor], inputs: list[Tensor], rule: Pullback) -> list[Tensor]:
+class Pushforward:
+    """The rule of a call whose function gives tangents: push(inputs, outputs, tangents, keep), linear in
+    the tangents, None among them."""
+
+    adjoint = None
+
+    def __init__(self, name: str, push: Callable[..., Tensors], keep: Any) -> None:
+        self.name = name
+        self.push = push
+        self.kept = tree.leaves(keep)
+        self.outline = tree.outline(keep)
+
+    def tangent(
+        self, inputs: list[Tensor], outputs: list[Tensor], tangents: Tensors, kept: list[Tensor]
+    ) -> Tensors:
+        """What the core asks for."""
+        return self.push(inputs, outputs, tangents, tree.refill(self.outline, kept))
+
+
+def call(values: list[Tensor], inputs: list[Tensor], rule: Pullback | Pushforward) -> list[Tensor]:
     """The values as outputs of a call whose derivatives by the inputs are the rule's."""
     kept, rule.kept = rule.kept, []  # as nodes from now on
     return _core.call_outputs(values, inputs, rule, kept)

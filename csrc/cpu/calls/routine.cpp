@@ -9,7 +9,8 @@ namespace gradcell::cpu {
 void routine(const Call& c, const void* const* in, void* out) {
   static const auto all = [] {
     std::unordered_map<Op, decltype(RoutineRow::run)> rows;
-    for (const RoutineRow& row : factorisations()) rows.emplace(row.op, row.run);
+    for (const auto table : {factorisations(), orders(), searches(), functions_of_integers()})
+      for (const RoutineRow& row : table) rows.emplace(row.op, row.run);
     return rows;
   }();
   const auto row = all.find(c.op);

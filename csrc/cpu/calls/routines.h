@@ -16,6 +16,9 @@ struct RoutineRow {
 };
 
 std::span<const RoutineRow> factorisations();
+std::span<const RoutineRow> orders();
+std::span<const RoutineRow> searches();
+std::span<const RoutineRow> functions_of_integers();
 
 /// f(i) for each of so many problems, which take so many operations each: on all threads if that
 /// is worth it.

@@ -47,7 +47,7 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: An
         raise ValueError(f"multinomial: {count} of {n} without replacement are too many{where()}")
     if replacement:
         rows = _ops.reshape(_ops.cast(x, _core.float32), [-1, n])
-        drawn = _core.drawn_by_weights(rows, random._draw([rows.shape[0], count], _seed(seed), 0))
+        drawn = _ops.draw_by_weights(rows, random._draw([rows.shape[0], count], _seed(seed), 0))
         return _ops.reshape(drawn, [*x.shape[:-1], count])
     logs = _ops.log(_ops.cast(x, _core.float32))
     score = _ops.add(logs, _gumbel(list(x.shape), _seed(seed)))

@@ -274,21 +274,27 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     return found
 
 
-def argsort(input: Any, axis: int = -1, descending: bool = False) -> Tensor:
-    """The indices that sort along axis, int32; equal elements keep their order.
+def ordered(value: Any, op: str, name: str = "input") -> Tensor:
+    """The tensor. Raises TypeError for complex numbers."""
+    x = arguments.tensor(value, op, name)
+    if x.dtype.is_complex:
+        raise TypeError(f"{op}: complex numbers have no order, got {x.dtype}{_where()}")
+    return x
 
-    Asks for the value.
-    """
-    return _order(arguments.tensor(input, "argsort"), axis, descending)
+
+@one_plan
+def argsort(input: Any, axis: int = -1, descending: bool = False) -> Tensor:
+    """The indices that sort along axis, int32; equal elements keep their order."""
+    return _order(ordered(input, "argsort"), axis, descending)
 
 
 def _order(x: Tensor, axis: int, descending: bool) -> Tensor:
     """Positions that sort along axis, int32; NaN counts as larger than any number."""
     if x.ndim == 0:
-        return Tensor(np.zeros((), np.int32))
+        return _ops.full([], 0, _core.int32)
     a = arguments.axis_of(axis, x.ndim, "sort")
-    order = _core.order_of_rows(_moved(x, a, -1), descending, _core.int32)
-    return _moved(order, -1, a)
+    order = _ops.order(_as_rows(_ops.stop_gradient(x), a), descending)
+    return _from_rows(order, list(x.shape), a)
 
 
 def _known(*tensors: Tensor) -> bool:
@@ -301,21 +307,33 @@ def _adds(x: Tensor) -> bool:
     return not x.dtype.is_complex and x.dtype != _core.bool
 
 
-def _picked(x: Tensor, axis: int, positions: Tensor) -> Tensor:
-    """x's elements at positions along axis."""
-    if not _known(x):
-        return gather_elements(x, axis, positions)
-    return _core.elements_along(x, axis, positions)
+def _at_places(x: Tensor, axis: int, places: Tensor) -> Tensor:
+    """x's elements at places along axis, of which there are none out of range."""
+    dims = list(places.shape)
+    if not (x.size and places.size):
+        return _ops.full(dims, 0, x.dtype)
+    few = axis != x.ndim - 1 and 4 * places.size < x.size  # then x is not transposed
+    rows = x if few else _as_rows(x, axis)
+    if few or rows.shape[1] > _LONGEST_ROW:
+        return _ops.gather(_ops.reshape(x, [x.size]), _along(x, places, axis, "sort"), 0)
+    return _from_rows(
+        _ops.take_along(rows, _as_rows(_ops.cast(places, _core.int32), axis)), dims, axis
+    )
 
 
 def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """(the elements in order along axis, their indices as int32). The order is a constant of the
-    derivative. Asks for the value."""
-    x = arguments.tensor(input_x, "sort", "input_x")
-    order = _order(x, axis, descending)
+    derivative."""
+    x = ordered(input_x, "sort", "input_x")
     if x.ndim == 0:
-        return x, order
-    return _picked(x, arguments.axis_of(axis, x.ndim, "sort"), order), order
+        return x, _order(x, axis, descending)
+    return _sorted(x, arguments.axis_of(axis, x.ndim, "sort"), bool(descending))
+
+
+@one_plan
+def _sorted(x: Tensor, axis: int, descending: bool) -> tuple[Tensor, Tensor]:
+    order = _order(x, axis, descending)
+    return _at_places(x, axis, order), order
 
 
 def topk(
@@ -324,11 +342,11 @@ def topk(
     """(the k largest or smallest elements along dim, their indices as int32).
 
     sorted: in order, of equal elements the first first; if not, in whatever order selecting them
-    leaves, which is MindSpore's. NaN counts as larger than any number. Asks for the value.
+    leaves, which is MindSpore's. NaN counts as larger than any number.
 
     Raises ValueError if there are fewer than k.
     """
-    x = arguments.tensor(input, "topk")
+    x = ordered(input, "topk")
     a = arguments.axis_of(-1 if dim is None else dim, x.ndim, "topk", "dim")
     count = arguments.integer(k, "topk", "k")
     if x.ndim == 0 or not 0 <= count <= x.shape[a]:
@@ -336,20 +354,15 @@ def topk(
             f"topk: there are no {count} elements along dimension {a} of shape "
             f"{list(x.shape)}{_where()}"
         )
-    order = _moved(_core.first_of_rows(_moved(x, a, -1), count, largest, sorted), -1, a)
-    return _picked(x, a, order), _ops.cast(order, _core.int32)
+    return _first(x, a, count, bool(largest), bool(sorted))
 
 
-def _moved(x: Tensor, source: int, destination: int) -> Tensor:
-    """The value with a dimension at another place; x itself where that changes nothing."""
-    if source % x.ndim == destination % x.ndim:
-        return x
-    if not _known(x):
-        values = np.ascontiguousarray(np.moveaxis(x._numpy(), source, destination))
-        return _core.from_numpy(values, x.dtype)
-    order = [i for i in range(x.ndim) if i != source % x.ndim]
-    order.insert(destination % x.ndim, source % x.ndim)
-    return _ops.transpose(x, order)
+@one_plan
+def _first(x: Tensor, axis: int, count: int, largest: bool, sorted: bool) -> tuple[Tensor, Tensor]:
+    dims = [count if i == axis else n for i, n in enumerate(x.shape)]
+    rows = _as_rows(_ops.stop_gradient(x), axis)
+    places = _from_rows(_ops.first_in_order(rows, count, largest, sorted), dims, axis)
+    return _at_places(x, axis, places), places
 
 
 # Placing ------------------------------------------------------------------------------------------

@@ -194,11 +194,11 @@ def randint_like(input: Any, low: Any, high: Any, seed: Any = None, *, dtype: An
 
 @one_plan
 def randperm(n: Any, seed: Any = 0, offset: int = 0, dtype: Any = _core.int64) -> Tensor:
-    """The integers from 0 to n - 1 in random order. Asks for the random numbers' values."""
+    """The integers from 0 to n - 1 in random order."""
     keys = _draw([arguments.integer(n, "randperm", "n")], seed)
     # The numbers are multiples of 2^-24: as integers they have fewer digits to sort by.
     whole = _ops.cast(_ops.mul(keys, float(1 << 24)), _core.int32)
-    return _ops.cast(_core.order_of_rows(whole, False, _core.int64), to_dtype(dtype))
+    return _ops.cast(_ops.order(whole), to_dtype(dtype))
 
 
 @one_plan

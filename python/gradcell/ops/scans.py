@@ -13,6 +13,7 @@ from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.ops import indexing, shaping, special
 from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.own_derivatives import Pushforward, call
 
 _ops = _core.ops
 
@@ -50,25 +51,37 @@ def running_product(x: Any, axis: Any, *, exclusive: bool, reverse: bool) -> Ten
     return shaping.flip(t, (a,)) if reverse else t
 
 
-def _running(input: Any, axis: Any, name: str, place: _core.DType) -> tuple[Tensor, Tensor]:
-    x = arguments.tensor(input, name)
+@one_plan
+def _running(x: Tensor, axis: int, largest: bool, place: _core.DType) -> tuple[Tensor, Tensor]:
+    fixed, inner = _ops.stop_gradient(x), x.ndim - 1 - axis
+    places = _ops.running_best(fixed, inner, largest)
+    values = _ops.running_best(fixed, inner, largest, True)
+    if x.dtype.is_floating:
+
+        def push(xs: Any, outputs: Any, tangents: Any, places: Tensor) -> list[Tensor]:
+            return [indexing._at_places(tangents[0], axis, places)]
+
+        rule = Pushforward("cummax" if largest else "cummin", push, places)
+        (values,) = call([_core.record(values)], [_core.record(x)], rule)
+    return values, _ops.cast(places, place)
+
+
+def _run(input: Any, axis: Any, name: str, place: _core.DType) -> tuple[Tensor, Tensor]:
+    x = indexing.ordered(input, name)
     a = arguments.axis_of(axis, x.ndim, name)
     if x.ndim == 0:
         return x, _ops.full([], 0, place)
-    values, index = _core.running_extremes(x, a, name == "cummax", place)
-    if not _core.is_plain(x) or _core.in_trace():
-        values = indexing.gather_elements(x, a, index)
-    return values, index
+    return _running(x, a, name == "cummax", place)
 
 
 def cummax(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
-    """(the largest element up to each along axis, its index; of equal ones the last). Asks for the value."""
-    return _running(input, axis, "cummax", _core.int64)
+    """(the largest element up to each along axis, its index; of equal ones the last)."""
+    return _run(input, axis, "cummax", _core.int64)
 
 
 def cummin(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
-    """(the smallest element up to each along axis, its index; of equal ones the last). Asks for the value."""
-    return _running(input, axis, "cummin", _core.int32)
+    """(the smallest element up to each along axis, its index; of equal ones the last)."""
+    return _run(input, axis, "cummin", _core.int32)
 
 
 @one_plan

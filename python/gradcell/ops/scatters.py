@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core, arguments
+from gradcell._convert import limits
 from gradcell._core import Tensor
 from gradcell._indexing import replaced
 from gradcell._location import where
@@ -213,32 +214,33 @@ def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: Any) -> T
     return shaping._window(total, 0, 0, count)
 
 
-def _segment_extremum(name: str, largest: bool, worst: Any) -> Any:
-    def op(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
-        t = arguments.tensor(x, name, "x")
-        if t.dtype.is_complex:
-            raise TypeError(f"{name}: complex numbers have no order, got {t.dtype}{where()}")
-        ids = arguments.tensor(segment_ids, name, "segment_ids")
-        count = arguments.integer(num_segments, name, "num_segments")
-        width = math.prod(t.shape[ids.ndim :])
-        rows = _ops.reshape(t, [ids.size, width])
+def _segment_extremum(name: str, largest: bool) -> Any:
+    @one_plan
+    def best(t: Tensor, ids: Tensor, count: int) -> Tensor:
+        dims = [count, *t.shape[ids.ndim :]]
+        none = Tensor(np.array(limits(t.dtype)[0 if largest else 1]), t.dtype)
+        if not t.size or not count:
+            return _ops.broadcast_to(none, dims)
+        rows = _ops.reshape(t, [ids.size, math.prod(dims[1:])])
         segments = _ops.reshape(_ops.cast(ids, _core.int64), [ids.size])
-        rest = list(t.shape[ids.ndim :])
-        limits = np.finfo if t.dtype.is_floating else np.iinfo
-        none = Tensor(np.array(worst(limits(t.dtype.name)), t.dtype.name))
-        out, at = _core.segment_extremes(rows, segments, none, count, largest)
-        if not _core.is_plain(t) or _core.in_trace():
-            taken = indexing.gather_elements(rows, 0, _ops.maximum(at, 0))
-            out = _ops.where(_ops.greater_equal(at, 0), taken, none)
-        return _ops.reshape(out, [count, *rest])
+        at = _ops.segment_best(_ops.stop_gradient(rows), segments, count, largest)
+        taken = indexing._at_places(rows, 0, _ops.maximum(at, 0))
+        return _ops.reshape(_ops.where(_ops.greater_equal(at, 0), taken, none), dims)
+
+    def op(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
+        t = indexing.ordered(x, name, "x")
+        if t.dtype == _core.bool:
+            raise TypeError(f"{name}: not defined for bool{where()}")
+        ids = arguments.tensor(segment_ids, name, "segment_ids")
+        return best(t, ids, arguments.integer(num_segments, name, "num_segments"))
 
     op.__name__ = op.__qualname__ = name
     op.__doc__ = (
         f"The {'largest' if 'max' in name else 'smallest'} elements of the slices with the same id; of "
-        "no slice the dtype's limit. Asks for the value."
+        "no slice the dtype's limit."
     )
     return op
 
 
-unsorted_segment_max = _segment_extremum("unsorted_segment_max", True, lambda i: i.min)
-unsorted_segment_min = _segment_extremum("unsorted_segment_min", False, lambda i: i.max)
+unsorted_segment_max = _segment_extremum("unsorted_segment_max", True)
+unsorted_segment_min = _segment_extremum("unsorted_segment_min", False)

@@ -1,6 +1,6 @@
-"""What has to look at the numbers to know its answer: unique elements, searches, membership.
+"""Unique elements, searches, membership, functions of integers.
 
-NumPy does the work, on values; the results are integers, truths or copies of elements.
+How many elements are unique only their values say; the rest is ops of the graph.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import numpy as np
 from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.ops import indexing, reductions
+from gradcell.ops.one_plan import one_plan
 
 _ops = _core.ops
 
@@ -64,13 +66,27 @@ def unique_consecutive(
     return out[0] if len(out) == 1 else tuple(out)
 
 
-def _places(line: Any, values: Tensor, right: bool, dtype: _core.DType) -> Tensor | None:
-    """Where to put values into a line in order; None where float64 does not hold all numbers."""
-    edges = np.asarray(line)
-    if edges.dtype == np.int64 or edges.dtype.kind not in "biuf" or values.dtype == _core.int64:
-        return None
-    line64 = Tensor(np.ascontiguousarray(edges, np.float64))
-    return _core.places_in_line(line64, values, right, dtype)
+def _comparable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in one dtype, as NumPy compares them: integers and floats in float64."""
+    if a.dtype == b.dtype:
+        return a, b
+    mixed = a.dtype.is_floating != b.dtype.is_floating and not (
+        a.dtype.is_complex or b.dtype.is_complex
+    )
+    dtype = _core.float64 if mixed else _core.promote(a.dtype, b.dtype)
+    return _ops.cast(a, dtype), _ops.cast(b, dtype)
+
+
+def _numbers(value: Any) -> Tensor:
+    return value if isinstance(value, Tensor) else Tensor(np.asarray(value))
+
+
+@one_plan
+def _place(line: Tensor, x: Tensor, right: bool, dtype: _core.DType) -> Tensor:
+    line, wanted = _comparable(line, x)
+    rows = _ops.reshape(wanted, [wanted.size]) if line.ndim == 1 else wanted
+    found = _ops.place_in_line(_ops.stop_gradient(line), _ops.stop_gradient(rows), right)
+    return _ops.cast(_ops.reshape(found, list(x.shape)), dtype)
 
 
 def searchsorted(
@@ -78,50 +94,41 @@ def searchsorted(
     side: Any = None, sorter: Any = None,
 ) -> Tensor:  # fmt: skip
     """Where to put values into a sequence that is in order along its last dimension: before equal
-    elements, behind them for right or side 'right'. int64, or int32 for out_int32."""
-    line = arguments.tensor(sorted_sequence, "searchsorted", "sorted_sequence").asnumpy()
-    if line.ndim == 1 and sorter is None and isinstance(values, Tensor):
-        dtype = _core.int32 if out_int32 else _core.int64
-        placed = _places(line, values, right or side == "right", dtype)
-        if placed is not None:
-            return placed
-    wanted = values.asnumpy() if isinstance(values, Tensor) else np.asarray(values)
+    elements, behind them for right or side 'right'. int64, or int32 for out_int32.
+
+    A sequence of rows [..., n] takes rows of values [..., k]. Raises ValueError where they do not fit.
+    """
+    line = arguments.tensor(sorted_sequence, "searchsorted", "sorted_sequence")
+    if line.ndim == 0:
+        raise ValueError(f"searchsorted: a sequence is needed, got a number{where()}")
     if sorter is not None:
-        line = np.take_along_axis(line, sorter.asnumpy(), -1)
-    place: Any = "right" if right or side == "right" else "left"
-    if line.ndim == 1:
-        found = np.searchsorted(line, wanted, place)
-    else:
-        rows = zip(
-            line.reshape(-1, line.shape[-1]), wanted.reshape(-1, wanted.shape[-1]), strict=True
-        )
-        found = np.stack([np.searchsorted(a, v, place) for a, v in rows]).reshape(wanted.shape)
-    return Tensor(np.asarray(found, np.int32 if out_int32 else np.int64))
+        line = indexing.gather_elements(line, -1, sorter)
+    dtype = _core.int32 if out_int32 else _core.int64
+    return _place(line, _numbers(values), bool(right or side == "right"), dtype)
 
 
 def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
     """The interval between boundaries that each element lies in, int32; right: those on a boundary
     belong to the interval below it."""
     x = arguments.tensor(input, "bucketize")
-    edges = boundaries.asnumpy() if isinstance(boundaries, Tensor) else np.asarray(boundaries)
-    placed = _places(edges, x, not right, _core.int32)
-    if placed is not None:
-        return placed
-    places = np.searchsorted(edges, x.asnumpy(), "left" if right else "right")
-    return Tensor(np.asarray(places, np.int32))
+    return _place(_numbers(boundaries), x, not right, _core.int32)
 
 
 def isin(elements: Any, test_elements: Any, invert: bool = False) -> Tensor:
-    """Whether each element is among test_elements (is not, if invert)."""
-    x = arguments.operand(elements, "isin")
-    if isinstance(test_elements, Tensor) and test_elements.dtype == x.dtype:
-        if not x.dtype.is_complex and x.dtype != _core.uint64:
-            found = _core.among(x, test_elements)
-            return _ops.logical_not(found) if invert else found
-    tests = (
-        test_elements.asnumpy() if isinstance(test_elements, Tensor) else np.asarray(test_elements)
-    )
-    return Tensor(np.asarray(np.isin(x.asnumpy(), tests, invert=invert)))
+    """Whether each element is among test_elements (is not, if invert); NaN is among none."""
+    return _is_among(arguments.operand(elements, "isin"), _numbers(test_elements), bool(invert))
+
+
+@one_plan
+def _is_among(x: Tensor, tests: Tensor, invert: bool) -> Tensor:
+    a, b = (_ops.reshape(_ops.stop_gradient(t), [t.size]) for t in _comparable(x, tests))
+    if a.dtype.is_complex:
+        pairs = _ops.equal(_ops.reshape(a, [a.size, 1]), b)
+        found = reductions.any(pairs, 1) if b.size else _ops.full([a.size], False, _core.bool)
+    else:
+        found = _ops.among(a, b)
+    found = _ops.reshape(found, list(x.shape))
+    return _ops.logical_not(found) if invert else found
 
 
 # Integers -----------------------------------------------------------------------------------------
@@ -135,10 +142,15 @@ def _integer_dtype(a: Tensor, b: Tensor, known_a: bool, known_b: bool) -> _core.
     return number.dtype if own.dtype == _core.bool else own.dtype
 
 
+#: In the order of the core's.
+_FUNCTIONS = ["and", "or", "xor", "left_shift", "right_shift", "gcd", "lcm"]
+
+
+@one_plan
 def _of_integers(name: str, a: Tensor, b: Tensor) -> Tensor:
     dims = list(np.broadcast_shapes(tuple(a.shape), tuple(b.shape)))
-    a, b = (x if list(x.shape) in (dims, []) else _ops.broadcast_to(x, dims) for x in (a, b))
-    return _core.of_integers(name, a, b)  # type: ignore[no-any-return]
+    a, b = (x if x.ndim == 0 else _ops.broadcast_to(x, dims) for x in (a, b))
+    return _ops.of_integers(a, b, _FUNCTIONS.index(name))
 
 
 def _integers(name: str, text: str, logical: Any = None) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core, arguments
+from gradcell._convert import limits
 from gradcell._core import Tensor
 from gradcell.ops import complex_numbers, reductions
 from gradcell.ops.one_plan import in_float32, one_plan
@@ -100,7 +101,7 @@ def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = No
     x = arguments.tensor(input, "nan_to_num")
     if not x.dtype.is_floating:
         return x
-    top = 3.3895313892515355e38 if x.dtype.name == "bfloat16" else float(np.finfo(x.dtype.name).max)
+    top = limits(x.dtype)[1]
     high, low = top if posinf is None else posinf, -top if neginf is None else neginf
     out = _ops.where(_ops.isnan(x), 0 if nan is None else nan, x)
     out = _ops.where(_ops.equal(x, math.inf), high, out)

@@ -39,42 +39,57 @@ def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any 
 # Order statistics ---------------------------------------------------------------------------------
 
 
-def _at(ordered: Tensor, axis: int, place: Any) -> Tensor:
+def _between(ordered: Tensor, axis: int, place: Tensor) -> Tensor:
     """The elements at a fractional place along axis, between neighbours in proportion."""
-    low = np.clip(np.floor(place), 0, None)
-    high = np.minimum(low + 1, ordered.shape[axis] - 1)
-    early, late = (
-        indexing.gather_elements(ordered, axis, Tensor(i.astype(np.int64))) for i in (low, high)
-    )
-    return _ops.add(early, _ops.mul(_ops.sub(late, early), Tensor((place - low), ordered.dtype)))
+    low = _ops.floor(place)
+    high = _ops.minimum(_ops.add(low, 1.0), float(ordered.shape[axis] - 1))
+    early, late = (indexing._at_places(ordered, axis, i) for i in (low, high))
+    part = _ops.cast(_ops.sub(place, low), ordered.dtype)
+    return _ops.add(early, _ops.mul(_ops.sub(late, early), part))
+
+
+def _nan_along(x: Tensor, axis: int) -> Tensor:
+    """How many elements along axis are NaN, int32, the axis kept."""
+    dims = [1 if i == axis else n for i, n in enumerate(x.shape)]
+    if not x.dtype.is_floating:
+        return _ops.full(dims, 0, _core.int32)
+    nan = _ops.isnan(_ops.stop_gradient(x))
+    return _ops.reduce_sum(_ops.cast(nan, _core.int32), [axis], True)
+
+
+@one_plan
+def _quantiles(t: Tensor, shares: tuple[float, ...], a: int, skip: bool) -> list[Tensor]:
+    n, ordered, nan = t.shape[a], indexing.sort(t, a)[0], _nan_along(t, a)
+    count = _ops.sub(n, nan) if skip else _ops.full(list(nan.shape), n, _core.int32)
+    spoiled = _ops.equal(count, 0) if skip else _ops.greater(nan, 0)
+    reach = _ops.cast(_ops.sub(_ops.maximum(count, 1), 1), _core.float64)
+    parts = [_between(ordered, a, _ops.mul(reach, s)) for s in shares]
+    return [_ops.where(spoiled, float("nan"), part) for part in parts]
 
 
 def _quantile(input: Any, q: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> Tensor:
-    x = arguments.tensor(input, name)
+    x = arguments.floating(arguments.tensor(input, name))
     share = q.asnumpy() if isinstance(q, Tensor) else np.asarray(q, np.float64)
     if share.ndim > 1 or ((share < 0) | (share > 1)).any():
         raise ValueError(f"{name}: q must be a number or a vector within 0 and 1, got {q}{where()}")
     flat = axis is None
     t = _ops.reshape(x, [x.size]) if flat else x
     a = 0 if flat else arguments.axis_of(axis, x.ndim, name)
-    ordered = indexing.sort(t, a)[0]
-    nan = np.isnan(t.asnumpy())
-    count = (~nan if skip else np.ones_like(nan)).sum(a, keepdims=True)
-    parts = []
-    for s in np.atleast_1d(share):
-        part = _at(ordered, a, s * (np.maximum(count, 1) - 1))
-        spoiled = count == 0 if skip else nan.any(a, keepdims=True)
-        part = _ops.where(Tensor(spoiled), float("nan"), part)
-        dims = [1] * x.ndim if flat else list(part.shape)
-        parts.append(
-            _ops.reshape(part, dims if keepdims else dims[:a] + dims[a + 1 :] if not flat else [])
-        )
+    if t.shape[a] == 0:
+        raise ValueError(f"{name}: axis {a} of shape {tuple(t.shape)} has no elements{where()}")
+    found = _quantiles(t, tuple(float(s) for s in np.atleast_1d(share)), a, skip)
+    dims = list(found[0].shape)
+    if flat:
+        dims = [1] * x.ndim if keepdims else []
+    elif not keepdims:
+        del dims[a]
+    parts = [_ops.reshape(part, dims) for part in found]
     return shaping.stack(parts, 0) if share.ndim else parts[0]
 
 
 def quantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
     """The q-quantiles along axis (of all elements for None), linear between neighbours; those of
-    several q along a new first dimension. Asks for the value; NaN where there is one."""
+    several q along a new first dimension. NaN where there is one."""
     return _quantile(input, q, axis, keepdims, "quantile", False)
 
 
@@ -83,30 +98,32 @@ def nanquantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) ->
     return _quantile(input, q, axis, keepdims, "nanquantile", True)
 
 
-def _median(input: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> tuple[Tensor, Tensor]:
-    x = arguments.tensor(input, name)
-    a = arguments.axis_of(axis, x.ndim, name)
-    if x.shape[a] == 0:
-        raise ValueError(f"{name}: axis {a} of shape {tuple(x.shape)} has no elements{where()}")
-    values = x.asnumpy()
-    order = indexing._order(x, a, False).asnumpy()
-    nan = np.isnan(values)
-    count = (
-        (~nan).sum(a, keepdims=True)
-        if skip
-        else np.full_like(nan.sum(a, keepdims=True), values.shape[a])
-    )
-    index = np.take_along_axis(order, np.maximum(count - 1, 0) // 2, a)
-    if not skip:
-        first = np.expand_dims(nan.argmax(a), a)
-        index = np.where(nan.any(a, keepdims=True), first, index)
-    at = Tensor(np.ascontiguousarray(index.astype(np.int64)))
-    out = indexing.gather_elements(x, a, at)
+@one_plan
+def _middle(x: Tensor, a: int, keepdims: bool, skip: bool) -> tuple[Tensor, Tensor]:
+    n, order, nan = x.shape[a], indexing._order(x, a, False), _nan_along(x, a)  # NaN comes last
+    count = _ops.sub(n, nan) if skip else _ops.full(list(nan.shape), n, _core.int32)
+    middle = _ops.floor_div(_ops.maximum(_ops.sub(count, 1), 0), 2)
+    at = indexing._at_places(order, a, middle)
+    if x.dtype.is_floating and not skip:
+        first = _ops.argmax(_ops.cast(_ops.isnan(_ops.stop_gradient(x)), _core.int32), a)
+        first = _ops.cast(_ops.reshape(first, list(nan.shape)), _core.int32)
+        at = _ops.where(_ops.greater(nan, 0), first, at)
+    out, at = indexing._at_places(x, a, at), _ops.cast(at, _core.int64)
     return (out, at) if keepdims else (shaping.squeeze(out, a), shaping.squeeze(at, a))
 
 
+def _median(input: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> tuple[Tensor, Tensor]:
+    x = arguments.tensor(input, name)
+    a = arguments.axis_of(axis, x.ndim, name)
+    if x.ndim == 0:
+        return _ops.reshape(x, []), _ops.full([], 0, _core.int64)
+    if x.shape[a] == 0:
+        raise ValueError(f"{name}: axis {a} of shape {tuple(x.shape)} has no elements{where()}")
+    return _middle(x, a, bool(keepdims), skip)
+
+
 def median(input: Any, axis: Any = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
-    """(the median along axis, of two middle elements the lower; its index). Asks for the value."""
+    """(the median along axis, of two middle elements the lower; its index)."""
     return _median(input, axis, keepdims, "median", False)
 
 
@@ -203,17 +220,37 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
 def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
     """How many elements lie in each of `bins` equal intervals from min to max (both 0: of the
     elements' own range), in input's dtype."""
-    x = arguments.tensor(input, "histc")
-    if x.dtype.is_complex:
-        raise TypeError(f"histc: needs real numbers, got {x.dtype}{where()}")
-    if min != max and x.dtype in (_core.float32, _core.float64, _core.int32):
-        edges = np.histogram_bin_edges(np.zeros(0, x.dtype.name), bins, (min, max))
-        found = _core.counts_between(x, Tensor(edges.astype(np.float64)))
-        return _ops.cast(found, x.dtype)
-    values = x.asnumpy()
-    low, high = (values.min(), values.max()) if min == max == 0 else (min, max)
-    counts = np.histogram(values, bins, (low, high))[0]
-    return Tensor(counts.astype(values.dtype))
+    x = indexing.ordered(input, "histc")
+    count = arguments.integer(bins, "histc", "bins", 1)
+    if max < min:
+        raise ValueError(f"histc: max must be larger than min, got {min} and {max}{where()}")
+    return _counted(x, count, float(min), float(max))
+
+
+def _narrow(dtype: _core.DType) -> _core.DType:
+    """What the edges between elements of this dtype are rounded to, as NumPy does."""
+    if dtype == _core.bfloat16:
+        return _core.float32  # type: ignore[no-any-return]
+    return dtype if dtype.is_floating else _core.float64  # type: ignore[no-any-return]
+
+
+@one_plan
+def _counted(x: Tensor, bins: int, low: float, high: float) -> Tensor:
+    values, narrow = _ops.reshape(_ops.stop_gradient(x), [x.size]), _narrow(x.dtype)
+    if low == high == 0 and x.size:
+        wide = _ops.cast(values, _core.float64)
+        least, most = _ops.reduce_min(wide), _ops.reduce_max(wide)
+        apart = _ops.where(_ops.equal(least, most), 0.5, 0.0)
+        least, most = _ops.sub(least, apart), _ops.add(most, apart)
+        steps = _ops.mul(
+            _ops.iota([bins], _core.float64, 0), _ops.div(_ops.sub(most, least), float(bins))
+        )
+        edges = _ops.concat([_ops.add(steps, least), _ops.reshape(most, [1])], 0)
+        edges = _ops.cast(_ops.cast(edges, narrow), _core.float64)
+    else:
+        found = np.histogram_bin_edges(np.zeros(0, narrow.name), bins, (low, high))
+        edges = Tensor(found.astype(np.float64))
+    return _ops.cast(_ops.count_between(values, edges), x.dtype)
 
 
 def reduce_mean(x: Any, axis: Any = ()) -> Tensor:

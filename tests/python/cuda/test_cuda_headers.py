@@ -16,7 +16,7 @@ import subprocess
 import pytest
 
 CSRC = pathlib.Path(__file__).resolve().parents[3] / "csrc"
-CUDA = CSRC / "cuda"
+CUDA = CSRC / "cuda" / "run"
 
 #: By header: the file whose functions it declares, its library, and values by our names and theirs.
 HEADERS = {
@@ -34,7 +34,7 @@ HEADERS = {
         staging.cpp kNoTiming CU_EVENT_DISABLE_TIMING
         engine.cpp kThreadLocal CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
         engine.cpp kActive CU_STREAM_CAPTURE_STATUS_ACTIVE
-        ../runtime/exchange.cpp kDeviceOrdinal CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+        ../../runtime/exchange.cpp kDeviceOrdinal CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
         """,
     ),
     "nvrtc.h": ("nvrtc.cpp", "libnvrtc.so.*", ""),

@@ -4,6 +4,7 @@ NumPy where MindSpore's CPU has no kernel."""
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -110,10 +111,12 @@ def test_derivatives(name, modes):
 
 
 @pytest.mark.parametrize("name", ["inverse", "cholesky", "slogdet", "eigh"])
-def test_jit_keeps_what_depends_on_the_value(name):
+def test_jit_records_factorisations(name):
+    """For every value, without a second trace."""
     fn, array = ROWS[name]
     compiled = gc.jit(fn)
-    with pytest.warns(RuntimeWarning, match="asked for a tensor's value"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         for scale in (1.0, 1.5):
             for a, b in zip(
                 flat(compiled(Tensor(scale * array))), flat(fn(Tensor(scale * array))), strict=True
@@ -214,7 +217,7 @@ def test_jacobian_with_further_outputs():
         (lambda: ops.inverse(Tensor(np.ones((2, 2)))), ValueError, "inverse: Singular matrix"),
         (lambda: ops.cholesky(Tensor(-np.eye(2))), ValueError, "not positive definite"),
         (lambda: ops.det(Tensor(X)), ValueError, "square matrices are needed"),
-        (lambda: ops.pinv(Tensor(np.ones((3, 2)))), ValueError, "has not full rank"),
+        (lambda: ops.pinv(Tensor(np.ones(3))), ValueError, "matrices are needed"),
         (lambda: ops.einsum("ij,jk->iz", Tensor(X), Tensor(X.T)), ValueError, "letters behind the arrow"),
         (lambda: ops.einsum("ij", Tensor(X[0])), ValueError, "does not fit an operand"),
         (lambda: ops.quantile(Tensor(X), 1.5), ValueError, "within 0 and 1"),

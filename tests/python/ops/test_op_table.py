@@ -16,6 +16,10 @@ STRUCTURED = {case.op for case in CASES} | TESTED_APART
 #: Ops whose output is no number, or whose derivative is cut off on purpose.
 NONDIFF = {row.name for row in ROWS if not row.differentiable} | {
     "StopGradient", "ArgMax", "ArgMin", "RandomUniform", "LastWriter", "WindowArgMax", "Barrier",
+    # Routines, around which rules of derivatives are calls.
+    "LUFactors", "LUSolve", "LUInverse", "LUDeterminant", "CholeskyFactor", "CholeskySolve",
+    "CholeskyInverse", "QRFactors", "EigenFactors", "SingularFactors", "Order", "FirstInOrder",
+    "RunningBest", "SegmentBest", "PlaceInLine", "Among", "CountBetween", "DrawByWeights", "OfIntegers",
 }  # fmt: skip
 
 #: What users may call, by MindSpore's names (the rest of it is in op_rows.py).

@@ -84,6 +84,72 @@ def index_rows() -> Iterator[BatchRow]:
         )
 
 
+def matrix_rows() -> Iterator[BatchRow]:
+    def lower(a: Any) -> Any:
+        return ops.cholesky_factor(ops.add(ops.matmul(a, a, False, True), 1e-1 * np.eye(3)))
+
+    one: dict[str, Callable[..., Any]] = {
+        "LUFactors": ops.lu_factors,
+        "LUInverse": lambda a: ops.lu_inverse(ops.lu_factors(a)),
+        "LUDeterminant": lambda a: ops.lu_determinant(ops.lu_factors(a)),
+        "CholeskyFactor": lower,
+        "CholeskyInverse": lambda a: ops.cholesky_inverse(lower(a)),
+        "QRFactors": ops.qr_factors,
+        "EigenFactors": lambda a: ops.eigen_factors(ops.matmul(a, a, False, True)),
+        "SingularFactors": lambda a: ops.singular_factors(a, False, True, False),
+    }
+    for op, run in one.items():
+        for shape in [(3, 3), (2, 3, 3)]:
+            yield BatchRow(op, f"{shape}", run, (numbers(*shape),))
+    for lead in [(), (2,)]:
+        yield BatchRow(
+            "LUSolve", f"{lead}", lambda a, b: ops.lu_solve(ops.lu_factors(a), b),
+            (numbers(*lead, 3, 3), numbers(*lead, 3, 2)),
+        )  # fmt: skip
+        yield BatchRow(
+            "LUSolve", f"{lead}, adjoint", lambda a, b: ops.lu_solve(ops.lu_factors(a), b, False, True),
+            (numbers(*lead, 3, 3), numbers(*lead, 3, 1)),
+        )  # fmt: skip
+        yield BatchRow(
+            "CholeskySolve", f"{lead}", lambda a, b: ops.cholesky_solve(lower(a), b),
+            (numbers(*lead, 3, 3), numbers(*lead, 3, 2)),
+        )  # fmt: skip
+
+
+def order_rows() -> Iterator[BatchRow]:
+    for lead in [(), (2,), (2, 3)]:
+        n, k = numbers(*lead, 7), numbers(*lead, 4)
+        yield BatchRow("Order", f"{lead}", lambda x: ops.order(x, True), (n,))
+        yield BatchRow("FirstInOrder", f"{lead}", lambda x: ops.first_in_order(x, 3, False), (n,))
+        for inner in range(len(lead) + 1):
+            yield BatchRow(
+                "RunningBest",
+                f"{lead}-{inner}",
+                lambda x, i=inner: ops.running_best(x, i, True),
+                (n,),
+            )
+        line = lambda rng, n=n: np.sort(n(rng), -1)  # noqa: E731
+        yield BatchRow("PlaceInLine", f"{lead}", ops.place_in_line, (line, k))
+        yield BatchRow("CountBetween", f"{lead}", ops.count_between, (n, line))
+        small = indices(9, *lead, 6), indices(9, *lead, 4)
+        yield BatchRow("Among", f"{lead}", ops.among, small)
+        yield BatchRow(
+            "DrawByWeights", f"{lead}",
+            lambda w, u: ops.draw_by_weights(*(ops.cast(ops.abs(v), _core.float32) for v in (w, u))),
+            (n, k),
+        )  # fmt: skip
+        for function in (0, 3, 5):
+            pair = indices(9, *lead, 6), indices(9, *lead, 6)
+            yield BatchRow(
+                "OfIntegers", f"{lead}-{function}",
+                lambda a, b, f=function: ops.of_integers(a, b, f), pair,
+            )  # fmt: skip
+    yield BatchRow(
+        "SegmentBest", "rows", lambda x, i: ops.segment_best(x, i, 4, True),
+        (numbers(6, 5), indices(4, 6)),
+    )  # fmt: skip
+
+
 def reducing_rows() -> Iterator[BatchRow]:
     functions = {
         "ReduceSum": "reduce_sum",
@@ -253,6 +319,8 @@ ROWS: list[BatchRow] = [
     *reducing_rows(),
     *moving_rows(),
     *complex_rows(),
+    *matrix_rows(),
+    *order_rows(),
     *other_rows(),
     *window_rows(),
     *attention_rows(),

@@ -571,6 +571,12 @@ TESTED_APART = {
     "CallOutput",  # test_own_derivatives.py
     "After",  # test_recompute.py
     "Recurrence",  # test_loops.py
+    # Linear algebra: test_factorisations.py, test_linear_algebra_transforms.py.
+    "LUFactors", "LUSolve", "LUInverse", "LUDeterminant", "CholeskyFactor", "CholeskySolve",
+    "CholeskyInverse", "QRFactors", "EigenFactors", "SingularFactors",
+    # Orders and searches: test_order_kernels.py, test_occurrences.py, test_order_transforms.py.
+    "Order", "FirstInOrder", "RunningBest", "SegmentBest", "PlaceInLine", "Among", "CountBetween",
+    "DrawByWeights", "OfIntegers",
     # Among several processes: test_parallel_collectives.py.
     "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "CollectiveReduce", "AllToAll", "Barrier",
 }  # fmt: skip

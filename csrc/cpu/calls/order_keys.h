@@ -1,5 +1,5 @@
 // What tells which of two elements comes first: keys in the order of the numbers, and elements read
-// as numbers. For the files of this folder that put elements in order or find equal ones.
+// as numbers. For what puts elements in order or finds equal ones.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,6 @@
 
 #include "base/element.h"
 #include "base/parts.h"
-#include "runtime/storage.h"
 
 namespace gradcell {
 
@@ -27,7 +26,7 @@ auto key_of(T v) {
     const U bits = std::bit_cast<U>(v + T(0));  // -0 + 0 is 0
     return bits & kSign ? static_cast<U>(~bits) : static_cast<U>(bits | kSign);
   } else if constexpr (std::is_unsigned_v<T>) {
-    return static_cast<uint32_t>(v);
+    return static_cast<std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>>(v);
   } else {
     using U = std::conditional_t<sizeof(T) <= 4, uint32_t, uint64_t>;
     using Wide = std::conditional_t<sizeof(T) <= 4, int32_t, int64_t>;
@@ -37,28 +36,20 @@ auto key_of(T v) {
 
 /// f(elements, a function that gives an element's number); of no complex numbers.
 template <class F>
-void with_numbers(const Array& x, F f) {
-  by_dtype(x.dtype, [&]<class S>() {
+void with_numbers(DType dtype, const void* elements, F f) {
+  by_dtype(dtype, [&]<class S>() {
     using Number = typename ComputeOf<S>::type;
-    f(static_cast<const S*>(x.data()), [](S v) { return static_cast<Number>(v); });
+    f(static_cast<const S*>(elements), [](S v) { return static_cast<Number>(v); });
   });
 }
 
-/// The same of numbers that have a key.
+/// f(elements) of int32 or int64.
 template <class F>
-void with_ordered(const Array& x, F f) {
-  if (is_complex(x.dtype) || x.dtype == DType::UInt64)
-    fail(ErrorKind::Type, "elements of ", name(x.dtype), " are not put in order: cast them first");
-  with_numbers(x, f);
-}
-
-/// f(elements) of a tensor of int32 or int64.
-template <class F>
-void with_positions(const Array& x, F f) {
-  if (x.dtype == DType::Int32)
-    f(static_cast<int32_t*>(x.data()));
+void with_positions(DType dtype, const void* elements, F f) {
+  if (dtype == DType::Int32)
+    f(static_cast<const int32_t*>(elements));
   else
-    f(static_cast<int64_t*>(x.data()));
+    f(static_cast<const int64_t*>(elements));
 }
 
 }  // namespace gradcell

@@ -1,0 +1,81 @@
+// Functions of two integers' bits and divisors, elementwise.
+#include <bit>
+#include <type_traits>
+
+#include "base/element.h"
+#include "base/parts.h"
+#include "cpu/calls/routines.h"
+#include "cpu/kernels/whole_kernels.h"
+#include "ir/attributes.h"
+#include "ops/order.h"
+
+namespace gradcell::cpu {
+
+namespace {
+
+/// The greatest common divisor.
+template <class T>
+T divisor_of(T a, T b) {
+  using U = std::make_unsigned_t<T>;
+  auto size = [](T v) {
+    return static_cast<U>(v < 0 ? U(0) - static_cast<U>(v) : static_cast<U>(v));
+  };
+  U x = size(a), y = size(b);
+  if (x == 0 || y == 0) return static_cast<T>(x | y);
+  const int twos = std::countr_zero(static_cast<U>(x | y));
+  x = static_cast<U>(x >> std::countr_zero(x));
+  while (y != 0) {  // Stein: both odd, the difference even
+    y = static_cast<U>(y >> std::countr_zero(y));
+    const U low = std::min(x, y);
+    y = static_cast<U>(std::max(x, y) - low);
+    x = low;
+  }
+  return static_cast<T>(static_cast<U>(x << twos));
+}
+
+template <class T>
+T multiple_of(T a, T b) {
+  using U = std::make_unsigned_t<T>;
+  const T d = divisor_of(a, b);
+  if (d == 0) return T(0);
+  const U all = static_cast<U>(static_cast<U>(a / d) * static_cast<U>(b));
+  return static_cast<T>(static_cast<T>(all) < 0 ? static_cast<U>(U(0) - all) : all);
+}
+
+void of_integers(const Call& c, const void* const* in, void* out) {
+  const auto function =
+      static_cast<IntegerFunction>(decode<IntegersAttributes>(c.attributes).function);
+  const DType dtype = c.out.dtype;
+  const int64_t n = product(c.out.dims, 0, c.out.dims.size());
+  const bool many_a = !c.in[0].dims.empty(), many_b = !c.in[1].dims.empty();
+  if (function < IntegerFunction::Gcd) {
+    const auto item = static_cast<int64_t>(item_size(dtype));
+    auto at = [&](const void* p, int64_t i) { return static_cast<const std::byte*>(p) + i * item; };
+    return by_parts(n, 1, [&](int64_t begin, int64_t end) {
+      whole_kernels().bits(static_cast<Bits>(function), dtype, at(in[0], many_a ? begin : 0),
+                           many_a, at(in[1], many_b ? begin : 0), many_b,
+                           static_cast<std::byte*>(out) + begin * item,
+                           static_cast<size_t>(end - begin));
+    });
+  }
+  by_dtype(dtype, [&]<class T> {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+      const T *a = static_cast<const T*>(in[0]), *b = static_cast<const T*>(in[1]);
+      by_parts(n, 32, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const T x = a[many_a ? i : 0], y = b[many_b ? i : 0];
+          static_cast<T*>(out)[i] =
+              function == IntegerFunction::Gcd ? divisor_of(x, y) : multiple_of(x, y);
+        }
+      });
+    }
+  });
+}
+
+constexpr RoutineRow kRows[] = {{Op::OfIntegers, of_integers}};
+
+}  // namespace
+
+std::span<const RoutineRow> functions_of_integers() { return kRows; }
+
+}  // namespace gradcell::cpu

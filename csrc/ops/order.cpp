@@ -1,0 +1,207 @@
+#include "ops/order.h"
+
+#include "ops/moving/movement.h"
+#include "ops/routine.h"
+
+namespace gradcell {
+
+namespace {
+
+constexpr Parameter kOrder[] = {kX, attribute("descending", "False")};
+constexpr Parameter kFirst[] = {kX, attribute("count"), attribute("largest", "True"),
+                                attribute("sorted", "True")};
+constexpr Parameter kRunning[] = {kX, attribute("inner"), attribute("largest"),
+                                  attribute("values", "False")};
+constexpr Parameter kSegments[] = {tensor("rows"), tensor("ids"), attribute("count"),
+                                   attribute("largest")};
+constexpr Parameter kLine[] = {tensor("line"), kX, attribute("right", "False")};
+constexpr Parameter kAmong[] = {kX, tensor("tests")};
+constexpr Parameter kBetween[] = {kX, tensor("edges")};
+constexpr Parameter kDrawn[] = {tensor("weights"), tensor("u")};
+constexpr Parameter kIntegers[] = {tensor("a"), tensor("b"), attribute("function")};
+
+/// Routines over rows.
+class OfRows : public Routine {
+ public:
+  using Routine::Routine;
+  size_t problem_rank(std::span<const int64_t>, size_t) const override { return 1; }
+
+ protected:
+  void check_ordered(const Graph& g, NodeId x) const {
+    require(!is_complex(g.dtype(x)), ErrorKind::Type, name(), ": numbers of ",
+            gradcell::name(g.dtype(x)), " have no order");
+    for (int64_t n : g.dims(x))
+      require(n < INT32_MAX, ErrorKind::Value, name(), ": ", n, " elements along a dimension");
+  }
+  int64_t row(const Graph& g, const Draft& d, size_t k) const { return problem(g, d, k).back(); }
+  Type of_rows(const Graph& g, const Draft& d, DType dtype, int64_t length) const {
+    return {dtype, in_front(problems(g, d), length)};
+  }
+  static Dims in_front(Dims dims, int64_t length) {
+    dims.push_back(length);
+    return dims;
+  }
+};
+
+/// The places of all elements of each row in order, of equal ones the first first.
+class InOrder : public OfRows {
+ public:
+  explicit InOrder(Op op) : OfRows(op, kAttributes<OrderAttributes>, kOrder) {}
+  Type infer(const Graph& g, const Draft& d) const override {
+    check_ordered(g, d.inputs[0]);
+    return of_rows(g, d, DType::Int32, row(g, d, 0));
+  }
+};
+
+/// The places of the first of each row in order.
+class First : public OfRows {
+ public:
+  explicit First(Op op) : OfRows(op, kAttributes<FirstAttributes>, kFirst) {}
+  Type infer(const Graph& g, const Draft& d) const override {
+    check_ordered(g, d.inputs[0]);
+    const int64_t n = row(g, d, 0), count = d.attributes[0];
+    require(count >= 0 && count <= n, ErrorKind::Value, name(), ": there are no ", count,
+            " elements in rows of ", n);
+    return of_rows(g, d, DType::Int32, count);
+  }
+};
+
+/// The largest (smallest) element up to each, or its place, of equal ones the last. A NaN stays the
+/// best until the next one.
+class Running : public OfRows {
+ public:
+  explicit Running(Op op) : OfRows(op, kAttributes<RunningAttributes>, kRunning) {}
+  size_t problem_rank(std::span<const int64_t> attributes, size_t) const override {
+    return static_cast<size_t>(attributes[0]) + 1;
+  }
+  Type infer(const Graph& g, const Draft& d) const override {
+    check_ordered(g, d.inputs[0]);
+    problems(g, d);
+    return {d.attributes[2] ? g.dtype(d.inputs[0]) : DType::Int32, g.dims(d.inputs[0])};
+  }
+};
+
+/// For rows [n, m] with ids [n] the row of the largest (smallest) element of each column among
+/// those of one segment, of equal ones the first: [count, m]; -1 where a segment has no row. Ids
+/// below 0 count nowhere. A NaN stays if it comes first, and else is passed over.
+class Segments : public OfRows {
+ public:
+  explicit Segments(Op op) : OfRows(op, kAttributes<SegmentAttributes>, kSegments) {}
+  size_t problem_rank(std::span<const int64_t>, size_t k) const override { return k == 0 ? 2 : 1; }
+  bool may_fail() const override { return true; }
+  Type infer(const Graph& g, const Draft& d) const override {
+    check_ordered(g, d.inputs[0]);
+    check_index(name(), g.dtype(d.inputs[1]));
+    check_size(name(), d.attributes[0]);
+    const Dims rows = problem(g, d, 0);
+    require(rows[0] == row(g, d, 1), ErrorKind::Value, name(), ": ", rows[0], " rows and ",
+            row(g, d, 1), " ids");
+    Dims dims = in_front(problems(g, d), d.attributes[0]);
+    dims.push_back(rows[1]);
+    return {DType::Int32, dims};
+  }
+};
+
+/// For each element how many of a line in ascending order come before it; right: or are equal to
+/// it.
+class InLine : public OfRows {
+ public:
+  explicit InLine(Op op) : OfRows(op, kAttributes<LineAttributes>, kLine) {}
+  Type infer(const Graph& g, const Draft& d) const override {
+    for (NodeId x : d.inputs) check_ordered(g, x);
+    check_same_dtype(name(), g.dtype(d.inputs[0]), g.dtype(d.inputs[1]));
+    return of_rows(g, d, DType::Int32, row(g, d, 1));
+  }
+};
+
+/// Whether each element is among others, NaN among none.
+class IsAmong : public OfRows {
+ public:
+  explicit IsAmong(Op op) : OfRows(op, {}, kAmong) {}
+  Type infer(const Graph& g, const Draft& d) const override {
+    for (NodeId x : d.inputs) check_ordered(g, x);
+    check_same_dtype(name(), g.dtype(d.inputs[0]), g.dtype(d.inputs[1]));
+    return of_rows(g, d, DType::Bool, row(g, d, 0));
+  }
+};
+
+/// How many elements lie in each interval [edges[i], edges[i + 1]), the last one closed; what lies
+/// in none does not count. Edges in ascending order, float64.
+class Between : public OfRows {
+ public:
+  explicit Between(Op op) : OfRows(op, {}, kBetween) {}
+  bool may_fail() const override { return true; }
+  Type infer(const Graph& g, const Draft& d) const override {
+    check_ordered(g, d.inputs[0]);
+    const DType t = g.dtype(d.inputs[1]);
+    require(t == DType::Float64, ErrorKind::Type, name(), ": edges of float64 are needed, got ",
+            gradcell::name(t));
+    const int64_t edges = row(g, d, 1);
+    require(edges > 1, ErrorKind::Value, name(), ": at least 2 edges are needed, got ", edges);
+    return of_rows(g, d, DType::Int64, edges - 1);
+  }
+};
+
+/// For numbers u in [0, 1) the first place up to which the weights sum to more than u of their
+/// whole.
+class Drawn : public OfRows {
+ public:
+  explicit Drawn(Op op) : OfRows(op, {}, kDrawn) {}
+  Type infer(const Graph& g, const Draft& d) const override {
+    for (NodeId x : d.inputs)
+      require(g.dtype(x) == DType::Float32, ErrorKind::Type, name(), ": needs float32, got ",
+              gradcell::name(g.dtype(x)));
+    check_ordered(g, d.inputs[0]);
+    return of_rows(g, d, DType::Int32, row(g, d, 1));
+  }
+};
+
+/// Elementwise, of two tensors of one shape, or of one and a number.
+class Integers : public Routine {
+ public:
+  explicit Integers(Op op) : Routine(op, kAttributes<IntegersAttributes>, kIntegers) {}
+  size_t problem_rank(std::span<const int64_t>, size_t) const override { return 0; }
+  Type infer(const Graph& g, const Draft& d) const override {
+    const DType t = g.dtype(d.inputs[0]);
+    check_same_dtype(name(), t, g.dtype(d.inputs[1]));
+    require(!is_floating(t) && !is_complex(t) && t != DType::Bool, ErrorKind::Type, name(),
+            ": integers are needed, got ", gradcell::name(t));
+    const Dims &a = g.dims(d.inputs[0]), &b = g.dims(d.inputs[1]);
+    require(a == b || a.empty() || b.empty(), ErrorKind::Value, name(), ": shapes ", listed(a),
+            " and ", listed(b), " differ");
+    return {t, a.empty() ? b : a};
+  }
+  NodeId batch(Graph& g, NodeId id, const Batch& b) const override {
+    const Dims all = behind_batch(b.size, g.dims(id));
+    std::vector<NodeId> in;
+    for (size_t k = 0; k < b.inputs.size(); ++k) {
+      NodeId x = b.inputs[k];
+      if (!b.batched[k] && g.dims(x).empty()) {
+        in.push_back(x);
+        continue;
+      }
+      if (b.batched[k]) {
+        Dims one = g.dims(x);
+        one.resize(all.size(), 1);
+        x = reshape(g, x, one.size() == g.dims(x).size() ? g.dims(x) : one);
+      }
+      in.push_back(broadcast_to(g, x, all));
+    }
+    const Dims attributes(g.attrs(id).begin(), g.attrs(id).end());
+    return make(g, op, {in, attributes, {g.dtype(id), all}});
+  }
+};
+
+}  // namespace
+
+SPEC(Order, InOrder)
+SPEC(FirstInOrder, First)
+SPEC(RunningBest, Running)
+SPEC(SegmentBest, Segments)
+SPEC(PlaceInLine, InLine)
+SPEC(Among, IsAmong)
+SPEC(CountBetween, Between)
+SPEC(DrawByWeights, Drawn)
+SPEC(OfIntegers, Integers)
+
+}  // namespace gradcell
