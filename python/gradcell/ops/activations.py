@@ -52,9 +52,10 @@ def softplus(input: Any, beta: Any = 1, threshold: Any = 20) -> Tensor:
     agree to 2e-9, so the formula, which cannot overflow here, is kept.
     """
     x = _float(input, "softplus")
-    scaled = x if beta == 1 else _ops.mul(x, beta)
+    plain = not isinstance(beta, Tensor) and beta == 1  # a tensor may be differentiated by
+    scaled = x if plain else _ops.mul(x, beta)
     y = _softplus(scaled)
-    y = y if beta == 1 else _ops.div(y, beta)
+    y = y if plain else _ops.div(y, beta)
     return y if threshold >= 20 else _ops.where(_ops.greater(scaled, threshold), x, y)
 
 

@@ -330,10 +330,24 @@ def clip_by_global_norm(x: Any, clip_norm: Any = 1.0, use_norm: Any = None) -> A
     )
     if total is None:
         squares = [_ops.reduce_sum(_ops.square(_single(v))) for v in xs]
-        total = _ops.sqrt(functools.reduce(_ops.add, squares))
+        total = _root(functools.reduce(_ops.add, squares))
     scale = _ops.div(clip_norm, _ops.maximum(total, clip_norm))
     out = tuple(_ops.cast(_ops.mul(_single(v), scale), v.dtype) for v in xs)
     return out[0] if isinstance(x, Tensor) else out
+
+
+def _root(x: Tensor) -> Tensor:
+    """The square root, with derivative 0 at 0: what is clipped has none of a norm there."""
+    positive = _ops.greater(x, 0)
+    return _ops.where(positive, _ops.sqrt(_ops.where(positive, x, 1)), x)
+
+
+def _length(x: Tensor, order: float) -> Tensor:
+    """The norm of a vector, with derivative 0 at 0."""
+    if order == 2:
+        return _root(_ops.reduce_sum(_ops.square(x)))
+    zero = _ops.equal(_ops.reduce_max(_ops.abs(x)), 0) if x.size else _ops.full([], True, _core.bool)
+    return _ops.where(zero, 0, norm(_ops.where(zero, 1, x), order, 0))
 
 
 def _single(x: Tensor) -> Tensor:
@@ -351,9 +365,8 @@ def clip_by_norm(
     Raises RuntimeError, with error_if_nonfinite, if the norm is infinite or NaN.
     """
     xs = [x] if isinstance(x, Tensor) else arguments.tensors(x, "clip_by_norm", "x")
-    norms = [norm(_ops.reshape(_single(v), [v.size]), norm_type, 0) for v in xs]
-    joined = _ops.concat([_ops.reshape(n, [1]) for n in norms], 0)
-    total = norm(joined, norm_type, 0)
+    norms = [_length(_ops.reshape(_single(v), [v.size]), norm_type) for v in xs]
+    total = _length(_ops.concat([_ops.reshape(n, [1]) for n in norms], 0), norm_type)
     if error_if_nonfinite and not bool(_ops.isfinite(total)):
         raise RuntimeError(f"clip_by_norm: the norm of order {norm_type} is not finite{where()}")
     scale = _ops.minimum(_ops.div(max_norm, _ops.add(total, 1e-6)), 1.0)

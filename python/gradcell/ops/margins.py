@@ -11,6 +11,7 @@ from typing import Any
 from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell.ops.activations import _softplus
 from gradcell.ops.loops import loop
 from gradcell.ops.losses import _pair, _reduced
 from gradcell.ops.one_plan import one_plan
@@ -132,17 +133,12 @@ def hinge_embedding_loss(
     return _reduced(_ops.where(_ops.equal(t, 1), x, apart), reduction)
 
 
-def _log1p_exp(x: Tensor) -> Tensor:
-    """log(1 + exp(x)), without overflow."""
-    return _ops.add(_ops.relu(x), _ops.log1p(_ops.exp(_ops.neg(_ops.abs(x)))))
-
-
 @one_plan
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-target input)), target 1 or -1; of one shape."""
     x, t = _pair(input, target, "soft_margin_loss", reduction)
     _shapes("soft_margin_loss", "input and target", x, t)
-    return _reduced(_log1p_exp(_ops.mul(_ops.neg(t), x)), reduction)
+    return _reduced(_softplus(_ops.mul(_ops.neg(t), x)), reduction)
 
 
 @one_plan
@@ -230,7 +226,7 @@ def multilabel_soft_margin_loss(
     op = "multilabel_soft_margin_loss"
     x, t = _pair(input, target, op, reduction)
     _shapes(op, "input and target", x, t)
-    loss = _ops.sub(_log1p_exp(x), _ops.mul(t, x))
+    loss = _ops.sub(_softplus(x), _ops.mul(t, x))
     if weight is not None:
         loss = _ops.mul(loss, arguments.tensor(weight, op, "weight"))
     return _reduced(_ops.mean(loss, -1), reduction)

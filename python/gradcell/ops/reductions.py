@@ -336,9 +336,12 @@ def norm(
     dim (or, without dim, of a 1-D tensor), inf, -inf and 0 as usual. Over two dims, of matrices:
     'fro', 1, -1 (columns' sums), inf, -inf (rows' sums). Its derivative at zero is NaN.
 
-    Raises ValueError for an order that does not exist for that many dims.
+    Raises ValueError for an order that does not exist for that many dims, TypeError for one that is
+    no number.
     """
     x = arguments.floating(arguments.tensor(A, "norm"))
+    if ord is not None and not isinstance(ord, str):  # a tensor could be differentiated by
+        ord = arguments.number(ord, "norm", "ord")
     if dtype is not None:
         x = _ops.cast(x, to_dtype(dtype))
     if dim is None and (ord is None or x.ndim not in (1, 2)):

@@ -11,6 +11,7 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.nn.probability.distribution.distribution import Distribution
+from gradcell.ops.activations import _softplus
 from gradcell.ops.random import _draw, _draw_normal
 from gradcell.ops.special import lgamma
 
@@ -21,10 +22,6 @@ _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 def _full(like: Tensor, value: float) -> Tensor:
     return _ops.full(list(like.shape), value, like.dtype)
-
-
-def _softplus(x: Tensor) -> Tensor:
-    return _ops.relu(x) + _ops.log1p(_ops.exp(-_ops.abs(x)))
 
 
 def _inside(x: Tensor, condition: Tensor, value: Tensor) -> Tensor:
@@ -300,9 +297,18 @@ class Laplace(_LocationScale):
         return -_ops.abs((x - parameters[0]) / parameters[1]) - _ops.log(2.0 * parameters[1])
 
     def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
-        z = (x - parameters[0]) / parameters[1]
-        half = 0.5 * _ops.exp(-_ops.abs(z))
-        return _ops.where(_ops.less(z, 0.0), half, 1.0 - half)
+        return self._below((x - parameters[0]) / parameters[1])
+
+    def _survival(self, x: Tensor, mean: Tensor, sd: Tensor) -> Tensor:
+        return self._below((mean - x) / sd)
+
+    @staticmethod
+    def _below(z: Tensor) -> Tensor:
+        """The probability of less than z at mean 0 and scale 1: one condition for both sides, so that
+        the derivative at 0 is that of a side, not of a kink."""
+        negative = _ops.less(z, 0.0)
+        half = 0.5 * _ops.exp(_ops.where(negative, z, -z))
+        return _ops.where(negative, half, 1.0 - half)
 
     def _mean(self, *parameters: Tensor) -> Tensor:
         return self._mode(*parameters)
@@ -315,7 +321,8 @@ class Laplace(_LocationScale):
 
     def _kl(self, *parameters: Tensor) -> Tensor:
         mean, scale, mean_b, scale_b = parameters
-        apart = _ops.abs(mean - mean_b)
+        apart = mean - mean_b
+        apart = _ops.where(_ops.less(apart, 0.0), -apart, apart)  # abs has derivative 0 at 0
         moved = (scale * _ops.exp(-apart / scale) + apart) / scale_b
         return _ops.log(scale_b / scale) + moved - 1.0
 
