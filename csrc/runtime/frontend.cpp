@@ -117,32 +117,37 @@ NodeId lower(Recorder& r, const char* op, const TensorOrNumber& o, DType dtype, 
   return g.dims(x) == dims ? x : broadcast_to(g, x, dims);
 }
 
-template <class T>
-bool holds_zero(const void* data, int64_t n) {
-  const auto* p = static_cast<const T*>(data);
+/// Whether one of n numbers passes the test.
+template <class T, class Test>
+bool any_is(const T* p, int64_t n, Test test) {
   constexpr int64_t kPart = 1 << 15, kBlock = 1024;
   std::atomic<bool> found{false};
   parallel_for(static_cast<int>((n + kPart - 1) / kPart), [&](int part, int) {
     const int64_t end = std::min(n, (part + 1) * kPart);
     for (int64_t i = part * kPart; i < end && !found.load(std::memory_order_relaxed); i += kBlock) {
       T any = 0;
-      for (int64_t k = i; k < std::min(end, i + kBlock); ++k) any |= static_cast<T>(p[k] == 0);
+      for (int64_t k = i; k < std::min(end, i + kBlock); ++k) any |= static_cast<T>(test(p[k]));
       if (any) found.store(true, std::memory_order_relaxed);
     }
   });
   return found.load();
 }
 
-/// Whether an integer divisor of dtype t is known to hold a zero: numbers, a tensor with a value.
-bool known_zero(const TensorOrNumber& o, DType t) {
-  if (auto* n = std::get_if<Number>(&o)) return n->i == 0;
+/// Whether integers of dtype t are known to hold one that is 0, or below 0: numbers, a tensor with
+/// a value.
+template <class Test>
+bool known_to_hold(const TensorOrNumber& o, DType t, Test test) {
+  if (auto* n = std::get_if<Number>(&o)) return test(n->i);
   auto* list = std::get_if<Numbers>(&o);
   const TensorPtr x = list ? list->in(t) : std::get<TensorPtr>(o);
-  if (x->traced()) return false;
+  if (x->traced() || is_floating(x->dtype()) || is_complex(x->dtype())) return false;
   const Array a = x->value();
   bool found = false;
-  by_size(item_size(a.dtype), [&]<class S>() {
-    if constexpr (std::is_integral_v<S>) found = holds_zero<S>(a.data(), a.count());
+  by_dtype(a.dtype, [&]<class S>() {
+    if constexpr (std::is_integral_v<S>) {
+      const auto* p = static_cast<const S*>(a.data());
+      found = any_is(p, a.count(), test);
+    }
   });
   return found;
 }
@@ -256,7 +261,11 @@ TensorPtr binary(Op op, const TensorOrNumber& a, const TensorOrNumber& b) {
   }
   if (row.kind == OpKind::Compare && !(fits(a, t) && fits(b, t))) t = DType::Int64;
   if ((op == Op::FloorDiv || op == Op::Mod) && !is_floating(t))
-    require(!known_zero(b, t), ErrorKind::Value, row.name, ": integer division by zero");
+    require(!known_to_hold(b, t, [](auto v) { return v == 0; }), ErrorKind::Value, row.name,
+            ": integer division by zero");
+  if (op == Op::Pow && !is_floating(t) && !is_complex(t))
+    require(!known_to_hold(b, t, [](auto v) { return v < decltype(v)(0); }), ErrorKind::Value,
+            row.name, ": integers to negative powers are fractions: cast them to a float first");
   // Sums and products wrap, and are right modulo 2^n if their operands are.
   const bool wraps = op == Op::Add || op == Op::Sub || op == Op::Mul;
   Dims dims = broadcast_shapes(row.name, operand_dims(a), operand_dims(b));

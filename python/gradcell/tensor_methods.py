@@ -187,6 +187,16 @@ def assign_value(self: Tensor, value: Tensor) -> Tensor:
     return self
 
 
+def _of_numbers(self: Tensor, other: Any, function: Callable[..., Tensor]) -> Tensor:
+    """function, where one of both is NaN the other."""
+    result = function(self, other)
+    if not result.dtype.is_floating:
+        return result
+    a, b = (ops.cast(x, result.dtype) if isinstance(x, Tensor) else x for x in (self, other))
+    b = b if isinstance(b, Tensor) else Tensor(b, result.dtype)
+    return ops.where(ops.isnan(a), b, ops.where(ops.isnan(b), a, result))
+
+
 def _in_place(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """The op with its result taken over by the tensor itself, in the tensor's dtype."""
 
@@ -535,7 +545,7 @@ _ROWS = (
     ("self", "ops.slogdet(self)", "log_matrix_determinant"),
     ("self", "ops.flip(self, {})", "flipud=0 fliplr=1"),
     ("self, axis", "ops.flip(self, axis)", "reverse"),
-    ("self, other", "ops.{}(self, other)", "fmax=maximum fmin=minimum"),
+    ("self, other", "_of_numbers(self, other, ops.{})", "fmax=maximum fmin=minimum"),
     ("self, lambd=0.5", "ops.softshrink(self, lambd)", "soft_shrink"),
     ("self, v, indices", "ops.inplace_update(self, v, indices)", "inplace_update"),
     ("self", "ops.logical_and(ops.isinf(self), ops.{}(self, 0))", "isneginf=less isposinf=greater"),
@@ -609,7 +619,11 @@ def _row_method(name: str, place: dict[str, Any]) -> Callable[..., Any]:
 
 
 def _attach_rows() -> None:
-    forms = Forms("gradcell.Tensor", _ROWS, {"ops": ops, "sum_to_size": sum_to_size})
+    forms = Forms(
+        "gradcell.Tensor",
+        _ROWS,
+        {"ops": ops, "sum_to_size": sum_to_size, "_of_numbers": _of_numbers},
+    )
     place = {"forms": forms}
     for name in forms.rows:
         setattr(Tensor, name, _row_method(name, place))

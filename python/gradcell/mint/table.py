@@ -134,7 +134,8 @@ ROWS = (
     ("input, dim=None", "ops.count_nonzero(input, dim)", "count_nonzero"),
     ("input, dim=None, keepdim=False", "median(input, dim, keepdim)", "median"),
     ("input, p='fro', dim=None, keepdim=False, *, dtype=None",
-     "ops.norm(input, None if p == 'fro' and dim is None else p, dim, keepdim, dtype=dtype)",
+     "ops.norm(input, None if p == 'fro' and not isinstance(dim, (tuple, list)) else p, dim, keepdim, "
+     "dtype=dtype)",
      "norm"),
     ("input, dim, dtype=None", "ops.{}(input, dim, dtype)", "cumsum cumprod"),
     ("input, dim", "ops.{}(input, dim)", "cummax cummin"),

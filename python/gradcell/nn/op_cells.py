@@ -10,6 +10,7 @@ from gradcell import _core, arguments, ops
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.nn.cell import Cell
+from gradcell.ops.one_plan import in_float32
 
 __all__ = [
     "ClipByNorm",
@@ -89,6 +90,11 @@ class Moments(Cell):
         return _ops.cast(mean, x.dtype), _ops.cast(variance, x.dtype)
 
 
+@in_float32
+def _euclidean(x: Tensor, axes: list[int], keep_dims: bool) -> Tensor:
+    return _ops.sqrt(_ops.reduce_sum(_ops.square(x), axes, keep_dims))
+
+
 class Norm(Cell):
     """The Euclidean norm along axis: an int, a tuple, or () for all of them. Raises TypeError,
     ValueError.
@@ -101,7 +107,7 @@ class Norm(Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         axes = arguments.axes_of(self.axis, arguments.tensor(x, "Norm", "x").ndim, "Norm")
-        return _ops.sqrt(_ops.reduce_sum(_ops.square(x), axes, self.keep_dims))
+        return _euclidean(x, axes, self.keep_dims)
 
     def extend_repr(self) -> str:
         return f"axis={self.axis}, keep_dims={self.keep_dims}"

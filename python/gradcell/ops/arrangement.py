@@ -90,6 +90,10 @@ def diagflat(input: Any, offset: int = 0) -> Tensor:
     return shaping.diagonal_or_matrix(_ops.reshape(x, [x.size]), offset)
 
 
+#: Of fewer elements: the rest would be empty.
+_MOST_PARTS = 1 << 16
+
+
 def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
     """Cut along axis before the given indices, or into so many parts, the first ones longer by one."""
     x = arguments.tensor(input, "tensor_split")
@@ -100,10 +104,10 @@ def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[T
         spans = [(i, max(j - i, 0)) for i, j in itertools.pairwise(ends)]
     else:
         count = arguments.integer(indices_or_sections, "tensor_split", "indices_or_sections")
-        if count <= 0:
-            raise ValueError(f"tensor_split: {count} is no number of parts{where()}")
+        if not 0 < count <= max(n, _MOST_PARTS):
+            raise ValueError(f"tensor_split: {count} parts of {n} elements{where()}")
         sizes = [n // count + (i < n % count) for i in range(count)]
-        spans = [(sum(sizes[:i]), m) for i, m in enumerate(sizes)]
+        spans = list(zip(itertools.accumulate([0, *sizes[:-1]]), sizes, strict=True))
     return tuple(shaping._window(x, a, i, n, by=_core.views) for i, n in spans)
 
 

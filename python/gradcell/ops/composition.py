@@ -346,7 +346,9 @@ def _length(x: Tensor, order: float) -> Tensor:
     """The norm of a vector, with derivative 0 at 0."""
     if order == 2:
         return _root(_ops.reduce_sum(_ops.square(x)))
-    zero = _ops.equal(_ops.reduce_max(_ops.abs(x)), 0) if x.size else _ops.full([], True, _core.bool)
+    zero = (
+        _ops.equal(_ops.reduce_max(_ops.abs(x)), 0) if x.size else _ops.full([], True, _core.bool)
+    )
     return _ops.where(zero, 0, norm(_ops.where(zero, 1, x), order, 0))
 
 

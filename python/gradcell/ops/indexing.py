@@ -282,10 +282,18 @@ def ordered(value: Any, op: str, name: str = "input") -> Tensor:
     return x
 
 
+def sortable(value: Any, op: str, name: str = "input") -> Tensor:
+    """As ordered; raises TypeError for uint64 too, which does not compare."""
+    x = ordered(value, op, name)
+    if x.dtype == _core.uint64:
+        raise TypeError(f"{op}: not defined for uint64: cast it first{_where()}")
+    return x
+
+
 @one_plan
 def argsort(input: Any, axis: int = -1, descending: bool = False) -> Tensor:
     """The indices that sort along axis, int32; equal elements keep their order."""
-    return _order(ordered(input, "argsort"), axis, descending)
+    return _order(sortable(input, "argsort"), axis, descending)
 
 
 def _order(x: Tensor, axis: int, descending: bool) -> Tensor:
@@ -324,7 +332,7 @@ def _at_places(x: Tensor, axis: int, places: Tensor) -> Tensor:
 def sort(input_x: Any, axis: int = -1, descending: bool = False) -> tuple[Tensor, Tensor]:
     """(the elements in order along axis, their indices as int32). The order is a constant of the
     derivative."""
-    x = ordered(input_x, "sort", "input_x")
+    x = sortable(input_x, "sort", "input_x")
     if x.ndim == 0:
         return x, _order(x, axis, descending)
     return _sorted(x, arguments.axis_of(axis, x.ndim, "sort"), bool(descending))
@@ -346,7 +354,7 @@ def topk(
 
     Raises ValueError if there are fewer than k.
     """
-    x = ordered(input, "topk")
+    x = sortable(input, "topk")
     a = arguments.axis_of(-1 if dim is None else dim, x.ndim, "topk", "dim")
     count = arguments.integer(k, "topk", "k")
     if x.ndim == 0 or not 0 <= count <= x.shape[a]:
@@ -558,10 +566,19 @@ def clamp(input: Any, min: Any = None, max: Any = None) -> Tensor:
         return type(input)(clamp(x, min, max) for x in input)  # type: ignore[return-value]
     x = arguments.tensor(input, "clamp")
     if min is not None:
-        x = _ops.where(_ops.less(x, min), min, x)
+        x = _ops.where(_or_nan(_ops.less(x, min), min), min, x)
     if max is not None:
-        x = _ops.where(_ops.greater(x, max), max, x)
+        x = _ops.where(_or_nan(_ops.greater(x, max), max), max, x)
     return x
+
+
+def _or_nan(beyond: Tensor, bound: Any) -> Tensor:
+    """Where x is beyond the bound, or the bound is NaN, which then is the result."""
+    if isinstance(bound, Tensor) and bound.dtype.is_floating:
+        return _ops.logical_or(beyond, _ops.isnan(bound))
+    if isinstance(bound, float) and math.isnan(bound):
+        return _ops.full(list(beyond.shape), True, _core.bool)
+    return beyond
 
 
 def clip(input: Any, min: Any = None, max: Any = None) -> Tensor:

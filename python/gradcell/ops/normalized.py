@@ -3,6 +3,7 @@ functions and primitives."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.ops import composition, losses
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 
 _ops = _core.ops
 
@@ -23,7 +24,7 @@ def _along_channels(v: Any, x: Tensor, owner: str, name: str) -> Tensor:
             f"For '{owner}', the '{name}' of shape {list(t.shape)} does not fit the channels of shape "
             f"{list(x.shape)}{where()}"
         )
-    return _ops.reshape(t, [t.size] + [1] * (x.ndim - 2))
+    return _ops.reshape(_single(t), [t.size] + [1] * (x.ndim - 2))
 
 
 def _batch_norm(
@@ -31,18 +32,23 @@ def _batch_norm(
     eps: float, owner: str,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """(x normalised over all but the channels, the mean and the unbiased variance that were used)."""
-    axes = [0, *range(2, x.ndim)]
+    axes, narrow = [0, *range(2, x.ndim)], x.dtype
+    given = [narrow] + [v.dtype for v in (weight, bias) if isinstance(v, Tensor)]
+    result = functools.reduce(_core.promote, given)
+    x = _single(x)
     if training:
         m = _ops.mean(x, axes, True)
         centred = _ops.sub(x, m)
         v = _ops.mean(_ops.square(centred), axes, True)
         count = x.size // x.shape[1]
         unbiased = _ops.mul(v, count / max(count - 1, 1))
-        used = _ops.reshape(m, [-1]), _ops.reshape(unbiased, [-1])
-        for moving, new in zip((mean, variance), used, strict=True):
+        moments = _ops.reshape(m, [-1]), _ops.reshape(unbiased, [-1])
+        for moving, new in zip((mean, variance), moments, strict=True):
             if isinstance(moving, _core.ParameterBase):
-                kept = _ops.mul(moving, 1 - momentum)
-                composition.assign(moving, _ops.add(kept, _ops.mul(new, momentum)))
+                kept = _ops.mul(_single(moving), 1 - momentum)
+                now = _ops.add(kept, _ops.mul(new, momentum))
+                composition.assign(moving, _ops.cast(now, moving.dtype))
+        used = _ops.cast(moments[0], narrow), _ops.cast(moments[1], narrow)
     else:
         m = _along_channels(mean, x, owner, "mean")
         v = _along_channels(variance, x, owner, "variance")
@@ -50,7 +56,12 @@ def _batch_norm(
     y = _ops.mul(centred, _ops.rsqrt(_ops.add(v, eps)))
     y = y if weight is None else _ops.mul(y, _along_channels(weight, x, owner, "scale"))
     y = y if bias is None else _ops.add(y, _along_channels(bias, x, owner, "bias"))
-    return (y, *used)
+    return (_ops.cast(y, result), *used)
+
+
+def _single(x: Tensor) -> Tensor:
+    """Half types in float32."""
+    return _ops.cast(x, _core.float32) if x.dtype in (_core.float16, _core.bfloat16) else x
 
 
 @one_plan
@@ -112,6 +123,7 @@ def nll_loss_and_weight(
 
 
 @one_plan
+@in_float32
 def lrn(
     x: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
     norm_region: str = "ACROSS_CHANNELS",

@@ -27,7 +27,7 @@ from gradcell.ops import (
     shaping,
     summaries,
 )
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.primitive import Primitive, apply, inputs_of
 
 _ops = _core.ops
@@ -204,6 +204,7 @@ def _l2_loss(x: Any) -> Tensor:
 
 
 @one_plan
+@in_float32
 def _l2_normalize(x: Any, *, axis: Any, epsilon: float) -> Tensor:
     """x / sqrt(max(sum(x^2), epsilon)) along axis."""
     squares = _ops.reduce_sum(_ops.square(x), reductions._axes(axis), True)

@@ -67,7 +67,7 @@ def _running(x: Tensor, axis: int, largest: bool, place: _core.DType) -> tuple[T
 
 
 def _run(input: Any, axis: Any, name: str, place: _core.DType) -> tuple[Tensor, Tensor]:
-    x = indexing.ordered(input, name)
+    x = indexing.sortable(input, name)
     a = arguments.axis_of(axis, x.ndim, name)
     if x.ndim == 0:
         return x, _ops.full([], 0, place)

@@ -98,7 +98,7 @@ def searchsorted(
 
     A sequence of rows [..., n] takes rows of values [..., k]. Raises ValueError where they do not fit.
     """
-    line = arguments.tensor(sorted_sequence, "searchsorted", "sorted_sequence")
+    line = indexing.sortable(sorted_sequence, "searchsorted", "sorted_sequence")
     if line.ndim == 0:
         raise ValueError(f"searchsorted: a sequence is needed, got a number{where()}")
     if sorter is not None:
