@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import pathlib
+import types
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from made_up_gpu import Process, build
 
 import gradcell
+from gradcell.dataset import config
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -38,3 +41,21 @@ def fake_cuda(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 @pytest.fixture
 def process(fake_cuda: pathlib.Path, tmp_path: pathlib.Path) -> Process:
     return Process(fake_cuda, tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def settings_of_datasets() -> Iterator[None]:
+    """What a test or a document's program sets for the whole process goes back to what it was."""
+
+    def settings() -> dict[str, Any]:
+        kept = (str, int, float, dict, list, types.NoneType)
+        return {k: v for k, v in vars(config).items() if k[:2] != "__" and isinstance(v, kept)}
+
+    before = {k: v.copy() if isinstance(v, (dict, list)) else v for k, v in settings().items()}
+    yield
+    for name, now in settings().items():
+        if isinstance(now, (dict, list)):
+            now.clear()
+            now.update(before[name]) if isinstance(now, dict) else now.extend(before[name])
+        else:
+            setattr(config, name, before[name])
