@@ -61,6 +61,8 @@ KNOWN = re.compile(
 
 def plain(text: str) -> str:
     """pybind11's spelling of types in the stub's."""
+    array = r"(typing\.Annotated\[numpy\.typing\.ArrayLike, |numpy\.typing\.NDArray\[)[^\]]*\]"
+    text = re.sub(array, "numpy.ndarray", text)
     text = text.replace("typing.SupportsInt | typing.SupportsIndex", "int")
     text = text.replace("typing.SupportsFloat | typing.SupportsIndex", "float")
     text = (

@@ -28,6 +28,7 @@ PYBIND11_MODULE(_core, m) {
   bind_cuda(m);
   bind_exchange(m);
   bind_communication(m);
+  bind_lbfgs(m);
 }
 #undef PyInit__core
 

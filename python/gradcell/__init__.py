@@ -103,7 +103,7 @@ if _TYPE_CHECKING:
         sync_pipeline_shared_parameters,
     )
     from gradcell.profiler import Profiler, profile
-    from gradcell.quasi_newton import FlatLoss, lbfgs
+    from gradcell.quasi_newton import LBFGS, FlatLoss, LBFGSResult, lbfgs
     from gradcell.second_order import fisher_product, gauss_newton_product, per_sample_gradients
     from gradcell.taylor import biharmonic, divergence, laplacian, partials
     from gradcell.train import (
@@ -143,7 +143,7 @@ _PLACES = {
     "common.recompute": "recompute",
     "custom_rules": "custom_jvp custom_vjp",
     "finite_differences": "check_grads",
-    "quasi_newton": "FlatLoss lbfgs",
+    "quasi_newton": "FlatLoss LBFGS LBFGSResult lbfgs",
     "second_order": "fisher_product gauss_newton_product per_sample_gradients",
     "common.api": """
         JitConfig constexpr data_sink jit_class lazy_inline ms_memory_recycle mutable no_inline""",

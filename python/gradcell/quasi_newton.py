@@ -1,10 +1,11 @@
-"""L-BFGS over SciPy: a loss of Parameters as a function of one vector, whose value and gradient are one
-compiled call."""
+"""L-BFGS: a loss of Parameters as a function of one vector, whose value and gradient are one compiled
+call, and the core's minimiser of such functions."""
 
 from __future__ import annotations
 
-import importlib
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from gradcell.compiled import jit
 from gradcell.parameter import Parameter
 from gradcell.transform import _check_weights, value_and_grad
 
-__all__ = ["FlatLoss", "lbfgs"]
+__all__ = ["LBFGS", "FlatLoss", "LBFGSResult", "lbfgs"]
 
 _ops = _core.ops
 _Vector = np.ndarray[Any, Any]
@@ -83,9 +84,14 @@ class FlatLoss:
 
     def __call__(self, vector: _Vector) -> tuple[float, _Vector]:
         """The loss and its gradient, at a vector that the parameters take over."""
+        value, gradient = self.at(Tensor(self._checked(vector), self.dtype))
+        return value, gradient.astype(np.float64)
+
+    def at(self, vector: Tensor) -> tuple[float, _Vector]:
+        """The same at a tensor of the parameters' dtype, in which the gradient comes."""
         self.calls += 1
-        value, gradient = self._step(Tensor(self._checked(vector), self.dtype), *self.args)
-        return float(value), gradient.asnumpy().astype(np.float64)
+        value, gradient = self._step(vector, *self.args)
+        return float(value), gradient.asnumpy()
 
 
 def _assign(parameters: Sequence[Parameter], vector: Tensor) -> None:
@@ -93,6 +99,134 @@ def _assign(parameters: Sequence[Parameter], vector: Tensor) -> None:
     for p in parameters:
         p.set_data(_ops.reshape(_ops.slice(vector, [at], [p.size], [1]), list(p.shape)))
         at += p.size
+
+
+#: Why a run ended, by the core's word for it.
+_REASONS = {
+    "small gradient": "the gradient is at most gradient_tolerance",
+    "small decrease": "a step lowered the loss by less than value_tolerance of it",
+    "no lower point": "no step lowers the loss: it is at a minimum, or the dtype's digits are used up",
+    "not finite": "the loss or its gradient is not finite at the start",
+    "steps": "max_steps have been taken",
+    "evaluations": "max_evaluations have been made",
+    "stopped": "the callback returned True",
+}
+
+
+@dataclass
+class LBFGSResult:
+    """How a run of L-BFGS ended: the loss, the steps taken and the evaluations made in it, why it ended
+    (`reason` in a word, `message` in a sentence), whether it may go on, and all parameters' elements."""
+
+    fun: float
+    nit: int
+    nfev: int
+    reason: str
+    message: str
+    x: _Vector
+
+    @property
+    def finished(self) -> bool:
+        """Whether the minimum is reached, as far as the tolerances and the dtype ask."""
+        return self.reason in ("small gradient", "small decrease", "no lower point")
+
+
+class LBFGS:
+    """L-BFGS for loss(*args) over Parameters of one dtype, float32 or float64; a run goes on where the
+    one before has ended.
+
+    Each evaluation of the loss and its gradient is one compiled call; the direction (two loops over the
+    latest `history` pairs) and the search for a step that meets the strong Wolfe conditions are the
+    core's. (D. C. Liu, J. Nocedal, Math. Programming 45, 1989.)
+
+    history: how many pairs of steps and changes of the gradient are kept. gradient_tolerance: it ends
+    when the gradient's largest component is at most that; value_tolerance: when a step lowers the loss
+    by less than that times the loss; and always when no step lowers it (in float32 that comes at about
+    1e-7 of the loss: compute in float64 for more). search: the most evaluations for one step.
+
+    Raises what FlatLoss raises, and ValueError for parameters of another dtype or negative options.
+    """
+
+    def __init__(
+        self,
+        loss: Callable[..., Tensor],
+        parameters: Any,
+        *args: Any,
+        history: int = 50,
+        gradient_tolerance: float = 0.0,
+        value_tolerance: float = 0.0,
+        search: int = 50,
+    ) -> None:
+        if history < 0 or search < 1 or gradient_tolerance < 0 or value_tolerance < 0:
+            raise ValueError(
+                "LBFGS: history and the tolerances must not be negative and search must be at least "
+                f"1, got {history}, {gradient_tolerance}, {value_tolerance} and {search}{where()}"
+            )
+        self.loss = FlatLoss(loss, parameters, *args)
+        minimisers = {"float32": _core.LbfgsFloat32, "float64": _core.LbfgsFloat64}
+        name = self.loss.dtype.name.lower()
+        if name not in minimisers:
+            raise ValueError(
+                f"LBFGS: the parameters must be float32 or float64, not {name}{where()}"
+            )
+        self._numbers: Any = np.dtype(name)
+        self._minimiser: Any = minimisers[name](
+            self.loss.vector, history, search, gradient_tolerance, value_tolerance
+        )
+
+    def run(
+        self,
+        max_steps: int = 1000,
+        *args: Any,
+        max_evaluations: int | None = None,
+        callback: Callable[[int, float], Any] | None = None,
+        progress: int = 0,
+    ) -> LBFGSResult:
+        """Takes up to max_steps steps, and leaves the parameters at the best point.
+
+        args: other arguments of the loss from now on, such as new points; the curvature found so far
+        is kept. callback(step, loss) is called after each step, and ends the run by returning True.
+        progress: prints a line every so many steps, and one at the end.
+        """
+        m = self._minimiser
+        if args or np.any(self.loss.vector.astype(self._numbers) != m.point):
+            self._begin_again(args)
+        begun, evaluations, before = time.perf_counter(), self.loss.calls, m.steps
+        steps, reason = 0, "steps" if max_steps < 1 else ""
+        while not reason:
+            state = m.advance(*self.loss.at(Tensor(m.wanted)))
+            if state not in ("search", "stepped"):
+                reason = state
+            if m.steps - before > steps:
+                steps += 1
+                if progress and steps % progress == 0:
+                    print(
+                        f"L-BFGS: step {steps}, loss {m.value:.6g}, {time.perf_counter() - begun:.1f} s"
+                    )
+                if callback is not None and callback(steps, m.value) is True:
+                    reason = reason or "stopped"
+                elif steps >= max_steps:
+                    reason = reason or "steps"
+            if not reason and max_evaluations and self.loss.calls - evaluations >= max_evaluations:
+                reason = "evaluations"
+        self.loss.assign(m.point)
+        made = self.loss.calls - evaluations
+        if progress:
+            print(
+                f"L-BFGS: {steps} steps, {made} evaluations, loss {m.value:.6g}: {_REASONS[reason]}"
+            )
+        return LBFGSResult(
+            m.value, steps, made, reason, _REASONS[reason], m.point.astype(np.float64)
+        )
+
+    def _begin_again(self, args: tuple[Any, ...]) -> None:
+        """The loss, or what the parameters are, has changed since the last step."""
+        if args:
+            self.loss.args = args
+            self._minimiser.renew()
+        vector = self.loss.vector.astype(self._numbers)
+        if np.any(vector != self._minimiser.point):
+            self._minimiser.restart(vector)
 
 
 def lbfgs(
@@ -104,43 +238,19 @@ def lbfgs(
     gradient_tolerance: float = 0.0,
     value_tolerance: float = 0.0,
     callback: Callable[[int, float], Any] | None = None,
-) -> Any:
-    """Minimises loss(*args) over Parameters by SciPy's L-BFGS, and leaves them at the best point.
+    progress: int = 0,
+) -> LBFGSResult:
+    """Minimises loss(*args) over Parameters by L-BFGS, and leaves them at the best point.
 
-    history: how many pairs of steps the inverse Hessian is made of. It ends after max_steps, when the
-    largest component of the gradient is at most gradient_tolerance, when a step lowers the loss by less
-    than value_tolerance times it, or when no step lowers it (in float32 that comes at about 1e-7 of the
-    loss: compute in float64 for more). callback(step, loss) is called after each step. Returns SciPy's
-    result: fun, nit, nfev, message, x and others (D. C. Liu, J. Nocedal, Math. Programming 45, 1989).
-
-    Raises ImportError without SciPy, TypeError and ValueError as FlatLoss does.
+    The options are those of `LBFGS`, whose runs can be continued, and of its `run`. Returns how it
+    ended: fun, nit, nfev, reason, message, x.
     """
-    try:
-        minimize = importlib.import_module("scipy.optimize").minimize
-    except ImportError as error:
-        raise ImportError(f"lbfgs needs SciPy: pip install scipy{where()}") from error
-    f = FlatLoss(loss, parameters, *args)
-    best: list[Any] = [np.inf, f.vector]
-    steps = 0
-
-    def watched(vector: _Vector) -> tuple[float, _Vector]:
-        value, gradient = f(vector)
-        if value < best[0]:
-            best[:] = [value, vector.copy()]
-        return value, gradient
-
-    def after(_: Any) -> None:
-        nonlocal steps
-        steps += 1
-        if callback is not None:
-            callback(steps, best[0])
-
-    options = {
-        "maxiter": max_steps, "maxfun": 20 * max_steps, "maxcor": history, "maxls": 50,
-        "ftol": value_tolerance, "gtol": gradient_tolerance,
-    }  # fmt: skip
-    result = minimize(
-        watched, f.vector, jac=True, method="L-BFGS-B", callback=after, options=options
+    solver = LBFGS(
+        loss,
+        parameters,
+        *args,
+        history=history,
+        gradient_tolerance=gradient_tolerance,
+        value_tolerance=value_tolerance,
     )
-    f.assign(best[1])
-    return result
+    return solver.run(max_steps, callback=callback, progress=progress)

@@ -160,7 +160,6 @@ def rosenbrock(p: Parameter):
 
 
 def test_lbfgs_finds_a_minimum():
-    pytest.importorskip("scipy")
     p = Parameter(Tensor(np.array([-1.2, 1.0, -0.5, 2.0])), name="p")
     seen = []
     result = gc.lbfgs(rosenbrock(p), p, callback=lambda step, value: seen.append(value))
@@ -201,7 +200,6 @@ def test_a_flat_loss_is_one_compiled_call():
 
 
 def test_lbfgs_leaves_the_best_point():
-    pytest.importorskip("scipy")
     net = network()
     x = Tensor(RANDOM.normal(size=(20, 3)).astype(np.float32))
     y = Tensor(np.sin(x.asnumpy()[:, :2]))

@@ -154,7 +154,6 @@ def test_every_mindspore_program_is_run() -> None:
 
 
 def test_burgers_by_adam_and_lbfgs(tmp_path: Path) -> None:
-    pytest.importorskip("scipy")
     example = load("burgers_lbfgs")
     net, course, adam = example.solve(100, 60, n=400, verbose=False)
     losses = [value for _, value in course]

@@ -1,0 +1,270 @@
+"""L-BFGS: the core's minimiser by itself and over Parameters, beside SciPy's and PyTorch's."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+import gradcell as gc
+from gradcell import Parameter, Tensor, _core, ops
+
+DTYPES = [np.float32, np.float64]
+
+
+def rosenbrock(x):
+    """Value and gradient, in NumPy."""
+    a, b = x[1:] - x[:-1] ** 2, 1 - x[:-1]
+    gradient = np.zeros_like(x)
+    gradient[:-1] = -400 * x[:-1] * a - 2 * b
+    gradient[1:] += 200 * a
+    return np.sum(100 * a**2 + b**2), gradient
+
+
+def recorded_rosenbrock(p):
+    return lambda: (100 * ops.square(p[1:] - ops.square(p[:-1])) + ops.square(1 - p[:-1])).sum()
+
+
+def minimise(f, start, steps=1000, history=10, gradient=0.0, value=0.0):
+    """(minimiser, the state at the end, points by step, evaluations)."""
+    cls = {np.dtype("f4"): _core.LbfgsFloat32, np.dtype("f8"): _core.LbfgsFloat64}[start.dtype]
+    m = cls(start, history, 50, gradient, value)
+    points, state, evaluations = [m.point], "search", 0
+    while state in ("search", "stepped") and len(points) <= steps:
+        state = m.advance(*f(m.wanted))
+        evaluations += 1
+        if state not in ("search", "not finite", "no lower point"):
+            points.append(m.point)
+    return m, state, points, evaluations
+
+
+def start_of_rosenbrock(n, dtype=np.float64):
+    return np.where(np.arange(n) % 2, 1.0, -1.2).astype(dtype)
+
+
+def test_every_step_meets_the_strong_wolfe_conditions():
+    _, state, points, _ = minimise(rosenbrock, start_of_rosenbrock(10), gradient=1e-8)
+    assert state == "small gradient" and len(points) > 20
+    for before, after in pairwise(points[:-3]):
+        (f0, g0), (f1, g1), s = rosenbrock(before), rosenbrock(after), after - before
+        assert g0 @ s < 0
+        assert f1 <= f0 + 1e-4 * (g0 @ s) + 1e-15 * f0
+        assert abs(g1 @ s) <= 0.9 * abs(g0 @ s) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("history", [1, 3, 10])
+def test_directions_are_those_of_the_dense_inverse_hessian(history):
+    m = _core.LbfgsFloat64(start_of_rosenbrock(6), history, 50, 0.0, 0.0)
+    pairs, seen = [], 0
+    (point, (_, gradient)) = m.point, rosenbrock(m.point)
+    while seen < 15:
+        if m.advance(*rosenbrock(m.wanted)) != "stepped":
+            continue
+        seen += 1
+        after, new = m.point, rosenbrock(m.point)[1]
+        pairs = [*pairs, (after - point, new - gradient)][-history:]
+        point, gradient = after, new
+        s, y = pairs[-1]
+        inverse = np.eye(6) * (s @ y) / (y @ y)
+        for s, y in pairs:
+            v = np.eye(6) - np.outer(y, s) / (s @ y)
+            inverse = v.T @ inverse @ v + np.outer(s, s) / (s @ y)
+        np.testing.assert_allclose(m.wanted - point, -inverse @ gradient, rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 10, 100])
+def test_it_takes_no_more_evaluations_than_scipy(n):
+    optimize = pytest.importorskip("scipy.optimize")
+    start = start_of_rosenbrock(n)
+    m, state, _, evaluations = minimise(rosenbrock, start, gradient=1e-6)
+    options = {"maxcor": 10, "ftol": 0, "gtol": 1e-6, "maxiter": 2000}
+    theirs = optimize.minimize(rosenbrock, start, jac=True, method="L-BFGS-B", options=options)
+    assert state == "small gradient"
+    np.testing.assert_allclose(m.point, theirs.x, atol=1e-5)
+    assert evaluations <= 1.25 * theirs.nfev + 5
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_quadratic(dtype):
+    random = np.random.default_rng(1)
+    n = 30
+    q, _ = np.linalg.qr(random.normal(size=(n, n)))
+    a = (q * np.geomspace(1, 100, n)) @ q.T
+    b = random.normal(size=n)
+
+    def f(x):
+        x = x.astype(np.float64)
+        return x @ a @ x / 2 - b @ x, (a @ x - b).astype(dtype)
+
+    want = np.linalg.solve(a, b)
+    m, state, points, _ = minimise(f, np.zeros(n, dtype), history=n, steps=200)
+    assert state == "no lower point" or len(points) == 201
+    np.testing.assert_allclose(m.point, want, atol=3e-9 if dtype is np.float64 else 3e-6)
+
+
+def test_a_function_that_is_not_finite_everywhere():
+    def f(x):  # the first steps of size 1 lead to logarithms of negative numbers
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.sum(1e3 * x - np.log(x)), 1e3 - 1 / x
+
+    m, state, _, _ = minimise(f, np.array([1e-4, 2e-3, 5e-4]), gradient=1e-7)
+    assert state in ("small gradient", "no lower point")
+    np.testing.assert_allclose(m.point, 1e-3, rtol=1e-7)
+
+
+# Over Parameters --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_rosenbrock_over_a_parameter(dtype):
+    p = Parameter(Tensor(start_of_rosenbrock(8, dtype)), name="p")
+    seen = []
+    result = gc.lbfgs(recorded_rosenbrock(p), p, callback=lambda step, value: seen.append(value))
+    np.testing.assert_allclose(p.asnumpy(), 1, atol=1e-7 if dtype is np.float64 else 2e-3)
+    assert seen == sorted(seen, reverse=True) and result.finished
+    assert len(seen) == result.nit
+    np.testing.assert_array_equal(result.x, p.asnumpy().astype(np.float64))
+    assert result.fun == pytest.approx(float(recorded_rosenbrock(p)()), rel=1e-5, abs=1e-30)
+
+
+def regression(dtype=np.float64):
+    """The parameters of a network, and a loss of it on sin(3 x)."""
+    random = np.random.default_rng(3)
+    shapes = (1, 10), (10,), (10, 10), (10,), (10, 1), (1,)
+    weights = [
+        Parameter(Tensor((random.normal(size=s) * 0.5).astype(dtype)), name=f"w{i}")
+        for i, s in enumerate(shapes)
+    ]
+
+    def loss(x):
+        y = x
+        for w, b in zip(weights[::2], weights[1::2], strict=True):
+            y = ops.matmul(y if y is x else ops.tanh(y), w) + b
+        return ops.square(y - ops.sin(3 * x)).mean()
+
+    return weights, loss, Tensor(np.linspace(-1, 1, 40).reshape(-1, 1).astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_network_is_fitted_as_well_as_by_scipy(dtype):
+    optimize = pytest.importorskip("scipy.optimize")
+    weights, loss, x = regression(dtype)
+    ours = gc.LBFGS(loss, weights, x, history=10)
+    mine = ours.run(max_evaluations=300)
+    weights, loss, x = regression(dtype)
+    flat = gc.FlatLoss(loss, weights, x)
+    options = {"maxcor": 10, "ftol": 0, "gtol": 0, "maxfun": 300}
+    theirs = optimize.minimize(flat, flat.vector, jac=True, method="L-BFGS-B", options=options)
+    assert mine.nfev <= 300
+    assert mine.fun < 3 * theirs.fun and mine.fun < 1e-4
+
+
+def test_a_network_is_fitted_as_well_as_by_torch():
+    torch = pytest.importorskip("torch")
+    weights, loss, x = regression()
+    begin = [w.asnumpy().T for w in weights]
+    mine = gc.LBFGS(loss, weights, x, history=10).run(max_evaluations=300)
+
+    layers = [torch.nn.Linear(a, b, dtype=torch.float64) for a, b in ((1, 10), (10, 10), (10, 1))]
+    model = torch.nn.Sequential(layers[0], torch.nn.Tanh(), layers[1], torch.nn.Tanh(), layers[2])
+    for p, w in zip(model.parameters(), begin, strict=True):
+        p.data.copy_(torch.as_tensor(w))
+    points = torch.as_tensor(x.asnumpy())
+    theirs = torch.optim.LBFGS(
+        model.parameters(), max_iter=300, max_eval=300, history_size=10, tolerance_grad=0,
+        tolerance_change=0, line_search_fn="strong_wolfe",
+    )  # fmt: skip
+
+    def closure():
+        theirs.zero_grad()
+        value = torch.mean((model(points) - torch.sin(3 * points)) ** 2)
+        value.backward()
+        return value
+
+    theirs.step(closure)
+    assert mine.fun < 3 * float(closure())
+
+
+@pytest.mark.parametrize("parts", [(1,) * 40, (15, 25), (39, 1)])
+def test_runs_go_on_where_the_last_one_ended(parts):
+    weights, loss, x = regression()
+    whole = gc.LBFGS(loss, weights, x).run(40)
+    weights, loss, x = regression()
+    solver = gc.LBFGS(loss, weights, x)
+    results = [solver.run(n) for n in parts]
+    assert sum(r.nit for r in results) == whole.nit == 40
+    np.testing.assert_array_equal(results[-1].x, whole.x)
+    # the first evaluation of a search is made once, whoever asks for it
+    assert sum(r.nfev for r in results) == whole.nfev
+
+
+def test_new_arguments_keep_the_curvature():
+    weights, loss, x = regression()
+    solver = gc.LBFGS(loss, weights, x)
+    first = solver.run(100)
+    other = Tensor(np.linspace(-0.97, 1, 55).reshape(-1, 1))
+    second = solver.run(5, other)
+    assert second.fun == pytest.approx(float(loss(other)), rel=1e-12)
+    assert second.fun < 1.5 * first.fun
+    # from there without what is known of the curvature: steps of another size
+    weights, loss, x = regression()
+    gc.FlatLoss(loss, weights, x).assign(first.x)
+    fresh = gc.LBFGS(loss, weights, other).run(5)
+    assert second.fun < fresh.fun
+
+
+def test_parameters_that_were_set_between_runs():
+    p = Parameter(Tensor(start_of_rosenbrock(4)), name="p")
+    solver = gc.LBFGS(recorded_rosenbrock(p), p, gradient_tolerance=1e-9)
+    assert solver.run().reason == "small gradient"
+    p.set_data(Tensor(np.full(4, 3.0)))
+    again = solver.run()
+    assert again.reason == "small gradient" and again.nit > 5
+    np.testing.assert_allclose(p.asnumpy(), 1, atol=1e-8)
+
+
+def test_why_it_stops(capsys):
+    def solver(above=0.0, **options):
+        p = Parameter(Tensor(start_of_rosenbrock(4)), name="p")
+        loss = recorded_rosenbrock(p)
+        return gc.LBFGS(lambda: above + loss(), p, **options)
+
+    assert solver(gradient_tolerance=1e-3).run().reason == "small gradient"
+    assert solver(1.0, value_tolerance=1e-3).run().reason == "small decrease"
+    rounded = Parameter(Tensor(np.array([0.3, 2.0], np.float32)), name="p")
+    result = gc.lbfgs(lambda: (ops.exp(rounded) - 1.7 * rounded + ops.cosh(rounded)).sum(), rounded)
+    assert (result.reason, result.finished) == ("no lower point", True)
+    ended = solver(gradient_tolerance=1e-3)
+    first, second = ended.run(), ended.run()
+    assert (second.reason, second.nit, second.nfev) == ("small gradient", 0, 1)
+    assert first.nit > 20 and second.fun == first.fun
+    steps = solver().run(7)
+    assert (steps.reason, steps.nit, steps.finished) == ("steps", 7, False)
+    few = solver().run(max_evaluations=9)
+    assert (few.reason, few.nfev) == ("evaluations", 9)
+    assert solver().run(0).nfev == 0
+    stopped = solver().run(callback=lambda step, loss: step == 3)
+    assert (stopped.reason, stopped.nit) == ("stopped", 3)
+    p = Parameter(Tensor(np.array([-1.0, 2.0])), name="p")
+    bad = gc.lbfgs(lambda: ops.log(p).sum(), p)
+    assert (bad.reason, bad.nit, bad.nfev) == ("not finite", 0, 1)
+    np.testing.assert_array_equal(p.asnumpy(), [-1, 2])
+    capsys.readouterr()
+    solver().run(20, progress=10)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[:16] for line in lines[:2]] == ["L-BFGS: step 10,", "L-BFGS: step 20,"]
+    assert re.fullmatch(r"L-BFGS: 20 steps, \d+ evaluations, loss \S+: max_steps .*", lines[2])
+
+
+def test_what_it_refuses():
+    p = Parameter(Tensor(np.ones(3, np.float16)), name="p")
+    with pytest.raises(ValueError, match="must be float32 or float64, not float16") as error:
+        gc.LBFGS(lambda: ops.square(p).sum(), p)
+    assert re.search(r"test_lbfgs\.py:\d+", str(error.value))
+    p = Parameter(Tensor(np.ones(3)), name="p")
+    with pytest.raises(ValueError, match="must not be negative"):
+        gc.LBFGS(lambda: ops.square(p).sum(), p, history=-1)
+    with pytest.raises(TypeError, match="the loss must give one number"):
+        gc.LBFGS(lambda: ops.square(p), p).run()
