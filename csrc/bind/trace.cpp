@@ -230,6 +230,8 @@ void bind_trace(py::module_& m) {
         }),
         "Ends aliases: what was computed with them is from now on computed with what they stood "
         "for.");
+  m.def("apart", in_trace(+[](Trace& t, const TensorPtr& x) { return t.apart(x->in(t)); }),
+        "Whether a tensor is a node that no other computation can be, to differentiate by.");
   m.def("example", in_trace(+[](Trace& t, const TensorPtr& batch) {
           return wrap(t, t.example(batch->in(t)));
         }),

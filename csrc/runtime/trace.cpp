@@ -208,6 +208,13 @@ void Trace::dissolve(std::span<const NodeId> aliases) {
   move_references(first, now);
 }
 
+bool Trace::apart(NodeId id) const {
+  if (open_.contains(id)) return true;
+  if (!is_leaf(graph, id)) return false;
+  const Given* l = given(id);
+  return !l || l->argument >= 0 || l->variable;  // an array may be captured as two tensors
+}
+
 void Trace::insert(NodeId from, NodeId to) {
   std::vector<NodeId> now(to - from, kNoNode);
   now[0] = to;

@@ -76,6 +76,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// outer derivative walks through it once. (If no transform is around, there is nothing to gain:
   /// only the variables go over.)
   void dissolve(std::span<const NodeId> aliases);
+  /// Whether no other computation can be this node: an open alias, an argument, an example, or what
+  /// stands for a variable that has not been assigned. What is differentiated by has to be such.
+  bool apart(NodeId id) const;
   /// From now on `to`, the newest node, stands for `from`, which it is made of, in all that has
   /// been computed with that. Tensors that are `from` itself stay.
   void insert(NodeId from, NodeId to);

@@ -104,6 +104,7 @@ if _TYPE_CHECKING:
     )
     from gradcell.profiler import Profiler, profile
     from gradcell.quasi_newton import LBFGS, FlatLoss, LBFGSResult, lbfgs
+    from gradcell.recorded import gradients, watch
     from gradcell.second_order import fisher_product, gauss_newton_product, per_sample_gradients
     from gradcell.taylor import biharmonic, divergence, laplacian, partials
     from gradcell.train import (
@@ -144,6 +145,7 @@ _PLACES = {
     "custom_rules": "custom_jvp custom_vjp",
     "finite_differences": "check_grads",
     "quasi_newton": "FlatLoss LBFGS LBFGSResult lbfgs",
+    "recorded": "gradients watch",
     "second_order": "fisher_product gauss_newton_product per_sample_gradients",
     "common.api": """
         JitConfig constexpr data_sink jit_class lazy_inline ms_memory_recycle mutable no_inline""",
