@@ -252,7 +252,36 @@ def run(
     return run_traced(fn, args, kwargs, by_value)
 
 
-def jit(function: Any = None, **options: Any) -> Any:
+class Numbering:
+    """Numbers for hashable values, the same for equal ones: what a Dispatcher can tell apart."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Any, int] = {}
+        self.count = 0
+
+    def __call__(self, value: Any) -> int:
+        number = self.numbers.pop(value, None)
+        if number is None:
+            number, self.count = self.count, self.count + 1
+            if len(self.numbers) >= MOST_FORMS:
+                self.numbers.pop(next(iter(self.numbers)))
+        self.numbers[value] = number  # the latest last
+        return number
+
+
+def _keyed(function: Callable[..., Any], key: Callable[[], Any]) -> Any:
+    """jit of a function whose forms are told apart by what key() gives, too."""
+    numbers = Numbering()
+    compiled = jit(functools.wraps(function)(lambda _, *args, **kwargs: function(*args, **kwargs)))
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return compiled(numbers(key()), *args, **kwargs)
+
+    return call
+
+
+def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: Any) -> Any:
     """Compiles a function: @jit or jit(fn).
 
     It is traced once for each signature (dtypes and shapes of tensors, values of everything else,
@@ -260,13 +289,19 @@ def jit(function: Any = None, **options: Any) -> Any:
     that asks for a tensor's value, as in `if loss > 3`, is traced at every call instead, with one
     warning. Assignments to parameters, to elements of tensors and to attributes of cells are noticed,
     and what is set back, as by set_train, finds the form compiled before; whatever else the function
-    reads (globals, elements of lists) stays as it was when it was traced. MindSpore's options (mode,
+    reads (globals, elements of lists, NumPy arrays) stays as it was when it was traced, unless key tells:
+    key() is called before each call, and gives something hashable of what the function reads so; it is
+    traced anew when that has a value that has not been there before. MindSpore's options (mode,
     jit_config, capture_mode and the like) are accepted and have no effect.
     """
     if function is None:
-        return lambda fn: jit(fn, **options)
+        return lambda fn: jit(fn, key, **options)
     if not callable(function):
         raise TypeError(f"jit: expected a function, got {type(function).__name__}{where()}")
+    if key is not None:
+        if not callable(key):
+            raise TypeError(f"jit: key must be a function, got {type(key).__name__}{where()}")
+        return _keyed(function, key)
     cache = CompiledCache(function_name(function))
 
     def slow(*args: Any, **kwargs: Any) -> Any:

@@ -317,3 +317,49 @@ def calls_of_a_derivative() -> None:
     ms.set_context(mode=ms.PYNATIVE_MODE)
     np.testing.assert_array_equal(df(x, 2.0).asnumpy(), [4, 8])
     assert len(traced) == 4
+
+
+def test_a_key_tells_forms_apart_by_what_the_function_reads():
+    settings: dict[str, Any] = {"factor": 2.0, "points": np.arange(3.0)}
+    traced = []
+
+    @ms.jit(key=lambda: (settings["factor"], id(settings["points"])))
+    def f(x: Tensor) -> Tensor:
+        """Reads settings."""
+        traced.append(settings["factor"])
+        return x * settings["factor"] + Tensor(settings["points"])
+
+    x = Tensor(np.ones(3))
+    for factor in (2.0, 3.0, 2.0, 3.0):
+        settings["factor"] = factor
+        np.testing.assert_array_equal(f(x).asnumpy(), factor + np.arange(3.0))
+    assert traced == [2.0, 3.0] and f.__doc__ == "Reads settings."
+    settings["points"] = np.full(3, 7.0)
+    np.testing.assert_array_equal(f(x).asnumpy(), 10)
+    gradient = ms.grad(lambda x: f(x).sum())(x)
+    np.testing.assert_array_equal(gradient.asnumpy(), 3)
+
+
+def test_without_a_key_what_is_read_stays():
+    settings = {"factor": 2.0}
+    f = ms.jit(lambda x: x * settings["factor"])
+    assert float(f(Tensor(1.0))) == 2
+    settings["factor"] = 3.0
+    assert float(f(Tensor(1.0))) == 2
+
+
+def test_many_keys_are_forgotten_one_by_one():
+    state = {"key": 0}
+    traced = []
+    f = ms.jit(lambda x: (traced.append(state["key"]), x + state["key"])[1], lambda: state["key"])
+    for key in (*range(MOST_FORMS + 1), MOST_FORMS, 0):
+        state["key"] = key
+        assert int(f(Tensor(1))) == 1 + key
+    assert traced == [*range(MOST_FORMS + 1), 0]
+
+
+def test_what_a_key_must_be():
+    with pytest.raises(TypeError, match="jit: key must be a function, got int"):
+        ms.jit(lambda x: x, key=3)
+    with pytest.raises(TypeError, match="unhashable"):
+        ms.jit(lambda x: x, key=lambda: [])(Tensor(1.0))
