@@ -1,13 +1,15 @@
 """The command line: `python -m gradcell info`, `demo`, `run script.py`, `run -m module`, `msrun`.
 
 info says what this installation has found; demo runs a program of a minute, with a picture; run
-runs a script or module that imports mindspore, unchanged, on gradcell; msrun starts several processes
-of a script on this machine.
+runs a script or module that imports mindspore, unchanged, on gradcell, and with --deepxde one that
+imports deepxde; msrun starts several processes of a script on this machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib
 import importlib.util
 import os
 import platform
@@ -57,8 +59,9 @@ def _exists(target: str, module: bool) -> bool:
         return False
 
 
-def run(target: str, arguments: list[str], module: bool) -> int:
-    """Runs a script, or a module, as __main__, with `mindspore` standing for gradcell.
+def run(target: str, arguments: list[str], module: bool, deepxde: bool = False) -> int:
+    """Runs a script, or a module, as __main__, with `mindspore` standing for gradcell; or on DeepXDE with
+    gradcell below it, and `torch` standing for its names.
 
     Returns 2 if there is no such thing, else 0.
     """
@@ -68,11 +71,18 @@ def run(target: str, arguments: list[str], module: bool) -> int:
         print(f"gradcell run: no such {'module' if module else 'file'}: {target}", file=sys.stderr)
         return 2
     sys.argv = [target, *arguments]
-    if module:
-        runpy.run_module(target, run_name="__main__", alter_sys=True)
-    else:
-        runpy.run_path(target, run_name="__main__")
+    with _names_of_torch() if deepxde else contextlib.nullcontext():
+        if module:
+            runpy.run_module(target, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(target, run_name="__main__")
     return 0
+
+
+def _names_of_torch() -> contextlib.AbstractContextManager[None]:
+    importing = importlib.import_module("gradcell.deepxde.importing")
+    importlib.import_module("gradcell.deepxde")
+    return importing.script_imports(sys.path[0])  # type: ignore[no-any-return]
 
 
 def demo(name: str, listed: bool, steps: int | None, points: int | None, plot: str | None) -> None:
@@ -105,8 +115,11 @@ def _parser() -> argparse.ArgumentParser:
     shown.add_argument("--points", type=_positive, help="or examples, drawn at random")
     shown.add_argument("--plot", metavar="PNG", help="where the picture goes: NAME.png")
     runner = commands.add_parser(
-        "run", help="run what imports mindspore", usage="gradcell run (script.py | -m module) ..."
+        "run",
+        help="run what imports mindspore, or deepxde",
+        usage="gradcell run [--deepxde] (script.py | -m module) ...",
     )
+    runner.add_argument("--deepxde", action="store_true", help="DeepXDE's script, on gradcell")
     runner.add_argument("-m", dest="module", action="store_true", help="run a module by its name")
     runner.add_argument("target", help="the script or module")
     runner.add_argument("arguments", nargs=argparse.REMAINDER, help="what it finds in sys.argv")
@@ -126,7 +139,7 @@ def main() -> int:
     elif options.command == "msrun":
         return launch.run(options)
     else:
-        return run(options.target, options.arguments, options.module)
+        return run(options.target, options.arguments, options.module, options.deepxde)
     return 0
 
 

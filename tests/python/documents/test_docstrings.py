@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -18,6 +19,7 @@ MODULES = ["gradcell"] + [
     m.name
     for m in pkgutil.walk_packages(gc.__path__, "gradcell.")
     if not any(part.startswith("_") for part in m.name.split("."))
+    and (m.name != "gradcell.deepxde" or importlib.util.find_spec("deepxde"))
 ]
 
 

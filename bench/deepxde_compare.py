@@ -1,0 +1,227 @@
+"""DeepXDE's scripts on gradcell and on its PyTorch backend: the same losses? How long is a step?
+
+    python bench/deepxde_compare.py examples/deepxde/*.py
+    python bench/deepxde_compare.py examples/deepxde/*.py --write docs/coming-from/deepxde.md
+    python bench/deepxde_compare.py examples/deepxde/*.py --record tests/python/golden/deepxde.json
+
+Each script runs as it is, in a process of its own for each backend, up to its first training: that is cut
+to 40 steps from weights that are the same for both, and then single steps are timed. Where the script
+trains by L-BFGS too, evaluations of that are timed behind it. Rounds alternate; the lowest 10 % quantile
+of steps, and the best round, count. DeepXDE, PyTorch and gradcell must be importable.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import re
+import runpy
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+STEPS, EVALUATIONS = 40, 100
+HEAD = (
+    "| script | loss, first and after 40 steps | relative difference | first step | a step "
+    "| DeepXDE with PyTorch | ratio | an L-BFGS evaluation | with PyTorch | ratio |\n"
+    "|---|---|---|---|---|---|---|---|---|---|"
+)
+
+
+class Done(Exception):
+    """The script has been seen."""
+
+
+def set_weights(net: Any, torch: Any) -> None:
+    """Weights drawn by NumPy, the same for every backend."""
+    random = np.random.default_rng(0)
+    for p in net.parameters():
+        shape = tuple(p.shape)
+        scale = np.sqrt(2 / sum(shape)) if len(shape) > 1 else 0.1
+        values = (random.normal(size=shape) * scale).astype(str(p.dtype).split(".")[-1].lower())
+        if hasattr(p, "set_data"):
+            p.set_data(torch.as_tensor(values))
+        else:
+            p.data.copy_(torch.as_tensor(values))
+
+
+def timed(step: Any, budget: float) -> float:
+    """Milliseconds: the lowest 10 % quantile."""
+    found, begin = [], time.perf_counter()
+    while len(found) < 10 or (len(found) < 300 and time.perf_counter() - begin < budget):
+        start = time.perf_counter()
+        step()
+        found.append(time.perf_counter() - start)
+    return float(np.quantile(found, 0.1) * 1e3)
+
+
+def evaluation(model: Any, dde: Any, torch: Any, train: Any) -> float:
+    """Milliseconds an evaluation of L-BFGS."""
+    set_weights(model.net, torch)
+    external = model.external_trainable_variables
+    dde.optimizers.set_LBFGS_options(maxiter=EVALUATIONS, maxfun=EVALUATIONS)
+    model.compile("L-BFGS", external_trainable_variables=external)
+    train(model, display_every=10**6)
+    made, seconds = model.opt.watched
+    return seconds / made * 1e3
+
+
+def watch_lbfgs(model: Any) -> None:
+    """Counts evaluations of PyTorch's L-BFGS, and times its steps."""
+    step, model.opt.watched = model.opt.step, [0, 0.0]
+
+    def watched(closure: Any) -> Any:
+        def counted() -> Any:
+            model.opt.watched[0] += 1
+            return closure()
+
+        begin = time.perf_counter()
+        found = step(counted)
+        model.opt.watched[1] += time.perf_counter() - begin
+        return found
+
+    model.opt.step = watched
+
+
+class Training:
+    """In the place of Model.train: looks at the first training of a script, and ends it."""
+
+    def __init__(self, dde: Any, torch: Any, evaluations: bool, budget: float) -> None:
+        self.dde, self.torch, self.evaluations, self.budget = dde, torch, evaluations, budget
+        self.plain, self.found = dde.Model.train, {}
+
+    def __call__(self, model: Any, *args: Any, **kwargs: Any) -> None:
+        set_weights(model.net, self.torch)
+        step, first = model._train_step, []
+
+        def noted(*given: Any) -> None:
+            begin = time.perf_counter()
+            step(*given)
+            first.append((time.perf_counter() - begin) * 1e3)
+
+        model._train_step = noted
+        kwargs = {**kwargs, "iterations": STEPS, "display_every": STEPS}
+        history, state = self.plain(model, *args, **kwargs)
+        model._train_step = step
+        self.found["losses"] = [float(np.sum(history.loss_train[i])) for i in (0, -1)]
+        self.found["first"] = first[0]
+        if self.budget:
+            batch = state.X_train, state.y_train, state.train_aux_vars
+            self.found["ms"] = timed(lambda: step(*batch), self.budget)
+            if self.evaluations:
+                self.found["lbfgs"] = evaluation(model, self.dde, self.torch, self.plain)
+        raise Done
+
+
+def observe(script: str, dde: Any, torch: Any, scope: Any, budget: float) -> dict[str, Any]:
+    """Runs a script up to its first training, in this process: its losses, and times if there is a
+    budget of seconds."""
+    training = Training(dde, torch, '"L-BFGS"' in Path(script).read_text(), budget)
+    dde.Model.train = lambda *args, **kwargs: training(*args, **kwargs)
+    try:
+        with scope, contextlib.suppress(Done), contextlib.redirect_stdout(io.StringIO()):
+            runpy.run_path(script, run_name="__main__")
+    finally:
+        dde.Model.train = training.plain
+    return training.found
+
+
+def child(script: str, backend: str, budget: float) -> dict[str, Any]:
+    """One script on one backend."""
+    if backend == "gradcell":
+        import gradcell.deepxde as ours
+        from gradcell.deepxde import importing
+
+        scope = importing.script_imports(os.path.dirname(script))
+        return observe(script, ours.dde, ours.torch, scope, budget)
+    os.environ["DDE_BACKEND"] = "pytorch"
+    import deepxde as dde
+    import torch
+
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
+    compile_model = dde.Model.compile
+
+    def compiled(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> None:
+        compile_model(self, optimizer, *args, **kwargs)
+        if optimizer == "L-BFGS":
+            watch_lbfgs(self)
+
+    dde.Model.compile = compiled
+    return observe(script, dde, torch, contextlib.nullcontext(), budget)
+
+
+def measured(script: str, backend: str, budget: float) -> dict[str, Any]:
+    command = [sys.executable, __file__, script, "--child", backend, "--budget", str(budget)]
+    environment = {"OMP_NUM_THREADS": "1", "GRADCELL_NUM_THREADS": "1", **os.environ}
+    out = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    if out.returncode:
+        raise RuntimeError(f"{script} on {backend}:\n{out.stderr[-3000:]}")
+    return json.loads(out.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+
+
+def best(rounds: list[dict[str, Any]], name: str) -> float:
+    return min(r[name] for r in rounds)
+
+
+def compare(script: str, rounds: int, budget: float) -> tuple[str, float]:
+    """A line of the table, and how far the losses are apart."""
+    runs: dict[str, list[dict[str, Any]]] = {"gradcell": [], "pytorch": []}
+    for _ in range(rounds):
+        for backend, results in runs.items():
+            results.append(measured(script, backend, budget))
+    ours, theirs = runs["gradcell"], runs["pytorch"]
+    pairs = list(zip(ours[0]["losses"], theirs[0]["losses"], strict=True))
+    apart = max(abs(a - b) / abs(b) for a, b in pairs)
+    first, after = ours[0]["losses"]
+    cells = [Path(script).stem, f"{first:.6g}, {after:.6g}", f"{apart:.0e}"]
+    cells += [f"{best(ours, 'first'):.0f} ms"]
+    for name in ("ms", "lbfgs"):
+        if name in ours[0]:
+            a, b = best(ours, name), best(theirs, name)
+            cells += [f"{a:.2g} ms", f"{b:.2g} ms", f"{a / b:.2f}"]
+        else:
+            cells += ["", "", ""]
+    return f"| {' | '.join(cells)} |", apart
+
+
+def main() -> int:
+    """Prints the table; returns 1 if losses differ by more than 1e-5."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("scripts", nargs="+")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--budget", type=float, default=2.0, help="seconds of timed steps")
+    parser.add_argument("--write", metavar="FILE", help="the table goes there, between its marks")
+    parser.add_argument("--record", metavar="FILE", help="PyTorch's losses alone, for the tests")
+    parser.add_argument("--child", choices=["gradcell", "pytorch"], help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        print(json.dumps(child(options.scripts[0], options.child, options.budget)))
+        return 0
+    if options.record:
+        losses = {Path(s).stem: measured(s, "pytorch", 0)["losses"] for s in options.scripts}
+        Path(options.record).write_text(json.dumps(losses, indent=1) + "\n")
+        return 0
+    lines, worst = [HEAD], 0.0
+    print(HEAD)
+    for script in options.scripts:
+        line, apart = compare(script, options.rounds, options.budget)
+        lines, worst = [*lines, line], max(worst, apart)
+        print(line, flush=True)
+    if options.write:
+        path = Path(options.write)
+        marks = "<!-- bench/deepxde_compare.py -->", "<!-- end -->"
+        between = re.compile(f"{marks[0]}.*?{marks[1]}", re.DOTALL)
+        table = "\n".join([marks[0], *lines, marks[1]])
+        path.write_text(between.sub(lambda _: table, path.read_text()))
+    return int(worst > 1e-5)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
