@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import copyreg
 import importlib
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -323,6 +324,17 @@ def dim(self: Tensor) -> int:
 # Attaching ------------------------------------------------------------------------------------------
 
 
+def _no_tape(self: Tensor, value: Any) -> None:
+    """Says where gradients come from: to set it on a tensor records nothing."""
+    if value:
+        warnings.warn(
+            "requires_grad: nothing is recorded behind a tensor. gradcell.grad(function)(x) gives the "
+            f"gradient of a function by x; what is to be trained is a gradcell.Parameter{where()}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
 def _attach(methods: dict[str, Any]) -> None:
     for name, method in methods.items():
         setattr(Tensor, name, method)
@@ -337,6 +349,7 @@ _attach(
         "_retains_grad": False,
         "_grad": None,
         "_requires_grad": property(_hooks.wants_gradient),
+        "requires_grad": property(_hooks.wants_gradient, _no_tape),
         "asnumpy": asnumpy,
         "numpy": asnumpy,
         "item": item,

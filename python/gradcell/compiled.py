@@ -7,7 +7,9 @@ GRAPH_MODE, or traces the function anew.
 from __future__ import annotations
 
 import copy
+import enum
 import functools
+import types
 import warnings
 import weakref
 from collections.abc import Callable
@@ -97,8 +99,59 @@ def _signature(value: Any, tensors: list[Tensor], objects: list[Any]) -> Any:
         raise _Unhashable
     if hasattr(value, "__array__") or hasattr(value, "__cuda_array_interface__"):
         raise _Unhashable
+    if isinstance(value, (set, frozenset)):
+        return (type(value).__name__, frozenset(_signature(v, tensors, objects) for v in value))
     objects.append(value)
-    return ("object", id(value))
+    return ("object", id(value), _state(value, objects, set()))
+
+
+def _state(value: Any, objects: list[Any], seen: set[int]) -> Any:
+    """What an object holds, by value: attributes, elements, numbers. Tensors are those that they are
+    (what is written to them is seen), and so is what has no attributes, is code or counts its changes
+    itself, as cells do."""
+    if value is None or isinstance(value, (bool, int, float, str, complex, bytes, np.generic)):
+        return (type(value).__name__, repr(value))
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return (value.dtype.str, value.shape, hash(value.tobytes()))
+    if isinstance(value, Tensor) and value._is_variable:
+        return ("variable", value._variable_id())
+    objects.append(value)
+    if id(value) in seen or isinstance(value, Tensor) or _is_opaque(value):
+        return id(value)
+    seen.add(id(value))
+    if isinstance(value, (tuple, list)):
+        return (type(value).__name__, *(_state(v, objects, seen) for v in value))
+    if isinstance(value, (set, frozenset)):
+        return (type(value).__name__, frozenset(_state(v, objects, seen) for v in value))
+    if isinstance(value, dict):
+        return (
+            "dict",
+            *(
+                (id(k), _state(k, objects, seen), _state(v, objects, seen))
+                for k, v in value.items()
+            ),
+        )
+    names = [n for c in type(value).__mro__ for n in _slots_of(c)]
+    held = {n: getattr(value, n) for n in names if hasattr(value, n)} | getattr(
+        value, "__dict__", {}
+    )
+    return (id(value), *((n, _state(v, objects, seen)) for n, v in held.items()))
+
+
+def _slots_of(cls: type) -> list[str]:
+    slots = cls.__dict__.get("__slots__", ())
+    return [n for n in ([slots] if isinstance(slots, str) else slots) if n[:2] != "__"]
+
+
+_CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+
+
+def _is_opaque(value: Any) -> bool:
+    if isinstance(value, (tuple, list, dict, set, frozenset)):
+        return False
+    own = any(c.__module__.partition(".")[0] == "gradcell" for c in type(value).__mro__)
+    held = hasattr(value, "__dict__") or any(map(_slots_of, type(value).__mro__))
+    return own or not held or isinstance(value, (*_CODE, enum.Enum))
 
 
 class _Compiled:
@@ -281,11 +334,18 @@ def _keyed(function: Callable[..., Any], key: Callable[[], Any]) -> Any:
     return call
 
 
+#: MindSpore's options of jit, of all its versions, which have no effect.
+_OPTIONS = set(
+    "fn mode input_signature hash_args jit_config compile_once capture_mode jit_level dynamic fullgraph "
+    "backend ge_options obj".split()
+)
+
+
 def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: Any) -> Any:
     """Compiles a function: @jit or jit(fn).
 
     It is traced once for each signature (dtypes and shapes of tensors, values of everything else,
-    which parameters); later calls skip Python. The MOST_FORMS forms used last are kept. A function
+    plain objects and sets among it, which parameters); later calls skip Python. The MOST_FORMS forms used last are kept. A function
     that asks for a tensor's value, as in `if loss > 3`, is traced at every call instead, with one
     warning. Assignments to parameters, to elements of tensors and to attributes of cells are noticed,
     and what is set back, as by set_train, finds the form compiled before; whatever else the function
@@ -294,6 +354,12 @@ def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: A
     traced anew when that has a value that has not been there before. MindSpore's options (mode,
     jit_config, capture_mode and the like) are accepted and have no effect.
     """
+    unknown = sorted(set(options) - _OPTIONS)
+    if unknown:
+        raise TypeError(
+            f"jit: there is no option {unknown[0]!r}; those of MindSpore are {', '.join(sorted(_OPTIONS))}"
+            f"{where()}"
+        )
     if function is None:
         return lambda fn: jit(fn, key, **options)
     if not callable(function):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 import weakref
 from collections.abc import Iterable
 from typing import Any
@@ -110,6 +111,13 @@ class Parameter(ParameterBase):
             raise ValueError(
                 f"Parameter.set_data: {self.name} has shape {list(self.shape)}, the data "
                 f"{list(data.shape)}{where()}"
+            )
+        if data.dtype == _core.float64 and self.dtype != data.dtype and not data._traced:
+            warnings.warn(
+                f"Parameter.set_data: float64 numbers are rounded to {self.name}'s {self.dtype.name}; "
+                f"cast them, or make the parameter of float64{where()}",
+                RuntimeWarning,
+                stacklevel=2,
             )
         self._set_array(_core.ops.cast(data, self.dtype))
         return self

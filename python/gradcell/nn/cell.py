@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -123,9 +124,28 @@ class Cell(GraphMode):
                     self._params[p.name] = p
             object.__setattr__(self, name, value)
         else:
+            if isinstance(value, (list, tuple, dict)):
+                self._check_holds_no_cells(name, value)
             self._changed(name, value)
             self._cells.pop(name, None)
             object.__setattr__(self, name, value)
+
+    def _check_holds_no_cells(self, name: str, value: Any) -> None:
+        """Warns of cells in a plain container: they are no part of this one."""
+        items = value.values() if isinstance(value, dict) else value
+        own = {id(c) for c in self._walk()} if any(isinstance(c, Cell) for c in items) else set()
+        if any(
+            isinstance(c, Cell) and id(c) not in own and any(True for _ in c.get_parameters())
+            for c in items
+        ):
+            kind = type(value).__name__
+            better = "nn.CellDict" if isinstance(value, dict) else "nn.CellList"
+            warnings.warn(
+                f"{type(self).__name__}.{name} is a {kind} of cells, whose parameters are not trained, "
+                f"saved or printed with it: use {better}{where()}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
 
     def _changed(self, name: str, value: Any) -> None:
         """A plain attribute may steer construct: compiled forms must not outlive its change."""
@@ -390,11 +410,11 @@ class Cell(GraphMode):
     def to_float(self, dst_type: Any) -> Cell:
         """Computes in another floating dtype: inputs, and parameters where they are used, are cast.
 
-        Raises ValueError unless it is float16, bfloat16 or float32.
+        Raises ValueError unless it is float16, bfloat16, float32 or float64.
         """
-        if dst_type not in (_core.float16, _core.bfloat16, _core.float32):
+        if dst_type not in (_core.float16, _core.bfloat16, _core.float32, _core.float64):
             raise ValueError(
-                f"to_float: expected float16, bfloat16 or float32, got {dst_type!r}{where()}"
+                f"to_float: expected float16, bfloat16, float32 or float64, got {dst_type!r}{where()}"
             )
         for cell in self._walk():
             object.__setattr__(cell, "_cast_to", dst_type)

@@ -505,7 +505,8 @@ def one_hot(
         raise ValueError(f"OneHot: depth must not be negative, got {size}{_where()}")
     a = arguments.axis_of(axis, index.ndim + 1, "OneHot")
     dims = list(index.shape)
-    if a == index.ndim and size and (on_value, off_value) == (1, 0) and type(on_value) is int:
+    standard = type(on_value) is int and type(off_value) is int and (on_value, off_value) == (1, 0)
+    if a == index.ndim and size and standard:
         if size <= _LONGEST_ROW:  # zeros, and a one added in each row; 0 where the index is outside
             low, high = _core.bounds(index) if _core.is_plain(index) and index.size else (-1, 0)
             column = [index.size, 1]

@@ -6,7 +6,10 @@ reduction: 'mean', 'sum' or 'none' (the loss of each element); any other word is
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
+
+import numpy as np
 
 from gradcell import _core, arguments
 from gradcell._core import Tensor
@@ -36,6 +39,24 @@ def _pair(input: Any, target: Any, op: str, reduction: str) -> tuple[Tensor, Ten
     return x, arguments.tensor(target, op, "target")
 
 
+def _broadcast_pair(input: Any, target: Any, op: str, reduction: str) -> tuple[Tensor, Tensor]:
+    """As _pair; warns where the differences have another shape than the input."""
+    x, y = _pair(input, target, op, reduction)
+    if list(x.shape) != list(y.shape):
+        try:
+            dims = np.broadcast_shapes(x.shape, y.shape)
+        except ValueError:
+            return x, y  # what is subtracted says it
+        if dims != tuple(x.shape):
+            warnings.warn(
+                f"{op}: an input of shape {list(x.shape)} and a target of shape {list(y.shape)} broadcast "
+                f"to {list(dims)}: reshape one of them if that is not meant{where()}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+    return x, y
+
+
 # Regression ---------------------------------------------------------------------------------------
 
 
@@ -43,14 +64,14 @@ def _pair(input: Any, target: Any, op: str, reduction: str) -> tuple[Tensor, Ten
 @in_float32
 def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """(input - target)^2. The two broadcast."""
-    x, y = _pair(input, target, "mse_loss", reduction)
+    x, y = _broadcast_pair(input, target, "mse_loss", reduction)
     return _reduced(_ops.square(_ops.sub(x, y)), reduction)
 
 
 @one_plan
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """|input - target|. The two broadcast."""
-    x, y = _pair(input, target, "l1_loss", reduction)
+    x, y = _broadcast_pair(input, target, "l1_loss", reduction)
     return _reduced(_ops.abs(_ops.sub(x, y)), reduction)
 
 
@@ -78,7 +99,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.
     Huber, "Robust estimation of a location parameter" (1964), section 5. Raises ValueError unless
     delta is positive.
     """
-    x, y = _pair(input, target, "huber_loss", reduction)
+    x, y = _broadcast_pair(input, target, "huber_loss", reduction)
     if not delta > 0:
         raise ValueError(f"huber_loss: delta must be positive, got {delta}{where()}")
     d = _ops.sub(x, y)

@@ -1,0 +1,180 @@
+"""What a new user runs into: each is an error or a warning that says what to do, or works."""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gradcell as gc
+from gradcell import Tensor, nn, ops
+
+
+@contextmanager
+def silence() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+@pytest.mark.parametrize("container", [list, tuple, lambda c: dict(enumerate(c))])
+def test_cells_in_a_plain_container(container: Any) -> None:
+    class Net(nn.Cell):
+        def __init__(self, kept: bool) -> None:
+            super().__init__()
+            cells = [nn.Dense(2, 2), nn.Dense(2, 2)]
+            if kept:
+                self.cells_in_order = nn.CellList(cells)
+            self.layers = container(cells)
+
+    with pytest.warns(
+        RuntimeWarning, match=r"Net.layers is a \w+ of cells.*nn.Cell(List|Dict).*py:"
+    ):
+        assert Net(False).trainable_params() == []
+    with silence():
+        assert len(Net(True).trainable_params()) == 4  # known by another name
+        nn.SequentialCell(nn.Tanh()).activations = container([nn.Tanh()])  # nothing to train
+
+
+@pytest.mark.parametrize(
+    "loss", [nn.MSELoss(), nn.L1Loss(), nn.HuberLoss(), ops.mse_loss, nn.RMSELoss()]
+)
+def test_losses_that_broadcast(loss: Any) -> None:
+    column, line = Tensor(np.ones((4, 1), "f")), Tensor(np.ones(4, "f"))
+    with pytest.warns(
+        RuntimeWarning, match=r"\[4, 1\] and a target of shape \[4\] broadcast to \[4, 4\]"
+    ):
+        loss(column, line)
+    with silence():
+        loss(column, Tensor(np.ones((4, 1), "f")))
+        loss(column, Tensor(np.ones((1, 1), "f")))
+
+
+def test_requires_grad_of_a_tensor() -> None:
+    x = Tensor([1.0])
+    with pytest.warns(RuntimeWarning, match="gradcell.grad"):
+        x.requires_grad = True
+    with silence():
+        x.requires_grad = False
+        gc.Parameter(x, "p").requires_grad = True
+
+
+def test_unknown_options_of_jit() -> None:
+    with pytest.raises(TypeError, match="no option 'static_argnums'"):
+        gc.jit(lambda x: x, static_argnums=0)
+    with silence():
+        assert float(gc.jit(lambda x: x, jit_level="O0", fullgraph=True)(Tensor(2.0))) == 2.0
+
+
+def test_set_data_of_more_digits() -> None:
+    p = gc.Parameter(Tensor(np.ones(2, "f")), "scale")
+    with pytest.warns(RuntimeWarning, match="rounded to scale's float32"):
+        p.set_data(Tensor(np.ones(2) * 0.1))
+    with silence():
+        p.set_data(Tensor(np.ones(2, "f")))
+        gc.Parameter(Tensor(np.ones(2)), "wide").set_data(Tensor(np.ones(2)))
+
+
+def test_the_first_error_of_all() -> None:
+    net = nn.SequentialCell(nn.Dense(2, 3), nn.Tanh(), nn.Dense(3, 1))
+    x = Tensor(np.ones((4, 2)))
+    with pytest.raises(
+        TypeError, match=r"0.weight.*x.astype\(gradcell.float32\).*to_float\(gradcell.float64\)"
+    ):
+        net(x)
+    assert net(x.astype(gc.float32)).dtype == gc.float32
+    assert net.to_float(gc.float64)(x).dtype == gc.float64
+
+
+def test_known_numbers_made_inside() -> None:
+    with silence():
+        compiled = gc.jit(lambda x: ops.one_hot(x, 3, Tensor(1.0), Tensor(0.0)))
+        for _ in range(3):
+            np.testing.assert_array_equal(compiled(Tensor([0, 2])).asnumpy(), np.eye(3)[[0, 2]])
+
+
+@dataclasses.dataclass
+class Options:
+    scale: float
+    more: list[float] = dataclasses.field(default_factory=list)
+
+
+class Plain:
+    def __init__(self, scale: float) -> None:
+        self.scale, self.table, self.more = scale, {"a": [1.0]}, [scale]
+        self.array = np.zeros(3)
+
+
+class Slotted:
+    __slots__ = ("more", "scale")
+
+    def __init__(self, scale: float) -> None:
+        self.scale, self.more = scale, [scale]
+
+
+@pytest.mark.parametrize("mode", [gc.PYNATIVE_MODE, gc.GRAPH_MODE])
+@pytest.mark.parametrize("made", [Options, Plain, Slotted])
+def test_objects_count_by_value(made: Any, mode: int) -> None:
+    def f(x: Tensor, o: Any) -> Tensor:
+        return x * o.scale + sum(o.more)
+
+    before = gc.get_context("mode")
+    gc.set_context(mode=mode)
+    try:
+        for g in (
+            gc.jit(f),
+            gc.jit(lambda x, o: f(x, o["inside"])),
+            gc.grad(f),
+            gc.value_and_grad(f),
+        ):
+            if g.__name__ == "<lambda>":
+                continue
+            o = made(2.0)
+            first = g(Tensor(3.0), o)
+            o.scale = 5.0
+            o.more.append(7.0)
+            now, wanted = g(Tensor(3.0), o), g(Tensor(3.0), o)
+            exact = f(Tensor(3.0), o)
+            now, wanted, first = (v[0] if isinstance(v, tuple) else v for v in (now, wanted, first))
+            assert float(now) == float(wanted) != float(first)
+            assert float(now) in (float(exact), 5.0)
+    finally:
+        gc.set_context(mode=before)
+
+
+def test_containers_and_arrays_of_objects_count_by_value() -> None:
+    o, calls = Plain(1.0), []
+
+    def f(x: Tensor, o: Any, names: set[str]) -> Tensor:
+        calls.append(1)
+        return x + sum(o.table["a"]) + float(o.array.sum()) + len(names)
+
+    compiled, names = gc.jit(f), {"a"}
+    assert float(compiled(Tensor(0.0), o, names)) == 2.0
+    assert float(compiled(Tensor(0.0), o, names)) == 2.0
+    assert len(calls) == 1
+    o.table["a"].append(4.0)
+    assert float(compiled(Tensor(0.0), o, names)) == 6.0
+    o.array[1] = 2.0
+    assert float(compiled(Tensor(0.0), o, names)) == 8.0
+    names.add("b")
+    assert float(compiled(Tensor(0.0), o, names)) == 9.0
+    o.itself = o  # round in a circle
+    assert float(compiled(Tensor(0.0), o, names)) == 9.0
+    assert len(calls) == 5
+
+
+def test_a_tensor_of_an_object_is_the_one_that_it_is() -> None:
+    o = Plain(1.0)
+    o.t = Tensor([1.0, 2.0])
+    compiled = gc.jit(lambda x, o: x * o.t)
+    assert compiled(Tensor([1.0, 1.0]), o).asnumpy().tolist() == [1, 2]
+    o.t = Tensor([3.0, 4.0])
+    assert compiled(Tensor([1.0, 1.0]), o).asnumpy().tolist() == [3, 4]
+    o.t[0] = 9.0
+    assert compiled(Tensor([1.0, 1.0]), o).asnumpy().tolist() == [9, 4]
