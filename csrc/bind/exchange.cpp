@@ -1,5 +1,6 @@
 // Arrays of other libraries on the GPU.
 #include "runtime/exchange.h"
+#include "base/crc32c.h"
 #include "bind/bind.h"
 #include "cuda/run/device.h"
 #include "runtime/executable.h"
@@ -40,6 +41,15 @@ TensorPtr imported(py::object capsule) {
 }  // namespace
 
 void bind_exchange(py::module_& m) {
+  m.def(
+      "crc32c",
+      [](const py::object& data) {
+        const py::buffer_info b = py::buffer(data).request();
+        require(b.itemsize == 1 && b.ndim == 1 && (b.size == 0 || b.strides[0] == 1),
+                ErrorKind::Value, "crc32c: bytes side by side are needed");
+        return crc32c({static_cast<const uint8_t*>(b.ptr), static_cast<size_t>(b.size)});
+      },
+      py::arg("data"), "CRC-32C of bytes.");
   m.def(
       "from_device_pointer",
       [](uint64_t pointer, DTypeObject dtype, Dims dims, std::optional<uint64_t> stream,

@@ -9,30 +9,12 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-
-def _table() -> list[int]:
-    made = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-        made.append(value)
-    return made
-
-
-_CRC = _table()
-
-
-def crc32c(data: bytes | memoryview) -> int:
-    """The cyclic redundancy check of RFC 3720, appendix B.4."""
-    value = 0xFFFFFFFF
-    for byte in data:
-        value = value >> 8 ^ _CRC[(value ^ byte) & 0xFF]
-    return value ^ 0xFFFFFFFF
+from gradcell import _core
 
 
 def masked(data: bytes | memoryview) -> int:
     """The checksum as records hold it."""
-    value = crc32c(data)
+    value = _core.crc32c(data)
     return ((value >> 15 | value << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
@@ -46,7 +28,7 @@ def framed(data: bytes) -> bytes:
 
 def places(data: memoryview) -> Iterator[tuple[int, int]]:
     """Where each record's bytes begin and end. Raises ValueError for a file that is cut short or no
-    such file; the checksums of the lengths are looked at, those of the bytes are not."""
+    such file. The checksums of the lengths are looked at; those of the bytes by `intact`."""
     at = 0
     while at < len(data):
         head = data[at : at + 12]
@@ -59,3 +41,9 @@ def places(data: memoryview) -> Iterator[tuple[int, int]]:
             raise ValueError(f"truncated: a record of {length} bytes at byte {at}")
         yield at + 12, at + 12 + length
         at += 16 + length
+
+
+def intact(data: memoryview, begin: int, end: int) -> bool:
+    """Whether a record's bytes are those that its checksum was made of."""
+    (check,) = struct.unpack("<I", data[end : end + 4])
+    return masked(data[begin:end]) == check

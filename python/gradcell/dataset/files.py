@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import gzip
 import os
+import zlib
 from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
@@ -46,7 +47,7 @@ def _read(owner: str, folder: str, name: str) -> tuple[str, bytes]:
             return path, file.read()
     except FileNotFoundError:
         _fail(owner, path, "there is no such file")
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         _fail(owner, path, f"cannot be read: {error}")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from gradcell import arguments
 from gradcell._location import where
 from gradcell._protobuf import WireError, fields, read_varint, signed
-from gradcell._records import places
+from gradcell._records import intact, places
 from gradcell.dataset.files import matching
 from gradcell.dataset.rows import Row, column_names
 from gradcell.dataset.sources import IndexedDataset, Shuffle
@@ -127,6 +127,8 @@ class TFRecordDataset(IndexedDataset):
         def fail(what: str) -> NoReturn:
             raise ValueError(f"TFRecordDataset: {self._paths[k]}: row at byte {a}: {what}{where()}")
 
+        if not intact(self._data[k], a, b):
+            fail("corrupted: its checksum is another one")
         try:
             return {
                 name: values

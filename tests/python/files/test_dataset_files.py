@@ -468,6 +468,36 @@ def test_bad_tfrecord(tfrecord):
         ds.Schema(str(tfrecord / "schema.json"))
 
 
+def test_every_damaged_bit_of_a_tfrecord(tmp_path):
+    """Of lengths, bytes and checksums: an error that names the file, wherever a bit has turned."""
+    whole = example(ids=[1, -2], text=[b"ab"]) + example(ids=[3, 4], text=[b"c"])
+    path = tmp_path / "rows.tfrecord"
+    for bit in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"rows\.tfrecord"):
+            arrays(ds.TFRecordDataset(str(path), shuffle=False))
+
+
+def test_every_damaged_byte_of_a_packed_file(tmp_path):
+    images = gzip.compress(struct.pack(">4I", 2051, 2, 4, 4) + bytes(range(32)))
+    labels = gzip.compress(struct.pack(">2I", 2049, 2) + bytes([1, 2]))
+    (tmp_path / "train-labels-idx1-ubyte.gz").write_bytes(labels)
+    good = len(arrays(packed_images(tmp_path, images)))
+    assert good == 2
+    for at in range(10, len(images)):
+        damaged = bytearray(images)
+        damaged[at] ^= 0x55
+        with pytest.raises(ValueError, match=r"train-images-idx3-ubyte\.gz"):
+            arrays(packed_images(tmp_path, bytes(damaged)))
+
+
+def packed_images(folder, images):
+    (folder / "train-images-idx3-ubyte.gz").write_bytes(images)
+    return ds.MnistDataset(str(folder), "train", shuffle=False)
+
+
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_any_example_is_read_or_refused(tmp_path_factory, data):

@@ -10,7 +10,8 @@ from PIL import Image
 import gradcell as ms
 import gradcell.dataset as ds
 from gradcell import Tensor, nn
-from gradcell._records import crc32c, framed, places
+from gradcell._core import crc32c
+from gradcell._records import framed, places
 from gradcell.train import Model, SummaryCollector, SummaryRecord
 
 
