@@ -264,7 +264,7 @@ TORCH: dict[str, Any] = {
     "randn": _drawn(lambda shape: random().standard_normal(shape)),
     "is_tensor": lambda x: isinstance(x, Tensor), "numel": lambda x: int(x.size),
     "lgamma": lambda x: ops.lgamma(x), "mm": mint.matmul,
-    "no_grad": _NoEffect, "enable_grad": _NoEffect, "autocast": _NoEffect,
+    "no_grad": _NoEffect, "enable_grad": _NoEffect,
     "manual_seed": _seed, "save": save, "load": load, "sparse_coo_tensor": Sparse,
     "set_default_dtype": lambda d: _state.update(float=d), "get_default_dtype": default_float,
     "set_default_device": lambda device: None, "get_default_device": lambda: _cpu,

@@ -170,11 +170,10 @@ class AdamW(Adam):
 
 
 class LBFGS(Optimizer):
-    """Stands for the options of L-BFGS, which gradcell.LBFGS computes; watched: evaluations, seconds."""
+    """Stands for the options of L-BFGS, which gradcell.LBFGS computes."""
 
     def __init__(self, params: Any, lr: float = 1, **options: Any) -> None:
         super().__init__(params, lr, **options)
-        self.watched: list[Any] = [0, 0.0]
 
 
 # Schedules ------------------------------------------------------------------------------------------

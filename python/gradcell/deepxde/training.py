@@ -6,7 +6,6 @@ from __future__ import annotations
 import gc as collector
 import inspect
 import operator
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -108,6 +107,11 @@ class Program:
 
     def _make_optimizer(self, lr: Any, decay: Any) -> tuple[Any, Any]:
         model = self.model
+        if dde.config.mixed:
+            raise NotImplementedError(
+                "mixed precision is not there in gradcell.deepxde: leave out "
+                f'dde.config.set_default_float("mixed"){where()}'
+            )
         if model.opt_name == "NNCG":
             raise NotImplementedError(
                 "NNCG is not there in gradcell.deepxde; use L-BFGS, or "
@@ -265,10 +269,8 @@ def train_lbfgs(self: Any, verbose: int = 1) -> None:
                 value_tolerance=options["ftol"], search=max(options["maxls"], 1),
             )  # fmt: skip
             arguments = ()
-        begin = time.perf_counter()
         result = solver.run(most, *arguments, max_evaluations=options["maxfun"] - evaluations)
         steps, evaluations = steps + result.nit, evaluations + result.nfev
-        self.opt.watched = [evaluations, self.opt.watched[1] + time.perf_counter() - begin]
         if hasattr(state, "iteration"):
             state.iteration += result.nit
         else:  # its name in DeepXDE 1.13

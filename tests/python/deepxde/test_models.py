@@ -184,10 +184,13 @@ def test_lbfgs_stops_by_itself_and_says_why(capsys: pytest.CaptureFixture[str]) 
     assert 3 < model.train_state.step < 700 and total(model) < 1e-3
 
 
-def test_refused_by_name() -> None:
+def test_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     model = poisson()
     with pytest.raises(NotImplementedError, match="NNCG is not there"):
         model.compile("NNCG")
+    monkeypatch.setattr(dde.config, "mixed", True)
+    with pytest.raises(NotImplementedError, match="mixed precision is not there"):
+        model.compile("adam", lr=1e-3)
     with pytest.raises(NotImplementedError, match="one learning rate"):
         torch.optim.Adam([{"params": model.net.parameters(), "lr": 0.1}], lr=0.2)
 

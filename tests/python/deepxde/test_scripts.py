@@ -36,7 +36,7 @@ def test_losses_are_those_of_pytorch(script: Path) -> None:
         pytest.skip("DeepXDE 1.13 gives a list among the losses, which PyTorch refuses too")
     scope = importing.script_imports(str(script.parent))
     try:
-        found = load("deepxde_compare").observe(str(script), dde, torch, scope, 0)
+        found = load("deepxde_compare").observe(str(script), dde, torch, scope)
     finally:
         dde.config.set_default_float("float32")
     assert found["losses"] == pytest.approx(LOSSES[script.stem], rel=1e-5)
