@@ -344,15 +344,15 @@ _OPTIONS = set(
 def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: Any) -> Any:
     """Compiles a function: @jit or jit(fn).
 
-    It is traced once for each signature (dtypes and shapes of tensors, values of everything else,
-    plain objects and sets among it, which parameters); later calls skip Python. The MOST_FORMS forms
-    used last are kept. A function that asks for a tensor's value, as in `if loss > 3`, is traced at
-    every call instead, with one warning. Assignments to parameters, to elements of tensors and to
-    attributes of cells are noticed, and what is set back, as by set_train, finds the form compiled
-    before; whatever else the function reads (globals, elements of lists, NumPy arrays) stays as it was
-    when it was traced, unless key tells: key() is called before each call, and gives
-    something hashable of what the function reads so; it is traced anew when that has a value that has not been there before. MindSpore's options (mode,
-    jit_config, capture_mode and the like) are accepted and have no effect.
+    It is traced once for each signature (dtypes and shapes of tensors, values of everything else, plain
+    objects and sets among it, which parameters); later calls skip Python. The MOST_FORMS forms used last
+    are kept. A function that asks for a tensor's value, as in `if loss > 3`, is traced at every call
+    instead, with one warning. Assignments to parameters, to elements of tensors and to attributes of
+    cells are noticed, and what is set back, as by set_train, finds the form compiled before; whatever
+    else the function reads (globals, elements of lists, NumPy arrays) stays as it was when it was traced,
+    unless key tells: key() is called before each call, and gives something hashable of what the function
+    reads so; it is traced anew when that has a value that has not been there before. MindSpore's options
+    (mode, jit_config, capture_mode and the like) are accepted and have no effect.
     """
     unknown = sorted(set(options) - _OPTIONS)
     if unknown:
