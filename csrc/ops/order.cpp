@@ -147,6 +147,7 @@ class Between : public OfRows {
 class Drawn : public OfRows {
  public:
   explicit Drawn(Op op) : OfRows(op, {}, kDrawn) {}
+  bool may_fail() const override { return true; }
   Type infer(const Graph& g, const Draft& d) const override {
     for (NodeId x : d.inputs)
       require(g.dtype(x) == DType::Float32, ErrorKind::Type, name(), ": needs float32, got ",

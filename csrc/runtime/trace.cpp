@@ -334,8 +334,17 @@ std::vector<Array> Trace::run(std::vector<NodeId> roots) {
   return values;
 }
 
+bool Trace::is_fixed(NodeId id) const {
+  const NodeId roots[] = {id};
+  return std::ranges::all_of(live_until(graph, roots, {}), [&](NodeId n) {
+    if (!is_leaf(graph, n)) return spec(graph, n).form != Form::Collective;
+    const Given* leaf = given(n);
+    return leaf && leaf->argument < 0 && !leaf->variable;
+  });
+}
+
 Array Trace::value(NodeId id) {
-  mark_unrepeatable();
+  if (!is_fixed(id)) mark_unrepeatable();
   if (const Array* a = known(id)) return *a;
   Array result = run({id})[0];
   // Plans take a constant's value among their constants, not as an input.
@@ -346,7 +355,7 @@ Array Trace::value(NodeId id) {
 }
 
 std::vector<Array> Trace::values(std::span<const NodeId> ids) {
-  mark_unrepeatable();
+  if (!std::ranges::all_of(ids, [&](NodeId id) { return is_fixed(id); })) mark_unrepeatable();
   return run({ids.begin(), ids.end()});
 }
 

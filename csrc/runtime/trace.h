@@ -137,6 +137,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
     int argument = -1;
   };
   const Given* given(NodeId id) const;  ///< null for what is no leaf with a value
+  /// Whether a node's value is the same at every call: it depends on no argument, variable, example
+  /// or other process.
+  bool is_fixed(NodeId id) const;
   /// The variables assigned so far.
   std::vector<VariablePtr> updated() const;
   /// Calls f on each node that something outside of the graph refers to; f may change it.

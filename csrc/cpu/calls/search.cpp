@@ -143,7 +143,13 @@ void draw_by_weights(const Call& c, const void* const* in, void* out) {
     auto* const to = static_cast<int32_t*>(out) + r * k;
     std::vector<double> sums(static_cast<size_t>(n));
     double sum = 0;
-    for (int64_t i = 0; i < n; ++i) sums[static_cast<size_t>(i)] = sum += double(w[i]);
+    bool negative = false;
+    for (int64_t i = 0; i < n; ++i) {
+      negative |= w[i] < 0;
+      sums[static_cast<size_t>(i)] = sum += double(w[i]);
+    }
+    require(!negative && std::isfinite(sum) && sum > 0, ErrorKind::Value,
+            "multinomial: weights must be finite, not negative and not all zero");
     for (int64_t j = 0; j < k; ++j) {
       // What rounding leaves at the end goes to the last weight that is not zero.
       const double wanted = std::min(double(u[j]) * sum, std::nextafter(sum, 0.0));

@@ -22,6 +22,7 @@ from gradcell.numpy.conversion import (
     typed,
 )
 from gradcell.numpy.making import arange
+from gradcell.ops.one_plan import one_plan
 
 _ops = _core.ops
 
@@ -288,53 +289,75 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Tensor:
     )
 
 
-def _edges(x: Tensor, numbers: np.ndarray, asked: Any, limits: Any) -> Tensor:
-    """The edges of bins along one coordinate; equal parts of x's own range follow its ends."""
-    ends = Tensor(np.asarray(numbers, np.float32))
-    if not x._traced or limits is not None or not isinstance(asked, int) or not x.dtype.is_floating:
-        return ends
-    low, high = ops.amin(x), ops.amax(x)
-    still = _ops.stop_gradient
-    share = Tensor(np.linspace(0.0, 1.0, asked + 1), x.dtype)
-    change = (low - still(low)) * (1.0 - share) + (high - still(high)) * share
-    return _ops.add(ends, _ops.cast(change, _core.float32))
+def _edges(x: Tensor, asked: Any, limits: Any) -> Tensor:
+    """The edges of bins along one coordinate, float64; equal parts of x's own range follow its ends."""
+    if isinstance(asked, str):  # a rule that looks at the numbers
+        return Tensor(np.histogram_bin_edges(x.asnumpy(), asked, limits).astype(np.float64))
+    if not isinstance(asked, (int, np.integer)):
+        line = _ops.cast(_ops.stop_gradient(tensor(asked)), _core.float64)
+        if _core.is_plain(line) and (np.diff(line.asnumpy()) < 0).any():
+            raise ValueError(f"histogram: the edges of bins must be in ascending order{_where()}")
+        return line
+    if limits is not None or not x.size:
+        return Tensor(np.histogram_bin_edges(np.zeros(0), int(asked), limits))
+    count = arguments.integer(asked, "histogram", "bins", 1)
+    low, high = (_ops.cast(end(x), _core.float64) for end in (ops.amin, ops.amax))
+    apart = _ops.where(_ops.equal(low, high), 0.5, 0.0)
+    low, high = _ops.sub(low, apart), _ops.add(high, apart)
+    step = _ops.div(_ops.sub(high, low), float(count))
+    steps = _ops.mul(_ops.iota([count], _core.float64, 0), step)
+    return _ops.concat([_ops.add(steps, low), _ops.reshape(high, [1])], 0)
 
 
 def _histogram(
     columns: list[Tensor], bins: Any, range: Any, weights: Any, density: bool
 ) -> tuple[Tensor, list[Tensor]]:
-    """(counts of points by their coordinates, the edges of the bins along each)."""
+    """(counts of points by their coordinates, the edges of the bins along each), float32."""
     if builtins.any(c.dtype.is_complex for c in columns):
         raise TypeError(f"histogram: needs real numbers, got {columns[0].dtype}{_where()}")
-    points = [c.asnumpy().ravel() for c in columns]
-    limits = [_plain(range)] * len(points) if range is None else list(_plain(range))
-    weight = None if weights is None else np.asarray(_plain(weights)).ravel()
-    counts, edges = np.histogramdd(points, _plain(bins), limits, density, weight)
-    each = bins if isinstance(bins, (list, tuple)) else [bins] * len(points)
-    given = zip(columns, edges, each, limits, strict=True)
-    total = Tensor(np.asarray(counts, np.float32))
-    if isinstance(weights, Tensor) and weights._traced:
-        total = _weighed(points, edges, weights, density)
-    return total, [_edges(*g) for g in given]
+    limits = [_plain(range)] * len(columns) if range is None else list(_plain(range))
+    each = bins if isinstance(bins, (list, tuple)) else [bins] * len(columns)
+    weight = None if weights is None else tensor(weights)
+    total, *edges = _counted(tuple(columns), tuple(each), tuple(limits), weight, bool(density))
+    return total, edges
 
 
-def _weighed(points: list[Any], edges: Any, weights: Tensor, density: bool) -> Tensor:
-    """The sums of weights in each bin, or their density."""
-    dims = [len(e) - 1 for e in edges]
-    place, inside = np.zeros(points[0].size, np.int64), np.ones(points[0].size, bool)
-    for x, e, n in zip(points, edges, dims, strict=True):
-        at = np.searchsorted(e, x, "right") - 1
-        at[x == e[-1]] = n - 1  # the last bin has both of its edges
-        inside &= (at >= 0) & (at < n)
-        place = place * n + np.clip(at, 0, n - 1)
-    w = _ops.reshape(_ops.cast(weights, _core.float32), [weights.size])
-    w = _ops.where(Tensor(inside), w, 0.0)
-    zeros = Tensor(np.zeros(math.prod(dims), np.float32))
-    out = _ops.reshape(ops.index_add(zeros, Tensor(place), w, 0), dims)
-    if not density:
-        return out
-    volume = functools.reduce(np.multiply.outer, [np.diff(e) for e in edges])
-    return out / _ops.reduce_sum(out) / Tensor(volume.astype(np.float32))
+@one_plan
+def _counted(
+    columns: tuple[Tensor, ...], bins: Any, limits: Any, weights: Tensor | None, density: bool
+) -> list[Tensor]:
+    points = [_ops.reshape(c, [c.size]) for c in columns]
+    edges = [_edges(*given) for given in zip(points, bins, limits, strict=True)]
+    count = points[0].size
+    place = _ops.full([count], 0, _core.int64)
+    inside = _ops.full([count], True, _core.bool)
+    for x, line in zip(points, edges, strict=True):
+        wide, fixed = (_ops.cast(_ops.stop_gradient(t), _core.float64) for t in (x, line))
+        n = fixed.size - 1
+        at = _ops.sub(_ops.cast(_ops.place_in_line(fixed, wide, True), _core.int64), 1)
+        # Always: counting raises for edges that are not finite.
+        some = _ops.greater_equal(_ops.reduce_sum(_ops.count_between(wide, fixed)), 0)
+        last = _ops.equal(wide, _ops.reshape(ops.narrow(fixed, 0, n, 1), []))
+        at = _ops.where(last, n - 1, at)  # the last bin has both of its edges
+        within = _ops.logical_and(_ops.greater_equal(at, 0), _ops.less(at, n))
+        inside = _ops.logical_and(_ops.logical_and(inside, within), some)
+        place = _ops.add(_ops.mul(place, n), _ops.maximum(_ops.minimum(at, n - 1), 0))
+    dims = [line.size - 1 for line in edges]
+    each = _ops.full([count], 1.0, _core.float64)
+    if weights is not None:
+        each = _ops.cast(_ops.reshape(weights, [weights.size]), _core.float64)
+    sums = _ops.scatter_add(place, _ops.where(inside, each, 0.0), 0, math.prod(dims))
+    out = _ops.reshape(sums, dims)
+    if density:
+        volume = functools.reduce(
+            lambda a, b: _ops.mul(_ops.reshape(a, [*a.shape, 1]), b),
+            [
+                _ops.sub(ops.narrow(e, 0, 1, e.size - 1), ops.narrow(e, 0, 0, e.size - 1))
+                for e in edges
+            ],
+        )
+        out = _ops.div(_ops.div(out, _ops.reduce_sum(out)), _ops.stop_gradient(volume))
+    return [_ops.cast(t, _core.float32) for t in (out, *edges)]
 
 
 def histogram(

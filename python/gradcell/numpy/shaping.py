@@ -175,10 +175,31 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Tensor:
 
 def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: str = "C") -> Tensor:
     """The places, counted in order, of coordinates in an array of shape dims; float32, as in MindSpore."""
-    rows = _plain(multi_index)
-    options: Any = (mode, order)
-    found = np.ravel_multi_index(tuple(np.asarray(r) for r in rows), tuple(dims), *options)
-    return Tensor(np.asarray(found, np.float32))
+    sizes = [int(n) for n in dims]
+    rows = [
+        tensor(r)
+        for r in (
+            multi_index if isinstance(multi_index, (tuple, list)) else tuple(tensor(multi_index))
+        )
+    ]
+    if len(rows) != len(sizes) or mode not in ("clip", "wrap", "raise") or order not in ("C", "F"):
+        raise ValueError(
+            f"ravel_multi_index: {len(rows)} coordinates, dims {sizes}, mode {mode!r} and order {order!r} "
+            f"do not fit{_where()}"
+        )
+    strides = np.cumprod([1, *sizes[:-1]] if order == "F" else [1, *sizes[:0:-1]])
+    strides = strides if order == "F" else strides[::-1]
+    place: Any = 0
+    for r, n, stride in zip(rows, sizes, strides, strict=True):
+        whole = _ops.cast(r, _core.int64)
+        if mode == "clip":
+            whole = _ops.maximum(_ops.minimum(whole, n - 1), 0)
+        elif mode == "wrap":
+            whole = _ops.mod(whole, n)
+        else:
+            whole = _ops.gather(Tensor(np.arange(n)), whole, 0)  # IndexError for what lies outside
+        place = _ops.add(_ops.mul(whole, int(stride)), place)
+    return _ops.cast(place, _core.float32)
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:

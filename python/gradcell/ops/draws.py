@@ -30,18 +30,12 @@ def _gumbel(shape: list[int], seed: int) -> Tensor:
 def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: Any = None) -> Tensor:
     """Indices drawn by the weights in a vector, or each row of a matrix: int32 [..., num_samples].
 
-    Without replacement no index comes twice. Raises ValueError for weights that are negative, not finite
-    or all zero, or for more samples than weights without replacement.
+    Without replacement no index comes twice. Raises ValueError
+    for weights that are negative, not finite or all zero, or for more samples than weights without
+    replacement.
     """
     x = arguments.of_rank(input, (1, 2), "multinomial")
     count = arguments.integer(num_samples, "multinomial", "num_samples", 1)
-    # (No weight is NaN or infinite where the sum of its row is not.)
-    sums = _ops.reduce_sum(_ops.cast(x, _core.float64), [x.ndim - 1]).asnumpy()
-    least = float(_ops.reduce_min(x)) if x.size else 0.0
-    if not (least >= 0 and np.isfinite(sums).all() and (sums > 0).all()):
-        raise ValueError(
-            f"multinomial: weights must not be negative and not all zero, got {x}{where()}"
-        )
     n = x.shape[-1]
     if not replacement and count > n:
         raise ValueError(f"multinomial: {count} of {n} without replacement are too many{where()}")
@@ -49,6 +43,11 @@ def multinomial(input: Any, num_samples: int, replacement: bool = True, seed: An
         rows = _ops.reshape(_ops.cast(x, _core.float32), [-1, n])
         drawn = _ops.draw_by_weights(rows, random._draw([rows.shape[0], count], _seed(seed), 0))
         return _ops.reshape(drawn, [*x.shape[:-1], count])
+    rows = _ops.reshape(_ops.cast(x, _core.float32), [-1, n])
+    checked = _ops.draw_by_weights(rows, _ops.full([rows.shape[0], 1], 0.0, _core.float32))
+    x = _ops.where(
+        _ops.less(_ops.reshape(checked, [*x.shape[:-1], 1]), n), x, 0
+    )  # always: it raises
     logs = _ops.log(_ops.cast(x, _core.float32))
     score = _ops.add(logs, _gumbel(list(x.shape), _seed(seed)))
     return indexing.topk(score, count)[1]

@@ -178,3 +178,23 @@ def test_a_tensor_of_an_object_is_the_one_that_it_is() -> None:
     assert compiled(Tensor([1.0, 1.0]), o).asnumpy().tolist() == [3, 4]
     o.t[0] = 9.0
     assert compiled(Tensor([1.0, 1.0]), o).asnumpy().tolist() == [9, 4]
+
+
+def test_numbers_that_are_known_are_no_question() -> None:
+    """Values that depend on no argument, parameter or draw: nothing is traced again for them. What is
+    written to a tensor from outside is seen."""
+    outside, weight = Tensor([2.0]), gc.Parameter(Tensor([3.0]), "w")
+
+    def f(x: Tensor) -> Tensor:
+        inside = Tensor([4.0]) * 2.0
+        return x * float(inside[0]) if float(outside * 2.0) > 3.0 else -x
+
+    with silence():
+        compiled = gc.jit(f)
+        assert [float(compiled(Tensor([v]))[0]) for v in (1.0, 2.0)] == [8.0, 16.0]
+        outside[0] = 1.0
+        assert float(compiled(Tensor([1.0]))[0]) == -1.0
+    with pytest.warns(RuntimeWarning, match="asked for a tensor's value"):
+        gc.jit(lambda x: x if float(weight * 2.0) > 0 else -x)(Tensor([1.0]))
+    with pytest.warns(RuntimeWarning, match="asked for a tensor's value"):
+        gc.jit(lambda x: x * float(ops.standard_normal((1,))[0]))(Tensor([1.0]))
