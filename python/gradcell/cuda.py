@@ -93,6 +93,8 @@ def _named(step: dict[str, Any]) -> tuple[str, str]:
         return "loop", f"{step['loop']['steps']} times"
     if "collective" in step:
         return step["collective"]["op"], ""
+    if "routine" in step:
+        return step["routine"]["op"], "on the host"
     m = step["matmul"]
     batch = f"{m['batch']} x " if m["batch"] != 1 else ""
     more = " + bias" if "bias" in m else " + matrix" if "addend" in m else ""

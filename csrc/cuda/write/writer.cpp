@@ -145,9 +145,11 @@ Written Writer::written(const std::string& text_of_body, const char* fallback_ti
 
 // Indices -----------------------------------------------------------------------------------------
 
-std::string Writer::linear(NodeId id, const Index& at) {
+std::string Writer::linear(NodeId id, const Index& at) { return linear(g_.count(id), at); }
+
+std::string Writer::linear(int64_t count, const Index& at) {
   if (at.row.empty()) return at.linear;
-  int64_t features = g_.count(id) / rows_;
+  const int64_t features = count / rows_;
   if (features == 1) return at.row;
   std::string row = at.row + " * " + size(features);
   return let("gc_index", at.feature == "0" ? row : row + " + " + at.feature, "i");
@@ -210,7 +212,12 @@ Index Writer::seen(const View& v, int64_t source_count, const Index& at) {
   if (source_count == 1) return flat("0");
   if (at.row.empty()) return flat(place_in(v, 0, v.dims.size(), at.linear, v.offset));
   size_t lead = 0;
-  for (int64_t p = 1; lead < v.dims.size() && p < rows_;) p *= v.dims[lead++];
+  int64_t led = 1;
+  while (lead < v.dims.size() && led < rows_) led *= v.dims[lead++];
+  if (led != rows_) {  // rows end within a dimension
+    const int64_t count = product(v.dims, 0, v.dims.size());
+    return flat(place_in(v, 0, v.dims.size(), linear(count, at), v.offset));
+  }
   std::string inside = place_in(v, lead, v.dims.size(), at.feature, v.offset);
   View rows{Dims(v.dims.begin(), v.dims.begin() + static_cast<ptrdiff_t>(lead)),
             Dims(v.strides.begin(), v.strides.begin() + static_cast<ptrdiff_t>(lead)), 0};
@@ -344,8 +351,10 @@ std::string Writer::placed_in_zeros(NodeId id, const Piece& p, const Index& at) 
   size_t rank = to.size();
   const char* type = type_name(compute_type(g_.dtype(id)));
   size_t lead = 0;  // dimensions of the row, which stay as they are
+  int64_t led = 1;
   if (!at.row.empty())
-    for (int64_t p = 1; lead < rank && p < rows_;) p *= to[lead++];
+    while (lead < rank && led < rows_) led *= to[lead++];
+  if (led != rows_) lead = 0;
   if (lead > 0 && rows_of(p, to, lead, rows_, g_.count(x)) != RowsOf::Same) lead = 0;
   bool in_row = lead > 0;
   Dims box(to.begin() + static_cast<ptrdiff_t>(lead), to.end());

@@ -83,6 +83,8 @@ class Writer {
     scopes_.back()->names[value_key(id, at)] = name;
   }
   std::string linear(NodeId id, const Index& at);
+  /// The same for a tensor of so many elements.
+  std::string linear(int64_t count, const Index& at);
   Index flat(std::string place) { return {std::move(place), "", ""}; }
   /// The index that a view reads at.
   Index seen(const View& v, int64_t source_count, const Index& at);
