@@ -373,6 +373,9 @@ void bind_tensor(py::module_& m) {
   py::class_<ParameterBase, Tensor, std::shared_ptr<ParameterBase>>(m, "ParameterBase",
                                                                     py::dynamic_attr())
       .def(py::init([](const TensorPtr& value) {
+        Trace* t = current_trace();
+        if (t && value->traced() && !t->is_fixed(value->in(*t)))
+          return std::make_shared<ParameterBase>(t->born(value->in(*t)));
         auto v = std::make_shared<Variable>();
         v->set(value->value());
         return std::make_shared<ParameterBase>(v);
@@ -386,7 +389,8 @@ void bind_tensor(py::module_& m) {
                p.variable()->set(value->value());
            })
       .def(
-          "_stored", [](ParameterBase& p) { return std::make_shared<Tensor>(p.variable()->value); },
+          "_stored",
+          [](ParameterBase& p) { return std::make_shared<Tensor>(p.variable()->settled()); },
           "The present elements, also inside a trace, which does not see it.")
       .def(
           "_node_tensor", [](const std::shared_ptr<ParameterBase>& p) { return gradcell::copy(p); },

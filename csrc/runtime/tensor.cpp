@@ -68,7 +68,7 @@ Array Tensor::value() const {
     return array_;
   }
   // Inside a trace a variable stands for what has been assigned to it so far.
-  return t ? t->value(t->lift(variable_)) : variable_->value;
+  return t ? t->value(t->lift(variable_)) : variable_->settled();
 }
 
 NodeId Tensor::in(Trace& trace) const {
@@ -125,7 +125,7 @@ void Tensor::become(Trace& trace, NodeId node) {
 }
 
 Array& Tensor::own_array() {
-  Array& a = variable_ ? variable_->value : array_;
+  Array& a = variable_ ? variable_->settled() : array_;
   if (a.storage.use_count() > 1 || a.storage->exposed()) a = duplicate(a);
   if (variable_) ++variable_->version;
   captured_ = false;
@@ -139,7 +139,7 @@ Array Tensor::shared_array() {
     if (is_whole(window_->layout, element_count(root().dims()))) root().shared_array();
     return value();
   }
-  Array& mine = variable_ ? variable_->value : array_;
+  Array& mine = variable_ ? variable_->settled() : array_;
   if (!mine.storage->exposed() && mine.storage->on_host() && !mine.storage->has_device()) {
     if (mine.storage.use_count() > 1) mine = duplicate(mine);
     mine.storage->expose();

@@ -103,10 +103,19 @@ NodeId Trace::lift(const Array& value) {
   return id;
 }
 
+Array& Variable::settled() {
+  require(
+      value.storage != nullptr, ErrorKind::Value,
+      "a Parameter that was made inside a transform, of a value that is not known there, is used "
+      "after it: make it outside, or return its value");
+  return value;
+}
+
 NodeId Trace::lift(const VariablePtr& variable) {
   auto it = state_.find(variable.get());
   if (it != state_.end()) return it->second;
-  NodeId id = add_leaf(variable->value.dtype, variable->value.dims, {kNoNode, {}, variable, -1});
+  const Array& value = variable->settled();
+  NodeId id = add_leaf(value.dtype, value.dims, {kNoNode, {}, variable, -1});
   state_[variable.get()] = id;
   state_order_.push_back(variable);
   return id;
@@ -116,6 +125,16 @@ void Trace::assign(const VariablePtr& variable, NodeId node) {
   lift(variable);
   state_[variable.get()] = node;
   ++variable->version;
+}
+
+VariablePtr Trace::born(NodeId value) {
+  auto variable = std::make_shared<Variable>();
+  variable->value.dtype = graph.dtype(value);
+  variable->value.dims = graph.dims(value);
+  born_[variable.get()] = graph.size();
+  state_[variable.get()] = stop_gradient(graph, value);
+  state_order_.push_back(variable);
+  return variable;
 }
 
 NodeId Trace::example(NodeId batch) {
@@ -142,6 +161,16 @@ void Trace::end_examples(std::span<const NodeId> examples) {
   end_tensors(depends,
               "vmap: a tensor that differs from example to example is used after the function "
               "that was mapped has ended; return it from that function");
+  // What the function made for itself is gone with it.
+  const NodeId first = examples.empty() ? kNoNode : std::ranges::min(examples);
+  std::erase_if(state_order_, [&](const VariablePtr& v) {
+    const auto b = born_.find(v.get());
+    if (b == born_.end() || b->second <= static_cast<size_t>(first) || !depends[state_.at(v.get())])
+      return false;
+    state_.erase(v.get());
+    born_.erase(b);
+    return true;
+  });
   bool assigned = false;
   for (auto& [variable, node] : state_) {
     if (!depends[node]) continue;
@@ -362,6 +391,7 @@ std::vector<Array> Trace::values(std::span<const NodeId> ids) {
 std::vector<VariablePtr> Trace::updated() const {
   std::vector<VariablePtr> variables;
   for (const VariablePtr& v : state_order_) {
+    if (born_.contains(v.get()) && v.use_count() == 1) continue;
     const Given* leaf = given(state_.at(v.get()));
     if (!leaf || leaf->variable != v) variables.push_back(v);
   }
@@ -399,7 +429,10 @@ std::vector<Array> Trace::finish(std::span<const NodeId> outputs,
   for (Tensor* t = tensors_; t; t = t->next_) t->in(*this);  // views of what has changed
   std::vector<NodeId> roots(outputs.begin(), outputs.end());
   const std::vector<VariablePtr> updated = this->updated();
-  for (const VariablePtr& v : updated) roots.push_back(state_.at(v.get()));
+  for (const VariablePtr& v : updated) {
+    roots.push_back(state_.at(v.get()));
+    if (born_.contains(v.get())) mark_unrepeatable();
+  }
   // Effects take place whether or not their values are used.
   if (graph.effects().size() > 0) add_effects(roots, {}, true);
   // A traced tensor that outlives its function (kept in a list or an attribute) gets its value too.

@@ -18,10 +18,12 @@ namespace gradcell {
 
 /// A mutable tensor: a parameter, an optimiser's state, the random generator's.
 struct Variable {
-  Array value;
+  Array value;  ///< without storage: made inside a trace, which has not ended (Trace::born)
   uint64_t version = 0;  ///< how often it has changed, in a trace or for good
 
   void set(Array now) { value = std::move(now), ++version; }
+  /// The value. Throws Value if the transform in which it was made gave it none.
+  Array& settled();
 };
 using VariablePtr = std::shared_ptr<Variable>;
 
@@ -59,6 +61,10 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// The node that stands for the variable now.
   NodeId lift(const VariablePtr& variable);
   void assign(const VariablePtr& variable, NodeId node);
+  /// A variable made here, with a value that is not known yet: derivatives do not pass through it.
+  /// What outlives the trace is written at its end; a repeated run makes no new one, so the trace
+  /// can then not be repeated.
+  VariablePtr born(NodeId value);
   /// Stands for one example of a batch, [N, ...], that a function is mapped over: a node [...]
   /// without a value.
   NodeId example(NodeId batch);
@@ -94,6 +100,9 @@ class Trace : public std::enable_shared_from_this<Trace> {
   };
   Origin origin(NodeId leaf) const;
 
+  /// Whether a node's value is the same at every call: it depends on no argument, variable, example
+  /// or other process.
+  bool is_fixed(NodeId id) const;
   /// Whether the value is at hand without running anything.
   const Array* known(NodeId id) const;
   Array value(NodeId id);
@@ -137,10 +146,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
     int argument = -1;
   };
   const Given* given(NodeId id) const;  ///< null for what is no leaf with a value
-  /// Whether a node's value is the same at every call: it depends on no argument, variable, example
-  /// or other process.
-  bool is_fixed(NodeId id) const;
-  /// The variables assigned so far.
+  /// The variables assigned so far, but for those made here that nobody holds any more.
   std::vector<VariablePtr> updated() const;
   /// Calls f on each node that something outside of the graph refers to; f may change it.
   template <class F>
@@ -167,6 +173,7 @@ class Trace : public std::enable_shared_from_this<Trace> {
   std::unordered_map<const void*, NodeId> captured_;
   std::unordered_map<const Variable*, NodeId> state_;
   std::vector<VariablePtr> state_order_;
+  std::unordered_map<const Variable*, size_t> born_;  ///< made here, when there were so many nodes
   std::unordered_map<NodeId, Array> values_;
   std::vector<NodeId> cuts_;
   uint64_t done_ = 0;                ///< the place of the last effect that has taken place
@@ -276,7 +283,7 @@ class Tensor {
   void link();
   void unlink();
   uint64_t version() const { return variable_ ? variable_->version : version_; }
-  const Array& held() const { return variable_ ? variable_->value : array_; }
+  const Array& held() const { return variable_ ? variable_->settled() : array_; }
   /// Whether a view has read its base as it is.
   bool fresh() const;
   mutable Array array_;

@@ -30,7 +30,7 @@ TABLES = ("cell", "distributions", "mint", "numpy", "ops", "tensor")
 REASONS = {
     "shape": "the shape of the result depends on values",
     "host": "it reads numbers on the host: into Python, NumPy, bytes or a printed text",
-    "parameter": "it makes a parameter inside, or assigns to one what differs from example to example",
+    "parameter": "it assigns to a parameter from outside what differs from example to example",
     "numpy": "NumPy computes it, on values",
 }
 #: Draws differ from call to call, or between a batch and its examples.
@@ -136,8 +136,8 @@ def same(found: list[np.ndarray], wanted: list[np.ndarray]) -> None:
 
 
 def test_the_refusals_are_few_and_have_reasons() -> None:
-    assert len(STORED["jit"]) <= 65
-    assert len(STORED["vmap"]) <= 65
+    assert len(STORED["jit"]) <= 36
+    assert len(STORED["vmap"]) <= 37
     for listed in STORED.values():
         assert set(listed) <= set(CASES)
         assert set(listed.values()) <= set(REASONS)
