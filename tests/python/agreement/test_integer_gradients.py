@@ -1,5 +1,4 @@
 """Gradients by integers, bools, numbers and trees of them, and of functions that return integers: as
-MindSpore's, in both modes. Where a derivative is rounded, or is 0 though floats came in, a warning says so."""
 
 from __future__ import annotations
 
