@@ -1,10 +1,10 @@
-"""Every public function under every transform: values, first and second derivatives, against finite differences
-of plain calls in float64.
+"""Every public function under every transform: values, first and second derivatives, against finite
+differences of plain calls in float64.
 
-The functions are the cases of the tables, which test_tables.py holds to every public name. A case is a function
-F of its floating inputs x; with fixed weights w and directions v, u, what each transform gives is compared with
-w . F, its slope and its curvature along v, which finite differences of plain calls give. What is refused is listed
-in golden/refused_transforms.json with the error's first words.
+The functions are the cases of the tables, which test_tables.py holds to every public name. A case is a
+function F of its floating inputs x; with fixed weights w and directions v, u, what each transform gives is
+compared with w . F, its slope and its curvature along v, which finite differences of plain calls give. What
+is refused is listed in golden/refused_transforms.json with the error's first words.
 
 By default every case goes through three transforms, which take turns; the slow marker runs all of them, at
 sizes 1, 2, 5 and 17 too.
@@ -202,8 +202,8 @@ def batch(case: Case, n: int) -> tuple[list[Tensor], list[np.ndarray]]:
     return [ops.stack([p[i] for p in points]) for i in range(len(case.x))], points
 
 
-# What each transform gives: a list of (what, found, kind), kind one of value, slope, curvature, or a number that
-# has to come out.
+# What each transform gives: a list of (found, wanted), where wanted is value, slope or curvature, or what has
+# to come out.
 def t_value(case, n):
     return [(case.f(*case.x), "value")]
 

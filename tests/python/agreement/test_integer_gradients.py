@@ -1,4 +1,7 @@
-"""Gradients by integers, bools, numbers and trees of them, and of functions that return integers: as
+"""Gradients by integers, bools, numbers and trees of them, and of functions that return integers:
+those of MindSpore, in both modes. Where a derivative is rounded, or is 0 though floats came in, a warning
+says so.
+"""
 
 from __future__ import annotations
 
