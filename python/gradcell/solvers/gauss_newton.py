@@ -22,7 +22,10 @@ __all__ = ["GaussNewton", "GaussNewtonState"]
 _ops = _core.ops
 
 #: The multiples of a direction that are tried.
-STEPS = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01, 3e-3, 1e-3, 1e-4, 1e-5)
+STEPS = (1.0, 0.5, 0.2, 0.05, 0.01, 1e-3)
+
+#: After how many steps in a row that lower nothing, each with ten times the damping, it is a minimum.
+MOST_FAILURES = 8
 
 #: Why a step or a run was the last one, or that it was not.
 _REASONS = {
@@ -103,6 +106,7 @@ class GaussNewton:
         damping: float | None = None,
         momentum: float = 0.0,
         steps: Sequence[float] = STEPS,
+        acceleration: bool = True,
     ) -> None:
         self.blocks = Blocks("GaussNewton", residuals, parameters, weights)
         grid = [float(a) for a in steps]
@@ -114,6 +118,7 @@ class GaussNewton:
                 f"{momentum} and {damping}{where()}"
             )
         self.momentum, self._grid = momentum, grid
+        self.acceleration = acceleration
         self.damping = damping
         self.steps = 0
         self._failures = 0
@@ -136,9 +141,9 @@ class GaussNewton:
                     raise
             loss = float(self._loss(given))
             if not np.isfinite(loss) or not np.isfinite(self._gradient(apart, given)):
-                return self._state(loss, loss, 0.0, 0.0, np.nan, "not finite")
+                return self._state(loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, "not finite")
             self.damping = 10 * (self.damping or 1e-12)
-        return self._state(loss, loss, 0.0, 0.0, np.nan, "singular")
+        return self._state(loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, "singular")
 
     def _numbers(self, apart: tuple[bool, ...], given: list[tuple[Any, ...]]) -> list[float]:
         if apart not in self._plans:
@@ -148,58 +153,33 @@ class GaussNewton:
         return [float(x) for x in found.asnumpy()]
 
     def _recorded(self, apart: Sequence[bool], damping: Tensor, points: Any) -> Tensor:
-        """The step as nodes: what it did, [loss, before, step, damping, foretold loss, gradient]."""
-        blocks, dtype = self.blocks, self.blocks.dtype
+        """The step as nodes: what it did, [loss, before, foretold loss, step, damping, gradient]."""
+        blocks = self.blocks
         start = blocks.elements()
         residual = blocks.vector(points)
-        parts = blocks.jacobian(points, apart)
-        jacobian = parts[0] if len(parts) == 1 else _ops.concat(parts, 0)
-        column = _ops.reshape(residual, [residual.size, 1])
-        slope = _ops.matmul(jacobian, column, True)
-        last = _ops.reshape(_ops.add(self._direction, 0.0), [blocks.size, 1])
-        direction, damping = self._solution(jacobian, column, slope, last, damping)
-        moved = _ops.reshape(_ops.matmul(jacobian, direction), [residual.size])
-        flat = _ops.reshape(direction, [blocks.size])
+        system = _System(blocks, residual, blocks.jacobian(points, apart), damping)
+        last = _ops.mul(self._direction, self.momentum) if self.momentum else None
         before = _square_sum(residual)
-        losses, foretold = [before], [before]
+        direction = system.direction(last)
+        bend = None
+        if self.acceleration:
+            second = blocks.second(direction, points)
+            bend = _ops.mul(system.least_squares(second), -0.5)
+        moved = system.moved(direction)
+        best = _Best(before, start)
         for a in self._grid:
-            blocks.assign(_ops.add(start, _ops.mul(flat, a)))
-            losses.append(_square_sum(blocks.vector(points)))
-            foretold.append(_square_sum(_ops.add(residual, _ops.mul(moved, a))))
-        taken, (loss, expected, step) = _best(losses, foretold, [0.0, *self._grid])
-        blocks.assign(_ops.where(taken, _ops.add(start, _ops.mul(flat, _ops.cast(step, dtype))), start))
-        self._direction.set_data(_ops.where(taken, flat, _ops.mul(flat, 0.0)))
-        gradient = _ops.mul(_wide(_ops.reduce_max(_ops.abs(slope), [0, 1], False)), 2.0)
-        numbers = [loss, before, step, damping, expected, gradient]
+            change = _ops.mul(direction, a)
+            if bend is not None:
+                change = _ops.add(change, _ops.mul(bend, a * a))
+            there = _ops.add(start, change)
+            blocks.assign(there)
+            loss = _square_sum(blocks.vector(points))
+            best.consider(loss, there, a, _square_sum(_ops.add(residual, _ops.mul(moved, a))))
+        blocks.assign(best.point)
+        self._direction.set_data(_ops.where(best.lower, direction, _ops.mul(direction, 0.0)))
+        gradient = _ops.mul(_wide(_ops.reduce_max(_ops.abs(system.slope), [0], False)), 2.0)
+        numbers = [best.loss, before, best.foretold, best.step, system.damping, gradient]
         return _ops.concat([_ops.reshape(_wide(n), [1]) for n in numbers], 0)
-
-    def _solution(
-        self, jacobian: Tensor, column: Tensor, slope: Tensor, last: Tensor, damping: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """(The direction [P, 1], the damping that there is), from the smaller of both systems."""
-        count, size = jacobian.shape
-        wide = count < size
-        matrix = _ops.matmul(jacobian, jacobian, not wide, wide)
-        n = min(count, size)
-        unit = _ops.equal(
-            _ops.iota([n, n], _core.int32, 0), _ops.iota([n, n], _core.int32, 1)
-        )
-        largest = _wide(_ops.reduce_max(_ops.where(unit, matrix, 0.0), [0, 1], False))
-        least = _ops.mul(largest, 4 * float(np.finfo(_numpy(jacobian)).eps))
-        begun = _ops.where(_ops.greater(damping, 0.0), damping, _ops.mul(largest, 1e-3))
-        damping = _ops.maximum(_ops.maximum(begun, least), 1e-300)
-        damped = _ops.add(_wide(matrix), _ops.where(unit, damping, 0.0))
-        factor = _ops.cholesky_factor(damped, False)
-        ahead = _ops.mul(last, self.momentum) if self.momentum else None
-        if wide:
-            right = column if ahead is None else _ops.add(column, _ops.matmul(jacobian, ahead))
-            weights = _ops.cast(_ops.cholesky_solve(factor, _wide(right), False), jacobian.dtype)
-            found = _ops.neg(_ops.matmul(jacobian, weights, True))
-            return (found if ahead is None else _ops.add(found, ahead)), damping
-        right = _ops.neg(_wide(slope))
-        if ahead is not None:
-            right = _ops.add(right, _ops.mul(_wide(ahead), damping))
-        return _ops.cast(_ops.cholesky_solve(factor, right, False), jacobian.dtype), damping
 
     def _gradient(self, apart: tuple[bool, ...], given: list[tuple[Any, ...]]) -> float:
         """The sum of the Jacobian's sizes, to see whether it is finite."""
@@ -213,27 +193,26 @@ class GaussNewton:
     # The damping ----------------------------------------------------------------------------------
 
     def _taken(
-        self, loss: float, before: float, step: float, damping: float, expected: float, gradient: float
+        self, loss: float, before: float, foretold: float, step: float, used: float, gradient: float
     ) -> GaussNewtonState:
         """What the numbers say, and the damping of the next step."""
         if not np.isfinite(before):
-            return self._state(before, before, 0.0, 0.0, gradient, "not finite")
-        ratio = (before - loss) / max(before - expected, np.finfo(np.float64).tiny)
-        used, self.damping = damping, damping * _factor(step, ratio)
+            return self._state(before, before, 0.0, used, np.nan, gradient, "not finite")
+        self.damping = used * _growth(step)
         if step == 0.0:
             self._failures += 1
-            reason = "minimum" if self._failures >= 8 else "no lower point"
-            return self._state(loss, before, step, ratio, gradient, reason, used)
+            reason = "minimum" if self._failures >= MOST_FAILURES else "no lower point"
+            return self._state(loss, before, step, used, np.nan, gradient, reason)
         self._failures = 0
         self.steps += 1
-        return self._state(loss, before, step, ratio, gradient, "stepped", used)
+        ratio = (before - loss) / max(before - foretold, np.finfo(np.float64).tiny)
+        return self._state(loss, before, step, used, ratio, gradient, "stepped")
 
     def _state(
-        self, loss: float, before: float, step: float, ratio: float, gradient: float,
-        reason: str, damping: float | None = None,
+        self, loss: float, before: float, step: float, damping: float, ratio: float,
+        gradient: float, reason: str,
     ) -> GaussNewtonState:  # fmt: skip
-        used = (self.damping or 0.0) if damping is None else damping
-        return GaussNewtonState(loss, before, step, used, ratio, gradient, self.steps, reason)
+        return GaussNewtonState(loss, before, step, damping, ratio, gradient, self.steps, reason)
 
     # Runs -----------------------------------------------------------------------------------------
 
@@ -292,7 +271,7 @@ class GaussNewton:
         except KeyboardInterrupt:
             reason = "interrupted"
         if state is None:
-            state = self._state(np.nan, np.nan, 0.0, 0.0, np.nan, reason)
+            state = self._state(np.nan, np.nan, 0.0, self.damping or 0.0, np.nan, np.nan, reason)
         ended = GaussNewtonState(
             **{**state.__dict__, "reason": reason or "steps", "steps": self.steps}
         )
@@ -328,26 +307,92 @@ class GaussNewton:
         self._direction.set_data(Tensor(direction, self.blocks.dtype))
 
 
+class _Best:
+    """The lowest of the points that have been considered; the first one as long as none is lower."""
+
+    def __init__(self, loss: Tensor, point: Tensor) -> None:
+        self.loss, self.point, self.step, self.foretold = loss, point, _number(0.0), loss
+
+    def consider(self, loss: Tensor, point: Tensor, step: float, foretold: Tensor) -> None:
+        """loss and point at a step, and the loss that the linearised residuals have there."""
+        lower = _ops.less(loss, self.loss)  # false for NaN
+        self.loss = _ops.where(lower, loss, self.loss)
+        self.point = _ops.where(lower, point, self.point)
+        self.step = _ops.where(lower, _number(step), self.step)
+        self.foretold = _ops.where(lower, foretold, self.foretold)
+
+    @property
+    def lower(self) -> Tensor:
+        """Whether one is lower than the first."""
+        return _ops.greater(self.step, 0.0)
+
+
+class _System:
+    """Damped least squares with one Jacobian, by Cholesky's factor in the smaller of its two spaces."""
+
+    def __init__(
+        self, blocks: Blocks, residual: Tensor, parts: Sequence[Tensor], damping: Tensor
+    ) -> None:
+        self.residual = residual
+        self.jacobian = parts[0] if len(parts) == 1 else _ops.concat(parts, 0)
+        count, size = self.jacobian.shape
+        self.dtype, self.wide = self.jacobian.dtype, count < size
+        self.n = min(count, size)
+        self.slope = self._back(residual)
+        matrix = _wide(_ops.matmul(self.jacobian, self.jacobian, not self.wide, self.wide))
+        square = [self.n, self.n]
+        unit = _ops.equal(_ops.iota(square, _core.int32, 0), _ops.iota(square, _core.int32, 1))
+        largest = _ops.reduce_max(_ops.where(unit, matrix, 0.0), [0, 1], False)
+        epsilon = float(np.finfo(np.dtype(blocks.dtype.name.lower())).eps)
+        begun = _ops.where(_ops.greater(damping, 0.0), damping, _ops.mul(largest, 1e-3))
+        self.damping = _ops.maximum(begun, _ops.maximum(_ops.mul(largest, epsilon), 1e-300))
+        damped = _ops.add(matrix, _ops.where(unit, self.damping, 0.0))
+        self.factor = _ops.cholesky_factor(damped, False)
+
+    def _back(self, x: Tensor) -> Tensor:
+        """J' x, [P]."""
+        found = _ops.matmul(self.jacobian, _ops.reshape(x, [x.size, 1]), True)
+        return _ops.reshape(found, [found.size])
+
+    def moved(self, x: Tensor) -> Tensor:
+        """J x, [N]."""
+        found = _ops.matmul(self.jacobian, _ops.reshape(x, [x.size, 1]))
+        return _ops.reshape(found, [found.size])
+
+    def _solved(self, right: Tensor) -> Tensor:
+        column = _ops.reshape(_wide(right), [self.n, 1])
+        found = _ops.cast(_ops.cholesky_solve(self.factor, column, False), self.dtype)
+        return _ops.reshape(found, [self.n])
+
+    def least_squares(self, right: Tensor) -> Tensor:
+        """(J' J + d I)^-1 J' right = J' (J J' + d I)^-1 right."""
+        return self._back(self._solved(right)) if self.wide else self._solved(self._back(right))
+
+    def direction(self, last: Tensor | None) -> Tensor:
+        """What minimises |J s + r|^2 + d |s - last|^2."""
+        if last is None:
+            return _ops.neg(self.least_squares(self.residual))
+        return _ops.sub(last, self.least_squares(_ops.add(self.residual, self.moved(last))))
+
+
 _HOPELESS = ("not finite", "singular")
 
 
-def _factor(step: float, ratio: float) -> float:
-    """What the damping is multiplied by, after a step that was the whole direction or less."""
-    if step == 0.0:
-        return 10.0
-    if step < 0.1 or ratio < 0.1:
-        return 4.0
-    if step < 1.0 or ratio < 0.5:
+def _growth(step: float) -> float:
+    """What the damping is multiplied by after a step of so much of the direction."""
+    if step >= 0.5:
+        return 0.1
+    if step >= 0.2:
         return 1.0
-    return 1 / 3 if ratio < 0.9 else 0.1
+    return 3.0 if step > 0 else 10.0
 
 
 def _stalls(losses: Sequence[float], tolerance: float, window: int = 10) -> bool:
     return len(losses) > window and losses[-window - 1] - losses[-1] < tolerance * losses[-1]
 
 
-def _numpy(x: Tensor) -> Any:
-    return np.dtype(x.dtype.name.lower())
+def _number(x: float) -> Tensor:
+    return _ops.full([], x, _core.float64)
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -358,14 +403,3 @@ def _square_sum(x: Tensor) -> Tensor:
     """The sum of all squares, in float64."""
     return _ops.reduce_sum(_ops.square(_wide(x)), list(range(x.ndim)), False)
 
-
-def _best(
-    losses: Sequence[Tensor], foretold: Sequence[Tensor], steps: Sequence[float]
-) -> tuple[Tensor, list[Tensor]]:
-    """(Whether one is below the first, [loss, foretold loss, step] of the smallest one)."""
-    best = [losses[0], foretold[0], _ops.full([], 0.0, _core.float64)]
-    for loss, expected, step in zip(losses[1:], foretold[1:], steps[1:], strict=True):
-        lower = _ops.less(loss, best[0])  # false for NaN
-        candidate = [loss, expected, _ops.full([], step, _core.float64)]
-        best = [_ops.where(lower, c, b) for c, b in zip(candidate, best, strict=True)]
-    return _ops.greater(best[2], 0.0), best

@@ -201,18 +201,36 @@ class Blocks:
         count = scaled.size
         return _ops.concat([_ops.reshape(r, [count, r.size // count]) for r in rows], 1)
 
+    def second(self, direction: Tensor, points: Sequence[tuple[Any, ...]]) -> Tensor:
+        """The second derivative of the vector along a direction of the parameters, [N]."""
+        weights: list[Tensor] = []
+        try:
+            weights += [_core.push_alias(p) for p in self.parameters]
+            along = self.split(direction)
+            first = _core.tangent([self.vector(points)], weights, along)
+            found = _core.tangent(first, weights, along)
+        finally:
+            _core.dissolve(weights)
+        return found[0]
+
     # Parameters -----------------------------------------------------------------------------------
 
     def elements(self) -> Tensor:
         """All parameters' elements, one behind the other."""
         return _joined(self.parameters)
 
+    def split(self, vector: Tensor) -> list[Tensor]:
+        """A vector's parts, of the parameters' shapes."""
+        parts, at = [], 0
+        for p in self.parameters:
+            parts.append(_ops.reshape(_ops.slice(vector, [at], [p.size], [1]), list(p.shape)))
+            at += p.size
+        return parts
+
     def assign(self, vector: Tensor) -> None:
         """The parameters become this vector's parts."""
-        at = 0
-        for p in self.parameters:
-            p.set_data(_ops.reshape(_ops.slice(vector, [at], [p.size], [1]), list(p.shape)))
-            at += p.size
+        for p, part in zip(self.parameters, self.split(vector), strict=True):
+            p.set_data(part)
 
 
 def _checked(blocks: Blocks, weights: Any) -> list[float]:
