@@ -105,7 +105,10 @@ def poisson(seed: int) -> Problem:
 
     def points(random: np.random.Generator) -> list[Points]:
         inside = box(random, 512, [0, 0], [1, 1])
-        return [tensors(inside, 2 * PI**2 * exact(inside)), tensors(edge(random, 160, [0, 0], [1, 1]))]
+        return [
+            tensors(inside, 2 * PI**2 * exact(inside)),
+            tensors(edge(random, 160, [0, 0], [1, 1])),
+        ]
 
     test = grid([0, 0], [1, 1], 101)
     return Problem(

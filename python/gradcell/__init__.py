@@ -106,6 +106,7 @@ if _TYPE_CHECKING:
     from gradcell.quasi_newton import LBFGS, FlatLoss, LBFGSResult, lbfgs
     from gradcell.recorded import gradients, watch
     from gradcell.second_order import fisher_product, gauss_newton_product, per_sample_gradients
+    from gradcell.solvers import GaussNewton, GaussNewtonState
     from gradcell.taylor import biharmonic, divergence, laplacian, partials
     from gradcell.train import (
         Callback,
@@ -146,6 +147,7 @@ _PLACES = {
     "finite_differences": "check_grads",
     "quasi_newton": "FlatLoss LBFGS LBFGSResult lbfgs",
     "recorded": "gradients watch",
+    "solvers": "GaussNewton GaussNewtonState",
     "second_order": "fisher_product gauss_newton_product per_sample_gradients",
     "common.api": """
         JitConfig constexpr data_sink jit_class lazy_inline ms_memory_recycle mutable no_inline""",

@@ -161,8 +161,8 @@ std::vector<float> widened(const TensorDesc& t, const void* p) {
 
 namespace {
 
-/// Sums of outer products, as gradients of single examples are: each element is written once. A pair's
-/// columns [batch, m] and rows [batch, n] lie as vectors do.
+/// Sums of outer products, as gradients of single examples are: each element is written once. A
+/// pair's columns [batch, m] and rows [batch, n] lie as vectors do.
 template <class S>
 void outer_products(int64_t batch, int64_t m, int64_t n, size_t pairs, const void* const* in,
                     S* y) {
@@ -186,7 +186,8 @@ void outer_products(int64_t batch, int64_t m, int64_t n, size_t pairs, const voi
 
 /// a1 b1 + a2 b2 + ...
 void sum_of_products(const Call& c, const void* const* in, void* out) {
-  const auto [m, n, k] = sizes_of(c.in[0].dims, c.out.dims, decode<ProductAttributes>(c.attributes));
+  const auto [m, n, k] =
+      sizes_of(c.in[0].dims, c.out.dims, decode<ProductAttributes>(c.attributes));
   const bool whole = c.out.dtype == DType::Float32 || c.out.dtype == DType::Float64;
   if (k == 1 && whole && c.in.size() > 2) {
     const int64_t batch = product(c.out.dims, 0, c.out.dims.size() - 2);

@@ -141,7 +141,9 @@ class GaussNewton:
                     raise
             loss = float(self._loss(given))
             if not np.isfinite(loss) or not np.isfinite(self._gradient(apart, given)):
-                return self._state(loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, "not finite")
+                return self._state(
+                    loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, "not finite"
+                )
             self.damping = 10 * (self.damping or 1e-12)
         return self._state(loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, "singular")
 
@@ -345,7 +347,7 @@ class _System:
         largest = _ops.reduce_max(_ops.where(unit, matrix, 0.0), [0, 1], False)
         epsilon = float(np.finfo(np.dtype(blocks.dtype.name.lower())).eps)
         begun = _ops.where(_ops.greater(damping, 0.0), damping, _ops.mul(largest, 1e-3))
-        self.damping = _ops.maximum(begun, _ops.maximum(_ops.mul(largest, epsilon), 1e-300))
+        self.damping = _ops.maximum(begun, _ops.maximum(_ops.mul(largest, 16 * epsilon), 1e-300))
         damped = _ops.add(matrix, _ops.where(unit, self.damping, 0.0))
         self.factor = _ops.cholesky_factor(damped, False)
 
@@ -402,4 +404,3 @@ def _wide(x: Tensor) -> Tensor:
 def _square_sum(x: Tensor) -> Tensor:
     """The sum of all squares, in float64."""
     return _ops.reduce_sum(_ops.square(_wide(x)), list(range(x.ndim)), False)
-

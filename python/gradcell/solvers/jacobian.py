@@ -133,9 +133,7 @@ class Blocks:
     def _checked_output(self, fn: Residuals, out: Any) -> Tensor:
         if not isinstance(out, Tensor) or out.ndim == 0 or out.dtype != self.dtype:
             got = (
-                f"{out.dtype} {list(out.shape)}"
-                if isinstance(out, Tensor)
-                else type(out).__name__
+                f"{out.dtype} {list(out.shape)}" if isinstance(out, Tensor) else type(out).__name__
             )
             raise ValueError(
                 f"{self.name}: {function_name(fn)} must give a vector of residuals, one (or k) for each "
