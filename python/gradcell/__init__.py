@@ -103,7 +103,15 @@ if _TYPE_CHECKING:
         sync_pipeline_shared_parameters,
     )
     from gradcell.profiler import Profiler, profile
-    from gradcell.quasi_newton import LBFGS, FlatLoss, LBFGSResult, lbfgs
+    from gradcell.quasi_newton import (
+        BFGS,
+        LBFGS,
+        SSBFGS,
+        FlatLoss,
+        LBFGSResult,
+        SSBroyden,
+        lbfgs,
+    )
     from gradcell.recorded import gradients, watch
     from gradcell.second_order import fisher_product, gauss_newton_product, per_sample_gradients
     from gradcell.solvers import GaussNewton, GaussNewtonState
@@ -145,7 +153,7 @@ _PLACES = {
     "common.recompute": "recompute",
     "custom_rules": "custom_jvp custom_vjp",
     "finite_differences": "check_grads",
-    "quasi_newton": "FlatLoss LBFGS LBFGSResult lbfgs",
+    "quasi_newton": "BFGS FlatLoss LBFGS LBFGSResult SSBFGS SSBroyden lbfgs",
     "recorded": "gradients watch",
     "solvers": "GaussNewton GaussNewtonState",
     "second_order": "fisher_product gauss_newton_product per_sample_gradients",

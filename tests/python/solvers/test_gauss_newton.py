@@ -252,7 +252,7 @@ def test_residuals_that_combine_points():
 
     solver = gc.GaussNewton([integral, centred], p, damping=1e-2, steps=[1.0], acceleration=False)
     v = p.asnumpy().copy()
-    with pytest.warns(RuntimeWarning, match="combine points.*centred|centred.*combine points"):
+    with pytest.warns(RuntimeWarning, match=r"centred.*combine points"):
         solver.step(Tensor(x), Tensor(x))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -299,7 +299,7 @@ def test_options_and_points_that_do_not_fit():
     with pytest.raises(ValueError, match="all be float32 or all float64"):
         gc.GaussNewton(net, [weights[0], Parameter(Tensor(np.zeros(2, np.float32)))])
     two = gc.GaussNewton([net, net], weights)
-    with pytest.raises(ValueError, match="2 residual functions.*got 1"):
+    with pytest.raises(ValueError, match=r"2 residual functions.*got 1"):
         two.step(Tensor(np.zeros((5, 2))))
     with pytest.raises(ValueError, match=r"equally many points.*\[4, 2\], \[5, 1\]"):
         gc.GaussNewton(lambda x, f: net(x) - f, weights).step(
@@ -307,7 +307,7 @@ def test_options_and_points_that_do_not_fit():
         )
     with pytest.raises(ValueError, match="no points"):
         gc.GaussNewton(net, weights).step(Tensor(np.zeros((0, 2))))
-    with pytest.raises(ValueError, match="a direction of 2 elements|direction of"):
+    with pytest.raises(ValueError, match="must have damping, steps"):
         gc.GaussNewton(net, weights).load_state_dict({"direction": np.zeros(3)})
     with pytest.raises(ValueError, match="max_steps"):
         gc.GaussNewton(net, weights).run(0, Tensor(np.zeros((5, 2))))
