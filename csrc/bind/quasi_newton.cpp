@@ -1,5 +1,5 @@
 // The minimisers: vectors come and go as NumPy arrays.
-#include "runtime/quasi_newton.h"
+#include "runtime/minimisers/quasi_newton.h"
 
 #include <pybind11/numpy.h>
 

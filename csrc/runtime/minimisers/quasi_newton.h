@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "runtime/curvature.h"
-#include "runtime/line_search.h"
+#include "runtime/minimisers/curvature.h"
+#include "runtime/minimisers/line_search.h"
 
 namespace gradcell {
 

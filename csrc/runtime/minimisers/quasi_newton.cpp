@@ -1,4 +1,4 @@
-#include "runtime/quasi_newton.h"
+#include "runtime/minimisers/quasi_newton.h"
 
 #include <algorithm>
 #include <cmath>

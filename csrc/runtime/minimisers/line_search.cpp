@@ -1,4 +1,4 @@
-#include "runtime/line_search.h"
+#include "runtime/minimisers/line_search.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "runtime/curvature.h"
+#include "runtime/minimisers/curvature.h"
 
 #include <algorithm>
 #include <cmath>
