@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from support.rosenbrock import recorded_rosenbrock, rosenbrock, start_of_rosenbrock
+from rosenbrock import recorded_rosenbrock, rosenbrock, start_of_rosenbrock
 
 import gradcell as gc
 from gradcell import Parameter, Tensor, _core, ops
