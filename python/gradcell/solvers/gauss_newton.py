@@ -15,6 +15,8 @@ from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.compiled import jit
 from gradcell.parameter import Parameter
+from gradcell.solvers.dense import DenseSystem, wide
+from gradcell.solvers.iterative import IterativeSystem, linearised
 from gradcell.solvers.jacobian import Blocks
 
 __all__ = ["GaussNewton", "GaussNewtonState"]
@@ -85,8 +87,10 @@ class GaussNewton:
     parameters: float32 or float64, one dtype. weights: one for each function, 1 without.
 
     The system is that of the smaller space: P x P for fewer parameters than residuals, else N x N of
-    J J' + d I (Woodbury), solved by Cholesky's factorisation in float64. The damping d (K. Levenberg
-    1944, D. W. Marquardt 1963) begins at `damping`, or at 1e-3 of the matrix's largest diagonal element;
+    J J' + d I (Woodbury), solved by Cholesky's factorisation in float64. With method="cg" there is no
+    matrix: the system is solved by at most `iterations` conjugate gradients, two products with J each,
+    preconditioned by a sketch of `rank` products (Nystroem), for thousands of parameters and more. The
+    damping d (K. Levenberg 1944, D. W. Marquardt 1963) begins at `damping`, or at 1e-3 of the matrix's largest diagonal element;
     it falls where the loss falls as the linearised residuals say, and grows where it does not. The step
     is the best of the multiples `steps` of s; if none lowers the loss, the parameters stay and the
     damping grows. momentum: the share of the last direction that the new one is close to, as SPRING has
@@ -107,6 +111,9 @@ class GaussNewton:
         momentum: float = 0.0,
         steps: Sequence[float] = STEPS,
         acceleration: bool = True,
+        method: str = "dense",
+        rank: int = 50,
+        iterations: int = 50,
     ) -> None:
         self.blocks = Blocks("GaussNewton", residuals, parameters, weights)
         grid = [float(a) for a in steps]
@@ -117,13 +124,20 @@ class GaussNewton:
                 "GaussNewton: momentum must be from 0 to less than 1, and damping positive or None, got "
                 f"{momentum} and {damping}{where()}"
             )
+        if method not in ("dense", "cg") or rank < 1 or iterations < 1:
+            raise ValueError(
+                'GaussNewton: method must be "dense" or "cg", rank and iterations at least 1, got '
+                f"{method!r}, {rank} and {iterations}{where()}"
+            )
         self.momentum, self._grid = momentum, grid
+        self.method, self.iterations = method, iterations
         self.acceleration = acceleration
         self.damping = damping
         self.steps = 0
         self._failures = 0
         self._direction = Parameter(Tensor(np.zeros(self.blocks.size), self.blocks.dtype))
-        self._plans: dict[tuple[bool, ...], Any] = {}
+        self._sketch = _sketch(min(rank, self.blocks.size), self.blocks) if method == "cg" else None
+        self._plans: dict[tuple[bool, ...] | None, Any] = {}
         self._loss = jit(lambda points: _square_sum(self.blocks.vector(points)))
 
     # One step -------------------------------------------------------------------------------------
@@ -132,42 +146,36 @@ class GaussNewton:
         """One step at these points: the arguments of the residual function; of several functions, for
         each its points, or a tuple of its arguments."""
         given = self.blocks.given(points)
-        apart = tuple(self.blocks.rows_apart(given))
+        apart = None if self.method == "cg" else tuple(self.blocks.rows_apart(given))
         for _ in range(40):
             try:
                 return self._taken(*self._numbers(apart, given))
             except ValueError as error:
-                if "not positive definite" not in str(error):
+                if not any(text in str(error) for text in _NO_SOLUTION):
                     raise
             loss = float(self._loss(given))
-            if not np.isfinite(loss) or not np.isfinite(self._gradient(apart, given)):
+            if not np.isfinite(loss) or not np.isfinite(self._gradient(given)):
                 return self._state(
                     loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, "not finite"
                 )
             self.damping = 10 * (self.damping or 1e-12)
         return self._state(loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, "singular")
 
-    def _numbers(self, apart: tuple[bool, ...], given: list[tuple[Any, ...]]) -> list[float]:
+    def _numbers(self, apart: tuple[bool, ...] | None, given: list[tuple[Any, ...]]) -> list[float]:
         if apart not in self._plans:
             self._plans[apart] = jit(lambda d, points: self._recorded(apart, d, points))
         damping = Tensor(np.float64(self.damping or 0.0), _core.float64)
         found = self._plans[apart](damping, given)
         return [float(x) for x in found.asnumpy()]
 
-    def _recorded(self, apart: Sequence[bool], damping: Tensor, points: Any) -> Tensor:
+    def _recorded(self, apart: Any, damping: Tensor, points: Any) -> Tensor:
         """The step as nodes: what it did, [loss, before, foretold loss, step, damping, gradient]."""
         blocks = self.blocks
         start = blocks.elements()
         residual = blocks.vector(points)
-        system = _System(blocks, residual, blocks.jacobian(points, apart), damping)
-        last = _ops.mul(self._direction, self.momentum) if self.momentum else None
+        path = self._of_matrix if apart is not None else self._of_products
+        direction, bend, moved, slope, damping = path(residual, apart, damping, points)
         before = _square_sum(residual)
-        direction = system.direction(last)
-        bend = None
-        if self.acceleration:
-            second = blocks.second(direction, points)
-            bend = _ops.mul(system.least_squares(second), -0.5)
-        moved = system.moved(direction)
         best = _Best(before, start)
         for a in self._grid:
             change = _ops.mul(direction, a)
@@ -179,18 +187,45 @@ class GaussNewton:
             best.consider(loss, there, a, _square_sum(_ops.add(residual, _ops.mul(moved, a))))
         blocks.assign(best.point)
         self._direction.set_data(_ops.where(best.lower, direction, _ops.mul(direction, 0.0)))
-        gradient = _ops.mul(_wide(_ops.reduce_max(_ops.abs(system.slope), [0], False)), 2.0)
-        numbers = [best.loss, before, best.foretold, best.step, system.damping, gradient]
-        return _ops.concat([_ops.reshape(_wide(n), [1]) for n in numbers], 0)
+        gradient = _ops.mul(wide(_ops.reduce_max(_ops.abs(slope), [0], False)), 2.0)
+        numbers = [best.loss, before, best.foretold, best.step, damping, gradient]
+        return _ops.concat([_ops.reshape(wide(n), [1]) for n in numbers], 0)
 
-    def _gradient(self, apart: tuple[bool, ...], given: list[tuple[Any, ...]]) -> float:
-        """The sum of the Jacobian's sizes, to see whether it is finite."""
+    def _of_matrix(
+        self, residual: Tensor, apart: Sequence[bool], damping: Tensor, points: Any
+    ) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]:
+        system = DenseSystem(residual, self.blocks.jacobian(points, apart), damping)
+        return self._along(system, points)
 
-        def total(points: Any) -> Tensor:
-            parts = [_square_sum(j) for j in self.blocks.jacobian(points, apart)]
-            return _ops.concat([_ops.reshape(p, [1]) for p in parts], 0)
+    def _of_products(
+        self, residual: Tensor, _: None, damping: Tensor, points: Any
+    ) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]:
+        with linearised(self.blocks, points) as linear:
+            assert self._sketch is not None
+            sketch = _ops.add(self._sketch, 0.0)
+            system = IterativeSystem(linear, residual, damping, sketch, self.iterations)
+            return self._along(system, points)
 
-        return float(np.sum(jit(total)(given).asnumpy()))
+    def _along(
+        self, system: Any, points: Any
+    ) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]:
+        """(The direction s, how the path bends, J s, J' r, the damping)."""
+        last = _ops.mul(self._direction, self.momentum) if self.momentum else None
+        direction = system.direction(last)
+        bend = None
+        if self.acceleration:
+            second = self.blocks.second(direction, points)
+            bend = _ops.mul(system.least_squares(second), -0.5)
+        return direction, bend, system.moved(direction), system.slope, system.damping
+
+    def _gradient(self, given: list[tuple[Any, ...]]) -> float:
+        """The gradient's size, to see whether it is finite."""
+
+        def size(points: Any) -> Tensor:
+            with linearised(self.blocks, points) as linear:
+                return _square_sum(linear.back(linear.vector))
+
+        return float(jit(size)(given))
 
     # The damping ----------------------------------------------------------------------------------
 
@@ -329,54 +364,8 @@ class _Best:
         return _ops.greater(self.step, 0.0)
 
 
-class _System:
-    """Damped least squares with one Jacobian, by Cholesky's factor in the smaller of its two spaces."""
-
-    def __init__(
-        self, blocks: Blocks, residual: Tensor, parts: Sequence[Tensor], damping: Tensor
-    ) -> None:
-        self.residual = residual
-        self.jacobian = parts[0] if len(parts) == 1 else _ops.concat(parts, 0)
-        count, size = self.jacobian.shape
-        self.dtype, self.wide = self.jacobian.dtype, count < size
-        self.n = min(count, size)
-        self.slope = self._back(residual)
-        matrix = _wide(_ops.matmul(self.jacobian, self.jacobian, not self.wide, self.wide))
-        square = [self.n, self.n]
-        unit = _ops.equal(_ops.iota(square, _core.int32, 0), _ops.iota(square, _core.int32, 1))
-        largest = _ops.reduce_max(_ops.where(unit, matrix, 0.0), [0, 1], False)
-        epsilon = float(np.finfo(np.dtype(blocks.dtype.name.lower())).eps)
-        begun = _ops.where(_ops.greater(damping, 0.0), damping, _ops.mul(largest, 1e-3))
-        self.damping = _ops.maximum(begun, _ops.maximum(_ops.mul(largest, 16 * epsilon), 1e-300))
-        damped = _ops.add(matrix, _ops.where(unit, self.damping, 0.0))
-        self.factor = _ops.cholesky_factor(damped, False)
-
-    def _back(self, x: Tensor) -> Tensor:
-        """J' x, [P]."""
-        found = _ops.matmul(self.jacobian, _ops.reshape(x, [x.size, 1]), True)
-        return _ops.reshape(found, [found.size])
-
-    def moved(self, x: Tensor) -> Tensor:
-        """J x, [N]."""
-        found = _ops.matmul(self.jacobian, _ops.reshape(x, [x.size, 1]))
-        return _ops.reshape(found, [found.size])
-
-    def _solved(self, right: Tensor) -> Tensor:
-        column = _ops.reshape(_wide(right), [self.n, 1])
-        found = _ops.cast(_ops.cholesky_solve(self.factor, column, False), self.dtype)
-        return _ops.reshape(found, [self.n])
-
-    def least_squares(self, right: Tensor) -> Tensor:
-        """(J' J + d I)^-1 J' right = J' (J J' + d I)^-1 right."""
-        return self._back(self._solved(right)) if self.wide else self._solved(self._back(right))
-
-    def direction(self, last: Tensor | None) -> Tensor:
-        """What minimises |J s + r|^2 + d |s - last|^2."""
-        if last is None:
-            return _ops.neg(self.least_squares(self.residual))
-        return _ops.sub(last, self.least_squares(_ops.add(self.residual, self.moved(last))))
-
-
+#: What the factorisations say of matrices that have none, or that are not finite.
+_NO_SOLUTION = ("not positive definite", "did not converge", "ingular")
 _HOPELESS = ("not finite", "singular")
 
 
@@ -393,14 +382,16 @@ def _stalls(losses: Sequence[float], tolerance: float, window: int = 10) -> bool
     return len(losses) > window and losses[-window - 1] - losses[-1] < tolerance * losses[-1]
 
 
+def _sketch(rank: int, blocks: Blocks) -> Parameter:
+    """Orthonormal rows in random directions, [rank, P], the same for every solver of that size."""
+    random = np.random.default_rng(0).standard_normal((blocks.size, rank))
+    return Parameter(Tensor(np.linalg.qr(random)[0].T.copy(), blocks.dtype))
+
+
 def _number(x: float) -> Tensor:
     return _ops.full([], x, _core.float64)
 
 
-def _wide(x: Tensor) -> Tensor:
-    return _ops.cast(x, _core.float64)
-
-
 def _square_sum(x: Tensor) -> Tensor:
     """The sum of all squares, in float64."""
-    return _ops.reduce_sum(_ops.square(_wide(x)), list(range(x.ndim)), False)
+    return _ops.reduce_sum(_ops.square(wide(x)), list(range(x.ndim)), False)

@@ -413,3 +413,79 @@ def test_progress_is_printed(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3 and "step 2, loss" in lines[0] and "left" in lines[0]
     assert "max_steps have been taken" in lines[-1]
+
+
+# Conjugate gradients --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-7), (np.float32, 2e-3)])
+@pytest.mark.parametrize("momentum", [0.0, 0.7])
+def test_conjugate_gradients_take_the_same_steps(momentum, dtype, tolerance):
+    found = []
+    kind = gc.float64 if dtype is np.float64 else gc.float32
+    x = Tensor(np.linspace(-1, 1, 60)[:, None], kind)
+    for method in ("dense", "cg"):
+        net = network(width=6, dtype=kind, inputs=1)
+        solver = gc.GaussNewton(
+            lambda x, net=net: net(x) - ops.sin(3 * x), net.trainable_params(), damping=0.05,
+            momentum=momentum, method=method, rank=10, iterations=60,
+        )  # fmt: skip
+        states = [solver.step(x) for _ in range(3)]
+        found.append(
+            (states, np.concatenate([p.asnumpy().ravel() for p in net.trainable_params()]))
+        )
+    for a, b in zip(found[0][0], found[1][0], strict=True):
+        assert a.step == b.step and a.reason == b.reason == "stepped"
+        np.testing.assert_allclose(a.loss, b.loss, rtol=10 * tolerance)
+        np.testing.assert_allclose(a.gradient, b.gradient, rtol=10 * tolerance)
+    np.testing.assert_allclose(found[0][1], found[1][1], atol=tolerance)
+
+
+def test_a_sketch_makes_few_iterations_enough():
+    """Of the same problem after as many steps of Gauss-Newton, beside conjugate gradients with a sketch of
+    one direction."""
+    errors = {}
+    for rank in (1, 60):
+        p = Parameter(Tensor(np.zeros(80)), name="p")
+        random = np.random.default_rng(0)
+        q, _ = np.linalg.qr(random.normal(size=(80, 80)))
+        matrix = q * np.geomspace(1, 1e-4, 80)
+        want = random.normal(size=80)
+        a, b = Tensor(matrix), Tensor(matrix @ want)
+        solver = gc.GaussNewton(
+            lambda a, b, p=p: ops.matmul(a, p) - b, p, damping=1e-9, method="cg", rank=rank,
+            iterations=8, acceleration=False, steps=[1.0],
+        )  # fmt: skip
+        state = solver.step(a, b)
+        errors[rank] = state.loss / state.before
+    assert errors[60] < 1e-2 * errors[1]
+
+
+def test_conjugate_gradients_with_more_parameters_than_a_matrix_has_room_for():
+    net = network(width=150, inputs=2)
+    laplacian = gc.laplacian(net)
+    x = np.random.default_rng(0).random((200, 2))
+    solver = gc.GaussNewton(
+        lambda x: laplacian(x) - x[:, :1],
+        net.trainable_params(),
+        method="cg",
+        rank=10,
+        iterations=20,
+    )
+    assert solver.blocks.size > 23_000
+    state = solver.run(6, Tensor(x))
+    assert state.loss < 1e-2 * np.mean(x[:, :1] ** 2)
+
+
+def test_conjugate_gradients_meet_numbers_that_are_not_finite():
+    net = network(inputs=1)
+    x = np.linspace(0, 1, 9)[:, None]
+    solver = gc.GaussNewton(lambda x: net(x) - x, net.trainable_params(), method="cg")
+    solver.step(Tensor(x))
+    x[3] = np.inf
+    kept = [p.asnumpy().copy() for p in net.trainable_params()]
+    assert solver.step(Tensor(x)).reason == "not finite"
+    for p, k in zip(net.trainable_params(), kept, strict=True):
+        np.testing.assert_array_equal(p.asnumpy(), k)
+    with pytest.raises(ValueError, match="method must be"):
+        gc.GaussNewton(net, net.trainable_params(), method="lu")
