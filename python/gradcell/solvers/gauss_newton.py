@@ -90,12 +90,13 @@ class GaussNewton:
     J J' + d I (Woodbury), solved by Cholesky's factorisation in float64. With method="cg" there is no
     matrix: the system is solved by at most `iterations` conjugate gradients, two products with J each,
     preconditioned by a sketch of `rank` products (Nystroem), for thousands of parameters and more. The
-    damping d (K. Levenberg 1944, D. W. Marquardt 1963) begins at `damping`, or at 1e-3 of the matrix's largest diagonal element;
-    it falls where the loss falls as the linearised residuals say, and grows where it does not. The step
-    is the best of the multiples `steps` of s; if none lowers the loss, the parameters stay and the
-    damping grows. momentum: the share of the last direction that the new one is close to, as SPRING has
-    it (G. Goldshlager, N. Abrahamsen, L. Lin, J. Comput. Phys. 516, 2024): less noise where points are
-    new in each step.
+    damping d (K. Levenberg 1944, D. W. Marquardt 1963) begins at `damping`, or at 1e-3 of the matrix's
+    largest diagonal element; it falls after steps of at least half the direction, and grows after small
+    ones. The step is the best of the multiples `steps` of s, with the path's bend, s a + c a^2, where c
+    comes of the residuals' second derivative along s (M. Transtrum, J. Sethna, arXiv:1201.5885), unless
+    acceleration is False; if none lowers the loss, the parameters stay and the damping grows. momentum: the
+    share of the last direction that the new one is close to, as SPRING has it (G. Goldshlager, N.
+    Abrahamsen, L. Lin, J. Comput. Phys. 516, 2024): less noise where points are new in each step.
 
     Raises ValueError for residuals that are no vectors, parameters of other dtypes, weights that are not
     positive, points of unequal counts in one function.
