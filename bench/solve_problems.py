@@ -134,7 +134,7 @@ def helmholtz(seed: int, a: int = 4) -> Problem:
     test = grid([-1, -1], [1, 1], 101)
     return Problem(
         [lambda x, q: laplacian(x) + net(x) - q, net], net.trainable_params(), points,
-        of_network(net, test, exact(test)), [1, 1e4], 120, target=1e-4,
+        of_network(net, test, exact(test)), [1, 1e4], 120, target=1e-4 if a > 1 else 1e-6,
     )  # fmt: skip
 
 
@@ -303,9 +303,9 @@ def burgers(seed: int) -> Problem:
 
 @cache
 def allen_cahn_reference() -> tuple[Any, Any]:
-    """u_t = 0.0001 u_xx + 5 (u - u^3), periodic on [-1, 1], from x^2 cos(pi x): by 1024 Fourier modes and
-    an exponential Runge-Kutta scheme of order 4 (Kassam, Trefethen 2005) with 4,000 steps."""
-    n, steps = 1024, 4000
+    """u_t = 0.0001 u_xx + 5 (u - u^3), periodic on [-1, 1], from x^2 cos(pi x): by 4096 Fourier modes and
+    an exponential Runge-Kutta scheme of order 4 (Kassam, Trefethen 2005) with 1,000 steps."""
+    n, steps = 4096, 1000
     x = -1 + 2 * np.arange(n) / n
     wave = PI * np.fft.rfftfreq(n, 1 / n)
     linear = 5 - 1e-4 * wave**2
@@ -334,13 +334,13 @@ def allen_cahn_reference() -> tuple[Any, Any]:
         v = full * v + nv * f1 + 2 * (na + nb) * f2 + nc * f3
         if (k + 1) % (steps // 100) == 0:
             rows.append(np.fft.irfft(v, n))
-    t = np.repeat(np.linspace(0, 1, 101), n // 4)
-    return np.stack([t, np.tile(x[::4], 101)], 1), np.array(rows)[:, ::4].reshape(-1, 1)
+    t = np.repeat(np.linspace(0, 1, 101), n // 16)
+    return np.stack([t, np.tile(x[::16], 101)], 1), np.array(rows)[:, ::16].reshape(-1, 1)
 
 
 def allen_cahn(seed: int) -> Problem:
     """u_t = 0.0001 u_xx + 5 (u - u^3), periodic: the network is one of cos and sin of pi x and 2 pi x. The
-    start x^2 cos(pi x) has a kink at x = -1, around which there are more points."""
+    start x^2 cos(pi x) has a kink at x = -1, where the network is asked for it at more points."""
     net = network(5, 24, 3, seed)
 
     def solution(x: gc.Tensor) -> gc.Tensor:
@@ -357,14 +357,8 @@ def allen_cahn(seed: int) -> Problem:
     def points(random: np.random.Generator) -> list[Points]:
         start = np.concatenate([np.linspace(-1, 1, 200), np.linspace(0.9, 1, 50)])[:, None]
         values = start**2 * np.cos(PI * start)
-        inside, corner = box(random, 1792, [0, -1], [1, 1]), box(random, 448, [0, -1], [1, 1])
-        corner = np.stack(
-            [corner[:, 0] ** 3, np.sign(corner[:, 1]) * (1 - corner[:, 1] ** 2 / 5)], 1
-        )
-        return [
-            tensors(np.concatenate([inside, corner])),
-            tensors(np.hstack([0 * start, start]), values),
-        ]
+        inside = box(random, 2048, [0, -1], [1, 1])
+        return [tensors(inside), tensors(np.hstack([0 * start, start]), values)]
 
     test, want = allen_cahn_reference()
     at = gc.Tensor(test)
