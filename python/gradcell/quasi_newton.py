@@ -110,6 +110,7 @@ _REASONS = {
     "steps": "max_steps have been taken",
     "evaluations": "max_evaluations have been made",
     "stopped": "the callback returned True",
+    "interrupted": "it was interrupted; the parameters are those of the best point",
 }
 
 
@@ -174,29 +175,39 @@ class _QuasiNewton:
 
         args: other arguments of the loss from now on, such as new points; the curvature found so far
         is kept. callback(step, loss) is called after each step, and ends the run by returning True.
-        progress: prints a line every so many steps, and one at the end.
+        progress: prints a line every so many steps, and one at the end. Ctrl-C ends it at the best point,
+        "interrupted"; so does an error, which is raised then.
         """
         m = self._minimiser
         if args or np.any(self.loss.vector.astype(self._numbers) != m.point):
             self._begin_again(args)
         begun, evaluations, before = time.perf_counter(), self.loss.calls, m.steps
         steps, reason = 0, "steps" if max_steps < 1 else ""
-        while not reason:
-            state = m.advance(*self.loss.at(Tensor(m.wanted)))
-            if state not in ("search", "stepped"):
-                reason = state
-            if m.steps - before > steps:
-                steps += 1
-                if progress and steps % progress == 0:
-                    print(
-                        f"{self._name}: step {steps}, loss {m.value:.6g}, {time.perf_counter() - begun:.1f} s"
-                    )
-                if callback is not None and callback(steps, m.value) is True:
-                    reason = reason or "stopped"
-                elif steps >= max_steps:
-                    reason = reason or "steps"
-            if not reason and max_evaluations and self.loss.calls - evaluations >= max_evaluations:
-                reason = "evaluations"
+        try:
+            while not reason:
+                state = m.advance(*self.loss.at(Tensor(m.wanted)))
+                if state not in ("search", "stepped"):
+                    reason = state
+                if m.steps - before > steps:
+                    steps += 1
+                    if progress and steps % progress == 0:
+                        seconds = time.perf_counter() - begun
+                        print(f"{self._name}: step {steps}, loss {m.value:.6g}, {seconds:.1f} s")
+                    if callback is not None and callback(steps, m.value) is True:
+                        reason = reason or "stopped"
+                    elif steps >= max_steps:
+                        reason = reason or "steps"
+                if (
+                    not reason
+                    and max_evaluations
+                    and self.loss.calls - evaluations >= max_evaluations
+                ):
+                    reason = "evaluations"
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        except BaseException:
+            self.loss.assign(m.point)
+            raise
         self.loss.assign(m.point)
         made = self.loss.calls - evaluations
         if progress:

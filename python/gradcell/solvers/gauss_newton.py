@@ -187,7 +187,8 @@ class GaussNewton:
             loss = _square_sum(blocks.vector(points))
             best.consider(loss, there, a, _square_sum(_ops.add(residual, _ops.mul(moved, a))))
         blocks.assign(best.point)
-        self._direction.set_data(_ops.where(best.lower, direction, _ops.mul(direction, 0.0)))
+        nothing = _ops.full([blocks.size], 0, blocks.dtype)
+        self._direction.set_data(_ops.where(best.lower, direction, nothing))
         gradient = _ops.mul(wide(_ops.reduce_max(_ops.abs(slope), [0], False)), 2.0)
         numbers = [best.loss, before, best.foretold, best.step, damping, gradient]
         return _ops.concat([_ops.reshape(wide(n), [1]) for n in numbers], 0)
@@ -268,7 +269,8 @@ class GaussNewton:
     ) -> GaussNewtonState:
         """Up to max_steps steps; the state of the last one, with the reason why there are no more.
 
-        resample(step) gives new points every `every` steps, as a tuple of what `step` takes. It ends when
+        resample(step) gives new points every `every` steps, as a tuple of what `step` takes (Adam may have
+        been first: the parameters are taken as they are). It ends when
         the loss is at most loss_tolerance, when ten steps together lowered it by less than value_tolerance
         of it (not with new points), after max_seconds, or when the callback, called with each step's state,
         returns True. Ctrl-C ends it after the last whole step, "interrupted". progress: prints a line every

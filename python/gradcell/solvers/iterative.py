@@ -117,7 +117,7 @@ class IterativeSystem:
             now = _dot(rest, turned)
             return [x, rest, _ops.add(turned, _ops.mul(along, _share(now, size))), now], []
 
-        first = [_ops.mul(rest, 0.0), rest, ahead, _dot(rest, ahead)]
+        first = [_ops.full([rest.size], 0, self.dtype), rest, ahead, _dot(rest, ahead)]
         return loop(step, first, [], self.iterations)[0][0]
 
     def direction(self, last: Tensor | None) -> Tensor:

@@ -69,6 +69,12 @@ class Blocks:
         ]
 
     def _tensor(self, x: Any) -> Any:
+        if isinstance(x, (tuple, list)):
+            raise ValueError(
+                f"{self.name}: an argument of a residual function is a tensor, an array or a number, but "
+                f"one is a {type(x).__name__}: one function takes its arguments one by one, step(*points), "
+                f"a list of functions a tuple for each{where()}"
+            )
         return Tensor(x, self.dtype) if isinstance(x, np.ndarray) else x
 
     def rows_apart(self, points: Sequence[tuple[Any, ...]]) -> list[bool]:

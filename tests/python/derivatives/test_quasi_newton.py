@@ -198,3 +198,36 @@ def test_a_loss_that_is_not_finite_keeps_the_parameters():
     result = solver.run(5, Tensor(float("nan"), gc.float64))
     assert result.reason == "not finite"
     np.testing.assert_array_equal(p.asnumpy(), kept)
+
+
+@pytest.mark.parametrize("method", ["lbfgs", "ssbroyden"])
+def test_interruptions_and_errors_leave_the_best_point(method):
+    p = Parameter(Tensor(start_of_rosenbrock(6)), name="p")
+    evaluate = recorded_rosenbrock(p)
+    solver = CLASSES.get(method, gc.LBFGS)(evaluate, p)
+    solver.run(5)
+
+    def fails(error):
+        at = solver.loss.at
+
+        def once(vector):
+            at(vector)  # the parameters are a trial point now
+            solver.loss.at = at
+            raise error
+
+        return once
+
+    best = p.asnumpy().copy()
+    solver.loss.at = fails(KeyboardInterrupt())
+    result = solver.run(5)
+    assert result.reason == "interrupted" and "best point" in result.message
+    np.testing.assert_array_equal(p.asnumpy(), best)
+    solver.loss.at = fails(ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        solver.run(5)
+    np.testing.assert_array_equal(p.asnumpy(), best)
+    # It goes on as if nothing had been.
+    q = Parameter(Tensor(start_of_rosenbrock(6)), name="q")
+    other = CLASSES.get(method, gc.LBFGS)(recorded_rosenbrock(q), q)
+    other.run(5)
+    assert solver.run(7).fun == other.run(7).fun

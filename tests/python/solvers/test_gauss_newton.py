@@ -305,6 +305,8 @@ def test_options_and_points_that_do_not_fit():
         gc.GaussNewton(lambda x, f: net(x) - f, weights).step(
             Tensor(np.zeros((4, 2))), Tensor(np.zeros((5, 1)))
         )
+    with pytest.raises(ValueError, match="one is a tuple"):
+        gc.GaussNewton(net, weights).step((Tensor(np.zeros((5, 2))),))
     with pytest.raises(ValueError, match="no points"):
         gc.GaussNewton(net, weights).step(Tensor(np.zeros((0, 2))))
     with pytest.raises(ValueError, match="must have damping, steps"):
@@ -326,6 +328,18 @@ def test_numbers_that_are_not_finite_keep_the_last_good_parameters():
     for p, k in zip(net.trainable_params(), kept, strict=True):
         np.testing.assert_array_equal(p.asnumpy(), k)
     assert solver.step(good).reason == "stepped"
+
+
+def test_momentum_forgets_what_was_not_finite():
+    p, residuals, _, _ = curve()
+    solver = gc.GaussNewton(residuals, p, momentum=0.5)
+    solver.step(Tensor(X), Tensor(Y))
+    bad = Y.copy()
+    bad[2] = np.nan  # the Jacobian is finite
+    assert solver.step(Tensor(X), Tensor(bad)).reason == "not finite"
+    assert np.isfinite(solver.state_dict()["direction"]).all()
+    state = solver.step(Tensor(X), Tensor(Y))
+    assert state.reason == "stepped" and np.isfinite(p.asnumpy()).all()
 
 
 def test_trial_points_where_the_loss_is_not_finite_are_passed_over():
