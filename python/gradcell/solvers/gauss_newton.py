@@ -113,8 +113,8 @@ class GaussNewton:
         steps: Sequence[float] = STEPS,
         acceleration: bool = True,
         method: str = "dense",
-        rank: int = 50,
-        iterations: int = 50,
+        rank: int = 20,
+        iterations: int = 30,
     ) -> None:
         self.blocks = Blocks("GaussNewton", residuals, parameters, weights)
         grid = [float(a) for a in steps]
