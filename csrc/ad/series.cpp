@@ -143,6 +143,7 @@ class Series {
     NodeId slope_of = kNoNode;   ///< is E of that node
     NodeId own_slope = kNoNode;  ///< stands for E of this one
     NodeId tangent = kNoNode;    ///< of a smooth node: its E in terms of its inputs'
+    NodeId steps = kNoNode;      ///< of a loop: the same as the nodes of its steps
     std::vector<Coefficient> is;
     std::vector<uint8_t> known;                    ///< of each: kUnknown, kBegun or kKnown
     std::vector<Coefficient> taylor;               ///< of a function of one input, by order
@@ -176,6 +177,10 @@ class Series {
 
   Coefficient computed(NodeId id, Entry& e, int element) {
     if (e.slope_of != kNoNode) return at(e.slope_of, element) * algebra_.degree[element];
+    if (is_loop(g_, id)) {  // what a call keeps of the function may still be one
+      if (e.steps == kNoNode) e.steps = unrolled(g_, g_, id, g_.inputs(id), true);
+      return at(e.steps, element);
+    }
     switch (spec(g_, id).law()) {
       case Law::Constant:
         return {};

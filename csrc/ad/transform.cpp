@@ -97,6 +97,24 @@ bool passes(const Graph& g, NodeId id, int k) {
   return traits()[static_cast<size_t>(g[id].op)].passes(g, id, k);
 }
 
+void require_rules_for_integers(const Graph& g, std::span<const NodeId> outputs,
+                                std::span<const NodeId> wrt) {
+  NodeId end = 0;
+  for (NodeId id : outputs) end = std::max(end, id + 1);
+  const std::vector<uint8_t> active = dependent(g, wrt, end);
+  for (NodeId id : live_nodes(g, outputs)) {
+    if (!traits()[static_cast<size_t>(g[id].op)].call) continue;
+    for (int k = 0; k < g[id].input_count; ++k)
+      if (active[g.input(id, k)] && passes(g, id, k) && !is_floating(g.dtype(g.input(id, k)))) {
+        fail(ErrorKind::Type,
+             std::string("a derivative by integers is asked for through ") +
+                 (is_call_output(g, id) ? "a function with its own derivative" : "a loop") +
+                 ", which has derivatives by floats alone: it cannot be differentiated by; cast it "
+                 "to a floating dtype before");
+      }
+  }
+}
+
 uint8_t next_order(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> wrt) {
   return order_above(g, live, dependent(g, wrt, live.empty() ? 0 : live.back() + 1));
 }

@@ -22,6 +22,10 @@ std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span
 /// Whether a derivative passes from input k to a node. Integers carry those by integer inputs
 /// alone: what has been rounded to an integer has none.
 bool passes(const Graph& g, NodeId id, int k);
+/// Throws Type if the outputs depend on integers `wrt` through a loop or a call, whose derivatives
+/// are by floats alone.
+void require_rules_for_integers(const Graph& g, std::span<const NodeId> outputs,
+                                std::span<const NodeId> wrt);
 /// One above the highest order among the live nodes that derivatives by `wrt` pass through.
 uint8_t next_order(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> wrt);
 

@@ -22,9 +22,7 @@ std::vector<NodeId> seeds(Trace& trace, const std::vector<NodeId>& of, const py:
   std::vector<NodeId> ids;
   Graph& g = trace.graph;
   for (size_t i = 0; i < of.size(); ++i) {
-    if (!is_floating(g.dtype(of[i])))
-      ids.push_back(kNoNode);
-    else if (given[i].is_none()) {
+    if (given[i].is_none()) {
       Stamp stamp(g);
       stamp.at(g[of[i]].location);
       ids.push_back(constant(g, g.dtype(of[i]), g.dims(of[i]), 1));
@@ -336,6 +334,12 @@ void bind_trace(py::module_& m) {
           return with_zeros(t, ad::adjoint(t.graph, out, cot, in), in);
         }),
         "Vector-Jacobian product; a cotangent of None is ones.");
+  m.def("require_rules_for_integers",
+        in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs,
+                     const std::vector<TensorPtr>& wrt) {
+          ad::require_rules_for_integers(t.graph, nodes(t, outputs), nodes(t, wrt));
+        }),
+        "Raises TypeError if the outputs depend on these integers through a loop or a call.");
   m.def("tangent",
         in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs,
                      const std::vector<TensorPtr>& wrt, const py::list& tangents) {

@@ -23,10 +23,9 @@ NodeId Linear::tangent(Graph& g, NodeId id, std::span<const NodeId> dx) const {
   std::vector<NodeId> in;
   for (size_t i = 0; i < dx.size(); ++i) {
     const NodeId x = g.input(id, static_cast<int>(i));
-    const bool zero = is_floating(g.dtype(x)) && dx[i] == kNoNode;
-    in.push_back(!is_floating(g.dtype(x)) ? x
-                 : zero                   ? constant(g, g.dtype(x), g.dims(x), 0)
-                                          : dx[i]);
+    in.push_back(!computes_with(static_cast<int>(i)) ? x
+                 : dx[i] == kNoNode                  ? constant(g, g.dtype(x), g.dims(x), 0)
+                                                     : dx[i]);
   }
   return make(g, op, {in, g.attrs(id), {g.dtype(id), g.dims(id)}});
 }

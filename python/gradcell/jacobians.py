@@ -18,6 +18,7 @@ from gradcell.compiled import cache_for, function_name, run
 from gradcell.parameter import Parameter
 from gradcell.transform import (
     _aux_of,
+    _check_argument,
     _check_outputs,
     _check_positions,
     _check_weights,
@@ -214,6 +215,9 @@ def hvp(fn: Any, inputs: Any, v: Any, weights: Any = None) -> tuple[Any, Any]:
     xs, vs = _tensors("hvp", "inputs", inputs), _tensors("hvp", "v", v)
     parameters = [] if weights is None else _check_weights(weights)
     _check_directions("hvp", parameters if weights is not None else xs, vs)
+    if weights is None:
+        for i in range(len(xs)):
+            _check_argument("hvp", xs, i)
 
     def record(*both: Tensor) -> Any:
         args = list(both[: len(xs)])

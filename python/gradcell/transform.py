@@ -7,6 +7,7 @@ out. Transforms nest: all of one call share one trace. The outermost one runs wh
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,17 +35,45 @@ def _after_hooks(owner: Tensor, gradient: Tensor) -> Tensor:
     return hooked(gradient, hooks) if hooks else gradient
 
 
-def _check_outputs(name: str, outputs: list[Tensor]) -> None:
+def _check_outputs(name: str, outputs: list[Tensor], integers: bool = False) -> None:
+    """Raises TypeError unless there is a tensor that a derivative can be taken of; integers: those too."""
     if not outputs:
         raise TypeError(
             f"{name} returned no tensor to differentiate; it must return a Tensor or a tuple of "
             f"them{where()}"
         )
-    if not any(t.dtype.is_floating for t in outputs):
+    if not integers and not any(t.dtype.is_floating for t in outputs):
         raise TypeError(
             f"{name} returned a tensor of {outputs[0].dtype}, which cannot be differentiated; cast "
             f"it to a floating dtype{where()}"
         )
+
+
+def _warn_of_integers(
+    name: str, outputs: list[Tensor], by: Sequence[Tensor], gradients: Sequence[Tensor]
+) -> None:
+    """Warns where a gradient that MindSpore gives too is not the derivative: rounded to an integer
+    argument's dtype, or 0 since all that is returned are integers made of floats."""
+    exact = not any(t.dtype.is_floating for t in outputs)
+    for x, g in zip(by, gradients, strict=True):
+        if x.dtype.is_floating and exact:
+            warnings.warn(
+                f"grad: {name} returned {outputs[0].dtype}, so its gradient by floats is 0 everywhere; "
+                f"return a tensor of a floating dtype{where()}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            return
+        if x.dtype.is_floating or exact:
+            continue
+        if not _core.same_node(g, _core.ops.full(list(g.shape), 0, g.dtype)):
+            warnings.warn(
+                f"grad: the gradient of {name} by a tensor of {x.dtype} is rounded towards zero to that "
+                f"dtype, as MindSpore does; cast the argument to a floating dtype for the exact one{where()}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            return
 
 
 def check_real(name: str, tensors: Sequence[Tensor]) -> None:
@@ -66,11 +95,13 @@ def _differentiate(
     has_aux: bool,
     sens: Any,
     with_sens: bool,
+    chosen: bool = True,
 ) -> tuple[Any, list[Any], list[Tensor], list[Parameter]]:
     """(fn's output, gradients by position, gradients by parameter, those parameters). By a tuple, list
     or dict of tensors the gradients have its structure.
 
-    parameters None: every trainable one that fn reads.
+    parameters None: every trainable one that fn reads. chosen: the positions were, so integers there have to
+    have a derivative; else (all arguments) it may be 0.
     """
     name = function_name(fn)
     arguments = list(args)
@@ -82,6 +113,7 @@ def _differentiate(
     by = [as_tensors(args[p]) for p in positions]
     inputs: list[Tensor] = []
     weights: list[Tensor] = []
+    named: list[Tensor] = []  # the integers that were chosen by their position
 
     def open_leaf(x: Tensor) -> Tensor:
         a = _core.alias(x)
@@ -91,6 +123,8 @@ def _differentiate(
     try:
         for p, given in zip(positions, by, strict=True):
             arguments[p] = tree.map_leaves(open_leaf, given)
+            if chosen and isinstance(given, Tensor) and not given.dtype.is_floating:
+                named.append(inputs[-1])
         for parameter in parameters or ():
             weights.append(_core.push_alias(parameter))
         out = fn(*arguments, **kwargs)
@@ -103,12 +137,15 @@ def _differentiate(
             parameters = [p for p in read if p is not None and p.requires_grad]
             found = [_core.record(p) for p in parameters]
         outputs = tree.leaves(target)
-        _check_outputs(name, outputs)
+        _check_outputs(name, outputs, integers=True)
         cotangents: list[Tensor | None] = [None] * len(outputs)
         if with_sens:
             cotangents = [*_cotangents(name, target, outputs, sens)]
+        if named:
+            _core.require_rules_for_integers(outputs, named)
         grads = _core.adjoint(outputs, cotangents, inputs + found)
         owners = [*tree.leaves(by), *parameters]
+        _warn_of_integers(name, outputs, owners, grads)
         grads = [_after_hooks(o, g) for o, g in zip(owners, grads, strict=True)]
     finally:
         _core.dissolve(inputs + weights)
@@ -201,7 +238,9 @@ def _check_weights(weights: Any) -> list[Parameter]:
     return list(items)
 
 
-def _check_argument(name: str, args: Sequence[Any], position: int) -> None:
+def _check_argument(name: str, args: Sequence[Any], position: int, integers: bool = False) -> None:
+    """Raises unless there is such an argument and a derivative can be taken by it; integers: by tensors
+    of any dtype and by numbers too."""
     if position >= len(args):
         raise IndexError(
             f"Position index {position} is exceed input size. {name} was called with {len(args)} "
@@ -210,11 +249,13 @@ def _check_argument(name: str, args: Sequence[Any], position: int) -> None:
     arg = args[position]
     if isinstance(arg, Tensor) and arg.dtype.is_floating:
         return
-    mutable = hasattr(arg, "__ms_mutable__")
+    mutable = integers or hasattr(arg, "__ms_mutable__")
     if isinstance(arg, (tuple, list, dict)) or mutable:
         found = tree.leaves(as_tensors(arg))
         if any(t.dtype.is_floating for t in found) or (mutable and found):
             return
+    if integers and isinstance(arg, (Tensor, bool, int, float)):
+        return
     if not isinstance(arg, Tensor):
         raise TypeError(
             f"{name}: argument {position} is to be differentiated by, but it is not a Tensor but "
@@ -225,6 +266,14 @@ def _check_argument(name: str, args: Sequence[Any], position: int) -> None:
             f"{name}: argument {position} has dtype {arg.dtype}, which cannot be differentiated "
             f"by; cast it to a floating dtype{where()}"
         )
+
+
+def _numbers_as_tensors(args: tuple[Any, ...], positions: Sequence[int]) -> tuple[Any, ...]:
+    """The arguments, with a tensor for each number to differentiate by."""
+    numbers = (bool, int, float)
+    return tuple(
+        Tensor(a) if i in positions and isinstance(a, numbers) else a for i, a in enumerate(args)
+    )
 
 
 class _GradFunction:
@@ -276,7 +325,9 @@ class _GradFunction:
         if self.cache is not None and (found := self.cache.known(args, kwargs)) is not MISSED:
             return found
         for p in self.positions:
-            _check_argument(function_name(self.fn), args, p)
+            _check_argument(function_name(self.fn), args, p, integers=True)
+        if any(not isinstance(args[p], Tensor) for p in self.positions):
+            args = _numbers_as_tensors(args, self.positions)
         return run(self._record, args, kwargs, self.cache, True)
 
     def _record(self, *args: Any, **kwargs: Any) -> Any:
@@ -320,9 +371,14 @@ def grad(
 
     The result's structure: grad_position 0 alone, a tensor; a tuple, a tuple; weights alone, a tuple
     (a tensor for a single Parameter); both, (by position, by weights). Gradients have the shape and
-    dtype of what they are by; where fn does not depend on it they are zeros.
+    dtype of what they are by; where fn does not depend on it they are zeros. Numbers, alone or in a
+    tuple, list or dict, are differentiated by as tensors of them.
 
-    Raises ValueError if both are None, TypeError for an argument that is no floating tensor,
+    By integers and bools, and of a function that returns them, as in MindSpore: exact for what is made
+    of sums and products of integers; rounded towards zero where floats come in, with a RuntimeWarning;
+    0, with a RuntimeWarning, of integers that are made of floats.
+
+    Raises ValueError if both are None, TypeError for an argument that is neither tensor nor number,
     IndexError for a position beyond the arguments.
     """
     return _GradFunction(fn, grad_position, weights, has_aux, return_ids, with_value=False)
@@ -378,6 +434,9 @@ class GradOperation:
         @functools.wraps(fn, updated=())
         def gradient_function(*args: Any, **kwargs: Any) -> Any:
             _refuse_in_no_grad()
+            if not self.get_all and not self.get_by_list and args:
+                _check_argument(function_name(fn), args, 0, integers=True)
+                args = _numbers_as_tensors(args, (0,))
             return run(record, args, kwargs, cache, True)
 
         def record(*args: Any, **kwargs: Any) -> Any:
@@ -405,13 +464,12 @@ class GradOperation:
                 if isinstance(a, Tensor) or hasattr(a, "__ms_mutable__")
             ]
             if not self.get_all and not self.get_by_list and args:
-                _check_argument(function_name(fn), args, 0)
                 positions = [0]
             elif not self.get_all:
                 positions = []
-            chosen = parameters if self.get_by_list else []
+            by = parameters if self.get_by_list else []
             _, dx, dw, _ = _differentiate(
-                fn, args, kwargs, positions, chosen, False, sens, self.sens_param
+                fn, args, kwargs, positions, by, False, sens, self.sens_param, not self.get_all
             )
             by_weight = dw[0] if single and dw else tuple(dw)
             if not self.get_all:

@@ -320,6 +320,6 @@ def test_by_mutable_numbers(mode: int) -> None:
     assert shown(found) == ((3 * A).tolist(), ((3 * A).tolist(), float((A * A).sum())))
     everything = ops.GradOperation(get_all=True)(lambda x, t: x * t[0])(x, mutable((x, 1.0)))
     assert shown(everything) == (A.tolist(), (A.tolist(), 0.0))
-    for bad in (3.0, (1, 2), {"a": Tensor([1, 2])}, "x", None):
+    for bad in ((), {}, "x", None):
         with pytest.raises(TypeError, match=r"is to be differentiated by.*test_jacobians"):
             gc.grad(lambda x: x)(bad)

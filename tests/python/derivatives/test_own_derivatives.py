@@ -725,7 +725,7 @@ def test_a_closure_that_is_differentiated_by_is_an_error(mode):
 
 def test_integers_have_no_derivative(mode):
     f = log1pexp_pair()[0]
-    with pytest.raises(TypeError, match="cannot be differentiated"):
+    with pytest.raises(TypeError, match=r"integers .* through a function with its own derivative"):
         ms.grad(f)(of([1, 2], np.int32))
 
 
