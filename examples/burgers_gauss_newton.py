@@ -1,4 +1,4 @@
-"""Burgers' equation to five digits: Gauss-Newton steps in float64, with new points now and then.
+"""Burgers' equation to an error below 1e-4: Gauss-Newton steps in float64, with new points now and then.
 
 u_t + u u_x = 0.01 / pi u_xx from u(0, x) = -sin(pi x), with u(t, -1) = u(t, 1) = 0. The start and the edges
 hold by construction, so that there is one residual for each point; half of the points are near x = 0, where
