@@ -67,6 +67,6 @@ void bind_profile(py::module_& m);
 void bind_cuda(py::module_& m);
 void bind_exchange(py::module_& m);
 void bind_communication(py::module_& m);
-void bind_lbfgs(py::module_& m);
+void bind_quasi_newton(py::module_& m);
 
 }  // namespace gradcell::bind

@@ -28,7 +28,7 @@ PYBIND11_MODULE(_core, m) {
   bind_cuda(m);
   bind_exchange(m);
   bind_communication(m);
-  bind_lbfgs(m);
+  bind_quasi_newton(m);
 }
 #undef PyInit__core
 

@@ -103,9 +103,18 @@ if _TYPE_CHECKING:
         sync_pipeline_shared_parameters,
     )
     from gradcell.profiler import Profiler, profile
-    from gradcell.quasi_newton import LBFGS, FlatLoss, LBFGSResult, lbfgs
+    from gradcell.quasi_newton import (
+        BFGS,
+        LBFGS,
+        SSBFGS,
+        FlatLoss,
+        LBFGSResult,
+        SSBroyden,
+        lbfgs,
+    )
     from gradcell.recorded import gradients, watch
     from gradcell.second_order import fisher_product, gauss_newton_product, per_sample_gradients
+    from gradcell.solvers import GaussNewton, GaussNewtonState
     from gradcell.taylor import biharmonic, divergence, laplacian, partials
     from gradcell.train import (
         Callback,
@@ -144,8 +153,9 @@ _PLACES = {
     "common.recompute": "recompute",
     "custom_rules": "custom_jvp custom_vjp",
     "finite_differences": "check_grads",
-    "quasi_newton": "FlatLoss LBFGS LBFGSResult lbfgs",
+    "quasi_newton": "BFGS FlatLoss LBFGS LBFGSResult SSBFGS SSBroyden lbfgs",
     "recorded": "gradients watch",
+    "solvers": "GaussNewton GaussNewtonState",
     "second_order": "fisher_product gauss_newton_product per_sample_gradients",
     "common.api": """
         JitConfig constexpr data_sink jit_class lazy_inline ms_memory_recycle mutable no_inline""",

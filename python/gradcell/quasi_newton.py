@@ -1,5 +1,5 @@
-"""L-BFGS: a loss of Parameters as a function of one vector, whose value and gradient are one compiled
-call, and the core's minimiser of such functions."""
+"""Quasi-Newton methods: a loss of Parameters as a function of one vector, whose value and gradient are one
+compiled call, and the core's minimisers of such functions: L-BFGS, and those that keep a whole matrix."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradcell.compiled import jit
 from gradcell.parameter import Parameter
 from gradcell.transform import _check_weights, value_and_grad
 
-__all__ = ["LBFGS", "FlatLoss", "LBFGSResult", "lbfgs"]
+__all__ = ["BFGS", "LBFGS", "SSBFGS", "FlatLoss", "LBFGSResult", "SSBroyden", "lbfgs"]
 
 _ops = _core.ops
 _Vector = np.ndarray[Any, Any]
@@ -110,13 +110,15 @@ _REASONS = {
     "steps": "max_steps have been taken",
     "evaluations": "max_evaluations have been made",
     "stopped": "the callback returned True",
+    "interrupted": "it was interrupted; the parameters are those of the best point",
 }
 
 
 @dataclass
 class LBFGSResult:
-    """How a run of L-BFGS ended: the loss, the steps taken and the evaluations made in it, why it ended
-    (`reason` in a word, `message` in a sentence), whether it may go on, and all parameters' elements."""
+    """How a run of a quasi-Newton method ended: the loss, the steps taken and the evaluations made in it,
+    why it ended (`reason` in a word, `message` in a sentence), whether it may go on, and all parameters'
+    elements."""
 
     fun: float
     nit: int
@@ -131,7 +133,122 @@ class LBFGSResult:
         return self.reason in ("small gradient", "small decrease", "no lower point")
 
 
-class LBFGS:
+class _QuasiNewton:
+    """What all methods have in common, around one of the core's minimisers."""
+
+    _name = ""
+
+    def __init__(
+        self,
+        loss: Callable[..., Tensor],
+        parameters: Any,
+        args: tuple[Any, ...],
+        options: tuple[int, float, float],
+    ) -> None:
+        search, gradient_tolerance, value_tolerance = options
+        if search < 1 or gradient_tolerance < 0 or value_tolerance < 0:
+            raise ValueError(
+                f"{self._name}: the tolerances must not be negative and search must be at least 1, got "
+                f"{gradient_tolerance}, {value_tolerance} and {search}{where()}"
+            )
+        self.loss = FlatLoss(loss, parameters, *args)
+        name = self.loss.dtype.name.lower()
+        if name not in ("float32", "float64"):
+            raise ValueError(
+                f"{self._name}: the parameters must be float32 or float64, not {name}{where()}"
+            )
+        self._numbers: Any = np.dtype(name)
+        self._minimiser: Any = self._begun(self.loss.vector.astype(self._numbers), options)
+
+    def _begun(self, start: _Vector, options: tuple[int, float, float]) -> Any:
+        raise NotImplementedError
+
+    def run(
+        self,
+        max_steps: int = 1000,
+        *args: Any,
+        max_evaluations: int | None = None,
+        callback: Callable[[int, float], Any] | None = None,
+        progress: int = 0,
+    ) -> LBFGSResult:
+        """Takes up to max_steps steps, and leaves the parameters at the best point.
+
+        args: other arguments of the loss from now on, such as new points; the curvature found so far
+        is kept. callback(step, loss) is called after each step, and ends the run by returning True.
+        progress: prints a line every so many steps, and one at the end. Ctrl-C ends it at the best point,
+        "interrupted"; so does an error, which is raised then.
+        """
+        m = self._minimiser
+        if args or np.any(self.loss.vector.astype(self._numbers) != m.point):
+            self._begin_again(args)
+        begun, evaluations, before = time.perf_counter(), self.loss.calls, m.steps
+        steps, reason = 0, "steps" if max_steps < 1 else ""
+        try:
+            while not reason:
+                state = m.advance(*self.loss.at(Tensor(m.wanted)))
+                if state not in ("search", "stepped"):
+                    reason = state
+                if m.steps - before > steps:
+                    steps += 1
+                    if progress and steps % progress == 0:
+                        seconds = time.perf_counter() - begun
+                        print(f"{self._name}: step {steps}, loss {m.value:.6g}, {seconds:.1f} s")
+                    if callback is not None and callback(steps, m.value) is True:
+                        reason = reason or "stopped"
+                    elif steps >= max_steps:
+                        reason = reason or "steps"
+                if (
+                    not reason
+                    and max_evaluations
+                    and self.loss.calls - evaluations >= max_evaluations
+                ):
+                    reason = "evaluations"
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        except BaseException:
+            self.loss.assign(m.point)
+            raise
+        self.loss.assign(m.point)
+        made = self.loss.calls - evaluations
+        if progress:
+            print(
+                f"{self._name}: {steps} steps, {made} evaluations, loss {m.value:.6g}: {_REASONS[reason]}"
+            )
+        return LBFGSResult(
+            m.value, steps, made, reason, _REASONS[reason], m.point.astype(np.float64)
+        )
+
+    def _begin_again(self, args: tuple[Any, ...]) -> None:
+        """The loss, or what the parameters are, has changed since the last step."""
+        if args:
+            self.loss.args = args
+            self._minimiser.renew()
+        vector = self.loss.vector.astype(self._numbers)
+        if np.any(vector != self._minimiser.point):
+            self._minimiser.restart(vector)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is and what it knows of the curvature: point, curvature (an array), steps."""
+        m = self._minimiser
+        return {"method": self._name, "point": m.point, "curvature": m.saved(), "steps": m.steps}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from what state_dict gave, the parameters included. Raises ValueError for the state of
+        another method or of other parameters."""
+        missing = {"method", "point", "curvature", "steps"} - set(state)
+        if missing or state["method"] != self._name or len(state["point"]) != self.loss.size:
+            raise ValueError(
+                f"{self._name}: the state must be one of {self._name} for {self.loss.size} elements, with "
+                f"method, point, curvature and steps; got {state.get('method')} with {sorted(state)}, "
+                f"{len(state.get('point', ()))} elements{where()}"
+            )
+        self._minimiser.load(
+            np.asarray(state["point"]), np.asarray(state["curvature"]), int(state["steps"])
+        )
+        self.loss.assign(self._minimiser.point)
+
+
+class LBFGS(_QuasiNewton):
     """L-BFGS for loss(*args) over Parameters of one dtype, float32 or float64; a run goes on where the
     one before has ended.
 
@@ -147,6 +264,8 @@ class LBFGS:
     Raises what FlatLoss raises, and ValueError for parameters of another dtype or negative options.
     """
 
+    _name = "L-BFGS"
+
     def __init__(
         self,
         loss: Callable[..., Tensor],
@@ -157,76 +276,63 @@ class LBFGS:
         value_tolerance: float = 0.0,
         search: int = 50,
     ) -> None:
-        if history < 0 or search < 1 or gradient_tolerance < 0 or value_tolerance < 0:
-            raise ValueError(
-                "LBFGS: history and the tolerances must not be negative and search must be at least "
-                f"1, got {history}, {gradient_tolerance}, {value_tolerance} and {search}{where()}"
-            )
-        self.loss = FlatLoss(loss, parameters, *args)
-        minimisers = {"float32": _core.LbfgsFloat32, "float64": _core.LbfgsFloat64}
-        name = self.loss.dtype.name.lower()
-        if name not in minimisers:
-            raise ValueError(
-                f"LBFGS: the parameters must be float32 or float64, not {name}{where()}"
-            )
-        self._numbers: Any = np.dtype(name)
-        self._minimiser: Any = minimisers[name](
-            self.loss.vector, history, search, gradient_tolerance, value_tolerance
-        )
+        if history < 0:
+            raise ValueError(f"LBFGS: history must not be negative, got {history}{where()}")
+        self._history = history
+        super().__init__(loss, parameters, args, (search, gradient_tolerance, value_tolerance))
 
-    def run(
+    def _begun(self, start: _Vector, options: tuple[int, float, float]) -> Any:
+        kinds = {"float32": _core.LbfgsFloat32, "float64": _core.LbfgsFloat64}
+        return kinds[self._numbers.name](start, self._history, *options)
+
+
+class BFGS(_QuasiNewton):
+    """BFGS for loss(*args) over float64 Parameters, with the whole matrix that stands for the inverse of
+    the second derivatives: 8 bytes for each pair of elements, so up to some thousand elements. A run goes
+    on where the one before has ended.
+
+    Steps, tolerances, options and errors are those of LBFGS; parameters of float32 are refused.
+    """
+
+    _name, _update = "BFGS", "bfgs"
+
+    def __init__(
         self,
-        max_steps: int = 1000,
+        loss: Callable[..., Tensor],
+        parameters: Any,
         *args: Any,
-        max_evaluations: int | None = None,
-        callback: Callable[[int, float], Any] | None = None,
-        progress: int = 0,
-    ) -> LBFGSResult:
-        """Takes up to max_steps steps, and leaves the parameters at the best point.
+        gradient_tolerance: float = 0.0,
+        value_tolerance: float = 0.0,
+        search: int = 50,
+    ) -> None:
+        super().__init__(loss, parameters, args, (search, gradient_tolerance, value_tolerance))
 
-        args: other arguments of the loss from now on, such as new points; the curvature found so far
-        is kept. callback(step, loss) is called after each step, and ends the run by returning True.
-        progress: prints a line every so many steps, and one at the end.
-        """
-        m = self._minimiser
-        if args or np.any(self.loss.vector.astype(self._numbers) != m.point):
-            self._begin_again(args)
-        begun, evaluations, before = time.perf_counter(), self.loss.calls, m.steps
-        steps, reason = 0, "steps" if max_steps < 1 else ""
-        while not reason:
-            state = m.advance(*self.loss.at(Tensor(m.wanted)))
-            if state not in ("search", "stepped"):
-                reason = state
-            if m.steps - before > steps:
-                steps += 1
-                if progress and steps % progress == 0:
-                    print(
-                        f"L-BFGS: step {steps}, loss {m.value:.6g}, {time.perf_counter() - begun:.1f} s"
-                    )
-                if callback is not None and callback(steps, m.value) is True:
-                    reason = reason or "stopped"
-                elif steps >= max_steps:
-                    reason = reason or "steps"
-            if not reason and max_evaluations and self.loss.calls - evaluations >= max_evaluations:
-                reason = "evaluations"
-        self.loss.assign(m.point)
-        made = self.loss.calls - evaluations
-        if progress:
-            print(
-                f"L-BFGS: {steps} steps, {made} evaluations, loss {m.value:.6g}: {_REASONS[reason]}"
+    def _begun(self, start: _Vector, options: tuple[int, float, float]) -> Any:
+        if self._numbers != np.float64:
+            raise ValueError(
+                f"{self._name}: the parameters must be float64, not float32, in which the matrix soon "
+                f"means nothing; LBFGS takes both{where()}"
             )
-        return LBFGSResult(
-            m.value, steps, made, reason, _REASONS[reason], m.point.astype(np.float64)
-        )
+        return _core.DenseQuasiNewton(start, self._update, *options)
 
-    def _begin_again(self, args: tuple[Any, ...]) -> None:
-        """The loss, or what the parameters are, has changed since the last step."""
-        if args:
-            self.loss.args = args
-            self._minimiser.renew()
-        vector = self.loss.vector.astype(self._numbers)
-        if np.any(vector != self._minimiser.point):
-            self._minimiser.restart(vector)
+
+class SSBFGS(BFGS):
+    """BFGS that scales its matrix before each update, so that old errors of its size do not stay: for
+    badly scaled losses, such as those of differential equations, often far fewer steps.
+
+    The scale is the smaller one of 1 and y's / s'Bs, with s the step and y the change of the gradient (M.
+    Al-Baali, H. Khalfan, Optimization 54, 2005). Everything else as BFGS.
+    """
+
+    _name, _update = "SSBFGS", "ssbfgs"
+
+
+class SSBroyden(BFGS):
+    """As SSBFGS, with an update of Broyden's family between BFGS and DFP, or beyond, that is chosen at each
+    step from what the matrix says of it (J. F. Urban, P. Stefanou, J. A. Pons, J. Comput. Phys. 523, 2025).
+    """
+
+    _name, _update = "SSBroyden", "ssbroyden"
 
 
 def lbfgs(

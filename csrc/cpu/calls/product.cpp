@@ -159,8 +159,42 @@ std::vector<float> widened(const TensorDesc& t, const void* p) {
   return wide;
 }
 
+namespace {
+
+/// Sums of outer products, as gradients of single examples are: each element is written once. A
+/// pair's columns [batch, m] and rows [batch, n] lie as vectors do.
+template <class S>
+void outer_products(int64_t batch, int64_t m, int64_t n, size_t pairs, const void* const* in,
+                    S* y) {
+  split(batch, batch * m * n * static_cast<int64_t>(pairs), [&](int64_t begin, int64_t end) {
+    for (int64_t e = begin; e < end; ++e)
+      for (int64_t i = 0; i < m; ++i) {
+        S* const to = y + (e * m + i) * n;
+        for (size_t p = 0; p < pairs; ++p) {
+          const S by = static_cast<const S*>(in[2 * p])[e * m + i];
+          const S* const row = static_cast<const S*>(in[2 * p + 1]) + e * n;
+          if (p == 0)
+            for (int64_t j = 0; j < n; ++j) to[j] = by * row[j];
+          else
+            for (int64_t j = 0; j < n; ++j) to[j] += by * row[j];
+        }
+      }
+  });
+}
+
+}  // namespace
+
 /// a1 b1 + a2 b2 + ...
 void sum_of_products(const Call& c, const void* const* in, void* out) {
+  const auto [m, n, k] =
+      sizes_of(c.in[0].dims, c.out.dims, decode<ProductAttributes>(c.attributes));
+  const bool whole = c.out.dtype == DType::Float32 || c.out.dtype == DType::Float64;
+  if (k == 1 && whole && c.in.size() > 2) {
+    const int64_t batch = product(c.out.dims, 0, c.out.dims.size() - 2);
+    if (c.out.dtype == DType::Float64)
+      return outer_products(batch, m, n, c.in.size() / 2, in, static_cast<double*>(out));
+    return outer_products(batch, m, n, c.in.size() / 2, in, static_cast<float*>(out));
+  }
   matmul(c, 0, in, out);
   if (c.in.size() == 2) return;
   std::vector<std::byte> term(c.out.bytes());

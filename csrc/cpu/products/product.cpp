@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 #include "base/scratch.h"
@@ -50,7 +51,9 @@ constexpr DType kType = std::is_same_v<T, double> ? DType::Float64 : DType::Floa
 template <class T>
 constexpr bool kPairs = std::is_same_v<T, Pair>;
 
-constexpr int64_t kGroup = 16;  // rows that are transposed at a time
+constexpr int64_t kGroup = 16;           // rows that are transposed at a time
+constexpr int64_t kLeastMirrored = 256;  // smaller ones have little below their diagonal's slabs
+constexpr int64_t kAllWanted = std::numeric_limits<int64_t>::min() / 2;
 
 /// A matrix in memory, its rows `ld` elements apart: of T, for float of a half type too, and for
 /// pairs of bfloat16.
@@ -114,6 +117,9 @@ struct Product {
   int64_t ldc;
   DType made;  ///< what c is of: the operands' type, or what sums are in
   bool adds;   ///< to c, which holds sums, instead of writing it
+  /// Elements whose row, plus this, is greater than their column are those of a symmetric matrix's
+  /// lower triangle, which nobody wants.
+  int64_t below = kAllWanted;
 
   using Sum = std::conditional_t<kPairs<T>, float, T>;
   bool exact = a.stored == kType<T>;
@@ -132,6 +138,8 @@ struct Product {
   void for_each(int64_t tasks, F body) const {
     parallel_if(m * n * k >= kParallelWork, static_cast<int>(tasks), body);
   }
+
+  bool wanted(int64_t row, int64_t tile) const { return (tile + 1) * R > row + below; }
 
   int columns(int64_t tile) const { return static_cast<int>(std::min<int64_t>(R, n - tile * R)); }
 
@@ -232,7 +240,9 @@ struct Product {
       const int64_t slab = slab_rows();
       for (int64_t row = 0; row < m; row += slab)
         for (int64_t t = first; t < last; ++t)
-          multiply(row, std::min(slab, m - row), left + row * ld_left, t, x + (t - first) * R * k);
+          if (wanted(row, t))
+            multiply(row, std::min(slab, m - row), left + row * ld_left, t,
+                     x + (t - first) * R * k);
     });
   }
 
@@ -255,9 +265,10 @@ struct Product {
     slab = slab / 12 * 12;
     for_each(ceil_div(m, slab) * across, [&](int task, int) {
       const int64_t row = task / across * slab, rows = std::min(slab, m - row);
+      if (!wanted(row, task % across + at_once - 1)) return;
       const T* w = slab_of_a(row, rows, a_as_it_lies ? nullptr : kept<T, Own>(slab * ld_left));
       for (int64_t i = 0, tile = task % across; i < at_once; ++i, ++tile)
-        multiply(row, rows, w, tile, x + tile * R * k);
+        if (wanted(row, tile)) multiply(row, rows, w, tile, x + tile * R * k);
     });
   }
 
@@ -277,9 +288,10 @@ bool fills_tiles(int64_t m, int64_t n, int64_t k) {
 
 /// Where k is many blocks, one after the other is copied and multiplied, and c's sums wait in
 /// memory: what is copied stays in the caches.
+/// symmetric: the upper triangle alone is made.
 template <class T>
 void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const Source<T>& a,
-             const Source<T>& b, void* c) {
+             const Source<T>& b, void* c, bool symmetric = false) {
   using Sum = typename Product<T>::Sum;
   constexpr int64_t kNumbers = kPairs<T> ? 2 : 1;  // in a T
   const bool cut = k > 2 * kNumbers * kDepth;
@@ -306,7 +318,8 @@ void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const Source<T>&
                    apart ? reinterpret_cast<std::byte*>(sums) : to,
                    apart ? columns : n,
                    apart ? kType<Sum> : a.stored,
-                   k0 > 0}
+                   k0 > 0,
+                   symmetric ? i - j : kAllWanted}
             .run();
       if (!apart) continue;
       parallel_for(static_cast<int>(ceil_div(rows, kGroup)), [&](int task, int) {
@@ -316,6 +329,19 @@ void product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const Source<T>&
                                          static_cast<size_t>(columns));
       });
     }
+}
+
+/// The lower triangle becomes the upper one's mirror image.
+template <class T>
+void mirror(int64_t n, T* c) {
+  constexpr int64_t kBlock = 32;
+  const int64_t blocks = ceil_div(n, kBlock);
+  parallel_for(static_cast<int>(blocks), [&](int task, int) {
+    const int64_t r0 = task * kBlock, r1 = std::min(n, r0 + kBlock);
+    for (int64_t s0 = 0; s0 <= r0; s0 += kBlock)
+      for (int64_t r = r0; r < r1; ++r)
+        for (int64_t s = s0; s < std::min(r, s0 + kBlock); ++s) c[r * n + s] = c[s * n + r];
+  });
 }
 
 template <class T>
@@ -338,8 +364,10 @@ template <class T>
 void matrix_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T* a, const T* b,
                     T* c) {
   if (!fills_tiles(m, n, k)) return gemm(ta, tb, m, n, k, a, b, c);
+  const bool symmetric = a == b && ta != tb && m == n && n >= kLeastMirrored;
   product<T>(ta, tb, m, n, k, source<T>(a, kType<T>, ta ? m : k),
-             source<T>(b, kType<T>, tb ? k : n), c);
+             source<T>(b, kType<T>, tb ? k : n), c, symmetric);
+  if (symmetric) mirror(n, c);
 }
 
 void half_matrix_product(DType type, bool ta, bool tb, int64_t m, int64_t n, int64_t k,

@@ -10,6 +10,7 @@ namespace gradcell::cpu {
 
 /// c[m, n] = a[m, k] x b[k, n], row-major and dense; a flag says that the operand is stored
 /// transposed; float or double. Runs on all threads; the result does not depend on their number.
+/// Of a matrix and itself transposed half is computed, and mirrored.
 /// Throws Memory, and Runtime if the BLAS is needed and cannot be opened.
 template <class T>
 void matrix_product(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const T* a,

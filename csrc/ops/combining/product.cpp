@@ -179,7 +179,7 @@ class MatrixProduct : public Spec {
   /// Each example has factors of its own. Products of a single term are elementwise, so that rows
   /// can run with what is around them; large ones are written once, by the product.
   static NodeId of_examples(Graph& g, NodeId a, NodeId b, ProductAttributes p) {
-    constexpr int64_t kLarge = 4096;
+    constexpr int64_t kLarge = 256;
     const Dims da = g.dims(a), db = g.dims(b);
     const size_t rank = da.size();
     const int64_t m = da[rank - (p.transpose_a ? 1 : 2)], k = da[rank - (p.transpose_a ? 2 : 1)];

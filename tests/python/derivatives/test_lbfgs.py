@@ -7,24 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from rosenbrock import recorded_rosenbrock, rosenbrock, start_of_rosenbrock
 
 import gradcell as gc
 from gradcell import Parameter, Tensor, _core, ops
 
 DTYPES = [np.float32, np.float64]
-
-
-def rosenbrock(x):
-    """Value and gradient, in NumPy."""
-    a, b = x[1:] - x[:-1] ** 2, 1 - x[:-1]
-    gradient = np.zeros_like(x)
-    gradient[:-1] = -400 * x[:-1] * a - 2 * b
-    gradient[1:] += 200 * a
-    return np.sum(100 * a**2 + b**2), gradient
-
-
-def recorded_rosenbrock(p):
-    return lambda: (100 * ops.square(p[1:] - ops.square(p[:-1])) + ops.square(1 - p[:-1])).sum()
 
 
 def minimise(f, start, steps=1000, history=10, gradient=0.0, value=0.0):
@@ -38,10 +26,6 @@ def minimise(f, start, steps=1000, history=10, gradient=0.0, value=0.0):
         if state not in ("search", "not finite", "no lower point"):
             points.append(m.point)
     return m, state, points, evaluations
-
-
-def start_of_rosenbrock(n, dtype=np.float64):
-    return np.where(np.arange(n) % 2, 1.0, -1.2).astype(dtype)
 
 
 def test_every_step_meets_the_strong_wolfe_conditions():

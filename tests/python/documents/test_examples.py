@@ -163,6 +163,15 @@ def test_burgers_by_adam_and_lbfgs(tmp_path: Path) -> None:
     assert (tmp_path / "burgers.png").stat().st_size > 10_000
 
 
+def test_burgers_by_gauss_newton(tmp_path: Path) -> None:
+    example = load("burgers_gauss_newton")
+    u, course = example.solve(60, n=400, width=10)
+    assert course[-1][1] < 0.1 * course[0][1] and course[-1][2] < 0.5 * course[0][2]
+    pytest.importorskip("matplotlib")
+    example.plot(u, course, str(tmp_path / "burgers.png"))
+    assert (tmp_path / "burgers.png").stat().st_size > 10_000
+
+
 def test_gauss_newton_needs_fewer_steps_than_adam(tmp_path: Path) -> None:
     example = load("gauss_newton")
     net = example.network(12)

@@ -1,0 +1,248 @@
+"""Seconds until a differential equation is solved to a relative error: gradcell's second-order solvers.
+
+    python bench/solve.py                                # all problems, seeds 0 to 4, until their targets
+    python bench/solve.py --problems burgers --seeds 1 --methods gauss-newton ssbroyden lbfgs --full
+    python bench/solve.py --report                       # tables and pictures from bench/results/solve.json
+
+Every run adds to bench/results/solve.json. Errors are relative L2 errors against exact or spectral
+references (solve_problems.py), on points that no solver has seen; the time that they take is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+import gradcell as gc
+from gradcell import nn, ops
+from solve_problems import PROBLEMS, Problem
+
+RESULTS = Path(__file__).parent / "results"
+LEVELS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
+Watch = Callable[[], bool]  # notes the error; whether the run is over
+
+
+class Course:
+    """(seconds, error) on the way, and when it is over."""
+
+    def __init__(self, problem: Problem, full: bool, every: float = 0.05) -> None:
+        self.problem, self.full, self.every = problem, full, every
+        self.begun, self.aside, self.next = time.perf_counter(), 0.0, 0.0
+        self.points: list[tuple[float, float]] = []
+
+    def watch(self) -> bool:
+        now = time.perf_counter() - self.begun - self.aside
+        if now >= self.next:
+            before = time.perf_counter()
+            self.points.append((now, self.problem.error()))
+            self.aside += time.perf_counter() - before
+            self.next = now + max(self.every, now / 100)
+        reached = bool(self.points) and self.points[-1][1] <= self.problem.target
+        return now > self.problem.seconds or (reached and not self.full)
+
+    def reached(self) -> dict[str, float]:
+        """The seconds at which each level was first met."""
+        return {
+            f"{level:g}": next(t for t, e in self.points if e <= level)
+            for level in LEVELS
+            if any(e <= level for _, e in self.points)
+        }
+
+
+def gauss_newton(problem: Problem, random: np.random.Generator, course: Course) -> None:
+    solver = gc.GaussNewton(problem.residuals, problem.parameters, weights=problem.weights)
+    solver.run(
+        10**9,
+        *problem.points(random),
+        resample=(lambda _: problem.points(random)) if problem.every else None,
+        every=problem.every or 1,
+        callback=lambda _: course.watch(),
+    )
+
+
+def loss_of(problem: Problem) -> Callable[..., gc.Tensor]:
+    """The weighted sum of mean squares."""
+
+    def loss(*points: Any) -> gc.Tensor:
+        terms = [
+            ops.square(f(*p)).mean() * w
+            for f, p, w in zip(problem.residuals, points, problem.weights, strict=True)
+        ]
+        return sum(terms[1:], terms[0])
+
+    return loss
+
+
+def quasi_newton(cls: Any, steps: int) -> Callable[..., None]:
+    """Runs of a method of gradcell.quasi_newton, with new points after so many steps."""
+
+    def run(problem: Problem, random: np.random.Generator, course: Course) -> None:
+        solver = cls(loss_of(problem), problem.parameters, *problem.points(random))
+
+        def seen(step: int, value: float) -> bool:
+            if step % 10:
+                return False
+            solver.loss.assign(solver._minimiser.point)
+            return course.watch()
+
+        result = solver.run(steps, callback=seen)
+        while result.reason == "steps":
+            result = solver.run(steps, *problem.points(random), callback=seen)
+
+    return run
+
+
+def adam(problem: Problem, random: np.random.Generator, course: Course) -> None:
+    loss = loss_of(problem)
+    optimizer = nn.Adam(problem.parameters, learning_rate=1e-3)
+    gradients = gc.value_and_grad(loss, None, optimizer.parameters)
+
+    @gc.jit
+    def step(points: Any) -> gc.Tensor:
+        value, found = gradients(*points)
+        optimizer(found)
+        return value
+
+    points = problem.points(random)
+    while not course.watch():
+        if problem.every:
+            points = problem.points(random)
+        for _ in range(20):
+            step(points)
+
+
+METHODS: dict[str, Callable[[Problem, np.random.Generator, Course], None]] = {
+    "gauss-newton": gauss_newton,
+    "ssbroyden": quasi_newton(gc.SSBroyden, 500),
+    "ssbfgs": quasi_newton(gc.SSBFGS, 500),
+    "lbfgs": quasi_newton(gc.LBFGS, 500),
+    "adam": adam,
+}
+
+
+def run(name: str, method: str, seed: int, full: bool, seconds: float | None) -> dict[str, Any]:
+    problem = PROBLEMS[name](seed)
+    if seconds is not None:
+        problem.seconds = seconds
+    course = Course(problem, full)
+    METHODS[method](problem, np.random.default_rng(seed), course)
+    size = sum(p.size for p in problem.parameters)
+    best = min(e for _, e in course.points)
+    kept = course.points[:: max(1, len(course.points) // 200)] + course.points[-1:]
+    return {
+        "problem": name, "method": method, "seed": seed, "parameters": size,
+        "target": problem.target, "reached": course.reached(), "best": best,
+        "seconds": course.points[-1][0], "course": kept, "full": full,
+        "threads": gc._core.max_threads(), "machine": platform.machine(),
+    }  # fmt: skip
+
+
+def table(runs: list[dict[str, Any]]) -> str:
+    """A line for each problem and method: the median seconds to each level, and at the target the
+    worst."""
+    lines = [
+        "| problem | method | parameters | seeds | " + " | ".join(f"{x:g}" for x in LEVELS)
+        + " | worst to its target | best error, median |",
+        "|---|---|---|---|" + "---|" * (len(LEVELS) + 2),
+    ]  # fmt: skip
+    order = list(PROBLEMS)
+    keys = sorted(
+        {(r["problem"], r["method"]) for r in runs}, key=lambda k: (order.index(k[0]), k[1])
+    )
+    for problem, method in keys:
+        some = [r for r in runs if (r["problem"], r["method"]) == (problem, method)]
+
+        def cell(level: float, worst: bool = False, some: Any = some) -> str:
+            found = [r["reached"].get(f"{level:g}") for r in some]
+            there = sorted(t for t in found if t is not None)
+            if len(there) * 2 <= len(found) or (worst and len(there) < len(found)):
+                return f"{len(there)} of {len(found)}" if there else "-"
+            return f"{there[-1] if worst else median(there):.1f} s"
+
+        target = some[0]["target"]
+        lines.append(
+            f"| {problem} | {method} | {some[0]['parameters']} | {len(some)} | "
+            + " | ".join(cell(level) for level in LEVELS)
+            + f" | {target:g}: {cell(target, True)} | {median(r['best'] for r in some):.1e} |"
+        )
+    return "\n".join(lines)
+
+
+def pictures(runs: list[dict[str, Any]], path: Path) -> None:
+    """Error over seconds: a panel a problem, a line a seed, a colour a method."""
+    from matplotlib.figure import Figure
+
+    names = [n for n in PROBLEMS if any(r["problem"] == n for r in runs)]
+    figure = Figure(figsize=(12, 3 * -(-len(names) // 3)), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(-(-len(names) // 3), 3)).reshape(-1)
+    for axis, name in zip(axes, names, strict=False):
+        for k, method in enumerate(METHODS):
+            for i, r in enumerate(
+                r for r in runs if r["problem"] == name and r["method"] == method
+            ):
+                t, e = np.array(r["course"]).T
+                axis.loglog(t, e, color=f"C{k}", lw=0.9, label=None if i else method)
+        axis.set(title=name, xlabel="seconds", ylabel="relative error", xlim=(0.05, None))
+        axis.legend(frameon=False, fontsize=8)
+    for axis in axes[len(names) :]:
+        axis.set_visible(False)
+    figure.savefig(path, dpi=100)
+
+
+def report(runs: list[dict[str, Any]]) -> None:
+    text = "\n".join(
+        [
+            "# Seconds until an equation is solved",
+            "",
+            f"Written by bench/solve.py, on {runs[0]['threads']} threads of a machine that other work "
+            "shared. The median over seeds of the seconds to a relative L2 error (for inverse-heat the "
+            "coefficient's relative error), the time for measuring the error not counted; where no more "
+            "than half of the seeds got there, how many did. Runs end at the problem's target.",
+            "",
+            table(runs),
+            "",
+        ]
+    )
+    (RESULTS / "solve.md").write_text(text)
+    pictures(runs, RESULTS / "solve.png")
+    print(text)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--problems", nargs="+", default=list(PROBLEMS), choices=list(PROBLEMS))
+    parser.add_argument("--methods", nargs="+", default=["gauss-newton"], choices=list(METHODS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3, 4])
+    parser.add_argument("--seconds", type=float, help="at most so many a run")
+    parser.add_argument("--full", action="store_true", help="go on after the target")
+    parser.add_argument("--report", action="store_true", help="run nothing")
+    given = parser.parse_args()
+    path = RESULTS / "solve.json"
+    runs = json.loads(path.read_text()) if path.exists() else []
+    if not given.report:
+        for name in given.problems:
+            for method in given.methods:
+                for seed in given.seeds:
+                    found = run(name, method, seed, given.full, given.seconds)
+                    same = ("problem", "method", "seed")
+                    runs = [r for r in runs if any(r[k] != found[k] for k in same)] + [found]
+                    times = ", ".join(f"{k} {t:.1f} s" for k, t in found["reached"].items())
+                    print(
+                        f"{name} {method} {seed}: {times}; best {found['best']:.1e}, "
+                        f"{found['seconds']:.1f} s",
+                        flush=True,
+                    )
+                    path.write_text(json.dumps(runs, indent=None, separators=(",", ":")) + "\n")
+    report(runs)
+
+
+if __name__ == "__main__":
+    main()

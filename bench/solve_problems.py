@@ -1,0 +1,382 @@
+"""Differential equations with exact or spectral references, for bench/solve.py: each gives a network, its
+residuals with their points and weights, and the error that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+import gradcell as gc
+from gradcell import nn, ops
+
+PI = float(np.pi)
+Points = tuple[Any, ...]
+
+
+@dataclass
+class Problem:
+    """What a solver is given. residuals: functions of points; points: new ones from a random state, one
+    tuple a function; error: of the parameters as they are; weights: of the functions; targets: errors
+    whose times are noted; seconds: after which a run ends; every: steps between new points, 0 for none."""
+
+    residuals: list[Callable[..., gc.Tensor]]
+    parameters: list[gc.Parameter]
+    points: Callable[[np.random.Generator], list[Points]]
+    error: Callable[[], float]
+    weights: Sequence[float]
+    seconds: float = 60.0
+    every: int = 0
+    target: float = 1e-6
+    notes: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def network(inputs: int, width: int, depth: int, seed: int, outputs: int = 1) -> nn.SequentialCell:
+    """Dense layers and tanh in float64, by Glorot and Bengio's uniform distribution."""
+    gc.set_seed(seed)
+    cells: list[nn.Cell] = []
+    sizes = [inputs, *[width] * depth, outputs]
+    for k, (a, b) in enumerate(pairwise(sizes)):
+        cells.append(
+            nn.Dense(a, b, weight_init="xavier_uniform", bias_init="zeros", dtype=gc.float64)
+        )
+        if k < depth:
+            cells.append(nn.Tanh())
+    return nn.SequentialCell(*cells)
+
+
+def tensors(*arrays: Any) -> Points:
+    return tuple(gc.Tensor(np.asarray(a, np.float64)) for a in arrays)
+
+
+def box(random: np.random.Generator, n: int, low: Sequence[float], high: Sequence[float]) -> Any:
+    """n points in a box, by a scrambled Halton sequence where SciPy is there."""
+    try:
+        from scipy.stats import qmc
+
+        unit = qmc.Halton(len(low), seed=random).random(n)
+    except ImportError:
+        unit = random.random((n, len(low)))
+    return np.asarray(low) + unit * (np.asarray(high) - np.asarray(low))
+
+
+def edge(random: np.random.Generator, n: int, low: Sequence[float], high: Sequence[float]) -> Any:
+    """n points on the box's faces, equally many on each."""
+    faces = []
+    for face in range(2 * len(low)):
+        points = box(random, n // (2 * len(low)), low, high)
+        points[:, face // 2] = (high if face % 2 else low)[face // 2]
+        faces.append(points)
+    return np.concatenate(faces)
+
+
+def relative(found: Any, want: Any) -> float:
+    return float(np.linalg.norm(found - want) / np.linalg.norm(want))
+
+
+def column(x: gc.Tensor, k: int) -> gc.Tensor:
+    return x[:, k : k + 1]
+
+
+def grid(low: Sequence[float], high: Sequence[float], n: int) -> Any:
+    axes = [np.linspace(a, b, n) for a, b in zip(low, high, strict=True)]
+    return np.stack(np.meshgrid(*axes, indexing="ij"), -1).reshape(-1, len(low))
+
+
+def of_network(net: nn.Cell, points: Any, want: Any) -> Callable[[], float]:
+    at = gc.Tensor(points)
+    return lambda: relative(net(at).asnumpy(), want)
+
+
+# Equations in boxes whose solution is known -------------------------------------------------------------
+
+
+def poisson(seed: int) -> Problem:
+    """-(u_xx + u_yy) = 2 pi^2 u on the unit square."""
+    net = network(2, 16, 2, seed)
+    laplacian = gc.laplacian(net)
+
+    def exact(x: Any) -> Any:
+        return np.sin(PI * x[:, :1]) * np.sin(PI * x[:, 1:])
+
+    def points(random: np.random.Generator) -> list[Points]:
+        inside = box(random, 512, [0, 0], [1, 1])
+        return [
+            tensors(inside, 2 * PI**2 * exact(inside)),
+            tensors(edge(random, 160, [0, 0], [1, 1])),
+        ]
+
+    test = grid([0, 0], [1, 1], 101)
+    return Problem(
+        [lambda x, f: laplacian(x) + f, net], net.trainable_params(), points,
+        of_network(net, test, exact(test)), [1, 100], 10,
+    )  # fmt: skip
+
+
+def helmholtz(seed: int, a: int = 4) -> Problem:
+    """u_xx + u_yy + u = q on [-1, 1]^2, u = sin(a pi x) sin(a pi y) (a = 1, 4: both directions)."""
+    net = network(2, 32, 2, seed)
+    laplacian = gc.laplacian(net)
+
+    def exact(x: Any) -> Any:
+        return np.sin(a * PI * x[:, :1]) * np.sin(a * PI * x[:, 1:])
+
+    def points(random: np.random.Generator) -> list[Points]:
+        inside = box(random, 2048, [-1, -1], [1, 1])
+        q = (1 - 2 * (a * PI) ** 2) * exact(inside)
+        return [tensors(inside, q), tensors(edge(random, 400, [-1, -1], [1, 1]))]
+
+    test = grid([-1, -1], [1, 1], 101)
+    return Problem(
+        [lambda x, q: laplacian(x) + net(x) - q, net], net.trainable_params(), points,
+        of_network(net, test, exact(test)), [1, 1e4], 120, target=1e-4 if a > 1 else 1e-6,
+    )  # fmt: skip
+
+
+def poisson10(seed: int, d: int = 10) -> Problem:
+    """The Laplacian of u = sum of x_k x_(k+1) over pairs, plus the square of the mean's sine: in 10
+    dimensions."""
+    net = network(d, 32, 2, seed)
+    laplacian = gc.laplacian(net)
+
+    def exact(x: Any) -> Any:
+        return (x[:, ::2] * x[:, 1::2]).sum(1, keepdims=True) + np.sin(x.sum(1, keepdims=True))
+
+    def points(random: np.random.Generator) -> list[Points]:
+        inside = random.random((1500, d))
+        on = edge(random, 1000, [0] * d, [1] * d)
+        source = -d * np.sin(inside.sum(1, keepdims=True))
+        return [tensors(inside, source), tensors(on, exact(on))]
+
+    test = np.random.default_rng(1).random((10_000, d))
+    return Problem(
+        [lambda x, f: laplacian(x) - f, lambda x, u: net(x) - u], net.trainable_params(), points,
+        of_network(net, test, exact(test)), [1, 100], 120, every=1, target=1e-3,
+    )  # fmt: skip
+
+
+def heat(seed: int) -> Problem:
+    """u_t = u_xx / pi^2 on [0, 1] x [0, 1], from sin(pi x) + sin(2 pi x) / 2."""
+    net = network(2, 16, 2, seed)
+
+    def exact(x: Any) -> Any:
+        t, y = x[:, :1], x[:, 1:]
+        return np.exp(-t) * np.sin(PI * y) + np.exp(-4 * t) * np.sin(2 * PI * y) / 2
+
+    parts = gc.partials(net, [(0,), (1, 1)])
+
+    def equation(x: gc.Tensor) -> gc.Tensor:
+        u_t, u_xx = parts(x)
+        return u_t - u_xx / PI**2
+
+    def points(random: np.random.Generator) -> list[Points]:
+        border = edge(random, 192, [0, 0], [1, 1])
+        border = border[border[:, 0] < 1]
+        return [tensors(box(random, 512, [0, 0], [1, 1])), tensors(border, exact(border))]
+
+    test = grid([0, 0], [1, 1], 101)
+    return Problem(
+        [equation, lambda x, u: net(x) - u], net.trainable_params(), points,
+        of_network(net, test, exact(test)), [1, 100], 30,
+    )  # fmt: skip
+
+
+def inverse_heat(seed: int) -> Problem:
+    """u_t = k u_xx, where k = 0.3 is unknown and u known at 200 points; the error is k's."""
+    net = network(2, 16, 2, seed)
+    k = gc.Parameter(gc.Tensor(np.array([1.0])), name="k")
+
+    def exact(x: Any) -> Any:
+        t, y = x[:, :1], x[:, 1:]
+        rate = 0.3 * PI**2
+        return np.exp(-rate * t) * np.sin(PI * y) + np.exp(-4 * rate * t) * np.sin(2 * PI * y) / 2
+
+    parts = gc.partials(net, [(0,), (1, 1)])
+
+    def equation(x: gc.Tensor) -> gc.Tensor:
+        u_t, u_xx = parts(x)
+        return u_t - k * u_xx
+
+    def points(random: np.random.Generator) -> list[Points]:
+        seen = box(random, 256, [0, 0], [1, 1])
+        return [tensors(box(random, 512, [0, 0], [1, 1])), tensors(seen, exact(seen))]
+
+    return Problem(
+        [equation, lambda x, u: net(x) - u], [*net.trainable_params(), k], points,
+        lambda: abs(float(k.asnumpy()[0]) - 0.3) / 0.3, [1, 100], 30, target=1e-5,
+    )  # fmt: skip
+
+
+# Flows and fronts -----------------------------------------------------------------------------------------
+
+
+def kovasznay(seed: int) -> Problem:
+    """Steady Navier-Stokes at Re = 40 on [-0.5, 1] x [-0.5, 1.5] (L. Kovasznay, 1948); the error of the
+    velocities."""
+    net = network(2, 24, 2, seed, outputs=3)
+    re = 40.0
+    decay = re / 2 - np.sqrt(re**2 / 4 + 4 * PI**2)
+    low, high = [-0.5, -0.5], [1.0, 1.5]
+
+    def exact(x: Any) -> Any:
+        growth, turn = np.exp(decay * x[:, :1]), 2 * PI * x[:, 1:]
+        return np.hstack(
+            [
+                1 - growth * np.cos(turn),
+                decay / (2 * PI) * growth * np.sin(turn),
+                (1 - growth**2) / 2,
+            ]
+        )
+
+    parts = gc.partials(net, [(0,), (1,), (0, 0), (1, 1)])
+
+    def equation(x: gc.Tensor) -> gc.Tensor:
+        f, (fx, fy, fxx, fyy) = net(x), parts(x)
+        u, v = column(f, 0), column(f, 1)
+
+        def momentum(k: int, pressure: gc.Tensor) -> gc.Tensor:
+            moved = u * column(fx, k) + v * column(fy, k)
+            return moved + pressure - (column(fxx, k) + column(fyy, k)) / re
+
+        first = momentum(0, column(fx, 2))
+        second = momentum(1, column(fy, 2))
+        return ops.concat((first, second, column(fx, 0) + column(fy, 1)), 1)
+
+    def border(x: gc.Tensor, want: gc.Tensor) -> gc.Tensor:
+        return net(x) - want
+
+    def points(random: np.random.Generator) -> list[Points]:
+        on = edge(random, 256, low, high)
+        return [tensors(box(random, 512, low, high)), tensors(on, exact(on))]
+
+    test = grid(low, high, 101)
+    return Problem(
+        [equation, border], net.trainable_params(), points,
+        lambda: relative(net(gc.Tensor(test)).asnumpy()[:, :2], exact(test)[:, :2]), [1, 10], 60,
+    )  # fmt: skip
+
+
+@cache
+def burgers_reference() -> tuple[Any, Any]:
+    """Points of a grid and the solution there, by the Cole-Hopf integral (Basdevant et al. 1986)."""
+    from gradcell.demo import burgers as demo
+
+    t, x = np.meshgrid(np.linspace(0.01, 1, 100), np.linspace(-1, 1, 257), indexing="ij")
+    u = demo.exact(t, x)
+    return np.stack([t.ravel(), x.ravel()], 1), u.reshape(-1, 1)
+
+
+def burgers(seed: int) -> Problem:
+    """u_t + u u_x = 0.01 / pi u_xx from -sin(pi x), with u(t, +-1) = 0: by an ansatz
+    u = -sin(pi x) + t (1 - x^2) N."""
+    net = network(2, 20, 3, seed)
+    nu = 0.01 / PI
+
+    def solution(x: gc.Tensor) -> gc.Tensor:
+        t, y = column(x, 0), column(x, 1)
+        return -ops.sin(y * PI) + t * (1 - y * y) * net(x)
+
+    parts = gc.partials(solution, [(0,), (1,), (1, 1)])
+
+    def equation(x: gc.Tensor) -> gc.Tensor:
+        u_t, u_x, u_xx = parts(x)
+        return u_t + solution(x) * u_x - nu * u_xx
+
+    def points(random: np.random.Generator) -> list[Points]:
+        even = box(random, 1024, [0, -1], [1, 1])
+        near = box(random, 1024, [0, -1], [1, 1])
+        near[:, 1] = np.clip(0.08 * np.tan(near[:, 1] * 1.48) / np.tan(1.48) * 12, -1, 1)
+        return [tensors(np.concatenate([even, near]))]
+
+    test, want = burgers_reference()
+    at = gc.Tensor(test)
+    return Problem(
+        [equation], net.trainable_params(), points,
+        lambda: relative(solution(at).asnumpy(), want), [1], 300, every=20, target=1e-5,
+    )  # fmt: skip
+
+
+@cache
+def allen_cahn_reference() -> tuple[Any, Any]:
+    """u_t = 0.0001 u_xx + 5 (u - u^3), periodic on [-1, 1], from x^2 cos(pi x): by 4096 Fourier modes and
+    an exponential Runge-Kutta scheme of order 4 (Kassam, Trefethen 2005) with 1,000 steps."""
+    n, steps = 4096, 1000
+    x = -1 + 2 * np.arange(n) / n
+    wave = PI * np.fft.rfftfreq(n, 1 / n)
+    linear = 5 - 1e-4 * wave**2
+    h = 1.0 / steps
+    roots = np.exp(1j * PI * (np.arange(1, 33) - 0.5) / 32)
+    lr = h * linear[:, None] + roots[None]
+    full, half = np.exp(h * linear), np.exp(h * linear / 2)
+    q = h * np.real(np.mean((np.exp(lr / 2) - 1) / lr, 1))
+    f1 = h * np.real(np.mean((-4 - lr + np.exp(lr) * (4 - 3 * lr + lr**2)) / lr**3, 1))
+    f2 = h * np.real(np.mean((2 + lr + np.exp(lr) * (-2 + lr)) / lr**3, 1))
+    f3 = h * np.real(np.mean((-4 - 3 * lr - lr**2 + np.exp(lr) * (4 - lr)) / lr**3, 1))
+
+    def rest(v: Any) -> Any:
+        return np.fft.rfft(-5 * np.fft.irfft(v, n) ** 3)
+
+    u = x**2 * np.cos(PI * x)
+    v, rows = np.fft.rfft(u), [u]
+    for k in range(steps):
+        nv = rest(v)
+        a = half * v + q * nv
+        na = rest(a)
+        b = half * v + q * na
+        nb = rest(b)
+        c = half * a + q * (2 * nb - nv)
+        nc = rest(c)
+        v = full * v + nv * f1 + 2 * (na + nb) * f2 + nc * f3
+        if (k + 1) % (steps // 100) == 0:
+            rows.append(np.fft.irfft(v, n))
+    t = np.repeat(np.linspace(0, 1, 101), n // 16)
+    return np.stack([t, np.tile(x[::16], 101)], 1), np.array(rows)[:, ::16].reshape(-1, 1)
+
+
+def allen_cahn(seed: int) -> Problem:
+    """u_t = 0.0001 u_xx + 5 (u - u^3), periodic: the network is one of cos and sin of pi x and 2 pi x. The
+    start x^2 cos(pi x) has a kink at x = -1, where the network is asked for it at more points."""
+    net = network(5, 24, 3, seed)
+
+    def solution(x: gc.Tensor) -> gc.Tensor:
+        t, y = column(x, 0), column(x, 1)
+        waves = [f(y * (k * PI)) for k in (1.0, 2.0) for f in (ops.cos, ops.sin)]
+        return net(ops.concat((t * 2 - 1, *waves), 1))
+
+    parts = gc.partials(solution, [(0,), (1, 1)])
+
+    def equation(x: gc.Tensor) -> gc.Tensor:
+        u, (u_t, u_xx) = solution(x), parts(x)
+        return u_t - 1e-4 * u_xx - 5 * (u - u * u * u)
+
+    def points(random: np.random.Generator) -> list[Points]:
+        start, near = random.uniform(-1, 1, (150, 1)), random.uniform(-1, 1, (150, 1))
+        start = np.concatenate([start, np.sign(near) * (1 - 0.1 * near**2)])
+        values = start**2 * np.cos(PI * start)
+        inside = box(random, 2048, [0, -1], [1, 1])
+        return [tensors(inside), tensors(np.hstack([0 * start, start]), values)]
+
+    test, want = allen_cahn_reference()
+    at = gc.Tensor(test)
+    return Problem(
+        [equation, lambda x, u: solution(x) - u], net.trainable_params(), points,
+        lambda: relative(solution(at).asnumpy(), want), [1, 100], 120, every=20, target=1e-4,
+    )  # fmt: skip
+
+
+PROBLEMS: dict[str, Callable[[int], Problem]] = {
+    "poisson": poisson,
+    "heat": heat,
+    "inverse-heat": inverse_heat,
+    "kovasznay": kovasznay,
+    "helmholtz-1": lambda seed: helmholtz(seed, 1),
+    "helmholtz-4": helmholtz,
+    "poisson-10": poisson10,
+    "burgers": burgers,
+    "allen-cahn": allen_cahn,
+}

@@ -1,0 +1,131 @@
+// The minimisers: vectors come and go as NumPy arrays.
+#include "runtime/minimisers/quasi_newton.h"
+
+#include <pybind11/numpy.h>
+
+#include "bind/bind.h"
+
+namespace gradcell::bind {
+
+namespace {
+
+template <class T>
+using Vector = py::array_t<T, py::array::c_style | py::array::forcecast>;
+
+template <class T>
+std::span<const T> elements(const Vector<T>& v) {
+  return {v.data(), static_cast<size_t>(v.size())};
+}
+
+template <class T>
+py::array_t<T> copied(std::span<const T> v) {
+  return py::array_t<T>(static_cast<py::ssize_t>(v.size()), v.data());
+}
+
+template <class S>
+const char* word(S state) {
+  switch (state) {
+    case S::Search:
+      return "search";
+    case S::Stepped:
+      return "stepped";
+    case S::SmallGradient:
+      return "small gradient";
+    case S::SmallDecrease:
+      return "small decrease";
+    case S::NoLowerPoint:
+      return "no lower point";
+    case S::NotFinite:
+      return "not finite";
+  }
+  return "";
+}
+
+/// What all of them can do, of class M over vectors of T.
+template <class T, class M>
+py::class_<M> bind_minimiser(py::module_& m, const char* name, const char* text) {
+  return py::class_<M>(m, name, text)
+      .def(
+          "advance",
+          [](M& l, double value, const Vector<T>& gradient) {
+            require(gradient.size() == static_cast<py::ssize_t>(l.point().size()), ErrorKind::Value,
+                    "The gradient has another size than the point");
+            return word(l.advance(value, elements(gradient)));
+          },
+          py::arg("value"), py::arg("gradient"),
+          "Takes value and gradient at `wanted`; says what that was: search, stepped, or why it "
+          "ends.")
+      .def(
+          "renew", [](M& l) { l.renew(); },
+          "The function has changed: it is wanted at `point` again.")
+      .def(
+          "restart",
+          [](M& l, const Vector<T>& point) {
+            require(point.size() == static_cast<py::ssize_t>(l.point().size()), ErrorKind::Value,
+                    "The new point has another size than the old one");
+            l.restart(elements(point));
+          },
+          py::arg("point"), "The point is another one; nothing is known of the function there.")
+      .def(
+          "saved", [](const M& l) { return copied(std::span<const T>(l.saved())); },
+          "What is known of the curvature, as numbers.")
+      .def(
+          "load",
+          [](M& l, const Vector<T>& point, const Vector<T>& curvature, int64_t steps) {
+            require(point.size() == static_cast<py::ssize_t>(l.point().size()) &&
+                        l.load(elements(point), elements(curvature), steps),
+                    ErrorKind::Value, "The saved state is of another method, or of other sizes");
+          },
+          py::arg("point"), py::arg("curvature"), py::arg("steps"),
+          "Goes on from a point and what `saved` gave there.")
+      .def_property_readonly(
+          "wanted", [](const M& l) { return copied(l.wanted()); },
+          "Where value and gradient are wanted.")
+      .def_property_readonly(
+          "point", [](const M& l) { return copied(l.point()); }, "The best point so far.")
+      .def_property_readonly(
+          "value", [](const M& l) { return l.value(); }, "The function there.")
+      .def_property_readonly(
+          "steps", [](const M& l) { return l.steps(); }, "How often the point has moved.");
+}
+
+template <class T>
+void bind_limited(py::module_& m, const char* name) {
+  bind_minimiser<T, Lbfgs<T>>(m, name,
+                              "L-BFGS that is told values and gradients where it wants them.")
+      .def(py::init([](const Vector<T>& start, int history, int search, double gradient_tolerance,
+                       double value_tolerance) {
+             return std::make_unique<Lbfgs<T>>(
+                 elements(start), history,
+                 typename QuasiNewton<T>::Options{search, gradient_tolerance, value_tolerance});
+           }),
+           py::arg("start"), py::arg("history"), py::arg("search"), py::arg("gradient_tolerance"),
+           py::arg("value_tolerance"));
+}
+
+BroydenUpdate update_of(const std::string& name) {
+  if (name == "bfgs") return BroydenUpdate::Bfgs;
+  if (name == "ssbfgs") return BroydenUpdate::ScaledBfgs;
+  require(name == "ssbroyden", ErrorKind::Value, "There is no update ", name);
+  return BroydenUpdate::ScaledBroyden;
+}
+
+}  // namespace
+
+void bind_quasi_newton(py::module_& m) {
+  bind_limited<float>(m, "LbfgsFloat32");
+  bind_limited<double>(m, "LbfgsFloat64");
+  bind_minimiser<double, DenseQuasiNewton>(
+      m, "DenseQuasiNewton",
+      "BFGS and its kin that are told values and gradients where they want them.")
+      .def(py::init([](const Vector<double>& start, const std::string& update, int search,
+                       double gradient_tolerance, double value_tolerance) {
+             return std::make_unique<DenseQuasiNewton>(
+                 elements(start), update_of(update),
+                 QuasiNewton<double>::Options{search, gradient_tolerance, value_tolerance});
+           }),
+           py::arg("start"), py::arg("update"), py::arg("search"), py::arg("gradient_tolerance"),
+           py::arg("value_tolerance"));
+}
+
+}  // namespace gradcell::bind

@@ -1,0 +1,86 @@
+// What a quasi-Newton method knows of a function's curvature: steps and the changes of the gradient
+// come in, directions go out.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace gradcell {
+
+/// The sum of products, in lanes of T over blocks, and of the blocks in double.
+template <class T>
+double dot(const T* a, const T* b, size_t n);
+
+template <class T>
+class Curvature {
+ public:
+  virtual ~Curvature() = default;
+  /// Whether there has been a step to learn from.
+  virtual bool known() const = 0;
+  virtual void forget() = 0;
+  /// A step, the gradient's change over it, their product, which is positive, and step' B step,
+  /// where B is the matrix that the step's direction came from.
+  virtual void learn(std::span<const T> step, std::span<const T> change, double sy, double sBs) = 0;
+  /// direction = - H gradient, where H stands for the inverse of the second derivatives.
+  virtual void direct(std::span<const T> gradient, std::span<T> direction) const = 0;
+  /// All that is known, as numbers, and back.
+  virtual std::vector<T> saved() const = 0;
+  virtual bool load(std::span<const T> numbers) = 0;
+};
+
+/// The latest pairs of steps and changes (D. C. Liu, J. Nocedal, Math. Programming 45, 1989).
+template <class T>
+class LatestPairs : public Curvature<T> {
+ public:
+  LatestPairs(size_t n, int history);
+  bool known() const override { return held_ > 0; }
+  void forget() override { held_ = 0; }
+  void learn(std::span<const T> step, std::span<const T> change, double sy, double sBs) override;
+  void direct(std::span<const T> gradient, std::span<T> direction) const override;
+  std::vector<T> saved() const override;
+  bool load(std::span<const T> numbers) override;
+
+ private:
+  size_t slot(int age) const;
+
+  size_t n_;
+  int history_, held_ = 0, newest_ = -1;
+  std::vector<T> steps_, changes_;  ///< [history, n]: of points, of gradients
+  std::vector<double> curvature_;   ///< 1 / (step . change)
+  double scale_ = 1;
+};
+
+/// Updates of Broyden's family, scaled by themselves or not.
+enum class BroydenUpdate { Bfgs, ScaledBfgs, ScaledBroyden };
+
+/// The whole matrix. An update is
+///   H = (H - Hy (Hy)' / y'Hy + phi v v') / tau + s s' / y's,  v = sqrt(y'Hy) (s / y's - Hy /
+///   y'Hy),
+/// where phi = tau = 1 is BFGS; tau and phi of the scaled ones: M. Al-Baali, H. Khalfan,
+/// Optimization 54, 2005; J. F. Urban, P. Stefanou, J. A. Pons, J. Comput. Phys. 523, 2025,
+/// section 3.
+class InverseHessian : public Curvature<double> {
+ public:
+  InverseHessian(size_t n, BroydenUpdate update);
+  bool known() const override { return known_; }
+  void forget() override { known_ = false; }
+  void learn(std::span<const double> step, std::span<const double> change, double sy,
+             double sBs) override;
+  void direct(std::span<const double> gradient, std::span<double> direction) const override;
+  std::vector<double> saved() const override;
+  bool load(std::span<const double> numbers) override;
+
+ private:
+  struct Factors {
+    double tau = 1, phi = 1;
+  };
+  Factors factors(double sy, double sBs, double yHy) const;
+  void multiply(std::span<const double> x, std::span<double> y) const;
+
+  size_t n_;
+  BroydenUpdate update_;
+  bool known_ = false;
+  std::vector<double> matrix_, moved_;  ///< [n, n]; H y
+};
+
+}  // namespace gradcell

@@ -1,0 +1,63 @@
+"""Damped least squares by a Cholesky factorisation in the smaller of two spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+
+_ops = _core.ops
+
+
+def wide(x: Tensor) -> Tensor:
+    """In float64."""
+    return _ops.cast(x, _core.float64)
+
+
+class DenseSystem:
+    """Damped least squares with one Jacobian, by Cholesky's factor in the smaller of its two spaces."""
+
+    def __init__(self, residual: Tensor, parts: Sequence[Tensor], damping: Tensor) -> None:
+        self.residual = residual
+        self.jacobian = parts[0] if len(parts) == 1 else _ops.concat(parts, 0)
+        count, size = self.jacobian.shape
+        self.dtype, self.wide = self.jacobian.dtype, count < size
+        self.n = min(count, size)
+        self.slope = self._back(residual)
+        matrix = wide(_ops.matmul(self.jacobian, self.jacobian, not self.wide, self.wide))
+        square = [self.n, self.n]
+        unit = _ops.equal(_ops.iota(square, _core.int32, 0), _ops.iota(square, _core.int32, 1))
+        largest = _ops.reduce_max(_ops.where(unit, matrix, 0.0), [0, 1], False)
+        epsilon = float(np.finfo(np.dtype(self.dtype.name.lower())).eps)
+        begun = _ops.where(_ops.greater(damping, 0.0), damping, _ops.mul(largest, 1e-3))
+        self.damping = _ops.maximum(begun, _ops.maximum(_ops.mul(largest, 16 * epsilon), 1e-300))
+        damped = _ops.add(matrix, _ops.where(unit, self.damping, 0.0))
+        self.factor = _ops.cholesky_factor(damped, False)
+
+    def _back(self, x: Tensor) -> Tensor:
+        """J' x, [P]."""
+        found = _ops.matmul(self.jacobian, _ops.reshape(x, [x.size, 1]), True)
+        return _ops.reshape(found, [found.size])
+
+    def moved(self, x: Tensor) -> Tensor:
+        """J x, [N]."""
+        found = _ops.matmul(self.jacobian, _ops.reshape(x, [x.size, 1]))
+        return _ops.reshape(found, [found.size])
+
+    def _solved(self, right: Tensor) -> Tensor:
+        column = _ops.reshape(wide(right), [self.n, 1])
+        found = _ops.cast(_ops.cholesky_solve(self.factor, column, False), self.dtype)
+        return _ops.reshape(found, [self.n])
+
+    def least_squares(self, right: Tensor) -> Tensor:
+        """(J' J + d I)^-1 J' right = J' (J J' + d I)^-1 right."""
+        return self._back(self._solved(right)) if self.wide else self._solved(self._back(right))
+
+    def direction(self, last: Tensor | None) -> Tensor:
+        """What minimises |J s + r|^2 + d |s - last|^2."""
+        if last is None:
+            return _ops.neg(self.least_squares(self.residual))
+        return _ops.sub(last, self.least_squares(_ops.add(self.residual, self.moved(last))))

@@ -1,0 +1,400 @@
+"""Gauss-Newton steps with Levenberg-Marquardt damping: residuals, their Jacobian, the damped system, its
+solution and the search for a step are one plan."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell._location import where
+from gradcell.compiled import jit
+from gradcell.parameter import Parameter
+from gradcell.solvers.dense import DenseSystem, wide
+from gradcell.solvers.iterative import IterativeSystem, linearised
+from gradcell.solvers.jacobian import Blocks
+
+__all__ = ["GaussNewton", "GaussNewtonState"]
+
+_ops = _core.ops
+
+#: The multiples of a direction that are tried.
+STEPS = (1.0, 0.5, 0.2, 0.05, 0.01, 1e-3)
+
+#: After how many steps in a row that lower nothing, each with ten times the damping, it is a minimum.
+MOST_FAILURES = 8
+
+#: Why a step or a run was the last one, or that it was not.
+_REASONS = {
+    "stepped": "a step lowered the loss",
+    "no lower point": "no step lowers the loss: the damping grows, and the parameters stay",
+    "not finite": "the loss or its Jacobian is not finite; the parameters are those of the last good step",
+    "singular": "the damped system could not be factored up to the largest damping; the parameters stay",
+    "small loss": "the loss is at most loss_tolerance",
+    "small decrease": "steps lowered the loss by less than value_tolerance of it",
+    "minimum": "no step lowers the loss at any damping: it is at a minimum, or the digits are used up",
+    "steps": "max_steps have been taken",
+    "seconds": "max_seconds have passed",
+    "stopped": "the callback returned True",
+    "interrupted": "it was interrupted; the parameters are those of the last whole step",
+}
+
+
+@dataclass(frozen=True)
+class GaussNewtonState:
+    """What one step did, or how a run ended.
+
+    loss: at the parameters as they are now; before: before the step; step: the multiple of the direction
+    that was taken, 0 where none lowered the loss; damping: what was added to the matrix's diagonal; ratio:
+    the decrease over the one that the linearised residuals foretold; gradient: the largest component of
+    the loss's gradient before the step; steps: how many this solver has taken; reason: what it was, in a
+    word ("stepped" if there may be more), message: in a sentence.
+    """
+
+    loss: float
+    before: float
+    step: float
+    damping: float
+    ratio: float
+    gradient: float
+    steps: int
+    reason: str
+
+    @property
+    def message(self) -> str:
+        """The reason in a sentence."""
+        return _REASONS[self.reason]
+
+    @property
+    def finished(self) -> bool:
+        """Whether more steps at the same points would change nothing, or cannot be taken."""
+        return self.reason in ("not finite", "singular", "minimum", "small loss", "small decrease")
+
+
+class GaussNewton:
+    """Least squares by Gauss-Newton steps: (J' J + d I) s = -J' r for the residuals r and their
+    Jacobian J by the parameters, each step one compiled call.
+
+    residuals: a function of points that gives one number for each, [N], or k, [N, k]; or a list of such
+    functions, each with points of its own. The loss is the sum over them of weight times mean square.
+    Rows of J are gradients of single points, so a residual should depend on its own point alone; one
+    that combines points (an integral) may give [m] of any other length, and costs a pass back for each.
+    parameters: float32 or float64, one dtype. weights: one for each function, 1 without.
+
+    The system is that of the smaller space: P x P for fewer parameters than residuals, else N x N of
+    J J' + d I (Woodbury), solved by Cholesky's factorisation in float64. With method="cg" there is no
+    matrix: the system is solved by at most `iterations` conjugate gradients, two products with J each,
+    preconditioned by a sketch of `rank` products (Nystroem), for thousands of parameters and more. The
+    damping d (K. Levenberg 1944, D. W. Marquardt 1963) begins at `damping`, or at 1e-3 of the matrix's
+    largest diagonal element; it falls after steps of at least half the direction, and grows after small
+    ones. The step is the best of the multiples `steps` of s, with the path's bend, s a + c a^2, where c
+    comes of the residuals' second derivative along s (M. Transtrum, J. Sethna, arXiv:1201.5885), unless
+    acceleration is False; if none lowers the loss, the parameters stay and the damping grows. momentum: the
+    share of the last direction that the new one is close to, as SPRING has it (G. Goldshlager, N.
+    Abrahamsen, L. Lin, J. Comput. Phys. 516, 2024): less noise where points are new in each step.
+
+    Raises ValueError for residuals that are no vectors, parameters of other dtypes, weights that are not
+    positive, points of unequal counts in one function.
+    """
+
+    def __init__(
+        self,
+        residuals: Any,
+        parameters: Any,
+        *,
+        weights: Sequence[float] | None = None,
+        damping: float | None = None,
+        momentum: float = 0.0,
+        steps: Sequence[float] = STEPS,
+        acceleration: bool = True,
+        method: str = "dense",
+        rank: int = 20,
+        iterations: int = 30,
+    ) -> None:
+        self.blocks = Blocks("GaussNewton", residuals, parameters, weights)
+        grid = [float(a) for a in steps]
+        if not grid or not all(0 < a < np.inf for a in grid):
+            raise ValueError(f"GaussNewton: steps must be positive numbers, got {steps}{where()}")
+        if not 0 <= momentum < 1 or (damping is not None and not 0 < damping < np.inf):
+            raise ValueError(
+                "GaussNewton: momentum must be from 0 to less than 1, and damping positive or None, got "
+                f"{momentum} and {damping}{where()}"
+            )
+        if method not in ("dense", "cg") or rank < 1 or iterations < 1:
+            raise ValueError(
+                'GaussNewton: method must be "dense" or "cg", rank and iterations at least 1, got '
+                f"{method!r}, {rank} and {iterations}{where()}"
+            )
+        self.momentum, self._grid = momentum, grid
+        self.method, self.iterations = method, iterations
+        self.acceleration = acceleration
+        self.damping = damping
+        self.steps = 0
+        self._failures = 0
+        self._direction = Parameter(Tensor(np.zeros(self.blocks.size), self.blocks.dtype))
+        self._sketch = _sketch(min(rank, self.blocks.size), self.blocks) if method == "cg" else None
+        self._plans: dict[tuple[bool, ...] | None, Any] = {}
+        self._loss = jit(lambda points: _square_sum(self.blocks.vector(points)))
+
+    # One step -------------------------------------------------------------------------------------
+
+    def step(self, *points: Any) -> GaussNewtonState:
+        """One step at these points: the arguments of the residual function; of several functions, for
+        each its points, or a tuple of its arguments."""
+        given = self.blocks.given(points)
+        apart = None if self.method == "cg" else tuple(self.blocks.rows_apart(given))
+        for _ in range(40):
+            try:
+                return self._taken(*self._numbers(apart, given))
+            except ValueError as error:
+                if not any(text in str(error) for text in _NO_SOLUTION):
+                    raise
+            loss = float(self._loss(given))
+            if not np.isfinite(loss) or not np.isfinite(self._gradient(given)):
+                return self._state(
+                    loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, "not finite"
+                )
+            self.damping = 10 * (self.damping or 1e-12)
+        return self._state(loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, "singular")
+
+    def _numbers(self, apart: tuple[bool, ...] | None, given: list[tuple[Any, ...]]) -> list[float]:
+        if apart not in self._plans:
+            self._plans[apart] = jit(lambda d, points: self._recorded(apart, d, points))
+        damping = Tensor(np.float64(self.damping or 0.0), _core.float64)
+        found = self._plans[apart](damping, given)
+        return [float(x) for x in found.asnumpy()]
+
+    def _recorded(self, apart: Any, damping: Tensor, points: Any) -> Tensor:
+        """The step as nodes: what it did, [loss, before, foretold loss, step, damping, gradient]."""
+        blocks = self.blocks
+        start = blocks.elements()
+        residual = blocks.vector(points)
+        path = self._of_matrix if apart is not None else self._of_products
+        direction, bend, moved, slope, damping = path(residual, apart, damping, points)
+        before = _square_sum(residual)
+        best = _Best(before, start)
+        for a in self._grid:
+            change = _ops.mul(direction, a)
+            if bend is not None:
+                change = _ops.add(change, _ops.mul(bend, a * a))
+            there = _ops.add(start, change)
+            blocks.assign(there)
+            loss = _square_sum(blocks.vector(points))
+            best.consider(loss, there, a, _square_sum(_ops.add(residual, _ops.mul(moved, a))))
+        blocks.assign(best.point)
+        nothing = _ops.full([blocks.size], 0, blocks.dtype)
+        self._direction.set_data(_ops.where(best.lower, direction, nothing))
+        gradient = _ops.mul(wide(_ops.reduce_max(_ops.abs(slope), [0], False)), 2.0)
+        numbers = [best.loss, before, best.foretold, best.step, damping, gradient]
+        return _ops.concat([_ops.reshape(wide(n), [1]) for n in numbers], 0)
+
+    def _of_matrix(
+        self, residual: Tensor, apart: Sequence[bool], damping: Tensor, points: Any
+    ) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]:
+        system = DenseSystem(residual, self.blocks.jacobian(points, apart), damping)
+        return self._along(system, points)
+
+    def _of_products(
+        self, residual: Tensor, _: None, damping: Tensor, points: Any
+    ) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]:
+        with linearised(self.blocks, points) as linear:
+            assert self._sketch is not None
+            sketch = _ops.add(self._sketch, 0.0)
+            system = IterativeSystem(linear, residual, damping, sketch, self.iterations)
+            return self._along(system, points)
+
+    def _along(
+        self, system: Any, points: Any
+    ) -> tuple[Tensor, Tensor | None, Tensor, Tensor, Tensor]:
+        """(The direction s, how the path bends, J s, J' r, the damping)."""
+        last = _ops.mul(self._direction, self.momentum) if self.momentum else None
+        direction = system.direction(last)
+        bend = None
+        if self.acceleration:
+            second = self.blocks.second(direction, points)
+            bend = _ops.mul(system.least_squares(second), -0.5)
+        return direction, bend, system.moved(direction), system.slope, system.damping
+
+    def _gradient(self, given: list[tuple[Any, ...]]) -> float:
+        """The gradient's size, to see whether it is finite."""
+
+        def size(points: Any) -> Tensor:
+            with linearised(self.blocks, points) as linear:
+                return _square_sum(linear.back(linear.vector))
+
+        return float(jit(size)(given))
+
+    # The damping ----------------------------------------------------------------------------------
+
+    def _taken(
+        self, loss: float, before: float, foretold: float, step: float, used: float, gradient: float
+    ) -> GaussNewtonState:
+        """What the numbers say, and the damping of the next step."""
+        if not np.isfinite(before):
+            return self._state(before, before, 0.0, used, np.nan, gradient, "not finite")
+        self.damping = used * _growth(step)
+        if step == 0.0:
+            self._failures += 1
+            reason = "minimum" if self._failures >= MOST_FAILURES else "no lower point"
+            return self._state(loss, before, step, used, np.nan, gradient, reason)
+        self._failures = 0
+        self.steps += 1
+        ratio = (before - loss) / max(before - foretold, np.finfo(np.float64).tiny)
+        return self._state(loss, before, step, used, ratio, gradient, "stepped")
+
+    def _state(
+        self, loss: float, before: float, step: float, damping: float, ratio: float,
+        gradient: float, reason: str,
+    ) -> GaussNewtonState:  # fmt: skip
+        return GaussNewtonState(loss, before, step, damping, ratio, gradient, self.steps, reason)
+
+    # Runs -----------------------------------------------------------------------------------------
+
+    def run(
+        self,
+        max_steps: int,
+        *points: Any,
+        resample: Callable[[int], Any] | None = None,
+        every: int = 1,
+        max_seconds: float | None = None,
+        loss_tolerance: float = 0.0,
+        value_tolerance: float = 0.0,
+        callback: Callable[[GaussNewtonState], Any] | None = None,
+        progress: int = 0,
+    ) -> GaussNewtonState:
+        """Up to max_steps steps; the state of the last one, with the reason why there are no more.
+
+        resample(step) gives new points every `every` steps, as a tuple of what `step` takes (Adam may have
+        been first: the parameters are taken as they are). It ends when
+        the loss is at most loss_tolerance, when ten steps together lowered it by less than value_tolerance
+        of it (not with new points), after max_seconds, or when the callback, called with each step's state,
+        returns True. Ctrl-C ends it after the last whole step, "interrupted". progress: prints a line every
+        so many steps, and one at the end.
+        """
+        if max_steps < 1 or every < 1:
+            raise ValueError(
+                f"GaussNewton: max_steps and every must be at least 1, got {max_steps} and {every}{where()}"
+            )
+        begun, losses = time.perf_counter(), []
+        state, reason = None, ""
+        try:
+            for k in range(max_steps):
+                if resample is not None and k % every == 0:
+                    found = resample(k)
+                    points = tuple(found) if isinstance(found, (tuple, list)) else (found,)
+                state = self.step(*points)
+                losses.append(state.loss)
+                seconds = time.perf_counter() - begun
+                if progress and (k + 1) % progress == 0:
+                    left = seconds / (k + 1) * (max_steps - k - 1)
+                    print(
+                        f"Gauss-Newton: step {k + 1}, loss {state.loss:.6g}, damping {state.damping:.1e}, "
+                        f"{seconds:.1f} s, at most {left:.0f} s left"
+                    )
+                reason = state.reason if state.finished and resample is None else ""
+                reason = reason or (state.reason if state.reason in _HOPELESS else "")
+                if state.loss <= loss_tolerance:
+                    reason = "small loss"
+                elif resample is None and _stalls(losses, value_tolerance):
+                    reason = "small decrease"
+                elif callback is not None and callback(state) is True:
+                    reason = reason or "stopped"
+                elif max_seconds is not None and seconds >= max_seconds:
+                    reason = reason or "seconds"
+                if reason:
+                    break
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        if state is None:
+            state = self._state(np.nan, np.nan, 0.0, self.damping or 0.0, np.nan, np.nan, reason)
+        ended = GaussNewtonState(
+            **{**state.__dict__, "reason": reason or "steps", "steps": self.steps}
+        )
+        if progress:
+            print(f"Gauss-Newton: {len(losses)} steps, loss {ended.loss:.6g}: {ended.message}")
+        return ended
+
+    # State ----------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the next step depends on besides the parameters and the points, as numbers and arrays:
+        damping, steps, failures, direction."""
+        return {
+            "damping": self.damping,
+            "steps": self.steps,
+            "failures": self._failures,
+            "direction": self._direction.asnumpy().copy(),
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from what state_dict gave. Raises ValueError for that of other parameters."""
+        missing = {"damping", "steps", "failures", "direction"} - set(state)
+        direction = np.asarray(state.get("direction"), np.float64)
+        if missing or direction.shape != (self.blocks.size,):
+            raise ValueError(
+                f"GaussNewton: the state must have damping, steps, failures and a direction of "
+                f"{self.blocks.size} elements, got {sorted(state)} and a direction of shape "
+                f"{list(direction.shape)}{where()}"
+            )
+        damping = state["damping"]
+        self.damping = None if damping is None else float(damping)
+        self.steps, self._failures = int(state["steps"]), int(state["failures"])
+        self._direction.set_data(Tensor(direction, self.blocks.dtype))
+
+
+class _Best:
+    """The lowest of the points that have been considered; the first one as long as none is lower."""
+
+    def __init__(self, loss: Tensor, point: Tensor) -> None:
+        self.loss, self.point, self.step, self.foretold = loss, point, _number(0.0), loss
+
+    def consider(self, loss: Tensor, point: Tensor, step: float, foretold: Tensor) -> None:
+        """loss and point at a step, and the loss that the linearised residuals have there."""
+        lower = _ops.less(loss, self.loss)  # false for NaN
+        self.loss = _ops.where(lower, loss, self.loss)
+        self.point = _ops.where(lower, point, self.point)
+        self.step = _ops.where(lower, _number(step), self.step)
+        self.foretold = _ops.where(lower, foretold, self.foretold)
+
+    @property
+    def lower(self) -> Tensor:
+        """Whether one is lower than the first."""
+        return _ops.greater(self.step, 0.0)
+
+
+#: What the factorisations say of matrices that have none, or that are not finite.
+_NO_SOLUTION = ("not positive definite", "did not converge", "ingular")
+_HOPELESS = ("not finite", "singular")
+
+
+def _growth(step: float) -> float:
+    """What the damping is multiplied by after a step of so much of the direction."""
+    if step >= 0.5:
+        return 0.1
+    if step >= 0.2:
+        return 1.0
+    return 3.0 if step > 0 else 10.0
+
+
+def _stalls(losses: Sequence[float], tolerance: float, window: int = 10) -> bool:
+    return len(losses) > window and losses[-window - 1] - losses[-1] < tolerance * losses[-1]
+
+
+def _sketch(rank: int, blocks: Blocks) -> Parameter:
+    """Orthonormal rows in random directions, [rank, P], the same for every solver of that size."""
+    random = np.random.default_rng(0).standard_normal((blocks.size, rank))
+    return Parameter(Tensor(np.linalg.qr(random)[0].T.copy(), blocks.dtype))
+
+
+def _number(x: float) -> Tensor:
+    return _ops.full([], x, _core.float64)
+
+
+def _square_sum(x: Tensor) -> Tensor:
+    """The sum of all squares, in float64."""
+    return _ops.reduce_sum(_ops.square(wide(x)), list(range(x.ndim)), False)
