@@ -355,8 +355,7 @@ def allen_cahn(seed: int) -> Problem:
         return u_t - 1e-4 * u_xx - 5 * (u - u * u * u)
 
     def points(random: np.random.Generator) -> list[Points]:
-        start, near = random.uniform(-1, 1, (150, 1)), random.uniform(-1, 1, (150, 1))
-        start = np.concatenate([start, np.sign(near) * (1 - 0.1 * near**2)])
+        start = np.concatenate([np.linspace(-1, 1, 200), np.linspace(0.9, 1, 50)])[:, None]
         values = start**2 * np.cos(PI * start)
         inside = box(random, 2048, [0, -1], [1, 1])
         return [tensors(inside), tensors(np.hstack([0 * start, start]), values)]
