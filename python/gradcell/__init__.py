@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util as _util
 import os as _os
+import typing as _typing
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from gradcell import _core
 
@@ -30,107 +30,329 @@ from gradcell.transform import get_grad, grad, jvp, value_and_grad, vjp  # noqa:
 from gradcell import common, ops, tensor_methods  # noqa: E402  isort: skip
 from gradcell.common.seed import get_seed, set_seed  # noqa: E402
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from gradcell import (
-        amp,
-        communication,
-        dataset,
-        log,
-        mindrecord,
-        mint,
-        nn,
-        numpy,
-        parallel,
-        profiler,
-        runtime,
-        scipy,
-        train,
+        amp as amp,
     )
-    from gradcell.amp import build_train_network
-    from gradcell.batching import vmap
+    from gradcell import (
+        communication as communication,
+    )
+    from gradcell import (
+        dataset as dataset,
+    )
+    from gradcell import (
+        log as log,
+    )
+    from gradcell import (
+        mindrecord as mindrecord,
+    )
+    from gradcell import (
+        mint as mint,
+    )
+    from gradcell import (
+        nn as nn,
+    )
+    from gradcell import (
+        numpy as numpy,
+    )
+    from gradcell import (
+        parallel as parallel,
+    )
+    from gradcell import (
+        profiler as profiler,
+    )
+    from gradcell import (
+        runtime as runtime,
+    )
+    from gradcell import (
+        scipy as scipy,
+    )
+    from gradcell import (
+        train as train,
+    )
+    from gradcell.amp import build_train_network as build_train_network
+    from gradcell.batching import vmap as vmap
     from gradcell.common.api import (
-        JitConfig,
-        constexpr,
-        data_sink,
-        jit_class,
-        lazy_inline,
-        ms_memory_recycle,
-        mutable,
-        no_inline,
+        JitConfig as JitConfig,
+    )
+    from gradcell.common.api import (
+        constexpr as constexpr,
+    )
+    from gradcell.common.api import (
+        data_sink as data_sink,
+    )
+    from gradcell.common.api import (
+        jit_class as jit_class,
+    )
+    from gradcell.common.api import (
+        lazy_inline as lazy_inline,
+    )
+    from gradcell.common.api import (
+        ms_memory_recycle as ms_memory_recycle,
+    )
+    from gradcell.common.api import (
+        mutable as mutable,
+    )
+    from gradcell.common.api import (
+        no_inline as no_inline,
     )
     from gradcell.common.generator import (
-        Generator,
-        default_generator,
-        initial_seed,
-        manual_seed,
-        seed,
+        Generator as Generator,
     )
-    from gradcell.common.no_grad import no_grad
-    from gradcell.common.recompute import recompute
-    from gradcell.common.sparse_tensor import COOTensor, CSRTensor, RowTensor, SparseTensor
-    from gradcell.custom_rules import custom_jvp, custom_vjp
-    from gradcell.finite_differences import check_grads
-    from gradcell.jacobians import hessian, hvp, jacfwd, jacrev, linearize
-    from gradcell.nn.metrics import get_metric_fn, names
+    from gradcell.common.generator import (
+        default_generator as default_generator,
+    )
+    from gradcell.common.generator import (
+        initial_seed as initial_seed,
+    )
+    from gradcell.common.generator import (
+        manual_seed as manual_seed,
+    )
+    from gradcell.common.generator import (
+        seed as seed,
+    )
+    from gradcell.common.no_grad import no_grad as no_grad
+    from gradcell.common.recompute import recompute as recompute
+    from gradcell.common.sparse_tensor import (
+        COOTensor as COOTensor,
+    )
+    from gradcell.common.sparse_tensor import (
+        CSRTensor as CSRTensor,
+    )
+    from gradcell.common.sparse_tensor import (
+        RowTensor as RowTensor,
+    )
+    from gradcell.common.sparse_tensor import (
+        SparseTensor as SparseTensor,
+    )
+    from gradcell.custom_rules import (
+        custom_jvp as custom_jvp,
+    )
+    from gradcell.custom_rules import (
+        custom_vjp as custom_vjp,
+    )
+    from gradcell.finite_differences import check_grads as check_grads
+    from gradcell.jacobians import (
+        hessian as hessian,
+    )
+    from gradcell.jacobians import (
+        hvp as hvp,
+    )
+    from gradcell.jacobians import (
+        jacfwd as jacfwd,
+    )
+    from gradcell.jacobians import (
+        jacrev as jacrev,
+    )
+    from gradcell.jacobians import (
+        linearize as linearize,
+    )
+    from gradcell.nn.metrics import (
+        get_metric_fn as get_metric_fn,
+    )
+    from gradcell.nn.metrics import (
+        names as names,
+    )
     from gradcell.nn.metrics.classification import (
-        F1,
-        Accuracy,
-        Fbeta,
-        Precision,
-        Recall,
-        Top1CategoricalAccuracy,
-        Top5CategoricalAccuracy,
-        TopKCategoricalAccuracy,
+        F1 as F1,
     )
-    from gradcell.nn.metrics.confusion import ROC, ConfusionMatrix, ConfusionMatrixMetric, auc
-    from gradcell.nn.metrics.metric import Metric, rearrange_inputs
+    from gradcell.nn.metrics.classification import (
+        Accuracy as Accuracy,
+    )
+    from gradcell.nn.metrics.classification import (
+        Fbeta as Fbeta,
+    )
+    from gradcell.nn.metrics.classification import (
+        Precision as Precision,
+    )
+    from gradcell.nn.metrics.classification import (
+        Recall as Recall,
+    )
+    from gradcell.nn.metrics.classification import (
+        Top1CategoricalAccuracy as Top1CategoricalAccuracy,
+    )
+    from gradcell.nn.metrics.classification import (
+        Top5CategoricalAccuracy as Top5CategoricalAccuracy,
+    )
+    from gradcell.nn.metrics.classification import (
+        TopKCategoricalAccuracy as TopKCategoricalAccuracy,
+    )
+    from gradcell.nn.metrics.confusion import (
+        ROC as ROC,
+    )
+    from gradcell.nn.metrics.confusion import (
+        ConfusionMatrix as ConfusionMatrix,
+    )
+    from gradcell.nn.metrics.confusion import (
+        ConfusionMatrixMetric as ConfusionMatrixMetric,
+    )
+    from gradcell.nn.metrics.confusion import (
+        auc as auc,
+    )
+    from gradcell.nn.metrics.metric import (
+        Metric as Metric,
+    )
+    from gradcell.nn.metrics.metric import (
+        rearrange_inputs as rearrange_inputs,
+    )
     from gradcell.nn.metrics.values import (
-        MAE,
-        MSE,
-        BleuScore,
-        CosineSimilarity,
-        Dice,
-        Loss,
-        Perplexity,
+        MAE as MAE,
     )
-    from gradcell.ops.random_state import get_rng_state, set_rng_state
+    from gradcell.nn.metrics.values import (
+        MSE as MSE,
+    )
+    from gradcell.nn.metrics.values import (
+        BleuScore as BleuScore,
+    )
+    from gradcell.nn.metrics.values import (
+        CosineSimilarity as CosineSimilarity,
+    )
+    from gradcell.nn.metrics.values import (
+        Dice as Dice,
+    )
+    from gradcell.nn.metrics.values import (
+        Loss as Loss,
+    )
+    from gradcell.nn.metrics.values import (
+        Perplexity as Perplexity,
+    )
+    from gradcell.ops.random_state import (
+        get_rng_state as get_rng_state,
+    )
+    from gradcell.ops.random_state import (
+        set_rng_state as set_rng_state,
+    )
     from gradcell.parallel import (
-        Layout,
-        get_algo_parameters,
-        reset_algo_parameters,
-        set_algo_parameters,
-        shard,
-        sync_pipeline_shared_parameters,
+        Layout as Layout,
     )
-    from gradcell.profiler import Profiler, profile
-    from gradcell.quasi_newton import LBFGS, FlatLoss, LBFGSResult, lbfgs
-    from gradcell.recorded import gradients, watch
-    from gradcell.second_order import fisher_product, gauss_newton_product, per_sample_gradients
-    from gradcell.taylor import biharmonic, divergence, laplacian, partials
+    from gradcell.parallel import (
+        get_algo_parameters as get_algo_parameters,
+    )
+    from gradcell.parallel import (
+        reset_algo_parameters as reset_algo_parameters,
+    )
+    from gradcell.parallel import (
+        set_algo_parameters as set_algo_parameters,
+    )
+    from gradcell.parallel import (
+        shard as shard,
+    )
+    from gradcell.parallel import (
+        sync_pipeline_shared_parameters as sync_pipeline_shared_parameters,
+    )
+    from gradcell.profiler import (
+        Profiler as Profiler,
+    )
+    from gradcell.profiler import (
+        profile as profile,
+    )
+    from gradcell.quasi_newton import (
+        LBFGS as LBFGS,
+    )
+    from gradcell.quasi_newton import (
+        FlatLoss as FlatLoss,
+    )
+    from gradcell.quasi_newton import (
+        LBFGSResult as LBFGSResult,
+    )
+    from gradcell.quasi_newton import (
+        lbfgs as lbfgs,
+    )
+    from gradcell.recorded import (
+        gradients as gradients,
+    )
+    from gradcell.recorded import (
+        watch as watch,
+    )
+    from gradcell.second_order import (
+        fisher_product as fisher_product,
+    )
+    from gradcell.second_order import (
+        gauss_newton_product as gauss_newton_product,
+    )
+    from gradcell.second_order import (
+        per_sample_gradients as per_sample_gradients,
+    )
+    from gradcell.taylor import (
+        biharmonic as biharmonic,
+    )
+    from gradcell.taylor import (
+        divergence as divergence,
+    )
+    from gradcell.taylor import (
+        laplacian as laplacian,
+    )
+    from gradcell.taylor import (
+        partials as partials,
+    )
     from gradcell.train import (
-        Callback,
-        CheckpointConfig,
-        DatasetHelper,
-        DynamicLossScaleManager,
-        EarlyStopping,
-        FixedLossScaleManager,
-        History,
-        LambdaCallback,
-        LearningRateScheduler,
-        LossMonitor,
-        LossScaleManager,
-        Model,
-        ModelCheckpoint,
-        ReduceLROnPlateau,
-        RunContext,
-        SummaryCollector,
-        SummaryRecord,
-        TimeMonitor,
-        connect_network_with_dataset,
-        export,
-        load_checkpoint,
-        load_param_into_net,
-        save_checkpoint,
+        Callback as Callback,
+    )
+    from gradcell.train import (
+        CheckpointConfig as CheckpointConfig,
+    )
+    from gradcell.train import (
+        DatasetHelper as DatasetHelper,
+    )
+    from gradcell.train import (
+        DynamicLossScaleManager as DynamicLossScaleManager,
+    )
+    from gradcell.train import (
+        EarlyStopping as EarlyStopping,
+    )
+    from gradcell.train import (
+        FixedLossScaleManager as FixedLossScaleManager,
+    )
+    from gradcell.train import (
+        History as History,
+    )
+    from gradcell.train import (
+        LambdaCallback as LambdaCallback,
+    )
+    from gradcell.train import (
+        LearningRateScheduler as LearningRateScheduler,
+    )
+    from gradcell.train import (
+        LossMonitor as LossMonitor,
+    )
+    from gradcell.train import (
+        LossScaleManager as LossScaleManager,
+    )
+    from gradcell.train import (
+        Model as Model,
+    )
+    from gradcell.train import (
+        ModelCheckpoint as ModelCheckpoint,
+    )
+    from gradcell.train import (
+        ReduceLROnPlateau as ReduceLROnPlateau,
+    )
+    from gradcell.train import (
+        RunContext as RunContext,
+    )
+    from gradcell.train import (
+        SummaryCollector as SummaryCollector,
+    )
+    from gradcell.train import (
+        SummaryRecord as SummaryRecord,
+    )
+    from gradcell.train import (
+        TimeMonitor as TimeMonitor,
+    )
+    from gradcell.train import (
+        connect_network_with_dataset as connect_network_with_dataset,
+    )
+    from gradcell.train import (
+        export as export,
+    )
+    from gradcell.train import (
+        load_checkpoint as load_checkpoint,
+    )
+    from gradcell.train import (
+        load_param_into_net as load_param_into_net,
+    )
+    from gradcell.train import (
+        save_checkpoint as save_checkpoint,
     )
 
 #: Names that are imported when they are first asked for, by the modules they come from ("": they are
@@ -172,16 +394,18 @@ _PLACES = {
 _LATER = {name: place for place, names in _PLACES.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> object:
-    if name in dtype._PYTHON_NAMES:
-        return dtype._PYTHON_NAMES[name]
-    place = "common.no_grad" if name == "_no_grad" else _LATER.get(name)
-    if place is None:
-        raise AttributeError(f"module 'gradcell' has no attribute {name!r}")
-    module = _import_module(f"gradcell.{place or name}")
-    value = getattr(module, name) if place else module
-    globals()[name] = value
-    return value
+if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
+
+    def __getattr__(name: str) -> object:
+        if name in dtype._PYTHON_NAMES:
+            return dtype._PYTHON_NAMES[name]
+        place = "common.no_grad" if name == "_no_grad" else _LATER.get(name)
+        if place is None:
+            raise AttributeError(f"module 'gradcell' has no attribute {name!r}")
+        module = _import_module(f"gradcell.{place or name}")
+        value = getattr(module, name) if place else module
+        globals()[name] = value
+        return value
 
 
 ms_function = jit
