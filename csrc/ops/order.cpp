@@ -18,6 +18,7 @@ constexpr Parameter kLine[] = {tensor("line"), kX, attribute("right", "False")};
 constexpr Parameter kAmong[] = {kX, tensor("tests")};
 constexpr Parameter kBetween[] = {kX, tensor("edges")};
 constexpr Parameter kDrawn[] = {tensor("weights"), tensor("u")};
+constexpr Parameter kPermitted[] = {kX, attribute("limit")};
 constexpr Parameter kIntegers[] = {tensor("a"), tensor("b"), attribute("function")};
 
 /// Routines over rows.
@@ -158,6 +159,21 @@ class Drawn : public OfRows {
 };
 
 /// Elementwise, of two tensors of one shape, or of one and a number.
+/// Its input, once that is known to be permitted.
+class Checked : public Routine {
+ public:
+  explicit Checked(Op op) : Routine(op, kAttributes<PermittedAttributes>, kPermitted) {}
+  size_t problem_rank(std::span<const int64_t>, size_t) const override { return 0; }
+  Type infer(const Graph& g, const Draft& d) const override {
+    return {g.dtype(d.inputs[0]), g.dims(d.inputs[0])};
+  }
+  NodeId adjoint(Graph&, NodeId, int, NodeId dy) const override { return dy; }
+  NodeId tangent(Graph&, NodeId, std::span<const NodeId> dx) const override { return dx[0]; }
+  bool differentiable() const override { return true; }
+  bool may_fail() const override { return true; }
+  Law law() const override { return Law::Linear; }
+};
+
 class Integers : public Routine {
  public:
   explicit Integers(Op op) : Routine(op, kAttributes<IntegersAttributes>, kIntegers) {}
@@ -204,5 +220,11 @@ SPEC(Among, IsAmong)
 SPEC(CountBetween, Between)
 SPEC(DrawByWeights, Drawn)
 SPEC(OfIntegers, Integers)
+SPEC(Permitted, Checked)
+
+NodeId permitted(Graph& g, NodeId x, IntegerLimit limit) {
+  const auto kind = static_cast<int64_t>(limit);
+  return make(g, Op::Permitted, {{&x, 1}, {&kind, 1}});
+}
 
 }  // namespace gradcell

@@ -63,4 +63,32 @@ struct IntegersAttributes {
   }
 };
 
+/// What integers have to be for one of those ops: divisors not 0, exponents not below 0.
+enum class IntegerLimit : uint8_t { FloorDiv, Mod, Pow };
+
+struct PermittedAttributes {
+  int64_t limit;  ///< an IntegerLimit
+  static constexpr auto fields() {
+    return std::tuple{Field{"limit", AttributeKind::Size, &PermittedAttributes::limit}};
+  }
+};
+
+inline const char* broken(IntegerLimit limit) {
+  switch (limit) {
+    case IntegerLimit::FloorDiv:
+      return "FloorDiv: integer division by zero";
+    case IntegerLimit::Mod:
+      return "Mod: integer division by zero";
+    case IntegerLimit::Pow:
+      break;
+  }
+  return "Pow: integers to negative powers are fractions: cast them to a float first";
+}
+template <class T>
+bool permits(IntegerLimit limit, T v) {
+  return limit == IntegerLimit::Pow ? v >= T(0) : v != T(0);
+}
+/// x, but a node that fails when it runs if an integer of x is not permitted.
+NodeId permitted(Graph& g, NodeId x, IntegerLimit limit);
+
 }  // namespace gradcell

@@ -14,6 +14,7 @@
 #include "base/thread_pool.h"
 #include "ops/families.h"
 #include "ops/ops.h"
+#include "ops/order.h"
 
 namespace gradcell {
 
@@ -133,23 +134,26 @@ bool any_is(const T* p, int64_t n, Test test) {
   return found.load();
 }
 
-/// Whether integers of dtype t are known to hold one that is 0, or below 0: numbers, a tensor with
-/// a value.
-template <class Test>
-bool known_to_hold(const TensorOrNumber& o, DType t, Test test) {
-  if (auto* n = std::get_if<Number>(&o)) return test(n->i);
-  auto* list = std::get_if<Numbers>(&o);
-  const TensorPtr x = list ? list->in(t) : std::get<TensorPtr>(o);
-  if (x->traced() || is_floating(x->dtype()) || is_complex(x->dtype())) return false;
-  const Array a = x->value();
-  bool found = false;
-  by_dtype(a.dtype, [&]<class S>() {
-    if constexpr (std::is_integral_v<S>) {
-      const auto* p = static_cast<const S*>(a.data());
-      found = any_is(p, a.count(), test);
-    }
-  });
-  return found;
+/// Throws Value if integers of dtype t hold one that an op does not permit: numbers, or a tensor
+/// with a value. Whether that is not known yet.
+bool check_permitted(const TensorOrNumber& o, DType t, IntegerLimit limit) {
+  bool holds = true;
+  if (auto* n = std::get_if<Number>(&o)) {
+    holds = permits(limit, n->i);
+  } else {
+    auto* list = std::get_if<Numbers>(&o);
+    const TensorPtr x = list ? list->in(t) : std::get<TensorPtr>(o);
+    if (is_floating(x->dtype()) || is_complex(x->dtype())) return false;
+    if (x->traced()) return true;
+    const Array a = x->value();
+    by_dtype(a.dtype, [&]<class S>() {
+      if constexpr (std::is_integral_v<S>)
+        holds = !any_is(static_cast<const S*>(a.data()), a.count(),
+                        [&](S v) { return !permits(limit, v); });
+    });
+  }
+  require(holds, ErrorKind::Value, broken(limit));
+  return false;
 }
 
 const Dims& operand_dims(const TensorOrNumber& o) {
@@ -260,16 +264,20 @@ TensorPtr binary(Op op, const TensorOrNumber& a, const TensorOrNumber& b) {
     require(info(op).cls == OpClass::Bool, ErrorKind::Type, row.name, ": not defined for bool");
   }
   if (row.kind == OpKind::Compare && !(fits(a, t) && fits(b, t))) t = DType::Int64;
-  if ((op == Op::FloorDiv || op == Op::Mod) && !is_floating(t))
-    require(!known_to_hold(b, t, [](auto v) { return v == 0; }), ErrorKind::Value, row.name,
-            ": integer division by zero");
-  if (op == Op::Pow && !is_floating(t) && !is_complex(t))
-    require(!known_to_hold(b, t, [](auto v) { return v < decltype(v)(0); }), ErrorKind::Value,
-            row.name, ": integers to negative powers are fractions: cast them to a float first");
+  const bool integers = !is_floating(t) && !is_complex(t);
+  const auto limit = op == Op::FloorDiv ? IntegerLimit::FloorDiv
+                     : op == Op::Mod    ? IntegerLimit::Mod
+                                        : IntegerLimit::Pow;
+  const bool limited = integers && (op == Op::FloorDiv || op == Op::Mod || op == Op::Pow);
+  const bool unchecked = limited && check_permitted(b, t, limit);
   // Sums and products wrap, and are right modulo 2^n if their operands are.
   const bool wraps = op == Op::Add || op == Op::Sub || op == Op::Mul;
   Dims dims = broadcast_shapes(row.name, operand_dims(a), operand_dims(b));
   NodeId x = lower(r, row.name, a, t, dims, wraps), y = lower(r, row.name, b, t, dims, wraps);
+  if (unchecked && is_constant(r.graph(), y))
+    require(permits(limit, constant_value(r.graph(), y)), ErrorKind::Value, broken(limit));
+  else if (unchecked)
+    y = permitted(r.graph(), y, limit);
   return r.result(binary(r.graph(), op, x, y));
 }
 

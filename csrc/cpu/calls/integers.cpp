@@ -1,4 +1,5 @@
 // Functions of two integers' bits and divisors, elementwise.
+#include <algorithm>
 #include <bit>
 #include <type_traits>
 
@@ -72,7 +73,20 @@ void of_integers(const Call& c, const void* const* in, void* out) {
   });
 }
 
-constexpr RoutineRow kRows[] = {{Op::OfIntegers, of_integers}};
+void permitted(const Call& c, const void* const* in, void* out) {
+  const auto limit = static_cast<IntegerLimit>(decode<PermittedAttributes>(c.attributes).limit);
+  const int64_t n = product(c.out.dims, 0, c.out.dims.size());
+  by_dtype(c.out.dtype, [&]<class T> {
+    if constexpr (std::is_integral_v<T>) {
+      const T* x = static_cast<const T*>(in[0]);
+      require(std::all_of(x, x + n, [&](T v) { return permits(limit, v); }), ErrorKind::Value,
+              broken(limit));
+      std::copy_n(x, n, static_cast<T*>(out));
+    }
+  });
+}
+
+constexpr RoutineRow kRows[] = {{Op::OfIntegers, of_integers}, {Op::Permitted, permitted}};
 
 }  // namespace
 

@@ -37,7 +37,7 @@ _SAME = {
     "Minimum": "Min", "LogicalAnd": "And", "LogicalOr": "Or", "LogicalXor": "Xor",
     "Equal": "Equal", "Less": "Less", "LessEqual": "LessOrEqual", "Greater": "Greater",
     "GreaterEqual": "GreaterOrEqual", "Select": "Where", "Alias": "Identity",
-    "StopGradient": "Identity", "IsNan": "IsNaN", "IsInf": "IsInf",
+    "StopGradient": "Identity",
 }  # fmt: skip
 
 #: Structured ops that ONNX has no operator for, and why. (A row of the op table that stands in none
@@ -300,8 +300,23 @@ def _floor_div(e: _Exporter, n: Node) -> str:
     return e.op("Round", quotient) if n["dtype"].is_floating else quotient
 
 
-def _finite(e: _Exporter, n: Node) -> str:
+def _numbers(e: _Exporter, n: Node) -> str:
+    """The input, as floats: ONNX asks only those whether they are NaN or infinite."""
     (x,) = e.inputs(n)
+    floating = e.by_id[n["inputs"][0]]["dtype"].is_floating
+    return x if floating else e.op("Cast", x, to=e.types["float32"])
+
+
+def _nan(e: _Exporter, n: Node) -> str:
+    return e.op("IsNaN", _numbers(e, n))
+
+
+def _infinite(e: _Exporter, n: Node) -> str:
+    return e.op("IsInf", _numbers(e, n))
+
+
+def _finite(e: _Exporter, n: Node) -> str:
+    x = _numbers(e, n)
     return e.op("Not", e.op("Or", e.op("IsNaN", x), e.op("IsInf", x)))
 
 
@@ -569,6 +584,9 @@ _RULES: dict[str, Callable[[_Exporter, Node], str]] = {
     "FloorDiv": _floor_div,
     "NotEqual": lambda e, n: e.op("Not", e.op("Equal", *e.inputs(n))),
     "IsFinite": _finite,
+    "IsNan": _nan,
+    "IsInf": _infinite,
+    "Permitted": _first,
     "Reshape": _reshape,
     "Transpose": _transpose,
     "BroadcastTo": _broadcast,

@@ -28,13 +28,15 @@ from typing import Any
 import agreement
 import numpy as np
 import pytest
-from test_under_transforms import CASES, RANDOM
-from test_under_transforms import STORED as UNDER
+from function_cases import CASES, RANDOM
 
 import gradcell as gc
 from gradcell import Tensor, ops
 
-LIST = Path(__file__).parents[1] / "golden" / "refused_transforms.json"
+GOLDEN = Path(__file__).parents[1] / "golden"
+LIST = GOLDEN / "refused_transforms.json"
+#: What vmap refuses of these, with the reasons.
+UNDER = json.loads((GOLDEN / "under_transforms.json").read_text())
 SIZES = (1, 2, 5, 17)
 
 

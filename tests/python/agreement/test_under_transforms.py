@@ -17,32 +17,21 @@ from pathlib import Path
 from typing import Any
 
 import agreement
-import name_cases
 import numpy as np
 import pytest
+from function_cases import CASES, RANDOM
 
 import gradcell as gc
 from gradcell import Tensor
 
 HERE = Path(__file__).parents[1]
 LIST = HERE / "golden" / "under_transforms.json"
-TABLES = ("cell", "distributions", "mint", "numpy", "ops", "tensor")
 REASONS = {
     "shape": "the shape of the result depends on values",
     "host": "it reads numbers on the host: into Python, NumPy, bytes or a printed text",
     "parameter": "it assigns to a parameter from outside what differs from example to example",
     "numpy": "NumPy computes it, on values",
 }
-#: Draws differ from call to call, or between a batch and its examples.
-RANDOM = ("rand", "drop", "normal(", "poisson", "multinomial", "bernoulli", "shuffle", "seed", "gumbel",
-          "exponential_", "uniform_", "gamma(", "laplace(", "choice", "sample", "empty", "rrelu",
-          "categorical")  # fmt: skip
-CASES: dict[str, tuple[str, Any]] = {}
-for table in TABLES:
-    for row in agreement.rows(HERE / "cases" / f"{table}.txt"):
-        CASES[f"{row.expression} of {row.inputs}"] = (row.expression, row.inputs)
-for expression, inputs, *_ in name_cases.NAMES:
-    CASES[f"{expression} of {inputs}"] = (expression, inputs)
 
 
 def made(name: str) -> tuple[Any, list[Any]]:

@@ -54,7 +54,8 @@ CASES = [
     ("logical_not", lambda x: ops.logical_not(x > 0), [X]),
     *[(name, lambda x, y, f=name: getattr(ops, f)(x, y), [INTS, INTS[::-1].copy()]) for name in
       ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")],
-    *[(name, lambda x, f=name: getattr(ops, f)(x), [ODD]) for name in ("isnan", "isinf", "isfinite")],
+    *[(f"{name} of {x.dtype}", lambda x, f=name: getattr(ops, f)(x), [x])
+      for name in ("isnan", "isinf", "isfinite") for x in (ODD, INTS, INTS > 0)],
     ("where", lambda x, y: ops.where(x > y, x, y * 2), [X, Y]),
     ("where of numbers", lambda x: ops.where(x > 0, 1.0, 0.0), [X]),
     ("broadcast", lambda x: x + x.sum(1, keepdims=True), [X]),

@@ -577,6 +577,8 @@ TESTED_APART = {
     # Orders and searches: test_order_kernels.py, test_occurrences.py, test_order_transforms.py.
     "Order", "FirstInOrder", "RunningBest", "SegmentBest", "PlaceInLine", "Among", "CountBetween",
     "DrawByWeights", "OfIntegers",
+    # Divisors and exponents: test_permitted_integers.py.
+    "Permitted",
     # Among several processes: test_parallel_collectives.py.
     "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "CollectiveReduce", "AllToAll", "Barrier",
 }  # fmt: skip
