@@ -394,6 +394,8 @@ _PLACES = {
 _LATER = {name: place for place, names in _PLACES.items() for name in names.split()}
 
 
+from gradcell._signposts import missing as _missing  # noqa: E402
+
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 
     def __getattr__(name: str) -> object:
@@ -401,7 +403,7 @@ if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
             return dtype._PYTHON_NAMES[name]
         place = "common.no_grad" if name == "_no_grad" else _LATER.get(name)
         if place is None:
-            raise AttributeError(f"module 'gradcell' has no attribute {name!r}")
+            raise _missing("gradcell", name, __all__)
         module = _import_module(f"gradcell.{place or name}")
         value = getattr(module, name) if place else module
         globals()[name] = value

@@ -18,13 +18,15 @@ __all__ = [*_FORMS.rows, *_MODULES]
 if _typing.TYPE_CHECKING:
     from gradcell.mint._tables import *  # noqa: F403
 
+from gradcell._signposts import missing as _missing  # noqa: E402
+
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 
     def __getattr__(name: str) -> _Any:
         if name in _MODULES:
             return _import_module(f"gradcell.mint.{name}")
         if name not in _FORMS:
-            raise AttributeError(f"module 'gradcell.mint' has no attribute {name!r}")
+            raise _missing("gradcell.mint", name, __all__)
         value = _FORMS.make(name)
         globals()[name] = value
         return value

@@ -80,12 +80,14 @@ __all__ = [
 ]
 
 
+from gradcell._signposts import missing as _missing
+
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 
     def __getattr__(name: str) -> object:
         if name == "probability":  # imported when it is first asked for
             return _importlib.import_module("gradcell.nn.probability")
-        raise AttributeError(f"module 'gradcell.nn' has no attribute {name!r}")
+        raise _missing("gradcell.nn", name, __all__)
 
 
 #: MindSpore's subpackages of layers and losses, whose names are all in this one.

@@ -40,6 +40,8 @@ __all__ = [
 if _typing.TYPE_CHECKING:
     from gradcell.numpy._tables import *  # noqa: F403
 
+from gradcell._signposts import missing as _missing  # noqa: E402
+
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 
     def __getattr__(name: str) -> _Any:
@@ -50,7 +52,7 @@ if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
         elif name in _table.OWN:
             value = _table.own(name)
         else:
-            raise AttributeError(f"module 'gradcell.numpy' has no attribute {name!r}")
+            raise _missing("gradcell.numpy", name, __all__)
         globals()[name] = value
         return value
 

@@ -77,12 +77,14 @@ _OLDER = ("composite", "functional", "operations")
 if _typing.TYPE_CHECKING:
     from gradcell.ops._tables import *  # noqa: F403
 
+from gradcell._signposts import missing as _missing  # noqa: E402
+
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 
     def __getattr__(name: str) -> Any:
         place = _LATER.get(name)
         if place is None and name not in _OLDER:
-            raise AttributeError(f"module 'gradcell.ops' has no attribute {name!r}")
+            raise _missing("gradcell.ops", name, __all__)
         module = _import_module(f"gradcell.ops.{place or name}")
         value = module if place is None else getattr(module, name)
         globals()[name] = value

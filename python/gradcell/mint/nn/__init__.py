@@ -118,6 +118,8 @@ def _make(name: str) -> type:
 if _typing.TYPE_CHECKING:
     from gradcell.mint.nn._tables import *  # noqa: F403
 
+from gradcell._signposts import missing as _missing  # noqa: E402
+
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 
     def __getattr__(name: str) -> Any:
@@ -128,7 +130,7 @@ if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
         if name in _LAYERS:
             return getattr(_import_module("gradcell.mint.nn.layers"), name)
         if name not in _TABLE:
-            raise AttributeError(f"module 'gradcell.mint.nn' has no attribute {name!r}")
+            raise _missing("gradcell.mint.nn", name, __all__)
         value = _make(name)
         globals()[name] = value
         return value

@@ -218,11 +218,13 @@ __all__ = [
 if _typing.TYPE_CHECKING:
     from gradcell.mint.nn._functional_tables import *  # noqa: F403
 
+from gradcell._signposts import missing as _missing  # noqa: E402
+
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 
     def __getattr__(name: str) -> Any:
         if name not in FORMS:
-            raise AttributeError(f"module 'gradcell.mint.nn.functional' has no attribute {name!r}")
+            raise _missing("gradcell.mint.nn.functional", name, __all__)
         value = FORMS.make(name)
         globals()[name] = value
         return value
