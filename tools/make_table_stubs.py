@@ -156,7 +156,6 @@ def stub(module: ModuleType) -> str:
 
 
 def stubs() -> dict[Path, str]:
-    sys.path.insert(0, str(PACKAGE.parent))
     return {PACKAGE / p: stub(importlib.import_module(m)) for m, p in STUBS.items()}
 
 

@@ -27,12 +27,18 @@ def package() -> Path:
     return Path(gradcell.__file__).parents[1]
 
 
+def environment() -> dict[str, str]:
+    """Where mypy finds the package: an installed one by itself."""
+    installed = package().name in ("site-packages", "dist-packages")
+    return {**os.environ, **({} if installed else {"MYPYPATH": str(package())})}
+
+
 def mypy(program: Path, tmp_path: Path) -> str:
     pytest.importorskip("mypy")
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=",
          f"--cache-dir={tmp_path / 'cache'}", str(program)],
-        capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "MYPYPATH": str(package())},
+        capture_output=True, text=True, cwd=tmp_path, env=environment(),
     )  # fmt: skip
     return done.stdout + done.stderr
 
