@@ -53,6 +53,19 @@ ROW_OPERANDS = {
 #: Structured ops without a function of their own in Python.
 UNBOUND = {"leaf", "identity", "full", "call_output", "after"}
 STATIC = "@staticmethod\n"
+#: The types of properties of Tensor that are made without annotations.
+PROPERTIES = {
+    "dtype": "DType",
+    **dict.fromkeys(("shape", "strides"), "tuple[builtins.int, ...]"),
+    **dict.fromkeys(("itemsize", "nbytes"), "builtins.int"),
+    **dict.fromkeys(("T", "mT", "H", "mH", "real", "imag"), "Tensor"),
+}
+#: The operators of Tensor that give a tensor, or NotImplemented, which leaves the other operand's turn.
+OPERATORS = {
+    f"__{side}{name}__"
+    for name in "add sub mul truediv floordiv mod pow and or xor matmul lt le gt ge".split()
+    for side in ("", "r")
+}
 #: What annotations of Python functions may say and be understood in the stub.
 KNOWN = re.compile(
     r"^(Any|None|int|float|str|bool|Tensor|tuple|list|dict|Iterator|np|ndarray|\W|\.)+$"
@@ -78,6 +91,7 @@ def plain(text: str) -> str:
         lambda m: {"dict": "dict[str, Any]"}.get(m[0], f"{m[0]}[Any{', ...' * (m[0] == 'tuple')}]"),
         text,
     )
+    text = re.sub(r"\bCallable\b(?!\[)", "Callable[..., Any]", text)
     # Tensor has methods and the module has dtypes of these names.
     text = re.sub(r"\b(bool|int|float)\b", r"builtins.\1", text)
     return text.replace("np.ndarray", "np.ndarray[Any, Any]")
@@ -99,8 +113,16 @@ def from_signature(name: str, signature: str, static: bool) -> str:
     if found is None:
         return f"def {name}(*args: Any, **kwargs: Any) -> Any: ..."
     arguments = re.sub(r"^self: [\w.:]+", "self", found[1])
+    if name in OPERATORS:
+        return f"def {name}({plain(arguments)}) -> Tensor: ..."
     if name in ("__eq__", "__ne__"):  # any object may stand on the other side
-        return f"def {name}(self, other: object) -> {'builtins.bool' if 'bool' in found[2] else 'Any'}: ..."
+        result = "builtins.bool" if "bool" in found[2] else "Tensor"
+        override = "" if result != "Tensor" else "  # type: ignore[override]"
+        return (
+            f"def {name}(self, other: Any) -> {result}: ...{override}"
+            if override
+            else (f"def {name}(self, other: object) -> {result}: ...")
+        )
     return f"{STATIC if static else ''}def {name}({plain(arguments)}) -> {plain(found[2])}: ..."
 
 
@@ -112,6 +134,8 @@ def annotation(value: Any) -> str:
 
 
 def from_python(name: str, function: FunctionType) -> str:
+    # A method that hands on to a function has that function's arguments and result.
+    function = function._callee() if hasattr(function, "_callee") else function
     parts, star = [], False
     for i, p in enumerate(inspect.signature(function).parameters.values()):
         mark = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
@@ -119,7 +143,7 @@ def from_python(name: str, function: FunctionType) -> str:
         if p.kind is p.KEYWORD_ONLY and not star:
             parts.append("*")
             star = True
-        if i == 0 and not mark:
+        if i == 0 and not mark:  # a method's own tensor
             parts.append("self")
             continue
         default = " = ..." if p.default is not p.empty else ""
@@ -132,9 +156,11 @@ def member(name: str, value: Any) -> str:
     if isinstance(value, property):
         read = value.fget
         result = "Any"
-        if read is not None and "->" in (read.__doc__ or ""):
+        if isinstance(read, FunctionType):
+            result = annotation(inspect.signature(read).return_annotation)
+        elif read is not None and "->" in (read.__doc__ or ""):
             result = plain(read.__doc__.strip().split("-> ")[-1].split("\n")[0])
-        result = {"dtype": "DType", "shape": "tuple[builtins.int, ...]"}.get(name, result)
+        result = PROPERTIES.get(name, result)
         return f"@property\ndef {name}(self) -> {result}: ..."
     if isinstance(value, staticmethod):
         return f"{STATIC}def {name}(*args: Any, **kwargs: Any) -> Any: ..."

@@ -14,8 +14,7 @@ from pathlib import Path
 import mindspore as ms
 import numpy as np
 import pictures
-from lstm_tagger import Likelihood, Tagger, accuracy
-from lstm_tagger import batch as sentences
+from lstm_tagger import Likelihood, Tagger, accuracy, batch as sentences
 from mindspore import Tensor, nn, ops
 from transformer import Writer
 

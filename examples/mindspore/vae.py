@@ -10,8 +10,7 @@ plus the divergence from the standard normal distribution.
 import mindspore as ms
 import numpy as np
 import pictures
-from mindspore import Tensor, nn, ops
-from mindspore import dataset as ds
+from mindspore import Tensor, dataset as ds, nn, ops
 from sklearn.datasets import load_digits
 
 

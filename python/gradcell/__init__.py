@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util as _util
 import os as _os
+import typing as _typing
 from importlib import import_module as _import_module
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from gradcell import _core
 
@@ -30,116 +30,159 @@ from gradcell.transform import get_grad, grad, jvp, value_and_grad, vjp  # noqa:
 from gradcell import common, ops, tensor_methods  # noqa: E402  isort: skip
 from gradcell.common.seed import get_seed, set_seed  # noqa: E402
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from gradcell import (
-        amp,
-        communication,
-        dataset,
-        log,
-        mindrecord,
-        mint,
-        nn,
-        numpy,
-        parallel,
-        profiler,
-        runtime,
-        scipy,
-        train,
+        amp as amp,
+        communication as communication,
+        dataset as dataset,
+        log as log,
+        mindrecord as mindrecord,
+        mint as mint,
+        nn as nn,
+        numpy as numpy,
+        parallel as parallel,
+        profiler as profiler,
+        runtime as runtime,
+        scipy as scipy,
+        train as train,
     )
-    from gradcell.amp import build_train_network
-    from gradcell.batching import vmap
+    from gradcell.amp import build_train_network as build_train_network
+    from gradcell.batching import vmap as vmap
     from gradcell.common.api import (
-        JitConfig,
-        constexpr,
-        data_sink,
-        jit_class,
-        lazy_inline,
-        ms_memory_recycle,
-        mutable,
-        no_inline,
+        JitConfig as JitConfig,
+        constexpr as constexpr,
+        data_sink as data_sink,
+        jit_class as jit_class,
+        lazy_inline as lazy_inline,
+        ms_memory_recycle as ms_memory_recycle,
+        mutable as mutable,
+        no_inline as no_inline,
     )
     from gradcell.common.generator import (
-        Generator,
-        default_generator,
-        initial_seed,
-        manual_seed,
-        seed,
+        Generator as Generator,
+        default_generator as default_generator,
+        initial_seed as initial_seed,
+        manual_seed as manual_seed,
+        seed as seed,
     )
-    from gradcell.common.no_grad import no_grad
-    from gradcell.common.recompute import recompute
-    from gradcell.common.sparse_tensor import COOTensor, CSRTensor, RowTensor, SparseTensor
-    from gradcell.custom_rules import custom_jvp, custom_vjp
-    from gradcell.finite_differences import check_grads
-    from gradcell.jacobians import hessian, hvp, jacfwd, jacrev, linearize
-    from gradcell.nn.metrics import get_metric_fn, names
+    from gradcell.common.no_grad import no_grad as no_grad
+    from gradcell.common.recompute import recompute as recompute
+    from gradcell.common.sparse_tensor import (
+        COOTensor as COOTensor,
+        CSRTensor as CSRTensor,
+        RowTensor as RowTensor,
+        SparseTensor as SparseTensor,
+    )
+    from gradcell.custom_rules import (
+        custom_jvp as custom_jvp,
+        custom_vjp as custom_vjp,
+    )
+    from gradcell.finite_differences import check_grads as check_grads
+    from gradcell.jacobians import (
+        hessian as hessian,
+        hvp as hvp,
+        jacfwd as jacfwd,
+        jacrev as jacrev,
+        linearize as linearize,
+    )
+    from gradcell.nn.metrics import (
+        get_metric_fn as get_metric_fn,
+        names as names,
+    )
     from gradcell.nn.metrics.classification import (
-        F1,
-        Accuracy,
-        Fbeta,
-        Precision,
-        Recall,
-        Top1CategoricalAccuracy,
-        Top5CategoricalAccuracy,
-        TopKCategoricalAccuracy,
+        F1 as F1,
+        Accuracy as Accuracy,
+        Fbeta as Fbeta,
+        Precision as Precision,
+        Recall as Recall,
+        Top1CategoricalAccuracy as Top1CategoricalAccuracy,
+        Top5CategoricalAccuracy as Top5CategoricalAccuracy,
+        TopKCategoricalAccuracy as TopKCategoricalAccuracy,
     )
-    from gradcell.nn.metrics.confusion import ROC, ConfusionMatrix, ConfusionMatrixMetric, auc
-    from gradcell.nn.metrics.metric import Metric, rearrange_inputs
+    from gradcell.nn.metrics.confusion import (
+        ROC as ROC,
+        ConfusionMatrix as ConfusionMatrix,
+        ConfusionMatrixMetric as ConfusionMatrixMetric,
+        auc as auc,
+    )
+    from gradcell.nn.metrics.metric import (
+        Metric as Metric,
+        rearrange_inputs as rearrange_inputs,
+    )
     from gradcell.nn.metrics.values import (
-        MAE,
-        MSE,
-        BleuScore,
-        CosineSimilarity,
-        Dice,
-        Loss,
-        Perplexity,
+        MAE as MAE,
+        MSE as MSE,
+        BleuScore as BleuScore,
+        CosineSimilarity as CosineSimilarity,
+        Dice as Dice,
+        Loss as Loss,
+        Perplexity as Perplexity,
     )
-    from gradcell.ops.random_state import get_rng_state, set_rng_state
+    from gradcell.ops.random_state import (
+        get_rng_state as get_rng_state,
+        set_rng_state as set_rng_state,
+    )
     from gradcell.parallel import (
-        Layout,
-        get_algo_parameters,
-        reset_algo_parameters,
-        set_algo_parameters,
-        shard,
-        sync_pipeline_shared_parameters,
+        Layout as Layout,
+        get_algo_parameters as get_algo_parameters,
+        reset_algo_parameters as reset_algo_parameters,
+        set_algo_parameters as set_algo_parameters,
+        shard as shard,
+        sync_pipeline_shared_parameters as sync_pipeline_shared_parameters,
     )
-    from gradcell.profiler import Profiler, profile
+    from gradcell.profiler import (
+        Profiler as Profiler,
+        profile as profile,
+    )
     from gradcell.quasi_newton import (
-        BFGS,
-        LBFGS,
-        SSBFGS,
-        FlatLoss,
-        LBFGSResult,
-        SSBroyden,
-        lbfgs,
+        BFGS as BFGS,
+        LBFGS as LBFGS,
+        SSBFGS as SSBFGS,
+        FlatLoss as FlatLoss,
+        LBFGSResult as LBFGSResult,
+        SSBroyden as SSBroyden,
+        lbfgs as lbfgs,
     )
-    from gradcell.recorded import gradients, watch
-    from gradcell.second_order import fisher_product, gauss_newton_product, per_sample_gradients
-    from gradcell.solvers import GaussNewton, GaussNewtonState
-    from gradcell.taylor import biharmonic, divergence, laplacian, partials
+    from gradcell.recorded import (
+        gradients as gradients,
+        watch as watch,
+    )
+    from gradcell.second_order import (
+        fisher_product as fisher_product,
+        gauss_newton_product as gauss_newton_product,
+        per_sample_gradients as per_sample_gradients,
+    )
+    from gradcell.solvers import GaussNewton as GaussNewton, GaussNewtonState as GaussNewtonState
+    from gradcell.taylor import (
+        biharmonic as biharmonic,
+        divergence as divergence,
+        laplacian as laplacian,
+        partials as partials,
+    )
     from gradcell.train import (
-        Callback,
-        CheckpointConfig,
-        DatasetHelper,
-        DynamicLossScaleManager,
-        EarlyStopping,
-        FixedLossScaleManager,
-        History,
-        LambdaCallback,
-        LearningRateScheduler,
-        LossMonitor,
-        LossScaleManager,
-        Model,
-        ModelCheckpoint,
-        ReduceLROnPlateau,
-        RunContext,
-        SummaryCollector,
-        SummaryRecord,
-        TimeMonitor,
-        connect_network_with_dataset,
-        export,
-        load_checkpoint,
-        load_param_into_net,
-        save_checkpoint,
+        Callback as Callback,
+        CheckpointConfig as CheckpointConfig,
+        DatasetHelper as DatasetHelper,
+        DynamicLossScaleManager as DynamicLossScaleManager,
+        EarlyStopping as EarlyStopping,
+        FixedLossScaleManager as FixedLossScaleManager,
+        History as History,
+        LambdaCallback as LambdaCallback,
+        LearningRateScheduler as LearningRateScheduler,
+        LossMonitor as LossMonitor,
+        LossScaleManager as LossScaleManager,
+        Model as Model,
+        ModelCheckpoint as ModelCheckpoint,
+        ReduceLROnPlateau as ReduceLROnPlateau,
+        RunContext as RunContext,
+        SummaryCollector as SummaryCollector,
+        SummaryRecord as SummaryRecord,
+        TimeMonitor as TimeMonitor,
+        connect_network_with_dataset as connect_network_with_dataset,
+        export as export,
+        load_checkpoint as load_checkpoint,
+        load_param_into_net as load_param_into_net,
+        save_checkpoint as save_checkpoint,
     )
 
 #: Names that are imported when they are first asked for, by the modules they come from ("": they are
@@ -182,16 +225,20 @@ _PLACES = {
 _LATER = {name: place for place, names in _PLACES.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> object:
-    if name in dtype._PYTHON_NAMES:
-        return dtype._PYTHON_NAMES[name]
-    place = "common.no_grad" if name == "_no_grad" else _LATER.get(name)
-    if place is None:
-        raise AttributeError(f"module 'gradcell' has no attribute {name!r}")
-    module = _import_module(f"gradcell.{place or name}")
-    value = getattr(module, name) if place else module
-    globals()[name] = value
-    return value
+from gradcell._signposts import missing as _missing  # noqa: E402
+
+if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
+
+    def __getattr__(name: str) -> object:
+        if name in dtype._PYTHON_NAMES:
+            return dtype._PYTHON_NAMES[name]
+        place = "common.no_grad" if name == "_no_grad" else _LATER.get(name)
+        if place is None:
+            raise _missing("gradcell", name, __all__)
+        module = _import_module(f"gradcell.{place or name}")
+        value = getattr(module, name) if place else module
+        globals()[name] = value
+        return value
 
 
 ms_function = jit

@@ -106,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gradcell", description="Automatic differentiation by graphs."
     )
+    parser.add_argument("--version", action="version", version=f"gradcell {gradcell.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("info", help="what this installation has found")
     shown = commands.add_parser("demo", help="a program of a minute, with a picture")

@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 
 from gradcell import _core
-from gradcell._core import Tensor
-from gradcell._core import ops as _ops
-from gradcell._core import views as _views
+from gradcell._core import Tensor, ops as _ops, views as _views
 from gradcell._location import where as _where
 
 

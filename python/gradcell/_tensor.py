@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, _indexing, _numpy_protocol
-from gradcell import hooks as _hooks
-from gradcell import printing as _printing
+from gradcell import _core, _indexing, _numpy_protocol, hooks as _hooks, printing as _printing
 from gradcell._convert import (
     dtype_of_numbers,
     dtype_of_numpy,
@@ -22,8 +20,7 @@ from gradcell._convert import (
     to_array,
     to_dtype,
 )
-from gradcell._core import Tensor
-from gradcell._core import ops as _ops
+from gradcell._core import Tensor, ops as _ops
 from gradcell._location import where
 
 _core.set_converter(to_array, dtype_of_numbers)

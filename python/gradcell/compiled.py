@@ -13,7 +13,7 @@ import types
 import warnings
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -341,6 +341,18 @@ _OPTIONS = set(
 )
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def jit(
+    function: Callable[P, R], key: Callable[[], Any] | None = None, **options: Any
+) -> Callable[P, R]: ...
+@overload
+def jit(
+    function: None = None, key: Callable[[], Any] | None = None, **options: Any
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: Any) -> Any:
     """Compiles a function: @jit or jit(fn).
 

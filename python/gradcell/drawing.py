@@ -50,7 +50,7 @@ def _cells_watched(scopes: _Scopes, names: dict[int, str]) -> Iterator[None]:
         finally:
             scopes.leave()
 
-    Cell.__call__ = watched  # type: ignore[method-assign]
+    Cell.__call__ = watched  # type: ignore[assignment, method-assign]
     try:
         yield
     finally:

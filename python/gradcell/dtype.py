@@ -11,6 +11,7 @@ import numpy as np
 from gradcell._core import (
     DType,
     bfloat16,
+    bool as bool_,
     complex64,
     complex128,
     float16,
@@ -24,9 +25,6 @@ from gradcell._core import (
     uint16,
     uint32,
     uint64,
-)
-from gradcell._core import (
-    bool as bool_,
 )
 
 half = float16

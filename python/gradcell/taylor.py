@@ -11,8 +11,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradcell import _core, arguments, tree
-from gradcell import dtype as dtypes
+from gradcell import _core, arguments, dtype as dtypes, tree
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.compiled import cache_for, function_name, run

@@ -43,6 +43,7 @@ def _spelled(function: Callable[..., Any], spellings: dict[str, str]) -> Callabl
 
     method.__name__ = method.__qualname__ = function.__name__
     method.__doc__ = function.__doc__
+    method.__annotations__["return"] = getattr(function, "__annotations__", {}).get("return", "Any")
     return method
 
 

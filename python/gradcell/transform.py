@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -354,6 +354,50 @@ class _GradFunction:
         return (by_input, by_weight) if self.by_position else by_weight
 
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def grad(
+    fn: Callable[P, Any],
+    grad_position: int = 0,
+    weights: None = None,
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, Tensor]: ...
+@overload
+def grad(
+    fn: Callable[P, Any],
+    grad_position: tuple[int, ...],
+    weights: None = None,
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, tuple[Tensor, ...]]: ...
+@overload
+def grad(
+    fn: Callable[P, Any],
+    grad_position: None,
+    weights: Parameter,
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, Tensor]: ...
+@overload
+def grad(
+    fn: Callable[P, Any],
+    grad_position: None,
+    weights: Sequence[Parameter],
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, tuple[Tensor, ...]]: ...
+@overload
+def grad(
+    fn: Callable[P, Any],
+    grad_position: Any = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
+) -> Callable[P, Any]: ...
 def grad(
     fn: Any,
     grad_position: Any = 0,
@@ -384,6 +428,46 @@ def grad(
     return _GradFunction(fn, grad_position, weights, has_aux, return_ids, with_value=False)
 
 
+@overload
+def value_and_grad(
+    fn: Callable[P, R],
+    grad_position: int = 0,
+    weights: None = None,
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, tuple[R, Tensor]]: ...
+@overload
+def value_and_grad(
+    fn: Callable[P, R],
+    grad_position: tuple[int, ...],
+    weights: None = None,
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, tuple[R, tuple[Tensor, ...]]]: ...
+@overload
+def value_and_grad(
+    fn: Callable[P, R],
+    grad_position: None,
+    weights: Parameter,
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, tuple[R, Tensor]]: ...
+@overload
+def value_and_grad(
+    fn: Callable[P, R],
+    grad_position: None,
+    weights: Sequence[Parameter],
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, tuple[R, tuple[Tensor, ...]]]: ...
+@overload
+def value_and_grad(
+    fn: Callable[P, Any],
+    grad_position: Any = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
+) -> Callable[P, tuple[Any, Any]]: ...
 def value_and_grad(
     fn: Any,
     grad_position: Any = 0,

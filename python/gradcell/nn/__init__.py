@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib as _importlib
 import sys as _sys
+import typing as _typing
 
 from gradcell.nn import (
     activations,
@@ -79,10 +80,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name == "probability":  # imported when it is first asked for
-        return _importlib.import_module("gradcell.nn.probability")
-    raise AttributeError(f"module 'gradcell.nn' has no attribute {name!r}")
+from gradcell._signposts import missing as _missing
+
+if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
+
+    def __getattr__(name: str) -> object:
+        if name == "probability":  # imported when it is first asked for
+            return _importlib.import_module("gradcell.nn.probability")
+        raise _missing("gradcell.nn", name, __all__)
 
 
 #: MindSpore's subpackages of layers and losses, whose names are all in this one.

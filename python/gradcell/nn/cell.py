@@ -6,7 +6,7 @@ import contextlib
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 from gradcell import _core, _structure, context, tree
 from gradcell._core import Tensor
@@ -23,6 +23,15 @@ __all__ = [
     "Cell",
     "no_init_parameters",
 ]
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+class _Constructs(Protocol[P, R]):
+    """Whatever has a construct method, to type checkers."""
+
+    def construct(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
 #: MindSpore's options of Cell.recompute.
@@ -447,22 +456,27 @@ class Cell(GraphMode):
             f"For 'Cell', the method 'construct' is not defined. ({type(self).__name__}){where()}"
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        own = self.__dict__
-        if not self._called:  # (a Cell without super().__init__() says so)
-            own["_called"] = True
+    if TYPE_CHECKING:  # a call takes and gives what construct does
+
+        def __call__(self: _Constructs[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
+    else:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any:
+            own = self.__dict__
+            if not self._called:  # (a Cell without super().__init__() says so)
+                own["_called"] = True
+                if not _core.in_trace():
+                    self.check_names_and_refresh_name()
+            if own.get("_declared") is not None:
+                self._check_inputs(args)
             if not _core.in_trace():
-                self.check_names_and_refresh_name()
-        if own.get("_declared") is not None:
-            self._check_inputs(args)
-        if not _core.in_trace():
-            cache = cache_for(self, "construct") if context.graph_mode() else None
-            return run(self._run, args, kwargs, cache)
-        # One Python frame a cell: finding the user's line walks through them.
-        if own["_cast_to"] is None and own["_hooks"] is None and not own["_recomputes"]:
-            if not self.has_bprop:
-                return self.construct(*args, **kwargs)
-        return self._run(*args, **kwargs)
+                cache = cache_for(self, "construct") if context.graph_mode() else None
+                return run(self._run, args, kwargs, cache)
+            # One Python frame a cell: finding the user's line walks through them.
+            if own["_cast_to"] is None and own["_hooks"] is None and not own["_recomputes"]:
+                if not self.has_bprop:
+                    return self.construct(*args, **kwargs)
+            return self._run(*args, **kwargs)
 
     def _run(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooks is not None:

@@ -6,8 +6,7 @@ import math
 from typing import Any
 
 from gradcell import _core, arguments
-from gradcell._core import Tensor
-from gradcell._core import ops as _ops
+from gradcell._core import Tensor, ops as _ops
 from gradcell._location import where
 from gradcell.common.initializer import initializer
 from gradcell.communication import collectives

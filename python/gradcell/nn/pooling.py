@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from gradcell import _core, arguments
-from gradcell._core import Tensor
-from gradcell._core import ops as _ops
+from gradcell._core import Tensor, ops as _ops
 from gradcell._location import where
 from gradcell.nn.cell import Cell
 from gradcell.ops import pooling, windows

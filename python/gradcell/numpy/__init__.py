@@ -8,6 +8,7 @@ for the dtype of the result.
 from __future__ import annotations
 
 import math as _math
+import typing as _typing
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
@@ -36,18 +37,24 @@ __all__ = [
     *_table.FORMS.rows, *_table.OWN,
 ]  # fmt: skip
 
+if _typing.TYPE_CHECKING:
+    from gradcell.numpy._tables import *  # noqa: F403
 
-def __getattr__(name: str) -> _Any:
-    if name == "fft":
-        return _import_module("gradcell.numpy.fft")
-    if name in _table.FORMS:
-        value = _table.FORMS.make(name)
-    elif name in _table.OWN:
-        value = _table.own(name)
-    else:
-        raise AttributeError(f"module 'gradcell.numpy' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+from gradcell._signposts import missing as _missing  # noqa: E402
+
+if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
+
+    def __getattr__(name: str) -> _Any:
+        if name == "fft":
+            return _import_module("gradcell.numpy.fft")
+        if name in _table.FORMS:
+            value = _table.FORMS.make(name)
+        elif name in _table.OWN:
+            value = _table.own(name)
+        else:
+            raise _missing("gradcell.numpy", name, __all__)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -5,6 +5,7 @@ The elementwise ones come from the core's op table; the rest are in the modules 
 
 from __future__ import annotations
 
+import typing as _typing
 from importlib import import_module as _import_module
 from typing import Any
 
@@ -73,15 +74,21 @@ from gradcell.ops.later import LATER as _LATER  # isort: skip
 #: MindSpore's older names of these ops, imported when first asked for: they take them from here.
 _OLDER = ("composite", "functional", "operations")
 
+if _typing.TYPE_CHECKING:
+    from gradcell.ops._tables import *  # noqa: F403
 
-def __getattr__(name: str) -> Any:
-    place = _LATER.get(name)
-    if place is None and name not in _OLDER:
-        raise AttributeError(f"module 'gradcell.ops' has no attribute {name!r}")
-    module = _import_module(f"gradcell.ops.{place or name}")
-    value = module if place is None else getattr(module, name)
-    globals()[name] = value
-    return value
+from gradcell._signposts import missing as _missing  # noqa: E402
+
+if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
+
+    def __getattr__(name: str) -> Any:
+        place = _LATER.get(name)
+        if place is None and name not in _OLDER:
+            raise _missing("gradcell.ops", name, __all__)
+        module = _import_module(f"gradcell.ops.{place or name}")
+        value = module if place is None else getattr(module, name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

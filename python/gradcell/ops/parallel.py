@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell import arguments
-from gradcell._core import Tensor
-from gradcell._core import ops as _ops
+from gradcell._core import Tensor, ops as _ops
 from gradcell._location import where
 from gradcell.communication import collectives
 from gradcell.communication.management import GlobalComm, _check_group, member_of

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradcell import arguments
-from gradcell._core import Tensor
-from gradcell._core import ops as _ops
+from gradcell._core import Tensor, ops as _ops
 from gradcell._location import where
 
 

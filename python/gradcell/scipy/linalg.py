@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell import ops
-from gradcell._core import Tensor
-from gradcell._core import ops as _ops
+from gradcell._core import Tensor, ops as _ops
 from gradcell._forms import Forms
 
 

@@ -23,8 +23,7 @@ from gradcell._location import where
 from gradcell.communication.comm_func import part_of
 from gradcell.communication.management import get_rank
 from gradcell.nn.cell import Cell
-from gradcell.ops.random_state import random_state as state_now
-from gradcell.ops.random_state import set_random_state
+from gradcell.ops.random_state import random_state as state_now, set_random_state
 from gradcell.parameter import Parameter
 from gradcell.train import ckpt
 from gradcell.train.atomic_file import write_atomically

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cuda_cases import CASES, compare, tensor
-from product_cases import CASES as PRODUCTS
-from product_cases import STRANGE, agrees, strange, two_products
+from product_cases import CASES as PRODUCTS, STRANGE, agrees, strange, two_products
 
 import gradcell as ms
 from gradcell import Tensor, _gpu, nn, ops

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from batching_rows import BATCHED_APART, NOTHING_TO_BATCH, BatchRow
-from batching_rows import ROWS as BATCH_ROWS
+from batching_rows import BATCHED_APART, NOTHING_TO_BATCH, ROWS as BATCH_ROWS, BatchRow
 from check_grads import outputs
 from op_rows import ROWS, Row, sample
 from structured_rows import CASES, Case

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ops_checks import all_close as close
-from ops_checks import of
+from ops_checks import all_close as close, of
 
 import gradcell as ms
 from gradcell import Parameter, nn, ops

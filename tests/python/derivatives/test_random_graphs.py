@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from numpy_adjoint import NumpyTape, Var, value_gradient_hessian
 from random_programs import HEADER, MAX_OPS, Program, decode
 from tapes import TOLERANCE, GradcellTape, random_bytes

@@ -16,8 +16,7 @@ import pytest
 
 import gradcell.nn as nn
 import gradcell.ops as ops
-from gradcell import Parameter, ParameterTuple, Tensor
-from gradcell import dtype as mstype
+from gradcell import Parameter, ParameterTuple, Tensor, dtype as mstype
 from gradcell.ops import stop_gradient
 
 

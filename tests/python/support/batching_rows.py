@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from attention_rows import SUMS, WAYS
-from attention_rows import run as attention
-from attention_rows import shapes as attention_shapes
+from attention_rows import SUMS, WAYS, run as attention, shapes as attention_shapes
 from window_rows import NAMES, POOLS, SMALL, convolved, shapes
 
 from gradcell import _core

@@ -7,11 +7,11 @@ class of gradcell.nn, what its constructor gets, names).
 from __future__ import annotations
 
 import inspect as _inspect
+import typing as _typing
 from importlib import import_module as _import_module
 from typing import Any
 
-from gradcell import _notice
-from gradcell import nn as _nn
+from gradcell import _notice, nn as _nn
 from gradcell._location import where
 
 _CONV = (
@@ -78,7 +78,7 @@ _LAYERS = (
     "PReLU",
     "SyncBatchNorm",
 )
-__all__ = [*_TABLE, *_LAYERS, "Cell", "functional"]
+__all__ = [*_TABLE, *_LAYERS, "Cell", "functional"]  # noqa: F405
 
 
 def _dtype(dtype: Any) -> dict[str, Any]:
@@ -114,18 +114,25 @@ def _make(name: str) -> type:
     return type(name, (base,), {**made, "__doc__": text, "__module__": "gradcell.mint.nn"})
 
 
-def __getattr__(name: str) -> Any:
-    if name == "functional":
-        return _import_module("gradcell.mint.nn.functional")
-    if name == "Cell":
-        return _nn.Cell
-    if name in _LAYERS:
-        return getattr(_import_module("gradcell.mint.nn.layers"), name)
-    if name not in _TABLE:
-        raise AttributeError(f"module 'gradcell.mint.nn' has no attribute {name!r}")
-    value = _make(name)
-    globals()[name] = value
-    return value
+if _typing.TYPE_CHECKING:
+    from gradcell.mint.nn._tables import *  # noqa: F403
+
+from gradcell._signposts import missing as _missing  # noqa: E402
+
+if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
+
+    def __getattr__(name: str) -> Any:
+        if name == "functional":
+            return _import_module("gradcell.mint.nn.functional")
+        if name == "Cell":
+            return _nn.Cell
+        if name in _LAYERS:
+            return getattr(_import_module("gradcell.mint.nn.layers"), name)
+        if name not in _TABLE:
+            raise _missing("gradcell.mint.nn", name, __all__)
+        value = _make(name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing as _typing
 from typing import Any
 
 from gradcell import _core, arguments, ops
@@ -214,13 +215,19 @@ __all__ = [
     "one_hot",
 ]
 
+if _typing.TYPE_CHECKING:
+    from gradcell.mint.nn._functional_tables import *  # noqa: F403
 
-def __getattr__(name: str) -> Any:
-    if name not in FORMS:
-        raise AttributeError(f"module 'gradcell.mint.nn.functional' has no attribute {name!r}")
-    value = FORMS.make(name)
-    globals()[name] = value
-    return value
+from gradcell._signposts import missing as _missing  # noqa: E402
+
+if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
+
+    def __getattr__(name: str) -> Any:
+        if name not in FORMS:
+            raise _missing("gradcell.mint.nn.functional", name, __all__)
+        value = FORMS.make(name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

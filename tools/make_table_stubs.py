@@ -1,0 +1,175 @@
+"""Writes the types of the names that Python makes from tables, a _tables.pyi beside each table.
+
+    python tools/make_table_stubs.py            writes them, from the built package
+    python tools/make_table_stubs.py --check    exits 1 if one of them is not what would be written
+
+A type checker cannot see the names that a module makes from a table when they are first asked for:
+`ops.Sin`, `mint.add`, `numpy.linspace`. Each such module takes its names from the stub written here, and
+hides its `__getattr__` from type checkers, so that a misspelt name is an error. What a row gives is the
+type of the function that its expression calls, where that is known.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sys
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any
+
+PACKAGE = Path(__file__).parents[1] / "python" / "gradcell"
+#: The modules with names made from tables, and their stubs.
+STUBS = {
+    "gradcell.ops": "ops/_tables.pyi",
+    "gradcell.mint": "mint/_tables.pyi",
+    "gradcell.mint.linalg": "mint/_linalg_tables.pyi",
+    "gradcell.mint.special": "mint/_special_tables.pyi",
+    "gradcell.mint.nn": "mint/nn/_tables.pyi",
+    "gradcell.mint.nn.functional": "mint/nn/_functional_tables.pyi",
+    "gradcell.numpy": "numpy/_tables.pyi",
+}
+#: Calls around a row's result that keep its type.
+CONVERSIONS = re.compile(r"^(typed)\(")
+#: Annotations that a stub may repeat.
+KNOWN = re.compile(r"^(Any|None|int|float|str|bool|Tensor|tuple|list|dict|\W)+$")
+
+
+def annotation(value: Any) -> str:
+    text = value if isinstance(value, str) else getattr(value, "__name__", "Any")
+    return text if value is not inspect.Signature.empty and KNOWN.match(text) else "Any"
+
+
+def result(expression: str, names: dict[str, Any]) -> str:
+    """The type of a row's expression: that of the function it calls."""
+    inner = CONVERSIONS.sub("", expression)
+    found = re.match(r"([A-Za-z_][\w.]*)\(", inner)
+    if found is None or not expression.endswith(")"):
+        return "Any"
+    path = found[1].split(".")
+    value = names.get(path[0])
+    for part in path[1:]:
+        value = getattr(value, part, None)
+    if isinstance(value, type):
+        return "Tensor" if value.__name__ == "Tensor" else "Any"
+    if value is None or re.search(r"\)\s*[-+*/@.\[]|\) (if|and|or) ", expression):
+        return "Any"
+    try:
+        return annotation(inspect.signature(value).return_annotation)
+    except (TypeError, ValueError):
+        return "Any"
+
+
+def parameters(signature: inspect.Signature) -> str:
+    parts, star = [], False
+    for p in signature.parameters.values():
+        mark = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        if p.kind is p.KEYWORD_ONLY and not star:
+            parts.append("*")
+        star |= bool(mark == "*" or p.kind is p.KEYWORD_ONLY)
+        default = " = ..." if p.default is not p.empty else ""
+        kind = "" if p.name == "self" else f": {annotation(p.annotation)}"
+        parts.append(f"{mark}{p.name}{kind}{default}")
+    return ", ".join(parts)
+
+
+def function_stub(name: str, function: Any, returns: str | None = None) -> str:
+    signature = inspect.signature(function)
+    returns = returns or annotation(signature.return_annotation)
+    return f"def {name}({parameters(signature)}) -> {returns}: ..."
+
+
+def class_stub(name: str, cls: type) -> str:
+    base = cls.__mro__[1]
+    own = vars(cls).get("__init__")
+    text = f"class {name}({base.__module__}.{base.__qualname__}):"
+    if not isinstance(own, FunctionType):
+        return text + " ..."
+    return f"{text}\n    def __init__({parameters(inspect.signature(own))}) -> None: ..."
+
+
+def defined(name: str, value: Any) -> bool:
+    """Whether the value's own module has the name written down, where a type checker sees it."""
+    place = sys.modules.get(getattr(value, "__module__", None) or "")
+    if (
+        place is None
+        or not str(getattr(place, "__file__", None)).endswith(".py")
+        or getattr(place, name, None) is not value
+    ):
+        return False
+    return re.search(rf"^(def|class) {name}\b", Path(place.__file__).read_text(), re.M) is not None
+
+
+def table_of(module: ModuleType, name: str) -> Any:
+    """The table of the functions of a module that has the name, or None."""
+    holders = [module, *(v for k, v in vars(module).items() if k == "_table")]
+    for holder in holders:
+        for forms in vars(holder).values():
+            if type(forms).__name__ == "Forms" and name in forms:
+                return forms
+    return None
+
+
+def line(module: ModuleType, name: str) -> str:
+    value = getattr(module, name)
+    if isinstance(value, ModuleType):
+        package, _, last = value.__name__.rpartition(".")
+        return f"from {package} import {last} as {name}"
+    if defined(name, value) and value.__module__ != module.__name__:
+        return f"from {value.__module__} import {name} as {name}"
+    if isinstance(value, type):
+        return class_stub(name, value)
+    if not callable(value):
+        kind = type(value)
+        known = kind.__module__ in ("builtins", "gradcell._core")
+        short = f"_{kind.__name__}" if kind.__name__ == "DType" else kind.__name__
+        return f"{name}: {short if known else f'{kind.__module__}.{kind.__name__}'}"
+    forms = table_of(module, name)
+    returns = result(forms.rows[name][1], forms.names) if forms is not None else None
+    return function_stub(name, value, returns)
+
+
+def visible(module: ModuleType) -> set[str]:
+    """The names that the module's own text defines."""
+    text = Path(str(module.__file__)).read_text()
+    return set(re.findall(r"^(?:def|class) (\w+)", text, re.M))
+
+
+def stub(module: ModuleType) -> str:
+    lines = [
+        line(module, name)
+        for name in sorted(set(module.__all__) - visible(module))
+        if not name.startswith("_")
+    ]
+    bases = sorted(
+        {m[1] for text in lines if (m := re.match(r"(?:class \w+\(|\w+: )([\w.]+)\.\w+", text))}
+    )
+    head = [
+        '"""Types of names made from tables. Written by tools/make_table_stubs.py; do not edit."""'
+    ]
+    head += ["", "from typing import Any", ""]
+    head += [f"import {base}" for base in bases]
+    head += ["from gradcell._core import DType as _DType", "from gradcell._core import Tensor", ""]
+    imports = [text for text in lines if text.startswith(("from ", "import "))]
+    return "\n".join([*head, *imports, "", *(t for t in lines if t not in imports)]) + "\n"
+
+
+def stubs() -> dict[Path, str]:
+    return {PACKAGE / p: stub(importlib.import_module(m)) for m, p in STUBS.items()}
+
+
+def main() -> int:
+    stale = []
+    for path, text in stubs().items():
+        if "--check" not in sys.argv:
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            stale.append(str(path.relative_to(PACKAGE)))
+    if stale:
+        print("build the core, run tools/make_table_stubs.py; out of date:", *stale)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
