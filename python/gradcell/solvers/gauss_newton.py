@@ -164,7 +164,11 @@ class GaussNewton:
 
     def _numbers(self, apart: tuple[bool, ...] | None, given: list[tuple[Any, ...]]) -> list[float]:
         if apart not in self._plans:
-            self._plans[apart] = jit(lambda d, points: self._recorded(apart, d, points))
+
+            def recorded(damping: Tensor, points: list[tuple[Any, ...]]) -> Tensor:
+                return self._recorded(apart, damping, points)
+
+            self._plans[apart] = jit(recorded)
         damping = Tensor(np.float64(self.damping or 0.0), _core.float64)
         found = self._plans[apart](damping, given)
         return [float(x) for x in found.asnumpy()]

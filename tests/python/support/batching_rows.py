@@ -332,5 +332,6 @@ NOTHING_TO_BATCH = {"Leaf", "Const", "Iota", "RandomUniform"}
 BATCHED_APART = {
     "AllReduce", "AllGather", "ReduceScatter", "Broadcast", "CollectiveReduce", "AllToAll", "Barrier",
     "Recurrence",  # test_loops.py
+    "Permitted",  # test_permitted_integers.py
     "CallOutput", "After",  # under all transforms: test_own_derivatives.py
 }  # fmt: skip
