@@ -199,7 +199,7 @@ void scatter(const Call& c, const void* const* in, void* out) {
   const int64_t outer = product(dims, 0, axis), n = dims[axis];
   const int64_t inner = product(dims, axis + 1, dims.size()), m = c.in[0].count;
   auto each = [&](auto body) { split(c.out.count, c.out.count, body); };
-  by_dtype(c.out.dtype, [&]<class S>() {
+  by_dtype_and_size(c.out.dtype, [&]<class S>() {
     using C = typename ComputeOf<S>::type;
     const S* x = static_cast<const S*>(in[1]);
     with_indices(c, c.in[0], in[0], n, [&](const auto& at) {
