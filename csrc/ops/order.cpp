@@ -1,5 +1,6 @@
 #include "ops/order.h"
 
+#include "ops/elementwise.h"
 #include "ops/moving/movement.h"
 #include "ops/routine.h"
 
@@ -18,7 +19,7 @@ constexpr Parameter kLine[] = {tensor("line"), kX, attribute("right", "False")};
 constexpr Parameter kAmong[] = {kX, tensor("tests")};
 constexpr Parameter kBetween[] = {kX, tensor("edges")};
 constexpr Parameter kDrawn[] = {tensor("weights"), tensor("u")};
-constexpr Parameter kPermitted[] = {kX, attribute("limit")};
+constexpr Parameter kPermitted[] = {kX, attribute("limit"), attribute("rank")};
 constexpr Parameter kIntegers[] = {tensor("a"), tensor("b"), attribute("function")};
 
 /// Routines over rows.
@@ -158,22 +159,20 @@ class Drawn : public OfRows {
   }
 };
 
-/// Elementwise, of two tensors of one shape, or of one and a number.
-/// Its input, once that is known to be permitted.
+/// 0, once all integers of a problem are known to be permitted.
 class Checked : public Routine {
  public:
   explicit Checked(Op op) : Routine(op, kAttributes<PermittedAttributes>, kPermitted) {}
-  size_t problem_rank(std::span<const int64_t>, size_t) const override { return 0; }
-  Type infer(const Graph& g, const Draft& d) const override {
-    return {g.dtype(d.inputs[0]), g.dims(d.inputs[0])};
+  size_t problem_rank(std::span<const int64_t> attributes, size_t) const override {
+    return static_cast<size_t>(attributes[1]);
   }
-  NodeId adjoint(Graph&, NodeId, int, NodeId dy) const override { return dy; }
-  NodeId tangent(Graph&, NodeId, std::span<const NodeId> dx) const override { return dx[0]; }
-  bool differentiable() const override { return true; }
+  Type infer(const Graph& g, const Draft& d) const override {
+    return {g.dtype(d.inputs[0]), problems(g, d)};
+  }
   bool may_fail() const override { return true; }
-  Law law() const override { return Law::Linear; }
 };
 
+/// Elementwise, of two tensors of one shape, or of one and a number.
 class Integers : public Routine {
  public:
   explicit Integers(Op op) : Routine(op, kAttributes<IntegersAttributes>, kIntegers) {}
@@ -223,8 +222,10 @@ SPEC(OfIntegers, Integers)
 SPEC(Permitted, Checked)
 
 NodeId permitted(Graph& g, NodeId x, IntegerLimit limit) {
-  const auto kind = static_cast<int64_t>(limit);
-  return make(g, Op::Permitted, {{&x, 1}, {&kind, 1}});
+  const Dims dims = g.dims(x);
+  const int64_t attributes[] = {static_cast<int64_t>(limit), static_cast<int64_t>(dims.size())};
+  const NodeId zero = make(g, Op::Permitted, {{&x, 1}, attributes});
+  return binary(g, Op::Add, x, broadcast_to(g, zero, dims));
 }
 
 }  // namespace gradcell

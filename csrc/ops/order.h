@@ -68,10 +68,13 @@ struct IntegersAttributes {
 /// What integers have to be for one of those ops: divisors not 0, exponents not below 0.
 enum class IntegerLimit : uint8_t { FloorDiv, Mod, Pow };
 
+/// rank: how many dimensions a problem has.
 struct PermittedAttributes {
   int64_t limit;  ///< an IntegerLimit
+  int64_t rank;
   static constexpr auto fields() {
-    return std::tuple{Field{"limit", AttributeKind::Size, &PermittedAttributes::limit}};
+    return std::tuple{Field{"limit", AttributeKind::Size, &PermittedAttributes::limit},
+                      Field{"rank", AttributeKind::Size, &PermittedAttributes::rank}};
   }
 };
 
@@ -90,7 +93,7 @@ template <class T>
 bool permits(IntegerLimit limit, T v) {
   return limit == IntegerLimit::Pow ? v >= T(0) : v != T(0);
 }
-/// x, but a node that fails when it runs if an integer of x is not permitted.
+/// x, plus a 0 that fails when it is computed if an integer of x is not permitted.
 NodeId permitted(Graph& g, NodeId x, IntegerLimit limit);
 
 }  // namespace gradcell

@@ -586,7 +586,7 @@ _RULES: dict[str, Callable[[_Exporter, Node], str]] = {
     "IsFinite": _finite,
     "IsNan": _nan,
     "IsInf": _infinite,
-    "Permitted": _first,
+    "Permitted": lambda e, n: e.number(0, n),  # 0, or an error
     "Reshape": _reshape,
     "Transpose": _transpose,
     "BroadcastTo": _broadcast,
