@@ -85,7 +85,8 @@ class Running : public OfRows {
 
 /// For rows [n, m] with ids [n] the row of the largest (smallest) element of each column among
 /// those of one segment, of equal ones the first, or that element: [count, m]; -1, or the dtype's
-/// limit, where a segment has no row. Ids below 0 count nowhere. A NaN stays if it comes first, and else is passed over.
+/// limit, where a segment has no row. Ids below 0 count nowhere. A NaN stays if it comes first, and
+/// else is passed over.
 class Segments : public OfRows {
  public:
   explicit Segments(Op op) : OfRows(op, kAttributes<SegmentAttributes>, kSegments) {}

@@ -12,6 +12,7 @@
 #include "base/element.h"
 #include "base/promotion.h"
 #include "base/thread_pool.h"
+#include "cpu/calls/integers.h"
 #include "ops/families.h"
 #include "ops/ops.h"
 #include "ops/order.h"
@@ -120,22 +121,6 @@ NodeId lower(Recorder& r, const char* op, const TensorOrNumber& o, DType dtype, 
   return g.dims(x) == dims ? x : broadcast_to(g, x, dims);
 }
 
-/// Whether one of n numbers passes the test.
-template <class T, class Test>
-bool any_is(const T* p, int64_t n, Test test) {
-  constexpr int64_t kPart = 1 << 15, kBlock = 1024;
-  std::atomic<bool> found{false};
-  parallel_for(static_cast<int>((n + kPart - 1) / kPart), [&](int part, int) {
-    const int64_t end = std::min(n, (part + 1) * kPart);
-    for (int64_t i = part * kPart; i < end && !found.load(std::memory_order_relaxed); i += kBlock) {
-      T any = 0;
-      for (int64_t k = i; k < std::min(end, i + kBlock); ++k) any |= static_cast<T>(test(p[k]));
-      if (any) found.store(true, std::memory_order_relaxed);
-    }
-  });
-  return found.load();
-}
-
 /// Throws Value if integers of dtype t hold one that an op does not permit: numbers, or a tensor
 /// with a value. Whether that is not known yet.
 bool check_permitted(const TensorOrNumber& o, DType t, IntegerLimit limit) {
@@ -148,11 +133,7 @@ bool check_permitted(const TensorOrNumber& o, DType t, IntegerLimit limit) {
     if (is_floating(x->dtype()) || is_complex(x->dtype())) return false;
     if (x->traced()) return true;
     const Array a = x->value();
-    by_dtype(a.dtype, [&]<class S>() {
-      if constexpr (std::is_integral_v<S>)
-        holds = !any_is(static_cast<const S*>(a.data()), a.count(),
-                        [&](S v) { return !permits(limit, v); });
-    });
+    holds = cpu::all_permitted(a.dtype, a.data(), a.count(), limit);
   }
   require(holds, ErrorKind::Value, broken(limit));
   return false;

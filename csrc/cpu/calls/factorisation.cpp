@@ -154,7 +154,8 @@ template <class T>
 class Product {
  public:
   void times(T x) {
-    // A factor that is large or small itself is scaled first: the product of two may leave the range.
+    // A factor that is large or small itself is scaled first: the product of two may leave the
+    // range.
     const int own = outside(size_of(x)) ? std::ilogb(size_of(x)) : 0;
     product_ *= own ? x * std::ldexp(1.0, -own / 2) * std::ldexp(1.0, own / 2 - own) : x;
     exponent_ += own;

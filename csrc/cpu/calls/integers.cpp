@@ -1,11 +1,12 @@
 // Functions of two integers' bits and divisors, elementwise.
-#include <atomic>
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <type_traits>
 
 #include "base/element.h"
 #include "base/parts.h"
+#include "cpu/calls/integers.h"
 #include "cpu/calls/routines.h"
 #include "cpu/kernels/whole_kernels.h"
 #include "ir/attributes.h"
@@ -74,30 +75,45 @@ void of_integers(const Call& c, const void* const* in, void* out) {
   });
 }
 
-void permitted(const Call& c, const void* const* in, void* out) {
-  const auto limit = static_cast<IntegerLimit>(decode<PermittedAttributes>(c.attributes).limit);
-  by_dtype(c.out.dtype, [&]<class T> {
-    if constexpr (std::is_integral_v<T>) {
-      const T* const x = static_cast<const T*>(in[0]);
-      std::atomic<bool> all = true;
-      by_parts(c.in[0].count, 1, [&](int64_t begin, int64_t end) {
-        constexpr int64_t kBlock = 1024;
-        for (int64_t i = begin; i < end; i += kBlock) {
-          const int64_t last = std::min(end, i + kBlock);
-          int wrong = 0;
-          for (int64_t k = i; k < last; ++k) wrong |= !permits(limit, x[k]);
-          if (wrong) all = false;
-        }
-      });
-      require(all, ErrorKind::Value, broken(limit));
-      std::fill_n(static_cast<T*>(out), c.out.count, T(0));
+/// Whether a test holds of one of n numbers.
+template <class T, class Test>
+bool any_is(const T* x, int64_t n, Test test) {
+  std::atomic<bool> any = false;
+  by_parts(n, 1, [&](int64_t begin, int64_t end) {
+    constexpr int64_t kBlock = 1024;
+    for (int64_t i = begin; i < end && !any.load(std::memory_order_relaxed); i += kBlock) {
+      const int64_t last = std::min(end, i + kBlock);
+      T found = 0;
+      for (int64_t k = i; k < last; ++k) found |= static_cast<T>(test(x[k]));
+      if (found) any.store(true, std::memory_order_relaxed);
     }
   });
+  return any;
+}
+
+void permitted(const Call& c, const void* const* in, void* out) {
+  const auto limit = static_cast<IntegerLimit>(decode<PermittedAttributes>(c.attributes).limit);
+  require(all_permitted(c.in[0].dtype, in[0], c.in[0].count, limit), ErrorKind::Value,
+          broken(limit));
+  by_size(item_size(c.out.dtype),
+          [&]<class T> { std::fill_n(static_cast<T*>(out), c.out.count, T{}); });
 }
 
 constexpr RoutineRow kRows[] = {{Op::OfIntegers, of_integers}, {Op::Permitted, permitted}};
 
 }  // namespace
+
+bool all_permitted(DType dtype, const void* integers, int64_t n, IntegerLimit limit) {
+  bool all = true;
+  by_dtype(dtype, [&]<class T> {
+    if constexpr (std::is_integral_v<T>) {
+      const T* const x = static_cast<const T*>(integers);
+      all = limit == IntegerLimit::Pow ? !any_is(x, n, [](T v) { return v < T(0); })
+                                       : !any_is(x, n, [](T v) { return v == T(0); });
+    }
+  });
+  return all;
+}
 
 std::span<const RoutineRow> functions_of_integers() { return kRows; }
 

@@ -78,9 +78,8 @@ struct Folds {
     if (!half) return k.fold(how, type, x, static_cast<size_t>(n), acc);
     constexpr int64_t kBlock = 4096;
     alignas(64) float wide[kBlock];
-    if (how == Combine::Sum &&
-        k.sum_halves(stored, reinterpret_cast<const uint16_t*>(x), static_cast<size_t>(n),
-                     static_cast<double*>(acc)))
+    if (how == Combine::Sum && k.sum_halves(stored, reinterpret_cast<const uint16_t*>(x),
+                                            static_cast<size_t>(n), static_cast<double*>(acc)))
       return;
     for (int64_t i = 0; i < n; i += kBlock) {
       const auto part = static_cast<size_t>(std::min(kBlock, n - i));
@@ -107,8 +106,8 @@ struct Folds {
 
 /// A: what elements are combined in. `none` changes nothing; `stored` rounds so many of them.
 template <class A>
-void reduce_in(const Call& c, const Folds& folds, A none, void (*stored)(const void*, void*, int64_t),
-               void* out) {
+void reduce_in(const Call& c, const Folds& folds, A none,
+               void (*stored)(const void*, void*, int64_t), void* out) {
   const WholeKernels& k = folds.k;
   const Combine how = folds.how;
   const size_t item = item_size(c.out.dtype);
@@ -199,7 +198,8 @@ void reduce_in(const Call& c, const Folds& folds, A none, void (*stored)(const v
   });
   for (int64_t o = 0; o < places && groups > 1; ++o) {
     A* const acc = &partial[o * groups * n];
-    k.fold_rows(how, wide, acc + n, n, static_cast<size_t>(groups - 1), acc, static_cast<size_t>(n));
+    k.fold_rows(how, wide, acc + n, n, static_cast<size_t>(groups - 1), acc,
+                static_cast<size_t>(n));
     store(acc, o * n, n);
   }
 }

@@ -43,13 +43,11 @@ void place_in_line(const Call& c, const void* const* in, void* out) {
     const T *const line = lines.data(), *const x = wanted.data();
     each_of(c.in[0], 1, 8.0 * static_cast<double>(m), [&](int64_t r) {
       std::vector<K> keys(static_cast<size_t>(n));
-      for (int64_t i = 0; i < n; ++i)
-        keys[static_cast<size_t>(i)] = key_of(line[r * n + i]);
+      for (int64_t i = 0; i < n; ++i) keys[static_cast<size_t>(i)] = key_of(line[r * n + i]);
       auto* to = static_cast<int32_t*>(out) + r * m;
       by_parts(m, 8, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
-          to[i] =
-              static_cast<int32_t>(place_of(keys.data(), n, key_of(x[r * m + i]), right));
+          to[i] = static_cast<int32_t>(place_of(keys.data(), n, key_of(x[r * m + i]), right));
       });
     });
   });

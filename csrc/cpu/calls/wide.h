@@ -1,5 +1,5 @@
-// Elements as numbers of few types, in the same order: narrow integers as int32 or int64, half types as
-// float. What only compares is compiled for these.
+// Elements as numbers of few types, in the same order: narrow integers as int32 or int64, half
+// types as float. What only compares is compiled for these.
 #pragma once
 
 #include <type_traits>
@@ -30,9 +30,8 @@ void by_wide_dtype(DType t, F f) {
 
 /// Whether elements of S are compared in T.
 template <class S, class T>
-inline constexpr bool kComparedAs =
-    std::is_same_v<T, std::conditional_t<
-                          std::is_class_v<S>, float,
+inline constexpr bool kComparedAs = std::is_same_v<
+    T, std::conditional_t<std::is_class_v<S>, float,
                           std::conditional_t<std::is_same_v<S, uint32_t>, int64_t,
                                              std::conditional_t<sizeof(S) < 4, int32_t, S>>>>;
 

@@ -560,8 +560,8 @@ void convert_all<false, false, double, int32_t>(const double* x, int32_t* y, siz
 
 /// Whether integers of S (or floating numbers) give the same bits in D as in the signed D.
 template <class S, class D>
-constexpr bool kSignOfResult = std::is_unsigned_v<D> && std::is_floating_point_v<S> &&
-                               sizeof(D) >= 4;
+constexpr bool kSignOfResult =
+    std::is_unsigned_v<D> && std::is_floating_point_v<S> && sizeof(D) >= 4;
 /// Whether it makes a difference to D that S is not signed.
 template <class S, class D>
 constexpr bool kSignOfSource =

@@ -231,6 +231,8 @@ class SegmentJoiner {
 
 }  // namespace
 
-Segments join_segments(const WriterInputs& in, Fusion& fusion) { return SegmentJoiner(in, fusion).run(); }
+Segments join_segments(const WriterInputs& in, Fusion& fusion) {
+  return SegmentJoiner(in, fusion).run();
+}
 
 }  // namespace gradcell::cuda

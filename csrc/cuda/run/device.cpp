@@ -10,7 +10,7 @@ namespace gradcell::cuda {
 
 namespace {
 
-constexpr int kNonBlocking = 1;    // CU_STREAM_NON_BLOCKING
+constexpr int kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
 constexpr size_t kMaxNotes = 4;
 constexpr int kMajorOf = 75, kMinorOf = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 constexpr int kSharedOf = 97;  // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN

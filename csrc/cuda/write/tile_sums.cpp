@@ -70,8 +70,9 @@ std::vector<TileSums> tile_sums(const Region& r) {
 int64_t tile_chunks(const Region& r) {
   size_t sums = 1;
   for (const Accumulator& a : r.accumulators) sums += a.count();
-  return std::min((r.rows + kTileRows - 1) / kTileRows,
-                  std::clamp(kMostSums / static_cast<int64_t>(sums), kFewestChunks, kMostSumChunks));
+  return std::min(
+      (r.rows + kTileRows - 1) / kTileRows,
+      std::clamp(kMostSums / static_cast<int64_t>(sums), kFewestChunks, kMostSumChunks));
 }
 
 size_t partial_bytes(const Region& r, const TileSums& sums) {

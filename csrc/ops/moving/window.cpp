@@ -10,7 +10,7 @@ namespace {
 
 constexpr Parameter kPlacesAlong = tensor("places"), kAxisSize = attribute("size");
 constexpr Parameter kWindowed[] = {
-    kX,   attribute("kernel"), attribute("stride"), attribute("dilation"), attribute("before"),
+    kX,       attribute("kernel"), attribute("stride"), attribute("dilation"), attribute("before"),
     kAxisSize};
 constexpr Parameter kTakenAlong[] = {kX, kPlacesAlong};
 constexpr Parameter kPut[] = {kPlacesAlong, tensor("updates"), kAxisSize};
