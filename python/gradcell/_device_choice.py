@@ -8,7 +8,7 @@ from gradcell import _gpu, context
 
 
 class Choice:
-    """The GPU for 'GPU' and 'Ascend' if one is usable, else the CPU; or the device given, whatever is asked for.
+    """The GPU for 'GPU' and 'Ascend' if one is usable, else the CPU; or the device given, for any.
 
     Says in one line on stderr where a program gets another device than it asks for.
     """

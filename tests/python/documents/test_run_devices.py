@@ -51,11 +51,13 @@ print(float(step()), ms.grad(lambda x: ops.sin(x) * x)(ms.Tensor(0.5)))
         """
 from mindspore import amp, ops
 ms.set_seed(1)
-net = amp.auto_mixed_precision(nn.SequentialCell(nn.Dense(3, 4, "ones"), nn.ReLU(), nn.Dense(4, 1, "ones")), "O2")
+layers = nn.Dense(3, 4, "ones"), nn.ReLU(), nn.Dense(4, 1, "ones")
+net = amp.auto_mixed_precision(nn.SequentialCell(*layers), "O2")
 scaler = amp.StaticLossScaler(128)
 def forward(x):
     return scaler.scale(ops.mean(ops.square(net(x).astype(ms.float32))))
-value, grads = ms.value_and_grad(forward, None, net.trainable_params())(ms.Tensor(np.ones((2, 3), np.float32)))
+of = ms.value_and_grad(forward, None, net.trainable_params())
+value, grads = of(ms.Tensor(np.ones((2, 3), np.float32)))
 print(float(scaler.unscale(value)), [scaler.unscale(g).sum() for g in grads])
 """,
     ),
