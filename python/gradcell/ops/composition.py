@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from gradcell import _core, arguments
 from gradcell._core import ParameterBase, Tensor
 from gradcell._indexing import replaced
@@ -228,10 +230,12 @@ def _type_names(value: Any) -> tuple[str, ...]:
         return ("Tensor",)
     if isinstance(value, bool):
         return ("Bool", "Number")
+    if isinstance(value, np.generic):
+        return (value.dtype.name.capitalize(), value.dtype.name.rstrip("0123456789").capitalize(), "Number")
     if isinstance(value, int):
-        return ("Int", "Number")
+        return ("Int", "Int64", "Number")
     if isinstance(value, float):
-        return ("Float", "Number")
+        return ("Float", "Float64", "Float32", "Number")
     if isinstance(value, str):
         return ("String",)
     if isinstance(value, tuple):
@@ -250,8 +254,8 @@ def _type_names(value: Any) -> tuple[str, ...]:
 class MultitypeFuncGraph:
     """A function with one body for each combination of argument types.
 
-    name: for messages. Bodies are registered by the names of the types: Tensor, Number, Int, Float,
-    Bool, String, Tuple, List, Dictionary, None, Function, Parameter:
+    name: for messages. Bodies are registered by the names of the types: Tensor, Number, Int, Int64, Float,
+    Float32, Float64, Bool, String, Tuple, List, Dictionary, None, Function, Parameter:
 
         @add.register("Tensor", "Number")
         def _add(x, y): ...

@@ -37,7 +37,7 @@ _MODULES = {
         CTCLoss Cbrt CheckValid Cholesky Complex ComplexAbs Conj Conv2D Conv2DBackpropInput
         Conv2DTranspose Conv3D CropAndResize Cross CumProd DepthToSpace DiagPart Digamma
         Dropout2D Dropout3D DropoutDoMask DropoutGenMask DynamicGRUV2 DynamicRNN Einsum Eps
-        Erfinv FFTWithSize FlashAttentionScore FloatStatus FusedCastAdamWeightDecay
+        EqualCount Erfinv FFTWithSize FlashAttentionScore FloatStatus FusedCastAdamWeightDecay
         FusedWeightScaleApplyMomentum GatherV2 Gcd Gelu GenerateEodMaskV2 IOU Imag IndexAdd
         InplaceAdd InplaceSub InplaceUpdate Inverse LRN Lcm Lgamma LogicalXor LpNorm
         MatrixDeterminant MatrixInverse MatrixSolve MaxPool MaxPool3D MaxPoolWithArgmax
@@ -51,8 +51,10 @@ _MODULES = {
         UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentSum Xdivy""",
     "products": "ger",
     "scalars": """
-        add_flags list_len make_list make_range make_tuple mixed_precision_cast scalar_cast
-        scalar_to_array tuple_getitem tuple_len tuple_reversed tuple_setitem tuple_to_array""",
+        add_flags list_len make_list make_range make_tuple mixed_precision_cast scalar_add scalar_cast
+        scalar_div scalar_eq scalar_floordiv scalar_ge scalar_gt scalar_le scalar_log scalar_lt
+        scalar_max scalar_min scalar_mod scalar_mul scalar_ne scalar_pow scalar_sub
+        scalar_to_array scalar_uadd scalar_usub tuple_getitem tuple_len tuple_reversed tuple_setitem tuple_to_array""",
     "scans": "cummax cummin cumprod diff logcumsumexp trapz",
     "scatters": """
         diagonal_scatter index_fill inplace_add inplace_sub inplace_update scatter scatter_max scatter_min

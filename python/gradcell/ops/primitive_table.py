@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradcell import _core, ops
+from gradcell._core import Tensor
 from gradcell.ops import (
     activations,
     arrangement,
@@ -32,15 +34,23 @@ from gradcell.ops import (
     windowed,
 )
 from gradcell.ops.primitive import Primitive
+from gradcell.transform import vjp
+
+
+
+def pulled(function: Callable[[Tensor], Tensor], shape: Sequence[int], gradient: Tensor) -> Tensor:
+    """The gradient by the argument, of this shape, of a function that is linear in it."""
+    return vjp(function, ops.zeros(tuple(shape), gradient.dtype))[1](gradient)[0]  # type: ignore[no-any-return]
+
 
 #: What expressions may name.
 _NAMES: dict[str, Any] = {
-    "_core": _core, "ops": ops, "activations": activations, "arrangement": arrangement,
+    "Tensor": Tensor, "_core": _core, "ops": ops, "activations": activations, "arrangement": arrangement,
     "boxes": boxes, "complex_numbers": complex_numbers, "creation": creation, "draws": draws,
     "factorisations": factorisations, "fourier": fourier, "indexing": indexing,
     "linear_algebra": linear_algebra, "normalized": normalized, "scalars": scalars, "scans": scans,
     "scatters": scatters, "sequences": sequences, "shaping": shaping, "special": special,
-    "steps": steps, "windowed": windowed,
+    "steps": steps, "windowed": windowed, "pulled": pulled,
 }  # fmt: skip
 
 _POOL = "kernel_size=1, strides=1, pad_mode='valid', data_format='NCHW'"
@@ -161,6 +171,16 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("seed=0, seed2=0", "x", "draws.shuffle(x, seed or seed2)", "RandomShuffle"),
     ("max_length=1, pad=-1, dtype=_core.int32", "n", "draws.randperm_padded(n, **attributes)", "Randperm"),
     ("keep_prob=0.5", "x", "draws.dropout_channels(x, keep_prob, {})", "Dropout2D=4 Dropout3D=5"),
+    ("", "x, y", "ops.reduce_sum(ops.cast(ops.equal(x, y), x.dtype)).reshape(1)", "EqualCount"),
+    # Gradients as ops of their own, in MindSpore's private modules
+    ("", "gradients, features", "gradients * ops.sigmoid(features)", "SoftplusGrad"),
+    ("begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0",
+     "dy, shapex, begin, end, strides",
+     "pulled(lambda x: ops.StridedSlice(**attributes)(x, begin, end, strides), shapex, dy)",
+     "StridedSliceGrad"),
+    ("pooled_height, pooled_width, spatial_scale, sample_num=2", "dy, rois, xdiff_shape",
+     "pulled(lambda x: boxes.roi_align(x, rois, **attributes), xdiff_shape, dy)", "ROIAlignGrad"),
+    ("", "input_tuple, dtype=None", "Tensor(input_tuple, dtype)", "TupleToTensor"),
     # Networks
     ("preprocess_collapse_repeated=False, ctc_merge_repeated=True, "
      "ignore_longer_outputs_than_inputs=False", "x, labels_indices, labels_values, sequence_length",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -99,3 +101,44 @@ def add_flags(fn: Any = None, **flags: Any) -> Any:
     else:
         fn._func_graph_flags = known
     return fn
+
+
+def _of_numbers(function: Any) -> Any:
+    def scalar(x: Any, y: Any) -> Any:
+        return function(x, y)
+
+    scalar.__doc__ = f"Of two numbers: {function.__doc__}"
+    return scalar
+
+
+scalar_add, scalar_sub, scalar_mul = map(_of_numbers, (operator.add, operator.sub, operator.mul))
+scalar_div, scalar_floordiv = map(_of_numbers, (operator.truediv, operator.floordiv))
+scalar_mod, scalar_pow = map(_of_numbers, (operator.mod, operator.pow))
+scalar_eq, scalar_ne = map(_of_numbers, (operator.eq, operator.ne))
+scalar_lt, scalar_le = map(_of_numbers, (operator.lt, operator.le))
+scalar_gt, scalar_ge = map(_of_numbers, (operator.gt, operator.ge))
+
+
+def scalar_max(x: Any, y: Any) -> Any:
+    """The larger of two numbers."""
+    return max(x, y)
+
+
+def scalar_min(x: Any, y: Any) -> Any:
+    """The smaller of two numbers."""
+    return min(x, y)
+
+
+def scalar_uadd(x: Any) -> Any:
+    """The number."""
+    return +x
+
+
+def scalar_usub(x: Any) -> Any:
+    """The number's negative."""
+    return -x
+
+
+def scalar_log(x: Any) -> float:
+    """The natural logarithm of a number."""
+    return math.log(x)
