@@ -7,6 +7,7 @@ objects of SumExt and ArgMaxWithValue.
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -38,6 +39,22 @@ def _method(name: str) -> Callable[..., Any] | None:
     return None if found is None else getattr(Tensor, found)  # type: ignore[no-any-return]
 
 
+def _by_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with all its arguments by place, as an op has them."""
+    names = list(inspect.signature(function).parameters)
+
+    def op(*args: Any) -> Any:
+        keywords = {
+            name: value for name, value in zip(names, args, strict=False) if name in keyword_only
+        }
+        return function(*args[: len(args) - len(keywords)], **keywords)
+
+    kinds = inspect.signature(function).parameters.values()
+    keyword_only = {p.name for p in kinds if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    op.__doc__ = function.__doc__
+    return op
+
+
 def _primitive(name: str) -> type[Primitive] | None:
     """The class of an op, however it is written."""
     known = next((n for n in dir(ops) if _key(n) == _key(name) and n[:1].isupper()), None)
@@ -48,7 +65,7 @@ def _primitive(name: str) -> type[Primitive] | None:
     else:
         key = name.removesuffix("_ext").removesuffix("Ext")
         function = _function(key) if key != name else None
-    return None if function is None else primitive_of(name, function)
+    return None if function is None else primitive_of(name, _by_place(function))
 
 
 def named(name: str) -> Any:
