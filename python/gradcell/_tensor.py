@@ -4,10 +4,11 @@ one it records."""
 from __future__ import annotations
 
 import copyreg
+import functools
 import importlib
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -132,7 +133,7 @@ def _repr_html(self: Tensor) -> str:
 
 
 def _repr(self: Tensor) -> str:
-    return _printing.tensor_repr(_elements(self), str(self.dtype))
+    return _printing.tensor_repr(_elements(self), str(self.dtype), self.__dict__.get("_declared_shape"))
 
 
 def _rebuild(array: np.ndarray, dtype: _core.DType) -> Tensor:
@@ -270,18 +271,48 @@ def move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
 def shaped(shape: Any, dtype: Any, init: Any) -> Tensor:
     """What Tensor(shape=..., dtype=..., init=...) makes: zeros, or what the initialiser `init` gives.
 
-    Dimensions may be unknown, None, for Cell.set_inputs: such a tensor stands for a shape alone, has no
-    elements, and its unknown dimensions have size 0.
+    For Cell.set_inputs, dimensions may be unknown, None or a Symbol, and so may all of them: shape=None.
+    Such a tensor stands for a shape alone: it has no elements.
     """
-    sizes = [shape] if isinstance(shape, int) else list(shape)
-    if any(n is None for n in sizes):
+    sizes = _declared(shape)
+    if any(n < 0 for n in sizes):
         if init is not None:
             raise ValueError(f"Tensor: a shape with None takes no init, got {shape}{where()}")
-        return _ops.full([0 if n is None else int(n) for n in sizes], 0, to_dtype(dtype))
+        return _ops.full([max(n, 0) for n in sizes], 0, to_dtype(dtype))
     if init is None:
-        return _ops.full([int(n) for n in sizes], 0, to_dtype(dtype))
+        return _ops.full(sizes, 0, to_dtype(dtype))
     initializer = importlib.import_module("gradcell.common.initializer").initializer
     return initializer(init, sizes, dtype)  # type: ignore[no-any-return]
+
+
+def _declared(shape: Any) -> list[int]:
+    """The sizes, -1 for one that is not known; [-2] for a number of dimensions that is not known."""
+    if shape is None:
+        return [-2]
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    known = importlib.import_module("gradcell.common.api").Symbol
+    for n in sizes:
+        if not isinstance(n, (SupportsIndex, known, type(None))):
+            raise TypeError(f"Tensor: a shape is of integers, None and Symbols, got {shape!r}{where()}")
+    return [int(n) if isinstance(n, SupportsIndex) else -1 for n in sizes]
+
+
+def declared_shape(x: Tensor) -> list[int]:
+    """The shape that Tensor(shape=...) declared, where some of it is unknown; else the tensor's."""
+    return x.__dict__.get("_declared_shape") or list(x.shape)
+
+
+_construct = Tensor.__init__
+
+
+@functools.wraps(_construct)
+def _made(self: Tensor, *args: Any, **kwargs: Any) -> None:
+    _construct(self, *args, **kwargs)
+    if "shape" in kwargs and not args and kwargs.get("input_data") is None and self.size == 0:
+        self.__dict__["_declared_shape"] = _declared(kwargs["shape"])
+
+
+Tensor.__init__ = _made  # type: ignore[method-assign]
 
 
 # Conversion -----------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def primitive_of_a_program():
 
     op = Op(3)
     op.add_prim_attr("more", 5)
-    found = [op.size, op.kind, op.name, double(4), op.more, op.attrs, str(op)]
+    found = [op.size, op.kind, op.name, double(4), op.more, dict(op.attrs), str(op)]
     return found, op.del_prim_attr("more").attrs, str(ops.ReduceSum().add_prim_attr("more", 2).set_stage(1))
 
 
