@@ -46,7 +46,8 @@ def tensor(
     if input_data is not None:
         if shape is not None or init is not None:
             raise ValueError(f"tensor: with 'input_data', 'shape' and 'init' must be None{where()}")
-        return Tensor(input_data, None if dtype is None else to_dtype(dtype))
+        made = Tensor(input_data, None if dtype is None else to_dtype(dtype))
+        return set_const_arg(made, const_arg)
     if shape is None and init is None:
         raise TypeError(f"tensor: expected 'input_data', or 'shape', 'dtype' and 'init'{where()}")
     if shape is None or dtype is None or init is None:
@@ -307,12 +308,15 @@ _construct = Tensor.__init__
 
 @functools.wraps(_construct)
 def _made(self: Tensor, *args: Any, **kwargs: Any) -> None:
+    if "const_arg" in kwargs:
+        set_const_arg(self, kwargs.pop("const_arg"))
     _construct(self, *args, **kwargs)
     if "shape" in kwargs and not args and kwargs.get("input_data") is None and self.size == 0:
         self.__dict__["_declared_shape"] = _declared(kwargs["shape"])
 
 
 Tensor.__init__ = _made  # type: ignore[method-assign]
+Tensor.const_arg = False  # type: ignore[attr-defined]
 
 
 # Conversion -----------------------------------------------------------------------------------------
@@ -321,6 +325,23 @@ Tensor.__init__ = _made  # type: ignore[method-assign]
 def astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
     """The elements in another dtype. Floating to integer truncates; what is out of range saturates."""
     return _ops.cast(self, to_dtype(dtype))
+
+
+def type_(self: Tensor, dtype: Any = None) -> Any:
+    """The elements in another dtype; without one, the dtype's name, a string."""
+    return str(self.dtype) if dtype is None else astype(self, dtype)
+
+
+#: Operators whose x op= y is x = x op y, as for numbers; a Parameter has its own.
+_UPDATES = "add sub mul truediv floordiv mod"
+
+
+def set_const_arg(self: Tensor, const_arg: bool = True) -> Tensor:
+    """Keeps whether MindSpore should take the tensor for a constant: const_arg. Returns itself."""
+    if not isinstance(const_arg, bool):
+        raise TypeError(f"Tensor: const_arg must be a bool, got {const_arg!r}{where()}")
+    self.const_arg = const_arg  # type: ignore[attr-defined]
+    return self
 
 
 def _caster(name: str) -> Callable[[Tensor], Tensor]:
@@ -412,7 +433,9 @@ _attach(
         "from_numpy": staticmethod(from_numpy),
         "astype": astype,
         "to": astype,
-        "type": astype,
+        "type": type_,
+        **{f"__i{name}__": getattr(Tensor, f"__{name}__") for name in _UPDATES.split()},
+        "set_const_arg": set_const_arg,
         "float": _caster("float32"),
         "double": _caster("float64"),
         "half": _caster("float16"),

@@ -201,6 +201,9 @@ def _say_what_is_missing(module: ModuleType) -> None:
         return
 
     def missing(name: str) -> object:
+        part = sys.modules.get(f"{module.__name__}.{name}")
+        if part is not None:  # it is being imported
+            return part
         if own is not None:
             with contextlib.suppress(AttributeError):
                 return own(name)

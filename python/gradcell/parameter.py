@@ -10,6 +10,7 @@ from typing import Any
 
 from gradcell import _core, _structure, arguments, printing
 from gradcell._core import ParameterBase, Tensor
+from gradcell._convert import to_dtype
 from gradcell._location import where
 
 _numbers = itertools.count()
@@ -121,6 +122,13 @@ class Parameter(ParameterBase):
             )
         self._set_array(_core.ops.cast(data, self.dtype))
         return self
+
+    def set_dtype(self, dst_type: Any) -> None:
+        """Casts the elements to another dtype, which the parameter has from now on."""
+        dtype = to_dtype(dst_type)
+        if dtype != self.dtype:
+            self._set_array(_core.ops.cast(self._node_tensor(), dtype))
+            _core.bump_structure_version()
 
     assign_value = set_data  # type: ignore[assignment]
 

@@ -362,6 +362,10 @@ class Cell(GraphMode):
         """Each parameter by itself: values are there from the start."""
         return {p: p for p in self.get_parameters()}
 
+    def get_scope(self) -> str | None:
+        """None: graphs name the user's lines, not cells."""
+        return None
+
     def update_cell_prefix(self) -> None:
         """Sets param_prefix of every cell below to its path."""
         for path, cell in self.cells_and_names():
