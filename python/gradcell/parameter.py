@@ -187,6 +187,11 @@ def parameter_of(variable_id: int) -> Parameter | None:
     return _by_variable.get(variable_id)
 
 
+def parameter_behind(x: Any) -> Any:
+    """The Parameter that a tensor was read from, by a cell that computes in another dtype; else x."""
+    return x.__dict__.get("_parameter", x) if isinstance(x, Tensor) else x
+
+
 class ParameterTuple(tuple[Parameter, ...]):
     """A tuple of parameters with different names.
 

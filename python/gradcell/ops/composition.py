@@ -14,7 +14,7 @@ from gradcell._indexing import replaced
 from gradcell._location import where
 from gradcell.ops.one_plan import one_plan
 from gradcell.ops.reductions import norm
-from gradcell.parameter import Parameter
+from gradcell.parameter import Parameter, parameter_behind
 
 __all__ = [
     "HyperMap", "Map", "MultitypeFuncGraph", "addn", "assign", "assign_add", "assign_sub",
@@ -29,6 +29,7 @@ _ops = _core.ops
 
 
 def _assign(op: str, variable: Any, value: Any, combine: Any) -> Tensor:
+    variable = parameter_behind(variable)
     if not isinstance(variable, Tensor):
         raise TypeError(
             f"For '{op}', 'variable' must be a Parameter, got {type(variable).__name__}{where()}"
@@ -95,6 +96,7 @@ def scatter_add(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
 
     updates: shape indices.shape + input_x.shape[1:]. Raises IndexError for an index out of range.
     """
+    input_x = parameter_behind(input_x)
     at, new = _rows("ScatterAdd", input_x, indices, updates)
     added = _ops.scatter_add(at, new, 0, input_x.shape[0])
     return _assign("ScatterAdd", input_x, added, _ops.add)
@@ -107,6 +109,7 @@ def scatter_update(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
     updates: shape indices.shape + input_x.shape[1:]; of several for one row the last stays. Raises
     IndexError for an index out of range.
     """
+    input_x = parameter_behind(input_x)
     at, new = _rows("ScatterUpdate", input_x, indices, updates)
     return _assign("ScatterUpdate", input_x, replaced(input_x, at, new), None)
 
