@@ -106,7 +106,7 @@ _FOREIGN = """
     ops: _primexpr=common.api.constexpr PrimitiveWithInfer=ops.Primitive core=ops.add_flags
     ops: F=ops C=ops PrimitiveWithCheck=ops.Primitive custom_vjp=nn.derivatives.custom_vjp
     ops: zeros_like_impl=ops ones_like_impl=ops contiguous=Tensor.contiguous
-    ops: new_ones=Tensor.new_ones new_zeros=Tensor.new_zeros
+    ops: ClipByNorm=nn.ClipByNorm new_ones=Tensor.new_ones new_zeros=Tensor.new_zeros
     ops.composite: add_flags=ops.add_flags core=ops.add_flags
     jacobians: custom_vjp=nn.derivatives.custom_vjp
     nn.wrap.cell_wrapper: PipelineCell=parallel.nn.Pipeline
