@@ -134,7 +134,9 @@ def _repr_html(self: Tensor) -> str:
 
 
 def _repr(self: Tensor) -> str:
-    return _printing.tensor_repr(_elements(self), str(self.dtype), self.__dict__.get("_declared_shape"))
+    return _printing.tensor_repr(
+        _elements(self), str(self.dtype), self.__dict__.get("_declared_shape")
+    )
 
 
 def _rebuild(array: np.ndarray, dtype: _core.DType) -> Tensor:
@@ -294,7 +296,9 @@ def _declared(shape: Any) -> list[int]:
     known = importlib.import_module("gradcell.common.api").Symbol
     for n in sizes:
         if not isinstance(n, (SupportsIndex, known, type(None))):
-            raise TypeError(f"Tensor: a shape is of integers, None and Symbols, got {shape!r}{where()}")
+            raise TypeError(
+                f"Tensor: a shape is of integers, None and Symbols, got {shape!r}{where()}"
+            )
     return [int(n) if isinstance(n, SupportsIndex) else -1 for n in sizes]
 
 

@@ -73,7 +73,9 @@ class FreezeOpt(Cell):
                 "When the 'train_strategy' is specified, the value of 'train_parameter_groups' must also "
                 f"be specified{where()}"
             )
-        groups = [list(opt.parameters)] if train_parameter_groups is None else train_parameter_groups
+        groups = (
+            [list(opt.parameters)] if train_parameter_groups is None else train_parameter_groups
+        )
         if not isinstance(groups, (tuple, list)):
             raise TypeError(
                 f"The specified 'train_parameter_groups' should be tuple or list{where()}"
@@ -235,11 +237,20 @@ class BoostTrainOneStepCell(TrainOneStepCell):
         if freeze:
             scale = 1.0 if sens is None else sens
             self.freeze_nets = freeze_cell(
-                self.reducer_flag, network, optimizer, scale, self.grad, False, self.mean, self.degree
+                self.reducer_flag,
+                network,
+                optimizer,
+                scale,
+                self.grad,
+                False,
+                self.mean,
+                self.degree,
             )
             strategy: Any = optimizer.train_strategy
             self._strategy = (
-                list(range(len(self.freeze_nets))) if strategy is None else strategy.asnumpy().tolist()
+                list(range(len(self.freeze_nets)))
+                if strategy is None
+                else strategy.asnumpy().tolist()
             )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -47,7 +47,9 @@ class JitConfig:
     ) -> None:
         arguments.one_of(jit_level, ("", "O0", "O1", "O2", "O3"), "JitConfig", "jit_level")
         arguments.one_of(exc_mode, ("auto", "sink", "no_sink"), "JitConfig", "exc_mode")
-        arguments.one_of(jit_syntax_level, ("", "STRICT", "COMPATIBLE", "LAX"), "JitConfig", "jit_syntax_level")
+        arguments.one_of(
+            jit_syntax_level, ("", "STRICT", "COMPATIBLE", "LAX"), "JitConfig", "jit_syntax_level"
+        )
         arguments.one_of(debug_level, ("RELEASE", "DEBUG"), "JitConfig", "debug_level")
         arguments.one_of(infer_boost, ("on", "off"), "JitConfig", "infer_boost")
         given = (jit_level, exc_mode, jit_syntax_level, debug_level, infer_boost)

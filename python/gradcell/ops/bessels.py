@@ -86,15 +86,17 @@ def _y_near(x: Tensor, order: int) -> Tensor:
     t = _ops.mul(end, Tensor((_LONG[0] + 1) / 2))
     sinh = _ops.sinh(t)
     weight = _ops.mul(sinh, 2.0) if order else 2.0
-    tail = _summed(_ops.mul(_ops.mul(_ops.exp(_ops.neg(_ops.mul(z, sinh))), weight), end), _LONG[1] / 2)
+    tail = _summed(
+        _ops.mul(_ops.mul(_ops.exp(_ops.neg(_ops.mul(z, sinh))), weight), end), _LONG[1] / 2
+    )
     return _ops.sub(turns, _ops.div(tail, math.pi))
 
 
 def _i_near(x: Tensor, order: int) -> Tensor:
-    """e^-x times (9.6.16, 9.6.19)."""
+    """e^-x times (9.6.16, 9.6.18)."""
     z, cosine = _over(x, np.cos(_ANGLES))
     values = _ops.exp(_ops.mul(z, _ops.sub(cosine, 1.0)))
-    values = _ops.mul(values, cosine) if order else values
+    values = _ops.mul(_ops.mul(values, z), Tensor(np.sin(_ANGLES) ** 2)) if order else values
     return _summed(values, np.full(len(_ANGLES), 1 / len(_ANGLES)))
 
 
@@ -117,7 +119,10 @@ def _j(x: Tensor, order: int) -> Tensor:
 
 def _y(x: Tensor, order: int) -> Tensor:
     return _above_zero(
-        x, -math.inf, lambda t: _y_near(t, order), lambda t: _phase(t, order, _ops.sin, _ops.cos, 1.0)
+        x,
+        -math.inf,
+        lambda t: _y_near(t, order),
+        lambda t: _phase(t, order, _ops.sin, _ops.cos, 1.0),
     )
 
 

@@ -234,7 +234,11 @@ def _type_names(value: Any) -> tuple[str, ...]:
     if isinstance(value, bool):
         return ("Bool", "Number")
     if isinstance(value, np.generic):
-        return (value.dtype.name.capitalize(), value.dtype.name.rstrip("0123456789").capitalize(), "Number")
+        return (
+            value.dtype.name.capitalize(),
+            value.dtype.name.rstrip("0123456789").capitalize(),
+            "Number",
+        )
     if isinstance(value, int):
         return ("Int", "Int64", "Number")
     if isinstance(value, float):

@@ -214,7 +214,9 @@ def _signed(x: Any) -> Tensor:
     """int64 in the same order as the uint64: with the highest bit exchanged."""
     if not isinstance(x, Tensor):
         x = Tensor(x, _core.uint64)
-    exchanged = importlib.import_module("gradcell.ops.sets").bitwise_xor(x, Tensor(np.uint64(2**63)))
+    exchanged = importlib.import_module("gradcell.ops.sets").bitwise_xor(
+        x, Tensor(np.uint64(2**63))
+    )
     return _ops.cast(exchanged, _core.int64)
 
 

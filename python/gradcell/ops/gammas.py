@@ -26,7 +26,9 @@ _BERNOULLI = tuple(
                            43867 / 798, -174611 / 330), 1)
 )  # fmt: skip
 _TERMS = 10  #: that are added one by one before Euler and Maclaurin's sum
-_STEPS = 160  #: of a series or a continued fraction, enough up to the a from which an integral is taken
+_STEPS = (
+    160  #: of a series or a continued fraction, enough up to the a from which an integral is taken
+)
 _LARGE = 100.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 
@@ -52,7 +54,9 @@ def zeta(input: Any, other: Any) -> Tensor:
     pole = _ops.logical_and(_ops.less_equal(q, 0), _ops.equal(q, _ops.floor(q)))
     whole = _ops.equal(s, _ops.floor(s))
     even = _ops.equal(_ops.mod(s, 2.0), 0)
-    bad = _ops.logical_or(_ops.less(s, 1), _ops.logical_and(_ops.less(q, 0), _ops.logical_not(whole)))
+    bad = _ops.logical_or(
+        _ops.less(s, 1), _ops.logical_and(_ops.less(q, 0), _ops.logical_not(whole))
+    )
     left_out = _ops.logical_or(pole, _ops.logical_or(bad, _ops.equal(s, 1)))
     power, base = _ops.where(left_out, 2.0, s), _ops.where(left_out, 1.0, q)
     total: Any = 0.0
@@ -135,9 +139,12 @@ def _incomplete(input: Any, other: Any, op: str) -> tuple[Tensor, Tensor]:
     scale = _ops.exp(_ops.sub(_ops.sub(_ops.mul(a, _ops.log(x)), x), special.lgamma(a)))
     lower = _ops.mul(scale, _series(*(_ops.where(series, t, 1.0) for t in (a, x))))
     upper = _ops.mul(scale, _fraction(_ops.where(fraction, a, 1.0), _ops.where(fraction, x, 3.0)))
-    far = _integral(_ops.where(large, a, _LARGE), _ops.where(large, x, _LARGE))
-    q = _ops.where(large, far, _ops.where(below, _ops.sub(1.0, lower), upper))
-    p = _ops.where(large, _ops.sub(1.0, far), _ops.where(below, lower, _ops.sub(1.0, upper)))
+    tail = _tail(_ops.where(large, a, _LARGE), _ops.where(large, x, _LARGE))
+    far = _ops.logical_and(large, _ops.greater(x, _ops.sub(a, 1.0)))
+    lower, upper = (_ops.where(large, tail, part) for part in (lower, upper))
+    by_p = _ops.logical_or(series, _ops.logical_and(large, _ops.logical_not(far)))
+    p = _ops.where(by_p, lower, _ops.sub(1.0, upper))
+    q = _ops.where(by_p, _ops.sub(1.0, lower), upper)
     q = _ops.where(none, 1.0, _ops.where(all_, 0.0, q))
     p = _ops.where(none, 0.0, _ops.where(all_, 1.0, p))
     p, q = (_ops.cast(_ops.where(bad, math.nan, t), dtype) for t in (p, q))
@@ -175,15 +182,18 @@ def _fraction(a: Tensor, x: Tensor) -> Tensor:
     return ForiLoop()(1, _STEPS, step, (below, above, below), unroll=False)[0]  # type: ignore[no-any-return]
 
 
-def _integral(a: Tensor, x: Tensor) -> Tensor:
-    """Q(a, x) for a large a: Gauss and Legendre's rule from x to where the integrand is nothing, or
-    from where it is nothing to x (Press et al., Numerical Recipes, third edition, section 6.2)."""
+def _tail(a: Tensor, x: Tensor) -> Tensor:
+    """Q(a, x) for x > a - 1, else P(a, x), for a large a: Gauss and Legendre's rule from x to where the
+    integrand is nothing, or from where it is nothing to x (Press et al., Numerical Recipes, third edition, section 6.2)."""
     top, spread = _ops.sub(a, 1.0), _ops.sqrt(a)
     above = _ops.greater(x, top)
     end = _ops.where(
         above,
         _ops.maximum(_ops.add(top, _ops.mul(spread, 11.5)), _ops.add(x, _ops.mul(spread, 6.0))),
-        _ops.maximum(0.0, _ops.minimum(_ops.sub(top, _ops.mul(spread, 7.5)), _ops.sub(x, _ops.mul(spread, 5.0)))),
+        _ops.maximum(
+            0.0,
+            _ops.minimum(_ops.sub(top, _ops.mul(spread, 7.5)), _ops.sub(x, _ops.mul(spread, 5.0))),
+        ),
     )
     end = _ops.stop_gradient(end)
     half = _ops.mul(_ops.sub(end, x), 0.5)
@@ -195,5 +205,5 @@ def _integral(a: Tensor, x: Tensor) -> Tensor:
     # e^(-(t - top) + top (log t - log top)), times e^(top log top - top - lgamma(a)).
     inside = _ops.sub(_ops.mul(first, _ops.sub(_ops.log(t), _ops.log(first))), _ops.sub(t, first))
     total = _ops.reduce_sum(_ops.mul(_ops.exp(inside), Tensor(_WEIGHTS, x.dtype)), [x.ndim], False)
-    found = _ops.mul(_ops.mul(total, half), _ops.exp(_ops.sub(lead, special.lgamma(a))))
-    return _ops.where(above, found, _ops.add(1.0, found))
+    signed = _ops.where(above, half, _ops.neg(half))
+    return _ops.mul(_ops.mul(total, signed), _ops.exp(_ops.sub(lead, special.lgamma(a))))

@@ -332,7 +332,9 @@ def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Tensor:
 def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
     """The distances of all points of x1 (..., n, d) from all of x2 (..., m, d): (..., n, m), by the p-norm of
     their difference, p from 0 (how many coordinates differ) to inf. Raises ValueError for a negative p."""
-    a, b = (arguments.floating(arguments.tensor(t, "cdist", n)) for t, n in ((x1, "x1"), (x2, "x2")))
+    a, b = (
+        arguments.floating(arguments.tensor(t, "cdist", n)) for t, n in ((x1, "x1"), (x2, "x2"))
+    )
     order = arguments.number(p, "cdist", "p")
     if order < 0:
         raise ValueError(f"For 'cdist', the 'p' must not be negative, but got {p}{where()}")
@@ -354,7 +356,10 @@ def renorm(input: Any, p: float, axis: int, maxnorm: float) -> Tensor:
     return _ops.mul(x, _ops.where(above, _ops.div(limit, _ops.where(above, size, 1.0)), 1.0))
 
 
-_TAYLOR, _HALVINGS = 18, 12  #: terms, and how often the matrix is halved and its exponential squared
+_TAYLOR, _HALVINGS = (
+    18,
+    12,
+)  #: terms, and how often the matrix is halved and its exponential squared
 
 
 @one_plan
@@ -363,7 +368,9 @@ def matrix_exp(input: Any) -> Tensor:
     (Moler and Van Loan 2003, Nineteen dubious ways, section 3), in float64; for norms up to 4,096."""
     x = arguments.floating(arguments.tensor(input, "matrix_exp"))
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"matrix_exp: square matrices are needed, got shape {list(x.shape)}{where()}")
+        raise ValueError(
+            f"matrix_exp: square matrices are needed, got shape {list(x.shape)}{where()}"
+        )
     wide = x if x.dtype.is_complex else _ops.cast(x, _core.float64)
     part = _ops.mul(wide, 0.5**_HALVINGS)
     one = _ops.cast(Tensor(np.eye(x.shape[-1])), wide.dtype)

@@ -39,7 +39,6 @@ from gradcell.ops.primitive import Primitive
 from gradcell.transform import vjp
 
 
-
 def pulled(function: Callable[[Tensor], Tensor], shape: Sequence[int], gradient: Tensor) -> Tensor:
     """The gradient by the argument, of this shape, of a function that is linear in it."""
     return vjp(function, ops.zeros(tuple(shape), gradient.dtype))[1](gradient)[0]  # type: ignore[no-any-return]

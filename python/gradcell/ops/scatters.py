@@ -136,7 +136,9 @@ def _of_runs(place: Tensor, new: Tensor, combine: Any) -> tuple[Tensor, Tensor]:
     keys, values = _ops.gather(place, order, 0), _ops.gather(new, order, 0)
     n, step = place.size, 1
     while step < n:
-        before = _ops.concat([_ops.full([step], -1, keys.dtype), shaping._window(keys, 0, 0, n - step)], 0)
+        before = _ops.concat(
+            [_ops.full([step], -1, keys.dtype), shaping._window(keys, 0, 0, n - step)], 0
+        )
         earlier = _ops.concat(
             [shaping._window(values, 0, 0, step), shaping._window(values, 0, 0, n - step)], 0
         )
@@ -148,7 +150,10 @@ def _of_runs(place: Tensor, new: Tensor, combine: Any) -> tuple[Tensor, Tensor]:
 
 _COMBINED: dict[str, tuple[Any, Any]] = {
     "mul": (_ops.mul, _ops.mul),
-    "div": (_ops.mul, lambda x, y: (_ops.div if x.dtype.is_floating else special.truncate_div)(x, y)),
+    "div": (
+        _ops.mul,
+        lambda x, y: (_ops.div if x.dtype.is_floating else special.truncate_div)(x, y),
+    ),
     "max": (_ops.maximum, _ops.maximum),
     "min": (_ops.minimum, _ops.minimum),
 }
@@ -201,7 +206,9 @@ def _scatter_rows(kind: str) -> Any:
         held = _ops.reshape(input_x, [rows, *input_x.shape[1:]])
         return composition.assign(input_x, _combined(kind, held, place, new))
 
-    return _named(function, f"scatter_{kind}", f"{_WORDS[kind].format('A parameter')}, by rows, in place")
+    return _named(
+        function, f"scatter_{kind}", f"{_WORDS[kind].format('A parameter')}, by rows, in place"
+    )
 
 
 _WORDS = {

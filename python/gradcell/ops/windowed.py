@@ -230,13 +230,18 @@ def _unpooled(
     x: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any, rank: int
 ) -> Tensor:
     owner = f"max_unpool{rank}d"
-    t, at = arguments.of_rank(x, (rank + 1, rank + 2), owner), arguments.tensor(indices, owner, "indices")
+    t, at = (
+        arguments.of_rank(x, (rank + 1, rank + 2), owner),
+        arguments.tensor(indices, owner, "indices"),
+    )
     if list(at.shape) != list(t.shape):
         raise ValueError(
             f"{owner}: indices of shape {list(at.shape)} for x of shape {list(t.shape)}{where()}"
         )
     kernel = windows.sizes(kernel_size, rank, owner, "kernel_size")
-    steps = kernel if stride is None or stride == 0 else windows.sizes(stride, rank, owner, "stride")
+    steps = (
+        kernel if stride is None or stride == 0 else windows.sizes(stride, rank, owner, "stride")
+    )
     pads = [padding] * rank if isinstance(padding, int) else list(padding)
     sizes = [
         (n - 1) * s - 2 * p + k
@@ -248,7 +253,12 @@ def _unpooled(
 
 
 def max_unpool1d(
-    x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+    x: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
 ) -> Tensor:
     """The opposite of a max pool (N, C, L) with return_indices: its elements at their places among zeros.
 
@@ -259,14 +269,24 @@ def max_unpool1d(
 
 
 def max_unpool2d(
-    x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+    x: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
 ) -> Tensor:
     """As max_unpool1d, of images (N, C, H, W)."""
     return _unpooled(x, indices, kernel_size, stride, padding, output_size, 2)
 
 
 def max_unpool3d(
-    x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+    x: Any,
+    indices: Any,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    output_size: Any = None,
 ) -> Tensor:
     """As max_unpool1d, of volumes (N, C, D, H, W)."""
     return _unpooled(x, indices, kernel_size, stride, padding, output_size, 3)

@@ -22,7 +22,12 @@ DIFFERS: dict[str, tuple[Any, str]] = {
     "names: generated_ones": (["Float32", [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]], NO_KERNEL),
     "names: generated_updates": (["Float32", [[6.5, 0.0, -1.0], [5.5, 12.25, 0.75]]], NO_KERNEL),
     "behaviour: comparisons_of_uint64_with_numbers": (
-        ["tuple", ["Bool", [False, True, True]], ["Bool", [False, True, False]], ["Bool", [True, True, False]]],
+        [
+            "tuple",
+            ["Bool", [False, True, True]],
+            ["Bool", [False, True, False]],
+            ["Bool", [True, True, False]],
+        ],
         "MindSpore refuses numbers beside uint64",
     ),
     "behaviour: comparisons_of_unsigned_with_negative_numbers": (

@@ -62,13 +62,26 @@ def order_of_groups():
     net = nn.SequentialCell(nn.Dense(2, 2), nn.Dense(2, 2))
     first, second = net[0].trainable_params(), net[1].trainable_params()
     plain = nn.SGD([{"params": first, "lr": 0.1}, {"params": second}], 0.2)
-    ordered = nn.SGD([{"params": second, "lr": 0.1}, {"params": first}, {"order_params": net.trainable_params()}], 0.2)
+    ordered = nn.SGD(
+        [
+            {"params": second, "lr": 0.1},
+            {"params": first},
+            {"order_params": net.trainable_params()},
+        ],
+        0.2,
+    )
     none = nn.SGD(net.trainable_params(), 0.1)
     return [(o.is_group, o.is_group_lr, o.is_group_params_ordered) for o in (plain, ordered, none)]
 
 
 def type_of_a_tensor():
-    return _x().type(), Tensor([1]).type(), Tensor([True]).type(), _x().type(ms.int32), Tensor(1.5, ms.float16).type()
+    return (
+        _x().type(),
+        Tensor([1]).type(),
+        Tensor([True]).type(),
+        _x().type(ms.int32),
+        Tensor(1.5, ms.float16).type(),
+    )
 
 
 def updates_in_place():
@@ -86,7 +99,15 @@ def updates_in_place():
 
 def updates_in_place_by_name():
     x = _x()
-    names = ["__isub__", "__iadd__", "__imul__", "__ipow__", "__imod__", "__ifloordiv__", "__itruediv__"]
+    names = [
+        "__isub__",
+        "__iadd__",
+        "__imul__",
+        "__ipow__",
+        "__imod__",
+        "__ifloordiv__",
+        "__itruediv__",
+    ]
     has = [hasattr(x, name) for name in names]
     x.__isub__(1.0)
     return has, x

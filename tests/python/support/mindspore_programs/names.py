@@ -13,7 +13,13 @@ def generated_functions():
     from mindspore.ops.function.array_func import min_ext, new_ones, split_ext
 
     x = Tensor(X)
-    return min_ext(x), min_ext(x, 1), split_ext(x, 2, 1), new_ones(x, (2,)), new_ones(x, 3, dtype=ms.int32)
+    return (
+        min_ext(x),
+        min_ext(x, 1),
+        split_ext(x, 2, 1),
+        new_ones(x, (2,)),
+        new_ones(x, 3, dtype=ms.int32),
+    )
 
 
 def generated_primitives():
@@ -63,7 +69,9 @@ def equal_count():
     from mindspore.ops.operations import EqualCount
 
     x = Tensor(X)
-    return EqualCount()(x, ops.abs(x)), EqualCount()(Tensor([1, 2, 3], ms.int32), Tensor([3, 2, 1], ms.int32))
+    return EqualCount()(x, ops.abs(x)), EqualCount()(
+        Tensor([1, 2, 3], ms.int32), Tensor([3, 2, 1], ms.int32)
+    )
 
 
 def tuple_to_tensor():
@@ -126,7 +134,11 @@ def primitive_of_a_program():
     op = Op(3)
     op.add_prim_attr("more", 5)
     found = [op.size, op.kind, op.name, double(4), op.more, dict(op.attrs), str(op)]
-    return found, op.del_prim_attr("more").attrs, str(ops.ReduceSum().add_prim_attr("more", 2).set_stage(1))
+    return (
+        found,
+        op.del_prim_attr("more").attrs,
+        str(ops.ReduceSum().add_prim_attr("more", 2).set_stage(1)),
+    )
 
 
 def checked_types():
@@ -205,7 +217,9 @@ def overloads_by_kinds_of_numbers():
 def gradients_added_up():
     from mindspore.boost import GradientAccumulation
 
-    net = nn.SequentialCell(nn.Dense(3, 3, "ones", "zeros"), nn.Tanh(), nn.Dense(3, 1, "ones", "zeros"))
+    net = nn.SequentialCell(
+        nn.Dense(3, 3, "ones", "zeros"), nn.Tanh(), nn.Dense(3, 1, "ones", "zeros")
+    )
     step = GradientAccumulation(2, nn.Momentum(net.trainable_params(), 0.1, 0.9))
     of = ms.value_and_grad(nn.WithLossCell(net, nn.MSELoss()), None, net.trainable_params())
     found = []
@@ -258,10 +272,17 @@ def groups_of_layers_that_rest():
     from mindspore.boost import ParameterProcess
 
     a, b, c, d = (Parameter(Tensor([1.0]), name=n) for n in "abcd")
-    groups = [{"params": [a, b], "lr": 0.1}, {"params": [c], "lr": 0.2, "weight_decay": 0.1}, {"order_params": [a]}]
+    groups = [
+        {"params": [a, b], "lr": 0.1},
+        {"params": [c], "lr": 0.2, "weight_decay": 0.1},
+        {"order_params": [a]},
+    ]
     made = ParameterProcess.generate_group_params([b, c, d], groups)
     alone = ParameterProcess.generate_group_params([b, c], [a, b, c])
-    return [{k: [p.name for p in v] if "params" in k else v for k, v in g.items()} for g in (*made, *alone)]
+    return [
+        {k: [p.name for p in v] if "params" in k else v for k, v in g.items()}
+        for g in (*made, *alone)
+    ]
 
 
 def freeze_of_no_optimiser():

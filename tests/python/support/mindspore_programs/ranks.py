@@ -36,7 +36,10 @@ def text():
 def any_shape():
     net = Sum()
     net.set_inputs(ANY, ANY)
-    return [net(_x(*s), _x(*t)) for s, t in (((2, 3), (3,)), ((4,), (4,)), ((2, 1, 2), (2, 3, 1)), ((), ()))]
+    return [
+        net(_x(*s), _x(*t))
+        for s, t in (((2, 3), (3,)), ((4,), (4,)), ((2, 1, 2), (2, 3, 1)), ((), ()))
+    ]
 
 
 def some_sizes():
