@@ -203,8 +203,8 @@ def args_type_check(*types: Any, **types_by_name: Any) -> Callable[[Any], Any]:
 
     def check(function: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(function)
-        expected = signature.bind_partial(*types, **types_by_name).arguments
-        expected = {**expected, **expected.get("kwargs", {})}
+        bound = signature.bind_partial(*types, **types_by_name).arguments
+        expected = {**bound, **bound.get("kwargs", {})}
 
         @functools.wraps(function)
         def checked(*args: Any, **kwargs: Any) -> Any:

@@ -49,7 +49,8 @@ _REFUSED: tuple[tuple[str, str], ...] = (
         train.summary._summary_adapter: package_summary_event _calc_histogram_bins
         train.summary._summary_adapter: _convert_image_format _fill_histogram_summary _make_image"""),
     ("processes exchange gradients by data_parallel", "boost: AdaSum DimReduce GroupLossScaleManager"),
-    ("layers are left as they are written", "boost: LessBN AutoBoost"),
+    ("nn.TrainOneStepCell trains; layers are left as they are written", """
+        boost: AutoBoost BoostTrainOneStepCell BoostTrainOneStepWithLossScaleCell LessBN OptimizerProcess"""),
 )  # fmt: skip
 
 #: The same for functions that a program calls, and goes on.

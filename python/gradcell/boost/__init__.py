@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 from gradcell.boost.grad_accumulation import GradientAccumulation
-from gradcell.boost.grad_freeze import (
-    BoostTrainOneStepCell,
-    FreezeOpt,
-    GradientFreeze,
-    ParameterProcess,
-    freeze_cell,
-)
+from gradcell.boost.grad_freeze import FreezeOpt, GradientFreeze, ParameterProcess, freeze_cell
 
-__all__ = [
-    "BoostTrainOneStepCell", "FreezeOpt", "GradientAccumulation", "GradientFreeze", "ParameterProcess",
-    "freeze_cell",
-]  # fmt: skip
+__all__ = ["FreezeOpt", "GradientAccumulation", "GradientFreeze", "ParameterProcess", "freeze_cell"]
 
 
 def __dir__() -> list[str]:

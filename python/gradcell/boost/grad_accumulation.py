@@ -47,7 +47,7 @@ class GradientAccumulation(Cell):
     def construct(self, loss: Any, grads: Any) -> Any:
         for total, gradient in zip(self._grad_accumulation, grads, strict=True):
             gradient_accumulation_op(self._steps, total, gradient)
-        self._accumulation_step += 1
+        ops.assign_add(self._accumulation_step, 1)
         if self._accumulation_step >= self._steps:
             self.optimizer(tuple(self._grad_accumulation))
             for total in self._grad_accumulation:

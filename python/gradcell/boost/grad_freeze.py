@@ -13,7 +13,7 @@ from gradcell._location import where
 from gradcell.boost.grad_accumulation import GradientAccumulation
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim import Optimizer
-from gradcell.nn.wrap import DistributedGradReducer, TrainOneStepCell
+from gradcell.nn.wrap import DistributedGradReducer
 from gradcell.parameter import Parameter
 
 __all__ = ["FreezeOpt", "GradientFreeze", "freeze_cell"]
@@ -47,7 +47,7 @@ class ParameterProcess:
             inside = [named.pop(p.name) for p in group["params"] if p.name in named]
             made.append({**group, "params": inside})
         if named:
-            largest = max((g for g in groups if "params" in g), key=len, default={})
+            largest: dict[str, Any] = max((g for g in groups if "params" in g), key=len, default={})
             made.append({**largest, "params": list(named.values())})
         return [g for g in made if g.get("params", True)]
 
@@ -90,7 +90,8 @@ class FreezeOpt(Cell):
                     f"Parameter{where()}"
                 )
             rate = self._rates(index, len(groups))
-            made = type(opt)(params=list(params), learning_rate=rate, **opt.init_args)
+            kind: Any = type(opt)
+            made = kind(params=list(params), learning_rate=rate, **opt.init_args)
             self.opts.append(made)
             made.update_parameters_name(f"boost_{index}")
 
@@ -224,38 +225,3 @@ class GradientFreeze:
             self._param_groups, self._freeze_type, self._freeze_p, self._total_steps
         )
         return network, FreezeOpt(optimizer, groups, strategy)
-
-
-class BoostTrainOneStepCell(TrainOneStepCell):
-    """TrainOneStepCell, which with a FreezeOpt trains the group of the step."""
-
-    def __init__(self, network: Cell, optimizer: Any, sens: Any = None) -> None:
-        freeze = isinstance(optimizer, FreezeOpt)
-        super().__init__(network, optimizer.opts[0] if freeze else optimizer, sens)
-        self.freeze_nets: tuple[Cell, ...] = ()
-        self.step = 0
-        if freeze:
-            scale = 1.0 if sens is None else sens
-            self.freeze_nets = freeze_cell(
-                self.reducer_flag,
-                network,
-                optimizer,
-                scale,
-                self.grad,
-                False,
-                self.mean,
-                self.degree,
-            )
-            strategy: Any = optimizer.train_strategy
-            self._strategy = (
-                list(range(len(self.freeze_nets)))
-                if strategy is None
-                else strategy.asnumpy().tolist()
-            )
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self.freeze_nets:
-            return super().__call__(*args, **kwargs)
-        step = self.freeze_nets[self._strategy[self.step % len(self._strategy)]]
-        object.__setattr__(self, "step", self.step + 1)
-        return step(*args, **kwargs)

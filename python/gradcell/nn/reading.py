@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gradcell import _core
-from gradcell._core import DType, Tensor
+from gradcell._core import DType
 from gradcell.parameter import Parameter
 
 
@@ -23,62 +23,35 @@ def read(value: Any, dtype: DType) -> Any:
         cast = _core.ops.cast(value, dtype)
         cast.__dict__["_parameter"] = value
         return cast
-    if isinstance(value, _READ):
+    if isinstance(value, _Read) or not _holds_parameters(value):
         return value
-    kind = next((k for k in (tuple, list, dict) if isinstance(value, k)), None)
-    return value if kind is None or not holds_parameters(value) else _KINDS[kind](value, dtype)
+    kind = next(k for k in _KINDS if isinstance(value, k))
+    made = _KINDS[kind](value)
+    made.read_in = dtype
+    return made
 
 
-def holds_parameters(value: Any) -> bool:
-    """Whether there is one in a tuple, list or dict, or in one inside of it."""
+def _holds_parameters(value: Any) -> bool:
     if isinstance(value, dict):
         value = value.values()
     elif not isinstance(value, (tuple, list)):
         return False
-    return any(isinstance(v, Parameter) or holds_parameters(v) for v in value)
+    return any(isinstance(v, Parameter) or _holds_parameters(v) for v in value)
 
 
-class _ReadTuple(tuple):  # type: ignore[type-arg]
-    """A tuple whose members are read."""
+class _Read:
+    """A container whose members are read when they are taken out."""
 
-    def __new__(cls, values: Any, dtype: DType) -> Any:
-        made = super().__new__(cls, values)
-        made._dtype = dtype  # type: ignore[attr-defined]
-        return made
+    read_in: DType
 
     def __getitem__(self, place: Any) -> Any:
-        return read(super().__getitem__(place), self._dtype)  # type: ignore[attr-defined]
+        return read(super().__getitem__(place), self.read_in)  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[Any]:
-        return (read(v, self._dtype) for v in super().__iter__())  # type: ignore[attr-defined]
-
-
-class _ReadList(list):  # type: ignore[type-arg]
-    """The same of a list."""
-
-    def __init__(self, values: Any, dtype: DType) -> None:
-        super().__init__(values)
-        self._dtype = dtype
-
-    def __getitem__(self, place: Any) -> Any:
-        return read(super().__getitem__(place), self._dtype)
-
-    def __iter__(self) -> Iterator[Any]:
-        return (read(v, self._dtype) for v in super().__iter__())
-
-
-class _ReadDict(dict):  # type: ignore[type-arg]
-    """The same of a dict."""
-
-    def __init__(self, values: Any, dtype: DType) -> None:
-        super().__init__(values)
-        self._dtype = dtype
-
-    def __getitem__(self, key: Any) -> Any:
-        return read(super().__getitem__(key), self._dtype)
+        return (read(v, self.read_in) for v in super().__iter__())  # type: ignore[misc]
 
     def get(self, key: Any, default: Any = None) -> Any:
-        return self[key] if key in self else default
+        return self[key] if key in self else default  # type: ignore[operator]
 
     def values(self) -> Any:
         return [self[key] for key in self]
@@ -87,14 +60,15 @@ class _ReadDict(dict):  # type: ignore[type-arg]
         return [(key, self[key]) for key in self]
 
 
-_KINDS: dict[type, Any] = {tuple: _ReadTuple, list: _ReadList, dict: _ReadDict}
-_READ = (_ReadTuple, _ReadList, _ReadDict)
+_KINDS: dict[type, Any] = {
+    kind: type(f"Read{kind}", (_Read, kind), {}) for kind in (tuple, list, dict)
+}
 
 
 @contextlib.contextmanager
 def reads(own: dict[str, Any], dtype: DType) -> Iterator[None]:
     """Has a cell's tuples, lists and dicts of Parameters, in its __dict__, give them as read."""
-    held = {name: v for name, v in own.items() if name[0] != "_" and holds_parameters(v)}
+    held = {name: v for name, v in own.items() if name[0] != "_" and _holds_parameters(v)}
     given = {name: read(v, dtype) for name, v in held.items()}
     own.update(given)
     try:

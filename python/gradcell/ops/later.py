@@ -56,7 +56,7 @@ _MODULES = {
         ResizeNearestNeighbor ResizeNearestNeighborV2 ReverseSequence STFT ScalarCast
         ScalarToArray ScalarToTensor ScatterDiv ScatterMax ScatterMin ScatterMul
         ScatterNdAdd ScatterNdDiv ScatterNdMax ScatterNdMin ScatterNdMul ScatterNdSub
-        ScatterNdUpdate ScatterSub SpaceToDepth SparseApplyFtrl SparseApplyFtrlV2 Svd
+        ScatterNdUpdate ScatterSub SpaceToDepth SparseApplyFtrl Svd
         TensorScatterDiv TensorScatterMax TensorScatterMin TensorScatterMul TensorScatterSub
         TensorShape TruncateDiv TruncateMod TupleToArray Unique Unpack UnsortedSegmentMax
         UnsortedSegmentMin UnsortedSegmentSum Xdivy Zeta""",

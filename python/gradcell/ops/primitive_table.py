@@ -234,8 +234,6 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("lr, l1, l2, lr_power, use_locking=False", "var, accum, linear, grad, indices",
      "steps.{}(var, accum, linear, grad, indices, **attributes)",
      "SparseApplyFtrl=sparse_ftrl_step FusedSparseFtrl=fused_sparse_ftrl_step"),
-    ("lr, l1, l2, l2_shrinkage, lr_power, use_locking=False", "var, accum, linear, grad, indices",
-     "steps.sparse_ftrl_step(var, accum, linear, grad, indices, **attributes)", "SparseApplyFtrlV2"),
     ("use_locking=False, use_nesterov=False",
      "var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient, indices",
      "steps.sparse_adam_step(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient, "

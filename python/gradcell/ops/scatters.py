@@ -93,39 +93,6 @@ def index_add_to(x: Any, indices: Any, y: Any, *, axis: int) -> Tensor:
     return composition.assign(x, indexing.index_add(x, indices, y, axis))
 
 
-def _scatter_extremum(op: str, better: Any) -> Any:
-    def function(input_x: Any, indices: Any, updates: Any) -> Tensor:
-        at, new = composition._rows(op, input_x, indices, updates)
-        if new.dtype.is_complex:
-            raise TypeError(f"{op}: complex numbers have no order, got {new.dtype}{where()}")
-        place, rows = indexing._coordinates(_ops.reshape(at, [at.size, 1]), input_x.shape, op)
-        if not new.size:
-            return composition.assign(input_x, input_x)
-        tail = input_x.size // rows
-        start = _ops.reshape(_ops.mul(place, tail), [at.size, 1])
-        places = _ops.reshape(_ops.add(start, Tensor(np.arange(tail))), [new.size])
-        flat, least = _ops.reshape(new, [new.size]), better is _ops.minimum
-        # Of several updates for one place the last stays: that is the best of them, or NaN.
-        key = _ops.neg(flat) if least and new.dtype.is_floating else flat
-        order = indexing.argsort(key, 0, least and key is flat)
-        held = _ops.reshape(input_x, [input_x.size])
-        best = replaced(held, _ops.gather(places, order, 0), _ops.gather(flat, order, 0))
-        return composition.assign(input_x, _ops.reshape(better(held, best), list(input_x.shape)))
-
-    function.__name__ = function.__qualname__ = f"scatter_{op[7:].lower()}"
-    function.__doc__ = (
-        f"The {'smaller' if op == 'ScatterMin' else 'larger'} of a parameter's rows at indices and of "
-        "updates, element by element, in place; returns the new value.\n\n    updates: shape "
-        "indices.shape + input_x.shape[1:]. Raises IndexError for an index out of range, TypeError for "
-        "complex numbers. Asks for the updates' values."
-    )
-    return function
-
-
-scatter_max = _scatter_extremum("ScatterMax", _ops.maximum)
-scatter_min = _scatter_extremum("ScatterMin", _ops.minimum)
-
-
 # Updates combined with what is there --------------------------------------------------------------
 
 
@@ -202,6 +169,8 @@ def _scatter_rows(kind: str) -> Any:
     @one_plan
     def function(input_x: Any, indices: Any, updates: Any) -> Tensor:
         at, new = composition._rows(owner, input_x, indices, updates)
+        if new.dtype.is_complex and kind in ("max", "min"):
+            raise TypeError(f"{owner}: complex numbers have no order, got {new.dtype}{where()}")
         place, rows = indexing._coordinates(_ops.reshape(at, [at.size, 1]), input_x.shape, owner)
         held = _ops.reshape(input_x, [rows, *input_x.shape[1:]])
         return composition.assign(input_x, _combined(kind, held, place, new))
@@ -229,7 +198,6 @@ def _named(function: Any, name: str, text: str) -> Any:
 for _kind in _COMBINED:
     globals()[f"tensor_scatter_{_kind}"] = _tensor_scatter(_kind)
     globals()[f"scatter_nd_{_kind}"] = _scatter_nd(_kind)
-for _kind in ("mul", "div"):
     globals()[f"scatter_{_kind}"] = _scatter_rows(_kind)
 
 

@@ -116,7 +116,7 @@ def ftrl_step(
 @one_plan
 def sparse_ftrl_step(
     var: Any, accum: Any, linear: Any, grad: Any, indices: Any, *, lr: float, l1: float, l2: float,
-    lr_power: float, l2_shrinkage: float = 0.0, use_locking: bool = False,
+    lr_power: float, use_locking: bool = False,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Steps of Ftrl of the rows at indices, one after the other. Returns (var, accum, linear)."""
     n = indices.size
@@ -126,11 +126,7 @@ def sparse_ftrl_step(
         at = _ops.gather(whole, k, 0)
         here = _ops.equal(_ops.iota([var.shape[0]], whole.dtype, 0), at)
         mask = _ops.reshape(here, [var.shape[0]] + [1] * (var.ndim - 1))
-        row = _ops.gather(grad, k, 0)
-        g = _ops.add(row, _ops.mul(state[0], 2.0 * l2_shrinkage)) if l2_shrinkage else row
-        new = _ftrl(*state, g, lr, l1, l2, float(lr_power))
-        kept = _ops.add(state[1], _ops.square(row))
-        new = (new[0], kept, new[2]) if l2_shrinkage else new
+        new = _ftrl(*state, _ops.gather(grad, k, 0), lr, l1, l2, float(lr_power))
         return tuple(_ops.where(mask, v, s) for v, s in zip(new, state, strict=True))
 
     start = tuple(_ops.add(s, 0.0) for s in (var, accum, linear))

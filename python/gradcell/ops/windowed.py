@@ -226,30 +226,30 @@ adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (
 )
 
 
-def _unpooled(
-    x: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any, rank: int
-) -> Tensor:
-    owner = f"max_unpool{rank}d"
-    t, at = (
-        arguments.of_rank(x, (rank + 1, rank + 2), owner),
-        arguments.tensor(indices, owner, "indices"),
-    )
+def unpooled(
+    x: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any, rank: int,
+    owner: str,
+) -> Tensor:  # fmt: skip
+    """Zeros with the elements of x at their places."""
+    t = arguments.of_rank(x, (rank + 1, rank + 2), owner)
+    at = arguments.of_rank(indices, (t.ndim,), owner)
     if list(at.shape) != list(t.shape):
         raise ValueError(
-            f"{owner}: indices of shape {list(at.shape)} for x of shape {list(t.shape)}{where()}"
+            f"For '{owner}', the indices must have the input's shape {list(t.shape)}, but got "
+            f"{list(at.shape)}.{where()}"
+        )
+    if at.dtype.is_floating or at.dtype == _core.bool:
+        raise TypeError(
+            f"For '{owner}', the indices must be integers, but got {at.dtype}.{where()}"
         )
     kernel = windows.sizes(kernel_size, rank, owner, "kernel_size")
-    steps = (
-        kernel if stride is None or stride == 0 else windows.sizes(stride, rank, owner, "stride")
-    )
-    pads = [padding] * rank if isinstance(padding, int) else list(padding)
+    steps = windows.sizes(stride, rank, owner, "stride") if stride else kernel
+    pads = windows.sizes(padding, rank, owner, "padding", 0)
     sizes = [
         (n - 1) * s - 2 * p + k
         for n, s, p, k in zip(t.shape[-rank:], steps, pads, kernel, strict=True)
     ]
-    if output_size:
-        sizes = arguments.integers(output_size, owner, "output_size")[-rank:]
-    return pooling.unpool(t, at, sizes)
+    return pooling.unpool(t, at, list(output_size)[-rank:] if output_size else sizes)
 
 
 def max_unpool1d(
@@ -265,7 +265,7 @@ def max_unpool1d(
     stride None: kernel_size. output_size: of the result, where several are possible. Raises ValueError for
     shapes that do not fit, IndexError for places that are not there.
     """
-    return _unpooled(x, indices, kernel_size, stride, padding, output_size, 1)
+    return unpooled(x, indices, kernel_size, stride, padding, output_size, 1, "max_unpool1d")
 
 
 def max_unpool2d(
@@ -277,7 +277,7 @@ def max_unpool2d(
     output_size: Any = None,
 ) -> Tensor:
     """As max_unpool1d, of images (N, C, H, W)."""
-    return _unpooled(x, indices, kernel_size, stride, padding, output_size, 2)
+    return unpooled(x, indices, kernel_size, stride, padding, output_size, 2, "max_unpool2d")
 
 
 def max_unpool3d(
@@ -289,7 +289,7 @@ def max_unpool3d(
     output_size: Any = None,
 ) -> Tensor:
     """As max_unpool1d, of volumes (N, C, D, H, W)."""
-    return _unpooled(x, indices, kernel_size, stride, padding, output_size, 3)
+    return unpooled(x, indices, kernel_size, stride, padding, output_size, 3, "max_unpool3d")
 
 
 def convolved_up(
