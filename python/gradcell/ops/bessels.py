@@ -4,7 +4,6 @@ chapter 9). Computed in float64; composed of ops, so that they have derivatives 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ _ops = _core.ops
 _FAR = 25.0  #: where the asymptotic series begin
 _ORDERS = 16  #: terms of them
 _ANGLES = (np.arange(40) + 0.5) * (math.pi / 40)  #: of the trapezoidal rule from 0 to pi
+_EVEN = np.full(40, 1 / 40)
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 _LONG = np.polynomial.legendre.leggauss(200)
 
@@ -46,13 +46,7 @@ def _polynomial(numbers: list[float], y: Tensor) -> Tensor:
     return total  # type: ignore[no-any-return]
 
 
-def _joined(x: Tensor, near: Callable[[Tensor], Tensor], far: Callable[[Tensor], Tensor]) -> Tensor:
-    """near for x up to 25, far beyond; x is not negative."""
-    beyond = _ops.greater(x, _FAR)
-    return _ops.where(beyond, far(_ops.where(beyond, x, _FAR)), near(_ops.where(beyond, 1.0, x)))
-
-
-def _phase(x: Tensor, order: int, first: Any, second: Any, sign: float) -> Tensor:
+def _turning(x: Tensor, order: int, first: Any, second: Any, sign: float) -> Tensor:
     """sqrt(2 / (pi x)) (P first(chi) + sign Q second(chi)), chi = x - (order / 2 + 1 / 4) pi (9.2.5 and 6)."""
     a, y = _coefficients(order), _ops.reciprocal(x)
     square = _ops.neg(_ops.square(y))
@@ -62,10 +56,10 @@ def _phase(x: Tensor, order: int, first: Any, second: Any, sign: float) -> Tenso
     return _ops.mul(_ops.sqrt(_ops.mul(y, 2 / math.pi)), both)
 
 
-def _grown(x: Tensor, order: int, signs: float, scale: float) -> Tensor:
-    """sqrt(scale / x) times the sum of signs^k a_k / x^k (9.7.1 and 2)."""
+def _grown(x: Tensor, order: int, sign: float, scale: float) -> Tensor:
+    """sqrt(scale / x) times the sum of sign^k a_k / x^k (9.7.1 and 2)."""
     y = _ops.reciprocal(x)
-    numbers = [a * signs**k for k, a in enumerate(_coefficients(order))]
+    numbers = [a * sign**k for k, a in enumerate(_coefficients(order))]
     return _ops.mul(_ops.sqrt(_ops.mul(y, scale)), _polynomial(numbers, y))
 
 
@@ -73,8 +67,7 @@ def _j_near(x: Tensor, order: int) -> Tensor:
     """(9.1.18, 9.1.21)."""
     z, t = _over(x, np.sin(_ANGLES))
     inside = _ops.mul(z, t)
-    values = _ops.mul(t, _ops.sin(inside)) if order else _ops.cos(inside)
-    return _summed(values, np.full(len(_ANGLES), 1 / len(_ANGLES)))
+    return _summed(_ops.mul(t, _ops.sin(inside)) if order else _ops.cos(inside), _EVEN)
 
 
 def _y_near(x: Tensor, order: int) -> Tensor:
@@ -83,21 +76,19 @@ def _y_near(x: Tensor, order: int) -> Tensor:
     z, sine = _over(x, np.sin(angles))
     turns = _summed(_ops.sin(_ops.sub(_ops.mul(z, sine), Tensor(order * angles))), _WEIGHTS / 2)
     end = _ops.stop_gradient(_ops.asinh(_ops.div(45.0, z)))
-    t = _ops.mul(end, Tensor((_LONG[0] + 1) / 2))
-    sinh = _ops.sinh(t)
+    sinh = _ops.sinh(_ops.mul(end, Tensor((_LONG[0] + 1) / 2)))
     weight = _ops.mul(sinh, 2.0) if order else 2.0
-    tail = _summed(
-        _ops.mul(_ops.mul(_ops.exp(_ops.neg(_ops.mul(z, sinh))), weight), end), _LONG[1] / 2
-    )
-    return _ops.sub(turns, _ops.div(tail, math.pi))
+    tail = _ops.mul(_ops.mul(_ops.exp(_ops.neg(_ops.mul(z, sinh))), weight), end)
+    return _ops.sub(turns, _ops.div(_summed(tail, _LONG[1] / 2), math.pi))
 
 
 def _i_near(x: Tensor, order: int) -> Tensor:
     """e^-x times (9.6.16, 9.6.18)."""
     z, cosine = _over(x, np.cos(_ANGLES))
     values = _ops.exp(_ops.mul(z, _ops.sub(cosine, 1.0)))
-    values = _ops.mul(_ops.mul(values, z), Tensor(np.sin(_ANGLES) ** 2)) if order else values
-    return _summed(values, np.full(len(_ANGLES), 1 / len(_ANGLES)))
+    return _summed(
+        _ops.mul(_ops.mul(values, z), Tensor(np.sin(_ANGLES) ** 2)) if order else values, _EVEN
+    )
 
 
 def _k_near(x: Tensor, order: int) -> Tensor:
@@ -109,74 +100,56 @@ def _k_near(x: Tensor, order: int) -> Tensor:
     return _summed(_ops.mul(values, cosh) if order else values, _LONG[1] / 2)
 
 
-def _j(x: Tensor, order: int) -> Tensor:
-    size = _ops.abs(x)
-    found = _joined(
-        size, lambda t: _j_near(t, order), lambda t: _phase(t, order, _ops.cos, _ops.sin, -1.0)
-    )
-    return _ops.mul(found, _ops.sign(x)) if order else found
-
-
-def _y(x: Tensor, order: int) -> Tensor:
-    return _above_zero(
-        x,
+#: By kind: near zero and far from it, scaled by e^-|x| or e^x for i and k; and the limit at zero, below which
+#: there is NaN, or None for an even or odd function.
+_KINDS: dict[str, tuple[Any, Any, float | None, str]] = {
+    "j": (_j_near, lambda x, n: _turning(x, n, _ops.cos, _ops.sin, -1.0), None, ""),
+    "y": (
+        _y_near,
+        lambda x, n: _turning(x, n, _ops.sin, _ops.cos, 1.0),
         -math.inf,
-        lambda t: _y_near(t, order),
-        lambda t: _phase(t, order, _ops.sin, _ops.cos, 1.0),
-    )
+        ", NaN below zero",
+    ),
+    "i": (_i_near, lambda x, n: _grown(x, n, -1.0, 0.5 / math.pi), None, ", modified"),
+    "k": (
+        _k_near,
+        lambda x, n: _grown(x, n, 1.0, math.pi / 2),
+        math.inf,
+        ", modified, NaN below zero",
+    ),
+}
 
 
-def _i(x: Tensor, order: int, scaled: bool) -> Tensor:
-    size = _ops.abs(x)
-    found = _joined(
-        size, lambda t: _i_near(t, order), lambda t: _grown(t, order, -1.0, 0.5 / math.pi)
-    )
-    found = _ops.mul(found, _ops.sign(x)) if order else found
-    return found if scaled else _ops.mul(found, _ops.exp(size))
+def _made(kind: str, order: int, scaled: bool) -> Any:
+    near, far, at_zero, words = _KINDS[kind]
+    name = f"bessel_{kind}{order}{'e' * scaled}"
 
-
-def _k(x: Tensor, order: int, scaled: bool) -> Tensor:
-    found = _above_zero(
-        x, math.inf, lambda t: _k_near(t, order), lambda t: _grown(t, order, 1.0, math.pi / 2)
-    )
-    return found if scaled else _ops.mul(found, _ops.exp(_ops.neg(_ops.maximum(x, 0.0))))
-
-
-def _above_zero(x: Tensor, at_zero: float, near: Any, far: Any) -> Tensor:
-    """NaN below zero."""
-    usual = _ops.greater(x, 0)
-    found = _joined(_ops.where(usual, x, 1.0), near, far)
-    return _ops.where(usual, found, _ops.where(_ops.equal(x, 0), at_zero, math.nan))
-
-
-def _made(name: str, text: str, compute: Callable[[Tensor], Tensor]) -> Callable[[Any], Tensor]:
     def function(x: Any) -> Tensor:
-        t = arguments.floating(arguments.tensor(x, name, "x"))
-        return _ops.cast(compute(_ops.cast(t, _core.float64)), t.dtype)
+        given = arguments.floating(arguments.tensor(x, name, "x"))
+        t = _ops.cast(given, _core.float64)
+        size = _ops.abs(t) if at_zero is None else _ops.where(_ops.greater(t, 0), t, 1.0)
+        beyond = _ops.greater(size, _FAR)
+        y = _ops.where(
+            beyond,
+            far(_ops.where(beyond, size, _FAR), order),
+            near(_ops.where(beyond, 1.0, size), order),
+        )
+        if kind in "ik" and not scaled:
+            y = _ops.mul(y, _ops.exp(size if kind == "i" else _ops.neg(size)))
+        if at_zero is not None:
+            y = _ops.where(_ops.greater(t, 0), y, _ops.where(_ops.equal(t, 0), at_zero, math.nan))
+        elif order:
+            y = _ops.mul(y, _ops.sign(t))
+        return _ops.cast(y, given.dtype)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = text
+    times = f", times e^{'-|x|' if kind == 'i' else 'x'}" if scaled else ""
+    number = "first" if kind in "ji" else "second"
+    function.__doc__ = f"The Bessel function of the {number} kind of order {order}{words}{times}."
     return one_plan(function)
 
 
-_KINDS = {
-    "j": ("The Bessel function of the first kind of order {}.", _j),
-    "y": ("The Bessel function of the second kind of order {}, NaN below zero.", _y),
-}
-for _order in (0, 1):
-    for _kind, (_text, _function) in _KINDS.items():
-        _name = f"bessel_{_kind}{_order}"
-        globals()[_name] = _made(
-            _name, _text.format(_order), lambda x, f=_function, n=_order: f(x, n)
-        )
-    for _kind, _words, _scaled_f in (("i", "first", _i), ("k", "second", _k)):
-        for _end in ("", "e"):
-            _name = f"bessel_{_kind}{_order}{_end}"
-            _text = f"The modified Bessel function of the {_words} kind of order {_order}"
-            if _end:
-                _text += ", times e^-|x|" if _kind == "i" else ", times e^x"
-            globals()[_name] = _made(
-                _name,
-                f"{_text}{', NaN below zero' if _kind == 'k' else ''}.",
-                lambda x, f=_scaled_f, n=_order, e=bool(_end): f(x, n, e),
-            )
+for _kind in _KINDS:
+    for _order in (0, 1):
+        for _scaled in (False, True)[: 1 + (_kind in "ik")]:
+            globals()[f"bessel_{_kind}{_order}{'e' * _scaled}"] = _made(_kind, _order, _scaled)

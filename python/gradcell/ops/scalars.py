@@ -104,41 +104,17 @@ def add_flags(fn: Any = None, **flags: Any) -> Any:
 
 
 def _of_numbers(function: Any) -> Any:
-    def scalar(x: Any, y: Any) -> Any:
-        return function(x, y)
+    def scalar(*numbers: Any) -> Any:
+        return function(*numbers)
 
-    scalar.__doc__ = f"Of two numbers: {function.__doc__}"
+    scalar.__doc__ = f"Of Python's numbers: {(function.__doc__ or '').splitlines()[0]}"
     return scalar
 
 
 scalar_add, scalar_sub, scalar_mul = map(_of_numbers, (operator.add, operator.sub, operator.mul))
 scalar_div, scalar_floordiv = map(_of_numbers, (operator.truediv, operator.floordiv))
-scalar_mod, scalar_pow = map(_of_numbers, (operator.mod, operator.pow))
-scalar_eq, scalar_ne = map(_of_numbers, (operator.eq, operator.ne))
-scalar_lt, scalar_le = map(_of_numbers, (operator.lt, operator.le))
-scalar_gt, scalar_ge = map(_of_numbers, (operator.gt, operator.ge))
-
-
-def scalar_max(x: Any, y: Any) -> Any:
-    """The larger of two numbers."""
-    return max(x, y)
-
-
-def scalar_min(x: Any, y: Any) -> Any:
-    """The smaller of two numbers."""
-    return min(x, y)
-
-
-def scalar_uadd(x: Any) -> Any:
-    """The number."""
-    return +x
-
-
-def scalar_usub(x: Any) -> Any:
-    """The number's negative."""
-    return -x
-
-
-def scalar_log(x: Any) -> float:
-    """The natural logarithm of a number."""
-    return math.log(x)
+scalar_mod, scalar_pow, scalar_log = map(_of_numbers, (operator.mod, operator.pow, math.log))
+scalar_eq, scalar_ne, scalar_lt = map(_of_numbers, (operator.eq, operator.ne, operator.lt))
+scalar_le, scalar_gt, scalar_ge = map(_of_numbers, (operator.le, operator.gt, operator.ge))
+scalar_uadd, scalar_usub = map(_of_numbers, (operator.pos, operator.neg))
+scalar_max, scalar_min = map(_of_numbers, (max, min))

@@ -40,22 +40,40 @@ def decayed_momentum_step(
     )  # fmt: skip
 
 
+def _adam(
+    m: Any, v: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any, g: Any
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(first moment, second moment, rate) of Adam (Kingma and Ba 2015, algorithm 1, the efficient order)."""
+    first = _ops.add(_ops.mul(m, beta1), _ops.mul(g, _ops.sub(1.0, beta1)))
+    second = _ops.add(_ops.mul(v, beta2), _ops.mul(_ops.square(g), _ops.sub(1.0, beta2)))
+    rate = _ops.div(_ops.sqrt(_ops.sub(1.0, beta2_power)), _ops.sub(1.0, beta1_power))
+    return first, second, _ops.mul(lr, rate)
+
+
+def _adam_moved(
+    var: Any,
+    first: Any,
+    second: Any,
+    rate: Any,
+    beta1: Any,
+    epsilon: Any,
+    g: Any,
+    nesterov: bool = False,
+) -> Tensor:
+    if nesterov:
+        first = _ops.add(_ops.mul(first, beta1), _ops.mul(g, _ops.sub(1.0, beta1)))
+    return _ops.sub(var, _ops.div(_ops.mul(first, rate), _ops.add(_ops.sqrt(second), epsilon)))
+
+
 @one_plan
 def adam_step(
     var: Any, m: Any, v: Any, beta1_power: Any, beta2_power: Any, lr: Any, beta1: Any, beta2: Any,
     epsilon: Any, gradient: Any, *, use_locking: bool, use_nesterov: bool,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """A step of Adam (Kingma and Ba 2015, algorithm 1, the efficient order): (var, m, v) after it."""
-    g = gradient
-    first = composition.assign(m, _ops.add(_ops.mul(m, beta1), _ops.mul(g, _ops.sub(1.0, beta1))))
-    squares = _ops.mul(_ops.square(g), _ops.sub(1.0, beta2))
-    second = composition.assign(v, _ops.add(_ops.mul(v, beta2), squares))
-    rate = _ops.mul(lr, _ops.div(_ops.sqrt(_ops.sub(1.0, beta2_power)), _ops.sub(1.0, beta1_power)))
-    move = first
-    if use_nesterov:
-        move = _ops.add(_ops.mul(first, beta1), _ops.mul(g, _ops.sub(1.0, beta1)))
-    step = _ops.div(_ops.mul(move, rate), _ops.add(_ops.sqrt(second), epsilon))
-    return composition.assign(var, _ops.sub(var, step)), first, second
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """A step of Adam: (var, m, v) after it."""
+    first, second, rate = _adam(m, v, beta1_power, beta2_power, lr, beta1, beta2, gradient)
+    moved = _adam_moved(var, first, second, rate, beta1, epsilon, gradient, use_nesterov)
+    return _taken((var, m, v), (moved, first, second))
 
 
 @one_plan
@@ -151,13 +169,8 @@ def sparse_adam_step(
     """A step of Adam with the gradients of the rows at indices, added up; lazy: of those rows alone.
     Returns (var, m, v)."""
     g, touched = _row_gradient(var, gradient, indices)
-    first = _ops.add(_ops.mul(m, beta1), _ops.mul(g, _ops.sub(1.0, beta1)))
-    second = _ops.add(_ops.mul(v, beta2), _ops.mul(_ops.square(g), _ops.sub(1.0, beta2)))
-    rate = _ops.mul(lr, _ops.div(_ops.sqrt(_ops.sub(1.0, beta2_power)), _ops.sub(1.0, beta1_power)))
-    move = first
-    if use_nesterov:
-        move = _ops.add(_ops.mul(first, beta1), _ops.mul(g, _ops.sub(1.0, beta1)))
-    moved = _ops.sub(var, _ops.div(_ops.mul(move, rate), _ops.add(_ops.sqrt(second), epsilon)))
+    first, second, rate = _adam(m, v, beta1_power, beta2_power, lr, beta1, beta2, g)
+    moved = _adam_moved(var, first, second, rate, beta1, epsilon, g, use_nesterov)
     return _taken((var, m, v), (moved, first, second), touched if lazy else None)
 
 
@@ -168,12 +181,10 @@ def amsgrad_step(
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """A step of Adam with the largest second moment so far (Reddi et al. 2018, On the convergence of Adam and
     beyond): (var, m, v, vhat) after it."""
-    first = _ops.add(_ops.mul(m, beta1), _ops.mul(grad, _ops.sub(1.0, beta1)))
-    second = _ops.add(_ops.mul(v, beta2), _ops.mul(_ops.square(grad), _ops.sub(1.0, beta2)))
+    first, second, rate = _adam(m, v, beta1_power, beta2_power, lr, beta1, beta2, grad)
     largest = _ops.maximum(vhat, second)
-    rate = _ops.mul(lr, _ops.div(_ops.sqrt(_ops.sub(1.0, beta2_power)), _ops.sub(1.0, beta1_power)))
-    step = _ops.div(_ops.mul(first, rate), _ops.add(_ops.sqrt(largest), epsilon))
-    return _taken((var, m, v, vhat), (_ops.sub(var, step), first, second, largest))
+    moved = _adam_moved(var, first, largest, rate, beta1, epsilon, grad)
+    return _taken((var, m, v, vhat), (moved, first, second, largest))
 
 
 @one_plan
