@@ -204,7 +204,8 @@ _PLACES = {
     "solvers": "GaussNewton GaussNewtonState",
     "second_order": "fisher_product gauss_newton_product per_sample_gradients",
     "common.api": """
-        JitConfig Symbol constexpr data_sink enable_dynamic jit_class lazy_inline ms_memory_recycle mutable no_inline""",
+        JitConfig Symbol constexpr data_sink enable_dynamic jit_class lazy_inline ms_memory_recycle
+        mutable no_inline""",
     "common.generator": "Generator default_generator initial_seed manual_seed seed",
     "common.sparse_tensor": "COOTensor CSRTensor RowTensor SparseTensor",
     "batching": "vmap",

@@ -20,12 +20,9 @@ class Choice:
     def __call__(self, asked: str, number: int) -> str:
         if self.given is not None:
             return self._tell(asked, self.given, "as --device says")
-        if asked == "CPU":
-            return asked
-        missing = _gpu.missing(number)
-        if missing is None:
-            return self._tell(asked, "GPU", "which is here")
-        return self._tell(asked, "CPU", missing)
+        missing = None if asked == "CPU" else _gpu.missing(number)
+        device = asked if asked == "CPU" else "CPU" if missing else "GPU"
+        return self._tell(asked, device, missing or "which is here")
 
     def _tell(self, asked: str, device: str, why: str) -> str:
         if asked != device and asked not in self._told:

@@ -24,13 +24,10 @@ _REFUSED: tuple[tuple[str, str], ...] = (
         ops._grad_experimental.grad_base: bprop_getters bprops get_bprop_fn taylor_fprop_getters
         ops._grad_experimental.grad_base: taylor_fprops get_taylor_fprop_fn"""),
     ("nn.GRU, nn.LSTM and nn.RNN compute it", """
-        ops.operations._rl_inner_ops: GRUV2 LSTMV2 CudnnGRU
-        ops.operations._rl_inner_ops: BatchAssign BufferAppend BufferGetItem BufferSample"""),
+        ops.operations._rl_inner_ops: GRUV2 LSTMV2 CudnnGRU"""),
     ("ops do not take sparse tensors", """
-        ops.operations.sparse_ops: SparseAdd SparseConcat SparseCross SparseDenseCwiseAdd SparseMatMul
-        ops.operations.sparse_ops: SparseFillEmptyRows SparseMatrixMatMul SparseReorder SparseReshape
-        ops.operations.sparse_ops: SparseSlice SparseSoftmax SparseSparseMaximum SparseTensorDenseAdd
-        ops.operations.sparse_ops: SparseTensorDenseMatmul SparseToDense SparseToDenseV2"""),
+        ops.operations.sparse_ops: SparseAdd SparseConcat SparseReorder SparseReshape SparseSlice
+        ops.operations.sparse_ops: SparseSoftmax SparseTensorDenseAdd SparseTensorDenseMatmul"""),
     ("it is of MindSpore's own compiler", """
         ops.operations._inner_ops: AntiQuant TopTypeof
         train.serialization: _get_mindir_inputs"""),
@@ -46,10 +43,11 @@ _REFUSED: tuple[tuple[str, str], ...] = (
     ("summaries are written by SummaryRecord", """
         train.summary.enums: BaseEnum ModeEnum PluginEnum WriterPluginEnum
         train.summary._summary_adapter: get_event_file_name package_graph_event package_init_event
-        train.summary._summary_adapter: package_summary_event _calc_histogram_bins
-        train.summary._summary_adapter: _convert_image_format _fill_histogram_summary _make_image"""),
+        train.summary._summary_adapter: package_summary_event _fill_histogram_summary _make_image"""),
     ("processes exchange gradients by data_parallel", "boost: AdaSum DimReduce GroupLossScaleManager"),
-    ("nn.TrainOneStepCell trains; layers are left as they are written", """
+    ("nn.TrainOneStepCell trains; layers are as they are written, and rest by requires_grad = False", """
+        boost: FreezeOpt GradientFreeze ParameterProcess freeze_cell
+        boost.grad_freeze: FreezeOpt GradientFreeze freeze_cell
         boost: AutoBoost BoostTrainOneStepCell BoostTrainOneStepWithLossScaleCell LessBN OptimizerProcess"""),
 )  # fmt: skip
 
@@ -90,9 +88,7 @@ class _Refused(type):
         raise NotImplementedError(f"{cls._text()}{where()}")
 
     def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        raise AttributeError(f"{cls._text()}{where()}")
+        raise AttributeError(name if name.startswith("__") else f"{cls._text()}{where()}")
 
     def _text(cls) -> str:
         return f"gradcell has no mindspore.{cls.path}: {REFUSED[cls.path]}"

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from gradcell import _core, _structure, arguments, printing
-from gradcell._core import ParameterBase, Tensor
 from gradcell._convert import to_dtype
+from gradcell._core import ParameterBase, Tensor
 from gradcell._location import where
 
 _numbers = itertools.count()

@@ -190,24 +190,21 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
 
 class Symbol:
     """A dimension of an unknown size, for Tensor(shape=(Symbol(), 3), dtype=...): remainder + a multiple of
-    divisor, from min to max. What is said about the size is kept; each size is compiled for itself.
+    divisor, from min to max. Each size is compiled for itself.
 
     Raises TypeError, ValueError.
     """
 
     def __init__(
-        self, max: int = 0, min: int = 1, divisor: int = 1, remainder: int = 0, unique: bool = False,
-        **kwargs: Any,
-    ) -> None:  # fmt: skip
+        self, max: int = 0, min: int = 1, divisor: int = 1, remainder: int = 0, unique: bool = False
+    ) -> None:
         for name, value, least in (("max", max, 0), ("min", min, 1), ("divisor", divisor, 1)):
             arguments.integer(value, "Symbol", name, least)
         if not 0 <= arguments.integer(remainder, "Symbol", "remainder") < divisor:
             raise ValueError(
-                f"For 'Symbol', the 'remainder' value should be in the range '[0, {divisor})', but got "
-                f"{remainder}{where()}"
+                f"Symbol: 'remainder' must be in [0, {divisor}), got {remainder}{where()}"
             )
-        self.max, self.min, self.divisor, self.remainder = max, min, divisor, remainder
-        self.unique = arguments.boolean(unique, "Symbol", "unique")
+        arguments.boolean(unique, "Symbol", "unique")
 
 
 def enable_dynamic(**kwargs: Any) -> Callable[[Any], Any]:

@@ -44,8 +44,8 @@ class GraphMode:
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
         """Declares the arguments: tensors whose dtypes and sizes those of a call must have; a size of
-        None, as Tensor(shape=[None, 3], dtype=...) has it, or of 0 fits any, and Tensor(shape=None, dtype=...)
-        any shape.
+        None, as Tensor(shape=[None, 3], dtype=...) has it, or of 0 fits any, and Tensor(shape=None,
+        dtype=...) any shape.
 
         Raises ValueError if construct has no argument of a keyword's name.
         """

@@ -1,7 +1,7 @@
 """Parameters as a cell reads them that computes in another dtype (to_float): cast, and still known.
 
-What construct reads, self.w, self.weights[1] or self.named["w"], is a tensor of that dtype; where a Parameter is
-needed, to assign to or to differentiate by, the tensor stands for the Parameter that it was read from.
+What construct reads, self.w, self.weights[1] or self.named["w"], is a tensor of that dtype; where a
+Parameter is needed, to assign to or to differentiate by, it stands for the one that it was read from.
 """
 
 from __future__ import annotations

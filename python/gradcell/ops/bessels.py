@@ -1,5 +1,5 @@
-"""Bessel functions of the orders 0 and 1: integrals up to 25, asymptotic series beyond (Abramowitz and Stegun,
-chapter 9). Computed in float64; composed of ops, so that they have derivatives of any order."""
+"""Bessel functions of the orders 0 and 1: integrals up to 25, asymptotic series beyond (Abramowitz and
+Stegun, chapter 9). Computed in float64; composed of ops, so that they have derivatives of any order."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _polynomial(numbers: list[float], y: Tensor) -> Tensor:
 
 
 def _turning(x: Tensor, order: int, first: Any, second: Any, sign: float) -> Tensor:
-    """sqrt(2 / (pi x)) (P first(chi) + sign Q second(chi)), chi = x - (order / 2 + 1 / 4) pi (9.2.5 and 6)."""
+    """sqrt(2 / pi x) (P first(chi) + sign Q second(chi)), chi = x - (order / 2 + 1 / 4) pi (9.2.5, 6)."""
     a, y = _coefficients(order), _ops.reciprocal(x)
     square = _ops.neg(_ops.square(y))
     chi = _ops.sub(x, (order / 2 + 0.25) * math.pi)

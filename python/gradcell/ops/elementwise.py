@@ -231,10 +231,12 @@ def _ordered(compare: Callable[..., Any]) -> Callable[..., Any]:
             kinds = {t.dtype if isinstance(t, Tensor) else type(t) for t in (input, other)}
             if not kinds <= {_core.uint64, int, bool}:
                 raise
-        if isinstance(other, int) and other < 0:  # below all of them
-            return compare(_ops.cast(_ops.cast(input, _core.bool), _core.int64), other)
-        if isinstance(input, int) and input < 0:
-            return compare(input, _ops.cast(_ops.cast(other, _core.bool), _core.int64))
+        if any(isinstance(t, int) and t < 0 for t in (input, other)):  # below all of them
+            input, other = (
+                _ops.cast(_ops.cast(t, _core.bool), _core.int64) if isinstance(t, Tensor) else t
+                for t in (input, other)
+            )
+            return compare(input, other)
         return compare(_signed(input), _signed(other))
 
     return comparison

@@ -184,7 +184,7 @@ def _fraction(a: Tensor, x: Tensor) -> Tensor:
 
 def _tail(a: Tensor, x: Tensor) -> Tensor:
     """Q(a, x) for x > a - 1, else P(a, x), for a large a: Gauss and Legendre's rule from x to where the
-    integrand is nothing, or from where it is nothing to x (Press et al., Numerical Recipes, third edition, section 6.2)."""
+    integrand is nothing, or from there to x (Press et al., Numerical Recipes, third edition, section 6.2)."""
     top, spread = _ops.sub(a, 1.0), _ops.sqrt(a)
     above = _ops.greater(x, top)
     end = _ops.where(

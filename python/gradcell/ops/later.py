@@ -65,7 +65,8 @@ _MODULES = {
         add_flags list_len make_list make_range make_tuple mixed_precision_cast scalar_add scalar_cast
         scalar_div scalar_eq scalar_floordiv scalar_ge scalar_gt scalar_le scalar_log scalar_lt
         scalar_max scalar_min scalar_mod scalar_mul scalar_ne scalar_pow scalar_sub
-        scalar_to_array scalar_uadd scalar_usub tuple_getitem tuple_len tuple_reversed tuple_setitem tuple_to_array""",
+        scalar_to_array scalar_uadd scalar_usub tuple_getitem tuple_len tuple_reversed tuple_setitem
+        tuple_to_array""",
     "scans": "cummax cummin cumprod diff logcumsumexp trapz",
     "scatters": """
         diagonal_scatter index_fill inplace_add inplace_sub inplace_update scatter scatter_div

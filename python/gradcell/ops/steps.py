@@ -144,7 +144,8 @@ def sparse_ftrl_step(
         at = _ops.gather(whole, k, 0)
         here = _ops.equal(_ops.iota([var.shape[0]], whole.dtype, 0), at)
         mask = _ops.reshape(here, [var.shape[0]] + [1] * (var.ndim - 1))
-        new = _ftrl(*state, _ops.gather(grad, k, 0), lr, l1, l2, float(lr_power))
+        w, kept, line = state
+        new = _ftrl(w, kept, line, _ops.gather(grad, k, 0), lr, l1, l2, float(lr_power))
         return tuple(_ops.where(mask, v, s) for v, s in zip(new, state, strict=True))
 
     start = tuple(_ops.add(s, 0.0) for s in (var, accum, linear))

@@ -252,44 +252,27 @@ def unpooled(
     return pooling.unpool(t, at, list(output_size)[-rank:] if output_size else sizes)
 
 
-def max_unpool1d(
-    x: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Tensor:
-    """The opposite of a max pool (N, C, L) with return_indices: its elements at their places among zeros.
+def _unpool(rank: int, images: str) -> Any:
+    name = f"max_unpool{rank}d"
 
-    stride None: kernel_size. output_size: of the result, where several are possible. Raises ValueError for
-    shapes that do not fit, IndexError for places that are not there.
-    """
-    return unpooled(x, indices, kernel_size, stride, padding, output_size, 1, "max_unpool1d")
+    def function(
+        x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
+        output_size: Any = None,
+    ) -> Tensor:  # fmt: skip
+        return unpooled(x, indices, kernel_size, stride, padding, output_size, rank, name)
 
-
-def max_unpool2d(
-    x: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Tensor:
-    """As max_unpool1d, of images (N, C, H, W)."""
-    return unpooled(x, indices, kernel_size, stride, padding, output_size, 2, "max_unpool2d")
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"The opposite of a max pool of {images} with return_indices: its elements at their places among "
+        "zeros.\n\n    stride None: kernel_size. output_size: of the result, where several are possible. "
+        "Raises ValueError for shapes that do not fit, IndexError for places that are not there."
+    )
+    return function
 
 
-def max_unpool3d(
-    x: Any,
-    indices: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    output_size: Any = None,
-) -> Tensor:
-    """As max_unpool1d, of volumes (N, C, D, H, W)."""
-    return unpooled(x, indices, kernel_size, stride, padding, output_size, 3, "max_unpool3d")
+max_unpool1d = _unpool(1, "(N, C, L)")
+max_unpool2d = _unpool(2, "images (N, C, H, W)")
+max_unpool3d = _unpool(3, "volumes (N, C, D, H, W)")
 
 
 def convolved_up(

@@ -344,7 +344,7 @@ def _check_sink_size(sink_mode: bool, sink_size: Any) -> None:
     arguments.integer(sink_size, "Model.train", "sink_size")
     if sink_size != -1 and sink_size < 1:
         raise ValueError(
-            f"For 'Model.train', the argument 'sink_size' must be -1 or positive, but got {sink_size}{where()}"
+            f"Model.train: 'sink_size' must be -1 or positive, but got {sink_size}{where()}"
         )
     if sink_mode and sink_size != -1:
         _notice.once(f"Model.train(sink_size={sink_size})", "an epoch is all of the data")

@@ -93,11 +93,6 @@ class Optimizer(Cell):
     #: Whether update_parameter computes each element of a parameter from that element alone.
     by_elements: ClassVar[bool] = True
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "__init__" in vars(cls) and cls.__module__.startswith("gradcell."):
-            cls.__init__ = opt_init_args_register(cls.__init__)  # type: ignore[method-assign]
-
     def __init__(
         self,
         learning_rate: Any,

@@ -1,8 +1,7 @@
 """Small things that programs rely on."""
 
-import numpy as np
-
 import mindspore as ms
+import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
 X = np.array([[0.5, -1.5, 2.0], [1.0, 0.25, -0.75]], np.float32)
@@ -146,8 +145,8 @@ def array_of_objects_in_a_dtype():
 
 def norm_of_matrices():
     x = Tensor(np.arange(12, dtype=np.float32).reshape(2, 2, 3) - 5)
-    return (ops.norm(x, 2, (1, 2)), ops.norm(x[0], 2), ops.norm(x, -2, (0, 2)), ops.norm(x, 2, (1, 2), keepdim=True),
-            ops.norm(x, "nuc", (1, 2)), ops.norm(x[0], 1), ops.norm(x, float("inf"), (0, 1)))  # fmt: skip
+    return (ops.norm(x, 2, (1, 2)), ops.norm(x[0], 2), ops.norm(x, -2, (0, 2)),
+            ops.norm(x, 2, (1, 2), keepdim=True), ops.norm(x, "nuc", (1, 2)), ops.norm(x[0], 1), ops.norm(x, float("inf"), (0, 1)))  # fmt: skip
 
 
 def norm_of_matrices_by_default():

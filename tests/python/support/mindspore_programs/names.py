@@ -1,8 +1,7 @@
 """Names of MindSpore's private modules, which programs import."""
 
-import numpy as np
-
 import mindspore as ms
+import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
 X = np.array([[0.5, -1.5, 2.0], [1.0, 0.25, -0.75]], np.float32)
@@ -176,21 +175,21 @@ def words():
 
 
 def imports_without_use():
-    import mindspore.rewrite
-    from mindspore import rewrite, set_dump
+    from mindspore import boost, set_dump
     from mindspore._extends.parse import compile_config
+    from mindspore.boost.grad_freeze import FreezeOpt, freeze_cell
     from mindspore.common import file_system
     from mindspore.device_context.cpu import op_tuning
     from mindspore.ops._grad_experimental import grad_base
     from mindspore.ops.operations import _rl_inner_ops, sparse_ops
     from mindspore.rewrite import SymbolTree
-    from mindspore.train import TrainFaultTolerance, _utils
+    from mindspore.train import TrainFaultTolerance
     from mindspore.train.callback import _CheckpointManager  # noqa: F401
     from mindspore.train.summary import _summary_adapter, enums
 
     compile_config.FALLBACK_FORCE_ANY = "1"
     return [n.__name__.rpartition(".")[2] for n in (
-        SymbolTree, TrainFaultTolerance, sparse_ops.SparseReshape,
+        SymbolTree, TrainFaultTolerance, FreezeOpt, freeze_cell, boost.AutoBoost, sparse_ops.SparseReshape,
         _rl_inner_ops.GRUV2, enums.PluginEnum, file_system.FileSystem, op_tuning.threads_num,
         _summary_adapter.package_init_event, grad_base.get_bprop_fn, set_dump,
     )]  # fmt: skip
@@ -235,57 +234,3 @@ def gradients_added_up_by_hand():
     total = Parameter(Tensor(X), name="total")
     first = gradient_accumulation_op(4, total, Tensor(Y)) * 1
     return first, gradient_clear_op(total) * 1, total.value()
-
-
-def layers_that_rest():
-    from mindspore.boost import GradientFreeze, freeze_cell
-
-    found = []
-    for rate in (0.1, [0.1, 0.2, 0.3, 0.1]):
-        net = nn.SequentialCell(
-            nn.Dense(3, 3, "ones", "zeros"), nn.Tanh(), nn.Dense(3, 3, "ones", "zeros"), nn.Tanh(),
-            nn.Dense(3, 1, "ones", "zeros"),
-        )  # fmt: skip
-        opt = nn.Momentum(net.trainable_params(), rate, 0.9)
-        freeze = GradientFreeze(2, 0, 0.5, 4)
-        network, opt = freeze.freeze_generate(nn.WithLossCell(net, nn.MSELoss()), opt)
-        grad = ops.GradOperation(get_by_list=True, sens_param=True)
-        steps = freeze_cell(False, network, opt, 1.0, grad, False)
-        order = opt.train_strategy.asnumpy().tolist()
-        found.append((order, [len(o.parameters) for o in opt.opts]))
-        found.append([steps[k](Tensor(X), Tensor(Y[:, :1])) for k in order])
-        found.append([p.value() for p in net.trainable_params()])
-    return found
-
-
-def order_of_layers_that_rest():
-    from mindspore.boost import GradientFreeze
-
-    np.random.seed(3)
-    return [
-        GradientFreeze(n, kind, p, 12).generate_freeze_index_sequence(n, kind, p, 12)
-        for n, kind, p in ((1, 0, 0.5), (4, 0, 0.3), (5, 0, 0.7), (4, 1, 0.3), (3, 1, 0.6))
-    ]
-
-
-def groups_of_layers_that_rest():
-    from mindspore.boost import ParameterProcess
-
-    a, b, c, d = (Parameter(Tensor([1.0]), name=n) for n in "abcd")
-    groups = [
-        {"params": [a, b], "lr": 0.1},
-        {"params": [c], "lr": 0.2, "weight_decay": 0.1},
-        {"order_params": [a]},
-    ]
-    made = ParameterProcess.generate_group_params([b, c, d], groups)
-    alone = ParameterProcess.generate_group_params([b, c], [a, b, c])
-    return [
-        {k: [p.name for p in v] if "params" in k else v for k, v in g.items()}
-        for g in (*made, *alone)
-    ]
-
-
-def freeze_of_no_optimiser():
-    from mindspore.boost import FreezeOpt
-
-    return FreezeOpt(nn.Dense(1, 1))

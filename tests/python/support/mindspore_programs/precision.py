@@ -1,9 +1,8 @@
 """Cells that compute in float16, with Parameters in tuples, lists and dicts. MindSpore casts what an op gets
 in PYNATIVE_MODE, what is read in GRAPH_MODE; the values are the same."""
 
-import numpy as np
-
 import mindspore as ms
+import numpy as np
 from mindspore import Parameter, ParameterTuple, Tensor, nn, ops
 
 X = np.array([[0.5, -1.5, 2.0], [1.0, 0.25, -0.75]], np.float32)

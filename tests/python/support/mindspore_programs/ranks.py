@@ -1,8 +1,7 @@
 """Programs whose inputs are declared, with sizes and numbers of dimensions that are not known."""
 
-import numpy as np
-
 import mindspore as ms
+import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
 ANY = Tensor(shape=None, dtype=ms.float32)
