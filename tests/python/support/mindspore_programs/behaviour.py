@@ -146,7 +146,8 @@ def array_of_objects_in_a_dtype():
 def norm_of_matrices():
     x = Tensor(np.arange(12, dtype=np.float32).reshape(2, 2, 3) - 5)
     return (ops.norm(x, 2, (1, 2)), ops.norm(x[0], 2), ops.norm(x, -2, (0, 2)),
-            ops.norm(x, 2, (1, 2), keepdim=True), ops.norm(x, "nuc", (1, 2)), ops.norm(x[0], 1), ops.norm(x, float("inf"), (0, 1)))  # fmt: skip
+            ops.norm(x, 2, (1, 2), keepdim=True), ops.norm(x, "nuc", (1, 2)),
+            ops.norm(x[0], 1), ops.norm(x, float("inf"), (0, 1)))  # fmt: skip
 
 
 def norm_of_matrices_by_default():
