@@ -528,8 +528,8 @@ _FROM_OPS = """
     hardshrink heaviside histc hsplit igamma igammac imag index_fill inverse is_complex is_floating_point
     isreal lcm lgamma logaddexp logaddexp2 logcumsumexp logdet logit matrix_power median moveaxis
     multinomial mvlgamma renorm nan_to_num nanmean nanmedian nanquantile nansum positive qr quantile
-    rad2deg random_categorical real reverse_sequence rot90 select_scatter sgn signbit sinc slice_scatter slogdet svd tensor_scatter_sub
-    tensor_split unique_consecutive unique_with_pad unsorted_segment_max unsorted_segment_min
+    rad2deg random_categorical real reverse_sequence rot90 select_scatter sgn
+    signbit sinc slice_scatter slogdet svd tensor_scatter_sub tensor_split unique_consecutive unique_with_pad unsorted_segment_max unsorted_segment_min
     unsorted_segment_sum vsplit xdivy scatter scatter_nd_add
 """
 

@@ -21,7 +21,8 @@ def construct_with_bprop(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     bprop gives a gradient for each argument: a tuple, or for a single argument the gradient itself; None
     for zero; for an argument that is a tuple, a tuple. It may give (those, {parameter: gradient}), too:
     parameters that are not there have no gradient. Raises, when the derivative is taken, TypeError
-    where nothing is returned, RuntimeError for another number of gradients and for shapes that do not fit the arguments'.
+    where nothing is returned, RuntimeError for another number of gradients and for shapes that do not
+    fit the arguments'.
     """
     given = args
     if kwargs or len(args) < len(inspect.signature(cell.construct).parameters):
