@@ -79,7 +79,7 @@ _MODULES = {
         bucketize gcd isin lcm searchsorted unique unique_consecutive unique_with_pad""",
     "special": """
         addcdiv addcmul approximate_equal cbrt deg2rad digamma fix
-        float_power frac heaviside inv is_floating_point isneginf isposinf lgamma logaddexp logaddexp2
+        float_power frac heaviside inv is_floating_point isposinf lgamma logaddexp logaddexp2
         nan_to_num positive pows rad2deg sgn signbit sinc truncate_div truncate_mod xdivy""",
     "statistics": """
         aminmax bincount corrcoef cov histc median nanmean nanmedian nanquantile nansum quantile

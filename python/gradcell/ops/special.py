@@ -41,12 +41,6 @@ def isposinf(input: Any) -> Tensor:
     return _ops.logical_and(_ops.isinf(x), _ops.greater(x, 0))
 
 
-def isneginf(input: Any) -> Tensor:
-    """Whether an element is -inf."""
-    x = arguments.tensor(input, "isneginf")
-    return _ops.logical_and(_ops.isinf(x), _ops.less(x, 0))
-
-
 @one_plan
 def heaviside(input: Any, values: Any) -> Tensor:
     """0 below zero, 1 above, values at zero."""
