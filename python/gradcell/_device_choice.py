@@ -7,38 +7,24 @@ import sys
 from gradcell import _gpu, context
 
 
-class Choice:
-    """The GPU for 'GPU' and 'Ascend' if one is usable, else the CPU; or the device given, for any.
+def choose(given: str | None) -> None:
+    """From now on programs get the GPU for 'GPU' and 'Ascend' if one is usable, else the CPU; or the device
+    given, which is in use at once, for any. One line on stderr says so where it is not what they ask for.
 
-    Says in one line on stderr where a program gets another device than it asks for.
+    Raises RuntimeError, which says what is missing, if the device given is not usable.
     """
+    told: set[str] = set()
 
-    def __init__(self, given: str | None) -> None:
-        self.given = given
-        self._told: set[str] = set()
-
-    def __call__(self, asked: str, number: int) -> str:
-        if self.given is not None:
-            return self._tell(asked, self.given, "as --device says")
-        missing = None if asked == "CPU" else _gpu.missing(number)
-        device = asked if asked == "CPU" else "CPU" if missing else "GPU"
-        return self._tell(asked, device, missing or "which is here")
-
-    def _tell(self, asked: str, device: str, why: str) -> str:
-        if asked != device and asked not in self._told:
-            self._told.add(asked)
-            print(
-                f"gradcell run: the script asks for {asked} and gets the {device}: {why}",
-                file=sys.stderr,
-            )
+    def device_for(asked: str, number: int) -> str:
+        missing = None if given or asked == "CPU" else _gpu.missing(number)
+        device = given or ("CPU" if missing or asked == "CPU" else "GPU")
+        if asked != device and asked not in told:
+            told.add(asked)
+            why = "as --device says" if given else missing or "which is here"
+            said = f"gradcell run: the script asks for {asked} and gets the {device}: {why}"
+            print(said, file=sys.stderr)
         return device
 
-
-def choose(given: str | None) -> None:
-    """From now on programs get devices so. given: 'CPU' or 'GPU', in use at once.
-
-    Raises RuntimeError, which says what is missing, if it is not usable.
-    """
     if given is not None:
         context.set_context(device_target=given)
-    context.device_for = Choice(given)
+    context.device_for = device_for

@@ -550,7 +550,7 @@ _ROWS = (
     ("self, other", "_of_numbers(self, other, ops.{})", "fmax=maximum fmin=minimum"),
     ("self, lambd=0.5", "ops.softshrink(self, lambd)", "soft_shrink"),
     ("self, v, indices", "ops.inplace_update(self, v, indices)", "inplace_update"),
-    ("self", "ops.logical_and(ops.isinf(self), ops.{}(self, 0))", "isneginf=less isposinf=greater"),
+    ("self", "ops.{}(self)", "isneginf=isneginf isposinf=isposinf"),
     ("self, v, side='left', sorter=None",
      "ops.searchsorted(self, v, side=side, sorter=sorter, out_int32=True)", "searchsorted"),
     ("self, axis=None, keepdims=False",

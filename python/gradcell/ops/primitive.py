@@ -56,10 +56,6 @@ class Primitive:
             del self._added[name], self.__dict__[name]
         return self
 
-    def set_device(self, device_target: str) -> Primitive:
-        """Keeps the device's name: the op is computed where all are. Returns itself."""
-        return self.add_prim_attr("primitive_target", device_target)
-
     def set_stage(self, stage: int) -> Primitive:
         """Keeps the stage of a pipeline. Returns itself."""
         return self.add_prim_attr("stage", stage)
