@@ -3,6 +3,7 @@
     python bench/ops_compare.py                        all cases (10 minutes)
     python bench/ops_compare.py --only unary casts     groups, or parts of a case's name
     python bench/ops_compare.py --uncovered            the public ops that no case is about
+    python bench/ops_compare.py --before TREE/python   beside the gradcell of another tree
 
 Both run eagerly on the same threads: gradcell in PYNATIVE_MODE, its gradients by `grad`, which records
 and plans at every call; PyTorch's by `autograd.grad`. Values come first: gradcell's float32 results are
@@ -35,21 +36,25 @@ LIMIT = 1.5
 
 
 class Comparison:
-    """Two processes, of which one works at a time."""
+    """Two processes, of which one works at a time; before: the folder of another gradcell, which then
+    stands in PyTorch's place."""
 
-    def __init__(self, threads: int, rounds: int, turn: float, log: Path) -> None:
-        self.threads, self.rounds, self.turn, self.log = threads, rounds, turn, log
-        self.contenders = {name: self._start(name) for name in (GRADCELL, TORCH)}
-
-    def _start(self, name: str) -> Contender:
-        return Contender(name, self.threads, self.log / (name.replace("/", "-") + ".log"))
+    def __init__(
+        self, threads: int, rounds: int, turn: float, log: Path, before: Path | None
+    ) -> None:
+        self.rounds, self.turn, self.alike = rounds, turn, before is not None
+        other = GRADCELL if before else TORCH
+        self.contenders = {
+            GRADCELL: Contender(GRADCELL, threads, log / "gradcell.log"),
+            TORCH: Contender(other, threads, log / "other.log", before),
+        }
 
     def measure(self, case: OpCase, gradient: bool) -> dict[str, Any]:
         """Seconds, of each the best turn's median, and their ratio, or what went wrong."""
         params = {"case": case.name, "group": case.group, "gradient": gradient}
         entry: dict[str, Any] = {"group": case.group, "name": case.name, "gradient": gradient}
         try:
-            if case.tolerance is not None:
+            if case.tolerance is not None and not self.alike:
                 wanted = self.contenders[TORCH].values("op", {**params, "exact": True})
                 error = relative_error(self.contenders[GRADCELL].values("op", params), wanted)
                 if not error <= case.tolerance:
@@ -143,6 +148,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--turn", type=float, default=0.01, help="seconds a turn, one call at least"
     )
+    parser.add_argument(
+        "--before", type=Path, help="folder that has the package gradcell of another source tree"
+    )
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results")
     options = parser.parse_args(arguments)
     if options.uncovered:
@@ -155,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="gradcell-bench-") as folder:
         comparison = Comparison(
             min(options.threads, len(os.sched_getaffinity(0))), options.rounds, options.turn,
-            Path(folder),
+            Path(folder), options.before,
         )  # fmt: skip
         versions = {n.partition("/")[0]: c.version for n, c in comparison.contenders.items()}
         try:

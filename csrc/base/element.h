@@ -44,6 +44,17 @@ void by_dtype(DType t, F f) {
   }
 }
 
+/// The same for what gives integers of one size the same bits, signed or not: sums and products.
+template <class F>
+void by_dtype_and_size(DType t, F f) {
+  by_dtype(t, [&]<class S>() {
+    if constexpr (std::is_unsigned_v<S>)
+      f.template operator()<std::make_signed_t<S>>();
+    else
+      f.template operator()<S>();
+  });
+}
+
 /// f.operator()<a type of that many bytes>(): for what only moves elements.
 template <class F>
 void by_size(size_t bytes, F f) {

@@ -449,7 +449,7 @@ PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(make)},
                        {Py_tp_members, members},
                        {Py_tp_getset, properties},
                        {0, nullptr}};
-PyType_Spec spec = {
+PyType_Spec type_spec = {
     "gradcell._core.Dispatcher", sizeof(Dispatcher), 0,
     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_BASETYPE,
     slots};
@@ -459,7 +459,7 @@ PyType_Spec spec = {
 void bump_structure_version() { ++g_structure.epoch; }
 
 void bind_dispatch(py::module_& m) {
-  m.add_object("Dispatcher", py::reinterpret_steal<py::object>(PyType_FromSpec(&spec)));
+  m.add_object("Dispatcher", py::reinterpret_steal<py::object>(PyType_FromSpec(&type_spec)));
   m.def(
       "structure_version",
       [] { return py::make_tuple(g_structure.epoch, g_structure.sum[0], g_structure.sum[1]); },

@@ -205,6 +205,8 @@ void bind_tensor(py::module_& m) {
       if (name(static_cast<DType>(i)) == wanted) return dtype_object(static_cast<DType>(i));
     fail(ErrorKind::Type, "no dtype is called ", wanted);
   });
+  m.def("default_dtype", [] { return dtype_object(default_float()); });
+  m.def("set_default_dtype", [](DTypeObject t) { set_default_float(t.value); });
   m.def("promote",
         [](DTypeObject a, DTypeObject b) { return dtype_object(promote(a.value, b.value)); });
   m.def("promote_number", [](DTypeObject t, py::handle number) {

@@ -164,6 +164,9 @@ void bind_trace(py::module_& m) {
           },
           py::arg("outputs"), py::arg("arguments"),
           "Computes the outputs for other arguments: what depends on those, and nothing else.")
+      .def(
+          "has_value", [](Trace& t, const TensorPtr& x) { return t.has_value(x->in(t)); },
+          "Whether the tensor has one value here: not one for each example, or any.")
       .def("abandon", &Trace::abandon)
       .def("mark_unrepeatable", &Trace::mark_unrepeatable)
       .def_property_readonly("asked", &Trace::asked)

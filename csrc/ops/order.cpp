@@ -13,7 +13,7 @@ constexpr Parameter kFirst[] = {kX, attribute("count"), attribute("largest", "Tr
 constexpr Parameter kRunning[] = {kX, attribute("inner"), attribute("largest"),
                                   attribute("values", "False")};
 constexpr Parameter kSegments[] = {tensor("rows"), tensor("ids"), attribute("count"),
-                                   attribute("largest")};
+                                   attribute("largest"), attribute("values", "False")};
 constexpr Parameter kLine[] = {tensor("line"), kX, attribute("right", "False")};
 constexpr Parameter kAmong[] = {kX, tensor("tests")};
 constexpr Parameter kBetween[] = {kX, tensor("edges")};
@@ -83,8 +83,8 @@ class Running : public OfRows {
 };
 
 /// For rows [n, m] with ids [n] the row of the largest (smallest) element of each column among
-/// those of one segment, of equal ones the first: [count, m]; -1 where a segment has no row. Ids
-/// below 0 count nowhere. A NaN stays if it comes first, and else is passed over.
+/// those of one segment, of equal ones the first, or that element: [count, m]; -1, or the dtype's
+/// limit, where a segment has no row. Ids below 0 count nowhere. A NaN stays if it comes first, and else is passed over.
 class Segments : public OfRows {
  public:
   explicit Segments(Op op) : OfRows(op, kAttributes<SegmentAttributes>, kSegments) {}
@@ -99,7 +99,7 @@ class Segments : public OfRows {
             row(g, d, 1), " ids");
     Dims dims = in_front(problems(g, d), d.attributes[0]);
     dims.push_back(rows[1]);
-    return {DType::Int32, dims};
+    return {d.attributes[2] ? g.dtype(d.inputs[0]) : DType::Int32, dims};
   }
 };
 

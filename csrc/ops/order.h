@@ -38,12 +38,14 @@ struct RunningAttributes {
   }
 };
 
+/// values: the elements themselves, not their rows.
 struct SegmentAttributes {
   int64_t count;
-  bool largest;
+  bool largest, values;
   static constexpr auto fields() {
     return std::tuple{Field{"count", AttributeKind::Size, &SegmentAttributes::count},
-                      Field{"largest", AttributeKind::Flag, &SegmentAttributes::largest}};
+                      Field{"largest", AttributeKind::Flag, &SegmentAttributes::largest},
+                      Field{"values", AttributeKind::Flag, &SegmentAttributes::values}};
   }
 };
 

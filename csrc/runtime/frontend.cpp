@@ -20,6 +20,8 @@ namespace gradcell {
 
 namespace {
 
+std::atomic<DType> g_default_float{DType::Float32};
+
 /// The trace an op goes to: the current one, or one of its own that runs at once.
 class Recorder {
  public:
@@ -61,9 +63,9 @@ DType dtype_of(Number::Kind kind) {
     case Number::Kind::Int:
       return DType::Int64;
     case Number::Kind::Complex:
-      return DType::Complex64;
+      return default_float() == DType::Float64 ? DType::Complex128 : DType::Complex64;
     default:
-      return DType::Float32;
+      return default_float();
   }
 }
 
@@ -229,11 +231,19 @@ NodeId keep(Graph& g, NodeId y, Dims dims, const Dims& axes) {
 
 }  // namespace
 
+DType default_float() { return g_default_float.load(std::memory_order_relaxed); }
+
+void set_default_float(DType t) {
+  require(is_floating(t) && !is_complex(t), ErrorKind::Type,
+          "set_default_dtype: a floating dtype is needed, got ", name(t));
+  g_default_float.store(t, std::memory_order_relaxed);
+}
+
 DType promote(DType t, Number::Kind number) {
   if (number == Number::Kind::Complex)
-    return is_complex(t) ? t : t == DType::Float64 ? DType::Complex128 : DType::Complex64;
+    return is_complex(t) ? t : t == DType::Float64 ? DType::Complex128 : dtype_of(number);
   if (is_floating(t)) return t;
-  if (number == Number::Kind::Float) return DType::Float32;
+  if (number == Number::Kind::Float) return default_float();
   if (t == DType::Bool && number == Number::Kind::Int) return DType::Int64;
   return t;
 }
@@ -243,7 +253,7 @@ TensorPtr unary(Op op, const TensorPtr& x) {
   const OpInfo& row = info(op);
   NodeId n = r.in(x);
   DType t = x->dtype();
-  if (row.cls == OpClass::Float && !is_floating(t)) n = cast(r.graph(), n, DType::Float32);
+  if (row.cls == OpClass::Float && !is_floating(t)) n = cast(r.graph(), n, default_float());
   if (row.cls == OpClass::Bool) n = cast(r.graph(), n, DType::Bool);
   if (row.cls == OpClass::Number && row.kind == OpKind::Unary && t == DType::Bool) {
     require(op == Op::Abs || op == Op::ReLU || op == Op::Sign, ErrorKind::Type, row.name,
@@ -257,7 +267,7 @@ TensorPtr binary(Op op, const TensorOrNumber& a, const TensorOrNumber& b) {
   Recorder r;
   const OpInfo& row = info(op);
   DType t = common_dtype(a, b);
-  if (row.cls == OpClass::Float && !is_floating(t)) t = DType::Float32;
+  if (row.cls == OpClass::Float && !is_floating(t)) t = default_float();
   if (row.cls == OpClass::Bool) t = DType::Bool;
   if (t == DType::Bool && row.kind == OpKind::Binary) {
     op = on_bools(op);

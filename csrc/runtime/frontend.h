@@ -26,6 +26,9 @@ using TensorOrNumber = std::variant<TensorPtr, Number, Numbers>;
 
 /// The dtype of a number that meets a tensor of dtype t.
 DType promote(DType t, Number::Kind number);
+/// What Python floats are, and what integers become where an op is defined for floats alone.
+DType default_float();
+void set_default_float(DType t);
 
 TensorPtr unary(Op op, const TensorPtr& x);
 TensorPtr binary(Op op, const TensorOrNumber& a, const TensorOrNumber& b);

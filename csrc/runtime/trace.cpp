@@ -183,6 +183,11 @@ void Trace::end_examples(std::span<const NodeId> examples) {
           "value and assign outside");
 }
 
+bool Trace::has_value(NodeId id) const {
+  return std::ranges::none_of(live_nodes(graph, std::span(&id, 1)),
+                              [&](NodeId n) { return is_leaf(graph, n) && !known(n); });
+}
+
 std::vector<Array> Trace::inputs_of(std::span<const NodeId> live) const {
   std::vector<Array> in;
   for (NodeId n : live) {

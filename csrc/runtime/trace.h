@@ -103,6 +103,8 @@ class Trace : public std::enable_shared_from_this<Trace> {
   /// Whether a node's value is the same at every call: it depends on no argument, variable, example
   /// or other process.
   bool is_fixed(NodeId id) const;
+  /// Whether there is one value: it depends on nothing that stands for one example, or for any.
+  bool has_value(NodeId id) const;
   /// Whether the value is at hand without running anything.
   const Array* known(NodeId id) const;
   Array value(NodeId id);

@@ -114,10 +114,16 @@ def _widest(kinds: set[str]) -> str:
     return next(name for name in _WIDEST if name in kinds)
 
 
+def _dtype_of(kinds: set[str]) -> _core.DType | None:
+    name = _widest(kinds)
+    if name == "float32":
+        return _core.default_dtype()
+    return None if name == "array" else getattr(_core, name)
+
+
 def dtype_of_numbers(data: Any) -> _core.DType | None:
     """The dtype of nested sequences of Python numbers alone; None if there are arrays in them."""
-    name = _widest(_kinds(data))
-    return None if name == "array" else getattr(_core, name)
+    return _dtype_of(_kinds(data))
 
 
 #: From here on a float64 does not hold every integer.
@@ -177,7 +183,8 @@ def _rounded(data: Any, kinds: set[str], want: _core.DType) -> np.ndarray:
 
 def _from_numbers(data: Any, want: _core.DType | None) -> tuple[np.ndarray, _core.DType]:
     kinds = _kinds(data)
-    wanted = getattr(_core, _widest(kinds)) if want is None else want
+    wanted = _dtype_of(kinds) if want is None else want
+    assert wanted is not None
     try:
         with np.errstate(over="ignore", under="ignore"):
             return _rounded(data, kinds, wanted), wanted

@@ -79,7 +79,7 @@ def of_rank(x: Any, ranks: Sequence[int], owner: str) -> Tensor:
 
 def floating(x: Tensor) -> Tensor:
     """The tensor, integers and bools cast to float32."""
-    return x if x.dtype.is_floating else _core.ops.cast(x, _core.float32)
+    return x if x.dtype.is_floating else _core.ops.cast(x, _core.default_dtype())
 
 
 # Calls ----------------------------------------------------------------------------------------------
@@ -222,7 +222,9 @@ def dtype_or(dtype: Any, default: DType) -> DType:
 
 
 def floating_dtype(value: Any, owner: str, name: str = "dtype") -> DType:
-    """The dtype. Raises TypeError if it is no floating dtype."""
+    """The dtype; for None the default one. Raises TypeError if it is no floating dtype."""
+    if value is None:
+        return _core.default_dtype()
     if not isinstance(value, DType) or not value.is_floating:
         _refuse(TypeError, owner, name, "a floating dtype", repr(value))
     return value

@@ -20,6 +20,7 @@ import numpy as np
 from gradcell import _core, context, tree
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell._prints import Prints
 
 
 def settled(out: Any, by_value: bool) -> Any:
@@ -158,15 +159,21 @@ class _Compiled:
     """One signature's result: a plan and the tree of its outputs; or neither, if it asked for a
     value while it was traced."""
 
-    def __init__(self, compiled: _core.Compiled | None, out: Any, keep: list[Any]) -> None:
+    def __init__(
+        self, compiled: _core.Compiled | None, out: Any, keep: list[Any], prints: Prints
+    ) -> None:
         self.compiled = compiled
         self.keep = keep  # objects that the signature names by id stay alive
+        self.prints = prints
         # Only the places of the tensors matter: values must not be kept.
         self.outline = tree.outline(out) if compiled is not None else None
 
     def run(self, tensors: list[Tensor]) -> Any:
         assert self.compiled is not None
-        return tree.refill(self.outline, self.compiled.run(tensors))
+        found = self.compiled.run(tensors)
+        if self.prints.calls:
+            self.prints.show(found[len(found) - self.prints.count :])
+        return tree.refill(self.outline, found)
 
 
 class CompiledCache:
@@ -225,13 +232,16 @@ class CompiledCache:
             def symbol(t: Tensor) -> Tensor:
                 return t if t._is_variable else trace.argument(t)
 
-            out = fn(*tree.map_leaves(symbol, args), **tree.map_leaves(symbol, kwargs))
-            out = settled(out, True)
-            compiled = trace.finish_compiled(tree.leaves(out))
+            with prints.recorded(trace):
+                out = fn(*tree.map_leaves(symbol, args), **tree.map_leaves(symbol, kwargs))
+                out = settled(out, True)
+            compiled = trace.finish_compiled([*tree.leaves(out), *prints.tensors])
             return out, compiled, trace.asked_at
 
+        prints = Prints()
         out, compiled, asked_at = _core.with_trace(body)
-        entry = _Compiled(compiled, out, objects)
+        prints.finish()
+        entry = _Compiled(compiled, out, objects, prints)
         if not self._dispatched(key[0], entry, out, args, kwargs):
             self._keep(key, entry)
         if compiled is None and not self.warned:
@@ -249,7 +259,7 @@ class CompiledCache:
         self, structure: Any, entry: _Compiled, out: Any, args: Any, kwargs: Any
     ) -> bool:
         """Whether the dispatcher has taken the entry."""
-        if entry.compiled is None or kwargs or not _is_flat(args):
+        if entry.compiled is None or entry.prints.calls or kwargs or not _is_flat(args):
             return False
         flat_tuple = type(out) is tuple and all(isinstance(t, Tensor) for t in out)
         single = isinstance(out, Tensor)

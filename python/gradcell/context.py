@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gradcell import _core, _notice
+from gradcell import _core, _notice, _structure
+from gradcell._location import where
 from gradcell.parallel._auto_parallel_context import (
     get_auto_parallel_context,
     reset_auto_parallel_context,
@@ -15,9 +16,10 @@ from gradcell.parallel._mode import ParallelMode
 
 __all__ = [
     "COMPATIBLE", "GRAPH_MODE", "LAX", "PYNATIVE_MODE", "STRICT", "ParallelMode",
-    "get_auto_parallel_context", "get_context", "get_current_device", "get_ps_context",
-    "reset_auto_parallel_context", "reset_ps_context", "set_auto_parallel_context", "set_context",
-    "set_deterministic", "set_device", "set_ps_context", "set_recursion_limit",
+    "get_auto_parallel_context", "get_context", "get_current_device", "get_default_dtype",
+    "get_ps_context", "reset_auto_parallel_context", "reset_ps_context",
+    "set_auto_parallel_context", "set_context", "set_default_dtype", "set_deterministic",
+    "set_device", "set_ps_context", "set_recursion_limit",
 ]  # fmt: skip
 
 
@@ -98,6 +100,31 @@ _OTHERS: dict[str, tuple[Any, str]] = {
     "support_binary": (False, _HERE),
     "variable_memory_max_size": ("0", _ASCEND),
 }
+
+
+def get_default_dtype() -> _core.DType:
+    """The dtype that set_default_dtype has set: float32 at first."""
+    return _core.default_dtype()
+
+
+def set_default_dtype(dtype: _core.DType) -> None:
+    """Sets the dtype of what is made without one: tensors of Python floats, the parameters of layers,
+    ops.zeros, ops.ones, ops.linspace, ops.rand and their kin. It is also what integers become in
+    functions of floats alone, such as ops.sin.
+
+    dtype: float16, bfloat16, float32 (the default, MindSpore's) or float64. With float64, a network
+    and its training compute in double precision from one line at a program's top. NumPy arrays
+    keep their own dtype, and gradcell.numpy makes float32, as MindSpore's does. What was made
+    before stays as it is. Raises TypeError for what is no floating dtype.
+    """
+    if not isinstance(dtype, _core.DType):
+        raise TypeError(
+            "set_default_dtype: a floating dtype is needed, such as gradcell.float64, got "
+            f"{dtype!r}{where()}"
+        )
+    before = _core.default_dtype().name
+    _core.set_default_dtype(dtype)
+    _structure.changed("process", "default_dtype", before, dtype.name)
 
 
 _DEVICES = ("CPU", "GPU", "Ascend")

@@ -1,6 +1,7 @@
 // Factorisations of matrices and solutions, by LAPACK (cpu/products/lapack.h).
 #include <cmath>
 #include <complex>
+#include <numbers>
 #include <vector>
 
 #include "cpu/calls/routines.h"
@@ -67,6 +68,21 @@ void turned(const T* from, int rows, int columns, bool conjugated, T* to) {
     }
 }
 
+/// The rows that a factorisation has exchanged, those of few rows without an allocation.
+class Pivots {
+ public:
+  explicit Pivots(int n) {
+    if (n > kFew) many_.resize(static_cast<size_t>(n));
+  }
+  int32_t* data() { return many_.empty() ? few_ : many_.data(); }
+  const int32_t* data() const { return many_.empty() ? few_ : many_.data(); }
+
+ private:
+  static constexpr int kFew = 16;
+  int32_t few_[kFew];
+  std::vector<int32_t> many_;
+};
+
 void lu_factors(const Call& c, const void* const* in, void* out) {
   const bool pairs = attributes_of<FactorAttributes>(c).pairs;
   const Matrices a(c.in[0], pairs);
@@ -75,9 +91,9 @@ void lu_factors(const Call& c, const void* const* in, void* out) {
     each_problem(a.count, cubed(n), [&](int64_t i) {
       T* const factors = write<T>(out) + i * (a.size() + n);
       std::copy_n(read<T>(in[0]) + i * a.size(), a.size(), factors);
-      std::vector<int32_t> pivots(static_cast<size_t>(n));
+      Pivots pivots(n);
       lu(1, n, factors, pivots.data());
-      std::copy(pivots.begin(), pivots.end(), factors + a.size());
+      std::copy_n(pivots.data(), n, factors + a.size());
     });
   });
 }
@@ -87,12 +103,11 @@ template <class T>
 struct Factors {
   int n;
   const T* matrix;
-  std::vector<int32_t> pivots;
+  Pivots pivots;
   Factors(const void* in, int64_t i, int n)
-      : n(n), matrix(read<T>(in) + i * (int64_t{n} + 1) * n), pivots(static_cast<size_t>(n)) {
+      : n(n), matrix(read<T>(in) + i * (int64_t{n} + 1) * n), pivots(n) {
     const T* const rows = matrix + int64_t{n} * n;
-    for (int k = 0; k < n; ++k)
-      pivots[static_cast<size_t>(k)] = static_cast<int32_t>(std::real(rows[k]));
+    for (int k = 0; k < n; ++k) pivots.data()[k] = static_cast<int32_t>(std::real(rows[k]));
   }
   T diagonal(int64_t k) const { return matrix[k * (n + 1)]; }
 };
@@ -139,14 +154,28 @@ template <class T>
 class Product {
  public:
   void times(T x) {
-    product_ *= x;
-    const double size = std::max(std::abs(std::real(product_)), std::abs(std::imag(product_)));
-    if (size == 0 || !std::isfinite(size)) return;
+    // A factor that is large or small itself is scaled first: the product of two may leave the range.
+    const int own = outside(size_of(x)) ? std::ilogb(size_of(x)) : 0;
+    product_ *= own ? x * std::ldexp(1.0, -own / 2) * std::ldexp(1.0, own / 2 - own) : x;
+    exponent_ += own;
+    const double size = size_of(product_);
+    if (!outside(size)) return;
     const int e = std::ilogb(size);
     product_ *= std::ldexp(1.0, -e);
     exponent_ += e;
   }
+  /// The sign, or the direction of a complex number; 0 of 0.
+  T sign() const {
+    if constexpr (std::is_same_v<T, double>)
+      return product_ > 0 ? 1 : product_ < 0 ? -1 : product_ == 0 ? 0 : product_;
+    else
+      return product_ == T(0) ? product_ : product_ / std::abs(product_);
+  }
+  double log_of_size() const {
+    return std::log(std::abs(product_)) + static_cast<double>(exponent_) * std::numbers::ln2;
+  }
   T value() const {
+    if (exponent_ == 0) return product_;
     const int e = static_cast<int>(std::clamp<int64_t>(exponent_, -5000, 5000));
     auto scaled = [&](double x) { return x == 0 ? x : std::ldexp(x, e); };
     if constexpr (std::is_same_v<T, Complex>)
@@ -156,6 +185,11 @@ class Product {
   }
 
  private:
+  static double size_of(T x) { return std::max(std::abs(std::real(x)), std::abs(std::imag(x))); }
+  /// Whether a number is finite, but so large or small that it should be scaled.
+  static bool outside(double size) {
+    return !(size >= 1e-150 && size <= 1e150) && size != 0 && std::isfinite(size);
+  }
   T product_ = 1;
   int64_t exponent_ = 0;
 };
@@ -168,19 +202,11 @@ void lu_determinant(const Call& c, const void* const* in, void* out) {
     each_problem(f.count, 8.0 * n, [&](int64_t i) {
       const Factors<T> factors(in[0], i, n);
       Product<T> det;
-      T sign = 1;
-      double log = 0;
-      for (int k = 0; k < n; ++k) {
-        const T x = factors.diagonal(k);
-        const double size = std::abs(x);
-        const double swap = factors.pivots[static_cast<size_t>(k)] == k + 1 ? 1 : -1;
-        det.times(x * swap);
-        sign = size == 0 ? T(0) : sign * (x * swap / size);
-        log += std::log(size);
-      }
-      const T whole = det.value();
+      for (int k = 0; k < n; ++k)
+        det.times(factors.pivots.data()[k] == k + 1 ? factors.diagonal(k) : -factors.diagonal(k));
+      const T whole = det.value(), sign = det.sign();
       double* const to = write<double>(out) + i * kDeterminantParts;
-      to[0] = std::real(sign), to[1] = std::imag(sign), to[2] = log;
+      to[0] = std::real(sign), to[1] = std::imag(sign), to[2] = det.log_of_size();
       to[3] = std::real(whole), to[4] = std::imag(whole);
     });
   });

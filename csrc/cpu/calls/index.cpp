@@ -174,6 +174,13 @@ void add_up(const S* x, C* sums, int64_t outer, int64_t n, int64_t m, int64_t in
       }
     });
   const int64_t parts = parts_of(m);
+  if (inner == 1 && outer == 1 && parts == 1) {
+    for (int64_t i = 0; i < m; ++i) {
+      C& to = sums[at[i]];
+      to = static_cast<C>(to + static_cast<C>(x[i]));
+    }
+    return;
+  }
   if (inner == 1 && outer == 1 && parts > 1 && n <= INT32_MAX)
     return split(parts, work, [&](int64_t begin, int64_t end) {
       add_some(x, sums, m, at, n * begin / parts, n * end / parts);
@@ -192,7 +199,7 @@ void scatter(const Call& c, const void* const* in, void* out) {
   const int64_t outer = product(dims, 0, axis), n = dims[axis];
   const int64_t inner = product(dims, axis + 1, dims.size()), m = c.in[0].count;
   auto each = [&](auto body) { split(c.out.count, c.out.count, body); };
-  by_dtype(c.out.dtype, [&]<class S>() {
+  by_dtype_and_size(c.out.dtype, [&]<class S>() {
     using C = typename ComputeOf<S>::type;
     const S* x = static_cast<const S*>(in[1]);
     with_indices(c, c.in[0], in[0], n, [&](const auto& at) {

@@ -7,6 +7,7 @@
 #include "base/scratch.h"
 #include "cpu/calls/order_keys.h"
 #include "cpu/calls/routines.h"
+#include "cpu/calls/wide.h"
 #include "ir/attributes.h"
 #include "ops/order.h"
 
@@ -82,15 +83,12 @@ void first_in_order(int64_t n, int64_t k, std::vector<Placed<K>>& kept, Key key,
     to[i] = static_cast<int32_t>(position(kept[static_cast<size_t>(i)]));
 }
 
-template <class T, class Number>
-void first_as_selected(const T* x, int64_t n, int64_t k, bool largest, Number number, int32_t* to) {
-  using Value = decltype(number(*x));
-  std::vector<Value> row(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) row[i] = number(x[i]);
+template <class T>
+void first_as_selected(const T* row, int64_t n, int64_t k, bool largest, int32_t* to) {
   std::vector<int32_t> at(static_cast<size_t>(n));
   std::iota(at.begin(), at.end(), 0);
   auto before = [&](int32_t i, int32_t j) {
-    const Value a = row[i], b = row[j];
+    const T a = row[i], b = row[j];
     if (largest) return a > b || (is_nan(a) && !is_nan(b));
     return a < b || (!is_nan(a) && is_nan(b));
   };
@@ -158,16 +156,16 @@ void order_few(int64_t n, Key key, std::vector<Placed<K>>& room, int32_t* to) {
     to[i] = static_cast<int32_t>(position(room[static_cast<size_t>(i)]));
 }
 
-template <class T, class Number>
-void order(const T* x, int64_t rows, int64_t n, bool descending, Number number, int32_t* to) {
-  using K = decltype(key_of(number(*x)));
+template <class T>
+void order(const T* x, int64_t rows, int64_t n, bool descending, int32_t* to) {
+  using K = decltype(key_of(*x));
   constexpr int64_t kFew = 256;
   if (n <= kFew)
     return by_parts(rows, 8 * n, [&](int64_t begin, int64_t end) {
       std::vector<Placed<K>> room;
       for (int64_t r = begin; r < end; ++r) {
         auto key = [&](int64_t i) {
-          const K k = key_of(number(x[r * n + i]));
+          const K k = key_of(x[r * n + i]);
           return descending ? static_cast<K>(~k) : k;
         };
         order_few<K>(n, key, room, to + r * n);
@@ -184,7 +182,7 @@ void order(const T* x, int64_t rows, int64_t n, bool descending, Number number, 
       auto* b = reinterpret_cast<Entry<K>*>(room + bytes);
       by_parts(n, 1, [&](int64_t i, int64_t last) {
         for (; i < last; ++i) {
-          const K key = key_of(number(x[r * n + i]));
+          const K key = key_of(x[r * n + i]);
           a[i] = {descending ? static_cast<K>(~key) : key, static_cast<uint32_t>(i)};
         }
       });
@@ -214,33 +212,31 @@ void first_in_rows(const Call& c, const void* const* in, void* out) {
   const int64_t n = rows.length;
   auto* to = static_cast<int32_t*>(out);
   if (k == 0) return;
-  with_numbers(c.in[0].dtype, in[0],
-               [&, k = k, largest = largest, sorted = sorted](const auto* from, auto number) {
-                 using K = decltype(key_of(number(*from)));
-                 by_parts(rows.count, n, [&](int64_t begin, int64_t end) {
-                   std::vector<Placed<K>> kept;
-                   for (int64_t r = begin; r < end; ++r) {
-                     const auto* row = from + r * n;
-                     auto key = [&](int64_t i) {
-                       const K in_order = key_of(number(row[i]));
-                       return largest ? static_cast<K>(~in_order) : in_order;
-                     };
-                     auto better = [&](int64_t first, int64_t last, int64_t bound) {
-                       const auto top = number(row[bound]);
-                       int any = 0;  // a NaN may be one
-                       for (int64_t i = first; i < last; ++i) {
-                         const auto v = number(row[i]);
-                         any |= largest ? !(v <= top) : !(v >= top);
-                       }
-                       return any != 0;
-                     };
-                     if (sorted)
-                       first_in_order<K>(n, k, kept, key, better, to + r * k);
-                     else
-                       first_as_selected(row, n, k, largest, number, to + r * k);
-                   }
-                 });
-               });
+  by_wide_dtype(c.in[0].dtype, [&, k = k, largest = largest, sorted = sorted]<class T>() {
+    using K = decltype(key_of(T()));
+    const Wide<T> x(c.in[0].dtype, in[0], c.in[0].count);
+    by_parts(rows.count, n, [&](int64_t begin, int64_t end) {
+      std::vector<Placed<K>> kept;
+      for (int64_t r = begin; r < end; ++r) {
+        const T* const row = x.data() + r * n;
+        auto key = [&](int64_t i) {
+          const K in_order = key_of(row[i]);
+          return largest ? static_cast<K>(~in_order) : in_order;
+        };
+        auto better = [&](int64_t first, int64_t last, int64_t bound) {
+          const T top = row[bound];
+          int any = 0;  // a NaN may be one
+          for (int64_t i = first; i < last; ++i)
+            any |= largest ? !(row[i] <= top) : !(row[i] >= top);
+          return any != 0;
+        };
+        if (sorted)
+          first_in_order<K>(n, k, kept, key, better, to + r * k);
+        else
+          first_as_selected(row, n, k, largest, to + r * k);
+      }
+    });
+  });
 }
 
 /// Lines of n elements that stand `inner` apart: the best so far go to `values`, or their places to
@@ -250,19 +246,33 @@ void run_best(const S* from, int64_t outer, int64_t n, int64_t inner, Number num
               S* values) {
   using Value = decltype(number(*from));
   // A branch: what wins seldom, or always, is foretold, and nothing waits for it.
-  auto wins = [](Value v, Value best) { return (kLargest ? v >= best : v <= best) || is_nan(v); };
+  auto wins = [](Value v, Value best) { return (kLargest ? v >= best : v <= best) | is_nan(v); };
   if (inner == 1) {
     by_parts(outer, n, [&](int64_t begin, int64_t end) {
+      constexpr int64_t kBlock = 32;  // in which as a rule nothing wins
       for (int64_t o = begin; o < end; ++o) {
-        const S* line = from + o * n;
+        const S* const line = from + o * n;
         Value best = number(line[0]);
         int32_t at = 0;
-        for (int64_t i = 0; i < n; ++i) {
-          if (wins(number(line[i]), best)) best = number(line[i]), at = static_cast<int32_t>(i);
-          if constexpr (kValues)
-            values[o * n + i] = line[at];
-          else
-            to[o * n + i] = at;
+        for (int64_t i = 0; i < n; i += kBlock) {
+          const int64_t last = std::min(n, i + kBlock);
+          int any = last - i < kBlock;
+          if (!any)
+            for (int64_t k = i; k < i + kBlock; ++k) any |= wins(number(line[k]), best);
+          if (!any) {
+            if constexpr (kValues)
+              std::fill_n(values + o * n + i, kBlock, line[at]);
+            else
+              std::fill_n(to + o * n + i, kBlock, at);
+            continue;
+          }
+          for (int64_t k = i; k < last; ++k) {
+            if (wins(number(line[k]), best)) best = number(line[k]), at = static_cast<int32_t>(k);
+            if constexpr (kValues)
+              values[o * n + k] = line[at];
+            else
+              to[o * n + k] = at;
+          }
         }
       }
     });
@@ -283,14 +293,28 @@ void run_best(const S* from, int64_t outer, int64_t n, int64_t inner, Number num
         std::fill_n(to + base, width, 0);
       for (int64_t i = 1; i < n; ++i) {
         const int64_t row = base + i * inner, last = row - inner;
-        for (int64_t j = 0; j < width; ++j) {
-          S& top = best[static_cast<size_t>(j)];
-          const bool won = wins(number(from[row + j]), number(top));
-          top = won ? from[row + j] : top;
-          if constexpr (kValues)
-            values[row + j] = top;
-          else
-            to[row + j] = won ? static_cast<int32_t>(i) : to[last + j];
+        constexpr int64_t kBlock = 32;
+        for (int64_t j0 = 0; j0 < width; j0 += kBlock) {
+          const int64_t j1 = std::min(width, j0 + kBlock);
+          int any = 0;
+          for (int64_t j = j0; j < j1; ++j)
+            any |= wins(number(from[row + j]), number(best[static_cast<size_t>(j)]));
+          if (!any) {
+            if constexpr (kValues)
+              std::copy(best.begin() + j0, best.begin() + j1, values + row + j0);
+            else
+              std::copy(to + last + j0, to + last + j1, to + row + j0);
+            continue;
+          }
+          for (int64_t j = j0; j < j1; ++j) {
+            S& top = best[static_cast<size_t>(j)];
+            const bool won = wins(number(from[row + j]), number(top));
+            top = won ? from[row + j] : top;
+            if constexpr (kValues)
+              values[row + j] = top;
+            else
+              to[row + j] = won ? static_cast<int32_t>(i) : to[last + j];
+          }
         }
       }
     }
@@ -326,8 +350,8 @@ std::span<const RoutineRow> orders() { return kRows; }
 
 void order_of_rows(DType dtype, const void* x, int64_t rows, int64_t length, bool descending,
                    int32_t* out) {
-  with_numbers(dtype, x, [&](const auto* from, auto number) {
-    order(from, rows, length, descending, number, out);
+  by_wide_dtype(dtype, [&]<class T>() {
+    order(Wide<T>(dtype, x, rows * length).data(), rows, length, descending, out);
   });
 }
 

@@ -54,71 +54,70 @@ constexpr int64_t kShort = 512;
 
 struct Partial;  ///< scratch: results of parts
 
-template <Combine how, class S, class A>
-void store(const A* from, S* to, int64_t n) {
+/// Results that are rounded to how a tensor stores them.
+template <class A, class S>
+void store_as(const void* from, void* to, int64_t n) {
   using C = typename ComputeOf<S>::type;
-  for (int64_t i = 0; i < n; ++i) to[i] = S(static_cast<C>(from[i]));
+  for (int64_t i = 0; i < n; ++i)
+    static_cast<S*>(to)[i] = S(static_cast<C>(static_cast<const A*>(from)[i]));
 }
 
 /// The kernels' folds of a tensor's elements from a place on. Half types are widened on the way,
 /// some at a time, which stay in the first-level cache.
-template <Combine how, class S>
 struct Folds {
-  using T = typename ComputeOf<S>::type;
-  using A = AccumulatorOf<how, T>;
-  static constexpr bool kHalf = std::is_class_v<S>;
-
-  DType stored, type;
-  const S* x;
+  Combine how;
+  DType stored;
+  const char* elements;
   const WholeKernels& k = whole_kernels();
+  const size_t item = item_size(stored);
+  const bool half = is_floating(stored) && item < sizeof(float);
+  const DType type = half ? DType::Float32 : stored;
 
-  void line(int64_t at, int64_t n, A* acc) const {
-    if constexpr (kHalf) {
-      constexpr int64_t kBlock = 4096;
-      alignas(64) float wide[kBlock];
-      if constexpr (how == Combine::Sum)
-        if (k.sum_halves(stored, reinterpret_cast<const uint16_t*>(x + at), static_cast<size_t>(n),
-                         acc))
-          return;
-      for (int64_t i = 0; i < n; i += kBlock) {
-        const auto part = static_cast<size_t>(std::min(kBlock, n - i));
-        tile_kernels().transpose.load(x + at + i, stored, wide, part);
-        k.fold(how, type, wide, part, acc);
-      }
-    } else {
-      k.fold(how, type, x + at, static_cast<size_t>(n), acc);
+  void line(int64_t at, int64_t n, void* acc) const {
+    const char* const x = elements + static_cast<size_t>(at) * item;
+    if (!half) return k.fold(how, type, x, static_cast<size_t>(n), acc);
+    constexpr int64_t kBlock = 4096;
+    alignas(64) float wide[kBlock];
+    if (how == Combine::Sum &&
+        k.sum_halves(stored, reinterpret_cast<const uint16_t*>(x), static_cast<size_t>(n),
+                     static_cast<double*>(acc)))
+      return;
+    for (int64_t i = 0; i < n; i += kBlock) {
+      const auto part = static_cast<size_t>(std::min(kBlock, n - i));
+      tile_kernels().transpose.load(x + static_cast<size_t>(i) * item, stored, wide, part);
+      k.fold(how, type, wide, part, acc);
     }
   }
   /// At most kColumns of each row.
-  void rows(int64_t at, int64_t stride, int64_t rows, A* acc, int64_t n) const {
+  void rows(int64_t at, int64_t stride, int64_t rows, void* acc, int64_t n) const {
     const auto width = static_cast<size_t>(n);
-    if constexpr (kHalf) {
-      constexpr int64_t kRows = 4;
-      alignas(64) float wide[kRows * kColumns];
-      for (int64_t r = 0; r < rows; r += kRows) {
-        const int64_t group = std::min(kRows, rows - r);
-        for (int64_t j = 0; j < group; ++j)
-          tile_kernels().transpose.load(x + at + (r + j) * stride, stored, wide + j * kColumns,
-                                        width);
-        k.fold_rows(how, type, wide, kColumns, static_cast<size_t>(group), acc, width);
-      }
-    } else {
-      k.fold_rows(how, type, x + at, stride, static_cast<size_t>(rows), acc, width);
+    const char* const x = elements + at * static_cast<int64_t>(item);
+    if (!half) return k.fold_rows(how, type, x, stride, static_cast<size_t>(rows), acc, width);
+    constexpr int64_t kRows = 4;
+    alignas(64) float wide[kRows * kColumns];
+    for (int64_t r = 0; r < rows; r += kRows) {
+      const int64_t group = std::min(kRows, rows - r);
+      for (int64_t j = 0; j < group; ++j)
+        tile_kernels().transpose.load(x + (r + j) * stride * static_cast<int64_t>(item), stored,
+                                      wide + j * kColumns, width);
+      k.fold_rows(how, type, wide, kColumns, static_cast<size_t>(group), acc, width);
     }
   }
 };
 
-/// S: the type of what is read and written.
-template <Combine how, class S>
-void reduce_as(const Call& c, const S* x, S* out) {
-  using T = typename ComputeOf<S>::type;
-  using A = AccumulatorOf<how, T>;
-  const DType type = std::is_class_v<S> ? DType::Float32 : c.in[0].dtype;
-  const Folds<how, S> folds{c.in[0].dtype, type, x};
+/// A: what elements are combined in. `none` changes nothing; `stored` rounds so many of them.
+template <class A>
+void reduce_in(const Call& c, const Folds& folds, A none, void (*stored)(const void*, void*, int64_t),
+               void* out) {
   const WholeKernels& k = folds.k;
-  const DType wide = sizeof(A) == sizeof(T) ? type
-                     : is_floating(type)    ? DType::Float64
-                                            : DType::Int64;
+  const Combine how = folds.how;
+  const size_t item = item_size(c.out.dtype);
+  auto store = [&](const A* from, int64_t at, int64_t n) {
+    stored(from, static_cast<char*>(out) + static_cast<size_t>(at) * item, n);
+  };
+  const DType wide = sizeof(A) == item_size(folds.type) ? folds.type
+                     : is_floating(folds.type)          ? DType::Float64
+                                                        : DType::Int64;
   Joined joined(c.in[0].dims, c.attributes);
   const Joined::Dim inner = joined.dims.back();
   joined.dims.pop_back();
@@ -130,7 +129,7 @@ void reduce_as(const Call& c, const S* x, S* out) {
     // Short lines [rows][places][inner]: first the rows, as columns side by side.
     const int64_t n = places * inner.size, strips = (n + kColumns - 1) / kColumns;
     A* const sums = gradcell::kept<A, Partial>(n);
-    std::fill_n(sums, n, identity<how, A>());
+    std::fill_n(sums, n, none);
     split(strips, work, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         const int64_t first = n * i / strips, width = n * (i + 1) / strips - first;
@@ -138,10 +137,10 @@ void reduce_as(const Call& c, const S* x, S* out) {
       }
     });
     for (int64_t o = 0; o < places; ++o) {
-      A acc = identity<how, A>();
+      A acc = none;
       k.fold(how, wide, &sums[static_cast<size_t>(o * inner.size)], static_cast<size_t>(inner.size),
              &acc);
-      store<how>(&acc, out + o, 1);
+      store(&acc, o, 1);
     }
     return;
   }
@@ -158,20 +157,20 @@ void reduce_as(const Call& c, const S* x, S* out) {
     if (many)
       return split(places, work, [&](int64_t begin, int64_t end) {
         for (int64_t o = begin; o < end; ++o) {
-          A acc = identity<how, A>();
+          A acc = none;
           for (int64_t p = 0; p < parts; ++p) line(o, p, &acc);
-          store<how>(&acc, out + o, 1);
+          store(&acc, o, 1);
         }
       });
     A* const partial = gradcell::kept<A, Partial>(places * parts);
-    std::fill_n(partial, places * parts, identity<how, A>());
+    std::fill_n(partial, places * parts, none);
     split(places * parts, work, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) line(i / parts, i % parts, &partial[i]);
     });
     for (int64_t o = 0; o < places; ++o) {
-      A acc = identity<how, A>();
+      A acc = none;
       k.fold(how, wide, &partial[o * parts], static_cast<size_t>(parts), &acc);
-      store<how>(&acc, out + o, 1);
+      store(&acc, o, 1);
     }
     return;
   }
@@ -189,20 +188,19 @@ void reduce_as(const Call& c, const S* x, S* out) {
       const int64_t first = n * block / blocks, width = n * (block + 1) / blocks - first;
       const int64_t r0 = rows * group / groups, r1 = rows * (group + 1) / groups;
       A* acc = &partial[(place * groups + group) * n + first];
-      std::fill_n(acc, width, identity<how, A>());
+      std::fill_n(acc, width, none);
       const int64_t from = kept[place] + first;
       if (even)
         folds.rows(from + gone[r0], rows_stride, r1 - r0, acc, width);
       else
         for (int64_t r = r0; r < r1; ++r) folds.rows(from + gone[r], 0, 1, acc, width);
-      if (groups == 1) store<how>(acc, out + place * n + first, width);
+      if (groups == 1) store(acc, place * n + first, width);
     }
   });
   for (int64_t o = 0; o < places && groups > 1; ++o) {
-    A* acc = &partial[o * groups * n];
-    for (int64_t g = 1; g < groups; ++g)
-      for (int64_t j = 0; j < n; ++j) acc[j] = combined<how>(acc[j], acc[g * n + j]);
-    store<how>(acc, out + o * n, n);
+    A* const acc = &partial[o * groups * n];
+    k.fold_rows(how, wide, acc + n, n, static_cast<size_t>(groups - 1), acc, static_cast<size_t>(n));
+    store(acc, o * n, n);
   }
 }
 
@@ -251,9 +249,11 @@ void extremes(const Call& c, DType type, const T* x, int32_t* out) {
 }  // namespace
 
 void reduce(const Call& c, const void* in, void* out) {
+  const Folds folds{c.combine, c.in[0].dtype, static_cast<const char*>(in)};
   by_dtype(c.out.dtype, [&]<class S>() {
     by_combine(c.combine, [&]<Combine how>() {
-      reduce_as<how>(c, static_cast<const S*>(in), static_cast<S*>(out));
+      using A = AccumulatorOf<how, typename ComputeOf<S>::type>;
+      reduce_in<A>(c, folds, identity<how, A>(), store_as<A, S>, out);
     });
   });
 }

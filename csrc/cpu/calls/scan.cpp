@@ -109,10 +109,10 @@ void scan(const Call& c, const void* in, void* out) {
   const int64_t inner = product(dims, axis + 1, dims.size()), n = dims[axis];
   const int64_t outer = c.out.count / (n * inner);
   constexpr int64_t kColumns = 256;
-  by_dtype(c.out.dtype, [&]<class S>() {
+  by_dtype_and_size(c.out.dtype, [&]<class S>() {
     const auto* x = static_cast<const S*>(in);
     auto* y = static_cast<S*>(out);
-    by_combine(c.combine, [&]<Combine how>() {
+    auto run = [&]<Combine how>() {
       if (inner >= kLines) {
         const int64_t strips = (inner + kColumns - 1) / kColumns;
         return split(outer * strips, c.out.count, [&](int64_t begin, int64_t end) {
@@ -141,7 +141,9 @@ void scan(const Call& c, const void* in, void* out) {
                                   std::min(kLines, outer - first), a);
         }
       });
-    });
+    };
+    c.combine == Combine::Product ? run.template operator()<Combine::Product>()
+                                  : run.template operator()<Combine::Sum>();
   });
 }
 

@@ -1,11 +1,12 @@
 // Where elements belong: places in lines, membership, counts in intervals, draws by weights, the
 // best of segments.
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "cpu/calls/order_keys.h"
 #include "cpu/calls/routines.h"
-#include "cpu/kernels/whole_kernels.h"
+#include "cpu/calls/wide.h"
 #include "ir/attributes.h"
 #include "ops/order.h"
 
@@ -35,32 +36,34 @@ int64_t place_of(const K* line, int64_t n, K k, bool right) {
 void place_in_line(const Call& c, const void* const* in, void* out) {
   const bool right = decode<LineAttributes>(c.attributes).right;
   const int64_t n = c.in[0].dims.back(), m = c.in[1].dims.back();
-  with_numbers(c.in[0].dtype, in[0], [&](const auto* line, auto number) {
-    using K = decltype(key_of(number(*line)));
-    const auto* x = static_cast<decltype(line)>(in[1]);
+  by_wide_dtype(c.in[0].dtype, [&]<class T>() {
+    using K = decltype(key_of(T()));
+    const Wide<T> lines(c.in[0].dtype, in[0], c.in[0].count);
+    const Wide<T> wanted(c.in[0].dtype, in[1], c.in[1].count);
+    const T *const line = lines.data(), *const x = wanted.data();
     each_of(c.in[0], 1, 8.0 * static_cast<double>(m), [&](int64_t r) {
       std::vector<K> keys(static_cast<size_t>(n));
       for (int64_t i = 0; i < n; ++i)
-        keys[static_cast<size_t>(i)] = key_of(number(line[r * n + i]));
+        keys[static_cast<size_t>(i)] = key_of(line[r * n + i]);
       auto* to = static_cast<int32_t*>(out) + r * m;
       by_parts(m, 8, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
           to[i] =
-              static_cast<int32_t>(place_of(keys.data(), n, key_of(number(x[r * m + i])), right));
+              static_cast<int32_t>(place_of(keys.data(), n, key_of(x[r * m + i]), right));
       });
     });
   });
 }
 
 /// Whether each of n elements is among m others, none of which is NaN's.
-template <class S, class Number>
-void find_among(const S* x, int64_t n, const S* tests, int64_t m, Number number, uint8_t* to) {
-  using K = decltype(key_of(number(*x)));
+template <class T>
+void find_among(const T* x, int64_t n, const T* tests, int64_t m, uint8_t* to) {
+  using K = decltype(key_of(*x));
   std::vector<K> keys;
   for (int64_t i = 0; i < m; ++i)
-    if (!is_nan(number(tests[i]))) keys.push_back(key_of(number(tests[i])));
+    if (!is_nan(tests[i])) keys.push_back(key_of(tests[i]));
   std::sort(keys.begin(), keys.end());
-  constexpr bool whole = !std::is_floating_point_v<decltype(number(*x))>;
+  constexpr bool whole = !std::is_floating_point_v<T>;
   const K low = keys.empty() ? K(0) : keys.front();
   const K width = keys.empty() ? K(0) : static_cast<K>(keys.back() - low);
   if (whole && !keys.empty() && width < static_cast<K>(std::min<int64_t>(4 * m + 1024, 1 << 24))) {
@@ -68,7 +71,7 @@ void find_among(const S* x, int64_t n, const S* tests, int64_t m, Number number,
     for (K k : keys) table[static_cast<size_t>(k - low)] = 1;
     return by_parts(n, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const K at = static_cast<K>(key_of(number(x[i])) - low);
+        const K at = static_cast<K>(key_of(x[i]) - low);
         to[i] = at <= width ? table[static_cast<size_t>(at)] : uint8_t(0);
       }
     });
@@ -76,7 +79,7 @@ void find_among(const S* x, int64_t n, const S* tests, int64_t m, Number number,
   const auto count = static_cast<int64_t>(keys.size());
   by_parts(n, 8, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const K k = key_of(number(x[i]));
+      const K k = key_of(x[i]);
       const int64_t at = place_of(keys.data(), count, k, false);
       to[i] = at != count && keys[static_cast<size_t>(at)] == k;
     }
@@ -85,10 +88,12 @@ void find_among(const S* x, int64_t n, const S* tests, int64_t m, Number number,
 
 void among(const Call& c, const void* const* in, void* out) {
   const int64_t n = c.in[0].dims.back(), m = c.in[1].dims.back();
-  with_numbers(c.in[0].dtype, in[0], [&](const auto* x, auto number) {
-    const auto* tests = static_cast<decltype(x)>(in[1]);
+  by_wide_dtype(c.in[0].dtype, [&]<class T>() {
+    const Wide<T> elements(c.in[0].dtype, in[0], c.in[0].count);
+    const Wide<T> others(c.in[0].dtype, in[1], c.in[1].count);
+    const T *const x = elements.data(), *const tests = others.data();
     each_of(c.in[0], 1, 8.0 * static_cast<double>(n + m), [&](int64_t r) {
-      find_among(x + r * n, n, tests + r * m, m, number, static_cast<uint8_t*>(out) + r * n);
+      find_among(x + r * n, n, tests + r * m, m, static_cast<uint8_t*>(out) + r * n);
     });
   });
 }
@@ -111,7 +116,9 @@ void counted(int64_t n, int64_t length, F count, int64_t* to) {
 
 void count_between(const Call& c, const void* const* in, void* out) {
   const int64_t n = c.in[0].dims.back(), bins = c.in[1].dims.back() - 1;
-  with_numbers(c.in[0].dtype, in[0], [&](const auto* x, auto number) {
+  by_wide_dtype(c.in[0].dtype, [&]<class T>() {
+    const Wide<T> elements(c.in[0].dtype, in[0], c.in[0].count);
+    const T* const x = elements.data();
     each_of(c.in[0], 1, 4.0 * static_cast<double>(n), [&](int64_t r) {
       const double* edge = static_cast<const double*>(in[1]) + r * (bins + 1);
       const auto* from = x + r * n;
@@ -122,7 +129,7 @@ void count_between(const Call& c, const void* const* in, void* out) {
       const double scale = static_cast<double>(bins) / (high - low);
       auto count = [&](int64_t begin, int64_t end, int64_t* table) {
         for (int64_t i = begin; i < end; ++i) {
-          const auto v = static_cast<double>(number(from[i]));
+          const auto v = static_cast<double>(from[i]);
           if (!(v >= low && v <= high)) continue;
           auto at = std::min(static_cast<int64_t>((v - low) * scale), bins - 1);
           while (at > 0 && v < edge[at]) --at;  // the guess rounds, the edges decide
@@ -159,70 +166,81 @@ void draw_by_weights(const Call& c, const void* const* in, void* out) {
   });
 }
 
-/// The best rows of segments, for columns `first` to `last` of m.
-template <bool kLargest, class S, class Number>
-void best_of_segments(const S* from, DType dtype, const std::vector<int64_t>& segment, int64_t m,
-                      int64_t count, int64_t first, int64_t last, Number number, int32_t* to) {
+/// The least number that a dtype has, or the largest.
+template <class S>
+S end_of(bool least) {
+  if constexpr (std::is_same_v<S, F16>)
+    return S(least ? -65504.0F : 65504.0F);
+  else if constexpr (std::is_same_v<S, BF16>)
+    return S(least ? -0x1.FEp127F : 0x1.FEp127F);
+  else
+    return least ? std::numeric_limits<S>::lowest() : std::numeric_limits<S>::max();
+}
+
+/// The best rows of segments, for columns `first` to `last` of m; or the elements there, stored as
+/// S, unless `values` is null.
+template <class S, class T>
+void best_of_segments(const T* from, bool largest, const std::vector<int64_t>& segment, int64_t m,
+                      int64_t count, int64_t first, int64_t last, int32_t* to, S* values) {
   const int64_t width = last - first;
   std::vector<uint8_t> seen(static_cast<size_t>(count), 0);
-  std::vector<S> best(static_cast<size_t>(count * width), S(0));
+  std::vector<T> best(static_cast<size_t>(count * width), T(0));
   std::vector<int64_t> at(static_cast<size_t>(count * width), -1);
   for (int64_t i = 0; i < static_cast<int64_t>(segment.size()); ++i) {
     const int64_t s = segment[static_cast<size_t>(i)];
     if (s < 0) continue;
-    S* const top = best.data() + s * width;
+    T* const top = best.data() + s * width;
     int64_t* const row = at.data() + s * width;
-    const S* const x = from + i * m + first;
+    const T* const x = from + i * m + first;
     if (!std::exchange(seen[static_cast<size_t>(s)], uint8_t(1))) {
       std::copy_n(x, width, top);
       std::fill_n(row, width, i);
       continue;
     }
-    if constexpr (!std::is_class_v<S>) {
-      whole_kernels().exceed(kLargest, dtype, x, i, top, row, static_cast<size_t>(width));
-      continue;
-    }
-    for (int64_t j = 0; j < width; ++j) {
-      const bool won = kLargest ? number(x[j]) > number(top[j]) : number(x[j]) < number(top[j]);
-      top[j] = won ? x[j] : top[j];
-      row[j] = won ? i : row[j];
-    }
+    whole_kernels().exceed(largest, kWideType<T>, x, i, top, row, static_cast<size_t>(width));
   }
   for (int64_t s = 0; s < count; ++s)
-    for (int64_t j = 0; j < width; ++j)
-      to[s * m + first + j] = static_cast<int32_t>(at[static_cast<size_t>(s * width + j)]);
+    for (int64_t j = 0; j < width; ++j) {
+      const auto k = static_cast<size_t>(s * width + j);
+      if (!values)
+        to[s * m + first + j] = static_cast<int32_t>(at[k]);
+      else
+        values[s * m + first + j] = seen[static_cast<size_t>(s)] ? S(best[k]) : end_of<S>(largest);
+    }
 }
 
 void segment_best(const Call& c, const void* const* in, void* out) {
-  const auto [count, largest] = decode<SegmentAttributes>(c.attributes);
-  const int64_t n = c.in[1].dims.back(), m = c.in[0].dims.back();
+  const auto a = decode<SegmentAttributes>(c.attributes);
+  const int64_t n = c.in[1].dims.back(), m = c.in[0].dims.back(), count = a.count;
   constexpr int64_t kStrip = 128;
   const int64_t strips = (m + kStrip - 1) / kStrip;
-  with_numbers(
-      c.in[0].dtype, in[0], [&, count = count, largest = largest](const auto* rows, auto number) {
-        each_of(c.in[1], 1, static_cast<double>(n * m), [&](int64_t r) {
-          std::vector<int64_t> segment(static_cast<size_t>(n));
-          with_positions(c.in[1].dtype, in[1], [&](const auto* id) {
-            for (int64_t i = 0; i < n; ++i) {
-              const int64_t s = segment[static_cast<size_t>(i)] = id[r * n + i];
-              require(s < count, ErrorKind::Index, "segment id ", s, " is out of range for ", count,
-                      " segments");
-            }
-          });
-          const auto* from = rows + r * n * m;
-          auto* to = static_cast<int32_t*>(out) + r * count * m;
-          by_parts(strips, (n + count) * std::min(m, kStrip), [&](int64_t begin, int64_t end) {
-            for (int64_t s = begin; s < end; ++s) {
-              const int64_t first = s * kStrip, last = std::min(m, first + kStrip);
-              auto run = [&]<bool kLargest> {
-                best_of_segments<kLargest>(from, c.in[0].dtype, segment, m, count, first, last,
-                                           number, to);
-              };
-              largest ? run.template operator()<true>() : run.template operator()<false>();
-            }
-          });
-        });
+  auto run = [&]<class T, class S>(S* values) {
+    const Wide<T> elements(c.in[0].dtype, in[0], c.in[0].count);
+    each_of(c.in[1], 1, static_cast<double>(n * m), [&](int64_t r) {
+      std::vector<int64_t> segment(static_cast<size_t>(n));
+      with_positions(c.in[1].dtype, in[1], [&](const auto* id) {
+        for (int64_t i = 0; i < n; ++i) {
+          const int64_t s = segment[static_cast<size_t>(i)] = id[r * n + i];
+          require(s < count, ErrorKind::Index, "segment id ", s, " is out of range for ", count,
+                  " segments");
+        }
       });
+      const T* const from = elements.data() + r * n * m;
+      auto* const to = values ? nullptr : static_cast<int32_t*>(out) + r * count * m;
+      by_parts(strips, (n + count) * std::min(m, kStrip), [&](int64_t begin, int64_t end) {
+        for (int64_t s = begin; s < end; ++s)
+          best_of_segments(from, a.largest, segment, m, count, s * kStrip,
+                           std::min(m, (s + 1) * kStrip), to,
+                           values ? values + r * count * m : nullptr);
+      });
+    });
+  };
+  by_wide_dtype(c.in[0].dtype, [&]<class T>() {
+    if (!a.values) return run.template operator()<T>(static_cast<T*>(nullptr));
+    by_dtype(c.out.dtype, [&]<class S>() {
+      if constexpr (kComparedAs<S, T>) run.template operator()<T>(static_cast<S*>(out));
+    });
+  });
 }
 
 constexpr RoutineRow kRows[] = {

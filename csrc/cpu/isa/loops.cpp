@@ -190,8 +190,8 @@ void chain_loop(const LoopArgs& p) {
   }
 }
 
-/// Calls f with the link as a compile-time value.
-template <class F>
+/// Calls f with the link as a compile-time value. The first of a chain is not reversed.
+template <bool first = false, class F>
 Loop with_link(Link link, F f) {
   switch (link) {
     case Link::Add:
@@ -199,7 +199,8 @@ Loop with_link(Link link, F f) {
     case Link::Sub:
       return f(std::integral_constant<Link, Link::Sub>());
     case Link::ReverseSub:
-      return f(std::integral_constant<Link, Link::ReverseSub>());
+      if constexpr (!first) return f(std::integral_constant<Link, Link::ReverseSub>());
+      return nullptr;
     default:
       return f(std::integral_constant<Link, Link::Mul>());
   }
@@ -207,7 +208,7 @@ Loop with_link(Link link, F f) {
 
 template <class T>
 Loop find_chain(const Link* links, int operands, bool uniform_end) {
-  return with_link(links[0], [&](auto l0) {
+  return with_link<true>(links[0], [&](auto l0) {
     return with_link(links[1], [&](auto l1) -> Loop {
       if (operands == 3)
         return uniform_end ? chain_loop<T, true, l0.value, l1.value>

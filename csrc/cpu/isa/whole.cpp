@@ -44,6 +44,22 @@ auto by_type(DType t, F f) {
   }
 }
 
+/// The signed integer of an unsigned one's size: for what gives both the same bits.
+constexpr DType as_signed(DType t) {
+  switch (t) {
+    case DType::UInt8:
+      return DType::Int8;
+    case DType::UInt16:
+      return DType::Int16;
+    case DType::UInt32:
+      return DType::Int32;
+    case DType::UInt64:
+      return DType::Int64;
+    default:
+      return t;
+  }
+}
+
 // What becomes of elements before they are combined, of one or a register of them.
 struct Itself {
   template <class V>
@@ -417,7 +433,7 @@ void scan_columns(const T* x, T* y, ptrdiff_t stride, size_t rows, AccumulatorOf
 
 void scan_rows(Combine how, DType type, bool exclusive, const void* x, void* y, ptrdiff_t stride,
                size_t rows, void* acc, size_t n) {
-  by_type(type, [&]<class T>() {
+  auto as = [&]<class T>() {
     auto run = [&]<Combine c>() {
       auto* from = static_cast<const T*>(x);
       auto* to = static_cast<T*>(y);
@@ -427,7 +443,17 @@ void scan_rows(Combine how, DType type, bool exclusive, const void* x, void* y, 
     };
     how == Combine::Product ? run.template operator()<Combine::Product>()
                             : run.template operator()<Combine::Sum>();
-  });
+  };
+  switch (type) {
+    case DType::Float32:
+      return as.template operator()<float>();
+    case DType::Float64:
+      return as.template operator()<double>();
+    case DType::Int32:
+      return as.template operator()<int32_t>();
+    default:
+      return as.template operator()<int64_t>();
+  }
 }
 
 template <class T>
@@ -532,16 +558,32 @@ void convert_all<false, false, double, int32_t>(const double* x, int32_t* y, siz
 }
 #endif
 
+/// Whether integers of S (or floating numbers) give the same bits in D as in the signed D.
+template <class S, class D>
+constexpr bool kSignOfResult = std::is_unsigned_v<D> && std::is_floating_point_v<S> &&
+                               sizeof(D) >= 4;
+/// Whether it makes a difference to D that S is not signed.
+template <class S, class D>
+constexpr bool kSignOfSource =
+    std::is_unsigned_v<S> && (std::is_floating_point_v<D> || sizeof(D) > sizeof(S));
+
 void convert(DType from, DType to, const void* x, void* y, size_t n) {
+  const bool from_bool = from == DType::Bool, to_bool = to == DType::Bool;
+  if (to_bool) to = DType::Int8;
+  if (from_bool || to_bool) from = as_signed(from_bool ? DType::UInt8 : from);
+  if (from_bool || !is_floating(from) || item_size(to) < 4) to = as_signed(to);
+  if (!is_floating(to) && item_size(to) <= item_size(from)) from = as_signed(from);
   by_type(from, [&]<class S>() {
     by_type(to, [&]<class D>() {
       auto* a = static_cast<const S*>(x);
       auto* b = static_cast<D*>(y);
-      if constexpr (std::is_same_v<S, uint8_t>)
-        if (from == DType::Bool) return convert_all<true, false>(a, b, n);
-      if constexpr (std::is_same_v<D, uint8_t>)
-        if (to == DType::Bool) return convert_all<false, true>(a, b, n);
-      convert_all<false, false>(a, b, n);
+      if constexpr (std::is_same_v<S, int8_t> && (!std::is_unsigned_v<D>))
+        if (from_bool) return convert_all<true, false>(a, b, n);
+      if constexpr (std::is_same_v<D, int8_t> && !std::is_unsigned_v<S>)
+        if (to_bool) return convert_all<false, true>(a, b, n);
+      if constexpr ((!std::is_unsigned_v<S> || kSignOfSource<S, D>) &&
+                    (!std::is_unsigned_v<D> || kSignOfResult<S, D>))
+        convert_all<false, false>(a, b, n);
     });
   });
 }
@@ -719,12 +761,14 @@ void bits_of(const T* a, bool many_a, const T* b, bool many_b, T* y, size_t n) {
 
 void bits(Bits what, DType type, const void* a, bool many_a, const void* b, bool many_b, void* y,
           size_t n) {
+  if (what != Bits::RightShift) type = as_signed(type);
   by_type(type, [&]<class T>() {
     if constexpr (std::is_integral_v<T>) {
       auto run = [&]<Bits which>() {
         bits_of<which>(static_cast<const T*>(a), many_a, static_cast<const T*>(b), many_b,
                        static_cast<T*>(y), n);
       };
+      if constexpr (std::is_unsigned_v<T>) return run.template operator()<Bits::RightShift>();
       switch (what) {
         case Bits::And:
           return run.template operator()<Bits::And>();

@@ -193,11 +193,80 @@ Real<T> scale_of(int n, const T* a) {
   return std::ldexp(Real<T>(1), std::min(-std::ilogb(most), kLargest));
 }
 
+// Matrices so small that a call of LAPACK takes longer than the work. As getrf has it they lie by
+// columns.
+
+constexpr int kFewRows = 16;
+
+template <class T>
+Real<T> rough_size(const T& x) {
+  return std::abs(std::real(x)) + std::abs(std::imag(x));
+}
+
+/// P L U by columns, with the largest of each column as pivot (Golub and Van Loan, 3.4).
+template <class T>
+void small_lu(int n, T* a, int32_t* pivots) {
+  for (int k = 0; k < n; ++k) {
+    T* const column = a + k * n;
+    int best = k;
+    for (int i = k + 1; i < n; ++i)
+      if (rough_size(column[i]) > rough_size(column[best])) best = i;
+    pivots[k] = best + 1;
+    if (column[best] == T(0)) continue;
+    if (best != k)
+      for (int j = 0; j < n; ++j) std::swap(a[j * n + k], a[j * n + best]);
+    if (const T by = T(1) / column[k]; std::isfinite(rough_size(by)))
+      for (int i = k + 1; i < n; ++i) column[i] *= by;
+    else  // the pivot is denormal
+      for (int i = k + 1; i < n; ++i) column[i] /= column[k];
+    for (int j = k + 1; j < n; ++j) {
+      const T by = a[j * n + k];
+      for (int i = k + 1; i < n; ++i) a[j * n + i] -= column[i] * by;
+    }
+  }
+}
+
+/// b becomes x of P L U x = b.
+template <class T>
+void small_solve(int n, const T* f, const int32_t* pivots, T* b) {
+  for (int k = 0; k < n; ++k) std::swap(b[k], b[pivots[k] - 1]);
+  for (int k = 0; k < n; ++k)
+    for (int i = k + 1; i < n; ++i) b[i] -= f[k * n + i] * b[k];
+  for (int k = n; k-- > 0;) {
+    b[k] /= f[k * n + k];
+    for (int i = 0; i < k; ++i) b[i] -= f[k * n + i] * b[k];
+  }
+}
+
+/// The same of the transposed matrix.
+template <class T>
+void small_solve_transposed(int n, const T* f, const int32_t* pivots, T* b) {
+  for (int k = 0; k < n; ++k) {
+    for (int i = 0; i < k; ++i) b[k] -= f[k * n + i] * b[i];
+    b[k] /= f[k * n + k];
+  }
+  for (int k = n; k-- > 0;)
+    for (int i = k + 1; i < n; ++i) b[k] -= f[k * n + i] * b[i];
+  for (int k = n; k-- > 0;) std::swap(b[k], b[pivots[k] - 1]);
+}
+
+/// The factors become the inverse.
+template <class T>
+void small_inverse(int n, T* factors, const int32_t* pivots) {
+  T inverse[kFewRows * kFewRows] = {};
+  for (int k = 0; k < n; ++k) {
+    inverse[k * n + k] = T(1);
+    small_solve(n, factors, pivots, inverse + k * n);
+  }
+  std::copy_n(inverse, n * n, factors);
+}
+
 }  // namespace
 
 template <class T>
 void lu(int64_t count, int n, T* a, int32_t* pivots) {
-  if (n == 0) return;
+  if (n <= kFewRows)
+    return each(count, n, [&](int64_t i) { small_lu(n, a + i * n * n, pivots + i * n); });
   const Routine getrf = Routine::of<T>("getrf");
   each(count, n, [&](int64_t i) {
     int info = 0;
@@ -210,6 +279,12 @@ template <class T>
 void lu_solve(bool transposed, int64_t count, int n, int k, const T* factors, const int32_t* pivots,
               T* b) {
   if (n == 0 || k == 0) return;
+  if (n <= kFewRows)
+    return each(count, n, [&](int64_t i) {
+      for (int64_t row = i * k; row < (i + 1) * k; ++row)
+        (transposed ? small_solve<T> : small_solve_transposed<T>)(n, factors + i * n * n,
+                                                                  pivots + i * n, b + row * n);
+    });
   const Routine getrs = Routine::of<T>("getrs");
   each(count, n, [&](int64_t i) {
     int info = 0;
@@ -221,7 +296,9 @@ void lu_solve(bool transposed, int64_t count, int n, int k, const T* factors, co
 
 template <class T>
 void lu_inverse(int64_t count, int n, T* factors, const int32_t* pivots) {
-  if (n == 0) return;
+  if (n <= kFewRows)
+    return each(count, n,
+                [&](int64_t i) { small_inverse(n, factors + i * n * n, pivots + i * n); });
   const Routine getri = Routine::of<T>("getri");
   each(count, n, [&](int64_t i) {
     int info = 0;

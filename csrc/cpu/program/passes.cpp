@@ -13,17 +13,17 @@ constexpr size_t kSmall = 32 << 10, kSmallRounded = 8 << 10;
 constexpr int32_t kElements = 1024;
 
 /// Scratch of a value, a row's.
-struct Place {
+struct ScratchRange {
   size_t begin, end;
   bool whole;  ///< read or written feature by feature, as all others of the pass
 };
 
-Place place_of(const TileValue& v, bool whole) {
+ScratchRange scratch_of(const TileValue& v, bool whole) {
   return {v.offset, v.offset + static_cast<size_t>(v.features) * compute_size(v.type), whole};
 }
 
 /// Whether two values of a pass do not disturb each other: apart, or feature on feature.
-bool compatible(const Place& a, const Place& b) {
+bool compatible(const ScratchRange& a, const ScratchRange& b) {
   const bool apart = a.end <= b.begin || b.end <= a.begin;
   return apart || (a.whole && b.whole && a.begin == b.begin && a.end == b.end);
 }
@@ -41,27 +41,27 @@ std::vector<Pass> find_passes(const Region& r, const std::vector<Loop>& loops, i
       ++first;
       continue;
     }
-    std::vector<Place> read, written;
+    std::vector<ScratchRange> read, written;
     bool rounded = false;
     uint32_t end = first;
     for (; end < n && loops[end]; ++end) {
       const Instruction& i = r.program[end];
       const TileValue& to = r.values[i.dst];
       if (i.features != r.program[first].features || to.features != i.features) break;
-      std::vector<Place> reads;
+      std::vector<ScratchRange> reads;
       for (int k = 0; k < i.operand_count; ++k) {
         const Operand& o = i.operand[k];
         if (o.uniform) continue;
         const TileValue& v = r.values[o.value];
-        reads.push_back(place_of(v, o.base == 0 && o.stride == 1 && v.features == i.features));
+        reads.push_back(scratch_of(v, o.base == 0 && o.stride == 1 && v.features == i.features));
       }
       // What is read stays until all features have passed, unless the same feature takes its place.
-      const Place dst = place_of(to, true);
-      auto fits = [&](const std::vector<Place>& others, const Place& p) {
-        return std::ranges::all_of(others, [&](const Place& o) { return compatible(o, p); });
+      const ScratchRange dst = scratch_of(to, true);
+      auto fits = [&](const std::vector<ScratchRange>& others, const ScratchRange& p) {
+        return std::ranges::all_of(others, [&](const ScratchRange& o) { return compatible(o, p); });
       };
       bool ok = fits(read, dst) && fits(reads, dst);
-      for (const Place& p : reads) ok = ok && fits(written, p);
+      for (const ScratchRange& p : reads) ok = ok && fits(written, p);
       if (!ok) break;
       read.insert(read.end(), reads.begin(), reads.end());
       written.push_back(dst);

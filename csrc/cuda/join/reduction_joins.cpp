@@ -11,9 +11,9 @@ namespace gradcell::cuda {
 
 namespace {
 
-class Joiner {
+class ReductionJoiner {
  public:
-  Joiner(const Graph& g, Fusion& f) : g_(g), f_(f), users_(g.size()) {
+  ReductionJoiner(const Graph& g, Fusion& f) : g_(g), f_(f), users_(g.size()) {
     for (NodeId id = 0; id < g_.size(); ++id)
       if (f_.node[id].role != Role::View)
         for (NodeId input : g_.inputs(id)) users_[f_.storage[input]].push_back(id);
@@ -102,7 +102,7 @@ class Joiner {
 }  // namespace
 
 std::vector<std::vector<NodeId>> join_reductions(const Graph& g, Fusion& fusion) {
-  return Joiner(g, fusion).run();
+  return ReductionJoiner(g, fusion).run();
 }
 
 }  // namespace gradcell::cuda

@@ -18,9 +18,9 @@ constexpr double kMostText = 1.5;
 /// A longer one takes long to compile.
 constexpr double kLongest = 16 << 10;
 
-class Joiner {
+class RowJoiner {
  public:
-  Joiner(const WriterInputs& in, const Segments& segments, Fusion& f)
+  RowJoiner(const WriterInputs& in, const Segments& segments, Fusion& f)
       : in_(in), g_(in.graph), f_(f), users_(g_.size()) {
     for (NodeId id = 0; id < g_.size(); ++id) {
       if (f_.node[id].role != Role::View)
@@ -153,7 +153,7 @@ class Joiner {
 }  // namespace
 
 void join_rows(const WriterInputs& in, const Segments& segments, Fusion& fusion) {
-  Joiner(in, segments, fusion).run();
+  RowJoiner(in, segments, fusion).run();
 }
 
 }  // namespace gradcell::cuda

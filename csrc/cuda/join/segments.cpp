@@ -25,9 +25,9 @@ constexpr size_t kFewOutputs = 8;
 using Group = std::pair<int32_t, int64_t>;  // stage and element count: one kernel, unless joined
 using Groups = std::map<Group, std::vector<NodeId>>;
 
-class Joiner {
+class SegmentJoiner {
  public:
-  Joiner(const WriterInputs& in, Fusion& fusion) : in_(in), g_(in.graph), f_(fusion) {
+  SegmentJoiner(const WriterInputs& in, Fusion& fusion) : in_(in), g_(in.graph), f_(fusion) {
     users_.resize(g_.size());
     for (NodeId id = 0; id < g_.size(); ++id)
       if (f_.node[id].role != Role::View)
@@ -231,6 +231,6 @@ class Joiner {
 
 }  // namespace
 
-Segments join_segments(const WriterInputs& in, Fusion& fusion) { return Joiner(in, fusion).run(); }
+Segments join_segments(const WriterInputs& in, Fusion& fusion) { return SegmentJoiner(in, fusion).run(); }
 
 }  // namespace gradcell::cuda

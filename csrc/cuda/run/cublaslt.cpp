@@ -29,7 +29,7 @@ struct Heuristic {  // cublasLtMatmulHeuristicResult_t
   int reserved[4];
 };
 
-int data_type(DType t) {
+int cublas_type(DType t) {
   switch (t) {
     case DType::Float64:
       return kReal64;
@@ -90,7 +90,7 @@ struct CublasLt::Api {
 struct CublasLt::Product {
   Product(const Api& api, void* handle, const Gemm& p, uint32_t alignment, bool with_bias)
       : api(api) {
-    int type = data_type(p.dtype);
+    int type = cublas_type(p.dtype);
     bool wide = p.dtype == DType::Float64;
     int compute = wide ? kCompute64 : p.tf32 ? kComputeTf32 : kCompute32;
     Api::call(api.desc_create, &desc, compute, wide ? kReal64 : kReal32);

@@ -11,7 +11,6 @@ namespace gradcell::cuda {
 namespace {
 
 constexpr int kNonBlocking = 1;    // CU_STREAM_NON_BLOCKING
-constexpr unsigned kNoTiming = 2;  // CU_EVENT_DISABLE_TIMING
 constexpr size_t kMaxNotes = 4;
 constexpr int kMajorOf = 75, kMinorOf = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 constexpr int kSharedOf = 97;  // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN

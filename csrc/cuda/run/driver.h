@@ -13,6 +13,8 @@ using DevicePointer = unsigned long long;
 using StreamHandle = void*;
 using EventHandle = void*;
 
+inline constexpr unsigned kNoTiming = 2;  // CU_EVENT_DISABLE_TIMING
+
 /// CUDA_KERNEL_NODE_PARAMS_v2
 struct KernelNode {
   void* function;

@@ -12,7 +12,7 @@ constexpr int kInt8 = 0, kUint8 = 1, kInt32 = 2, kInt64 = 4, kFloat16 = 6, kFloa
               kFloat64 = 8, kBrainFloat16 = 9;  // ncclDataType_t
 
 /// The dtype in NCCL's terms; -1: it has none.
-int data_type(DType t) {
+int nccl_type(DType t) {
   switch (t) {
     case DType::Bool:
     case DType::UInt8:
@@ -116,7 +116,7 @@ void Nccl::enqueue(const Passage& p, DevicePointer in, DevicePointer out, Stream
   auto* to = reinterpret_cast<char*>(out);
   const auto given = static_cast<size_t>(p.given), had = static_cast<size_t>(p.had);
   const size_t item = item_size(p.dtype);
-  const int type = data_type(p.dtype), how = reduction(p.combine), root = static_cast<int>(p.root);
+  const int type = nccl_type(p.dtype), how = reduction(p.combine), root = static_cast<int>(p.root);
   const Pattern pattern = gradcell::pattern(p.op);
   require(!reduces(pattern) || type >= 0, ErrorKind::NotImplemented, info(p.op).name, " of ",
           name(p.dtype), " on the GPU: NCCL has no such type; cast to int32 first");

@@ -5,10 +5,6 @@
 
 namespace gradcell::cuda {
 
-namespace {
-constexpr unsigned kNoTiming = 2;  // CU_EVENT_DISABLE_TIMING
-}  // namespace
-
 Staging::Staging(const Driver& driver) : driver_(driver) {
   void* memory = nullptr;
   if (driver_.cuMemHostAlloc(&memory, 2 * kHalf + sizeof(int), 0) != 0) return;

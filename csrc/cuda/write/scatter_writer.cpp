@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kFew = 512, kFewOfRow = 64;
 /// What one pass sorts by, and the chunks of updates that blocks count; see gc_digits.
 constexpr int kDigitBits = 6, kDigits = 1 << kDigitBits, kSorters = 128;
-constexpr int64_t kSmallestChunk = 2048, kMostChunks = 256;
+constexpr int64_t kSmallestChunk = 2048, kMostScatterChunks = 256;
 /// Sums and counts of whole blocks.
 constexpr uint32_t kSummers = 512;
 
@@ -40,7 +40,7 @@ Sorting sorting_of(const Graph& g, NodeId id, size_t axis) {
   Sorting s{dims[axis], g.count(g.input(id, 0)), 0, 1, 0, 0, 0, 0};
   s.columns = in_rows(g, id) ? 1 : g.count(id) / std::max<int64_t>(1, s.places);
   while ((int64_t(1) << (kDigitBits * s.passes)) < s.places) ++s.passes;
-  s.chunk = std::max(kSmallestChunk, divide_up(s.updates, kMostChunks));
+  s.chunk = std::max(kSmallestChunk, divide_up(s.updates, kMostScatterChunks));
   s.chunks = divide_up(s.updates, s.chunk);
   s.run = 16;  // about as many updates a run as runs, where all have one place
   while (s.run < 512 && s.run * s.run * 4 < s.updates) s.run *= 2;

@@ -10,7 +10,7 @@ namespace gradcell::cuda {
 namespace {
 
 /// As many chunks as keep any GPU busy, but not many more where each has many sums.
-constexpr int64_t kFewestChunks = 128, kMostChunks = 512, kMostSums = 1 << 20;
+constexpr int64_t kFewestChunks = 128, kMostSumChunks = 512, kMostSums = 1 << 20;
 
 /// Adds up what the chunks of rows come to, for some accumulators side by side.
 class SumWriter : Writer {
@@ -71,7 +71,7 @@ int64_t tile_chunks(const Region& r) {
   size_t sums = 1;
   for (const Accumulator& a : r.accumulators) sums += a.count();
   return std::min((r.rows + kTileRows - 1) / kTileRows,
-                  std::clamp(kMostSums / static_cast<int64_t>(sums), kFewestChunks, kMostChunks));
+                  std::clamp(kMostSums / static_cast<int64_t>(sums), kFewestChunks, kMostSumChunks));
 }
 
 size_t partial_bytes(const Region& r, const TileSums& sums) {

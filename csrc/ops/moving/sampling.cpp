@@ -14,11 +14,11 @@ namespace {
 
 using Part = SamplePart;
 
-constexpr Parameter kPlaces = tensor("places"), kWeights = tensor("weights"), kY = tensor("y"),
-                    kSize = attribute("size");
-constexpr Parameter kOfResult[] = {kX, kPlaces, kWeights};
-constexpr Parameter kOfSource[] = {kY, kPlaces, kWeights, kSize};
-constexpr Parameter kOfWeight[] = {kX, kPlaces, kY};
+constexpr Parameter kPixels = tensor("places"), kWeights = tensor("weights"), kY = tensor("y"),
+                    kSourceSize = attribute("size");
+constexpr Parameter kOfResult[] = {kX, kPixels, kWeights};
+constexpr Parameter kOfSource[] = {kY, kPixels, kWeights, kSourceSize};
+constexpr Parameter kOfWeight[] = {kX, kPixels, kY};
 
 /// An op of the family, and the two tensors that it computes its own from, in order: its first and
 /// its last input.

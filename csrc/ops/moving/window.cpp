@@ -8,12 +8,12 @@ namespace gradcell {
 
 namespace {
 
-constexpr Parameter kPlaces = tensor("places"), kSize = attribute("size");
+constexpr Parameter kPlacesAlong = tensor("places"), kAxisSize = attribute("size");
 constexpr Parameter kWindowed[] = {
     kX,   attribute("kernel"), attribute("stride"), attribute("dilation"), attribute("before"),
-    kSize};
-constexpr Parameter kTaken[] = {kX, kPlaces};
-constexpr Parameter kPut[] = {kPlaces, tensor("updates"), kSize};
+    kAxisSize};
+constexpr Parameter kTakenAlong[] = {kX, kPlacesAlong};
+constexpr Parameter kPut[] = {kPlacesAlong, tensor("updates"), kAxisSize};
 
 /// [rows, elements], the windowed dimensions being the last `count`.
 NodeId as_rows(Graph& g, NodeId x, size_t count) {
@@ -107,9 +107,9 @@ NodeId rows_of_batch(Graph& g, const Batch& b, size_t k) {
 }
 
 /// y[r, i] = x[r, places[r, i]]; 0 where that is -1.
-class Taking : public Linear {
+class TakingAlong : public Linear {
  public:
-  explicit Taking(Op op) : Linear(op, Form::TakePlaces, {}, kTaken) {}
+  explicit TakingAlong(Op op) : Linear(op, Form::TakePlaces, {}, kTakenAlong) {}
 
   Type infer(const Graph& g, const Draft& d) const override {
     const Dims &x = g.dims(d.inputs[0]), &at = g.dims(d.inputs[1]);
@@ -158,7 +158,7 @@ class Putting : public Linear {
 
 SPEC(WindowMax, Largest)
 SPEC(WindowArgMax, Windowed<Constant>)
-SPEC(TakeAlong, Taking)
+SPEC(TakeAlong, TakingAlong)
 SPEC(PutAlong, Putting)
 
 bool finds_places(Op op) { return op == Op::WindowArgMax; }

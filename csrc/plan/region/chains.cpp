@@ -21,7 +21,7 @@ Link link_of(Op op, bool reversed) {
 }
 
 /// What a chain looks like whose last op is a given instruction.
-enum Form {
+enum Written {
   kAlone,
   kTwo,         ///< ops, without uniform operands
   kTwoUniform,  ///< the last operand is uniform
@@ -40,7 +40,7 @@ class ChainFormer {
     std::vector<uint8_t> dropped(program_.size(), 0);
     for (size_t at = program_.size(); at-- > 0;) {
       if (dropped[at] || !is_link(program_[at])) continue;
-      const Form form = best_[at].cheapest();
+      const Written form = best_[at].cheapest();
       if (form != kAlone) form_chain(at, form, dropped);
     }
     erase_marked(program_, dropped);
@@ -54,8 +54,8 @@ class ChainFormer {
   struct Best {
     std::array<int, kForms> count{kNever, kNever, kNever, kNever};
     std::array<int, kForms> from{};
-    Form cheapest() const {
-      return static_cast<Form>(std::min_element(count.begin(), count.end()) - count.begin());
+    Written cheapest() const {
+      return static_cast<Written>(std::min_element(count.begin(), count.end()) - count.begin());
     }
     int least() const { return count[cheapest()]; }
   };
@@ -84,7 +84,7 @@ class ChainFormer {
       const Best& made = best_[before[k]];
       const int others = all - made.least();
       const bool uniform = i.operand[1 - k].uniform;
-      auto offer = [&](Form form, int count) {
+      auto offer = [&](Written form, int count) {
         if (count + others >= best.count[form]) return;
         best.count[form] = count + others;
         best.from[form] = k;
@@ -101,7 +101,7 @@ class ChainFormer {
   }
 
   /// Makes one instruction of a chain that ends at `at`.
-  void form_chain(size_t at, Form form, std::vector<uint8_t>& dropped) {
+  void form_chain(size_t at, Written form, std::vector<uint8_t>& dropped) {
     Instruction& last = program_[at];
     const int k = best_[at].from[form];
     const auto before = static_cast<size_t>(uses_.only_for(last.operand[k]));

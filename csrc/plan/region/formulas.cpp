@@ -17,15 +17,15 @@ constexpr std::string_view kLetters = "abcpqrst";
 constexpr char kFirstNumber = 'p';
 
 /// An expression: a letter (op is Count), or an op of one or two expressions.
-struct Pattern {
+struct FormulaPattern {
   Op op = Op::Count;
   int letter = 0;  ///< index into kLetters
-  std::vector<Pattern> parts = {};
+  std::vector<FormulaPattern> parts = {};
 };
 
 template <class... Parts>
-Pattern apply(Op op, Parts... parts) {
-  Pattern p{op};
+FormulaPattern apply(Op op, Parts... parts) {
+  FormulaPattern p{op};
   (p.parts.push_back(std::move(parts)), ...);
   return p;
 }
@@ -35,8 +35,8 @@ class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}
 
-  Pattern sum() {
-    Pattern left = product();
+  FormulaPattern sum() {
+    FormulaPattern left = product();
     while (char c = accept("+-"))
       left = apply(c == '+' ? Op::Add : Op::Sub, std::move(left), product());
     return left;
@@ -53,18 +53,18 @@ class Parser {
     text_.remove_prefix(1);
     return c;
   }
-  Pattern product() {
-    Pattern left = factor();
+  FormulaPattern product() {
+    FormulaPattern left = factor();
     while (char c = accept("*/"))
       left = apply(c == '*' ? Op::Mul : Op::Div, std::move(left), factor());
     return left;
   }
   /// A comparison, or a predicate.
-  Pattern condition() {
+  FormulaPattern condition() {
     static constexpr std::pair<std::string_view, Op> kComparisons[] = {
         {"==", Op::Equal},        {"!=", Op::NotEqual}, {"<=", Op::LessEqual},
         {">=", Op::GreaterEqual}, {"<", Op::Less},      {">", Op::Greater}};
-    Pattern left = sum();
+    FormulaPattern left = sum();
     next();
     for (const auto& [text, op] : kComparisons)
       if (text_.starts_with(text)) {
@@ -81,15 +81,15 @@ class Parser {
     text_.remove_prefix(n);
     return found;
   }
-  Pattern factor() {
+  FormulaPattern factor() {
     if (accept("(")) {
-      Pattern inner = sum();
+      FormulaPattern inner = sum();
       accept(")");
       return inner;
     }
     const std::string_view word = name();
     if (word.size() == 1) return {Op::Count, static_cast<int>(kLetters.find(word[0]))};
-    Pattern p{find_function(word)};
+    FormulaPattern p{find_function(word)};
     accept("(");
     p.parts.push_back(p.op == Op::Select ? condition() : sum());
     while (accept(",")) p.parts.push_back(sum());
@@ -105,8 +105,8 @@ class Parser {
   std::string_view text_;
 };
 
-const std::vector<Pattern>& patterns() {
-  static const std::vector<Pattern> all = {
+const std::vector<FormulaPattern>& patterns() {
+  static const std::vector<FormulaPattern> all = {
 #define FORMULA(Name, expression) Parser(#expression).sum(),
 #include "plan/region/formulas.def"
 #undef FORMULA
@@ -123,7 +123,7 @@ class Matcher {
   Matcher(const Region& region, const Uses& uses) : r_(region), uses_(uses) {}
 
   /// Whether `root` computes the pattern.
-  bool match(const Pattern& p, const Instruction& root) {
+  bool match(const FormulaPattern& p, const Instruction& root) {
     bound_ = {};
     used_.clear();
     features_ = root.features;
@@ -147,7 +147,7 @@ class Matcher {
   }
 
  private:
-  bool node(const Pattern& p, const Instruction& i) {
+  bool node(const FormulaPattern& p, const Instruction& i) {
     if (i.kind != TileOp::Elementwise || i.type != type_ || i.features != features_) return false;
     bool square = i.op == Op::Square && p.op == Op::Mul;
     if (i.op != p.op && !square) return false;
@@ -165,7 +165,7 @@ class Matcher {
     return parts(operand[0], operand[1]) || (commutes(p.op) && parts(operand[1], operand[0]));
   }
 
-  bool part(const Pattern& p, const Operand& o) {
+  bool part(const FormulaPattern& p, const Operand& o) {
     if (p.op == Op::Count) return letter(p.letter, o);
     const int32_t maker = uses_.made_for(o);
     if (maker < 0 || r_.values[o.value].features != features_) return false;

@@ -502,18 +502,20 @@ def _rule(init: Any) -> Initializer:
 def initializer(
     init: str | float | Tensor | Initializer,
     shape: int | Sequence[int] | None = None,
-    dtype: _core.DType = _core.float32,
+    dtype: _core.DType | None = None,
 ) -> Tensor:
     """A tensor to start a parameter from.
 
     init: an Initializer, its name ('normal', 'xavier_uniform', 'ones', ...), a number, or a Tensor,
     whose elements are taken. shape: a size or a tuple of sizes; may be None for a Tensor. dtype: of
-    the result.
+    the result; None: the default dtype, float32 unless set_default_dtype says otherwise.
 
     Raises TypeError for an init or a shape of another type, ValueError for an unknown name, a
     negative size, too many elements, or a Tensor of another shape, MemoryError where they do not
     fit.
     """
+    if dtype is None:
+        dtype = _core.default_dtype()
     if isinstance(init, Tensor):
         if shape is not None and _shape(shape) != tuple(init.shape):
             raise ValueError(

@@ -74,7 +74,7 @@ class MultiheadAttention(Cell):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
-        dtype: _core.DType | None = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__()
         owner = "MultiheadAttention"
@@ -91,7 +91,7 @@ class MultiheadAttention(Cell):
         self.dropout = arguments.number(dropout, owner, "dropout")
         self.batch_first = arguments.boolean(batch_first, owner, "batch_first")
         self.add_zero_attn = arguments.boolean(add_zero_attn, owner, "add_zero_attn")
-        self.dtype = arguments.floating_dtype(dtype or _core.float32, owner)
+        self.dtype = arguments.floating_dtype(dtype, owner)
         self._one_weight = self.kdim == e and self.vdim == e
         self.in_proj_weight: Any = None
         self.in_proj_bias: Any = None
@@ -286,7 +286,7 @@ class _Layer(Cell):
         layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__()
         owner = type(self).__name__
@@ -307,7 +307,7 @@ class _Layer(Cell):
         for k in range(1, self.norms + 1):
             setattr(self, f"dropout{k}", Dropout(p=dropout))
 
-    def _attention(self, dropout: float, dtype: _core.DType) -> MultiheadAttention:
+    def _attention(self, dropout: float, dtype: _core.DType | None) -> MultiheadAttention:
         return MultiheadAttention(
             self.d_model, self.nhead, dropout, batch_first=self.batch_first, dtype=dtype
         )
@@ -485,7 +485,7 @@ class Transformer(Cell):
         layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__()
         shared = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)

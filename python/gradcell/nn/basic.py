@@ -53,7 +53,7 @@ class Dense(Cell):
         bias_init: Any = None,
         has_bias: bool = True,
         activation: Any = None,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__()
         self.in_channels = arguments.integer(in_channels, "Dense", "in_channels", 1)
@@ -193,7 +193,7 @@ class Dropout(_Dropping):
         self,
         keep_prob: float = 0.5,
         p: float | None = None,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__()
         self.keep_prob = keep_prob
@@ -271,7 +271,7 @@ class Embedding(Cell):
         embedding_size: int,
         use_one_hot: bool = False,
         embedding_table: Any = "normal",
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
         padding_idx: int | None = None,
     ) -> None:
         super().__init__()
@@ -332,7 +332,7 @@ class EmbeddingLookup(Cell):
         manual_shapes: Any = None,
         max_norm: float | None = None,
         sparse: bool = True,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__()
         owner = "EmbeddingLookup"
@@ -386,9 +386,7 @@ class Linear(Dense):
         bias_init: Any = None,
         dtype: _core.DType | None = None,
     ) -> None:
-        super().__init__(
-            in_features, out_features, weight_init, bias_init, bias, dtype=dtype or _core.float32
-        )
+        super().__init__(in_features, out_features, weight_init, bias_init, bias, dtype=dtype)
         self.in_features, self.out_features = in_features, out_features
 
     def extend_repr(self) -> str:
@@ -412,7 +410,7 @@ class BiDense(Cell):
         weight_init: Any = None,
         bias_init: Any = None,
         has_bias: bool = True,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__()
         self.in1_channels = arguments.integer(in1_channels, "BiDense", "in1_channels", 1)

@@ -50,7 +50,7 @@ class _Convolution(Cell):
         weight_init: Any = None,
         bias_init: Any = None,
         data_format: str | None = None,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__()
         owner = type(self).__name__
@@ -85,7 +85,7 @@ class _Convolution(Cell):
         arguments.floating_dtype(dtype, owner)
         self._start(weight_init, bias_init, dtype)
 
-    def _start(self, weight_init: Any, bias_init: Any, dtype: _core.DType) -> None:
+    def _start(self, weight_init: Any, bias_init: Any, dtype: _core.DType | None) -> None:
         """The parameters."""
         first, second = self.out_channels, self.in_channels
         if self.transposed:
@@ -281,7 +281,7 @@ class Conv2dTranspose(_Transposed):
         has_bias: bool = False,
         weight_init: Any = None,
         bias_init: Any = None,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__(
             in_channels,
@@ -336,7 +336,7 @@ class Conv3dTranspose(_Transposed):
         weight_init: Any = None,
         bias_init: Any = None,
         data_format: str = "NCDHW",
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__(
             in_channels,

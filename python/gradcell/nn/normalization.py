@@ -62,7 +62,7 @@ class _BatchNorm(Cell):
         moving_var_init: Any = "ones",
         use_batch_statistics: bool | None = None,
         data_format: str = "NCHW",
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__()
         owner = type(self).__name__
@@ -183,7 +183,7 @@ class BatchNorm3d(Cell):
         moving_mean_init: Any = "zeros",
         moving_var_init: Any = "ones",
         use_batch_statistics: bool | None = None,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__()
         self.bn2d = BatchNorm2d(
@@ -228,7 +228,7 @@ class SyncBatchNorm(_BatchNorm):
         moving_var_init: Any = "ones",
         use_batch_statistics: bool | None = None,
         process_groups: Any = None,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__(
             num_features,
@@ -295,7 +295,7 @@ class _InstanceNorm(_BatchNorm):
         affine: bool = True,
         gamma_init: Any = "ones",
         beta_init: Any = "zeros",
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, gamma_init, beta_init, dtype=dtype)
 
@@ -351,7 +351,7 @@ class LayerNorm(Cell):
         gamma_init: Any = "ones",
         beta_init: Any = "zeros",
         epsilon: float = 1e-7,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(normalized_shape, (tuple, list)):
@@ -423,7 +423,7 @@ class GroupNorm(Cell):
         affine: bool = True,
         gamma_init: Any = "ones",
         beta_init: Any = "zeros",
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__()
         self.num_groups = arguments.integer(num_groups, "GroupNorm", "num_groups", 1)

@@ -141,11 +141,12 @@ class OneHot(Cell):
         depth: int = 1,
         on_value: float = 1.0,
         off_value: float = 0.0,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__()
         self.axis, self.depth = axis, arguments.integer(depth, "OneHot", "depth", 0)
-        self.on_value, self.off_value, self.dtype = on_value, off_value, dtype
+        self.on_value, self.off_value = on_value, off_value
+        self.dtype = arguments.dtype_or(dtype, _core.default_dtype())
 
     def construct(self, indices: Tensor) -> Tensor:
         on, off = (Tensor(v, self.dtype) for v in (self.on_value, self.off_value))

@@ -121,7 +121,7 @@ class _Recurrent(Cell):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__()
         owner = type(self).__name__
@@ -138,7 +138,7 @@ class _Recurrent(Cell):
         arguments.floating_dtype(dtype, owner)
         self._start(dtype)
 
-    def _start(self, dtype: _core.DType) -> None:
+    def _start(self, dtype: _core.DType | None) -> None:
         """Parameters for each layer and direction, uniform within ±1/sqrt(hidden_size)."""
         rows, h = self._rule.gates * self.hidden_size, self.hidden_size
         kinds: dict[str, list[Parameter]] = {"w_ih": [], "w_hh": [], "b_ih": [], "b_hh": []}
@@ -281,7 +281,7 @@ class RNN(_Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
         *,
         nonlinearity: str = "tanh",
     ) -> None:
@@ -331,7 +331,7 @@ class _Step(Cell):
         input_size: int,
         hidden_size: int,
         has_bias: bool = True,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         super().__init__()
         owner = type(self).__name__
@@ -381,7 +381,7 @@ class RNNCell(_Step):
         hidden_size: int,
         has_bias: bool = True,
         nonlinearity: str = "tanh",
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
     ) -> None:
         arguments.one_of(nonlinearity, ["tanh", "relu"], "RNNCell", "nonlinearity")
         object.__setattr__(self, "mode", nonlinearity)

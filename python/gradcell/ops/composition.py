@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, arguments
+from gradcell import _core, _prints, arguments
 from gradcell._core import ParameterBase, Tensor
 from gradcell._indexing import replaced
 from gradcell._location import where
@@ -120,9 +120,12 @@ def depend(value: Any, expr: Any) -> Any:
 
 
 def print_(*input_x: Any) -> Any:
-    """Prints its arguments, tensors in their long form, and returns the first. Asks for values."""
+    """Prints its arguments, tensors in their long form, and returns the first.
+
+    In a compiled function it prints at every call.
+    """
     for x in input_x:
-        print(repr(x) if isinstance(x, Tensor) else x)
+        _prints.emit(x, text=repr if isinstance(x, Tensor) else str)
     return input_x[0] if input_x else None
 
 

@@ -24,7 +24,7 @@ _ops = _core.ops
 
 def _number_dtype(*values: Any) -> _core.DType:
     if any(isinstance(v, (float, np.floating)) for v in values):
-        return _core.float32
+        return _core.default_dtype()
     if all(isinstance(v, (bool, np.bool_)) for v in values):
         return _core.bool
     return _core.int64
@@ -80,12 +80,12 @@ def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
 
 def zeros(size: Any, dtype: Any = None) -> Tensor:
     """Zeros, float32 by default. size: an integer or a tuple of them."""
-    return filled(size, 0, arguments.dtype_or(dtype, _core.float32))
+    return filled(size, 0, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
 def ones(shape: Any, dtype: Any = None) -> Tensor:
     """Ones, float32 by default. shape: an integer or a tuple of them."""
-    return filled(shape, 1, arguments.dtype_or(dtype, _core.float32))
+    return filled(shape, 1, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
 def zeros_like(input: Any, *, dtype: Any = None) -> Tensor:
@@ -106,8 +106,8 @@ def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
     if min(dims) < 0:
         raise ValueError(f"eye: a shape cannot be negative, got {dims}{where()}")
     if min(dims) == 0:
-        return _ops.full(dims, 0, arguments.dtype_or(dtype, _core.float32))
-    ones = _ops.full([min(dims)], 1, arguments.dtype_or(dtype, _core.float32))
+        return _ops.full(dims, 0, arguments.dtype_or(dtype, _core.default_dtype()))
+    ones = _ops.full([min(dims)], 1, arguments.dtype_or(dtype, _core.default_dtype()))
     flat = _ops.slice_scatter(ones, [dims[0] * dims[1]], [0], [dims[1] + 1])
     return _ops.reshape(flat, dims)
 
@@ -144,9 +144,9 @@ def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
     return out
 
 
-def scalar_to_tensor(input_x: Any, dtype: Any = _core.float32) -> Tensor:
-    """A number as a tensor, float32 by default."""
-    return filled((), input_x, dtype)
+def scalar_to_tensor(input_x: Any, dtype: Any = None) -> Tensor:
+    """A number as a tensor, of the default dtype unless dtype is given."""
+    return filled((), input_x, _core.default_dtype() if dtype is None else dtype)
 
 
 @one_plan
@@ -157,11 +157,11 @@ def linspace(start: Any, end: Any, steps: Any) -> Tensor:
         raise ValueError(f"linspace: steps must not be negative, got {count}{where()}")
     if not isinstance(start, Tensor) and not isinstance(end, Tensor):
         if count < 2:
-            return _ops.full([count], start, _core.float32)
+            return _ops.full([count], start, _core.default_dtype())
         place = _ops.iota([count], _core.float64, 0)
         numbers = _ops.add(_ops.mul(place, (end - start) / (count - 1)), float(start))
         last = _ops.equal(place, float(count - 1))
-        return _ops.cast(_ops.where(last, float(end), numbers), _core.float32)
+        return _ops.cast(_ops.where(last, float(end), numbers), _core.default_dtype())
     a, b = map(arguments.floating, arguments.operands(start, end, "linspace", ("start", "end")))
     if count == 1:
         return _ops.reshape(a, [1])

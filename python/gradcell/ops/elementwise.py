@@ -126,7 +126,7 @@ def fmod(input: Any, other: Any) -> Tensor:
             _ops.logical_and(other_sign, _ops.not_equal(rest, 0)), _ops.sub(rest, y), rest
         )
     size = _ops.mod(_magnitude(x), _magnitude(y))
-    return _ops.copysign(size, x)
+    return _ops.mul(size, _ops.copysign(1.0, _ops.stop_gradient(x)))
 
 
 def _magnitude(x: Tensor) -> Tensor:

@@ -218,7 +218,7 @@ _make()
 def _frequencies(values: Callable[[int, float], Any], n: Any, d: Any, dtype: Any) -> Tensor:
     name = values.__name__
     count = arguments.integer(n, name, "n", 1)
-    want: DType = _core.float32 if dtype is None else to_dtype(dtype)
+    want: DType = _core.default_dtype() if dtype is None else to_dtype(dtype)
     return Tensor(values(count, float(d)), want)
 
 

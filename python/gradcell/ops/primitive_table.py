@@ -114,7 +114,7 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
      "normalized.lrn(x, **attributes)", "LRN"),
     ("mode='REFLECT'", "input_x, paddings", "arrangement.mirror_pad(input_x, paddings, mode)", "MirrorPad"),
     # Numbers and tuples
-    ("", "input_x, dtype=_core.float32", "creation.scalar_to_tensor(input_x, dtype)", "ScalarToTensor"),
+    ("", "input_x, dtype=None", "creation.scalar_to_tensor(input_x, dtype)", "ScalarToTensor"),
     ("", "input_x", "scalars.{}(input_x)",
      "TupleToArray=tuple_to_array ScalarToArray=scalar_to_array TensorShape=tensor_shape"),
     ("", "x", "special.{}(x)", "Eps=eps FloatStatus=float_status"),

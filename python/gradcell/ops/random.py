@@ -142,14 +142,16 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
 @one_plan
 def rand(*size: Any, dtype: Any = None, seed: Any = None) -> Tensor:
     """Numbers spread evenly over [0, 1), float32 by default. size: integers or one tuple."""
-    return _ops.cast(_draw(_size(size, "rand"), seed), arguments.dtype_or(dtype, _core.float32))
+    return _ops.cast(
+        _draw(_size(size, "rand"), seed), arguments.dtype_or(dtype, _core.default_dtype())
+    )
 
 
 @one_plan
 def randn(*size: Any, dtype: Any = None, seed: Any = None) -> Tensor:
     """Standard normal numbers, float32 by default. size: integers or one tuple."""
     normal_ = _draw_normal(_size(size, "randn"), seed)
-    return _ops.cast(normal_, arguments.dtype_or(dtype, _core.float32))
+    return _ops.cast(normal_, arguments.dtype_or(dtype, _core.default_dtype()))
 
 
 def rand_like(input: Any, seed: Any = None, *, dtype: Any = None) -> Tensor:

@@ -20,7 +20,7 @@ def tuple_to_array(input_x: Any) -> Tensor:
     """A tuple of numbers as a vector: int32, or float32 if the first is a float."""
     if not isinstance(input_x, (tuple, list)) or not input_x:
         raise TypeError(f"tuple_to_array: a tuple of numbers is needed, got {input_x!r}{where()}")
-    dtype = _core.float32 if isinstance(input_x[0], float) else _core.int32
+    dtype = _core.default_dtype() if isinstance(input_x[0], float) else _core.int32
     return Tensor(list(input_x), dtype)
 
 

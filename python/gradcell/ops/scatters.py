@@ -14,6 +14,7 @@ from gradcell._indexing import replaced
 from gradcell._location import where
 from gradcell.ops import composition, indexing, shaping, special
 from gradcell.ops.one_plan import one_plan
+from gradcell.own_derivatives import Pushforward, call
 
 _ops = _core.ops
 
@@ -303,9 +304,17 @@ def _segment_extremum(name: str, largest: bool) -> Any:
             return _ops.broadcast_to(none, dims)
         rows = _ops.reshape(t, [ids.size, math.prod(dims[1:])])
         segments = _ops.reshape(_ops.cast(ids, _core.int64), [ids.size])
-        at = _ops.segment_best(_ops.stop_gradient(rows), segments, count, largest)
-        taken = indexing._at_places(rows, 0, _ops.maximum(at, 0))
-        return _ops.reshape(_ops.where(_ops.greater_equal(at, 0), taken, none), dims)
+        values = _ops.segment_best(_ops.stop_gradient(rows), segments, count, largest, True)
+        if t.dtype.is_floating:
+
+            def push(xs: Any, outputs: Any, tangents: Any, _: None) -> list[Tensor]:
+                at = _ops.segment_best(_ops.stop_gradient(xs[0]), segments, count, largest)
+                taken = indexing._at_places(tangents[0], 0, _ops.maximum(at, 0))
+                return [_ops.where(_ops.greater_equal(at, 0), taken, 0.0)]
+
+            rule = Pushforward(name, push, None)
+            (values,) = call([_core.record(values)], [_core.record(rows)], rule)
+        return _ops.reshape(values, dims)
 
     def op(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
         t = indexing.ordered(x, name, "x")

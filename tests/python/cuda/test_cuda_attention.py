@@ -89,7 +89,10 @@ def test_sums_are_what_all_scores_in_memory_give(name: str, batch: Batch) -> Non
             np.testing.assert_allclose(g, w, rtol=0, atol=tolerance * scale, err_msg=name)
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize(
+    "arch",
+    [*(pytest.param(a, marks=pytest.mark.slow) for a in ("sm_75", "sm_80", "sm_100")), "sm_90"],
+)
 def test_none_spills(arch: str, plans: dict[str, Any]) -> None:
     usage = Nvrtc().usage(Kernels(list(plans.values())).source(), arch)
     assert {name: of for name, of in usage.items() if of.spilled} == {}

@@ -82,6 +82,7 @@ def test_a_few_threads_agree_with_one(name: str, batch: Batch) -> None:
 ARCHITECTURES = ("sm_75", "sm_80", "sm_100", "sm_90")
 
 
+@pytest.mark.slow
 def test_every_kernel_compiles(plans: dict[str, Any]) -> None:
     kernels, nvrtc = Kernels(list(plans.values())), Nvrtc()
     begins = range(0, len(kernels.texts), 100)

@@ -236,7 +236,10 @@ ARCHITECTURES = ("sm_75", "sm_80", "sm_100", "sm_90")
 SOME = ["lstm, derivative 2", "loops in loops", "gathers", "a network"]
 
 
-@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize(
+    "arch",
+    [*(pytest.param(a, marks=pytest.mark.slow) for a in ARCHITECTURES[:-1]), ARCHITECTURES[-1]],
+)
 def test_kernels_compile(arch: str, plans: dict[str, Any]) -> None:
     kernels = Kernels([plans[name] for name in SOME])
     assert Nvrtc().compile(kernels.source(), arch, quick=True)

@@ -236,7 +236,10 @@ def test_places_out_of_range_are_flagged(tmp_path: Any) -> None:
         Batch([plan], tmp_path).run(0)
 
 
-@pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90", "sm_100"])
+@pytest.mark.parametrize(
+    "arch",
+    [*(pytest.param(a, marks=pytest.mark.slow) for a in ("sm_75", "sm_80", "sm_100")), "sm_90"],
+)
 def test_none_spills(arch: str, plans: dict[str, Any]) -> None:
     usage = Nvrtc().usage(Kernels(list(plans.values())).source(), arch)
     assert {name: of for name, of in usage.items() if of.spilled} == {}

@@ -23,7 +23,7 @@ _ops = _core.ops
 
 def _weights(cell: Cell, shape: tuple[int, ...], learns: bool, bias: bool, dtype: Any) -> None:
     """weight, ones, and bias, zeros."""
-    kind = _core.float32 if dtype is None else dtype
+    kind = _core.default_dtype() if dtype is None else dtype
     cell.weight = Parameter(initializer("ones", shape, kind), "weight", learns)
     cell.bias = Parameter(initializer("zeros", shape, kind), "bias", learns) if bias else None
 
@@ -50,7 +50,7 @@ class _BatchNorm(Cell):
         self.eps, self.momentum = arguments.number(eps, owner, "eps"), momentum
         self.affine = arguments.boolean(affine, owner, "affine")
         self.track_running_stats = track_running_stats
-        shape, kind = (num_features,), _core.float32 if dtype is None else dtype
+        shape, kind = (num_features,), _core.default_dtype() if dtype is None else dtype
         self.weight = self.bias = None
         if affine:
             _weights(self, shape, True, True, dtype)
@@ -175,7 +175,7 @@ class Embedding(Cell):
         super().__init__()
         arguments.integer(num_embeddings, "Embedding", "num_embeddings", 1)
         arguments.integer(embedding_dim, "Embedding", "embedding_dim", 1)
-        kind = _core.float32 if dtype is None else dtype
+        kind = _core.default_dtype() if dtype is None else dtype
         table = initializer("normal", (num_embeddings, embedding_dim), kind)
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
@@ -213,7 +213,7 @@ class Conv1d(Cell):
                 )
         reach = arguments.integers(kernel_size, "Conv1d", "kernel_size")
         self.given = (stride, padding, dilation, groups)
-        kind = _core.float32 if dtype is None else dtype
+        kind = _core.default_dtype() if dtype is None else dtype
         shape = (out_channels, in_channels // groups, *reach)
         near = 1 / math.sqrt(math.prod(shape[1:]))
         self.weight = Parameter(_uniform(near, shape, kind), "weight")
@@ -246,7 +246,7 @@ class ConvTranspose2d(Cell):
         self.reach = windows.sizes(kernel_size, 2, "ConvTranspose2d", "kernel_size")
         self.stride, self.padding, self.dilation = stride, padding, dilation
         self.output_padding, self.groups = output_padding, groups
-        kind = _core.float32 if dtype is None else dtype
+        kind = _core.default_dtype() if dtype is None else dtype
         shape = (in_channels, out_channels // groups, *self.reach)
         near = 1 / math.sqrt(math.prod(shape[1:]))
         self.weight = Parameter(_uniform(near, shape, kind), "weight")
@@ -286,7 +286,7 @@ class PReLU(Cell):
     def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: Any = None) -> None:
         super().__init__()
         arguments.integer(num_parameters, "PReLU", "num_parameters", 1)
-        kind = _core.float32 if dtype is None else dtype
+        kind = _core.default_dtype() if dtype is None else dtype
         start = initializer(arguments.number(init, "PReLU", "init"), (num_parameters,), kind)
         self.weight = Parameter(start, "weight")
 

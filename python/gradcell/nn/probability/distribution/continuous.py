@@ -61,7 +61,7 @@ class Normal(_LocationScale):
         mean: Any = None,
         sd: Any = None,
         seed: int | None = None,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
         name: str = "Normal",
     ) -> None:
         super().__init__(seed, dtype, name, {"mean": mean, "sd": sd})
@@ -105,7 +105,7 @@ class LogNormal(Normal):
         loc: Any = None,
         scale: Any = None,
         seed: int | None = 0,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
         name: str = "LogNormal",
     ) -> None:
         Distribution.__init__(self, seed, dtype, name, {"loc": loc, "scale": scale})
@@ -159,7 +159,7 @@ class Cauchy(_LocationScale):
         loc: Any = None,
         scale: Any = None,
         seed: int | None = None,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
         name: str = "Cauchy",
     ) -> None:
         super().__init__(seed, dtype, name, {"loc": loc, "scale": scale})
@@ -202,7 +202,7 @@ class Logistic(_LocationScale):
         loc: Any = None,
         scale: Any = None,
         seed: int | None = None,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
         name: str = "Logistic",
     ) -> None:
         super().__init__(seed, dtype, name, {"loc": loc, "scale": scale})
@@ -241,7 +241,7 @@ class Gumbel(_LocationScale):
         loc: Any,
         scale: Any,
         seed: int | None = 0,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
         name: str = "Gumbel",
     ) -> None:
         super().__init__(seed, dtype, name, {"loc": loc, "scale": scale})
@@ -288,7 +288,7 @@ class Laplace(_LocationScale):
         mean: Any = None,
         sd: Any = None,
         seed: int | None = None,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
         name: str = "Laplace",
     ) -> None:
         super().__init__(seed, dtype, name, {"mean": mean, "sd": sd})
@@ -343,7 +343,7 @@ class HalfNormal(_LocationScale):
         mean: Any = None,
         sd: Any = None,
         seed: int | None = None,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
         name: str = "HalfNormal",
     ) -> None:
         super().__init__(seed, dtype, name, {"mean": mean, "sd": sd})
@@ -365,7 +365,7 @@ class Uniform(Distribution):
         low: Any = None,
         high: Any = None,
         seed: int | None = None,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
         name: str = "Uniform",
     ) -> None:
         super().__init__(seed, dtype, name, {"low": low, "high": high})
@@ -422,7 +422,7 @@ class Exponential(Distribution):
         self,
         rate: Any = None,
         seed: int | None = None,
-        dtype: _core.DType = _core.float32,
+        dtype: _core.DType | None = None,
         name: str = "Exponential",
     ) -> None:
         super().__init__(seed, dtype, name, {"rate": rate})

@@ -47,8 +47,8 @@ class Distribution(Cell):
         self._dtype = dtype
         given = dict(param or {})
         tensors = [v for v in given.values() if isinstance(v, Tensor) and v.dtype.is_floating]
-        self.parameter_type = tensors[0].dtype if tensors else _core.float32
-        if self._value_dtypes == "floating" and dtype is not None:
+        self.parameter_type = tensors[0].dtype if tensors else _core.default_dtype()
+        if self._value_dtypes == "floating":
             self.parameter_type = arguments.floating_dtype(dtype, owner)
         self._own = {k: None if v is None else self._parameter(k, v) for k, v in given.items()}
         scalar = all(v is None or isinstance(v, (int, float)) for v in given.values())
