@@ -160,6 +160,9 @@ writes a file (test_dataset_files.py): dataset.GeneratorDataset save
 draw (test_vision.py): dataset.vision CutMixBatch MixUpBatch UniformAugment
 a flag that says there what here is always so: Tensor is_init
 no numbers: nn no_init_parameters rearrange_inputs
+programs of their own, in both modes (test_mindspore_programs.py): mindspore Symbol enable_dynamic
+programs of their own, in both modes (test_mindspore_programs.py): Tensor const_arg set_const_arg
+programs of their own, in both modes (test_mindspore_programs.py): nn.Cell get_scope
 """
 
 

@@ -33,6 +33,7 @@ from gradcell.common.seed import get_seed, set_seed  # noqa: E402
 if _typing.TYPE_CHECKING:
     from gradcell import (
         amp as amp,
+        boost as boost,
         communication as communication,
         dataset as dataset,
         log as log,
@@ -50,8 +51,10 @@ if _typing.TYPE_CHECKING:
     from gradcell.batching import vmap as vmap
     from gradcell.common.api import (
         JitConfig as JitConfig,
+        Symbol as Symbol,
         constexpr as constexpr,
         data_sink as data_sink,
+        enable_dynamic as enable_dynamic,
         jit_class as jit_class,
         lazy_inline as lazy_inline,
         ms_memory_recycle as ms_memory_recycle,
@@ -189,7 +192,7 @@ if _typing.TYPE_CHECKING:
 #: modules themselves). Importing gradcell loads what differentiating a function needs.
 _PLACES = {
     "": """
-        amp communication dataset log mindrecord mint nn numpy parallel profiler runtime scipy
+        amp boost communication dataset log mindrecord mint nn numpy parallel profiler runtime scipy
         train""",
     "amp": "build_train_network",
     "common.no_grad": "no_grad",
@@ -201,7 +204,8 @@ _PLACES = {
     "solvers": "GaussNewton GaussNewtonState",
     "second_order": "fisher_product gauss_newton_product per_sample_gradients",
     "common.api": """
-        JitConfig constexpr data_sink jit_class lazy_inline ms_memory_recycle mutable no_inline""",
+        JitConfig Symbol constexpr data_sink enable_dynamic jit_class lazy_inline ms_memory_recycle
+        mutable no_inline""",
     "common.generator": "Generator default_generator initial_seed manual_seed seed",
     "common.sparse_tensor": "COOTensor CSRTensor RowTensor SparseTensor",
     "batching": "vmap",

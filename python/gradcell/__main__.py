@@ -19,7 +19,7 @@ import sys
 import numpy as np
 
 import gradcell
-from gradcell import _core, _gpu, alias
+from gradcell import _core, _device_choice, _gpu, alias
 from gradcell.communication import engine, launch
 from gradcell.demo import DEMOS
 
@@ -59,19 +59,25 @@ def _exists(target: str, module: bool) -> bool:
         return False
 
 
-def run(target: str, arguments: list[str], module: bool, deepxde: bool = False) -> int:
+def run(options: argparse.Namespace) -> int:
     """Runs a script, or a module, as __main__, with `mindspore` standing for gradcell; or on DeepXDE with
     gradcell below it, and `torch` standing for its names.
 
-    Returns 2 if there is no such thing, else 0.
+    Returns 2 if there is no such thing or device, else 0.
     """
+    target, module = options.target, options.module
     alias.install()
     sys.path[0] = os.getcwd() if module else os.path.dirname(os.path.abspath(target))
     if not _exists(target, module):
         print(f"gradcell run: no such {'module' if module else 'file'}: {target}", file=sys.stderr)
         return 2
-    sys.argv = [target, *arguments]
-    with _names_of_torch() if deepxde else contextlib.nullcontext():
+    try:
+        _device_choice.choose(options.device)
+    except RuntimeError as error:
+        print(f"gradcell run --device: {_gpu.reason(error)}", file=sys.stderr)
+        return 2
+    sys.argv = [target, *options.arguments]
+    with _names_of_torch() if options.deepxde else contextlib.nullcontext():
         if module:
             runpy.run_module(target, run_name="__main__", alter_sys=True)
         else:
@@ -118,8 +124,12 @@ def _parser() -> argparse.ArgumentParser:
     runner = commands.add_parser(
         "run",
         help="run what imports mindspore, or deepxde",
-        usage="gradcell run [--deepxde] (script.py | -m module) ...",
+        usage="gradcell run [--device CPU|GPU] [--deepxde] (script.py | -m module) ...",
     )
+    runner.add_argument(
+        "--device", choices=["CPU", "GPU"], type=str.upper,
+        help="where to compute, whatever the script asks for",
+    )  # fmt: skip
     runner.add_argument("--deepxde", action="store_true", help="DeepXDE's script, on gradcell")
     runner.add_argument("-m", dest="module", action="store_true", help="run a module by its name")
     runner.add_argument("target", help="the script or module")
@@ -140,7 +150,7 @@ def main() -> int:
     elif options.command == "msrun":
         return launch.run(options)
     else:
-        return run(options.target, options.arguments, options.module, options.deepxde)
+        return run(options)
     return 0
 
 

@@ -5,6 +5,8 @@ rel: a relation, EQ to NOT_IN, or for ranges INC_NEITHER to INC_BOTH, which ends
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import operator
 import re
@@ -191,3 +193,30 @@ def check_file_name_by_regular(target: Any, reg: Any = None, prim_name: Any = No
     if not isinstance(target, str) or not re.fullmatch(reg or r"[0-9a-zA-Z@\-_.:/\\ ]+", target):
         raise ValueError(f"{_say(prim_name, 'file name')} is not valid: {target!r}.{where()}")
     return target
+
+
+def args_type_check(*types: Any, **types_by_name: Any) -> Callable[[Any], Any]:
+    """A decorator that checks the types of a function's arguments, by place or by name; None is of any.
+
+    The function raises TypeError for another type.
+    """
+
+    def check(function: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(function)
+        bound = signature.bind_partial(*types, **types_by_name).arguments
+        expected = {**bound, **bound.get("kwargs", {})}
+
+        @functools.wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            given = signature.bind(*args, **kwargs).arguments
+            for name, value in {**given, **given.get("kwargs", {})}.items():
+                kind = expected.get(name)
+                if isinstance(kind, (type, tuple)) and not isinstance(value, (type(None), kind)):
+                    raise TypeError(
+                        f"The parameter '{name}' must be {kind}, but got {type(value)}{where()}"
+                    )
+            return function(*args, **kwargs)
+
+        return checked
+
+    return check

@@ -99,12 +99,25 @@ def use(number: int) -> None:
         raise RuntimeError(f"device_target='GPU': {error}") from None
 
 
+def missing(number: int) -> str | None:
+    """What keeps plans from running on this GPU, in a few words, or None."""
+    find_libraries()
+    before = _core.device_in_use()
+    try:
+        _core.use_device(number)
+        _core.use_device(before)
+    except RuntimeError as error:
+        return reason(error).partition(". ")[0]
+    return None
+
+
 def leave() -> None:
     """Plans run on the CPU from now on."""
     _switch(-1)
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """An error's text without the place of the user's line."""
     text = str(error)
     where = _core.user_location()
     return text.removesuffix(f" ({where})") if where else text
@@ -122,18 +135,18 @@ def report() -> list[tuple[str, str]]:
             capability = device["capability"]
             rows.append((f"GPU {i}", f"{device['name']} (sm_{capability})"))
     except RuntimeError as error:
-        rows.append(("NVIDIA driver", f"missing: {_reason(error)}"))
+        rows.append(("NVIDIA driver", f"missing: {reason(error)}"))
     try:
         rows.append(("NVRTC", f"{_core.nvrtc_version()} {paths['NVRTC']}".rstrip()))
     except RuntimeError as error:
-        rows.append(("NVRTC", f"missing: {_reason(error)}"))
+        rows.append(("NVRTC", f"missing: {reason(error)}"))
     try:
         rows.append(("cuBLASLt", _core.cublaslt_path()))
     except RuntimeError as error:
-        rows.append(("cuBLASLt", f"missing: {_reason(error)}"))
+        rows.append(("cuBLASLt", f"missing: {reason(error)}"))
     try:
         version, path = _core.nccl_version()
         rows.append(("NCCL", f"{version // 10000}.{version // 100 % 100}.{version % 100} {path}"))
     except RuntimeError as error:
-        rows.append(("NCCL", f"missing: {_reason(error)}"))
+        rows.append(("NCCL", f"missing: {reason(error)}"))
     return rows

@@ -4,10 +4,11 @@ one it records."""
 from __future__ import annotations
 
 import copyreg
+import functools
 import importlib
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -45,7 +46,8 @@ def tensor(
     if input_data is not None:
         if shape is not None or init is not None:
             raise ValueError(f"tensor: with 'input_data', 'shape' and 'init' must be None{where()}")
-        return Tensor(input_data, None if dtype is None else to_dtype(dtype))
+        made = Tensor(input_data, None if dtype is None else to_dtype(dtype))
+        return set_const_arg(made, const_arg)
     if shape is None and init is None:
         raise TypeError(f"tensor: expected 'input_data', or 'shape', 'dtype' and 'init'{where()}")
     if shape is None or dtype is None or init is None:
@@ -132,7 +134,9 @@ def _repr_html(self: Tensor) -> str:
 
 
 def _repr(self: Tensor) -> str:
-    return _printing.tensor_repr(_elements(self), str(self.dtype))
+    return _printing.tensor_repr(
+        _elements(self), str(self.dtype), self.__dict__.get("_declared_shape")
+    )
 
 
 def _rebuild(array: np.ndarray, dtype: _core.DType) -> Tensor:
@@ -270,18 +274,53 @@ def move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
 def shaped(shape: Any, dtype: Any, init: Any) -> Tensor:
     """What Tensor(shape=..., dtype=..., init=...) makes: zeros, or what the initialiser `init` gives.
 
-    Dimensions may be unknown, None, for Cell.set_inputs: such a tensor stands for a shape alone, has no
-    elements, and its unknown dimensions have size 0.
+    For Cell.set_inputs, dimensions may be unknown, None or a Symbol, and so may all of them: shape=None.
+    Such a tensor stands for a shape alone: it has no elements.
     """
-    sizes = [shape] if isinstance(shape, int) else list(shape)
-    if any(n is None for n in sizes):
+    sizes = _declared(shape)
+    if any(n < 0 for n in sizes):
         if init is not None:
             raise ValueError(f"Tensor: a shape with None takes no init, got {shape}{where()}")
-        return _ops.full([0 if n is None else int(n) for n in sizes], 0, to_dtype(dtype))
+        return _ops.full([max(n, 0) for n in sizes], 0, to_dtype(dtype))
     if init is None:
-        return _ops.full([int(n) for n in sizes], 0, to_dtype(dtype))
+        return _ops.full(sizes, 0, to_dtype(dtype))
     initializer = importlib.import_module("gradcell.common.initializer").initializer
     return initializer(init, sizes, dtype)  # type: ignore[no-any-return]
+
+
+def _declared(shape: Any) -> list[int]:
+    """The sizes, -1 for one that is not known; [-2] for a number of dimensions that is not known."""
+    if shape is None:
+        return [-2]
+    sizes = [shape] if isinstance(shape, int) else list(shape)
+    known = importlib.import_module("gradcell.common.api").Symbol
+    for n in sizes:
+        if not isinstance(n, (SupportsIndex, known, type(None))):
+            raise TypeError(
+                f"Tensor: a shape is of integers, None and Symbols, got {shape!r}{where()}"
+            )
+    return [int(n) if isinstance(n, SupportsIndex) else -1 for n in sizes]
+
+
+def declared_shape(x: Tensor) -> list[int]:
+    """The shape that Tensor(shape=...) declared, where some of it is unknown; else the tensor's."""
+    return x.__dict__.get("_declared_shape") or list(x.shape)
+
+
+_construct = Tensor.__init__
+
+
+@functools.wraps(_construct)
+def _made(self: Tensor, *args: Any, **kwargs: Any) -> None:
+    if "const_arg" in kwargs:
+        set_const_arg(self, kwargs.pop("const_arg"))
+    _construct(self, *args, **kwargs)
+    if "shape" in kwargs and not args and kwargs.get("input_data") is None and self.size == 0:
+        self.__dict__["_declared_shape"] = _declared(kwargs["shape"])
+
+
+Tensor.__init__ = _made  # type: ignore[method-assign]
+Tensor.const_arg = False  # type: ignore[attr-defined]
 
 
 # Conversion -----------------------------------------------------------------------------------------
@@ -290,6 +329,23 @@ def shaped(shape: Any, dtype: Any, init: Any) -> Tensor:
 def astype(self: Tensor, dtype: Any, copy: bool = True) -> Tensor:
     """The elements in another dtype. Floating to integer truncates; what is out of range saturates."""
     return _ops.cast(self, to_dtype(dtype))
+
+
+def type_(self: Tensor, dtype: Any = None) -> Any:
+    """The elements in another dtype; without one, the dtype's name, a string."""
+    return str(self.dtype) if dtype is None else astype(self, dtype)
+
+
+#: Operators whose x op= y is x = x op y, as for numbers; a Parameter has its own.
+_UPDATES = "add sub mul truediv floordiv mod"
+
+
+def set_const_arg(self: Tensor, const_arg: bool = True) -> Tensor:
+    """Keeps whether MindSpore should take the tensor for a constant: const_arg. Returns itself."""
+    if not isinstance(const_arg, bool):
+        raise TypeError(f"Tensor: const_arg must be a bool, got {const_arg!r}{where()}")
+    self.const_arg = const_arg  # type: ignore[attr-defined]
+    return self
 
 
 def _caster(name: str) -> Callable[[Tensor], Tensor]:
@@ -381,7 +437,9 @@ _attach(
         "from_numpy": staticmethod(from_numpy),
         "astype": astype,
         "to": astype,
-        "type": astype,
+        "type": type_,
+        **{f"__i{name}__": getattr(Tensor, f"__{name}__") for name in _UPDATES.split()},
+        "set_const_arg": set_const_arg,
         "float": _caster("float32"),
         "double": _caster("float64"),
         "half": _caster("float16"),

@@ -16,6 +16,8 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from gradcell import _notice, absent_names
+
 _NAME = "mindspore"
 
 #: What `mindspore.__version__` says: the version whose names and behaviour this follows.
@@ -29,6 +31,7 @@ _MODULES = """
     common.sparse_tensor: common.sparse_tensor
     common.api: common._register_for_tensor common.jit_config common.mutable common.jit_trace
     common.api: _extends common.lazy_inline common.jit_context
+    communication.management: communication._comm_helper
     common.api: graph graph.api
     hooks: common.hook_handle
     common.generator: common.generator
@@ -65,11 +68,12 @@ _MODULES = """
     ops: ops.operations._grad_ops ops.operations._scalar_ops ops.operations._sequence_ops
     ops: ops.operations.sparse_ops ops.operations.spectral_ops ops.operations.manually_defined
     ops: ops.composite.base ops.composite.math_ops ops.composite.multitype_ops
+    ops: ops.composite.multitype_ops.zeros_like_impl ops.composite.multitype_ops.ones_like_impl
     ops: ops.composite.clip_ops ops.composite.random_ops ops.composite.array_ops
     ops.custom: ops.op_info_register
     parallel.algorithm: parallel.algo_parameter_config parallel.function parallel.shard parallel.strategy
     parallel._mode: parallel._mode
-    runtime: hal hal.memory device_context.cpu
+    runtime: hal hal.memory device_context device_context.cpu device_context.cpu.op_tuning
     dataset: dataset.core dataset.engine dataset.engine.datasets dataset.engine.samplers
     dataset.config: dataset.core.validator_helpers
     dataset.text: dataset.text.transforms dataset.text.utils
@@ -91,13 +95,20 @@ _PLACES = {
 
 #: Names that modules of MindSpore have from elsewhere: 'module: name=where it is here'.
 _FOREIGN = """
+    : _Function=common._grad_function._Function
+    common.kinds: TensorPy=Tensor security=common.kinds
+    common.sparse_tensor: RowTensorInner=common.sparse_tensor.RowTensor
     communication.comm_func: GlobalComm=communication.GlobalComm
     common.api: _no_grad=common.no_grad._no_grad
     nn.layer.activation: Tensor=Tensor
     ops: Tensor=Tensor
     ops: constexpr=common.api.constexpr P=ops.operations
-    ops.primitive: constexpr=common.api.constexpr prim_attr_register=ops.prim_attr_register
-    ops.composite: add_flags=ops.add_flags
+    ops: _primexpr=common.api.constexpr PrimitiveWithInfer=ops.Primitive core=ops.add_flags
+    ops: F=ops C=ops PrimitiveWithCheck=ops.Primitive custom_vjp=nn.derivatives.custom_vjp
+    ops: zeros_like_impl=ops ones_like_impl=ops contiguous=Tensor.contiguous
+    ops: ClipByNorm=nn.ClipByNorm new_ones=Tensor.new_ones new_zeros=Tensor.new_zeros
+    ops.composite: add_flags=ops.add_flags core=ops.add_flags
+    jacobians: custom_vjp=nn.derivatives.custom_vjp
     nn.wrap.cell_wrapper: PipelineCell=parallel.nn.Pipeline
     nn.wrap.cell_wrapper: MicroBatchInterleaved=parallel.nn.MicroBatchInterleaved
     ops.functional: Tensor=Tensor constexpr=common.api.constexpr
@@ -109,7 +120,7 @@ _FOREIGN = """
     log: logging=log logger=log
 """
 _OTHERS = {
-    (f"gradcell.{module.strip()}", name): f"gradcell.{target}"
+    (f"gradcell.{module.strip()}".rstrip("."), name): f"gradcell.{target}"
     for module, _, entries in (line.partition(":") for line in _FOREIGN.strip().splitlines())
     for name, _, target in (entry.partition("=") for entry in entries.split())
 }
@@ -120,9 +131,17 @@ def _place(name: str) -> str | None:
     if name in _PLACES or name == _NAME:
         return _PLACES.get(name, "gradcell")
     own = "gradcell" + name[len(_NAME) :]
+    return own if _is_absent(own) or _is_own(own) else None
+
+
+def _is_own(own: str) -> bool:
     package = sys.modules.get(own.rpartition(".")[0])  # the import system has imported it
     path = getattr(package, "__path__", None)
-    return own if path and importlib.machinery.PathFinder.find_spec(own, path) else None
+    return bool(path and importlib.machinery.PathFinder.find_spec(own, path))
+
+
+def _is_absent(own: str) -> bool:
+    return own[len("gradcell.") :] in absent_names.MODULES
 
 
 def _absent(name: str) -> str:
@@ -145,19 +164,28 @@ def _is_import() -> bool:
     return frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
 
 
+def _at(path: str) -> object:
+    """A module, or what is in one or in a class there."""
+    place, _, attribute = path.rpartition(".")
+    home = _at(place) if place else importlib.import_module(path)
+    if isinstance(home, ModuleType) and place and not hasattr(home, attribute):
+        return importlib.import_module(path)
+    return getattr(home, attribute) if place else home
+
+
 def _found_elsewhere(module: ModuleType, name: str) -> object:
     """What MindSpore's module of this name has and the module here has not. Raises AttributeError."""
     target = _OTHERS.get((module.__name__, name))
     if target is not None:
-        place, _, attribute = target.rpartition(".")
-        home = importlib.import_module(place)
-        if not hasattr(home, attribute):
-            return importlib.import_module(target)
-        return getattr(home, attribute)
+        return _at(target)
     for alias in _aliases(module.__name__):
-        place_of = _PLACES.get(f"{alias}.{name}")
-        if place_of is not None:
-            return importlib.import_module(place_of)
+        path = f"{alias}.{name}"
+        if path in _PLACES or path[len(_NAME) + 1 :] in absent_names.MODULES:
+            return importlib.import_module(path)
+        with contextlib.suppress(AttributeError):
+            return absent_names.named(path[len(_NAME) + 1 :])
+    if module.__name__ == "gradcell.ops":
+        return importlib.import_module("gradcell.ops.generated_names").named(name)
     raise AttributeError(name)
 
 
@@ -173,6 +201,9 @@ def _say_what_is_missing(module: ModuleType) -> None:
         return
 
     def missing(name: str) -> object:
+        part = sys.modules.get(f"{module.__name__}.{name}")
+        if part is not None:  # it is being imported
+            return part
         if own is not None:
             with contextlib.suppress(AttributeError):
                 return own(name)
@@ -189,6 +220,16 @@ def _say_what_is_missing(module: ModuleType) -> None:
     module.__getattr__ = missing  # type: ignore[method-assign]
 
 
+class _Unread(ModuleType):
+    """A module whose names are all in absent_names; what a program sets in it is not read."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(name, value)
+        if not name.startswith("__") and not isinstance(value, ModuleType):
+            what = f"{_NAME}{self.__name__[len('gradcell') :]}.{name} = {value!r}"
+            _notice.once(what, "it is of MindSpore's own compiler")
+
+
 class _Loader(importlib.abc.Loader):
     """Gives a module that there is under another name."""
 
@@ -196,6 +237,11 @@ class _Loader(importlib.abc.Loader):
         self.place = place
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        if self.place not in sys.modules and _is_absent(self.place) and not _is_own(self.place):
+            made = sys.modules[self.place] = _Unread(self.place)
+            made.__path__ = []
+            _say_what_is_missing(made)
+            return made
         return importlib.import_module(self.place)
 
     def exec_module(self, module: ModuleType) -> None:

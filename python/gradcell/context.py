@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gradcell import _core, _notice, _structure
@@ -126,6 +127,8 @@ def set_default_dtype(dtype: _core.DType) -> None:
     _structure.changed("process", "default_dtype", before, dtype.name)
 
 
+_DEVICES = ("CPU", "GPU", "Ascend")
+
 #: The core's own limit.
 _MOST_THREADS = 1024
 
@@ -144,10 +147,27 @@ def _check_mode(mode: Any) -> None:
 
 
 def _check_device(target: Any) -> None:
-    if target not in ("CPU", "GPU", "Ascend"):
+    if target not in _DEVICES:
         _fail(ValueError, f"device_target must be 'CPU' or 'GPU', got {target!r}")
     if target == "Ascend":
-        _fail(RuntimeError, "gradcell has no Ascend engine; use device_target='CPU' or 'GPU'")
+        _fail(
+            RuntimeError,
+            "gradcell has no Ascend engine; use device_target='CPU' or 'GPU', or `python -m gradcell "
+            "run`, which takes what is there",
+        )
+
+
+#: Which device a program gets that asks for one with this number; set by `python -m gradcell run`.
+device_for: Callable[[str, int], str] | None = None
+
+
+def _granted(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The options with the device that the program gets."""
+    target = kwargs.get("device_target")
+    if device_for is None or target not in _DEVICES:
+        return kwargs
+    number = kwargs.get("device_id", _values["device_id"])
+    return {**kwargs, "device_target": device_for(target, number)}
 
 
 def _choose_device(target: str, number: int) -> None:
@@ -187,6 +207,7 @@ def set_context(**kwargs: Any) -> None:
 
     Raises ValueError for an unknown option or value, RuntimeError for a device that is not usable.
     """
+    kwargs = _granted(kwargs)
     before = _values["device_target"], _values["device_id"]
     after = kwargs.get("device_target", before[0]), kwargs.get("device_id", before[1])
     for name, value in kwargs.items():
@@ -235,9 +256,10 @@ def graph_mode() -> bool:
     return bool(_values["mode"] == GRAPH_MODE)
 
 
-def set_device(device_target: str, device_id: int | None = None) -> None:
-    """Where to compute: set_context(device_target=..., device_id=...)."""
-    set_context(device_target=device_target, device_id=0 if device_id is None else device_id)
+def set_device(device_target: str | None, device_id: int | None = None) -> None:
+    """Where to compute: set_context(device_target=..., device_id=...). None: the kind of device in use."""
+    target = _values["device_target"] if device_target is None else device_target
+    set_context(device_target=target, device_id=0 if device_id is None else device_id)
 
 
 class DeviceInfo(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gradcell import _core, _structure, arguments, printing
+from gradcell._convert import to_dtype
 from gradcell._core import ParameterBase, Tensor
 from gradcell._location import where
 
@@ -122,6 +123,13 @@ class Parameter(ParameterBase):
         self._set_array(_core.ops.cast(data, self.dtype))
         return self
 
+    def set_dtype(self, dst_type: Any) -> None:
+        """Casts the elements to another dtype, which the parameter has from now on."""
+        dtype = to_dtype(dst_type)
+        if dtype != self.dtype:
+            self._set_array(_core.ops.cast(self._node_tensor(), dtype))
+            _core.bump_structure_version()
+
     assign_value = set_data  # type: ignore[assignment]
 
     def clone(self, init: Any = "same") -> Parameter:
@@ -177,6 +185,11 @@ def _rebuild(
 def parameter_of(variable_id: int) -> Parameter | None:
     """The parameter that owns a variable, if it is still there."""
     return _by_variable.get(variable_id)
+
+
+def parameter_behind(x: Any) -> Any:
+    """The Parameter that a tensor was read from, by a cell that computes in another dtype; else x."""
+    return x.__dict__.get("_parameter", x) if isinstance(x, Tensor) else x
 
 
 class ParameterTuple(tuple[Parameter, ...]):

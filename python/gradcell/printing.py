@@ -39,14 +39,15 @@ def tensor_str(array: Array, dtype_name: str) -> str:
     return np.array2string(values, formatter={"float_kind": lambda value: f"{value:f}"})
 
 
-def tensor_repr(array: Array, dtype_name: str) -> str:
+def tensor_repr(array: Array, dtype_name: str, sizes: Sequence[int] | None = None) -> str:
     """Return the text of a tensor inside a tuple or a list: shape, dtype and full-precision values.
 
     Args:
         array: the values, of any shape.
         dtype_name: the tensor's dtype as it prints, for instance "Float32".
+        sizes: the shape to print, if it is not the array's.
     """
-    shape = ", ".join(map(str, array.shape))
+    shape = ", ".join(map(str, sizes or array.shape))
     start = "\n" if array.ndim > 1 else " "
     return f"Tensor(shape=[{shape}], dtype={dtype_name}, value={start}{_values(array, dtype_name)})"
 

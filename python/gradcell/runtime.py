@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core, _notice
+from gradcell import _core, _notice, context
 
 __all__ = [
     "empty_cache", "launch_blocking", "memory_allocated", "memory_reserved", "memory_stats",
@@ -30,6 +30,11 @@ def set_memory(
 ) -> None:  # fmt: skip
     """How to take memory from the device. Warns once: it is taken as it is needed."""
     _notice.once("set_memory", "memory is taken as it is needed")
+
+
+def threads_num(num: int) -> None:
+    """How many threads the CPU computes with, as set_context(max_threads=num)."""
+    context.set_context(max_threads=num)
 
 
 def empty_cache() -> None:

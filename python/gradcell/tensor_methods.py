@@ -521,14 +521,15 @@ def _explained(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 #: Ops as methods, with the tensor as their first argument; imported when they are first called.
 _FROM_OPS = """
-    addbmm addcdiv addcmul addmv addr aminmax angle approximate_equal baddbmm bincount bitwise_and
-    bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor cholesky
-    cholesky_inverse cholesky_solve conj cov cross cummax cummin cumprod deg2rad det diagflat
-    diagonal_scatter diff digamma dsplit float_power frac gather_elements gather_nd gcd ger
-    hardshrink heaviside histc hsplit imag index_fill inverse is_complex is_floating_point isreal lcm
-    lgamma logaddexp logaddexp2 logcumsumexp logdet logit matrix_power median moveaxis multinomial
-    nan_to_num nanmean nanmedian nanquantile nansum positive qr quantile rad2deg random_categorical real
-    reverse_sequence rot90 select_scatter sgn signbit sinc slice_scatter slogdet svd tensor_scatter_sub
+    addbmm addcdiv addcmul addmv addr aminmax angle approximate_equal baddbmm bincount
+    bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+    cholesky cholesky_inverse cholesky_solve conj cov cross cummax cummin cumprod deg2rad det
+    diagflat diagonal_scatter diff digamma dsplit float_power frac gather_elements gather_nd gcd
+    ger hardshrink heaviside histc hsplit igamma igammac imag index_fill inverse is_complex
+    is_floating_point isreal lcm lgamma logaddexp logaddexp2 logcumsumexp logdet logit
+    matrix_power median moveaxis multinomial mvlgamma renorm nan_to_num nanmean nanmedian
+    nanquantile nansum positive qr quantile rad2deg random_categorical real reverse_sequence
+    rot90 select_scatter sgn signbit sinc slice_scatter slogdet svd tensor_scatter_sub
     tensor_split unique_consecutive unique_with_pad unsorted_segment_max unsorted_segment_min
     unsorted_segment_sum vsplit xdivy scatter scatter_nd_add
 """
@@ -549,7 +550,7 @@ _ROWS = (
     ("self, other", "_of_numbers(self, other, ops.{})", "fmax=maximum fmin=minimum"),
     ("self, lambd=0.5", "ops.softshrink(self, lambd)", "soft_shrink"),
     ("self, v, indices", "ops.inplace_update(self, v, indices)", "inplace_update"),
-    ("self", "ops.logical_and(ops.isinf(self), ops.{}(self, 0))", "isneginf=less isposinf=greater"),
+    ("self", "ops.{}(self)", "isneginf=isneginf isposinf=isposinf"),
     ("self, v, side='left', sorter=None",
      "ops.searchsorted(self, v, side=side, sorter=sorter, out_int32=True)", "searchsorted"),
     ("self, axis=None, keepdims=False",

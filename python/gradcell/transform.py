@@ -18,7 +18,7 @@ from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.compiled import MISSED, CompiledCache, cache_for, function_name, own, run
 from gradcell.hooks import hooked
-from gradcell.parameter import Parameter, parameter_of
+from gradcell.parameter import Parameter, parameter_behind, parameter_of
 
 
 def _refuse_in_no_grad() -> None:
@@ -224,18 +224,19 @@ def _check_positions(grad_position: Any) -> tuple[int, ...]:
 
 
 def _check_weights(weights: Any) -> list[Parameter]:
-    items = [weights] if isinstance(weights, Parameter) else weights
+    items = [weights] if isinstance(weights, Tensor) else weights
     if not isinstance(items, (list, tuple)):
         raise TypeError(
             "The weights you provided is expected to be a tensor, or a list or tuple. but got "
             f"{weights!r}{where()}"
         )
-    for w in items:
+    found = [parameter_behind(w) for w in items]
+    for w in found:
         if not isinstance(w, Parameter):
             raise TypeError(
                 f"weights: every element must be a Parameter, got {type(w).__name__}{where()}"
             )
-    return list(items)
+    return found
 
 
 def _check_argument(name: str, args: Sequence[Any], position: int, integers: bool = False) -> None:
@@ -298,7 +299,7 @@ class _GradFunction:
         self.single_position = len(self.positions) == 1
         self.by_position = grad_position is not None
         self.by_weights = weights is not None
-        self.single_weight = isinstance(weights, Parameter)
+        self.single_weight = isinstance(weights, Tensor)
         self.weights = _check_weights(weights) if weights is not None else []
         self.has_aux, self.return_ids = has_aux, return_ids
         self.with_value, self.with_sens = with_value, with_sens
@@ -503,7 +504,7 @@ class GradOperation:
         """The gradient function of fn."""
         if not callable(fn):
             raise TypeError(f"The fn should be callable, but got {type(fn).__name__}{where()}")
-        single = isinstance(weights, Parameter)
+        single = isinstance(weights, Tensor)
         parameters = _check_weights(weights) if weights is not None and self.get_by_list else None
         key = (
             "GradOperation",

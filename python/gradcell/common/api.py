@@ -7,6 +7,7 @@ gradcell traces a function with the Python that it is made of, so that what Mind
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -46,7 +47,9 @@ class JitConfig:
     ) -> None:
         arguments.one_of(jit_level, ("", "O0", "O1", "O2", "O3"), "JitConfig", "jit_level")
         arguments.one_of(exc_mode, ("auto", "sink", "no_sink"), "JitConfig", "exc_mode")
-        arguments.one_of(jit_syntax_level, ("", "STRICT", "LAX"), "JitConfig", "jit_syntax_level")
+        arguments.one_of(
+            jit_syntax_level, ("", "STRICT", "COMPATIBLE", "LAX"), "JitConfig", "jit_syntax_level"
+        )
         arguments.one_of(debug_level, ("RELEASE", "DEBUG"), "JitConfig", "debug_level")
         arguments.one_of(infer_boost, ("on", "off"), "JitConfig", "infer_boost")
         given = (jit_level, exc_mode, jit_syntax_level, debug_level, infer_boost)
@@ -183,6 +186,39 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     out = _MUTABLE[kind](input_data)
     out.__ms_dynamic_len__ = dynamic_len
     return out
+
+
+class Symbol:
+    """A dimension of an unknown size, for Tensor(shape=(Symbol(), 3), dtype=...): remainder + a multiple of
+    divisor, from min to max. Each size is compiled for itself.
+
+    Raises TypeError, ValueError.
+    """
+
+    def __init__(
+        self, max: int = 0, min: int = 1, divisor: int = 1, remainder: int = 0, unique: bool = False
+    ) -> None:
+        for name, value, least in (("max", max, 0), ("min", min, 1), ("divisor", divisor, 1)):
+            arguments.integer(value, "Symbol", name, least)
+        if not 0 <= arguments.integer(remainder, "Symbol", "remainder") < divisor:
+            raise ValueError(
+                f"Symbol: 'remainder' must be in [0, {divisor}), got {remainder}{where()}"
+            )
+        arguments.boolean(unique, "Symbol", "unique")
+
+
+def enable_dynamic(**kwargs: Any) -> Callable[[Any], Any]:
+    """A decorator that declares arguments' shapes, Tensor(shape=None, dtype=...): the function itself, since
+    each shape is compiled for itself. Raises ValueError for an argument that the function has not."""
+
+    def declare(function: Any) -> Any:
+        names = inspect.signature(function).parameters
+        for name in kwargs:
+            if name not in names:
+                raise ValueError(f"enable_dynamic: there is no argument {name!r}{where()}")
+        return function
+
+    return declare
 
 
 def data_sink(

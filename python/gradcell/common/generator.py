@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell.common import seed as _seed
 from gradcell.ops.random_state import get_rng_state, set_rng_state
@@ -20,9 +21,18 @@ class Generator:
     Random ops draw from the process's streams; a generator given to one is taken for them.
     """
 
+    _offset = 0
+
+    def _step(self, step: Tensor) -> tuple[Tensor, Tensor]:
+        """(the seed, how many numbers were asked for before); step: how many now."""
+        before = self._offset
+        self._offset += int(arguments.tensor(step, "Generator", "step"))
+        return Tensor(self.initial_seed(), _core.int64), Tensor(before, _core.int64)
+
     def manual_seed(self, seed: int) -> Generator:
         """set_seed. Returns itself."""
         _seed.set_seed(seed)
+        self._offset = 0
         return self
 
     def seed(self) -> int:

@@ -263,16 +263,29 @@ class Threshold(Cell):
 class PReLU(Cell):
     """x where x > 0, a x elsewhere, with a trained: one, or one for each of the channels (axis 1).
 
-    channel: how many. w: what a starts from, a number or a tensor of shape (channel,). He et al.,
-    Delving deep into rectifiers (2015), equation 1. Parameter: a (channel,).
+    channel: how many. w: what a starts from, a number, a list of a number for each channel or a tensor of
+    shape (channel,). He et al., Delving deep into rectifiers (2015), equation 1. Parameter: a (channel,).
+    Raises ValueError for a list of another length, or of what are no numbers.
     """
 
     def __init__(self, channel: int = 1, w: Any = 0.25) -> None:
         super().__init__()
         arguments.integer(channel, "PReLU", "channel", 1)
-        if not isinstance(w, Tensor):
+        if isinstance(w, list):
+            if len(w) != channel or not all(isinstance(a, (int, float)) for a in w):
+                raise ValueError(
+                    f"For 'PReLU', 'w' as a list must hold a number for each of the {channel} channels, but "
+                    f"got {w}.{where()}"
+                )
+            w = Tensor(w, _core.float32)
+        elif not isinstance(w, Tensor):
             arguments.number(w, "PReLU", "w")
         self.a = Parameter(initializer(w, (channel,)), name="a")
+
+    @property
+    def w(self) -> Parameter:
+        """The slopes."""
+        return self.a
 
     def construct(self, x: Tensor) -> Tensor:
         return _functions.prelu(x, self.a)

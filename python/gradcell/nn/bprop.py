@@ -20,8 +20,9 @@ def construct_with_bprop(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
     bprop gives a gradient for each argument: a tuple, or for a single argument the gradient itself; None
     for zero; for an argument that is a tuple, a tuple. It may give (those, {parameter: gradient}), too:
-    parameters that are not there have no gradient. Raises RuntimeError, when the derivative is taken,
-    for another number of gradients and for shapes that do not fit the arguments'.
+    parameters that are not there have no gradient. Raises, when the derivative is taken, TypeError
+    where nothing is returned, RuntimeError for another number of gradients and for shapes that do not
+    fit the arguments'.
     """
     given = args
     if kwargs or len(args) < len(inspect.signature(cell.construct).parameters):
@@ -44,6 +45,10 @@ def construct_with_bprop(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         given = tree.refill(in_outline, inputs[:count])
         dout = tree.refill(out_outline, filled(cotangents, outputs))
         found = bprop(*given, tree.refill(out_outline, outputs), dout)
+        if found is None:
+            raise TypeError(
+                f"{who} returned nothing: a gradient for each argument is needed{where()}"
+            )
         by_parameter: dict[Any, Any] = {}
         if isinstance(found, tuple) and len(found) == 2 and isinstance(found[1], dict):
             found, by_parameter = found

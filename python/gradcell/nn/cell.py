@@ -17,6 +17,7 @@ from gradcell.hooks import HookHandle
 from gradcell.nn.bprop import construct_with_bprop
 from gradcell.nn.graph_mode import GraphMode
 from gradcell.nn.hooks import CellHooks
+from gradcell.nn.reading import read, reads
 from gradcell.parameter import Parameter, ParameterTuple
 
 __all__ = [
@@ -182,7 +183,7 @@ class Cell(GraphMode):
         if "_params" in own:
             found = own["_params"].get(name)
             if found is not None:
-                return found if own["_computes_in"] is None else self._in_compute_dtype(found)
+                return found if own["_computes_in"] is None else read(found, own["_computes_in"])
             found = own["_cells"].get(name)
             if found is not None:
                 return found
@@ -200,13 +201,6 @@ class Cell(GraphMode):
         raise AttributeError(
             f"The '{type(self).__name__}' object has no attribute '{name}'.{where()}"
         )
-
-    def _in_compute_dtype(self, p: Parameter) -> Tensor:
-        """The parameter, or its cast while construct runs in another dtype."""
-        dtype = self._computes_in
-        if p.dtype == dtype or p.dtype.is_complex or not p.dtype.is_floating:
-            return p
-        return _core.ops.cast(p, dtype)
 
     def __delattr__(self, name: str) -> None:
         if name in self._params or name in self._cells:
@@ -362,6 +356,10 @@ class Cell(GraphMode):
         """Each parameter by itself: values are there from the start."""
         return {p: p for p in self.get_parameters()}
 
+    def get_scope(self) -> str | None:
+        """None: graphs name the user's lines, not cells."""
+        return None
+
     def update_cell_prefix(self) -> None:
         """Sets param_prefix of every cell below to its path."""
         for path, cell in self.cells_and_names():
@@ -503,7 +501,8 @@ class Cell(GraphMode):
         before = own["_computes_in"]
         own["_computes_in"] = dtype
         try:
-            out = self._constructed(*cast_floating(args, dtype), **cast_floating(kwargs, dtype))
+            with reads(own, dtype):
+                out = self._constructed(*cast_floating(args, dtype), **cast_floating(kwargs, dtype))
         finally:
             own["_computes_in"] = before
         return out if self._output_to is None else cast_floating(out, self._output_to)

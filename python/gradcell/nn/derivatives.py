@@ -42,3 +42,27 @@ class Vjp(Cell):
         v = args[-1]
         found = pull_back(*v) if isinstance(v, tuple) else pull_back(v)
         return out, found[0] if len(found) == 1 else found
+
+
+def custom_vjp(fn: Any = None) -> Any:
+    """The function as a cell whose derivative is what its defbwd is given: bwd(*args, output, gradient)."""
+    return CustomVjp(fn) if fn is not None else CustomVjp
+
+
+class CustomVjp(Cell):
+    """A function with a derivative of its own, which defbwd sets."""
+
+    def __init__(self, fwd: Any) -> None:
+        super().__init__()
+        self.fwd = fwd
+        self.bwd: Any = None
+
+    def defbwd(self, bwd: Any) -> None:
+        """Sets the derivative."""
+        self.bwd = bwd
+
+    def construct(self, *args: Any) -> Any:
+        return self.fwd(*args)
+
+    def bprop(self, *args: Any) -> Any:
+        return self.bwd(*args)

@@ -8,13 +8,25 @@ from typing import Any
 from gradcell import _notice
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell._tensor import declared_shape
 
 _ALONE = "there is one process"
 
 
 def _described(x: Tensor) -> str:
-    sizes = [None if n == 0 else n for n in x.shape]
-    return f"Tensor[{x.dtype}] of shape {sizes}"
+    sizes = declared_shape(x)
+    if sizes == [-2]:
+        return f"Tensor[{x.dtype}] of any shape"
+    return f"Tensor[{x.dtype}] of shape {[n if n > 0 else None for n in sizes]}"
+
+
+def _fits(x: Any, declared: Tensor) -> bool:
+    if not isinstance(x, Tensor) or x.dtype != declared.dtype:
+        return False
+    sizes = declared_shape(declared)
+    return sizes == [-2] or (
+        x.ndim == len(sizes) and all(n in (-1, 0, m) for n, m in zip(sizes, x.shape, strict=True))
+    )
 
 
 class GraphMode:
@@ -31,8 +43,9 @@ class GraphMode:
         return self(*args, **kwargs)  # type: ignore[operator]
 
     def set_inputs(self, *inputs: Any, **kwargs: Any) -> None:
-        """Declares the arguments: tensors whose dtypes and sizes those of a call must have; a size of 0,
-        as Tensor(shape=[None, 3], dtype=...) has it, fits any.
+        """Declares the arguments: tensors whose dtypes and sizes those of a call must have; a size of
+        None, as Tensor(shape=[None, 3], dtype=...) has it, or of 0 fits any, and Tensor(shape=None,
+        dtype=...) any shape.
 
         Raises ValueError if construct has no argument of a keyword's name.
         """
@@ -50,15 +63,7 @@ class GraphMode:
 
     def _check_inputs(self, args: tuple[Any, ...]) -> None:
         for i, (declared, x) in enumerate(zip(self.__dict__["_declared"], args, strict=False)):
-            if not isinstance(declared, Tensor):
-                continue
-            fits = (
-                isinstance(x, Tensor)
-                and x.dtype == declared.dtype
-                and x.ndim == declared.ndim
-                and all(n in (0, m) for n, m in zip(declared.shape, x.shape, strict=True))
-            )
-            if not fits:
+            if isinstance(declared, Tensor) and not _fits(x, declared):
                 kind = (
                     TypeError
                     if not isinstance(x, Tensor) or x.dtype != declared.dtype

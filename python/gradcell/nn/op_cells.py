@@ -14,6 +14,7 @@ from gradcell.ops.one_plan import in_float32
 
 __all__ = [
     "ClipByNorm",
+    "L1Regularizer",
     "MatMul",
     "Moments",
     "Norm",
@@ -49,6 +50,21 @@ class ClipByNorm(Cell):
         positive = _ops.greater(squares, 0)
         norm = _ops.where(positive, _ops.sqrt(_ops.where(positive, squares, 1)), squares)
         return _ops.div(_ops.mul(x, limit), _ops.maximum(norm, limit))
+
+
+class L1Regularizer(Cell):
+    """scale times the sum of the sizes of all elements, float32 for integers.
+
+    scale: a positive number. Raises TypeError, ValueError.
+    """
+
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = arguments.number(scale, "L1Regularizer", "scale", above=0)
+
+    def construct(self, weights: Tensor) -> Tensor:
+        x = arguments.floating(arguments.tensor(weights, "L1Regularizer", "weights"))
+        return _ops.mul(_ops.reduce_sum(_ops.abs(x)), self.scale)
 
 
 class MatMul(Cell):

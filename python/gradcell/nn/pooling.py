@@ -11,7 +11,7 @@ from gradcell import _core, arguments
 from gradcell._core import Tensor, ops as _ops
 from gradcell._location import where
 from gradcell.nn.cell import Cell
-from gradcell.ops import pooling, windows
+from gradcell.ops import pooling, windowed, windows
 
 __all__ = [
     "AdaptiveAvgPool1d",
@@ -365,23 +365,8 @@ class _MaxUnpool(_Windowed):
         self._set_windows(kernel_size, stride or None, "pad", padding)
 
     def construct(self, x: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        owner = type(self).__name__
-        arguments.of_rank(x, [self.rank + 1, self.rank + 2], owner)
-        arguments.of_rank(indices, [x.ndim], owner)
-        if tuple(indices.shape) != tuple(x.shape):
-            raise ValueError(
-                f"For '{owner}', the indices must have the input's shape {list(x.shape)}, but got "
-                f"{list(indices.shape)}.{where()}"
-            )
-        if indices.dtype.is_floating or indices.dtype == _core.bool:
-            raise TypeError(
-                f"For '{owner}', the indices must be integers, but got {indices.dtype}.{where()}"
-            )
-        steps = zip(x.shape[-self.rank :], self._kernel, self._stride, self._padding, strict=True)
-        sizes = [(n - 1) * s - 2 * p + k for n, k, s, p in steps]
-        if output_size is not None:
-            sizes = list(output_size)[-self.rank :]
-        return pooling.unpool(x, indices, sizes)
+        sizes = self._kernel, self._stride, self._padding
+        return windowed.unpooled(x, indices, *sizes, output_size, self.rank, type(self).__name__)
 
 
 class MaxUnpool1d(_MaxUnpool):

@@ -6,13 +6,15 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from gradcell import _core, _prints, arguments
 from gradcell._core import ParameterBase, Tensor
 from gradcell._indexing import replaced
 from gradcell._location import where
 from gradcell.ops.one_plan import one_plan
 from gradcell.ops.reductions import norm
-from gradcell.parameter import Parameter
+from gradcell.parameter import Parameter, parameter_behind
 
 __all__ = [
     "HyperMap", "Map", "MultitypeFuncGraph", "addn", "assign", "assign_add", "assign_sub",
@@ -27,6 +29,7 @@ _ops = _core.ops
 
 
 def _assign(op: str, variable: Any, value: Any, combine: Any) -> Tensor:
+    variable = parameter_behind(variable)
     if not isinstance(variable, Tensor):
         raise TypeError(
             f"For '{op}', 'variable' must be a Parameter, got {type(variable).__name__}{where()}"
@@ -93,6 +96,7 @@ def scatter_add(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
 
     updates: shape indices.shape + input_x.shape[1:]. Raises IndexError for an index out of range.
     """
+    input_x = parameter_behind(input_x)
     at, new = _rows("ScatterAdd", input_x, indices, updates)
     added = _ops.scatter_add(at, new, 0, input_x.shape[0])
     return _assign("ScatterAdd", input_x, added, _ops.add)
@@ -105,6 +109,7 @@ def scatter_update(input_x: Parameter, indices: Any, updates: Any) -> Tensor:
     updates: shape indices.shape + input_x.shape[1:]; of several for one row the last stays. Raises
     IndexError for an index out of range.
     """
+    input_x = parameter_behind(input_x)
     at, new = _rows("ScatterUpdate", input_x, indices, updates)
     return _assign("ScatterUpdate", input_x, replaced(input_x, at, new), None)
 
@@ -231,10 +236,16 @@ def _type_names(value: Any) -> tuple[str, ...]:
         return ("Tensor",)
     if isinstance(value, bool):
         return ("Bool", "Number")
+    if isinstance(value, np.generic):
+        return (
+            value.dtype.name.capitalize(),
+            value.dtype.name.rstrip("0123456789").capitalize(),
+            "Number",
+        )
     if isinstance(value, int):
-        return ("Int", "Number")
+        return ("Int", "Int64", "Number")
     if isinstance(value, float):
-        return ("Float", "Number")
+        return ("Float", "Float64", "Float32", "Number")
     if isinstance(value, str):
         return ("String",)
     if isinstance(value, tuple):
@@ -253,8 +264,8 @@ def _type_names(value: Any) -> tuple[str, ...]:
 class MultitypeFuncGraph:
     """A function with one body for each combination of argument types.
 
-    name: for messages. Bodies are registered by the names of the types: Tensor, Number, Int, Float,
-    Bool, String, Tuple, List, Dictionary, None, Function, Parameter:
+    name: for messages. Bodies are registered by the names of the types: Tensor, Number, Int, Int64, Float,
+    Float32, Float64, Bool, String, Tuple, List, Dictionary, None, Function, Parameter:
 
         @add.register("Tensor", "Number")
         def _add(x, y): ...

@@ -3,9 +3,13 @@ method; and a few composed of them."""
 
 from __future__ import annotations
 
+import functools
+import importlib
 import math
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from gradcell import _core, arguments
 from gradcell._core import Tensor
@@ -201,6 +205,49 @@ for _op in (
 ):  # fmt: skip
     __all__ += [_op.__name__]
     setattr(Tensor, _op.__name__, _op)
+
+
+# Order of uint64 ----------------------------------------------------------------------------------
+
+
+def _signed(x: Any) -> Tensor:
+    """int64 in the same order as the uint64: with the highest bit exchanged."""
+    if not isinstance(x, Tensor):
+        x = Tensor(x, _core.uint64)
+    exchanged = importlib.import_module("gradcell.ops.sets").bitwise_xor(
+        x, Tensor(np.uint64(2**63))
+    )
+    return _ops.cast(exchanged, _core.int64)
+
+
+def _ordered(compare: Callable[..., Any]) -> Callable[..., Any]:
+    """A comparison that the core has for all dtypes but uint64, for those, too."""
+
+    @functools.wraps(compare)
+    def comparison(input: Any, other: Any) -> Any:
+        try:
+            return compare(input, other)
+        except TypeError:
+            kinds = {t.dtype if isinstance(t, Tensor) else type(t) for t in (input, other)}
+            if not kinds <= {_core.uint64, int, bool}:
+                raise
+        if any(isinstance(t, int) and t < 0 for t in (input, other)):  # below all of them
+            input, other = (
+                _ops.cast(_ops.cast(t, _core.bool), _core.int64) if isinstance(t, Tensor) else t
+                for t in (input, other)
+            )
+            return compare(input, other)
+        return compare(_signed(input), _signed(other))
+
+    return comparison
+
+
+for _name, _operator in (
+    ("greater", "gt"), ("greater_equal", "ge"), ("less", "lt"), ("less_equal", "le"),
+):  # fmt: skip
+    globals()[_name] = _ordered(globals()[_name])
+    setattr(Tensor, _name, globals()[_name])
+    setattr(Tensor, f"__{_operator}__", _ordered(getattr(Tensor, f"__{_operator}__")))
 
 
 # Other names --------------------------------------------------------------------------------------

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from gradcell import ops as _ops
-
-
-def __getattr__(name: str) -> Any:
-    return getattr(_ops, name)
-
-
-def __dir__() -> list[str]:
-    return dir(_ops)
-
-
-__all__: list[str] = _ops.__all__
+from gradcell.ops.operations import (
+    __all__ as __all__,
+    __dir__ as __dir__,
+    __getattr__ as __getattr__,
+)

@@ -327,3 +327,56 @@ def batch_dot(x1: Any, x2: Any, axes: Any = None) -> Tensor:
     product = _ops.matmul(_ops.reshape(left, [n, -1, k]), _ops.reshape(right, [n, k, -1]))
     dims = [n, *rest_a, *rest_b]
     return _ops.reshape(product, dims if len(dims) > 1 else [n, 1])
+
+
+def cdist(x1: Any, x2: Any, p: float = 2.0) -> Tensor:
+    """The distances of all points of x1 (..., n, d) from all of x2 (..., m, d): (..., n, m), by the p-norm of
+    their difference, p from 0 (how many coordinates differ) to inf. Raises ValueError for a negative p."""
+    a, b = (
+        arguments.floating(arguments.tensor(t, "cdist", n)) for t, n in ((x1, "x1"), (x2, "x2"))
+    )
+    order = arguments.number(p, "cdist", "p")
+    if order < 0:
+        raise ValueError(f"For 'cdist', the 'p' must not be negative, but got {p}{where()}")
+    differences = _ops.sub(shaping.expand_dims(a, -2), shaping.expand_dims(b, -3))
+    return vector_norm(differences, order, -1, False)
+
+
+def renorm(input: Any, p: float, axis: int, maxnorm: float) -> Tensor:
+    """input, with the slices along axis whose p-norm is above maxnorm scaled down to it.
+
+    Raises ValueError for a p or maxnorm that is not positive.
+    """
+    x = arguments.floating(arguments.tensor(input, "renorm"))
+    order = arguments.number(p, "renorm", "p", above=0)
+    limit = arguments.number(maxnorm, "renorm", "maxnorm", above=0)
+    at = arguments.axis_of(axis, x.ndim, "renorm")
+    size = vector_norm(x, order, [i for i in range(x.ndim) if i != at], True)
+    above = _ops.greater(size, limit)
+    return _ops.mul(x, _ops.where(above, _ops.div(limit, _ops.where(above, size, 1.0)), 1.0))
+
+
+_TAYLOR, _HALVINGS = (
+    18,
+    12,
+)  #: terms, and how often the matrix is halved and its exponential squared
+
+
+@one_plan
+def matrix_exp(input: Any) -> Tensor:
+    """The exponential of matrices [..., n, n]: the power series of the matrix over 2^12, squared twelve times
+    (Moler and Van Loan 2003, Nineteen dubious ways, section 3), in float64; for norms up to 4,096."""
+    x = arguments.floating(arguments.tensor(input, "matrix_exp"))
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(
+            f"matrix_exp: square matrices are needed, got shape {list(x.shape)}{where()}"
+        )
+    wide = x if x.dtype.is_complex else _ops.cast(x, _core.float64)
+    part = _ops.mul(wide, 0.5**_HALVINGS)
+    one = _ops.cast(Tensor(np.eye(x.shape[-1])), wide.dtype)
+    total: Any = one
+    for k in range(_TAYLOR, 0, -1):
+        total = _ops.add(one, _ops.mul(_ops.matmul(part, total), 1 / k))
+    for _ in range(_HALVINGS):
+        total = _ops.matmul(total, total)
+    return _ops.cast(_ops.broadcast_to(total, list(x.shape)), x.dtype)

@@ -31,12 +31,38 @@ class Primitive:
     def __init__(self, name: str | None = None, **attributes: Any) -> None:
         self.name = name or type(self).__name__
         self.attributes = attributes
+        self._added: dict[str, Any] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(f"{self.name} has no function")
 
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The attributes, and what has been added to them."""
+        return {**self.attributes, **self._added}
+
+    def init_prim_io_names(self, inputs: Any, outputs: Any) -> None:
+        """Keeps the names of what goes in and comes out."""
+        self.add_prim_attr("input_names", inputs).add_prim_attr("output_names", outputs)
+
+    def add_prim_attr(self, name: str, value: Any) -> Primitive:
+        """Keeps a value under a name; the op computes the same. Returns itself."""
+        self.__dict__[name] = self._added[name] = value
+        return self
+
+    def del_prim_attr(self, name: str) -> Primitive:
+        """Removes what add_prim_attr keeps. Returns itself."""
+        if name in self._added:
+            del self._added[name], self.__dict__[name]
+        return self
+
+    def set_stage(self, stage: int) -> Primitive:
+        """Keeps the stage of a pipeline. Returns itself."""
+        return self.add_prim_attr("stage", stage)
+
     def __repr__(self) -> str:
-        inside = ", ".join(f"{k}={v}" for k, v in self.attributes.items())
+        names = ("input_names", "output_names")
+        inside = ", ".join(f"{k}={v}" for k, v in self.attrs.items() if k not in names)
         return f"Prim[{self.name}]" + (f"<{inside}>" if inside else "")
 
     __str__ = __repr__

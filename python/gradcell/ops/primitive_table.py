@@ -5,12 +5,15 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradcell import _core, ops
+from gradcell._core import Tensor
 from gradcell.ops import (
     activations,
     arrangement,
+    bessels,
     boxes,
     complex_numbers,
     creation,
@@ -18,6 +21,7 @@ from gradcell.ops import (
     draws,
     factorisations,
     fourier,
+    gammas,
     indexing,
     linear_algebra,
     normalized,
@@ -32,15 +36,29 @@ from gradcell.ops import (
     windowed,
 )
 from gradcell.ops.primitive import Primitive
+from gradcell.transform import vjp
+
+
+def pulled(function: Callable[[Tensor], Tensor], shape: Sequence[int], gradient: Tensor) -> Tensor:
+    """The gradient by the argument, of this shape, of a function that is linear in it."""
+    return vjp(function, ops.zeros(tuple(shape), gradient.dtype))[1](gradient)[0]  # type: ignore[no-any-return]
+
+
+def slope(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """The derivative of an elementwise function."""
+    out, back = vjp(function, x)
+    return back(ops.ones_like(out))[0]  # type: ignore[no-any-return]
+
 
 #: What expressions may name.
 _NAMES: dict[str, Any] = {
-    "_core": _core, "ops": ops, "activations": activations, "arrangement": arrangement,
+    "Tensor": Tensor, "_core": _core, "ops": ops, "activations": activations, "arrangement": arrangement,
     "boxes": boxes, "complex_numbers": complex_numbers, "creation": creation, "draws": draws,
     "factorisations": factorisations, "fourier": fourier, "indexing": indexing,
     "linear_algebra": linear_algebra, "normalized": normalized, "scalars": scalars, "scans": scans,
     "scatters": scatters, "sequences": sequences, "shaping": shaping, "special": special,
-    "steps": steps, "windowed": windowed,
+    "steps": steps, "windowed": windowed, "pulled": pulled,
+    "slope": slope, "gammas": gammas, "bessels": bessels,
 }  # fmt: skip
 
 _POOL = "kernel_size=1, strides=1, pad_mode='valid', data_format='NCHW'"
@@ -161,6 +179,36 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
     ("seed=0, seed2=0", "x", "draws.shuffle(x, seed or seed2)", "RandomShuffle"),
     ("max_length=1, pad=-1, dtype=_core.int32", "n", "draws.randperm_padded(n, **attributes)", "Randperm"),
     ("keep_prob=0.5", "x", "draws.dropout_channels(x, keep_prob, {})", "Dropout2D=4 Dropout3D=5"),
+    ("", "x, y", "ops.reduce_sum(ops.cast(ops.equal(x, y), x.dtype)).reshape(1)", "EqualCount"),
+    ("", "x", "bessels.bessel_{}(x)", "BesselI0=i0 BesselI0e=i0e BesselI1=i1 BesselI1e=i1e BesselJ0=j0 "
+     "BesselJ1=j1 BesselK0=k0 BesselK0e=k0e BesselK1=k1 BesselK1e=k1e BesselY0=y0 BesselY1=y1"),
+    ("", "a, x", "gammas.{}(a, x)", "Igamma=igamma Igammac=igammac Zeta=zeta Polygamma=polygamma"),
+    ("p", "x", "gammas.mvlgamma(x, p)", "Mvlgamma"),
+    ("p=2.0", "input_x, input_y", "linear_algebra.cdist(input_x, input_y, p)", "Cdist"),
+    ("p, dim, maxnorm", "input_x", "linear_algebra.renorm(input_x, p, dim, maxnorm)", "Renorm"),
+    ("use_locking=False", "input_x, indices, updates", "scatters.{}(input_x, indices, updates)",
+     "ScatterSub=scatter_sub ScatterMul=scatter_mul ScatterDiv=scatter_div ScatterNdMul=scatter_nd_mul "
+     "ScatterNdDiv=scatter_nd_div ScatterNdMax=scatter_nd_max ScatterNdMin=scatter_nd_min"),
+    ("", "input_x, indices, updates", "scatters.tensor_scatter_{}(input_x, indices, updates)",
+     "TensorScatterMul=mul TensorScatterDiv=div TensorScatterMax=max TensorScatterMin=min"),
+    ("in_channel, out_channel, kernel_size, mode=1, pad_mode='valid', pad=0, stride=1, dilation=1, group=1, "
+     "output_padding=0, data_format='NCDHW'", "dout, weight",
+     "windowed.convolved_up(dout, weight, **attributes)", "Conv3DTranspose"),
+    ("ksize, strides=0, pads=0, output_shape=(), data_format='NCHW'", "x, argmax",
+     "windowed.{}(x, argmax, ksize, strides, pads, output_shape)",
+     "MaxUnpool2D=max_unpool2d MaxUnpool3D=max_unpool3d"),
+    ("", "input, offset=0, axis1=1, axis2=0, dtype=None",
+     "ops.trace(input if dtype is None else ops.cast(input, dtype), offset, axis1, axis2)", "TraceV2"),
+    # Gradients as ops of their own, in MindSpore's private modules
+    ("", "gradients, features", "gradients * ops.sigmoid(features)", "SoftplusGrad"),
+    ("begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0",
+     "dy, shapex, begin, end, strides",
+     "pulled(lambda x: ops.StridedSlice(**attributes)(x, begin, end, strides), shapex, dy)",
+     "StridedSliceGrad"),
+    ("pooled_height, pooled_width, spatial_scale, sample_num=2", "dy, rois, xdiff_shape",
+     "pulled(lambda x: boxes.roi_align(x, rois, **attributes), xdiff_shape, dy)", "ROIAlignGrad"),
+    ("", "a, x", "slope(lambda t: gammas.igamma(t, x), a)", "IgammaGradA"),
+    ("", "input_tuple, dtype=None", "Tensor(input_tuple, dtype)", "TupleToTensor"),
     # Networks
     ("preprocess_collapse_repeated=False, ctc_merge_repeated=True, "
      "ignore_longer_outputs_than_inputs=False", "x, labels_indices, labels_values, sequence_length",
@@ -181,6 +229,25 @@ ROWS: tuple[tuple[str, str, str, str], ...] = (
      "var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient",
      "steps.adam_step(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient, "
      "**attributes)", "Adam"),
+    ("use_locking=False", "var, accum, linear, grad, lr, l1, l2, lr_power",
+     "steps.ftrl_step(var, accum, linear, grad, lr, l1, l2, lr_power)", "ApplyFtrl"),
+    ("lr, l1, l2, lr_power, use_locking=False", "var, accum, linear, grad, indices",
+     "steps.{}(var, accum, linear, grad, indices, **attributes)",
+     "SparseApplyFtrl=sparse_ftrl_step FusedSparseFtrl=fused_sparse_ftrl_step"),
+    ("use_locking=False, use_nesterov=False",
+     "var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient, indices",
+     "steps.sparse_adam_step(var, m, v, beta1_power, beta2_power, lr, beta1, beta2, epsilon, gradient, "
+     "indices, lazy={}, **attributes)", "FusedSparseLazyAdam=True FusedSparseAdam=False"),
+    ("beta1=0.9, beta2=0.999, epsilon=1e-8, use_locking=False",
+     "var, m, v, vhat, beta1_power, beta2_power, lr, grad",
+     "steps.amsgrad_step(var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)",
+     "ApplyAdamWithAmsgrad"),
+    ("use_locking=False",
+     "var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad",
+     "steps.amsgrad_step(var, m, v, vhat, beta1_power, beta2_power, lr, beta1, beta2, epsilon, grad)",
+     "ApplyAdamWithAmsgradV2"),
+    ("", "var, accum, accum_update, lr, rho, epsilon, grad",
+     "steps.adadelta_step(var, accum, accum_update, lr, rho, epsilon, grad)", "ApplyAdadelta"),
     ("use_locking=False", "var, m, v, lr, beta1, beta2, epsilon, decay, gradient",
      "steps.adam_weight_decay_step(var, m, v, lr, beta1, beta2, epsilon, decay, gradient, **attributes)",
      "AdamWeightDecay"),

@@ -6,6 +6,7 @@ stay with size 1 where keepdims (keep_dims, keepdim) is set. An axis out of rang
 
 from __future__ import annotations
 
+import importlib
 import math
 from typing import Any
 
@@ -314,6 +315,8 @@ def _size(x: Tensor) -> Tensor:
 def _matrix_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Tensor:
     if order == "fro":
         return _vector_norm(x, 2, axes, keepdim)
+    if order in (2, -2, "nuc"):
+        return _spectral_norm(x, order, axes, keepdim)
     along = {1: axes[0], -1: axes[0], math.inf: axes[1], -math.inf: axes[1]}.get(order)
     if along is None:
         raise ValueError(f"norm: order {order!r} of a matrix is not supported{_where()}")
@@ -326,6 +329,17 @@ def _matrix_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Tenso
     return _ops.reshape(y, [n for i, n in enumerate(x.shape) if i not in axes])
 
 
+def _spectral_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Tensor:
+    """The largest singular value, for order 2; the smallest, -2; their sum, 'nuc'."""
+    factorisations = importlib.import_module("gradcell.ops.factorisations")
+    rest = [i for i in range(x.ndim) if i not in axes]
+    values = factorisations.svd(_core.views.transpose(x, [*rest, *axes]), compute_uv=False)
+    reduce = {2: _ops.reduce_max, -2: _ops.reduce_min, "nuc": _ops.reduce_sum}[order]
+    y = reduce(values, [values.ndim - 1], False)
+    y = _ops.cast(y, x.dtype) if x.dtype.is_complex else y
+    return _ops.reshape(y, [1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdim else y
+
+
 @one_plan
 def norm(
     A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
@@ -334,7 +348,8 @@ def norm(
 
     ord None: the 2-norm over all of dim. A number: the vector norm (sum |x|^ord)^(1/ord) over one
     dim (or, without dim, of a 1-D tensor), inf, -inf and 0 as usual. Over two dims, of matrices:
-    'fro', 1, -1 (columns' sums), inf, -inf (rows' sums). Its derivative at zero is NaN.
+    'fro', 1, -1 (columns' sums), inf, -inf (rows' sums), 2, -2 (the largest and smallest singular value),
+    'nuc' (their sum). Its derivative at zero is NaN.
 
     Raises ValueError for an order that does not exist for that many dims, TypeError for one that is
     no number.
@@ -353,9 +368,9 @@ def norm(
     axes = arguments.axes_of(dim, x.ndim, "norm", "dim")
     if ord is None:
         return _vector_norm(x, 2, axes, keepdim)
-    if len(axes) == 2 and (isinstance(ord, str) or ord != 2 or dim is not None):
+    if len(axes) == 2:
         return _matrix_norm(x, ord, axes, keepdim)
-    if isinstance(ord, str) or len(axes) > 2 or len(axes) == 2:
+    if isinstance(ord, str) or len(axes) > 2:
         raise ValueError(
             f"norm: ord {ord!r} is not supported over {len(axes)} dimensions{_where()}"
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -99,3 +101,20 @@ def add_flags(fn: Any = None, **flags: Any) -> Any:
     else:
         fn._func_graph_flags = known
     return fn
+
+
+def _of_numbers(function: Any) -> Any:
+    def scalar(*numbers: Any) -> Any:
+        return function(*numbers)
+
+    scalar.__doc__ = f"Of Python's numbers: {(function.__doc__ or '').splitlines()[0]}"
+    return scalar
+
+
+scalar_add, scalar_sub, scalar_mul = map(_of_numbers, (operator.add, operator.sub, operator.mul))
+scalar_div, scalar_floordiv = map(_of_numbers, (operator.truediv, operator.floordiv))
+scalar_mod, scalar_pow, scalar_log = map(_of_numbers, (operator.mod, operator.pow, math.log))
+scalar_eq, scalar_ne, scalar_lt = map(_of_numbers, (operator.eq, operator.ne, operator.lt))
+scalar_le, scalar_gt, scalar_ge = map(_of_numbers, (operator.le, operator.gt, operator.ge))
+scalar_uadd, scalar_usub = map(_of_numbers, (operator.pos, operator.neg))
+scalar_max, scalar_min = map(_of_numbers, (max, min))

@@ -12,7 +12,7 @@ from gradcell._convert import limits
 from gradcell._core import Tensor
 from gradcell._indexing import replaced
 from gradcell._location import where
-from gradcell.ops import composition, indexing, shaping
+from gradcell.ops import composition, indexing, shaping, special
 from gradcell.ops.one_plan import one_plan
 from gradcell.own_derivatives import Pushforward, call
 
@@ -94,37 +94,117 @@ def index_add_to(x: Any, indices: Any, y: Any, *, axis: int) -> Tensor:
     return composition.assign(x, indexing.index_add(x, indices, y, axis))
 
 
-def _scatter_extremum(op: str, better: Any) -> Any:
-    def function(input_x: Any, indices: Any, updates: Any) -> Tensor:
-        at, new = composition._rows(op, input_x, indices, updates)
-        if new.dtype.is_complex:
-            raise TypeError(f"{op}: complex numbers have no order, got {new.dtype}{where()}")
-        place, rows = indexing._coordinates(_ops.reshape(at, [at.size, 1]), input_x.shape, op)
-        if not new.size:
-            return composition.assign(input_x, input_x)
-        tail = input_x.size // rows
-        start = _ops.reshape(_ops.mul(place, tail), [at.size, 1])
-        places = _ops.reshape(_ops.add(start, Tensor(np.arange(tail))), [new.size])
-        flat, least = _ops.reshape(new, [new.size]), better is _ops.minimum
-        # Of several updates for one place the last stays: that is the best of them, or NaN.
-        key = _ops.neg(flat) if least and new.dtype.is_floating else flat
-        order = indexing.argsort(key, 0, least and key is flat)
-        held = _ops.reshape(input_x, [input_x.size])
-        best = replaced(held, _ops.gather(places, order, 0), _ops.gather(flat, order, 0))
-        return composition.assign(input_x, _ops.reshape(better(held, best), list(input_x.shape)))
+# Updates combined with what is there --------------------------------------------------------------
 
-    function.__name__ = function.__qualname__ = f"scatter_{op[7:].lower()}"
+
+def _of_runs(place: Tensor, new: Tensor, combine: Any) -> tuple[Tensor, Tensor]:
+    """(places in order, the updates combined with all before for the same place): the last of each run of
+    equal places has them all. A scan in doubling steps."""
+    order = indexing.argsort(place, 0)
+    keys, values = _ops.gather(place, order, 0), _ops.gather(new, order, 0)
+    n, step = place.size, 1
+    while step < n:
+        before = _ops.concat(
+            [_ops.full([step], -1, keys.dtype), shaping._window(keys, 0, 0, n - step)], 0
+        )
+        earlier = _ops.concat(
+            [shaping._window(values, 0, 0, step), shaping._window(values, 0, 0, n - step)], 0
+        )
+        same = _ops.reshape(_ops.equal(keys, before), [n] + [1] * (new.ndim - 1))
+        values = _ops.where(same, combine(values, earlier), values)
+        step *= 2
+    return keys, values
+
+
+_COMBINED: dict[str, tuple[Any, Any]] = {
+    "mul": (_ops.mul, _ops.mul),
+    "div": (
+        _ops.mul,
+        lambda x, y: (_ops.div if x.dtype.is_floating else special.truncate_div)(x, y),
+    ),
+    "max": (_ops.maximum, _ops.maximum),
+    "min": (_ops.minimum, _ops.minimum),
+}
+
+
+def _combined(kind: str, rows: Tensor, place: Tensor, new: Tensor) -> Tensor:
+    """rows with updates multiplied with, divided by, or the larger or smaller of both."""
+    if not new.size:
+        return rows
+    combine, join = _COMBINED[kind]
+    keys, values = _of_runs(_ops.cast(place, _core.int64), new, combine)
+    start = _ops.full(list(rows.shape), 1, rows.dtype) if combine is _ops.mul else rows
+    return join(rows, replaced(start, keys, values))  # type: ignore[no-any-return]
+
+
+def _tensor_scatter(kind: str) -> Any:
+    owner = f"TensorScatter{kind.capitalize()}"
+
+    @one_plan
+    def function(input_x: Any, indices: Any, updates: Any) -> Tensor:
+        x = arguments.tensor(input_x, owner, "input_x")
+        new = _ops.cast(arguments.tensor(updates, owner, "updates"), x.dtype)
+        at = indexing._indices(indices, owner)
+        place, total = indexing._coordinates(at, x.shape, owner)
+        tail = indexing._updates_shape(at, new, x.shape, owner)
+        rows = _ops.reshape(x, [total, *tail])
+        flat = _ops.reshape(place, [place.size])
+        found = _combined(kind, rows, flat, _ops.reshape(new, [place.size, *tail]))
+        return _ops.reshape(found, list(x.shape))
+
+    return _named(function, f"tensor_scatter_{kind}", _WORDS[kind].format("input_x"))
+
+
+def _scatter_nd(kind: str) -> Any:
+    update = globals()[f"tensor_scatter_{kind}"]
+
+    def function(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
+        return composition.assign(input_x, update(input_x, indices, updates))
+
+    return _named(function, f"scatter_nd_{kind}", f"{_WORDS[kind].format('A parameter')}, in place")
+
+
+def _scatter_rows(kind: str) -> Any:
+    owner = f"Scatter{kind.capitalize()}"
+
+    @one_plan
+    def function(input_x: Any, indices: Any, updates: Any) -> Tensor:
+        at, new = composition._rows(owner, input_x, indices, updates)
+        if new.dtype.is_complex and kind in ("max", "min"):
+            raise TypeError(f"{owner}: complex numbers have no order, got {new.dtype}{where()}")
+        place, rows = indexing._coordinates(_ops.reshape(at, [at.size, 1]), input_x.shape, owner)
+        held = _ops.reshape(input_x, [rows, *input_x.shape[1:]])
+        return composition.assign(input_x, _combined(kind, held, place, new))
+
+    return _named(
+        function, f"scatter_{kind}", f"{_WORDS[kind].format('A parameter')}, by rows, in place"
+    )
+
+
+_WORDS = {
+    "mul": "{} multiplied with updates", "div": "{} divided by updates",
+    "max": "The larger of {} and updates", "min": "The smaller of {} and updates",
+}  # fmt: skip
+
+
+def _named(function: Any, name: str, text: str) -> Any:
+    function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"The {'smaller' if op == 'ScatterMin' else 'larger'} of a parameter's rows at indices and of "
-        "updates, element by element, in place; returns the new value.\n\n    updates: shape "
-        "indices.shape + input_x.shape[1:]. Raises IndexError for an index out of range, TypeError for "
-        "complex numbers. Asks for the updates' values."
+        f"{text} at indices, of which several may be for one place. Raises IndexError for an index out of "
+        "range."
     )
     return function
 
 
-scatter_max = _scatter_extremum("ScatterMax", _ops.maximum)
-scatter_min = _scatter_extremum("ScatterMin", _ops.minimum)
+for _kind in _COMBINED:
+    globals()[f"tensor_scatter_{_kind}"] = _tensor_scatter(_kind)
+    globals()[f"scatter_nd_{_kind}"] = _scatter_nd(_kind)
+    globals()[f"scatter_{_kind}"] = _scatter_rows(_kind)
+
+
+def scatter_sub(input_x: Any, indices: Any, updates: Any) -> Tensor:
+    """Subtracts updates from the rows of a parameter at indices; returns the new value."""
+    return composition.scatter_add(input_x, indices, _ops.neg(updates))
 
 
 # Parts replaced -----------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ __all__ = [
     "broadcast_to", "cast", "cat", "chunk", "concat", "diag", "diagonal", "dtype", "expand_dims",
     "flatten", "flip", "hstack", "identity", "meshgrid", "movedim", "narrow", "pad", "permute",
     "rank", "repeat_elements", "repeat_interleave", "reshape", "roll", "shape", "size", "slice",
-    "split", "squeeze", "stack", "stop_gradient", "strided_slice", "swapaxes", "swapdims", "t",
-    "tile", "trace", "transpose", "tril", "triu", "unbind", "unsqueeze", "unstack", "vstack",
+    "split", "squeeze", "stack", "stop_gradient", "stop_gradient_", "strided_slice", "swapaxes", "swapdims",
+    "t", "tile", "trace", "transpose", "tril", "triu", "unbind", "unsqueeze", "unstack", "vstack",
 ]  # fmt: skip
 
 _ops = _core.ops
@@ -68,6 +68,12 @@ def stop_gradient(value: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     return _ops.stop_gradient(value)
+
+
+def stop_gradient_(input: Tensor) -> Tensor:
+    """stop_gradient in place: from here on no derivative goes through the tensor. Returns it."""
+    _core.write(arguments.tensor(input, "stop_gradient_"), _ops.stop_gradient(input))
+    return input
 
 
 # One tensor ---------------------------------------------------------------------------------------

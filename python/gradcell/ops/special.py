@@ -35,6 +35,12 @@ def signbit(input: Any) -> Tensor:
     )
 
 
+def isposinf(input: Any) -> Tensor:
+    """Whether an element is inf."""
+    x = arguments.tensor(input, "isposinf")
+    return _ops.logical_and(_ops.isinf(x), _ops.greater(x, 0))
+
+
 @one_plan
 def heaviside(input: Any, values: Any) -> Tensor:
     """0 below zero, 1 above, values at zero."""

@@ -224,3 +224,80 @@ adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = (
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = (
     _adaptive(r, False) for r in (1, 2, 3)
 )
+
+
+def unpooled(
+    x: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any, rank: int,
+    owner: str,
+) -> Tensor:  # fmt: skip
+    """Zeros with the elements of x at their places."""
+    t = arguments.of_rank(x, (rank + 1, rank + 2), owner)
+    at = arguments.of_rank(indices, (t.ndim,), owner)
+    if list(at.shape) != list(t.shape):
+        raise ValueError(
+            f"For '{owner}', the indices must have the input's shape {list(t.shape)}, but got "
+            f"{list(at.shape)}.{where()}"
+        )
+    if at.dtype.is_floating or at.dtype == _core.bool:
+        raise TypeError(
+            f"For '{owner}', the indices must be integers, but got {at.dtype}.{where()}"
+        )
+    kernel = windows.sizes(kernel_size, rank, owner, "kernel_size")
+    steps = windows.sizes(stride, rank, owner, "stride") if stride else kernel
+    pads = windows.sizes(padding, rank, owner, "padding", 0)
+    sizes = [
+        (n - 1) * s - 2 * p + k
+        for n, s, p, k in zip(t.shape[-rank:], steps, pads, kernel, strict=True)
+    ]
+    return pooling.unpool(t, at, list(output_size)[-rank:] if output_size else sizes)
+
+
+def _unpool(rank: int, images: str) -> Any:
+    name = f"max_unpool{rank}d"
+
+    def function(
+        x: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0,
+        output_size: Any = None,
+    ) -> Tensor:  # fmt: skip
+        return unpooled(x, indices, kernel_size, stride, padding, output_size, rank, name)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"The opposite of a max pool of {images} with return_indices: its elements at their places among "
+        "zeros.\n\n    stride None: kernel_size. output_size: of the result, where several are possible. "
+        "Raises ValueError for shapes that do not fit, IndexError for places that are not there."
+    )
+    return function
+
+
+max_unpool1d = _unpool(1, "(N, C, L)")
+max_unpool2d = _unpool(2, "images (N, C, H, W)")
+max_unpool3d = _unpool(3, "volumes (N, C, D, H, W)")
+
+
+def convolved_up(
+    x: Any, weight: Any, *, in_channel: int, out_channel: int, kernel_size: Any, mode: int, pad_mode: str,
+    pad: Any, stride: Any, dilation: Any, group: int, output_padding: Any, data_format: str,
+) -> Tensor:  # fmt: skip
+    """The adjoint of Conv3D in its input, as large as x and output_padding make it."""
+    owner = "Conv3DTranspose"
+    t, w = arguments.of_rank(x, (5,), owner), arguments.of_rank(weight, (5,), owner)
+    kernel = windows.sizes(kernel_size, 3, owner, "kernel_size")
+    steps, gaps = (_last(v, 3, owner, n) for v, n in ((stride, "stride"), (dilation, "dilation")))
+    more = [output_padding] * 3 if isinstance(output_padding, int) else list(output_padding)[-3:]
+    mode_of = pad_mode.lower()
+    if any(more) and (mode_of != "pad" or any(m >= s for m, s in zip(more, steps, strict=True))):
+        raise ValueError(
+            f"For '{owner}', 'output_padding' must be below the stride, with pad_mode 'pad', but got "
+            f"{output_padding} with {pad_mode!r} and a stride of {steps}{where()}"
+        )
+    sizes = []
+    for n, k, s, d, m, p in zip(
+        t.shape[2:], kernel, steps, gaps, more, windows.margins(pad, 3, owner), strict=True
+    ):
+        extent = d * (k - 1) + 1
+        lengths = {"same": n * s, "valid": n * s + max(extent - s, 0)}
+        sizes.append(lengths.get(mode_of, (n - 1) * s + extent + m - sum(p)))
+    target = _ops.full([t.shape[0], w.shape[1] * group, *sizes], 0, t.dtype)
+    axes = axes_of(target, owner, tuple(kernel), steps, pad_mode, pad, gaps)
+    return convolution.convolve_back(t, w, None, axes, group)

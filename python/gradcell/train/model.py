@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core, amp, arguments, nn
+from gradcell import _core, _notice, amp, arguments, nn
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.communication import collectives
@@ -126,7 +126,8 @@ class Model:
         arrays. callbacks: a Callback or a list of them, called in its order. dataset_sink_mode has
         no effect.
         """
-        self._fit(epoch, train_dataset, None, 1, callbacks, sink_size, initial_epoch)
+        _check_sink_size(dataset_sink_mode, sink_size)
+        self._fit(epoch, train_dataset, None, 1, callbacks, initial_epoch)
 
     def fit(
         self,
@@ -146,13 +147,13 @@ class Model:
             raise ValueError(f"Model.fit: a valid_dataset needs metrics{where()}")
         if not isinstance(valid_frequency, (list, tuple, set)):
             arguments.integer(valid_frequency, "Model", "valid_frequency", 1)
+        _check_sink_size(dataset_sink_mode, sink_size)
         self._fit(
             epoch,
             train_dataset,
             valid_dataset,
             valid_frequency,
             callbacks,
-            sink_size,
             initial_epoch,
         )
 
@@ -163,13 +164,10 @@ class Model:
         valid_data: Any,
         frequency: Any,
         callbacks: Any,
-        sink_size: int,
         initial_epoch: int,
     ) -> None:
         arguments.integer(epochs, "Model", "epoch", 1)
         arguments.integer(initial_epoch, "Model", "initial_epoch", 0)
-        if sink_size != -1:
-            raise NotImplementedError(f"Model: sink_size is not implemented{where()}")
         if self._optimizer is None and self._loss_fn is not None:
             raise ValueError(f"Model.train: there is no optimizer{where()}")
         batches = Batches("Model.train", train_data)
@@ -340,6 +338,16 @@ def _listed(callbacks: Any) -> list[Callback]:
         if not isinstance(c, Callback):
             raise TypeError(f"Model: {type(c).__name__} is no Callback{where()}")
     return listed
+
+
+def _check_sink_size(sink_mode: bool, sink_size: Any) -> None:
+    arguments.integer(sink_size, "Model.train", "sink_size")
+    if sink_size != -1 and sink_size < 1:
+        raise ValueError(
+            f"Model.train: 'sink_size' must be -1 or positive, but got {sink_size}{where()}"
+        )
+    if sink_mode and sink_size != -1:
+        _notice.once(f"Model.train(sink_size={sink_size})", "an epoch is all of the data")
 
 
 def _check_batches(count: int | None) -> None:

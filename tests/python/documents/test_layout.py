@@ -122,7 +122,17 @@ PATHS = [
 
 #: The modules that are public names of the package they are in.
 FILES = {
-    "gradcell": {"amp", "common", "communication", "context", "cuda", "dataset", "dtype", "log"}
+    "gradcell": {
+        "amp",
+        "boost",
+        "common",
+        "communication",
+        "context",
+        "cuda",
+        "dataset",
+        "dtype",
+        "log",
+    }
     | {"mindrecord", "mint", "nn", "numpy", "ops", "parallel", "profiler", "runtime", "scipy"}
     | {"train"},
     "gradcell.communication": {"comm_func", "management"},

@@ -250,7 +250,15 @@ WITHOUT_NUMBERS = set(
     triplet_margin_loss triu_indices tuple_getitem tuple_len tuple_reversed tuple_setitem
     tuple_to_array derivative jacfwd jacrev jet linearize vmap
     type_as unique unique_consecutive unique_with_pad unsorted_segment_max
-    unsorted_segment_min unsorted_segment_sum vander var_mean vecdot vector_norm view_as vsplit""".split()
+    unsorted_segment_min unsorted_segment_sum vander var_mean vecdot vector_norm view_as vsplit
+    bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1 bessel_k0 bessel_k0e
+    bessel_k1 bessel_k1e bessel_y0 bessel_y1 cdist igamma igammac isposinf matrix_exp
+    max_unpool1d max_unpool2d max_unpool3d mvlgamma polygamma renorm scalar_add scalar_div
+    scalar_eq scalar_floordiv scalar_ge scalar_gt scalar_le scalar_log scalar_lt scalar_max
+    scalar_min scalar_mod scalar_mul scalar_ne scalar_pow scalar_sub scalar_uadd scalar_usub
+    scatter_div scatter_mul scatter_nd_div scatter_nd_max scatter_nd_min scatter_nd_mul
+    stop_gradient_ tensor_scatter_div tensor_scatter_max tensor_scatter_min
+    tensor_scatter_mul zeta""".split()
 )
 
 

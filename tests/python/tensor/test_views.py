@@ -115,7 +115,7 @@ def test_a_line_of_the_table(call: str, view: bool, shares: bool) -> None:
 #: Functions that hand on what they are given, tensors or not, and tuples' elements.
 HANDING_ON = set(
     """make_list make_tuple tuple_getitem tuple_reversed tuple_setitem add_flags
-scalar_to_array Print print_ """.split()
+scalar_to_array scalar_max scalar_min set_const_arg Print print_ """.split()
 )
 
 

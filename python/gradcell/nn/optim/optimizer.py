@@ -104,6 +104,7 @@ class Optimizer(Cell):
         self.loss_scale = arguments.number(loss_scale, self.cls_name, "loss_scale", above=0)
         items = self._listed(parameters)
         self.is_group = isinstance(items[0], dict)
+        self.is_group_params_ordered = self.is_group and any("order_params" in g for g in items)
         groups = self._parse(items, learning_rate, weight_decay)
         ordered = self._order(items, [p for g in groups for p in g["params"]])
         group_of = {id(p): k for k, g in enumerate(groups) for p in g["params"]}

@@ -1,0 +1,75 @@
+"""Small programs beside MindSpore: names of private modules, small behaviours, errors, tensors of unknown
+rank. What MindSpore gives, in both modes, is in golden/mindspore_programs.json (support/mindspore_programs).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAMS = Path(__file__).parents[1] / "support" / "mindspore_programs" / "__main__.py"
+STORED = json.loads((Path(__file__).parents[1] / "golden" / "mindspore_programs.json").read_text())
+
+#: Programs whose result differs from MindSpore's, what it is here, and why.
+NO_KERNEL = "MindSpore has no kernel for the CPU"
+DIFFERS: dict[str, tuple[Any, str]] = {
+    "names: generated_ones": (["Float32", [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]], NO_KERNEL),
+    "names: generated_updates": (["Float32", [[6.5, 0.0, -1.0], [5.5, 12.25, 0.75]]], NO_KERNEL),
+    "behaviour: comparisons_of_uint64_with_numbers": (
+        [
+            "tuple",
+            ["Bool", [False, True, True]],
+            ["Bool", [False, True, False]],
+            ["Bool", [True, True, False]],
+        ],
+        "MindSpore refuses numbers beside uint64",
+    ),
+    "behaviour: comparisons_of_unsigned_with_negative_numbers": (
+        ["tuple", ["Bool", [True] * 3], ["Bool", [False] * 3], ["Bool", [False] * 3]],
+        "MindSpore takes -1 for 255",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    command = [sys.executable, "-m", "gradcell", "run", str(PROGRAMS)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+
+
+def same(a: Any, b: Any, digits: float = 2e-6) -> bool:
+    """Whether both are the same: numbers to six digits, or three of float16, errors by their type."""
+    if isinstance(a, list) and a[:1] == ["error"]:
+        return isinstance(b, list) and b[:2] == a[:2]
+    if isinstance(a, list) and isinstance(b, list):
+        digits = 2e-3 if a[:1] == ["Float16"] else digits
+        return len(a) == len(b) and all(same(x, y, digits) for x, y in zip(a, b, strict=True))
+    if isinstance(a, float) and isinstance(b, float):
+        close = math.isclose(a, b, rel_tol=digits, abs_tol=digits / 2)
+        return close or (math.isnan(a) and math.isnan(b))
+    return type(a) is type(b) and a == b
+
+
+def test_all_were_asked(found: dict[str, Any]) -> None:
+    assert set(found) == set(STORED) >= set(DIFFERS)
+
+
+@pytest.mark.parametrize("mode", ["graph", "pynative"])
+@pytest.mark.parametrize("name", STORED)
+def test_as_mindspore(name: str, mode: str, found: dict[str, Any]) -> None:
+    here = found[name][mode]
+    if name in DIFFERS:
+        wanted = DIFFERS[name][0]
+        assert same(wanted, here), here
+        assert any(not same(given, here) for given in STORED[name].values())
+    else:
+        digits = 4e-3 if name.startswith("precision") else 2e-6  # gradients come through float16
+        assert same(STORED[name][mode], here, digits), (STORED[name][mode], here)

@@ -1,0 +1,136 @@
+"""Functions composed of ops beside SciPy in float64: incomplete gamma functions, zeta, Bessel functions, the
+matrix exponential; and their derivatives beside mpmath's."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.special
+
+import gradcell as gc
+from gradcell import Tensor, ops
+
+RNG = np.random.default_rng(3)
+A = np.concatenate([RNG.uniform(0.01, 5, 60), RNG.uniform(5, 150, 60), RNG.uniform(100, 5000, 40)])
+X = A * np.concatenate(
+    [RNG.uniform(0, 4, 60), RNG.uniform(0.5, 1.6, 60), RNG.uniform(0.9, 1.1, 40)]
+)
+FAR = np.concatenate(
+    [np.geomspace(1e-6, 1, 30), np.linspace(1, 60, 200), np.geomspace(60, 5000, 20)]
+)
+BESSEL = "j0 j1 y0 y1 i0 i0e i1 i1e k0 k0e k1 k1e".split()
+
+
+@pytest.mark.parametrize(("dtype", "digits"), [(np.float64, 5e-11), (np.float32, 2e-7)])
+def test_incomplete_gamma_functions(dtype, digits):
+    a, x = A.astype(dtype), X.astype(dtype)
+    for ours, theirs in (
+        (ops.igamma, scipy.special.gammainc),
+        (ops.igammac, scipy.special.gammaincc),
+    ):
+        wanted = theirs(a.astype(np.float64), x.astype(np.float64))
+        found = ours(Tensor(a), Tensor(x))
+        assert found.asnumpy().dtype == dtype
+        np.testing.assert_allclose(found.asnumpy(), wanted, digits, 1e-30)
+    edges = ops.igamma(Tensor([1.0, 1.0, 0.0, -1.0, 2.0]), Tensor([0.0, np.inf, 1.0, 1.0, -1.0]))
+    np.testing.assert_array_equal(edges.asnumpy(), [0, 1, np.nan, np.nan, np.nan])
+
+
+@pytest.mark.parametrize(
+    ("a", "x"), [(0.5, 1.0), (2.0, 1.5), (4.0, 8.0), (60.0, 50.0), (250.0, 260.0)]
+)
+def test_derivatives_of_incomplete_gamma_functions(a, x):
+    def p(s, t):
+        return mpmath.gammainc(s, 0, t, regularized=True)
+
+    by_a, by_x = gc.grad(ops.igamma, (0, 1))(Tensor(a, gc.float64), Tensor(x, gc.float64))
+    np.testing.assert_allclose(float(by_a), float(mpmath.diff(p, (a, x), (1, 0))), 1e-7)
+    np.testing.assert_allclose(float(by_x), float(mpmath.diff(p, (a, x), (0, 1))), 1e-9)
+    twice = gc.grad(gc.grad(ops.igamma, 1), 1)(Tensor(a, gc.float64), Tensor(x, gc.float64))
+    np.testing.assert_allclose(float(twice), float(mpmath.diff(p, (a, x), (0, 2))), 1e-7)
+
+
+def test_zeta_and_polygamma():
+    s, q = RNG.uniform(1.01, 20, 100), RNG.uniform(0.01, 30, 100)
+    found = ops.zeta(Tensor(s), Tensor(q)).asnumpy()
+    np.testing.assert_allclose(found, scipy.special.zeta(s, q), 1e-13)
+    for n in (0, 1, 2, 5):
+        found = ops.polygamma(n, Tensor(q)).asnumpy()
+        np.testing.assert_allclose(found, scipy.special.polygamma(n, q), 1e-12)
+    by_s, by_q = gc.grad(ops.zeta, (0, 1))(Tensor(2.5, gc.float64), Tensor(0.7, gc.float64))
+    np.testing.assert_allclose(
+        float(by_s), float(mpmath.diff(lambda t: mpmath.zeta(t, 0.7), 2.5)), 1e-9
+    )
+    np.testing.assert_allclose(float(by_q), -2.5 * scipy.special.zeta(3.5, 0.7), 1e-12)
+    with pytest.raises(ValueError, match="must not be negative"):
+        ops.polygamma(-1, Tensor([1.0]))
+
+
+@pytest.mark.parametrize("name", BESSEL)
+def test_bessel_functions(name):
+    function, wanted = getattr(ops, f"bessel_{name}"), getattr(scipy.special, name)(FAR)
+    usual = np.isfinite(wanted) & (np.abs(wanted) > 1e-290)
+    found = function(Tensor(FAR)).asnumpy()
+    size = np.abs(wanted) if name[0] in "ik" else np.maximum(np.abs(wanted), 1 / np.sqrt(1 + FAR))
+    assert np.all(np.abs(found - wanted)[usual] <= 1e-13 * size[usual])
+    half = function(Tensor(FAR[usual].astype(np.float32))).asnumpy()
+    assert half.dtype == np.float32
+
+
+#: A function's derivative, of order 0 and 1.
+SLOPES = {
+    "j0": lambda x: -scipy.special.j1(x), "j1": lambda x: scipy.special.jvp(1, x),
+    "y0": lambda x: -scipy.special.y1(x), "y1": lambda x: scipy.special.yvp(1, x),
+    "i0": scipy.special.i1, "i1": lambda x: scipy.special.ivp(1, x),
+    "k0": lambda x: -scipy.special.k1(x), "k1": lambda x: scipy.special.kvp(1, x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SLOPES)
+def test_derivatives_of_bessel_functions(name):
+    x = np.array([0.01, 0.5, 3.0, 20.0, 40.0])
+    found = gc.grad(getattr(ops, f"bessel_{name}"))(Tensor(x)).asnumpy()
+    np.testing.assert_allclose(found, SLOPES[name](x), 1e-11)
+
+
+def test_signs_of_bessel_functions():
+    x = Tensor([-2.0, 0.0], gc.float64)
+    np.testing.assert_allclose(ops.bessel_j1(x).asnumpy(), scipy.special.j1([-2.0, 0.0]), 1e-14)
+    np.testing.assert_allclose(ops.bessel_i1(x).asnumpy(), scipy.special.i1([-2.0, 0.0]), 1e-14)
+    np.testing.assert_array_equal(ops.bessel_k0(x).asnumpy(), [np.nan, np.inf])
+    np.testing.assert_array_equal(ops.bessel_y1(x).asnumpy(), [np.nan, -np.inf])
+
+
+def test_matrix_exponential():
+    for scale in (1e-6, 1.0, 10.0):
+        a = RNG.standard_normal((3, 4, 4)) * scale
+        np.testing.assert_allclose(
+            ops.matrix_exp(Tensor(a)).asnumpy(), scipy.linalg.expm(a), 1e-9, 1e-9
+        )
+    a, e = RNG.standard_normal((2, 3, 3))
+    _, slope = gc.jvp(ops.matrix_exp, Tensor(a), Tensor(e))
+    np.testing.assert_allclose(slope.asnumpy(), scipy.linalg.expm_frechet(a, e)[1], 1e-9)
+    with pytest.raises(ValueError, match="square matrices"):
+        ops.matrix_exp(Tensor(np.ones((2, 3))))
+
+
+def test_products_at_places_that_come_several_times():
+    n, rows = 40, 7
+    at = RNG.integers(0, rows, n)
+    new, x = RNG.uniform(0.5, 1.5, (n, 2)), RNG.standard_normal((rows, 2))
+    product, largest = x.copy(), x.copy()
+    np.multiply.at(product, at, new)
+    np.maximum.at(largest, at, new)
+    places = Tensor(at[:, None])
+    given = [Tensor(x), places, Tensor(new)]
+    np.testing.assert_allclose(ops.tensor_scatter_mul(*given).asnumpy(), product, 1e-13)
+    np.testing.assert_array_equal(ops.tensor_scatter_max(*given).asnumpy(), largest)
+
+    def total(a, b):
+        return ops.sum(ops.sin(ops.tensor_scatter_mul(a, places, b)))
+
+    gc.check_grads(total, (Tensor(x), Tensor(new)))
+    with pytest.raises(IndexError):
+        ops.tensor_scatter_mul(Tensor(x), Tensor([[rows]]), Tensor(new[:1]))

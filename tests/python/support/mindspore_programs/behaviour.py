@@ -1,0 +1,265 @@
+"""Small things that programs rely on."""
+
+import mindspore as ms
+import numpy as np
+from mindspore import Parameter, Tensor, nn, ops
+
+X = np.array([[0.5, -1.5, 2.0], [1.0, 0.25, -0.75]], np.float32)
+
+
+def _x():
+    return Tensor(X)
+
+
+def slopes_in_a_list():
+    net = nn.PReLU(3, [0.1, 0.2, 0.3])
+    return net(_x()), net.w.value(), [p.name for p in net.trainable_params()], ms.grad(net)(_x())
+
+
+def slopes_in_a_tensor():
+    return nn.PReLU(1, Tensor([0.1], ms.float32))(_x())
+
+
+def slopes_of_another_number():
+    return nn.PReLU(3, [0.1, 0.2])
+
+
+def slopes_that_are_no_numbers():
+    return nn.PReLU(2, ["a", 0.2])
+
+
+def dtype_of_a_parameter():
+    p = Parameter(_x(), name="p")
+    p.set_dtype(ms.float16)
+    found = p.value(), p.dtype, p.name, p.requires_grad
+    p.set_dtype(ms.int32)
+    return found, p.value()
+
+
+def dtype_of_a_networks_parameters():
+    net = nn.Dense(3, 2, "ones", "ones")
+    for p in net.get_parameters():
+        p.set_dtype(ms.float16)
+    return net(_x().astype(ms.float16)), [str(p.dtype) for p in net.trainable_params()]
+
+
+def steps_of_a_generator():
+    generator = ms.Generator()
+    generator.manual_seed(5)
+    first, second = generator._step(Tensor(3)), generator._step(Tensor(1))
+    found = [int(n) for n in (*first, *second)]
+    generator.manual_seed(6)
+    return found, [int(n) for n in generator._step(Tensor(2))], str(first[0].dtype)
+
+
+def scope_of_a_cell():
+    net = nn.SequentialCell(nn.MaxPool2d(2), nn.ReLU())
+    return net.get_scope(), net[0].get_scope(), nn.MaxPool2d(2).get_scope()
+
+
+def order_of_groups():
+    net = nn.SequentialCell(nn.Dense(2, 2), nn.Dense(2, 2))
+    first, second = net[0].trainable_params(), net[1].trainable_params()
+    plain = nn.SGD([{"params": first, "lr": 0.1}, {"params": second}], 0.2)
+    ordered = nn.SGD(
+        [
+            {"params": second, "lr": 0.1},
+            {"params": first},
+            {"order_params": net.trainable_params()},
+        ],
+        0.2,
+    )
+    none = nn.SGD(net.trainable_params(), 0.1)
+    return [(o.is_group, o.is_group_lr, o.is_group_params_ordered) for o in (plain, ordered, none)]
+
+
+def type_of_a_tensor():
+    return (
+        _x().type(),
+        Tensor([1]).type(),
+        Tensor([True]).type(),
+        _x().type(ms.int32),
+        Tensor(1.5, ms.float16).type(),
+    )
+
+
+def updates_in_place():
+    x = _x()
+    y = x
+    x -= 1
+    x *= 2
+    x += Tensor([1.0, 2.0, 3.0], ms.float32)
+    x /= 4
+    x **= 2
+    x //= 0.5
+    x %= 3
+    return x, y
+
+
+def updates_in_place_by_name():
+    x = _x()
+    names = [
+        "__isub__",
+        "__iadd__",
+        "__imul__",
+        "__ipow__",
+        "__imod__",
+        "__ifloordiv__",
+        "__itruediv__",
+    ]
+    has = [hasattr(x, name) for name in names]
+    x.__isub__(1.0)
+    return has, x
+
+
+def updates_in_place_in_a_function():
+    def f(x):
+        y = x * 2
+        y -= x
+        y *= 3
+        return y
+
+    return f(_x()), ms.grad(f)(_x())
+
+
+def updates_of_integers():
+    x = Tensor([7, -8, 9], ms.int32)
+    x -= 2
+    x //= 2
+    x *= 3
+    return x
+
+
+def dtype_of_numpy():
+    return (Tensor([1, 2], np.dtype("float32")), Tensor(X, np.dtype(np.int32)), Tensor([1.5], np.float64),
+            Tensor([1], dtype=np.dtype("bool")))  # fmt: skip
+
+
+def array_of_objects():
+    return Tensor(np.array([1, 2.5], dtype=object))
+
+
+def array_of_objects_in_a_dtype():
+    return Tensor(np.array([1, 2.5], dtype=object), ms.float32)
+
+
+def norm_of_matrices():
+    x = Tensor(np.arange(12, dtype=np.float32).reshape(2, 2, 3) - 5)
+    return (ops.norm(x, 2, (1, 2)), ops.norm(x[0], 2), ops.norm(x, -2, (0, 2)),
+            ops.norm(x, 2, (1, 2), keepdim=True), ops.norm(x, "nuc", (1, 2)),
+            ops.norm(x[0], 1), ops.norm(x, float("inf"), (0, 1)))  # fmt: skip
+
+
+def norm_of_matrices_by_default():
+    x = Tensor(np.arange(12, dtype=np.float32).reshape(2, 2, 3) - 5)
+    return ops.norm(x), ops.norm(x, dim=(0, 1)), x.norm(2, (1, 2)), ops.norm(x, "fro", (1, 2))
+
+
+def comparisons_of_uint64():
+    x = Tensor(np.array([1, 2**63 + 1, 2**64 - 1], np.uint64))
+    y = Tensor(np.array([2, 2**63, 2**64 - 1], np.uint64))
+    return x > y, x >= y, x < y, x <= y, x == y, x != y
+
+
+def comparisons_of_uint64_with_numbers():
+    x = Tensor(np.array([1, 3, 2**63], np.uint64))
+    return x > 2, x == 3, x <= 3
+
+
+def comparisons_of_unsigned_with_negative_numbers():
+    x = Tensor(np.array([1, 255, 0], np.uint8))
+    return x > -1, x == -1, x < -1
+
+
+def closeness_of_uint8():
+    x = Tensor(np.array([1, 255, 0], np.uint8))
+    y = Tensor(np.array([2, 255, 1], np.uint8))
+    return ops.isclose(x, y), ops.isclose(x, y, 0.0, 1.0)
+
+
+def closeness_with_a_number():
+    return ops.isclose(Tensor(np.array([1, 255, 0], np.uint8)), -1)
+
+
+def negative_seed():
+    ms.set_seed(-1)
+
+
+def negative_seed_of_an_op():
+    return ops.normal((2, 3), Tensor(0.0), Tensor(1.0), seed=-1).shape
+
+
+def negative_seed_of_a_cell():
+    return nn.Dropout(p=0.5).construct(_x()).shape, ops.StandardNormal(seed=-1)((2,)).shape
+
+
+def negative_seed_of_a_function():
+    return ops.uniform((2,), Tensor(0.0), Tensor(1.0), seed=-3).shape
+
+
+def constant_argument():
+    x = Tensor(X, const_arg=True)
+    return x.const_arg, _x().const_arg, x + 1, ms.tensor([1.0], const_arg=True).const_arg
+
+
+def constant_argument_set():
+    x = _x()
+    x.set_const_arg(True)
+    return x.const_arg, x.set_const_arg(False).const_arg
+
+
+def constant_argument_in_words():
+    return Tensor(X, const_arg="yes")
+
+
+def syntax_level():
+    config = ms.JitConfig(jit_syntax_level="COMPATIBLE")
+    return config.jit_config_dict["jit_syntax_level"]
+
+
+def syntax_level_in_other_words():
+    return ms.JitConfig(jit_syntax_level="STRONG")
+
+
+def _data():
+    rows = [(X[:, :2] * (i + 1), X[:, 2:]) for i in range(6)]
+    return ms.dataset.GeneratorDataset(rows, ["x", "y"], shuffle=False)
+
+
+class _Losses(ms.Callback):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def on_train_step_end(self, run_context):
+        params = run_context.original_args()
+        self.seen.append((params.cur_epoch_num, params.cur_step_num, params.net_outputs * 1))
+
+
+def steps_of_an_epoch():
+    found = []
+    for epochs, sink, size in ((2, False, -1), (1, False, 4), (2, True, 4)):
+        net = nn.Dense(2, 1, "ones", "zeros")
+        model = ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.01))
+        losses = _Losses()
+        model.train(epochs, _data(), losses, dataset_sink_mode=sink, sink_size=size)
+        found.append(losses.seen)
+    return found
+
+
+def no_steps_of_an_epoch():
+    net = nn.Dense(2, 1)
+    model = ms.Model(net, nn.MSELoss(), nn.SGD(net.trainable_params(), 0.01))
+    model.train(1, _data(), dataset_sink_mode=True, sink_size=0)
+
+
+def gradient_of_the_norm_of_matrices():
+    x = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3) - 2)
+
+    def largest(a):
+        return ops.norm(a, 2, (0, 1))
+
+    def total(a):
+        return ops.norm(a, "nuc", (0, 1))
+
+    return ms.grad(largest)(x), ms.grad(total)(x)
