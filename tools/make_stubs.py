@@ -164,8 +164,11 @@ def member(name: str, value: Any) -> str:
         return f"@property\ndef {name}(self) -> {result}: ..."
     if isinstance(value, staticmethod):
         return f"{STATIC}def {name}(*args: Any, **kwargs: Any) -> Any: ..."
-    if isinstance(value, FunctionType):
+    wrapped = getattr(value, "__wrapped__", value)  # a method of the core that Python wraps
+    if isinstance(value, FunctionType) and isinstance(wrapped, FunctionType):
         return from_python(name, value)
+    if re.fullmatch(r"__i(\w+)__", name) and f"__{name[3:]}" in OPERATORS:
+        return f"def {name}(self, other: Any) -> Tensor: ..."
     if callable(value):
         return from_docstring(name, value)
     return f"{name}: Any"
