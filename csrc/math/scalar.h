@@ -1,7 +1,7 @@
 // The functions a row of the op table may use, by the same names on both machines:
 //   exp exp2 expm1 log log1p log2 log10 sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh
 //   sigmoid erf erfc erfinv ndtr logit sqrt rsqrt atan2 copysign  float, double
-//   floor ceil round trunc sign abs pow maximum minimum mod floor_div
+//   floor ceil round trunc sign abs pow maximum minimum mod fmod floor_div
 //                                                                 float, double, int32, int64
 //   where (of a condition and two numbers)                        float, double, int32, int64
 //   ipow                                                          int32, int64
@@ -119,6 +119,7 @@ GRADCELL_DEVICE T where(bool c, T a, T b) {
     if (r == 0) return ::copysign##f(T(0), b);                           \
     return (r < 0) != (b < 0) ? r + b : r;                               \
   }                                                                      \
+  GRADCELL_DEVICE T fmod(T a, T b) { return ::fmod##f(a, b); }           \
   GRADCELL_DEVICE T floor_div(T a, T b) {                                \
     if (b == 0 || a == 0 || a != a || b != b) return a / b;              \
     if (isinf(b) && !isinf(a)) return (a < 0) != (b < 0) ? T(-1) : T(0); \
@@ -130,35 +131,36 @@ GRADCELL_FLOATING(double, )
 #undef GRADCELL_FLOATING
 
 // Integers: a divisor of 0 gives 0, the most negative number over -1 wraps, and powers wrap.
-#define GRADCELL_INTEGER(T, U)                                     \
-  GRADCELL_DEVICE T abs(T x) { return x < 0 ? (T)(0 - (U)x) : x; } \
-  GRADCELL_DEVICE T sign(T x) { return (x > 0) - (x < 0); }        \
-  GRADCELL_DEVICE T floor(T x) { return x; }                       \
-  GRADCELL_DEVICE T ceil(T x) { return x; }                        \
-  GRADCELL_DEVICE T round(T x) { return x; }                       \
-  GRADCELL_DEVICE T trunc(T x) { return x; }                       \
-  GRADCELL_DEVICE T maximum(T a, T b) { return a < b ? b : a; }    \
-  GRADCELL_DEVICE T minimum(T a, T b) { return b < a ? b : a; }    \
-  GRADCELL_DEVICE T mod(T a, T b) {                                \
-    if (b == 0 || b == -1) return 0;                               \
-    const T r = a % b;                                             \
-    return r != 0 && (r < 0) != (b < 0) ? r + b : r;               \
-  }                                                                \
-  GRADCELL_DEVICE T floor_div(T a, T b) {                          \
-    if (b == 0) return 0;                                          \
-    if (b == -1) return (T)(0 - (U)a);                             \
-    const T q = a / b, r = a % b;                                  \
-    return r != 0 && (r < 0) != (b < 0) ? q - 1 : q;               \
-  }                                                                \
-  GRADCELL_DEVICE T ipow(T a, T n) {                               \
-    if (n < 0) return a == 1 ? 1 : a == -1 ? (n & 1 ? -1 : 1) : 0; \
-    U result = 1, base = (U)a;                                     \
-    for (U e = (U)n; e != 0; e >>= 1) {                            \
-      if (e & 1) result *= base;                                   \
-      base *= base;                                                \
-    }                                                              \
-    return (T)result;                                              \
-  }                                                                \
+#define GRADCELL_INTEGER(T, U)                                               \
+  GRADCELL_DEVICE T abs(T x) { return x < 0 ? (T)(0 - (U)x) : x; }           \
+  GRADCELL_DEVICE T sign(T x) { return (x > 0) - (x < 0); }                  \
+  GRADCELL_DEVICE T floor(T x) { return x; }                                 \
+  GRADCELL_DEVICE T ceil(T x) { return x; }                                  \
+  GRADCELL_DEVICE T round(T x) { return x; }                                 \
+  GRADCELL_DEVICE T trunc(T x) { return x; }                                 \
+  GRADCELL_DEVICE T maximum(T a, T b) { return a < b ? b : a; }              \
+  GRADCELL_DEVICE T minimum(T a, T b) { return b < a ? b : a; }              \
+  GRADCELL_DEVICE T mod(T a, T b) {                                          \
+    if (b == 0 || b == -1) return 0;                                         \
+    const T r = a % b;                                                       \
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;                         \
+  }                                                                          \
+  GRADCELL_DEVICE T fmod(T a, T b) { return b == 0 || b == -1 ? 0 : a % b; } \
+  GRADCELL_DEVICE T floor_div(T a, T b) {                                    \
+    if (b == 0) return 0;                                                    \
+    if (b == -1) return (T)(0 - (U)a);                                       \
+    const T q = a / b, r = a % b;                                            \
+    return r != 0 && (r < 0) != (b < 0) ? q - 1 : q;                         \
+  }                                                                          \
+  GRADCELL_DEVICE T ipow(T a, T n) {                                         \
+    if (n < 0) return a == 1 ? 1 : a == -1 ? (n & 1 ? -1 : 1) : 0;           \
+    U result = 1, base = (U)a;                                               \
+    for (U e = (U)n; e != 0; e >>= 1) {                                      \
+      if (e & 1) result *= base;                                             \
+      base *= base;                                                          \
+    }                                                                        \
+    return (T)result;                                                        \
+  }                                                                          \
   GRADCELL_DEVICE T pow(T a, T n) { return ipow(a, n); }
 GRADCELL_INTEGER(int, unsigned)
 GRADCELL_INTEGER(long long, unsigned long long)

@@ -2,8 +2,8 @@
 //
 // All of it is in namespace gradcell::GRADCELL_ISA (v2, v3, v4; base elsewhere), one copy for each
 // instruction-set level. scalar::exp(x) and so on take and give a lane value: float, double, VecF
-// or VecD (vecmath_lanes.h). maximum, minimum, where, abs, sign, mod and floor_div take integers,
-// too (one int32_t or int64_t), and ipow only those.
+// or VecD (vecmath_lanes.h). maximum, minimum, where, abs, sign, mod, fmod and floor_div take
+// integers, too (one int32_t or int64_t), and ipow only those.
 //
 // The same input gives the same bits as a number and in any lane. Inputs of every kind (NaN,
 // infinities, signed zeros, denormals) give what C's annex F says; nothing is flushed.
@@ -28,7 +28,8 @@
 // clang-format on
 /// Composed of others, and not so exact that they would be promised with them.
 #define GRADCELL_VECMATH_COMPOSED(X) X(ndtr, Ndtr) X(logit, Logit)
-#define GRADCELL_VECMATH_BINARY(X) X(pow, Pow) X(atan2, Atan2) X(mod, Mod) X(copysign, CopySign)
+#define GRADCELL_VECMATH_BINARY(X) \
+  X(pow, Pow) X(atan2, Atan2) X(mod, Mod) X(fmod, Fmod) X(copysign, CopySign)
 
 namespace gradcell::GRADCELL_ISA {
 

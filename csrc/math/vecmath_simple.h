@@ -102,6 +102,29 @@ struct ModFn {
   }
 };
 
+/// a - trunc(a / b) b: the remainder with the sign of a, as in C.
+struct FmodFn {
+  template <class T, class V>
+  GRADCELL_INLINE static MaskOf<V> within(V a, V b) {
+    return ModFn::within<T>(a, b);
+  }
+  template <class T>
+  static double beyond(double a, double b) {
+    return __builtin_fmod(a, b);
+  }
+  /// A quotient that was rounded up to the next integer leaves a remainder of the other sign.
+  template <class V>
+  GRADCELL_INLINE static V f64(V a, V b) {
+    const V zero = all<V>(0), r = residual(copy_sign(round_down(abs_value(a / b)), a / b), b, a);
+    const V turned = select((r < zero) != (a < zero), r + copy_sign(b, a), r);
+    return select(r == zero, copy_sign(zero, a), turned);
+  }
+  template <class V>
+  GRADCELL_INLINE static V f32(V a, V b) {
+    return f64(a, b);
+  }
+};
+
 namespace scalar {
 
 /// The larger and the smaller of two; NaN if either is.
@@ -166,6 +189,23 @@ GRADCELL_INLINE T mod(T a, T b)
     const T d = b == 0 || b == T(-1) ? T(1) : b;
     const T r = static_cast<T>(a % d);
     return static_cast<T>(r != 0 && (r < 0) != (d < 0) ? r + d : r);
+  }
+}
+/// As FmodFn; 0 for b = 0.
+template <class T>
+GRADCELL_INLINE T fmod(T a, T b)
+  requires std::is_integral_v<T>
+{
+  if constexpr (sizeof(T) <= 4) {
+    constexpr double kEnd = 2147483648.0;
+    using U = std::make_unsigned_t<T>;
+    const double d = b == 0 ? 1.0 : static_cast<double>(b);
+    const double q = static_cast<double>(a) / d;
+    const auto whole = static_cast<U>(static_cast<int32_t>(q < kEnd ? q : -kEnd));
+    return b == 0 ? T(0)
+                  : static_cast<T>(static_cast<U>(a) - static_cast<U>(whole * static_cast<U>(b)));
+  } else {
+    return b == 0 || b == T(-1) ? T(0) : static_cast<T>(a % b);
   }
 }
 /// a^n for integers, modulo 2^bits. A negative n gives the integer part of the true value (0^n: 0).

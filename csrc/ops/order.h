@@ -66,7 +66,7 @@ struct IntegersAttributes {
 };
 
 /// What integers have to be for one of those ops: divisors not 0, exponents not below 0.
-enum class IntegerLimit : uint8_t { FloorDiv, Mod, Pow };
+enum class IntegerLimit : uint8_t { FloorDiv, Mod, Pow, Fmod };
 
 /// rank: how many dimensions a problem has.
 struct PermittedAttributes {
@@ -84,6 +84,8 @@ inline const char* broken(IntegerLimit limit) {
       return "FloorDiv: integer division by zero";
     case IntegerLimit::Mod:
       return "Mod: integer division by zero";
+    case IntegerLimit::Fmod:
+      return "Fmod: integer division by zero";
     case IntegerLimit::Pow:
       break;
   }

@@ -258,8 +258,9 @@ TensorPtr binary(Op op, const TensorOrNumber& a, const TensorOrNumber& b) {
   const bool integers = !is_floating(t) && !is_complex(t);
   const auto limit = op == Op::FloorDiv ? IntegerLimit::FloorDiv
                      : op == Op::Mod    ? IntegerLimit::Mod
+                     : op == Op::Fmod   ? IntegerLimit::Fmod
                                         : IntegerLimit::Pow;
-  const bool limited = integers && (op == Op::FloorDiv || op == Op::Mod || op == Op::Pow);
+  const bool limited = integers && (limit != IntegerLimit::Pow || op == Op::Pow);
   const bool unchecked = limited && check_permitted(b, t, limit);
   // Sums and products wrap, and are right modulo 2^n if their operands are.
   const bool wraps = op == Op::Add || op == Op::Sub || op == Op::Mul;

@@ -105,6 +105,8 @@ inline constexpr BinaryReference kBinaryReferences[] = {
      [](Wide a, Wide b) { return std::atan2(a, b); }},
     {"copysign", [](double a, double b) { return std::copysign(a, b); },
      [](Wide a, Wide b) { return std::copysign(a, b); }},
+    {"fmod", [](double a, double b) { return std::fmod(a, b); },
+     [](Wide a, Wide b) { return std::fmod(a, b); }},
     {"mod", mod_reference<double>, mod_reference<Wide>}};
 
 template <class Reference, size_t N>

@@ -40,8 +40,9 @@ class Indices {
 
  private:
   [[noreturn, gnu::cold, gnu::noinline]] void wrong(int64_t at) const {
-    fail(ErrorKind::Index, info(op_).name, ": index ", at, " is out of range for an axis of size ",
-         size_);
+    // Only writes at indices record a LastWriter, whose name tells their users nothing.
+    fail(ErrorKind::Index, op_ == Op::LastWriter ? "write" : info(op_).name, ": index ", at,
+         " is out of range for an axis of size ", size_);
   }
   const I* p_;
   int64_t size_;

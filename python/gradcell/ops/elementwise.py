@@ -116,25 +116,6 @@ def _rounded(input: Any, scale: float) -> Tensor:
 
 
 @one_plan
-def fmod(input: Any, other: Any) -> Tensor:
-    """input - other * trunc(input / other): the remainder with the sign of input."""
-    x, y = arguments.operands(input, other, "fmod")
-    if not (x.dtype.is_floating or y.dtype.is_floating):
-        rest = _ops.mod(x, y)  # of y's sign
-        other_sign = _ops.not_equal(_ops.less(x, 0), _ops.less(y, 0))
-        return _ops.where(
-            _ops.logical_and(other_sign, _ops.not_equal(rest, 0)), _ops.sub(rest, y), rest
-        )
-    size = _ops.mod(_magnitude(x), _magnitude(y))
-    return _ops.mul(size, _ops.copysign(1.0, _ops.stop_gradient(x)))
-
-
-def _magnitude(x: Tensor) -> Tensor:
-    """|x|, with a derivative of 1 at 0."""
-    return _ops.where(_ops.less(x, 0), _ops.neg(x), x)
-
-
-@one_plan
 @in_float32
 def hypot(input: Any, other: Any) -> Tensor:
     """sqrt(input^2 + other^2), also where a square is no number of the dtype."""
@@ -201,7 +182,7 @@ def inv(x: Any) -> Tensor:
 
 
 for _op in (
-    pow, trunc, copysign, div, round, fmod, hypot, xlogy, lerp, squared_difference, div_no_nan, invert, inv,
+    pow, trunc, copysign, div, round, hypot, xlogy, lerp, squared_difference, div_no_nan, invert, inv,
 ):  # fmt: skip
     __all__ += [_op.__name__]
     setattr(Tensor, _op.__name__, _op)

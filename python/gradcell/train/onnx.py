@@ -294,6 +294,10 @@ def _mod(e: _Exporter, n: Node) -> str:
     return e.op("Where", wrong, e.op("Add", rest, b), rest)
 
 
+def _fmod(e: _Exporter, n: Node) -> str:
+    return e.op("Mod", *e.inputs(n), fmod=1)
+
+
 def _floor_div(e: _Exporter, n: Node) -> str:
     a, b = e.inputs(n)
     quotient = e.op("Div", e.op("Sub", a, _mod(e, n)), b)
@@ -581,6 +585,7 @@ _RULES: dict[str, Callable[[_Exporter, Node], str]] = {
     "HSwish": lambda e, n: e.op("HardSwish", *e.inputs(n)),
     "Trunc": _trunc,
     "Mod": _mod,
+    "Fmod": _fmod,
     "FloorDiv": _floor_div,
     "NotEqual": lambda e, n: e.op("Not", e.op("Equal", *e.inputs(n))),
     "IsFinite": _finite,

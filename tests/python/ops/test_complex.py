@@ -506,8 +506,8 @@ def test_unsigned(bits: int) -> None:
     ]:  # fmt: skip
         np.testing.assert_array_equal(found.asnumpy(), expected)
     assert (x == x).asnumpy().all() and not (x != x).asnumpy().any()
+    assert (x < two).asnumpy().tolist() == [True, False, False]
     if bits < 64:
-        assert (x < two).asnumpy().tolist() == [True, False, False]
         assert x.astype(ms.float64).asnumpy().tolist() == a.astype(float).tolist()
         assert (x // two).asnumpy().tolist() == (a // 2).tolist()
         assert int(x.max()) == 2**bits - 1 and int(ops.tile(x, (300, 1)).max()) == 2**bits - 1
@@ -515,7 +515,7 @@ def test_unsigned(bits: int) -> None:
         assert ops.maximum(x, two).asnumpy().tolist() == np.maximum(a, 2).tolist()
         assert ops.sort(x, descending=True)[0].asnumpy().tolist() == a[::-1].tolist()
     else:
-        for text in ("x < x", "x.astype(ms.float32)", "ops.maximum(x, x)", "x // x", "ops.sort(x)"):
+        for text in ("x.astype(ms.float32)", "ops.maximum(x, x)", "x // x", "ops.sort(x)"):
             with pytest.raises(TypeError, match="uint64"):
                 eval(text, {"x": x, "ms": ms, "ops": ops})
     with pytest.raises(TypeError, match="no common dtype"):

@@ -54,7 +54,9 @@ def test_the_better_of_rows_and_updates(name: str, dtype: Any) -> None:
         p.set_data(Tensor(x))
         ms.jit(lambda u, p=p, function=function: function(p, Tensor(at), u))(Tensor(new))
         np.testing.assert_array_equal(p.asnumpy(), expected)
-        with pytest.raises(IndexError, match="4 is out of bounds"):
+        with pytest.raises(
+            IndexError, match="write: index 4 is out of range for an axis of size 4"
+        ):
             function(p, T([4]), Tensor(x[:1]))
         with pytest.raises(ValueError, match="updates of shape"):
             function(p, T([1]), Tensor(x))
