@@ -1,0 +1,302 @@
+"""The pages of the reference: one a group, one section a name.
+
+In: the entries by group. Out: Markdown with the text of docstrings in HTML's terms (escaped by
+entities, so that no backslash is needed).
+"""
+
+from __future__ import annotations
+
+import html
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+from api_reference import docstrings
+from api_reference.examples import EXAMPLES, IMPORTS
+from api_reference.groups import GROUPS, Group, grouped
+from api_reference.names import Entry, constant, entries
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: Columns of a signature that fits a page.
+WIDTH = 76
+
+#: The largest page, in bytes of HTML.
+LARGEST = 200_000
+
+
+def pages() -> dict[str, str]:
+    """The text of each page by its path."""
+    held = grouped(entries())
+    made = {f"reference/{group.page}.md": page(group, held[group.page]) for group in GROUPS}
+    made["reference/index.md"] = index(held)
+    return made
+
+
+def index(held: dict[str, list[Entry]]) -> str:
+    lines = [
+        "# Reference", "",
+        "Grouped by what one wants to do; `help(name)` shows the same text. "
+        "What is asked for most has an example, which the tests run. The examples begin with", "",
+        "```python", *IMPORTS.splitlines(), "```", "",
+    ]  # fmt: skip
+    chapter = ""
+    for group in GROUPS:
+        if group.chapter != chapter:
+            chapter = group.chapter
+            lines += [f"## {chapter}", "", "| | |", "|---|---|"]
+        lines.append(f"| [{group.title}]({group.page}.md) | {group.about} |")
+        if GROUPS.index(group) + 1 == len(GROUPS) or GROUPS[GROUPS.index(group) + 1].chapter != chapter:
+            lines.append("")
+    return "\n".join(lines)
+
+
+def page(group: Group, held: list[Entry]) -> str:
+    plain = [entry for entry in held if not callable(entry.value) and not hasattr(entry.value, "__path__")]
+    values = [e for e in plain if e.name not in EXAMPLES and inspect.ismodule(e.value) is False]
+    parts = [f"# {group.title}", "", group.about, ""]
+    if values:
+        parts += listing(values)
+    parts += [section(entry) for entry in held if entry not in values]
+    return "\n".join(parts)
+
+
+def listing(values: list[Entry]) -> list[str]:
+    """Dtypes and numbers, a line each."""
+    lines = ["## Values", "", "| name | also as | is |", "|---|---|---|"]
+    for entry in values:
+        also = ", ".join(f"`{name}`" for name in entry.others)
+        value = repr(entry.value) if constant(entry.value) else str(entry.value)
+        lines.append(f"| `{entry.name}` | {also} | `{' '.join(value.split())[:60]}` |")
+    return [*lines, ""]
+
+
+def section(entry: Entry) -> str:
+    value = entry.value
+    about = inspect.getdoc(value) or ""
+    about = about.partition("\n\nThis is ")[0]
+    found = parameters(value)
+    parts = docstrings.parsed(re.sub(r"^[A-Z]\w*: (?=\S)", "", about), [p.name for p in found])
+    lines = [f"## {entry.name}", ""]
+    if callable(value):
+        lines += ["```python", signature(entry.name, value), "```", ""]
+    for paragraph in parts.about:
+        lines += [paragraph if paragraph.startswith("    ") else sentence(paragraph), ""]
+    lines += arguments(found, parts)
+    if callable(value):
+        lines += results(value, parts)
+    lines += raises(parts)
+    if inspect.isclass(value):
+        lines += methods(value)
+    if entry.name in EXAMPLES:
+        lines += ["```pycon", EXAMPLES[entry.name].strip(), "```", ""]
+    lines += spellings(entry)
+    lines += source(entry)
+    return "\n".join(lines)
+
+
+def text(line: str) -> str:
+    """Plain text as Markdown shows it: its own signs as entities, code between backticks as code."""
+    pieces = re.split(r"(`[^`]*`)", line)
+    return "".join(
+        piece if piece.startswith("`") else re.sub(r"[*_\[\]<>&|#~^]", lambda m: f"&#{ord(m[0])};", piece)
+        for piece in pieces
+    )
+
+
+def sentence(line: str) -> str:
+    """Text that begins with a capital, unless it begins with a name or a formula."""
+    if re.match(r"[a-z][a-z]+ [a-z]", line) and not re.match(r"\w+ (of|by|in) \w+\(", line):
+        line = line[0].upper() + line[1:]
+    return text(line)
+
+
+def parameters(value: Any) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(value).parameters.values()) if callable(value) else []
+    except (TypeError, ValueError):
+        return []
+
+
+def kind(annotation: Any) -> str:
+    """An annotation as text; nothing for Any."""
+    if annotation is inspect.Parameter.empty:
+        return ""
+    name = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    name = re.sub(r"\b(?:_core|gradcell(?:\.\w+)*|collections\.abc|typing)\.", "", name)
+    return "" if name in ("Any", "object") else name
+
+
+def arguments(found: list[inspect.Parameter], parts: docstrings.Parts) -> list[str]:
+    """Every parameter: its type, its default, what the docstring says of it."""
+    said = {name.lstrip("*"): (names, about) for names, about in parts.arguments for name in names}
+    lines: list[str] = []
+    done: set[str] = set()
+    by_name = {p.name: p for p in found}
+    for parameter in found:
+        if parameter.name in done:
+            continue
+        names, about = said.get(parameter.name, ([parameter.name], ""))
+        together = [n.lstrip("*") for n in names if n.lstrip("*") in by_name]
+        done.update(together)
+        each = ", ".join(f"`{stars(by_name[n])}{n}`{facts(by_name[n])}" for n in together)
+        lines.append(f"- {each}: {text(about)}" if about else f"- {each}")
+    return ["**Arguments**", "", *lines, ""] if lines else []
+
+
+def stars(parameter: inspect.Parameter) -> str:
+    return {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+
+
+def facts(parameter: inspect.Parameter) -> str:
+    """Its type and its default, in brackets."""
+    told = [f"`{kind(parameter.annotation)}`"] if kind(parameter.annotation) else []
+    if parameter.default is not inspect.Parameter.empty:
+        told.append(f"default `{default(parameter.default)}`")
+    return f" ({', '.join(told)})" if told else ""
+
+
+def default(value: Any) -> str:
+    shown = re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+    return getattr(value, "__name__", shown) if callable(value) else shown
+
+
+def results(value: Any, parts: docstrings.Parts) -> list[str]:
+    """What comes back: by the docstring, and the type."""
+    try:
+        returned = inspect.signature(value).return_annotation
+    except (TypeError, ValueError):
+        returned = inspect.Parameter.empty
+    name = "" if inspect.isclass(value) else kind(returned)
+    title = "**Called with inputs**" if inspect.isclass(value) else "**Returns**"
+    lines = [f"- {text(line)}" for line in parts.results]
+    if name and name != "None":
+        if len(lines) == 1:
+            lines = [f"- `{name}`: {lines[0][2:]}"]
+        else:
+            lines.insert(0, f"- `{name}`")
+    return [title, "", *lines, ""] if lines else []
+
+
+def raises(parts: docstrings.Parts) -> list[str]:
+    lines = [f"- `{name}` {text(about)}" if name else f"- {text(about)}" for name, about in parts.raises]
+    return ["**Raises**", "", *lines, ""] if lines else []
+
+
+def spellings(entry: Entry) -> list[str]:
+    """Other names: those of the same object on one line, others with how they are called."""
+    same = [f"`{name}`" for name, value in entry.others.items() if value is None]
+    lines = [f"- {', '.join(same)}"] if same else []
+    own = inspect.getdoc(entry.value) or ""
+    for name, value in entry.others.items():
+        if value is None:
+            continue
+        about = (inspect.getdoc(value) or "").partition("This is ")[0]
+        first = about.strip().split("\n\n")[0]
+        differs = first and " ".join(first.split())[:40] not in " ".join(own.split())
+        call = " ".join(signature(name, value, typed=False).split())
+        call = call.replace("( ", "(").replace(", )", ")").replace(",)", ")")
+        lines.append(f"- `{call}`" + (f": {text(' '.join(first.split()))}" if differs else ""))
+    if not lines:
+        return []
+    body = [f"    {line}" for line in lines]
+    return ['??? note "Also as"', "", *body, ""]
+
+
+def signature(name: str, value: Any, typed: bool = True, bound: bool = False) -> str:
+    """How it is called, of a method (bound) without its first parameter; a line for each parameter
+    where one line is too long."""
+    try:
+        found = inspect.signature(value)
+    except (TypeError, ValueError):
+        return name
+    held = list(found.parameters.values())[1 if bound else 0 :]
+    if not typed:
+        held = [p.replace(annotation=inspect.Parameter.empty) for p in held]
+    else:
+        held = [p if kind(p.annotation) else p.replace(annotation=inspect.Parameter.empty) for p in held]
+    returned = kind(found.return_annotation) if typed and not inspect.isclass(value) else ""
+    shown = [str(p) for p in held]
+    # The marks of what is by position or by keyword alone are of the whole signature's text.
+    whole = str(inspect.Signature(held))
+    whole = clean(whole)
+    arrow = f" -> {returned}" if returned else ""
+    if len(name + whole + arrow) <= WIDTH or len(shown) < 2:
+        return name + whole + arrow
+    inner = "".join(f"    {part},\n" for part in separate(whole[1:-1]))
+    return f"{name}(\n{inner}){arrow}"
+
+
+def clean(shown: str) -> str:
+    """A signature's text without addresses, quotes around annotations, and our modules' names."""
+    shown = re.sub(r"<function (\w+)[^>]*>", r"\1", re.sub(r" at 0x[0-9a-f]+", "", shown))
+    shown = re.sub(r"(: |-> )'([^']*)'", r"\1\2", shown)
+    return re.sub(r"\b(?:_core|gradcell(?:\.\w+)*|collections\.abc|typing)\.(?=[A-Z])", "", shown)
+
+
+def separate(shown: str) -> list[str]:
+    """The parts between commas that no bracket holds."""
+    found, depth = [""], 0
+    for letter in shown:
+        depth += (letter in "([{") - (letter in ")]}")
+        if letter == "," and depth == 0:
+            found.append("")
+        else:
+            found[-1] += letter
+    return [part.strip() for part in found if part.strip()]
+
+
+def methods(value: type) -> list[str]:
+    """A class's own methods and properties, with the first paragraph of each docstring."""
+    lines = []
+    for attribute, held in sorted(vars(value).items()):
+        function = held.__func__ if isinstance(held, (classmethod, staticmethod)) else held
+        about = getattr(function, "__doc__", None)
+        if attribute.startswith("_") or not about:
+            continue
+        if not (callable(function) or hasattr(held, "fget")):
+            continue
+        call = f".{attribute}"
+        if callable(function):
+            call = signature(call, function, typed=False, bound=not isinstance(held, staticmethod))
+            call = " ".join(call.split()).replace("( ", "(").replace(", )", ")").replace(",)", ")")
+            call = call.replace("(*args, **kwargs)", "(...)")
+        first = " ".join(inspect.cleandoc(about).split("\n\n")[0].split())
+        lines.append(f"- `{call}`: {text(first)}")
+    return ["**Methods and properties**", "", *lines, ""] if lines else []
+
+
+def source_of(entry: Entry) -> tuple[str, int]:
+    """The file within the repository, and the line (0: of the file as a whole)."""
+    value = inspect.unwrap(entry.value) if callable(entry.value) else entry.value
+    package = ROOT / "python"
+    try:
+        path = Path(inspect.getsourcefile(value) or "")
+        line = 0 if inspect.ismodule(value) else inspect.getsourcelines(value)[1]
+    except (TypeError, OSError):
+        path, line = Path(), 0
+    if not path.is_file():
+        base = package / entry.home.replace(".", "/")
+        path, line = (base / "__init__.py" if base.is_dir() else base.with_suffix(".py")), 0
+    parts = path.parts
+    within = Path(*parts[len(parts) - parts[::-1].index("gradcell") - 1 :])
+    return f"python/{within.as_posix()}", line
+
+
+def source(entry: Entry) -> list[str]:
+    path, line = source_of(entry)
+    return [f"[{path}{f', line {line}' if line else ''}](SOURCE:{path}#L{line})", ""]
+
+
+def html_faults(path: str, made: str) -> list[str]:
+    """What a page of the reference must not have."""
+    visible = html.unescape(re.sub(r"<(script|style|code|pre)\b.*?</\1>|<[^>]+>", " ", made, flags=re.S))
+    found = []
+    if len(made.encode()) > LARGEST:
+        found.append(f"{path}: {len(made.encode())} bytes, more than {LARGEST}")
+    if re.search(r"\b[Aa]s for (?:grad|jac\w+|vjp|jvp)\b", visible):
+        found.append(f"{path}: says 'as for' another function")
+    if "\\" in visible:
+        found.append(f"{path}: a backslash in {visible[max(0, visible.index(chr(92)) - 30) :][:60]!r}")
+    return found
