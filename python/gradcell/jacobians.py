@@ -170,7 +170,12 @@ def jacfwd(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[.
 def jacrev(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that gives fn's Jacobian, row by row in reverse mode: fast for few outputs.
 
-    The result's shape and structure, and what is raised, are jacfwd's.
+    The result has the shape of the output, then that of the input. For several positions it is a tuple
+    of them, for several outputs a tuple of that. has_aux: only fn's first output is differentiated, and
+    (Jacobian, the second output) comes back, or a tuple of them if there are more.
+
+    Raises TypeError for an argument that is no floating tensor, ValueError for positions beyond the
+    arguments, or if has_aux finds one output.
     """
     return _jacobian(
         "jacrev", fn, grad_position, has_aux,
@@ -182,7 +187,14 @@ def hessian(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[
     """A function that gives fn's second derivatives: forward over reverse mode.
 
     The result has the shape of the output, then twice that of the input. For several positions it is a
-    tuple of tuples: [i][j] by argument i and then j. has_aux as for jacrev.
+    tuple of tuples: [i][j] by argument i and then j.
+
+    fn: a function of tensors. grad_position: the index, or a tuple of indices, of the arguments to
+    differentiate by. has_aux: only fn's first output is differentiated, and (second derivatives, the
+    second output) comes back.
+
+    Raises TypeError for an argument that is no floating tensor, ValueError for positions beyond the
+    arguments, or if has_aux finds one output.
     """
     return jacfwd(jacrev(fn, grad_position, has_aux), grad_position, has_aux)
 

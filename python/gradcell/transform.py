@@ -476,7 +476,19 @@ def value_and_grad(
     has_aux: bool = False,
     return_ids: bool = False,
 ) -> Callable[..., Any]:
-    """A function that gives (fn's whole output, its gradients). Arguments and errors as for grad."""
+    """A function that gives (fn's whole output, its gradients).
+
+    fn: a function or Cell; of several outputs, the sum is differentiated. grad_position: the index,
+    or a tuple of indices, of the arguments to differentiate by, or None. weights: a Parameter, or a
+    list or tuple of them, to differentiate by, or None. has_aux: only fn's first output is
+    differentiated; the value has all of them. return_ids: each gradient comes as (position or
+    parameter name, gradient).
+
+    Returns (value, gradients); the gradients have the structure, shapes and dtypes that grad gives.
+
+    Raises ValueError if both are None, TypeError for an argument that is neither tensor nor number,
+    IndexError for a position beyond the arguments.
+    """
     return _GradFunction(fn, grad_position, weights, has_aux, return_ids, with_value=True)
 
 

@@ -52,7 +52,8 @@ SPELLINGS = {
     "ops.SigmoidCrossEntropyWithLogits": "ops.binary_cross_entropy_with_logits",
     "mint.nn.Hardshrink": "nn.HShrink", "mint.nn.Hardsigmoid": "nn.HSigmoid",
     "mint.nn.Hardswish": "nn.HSwish", "mint.nn.SELU": "nn.SeLU", "mint.nn.Softshrink": "nn.SoftShrink",
-    "numpy.concatenate": "ops.concat", "mint.vdot": "ops.dot",
+    "ops.cat": "ops.concat", "ops.swish": "ops.silu", "ops.gather_d": "ops.gather_elements",
+    "ops.clip": "ops.clamp", "numpy.concatenate": "ops.concat", "mint.vdot": "ops.dot",
 }  # fmt: skip
 
 #: What the rules below would take for another function's spelling.
@@ -141,6 +142,8 @@ def distance(namespace: str, name: str, value: Any) -> tuple[int, int, int]:
     within = home == namespace or home.startswith(namespace + ".")
     own = getattr(value, "__name__", None) or str(value).lower()  # a dtype's is its text
     depth = namespace.count(".")
+    if namespace == "gradcell.common":  # it repeats names of gradcell
+        within = False
     # Of packages within packages the outer one: nn.Adam, not nn.optim.Adam.
     rank = (depth if depth else 9) if within else 99
     return rank, NAMESPACES.index(namespace), int(own != name)

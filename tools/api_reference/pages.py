@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import inspect
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +23,23 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Columns of a signature that fits a page.
 WIDTH = 76
 
+#: What these arguments are everywhere, where the docstring does not say it.
+COMMON = {
+    "axis": "the dimension, counted from the end where negative",
+    "dim": "the dimension, counted from the end where negative",
+    "keepdim": "whether dimensions that are reduced stay, with size 1",
+    "keepdims": "whether dimensions that are reduced stay, with size 1",
+    "keep_dims": "whether dimensions that are reduced stay, with size 1",
+    "reduction": "'mean', 'sum' or 'none'",
+}
+
 #: The largest page, in bytes of HTML.
 LARGEST = 200_000
 
 
 def pages() -> dict[str, str]:
     """The text of each page by its path."""
-    held = grouped(entries())
+    held = grouped(list(all_entries()))
     made = {f"reference/{group.page}.md": page(group, held[group.page]) for group in GROUPS}
     made["reference/index.md"] = index(held)
     return made
@@ -74,15 +85,15 @@ def listing(values: list[Entry]) -> list[str]:
 
 def section(entry: Entry) -> str:
     value = entry.value
-    about = inspect.getdoc(value) or ""
-    about = about.partition("\n\nThis is ")[0]
     found = parameters(value)
-    parts = docstrings.parsed(re.sub(r"^[A-Z]\w*: (?=\S)", "", about), [p.name for p in found])
+    names = [parameter.name for parameter in found]
+    parts = docstrings.parsed(docstring(value), names)
+    borrow(entry, names, parts)
     lines = [f"## {entry.name}", ""]
     if callable(value):
         lines += ["```python", signature(entry.name, value), "```", ""]
     for paragraph in parts.about:
-        lines += [paragraph if paragraph.startswith("    ") else sentence(paragraph), ""]
+        lines += [paragraph if paragraph.startswith("    ") else sentence(paragraph, names), ""]
     lines += arguments(found, parts)
     if callable(value):
         lines += results(value, parts)
@@ -96,6 +107,52 @@ def section(entry: Entry) -> str:
     return "\n".join(lines)
 
 
+def docstring(value: Any) -> str:
+    """The docstring without what tables put before and behind it. A primitive's that is only the
+    expression it is made of is shown as code."""
+    about = (inspect.getdoc(value) or "").partition("\n\nThis is ")[0]
+    made = re.fullmatch(r"(\w+\(.*\)\(.*?\)): (.*)\.", about)
+    if made:
+        return f"Called as `{made[1]}`: `{made[2]}`."
+    return re.sub(r"^[A-Z]\w*: (?=\S)", "", about)
+
+
+@cache
+def all_entries() -> tuple[Entry, ...]:
+    return tuple(entries())
+
+
+def named(name: str, near: Entry) -> Entry | None:
+    """The entry that a docstring means by a bare name: of the same module first."""
+    found = [e for e in all_entries() if e.name.rpartition(".")[2] == name and e is not near]
+    space = near.name.rpartition(".")[0]
+    found.sort(key=lambda e: (e.home != near.home, e.name.rpartition(".")[0] != space))
+    return found[0] if found else None
+
+
+def borrow(entry: Entry, names: list[str], parts: docstrings.Parts) -> None:
+    """Where a docstring says that arguments are those of another function, or "see X", what that one
+    says of them stands here."""
+    said = inspect.getdoc(entry.value) or ""
+    words = " ".join(said.split())
+    for found in re.finditer(r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|^As (\w+)\b", words):
+        other = named(found[1] or found[2] or found[3], entry)
+        if other is None or not callable(other.value):
+            continue
+        theirs = docstrings.parsed(docstring(other.value), [p.name for p in parameters(other.value)])
+        for shared, about in theirs.arguments:
+            kept = [name for name in shared if name.lstrip("*") in names]
+            mine = {n: text for held, text in parts.arguments for n in held}
+            open_ = [n for n in kept if not mine.get(n) or mine[n].startswith("see ")]
+            if open_:
+                parts.arguments = [
+                    ([n for n in held if n not in open_], text) for held, text in parts.arguments
+                ]
+                parts.arguments = [(held, text) for held, text in parts.arguments if held]
+                parts.arguments.append((open_, about))
+        parts.raises = parts.raises or theirs.raises
+
+
 def text(line: str) -> str:
     """Plain text as Markdown shows it: its own signs as entities, code between backticks as code."""
     pieces = re.split(r"(`[^`]*`)", line)
@@ -105,9 +162,9 @@ def text(line: str) -> str:
     )
 
 
-def sentence(line: str) -> str:
-    """Text that begins with a capital, unless it begins with a name or a formula."""
-    if re.match(r"[a-z][a-z]+ [a-z]", line) and not re.match(r"\w+ (of|by|in) \w+\(", line):
+def sentence(line: str, names: list[str]) -> str:
+    """Text that begins with a capital, unless it begins with an argument or a formula."""
+    if re.match(r"[a-z][a-z]+ [a-z]", line) and line.split()[0] not in names:
         line = line[0].upper() + line[1:]
     return text(line)
 
@@ -141,6 +198,7 @@ def arguments(found: list[inspect.Parameter], parts: docstrings.Parts) -> list[s
         together = [n.lstrip("*") for n in names if n.lstrip("*") in by_name]
         done.update(together)
         each = ", ".join(f"`{stars(by_name[n])}{n}`{facts(by_name[n])}" for n in together)
+        about = about or COMMON.get(parameter.name, "")
         lines.append(f"- {each}: {text(about)}" if about else f"- {each}")
     return ["**Arguments**", "", *lines, ""] if lines else []
 
@@ -192,8 +250,8 @@ def spellings(entry: Entry) -> list[str]:
     for name, value in entry.others.items():
         if value is None:
             continue
-        about = (inspect.getdoc(value) or "").partition("This is ")[0]
-        first = about.strip().split("\n\n")[0]
+        about = docstring(value)
+        first = "" if about.startswith("Called as ") else about.strip().split("\n\n")[0]
         differs = first and " ".join(first.split())[:40] not in " ".join(own.split())
         call = " ".join(signature(name, value, typed=False).split())
         call = call.replace("( ", "(").replace(", )", ")").replace(",)", ")")
@@ -286,7 +344,7 @@ def source_of(entry: Entry) -> tuple[str, int]:
 
 def source(entry: Entry) -> list[str]:
     path, line = source_of(entry)
-    return [f"[{path}{f', line {line}' if line else ''}](SOURCE:{path}#L{line})", ""]
+    return [f"Source: [{path}{f', line {line}' if line else ''}](../source/{path}.txt)", ""]
 
 
 def html_faults(path: str, made: str) -> list[str]:
@@ -295,7 +353,7 @@ def html_faults(path: str, made: str) -> list[str]:
     found = []
     if len(made.encode()) > LARGEST:
         found.append(f"{path}: {len(made.encode())} bytes, more than {LARGEST}")
-    if re.search(r"\b[Aa]s for (?:grad|jac\w+|vjp|jvp)\b", visible):
+    if re.search(r"\b[Aa]s for (?:[a-z_]*_\w+|[A-Z]\w+|grad|jac\w+|vjp|jvp|amax)\b", visible):
         found.append(f"{path}: says 'as for' another function")
     if "\\" in visible:
         found.append(f"{path}: a backslash in {visible[max(0, visible.index(chr(92)) - 30) :][:60]!r}")

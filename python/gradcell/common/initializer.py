@@ -282,7 +282,7 @@ class HeUniform(_He):
 
 
 class HeNormal(_He):
-    """Normal about 0 with standard deviation gain / sqrt(fan). Arguments as for HeUniform."""
+    """Normal about 0 with standard deviation gain / sqrt(fan). Arguments are those of HeUniform."""
 
     names = ("he_normal", "henormal")
 

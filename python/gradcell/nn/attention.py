@@ -373,7 +373,7 @@ class TransformerEncoderLayer(_Layer):
 
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to an encoder's output and a feed-forward network, each added to its
-    input. Arguments as for TransformerEncoderLayer.
+    input. Arguments are those of TransformerEncoderLayer.
 
     Called with tgt, memory (the encoder's output) and the masks tgt_mask, memory_mask,
     tgt_key_padding_mask, memory_key_padding_mask. Returns what has tgt's shape. Parameters:

@@ -162,7 +162,7 @@ def _short(init: Any) -> str:
 
 
 class Conv1d(_Convolution):
-    """A one-dimensional convolution (cross-correlation). Arguments as for Conv2d, all ints, but for
+    """A one-dimensional convolution (cross-correlation). Arguments are those of Conv2d, all ints, but for
     padding: an int or (before, after).
 
     Input (N, in_channels, L), output (N, out_channels, length). Parameters: weight (out_channels,
@@ -194,7 +194,7 @@ class Conv2d(_Convolution):
 
 
 class Conv3d(_Convolution):
-    """A three-dimensional convolution (cross-correlation). Arguments as for Conv2d, with three
+    """A three-dimensional convolution (cross-correlation). Arguments are those of Conv2d, with three
     sizes; padding: an int or six numbers, (head, tail, top, bottom, left, right).
 
     Input (N, in_channels, D, H, W), output (N, out_channels, depth, rows, columns). Parameters:
@@ -254,7 +254,7 @@ class _Transposed(_Convolution):
 
 
 class Conv2dTranspose(_Transposed):
-    """The adjoint of Conv2d in its input ("deconvolution"). Arguments as for Conv2d.
+    """The adjoint of Conv2d in its input ("deconvolution"). Arguments are those of Conv2d.
 
     pad_mode 'same': output size * stride; 'valid': size * stride + max(extent - stride, 0), where
     extent = (kernel_size - 1) * dilation + 1; 'pad': (size - 1) * stride + extent - padding, plus
@@ -302,7 +302,7 @@ class Conv2dTranspose(_Transposed):
 
 
 class Conv1dTranspose(_Transposed):
-    """The adjoint of Conv1d in its input. Arguments as for Conv1d, sizes as for Conv2dTranspose.
+    """The adjoint of Conv1d in its input. Arguments are those of Conv1d, sizes those of Conv2dTranspose.
 
     Input (N, in_channels, L), output (N, out_channels, length). Parameters: weight (in_channels,
     out_channels / group, 1, kernel_size), bias (out_channels,). Raises as Conv2d does.
@@ -312,7 +312,7 @@ class Conv1dTranspose(_Transposed):
 
 
 class Conv3dTranspose(_Transposed):
-    """The adjoint of Conv3d in its input. Arguments as for Conv3d, sizes as for Conv2dTranspose.
+    """The adjoint of Conv3d in its input. Arguments are those of Conv3d, sizes those of Conv2dTranspose.
 
     Input (N, in_channels, D, H, W), output (N, out_channels, depth, rows, columns). Parameters:
     weight (in_channels, out_channels / group, depth, rows, columns), bias (out_channels,). Raises

@@ -37,7 +37,7 @@ class Conv2dBnAct(_Chain):
     """Conv2d, then with has_bn BatchNorm2d, then the activation: a name, a Cell or None.
 
     momentum, eps: of the normalisation. alpha: LeakyReLU's slope. after_fake has no effect. Other
-    arguments, shapes and errors as for Conv2d. Parameters: conv, batchnorm.
+    arguments, shapes and errors are those of Conv2d. Parameters: conv, batchnorm.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class DenseBnAct(_Chain):
     """Dense, then with has_bn BatchNorm1d, then the activation: a name, a Cell or None.
 
     momentum, eps: of the normalisation. alpha: LeakyReLU's slope. after_fake has no effect. Other
-    arguments, shapes and errors as for Dense. Parameters: dense, batchnorm.
+    arguments, shapes and errors are those of Dense. Parameters: dense, batchnorm.
     """
 
     def __init__(

@@ -175,7 +175,7 @@ class CrossEntropyLoss(LossBase):
 class NLLLoss(LossBase):
     """Minus the logarithmic probability of the labels: CrossEntropyLoss of what log_softmax gave.
 
-    logits: logarithms of probabilities. Arguments, shapes and errors as for CrossEntropyLoss,
+    logits: logarithms of probabilities. Arguments, shapes and errors are those of CrossEntropyLoss,
     labels always class indices.
     """
 

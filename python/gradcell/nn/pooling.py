@@ -122,7 +122,7 @@ class _MaxPool(_Windowed):
 
 
 class MaxPool1d(_MaxPool):
-    """The largest element of each window along the last dimension. Arguments as for MaxPool2d.
+    """The largest element of each window along the last dimension. Arguments are those of MaxPool2d.
 
     Input (N, C, L) or (C, L), output of the same rank and dtype.
     """
@@ -148,7 +148,7 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """The largest element of each window. Arguments as for MaxPool2d, with three sizes.
+    """The largest element of each window. Arguments are those of MaxPool2d, with three sizes.
 
     Input (N, C, D, H, W) or (C, D, H, W), output of the same rank and dtype.
     """
@@ -185,7 +185,7 @@ class _AvgPool(_Windowed):
 
 
 class AvgPool1d(_AvgPool):
-    """The mean of each window along the last dimension. Arguments as for AvgPool2d.
+    """The mean of each window along the last dimension. Arguments are those of AvgPool2d.
 
     Input (N, C, L) or (C, L), output of the same rank and dtype.
     """
@@ -210,7 +210,7 @@ class AvgPool2d(_AvgPool):
 
 
 class AvgPool3d(_AvgPool):
-    """The mean of each window. Arguments as for AvgPool2d, with three sizes; count_include_pad is
+    """The mean of each window. Arguments are those of AvgPool2d, with three sizes; count_include_pad is
     for the zeros of 'same' too.
 
     Input (N, C, D, H, W) or (C, D, H, W), output of the same rank and dtype.
@@ -247,7 +247,7 @@ class LPPool1d(_LPPool):
 
 
 class LPPool2d(_LPPool):
-    """(the sum of x^norm_type over each window)^(1 / norm_type). Arguments as for LPPool1d, sizes
+    """(the sum of x^norm_type over each window)^(1 / norm_type). Arguments are those of LPPool1d, sizes
     an int or (rows, columns). Input (N, C, H, W) or (C, H, W).
     """
 

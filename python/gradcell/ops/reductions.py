@@ -221,7 +221,9 @@ def max(
     """(the largest elements, their indices as int64) along an axis.
 
     The derivative goes to the first of several that tie. With axis None, (the largest of all, 0),
-    and ties share the derivative. initial, where, errors: as for amax.
+    and ties share the derivative. initial: the result is at least
+    this. where: a bool tensor of the elements that count; it needs initial. Raises ValueError if there is no
+    element.
     """
     return _with_index(True, arguments.tensor(input, "max"), axis, keepdims, initial, where)
 
@@ -230,7 +232,12 @@ def max(
 def min(
     input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> tuple[Tensor, Tensor]:
-    """(the smallest elements, their indices as int64) along an axis; otherwise as max."""
+    """(the smallest elements, their indices as int64) along an axis.
+
+    The derivative goes to the first of several that tie. With axis None, (the smallest of all, 0),
+    and ties share the derivative. initial: the result is at most this. where: a bool tensor of the
+    elements that count; it needs initial. Raises ValueError if there is no element.
+    """
     return _with_index(False, arguments.tensor(input, "min"), axis, keepdims, initial, where)
 
 

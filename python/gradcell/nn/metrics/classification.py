@@ -202,7 +202,7 @@ class _Sided(_PerClass):
 class Precision(_Sided):
     """Right predictions of a class by all predictions of it; one value a class.
 
-    eval_type: as for Accuracy; with 'multilabel' one value for each sample.
+    eval_type: 'classification' or 'multilabel'; with 'multilabel' one value for each sample.
     """
 
     def _base(self) -> Any:
@@ -212,7 +212,7 @@ class Precision(_Sided):
 class Recall(_Sided):
     """Right predictions of a class by all samples of it; one value a class.
 
-    eval_type: as for Accuracy; with 'multilabel' one value for each sample.
+    eval_type: 'classification' or 'multilabel'; with 'multilabel' one value for each sample.
     """
 
     def _base(self) -> Any:

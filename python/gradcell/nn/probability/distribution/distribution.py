@@ -204,7 +204,7 @@ class Distribution(Cell):
         return self._kl(*own, *other)
 
     def cross_entropy(self, dist: str, *args: Any, **kwargs: Any) -> Tensor:
-        """entropy plus kl_loss. Arguments as for kl_loss."""
+        """entropy plus kl_loss. Arguments are those of kl_loss."""
         other, own = self._both(dist, args, kwargs)
         return _ops.add(self._entropy(*own), self._kl(*own, *other))
 
