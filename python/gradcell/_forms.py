@@ -18,7 +18,7 @@ from typing import Any
 Row = tuple[str, str, str]
 
 #: Words of an expression that only convert what goes in or comes out.
-_CONVERSIONS = frozenset({"typed", "array", "operand", "floating", "tensor", "pair"})
+_CONVERSIONS = frozenset({"typed", "array", "operand", "floating", "tensor", "pair", "_ops.cast"})
 
 
 class Forms:

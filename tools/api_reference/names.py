@@ -164,7 +164,18 @@ def folded(held: dict[str, Entry]) -> list[Entry]:
         entry = held[name]
         held[of].others[name] = entry.value
         held[of].others.update(dict.fromkeys(entry.others, entry.value))
-    return [entry for name, entry in held.items() if targets[name] is None]
+    kept = [entry for name, entry in held.items() if targets[name] is None]
+    add_methods(kept)
+    return kept
+
+
+def add_methods(kept: list[Entry]) -> None:
+    """A Tensor's method stands under the function of its name, x.add_ with x.add."""
+    by_name = {name: entry for entry in kept for name in (entry.name, *entry.others)}
+    for name, method in sorted(vars(gradcell.Tensor).items()):
+        function = by_name.get(f"ops.{name}") or by_name.get(f"ops.{name.rstrip('_')}")
+        if callable(method) and function is not None and not name.startswith("_"):
+            function.others[f"Tensor.{name}"] = method
 
 
 def target(entry: Entry, held: dict[str, Entry], docstrings: dict[str, str]) -> str | None:

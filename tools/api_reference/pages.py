@@ -9,9 +9,12 @@ from __future__ import annotations
 import html
 import inspect
 import re
+from enum import Enum
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from gradcell._core import DType
 
 from api_reference import docstrings
 from api_reference.examples import EXAMPLES, IMPORTS
@@ -64,8 +67,7 @@ def index(held: dict[str, list[Entry]]) -> str:
 
 
 def page(group: Group, held: list[Entry]) -> str:
-    plain = [entry for entry in held if not callable(entry.value) and not hasattr(entry.value, "__path__")]
-    values = [e for e in plain if e.name not in EXAMPLES and inspect.ismodule(e.value) is False]
+    values = [entry for entry in held if constant(entry.value) or isinstance(entry.value, DType)]
     parts = [f"# {group.title}", "", group.about, ""]
     if values:
         parts += listing(values)
@@ -79,7 +81,7 @@ def listing(values: list[Entry]) -> list[str]:
     for entry in values:
         also = ", ".join(f"`{name}`" for name in entry.others)
         value = repr(entry.value) if constant(entry.value) else str(entry.value)
-        lines.append(f"| `{entry.name}` | {also} | `{' '.join(value.split())[:60]}` |")
+        lines.append(f"| `{entry.name}` | {also} | `{value}` |")
     return [*lines, ""]
 
 
@@ -94,6 +96,8 @@ def section(entry: Entry) -> str:
         lines += ["```python", signature(entry.name, value), "```", ""]
     for paragraph in parts.about:
         lines += [paragraph if paragraph.startswith("    ") else sentence(paragraph, names), ""]
+    if members(value):
+        lines += ["**Members**", "", *members(value), ""]
     lines += arguments(found, parts)
     if callable(value):
         lines += results(value, parts)
@@ -122,6 +126,12 @@ def all_entries() -> tuple[Entry, ...]:
     return tuple(entries())
 
 
+@cache
+def spelt() -> frozenset[str]:
+    """The names that stand under another entry."""
+    return frozenset(name for entry in all_entries() for name in entry.others)
+
+
 def named(name: str, near: Entry) -> Entry | None:
     """The entry that a docstring means by a bare name: of the same module first."""
     found = [e for e in all_entries() if e.name.rpartition(".")[2] == name and e is not near]
@@ -135,7 +145,7 @@ def borrow(entry: Entry, names: list[str], parts: docstrings.Parts) -> None:
     says of them stands here."""
     said = inspect.getdoc(entry.value) or ""
     words = " ".join(said.split())
-    for found in re.finditer(r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|^As (\w+)\b", words):
+    for found in re.finditer(r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|(?:^|otherwise )[Aa]s (\w+)\b", words):
         other = named(found[1] or found[2] or found[3], entry)
         if other is None or not callable(other.value):
             continue
@@ -171,9 +181,17 @@ def sentence(line: str, names: list[str]) -> str:
 
 def parameters(value: Any) -> list[inspect.Parameter]:
     try:
-        return list(inspect.signature(value).parameters.values()) if callable(value) else []
+        if not callable(value) or members(value):
+            return []
+        return list(inspect.signature(value).parameters.values())
     except (TypeError, ValueError):
         return []
+
+
+def members(value: Any) -> list[str]:
+    """The members of an enumeration."""
+    found = inspect.isclass(value) and issubclass(value, Enum)
+    return [f"- `.{name}`: `{member.value!r}`" for name, member in value.__members__.items()] if found else []
 
 
 def kind(annotation: Any) -> str:
@@ -238,7 +256,7 @@ def results(value: Any, parts: docstrings.Parts) -> list[str]:
 
 
 def raises(parts: docstrings.Parts) -> list[str]:
-    lines = [f"- `{name}` {text(about)}" if name else f"- {text(about)}" for name, about in parts.raises]
+    lines = [f"- {f'`{name}` ' if name else ''}{text(about)}".rstrip() for name, about in parts.raises]
     return ["**Raises**", "", *lines, ""] if lines else []
 
 
@@ -251,10 +269,11 @@ def spellings(entry: Entry) -> list[str]:
         if value is None:
             continue
         about = docstring(value)
-        first = "" if about.startswith("Called as ") else about.strip().split("\n\n")[0]
+        first = about.strip().split("\n\n")[0]
+        if re.search(r"^Called as | of this tensor\.$| in place\. Returns the tensor\.$|^ops\.\w+\(", first):
+            first = ""
         differs = first and " ".join(first.split())[:40] not in " ".join(own.split())
-        call = " ".join(signature(name, value, typed=False).split())
-        call = call.replace("( ", "(").replace(", )", ")").replace(",)", ")")
+        call = one_line(name, value, name.startswith("Tensor."))
         lines.append(f"- `{call}`" + (f": {text(' '.join(first.split()))}" if differs else ""))
     if not lines:
         return []
@@ -265,6 +284,8 @@ def spellings(entry: Entry) -> list[str]:
 def signature(name: str, value: Any, typed: bool = True, bound: bool = False) -> str:
     """How it is called, of a method (bound) without its first parameter; a line for each parameter
     where one line is too long."""
+    if members(value):
+        return name
     try:
         found = inspect.signature(value)
     except (TypeError, ValueError):
@@ -284,6 +305,13 @@ def signature(name: str, value: Any, typed: bool = True, bound: bool = False) ->
         return name + whole + arrow
     inner = "".join(f"    {part},\n" for part in separate(whole[1:-1]))
     return f"{name}(\n{inner}){arrow}"
+
+
+def one_line(name: str, value: Any, bound: bool) -> str:
+    """A signature without types, on one line; (...) where the parameters are not its own."""
+    call = " ".join(signature(name, value, typed=False, bound=bound).split())
+    call = call.replace("( ", "(").replace(", )", ")").replace(",)", ")")
+    return call.replace("(*args, **kwargs)", "(...)")
 
 
 def clean(shown: str) -> str:
@@ -311,16 +339,14 @@ def methods(value: type) -> list[str]:
     for attribute, held in sorted(vars(value).items()):
         function = held.__func__ if isinstance(held, (classmethod, staticmethod)) else held
         about = getattr(function, "__doc__", None)
-        if attribute.startswith("_") or not about:
+        if attribute.startswith("_") or not about or f"{value.__name__}.{attribute}" in spelt():
             continue
         if not (callable(function) or hasattr(held, "fget")):
             continue
         call = f".{attribute}"
         if callable(function):
-            call = signature(call, function, typed=False, bound=not isinstance(held, staticmethod))
-            call = " ".join(call.split()).replace("( ", "(").replace(", )", ")").replace(",)", ")")
-            call = call.replace("(*args, **kwargs)", "(...)")
-        first = " ".join(inspect.cleandoc(about).split("\n\n")[0].split())
+            call = one_line(call, function, not isinstance(held, staticmethod))
+        first = " ".join(docstring(held if about == held.__doc__ else function).split("\n\n")[0].split())
         lines.append(f"- `{call}`: {text(first)}")
     return ["**Methods and properties**", "", *lines, ""] if lines else []
 
@@ -344,7 +370,7 @@ def source_of(entry: Entry) -> tuple[str, int]:
 
 def source(entry: Entry) -> list[str]:
     path, line = source_of(entry)
-    return [f"Source: [{path}{f', line {line}' if line else ''}](../source/{path}.txt)", ""]
+    return [f"Source: [`{path}`{f', line {line}' if line else ''}](../source/{path}.txt)", ""]
 
 
 def html_faults(path: str, made: str) -> list[str]:
@@ -355,6 +381,8 @@ def html_faults(path: str, made: str) -> list[str]:
         found.append(f"{path}: {len(made.encode())} bytes, more than {LARGEST}")
     if re.search(r"\b[Aa]s for (?:[a-z_]*_\w+|[A-Z]\w+|grad|jac\w+|vjp|jvp|amax)\b", visible):
         found.append(f"{path}: says 'as for' another function")
+    if "object at 0x" in made:
+        found.append(f"{path}: shows an address in memory")
     if "\\" in visible:
         found.append(f"{path}: a backslash in {visible[max(0, visible.index(chr(92)) - 30) :][:60]!r}")
     return found
