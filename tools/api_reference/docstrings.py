@@ -60,8 +60,13 @@ def heads(paragraph: str, parameters: Iterable[str]) -> list[tuple[int, int, str
         rest = paragraph[start:]
         word = rf"`?\*{{0,2}}(?:{names})`?"
         argument = names and re.match(rf"{word}(?:(?:,| and|, and) {word})*(?: \([^)]*\))?: ", rest)
+        idle = names and re.match(
+            rf"({word}(?:(?:,| and|, and) {word})*) ha(?:s|ve) no effect\b", rest
+        )
         if argument:
             found.append((start, start + argument.end(), argument[0][:-2]))
+        elif idle:
+            found.append((start, start + idle.end(1) + 1, idle[1]))
         elif RAISES.match(rest):
             found.append((start, start, "Raises"))
         elif RESULT.match(rest) and (start == 0 or paragraph[:start].rstrip()[-1] in ".;"):
@@ -105,7 +110,9 @@ def errors(text: str) -> list[tuple[str, str]]:
         return [("", text)]
     found: list[tuple[str, str]] = []
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        name, _, about = re.sub(r"(?:[,;]| and|, and)\s*$", "", text[start:end].strip()).partition(" ")
+        name, _, about = re.sub(r"(?:[,;]| and|, and)\s*$", "", text[start:end].strip()).partition(
+            " "
+        )
         found.append((name.rstrip(".,"), tidy(about)))
     return found
 

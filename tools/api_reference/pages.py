@@ -61,7 +61,10 @@ def index(held: dict[str, list[Entry]]) -> str:
             chapter = group.chapter
             lines += [f"## {chapter}", "", "| | |", "|---|---|"]
         lines.append(f"| [{group.title}]({group.page}.md) | {group.about} |")
-        if GROUPS.index(group) + 1 == len(GROUPS) or GROUPS[GROUPS.index(group) + 1].chapter != chapter:
+        if (
+            GROUPS.index(group) + 1 == len(GROUPS)
+            or GROUPS[GROUPS.index(group) + 1].chapter != chapter
+        ):
             lines.append("")
     return "\n".join(lines)
 
@@ -118,7 +121,7 @@ def docstring(value: Any) -> str:
     made = re.fullmatch(r"(\w+\(.*\)\(.*?\)): (.*)\.", about)
     if made:
         return f"Called as `{made[1]}`: `{made[2]}`."
-    return re.sub(r"^[A-Z]\w*: (?=\S)", "", about)
+    return re.sub(r"^[A-Z]\w*: (?=.*, elementwise\.)", "", about)
 
 
 @cache
@@ -145,12 +148,18 @@ def borrow(entry: Entry, names: list[str], parts: docstrings.Parts) -> None:
     says of them stands here."""
     said = inspect.getdoc(entry.value) or ""
     words = " ".join(said.split())
-    for found in re.finditer(r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|(?:^|otherwise )[Aa]s (\w+)\b", words):
+    for found in re.finditer(
+        r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|(?:^|otherwise )[Aa]s (\w+)\b", words
+    ):
         other = named(found[1] or found[2] or found[3], entry)
         if other is None or not callable(other.value):
             continue
-        theirs = docstrings.parsed(docstring(other.value), [p.name for p in parameters(other.value)])
+        theirs = docstrings.parsed(
+            docstring(other.value), [p.name for p in parameters(other.value)]
+        )
         for shared, about in theirs.arguments:
+            # An optimiser's params are Optimizer's parameters.
+            shared = ["params" if name == "parameters" else name for name in shared]
             kept = [name for name in shared if name.lstrip("*") in names]
             mine = {n: text for held, text in parts.arguments for n in held}
             open_ = [n for n in kept if not mine.get(n) or mine[n].startswith("see ")]
@@ -167,7 +176,9 @@ def text(line: str) -> str:
     """Plain text as Markdown shows it: its own signs as entities, code between backticks as code."""
     pieces = re.split(r"(`[^`]*`)", line)
     return "".join(
-        piece if piece.startswith("`") else re.sub(r"[*_\[\]<>&|#~^]", lambda m: f"&#{ord(m[0])};", piece)
+        piece
+        if piece.startswith("`")
+        else re.sub(r"[*_\[\]<>&|#~^]", lambda m: f"&#{ord(m[0])};", piece)
         for piece in pieces
     )
 
@@ -191,7 +202,11 @@ def parameters(value: Any) -> list[inspect.Parameter]:
 def members(value: Any) -> list[str]:
     """The members of an enumeration."""
     found = inspect.isclass(value) and issubclass(value, Enum)
-    return [f"- `.{name}`: `{member.value!r}`" for name, member in value.__members__.items()] if found else []
+    return (
+        [f"- `.{name}`: `{member.value!r}`" for name, member in value.__members__.items()]
+        if found
+        else []
+    )
 
 
 def kind(annotation: Any) -> str:
@@ -256,7 +271,9 @@ def results(value: Any, parts: docstrings.Parts) -> list[str]:
 
 
 def raises(parts: docstrings.Parts) -> list[str]:
-    lines = [f"- {f'`{name}` ' if name else ''}{text(about)}".rstrip() for name, about in parts.raises]
+    lines = [
+        f"- {f'`{name}` ' if name else ''}{text(about)}".rstrip() for name, about in parts.raises
+    ]
     return ["**Raises**", "", *lines, ""] if lines else []
 
 
@@ -270,7 +287,10 @@ def spellings(entry: Entry) -> list[str]:
             continue
         about = docstring(value)
         first = about.strip().split("\n\n")[0]
-        if re.search(r"^Called as | of this tensor\.$| in place\. Returns the tensor\.$|^ops\.\w+\(", first):
+        if re.search(
+            r"^Called as | of this tensor\.$|, constructed as | in place\. Returns the tensor\.$|^ops\.\w+\(",
+            first,
+        ):
             first = ""
         differs = first and " ".join(first.split())[:40] not in " ".join(own.split())
         call = one_line(name, value, name.startswith("Tensor."))
@@ -294,7 +314,9 @@ def signature(name: str, value: Any, typed: bool = True, bound: bool = False) ->
     if not typed:
         held = [p.replace(annotation=inspect.Parameter.empty) for p in held]
     else:
-        held = [p if kind(p.annotation) else p.replace(annotation=inspect.Parameter.empty) for p in held]
+        held = [
+            p if kind(p.annotation) else p.replace(annotation=inspect.Parameter.empty) for p in held
+        ]
     returned = kind(found.return_annotation) if typed and not inspect.isclass(value) else ""
     shown = [str(p) for p in held]
     # The marks of what is by position or by keyword alone are of the whole signature's text.
@@ -346,7 +368,11 @@ def methods(value: type) -> list[str]:
         call = f".{attribute}"
         if callable(function):
             call = one_line(call, function, not isinstance(held, staticmethod))
-        first = " ".join(docstring(held if about == held.__doc__ else function).split("\n\n")[0].split())
+        first = " ".join(
+            docstring(held if about == held.__doc__ else function).split("\n\n")[0].split()
+        )
+        if re.fullmatch(r"\w[\w.]*\(.*\)\.", first):  # a row of a table: what it is made of
+            first = f"`{first[:-1]}`"
         lines.append(f"- `{call}`: {text(first)}")
     return ["**Methods and properties**", "", *lines, ""] if lines else []
 
@@ -375,7 +401,9 @@ def source(entry: Entry) -> list[str]:
 
 def html_faults(path: str, made: str) -> list[str]:
     """What a page of the reference must not have."""
-    visible = html.unescape(re.sub(r"<(script|style|code|pre)\b.*?</\1>|<[^>]+>", " ", made, flags=re.S))
+    visible = html.unescape(
+        re.sub(r"<(script|style|code|pre)\b.*?</\1>|<[^>]+>", " ", made, flags=re.S)
+    )
     found = []
     if len(made.encode()) > LARGEST:
         found.append(f"{path}: {len(made.encode())} bytes, more than {LARGEST}")
@@ -384,5 +412,7 @@ def html_faults(path: str, made: str) -> list[str]:
     if "object at 0x" in made:
         found.append(f"{path}: shows an address in memory")
     if "\\" in visible:
-        found.append(f"{path}: a backslash in {visible[max(0, visible.index(chr(92)) - 30) :][:60]!r}")
+        found.append(
+            f"{path}: a backslash in {visible[max(0, visible.index(chr(92)) - 30) :][:60]!r}"
+        )
     return found

@@ -89,5 +89,9 @@ def written(text: str) -> str:
     lines = []
     for example, out in run(text):
         first, *rest = example.source.splitlines()
-        lines += [f">>> {first}", *(f"... {line}".rstrip() for line in rest), *out.rstrip().splitlines()]
+        lines += [
+            f">>> {first}",
+            *(f"... {line}".rstrip() for line in rest),
+            *out.rstrip().splitlines(),
+        ]
     return "\n".join(lines) + "\n"
