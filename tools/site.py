@@ -74,7 +74,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
             return f"[{text}]({target})"
         return text if text.startswith("`") else f"`{text}`"
 
-    markdown = markdown.replace("](../bench/results/", "](figures/")
+    figures = "../" * page.file.src_path.count("/") + "figures/"
+    markdown = re.sub(r"\]\((?:\.\./)+bench/results/(?=[\w.-]+\.png\))", f"]({figures}", markdown)
     return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", plain, markdown)
 
 

@@ -103,7 +103,7 @@ def add(parts: Parts, kind: str, text: str) -> None:
 
 
 def errors(text: str) -> list[tuple[str, str]]:
-    """ "Raises A for x, B if y." as [("A", "for x"), ("B", "if y")]; sentences behind it stay with the last."""
+    """ "Raises A for x, B if y." as [("A", "for x"), ("B", "if y")]; what follows stays with the last."""
     text = text.removeprefix("Raises ")
     starts = [m.start() for m in re.finditer(rf"(?:^|(?<=[,;] )|(?<=and )){ERROR}\b", text)]
     if not starts or starts[0] > 0:

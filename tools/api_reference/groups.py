@@ -29,8 +29,10 @@ GROUPS = (
     Group(
         "Derivatives and transforms", "derivatives", "Derivatives",
         "Functions that take a function and give its derivatives, in reverse and forward mode, of any order.",
-        """@gradcell.transform @gradcell.jacobians @gradcell.taylor @gradcell.recorded @gradcell.second_order
-        @gradcell.finite_differences @gradcell.common.no_grad ops.stop_gradient ops.stop_gradient_ nn.Jvp
+        """@gradcell.transform @gradcell.jacobians @gradcell.taylor @gradcell.recorded
+        @gradcell.second_order
+        @gradcell.finite_differences @gradcell.common.no_grad ops.stop_gradient ops.stop_gradient_
+        nn.Jvp
         nn.Vjp""",
     ),
     Group(
@@ -65,11 +67,14 @@ GROUPS = (
     Group(
         "Functions of arrays", "arithmetic", "Arithmetic, powers, roots",
         "One result for each element, of one or two arrays that are broadcast against each other.",
-        """ops.abs ops.add ops.sub ops.mul ops.div ops.div_no_nan ops.divide ops.neg ops.pow ops.sqrt ops.rsqrt
+        """ops.abs ops.add ops.sub ops.mul ops.div ops.div_no_nan ops.divide ops.neg ops.pow
+        ops.sqrt ops.rsqrt
         ops.square ops.reciprocal ops.inv ops.squared_difference ops.floor* ops.ceil ops.round ops.trunc
-        ops.fix ops.frac ops.mod ops.fmod ops.remainder ops.maximum ops.minimum ops.sign ops.sgn ops.hypot
+        ops.fix ops.frac ops.mod ops.fmod ops.remainder ops.maximum ops.minimum ops.sign ops.sgn
+        ops.hypot
         ops.copysign ops.ldexp ops.lerp ops.true_divide ops.truncate_* ops.float_power ops.pows ops.cbrt
-        ops.positive ops.nan_to_num ops.addcdiv ops.addcmul ops.addn ops.clamp ops.clip ops.clip_by_value""",
+        ops.positive ops.nan_to_num ops.addcdiv ops.addcmul ops.addn ops.clamp ops.clip
+        ops.clip_by_value""",
     ),
     Group(
         "Functions of arrays", "elementary", "Exponentials, logarithms, trigonometry",
@@ -81,8 +86,10 @@ GROUPS = (
     Group(
         "Functions of arrays", "logic", "Comparison, logic, bits",
         "Bools and integers for each element.",
-        """ops.eq ops.ne ops.ge ops.gt ops.le ops.lt ops.equal ops.not_equal ops.greater* ops.less* ops.logical_*
-        ops.isclose ops.isfinite ops.isinf ops.isnan ops.isneginf ops.isposinf ops.isreal ops.bitwise_* ops.invert ops.signbit ops.approximate_equal ops.gcd ops.lcm ops.heaviside""",
+        """ops.eq ops.ne ops.ge ops.gt ops.le ops.lt ops.equal ops.not_equal ops.greater* ops.less*
+        ops.logical_*
+        ops.isclose ops.isfinite ops.isinf ops.isnan ops.isneginf ops.isposinf ops.isreal
+        ops.bitwise_* ops.invert ops.signbit ops.approximate_equal ops.gcd ops.lcm ops.heaviside""",
     ),
     Group(
         "Functions of arrays", "special", "Special functions",
@@ -136,13 +143,15 @@ GROUPS = (
     Group(
         "Functions of arrays", "windows", "Convolution, pooling, images",
         "Functions of neighbourhoods: convolutions, pools, resampling, boxes.",
-        """@gradcell.ops.convolution @gradcell.ops.windowed @gradcell.ops.interpolation @gradcell.ops.boxes
+        """@gradcell.ops.convolution @gradcell.ops.windowed @gradcell.ops.interpolation
+        @gradcell.ops.boxes
         @gradcell.ops.normalization @gradcell.ops.normalized @gradcell.ops.attention""",
     ),
     Group(
         "Functions of arrays", "random", "Random numbers",
-        "Draws from distributions, and their seeds. Numbers are Philox's: the same seed gives the same numbers.",
-        """@gradcell.ops.random @gradcell.ops.draws @gradcell.ops.random_state @gradcell.common.generator
+        "Draws from distributions, and their seeds: the same seed gives the same numbers.",
+        """@gradcell.ops.random @gradcell.ops.draws @gradcell.ops.random_state
+        @gradcell.common.generator
         @gradcell.common.seed""",
     ),
     Group(
@@ -185,7 +194,8 @@ GROUPS = (
     Group(
         "Training", "optimisers", "Optimisers and schedules",
         "Steps by gradients, and learning rates that change with the step.",
-        """@gradcell.nn.optim* @gradcell.nn.learning_rate_schedule @gradcell.nn.dynamic_lr @gradcell.boost*""",
+        """@gradcell.nn.optim* @gradcell.nn.learning_rate_schedule @gradcell.nn.dynamic_lr
+        @gradcell.boost*""",
     ),
     Group(
         "Training", "solvers", "Solvers",
@@ -195,7 +205,8 @@ GROUPS = (
     Group(
         "Training", "training", "Model and callbacks",
         "Training loops that are written already.",
-        "@gradcell.train.model @gradcell.train.callback* @gradcell.train.dataset_helper @gradcell.train.summary*",
+        """@gradcell.train.model @gradcell.train.callback* @gradcell.train.dataset_helper
+        @gradcell.train.summary*""",
     ),
     Group(
         "Training", "metrics", "Metrics",
@@ -216,7 +227,8 @@ GROUPS = (
         "Data", "data", "Data sets",
         "Pipelines of rows: sources, steps, samplers.",
         """@gradcell.dataset @gradcell.dataset.steps @gradcell.dataset.samplers @gradcell.dataset.files
-        @gradcell.dataset.datasets @gradcell.dataset.sources @gradcell.dataset.records @gradcell.mindrecord*""",
+        @gradcell.dataset.datasets @gradcell.dataset.sources @gradcell.dataset.records
+        @gradcell.mindrecord*""",
     ),
     Group(
         "Data", "data-transforms", "Transforms of rows and text",
@@ -255,7 +267,7 @@ GROUPS = (
     ),
     Group(
         "Other spellings", "numpy", "NumPy's names",
-        "Functions of `gradcell.numpy` that no other page has. The others stand under the function they call.",
+        "What only `gradcell.numpy` has. Its other names stand under the function they call.",
         "@gradcell.numpy*",
     ),
     Group(
@@ -271,7 +283,7 @@ GROUPS = (
     ),
     Group(
         "Other spellings", "graph-words", "MindSpore's graph words",
-        "Functions of numbers, tuples and functions that MindSpore's graph mode needs; Python's own do as well.",
+        "Numbers, tuples and functions as MindSpore's graph mode needs them; Python's own do as well.",
         "@gradcell.ops.scalars @gradcell.ops.composition @gradcell.ops.custom",
     ),
 )  # fmt: skip

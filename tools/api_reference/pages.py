@@ -14,17 +14,22 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gradcell._core import DType
-
 from api_reference import docstrings
 from api_reference.examples import EXAMPLES, IMPORTS
 from api_reference.groups import GROUPS, Group, grouped
 from api_reference.names import Entry, constant, entries
+from gradcell._core import DType
 
 ROOT = Path(__file__).resolve().parents[2]
 
 #: Columns of a signature that fits a page.
 WIDTH = 76
+
+#: How a docstring refers to another's arguments.
+REFERENCE = r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|(?:^|otherwise )[Aa]s (\w+)\b"
+
+#: Docstrings of spellings that say no more than that they are one.
+SAYS_LITTLE = r"^Called as | of this tensor\.$|, constructed as | in place\. Returns the tensor\.$|^ops\.\w+\("
 
 #: What these arguments are everywhere, where the docstring does not say it.
 COMMON = {

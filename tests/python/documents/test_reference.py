@@ -143,7 +143,8 @@ def test_a_section_is_whole(made: dict[str, str]) -> None:
     )
     for part in (
         "gc.grad(\n", "**Arguments**", "- `fn`: a function or Cell", "**Returns**", "**Raises**",
-        "- `IndexError` for a position", "```pycon\n>>> ", "`ops.grad`", "source/python/gradcell/transform.py.txt",
+        "- `IndexError` for a position", "```pycon\n>>> ", "`ops.grad`",
+        "source/python/gradcell/transform.py.txt",
     ):  # fmt: skip
         assert part in section, part
 
