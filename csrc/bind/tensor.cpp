@@ -111,7 +111,7 @@ TensorPtr to_tensor(py::handle value, const char* op) {
 
 TensorPtr only_tensor(py::handle value, const char* op) {
   require(py::isinstance<Tensor>(value), ErrorKind::Type, op, ": expected a Tensor, got ",
-          Py_TYPE(value.ptr())->tp_name);
+          Py_TYPE(value.ptr())->tp_name, "; gradcell.Tensor(x) makes one of an array or a list");
   return value.cast<TensorPtr>();
 }
 

@@ -17,6 +17,7 @@ import numpy as np
 from gradcell import _core, tree
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell._signposts import explains_arguments
 from gradcell.compiled import cache_for, function_name, run
 
 __all__ = ["vmap"]
@@ -184,6 +185,7 @@ def _result(over: Tensor | None, one: Tensor, size: int, axis: Any) -> Tensor:
     return moved_axis(over, 0, place)
 
 
+@explains_arguments
 def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """A function of batches that gives what fn gives for each example, without a loop over them.
 
