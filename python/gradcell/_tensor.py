@@ -207,7 +207,7 @@ def _dlpack(
     if wanted != here:
         raise BufferError(f"a tensor of DLPack's device {here} cannot go to {wanted}{where()}")
     if stream == 0:
-        raise ValueError(f"DLPack: 0 is no stream{where()}")
+        raise ValueError(f"DLPack: 0 is not a stream{where()}")
     source = _duplicate(self) if copy else self
     # -1: the consumer needs no order; None: it works on the default stream, which is 1.
     return _core.to_dlpack(source, None if stream == -1 else 1 if stream is None else stream)
@@ -242,7 +242,7 @@ def from_dlpack(source: Any) -> Tensor:
     With device_target='GPU' also over memory of that GPU. What the object's library changes there
     later is seen; it must not do so while work on the tensor is under way. Raises RuntimeError for
     memory of a GPU if device_target is 'CPU', ValueError if it is on another GPU or not contiguous,
-    TypeError for what does not speak DLPack.
+    TypeError for an object that does not support DLPack.
     """
     if not hasattr(source, "__dlpack__") or not hasattr(source, "__dlpack_device__"):
         raise TypeError(

@@ -200,7 +200,7 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     Composes with all other transforms, itself included. Random numbers are the same for every
     example. A value that differs from example to example cannot be asked for (`if x > 0`): ValueError.
 
-    Raises RuntimeError for axes that do not fit the arguments or outputs, for sizes that differ, or if
+    Raises RuntimeError for axes that do not match the arguments or outputs, for sizes that differ, or if
     there is nothing to map over.
     """
     cells = _ensemble(fn)

@@ -256,7 +256,7 @@ def linearize(fn: Any, inputs: Any) -> tuple[Any, Callable[..., Any]]:
     fn is recorded and its derivative's factors are computed once; each jvp_fn(v) then runs only what
     depends on v. (Where the rule of a custom_jvp asks for the numbers of a tangent, each jvp_fn(v) runs
     fn and the rule again.) inputs: a tensor or a tuple or list of them; v: of their shapes and dtypes. Raises
-    TypeError for what is no tensor, ValueError where they differ.
+    TypeError for anything that is not a tensor, ValueError where they differ.
     """
     arguments.function(fn, "linearize")
     xs = _tensors("linearize", "inputs", inputs)
