@@ -68,7 +68,7 @@ OPERATORS = {
 }
 #: What annotations of Python functions may say and be understood in the stub.
 KNOWN = re.compile(
-    r"^(Any|None|int|float|str|bool|Tensor|tuple|list|dict|Iterator|np|ndarray|\W|\.)+$"
+    r"^(Any|None|int|float|str|bool|Tensor|tuple|list|dict|Iterator|np|ndarray|dtype|\W|\.)+$"
 )
 
 
@@ -160,7 +160,7 @@ def member(name: str, value: Any) -> str:
             result = annotation(inspect.signature(read).return_annotation)
         elif read is not None and "->" in (read.__doc__ or ""):
             result = plain(read.__doc__.strip().split("-> ")[-1].split("\n")[0])
-        result = PROPERTIES.get(name, result)
+        result = result if "np.dtype" in result else PROPERTIES.get(name, result)
         return f"@property\ndef {name}(self) -> {result}: ..."
     if isinstance(value, staticmethod):
         return f"{STATIC}def {name}(*args: Any, **kwargs: Any) -> Any: ..."
@@ -242,6 +242,8 @@ def class_stub(cls: type) -> list[str]:
     if "__new__" in vars(cls) and "__init__" not in vars(cls):
         out += lines(from_docstring("__init__", None), "    ")
     for name, value in vars(cls).items():
+        if not hasattr(cls, name):  # a signpost, where nothing is
+            continue
         if name not in skipped and not (name in rows and takes_operands(value)):
             out += lines(member(name, value), "    ")
     return out if len(out) > 1 else [out[0] + " ..."]

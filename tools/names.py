@@ -269,10 +269,10 @@ def write_document() -> None:
     parts = [
         "# MindSpore's names",
         "",
-        "Of the public names of MindSpore 2.10, how many are held. `python tools/names.py` writes this; "
-        "names that are not there say so by their full name when a program asks for them.",
+        "How many of MindSpore 2.10's public names gradcell supports. `python tools/names.py` writes this; "
+        "using a missing one raises an error that gives its full name.",
         "",
-        "| namespace | names | held | agree | refused there | not asked |",
+        "| namespace | names | supported | agree | refused there | not asked |",
         "|---|---|---|---|---|---|",
         *rows,
         "",
@@ -280,7 +280,7 @@ def write_document() -> None:
         "gradients (`tests/python/support/*_cases.py`, `tests/python/cases`; `tools/agreement.py` "
         "writes what MindSpore gives, and what it says where it refuses). Names without a kernel in "
         "MindSpore for the CPU run here; most are compared with another spelling of the same idea. "
-        "`test_tables.py` fails for a name that is held and neither asked for nor excused.",
+        "`test_tables.py` fails for a name that is supported and neither asked for nor excused.",
         "",
         "## What MindSpore refuses",
         "",
@@ -290,7 +290,7 @@ def write_document() -> None:
         "",
         *(f"- {line}" for line in NOT_ASKED.strip().splitlines()),
         "",
-        "## What is not held",
+        "## What is not supported",
     ]
     for why in [*(w for w, _ in REASONS), "not there yet"]:
         if why in missing:

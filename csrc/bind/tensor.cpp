@@ -111,7 +111,7 @@ TensorPtr to_tensor(py::handle value, const char* op) {
 
 TensorPtr only_tensor(py::handle value, const char* op) {
   require(py::isinstance<Tensor>(value), ErrorKind::Type, op, ": expected a Tensor, got ",
-          Py_TYPE(value.ptr())->tp_name);
+          Py_TYPE(value.ptr())->tp_name, "; gradcell.Tensor(x) makes one of an array or a list");
   return value.cast<TensorPtr>();
 }
 
@@ -321,7 +321,7 @@ void bind_tensor(py::module_& m) {
       "differentiated or compiled, a node of its graph.\n\n"
       "input_data: a number, nested lists or tuples of equal lengths, a NumPy array (which is\n"
       "copied) or a tensor. dtype: by default the data's own; float32 for Python floats, int64\n"
-      "for ints. Raises TypeError for what is no number and for lists of unequal lengths.\n\n"
+      "for ints. Raises TypeError for what is not a number and for lists of unequal lengths.\n\n"
       "Tensor(shape=, dtype=, init=) is initializer(init, shape, dtype).")
       .def(py::init([](py::object data, py::object dtype) -> TensorPtr {
              if (py::isinstance<Tensor>(data)) {

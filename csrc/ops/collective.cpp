@@ -54,7 +54,7 @@ class Collective : public Spec {
     const Dims& dims = g.dims(d.inputs[0]);
     const int64_t size = of(d).size;
     require(!dims.empty() && dims[0] % size == 0, ErrorKind::Value, name(),
-            ": the first dimension of shape ", listed(dims), " is no multiple of ", size,
+            ": the first dimension of shape ", listed(dims), " is not a multiple of ", size,
             ", the number of processes");
   }
 

@@ -110,7 +110,7 @@ def main():
             print(f"step {i + 1:6d}  nats a letter {losses[-1]:.3f}", flush=True)
     unseen = float(loss(*batch(kept, 4 * options.batch)).asnumpy())
     print(
-        f"nats a letter: {losses[0]:.2f} -> {np.mean(losses[-20:]):.2f}, on text kept back {unseen:.2f}"
+        f"nats a letter: {losses[0]:.2f} -> {np.mean(losses[-20:]):.2f}, on held-out text {unseen:.2f}"
     )
     written = write(net, [letters.index("\n")], options.letters, options.length, random)
     sample = "".join(letters[c] for c in written)
@@ -118,7 +118,7 @@ def main():
     if options.picture and (made := pictures.figure(2)):
         figure, (left, right) = made
         left.plot(losses)
-        left.axhline(unseen, color="k", ls=":", label="on text kept back")
+        left.axhline(unseen, color="k", ls=":", label="on held-out text")
         left.set(xlabel="step", ylabel="nats a letter")
         left.legend()
         right.text(0, 1, sample.replace("$", r"\$"), va="top", family="monospace", fontsize=7)

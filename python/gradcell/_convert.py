@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import math
 import numbers
@@ -71,6 +72,14 @@ def to_dtype(dtype: Any) -> _core.DType:
     if isinstance(dtype, _core.DType):
         return dtype
     if isinstance(dtype, str):
+        if dtype.lower() not in _NUMPY_CODES:
+            near = difflib.get_close_matches(dtype.lower(), _NUMPY_CODES, 1)
+            hint = (
+                f"; did you mean {near[0]}?"
+                if near
+                else f": it is one of {', '.join(_NUMPY_CODES)}"
+            )
+            raise TypeError(f"no dtype is called {dtype}{hint} ({_core.user_location()})")
         return _core.dtype_named(dtype.lower())
     try:
         return dtype_of_numpy(np.dtype(dtype))
@@ -285,13 +294,10 @@ def from_gpu(data: Any, share: bool) -> _core.Tensor:
     return _core.from_device_pointer(pointer, dtype, shape, stream, data, share)
 
 
-def to_array(data: Any, dtype: _core.DType | None) -> tuple[np.ndarray, _core.DType] | _core.Tensor:
+def to_array(data: Any, dtype: Any) -> tuple[np.ndarray, _core.DType] | _core.Tensor:
     """What the constructor of Tensor takes: (contiguous native array, dtype), or a tensor."""
     if dtype is not None and not isinstance(dtype, _core.DType):
-        raise TypeError(
-            f"Tensor: dtype must be a gradcell dtype such as gradcell.float32, got {dtype!r} "
-            f"({_core.user_location()})"
-        )
+        dtype = to_dtype(dtype)
     if hasattr(data, "__cuda_array_interface__") and not isinstance(data, _core.Tensor):
         made = from_gpu(data, False)
         return made if dtype is None else _core.ops.cast(made, dtype)

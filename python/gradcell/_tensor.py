@@ -12,7 +12,14 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from gradcell import _core, _indexing, _numpy_protocol, hooks as _hooks, printing as _printing
+from gradcell import (
+    _core,
+    _indexing,
+    _numpy_protocol,
+    _signposts,
+    hooks as _hooks,
+    printing as _printing,
+)
 from gradcell._convert import (
     dtype_of_numbers,
     dtype_of_numpy,
@@ -200,7 +207,7 @@ def _dlpack(
     if wanted != here:
         raise BufferError(f"a tensor of DLPack's device {here} cannot go to {wanted}{where()}")
     if stream == 0:
-        raise ValueError(f"DLPack: 0 is no stream{where()}")
+        raise ValueError(f"DLPack: 0 is not a stream{where()}")
     source = _duplicate(self) if copy else self
     # -1: the consumer needs no order; None: it works on the default stream, which is 1.
     return _core.to_dlpack(source, None if stream == -1 else 1 if stream is None else stream)
@@ -235,7 +242,7 @@ def from_dlpack(source: Any) -> Tensor:
     With device_target='GPU' also over memory of that GPU. What the object's library changes there
     later is seen; it must not do so while work on the tensor is under way. Raises RuntimeError for
     memory of a GPU if device_target is 'CPU', ValueError if it is on another GPU or not contiguous,
-    TypeError for what does not speak DLPack.
+    TypeError for an object that does not support DLPack.
     """
     if not hasattr(source, "__dlpack__") or not hasattr(source, "__dlpack_device__"):
         raise TypeError(
@@ -337,6 +344,23 @@ def type_(self: Tensor, dtype: Any = None) -> Any:
 
 
 #: Operators whose x op= y is x = x op y, as for numbers; a Parameter has its own.
+def _format(self: Tensor, spec: str) -> str:
+    """A format of numbers holds for each element."""
+    if not spec:
+        return str(self)
+    if self.ndim == 0:
+        return format(item(self), spec)
+    array = asnumpy(self)
+    return np.array2string(array, separator=" ", formatter={"all": lambda v: format(v, spec)})
+
+
+def _round(self: Tensor, ndigits: int | None = None) -> Tensor:
+    """round(x), round(x, digits): to the nearest, halves to the even one, a tensor of x's dtype."""
+    scale = 10.0 ** (ndigits or 0)
+    rounded = _core.ops.round(self * scale if ndigits else self)
+    return rounded / scale if ndigits else rounded
+
+
 _UPDATES = "add sub mul truediv floordiv mod"
 
 
@@ -421,9 +445,13 @@ _attach(
         "__str__": _str,
         "__repr__": _repr,
         "_repr_html_": _repr_html,
-        "__format__": lambda self, spec: format(
-            str(self) if not spec or self.ndim else item(self), spec
-        ),
+        "__format__": _format,
+        "__round__": _round,
+        "__divmod__": lambda self, other: (self // other, self % other),
+        "__rdivmod__": lambda self, other: (other // self, other % self),
+        "__dir__": lambda self: [
+            n for n in object.__dir__(self) if n not in _signposts.INSTEAD["Tensor"]
+        ],
         "__copy__": _copy,
         "__deepcopy__": _deepcopy,
         "__reduce_ex__": lambda self, protocol: _reduce(self),
@@ -455,5 +483,6 @@ _attach(
         "dim": dim,
     }
 )
+_signposts.put_up(Tensor)
 Tensor.__module__ = "gradcell"
 copyreg.pickle(Tensor, _reduce)

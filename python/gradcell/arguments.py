@@ -34,7 +34,7 @@ def _wrong_type(value: Any, owner: str, name: str, wanted: str) -> NoReturn:
 
 
 def tensor(value: Any, owner: str, name: str = "input") -> Tensor:
-    """The value. Raises TypeError if it is no tensor."""
+    """The value. Raises TypeError if it is not a tensor."""
     if isinstance(value, Tensor):
         return value
     _wrong_type(value, owner, name, "Tensor")
@@ -116,7 +116,7 @@ def explain_misfit(
 
 
 def boolean(value: Any, owner: str, name: str) -> bool:
-    """The flag. Raises TypeError if it is no bool."""
+    """The flag. Raises TypeError if it is not a bool."""
     if not isinstance(value, (bool, np.bool_)):
         _wrong_type(value, owner, name, "bool")
     return bool(value)
@@ -125,7 +125,7 @@ def boolean(value: Any, owner: str, name: str) -> bool:
 def integer(value: Any, owner: str, name: str, least: int | None = None) -> int:
     """The integer; an integer tensor of one element is asked for its value.
 
-    Raises TypeError for what is no integer, ValueError for less than `least`.
+    Raises TypeError for anything that is not an integer, ValueError for less than `least`.
     """
     if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         _wrong_type(value, owner, name, "int")
@@ -157,7 +157,7 @@ def number(
 ) -> float:
     """The number. Bounds: one, or one from below and one from above.
 
-    Raises TypeError for what is no int or float, ValueError if it is not finite or not within the
+    Raises TypeError for anything that is not an int or float, ValueError if it is not finite or outside the
     bounds given.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):

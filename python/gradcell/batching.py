@@ -17,6 +17,7 @@ import numpy as np
 from gradcell import _core, tree
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell._signposts import explains_arguments
 from gradcell.compiled import cache_for, function_name, run
 
 __all__ = ["vmap"]
@@ -184,6 +185,7 @@ def _result(over: Tensor | None, one: Tensor, size: int, axis: Any) -> Tensor:
     return moved_axis(over, 0, place)
 
 
+@explains_arguments
 def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     """A function of batches that gives what fn gives for each example, without a loop over them.
 
@@ -198,7 +200,7 @@ def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
     Composes with all other transforms, itself included. Random numbers are the same for every
     example. A value that differs from example to example cannot be asked for (`if x > 0`): ValueError.
 
-    Raises RuntimeError for axes that do not fit the arguments or outputs, for sizes that differ, or if
+    Raises RuntimeError for axes that do not match the arguments or outputs, for sizes that differ, or if
     there is nothing to map over.
     """
     cells = _ensemble(fn)

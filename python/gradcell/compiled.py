@@ -7,8 +7,11 @@ GRAPH_MODE, or traces the function anew.
 from __future__ import annotations
 
 import copy
+import copyreg
 import enum
 import functools
+import operator
+import sys
 import types
 import warnings
 import weakref
@@ -349,6 +352,7 @@ _OPTIONS = set(
     "fn mode input_signature hash_args jit_config compile_once capture_mode jit_level dynamic fullgraph "
     "backend ge_options obj".split()
 )
+_STATIC = "; arguments that are not tensors are static as they are"
 
 
 P = ParamSpec("P")
@@ -380,7 +384,7 @@ def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: A
     if unknown:
         raise TypeError(
             f"jit: there is no option {unknown[0]!r}; those of MindSpore are {', '.join(sorted(_OPTIONS))}"
-            f"{where()}"
+            f"{_STATIC * unknown[0].startswith('static')}{where()}"
         )
     if function is None:
         return lambda fn: jit(fn, key, **options)
@@ -405,3 +409,20 @@ def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: A
     dispatcher.cache, dispatcher.__deepcopy__ = cache, copied
     cache.dispatcher = dispatcher
     return dispatcher
+
+
+def _pickled(compiled: Any) -> str | tuple[Any, ...]:
+    """A compiled function as its name, where that is what it goes by, else as the function to compile."""
+    function = getattr(compiled, "__wrapped__", None)
+    if function is None:
+        raise TypeError("a compiled form cannot be pickled, only the function that jit gave")
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    name = getattr(function, "__qualname__", "")
+    try:
+        found = operator.attrgetter(name)(module)
+    except (AttributeError, TypeError):
+        found = None
+    return name if found is compiled else (jit, (function,))
+
+
+copyreg.pickle(_core.Dispatcher, _pickled)

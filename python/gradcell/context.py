@@ -115,7 +115,7 @@ def set_default_dtype(dtype: _core.DType) -> None:
     dtype: float16, bfloat16, float32 (the default, MindSpore's) or float64. With float64, a network
     and its training compute in double precision from one line at a program's top. NumPy arrays
     keep their own dtype, and gradcell.numpy makes float32, as MindSpore's does. What was made
-    before stays as it is. Raises TypeError for what is no floating dtype.
+    before stays as it is. Raises TypeError for anything that is not a floating dtype.
     """
     if not isinstance(dtype, _core.DType):
         raise TypeError(

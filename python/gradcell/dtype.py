@@ -53,6 +53,17 @@ def __getattr__(name: str) -> DType:
     raise AttributeError(f"module 'gradcell.dtype' has no attribute {name!r}")
 
 
+def _numpy_dtype(dtype: DType) -> np.dtype[Any]:
+    """NumPy's dtype of it. Raises TypeError for bfloat16, which NumPy does not have."""
+    if dtype == bfloat16:
+        raise TypeError("NumPy has no bfloat16: asnumpy gives float32")
+    return np.dtype(dtype.name)
+
+
+# NumPy reads it: np.dtype(gradcell.float32), np.zeros(3, gradcell.float32).
+DType.dtype = property(_numpy_dtype)  # type: ignore[method-assign, assignment]
+
+
 def dtype_to_nptype(type_: DType) -> Any:
     """NumPy's type for a dtype: that of the arrays asnumpy gives, float32 for bfloat16."""
     return np.dtype("float32" if type_.name == "bfloat16" else type_.name).type

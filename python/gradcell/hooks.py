@@ -52,7 +52,7 @@ class HookHandle:
 def hooked(gradient: Tensor, hooks: dict[int, Callable[..., Any]]) -> Tensor:
     """A tensor's gradient after its hooks: what each returns, unless None, takes its place.
 
-    Raises RuntimeError for what is no tensor, ValueError for another shape.
+    Raises RuntimeError for anything that is not a tensor, ValueError for another shape.
     """
     for hook in list(hooks.values()):
         new = hook(gradient)

@@ -13,6 +13,7 @@ from typing import Any
 from gradcell import _core, arguments, tree
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell._signposts import explains_arguments
 from gradcell.batching import in_vmap, moved_axis, over_examples
 from gradcell.compiled import cache_for, function_name, run
 from gradcell.parameter import Parameter
@@ -149,6 +150,7 @@ def _filled(target: Any, rows: Any) -> Any:
     return target
 
 
+@explains_arguments
 def jacfwd(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that gives fn's Jacobian, column by column in forward mode: fast for few inputs.
 
@@ -167,6 +169,7 @@ def jacfwd(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[.
     return _jacobian("jacfwd", fn, grad_position, has_aux, blocks)
 
 
+@explains_arguments
 def jacrev(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that gives fn's Jacobian, row by row in reverse mode: fast for few outputs.
 
@@ -183,6 +186,7 @@ def jacrev(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[.
     )  # fmt: skip
 
 
+@explains_arguments
 def hessian(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
     """A function that gives fn's second derivatives: forward over reverse mode.
 
@@ -264,7 +268,7 @@ def linearize(fn: Any, inputs: Any) -> tuple[Any, Callable[..., Any]]:
     fn is recorded and its derivative's factors are computed once; each jvp_fn(v) then runs only what
     depends on v. (Where the rule of a custom_jvp asks for the numbers of a tangent, each jvp_fn(v) runs
     fn and the rule again.) inputs: a tensor or a tuple or list of them; v: of their shapes and dtypes. Raises
-    TypeError for what is no tensor, ValueError where they differ.
+    TypeError for anything that is not a tensor, ValueError where they differ.
     """
     arguments.function(fn, "linearize")
     xs = _tensors("linearize", "inputs", inputs)

@@ -16,6 +16,7 @@ import numpy as np
 from gradcell import _core, arguments, tree
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell._signposts import explains_arguments
 from gradcell.compiled import MISSED, CompiledCache, cache_for, function_name, own, run
 from gradcell.hooks import hooked
 from gradcell.parameter import Parameter, parameter_behind, parameter_of
@@ -40,7 +41,8 @@ def _check_outputs(name: str, outputs: list[Tensor], integers: bool = False) -> 
     if not outputs:
         raise TypeError(
             f"{name} returned no tensor to differentiate; it must return a Tensor or a tuple of "
-            f"them{where()}"
+            "them (float(x), x.item() and the functions of math give plain numbers: use those of "
+            f"gradcell.ops){where()}"
         )
     if not integers and not any(t.dtype.is_floating for t in outputs):
         raise TypeError(
@@ -208,7 +210,11 @@ def _cotangents(name: str, target: Any, outputs: list[Tensor], sens: Any) -> lis
 def _check_positions(grad_position: Any) -> tuple[int, ...]:
     positions = grad_position if isinstance(grad_position, tuple) else (grad_position,)
     if not isinstance(grad_position, (int, tuple)) or isinstance(grad_position, bool):
-        raise TypeError(f"For 'F.grad', the 'grad_position' must be int or tuple.{where()}")
+        called = isinstance(grad_position, Tensor)
+        way_out = ": the function's arguments come in a second call, grad(f)(x)" if called else ""
+        raise TypeError(
+            f"For 'F.grad', the 'grad_position' must be int or tuple{way_out}.{where()}"
+        )
     if not positions:
         raise ValueError(f"grad_position should not be empty when grad by position!{where()}")
     for p in positions:
@@ -399,6 +405,7 @@ def grad(
     has_aux: bool = False,
     return_ids: bool = False,
 ) -> Callable[P, Any]: ...
+@explains_arguments
 def grad(
     fn: Any,
     grad_position: Any = 0,
@@ -469,6 +476,7 @@ def value_and_grad(
     has_aux: bool = False,
     return_ids: bool = False,
 ) -> Callable[P, tuple[Any, Any]]: ...
+@explains_arguments
 def value_and_grad(
     fn: Any,
     grad_position: Any = 0,
@@ -615,6 +623,7 @@ def _tensors(name: str, what: str, value: Any) -> list[Tensor]:
     return items
 
 
+@explains_arguments
 def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """(fn(inputs), the Jacobian of fn times v), in forward mode; with has_aux, of fn's first output
     alone, and then the second, or a tuple of them if there are more.
@@ -652,6 +661,7 @@ def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> t
     return run(record, (*xs, *vs), {}, None, True)  # type: ignore[no-any-return]
 
 
+@explains_arguments
 def vjp(
     fn: Callable[..., Any], *inputs: Tensor, weights: Any = None, has_aux: bool = False
 ) -> tuple[Any, ...]:

@@ -48,7 +48,7 @@ def all_finite(inputs: Any, status: Any = None) -> Tensor:
     """Whether every element of a tuple, list or other tree of tensors is finite: a 0-d bool Tensor.
 
     status: what init_status gave; not needed here, where the elements themselves are looked at.
-    Raises ValueError for an empty tree, TypeError for what is no tensor.
+    Raises ValueError for an empty tree, TypeError for anything that is not a tensor.
     """
     return _ops.logical_not(not_finite(inputs))
 
@@ -80,8 +80,8 @@ class LossScaler(ABC):
 class StaticLossScaler(LossScaler):
     """A scale that stays.
 
-    scale_value: at least 1. Raises ValueError below that, for inf and nan, TypeError for what is no
-    number.
+    scale_value: at least 1. Raises ValueError below that, for inf and nan, TypeError for anything that is not
+    a number.
     """
 
     def __init__(self, scale_value: float) -> None:

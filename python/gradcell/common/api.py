@@ -59,7 +59,7 @@ class JitConfig:
 def jit_class(cls: type) -> type:
     """The class itself: functions that are traced may make and use objects of any class.
 
-    Raises TypeError for what is no class, or for a Cell.
+    Raises TypeError for anything that is not a class, or for a Cell.
     """
     if not isinstance(cls, type):
         raise TypeError(
@@ -117,7 +117,7 @@ def lazy_inline(fn: Any = None, attrs: Any = None, policy: Any = None) -> Any:
 
 
 def no_inline(fn: Any = None) -> Any:
-    """The function itself. Raises ValueError for what is no function."""
+    """The function itself. Raises ValueError for anything that is not a function."""
     if fn is None:
         return lambda function: function
     if not callable(fn):

@@ -91,7 +91,7 @@ def scatter_tensor(tensor: Tensor, src: int = 0, group: str = _WORLD) -> Tensor:
     whole = broadcast(tensor, src, group)
     if not whole.ndim or whole.shape[0] % g.size:
         raise ValueError(
-            f"scatter_tensor: the first dimension of shape {list(whole.shape)} is no multiple of "
+            f"scatter_tensor: the first dimension of shape {list(whole.shape)} is not a multiple of "
             f"{g.size}, the number of processes{where()}"
         )
     return part_of(whole, g.size, g.rank)

@@ -45,7 +45,7 @@ class Schema:
         except OSError as error:
             raise ValueError(f"Schema: cannot read {path}: {error.strerror}{where()}") from None
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            raise ValueError(f"Schema: {path} is no schema: {error}{where()}") from None
+            raise ValueError(f"Schema: {path} is not a schema: {error}{where()}") from None
 
     def add_column(self, name: str, de_type: Any, shape: list[int] | None = None) -> None:
         """Adds a column; a shape has at most one unknown length, -1."""

@@ -43,9 +43,9 @@ def as_array(value: Any) -> np.ndarray:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise TypeError(f"dataset: a value is no array: {error}{where()}") from None
+        raise TypeError(f"dataset: a value is not an array: {error}{where()}") from None
     if array.dtype == object:
-        raise TypeError(f"dataset: a value of type {type(value).__name__} is no array{where()}")
+        raise TypeError(f"dataset: a value of type {type(value).__name__} is not an array{where()}")
     return array
 
 

@@ -108,7 +108,7 @@ class NumpySlicesDataset(IndexedDataset):
     num_shards, shard_id: only this part of the rows.
 
     Raises ValueError for no rows, columns of different lengths or a wrong number of names,
-    TypeError for what is no array.
+    TypeError for anything that is not an array.
     """
 
     def __init__(

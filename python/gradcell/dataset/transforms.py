@@ -22,7 +22,7 @@ def numpy_dtype(owner: str, value: Any) -> np.dtype[Any]:
             return np.dtype("bool" if value.name == "bool" else value.name)
         return np.dtype(value)
     except TypeError:
-        raise TypeError(f"{owner}: {value!r} is no dtype{where()}") from None
+        raise TypeError(f"{owner}: {value!r} is not a dtype{where()}") from None
 
 
 class TensorOperation:
@@ -48,7 +48,7 @@ def _functions(owner: str, transforms: Any) -> list[Callable[..., Any]]:
         raise TypeError(f"{owner}: expected a list of functions{where()}")
     for function in transforms:
         if not callable(function):
-            raise TypeError(f"{owner}: {function!r} is no function{where()}")
+            raise TypeError(f"{owner}: {function!r} is not a function{where()}")
     return list(transforms)
 
 

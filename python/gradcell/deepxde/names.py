@@ -379,5 +379,5 @@ METHODS: dict[str, Any] = {
 def add_methods() -> None:
     """Gives tensors PyTorch's methods that they have not."""
     for name, method in METHODS.items():
-        if name not in vars(Tensor) or name == "requires_grad_":
+        if not hasattr(Tensor, name) or name == "requires_grad_":
             setattr(Tensor, name, method)

@@ -94,7 +94,7 @@ class RecordFile:
         except (ValueError, RecursionError) as error:
             self._fail(f"corrupted or no MindRecord file: the header is no JSON: {error}")
         if not isinstance(header, dict):
-            self._fail("corrupted: the header is no object")
+            self._fail("corrupted: the header is not an object")
         return header
 
     def _schema(self, header: dict[str, Any]) -> Schema:

@@ -61,7 +61,7 @@ def unpack_integers(data: memoryview, dtype: str) -> np.ndarray:
         shift = 64 - 8 * int(width)
         made[narrow] = made[narrow] << shift >> shift
     if dtype == "int32" and count and not -(2**31) <= made.min() <= made.max() < 2**31:
-        raise ValueError("a packed integer that is no int32")
+        raise ValueError("a packed integer that is not an int32")
     return made.astype(dtype)
 
 

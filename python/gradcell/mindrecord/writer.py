@@ -77,7 +77,7 @@ class FileWriter:
         for name in index_fields:
             if name not in schema or is_blob(schema[name]):
                 raise ValueError(
-                    f"FileWriter.add_index: {name!r} is no field that holds a number or a string"
+                    f"FileWriter.add_index: {name!r} is not a field that holds a number or a string"
                     f"{where()}"
                 )
         self._index = list(index_fields)

@@ -60,7 +60,7 @@ class MultiheadAttention(Cell):
     Parameters: in_proj_weight (3 embed_dim, embed_dim), or q_proj_weight, k_proj_weight and
     v_proj_weight where kdim or vdim differ; in_proj_bias, out_proj, bias_k, bias_v.
 
-    Raises TypeError for wrong types, ValueError for shapes that do not fit.
+    Raises TypeError for wrong types, ValueError for incompatible shapes.
     """
 
     def __init__(

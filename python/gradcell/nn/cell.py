@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 from gradcell import _core, _structure, context, tree
 from gradcell._core import Tensor
 from gradcell._location import where
+from gradcell._signposts import check_arguments, instead
 from gradcell.common.recompute import recompute
 from gradcell.compiled import cache_for, run
 from gradcell.hooks import HookHandle
@@ -70,6 +71,13 @@ class Cell(GraphMode):
     _cells: OrderedDict[str, Any]
     _params: OrderedDict[str, Parameter]
     _auto_prefix: bool
+
+    if not TYPE_CHECKING:  # who would read from it what __init__ takes
+
+        def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+            if kwargs:
+                check_arguments(cls, kwargs)
+            return super().__new__(cls)
 
     def __init__(self, auto_prefix: bool = True, flags: dict[str, Any] | None = None) -> None:
         object.__setattr__(self, "_cells", OrderedDict())
@@ -199,7 +207,8 @@ class Cell(GraphMode):
             if found is not None:
                 return found
         raise AttributeError(
-            f"The '{type(self).__name__}' object has no attribute '{name}'.{where()}"
+            f"The '{type(self).__name__}' object has no attribute '{name}'{instead(type(self), name)}."
+            f"{where()}"
         )
 
     def __delattr__(self, name: str) -> None:

@@ -128,7 +128,7 @@ class _Numbered(Cell):
         self._put(index % n if index < 0 else index, cell)
 
     def extend(self, cells: Iterable[Cell]) -> Any:
-        """Cells at the end. Returns itself. Raises TypeError if it is no list of cells."""
+        """Cells at the end. Returns itself. Raises TypeError if it is not a list of cells."""
         if not isinstance(cells, (list, tuple, _Numbered)):
             raise TypeError(
                 f"For '{type(self).__name__}', the cells must be a list, but got "

@@ -187,7 +187,7 @@ class Conv2d(_Convolution):
     Parameters: weight (out_channels, in_channels / group, rows, columns), bias (out_channels,).
 
     Raises TypeError for arguments of a wrong type or an input of another dtype, ValueError for
-    values out of range, channels that do not fit, or a kernel larger than the padded input.
+    values out of range, incompatible channel counts, or a kernel larger than the padded input.
     """
 
     rank = 2

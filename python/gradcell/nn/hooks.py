@@ -33,7 +33,7 @@ class CellHooks:
         self, kind: str, hook: Hook, prepend: bool = False, with_kwargs: bool = False,
         always_call: bool = False,
     ) -> HookHandle:  # fmt: skip
-        """Adds a hook. Raises TypeError if it is no function."""
+        """Adds a hook. Raises TypeError if it is not a function."""
         check_hook(hook)
         hooks = getattr(self, kind)
         handle = HookHandle(hooks, hook)

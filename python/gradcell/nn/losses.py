@@ -1,7 +1,7 @@
 """Loss functions as cells: each is the function of the same name in ops, with its arguments kept.
 
 reduction, where there is one: 'mean', 'sum' or 'none' (the loss of each element); any other raises
-ValueError. Inputs are tensors, or TypeError; shapes that do not fit raise ValueError.
+ValueError. Inputs are tensors, or TypeError; incompatible shapes raise ValueError.
 """
 
 from __future__ import annotations

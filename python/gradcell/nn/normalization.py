@@ -154,7 +154,7 @@ class BatchNorm1d(_BatchNorm):
     in float32); output of the same shape and dtype. Parameters, all (num_features,): moving_mean,
     moving_variance, gamma, beta.
 
-    Raises TypeError for arguments of a wrong type, ValueError for values or shapes that do not fit.
+    Raises TypeError for arguments of a wrong type, ValueError for invalid values or incompatible shapes.
     """
 
     ranks = (2, 3)
@@ -340,7 +340,7 @@ class LayerNorm(Cell):
     Input: any floating tensor whose dimensions from begin_params_axis on are normalized_shape (half
     types are normalised in float32); output of the same shape and dtype. Parameters: gamma, beta.
 
-    Raises TypeError for arguments of a wrong type, ValueError for shapes that do not fit.
+    Raises TypeError for arguments of a wrong type, ValueError for incompatible shapes.
     """
 
     def __init__(
@@ -412,7 +412,7 @@ class GroupNorm(Cell):
     Input (N, num_channels, ...), any floating dtype (half types are normalised in float32); output
     of the same shape and dtype. Parameters: gamma, beta (num_channels,).
 
-    Raises TypeError for arguments of a wrong type, ValueError for values or shapes that do not fit.
+    Raises TypeError for arguments of a wrong type, ValueError for invalid values or incompatible shapes.
     """
 
     def __init__(

@@ -141,7 +141,7 @@ class MaxPool2d(_MaxPool):
     Input (N, C, H, W) or (C, H, W), any floating dtype; output of the same rank and dtype. Among
     equal elements the first takes the gradient.
 
-    Raises TypeError for arguments of a wrong type, ValueError for values or shapes that do not fit.
+    Raises TypeError for arguments of a wrong type, ValueError for invalid values or incompatible shapes.
     """
 
     rank = 2
@@ -203,7 +203,7 @@ class AvgPool2d(_AvgPool):
 
     Input (N, C, H, W) or (C, H, W), any floating dtype; output of the same rank and dtype.
 
-    Raises TypeError for arguments of a wrong type, ValueError for values or shapes that do not fit.
+    Raises TypeError for arguments of a wrong type, ValueError for invalid values or incompatible shapes.
     """
 
     rank = 2

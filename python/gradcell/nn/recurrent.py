@@ -268,7 +268,7 @@ class RNN(_Recurrent):
     Returns (outputs, last states). Parameters for layer k: weight_ih_lk, weight_hh_lk, bias_ih_lk,
     bias_hh_lk, and with _reverse behind.
 
-    Raises TypeError for wrong types, ValueError for shapes that do not fit or an empty input,
+    Raises TypeError for wrong types, ValueError for incompatible shapes or an empty input,
     IndexError for a length out of range.
     """
 

@@ -288,7 +288,7 @@ def flash_attention_score(
     A query that sees no key gives 0 and gets no gradient. The scores are never whole in memory, in
     derivatives either, but with a drop_mask, for the derivative by real_shift, and on a GPU.
 
-    Raises TypeError for wrong dtypes, ValueError for arguments that do not fit.
+    Raises TypeError for wrong dtypes, ValueError for incompatible arguments.
     """
     for name, x in (("query", query), ("key", key), ("value", value)):
         arguments.tensor(x, _OWNER, name)

@@ -108,7 +108,7 @@ def _function(rank: int) -> Any:
     (N, O, ...). stride, dilation: an int or {rank}. pad_mode: 'same' (output ceil(size / stride)),
     'valid' or 'pad', with `padding` an int, one for each dimension, or (before, after) of each.
 
-    Raises TypeError for dtypes that differ, ValueError for shapes that do not fit.
+    Raises TypeError for dtypes that differ, ValueError for incompatible shapes.
     """
     return function
 

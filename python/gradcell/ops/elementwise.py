@@ -118,7 +118,7 @@ def _rounded(input: Any, scale: float) -> Tensor:
 @one_plan
 @in_float32
 def hypot(input: Any, other: Any) -> Tensor:
-    """sqrt(input^2 + other^2), also where a square is no number of the dtype."""
+    """sqrt(input^2 + other^2), also where a square overflows the dtype."""
     x, y = map(arguments.floating, arguments.operands(input, other, "hypot"))
     size = _ops.maximum(_ops.abs(x), _ops.abs(y))
     edge, power = (500, 800) if size.dtype == _core.float64 else (60, 100)

@@ -189,7 +189,7 @@ def interpolate(
     linear and cubic modes, whether the outermost centres coincide, or else the outermost edges.
     recompute_scale_factor: coordinates by the quotient of the sizes, not by scale_factor.
 
-    Raises TypeError for what is no tensor, ValueError for a mode that does not fit the number of
+    Raises TypeError for anything that is not a tensor, ValueError for a mode that does not fit the number of
     dimensions, sizes that are not positive, or unless exactly one of size and scale_factor is there.
     """
     x = arguments.floating(arguments.tensor(input, "interpolate"))

@@ -182,7 +182,7 @@ def _sum_out(x: Tensor, letters: str, kept: set[str]) -> tuple[Tensor, str]:
 def einsum(equation: str, *operands: Any) -> Tensor:
     """Sums of products by Einstein's convention: 'ij,jk->ik' is the matrix product.
 
-    A letter names a dimension; those that are not behind the arrow are summed over; without an arrow
+    A letter names a dimension; those that are not after the arrow are summed over; without an arrow
     the result has the letters that occur once, in alphabetic order. '...' stands for leading
     dimensions that broadcast. Operands are contracted from left to right. Raises ValueError for an
     equation that does not fit.
@@ -193,7 +193,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     terms, result = _letters(equation, [x.ndim for x in xs])
     if len(set(result)) != len(result) or not set(result) <= set("".join(terms)):
         raise ValueError(
-            f"einsum: {equation!r} has letters behind the arrow that do not fit{where()}"
+            f"einsum: {equation!r} has letters after the arrow that repeat, or that no operand has{where()}"
         )
     pairs = [_diagonal(x, t) for x, t in zip(xs, terms, strict=True)]
     x, letters = pairs[0]

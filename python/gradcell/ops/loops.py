@@ -124,7 +124,7 @@ class Scan(Primitive):
     length, unroll. Returns (carry, list of y). unroll=False: one op, whose step is recorded once; xs
     are tensors or numbers of one shape and dtype, and carry keeps its shapes and dtypes.
 
-    Raises TypeError for what is no function, list, int or bool, ValueError for what goes wrong in
+    Raises TypeError for anything that is not a function, list, int or bool, ValueError for what goes wrong in
     loop_func.
     """
 
@@ -195,7 +195,7 @@ class WhileLoop(Primitive):
     """loop_func(value) -> value as long as cond_func(value) holds.
 
     Called with cond_func, loop_func, init_val; returns the last value. How often it runs depends on
-    values, so it is a loop of Python. Raises TypeError for what is no function, ValueError for what
+    values, so it is a Python loop. Raises TypeError if it is not a function, ValueError for what
     goes wrong in the functions.
     """
 

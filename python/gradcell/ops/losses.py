@@ -215,7 +215,7 @@ def nll_loss(
 
     inputs: logarithms of probabilities, [N, C], [N, C, ...] or [C]; target: class indices, without
     the dimension C. weight: [C], multiplies each class's loss; the mean is over the sum of weights.
-    Targets equal to ignore_index do not count. Raises ValueError for shapes that do not fit,
+    Targets equal to ignore_index do not count. Raises ValueError for incompatible shapes,
     IndexError for a class out of range.
     """
     x, y = _pair(inputs, target, "nll_loss", reduction)
@@ -255,7 +255,7 @@ def cross_entropy(
     of each target is spread evenly over all classes; Szegedy et al., "Rethinking the Inception
     architecture" (CVPR 2016), section 7.
 
-    Raises ValueError for shapes that do not fit, IndexError for a class out of range.
+    Raises ValueError for incompatible shapes, IndexError for a class out of range.
     """
     x, y = _pair(input, target, "cross_entropy", reduction)
     if x.ndim == 0:

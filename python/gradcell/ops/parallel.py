@@ -63,7 +63,7 @@ class AllReduce(_Reduction):
 
 class ReduceScatter(_Reduction):
     """This process's part, along the first dimension, of the sum (or what op says) over all
-    processes. Raises ValueError where that dimension is no multiple of their number."""
+    processes. Raises ValueError where that dimension is not a multiple of their number."""
 
     def _one(self, x: Tensor) -> Tensor:
         return collectives.reduce_scatter(x, self.op, self.group)
@@ -139,7 +139,7 @@ class AlltoAll(_Collective):
             return collectives.all_to_all(x, self.group)
         if x.shape[split] % self.split_count:
             raise ValueError(
-                f"AlltoAll: dimension {split} of shape {list(x.shape)} is no multiple of "
+                f"AlltoAll: dimension {split} of shape {list(x.shape)} is not a multiple of "
                 f"{self.split_count}, the number of processes{where()}"
             )
         parts = _ops.concat(_pieces(x, self.split_count, split), 0)

@@ -78,5 +78,5 @@ def set_rng_state(state: Tensor) -> None:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         set_random_state(before)
         raise ValueError(
-            f"set_rng_state: this is no state that get_rng_state gave{where()}"
+            f"set_rng_state: this is not a state that get_rng_state gave{where()}"
         ) from error

@@ -265,7 +265,7 @@ def _unpool(rank: int, images: str) -> Any:
     function.__doc__ = (
         f"The opposite of a max pool of {images} with return_indices: its elements at their places among "
         "zeros.\n\n    stride None: kernel_size. output_size: of the result, where several are possible. "
-        "Raises ValueError for shapes that do not fit, IndexError for places that are not there."
+        "Raises ValueError for incompatible shapes, IndexError for places that are not there."
     )
     return function
 

@@ -108,7 +108,7 @@ def _text(value: int | memoryview, what: str, at: int) -> str:
     try:
         return str(value, "utf-8")
     except UnicodeDecodeError as error:
-        raise WireError(f"{what} is no text ({error.reason})", at) from None
+        raise WireError(f"{what} is not valid text ({error.reason})", at) from None
 
 
 def _bytes(value: int | memoryview, what: str, at: int) -> memoryview:
@@ -172,7 +172,7 @@ def _value(entry: _Entry, content: memoryview, fail: Callable[[str], NoReturn]) 
         try:
             return str(content, "utf-32-le")
         except UnicodeDecodeError:
-            fail(f"corrupted: the string {name!r} (byte {at}) is no text")
+            fail(f"corrupted: the string {name!r} (byte {at}) is not valid text")
     dtype = getattr(_core, _DTYPES.get(label, ""), None)
     if not isinstance(dtype, _core.DType):
         fail(f"the tensor {name!r} (byte {at}) has the dtype {label!r}, which gradcell has not")

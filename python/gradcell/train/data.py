@@ -28,7 +28,7 @@ def as_tensor(value: Any) -> Any:
     if isinstance(value, dict):
         return {k: as_tensor(v) for k, v in value.items()}
     if value is None or isinstance(value, (str, bytes)):
-        raise TypeError(f"a batch holds {type(value).__name__}, which is no array{where()}")
+        raise TypeError(f"a batch holds {type(value).__name__}, which is not an array{where()}")
     if isinstance(value, (bool, int, float)) or hasattr(value, "__cuda_array_interface__"):
         return Tensor(value)
     return Tensor(np.asarray(value))

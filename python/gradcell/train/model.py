@@ -336,7 +336,7 @@ def _listed(callbacks: Any) -> list[Callback]:
     listed = [listed] if isinstance(listed, Callback) else list(listed)
     for c in listed:
         if not isinstance(c, Callback):
-            raise TypeError(f"Model: {type(c).__name__} is no Callback{where()}")
+            raise TypeError(f"Model: {type(c).__name__} is not a Callback{where()}")
     return listed
 
 

@@ -69,7 +69,7 @@ def _named(save_obj: Any) -> list[tuple[str, Tensor]]:
 
 
 def _path(name: Any, form: str, owner: str, folder: type[OSError | ValueError]) -> str:
-    """The file's path, with the ending of the format. Raises TypeError for what is no name,
+    """The file's path, with the ending of the format. Raises TypeError for anything that is not a name,
     ValueError for an empty one and another format, `folder` for a folder's."""
     if not isinstance(name, (str, os.PathLike)):
         raise TypeError(
@@ -317,7 +317,7 @@ def load_checkpoint(
 
     Returns a dict from name to Parameter (strings of append_dict as they are). Raises ValueError
     for a missing, truncated or corrupted file, with the place of the damage, and for a folder,
-    TypeError for what is no name; nothing is changed
+    TypeError for anything that is not a name; nothing is changed
     then.
     """
     if dec_key is not None:

@@ -9,16 +9,29 @@ import sys
 
 import pytest
 
-from gradcell import __version__
+from gradcell import Tensor, __version__, nn
 from gradcell._signposts import INSTEAD
 
-ROWS = [(module, name) for module, names in INSTEAD.items() for name in names]
+ROWS = [(m, name) for m, names in INSTEAD.items() if m.startswith("gradcell") for name in names]
+NET = nn.Dense(2, 2)
+OBJECTS = {"Tensor": Tensor([1.0]), "Cell": NET, "Optimizer": nn.SGD(NET.trainable_params(), 0.1)}
 
 
 @pytest.mark.parametrize(("module", "name"), ROWS)
 def test_a_name_of_another_package_is_answered(module: str, name: str) -> None:
     with pytest.raises(AttributeError, match=f"has no attribute '{name}': use "):
         getattr(importlib.import_module(module), name)
+
+
+@pytest.mark.parametrize("owner", OBJECTS)
+def test_an_attribute_of_another_package_is_answered(owner: str) -> None:
+    x = OBJECTS[owner]
+    for name in INSTEAD[owner]:
+        with pytest.raises(
+            AttributeError, match=rf"has no attribute '{name}'(: use | \().*test_signposts"
+        ):
+            getattr(x, name)
+        assert not hasattr(x, name) and not hasattr(type(x), name)
 
 
 def test_what_the_table_names_is_there() -> None:

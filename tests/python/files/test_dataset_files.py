@@ -463,7 +463,7 @@ def test_bad_tfrecord(tfrecord):
     with pytest.raises(ValueError, match=r"'ids' of row \d has 3 values, not the shape \[4\]"):
         arrays(ds.TFRecordDataset(str(path), schema))
     (tfrecord / "schema.json").write_text("{")
-    with pytest.raises(ValueError, match=r"schema\.json is no schema"):
+    with pytest.raises(ValueError, match=r"schema\.json is not a schema"):
         ds.Schema(str(tfrecord / "schema.json"))
 
 

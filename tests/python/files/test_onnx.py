@@ -45,8 +45,9 @@ CASES = [
     ("expm1 near 0", lambda x: ops.expm1(x), [X * 1e-9]),
     ("log1p far away", lambda x: ops.log1p(x), [np.array([3e38, np.inf, 1e9], np.float32)]),
     *[(name, lambda x, y, f=name: getattr(ops, f)(x, y), [X, Y]) for name in
-      ("add", "sub", "mul", "div", "maximum", "minimum", "floor_mod", "floor_div")],
+      ("add", "sub", "mul", "div", "maximum", "minimum", "floor_mod", "fmod", "floor_div")],
     ("mod of ints", lambda x, y: ops.floor_mod(x, y), [INTS, np.where(INTS[::-1] == 0, 3, INTS[::-1])]),
+    ("fmod of ints", lambda x, y: ops.fmod(x, y), [INTS, np.where(INTS[::-1] == 0, 3, INTS[::-1])]),
     ("floor of ints", lambda x, y: ops.floor_div(x, y), [INTS, np.where(INTS[::-1] == 0, 3, INTS[::-1])]),
     ("pow", lambda x, y: ops.pow(x, y), [P, Y]),
     *[(name, lambda x, y, f=name: getattr(ops, f)(x > 0, y > 0), [X, Y]) for name in

@@ -189,7 +189,7 @@ def test_bad_input(tmp_path):
         SummaryRecord(3)
     with pytest.raises(ValueError, match="no 'everything' to collect"):
         SummaryCollector(str(tmp_path), collect_specified_data={"everything": True})
-    with pytest.raises(ValueError, match="no pattern"):
+    with pytest.raises(ValueError, match="is not a pattern"):
         SummaryCollector(str(tmp_path), collect_specified_data={"histogram_regular": "("})
     with pytest.warns(UserWarning, match="collect_graph has no effect"):
         SummaryCollector(str(tmp_path), collect_specified_data={"collect_graph": True})

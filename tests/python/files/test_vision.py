@@ -245,11 +245,11 @@ def test_general_transforms():
         (lambda: V.GaussianBlur(4), ValueError, "must be odd"),
         (lambda: V.Pad([1, 2, 3]), ValueError, "1, 2 or 4"),
         (lambda: V.Rotate(10, V.Inter.AREA)(IMAGE), ValueError, "cannot interpolate"),
-        (lambda: V.ToPIL()(np.zeros((3, 4, 5, 6))), TypeError, "is no image"),
+        (lambda: V.ToPIL()(np.zeros((3, 4, 5, 6))), TypeError, "is not an image"),
         (lambda: T.OneHot(3)(np.array(3)), ValueError, "for 3 classes"),
         (lambda: T.OneHot(3)(np.array(1.0)), TypeError, "must be integers"),
         (lambda: T.Compose([]), TypeError, "list of functions"),
-        (lambda: T.TypeCast("nothing"), TypeError, "is no dtype"),
+        (lambda: T.TypeCast("nothing"), TypeError, "is not a dtype"),
         (lambda: T.PadEnd([2, 2])(np.arange(3)), ValueError, "cannot become"),
     ],
 )

@@ -71,7 +71,7 @@ def test_bad_input():
         train.MSE().update(SCORES)
     with pytest.raises(ValueError, match="shape"):
         train.MSE().update(SCORES, LABELS)
-    with pytest.raises(KeyError, match="no metric"):
+    with pytest.raises(KeyError, match="is not a metric"):
         train.get_metric_fn("best")
     with pytest.raises(ValueError, match="at least 1"):
         train.TopKCategoricalAccuracy(0)

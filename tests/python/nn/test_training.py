@@ -657,7 +657,7 @@ def test_several_callbacks_as_one():
         manager.step_end(None)
         manager.on_train_begin(None)
     assert seen == ["a", "b"] * 2
-    with pytest.raises(TypeError, match="int is no Callback"):
+    with pytest.raises(TypeError, match="int is not a Callback"):
         _CallbackManager([3])
 
 

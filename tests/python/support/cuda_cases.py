@@ -46,7 +46,7 @@ DOMAIN = {
     "acosh": (1.1, 3), "atanh": (-0.9, 0.9), "asin": (-0.9, 0.9), "acos": (-0.9, 0.9),
     "log": (0.1, 3), "log2": (0.1, 3), "log10": (0.1, 3), "log1p": (-0.9, 3),
     "sqrt": (0.1, 3), "rsqrt": (0.1, 3), "pow": (0.2, 2), "reciprocal": (0.3, 3), "div": (0.3, 3),
-    "mod": (0.3, 3), "floor_div": (0.3, 3), "tan": (-1.2, 1.2),
+    "mod": (0.3, 3), "fmod": (0.3, 3), "floor_div": (0.3, 3), "tan": (-1.2, 1.2),
 }  # fmt: skip
 ROWS = [r for r in _core.op_table() if r["kind"] != "structured"]
 KINDS = {"unary": 1, "predicate": 1, "binary": 2, "compare": 2, "ternary": 3}

@@ -26,7 +26,7 @@ def call(name: str, *args: Any, **kwargs: Any) -> Any:
 # Methods of Tensor --------------------------------------------------------------------------------
 
 METHODS = sorted(
-    n for n in dir(Tensor) if not n.startswith("_") and callable(getattr(Tensor, n))
+    n for n in dir(Tensor) if not n.startswith("_") and callable(getattr(Tensor, n, None))
 )  # fmt: skip
 #: They take any number of positional arguments.
 VARIADIC = set(

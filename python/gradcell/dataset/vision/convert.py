@@ -59,7 +59,7 @@ class ToPIL(TensorOperation):
             return pillow().fromarray(image)
         except (TypeError, KeyError):
             raise TypeError(
-                f"ToPIL: {image.dtype} of shape {list(image.shape)} is no image{where()}"
+                f"ToPIL: {image.dtype} of shape {list(image.shape)} is not an image{where()}"
             ) from None
 
 

@@ -294,7 +294,7 @@ class FiveCrop(ImageOperation):
 
 
 class SliceMode(enum.IntEnum):
-    """What SlicePatches does with a size that is no multiple: pad, or leave out the rest."""
+    """What SlicePatches does with a size that is not a multiple: pad, or leave out the rest."""
 
     PAD = 0
     DROP = 1

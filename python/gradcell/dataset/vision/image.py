@@ -66,7 +66,7 @@ def rounded(image: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
 class ImageOperation(TensorOperation):
     """The base of the transforms of images: define _image, from array to array.
 
-    Raises TypeError for what is no image, ValueError for one of the wrong shape.
+    Raises TypeError for anything that is not an image, ValueError for one of the wrong shape.
     """
 
     def _one(self, value: Any) -> Any:

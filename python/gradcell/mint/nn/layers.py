@@ -35,7 +35,7 @@ class _BatchNorm(Cell):
     means over all batches so far. affine: with weight and bias. track_running_stats: with running_mean,
     running_var and num_batches_tracked, which count outside of training; else the batch's own do.
 
-    Input (N, C, ...), output the same. Raises TypeError and ValueError for what does not fit.
+    Input (N, C, ...), output the same. Raises TypeError and ValueError for incompatible arguments.
     """
 
     ranks: tuple[int, ...] = ()
@@ -163,7 +163,7 @@ class LayerNorm(Cell):
 class Embedding(Cell):
     """Rows of a table, looked up by number. weight (num_embeddings, embedding_dim): normal numbers, zeros
     in the row padding_idx, which is not learned. Input: integers of any shape. Raises TypeError and
-    ValueError for what does not fit."""
+    ValueError for incompatible arguments."""
 
     def __init__(
         self,
@@ -194,7 +194,7 @@ class Embedding(Cell):
 class Conv1d(Cell):
     """A one-dimensional convolution. weight (out_channels, in_channels / groups, kernel_size) and bias
     (out_channels,) start uniform within 1/sqrt(fan_in). padding: a number, 'valid' or 'same'. Input
-    (N, in_channels, L). Raises ValueError for what does not fit."""
+    (N, in_channels, L). Raises ValueError for incompatible arguments."""
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
@@ -228,7 +228,7 @@ class ConvTranspose2d(Cell):
     groups, rows, columns) and bias (out_channels,) start uniform within 1/sqrt(fan_in). stride, padding,
     output_padding, dilation: numbers or pairs. Input (N, in_channels, H, W); output of size (H - 1) stride
     - 2 padding + dilation (kernel_size - 1) + output_padding + 1, or output_size, up to a stride longer
-    than without output_padding. Raises ValueError for what does not fit."""
+    than without output_padding. Raises ValueError for incompatible arguments."""
 
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,

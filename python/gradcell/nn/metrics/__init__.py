@@ -42,7 +42,7 @@ def names() -> list[str]:
 def get_metric_fn(name: str, *args: Any, **kwargs: Any) -> Any:
     """The metric of a name. Raises KeyError for an unknown one."""
     if name not in _BY_NAME:
-        raise KeyError(f"{name!r} is no metric; the metrics are {', '.join(_BY_NAME)}{_where()}")
+        raise KeyError(f"{name!r} is not a metric; the metrics are {', '.join(_BY_NAME)}{_where()}")
     return _BY_NAME[name](*args, **kwargs)
 
 

@@ -74,7 +74,7 @@ class Accuracy(Mean):
 
     eval_type 'classification': predictions [N, C, ...], labels [N, ...] of class numbers or one-hot
     [N, C, ...]; 'multilabel': both [N, C, ...] of 0 and 1, a sample is right if all its labels are.
-    Raises TypeError for other types, ValueError for shapes that do not fit and labels out of range.
+    Raises TypeError for other types, ValueError for incompatible shapes and labels out of range.
     """
 
     def __init__(self, eval_type: str = "classification") -> None:

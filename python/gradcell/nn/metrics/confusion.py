@@ -19,7 +19,7 @@ class ConfusionMatrix(Metric):
 
     normalize: 'target' (rows sum to 1), 'prediction' (columns do), 'all' or 'no_norm'. threshold:
     from where on a prediction of a binary case, a number, is class 1. Predictions [N, C, ...] or
-    labels [N, ...]. Raises ValueError for shapes that do not fit or classes out of range.
+    labels [N, ...]. Raises ValueError for incompatible shapes or classes out of range.
     """
 
     def __init__(
@@ -223,8 +223,8 @@ class ROC(Metric):
 
     class_num: None or 1 for predictions and labels of one shape, else the number of classes of
     predictions [N, class_num] with labels [N]. pos_label: the label that counts as positive, 1 by
-    default. Only the last batch counts, as in MindSpore. Raises ValueError for shapes that do not
-    fit and labels of one kind only.
+    default. Only the last batch counts, as in MindSpore. Raises ValueError for incompatible
+    shapes and labels of one kind only.
     """
 
     def __init__(self, class_num: int | None = None, pos_label: int | None = None) -> None:

@@ -136,8 +136,8 @@ class CosineSimilarity(Metric):
 class Perplexity(Mean):
     """exp of the mean of -log p(label), p at least 1e-10. ignore_label: a label that does not count.
 
-    Predictions [..., classes] of probabilities, labels [...]. Raises ValueError for shapes that do
-    not fit.
+    Predictions [..., classes] of probabilities, labels [...]. Raises ValueError for incompatible
+    shapes.
     """
 
     def __init__(self, ignore_label: int | None = None) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any, ClassVar
 
 from gradcell import _core, arguments
 from gradcell._core import Tensor
+from gradcell._signposts import wrong_argument
 from gradcell.nn.optim.optimizer import Optimizer, assign
 from gradcell.parameter import Parameter
 
@@ -51,7 +53,7 @@ class Adam(Optimizer):
         super().__init__(learning_rate, params, weight_decay, loss_scale)
         for name, value in kwargs.items():
             if name not in ("use_lazy", "use_offload"):
-                raise TypeError(f"Adam got an unexpected keyword argument {name!r}")
+                raise wrong_argument("Adam", name, inspect.signature(Adam.__init__).parameters)
             if value:
                 raise NotImplementedError(f"Adam: {name} is not implemented")
         arguments.boolean(use_locking, self.cls_name, "use_locking")

@@ -20,7 +20,7 @@ class ASGD(Optimizer):
         eta = lr / (1 + lambd * lr * t) ** alpha;   mu = 1 / max(1, t - t0)
 
     The means are in the parameters ax_. params, learning_rate, weight_decay: see Optimizer. Raises
-    TypeError for what is no number.
+    TypeError for anything that is not a number.
     """
 
     def __init__(

@@ -52,6 +52,14 @@ def opt_init_args_register(fn: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
+def _way_out(parameters: Any) -> str:
+    if isinstance(parameters, Cell):
+        return ": pass its trainable_params()"
+    if callable(parameters):
+        return f": call it, {getattr(parameters, '__name__', 'f')}()"
+    return ": pass a list of Parameters, as of net.trainable_params()"
+
+
 class _ListedRate(LearningRateSchedule):
     """One learning rate for each step; the last one stays."""
 
@@ -164,7 +172,7 @@ class Optimizer(Cell):
         if isinstance(parameters, (Parameter, dict, str)) or not isinstance(parameters, Iterable):
             raise TypeError(
                 f"For '{self.cls_name}', the argument parameters must be Iterable type, but got "
-                f"{type(parameters)}.{where()}"
+                f"{type(parameters)}{_way_out(parameters)}.{where()}"
             )
         items = list(parameters)
         if not items:

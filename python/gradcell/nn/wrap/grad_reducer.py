@@ -30,7 +30,7 @@ class DistributedGradReducer(Cell):
     them summed. Gradients of half types are added, and divided, in float32 and rounded once, so that
     sums do not overflow (unless gradient_fp32_sync is False). Small ones are exchanged together, in
     buckets of 8 MB or what comm_fusion says, and the last first, beside the adjoint that makes the
-    rest. Raises TypeError and ValueError for arguments that do not fit.
+    rest. Raises TypeError and ValueError for incompatible arguments.
     """
 
     def __init__(

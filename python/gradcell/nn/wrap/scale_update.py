@@ -19,7 +19,7 @@ FLOOR = 1.0
 
 
 def check_scale(owner: str, name: str, value: Any, least: float = 0.0) -> float:
-    """value as a float. Raises TypeError if it is no number, ValueError unless it is finite,
+    """value as a float. Raises TypeError if it is not a number, ValueError unless it is finite,
     positive, not below `least` and a normal number of float32, whose reciprocal is finite."""
     limits = np.finfo(np.float32)
     found = arguments.number(value, owner, name, least=max(least, float(limits.tiny)))

@@ -147,7 +147,7 @@ class CallbackManager(Callback):
         self.callbacks = [listed] if isinstance(listed, Callback) else list(listed)
         for callback in self.callbacks:
             if not isinstance(callback, Callback):
-                raise TypeError(f"{type(callback).__name__} is no Callback{where()}")
+                raise TypeError(f"{type(callback).__name__} is not a Callback{where()}")
 
     def __enter__(self) -> CallbackManager:
         for callback in self.callbacks:

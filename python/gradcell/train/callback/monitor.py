@@ -94,5 +94,5 @@ class LambdaCallback(Callback):
     def __init__(self, **functions: Callable[[RunContext], Any]) -> None:
         for name, function in functions.items():
             if not name.startswith("on_") or not hasattr(Callback, name):
-                raise TypeError(f"LambdaCallback: {name!r} is no event{where()}")
+                raise TypeError(f"LambdaCallback: {name!r} is not an event{where()}")
             setattr(self, name, function)

@@ -72,7 +72,7 @@ class SummaryCollector(Callback):
             self._pattern = re.compile(pattern) if pattern else None
         except re.error as error:
             raise ValueError(
-                f"{owner}: 'histogram_regular' is no pattern: {error}{where()}"
+                f"{owner}: 'histogram_regular' is not a pattern: {error}{where()}"
             ) from None
         self._first = pattern is None
         self._record: SummaryRecord | None = None
