@@ -29,7 +29,7 @@ WIDTH = 76
 REFERENCE = r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|(?:^|otherwise )[Aa]s (\w+)\b"
 
 #: Docstrings of spellings that say no more than that they are one.
-SAYS_LITTLE = r"^Called as | of this tensor\.$|, constructed as | in place\. Returns the tensor\.$|^ops\.\w+\("
+SAYS_LITTLE = r"^Called as |^ops\.\w+\(| of this tensor\.$|, constructed as | in place\. Returns the tensor\.$"
 
 #: What these arguments are everywhere, where the docstring does not say it.
 COMMON = {
