@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from api_reference.examples import EXAMPLES
 from api_reference.names import Entry
 
 
@@ -309,7 +310,8 @@ def group_of(entry: Entry) -> Group:
 
 
 def grouped(entries: list[Entry]) -> dict[str, list[Entry]]:
-    """The entries of each page, in the order of their names. Raises LookupError with all that is wrong."""
+    """The entries of each page: those with an example first, in the order of the examples, then the
+    others by name. Raises LookupError with all that is wrong."""
     pages: dict[str, list[Entry]] = {group.page: [] for group in GROUPS}
     wrong = []
     for entry in entries:
@@ -319,6 +321,7 @@ def grouped(entries: list[Entry]) -> dict[str, list[Entry]]:
             wrong.append(str(error))
     if wrong:
         raise LookupError("\n".join(wrong))
+    asked = {name: place for place, name in enumerate(EXAMPLES)}
     for held in pages.values():
-        held.sort(key=lambda entry: entry.name.rpartition(".")[2].lower())
+        held.sort(key=lambda e: (asked.get(e.name, len(asked)), e.name.rpartition(".")[2].lower()))
     return pages

@@ -18,6 +18,7 @@ from api_reference import docstrings
 from api_reference.examples import EXAMPLES, IMPORTS
 from api_reference.groups import GROUPS, Group, grouped
 from api_reference.names import Entry, constant, entries
+from api_reference.vocabulary import meaning
 from gradcell._core import DType
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,20 +27,12 @@ ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 76
 
 #: How a docstring refers to another's arguments.
-REFERENCE = r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|(?:^|otherwise )[Aa]s (\w+)\b"
+REFERENCE = (
+    r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|(?:^|[.;] |otherwise )[Aa]s (\w+)\b"
+)
 
 #: Docstrings of spellings that say no more than that they are one.
-SAYS_LITTLE = r"^Called as |^ops\.\w+\(| of this tensor\.$|, constructed as | in place\. Returns the tensor\.$"
-
-#: What these arguments are everywhere, where the docstring does not say it.
-COMMON = {
-    "axis": "the dimension, counted from the end where negative",
-    "dim": "the dimension, counted from the end where negative",
-    "keepdim": "whether dimensions that are reduced stay, with size 1",
-    "keepdims": "whether dimensions that are reduced stay, with size 1",
-    "keep_dims": "whether dimensions that are reduced stay, with size 1",
-    "reduction": "'mean', 'sum' or 'none'",
-}
+SAYS_LITTLE = r"^Called as |^ops\.\w+\(| of this tensor\.$|, constructed as | in place\. Returns "
 
 #: The largest page, in bytes of HTML.
 LARGEST = 200_000
@@ -106,7 +99,7 @@ def section(entry: Entry) -> str:
         lines += [paragraph if paragraph.startswith("    ") else sentence(paragraph, names), ""]
     if members(value):
         lines += ["**Members**", "", *members(value), ""]
-    lines += arguments(found, parts)
+    lines += arguments(entry.home, found, parts)
     if callable(value):
         lines += results(value, parts)
     lines += raises(parts)
@@ -154,7 +147,8 @@ def borrow(entry: Entry, names: list[str], parts: docstrings.Parts) -> None:
     said = inspect.getdoc(entry.value) or ""
     words = " ".join(said.split())
     for found in re.finditer(
-        r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|(?:^|otherwise )[Aa]s (\w+)\b", words
+        r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|(?:^|[.;] |otherwise )[Aa]s (\w+)\b",
+        words,
     ):
         other = named(found[1] or found[2] or found[3], entry)
         if other is None or not callable(other.value):
@@ -223,7 +217,7 @@ def kind(annotation: Any) -> str:
     return "" if name in ("Any", "object") else name
 
 
-def arguments(found: list[inspect.Parameter], parts: docstrings.Parts) -> list[str]:
+def arguments(home: str, found: list[inspect.Parameter], parts: docstrings.Parts) -> list[str]:
     """Every parameter: its type, its default, what the docstring says of it."""
     said = {name.lstrip("*"): (names, about) for names, about in parts.arguments for name in names}
     lines: list[str] = []
@@ -236,7 +230,7 @@ def arguments(found: list[inspect.Parameter], parts: docstrings.Parts) -> list[s
         together = [n.lstrip("*") for n in names if n.lstrip("*") in by_name]
         done.update(together)
         each = ", ".join(f"`{stars(by_name[n])}{n}`{facts(by_name[n])}" for n in together)
-        about = about or COMMON.get(parameter.name, "")
+        about = about or meaning(home, parameter.name)
         lines.append(f"- {each}: {text(about)}" if about else f"- {each}")
     return ["**Arguments**", "", *lines, ""] if lines else []
 
