@@ -82,6 +82,8 @@ def parsed(text: str, parameters: Iterable[str] = ()) -> Parts:
             parts.about.append(block)
             continue
         places = heads(block, parameters)
+        if not parts.about and places and places[0][0] == 0 and places[0][2] == "Returns":
+            del places[0]  # the sentence that says what the function does
         if not places or places[0][0] > 0:
             end = places[0][0] if places else len(block)
             parts.about.append(tidy(block[:end]))

@@ -28,7 +28,7 @@ WIDTH = 76
 
 #: How a docstring refers to another's arguments.
 REFERENCE = (
-    r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|(?:^|[.;] |otherwise )[Aa]s (\w+)\b"
+    r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|(?:^|[.;] |(?:[Oo]therwise|else) )[Aa]s (\w+)\b"
 )
 
 #: Docstrings of spellings that say no more than that they are one.
@@ -147,7 +147,7 @@ def borrow(entry: Entry, names: list[str], parts: docstrings.Parts) -> None:
     said = inspect.getdoc(entry.value) or ""
     words = " ".join(said.split())
     for found in re.finditer(
-        r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|(?:^|[.;] |otherwise )[Aa]s (\w+)\b",
+        r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|(?:^|[.;] |(?:[Oo]therwise|else) )[Aa]s (\w+)\b",
         words,
     ):
         other = named(found[1] or found[2] or found[3], entry)
@@ -169,6 +169,21 @@ def borrow(entry: Entry, names: list[str], parts: docstrings.Parts) -> None:
                 parts.arguments = [(held, text) for held, text in parts.arguments if held]
                 parts.arguments.append((open_, about))
         parts.raises = parts.raises or theirs.raises
+    parts.raises = [each for one in parts.raises for each in borrowed_errors(entry, *one)]
+
+
+def borrowed_errors(entry: Entry, name: str, about: str) -> list[tuple[str, str]]:
+    """What stands for "as Conv2d does" and "what FlatLoss raises"."""
+    found = (
+        None if name else re.match(r"(?:as|what) (\w+)(?: does| raises)?(?:\.|, (?:and )?)", about)
+    )
+    other = named(found[1], entry) if found else None
+    if found is None or other is None or not callable(other.value):
+        return [(name, about)]
+    theirs = docstrings.parsed(docstring(other.value), [p.name for p in parameters(other.value)])
+    rest = about[found.end() :]
+    own = docstrings.errors(rest) if rest else []
+    return [each for one in theirs.raises for each in borrowed_errors(other, *one)] + own
 
 
 def text(line: str) -> str:

@@ -162,8 +162,9 @@ def _short(init: Any) -> str:
 
 
 class Conv1d(_Convolution):
-    """A one-dimensional convolution (cross-correlation). Arguments are those of Conv2d, all ints, but for
-    padding: an int or (before, after).
+    """A one-dimensional convolution (cross-correlation). Arguments are those of Conv2d.
+
+    kernel_size, stride, dilation: an int. padding: an int or (before, after), for 'pad' only.
 
     Input (N, in_channels, L), output (N, out_channels, length). Parameters: weight (out_channels,
     in_channels / group, 1, kernel_size), bias (out_channels,). Raises as Conv2d does.
@@ -194,8 +195,10 @@ class Conv2d(_Convolution):
 
 
 class Conv3d(_Convolution):
-    """A three-dimensional convolution (cross-correlation). Arguments are those of Conv2d, with three
-    sizes; padding: an int or six numbers, (head, tail, top, bottom, left, right).
+    """A three-dimensional convolution (cross-correlation). Arguments are those of Conv2d.
+
+    kernel_size, stride, dilation: an int or (depth, rows, columns). padding: an int or six numbers,
+    (head, tail, top, bottom, left, right), for 'pad' only.
 
     Input (N, in_channels, D, H, W), output (N, out_channels, depth, rows, columns). Parameters:
     weight (out_channels, in_channels / group, depth, rows, columns), bias (out_channels,). Raises
@@ -256,9 +259,9 @@ class _Transposed(_Convolution):
 class Conv2dTranspose(_Transposed):
     """The adjoint of Conv2d in its input ("deconvolution"). Arguments are those of Conv2d.
 
-    pad_mode 'same': output size * stride; 'valid': size * stride + max(extent - stride, 0), where
-    extent = (kernel_size - 1) * dilation + 1; 'pad': (size - 1) * stride + extent - padding, plus
-    output_padding zeros at the end of each dimension.
+    pad_mode: 'same', for an output of size * stride; 'valid', of size * stride + max(extent - stride,
+    0), where extent = (kernel_size - 1) * dilation + 1; 'pad', of (size - 1) * stride + extent -
+    padding + output_padding. output_padding: zeros at the end of each dimension, for 'pad' only.
 
     Input (N, in_channels, H, W), output (N, out_channels, rows, columns). Parameters: weight
     (in_channels, out_channels / group, rows, columns), bias (out_channels,). Raises as Conv2d does,
@@ -302,7 +305,9 @@ class Conv2dTranspose(_Transposed):
 
 
 class Conv1dTranspose(_Transposed):
-    """The adjoint of Conv1d in its input. Arguments are those of Conv1d, sizes those of Conv2dTranspose.
+    """The adjoint of Conv1d in its input. Arguments are those of Conv2dTranspose.
+
+    kernel_size, stride, dilation: an int. padding: an int or (before, after), for 'pad' only.
 
     Input (N, in_channels, L), output (N, out_channels, length). Parameters: weight (in_channels,
     out_channels / group, 1, kernel_size), bias (out_channels,). Raises as Conv2d does.
@@ -312,7 +317,10 @@ class Conv1dTranspose(_Transposed):
 
 
 class Conv3dTranspose(_Transposed):
-    """The adjoint of Conv3d in its input. Arguments are those of Conv3d, sizes those of Conv2dTranspose.
+    """The adjoint of Conv3d in its input. Arguments are those of Conv2dTranspose.
+
+    kernel_size, stride, dilation: an int or (depth, rows, columns). padding: an int or six numbers,
+    (head, tail, top, bottom, left, right), for 'pad' only.
 
     Input (N, in_channels, D, H, W), output (N, out_channels, depth, rows, columns). Parameters:
     weight (in_channels, out_channels / group, depth, rows, columns), bias (out_channels,). Raises

@@ -124,6 +124,8 @@ class _MaxPool(_Windowed):
 class MaxPool1d(_MaxPool):
     """The largest element of each window along the last dimension. Arguments are those of MaxPool2d.
 
+    kernel_size, stride, dilation, padding: an int; a stride of None is the kernel's size.
+
     Input (N, C, L) or (C, L), output of the same rank and dtype.
     """
 
@@ -148,7 +150,10 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """The largest element of each window. Arguments are those of MaxPool2d, with three sizes.
+    """The largest element of each window. Arguments are those of MaxPool2d.
+
+    kernel_size, stride, dilation, padding: an int or (depth, rows, columns); a stride of None is the
+    kernel's size. return_indices: also the places in the flattened D x H x W, int64.
 
     Input (N, C, D, H, W) or (C, D, H, W), output of the same rank and dtype.
     """
@@ -187,6 +192,8 @@ class _AvgPool(_Windowed):
 class AvgPool1d(_AvgPool):
     """The mean of each window along the last dimension. Arguments are those of AvgPool2d.
 
+    kernel_size, stride, padding: an int; a stride of None is the kernel's size.
+
     Input (N, C, L) or (C, L), output of the same rank and dtype.
     """
 
@@ -210,8 +217,10 @@ class AvgPool2d(_AvgPool):
 
 
 class AvgPool3d(_AvgPool):
-    """The mean of each window. Arguments are those of AvgPool2d, with three sizes; count_include_pad is
-    for the zeros of 'same' too.
+    """The mean of each window. Arguments are those of AvgPool2d.
+
+    kernel_size, stride, padding: an int or (depth, rows, columns); a stride of None is the kernel's
+    size. count_include_pad: whether the zeros of 'pad' and of 'same' count.
 
     Input (N, C, D, H, W) or (C, D, H, W), output of the same rank and dtype.
     """
@@ -247,8 +256,9 @@ class LPPool1d(_LPPool):
 
 
 class LPPool2d(_LPPool):
-    """(the sum of x^norm_type over each window)^(1 / norm_type). Arguments are those of LPPool1d, sizes
-    an int or (rows, columns). Input (N, C, H, W) or (C, H, W).
+    """(the sum of x^norm_type over each window)^(1 / norm_type). Arguments are those of LPPool1d.
+
+    kernel_size, stride: an int or (rows, columns); a stride of None is the kernel's size. Input (N, C, H, W) or (C, H, W).
     """
 
     rank = 2

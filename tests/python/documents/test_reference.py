@@ -122,6 +122,14 @@ def test_the_parts_of_a_docstring() -> None:
     assert parts.raises == [("TypeError", "for two dtypes"), ("ValueError", "if sizes differ.")]
 
 
+def test_the_first_sentence_is_what_the_function_does() -> None:
+    parts = docstrings.parsed(
+        "Returns memory to the system. Raises RuntimeError if there is none.", []
+    )
+    assert parts.about == ["Returns memory to the system."]
+    assert parts.raises == [("RuntimeError", "if there is none.")]
+
+
 def test_a_word_that_is_no_argument_begins_no_part() -> None:
     parts = docstrings.parsed("Two ways: one, and the other. note: nothing.", ["x"])
     assert parts.about == ["Two ways: one, and the other. note: nothing."]
@@ -135,6 +143,9 @@ def test_arguments_of_another_function_stand_where_they_are_referred_to(
     assert "gradients are divided by it first" in sections["nn.Adam"]
     assert "see Optimizer" not in sections["nn.Adam"]
     assert "at most half the kernel" in sections["nn.MaxPool1d"]
+    for name in ("nn.Conv1d", "nn.Conv3dTranspose", "nn.InverseDecayLR"):
+        assert "- `ValueError`" in sections[name], name
+    assert "as Conv2d does" not in sections["nn.Conv2dTranspose"]
 
 
 def test_a_section_is_whole(made: dict[str, str]) -> None:
