@@ -11,6 +11,7 @@ import inspect
 import re
 from enum import Enum
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 76
 
 #: How a docstring refers to another's arguments.
-REFERENCE = (
-    r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|(?:^|[.;] |(?:[Oo]therwise|else) )[Aa]s (\w+)\b"
-)
+REFERENCE = r"[Aa]rguments\b[^.;]*?those of (\w+)|: see (\w+)[.;,]|(?:^|[.;] |(?:[Oo]therwise|else) )[Aa]s (\w+)\b"
 
 #: Docstrings of spellings that say no more than that they are one.
 SAYS_LITTLE = r"^Called as |^ops\.\w+\(| of this tensor\.$|, constructed as | in place\. Returns "
@@ -42,28 +41,21 @@ def pages() -> dict[str, str]:
     """The text of each page by its path."""
     held = grouped(list(all_entries()))
     made = {f"reference/{group.page}.md": page(group, held[group.page]) for group in GROUPS}
-    made["reference/index.md"] = index(held)
+    made["reference/index.md"] = index()
     return made
 
 
-def index(held: dict[str, list[Entry]]) -> str:
+def index() -> str:
     lines = [
         "# Reference", "",
         "Grouped by what one wants to do; `help(name)` shows the same text. "
         "What is asked for most has an example, which the tests run. The examples begin with", "",
         "```python", *IMPORTS.splitlines(), "```", "",
     ]  # fmt: skip
-    chapter = ""
-    for group in GROUPS:
-        if group.chapter != chapter:
-            chapter = group.chapter
-            lines += [f"## {chapter}", "", "| | |", "|---|---|"]
-        lines.append(f"| [{group.title}]({group.page}.md) | {group.about} |")
-        if (
-            GROUPS.index(group) + 1 == len(GROUPS)
-            or GROUPS[GROUPS.index(group) + 1].chapter != chapter
-        ):
-            lines.append("")
+    for chapter, held in groupby(GROUPS, lambda group: group.chapter):
+        lines += [f"## {chapter}", "", "| | |", "|---|---|"]
+        lines += [f"| [{group.title}]({group.page}.md) | {group.about} |" for group in held]
+        lines.append("")
     return "\n".join(lines)
 
 
@@ -141,21 +133,20 @@ def named(name: str, near: Entry) -> Entry | None:
     return found[0] if found else None
 
 
-def borrow(entry: Entry, names: list[str], parts: docstrings.Parts) -> None:
+def borrow(
+    entry: Entry, names: list[str], parts: docstrings.Parts, asked: tuple[str, ...] = ()
+) -> None:
     """Where a docstring says that arguments are those of another function, or "see X", what that one
-    says of them stands here."""
+    says of them stands here. asked: the entries that refer to this one."""
     said = inspect.getdoc(entry.value) or ""
     words = " ".join(said.split())
-    for found in re.finditer(
-        r"[Aa]rguments\b[^.;]*?those of (\w+)|\bsee (\w+)[.;,]|(?:^|[.;] |(?:[Oo]therwise|else) )[Aa]s (\w+)\b",
-        words,
-    ):
+    for found in re.finditer(REFERENCE, words):
         other = named(found[1] or found[2] or found[3], entry)
-        if other is None or not callable(other.value):
+        if other is None or not callable(other.value) or other.name in asked:
             continue
-        theirs = docstrings.parsed(
-            docstring(other.value), [p.name for p in parameters(other.value)]
-        )
+        known = [p.name for p in parameters(other.value)]
+        theirs = docstrings.parsed(docstring(other.value), known)
+        borrow(other, known, theirs, (*asked, entry.name))
         for shared, about in theirs.arguments:
             # An optimiser's params are Optimizer's parameters.
             shared = ["params" if name == "parameters" else name for name in shared]

@@ -258,7 +258,8 @@ class LPPool1d(_LPPool):
 class LPPool2d(_LPPool):
     """(the sum of x^norm_type over each window)^(1 / norm_type). Arguments are those of LPPool1d.
 
-    kernel_size, stride: an int or (rows, columns); a stride of None is the kernel's size. Input (N, C, H, W) or (C, H, W).
+    kernel_size, stride: an int or (rows, columns); a stride of None is the kernel's size.
+    Input (N, C, H, W) or (C, H, W).
     """
 
     rank = 2
