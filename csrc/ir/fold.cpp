@@ -45,7 +45,7 @@ int64_t wrapped(DType dtype, int64_t v) {
 template <class T>
 T forward1(Op op, T x) {
   switch (op) {
-#define UNARY(Name, fn, cls, forward, adjoint) FORWARD(Name, cls, forward)
+#define UNARY(Name, fn, cls, cost, forward, adjoint) FORWARD(Name, cls, forward)
 #include "ir/rows.h"
     default:
       break;
@@ -56,7 +56,7 @@ T forward1(Op op, T x) {
 template <class T>
 T forward2(Op op, T a, T b) {
   switch (op) {
-#define BINARY(Name, fn, cls, forward, da, db) FORWARD(Name, cls, forward)
+#define BINARY(Name, fn, cls, cost, forward, da, db) FORWARD(Name, cls, forward)
 #include "ir/rows.h"
     default:
       break;

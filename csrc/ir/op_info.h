@@ -8,11 +8,16 @@ namespace gradcell {
 enum class OpKind : uint8_t { Unary, Binary, Compare, Predicate, Ternary, Structured };
 enum class OpClass : uint8_t { Float, Number, Bool, None };
 
+/// What an element takes, as plan/costs.h has it: a square root is a Division, an exponential
+/// Short, a sine a Function, a power Long.
+enum class OpCost : uint8_t { Arithmetic, Division, InverseRoot, Short, Function, Long };
+
 struct OpInfo {
   const char* name;      ///< "Sin"
   const char* function;  ///< "sin": the Python function, the CUDA symbol
   OpKind kind;
   OpClass cls;
+  OpCost cost;          ///< of an elementwise op
   bool differentiable;  ///< a row's adjoint is not NONDIFF; a structured op's spec knows
   const char* forward;  ///< the row's text
 };

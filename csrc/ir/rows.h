@@ -15,10 +15,10 @@
 #define BINARY(...)
 #endif
 #ifndef COMPARE
-#define COMPARE(Name, fn, forward) BINARY(Name, fn, Number, forward, NONDIFF, NONDIFF)
+#define COMPARE(Name, fn, forward) BINARY(Name, fn, Number, Arithmetic, forward, NONDIFF, NONDIFF)
 #endif
 #ifndef PREDICATE
-#define PREDICATE(Name, fn, forward) UNARY(Name, fn, Number, forward, NONDIFF)
+#define PREDICATE(Name, fn, forward) UNARY(Name, fn, Number, Arithmetic, forward, NONDIFF)
 #endif
 #ifndef TERNARY
 #define TERNARY(...)

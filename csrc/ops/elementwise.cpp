@@ -226,16 +226,16 @@ Value adjoint_of(Graph& g, NodeId id, int k, Value dy) {
     in[i] = wrap(g, g.input(id, static_cast<int>(i)));
   Value y = wrap(g, id);
   switch (g[id].op) {
-#define UNARY(Name, fn, cls, forward, adjoint) \
-  case Op::Name: {                             \
-    [[maybe_unused]] Value x = in[0];          \
-    return Rule(adjoint).value;                \
+#define UNARY(Name, fn, cls, cost, forward, adjoint) \
+  case Op::Name: {                                   \
+    [[maybe_unused]] Value x = in[0];                \
+    return Rule(adjoint).value;                      \
   }
-#define BINARY(Name, fn, cls, forward, da, db)   \
-  case Op::Name: {                               \
-    [[maybe_unused]] Value a = in[0], b = in[1]; \
-    if (k == 0) return Rule(da).value;           \
-    return Rule(db).value;                       \
+#define BINARY(Name, fn, cls, cost, forward, da, db) \
+  case Op::Name: {                                   \
+    [[maybe_unused]] Value a = in[0], b = in[1];     \
+    if (k == 0) return Rule(da).value;               \
+    return Rule(db).value;                           \
   }
 #define TERNARY(Name, fn, forward, da, db)                  \
   case Op::Name: {                                          \

@@ -5,14 +5,14 @@
 #include <tuple>
 
 #include "ops/ops.h"
+#include "plan/costs.h"
 
 namespace gradcell {
 
 namespace {
 
-/// What takes less time than to store a value and to load it, in instructions of arithmetic; some
-/// functions are worth a few.
-constexpr int kMostWork = 10, kFunction = 6;
+/// What takes less time than to store a value and to load it, in additions.
+constexpr int kMostWork = 10;
 
 /// A region before it is built.
 using RegionKey = std::tuple<int32_t, int64_t, int64_t>;  // stage, rows, block
@@ -76,9 +76,8 @@ class Recomputation {
     }
   }
   static int work(Op op, Compute type) {
-    if (info(op).cls != OpClass::Float || op == Op::Div || op == Op::Sqrt) return 1;
-    const bool is_short = op == Op::Exp || op == Op::Sigmoid || op == Op::Tanh || op == Op::Rsqrt;
-    return is_short && type == Compute::F32 ? kFunction : kMostWork + 1;
+    const int additions = element_cost(op).cpu_additions;
+    return additions == 1 || type == Compute::F32 ? additions : 2 * additions;
   }
 
   /// Adds what p takes to the cone, for a region with the rows of `like`; false: it is too much.

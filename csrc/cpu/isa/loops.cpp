@@ -32,8 +32,9 @@ inline constexpr bool kAllowed =
       return forward;                                      \
     }                                                      \
   };
-#define UNARY(Name, fn, cls, forward, adjoint) FUNCTOR(Name, (const V& x), forward)
-#define BINARY(Name, fn, cls, forward, da, db) FUNCTOR(Name, (const V& a, const V& b), forward)
+#define UNARY(Name, fn, cls, cost, forward, adjoint) FUNCTOR(Name, (const V& x), forward)
+#define BINARY(Name, fn, cls, cost, forward, da, db) \
+  FUNCTOR(Name, (const V& a, const V& b), forward)
 #define TERNARY(Name, fn, forward, da, db) \
   FUNCTOR(Name, (const MaskOf<V>& c, const V& a, const V& b), forward)
 #include "ir/rows.h"
@@ -97,8 +98,8 @@ Loop find(Op op, unsigned uniform) {
   case Op::Name:                                                                              \
     if constexpr (kAllowed<OpClass::cls, T>) return pick<Name##Row, T, R>(uniform, operands); \
     return nullptr;
-#define UNARY(Name, fn, cls, forward, adjoint) LOOP(Name, T, cls, one)
-#define BINARY(Name, fn, cls, forward, da, db) LOOP(Name, T, cls, two)
+#define UNARY(Name, fn, cls, cost, forward, adjoint) LOOP(Name, T, cls, one)
+#define BINARY(Name, fn, cls, cost, forward, da, db) LOOP(Name, T, cls, two)
 #define COMPARE(Name, fn, forward) LOOP(Name, int32_t, Number, two)
 #define PREDICATE(Name, fn, forward) LOOP(Name, int32_t, Number, one)
 #define TERNARY(Name, fn, forward, da, db) LOOP(Name, T, Number, three)

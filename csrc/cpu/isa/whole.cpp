@@ -592,7 +592,7 @@ void convert(DType from, DType to, const void* x, void* y, size_t n) {
 template <class T>
 void logical_rows(Op op, const T* p, const T* q, T* y, size_t n) {
   switch (op) {
-#define UNARY(Name, fn, cls, forward, adjoint)                     \
+#define UNARY(Name, fn, cls, cost, forward, adjoint)               \
   case Op::Name:                                                   \
     if constexpr (OpClass::cls == OpClass::Bool && sizeof(T) == 1) \
       for (size_t i = 0; i < n; ++i) {                             \
@@ -600,7 +600,7 @@ void logical_rows(Op op, const T* p, const T* q, T* y, size_t n) {
         y[i] = forward;                                            \
       }                                                            \
     return;
-#define BINARY(Name, fn, cls, forward, da, db)                     \
+#define BINARY(Name, fn, cls, cost, forward, da, db)               \
   case Op::Name:                                                   \
     if constexpr (OpClass::cls == OpClass::Bool && sizeof(T) == 1) \
       for (size_t i = 0; i < n; ++i) {                             \

@@ -11,6 +11,7 @@
 #include "cpu/kernels/tile_kernels.h"
 #include "cpu/program/lines.h"
 #include "cpu/program/region_run.h"
+#include "plan/costs.h"
 #include "plan/region/scratch.h"
 
 namespace gradcell::cpu {
@@ -39,13 +40,9 @@ size_t placed(size_t& total, size_t bytes) {
 
 // Work --------------------------------------------------------------------------------------------
 
-// Nanoseconds on one thread in float32; float64 takes twice as long. Measured in chains of 20 ops
-// on 200,000 elements, on one core of 2.6 GHz: with x86-64-v3 a maximum takes 0.04, a square root
-// 0.14, exp 0.40, sin 0.51, log 1.0, a product's multiply-add 0.016; with v4 about half of that.
-// The number of chunks follows from these, and with it the order of sums: they must not depend on
-// the machine.
-constexpr double kArithmetic = 0.1;      ///< of an element
-constexpr double kFunction = 0.6;        ///< of an element: exp, tanh, ...
+// Nanoseconds on one thread, as those of plan/costs.h.
+constexpr double kArithmetic = kElementCosts[static_cast<size_t>(OpCost::Arithmetic)].cpu_ns;
+constexpr double kFunction = kElementCosts[static_cast<size_t>(OpCost::Function)].cpu_ns;
 constexpr double kMultiplyAdd = 0.02;    ///< of a product
 constexpr double kTransferredRow = 0.3;  ///< of a load or store
 constexpr double kClearedByte = 0.15;    ///< of an accumulator: cleared, reduced and merged
@@ -61,11 +58,9 @@ double instruction_cost(const Instruction& i, int64_t rows) {
     case TileOp::FeatureReduce:
       per_row *= i.inner * kArithmetic;
       break;
-    case TileOp::Elementwise: {
-      bool cheap = info(i.op).cls != OpClass::Float || i.op == Op::Div || i.op == Op::Sqrt;
-      per_row *= cheap ? kArithmetic : kFunction;
+    case TileOp::Elementwise:
+      per_row *= element_cost(i.op).cpu_ns;
       break;
-    }
     case TileOp::Formula: {
       const std::string_view text = kFormulas[static_cast<size_t>(i.formula)];
       const bool cheap = text.find("sigmoid") == text.npos && text.find("ndtr") == text.npos;

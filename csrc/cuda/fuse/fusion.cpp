@@ -7,14 +7,15 @@
 #include "cuda/fuse/far_reads.h"
 #include "cuda/fuse/product_stages.h"
 #include "ops/ops.h"
+#include "plan/costs.h"
 #include "plan/labels.h"
 
 namespace gradcell::cuda {
 
 namespace {
 
-/// A node up to this cost is computed again by each kernel that needs it, rather than stored: the
-/// memory traffic saved is worth about a hundred operations an element. 1 is an addition.
+/// A node up to this cost is computed again by each kernel that needs it, rather than stored; in
+/// additions.
 constexpr int kInlineCost = 12;
 constexpr int kInlineScalarCost = 30;
 constexpr int kLoadCost = 2;
@@ -41,13 +42,10 @@ RowSet prefixes(const Dims& dims) {
 }
 
 int own_cost(const Graph& g, NodeId id) {
-  const Op op = g[id].op;
   const Form f = form(g, id);
   if (f == Form::Product) return static_cast<int>(2 * few_terms(g, id));
   if (f != Form::Elementwise) return f == Form::Random ? 40 : f == Form::Take ? 2 : 1;
-  bool cheap = info(op).cls != OpClass::Float || op == Op::Sqrt || op == Op::Rsqrt ||
-               op == Op::Div || op == Op::Reciprocal;
-  return cheap && op != Op::Pow ? 1 : 8;
+  return element_cost(g[id].op).gpu_additions;
 }
 
 /// Library calls and scatters read whole buffers, and so do products with few terms, which would

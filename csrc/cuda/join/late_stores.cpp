@@ -10,6 +10,7 @@
 #include "cuda/fuse/far_reads.h"
 #include "cuda/write/kernel_writers.h"
 #include "ops/ops.h"
+#include "plan/costs.h"
 
 namespace gradcell::cuda {
 
@@ -28,11 +29,8 @@ constexpr int kSweeps = 3;
 /// About how many instructions an element takes.
 int instructions(const Graph& g, NodeId id) {
   switch (form(g, id)) {
-    case Form::Elementwise: {
-      const Op op = g[id].op;
-      if (op == Op::Div || op == Op::Sqrt || op == Op::Rsqrt || op == Op::Reciprocal) return 8;
-      return info(op).cls == OpClass::Float ? 24 : 1;
-    }
+    case Form::Elementwise:
+      return element_cost(g[id].op).gpu_instructions;
     case Form::Random:
       return 48;
     case Form::Product:
