@@ -102,26 +102,6 @@ def test_a_release_says_what_is_missing() -> None:
     assert not any("another version" in p for p in tool.problems(gradcell.__version__))
 
 
-def test_the_reference_has_every_public_name() -> None:
-    tool = load("site")
-    page = tool.module_page("gradcell.amp", "Mixed precision")
-    for name in tool.public_names(gradcell.amp):
-        assert name in page
-    assert "### auto_mixed_precision" in page and "Raises" in page
-
-
-def test_the_reference_shows_how_things_are_called() -> None:
-    tool = load("site")
-    page = tool.module_page("gradcell.ops", "Functions")
-    assert "### Abs, abs\n" in page  # one text for the primitive and the function
-    page = tool.module_page("gradcell.nn", "Cells")
-    long = page[page.index("### Conv2d\n") : page.index("### Conv2dBnAct")]
-    assert "Conv2d(\n    in_channels: int,\n    out_channels: int,\n" in long
-    assert "\n- `Cell.trainable_params(" in page
-    calls = re.findall(r"```python\n(.*?)```", page, re.S)
-    assert max(len(line) for call in calls for line in call.splitlines()) < 100
-
-
 def test_the_notebook_is_the_page_and_runs() -> None:
     tool = load("notebook")
     made = json.loads(tool.NOTEBOOK.read_text())

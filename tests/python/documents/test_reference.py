@@ -3,6 +3,7 @@ they say, pages of a bearable length."""
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -158,6 +159,16 @@ def test_a_section_is_whole(made: dict[str, str]) -> None:
         "source/python/gradcell/transform.py.txt",
     ):  # fmt: skip
         assert part in section, part
+
+
+def test_signatures_fit_a_page(made: dict[str, str]) -> None:
+    layers = made["reference/convolutions.md"]
+    assert "nn.Conv2d(\n    in_channels: int,\n    out_channels: int,\n" in layers
+    assert "\n- `.trainable_params(" in made["reference/cells.md"]
+    calls = [
+        call for page in made.values() for call in re.findall(r"```python\n(.*?)```", page, re.S)
+    ]
+    assert max(len(line) for call in calls for line in call.splitlines()) < 100
 
 
 def test_at_least_150_names_have_an_example(grouped: dict[str, list[names.Entry]]) -> None:
