@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 import gradcell
-import gradcell.amp
 
 ROOT = Path(__file__).parents[3]
 
