@@ -4,7 +4,7 @@ Clusters of 3 to 8 Lennard-Jones atoms. The energy is a sum over atoms of a netw
 how many neighbours there are at which distances (G. Behler and M. Parrinello, Phys. Rev. Lett. 98, 2007,
 146401, eq. 3). Forces are -dE/dR, and training on them differentiates that by the weights. Clusters are
 filled up to one number of atoms with places that a mask leaves out, so that one plan serves all sizes:
-the counter of plans says so. Units: the well's depth, its width.
+the counter of plans shows it. Units: the well's depth, its width.
 
     python examples/force_field.py --plot force_field.png
 """

@@ -85,7 +85,7 @@ def write_list() -> None:
 
 def reason(space: str, name: str) -> str:
     text = f"{space} {name}"
-    return next((why for why, pattern in REASONS if re.search(pattern, text)), "not there yet")
+    return next((why for why, pattern in REASONS if re.search(pattern, text)), "not supported yet")
 
 
 #: How a name of a namespace stands in the cases of tests/python.
@@ -292,7 +292,7 @@ def write_document() -> None:
         "",
         "## What is not supported",
     ]
-    for why in [*(w for w, _ in REASONS), "not there yet"]:
+    for why in [*(w for w, _ in REASONS), "not supported yet"]:
         if why in missing:
             parts += ["", f"### {why[0].upper()}{why[1:]}", ""]
             parts += [f"- `{space}`: {', '.join(names)}" for space, names in missing[why].items()]

@@ -222,7 +222,7 @@ def dtype_or(dtype: Any, default: DType) -> DType:
 
 
 def floating_dtype(value: Any, owner: str, name: str = "dtype") -> DType:
-    """The dtype; for None the default one. Raises TypeError if it is no floating dtype."""
+    """The dtype; for None the default one. Raises TypeError if it is not a floating dtype."""
     if value is None:
         return _core.default_dtype()
     if not isinstance(value, DType) or not value.is_floating:

@@ -78,7 +78,7 @@ def register_hook(self: Tensor, hook: Callable[..., Any]) -> HookHandle:
 
     Of a tensor inside a function that is differentiated it sees the whole gradient, whatever has been
     computed with the tensor before; of a Parameter or an argument it sees what the transform gives.
-    Raises TypeError if it is no function; when the gradient is taken RuntimeError if the hook returns no
+    Raises TypeError if it is not a function; when the gradient is taken RuntimeError if the hook returns no
     tensor, ValueError if it is of another shape.
     """
     check_hook(hook)

@@ -158,7 +158,7 @@ def jacfwd(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[.
     of them, for several outputs a tuple of that. has_aux: only fn's first output is differentiated, and
     (Jacobian, the second output) comes back, or a tuple of them if there are more.
 
-    Raises TypeError for an argument that is no floating tensor, ValueError for positions beyond the
+    Raises TypeError for an argument that is not a floating tensor, ValueError for positions beyond the
     arguments, or if has_aux finds one output.
     """
 

@@ -38,7 +38,7 @@ def gauss_newton_product(
 
     v is what the gradient would be: a tensor for one position or Parameter, else a tuple; so is the
     result. Raises ValueError unless exactly one of grad_position and weights is given, or if v has other
-    shapes; TypeError for what has no derivative.
+    shapes; TypeError if something has no derivative.
     """
     arguments.function(fn, "gauss_newton_product")
     if (grad_position is None) == (weights is None):

@@ -173,7 +173,7 @@ def derivative(fn: Callable[..., Any], primals: Any, order: int) -> tuple[Any, A
     function by elements it is each element's derivative. Of several outputs two lists. int32 and
     int64 become float32.
 
-    Raises TypeError for other dtypes or an order that is no int, ValueError for an order below 1.
+    Raises TypeError for other dtypes or an order that is not an int, ValueError for an order below 1.
     """
     arguments.function(fn, "derivative")
     if not isinstance(order, int) or isinstance(order, bool):
@@ -282,7 +282,7 @@ def laplacian(
     variational Monte Carlo with Forward Laplacian", Nature Machine Intelligence 6 (2024) 209.
     has_aux: only fn's first output is taken, the others come back as a tuple behind.
 
-    Raises TypeError for an argument that is no floating tensor, IndexError for a position beyond the
+    Raises TypeError for an argument that is not a floating tensor, IndexError for a position beyond the
     arguments, ValueError where too many rows mix.
     """
     return _laplacian("laplacian", fn, grad_position, has_aux, False)  # type: ignore[no-any-return]
@@ -387,7 +387,7 @@ def divergence(
     batch of them. batched: each row is a point ([N, d]); None: where the argument has two dimensions
     or more.
 
-    Raises TypeError for an argument that is no floating tensor, ValueError if shapes differ, or if
+    Raises TypeError for an argument that is not a floating tensor, ValueError if shapes differ, or if
     batched and rows mix.
     """
 

@@ -117,7 +117,7 @@ def auto_mixed_precision(
     'auto': the white list in dtype, normalisations, softmax and losses in float32, every other
     cell in what it is given. The output of O2 and O3 is float32. dtype: float16 or bfloat16.
 
-    Raises TypeError if network is no Cell, ValueError for another level or dtype.
+    Raises TypeError if network is not a Cell, ValueError for another level or dtype.
     """
     if not isinstance(network, Cell):
         raise TypeError(f"For amp_level '{amp_level}', the network type should be Cell.{where()}")
@@ -157,7 +157,7 @@ def custom_mixed_precision(
     on float32. black_list: all cells but these compute in dtype; the output is float32. Exactly one
     of the two. dtype: float16 or bfloat16.
 
-    Raises TypeError if network is no Cell or a list no list of classes, ValueError for none or both
+    Raises TypeError if network is not a Cell or a list is not a list of classes, ValueError for none or both
     of the lists or for another dtype.
     """
     if not isinstance(network, Cell):

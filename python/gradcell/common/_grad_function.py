@@ -35,7 +35,7 @@ class _Function:
 
     apply raises NotImplementedError without forward; when a derivative is taken NotImplementedError
     without backward, RuntimeError for a wrong number of gradients, for what is neither a tensor nor None
-    and for shapes that do not fit the arguments', ValueError where backward unpacks saved tensors though
+    and for shapes that do not match the arguments', ValueError where backward unpacks saved tensors though
     none were saved.
     """
 

@@ -30,7 +30,7 @@ def recompute(
     follows, which is so in any case where they are not needed for something else.
 
     What the planner runs by rows keeps nothing in memory anyway: see plan_text. Raises TypeError if block
-    is no function.
+    is not a function.
     """
     if not callable(block):
         raise TypeError(

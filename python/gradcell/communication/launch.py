@@ -34,7 +34,7 @@ def find_mpirun() -> str | None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Starts the processes; returns the exit status, 2 for what cannot be started."""
+    """Starts the processes; returns the exit status, 2 if they cannot be started."""
     count, local = options.worker_num, options.local_worker_num
     if count < 1 or (local is not None and local != count):
         print(

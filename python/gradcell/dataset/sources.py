@@ -107,7 +107,7 @@ class NumpySlicesDataset(IndexedDataset):
     most so many rows. shuffle: a new order in each epoch; None: yes. sampler: a Sampler or indices.
     num_shards, shard_id: only this part of the rows.
 
-    Raises ValueError for no rows, columns of different lengths or a wrong number of names,
+    Raises ValueError if there are no rows, columns of different lengths or a wrong number of names,
     TypeError for anything that is not an array.
     """
 

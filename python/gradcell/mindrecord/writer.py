@@ -318,7 +318,7 @@ def write_rows(
 ) -> None:
     """Writes a dataset's rows, their schema made of the first of them.
 
-    Raises ValueError for no rows and TypeError for a dtype that MindRecord does not have.
+    Raises ValueError if there are no rows and TypeError for a dtype that MindRecord does not have.
     """
     listed = list(rows)
     if not listed:

@@ -315,7 +315,7 @@ class Cell(GraphMode):
     def insert_child_to_cell(self, child_name: str, child_cell: Cell) -> None:
         """Makes a cell an attribute of this cell.
 
-        Raises TypeError for a name that is no string or a child that is no Cell, KeyError for an
+        Raises TypeError for a name that is not a string or a child that is not a Cell, KeyError for an
         empty name or one with a dot.
         """
         self._check_name("insert_child_to_cell", "child_name", child_name, True)
@@ -555,7 +555,7 @@ class Cell(GraphMode):
         """Has hook_fn(cell, inputs, output) called after construct: what it returns, unless None,
         takes the place of the output. with_kwargs: hook_fn(cell, inputs, keywords, output). prepend:
         before the hooks there are. always_call: also when construct raises. The result's remove() ends
-        that. Raises TypeError if it is no function.
+        that. Raises TypeError if it is not a function.
         """
         return self._new_hooks().add("forward", hook_fn, prepend, with_kwargs, always_call)
 
@@ -564,7 +564,7 @@ class Cell(GraphMode):
         pass the cell: what it returns, unless None, is passed instead. None among them: that output has
         none. The result's remove() ends that.
 
-        Raises TypeError if it is no function; when a derivative is taken, TypeError if it returns another
+        Raises TypeError if it is not a function; when a derivative is taken, TypeError if it returns another
         number of gradients, ValueError for another shape or dtype.
         """
         return self._new_hooks().add("backward_pre", hook_fn)

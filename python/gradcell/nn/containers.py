@@ -187,7 +187,7 @@ class CellList(_Numbered):
 
     args: cells, or one list of them. It cannot be called itself.
 
-    Raises TypeError for an element that is no Cell.
+    Raises TypeError for an element that is not a Cell.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -207,7 +207,7 @@ class CellDict(Cell):
 
     args: none, or one dict, OrderedDict or iterable of (name, cell). It cannot be called itself.
 
-    Raises TypeError for a name that is no string or a value that is no Cell, KeyError for a name
+    Raises TypeError for a name that is not a string or a value that is not a Cell, KeyError for a name
     that is empty, has a dot or is an attribute already.
     """
 

@@ -40,7 +40,7 @@ class Pad(Cell):
     paddings: (before, after) for each dimension. mode: 'CONSTANT' (zeros), 'REFLECT' (mirrored, the
     outermost element once) or 'SYMMETRIC' (mirrored, the outermost element too).
 
-    Raises TypeError for paddings that are no tuple, ValueError for ones that do not fit or are too
+    Raises TypeError for paddings that are not a tuple, ValueError for ones that do not fit or are too
     large to mirror.
     """
 

@@ -19,7 +19,7 @@ class InsertGradientOf(Primitive):
     """Gives its input, a tensor or a tuple of them, whose gradient is what f makes of it.
 
     f: a function of the gradient (with a tuple, of the tuple); None leaves it as it is. Raises TypeError
-    if f is no function; when a gradient is taken, TypeError if f gives another number of gradients or no
+    if f is not a function; when a gradient is taken, TypeError if f gives another number of gradients or no
     tensors, ValueError for another shape.
     """
 
@@ -46,8 +46,8 @@ class InsertGradientOf(Primitive):
 class HookBackward(Primitive):
     """Gives its inputs, of which hook_fn sees the gradients, a tuple.
 
-    What hook_fn returns, unless None, takes their place. Raises TypeError if it is no function or an
-    input is no tensor; when a gradient is taken, TypeError if it returns another number of gradients,
+    What hook_fn returns, unless None, takes their place. Raises TypeError if it is not a function or an
+    input is not a tensor; when a gradient is taken, TypeError if it returns another number of gradients,
     ValueError for another shape or dtype.
     """
 

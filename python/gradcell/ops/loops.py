@@ -166,7 +166,7 @@ class ForiLoop(Primitive):
     value. unroll=False: one op, whose step is recorded once, for an i that is a tensor; the value
     keeps its shapes and dtypes.
 
-    Raises TypeError for bounds that are no integers and what is no function, ValueError for what goes
+    Raises TypeError if a bound is not an integer or the body not a function, ValueError for what goes
     wrong in loop_func.
     """
 

@@ -94,8 +94,8 @@ class Optimizer(Cell):
     NotImplementedError for optimisers whose update needs whole parameters.
 
     Called with a list or tuple of gradients of the parameters' shapes; returns one True each.
-    Raises ValueError for no parameters, duplicates, bad values, or gradients whose number or shapes
-    are not the parameters', TypeError for anything of a wrong type.
+    Raises ValueError for an empty list of parameters, duplicates, bad values, or gradients whose number
+    or shapes are not the parameters', TypeError for anything of a wrong type.
     """
 
     #: Whether update_parameter computes each element of a parameter from that element alone.

@@ -214,7 +214,7 @@ class TrainOneStepCell(Cell):
     that all begin with the same parameters.
 
     network: a Cell that returns the loss. A loss of more than one element is minimised in sum, and
-    a warning says so once. sens: what the gradients are multiplied by; the loss returned is not.
+    a warning is given once. sens: what the gradients are multiplied by; the loss returned is not.
     return_grad: return (loss, {parameter name: gradient}).
 
     Raises TypeError for wrong types, ValueError if the optimiser holds another network's
