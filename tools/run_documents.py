@@ -4,9 +4,9 @@
     python tools/run_documents.py --write README.md
 
 A document's blocks share one namespace. A block that is followed by a ```text block must print it.
-What depends on the machine (tile heights) is left out of the comparison. A number of one digit and an exponent,
-as 3e-05, tells a size: elsewhere it may be ten times as large or as small. So may percentages without a fraction,
-as 93%, by 5.
+What depends on the machine (tile heights) is left out of the comparison. A number of one digit and an
+exponent, as 3e-05, is a size: elsewhere it may be ten times as large or as small. A percentage without a
+fraction, as 93%, may differ by 5.
 """
 
 from __future__ import annotations
