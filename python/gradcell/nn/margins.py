@@ -13,6 +13,7 @@ from gradcell.nn.activations import activation_of
 from gradcell.nn.losses import LossBase, _optional
 from gradcell.ops import margins as _functions
 from gradcell.ops.activations import log_softmax
+from gradcell.ops.reductions import length
 
 __all__ = [
     "CTCLoss",
@@ -119,7 +120,7 @@ class TripletMarginWithDistanceLoss(LossBase):
     def _euclidean(x: Tensor, y: Tensor) -> Tensor:
         difference = _ops.sub(x, y)
         axis = arguments.axis_of(1, difference.ndim, "TripletMarginWithDistanceLoss")
-        return _ops.sqrt(_ops.reduce_sum(_ops.square(difference), axis))
+        return length(_ops.reduce_sum(_ops.square(difference), axis))
 
     def construct(self, x: Tensor, positive: Tensor, negative: Tensor) -> Tensor:  # type: ignore[override]
         self._check(x=x, positive=positive, negative=negative)

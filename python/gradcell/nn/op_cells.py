@@ -11,6 +11,7 @@ from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.nn.cell import Cell
 from gradcell.ops.one_plan import in_float32
+from gradcell.ops.reductions import length
 
 __all__ = [
     "ClipByNorm",
@@ -46,10 +47,7 @@ class ClipByNorm(Cell):
         limit = arguments.operand(clip_norm, "ClipByNorm", "clip_norm")
         axes = arguments.axes_of(self.axis, x.ndim, "ClipByNorm")
         squares = _ops.reduce_sum(_ops.square(x), axes, True)
-        # The root of 0 has no derivative: where all is 0, nothing is scaled.
-        positive = _ops.greater(squares, 0)
-        norm = _ops.where(positive, _ops.sqrt(_ops.where(positive, squares, 1)), squares)
-        return _ops.div(_ops.mul(x, limit), _ops.maximum(norm, limit))
+        return _ops.div(_ops.mul(x, limit), _ops.maximum(length(squares), limit))
 
 
 class L1Regularizer(Cell):
@@ -108,7 +106,7 @@ class Moments(Cell):
 
 @in_float32
 def _euclidean(x: Tensor, axes: list[int], keep_dims: bool) -> Tensor:
-    return _ops.sqrt(_ops.reduce_sum(_ops.square(x), axes, keep_dims))
+    return length(_ops.reduce_sum(_ops.square(x), axes, keep_dims))
 
 
 class Norm(Cell):

@@ -15,6 +15,7 @@ from gradcell.ops.activations import _softplus
 from gradcell.ops.loops import loop
 from gradcell.ops.losses import _pair, _reduced
 from gradcell.ops.one_plan import one_plan
+from gradcell.ops.reductions import length
 
 __all__ = [
     "cosine_embedding_loss", "ctc_loss", "gaussian_nll_loss", "hinge_embedding_loss",
@@ -37,8 +38,8 @@ def _norm(x: Tensor, p: float, eps: float) -> Tensor:
     """The p-norm along the last axis of |x + eps|."""
     x = _ops.add(x, eps)
     if p == 2:
-        return _ops.sqrt(_ops.reduce_sum(_ops.square(x), -1))
-    return _ops.pow(_ops.reduce_sum(_ops.pow(_ops.abs(x), float(p)), -1), 1.0 / p)
+        return length(_ops.reduce_sum(_ops.square(x), -1))
+    return length(_ops.reduce_sum(_ops.pow(_ops.abs(x), float(p)), -1), float(p))
 
 
 # Pairs and triplets -------------------------------------------------------------------------------

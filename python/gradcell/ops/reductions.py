@@ -299,7 +299,7 @@ def _vector_norm(x: Tensor, order: float, axes: Any, keepdim: bool) -> Tensor:
     if x.dtype.is_complex:  # of the absolute values, and complex as MindSpore's is
         return _ops.cast(_vector_norm(_size(x), order, axes, keepdim), x.dtype)
     if order == 2:
-        return _ops.sqrt(_ops.reduce_sum(_ops.square(x), axes, keepdim))
+        return length(_ops.reduce_sum(_ops.square(x), axes, keepdim))
     if order == 1:
         return _ops.reduce_sum(_ops.abs(x), axes, keepdim)
     if order == math.inf:
@@ -309,7 +309,16 @@ def _vector_norm(x: Tensor, order: float, axes: Any, keepdim: bool) -> Tensor:
     if order == 0:
         return _ops.cast(_ops.reduce_sum(_ops.not_equal(x, 0), axes, keepdim), x.dtype)
     powers = _ops.reduce_sum(_ops.pow(_ops.abs(x), float(order)), axes, keepdim)
-    return _ops.pow(powers, 1.0 / order)
+    return length(powers, float(order))
+
+
+def length(powers: Tensor, order: float = 2.0) -> Tensor:
+    """The norm of which powers is the sum: its root. At 0, where a norm has a kink, derivatives are taken to
+    be 0, so that the distance of a point from itself has a gradient."""
+    zero = _ops.equal(powers, 0)
+    positive = _ops.where(zero, 1, powers)
+    root = _ops.sqrt(positive) if order == 2 else _ops.pow(positive, 1.0 / order)
+    return _ops.where(zero, 0, root)
 
 
 def _size(x: Tensor) -> Tensor:

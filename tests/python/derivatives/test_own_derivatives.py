@@ -253,7 +253,7 @@ def test_cells_without_gradients_ignore_bprop(mode):
         (lambda self, x, y, out, dout: (dout, dout, dout), "each of the 2 arguments.*got 3"),
         (lambda self, x, y, out, dout: (dout.sum(), dout), r"input 0 .*shape \[3\].*got \[\]"),
         (lambda self, x, y, out, dout: (dout, 3.0), "none or tensor, position: 1"),
-        (lambda self, x, y, out, dout: ((dout, dout), {"w": dout}), "no trained parameter"),
+        (lambda self, x, y, out, dout: ((dout, dout), {"w": dout}), "not a trained parameter"),
     ],
 )
 def test_a_bprop_that_does_not_fit(mode, bprop, match):

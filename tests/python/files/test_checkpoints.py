@@ -179,7 +179,7 @@ def test_hostile_files(tmp_path):
     assert "neither 0 nor 1" in hostile(path, entry(label="Bool", content=b"\2"))
     assert "twice" in hostile(path, entry(), entry("v"), entry())
     assert "differ in dtype or shape" in hostile(path, entry(), entry(dims=(2,)))
-    assert "no text" in hostile(path, entry(label="str", content=b"\xff" * 4))
+    assert "not valid text" in hostile(path, entry(label="str", content=b"\xff" * 4))
     assert "unknown field 3" in hostile(path, entry(), field(3, 1))
     assert "without a tensor" in hostile(path, field(1, field(1, "w")))
     assert "without a name" in hostile(path, field(1, field(2, b"")))

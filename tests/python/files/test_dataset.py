@@ -142,7 +142,7 @@ def test_an_iterator_can_be_read_only_once():
         (lambda: NumpySlicesDataset((X[:0],)), ValueError, "no rows"),
         (lambda: NumpySlicesDataset((X, Y), ["x"]), ValueError, "1 names for 2"),
         (lambda: NumpySlicesDataset((X, Y), ["x", "x"]), ValueError, "twice"),
-        (lambda: NumpySlicesDataset([object()]), TypeError, "no array"),
+        (lambda: NumpySlicesDataset([object()]), TypeError, "not an array"),
         (lambda: plain().batch(0), ValueError, "at least 1"),
         (lambda: plain().batch(2.0), TypeError, "int"),
         (lambda: plain().repeat(-2), ValueError, "at least 1"),

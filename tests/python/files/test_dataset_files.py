@@ -344,7 +344,7 @@ def test_hostile_records(real, tmp_path):
     assert "truncated: 0 bytes" in refused(path, b"")
     assert "truncated or no MindRecord" in refused(path, b"\xff" * 100)
     assert "no JSON" in refused(path, struct.pack("<Q", 200000) + b"[" * 200000)
-    assert "no object" in refused(path, struct.pack("<Q", 2) + b"[]")
+    assert "not an object" in refused(path, struct.pack("<Q", 2) + b"[]")
     assert "lacks something" in refused(path, struct.pack("<Q", 2) + b"{}")
     assert "truncated or corrupted: a page" in refused(path, good[: len(good) - 1])
     assert "page" in refused(path, changed(lambda h: h["page"][0].update(page_size=1 << 40)))

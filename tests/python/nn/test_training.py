@@ -514,7 +514,7 @@ def test_a_label_out_of_range(mode, digits, where):
         (lambda m: m.train(1, [(X, None)]), TypeError, "NoneType"),
         (lambda m: m.train(0, DATA), ValueError, "epoch"),
         (lambda m: m.train(1.5, DATA), TypeError, "epoch"),
-        (lambda m: m.train(1, DATA, callbacks=[3]), TypeError, "no Callback"),
+        (lambda m: m.train(1, DATA, callbacks=[3]), TypeError, "not a Callback"),
         (lambda m: m.fit(1, DATA, DATA), ValueError, "metrics"),
         (lambda m: m.eval(DATA), ValueError, "no metrics"),
         (lambda m: ms.Model(3), TypeError, "must be a Cell"),
