@@ -167,6 +167,16 @@ def check_arguments(cls: Any, given: dict[str, Any]) -> None:
                 raise wrong_argument(cls.__name__, name, parameters)
 
 
+class SignatureOfInit:
+    """A class's signature: that of its __init__, whatever its __new__ looks at."""
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature | None:
+        if instance is not None:
+            return None
+        signature = inspect.signature(owner.__init__)  # type: ignore[misc]
+        return inspect.Signature(list(signature.parameters.values())[1:])
+
+
 @functools.lru_cache(512)
 def _parameters(init: Any) -> tuple[str, ...] | None:
     """What a constructor can be given by name; None if that cannot be told."""

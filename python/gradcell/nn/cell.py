@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 from gradcell import _core, _structure, context, tree
 from gradcell._core import Tensor
 from gradcell._location import where
-from gradcell._signposts import check_arguments, instead
+from gradcell._signposts import SignatureOfInit, check_arguments, instead
 from gradcell.common.recompute import recompute
 from gradcell.compiled import cache_for, run
 from gradcell.hooks import HookHandle
@@ -73,6 +73,7 @@ class Cell(GraphMode):
     _auto_prefix: bool
 
     if not TYPE_CHECKING:  # who would read from it what __init__ takes
+        __signature__ = SignatureOfInit()
 
         def __new__(cls, *args: Any, **kwargs: Any) -> Any:
             if kwargs:

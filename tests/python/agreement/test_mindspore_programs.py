@@ -34,6 +34,16 @@ DIFFERS: dict[str, tuple[Any, str]] = {
         ["tuple", ["Bool", [True] * 3], ["Bool", [False] * 3], ["Bool", [False] * 3]],
         "MindSpore takes -1 for 255",
     ),
+    "behaviour: dtype_of_numpy": (
+        [
+            "tuple",
+            ["Float32", [1.0, 2.0]],
+            ["Int32", [[0, -1, 2], [1, 0, 0]]],
+            ["Float64", [1.5]],
+            ["Bool", [True]],
+        ],
+        "NumPy's dtypes are taken",
+    ),
 }
 
 

@@ -57,9 +57,9 @@ def test_dtypes_of_numpy() -> None:
         for spelt in (name, np.dtype(name), np.dtype(name).type, dtype):
             assert Tensor([1], spelt).dtype == dtype
             assert Tensor(np.ones(2), dtype=spelt).dtype == dtype
-    with pytest.raises(TypeError, match="NumPy has no bfloat16"):
+    with pytest.raises(TypeError):
         np.dtype(gc.bfloat16)
-    for wrong in ("float33", 3, np.dtype("M8[s]"), object):
+    for wrong in ("float33", 3, np.dtype("M8[s]"), object, Tensor([1.0]), np.ones(2)):
         with pytest.raises(TypeError):
             Tensor([1], wrong)
 
