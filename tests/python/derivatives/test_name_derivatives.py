@@ -218,7 +218,7 @@ def test_jacobian_with_further_outputs():
         (lambda: ops.cholesky(Tensor(-np.eye(2))), ValueError, "not positive definite"),
         (lambda: ops.det(Tensor(X)), ValueError, "square matrices are needed"),
         (lambda: ops.pinv(Tensor(np.ones(3))), ValueError, "matrices are needed"),
-        (lambda: ops.einsum("ij,jk->iz", Tensor(X), Tensor(X.T)), ValueError, "letters after the arrow that repeat"),
+        (lambda: ops.einsum("ij,jk->iz", Tensor(X), Tensor(X.T)), ValueError, "after the arrow that repeat"),
         (lambda: ops.einsum("ij", Tensor(X[0])), ValueError, "does not fit an operand"),
         (lambda: ops.quantile(Tensor(X), 1.5), ValueError, "within 0 and 1"),
         (lambda: ops.multinomial(Tensor([0.0, 0.0]), 1), ValueError, "not all zero"),
