@@ -248,7 +248,7 @@ class GaussNewton:
             return self._state(loss, before, step, used, np.nan, gradient, reason)
         self._failures = 0
         self.steps += 1
-        ratio = (before - loss) / max(before - foretold, np.finfo(np.float64).tiny)
+        ratio = (before - loss) / max(before - foretold, float(np.finfo(np.float64).tiny))
         return self._state(loss, before, step, used, ratio, gradient, "stepped")
 
     def _state(
