@@ -1,4 +1,4 @@
-"""DeepXDE's scripts on gradcell and on its PyTorch backend: the same losses? How long is a step?
+"""DeepXDE's scripts on gradcell and on its PyTorch and JAX backends: the same losses? How long is a step?
 
     python bench/deepxde_compare.py examples/deepxde/*.py
     python bench/deepxde_compare.py examples/deepxde/*.py --write docs/coming-from/deepxde.md
@@ -8,7 +8,8 @@ Each script runs as it is, in a process of its own for each backend, up to its f
 to 40 steps from weights that are the same for both, and then single steps are timed. Where the script
 trains by L-BFGS too, evaluations of that are timed behind it. What counts is the processor's
 time (one thread each, so that others on the machine disturb it little), the lowest 10 % quantile of steps,
-the best of rounds in turn. DeepXDE, PyTorch and gradcell must be importable.
+the best of rounds in turn. DeepXDE, PyTorch, JAX, flax, optax and gradcell must be importable; a script that
+DeepXDE cannot run on JAX, or for which it has another loss there, has no figure.
 """
 
 from __future__ import annotations
@@ -23,16 +24,23 @@ import runpy
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 STEPS, EVALUATIONS = 40, 100
+ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "GRADCELL_NUM_THREADS": "1",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
+}
 HEAD = (
     "| script | loss, first and after 40 steps | relative difference | first step | a step "
-    "| DeepXDE with PyTorch | ratio | an L-BFGS evaluation | with PyTorch | ratio |\n"
-    "|---|---|---|---|---|---|---|---|---|---|"
+    "| DeepXDE with PyTorch | ratio | with JAX | ratio | an L-BFGS evaluation | of a step "
+    "| with PyTorch | ratio |\n"
+    "|---|---|---|---|---|---|---|---|---|---|---|---|---|"
 )
 
 
@@ -40,10 +48,10 @@ class Done(Exception):
     """The script has been seen."""
 
 
-def set_weights(net: Any, torch: Any) -> None:
+def set_weights(model: Any, torch: Any) -> None:
     """Weights drawn by NumPy, the same for every backend."""
     random = np.random.default_rng(0)
-    for p in net.parameters():
+    for p in model.net.parameters():
         shape = tuple(p.shape)
         scale = np.sqrt(2 / sum(shape)) if len(shape) > 1 else 0.1
         values = (random.normal(size=shape) * scale).astype(str(p.dtype).split(".")[-1].lower())
@@ -101,7 +109,7 @@ class Evaluations:
 
 def evaluation(model: Any, dde: Any, torch: Any, train: Any, evaluations: Evaluations) -> float:
     """Milliseconds an evaluation of L-BFGS."""
-    set_weights(model.net, torch)
+    set_weights(model, torch)
     external = model.external_trainable_variables
     dde.optimizers.set_LBFGS_options(maxiter=EVALUATIONS, maxfun=EVALUATIONS)
     model.compile("L-BFGS", external_trainable_variables=external)
@@ -113,13 +121,19 @@ class Training:
     """In the place of Model.train: looks at the first training of a script, and ends it."""
 
     def __init__(
-        self, dde: Any, torch: Any, budget: float, evaluations: Evaluations | None
+        self,
+        dde: Any,
+        torch: Any,
+        budget: float,
+        evaluations: Evaluations | None,
+        weights: Callable[[Any], None],
     ) -> None:
         self.dde, self.torch, self.evaluations, self.budget = dde, torch, evaluations, budget
+        self.set_weights = weights
         self.plain, self.found = dde.Model.train, {}
 
     def __call__(self, model: Any, *args: Any, **kwargs: Any) -> None:
-        set_weights(model.net, self.torch)
+        self.set_weights(model)
         step, first = model._train_step, []
 
         def noted(*given: Any) -> None:
@@ -150,11 +164,13 @@ def observe(
     scope: Any,
     budget: float = 0.0,
     evaluations: Evaluations | None = None,
+    weights: Callable[[Any], None] | None = None,
 ) -> dict[str, Any]:
     """Runs a script up to its first training, in this process: its losses, and times if there is a
     budget of seconds."""
     by_lbfgs = '"L-BFGS"' in Path(script).read_text()
-    training = Training(dde, torch, budget, evaluations if by_lbfgs else None)
+    set_them = weights or (lambda model: set_weights(model, torch))
+    training = Training(dde, torch, budget, evaluations if by_lbfgs else None, set_them)
     dde.Model.train = lambda *args, **kwargs: training(*args, **kwargs)
     try:
         with scope, contextlib.suppress(Done), contextlib.redirect_stdout(io.StringIO()):
@@ -175,7 +191,13 @@ def child(script: str, backend: str, budget: float) -> dict[str, Any]:
         evaluations.ours(gc.LBFGS)
         scope = importing.script_imports(os.path.dirname(script))
         return observe(script, ours.dde, ours.torch, scope, budget, evaluations)
-    os.environ["DDE_BACKEND"] = "pytorch"
+    os.environ["DDE_BACKEND"] = backend
+    if backend == "jax":
+        import deepxde_jax
+
+        dde = deepxde_jax.prepare()
+        scope = contextlib.nullcontext()
+        return observe(script, dde, None, scope, budget, weights=deepxde_jax.set_weights)
     import deepxde as dde
     import torch
 
@@ -186,8 +208,9 @@ def child(script: str, backend: str, budget: float) -> dict[str, Any]:
 
 def measured(script: str, backend: str, budget: float) -> dict[str, Any]:
     command = [sys.executable, __file__, script, "--child", backend, "--budget", str(budget)]
-    environment = {"OMP_NUM_THREADS": "1", "GRADCELL_NUM_THREADS": "1", **os.environ}
-    out = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    out = subprocess.run(
+        command, env={**ONE_THREAD, **os.environ}, capture_output=True, text=True, timeout=600
+    )
     if out.returncode:
         raise RuntimeError(f"{script} on {backend}:\n{out.stderr[-3000:]}")
     return json.loads(out.stdout.splitlines()[-1])  # type: ignore[no-any-return]
@@ -197,24 +220,44 @@ def best(rounds: list[dict[str, Any]], name: str) -> float:
     return min(r[name] for r in rounds)
 
 
+def difference(ours: list[float], theirs: list[float]) -> float:
+    """The largest relative difference of losses."""
+    return max(abs(a - b) / abs(b) for a, b in zip(ours, theirs, strict=True))
+
+
 def compare(script: str, rounds: int, budget: float) -> tuple[str, float]:
     """A line of the table, and how far the losses are apart."""
-    runs: dict[str, list[dict[str, Any]]] = {"gradcell": [], "pytorch": []}
+    backends = ["gradcell", "pytorch", "jax"]
+    runs: dict[str, list[dict[str, Any]]] = {backend: [] for backend in backends}
     for _ in range(rounds):
-        for backend, results in runs.items():
-            results.append(measured(script, backend, budget))
-    ours, theirs = runs["gradcell"], runs["pytorch"]
-    pairs = list(zip(ours[0]["losses"], theirs[0]["losses"], strict=True))
-    apart = max(abs(a - b) / abs(b) for a, b in pairs)
-    first, after = ours[0]["losses"]
-    cells = [Path(script).stem, f"{first:.6g}, {after:.6g}", f"{apart:.0e}"]
-    cells += [f"{best(ours, 'first'):.0f} ms"]
-    for name in ("ms", "lbfgs"):
-        if name in ours[0]:
-            a, b = best(ours, name), best(theirs, name)
-            cells += [f"{a:.2g} ms", f"{b:.2g} ms", f"{a / b:.2f}"]
-        else:
-            cells += ["", "", ""]
+        for backend in backends.copy():
+            try:
+                runs[backend].append(measured(script, backend, budget))
+            except RuntimeError as error:
+                if backend != "jax":
+                    raise
+                backends.remove(backend)  # DeepXDE has less on JAX
+                print(f"{script}: not with JAX: {str(error).splitlines()[-1]}", file=sys.stderr)
+    ours = runs["gradcell"]
+    wanted = ours[0]["losses"]
+    apart = difference(wanted, runs["pytorch"][0]["losses"])
+    if runs["jax"] and (far := difference(wanted, runs["jax"][0]["losses"])) > 1e-4:
+        runs["jax"] = []
+        print(f"{script}: with JAX the losses are {far:.0e} away", file=sys.stderr)
+    cells = [Path(script).stem, f"{wanted[0]:.6g}, {wanted[1]:.6g}", f"{apart:.0e}"]
+    step = best(ours, "ms")
+    cells += [f"{best(ours, 'first'):.0f} ms", f"{step:.2g} ms"]
+    for theirs in (runs["pytorch"], runs["jax"]):
+        cells += (
+            [f"{best(theirs, 'ms'):.2g} ms", f"{step / best(theirs, 'ms'):.2f}"]
+            if theirs
+            else ["", ""]
+        )
+    if "lbfgs" in ours[0]:
+        a, b = best(ours, "lbfgs"), best(runs["pytorch"], "lbfgs")
+        cells += [f"{a:.2g} ms", f"{a / step:.2f}", f"{b:.2g} ms", f"{a / b:.2f}"]
+    else:
+        cells += [""] * 4
     return f"| {' | '.join(cells)} |", apart
 
 
@@ -226,7 +269,7 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=2.0, help="seconds of timed steps")
     parser.add_argument("--write", metavar="FILE", help="the table goes there, between its marks")
     parser.add_argument("--record", metavar="FILE", help="PyTorch's losses alone, for the tests")
-    parser.add_argument("--child", choices=["gradcell", "pytorch"], help=argparse.SUPPRESS)
+    parser.add_argument("--child", choices=["gradcell", "pytorch", "jax"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
         print(json.dumps(child(options.scripts[0], options.child, options.budget)))
