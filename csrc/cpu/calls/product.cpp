@@ -106,9 +106,9 @@ void vector_products(bool ta, bool tb, int64_t batch, int64_t m, int64_t n, int6
     for (int64_t i = begin; i < end;) {
       const int64_t at = i / strips, s = i % strips, until = std::min(strips, s + end - i);
       const int64_t first = s * kStrip, last = std::min(lines, until * kStrip);
-      kernels.combine_rows(type, matrix + at * k * lines + first, lines, static_cast<size_t>(k),
-                           vector + at * k, static_cast<size_t>(last - first),
-                           y + at * lines + first);
+      std::fill_n(y + at * lines + first, last - first, 0);
+      kernels.add_rows(type, matrix + at * k * lines + first, lines, static_cast<size_t>(k),
+                       vector + at * k, static_cast<size_t>(last - first), y + at * lines + first);
       i += until - s;
     }
   });

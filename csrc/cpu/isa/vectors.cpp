@@ -47,9 +47,8 @@ void dots_of(const T* a, ptrdiff_t stride, size_t rows, const T* x, ptrdiff_t x_
 
 /// Rows are summed up in groups, so that errors do not grow with their number.
 template <class T>
-void combine(const T* a, ptrdiff_t stride, size_t rows, const T* x, size_t n, T* y) {
+void add_rows_of(const T* a, ptrdiff_t stride, size_t rows, const T* x, size_t n, T* y) {
   constexpr size_t kCount = LanesOf<T>::kCount, kWide = 4 * kCount, kGroup = 32;
-  for (size_t j = 0; j < n; ++j) y[j] = 0;
   for (size_t first = 0; first < rows; first += kGroup) {
     const size_t group = rows - first < kGroup ? rows - first : kGroup;
     const T* block = a + static_cast<ptrdiff_t>(first) * stride;
@@ -83,19 +82,19 @@ void dots(DType type, const void* a, ptrdiff_t stride, size_t rows, const void* 
             static_cast<float*>(y));
 }
 
-void combine_rows(DType type, const void* a, ptrdiff_t stride, size_t rows, const void* x, size_t n,
-                  void* y) {
+void add_rows(DType type, const void* a, ptrdiff_t stride, size_t rows, const void* x, size_t n,
+              void* y) {
   if (type == DType::Float64)
-    combine(static_cast<const double*>(a), stride, rows, static_cast<const double*>(x), n,
-            static_cast<double*>(y));
+    add_rows_of(static_cast<const double*>(a), stride, rows, static_cast<const double*>(x), n,
+                static_cast<double*>(y));
   else
-    combine(static_cast<const float*>(a), stride, rows, static_cast<const float*>(x), n,
-            static_cast<float*>(y));
+    add_rows_of(static_cast<const float*>(a), stride, rows, static_cast<const float*>(x), n,
+                static_cast<float*>(y));
 }
 
 }  // namespace
 
 extern const VectorKernels kVectorKernels;
-const VectorKernels kVectorKernels = {dots, combine_rows};
+const VectorKernels kVectorKernels = {dots, add_rows};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

@@ -12,9 +12,9 @@ struct VectorKernels {
   /// y[r] = sum over j < n of a[r * stride + j] * x[r * x_stride + j].
   void (*dots)(DType type, const void* a, ptrdiff_t stride, size_t rows, const void* x,
                ptrdiff_t x_stride, size_t n, void* y);
-  /// y[j] = sum over r of x[r] * a[r * stride + j], j < n.
-  void (*combine_rows)(DType type, const void* a, ptrdiff_t stride, size_t rows, const void* x,
-                       size_t n, void* y);
+  /// y[j] += sum over r of x[r] * a[r * stride + j], j < n.
+  void (*add_rows)(DType type, const void* a, ptrdiff_t stride, size_t rows, const void* x,
+                   size_t n, void* y);
 };
 
 const VectorKernels& vector_kernels();

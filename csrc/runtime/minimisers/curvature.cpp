@@ -5,30 +5,34 @@
 #include <limits>
 
 #include "base/thread_pool.h"
+#include "cpu/kernels/vector_kernels.h"
 
 namespace gradcell {
 
 namespace {
 
-constexpr size_t kLanes = 16, kBlock = 1024;
+constexpr size_t kBlock = 1024;
 /// Rows of a matrix that a task takes.
 constexpr size_t kRows = 32;
 /// Elements below which waking another thread would take as long.
 constexpr size_t kParallel = 100'000;
 
+template <class T>
+constexpr DType kType = sizeof(T) == 8 ? DType::Float64 : DType::Float32;
+
 /// y += a x
 template <class T>
 void add(double a, const T* x, T* y, size_t n) {
   const T factor = static_cast<T>(a);
-  for (size_t i = 0; i < n; ++i) y[i] += factor * x[i];
+  cpu::vector_kernels().add_rows(kType<T>, x, 0, 1, &factor, n, y);
 }
 
-/// body(row) for all rows of a square matrix.
+/// body(first row, behind the last one) for all rows of a square matrix.
 template <class F>
-void each_row(size_t n, F body) {
+void over_rows(size_t n, F body) {
   parallel_if(n * n >= kParallel, static_cast<int>((n + kRows - 1) / kRows), [&](int task, int) {
-    const size_t first = static_cast<size_t>(task) * kRows, last = std::min(n, first + kRows);
-    for (size_t row = first; row < last; ++row) body(row);
+    const size_t first = static_cast<size_t>(task) * kRows;
+    body(first, std::min(n, first + kRows));
   });
 }
 
@@ -36,16 +40,17 @@ void each_row(size_t n, F body) {
 
 template <class T>
 double dot(const T* a, const T* b, size_t n) {
+  constexpr size_t kBlocks = 16;
+  T parts[kBlocks];
   double total = 0;
-  for (size_t begin = 0; begin < n; begin += kBlock) {
-    const size_t end = std::min(begin + kBlock, n);
-    T lanes[kLanes] = {};
-    size_t i = begin;
-    for (; i + kLanes <= end; i += kLanes)
-      for (size_t k = 0; k < kLanes; ++k) lanes[k] += a[i + k] * b[i + k];
-    for (; i < end; ++i) lanes[i % kLanes] += a[i] * b[i];
-    for (T lane : lanes) total += lane;
-  }
+  const auto add_up = [&](size_t begin, size_t blocks, size_t size) {
+    cpu::vector_kernels().dots(kType<T>, a + begin, kBlock, blocks, b + begin, kBlock, size, parts);
+    for (size_t k = 0; k < blocks; ++k) total += parts[k];
+  };
+  const size_t whole = n / kBlock;
+  for (size_t k = 0; k < whole; k += kBlocks)
+    add_up(k * kBlock, std::min(kBlocks, whole - k), kBlock);
+  if (n % kBlock != 0) add_up(whole * kBlock, 1, n % kBlock);
   return total;
 }
 
@@ -122,14 +127,16 @@ bool LatestPairs<T>::load(std::span<const T> numbers) {
 template class LatestPairs<float>;
 template class LatestPairs<double>;
 
-// The whole matrix
-// ----------------------------------------------------------------------------------
+// The whole matrix --------------------------------------------------------------------------------
 
 InverseHessian::InverseHessian(size_t n, BroydenUpdate update)
     : n_(n), update_(update), moved_(n) {}
 
 void InverseHessian::multiply(std::span<const double> x, std::span<double> y) const {
-  each_row(n_, [&](size_t row) { y[row] = dot(&matrix_[row * n_], x.data(), n_); });
+  over_rows(n_, [&](size_t first, size_t end) {
+    cpu::vector_kernels().dots(DType::Float64, &matrix_[first * n_], static_cast<ptrdiff_t>(n_),
+                               end - first, x.data(), 0, n_, &y[first]);
+  });
 }
 
 void InverseHessian::direct(std::span<const double> gradient, std::span<double> direction) const {
@@ -169,10 +176,12 @@ void InverseHessian::learn(std::span<const double> s, std::span<const double> y,
   // All terms by s and Hy: each row is scaled and gets a multiple of both.
   const double ss = phi * yHy / (sy * sy * tau) + 1 / sy, sm = -phi / (sy * tau);
   const double mm = (phi - 1) / (yHy * tau), keep = 1 / tau;
-  each_row(n_, [&](size_t row) {
-    double* const to = &matrix_[row * n_];
-    const double of_s = ss * s[row] + sm * moved_[row], of_m = sm * s[row] + mm * moved_[row];
-    for (size_t j = 0; j < n_; ++j) to[j] = keep * to[j] + of_s * s[j] + of_m * moved_[j];
+  over_rows(n_, [&](size_t first, size_t end) {
+    for (size_t row = first; row < end; ++row) {
+      double* const to = &matrix_[row * n_];
+      const double of_s = ss * s[row] + sm * moved_[row], of_m = sm * s[row] + mm * moved_[row];
+      for (size_t j = 0; j < n_; ++j) to[j] = keep * to[j] + of_s * s[j] + of_m * moved_[j];
+    }
   });
 }
 
