@@ -6,10 +6,11 @@
 
 Each script runs as it is, in a process of its own for each backend, up to its first training: that is cut
 to 40 steps from weights that are the same for both, and then single steps are timed. Where the script
-trains by L-BFGS too, evaluations of that are timed behind it. What counts is the processor's
-time (one thread each, so that others on the machine disturb it little), the lowest 10 % quantile of steps,
-the best of rounds in turn. DeepXDE, PyTorch, JAX, flax, optax and gradcell must be importable; a script that
-DeepXDE cannot run on JAX, or for which it has another loss there, has no figure.
+trains by L-BFGS too, evaluations of that are timed behind it. What counts is the processor's time (one
+thread each, so that others on the machine disturb it little; with --threads above 1 the wall clock's, for a
+quiet machine), the lowest 10 % quantile of steps, the best of rounds in turn. DeepXDE, PyTorch, JAX, flax,
+optax and gradcell must be importable; a script that DeepXDE cannot run on JAX, or for which it has another
+loss there, has no figure.
 """
 
 from __future__ import annotations
@@ -31,11 +32,8 @@ from typing import Any
 import numpy as np
 
 STEPS, EVALUATIONS = 40, 100
-ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "GRADCELL_NUM_THREADS": "1",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
-}
+#: Of one thread the processor's time, which others on the machine disturb little.
+clock = time.process_time
 HEAD = (
     "| script | loss, first and after 40 steps | relative difference | first step | a step "
     "| DeepXDE with PyTorch | ratio | with JAX | ratio | an L-BFGS evaluation | of a step "
@@ -62,12 +60,12 @@ def set_weights(model: Any, torch: Any) -> None:
 
 
 def timed(step: Any, budget: float) -> float:
-    """Milliseconds of the processor: the lowest 10 % quantile."""
+    """Milliseconds: the lowest 10 % quantile."""
     found, begin = [], time.perf_counter()
     while len(found) < 10 or (len(found) < 300 and time.perf_counter() - begin < budget):
-        start = time.process_time()
+        start = clock()
         step()
-        found.append(time.process_time() - start)
+        found.append(clock() - start)
     return float(np.quantile(found, 0.1) * 1e3)
 
 
@@ -82,9 +80,9 @@ class Evaluations:
         run = solver.run
 
         def watched(*args: Any, **kwargs: Any) -> Any:
-            begin = time.process_time()
+            begin = clock()
             result = run(*args, **kwargs)
-            self.seconds += time.process_time() - begin
+            self.seconds += clock() - begin
             self.made += result.nfev
             return result
 
@@ -99,9 +97,9 @@ class Evaluations:
                 self.made += 1
                 return closure()
 
-            begin = time.process_time()
+            begin = clock()
             found = step(optimizer, counted)
-            self.seconds += time.process_time() - begin
+            self.seconds += clock() - begin
             return found
 
         solver.step = watched
@@ -180,7 +178,7 @@ def observe(
     return training.found
 
 
-def child(script: str, backend: str, budget: float) -> dict[str, Any]:
+def child(script: str, backend: str, budget: float, threads: int) -> dict[str, Any]:
     """One script on one backend."""
     evaluations = Evaluations()
     if backend == "gradcell":
@@ -201,15 +199,20 @@ def child(script: str, backend: str, budget: float) -> dict[str, Any]:
     import deepxde as dde
     import torch
 
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     evaluations.theirs(torch.optim.LBFGS)
     return observe(script, dde, torch, contextlib.nullcontext(), budget, evaluations)
 
 
-def measured(script: str, backend: str, budget: float) -> dict[str, Any]:
+def measured(script: str, backend: str, budget: float, threads: int = 1) -> dict[str, Any]:
     command = [sys.executable, __file__, script, "--child", backend, "--budget", str(budget)]
+    command += ["--threads", str(threads)]
+    environment = {"OMP_NUM_THREADS": str(threads), "GRADCELL_NUM_THREADS": str(threads)}
+    if threads == 1:
+        flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+        environment["XLA_FLAGS"] = flags
     out = subprocess.run(
-        command, env={**ONE_THREAD, **os.environ}, capture_output=True, text=True, timeout=600
+        command, env={**environment, **os.environ}, capture_output=True, text=True, timeout=600
     )
     if out.returncode:
         raise RuntimeError(f"{script} on {backend}:\n{out.stderr[-3000:]}")
@@ -225,14 +228,14 @@ def difference(ours: list[float], theirs: list[float]) -> float:
     return max(abs(a - b) / abs(b) for a, b in zip(ours, theirs, strict=True))
 
 
-def compare(script: str, rounds: int, budget: float) -> tuple[str, float]:
+def compare(script: str, rounds: int, budget: float, threads: int) -> tuple[str, float]:
     """A line of the table, and how far the losses are apart."""
     backends = ["gradcell", "pytorch", "jax"]
     runs: dict[str, list[dict[str, Any]]] = {backend: [] for backend in backends}
     for _ in range(rounds):
         for backend in backends.copy():
             try:
-                runs[backend].append(measured(script, backend, budget))
+                runs[backend].append(measured(script, backend, budget, threads))
             except RuntimeError as error:
                 if backend != "jax":
                     raise
@@ -270,9 +273,13 @@ def main() -> int:
     parser.add_argument("--write", metavar="FILE", help="the table goes there, between its marks")
     parser.add_argument("--record", metavar="FILE", help="PyTorch's losses alone, for the tests")
     parser.add_argument("--child", choices=["gradcell", "pytorch", "jax"], help=argparse.SUPPRESS)
+    parser.add_argument("--threads", type=int, default=1, help="above 1: by the wall clock")
     options = parser.parse_args()
+    if options.threads > 1:
+        global clock
+        clock = time.perf_counter
     if options.child:
-        print(json.dumps(child(options.scripts[0], options.child, options.budget)))
+        print(json.dumps(child(options.scripts[0], options.child, options.budget, options.threads)))
         return 0
     if options.record:
         losses = {Path(s).stem: measured(s, "pytorch", 0)["losses"] for s in options.scripts}
@@ -281,7 +288,7 @@ def main() -> int:
     lines, worst = [HEAD], 0.0
     print(HEAD)
     for script in options.scripts:
-        line, apart = compare(script, options.rounds, options.budget)
+        line, apart = compare(script, options.rounds, options.budget, options.threads)
         lines, worst = [*lines, line], max(worst, apart)
         print(line, flush=True)
     if options.write:
