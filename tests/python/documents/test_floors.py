@@ -111,3 +111,9 @@ def test_a_structured_op_is_known_in_few_places() -> None:
         assert len(family) == 1, op
         assert family[0].startswith("ops/")
         assert len(places) <= 3, f"{op}: {places}"
+
+
+def test_every_source_file_has_its_place_on_the_map() -> None:
+    text = (CSRC.parent / "ARCHITECTURE.md").read_text()
+    files = [p for p in SOURCES if p.suffix == ".cpp"]
+    assert [str(p.relative_to(CSRC)) for p in files if p.stem not in text] == []
