@@ -9,8 +9,8 @@ namespace {
 
 py::dict as_dict(const cpu::ProfiledOp& op) {
   return py::dict(py::arg("name") = op.name, py::arg("location") = location_text(op.location),
-                  py::arg("operations") = op.operations, py::arg("bytes") = op.bytes,
-                  py::arg("seconds") = op.seconds);
+                  py::arg("operations") = op.operations, py::arg("elements") = op.elements,
+                  py::arg("bytes") = op.bytes, py::arg("seconds") = op.seconds);
 }
 
 py::dict as_dict(const cpu::ProfiledStep& step) {

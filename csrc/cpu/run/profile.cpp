@@ -47,6 +47,7 @@ ProfiledStep describe(const Region& r, int stage) {
     ProfiledOp op{name_of(i), i.location};
     if (i.kind == TileOp::Product || i.kind == TileOp::WeightGrad)
       op.operations = 2.0 * rows * i.features * i.inner;
+    op.elements = rows * i.features;
     step.ops.push_back(std::move(op));
   }
   ProfiledOp moved{"loads and stores", {}};
@@ -92,6 +93,7 @@ double operations_of(const Call& c) {
 ProfiledStep describe(const Call& c, int stage) {
   ProfiledOp op{info(c.op).name, c.location};
   op.operations = operations_of(c);
+  op.elements = static_cast<double>(c.out.count);
   op.bytes = static_cast<double>(c.out.bytes());
   for (const TensorDesc& in : c.in) op.bytes += static_cast<double>(in.bytes());
   return {"call", stage, 0, 0, {std::move(op)}};

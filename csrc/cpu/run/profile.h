@@ -20,6 +20,7 @@ struct ProfiledOp {
   std::string name;
   Location location;
   double operations = 0;  ///< multiplications and additions of products, in a run
+  double elements = 0;    ///< of its result, in a run
   double bytes = 0;       ///< read from and written to tensors, in a run
   double seconds = 0;     ///< of the step's time, in all runs
 };
