@@ -107,7 +107,7 @@ class Program:
 
     def _make_optimizer(self, lr: Any, decay: Any) -> tuple[Any, Any]:
         model = self.model
-        if dde.config.mixed:
+        if getattr(dde.config, "mixed", False):  # 1.13 does not have it
             raise NotImplementedError(
                 "mixed precision is not there in gradcell.deepxde: leave out "
                 f'dde.config.set_default_float("mixed"){where()}'
