@@ -11,6 +11,7 @@
 #include "cpu/run/engine.h"
 #include "cuda/run/engine.h"
 #include "cuda/run/nvrtc.h"
+#include "ops/combining/written_attention.h"
 #include "plan/planner.h"
 
 namespace gradcell {
@@ -141,7 +142,7 @@ std::shared_ptr<const Executable> make_executable(const Graph& g, std::span<cons
   save_cuda(g, live, roots, cuts);
   int number = device_in_use();
   cuda::run_on_host = [](const Call& c, const void* const* in, void* out) {
-    cpu::run_call(c, in, out, nullptr);
+    cpu::run_call(c, in, &out, nullptr);
   };
   if (number < 0)
     return std::make_shared<OnCpu>(make_plan(g, live, roots, cuts), types_of(g, roots));
@@ -160,6 +161,7 @@ void use_device(int number) {
     cuda::Device::get(number).products();
   }
   g_device = number;
+  look_for_written_attention(number < 0);
 }
 
 int device_in_use() { return g_device.load(std::memory_order_relaxed); }

@@ -2,8 +2,9 @@
 
 namespace gradcell::cpu {
 
-void run_call(const Call& c, const void* const* in, void* out, const uint64_t* constants) {
-  if (c.out.count == 0) return;
+void run_call(const Call& c, const void* const* in, void* const* outs, const uint64_t* constants) {
+  if (c.out.count == 0 && c.more.empty()) return;
+  void* const out = outs[0];
   switch (c.form) {
     case Form::Constant:
       return fill(c, out, constants[c.constant]);
@@ -34,7 +35,7 @@ void run_call(const Call& c, const void* const* in, void* out, const uint64_t* c
     case Form::Convolve:
       return convolve(c, in, out);
     case Form::Attend:
-      return attend(c, in, out);
+      return attend(c, in, outs);
     case Form::Window:
       return window(c, in[0], out);
     case Form::TakePlaces:

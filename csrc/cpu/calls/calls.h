@@ -5,9 +5,10 @@
 
 namespace gradcell::cpu {
 
-/// `inputs` and `output` are dense and row-major, as the call's descriptions say. `constants`: the
-/// run's. Throws Index for an index out of range.
-void run_call(const Call& call, const void* const* inputs, void* output, const uint64_t* constants);
+/// `inputs` and `outputs` are dense and row-major, as the call's descriptions say: its result, then
+/// what it has more. `constants`: the run's. Throws Index for an index out of range.
+void run_call(const Call& call, const void* const* inputs, void* const* outputs,
+              const uint64_t* constants);
 
 // One for each form that can be a call.
 void fill(const Call& c, void* out, uint64_t bits);
@@ -24,7 +25,7 @@ void take(const Call& c, const void* const* in, void* out);
 void scatter(const Call& c, const void* const* in, void* out);
 void last_index(const Call& c, const void* const* in, void* out);
 void convolve(const Call& c, const void* const* in, void* out);
-void attend(const Call& c, const void* const* in, void* out);
+void attend(const Call& c, const void* const* in, void* const* out);
 void window(const Call& c, const void* in, void* out);
 void take_along(const Call& c, const void* const* in, void* out);
 void put_along(const Call& c, const void* const* in, void* out);
