@@ -1,4 +1,4 @@
-#include "plan/joined_sums.h"
+#include "plan/rewrite.h"
 
 #include <algorithm>
 #include <map>

@@ -7,7 +7,6 @@
 #include "base/interrupt.h"
 #include "ops/ops.h"
 #include "plan/arena.h"
-#include "plan/joined_sums.h"
 #include "plan/labels.h"
 #include "plan/layouts.h"
 #include "plan/loop_plan.h"

@@ -20,6 +20,10 @@ std::atomic<bool> wanted_anywhere{true};
 /// Scores of a head below which it costs less to keep them in the cache than to find them again.
 constexpr int64_t kLeastScores = 96 * 96;
 
+bool is_reshape(const Graph& g, NodeId id) {
+  return form(g, id) == Form::Same && g[id].input_count == 1;
+}
+
 bool same_matrices(const Dims& a, const Dims& b) {
   return a.size() >= 2 && b.size() >= 2 && std::equal(a.end() - 2, a.end(), b.end() - 2);
 }
@@ -53,7 +57,7 @@ class Finder {
     if (g_.dtype(id) != DType::Float32 && g_.dtype(id) != DType::Float64) return false;
     if (attributes<ProductAttributes>(g_, id).transpose_a) return false;
     NodeId x = g_.input(id, 0);
-    while (g_[x].op == Op::Reshape) x = g_.input(x, 0);
+    while (is_reshape(g_, x)) x = g_.input(x, 0);
     if (g_[x].op != Op::Div && g_[x].op != Op::Select) return false;
     const Dims& d = g_.dims(x);
     return d.size() >= 2 && d[d.size() - 2] * d.back() >= kLeastScores;
@@ -66,8 +70,7 @@ class Finder {
     return g_.input(x, k);
   }
   NodeId through_reshapes(NodeId x) {
-    while (g_[x].op == Op::Reshape && same_matrices(g_.dims(x), g_.dims(g_.input(x, 0))))
-      x = on(x, 0);
+    while (is_reshape(g_, x) && same_matrices(g_.dims(x), g_.dims(g_.input(x, 0)))) x = on(x, 0);
     return x;
   }
   double value(NodeId constant) const {
@@ -107,25 +110,26 @@ class Finder {
     const Dims& dims = g_.dims(x);
     bool spread = false;
     for (;; x = on(x, 0)) {
-      const Op op = g_[x].op;
       if (is_broadcast(g_, x)) {
         const Dims& from = g_.dims(g_.input(x, 0));
         if (spread || from.size() != dims.size() || from.back() != 1 ||
             !std::equal(from.begin(), from.end() - 1, dims.begin()))
           return kNoNode;
         spread = true;
-      } else if (op == Op::Reshape) {
+      } else if (is_reshape(g_, x)) {
         Dims rows(dims.begin(), dims.end() - 1);
         Dims from = g_.dims(g_.input(x, 0));
         if (!spread || (from != rows && from.size() != dims.size())) return kNoNode;
-      } else if (op != Op::StopGradient) {
+      } else if (form(g_, x) != Form::Marker || g_[x].input_count != 1) {
         break;
       }
     }
     return spread || dims.back() == 1 ? x : kNoNode;
   }
-  bool reduces(NodeId x, Op op, NodeId of) {
-    if (x == kNoNode || g_[x].op != op || g_.input(x, 0) != of) return false;
+  bool reduces(NodeId x, Combine by, NodeId of) {
+    if (x == kNoNode || form(g_, x) != Form::Reduce || spec(g_, x).combine != by ||
+        g_.input(x, 0) != of)
+      return false;
     const auto axes = g_.attrs(x);
     if (axes.size() != 1 || axes[0] + 1 != static_cast<int64_t>(g_.dims(of).size())) return false;
     w_.between.push_back(x);
@@ -135,11 +139,11 @@ class Finder {
   NodeId through_softmax(NodeId x) {
     if (g_[x].op != Op::Div) return kNoNode;
     const NodeId e = g_.input(x, 0), total = through_spread(g_.input(x, 1));
-    if (g_[e].op != Op::Exp || !reduces(total, Op::ReduceSum, e)) return kNoNode;
+    if (g_[e].op != Op::Exp || !reduces(total, Combine::Sum, e)) return kNoNode;
     const NodeId above = g_.input(e, 0);
     if (g_[above].op != Op::Sub) return kNoNode;
     const NodeId s = g_.input(above, 0);
-    if (!reduces(through_spread(g_.input(above, 1)), Op::ReduceMax, s)) return kNoNode;
+    if (!reduces(through_spread(g_.input(above, 1)), Combine::Max, s)) return kNoNode;
     w_.between.insert(w_.between.end(), {x, e, above});
     const Dims& dims = g_.dims(s);
     if (w_.state != kNoNode && g_.dims(x) != dims) return kNoNode;
@@ -151,8 +155,8 @@ class Finder {
   bool leads_to_product(NodeId x, int most = 8) const {
     if (most == 0 || stops_[x]) return false;
     auto next = [&](int k) { return leads_to_product(g_.input(x, k), most - 1); };
+    if (is_reshape(g_, x)) return next(0);
     switch (g_[x].op) {
-      case Op::Reshape:
       case Op::Mul:
       case Op::Div:
         return next(0);
@@ -171,11 +175,12 @@ class Finder {
     bool scaled = false;
     for (;;) {
       const bool here = g_.dims(x) == *dims_ && !scaled;  // where masks are
+      if (is_reshape(g_, x)) {
+        if (!same_matrices(g_.dims(x), g_.dims(g_.input(x, 0)))) return false;
+        x = on(x, 0);
+        continue;
+      }
       switch (g_[x].op) {
-        case Op::Reshape:
-          if (!same_matrices(g_.dims(x), g_.dims(g_.input(x, 0)))) return false;
-          x = on(x, 0);
-          break;
         case Op::Select: {
           const bool hides = is_constant(g_, g_.input(x, 1));
           const double by = value(g_.input(x, hides ? 1 : 2));
