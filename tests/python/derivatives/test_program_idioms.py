@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import gradcell as gc
-from gradcell import Tensor, _notice, nn, ops
+from gradcell import Tensor, nn, ops
+from gradcell.base import notice
 
 
 @pytest.fixture(autouse=True)
 def as_at_first():
-    _notice._said.clear()
+    notice._said.clear()
     yield
     gc.reset_auto_parallel_context()
     gc.communication.release()
