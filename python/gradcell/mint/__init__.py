@@ -13,7 +13,9 @@ from gradcell.mint.functions import *  # noqa: F403
 _MODULES = ("linalg", "nn", "special")
 __all__ = [*_functions.__all__, *_MODULES]
 
-if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
+if _typing.TYPE_CHECKING:
+    from gradcell.mint import linalg as linalg, nn as nn, special as special
+else:  # a misspelt name is an error to a type checker
 
     def __getattr__(name: str) -> _Any:
         if name in _MODULES:
