@@ -25,7 +25,6 @@ STUBS = {
     "gradcell.ops": "ops/_tables.pyi",
     "gradcell.mint.nn": "mint/nn/_tables.pyi",
     "gradcell.mint.nn.functional": "mint/nn/_functional_tables.pyi",
-    "gradcell.numpy": "numpy/_tables.pyi",
 }
 #: Calls around a row's result that keep its type.
 CONVERSIONS = re.compile(r"^(typed)\(")
