@@ -142,7 +142,7 @@ std::shared_ptr<const Executable> make_executable(const Graph& g, std::span<cons
   save_cuda(g, live, roots, cuts);
   int number = device_in_use();
   cuda::run_on_host = [](const Call& c, const void* const* in, void* out) {
-    cpu::run_call(c, in, &out, nullptr);
+    cpu::run_call(c, in, out, nullptr);
   };
   if (number < 0)
     return std::make_shared<OnCpu>(make_plan(g, live, roots, cuts), types_of(g, roots));

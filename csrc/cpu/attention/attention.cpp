@@ -185,11 +185,8 @@ class OneSum : ScoreTiles<T> {
 };
 
 template <class T>
-void run(const Call& c, const void* const* in, void* const* out) {
-  if (c.joined.empty()) return OneSum<T>(c, in, out[0], nullptr, nullptr).run();
+void with_normalisers(const Call& c, const void* const* in, void* const* out) {
   const Call &first = c.joined[0], &second = c.joined[1];
-  if (attention_inputs(first.op, decode<AttentionAttributes>(first.attributes)).log_sum >= 0)
-    return sum_together(c, in, out);
   // Of attention and its normalisers one has values, whose inputs are the other's too.
   const bool sums = first.in.size() > second.in.size();
   const Call &of_values = sums ? first : second, &of_scores = sums ? second : first;
@@ -200,9 +197,17 @@ void run(const Call& c, const void* const* in, void* const* out) {
 
 }  // namespace
 
-void attend(const Call& c, const void* const* in, void* const* out) {
-  if (compute_type(c.in[0].dtype) == Compute::F64) return run<double>(c, in, out);
-  run<float>(c, in, out);
+void attend(const Call& c, const void* const* in, void* out) {
+  if (compute_type(c.in[0].dtype) == Compute::F64)
+    return OneSum<double>(c, in, out, nullptr, nullptr).run();
+  OneSum<float>(c, in, out, nullptr, nullptr).run();
+}
+
+void attend_together(const Call& c, const void* const* in, void* const* out) {
+  const auto a = decode<AttentionAttributes>(c.attributes);
+  if (attention_inputs(c.op, a).log_sum >= 0) return sum_together(c, in, out);
+  if (compute_type(c.in[0].dtype) == Compute::F64) return with_normalisers<double>(c, in, out);
+  with_normalisers<float>(c, in, out);
 }
 
 }  // namespace gradcell::cpu

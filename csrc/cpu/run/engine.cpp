@@ -360,8 +360,10 @@ void Runner::run_whole(const Call& call, const void* const* in, std::span<void* 
   for (size_t k = 0; k < call.more.size(); ++k) p[k + 1] = buffers[call.more[k]];
   if (call.loop)
     loops_.at(call.loop.get())->run(in, p);
+  else if (!call.joined.empty())
+    attend_together(call, in, p);
   else
-    run_call(call, in, p, constants);
+    run_call(call, in, p[0], constants);
 }
 
 void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange,
