@@ -28,6 +28,18 @@ bool same_matrices(const Dims& a, const Dims& b) {
   return a.size() >= 2 && b.size() >= 2 && std::equal(a.end() - 2, a.end(), b.end() - 2);
 }
 
+/// Whether a node may be such a product; most are not.
+bool candidate(const Graph& g, NodeId id) {
+  if (!is_product(g, id) || g[id].input_count != 2) return false;
+  if (g.dtype(id) != DType::Float32 && g.dtype(id) != DType::Float64) return false;
+  if (attributes<ProductAttributes>(g, id).transpose_a) return false;
+  NodeId x = g.input(id, 0);
+  while (is_reshape(g, x)) x = g.input(x, 0);
+  if (g[x].op != Op::Div && g[x].op != Op::Select) return false;
+  const Dims& d = g.dims(x);
+  return d.size() >= 2 && d[d.size() - 2] * d.back() >= kLeastScores;
+}
+
 class Finder {
  public:
   Finder(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
@@ -49,18 +61,6 @@ class Finder {
     if (x == kNoNode || (x = through_softmax(x)) == kNoNode || !through_scores(x)) return {};
     if (!used_here_alone() || has_constants()) return {};
     return w_;
-  }
-
-  /// Whether a node may be such a product; most are not.
-  bool candidate(NodeId id) const {
-    if (!is_product(g_, id) || g_[id].input_count != 2) return false;
-    if (g_.dtype(id) != DType::Float32 && g_.dtype(id) != DType::Float64) return false;
-    if (attributes<ProductAttributes>(g_, id).transpose_a) return false;
-    NodeId x = g_.input(id, 0);
-    while (is_reshape(g_, x)) x = g_.input(x, 0);
-    if (g_[x].op != Op::Div && g_[x].op != Op::Select) return false;
-    const Dims& d = g_.dims(x);
-    return d.size() >= 2 && d[d.size() - 2] * d.back() >= kLeastScores;
   }
 
  private:
@@ -314,9 +314,8 @@ std::vector<WrittenAttention> written_attention(const Graph& g, std::span<const 
   if (!wanted_anywhere) return found;
   std::optional<Finder> finder;
   for (NodeId id : live) {
-    if (!is_product(g, id)) continue;
+    if (!candidate(g, id)) continue;
     if (!finder) finder.emplace(g, live, roots, cuts);
-    if (!finder->candidate(id)) continue;
     if (auto w = finder->match(id)) found.push_back(std::move(*w));
   }
   return found;
@@ -353,6 +352,6 @@ NodeId as_attention(Graph& to, const Graph& from, const WrittenAttention& w,
   return reshape(to, make(to, Op::Attention, {in, encode(a)}), Dims(from.dims(w.result)));
 }
 
-void look_for_written_attention(bool wanted) { wanted_anywhere = wanted; }
+bool look_for_written_attention(bool wanted) { return wanted_anywhere.exchange(wanted); }
 
 }  // namespace gradcell

@@ -35,8 +35,8 @@ std::vector<WrittenAttention> written_attention(const Graph& g, std::span<const 
 NodeId as_attention(Graph& to, const Graph& from, const WrittenAttention& w,
                     std::span<const NodeId> at);
 
-/// Whether it is looked for: where the family has kernels for what was written. (It is not on a
-/// GPU.)
-void look_for_written_attention(bool wanted);
+/// Whether it is looked for from now on: not for a GPU, which has no kernels for what was written.
+/// Returns whether it was.
+bool look_for_written_attention(bool wanted);
 
 }  // namespace gradcell
