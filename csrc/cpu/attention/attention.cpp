@@ -38,7 +38,6 @@ class OneSum : ScoreTiles<T> {
       widest_ = std::max(widest_, o.width);
     }
     size_ = c_.width;
-    if (watched_) farthest_.resize(static_cast<size_t>(heads_ * blocks(others_[0].rows)));
   }
 
   void run() {
@@ -65,13 +64,11 @@ class OneSum : ScoreTiles<T> {
   void pack_block(int64_t head, int64_t b, T* packed) {
     const Range r{b * kBlock, std::min(kBlock, others_[0].rows - b * kBlock)};
     T* to = packed + r.first * (widths_ + size_);
-    T most = 0;
     for (const Operand& o : others_) {
-      this->pack(o, head, r, false, by_keys_ && &o == &others_[0], to, watched_ ? &most : nullptr);
+      this->pack(o, head, r, false, by_keys_ && &o == &others_[0], to);
       to += r.count * o.width;
     }
-    if (size_ > 0) this->pack(c_, head, r, true, false, to, watched_ ? &most : nullptr);
-    if (watched_) farthest_[static_cast<size_t>(head * blocks(others_[0].rows) + b)] = most;
+    if (size_ > 0) this->pack(c_, head, r, true, false, to);
   }
 
   void lane_block(int64_t head, int64_t block, const T* packed) const {
@@ -88,13 +85,12 @@ class OneSum : ScoreTiles<T> {
       return at;
     };
     std::vector<const T*> x;
-    T most = 0;
     for (const Operand& o : lanes_) {
       T* const to = take(o.width * R);
-      this->spread(o, head, lanes, !by_keys_ && &o == &lanes_[0], to, R,
-                   watched_ ? &most : nullptr);
+      this->spread(o, head, lanes, !by_keys_ && &o == &lanes_[0], to, R);
       x.push_back(to);
     }
+    T most = -1;  // how far from 0 the lanes are, once it has been asked for
     T *const sums = take(size_ * R), *const s = take(kBlock * R), *const f = take(kBlock * R);
     T *const room = take(kBlock * R), *const top = take(2 * R), *const total = top + R;
     T *const scale = take(R), *const log_room = take(2 * std::max(R, kBlock));
@@ -117,11 +113,15 @@ class OneSum : ScoreTiles<T> {
       }
       if (what == Seen::None) {
         const int64_t of_rows = by_keys_ ? others.count : lanes.count;
-        if (!watched_ ||
-            (this->calm(most, farthest_[static_cast<size_t>(head * blocks(n) + b)], widest_) &&
-             (!shift || farthest(shift, of_rows) <= std::numeric_limits<T>::max()) &&
-             ((!known_ && std::isinf(fill_)) ||
-              this->weighs_nothing(known_ ? by.log_sum : top, of_rows))))
+        if (most < 0 && watched_)  // the lanes lie one behind the other
+          most = this->farthest_lane(x[0], widths_, R, lanes.count);
+        if (!watched_ || (this->calm(most,
+                                     farthest(packed + others.first * (widths_ + size_),
+                                              others.count * (widths_ + size_)),
+                                     widest_) &&
+                          (!shift || farthest(shift, of_rows) <= std::numeric_limits<T>::max()) &&
+                          ((!known_ && std::isinf(fill_)) ||
+                           this->weighs_nothing(known_ ? by.log_sum : top, of_rows))))
           continue;
       }
       const auto count = static_cast<int>(others.count);
@@ -181,7 +181,6 @@ class OneSum : ScoreTiles<T> {
   std::vector<Operand> lanes_, others_;  ///< whose products are the scores, then the factors
   Operand c_, shift_, out_, log_sums_;
   int64_t widths_ = 0, size_ = 0, widest_ = 0;
-  std::vector<T> farthest_;  ///< by head and block: of what the lanes meet
 };
 
 template <class T>

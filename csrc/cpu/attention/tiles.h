@@ -147,14 +147,7 @@ constexpr T kNothing = sizeof(T) == 4 ? T(-104) : T(-746);
 /// How far numbers are from 0 at most; infinity where one is not finite.
 template <class T>
 T farthest(const T* x, int64_t n) {
-  T most = 0;
-  bool finite = true;
-  for (int64_t i = 0; i < n; ++i) {
-    const T size = std::abs(x[i]);
-    most = size > most ? size : most;
-    finite &= size <= std::numeric_limits<T>::max();
-  }
-  return finite ? most : std::numeric_limits<T>::infinity();
+  return tile_kernels().attention<T>().farthest(x, static_cast<size_t>(n));
 }
 
 /// What all sums over one set of scores have in common: queries, keys, mask, dropout.
@@ -200,39 +193,40 @@ class ScoreTiles {
   }
 
   /// Rows [first, first + count) as products read them: their features as terms, or (`across`) the
-  /// rows as terms. `most`: grows to how far they are from 0.
-  void pack(const Operand& o, int64_t head, Range r, bool across, bool scaled, T* to,
-            T* most) const {
+  /// rows as terms.
+  void pack(const Operand& o, int64_t head, Range r, bool across, bool scaled, T* to) const {
     const TileMatmul<T>& mm = tile_kernels().matmul<T>();
     const auto width = static_cast<int>(o.width), count = static_cast<int>(r.count);
     const bool changes = scaled && scale_ != T(1);
     thread_local std::vector<T> wide;
     const T* from = reinterpret_cast<const T*>(o.at(head, r.first));
     int64_t pitch = o.pitch();
-    if (o.type != kType<T> || changes || (most && pitch != o.width)) {
+    if (o.type != kType<T> || changes) {
       wide.resize(static_cast<size_t>(r.count * o.width));
       o.load(head, r.first, r.count, wide.data());
       if (changes)
         for (T& x : wide) x *= scale_;
       from = wide.data(), pitch = o.width;
     }
-    if (most) *most = std::max(*most, farthest(from, r.count * o.width));
     across ? mm.pack_weights(from, pitch, 1, count, width, to)
            : mm.pack_weights(from, 1, pitch, width, count, to);
   }
 
   /// Rows as lanes, [features][R].
-  void spread(const Operand& o, int64_t head, Range r, bool scaled, T* to, int64_t R,
-              T* most) const {
+  void spread(const Operand& o, int64_t head, Range r, bool scaled, T* to, int64_t R) const {
     tile_kernels().transpose.load_rows(o.at(head, r.first), o.type, o.pitch(),
                                        static_cast<int>(r.count), static_cast<int>(o.width), to, R,
                                        static_cast<int>(R));
     if (scaled && scale_ != T(1))
       for (int64_t i = 0; i < o.width * R; ++i) to[i] *= scale_;
-    if (!most) return;
-    for (int64_t f = 0; f < o.width; ++f) *most = std::max(*most, farthest(to + f * R, r.count));
   }
 
+  /// How far from 0 lanes [features][R] are, `count` of them.
+  static T farthest_lane(const T* x, int64_t features, int64_t R, int64_t count) {
+    T most = 0;
+    for (int64_t f = 0; f < features; ++f) most = std::max(most, farthest(x + f * R, count));
+    return most;
+  }
   /// Whether products of `terms` numbers no farther from 0 than these are finite.
   static bool calm(T a, T b, int64_t terms) {
     return a * b * static_cast<T>(terms + 1) < std::numeric_limits<T>::max();
@@ -325,7 +319,7 @@ class ScoreTiles {
   };
   Normalisers normalisers(int64_t head, Range q, int64_t R, T* room) const {
     if (!at_.written) return {numbers(log_sum_, head, q, R, room), nullptr};
-    spread(log_sum_, head, q, false, room, R, nullptr);
+    spread(log_sum_, head, q, false, room, R);
     return {room, room + R};
   }
 

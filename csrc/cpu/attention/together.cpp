@@ -38,7 +38,6 @@ class Sums : ScoreTiles<T> {
     parts_ = std::clamp<int64_t>(kParts / std::max<int64_t>(1, heads_), 1,
                                  std::max<int64_t>(1, blocks(keys_)));
     if (by_query_ == 0) parts_ = heads_ >= kParts ? 1 : blocks(keys_);
-    if (watched_) farthest_.resize(static_cast<size_t>(heads_ * blocks(queries_)));
   }
 
   void run() {
@@ -114,16 +113,14 @@ class Sums : ScoreTiles<T> {
   void pack_block(int64_t head, int64_t b, T* packed) {
     const Range r = query_block(b);
     T* to = packed + r.first * packed_;
-    T most = 0;
     auto pack = [&](const Operand& o, bool across, bool scaled) {
-      this->pack(o, head, r, across, scaled, to, watched_ ? &most : nullptr);
+      this->pack(o, head, r, across, scaled, to);
       to += r.count * o.width;
     };
     pack(q_, false, true);
     for (const Pair& p : pairs_) pack(p.of_queries, false, false);
     for (const Result& s : results_)
       if (s.of_keys) pack(s.c, true, false);
-    if (watched_) farthest_[static_cast<size_t>(head * blocks(queries_) + b)] = most;
   }
 
   /// Where part p adds up what belongs to queries: a matrix [queries][features] for each result.
@@ -193,18 +190,18 @@ class Sums : ScoreTiles<T> {
       next += elements;
       return place;
     };
-    T most = 0;
     auto spread = [&](const Operand& o) {
       T* const to = take(o.width * R);
-      this->spread(o, head, lanes, false, to, R, watched_ ? &most : nullptr);
+      this->spread(o, head, lanes, false, to, R);
       return to;
     };
+    T most = -1;  // how far from 0 the lanes are, once it has been asked for
     const T* const k = spread(k_);
     std::vector<const T*> of_pair, c;
     for (const Pair& p : pairs_) of_pair.push_back(spread(p.of_keys));
     std::vector<T*> sums;
+    for (const Result& r : results_) c.push_back(r.of_keys ? nullptr : spread(r.c));
     for (const Result& r : results_) {
-      c.push_back(r.of_keys ? nullptr : spread(r.c));
       sums.push_back(r.of_keys ? take(r.c.width * R) : nullptr);
       if (r.of_keys) std::fill_n(sums.back(), r.c.width * R, T(0));
     }
@@ -226,8 +223,9 @@ class Sums : ScoreTiles<T> {
         if (what == Seen::None)
           still &= farthest(shift_room[i], q.count) <= std::numeric_limits<T>::max();
       }
+      if (what == Seen::None && most < 0) most = this->farthest_lane(k, spread_, R, lanes.count);
       if (what == Seen::None && still && this->weighs_nothing(by.log_sum, q.count) &&
-          this->calm(most, farthest_[static_cast<size_t>(head * blocks(queries_) + b)], widest_))
+          this->calm(most, farthest(packed + q.first * packed_, q.count * packed_), widest_))
         continue;
       const auto count = static_cast<int>(q.count);
       const auto tile_size = static_cast<size_t>(q.count * R);
@@ -301,7 +299,6 @@ class Sums : ScoreTiles<T> {
   int64_t packed_ = 0, spread_ = 0;  ///< of a query what is packed, of a key what is spread
   int64_t by_query_ = 0;             ///< of a query what is added up
   int64_t widest_ = 0, parts_ = 1;
-  std::vector<T> farthest_;  ///< by head and block of queries
 };
 
 }  // namespace

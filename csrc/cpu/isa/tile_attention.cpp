@@ -88,6 +88,28 @@ void weigh_by(T* w, const T* e, ptrdiff_t ld, int n, int R, const T* shift) {
 }
 
 template <class T>
+T farthest(const T* x, size_t n) {
+  Lane<T> most{}, sum{};
+  size_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>) {
+    const Lane<T> at = lanes_at(x + i), size = at < Lane<T>{} ? -at : at;
+    most = size > most ? size : most;
+    sum += at * Lane<T>{};  // NaN for what is not finite
+  }
+  T found = 0, none = 0;
+  for (int l = 0; l < static_cast<int>(kLanes<T>); ++l) {
+    found = most[l] > found ? most[l] : found;
+    none += sum[l];
+  }
+  for (; i < n; ++i) {
+    const T size = x[i] < 0 ? -x[i] : x[i];
+    found = size > found ? size : found;
+    none += x[i] * T(0);
+  }
+  return none == 0 ? found : std::numeric_limits<T>::infinity();
+}
+
+template <class T>
 void scale_lanes(T* x, ptrdiff_t ld, int n, int R, const T* by) {
   for (int i = 0; i < n; ++i)
     for (int r = 0; r < R; r += kLanes<T>)
@@ -150,7 +172,7 @@ void uniform(uint64_t key, uint64_t counter, size_t blocks, float* out) {
 
 template <class T>
 constexpr TileAttention<T> table() {
-  return {soften<T>,   finish<T>, weigh<T>, weigh_by<T>, scale_lanes<T>,
+  return {soften<T>,   finish<T>, weigh<T>, weigh_by<T>, farthest<T>, scale_lanes<T>,
           multiply<T>, add<T>,    hide<T>,  drop<T>,     uniform};
 }
 

@@ -107,6 +107,8 @@ struct TileAttention {
                 const T* shift, bool by_lane, const T* rest);
   /// w becomes e times w - shift, of the n rows (null: 0).
   void (*weigh_by)(T* w, const T* e, ptrdiff_t ld, int n, int R, const T* shift);
+  /// How far numbers are from 0 at most; infinity where one is not finite.
+  T (*farthest)(const T* x, size_t n);
   /// x[i][r] *= by[r].
   void (*scale_lanes)(T* x, ptrdiff_t ld, int n, int R, const T* by);
   void (*multiply)(T* x, const T* by, size_t n);
