@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import typing as _typing
 from typing import Any
 
 from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where
+from gradcell.base.signposts import missing as _missing
 from gradcell.mint.functions import typed
 from gradcell.ops.networks import convolution, windows
 
@@ -342,6 +344,12 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
     """The means of as many windows as output_size says; None keeps a dimension as it is."""
     return ops.adaptive_avg_pool3d(input, output_size)
+
+
+if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
+
+    def __getattr__(name: str) -> object:
+        raise _missing("gradcell.mint.nn.functional", name, __all__)
 
 
 def __dir__() -> list[str]:
