@@ -165,6 +165,18 @@ def test_a_room_imports_what_is_below_it():
     assert wrong == []
 
 
+def test_every_function_is_written_where_its_source_is_looked_for():
+    """No text is executed: type checkers, debuggers and inspect.getsource read what runs."""
+    calls = [
+        f"{name}:{node.lineno}"
+        for name, file in modules().items()
+        if file is not None
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("exec", "eval")
+    ]
+    assert calls == []
+
+
 #: The most modules of a folder that one can keep in mind.
 MOST_FILES = 25
 
