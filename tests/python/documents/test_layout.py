@@ -186,6 +186,11 @@ def test_no_folder_holds_more_than_one_can_keep_in_mind():
     assert {str(folder): n for folder, n in counts.items() if n > MOST_FILES} == {}
 
 
+def test_no_folder_of_tests_holds_more_than_one_can_keep_in_mind():
+    counts = Counter(file.parent for file in Path(__file__).parents[1].rglob("*.py"))
+    assert {str(folder): n for folder, n in counts.items() if n > 30} == {}
+
+
 #: MindSpore's paths of modules that the packages around them do not list.
 PATHS = [
     "common.initializer",
