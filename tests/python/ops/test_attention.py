@@ -187,7 +187,7 @@ for label, s in LARGE.items():
 @pytest.mark.skipif(ms._core.isa_level() == "base", reason="a processor with one level")
 @pytest.mark.parametrize("level", ["v2", "v3"])
 def test_other_instruction_sets(level: str) -> None:
-    program = PROGRAM.format(folder=str(Path(__file__).parents[1] / "support"))
+    program = PROGRAM.format(folder=str(Path(__file__).parents[1] / "support" / "cases"))
     environment = {**os.environ, "GRADCELL_ISA": level}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()
