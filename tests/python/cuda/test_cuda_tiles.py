@@ -26,6 +26,7 @@ from network_cases import (
 
 import gradcell as ms
 from gradcell import Tensor, _core, cuda, ops
+from gradcell.base import tree
 
 CASES: dict[str, Case] = {}
 
@@ -121,7 +122,7 @@ def tiles(plan: Any) -> list[dict[str, Any]]:
 def test_agrees_with_the_cpu_engine(name: str, plans: dict[str, Any], batch: Batch) -> None:
     assert tiles(plans[name]) and not any("matmul" in s for s in plans[name].steps)
     fn, arguments = CASES[name]
-    want = ms.tree.leaves(fn(*arguments))
+    want = tree.leaves(fn(*arguments))
     number = list(CASES).index(name)
     launches: list[Any] = [((1, 1), 1), ((4, 2), 3)]
     if name != "more tiles than chunks":
@@ -303,7 +304,7 @@ def test_kinds_of_row_sums_share_their_shared_memory() -> None:
 def test_blocks_of_fewer_threads_than_a_warp(tmp_path: pathlib.Path) -> None:
     """What sm_75 has room for: a mask must not name lanes that are not there."""
     fn, arguments = CASES["Burgers"]
-    plan, want = cuda.plan_of(fn, *arguments), ms.tree.leaves(fn(*arguments))
+    plan, want = cuda.plan_of(fn, *arguments), tree.leaves(fn(*arguments))
     batch = Batch([plan], tmp_path)
     for rows in (1, 2):
         compare("Burgers", batch.run(0, threads=(rows, 8), grid=2)[: len(want)], want)
