@@ -488,8 +488,8 @@ struct gc_square {
 GRADCELL_DEVICE gc_index gc_later(gc_index a, gc_index b) { return a > b ? a : b; }
 GRADCELL_DEVICE gc_index gc_sooner(gc_index a, gc_index b) { return a < b ? a : b; }
 
-// to[i][j] = sum over f of left(i, f) right(j, f). Threads wait for each other before and after; what
-// changes squares element by element gives each thread the same ones.
+// to[i][j] = sum over f of left(i, f) right(j, f). Threads wait for each other before and after;
+// what changes squares element by element gives each thread the same ones.
 template <class T, class Left, class Right>
 GRADCELL_DEVICE void gc_dots(gc_square<T>& to, gc_square<T>& a, gc_square<T>& b, gc_index features,
                              Left left, Right right) {
