@@ -40,10 +40,10 @@ def ended(out: pathlib.Path) -> dict[str, int]:
 
 def test_no_step_ends_the_others(process: Process, alone: list[str]) -> None:
     out = process.folder / "out"
-    steps = "versions package smoke profile tests times"
+    steps = "versions package profile smoke"
     done = subprocess.run(
         [*alone, "sh", str(SCRIPT), str(out)],
-        env=environment(process, GPU_STEPS=steps, GPU_SECONDS="55"),
+        env=environment(process, GPU_STEPS=steps),
         capture_output=True,
         text=True,
     )
@@ -54,6 +54,15 @@ def test_no_step_ends_the_others(process: Process, alone: list[str]) -> None:
     lines = (out / "smoke.txt").read_text().splitlines()
     assert found["smoke"] == 0 and sum(": ok, " in line for line in lines) == 6, lines
     assert found["profile"] == 127  # no ncu here
+
+
+@pytest.mark.slow
+def test_a_step_ends_with_its_time(process: Process, alone: list[str]) -> None:
+    out = process.folder / "out"
+    steps = environment(process, GPU_STEPS="times tests", GPU_SECONDS="15", GPU_SCALE="0.01")
+    subprocess.run([*alone, "sh", str(SCRIPT), str(out)], env=steps, stdout=subprocess.DEVNULL)
+    assert ended(out) == {"times": 124, "tests": 124}
+    assert "Fake GPU" in (out / "times.txt").read_text()
 
 
 @pytest.mark.slow
