@@ -22,7 +22,7 @@ from gradcell.numpy.conversion import (
     typed,
 )
 from gradcell.numpy.making import arange
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 
 _ops = _core.ops
 
@@ -135,6 +135,7 @@ def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
     return _extreme_without_nan(a, axis, dtype, keepdims, math.inf, ops.amin)
 
 
+@in_float32
 def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False
 ) -> Tensor:
@@ -145,6 +146,12 @@ def nanvar(
     return _ops.div(
         ops.nansum(_ops.square(deviation), axis, keepdims), _ops.sub(count, float(ddof))
     )
+
+
+@in_float32
+def spread_without_nan(a: Any, axis: Any, dtype: Any, ddof: int, keepdims: bool) -> Tensor:
+    """The standard deviation of the elements that are not NaN."""
+    return _ops.sqrt(nanvar(a, axis, dtype, ddof, keepdims))
 
 
 def total(x: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any) -> Tensor:

@@ -60,7 +60,7 @@ ROWS = (
     ("a, axis=None, dtype=None, keepdims=False", "ops.{}(floating(a), axis, keepdims, dtype=dtype)",
      "nansum nanmean"),
     ("a, axis=None, dtype=None, ddof=0, keepdims=False",
-     "ops.sqrt(nanvar(a, axis, dtype, ddof, keepdims))",
+     "spread_without_nan(a, axis, dtype, ddof, keepdims)",
      "nanstd"),
     ("a, offset=0, axis1=0, axis2=1, dtype=None",
      "typed(ops.trace(tensor(a), offset, axis1, axis2), dtype)",

@@ -15,7 +15,7 @@ from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.ops import shaping
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 
 _ops = _core.ops
 
@@ -34,6 +34,7 @@ def _columns(x: Tensor) -> tuple[Tensor, ...]:
 
 
 @one_plan
+@in_float32
 def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
     """The overlap of each gt box (rows) with each anchor box (columns): the intersection's area over
     that of the union ('iou') or of the gt box ('iof'); pixels at both ends belong to a box."""

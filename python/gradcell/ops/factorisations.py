@@ -18,7 +18,7 @@ from gradcell import _core, arguments
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.ops import complex_numbers, shaping
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.own_derivatives import Pullback, call, fitted
 
 _ops = _core.ops
@@ -319,6 +319,7 @@ def det(input: Any) -> Tensor:
 
 
 @one_plan
+@in_float32
 def _small_det(x: Tensor, n: int) -> Tensor:
     """By the first row (Laplace)."""
     if n == 0:

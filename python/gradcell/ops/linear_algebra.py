@@ -12,7 +12,7 @@ from gradcell._convert import to_dtype
 from gradcell._core import Tensor
 from gradcell._location import where
 from gradcell.ops import complex_numbers, products, reductions, shaping
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 
 _ops = _core.ops
 
@@ -75,6 +75,7 @@ def kron(input: Any, other: Any) -> Tensor:
 
 
 @one_plan
+@in_float32
 def cross(input: Any, other: Any, dim: Any = None) -> Tensor:
     """The vector products along dim, of size 3; None: along the first dimension of that size."""
     a, b = arguments.tensor(input, "cross"), arguments.tensor(other, "cross", "other")

@@ -14,7 +14,7 @@ from gradcell._location import where
 from gradcell.ops.activations import _softplus
 from gradcell.ops.loops import loop
 from gradcell.ops.losses import _pair, _reduced
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.reductions import length
 
 __all__ = [
@@ -46,6 +46,7 @@ def _norm(x: Tensor, p: float, eps: float) -> Tensor:
 
 
 @one_plan
+@in_float32
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: Any = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -71,6 +72,7 @@ def cosine_embedding_loss(
 
 
 @one_plan
+@in_float32
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, margin: Any = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -85,6 +87,7 @@ def margin_ranking_loss(
 
 
 @one_plan
+@in_float32
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,
@@ -122,6 +125,7 @@ def triplet_margin_loss(
 
 
 @one_plan
+@in_float32
 def hinge_embedding_loss(
     inputs: Any, targets: Any, margin: Any = 1.0, reduction: str = "mean"
 ) -> Tensor:
@@ -135,6 +139,7 @@ def hinge_embedding_loss(
 
 
 @one_plan
+@in_float32
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-target input)), target 1 or -1; of one shape."""
     x, t = _pair(input, target, "soft_margin_loss", reduction)
@@ -143,6 +148,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
 
 
 @one_plan
+@in_float32
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -180,6 +186,7 @@ def multi_margin_loss(
 
 
 @one_plan
+@in_float32
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The sum over labels j and other classes i of max(0, 1 - x[j] + x[i]), over the number of
     classes.
@@ -217,6 +224,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
 
 
 @one_plan
+@in_float32
 def multilabel_soft_margin_loss(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -237,6 +245,7 @@ def multilabel_soft_margin_loss(
 
 
 @one_plan
+@in_float32
 def gaussian_nll_loss(
     x: Any, target: Any, var: Any, full: bool = False, eps: Any = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -257,6 +266,7 @@ def gaussian_nll_loss(
 
 
 @one_plan
+@in_float32
 def poisson_nll_loss(
     input: Any,
     target: Any,
@@ -331,6 +341,7 @@ def _lengths(value: Any, n: int, op: str, name: str) -> Tensor:
 
 
 @one_plan
+@in_float32
 def ctc_loss(
     log_probs: Any,
     targets: Any,

@@ -126,6 +126,8 @@ def in_float32(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _in(value: Any, kinds: Collection[_core.DType], target: _core.DType) -> Any:
-    """Tensors of these dtypes cast; anything else as it is."""
+    """Tensors of these dtypes cast, in tuples too; anything else as it is."""
+    if isinstance(value, tuple):
+        return tuple(_in(v, kinds, target) for v in value)
     cast = isinstance(value, _core.Tensor) and value.dtype in kinds
     return _core.ops.cast(value, target) if cast else value
