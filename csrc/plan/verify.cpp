@@ -165,7 +165,13 @@ class RegionChecker {
       case TileOp::WeightGrad:
         operand(a, i.features);
         return operand(i.operand[1], i.inner);
-      default:
+      case TileOp::Elementwise:
+      case TileOp::Chain:
+      case TileOp::Formula:
+      case TileOp::Choose:
+      case TileOp::Convert:
+      case TileOp::Narrow:
+      case TileOp::RowReduce:
         for (int k = 0; k < i.operand_count; ++k) operand(i.operand[k], i.features);
     }
   }

@@ -36,7 +36,9 @@ OTHERS = [0.0, 1.0, -1.0, 0.5, 2.0]
 EXCUSED = {
     "random": {"bernoulli", "dropout", "normal", "poisson", "rand", "standard_laplace"},
     "a step, whose differences agree where they leave it on both sides": {"sgn", "sign", "heaviside"},
-    "constant by definition": {"stop_gradient", "stop_gradient_", "arange", "histogram_bin_edges", "scalar_to_tensor"},
+    "constant by definition": {
+        "stop_gradient", "stop_gradient_", "arange", "histogram_bin_edges", "scalar_to_tensor",
+    },
     "float32 results": {"asfarray"},
     "documented: NaN where the spread or the length is 0": {"std", "nanstd", "std_mean"},
     "rounding by a power of ten": {"around", "round"},
