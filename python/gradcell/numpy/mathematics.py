@@ -149,12 +149,6 @@ def nanvar(
     )
 
 
-@in_float32
-def spread_without_nan(a: Any, axis: Any, dtype: Any, ddof: int, keepdims: bool) -> Tensor:
-    """The standard deviation of the elements that are not NaN."""
-    return _ops.sqrt(nanvar(a, axis, dtype, ddof, keepdims))
-
-
 def total(x: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any) -> Tensor:
     """The sum, with initial added."""
     out = ops.sum(tensor(x), axis, keepdims, dtype=dtype)
