@@ -167,10 +167,8 @@ void draw_by_weights(const Call& c, const void* const* in, void* out) {
 /// The least number that a dtype has, or the largest.
 template <class S>
 S end_of(bool least) {
-  if constexpr (std::is_same_v<S, F16>)
-    return S(least ? -65504.0F : 65504.0F);
-  else if constexpr (std::is_same_v<S, BF16>)
-    return S(least ? -0x1.FEp127F : 0x1.FEp127F);
+  if constexpr (kNarrowFloat<S>)
+    return S(least ? -S::kLargest : S::kLargest);
   else
     return least ? std::numeric_limits<S>::lowest() : std::numeric_limits<S>::max();
 }

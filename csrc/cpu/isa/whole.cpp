@@ -279,6 +279,7 @@ void sum_of_halves(const uint16_t* x, size_t n, double* acc) {
 
 bool sum_halves(DType type, const uint16_t* x, size_t n, double* acc) {
 #if defined(__AVX512F__)
+  if (type != DType::BFloat16 && type != DType::Float16) return false;
   type == DType::BFloat16 ? sum_of_halves<true>(x, n, acc) : sum_of_halves<false>(x, n, acc);
   return true;
 #else
