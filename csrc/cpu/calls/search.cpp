@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "cpu/calls/calls.h"
 #include "cpu/calls/order_keys.h"
 #include "cpu/calls/routines.h"
 #include "cpu/calls/wide.h"
@@ -33,7 +34,9 @@ int64_t place_of(const K* line, int64_t n, K k, bool right) {
   return at - line;
 }
 
-void place_in_line(const Call& c, const void* const* in, void* out) {
+}  // namespace
+
+void search(const Call& c, const void* const* in, void* out) {
   const bool right = decode<LineAttributes>(c.attributes).right;
   const int64_t n = c.in[0].dims.back(), m = c.in[1].dims.back();
   by_wide_dtype(c.in[0].dtype, [&]<class T>() {
@@ -52,6 +55,8 @@ void place_in_line(const Call& c, const void* const* in, void* out) {
     });
   });
 }
+
+namespace {
 
 /// Whether each of n elements is among m others, none of which is NaN's.
 template <class T>
@@ -240,8 +245,9 @@ void segment_best(const Call& c, const void* const* in, void* out) {
 }
 
 constexpr RoutineRow kRows[] = {
-    {Op::PlaceInLine, place_in_line},  {Op::Among, among},
-    {Op::CountBetween, count_between}, {Op::DrawByWeights, draw_by_weights},
+    {Op::Among, among},
+    {Op::CountBetween, count_between},
+    {Op::DrawByWeights, draw_by_weights},
     {Op::SegmentBest, segment_best},
 };
 
