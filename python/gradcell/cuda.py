@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradcell import _core, tree
+from gradcell import _core
+from gradcell.base import tree
 
 __all__ = ["Plan", "inspect", "plan_of", "synchronize"]
 

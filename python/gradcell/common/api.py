@@ -11,10 +11,11 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
-from gradcell.compiled import jit, run_traced
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.compilation.compiled import jit, run_traced
 
 ms_function = jit
 

@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import Any
 
 from gradcell import _core
-from gradcell._location import where
+from gradcell.base.location import where
 
 _FUNCTIONS = (
     "MPI_Iallreduce MPI_Ireduce MPI_Ireduce_scatter_block MPI_Iallgather MPI_Ialltoall MPI_Ibcast "

@@ -18,7 +18,7 @@ __all__ = [*_FORMS.rows, *_MODULES]
 if _typing.TYPE_CHECKING:
     from gradcell.mint._tables import *  # noqa: F403
 
-from gradcell._signposts import missing as _missing  # noqa: E402
+from gradcell.base.signposts import missing as _missing  # noqa: E402
 
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 

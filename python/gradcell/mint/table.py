@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core, arguments, ops
-from gradcell._convert import to_dtype
+from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell._forms import Forms
-from gradcell.ops.creation import filled  # noqa: F401 (of the rows)
-from gradcell.ops.shaping import diagonal_or_matrix  # noqa: F401 (of the rows)
+from gradcell.base import arguments
+from gradcell.base.convert import to_dtype
+from gradcell.base.forms import Forms
+from gradcell.ops.arrays.creation import filled  # noqa: F401 (of the rows)
+from gradcell.ops.arrays.shaping import diagonal_or_matrix  # noqa: F401 (of the rows)
 
 _ops = _core.ops
 

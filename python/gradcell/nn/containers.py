@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gradcell import _core
-from gradcell._location import where
+from gradcell.base.location import where
 from gradcell.nn.cell import Cell
 
 __all__ = [

@@ -40,7 +40,7 @@ __all__ = [
 if _typing.TYPE_CHECKING:
     from gradcell.numpy._tables import *  # noqa: F403
 
-from gradcell._signposts import missing as _missing  # noqa: E402
+from gradcell.base.signposts import missing as _missing  # noqa: E402
 
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 

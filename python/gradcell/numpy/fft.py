@@ -1,7 +1,7 @@
 """The discrete Fourier transforms of ops, with NumPy's names of arguments: mindspore.numpy.fft."""
 
-from gradcell._forms import Forms as _Forms
-from gradcell.ops import fourier as _fourier
+from gradcell.base.forms import Forms as _Forms
+from gradcell.ops.matrices import fourier as _fourier
 
 _ONE = "fft ifft rfft irfft hfft ihfft"
 

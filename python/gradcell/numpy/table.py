@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell._forms import Forms
+from gradcell.base.forms import Forms
 from gradcell.numpy import conversion, making, mathematics, shaping
-from gradcell.ops.shaping import diagonal_or_matrix
+from gradcell.ops.arrays.shaping import diagonal_or_matrix
 
 _FLOAT32 = "dtype=_core.float32"
 

@@ -10,9 +10,10 @@ import functools
 from collections.abc import Callable, Collection
 from typing import Any, ParamSpec, TypeVar
 
-from gradcell import _core, tree
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.compiled import run_traced, settled
+from gradcell.base import tree
+from gradcell.compilation.compiled import run_traced, settled
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _notice
-from gradcell._location import where
+from gradcell.base import notice
+from gradcell.base.location import where
 from gradcell.communication.engine import announced
 from gradcell.parallel._mode import ParallelMode
 
@@ -100,12 +100,12 @@ def set_auto_parallel_context(**kwargs: Any) -> None:
     for name, value in kwargs.items():
         several = name == "pipeline_stages" and value > 1
         if name == "device_num" and value > 1 and announced() == 1:
-            _notice.once(f"set_auto_parallel_context({name}={value!r})", "there is one process")
+            notice.once(f"set_auto_parallel_context({name}={value!r})", "there is one process")
         divided = value in (ParallelMode.SEMI_AUTO_PARALLEL, ParallelMode.AUTO_PARALLEL)
         if several or (name == "parallel_mode" and divided):
-            _notice.once(f"set_auto_parallel_context({name}={value!r})", _NOTHING_TO_DIVIDE)
+            notice.once(f"set_auto_parallel_context({name}={value!r})", _NOTHING_TO_DIVIDE)
         if name == "strategy_ckpt_save_file" and value:
-            _notice.once(f"set_auto_parallel_context({name}=...)", "there is no strategy to save")
+            notice.once(f"set_auto_parallel_context({name}=...)", "there is no strategy to save")
         _values[name] = value
         _set.add(name)
         if name == "full_batch":

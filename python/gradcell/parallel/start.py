@@ -8,7 +8,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base.location import where
 from gradcell.communication import collectives
 from gradcell.communication.engine import processes
 from gradcell.parallel._auto_parallel_context import get_auto_parallel_context

@@ -6,7 +6,7 @@ from typing import Any
 
 from gradcell import ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell._forms import Forms
+from gradcell.base.forms import Forms
 
 
 def triangular(a: Tensor, lower: bool, unit_diagonal: bool) -> Tensor:

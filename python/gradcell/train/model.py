@@ -6,9 +6,10 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core, _notice, amp, arguments, nn
+from gradcell import _core, amp, nn
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base import arguments, notice
+from gradcell.base.location import where
 from gradcell.communication import collectives
 from gradcell.nn.cell import Cell
 from gradcell.nn.metrics import Loss, get_metrics
@@ -347,7 +348,7 @@ def _check_sink_size(sink_mode: bool, sink_size: Any) -> None:
             f"Model.train: 'sink_size' must be -1 or positive, but got {sink_size}{where()}"
         )
     if sink_mode and sink_size != -1:
-        _notice.once(f"Model.train(sink_size={sink_size})", "an epoch is all of the data")
+        notice.once(f"Model.train(sink_size={sink_size})", "an epoch is all of the data")
 
 
 def _check_batches(count: int | None) -> None:

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import gradcell as gc
-from gradcell import Tensor, _notice, nn, ops
+from gradcell import Tensor, nn, ops
+from gradcell.base import notice
 
 
 @pytest.fixture(autouse=True)
 def as_at_first():
-    _notice._said.clear()
+    notice._said.clear()
     yield
     gc.reset_auto_parallel_context()
     gc.communication.release()
@@ -25,7 +26,7 @@ def as_at_first():
 
 def run(code):
     """What a process of its own prints, with mindspore as a name for gradcell."""
-    code = "from gradcell import alias; alias.install()\n" + code
+    code = "from gradcell.mindspore import alias; alias.install()\n" + code
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
 

@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,15 @@ def test_a_circle_is_found():
     assert cycle(graph) is not None
     graph["gradcell.b.y"] = set()
     assert cycle(graph) is None
+
+
+#: The most modules of a folder that one can keep in mind.
+MOST_FILES = 25
+
+
+def test_no_folder_holds_more_than_one_can_keep_in_mind():
+    counts = Counter(file.parent for file in modules().values() if file)
+    assert {str(folder): n for folder, n in counts.items() if n > MOST_FILES} == {}
 
 
 #: MindSpore's paths of modules that the packages around them do not list.

@@ -9,7 +9,7 @@ from window_rows import POOLS, SAMPLES, SMALL, convolved, sampled, shapes
 
 import gradcell as ms
 from gradcell import Parameter, Tensor, _core, nn, ops
-from gradcell.inspect import recorded_nodes
+from gradcell.show.inspect import recorded_nodes
 from gradcell.train.onnx import _RULES, _SAME, _WITHOUT, export, onnx_model
 
 DRAW = np.random.RandomState(0)

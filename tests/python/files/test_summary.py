@@ -11,7 +11,7 @@ import gradcell as ms
 import gradcell.dataset as ds
 from gradcell import Tensor, nn
 from gradcell._core import crc32c
-from gradcell._records import framed, places
+from gradcell.files.records import framed, places
 from gradcell.train import Model, SummaryCollector, SummaryRecord
 
 

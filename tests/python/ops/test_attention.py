@@ -17,8 +17,8 @@ from check_grads import check_grads
 
 import gradcell as ms
 from gradcell import Tensor, nn, ops
-from gradcell.ops.attention import attend, weights
-from gradcell.ops.random import _draw
+from gradcell.ops.networks.attention import attend, weights
+from gradcell.ops.random.functions import _draw
 
 RNG = np.random.default_rng(0)
 
@@ -212,7 +212,7 @@ MEMORY = """
 import numpy as np, resource
 import gradcell as ms
 from gradcell import Tensor
-from gradcell.ops.attention import attend
+from gradcell.ops.networks.attention import attend
 rng = np.random.default_rng(0)
 def tensors(n):
     return [Tensor(rng.standard_normal((1, n, 64), dtype=np.float32)) for _ in range(3)]

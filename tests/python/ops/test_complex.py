@@ -14,7 +14,7 @@ from check_grads import check_grads
 
 import gradcell as ms
 from gradcell import Parameter, Tensor, _core, nn, ops
-from gradcell.ops.complex_numbers import complex_of, part
+from gradcell.ops.elements.complex_numbers import complex_of, part
 
 UNARY: dict[str, Any] = {
     "neg": np.negative, "abs": lambda z: np.abs(z) + 0j, "sign": lambda z: z / np.abs(z),

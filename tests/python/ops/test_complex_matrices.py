@@ -11,7 +11,7 @@ from check_grads import check_grads
 
 import gradcell as ms
 from gradcell import Tensor, nn, ops
-from gradcell.ops.complex_numbers import complex_of, part
+from gradcell.ops.elements.complex_numbers import complex_of, part
 
 RNG = np.random.default_rng(5)
 

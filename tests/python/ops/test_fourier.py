@@ -11,7 +11,7 @@ from check_grads import check_grads
 
 import gradcell as ms
 from gradcell import Tensor, ops
-from gradcell.ops.complex_numbers import complex_of, part
+from gradcell.ops.elements.complex_numbers import complex_of, part
 
 LENGTHS = [1, 2, 3, 4, 5, 7, 8, 11, 12, 13, 16, 30, 49, 97, 121, 128, 251, 1000]
 NORMS = [None, "backward", "ortho", "forward"]

@@ -11,8 +11,9 @@ import typing as _typing
 from importlib import import_module as _import_module
 from typing import Any
 
-from gradcell import _notice, nn as _nn
-from gradcell._location import where
+from gradcell import nn as _nn
+from gradcell.base import notice
+from gradcell.base.location import where
 
 _CONV = (
     "in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, "
@@ -88,7 +89,7 @@ def _dtype(dtype: Any) -> dict[str, Any]:
 def _new(inplace: bool) -> dict[str, Any]:
     """Warns once where the input is to be overwritten."""
     if inplace:
-        _notice.once("mint.nn: inplace=True", "a layer gives a new tensor")
+        notice.once("mint.nn: inplace=True", "a layer gives a new tensor")
     return {}
 
 
@@ -117,7 +118,7 @@ def _make(name: str) -> type:
 if _typing.TYPE_CHECKING:
     from gradcell.mint.nn._tables import *  # noqa: F403
 
-from gradcell._signposts import missing as _missing  # noqa: E402
+from gradcell.base.signposts import missing as _missing  # noqa: E402
 
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import typing as _typing
 from typing import Any
 
-from gradcell import _core, arguments, ops
-from gradcell._forms import Forms
-from gradcell._location import where
+from gradcell import _core, ops
+from gradcell.base import arguments
+from gradcell.base.forms import Forms
+from gradcell.base.location import where
 from gradcell.mint.table import typed
-from gradcell.ops import convolution, windows
+from gradcell.ops.networks import convolution, windows
 
 _ops = _core.ops
 
@@ -218,7 +219,7 @@ __all__ = [
 if _typing.TYPE_CHECKING:
     from gradcell.mint.nn._functional_tables import *  # noqa: F403
 
-from gradcell._signposts import missing as _missing  # noqa: E402
+from gradcell.base.signposts import missing as _missing  # noqa: E402
 
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 

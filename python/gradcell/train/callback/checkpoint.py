@@ -7,9 +7,10 @@ import re
 import time
 from typing import Any
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.communication import collectives
 from gradcell.communication.management import get_rank
 from gradcell.nn.cell import Cell
