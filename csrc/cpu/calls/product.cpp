@@ -26,11 +26,13 @@ void by_parts(int64_t n, F body) {
 template <class S>
 void plain_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const S* a, const S* b,
                    S* c) {
+  using Sum = std::conditional_t<kNarrowFloat<S>, float, int64_t>;
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
-      int64_t sum = 0;
+      Sum sum = 0;
       for (int64_t l = 0; l < k; ++l)
-        sum += static_cast<int64_t>(a[ta ? l * m + i : i * k + l]) * b[tb ? j * k + l : l * n + j];
+        sum += static_cast<Sum>(a[ta ? l * m + i : i * k + l]) *
+               static_cast<Sum>(b[tb ? j * k + l : l * n + j]);
       c[i * n + j] = static_cast<S>(sum);
     }
 }
