@@ -23,9 +23,6 @@ PACKAGE = Path(__file__).parents[1] / "python" / "gradcell"
 #: The modules with names made from tables, and their stubs.
 STUBS = {
     "gradcell.ops": "ops/_tables.pyi",
-    "gradcell.mint": "mint/_tables.pyi",
-    "gradcell.mint.linalg": "mint/_linalg_tables.pyi",
-    "gradcell.mint.special": "mint/_special_tables.pyi",
     "gradcell.mint.nn": "mint/nn/_tables.pyi",
     "gradcell.mint.nn.functional": "mint/nn/_functional_tables.pyi",
     "gradcell.numpy": "numpy/_tables.pyi",

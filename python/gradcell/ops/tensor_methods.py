@@ -6,7 +6,6 @@ MindSpore's methods come in two spellings, (axis, keepdims) and (dim, keepdim); 
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -248,7 +247,11 @@ def index_add(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     index_add(indices, y, axis, use_lock=True, check_index_bound=True): as ops.index_add."""
     if "indices" in kwargs or (args and isinstance(args[0], Tensor)):
         return _added_at(self, *args, **kwargs)
-    return mint("index_add")(self, *args, **kwargs)  # type: ignore[no-any-return]
+    return _source_added(self, *args, **kwargs)
+
+
+def _source_added(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
+    return ops.index_add(self, index, source if alpha == 1 else _core.ops.mul(source, alpha), dim)
 
 
 def _added_at(
@@ -302,11 +305,6 @@ def unique(
     place = Tensor(inverse.reshape(self.shape if dim is None else -1).astype(np.int64))
     parts = [found, *[place] * return_inverse, *[Tensor(counts.astype(np.int64))] * return_counts]
     return tuple(parts) if len(parts) > 1 else found
-
-
-def mint(name: str) -> Callable[..., Any]:
-    """A function of mint, which imports Tensor."""
-    return getattr(importlib.import_module("gradcell.mint"), name)  # type: ignore[no-any-return]
 
 
 def add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:

@@ -107,6 +107,64 @@ def test_a_circle_is_found():
     assert cycle(graph) is None
 
 
+#: The rooms and modules at the root, lowest first: each imports only what is in lines above its own, in
+#: functions and by importlib.import_module too. (`gradcell` itself and `__main__` are the roof.)
+FLOORS = """
+    _core
+    base dtype
+    communication files mindrecord
+    context cuda
+    compilation profiler runtime log
+    tensors
+    derivatives
+    ops
+    common solvers
+    nn
+    amp boost dataset mint numpy parallel scipy show
+    train
+    demo deepxde mindspore
+"""
+
+
+def asked_for(source):
+    """The modules that importlib.import_module is called with, where the text says which."""
+    return {
+        node.args[0].value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith("import_module")
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+    }
+
+
+def room(module):
+    return [*module.split("."), ""][1]
+
+
+def test_a_room_imports_what_is_below_it():
+    files = modules()
+    height = {
+        name: level
+        for level, line in enumerate(FLOORS.strip().splitlines())
+        for name in line.split()
+    }
+    rooms = {room(name) for name in files} - {"", "__main__"}
+    assert rooms == set(height)
+    graph = without_lazy_parts({}, files)  # those of packages' __init__
+    wrong = []
+    for name, file in files.items():
+        if file is None or room(name) in ("", "__main__"):
+            continue
+        source = file.read_text()
+        below = graph[name] if name in graph else imported(source, name, set(files))
+        for other in sorted(below | (asked_for(source) & set(files))):
+            here, there = room(name), room(other)
+            if there not in ("", here) and height[there] >= height[here]:
+                wrong.append(f"{name} imports {other}")
+    assert wrong == []
+
+
 #: The most modules of a folder that one can keep in mind.
 MOST_FILES = 25
 

@@ -116,7 +116,7 @@ def test_a_group_of_one_is_its_input() -> None:
 
 
 def test_buckets() -> None:
-    from gradcell.parallel.buckets import buckets
+    from gradcell.communication.buckets import buckets
 
     kinds = ["float32"] * 5
     assert buckets([100, 9 << 20, 100, 100, 100], kinds) == [[4, 3, 2], [1], [0]]

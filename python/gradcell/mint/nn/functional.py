@@ -9,7 +9,7 @@ from gradcell import _core, ops
 from gradcell.base import arguments
 from gradcell.base.forms import Forms
 from gradcell.base.location import where
-from gradcell.mint.table import typed
+from gradcell.mint.functions import typed
 from gradcell.ops.networks import convolution, windows
 
 _ops = _core.ops
