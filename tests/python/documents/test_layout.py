@@ -165,6 +165,18 @@ def test_a_room_imports_what_is_below_it():
     assert wrong == []
 
 
+def test_every_function_is_written_where_its_source_is_looked_for():
+    """No text is executed: type checkers, debuggers and inspect.getsource read what runs."""
+    calls = [
+        f"{name}:{node.lineno}"
+        for name, file in modules().items()
+        if file is not None
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("exec", "eval")
+    ]
+    assert calls == []
+
+
 #: The most modules of a folder that one can keep in mind.
 MOST_FILES = 25
 
@@ -172,6 +184,11 @@ MOST_FILES = 25
 def test_no_folder_holds_more_than_one_can_keep_in_mind():
     counts = Counter(file.parent for file in modules().values() if file)
     assert {str(folder): n for folder, n in counts.items() if n > MOST_FILES} == {}
+
+
+def test_no_folder_of_tests_holds_more_than_one_can_keep_in_mind():
+    counts = Counter(file.parent for file in Path(__file__).parents[1].rglob("*.py"))
+    assert {str(folder): n for folder, n in counts.items() if n > 30} == {}
 
 
 #: MindSpore's paths of modules that the packages around them do not list.

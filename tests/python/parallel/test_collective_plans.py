@@ -101,7 +101,9 @@ def test_adjoints() -> None:
         (lambda: gc.communication.create_group("g", "01"), TypeError, "rank_ids"),
     ],
 )
-def test_bad_input(call: Any, error: type[Exception], words: str) -> None:
+def test_collectives_refuse_groups_that_are_not_there(
+    call: Any, error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         call()
 
