@@ -19,6 +19,7 @@ import numpy as np
 
 import gradcell as ms
 from gradcell import Tensor, _core, cuda, nn, ops
+from gradcell.base import tree
 
 rng = np.random.default_rng(1)
 
@@ -175,7 +176,7 @@ def copy_bandwidth(elements: int) -> float | None:
 
 
 def wait(result: Any) -> None:
-    leaf = ms.tree.leaves(result)[0]
+    leaf = tree.leaves(result)[0]
     (leaf.sum() if leaf.ndim else leaf).asnumpy()
 
 

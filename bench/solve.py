@@ -82,7 +82,7 @@ def loss_of(problem: Problem) -> Callable[..., gc.Tensor]:
 
 
 def quasi_newton(cls: Any, steps: int) -> Callable[..., None]:
-    """Runs of a method of gradcell.quasi_newton, with new points after so many steps."""
+    """Runs of a method of gradcell.solvers.quasi_newton, with new points after so many steps."""
 
     def run(problem: Problem, random: np.random.Generator, course: Course) -> None:
         solver = cls(loss_of(problem), problem.parameters, *problem.points(random))

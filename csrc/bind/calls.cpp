@@ -1,5 +1,5 @@
 // Calls with a derivative of their own, whose rules are Python objects: for
-// python/gradcell/own_derivatives.py.
+// python/gradcell/derivatives/own_derivatives.py.
 #include "ad/calls.h"
 #include "bind/bind.h"
 #include "ops/ops.h"

@@ -334,7 +334,7 @@ void bind_tensor(py::module_& m) {
            }),
            py::arg("input_data"), py::arg("dtype") = py::none())
       .def(py::init([](py::object shape, py::object dtype, py::object init) -> TensorPtr {
-             py::object shaped = py::module_::import("gradcell._tensor").attr("shaped");
+             py::object shaped = py::module_::import("gradcell.tensors.tensor").attr("shaped");
              return std::make_shared<Tensor>(shaped(shape, dtype, init).cast<TensorPtr>()->value());
            }),
            py::kw_only(), py::arg("shape"), py::arg("dtype"), py::arg("init") = py::none())
@@ -371,7 +371,7 @@ void bind_tensor(py::module_& m) {
       "Gives x's elements those of value, cast and broadcast; of a view, in its base.");
   m.def("copy", &copy, py::arg("x"), "A tensor of its own with the same elements.");
 
-  // A Parameter is made of a variable: see python/gradcell/parameter.py.
+  // A Parameter is made of a variable: see python/gradcell/tensors/parameter.py.
   py::class_<ParameterBase, Tensor, std::shared_ptr<ParameterBase>>(m, "ParameterBase",
                                                                     py::dynamic_attr())
       .def(py::init([](const TensorPtr& value) {

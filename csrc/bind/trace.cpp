@@ -1,4 +1,4 @@
-// Traces and differentiation, for python/gradcell/transform.py.
+// Traces and differentiation, for python/gradcell/derivatives/transform.py.
 #include "ad/batching.h"
 #include "ad/calls.h"
 #include "ad/loops.h"

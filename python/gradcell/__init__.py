@@ -19,16 +19,17 @@ if _blas is not None and _blas.submodule_search_locations:
 
 from gradcell import context, cuda, dtype  # noqa: E402
 from gradcell._core import Tensor  # noqa: E402
-from gradcell._tensor import from_dlpack, from_numpy, tensor  # noqa: E402
-from gradcell.compiled import jit  # noqa: E402
+from gradcell.compilation.compiled import jit  # noqa: E402
 from gradcell.context import *  # noqa: E402, F403
+from gradcell.derivatives.transform import get_grad, grad, jvp, value_and_grad, vjp  # noqa: E402
 from gradcell.dtype import *  # noqa: E402, F403
-from gradcell.inspect import draw_graph, graph_text, plan_text  # noqa: E402
-from gradcell.parameter import Parameter, ParameterTuple  # noqa: E402
-from gradcell.transform import get_grad, grad, jvp, value_and_grad, vjp  # noqa: E402
+from gradcell.show.inspect import draw_graph, graph_text, plan_text  # noqa: E402
+from gradcell.tensors.parameter import Parameter, ParameterTuple  # noqa: E402
+from gradcell.tensors.tensor import from_dlpack, from_numpy, tensor  # noqa: E402
 
-from gradcell import common, ops, tensor_methods  # noqa: E402  isort: skip
-from gradcell.common.seed import get_seed, set_seed  # noqa: E402
+from gradcell import common, ops  # noqa: E402  isort: skip
+from gradcell.ops import tensor_methods  # noqa: E402  isort: skip
+from gradcell.base.seed import get_seed, set_seed  # noqa: E402
 
 if _typing.TYPE_CHECKING:
     from gradcell import (
@@ -48,7 +49,6 @@ if _typing.TYPE_CHECKING:
         train as train,
     )
     from gradcell.amp import build_train_network as build_train_network
-    from gradcell.batching import vmap as vmap
     from gradcell.common.api import (
         JitConfig as JitConfig,
         Symbol as Symbol,
@@ -76,17 +76,33 @@ if _typing.TYPE_CHECKING:
         RowTensor as RowTensor,
         SparseTensor as SparseTensor,
     )
-    from gradcell.custom_rules import (
+    from gradcell.derivatives.batching import vmap as vmap
+    from gradcell.derivatives.custom_rules import (
         custom_jvp as custom_jvp,
         custom_vjp as custom_vjp,
     )
-    from gradcell.finite_differences import check_grads as check_grads
-    from gradcell.jacobians import (
+    from gradcell.derivatives.finite_differences import check_grads as check_grads
+    from gradcell.derivatives.jacobians import (
         hessian as hessian,
         hvp as hvp,
         jacfwd as jacfwd,
         jacrev as jacrev,
         linearize as linearize,
+    )
+    from gradcell.derivatives.recorded import (
+        gradients as gradients,
+        watch as watch,
+    )
+    from gradcell.derivatives.second_order import (
+        fisher_product as fisher_product,
+        gauss_newton_product as gauss_newton_product,
+        per_sample_gradients as per_sample_gradients,
+    )
+    from gradcell.derivatives.taylor import (
+        biharmonic as biharmonic,
+        divergence as divergence,
+        laplacian as laplacian,
+        partials as partials,
     )
     from gradcell.nn.metrics import (
         get_metric_fn as get_metric_fn,
@@ -121,7 +137,7 @@ if _typing.TYPE_CHECKING:
         Loss as Loss,
         Perplexity as Perplexity,
     )
-    from gradcell.ops.random_state import (
+    from gradcell.ops.random.state import (
         get_rng_state as get_rng_state,
         set_rng_state as set_rng_state,
     )
@@ -137,7 +153,8 @@ if _typing.TYPE_CHECKING:
         Profiler as Profiler,
         profile as profile,
     )
-    from gradcell.quasi_newton import (
+    from gradcell.solvers import GaussNewton as GaussNewton, GaussNewtonState as GaussNewtonState
+    from gradcell.solvers.quasi_newton import (
         BFGS as BFGS,
         LBFGS as LBFGS,
         SSBFGS as SSBFGS,
@@ -145,22 +162,6 @@ if _typing.TYPE_CHECKING:
         LBFGSResult as LBFGSResult,
         SSBroyden as SSBroyden,
         lbfgs as lbfgs,
-    )
-    from gradcell.recorded import (
-        gradients as gradients,
-        watch as watch,
-    )
-    from gradcell.second_order import (
-        fisher_product as fisher_product,
-        gauss_newton_product as gauss_newton_product,
-        per_sample_gradients as per_sample_gradients,
-    )
-    from gradcell.solvers import GaussNewton as GaussNewton, GaussNewtonState as GaussNewtonState
-    from gradcell.taylor import (
-        biharmonic as biharmonic,
-        divergence as divergence,
-        laplacian as laplacian,
-        partials as partials,
     )
     from gradcell.train import (
         Callback as Callback,
@@ -197,25 +198,25 @@ _PLACES = {
     "amp": "build_train_network",
     "common.no_grad": "no_grad",
     "common.recompute": "recompute",
-    "custom_rules": "custom_jvp custom_vjp",
-    "finite_differences": "check_grads",
-    "quasi_newton": "BFGS FlatLoss LBFGS LBFGSResult SSBFGS SSBroyden lbfgs",
-    "recorded": "gradients watch",
+    "derivatives.custom_rules": "custom_jvp custom_vjp",
+    "derivatives.finite_differences": "check_grads",
+    "solvers.quasi_newton": "BFGS FlatLoss LBFGS LBFGSResult SSBFGS SSBroyden lbfgs",
+    "derivatives.recorded": "gradients watch",
     "solvers": "GaussNewton GaussNewtonState",
-    "second_order": "fisher_product gauss_newton_product per_sample_gradients",
+    "derivatives.second_order": "fisher_product gauss_newton_product per_sample_gradients",
     "common.api": """
         JitConfig Symbol constexpr data_sink enable_dynamic jit_class lazy_inline ms_memory_recycle
         mutable no_inline""",
     "common.generator": "Generator default_generator initial_seed manual_seed seed",
     "common.sparse_tensor": "COOTensor CSRTensor RowTensor SparseTensor",
-    "batching": "vmap",
-    "jacobians": "hessian hvp jacfwd jacrev linearize",
-    "ops.random_state": "get_rng_state set_rng_state",
+    "derivatives.batching": "vmap",
+    "derivatives.jacobians": "hessian hvp jacfwd jacrev linearize",
+    "ops.random.state": "get_rng_state set_rng_state",
     "parallel": """
         Layout get_algo_parameters reset_algo_parameters set_algo_parameters shard
         sync_pipeline_shared_parameters""",
     "profiler": "Profiler profile",
-    "taylor": "biharmonic divergence laplacian partials",
+    "derivatives.taylor": "biharmonic divergence laplacian partials",
     "train": """
         Accuracy BleuScore Callback CheckpointConfig ConfusionMatrix ConfusionMatrixMetric
         CosineSimilarity DatasetHelper Dice DynamicLossScaleManager EarlyStopping F1 Fbeta
@@ -229,7 +230,7 @@ _PLACES = {
 _LATER = {name: place for place, names in _PLACES.items() for name in names.split()}
 
 
-from gradcell._signposts import missing as _missing  # noqa: E402
+from gradcell.base.signposts import missing as _missing  # noqa: E402
 
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 

@@ -19,9 +19,11 @@ import sys
 import numpy as np
 
 import gradcell
-from gradcell import _core, _device_choice, _gpu, alias
+from gradcell import _core
+from gradcell.base import gpu
 from gradcell.communication import engine, launch
 from gradcell.demo import DEMOS
+from gradcell.mindspore import alias, device_choice
 
 
 def _rows() -> list[tuple[str, str]]:
@@ -36,7 +38,7 @@ def _rows() -> list[tuple[str, str]]:
         ("threads", str(_core.max_threads())),
         ("BLAS", blas),
     ]
-    rows += _gpu.report()
+    rows += gpu.report()
     rows += engine.report()
     cache = _core.kernel_cache_info()
     where = cache["directory"] or "nowhere to write: kernels stay in memory"
@@ -72,9 +74,9 @@ def run(options: argparse.Namespace) -> int:
         print(f"gradcell run: no such {'module' if module else 'file'}: {target}", file=sys.stderr)
         return 2
     try:
-        _device_choice.choose(options.device)
+        device_choice.choose(options.device)
     except RuntimeError as error:
-        print(f"gradcell run --device: {_gpu.reason(error)}", file=sys.stderr)
+        print(f"gradcell run --device: {gpu.reason(error)}", file=sys.stderr)
         return 2
     sys.argv = [target, *options.arguments]
     with _names_of_torch() if options.deepxde else contextlib.nullcontext():

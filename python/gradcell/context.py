@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gradcell import _core, _notice, _structure
-from gradcell._location import where
-from gradcell.parallel._auto_parallel_context import (
+from gradcell import _core
+from gradcell.base import notice, structure
+from gradcell.base.location import where
+from gradcell.communication import engine
+from gradcell.communication.mode import ParallelMode
+from gradcell.communication.sharing import (
     get_auto_parallel_context,
     reset_auto_parallel_context,
     set_auto_parallel_context,
 )
-from gradcell.parallel._mode import ParallelMode
 
 __all__ = [
     "COMPATIBLE", "GRAPH_MODE", "LAX", "PYNATIVE_MODE", "STRICT", "ParallelMode",
@@ -124,7 +126,7 @@ def set_default_dtype(dtype: _core.DType) -> None:
         )
     before = _core.default_dtype().name
     _core.set_default_dtype(dtype)
-    _structure.changed("process", "default_dtype", before, dtype.name)
+    structure.changed("process", "default_dtype", before, dtype.name)
 
 
 _DEVICES = ("CPU", "GPU", "Ascend")
@@ -171,12 +173,12 @@ def _granted(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _choose_device(target: str, number: int) -> None:
-    from gradcell import _gpu
+    from gradcell.base import gpu
 
     if target == "GPU":
-        _gpu.use(number)
+        gpu.use(number)
     else:
-        _gpu.leave()
+        gpu.leave()
 
 
 def _check_gpu_config(options: Any) -> None:
@@ -192,7 +194,7 @@ def _check_effect(name: str, value: Any) -> None:
     """Warns once where a setting asks for what is not done."""
     first, why = _OTHERS[name]
     if why and value and value != first:
-        _notice.once(f"set_context({name}={value!r})", why)
+        notice.once(f"set_context({name}={value!r})", why)
 
 
 def set_context(**kwargs: Any) -> None:
@@ -298,7 +300,7 @@ _ps_values: dict[str, Any] = {"enable_ps": False}
 def set_ps_context(**kwargs: Any) -> None:
     """Keeps the options of a parameter server. Warns once if it is to be used: there is none."""
     if kwargs.get("enable_ps"):
-        _notice.once(
+        notice.once(
             "set_ps_context(enable_ps=True)", "there is one process, which has all parameters"
         )
     _ps_values.update(kwargs)
@@ -315,3 +317,10 @@ def reset_ps_context() -> None:
     """The options of a parameter server as they are at first."""
     _ps_values.clear()
     _ps_values["enable_ps"] = False
+
+
+def _choose_number(number: int) -> None:
+    set_context(device_id=number)
+
+
+engine.choose_device = _choose_number

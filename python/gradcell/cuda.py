@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from gradcell import _core, tree
+from gradcell import _core
+from gradcell.base import tree
 
 __all__ = ["Plan", "inspect", "plan_of", "synchronize"]
 
@@ -109,11 +110,13 @@ def plan_of(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     value is computed on the CPU, as anywhere in a function that records.
     """
     trace = _core.begin_trace()
+    looked = _core.look_for_written_attention(False)
     try:
         out = fn(*args, **kwargs)
         tensors = [t if t._traced else _core.record(t) for t in tree.leaves(out)]
         return Plan(_core.cuda_plan(tensors))
     finally:
+        _core.look_for_written_attention(looked)
         trace.abandon()
         _core.end_trace()
 

@@ -16,8 +16,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from gradcell import _core, arguments
-from gradcell._location import where
+from gradcell import _core
+from gradcell.base import arguments
+from gradcell.base.location import where
 
 
 @dataclass

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core, _notice, context
+from gradcell import _core, context
+from gradcell.base import notice
 
 __all__ = [
     "empty_cache", "launch_blocking", "memory_allocated", "memory_reserved", "memory_stats",
@@ -21,7 +22,7 @@ def synchronize() -> None:
 
 def launch_blocking() -> None:
     """Has each op wait for its result. Warns once: errors are raised where they happen anyway."""
-    _notice.once("launch_blocking", "errors name the user's line anyway")
+    notice.once("launch_blocking", "errors name the user's line anyway")
 
 
 def set_memory(
@@ -29,7 +30,7 @@ def set_memory(
     optimize_level: str = "O0", huge_page_reserve_size: str = "0GB",
 ) -> None:  # fmt: skip
     """How to take memory from the device. Warns once: it is taken as it is needed."""
-    _notice.once("set_memory", "memory is taken as it is needed")
+    notice.once("set_memory", "memory is taken as it is needed")
 
 
 def threads_num(num: int) -> None:

@@ -1,8 +1,8 @@
 """The groups of the reference, and which entries belong to each.
 
 A pattern with a dot before its name ("ops.sin", "gc.set_*") is of names, one that begins with @ of the
-modules that things are defined in. Patterns of names come before those of modules. An entry that no
-pattern fits, or patterns of two groups, is an error: a new name has its place by the module it is
+modules of gradcell that things are defined in. Patterns of names come before those of modules. An entry
+that no pattern fits, or patterns of two groups, is an error: a new name has its place by the module it is
 defined in, or gets a pattern here.
 """
 
@@ -30,39 +30,39 @@ GROUPS = (
     Group(
         "Derivatives and transforms", "derivatives", "Derivatives",
         "Functions that take a function and give its derivatives, in reverse and forward mode, of any order.",
-        """@gradcell.transform @gradcell.jacobians @gradcell.taylor @gradcell.recorded
-        @gradcell.second_order
-        @gradcell.finite_differences @gradcell.common.no_grad ops.stop_gradient ops.stop_gradient_
+        """@derivatives.transform @derivatives.jacobians @derivatives.taylor @derivatives.recorded
+        @derivatives.second_order
+        @derivatives.finite_differences @common.no_grad ops.stop_gradient ops.stop_gradient_
         nn.Jvp
         nn.Vjp""",
     ),
     Group(
         "Derivatives and transforms", "transforms", "Compiling, batching, rules of your own",
         "Compiled functions, functions of a batch, loops, memory against time, and derivatives of your own.",
-        """@gradcell.compiled @gradcell.batching @gradcell.custom_rules @gradcell.common.recompute
-        @gradcell.common.api @gradcell.ops.loops @gradcell.ops.gradient_hooks""",
+        """@compilation.compiled @derivatives.batching @derivatives.custom_rules @common.recompute
+        @common.api @base.symbol @ops.control.loops @ops.control.gradient_hooks""",
     ),
     Group(
         "Tensors", "tensors", "Tensors and parameters",
         "What functions take and give: arrays that know their shape, dtype and place.",
-        """gc.Tensor @gradcell._tensor @gradcell.parameter ops.is_tensor ops.typeof ops.dtype ops.shape
+        """gc.Tensor @tensors.tensor @tensors.parameter ops.is_tensor ops.typeof ops.dtype ops.shape
         ops.rank ops.size ops.cast ops.is_floating_point ops.scalar_to_tensor
-        @gradcell.common.sparse_tensor""",
+        @common.sparse_tensor""",
     ),
     Group(
         "Tensors", "dtypes", "Dtypes",
         "The types of elements. `x.dtype` is one of them, and `dtype=` takes them.",
-        "@gradcell.dtype @gradcell._core gc.*_dtype numpy.finfo numpy.promote_types",
+        "@dtype @_core gc.*_dtype numpy.finfo numpy.promote_types",
     ),
     Group(
         "Tensors", "settings", "Settings",
         "The device, the mode of execution, defaults.",
-        "@gradcell.context gc.*_MODE gc.COMPATIBLE gc.LAX gc.STRICT gc.run_check",
+        "@context gc.*_MODE gc.COMPATIBLE gc.LAX gc.STRICT gc.run_check",
     ),
     Group(
         "Functions of arrays", "creation", "Creation",
         "Arrays of given numbers.",
-        """@gradcell.ops.creation ops.one_hot ops.tril_indices ops.triu_indices ops.sequence_mask
+        """@ops.arrays.creation ops.one_hot ops.tril_indices ops.triu_indices ops.sequence_mask
         ops.identity ops.vander ops.meshgrid""",
     ),
     Group(
@@ -95,204 +95,204 @@ GROUPS = (
     Group(
         "Functions of arrays", "special", "Special functions",
         "The error function, gamma, Bessel and zeta functions, for each element.",
-        """@gradcell.ops.special @gradcell.ops.bessels @gradcell.ops.gammas ops.erf ops.erfc ops.erfinv
+        """@ops.elements.special @ops.elements.bessels @ops.elements.gammas ops.erf ops.erfc ops.erfinv
         ops.ndtr ops.digamma ops.lgamma""",
     ),
     Group(
         "Functions of arrays", "complex", "Complex numbers",
         "Parts, conjugates, and arrays of complex numbers.",
-        "@gradcell.ops.complex_numbers",
+        "@ops.elements.complex_numbers",
     ),
     Group(
         "Functions of arrays", "activations", "Activations",
         "The functions between the layers of a network, for each element.",
-        """@gradcell.ops.activations ops.relu ops.sigmoid ops.hardsigmoid ops.hardswish""",
+        """@ops.elements.activations ops.relu ops.sigmoid ops.hardsigmoid ops.hardswish""",
     ),
     Group(
         "Functions of arrays", "reductions", "Reductions and scans",
         "Sums, means, extrema, statistics, and running sums along axes.",
-        """@gradcell.ops.reductions @gradcell.ops.statistics @gradcell.ops.scans
-        @gradcell.ops.sequences ops.clip_by_norm ops.clip_by_global_norm""",
+        """@ops.reductions.reductions @ops.reductions.statistics @ops.reductions.scans
+        @ops.networks.sequences ops.clip_by_norm ops.clip_by_global_norm""",
     ),
     Group(
         "Functions of arrays", "shapes", "Shapes, joining, cutting",
         "The same elements in another shape, order or company.",
-        """@gradcell.ops.shaping @gradcell.ops.arrangement""",
+        """@ops.arrays.shaping @ops.arrays.arrangement""",
     ),
     Group(
         "Functions of arrays", "indexing", "Indexing, gather, scatter",
         "Elements at places, and arrays with elements written at places.",
-        """@gradcell.ops.indexing @gradcell.ops.scatters ops.scatter_add ops.scatter_update
+        """@ops.arrays.indexing @ops.arrays.scatters ops.scatter_add ops.scatter_update
         ops.assign ops.assign_add ops.assign_sub""",
     ),
     Group(
         "Functions of arrays", "sorting", "Sorting, searching, sets",
         "Order, places of values, and what occurs.",
-        """ops.sort ops.argsort ops.topk ops.nonzero @gradcell.ops.sets""",
+        """ops.sort ops.argsort ops.topk ops.nonzero @ops.reductions.sets""",
     ),
     Group(
         "Functions of arrays", "linear-algebra", "Products and linear algebra",
         "Products of matrices and tensors, factorisations, solutions of linear systems.",
-        """@gradcell.ops.products @gradcell.ops.linear_algebra @gradcell.ops.factorisations
-        @gradcell.scipy.linalg ops.trace ops.diag ops.diagonal ops.diagflat ops.multi_dot""",
+        """@ops.matrices.products @ops.matrices.linear_algebra @ops.matrices.factorisations
+        @scipy.linalg ops.trace ops.diag ops.diagonal ops.diagflat ops.multi_dot""",
     ),
     Group(
         "Functions of arrays", "fourier", "Fourier transforms",
         "Discrete Fourier transforms, of one or more dimensions.",
-        "@gradcell.ops.fourier",
+        "@ops.matrices.fourier",
     ),
     Group(
         "Functions of arrays", "windows", "Convolution, pooling, images",
         "Functions of neighbourhoods: convolutions, pools, resampling, boxes.",
-        """@gradcell.ops.convolution @gradcell.ops.windowed @gradcell.ops.interpolation
-        @gradcell.ops.boxes
-        @gradcell.ops.normalization @gradcell.ops.normalized @gradcell.ops.attention""",
+        """@ops.networks.convolution @ops.networks.windowed @ops.networks.interpolation
+        @ops.networks.boxes
+        @ops.networks.normalization @ops.networks.normalized @ops.networks.attention""",
     ),
     Group(
         "Functions of arrays", "random", "Random numbers",
         "Draws from distributions, and their seeds: the same seed gives the same numbers.",
-        """@gradcell.ops.random @gradcell.ops.draws @gradcell.ops.random_state
-        @gradcell.common.generator
-        @gradcell.common.seed""",
+        """@ops.random.functions @ops.random.draws @ops.random.state
+        @common.generator
+        @base.seed""",
     ),
     Group(
         "Functions of arrays", "distributions", "Distributions",
         "Probability distributions with densities, draws and divergences.",
-        "@gradcell.nn.probability.distribution*",
+        "@nn.probability.distribution*",
     ),
     Group(
         "Networks", "cells", "Cells and containers",
         "The base of all networks, and networks made of others.",
-        """@gradcell.nn.cell @gradcell.nn.containers @gradcell.hooks nn.Identity nn.Flatten nn.Unflatten
-        nn.TimeDistributed @gradcell.nn.wrap*""",
+        """@nn.cell @nn.containers @derivatives.hooks nn.Identity nn.Flatten nn.Unflatten
+        nn.TimeDistributed @nn.wrap*""",
     ),
     Group(
         "Networks", "layers", "Layers",
         "Fully connected layers, embeddings, dropout, normalisation, recurrence, attention.",
-        """@gradcell.nn.basic @gradcell.nn.normalization @gradcell.nn.recurrent @gradcell.nn.attention
-        @gradcell.nn.fused @gradcell.nn.op_cells""",
+        """@nn.basic @nn.normalization @nn.recurrent @nn.attention
+        @nn.fused @nn.op_cells""",
     ),
     Group(
         "Networks", "convolutions", "Convolution, pooling, padding",
         "Layers for signals, images and volumes.",
-        """@gradcell.nn.convolution @gradcell.nn.pooling @gradcell.nn.padding @gradcell.nn.images""",
+        """@nn.convolution @nn.pooling @nn.padding @nn.images""",
     ),
     Group(
         "Networks", "activation-layers", "Activation layers",
         "The activations as cells, for containers and for `activation=`.",
-        "@gradcell.nn.activations",
+        "@nn.activations",
     ),
     Group(
         "Networks", "initializers", "Initial values",
         "How parameters begin.",
-        "@gradcell.common.initializer",
+        "@common.initializer",
     ),
     Group(
         "Networks", "losses", "Losses",
         "What training makes small, as layers and as functions.",
-        """@gradcell.nn.losses @gradcell.nn.margins @gradcell.ops.losses @gradcell.ops.margins""",
+        """@nn.losses @nn.margins @ops.networks.losses @ops.networks.margins""",
     ),
     Group(
         "Training", "optimisers", "Optimisers and schedules",
         "Steps by gradients, and learning rates that change with the step.",
-        """@gradcell.nn.optim* @gradcell.nn.learning_rate_schedule @gradcell.nn.dynamic_lr
-        @gradcell.boost*""",
+        """@nn.optim* @nn.learning_rate_schedule @nn.dynamic_lr
+        @boost*""",
     ),
     Group(
         "Training", "solvers", "Solvers",
         "Minimisation to many digits: quasi-Newton methods and Gauss-Newton.",
-        "@gradcell.quasi_newton @gradcell.solvers* @gradcell.scipy.optimize",
+        "@solvers.quasi_newton @solvers* @scipy.optimize",
     ),
     Group(
         "Training", "training", "Model and callbacks",
         "Training loops that are written already.",
-        """@gradcell.train.model @gradcell.train.callback* @gradcell.train.dataset_helper
-        @gradcell.train.summary*""",
+        """@train.model @train.callback* @train.dataset_helper
+        @train.summary*""",
     ),
     Group(
         "Training", "metrics", "Metrics",
         "How good a trained network is.",
-        "@gradcell.nn.metrics*",
+        "@nn.metrics*",
     ),
     Group(
         "Training", "precision", "Precision and loss scaling",
         "Half precision, scaled losses, and where numbers overflow.",
-        "@gradcell.amp* @gradcell.overflow",
+        "@amp* @derivatives.overflow",
     ),
     Group(
         "Training", "files", "Files and checkpoints",
         "Parameters and graphs, saved and loaded.",
-        "@gradcell.train.serialization @gradcell.train.onnx",
+        "@train.serialization @train.onnx",
     ),
     Group(
         "Data", "data", "Data sets",
         "Pipelines of rows: sources, steps, samplers.",
-        """@gradcell.dataset @gradcell.dataset.steps @gradcell.dataset.samplers @gradcell.dataset.files
-        @gradcell.dataset.datasets @gradcell.dataset.sources @gradcell.dataset.records
-        @gradcell.mindrecord*""",
+        """@dataset @dataset.steps @dataset.samplers @dataset.files
+        @dataset.datasets @dataset.sources @dataset.records
+        @mindrecord*""",
     ),
     Group(
         "Data", "data-transforms", "Transforms of rows and text",
         "What `map` does with each row.",
-        "@gradcell.dataset.transforms @gradcell.dataset.text",
+        "@dataset.transforms @dataset.text",
     ),
     Group(
         "Data", "vision", "Transforms of pictures",
         "What `map` does with each picture.",
-        "@gradcell.dataset.vision*",
+        "@dataset.vision*",
     ),
     Group(
         "Data", "data-settings", "Settings of pipelines",
         "Workers, seeds and limits of all pipelines.",
-        "@gradcell.dataset.config",
+        "@dataset.config",
     ),
     Group(
         "Machines", "processes", "Several processes",
         "Groups of processes, sums over them, and data shared out.",
-        "@gradcell.communication* @gradcell.parallel* @gradcell.ops.parallel",
+        "@communication* @parallel* @ops.control.collectives",
     ),
     Group(
         "Machines", "gpu", "GPU and memory",
         "NVIDIA GPUs, their plans and memory.",
-        "@gradcell.cuda @gradcell.runtime",
+        "@cuda @runtime",
     ),
     Group(
         "Machines", "inside", "Looking inside",
         "Graphs, plans, profiles, messages.",
-        """@gradcell.inspect @gradcell.profiler @gradcell.log ops.print_ ops.*Summary""",
+        """@show.inspect @profiler @log ops.print_ ops.*Summary""",
     ),
     Group(
         "DeepXDE", "deepxde", "DeepXDE",
         "DeepXDE's problems and networks on gradcell.",
-        "@gradcell.deepxde",
+        "@deepxde",
     ),
     Group(
         "Other spellings", "numpy", "NumPy's names",
         "What only `gradcell.numpy` has. Its other names stand under the function they call.",
-        "@gradcell.numpy*",
+        "@numpy*",
     ),
     Group(
         "Other spellings", "mint", "PyTorch's names",
         "What only `gradcell.mint` has. Its other names stand under the function they call.",
-        "@gradcell.mint*",
+        "@mint*",
     ),
     Group(
         "Other spellings", "primitives", "MindSpore's primitives",
         "Primitives that correspond to no function; the others stand under theirs. "
         "`ops.X(attributes)(inputs)` is a function with its attributes given.",
-        "@gradcell.ops @gradcell.ops.primitive",
+        "@ops @ops.primitive",
     ),
     Group(
         "Other spellings", "graph-words", "MindSpore's graph words",
         "Numbers, tuples and functions as MindSpore's graph mode needs them; Python's own do as well.",
-        "@gradcell.ops.scalars @gradcell.ops.composition @gradcell.ops.custom",
+        "@ops.arrays.scalars @ops.control.composition @ops.control.custom",
     ),
 )  # fmt: skip
 
 
 def group_of(entry: Entry) -> Group:
     """The one group of an entry. Raises LookupError for none and for two."""
-    for subject, of_modules in ((entry.name, False), (entry.home, True)):
+    for subject, of_modules in ((entry.name, False), (entry.home.removeprefix("gradcell."), True)):
         found = [
             group
             for group in GROUPS

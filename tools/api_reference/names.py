@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-import pkgutil
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,9 +86,14 @@ def public_names(module: ModuleType) -> list[str]:
 
 
 def packages() -> set[str]:
-    """Every public package of gradcell: NAMESPACES and OTHERS have them all."""
-    found = pkgutil.walk_packages(gradcell.__path__, "gradcell.", onerror=lambda name: None)
-    return {m.name for m in found if m.ispkg and not re.search(r"\._", m.name)}
+    """Every package of gradcell that exports names: NAMESPACES and OTHERS have them all. One without
+    `__all__` is a room of the house, whose modules only others here import."""
+    root = Path(gradcell.__path__[0])
+    return {
+        ".".join(("gradcell", *file.parent.relative_to(root).parts))
+        for file in root.rglob("__init__.py")
+        if "__all__" in file.read_text() and file.parent != root
+    }
 
 
 def home_of(namespace: str, value: Any) -> str:
@@ -193,8 +197,11 @@ def target(entry: Entry, held: dict[str, Entry], docstrings: dict[str, str]) -> 
             words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
             guesses += [f"ops.{words}", f"ops.{name.lower()}"]
     elif space.split(".")[0] in ("mint", "numpy", "scipy"):
-        calls = re.findall(r"\bops\.(\w+)\(", text.rpartition("This is ")[2])
+        of_one = inspect.isfunction(entry.value) and entry.value.__name__ == name
+        source = inspect.getsource(entry.value) if of_one else ""
+        calls = re.findall(r"\bops\.(\w+)\(", source)
         guesses = [f"nn.{name}"] if space == "mint.nn" else []
         guesses += [f"ops.{calls[0]}"] if len(calls) == 1 else []
+        guesses += [docstrings.get(text, "")]
         guesses += [f"ops.{name}", f"gc.{name}"]
     return next((g for g in guesses if g in held and g != entry.name), None)

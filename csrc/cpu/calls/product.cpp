@@ -186,10 +186,13 @@ void outer_products(int64_t batch, int64_t m, int64_t n, size_t pairs, const voi
 
 /// a1 b1 + a2 b2 + ...
 void sum_of_products(const Call& c, const void* const* in, void* out) {
-  const auto [m, n, k] =
-      sizes_of(c.in[0].dims, c.out.dims, decode<ProductAttributes>(c.attributes));
+  const auto attributes = decode<ProductAttributes>(c.attributes);
+  const auto [m, n, k] = sizes_of(c.in[0].dims, c.out.dims, attributes);
   const bool whole = c.out.dtype == DType::Float32 || c.out.dtype == DType::Float64;
-  if (k == 1 && whole && c.in.size() > 2) {
+  bool outer = whole && c.in.size() > 2;  // every pair: each sums over an axis of its own
+  for (size_t pair = 0; pair < c.in.size(); pair += 2)
+    outer = outer && sizes_of(c.in[pair].dims, c.out.dims, attributes).k == 1;
+  if (outer) {
     const int64_t batch = product(c.out.dims, 0, c.out.dims.size() - 2);
     if (c.out.dtype == DType::Float64)
       return outer_products(batch, m, n, c.in.size() / 2, in, static_cast<double*>(out));

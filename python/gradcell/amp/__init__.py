@@ -19,7 +19,7 @@ from gradcell.amp.mixed_precision import (
     get_white_list,
 )
 from gradcell.amp.train import build_train_network
-from gradcell.overflow import Overflow, locate_overflow
+from gradcell.derivatives.overflow import Overflow, locate_overflow
 
 __all__ = [
     "DynamicLossScaleManager",

@@ -14,9 +14,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-from gradcell import _core, arguments, tree
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where as _where
+from gradcell.base import arguments, tree
+from gradcell.base.location import where as _where
 from gradcell.nn.cell import Cell
 from gradcell.nn.wrap.scale_update import (
     FLOOR,
@@ -27,7 +28,7 @@ from gradcell.nn.wrap.scale_update import (
     next_scale,
     not_finite,
 )
-from gradcell.parameter import Parameter
+from gradcell.tensors.parameter import Parameter
 
 _ops = _core.ops
 _HALF = ("float16", "bfloat16")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradcell import _core, nn, ops
-from gradcell._location import where
+from gradcell.base.location import where
 from gradcell.nn.cell import Cell, cast_floating
 from gradcell.ops.primitive import Primitive
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core, arguments, nn, tree
+from gradcell import _core, nn
 from gradcell._core import Tensor
-from gradcell._location import where
 from gradcell.amp.loss_scale import DynamicLossScaleManager, LossScaleManager
 from gradcell.amp.mixed_precision import auto_mixed_precision
+from gradcell.base import arguments, tree
+from gradcell.base.location import where
 from gradcell.nn.cell import Cell
 
 _LEVELS = ("O0", "O1", "O2", "O3", "auto")

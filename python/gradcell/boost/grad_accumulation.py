@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core, arguments, ops
+from gradcell import _core, ops
 from gradcell._core import Tensor
+from gradcell.base import arguments
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim import Optimizer
 from gradcell.ops.composite import MultitypeFuncGraph
-from gradcell.parameter import Parameter
+from gradcell.tensors.parameter import Parameter
 
 __all__ = ["GradientAccumulation", "gradient_accumulation_op", "gradient_clear_op"]
 

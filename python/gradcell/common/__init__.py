@@ -7,10 +7,10 @@ from typing import Any as _Any
 
 from gradcell import dtype
 from gradcell._core import Tensor
+from gradcell.base.seed import get_seed, set_seed
 from gradcell.common import initializer
-from gradcell.common.seed import get_seed, set_seed
-from gradcell.compiled import jit
-from gradcell.parameter import Parameter, ParameterTuple
+from gradcell.compilation.compiled import jit
+from gradcell.tensors.parameter import Parameter, ParameterTuple
 
 #: Names that are imported when they are first asked for, and where they are.
 _LATER = {

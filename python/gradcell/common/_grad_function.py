@@ -6,11 +6,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core, tree
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
-from gradcell.compiled import run_traced
-from gradcell.own_derivatives import Pullback, Tensors, call, defined_at, filled, fitted
+from gradcell.base import tree
+from gradcell.base.location import where
+from gradcell.compilation.compiled import run_traced
+from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled, fitted
 
 __all__ = ["_Function"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.common import seed as _seed
-from gradcell.ops.random_state import get_rng_state, set_rng_state
+from gradcell.base import arguments, seed as _seed
+from gradcell.ops.random.state import get_rng_state, set_rng_state
 
 __all__ = [
     "Generator", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed",

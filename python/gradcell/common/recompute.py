@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core, tree
-from gradcell._location import where
+from gradcell import _core
+from gradcell.base import tree
+from gradcell.base.location import where
 
 __all__ = ["recompute"]
 

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, arguments, ops
+from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 
 __all__ = ["COOTensor", "CSRTensor", "RowTensor", "SparseTensor"]
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.communication import collectives
 from gradcell.communication.collectives import REDUCTIONS
 from gradcell.communication.management import GlobalComm, member_of

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell._location import where
+from gradcell.base.location import where
 from gradcell.communication import engine
 from gradcell.communication.engine import Group, processes
 

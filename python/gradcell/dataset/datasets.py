@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gradcell import arguments
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.dataset.config import order_seed
 from gradcell.dataset.rows import Row, as_tensor, column_names, place
 

@@ -15,8 +15,8 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from gradcell import arguments
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.dataset.config import get_num_parallel_workers
 from gradcell.dataset.rows import Row, column_names
 from gradcell.dataset.sources import IndexedDataset

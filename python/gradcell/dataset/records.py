@@ -9,14 +9,14 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gradcell import arguments
-from gradcell._location import where
-from gradcell._protobuf import WireError, fields, read_varint, signed
-from gradcell._records import intact, places
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.dataset.files import matching
 from gradcell.dataset.rows import Row, column_names
 from gradcell.dataset.sources import IndexedDataset, Shuffle
 from gradcell.dataset.transforms import numpy_dtype
+from gradcell.files.protobuf import WireError, fields, read_varint, signed
+from gradcell.files.records import intact, places
 
 
 class Schema:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import arguments
 from gradcell._core import DType
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.dataset.config import get_seed
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import Row, as_array, column_names

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import arguments
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.dataset.datasets import Dataset
 from gradcell.dataset.rows import Row, as_array, called, column_names, place
 from gradcell.dataset.workers import in_order

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import arguments
 from gradcell._core import DType, Tensor
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.dataset.rows import as_array, called
 from gradcell.dataset.workers import generator
 

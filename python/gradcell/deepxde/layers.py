@@ -9,9 +9,9 @@ import numpy as np
 
 from gradcell import mint, ops
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base.location import where
 from gradcell.deepxde.names import Names, default_float, parameter, random
-from gradcell.parameter import Parameter
+from gradcell.tensors.parameter import Parameter
 
 _Named = Iterator[tuple[str, Any]]
 

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 import gradcell as gc
-from gradcell import _core, mint, ops, tree
+from gradcell import _core, mint, ops
 from gradcell._core import Tensor
-from gradcell._location import where
-from gradcell.parameter import Parameter
+from gradcell.base import tree
+from gradcell.base.location import where
+from gradcell.tensors.parameter import Parameter
 
 
 class Names(ModuleType):

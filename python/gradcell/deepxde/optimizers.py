@@ -11,9 +11,9 @@ import numpy as np
 
 from gradcell import ops
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base.location import where
 from gradcell.deepxde.names import Names
-from gradcell.parameter import Parameter
+from gradcell.tensors.parameter import Parameter
 
 
 class Optimizer:

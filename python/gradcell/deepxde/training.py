@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 import gradcell as gc
-from gradcell import ops, tree
+from gradcell import ops
 from gradcell._core import Tensor
-from gradcell._location import where
-from gradcell.compiled import Numbering, run_traced
+from gradcell.base import tree
+from gradcell.base.location import where
+from gradcell.compilation.compiled import Numbering, run_traced
 from gradcell.deepxde import names
 from gradcell.deepxde.points import Reading
 

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from gradcell._location import where
+from gradcell.base.location import where
 from gradcell.mindrecord.values import (
     ARRAYS,
     SCALARS,

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import arguments
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.mindrecord.reader import FileReader, check_schema
 from gradcell.mindrecord.values import Schema, is_blob, pack_blobs, pack_scalars
 

@@ -80,7 +80,7 @@ __all__ = [
 ]
 
 
-from gradcell._signposts import missing as _missing
+from gradcell.base.signposts import missing as _missing
 
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.common.initializer import initializer
 from gradcell.nn.cell import Cell
-from gradcell.ops import activations as _functions
+from gradcell.ops.elements import activations as _functions
 from gradcell.ops.primitive import Primitive
-from gradcell.ops.random import uniform
-from gradcell.parameter import Parameter
+from gradcell.ops.random.functions import uniform
+from gradcell.tensors.parameter import Parameter
 
 __all__ = [
     "CELU",

@@ -6,18 +6,19 @@ import copy
 import math
 from typing import Any
 
-from gradcell import _core, arguments, ops
+from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.common.initializer import HeUniform, Uniform, XavierNormal, XavierUniform, initializer
 from gradcell.nn.activations import GELU, ReLU
 from gradcell.nn.basic import Dense, Dropout
 from gradcell.nn.cell import Cell
 from gradcell.nn.containers import CellList
 from gradcell.nn.normalization import LayerNorm
-from gradcell.ops.attention import attend, weights
-from gradcell.ops.random import dropout as drop
-from gradcell.parameter import Parameter
+from gradcell.ops.networks.attention import attend, weights
+from gradcell.ops.random.functions import dropout as drop
+from gradcell.tensors.parameter import Parameter
 
 __all__ = [
     "MultiheadAttention",

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.common.initializer import HeUniform, Uniform, initializer
 from gradcell.nn.activations import activation_of
 from gradcell.nn.cell import Cell
-from gradcell.ops.random import dropout
-from gradcell.parameter import Parameter
+from gradcell.ops.random.functions import dropout
+from gradcell.tensors.parameter import Parameter
 
 __all__ = [
     "BiDense",

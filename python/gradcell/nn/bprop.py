@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from gradcell import _core, tree
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
-from gradcell.custom_rules import gradients_of
-from gradcell.own_derivatives import Pullback, Tensors, call, defined_at, filled, fitted
-from gradcell.parameter import Parameter
+from gradcell.base import tree
+from gradcell.base.location import where
+from gradcell.derivatives.custom_rules import gradients_of
+from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled, fitted
+from gradcell.tensors.parameter import Parameter
 
 __all__ = ["construct_with_bprop"]
 

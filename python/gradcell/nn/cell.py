@@ -8,18 +8,19 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from gradcell import _core, _structure, context, tree
+from gradcell import _core, context
 from gradcell._core import Tensor
-from gradcell._location import where
-from gradcell._signposts import SignatureOfInit, check_arguments, instead
+from gradcell.base import structure, tree
+from gradcell.base.location import where
+from gradcell.base.signposts import SignatureOfInit, check_arguments, instead
 from gradcell.common.recompute import recompute
-from gradcell.compiled import cache_for, run
-from gradcell.hooks import HookHandle
+from gradcell.compilation.compiled import cache_for, run
+from gradcell.derivatives.hooks import HookHandle
 from gradcell.nn.bprop import construct_with_bprop
 from gradcell.nn.graph_mode import GraphMode
 from gradcell.nn.hooks import CellHooks
 from gradcell.nn.reading import read, reads
-from gradcell.parameter import Parameter, ParameterTuple
+from gradcell.tensors.parameter import Parameter, ParameterTuple
 
 __all__ = [
     "Cell",
@@ -171,12 +172,12 @@ class Cell(GraphMode):
         if not self._called or name.startswith("_"):
             return
         old = self.__dict__.get(name)
-        if _structure.same(old, value):
+        if structure.same(old, value):
             return
         if _core.in_trace():
             _core.mark_unrepeatable()
         else:
-            _structure.changed(self, name, old, value)
+            structure.changed(self, name, old, value)
 
     def _forget(self, name: str, keep: dict[str, Any] | None = None) -> None:
         """Drops an attribute; its place in `keep` stays, for what replaces it."""
@@ -412,7 +413,7 @@ class Cell(GraphMode):
         for cell in self._walk():
             if (old := cell.__dict__.get(name)) is not value:
                 cell.__dict__[name] = value
-                _structure.changed(cell, name, old, value)
+                structure.changed(cell, name, old, value)
 
     def set_train(self, mode: bool = True) -> Cell:
         """Training or evaluation, for this cell and all below: Dropout and BatchNorm look at it."""
@@ -586,7 +587,7 @@ class Cell(GraphMode):
     # Text -----------------------------------------------------------------------------------------
 
     def _repr_html_(self) -> str:
-        from gradcell.rich import cell_html
+        from gradcell.base.notebook import cell_html
 
         return cell_html(self)
 

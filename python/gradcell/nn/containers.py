@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gradcell import _core
-from gradcell._location import where
+from gradcell.base.location import where
 from gradcell.nn.cell import Cell
 
 __all__ = [
@@ -189,6 +189,8 @@ class CellList(_Numbered):
 
     Raises TypeError for an element that is not a Cell.
     """
+
+    _lists_cells = True
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(auto_prefix=kwargs.get("auto_prefix", True))

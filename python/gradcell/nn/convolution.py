@@ -1,6 +1,6 @@
 """Convolution layers and their transposes, of one, two and three dimensions.
 
-One class holds what they share; the mathematics is in gradcell.ops.convolution.
+One class holds what they share; the mathematics is in gradcell.ops.networks.convolution.
 """
 
 from __future__ import annotations
@@ -8,14 +8,15 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.common.initializer import HeUniform, Uniform, initializer
 from gradcell.nn.cell import Cell
-from gradcell.ops import windows
-from gradcell.ops.convolution import convolve, convolve_back
-from gradcell.parameter import Parameter
+from gradcell.ops.networks import windows
+from gradcell.ops.networks.convolution import convolve, convolve_back
+from gradcell.tensors.parameter import Parameter
 
 __all__ = [
     "Conv1d",

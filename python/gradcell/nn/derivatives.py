@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradcell.derivatives.transform import jvp, vjp
 from gradcell.nn.cell import Cell
-from gradcell.transform import jvp, vjp
 
 __all__ = ["Jvp", "Vjp"]
 

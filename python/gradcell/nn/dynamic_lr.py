@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import arguments
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 
 __all__ = [
     "cosine_decay_lr",

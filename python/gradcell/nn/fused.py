@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import arguments
 from gradcell._core import Tensor
+from gradcell.base import arguments
 from gradcell.nn.activations import LeakyReLU, activation_of
 from gradcell.nn.basic import Dense
 from gradcell.nn.cell import Cell

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gradcell import _notice
 from gradcell._core import Tensor
-from gradcell._location import where
-from gradcell._tensor import declared_shape
+from gradcell.base import notice
+from gradcell.base.cells import CellBase
+from gradcell.base.location import where
+from gradcell.tensors.tensor import declared_shape
 
 _ALONE = "there is one process"
 
@@ -29,7 +30,7 @@ def _fits(x: Any, declared: Tensor) -> bool:
     )
 
 
-class GraphMode:
+class GraphMode(CellBase):
     """Methods of every Cell: compiling ahead, declared inputs, settings for several processes."""
 
     # Compiling --------------------------------------------------------------------------------------
@@ -89,7 +90,7 @@ class GraphMode:
 
     def set_boost(self, boost_type: str) -> Any:
         """Warns once: there are no such changes to a network."""
-        _notice.once("Cell.set_boost", "no network is changed for speed")
+        notice.once("Cell.set_boost", "no network is changed for speed")
         return self
 
     def update_cell_type(self, cell_type: str) -> None:
@@ -98,7 +99,7 @@ class GraphMode:
 
     def offload(self, backward_prefetch: Any = "Auto") -> None:
         """Warns once: tensors stay in the device's memory."""
-        _notice.once("Cell.offload", "tensors stay in the device's memory")
+        notice.once("Cell.offload", "tensors stay in the device's memory")
 
     # Parts ------------------------------------------------------------------------------------------
 
@@ -158,5 +159,5 @@ class GraphMode:
 
     def shard(self, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
         """The cell itself. Warns once: with one process nothing is divided."""
-        _notice.once("Cell.shard", _ALONE)
+        notice.once("Cell.shard", _ALONE)
         return self

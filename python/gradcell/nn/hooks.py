@@ -7,11 +7,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gradcell import _core, tree
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
-from gradcell.hooks import HookHandle, check_hook
-from gradcell.own_derivatives import Pullback, Tensors, call, defined_at, zeros_like
+from gradcell.base import tree
+from gradcell.base.location import where
+from gradcell.derivatives.hooks import HookHandle, check_hook
+from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, zeros_like
 
 __all__ = ["CellHooks"]
 

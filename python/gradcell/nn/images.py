@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.nn.cell import Cell
 from gradcell.nn.containers import CellList
 from gradcell.nn.convolution import Conv2d
-from gradcell.ops import pooling, windows
+from gradcell.ops.networks import pooling, windows
 
 __all__ = ["MSSSIM", "PSNR", "SSIM", "CentralCrop", "ImageGradients"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor
+from gradcell.base import arguments
 from gradcell.nn.cell import Cell
 
 __all__ = [

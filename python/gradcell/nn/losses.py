@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.nn.cell import Cell
-from gradcell.ops import losses as _functions
+from gradcell.ops.networks import losses as _functions
 
 __all__ = [
     "BCELoss",

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.nn.activations import activation_of
 from gradcell.nn.losses import LossBase, _optional
-from gradcell.ops import margins as _functions
-from gradcell.ops.activations import log_softmax
-from gradcell.ops.reductions import length
+from gradcell.ops.elements.activations import log_softmax
+from gradcell.ops.networks import margins as _functions
+from gradcell.ops.reductions.reductions import length
 
 __all__ = [
     "CTCLoss",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.common.initializer import initializer
 from gradcell.communication import collectives
 from gradcell.communication.management import (
@@ -18,7 +19,7 @@ from gradcell.communication.management import (
     has_group,
 )
 from gradcell.nn.cell import Cell
-from gradcell.parameter import Parameter
+from gradcell.tensors.parameter import Parameter
 
 __all__ = [
     "BatchNorm1d",

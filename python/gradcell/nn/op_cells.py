@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, arguments, ops
+from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.nn.cell import Cell
 from gradcell.ops.one_plan import in_float32
-from gradcell.ops.reductions import length
+from gradcell.ops.reductions.reductions import length
 
 __all__ = [
     "ClipByNorm",

@@ -7,12 +7,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gradcell import arguments
 from gradcell._core import Tensor, ops as _ops
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.nn.cell import Cell
-from gradcell.ops import shaping, windows
-from gradcell.ops.interpolation import interpolate
+from gradcell.ops.arrays import shaping
+from gradcell.ops.networks import windows
+from gradcell.ops.networks.interpolation import interpolate
 
 __all__ = [
     "ChannelShuffle",

@@ -1,17 +1,18 @@
 """Pooling layers of one, two and three dimensions: over fixed windows, adaptive ones, and back.
 
-Each kind is one class with a rank; the mathematics is in gradcell.ops.pooling.
+Each kind is one class with a rank; the mathematics is in gradcell.ops.networks.pooling.
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor, ops as _ops
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.nn.cell import Cell
-from gradcell.ops import pooling, windowed, windows
+from gradcell.ops.networks import pooling, windowed, windows
 
 __all__ = [
     "AdaptiveAvgPool1d",

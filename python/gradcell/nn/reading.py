@@ -12,7 +12,7 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import DType
-from gradcell.parameter import Parameter
+from gradcell.tensors.parameter import Parameter
 
 
 def read(value: Any, dtype: DType) -> Any:

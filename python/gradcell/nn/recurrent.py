@@ -1,7 +1,7 @@
 """Recurrent networks: RNN, LSTM and GRU, as layers over sequences and as cells of one step.
 
 The three rules are functions of (input gates, hidden gates, state), in one table; layers and cells
-are the same classes for all of them. A layer's steps are one loop of the graph (ops/loops.py): what a
+are the same classes for all of them. A layer's steps are one loop of the graph (ops/control/loops.py): what a
 step does is recorded once, however long the sequence is.
 """
 
@@ -13,14 +13,15 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.common.initializer import Uniform, initializer
 from gradcell.nn.basic import Dropout
 from gradcell.nn.cell import Cell
-from gradcell.ops.loops import loop
-from gradcell.parameter import Parameter, ParameterTuple
+from gradcell.ops.control.loops import loop
+from gradcell.tensors.parameter import Parameter, ParameterTuple
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, arguments, ops
-from gradcell._convert import to_dtype
+from gradcell import _core, ops
 from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.convert import to_dtype
 
 _ops = _core.ops
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, arguments, ops
-from gradcell._convert import to_dtype
+from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell._location import where as _where
+from gradcell.base import arguments
+from gradcell.base.convert import to_dtype
+from gradcell.base.location import where as _where
 from gradcell.numpy.conversion import (
     _plain,
     array,

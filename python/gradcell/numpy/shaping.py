@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, arguments, ops
+from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell._location import where as _where
+from gradcell.base import arguments
+from gradcell.base.location import where as _where
 from gradcell.numpy.conversion import (
     _plain,
     array,

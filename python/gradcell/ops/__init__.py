@@ -9,40 +9,33 @@ import typing as _typing
 from importlib import import_module as _import_module
 from typing import Any
 
-from gradcell.ops import (
-    activations,
-    composition,
-    convolution,
-    creation,
-    elementwise,
-    indexing,
-    interpolation,
-    losses,
-    margins,
-    normalization,
-    primitives,
-    products,
-    random,
-    reductions,
-    shaping,
-)
-from gradcell.ops.activations import *  # noqa: F403
-from gradcell.ops.composition import *  # noqa: F403
-from gradcell.ops.convolution import *  # noqa: F403
-from gradcell.ops.creation import *  # noqa: F403
-from gradcell.ops.elementwise import *  # noqa: F403
-from gradcell.ops.indexing import *  # noqa: F403
-from gradcell.ops.interpolation import *  # noqa: F403
-from gradcell.ops.losses import *  # noqa: F403
-from gradcell.ops.margins import *  # noqa: F403
-from gradcell.ops.normalization import *  # noqa: F403
+from gradcell.ops.elements.elementwise import *  # noqa: F403  (forms of more arguments, below, replace rows)
+
+# isort: split
+from gradcell.derivatives.transform import GradOperation, get_grad, grad, jvp, value_and_grad, vjp
+from gradcell.ops.arrays import creation, indexing, shaping
+from gradcell.ops.arrays.creation import *  # noqa: F403
+from gradcell.ops.arrays.indexing import *  # noqa: F403
+from gradcell.ops.arrays.shaping import *  # noqa: F403
+from gradcell.ops.control import composition
+from gradcell.ops.control.composition import *  # noqa: F403
+from gradcell.ops.elements import activations, elementwise
+from gradcell.ops.elements.activations import *  # noqa: F403
+from gradcell.ops.matrices import products
+from gradcell.ops.matrices.products import *  # noqa: F403
+from gradcell.ops.networks import convolution, interpolation, losses, margins, normalization
+from gradcell.ops.networks.convolution import *  # noqa: F403
+from gradcell.ops.networks.interpolation import *  # noqa: F403
+from gradcell.ops.networks.losses import *  # noqa: F403
+from gradcell.ops.networks.margins import *  # noqa: F403
+from gradcell.ops.networks.normalization import *  # noqa: F403
 from gradcell.ops.primitive import Primitive
-from gradcell.ops.primitives import *  # noqa: F403
-from gradcell.ops.products import *  # noqa: F403
-from gradcell.ops.random import *  # noqa: F403
-from gradcell.ops.reductions import *  # noqa: F403
-from gradcell.ops.shaping import *  # noqa: F403
-from gradcell.transform import GradOperation, get_grad, grad, jvp, value_and_grad, vjp
+from gradcell.ops.primitives import classes
+from gradcell.ops.primitives.classes import *  # noqa: F403
+from gradcell.ops.random import functions
+from gradcell.ops.random.functions import *  # noqa: F403
+from gradcell.ops.reductions import reductions
+from gradcell.ops.reductions.reductions import *  # noqa: F403
 
 __all__: list[str] = [
     *activations.__all__,
@@ -55,9 +48,9 @@ __all__: list[str] = [
     *losses.__all__,
     *margins.__all__,
     *normalization.__all__,
-    *primitives.__all__,
+    *classes.__all__,
     *products.__all__,
-    *random.__all__,
+    *functions.__all__,
     *reductions.__all__,
     *shaping.__all__,
     "GradOperation",
@@ -77,7 +70,7 @@ _OLDER = ("composite", "functional", "operations")
 if _typing.TYPE_CHECKING:
     from gradcell.ops._tables import *  # noqa: F403
 
-from gradcell._signposts import missing as _missing  # noqa: E402
+from gradcell.base.signposts import missing as _missing  # noqa: E402
 
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 

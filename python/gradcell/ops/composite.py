@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from gradcell.ops.composition import (
+from gradcell.derivatives.transform import GradOperation
+from gradcell.ops.arrays.creation import ones_like, zeros_like
+from gradcell.ops.arrays.indexing import clip_by_value
+from gradcell.ops.arrays.shaping import repeat_elements, repeat_interleave
+from gradcell.ops.control.composition import (
     HyperMap,
     Map,
     MultitypeFuncGraph,
@@ -10,13 +14,9 @@ from gradcell.ops.composition import (
     clip_by_norm,
     partial,
 )
-from gradcell.ops.creation import ones_like, zeros_like
-from gradcell.ops.indexing import clip_by_value
-from gradcell.ops.products import dot, matmul, mm, tensor_dot
-from gradcell.ops.random import normal, uniform
-from gradcell.ops.reductions import count_nonzero
-from gradcell.ops.shaping import repeat_elements, repeat_interleave
-from gradcell.transform import GradOperation
+from gradcell.ops.matrices.products import dot, matmul, mm, tensor_dot
+from gradcell.ops.random.functions import normal, uniform
+from gradcell.ops.reductions.reductions import count_nonzero
 
 __all__ = [
     "GradOperation",

@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 _MODULES = {
-    "arrangement": """
+    "arrays.arrangement": """
         atleast_1d atleast_2d atleast_3d broadcast_tensors column_stack diagflat dsplit dstack
         hsplit mirror_pad moveaxis multi_dot numel ravel reverse_sequence rot90 row_stack
         sequence_mask tensor_split tril_indices triu_indices type_as view_as vsplit""",
-    "attention": "flash_attention_score",
-    "bessels": """
+    "networks.attention": "flash_attention_score",
+    "elements.bessels": """
         bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1
         bessel_k1e bessel_y0 bessel_y1""",
-    "boxes": """
+    "networks.boxes": """
         bounding_box_decode bounding_box_encode check_valid crop_and_resize depth_to_space
         grid_sample iou pixel_shuffle pixel_unshuffle space_to_depth""",
-    "complex_numbers": "adjoint angle conj imag is_complex isreal polar real view_as_real",
-    "custom": """
+    "elements.complex_numbers": "adjoint angle conj imag is_complex isreal polar real view_as_real",
+    "control.custom": """
         AiCPURegOp AkgGpuRegOp CpuRegOp Custom CustomOpBuilder CustomRegOp DataType TBERegOp
         custom_info_register op_info_register prim_attr_register""",
-    "draws": "choice_with_mask multinomial random_categorical shuffle",
-    "factorisations": """
+    "random.draws": "choice_with_mask multinomial random_categorical shuffle",
+    "matrices.factorisations": """
         cholesky cholesky_inverse cholesky_solve det eigh inverse logdet matrix_power matrix_solve
         pinv qr slogdet svd tensor_solve""",
-    "fourier": """
+    "matrices.fourier": """
         fft fft2 fftfreq fftn fftshift hfft hfft2 hfftn ifft ifft2 ifftn ifftshift ihfft ihfft2
         ihfftn irfft irfft2 irfftn rfft rfft2 rfftfreq rfftn stft""",
-    "gammas": "igamma igammac mvlgamma polygamma zeta",
-    "gradient_hooks": "HookBackward InsertGradientOf",
-    "linear_algebra": """
+    "elements.gammas": "igamma igammac mvlgamma polygamma zeta",
+    "control.gradient_hooks": "HookBackward InsertGradientOf",
+    "matrices.linear_algebra": """
         addbmm addmv addr baddbmm batch_dot block_diag cdist cross einsum kron matrix_diag matrix_exp mv
         renorm vander
         vecdot vector_norm""",
-    "loops": "ForiLoop Scan WhileLoop",
-    "normalized": "batch_norm lrn rms_norm",
-    "parallel": """
+    "control.loops": "ForiLoop Scan WhileLoop",
+    "networks.normalized": "batch_norm lrn rms_norm",
+    "control.collectives": """
         AllGather AllReduce AlltoAll Barrier Broadcast Reduce ReduceOp ReduceScatter
         _VirtualDataset""",
-    "primitive_table": """
+    "primitives.table": """
         Adam AdamWeightDecay AdaptiveAvgPool2D AdaptiveMaxPool2D Angle ApplyAdadelta
         ApplyAdamWithAmsgrad ApplyAdamWithAmsgradV2 ApplyFtrl ApplyMomentum AvgPool
         AvgPool3D BatchNorm BesselI0 BesselI0e BesselI1 BesselI1e BesselJ0 BesselJ1 BesselK0
@@ -60,32 +60,32 @@ _MODULES = {
         TensorScatterDiv TensorScatterMax TensorScatterMin TensorScatterMul TensorScatterSub
         TensorShape TruncateDiv TruncateMod TupleToArray Unique Unpack UnsortedSegmentMax
         UnsortedSegmentMin UnsortedSegmentSum Xdivy Zeta""",
-    "products": "ger",
-    "scalars": """
+    "matrices.products": "ger",
+    "arrays.scalars": """
         add_flags list_len make_list make_range make_tuple mixed_precision_cast scalar_add scalar_cast
         scalar_div scalar_eq scalar_floordiv scalar_ge scalar_gt scalar_le scalar_log scalar_lt
         scalar_max scalar_min scalar_mod scalar_mul scalar_ne scalar_pow scalar_sub
         scalar_to_array scalar_uadd scalar_usub tuple_getitem tuple_len tuple_reversed tuple_setitem
         tuple_to_array""",
-    "scans": "cummax cummin cumprod diff logcumsumexp trapz",
-    "scatters": """
+    "reductions.scans": "cummax cummin cumprod diff logcumsumexp trapz",
+    "arrays.scatters": """
         diagonal_scatter index_fill inplace_add inplace_sub inplace_update scatter scatter_div
         scatter_max scatter_min scatter_mul scatter_nd_add scatter_nd_div scatter_nd_max scatter_nd_min
         scatter_nd_mul scatter_nd_sub scatter_nd_update select_scatter slice_scatter tensor_scatter_div
         tensor_scatter_max tensor_scatter_min tensor_scatter_mul tensor_scatter_sub
         unsorted_segment_max unsorted_segment_min unsorted_segment_sum""",
-    "sets": """
+    "reductions.sets": """
         bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
         bucketize gcd isin lcm searchsorted unique unique_consecutive unique_with_pad""",
-    "special": """
+    "elements.special": """
         addcdiv addcmul approximate_equal cbrt deg2rad digamma fix
         float_power frac heaviside inv is_floating_point isposinf lgamma logaddexp logaddexp2
         nan_to_num positive pows rad2deg sgn signbit sinc truncate_div truncate_mod xdivy""",
-    "statistics": """
+    "reductions.statistics": """
         aminmax bincount corrcoef cov histc median nanmean nanmedian nanquantile nansum quantile
         reduce_max reduce_mean reduce_min std_mean var_mean""",
-    "transforms": "derivative jacfwd jacrev jet linearize vmap",
-    "windowed": """
+    "control.transforms": "derivative jacfwd jacrev jet linearize vmap",
+    "networks.windowed": """
         adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d
         adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d max_pool2d
         max_pool3d max_unpool1d max_unpool2d max_unpool3d""",

@@ -6,8 +6,8 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from gradcell import arguments
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 
 #: MindSpore's names of inputs, where they are not those of the op's function.
 _INPUTS = {

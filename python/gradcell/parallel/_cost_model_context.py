@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _notice
+from gradcell.base import notice
 
 _values: dict[str, Any] = {}
 
 
 def set_cost_model_context(**kwargs: Any) -> None:
     """Keeps the options. Warns once: nothing is searched."""
-    _notice.once("set_cost_model_context", "one process computes everything, nothing is divided")
+    notice.once("set_cost_model_context", "one process computes everything, nothing is divided")
     _values.update(kwargs)
 
 

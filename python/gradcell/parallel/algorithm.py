@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _notice
-from gradcell._location import where
+from gradcell.base import notice
+from gradcell.base.location import where
 from gradcell.nn.cell import Cell
 
 _DEFAULTS: dict[str, Any] = {
@@ -26,7 +26,7 @@ def set_algo_parameters(**kwargs: Any) -> None:
     for name in kwargs:
         if name not in _DEFAULTS:
             raise ValueError(f"Set context keyword {name} is not recognized!{where()}")
-    _notice.once("set_algo_parameters", _WHY)
+    notice.once("set_algo_parameters", _WHY)
     _values.update(kwargs)
 
 
@@ -44,7 +44,7 @@ def reset_algo_parameters() -> None:
 
 def shard(fn: Any, in_strategy: Any, out_strategy: Any = None, parameter_plan: Any = None) -> Any:
     """fn itself. Warns once: the strategies divide nothing."""
-    _notice.once("shard", _WHY)
+    notice.once("shard", _WHY)
     return fn
 
 
@@ -87,7 +87,7 @@ class AutoParallel(Cell):
 
     def __getattr__(self, name: str) -> Any:
         if name in _SETTINGS:
-            _notice.once(f"AutoParallel.{name}", _WHY)
+            notice.once(f"AutoParallel.{name}", _WHY)
             return lambda *args, **kwargs: None
         return super().__getattr__(name)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core, arguments, ops
+from gradcell import _core, ops
 from gradcell._core import Tensor
+from gradcell.base import arguments
 from gradcell.nn.cell import Cell
 
 __all__ = ["GradAccumulation", "MicroBatchInterleaved", "Pipeline", "PipelineGradReducer"]

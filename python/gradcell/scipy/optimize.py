@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradcell import arguments
 from gradcell._core import Tensor
-from gradcell._location import where
-from gradcell.compiled import jit
-from gradcell.transform import value_and_grad
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.compilation.compiled import jit
+from gradcell.derivatives.transform import value_and_grad
 
 __all__ = ["OptimizeResults", "minimize"]
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
-from gradcell.compiled import jit
-from gradcell.parameter import Parameter
+from gradcell.base.location import where
+from gradcell.compilation.compiled import jit
 from gradcell.solvers.dense import DenseSystem, wide
 from gradcell.solvers.iterative import IterativeSystem, linearised
 from gradcell.solvers.jacobian import Blocks
+from gradcell.tensors.parameter import Parameter
 
 __all__ = ["GaussNewton", "GaussNewtonState"]
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.ops import factorisations
-from gradcell.ops.loops import loop
+from gradcell.ops.control.loops import loop
+from gradcell.ops.matrices import factorisations
 from gradcell.solvers.jacobian import Blocks
 
 _ops = _core.ops

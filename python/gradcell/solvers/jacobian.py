@@ -2,7 +2,7 @@
 
 A block is a function of points, [N, ...] to [N] or [N, k]. Where a row of its result depends on its own
 point alone, the Jacobian's rows are gradients of single points, made for all of them at once
-(gradcell/batching.py); else each residual's gradient goes back through all points.
+(gradcell/derivatives/batching.py); else each residual's gradient goes back through all points.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
-from gradcell.batching import over_examples
-from gradcell.compiled import function_name, jit
-from gradcell.jacobians import _rows
-from gradcell.parameter import Parameter
-from gradcell.transform import _check_weights
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.compilation.compiled import function_name, jit
+from gradcell.derivatives.batching import over_examples
+from gradcell.derivatives.jacobians import _rows
+from gradcell.derivatives.transform import _check_weights
+from gradcell.tensors.parameter import Parameter
 
 _ops = _core.ops
 Residuals = Callable[..., Tensor]

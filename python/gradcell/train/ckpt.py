@@ -22,8 +22,8 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
-from gradcell._protobuf import WireError, field, fields, signed
+from gradcell.base.location import where
+from gradcell.files.protobuf import WireError, field, fields, signed
 
 _METADATA = 1000  # the number of the field that holds gradcell's metadata
 _PART = 512 * 2**20  # bytes of a tensor in one field; a field's length must stay below 2^31

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base.location import where
 from gradcell.dataset.datasets import Dataset
 
 

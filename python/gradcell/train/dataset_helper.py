@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from gradcell import arguments
+from gradcell.base import arguments
 from gradcell.nn.cell import Cell
 from gradcell.train.data import Batches
 

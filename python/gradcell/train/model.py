@@ -6,13 +6,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import _core, _notice, amp, arguments, nn
+from gradcell import _core, amp, nn
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base import arguments, notice
+from gradcell.base.location import where
 from gradcell.communication import collectives
+from gradcell.communication.sharing import _get_device_num, _get_parallel_mode, _shares_data
 from gradcell.nn.cell import Cell
 from gradcell.nn.metrics import Loss, get_metrics
-from gradcell.parallel._utils import _get_device_num, _get_parallel_mode, _shares_data
 from gradcell.train.callback import Callback, CallbackParameters, RunContext
 from gradcell.train.data import Batches, as_tensor
 from gradcell.train.serialization import load_checkpoint, load_param_into_net
@@ -347,7 +348,7 @@ def _check_sink_size(sink_mode: bool, sink_size: Any) -> None:
             f"Model.train: 'sink_size' must be -1 or positive, but got {sink_size}{where()}"
         )
     if sink_mode and sink_size != -1:
-        _notice.once(f"Model.train(sink_size={sink_size})", "an epoch is all of the data")
+        notice.once(f"Model.train(sink_size={sink_size})", "an epoch is all of the data")
 
 
 def _check_batches(count: int | None) -> None:

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import arguments
 from gradcell._core import Tensor
-from gradcell._location import where
-from gradcell.inspect import recorded_nodes
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.nn.cell import Cell
-from gradcell.ops.attention import composed
-from gradcell.parameter import Parameter
+from gradcell.ops.networks.attention import composed
+from gradcell.show.inspect import recorded_nodes
+from gradcell.tensors.parameter import Parameter
 from gradcell.train.atomic_file import write_atomically
 
 _OPSET = 18

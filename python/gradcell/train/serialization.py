@@ -17,14 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.communication.comm_func import part_of
 from gradcell.communication.management import get_rank
 from gradcell.nn.cell import Cell
-from gradcell.ops.random_state import random_state as state_now, set_random_state
-from gradcell.parameter import Parameter
+from gradcell.ops.random.state import random_state as state_now, set_random_state
+from gradcell.tensors.parameter import Parameter
 from gradcell.train import ckpt
 from gradcell.train.atomic_file import write_atomically
 from gradcell.train.onnx import export as export

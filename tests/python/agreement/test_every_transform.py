@@ -6,8 +6,8 @@ function F of its floating inputs x; with fixed weights w and directions v, u, w
 compared with w . F, its slope and its curvature along v, which finite differences of plain calls give. What
 is refused is listed in golden/refused_transforms.json with the error's first words.
 
-By default every case goes through three transforms, which take turns; the slow marker runs all of them, at
-sizes 1, 2, 5 and 17 too.
+By default every case goes through three transforms, which take turns, and through one at each of the sizes 1,
+2, 5 and 17; the slow marker runs all of them at all sizes.
 
 `python tests/python/agreement/test_every_transform.py` writes what is refused now.
 """
@@ -399,6 +399,18 @@ def test_three_transforms_of_each(name: str) -> None:
     turn = zlib.crc32(name.encode())
     for k in range(3):
         check(name, NAMES[(turn + 6 * k) % len(NAMES)], None)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_one_transform_of_each_at_other_sizes(size: int) -> None:
+    wrong = []
+    for name in CASES:
+        transform = NAMES[zlib.crc32(f"{name} {size}".encode()) % len(NAMES)]
+        try:
+            check(name, transform, size)
+        except AssertionError as error:
+            wrong.append((name, transform, str(error)[:300]))
+    assert wrong == []
 
 
 @pytest.mark.slow

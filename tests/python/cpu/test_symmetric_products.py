@@ -72,3 +72,24 @@ def test_gradients_of_single_points_of_a_laplacian(width, dtype, tolerance):
         for f, w in zip(found, want, strict=True):
             scale = max(1e-30, np.abs(w.asnumpy()).max())
             np.testing.assert_allclose(f.asnumpy()[k], w.asnumpy(), atol=tolerance * scale, rtol=0)
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float64", 1e-13)])
+@pytest.mark.parametrize("lead", [(), (1,), (3,)])
+@pytest.mark.parametrize("terms", [(1, 4), (4, 1), (1, 1, 3), (1, 1, 1), (2, 5), (1, 0)])
+@pytest.mark.parametrize("m, n", [(1, 4), (4, 1), (1, 1), (3, 5), (40, 50)])
+def test_sums_of_products_that_sum_over_axes_of_their_own(m, n, terms, lead, dtype, tolerance):
+    """One call for all of them, whichever of them are outer products."""
+    rng = np.random.default_rng(0)
+    pairs = [(rng.random((*lead, m, k)), rng.random((*lead, k, n))) for k in terms]
+    given = [Tensor(x, getattr(gc, dtype)) for pair in pairs for x in pair]
+
+    def sums(*xs):
+        out = ops.matmul(xs[0], xs[1])
+        for a, b in zip(xs[2::2], xs[3::2], strict=True):
+            out = out - ops.matmul(a, b)
+        return out
+
+    found = gc.jit(sums)(*given).asnumpy()
+    want = pairs[0][0] @ pairs[0][1] - sum(a @ b for a, b in pairs[1:])
+    np.testing.assert_allclose(found, want, atol=10 * tolerance, rtol=0)

@@ -29,6 +29,7 @@ from cuda_emulation import Batch, Kernels, Nvrtc
 
 import gradcell as ms
 from gradcell import Tensor, _core, cuda
+from gradcell.base import tree
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 core = _core.ops
@@ -50,7 +51,7 @@ def batch(plans: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Ba
 @pytest.mark.parametrize("name", CASES)
 def test_the_text_as_cpp_agrees_with_the_cpu_engine(name: str, batch: Batch) -> None:
     fn, arguments = CASES[name]
-    want = ms.tree.leaves(fn(*arguments))
+    want = tree.leaves(fn(*arguments))
     number = list(CASES).index(name)
     # A plan has what the function assigns to parameters too.
     compare(name, batch.run(number)[: len(want)], want)
@@ -72,7 +73,7 @@ THREADED = [
 @pytest.mark.parametrize("name", THREADED)
 def test_a_few_threads_agree_with_one(name: str, batch: Batch) -> None:
     fn, arguments = CASES[name]
-    want = ms.tree.leaves(fn(*arguments))
+    want = tree.leaves(fn(*arguments))
     number = list(CASES).index(name)
     compare(name, batch.run(number, threads=(4, 2), grid=2)[: len(want)], want)
     if name in TWO_WARPS:
@@ -121,7 +122,7 @@ def wide_batch(plans: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) 
 @pytest.mark.parametrize("name", WIDE)
 def test_the_same_with_64_bit_indices(name: str, wide_batch: Batch) -> None:
     fn, arguments = CASES[name]
-    want = ms.tree.leaves(fn(*arguments))
+    want = tree.leaves(fn(*arguments))
     compare(name, wide_batch.run(WIDE.index(name))[: len(want)], want)
 
 
@@ -361,7 +362,7 @@ def test_layers_without_activation_are_products_alone(plans: dict[str, Any]) -> 
 def test_the_same_where_the_library_adds_no_bias(name: str, batch: Batch) -> None:
     fn, arguments = CASES[name]
     got = batch.run(list(CASES).index(name), epilogues=False, grid=2)
-    compare(name, got, ms.tree.leaves(fn(*arguments)))
+    compare(name, got, tree.leaves(fn(*arguments)))
 
 
 # Golden text -------------------------------------------------------------------------------------

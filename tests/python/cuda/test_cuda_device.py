@@ -297,7 +297,7 @@ def test_the_driver_decides_between_versions_of_cuda(
         assert "is newer than the NVIDIA driver" in error and "gradcell[cuda12]" in error
         return
     script = """
-from gradcell import _gpu, _core
+from gradcell import _core
 print(_core.nvrtc_version(), _core.cublaslt_path(), (Tensor([1.0, 2.0]) * 2.0).asnumpy())
 """
     out = process.good(GPU + script, **environment)

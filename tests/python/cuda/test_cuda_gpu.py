@@ -19,7 +19,8 @@ from cuda_cases import CASES, compare, tensor
 from product_cases import CASES as PRODUCTS, STRANGE, agrees, strange, two_products
 
 import gradcell as ms
-from gradcell import Tensor, _gpu, nn, ops
+from gradcell import Tensor, nn, ops
+from gradcell.base import gpu as gpus, tree
 
 pytestmark = pytest.mark.cuda
 
@@ -28,23 +29,23 @@ pytestmark = pytest.mark.cuda
 def gpu() -> Iterator[None]:
     """Plans run on the GPU inside a test."""
     try:
-        _gpu.use(0)
+        gpus.use(0)
     except RuntimeError as error:
         if os.environ.get("GRADCELL_TEST_NEEDS_GPU"):
             pytest.fail(str(error))
         pytest.skip(str(error))
     yield
-    _gpu.leave()
+    gpus.leave()
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_gpu_agrees_with_the_cpu(name: str) -> None:
     """Op by op, and as one plan."""
     fn, arguments = CASES[name]
-    got = [t.asnumpy() for t in ms.tree.leaves(fn(*arguments))]
-    whole = [t.asnumpy() for t in ms.tree.leaves(ms.jit(fn)(*arguments))]
-    _gpu.leave()
-    want = ms.tree.leaves(fn(*arguments))
+    got = [t.asnumpy() for t in tree.leaves(fn(*arguments))]
+    whole = [t.asnumpy() for t in tree.leaves(ms.jit(fn)(*arguments))]
+    gpus.leave()
+    want = tree.leaves(fn(*arguments))
     compare(name, got, want)
     compare(name, whole, want)
 
@@ -63,9 +64,9 @@ def tf32(request: pytest.FixtureRequest) -> Iterator[None]:
 )
 def test_tensor_cores_agree_with_the_cpu(name: str, tf32: None) -> None:
     fn, arguments = PRODUCTS[name][0]
-    got = [t.asnumpy() for t in ms.tree.leaves(ms.jit(fn)(*arguments))]
-    _gpu.leave()
-    agrees(name, got, ms.tree.leaves(fn(*arguments)))
+    got = [t.asnumpy() for t in tree.leaves(ms.jit(fn)(*arguments))]
+    gpus.leave()
+    agrees(name, got, tree.leaves(fn(*arguments)))
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,7 @@ def test_tensor_cores_agree_with_the_cpu(name: str, tf32: None) -> None:
 def test_infinities_are_where_they_belong(name: str, tf32: None) -> None:
     arguments = strange(STRANGE[name][0])
     got = [t.astype(ms.float32).asnumpy() for t in ms.jit(two_products)(*arguments)]
-    _gpu.leave()
+    gpus.leave()
     for g, w in zip(got, two_products(*arguments), strict=True):
         expected = w.astype(ms.float32).asnumpy()
         np.testing.assert_array_equal(np.isnan(g), np.isnan(expected))
@@ -158,9 +159,9 @@ def test_other_tests_with_the_gpu_as_device(tests: str) -> None:
 def test_captured_steps_give_what_first_steps_give(name: str) -> None:
     fn, arguments = CASES[name]
     step = ms.jit(fn)
-    first = [t.asnumpy() for t in ms.tree.leaves(step(*arguments))]
+    first = [t.asnumpy() for t in tree.leaves(step(*arguments))]
     for _ in range(6):  # from the third on it is a CUDA graph
-        for a, b in zip(first, ms.tree.leaves(step(*arguments)), strict=True):
+        for a, b in zip(first, tree.leaves(step(*arguments)), strict=True):
             np.testing.assert_array_equal(a, b.asnumpy())
 
 
@@ -185,7 +186,7 @@ def test_training_follows_the_cpu() -> None:
         return [float(step()) for _ in range(100)]
 
     on_gpu = losses()
-    _gpu.leave()
+    gpus.leave()
     np.testing.assert_allclose(on_gpu, losses(), rtol=1e-3)
     assert on_gpu[-1] < 0.1 * on_gpu[0]
 

@@ -16,7 +16,8 @@ from made_up_gpu import Process
 
 import gradcell as ms
 from gradcell import Tensor, cuda, nn, ops
-from gradcell.ops.loops import loop
+from gradcell.base import tree
+from gradcell.ops.control.loops import loop
 
 #: By name: what is run, the same without loops (or its values), the arguments.
 CASES: dict[str, tuple[Callable[..., Any], Any, list[Tensor]]] = {}
@@ -218,7 +219,7 @@ def loops_of(plan: Any, times: int = 1) -> list[dict[str, Any]]:
 def expected(name: str) -> list[Tensor]:
     _, want, xs = CASES[name]
     if callable(want):
-        return ms.tree.leaves(want(*xs))
+        return tree.leaves(want(*xs))
     return [Tensor(w) for w in want]
 
 
@@ -379,7 +380,7 @@ def test_an_index_out_of_range_in_a_step(tmp_path: Any) -> None:
 
 ALL_BODIES = """
 import loop_cases as cases
-from gradcell.ops.loops import loop
+from gradcell.ops.control.loops import loop
 def of(how, reverse):
     def f(*xs):
         at, results = 0, []
@@ -428,7 +429,7 @@ def test_what_a_step_need_not_copy(process: Process) -> None:
 
     def copies(kept: str) -> int:
         script = """
-from gradcell.ops.loops import loop
+from gradcell.ops.control.loops import loop
 ms.set_context(device_target="GPU")
 def step(s, x):
     y = ops.tanh(s[0] + x[0])
@@ -495,7 +496,7 @@ for _ in range(4): assert f(tensor(1) * 0.0).asnumpy() == STEPS
 
 def test_launches_of_a_body_are_named(process: Process) -> None:
     script = """
-from gradcell.ops.loops import loop
+from gradcell.ops.control.loops import loop
 ms.set_context(device_target="GPU")
 x, h = tensor(3, 4), tensor(4)
 f = ms.jit(lambda h, x: loop(lambda s, t: ([ops.tanh(s[0] + t[0])], []), [h], [x], 3)[0][0])

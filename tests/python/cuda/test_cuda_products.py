@@ -13,6 +13,7 @@ from network_cases import Case, applied, burgers_step, first_order, network, res
 
 import gradcell as ms
 from gradcell import Tensor, _core, cuda, ops
+from gradcell.base import tree
 
 core = _core.ops
 
@@ -92,7 +93,7 @@ def batch(plans: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Ba
 @pytest.mark.parametrize("name", CASES)
 def test_agrees_with_the_cpu_engine(name: str, plans: dict[str, Any], batch: Batch) -> None:
     fn, arguments = CASES[name]
-    want = ms.tree.leaves(fn(*arguments))
+    want = tree.leaves(fn(*arguments))
     number = list(CASES).index(name)
     for aligned in (True, False):
         compare(name, batch.run(number, aligned=aligned, grid=2)[: len(want)], want)

@@ -10,8 +10,8 @@ from cuda_cases import compare
 from cuda_emulation import Batch, Kernels, Nvrtc
 from network_cases import Case, burgers_step, norms, residual, tensor
 
-import gradcell as ms
 from gradcell import Tensor, cuda, ops
+from gradcell.base import tree
 
 # Long enough for what moves to count for more than launches do; and a row of 133, which fours do
 # not divide.
@@ -37,7 +37,7 @@ def batch(plans: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Ba
 @pytest.mark.parametrize("name", CASES)
 def test_agrees_with_the_cpu_engine(name: str, plans: dict[str, Any], batch: Batch) -> None:
     fn, arguments = CASES[name]
-    want = ms.tree.leaves(fn(*arguments))
+    want = tree.leaves(fn(*arguments))
     number = list(CASES).index(name)
     compare(name, batch.run(number)[: len(want)], want)
     if name.endswith("short"):  # each barrier of the emulation costs as many switches as threads

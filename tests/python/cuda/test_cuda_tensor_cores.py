@@ -23,6 +23,7 @@ from product_cases import CASES, STRANGE, agrees, in_halves, strange, two_produc
 
 import gradcell as ms
 from gradcell import Tensor, cuda, ops
+from gradcell.base import tree
 
 U = 2.0**-24
 HALVES = {"float16": ms.float16, "bfloat16": ms.bfloat16}
@@ -144,7 +145,7 @@ def test_agrees_with_the_cpu_engine(name: str, plans: dict[str, Any], batch: Bat
     plan = plans[name]
     assert units(plan) == (products, outer)
     assert not any("matmul" in s for s in plan.steps)
-    want = ms.tree.leaves(fn(*arguments))
+    want = tree.leaves(fn(*arguments))
     for threads, grid in launches(plan):
         got = batch.run(list(CASES).index(name), threads=threads, grid=grid)[: len(want)]
         agrees(name, got, want)

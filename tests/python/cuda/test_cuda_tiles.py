@@ -25,6 +25,7 @@ from network_cases import (
 
 import gradcell as ms
 from gradcell import Tensor, cuda, ops
+from gradcell.base import tree
 
 CASES: dict[str, Case] = {}
 
@@ -120,7 +121,7 @@ def tiles(plan: Any) -> list[dict[str, Any]]:
 def test_agrees_with_the_cpu_engine(name: str, plans: dict[str, Any], batch: Batch) -> None:
     assert tiles(plans[name]) and not any("matmul" in s for s in plans[name].steps)
     fn, arguments = CASES[name]
-    want = ms.tree.leaves(fn(*arguments))
+    want = tree.leaves(fn(*arguments))
     number = list(CASES).index(name)
     launches = [((1, 1), 1), ((4, 2), 3)]
     if name != "more tiles than chunks":

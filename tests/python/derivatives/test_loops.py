@@ -11,7 +11,7 @@ from loop_cases import BODIES, arrays, counted, function, normal, reference, sca
 
 import gradcell as gc
 from gradcell import Tensor, nn, ops
-from gradcell.ops.loops import loop
+from gradcell.ops.control.loops import loop
 
 
 def equal(found, expected, tolerance=1e-12):
@@ -377,7 +377,7 @@ def test_planning_takes_no_longer_with_more_steps():
 
 
 def test_taken_apart_for_export():
-    from gradcell.inspect import recorded_nodes
+    from gradcell.show.inspect import recorded_nodes
 
     net = nn.GRU(3, 4)
     found, *_ = recorded_nodes(lambda x: net(x)[0], (Tensor(normal(3, 2, 3).astype(np.float32)),))

@@ -13,6 +13,7 @@ from structured_rows import CASES, Case
 
 import gradcell as ms
 from gradcell import Tensor, ops
+from gradcell.base import tree
 
 DIFFERENTIABLE = [c for c in CASES if c.order > 0 and c.shapes and "big" not in c.label]
 CELLS = {f"{e} of {i}": (e, i) for e, i in layer_cases.LAYERS if e.startswith("nn.")}
@@ -32,7 +33,7 @@ def test_structured_ops_before_a_sum(case: Case) -> None:
     plain = ms.grad(lambda *xs: added(case.run(*xs)), every)
     again = ms.grad(lambda *xs: added(ms.recompute(case.run, *xs)), every)
     for _ in range(2):  # the second time the plan is there
-        found = [ms.tree.leaves(f(*arrays)) for f in (again, plain)]
+        found = [tree.leaves(f(*arrays)) for f in (again, plain)]
         for got, want in zip(*found, strict=True):
             np.testing.assert_allclose(got.asnumpy(), want.asnumpy(), rtol=1e-12, atol=1e-12)
 
@@ -57,7 +58,7 @@ def test_cells_before_a_sum(name: str) -> None:
             return  # nothing to differentiate by
         for mean in (False, True):
             f = ms.grad(lambda *xs, c=cell, m=mean: added(c(*xs), m), at or None, params or None)
-            found.append([np.asarray(g.asnumpy()) for g in ms.tree.leaves(f(*given))])
+            found.append([np.asarray(g.asnumpy()) for g in tree.leaves(f(*given))])
     for plain, again in zip(found[:2], found[2:], strict=True):
         for got, want in zip(again, plain, strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)

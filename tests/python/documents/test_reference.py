@@ -82,7 +82,7 @@ def test_a_name_of_two_groups_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     twice = groups.Group("Tensors", "again", "Again", "", "ops.sin")
     monkeypatch.setattr(groups, "GROUPS", (*groups.GROUPS, twice))
     with pytest.raises(LookupError, match=r"ops\.sin is in two groups: elementary, again"):
-        groups.grouped([names.Entry("ops.sin", gc.ops.sin, "gradcell.ops.elementwise")])
+        groups.grouped([names.Entry("ops.sin", gc.ops.sin, "gradcell.ops.elements.elementwise")])
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_section_is_whole(made: dict[str, str]) -> None:
     for part in (
         "gc.grad(\n", "**Arguments**", "- `fn`: a function or Cell", "**Returns**", "**Raises**",
         "- `IndexError` for a position", "```pycon\n>>> ", "`ops.grad`",
-        "source/python/gradcell/transform.py.txt",
+        "source/python/gradcell/derivatives/transform.py.txt",
     ):  # fmt: skip
         assert part in section, part
 

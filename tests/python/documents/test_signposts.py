@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from gradcell import Tensor, __version__, nn
-from gradcell._signposts import INSTEAD
+from gradcell.base.signposts import INSTEAD
 
 ROWS = [(m, name) for m, names in INSTEAD.items() if m.startswith("gradcell") for name in names]
 NET = nn.Dense(2, 2)

@@ -15,7 +15,7 @@ from training_fixtures import Linear, assert_same, batch, snapshot
 
 import gradcell as ms
 from gradcell import Parameter, Tensor, nn, ops
-from gradcell._protobuf import field
+from gradcell.files.protobuf import field
 from gradcell.train import (
     ckpt,
     load_checkpoint,

@@ -12,8 +12,8 @@ from PIL import Image
 
 import gradcell.dataset as ds
 from gradcell import Tensor
-from gradcell._protobuf import field, varint
-from gradcell._records import framed, places
+from gradcell.files.protobuf import field, varint
+from gradcell.files.records import framed, places
 from gradcell.mindrecord import FileReader, FileWriter
 from gradcell.mindrecord.values import pack_integers, unpack_integers
 

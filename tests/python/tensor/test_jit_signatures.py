@@ -15,7 +15,7 @@ import pytest
 
 import gradcell as ms
 from gradcell import Tensor, nn, ops
-from gradcell.compiled import MOST_FORMS
+from gradcell.compilation.compiled import MOST_FORMS
 
 
 class Net(nn.Cell):

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import pytest
 
-from gradcell import printing
+from gradcell.tensors import printing
 
 CASES = [
     (

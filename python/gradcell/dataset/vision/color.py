@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import arguments
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.dataset.transforms import TensorOperation
 from gradcell.dataset.vision.convert import gray, hsv_to_rgb, rgb_to_hsv
 from gradcell.dataset.vision.image import ImageOperation, Sometimes, interval, rounded

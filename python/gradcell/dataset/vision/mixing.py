@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import arguments
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.dataset.rows import as_array
 from gradcell.dataset.transforms import TensorOperation, _functions
 from gradcell.dataset.workers import generator

@@ -8,15 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, arguments, ops
+from gradcell import _core, ops
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.common.initializer import Uniform, initializer
 from gradcell.communication import GlobalComm, get_group_size
 from gradcell.mint.nn import functional
 from gradcell.nn.cell import Cell
-from gradcell.ops import windows
-from gradcell.parameter import Parameter
+from gradcell.ops.networks import windows
+from gradcell.tensors.parameter import Parameter
+
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "ConvTranspose2d", "Embedding", "GroupNorm",
+    "LayerNorm", "PReLU", "SyncBatchNorm",
+]  # fmt: skip
 
 _ops = _core.ops
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell._location import where as _where
+from gradcell.base.location import where as _where
 from gradcell.nn.metrics import classification, confusion, values
 from gradcell.nn.metrics.classification import *  # noqa: F403
 from gradcell.nn.metrics.confusion import *  # noqa: F403

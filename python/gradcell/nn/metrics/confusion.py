@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import arguments
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.nn.metrics.metric import Metric, none_seen, pair, rearrange_inputs, same_shape
 
 __all__ = ["ROC", "ConfusionMatrix", "ConfusionMatrixMetric", "auc"]

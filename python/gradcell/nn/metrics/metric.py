@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base.location import where
 
 
 def rearrange_inputs(func: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,11 +6,12 @@ import inspect
 import math
 from typing import Any, ClassVar
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._signposts import wrong_argument
+from gradcell.base import arguments
+from gradcell.base.signposts import wrong_argument
 from gradcell.nn.optim.optimizer import Optimizer, assign
-from gradcell.parameter import Parameter
+from gradcell.tensors.parameter import Parameter
 
 _ops = _core.ops
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor
+from gradcell.base import arguments
 from gradcell.nn.optim.optimizer import Optimizer, assign
 
 _ops = _core.ops

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradcell import _core, arguments
+from gradcell import _core
 from gradcell._core import Tensor
+from gradcell.base import arguments
 from gradcell.nn.optim.optimizer import Optimizer, assign
-from gradcell.parameter import Parameter
+from gradcell.tensors.parameter import Parameter
 
 _ops = _core.ops
 

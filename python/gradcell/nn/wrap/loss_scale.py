@@ -6,8 +6,9 @@ from typing import Any
 
 from gradcell import _core, context
 from gradcell._core import Tensor
-from gradcell._location import where as _where
+from gradcell.base.location import where as _where
 from gradcell.communication import collectives
+from gradcell.derivatives.overflow import locate_overflow, values_of, warn_of
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim import Optimizer
 from gradcell.nn.wrap.cell_wrapper import TrainOneStepCell
@@ -17,9 +18,8 @@ from gradcell.nn.wrap.scale_update import (
     check_scale,
     not_finite,
 )
-from gradcell.ops.random_state import random_state, set_random_state
-from gradcell.overflow import locate_overflow, values_of, warn_of
-from gradcell.parameter import Parameter
+from gradcell.ops.random.state import random_state, set_random_state
+from gradcell.tensors.parameter import Parameter
 
 __all__ = [
     "DynamicLossScaleUpdateCell",

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, arguments, tree
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where as _where
+from gradcell.base import arguments, tree
+from gradcell.base.location import where as _where
 from gradcell.nn.cell import Cell
-from gradcell.parameter import Parameter
+from gradcell.tensors.parameter import Parameter
 
 _ops = _core.ops
 #: No dynamic scale goes below this.

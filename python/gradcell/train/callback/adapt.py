@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import arguments
 from gradcell._core import Tensor
-from gradcell._location import where
-from gradcell.parameter import Parameter
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.tensors.parameter import Parameter
 from gradcell.train.callback.base import Callback, CallbackParameters, RunContext, loss_of
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import _core, tree
+from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base import tree
+from gradcell.base.location import where
 
 
 class CallbackParameters(dict):  # type: ignore[type-arg]

@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gradcell import arguments
-from gradcell._location import where
+from gradcell.base import arguments
+from gradcell.base.location import where
 from gradcell.communication.engine import say
 from gradcell.train.callback.base import Callback, RunContext, loss_of, overflowed, step_in_epoch
 

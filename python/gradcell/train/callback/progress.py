@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from gradcell import arguments
+from gradcell.base import arguments
 from gradcell.communication.engine import processes
 from gradcell.train.callback.base import (
     Callback,

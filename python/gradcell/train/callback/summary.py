@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import arguments, tree
-from gradcell._location import where
+from gradcell.base import arguments, tree
+from gradcell.base.location import where
 from gradcell.nn.cell import Cell
 from gradcell.train.callback.base import Callback, CallbackParameters, RunContext, loss_of
 from gradcell.train.summary.summary_record import SummaryRecord

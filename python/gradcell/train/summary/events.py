@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gradcell._protobuf import field, float_field
-from gradcell._records import framed
+from gradcell.files.protobuf import field, float_field
+from gradcell.files.records import framed
 
 
 def scalar(value: Any) -> bytes:

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gradcell import arguments
 from gradcell._core import Tensor
-from gradcell._location import where
-from gradcell.ops import summaries
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.ops.control import summaries
 from gradcell.train.summary import events
 
 _MESSAGES: dict[str, Callable[[Any], bytes]] = {

@@ -9,11 +9,11 @@ from typing import Any
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base.location import where
 from gradcell.nn.probability.distribution.distribution import Distribution
-from gradcell.ops.activations import _softplus
-from gradcell.ops.random import _draw, _draw_normal
-from gradcell.ops.special import lgamma
+from gradcell.ops.elements.activations import _softplus
+from gradcell.ops.elements.special import lgamma
+from gradcell.ops.random.functions import _draw, _draw_normal
 
 _ops = _core.ops
 _EULER = 0.57721566490153286061

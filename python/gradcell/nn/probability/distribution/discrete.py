@@ -12,9 +12,9 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell._location import where
+from gradcell.base.location import where
 from gradcell.nn.probability.distribution.distribution import Distribution
-from gradcell.ops.random import _draw
+from gradcell.ops.random.functions import _draw
 
 _ops = _core.ops
 

@@ -1,0 +1,429 @@
+"""What is traced is compiled and kept: forms of functions by signature, and jit.
+
+A form is a plan for arguments of one signature. An outermost call runs the form that fits, in
+GRAPH_MODE, or traces the function anew.
+"""
+
+from __future__ import annotations
+
+import copy
+import copyreg
+import enum
+import functools
+import operator
+import sys
+import types
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, overload
+
+import numpy as np
+
+from gradcell import _core, context
+from gradcell._core import Tensor
+from gradcell.base import tree
+from gradcell.base.location import where
+from gradcell.compilation.prints import Prints
+
+
+def settled(out: Any, by_value: bool) -> Any:
+    """A function's results, for whoever is outside of its trace."""
+    if isinstance(out, Tensor):
+        return _core.settled([out], by_value)[0]
+    results = iter(_core.settled(tree.leaves(out), by_value))
+    return tree.map_leaves(lambda _: next(results), out)
+
+
+def own(args: Any) -> Any:
+    """Arguments by value: tensors of the function's own, but for parameters; with the hooks on them."""
+
+    def copied(t: Tensor) -> Tensor:
+        if t._is_variable:
+            return t
+        own = _core.copy(t)
+        if hooks := t.__dict__.get("_gradient_hooks"):
+            own.__dict__["_gradient_hooks"] = hooks
+        return own
+
+    return tree.map_leaves(copied, args)
+
+
+def run_traced(
+    fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], by_value: bool = False
+) -> Any:
+    """fn(*args, **kwargs) in one trace: recorded, then run as one plan.
+
+    Inside another trace it is a plain call. If fn raises, nothing has been assigned. by_value: the
+    results share elements with nothing.
+    """
+    if _core.in_trace():
+        return settled(fn(*args, **kwargs), True) if by_value else fn(*args, **kwargs)
+
+    def body(trace: _core.Trace) -> Any:
+        out = settled(fn(*args, **kwargs), by_value)
+        trace.finish(tree.leaves(out))
+        return out
+
+    return _core.with_trace(body)
+
+
+#: Stands for a result that there is none of.
+MISSED = object()
+
+
+def _missed(*args: Any, **kwargs: Any) -> Any:
+    return MISSED
+
+
+#: How many compiled forms of a function are kept; the one used longest ago goes first.
+MOST_FORMS = 512
+
+
+class _Unhashable(Exception):
+    """An argument that no signature can be made of."""
+
+
+def _signature(value: Any, tensors: list[Tensor], objects: list[Any]) -> Any:
+    """What a compiled function depends on besides the elements of tensors. Lists the tensors, and
+    the objects that the signature names by id."""
+    if isinstance(value, Tensor):
+        if value._is_variable:
+            return ("variable", value._variable_id())
+        if value.__dict__.get("_gradient_hooks"):
+            raise _Unhashable  # the hooks are this tensor's
+        tensors.append(value)
+        return (value.dtype.name, value.shape)
+    if isinstance(value, (tuple, list)):
+        return (type(value).__name__, *(_signature(v, tensors, objects) for v in value))
+    if isinstance(value, dict):
+        return ("dict", *((k, _signature(v, tensors, objects)) for k, v in value.items()))
+    if value is None or isinstance(value, (bool, int, float, str, complex, np.generic)):
+        return (type(value).__name__, repr(value))
+    if isinstance(value, np.ndarray):
+        raise _Unhashable
+    if hasattr(value, "__array__") or hasattr(value, "__cuda_array_interface__"):
+        raise _Unhashable
+    if isinstance(value, (set, frozenset)):
+        return (type(value).__name__, frozenset(_signature(v, tensors, objects) for v in value))
+    objects.append(value)
+    return ("object", id(value), _state(value, objects, set()))
+
+
+def _state(value: Any, objects: list[Any], seen: set[int]) -> Any:
+    """What an object holds, by value: attributes, elements, numbers. Tensors are those that they are
+    (what is written to them is seen), and so is what has no attributes, is code or counts its changes
+    itself, as cells do."""
+    if value is None or isinstance(value, (bool, int, float, str, complex, bytes, np.generic)):
+        return (type(value).__name__, repr(value))
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return (value.dtype.str, value.shape, hash(value.tobytes()))
+    if isinstance(value, Tensor) and value._is_variable:
+        return ("variable", value._variable_id())
+    objects.append(value)
+    if id(value) in seen or isinstance(value, Tensor) or _is_opaque(value):
+        return id(value)
+    seen.add(id(value))
+    if isinstance(value, (tuple, list)):
+        return (type(value).__name__, *(_state(v, objects, seen) for v in value))
+    if isinstance(value, (set, frozenset)):
+        return (type(value).__name__, frozenset(_state(v, objects, seen) for v in value))
+    if isinstance(value, dict):
+        return (
+            "dict",
+            *(
+                (id(k), _state(k, objects, seen), _state(v, objects, seen))
+                for k, v in value.items()
+            ),
+        )
+    names = [n for c in type(value).__mro__ for n in _slots_of(c)]
+    held = {n: getattr(value, n) for n in names if hasattr(value, n)} | getattr(
+        value, "__dict__", {}
+    )
+    return (id(value), *((n, _state(v, objects, seen)) for n, v in held.items()))
+
+
+def _slots_of(cls: type) -> list[str]:
+    slots = cls.__dict__.get("__slots__", ())
+    return [n for n in ([slots] if isinstance(slots, str) else slots) if n[:2] != "__"]
+
+
+_CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+
+
+def _is_opaque(value: Any) -> bool:
+    if isinstance(value, (tuple, list, dict, set, frozenset)):
+        return False
+    own = any(c.__module__.partition(".")[0] == "gradcell" for c in type(value).__mro__)
+    held = hasattr(value, "__dict__") or any(map(_slots_of, type(value).__mro__))
+    return own or not held or isinstance(value, (*_CODE, enum.Enum))
+
+
+class _Compiled:
+    """One signature's result: a plan and the tree of its outputs; or neither, if it asked for a
+    value while it was traced."""
+
+    def __init__(
+        self, compiled: _core.Compiled | None, out: Any, keep: list[Any], prints: Prints
+    ) -> None:
+        self.compiled = compiled
+        self.keep = keep  # objects that the signature names by id stay alive
+        self.prints = prints
+        # Only the places of the tensors matter: values must not be kept.
+        self.outline = tree.outline(out) if compiled is not None else None
+
+    def run(self, tensors: list[Tensor]) -> Any:
+        assert self.compiled is not None
+        found = self.compiled.run(tensors)
+        if self.prints.calls:
+            self.prints.show(found[len(found) - self.prints.count :])
+        return tree.refill(self.outline, found)
+
+
+class CompiledCache:
+    """The compiled forms of one function, one for each signature; the latest MOST_FORMS.
+
+    Those that a dispatcher can tell apart are kept by it alone.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.entries: dict[Any, _Compiled] = {}  # the latest last
+        self.epoch = -1  # of the entries
+        self.warned = False
+        self.dispatcher: Any = _core.Dispatcher(_missed, MOST_FORMS)  # runs what it can itself
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CompiledCache:
+        return CompiledCache(self.name)  # forms are of the function that was traced
+
+    def known(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the dispatcher gives, in GRAPH_MODE and outside of traces; MISSED: it has no form for
+        these arguments."""
+        if kwargs or _core.in_trace() or not context.graph_mode():
+            return MISSED
+        return self.dispatcher(*args)
+
+    def call(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """fn(*args, **kwargs), from the cache where it can be."""
+        if _core.in_trace():
+            return run_traced(fn, own(args), own(kwargs), True)
+        tensors: list[Tensor] = []
+        objects: list[Any] = []
+        try:
+            key = (
+                _core.structure_version(),
+                _signature(args, tensors, objects),
+                _signature(kwargs, tensors, objects) if kwargs else None,
+            )
+        except _Unhashable:
+            return self._once(fn, args, kwargs)
+        entry = self.entries.pop(key, None)
+        if entry is None:
+            return self._trace(key, objects, fn, args, kwargs)
+        self.entries[key] = entry
+        if entry.compiled is None:
+            return self._once(fn, args, kwargs)
+        return entry.run(tensors)
+
+    def _once(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of what is not compiled."""
+        return run_traced(lambda: fn(*own(args), **own(kwargs)), (), {}, True)
+
+    def _trace(
+        self, key: Any, objects: list[Any], fn: Callable[..., Any], args: Any, kwargs: Any
+    ) -> Any:
+        def body(trace: _core.Trace) -> tuple[Any, _core.Compiled | None, str]:
+            def symbol(t: Tensor) -> Tensor:
+                return t if t._is_variable else trace.argument(t)
+
+            with prints.recorded(trace):
+                out = fn(*tree.map_leaves(symbol, args), **tree.map_leaves(symbol, kwargs))
+                out = settled(out, True)
+            compiled = trace.finish_compiled([*tree.leaves(out), *prints.tensors])
+            return out, compiled, trace.asked_at
+
+        prints = Prints()
+        out, compiled, asked_at = _core.with_trace(body)
+        prints.finish()
+        entry = _Compiled(compiled, out, objects, prints)
+        if not self._dispatched(key[0], entry, out, args, kwargs):
+            self._keep(key, entry)
+        if compiled is None and not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"{self.name} asked for a tensor's value, or kept a tensor, while it was traced "
+                f"({asked_at or 'unknown line'}), so what it does next may depend on it: it is "
+                "traced again at every call instead of being compiled once",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        return out
+
+    def _dispatched(
+        self, structure: Any, entry: _Compiled, out: Any, args: Any, kwargs: Any
+    ) -> bool:
+        """Whether the dispatcher has taken the entry."""
+        if entry.compiled is None or entry.prints.calls or kwargs or not _is_flat(args):
+            return False
+        flat_tuple = type(out) is tuple and all(isinstance(t, Tensor) for t in out)
+        single = isinstance(out, Tensor)
+        fill = None if single or flat_tuple else functools.partial(tree.refill, entry.outline)
+        return self.dispatcher._add(structure, args, entry.compiled, fill, flat_tuple)  # type: ignore[no-any-return]
+
+    def _keep(self, key: Any, entry: _Compiled) -> None:
+        epoch = key[0][0]
+        if epoch != self.epoch:  # no form of an earlier one runs again
+            self.entries.clear()
+            self.epoch = epoch
+        self.entries[key] = entry
+        while len(self.entries) > MOST_FORMS:
+            self.entries.pop(next(iter(self.entries)), None)
+
+
+def _is_flat(args: tuple[Any, ...]) -> bool:
+    """Whether a Dispatcher can tell these arguments from others by itself."""
+    simple = (int, float, str, bool, type(None))
+    return all(isinstance(a, Tensor) or type(a) in simple for a in args)
+
+
+def function_name(fn: Any) -> str:
+    """A name for messages."""
+    return getattr(fn, "__qualname__", None) or type(fn).__name__
+
+
+_caches: weakref.WeakKeyDictionary[Any, dict[Any, CompiledCache]] = weakref.WeakKeyDictionary()
+
+
+def cache_for(fn: Any, key: Any) -> CompiledCache:
+    """The cache of a transform of fn; `key` says which transform. It lives as long as fn."""
+    owner = getattr(fn, "__self__", fn)
+    extra = getattr(fn, "__name__", None) if owner is not fn else None
+    try:
+        caches = _caches.setdefault(owner, {})
+    except TypeError:  # no weak references to it
+        return CompiledCache(function_name(fn))
+    return caches.setdefault((key, extra), CompiledCache(function_name(fn)))
+
+
+def run(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    cache: CompiledCache | None,
+    by_value: bool = False,
+) -> Any:
+    """One outermost call in the present mode; cache None: always trace."""
+    if cache is not None and not _core.in_trace() and context.graph_mode():
+        found = cache.known(args, kwargs)
+        return cache.call(fn, args, kwargs) if found is MISSED else found
+    return run_traced(fn, args, kwargs, by_value)
+
+
+class Numbering:
+    """Numbers for hashable values, the same for equal ones: what a Dispatcher can tell apart."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Any, int] = {}
+        self.count = 0
+
+    def __call__(self, value: Any) -> int:
+        number = self.numbers.pop(value, None)
+        if number is None:
+            number, self.count = self.count, self.count + 1
+            if len(self.numbers) >= MOST_FORMS:
+                self.numbers.pop(next(iter(self.numbers)))
+        self.numbers[value] = number  # the latest last
+        return number
+
+
+def _keyed(function: Callable[..., Any], key: Callable[[], Any]) -> Any:
+    """jit of a function whose forms are told apart by what key() gives, too."""
+    numbers = Numbering()
+    compiled = jit(functools.wraps(function)(lambda _, *args, **kwargs: function(*args, **kwargs)))
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return compiled(numbers(key()), *args, **kwargs)
+
+    return call
+
+
+#: MindSpore's options of jit, of all its versions, which have no effect.
+_OPTIONS = set(
+    "fn mode input_signature hash_args jit_config compile_once capture_mode jit_level dynamic fullgraph "
+    "backend ge_options obj".split()
+)
+_STATIC = "; arguments that are not tensors are static as they are"
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def jit(
+    function: Callable[P, R], key: Callable[[], Any] | None = None, **options: Any
+) -> Callable[P, R]: ...
+@overload
+def jit(
+    function: None = None, key: Callable[[], Any] | None = None, **options: Any
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: Any) -> Any:
+    """Compiles a function: @jit or jit(fn).
+
+    It is traced once for each signature (dtypes and shapes of tensors, values of everything else, plain
+    objects and sets among it, which parameters); later calls skip Python. The MOST_FORMS forms used last
+    are kept. A function that asks for a tensor's value, as in `if loss > 3`, is traced at every call
+    instead, with one warning. Assignments to parameters, to elements of tensors and to attributes of
+    cells are noticed, and what is set back, as by set_train, finds the form compiled before; whatever
+    else the function reads (globals, elements of lists, NumPy arrays) stays as it was when it was traced,
+    unless key tells: key() is called before each call, and gives something hashable of what the function
+    reads so; it is traced anew when that has a value that has not been there before. MindSpore's options
+    (mode, jit_config, capture_mode and the like) are accepted and have no effect.
+    """
+    unknown = sorted(set(options) - _OPTIONS)
+    if unknown:
+        raise TypeError(
+            f"jit: there is no option {unknown[0]!r}; those of MindSpore are {', '.join(sorted(_OPTIONS))}"
+            f"{_STATIC * unknown[0].startswith('static')}{where()}"
+        )
+    if function is None:
+        return lambda fn: jit(fn, key, **options)
+    if not callable(function):
+        raise TypeError(f"jit: expected a function, got {type(function).__name__}{where()}")
+    if key is not None:
+        if not callable(key):
+            raise TypeError(f"jit: key must be a function, got {type(key).__name__}{where()}")
+        return _keyed(function, key)
+    cache = CompiledCache(function_name(function))
+
+    def slow(*args: Any, **kwargs: Any) -> Any:
+        return cache.call(function, args, kwargs)
+
+    def copied(memo: dict[int, Any]) -> Any:
+        """As of a function: itself. Of a method: that of the copied object."""
+        twin = copy.deepcopy(function, memo)
+        return dispatcher if twin is function else jit(twin)
+
+    dispatcher: Any = _core.Dispatcher(slow, MOST_FORMS)
+    functools.update_wrapper(dispatcher, function)
+    dispatcher.cache, dispatcher.__deepcopy__ = cache, copied
+    cache.dispatcher = dispatcher
+    return dispatcher
+
+
+def _pickled(compiled: Any) -> str | tuple[Any, ...]:
+    """A compiled function as its name, where that is what it goes by, else as the function to compile."""
+    function = getattr(compiled, "__wrapped__", None)
+    if function is None:
+        raise TypeError("a compiled form cannot be pickled, only the function that jit gave")
+    module = sys.modules.get(getattr(function, "__module__", None) or "")
+    name = getattr(function, "__qualname__", "")
+    try:
+        found = operator.attrgetter(name)(module)
+    except (AttributeError, TypeError):
+        found = None
+    return name if found is compiled else (jit, (function,))
+
+
+copyreg.pickle(_core.Dispatcher, _pickled)

@@ -1,0 +1,321 @@
+"""Functions of one example made into functions of a batch: vmap.
+
+The function is recorded once, on tensors that stand for one example; what depends on them is then
+made again over all examples, op by op (csrc/ad/batching.cpp). What does not stays as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import tree
+from gradcell.base.cells import CellBase
+from gradcell.base.location import where
+from gradcell.base.signposts import explains_arguments
+from gradcell.compilation.compiled import cache_for, function_name, run
+
+__all__ = ["vmap"]
+
+_ops = _core.ops
+
+
+def over_examples(
+    fn: Callable[[list[Tensor]], list[Tensor]], batches: Sequence[Tensor]
+) -> list[Tensor | None]:
+    """fn's outputs for one example of the batches, [N, ...], over all of them; None for those that no
+    example enters."""
+    examples: list[Tensor] = []
+    try:
+        examples += [_core.example(b) for b in batches]
+        # fn may write into what it is given, so that gets tensors of its own.
+        return _core.batch(fn([_core.record(e) for e in examples]), examples, batches)
+    finally:
+        _core.end_examples(examples)
+
+
+class _State(threading.local):
+    depth = 0
+
+
+_state = _State()
+
+
+@contextlib.contextmanager
+def _one_example() -> Iterator[None]:
+    _state.depth += 1
+    try:
+        yield
+    finally:
+        _state.depth -= 1
+
+
+def in_vmap() -> bool:
+    """Whether what is recorded now is for one example."""
+    return _state.depth > 0
+
+
+def moved_axis(x: Tensor, start: int, end: int) -> Tensor:
+    """x with dimension `start` at `end`."""
+    if start == end:
+        return x
+    order = [k for k in range(x.ndim) if k != start]
+    order.insert(end, start)
+    return _ops.transpose(x, order)
+
+
+def _axis_of(axis: Any, rank: int, name: str) -> int:
+    if isinstance(axis, (bool, np.bool_)) or not isinstance(axis, (int, np.integer)):
+        raise RuntimeError(
+            f"The axis in vmap's '{name}' can only be of type int or None, but got "
+            f"{type(axis).__name__} {axis!r}{where()}"
+        )
+    if not -rank <= axis < rank:
+        raise RuntimeError(
+            f"The axis: {axis} in '{name}' is out of bounds for array of dimension "
+            f"[{-rank},{rank}){where()}"
+        )
+    return int(axis) % rank
+
+
+def _parts(x: Any, axes: Any, name: str) -> list[tuple[Any, Any]]:
+    """The members of a tuple, list or dict, each with its axes."""
+    keys = list(x) if isinstance(x, dict) else range(len(x))
+    if isinstance(axes, dict) and isinstance(x, dict):
+        if set(axes) != set(keys):
+            raise RuntimeError(f"vmap's '{name}' {axes} has not the keys {sorted(keys)}{where()}")
+        return [(x[k], axes[k]) for k in keys]
+    if isinstance(axes, (tuple, list, dict)):
+        if isinstance(axes, dict) or isinstance(x, dict) or len(axes) != len(keys):
+            raise RuntimeError(
+                f"When vmap's '{name}' is a tuple or list, its size must be equal to the number of "
+                f"arguments or results of 'fn': {len(keys)}, but got {axes}{where()}"
+            )
+        return [(x[k], a) for k, a in zip(keys, axes, strict=True)]
+    return [(x[k], axes) for k in keys]
+
+
+def _mapped(fn: Callable[[Any, Any], Any], x: Any, axes: Any, name: str) -> Any:
+    """The tree x with fn(leaf, its axis) for each leaf."""
+    if not isinstance(x, (tuple, list, dict)):
+        if isinstance(axes, (tuple, list, dict)):
+            raise RuntimeError(
+                f"vmap's '{name}' {axes} does not fit a {type(x).__name__}: it needs one axis{where()}"
+            )
+        return fn(x, axes)
+    items = [_mapped(fn, part, a, name) for part, a in _parts(x, axes, name)]
+    if isinstance(x, dict):
+        return dict(zip(x, items, strict=True))
+    if isinstance(x, list):
+        return items
+    return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+
+
+class _Inputs:
+    """The arguments of one call: the tensors that are mapped over, with their axis in front."""
+
+    def __init__(self, args: tuple[Any, ...], in_axes: Any) -> None:
+        self.batches: list[Tensor] = []
+        self.tree = _mapped(self._enter, args, in_axes, "in_axes")
+
+    def _enter(self, x: Any, axis: Any) -> Any:
+        if axis is None or x is None:
+            return x
+        if isinstance(x, np.ndarray):
+            x = Tensor(x)
+        if not isinstance(x, Tensor):
+            raise RuntimeError(
+                f"vmap: only a Tensor has an axis {axis} to map over, but an argument is of type "
+                f"{type(x).__name__}; its axis in 'in_axes' must be None{where()}"
+            )
+        if x.ndim == 0:
+            raise RuntimeError(
+                f"The axis: {axis} in 'in_axes' is out of bounds: an argument has no dimensions{where()}"
+            )
+        self.batches.append(moved_axis(x, _axis_of(axis, x.ndim, "in_axes"), 0))
+        return _Place(len(self.batches) - 1)
+
+    def filled(self, examples: list[Tensor]) -> Any:
+        def place(x: Any, _: Any) -> Any:
+            return examples[x.index] if isinstance(x, _Place) else x
+
+        return _mapped(place, self.tree, None, "in_axes")
+
+
+class _Place:
+    """Where the i-th example goes among the arguments."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+
+def _size_of(batches: Sequence[Tensor]) -> int:
+    sizes = {b.shape[0] for b in batches}
+    if not sizes:
+        raise RuntimeError(
+            f"vmap: there is nothing to map over: every axis in 'in_axes' is None{where()}"
+        )
+    if len(sizes) > 1:
+        raise RuntimeError(
+            "The 'axis_size' of each argument in the scope of 'vmap' should be equal, but got "
+            f"{' and '.join(map(str, sorted(sizes)))}{where()}"
+        )
+    return int(sizes.pop())
+
+
+def _result(over: Tensor | None, one: Tensor, size: int, axis: Any) -> Tensor:
+    """An output over the batch, with the batch's dimension where it is to be."""
+    if axis is None:
+        if over is not None:
+            raise RuntimeError(
+                "vmap: an output that differs from example to example has None in 'out_axes'; only "
+                f"what is the same for all of them can{where()}"
+            )
+        return one
+    place = _axis_of(axis, one.ndim + 1, "out_axes")
+    if over is None:
+        over = _ops.broadcast_to(one, [size, *one.shape])
+    return moved_axis(over, 0, place)
+
+
+@explains_arguments
+def vmap(fn: Any, in_axes: Any = 0, out_axes: Any = 0) -> Callable[..., Any]:
+    """A function of batches that gives what fn gives for each example, without a loop over them.
+
+    fn: a function or Cell of one example; or a CellList (or list of Cells) of one structure, an
+    ensemble: then each cell is one example's function, and in_axes None gives all of them the same
+    arguments. in_axes: the dimension of the arguments that counts the examples, or one for each argument
+    in a tuple or list, nested as the arguments are; None: every example gets the whole argument.
+    out_axes: where that dimension stands in the results, one for all or nested as they are; None for
+    an output that is the same for all examples. Negative ones count from the end. Numbers that fn
+    returns become tensors, and what does not depend on the examples is repeated for each.
+
+    Composes with all other transforms, itself included. Random numbers are the same for every
+    example. A value that differs from example to example cannot be asked for (`if x > 0`): ValueError.
+
+    Raises RuntimeError for axes that do not match the arguments or outputs, for sizes that differ, or if
+    there is nothing to map over.
+    """
+    cells = _ensemble(fn)
+    if not cells and not callable(fn):
+        raise RuntimeError(
+            f"vmap: 'fn' must be a function, a Cell or a list of Cells, but got {type(fn).__name__}"
+            f"{where()}"
+        )
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    one = cells[0] if cells else fn
+
+    def record(*args: Any) -> Any:
+        inputs = _Inputs(args, in_axes)
+        weights = _Weights(cells)
+        batches = inputs.batches + weights.batches
+        size = _size_of(batches)
+        shape: Any = None
+        outputs: list[Tensor] = []
+
+        def of_one(examples: list[Tensor]) -> list[Tensor]:
+            nonlocal shape
+            count = len(inputs.batches)
+            with weights.standing_in(examples[count:]), _one_example():
+                shape = one(*inputs.filled(examples[:count]))
+            shape = _mapped(_as_tensor, shape, None, "out_axes")
+            outputs.extend(tree.leaves(shape))
+            return outputs + [x for _, x in weights.assigned]
+
+        over = over_examples(of_one, batches)
+        if not outputs:
+            raise RuntimeError(
+                f"vmap: {function_name(fn)} returned no tensor, but {type(shape).__name__}{where()}"
+            )
+        weights.assign(over[len(outputs) :])
+        found = iter(over)
+
+        def place(x: Any, axis: Any) -> Any:
+            return _result(next(found), x, size, axis) if isinstance(x, Tensor) else x
+
+        single = isinstance(out_axes, (tuple, list)) and not isinstance(shape, (tuple, list, dict))
+        axes = out_axes[0] if single and len(out_axes) == 1 else out_axes
+        return _mapped(place, shape, axes, "out_axes")
+
+    cache = cache_for(fn, ("vmap", repr(in_axes), repr(out_axes)))
+
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            raise TypeError(
+                f"vmap: arguments are given by position, but got {', '.join(kwargs)} by name{where()}"
+            )
+        return run(record, args, {}, cache)
+
+    return functools.update_wrapper(mapped, one, updated=())
+
+
+def _as_tensor(x: Any, _: Any) -> Any:
+    return Tensor(x) if isinstance(x, (bool, int, float, np.generic, np.ndarray)) else x
+
+
+# Ensembles ------------------------------------------------------------------------------------------
+
+
+def _ensemble(fn: Any) -> list[Any]:
+    """The cells of a CellList or a list of Cells; [] for anything else."""
+    if not isinstance(fn, (list, tuple)) and not (isinstance(fn, CellBase) and fn._lists_cells):
+        return []
+    cells = list(fn)  # type: ignore[arg-type]
+    if not cells or not all(isinstance(c, CellBase) for c in cells):
+        raise RuntimeError(f"vmap: a list must hold Cells, at least one of them{where()}")
+    return cells
+
+
+class _Weights:
+    """The parameters of an ensemble's cells, one behind the other: a batch for each of the first's."""
+
+    def __init__(self, cells: list[Any]) -> None:
+        self.of_cells = [list(c.get_parameters()) for c in cells]
+        self.first = self.of_cells[0] if cells else []
+        self.batches: list[Tensor] = []
+        self.assigned: list[tuple[int, Tensor]] = []  # which parameter, and what, for one example
+        shapes = [[(tuple(p.shape), p.dtype) for p in found] for found in self.of_cells]
+        for i, other in enumerate(shapes[1:], 1):
+            if other != shapes[0] or type(cells[i]) is not type(cells[0]):
+                raise RuntimeError(
+                    "vmap: the cells of a list must have one structure; cell "
+                    f"{i} has other parameters than cell 0{where()}"
+                )
+        if cells and not self.first:
+            raise RuntimeError(f"vmap: the cells of the list have no parameters{where()}")
+        for same in zip(*self.of_cells, strict=True):
+            parts = [_ops.reshape(p, [1, *p.shape]) for p in same]
+            self.batches.append(_ops.concat(parts, 0))
+
+    @contextlib.contextmanager
+    def standing_in(self, examples: list[Tensor]) -> Iterator[None]:
+        """While it lasts, one example's tensors stand for the first cell's parameters."""
+        pairs = list(zip(self.first, examples, strict=True))
+        before = [_core.stand_in(p, e) for p, e in pairs]
+        try:
+            yield
+        finally:
+            now = [_core.stand_in(p, b) for (p, _), b in zip(pairs, before, strict=True)]
+            self.assigned = [
+                (k, x) for k, x in enumerate(now) if not _core.same_node(x, examples[k])
+            ]
+
+    def assign(self, over: Sequence[Tensor | None]) -> None:
+        """Gives each cell's parameters what its example was assigned."""
+        for (k, one), values in zip(self.assigned, over, strict=True):
+            for i, parameters in enumerate(self.of_cells):
+                value = one
+                if values is not None:
+                    start = [i] + [0] * one.ndim
+                    value = _ops.slice(values, start, [1, *one.shape], [1] * (one.ndim + 1))
+                parameters[k]._set_array(_ops.reshape(value, list(one.shape)))

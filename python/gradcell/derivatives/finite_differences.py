@@ -1,0 +1,157 @@
+"""check_grads: are a function's derivatives those of the function? Asked of finite differences."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gradcell._core import Tensor
+from gradcell.base import tree
+from gradcell.base.location import where
+from gradcell.derivatives.own_derivatives import defined_at
+from gradcell.derivatives.transform import grad, jvp
+
+__all__ = ["CheckedDerivative", "check_grads"]
+
+#: f(x - 2 h), f(x - h), f(x + h), f(x + 2 h), over h: the fourth-order central difference.
+_STENCIL = ((-2, 1 / 12), (-1, -8 / 12), (1, 8 / 12), (2, -1 / 12))
+#: The step and the tolerance by the bytes of a number.
+_STEPS = {8: 1e-3, 4: 3e-2, 2: 2e-1}
+_TOLERANCES = {8: 1e-7, 4: 5e-3, 2: 2e-1}
+
+
+class CheckedDerivative(NamedTuple):
+    """One line of check_grads: the derivative along the random direction, of an order, by modes ('rev'
+    and 'fwd', the outermost last); what finite differences say; and whether the two agree."""
+
+    order: int
+    modes: str
+    derivative: float
+    numeric: float
+    difference: float
+    tolerated: float
+    agrees: bool
+
+    def __str__(self) -> str:
+        sign = "ok" if self.agrees else "WRONG"
+        return (
+            f"order {self.order}  {self.modes:<14} derivative {self.derivative: .9e}  finite difference "
+            f"{self.numeric: .9e}  apart {self.difference:.1e}, tolerated {self.tolerated:.1e}  {sign}"
+        )
+
+
+def check_grads(
+    fn: Callable[..., Any],
+    args: Any,
+    order: int = 2,
+    modes: Sequence[str] = ("rev", "fwd"),
+    tolerance: float | None = None,
+    step: float | None = None,
+    seed: int = 0,
+) -> list[CheckedDerivative]:
+    """Compares fn's derivatives at args, up to an order, with finite differences; returns what it saw.
+
+    fn: a function of tensors that gives a tensor or a tree of them; args: a floating tensor (or array) or
+    a tuple of them. fn's outputs are weighted with random numbers into one scalar, and derivatives are
+    taken along one random direction, in all nestings of the modes ('rev' by grad, 'fwd' by jvp): an error
+    in any element of any of them shows, but for a set of measure zero. A derivative of order k is compared
+    with the fourth-order central difference, with this step, of the one of order k - 1. tolerance: of
+    the difference, relative to the larger of 1 and the derivative. Both have defaults by dtype; float64 is
+    the dtype to check in.
+
+    Raises AssertionError, with one line for each comparison, where they differ; TypeError for arguments
+    without derivatives, ValueError for other modes or an order below 1.
+    """
+    if not callable(fn):
+        raise TypeError(f"check_grads: expected a function, got {type(fn).__name__}{where()}")
+    if order < 1 or not modes or any(m not in _ALONG for m in modes):
+        raise ValueError(
+            f"check_grads: order {order} must be at least 1, and modes {tuple(modes)} of 'rev' and "
+            f"'fwd'{where()}"
+        )
+    given = args if isinstance(args, (tuple, list)) else (args,)
+    xs = [x if isinstance(x, Tensor) else Tensor(np.asarray(x)) for x in given]
+    for i, x in enumerate(xs):
+        if not x.dtype.is_floating:
+            raise TypeError(
+                f"check_grads: argument {i} has dtype {x.dtype}, which cannot be differentiated by{where()}"
+            )
+    size = min(x.dtype.itemsize for x in xs)
+    h, most = step or _STEPS[size], tolerance or _TOLERANCES[size]
+    random = np.random.default_rng(seed)
+
+    def drawn(like: Tensor) -> Tensor:
+        numbers = random.normal(size=tuple(like.shape)) / math.sqrt(max(1, like.size))
+        return Tensor(numbers, like.dtype)
+
+    weights = [drawn(y) if y.dtype.is_floating else None for y in tree.leaves(fn(*xs))]
+    if not any(w is not None for w in weights):
+        raise TypeError(
+            f"check_grads: {defined_at(fn)} gives no floating tensor to differentiate{where()}"
+        )
+    direction = [drawn(x) for x in xs]
+
+    def scalar(*points: Tensor) -> Tensor:
+        total: Any = 0.0
+        for y, w in zip(tree.leaves(fn(*points)), weights, strict=True):
+            if w is not None:
+                total = total + (y * w).sum()
+        return total  # type: ignore[no-any-return]
+
+    def moved(t: float) -> list[Tensor]:
+        pairs = zip(xs, direction, strict=True)
+        return [Tensor(_numbers(x) + t * _numbers(v), x.dtype) for x, v in pairs]
+
+    lines: list[CheckedDerivative] = []
+    lower: dict[tuple[str, ...], Any] = {(): scalar}
+    for k in range(1, order + 1):
+        numeric = {
+            nest: sum(c * float(f(*moved(s * h))) for s, c in _STENCIL) / h
+            for nest, f in lower.items()
+        }
+        higher = {}
+        for nest, mode in itertools.product(lower, modes):
+            longer = (*nest, mode)
+            higher[longer] = _ALONG[mode](lower[nest], direction)
+            exact, found = float(higher[longer](*xs)), numeric[nest]
+            apart, bound = abs(exact - found), most * max(1.0, abs(exact), abs(found))
+            lines.append(
+                CheckedDerivative(k, " ".join(longer), exact, found, apart, bound, apart <= bound)
+            )
+        lower = higher
+    if not all(line.agrees for line in lines):
+        text = "\n".join(map(str, lines))
+        raise AssertionError(
+            f"check_grads: derivatives of {defined_at(fn)} are not those of its values{where()}\n{text}"
+        )
+    return lines
+
+
+def _numbers(x: Tensor) -> np.ndarray[Any, Any]:
+    return x.asnumpy().astype(np.float64)
+
+
+def _reverse_along(f: Callable[..., Any], direction: list[Tensor]) -> Callable[..., Any]:
+    gradient = grad(f, tuple(range(len(direction))))
+
+    def along(*xs: Tensor) -> Any:
+        slopes = tree.leaves(gradient(*xs))
+        parts = [(g * v).sum() for g, v in zip(slopes, direction, strict=True)]
+        return sum(parts[1:], parts[0])
+
+    return along
+
+
+def _forward_along(f: Callable[..., Any], direction: list[Tensor]) -> Callable[..., Any]:
+    def along(*xs: Tensor) -> Any:
+        single = len(xs) == 1
+        return jvp(f, xs[0] if single else xs, direction[0] if single else tuple(direction))[1]
+
+    return along
+
+
+_ALONG = {"rev": _reverse_along, "fwd": _forward_along}

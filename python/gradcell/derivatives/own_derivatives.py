@@ -1,0 +1,122 @@
+"""Calls with a derivative of their own, as the core knows them: values, the tensors that they are
+differentiated by, and a rule that the core asks when a derivative comes by.
+
+A rule has a name for messages, and adjoint(inputs, outputs, cotangents, wanted) or
+tangent(inputs, outputs, tangents), the other being None: the core takes the transpose of what there
+is. In these lists None stands for zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import tree
+from gradcell.base.location import where
+
+_ops = _core.ops
+
+Tensors = Sequence["Tensor | None"]
+
+
+def defined_at(fn: Any) -> str:
+    """A function's name and where it is: "bprop (net.py:12)"."""
+    inner = getattr(fn, "__func__", fn)
+    code = getattr(inner, "__code__", None)
+    name = getattr(fn, "__qualname__", None) or type(fn).__name__
+    return name if code is None else f"{name} ({code.co_filename}:{code.co_firstlineno})"
+
+
+def zeros_like(x: Tensor) -> Tensor:
+    """Zeros in x's shape and dtype."""
+    return _ops.full(list(x.shape), 0, x.dtype)
+
+
+def filled(tensors: Tensors, like: Sequence[Tensor]) -> list[Tensor]:
+    """The tensors, with zeros where there is none; `like` may be longer."""
+    given = [*tensors, *[None] * (len(like) - len(tensors))]
+    return [zeros_like(x) if t is None else t for t, x in zip(given, like, strict=True)]
+
+
+def fitted(gradient: Any, x: Tensor, who: str, number: int) -> Tensor | None:
+    """A gradient in the shape and dtype of what it is by: what x would be broadcast to is summed.
+
+    None and the number 0 are zero. Raises RuntimeError for other numbers and other shapes.
+    """
+    if gradient is None or not x.dtype.is_floating:
+        return None
+    if not isinstance(gradient, Tensor):
+        if isinstance(gradient, (int, float)) and gradient == 0:
+            return None
+        raise RuntimeError(
+            f"{who}: Gradient should be none or tensor, position: {number} type: {type(gradient)}"
+            f"{where()}"
+        )
+    if gradient.dtype != x.dtype:
+        gradient = _ops.cast(gradient, x.dtype)
+    wanted, got = list(x.shape), list(gradient.shape)
+    if got == wanted:
+        return gradient
+    lead = len(got) - len(wanted)
+    summed = [i for i, n in enumerate(got) if i < lead or (wanted[i - lead] == 1 and n != 1)]
+    if lead < 0 or any(
+        got[i] != wanted[i - lead] for i in range(lead, len(got)) if i not in summed
+    ):
+        raise RuntimeError(
+            f"{who}: the gradient by input {number} should be of shape {wanted}, or one that this is "
+            f"broadcast to, but got {got}{where()}"
+        )
+    return _ops.reshape(_ops.reduce_sum(gradient, summed), wanted)
+
+
+class Pullback:
+    """The rule of a call whose function gives cotangents: pull(inputs, outputs, cotangents, wanted).
+
+    What the function needs of the call beside those is not in its closure, where a batch of examples would
+    not find it: it is `keep`, a tree, which comes as a further argument.
+    """
+
+    tangent = None
+
+    def __init__(self, name: str, pull: Callable[..., Tensors], keep: Any = None) -> None:
+        self.name = name
+        self.pull = pull
+        self.kept = tree.leaves(keep)
+        self.keeps = keep is not None
+        self.outline = tree.outline(keep)
+
+    def adjoint(
+        self, inputs: list[Tensor], outputs: list[Tensor], cotangents: Tensors, wanted: list[bool],
+        kept: list[Tensor],
+    ) -> Tensors:  # fmt: skip
+        """What the core asks for."""
+        if not self.keeps:
+            return self.pull(inputs, outputs, cotangents, wanted)
+        return self.pull(inputs, outputs, cotangents, wanted, tree.refill(self.outline, kept))
+
+
+class Pushforward:
+    """The rule of a call whose function gives tangents: push(inputs, outputs, tangents, keep), linear in
+    the tangents, None among them."""
+
+    adjoint = None
+
+    def __init__(self, name: str, push: Callable[..., Tensors], keep: Any) -> None:
+        self.name = name
+        self.push = push
+        self.kept = tree.leaves(keep)
+        self.outline = tree.outline(keep)
+
+    def tangent(
+        self, inputs: list[Tensor], outputs: list[Tensor], tangents: Tensors, kept: list[Tensor]
+    ) -> Tensors:
+        """What the core asks for."""
+        return self.push(inputs, outputs, tangents, tree.refill(self.outline, kept))
+
+
+def call(values: list[Tensor], inputs: list[Tensor], rule: Pullback | Pushforward) -> list[Tensor]:
+    """The values as outputs of a call whose derivatives by the inputs are the rule's."""
+    kept, rule.kept = rule.kept, []  # as nodes from now on
+    return _core.call_outputs(values, inputs, rule, kept)

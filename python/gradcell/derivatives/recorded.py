@@ -1,0 +1,185 @@
+"""Gradients of tensors that have been recorded by tensors that they were computed from, as
+tf.gradients and torch.autograd.grad have them; and the scope that says by which."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import tree
+from gradcell.base.location import where
+from gradcell.derivatives.transform import (
+    _after_hooks,
+    _check_outputs,
+    _refuse_in_no_grad,
+    check_real,
+)
+from gradcell.tensors.parameter import Parameter
+
+__all__ = ["gradients", "watch"]
+
+
+class watch:
+    """A scope in which `gradients` can differentiate by tensors.
+
+        with gc.watch(x, t) as (x, t):
+            u = net(x, t)
+            u_x, u_t = gc.gradients(u, [x, t])
+            u_xx = gc.gradients(u_x, x)
+
+    What it gives, one tensor for one and a tuple for several (trees of tensors keep their structure), is
+    equal to what it was given, and stands apart from all else that has these elements: derivatives count
+    what is computed from it, inside the scope. When the scope closes, its results are ordinary tensors:
+    of the function around it (so grad, jit and vmap of that work as ever), or, outside of any transform,
+    with their values, computed by one plan for the whole scope. Scopes nest.
+
+    Raises TypeError unless it is given floating tensors.
+    """
+
+    def __init__(self, *tensors: Any) -> None:
+        found = tree.leaves(tensors)
+        for t in found:
+            if not t.dtype.is_floating:
+                raise TypeError(
+                    f"watch: cannot differentiate by a tensor of {t.dtype}; cast it to a floating "
+                    f"dtype{where()}"
+                )
+        if not found:
+            raise TypeError(f"watch: expected tensors to differentiate by{where()}")
+        self._given = tensors
+        self._aliases: list[Tensor] = []
+        self._trace: _core.Trace | None = None
+
+    def __enter__(self) -> Any:
+        outer = _core.in_trace()
+        try:
+            if not outer:
+                self._trace = _core.begin_trace()
+            watched = tree.map_leaves(self._opened, self._given)
+            return watched if len(watched) > 1 else watched[0]
+        except BaseException:
+            self._close(not outer and _core.in_trace())
+            raise
+
+    def _opened(self, x: Tensor) -> Tensor:
+        alias = _core.push_alias(x) if isinstance(x, Parameter) else _core.alias(x)
+        self._aliases.append(_core.record(alias))  # what is handed out may be written to
+        return alias
+
+    def _close(self, abandon: bool) -> None:
+        trace, self._trace = self._trace, None
+        aliases, self._aliases = self._aliases, []
+        try:
+            _core.dissolve(aliases)
+            if abandon and trace is not None:
+                trace.abandon()
+            elif trace is not None:
+                trace.finish([])
+        finally:
+            if trace is not None:
+                _core.end_trace()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close(kind is not None)
+
+
+def gradients(ys: Any, xs: Any, cotangents: Any = None) -> Any:
+    """The gradients of tensors ys by tensors xs that they were computed from: of the sum of all
+    elements of ys, or of their sum weighted by cotangents.
+
+    ys: a tensor, or a tuple, list or dict of them, recorded in a transform, in a function under jit or
+    in a scope of `watch`. xs: the same; each is a tensor that a scope of `watch` has given, a Parameter,
+    or an argument of the function that jit compiles. cotangents: None, or as many as ys, in their
+    structure: tensors of ys' shapes, numbers, or None for ones. Gradients come in xs' structure, with
+    their shapes and dtypes; zeros where ys do not depend on them. They are recorded like everything else,
+    so they can be differentiated again, to any order, by `gradients` and by the transforms around.
+
+    Raises RuntimeError where nothing is recorded, ValueError for other tensors among xs (they may be one
+    with others of the same value: open a scope) and for cotangents of another number or shape, TypeError
+    for what are no floating tensors.
+    """
+    _refuse_in_no_grad()
+    if not _core.in_trace():
+        raise RuntimeError(
+            "gradients: nothing is recorded here, so ys are only values. Compute them inside "
+            "`with gradcell.watch(x) as x:`, or in a function under gradcell.jit, or take "
+            f"gradcell.grad of a function{where()}"
+        )
+    outputs, wrt = tree.leaves(ys), tree.leaves(xs)
+    _check_outputs("gradients: ys", outputs)
+    _check_recorded(wrt)
+    check_real("gradients", [*outputs, *wrt])
+    seeds = _seeds(ys, outputs, cotangents)
+    found = _core.adjoint(outputs, seeds, wrt)
+    hooked = (
+        _after_hooks(x, g) if isinstance(x, Parameter) else g
+        for x, g in zip(wrt, found, strict=True)
+    )
+    return tree.map_leaves(lambda _: next(hooked), xs)
+
+
+def _check_recorded(wrt: list[Tensor]) -> None:
+    if not wrt:
+        raise TypeError(f"gradients: xs has no tensor to differentiate by{where()}")
+    for x in wrt:
+        if not x.dtype.is_floating:
+            raise TypeError(
+                f"gradients: xs has a tensor of {x.dtype}, which cannot be differentiated by{where()}"
+            )
+        if not _core.apart(x):
+            raise ValueError(
+                f"gradients: a tensor of shape {list(x.shape)} among xs is not watched here: it was "
+                "computed, is a constant, or its scope has closed. Compute ys from what "
+                f"`with gradcell.watch(x) as x:` gives{where()}"
+            )
+
+
+def _seeds(ys: Any, outputs: list[Tensor], cotangents: Any) -> list[Tensor | None]:
+    """A cotangent for each output; None: ones."""
+    if cotangents is None:
+        return [None] * len(outputs)
+    given = (
+        [cotangents] if isinstance(ys, Tensor) and not _is_tree(cotangents) else _items(cotangents)
+    )
+    if len(given) != len(outputs):
+        raise ValueError(
+            f"gradients: there are {len(outputs)} ys and {len(given)} cotangents{where()}"
+        )
+    return [_seed(y, c) for y, c in zip(outputs, given, strict=True)]
+
+
+def _is_tree(value: Any) -> bool:
+    return isinstance(value, (tuple, list, dict))
+
+
+def _items(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if _is_tree(value):
+        return [leaf for item in value for leaf in _items(item)]
+    return [value]
+
+
+def _seed(y: Tensor, cotangent: Any) -> Tensor | None:
+    if cotangent is None:
+        return None
+    if isinstance(cotangent, (int, float)):
+        return _core.ops.full(list(y.shape), float(cotangent), y.dtype)
+    if not isinstance(cotangent, Tensor):
+        raise TypeError(
+            f"gradients: a cotangent must be a Tensor, a number or None, got "
+            f"{type(cotangent).__name__}{where()}"
+        )
+    if tuple(cotangent.shape) != tuple(y.shape):
+        raise ValueError(
+            f"gradients: a cotangent must have the shape of its y, {list(y.shape)}, but has "
+            f"{list(cotangent.shape)}{where()}"
+        )
+    return cotangent if cotangent.dtype == y.dtype else cotangent.astype(y.dtype)

@@ -1,0 +1,425 @@
+"""Derivatives in forward mode, all orders in one pass: Taylor series, Laplacians and their kin.
+
+A function is recorded once; truncated power series then go through the recorded graph, each op's
+recurrence coming from its derivative (csrc/ad/series.h). The results are nodes like all others: they
+can be differentiated again, by parameters too, and share what the function itself computes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradcell import _core, dtype as dtypes
+from gradcell._core import Tensor
+from gradcell.base import arguments, tree
+from gradcell.base.location import where
+from gradcell.compilation.compiled import cache_for, function_name, run
+from gradcell.derivatives.transform import (
+    _check_argument,
+    _check_outputs,
+    _check_positions,
+    check_real,
+)
+
+__all__ = ["biharmonic", "derivative", "divergence", "jet", "laplacian", "partials"]
+
+_ops = _core.ops
+
+#: How many elements of a tensor whose rows are combined a Laplacian is taken over without asking.
+MOST_DIRECTIONS = 1024
+
+Rule = Callable[[list[Tensor], list[Tensor]], list[Any]]
+
+
+def _along(fn: Any, args: Sequence[Any], positions: Sequence[int], rule: Rule) -> Any:
+    """fn's output, and what `rule` makes of its tensors and the arguments at `positions`, a list with
+    one result for each of them."""
+    given = list(args)
+    wrt: list[Tensor] = []
+    try:
+        for p in positions:
+            given[p] = _core.alias(given[p])
+            wrt.append(_core.record(given[p]))  # fn may write into its own
+        out = fn(*given)
+        outputs = tree.leaves(out)
+        _check_outputs(function_name(fn), outputs)
+        check_real("a Taylor series or Laplacian", [*wrt, *outputs])
+        found = rule([_core.record(t) for t in outputs], wrt)
+    finally:
+        _core.dissolve(wrt)
+    return out, found
+
+
+# Series ---------------------------------------------------------------------------------------------
+
+_TYPES = "`mstype.int32, mstype.int64, mstype.float32, mstype.float64`"
+
+
+def _floating(name: str, what: str, x: Any, like: Any = None) -> Tensor:
+    """A tensor of one of the dtypes that MindSpore takes, integers as float32."""
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"For 'F.{name}', the {what} must be Tensor, got {type(x).__name__}{where()}"
+        )
+    known = x.dtype in (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
+    if not known or (like is not None and x.dtype != like.dtype):
+        one = "the elements' types of primals and series must be the same and"
+        raise TypeError(
+            f"For `F.{name}`, {one if name == 'jet' else 'the elements of primals must'} belong to "
+            f"{_TYPES}, but got {x.dtype}"
+            f"{'' if like is None else f' beside {like.dtype}'}{where()}"
+        )
+    return x if x.dtype.is_floating else x.astype(dtypes.float32)
+
+
+def _series_of(primal: Any, series: Any) -> tuple[Tensor, Tensor]:
+    """Both as floating tensors; the series with its dimension of orders."""
+    x = _floating("jet", "primals", primal)
+    s = _floating("jet", "series", series, primal)
+    if tuple(s.shape) == tuple(x.shape):
+        s = _ops.reshape(s, [1, *x.shape])
+    if tuple(s.shape[1:]) != tuple(x.shape) or s.ndim == 0:
+        raise ValueError(
+            "In series, the shape of each element must be the same as the primals. Got "
+            f"{list(series.shape)} for {list(x.shape)}{where()}"
+        )
+    return x, s
+
+
+def _taylor(
+    name: str,
+    fn: Any,
+    primals: list[Tensor],
+    series: list[Tensor] | None,
+    order: int,
+    wanted: list[int],
+) -> Any:
+    """fn's output and its derivatives of the orders `wanted` stacked; lists of several outputs'."""
+
+    count = len(primals)
+
+    def record(*args: Tensor) -> Any:
+        def rule(outputs: list[Tensor], wrt: list[Tensor]) -> list[Any]:
+            if series is None:  # a line along which each argument moves by 1
+                given = [[_ops.full(list(x.shape), 1.0, x.dtype)] for x in wrt]
+            else:
+                given = [_slices(s, x) for s, x in zip(args[count:], wrt, strict=True)]
+            return _core.taylor(outputs, wrt, given, order, wanted)
+
+        out, found = _along(fn, args[:count], range(count), rule)
+        values = tree.leaves(out)
+        results = [_stacked(f, v, series is not None) for f, v in zip(found, values, strict=True)]
+        return (values, results) if len(values) > 1 else (values[0], results[0])
+
+    cache = cache_for(fn, (name, len(primals), order))
+    return run(record, (*primals, *(series or ())), {}, cache)
+
+
+def _slices(series: Tensor, x: Tensor) -> list[Tensor]:
+    rank = x.ndim
+    return [
+        _ops.reshape(
+            _ops.slice(series, [k] + [0] * rank, [1, *x.shape], [1] * (rank + 1)), list(x.shape)
+        )
+        for k in range(series.shape[0])
+    ]
+
+
+def _stacked(orders: list[Tensor], like: Tensor, stacked: bool) -> Tensor:
+    if not stacked:
+        return orders[0]
+    if not orders:
+        return _ops.full([0, *like.shape], 0, like.dtype)
+    return _ops.concat([_ops.reshape(t, [1, *t.shape]) for t in orders], 0)
+
+
+def jet(fn: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
+    """(fn(primals), its derivatives along a curve), given the curve's derivatives.
+
+    primals: a tensor, or a tuple of tensors for several arguments. series: the derivatives of orders
+    1 to n of what the arguments move along, a tensor [n, *primal.shape] (or of the primal's shape: n is
+    1), or a tuple of them. With 1 for the first derivative and 0 for the others the results are fn's
+    own. Derivatives, not divided by factorials, both in and out.
+
+    Returns fn's output and a tensor [n, *output.shape]; of several outputs two lists. int32 and int64
+    become float32.
+
+    Raises TypeError for other dtypes than int32, int64, float32 and float64 or where the two differ,
+    ValueError where shapes, orders or numbers of tensors do not fit.
+    """
+    arguments.function(fn, "jet")
+    if isinstance(primals, Tensor) and isinstance(series, Tensor):
+        primals, series = (primals,), (series,)
+    elif not (isinstance(primals, tuple) and isinstance(series, tuple)):
+        raise TypeError(
+            f"For 'F.jet', the 'primals' and `series` must be both Tensor or tuple.{where()}"
+        )
+    if len(primals) != len(series):
+        raise ValueError(
+            "The lengths of primals and series must be the same. Got "
+            f"{len(primals)} and {len(series)}{where()}"
+        )
+    pairs = [_series_of(x, s) for x, s in zip(primals, series, strict=True)]
+    orders = {s.shape[0] for _, s in pairs}
+    if len(orders) != 1:
+        raise ValueError(
+            f"jet: the series must have equally many orders, got {sorted(orders)}{where()}"
+        )
+    order = orders.pop()
+    xs, ss = [x for x, _ in pairs], [s for _, s in pairs]
+    return _taylor("jet", fn, xs, ss, order, list(range(1, order + 1)))  # type: ignore[no-any-return]
+
+
+def derivative(fn: Callable[..., Any], primals: Any, order: int) -> tuple[Any, Any]:
+    """(fn(primals), its derivative of that order along the direction of ones), in one pass.
+
+    primals: a tensor, or a tuple of tensors for several arguments, which all move together. For a
+    function by elements it is each element's derivative. Of several outputs two lists. int32 and
+    int64 become float32.
+
+    Raises TypeError for other dtypes or an order that is not an int, ValueError for an order below 1.
+    """
+    arguments.function(fn, "derivative")
+    if not isinstance(order, int) or isinstance(order, bool):
+        raise TypeError(f"For `F.derivative`, the type of order must be int.{where()}")
+    if order < 1:
+        raise ValueError(
+            f"For `F.derivative`, value of order should not be less than 1, but got {order}.{where()}"
+        )
+    items = primals if isinstance(primals, tuple) else (primals,)
+    if not items:
+        raise ValueError(f"For `F.derivative`, the primals must not be empty.{where()}")
+    xs = [_floating("derivative", "primals", x) for x in items]
+    return _taylor("derivative", fn, xs, None, order, [order])  # type: ignore[no-any-return]
+
+
+# Sums of derivatives --------------------------------------------------------------------------------
+
+
+def _transformed(
+    name: str,
+    fn: Any,
+    grad_position: Any,
+    has_aux: bool,
+    key: Any,
+    rule: Rule,
+    many: bool = False,
+) -> Callable[..., Any]:
+    """A function that gives what `rule` makes of fn, in the structure of fn's output (of its first one
+    with has_aux, the others coming as a tuple behind). many: the rule gives a list of such results,
+    which come as a tuple."""
+    arguments.function(fn, name)
+    arguments.boolean(has_aux, name, "has_aux")
+    positions = _check_positions(grad_position)
+    cache = cache_for(fn, (name, positions, has_aux, key))
+
+    @functools.wraps(fn, updated=())
+    def transformed(*args: Any, **kwargs: Any) -> Any:
+        for p in positions:
+            _check_argument(function_name(fn), args, p)
+        return run(record, args, kwargs, cache)
+
+    def record(*args: Any, **kwargs: Any) -> Any:
+        aux: list[Any] = []
+
+        def target(*given: Any) -> Any:
+            out = fn(*given, **kwargs)
+            if not has_aux:
+                return out
+            if not isinstance(out, (tuple, list)) or len(out) < 2:
+                raise ValueError(
+                    "When has_aux is True, origin fn requires more than one outputs."
+                    f" {function_name(fn)} returned one{where()}"
+                )
+            aux[:] = out[1:]
+            return out[0]
+
+        out, found = _along(target, args, positions, rule)
+        results = tuple(_filled(out, f) for f in (found if many else [found]))
+        result = results if many else results[0]
+        return (result, tuple(aux)) if has_aux else result
+
+    return transformed
+
+
+def _filled(out: Any, tensors: list[Tensor]) -> Any:
+    following = iter(tensors)
+    return tree.map_leaves(lambda _: next(following), out)
+
+
+def _have_rows(wrt: list[Tensor]) -> bool:
+    return all(x.ndim > 0 for x in wrt) and len({x.shape[0] for x in wrt}) == 1
+
+
+def _laplacian(name: str, fn: Any, grad_position: Any, has_aux: bool, twice: bool) -> Any:
+    def rule(outputs: list[Tensor], wrt: list[Tensor]) -> list[Any]:
+        order = 4 if twice else 2
+        mixing = _core.first_mixing_rows(outputs, wrt, order, False) if _have_rows(wrt) else ""
+        size = sum(x.size for x in wrt)
+        if mixing and max(x.ndim for x in wrt) > 1 and size > MOST_DIRECTIONS:
+            raise ValueError(
+                f"{name}: {mixing} combines rows of arguments of shapes "
+                f"{[list(x.shape) for x in wrt]}, so that each row's result depends on all {size} "
+                "elements. Let the function treat rows one by one, or give it fewer at a time"
+                f"{where()}"
+            )
+        return _core.laplacian(outputs, wrt, mixing is None, twice)
+
+    return _transformed(name, fn, grad_position, has_aux, None, rule)
+
+
+def laplacian(
+    fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the Laplacian of fn, in one pass in forward mode.
+
+    The Laplacian of each element of fn's output is the sum of its second derivatives by all elements
+    of the arguments at grad_position (an index or a tuple of them); the result has the output's
+    structure and shapes. So fn may be a function of one point, or of a batch of them: [N, d] to
+    [N, m], where each row of the output depends on its own row alone, gives the Laplacian in d
+    dimensions of each row. Which it is is read off the recorded function: rows that do not mix are
+    carried along together (d directions); where they mix, as in a sum over all rows, the N d
+    directions are taken one by one, up to MOST_DIRECTIONS.
+
+    Value, first derivatives and the sum of second derivatives go through fn together, d + 2 numbers
+    in place of each, as in R. Li et al., "A computational framework for neural network-based
+    variational Monte Carlo with Forward Laplacian", Nature Machine Intelligence 6 (2024) 209.
+    has_aux: only fn's first output is taken, the others come back as a tuple behind.
+
+    Raises TypeError for an argument that is not a floating tensor, IndexError for a position beyond the
+    arguments, ValueError where too many rows mix.
+    """
+    return _laplacian("laplacian", fn, grad_position, has_aux, False)  # type: ignore[no-any-return]
+
+
+def biharmonic(
+    fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that gives the Laplacian of fn's Laplacian, in one pass. As laplacian otherwise.
+
+    In d dimensions it carries 2 + 2 d + d (d + 1) / 2 numbers, where nested Laplacians carry (d + 2)^2.
+    """
+    return _laplacian("biharmonic", fn, grad_position, has_aux, True)  # type: ignore[no-any-return]
+
+
+def _point_size(
+    name: str, outputs: list[Tensor], wrt: list[Tensor], batched: bool, order: int, in_place: bool
+) -> int:
+    """Coordinates of a point. Raises ValueError if points are not what the arguments' rows are, as far as
+    derivatives of this order go; in_place: if they are not the outputs' rows either."""
+    if not batched:
+        return sum(x.size for x in wrt)
+    if not _have_rows(wrt):
+        raise ValueError(
+            f"{name}: the arguments must hold equally many points along their first dimension, got "
+            f"shapes {[list(x.shape) for x in wrt]}{where()}"
+        )
+    mixing = _core.first_mixing_rows(outputs, wrt, order, in_place)
+    if mixing:
+        raise ValueError(
+            f"{name}: {mixing} combines rows, or moves them, so that the function has no derivatives "
+            "by a row's coordinates alone. Let it treat rows one by one, or pass batched=False for a "
+            f"function of one point{where()}"
+        )
+    return sum(x.size for x in wrt) // max(1, wrt[0].shape[0])
+
+
+def _is_batched(wrt: list[Tensor], batched: bool | None) -> bool:
+    return any(x.ndim > 1 for x in wrt) if batched is None else batched
+
+
+def partials(
+    fn: Callable[..., Any],
+    indices: Sequence[Any],
+    grad_position: Any = 0,
+    has_aux: bool = False,
+    batched: bool | None = None,
+) -> Callable[..., Any]:
+    """A function that gives partial derivatives of fn, of any orders, in one pass.
+
+    indices: which, each a tuple of coordinates to differentiate by, in any order: (0,) is the first
+    derivative by the first coordinate, (0, 0, 1) a third one, () the value. Coordinates are the
+    elements of a point, counted through the arguments at grad_position (an index or a tuple of them):
+    of u(x, t), each [N, 1], with grad_position (0, 1), x is 0 and t is 1. batched: each row of the
+    arguments is a point ([N, d]); None: where they have two dimensions or more.
+
+    Returns a tuple, for each index what fn returns, differentiated. The derivatives share all lower
+    ones that they are made of; those that none needs are not computed.
+
+    Raises TypeError for arguments that are no floating tensors or indices that are no ints,
+    IndexError for a coordinate that a point does not have, ValueError if batched and rows mix.
+    """
+    chosen = [_index(i) for i in indices]
+
+    def rule(outputs: list[Tensor], wrt: list[Tensor]) -> list[Any]:
+        rows = _is_batched(wrt, batched)
+        order = max(map(len, chosen), default=0)
+        size = _point_size("partials", outputs, wrt, rows, order, False)
+        for i in chosen:
+            for coordinate in i:
+                if not 0 <= coordinate < size:
+                    raise IndexError(
+                        f"partials: there is no coordinate {coordinate}; a point has {size}{where()}"
+                    )
+        orders = [[i.count(c) for c in range(size)] for i in chosen if i]
+        found = _core.partials(outputs, wrt, rows, orders)
+        made = iter(zip(*found, strict=True))
+        return [list(next(made)) if i else outputs for i in chosen]
+
+    key = (tuple(chosen), batched)
+    return _transformed("partials", fn, grad_position, has_aux, key, rule, many=True)
+
+
+def _index(index: Any) -> tuple[int, ...]:
+    items = tuple(index) if isinstance(index, (tuple, list)) else (index,)
+    for c in items:
+        if not isinstance(c, int) or isinstance(c, bool):
+            raise TypeError(f"partials: an index must be a tuple of ints, got {index!r}{where()}")
+    return tuple(sorted(items))
+
+
+def divergence(
+    fn: Callable[..., Any],
+    grad_position: int = 0,
+    has_aux: bool = False,
+    batched: bool | None = None,
+) -> Callable[..., Any]:
+    """A function that gives the divergence of fn, a vector field, in one pass in forward mode.
+
+    fn's output has the shape of the argument at grad_position; the sum of the derivatives of its
+    elements, each by the argument's element at its place, is a scalar for one point and [N] for a
+    batch of them. batched: each row is a point ([N, d]); None: where the argument has two dimensions
+    or more.
+
+    Raises TypeError for an argument that is not a floating tensor, ValueError if shapes differ, or if
+    batched and rows mix.
+    """
+
+    def rule(outputs: list[Tensor], wrt: list[Tensor]) -> list[Any]:
+        (x,) = wrt
+        rows = _is_batched(wrt, batched)
+        size = _point_size("divergence", outputs, wrt, rows, 1, True)
+        count = x.size // size if size else 0
+        for out in outputs:
+            if tuple(out.shape) != tuple(x.shape):
+                raise ValueError(
+                    "divergence: a vector field has the shape of its argument, got "
+                    f"{list(out.shape)} for {list(x.shape)}{where()}"
+                )
+        units = [[int(i == c) for i in range(size)] for c in range(size)]
+        found = _core.partials(outputs, wrt, rows, units)
+        result = []
+        for of in found:
+            terms = [
+                _ops.slice(_ops.reshape(d, [count, size]), [0, c], [count, 1], [1, 1])
+                for c, d in enumerate(of)
+            ]
+            total = sum(terms[1:], terms[0]) if terms else _ops.full([count], 0, x.dtype)
+            result.append(_ops.reshape(total, [count] if rows else []))
+        return result
+
+    if not isinstance(grad_position, int):
+        raise TypeError(f"divergence: grad_position must be an int, got {grad_position!r}{where()}")
+    return _transformed("divergence", fn, grad_position, has_aux, batched, rule)

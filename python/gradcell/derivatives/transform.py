@@ -1,0 +1,694 @@
+"""Transforms of functions: grad and its kin.
+
+A transform runs the user's function once on tensors that record, and works on the graph that comes
+out. Transforms nest: all of one call share one trace. The outermost one runs what was recorded.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, ParamSpec, TypeVar, overload
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments, tree
+from gradcell.base.location import where
+from gradcell.base.signposts import explains_arguments
+from gradcell.compilation.compiled import MISSED, CompiledCache, cache_for, function_name, own, run
+from gradcell.derivatives.hooks import hooked
+from gradcell.tensors.parameter import Parameter, parameter_behind, parameter_of
+
+
+def _refuse_in_no_grad() -> None:
+    if _core.records_constants():
+        raise RuntimeError(f"In no_grad context, you can not calculate gradient{where()}")
+
+
+def _after_hooks(owner: Tensor, gradient: Tensor) -> Tensor:
+    """The gradient by an argument or a Parameter, after the hooks that are registered on it; zero by a
+    Parameter that is not trained."""
+    if isinstance(owner, Parameter) and not owner.requires_grad:
+        return _core.ops.full(list(gradient.shape), 0, gradient.dtype)
+    hooks = owner.__dict__.get("_gradient_hooks")
+    return hooked(gradient, hooks) if hooks else gradient
+
+
+def _check_outputs(name: str, outputs: list[Tensor], integers: bool = False) -> None:
+    """Raises TypeError unless there is a tensor that a derivative can be taken of; integers: those too."""
+    if not outputs:
+        raise TypeError(
+            f"{name} returned no tensor to differentiate; it must return a Tensor or a tuple of "
+            "them (float(x), x.item() and the functions of math give plain numbers: use those of "
+            f"gradcell.ops){where()}"
+        )
+    if not integers and not any(t.dtype.is_floating for t in outputs):
+        raise TypeError(
+            f"{name} returned a tensor of {outputs[0].dtype}, which cannot be differentiated; cast "
+            f"it to a floating dtype{where()}"
+        )
+
+
+def _warn_of_integers(
+    name: str, outputs: list[Tensor], by: Sequence[Tensor], gradients: Sequence[Tensor]
+) -> None:
+    """Warns where a gradient that MindSpore gives too is not the derivative: rounded to an integer
+    argument's dtype, or 0 since all that is returned are integers made of floats."""
+    exact = not any(t.dtype.is_floating for t in outputs)
+    for x, g in zip(by, gradients, strict=True):
+        if x.dtype.is_floating and exact:
+            warnings.warn(
+                f"grad: {name} returned {outputs[0].dtype}, so its gradient by floats is 0 everywhere; "
+                f"return a tensor of a floating dtype{where()}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            return
+        if x.dtype.is_floating or exact:
+            continue
+        if not _core.same_node(g, _core.ops.full(list(g.shape), 0, g.dtype)):
+            warnings.warn(
+                f"grad: the gradient of {name} by a tensor of {x.dtype} is rounded towards zero to that "
+                f"dtype, as MindSpore does; cast the argument to a floating dtype for the exact one{where()}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            return
+
+
+def check_real(name: str, tensors: Sequence[Tensor]) -> None:
+    """Raises TypeError for a complex tensor: its derivatives are no numbers of a table."""
+    for t in tensors:
+        if t.dtype.is_complex:
+            raise TypeError(
+                f"{name}: not defined by or of complex tensors, got {t.dtype}; take their parts, "
+                f"ops.real and ops.imag{where()}"
+            )
+
+
+def _differentiate(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    positions: Sequence[int],
+    parameters: Sequence[Parameter] | None,
+    has_aux: bool,
+    sens: Any,
+    with_sens: bool,
+    chosen: bool = True,
+) -> tuple[Any, list[Any], list[Tensor], list[Parameter]]:
+    """(fn's output, gradients by position, gradients by parameter, those parameters). By a tuple, list
+    or dict of tensors the gradients have its structure.
+
+    parameters None: every trainable one that fn reads. chosen: the positions were, so integers there have to
+    have a derivative; else (all arguments) it may be 0.
+    """
+    name = function_name(fn)
+    arguments = list(args)
+    if kwargs:
+        kwargs = own(kwargs)
+    for i, a in enumerate(args):
+        if i not in positions:
+            arguments[i] = own(a)
+    by = [as_tensors(args[p]) for p in positions]
+    inputs: list[Tensor] = []
+    weights: list[Tensor] = []
+    named: list[Tensor] = []  # the integers that were chosen by their position
+
+    def open_leaf(x: Tensor) -> Tensor:
+        a = _core.alias(x)
+        inputs.append(_core.record(a))  # fn may write into its own
+        return a
+
+    try:
+        for p, given in zip(positions, by, strict=True):
+            arguments[p] = tree.map_leaves(open_leaf, given)
+            if chosen and isinstance(given, Tensor) and not given.dtype.is_floating:
+                named.append(inputs[-1])
+        for parameter in parameters or ():
+            weights.append(_core.push_alias(parameter))
+        out = fn(*arguments, **kwargs)
+        target = _aux_of(out)[0] if has_aux else out
+        found = weights
+        if parameters is None:
+            for leaf in tree.leaves(target):
+                _core.record(leaf)  # a parameter that is returned itself has been read too
+            read = [parameter_of(v) for v in _core.lifted_variables()]
+            parameters = [p for p in read if p is not None and p.requires_grad]
+            found = [_core.record(p) for p in parameters]
+        outputs = tree.leaves(target)
+        _check_outputs(name, outputs, integers=True)
+        cotangents: list[Tensor | None] = [None] * len(outputs)
+        if with_sens:
+            cotangents = [*_cotangents(name, target, outputs, sens)]
+        if named:
+            _core.require_rules_for_integers(outputs, named)
+        grads = _core.adjoint(outputs, cotangents, inputs + found)
+        owners = [*tree.leaves(by), *parameters]
+        _warn_of_integers(name, outputs, owners, grads)
+        grads = [_after_hooks(o, g) for o, g in zip(owners, grads, strict=True)]
+    finally:
+        _core.dissolve(inputs + weights)
+    found_by = iter(grads)
+    by_position = tree.map_leaves(lambda _: next(found_by), by)
+    return out, by_position, grads[len(inputs) :], list(parameters)
+
+
+def _aux_of(out: Any) -> tuple[Any, Any]:
+    """(the first output, which alone is differentiated, the second or, if there are more, the tuple of
+    them)."""
+    if not isinstance(out, (tuple, list)) or len(out) < 2:
+        raise ValueError(
+            f"When has_aux is True, origin fn requires more than one outputs.{where()}"
+        )
+    return out[0], out[1] if len(out) == 2 else tuple(out[1:])
+
+
+def as_tensors(x: Any) -> Any:
+    """An argument with its numbers as tensors, if it is one of trees or mutable: those are what a
+    derivative is taken by."""
+    if isinstance(x, Tensor):
+        return x
+    if isinstance(x, (bool, np.bool_)) or not isinstance(x, (tuple, list, dict, int, float)):
+        return x
+    if isinstance(x, dict):
+        return {k: as_tensors(v) for k, v in x.items()}
+    if isinstance(x, list):
+        return [as_tensors(v) for v in x]
+    if isinstance(x, tuple):
+        items = [as_tensors(v) for v in x]
+        return type(x)(*items) if hasattr(x, "_fields") else tuple(items)
+    return Tensor(x)
+
+
+def _cotangents(name: str, target: Any, outputs: list[Tensor], sens: Any) -> list[Tensor]:
+    given = tree.leaves(sens)
+    if isinstance(sens, (int, float)) and len(outputs) == 1:
+        given = [Tensor(float(sens), outputs[0].dtype)]
+    if len(given) != len(outputs):
+        raise ValueError(
+            f"The given sens gradient's size should be same as out of network! {name} has "
+            f"{len(outputs)} outputs, sens has {len(given)}{where()}"
+        )
+    for out, s in zip(outputs, given, strict=True):
+        if s.dtype != out.dtype:
+            raise TypeError(f"sens: The dtype should be {out.dtype}, but got {s.dtype}{where()}")
+        if tuple(s.shape) != tuple(out.shape) and s.size != 1:
+            raise ValueError(
+                f"sens: The shape should be {list(out.shape)}, but got {list(s.shape)}{where()}"
+            )
+    return [
+        _core.ops.broadcast_to(_core.ops.reshape(s, []), list(o.shape))
+        if tuple(s.shape) != tuple(o.shape)
+        else s
+        for o, s in zip(outputs, given, strict=True)
+    ]
+
+
+def _check_positions(grad_position: Any) -> tuple[int, ...]:
+    positions = grad_position if isinstance(grad_position, tuple) else (grad_position,)
+    if not isinstance(grad_position, (int, tuple)) or isinstance(grad_position, bool):
+        called = isinstance(grad_position, Tensor)
+        way_out = ": the function's arguments come in a second call, grad(f)(x)" if called else ""
+        raise TypeError(
+            f"For 'F.grad', the 'grad_position' must be int or tuple{way_out}.{where()}"
+        )
+    if not positions:
+        raise ValueError(f"grad_position should not be empty when grad by position!{where()}")
+    for p in positions:
+        if not isinstance(p, int) or isinstance(p, bool):
+            raise TypeError(f"For 'F.grad', the element in 'grad_position' must be int.{where()}")
+        if p < 0:
+            raise ValueError(f"grad_position must be >= 0.{where()}")
+    if len(set(positions)) != len(positions):
+        raise ValueError(
+            f"There are duplicate positions in `grad_position`, please check it{where()}"
+        )
+    return positions
+
+
+def _check_weights(weights: Any) -> list[Parameter]:
+    items = [weights] if isinstance(weights, Tensor) else weights
+    if not isinstance(items, (list, tuple)):
+        raise TypeError(
+            "The weights you provided is expected to be a tensor, or a list or tuple. but got "
+            f"{weights!r}{where()}"
+        )
+    found = [parameter_behind(w) for w in items]
+    for w in found:
+        if not isinstance(w, Parameter):
+            raise TypeError(
+                f"weights: every element must be a Parameter, got {type(w).__name__}{where()}"
+            )
+    return found
+
+
+def _check_argument(name: str, args: Sequence[Any], position: int, integers: bool = False) -> None:
+    """Raises unless there is such an argument and a derivative can be taken by it; integers: by tensors
+    of any dtype and by numbers too."""
+    if position >= len(args):
+        raise IndexError(
+            f"Position index {position} is exceed input size. {name} was called with {len(args)} "
+            f"arguments{where()}"
+        )
+    arg = args[position]
+    if isinstance(arg, Tensor) and arg.dtype.is_floating:
+        return
+    mutable = integers or hasattr(arg, "__ms_mutable__")
+    if isinstance(arg, (tuple, list, dict)) or mutable:
+        found = tree.leaves(as_tensors(arg))
+        if any(t.dtype.is_floating for t in found) or (mutable and found):
+            return
+    if integers and isinstance(arg, (Tensor, bool, int, float)):
+        return
+    if not isinstance(arg, Tensor):
+        raise TypeError(
+            f"{name}: argument {position} is to be differentiated by, but it is not a Tensor but "
+            f"{type(arg).__name__}{where()}"
+        )
+    if not arg.dtype.is_floating:
+        raise TypeError(
+            f"{name}: argument {position} has dtype {arg.dtype}, which cannot be differentiated "
+            f"by; cast it to a floating dtype{where()}"
+        )
+
+
+def _numbers_as_tensors(args: tuple[Any, ...], positions: Sequence[int]) -> tuple[Any, ...]:
+    """The arguments, with a tensor for each number to differentiate by."""
+    numbers = (bool, int, float)
+    return tuple(
+        Tensor(a) if i in positions and isinstance(a, numbers) else a for i, a in enumerate(args)
+    )
+
+
+class _GradFunction:
+    """What grad and value_and_grad return."""
+
+    def __init__(
+        self,
+        fn: Any,
+        grad_position: Any,
+        weights: Any,
+        has_aux: bool,
+        return_ids: bool,
+        with_value: bool,
+        with_sens: bool = False,
+    ) -> None:
+        arguments.boolean(has_aux, "_Grad", "has_aux")
+        arguments.boolean(return_ids, "_Grad", "return_ids")
+        if grad_position is None and weights is None:
+            raise ValueError("`grad_position` and `weight` can not be None at the same time.")
+        self.fn = fn
+        self.positions = () if grad_position is None else _check_positions(grad_position)
+        self.single_position = len(self.positions) == 1
+        self.by_position = grad_position is not None
+        self.by_weights = weights is not None
+        self.single_weight = isinstance(weights, Tensor)
+        self.weights = _check_weights(weights) if weights is not None else []
+        self.has_aux, self.return_ids = has_aux, return_ids
+        self.with_value, self.with_sens = with_value, with_sens
+        if callable(fn):
+            functools.update_wrapper(self, fn, updated=())
+            self.cache: CompiledCache | None = cache_for(
+                fn,
+                (
+                    self.positions,
+                    self.by_position,
+                    self.single_weight,
+                    tuple(p._variable_id() for p in self.weights) if self.by_weights else None,
+                    has_aux,
+                    return_ids,
+                    with_value,
+                    with_sens,
+                ),
+            )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not callable(self.fn):
+            raise TypeError(f"The fn should be callable, but got {type(self.fn).__name__}{where()}")
+        _refuse_in_no_grad()
+        if self.cache is not None and (found := self.cache.known(args, kwargs)) is not MISSED:
+            return found
+        for p in self.positions:
+            _check_argument(function_name(self.fn), args, p, integers=True)
+        if any(not isinstance(args[p], Tensor) for p in self.positions):
+            args = _numbers_as_tensors(args, self.positions)
+        return run(self._record, args, kwargs, self.cache, True)
+
+    def _record(self, *args: Any, **kwargs: Any) -> Any:
+        sens = None
+        if self.with_sens:
+            *rest, sens = args
+            args = tuple(rest)
+        out, dx, dw, _ = _differentiate(
+            self.fn, args, kwargs, self.positions, self.weights, self.has_aux, sens, self.with_sens
+        )
+        grads = self._arrange(dx, dw)
+        if self.with_value:
+            return out, grads
+        return (grads, tuple(out[1:])) if self.has_aux else grads
+
+    def _arrange(self, dx: list[Any], dw: list[Any]) -> Any:
+        if self.return_ids:
+            dx = [(p, g) for p, g in zip(self.positions, dx, strict=True)]
+            dw = [(w.name, g) for w, g in zip(self.weights, dw, strict=True)]
+        by_input = dx[0] if self.single_position else tuple(dx)
+        by_weight = dw[0] if self.single_weight else tuple(dw)
+        if not self.by_weights:
+            return by_input
+        return (by_input, by_weight) if self.by_position else by_weight
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def grad(
+    fn: Callable[P, Any],
+    grad_position: int = 0,
+    weights: None = None,
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, Tensor]: ...
+@overload
+def grad(
+    fn: Callable[P, Any],
+    grad_position: tuple[int, ...],
+    weights: None = None,
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, tuple[Tensor, ...]]: ...
+@overload
+def grad(
+    fn: Callable[P, Any],
+    grad_position: None,
+    weights: Parameter,
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, Tensor]: ...
+@overload
+def grad(
+    fn: Callable[P, Any],
+    grad_position: None,
+    weights: Sequence[Parameter],
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, tuple[Tensor, ...]]: ...
+@overload
+def grad(
+    fn: Callable[P, Any],
+    grad_position: Any = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
+) -> Callable[P, Any]: ...
+@explains_arguments
+def grad(
+    fn: Any,
+    grad_position: Any = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
+) -> Callable[..., Any]:
+    """A function that gives fn's gradients.
+
+    fn: a function or Cell; of several outputs, the sum is differentiated. grad_position: the index,
+    or a tuple of indices, of the arguments to differentiate by, or None. weights: a Parameter, or a
+    list or tuple of them, to differentiate by, or None. has_aux: only fn's first output is
+    differentiated, and the others come back as a tuple behind the gradients. return_ids: each
+    gradient comes as (position or parameter name, gradient).
+
+    The result's structure: grad_position 0 alone, a tensor; a tuple, a tuple; weights alone, a tuple
+    (a tensor for a single Parameter); both, (by position, by weights). Gradients have the shape and
+    dtype of what they are by; where fn does not depend on it they are zeros. Numbers, alone or in a
+    tuple, list or dict, are differentiated by as tensors of them.
+
+    By integers and bools, and of a function that returns them, as in MindSpore: exact for what is made
+    of sums and products of integers; rounded towards zero where floats come in, with a RuntimeWarning;
+    0, with a RuntimeWarning, of integers that are made of floats.
+
+    Raises ValueError if both are None, TypeError for an argument that is neither tensor nor number,
+    IndexError for a position beyond the arguments.
+    """
+    return _GradFunction(fn, grad_position, weights, has_aux, return_ids, with_value=False)
+
+
+@overload
+def value_and_grad(
+    fn: Callable[P, R],
+    grad_position: int = 0,
+    weights: None = None,
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, tuple[R, Tensor]]: ...
+@overload
+def value_and_grad(
+    fn: Callable[P, R],
+    grad_position: tuple[int, ...],
+    weights: None = None,
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, tuple[R, tuple[Tensor, ...]]]: ...
+@overload
+def value_and_grad(
+    fn: Callable[P, R],
+    grad_position: None,
+    weights: Parameter,
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, tuple[R, Tensor]]: ...
+@overload
+def value_and_grad(
+    fn: Callable[P, R],
+    grad_position: None,
+    weights: Sequence[Parameter],
+    has_aux: Literal[False] = False,
+    return_ids: Literal[False] = False,
+) -> Callable[P, tuple[R, tuple[Tensor, ...]]]: ...
+@overload
+def value_and_grad(
+    fn: Callable[P, Any],
+    grad_position: Any = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
+) -> Callable[P, tuple[Any, Any]]: ...
+@explains_arguments
+def value_and_grad(
+    fn: Any,
+    grad_position: Any = 0,
+    weights: Any = None,
+    has_aux: bool = False,
+    return_ids: bool = False,
+) -> Callable[..., Any]:
+    """A function that gives (fn's whole output, its gradients).
+
+    fn: a function or Cell; of several outputs, the sum is differentiated. grad_position: the index,
+    or a tuple of indices, of the arguments to differentiate by, or None. weights: a Parameter, or a
+    list or tuple of them, to differentiate by, or None. has_aux: only fn's first output is
+    differentiated; the value has all of them. return_ids: each gradient comes as (position or
+    parameter name, gradient).
+
+    Returns (value, gradients); the gradients have the structure, shapes and dtypes that grad gives.
+
+    Raises ValueError if both are None, TypeError for an argument that is neither tensor nor number,
+    IndexError for a position beyond the arguments.
+    """
+    return _GradFunction(fn, grad_position, weights, has_aux, return_ids, with_value=True)
+
+
+class GradOperation:
+    """A transform with MindSpore's older interface.
+
+    get_all: by all tensor arguments (a tuple), not only the first; by integers too, in their dtype.
+    get_by_list: by the parameters
+    given as the second argument of the call, or by all trainable ones that the function reads; with
+    get_all, (by arguments, by parameters). sens_param: the last argument of the gradient function,
+    or the keyword sens, is the cotangent: a tensor, or a tuple for a tuple output.
+
+    Raises TypeError if a flag is not a bool.
+    """
+
+    def __init__(
+        self, get_all: bool = False, get_by_list: bool = False, sens_param: bool = False
+    ) -> None:
+        arguments.boolean(get_all, "GradOperation", "get_all")
+        arguments.boolean(get_by_list, "GradOperation", "get_by_list")
+        arguments.boolean(sens_param, "GradOperation", "sens_param")
+        self.get_all, self.get_by_list, self.sens_param = get_all, get_by_list, sens_param
+
+    def __call__(self, fn: Any, weights: Any = None) -> Callable[..., Any]:
+        """The gradient function of fn."""
+        if not callable(fn):
+            raise TypeError(f"The fn should be callable, but got {type(fn).__name__}{where()}")
+        single = isinstance(weights, Tensor)
+        parameters = _check_weights(weights) if weights is not None and self.get_by_list else None
+        key = (
+            "GradOperation",
+            self.get_all,
+            self.get_by_list,
+            self.sens_param,
+            single,
+            None if parameters is None else tuple(p._variable_id() for p in parameters),
+        )
+        cache = cache_for(fn, key)
+
+        @functools.wraps(fn, updated=())
+        def gradient_function(*args: Any, **kwargs: Any) -> Any:
+            _refuse_in_no_grad()
+            if not self.get_all and not self.get_by_list and args:
+                _check_argument(function_name(fn), args, 0, integers=True)
+                args = _numbers_as_tensors(args, (0,))
+            return run(record, args, kwargs, cache, True)
+
+        def record(*args: Any, **kwargs: Any) -> Any:
+            sens = None
+            if self.sens_param:
+                if "sens" in kwargs:
+                    sens = kwargs.pop("sens")
+                elif args:
+                    *rest, sens = args
+                    args = tuple(rest)
+                    if not args and not kwargs and not self.get_by_list:
+                        raise TypeError(
+                            "GradOperation: with sens_param the last argument is the sens, and none "
+                            f"is left for {function_name(fn)}{where()}"
+                        )
+                else:
+                    raise ValueError(f"Grad with sens, but the sens is not provided.{where()}")
+                if not tree.leaves(sens) and not isinstance(sens, (int, float)):
+                    raise TypeError(
+                        f"sens must be a Tensor or a tuple of them, got {type(sens).__name__}{where()}"
+                    )
+            positions = [
+                i
+                for i, a in enumerate(args)
+                if isinstance(a, Tensor) or hasattr(a, "__ms_mutable__")
+            ]
+            if not self.get_all and not self.get_by_list and args:
+                positions = [0]
+            elif not self.get_all:
+                positions = []
+            by = parameters if self.get_by_list else []
+            _, dx, dw, _ = _differentiate(
+                fn, args, kwargs, positions, by, False, sens, self.sens_param, not self.get_all
+            )
+            by_weight = dw[0] if single and dw else tuple(dw)
+            if not self.get_all:
+                if self.get_by_list:
+                    return by_weight
+                return dx[0] if dx else ()
+            return (tuple(dx), by_weight) if self.get_by_list else tuple(dx)
+
+        return gradient_function
+
+
+def get_grad(gradients: Any, identifier: Any) -> Tensor:
+    """The gradient of a position or a Parameter among the results of grad(..., return_ids=True).
+
+    Raises TypeError unless identifier is an int or a Parameter, RuntimeError if it is not there.
+    """
+    if not isinstance(identifier, (int, Parameter)):
+        raise TypeError(
+            "get_grad: the identifier must be an int or a Parameter, got "
+            f"{type(identifier).__name__}{where()}"
+        )
+    wanted = identifier.name if isinstance(identifier, Parameter) else identifier
+
+    def find(item: Any) -> Tensor | None:
+        if not isinstance(item, (tuple, list)):
+            return None
+        if len(item) == 2 and isinstance(item[0], (int, str)) and item[0] == wanted:
+            return item[1]  # type: ignore[no-any-return]
+        for part in item:
+            found = find(part)
+            if found is not None:
+                return found
+        return None
+
+    found = find(gradients)
+    if found is None:
+        raise RuntimeError(f"Can not find the gradient for position or Parameter {wanted}{where()}")
+    return found
+
+
+def _tensors(name: str, what: str, value: Any) -> list[Tensor]:
+    items = list(value) if isinstance(value, (tuple, list)) else [value]
+    for t in items:
+        if not isinstance(t, Tensor):
+            raise TypeError(f"{name}: {what} must be tensors, got {type(t).__name__}{where()}")
+    return items
+
+
+@explains_arguments
+def jvp(fn: Callable[..., Any], inputs: Any, v: Any, has_aux: bool = False) -> tuple[Any, ...]:
+    """(fn(inputs), the Jacobian of fn times v), in forward mode; with has_aux, of fn's first output
+    alone, and then the second, or a tuple of them if there are more.
+
+    inputs, v: a tensor or a tuple of tensors, of the same shapes and dtypes. Raises TypeError or
+    ValueError where they differ.
+    """
+    arguments.function(fn, "jvp")
+    _refuse_in_no_grad()
+    xs, vs = _tensors("jvp", "inputs", inputs), _tensors("jvp", "v", v)
+    if len(xs) != len(vs):
+        raise ValueError(
+            f"jvp: v has invalid length: should be {len(xs)}, but got {len(vs)}{where()}"
+        )
+    if [(tuple(x.shape), x.dtype) for x in xs] != [(tuple(t.shape), t.dtype) for t in vs]:
+        raise ValueError(
+            f"jvp: inputs and v must have the same shapes and dtypes, got "
+            f"{[list(x.shape) for x in xs]} and {[list(t.shape) for t in vs]}{where()}"
+        )
+
+    def record(*both: Tensor) -> Any:
+        arguments = [_core.alias(x) for x in both[: len(xs)]]
+        wrt = [_core.record(x) for x in arguments]  # fn may write into its own
+        try:
+            out = fn(*arguments)
+            target, aux = _aux_of(out) if has_aux else (out, None)
+            outputs = tree.leaves(target)
+            _check_outputs(function_name(fn), outputs)
+            tangents = iter(_core.tangent(outputs, wrt, list(both[len(xs) :])))
+        finally:
+            _core.dissolve(wrt)
+        moved = tree.map_leaves(lambda _: next(tangents), target)
+        return (target, moved, aux) if has_aux else (target, moved)
+
+    return run(record, (*xs, *vs), {}, None, True)  # type: ignore[no-any-return]
+
+
+@explains_arguments
+def vjp(
+    fn: Callable[..., Any], *inputs: Tensor, weights: Any = None, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """(fn(*inputs), vjp_fn); with has_aux (fn's first output, vjp_fn of it, the second output or a
+    tuple of those behind the first).
+
+    vjp_fn(cotangent) gives the tuple of cotangents of the inputs; with weights, (those, the weights').
+    """
+    arguments.function(fn, "vjp")
+    _tensors("vjp", "inputs", inputs)
+    parameters = _check_weights(weights) if weights is not None else []
+    # fn may write into its arguments, and is run again on these inputs.
+    out = run(lambda *xs: fn(*map(_core.record, xs)), inputs, {}, None, True)
+    target, aux = _aux_of(out) if has_aux else (out, None)
+    _check_outputs(function_name(fn), tree.leaves(target))
+
+    def pull_back(*sens: Any) -> Any:
+        cotangent = sens[0] if len(sens) == 1 else sens
+
+        def record(*args: Any) -> Any:
+            positions = range(len(inputs))
+            _, dx, dw, _ = _differentiate(
+                fn, args[: len(inputs)], {}, positions, parameters, has_aux, args[-1], True
+            )
+            return (tuple(dx), tuple(dw)) if weights is not None else tuple(dx)
+
+        return run(record, (*inputs, cotangent), {}, None, True)
+
+    return (target, pull_back, aux) if has_aux else (target, pull_back)

@@ -1,0 +1,1 @@
+"""Formats of other programs' files, read and written without them: protocol buffers, framed records."""

@@ -1,0 +1,110 @@
+"""Names of MindSpore's that programs import, often without need, and that mean nothing here.
+
+They can be imported. Using one raises NotImplementedError, or warns once where doing nothing is all there
+is to do; both say why.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell.base import notice
+from gradcell.base.location import where
+
+#: Why, and 'module: names', below `mindspore`; what there is no use for.
+_REFUSED: tuple[tuple[str, str], ...] = (
+    ("programs run as they are written, and nothing rewrites them", """
+        rewrite: SymbolTree Node NodeType ScopedValue ValueType TreeNodeHelper PatternEngine"""),
+    ("functions are traced as they run, not read from bytecode", """
+        _c_expression: get_code_extra jit_mode_pi_enable jit_mode_pi_disable jit_mode_pi_compile"""),
+    ("amp.auto_mixed_precision and Cell.to_float set precision", "_c_expression: amp"),
+    ("NumPy has no bfloat16; Tensor(x, dtype=mindspore.bfloat16) has", "common.np_dtype: bfloat16"),
+    ("files are the system's", "common.file_system: FileSystem mindio_preload"),
+    ("a derivative of one's own is Cell.bprop, custom_vjp or _Function", """
+        ops._grad_experimental.grad_base: bprop_getters bprops get_bprop_fn taylor_fprop_getters
+        ops._grad_experimental.grad_base: taylor_fprops get_taylor_fprop_fn"""),
+    ("nn.GRU, nn.LSTM and nn.RNN compute it", """
+        ops.operations._rl_inner_ops: GRUV2 LSTMV2 CudnnGRU"""),
+    ("ops do not take sparse tensors", """
+        ops.operations.sparse_ops: SparseAdd SparseConcat SparseReorder SparseReshape SparseSlice
+        ops.operations.sparse_ops: SparseSoftmax SparseTensorDenseAdd SparseTensorDenseMatmul"""),
+    ("it is of MindSpore's own compiler", """
+        ops.operations._inner_ops: AntiQuant TopTypeof
+        train.serialization: _get_mindir_inputs"""),
+    ("checkpoints are ModelCheckpoint's and save_checkpoint's", """
+        train.callback: _CheckpointManager TrainFaultTolerance
+        train: TrainFaultTolerance"""),
+    ("flops are not counted; gradcell.profiler says what steps take", """
+        train: FlopsUtilizationCollector
+        train.callback: FlopsUtilizationCollector"""),
+    ("it splits checkpoints of a cluster", """
+        train._utils: get_parameter_redundancy remove_param_redundancy parse_hccl_file
+        train._utils: parse_strategy_ckpt read_proto"""),
+    ("summaries are written by SummaryRecord", """
+        train.summary.enums: BaseEnum ModeEnum PluginEnum WriterPluginEnum
+        train.summary._summary_adapter: get_event_file_name package_graph_event package_init_event
+        train.summary._summary_adapter: package_summary_event _fill_histogram_summary _make_image"""),
+    ("processes exchange gradients by data_parallel", "boost: AdaSum DimReduce GroupLossScaleManager"),
+    ("nn.TrainOneStepCell trains; layers are as they are written, and rest by requires_grad = False", """
+        boost: FreezeOpt GradientFreeze ParameterProcess freeze_cell
+        boost.grad_freeze: FreezeOpt GradientFreeze freeze_cell
+        boost: AutoBoost BoostTrainOneStepCell BoostTrainOneStepWithLossScaleCell LessBN OptimizerProcess"""),
+)  # fmt: skip
+
+#: The same for functions that a program calls, and goes on.
+_IGNORED: tuple[tuple[str, str], ...] = (
+    ("graph_text and inspect show what there is", ": set_dump"),
+    ("files are the system's", ": set_mindio_server_info"),
+)
+
+#: Modules that are all of MindSpore's own compiler: what is set there is not read.
+_UNREAD = ("_extends.parse", "_extends.parse.compile_config")
+
+
+def _table(rows: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    return {
+        ".".join(filter(None, (module.strip(), name))): why
+        for why, lines in rows
+        for module, _, names in (line.partition(":") for line in lines.strip().splitlines())
+        for name in names.split()
+    }
+
+
+REFUSED, IGNORED = _table(_REFUSED), _table(_IGNORED)
+MODULES = {
+    ".".join(parts[: n + 1])
+    for path in (*REFUSED, *IGNORED)
+    for parts in [path.split(".")[:-1]]
+    for n in range(len(parts))
+}.union(_UNREAD)
+
+
+class _Refused(type):
+    """A class that can be imported, subclassed and asked about, and neither made nor looked into."""
+
+    path: str
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"{cls._text()}{where()}")
+
+    def __getattr__(cls, name: str) -> Any:
+        raise AttributeError(name if name.startswith("__") else f"{cls._text()}{where()}")
+
+    def _text(cls) -> str:
+        return f"gradcell has no mindspore.{cls.path}: {REFUSED[cls.path]}"
+
+
+def named(path: str) -> Any:
+    """What stands for a name below `mindspore`. Raises AttributeError for one of no table."""
+    name = path.rpartition(".")[2]
+    if path in REFUSED:
+        return _Refused(name, (), {"path": path, "__doc__": f"Not here: {REFUSED[path]}."})
+    if path not in IGNORED:
+        raise AttributeError(path)
+
+    def ignored(*args: Any, **kwargs: Any) -> None:
+        notice.once(f"mindspore.{path}", IGNORED[path])
+
+    ignored.__name__ = ignored.__qualname__ = name
+    ignored.__doc__ = f"Nothing: {IGNORED[path]}. Warns once."
+    return ignored

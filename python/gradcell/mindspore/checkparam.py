@@ -1,0 +1,222 @@
+"""MindSpore's checks of arguments, as programs call them: each returns the value or raises.
+
+rel: a relation, EQ to NOT_IN, or for ranges INC_NEITHER to INC_BOTH, which ends belong to it.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import operator
+import re
+from collections.abc import Callable
+from typing import Any
+
+from gradcell.base.location import where
+
+EQ, NE, LT, LE, GT, GE = 1, 2, 3, 4, 5, 6
+INC_NEITHER, INC_LEFT, INC_RIGHT, INC_BOTH = 7, 8, 9, 10
+IN, NOT_IN = 11, 12
+
+_RELATIONS: dict[int, tuple[str, Callable[[Any, Any], bool]]] = {
+    EQ: ("==", operator.eq), NE: ("!=", operator.ne), LT: ("<", operator.lt),
+    LE: ("<=", operator.le), GT: (">", operator.gt), GE: (">=", operator.ge),
+}  # fmt: skip
+
+
+def _say(prim_name: Any, arg_name: Any) -> str:
+    of = f"For '{prim_name}', the" if prim_name else "The"
+    return f"{of} '{arg_name or 'argument'}'"
+
+
+def _number(value: Any, kind: tuple[type, ...], word: str, arg_name: Any, prim_name: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, kind):
+        raise TypeError(
+            f"{_say(prim_name, arg_name)} must be {word}, but got '{value}' with type "
+            f"'{type(value).__name__}'.{where()}"
+        )
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"{_say(prim_name, arg_name)} must be finite, but got {value}.{where()}")
+    return value
+
+
+def _related(value: Any, limit: Any, rel: int, arg_name: Any, prim_name: Any) -> Any:
+    word, holds = _RELATIONS[rel]
+    if not holds(value, limit):
+        raise ValueError(
+            f"{_say(prim_name, arg_name)} must be {word} {limit}, but got '{value}'.{where()}"
+        )
+    return value
+
+
+def _within(value: Any, low: Any, high: Any, rel: int, arg_name: Any, prim_name: Any) -> Any:
+    left = rel in (INC_LEFT, INC_BOTH)
+    right = rel in (INC_RIGHT, INC_BOTH)
+    if not ((low <= value if left else low < value) and (value <= high if right else value < high)):
+        ends = f"{'[' if left else '('}{low}, {high}{']' if right else ')'}"
+        raise ValueError(
+            f"{_say(prim_name, arg_name)} must be in range of {ends}, but got {value}.{where()}"
+        )
+    return value
+
+
+def check_int(
+    arg_value: Any, value: Any, rel: int, arg_name: Any = None, prim_name: Any = None
+) -> int:
+    """An integer in relation rel to value."""
+    _number(arg_value, (int,), "int", arg_name, prim_name)
+    return _related(arg_value, value, rel, arg_name, prim_name)  # type: ignore[no-any-return]
+
+
+def check_is_int(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> int:
+    """An integer."""
+    return _number(arg_value, (int,), "int", arg_name, prim_name)  # type: ignore[no-any-return]
+
+
+def check_is_float(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> float:
+    """A float."""
+    return _number(arg_value, (float,), "float", arg_name, prim_name)  # type: ignore[no-any-return]
+
+
+def check_is_number(
+    arg_value: Any, arg_type: Any, arg_name: Any = None, prim_name: Any = None
+) -> Any:
+    """A number of a type."""
+    return _number(arg_value, (arg_type,), arg_type.__name__, arg_name, prim_name)
+
+
+def _signed(kind: type, rel: int, text: str) -> Callable[..., Any]:
+    def check(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> Any:
+        kinds = (int,) if kind is int else (float,)
+        _number(arg_value, kinds, kind.__name__, arg_name, prim_name)
+        return _related(arg_value, 0, rel, arg_name, prim_name)
+
+    check.__doc__ = text
+    return check
+
+
+check_positive_int = _signed(int, GT, "An integer above 0.")
+check_negative_int = _signed(int, LT, "An integer below 0.")
+check_non_positive_int = _signed(int, LE, "An integer not above 0.")
+check_non_negative_int = _signed(int, GE, "An integer not below 0.")
+check_positive_float = _signed(float, GT, "A float above 0.")
+check_negative_float = _signed(float, LT, "A float below 0.")
+check_non_positive_float = _signed(float, LE, "A float not above 0.")
+check_non_negative_float = _signed(float, GE, "A float not below 0.")
+
+
+def check_int_range(
+    arg_value: Any, lower_limit: Any, upper_limit: Any, rel: int, arg_name: Any = None,
+    prim_name: Any = None,
+) -> int:  # fmt: skip
+    """An integer within limits."""
+    _number(arg_value, (int,), "int", arg_name, prim_name)
+    return _within(arg_value, lower_limit, upper_limit, rel, arg_name, prim_name)  # type: ignore[no-any-return]
+
+
+def check_float_range(
+    arg_value: Any, lower_limit: Any, upper_limit: Any, rel: int, arg_name: Any = None,
+    prim_name: Any = None,
+) -> float:  # fmt: skip
+    """A number within limits."""
+    _number(arg_value, (int, float), "float", arg_name, prim_name)
+    return _within(arg_value, lower_limit, upper_limit, rel, arg_name, prim_name)  # type: ignore[no-any-return]
+
+
+check_number_range = check_float_range
+
+
+def check_bool(arg_value: Any, arg_name: Any = None, prim_name: Any = None) -> bool:
+    """A bool."""
+    if not isinstance(arg_value, bool):
+        raise TypeError(
+            f"{_say(prim_name, arg_name)} must be a bool, but got {type(arg_value).__name__}.{where()}"
+        )
+    return arg_value
+
+
+def check_string(
+    arg_value: Any, valid_values: Any, arg_name: Any = None, prim_name: Any = None
+) -> str:
+    """One of some words."""
+    if not isinstance(arg_value, str) or arg_value not in valid_values:
+        raise ValueError(
+            f"{_say(prim_name, arg_name)} must be str and must be in '{valid_values}', but got "
+            f"'{arg_value}'.{where()}"
+        )
+    return arg_value
+
+
+def check_value_type(arg_name: Any, arg_value: Any, valid_types: Any, prim_name: Any = None) -> Any:
+    """A value of one of some types; a bool counts as int only where bool is one of them."""
+    types = tuple(valid_types) if isinstance(valid_types, (list, tuple)) else (valid_types,)
+    if not isinstance(arg_value, types) or (isinstance(arg_value, bool) and bool not in types):
+        names = ", ".join(t.__name__ for t in types)
+        raise TypeError(
+            f"{_say(prim_name, arg_name)} must be one of '{names}', but got "
+            f"'{type(arg_value).__name__}'.{where()}"
+        )
+    return arg_value
+
+
+def check_isinstance(arg_name: Any, arg_value: Any, classes: Any) -> Any:
+    """A value of one of some classes. Raises ValueError for others."""
+    if not isinstance(arg_value, classes):
+        raise ValueError(
+            f"The parameter '{arg_name}' must be isinstance of {classes}, but got "
+            f"{type(arg_value).__name__}.{where()}"
+        )
+    return arg_value
+
+
+def check(
+    arg_name: Any, arg_value: Any, value_name: Any, value: Any, rel: int = EQ, prim_name: Any = None,
+    excp_cls: type[Exception] = ValueError,
+) -> Any:  # fmt: skip
+    """A value in relation rel to another."""
+    if rel in (IN, NOT_IN):
+        holds, word = (arg_value in value) == (rel == IN), "in" if rel == IN else "not in"
+    else:
+        word, relation = _RELATIONS[rel]
+        holds = relation(arg_value, value)
+    if not holds:
+        raise excp_cls(
+            f"{_say(prim_name, arg_name)} must be {word} {value_name}: {value}, but got {arg_value}."
+            f"{where()}"
+        )
+    return arg_value
+
+
+def check_file_name_by_regular(target: Any, reg: Any = None, prim_name: Any = None) -> str:
+    """The name of a file, of characters that file systems take."""
+    if not isinstance(target, str) or not re.fullmatch(reg or r"[0-9a-zA-Z@\-_.:/\\ ]+", target):
+        raise ValueError(f"{_say(prim_name, 'file name')} is not valid: {target!r}.{where()}")
+    return target
+
+
+def args_type_check(*types: Any, **types_by_name: Any) -> Callable[[Any], Any]:
+    """A decorator that checks the types of a function's arguments, by place or by name; None is of any.
+
+    The function raises TypeError for another type.
+    """
+
+    def check(function: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(function)
+        bound = signature.bind_partial(*types, **types_by_name).arguments
+        expected = {**bound, **bound.get("kwargs", {})}
+
+        @functools.wraps(function)
+        def checked(*args: Any, **kwargs: Any) -> Any:
+            given = signature.bind(*args, **kwargs).arguments
+            for name, value in {**given, **given.get("kwargs", {})}.items():
+                kind = expected.get(name)
+                if isinstance(kind, (type, tuple)) and not isinstance(value, (type(None), kind)):
+                    raise TypeError(
+                        f"The parameter '{name}' must be {kind}, but got {type(value)}{where()}"
+                    )
+            return function(*args, **kwargs)
+
+        return checked
+
+    return check

@@ -1,0 +1,170 @@
+"""Ops that make tensors: of constants, ranges and diagonals."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.convert import to_dtype
+from gradcell.base.location import where
+from gradcell.ops.one_plan import one_plan
+
+__all__ = [
+    "arange", "eye", "fill", "full", "full_like", "linspace", "ones", "ones_like", "range",
+    "scalar_to_tensor", "zeros", "zeros_like",
+]  # fmt: skip
+
+_ops = _core.ops
+
+
+def _number_dtype(*values: Any) -> _core.DType:
+    if any(isinstance(v, (float, np.floating)) for v in values):
+        return _core.default_dtype()
+    if all(isinstance(v, (bool, np.bool_)) for v in values):
+        return _core.bool
+    return _core.int64
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, Tensor) else value
+
+
+def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+    """A tensor of one number; int64 without dtype, as in MindSpore, whatever the number is.
+
+    Raises TypeError unless size is a tuple or list of integers, ValueError for a negative one.
+    """
+    if not isinstance(size, (tuple, list)):
+        raise TypeError(
+            f"For 'ops.full', 'size' must be a tuple or list of ints, but got {type(size)}{where()}"
+        )
+    if dtype is None and isinstance(fill_value, float) and not fill_value.is_integer():
+        warnings.warn(
+            f"ops.full: {fill_value} loses its fraction, since without dtype the result is int64, as in "
+            f"MindSpore{where()}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    return filled(size, fill_value, _core.int64 if dtype is None else dtype)
+
+
+def filled(size: Any, fill_value: Any, dtype: Any = None) -> Tensor:
+    """As full; by default int64, float32 or bool after the number's type."""
+    dims = arguments.integers(size, "full", "size")
+    if isinstance(fill_value, Tensor):
+        value = fill_value if dtype is None else _ops.cast(fill_value, to_dtype(dtype))
+        return _ops.broadcast_to(_ops.reshape(value, []), dims)
+    if isinstance(fill_value, (complex, np.complexfloating)):
+        value = Tensor(fill_value, arguments.dtype_or(dtype, _core.complex128))
+        return _ops.broadcast_to(value, dims)
+    if not isinstance(fill_value, (bool, int, float, np.generic)):
+        raise TypeError(f"full: fill_value must be a number, got {fill_value!r}{where()}")
+    return _ops.full(dims, fill_value, arguments.dtype_or(dtype, _number_dtype(fill_value)))
+
+
+def fill(type: Any, shape: Any, value: Any) -> Tensor:
+    """A tensor of one number, of dtype `type`."""
+    return filled(shape, value, type)
+
+
+def full_like(input: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
+    """A tensor of one number, with input's shape and, by default, its dtype."""
+    x = arguments.tensor(input, "full_like")
+    return filled(list(x.shape), fill_value, arguments.dtype_or(dtype, x.dtype))
+
+
+def zeros(size: Any, dtype: Any = None) -> Tensor:
+    """Zeros, float32 by default. size: an integer or a tuple of them."""
+    return filled(size, 0, arguments.dtype_or(dtype, _core.default_dtype()))
+
+
+def ones(shape: Any, dtype: Any = None) -> Tensor:
+    """Ones, float32 by default. shape: an integer or a tuple of them."""
+    return filled(shape, 1, arguments.dtype_or(dtype, _core.default_dtype()))
+
+
+def zeros_like(input: Any, *, dtype: Any = None) -> Tensor:
+    """Zeros with input's shape and, by default, its dtype."""
+    return full_like(input, 0, dtype=dtype)
+
+
+def ones_like(input: Any, *, dtype: Any = None) -> Tensor:
+    """Ones with input's shape and, by default, its dtype."""
+    return full_like(input, 1, dtype=dtype)
+
+
+@one_plan
+def eye(n: Any, m: Any = None, dtype: Any = None) -> Tensor:
+    """An n by m matrix (m = n by default) with ones on the diagonal, float32 by default."""
+    rows = arguments.integer(n, "eye", "n")
+    dims = [rows, rows if m is None else arguments.integer(m, "eye", "m")]
+    if min(dims) < 0:
+        raise ValueError(f"eye: a shape cannot be negative, got {dims}{where()}")
+    if min(dims) == 0:
+        return _ops.full(dims, 0, arguments.dtype_or(dtype, _core.default_dtype()))
+    ones = _ops.full([min(dims)], 1, arguments.dtype_or(dtype, _core.default_dtype()))
+    flat = _ops.slice_scatter(ones, [dims[0] * dims[1]], [0], [dims[1] + 1])
+    return _ops.reshape(flat, dims)
+
+
+@one_plan
+def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
+    """The numbers from start on, step apart, short of end; arange(n): those from 0 short of n.
+
+    int64 if all are integers, else float32, unless dtype says otherwise. Raises ValueError for a
+    step of zero, or one that leads away from end.
+    """
+    first, last, by = (_plain(v) for v in ((0, start, step) if end is None else (start, end, step)))
+    for v in (first, last, by):
+        if isinstance(v, bool) or not isinstance(v, (int, float, np.number)):
+            raise TypeError(f"arange: start, end and step must be numbers, got {v!r}{where()}")
+    if by == 0:
+        raise ValueError(f"arange: step must not be zero{where()}")
+    count = math.ceil((last - first) / by)
+    if count < 0:
+        raise ValueError(f"arange: with a step of {by}, {first} does not lead to {last}{where()}")
+    wanted = arguments.dtype_or(dtype, _number_dtype(first, last, by))
+    if all(isinstance(v, (int, np.integer)) for v in (first, last, by)):
+        numbers = _ops.iota([count], _core.int64, 0)
+        numbers = numbers if by == 1 else _ops.mul(numbers, int(by))
+        return _ops.cast(numbers if first == 0 else _ops.add(numbers, int(first)), wanted)
+    return Tensor(first + by * np.arange(count), wanted)
+
+
+def range(start: Any, end: Any, step: Any, maxlen: int = 1000000) -> Tensor:
+    """As arange. Raises ValueError for more than maxlen numbers."""
+    out = arange(start, end, step)
+    if out.size > maxlen:
+        raise ValueError(f"range: {out.size} numbers are more than maxlen {maxlen}{where()}")
+    return out
+
+
+def scalar_to_tensor(input_x: Any, dtype: Any = None) -> Tensor:
+    """A number as a tensor, of the default dtype unless dtype is given."""
+    return filled((), input_x, _core.default_dtype() if dtype is None else dtype)
+
+
+@one_plan
+def linspace(start: Any, end: Any, steps: Any) -> Tensor:
+    """`steps` numbers, evenly spaced from start to end, both included; float32 for numbers."""
+    count = arguments.integer(steps, "linspace", "steps")
+    if count < 0:
+        raise ValueError(f"linspace: steps must not be negative, got {count}{where()}")
+    if not isinstance(start, Tensor) and not isinstance(end, Tensor):
+        if count < 2:
+            return _ops.full([count], start, _core.default_dtype())
+        place = _ops.iota([count], _core.float64, 0)
+        numbers = _ops.add(_ops.mul(place, (end - start) / (count - 1)), float(start))
+        last = _ops.equal(place, float(count - 1))
+        return _ops.cast(_ops.where(last, float(end), numbers), _core.default_dtype())
+    a, b = map(arguments.floating, arguments.operands(start, end, "linspace", ("start", "end")))
+    if count == 1:
+        return _ops.reshape(a, [1])
+    weight = Tensor(np.linspace(0.0, 1.0, count), _core.promote(a.dtype, b.dtype))
+    return _ops.add(_ops.mul(a, _ops.sub(1.0, weight)), _ops.mul(b, weight))

@@ -1,0 +1,338 @@
+"""Updates at indices: of parameters in place, of tensors, of segments."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.convert import limits
+from gradcell.base.location import where
+from gradcell.derivatives.own_derivatives import Pushforward, call
+from gradcell.ops.arrays import indexing, shaping
+from gradcell.ops.control import composition
+from gradcell.ops.elements import special
+from gradcell.ops.one_plan import one_plan
+from gradcell.tensors.indexing import replaced
+
+_ops = _core.ops
+
+
+@one_plan
+def scatter_nd_update(input_x: Any, indices: Any, updates: Any, use_locking: bool = True) -> Tensor:
+    """Replaces elements or slices of a parameter at indices [..., depth]; returns the new value."""
+    return composition.assign(input_x, indexing.tensor_scatter_update(input_x, indices, updates))
+
+
+@one_plan
+def scatter_nd_add(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
+    """Adds to elements or slices of a parameter at indices [..., depth]; returns the new value."""
+    return composition.assign(input_x, indexing.tensor_scatter_add(input_x, indices, updates))
+
+
+@one_plan
+def scatter_nd_sub(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
+    """Subtracts from elements or slices of a parameter at indices; returns the new value."""
+    return scatter_nd_add(input_x, indices, _ops.neg(updates))
+
+
+@one_plan
+def tensor_scatter_sub(input_x: Any, indices: Any, updates: Any) -> Tensor:
+    """input_x with updates subtracted at indices [..., depth]."""
+    return indexing.tensor_scatter_add(input_x, indices, _ops.neg(updates))
+
+
+def scatter(input: Any, axis: Any, index: Any, src: Any) -> Tensor:
+    """input with src placed at index along axis, at the index's own other coordinates; the last stays."""
+    at = arguments.tensor(index, "scatter", "index")
+    if not isinstance(src, Tensor):
+        src = _ops.full(list(at.shape), src, arguments.tensor(input, "scatter").dtype)
+    return indexing.tensor_scatter_elements(input, at, src, axis)
+
+
+@one_plan
+def index_fill(x: Any, axis: Any, index: Any, value: Any) -> Tensor:
+    """x with value in the slices along axis at index, integers counted from the end if negative.
+
+    Raises IndexError for an index out of range, TypeError for indices that are no integers.
+    """
+    t = arguments.tensor(x, "index_fill", "x")
+    a = arguments.axis_of(axis, t.ndim, "index_fill")
+    at = _ops.reshape(indexing._indices(index, "index_fill", "index"), [-1])
+    n = t.shape[a]
+    hits = _ops.scatter_add(at, _ops.full([at.size], 1, _core.int32), 0, n)
+    hit = _ops.reshape(_ops.greater(hits, 0), [n] + [1] * (t.ndim - 1 - a))
+    new = value if isinstance(value, Tensor) else Tensor(value, t.dtype)
+    return _ops.where(hit, _ops.cast(new, t.dtype), t)
+
+
+def inplace_add(x: Any, v: Any, indices: Any) -> Tensor:
+    """x with the rows of v added at indices."""
+    at = np.asarray(indices if isinstance(indices, (list, tuple)) else [[]])
+    if at.ndim != 1 or at.dtype.kind != "i":
+        at = np.array(arguments.integers(indices, "InplaceAdd", "indices"))
+    return indexing.index_add(x, Tensor(at.astype(np.int32)), v, 0)
+
+
+@one_plan
+def inplace_sub(x: Any, v: Any, indices: Any) -> Tensor:
+    """x with the rows of v subtracted at indices."""
+    return inplace_add(x, _ops.neg(v), indices)
+
+
+@one_plan
+def inplace_update(x: Any, v: Any, indices: Any) -> Tensor:
+    """x with its rows at indices replaced by those of v."""
+    at = np.array(arguments.integers(indices, "InplaceUpdate", "indices"), np.int32)
+    return indexing.tensor_scatter_update(x, Tensor(at.reshape(-1, 1)), v)
+
+
+@one_plan
+def index_add_to(x: Any, indices: Any, y: Any, *, axis: int) -> Tensor:
+    """Adds the slices of y to a parameter along axis at indices; returns the new value."""
+    return composition.assign(x, indexing.index_add(x, indices, y, axis))
+
+
+# Updates combined with what is there --------------------------------------------------------------
+
+
+def _of_runs(place: Tensor, new: Tensor, combine: Any) -> tuple[Tensor, Tensor]:
+    """(places in order, the updates combined with all before for the same place): the last of each run of
+    equal places has them all. A scan in doubling steps."""
+    order = indexing.argsort(place, 0)
+    keys, values = _ops.gather(place, order, 0), _ops.gather(new, order, 0)
+    n, step = place.size, 1
+    while step < n:
+        before = _ops.concat(
+            [_ops.full([step], -1, keys.dtype), shaping._window(keys, 0, 0, n - step)], 0
+        )
+        earlier = _ops.concat(
+            [shaping._window(values, 0, 0, step), shaping._window(values, 0, 0, n - step)], 0
+        )
+        same = _ops.reshape(_ops.equal(keys, before), [n] + [1] * (new.ndim - 1))
+        values = _ops.where(same, combine(values, earlier), values)
+        step *= 2
+    return keys, values
+
+
+_COMBINED: dict[str, tuple[Any, Any]] = {
+    "mul": (_ops.mul, _ops.mul),
+    "div": (
+        _ops.mul,
+        lambda x, y: (_ops.div if x.dtype.is_floating else special.truncate_div)(x, y),
+    ),
+    "max": (_ops.maximum, _ops.maximum),
+    "min": (_ops.minimum, _ops.minimum),
+}
+
+
+def _combined(kind: str, rows: Tensor, place: Tensor, new: Tensor) -> Tensor:
+    """rows with updates multiplied with, divided by, or the larger or smaller of both."""
+    if not new.size:
+        return rows
+    combine, join = _COMBINED[kind]
+    keys, values = _of_runs(_ops.cast(place, _core.int64), new, combine)
+    start = _ops.full(list(rows.shape), 1, rows.dtype) if combine is _ops.mul else rows
+    return join(rows, replaced(start, keys, values))  # type: ignore[no-any-return]
+
+
+def _tensor_scatter(kind: str) -> Any:
+    owner = f"TensorScatter{kind.capitalize()}"
+
+    @one_plan
+    def function(input_x: Any, indices: Any, updates: Any) -> Tensor:
+        x = arguments.tensor(input_x, owner, "input_x")
+        new = _ops.cast(arguments.tensor(updates, owner, "updates"), x.dtype)
+        at = indexing._indices(indices, owner)
+        place, total = indexing._coordinates(at, x.shape, owner)
+        tail = indexing._updates_shape(at, new, x.shape, owner)
+        rows = _ops.reshape(x, [total, *tail])
+        flat = _ops.reshape(place, [place.size])
+        found = _combined(kind, rows, flat, _ops.reshape(new, [place.size, *tail]))
+        return _ops.reshape(found, list(x.shape))
+
+    return _named(function, f"tensor_scatter_{kind}", _WORDS[kind].format("input_x"))
+
+
+def _scatter_nd(kind: str) -> Any:
+    update = globals()[f"tensor_scatter_{kind}"]
+
+    def function(input_x: Any, indices: Any, updates: Any, use_locking: bool = False) -> Tensor:
+        return composition.assign(input_x, update(input_x, indices, updates))
+
+    return _named(function, f"scatter_nd_{kind}", f"{_WORDS[kind].format('A parameter')}, in place")
+
+
+def _scatter_rows(kind: str) -> Any:
+    owner = f"Scatter{kind.capitalize()}"
+
+    @one_plan
+    def function(input_x: Any, indices: Any, updates: Any) -> Tensor:
+        at, new = composition._rows(owner, input_x, indices, updates)
+        if new.dtype.is_complex and kind in ("max", "min"):
+            raise TypeError(f"{owner}: complex numbers have no order, got {new.dtype}{where()}")
+        place, rows = indexing._coordinates(_ops.reshape(at, [at.size, 1]), input_x.shape, owner)
+        held = _ops.reshape(input_x, [rows, *input_x.shape[1:]])
+        return composition.assign(input_x, _combined(kind, held, place, new))
+
+    return _named(
+        function, f"scatter_{kind}", f"{_WORDS[kind].format('A parameter')}, by rows, in place"
+    )
+
+
+_WORDS = {
+    "mul": "{} multiplied with updates", "div": "{} divided by updates",
+    "max": "The larger of {} and updates", "min": "The smaller of {} and updates",
+}  # fmt: skip
+
+
+def _named(function: Any, name: str, text: str) -> Any:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = (
+        f"{text} at indices, of which several may be for one place. Raises IndexError for an index out of "
+        "range."
+    )
+    return function
+
+
+for _kind in _COMBINED:
+    globals()[f"tensor_scatter_{_kind}"] = _tensor_scatter(_kind)
+    globals()[f"scatter_nd_{_kind}"] = _scatter_nd(_kind)
+    globals()[f"scatter_{_kind}"] = _scatter_rows(_kind)
+
+
+def scatter_sub(input_x: Any, indices: Any, updates: Any) -> Tensor:
+    """Subtracts updates from the rows of a parameter at indices; returns the new value."""
+    return composition.scatter_add(input_x, indices, _ops.neg(updates))
+
+
+# Parts replaced -----------------------------------------------------------------------------------
+
+
+@one_plan
+def select_scatter(input: Any, src: Any, axis: int, index: int) -> Tensor:
+    """input with its slice at index along axis replaced by src.
+
+    Raises IndexError for an index out of range.
+    """
+    t = arguments.tensor(input, "select_scatter")
+    a = arguments.axis_of(axis, t.ndim, "select_scatter")
+    n, at = t.shape[a], arguments.integer(index, "select_scatter", "index")
+    if not -n <= at < n:
+        raise IndexError(
+            f"select_scatter: index {at} is out of range for an axis of size {n}{where()}"
+        )
+    at %= n
+    part = shaping.expand_dims(arguments.tensor(src, "select_scatter", "src"), a)
+    pieces = [
+        shaping._window(t, a, 0, at),
+        part,
+        shaping._window(t, a, at + 1, t.shape[a] - at - 1),
+    ]
+    return _ops.concat(pieces, a)
+
+
+@one_plan
+def slice_scatter(
+    input: Any, src: Any, axis: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Tensor:
+    """input with the slice start:end:step along axis replaced by src."""
+    t = arguments.tensor(input, "slice_scatter")
+    a = arguments.axis_of(axis, t.ndim, "slice_scatter")
+    places = np.arange(t.shape[a])[slice(start, end, step)]
+    new = arguments.tensor(src, "slice_scatter", "src")
+    if new.shape[a] != len(places):
+        raise ValueError(
+            f"slice_scatter: src of shape {list(new.shape)} is not for {len(places)} slices{where()}"
+        )
+    if not len(places):
+        return t
+    if step == 1:
+        first, behind = int(places[0]), int(places[-1]) + 1
+        before = shaping._window(t, a, 0, first)
+        after = shaping._window(t, a, behind, t.shape[a] - behind)
+        return _ops.concat([before, _ops.cast(new, t.dtype), after], a)
+    source = np.full(t.shape[a], -1)
+    source[places] = np.arange(len(places))
+    shape = [t.shape[a]] + [1] * (t.ndim - 1 - a)
+    taken = _ops.gather(new, Tensor(np.maximum(source, 0)), a)
+    return _ops.where(Tensor((source >= 0).reshape(shape)), _ops.cast(taken, t.dtype), t)
+
+
+def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """input with its offset-th diagonal over two dimensions replaced by src."""
+    t = arguments.tensor(input, "diagonal_scatter")
+    out = _core.copy(t)
+    diagonal = shaping.diagonal(out, offset, dim1, dim2)
+    new = arguments.tensor(src, "diagonal_scatter", "src")
+    if list(new.shape) != list(diagonal.shape):
+        raise ValueError(
+            f"diagonal_scatter: src of shape {list(new.shape)} is not for a diagonal of shape "
+            f"{list(diagonal.shape)}{where()}"
+        )
+    _core.write(diagonal, new)
+    return out
+
+
+# Segments -----------------------------------------------------------------------------------------
+
+
+@one_plan
+def unsorted_segment_sum(input_x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
+    """The sums of the slices with the same id; ids below zero do not count."""
+    x = arguments.tensor(input_x, "unsorted_segment_sum", "input_x")
+    ids = arguments.tensor(segment_ids, "unsorted_segment_sum", "segment_ids")
+    count = arguments.integer(num_segments, "unsorted_segment_sum", "num_segments")
+    flat = _ops.reshape(x, [ids.size, *x.shape[ids.ndim :]])
+    at = _ops.reshape(ids, [ids.size])
+    if ids.size and _core.is_plain(ids) and ids.dtype in (_core.int32, _core.int64):
+        low, high = _core.bounds(ids)
+        if low >= 0 and high < count:
+            return _ops.scatter_add(at, flat, 0, count)
+    at = _ops.where(_ops.less(at, 0), count, at)  # a segment behind the others, cut off again
+    total = _ops.scatter_add(at, flat, 0, count + 1)
+    return shaping._window(total, 0, 0, count)
+
+
+def _segment_extremum(name: str, largest: bool) -> Any:
+    @one_plan
+    def best(t: Tensor, ids: Tensor, count: int) -> Tensor:
+        dims = [count, *t.shape[ids.ndim :]]
+        none = Tensor(np.array(limits(t.dtype)[0 if largest else 1]), t.dtype)
+        if not t.size or not count:
+            return _ops.broadcast_to(none, dims)
+        rows = _ops.reshape(t, [ids.size, math.prod(dims[1:])])
+        segments = _ops.reshape(_ops.cast(ids, _core.int64), [ids.size])
+        values = _ops.segment_best(_ops.stop_gradient(rows), segments, count, largest, True)
+        if t.dtype.is_floating:
+
+            def push(xs: Any, outputs: Any, tangents: Any, _: None) -> list[Tensor]:
+                at = _ops.segment_best(_ops.stop_gradient(xs[0]), segments, count, largest)
+                taken = indexing._at_places(tangents[0], 0, _ops.maximum(at, 0))
+                return [_ops.where(_ops.greater_equal(at, 0), taken, 0.0)]
+
+            rule = Pushforward(name, push, None)
+            (values,) = call([_core.record(values)], [_core.record(rows)], rule)
+        return _ops.reshape(values, dims)
+
+    def op(x: Any, segment_ids: Any, num_segments: Any) -> Tensor:
+        t = indexing.ordered(x, name, "x")
+        if t.dtype == _core.bool:
+            raise TypeError(f"{name}: not defined for bool{where()}")
+        ids = arguments.tensor(segment_ids, name, "segment_ids")
+        return best(t, ids, arguments.integer(num_segments, name, "num_segments"))
+
+    op.__name__ = op.__qualname__ = name
+    op.__doc__ = (
+        f"The {'largest' if 'max' in name else 'smallest'} elements of the slices with the same id; of "
+        "no slice the dtype's limit."
+    )
+    return op
+
+
+unsorted_segment_max = _segment_extremum("unsorted_segment_max", True)
+unsorted_segment_min = _segment_extremum("unsorted_segment_min", False)

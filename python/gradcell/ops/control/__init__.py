@@ -1,0 +1,1 @@
+"""Ops of functions and processes: loops, maps, transforms, ops of one's own, collectives, summaries."""

@@ -1,0 +1,202 @@
+"""Ops of a program's own: Custom runs a Python function on arrays; what describes kernels for Ascend
+only keeps its description."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import tree
+from gradcell.base.location import where
+from gradcell.derivatives.custom_rules import gradients_of
+from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled
+from gradcell.ops.primitive import Primitive
+
+
+class Custom(Primitive):
+    """An op whose function gets NumPy arrays and gives one or several: func_type 'pyfunc'.
+
+    bprop(*inputs, output, gradient), in gradcell.ops, is its derivative, as Cell.bprop is a cell's. A
+    function that uses it is recorded at every call, since the arrays depend on values. Raises
+    NotImplementedError for other kinds of functions, which are kernels for MindSpore's compilers; when a
+    derivative is taken, RuntimeError without a bprop.
+    """
+
+    def __init__(
+        self, func: Any, out_shape: Any = None, out_dtype: Any = None, func_type: str = "hybrid",
+        bprop: Any = None, reg_info: Any = None,
+    ) -> None:  # fmt: skip
+        if func_type != "pyfunc" or not callable(func):
+            raise NotImplementedError(
+                f"ops.Custom: func_type {func_type!r} is a kernel for MindSpore's own compilers; write "
+                f"the function in gradcell.ops, or as func_type 'pyfunc' in NumPy{where()}"
+            )
+        super().__init__("Custom", func_type=func_type)
+        self.func, self.bprop = func, bprop
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The function's results as tensors."""
+        out = self.func(*(x.asnumpy() if isinstance(x, Tensor) else x for x in inputs))
+        several = isinstance(out, (tuple, list))
+        values = [Tensor(np.asarray(o)) for o in (out if several else [out])]
+        tensors = [x for x in inputs if isinstance(x, Tensor)]
+        if _core.in_trace() and tensors:
+            values = call(values, tensors, self._rule(inputs, several))
+        return tuple(values) if several else values[0]
+
+    def _rule(self, inputs: tuple[Any, ...], several: bool) -> Pullback:
+        outline, bprop = tree.outline(inputs), self.bprop
+        name = f"ops.Custom {defined_at(self.func)}"
+
+        def pull(xs: list[Tensor], outputs: list[Tensor], cotangents: Tensors, _: Any) -> Tensors:
+            if bprop is None:
+                raise RuntimeError(
+                    f"Illegal primitive Custom's bprop not defined: {name} is a function on arrays, "
+                    f"which has no derivative without one{where()}"
+                )
+            dout = filled(cotangents, outputs)
+            found = bprop(
+                *tree.refill(outline, xs),
+                tuple(outputs) if several else outputs[0],
+                tuple(dout) if several else dout[0],
+            )
+            if not isinstance(found, (tuple, list)):
+                found = (found,)
+            if len(found) != len(outline):
+                raise RuntimeError(
+                    f"{defined_at(bprop)} must give a gradient for each of the {len(outline)} inputs of "
+                    f"{name}, got {len(found)}{where()}"
+                )
+            return gradients_of(found, outline, xs, defined_at(bprop))
+
+        return Pullback(name, pull)
+
+
+class CustomOpBuilder:
+    """A compiler of C++ extensions. Raises NotImplementedError: they are made for MindSpore's core."""
+
+    def __init__(self, name: str, sources: Any, backend: Any = None, **kwargs: Any) -> None:
+        raise NotImplementedError(
+            f"ops.CustomOpBuilder: {name!r} is an extension of MindSpore's own core, which is not here"
+            f"{where()}"
+        )
+
+
+_KINDS = {
+    "None": "", "BOOL": "bool", "I8": "int8", "U8": "uint8", "I16": "int16", "U16": "uint16",
+    "I32": "int32", "U32": "uint32", "I64": "int64", "U64": "uint64", "F16": "float16",
+    "F32": "float32", "F64": "float64", "BF16": "bfloat16", "C64": "complex64", "C128": "complex128",
+}  # fmt: skip
+
+
+class _DataTypes(type):
+    def __getattr__(cls, name: str) -> tuple[str, str]:
+        kind, _, layout = name.partition("_")
+        if kind not in _KINDS or not layout:
+            raise AttributeError(f"DataType has no {name!r}")
+        return _KINDS[kind], {"None": "", "Default": "DefaultFormat"}.get(layout, layout)
+
+
+class DataType(metaclass=_DataTypes):
+    """(dtype, layout) pairs in descriptions of kernels: DataType.F32_Default is ('float32',
+    'DefaultFormat')."""
+
+
+class RegOp:
+    """A description of a kernel: every method keeps its arguments and returns the object."""
+
+    def __init__(self, op_name: str = "") -> None:
+        self.op_name = op_name
+        self.settings: list[tuple[str, tuple[Any, ...]]] = []
+
+    def __getattr__(self, name: str) -> Callable[..., RegOp]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+
+        def keep(*args: Any, **kwargs: Any) -> RegOp:
+            self.settings.append((name, args))
+            return self
+
+        return keep
+
+    def get_op_info(self) -> dict[str, Any]:
+        """What has been described."""
+        return {"op_name": self.op_name, "settings": list(self.settings)}
+
+
+class CustomRegOp(RegOp):
+    """A description of a program's own kernel."""
+
+
+class TBERegOp(RegOp):
+    """A description of a kernel for Ascend."""
+
+
+class AiCPURegOp(RegOp):
+    """A description of a kernel for Ascend's CPU."""
+
+
+class CpuRegOp(RegOp):
+    """A description of a kernel for MindSpore's CPU engine."""
+
+
+class AkgGpuRegOp(RegOp):
+    """A description of a kernel for MindSpore's GPU engine."""
+
+
+def custom_info_register(*reg_info: Any) -> Callable[[Any], Any]:
+    """Keeps descriptions of kernels with a function."""
+
+    def register(function: Any) -> Any:
+        function.reg_info = reg_info
+        return function
+
+    return register
+
+
+def op_info_register(op_info: Any) -> Callable[[Any], Any]:
+    """Keeps the description of a kernel with its function."""
+    return custom_info_register(op_info)
+
+
+class _Unregistered(Primitive):
+    """An op that MindSpore has kernels of for Ascend alone: it can be made, and raises when called."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(type(self).__name__)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Raises RuntimeError."""
+        raise RuntimeError(
+            f"The kernel {self.name} is for Ascend alone, which is not here{where()}"
+        )
+
+
+def unregistered(name: str) -> type[Primitive]:
+    """The class of an op that is for Ascend alone."""
+    text = f"{name}: for Ascend alone, in MindSpore too. Raises RuntimeError when it is called."
+    return type(name, (_Unregistered,), {"__doc__": text, "__module__": "gradcell.ops"})
+
+
+def prim_attr_register(fn: Any) -> Any:
+    """A primitive's __init__ that keeps its arguments as attributes."""
+    signature = inspect.signature(fn)
+
+    @functools.wraps(fn)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        bound = signature.bind(self, *args, **kwargs)
+        bound.apply_defaults()
+        given = dict(list(bound.arguments.items())[1:])
+        if not hasattr(self, "attributes"):
+            Primitive.__init__(self, type(self).__name__, **given)
+        for key, value in given.items():
+            setattr(self, key, value)
+        fn(self, *args, **kwargs)
+
+    return init

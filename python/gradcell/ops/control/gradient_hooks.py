@@ -1,0 +1,106 @@
+"""InsertGradientOf and HookBackward: primitives that give their input, and see its gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import tree
+from gradcell.base.location import where
+from gradcell.derivatives.hooks import check_hook
+from gradcell.derivatives.own_derivatives import Pullback, Tensors, call, defined_at, filled
+from gradcell.ops.primitive import Primitive
+
+__all__ = ["HookBackward", "InsertGradientOf"]
+
+
+class InsertGradientOf(Primitive):
+    """Gives its input, a tensor or a tuple of them, whose gradient is what f makes of it.
+
+    f: a function of the gradient (with a tuple, of the tuple); None leaves it as it is. Raises TypeError
+    if f is not a function; when a gradient is taken, TypeError if f gives another number of gradients or no
+    tensors, ValueError for another shape.
+    """
+
+    def __init__(self, f: Callable[..., Any]) -> None:
+        check_hook(f)
+        super().__init__("InsertGradientOf", f=f)
+        self.f = f
+
+    def __call__(self, input_x: Any) -> Any:
+        """The input."""
+        values = tree.leaves(input_x)
+        if not _core.in_trace() or not values:
+            return input_x
+        shape, f = tree.outline(input_x), self.f
+
+        def pull(inputs: list[Tensor], outputs: Any, cotangents: Tensors, _: Any) -> Tensors:
+            given = filled(cotangents, inputs)
+            new = f(tree.refill(shape, given))
+            return cotangents if new is None else _fitted(f, new, given, "InsertGradientOf", True)
+
+        return tree.refill(shape, call(values, values, Pullback("InsertGradientOf", pull)))
+
+
+class HookBackward(Primitive):
+    """Gives its inputs, of which hook_fn sees the gradients, a tuple.
+
+    What hook_fn returns, unless None, takes their place. Raises TypeError if it is not a function or an
+    input is not a tensor; when a gradient is taken, TypeError if it returns another number of gradients,
+    ValueError for another shape or dtype.
+    """
+
+    def __init__(self, hook_fn: Callable[..., Any], cell_id: str = "") -> None:
+        check_hook(hook_fn)
+        super().__init__("HookBackward", cell_id=cell_id)
+        self.hook_fn = hook_fn
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The input, or the tuple of several."""
+        for x in inputs:
+            if not isinstance(x, Tensor):
+                raise TypeError(f"HookBackward: expected tensors, got {type(x).__name__}{where()}")
+        made: list[Tensor] = list(inputs)
+        hook = self.hook_fn
+        if _core.in_trace() and inputs:
+
+            def pull(xs: list[Tensor], outputs: Any, cotangents: Tensors, _: Any) -> Tensors:
+                given = filled(cotangents, xs)
+                new = hook(tuple(given))
+                return (
+                    cotangents if new is None else _fitted(hook, new, given, "HookBackward", False)
+                )
+
+            made = call(made, made, Pullback("HookBackward", pull))
+        return made[0] if len(made) == 1 else tuple(made)
+
+
+def _fitted(f: Any, new: Any, given: list[Tensor], name: str, casts: bool) -> list[Tensor | None]:
+    """What a function made of gradients, checked against those."""
+    found = (
+        [new] if isinstance(new, Tensor) else list(new) if isinstance(new, (tuple, list)) else None
+    )
+    if found is None or len(found) != len(given):
+        count = type(new).__name__ if found is None else len(found)
+        raise TypeError(
+            f"{name}: {defined_at(f)} must return {len(given)} gradients, got {count}{where()}"
+        )
+    checked: list[Tensor | None] = []
+    for got, was in zip(found, given, strict=True):
+        if got is None or not was.dtype.is_floating:
+            checked.append(was if was.dtype.is_floating else None)
+            continue
+        if not isinstance(got, Tensor):
+            raise TypeError(
+                f"{name}: {defined_at(f)} must return tensors, got {type(got).__name__}{where()}"
+            )
+        if tuple(got.shape) != tuple(was.shape) or (got.dtype != was.dtype and not casts):
+            raise ValueError(
+                f"The output type of function: {defined_at(f)} is not consistent with the expected, it "
+                f"should be Tensor shape:{list(was.shape)} {was.dtype}, but got Tensor "
+                f"shape:{list(got.shape)} {got.dtype}{where()}"
+            )
+        checked.append(got if got.dtype == was.dtype else _core.ops.cast(got, was.dtype))
+    return checked

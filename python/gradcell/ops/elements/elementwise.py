@@ -1,0 +1,295 @@
+"""Elementwise ops, one for each row of the core's op table: a function, a Primitive and a Tensor
+method; and a few composed of them."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.location import where as _where
+from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.primitive import primitive_of
+
+__all__ = []
+
+_ops = _core.ops
+
+
+def _function(row: dict[str, Any]) -> Callable[..., Tensor]:
+    function = getattr(_ops, row["function"])
+    kind = row["kind"]
+    if kind in ("unary", "predicate"):
+
+        def op(input: Any) -> Tensor:
+            return function(input)  # type: ignore[no-any-return]
+    elif kind == "ternary":
+
+        def op(condition: Any, input: Any, other: Any) -> Tensor:  # type: ignore[misc]
+            return function(condition, input, other)  # type: ignore[no-any-return]
+    else:
+
+        def op(input: Any, other: Any) -> Tensor:  # type: ignore[misc]
+            return function(input, other)  # type: ignore[no-any-return]
+
+    op.__name__ = op.__qualname__ = row["function"]
+    op.__doc__ = row["text"]
+    return op
+
+
+def _export(name: str, function: Callable[..., Any]) -> None:
+    globals()[name] = function
+    __all__.append(name)
+    if not hasattr(Tensor, name):
+        setattr(Tensor, name, function)
+
+
+for _row in _core.op_table():
+    if _row["kind"] == "structured":
+        continue
+    _op = _function(_row)
+    _export(_row["function"], _op)
+    globals()[_row["name"]] = primitive_of(_row["name"], _op)
+    __all__.append(_row["name"])
+
+
+# Forms with more arguments than the row -----------------------------------------------------------
+
+
+def pow(input: Any, exponent: Any) -> Tensor:
+    """input to the power of exponent, elementwise; tensors or numbers, which broadcast."""
+    return _ops.pow(input, exponent)
+
+
+@one_plan
+@in_float32
+def logit(input: Any, eps: Any = None) -> Tensor:
+    """log(x / (1 - x)), x first brought within eps and 1 - eps."""
+    x = arguments.floating(arguments.tensor(input, "logit"))
+    if eps is not None:
+        x = _ops.minimum(_ops.maximum(x, eps), 1 - eps)
+    return _ops.logit(x)
+
+
+@one_plan
+def trunc(input: Any) -> Tensor:
+    """Without the fraction, towards zero."""
+    x = arguments.tensor(input, "trunc")
+    if not x.dtype.is_floating:
+        return x
+    return _ops.trunc(x)
+
+
+def copysign(x: Any, other: Any) -> Tensor:
+    """The size of x with the sign of other, that of -0 included."""
+    a, sign = arguments.operands(x, other, "copysign", ("x", "other"))
+    size = arguments.floating(a)
+    return _ops.copysign(size, sign if sign.dtype == size.dtype else _ops.cast(sign, size.dtype))
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """input / other. rounding_mode: None, 'floor' or 'trunc' (towards zero)."""
+    if rounding_mode is None:
+        return _ops.div(input, other)
+    arguments.one_of(rounding_mode, ("floor", "trunc"), "div", "rounding_mode")
+    if rounding_mode == "floor":
+        return _ops.floor_div(input, other)
+    return trunc(_ops.div(input, other))
+
+
+def round(input: Any, *, decimals: int = 0) -> Tensor:
+    """To the nearest multiple of 10^-decimals; halves to the even one."""
+    if decimals == 0:
+        return _ops.round(input)
+    return _rounded(input, 10.0**decimals)
+
+
+@one_plan
+def _rounded(input: Any, scale: float) -> Tensor:
+    return _ops.div(_ops.round(_ops.mul(input, scale)), scale)
+
+
+@one_plan
+@in_float32
+def hypot(input: Any, other: Any) -> Tensor:
+    """sqrt(input^2 + other^2), also where a square overflows the dtype."""
+    x, y = map(arguments.floating, arguments.operands(input, other, "hypot"))
+    size = _ops.maximum(_ops.abs(x), _ops.abs(y))
+    edge, power = (500, 800) if size.dtype == _core.float64 else (60, 100)
+    one, large, small = (_ops.full([], 2.0**n, size.dtype) for n in (0, power, -power))
+    scale = _ops.where(_ops.less(size, 2.0**-edge), large, one)
+    scale = _ops.where(_ops.greater(size, 2.0**edge), small, scale)
+    sum_ = _ops.add(_ops.square(_ops.mul(x, scale)), _ops.square(_ops.mul(y, scale)))
+    endless = _ops.logical_or(_ops.isinf(x), _ops.isinf(y))
+    return _ops.where(endless, math.inf, _ops.div(_ops.sqrt(sum_), scale))
+
+
+@one_plan
+@in_float32
+def xlogy(input: Any, other: Any) -> Tensor:
+    """input * log(other), 0 where input is 0 and other a number."""
+    x, y = map(arguments.floating, arguments.operands(input, other, "xlogy"))
+    # elsewhere 0 log(other) is 0 by itself, and its derivative log(other)
+    finite = _ops.logical_and(_ops.greater(y, 0), _ops.isfinite(y))
+    bare = _ops.logical_not(_ops.logical_or(finite, _ops.isnan(y)))
+    zero = _ops.logical_and(_ops.equal(x, 0), bare)
+    return _ops.where(zero, 0, _ops.mul(x, _ops.log(_ops.where(zero, 1, y))))
+
+
+@one_plan
+def lerp(input: Any, end: Any, weight: Any) -> Tensor:
+    """input + weight * (end - input)."""
+    return _ops.add(input, _ops.mul(weight, _ops.sub(end, input)))
+
+
+@one_plan
+def squared_difference(x: Any, y: Any) -> Tensor:
+    """(x - y)^2."""
+    return _ops.square(_ops.sub(x, y))
+
+
+@one_plan
+def div_no_nan(x: Any, y: Any) -> Tensor:
+    """x / y, 0 where y is 0."""
+    a, b = arguments.operands(x, y, "div_no_nan", ("x", "y"))
+    zero = _ops.equal(b, 0)
+    return _ops.where(zero, 0, _ops.div(a, _ops.where(zero, 1, b)))
+
+
+@one_plan
+def invert(x: Any) -> Tensor:
+    """The bits of integers, each exchanged; of bools, not x. Raises TypeError for floats."""
+    bits = arguments.tensor(x, "invert", "x")
+    if bits.dtype.is_floating:
+        raise TypeError(f"invert: x must be of integers or bools, got {bits.dtype}{_where()}")
+    return _ops.logical_not(bits) if bits.dtype == _core.bool else _ops.sub(-1, bits)
+
+
+@one_plan
+def inv(x: Any) -> Tensor:
+    """1 / x; of integers without the fraction, in their dtype. Raises ValueError for integers that
+    are known to hold a zero."""
+    divisor = arguments.tensor(x, "Inv", "x")
+    if divisor.dtype.is_floating or divisor.dtype == _core.bool:
+        return _ops.reciprocal(divisor)
+    return _ops.where(_ops.less(divisor, -1), 0, _ops.floor_div(1, divisor))
+
+
+for _op in (
+    pow, trunc, copysign, div, round, hypot, xlogy, lerp, squared_difference, div_no_nan, invert, inv,
+):  # fmt: skip
+    __all__ += [_op.__name__]
+    setattr(Tensor, _op.__name__, _op)
+
+
+# Order of uint64 ----------------------------------------------------------------------------------
+
+
+def _signed(x: Any) -> Tensor:
+    """int64 in the same order as the uint64: with the highest bit exchanged."""
+    if not isinstance(x, Tensor):
+        x = Tensor(x, _core.uint64)
+    exchanged = importlib.import_module("gradcell.ops.reductions.sets").bitwise_xor(
+        x, Tensor(np.uint64(2**63))
+    )
+    return _ops.cast(exchanged, _core.int64)
+
+
+def _ordered(compare: Callable[..., Any]) -> Callable[..., Any]:
+    """A comparison that the core has for all dtypes but uint64, for those, too."""
+
+    @functools.wraps(compare)
+    def comparison(input: Any, other: Any) -> Any:
+        try:
+            return compare(input, other)
+        except TypeError:
+            kinds = {t.dtype if isinstance(t, Tensor) else type(t) for t in (input, other)}
+            if not kinds <= {_core.uint64, int, bool}:
+                raise
+        if any(isinstance(t, int) and t < 0 for t in (input, other)):  # below all of them
+            input, other = (
+                _ops.cast(_ops.cast(t, _core.bool), _core.int64) if isinstance(t, Tensor) else t
+                for t in (input, other)
+            )
+            return compare(input, other)
+        return compare(_signed(input), _signed(other))
+
+    return comparison
+
+
+for _name, _operator in (
+    ("greater", "gt"), ("greater_equal", "ge"), ("less", "lt"), ("less_equal", "le"),
+):  # fmt: skip
+    globals()[_name] = _ordered(globals()[_name])
+    setattr(Tensor, _name, globals()[_name])
+    setattr(Tensor, f"__{_operator}__", _ordered(getattr(Tensor, f"__{_operator}__")))
+
+
+# Other names --------------------------------------------------------------------------------------
+
+_SYNONYMS = {
+    "negative": "neg",
+    "absolute": "abs",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arcsinh": "asinh",
+    "arccosh": "acosh",
+    "arctanh": "atanh",
+    "multiply": "mul",
+    "subtract": "sub",
+    "divide": "div",
+    "true_divide": "div",
+    "remainder": "mod",
+    "floor_mod": "mod",
+    "floor_divide": "floor_div",
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "tensor_add": "add",
+    "tensor_sub": "sub",
+    "tensor_mul": "mul",
+    "tensor_div": "div",
+    "tensor_pow": "pow",
+    "tensor_floordiv": "floor_div",
+    "tensor_mod": "mod",
+    "tensor_exp": "exp",
+    "tensor_lt": "less",
+    "tensor_le": "less_equal",
+    "tensor_gt": "greater",
+    "tensor_ge": "greater_equal",
+}
+for _alias, _name in _SYNONYMS.items():
+    _export(_alias, globals()[_name])
+
+#: Primitives under other names than the row's, or over the functions above.
+_PRIMITIVES = {
+    "RealDiv": "div",
+    "FloorMod": "mod",
+    "Mod": "fmod",
+    "Inv": "inv",
+    "Invert": "invert",
+    "ACos": "acos",
+    "TensorAdd": "add",
+    "Rint": "round",
+    "Trunc": "trunc",
+    "Hypot": "hypot",
+    "Xlogy": "xlogy",
+    "Lerp": "lerp",
+    "SquaredDifference": "squared_difference",
+    "DivNoNan": "div_no_nan",
+}
+for _alias, _name in _PRIMITIVES.items():
+    globals()[_alias] = primitive_of(_alias, globals()[_name])
+    __all__.append(_alias)

@@ -1,0 +1,210 @@
+"""Functions about the gamma function: Hurwitz's zeta, polygamma, incomplete gamma functions.
+
+Computed in float64; composed of ops, so that they have derivatives of any order by all their arguments.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.ops.control.loops import ForiLoop
+from gradcell.ops.elements import special
+from gradcell.ops.one_plan import one_plan
+
+_ops = _core.ops
+
+#: Bernoulli's numbers B_2k / (2k)!, k from 1 on (Abramowitz and Stegun 23.1.3 gives the B_2k).
+_BERNOULLI = tuple(
+    b / math.factorial(2 * k)
+    for k, b in enumerate((1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510,
+                           43867 / 798, -174611 / 330), 1)
+)  # fmt: skip
+_TERMS = 10  #: that are added one by one before Euler and Maclaurin's sum
+_STEPS = (
+    160  #: of a series or a continued fraction, enough up to the a from which an integral is taken
+)
+_LARGE = 100.0
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
+
+
+def _pair(x: Any, y: Any, op: str, names: tuple[str, str]) -> tuple[Any, Tensor, Tensor]:
+    """The dtype of the result, and both arguments in float64 and in one shape."""
+    a, b = (arguments.floating(t) for t in arguments.operands(x, y, op, names))
+    dtype = _ops.add(a, b).dtype
+    shape = list(np.broadcast_shapes(tuple(a.shape), tuple(b.shape)))
+    a, b = (_ops.broadcast_to(_ops.cast(t, _core.float64), shape) for t in (a, b))
+    return dtype, a, b
+
+
+@one_plan
+def zeta(input: Any, other: Any) -> Tensor:
+    """Hurwitz's zeta function, the sum of (other + k)^-input over k = 0, 1, ... (Abramowitz and Stegun
+    23.2): Euler and Maclaurin's formula after ten terms.
+
+    inf at input 1 and at other 0, -1, ... for even input; NaN below input 1, at negative integers for odd
+    input and below zero unless input is an integer.
+    """
+    dtype, s, q = _pair(input, other, "zeta", ("input", "other"))
+    pole = _ops.logical_and(_ops.less_equal(q, 0), _ops.equal(q, _ops.floor(q)))
+    whole = _ops.equal(s, _ops.floor(s))
+    even = _ops.equal(_ops.mod(s, 2.0), 0)
+    bad = _ops.logical_or(
+        _ops.less(s, 1), _ops.logical_and(_ops.less(q, 0), _ops.logical_not(whole))
+    )
+    left_out = _ops.logical_or(pole, _ops.logical_or(bad, _ops.equal(s, 1)))
+    power, base = _ops.where(left_out, 2.0, s), _ops.where(left_out, 1.0, q)
+    total: Any = 0.0
+    for k in range(_TERMS):
+        total = _ops.add(_power(_ops.add(base, float(k)), power), total)
+    n = _ops.add(base, float(_TERMS))
+    last = _power(n, power)
+    total = _ops.add(total, _ops.mul(last, _ops.add(_ops.div(n, _ops.sub(power, 1.0)), 0.5)))
+    factor, square = _ops.div(power, n), _ops.square(n)
+    for k, number in enumerate(_BERNOULLI):
+        total = _ops.add(total, _ops.mul(_ops.mul(last, factor), number))
+        step = _ops.mul(_ops.add(power, 2.0 * k + 1), _ops.add(power, 2.0 * k + 2))
+        factor = _ops.div(_ops.mul(factor, step), square)
+    at_poles = _ops.where(_ops.logical_or(even, _ops.equal(q, 0)), math.inf, math.nan)
+    found = _ops.where(pole, at_poles, total)
+    found = _ops.where(bad, math.nan, found)
+    return _ops.cast(_ops.where(_ops.equal(s, 1), math.inf, found), dtype)
+
+
+def _power(base: Any, s: Any) -> Tensor:
+    """base^-s for a base that may be negative where s is an integer."""
+    size = _ops.exp(_ops.mul(_ops.neg(s), _ops.log(_ops.abs(base))))
+    odd = _ops.equal(_ops.mod(s, 2.0), 1)
+    return _ops.where(_ops.logical_and(_ops.less(base, 0), odd), _ops.neg(size), size)
+
+
+def polygamma(n: Any, input: Any) -> Tensor:
+    """The n-th derivative of digamma: (-1)^(n + 1) n! zeta(n + 1, input); n: an integer or a tensor of one.
+
+    Raises ValueError for a negative n.
+    """
+    order = int(n)
+    if order < 0:
+        raise ValueError(f"polygamma: n must not be negative, got {order}{where()}")
+    x = arguments.floating(arguments.tensor(input, "polygamma"))
+    if order == 0:
+        return special.digamma(x)
+    sign = -1.0 if order % 2 == 0 else 1.0
+    return _ops.mul(zeta(float(order + 1), x), sign * math.factorial(order))
+
+
+def mvlgamma(input: Any, p: int) -> Tensor:
+    """The logarithm of the gamma function of p dimensions: p (p - 1) / 4 log(pi) and the sum of
+    lgamma(input - j / 2) for j from 0 to p - 1 (James 1964); NaN unless input > (p - 1) / 2.
+
+    Raises ValueError for p below 1.
+    """
+    count = arguments.integer(p, "mvlgamma", "p", 1)
+    x = arguments.floating(arguments.tensor(input, "mvlgamma"))
+    total: Any = count * (count - 1) / 4 * math.log(math.pi)
+    for j in range(count):
+        total = _ops.add(special.lgamma(_ops.sub(x, j / 2)), total)
+    return _ops.where(_ops.greater(x, (count - 1) / 2), total, math.nan)
+
+
+def igamma(input: Any, other: Any) -> Tensor:
+    """The regularised lower incomplete gamma function P(input, other): the integral of t^(input - 1) e^-t
+    from 0 to other, over Gamma(input) (Abramowitz and Stegun 6.5.1). NaN unless input > 0, other >= 0."""
+    return _incomplete(input, other, "igamma")[0]
+
+
+def igammac(input: Any, other: Any) -> Tensor:
+    """1 - igamma, exact where that is small: Q(input, other) (Abramowitz and Stegun 6.5.3)."""
+    return _incomplete(input, other, "igammac")[1]
+
+
+@one_plan
+def _incomplete(input: Any, other: Any, op: str) -> tuple[Tensor, Tensor]:
+    dtype, a, x = _pair(input, other, op, ("input", "other"))
+    bad = _ops.logical_or(_ops.less_equal(a, 0), _ops.less(x, 0))
+    bad = _ops.logical_or(bad, _ops.logical_or(_ops.isnan(a), _ops.isnan(x)))
+    none, all_ = _ops.less_equal(x, 0), _ops.isinf(x)
+    usual = _ops.logical_not(_ops.logical_or(bad, _ops.logical_or(none, all_)))
+    a, x = _ops.where(usual, a, 1.0), _ops.where(usual, x, 1.0)
+    large = _ops.greater(a, _LARGE)
+    below = _ops.less(x, _ops.add(a, 1.0))
+    series = _ops.logical_and(below, _ops.logical_not(large))
+    fraction = _ops.logical_not(_ops.logical_or(below, large))
+    # e^(a log x - x - lgamma(a)), of which all three are parts.
+    scale = _ops.exp(_ops.sub(_ops.sub(_ops.mul(a, _ops.log(x)), x), special.lgamma(a)))
+    lower = _ops.mul(scale, _series(*(_ops.where(series, t, 1.0) for t in (a, x))))
+    upper = _ops.mul(scale, _fraction(_ops.where(fraction, a, 1.0), _ops.where(fraction, x, 3.0)))
+    tail = _tail(_ops.where(large, a, _LARGE), _ops.where(large, x, _LARGE))
+    far = _ops.logical_and(large, _ops.greater(x, _ops.sub(a, 1.0)))
+    lower, upper = (_ops.where(large, tail, part) for part in (lower, upper))
+    by_p = _ops.logical_or(series, _ops.logical_and(large, _ops.logical_not(far)))
+    p = _ops.where(by_p, lower, _ops.sub(1.0, upper))
+    q = _ops.where(by_p, _ops.sub(1.0, lower), upper)
+    q = _ops.where(none, 1.0, _ops.where(all_, 0.0, q))
+    p = _ops.where(none, 0.0, _ops.where(all_, 1.0, p))
+    p, q = (_ops.cast(_ops.where(bad, math.nan, t), dtype) for t in (p, q))
+    return p, q
+
+
+def _series(a: Tensor, x: Tensor) -> Tensor:
+    """The sum of x^n / (a (a + 1) ... (a + n)) over n = 0, 1, ... (Abramowitz and Stegun 6.5.29)."""
+
+    def step(n: Any, state: Any) -> Any:
+        total, term = state
+        term = _ops.mul(term, _ops.div(x, _ops.add(a, _ops.cast(n, a.dtype))))
+        return _ops.add(total, term), term
+
+    first = _ops.reciprocal(a)
+    return ForiLoop()(1, _STEPS, step, (first, first), unroll=False)[0]  # type: ignore[no-any-return]
+
+
+def _fraction(a: Tensor, x: Tensor) -> Tensor:
+    """1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - ...)), by its convergents' differences (Abramowitz and
+    Stegun 6.5.31; Press et al., Numerical Recipes, section 5.2, Lentz's way)."""
+    b = _ops.sub(_ops.add(x, 1.0), a)
+
+    def step(n: Any, state: Any) -> Any:
+        total, above, below = state
+        k = _ops.cast(n, a.dtype)
+        numerator = _ops.mul(k, _ops.sub(a, k))
+        at = _ops.add(b, _ops.mul(k, 2.0))
+        below = _ops.reciprocal(_ops.add(at, _ops.mul(numerator, below)))
+        above = _ops.add(at, _ops.div(numerator, above))
+        return _ops.mul(total, _ops.mul(above, below)), above, below
+
+    below = _ops.reciprocal(b)
+    above = _ops.full(list(b.shape), 1e30, b.dtype)
+    return ForiLoop()(1, _STEPS, step, (below, above, below), unroll=False)[0]  # type: ignore[no-any-return]
+
+
+def _tail(a: Tensor, x: Tensor) -> Tensor:
+    """Q(a, x) for x > a - 1, else P(a, x), for a large a: Gauss and Legendre's rule from x to where the
+    integrand is nothing, or from there to x (Press et al., Numerical Recipes, third edition, section 6.2)."""
+    top, spread = _ops.sub(a, 1.0), _ops.sqrt(a)
+    above = _ops.greater(x, top)
+    end = _ops.where(
+        above,
+        _ops.maximum(_ops.add(top, _ops.mul(spread, 11.5)), _ops.add(x, _ops.mul(spread, 6.0))),
+        _ops.maximum(
+            0.0,
+            _ops.minimum(_ops.sub(top, _ops.mul(spread, 7.5)), _ops.sub(x, _ops.mul(spread, 5.0))),
+        ),
+    )
+    end = _ops.stop_gradient(end)
+    half = _ops.mul(_ops.sub(end, x), 0.5)
+    shape = [*x.shape, 1]
+    middle = _ops.reshape(_ops.mul(_ops.add(end, x), 0.5), shape)
+    t = _ops.add(_ops.mul(_ops.reshape(half, shape), Tensor(_NODES, x.dtype)), middle)
+    first = _ops.reshape(top, shape)
+    lead = _ops.sub(_ops.mul(top, _ops.log(top)), top)
+    # e^(-(t - top) + top (log t - log top)), times e^(top log top - top - lgamma(a)).
+    inside = _ops.sub(_ops.mul(first, _ops.sub(_ops.log(t), _ops.log(first))), _ops.sub(t, first))
+    total = _ops.reduce_sum(_ops.mul(_ops.exp(inside), Tensor(_WEIGHTS, x.dtype)), [x.ndim], False)
+    signed = _ops.where(above, half, _ops.neg(half))
+    return _ops.mul(_ops.mul(total, signed), _ops.exp(_ops.sub(lead, special.lgamma(a))))

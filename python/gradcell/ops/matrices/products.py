@@ -1,0 +1,134 @@
+"""Products of tensors: matmul and its kin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.ops.one_plan import one_plan
+
+__all__ = ["addmm", "bmm", "dot", "inner", "matmul", "mm", "outer", "tensor_dot"]
+
+_ops = _core.ops
+
+
+def matmul(input: Any, other: Any) -> Tensor:
+    """The matrix product, as NumPy's matmul has it.
+
+    input: [..., M, K] or [K]; other: [..., K, N] or [K], of the same dtype. Leading dimensions
+    broadcast; a vector counts as a row on the left, as a column on the right, and its dimension is
+    not in the result. Raises ValueError if the shapes do not multiply, TypeError for two dtypes.
+    """
+    return _ops.matmul(input, other)
+
+
+def mm(input: Any, mat2: Any) -> Tensor:
+    """The product of two matrices, [M, K] by [K, N]. Raises ValueError for other ranks."""
+    a, b = arguments.tensor(input, "mm"), arguments.tensor(mat2, "mm", "mat2")
+    if a.ndim != 2 or b.ndim != 2:
+        raise ValueError(
+            f"mm: two matrices are needed, got shapes {list(a.shape)} and {list(b.shape)}{where()}"
+        )
+    return _ops.matmul(a, b)
+
+
+def bmm(input_x: Any, mat2: Any) -> Tensor:
+    """The matrix products of two batches: [..., M, K] by [..., K, N], leading dimensions broadcast.
+
+    Raises ValueError for vectors and numbers.
+    """
+    a, b = arguments.tensor(input_x, "BatchMatMul"), arguments.tensor(mat2, "BatchMatMul", "mat2")
+    if a.ndim < 2 or b.ndim < 2:
+        raise ValueError(
+            "BatchMatMul: inputs of at least two dimensions are needed, got shapes "
+            f"{list(a.shape)} and {list(b.shape)}{where()}"
+        )
+    return _ops.matmul(a, b)
+
+
+def dot(input: Any, other: Any) -> Tensor:
+    """Sums of products over input's last dimension and other's last but one.
+
+    Two vectors give a scalar; otherwise the result has input.shape[:-1] + other.shape without the
+    summed dimension.
+    """
+    a, b = arguments.tensor(input, "dot"), arguments.tensor(other, "dot", "other")
+    if a.ndim == 0 or b.ndim == 0:
+        return _ops.mul(a, b)
+    return tensor_dot(a, b, [[a.ndim - 1], [max(b.ndim - 2, 0)]])
+
+
+@one_plan
+def tensor_dot(x1: Any, x2: Any, axes: Any) -> Tensor:
+    """Sums of products over given dimensions.
+
+    axes: an integer n, for x1's last n and x2's first n dimensions, or two lists of dimensions. The
+    result has x1's other dimensions, then x2's. Raises ValueError if the sizes differ.
+    """
+    a, b = arguments.tensor(x1, "tensor_dot", "x1"), arguments.tensor(x2, "tensor_dot", "x2")
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(a.ndim, b.ndim):
+            raise ValueError(
+                f"tensor_dot: axes must be from 0 to {min(a.ndim, b.ndim)} for shapes {list(a.shape)} "
+                f"and {list(b.shape)}, got {axes}{where()}"
+            )
+        left, right = list(range(a.ndim - axes, a.ndim)), list(range(axes))
+    else:
+        left = arguments.axes_of(axes[0], a.ndim, "tensor_dot")
+        right = arguments.axes_of(axes[1], b.ndim, "tensor_dot")
+    sizes = [a.shape[i] for i in left]
+    if sizes != [b.shape[i] for i in right]:
+        raise ValueError(
+            f"tensor_dot: dimensions {left} of shape {list(a.shape)} and {right} of shape "
+            f"{list(b.shape)} have different sizes{where()}"
+        )
+    rest_a = [i for i in range(a.ndim) if i not in left]
+    rest_b = [i for i in range(b.ndim) if i not in right]
+    shape_a, shape_b = [a.shape[i] for i in rest_a], [b.shape[i] for i in rest_b]
+    count = _product(sizes)
+    if not rest_a and not rest_b and a.dtype == b.dtype and a.dtype in _EXACT:
+        first, second = (_ops.transpose(t, o) for t, o in ((a, left), (b, right)))
+        return _ops.reduce_sum(_ops.mul(first, second))
+    rows = _ops.reshape(_ops.transpose(a, rest_a + left), [_product(shape_a), count])
+    columns = _ops.reshape(_ops.transpose(b, right + rest_b), [count, _product(shape_b)])
+    return _ops.reshape(_ops.matmul(rows, columns), shape_a + shape_b)
+
+
+#: Whose products are not rounded before they are summed.
+_EXACT = (_core.float32, _core.float64)
+
+
+def _product(sizes: list[int]) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+def inner(input: Any, other: Any) -> Tensor:
+    """Sums of products over both tensors' last dimensions."""
+    a, b = arguments.tensor(input, "inner"), arguments.tensor(other, "inner", "other")
+    if a.ndim == 0 or b.ndim == 0:
+        return _ops.mul(a, b)
+    return tensor_dot(a, b, [[a.ndim - 1], [b.ndim - 1]])
+
+
+def outer(input: Any, vec2: Any) -> Tensor:
+    """The outer product of two vectors: [N], [M] to [N, M]. The elements of another input count as one
+    vector, and vec2 may be what broadcasts with it."""
+    a, b = arguments.tensor(input, "outer"), arguments.tensor(vec2, "outer", "vec2")
+    return _ops.mul(_ops.reshape(a, [a.size, 1]), b)
+
+
+@one_plan
+def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """beta * input + alpha * (mat1 @ mat2)."""
+    product = mm(mat1, mat2)
+    scaled = product if alpha == 1 else _ops.mul(product, alpha)
+    return _ops.add(input if beta == 1 else _ops.mul(input, beta), scaled)
+
+
+ger = outer

@@ -1,0 +1,1 @@
+"""What layers, losses and optimisers are made of."""

@@ -1,0 +1,438 @@
+"""Boxes in images: how much they overlap, their offsets to others, picking the best, cutting them out.
+
+A box is (x1, y1, x2, y2), a row of a tensor [n, 4].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.ops.arrays import shaping
+from gradcell.ops.one_plan import one_plan
+
+_ops = _core.ops
+
+
+def _boxes(value: Any, owner: str, name: str, columns: int = 4) -> Tensor:
+    x = arguments.tensor(value, owner, name)
+    if x.ndim != 2 or x.shape[1] != columns:
+        raise ValueError(
+            f"For '{owner}', the '{name}' must have shape [n, {columns}], but got {list(x.shape)}{where()}"
+        )
+    return x
+
+
+def _columns(x: Tensor) -> tuple[Tensor, ...]:
+    return shaping.split(x, 1, 1)
+
+
+@one_plan
+def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
+    """The overlap of each gt box (rows) with each anchor box (columns): the intersection's area over
+    that of the union ('iou') or of the gt box ('iof'); pixels at both ends belong to a box."""
+    a, g = _boxes(anchor_boxes, "IOU", "anchor_boxes"), _boxes(gt_boxes, "IOU", "gt_boxes")
+    arguments.one_of(mode, ("iou", "iof"), "IOU", "mode")
+    one = 1.0
+    left = [_ops.reshape(c, [1, a.shape[0]]) for c in _columns(a)]
+    right = _columns(g)
+
+    def span(low: Tensor, high: Tensor) -> Tensor:
+        return _ops.maximum(_ops.add(_ops.sub(high, low), one), 0)
+
+    width = span(_ops.maximum(left[0], right[0]), _ops.minimum(left[2], right[2]))
+    height = span(_ops.maximum(left[1], right[1]), _ops.minimum(left[3], right[3]))
+    common = _ops.mul(width, height)
+    area_a, area_g = (_ops.mul(span(x1, x2), span(y1, y2)) for x1, y1, x2, y2 in (left, right))
+    whole = area_g if mode == "iof" else _ops.sub(_ops.add(area_a, area_g), common)
+    apart = _ops.equal(common, 0)
+    return _ops.where(apart, 0, _ops.div(common, _ops.where(apart, 1, whole)))
+
+
+def _centre(x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(centre x, centre y, width, height), the pixels at both ends included."""
+    x1, y1, x2, y2 = _columns(x)
+    width, height = _ops.add(_ops.sub(x2, x1), 1.0), _ops.add(_ops.sub(y2, y1), 1.0)
+    middle = _ops.mul(_ops.add(x1, x2), 0.5), _ops.mul(_ops.add(y1, y2), 0.5)
+    return (*middle, width, height)
+
+
+def _four(values: Any, owner: str, name: str) -> list[float]:
+    found = [float(v) for v in (values if isinstance(values, (tuple, list)) else [values] * 4)]
+    if len(found) != 4:
+        raise ValueError(
+            f"For '{owner}', the '{name}' must have 4 numbers, but got {values}{where()}"
+        )
+    return found
+
+
+@one_plan
+def bounding_box_encode(
+    anchor_box: Any, groundtruth_box: Any, means: Any = (0.0,) * 4, stds: Any = (1.0,) * 4
+) -> Tensor:
+    """The offsets from anchors to boxes (Ren et al. 2015, equation 2): of the centre over the anchor's
+    size, and log of the sizes' quotient; then less means, over stds."""
+    a = _centre(_boxes(anchor_box, "BoundingBoxEncode", "anchor_box"))
+    g = _centre(_boxes(groundtruth_box, "BoundingBoxEncode", "groundtruth_box"))
+    parts = [
+        _ops.div(_ops.sub(g[0], a[0]), a[2]), _ops.div(_ops.sub(g[1], a[1]), a[3]),
+        _ops.log(_ops.div(g[2], a[2])), _ops.log(_ops.div(g[3], a[3])),
+    ]  # fmt: skip
+    scale = zip(
+        parts, _four(means, "BoundingBoxEncode", "means"), _four(stds, "BoundingBoxEncode", "stds"),
+        strict=True,
+    )  # fmt: skip
+    return _ops.concat([_ops.div(_ops.sub(p, m), s) for p, m, s in scale], 1)
+
+
+@one_plan
+def bounding_box_decode(
+    anchor_box: Any, deltas: Any, max_shape: Any, means: Any = (0.0,) * 4, stds: Any = (1.0,) * 4,
+    wh_ratio_clip: float = 0.016,
+) -> Tensor:  # fmt: skip
+    """The boxes at offsets from anchors: the inverse of bounding_box_encode, within max_shape
+    (height, width); sizes change by no more than the factor 1 / wh_ratio_clip."""
+    owner = "BoundingBoxDecode"
+    ax, ay, aw, ah = _centre(_boxes(anchor_box, owner, "anchor_box"))
+    scale = zip(
+        _columns(_boxes(deltas, owner, "deltas")), _four(means, owner, "means"),
+        _four(stds, owner, "stds"), strict=True,
+    )  # fmt: skip
+    dx, dy, dw, dh = (_ops.add(_ops.mul(d, s), m) for d, m, s in scale)
+    limit = abs(math.log(wh_ratio_clip))
+    width, height = (
+        _ops.mul(size, _ops.exp(_ops.minimum(_ops.maximum(d, -limit), limit)))
+        for size, d in ((aw, dw), (ah, dh))
+    )
+    cx, cy = _ops.add(ax, _ops.mul(aw, dx)), _ops.add(ay, _ops.mul(ah, dy))
+    high = [float(max_shape[1]), float(max_shape[0])] * 2
+    half_w, half_h = (_ops.mul(_ops.sub(size, 1.0), 0.5) for size in (width, height))
+    corners = [
+        _ops.sub(cx, half_w),
+        _ops.sub(cy, half_h),
+        _ops.add(cx, half_w),
+        _ops.add(cy, half_h),
+    ]
+    inside = [_ops.minimum(_ops.maximum(c, 0.0), h) for c, h in zip(corners, high, strict=True)]
+    return _ops.concat(inside, 1)
+
+
+@one_plan
+def check_valid(bboxes: Any, img_metas: Any) -> Tensor:
+    """Whether each box lies within the image; img_metas: (height, width, ratio)."""
+    x = _boxes(bboxes, "CheckValid", "bboxes")
+    meta = arguments.tensor(img_metas, "CheckValid", "img_metas")
+    height, width, ratio = (_ops.gather(meta, Tensor(i), 0) for i in range(3))
+    x1, y1, x2, y2 = _columns(x)
+    right, bottom = (_ops.sub(_ops.mul(n, ratio), 1.0) for n in (width, height))
+    fits = _ops.logical_and(
+        _ops.logical_and(_ops.greater_equal(x1, 0), _ops.greater_equal(y1, 0)),
+        _ops.logical_and(_ops.less_equal(x2, right), _ops.less_equal(y2, bottom)),
+    )
+    return _ops.reshape(fits, [x.shape[0]])
+
+
+def nms_with_mask(bboxes: Any, iou_threshold: float = 0.5) -> tuple[Tensor, Tensor, Tensor]:
+    """(boxes with their scores [n, 5], best first; their places 0 to n - 1; whether each is kept): from
+    the best on, boxes that overlap a kept one by more than the threshold go. Asks for the value."""
+    x = _boxes(bboxes, "NMSWithMask", "bboxes", 5)
+    values = x.asnumpy().astype(np.float64)
+    order = np.argsort(-values[:, 4], kind="stable")
+    rows = values[order]
+    area = (rows[:, 2] - rows[:, 0]) * (rows[:, 3] - rows[:, 1])
+    kept = np.ones(len(rows), bool)
+    for i in range(len(rows)):
+        if kept[i]:
+            low, high = np.maximum(rows[i, :2], rows[:, :2]), np.minimum(rows[i, 2:4], rows[:, 2:4])
+            common = np.clip(high - low, 0, None).prod(1)
+            overlap = common / np.maximum(area[i] + area - common, 1e-300)
+            kept[i + 1 :] &= overlap[i + 1 :] <= iou_threshold
+    best = _ops.gather(x, Tensor(order), 0)
+    return best, Tensor(np.arange(len(rows), dtype=np.int32)), Tensor(kept)
+
+
+# Elements between pixels ----------------------------------------------------------------------------
+
+
+def _image(x: Tensor, i: int) -> Tensor:
+    """One image of a batch."""
+    part = _ops.slice(x, [i, 0, 0, 0], [1, *x.shape[1:]], [1] * 4)
+    return _ops.reshape(part, list(x.shape[1:]))
+
+
+def _taken(image: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """image [c, h, w] at integer places [...]: [c, ...]."""
+    c, h, w = image.shape
+    place = _ops.add(_ops.mul(_ops.cast(rows, _core.int64), w), _ops.cast(columns, _core.int64))
+    flat = _ops.gather(_ops.reshape(image, [c, h * w]), _ops.reshape(place, [-1]), 1)
+    return _ops.reshape(flat, [c, *place.shape])
+
+
+def _corners(
+    y: Tensor, x: Tensor, alone: bool = False
+) -> Iterator[tuple[tuple[Tensor, Tensor], Tensor]]:
+    """The four pixels around places (y, x), as numbers without a fraction, or the one at them:
+    ((row, column), weight)."""
+    y0, x0 = (_ops.stop_gradient(_ops.floor(v)) for v in (y, x))
+    for dy in (0, 1)[: 1 if alone else 2]:
+        for dx in (0, 1)[: 1 if alone else 2]:
+            weight_y = _ops.sub(y, y0) if dy else _ops.sub(_ops.add(y0, 1.0), y)
+            weight_x = _ops.sub(x, x0) if dx else _ops.sub(_ops.add(x0, 1.0), x)
+            rows, columns = _ops.add(y0, float(dy)), _ops.add(x0, float(dx))
+            yield (rows, columns), _ops.mul(weight_y, weight_x)
+
+
+def bilinear(image: Tensor, y: Tensor, x: Tensor) -> Tensor:
+    """image [c, h, w] at places (y, x) within it, linear between the four pixels around: [c, ...]."""
+    out: Any = None
+    h, w = image.shape[1:]
+    for (rows, columns), weight in _corners(y, x):
+        inside = _ops.minimum(rows, float(h - 1)), _ops.minimum(columns, float(w - 1))
+        part = _ops.mul(_taken(image, *inside), weight)
+        out = part if out is None else _ops.add(out, part)
+    return out  # type: ignore[no-any-return]
+
+
+@one_plan
+def roi_align(
+    features: Any, rois: Any, pooled_height: int, pooled_width: int, spatial_scale: float,
+    sample_num: int = 2, roi_end_mode: int = 1,
+) -> Tensor:  # fmt: skip
+    """Means of samples between pixels in each cell of a grid over each region (He et al. 2017, Mask
+    R-CNN, section 3).
+
+    features [n, c, h, w]; rois [r, 5]: (image, x1, y1, x2, y2), whose numbers are asked for; result [r, c,
+    pooled_height, pooled_width]. sample_num squared samples a cell, ceil of the cell's size for 0.
+    roi_end_mode 1: the last pixel belongs to a region.
+    """
+    x, regions = (
+        arguments.tensor(features, "ROIAlign", "features"),
+        _boxes(rois, "ROIAlign", "rois", 5),
+    )
+    h, w = x.shape[2:]
+    outs = []
+    rows: Any = regions.asnumpy().astype(np.float64).tolist()
+    for image, *corners in rows:
+        x1, y1, x2, y2 = (c * spatial_scale for c in corners)
+        x2, y2 = x2 + spatial_scale * roi_end_mode, y2 + spatial_scale * roi_end_mode
+        width, height = x2 - x1, y2 - y1
+        if roi_end_mode == 1:
+            width, height = max(width, 1.0), max(height, 1.0)
+        counts = [
+            sample_num if sample_num > 0 else math.ceil(size / cells)
+            for size, cells in ((height, pooled_height), (width, pooled_width))
+        ]
+        lines = [
+            start + (np.arange(cells * n) + 0.5) * size / (cells * n)
+            for start, size, cells, n in zip(
+                (y1, x1), (height, width), (pooled_height, pooled_width), counts, strict=True
+            )
+        ]
+        grid_y, grid_x = np.meshgrid(*lines, indexing="ij")
+        inside = (grid_y >= -1) & (grid_y <= h) & (grid_x >= -1) & (grid_x <= w)
+        at = [Tensor(np.clip(g, 0, n - 1), x.dtype) for g, n in ((grid_y, h), (grid_x, w))]
+        one = _image(x, int(image))
+        values = _ops.mul(bilinear(one, *at), Tensor(inside.astype(np.float32), x.dtype))
+        cells = _ops.reshape(
+            values, [x.shape[1], pooled_height, counts[0], pooled_width, counts[1]]
+        )
+        outs.append(_ops.mean(cells, [2, 4]))
+    return shaping.stack(outs, 0)
+
+
+def _row(x: Tensor, i: int) -> Tensor:
+    return _ops.slice(x, [i, 0], [1, x.shape[1]], [1, 1])
+
+
+def _between(low: Tensor, high: Tensor, n: int, count: int) -> Tensor:
+    """For each box `count` places from low to high, shares of n - 1: [boxes, count]; the middle for one."""
+    if count == 1:
+        return _ops.mul(_ops.add(low, high), (n - 1) / 2)
+    share = Tensor(np.linspace(0.0, 1.0, count), low.dtype)
+    return _ops.mul(_ops.add(low, _ops.mul(_ops.sub(high, low), share)), float(n - 1))
+
+
+@one_plan
+def crop_and_resize(
+    image: Any, boxes: Any, box_indices: Any, crop_size: Any, method: str = "bilinear",
+    extrapolation_value: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """Boxes cut out of images [n, h, w, c] and resized to crop_size (height, width): [boxes, height,
+    width, c].
+
+    boxes [b, 4]: (y1, x1, y2, x2) as shares of h - 1 and w - 1; box_indices [b]:
+    the image of each. method: 'bilinear' or 'nearest'. Places outside have extrapolation_value.
+    """
+    owner = "CropAndResize"
+    x = arguments.tensor(image, owner, "image")
+    arguments.one_of(method, ("bilinear", "nearest", "bilinear_v2"), owner, "method")
+    h, w = x.shape[1:3]
+    rows, columns = arguments.integers(crop_size, owner, "crop_size")
+    which = arguments.integers(box_indices, owner, "box_indices")
+    corners = _columns(_boxes(boxes, owner, "boxes"))
+    y, at = (
+        _between(corners[k], corners[k + 2], n, count)
+        for k, n, count in ((0, h, rows), (1, w, columns))
+    )
+    outs = []
+    for k, i in enumerate(which):
+        grid = [
+            _ops.broadcast_to(_ops.reshape(_row(line, k), shape), [rows, columns])
+            for line, shape in ((y, [rows, 1]), (at, [1, columns]))
+        ]
+        one = _ops.transpose(_ops.cast(_image(x, i), _core.float32), [2, 0, 1])
+        places = [
+            _ops.minimum(_ops.maximum(v, 0.0), float(n - 1))
+            for v, n in zip(grid, (h, w), strict=True)
+        ]
+        if method == "nearest":
+            values = _taken(one, *(_ops.floor(_ops.add(v, 0.5)) for v in places))
+        else:
+            values = bilinear(one, *places)
+        inside = [
+            _ops.logical_and(_ops.greater_equal(v, 0.0), _ops.less_equal(v, float(n - 1)))
+            for v, n in zip(grid, (h, w), strict=True)
+        ]
+        values = _ops.where(_ops.logical_and(*inside), values, extrapolation_value)
+        outs.append(_ops.transpose(values, [1, 2, 0]))
+    return shaping.stack(outs, 0)
+
+
+@one_plan
+def grid_sample(
+    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:  # fmt: skip
+    """input [n, c, h, w] at places grid [n, h', w', 2], (x, y) from -1 to 1: [n, c, h', w'].
+
+    mode: 'bilinear' or 'nearest'. padding_mode, for places outside: 'zeros', 'border' (the nearest
+    inside) or 'reflection'. align_corners: -1 and 1 are the centres of the outermost pixels, or else
+    their outer edges.
+    """
+    owner = "grid_sample"
+    x, places = arguments.of_rank(input, (4,), owner), arguments.of_rank(grid, (4,), owner)
+    arguments.one_of(mode, ("bilinear", "nearest"), owner, "mode")
+    arguments.one_of(padding_mode, ("zeros", "border", "reflection"), owner, "padding_mode")
+    if places.shape[0] != x.shape[0] or places.shape[3] != 2:
+        raise ValueError(
+            f"For '{owner}', a grid of shape {list(places.shape)} does not fit an input of shape "
+            f"{list(x.shape)}{where()}"
+        )
+    n, c, h, w = x.shape
+    at = []
+    for k, size in ((1, h), (0, w)):
+        line = _ops.slice(places, [0, 0, 0, k], [*places.shape[:3], 1], [1] * 4)
+        g = _ops.reshape(line, list(places.shape[:3]))
+        half = (size - 1) / 2 if align_corners else size / 2
+        v = _ops.add(_ops.mul(_ops.add(g, 1.0), half), 0.0 if align_corners else -0.5)
+        v = _reflected(v, size, bool(align_corners)) if padding_mode == "reflection" else v
+        if padding_mode != "zeros":
+            v = _ops.minimum(_ops.maximum(v, 0.0), float(size - 1))
+        v = _ops.stop_gradient(_ops.round(v)) if mode == "nearest" else v
+        if padding_mode == "zeros":
+            v = _ops.minimum(_ops.maximum(v, -2.0), size + 1.0)  # further out is nothing either
+        at.append(v)
+    one = [n, 1, places.shape[1] * places.shape[2]]
+    pixels, weights = [], []
+    for (row, column), weight in _corners(at[0], at[1], mode == "nearest"):
+        if padding_mode != "zeros":  # a second pixel of weight 0
+            row, column = _ops.minimum(row, float(h - 1)), _ops.minimum(column, float(w - 1))
+        pixels.append(_ops.reshape(_place(row, column, h, w), one))
+        weights.append(_ops.reshape(weight, one))
+    dtype = _core.promote(x.dtype, places.dtype)
+    out = _ops.sample(
+        _ops.cast(_ops.reshape(x, [n, c, h * w]), dtype),
+        _ops.concat(pixels, 1),
+        _ops.cast(_ops.concat(weights, 1), dtype),
+    )
+    return _ops.reshape(out, [n, c, *places.shape[1:3]])
+
+
+def _place(row: Tensor, column: Tensor, h: int, w: int) -> Tensor:
+    """Where a pixel stands in an image whose lines are one behind the other; -1 outside."""
+    far = -(2**30)
+    lines = []
+    for v, size, step in ((row, h, w), (column, w, 1)):
+        inside = _ops.logical_and(_ops.greater_equal(v, 0.0), _ops.less_equal(v, float(size - 1)))
+        lines.append(_ops.where(inside, _ops.mul(_ops.cast(v, _core.int32), step), far))
+    return _ops.maximum(_ops.add(*lines), -1)
+
+
+def _reflected(v: Tensor, n: int, corners: bool) -> Tensor:
+    """Places folded back at the outermost centres, or edges."""
+    low, span = (0.0, float(n - 1)) if corners else (-0.5, float(n))
+    if span == 0:
+        return _ops.mul(v, 0.0)
+    off = _ops.abs(_ops.sub(v, low))
+    turns = _ops.stop_gradient(_ops.floor(_ops.div(off, span)))
+    rest = _ops.sub(off, _ops.mul(turns, span))
+    odd = _ops.equal(_ops.mod(turns, 2.0), 1.0)
+    return _ops.add(_ops.where(odd, _ops.sub(span, rest), rest), low)
+
+
+# Blocks ---------------------------------------------------------------------------------------------
+
+
+@one_plan
+def depth_to_space(x: Any, block_size: int) -> Tensor:
+    """[n, c b b, h, w] to [n, c, h b, w b]: channels become blocks of pixels, the block's rows first."""
+    t, b = arguments.of_rank(x, (4,), "DepthToSpace"), block_size
+    n, c, h, w = t.shape
+    if b < 2 or c % (b * b):
+        raise ValueError(
+            f"For 'DepthToSpace', {c} channels do not make blocks of {b} x {b}{where()}"
+        )
+    apart = _ops.reshape(t, [n, b, b, c // (b * b), h, w])
+    return _ops.reshape(_ops.transpose(apart, [0, 3, 4, 1, 5, 2]), [n, c // (b * b), h * b, w * b])
+
+
+@one_plan
+def space_to_depth(x: Any, block_size: int) -> Tensor:
+    """[n, c, h b, w b] to [n, c b b, h, w]: the inverse of depth_to_space."""
+    t, b = arguments.of_rank(x, (4,), "SpaceToDepth"), block_size
+    n, c, h, w = t.shape
+    if b < 2 or h % b or w % b:
+        raise ValueError(
+            f"For 'SpaceToDepth', {h} x {w} pixels do not make blocks of {b} x {b}{where()}"
+        )
+    apart = _ops.reshape(t, [n, c, h // b, b, w // b, b])
+    return _ops.reshape(_ops.transpose(apart, [0, 3, 5, 1, 2, 4]), [n, c * b * b, h // b, w // b])
+
+
+@one_plan
+def pixel_shuffle(input: Any, upscale_factor: int) -> Tensor:
+    """[..., c r r, h, w] to [..., c, h r, w r] (Shi et al. 2016, section 3.2)."""
+    t = arguments.tensor(input, "pixel_shuffle")
+    r = arguments.integer(upscale_factor, "pixel_shuffle", "upscale_factor", 1)
+    *outer, c, h, w = t.shape
+    if t.ndim < 3 or c % (r * r):
+        raise ValueError(
+            f"For 'pixel_shuffle', shape {list(t.shape)} does not fit factor {r}{where()}"
+        )
+    k = len(outer)
+    apart = _ops.reshape(t, [*outer, c // (r * r), r, r, h, w])
+    order = [*range(k), k, k + 3, k + 1, k + 4, k + 2]
+    return _ops.reshape(_ops.transpose(apart, order), [*outer, c // (r * r), h * r, w * r])
+
+
+@one_plan
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Tensor:
+    """[..., c, h r, w r] to [..., c r r, h, w]: the inverse of pixel_shuffle."""
+    t = arguments.tensor(input, "pixel_unshuffle")
+    r = arguments.integer(downscale_factor, "pixel_unshuffle", "downscale_factor", 1)
+    *outer, c, h, w = t.shape
+    if t.ndim < 3 or h % r or w % r:
+        raise ValueError(
+            f"For 'pixel_unshuffle', shape {list(t.shape)} does not fit factor {r}{where()}"
+        )
+    k = len(outer)
+    apart = _ops.reshape(t, [*outer, c, h // r, r, w // r, r])
+    order = [*range(k), k, k + 2, k + 4, k + 1, k + 3]
+    return _ops.reshape(_ops.transpose(apart, order), [*outer, c * r * r, h // r, w // r])

@@ -1,0 +1,117 @@
+"""Convolutions of any number of dimensions, and transposed ones: what is said to the core's op."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.ops.networks import windows
+from gradcell.ops.one_plan import one_plan
+
+__all__ = ["conv1d", "conv2d", "conv3d"]
+
+_ops = _core.ops
+
+
+def convolve(
+    x: Tensor, weight: Tensor, bias: Any, axes: Sequence[windows.Axis], groups: int
+) -> Tensor:
+    """(N, C, ...) times (O, C / groups, ...): (N, O, ...), cross-correlated; bias None or (O,)."""
+    sizes = [a.number for a in axes]
+    out = _ops.convolution(x, weight, *windows.steps(axes), sizes, groups)
+    return _with_bias(out, bias)
+
+
+def convolve_back(
+    x: Tensor, weight: Tensor, bias: Any, axes: Sequence[windows.Axis], groups: int
+) -> Tensor:
+    """The adjoint of `convolve` in its input: (N, C, ...) and (C, O / groups, ...) to (N, O, ...).
+
+    axes: of the convolution whose adjoint this is, so that `size` is the result's and `number` x's.
+    """
+    sizes = [a.size for a in axes]
+    out = _ops.convolution_input(x, weight, *windows.steps(axes), sizes, groups)
+    return _with_bias(out, bias)
+
+
+def _with_bias(out: Tensor, bias: Any) -> Tensor:
+    if bias is None:
+        return out
+    return _ops.add(out, _ops.reshape(bias, [-1] + [1] * (out.ndim - 2)))
+
+
+def _check(owner: str, x: Any, weight: Any, rank: int, groups: int) -> None:
+    for name, value in (("input", x), ("weight", weight)):
+        arguments.tensor(value, owner, name)
+        if value.ndim != rank + 2:
+            raise ValueError(
+                f"For '{owner}', the {name} must have {rank + 2} dimensions, but got shape "
+                f"{list(value.shape)}.{where()}"
+            )
+    if arguments.integer(groups, owner, "groups") < 1 or weight.shape[0] % groups:
+        raise ValueError(
+            f"For '{owner}', 'groups' must be positive and divide the output channels "
+            f"{weight.shape[0]}, but got {groups}.{where()}"
+        )
+    if x.shape[1] != weight.shape[1] * groups:
+        raise ValueError(
+            f"For '{owner}', the input has {x.shape[1]} channels, but a weight of shape "
+            f"{list(weight.shape)} and {groups} groups take {weight.shape[1] * groups}.{where()}"
+        )
+    if x.dtype != weight.dtype:
+        raise TypeError(
+            f"For '{owner}', the input is {x.dtype} and the weight {weight.dtype}; they must be of "
+            f"one type.{where()}"
+        )
+
+
+def _function(rank: int) -> Any:
+    owner = f"conv{rank}d"
+
+    @one_plan
+    def function(
+        input: Tensor,
+        weight: Tensor,
+        bias: Tensor | None = None,
+        stride: Any = 1,
+        pad_mode: str = "valid",
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+    ) -> Tensor:
+        _check(owner, input, weight, rank, groups)
+        arguments.one_of(pad_mode, ("valid", "same", "pad"), owner, "pad_mode")
+        around = windows.margins(padding, rank, owner)
+        if pad_mode != "pad" and any(map(any, around)):
+            raise ValueError(
+                f"For '{owner}', 'padding' must be 0 when 'pad_mode' is {pad_mode!r}, but got "
+                f"{padding}.{where()}"
+            )
+        steps = zip(
+            input.shape[2:],
+            weight.shape[2:],
+            windows.sizes(stride, rank, owner, "stride"),
+            windows.sizes(dilation, rank, owner, "dilation"),
+            around,
+            strict=True,
+        )
+        axes = [windows.axis(owner, n, k, s, d, pad_mode, p) for n, k, s, d, p in steps]
+        return convolve(input, weight, bias, axes, groups)
+
+    function.__name__ = function.__qualname__ = owner
+    function.__doc__ = f"""A convolution (cross-correlation) over the last {rank} dimensions.
+
+    input (N, C, ...), weight (O, C / groups, ...), bias None or (O,), of one floating dtype; result
+    (N, O, ...). stride, dilation: an int or {rank}. pad_mode: 'same' (output ceil(size / stride)),
+    'valid' or 'pad', with `padding` an int, one for each dimension, or (before, after) of each.
+
+    Raises TypeError for dtypes that differ, ValueError for incompatible shapes.
+    """
+    return function
+
+
+conv1d, conv2d, conv3d = (_function(rank) for rank in (1, 2, 3))

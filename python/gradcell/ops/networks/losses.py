@@ -1,0 +1,355 @@
+"""Losses.
+
+reduction: 'mean', 'sum' or 'none' (the loss of each element); any other word is a ValueError.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.ops.elements.activations import _softplus, log_softmax
+from gradcell.ops.one_plan import in_float32, one_plan
+
+__all__ = [
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy", "huber_loss",
+    "kl_div", "l1_loss", "mse_loss", "nll_loss", "smooth_l1_loss",
+    "softmax_cross_entropy_with_logits", "sparse_softmax_cross_entropy_with_logits",
+]  # fmt: skip
+
+_ops = _core.ops
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+def _reduced(loss: Tensor, reduction: str) -> Tensor:
+    if reduction == "none":
+        return loss
+    return _ops.mean(loss) if reduction == "mean" else _ops.reduce_sum(loss)
+
+
+def _pair(input: Any, target: Any, op: str, reduction: str) -> tuple[Tensor, Tensor]:
+    arguments.one_of(reduction, _REDUCTIONS, op, "reduction")
+    x = arguments.floating(arguments.tensor(input, op))
+    return x, arguments.tensor(target, op, "target")
+
+
+def _broadcast_pair(input: Any, target: Any, op: str, reduction: str) -> tuple[Tensor, Tensor]:
+    """As _pair; warns where the differences have another shape than the input."""
+    x, y = _pair(input, target, op, reduction)
+    if list(x.shape) != list(y.shape):
+        try:
+            dims = np.broadcast_shapes(x.shape, y.shape)
+        except ValueError:
+            return x, y  # what is subtracted says it
+        if dims != tuple(x.shape):
+            warnings.warn(
+                f"{op}: an input of shape {list(x.shape)} and a target of shape {list(y.shape)} broadcast "
+                f"to {list(dims)}: reshape one of them if that is not meant{where()}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+    return x, y
+
+
+# Regression ---------------------------------------------------------------------------------------
+
+
+@one_plan
+@in_float32
+def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """(input - target)^2. The two broadcast."""
+    x, y = _broadcast_pair(input, target, "mse_loss", reduction)
+    return _reduced(_ops.square(_ops.sub(x, y)), reduction)
+
+
+@one_plan
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """|input - target|. The two broadcast."""
+    x, y = _broadcast_pair(input, target, "l1_loss", reduction)
+    return _reduced(_ops.abs(_ops.sub(x, y)), reduction)
+
+
+@one_plan
+@in_float32
+def smooth_l1_loss(input: Any, target: Any, beta: Any = 1.0, reduction: str = "none") -> Tensor:
+    """d^2 / (2 beta) where d = |input - target| < beta, else d - beta / 2.
+
+    Raises ValueError unless beta is positive, or for two shapes.
+    """
+    x, y = _same_shape(*_pair(input, target, "SmoothL1Loss", reduction), "SmoothL1Loss")
+    if not beta > 0:
+        raise ValueError(f"SmoothL1Loss: beta must be positive, got {beta}{where()}")
+    d = _ops.sub(x, y)
+    size = _ops.abs(d)
+    near = _ops.mul(_ops.square(d), 0.5 / beta)
+    return _reduced(_ops.where(_ops.less(size, beta), near, _ops.sub(size, 0.5 * beta)), reduction)
+
+
+@one_plan
+@in_float32
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: Any = 1.0) -> Tensor:
+    """d^2 / 2 where d = |input - target| <= delta, else delta (d - delta / 2).
+
+    Huber, "Robust estimation of a location parameter" (1964), section 5. Raises ValueError unless
+    delta is positive.
+    """
+    x, y = _broadcast_pair(input, target, "huber_loss", reduction)
+    if not delta > 0:
+        raise ValueError(f"huber_loss: delta must be positive, got {delta}{where()}")
+    d = _ops.sub(x, y)
+    size = _ops.abs(d)
+    far = _ops.mul(_ops.sub(size, 0.5 * delta), delta)
+    near = _ops.mul(_ops.square(d), 0.5)
+    return _reduced(_ops.where(_ops.less_equal(size, delta), near, far), reduction)
+
+
+def _same_shape(x: Tensor, y: Tensor, op: str) -> tuple[Tensor, Tensor]:
+    if x.shape != y.shape:
+        raise ValueError(f"{op}: input has shape {list(x.shape)}, target {list(y.shape)}{where()}")
+    return x, y
+
+
+# Classification -----------------------------------------------------------------------------------
+
+
+def _classes_last(x: Tensor) -> Tensor:
+    """[C] as [1, C], [N, C, ...] as [N * ..., C]."""
+    if x.ndim == 1:
+        return _ops.reshape(x, [1, x.size])
+    moved = _ops.transpose(x, [0, *range(2, x.ndim), 1])
+    rows = math.prod(moved.shape[:-1])
+    return _ops.reshape(moved, [rows, x.shape[1]])
+
+
+def _check_weight(weight: Any, classes: int, like: Tensor, op: str) -> Tensor | None:
+    if weight is None:
+        return None
+    w = _ops.cast(arguments.tensor(weight, op, "weight"), like.dtype)
+    if tuple(w.shape) != (classes,):
+        raise ValueError(
+            f"{op}: weight has shape {list(w.shape)}, but there are {classes} classes{where()}"
+        )
+    return w
+
+
+#: Up to so many classes, comparing a label with all of them costs less than leaving the pass over
+#: the rows to look up one of them: the comparison is part of that pass, and so is its gradient.
+_COMPARED_CLASSES = 512
+
+
+def _picked(rows: Tensor, at: Tensor) -> Tensor:
+    """rows[i, at[i]] for each i. rows: [N, C]; at: int32 [N] of valid indices."""
+    count, classes = rows.shape
+    if classes <= _COMPARED_CLASSES:
+        number = _ops.iota([1, classes], _core.int32, 1)
+        chosen = _ops.equal(_ops.reshape(at, [count, 1]), number)
+        return _ops.reduce_sum(_ops.where(chosen, rows, 0), [1])
+    at = _ops.cast(at, _core.int64)
+    first = _ops.mul(_ops.iota([count], _core.int64, 0), classes)
+    return _ops.gather(_ops.reshape(rows, [count * classes]), _ops.add(at, first), 0)
+
+
+def _nll(
+    logp: Tensor, target: Tensor, weight: Any, ignore: int, reduction: str, smoothing: float,
+    op: str, made: bool,
+) -> Tensor:  # fmt: skip
+    """The loss of classes by index. logp: [C] or [N, C, ...]; target: without the dimension C.
+
+    made: logp is the result of a pass over the rows, which _picked may be part of.
+    """
+    classes = logp.shape[1] if logp.ndim > 1 else logp.size
+    wanted = (logp.shape[0], *logp.shape[2:]) if logp.ndim > 1 else ()
+    if tuple(target.shape) != wanted:
+        raise ValueError(
+            f"{op}: input of shape {list(logp.shape)} needs a target of shape {list(wanted)}, got "
+            f"{list(target.shape)}{where()}"
+        )
+    if target.dtype.is_floating or target.dtype == _core.bool:
+        raise TypeError(f"{op}: the target must be of integers, got {target.dtype}{where()}")
+    w = _check_weight(weight, classes, logp, op)
+    rows = _classes_last(logp)
+    count = rows.shape[0]
+    narrow = target.dtype.name not in ("int64", "uint32", "uint64") and abs(ignore) < 2**31
+    at = _ops.cast(target, _core.int32 if narrow else _core.int64)
+    at = _ops.reshape(at, [count])
+    counted = _ops.not_equal(at, ignore)
+    at = _ops.where(counted, at, 0)
+    # A label that is out of range raises IndexError: looked up in the list of classes, or among those
+    # of its row, where -1 would be none.
+    if made:
+        at = _ops.where(_ops.less(at, 0), -classes - 1, at)
+        at = _ops.gather(_ops.iota([classes], _core.int32, 0), at, 0)
+        picked = _picked(rows, at)
+    else:
+        at = _ops.where(_ops.less(at, 0), -2, at if narrow else _ops.minimum(at, classes))
+        at = _ops.cast(at, _core.int32)
+        picked = _ops.reshape(_ops.take_along(rows, _ops.reshape(at, [count, 1])), [count])
+    row_weight = _ops.cast(counted, logp.dtype)
+    if w is not None:
+        row_weight = _ops.mul(row_weight, _ops.gather(w, at, 0))
+    loss = _ops.mul(_ops.where(counted, picked, 0), row_weight)
+    if smoothing:
+        each = rows if w is None else _ops.mul(rows, w)
+        even = _ops.where(counted, _ops.reduce_sum(each, [1]), 0)
+        loss = _ops.add(_ops.mul(loss, 1.0 - smoothing), _ops.mul(even, smoothing / classes))
+    loss = _ops.neg(loss)
+    if reduction == "none":
+        return _ops.reshape(loss, list(wanted))
+    total = _ops.reduce_sum(loss)
+    return _ops.div(total, _ops.reduce_sum(row_weight)) if reduction == "mean" else total
+
+
+@one_plan
+@in_float32
+def nll_loss(
+    inputs: Any, target: Any, weight: Any = None, ignore_index: int = -100,
+    reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """Minus the logarithmic probability of each target class.
+
+    inputs: logarithms of probabilities, [N, C], [N, C, ...] or [C]; target: class indices, without
+    the dimension C. weight: [C], multiplies each class's loss; the mean is over the sum of weights.
+    Targets equal to ignore_index do not count. Raises ValueError for incompatible shapes,
+    IndexError for a class out of range.
+    """
+    x, y = _pair(inputs, target, "nll_loss", reduction)
+    if x.ndim == 0:
+        raise ValueError(f"nll_loss: inputs need a class dimension{where()}")
+    smoothing = arguments.number(label_smoothing, "nll_loss", "label_smoothing", least=0, most=1)
+    return _nll(x, y, weight, ignore_index, reduction, smoothing, "nll_loss", False)
+
+
+def _soft_cross_entropy(
+    logp: Tensor, p: Tensor, weight: Any, reduction: str, smoothing: float
+) -> Tensor:
+    axis = 1 if logp.ndim > 1 else 0
+    classes = logp.shape[axis]
+    w = _check_weight(weight, classes, logp, "cross_entropy")
+    if smoothing:
+        p = _ops.add(_ops.mul(p, 1.0 - smoothing), smoothing / classes)
+    terms = _ops.mul(logp, p)
+    if w is not None:
+        terms = _ops.mul(terms, _ops.reshape(w, [classes] + [1] * (logp.ndim - 1 - axis)))
+    loss = _ops.neg(_ops.reduce_sum(terms, [axis]))
+    return _reduced(loss, reduction)
+
+
+@one_plan
+@in_float32
+def cross_entropy(
+    input: Any, target: Any, weight: Any = None, ignore_index: int = -100,
+    reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Tensor:  # fmt: skip
+    """Minus the logarithm of the softmax probability of the target classes.
+
+    input: scores, [N, C], [N, C, ...] or [C]. target: class indices (integers, without the
+    dimension C) or probabilities (input's shape and a floating dtype). weight: [C], multiplies each
+    class's loss; with class indices the mean is over the sum of weights, with probabilities over
+    the number of targets. Targets equal to ignore_index do not count. label_smoothing: that share
+    of each target is spread evenly over all classes; Szegedy et al., "Rethinking the Inception
+    architecture" (CVPR 2016), section 7.
+
+    Raises ValueError for incompatible shapes, IndexError for a class out of range.
+    """
+    x, y = _pair(input, target, "cross_entropy", reduction)
+    if x.ndim == 0:
+        raise ValueError(f"cross_entropy: input needs a class dimension{where()}")
+    smoothing = arguments.number(
+        label_smoothing, "cross_entropy", "label_smoothing", least=0, most=1
+    )
+    logp = log_softmax(x, 1 if x.ndim > 1 else 0)
+    if y.dtype.is_floating:
+        if y.shape != x.shape:
+            raise ValueError(
+                f"cross_entropy: probabilities of shape {list(y.shape)} for an input of shape "
+                f"{list(x.shape)}; class indices must be integers{where()}"
+            )
+        return _soft_cross_entropy(logp, y, weight, reduction, smoothing)
+    return _nll(logp, y, weight, ignore_index, reduction, smoothing, "cross_entropy", True)
+
+
+@one_plan
+@in_float32
+def softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor:
+    """The cross entropy of each row: [N, C] scores and [N, C] probabilities give [N]."""
+    x, y = _same_shape(*_pair(logits, labels, "SoftmaxCrossEntropyWithLogits", "none"),
+                       "SoftmaxCrossEntropyWithLogits")  # fmt: skip
+    if x.ndim != 2:
+        raise ValueError(
+            f"SoftmaxCrossEntropyWithLogits: [N, C] is needed, got {list(x.shape)}{where()}"
+        )
+    return _ops.neg(_ops.reduce_sum(_ops.mul(log_softmax(x, 1), y), [1]))
+
+
+@one_plan
+def sparse_softmax_cross_entropy_with_logits(logits: Any, labels: Any) -> Tensor:
+    """The mean cross entropy of [N, C] scores and [N] class indices."""
+    return cross_entropy(logits, labels)
+
+
+# Probabilities ------------------------------------------------------------------------------------
+
+#: Keeps the logarithm of a probability of 0 finite: at least -27.6.
+_TINY = 1e-12
+
+
+@one_plan
+@in_float32
+def binary_cross_entropy(
+    logits: Any, labels: Any, weight: Any = None, reduction: str = "mean"
+) -> Tensor:
+    """-(y log(p) + (1 - y) log(1 - p)) for probabilities p = logits and labels y of one shape.
+
+    1e-12 is added inside the logarithms. weight: multiplies each element's loss.
+    """
+    p, y = _same_shape(
+        *_pair(logits, labels, "BinaryCrossEntropy", reduction), "BinaryCrossEntropy"
+    )
+    yes = _ops.mul(y, _ops.log(_ops.add(p, _TINY)))
+    no = _ops.mul(_ops.sub(1.0, y), _ops.log(_ops.add(_ops.sub(1.0, p), _TINY)))
+    loss = _ops.neg(_ops.add(yes, no))
+    return _reduced(loss if weight is None else _ops.mul(loss, weight), reduction)
+
+
+@one_plan
+@in_float32
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, pos_weight: Any = None, reduction: str = "mean"
+) -> Tensor:
+    """binary_cross_entropy of sigmoid(input), without overflow.
+
+    weight: multiplies each element's loss; pos_weight: multiplies the target's part of it. Both
+    broadcast.
+    """
+    x, y = _same_shape(*_pair(input, target, "BCEWithLogitsLoss", reduction), "BCEWithLogitsLoss")
+    if pos_weight is None:
+        loss = _ops.sub(_softplus(x), _ops.mul(x, y))
+    else:  # y w softplus(-x) + (1 - y) softplus(x), where softplus(x) = x + softplus(-x)
+        weight_1 = arguments.operand(pos_weight, "BCEWithLogitsLoss", "pos_weight", x)
+        factor = _ops.add(_ops.mul(_ops.sub(weight_1, 1.0), y), 1.0)
+        tail = _ops.mul(factor, _softplus(_ops.neg(x)))
+        loss = _ops.add(_ops.mul(_ops.sub(1.0, y), x), tail)
+    return _reduced(loss if weight is None else _ops.mul(loss, weight), reduction)
+
+
+@one_plan
+@in_float32
+def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
+    """labels * (log(labels) - logits), 0 where labels is 0: the divergence from probabilities whose
+    logarithms are logits. reduction 'batchmean': the sum over the first dimension's size."""
+    arguments.one_of(reduction, (*_REDUCTIONS, "batchmean"), "kl_div", "reduction")
+    batch_mean = reduction == "batchmean"
+    x, y = _same_shape(*_pair(logits, labels, "kl_div", "sum"), "kl_div")
+    positive = _ops.greater(y, 0)
+    log_y = _ops.log(_ops.where(positive, y, 1))
+    loss = _ops.where(positive, _ops.mul(y, _ops.sub(log_y, x)), 0)
+    if batch_mean:
+        return _ops.div(_ops.reduce_sum(loss), float(x.shape[0] if x.ndim else 1))
+    return _reduced(loss, reduction)

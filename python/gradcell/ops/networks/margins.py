@@ -1,0 +1,409 @@
+"""Losses of pairs and triplets, margins, counts and sequences.
+
+reduction: 'mean', 'sum' or 'none' (the loss of each element); any other word is a ValueError.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.ops.control.loops import loop
+from gradcell.ops.elements.activations import _softplus
+from gradcell.ops.networks.losses import _pair, _reduced
+from gradcell.ops.one_plan import one_plan
+from gradcell.ops.reductions.reductions import length
+
+__all__ = [
+    "cosine_embedding_loss", "ctc_loss", "gaussian_nll_loss", "hinge_embedding_loss",
+    "margin_ranking_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "poisson_nll_loss", "soft_margin_loss", "triplet_margin_loss",
+]  # fmt: skip
+
+_ops = _core.ops
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+def _shapes(op: str, names: str, *values: Tensor) -> None:
+    """Raises ValueError for shapes that differ."""
+    if any(v.shape != values[0].shape for v in values):
+        found = " and ".join(str(list(v.shape)) for v in values)
+        raise ValueError(f"For '{op}', {names} must be of one shape, but got {found}.{where()}")
+
+
+def _norm(x: Tensor, p: float, eps: float) -> Tensor:
+    """The p-norm along the last axis of |x + eps|."""
+    x = _ops.add(x, eps)
+    if p == 2:
+        return length(_ops.reduce_sum(_ops.square(x), -1))
+    return length(_ops.reduce_sum(_ops.pow(_ops.abs(x), float(p)), -1), float(p))
+
+
+# Pairs and triplets -------------------------------------------------------------------------------
+
+
+@one_plan
+def cosine_embedding_loss(
+    input1: Any, input2: Any, target: Any, margin: Any = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """1 - cos(input1, input2) where target is 1, max(0, cos - margin) where it is -1.
+
+    Inputs (N, features) of one shape, target (N,). margin: from -1 to 1. Raises ValueError.
+    """
+    op = "cosine_embedding_loss"
+    x, y = _pair(input1, input2, op, reduction)
+    t = arguments.tensor(target, op, "target")
+    _shapes(op, "the inputs", x, y)
+    margin = arguments.number(margin, op, "margin", least=-1, most=1)
+    if x.ndim != 2 or list(t.shape) != [x.shape[0]]:
+        raise ValueError(
+            f"For '{op}', the inputs must be (N, features) and the target (N,), but got "
+            f"{list(x.shape)} and {list(t.shape)}.{where()}"
+        )
+    lengths = _ops.mul(_ops.reduce_sum(_ops.square(x), 1), _ops.reduce_sum(_ops.square(y), 1))
+    cosine = _ops.mul(_ops.reduce_sum(_ops.mul(x, y), 1), _ops.rsqrt(lengths))
+    apart = _ops.relu(_ops.sub(cosine, margin))
+    apart = _ops.where(_ops.equal(t, -1), apart, 0)
+    return _reduced(_ops.where(_ops.equal(t, 1), _ops.sub(1.0, cosine), apart), reduction)
+
+
+@one_plan
+def margin_ranking_loss(
+    input1: Any, input2: Any, target: Any, margin: Any = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """max(0, -target (input1 - input2) + margin), target 1 or -1; inputs of one shape."""
+    op = "margin_ranking_loss"
+    x, y = _pair(input1, input2, op, reduction)
+    t = arguments.tensor(target, op, "target")
+    _shapes(op, "inputs and target", x, y, t)
+    margin = arguments.number(margin, op, "margin")
+    step = _ops.mul(t, _ops.sub(y, x))
+    return _reduced(_ops.relu(_ops.add(step, margin)), reduction)
+
+
+@one_plan
+def triplet_margin_loss(
+    anchor: Any,
+    positive: Any,
+    negative: Any,
+    margin: Any = 1.0,
+    p: Any = 2,
+    eps: Any = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the p-norm of the difference
+    plus eps along the last axis.
+
+    Balntas et al. 2016; swap: with d(positive, negative) instead where that is less. Inputs
+    broadcast. Raises TypeError, ValueError.
+    """
+    op = "triplet_margin_loss"
+    arguments.one_of(reduction, _REDUCTIONS, op, "reduction")
+    parts = [
+        arguments.floating(arguments.tensor(v, op, n))
+        for n, v in (("anchor", anchor), ("positive", positive), ("negative", negative))
+    ]
+    if min(x.ndim for x in parts) == 0:
+        raise ValueError(f"For '{op}', the inputs must have a dimension.{where()}")
+    order = arguments.number(p, op, "p", above=0)
+    eps, margin = arguments.number(eps, op, "eps"), arguments.number(margin, op, "margin")
+    a, b, c = parts
+    near, far = _norm(_ops.sub(a, b), order, eps), _norm(_ops.sub(a, c), order, eps)
+    if arguments.boolean(swap, op, "swap"):
+        far = _ops.minimum(far, _norm(_ops.sub(b, c), order, eps))
+    return _reduced(_ops.relu(_ops.add(_ops.sub(near, far), margin)), reduction)
+
+
+# Margins ------------------------------------------------------------------------------------------
+
+
+@one_plan
+def hinge_embedding_loss(
+    inputs: Any, targets: Any, margin: Any = 1.0, reduction: str = "mean"
+) -> Tensor:
+    """inputs where targets is 1, max(0, margin - inputs) where it is -1; of one shape."""
+    op = "hinge_embedding_loss"
+    x, t = _pair(inputs, targets, op, reduction)
+    _shapes(op, "inputs and targets", x, t)
+    margin = arguments.number(margin, op, "margin")
+    apart = _ops.where(_ops.equal(t, -1), _ops.relu(_ops.sub(margin, x)), 0)
+    return _reduced(_ops.where(_ops.equal(t, 1), x, apart), reduction)
+
+
+@one_plan
+def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """log(1 + exp(-target input)), target 1 or -1; of one shape."""
+    x, t = _pair(input, target, "soft_margin_loss", reduction)
+    _shapes("soft_margin_loss", "input and target", x, t)
+    return _reduced(_softplus(_ops.mul(_ops.neg(t), x)), reduction)
+
+
+@one_plan
+def multi_margin_loss(
+    input: Any,
+    target: Any,
+    p: Any = 1,
+    margin: Any = 1,
+    weight: Any = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """The mean over classes i other than target of weight[target] max(0, margin - x[target] +
+    x[i])^p, over the number of all classes.
+
+    input (N, C), target (N,) of class numbers, weight (C,) or None. p: 1 or 2. Raises ValueError,
+    IndexError for a class out of range.
+    """
+    op = "multi_margin_loss"
+    x, t = _pair(input, target, op, reduction)
+    if x.ndim != 2 or list(t.shape) != [x.shape[0]]:
+        raise ValueError(
+            f"For '{op}', the input must be (N, C) and the target (N,), but got {list(x.shape)} "
+            f"and {list(t.shape)}.{where()}"
+        )
+    arguments.one_of(p, (1, 2), op, "p")
+    margin = arguments.number(margin, op, "margin")
+    n, classes = x.shape
+    rows = _ops.iota([n], _core.int64, 0)
+    at = _ops.add(_ops.mul(rows, classes), _ops.cast(t, _core.int64))
+    own = _ops.reshape(_ops.gather(_ops.reshape(x, [n * classes]), at, 0), [n, 1])
+    loss = _ops.relu(_ops.add(_ops.sub(x, own), margin))
+    loss = _ops.square(loss) if p == 2 else loss
+    if weight is not None:
+        scale = _ops.gather(arguments.tensor(weight, op, "weight"), t, 0)
+        loss = _ops.mul(loss, _ops.reshape(scale, [n, 1]))
+    other = _ops.not_equal(_ops.iota([n, classes], _core.int64, 1), _ops.reshape(t, [n, 1]))
+    return _reduced(_ops.mean(_ops.where(other, loss, 0), 1), reduction)
+
+
+@one_plan
+def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
+    """The sum over labels j and other classes i of max(0, 1 - x[j] + x[i]), over the number of
+    classes.
+
+    input (N, C) or (C,), target of its shape: class numbers, as many as there are in front of the
+    first -1. Raises TypeError, ValueError; IndexError for a number that is no class.
+    """
+    op = "multilabel_margin_loss"
+    x, t = _pair(input, target, op, reduction)
+    _shapes(op, "input and target", x, t)
+    if x.ndim not in (1, 2):
+        raise ValueError(
+            f"For '{op}', the input must be (N, C) or (C,), got {list(x.shape)}{where()}"
+        )
+    single = x.ndim == 1
+    x, t = (_ops.reshape(v, [1, -1]) if single else v for v in (x, t))
+    n, classes = x.shape
+    before_end = _ops.cast(_ops.less(t, 0), _core.int32)
+    valid = _ops.equal(_ops.cumsum(before_end, 1), 0)  # [N, C]: target k of row n counts
+    classes_at = _ops.iota([n, classes, classes], _core.int64, 2)
+    chosen = _ops.equal(classes_at, _ops.reshape(_ops.cast(t, _core.int64), [n, classes, 1]))
+    chosen = _ops.logical_and(chosen, _ops.reshape(valid, [n, classes, 1]))
+    # own[n, k]: x at target k; labels[n, i]: whether class i is a label
+    own = _ops.take_along(x, _ops.cast(_ops.where(valid, t, 0), _core.int32))
+    labels = _ops.greater(_ops.reduce_sum(_ops.cast(chosen, _core.int32), 1), 0)
+    loss = _ops.sub(_ops.reshape(x, [n, 1, classes]), _ops.reshape(own, [n, classes, 1]))
+    loss = _ops.relu(_ops.add(loss, 1.0))
+    other = _ops.logical_not(_ops.reshape(labels, [n, 1, classes]))
+    counts = _ops.logical_and(other, _ops.reshape(valid, [n, classes, 1]))
+    total = _ops.reduce_sum(_ops.where(counts, loss, 0), [1, 2])
+    total = _ops.mul(total, 1.0 / classes)
+    if single and reduction == "none":
+        return _ops.reshape(total, [])
+    return _reduced(total, reduction)
+
+
+@one_plan
+def multilabel_soft_margin_loss(
+    input: Any, target: Any, weight: Any = None, reduction: str = "mean"
+) -> Tensor:
+    """The mean over classes of -(t log(sigmoid(x)) + (1 - t) log(sigmoid(-x))), times weight.
+
+    input (N, C), target of its shape, 0 or 1; weight broadcasts. Raises ValueError.
+    """
+    op = "multilabel_soft_margin_loss"
+    x, t = _pair(input, target, op, reduction)
+    _shapes(op, "input and target", x, t)
+    loss = _ops.sub(_softplus(x), _ops.mul(t, x))
+    if weight is not None:
+        loss = _ops.mul(loss, arguments.tensor(weight, op, "weight"))
+    return _reduced(_ops.mean(loss, -1), reduction)
+
+
+# Likelihoods --------------------------------------------------------------------------------------
+
+
+@one_plan
+def gaussian_nll_loss(
+    x: Any, target: Any, var: Any, full: bool = False, eps: Any = 1e-6, reduction: str = "mean"
+) -> Tensor:
+    """(log(v) + (x - target)^2 / v) / 2, v = max(var, eps); full: plus log(2 pi) / 2.
+
+    No derivative goes where var is below eps. Shapes broadcast. Raises ValueError unless eps > 0.
+    """
+    op = "gaussian_nll_loss"
+    mean, t = _pair(x, target, op, reduction)
+    v = arguments.tensor(var, op, "var")
+    eps = arguments.number(eps, op, "eps", above=0)
+    v = _ops.maximum(v, eps)
+    loss = _ops.add(_ops.log(v), _ops.div(_ops.square(_ops.sub(mean, t)), v))
+    loss = _ops.mul(loss, 0.5)
+    if arguments.boolean(full, op, "full"):
+        loss = _ops.add(loss, 0.5 * math.log(2 * math.pi))
+    return _reduced(loss, reduction)
+
+
+@one_plan
+def poisson_nll_loss(
+    input: Any,
+    target: Any,
+    log_input: bool = True,
+    full: bool = False,
+    eps: Any = 1e-8,
+    reduction: str = "mean",
+) -> Tensor:
+    """exp(input) - target input, or without log_input input - target log(input + eps); full: plus
+    Stirling's approximation of log(target!) where target > 1. Shapes broadcast.
+    """
+    op = "poisson_nll_loss"
+    x, t = _pair(input, target, op, reduction)
+    eps = arguments.number(eps, op, "eps")
+    t = _ops.cast(t, x.dtype)
+    if arguments.boolean(log_input, op, "log_input"):
+        loss = _ops.sub(_ops.exp(x), _ops.mul(t, x))
+    else:
+        loss = _ops.sub(x, _ops.mul(t, _ops.log(_ops.add(x, eps))))
+    if arguments.boolean(full, op, "full"):
+        many = _ops.greater(t, 1)
+        n = _ops.where(many, t, 2)
+        stirling = _ops.sub(_ops.mul(_ops.add(n, 0.5), _ops.log(n)), n)
+        stirling = _ops.add(stirling, 0.5 * math.log(2 * math.pi))
+        loss = _ops.add(loss, _ops.where(many, stirling, 0))
+    return _reduced(loss, reduction)
+
+
+# Sequences ----------------------------------------------------------------------------------------
+
+_IMPOSSIBLE = -1e30  # in place of log 0, so that no derivative is 0 times infinity
+
+
+def _log_sum(parts: list[Tensor]) -> Tensor:
+    largest = parts[0]
+    for part in parts[1:]:
+        largest = _ops.maximum(largest, part)
+    largest = _ops.stop_gradient(largest)
+    total: Any = 0.0
+    for part in parts:
+        total = _ops.add(_ops.exp(_ops.sub(part, largest)), total)
+    return _ops.add(_ops.log(total), largest)
+
+
+def _shifted(x: Tensor, by: int) -> Tensor:
+    """Rows moved to the right, what is impossible coming in."""
+    n, width = x.shape
+    if by >= width:
+        return _ops.full([n, width], _IMPOSSIBLE, x.dtype)
+    kept = _ops.slice(x, [0, 0], [n, width - by], [1, 1])
+    return _ops.concat([_ops.full([n, by], _IMPOSSIBLE, x.dtype), kept], 1)
+
+
+def _picked(rows: Tensor, column: Tensor) -> Tensor:
+    """rows [N, W] at column [N, K]: [N, K]; IndexError where a column is out of range."""
+    n, width = rows.shape
+    outside = _ops.logical_or(_ops.less(column, 0), _ops.greater_equal(column, width))
+    first = _ops.mul(_ops.iota(list(column.shape), _core.int64, 0), width)
+    at = _ops.where(outside, n * width, _ops.add(first, column))
+    return _ops.gather(_ops.reshape(rows, [n * width]), at, 0)
+
+
+def _lengths(value: Any, n: int, op: str, name: str) -> Tensor:
+    if isinstance(value, (tuple, list)):
+        value = Tensor(list(value), _core.int64)
+    length = _ops.cast(arguments.tensor(value, op, name), _core.int64)
+    if list(length.shape) not in ([n], []):
+        raise ValueError(
+            f"For '{op}', the '{name}' must have shape [{n}], but got {list(length.shape)}.{where()}"
+        )
+    return _ops.reshape(_ops.broadcast_to(length, [n]), [n, 1])
+
+
+@one_plan
+def ctc_loss(
+    log_probs: Any,
+    targets: Any,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """(-log of the probability of the targets, the logarithmic forward variables [N, T, 2 S + 1]).
+
+    Graves et al., Connectionist temporal classification (2006), equations 5 to 8. log_probs [T, N,
+    C]: logarithms of probabilities, C with the blank. targets [N, S]: class numbers. input_lengths,
+    target_lengths [N]: how much of each counts. 'mean': each loss over its target's length, then the
+    mean. zero_infinity: impossible targets cost 0. Raises TypeError, ValueError, and IndexError for
+    lengths and classes out of range.
+    """
+    op = "ctc_loss"
+    x, t = _pair(log_probs, targets, op, reduction)
+    if x.ndim != 3 or t.ndim != 2 or t.shape[0] != x.shape[1] or 0 in x.shape:
+        raise ValueError(
+            f"For '{op}', log_probs must be [T, N, C] and targets [N, S], but got {list(x.shape)} "
+            f"and {list(t.shape)}.{where()}"
+        )
+    time, n, classes = x.shape
+    blank = arguments.integer(blank, op, "blank", 0)
+    if blank >= classes:
+        raise ValueError(f"For '{op}', blank {blank} is not one of {classes} classes{where()}")
+    steps = _lengths(input_lengths, n, op, "input_lengths")
+    count = _lengths(target_lengths, n, op, "target_lengths")
+    s = t.shape[1]
+    t = _ops.cast(t, _core.int64)
+    in_target = _ops.less(_ops.iota([n, s], _core.int64, 1), count)
+    t = _ops.where(in_target, t, blank)
+    # Targets with blanks around each: [N, 2 S + 1]
+    pairs = _ops.concat([_ops.full([n, s, 1], blank, _core.int64), _ops.reshape(t, [n, s, 1])], 2)
+    last = _ops.full([n, 1], blank, _core.int64)
+    extended = _ops.concat([_ops.reshape(pairs, [n, 2 * s]), last], 1)
+    width = 2 * s + 1
+    # A label may follow another one directly, unless they are the same.
+    fresh = _ops.not_equal(extended, blank)
+    if width > 2:
+        before = _ops.slice(extended, [0, 0], [n, width - 2], [1, 1])
+        before = _ops.concat([_ops.full([n, 2], blank, _core.int64), before], 1)
+        fresh = _ops.logical_and(fresh, _ops.not_equal(extended, before))
+    place = _ops.iota([n, width], _core.int64, 1)
+    numbers = _ops.reshape(_ops.iota([time], _core.int64, 0), [time, 1, 1])
+
+    def step(state: list[Tensor], slices: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+        (alpha,), (row, number) = state, slices
+        skip = _ops.where(fresh, _shifted(alpha, 2), _IMPOSSIBLE)
+        new = _log_sum([alpha, _shifted(alpha, 1), skip])
+        new = _ops.maximum(_ops.add(new, _picked(row, extended)), _IMPOSSIBLE)
+        alpha = _ops.where(_ops.greater(steps, number), new, alpha)
+        return [alpha], [alpha]
+
+    # Before the first step, all that is written is the blank in front.
+    start = _ops.where(_ops.less(place, 1), _ops.full([n, width], 0.0, x.dtype), _IMPOSSIBLE)
+    (alpha,), (history,) = loop(step, [start], [x, numbers], time)
+    # Out of range where a length is: looked up, so that this is an IndexError.
+    end = _ops.where(_ops.greater(steps, time), -width, _ops.mul(count, 2))
+    end = _ops.where(_ops.less(steps, 1), -width, end)
+    in_blank = _picked(alpha, end)
+    behind = _ops.maximum(_ops.sub(end, 1), 0)
+    in_label = _ops.where(_ops.greater(count, 0), _picked(alpha, behind), _IMPOSSIBLE)
+    found = _ops.reshape(_log_sum([in_blank, in_label]), [n])
+    possible = _ops.greater(found, _IMPOSSIBLE / 10)
+    worst = 0.0 if arguments.boolean(zero_infinity, op, "zero_infinity") else math.inf
+    loss = _ops.where(possible, _ops.neg(found), worst)
+    alphas = _ops.transpose(history, [1, 0, 2])
+    alphas = _ops.where(_ops.greater(alphas, _IMPOSSIBLE / 10), alphas, -math.inf)
+    if reduction == "mean":
+        each = _ops.cast(_ops.maximum(_ops.reshape(count, [n]), 1), x.dtype)
+        return _ops.mean(_ops.div(loss, each)), alphas
+    return _reduced(loss, reduction), alphas

@@ -1,0 +1,141 @@
+"""Batches and vectors normalised, and the losses that come with a weight, in the forms of MindSpore's
+functions and primitives."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.ops.control import composition
+from gradcell.ops.networks import losses
+from gradcell.ops.one_plan import in_float32, one_plan
+
+_ops = _core.ops
+
+
+def _along_channels(v: Any, x: Tensor, owner: str, name: str) -> Tensor:
+    t = arguments.tensor(v, owner, name)
+    if t.ndim != 1 or x.ndim < 2 or t.size != x.shape[1]:
+        raise ValueError(
+            f"For '{owner}', the '{name}' of shape {list(t.shape)} does not fit the channels of shape "
+            f"{list(x.shape)}{where()}"
+        )
+    return _ops.reshape(_single(t), [t.size] + [1] * (x.ndim - 2))
+
+
+def _batch_norm(
+    x: Tensor, mean: Any, variance: Any, weight: Any, bias: Any, training: bool, momentum: float,
+    eps: float, owner: str,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """(x normalised over all but the channels, the mean and the unbiased variance that were used)."""
+    axes, narrow = [0, *range(2, x.ndim)], x.dtype
+    given = [narrow] + [v.dtype for v in (weight, bias) if isinstance(v, Tensor)]
+    result = functools.reduce(_core.promote, given)
+    x = _single(x)
+    if training:
+        m = _ops.mean(x, axes, True)
+        centred = _ops.sub(x, m)
+        v = _ops.mean(_ops.square(centred), axes, True)
+        count = x.size // x.shape[1]
+        unbiased = _ops.mul(v, count / max(count - 1, 1))
+        moments = _ops.reshape(m, [-1]), _ops.reshape(unbiased, [-1])
+        for moving, new in zip((mean, variance), moments, strict=True):
+            if isinstance(moving, _core.ParameterBase):
+                kept = _ops.mul(_single(moving), 1 - momentum)
+                now = _ops.add(kept, _ops.mul(new, momentum))
+                composition.assign(moving, _ops.cast(now, moving.dtype))
+        used = _ops.cast(moments[0], narrow), _ops.cast(moments[1], narrow)
+    else:
+        m = _along_channels(mean, x, owner, "mean")
+        v = _along_channels(variance, x, owner, "variance")
+        centred, used = _ops.sub(x, m), (mean, variance)
+    y = _ops.mul(centred, _ops.rsqrt(_ops.add(v, eps)))
+    y = y if weight is None else _ops.mul(y, _along_channels(weight, x, owner, "scale"))
+    y = y if bias is None else _ops.add(y, _along_channels(bias, x, owner, "bias"))
+    return (_ops.cast(y, result), *used)
+
+
+def _single(x: Tensor) -> Tensor:
+    """Half types in float32."""
+    return _ops.cast(x, _core.float32) if x.dtype in (_core.float16, _core.bfloat16) else x
+
+
+@one_plan
+def batch_norm(
+    input_x: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, training: bool = False,
+    momentum: float = 0.1, eps: float = 1e-5,
+) -> Tensor:  # fmt: skip
+    """input_x (N, C, ...) with mean 0 and variance 1 in each channel, times weight, plus bias (Ioffe and
+    Szegedy 2015, algorithm 1): by its own moments if training, which the running ones, where they are
+    parameters, then follow with momentum; by the running ones otherwise."""
+    x = arguments.tensor(input_x, "batch_norm", "input_x")
+    arguments.boolean(training, "batch_norm", "training")
+    return _batch_norm(
+        x, running_mean, running_var, weight, bias, training, momentum, eps, "batch_norm"
+    )[0]
+
+
+@one_plan
+def batch_norm_and_moments(
+    input_x: Any, scale: Any, bias: Any, mean: Any, variance: Any, *, is_training: bool,
+    epsilon: float, momentum: float, data_format: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """(input_x normalised, the channels' means and variances, the means again, the variances without
+    Bessel's correction if training)."""
+    x = arguments.tensor(input_x, "BatchNorm", "input_x")
+    arguments.one_of(data_format, ("NCHW", "NHWC", "NCDHW"), "BatchNorm", "data_format")
+    last = data_format == "NHWC"
+    order = [0, x.ndim - 1, *range(1, x.ndim - 1)]
+    t = _ops.transpose(x, order) if last else x
+    y, m, v = _batch_norm(
+        t, mean, variance, scale, bias, is_training, momentum, epsilon, "BatchNorm"
+    )
+    y = _ops.transpose(y, [0, *range(2, x.ndim), 1]) if last else y
+    count = x.size // max(v.size, 1)
+    return y, m, v, m, _ops.mul(v, 1 - 1 / count) if is_training and count > 1 else v
+
+
+@one_plan
+def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]:
+    """(x over the root of the mean square of its last dimensions, which are gamma's, times gamma; the
+    inverse of that root) (Zhang and Sennrich 2019, equation 4)."""
+    t, g = arguments.tensor(x, "rms_norm", "x"), arguments.tensor(gamma, "rms_norm", "gamma")
+    axes = list(range(t.ndim - g.ndim, t.ndim))
+    wide = t if t.dtype == _core.float64 else _ops.cast(t, _core.float32)
+    inverse = _ops.rsqrt(_ops.add(_ops.mean(_ops.square(wide), axes, True), epsilon))
+    return _ops.mul(_ops.cast(_ops.mul(wide, inverse), t.dtype), g), inverse
+
+
+@one_plan
+def nll_loss_and_weight(
+    logits: Any, labels: Any, weight: Any, *, reduction: str, ignore_index: int
+) -> tuple[Tensor, Tensor]:
+    """(nll_loss, the sum of the weights of the classes that count)."""
+    loss = losses.nll_loss(logits, labels, weight, ignore_index, reduction)
+    y = arguments.tensor(labels, "NLLLoss", "labels")
+    counts = _ops.not_equal(y, ignore_index)
+    taken = _ops.gather(weight, _ops.where(counts, y, np.int32(0)), 0)
+    return loss, _ops.reduce_sum(_ops.where(counts, taken, 0))
+
+
+@one_plan
+@in_float32
+def lrn(
+    x: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
+    norm_region: str = "ACROSS_CHANNELS",
+) -> Tensor:  # fmt: skip
+    """x over (bias + alpha times the sum of squares of the channels within depth_radius)^beta
+    (Krizhevsky et al. 2012, section 3.3); x [n, c, h, w]."""
+    t = arguments.of_rank(x, (4,), "LRN")
+    c = t.shape[1]
+    near = np.abs(np.arange(c)[:, None] - np.arange(c)) <= depth_radius
+    squares = _ops.reshape(_ops.square(t), [t.shape[0], c, -1])
+    total = _ops.matmul(Tensor(near.astype(np.float32), t.dtype), squares)
+    scale = _ops.add(_ops.mul(_ops.reshape(total, list(t.shape)), alpha), bias)
+    return _ops.mul(t, _ops.pow(scale, -beta))

@@ -1,0 +1,141 @@
+"""Poolings over windows of any number of dimensions, fixed or adaptive: one slice a kernel position."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.ops.arrays.indexing import replaced
+from gradcell.ops.networks import windows
+
+_ops = _core.ops
+
+
+def _beats(part: Tensor, best: Tensor) -> Tensor:
+    return _ops.logical_or(_ops.greater(part, best), _ops.isnan(part))
+
+
+def largest_with_index(parts: Sequence[Tensor], indices: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """The elementwise maximum and, of the indices, the one that belongs to it; among equal ones the
+    first takes the gradient, NaN wins."""
+    best, index = parts[0], _ops.broadcast_to(indices[0], list(parts[0].shape))
+    for part, place in zip(parts[1:], indices[1:], strict=True):
+        wins = _beats(part, best)
+        best = _ops.where(wins, part, best)
+        index = _ops.where(wins, place, index)
+    return best, index
+
+
+def max_pool(x: Tensor, axes: Sequence[windows.Axis], with_index: bool) -> Any:
+    """The largest element of each window: among equal ones the first takes the gradient, NaN wins.
+    with_index: also its place in the flattened windowed dimensions, int64."""
+    windowed = ([a.kernel for a in axes], *windows.steps(axes), [a.number for a in axes])
+    best = _ops.window_max(x, *windowed)
+    if not with_index:
+        return best
+    return best, _ops.cast(_ops.window_argmax(x, *windowed), _core.int64)
+
+
+def sum_pool(x: Tensor, axes: Sequence[windows.Axis]) -> Tensor:
+    """The sum of each window, padding taken as zeros: a convolution of each channel with ones."""
+    sizes, outer = [a.number for a in axes], list(x.shape[: x.ndim - len(axes)])
+    if all(a.number == 1 and a.kernel == a.size and a.dilation == 1 and not a.before for a in axes):
+        return _ops.reduce_sum(x, list(range(len(outer), x.ndim)), True)
+    images = _ops.reshape(x, [math.prod(outer), 1, *(a.size for a in axes)])
+    ones = _ops.full([1, 1, *(a.kernel for a in axes)], 1, x.dtype)
+    total = _ops.convolution(images, ones, *windows.steps(axes), sizes, 1)
+    return _ops.reshape(total, [*outer, *sizes])
+
+
+def avg_pool(
+    x: Tensor, axes: Sequence[windows.Axis], count_padding: bool, divisor: int | None = None
+) -> Tensor:
+    """The mean of each window, or its sum over the divisor. count_padding: the zeros count too."""
+    total = sum_pool(x, axes)
+    if divisor is not None:
+        return _ops.div(total, divisor)
+    counts = np.ones([1] * len(axes))
+    for i, axis in enumerate(axes):
+        shape = [-1 if k == i else 1 for k in range(len(axes))]
+        counts = counts * axis.covered(count_padding).reshape(shape)
+    if counts.size and (counts == counts.flat[0]).all():
+        return _ops.mul(total, 1 / float(counts.flat[0]))
+    return _ops.mul(total, Tensor(1 / counts, total.dtype))
+
+
+# Adaptive: window i of m over n elements reaches from floor(i n / m) to ceil((i + 1) n / m) ----------
+
+
+def _adaptive(x: Tensor, axis: int, number: int) -> tuple[list[Tensor], np.ndarray, np.ndarray]:
+    """(for each position in the longest window the elements there, their indices, windows' sizes).
+
+    A shorter window's last element comes again where it has no more.
+    """
+    n = x.shape[axis]
+    starts = np.arange(number) * n // number
+    ends = -(-(np.arange(1, number + 1) * n) // number)
+    longest = int((ends - starts).max())
+    index = np.minimum(starts + np.arange(longest)[:, None], ends - 1)
+    return [_ops.gather(x, Tensor(row), axis) for row in index], index, ends - starts
+
+
+def adaptive_avg_pool(x: Tensor, numbers: Sequence[int | None]) -> Tensor:
+    """The means of as many windows along each of the last dimensions; None keeps one as it is."""
+    for axis, number in enumerate(numbers, x.ndim - len(numbers)):
+        n = x.shape[axis]
+        if number is None or number == n:
+            continue
+        if n % number == 0:
+            shape = [*x.shape[:axis], number, n // number, *x.shape[axis + 1 :]]
+            x = _ops.mean(_ops.reshape(x, shape), axis + 1)
+            continue
+        parts, _, counts = _adaptive(x, axis, number)
+        shape = [-1 if k == axis else 1 for k in range(x.ndim)]
+        total = parts[0]
+        for k, part in enumerate(parts[1:], 1):
+            inside = Tensor((counts > k).reshape(shape))
+            total = _ops.add(total, _ops.where(inside, part, 0))
+        x = _ops.mul(total, Tensor(1 / counts.reshape(shape), total.dtype))
+    return x
+
+
+def adaptive_max_pool(x: Tensor, numbers: Sequence[int | None]) -> tuple[Tensor, Tensor]:
+    """(the largest elements of as many windows along each of the last dimensions, their places in
+    those dimensions flattened, int64)."""
+    outer = x.ndim - len(numbers)
+    sizes = [(n, n if m is None else m) for n, m in zip(x.shape[outer:], numbers, strict=True)]
+    if all(m > 0 and n % m == 0 for n, m in sizes) and x.size:  # windows of one size, side by side
+        even = [
+            windows.axis("pool", n, n // m, n // m, 1, "valid", (0, 0), False) for n, m in sizes
+        ]
+        return max_pool(x, even, True)  # type: ignore[no-any-return]
+    flat = np.arange(math.prod(x.shape[outer:])).reshape(x.shape[outer:])
+    index = _ops.broadcast_to(Tensor(flat), list(x.shape))
+    # The last dimension first: among equal elements the first in row-major order is kept.
+    for axis in range(x.ndim - 1, outer - 1, -1):
+        number = numbers[axis - outer]
+        if number is None or number == x.shape[axis]:
+            continue
+        parts, _, _ = _adaptive(x, axis, number)
+        places, _, _ = _adaptive(index, axis, number)
+        x, index = largest_with_index(parts, places)
+    return x, index
+
+
+def unpool(x: Tensor, indices: Tensor, sizes: Sequence[int]) -> Tensor:
+    """Zeros of those last dimensions, with x's elements at the flat places that indices name.
+
+    Where a place is named twice, the last one in row-major order is kept.
+    """
+    outer = list(x.shape[: x.ndim - len(sizes)])
+    rows, count = math.prod(outer), math.prod(sizes)
+    first = Tensor(np.arange(rows).reshape(-1, 1) * count)
+    at = _ops.add(_ops.reshape(_ops.cast(indices, _core.int64), [rows, -1]), first)
+    zeros = _ops.full([rows * count], 0.0, x.dtype)
+    out = replaced(zeros, _ops.reshape(at, [-1]), _ops.reshape(x, [-1]))
+    return _ops.reshape(out, [*outer, *sizes])

@@ -1,0 +1,494 @@
+"""Ops as objects, ops.X(attributes)(inputs), where the op has attributes or no row in the op table.
+
+Each is one line of a table: its name, a function of its inputs by position and its attributes by
+keyword, and the attributes with their defaults in the order of the constructor.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.ops.arrays import creation, indexing, shaping
+from gradcell.ops.control import composition, summaries
+from gradcell.ops.elements import activations, elementwise
+from gradcell.ops.matrices import products
+from gradcell.ops.networks import losses, normalization
+from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.primitive import Primitive, apply, inputs_of
+from gradcell.ops.random import functions
+from gradcell.ops.reductions import reductions
+
+_ops = _core.ops
+
+__all__: list[str] = []
+
+REQUIRED = inspect.Parameter.empty
+
+
+class Axis(int):
+    """The default of an attribute that is an axis or a tuple of axes."""
+
+
+def _check(name: str, attribute: str, value: Any, default: Any) -> None:
+    if isinstance(default, bool):
+        arguments.boolean(value, name, attribute)
+    elif isinstance(default, Axis) and isinstance(value, tuple):
+        if not value:
+            raise ValueError(f"For '{name}', the '{attribute}' must not be empty{where()}")
+        arguments.integers(value, name, attribute)
+    elif isinstance(default, int):
+        arguments.integer(value, name, attribute)
+
+
+def primitive_class(
+    name: str, function: Callable[..., Any], signature: inspect.Signature, integers: bool = False
+) -> type[Primitive]:
+    """The class of an op over a function of its inputs by position and its attributes by keyword.
+
+    Attributes whose default is a bool are checked to be one; with `integers` likewise those of an int.
+    """
+
+    def init(self: Primitive, *args: Any, **kwargs: Any) -> None:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"ops.{name}{signature}: {error}{where()}") from None
+        bound.apply_defaults()
+        for attribute, value in bound.arguments.items():
+            default = signature.parameters[attribute].default
+            if integers or isinstance(default, bool):
+                _check(name, attribute, value, default)
+        Primitive.__init__(self, name, **bound.arguments)
+
+    inputs = inputs_of(name, function, signature.parameters)
+
+    def call(self: Primitive, *args: Any, **kwargs: Any) -> Any:
+        return apply(self, function, inputs, args, kwargs)
+
+    members = {
+        "__init__": init, "__call__": call, "__doc__": inspect.getdoc(function),
+        "__module__": "gradcell.ops",
+    }  # fmt: skip
+    cls = type(name, (Primitive,), members)
+    cls.__signature__ = signature  # type: ignore[attr-defined]
+    return cls
+
+
+def define(name: str, function: Callable[..., Any], **attributes: Any) -> None:
+    """Makes the class ops.<name> and exports it."""
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    signature = inspect.Signature(
+        [inspect.Parameter(a, kind, default=d) for a, d in attributes.items()]
+    )
+    globals()[name] = primitive_class(name, function, signature, integers=True)
+    __all__.append(name)
+
+
+# Products -----------------------------------------------------------------------------------------
+
+
+def _matmul(x: Any, y: Any, *, transpose_a: bool, transpose_b: bool) -> Tensor:
+    """The product of two matrices, each transposed first if its flag is set. Raises ValueError."""
+    a, b = arguments.tensor(x, "MatMul", "x"), arguments.tensor(y, "MatMul", "y")
+    if a.ndim != 2 or b.ndim != 2:
+        raise ValueError(
+            "MatMul inputs should have the same dimension size and equal to 2. Got shapes "
+            f"{list(a.shape)} and {list(b.shape)}{where()}"
+        )
+    return _ops.matmul(a, b, transpose_a, transpose_b)
+
+
+def _batch_matmul(x: Any, y: Any, *, transpose_a: bool, transpose_b: bool) -> Tensor:
+    """The products of two batches, [..., M, K] by [..., K, N]; leading dimensions broadcast."""
+    a, b = arguments.tensor(x, "BatchMatMul", "x"), arguments.tensor(y, "BatchMatMul", "y")
+    if a.ndim < 2 or b.ndim < 2:
+        raise ValueError(
+            f"BatchMatMul: matrices are needed, got shapes {list(a.shape)} and {list(b.shape)}"
+            f"{where()}"
+        )
+    return _ops.matmul(a, b, transpose_a, transpose_b)
+
+
+define("MatMul", _matmul, transpose_a=False, transpose_b=False)
+define("BatchMatMul", _batch_matmul, transpose_a=False, transpose_b=False)
+define("Ger", products.outer)
+
+
+# Reductions ---------------------------------------------------------------------------------------
+
+
+def _reduce_sum(x: Any, axis: Any = (), *, keep_dims: bool, skip_mode: bool) -> Tensor:
+    """The sum, in the dtype of x. skip_mode: an axis of () reduces nothing."""
+    if skip_mode and isinstance(axis, (tuple, list)) and not axis:
+        return arguments.tensor(x, "ReduceSum", "x")
+    return shaping.cast(
+        _ops.reduce_sum(x, reductions._axes(axis), keep_dims),
+        arguments.tensor(x, "ReduceSum").dtype,
+    )
+
+
+def _reduce_mean(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
+    """The mean, in the dtype of x."""
+    return _ops.mean(x, reductions._axes(axis), keep_dims)
+
+
+def _reduce_max(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
+    """The largest element. Elements that tie for it share the derivative equally."""
+    return reductions.amax(x, axis, keep_dims)
+
+
+def _reduce_min(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
+    """The smallest element. Elements that tie for it share the derivative equally."""
+    return reductions.amin(x, axis, keep_dims)
+
+
+@one_plan
+def _reduce_prod(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
+    """The product, in the dtype of x."""
+    return reductions._prod(arguments.tensor(x, "ReduceProd", "x"), axis, keep_dims)
+
+
+def _reduce_all(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
+    """Whether all elements are true."""
+    return reductions.all(x, axis, keep_dims)
+
+
+def _reduce_any(x: Any, axis: Any = (), *, keep_dims: bool) -> Tensor:
+    """Whether any element is true."""
+    return reductions.any(x, axis, keep_dims)
+
+
+@one_plan
+def _argmax(x: Any, *, axis: int, output_type: Any) -> Tensor:
+    """The index of the first largest element along axis."""
+    return shaping.cast(reductions.argmax(x, axis), output_type)
+
+
+@one_plan
+def _argmin(x: Any, *, axis: int, output_type: Any) -> Tensor:
+    """The index of the first smallest element along axis."""
+    return shaping.cast(reductions.argmin(x, axis), output_type)
+
+
+def _arg_max_with_value(x: Any, *, axis: int, keep_dims: bool) -> tuple[Tensor, Tensor]:
+    """(indices, largest elements) along axis."""
+    return reductions.max(x, axis, keep_dims)[::-1]  # type: ignore[return-value]
+
+
+def _arg_min_with_value(x: Any, *, axis: int, keep_dims: bool) -> tuple[Tensor, Tensor]:
+    """(indices, smallest elements) along axis."""
+    return reductions.min(x, axis, keep_dims)[::-1]  # type: ignore[return-value]
+
+
+def _cumsum(x: Any, axis: Any, *, exclusive: bool, reverse: bool) -> Tensor:
+    """The sums up to each element along axis: without it if exclusive, from the end if reverse."""
+    return _ops.cumsum(x, arguments.integer(axis, "CumSum", "axis"), exclusive, reverse)
+
+
+@one_plan
+def _l2_loss(x: Any) -> Tensor:
+    """Half the sum of squares."""
+    return _ops.mul(_ops.reduce_sum(_ops.square(x)), 0.5)
+
+
+@one_plan
+@in_float32
+def _l2_normalize(x: Any, *, axis: Any, epsilon: float) -> Tensor:
+    """x / sqrt(max(sum(x^2), epsilon)) along axis."""
+    squares = _ops.reduce_sum(_ops.square(x), reductions._axes(axis), True)
+    return _ops.mul(x, _ops.rsqrt(_ops.maximum(squares, epsilon)))
+
+
+define("ReduceSum", _reduce_sum, keep_dims=False, skip_mode=False)
+define("ReduceMean", _reduce_mean, keep_dims=False)
+define("ReduceMax", _reduce_max, keep_dims=False)
+define("ReduceMin", _reduce_min, keep_dims=False)
+define("ReduceProd", _reduce_prod, keep_dims=False)
+define("ReduceAll", _reduce_all, keep_dims=False)
+define("ReduceAny", _reduce_any, keep_dims=False)
+define("Argmax", _argmax, axis=-1, output_type=_core.int32)
+define("Argmin", _argmin, axis=-1, output_type=_core.int32)
+define("ArgMaxWithValue", _arg_max_with_value, axis=0, keep_dims=False)
+define("ArgMinWithValue", _arg_min_with_value, axis=0, keep_dims=False)
+define("CumSum", _cumsum, exclusive=False, reverse=False)
+define("L2Loss", _l2_loss)
+define("L2Normalize", _l2_normalize, axis=Axis(0), epsilon=1e-4)
+define("AddN", composition.addn)
+
+
+# Shapes -------------------------------------------------------------------------------------------
+
+
+def _broadcast_to(x: Any, *, shape: Any) -> Tensor:
+    """x broadcast to the attribute shape."""
+    return shaping.broadcast_to(x, shape)
+
+
+def _strided_slice(x: Any, begin: Any, end: Any, strides: Any, **masks: int) -> Tensor:
+    """x[begin:end:strides]; the masks are those of ops.strided_slice."""
+    return shaping.strided_slice(x, begin, end, strides, **masks)
+
+
+@one_plan
+def _split(x: Any, *, axis: int, output_num: int) -> tuple[Tensor, ...]:
+    """output_num equal pieces along axis. Raises ValueError if the size does not divide."""
+    t = arguments.tensor(x, "Split", "x")
+    a = arguments.axis_of(axis, t.ndim, "Split")
+    if output_num < 1 or t.ndim == 0 or t.shape[a] % output_num:
+        raise ValueError(
+            f"For 'Split', x_shape[{axis}] must be divisible by output_num = {output_num}, but got "
+            f"shape {list(t.shape)}{where()}"
+        )
+    return shaping._cut(t, a, [t.shape[a] // output_num] * output_num)
+
+
+def _unstack(x: Any, *, axis: int, num: Any) -> tuple[Tensor, ...]:
+    """The slices along axis, without it."""
+    return shaping.unstack(x, axis)
+
+
+@one_plan
+def _pad(x: Any, *, paddings: Any) -> Tensor:
+    """Zeros around x: paddings has (before, after) for each dimension."""
+    flat = [n for pair in reversed(list(paddings)) for n in pair]
+    return shaping.pad(x, flat)
+
+
+def _meshgrid(inputs: Any, *, indexing: str) -> tuple[Tensor, ...]:
+    """The coordinate grids of a tuple of vectors."""
+    return shaping.meshgrid(*inputs, indexing=indexing)
+
+
+define("Reshape", shaping.reshape)
+define("Squeeze", shaping.squeeze, axis=())
+define("ExpandDims", shaping.expand_dims)
+define("Transpose", shaping.transpose)
+define("BroadcastTo", _broadcast_to, shape=REQUIRED)
+define("Tile", shaping.tile)
+define("Flatten", shaping.flatten)
+define("Concat", shaping.concat, axis=0)
+define("Stack", shaping.stack, axis=0)
+define("Unstack", _unstack, axis=0, num=None)
+define("Split", _split, axis=0, output_num=1)
+define("Slice", shaping.slice)
+define(
+    "StridedSlice", _strided_slice, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0,
+    shrink_axis_mask=0,
+)  # fmt: skip
+
+
+def _reverse(x: Any, *, axis: Any) -> Tensor:
+    """The elements in reverse order along axis, an int or a tuple of them."""
+    return shaping.flip(x, axis)
+
+
+def _roll(x: Any, *, shifts: Any, dims: Any) -> Tensor:
+    """The elements moved by shifts along dims, those that leave at one end entering at the other;
+    dims None: of the flattened tensor."""
+    return shaping.roll(x, shifts, dims)
+
+
+define("ReverseV2", _reverse, axis=REQUIRED)
+define("Roll", _roll, shifts=REQUIRED, dims=None)
+define("Pad", _pad, paddings=REQUIRED)
+define("Tril", shaping.tril, diagonal=0)
+define("Triu", shaping.triu, diagonal=0)
+define("Diag", shaping.diag)
+define("Meshgrid", _meshgrid, indexing="xy")
+define("Shape", shaping.shape)
+define("Rank", shaping.rank)
+define("Size", shaping.size)
+define("DType", shaping.dtype)
+define("Cast", shaping.cast)
+define("Identity", shaping.identity)
+
+
+# Creation -----------------------------------------------------------------------------------------
+
+define("Zeros", creation.zeros)
+define("Ones", creation.ones)
+define("ZerosLike", creation.zeros_like)
+define("OnesLike", creation.ones_like)
+define("Eye", creation.eye)
+define("Fill", creation.fill)
+define("Range", creation.range, maxlen=1000000)
+define("LinSpace", creation.linspace)
+
+
+# Indices ------------------------------------------------------------------------------------------
+
+
+def _one_hot(indices: Any, depth: Any, on_value: Any, off_value: Any, *, axis: int) -> Tensor:
+    """on_value at each index along a new dimension at axis, off_value elsewhere."""
+    return indexing.one_hot(indices, depth, on_value, off_value, axis)
+
+
+def _gather(input_params: Any, input_indices: Any, axis: Any, *, batch_dims: int) -> Tensor:
+    """Elements along axis by index."""
+    return indexing.gather(input_params, input_indices, axis, batch_dims)
+
+
+def _scatter(function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(input_x: Any, indices: Any, updates: Any, *, use_locking: bool) -> Any:
+        return function(input_x, indices, updates)
+
+    call.__doc__ = function.__doc__
+    return call
+
+
+define("Gather", _gather, batch_dims=0)
+define("GatherD", indexing.gather_d)
+define("GatherNd", indexing.gather_nd)
+define("ScatterNd", indexing.scatter_nd)
+define("TensorScatterAdd", indexing.tensor_scatter_add)
+define("TensorScatterUpdate", indexing.tensor_scatter_update)
+define("TensorScatterElements", indexing.tensor_scatter_elements, axis=0, reduction="none")
+define("ScatterAdd", _scatter(composition.scatter_add), use_locking=False)
+define("ScatterUpdate", _scatter(composition.scatter_update), use_locking=True)
+define("OneHot", _one_hot, axis=-1)
+define("Select", indexing.select)
+define("MaskedFill", indexing.masked_fill)
+define("MaskedSelect", indexing.masked_select)
+define("NonZero", indexing.nonzero)
+define("Sort", indexing.sort, axis=-1, descending=False)
+define("TopK", indexing.topk, sorted=True)
+define("IsClose", indexing.isclose, rtol=1e-05, atol=1e-08, equal_nan=False)
+
+
+# Activations and losses ---------------------------------------------------------------------------
+
+
+@one_plan
+def _softmax_cross_entropy(logits: Any, labels: Any) -> tuple[Tensor, Tensor]:
+    """(the cross entropy of each row, its derivative by the scores)."""
+    loss = losses.softmax_cross_entropy_with_logits(logits, labels)
+    return loss, _ops.sub(activations.softmax(logits, 1), labels)
+
+
+@one_plan
+def _sparse_softmax_cross_entropy(logits: Any, labels: Any, *, is_grad: bool) -> Tensor:
+    """The mean cross entropy of scores and class indices; or, if is_grad, its derivative."""
+    if not is_grad:
+        return losses.sparse_softmax_cross_entropy_with_logits(logits, labels)
+    x = arguments.tensor(logits, "SparseSoftmaxCrossEntropyWithLogits", "logits")
+    hit = indexing.one_hot(labels, x.shape[1], 1.0, 0.0)
+    return _ops.div(_ops.sub(activations.softmax(x, 1), _ops.cast(hit, x.dtype)), float(x.shape[0]))
+
+
+@one_plan
+def _sigmoid_cross_entropy(logits: Any, label: Any) -> Tensor:
+    """The binary cross entropy of each element's score."""
+    return losses.binary_cross_entropy_with_logits(logits, label, reduction="none")
+
+
+@one_plan
+def _layer_norm(
+    x: Any, gamma: Any, beta: Any, *, begin_norm_axis: int, begin_params_axis: int, epsilon: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(x normalised from begin_norm_axis on, times gamma, plus beta; the mean; the variance)."""
+    t = arguments.tensor(x, "LayerNorm", "x")
+    first = arguments.axis_of(begin_norm_axis, t.ndim, "LayerNorm", "begin_norm_axis")
+    y, mean, variance = normalization._normalized(t, list(range(first, t.ndim)), epsilon)
+    return _ops.add(_ops.mul(y, gamma), beta), mean, variance
+
+
+@one_plan
+def _bias_add(x: Any, bias: Any, *, data_format: str) -> Tensor:
+    """x plus a vector along the channels: the second dimension, or the last for 'NHWC'."""
+    t, b = arguments.tensor(x, "BiasAdd", "x"), arguments.tensor(bias, "BiasAdd", "bias")
+    arguments.one_of(data_format, ("NCHW", "NHWC", "NCDHW"), "BiasAdd", "data_format")
+    channel = t.ndim - 1 if data_format == "NHWC" else 1
+    if t.ndim < 2 or b.ndim != 1 or b.size != t.shape[channel]:
+        raise ValueError(
+            f"BiasAdd: a bias of shape {list(b.shape)} does not fit shape {list(t.shape)}{where()}"
+        )
+    return _ops.add(t, _ops.reshape(b, [b.size] + [1] * (t.ndim - 1 - channel)))
+
+
+define("LayerNorm", _layer_norm, begin_norm_axis=1, begin_params_axis=1, epsilon=1e-7)
+define("BiasAdd", _bias_add, data_format="NCHW")
+define("Softmax", activations.softmax, axis=Axis(-1))
+define("LogSoftmax", activations.log_softmax, axis=Axis(-1))
+
+
+def _gelu(x: Any) -> Tensor:
+    """x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016, section 2)."""
+    return activations.gelu(x, "tanh")
+
+
+def _fast_gelu(x: Any) -> Tensor:
+    """x sigmoid(1.702 x) (Hendrycks and Gimpel 2016, section 2)."""
+    return _ops.mul(x, _ops.sigmoid(_ops.mul(x, 1.702)))
+
+
+def _logit(input: Any, *, eps: float) -> Tensor:
+    """log(x / (1 - x)), x first brought within eps and 1 - eps unless eps is negative."""
+    return elementwise.logit(input, None if eps < 0 else eps)
+
+
+define("GeLU", _gelu)
+define("FastGeLU", _fast_gelu)
+define("Elu", activations.elu, alpha=1.0)
+define("SeLU", activations.selu)
+define("Mish", activations.mish)
+define("HSwish", activations.hardswish)
+define("HSigmoid", activations.hardsigmoid)
+define("Logit", _logit, eps=-1.0)
+define("Softplus", activations.softplus)
+define("Softsign", activations.softsign)
+define("ReLU6", activations.relu6)
+define("PReLU", activations.prelu)
+define("SmoothL1Loss", losses.smooth_l1_loss, beta=1.0, reduction="none")
+define("BinaryCrossEntropy", losses.binary_cross_entropy, reduction="mean")
+define("BCEWithLogitsLoss", losses.binary_cross_entropy_with_logits, reduction="mean")
+define("KLDivLoss", losses.kl_div, reduction="mean")
+define("SoftmaxCrossEntropyWithLogits", _softmax_cross_entropy)
+define("SparseSoftmaxCrossEntropyWithLogits", _sparse_softmax_cross_entropy, is_grad=False)
+define("SigmoidCrossEntropyWithLogits", _sigmoid_cross_entropy)
+
+
+# Random -------------------------------------------------------------------------------------------
+
+
+@one_plan
+def _uniform_real(shape: Any, *, seed: int, seed2: int) -> Tensor:
+    """Numbers spread evenly over [0, 1), float32."""
+    return functions._draw(arguments.integers(shape, "UniformReal", "shape"), seed, seed2)
+
+
+@one_plan
+def _standard_normal(shape: Any, *, seed: int, seed2: int) -> Tensor:
+    """Standard normal numbers, float32."""
+    return functions._draw_normal(arguments.integers(shape, "StandardNormal", "shape"), seed, seed2)
+
+
+@one_plan
+def _dropout(x: Any, *, keep_prob: float, Seed0: int, Seed1: int) -> tuple[Tensor, Tensor]:
+    """(x with each element kept with probability keep_prob and divided by it, the mask)."""
+    keep = arguments.number(keep_prob, "Dropout", "keep_prob", above=0, most=1)
+    return functions._dropout(arguments.tensor(x, "Dropout", "x"), keep, Seed0, Seed1)
+
+
+define("UniformReal", _uniform_real, seed=0, seed2=0)
+define("StandardNormal", _standard_normal, seed=0, seed2=0)
+define("Dropout", _dropout, keep_prob=0.5, Seed0=0, Seed1=0)
+
+
+# Parameters and control ---------------------------------------------------------------------------
+
+define("Assign", composition.assign)
+define("AssignAdd", composition.assign_add)
+define("AssignSub", composition.assign_sub)
+define("Depend", composition.depend)
+define("Print", composition.print_)
+define("Partial", composition.partial)
+define("ScalarSummary", summaries.scalar_summary)
+define("ImageSummary", summaries.image_summary)
+define("TensorSummary", summaries.tensor_summary)
+define("HistogramSummary", summaries.histogram_summary)

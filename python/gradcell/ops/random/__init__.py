@@ -1,0 +1,1 @@
+"""Random numbers, and the state they are drawn from."""

@@ -1,0 +1,1 @@
+"""Ops along axes: sums and extrema, running sums, statistics, sets."""

@@ -1,0 +1,421 @@
+"""Reductions along axes: sums, means, extrema, moments, norms; and cumulative sums.
+
+axis (dim): an integer, a tuple or list of them, or None or () for all. Reduced dimensions go, or
+stay with size 1 where keepdims (keep_dims, keepdim) is set. An axis out of range is a ValueError.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.convert import to_dtype
+from gradcell.base.location import where as _where
+from gradcell.ops.arrays import indexing
+from gradcell.ops.one_plan import in_float32, one_plan
+
+__all__ = [
+    "all", "amax", "amin", "any", "argmax", "argmin", "count_nonzero", "cumsum", "logsumexp", "max",
+    "mean", "min", "norm", "prod", "reduce_sum", "std", "sum", "var",
+]  # fmt: skip
+
+_ops = _core.ops
+
+
+def _axes(axis: Any) -> Any:
+    if axis is None or type(axis) in (int, tuple, list):
+        return axis  # the core looks into them
+    return arguments.integers(axis, "reduction", "axis")
+
+
+def _reduced_count(x: Tensor, axis: Any, op: str) -> int:
+    return math.prod(x.shape[a] for a in arguments.axes_of(_axes(axis), x.ndim, op))
+
+
+def _wide(x: Tensor, dtype: Any) -> Tensor:
+    """In `dtype`, or with integers and bools as int64; unsigned ones of more than 8 bits as they are."""
+    if dtype is not None:
+        return _ops.cast(x, to_dtype(dtype))
+    as_it_is = x.dtype.is_floating or x.dtype.name in ("uint16", "uint32", "uint64")
+    return x if as_it_is else _ops.cast(x, _core.int64)
+
+
+def sum(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum. Integers and bools are added up as int64 unless dtype says otherwise."""
+    return _ops.reduce_sum(_wide(arguments.tensor(input, "sum"), dtype), _axes(dim), keepdim)
+
+
+def reduce_sum(x: Any, axis: Any = ()) -> Tensor:
+    """The sum, in the dtype of x."""
+    return _ops.reduce_sum(x, _axes(axis))
+
+
+def mean(x: Any, axis: Any = None, keep_dims: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean, in the dtype of x: for integers rounded down. Raises TypeError for bool."""
+    if dtype is not None:
+        x = _ops.cast(x, to_dtype(dtype))
+    return _ops.mean(x, _axes(axis), keep_dims)
+
+
+@one_plan
+def prod(input: Any, axis: Any = None, keep_dims: bool = False, dtype: Any = None) -> Tensor:
+    """The product. Integers and bools are multiplied as int64 unless dtype says otherwise.
+
+    Its derivatives of any order divide by nothing, so elements that are zero need no special rule.
+    """
+    return _prod(_wide(arguments.tensor(input, "prod"), dtype), axis, keep_dims)
+
+
+def _prod(x: Tensor, axis: Any, keep_dims: bool) -> Tensor:
+    axes = arguments.axes_of(_axes(axis), x.ndim, "ReduceProd")
+    if x.dtype.is_complex:
+        return _complex_prod(x, axes, keep_dims)
+    half = x.dtype in (_core.float16, _core.bfloat16)
+    product = _ops.reduce_prod(_ops.cast(x, _core.float32) if half else x, axes, keep_dims)
+    return _ops.cast(product, x.dtype)
+
+
+@one_plan
+def _complex_prod(x: Tensor, axes: list[int], keep_dims: bool) -> Tensor:
+    """By halves: the front of the elements times their back, until one is left."""
+    kept = [i for i in range(x.ndim) if i not in axes]
+    sizes = [x.shape[i] for i in kept]
+    n = int(np.prod([x.shape[i] for i in axes], dtype=np.int64))
+    t = _ops.reshape(_ops.transpose(x, kept + axes), [*sizes, n])
+
+    def window(start: int, size: int) -> Tensor:
+        first = [0] * len(sizes)
+        return _ops.slice(t, [*first, start], [*sizes, size], [1] * t.ndim)
+
+    if n == 0:
+        t = Tensor(np.ones([*sizes, 1]), x.dtype)
+    while n > 1:
+        half = n // 2
+        both = _ops.mul(window(0, half), window(half, half))
+        t = _ops.concat([both, window(2 * half, 1)], t.ndim - 1) if n % 2 else both
+        n -= half
+    return _ops.reshape(
+        t, [1 if i in axes else d for i, d in enumerate(x.shape)] if keep_dims else sizes
+    )
+
+
+def _truth(x: Tensor) -> Tensor:
+    return x if x.dtype == _core.bool else _ops.not_equal(x, 0)
+
+
+@one_plan
+def all(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
+    """Whether all elements are true (not zero); true for none. The result is bool."""
+    false = _ops.logical_not(_truth(arguments.tensor(input, "all")))
+    return _ops.equal(_ops.reduce_sum(false, _axes(axis), keep_dims), 0)
+
+
+@one_plan
+def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
+    """Whether any element is true (not zero); false for none. The result is bool."""
+    true = _truth(arguments.tensor(input, "any"))
+    return _ops.greater(_ops.reduce_sum(true, _axes(axis), keep_dims), 0)
+
+
+def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = None) -> Tensor:
+    """How many elements are not zero: int32 unless dtype says otherwise."""
+    return sum(
+        _truth(arguments.tensor(x, "count_nonzero")), axis, keep_dims, dtype=dtype or "int32"
+    )
+
+
+# Extrema ------------------------------------------------------------------------------------------
+
+
+def _extremum(
+    largest: bool, x: Tensor, axis: Any, keepdims: bool, initial: Any, mask: Any
+) -> Tensor:
+    name = "Max" if largest else "Min"
+    if mask is not None:
+        if initial is None:
+            raise ValueError(f"{name.lower()}: `where` needs a value for `initial`{_where()}")
+        x = _ops.where(mask, x, initial)
+    if initial is None and _reduced_count(x, axis, f"Reduce{name}") == 0:
+        raise ValueError(
+            f"{name} cannot deal with empty input: shape {list(x.shape)} has no element{_where()}"
+        )
+    if x.dtype == _core.bool:
+        return _ops.cast(
+            _extremum(largest, _ops.cast(x, _core.int32), axis, keepdims, initial, None), _core.bool
+        )
+    y: Tensor
+    if _reduced_count(x, axis, f"Reduce{name}") == 0:
+        shape = _ops.reduce_sum(x, _axes(axis), keepdims).shape
+        return _ops.full(list(shape), initial, x.dtype)
+    y = (_ops.reduce_max if largest else _ops.reduce_min)(x, _axes(axis), keepdims)
+    if initial is not None:
+        y = (_ops.maximum if largest else _ops.minimum)(y, initial)
+    return y
+
+
+@one_plan
+def amax(
+    input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> Tensor:
+    """The largest element. Elements that tie for it share the derivative equally.
+
+    initial: the result is at least this. where: a bool tensor of the elements that count; it needs
+    initial. Raises ValueError if there is no element.
+    """
+    return _extremum(True, arguments.tensor(input, "amax"), axis, keepdims, initial, where)
+
+
+@one_plan
+def amin(
+    input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> Tensor:
+    """The smallest element; otherwise as amax."""
+    return _extremum(False, arguments.tensor(input, "amin"), axis, keepdims, initial, where)
+
+
+def _with_index(
+    largest: bool, x: Tensor, axis: Any, keepdims: bool, initial: Any, mask: Any
+) -> tuple[Tensor, Tensor]:
+    if axis is None or x.ndim == 0:
+        value = _extremum(largest, x, None, False, initial, mask)
+        return value, _ops.full([], 0, _core.int64)
+    name = "max" if largest else "min"
+    a = arguments.axis_of(axis, x.ndim, name)
+    if mask is not None or initial is not None:
+        if initial is None:
+            raise ValueError(f"{name}: `where` needs a value for `initial`{_where()}")
+        x = (
+            (_ops.maximum if largest else _ops.minimum)(x, initial)
+            if mask is None
+            else _ops.where(mask, x, initial)
+        )
+    if x.shape[a] == 0:
+        raise ValueError(
+            f"{name.capitalize()} cannot deal with empty input: shape {list(x.shape)} has no "
+            f"element{_where()}"
+        )
+    kept = _argument(largest, x, a, True)
+    value = indexing.gather_elements(x, a, kept)
+    if keepdims:
+        return value, kept
+    shape = [n for i, n in enumerate(x.shape) if i != a]
+    return _ops.reshape(value, shape), _ops.reshape(kept, shape)
+
+
+def _argument(largest: bool, x: Tensor, axis: int, keepdims: bool) -> Tensor:
+    if x.dtype == _core.bool:
+        x = _ops.cast(x, _core.int32)
+    index = (_ops.argmax if largest else _ops.argmin)(x, axis, keepdims)
+    return _ops.cast(index, _core.int64)
+
+
+@one_plan
+def max(
+    input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> tuple[Tensor, Tensor]:
+    """(the largest elements, their indices as int64) along an axis.
+
+    The derivative goes to the first of several that tie. With axis None, (the largest of all, 0),
+    and ties share the derivative. initial: the result is at least
+    this. where: a bool tensor of the elements that count; it needs initial. Raises ValueError if there is no
+    element.
+    """
+    return _with_index(True, arguments.tensor(input, "max"), axis, keepdims, initial, where)
+
+
+@one_plan
+def min(
+    input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
+) -> tuple[Tensor, Tensor]:
+    """(the smallest elements, their indices as int64) along an axis.
+
+    The derivative goes to the first of several that tie. With axis None, (the smallest of all, 0),
+    and ties share the derivative. initial: the result is at most this. where: a bool tensor of the
+    elements that count; it needs initial. Raises ValueError if there is no element.
+    """
+    return _with_index(False, arguments.tensor(input, "min"), axis, keepdims, initial, where)
+
+
+def _flat_argument(largest: bool, input: Any, axis: Any, keepdims: bool) -> Tensor:
+    x = arguments.tensor(input, "argmax" if largest else "argmin")
+    if axis is not None and x.ndim:
+        return _argument(largest, x, arguments.axis_of(axis, x.ndim, "argmax"), keepdims)
+    index = _argument(largest, _ops.reshape(x, [x.size]), 0, False)
+    return _ops.reshape(index, [1] * x.ndim) if keepdims else index
+
+
+@one_plan
+def argmax(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """The index of the (first) largest element along dim, int64; None: in the flattened tensor."""
+    return _flat_argument(True, input, dim, keepdim)
+
+
+@one_plan
+def argmin(input: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The index of the (first) smallest element along axis, int32; None: in the flattened one."""
+    return _ops.cast(_flat_argument(False, input, axis, keepdims), _core.int32)
+
+
+# Moments and norms --------------------------------------------------------------------------------
+
+
+def _var(x: Tensor, axis: Any, ddof: int, keepdims: bool) -> Tensor:
+    axes = arguments.axes_of(_axes(axis), x.ndim, "var")
+    count = _reduced_count(x, axes, "var")
+    if not axes:
+        return _ops.mul(x, 0)
+    centred = _ops.sub(x, _ops.mean(x, axes, True))
+    if ddof == 0:
+        return _ops.mean(_ops.square(centred), axes, keepdims)
+    return _ops.div(_ops.reduce_sum(_ops.square(centred), axes, keepdims), float(count - ddof))
+
+
+@one_plan
+@in_float32
+def var(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
+    """The variance: the sum of squared deviations from the mean over (count - ddof).
+
+    ddof True is 1, False 0. Integers are taken as float32.
+    """
+    return _var(arguments.floating(arguments.tensor(input, "var")), axis, int(ddof), keepdims)
+
+
+@one_plan
+@in_float32
+def std(input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False) -> Tensor:
+    """The standard deviation, the square root of var."""
+    return _ops.sqrt(
+        _var(arguments.floating(arguments.tensor(input, "std")), axis, int(ddof), keepdims)
+    )
+
+
+@in_float32
+def _vector_norm(x: Tensor, order: float, axes: Any, keepdim: bool) -> Tensor:
+    if x.dtype.is_complex:  # of the absolute values, and complex as MindSpore's is
+        return _ops.cast(_vector_norm(_size(x), order, axes, keepdim), x.dtype)
+    if order == 2:
+        return length(_ops.reduce_sum(_ops.square(x), axes, keepdim))
+    if order == 1:
+        return _ops.reduce_sum(_ops.abs(x), axes, keepdim)
+    if order == math.inf:
+        return _ops.reduce_max(_ops.abs(x), axes, keepdim)
+    if order == -math.inf:
+        return _ops.reduce_min(_ops.abs(x), axes, keepdim)
+    if order == 0:
+        return _ops.cast(_ops.reduce_sum(_ops.not_equal(x, 0), axes, keepdim), x.dtype)
+    powers = _ops.reduce_sum(_ops.pow(_ops.abs(x), float(order)), axes, keepdim)
+    return length(powers, float(order))
+
+
+def length(powers: Tensor, order: float = 2.0) -> Tensor:
+    """The norm of which powers is the sum: its root. At 0, where a norm has a kink, derivatives are taken to
+    be 0, so that the distance of a point from itself has a gradient."""
+    zero = _ops.equal(powers, 0)
+    positive = _ops.where(zero, 1, powers)
+    root = _ops.sqrt(positive) if order == 2 else _ops.pow(positive, 1.0 / order)
+    return _ops.where(zero, 0, root)
+
+
+def _size(x: Tensor) -> Tensor:
+    """The absolute values of complex numbers, real."""
+    pairs = _ops.view_as_real(_ops.abs(x))
+    return _ops.reduce_sum(pairs, [pairs.ndim - 1])  # their imaginary parts are zero
+
+
+@in_float32
+def _matrix_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Tensor:
+    if order == "fro":
+        return _vector_norm(x, 2, axes, keepdim)
+    if order in (2, -2, "nuc"):
+        return _spectral_norm(x, order, axes, keepdim)
+    along = {1: axes[0], -1: axes[0], math.inf: axes[1], -math.inf: axes[1]}.get(order)
+    if along is None:
+        raise ValueError(f"norm: order {order!r} of a matrix is not supported{_where()}")
+    if x.dtype.is_complex:
+        return _ops.cast(_matrix_norm(_size(x), order, axes, keepdim), x.dtype)
+    sums = _ops.reduce_sum(_ops.abs(x), [along], True)
+    y = (_ops.reduce_max if order > 0 else _ops.reduce_min)(sums, axes, True)
+    if keepdim:
+        return y
+    return _ops.reshape(y, [n for i, n in enumerate(x.shape) if i not in axes])
+
+
+def _spectral_norm(x: Tensor, order: Any, axes: list[int], keepdim: bool) -> Tensor:
+    """The largest singular value, for order 2; the smallest, -2; their sum, 'nuc'."""
+    factorisations = importlib.import_module("gradcell.ops.matrices.factorisations")
+    rest = [i for i in range(x.ndim) if i not in axes]
+    values = factorisations.svd(_core.views.transpose(x, [*rest, *axes]), compute_uv=False)
+    reduce = {2: _ops.reduce_max, -2: _ops.reduce_min, "nuc": _ops.reduce_sum}[order]
+    y = reduce(values, [values.ndim - 1], False)
+    y = _ops.cast(y, x.dtype) if x.dtype.is_complex else y
+    return _ops.reshape(y, [1 if i in axes else n for i, n in enumerate(x.shape)]) if keepdim else y
+
+
+@one_plan
+def norm(
+    A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """The norm of vectors or matrices.
+
+    ord None: the 2-norm over all of dim. A number: the vector norm (sum |x|^ord)^(1/ord) over one
+    dim (or, without dim, of a 1-D tensor), inf, -inf and 0 as usual. Over two dims, of matrices:
+    'fro', 1, -1 (columns' sums), inf, -inf (rows' sums), 2, -2 (the largest and smallest singular value),
+    'nuc' (their sum). Its derivative at zero is NaN.
+
+    Raises ValueError for an order that does not exist for that many dims, TypeError for one that is
+    no number.
+    """
+    x = arguments.floating(arguments.tensor(A, "norm"))
+    if ord is not None and not isinstance(ord, str):  # a tensor could be differentiated by
+        ord = arguments.number(ord, "norm", "ord")
+    if dtype is not None:
+        x = _ops.cast(x, to_dtype(dtype))
+    if dim is None and (ord is None or x.ndim not in (1, 2)):
+        if ord not in (None, 2):
+            raise ValueError(
+                f"norm: ord {ord!r} needs dim for a tensor of {x.ndim} dimensions{_where()}"
+            )
+        return _vector_norm(x, 2, list(range(x.ndim)), keepdim)
+    axes = arguments.axes_of(dim, x.ndim, "norm", "dim")
+    if ord is None:
+        return _vector_norm(x, 2, axes, keepdim)
+    if len(axes) == 2:
+        return _matrix_norm(x, ord, axes, keepdim)
+    if isinstance(ord, str) or len(axes) > 2:
+        raise ValueError(
+            f"norm: ord {ord!r} is not supported over {len(axes)} dimensions{_where()}"
+        )
+    return _vector_norm(x, ord, axes, keepdim)
+
+
+def _finite_shift(x: Tensor, axis: Any) -> Tensor:
+    """The largest element along axis, kept, as a constant; 0 where it is infinite or NaN."""
+    top = _ops.stop_gradient(_ops.reduce_max(x, axis, True))
+    return _ops.where(_ops.isfinite(top), top, 0)
+
+
+@one_plan
+@in_float32
+def logsumexp(input: Any, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """log(sum(exp(input))), without overflow: the largest element is taken out first."""
+    x = arguments.floating(arguments.tensor(input, "logsumexp"))
+    axes = arguments.axes_of(_axes(dim), x.ndim, "logsumexp", "dim")
+    if _reduced_count(x, axes, "logsumexp") == 0:
+        return _ops.log(_ops.reduce_sum(x, axes, keepdim))
+    top = _finite_shift(x, axes)
+    total = _ops.reduce_sum(_ops.exp(_ops.sub(x, top)), axes, True)
+    y = _ops.add(_ops.log(total), top)
+    return y if keepdim else _ops.reshape(y, [n for i, n in enumerate(x.shape) if i not in axes])
+
+
+def cumsum(x: Any, axis: Any, dtype: Any = None) -> Tensor:
+    """The sums of all elements up to each along axis, in x's dtype unless dtype says otherwise."""
+    if dtype is not None:
+        x = _ops.cast(x, to_dtype(dtype))
+    return _ops.cumsum(x, arguments.integer(axis, "CumSum", "axis"))

@@ -1,0 +1,154 @@
+"""Running products and extrema along a dimension, differences, and the trapezoidal rule."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.convert import to_dtype
+from gradcell.base.location import where
+from gradcell.derivatives.own_derivatives import Pushforward, call
+from gradcell.ops.arrays import indexing, shaping
+from gradcell.ops.elements import special
+from gradcell.ops.one_plan import in_float32, one_plan
+
+_ops = _core.ops
+
+
+@one_plan
+def cumprod(input: Any, dim: Any, dtype: Any = None) -> Tensor:
+    """The products of all elements up to each along dim, in input's dtype unless dtype says otherwise.
+
+    Derivatives of any order are exact where elements are zero too. Raises ValueError for a dim that
+    is not there.
+    """
+    x = arguments.tensor(input, "cumprod")
+    x = x if dtype is None else _ops.cast(x, to_dtype(dtype))
+    a = arguments.axis_of(dim, x.ndim, "cumprod", "dim")
+    return running_product(x, a, exclusive=False, reverse=False) if x.ndim else x
+
+
+@one_plan
+def running_product(x: Any, axis: Any, *, exclusive: bool, reverse: bool) -> Tensor:
+    """CumProd: the products of all elements up to each, itself left out if exclusive; from the end if
+    reverse. Of complex numbers by doubling."""
+    t = arguments.tensor(x, "CumProd", "x")
+    if not t.dtype.is_complex:
+        return _ops.cumprod(t, axis, exclusive, reverse)
+    a = arguments.axis_of(axis, t.ndim, "CumProd")
+    n, reach = t.shape[a], 1
+    t = shaping.flip(t, (a,)) if reverse else t
+    if exclusive and n:
+        one = Tensor(np.ones([1 if i == a else d for i, d in enumerate(t.shape)]), t.dtype)
+        t = _ops.concat([one, shaping._window(t, a, 0, n - 1)], a)
+    while reach < n:
+        late, early = shaping._window(t, a, reach, n - reach), shaping._window(t, a, 0, n - reach)
+        t = _ops.concat([shaping._window(t, a, 0, reach), _ops.mul(late, early)], a)
+        reach *= 2
+    return shaping.flip(t, (a,)) if reverse else t
+
+
+@one_plan
+def _running(x: Tensor, axis: int, largest: bool, place: _core.DType) -> tuple[Tensor, Tensor]:
+    fixed, inner = _ops.stop_gradient(x), x.ndim - 1 - axis
+    places = _ops.running_best(fixed, inner, largest)
+    values = _ops.running_best(fixed, inner, largest, True)
+    if x.dtype.is_floating:
+
+        def push(xs: Any, outputs: Any, tangents: Any, places: Tensor) -> list[Tensor]:
+            return [indexing._at_places(tangents[0], axis, places)]
+
+        rule = Pushforward("cummax" if largest else "cummin", push, places)
+        (values,) = call([_core.record(values)], [_core.record(x)], rule)
+    return values, _ops.cast(places, place)
+
+
+def _run(input: Any, axis: Any, name: str, place: _core.DType) -> tuple[Tensor, Tensor]:
+    x = indexing.sortable(input, name)
+    a = arguments.axis_of(axis, x.ndim, name)
+    if x.ndim == 0:
+        return x, _ops.full([], 0, place)
+    return _running(x, a, name == "cummax", place)
+
+
+def cummax(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
+    """(the largest element up to each along axis, its index; of equal ones the last)."""
+    return _run(input, axis, "cummax", _core.int64)
+
+
+def cummin(input: Any, axis: Any) -> tuple[Tensor, Tensor]:
+    """(the smallest element up to each along axis, its index; of equal ones the last)."""
+    return _run(input, axis, "cummin", _core.int32)
+
+
+@one_plan
+@in_float32
+def logcumsumexp(input: Any, axis: Any) -> Tensor:
+    """log of the sums of exp of all elements up to each along axis.
+
+    By doubling.
+    """
+    x = arguments.tensor(input, "logcumsumexp")
+    a = arguments.axis_of(axis, x.ndim, "logcumsumexp")
+    reach = 1
+    while x.ndim and reach < x.shape[a]:
+        head = shaping._window(x, a, 0, reach)
+        late = shaping._window(x, a, reach, x.shape[a] - reach)
+        early = shaping._window(x, a, 0, x.shape[a] - reach)
+        both = special.log_sum(late, early)
+        x = _ops.concat([head, both], a)
+        reach *= 2
+    return x
+
+
+@one_plan
+def diff(x: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
+    """The n-th differences along axis, with prepend and append joined on first."""
+    t = arguments.tensor(x, "diff", "x")
+    a = arguments.axis_of(axis, t.ndim, "diff")
+    parts = [p for p in (prepend, t, append) if p is not None]
+    t = t if len(parts) == 1 else _ops.concat(parts, a)
+    if t.ndim == 0 or arguments.integer(n, "diff", "n") < 0:
+        raise ValueError(
+            f"diff: needs a dimension and n >= 0, got {list(t.shape)} and {n}{where()}"
+        )
+    for _ in range(min(n, t.shape[a])):
+        count = t.shape[a] - 1
+        late, early = (shaping._window(t, a, i, max(count, 0)) for i in (1, 0))
+        t = _ops.logical_xor(late, early) if t.dtype == _core.bool else _ops.sub(late, early)
+    return t
+
+
+@one_plan
+def trapz(y: Any, x: Any = None, *, dx: Any = 1.0, dim: int = -1) -> Tensor:
+    """The integral of y along dim by the trapezoidal rule; x: where y was taken, or dx apart."""
+    t = arguments.floating(arguments.tensor(y, "trapz", "y"))
+    a = arguments.axis_of(dim, t.ndim, "trapz", "dim")
+    step: Any = dx
+    if x is not None:
+        points = arguments.tensor(x, "trapz", "x")
+        step = diff(points, axis=-1 if points.ndim == 1 else a)
+        if points.ndim == 1:
+            step = _ops.reshape(step, [step.size] + [1] * (t.ndim - 1 - a))
+    n = t.shape[a] - 1
+    if x is None and n > 0:  # one sum, in which the ends count half
+        shares = np.ones(n + 1)
+        shares[[0, -1]] = 0.5
+        rest = [d for i, d in enumerate(t.shape) if i != a]
+        if t.dtype in (_core.float32, _core.float64) and a in (0, t.ndim - 1):
+            if a == 0:
+                weight = Tensor(shares.reshape(1, -1), t.dtype)
+                total = _ops.matmul(weight, _ops.reshape(t, [n + 1, math.prod(rest)]))
+            else:
+                weight = Tensor(shares.reshape(-1, 1), t.dtype)
+                total = _ops.matmul(_ops.reshape(t, [math.prod(rest), n + 1]), weight)
+            return _ops.mul(_ops.reshape(total, rest), step)
+        weight = Tensor(shares.reshape([-1] + [1] * (t.ndim - 1 - a)), t.dtype)
+        return _ops.mul(_ops.reduce_sum(_ops.mul(t, weight), a), step)
+    pairs = _ops.add(shaping._window(t, a, 1, n), shaping._window(t, a, 0, n))
+    return _ops.reduce_sum(_ops.mul(_ops.mul(pairs, 0.5), step), a)

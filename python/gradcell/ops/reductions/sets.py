@@ -1,0 +1,193 @@
+"""Unique elements, searches, membership, functions of integers.
+
+How many elements are unique only their values say; the rest is ops of the graph.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.ops.arrays import indexing
+from gradcell.ops.one_plan import one_plan
+from gradcell.ops.reductions import reductions
+
+_ops = _core.ops
+
+
+def unique(input: Any) -> tuple[Tensor, Tensor]:
+    """(the different elements, in the order of their first occurrence; the place of each of input's
+    elements among them, int32, or int64 for int64). Asks for the value."""
+    x = arguments.tensor(input, "unique")
+    place = _core.int64 if x.dtype == _core.int64 else _core.int32
+    first, index = _core.first_occurrences(x, place)
+    return _ops.gather(_ops.reshape(x, [x.size]), first, 0), index
+
+
+def unique_with_pad(x: Any, pad_num: Any) -> tuple[Tensor, Tensor]:
+    """As unique, filled up with pad_num to x's length."""
+    values, index = unique(x)
+    missing = [index.size - values.size]
+    return _ops.concat([values, _ops.full(missing, pad_num, values.dtype)], 0), index
+
+
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+) -> Any:
+    """Without elements (slices along dim) that equal the one before; with return_inverse the place of
+    each in the result, with return_counts the length of each run. Asks for the value."""
+    x = arguments.tensor(input, "unique_consecutive")
+    t, a = (
+        (_ops.reshape(x, [x.size]), 0)
+        if dim is None
+        else (x, arguments.axis_of(dim, x.ndim, "unique"))
+    )
+    length = t.shape[a]
+    known = None
+    if t.ndim == 1 and not t.dtype.is_complex:
+        begins, known = _core.runs(t)
+    else:
+        rows = np.moveaxis(t.asnumpy(), a, 0).reshape(length, -1)
+        new = np.ones(length, bool)
+        new[1:] = (rows[1:] != rows[:-1]).any(1)
+        begins = Tensor(np.flatnonzero(new))
+    if known is None or not _core.is_plain(t) or _core.in_trace():
+        known = _ops.gather(t, begins, a)
+    out: list[Tensor] = [known]
+    counts = np.diff(begins.asnumpy() if return_inverse or return_counts else [], append=length)
+    if return_inverse:
+        place = np.repeat(np.arange(begins.size), counts)
+        out.append(Tensor(place.reshape(x.shape) if dim is None else place))
+    if return_counts:
+        out.append(Tensor(counts))
+    return out[0] if len(out) == 1 else tuple(out)
+
+
+def _comparable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in one dtype, as NumPy compares them: integers and floats in float64."""
+    if a.dtype == b.dtype:
+        return a, b
+    mixed = a.dtype.is_floating != b.dtype.is_floating and not (
+        a.dtype.is_complex or b.dtype.is_complex
+    )
+    dtype = _core.float64 if mixed else _core.promote(a.dtype, b.dtype)
+    return _ops.cast(a, dtype), _ops.cast(b, dtype)
+
+
+def _numbers(value: Any) -> Tensor:
+    return value if isinstance(value, Tensor) else Tensor(np.asarray(value))
+
+
+@one_plan
+def _place(line: Tensor, x: Tensor, right: bool, dtype: _core.DType) -> Tensor:
+    line, wanted = _comparable(line, x)
+    rows = _ops.reshape(wanted, [wanted.size]) if line.ndim == 1 else wanted
+    found = _ops.place_in_line(_ops.stop_gradient(line), _ops.stop_gradient(rows), right)
+    return _ops.cast(_ops.reshape(found, list(x.shape)), dtype)
+
+
+def searchsorted(
+    sorted_sequence: Any, values: Any, *, out_int32: bool = False, right: bool = False,
+    side: Any = None, sorter: Any = None,
+) -> Tensor:  # fmt: skip
+    """Where to put values into a sequence that is in order along its last dimension: before equal
+    elements, behind them for right or side 'right'. int64, or int32 for out_int32.
+
+    A sequence of rows [..., n] takes rows of values [..., k]. Raises ValueError where they do not fit.
+    """
+    line = indexing.sortable(sorted_sequence, "searchsorted", "sorted_sequence")
+    if line.ndim == 0:
+        raise ValueError(f"searchsorted: a sequence is needed, got a number{where()}")
+    if sorter is not None:
+        line = indexing.gather_elements(line, -1, sorter)
+    dtype = _core.int32 if out_int32 else _core.int64
+    return _place(line, _numbers(values), bool(right or side == "right"), dtype)
+
+
+def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
+    """The interval between boundaries that each element lies in, int32; right: those on a boundary
+    belong to the interval below it."""
+    x = arguments.tensor(input, "bucketize")
+    return _place(_numbers(boundaries), x, not right, _core.int32)
+
+
+def isin(elements: Any, test_elements: Any, invert: bool = False) -> Tensor:
+    """Whether each element is among test_elements (is not, if invert); NaN is among none."""
+    return _is_among(arguments.operand(elements, "isin"), _numbers(test_elements), bool(invert))
+
+
+@one_plan
+def _is_among(x: Tensor, tests: Tensor, invert: bool) -> Tensor:
+    a, b = (_ops.reshape(_ops.stop_gradient(t), [t.size]) for t in _comparable(x, tests))
+    if a.dtype.is_complex:
+        pairs = _ops.equal(_ops.reshape(a, [a.size, 1]), b)
+        found = reductions.any(pairs, 1) if b.size else _ops.full([a.size], False, _core.bool)
+    else:
+        found = _ops.among(a, b)
+    found = _ops.reshape(found, list(x.shape))
+    return _ops.logical_not(found) if invert else found
+
+
+# Integers -----------------------------------------------------------------------------------------
+
+
+def _integer_dtype(a: Tensor, b: Tensor, known_a: bool, known_b: bool) -> _core.DType:
+    """The dtype that both go into: a number takes that of a tensor, unless that is bool."""
+    if known_a == known_b:
+        return _core.promote(a.dtype, b.dtype)  # type: ignore[no-any-return]
+    own, number = (a, b) if known_a else (b, a)
+    return number.dtype if own.dtype == _core.bool else own.dtype
+
+
+#: In the order of the core's.
+_FUNCTIONS = ["and", "or", "xor", "left_shift", "right_shift", "gcd", "lcm"]
+
+
+@one_plan
+def _of_integers(name: str, a: Tensor, b: Tensor) -> Tensor:
+    dims = list(np.broadcast_shapes(tuple(a.shape), tuple(b.shape)))
+    a, b = (x if x.ndim == 0 else _ops.broadcast_to(x, dims) for x in (a, b))
+    return _ops.of_integers(a, b, _FUNCTIONS.index(name))
+
+
+def _integers(name: str, text: str, logical: Any = None) -> Any:
+    """logical: the same of bools; None: there is none."""
+    function = name.removeprefix("bitwise_")
+
+    def op(input: Any, other: Any) -> Tensor:
+        a, b = (v if isinstance(v, Tensor) else Tensor(v) for v in (input, other))
+        for x in (a, b):
+            if x.dtype.is_floating:
+                raise TypeError(f"{name}: integers are needed, got {x.dtype}{where()}")
+        dtype = _integer_dtype(a, b, isinstance(input, Tensor), isinstance(other, Tensor))
+        if dtype == _core.bool:
+            if logical is None:
+                raise TypeError(f"{name}: not defined for bool{where()}")
+            return logical(a, b)  # type: ignore[no-any-return]
+        return _of_integers(function, _ops.cast(a, dtype), _ops.cast(b, dtype))
+
+    op.__name__ = op.__qualname__ = name
+    op.__doc__ = f"{text}, elementwise over integers, which broadcast. Raises TypeError for others."
+    return op
+
+
+bitwise_and = _integers("bitwise_and", "The bits that both have", _ops.logical_and)
+bitwise_or = _integers("bitwise_or", "The bits that one of both has", _ops.logical_or)
+bitwise_xor = _integers("bitwise_xor", "The bits that only one of both has", _ops.logical_xor)
+bitwise_left_shift = _integers("bitwise_left_shift", "input times 2^other")
+bitwise_right_shift = _integers("bitwise_right_shift", "input over 2^other, down")
+
+
+def bitwise_not(input: Any) -> Tensor:
+    """All bits turned over: -1 - input for integers, not for bool."""
+    x = arguments.tensor(input, "bitwise_not")
+    return _ops.logical_not(x) if x.dtype == _core.bool else _ops.sub(-1, x)
+
+
+gcd = _integers("gcd", "The greatest common divisor")
+lcm = _integers("lcm", "The least common multiple")

@@ -1,0 +1,271 @@
+"""Medians, quantiles, sums that skip NaN, moments in pairs, covariances, counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.convert import to_dtype
+from gradcell.base.location import where
+from gradcell.ops.arrays import indexing, shaping
+from gradcell.ops.elements import complex_numbers
+from gradcell.ops.one_plan import in_float32, one_plan
+from gradcell.ops.reductions import reductions
+
+_ops = _core.ops
+
+
+# Without NaN --------------------------------------------------------------------------------------
+
+
+@one_plan
+def nansum(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum of the elements that are not NaN."""
+    x = arguments.tensor(input, "nansum")
+    return reductions.sum(_ops.where(_ops.isnan(x), 0, x), axis, keepdims, dtype=dtype)
+
+
+@one_plan
+def nanmean(input: Any, axis: Any = None, keepdims: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean of the elements that are not NaN; NaN where there are none."""
+    x = arguments.floating(arguments.tensor(input, "nanmean"))
+    x = x if dtype is None else _ops.cast(x, to_dtype(dtype))
+    there = _ops.cast(_ops.logical_not(_ops.isnan(x)), x.dtype)
+    count = _ops.reduce_sum(there, reductions._axes(axis), keepdims)
+    return _ops.div(nansum(x, axis, keepdims), count)
+
+
+# Order statistics ---------------------------------------------------------------------------------
+
+
+def _between(ordered: Tensor, axis: int, place: Tensor) -> Tensor:
+    """The elements at a fractional place along axis, between neighbours in proportion."""
+    low = _ops.floor(place)
+    high = _ops.minimum(_ops.add(low, 1.0), float(ordered.shape[axis] - 1))
+    early, late = (indexing._at_places(ordered, axis, i) for i in (low, high))
+    part = _ops.cast(_ops.sub(place, low), ordered.dtype)
+    return _ops.add(early, _ops.mul(_ops.sub(late, early), part))
+
+
+def _nan_along(x: Tensor, axis: int) -> Tensor:
+    """How many elements along axis are NaN, int32, the axis kept."""
+    dims = [1 if i == axis else n for i, n in enumerate(x.shape)]
+    if not x.dtype.is_floating:
+        return _ops.full(dims, 0, _core.int32)
+    nan = _ops.isnan(_ops.stop_gradient(x))
+    return _ops.reduce_sum(_ops.cast(nan, _core.int32), [axis], True)
+
+
+@one_plan
+def _quantiles(t: Tensor, shares: tuple[float, ...], a: int, skip: bool) -> list[Tensor]:
+    n, ordered, nan = t.shape[a], indexing.sort(t, a)[0], _nan_along(t, a)
+    count = _ops.sub(n, nan) if skip else _ops.full(list(nan.shape), n, _core.int32)
+    spoiled = _ops.equal(count, 0) if skip else _ops.greater(nan, 0)
+    reach = _ops.cast(_ops.sub(_ops.maximum(count, 1), 1), _core.float64)
+    parts = [_between(ordered, a, _ops.mul(reach, s)) for s in shares]
+    return [_ops.where(spoiled, float("nan"), part) for part in parts]
+
+
+def _quantile(input: Any, q: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> Tensor:
+    x = arguments.floating(arguments.tensor(input, name))
+    share = q.asnumpy() if isinstance(q, Tensor) else np.asarray(q, np.float64)
+    if share.ndim > 1 or ((share < 0) | (share > 1)).any():
+        raise ValueError(f"{name}: q must be a number or a vector within 0 and 1, got {q}{where()}")
+    flat = axis is None
+    t = _ops.reshape(x, [x.size]) if flat else x
+    a = 0 if flat else arguments.axis_of(axis, x.ndim, name)
+    if t.shape[a] == 0:
+        raise ValueError(f"{name}: axis {a} of shape {tuple(t.shape)} has no elements{where()}")
+    found = _quantiles(t, tuple(float(s) for s in np.atleast_1d(share)), a, skip)
+    dims = list(found[0].shape)
+    if flat:
+        dims = [1] * x.ndim if keepdims else []
+    elif not keepdims:
+        del dims[a]
+    parts = [_ops.reshape(part, dims) for part in found]
+    return shaping.stack(parts, 0) if share.ndim else parts[0]
+
+
+def quantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """The q-quantiles along axis (of all elements for None), linear between neighbours; those of
+    several q along a new first dimension. NaN where there is one."""
+    return _quantile(input, q, axis, keepdims, "quantile", False)
+
+
+def nanquantile(input: Any, q: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """As quantile, of the elements that are not NaN."""
+    return _quantile(input, q, axis, keepdims, "nanquantile", True)
+
+
+@one_plan
+def _middle(x: Tensor, a: int, keepdims: bool, skip: bool) -> tuple[Tensor, Tensor]:
+    n, order, nan = x.shape[a], indexing._order(x, a, False), _nan_along(x, a)  # NaN comes last
+    count = _ops.sub(n, nan) if skip else _ops.full(list(nan.shape), n, _core.int32)
+    middle = _ops.floor_div(_ops.maximum(_ops.sub(count, 1), 0), 2)
+    at = indexing._at_places(order, a, middle)
+    if x.dtype.is_floating and not skip:
+        first = _ops.argmax(_ops.cast(_ops.isnan(_ops.stop_gradient(x)), _core.int32), a)
+        first = _ops.cast(_ops.reshape(first, list(nan.shape)), _core.int32)
+        at = _ops.where(_ops.greater(nan, 0), first, at)
+    out, at = indexing._at_places(x, a, at), _ops.cast(at, _core.int64)
+    return (out, at) if keepdims else (shaping.squeeze(out, a), shaping.squeeze(at, a))
+
+
+def _median(input: Any, axis: Any, keepdims: bool, name: str, skip: bool) -> tuple[Tensor, Tensor]:
+    x = arguments.tensor(input, name)
+    a = arguments.axis_of(axis, x.ndim, name)
+    if x.ndim == 0:
+        return _ops.reshape(x, []), _ops.full([], 0, _core.int64)
+    if x.shape[a] == 0:
+        raise ValueError(f"{name}: axis {a} of shape {tuple(x.shape)} has no elements{where()}")
+    return _middle(x, a, bool(keepdims), skip)
+
+
+def median(input: Any, axis: Any = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """(the median along axis, of two middle elements the lower; its index)."""
+    return _median(input, axis, keepdims, "median", False)
+
+
+def nanmedian(input: Any, axis: Any = -1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """As median, of the elements that are not NaN."""
+    return _median(input, axis, keepdims, "nanmedian", True)
+
+
+@one_plan
+def aminmax(input: Any, *, axis: Any = 0, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """(the smallest, the largest element) along axis; of all for None."""
+    return reductions.amin(input, axis, keepdims), reductions.amax(input, axis, keepdims)
+
+
+# Moments ------------------------------------------------------------------------------------------
+
+
+@one_plan
+@in_float32
+def var_mean(
+    input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
+) -> tuple[Tensor, Tensor]:
+    """(the variance, the mean): ops.var and ops.mean."""
+    return reductions.var(input, axis, ddof, keepdims), reductions.mean(input, axis, keepdims)
+
+
+@one_plan
+@in_float32
+def std_mean(
+    input: Any, axis: Any = None, ddof: Any = 0, keepdims: bool = False
+) -> tuple[Tensor, Tensor]:
+    """(the standard deviation, the mean): ops.std and ops.mean."""
+    return reductions.std(input, axis, ddof, keepdims), reductions.mean(input, axis, keepdims)
+
+
+@one_plan
+@in_float32
+def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    """The covariances of the rows of a matrix: sum w (x - mean)(y - mean) / norm.
+
+    fweights: how often each column counts; aweights: its importance. norm is sum w - correction,
+    where aweights are given sum w - correction * sum(w * aweights) / sum w (as numpy.cov's).
+    """
+    x = arguments.floating(arguments.tensor(input, "cov"))
+    if x.ndim > 2:
+        raise ValueError(f"cov: at most two dimensions, got shape {list(x.shape)}{where()}")
+    x = x if x.ndim == 2 else _ops.reshape(x, [1, x.size])
+    weight = _ops.full([x.shape[1]], 1, x.dtype)
+    for w in (fweights, aweights):
+        weight = weight if w is None else _ops.mul(weight, _ops.cast(w, x.dtype))
+    total = _ops.reduce_sum(weight)
+    mean = _ops.div(_ops.reduce_sum(_ops.mul(x, weight), 1, True), total)
+    centred = _ops.sub(x, mean)
+    lost = _ops.full([], correction, x.dtype)
+    if aweights is not None:
+        share = _ops.div(_ops.reduce_sum(_ops.mul(weight, _ops.cast(aweights, x.dtype))), total)
+        lost = _ops.mul(lost, share)
+    product = _ops.matmul(_ops.mul(centred, weight), complex_numbers.adjoint(centred))
+    out = _ops.div(product, _ops.sub(total, lost))
+    return out if out.size != 1 else _ops.reshape(out, [])
+
+
+@one_plan
+@in_float32
+def corrcoef(input: Any) -> Tensor:
+    """The correlations of the rows of a matrix: cov over the standard deviations of both, within
+    -1 and 1."""
+    c = cov(input)
+    if c.ndim == 0:
+        return _ops.div(c, c)
+    deviation = _ops.sqrt(shaping.diagonal(c))
+    out = _ops.div(_ops.div(c, _ops.reshape(deviation, [c.shape[0], 1])), deviation)
+    return indexing.clamp(out, -1.0, 1.0)
+
+
+# Counts -------------------------------------------------------------------------------------------
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Tensor:
+    """How often each number from 0 on is in a vector of them, float32; with weights, their sums."""
+    x = arguments.tensor(input, "bincount")
+    whole = not (x.dtype.is_floating or x.dtype.is_complex or x.dtype == _core.bool)
+    numbers = x if not whole or x.dtype == _core.int32 else _ops.cast(x, _core.int64)
+    low, high = _core.bounds(numbers) if whole and x.ndim == 1 else (-1, -1)
+    if low < 0:
+        raise ValueError(f"bincount: a vector of numbers not below 0 is needed, got {x}{where()}")
+    length = max(high + 1, minlength)
+    if weights is None:
+        return _core.counts_of(numbers, length)
+    w = arguments.tensor(weights, "bincount", "weights")
+    return indexing.index_add(_ops.full([length], 0, w.dtype), _ops.cast(x, _core.int32), w, 0)
+
+
+def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Tensor:
+    """How many elements lie in each of `bins` equal intervals from min to max (both 0: of the
+    elements' own range), in input's dtype."""
+    x = indexing.ordered(input, "histc")
+    count = arguments.integer(bins, "histc", "bins", 1)
+    if max < min:
+        raise ValueError(f"histc: max must be larger than min, got {min} and {max}{where()}")
+    return _counted(x, count, float(min), float(max))
+
+
+def _narrow(dtype: _core.DType) -> _core.DType:
+    """What the edges between elements of this dtype are rounded to, as NumPy does."""
+    if dtype == _core.bfloat16:
+        return _core.float32  # type: ignore[no-any-return]
+    return dtype if dtype.is_floating else _core.float64  # type: ignore[no-any-return]
+
+
+@one_plan
+def _counted(x: Tensor, bins: int, low: float, high: float) -> Tensor:
+    values, narrow = _ops.reshape(_ops.stop_gradient(x), [x.size]), _narrow(x.dtype)
+    if low == high == 0 and x.size:
+        wide = _ops.cast(values, _core.float64)
+        least, most = _ops.reduce_min(wide), _ops.reduce_max(wide)
+        apart = _ops.where(_ops.equal(least, most), 0.5, 0.0)
+        least, most = _ops.sub(least, apart), _ops.add(most, apart)
+        steps = _ops.mul(
+            _ops.iota([bins], _core.float64, 0), _ops.div(_ops.sub(most, least), float(bins))
+        )
+        edges = _ops.concat([_ops.add(steps, least), _ops.reshape(most, [1])], 0)
+        edges = _ops.cast(_ops.cast(edges, narrow), _core.float64)
+    else:
+        found = np.histogram_bin_edges(np.zeros(0, narrow.name), bins, (low, high))
+        edges = Tensor(found.astype(np.float64))
+    return _ops.cast(_ops.count_between(values, edges), x.dtype)
+
+
+def reduce_mean(x: Any, axis: Any = ()) -> Tensor:
+    """The mean, in the dtype of x."""
+    return _ops.mean(x, axis)
+
+
+def reduce_max(x: Any, axis: Any = ()) -> Tensor:
+    """The largest element."""
+    return reductions.amax(x, axis)
+
+
+def reduce_min(x: Any, axis: Any = ()) -> Tensor:
+    """The smallest element."""
+    return reductions.amin(x, axis)

@@ -1,0 +1,363 @@
+"""Quasi-Newton methods: a loss of Parameters as a function of one vector, whose value and gradient are one
+compiled call, and the core's minimisers of such functions: L-BFGS, and those that keep a whole matrix."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.compilation.compiled import jit
+from gradcell.derivatives.transform import _check_weights, value_and_grad
+from gradcell.tensors.parameter import Parameter
+
+__all__ = ["BFGS", "LBFGS", "SSBFGS", "FlatLoss", "LBFGSResult", "SSBroyden", "lbfgs"]
+
+_ops = _core.ops
+_Vector = np.ndarray[Any, Any]
+
+
+class FlatLoss:
+    """loss(*args) as a function of all elements of the parameters, one behind the other.
+
+    Called with a vector of float64 it gives (value, gradient), and the parameters are what the vector
+    says from then on: one compiled call. `vector` is where they are now. What minimises functions of
+    vectors (scipy.optimize.minimize(f, f.vector, jac=True)) can be given it. Raises TypeError for what
+    are no Parameters of one floating dtype, ValueError for a vector of another size.
+    """
+
+    def __init__(self, loss: Callable[..., Tensor], parameters: Any, *args: Any) -> None:
+        arguments.function(loss, "FlatLoss")
+        self.parameters: list[Parameter] = _check_weights(parameters)
+        dtypes = {p.dtype for p in self.parameters}
+        if len(dtypes) != 1 or not next(iter(dtypes)).is_floating:
+            raise TypeError(
+                "FlatLoss: the parameters must have one floating dtype, but they are of "
+                f"{', '.join(sorted(d.name for d in dtypes)) or 'no dtype: there are none'}{where()}"
+            )
+        self.dtype = dtypes.pop()
+        self.args = args
+        self.calls = 0
+        value_and_gradient = value_and_grad(loss, None, self.parameters)
+
+        def step(vector: Tensor, *given: Any) -> tuple[Tensor, Tensor]:
+            _assign(self.parameters, vector)
+            value, gradients = value_and_gradient(*given)
+            if not isinstance(value, Tensor) or value.size != 1:
+                raise TypeError(
+                    f"FlatLoss: the loss must give one number, got "
+                    f"{list(value.shape) if isinstance(value, Tensor) else type(value).__name__}{where()}"
+                )
+            return value, _ops.concat([_ops.reshape(g, [g.size]) for g in gradients], 0)
+
+        self._step = jit(step)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return sum(p.size for p in self.parameters)
+
+    @property
+    def vector(self) -> _Vector:
+        """The parameters' elements, as float64."""
+        parts = [p.asnumpy().astype(np.float64).reshape(-1) for p in self.parameters]
+        return np.concatenate(parts)
+
+    def assign(self, vector: _Vector) -> None:
+        """Gives the parameters these elements."""
+        _assign(self.parameters, Tensor(self._checked(vector), self.dtype))
+
+    def _checked(self, vector: Any) -> _Vector:
+        found = np.asarray(vector, np.float64)
+        if found.shape != (self.size,):
+            raise ValueError(
+                f"FlatLoss: expected a vector of {self.size} elements, got shape {list(found.shape)}"
+                f"{where()}"
+            )
+        return found
+
+    def __call__(self, vector: _Vector) -> tuple[float, _Vector]:
+        """The loss and its gradient, at a vector that the parameters take over."""
+        value, gradient = self.at(Tensor(self._checked(vector), self.dtype))
+        return value, gradient.astype(np.float64)
+
+    def at(self, vector: Tensor) -> tuple[float, _Vector]:
+        """The same at a tensor of the parameters' dtype, in which the gradient comes."""
+        self.calls += 1
+        value, gradient = self._step(vector, *self.args)
+        return float(value), gradient.asnumpy()
+
+
+def _assign(parameters: Sequence[Parameter], vector: Tensor) -> None:
+    at = 0
+    for p in parameters:
+        p.set_data(_ops.reshape(_ops.slice(vector, [at], [p.size], [1]), list(p.shape)))
+        at += p.size
+
+
+#: Why a run ended, by the core's word for it.
+_REASONS = {
+    "small gradient": "the gradient is at most gradient_tolerance",
+    "small decrease": "a step lowered the loss by less than value_tolerance of it",
+    "no lower point": "no step lowers the loss: it is at a minimum, or the dtype's digits are used up",
+    "not finite": "the loss or its gradient is not finite at the start",
+    "steps": "max_steps have been taken",
+    "evaluations": "max_evaluations have been made",
+    "stopped": "the callback returned True",
+    "interrupted": "it was interrupted; the parameters are those of the best point",
+}
+
+
+@dataclass
+class LBFGSResult:
+    """How a run of a quasi-Newton method ended: the loss, the steps taken and the evaluations made in it,
+    why it ended (`reason` in a word, `message` in a sentence), whether it may go on, and all parameters'
+    elements."""
+
+    fun: float
+    nit: int
+    nfev: int
+    reason: str
+    message: str
+    x: _Vector
+
+    @property
+    def finished(self) -> bool:
+        """Whether the minimum is reached, as far as the tolerances and the dtype ask."""
+        return self.reason in ("small gradient", "small decrease", "no lower point")
+
+
+class _QuasiNewton:
+    """What all methods have in common, around one of the core's minimisers."""
+
+    _name = ""
+
+    def __init__(
+        self,
+        loss: Callable[..., Tensor],
+        parameters: Any,
+        args: tuple[Any, ...],
+        options: tuple[int, float, float],
+    ) -> None:
+        search, gradient_tolerance, value_tolerance = options
+        if search < 1 or gradient_tolerance < 0 or value_tolerance < 0:
+            raise ValueError(
+                f"{self._name}: the tolerances must not be negative and search must be at least 1, got "
+                f"{gradient_tolerance}, {value_tolerance} and {search}{where()}"
+            )
+        self.loss = FlatLoss(loss, parameters, *args)
+        name = self.loss.dtype.name.lower()
+        if name not in ("float32", "float64"):
+            raise ValueError(
+                f"{self._name}: the parameters must be float32 or float64, not {name}{where()}"
+            )
+        self._numbers: Any = np.dtype(name)
+        self._minimiser: Any = self._begun(self.loss.vector.astype(self._numbers), options)
+
+    def _begun(self, start: _Vector, options: tuple[int, float, float]) -> Any:
+        raise NotImplementedError
+
+    def run(
+        self,
+        max_steps: int = 1000,
+        *args: Any,
+        max_evaluations: int | None = None,
+        callback: Callable[[int, float], Any] | None = None,
+        progress: int = 0,
+    ) -> LBFGSResult:
+        """Takes up to max_steps steps, and leaves the parameters at the best point.
+
+        args: other arguments of the loss from now on, such as new points; the curvature found so far
+        is kept. callback(step, loss) is called after each step, and ends the run by returning True.
+        progress: prints a line every so many steps, and one at the end. Ctrl-C ends it at the best point,
+        "interrupted"; so does an error, which is raised then.
+        """
+        m = self._minimiser
+        if args or np.any(self.loss.vector.astype(self._numbers) != m.point):
+            self._begin_again(args)
+        begun, evaluations, before = time.perf_counter(), self.loss.calls, m.steps
+        steps, reason = 0, "steps" if max_steps < 1 else ""
+        try:
+            while not reason:
+                state = m.advance(*self.loss.at(Tensor(m.wanted)))
+                if state not in ("search", "stepped"):
+                    reason = state
+                if m.steps - before > steps:
+                    steps += 1
+                    if progress and steps % progress == 0:
+                        seconds = time.perf_counter() - begun
+                        print(f"{self._name}: step {steps}, loss {m.value:.6g}, {seconds:.1f} s")
+                    if callback is not None and callback(steps, m.value) is True:
+                        reason = reason or "stopped"
+                    elif steps >= max_steps:
+                        reason = reason or "steps"
+                if (
+                    not reason
+                    and max_evaluations
+                    and self.loss.calls - evaluations >= max_evaluations
+                ):
+                    reason = "evaluations"
+        except KeyboardInterrupt:
+            reason = "interrupted"
+        except BaseException:
+            self.loss.assign(m.point)
+            raise
+        self.loss.assign(m.point)
+        made = self.loss.calls - evaluations
+        if progress:
+            print(
+                f"{self._name}: {steps} steps, {made} evaluations, loss {m.value:.6g}: {_REASONS[reason]}"
+            )
+        return LBFGSResult(
+            m.value, steps, made, reason, _REASONS[reason], m.point.astype(np.float64)
+        )
+
+    def _begin_again(self, args: tuple[Any, ...]) -> None:
+        """The loss, or what the parameters are, has changed since the last step."""
+        if args:
+            self.loss.args = args
+            self._minimiser.renew()
+        vector = self.loss.vector.astype(self._numbers)
+        if np.any(vector != self._minimiser.point):
+            self._minimiser.restart(vector)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where it is and what it knows of the curvature: point, curvature (an array), steps."""
+        m = self._minimiser
+        return {"method": self._name, "point": m.point, "curvature": m.saved(), "steps": m.steps}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from what state_dict gave, the parameters included. Raises ValueError for the state of
+        another method or of other parameters."""
+        missing = {"method", "point", "curvature", "steps"} - set(state)
+        if missing or state["method"] != self._name or len(state["point"]) != self.loss.size:
+            raise ValueError(
+                f"{self._name}: the state must be one of {self._name} for {self.loss.size} elements, with "
+                f"method, point, curvature and steps; got {state.get('method')} with {sorted(state)}, "
+                f"{len(state.get('point', ()))} elements{where()}"
+            )
+        self._minimiser.load(
+            np.asarray(state["point"]), np.asarray(state["curvature"]), int(state["steps"])
+        )
+        self.loss.assign(self._minimiser.point)
+
+
+class LBFGS(_QuasiNewton):
+    """L-BFGS for loss(*args) over Parameters of one dtype, float32 or float64; a run goes on where the
+    one before has ended.
+
+    Each evaluation of the loss and its gradient is one compiled call; the direction (two loops over the
+    latest `history` pairs) and the search for a step that meets the strong Wolfe conditions are the
+    core's. (D. C. Liu, J. Nocedal, Math. Programming 45, 1989.)
+
+    history: how many pairs of steps and changes of the gradient are kept. gradient_tolerance: it ends
+    when the gradient's largest component is at most that; value_tolerance: when a step lowers the loss
+    by less than that times the loss; and always when no step lowers it (in float32 that comes at about
+    1e-7 of the loss: compute in float64 for more). search: the most evaluations for one step.
+
+    Raises what FlatLoss raises, and ValueError for parameters of another dtype or negative options.
+    """
+
+    _name = "L-BFGS"
+
+    def __init__(
+        self,
+        loss: Callable[..., Tensor],
+        parameters: Any,
+        *args: Any,
+        history: int = 50,
+        gradient_tolerance: float = 0.0,
+        value_tolerance: float = 0.0,
+        search: int = 50,
+    ) -> None:
+        if history < 0:
+            raise ValueError(f"LBFGS: history must not be negative, got {history}{where()}")
+        self._history = history
+        super().__init__(loss, parameters, args, (search, gradient_tolerance, value_tolerance))
+
+    def _begun(self, start: _Vector, options: tuple[int, float, float]) -> Any:
+        kinds = {"float32": _core.LbfgsFloat32, "float64": _core.LbfgsFloat64}
+        return kinds[self._numbers.name](start, self._history, *options)
+
+
+class BFGS(_QuasiNewton):
+    """BFGS for loss(*args) over float64 Parameters, with the whole matrix that stands for the inverse of
+    the second derivatives: 8 bytes for each pair of elements, so up to some thousand elements. A run goes
+    on where the one before has ended.
+
+    Steps, tolerances, options and errors are those of LBFGS; parameters of float32 are refused.
+    """
+
+    _name, _update = "BFGS", "bfgs"
+
+    def __init__(
+        self,
+        loss: Callable[..., Tensor],
+        parameters: Any,
+        *args: Any,
+        gradient_tolerance: float = 0.0,
+        value_tolerance: float = 0.0,
+        search: int = 50,
+    ) -> None:
+        super().__init__(loss, parameters, args, (search, gradient_tolerance, value_tolerance))
+
+    def _begun(self, start: _Vector, options: tuple[int, float, float]) -> Any:
+        if self._numbers != np.float64:
+            raise ValueError(
+                f"{self._name}: the parameters must be float64, not float32, in which the matrix soon "
+                f"means nothing; LBFGS takes both{where()}"
+            )
+        return _core.DenseQuasiNewton(start, self._update, *options)
+
+
+class SSBFGS(BFGS):
+    """BFGS that scales its matrix before each update, so that old errors of its size do not stay: for
+    badly scaled losses, such as those of differential equations, often far fewer steps.
+
+    The scale is the smaller one of 1 and y's / s'Bs, with s the step and y the change of the gradient (M.
+    Al-Baali, H. Khalfan, Optimization 54, 2005). Everything else as BFGS.
+    """
+
+    _name, _update = "SSBFGS", "ssbfgs"
+
+
+class SSBroyden(BFGS):
+    """As SSBFGS, with an update of Broyden's family between BFGS and DFP, or beyond, that is chosen at each
+    step from what the matrix says of it (J. F. Urban, P. Stefanou, J. A. Pons, J. Comput. Phys. 523, 2025).
+    """
+
+    _name, _update = "SSBroyden", "ssbroyden"
+
+
+def lbfgs(
+    loss: Callable[..., Tensor],
+    parameters: Any,
+    *args: Any,
+    max_steps: int = 1000,
+    history: int = 50,
+    gradient_tolerance: float = 0.0,
+    value_tolerance: float = 0.0,
+    callback: Callable[[int, float], Any] | None = None,
+    progress: int = 0,
+) -> LBFGSResult:
+    """Minimises loss(*args) over Parameters by L-BFGS, and leaves them at the best point.
+
+    The options are those of `LBFGS`, whose runs can be continued, and of its `run`. Returns how it
+    ended: fun, nit, nfev, reason, message, x.
+    """
+    solver = LBFGS(
+        loss,
+        parameters,
+        *args,
+        history=history,
+        gradient_tolerance=gradient_tolerance,
+        value_tolerance=value_tolerance,
+    )
+    return solver.run(max_steps, callback=callback, progress=progress)
