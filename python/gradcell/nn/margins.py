@@ -14,6 +14,7 @@ from gradcell.nn.activations import activation_of
 from gradcell.nn.losses import LossBase, _optional
 from gradcell.ops.elements.activations import log_softmax
 from gradcell.ops.networks import margins as _functions
+from gradcell.ops.one_plan import in_float32
 from gradcell.ops.reductions.reductions import length
 
 __all__ = [
@@ -270,6 +271,7 @@ class DiceLoss(LossBase):
         super().__init__()
         self.smooth = arguments.number(smooth, "DiceLoss", "smooth", above=0)
 
+    @in_float32
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
         if logits.shape != labels.shape:
@@ -360,6 +362,7 @@ class FocalLoss(LossBase):
                 f"{where()}"
             )
 
+    @in_float32
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
         n, classes = logits.shape[:2] if logits.ndim > 1 else (0, 0)

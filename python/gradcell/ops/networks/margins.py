@@ -15,7 +15,7 @@ from gradcell.base.location import where
 from gradcell.ops.control.loops import loop
 from gradcell.ops.elements.activations import _softplus
 from gradcell.ops.networks.losses import _pair, _reduced
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.reductions.reductions import length
 
 __all__ = [
@@ -47,6 +47,7 @@ def _norm(x: Tensor, p: float, eps: float) -> Tensor:
 
 
 @one_plan
+@in_float32
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: Any = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -72,6 +73,7 @@ def cosine_embedding_loss(
 
 
 @one_plan
+@in_float32
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, margin: Any = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -86,6 +88,7 @@ def margin_ranking_loss(
 
 
 @one_plan
+@in_float32
 def triplet_margin_loss(
     anchor: Any,
     positive: Any,
@@ -123,6 +126,7 @@ def triplet_margin_loss(
 
 
 @one_plan
+@in_float32
 def hinge_embedding_loss(
     inputs: Any, targets: Any, margin: Any = 1.0, reduction: str = "mean"
 ) -> Tensor:
@@ -136,6 +140,7 @@ def hinge_embedding_loss(
 
 
 @one_plan
+@in_float32
 def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-target input)), target 1 or -1; of one shape."""
     x, t = _pair(input, target, "soft_margin_loss", reduction)
@@ -144,6 +149,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor
 
 
 @one_plan
+@in_float32
 def multi_margin_loss(
     input: Any,
     target: Any,
@@ -181,6 +187,7 @@ def multi_margin_loss(
 
 
 @one_plan
+@in_float32
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Tensor:
     """The sum over labels j and other classes i of max(0, 1 - x[j] + x[i]), over the number of
     classes.
@@ -218,6 +225,7 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
 
 
 @one_plan
+@in_float32
 def multilabel_soft_margin_loss(
     input: Any, target: Any, weight: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -238,6 +246,7 @@ def multilabel_soft_margin_loss(
 
 
 @one_plan
+@in_float32
 def gaussian_nll_loss(
     x: Any, target: Any, var: Any, full: bool = False, eps: Any = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -258,6 +267,7 @@ def gaussian_nll_loss(
 
 
 @one_plan
+@in_float32
 def poisson_nll_loss(
     input: Any,
     target: Any,
@@ -332,6 +342,7 @@ def _lengths(value: Any, n: int, op: str, name: str) -> Tensor:
 
 
 @one_plan
+@in_float32
 def ctc_loss(
     log_probs: Any,
     targets: Any,

@@ -20,7 +20,7 @@ def _normalized(x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor,
 
     Half types are computed in float32.
     """
-    if x.dtype in (_core.float16, _core.bfloat16):
+    if x.dtype.is_narrow_float:
         return tuple(  # type: ignore[return-value]
             _ops.cast(y, x.dtype) for y in _normalized(_ops.cast(x, _core.float32), axes, eps)
         )

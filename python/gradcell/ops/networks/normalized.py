@@ -63,7 +63,7 @@ def _batch_norm(
 
 def _single(x: Tensor) -> Tensor:
     """Half types in float32."""
-    return _ops.cast(x, _core.float32) if x.dtype in (_core.float16, _core.bfloat16) else x
+    return _ops.cast(x, _core.float32) if x.dtype.is_narrow_float else x
 
 
 @one_plan
