@@ -1,4 +1,4 @@
-"""Writes what MindSpore gives for the cases of tests/python/support/*_cases.py and tests/python/cases.
+"""Writes what MindSpore gives for the cases of tests/python/support/cases/*_cases.py and tests/python/cases.
 
     python tools/agreement.py [PART]     in an environment with MindSpore
 
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).parents[1] / "tests" / "python"
-sys.path.insert(0, str(TESTS / "support"))
+sys.path[:0] = [str(TESTS / "support"), str(TESTS / "support" / "cases")]
 
 import agreement  # noqa: E402
 import layer_cases  # noqa: E402

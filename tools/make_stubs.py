@@ -136,7 +136,10 @@ def annotation(value: Any) -> str:
 def from_python(name: str, function: FunctionType) -> str:
     # A method that hands on to a function has that function's arguments and result.
     function = function._callee() if hasattr(function, "_callee") else function
-    parts, star = [], False
+    spellings: dict[str, str] = getattr(
+        function, "_spellings", {}
+    )  # {another: the argument's name}
+    parts, star, optional = [], False, False
     for i, p in enumerate(inspect.signature(function).parameters.values()):
         mark = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
         star |= mark == "*"
@@ -146,8 +149,12 @@ def from_python(name: str, function: FunctionType) -> str:
         if i == 0 and not mark:  # a method's own tensor
             parts.append("self")
             continue
-        default = " = ..." if p.default is not p.empty else ""
+        positional = p.kind is p.POSITIONAL_OR_KEYWORD
+        optional |= positional and (p.default is not p.empty or p.name in spellings.values())
+        default = " = ..." if p.default is not p.empty or (positional and optional) else ""
         parts.append(f"{mark}{p.name}: {annotation(p.annotation)}{default}")
+    parts += ["*"] * (bool(spellings) and not star)
+    parts += [f"{other}: Any = ..." for other in spellings]
     returns = annotation(inspect.signature(function).return_annotation)
     return f"def {name}({', '.join(parts)}) -> {returns}: ..."
 

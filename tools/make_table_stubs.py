@@ -1,12 +1,11 @@
-"""Writes the types of the names that Python makes from tables, a _tables.pyi beside each table.
+"""Writes the types of the names that ops makes from tables: ops/_tables.pyi.
 
     python tools/make_table_stubs.py            writes them, from the built package
     python tools/make_table_stubs.py --check    exits 1 if one of them is not what would be written
 
-A type checker cannot see the names that a module makes from a table when they are first asked for:
-`ops.Sin`, `mint.add`, `numpy.linspace`. Each such module takes its names from the stub written here, and
-hides its `__getattr__` from type checkers, so that a misspelt name is an error. What a row gives is the
-type of the function that its expression calls, where that is known.
+A type checker cannot see the names that ops makes from the op table, or imports when they are first asked
+for: `ops.sin`, `ops.Sin`, `ops.cholesky`. It takes them from the stub written here, and hides its
+`__getattr__` from type checkers, so that a misspelt name is an error.
 """
 
 from __future__ import annotations
@@ -23,15 +22,7 @@ PACKAGE = Path(__file__).parents[1] / "python" / "gradcell"
 #: The modules with names made from tables, and their stubs.
 STUBS = {
     "gradcell.ops": "ops/_tables.pyi",
-    "gradcell.mint": "mint/_tables.pyi",
-    "gradcell.mint.linalg": "mint/_linalg_tables.pyi",
-    "gradcell.mint.special": "mint/_special_tables.pyi",
-    "gradcell.mint.nn": "mint/nn/_tables.pyi",
-    "gradcell.mint.nn.functional": "mint/nn/_functional_tables.pyi",
-    "gradcell.numpy": "numpy/_tables.pyi",
 }
-#: Calls around a row's result that keep its type.
-CONVERSIONS = re.compile(r"^(typed)\(")
 #: Annotations that a stub may repeat.
 KNOWN = re.compile(r"^(Any|None|int|float|str|bool|Tensor|tuple|list|dict|\W)+$")
 
@@ -39,26 +30,6 @@ KNOWN = re.compile(r"^(Any|None|int|float|str|bool|Tensor|tuple|list|dict|\W)+$"
 def annotation(value: Any) -> str:
     text = value if isinstance(value, str) else getattr(value, "__name__", "Any")
     return text if value is not inspect.Signature.empty and KNOWN.match(text) else "Any"
-
-
-def result(expression: str, names: dict[str, Any]) -> str:
-    """The type of a row's expression: that of the function it calls."""
-    inner = CONVERSIONS.sub("", expression)
-    found = re.match(r"([A-Za-z_][\w.]*)\(", inner)
-    if found is None or not expression.endswith(")"):
-        return "Any"
-    path = found[1].split(".")
-    value = names.get(path[0])
-    for part in path[1:]:
-        value = getattr(value, part, None)
-    if isinstance(value, type):
-        return "Tensor" if value.__name__ == "Tensor" else "Any"
-    if value is None or re.search(r"\)\s*[-+*/@.\[]|\) (if|and|or) ", expression):
-        return "Any"
-    try:
-        return annotation(inspect.signature(value).return_annotation)
-    except (TypeError, ValueError):
-        return "Any"
 
 
 def parameters(signature: inspect.Signature) -> str:
@@ -74,9 +45,9 @@ def parameters(signature: inspect.Signature) -> str:
     return ", ".join(parts)
 
 
-def function_stub(name: str, function: Any, returns: str | None = None) -> str:
+def function_stub(name: str, function: Any) -> str:
     signature = inspect.signature(function)
-    returns = returns or annotation(signature.return_annotation)
+    returns = annotation(signature.return_annotation)
     return f"def {name}({parameters(signature)}) -> {returns}: ..."
 
 
@@ -101,16 +72,6 @@ def defined(name: str, value: Any) -> bool:
     return re.search(rf"^(def|class) {name}\b", Path(place.__file__).read_text(), re.M) is not None
 
 
-def table_of(module: ModuleType, name: str) -> Any:
-    """The table of the functions of a module that has the name, or None."""
-    holders = [module, *(v for k, v in vars(module).items() if k == "_table")]
-    for holder in holders:
-        for forms in vars(holder).values():
-            if type(forms).__name__ == "Forms" and name in forms:
-                return forms
-    return None
-
-
 def line(module: ModuleType, name: str) -> str:
     value = getattr(module, name)
     if isinstance(value, ModuleType):
@@ -125,9 +86,7 @@ def line(module: ModuleType, name: str) -> str:
         known = kind.__module__ in ("builtins", "gradcell._core")
         short = f"_{kind.__name__}" if kind.__name__ == "DType" else kind.__name__
         return f"{name}: {short if known else f'{kind.__module__}.{kind.__name__}'}"
-    forms = table_of(module, name)
-    returns = result(forms.rows[name][1], forms.names) if forms is not None else None
-    return function_stub(name, value, returns)
+    return function_stub(name, value)
 
 
 def visible(module: ModuleType) -> set[str]:

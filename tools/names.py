@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "python" / "support"))
+SUPPORT = ROOT / "tests" / "python" / "support"
+sys.path[:0] = [str(SUPPORT), str(SUPPORT / "cases")]
 LIST, DOCUMENT = ROOT / "tools" / "names.txt", ROOT / "docs" / "names.md"
 
 #: MindSpore's namespaces, in the order of the document; the last word of some is a class.
@@ -277,7 +278,7 @@ def write_document() -> None:
         *rows,
         "",
         "A name agrees where a test asks for it in both packages: values, dtypes, shapes and first "
-        "gradients (`tests/python/support/*_cases.py`, `tests/python/cases`; `tools/agreement.py` "
+        "gradients (`tests/python/support/cases/*_cases.py`, `tests/python/cases`; `tools/agreement.py` "
         "writes what MindSpore gives, and what it says where it refuses). Names without a kernel in "
         "MindSpore for the CPU run here; most are compared with another spelling of the same idea. "
         "`test_tables.py` fails for a name that is supported and neither asked for nor excused.",

@@ -214,8 +214,12 @@ Derived::Later Derived::total(NodeId x) {
       const auto n = static_cast<double>(a_.steps);
       return binary(g_, Op::Mul, v, constant(g_, g_.dtype(v), dims, n));
     };
-  switch (form(b, x)) {
-    case Form::Elementwise: {
+  if (form(b, x) == Form::Same && b[x].input_count == 1)  // with more it waits for others
+    return [this, dims, t = total(b.input(x, 0))](const MadeLoop& loop) {
+      return reshape(g_, t(loop), dims);
+    };
+  switch (info(form(b, x)).tile) {
+    case TileForm::Element: {
       const Op op = b[x].op;
       if (op == Op::Neg)
         return [this, t = total(b.input(x, 0))](const MadeLoop& loop) {
@@ -227,12 +231,7 @@ Derived::Later Derived::total(NodeId x) {
         return binary(g_, op, l(loop), r(loop));
       };
     }
-    case Form::Same:
-      if (b[x].input_count != 1) break;  // it waits for others
-      return [this, dims, t = total(b.input(x, 0))](const MadeLoop& loop) {
-        return reshape(g_, t(loop), dims);
-      };
-    case Form::Move:
+    case TileForm::Move:
       if (const auto perm = permutation(b, x))
         return [this, perm, t = total(b.input(x, 0))](const MadeLoop& loop) {
           return transpose(g_, t(loop), *perm);
@@ -242,14 +241,14 @@ Derived::Later Derived::total(NodeId x) {
           return slice_scatter(g_, t(loop), dims, box->start, box->step);
         };
       break;
-    case Form::Convert: {
+    case TileForm::Convert: {
       const NodeId from = b.input(x, 0);
       if (!is_floating(b.dtype(from))) break;
       return [this, type = b.dtype(x), t = total(from)](const MadeLoop& loop) {
         return cast(g_, t(loop), type);
       };
     }
-    case Form::Reduce: {
+    case TileForm::Reduce: {
       if (!is_sum(b, x)) break;
       Dims axes{0};
       for (int64_t axis : b.attrs(x)) axes.push_back(axis + 1);
@@ -257,10 +256,10 @@ Derived::Later Derived::total(NodeId x) {
         return sum(g_, s(loop), axes);
       };
     }
-    case Form::Product:
+    case TileForm::Product:
       if (Later later = summed_product(x)) return later;
       break;
-    default:
+    case TileForm::Call:
       break;
   }
   return carried_sum(x);

@@ -42,88 +42,117 @@ class Rows {
   /// Where the rows of an active node lie, given its inputs'; nothing if it mixes rows.
   std::optional<Inner> lie(NodeId id, std::span<const std::optional<Inner>> of) const {
     switch (form(g_, id)) {
-      case Form::Marker:
-        if (g_.count(id) != g_.count(g_.input(id, 0))) return {};  // pairs as complex numbers
-        [[fallthrough]];
-      case Form::Same:
-      case Form::Elementwise:
-      case Form::Convert:
-        return common(id, of, [](int, Inner inner) { return std::optional(inner); });
-      case Form::Move:
-        return moved(id, of);
-      case Form::Reduce:
-        return along(
-            id, of, [&](size_t axis) { return contains(g_.attrs(id), axis); },
-            [&](RowAxis at) {
-              size_t kept = 0;
-              for (size_t k = 0; k < at.axis; ++k) kept += !contains(g_.attrs(id), k);
-              return kept;
-            });
-      case Form::Scan: {
-        const auto scanned = static_cast<size_t>(attributes<ScanAttributes>(g_, id).axis);
-        return along(id, of, [&](size_t axis) { return axis == scanned; });
-      }
-      case Form::Fourier: {
-        const auto changed = static_cast<size_t>(attributes<FourierAttributes>(g_, id).axis);
-        return along(
-            id, of, [&](size_t axis) { return axis == changed || axis + 1 == g_.dims(id).size(); },
-            [](RowAxis at) { return at.axis; });
-      }
-      case Form::Take: {
-        const auto taken = static_cast<size_t>(attributes<AxisAttributes>(g_, id).axis);
-        const size_t indices = g_.dims(g_.input(id, 1)).size();
-        return along(
-            id, of, [&](size_t axis) { return axis == taken; },
-            [&](RowAxis at) { return at.axis < taken ? at.axis : at.axis + indices - 1; });
-      }
-      case Form::Scatter: {
-        const auto placed = static_cast<size_t>(attributes<ScatterAttributes>(g_, id).axis);
-        const size_t indices = g_.dims(g_.input(id, 0)).size();
-        return along(
-            id, of, [&](size_t axis) { return axis >= placed && axis < placed + indices; },
-            [&](RowAxis at) { return at.axis < placed ? at.axis : at.axis + 1 - indices; });
-      }
-      case Form::Convolve:  // of images; weights, and their gradient, mix them
-        return common(id, of, [&](int k, Inner inner) -> std::optional<Inner> {
-          const auto at = row_axis(g_.dims(g_.input(id, k)), inner, rows_);
-          const bool images = k == 0 && convolution_part(g_[id].op) != ConvolutionPart::Weight;
-          if (!images || !at || at->axis != 0) return {};
-          return inner_of(g_.dims(id), *at);
-        });
-      case Form::Window: {
-        const size_t first = g_.dims(id).size() - attributes<WindowAttributes>(g_, id).size.size();
-        return along(id, of, [&](size_t axis) { return axis >= first; });
-      }
-      case Form::Sampling:
-        return along(id, of, [](size_t axis) { return axis != 0; });
-      case Form::TakePlaces:
-      case Form::AddPlaces:
-        return along(id, of, [](size_t axis) { return axis == 1; });
-      case Form::Routine: {
-        const size_t problems =
-            g_.dims(g_.input(id, 0)).size() - spec(g_, id).problem_rank(g_.attrs(id), 0);
-        return along(id, of, [&](size_t axis) { return axis >= problems; });
-      }
-      case Form::Product:
-        return common(id, of, [&](int k, Inner inner) { return multiplied(id, k, inner); });
-      case Form::Input:
-      case Form::Constant:
-      case Form::Range:
-      case Form::Random:
-      case Form::Extremum:
-      case Form::Attend:
-      case Form::LastIndex:
-      case Form::Loop:
-      case Form::Collective:  // rows of other processes
-        return {};
+#define FORM(Name, parts, rows, ...) \
+  case Form::Name:                   \
+    return rows(id, of);
+#include "ir/forms.def"
     }
     return {};
   }
 
  private:
+  /// Of each input.
+  using Of = std::span<const std::optional<Inner>>;
+
+  // By form: the column `rows` of forms.def. -----------------------------------------------------
+
+  std::optional<Inner> mixed(NodeId, Of) const { return {}; }
+
+  std::optional<Inner> kept(NodeId id, Of of) const {
+    return common(id, of, [](int, Inner inner) { return std::optional(inner); });
+  }
+
+  std::optional<Inner> marked(NodeId id, Of of) const {
+    if (g_.count(id) != g_.count(g_.input(id, 0))) return {};  // pairs as complex numbers
+    return kept(id, of);
+  }
+
+  std::optional<Inner> reduced(NodeId id, Of of) const {
+    return along(
+        id, of, [&](size_t axis) { return contains(g_.attrs(id), axis); },
+        [&](RowAxis at) {
+          size_t left = 0;
+          for (size_t k = 0; k < at.axis; ++k) left += !contains(g_.attrs(id), k);
+          return left;
+        });
+  }
+
+  std::optional<Inner> scanned(NodeId id, Of of) const {
+    const auto axis = static_cast<size_t>(attributes<ScanAttributes>(g_, id).axis);
+    return along(id, of, [&](size_t k) { return k == axis; });
+  }
+
+  std::optional<Inner> transformed(NodeId id, Of of) const {
+    const auto changed = static_cast<size_t>(attributes<FourierAttributes>(g_, id).axis);
+    return along(
+        id, of, [&](size_t axis) { return axis == changed || axis + 1 == g_.dims(id).size(); },
+        [](RowAxis at) { return at.axis; });
+  }
+
+  std::optional<Inner> taken(NodeId id, Of of) const {
+    const auto from = static_cast<size_t>(attributes<AxisAttributes>(g_, id).axis);
+    const size_t indices = g_.dims(g_.input(id, 1)).size();
+    return along(
+        id, of, [&](size_t axis) { return axis == from; },
+        [&](RowAxis at) { return at.axis < from ? at.axis : at.axis + indices - 1; });
+  }
+
+  std::optional<Inner> scattered(NodeId id, Of of) const {
+    const auto to = static_cast<size_t>(attributes<ScatterAttributes>(g_, id).axis);
+    const size_t indices = g_.dims(g_.input(id, 0)).size();
+    return along(
+        id, of, [&](size_t axis) { return axis >= to && axis < to + indices; },
+        [&](RowAxis at) { return at.axis < to ? at.axis : at.axis + 1 - indices; });
+  }
+
+  /// Of images; weights, and their gradient, mix them.
+  std::optional<Inner> convolved(NodeId id, Of of) const {
+    return common(id, of, [&](int k, Inner inner) -> std::optional<Inner> {
+      const auto at = row_axis(g_.dims(g_.input(id, k)), inner, rows_);
+      const bool images = k == 0 && convolution_part(g_[id].op) != ConvolutionPart::Weight;
+      if (!images || !at || at->axis != 0) return {};
+      return inner_of(g_.dims(id), *at);
+    });
+  }
+
+  std::optional<Inner> windowed(NodeId id, Of of) const {
+    const size_t first = g_.dims(id).size() - attributes<WindowAttributes>(g_, id).size.size();
+    return along(id, of, [&](size_t axis) { return axis >= first; });
+  }
+
+  std::optional<Inner> sampled(NodeId id, Of of) const {
+    return along(id, of, [](size_t axis) { return axis != 0; });
+  }
+
+  std::optional<Inner> at_places(NodeId id, Of of) const {
+    return along(id, of, [](size_t axis) { return axis == 1; });
+  }
+
+  std::optional<Inner> by_problem(NodeId id, Of of) const {
+    const size_t problems =
+        g_.dims(g_.input(id, 0)).size() - spec(g_, id).problem_rank(g_.attrs(id), 0);
+    return along(id, of, [&](size_t axis) { return axis >= problems; });
+  }
+
+  std::optional<Inner> multiplied(NodeId id, Of of) const {
+    return common(id, of, [&](int k, Inner inner) { return multiplied(id, k, inner); });
+  }
+
+  std::optional<Inner> moved(NodeId id, Of of) const {
+    const Movement m = spec(g_, id).movement(g_, id);
+    std::optional<Inner> all;
+    for (const Piece& p : m.pieces) {
+      if (!of[p.input]) continue;
+      const std::optional<Inner> mine = placed(g_.dims(id), p, *of[p.input]);
+      if (!mine || (all && *all != *mine)) return {};
+      all = mine;
+    }
+    return all;
+  }
+
   /// What all active inputs agree on.
   template <class F>
-  std::optional<Inner> common(NodeId id, std::span<const std::optional<Inner>> of, F one) const {
+  std::optional<Inner> common(NodeId id, Of of, F one) const {
     std::optional<Inner> all;
     for (int k = 0; k < g_[id].input_count; ++k) {
       if (!of[k]) continue;
@@ -137,7 +166,7 @@ class Rows {
   /// Ops that combine what lies along some axes, and the place of the others in the result: by
   /// default the same.
   template <class Combines, class Place = decltype(&RowAxis::axis)>
-  std::optional<Inner> along(NodeId id, std::span<const std::optional<Inner>> of, Combines combines,
+  std::optional<Inner> along(NodeId id, Of of, Combines combines,
                              Place place = &RowAxis::axis) const {
     return common(id, of, [&](int k, Inner inner) -> std::optional<Inner> {
       const auto at = row_axis(g_.dims(g_.input(id, k)), inner, rows_);
@@ -156,18 +185,6 @@ class Rows {
     const size_t kept = (first != transposed) ? rank - 2 : rank - 1;
     if (at->axis != kept) return {};
     return inner_of(g_.dims(id), {first ? rank - 2 : rank - 1, at->run});
-  }
-
-  std::optional<Inner> moved(NodeId id, std::span<const std::optional<Inner>> of) const {
-    const Movement m = spec(g_, id).movement(g_, id);
-    std::optional<Inner> all;
-    for (const Piece& p : m.pieces) {
-      if (!of[p.input]) continue;
-      const std::optional<Inner> mine = placed(g_.dims(id), p, *of[p.input]);
-      if (!mine || (all && *all != *mine)) return {};
-      all = mine;
-    }
-    return all;
   }
 
   /// One axis of a piece goes through all rows in order and stands whole in the result; along the

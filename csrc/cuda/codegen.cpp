@@ -216,56 +216,36 @@ class CudaPlanner {
 
   void make_alone(NodeId id) {
     switch (form(g_, id)) {
-      case Form::Product:
-      case Form::Elementwise:  // a sum, which the product writes
-        return make_product(id);
-      case Form::Extremum:
-        return add(write_extremum(in_, id));
-      case Form::Scan: {
-        const Scan s = plan_scan(g_, id);
-        BufferId partial = s.chunks > 1 ? temporary(s.partial_bytes) : 0;
-        for (Written& w : write_scan(in_, id, partial)) add(std::move(w));
-        return;
-      }
-      case Form::Fourier:
-        return add(write_fourier(in_, id));
-      case Form::Convolve:
-        return add(write_convolution(in_, id));
-      case Form::Attend:
-        return add(write_attention(in_, id));
-      case Form::Window:
-        return add(write_window(in_, id));
-      case Form::TakePlaces:
-        return add(write_along(in_, id));
-      case Form::AddPlaces:
-        if (!sorts_updates(g_, id)) return add(write_along(in_, id));
-        [[fallthrough]];
-      case Form::Scatter:
-      case Form::LastIndex: {
-        std::vector<BufferId> buffers;
-        for (size_t n : updates_memory(in_, id)) buffers.push_back(temporary(n));
-        for (Written& w : write_updates(in_, id, buffers)) add(std::move(w));
-        return;
-      }
-      case Form::Collective:
-        return make_passage(id);
-      case Form::Routine:
-        return make_routine(id);
-      case Form::Reduce:
-        return make_reductions(id);
-      case Form::Input:
-      case Form::Constant:
-      case Form::Range:
-      case Form::Random:
-      case Form::Loop:
-      case Form::Marker:
-      case Form::Convert:
-      case Form::Same:
-      case Form::Move:
-      case Form::Sampling:
-      case Form::Take:
-        fail(ErrorKind::Runtime, info(g_[id].op).name, " has no kernel of its own");
+#define KERNEL(write) return add(write(in_, id));
+#define STEPS(make) return make(id);
+#define NONE break;
+#define FORM(Name, parts, rows, tile, call, kernel, cost, value, writer) \
+  case Form::Name:                                                       \
+    writer
+#include "ir/forms.def"
+#undef KERNEL
+#undef STEPS
+#undef NONE
     }
+    fail(ErrorKind::Runtime, info(g_[id].op).name, " has no kernel of its own");
+  }
+
+  void make_scan(NodeId id) {
+    const Scan s = plan_scan(g_, id);
+    const BufferId partial = s.chunks > 1 ? temporary(s.partial_bytes) : 0;
+    for (Written& w : write_scan(in_, id, partial)) add(std::move(w));
+  }
+
+  void make_updates(NodeId id) {
+    std::vector<BufferId> buffers;
+    for (size_t n : updates_memory(in_, id)) buffers.push_back(temporary(n));
+    for (Written& w : write_updates(in_, id, buffers)) add(std::move(w));
+  }
+
+  /// Of elements of rows.
+  void make_row_updates(NodeId id) {
+    if (!sorts_updates(g_, id)) return add(write_along(in_, id));
+    make_updates(id);
   }
 
   /// A reduction, and those that share its launch.

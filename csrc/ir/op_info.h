@@ -9,8 +9,19 @@ enum class OpKind : uint8_t { Unary, Binary, Compare, Predicate, Ternary, Struct
 enum class OpClass : uint8_t { Float, Number, Bool, None };
 
 /// What an element takes, as plan/costs.h has it: a square root is a Division, an exponential
-/// Short, a sine a Function, a power Long.
-enum class OpCost : uint8_t { Arithmetic, Division, InverseRoot, Short, Function, Long };
+/// Short, a sine a Function, a power Long. Moved, Lookup and Random are those of forms: an element
+/// from another place, from a place that an index names, a random number.
+enum class OpCost : uint8_t {
+  Arithmetic,
+  Division,
+  InverseRoot,
+  Short,
+  Function,
+  Long,
+  Moved,
+  Lookup,
+  Random,
+};
 
 struct OpInfo {
   const char* name;      ///< "Sin"

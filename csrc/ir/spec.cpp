@@ -36,9 +36,8 @@ size_t Spec::rank(const Graph& g, const Draft& draft) const {
 NodeId make(Graph& g, Op op, Draft draft) {
   const Spec& s = spec(op);
   if (s.form != Form::Marker) {
-    bool complex = s.form == Form::Convert && is_complex(draft.asked.dtype);
-    const bool by_order = s.form == Form::Extremum || s.form == Form::Window ||
-                          s.combine == Combine::Max || s.combine == Combine::Min;
+    bool complex = info(s.form).parts == PartsRule::Converted && is_complex(draft.asked.dtype);
+    const bool by_order = s.combine == Combine::Max || s.combine == Combine::Min;
     for (NodeId x : draft.inputs) {
       complex |= is_complex(g.dtype(x));
       require(!by_order || g.dtype(x) != DType::UInt64, ErrorKind::Type, info(op).name,

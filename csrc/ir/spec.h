@@ -6,41 +6,11 @@
 #pragma once
 
 #include "ir/attributes.h"
+#include "ir/forms.h"
 #include "ir/graph.h"
 #include "ir/view.h"
 
 namespace gradcell {
-
-/// How elements come about, as far as planners and engines care. Ops of one form differ in data.
-enum class Form : uint8_t {
-  Input,        ///< a run brings it
-  Constant,     ///< one number
-  Range,        ///< the index along an axis
-  Random,       ///< a function of a state and the element's place
-  Marker,       ///< its input, marked for differentiation or seen as complex; cleaned graphs
-                ///< have none
-  Elementwise,  ///< a row of the op table
-  Convert,      ///< another dtype
-  Same,         ///< its input's elements in the same order
-  Move,         ///< pieces of its inputs: Spec::movement
-  Reduce,       ///< combines what lies along axes
-  Extremum,     ///< where along an axis the largest or smallest element is
-  Scan,         ///< combines what comes before, along an axis
-  Fourier,      ///< a discrete Fourier transform along an axis
-  Product,      ///< sums of matrix products
-  Convolve,     ///< a partial derivative of the form that ops/combining/convolution.h states
-  Window,       ///< the largest element of windows, or where it is
-  Attend,       ///< sums over keys or queries, as ops/combining/attention.h states
-  TakePlaces,   ///< elements of rows at places
-  AddPlaces,    ///< sums of elements at places of rows
-  Sampling,     ///< a partial derivative of the form that ops/moving/sampling.h states
-  Take,         ///< slices at indices
-  Scatter,      ///< sums of slices at indices
-  LastIndex,    ///< the last position at which an index occurs
-  Routine,      ///< what a routine makes of each matrix or row of a batch: Spec::problem_rank
-  Loop,         ///< what a body makes in so many steps
-  Collective,   ///< what the processes of a group bring together
-};
 
 /// What reductions and scans combine elements with.
 enum class Combine : uint8_t { Sum, Product, Max, Min };

@@ -379,44 +379,15 @@ NodeId complex_cast(Graph& g, NodeId x, DType to) {
 
 /// Whether what the op does to a complex number it does to its parts.
 bool takes_parts(const Spec& s) {
-  switch (s.form) {
-    case Form::Same:
-    case Form::Move:
-    case Form::Take:
-    case Form::Scatter:
-    case Form::TakePlaces:
-    case Form::AddPlaces:
-      return true;
-    case Form::Reduce:
-    case Form::Scan:
-      return s.combine == Combine::Sum;
-    case Form::Input:
-    case Form::Constant:
-    case Form::Range:
-    case Form::Random:
-    case Form::Marker:
-    case Form::Elementwise:
-    case Form::Convert:
-    case Form::Extremum:
-    case Form::Fourier:  // of pairs
-    case Form::Attend:
-    case Form::Product:
-    case Form::Convolve:
-    case Form::Window:
-    case Form::LastIndex:
-    case Form::Sampling:
-    case Form::Routine:  // of pairs
-    case Form::Loop:
-    case Form::Collective:
-      return false;
-  }
-  return false;
+  const PartsRule rule = info(s.form).parts;
+  return rule == PartsRule::Each || (rule == PartsRule::Sums && s.combine == Combine::Sum);
 }
 
 }  // namespace
 
 NodeId make_of_parts(Graph& g, const Spec& s, const Draft& d) {
-  if (s.form == Form::Convert) return complex_cast(g, d.inputs[0], d.asked.dtype);
+  if (info(s.form).parts == PartsRule::Converted)
+    return complex_cast(g, d.inputs[0], d.asked.dtype);
   auto with = [&](std::span<const NodeId> in) {
     return make(g, s.op, {in, d.attributes, {part_dtype(d.asked.dtype), d.asked.dims}});
   };
@@ -437,7 +408,7 @@ NodeId make_of_parts(Graph& g, const Spec& s, const Draft& d) {
     re[k] = p.re, im[k] = p.im;
   }
   if (takes_parts(s)) return complex_of(g, {with(re), with(im)});
-  if (s.form != Form::Product && s.form != Form::Convolve)
+  if (info(s.form).parts != PartsRule::Multiplied)
     fail(ErrorKind::Type, info(s.op).name, ": not defined for ", name(complex));
   auto product = [&](NodeId a, NodeId b) {
     std::vector<NodeId> in = re;

@@ -2,7 +2,7 @@
 // read. An op's kind is a column of ops.def. `python bench/op_costs.py` measures the kinds again.
 #pragma once
 
-#include "ir/op_info.h"
+#include "ir/spec.h"
 
 namespace gradcell {
 
@@ -30,10 +30,26 @@ inline constexpr ElementCost kElementCosts[] = {
     {.cpu_ns = 0.6, .cpu_additions = 6, .gpu_instructions = 24, .gpu_additions = 8},  // Short
     {.cpu_ns = 0.6, .cpu_additions = 15, .gpu_instructions = 24, .gpu_additions = 8},   // Function
     {.cpu_ns = 2.0, .cpu_additions = 50, .gpu_instructions = 48, .gpu_additions = 16},  // Long
+    {.cpu_ns = 0.1, .cpu_additions = 1, .gpu_instructions = 4, .gpu_additions = 1},     // Moved
+    {.cpu_ns = 1.0, .cpu_additions = 15, .gpu_instructions = 4, .gpu_additions = 2},    // Lookup
+    {.cpu_ns = 1.0, .cpu_additions = 25, .gpu_instructions = 48, .gpu_additions = 40},  // Random
 };
 
-inline const ElementCost& element_cost(Op op) {
-  return kElementCosts[static_cast<size_t>(info(op).cost)];
+// Of the rest of a region and of calls, nanoseconds on one thread, measured likewise (float64 twice
+// as much); bench/op_costs.py measures them again.
+inline constexpr double kMultiplyAddNs = 0.02;    ///< of a product inside a tile
+inline constexpr double kTransferredRowNs = 0.3;  ///< a row's load or store
+inline constexpr double kClearedByteNs = 0.15;    ///< of an accumulator: cleared, reduced, merged
+inline constexpr double kCallElementNs = 1;       ///< of a call's result, whatever the call does
+
+constexpr const ElementCost& element_cost(OpCost kind) {
+  return kElementCosts[static_cast<size_t>(kind)];
+}
+inline const ElementCost& element_cost(Op op) { return element_cost(info(op).cost); }
+/// Of a node's elements, where another kernel computes them on its way.
+inline const ElementCost& element_cost(const Graph& g, NodeId id) {
+  const Form f = form(g, id);
+  return f == Form::Elementwise ? element_cost(g[id].op) : element_cost(info(f).cost);
 }
 
 }  // namespace gradcell

@@ -12,6 +12,9 @@ void fold_biases(Region& region);
 
 /// Replaces what a region computes by a row of formulas.def with one instruction.
 void form_formulas(Region& region);
+/// What an element of one takes, as in plan/costs.h: its dearest op, since the others hide behind
+/// it.
+double formula_ns(Formula f);
 
 /// A comparison that one choice alone uses becomes part of it.
 void form_choices(Region& region);

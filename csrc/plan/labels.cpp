@@ -186,37 +186,17 @@ RowSet row_set(const Graph& g, const Labels& l, NodeId id) {
   if (count == 0) return {};
   for (NodeId i : g.inputs(id))
     if (g.count(i) == 0) return {};
-  switch (form(g, id)) {
-    case Form::Elementwise:
-    case Form::Convert:
+  switch (info(form(g, id)).tile) {
+    case TileForm::Element:
+    case TileForm::Convert:
       return splits(dims, count);
-    case Form::Move:
+    case TileForm::Move:
       return move_rows(g, l, id);
-    case Form::Reduce:
+    case TileForm::Reduce:
       return reduce_rows(g, id);
-    case Form::Product:
+    case TileForm::Product:
       return reads_matrix_once(g, l, id) ? RowSet{} : product_rows(g, id);
-    case Form::Input:
-    case Form::Constant:
-    case Form::Range:
-    case Form::Random:
-    case Form::Marker:
-    case Form::Same:
-    case Form::Extremum:
-    case Form::Scan:
-    case Form::Fourier:
-    case Form::Convolve:
-    case Form::Attend:
-    case Form::Loop:
-    case Form::Window:
-    case Form::TakePlaces:
-    case Form::AddPlaces:
-    case Form::Sampling:
-    case Form::Take:
-    case Form::Scatter:
-    case Form::LastIndex:
-    case Form::Routine:
-    case Form::Collective:
+    case TileForm::Call:
       return {};
   }
   return {};

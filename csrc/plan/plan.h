@@ -61,6 +61,9 @@ struct Call {
   std::shared_ptr<const LoopPlan> loop;  ///< Form::Loop, which may have more results than one
   std::vector<BufferId> more;
   std::vector<TensorDesc> more_out;
+  /// Form::Attend: the calls that this one makes together, one for each result. Its inputs are
+  /// theirs, one behind the other.
+  std::vector<Call> joined;
 };
 
 /// An operand of an instruction: features base, base + stride, ... of a value, or of the uniforms.
@@ -134,20 +137,23 @@ inline constexpr const char* kFormulas[] = {
 #undef FORMULA
 };
 
+/// What an instruction of a region does: the table tile_ops.def.
 enum class TileOp : uint8_t {
-  Elementwise,    ///< dst = op(a, b, c)
-  Chain,          ///< dst = ((a l0 b) l1 c) l2 d, see Link
-  Formula,        ///< dst = a row of formulas.def
-  Choose,         ///< dst = op(a, b) ? c : d, op being a comparison
-  Convert,        ///< dst = a in another compute type
-  Narrow,         ///< dst = a rounded or wrapped to `dtype`
-  Copy,           ///< dst[f] = a[f], or a[map[f]]
-  Scatter,        ///< dst[map[f]] = a[f]
-  FeatureReduce,  ///< dst[f] = reduction over k of a[map[f] + map2[k]]
-  Product,        ///< dst[m] = sum over k of weights[k][m] a[k], + b[m] if there is a b: a bias
-  RowReduce,      ///< accumulator[f] = reduction over rows of a[f]
-  WeightGrad,     ///< accumulator[k][m] = sum over rows of a[k] b[m]
+#define TILE_OP(Name, ...) Name,
+#include "plan/region/tile_ops.def"
 };
+
+struct TileOpInfo {
+  const char *text, *profiled;
+  enum class Runs : uint8_t { Loop, MapLoop, Runner } runs;
+  enum class Work : uint8_t { Once, Op, Formula, Sum, Product } work;
+};
+inline constexpr TileOpInfo kTileOps[] = {
+#define TILE_OP(Name, text, profiled, runs, work) \
+  {text, profiled, TileOpInfo::Runs::runs, TileOpInfo::Work::work},
+#include "plan/region/tile_ops.def"
+};
+constexpr const TileOpInfo& info(TileOp op) { return kTileOps[static_cast<size_t>(op)]; }
 
 struct Instruction {
   TileOp kind;

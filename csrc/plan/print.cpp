@@ -7,8 +7,6 @@ namespace gradcell {
 
 namespace {
 
-const char* kTileOpNames[] = {"",     "chain",   "",       "choose", "convert",    "narrow",
-                              "copy", "scatter", "reduce", "matmul", "row_reduce", "weight_grad"};
 const char* kComputeNames[] = {"f32", "f64", "i32", "i64"};
 
 std::string text(const Operand& o) {
@@ -65,7 +63,7 @@ void write(std::ostream& out, const Plan& p, const Region& r) {
       out << "[" << kFormulas[static_cast<int>(i.formula)] << "]";
     else if (i.combine != Combine::Sum)
       out << "reduce_" << combine_name(i.combine) << " ";
-    out << kTileOpNames[static_cast<int>(i.kind)];
+    out << info(i.kind).text;
     for (int k = 0; k < i.operand_count; ++k) {
       static const char* const kLinks[] = {" + ", " - ", " -> - ", " * "};
       if (i.kind == TileOp::Chain && k > 0)
@@ -108,6 +106,7 @@ std::string to_text(const Plan& p) {
         out << "  collective " << c.sequence << " " << info(c.op).name;
       else
         out << "  call " << info(c.op).name;
+      for (size_t i = 1; i < c.joined.size(); ++i) out << ", " << info(c.joined[i].op).name;
       for (size_t i = 0; i < c.inputs.size(); ++i)
         out << " " << text(p, c.inputs[i]) << to_string(c.in[i].dims);
       out << " -> " << text(p, c.output) << to_string(c.out.dims);

@@ -64,16 +64,19 @@ class Recomputation {
   int work(NodeId p) const {
     const NodeLabel& n = l_.node[p];
     if (!n.in_region || n.reducing) return kMostWork + 1;
-    switch (form(g_, p)) {
-      case Form::Elementwise:
+    switch (info(form(g_, p)).tile) {
+      case TileForm::Element:
         return work(g_[p].op, compute_type(g_.dtype(p)));
-      case Form::Convert:
+      case TileForm::Convert:
         return 1;
-      case Form::Move:
+      case TileForm::Move:
         return !loads_view(g_, l_, p) && is_view(spec(g_, p).movement(g_, p)) ? 1 : kMostWork + 1;
-      default:
+      case TileForm::Reduce:
+      case TileForm::Product:
+      case TileForm::Call:
         return kMostWork + 1;
     }
+    return kMostWork + 1;
   }
   static int work(Op op, Compute type) {
     const int additions = element_cost(op).cpu_additions;

@@ -165,7 +165,13 @@ class RegionChecker {
       case TileOp::WeightGrad:
         operand(a, i.features);
         return operand(i.operand[1], i.inner);
-      default:
+      case TileOp::Elementwise:
+      case TileOp::Chain:
+      case TileOp::Formula:
+      case TileOp::Choose:
+      case TileOp::Convert:
+      case TileOp::Narrow:
+      case TileOp::RowReduce:
         for (int k = 0; k < i.operand_count; ++k) operand(i.operand[k], i.features);
     }
   }
@@ -290,12 +296,13 @@ class BufferChecker {
       in_flight(c, at);
       want(plan_.buffers[c.output].bytes == c.out.bytes(),
            "a call writes a buffer of another size");
-      want(c.more.size() == c.more_out.size() && (c.more.empty() || c.loop),
+      want(c.more.size() == c.more_out.size() &&
+               (c.more.empty() || c.loop || c.joined.size() == c.more.size() + 1),
            "a call's results lack descriptions");
       for (size_t k = 0; k < c.more.size(); ++k) {
         writes(c.more[k], at);
         want(plan_.buffers[c.more[k]].bytes == c.more_out[k].bytes(),
-             "a loop writes a buffer of another size");
+             "a call writes a buffer of another size");
       }
     }
   }

@@ -29,7 +29,7 @@ from gradcell.tensors.tensor import from_dlpack, from_numpy, tensor  # noqa: E40
 
 from gradcell import common, ops  # noqa: E402  isort: skip
 from gradcell.ops import tensor_methods  # noqa: E402  isort: skip
-from gradcell.common.seed import get_seed, set_seed  # noqa: E402
+from gradcell.base.seed import get_seed, set_seed  # noqa: E402
 
 if _typing.TYPE_CHECKING:
     from gradcell import (

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 from gradcell import _core
 from gradcell.base import notice, structure
 from gradcell.base.location import where
-from gradcell.parallel._auto_parallel_context import (
+from gradcell.communication import engine
+from gradcell.communication.mode import ParallelMode
+from gradcell.communication.sharing import (
     get_auto_parallel_context,
     reset_auto_parallel_context,
     set_auto_parallel_context,
 )
-from gradcell.parallel._mode import ParallelMode
 
 __all__ = [
     "COMPATIBLE", "GRAPH_MODE", "LAX", "PYNATIVE_MODE", "STRICT", "ParallelMode",
@@ -316,3 +317,10 @@ def reset_ps_context() -> None:
     """The options of a parameter server as they are at first."""
     _ps_values.clear()
     _ps_values["enable_ps"] = False
+
+
+def _choose_number(number: int) -> None:
+    set_context(device_id=number)
+
+
+engine.choose_device = _choose_number

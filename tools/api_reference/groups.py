@@ -40,7 +40,7 @@ GROUPS = (
         "Derivatives and transforms", "transforms", "Compiling, batching, rules of your own",
         "Compiled functions, functions of a batch, loops, memory against time, and derivatives of your own.",
         """@compilation.compiled @derivatives.batching @derivatives.custom_rules @common.recompute
-        @common.api @ops.control.loops @ops.control.gradient_hooks""",
+        @common.api @base.symbol @ops.control.loops @ops.control.gradient_hooks""",
     ),
     Group(
         "Tensors", "tensors", "Tensors and parameters",
@@ -153,7 +153,7 @@ GROUPS = (
         "Draws from distributions, and their seeds: the same seed gives the same numbers.",
         """@ops.random.functions @ops.random.draws @ops.random.state
         @common.generator
-        @common.seed""",
+        @base.seed""",
     ),
     Group(
         "Functions of arrays", "distributions", "Distributions",

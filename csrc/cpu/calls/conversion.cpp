@@ -17,7 +17,8 @@ void split_bytes(int64_t n, size_t item, F f) {
 
 }  // namespace
 
-void convert(const Call& c, const void* in, void* out) {
+void convert(const Call& c, const void* const* inputs, void* out) {
+  const void* in = inputs[0];
   const DType from = c.in[0].dtype, to = c.out.dtype;
   const size_t item_in = item_size(from), item_out = item_size(to);
   const TileTranspose& t = tile_kernels().transpose;

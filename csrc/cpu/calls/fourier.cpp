@@ -30,7 +30,8 @@ void transform(const std::complex<T>* x, std::complex<T>* y, int64_t outer, int6
 
 }  // namespace
 
-void fourier(const Call& c, const void* in, void* out) {
+void fourier(const Call& c, const void* const* inputs, void* out) {
+  const void* in = inputs[0];
   const auto a = decode<FourierAttributes>(c.attributes);
   const auto axis = static_cast<size_t>(a.axis);
   const Dims& dims = c.out.dims;

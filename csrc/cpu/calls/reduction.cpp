@@ -248,7 +248,8 @@ void extremes(const Call& c, DType type, const T* x, int32_t* out) {
 
 }  // namespace
 
-void reduce(const Call& c, const void* in, void* out) {
+void reduce(const Call& c, const void* const* inputs, void* out) {
+  const void* in = inputs[0];
   const Folds folds{c.combine, c.in[0].dtype, static_cast<const char*>(in)};
   by_dtype(c.out.dtype, [&]<class S>() {
     by_combine(c.combine, [&]<Combine how>() {
@@ -258,7 +259,8 @@ void reduce(const Call& c, const void* in, void* out) {
   });
 }
 
-void extremum(const Call& c, const void* in, void* out) {
+void extremum(const Call& c, const void* const* inputs, void* out) {
+  const void* in = inputs[0];
   auto* to = static_cast<int32_t*>(out);
   by_dtype(c.in[0].dtype, [&]<class S>() {
     if constexpr (std::is_same_v<S, F16> || std::is_same_v<S, BF16>)

@@ -102,7 +102,8 @@ bool scan_long(const S* x, S* y, int64_t n, int64_t step, const ScanAttributes& 
 
 }  // namespace
 
-void scan(const Call& c, const void* in, void* out) {
+void scan(const Call& c, const void* const* inputs, void* out) {
+  const void* in = inputs[0];
   const auto a = decode<ScanAttributes>(c.attributes);
   const auto axis = static_cast<size_t>(a.axis);
   const Dims& dims = c.out.dims;

@@ -22,7 +22,8 @@ void fill_part(S* to, int64_t n, S v) {
 
 }  // namespace
 
-void fill(const Call& c, void* out, uint64_t bits) {
+void fill(const Call& c, const void* const* in, void* out) {
+  const uint64_t bits = *static_cast<const uint64_t*>(in[0]);
   by_dtype(c.out.dtype, [&]<class S>() {
     S v = is_floating(c.out.dtype)
               ? S(static_cast<typename ComputeOf<S>::type>(std::bit_cast<double>(bits)))
@@ -33,7 +34,7 @@ void fill(const Call& c, void* out, uint64_t bits) {
   });
 }
 
-void range(const Call& c, void* out) {
+void range(const Call& c, const void* const*, void* out) {
   const auto axis = static_cast<size_t>(c.attributes[0]);
   const int64_t inner = product(c.out.dims, axis + 1, c.out.dims.size()), n = c.out.dims[axis];
   by_dtype(c.out.dtype, [&]<class S>() {
@@ -54,8 +55,8 @@ void range(const Call& c, void* out) {
   });
 }
 
-void random_uniform(const Call& c, const void* state, void* out) {
-  auto* s = static_cast<const int64_t*>(state);
+void random_uniform(const Call& c, const void* const* in, void* out) {
+  auto* s = static_cast<const int64_t*>(in[0]);
   auto seed = static_cast<uint64_t>(s[0]), offset = static_cast<uint64_t>(s[1]);
   auto* y = static_cast<float*>(out);
   split((c.out.count + 3) / 4, c.out.count, [&](int64_t begin, int64_t end) {

@@ -76,7 +76,8 @@ class ImageWindows {
 
 }  // namespace
 
-void window(const Call& c, const void* in, void* out) {
+void window(const Call& c, const void* const* inputs, void* out) {
+  const void* in = inputs[0];
   const std::vector<WindowAxis> axes =
       window_axes(c.in[0].dims, decode<WindowAttributes>(c.attributes));
   int64_t from = 1, to = 1, taps = 1;

@@ -49,9 +49,17 @@ bool takes_number(const Instruction& i, int k, int numbers) {
       return k == 2 && i.operand_count == 3;
     case TileOp::Copy:
       return true;
-    default:
+    case TileOp::Formula:
+    case TileOp::Convert:
+    case TileOp::Narrow:
+    case TileOp::Scatter:
+    case TileOp::FeatureReduce:
+    case TileOp::Product:
+    case TileOp::RowReduce:
+    case TileOp::WeightGrad:
       return false;
   }
+  return false;
 }
 
 }  // namespace

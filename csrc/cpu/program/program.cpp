@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <string_view>
 
 #include "cpu/kernels/pair_kernels.h"
 #include "cpu/kernels/tile_kernels.h"
 #include "cpu/program/lines.h"
 #include "cpu/program/region_run.h"
 #include "plan/costs.h"
+#include "plan/joining.h"
 #include "plan/region/scratch.h"
 
 namespace gradcell::cpu {
@@ -40,44 +40,31 @@ size_t placed(size_t& total, size_t bytes) {
 
 // Work --------------------------------------------------------------------------------------------
 
-// Nanoseconds on one thread, as those of plan/costs.h.
-constexpr double kArithmetic = kElementCosts[static_cast<size_t>(OpCost::Arithmetic)].cpu_ns;
-constexpr double kFunction = kElementCosts[static_cast<size_t>(OpCost::Function)].cpu_ns;
-constexpr double kMultiplyAdd = 0.02;    ///< of a product
-constexpr double kTransferredRow = 0.3;  ///< of a load or store
-constexpr double kClearedByte = 0.15;    ///< of an accumulator: cleared, reduced and merged
-constexpr double kCallElement = 1;       ///< of a call's result, whatever the call does
-
-double instruction_cost(const Instruction& i, int64_t rows) {
-  double per_row = i.features;
-  switch (i.kind) {
-    case TileOp::Product:
-    case TileOp::WeightGrad:
-      per_row *= i.inner * kMultiplyAdd;
-      break;
-    case TileOp::FeatureReduce:
-      per_row *= i.inner * kArithmetic;
-      break;
-    case TileOp::Elementwise:
-      per_row *= element_cost(i.op).cpu_ns;
-      break;
-    case TileOp::Formula: {
-      const std::string_view text = kFormulas[static_cast<size_t>(i.formula)];
-      const bool cheap = text.find("sigmoid") == text.npos && text.find("ndtr") == text.npos;
-      per_row *= cheap ? kArithmetic : kFunction;
-      break;
+double instruction_ns(const Instruction& i, int64_t rows) {
+  const double once = element_cost(OpCost::Arithmetic).cpu_ns;
+  const double one = [&] {
+    switch (info(i.kind).work) {
+      case TileOpInfo::Work::Once:
+        return once;
+      case TileOpInfo::Work::Op:
+        return element_cost(i.op).cpu_ns;
+      case TileOpInfo::Work::Formula:
+        return formula_ns(i.formula);
+      case TileOpInfo::Work::Sum:
+        return i.inner * once;
+      case TileOpInfo::Work::Product:
+        return i.inner * kMultiplyAddNs;
     }
-    default:
-      per_row *= kArithmetic;
-  }
-  return per_row * static_cast<double>(rows) * (i.type == Compute::F64 ? 2 : 1);
+    return once;
+  }();
+  return one * i.features * static_cast<double>(rows) * (i.type == Compute::F64 ? 2 : 1);
 }
 
 double region_work(const Region& r) {
   double work = 0;
-  for (const Instruction& i : r.program) work += instruction_cost(i, r.rows);
+  for (const Instruction& i : r.program) work += instruction_ns(i, r.rows);
   const auto passes = static_cast<int64_t>(r.loads.size() + r.stores.size());
-  return work + kTransferredRow * static_cast<double>(r.rows * passes);
+  return work + kTransferredRowNs * static_cast<double>(r.rows * passes);
 }
 
 // Tiles and chunks --------------------------------------------------------------------------------
@@ -132,7 +119,7 @@ int32_t tile_rows(const Region& r) {
 int64_t most_chunks(const TileProgram& p) {
   if (p.accumulators.empty()) return 64;
   constexpr double kPart = 0.015;  // of all chunks' work
-  const double own = kClearedByte * static_cast<double>(p.accumulator_bytes);
+  const double own = kClearedByteNs * static_cast<double>(p.accumulator_bytes);
   return int64_t(1) << std::ilogb(std::clamp(p.work * kPart / own, 2.0, 32.0));
 }
 
@@ -280,24 +267,8 @@ TileProgram prepare(const Plan& plan, const Region& r) {
 }  // namespace
 
 bool is_loop(const Instruction& i) {
-  switch (i.kind) {
-    case TileOp::Elementwise:
-    case TileOp::Chain:
-    case TileOp::Formula:
-    case TileOp::Choose:
-    case TileOp::Convert:
-    case TileOp::Narrow:
-      return true;
-    case TileOp::Copy:
-      return i.map < 0;
-    case TileOp::Scatter:
-    case TileOp::FeatureReduce:
-    case TileOp::Product:
-    case TileOp::RowReduce:
-    case TileOp::WeightGrad:
-      return false;
-  }
-  return false;
+  const TileOpInfo::Runs runs = info(i.kind).runs;
+  return runs == TileOpInfo::Runs::Loop || (runs == TileOpInfo::Runs::MapLoop && i.map < 0);
 }
 
 Loop find_loop(const Instruction& i, unsigned uniform) {
@@ -343,7 +314,7 @@ Program prepare(Plan plan) {
       bytes += p.side_bytes();
     }
     for (const Call& c : stage.calls)
-      program.work += kCallElement * static_cast<double>(c.out.count);
+      program.work += kCallElementNs * static_cast<double>(c.out.count);
     program.side_bytes = std::max(program.side_bytes, bytes);
   }
   if (program.plan.collectives > 0) program.work += kExchangeWork;

@@ -14,30 +14,9 @@ namespace {
 constexpr size_t kMostSpans = 1 << 20;
 
 std::string name_of(const Instruction& i) {
-  switch (i.kind) {
-    case TileOp::Elementwise:
-      return info(i.op).name;
-    case TileOp::Choose:
-      return "comparison and choice";
-    case TileOp::Chain:
-      return "sums and products";
-    case TileOp::Formula:
-      return "formula";
-    case TileOp::Convert:
-    case TileOp::Narrow:
-      return "Cast";
-    case TileOp::Copy:
-    case TileOp::Scatter:
-      return "moves";
-    case TileOp::FeatureReduce:
-    case TileOp::RowReduce:
-      return str("reduction (", combine_name(i.combine), ")");
-    case TileOp::Product:
-      return "MatMul";
-    case TileOp::WeightGrad:
-      return "MatMul, of weights' gradients";
-  }
-  return "";
+  if (i.kind == TileOp::Elementwise) return info(i.op).name;
+  const std::string name = info(i.kind).profiled;
+  return name == "reduction" ? str(name, " (", combine_name(i.combine), ")") : name;
 }
 
 ProfiledStep describe(const Region& r, int stage) {
@@ -45,7 +24,7 @@ ProfiledStep describe(const Region& r, int stage) {
   const auto rows = static_cast<double>(r.rows);
   for (const Instruction& i : r.program) {
     ProfiledOp op{name_of(i), i.location};
-    if (i.kind == TileOp::Product || i.kind == TileOp::WeightGrad)
+    if (info(i.kind).work == TileOpInfo::Work::Product)
       op.operations = 2.0 * rows * i.features * i.inner;
     op.elements = rows * i.features;
     step.ops.push_back(std::move(op));
@@ -59,35 +38,40 @@ ProfiledStep describe(const Region& r, int stage) {
   return step;
 }
 
-double operations_of(const Call& c) {
-  switch (c.form) {
-    case Form::Product: {
-      double total = 0;
-      for (size_t k = 0; k < c.in.size(); k += 2) {
-        const ProductSizes s =
-            sizes_of(c.in[k].dims, c.out.dims, decode<ProductAttributes>(c.attributes));
-        total += 2.0 * static_cast<double>(s.k) * static_cast<double>(c.out.count);
-      }
-      return total;
-    }
-    case Form::Convolve:
-      return 2.0 *
-             static_cast<double>(convolution_sizes(c.op, c.in[0].dims, c.in[1].dims, c.out.dims,
-                                                   decode<ConvolutionAttributes>(c.attributes))
-                                     .work());
-    case Form::Attend: {
-      const AttentionInputs at = attention_inputs(c.op, decode<AttentionAttributes>(c.attributes));
-      const Dims &q = c.in[0].dims, &k = c.in[1].dims;
-      auto width = [&](size_t i) { return static_cast<double>(c.in[i].dims.back()); };
-      double widths = width(0);
-      for (auto f = static_cast<size_t>(at.factors); f < c.in.size(); f += 2) widths += width(f);
-      if (at.c >= 0) widths += width(static_cast<size_t>(at.c));
-      const auto scores = static_cast<double>(element_count(Dims(q.begin(), q.end() - 1)));
-      return 2.0 * scores * static_cast<double>(k[k.size() - 2]) * widths;
-    }
-    default:
-      return 0;
+double operations_of_products(const Call& c) {
+  double total = 0;
+  for (size_t k = 0; k < c.in.size(); k += 2) {
+    const ProductSizes s =
+        sizes_of(c.in[k].dims, c.out.dims, decode<ProductAttributes>(c.attributes));
+    total += 2.0 * static_cast<double>(s.k) * static_cast<double>(c.out.count);
   }
+  return total;
+}
+
+double operations_of_attention(const Call& c) {
+  if (!c.joined.empty()) {
+    double total = 0;
+    for (const Call& one : c.joined) total += operations_of_attention(one);
+    return total;
+  }
+  const AttentionInputs at = attention_inputs(c.op, decode<AttentionAttributes>(c.attributes));
+  const Dims &q = c.in[0].dims, &k = c.in[1].dims;
+  auto width = [&](size_t i) { return static_cast<double>(c.in[i].dims.back()); };
+  double widths = width(0);
+  for (auto f = static_cast<size_t>(at.factors); f < c.in.size(); f += 2) widths += width(f);
+  if (at.c >= 0) widths += width(static_cast<size_t>(at.c));
+  const auto scores = static_cast<double>(element_count(Dims(q.begin(), q.end() - 1)));
+  return 2.0 * scores * static_cast<double>(k[k.size() - 2]) * widths;
+}
+
+/// Multiplications and additions of what multiplies matrices; of others nobody counts them.
+double operations_of(const Call& c) {
+  if (c.form == Form::Product) return operations_of_products(c);
+  if (c.form == Form::Attend) return operations_of_attention(c);
+  if (c.form != Form::Convolve) return 0;
+  const auto a = decode<ConvolutionAttributes>(c.attributes);
+  const auto s = convolution_sizes(c.op, c.in[0].dims, c.in[1].dims, c.out.dims, a);
+  return 2.0 * static_cast<double>(s.work());
 }
 
 ProfiledStep describe(const Call& c, int stage) {

@@ -64,9 +64,7 @@ std::vector<uint8_t> transposed_before(const Graph& g, const Fusion& f) {
   std::vector<NodeId> seen(g.size(), kNoNode);  // by node: from which kernel's result
   for (NodeId id = 0; id < g.size(); ++id) {
     const Fused& me = f.node[id];
-    const Form how = form(g, id);
-    const bool reduces = me.role == Role::Alone &&
-                         (how == Form::Reduce || how == Form::Extremum || how == Form::Scan);
+    const bool reduces = me.role == Role::Alone && folds(form(g, id));
     if (!me.stored || f.storage[id] != id || (!reduces && !me.by_rows)) continue;
     const int64_t rows = reduces ? 0 : me.rows;
     open = {id};

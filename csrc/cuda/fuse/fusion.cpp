@@ -42,59 +42,37 @@ RowSet prefixes(const Dims& dims) {
 }
 
 int own_cost(const Graph& g, NodeId id) {
-  const Form f = form(g, id);
-  if (f == Form::Product) return static_cast<int>(2 * few_terms(g, id));
-  if (f != Form::Elementwise) return f == Form::Random ? 40 : f == Form::Take ? 2 : 1;
-  return element_cost(g[id].op).gpu_additions;
+  return is_product(g, id) ? static_cast<int>(2 * few_terms(g, id))
+                           : element_cost(g, id).gpu_additions;
 }
 
 /// Library calls and scatters read whole buffers, and so do products with few terms, which would
 /// compute each operand several times; other kernels compute their inputs where they can.
 bool reads_whole(const Graph& g, NodeId id) {
-  const Form f = form(g, id);
-  return f == Form::Product || f == Form::Convolve || f == Form::Attend || f == Form::Window ||
-         f == Form::TakePlaces || f == Form::AddPlaces || f == Form::Fourier ||
-         f == Form::Scatter || f == Form::LastIndex || f == Form::Routine || f == Form::Loop ||
-         f == Form::Collective;
+  const KernelForm k = info(form(g, id)).kernel;
+  return k == KernelForm::Whole || k == KernelForm::Terms;
 }
 
 Role role_of(const Graph& g, NodeId id) {
-  switch (form(g, id)) {
-    case Form::Input:
-    case Form::Constant:
+  switch (info(form(g, id)).kernel) {
+    case KernelForm::Source:
       return Role::Source;
-    case Form::Same:
+    case KernelForm::View:
       return Role::View;
-    case Form::Elementwise:
-    case Form::Convert:
-    case Form::Move:
-    case Form::Range:
-    case Form::Random:
-    case Form::Take:
+    case KernelForm::Element:
+    case KernelForm::Elsewhere:
       return Role::Map;
-    case Form::Reduce: {
+    case KernelForm::Rows: {
       const int64_t rows = g.count(id), k = trailing_reduction(g, id);
       const bool fits = k > 0 && rows > 1 && k <= kMaxRow && (rows >= 64 || k <= 2048);
       return fits ? Role::RowReduce : Role::Alone;
     }
-    case Form::Extremum:
-    case Form::Scan:
-    case Form::Fourier:
-    case Form::Convolve:
-    case Form::Attend:
-    case Form::Window:
-    case Form::TakePlaces:
-    case Form::AddPlaces:
-    case Form::Scatter:
-    case Form::LastIndex:
-    case Form::Routine:
-    case Form::Loop:
-    case Form::Collective:
+    case KernelForm::Fold:
+    case KernelForm::Whole:
       return Role::Alone;
-    case Form::Product:
+    case KernelForm::Terms:
       return few_terms(g, id) > 0 ? Role::Map : Role::Alone;
-    case Form::Sampling:
-    case Form::Marker:
+    case KernelForm::Absent:
       break;
   }
   fail(ErrorKind::Runtime, info(g[id].op).name, " in a cleaned graph");
@@ -121,17 +99,22 @@ RowSet moved_rows(const Graph& g, NodeId id, int k) {
 
 /// The same for any node.
 RowSet kept_rows(const Graph& g, NodeId id, int k) {
-  switch (form(g, id)) {
-    case Form::Move:
-      return moved_rows(g, id, k);
-    case Form::Reduce:
+  switch (info(form(g, id)).kernel) {
+    case KernelForm::Elsewhere:
+      return form(g, id) == Form::Move ? moved_rows(g, id, k) : RowSet{};
+    case KernelForm::Rows:
       return {g.count(id)};
-    case Form::Take:
-    case Form::Product:
+    case KernelForm::Terms:
       return {};
-    default:  // element by element
-      return prefixes(g.dims(id));
+    case KernelForm::Source:
+    case KernelForm::View:
+    case KernelForm::Element:
+    case KernelForm::Fold:
+    case KernelForm::Whole:
+    case KernelForm::Absent:
+      break;
   }
+  return prefixes(g.dims(id));
 }
 
 class Fuser {

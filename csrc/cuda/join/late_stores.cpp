@@ -28,20 +28,8 @@ constexpr int kSweeps = 3;
 
 /// About how many instructions an element takes.
 int instructions(const Graph& g, NodeId id) {
-  switch (form(g, id)) {
-    case Form::Elementwise:
-      return element_cost(g[id].op).gpu_instructions;
-    case Form::Random:
-      return 48;
-    case Form::Product:
-      return static_cast<int>(4 * few_terms(g, id));
-    case Form::Move:
-      return is_broadcast(g, id) ? 1 : 4;
-    case Form::Take:
-      return 4;
-    default:
-      return 1;
-  }
+  if (is_product(g, id)) return static_cast<int>(4 * few_terms(g, id));
+  return is_broadcast(g, id) ? 1 : element_cost(g, id).gpu_instructions;
 }
 
 class LateStores {
@@ -119,8 +107,7 @@ class LateStores {
     if (me.role == Role::Tile)
       for (NodeId input : g_.inputs(id)) fixed_[f_.storage[input]] = 1;
     if (me.role != Role::Alone) return;
-    const Form f = form(g_, id);
-    if (f == Form::Reduce || f == Form::Extremum || f == Form::Scan) {
+    if (folds(form(g_, id))) {
       add(kernel({me.stage, g_.count(id), false, id}), id);
       return;
     }
@@ -188,8 +175,8 @@ class LateStores {
   /// Whether an element needs its inputs at its own place; at each other one they are computed
   /// anew.
   bool keeps_place(NodeId id) const {
-    const Form f = form(g_, id);
-    return f != Form::Move && f != Form::Take && f != Form::Product;
+    const KernelForm k = info(form(g_, id)).kernel;
+    return k != KernelForm::Elsewhere && k != KernelForm::Terms;
   }
 
   Cost weigh(const Kernel& kernel, std::vector<NodeId> found) {

@@ -71,7 +71,16 @@ std::vector<Written> write_reduction(const WriterInputs& in, NodeId id, BufferId
 /// Several of buffers of one shape, in as many launches as one takes.
 std::vector<Written> write_reductions(const WriterInputs& in, std::span<const NodeId> ids,
                                       std::span<const BufferId> partials);
-Written write_extremum(const WriterInputs& in, NodeId id);
+// A node that is one kernel: what forms.def names.
+#define KERNEL(write) Written write(const WriterInputs& in, NodeId id);
+#define STEPS(make)
+#define NONE
+#define FORM(Name, parts, rows, tile, call, kernel, cost, value, writer) writer
+#include "ir/forms.def"
+#undef KERNEL
+#undef STEPS
+#undef NONE
+
 /// A scan of lines: one pass, or two of chunks of lines, with what the chunks come to in `partial`.
 struct Scan {
   int64_t chunks;  ///< more than 1: two passes
@@ -79,11 +88,6 @@ struct Scan {
 };
 Scan plan_scan(const Graph& g, NodeId id);
 std::vector<Written> write_scan(const WriterInputs& in, NodeId id, BufferId partial);
-Written write_convolution(const WriterInputs& in, NodeId id);
-Written write_attention(const WriterInputs& in, NodeId id);
-Written write_window(const WriterInputs& in, NodeId id);
-/// Elements of rows taken from, or added at, places, each place by a thread that looks at all.
-Written write_along(const WriterInputs& in, NodeId id);
 /// Sums of updates at places, or which is a place's last: kernels, and the bytes of the temporary
 /// buffers that they are given.
 /// Of elements of rows: only where updates are many, which are sorted.
@@ -91,7 +95,6 @@ bool sorts_updates(const Graph& g, NodeId id);
 std::vector<size_t> updates_memory(const WriterInputs& in, NodeId id);
 std::vector<Written> write_updates(const WriterInputs& in, NodeId id,
                                    std::span<const BufferId> temporaries);
-Written write_fourier(const WriterInputs& in, NodeId id);
 /// Adds a bias to the rows of what is in the sum's buffer.
 Written write_bias(const WriterInputs& in, NodeId sum, NodeId bias);
 Written write_integer_product(const WriterInputs& in, NodeId id);

@@ -278,70 +278,58 @@ std::string Writer::value(NodeId id, const Index& at) {
 
 std::string Writer::compute(NodeId id, const Index& at) {
   count_node(id);
-  DType t = g_.dtype(id);
-  const char* type = type_name(compute_type(t));
-  Op op = g_[id].op;
-  if (is_elementwise(op)) {
-    std::array<std::string, 3> in;
-    int n = g_[id].input_count;
-    bool swap = commutes(op) && swapped(id);
-    for (int k = 0; k < n; ++k) in[k] = input(id, swap ? n - 1 - k : k, at);
-    DType from = g_.dtype(g_.input(id, g_[id].input_count - 1));
-    std::string text = applied(op, type_name(compute_type(from)), in);
-    return let(type, t == DType::Bool ? text : narrowed(t, text), "v");
-  }
   switch (form(g_, id)) {
-    case Form::Convert: {
-      std::string x = input(id, 0, at);
-      std::string y = converted(g_.dtype(g_.input(id, 0)), t, x);
-      return y == x ? x : let(type, y, "v");
-    }
-    case Form::Move: {
-      const Movement m = spec(g_, id).movement(g_, id);
-      const Piece& p = m.pieces[0];
-      if (is_view(m)) return input(id, 0, seen(p.from, g_.count(g_.input(id, 0)), at));
-      return m.zeros ? placed_in_zeros(id, p, at) : joined(id, m, at);
-    }
-    case Form::Take:
-      return taken(id, at);
-    case Form::Product:
-      return multiplied(id, at);
-    case Form::Range: {
-      const Dims& d = g_.dims(id);
-      const auto axis = static_cast<size_t>(g_.attrs(id)[0]);
-      const int64_t n = d[axis], inner = product(d, axis + 1, d.size());
-      Dims box{g_.count(id) / std::max<int64_t>(1, n * inner), n, inner};
-      std::string c = n == 1 ? "0" : coordinates(box, {0, 1, 0}, linear(id, at))[1];
-      return let(type, narrowed(t, "(" + std::string(type) + ")" + c), "v");
-    }
-    case Form::Random: {
-      NodeId state = f_.storage[g_.input(id, 0)];
-      std::string key = value(state, flat("0")), offset = value(state, flat("1"));
-      return let(type, "gc_uniform(" + key + ", " + offset + ", " + linear(id, at) + ")", "v");
-    }
-    case Form::Elementwise:
-    case Form::Input:
-    case Form::Constant:
-    case Form::Loop:
-    case Form::Marker:
-    case Form::Same:
-    case Form::Reduce:
-    case Form::Extremum:
-    case Form::Scan:
-    case Form::Fourier:
-    case Form::Convolve:
-    case Form::Attend:
-    case Form::Window:
-    case Form::TakePlaces:
-    case Form::AddPlaces:
-    case Form::Sampling:
-    case Form::Scatter:
-    case Form::LastIndex:
-    case Form::Routine:
-    case Form::Collective:
-      break;
+#define FORM(Name, parts, rows, tile, call, kernel, cost, value, writer) \
+  case Form::Name:                                                       \
+    return value(id, at);
+#include "ir/forms.def"
   }
-  fail(ErrorKind::NotImplemented, info(op).name, " cannot be computed element by element");
+  return no_value(id, at);
+}
+
+const char* Writer::type_of(NodeId id) const { return type_name(compute_type(g_.dtype(id))); }
+
+std::string Writer::no_value(NodeId id, const Index&) {
+  fail(ErrorKind::NotImplemented, info(g_[id].op).name, " cannot be computed element by element");
+}
+
+std::string Writer::by_row(NodeId id, const Index& at) {
+  const Op op = g_[id].op;
+  std::array<std::string, 3> in;
+  const int n = g_[id].input_count;
+  const bool swap = commutes(op) && swapped(id);
+  for (int k = 0; k < n; ++k) in[k] = input(id, swap ? n - 1 - k : k, at);
+  const std::string text = applied(op, type_of(g_.input(id, n - 1)), in);
+  const DType t = g_.dtype(id);
+  return let(type_of(id), t == DType::Bool ? text : narrowed(t, text), "v");
+}
+
+std::string Writer::cast(NodeId id, const Index& at) {
+  const std::string x = input(id, 0, at);
+  const std::string y = converted(g_.dtype(g_.input(id, 0)), g_.dtype(id), x);
+  return y == x ? x : let(type_of(id), y, "v");
+}
+
+std::string Writer::moved(NodeId id, const Index& at) {
+  const Movement m = spec(g_, id).movement(g_, id);
+  const Piece& p = m.pieces[0];
+  if (is_view(m)) return input(id, 0, seen(p.from, g_.count(g_.input(id, 0)), at));
+  return m.zeros ? placed_in_zeros(id, p, at) : joined(id, m, at);
+}
+
+std::string Writer::ranged(NodeId id, const Index& at) {
+  const Dims& d = g_.dims(id);
+  const auto axis = static_cast<size_t>(g_.attrs(id)[0]);
+  const int64_t n = d[axis], inner = product(d, axis + 1, d.size());
+  Dims box{g_.count(id) / std::max<int64_t>(1, n * inner), n, inner};
+  std::string c = n == 1 ? "0" : coordinates(box, {0, 1, 0}, linear(id, at))[1];
+  return let(type_of(id), narrowed(g_.dtype(id), "(" + std::string(type_of(id)) + ")" + c), "v");
+}
+
+std::string Writer::random(NodeId id, const Index& at) {
+  const NodeId state = f_.storage[g_.input(id, 0)];
+  const std::string key = value(state, flat("0")), offset = value(state, flat("1"));
+  return let(type_of(id), "gc_uniform(" + key + ", " + offset + ", " + linear(id, at) + ")", "v");
 }
 
 /// Zero, but for the places that hold an element of the piece.

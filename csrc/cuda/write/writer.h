@@ -130,10 +130,20 @@ class Writer {
     return "node " + std::to_string(id) + " at " + at.key();
   }
   std::string compute(NodeId id, const Index& at);
-  std::string placed_in_zeros(NodeId id, const Piece& p, const Index& at);
-  std::string joined(NodeId id, const Movement& m, const Index& at);
+  const char* type_of(NodeId id) const;
+
+  // By form: the column `value` of forms.def.
+  std::string no_value(NodeId id, const Index& at);
+  std::string by_row(NodeId id, const Index& at);
+  std::string cast(NodeId id, const Index& at);
+  std::string moved(NodeId id, const Index& at);
+  std::string ranged(NodeId id, const Index& at);
+  std::string random(NodeId id, const Index& at);
   std::string taken(NodeId id, const Index& at);
   std::string multiplied(NodeId id, const Index& at);
+
+  std::string placed_in_zeros(NodeId id, const Piece& p, const Index& at);
+  std::string joined(NodeId id, const Movement& m, const Index& at);
 
   std::map<std::string, std::string> known_;  ///< parameters by what they stand for
   std::set<NodeId> counted_;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "ir/op_info.h"
+#include "plan/costs.h"
 #include "plan/region/uses.h"
 
 namespace gradcell {
@@ -114,6 +115,12 @@ const std::vector<FormulaPattern>& patterns() {
   return all;
 }
 
+double dearest_ns(const FormulaPattern& p) {
+  double most = element_cost(p.op == Op::Count ? OpCost::Arithmetic : info(p.op).cost).cpu_ns;
+  for (const FormulaPattern& part : p.parts) most = std::max(most, dearest_ns(part));
+  return most;
+}
+
 bool same(const Operand& a, const Operand& b) {
   return a.uniform == b.uniform && a.value == b.value && a.base == b.base && a.stride == b.stride;
 }
@@ -208,6 +215,8 @@ class Matcher {
 };
 
 }  // namespace
+
+double formula_ns(Formula f) { return dearest_ns(patterns()[static_cast<size_t>(f)]); }
 
 void form_formulas(Region& region) {
   auto& program = region.program;

@@ -187,18 +187,18 @@ class Builder {
   // Nodes ------------------------------------------------------------------------------------
 
   void emit(NodeId id) {
-    switch (form(g_, id)) {
-      case Form::Elementwise:
+    switch (info(form(g_, id)).tile) {
+      case TileForm::Element:
         return elementwise(id);
-      case Form::Convert:
+      case TileForm::Convert:
         return cast(id);
-      case Form::Move:
+      case TileForm::Move:
         return move(id);
-      case Form::Reduce:
+      case TileForm::Reduce:
         return reduce(id);
-      case Form::Product:
+      case TileForm::Product:
         return is_weight_gradient(g_, id) ? weight_grad(id) : matmul(id);
-      default:  // labels.cpp says of each form whether it comes here
+      case TileForm::Call:
         fail(ErrorKind::Runtime, "no tile form of ", info(g_[id].op).name);
     }
   }

@@ -7,8 +7,8 @@ from typing import Any as _Any
 
 from gradcell import dtype
 from gradcell._core import Tensor
+from gradcell.base.seed import get_seed, set_seed
 from gradcell.common import initializer
-from gradcell.common.seed import get_seed, set_seed
 from gradcell.compilation.compiled import jit
 from gradcell.tensors.parameter import Parameter, ParameterTuple
 

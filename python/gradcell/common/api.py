@@ -14,7 +14,9 @@ from typing import Any
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
+from gradcell.base.cells import CellBase
 from gradcell.base.location import where
+from gradcell.base.symbol import Symbol as Symbol
 from gradcell.compilation.compiled import jit, run_traced
 
 ms_function = jit
@@ -66,9 +68,7 @@ def jit_class(cls: type) -> type:
         raise TypeError(
             f"Decorator jit_class can only be used for class type, but got {cls}.{where()}"
         )
-    if any(
-        base.__module__ == "gradcell.nn.cell" and base.__name__ == "Cell" for base in cls.__mro__
-    ):
+    if issubclass(cls, CellBase):
         raise TypeError(
             f"Decorator jit_class is used for user-defined classes and cannot be used for nn.Cell: "
             f"{cls}.{where()}"
@@ -187,25 +187,6 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
     out = _MUTABLE[kind](input_data)
     out.__ms_dynamic_len__ = dynamic_len
     return out
-
-
-class Symbol:
-    """A dimension of an unknown size, for Tensor(shape=(Symbol(), 3), dtype=...): remainder + a multiple of
-    divisor, from min to max. Each size is compiled for itself.
-
-    Raises TypeError, ValueError.
-    """
-
-    def __init__(
-        self, max: int = 0, min: int = 1, divisor: int = 1, remainder: int = 0, unique: bool = False
-    ) -> None:
-        for name, value, least in (("max", max, 0), ("min", min, 1), ("divisor", divisor, 1)):
-            arguments.integer(value, "Symbol", name, least)
-        if not 0 <= arguments.integer(remainder, "Symbol", "remainder") < divisor:
-            raise ValueError(
-                f"Symbol: 'remainder' must be in [0, {divisor}), got {remainder}{where()}"
-            )
-        arguments.boolean(unique, "Symbol", "unique")
 
 
 def enable_dynamic(**kwargs: Any) -> Callable[[Any], Any]:

@@ -6,8 +6,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
-from gradcell.base import arguments
-from gradcell.common import seed as _seed
+from gradcell.base import arguments, seed as _seed
 from gradcell.ops.random.state import get_rng_state, set_rng_state
 
 __all__ = [

@@ -16,7 +16,8 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base.location import where
-from gradcell.common.seed import generator
+from gradcell.base.seed import generator
+from gradcell.tensors import tensor
 
 __all__ = [
     "Constant",
@@ -537,3 +538,6 @@ def initializer(
         raise MemoryError(
             f"initializer: there is no memory for a tensor of shape {list(dims)}{where()}"
         ) from error
+
+
+tensor.initialised = initializer

@@ -49,6 +49,8 @@ _LINGER = 5.0
 #: Seconds that it waits, at most, for the launcher to read what was printed, and a moment that the
 #: launcher has to pass it on.
 _READING, _PASSING_ON = 2.0, 0.05
+#: What has this process compute on the GPU of a number: the context, which stands on this, sets it.
+choose_device: Callable[[int], None] | None = None
 
 
 @dataclass
@@ -197,8 +199,8 @@ def _join_gpus(group: Group, shared: Callable[[bytes], bytes]) -> None:
         return
     if group is processes.world and processes.local_size > 1 and _core.device_in_use() == 0:
         devices = len(_core.cuda_driver_info()["devices"])
-        # (Not imported: the context knows this module.)
-        sys.modules["gradcell.context"].set_context(device_id=processes.local_rank % devices)
+        assert choose_device is not None
+        choose_device(processes.local_rank % devices)
     mine = _core.nccl_unique_id() if group.rank == 0 else b""
     _core.nccl_add_group(group.number, shared(mine), group.size, group.rank, _core.device_in_use())
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from gradcell.base import arguments
 from gradcell.base.location import where
-from gradcell.common.seed import data_seed, get_seed as _global_seed
+from gradcell.base.seed import data_seed, get_seed as _global_seed
 
 INT32_MAX = 2**31 - 1
 UINT32_MAX = 2**32 - 1

@@ -17,6 +17,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
+from gradcell.base.cells import CellBase
 from gradcell.base.location import where
 from gradcell.base.signposts import explains_arguments
 from gradcell.compilation.compiled import cache_for, function_name, run
@@ -267,13 +268,10 @@ def _as_tensor(x: Any, _: Any) -> Any:
 
 def _ensemble(fn: Any) -> list[Any]:
     """The cells of a CellList or a list of Cells; [] for anything else."""
-    from gradcell.nn.cell import Cell
-    from gradcell.nn.containers import CellList
-
-    if not isinstance(fn, (CellList, list, tuple)):
+    if not isinstance(fn, (list, tuple)) and not (isinstance(fn, CellBase) and fn._lists_cells):
         return []
-    cells = list(fn)
-    if not cells or not all(isinstance(c, Cell) for c in cells):
+    cells = list(fn)  # type: ignore[arg-type]
+    if not cells or not all(isinstance(c, CellBase) for c in cells):
         raise RuntimeError(f"vmap: a list must hold Cells, at least one of them{where()}")
     return cells
 

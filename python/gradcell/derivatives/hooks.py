@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -150,3 +151,27 @@ def retain_grad(self: Tensor) -> None:
         self.__dict__["_grad"] = gradient
 
     register_hook(self, keep)
+
+
+def _no_tape(self: Tensor, value: Any) -> None:
+    """Says where gradients come from: to set it on a tensor records nothing."""
+    if value:
+        warnings.warn(
+            "requires_grad: nothing is recorded behind a tensor. gradcell.grad(function)(x) gives the "
+            f"gradient of a function by x; what is to be trained is a gradcell.Parameter{where()}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+for _name, _method in {
+    "register_hook": register_hook,
+    "hooks": hooks,
+    "requires_grad_": requires_grad_,
+    "_retain_grad": retain_grad,
+    "_retains_grad": False,
+    "_grad": None,
+    "_requires_grad": property(wants_gradient),
+    "requires_grad": property(wants_gradient, _no_tape),
+}.items():
+    setattr(Tensor, _name, _method)

@@ -73,7 +73,8 @@ _MODULES = """
     ops: ops.composite.clip_ops ops.composite.random_ops ops.composite.array_ops
     ops.control.custom: ops.op_info_register
     parallel.algorithm: parallel.algo_parameter_config parallel.function parallel.shard parallel.strategy
-    parallel._mode: parallel._mode
+    communication.mode: parallel._mode
+    communication.sharing: parallel._auto_parallel_context
     runtime: hal hal.memory device_context device_context.cpu device_context.cpu.op_tuning
     dataset: dataset.core dataset.engine dataset.engine.datasets dataset.engine.samplers
     dataset.config: dataset.core.validator_helpers

@@ -1,25 +1,44 @@
-"""mindspore.mint.linalg: rows of mint's table."""
+"""mindspore.mint.linalg: ops of matrices with PyTorch's arguments."""
 
 from __future__ import annotations
 
-import typing as _typing
-from typing import Any as _Any
+from typing import Any
 
-from gradcell.mint.table import LINALG as _FORMS
+from gradcell import ops
+from gradcell._core import Tensor
 
-__all__ = [*_FORMS.rows]
+__all__ = ["inv", "matrix_norm", "norm", "qr", "vector_norm"]
 
-if _typing.TYPE_CHECKING:
-    from gradcell.mint._linalg_tables import *  # noqa: F403
 
-if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
+def inv(input: Any) -> Tensor:
+    """The inverses of matrices [..., n, n]."""
+    return ops.inverse(input)
 
-    def __getattr__(name: str) -> _Any:
-        if name not in _FORMS:
-            raise AttributeError(f"module 'gradcell.mint.linalg' has no attribute {name!r}")
-        value = _FORMS.make(name)
-        globals()[name] = value
-        return value
+
+def qr(A: Any, mode: Any = "reduced") -> tuple[Tensor, Tensor]:
+    """(Q with orthonormal columns, R upper triangular) with Q R = A, for [..., m, n]."""
+    return ops.qr(A, mode)
+
+
+def norm(
+    A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """The norm of vectors or matrices."""
+    return ops.norm(A, ord, dim, keepdim, dtype=dtype)
+
+
+def matrix_norm(
+    A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """The norm of matrices, by default the root of the sum of squares."""
+    return ops.norm(A, ord, dim, keepdim, dtype=dtype)
+
+
+def vector_norm(
+    x: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
+) -> Tensor:
+    """The norm (sum |x|^ord)^(1/ord) of all elements, or along dim; inf, -inf and 0 as usual."""
+    return ops.vector_norm(x, ord, dim, keepdim, dtype=dtype)
 
 
 def __dir__() -> list[str]:

@@ -1,25 +1,20 @@
-"""mindspore.mint.special: rows of mint's table."""
+"""mindspore.mint.special: special functions with PyTorch's arguments."""
 
 from __future__ import annotations
 
-import typing as _typing
-from typing import Any as _Any
+from typing import Any
 
-from gradcell.mint.table import SPECIAL as _FORMS
+from gradcell import ops
+from gradcell._core import Tensor
+from gradcell.mint.functions import typed
+from gradcell.ops import erfc, exp2, expm1, log1p, round, sinc
 
-__all__ = [*_FORMS.rows]
+__all__ = ["erfc", "exp2", "expm1", "log1p", "log_softmax", "round", "sinc"]
 
-if _typing.TYPE_CHECKING:
-    from gradcell.mint._special_tables import *  # noqa: F403
 
-if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
-
-    def __getattr__(name: str) -> _Any:
-        if name not in _FORMS:
-            raise AttributeError(f"module 'gradcell.mint.special' has no attribute {name!r}")
-        value = _FORMS.make(name)
-        globals()[name] = value
-        return value
+def log_softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Tensor:
+    """log(softmax(x)), without overflow or the logarithm of 0."""
+    return ops.log_softmax(typed(input, dtype), dim)
 
 
 def __dir__() -> list[str]:

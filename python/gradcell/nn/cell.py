@@ -587,7 +587,7 @@ class Cell(GraphMode):
     # Text -----------------------------------------------------------------------------------------
 
     def _repr_html_(self) -> str:
-        from gradcell.show.rich import cell_html
+        from gradcell.base.notebook import cell_html
 
         return cell_html(self)
 

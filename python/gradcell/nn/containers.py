@@ -190,6 +190,8 @@ class CellList(_Numbered):
     Raises TypeError for an element that is not a Cell.
     """
 
+    _lists_cells = True
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(auto_prefix=kwargs.get("auto_prefix", True))
         if len(args) == 1 and isinstance(args[0], (list, tuple, _Numbered)):

@@ -7,6 +7,7 @@ from typing import Any
 
 from gradcell._core import Tensor
 from gradcell.base import notice
+from gradcell.base.cells import CellBase
 from gradcell.base.location import where
 from gradcell.tensors.tensor import declared_shape
 
@@ -29,7 +30,7 @@ def _fits(x: Any, declared: Tensor) -> bool:
     )
 
 
-class GraphMode:
+class GraphMode(CellBase):
     """Methods of every Cell: compiling ahead, declared inputs, settings for several processes."""
 
     # Compiling --------------------------------------------------------------------------------------

@@ -1,25 +1,70 @@
 """The discrete Fourier transforms of ops, with NumPy's names of arguments: mindspore.numpy.fft."""
 
-from gradcell.base.forms import Forms as _Forms
-from gradcell.ops.matrices import fourier as _fourier
+from __future__ import annotations
 
-_ONE = "fft ifft rfft irfft hfft ihfft"
+from collections.abc import Callable
+from typing import Any
 
-_FORMS = _Forms(
-    "gradcell.numpy.fft",
-    (
-        ("a, n=None, axis=-1, norm=None", "fourier.{}(a, n, axis, norm)", _ONE),
-        ("a, s=None, axes=(-2, -1), norm=None", "fourier.{}(a, s, axes, norm)",
-         " ".join(f"{name}2" for name in _ONE.split())),
-        ("a, s=None, axes=None, norm=None", "fourier.{}(a, s, axes, norm)",
-         " ".join(f"{name}n" for name in _ONE.split())),
-        ("x, axes=None", "fourier.{}(x, axes)", "fftshift ifftshift"),
-        ("n, d=1.0, dtype=None", "fourier.{}(n, d, dtype)", "fftfreq rfftfreq"),
-    ),
-    {"fourier": _fourier},
-)  # fmt: skip
+from gradcell import ops
+from gradcell._core import Tensor
 
-__all__ = list(_FORMS.rows)
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "hfft2", "hfftn", "ifft", "ifft2", "ifftn",
+    "ifftshift", "ihfft", "ihfft2", "ihfftn", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq",
+    "rfftn",
+]  # fmt: skip
 
-for _name in __all__:
-    globals()[_name] = _FORMS.make(_name)
+
+def _named(function: Any, op: Callable[..., Any]) -> Any:
+    function.__name__ = function.__qualname__ = op.__name__
+    function.__doc__ = op.__doc__
+    return function
+
+
+def _along_one(op: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def function(a: Any, n: Any = None, axis: int = -1, norm: Any = None) -> Tensor:
+        return op(a, n, axis, norm)
+
+    return _named(function, op)  # type: ignore[no-any-return]
+
+
+def _along_two(op: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def function(a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None) -> Tensor:
+        return op(a, s, axes, norm)
+
+    return _named(function, op)  # type: ignore[no-any-return]
+
+
+def _along_many(op: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    def function(a: Any, s: Any = None, axes: Any = None, norm: Any = None) -> Tensor:
+        return op(a, s, axes, norm)
+
+    return _named(function, op)  # type: ignore[no-any-return]
+
+
+fft, ifft, rfft = map(_along_one, (ops.fft, ops.ifft, ops.rfft))
+irfft, hfft, ihfft = map(_along_one, (ops.irfft, ops.hfft, ops.ihfft))
+fft2, ifft2, rfft2 = map(_along_two, (ops.fft2, ops.ifft2, ops.rfft2))
+irfft2, hfft2, ihfft2 = map(_along_two, (ops.irfft2, ops.hfft2, ops.ihfft2))
+fftn, ifftn, rfftn = map(_along_many, (ops.fftn, ops.ifftn, ops.rfftn))
+irfftn, hfftn, ihfftn = map(_along_many, (ops.irfftn, ops.hfftn, ops.ihfftn))
+
+
+def fftshift(x: Any, axes: Any = None) -> Tensor:
+    """With zero frequency moved to the middle along axes; None: along all."""
+    return ops.fftshift(x, axes)
+
+
+def ifftshift(x: Any, axes: Any = None) -> Tensor:
+    """What fftshift has moved, moved back."""
+    return ops.ifftshift(x, axes)
+
+
+def fftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
+    """The frequencies of fft's n results, for samples d apart."""
+    return ops.fftfreq(n, d, dtype)
+
+
+def rfftfreq(n: int, d: float = 1.0, dtype: Any = None) -> Tensor:
+    """The frequencies of rfft's results, for n samples d apart."""
+    return ops.rfftfreq(n, d, dtype)

@@ -43,10 +43,13 @@ def one_plan(function: Callable[P, R]) -> Callable[P, R]:
     def again(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return _with_form(forms, function, args, kwargs)  # type: ignore[no-any-return]
-        except Exception:  # what is wrong with the arguments says the call as it is
+        except _NoForm:
             out = traced(*args, **kwargs)
             forms._stop()
             return out
+        except Exception:
+            traced(*args, **kwargs)  # what is wrong with the arguments says the call as it is
+            raise
 
     forms = _core.Dispatcher(traced, _MOST_FORMS, again)
 

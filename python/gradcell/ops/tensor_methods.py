@@ -6,7 +6,6 @@ MindSpore's methods come in two spellings, (axis, keepdims) and (dim, keepdim); 
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable
 from types import FunctionType
 from typing import Any
@@ -17,7 +16,6 @@ from gradcell import _core, ops
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
-from gradcell.base.forms import Forms
 from gradcell.base.location import where as _where
 from gradcell.ops.arrays import shaping
 
@@ -31,6 +29,7 @@ _AXIS_KEEP_DIMS = {"dim": "axis", "keepdim": "keep_dims", "keepdims": "keep_dims
 def _spelled(function: Callable[..., Any], spellings: dict[str, str]) -> Callable[..., Any]:
     """The function as a method whose keywords may have other names."""
 
+    @functools.wraps(function)
     def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
         if kwargs:
             renamed = {spellings.get(k, k): v for k, v in kwargs.items()}
@@ -42,9 +41,7 @@ def _spelled(function: Callable[..., Any], spellings: dict[str, str]) -> Callabl
             kwargs = renamed
         return function(self, *args, **kwargs)
 
-    method.__name__ = method.__qualname__ = function.__name__
-    method.__doc__ = function.__doc__
-    method.__annotations__["return"] = getattr(function, "__annotations__", {}).get("return", "Any")
+    method._spellings = spellings  # type: ignore[attr-defined]  # for type checkers' stubs
     return method
 
 
@@ -248,7 +245,11 @@ def index_add(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     index_add(indices, y, axis, use_lock=True, check_index_bound=True): as ops.index_add."""
     if "indices" in kwargs or (args and isinstance(args[0], Tensor)):
         return _added_at(self, *args, **kwargs)
-    return mint("index_add")(self, *args, **kwargs)  # type: ignore[no-any-return]
+    return _source_added(self, *args, **kwargs)
+
+
+def _source_added(self: Tensor, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Tensor:
+    return ops.index_add(self, index, source if alpha == 1 else _core.ops.mul(source, alpha), dim)
 
 
 def _added_at(
@@ -304,11 +305,6 @@ def unique(
     return tuple(parts) if len(parts) > 1 else found
 
 
-def mint(name: str) -> Callable[..., Any]:
-    """A function of mint, which imports Tensor."""
-    return getattr(importlib.import_module("gradcell.mint"), name)  # type: ignore[no-any-return]
-
-
 def add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self + alpha * other; other: a tensor or number, which broadcasts. Raises TypeError for a
     float alpha beside integers."""
@@ -318,6 +314,38 @@ def add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 def sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """self - alpha * other; otherwise as add."""
     return _core.ops.sub(self, _scaled(self, other, alpha, "sub"))
+
+
+def matrix_determinant(self: Tensor) -> Tensor:
+    """As ops.det."""
+    return ops.det(self)
+
+
+def log_matrix_determinant(self: Tensor) -> Any:
+    """As ops.slogdet."""
+    return ops.slogdet(self)
+
+
+def inplace_update(self: Tensor, v: Any, indices: Any) -> Tensor:
+    """As ops.inplace_update."""
+    return ops.inplace_update(self, v, indices)
+
+
+def sum_to_size(self: Tensor, *size: Any) -> Tensor:
+    """The sum over dimensions that broadcasting to this shape has repeated."""
+    dims = _listed("sum_to_size", size)
+    extra = self.ndim - len(dims)
+    fits = extra >= 0 and all(
+        n in (1, m) for n, m in zip(dims, self.shape[max(extra, 0) :], strict=False)
+    )
+    if not fits:
+        raise ValueError(
+            f"sum_to_size: a tensor of shape {list(self.shape)} is none of shape {dims} broadcast"
+            f"{_where()}"
+        )
+    axes = [*range(extra), *(i + extra for i, n in enumerate(dims) if n == 1)]
+    out = _core.ops.reduce_sum(self, axes, True) if axes else self
+    return _core.ops.reshape(out, dims)
 
 
 def _new(value: int) -> Callable[..., Tensor]:
@@ -464,6 +492,90 @@ _OWN: dict[str, Any] = {
         lambda self: _core.views.stop_gradient(self),
         doc="A view without derivatives: a write to it is one to the tensor.",
     ),
+    "allclose": _said(
+        "Whether all elements are close to other's, as isclose has it: a bool.",
+        lambda self, other, rtol=1e-05, atol=1e-08, equal_nan=False: bool(
+            ops.all(ops.isclose(self, other, rtol, atol, equal_nan))
+        ),
+    ),
+    "argwhere": _said(
+        "The coordinates of the elements that are not zero.", lambda self: ops.nonzero(self)
+    ),
+    "adjoint": _said(
+        "The last two dimensions exchanged, conjugate.", lambda self: ops.adjoint(self)
+    ),
+    "argmax_with_value": _said(
+        "(the largest elements along axis, their indices).",
+        lambda self, axis=0, keep_dims=False: ops.max(self, axis, keep_dims),
+    ),
+    "argmin_with_value": _said(
+        "(the smallest elements along axis, their indices).",
+        lambda self, axis=0, keep_dims=False: ops.min(self, axis, keep_dims),
+    ),
+    "clone": _said("A copy.", lambda self: self.copy()),
+    "matrix_determinant": matrix_determinant,
+    "log_matrix_determinant": log_matrix_determinant,
+    "flipud": _said("With the rows in reverse order.", lambda self: ops.flip(self, 0)),
+    "fliplr": _said("With the columns in reverse order.", lambda self: ops.flip(self, 1)),
+    "reverse": _said(
+        "With the order of elements reversed along axis.",
+        lambda self, axis: ops.flip(self, axis),
+    ),
+    "fmax": _said(
+        "The larger of both; beside NaN the other.",
+        lambda self, other: _of_numbers(self, other, ops.maximum),
+    ),
+    "fmin": _said(
+        "The smaller of both; beside NaN the other.",
+        lambda self, other: _of_numbers(self, other, ops.minimum),
+    ),
+    "soft_shrink": _said("As ops.softshrink.", lambda self, lambd=0.5: ops.softshrink(self, lambd)),
+    "inplace_update": inplace_update,
+    "isneginf": _said("Whether each element is -inf.", lambda self: ops.isneginf(self)),
+    "isposinf": _said("Whether each element is inf.", lambda self: ops.isposinf(self)),
+    "searchsorted": _said(
+        "Where to put v into this vector in order, int32.",
+        lambda self, v, side="left", sorter=None: ops.searchsorted(
+            self, v, side=side, sorter=sorter, out_int32=True
+        ),
+    ),
+    "ptp": _said(
+        "The largest element less the smallest, along axis.",
+        lambda self, axis=None, keepdims=False: ops.sub(
+            ops.amax(self, axis, keepdims), ops.amin(self, axis, keepdims)
+        ),
+    ),
+    "select": _said(
+        "The slice at index along dim, without that dimension.",
+        lambda self, dim, index: ops.squeeze(ops.narrow(self, dim, index, 1), dim),
+    ),
+    "stride": _said(
+        "The distance of neighbours along dim in elements; None: a tuple for all dimensions.",
+        lambda self, dim=None: (
+            tuple(n // self.itemsize for n in self.strides)
+            if dim is None
+            else self.strides[dim] // self.itemsize
+        ),
+    ),
+    "new_full": _said(
+        "A tensor of one number, of this tensor's dtype unless another is given.",
+        lambda self, size, fill_value, *, dtype=None: ops.full(
+            size, fill_value, dtype=self.dtype if dtype is None else dtype
+        ),
+    ),
+    "new_empty": _said(
+        "As new_zeros.",
+        lambda self, *size, dtype=None, device=None: self.new_zeros(*size, dtype=dtype),
+    ),
+    "top_k": _said("As ops.topk.", lambda self, k, sorted=True: ops.topk(self, k, sorted=sorted)),
+    "is_signed": _said(
+        "Whether the dtype has negative numbers.",
+        lambda self: self.dtype.is_floating or self.dtype.name.startswith("int"),
+    ),
+    "sum_to_size": sum_to_size,
+    "data_ptr": _said("The address of the first element.", lambda self: self._data_pointer()),
+    "get_bytes": _said("The elements as bytes.", lambda self: self.asnumpy().tobytes()),
+    "storage_offset": _said("0: a tensor's elements begin where its memory does.", lambda self: 0),
     "byte": _said("The elements as uint8.", lambda self: _core.ops.cast(self, _core.uint8)),
     "short": _said("The elements as int16.", lambda self: _core.ops.cast(self, _core.int16)),
     "is_init": _said("True: values are there from the start.", lambda self: True),
@@ -535,63 +647,10 @@ _FROM_OPS = """
     unsorted_segment_sum vsplit xdivy scatter scatter_nd_add
 """
 
-#: Methods that are an op of another name, or of the op with other arguments: 'signature: expression'.
-_ROWS = (
-    ("self, other, rtol=1e-05, atol=1e-08, equal_nan=False",
-     "bool(ops.all(ops.isclose(self, other, rtol, atol, equal_nan)))", "allclose"),
-    ("self", "ops.nonzero(self)", "argwhere"),
-    ("self", "ops.adjoint(self)", "adjoint"),
-    ("self, axis=0, keep_dims=False", "ops.{}(self, axis, keep_dims)",
-     "argmax_with_value=max argmin_with_value=min"),
-    ("self", "self.copy()", "clone"),
-    ("self", "ops.{}(self)", "matrix_determinant=det"),
-    ("self", "ops.slogdet(self)", "log_matrix_determinant"),
-    ("self", "ops.flip(self, {})", "flipud=0 fliplr=1"),
-    ("self, axis", "ops.flip(self, axis)", "reverse"),
-    ("self, other", "_of_numbers(self, other, ops.{})", "fmax=maximum fmin=minimum"),
-    ("self, lambd=0.5", "ops.softshrink(self, lambd)", "soft_shrink"),
-    ("self, v, indices", "ops.inplace_update(self, v, indices)", "inplace_update"),
-    ("self", "ops.{}(self)", "isneginf=isneginf isposinf=isposinf"),
-    ("self, v, side='left', sorter=None",
-     "ops.searchsorted(self, v, side=side, sorter=sorter, out_int32=True)", "searchsorted"),
-    ("self, axis=None, keepdims=False",
-     "ops.sub(ops.amax(self, axis, keepdims), ops.amin(self, axis, keepdims))", "ptp"),
-    ("self, dim, index", "ops.squeeze(ops.narrow(self, dim, index, 1), dim)", "select"),
-    ("self, dim=None",
-     "tuple(n // self.itemsize for n in self.strides) if dim is None "
-     "else self.strides[dim] // self.itemsize", "stride"),
-    ("self, size, fill_value, *, dtype=None",
-     "ops.full(size, fill_value, dtype=self.dtype if dtype is None else dtype)", "new_full"),
-    ("self, *size, dtype=None, device=None", "self.new_zeros(*size, dtype=dtype)", "new_empty"),
-    ("self, k, sorted=True", "ops.topk(self, k, sorted=sorted)", "top_k"),
-    ("self", "self.dtype.is_floating or self.dtype.name.startswith('int')", "is_signed"),
-    ("self, *size", "sum_to_size(self, size)", "sum_to_size"),
-    ("self", "self._data_pointer()", "data_ptr"),
-    ("self", "self.asnumpy().tobytes()", "get_bytes"),
-    ("self", "0", "storage_offset"),
-)  # fmt: skip
-
 #: Ops whose result the tensor takes over: 'name_' is the op 'name' in place.
 _IN_PLACE = """
     clamp erfinv exp floor floor_divide index_fill log masked_fill remainder scatter sigmoid sign tanh
 """
-
-
-def sum_to_size(self: Tensor, size: Any) -> Tensor:
-    """The sum over dimensions that broadcasting to this shape has repeated."""
-    dims = _listed("sum_to_size", size)
-    extra = self.ndim - len(dims)
-    fits = extra >= 0 and all(
-        n in (1, m) for n, m in zip(dims, self.shape[max(extra, 0) :], strict=False)
-    )
-    if not fits:
-        raise ValueError(
-            f"sum_to_size: a tensor of shape {list(self.shape)} is none of shape {dims} broadcast"
-            f"{_where()}"
-        )
-    axes = [*range(extra), *(i + extra for i, n in enumerate(dims) if n == 1)]
-    out = _core.ops.reduce_sum(self, axes, True) if axes else self
-    return _core.ops.reshape(out, dims)
 
 
 def _from_ops(name: str) -> Callable[..., Any]:
@@ -604,32 +663,7 @@ def _from_ops(name: str) -> Callable[..., Any]:
     return method
 
 
-def _row_method(name: str, place: dict[str, Any]) -> Callable[..., Any]:
-    """A row's method, made when it is first called."""
-
-    @functools.cache
-    def made() -> Callable[..., Any]:
-        return place["forms"].make(name)  # type: ignore[no-any-return]
-
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        return made()(self, *args, **kwargs)
-
-    method._callee = made  # type: ignore[attr-defined]
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"{place['forms'].rows[name][1]}."
-    return method
-
-
-def _attach_rows() -> None:
-    forms = Forms(
-        "gradcell.Tensor",
-        _ROWS,
-        {"ops": ops, "sum_to_size": sum_to_size, "_of_numbers": _of_numbers},
-    )
-    place = {"forms": forms}
-    for name in forms.rows:
-        setattr(Tensor, name, _row_method(name, place))
+def _attach_ops() -> None:
     for name in _FROM_OPS.split():
         setattr(Tensor, name, _from_ops(name))
     for name in _IN_PLACE.split():
@@ -637,10 +671,12 @@ def _attach_rows() -> None:
 
 
 def _attach() -> None:
-    _attach_rows()
+    _attach_ops()
     for name, (function, spellings) in _SPELLED.items():
         setattr(Tensor, name, _spelled(function, spellings) if spellings else function)
     for name, method in _OWN.items():
+        if isinstance(method, FunctionType) and method.__name__ == "<lambda>":
+            method.__name__ = method.__qualname__ = name
         setattr(Tensor, name, method)
     for name in _ACTIVATIONS:
         setattr(Tensor, name, getattr(ops, name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from gradcell.parallel._mode import ParallelMode
+from gradcell.communication.mode import ParallelMode
 
 _ALGORITHM = (
     "Layout", "get_algo_parameters", "reset_algo_parameters", "set_algo_parameters", "shard",

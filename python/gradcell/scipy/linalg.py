@@ -1,4 +1,4 @@
-"""mindspore.scipy.linalg: rows over gradcell.ops. overwrite_* and check_finite change nothing."""
+"""mindspore.scipy.linalg, over gradcell.ops. overwrite_* and check_finite change nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ from typing import Any
 
 from gradcell import ops
 from gradcell._core import Tensor, ops as _ops
-from gradcell.base.forms import Forms
+
+__all__ = [
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "inv", "solve_triangular",
+]  # fmt: skip
 
 
 def triangular(a: Tensor, lower: bool, unit_diagonal: bool) -> Tensor:
@@ -18,35 +21,53 @@ def triangular(a: Tensor, lower: bool, unit_diagonal: bool) -> Tensor:
     return _ops.add(_ops.mul(part, _ops.sub(1.0, eye)), eye)
 
 
-def solved(a: Tensor, b: Tensor, trans: Any) -> Tensor:
-    """The solution of a x = b, of the transposed system for trans 1, 'T' or 'C'."""
-    matrix = a if trans in (0, "N") else ops.swapaxes(a, -2, -1)
-    return ops.tensor_solve(matrix, b)
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
+    """The inverses of matrices [..., n, n]."""
+    return ops.inverse(a)
 
 
-_FLAGS = "overwrite_a=False, check_finite=True"
-_ROWS = (
-    ("a, " + _FLAGS, "ops.inverse(a)", "inv"),
-    ("a, " + _FLAGS, "ops.det(a)", "det"),
-    ("a, lower=False, " + _FLAGS, "ops.cholesky(a, not lower)", "cholesky"),
-    ("a, lower=False, " + _FLAGS, "(ops.cholesky(a, not lower), lower)", "cho_factor"),
-    ("c_and_lower, b, overwrite_b=False, check_finite=True",
-     "ops.cholesky_solve(b if b.ndim > 1 else b.reshape(-1, 1), *_factor(c_and_lower)).reshape(b.shape)",
-     "cho_solve"),
-    ("A, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, debug=None, check_finite=True",
-     "solved(triangular(A, lower, unit_diagonal), b, trans)", "solve_triangular"),
-    ("a, b=None, lower=True, eigvals_only=False, overwrite_a=False, overwrite_b=False, turbo=True, "
-     "eigvals=None, type=1, check_finite=True", "eigh_of(a, b, lower, eigvals_only)", "eigh"),
-    ("*arrs", "ops.block_diag(*arrs)", "block_diag"),
-)  # fmt: skip
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Tensor:
+    """The determinants of matrices [..., n, n]."""
+    return ops.det(a)
 
 
-def _factor(c_and_lower: Any) -> tuple[Tensor, bool]:
-    """(the factor, whether it is the upper one)."""
-    return c_and_lower[0], not c_and_lower[1]
+def cholesky(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Tensor:
+    """U with U' U = a for symmetric (Hermitian) positive definite matrices; L with L L' = a if lower."""
+    return ops.cholesky(a, not lower)
 
 
-def eigh_of(a: Tensor, b: Any, lower: bool, eigvals_only: bool) -> Any:
+def cho_factor(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Tensor, bool]:
+    """(the factor that cholesky gives, lower): what cho_solve takes."""
+    return ops.cholesky(a, not lower), lower
+
+
+def cho_solve(
+    c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True
+) -> Tensor:
+    """The solution of a x = b from what cho_factor gives for a."""
+    factor, lower = c_and_lower
+    columns = b if b.ndim > 1 else b.reshape(-1, 1)
+    return ops.cholesky_solve(columns, factor, not lower).reshape(b.shape)
+
+
+def solve_triangular(
+    A: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False,
+    overwrite_b: bool = False, debug: Any = None, check_finite: bool = True,
+) -> Tensor:  # fmt: skip
+    """The solution of A x = b for a triangular A, of the transposed system for trans 1, 'T' or 'C'."""
+    part = triangular(A, lower, unit_diagonal)
+    return ops.tensor_solve(part if trans in (0, "N") else ops.swapaxes(part, -2, -1), b)
+
+
+def eigh(
+    a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
+    overwrite_b: bool = False, turbo: bool = True, eigvals: Any = None, type: int = 1,
+    check_finite: bool = True,
+) -> Any:  # fmt: skip
     """(eigenvalues, eigenvectors) of the symmetric matrix that a triangle of a stands for."""
     if b is not None:
         raise NotImplementedError("eigh: a second matrix is not supported")
@@ -56,16 +77,9 @@ def eigh_of(a: Tensor, b: Any, lower: bool, eigvals_only: bool) -> Any:
     return values if eigvals_only else (values, vectors)
 
 
-FORMS = Forms("gradcell.scipy.linalg", _ROWS, globals())
-__all__ = sorted(FORMS.rows)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in FORMS:
-        raise AttributeError(f"module 'gradcell.scipy.linalg' has no attribute {name!r}")
-    value = FORMS.make(name)
-    globals()[name] = value
-    return value
+def block_diag(*arrs: Any) -> Tensor:
+    """Matrices one behind the other along the diagonal, zeros around them; vectors as rows."""
+    return ops.block_diag(*arrs)
 
 
 def __dir__() -> list[str]:

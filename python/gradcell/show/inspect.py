@@ -15,8 +15,8 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import tree
 from gradcell.base.location import where
+from gradcell.base.notebook import Drawing, Listing
 from gradcell.show import drawing
-from gradcell.show.rich import Drawing, Listing
 from gradcell.tensors.parameter import Parameter, parameter_of
 
 

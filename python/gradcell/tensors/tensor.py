@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import copyreg
 import functools
-import importlib
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -24,7 +22,7 @@ from gradcell.base.convert import (
     to_dtype,
 )
 from gradcell.base.location import where
-from gradcell.derivatives import hooks as _hooks
+from gradcell.base.symbol import Symbol
 from gradcell.tensors import indexing, numpy_protocol, printing as _printing
 
 _core.set_converter(to_array, dtype_of_numbers)
@@ -131,7 +129,7 @@ def _str(self: Tensor) -> str:
 
 
 def _repr_html(self: Tensor) -> str:
-    from gradcell.show.rich import tensor_html
+    from gradcell.base.notebook import tensor_html
 
     return tensor_html(self)
 
@@ -287,8 +285,12 @@ def shaped(shape: Any, dtype: Any, init: Any) -> Tensor:
         return _ops.full([max(n, 0) for n in sizes], 0, to_dtype(dtype))
     if init is None:
         return _ops.full(sizes, 0, to_dtype(dtype))
-    initializer = importlib.import_module("gradcell.common.initializer").initializer
-    return initializer(init, sizes, dtype)  # type: ignore[no-any-return]
+    assert initialised is not None
+    return initialised(init, sizes, dtype)
+
+
+#: What init= of a Tensor is made to numbers by: (init, shape, dtype). common.initializer sets it.
+initialised: Callable[[Any, Sequence[int], Any], Tensor] | None = None
 
 
 def _declared(shape: Any) -> list[int]:
@@ -296,9 +298,8 @@ def _declared(shape: Any) -> list[int]:
     if shape is None:
         return [-2]
     sizes = [shape] if isinstance(shape, int) else list(shape)
-    known = importlib.import_module("gradcell.common.api").Symbol
     for n in sizes:
-        if not isinstance(n, (SupportsIndex, known, type(None))):
+        if not isinstance(n, (SupportsIndex, Symbol, type(None))):
             raise TypeError(
                 f"Tensor: a shape is of integers, None and Symbols, got {shape!r}{where()}"
             )
@@ -397,17 +398,6 @@ def dim(self: Tensor) -> int:
 # Attaching ------------------------------------------------------------------------------------------
 
 
-def _no_tape(self: Tensor, value: Any) -> None:
-    """Says where gradients come from: to set it on a tensor records nothing."""
-    if value:
-        warnings.warn(
-            "requires_grad: nothing is recorded behind a tensor. gradcell.grad(function)(x) gives the "
-            f"gradient of a function by x; what is to be trained is a gradcell.Parameter{where()}",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-
-
 def _attach(methods: dict[str, Any]) -> None:
     for name, method in methods.items():
         setattr(Tensor, name, method)
@@ -415,14 +405,6 @@ def _attach(methods: dict[str, Any]) -> None:
 
 _attach(
     {
-        "register_hook": _hooks.register_hook,
-        "hooks": _hooks.hooks,
-        "requires_grad_": _hooks.requires_grad_,
-        "_retain_grad": _hooks.retain_grad,
-        "_retains_grad": False,
-        "_grad": None,
-        "_requires_grad": property(_hooks.wants_gradient),
-        "requires_grad": property(_hooks.wants_gradient, _no_tape),
         "asnumpy": asnumpy,
         "numpy": asnumpy,
         "item": item,

@@ -11,9 +11,9 @@ from gradcell._core import Tensor
 from gradcell.base import arguments, notice
 from gradcell.base.location import where
 from gradcell.communication import collectives
+from gradcell.communication.sharing import _get_device_num, _get_parallel_mode, _shares_data
 from gradcell.nn.cell import Cell
 from gradcell.nn.metrics import Loss, get_metrics
-from gradcell.parallel._utils import _get_device_num, _get_parallel_mode, _shares_data
 from gradcell.train.callback import Callback, CallbackParameters, RunContext
 from gradcell.train.data import Batches, as_tensor
 from gradcell.train.serialization import load_checkpoint, load_param_into_net

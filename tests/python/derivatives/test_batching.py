@@ -192,7 +192,7 @@ TABLE = [row["name"] if isinstance(row, dict) else row.name for row in _core.op_
 def test_every_op_has_a_row(name: str) -> None:
     rows = {row.name for row in ROWS} | {row.op for row in BATCH_ROWS} | {"Select"}
     assert name in rows | NOTHING_TO_BATCH | BATCHED_APART, (
-        f"{name} has no row in tests/python/support/batching_rows.py"
+        f"{name} has no row in tests/python/support/cases/batching_rows.py"
     )
 
 

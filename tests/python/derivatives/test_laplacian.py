@@ -524,7 +524,7 @@ def bad() -> list[tuple[type[Exception], str, Callable[[], Any]]]:
 
 
 @pytest.mark.parametrize("index", range(17))
-def test_bad_input(index: int) -> None:
+def test_operators_refuse_bad_arguments(index: int) -> None:
     error, text, call = bad()[index]
     with pytest.raises(error, match=text) as caught:
         call()

@@ -105,7 +105,7 @@ ROWS = {
 
 @pytest.mark.parametrize("modes", [("rev",), ("fwd",)], ids=["reverse", "forward"])
 @pytest.mark.parametrize("name", ROWS)
-def test_derivatives(name, modes):
+def test_names_have_derivatives_to_third_order(name, modes):
     fn, *arrays = ROWS[name]
     check_grads(fn, arrays, order=3, modes=modes, tolerance=3e-7)
 

@@ -394,7 +394,7 @@ def bad(name: str) -> list[tuple[type[Exception], str, Callable[[], Any]]]:
 @pytest.mark.parametrize(
     ("name", "index"), [("jet", i) for i in range(11)] + [("derivative", i) for i in range(7)]
 )
-def test_bad_input(name: str, index: int) -> None:
+def test_series_refuse_bad_arguments(name: str, index: int) -> None:
     error, text, call = bad(name)[index]
     with pytest.raises(error, match=text) as caught:
         call()

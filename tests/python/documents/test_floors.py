@@ -33,6 +33,7 @@ ROOMS = {
     "cpu/isa/pairs": "cpu/kernels cpu/isa",
     "cpu/products": "cpu/kernels",
     "cpu/calls": "cpu/kernels cpu/products",
+    "cpu/attention": "cpu/kernels cpu/calls",
     "cpu/program": "cpu/kernels",
     "cpu/run": "cpu/kernels cpu/products cpu/calls cpu/program",
     "cuda": "cuda/fuse cuda/write cuda/join",  # codegen.cpp, which asks them in turn
@@ -111,6 +112,47 @@ def test_a_structured_op_is_known_in_few_places() -> None:
         assert len(family) == 1, op
         assert family[0].startswith("ops/")
         assert len(places) <= 3, f"{op}: {places}"
+
+
+#: What a table lists: forms, instructions of regions, and the columns of their tables.
+LISTED = ("Form", "PartsRule", "TileForm", "KernelForm", "TileOp", "Runs", "Work")
+
+
+def switches(text: str) -> list[str]:
+    """The bodies of all switches, without those of switches inside them."""
+    bodies, open_at = [], []
+    depth = 0
+    for m in re.finditer(r"switch \(|[{}]", text):
+        if m[0] == "{":
+            depth += 1
+        elif m[0] == "}":
+            depth -= 1
+            if open_at and open_at[-1][0] == depth:
+                _, start, inner = open_at.pop()
+                body = text[start : m.start()]
+                for part in inner:
+                    body = body.replace(part, "", 1)
+                bodies.append(body)
+                if open_at:
+                    open_at[-1][2].append(text[start : m.start()])
+        else:
+            open_at.append((depth, m.end(), []))
+    return bodies
+
+
+def test_the_bodies_of_switches_are_found() -> None:
+    text = "f() { switch (a) { case A: switch (b) { case B: g(); default: } h(); } }"
+    inner, outer = switches(text)
+    assert "default" in inner and "case B" in inner
+    assert "default" not in outer and "case A" in outer and "h()" in outer
+
+
+def test_a_switch_over_a_table_lists_all_rows() -> None:
+    """Then the compiler names each switch that a new form or instruction has no answer in."""
+    cases = re.compile(rf"case (?:\w+::)*(?:{'|'.join(LISTED)})::")
+    found = [(p, b) for p in SOURCES for b in switches(code(p)) if cases.search(b)]
+    assert len(found) >= 12
+    assert [str(p.relative_to(CSRC)) for p, b in found if re.search(r"\bdefault:", b)] == []
 
 
 def test_every_source_file_has_its_place_on_the_map() -> None:

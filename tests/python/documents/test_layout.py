@@ -107,6 +107,76 @@ def test_a_circle_is_found():
     assert cycle(graph) is None
 
 
+#: The rooms and modules at the root, lowest first: each imports only what is in lines above its own, in
+#: functions and by importlib.import_module too. (`gradcell` itself and `__main__` are the roof.)
+FLOORS = """
+    _core
+    base dtype
+    communication files mindrecord
+    context cuda
+    compilation profiler runtime log
+    tensors
+    derivatives
+    ops
+    common solvers
+    nn
+    amp boost dataset mint numpy parallel scipy show
+    train
+    demo deepxde mindspore
+"""
+
+
+def asked_for(source):
+    """The modules that importlib.import_module is called with, where the text says which."""
+    return {
+        node.args[0].value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith("import_module")
+        and node.args
+        and isinstance(node.args[0], ast.Constant)
+    }
+
+
+def room(module):
+    return [*module.split("."), ""][1]
+
+
+def test_a_room_imports_what_is_below_it():
+    files = modules()
+    height = {
+        name: level
+        for level, line in enumerate(FLOORS.strip().splitlines())
+        for name in line.split()
+    }
+    rooms = {room(name) for name in files} - {"", "__main__"}
+    assert rooms == set(height)
+    graph = without_lazy_parts({}, files)  # those of packages' __init__
+    wrong = []
+    for name, file in files.items():
+        if file is None or room(name) in ("", "__main__"):
+            continue
+        source = file.read_text()
+        below = graph[name] if name in graph else imported(source, name, set(files))
+        for other in sorted(below | (asked_for(source) & set(files))):
+            here, there = room(name), room(other)
+            if there not in ("", here) and height[there] >= height[here]:
+                wrong.append(f"{name} imports {other}")
+    assert wrong == []
+
+
+def test_every_function_is_written_where_its_source_is_looked_for():
+    """No text is executed: type checkers, debuggers and inspect.getsource read what runs."""
+    calls = [
+        f"{name}:{node.lineno}"
+        for name, file in modules().items()
+        if file is not None
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("exec", "eval")
+    ]
+    assert calls == []
+
+
 #: The most modules of a folder that one can keep in mind.
 MOST_FILES = 25
 
@@ -114,6 +184,11 @@ MOST_FILES = 25
 def test_no_folder_holds_more_than_one_can_keep_in_mind():
     counts = Counter(file.parent for file in modules().values() if file)
     assert {str(folder): n for folder, n in counts.items() if n > MOST_FILES} == {}
+
+
+def test_no_folder_of_tests_holds_more_than_one_can_keep_in_mind():
+    counts = Counter(file.parent for file in Path(__file__).parents[1].rglob("*.py"))
+    assert {str(folder): n for folder, n in counts.items() if n > 30} == {}
 
 
 #: MindSpore's paths of modules that the packages around them do not list.

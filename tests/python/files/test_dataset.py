@@ -158,6 +158,6 @@ def test_an_iterator_can_be_read_only_once():
         ),
     ],
 )
-def test_bad_input(call, error, text):
+def test_sources_refuse_rows_that_do_not_fit(call, error, text):
     with pytest.raises(error, match=text):
         call()

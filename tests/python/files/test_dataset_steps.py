@@ -348,7 +348,7 @@ def test_settings():
         (lambda: ds.PaddedDataset([]), TypeError, "list of dicts"),
     ],
 )
-def test_bad_input(call, error, text):
+def test_steps_refuse_columns_that_are_not_there(call, error, text):
     with pytest.raises(error, match=text):
         call()
 

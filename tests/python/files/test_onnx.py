@@ -227,7 +227,7 @@ def test_an_output_that_is_an_input_or_a_constant():
     np.testing.assert_array_equal(made[1], np.ones((2, 2)))
 
 
-def test_bad_input(tmp_path, image, monkeypatch):
+def test_export_refuses_what_it_cannot_write(tmp_path, image, monkeypatch):
     net = Net()
     with pytest.raises(TypeError, match="expected a Cell"):
         export(3, file_name="a", file_format="ONNX")

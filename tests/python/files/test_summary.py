@@ -170,7 +170,7 @@ def test_collector(tmp_path):
     np.testing.assert_allclose(judged[1][1], losses.history["eval_mae"][1], rtol=1e-6)
 
 
-def test_bad_input(tmp_path):
+def test_records_refuse_what_is_no_value(tmp_path):
     record = SummaryRecord(str(tmp_path), raise_exception=True)
     cases = [
         (("curve", "a", 1), ValueError, "plugin"),

@@ -253,7 +253,7 @@ def test_general_transforms():
         (lambda: T.PadEnd([2, 2])(np.arange(3)), ValueError, "cannot become"),
     ],
 )
-def test_bad_input(call, error, text):
+def test_transforms_refuse_what_is_no_image(call, error, text):
     with pytest.raises(error, match=text):
         call()
 

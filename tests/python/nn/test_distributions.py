@@ -213,7 +213,7 @@ def test_same_seed_same_samples():
 @pytest.mark.parametrize(
     "name", ["Normal", "LogNormal", "Gumbel", "Logistic", "Cauchy", "Exponential"]
 )
-def test_derivatives(name):
+def test_log_prob_and_cdf_have_derivatives(name):
     dist = getattr(d, name)(*[None] * len(CONTINUOUS[name][0]), dtype=F64)
     own = [np.array(v) for v in CONTINUOUS[name][0]]
     check_grads(dist.log_prob, [np.array([0.4, 1.3]), *own], order=2, tolerance=1e-6)
@@ -257,7 +257,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("k", range(len(BAD)))
-def test_bad_input(k):
+def test_distributions_refuse_what_is_undefined(k):
     run, error, text = BAD[k]
     with pytest.raises(error, match=text):
         run()

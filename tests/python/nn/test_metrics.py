@@ -62,7 +62,7 @@ def test_a_label_out_of_range(label):
         train.Accuracy().update(SCORES[:5], labels)
 
 
-def test_bad_input():
+def test_metrics_refuse_scores_that_do_not_fit():
     with pytest.raises(RuntimeError, match="number of samples is 0"):
         train.Accuracy().eval()
     with pytest.raises(ValueError, match="shape"):

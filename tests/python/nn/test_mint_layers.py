@@ -143,7 +143,7 @@ def test_running_moments(mode: None) -> None:
     np.testing.assert_allclose(out, exact, atol=1e-4)
 
 
-def test_bad_input() -> None:
+def test_layers_refuse_channels_that_do_not_fit() -> None:
     for call in (
         lambda: nn.GroupNorm(3, 4),
         lambda: nn.BatchNorm2d(3)(Tensor(X)),

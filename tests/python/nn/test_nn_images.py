@@ -332,7 +332,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("k", range(len(BAD)))
-def test_bad_input(k):
+def test_layers_refuse_sizes_that_do_not_fit(k):
     run, error, text = BAD[k]
     with pytest.raises(error, match=text):
         run()

@@ -136,7 +136,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("k", range(len(BAD)))
-def test_bad_input(k):
+def test_transformers_refuse_shapes_that_do_not_fit(k):
     run, error, text = BAD[k]
     with pytest.raises(error, match=text):
         run()

@@ -536,7 +536,7 @@ def test_a_label_out_of_range(mode, digits, where):
         (lambda m: ms.ReduceLROnPlateau(factor=2.0), ValueError, "factor"),
     ],
 )
-def test_bad_input(call, error, text):
+def test_training_refuses_settings_it_cannot_follow(call, error, text):
     with pytest.raises(error, match=text):
         call(linear_model())
 

@@ -108,8 +108,10 @@ def test_higher_derivatives_with_dropout_and_mask() -> None:
     seeded = Tensor(np.array([3, 0]))
 
     def fn(*xs: Any) -> Any:
-        bits = int(np.array(0.7).view(np.int64))
-        y = ms._core.ops.attention([*xs, mask, seeded], True, True, False, bits, 1, 1 << 62, 1)
+        keep, scale, fill = (int(np.array(x).view(np.int64)) for x in (0.7, 1.0, -np.inf))
+        y = ms._core.ops.attention(
+            [*xs, mask, seeded], True, True, False, keep, 1, 1 << 62, 1, scale=scale, fill=fill
+        )
         return ops.sin(y) + y * y
 
     check_grads(fn, [normal(2, 2), normal(3, 2), normal(3, 2)], order=3)
@@ -185,7 +187,7 @@ for label, s in LARGE.items():
 @pytest.mark.skipif(ms._core.isa_level() == "base", reason="a processor with one level")
 @pytest.mark.parametrize("level", ["v2", "v3"])
 def test_other_instruction_sets(level: str) -> None:
-    program = PROGRAM.format(folder=str(Path(__file__).parents[1] / "support"))
+    program = PROGRAM.format(folder=str(Path(__file__).parents[1] / "support" / "cases"))
     environment = {**os.environ, "GRADCELL_ISA": level}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True)
     assert done.returncode == 0, done.stderr.decode()

@@ -302,7 +302,7 @@ POINTS = PLANE.ravel()[[1, 4, 6, 11, 14]] * 0.6
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-def test_derivatives(name: str) -> None:
+def test_functions_have_derivatives_of_both_parts(name: str) -> None:
     """To order 2, reverse and forward, of both parts by both parts."""
     check_grads(of_parts(getattr(ops, name)), [POINTS.real, POINTS.imag], order=2)
 

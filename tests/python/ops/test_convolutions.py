@@ -146,7 +146,8 @@ def digest(threads: int, isa: str | None) -> str:
     names = ["plane", "one image", "strides", "groups", "line, strides", "space"]
     names += ["features as lanes", "lanes, strides"]
     here = Path(__file__).parent
-    tests = [str(here), str(here.parent / "support")]
+    support = here.parent / "support"
+    tests = [str(here), str(support), str(support / "cases")]
     program = PROGRAM.format(tests=tests, threads=threads, names=names)
     made = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
@@ -311,7 +312,9 @@ IMAGE = Tensor(np.ones((1, 4, 5, 5), np.float32))
          "-2"),
     ],
 )  # fmt: skip
-def test_bad_input(call: object, error: type[Exception], says: str) -> None:
+def test_operands_that_do_not_fit_are_refused(
+    call: object, error: type[Exception], says: str
+) -> None:
     with pytest.raises(error, match=says) as caught:
         call()  # type: ignore[operator]
     assert "test_convolutions.py" in str(caught.value) or error is IndexError

@@ -53,7 +53,7 @@ def test_every_op_has_a_test_row(row: dict[str, Any]) -> None:
     name = row["name"]
     tested_as = TESTED_THROUGH.get(name, name)
     assert tested_as in ELEMENTWISE or tested_as in STRUCTURED, (
-        f"{name} has no row in tests/python/support/op_rows.py and no case in structured_rows.py"
+        f"{name} has no row in tests/python/support/cases/op_rows.py and no case in structured_rows.py"
     )
 
 

@@ -179,7 +179,7 @@ def test_special_values(row: Row, dtype: str) -> None:
 
 @every_differentiable_row
 @pytest.mark.parametrize("dtype", list(DTYPES))
-def test_derivatives(row: Row, dtype: str) -> None:
+def test_partial_derivatives_in_two_orders(row: Row, dtype: str) -> None:
     """Every partial derivative to the row's order, in one order of differentiation and its
     reverse."""
     operands = op_rows.sample(row, 12, seed=4, dtype=DTYPES[dtype])

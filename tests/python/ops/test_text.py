@@ -100,6 +100,6 @@ def test_vocabularies(tmp_path):
         (lambda: T.BertTokenizer(VOCAB, with_offsets=True), NotImplementedError, "with_offsets"),
     ],
 )
-def test_bad_input(call, error, text):
+def test_tokenizers_refuse_what_they_cannot_read(call, error, text):
     with pytest.raises(error, match=text):
         call()

@@ -101,7 +101,9 @@ def test_adjoints() -> None:
         (lambda: gc.communication.create_group("g", "01"), TypeError, "rank_ids"),
     ],
 )
-def test_bad_input(call: Any, error: type[Exception], words: str) -> None:
+def test_collectives_refuse_groups_that_are_not_there(
+    call: Any, error: type[Exception], words: str
+) -> None:
     with pytest.raises(error, match=words):
         call()
 
@@ -116,7 +118,7 @@ def test_a_group_of_one_is_its_input() -> None:
 
 
 def test_buckets() -> None:
-    from gradcell.parallel.buckets import buckets
+    from gradcell.communication.buckets import buckets
 
     kinds = ["float32"] * 5
     assert buckets([100, 9 << 20, 100, 100, 100], kinds) == [[4, 3, 2], [1], [0]]

@@ -16,6 +16,7 @@ import pytest
 import gradcell
 
 TESTS = pathlib.Path(__file__).resolve().parents[2]
+SUPPORT = TESTS / "python" / "support"
 PACKAGE = pathlib.Path(gradcell.__file__).resolve().parent
 HEAD = """
 import numpy as np
@@ -47,7 +48,9 @@ class Process:
         self.counts_file = folder / "counts"
         self.environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(PACKAGE.parent), str(TESTS / "python" / "support")]),
+            "PYTHONPATH": os.pathsep.join(
+                str(p) for p in (PACKAGE.parent, SUPPORT, SUPPORT / "cases")
+            ),
             "GRADCELL_CUDA_DRIVER": str(fake),
             "GRADCELL_NVRTC": str(fake),
             "GRADCELL_CUBLASLT": str(fake),

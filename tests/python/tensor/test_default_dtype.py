@@ -113,7 +113,7 @@ def test_a_network_in_one_line(mode):
         x = Tensor(np.linspace(-1, 1, 7)[:, None])
         w1, b1, w2, b2 = (p.asnumpy() for p in net.get_parameters())
         t = np.tanh(x.asnumpy() @ w1.T + b1)
-        np.testing.assert_allclose(net(x).asnumpy(), t @ w2.T + b2, rtol=1e-13)
+        np.testing.assert_allclose(net(x).asnumpy(), t @ w2.T + b2, rtol=1e-13, atol=1e-15)
         slope = gc.grad(lambda x: net(x).sum())(x)
         np.testing.assert_allclose(slope.asnumpy(), ((1 - t * t) * w1.T) @ w2.T, rtol=1e-12)
         optimiser = nn.Adam(net.trainable_params(), 1e-3)

@@ -6,27 +6,36 @@ import typing as _typing
 from typing import Any
 
 from gradcell import _core, ops
+from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.forms import Forms
 from gradcell.base.location import where
-from gradcell.mint.table import typed
+from gradcell.base.signposts import missing as _missing
+from gradcell.mint.functions import typed
 from gradcell.ops.networks import convolution, windows
 
-_ops = _core.ops
+from gradcell.ops import (  # isort: skip
+    hardsigmoid, hardswish, sigmoid, tanh, softshrink, softplus, prelu, mse_loss, l1_loss, cross_entropy,
+    layer_norm, adaptive_max_pool1d, adaptive_max_pool2d, interpolate, grid_sample, pixel_shuffle,
+)  # fmt: skip
 
-_POOL = "input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True"
-_LOSS = "input, target, reduction='mean'"
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool2d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "conv1d", "conv2d", "conv3d", "conv_transpose2d", "cross_entropy",
+    "dropout", "elu", "embedding", "gelu", "glu", "grid_sample", "group_norm", "hardshrink",
+    "hardsigmoid", "hardswish", "hardtanh", "interpolate", "kl_div", "l1_loss", "layer_norm",
+    "leaky_relu", "linear", "log_softmax", "logsigmoid", "max_pool2d", "mish", "mse_loss", "nll_loss",
+    "normalize", "one_hot", "pad", "pixel_shuffle", "prelu", "relu", "relu6", "selu", "sigmoid", "silu",
+    "smooth_l1_loss", "softmax", "softplus", "softshrink", "tanh", "threshold",
+]  # fmt: skip
+
+_ops = _core.ops
 
 
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:
     """input weight', plus bias; weight (out, in)."""
     out = ops.matmul(input, ops.swapaxes(weight, -1, -2))
     return out if bias is None else _ops.add(out, bias)
-
-
-def padded(x: Any, pad: Any, mode: str, value: Any) -> Any:
-    """Longer at both ends of the last dimensions."""
-    return ops.pad(x, pad, mode, value)
 
 
 def embedding(input: Any, weight: Any, padding_idx: Any = None) -> Any:
@@ -135,100 +144,212 @@ def avg_pool(rank: int, input: Any, kernel_size: Any, stride: Any, *rest: Any) -
     return function(input, kernel_size, kernel_size if stride is None else stride, *rest)
 
 
-ROWS = (
-    ("input", "ops.{}(input)", "hardsigmoid hardswish logsigmoid mish selu sigmoid tanh"),
-    ("input, inplace=False", "ops.{}(input)", "relu relu6 silu"),
-    ("input, *, approximate='none'", "ops.gelu(input, approximate)", "gelu"),
-    ("input, alpha=1.0, inplace=False", "ops.elu(input, alpha)", "elu"),
-    ("input, negative_slope=0.01", "ops.leaky_relu(input, negative_slope)", "leaky_relu"),
-    ("input, lambd=0.5", "ops.{}(input, lambd)", "hardshrink softshrink"),
-    ("input, min_val=-1.0, max_val=1.0, inplace=False",
-     "ops.hardtanh(input, min_val, max_val)",
-     "hardtanh"),
-    ("input, threshold, value, inplace=False",
-     "ops.threshold(input, threshold, value)",
-     "threshold"),
-    ("input, beta=1, threshold=20", "ops.softplus(input, beta, threshold)", "softplus"),
-    ("input, weight", "ops.prelu(input, weight)", "prelu"),
-    ("input, dim=-1", "ops.glu(input, dim)", "glu"),
-    ("input, dim=None, dtype=None", "ops.softmax(typed(input, dtype), dim)", "softmax"),
-    ("input, dim=None, *, dtype=None", "ops.log_softmax(typed(input, dtype), dim)", "log_softmax"),
-    (_LOSS, "ops.{}(input, target, reduction)", "mse_loss l1_loss"),
-    ("input, target, reduction='mean', beta=1.0",
-     "ops.smooth_l1_loss(input, target, beta, reduction)",
-     "smooth_l1_loss"),
-    ("input, target, reduction='mean', log_target=False",
-     "ops.kl_div(input, ops.exp(target) if log_target else target, reduction)", "kl_div"),
-    ("input, target, weight=None, ignore_index=-100, reduction='mean', label_smoothing=0.0",
-     "ops.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)",
-     "cross_entropy"),
-    ("input, target, weight=None, ignore_index=-100, reduction='mean'",
-     "ops.nll_loss(input, target, weight, ignore_index, reduction)", "nll_loss"),
-    ("input, target, weight=None, reduction='mean'",
-     "ops.binary_cross_entropy(input, target, weight, reduction)", "binary_cross_entropy"),
-    ("input, target, weight=None, reduction='mean', pos_weight=None",
-     "ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)",
-     "binary_cross_entropy_with_logits"),
-    ("input, normalized_shape, weight=None, bias=None, eps=1e-05",
-     "ops.layer_norm(input, normalized_shape, weight, bias, eps)", "layer_norm"),
-    ("input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, "
-     "eps=1e-05",
-     "ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)",
-     "batch_norm"),
-    ("input, p=0.5, training=True, inplace=False", "ops.dropout(input, p, training)", "dropout"),
-    ("input, pad, mode='constant', value=None", "padded(input, pad, mode, value)", "pad"),
-    ("input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1",
-     "conv({}, input, weight, bias, stride, padding, dilation, groups)",
-     "conv1d=1 conv2d=2 conv3d=3"),
-    (_POOL,
-     "avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)",
-     "avg_pool1d"),
-    (_POOL + ", divisor_override=None",
-     "avg_pool({}, input, kernel_size, stride, padding, ceil_mode, count_include_pad, "
-     "divisor_override or 0)",
-     "avg_pool2d=2 avg_pool3d=3"),
-    ("input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, "
-     "return_indices=False",
-     "ops.max_pool2d(input, kernel_size, stride, padding, dilation, return_indices, ceil_mode)",
-     "max_pool2d"),
-    ("input, output_size", "ops.{}(input, output_size)",
-     "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d"),
-    ("input, output_size, return_indices=False", "ops.{}(input, output_size, return_indices)",
-     "adaptive_max_pool1d adaptive_max_pool2d"),
-    ("input, size=None, scale_factor=None, mode='nearest', align_corners=None, "
-     "recompute_scale_factor=None",
-     "ops.interpolate(input, size, scale_factor, mode, align_corners, recompute_scale_factor)",
-     "interpolate"),
-    ("input, grid, mode='bilinear', padding_mode='zeros', align_corners=None",
-     "ops.grid_sample(input, grid, mode, padding_mode, align_corners)", "grid_sample"),
-    ("input, upscale_factor", "ops.pixel_shuffle(input, upscale_factor)", "pixel_shuffle"),
-)  # fmt: skip
+def logsigmoid(input: Any) -> Tensor:
+    """log(sigmoid(x)), without overflow."""
+    return ops.logsigmoid(input)
 
-FORMS = Forms("gradcell.mint.nn.functional", ROWS, {**globals(), "typed": typed})
 
-__all__ = [
-    *FORMS.rows,
-    "conv_transpose2d",
-    "embedding",
-    "group_norm",
-    "linear",
-    "normalize",
-    "one_hot",
-]
+def mish(input: Any) -> Tensor:
+    """x * tanh(softplus(x))."""
+    return ops.mish(input)
 
-if _typing.TYPE_CHECKING:
-    from gradcell.mint.nn._functional_tables import *  # noqa: F403
 
-from gradcell.base.signposts import missing as _missing  # noqa: E402
+def selu(input: Any) -> Tensor:
+    """scale * elu(x, alpha), the constants for which mean 0 and variance 1 are a fixed point."""
+    return ops.selu(input)
+
+
+def relu(input: Any, inplace: bool = False) -> Tensor:
+    """max(input, 0)."""
+    return ops.relu(input)
+
+
+def relu6(input: Any, inplace: bool = False) -> Tensor:
+    """x between 0 and 6."""
+    return ops.relu6(input)
+
+
+def silu(input: Any, inplace: bool = False) -> Tensor:
+    """input * sigmoid(input)."""
+    return ops.silu(input)
+
+
+def gelu(input: Any, *, approximate: Any = "none") -> Tensor:
+    """input times the normal distribution function of it, by erf; or, approximate 'tanh', by tanh."""
+    return ops.gelu(input, approximate)
+
+
+def elu(input: Any, alpha: Any = 1.0, inplace: bool = False) -> Tensor:
+    """input where positive, else alpha (exp(input) - 1)."""
+    return ops.elu(input, alpha)
+
+
+def leaky_relu(input: Any, negative_slope: Any = 0.01) -> Tensor:
+    """input where positive, else negative_slope input."""
+    return ops.leaky_relu(input, negative_slope)
+
+
+def hardshrink(input: Any, lambd: Any = 0.5) -> Tensor:
+    """x where |x| > lambd, else 0."""
+    return ops.hardshrink(input, lambd)
+
+
+def hardtanh(input: Any, min_val: Any = -1.0, max_val: Any = 1.0, inplace: bool = False) -> Tensor:
+    """x between min_val and max_val."""
+    return ops.hardtanh(input, min_val, max_val)
+
+
+def threshold(input: Any, threshold: Any, value: Any, inplace: bool = False) -> Tensor:
+    """input where it is above threshold, else value."""
+    return ops.threshold(input, threshold, value)
+
+
+def glu(input: Any, dim: Any = -1) -> Tensor:
+    """The first half along dim times the sigmoid of the second."""
+    return ops.glu(input, dim)
+
+
+def softmax(input: Any, dim: Any = None, dtype: Any = None) -> Tensor:
+    """exp(input) / sum(exp(input)) along dim."""
+    return ops.softmax(typed(input, dtype), dim)
+
+
+def log_softmax(input: Any, dim: Any = None, *, dtype: Any = None) -> Tensor:
+    """log(softmax(input)), without overflow or the logarithm of 0."""
+    return ops.log_softmax(typed(input, dtype), dim)
+
+
+def smooth_l1_loss(input: Any, target: Any, reduction: Any = "mean", beta: Any = 1.0) -> Tensor:
+    """d^2 / (2 beta) where d = |input - target| < beta, else d - beta / 2."""
+    return ops.smooth_l1_loss(input, target, beta, reduction)
+
+
+def kl_div(input: Any, target: Any, reduction: Any = "mean", log_target: bool = False) -> Any:
+    """target (log(target) - input), 0 where target is 0, reduced; log_target: target is a logarithm
+    itself."""
+    return ops.kl_div(input, ops.exp(target) if log_target else target, reduction)
+
+
+def nll_loss(
+    input: Any, target: Any, weight: Any = None, ignore_index: Any = -100, reduction: Any = 'mean',
+) -> Tensor:  # fmt: skip
+    """Minus the logarithmic probability of each target class."""
+    return ops.nll_loss(input, target, weight, ignore_index, reduction)
+
+
+def binary_cross_entropy(
+    input: Any, target: Any, weight: Any = None, reduction: Any = 'mean',
+) -> Tensor:  # fmt: skip
+    """-(y log(p) + (1 - y) log(1 - p)) for probabilities p = input and labels y = target, reduced."""
+    return ops.binary_cross_entropy(input, target, weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, reduction: Any = 'mean', pos_weight: Any = None,
+) -> Tensor:  # fmt: skip
+    """binary_cross_entropy of sigmoid(input), without overflow."""
+    return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+
+
+def batch_norm(
+    input: Any, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None, training:
+    bool = False, momentum: Any = 0.1, eps: Any = 1e-05,
+) -> Tensor:  # fmt: skip
+    """Mean 0 and variance 1 in each channel, times weight, plus bias: by its own moments if training, which
+    running_mean and running_var then follow, else by those."""
+    return ops.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def dropout(input: Any, p: Any = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Each element set to 0 with probability p, the others divided by 1 - p; input itself unless training."""
+    return ops.dropout(input, p, training)
+
+
+def pad(input: Any, pad: Any, mode: Any = "constant", value: Any = None) -> Any:
+    """Longer at both ends of the last dimensions."""
+    return ops.pad(input, pad, mode, value)
+
+
+def conv1d(
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: Any = 1,
+) -> Any:  # fmt: skip
+    """A convolution over the last dimensions; padding: numbers, 'valid' or 'same'."""
+    return conv(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: Any = 1,
+) -> Any:  # fmt: skip
+    """A convolution over the last dimensions; padding: numbers, 'valid' or 'same'."""
+    return conv(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv3d(
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: Any = 1,
+) -> Any:  # fmt: skip
+    """A convolution over the last dimensions; padding: numbers, 'valid' or 'same'."""
+    return conv(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def avg_pool1d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Any:  # fmt: skip
+    """Means of windows over the last dimensions."""
+    return avg_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+
+def avg_pool2d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: Any = None,
+) -> Any:  # fmt: skip
+    """Means of windows over the last dimensions."""
+    return avg_pool(
+        2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override or 0
+    )
+
+
+def avg_pool3d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: Any = None,
+) -> Any:  # fmt: skip
+    """Means of windows over the last dimensions."""
+    return avg_pool(
+        3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override or 0
+    )
+
+
+def max_pool2d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+    ceil_mode: bool = False, return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """The largest element of each window of (N, C, H, W); with return_indices their places in it too,
+    int64."""
+    return ops.max_pool2d(input, kernel_size, stride, padding, dilation, return_indices, ceil_mode)
+
+
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
+    """The means of as many windows as output_size says; None keeps a dimension as it is."""
+    return ops.adaptive_avg_pool1d(input, output_size)
+
+
+def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
+    """The means of as many windows as output_size says; None keeps a dimension as it is."""
+    return ops.adaptive_avg_pool2d(input, output_size)
+
+
+def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
+    """The means of as many windows as output_size says; None keeps a dimension as it is."""
+    return ops.adaptive_avg_pool3d(input, output_size)
+
 
 if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
 
-    def __getattr__(name: str) -> Any:
-        if name not in FORMS:
-            raise _missing("gradcell.mint.nn.functional", name, __all__)
-        value = FORMS.make(name)
-        globals()[name] = value
-        return value
+    def __getattr__(name: str) -> object:
+        raise _missing("gradcell.mint.nn.functional", name, __all__)
 
 
 def __dir__() -> list[str]:

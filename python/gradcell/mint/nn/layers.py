@@ -19,6 +19,11 @@ from gradcell.nn.cell import Cell
 from gradcell.ops.networks import windows
 from gradcell.tensors.parameter import Parameter
 
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "Conv1d", "ConvTranspose2d", "Embedding", "GroupNorm",
+    "LayerNorm", "PReLU", "SyncBatchNorm",
+]  # fmt: skip
+
 _ops = _core.ops
 
 

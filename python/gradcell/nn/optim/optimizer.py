@@ -18,9 +18,9 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where
+from gradcell.communication.sharing import _get_enable_parallel_optimizer
 from gradcell.nn.cell import Cell
 from gradcell.nn.learning_rate_schedule import LearningRateSchedule
-from gradcell.parallel._utils import _get_enable_parallel_optimizer
 from gradcell.tensors.parameter import Parameter, ParameterTuple
 
 _ops = _core.ops
@@ -158,7 +158,7 @@ class Optimizer(Cell):
         """How the processes share out the state (enable_parallel_optimizer); None: each has all."""
         if not _get_enable_parallel_optimizer():
             return None
-        from gradcell.parallel.buckets import StateShards
+        from gradcell.communication.buckets import StateShards
 
         if not self.by_elements:
             raise NotImplementedError(

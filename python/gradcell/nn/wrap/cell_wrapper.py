@@ -10,19 +10,19 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments, tree
 from gradcell.base.location import where
+from gradcell.communication.sharing import (
+    _get_device_num,
+    _get_gradients_mean,
+    _get_parallel_mode,
+    _shares_data,
+)
+from gradcell.communication.start import same_parameters
 from gradcell.derivatives.transform import GradOperation, grad, value_and_grad
 from gradcell.nn.cell import Cell
 from gradcell.nn.optim import Optimizer
 from gradcell.nn.wrap.grad_reducer import DistributedGradReducer
 from gradcell.nn.wrap.scale_update import check_scale
 from gradcell.ops.control.composition import HyperMap
-from gradcell.parallel._utils import (
-    _get_device_num,
-    _get_gradients_mean,
-    _get_parallel_mode,
-    _shares_data,
-)
-from gradcell.parallel.start import same_parameters
 from gradcell.tensors.parameter import Parameter, ParameterTuple
 
 _ops = _core.ops

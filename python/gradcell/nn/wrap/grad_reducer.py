@@ -8,12 +8,15 @@ from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.communication import collectives
+from gradcell.communication.buckets import buckets, joined, taken_apart
 from gradcell.communication.management import GlobalComm, member_of
+from gradcell.communication.sharing import (
+    _get_device_num,
+    _get_gradients_mean,
+    get_auto_parallel_context,
+)
+from gradcell.communication.start import same_parameters
 from gradcell.nn.cell import Cell
-from gradcell.parallel._auto_parallel_context import get_auto_parallel_context
-from gradcell.parallel._utils import _get_device_num, _get_gradients_mean
-from gradcell.parallel.buckets import buckets, joined, taken_apart
-from gradcell.parallel.start import same_parameters
 from gradcell.tensors.parameter import Parameter
 
 _ops = _core.ops

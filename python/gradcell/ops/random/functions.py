@@ -18,7 +18,7 @@ from gradcell._core import ParameterBase, Tensor
 from gradcell.base import arguments
 from gradcell.base.convert import to_dtype
 from gradcell.base.location import where
-from gradcell.common.seed import get_seed, on_set_seed
+from gradcell.base.seed import get_seed, on_set_seed
 from gradcell.ops.one_plan import one_plan
 
 __all__ = [

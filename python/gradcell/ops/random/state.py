@@ -10,8 +10,8 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell.base import seed as _seed
 from gradcell.base.location import where
-from gradcell.common import seed as _seed
 from gradcell.ops.random import functions
 
 

@@ -13,8 +13,8 @@ from gradcell.base import arguments
 from gradcell.base.location import where
 from gradcell.communication import collectives
 from gradcell.communication.management import get_rank
+from gradcell.communication.sharing import _shares_data
 from gradcell.nn.cell import Cell
-from gradcell.parallel._utils import _shares_data
 from gradcell.train.callback.base import Callback, CallbackParameters, RunContext, step_in_epoch
 from gradcell.train.serialization import save_checkpoint
 

@@ -107,7 +107,7 @@ def test_values(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [n for n in ROWS if not n.startswith(("cholesky", "q"))])
-def test_derivatives(name: str) -> None:
+def test_complex_matrices_have_derivatives_to_second_order(name: str) -> None:
     """To order 2, reverse and forward, of both parts by both parts."""
     function, _, z = ROWS[name]
 

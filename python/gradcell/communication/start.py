@@ -11,7 +11,7 @@ from gradcell._core import Tensor
 from gradcell.base.location import where
 from gradcell.communication import collectives
 from gradcell.communication.engine import processes
-from gradcell.parallel._auto_parallel_context import get_auto_parallel_context
+from gradcell.communication.sharing import get_auto_parallel_context
 
 
 def broadcast_parameters(parameters: Iterable[Any], root: int = 0) -> None:

@@ -181,7 +181,7 @@ DERIVATIVES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", DERIVATIVES)
-def test_derivatives(name: str) -> None:
+def test_factorisations_have_derivatives_to_third_order(name: str) -> None:
     fn, *arrays = DERIVATIVES[name]
     check_grads(fn, [np.ascontiguousarray(a) for a in arrays], order=3, tolerance=3e-7)
 

@@ -13,7 +13,7 @@ from gradcell.base.location import where
 from gradcell.communication import collectives
 from gradcell.communication.comm_func import part_of
 from gradcell.communication.management import GlobalComm, member_of
-from gradcell.parallel._auto_parallel_context import get_auto_parallel_context
+from gradcell.communication.sharing import get_auto_parallel_context
 
 _ops = _core.ops
 #: Gradients are summed in buckets of so many bytes, the last layers' first: while one is under way

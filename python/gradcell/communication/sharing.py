@@ -13,7 +13,8 @@ from typing import Any
 from gradcell.base import notice
 from gradcell.base.location import where
 from gradcell.communication.engine import announced
-from gradcell.parallel._mode import ParallelMode
+from gradcell.communication.management import get_group_size, get_rank, is_initialized
+from gradcell.communication.mode import ParallelMode
 
 _NOTHING_TO_DIVIDE = "every process computes the whole network: no network is divided"
 
@@ -169,3 +170,50 @@ _the_context = _AutoParallelContext()
 def auto_parallel_context() -> _AutoParallelContext:
     """The options as an object."""
     return _the_context
+
+
+# What training cells ask ------------------------------------------------------------------------
+
+
+def _get_parallel_mode() -> str:
+    return str(get_auto_parallel_context("parallel_mode"))
+
+
+def _get_device_num() -> int:
+    """What device_num has been set to, else the number of processes."""
+    if is_set("device_num") or not is_initialized():
+        return int(get_auto_parallel_context("device_num"))
+    return get_group_size()
+
+
+def _get_gradients_mean() -> bool:
+    return bool(get_auto_parallel_context("gradients_mean"))
+
+
+def _get_global_rank() -> int:
+    if is_set("global_rank") or not is_initialized():
+        return int(get_auto_parallel_context("global_rank"))
+    return get_rank()
+
+
+def _get_pipeline_stages() -> int:
+    return int(get_auto_parallel_context("pipeline_stages"))
+
+
+def _get_full_batch() -> bool:
+    return bool(get_auto_parallel_context("full_batch"))
+
+
+def _shares_data() -> bool:
+    """Whether several processes train on parts of the data."""
+    modes = (ParallelMode.DATA_PARALLEL, ParallelMode.HYBRID_PARALLEL)
+    return _get_parallel_mode() in modes and get_group_size() > 1
+
+
+def _get_enable_parallel_optimizer() -> bool:
+    """Whether the processes share out an optimiser's state."""
+    return bool(get_auto_parallel_context("enable_parallel_optimizer")) and _shares_data()
+
+
+def _is_pynative_parallel() -> bool:
+    return False

@@ -1,7 +1,7 @@
 """Gradients by integers, bools, numbers, and tuples, lists and dicts of them; and of functions that return
 integers: what MindSpore gives is in golden/integer_gradients.json.
 
-`python tests/python/support/integer_gradient_cases.py` in an environment with MindSpore writes that.
+`python tests/python/support/cases/integer_gradient_cases.py` in an environment with MindSpore writes that.
 The functions come from a file made of the table, since MindSpore compiles from source.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "integer_gradients.json"
+GOLDEN = Path(__file__).parents[2] / "golden" / "integer_gradients.json"
 
 #: What the letters in a case stand for.
 VALUES: dict[str, Any] = {

@@ -126,7 +126,7 @@ def test_large_ones_use_threads_and_agree() -> None:
      ("irfft", {"n": 6, "norm": "forward"}), ("hfft", {}), ("fft2", {}), ("ifftn", {"s": (3, 2)}),
      ("irfft2", {}), ("hfftn", {"s": (2, 5)})],
 )  # fmt: skip
-def test_derivatives(name: str, options: dict[str, Any]) -> None:
+def test_transforms_have_derivatives_of_both_parts(name: str, options: dict[str, Any]) -> None:
     z = signal(3, 4)
 
     def parts(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:

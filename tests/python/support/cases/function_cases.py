@@ -14,7 +14,7 @@ TABLES = ("cell", "distributions", "mint", "numpy", "ops", "tensor")
 RANDOM = ("rand", "drop", "normal(", "poisson", "multinomial", "bernoulli", "shuffle", "seed", "gumbel",
           "exponential_", "uniform_", "gamma(", "laplace(", "choice", "sample", "empty", "rrelu",
           "categorical")  # fmt: skip
-HERE = Path(__file__).parents[1]
+HERE = Path(__file__).parents[2]
 CASES: dict[str, tuple[str, Any]] = {}
 for table in TABLES:
     for row in agreement.rows(HERE / "cases" / f"{table}.txt"):

@@ -1,0 +1,423 @@
+"""Layers and losses of gradcell.nn, constructed as in mint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradcell import nn
+from gradcell.base import notice
+from gradcell.base.location import where
+
+__all__ = [
+    "ELU",
+    "GELU",
+    "GLU",
+    "SELU",
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "Conv2d",
+    "Conv3d",
+    "CrossEntropyLoss",
+    "Dropout",
+    "Dropout2d",
+    "Flatten",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "Identity",
+    "L1Loss",
+    "Linear",
+    "LogSigmoid",
+    "LogSoftmax",
+    "MSELoss",
+    "MaxPool2d",
+    "Mish",
+    "NLLLoss",
+    "PixelShuffle",
+    "ReLU",
+    "ReLU6",
+    "SiLU",
+    "Sigmoid",
+    "SmoothL1Loss",
+    "Softmax",
+    "Softshrink",
+    "Tanh",
+    "Threshold",
+]  # fmt: skip
+
+
+def _dtype(dtype: Any) -> dict[str, Any]:
+    return {} if dtype is None else {"dtype": dtype}
+
+
+def _new(inplace: bool) -> dict[str, Any]:
+    """Warns once where the input is to be overwritten."""
+    if inplace:
+        notice.once("mint.nn: inplace=True", "a layer gives a new tensor")
+    return {}
+
+
+def _padding(padding: Any, padding_mode: str) -> dict[str, Any]:
+    """nn's pad_mode and padding for mint's: numbers, 'valid' or 'same'."""
+    if padding_mode != "zeros":
+        raise NotImplementedError(f"mint.nn: padding_mode {padding_mode!r} is not there{where()}")
+    if isinstance(padding, str):
+        return {"pad_mode": padding}
+    if isinstance(padding, (tuple, list)):
+        padding = tuple(n for n in padding for _ in (0, 1))
+    return {"pad_mode": "pad", "padding": padding}
+
+
+class Linear(nn.Dense):
+    """A fully connected layer: activation(x Wᵀ + b)."""
+
+    def __init__(
+        self, in_features: Any, out_features: Any, bias: bool = True, weight_init: Any = None,
+        bias_init: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(in_features, out_features, weight_init, bias_init, bias, **_dtype(dtype))
+
+
+class Conv2d(nn.Conv2d):
+    """A two-dimensional convolution (cross-correlation)."""
+
+    def __init__(
+        self, in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any =
+        0, dilation: Any = 1, groups: Any = 1, bias: bool = True, padding_mode: Any = 'zeros',
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            **_padding(padding, padding_mode),
+            dilation=dilation,
+            group=groups,
+            has_bias=bias,
+            **_dtype(dtype),
+        )
+
+
+class Conv3d(nn.Conv3d):
+    """A three-dimensional convolution (cross-correlation)."""
+
+    def __init__(
+        self, in_channels: Any, out_channels: Any, kernel_size: Any, stride: Any = 1, padding: Any =
+        0, dilation: Any = 1, groups: Any = 1, bias: bool = True, padding_mode: Any = 'zeros',
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            **_padding(padding, padding_mode),
+            dilation=dilation,
+            group=groups,
+            has_bias=bias,
+            **_dtype(dtype),
+        )
+
+
+class ReLU6(nn.ReLU6):
+    """min(max(x, 0), 6)."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(**_new(inplace))
+
+
+class SiLU(nn.SiLU):
+    """x sigmoid(x)."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(**_new(inplace))
+
+
+class ReLU(nn.ReLU):
+    """max(x, 0); 0 for the derivative at 0."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class Sigmoid(nn.Sigmoid):
+    """1 / (1 + exp(-x))."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class Tanh(nn.Tanh):
+    """tanh(x)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class LogSigmoid(nn.LogSigmoid):
+    """log(1 / (1 + exp(-x))), without overflow."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class Mish(nn.Mish):
+    """x tanh(log(1 + exp(x)))."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class SELU(nn.SeLU):
+    """scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class Hardsigmoid(nn.HSigmoid):
+    """min(max(x + 3, 0), 6) / 6."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class Hardswish(nn.HSwish):
+    """x min(max(x + 3, 0), 6) / 6."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class GELU(nn.GELU):
+    """x times the normal distribution function of x."""
+
+    def __init__(self, approximate: Any = "none") -> None:
+        super().__init__(approximate == "tanh")
+
+
+class ELU(nn.ELU):
+    """x where x > 0, alpha (exp(x) - 1) elsewhere."""
+
+    def __init__(self, alpha: Any = 1.0, inplace: bool = False) -> None:
+        super().__init__(alpha, **_new(inplace))
+
+
+class Hardshrink(nn.HShrink):
+    """x where |x| > lambd, 0 elsewhere."""
+
+    def __init__(self, lambd: Any = 0.5) -> None:
+        super().__init__(lambd)
+
+
+class Softshrink(nn.SoftShrink):
+    """x moved towards 0 by lambd, 0 where |x| <= lambd."""
+
+    def __init__(self, lambd: Any = 0.5) -> None:
+        super().__init__(lambd)
+
+
+class Hardtanh(nn.Hardtanh):
+    """x kept within [min_val, max_val]."""
+
+    def __init__(self, min_val: Any = -1.0, max_val: Any = 1.0, inplace: bool = False) -> None:
+        super().__init__(min_val, max_val, **_new(inplace))
+
+
+class Threshold(nn.Threshold):
+    """x where x > threshold, value elsewhere."""
+
+    def __init__(self, threshold: Any, value: Any, inplace: bool = False) -> None:
+        super().__init__(threshold, value, **_new(inplace))
+
+
+class Softmax(nn.Softmax):
+    """exp(x) / sum(exp(x)) along an axis, without overflow."""
+
+    def __init__(self, dim: Any = None) -> None:
+        super().__init__(-1 if dim is None else dim)
+
+
+class LogSoftmax(nn.LogSoftmax):
+    """log(Softmax(x)), without overflow."""
+
+    def __init__(self, dim: Any = None) -> None:
+        super().__init__(-1 if dim is None else dim)
+
+
+class GLU(nn.GLU):
+    """The first half along an axis times the sigmoid of the second."""
+
+    def __init__(self, dim: Any = -1) -> None:
+        super().__init__(dim)
+
+
+class Dropout(nn.Dropout):
+    """In training each element becomes 0 with probability p, and the others are divided by 1 - p."""
+
+    def __init__(self, p: Any = 0.5, inplace: bool = False) -> None:
+        super().__init__(p=p, **_new(inplace))
+
+
+class Dropout2d(nn.Dropout2d):
+    """Dropout of whole channels of (N, C, H, W) or (C, H, W)."""
+
+    def __init__(self, p: Any = 0.5, inplace: bool = False) -> None:
+        super().__init__(p=p, **_new(inplace))
+
+
+class Flatten(nn.Flatten):
+    """The dimensions from start_dim to end_dim as one, in row-major order."""
+
+    def __init__(self, start_dim: Any = 1, end_dim: Any = -1) -> None:
+        super().__init__(start_dim, end_dim)
+
+
+class Identity(nn.Identity):
+    """Returns a copy of its input."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+
+class MSELoss(nn.MSELoss):
+    """(logits - labels)², reduced."""
+
+    def __init__(self, reduction: Any = "mean") -> None:
+        super().__init__(reduction)
+
+
+class L1Loss(nn.L1Loss):
+    """|logits - labels|, reduced."""
+
+    def __init__(self, reduction: Any = "mean") -> None:
+        super().__init__(reduction)
+
+
+class SmoothL1Loss(nn.SmoothL1Loss):
+    """d² / (2 beta) where d = |logits - labels| < beta, else d - beta / 2; by default not reduced."""
+
+    def __init__(self, reduction: Any = "mean", beta: Any = 1.0) -> None:
+        super().__init__(beta, reduction)
+
+
+class BCELoss(nn.BCELoss):
+    """-(y log(p) + (1 - y) log(1 - p)) for probabilities p and labels y of one shape, reduced."""
+
+    def __init__(self, weight: Any = None, reduction: Any = "mean") -> None:
+        super().__init__(weight, reduction)
+
+
+class BCEWithLogitsLoss(nn.BCEWithLogitsLoss):
+    """BCELoss of sigmoid(logits), without overflow."""
+
+    def __init__(self, weight: Any = None, reduction: Any = "mean", pos_weight: Any = None) -> None:
+        super().__init__(reduction, weight, pos_weight)
+
+
+class CrossEntropyLoss(nn.CrossEntropyLoss):
+    """Minus the logarithm of the softmax probability of the labels."""
+
+    def __init__(
+        self, weight: Any = None, ignore_index: Any = -100, reduction: Any = 'mean',
+        label_smoothing: Any = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__(weight, ignore_index, reduction, label_smoothing)
+
+
+class NLLLoss(nn.NLLLoss):
+    """Minus the logarithmic probability of the labels: CrossEntropyLoss of what log_softmax gave."""
+
+    def __init__(
+        self, weight: Any = None, ignore_index: Any = -100, reduction: Any = "mean"
+    ) -> None:
+        super().__init__(weight, ignore_index, reduction)
+
+
+class MaxPool2d(nn.MaxPool2d):
+    """The largest element of each window."""
+
+    def __init__(
+        self, kernel_size: Any = 1, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+        return_indices: bool = False, ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            kernel_size,
+            kernel_size if stride is None else stride,
+            "pad",
+            padding,
+            dilation,
+            return_indices,
+            ceil_mode,
+        )
+
+
+class AvgPool2d(nn.AvgPool2d):
+    """The mean of each window."""
+
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            kernel_size,
+            kernel_size if stride is None else stride,
+            "pad",
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+        )
+
+
+class AvgPool3d(nn.AvgPool3d):
+    """The mean of each window."""
+
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            kernel_size,
+            kernel_size if stride is None else stride,
+            "pad",
+            padding,
+            ceil_mode,
+            count_include_pad,
+            divisor_override,
+        )
+
+
+class AdaptiveAvgPool1d(nn.AdaptiveAvgPool1d):
+    """The means of output_size windows, as AdaptiveAvgPool2d."""
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__(output_size)
+
+
+class AdaptiveAvgPool2d(nn.AdaptiveAvgPool2d):
+    """The means of as many windows as asked for."""
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__(output_size)
+
+
+class AdaptiveAvgPool3d(nn.AdaptiveAvgPool3d):
+    """The means of output_size windows, as AdaptiveAvgPool2d, with three sizes."""
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__(output_size)
+
+
+class PixelShuffle(nn.PixelShuffle):
+    """(..., C r², H, W) to (..., C, H r, W r), r = upscale_factor: channels become pixels."""
+
+    def __init__(self, upscale_factor: Any) -> None:
+        super().__init__(upscale_factor)
