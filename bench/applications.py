@@ -3,7 +3,8 @@
     python bench/applications.py MINDSPORES_PYTHON [ROUNDS]
 
 The programs are those whose losses the tests compare with MindSpore's
-(tests/python/support/mindspore_programs/applications.py). Prints a table: milliseconds a step (the median of the rounds' medians), and their ratio.
+(tests/python/support/mindspore_programs/applications.py).
+Prints a table: milliseconds a step (the median of the rounds' medians), and their ratio.
 """
 
 from __future__ import annotations
