@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ad/calls.h"
 #include "ad/placed.h"
@@ -91,6 +92,65 @@ class Adjoints {
   std::unordered_map<NodeId, std::vector<NodeId>> placed_;
 };
 
+/// Attention that was written of products and a softmax, which derivatives pass through as one op.
+class Written {
+ public:
+  /// Where derivatives by a mask are asked for, they have the scores' size: it stays as written.
+  Written(Graph& g, std::span<const NodeId> live, std::span<const NodeId> outputs,
+          const std::vector<uint8_t>& active) {
+    std::vector<NodeId> itself;
+    std::vector<uint8_t> known(g.size(), 0);
+    for (NodeId id : live) known[id] = 1;
+    for (WrittenAttention& w : written_attention(g, live, outputs, {})) {
+      if (!active[w.result] || (w.added != kNoNode && active[w.added])) continue;
+      for (NodeId i : w.between) between_.insert(i);
+      for (size_t id = itself.size(); id < g.size(); ++id)
+        itself.push_back(static_cast<NodeId>(id));
+      const NodeId whole = as_attention(g, g, w, itself);
+      result_of_.emplace(whole, w.result);
+      of_.emplace(w.result, Whole{whole, sources_of(g, whole, w.result, known)});
+    }
+  }
+  struct Whole {
+    NodeId id;
+    std::vector<NodeId> sources;
+  };
+  /// What stands for a product with values; null for other nodes.
+  const Whole* of(NodeId result) const {
+    const auto w = of_.find(result);
+    return w == of_.end() ? nullptr : &w->second;
+  }
+  /// The product that a node stands for, as a derivative before has made it.
+  NodeId result_of(NodeId whole) const {
+    const auto w = result_of_.find(whole);
+    return w == result_of_.end() ? kNoNode : w->second;
+  }
+  bool between(NodeId id) const { return between_.contains(id); }
+
+ private:
+  /// What it is made of, among the nodes that a derivative goes through.
+  static std::vector<NodeId> sources_of(const Graph& g, NodeId whole, NodeId result,
+                                        const std::vector<uint8_t>& known) {
+    std::vector<NodeId> sources, open{whole};
+    std::unordered_set<NodeId> seen;
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      open.pop_back();
+      if (!seen.insert(id).second) continue;
+      if (id < result && known[id])
+        sources.push_back(id);
+      else
+        open.insert(open.end(), g.inputs(id).begin(), g.inputs(id).end());
+    }
+    std::ranges::sort(sources);
+    return sources;
+  }
+
+  std::unordered_map<NodeId, Whole> of_;
+  std::unordered_map<NodeId, NodeId> result_of_;
+  std::unordered_set<NodeId> between_;
+};
+
 }  // namespace
 
 bool passes(const Graph& g, NodeId id, int k) {
@@ -119,8 +179,11 @@ uint8_t next_order(const Graph& g, std::span<const NodeId> live, std::span<const
   return order_above(g, live, dependent(g, wrt, live.empty() ? 0 : live.back() + 1));
 }
 
+namespace {
+
 std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
-                            std::span<const NodeId> cotangents, std::span<const NodeId> wrt) {
+                            std::span<const NodeId> cotangents, std::span<const NodeId> wrt,
+                            bool as_written) {
   NodeId end = 0;
   auto made = static_cast<NodeId>(g.size());
   for (NodeId id : outputs) end = std::max(end, id + 1);
@@ -132,8 +195,11 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
   for (NodeId id : wrt)
     if (id < end) stop[id] = 1;
 
+  const std::vector<NodeId> live = live_nodes(g, outputs);
+  const Written written(g, as_written ? std::span<const NodeId>() : std::span<const NodeId>(live),
+                        outputs, active);
   Stamp stamp(g);  // nodes made here carry the location of the one that is differentiated
-  stamp.order(order_above(g, live_nodes(g, outputs), active));
+  stamp.order(order_above(g, live, active));
   const Calls calls(g, active);
   const Traits* const by_op = traits();
   for (NodeId id = end; id-- > 0;) {
@@ -149,6 +215,17 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
       continue;
     }
     if (stop[id] || !adj.has(id)) continue;
+    if (const NodeId result = written.result_of(id); result < id) {
+      adj.add(result, adj.of(id));
+      continue;
+    }
+    if (const Written::Whole* whole = written.of(id)) {
+      const NodeId y[] = {whole->id}, dy[] = {adj.of(id)};
+      const std::vector<NodeId> dx = adjoint(g, y, dy, whole->sources, true);
+      for (size_t k = 0; k < dx.size(); ++k)
+        if (dx[k] != kNoNode && active[whole->sources[k]]) adj.add(whole->sources[k], dx[k]);
+      continue;
+    }
     stamp.at(g[id].location);
     const Spec& s = spec(g, id);
     const Traits& t = by_op[static_cast<size_t>(g[id].op)];
@@ -167,7 +244,7 @@ std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
 }
 
 std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span<const NodeId> wrt,
-                            std::span<const NodeId> tangents) {
+                            std::span<const NodeId> tangents, bool as_written) {
   NodeId end = 0;
   auto made = static_cast<NodeId>(g.size());
   for (NodeId id : outputs) end = std::max(end, id + 1);
@@ -180,6 +257,8 @@ std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span
       given[wrt[i]] = 1;
       tan[wrt[i]] = tangents[i];
     }
+  const std::vector<NodeId> all = as_written ? std::vector<NodeId>() : live_nodes(g, outputs);
+  const Written written(g, all, outputs, active);
   Stamp stamp(g);
   stamp.order(order_above(g, live, active));
   std::vector<NodeId> dx;
@@ -196,6 +275,20 @@ std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span
         if (call->outputs[k] != kNoNode && !given[call->outputs[k]]) tan[call->outputs[k]] = dy[k];
       continue;
     }
+    if (written.between(id)) continue;
+    if (const NodeId result = written.result_of(id); result < id) {
+      tan[id] = tan[result];
+      continue;
+    }
+    if (const Written::Whole* whole = written.of(id)) {
+      std::vector<NodeId> sources;
+      dx.clear();
+      for (NodeId i : whole->sources)
+        if (tan[i] != kNoNode) sources.push_back(i), dx.push_back(tan[i]);
+      const NodeId y[] = {whole->id};
+      tan[id] = tangent(g, y, sources, dx, true)[0];
+      continue;
+    }
     dx.clear();
     bool any = false;
     for (NodeId i : g.inputs(id)) {
@@ -210,6 +303,18 @@ std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span
   std::vector<NodeId> result;
   for (NodeId id : outputs) result.push_back(tan[id]);
   return result;
+}
+
+}  // namespace
+
+std::vector<NodeId> adjoint(Graph& g, std::span<const NodeId> outputs,
+                            std::span<const NodeId> cotangents, std::span<const NodeId> wrt) {
+  return adjoint(g, outputs, cotangents, wrt, false);
+}
+
+std::vector<NodeId> tangent(Graph& g, std::span<const NodeId> outputs, std::span<const NodeId> wrt,
+                            std::span<const NodeId> tangents) {
+  return tangent(g, outputs, wrt, tangents, false);
 }
 
 }  // namespace gradcell::ad

@@ -6,6 +6,7 @@
 #include "cuda/run/engine.h"
 #include "cuda/run/nccl.h"
 #include "cuda/run/nvrtc.h"
+#include "ops/combining/written_attention.h"
 #include "runtime/plan_cache.h"
 
 namespace gradcell::bind {
@@ -199,6 +200,8 @@ void bind_cuda(py::module_& m) {
         clear_plan_cache();
       },
       "Whether float32 products on a GPU may be computed in TF32.");
+  m.def("look_for_written_attention", look_for_written_attention, py::arg("wanted"),
+        "Whether softmax(q k') v becomes attention's op, as on a CPU; returns whether it did.");
   m.def(
       "weigh_cuda_plans",
       [](double launch, double instructions) {

@@ -8,6 +8,7 @@
 #include "ops/combining/product.h"
 #include "ops/combining/reduction.h"
 #include "ops/combining/scan.h"
+#include "ops/combining/written_attention.h"
 #include "ops/complex.h"
 #include "ops/elementwise.h"
 #include "ops/factorisation.h"

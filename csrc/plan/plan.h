@@ -61,6 +61,9 @@ struct Call {
   std::shared_ptr<const LoopPlan> loop;  ///< Form::Loop, which may have more results than one
   std::vector<BufferId> more;
   std::vector<TensorDesc> more_out;
+  /// Form::Attend: the calls that this one makes together, one for each result. Its inputs are
+  /// theirs, one behind the other.
+  std::vector<Call> joined;
 };
 
 /// An operand of an instruction: features base, base + stride, ... of a value, or of the uniforms.

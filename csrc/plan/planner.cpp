@@ -1,6 +1,7 @@
 #include "plan/planner.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 
 #include "base/interrupt.h"
@@ -92,6 +93,8 @@ PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const No
   PlanGraph c;
   std::vector<NodeId> to(g.size(), kNoNode);
   std::vector<NodeId> in;
+  const std::vector<WrittenAttention> written =
+      apart ? std::vector<WrittenAttention>() : written_attention(g, live, roots, cuts);
   for (NodeId id : in_order(g, live, cuts)) {
     bool cut = std::find(cuts.begin(), cuts.end(), id) != cuts.end();
     if (cut || is_leaf(g, id)) {
@@ -103,6 +106,11 @@ PlanGraph clean(const Graph& g, std::span<const NodeId> live, std::span<const No
     }
     if (form(g, id) == Form::Marker) {
       to[id] = to[g.input(id, 0)];
+      continue;
+    }
+    if (const auto w = std::ranges::find(written, id, &WrittenAttention::result);
+        w != written.end()) {
+      to[id] = as_attention(c.graph, g, *w, to);
       continue;
     }
     in.clear();
@@ -216,6 +224,7 @@ class Planner {
     std::vector<std::map<Split, std::vector<NodeId>>> regions(plan_.stages.size());
     using Loop = std::tuple<size_t, Dims, std::vector<NodeId>>;  // stage, what it does, inputs
     std::map<Loop, std::vector<NodeId>> loops;
+    std::map<std::pair<size_t, SameScores>, std::vector<NodeId>> sums;
     for (NodeId id = 0; id < g_.size(); ++id) {
       const NodeLabel& l = labels_.node[id];
       if (labels_.storage[id] != id || is_leaf(g_, id) || l.elsewhere) continue;
@@ -226,9 +235,12 @@ class Planner {
         regions[stage][{l.rows, l.block}].push_back(id);
       else if (is_loop(g_, id))
         loops[{stage, loop_identity(g_, id), in_storage(id)}].push_back(id);
+      else if (const auto scores = scores_of(g_, labels_.storage, id))
+        sums[{stage, *scores}].push_back(id);
       else
         plan_.stages[stage].calls.push_back(make_call(id));
     }
+    for (const auto& [scores, nodes] : sums) add_sums(plan_.stages[scores.first], nodes);
     for (const auto& [loop, results] : loops)
       plan_.stages[std::get<0>(loop)].calls.push_back(make_loop(results));
     order_collectives();
@@ -362,6 +374,30 @@ class Planner {
     return call;
   }
 
+  /// Sums over the same scores. Of those without known normalisers only two have a call in common.
+  void add_sums(Stage& stage, std::span<const NodeId> nodes) {
+    const auto of = [&](NodeId id) {
+      return attention_inputs(g_[id].op, attributes<AttentionAttributes>(g_, id));
+    };
+    const bool known = of(nodes[0]).log_sum >= 0;
+    const auto values = std::ranges::count_if(nodes, [&](NodeId id) { return of(id).c >= 0; });
+    if (nodes.size() == 1 || (!known && (nodes.size() != 2 || values != 1))) {
+      for (NodeId id : nodes) stage.calls.push_back(make_call(id));
+      return;
+    }
+    Call all = make_call(nodes[0]);
+    all.joined.push_back(all);
+    for (NodeId id : nodes.subspan(1)) {
+      Call one = make_call(id);
+      all.inputs.insert(all.inputs.end(), one.inputs.begin(), one.inputs.end());
+      all.in.insert(all.in.end(), one.in.begin(), one.in.end());
+      all.more.push_back(one.output);
+      all.more_out.push_back(one.out);
+      all.joined.push_back(std::move(one));
+    }
+    stage.calls.push_back(std::move(all));
+  }
+
   PlanGraph c_;
   const Graph& g_;
   Labels labels_;
@@ -444,6 +480,10 @@ PlanKey structural_hash(const Graph& g, std::span<const NodeId> live, std::span<
     h.add(static_cast<uint64_t>(g[e.id].location.offset));
   }
   for (NodeId r : roots) h.add(number[r]);
+  for (const WrittenAttention& w : written_attention(g, live, roots, cuts)) {  // is in the plan
+    h.add(number[w.result]);
+    for (double x : {w.keep, w.scale, w.fill}) h.add(std::bit_cast<uint64_t>(x));
+  }
   return {h.a, h.b};
 }
 
@@ -469,7 +509,10 @@ PlanGraph plan_graph(const Graph& g, std::span<const NodeId> live, std::span<con
   if constexpr (kVerify) verify(cleaned.graph, "clean", 0, GraphStage::Cleaned);
   PlanGraph merged = merge_sums(cleaned);
   if constexpr (kVerify) verify(merged.graph, "merge_sums", 0, GraphStage::Cleaned);
-  return merged;
+  if (apart) return merged;
+  PlanGraph joined = join_sums(std::move(merged));
+  if constexpr (kVerify) verify(joined.graph, "join_sums", 0, GraphStage::Cleaned);
+  return joined;
 }
 
 Plan make_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,

@@ -7,7 +7,8 @@
 
 namespace gradcell {
 
-/// 128 bits over structure, shapes and dtypes of the live part (not over constants' values).
+/// 128 bits over structure, shapes and dtypes of the live part (and not over constants' values, but
+/// for those that are part of attention as it was written).
 struct PlanKey {
   uint64_t a = 0, b = 0;
   bool operator==(const PlanKey&) const = default;

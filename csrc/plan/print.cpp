@@ -106,6 +106,7 @@ std::string to_text(const Plan& p) {
         out << "  collective " << c.sequence << " " << info(c.op).name;
       else
         out << "  call " << info(c.op).name;
+      for (size_t i = 1; i < c.joined.size(); ++i) out << ", " << info(c.joined[i].op).name;
       for (size_t i = 0; i < c.inputs.size(); ++i)
         out << " " << text(p, c.inputs[i]) << to_string(c.in[i].dims);
       out << " -> " << text(p, c.output) << to_string(c.out.dims);

@@ -2,6 +2,9 @@
 // builder, which sees one node at a time, cannot know it).
 #pragma once
 
+#include <compare>
+#include <optional>
+
 #include "ir/graph.h"
 
 namespace gradcell {
@@ -19,5 +22,21 @@ struct PlanGraph {
 /// product with several pairs of inputs, a1 b1 + a2 b2 + ...: one accumulation, no temporaries.
 /// Gradients of weights that are used several times, as in nested derivatives, are such sums.
 PlanGraph merge_sums(const PlanGraph& from);
+
+/// What sums that one call can make together have in common: known normalisers, or none, as
+/// attention and its normalisers do.
+struct SameScores {
+  Dims attributes;
+  std::vector<NodeId> inputs;
+  auto operator<=>(const SameScores&) const = default;
+};
+
+/// Of a node of another family nothing. `storage`: by node, which one has its elements.
+std::optional<SameScores> scores_of(const Graph& g, std::span<const NodeId> storage, NodeId id);
+
+/// Sums of attention's family over the same scores (ops/combining/attention.h) run as one call,
+/// which finds out once what the scores' exponentials are: here they wait for all that one of them
+/// needs.
+PlanGraph join_sums(PlanGraph from);
 
 }  // namespace gradcell

@@ -296,12 +296,13 @@ class BufferChecker {
       in_flight(c, at);
       want(plan_.buffers[c.output].bytes == c.out.bytes(),
            "a call writes a buffer of another size");
-      want(c.more.size() == c.more_out.size() && (c.more.empty() || c.loop),
+      want(c.more.size() == c.more_out.size() &&
+               (c.more.empty() || c.loop || c.joined.size() == c.more.size() + 1),
            "a call's results lack descriptions");
       for (size_t k = 0; k < c.more.size(); ++k) {
         writes(c.more[k], at);
         want(plan_.buffers[c.more[k]].bytes == c.more_out[k].bytes(),
-             "a loop writes a buffer of another size");
+             "a call writes a buffer of another size");
       }
     }
   }

@@ -11,6 +11,7 @@
 #include "cpu/run/engine.h"
 #include "cuda/run/engine.h"
 #include "cuda/run/nvrtc.h"
+#include "ops/combining/written_attention.h"
 #include "plan/planner.h"
 
 namespace gradcell {
@@ -123,6 +124,10 @@ class OnGpu : public Executable {
   std::vector<Type> types_;
 };
 
+/// There is a text of what was written, none of the op that it becomes for a CPU.
+[[maybe_unused]] const bool kAsWritten =
+    std::getenv("GRADCELL_SAVE_CUDA") && look_for_written_attention(false);
+
 /// With GRADCELL_SAVE_CUDA=folder, the CUDA text of every plan goes there, whatever the device.
 void save_cuda(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
                std::span<const NodeId> cuts) {
@@ -160,6 +165,7 @@ void use_device(int number) {
     cuda::Device::get(number).products();
   }
   g_device = number;
+  look_for_written_attention(number < 0);
 }
 
 int device_in_use() { return g_device.load(std::memory_order_relaxed); }

@@ -110,11 +110,13 @@ def plan_of(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Plan:
     value is computed on the CPU, as anywhere in a function that records.
     """
     trace = _core.begin_trace()
+    looked = _core.look_for_written_attention(False)
     try:
         out = fn(*args, **kwargs)
         tensors = [t if t._traced else _core.record(t) for t in tree.leaves(out)]
         return Plan(_core.cuda_plan(tensors))
     finally:
+        _core.look_for_written_attention(looked)
         trace.abandon()
         _core.end_trace()
 

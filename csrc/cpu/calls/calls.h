@@ -15,4 +15,7 @@ void run_call(const Call& call, const void* const* inputs, void* output, const u
   void call(const Call& c, const void* const* in, void* out);
 #include "ir/forms.def"
 
+/// Runs Call::joined at once: one place in `outputs` for each.
+void attend_together(const Call& call, const void* const* inputs, void* const* outputs);
+
 }  // namespace gradcell::cpu

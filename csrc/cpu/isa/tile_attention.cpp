@@ -61,20 +61,52 @@ GRADCELL_INLINE Lane<T> weight(Lane<T> s, Lane<T> l) {
 
 template <class T>
 void weigh(T* s, const T* factors, ptrdiff_t ld, int n, int R, const T* log_sum, const T* shift,
-           bool by_lane) {
+           bool by_lane, const T* rest) {
   for (int i = 0; i < n; ++i) {
     for (int r = 0; r < R; r += kLanes<T>) {
-      const Lane<T> l = by_lane ? lanes_at(log_sum + r) : all_of(log_sum[i]);
+      auto number = [&](const T* of) { return by_lane ? lanes_at(of + r) : all_of(of[i]); };
+      const Lane<T> l = number(log_sum);
       T* const at = s + i * ld + r;
-      Lane<T> e = weight<T>(lanes_at(at), l);
+      Lane<T> e =
+          rest ? math::scalar::exp(lanes_at(at) - l - number(rest)) : weight<T>(lanes_at(at), l);
       if (factors) {
         Lane<T> w = lanes_at(factors + i * ld + r);
-        if (shift) w -= by_lane ? lanes_at(shift + r) : all_of(shift[i]);
+        if (shift) w -= number(shift);
         e *= w;
       }
       store(at, e);
     }
   }
+}
+
+template <class T>
+void weigh_by(T* w, const T* e, ptrdiff_t ld, int n, int R, const T* shift) {
+  for (int i = 0; i < n; ++i) {
+    const T less = shift ? shift[i] : T(0);
+    for (int r = 0; r < R; ++r) w[i * ld + r] = e[i * ld + r] * (w[i * ld + r] - less);
+  }
+}
+
+template <class T>
+T farthest(const T* x, size_t n) {
+  Lane<T> most{}, sum{};
+  size_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>) {
+    const Lane<T> at = lanes_at(x + i), size = at < Lane<T>{} ? -at : at;
+    most = size > most ? size : most;
+    sum += at * Lane<T>{};  // NaN for what is not finite
+  }
+  T found = 0, none = 0;
+  for (int l = 0; l < static_cast<int>(kLanes<T>); ++l) {
+    found = most[l] > found ? most[l] : found;
+    none += sum[l];
+  }
+  for (; i < n; ++i) {
+    const T size = x[i] < 0 ? -x[i] : x[i];
+    found = size > found ? size : found;
+    none += x[i] * T(0);
+  }
+  return none == 0 ? found : std::numeric_limits<T>::infinity();
 }
 
 template <class T>
@@ -95,8 +127,8 @@ void add(T* x, const T* y, size_t n) {
 }
 
 template <class T>
-void hide(T* x, const int32_t* hidden, size_t n) {
-  for (size_t i = 0; i < n; ++i) x[i] = hidden[i] ? kNone<T> : x[i];
+void hide(T* x, const int32_t* hidden, T by, size_t n) {
+  for (size_t i = 0; i < n; ++i) x[i] = hidden[i] ? by : x[i];
 }
 
 template <class T>
@@ -140,8 +172,8 @@ void uniform(uint64_t key, uint64_t counter, size_t blocks, float* out) {
 
 template <class T>
 constexpr TileAttention<T> table() {
-  return {soften<T>, finish<T>, weigh<T>, scale_lanes<T>, multiply<T>,
-          add<T>,    hide<T>,   drop<T>,  uniform};
+  return {soften<T>,   finish<T>, weigh<T>, weigh_by<T>, farthest<T>, scale_lanes<T>,
+          multiply<T>, add<T>,    hide<T>,  drop<T>,     uniform};
 }
 
 }  // namespace

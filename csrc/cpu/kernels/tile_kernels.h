@@ -100,16 +100,21 @@ struct TileAttention {
   void (*soften)(T* s, ptrdiff_t ld, int n, int R, T* top, T* sum, T* scale);
   /// sum[r] becomes top[r] + log(sum[r]): -inf where nothing was summed up.
   void (*finish)(const T* top, T* sum, int R);
-  /// s becomes exp(s - log_sum), 0 where it is -inf, times factors - shift (null: 1, and 0).
-  /// by_lane: log_sum and shift are numbers of the R columns, else of the n rows.
+  /// s becomes exp(s - log_sum), 0 where it is -inf, or, if `rest` is not null,
+  /// exp(s - log_sum - rest), times factors - shift (null: 1, and 0). by_lane: log_sum, rest and
+  /// shift are numbers of the R columns, else of the n rows.
   void (*weigh)(T* s, const T* factors, ptrdiff_t ld, int n, int R, const T* log_sum,
-                const T* shift, bool by_lane);
+                const T* shift, bool by_lane, const T* rest);
+  /// w becomes e times w - shift, of the n rows (null: 0).
+  void (*weigh_by)(T* w, const T* e, ptrdiff_t ld, int n, int R, const T* shift);
+  /// How far numbers are from 0 at most; infinity where one is not finite.
+  T (*farthest)(const T* x, size_t n);
   /// x[i][r] *= by[r].
   void (*scale_lanes)(T* x, ptrdiff_t ld, int n, int R, const T* by);
   void (*multiply)(T* x, const T* by, size_t n);
   void (*add)(T* x, const T* y, size_t n);
-  /// -inf where `hidden` is not 0.
-  void (*hide)(T* x, const int32_t* hidden, size_t n);
+  /// `by` where `hidden` is not 0.
+  void (*hide)(T* x, const int32_t* hidden, T by, size_t n);
   /// x * by where u is below keep, 0 elsewhere.
   void (*drop)(T* x, const float* u, float keep, T by, size_t n);
   /// Four numbers of [0, 1) for each of the generator's blocks from `counter` on.

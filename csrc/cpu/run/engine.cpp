@@ -350,15 +350,20 @@ void Runner::run_apart(Context& context, int64_t steps, BindStep bind, EndStep e
               static_cast<int>(context.workers.size()));
 }
 
-void Runner::run_loop(const Call& call, const void* const* in,
-                      std::span<void* const> buffers) const {
+void Runner::run_whole(const Call& call, const void* const* in, std::span<void* const> buffers,
+                       const uint64_t* constants) const {
   void* results[64];
   std::vector<void*> many;
   void** p = results;
   if (call.more.size() >= 64) many.resize(call.more.size() + 1), p = many.data();
   p[0] = buffers[call.output];
   for (size_t k = 0; k < call.more.size(); ++k) p[k + 1] = buffers[call.more[k]];
-  loops_.at(call.loop.get())->run(in, p);
+  if (call.loop)
+    loops_.at(call.loop.get())->run(in, p);
+  else if (!call.joined.empty())
+    attend_together(call, in, p);
+  else
+    run_call(call, in, p[0], constants);
 }
 
 void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange,
@@ -383,11 +388,10 @@ void Runner::run(Context& context, const uint64_t* constants, Exchange* exchange
       const void** p = in;
       if (call.inputs.size() > 64) many.resize(call.inputs.size()), p = many.data();
       for (size_t i = 0; i < call.inputs.size(); ++i) p[i] = context.buffers[call.inputs[i]];
-      void* out = context.buffers[call.output];
-      if (call.loop)
-        run_loop(call, p, context.buffers);
+      if (call.sequence < 0)
+        run_whole(call, p, context.buffers, constants);
       else
-        call.sequence < 0 ? run_call(call, p, out, constants) : exchange->start(call, p[0], out);
+        exchange->start(call, p[0], context.buffers[call.output]);
       if (profile) profile->add_call(number, static_cast<int>(place), begin, Clock::now());
     };
     if (exchange) exchange->progress();

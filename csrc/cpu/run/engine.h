@@ -48,7 +48,8 @@ class Runner {
   class ContextLease;
   void run(Context& context, const uint64_t* constants, Exchange* exchange,
            ProfiledPlan* profile) const;
-  void run_loop(const Call& call, const void* const* in, std::span<void* const> buffers) const;
+  void run_whole(const Call& call, const void* const* in, std::span<void* const> buffers,
+                 const uint64_t* constants) const;
   void run_apart(Context& context, int64_t steps, BindStep bind, EndStep end) const;
   uint64_t serial_;  ///< no two plans of a process have the same
   Program program_;

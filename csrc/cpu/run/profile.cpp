@@ -49,6 +49,11 @@ double operations_of_products(const Call& c) {
 }
 
 double operations_of_attention(const Call& c) {
+  if (!c.joined.empty()) {
+    double total = 0;
+    for (const Call& one : c.joined) total += operations_of_attention(one);
+    return total;
+  }
   const AttentionInputs at = attention_inputs(c.op, decode<AttentionAttributes>(c.attributes));
   const Dims &q = c.in[0].dims, &k = c.in[1].dims;
   auto width = [&](size_t i) { return static_cast<double>(c.in[i].dims.back()); };

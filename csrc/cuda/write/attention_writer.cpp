@@ -32,6 +32,8 @@ class AttentionWriter : AloneWriter {
   }
 
   Written run() {
+    require(!a_.written, ErrorKind::NotImplemented, info(op_).name,
+            " as it was written of a softmax has no kernel for a GPU");
     count_node(id_);
     const bool sums = at_.c >= 0, finds = at_.log_sum < 0;
     const int64_t width = sums ? outside(at_.c).back() : 1;

@@ -1,5 +1,6 @@
 #include "ops/combining/attention.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "ops/combining/product.h"
@@ -22,7 +23,11 @@ constexpr Parameter kCalled[] = {kInputs,
                                  {Parameter::Kind::Attribute, "period"},
                                  {Parameter::Kind::Attribute, "behind"},
                                  {Parameter::Kind::Attribute, "ahead"},
-                                 {Parameter::Kind::Attribute, "inside", "False"}};
+                                 {Parameter::Kind::Attribute, "inside", "False"},
+                                 {Parameter::Kind::Attribute, "written", "False"},
+                                 {Parameter::Kind::Attribute, "of_scores", "False"},
+                                 {Parameter::Kind::Attribute, "scale"},
+                                 {Parameter::Kind::Attribute, "fill"}};
 
 constexpr bool is_sum(Op op) { return op == Op::AttentionRows || op == Op::AttentionColumns; }
 
@@ -31,7 +36,8 @@ struct Parts {
   NodeId q, k, c = kNoNode, log_sum = kNoNode, mask = kNoNode, state = kNoNode, shift = kNoNode;
   std::vector<NodeId> factors;
   int64_t keep, period, behind, ahead;
-  bool inside;
+  bool inside, written, of_scores;
+  int64_t scale, fill;
 
   Parts with(NodeId a, NodeId b) const {
     Parts p = *this;
@@ -42,6 +48,12 @@ struct Parts {
     Parts p = *this;
     const auto at = p.factors.begin() + static_cast<ptrdiff_t>(2 * factor);
     p.factors.erase(at, at + 2);
+    return p;
+  }
+  /// What a derivative by the scores is a sum of.
+  Parts scored() const {
+    Parts p = *this;
+    p.of_scores = true;
     return p;
   }
   Parts unshifted() const {
@@ -69,7 +81,11 @@ Parts parts(const Graph& g, NodeId id) {
           .period = a.period,
           .behind = a.behind,
           .ahead = a.ahead,
-          .inside = a.inside};
+          .inside = a.inside,
+          .written = a.written,
+          .of_scores = a.of_scores,
+          .scale = a.scale,
+          .fill = a.fill};
   p.c = input(at.c), p.log_sum = input(at.log_sum), p.mask = input(at.mask);
   p.state = input(at.state), p.shift = input(at.shift);
   for (int k = at.factors; k < g[id].input_count; ++k) p.factors.push_back(g.input(id, k));
@@ -77,18 +93,14 @@ Parts parts(const Graph& g, NodeId id) {
 }
 
 NodeId build(Graph& g, Op op, const Parts& p) {
+  const bool of_scores = p.of_scores && is_sum(op);
   std::vector<NodeId> in{p.q, p.k};
   for (NodeId x : {p.c, p.log_sum, p.mask, p.state, p.shift})
     if (x != kNoNode) in.push_back(x);
   in.insert(in.end(), p.factors.begin(), p.factors.end());
-  const AttentionAttributes a{p.mask != kNoNode,
-                              p.state != kNoNode,
-                              p.shift != kNoNode,
-                              p.keep,
-                              p.period,
-                              p.behind,
-                              p.ahead,
-                              p.inside};
+  const AttentionAttributes a{
+      p.mask != kNoNode, p.state != kNoNode, p.shift != kNoNode, p.keep,    p.period, p.behind,
+      p.ahead,           p.inside,           p.written,          of_scores, p.scale,  p.fill};
   return make(g, op, {in, encode(a)});
 }
 
@@ -138,6 +150,27 @@ NodeId outside(Graph& g, NodeId x, bool inside) {
   return move_axis(g, x, rank - 2, rank - 3);
 }
 
+/// A normaliser's only part, or the second of two, which derivatives go through; and back.
+NodeId varying(Graph& g, const Parts& p, NodeId log_sum) {
+  if (!p.written) return log_sum;
+  SliceSpec s{Dims(g.dims(log_sum).size(), 0), g.dims(log_sum), Dims(g.dims(log_sum).size(), 1)};
+  s.start.back() = s.size.back() = 1;
+  return slice(g, log_sum, s);
+}
+NodeId as_normaliser(Graph& g, const Parts& p, NodeId x) {
+  if (!p.written || x == kNoNode) return x;
+  Dims dims = g.dims(x), start = dims;
+  std::ranges::fill(start, 0);
+  dims.back() = 2, start.back() = 1;
+  return slice_scatter(g, x, dims, start, Dims(dims.size(), 1));
+}
+
+/// How a product q . k changes the scores.
+NodeId scaled(Graph& g, const Parts& p, NodeId x) {
+  const auto scale = std::bit_cast<double>(p.scale);
+  return scale == 1 ? x : binary(g, Op::Mul, x, constant(g, g.dtype(x), Dims(g.dims(x)), scale));
+}
+
 /// w of the family's sums, whole, heads outside: what a derivative by the mask is.
 NodeId matrix(Graph& g, const Parts& p) {
   const DType t = wide(g.dtype(p.q));
@@ -145,15 +178,16 @@ NodeId matrix(Graph& g, const Parts& p) {
     a = cast(g, outside(g, a, p.inside), t), b = cast(g, outside(g, b, p.inside), t);
     return matmul(g, a, b, false, true);
   };
-  NodeId s = scores(p.q, p.k);
+  NodeId s = scaled(g, p, scores(p.q, p.k));
   const Dims dims = g.dims(s);
   auto full = [&](double v) { return constant(g, t, dims, v); };
   const NodeId none = full(-std::numeric_limits<double>::infinity()), zero = full(0);
-  if (p.mask != kNoNode) {
-    const NodeId mask = broadcast_to(g, p.mask, dims);
-    s = g.dtype(mask) == DType::Bool ? select(g, mask, none, s)
-                                     : binary(g, Op::Add, s, cast(g, mask, t));
-  }
+  const NodeId mask = p.mask == kNoNode ? kNoNode : broadcast_to(g, p.mask, dims);
+  const bool bools = mask != kNoNode && g.dtype(mask) == DType::Bool;
+  if (bools)
+    s = select(g, mask, full(std::bit_cast<double>(p.fill)), s);
+  else if (mask != kNoNode)
+    s = binary(g, Op::Add, s, cast(g, mask, t));
   const int last = static_cast<int>(dims.size()) - 1;
   auto hide = [&](int64_t most, int from, int to) {
     if (most >= std::max(dims[last], dims[last - 1])) return;
@@ -167,9 +201,16 @@ NodeId matrix(Graph& g, const Parts& p) {
   hide(p.ahead, last - 1, last);
   hide(p.behind, last, last - 1);
   const NodeId hidden = binary(g, Op::Equal, s, none);
-  const NodeId above =
-      binary(g, Op::Sub, s, broadcast_to(g, outside(g, p.log_sum, p.inside), dims));
-  const NodeId e = select(g, hidden, zero, unary(g, Op::Exp, select(g, hidden, zero, above)));
+  NodeId above = s;
+  if (p.written) {
+    SliceSpec first{Dims(dims.size(), 0), g.dims(p.log_sum), Dims(dims.size(), 1)};
+    first.size.back() = 1;
+    above = binary(g, Op::Sub, s, broadcast_to(g, slice(g, p.log_sum, first), dims));
+  }
+  above = binary(g, Op::Sub, above,
+                 broadcast_to(g, outside(g, varying(g, p, p.log_sum), p.inside), dims));
+  NodeId e = p.written ? unary(g, Op::Exp, above)
+                       : select(g, hidden, zero, unary(g, Op::Exp, select(g, hidden, zero, above)));
   NodeId w = kNoNode;
   for (size_t k = 0; k < p.factors.size(); k += 2) {
     const NodeId factor = scores(p.factors[k], p.factors[k + 1]);
@@ -189,7 +230,8 @@ NodeId matrix(Graph& g, const Parts& p) {
     const NodeId d = broadcast_to(g, outside(g, p.shift, p.inside), dims);
     w = binary(g, Op::Sub, w == kNoNode ? full(1) : w, d);
   }
-  return w == kNoNode ? e : binary(g, Op::Mul, e, w);
+  if (w != kNoNode) e = binary(g, Op::Mul, e, w);
+  return bools && p.of_scores ? select(g, mask, zero, e) : e;
 }
 
 /// Summed over the axes along which the mask is broadcast.
@@ -246,7 +288,8 @@ class AttentionFamily : public Spec {
             -1);
     for (int column : {at.log_sum, at.shift})
       if (column >= 0)
-        check("numbers of rows", d.inputs[static_cast<size_t>(column)], wide(type), dq, 1);
+        check("numbers of rows", d.inputs[static_cast<size_t>(column)], wide(type), dq,
+              a.written && column == at.log_sum ? 2 : 1);
     if (at.mask >= 0) check_mask(g, d.inputs[static_cast<size_t>(at.mask)], type, dq, dk);
     if (at.state >= 0) check_dropout(g, d.inputs[static_cast<size_t>(at.state)], a, dq);
     for (int f = at.factors; f < n; f += 2) {
@@ -255,7 +298,7 @@ class AttentionFamily : public Spec {
       check("factors", y, type, dk, g.dims(x).back());
     }
     Dims to = attention_by_keys(op) ? dk : dq;
-    to.back() = at.c < 0 ? 1 : g.dims(d.inputs[static_cast<size_t>(at.c)]).back();
+    to.back() = at.c < 0 ? (a.written ? 2 : 1) : g.dims(d.inputs[static_cast<size_t>(at.c)]).back();
     return {at.c < 0 ? wide(type) : type, heads_outside(to, a.inside)};
   }
 
@@ -266,8 +309,9 @@ class AttentionFamily : public Spec {
     if (k == at.state || (k == at.mask && !is_floating(g.dtype(p.mask)))) return kNoNode;
     if (op == Op::AttentionLogSum) {
       p.log_sum = id;
-      if (k == 0) return times(g, dy, rows(g, p, p.k));
-      if (k == 1) return columns(g, p, times(g, dy, p.q));
+      dy = varying(g, p, dy);
+      if (k == 0) return scaled(g, p, times(g, dy, rows(g, p.scored(), p.k)));
+      if (k == 1) return scaled(g, p, columns(g, p.scored(), times(g, dy, p.q)));
       return like_mask(g, times(g, outside(g, dy, p.inside), matrix(g, p)), p.mask);
     }
     if (op == Op::Attention) {
@@ -275,8 +319,8 @@ class AttentionFamily : public Spec {
       if (k == at.c) return columns(g, p, dy);
       p = p.with(dy, p.c);
       p.shift = dots(g, dy, id);
-      if (k == 0) return rows(g, p, p.k);
-      if (k == 1) return columns(g, p, p.q);
+      if (k == 0) return scaled(g, p, rows(g, p.scored(), p.k));
+      if (k == 1) return scaled(g, p, columns(g, p.scored(), p.q));
       return like_mask(g, matrix(g, p), p.mask);
     }
     return adjoint_of_sum(g, id, p, at, k, dy);
@@ -289,7 +333,7 @@ class AttentionFamily : public Spec {
     auto of = [&](int k) { return k < 0 || dx.empty() ? kNoNode : dx[static_cast<size_t>(k)]; };
     if (op == Op::AttentionLogSum) {
       p.log_sum = id;
-      return mean_change(g, p, of(0), of(1), of(at.mask));
+      return as_normaliser(g, p, mean_change(g, p, of(0), of(1), of(at.mask)));
     }
     if (op == Op::Attention) {
       p.log_sum = log_sums(g, p);
@@ -349,8 +393,8 @@ class AttentionFamily : public Spec {
   /// sum_n exp(s - l) ds: how the normaliser changes with the scores. p: of the plain exponentials.
   static NodeId mean_change(Graph& g, const Parts& p, NodeId dq, NodeId dk, NodeId dmask) {
     NodeId l = kNoNode;
-    if (dq != kNoNode) l = dots(g, dq, rows(g, p, p.k));
-    if (dk != kNoNode) l = plus(g, l, dots(g, p.q, rows(g, p, dk)));
+    if (dq != kNoNode) l = scaled(g, p, dots(g, dq, rows(g, p.scored(), p.k)));
+    if (dk != kNoNode) l = plus(g, l, scaled(g, p, dots(g, p.q, rows(g, p.scored(), dk))));
     if (dmask != kNoNode) {
       const NodeId e = matrix(g, p);
       const NodeId change = cast(g, broadcast_to(g, dmask, Dims(g.dims(e))), g.dtype(e));
@@ -363,8 +407,9 @@ class AttentionFamily : public Spec {
   static NodeId changed_scores(Graph& g, Op op, const Parts& p, NodeId dq, NodeId dk,
                                NodeId dmask) {
     NodeId y = kNoNode;
-    if (dq != kNoNode) y = sum_of(g, op, p.with(dq, p.k), p.c);
-    if (dk != kNoNode) y = plus(g, y, sum_of(g, op, p.with(p.q, dk), p.c));
+    const Parts s = p.scored();
+    if (dq != kNoNode) y = scaled(g, p, sum_of(g, op, s.with(dq, p.k), p.c));
+    if (dk != kNoNode) y = plus(g, y, scaled(g, p, sum_of(g, op, s.with(p.q, dk), p.c)));
     if (dmask == kNoNode) return y;
     const NodeId w = matrix(g, p), c = cast(g, outside(g, p.c, p.inside), g.dtype(w));
     const NodeId change = cast(g, broadcast_to(g, dmask, Dims(g.dims(w))), g.dtype(w));
@@ -382,7 +427,8 @@ class AttentionFamily : public Spec {
     const NodeId a = attention_by_keys(op) ? p.c : dy, b = attention_by_keys(op) ? dy : p.c;
     if (k == at.c) return attention_by_keys(op) ? rows(g, p, dy) : columns(g, p, dy);
     if (k == at.log_sum)
-      return minus(g, attention_by_keys(op) ? dots(g, p.c, rows(g, p, dy)) : dots(g, dy, id));
+      return as_normaliser(
+          g, p, minus(g, attention_by_keys(op) ? dots(g, p.c, rows(g, p, dy)) : dots(g, dy, id)));
     if (k == at.shift) return minus(g, dots(g, a, rows(g, p.plain(), b)));
     const Parts whole = p.unshifted().with(a, b);
     if (k >= at.factors) {
@@ -392,8 +438,8 @@ class AttentionFamily : public Spec {
                                        : columns(g, others, p.factors[2 * factor]);
     }
     auto by = [&](const Parts& of) {
-      return k == 0   ? rows(g, of, p.k)
-             : k == 1 ? columns(g, of, p.q)
+      return k == 0   ? scaled(g, p, rows(g, of.scored(), p.k))
+             : k == 1 ? scaled(g, p, columns(g, of.scored(), p.q))
                       : like_mask(g, matrix(g, of), p.mask);
     };
     const NodeId y = by(whole);
@@ -408,10 +454,10 @@ class AttentionFamily : public Spec {
                                    : minus(g, times(g, column, rows(g, by, c)));
     };
     NodeId y = of(at.c) == kNoNode ? kNoNode : sum_of(g, op, p, of(at.c));
-    if (of(at.log_sum) != kNoNode)
-      y = plus(g, y,
-               attention_by_keys(op) ? weighted(of(at.log_sum), p, p.c)
-                                     : minus(g, times(g, of(at.log_sum), id)));
+    if (of(at.log_sum) != kNoNode) {
+      const NodeId l = varying(g, p, of(at.log_sum));
+      y = plus(g, y, attention_by_keys(op) ? weighted(l, p, p.c) : minus(g, times(g, l, id)));
+    }
     if (of(at.shift) != kNoNode) y = plus(g, y, weighted(of(at.shift), p.plain(), p.c));
     const Parts bare = p.unshifted();
     for (size_t f = 0; f < p.factors.size(); ++f) {

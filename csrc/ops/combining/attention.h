@@ -1,5 +1,6 @@
-// The family of attention. Scores are s[m, n] = q[m] . k[n] + mask[m, n] of queries m and keys n;
-// where they are -inf, as for keys that a query does not see, exp(s) is 0. Its ops are
+// The family of attention. Scores are s[m, n] = scale q[m] . k[n] + mask[m, n] of queries m and
+// keys n, or `fill` where a mask of bools hides; where they are -inf, as for keys that a query does
+// not see, exp(s) is 0. Its ops are
 //
 //   AttentionLogSum   l[m] = log sum_n exp(s[m, n])
 //   Attention         y[m] = sum_n exp(s[m, n] - l[m]) z[m, n] v[n]
@@ -8,9 +9,12 @@
 //   with              w[m, n] = exp(s[m, n] - l[m]) (z[m, n] prod_i (a_i[m] . b_i[n]) - d[m]),
 //
 // where z is what dropout multiplies with (1 without it), and l, d, a_i and b_i are inputs like any
-// other. A query that sees no key has y = 0. Every derivative of such a sum is made of such sums,
-// with one factor (a_i, b_i) more at most: at no order is anything of the scores' size in memory,
-// but for the derivative by the mask, which has that size.
+// other. A query that sees no key has y = 0, but NaN where a softmax was written: then l is [m, 2],
+// the largest score, a constant to derivatives, and the logarithm of the sum of exp(s - that), so
+// that large scores, such as numbers that hide, lose nothing. What comes of a derivative by scores
+// is 0 where a bool hides. Every derivative of such a sum is made of such sums, with one factor
+// (a_i, b_i) more at most: at no order is anything of the scores' size in memory, but for the
+// derivative by the mask, which has that size.
 #pragma once
 
 #include <limits>
@@ -26,6 +30,9 @@ struct AttentionAttributes {
   int64_t behind, ahead;          ///< query m sees keys m - behind, ..., m + ahead
   bool
       inside;  ///< tensors are [..., rows, heads, features] instead of [..., heads, rows, features]
+  bool written;         ///< it stands for products and a softmax, exp(x - max) / sum, of the user's
+  bool of_scores;       ///< w is 0 where a mask of bools hides, whatever `fill` is
+  int64_t scale, fill;  ///< the bits of the doubles
   static constexpr auto fields() {
     using A = AttentionAttributes;
     return std::tuple{Field{"masked", AttributeKind::Flag, &A::masked},
@@ -35,7 +42,11 @@ struct AttentionAttributes {
                       Field{"period", AttributeKind::Size, &A::period},
                       Field{"behind", AttributeKind::Size, &A::behind},
                       Field{"ahead", AttributeKind::Size, &A::ahead},
-                      Field{"inside", AttributeKind::Flag, &A::inside}};
+                      Field{"inside", AttributeKind::Flag, &A::inside},
+                      Field{"written", AttributeKind::Flag, &A::written},
+                      Field{"of_scores", AttributeKind::Flag, &A::of_scores},
+                      Field{"scale", AttributeKind::Size, &A::scale},
+                      Field{"fill", AttributeKind::Size, &A::fill}};
   }
 };
 

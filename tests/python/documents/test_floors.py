@@ -33,6 +33,7 @@ ROOMS = {
     "cpu/isa/pairs": "cpu/kernels cpu/isa",
     "cpu/products": "cpu/kernels",
     "cpu/calls": "cpu/kernels cpu/products",
+    "cpu/attention": "cpu/kernels cpu/calls",
     "cpu/program": "cpu/kernels",
     "cpu/run": "cpu/kernels cpu/products cpu/calls cpu/program",
     "cuda": "cuda/fuse cuda/write cuda/join",  # codegen.cpp, which asks them in turn

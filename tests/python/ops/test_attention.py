@@ -108,8 +108,10 @@ def test_higher_derivatives_with_dropout_and_mask() -> None:
     seeded = Tensor(np.array([3, 0]))
 
     def fn(*xs: Any) -> Any:
-        bits = int(np.array(0.7).view(np.int64))
-        y = ms._core.ops.attention([*xs, mask, seeded], True, True, False, bits, 1, 1 << 62, 1)
+        keep, scale, fill = (int(np.array(x).view(np.int64)) for x in (0.7, 1.0, -np.inf))
+        y = ms._core.ops.attention(
+            [*xs, mask, seeded], True, True, False, keep, 1, 1 << 62, 1, scale=scale, fill=fill
+        )
         return ops.sin(y) + y * y
 
     check_grads(fn, [normal(2, 2), normal(3, 2), normal(3, 2)], order=3)

@@ -116,9 +116,19 @@ def attend(
         tensors.append(_ops.add(state, 0))
         blocks = -(-heads * q.shape[rows] * k.shape[rows] // 4)
         state._set_array(_ops.add(state, Tensor([0, blocks], _core.int64)))
-    bits = struct.unpack("q", struct.pack("d", keep))[0]
+    bits = [struct.unpack("q", struct.pack("d", x))[0] for x in (keep, 1.0, -math.inf)]
     return _ops.attention(  # type: ignore[no-any-return]
-        tensors, mask is not None, keep < 1.0, False, bits, heads, behind, ahead, inside
+        tensors,
+        masked=mask is not None,
+        dropped=keep < 1.0,
+        shifted=False,
+        keep=bits[0],
+        period=heads,
+        behind=behind,
+        ahead=ahead,
+        inside=inside,
+        scale=bits[1],
+        fill=bits[2],
     )
 
 

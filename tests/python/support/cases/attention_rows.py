@@ -73,7 +73,7 @@ def run(op: str, s: Heads, *operands: Tensor) -> Tensor:
         given.append(xs.pop(0) + above(s))
         shift = xs.pop(0) if s.shifted else None
     given += [x for x in (mask, shift) if x is not None]
-    keep = struct.unpack("q", struct.pack("d", 1.0))[0]
+    one, none = (struct.unpack("q", struct.pack("d", x))[0] for x in (1.0, -np.inf))
     heads = int(np.prod(s.lead))
     function = {
         "Attention": core.attention,
@@ -86,11 +86,13 @@ def run(op: str, s: Heads, *operands: Tensor) -> Tensor:
         mask is not None,
         False,
         shift is not None,
-        keep,
+        one,
         heads,
         s.behind,
         s.ahead,
         s.inside,
+        scale=one,
+        fill=none,
     )
 
 
