@@ -1,6 +1,6 @@
 // Lets a C++ compiler build generated CUDA kernels. What the kernels need of CUDA, and no more: no
-// heavy header, since every file of kernels includes this. cuda_shim.cpp runs them, a block's
-// threads in turns; with SHIM_SINGLE there is one block of one thread.
+// heavy header, since every file of kernels includes this. cuda_shim.cpp runs them as a GPU may,
+// and says what a GPU would not have forgiven; with SHIM_SINGLE there is one block of one thread.
 #pragma once
 
 #define __CUDACC_RTC__
@@ -10,7 +10,7 @@
 #include <cstring>
 
 #define __device__
-#define __global__
+#define __global__ __attribute__((noinline))
 #define __forceinline__ inline
 #define __noinline__
 #define __launch_bounds__(threads, blocks)
@@ -27,9 +27,16 @@ static const ShimIndex threadIdx{0, 0, 0}, blockIdx{0, 0, 0}, blockDim{1, 1, 1},
 inline void __syncthreads() {}
 #else
 extern ShimIndex threadIdx, blockIdx, blockDim, gridDim;
-extern unsigned char shim_lanes[1024][16];
 alignas(16) extern unsigned char gc_tile[256 << 10];
-void __syncthreads();
+/// Barriers of a block and of a warp. Each has a number in the text that tests compile (0: none),
+/// so that one can be left out.
+void shim_barrier(int number);
+void shim_warp_barrier(int number);
+/// What `size` bytes of each lane of the warp are: lane l's from of + l * size on. All lanes that
+/// there are call it together, with the mask that names them.
+void shim_gather(unsigned mask, const void* mine, unsigned size, void* of);
+inline void __syncthreads() { shim_barrier(0); }
+inline void __syncwarp() { shim_warp_barrier(0); }
 #endif
 
 using std::isinf;
@@ -86,22 +93,33 @@ inline unsigned short gc_float_to_half(float f) {
   return sign | (unsigned short)((u - 0x38000000u + 0xfffu + ((u >> 13) & 1u)) >> 13);
 }
 
-/// All threads of a block shuffle together.
-template <class T>
-T gc_shuffle(T v, int distance) {
 #ifdef SHIM_SINGLE
+template <class T>
+T __shfl_xor_sync(unsigned, T v, int) {
   return v;
-#else
-  static_assert(sizeof(T) <= 16, "");
-  const unsigned lane = threadIdx.y * blockDim.x + threadIdx.x;
-  std::memcpy(shim_lanes[lane], &v, sizeof v);
-  __syncthreads();
-  std::memcpy(&v, shim_lanes[lane ^ (unsigned)distance], sizeof v);
-  __syncthreads();
-  return v;
-#endif
 }
-inline void gc_flag(int* status) { *status = 1; }
+inline int __all_sync(unsigned, int v) { return v != 0; }
+#else
+inline unsigned shim_lane() { return (threadIdx.y * blockDim.x + threadIdx.x) % 32; }
+template <class T>
+T __shfl_xor_sync(unsigned mask, T v, int distance) {
+  T of[32];
+  shim_gather(mask, &v, sizeof v, of);
+  return of[shim_lane() ^ (unsigned)distance];
+}
+inline int __all_sync(unsigned mask, int v) {
+  int of[32], all = 1;
+  shim_gather(mask, &v, sizeof v, of);
+  for (int l = 0; l < 32; ++l) all &= !(mask >> l & 1) || of[l] != 0;
+  return all;
+}
+#endif
+#ifdef __SANITIZE_THREAD__
+__attribute__((no_sanitize("thread")))  // it is atomic on a GPU
+#endif
+inline void gc_flag(int* status) {
+  *status = 1;
+}
 
 // Tensor cores: a warp's matrices are put together from the registers of its threads as the PTX ISA
 // has it, "Matrix Fragments for mma.m16n8k8" and "mma.m16n8k16". Nothing says how sums are rounded.
@@ -140,17 +158,11 @@ inline void gc_mma_half(float (&)[4], const unsigned (&)[4], const unsigned (&)[
 template <int n>
 struct ShimWarp {
   unsigned of[32][n];
-  explicit ShimWarp(const unsigned (&mine)[n]) {
-    const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x, first = thread / 32 * 32;
-    std::memcpy(shim_lanes[thread], mine, sizeof mine);
-    __syncthreads();
-    for (unsigned l = 0; l < 32; ++l) std::memcpy(of[l], shim_lanes[first + l], sizeof mine);
-    __syncthreads();
-  }
+  explicit ShimWarp(const unsigned (&mine)[n]) { shim_gather(0xffffffffu, mine, sizeof mine, of); }
 };
 template <int terms>
 void shim_mma(float (&d)[4], const double (&a)[16][terms], const double (&b)[terms][8]) {
-  const unsigned lane = (threadIdx.y * blockDim.x + threadIdx.x) % 32;
+  const unsigned lane = shim_lane();
   for (unsigned i = 0; i < 4; ++i) {
     const unsigned row = lane / 4 + (i < 2 ? 0 : 8), column = lane % 4 * 2 + (i & 1);
     double addends[terms + 1] = {d[i]};

@@ -10,8 +10,10 @@
 //
 // Environment: FAKE_CUDA_VERSION (13000), FAKE_CUDA_DEVICES (1), FAKE_CUDA_MEMORY in bytes of each
 // device (1 GiB), FAKE_CUDA_CAPABILITY (90), FAKE_CUDA_REFUSE_CAPTURE, FAKE_CUDA_REFUSE_UPDATES,
+// FAKE_CUDA_REFUSE_CONTEXT_EVENTS,
 // FAKE_NVRTC_ARCHS
-// ("75 80 90 100"), FAKE_CUDA_COUNTS: a file that what happened is written to in the end.
+// ("75 80 90 100"), FAKE_CUDA_COUNTS: a file that what happened is written to in the end,
+// FAKE_CUDA_SIZES: one that gets the bytes of each allocation.
 #include "fake_cuda.h"
 
 #include <dlfcn.h>
@@ -38,6 +40,12 @@ bool is_pinned(const void* p) {
 struct Event {
   Stream* stream = nullptr;
   long at = 0;
+  std::vector<std::pair<Stream*, long>> all = {};  ///< of a whole context
+
+  void drain() const {
+    if (stream) stream->drain(at);
+    for (auto [s, until] : all) s->drain(until);
+  }
 };
 
 /// What a thread that captures in thread-local mode must not call.
@@ -109,6 +117,7 @@ API cuCtxSetCurrent(void* c) { return current = static_cast<Context*>(c), 0; }
 API cuCtxSynchronize() {
   LOCKED;
   if (!current) return kNoContext;
+  ++counts.waits;
   for (Stream* s : streams)
     if (s->device == current->device && s->capturing) {
       s->invalid = true;
@@ -135,6 +144,9 @@ API cuMemAlloc_v2(Address* p, size_t bytes) {
   std::memset(memory, 0xFF, bytes);
   *p = reinterpret_cast<Address>(memory);
   blocks[*p] = {bytes, current->device};
+  ++counts.allocations;
+  if (const char* file = std::getenv("FAKE_CUDA_SIZES"))
+    std::ofstream(file, std::ios::app) << bytes << "\n";
   mine += bytes;
   return 0;
 }
@@ -250,21 +262,48 @@ API cuEventRecord(void* e, void* s) {
   if (int error = wrong(s)) return error;
   Stream* stream = stream_of(s);
   if (stream->capturing) return kCaptureUnsupported;
-  *static_cast<Event*>(e) = {stream, stream->enqueued};
+  *static_cast<Event*>(e) = {stream, stream->enqueued, {}};
   return 0;
 }
 API cuEventSynchronize(void* e) {
   LOCKED;
-  auto event = static_cast<Event*>(e);
-  if (event->stream) event->stream->drain(event->at);
+  static_cast<Event*>(e)->drain();
   return sticky;
+}
+API cuEventDestroy_v2(void* e) {
+  LOCKED;
+  if (!current) return kNoContext;
+  return delete static_cast<Event*>(e), 0;
+}
+API cuCtxRecordEvent(void* context, void* e) {
+  LOCKED;
+  if (setting("FAKE_CUDA_REFUSE_CONTEXT_EVENTS", 0)) return kNotSupported;
+  auto& event = *static_cast<Event*>(e) = {};
+  const int device = static_cast<Context*>(context)->device;
+  for (Stream* s : streams) {
+    if (s->device != device) continue;
+    if (s->capturing) {
+      s->invalid = true;
+      return kCaptureUnsupported;
+    }
+    event.all.emplace_back(s, s->enqueued);
+  }
+  event.all.emplace_back(&legacy[device], legacy[device].enqueued);
+  return 0;
+}
+API cuStreamIsCapturing(void* s, int* status) {
+  LOCKED;
+  if (int error = wrong(s)) return error;
+  return *status = stream_of(s)->capturing ? 1 : 0, 0;
 }
 API cuStreamWaitEvent(void* s, void* e, unsigned) {
   LOCKED;
   if (!current) return kNoContext;
   Event event = *static_cast<Event*>(e);
-  if (event.stream && event.stream != stream_of(s))
-    enqueue(s, [event] { event.stream->drain(event.at); });
+  Stream* mine = stream_of(s);
+  if (event.stream == mine) event.stream = nullptr;
+  std::erase_if(event.all, [&](auto& one) { return one.first == mine; });
+  if (event.stream || !event.all.empty()) enqueue(s, [event] { event.drain(); });
   return 0;
 }
 API cuStreamBeginCapture_v2(void* s, int mode) {
@@ -403,7 +442,7 @@ int launch_of(void* function, unsigned gx, unsigned bx, unsigned by, unsigned sh
               void** parameters, fake::Call& call) {
   Function f = *static_cast<Function*>(function);
   if (f.device != current->device) return kBadHandle;
-  if (gx == 0 || bx == 0 || bx * by % 32 != 0) return kInvalid;
+  if (gx == 0 || bx == 0 || (bx * by % 32 != 0 && bx * by > 32)) return kInvalid;
   if (bx * by > f.most) return kNoResources;
   if (shared > f.shared) return kInvalid;
   // As the driver does, the values are taken now.

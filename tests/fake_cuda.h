@@ -23,7 +23,8 @@ inline std::recursive_mutex everything;
 
 constexpr int kInvalid = 1, kOutOfMemory = 2, kNoDevice = 100, kBadImage = 200, kNoContext = 201,
               kBadHandle = 400, kNotFound = 500, kNoResources = 701, kIllegalAddress = 700,
-              kGraphUpdateFailure = 910, kCaptureUnsupported = 900, kCaptureInvalidated = 901;
+              kGraphUpdateFailure = 910, kNotSupported = 801, kCaptureUnsupported = 900,
+              kCaptureInvalidated = 901;
 
 inline long setting(const char* name, long otherwise) {
   const char* v = std::getenv(name);
@@ -32,7 +33,7 @@ inline long setting(const char* name, long otherwise) {
 
 struct Counts {
   std::atomic<long> launches{0}, graphs{0}, captures{0}, compiles{0}, uploads{0}, downloads{0},
-      products{0}, biases{0}, copies{0}, ptx{0}, updates{0}, additions{0};
+      products{0}, biases{0}, copies{0}, ptx{0}, updates{0}, additions{0}, waits{0}, allocations{0};
   ~Counts() {
     const char* file = std::getenv("FAKE_CUDA_COUNTS");
     if (!file) return;
@@ -40,7 +41,8 @@ struct Counts {
                         << captures << "\ncompiles " << compiles << "\nuploads " << uploads
                         << "\ndownloads " << downloads << "\nproducts " << products << "\nbiases "
                         << biases << "\ncopies " << copies << "\nptx " << ptx << "\nadditions "
-                        << additions << "\nupdates " << updates << "\n";
+                        << additions << "\nupdates " << updates << "\nwaits " << waits
+                        << "\nallocations " << allocations << "\n";
   }
 };
 inline Counts counts;

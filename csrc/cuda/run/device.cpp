@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <map>
+#include <utility>
 
 #include "base/error.h"
 
@@ -10,8 +12,11 @@ namespace gradcell::cuda {
 
 namespace {
 
-constexpr int kNonBlocking = 1;  // CU_STREAM_NON_BLOCKING
+constexpr int kNonBlocking = 1;        // CU_STREAM_NON_BLOCKING
+constexpr int kImplicitCapture = 906;  // CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
 constexpr size_t kMaxNotes = 4;
+/// Bytes that may wait for all streams, where the driver cannot say when these are done.
+constexpr size_t kMostUnsafe = size_t{256} << 20;
 constexpr int kMajorOf = 75, kMinorOf = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 constexpr int kSharedOf = 97;  // CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
 
@@ -74,8 +79,20 @@ Device* Device::if_made(int number) {
   return it == devices().end() ? nullptr : it->second.get();
 }
 
+namespace {
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value && std::string_view(value) == "1";
+}
+
+}  // namespace
+
 Device::Device(int number)
-    : driver_(Driver::get()), number_(number), properties_(properties_of(number)) {
+    : driver_(Driver::get()),
+      number_(number),
+      properties_(properties_of(number)),
+      exact_memory_(is_set("GRADCELL_CUDA_EXACT_MEMORY")) {
   require(capability() >= 75, ErrorKind::Runtime, "the GPU ", name(), " has compute capability ",
           capability() / 10, ".", capability() % 10, "; gradcell needs 7.5 or later");
   int device = 0;
@@ -164,53 +181,138 @@ std::shared_ptr<DeviceBlock> Device::arena(size_t bytes) {
 }
 
 DevicePointer Device::allocate(size_t bytes) {
-  size_t size = rounded(bytes);
-  {
-    std::lock_guard lock(memory_mutex_);
-    auto& blocks = free_[size];
-    if (!blocks.empty()) {
-      DevicePointer p = blocks.back();
-      blocks.pop_back();
-      cached_ -= size;
-      in_use_ += size;
-      return p;
-    }
-  }
-  DevicePointer p = 0;
+  const size_t size = exact_memory_ ? bytes : rounded(bytes);
+  Free found = free_block(size);
+  if (!found.pointer && unsafe_bytes_ > kMostUnsafe && make_safe()) found = free_block(size);
   enter([&] {
-    if (driver_.cuMemAlloc(&p, size) == 0) return;
+    if (found.until) {
+      driver_.call(driver_.cuStreamWaitEvent, stream_, found.until, 0);
+      driver_.cuEventDestroy(found.until);
+    }
+    if (found.pointer || driver_.cuMemAlloc(&found.pointer, size) == 0) return;
     release_cached();
-    if (driver_.cuMemAlloc(&p, size) == 0) return;
+    if (driver_.cuMemAlloc(&found.pointer, size) == 0) return;
     size_t available = 0, total = 0;
     driver_.cuMemGetInfo(&available, &total);
     fail(ErrorKind::Memory, "out of memory on GPU ", number_, " (", name(), "): asked for ", bytes,
          " bytes; tensors and plans hold ", in_use_.load(), " bytes, ", available, " of ", total,
          " bytes are free");
   });
-  std::lock_guard lock(memory_mutex_);
   in_use_ += size;
-  return p;
+  return found.pointer;
+}
+
+Device::Free Device::free_block(size_t size) {
+  std::lock_guard lock(memory_mutex_);
+  auto& blocks = free_[size];
+  if (blocks.empty()) return {};
+  const Free found = blocks.back();
+  blocks.pop_back();
+  cached_ -= size;
+  return found;
+}
+
+bool Device::make_safe() {
+  decltype(unsafe_) unsafe;
+  {
+    std::lock_guard lock(memory_mutex_);
+    unsafe.swap(unsafe_);
+  }
+  const bool safe = wait_for_all();
+  std::lock_guard lock(memory_mutex_);
+  if (!safe) {
+    unsafe_.insert(unsafe_.end(), unsafe.begin(), unsafe.end());
+    return false;
+  }
+  for (auto& [size, p] : unsafe) free_[size].push_back({p}), unsafe_bytes_ -= size;
+  return true;
 }
 
 void Device::release(DevicePointer p, size_t bytes) {
+  if (exact_memory_) return free_now(bytes, p);
   size_t size = rounded(bytes);
   std::lock_guard lock(memory_mutex_);
-  free_[size].push_back(p);
+  free_[size].push_back({p});
   in_use_ -= size;
   cached_ += size;
 }
 
+void Device::release_shared(DevicePointer p, size_t bytes) noexcept {
+  if (!usable()) return;
+  if (exact_memory_) {
+    wait_for_all();
+    return free_now(bytes, p);
+  }
+  const size_t size = rounded(bytes);
+  const EventHandle until = all_done();
+  std::lock_guard lock(memory_mutex_);
+  in_use_ -= size;
+  cached_ += size;
+  if (until) {
+    free_[size].push_back({p, until});
+  } else {
+    unsafe_.emplace_back(size, p);
+    unsafe_bytes_ += size;
+  }
+}
+
+void Device::free_now(size_t bytes, DevicePointer p) {
+  in_use_ -= bytes;
+  enter_quietly([&] {
+    driver_.cuStreamSynchronize(stream_);
+    driver_.cuMemFree(p);
+  });
+}
+
+EventHandle Device::all_done() noexcept {
+  if (!static_cast<bool>(driver_.cuCtxRecordEvent)) return nullptr;
+  std::lock_guard lock(mutex_);  // it would end another thread's capture
+  EventHandle event = nullptr;
+  enter_quietly([&] {
+    if (driver_.cuEventCreate(&event, kNoTiming) != 0) event = nullptr;
+    if (!event || driver_.cuCtxRecordEvent(context_, event) == 0) return;
+    driver_.cuEventDestroy(event);
+    event = nullptr;
+  });
+  return event;
+}
+
+bool Device::wait_for_others() noexcept {
+  const EventHandle until = all_done();
+  if (!until) return wait_for_all();
+  bool ordered = false;
+  enter_quietly([&] {
+    ordered = driver_.cuStreamWaitEvent(stream_, until, 0) == 0;
+    driver_.cuEventDestroy(until);
+  });
+  return ordered;
+}
+
+bool Device::wait_for_all() noexcept {
+  std::lock_guard lock(mutex_);  // it would end another thread's capture
+  bool done = false;
+  enter_quietly([&] { done = driver_.cuCtxSynchronize() == 0; });
+  return done;
+}
+
 void Device::release_cached() {
+  if (unsafe_bytes_ > 0) make_safe();
   decltype(free_) blocks;
   {
     std::lock_guard lock(memory_mutex_);
     blocks.swap(free_);
-    cached_ = 0;
+    cached_ = unsafe_bytes_.load();
   }
   synchronise();  // what was given back may still be at work
   enter([&] {
-    for (auto& [size, pointers] : blocks)
-      for (DevicePointer p : pointers) driver_.cuMemFree(p);
+    for (auto& [size, all] : blocks)
+      for (const Free& f : all) {
+        if (f.until) {
+          driver_.cuEventSynchronize(f.until);
+          driver_.cuEventDestroy(f.until);
+        }
+        driver_.cuMemFree(f.pointer);
+      }
   });
 }
 
@@ -245,15 +347,21 @@ void Device::synchronise() {
   enter([&] { waiting([&] { driver_.call(driver_.cuStreamSynchronize, stream_); }); });
 }
 
-void Device::synchronise_all() noexcept {
-  if (!usable()) return;
-  std::lock_guard lock(mutex_);  // it would end another thread's capture
-  enter_quietly([&] { driver_.cuCtxSynchronize(); });
+void Device::require_not_captured(StreamHandle other) const {
+  int status = 0;
+  const int result = driver_.cuStreamIsCapturing(other, &status);
+  // The default stream cannot be asked while another one is captured that waits for it.
+  require(result != kImplicitCapture && status == 0, ErrorKind::Runtime,
+          "the other library's stream is being captured (by torch.cuda.graph, or the like), and "
+          "gradcell's work cannot become part of that graph: exchange arrays before the capture "
+          "begins or after it has ended");
+  driver_.check(result, "cuStreamIsCapturing");
 }
 
 void Device::order(StreamHandle first, StreamHandle then) {
   std::lock_guard lock(event_mutex_);
   enter([&] {
+    require_not_captured(first == stream_ ? then : first);
     driver_.call(driver_.cuEventRecord, event_, first);
     driver_.call(driver_.cuStreamWaitEvent, then, event_, 0);
   });
@@ -262,13 +370,21 @@ void Device::order(StreamHandle first, StreamHandle then) {
 void Device::wait_for(StreamHandle other) { order(other, stream_); }
 void Device::let_wait(StreamHandle other) { order(stream_, other); }
 
+bool DeviceBlock::take_back() {
+  if (shared_ && !device_.wait_for_others()) return false;
+  shared_ = false;
+  return true;
+}
+
 DeviceBlock::~DeviceBlock() {
   if (give_back_) {
     device_.enter_quietly([&] { Driver::get().cuStreamSynchronize(device_.stream()); });
     give_back_();
   } else if (pointer_) {
-    if (shared_) device_.synchronise_all();
-    if (device_.usable()) device_.release(pointer_, bytes_);
+    if (shared_)
+      device_.release_shared(pointer_, bytes_);
+    else if (device_.usable())
+      device_.release(pointer_, bytes_);
   }
 }
 

@@ -74,7 +74,13 @@ class Device {
   /// Memory: what was asked, what is held, what is free.
   DevicePointer allocate(size_t bytes);
   void release(DevicePointer p, size_t bytes);
+  /// Of memory that other libraries could reach: it is used again after all that any stream of the
+  /// device has to do by now. Nothing waits for that here.
+  void release_shared(DevicePointer p, size_t bytes) noexcept;
   void release_cached();
+  /// Each buffer is an allocation of exactly its size, given back when nobody holds it, for tools
+  /// that check memory: GRADCELL_CUDA_EXACT_MEMORY=1 in the environment.
+  bool exact_memory() const { return exact_memory_; }
   size_t in_use() const { return in_use_; }
   size_t cached() const { return cached_; }
 
@@ -90,10 +96,13 @@ class Device {
   /// Waits for all work before; throws Index if some of it met an index out of range.
   void download(void* to, DevicePointer from, size_t bytes);
   void synchronise();
-  /// Waits for all streams of the device, other libraries' too. Errors have nowhere to go.
-  void synchronise_all() noexcept;
+
+  /// Work comes after all that any stream of the device has to do by now; false: the driver
+  /// refuses.
+  bool wait_for_others() noexcept;
 
   /// Work on this device comes after what is on another stream by now, or the other way about.
+  /// Throws Runtime where that stream is being captured.
   void wait_for(StreamHandle other);
   void let_wait(StreamHandle other);
 
@@ -126,14 +135,30 @@ class Device {
   DeviceProperties properties_;
   void* context_ = nullptr;
   void order(StreamHandle first, StreamHandle then);
+  void require_not_captured(StreamHandle other) const;
+  /// A block that is free, or about to be.
+  struct Free {
+    DevicePointer pointer;
+    EventHandle until = nullptr;  ///< when it is
+  };
+  /// Null where the driver cannot say when all streams are done.
+  EventHandle all_done() noexcept;
+  /// For all streams of the device, other libraries' too; whether that was possible.
+  bool wait_for_all() noexcept;
+  void free_now(size_t bytes, DevicePointer p);
+  Free free_block(size_t size);  ///< null: there is none
+  /// What was unsafe is free; false: no wait for all streams is possible now.
+  bool make_safe();
 
   StreamHandle stream_ = nullptr, capture_stream_ = nullptr;
   EventHandle event_ = nullptr;
   std::unique_ptr<Staging> staging_;
   std::recursive_mutex mutex_;
   std::mutex memory_mutex_, event_mutex_;
-  std::unordered_map<size_t, std::vector<DevicePointer>> free_;
-  std::atomic<size_t> in_use_{0}, cached_{0};
+  const bool exact_memory_;
+  std::unordered_map<size_t, std::vector<Free>> free_;
+  std::vector<std::pair<size_t, DevicePointer>> unsafe_;  ///< which other streams may be using
+  std::atomic<size_t> in_use_{0}, cached_{0}, unsafe_bytes_{0};
   std::once_flag products_once_;
   std::unique_ptr<CublasLt> products_;
   DevicePointer workspace_ = 0;
@@ -150,8 +175,9 @@ class Device {
 
 /// Bytes of a device, for as long as anything needs them: the device's own, or another library's.
 ///
-/// Memory that other libraries can reach waits, in the end, for all that may still use it: theirs
-/// for this engine's stream, ours, once shared, for every stream.
+/// Memory that other libraries can reach is kept, in the end, from all that may still use it:
+/// theirs goes back after this engine's stream, ours, once shared, is used again after every
+/// stream.
 class DeviceBlock {
  public:
   DeviceBlock(Device& device, size_t bytes)
@@ -167,6 +193,9 @@ class DeviceBlock {
   size_t bytes() const { return bytes_; }
   /// Other libraries will use it, on streams of their own.
   void share() { shared_ = true; }
+  /// Nobody else holds it: this engine's next work on it comes after that of all to whom it was
+  /// given. False where the driver refuses.
+  bool take_back();
   bool foreign() const { return give_back_ != nullptr; }
 
  private:

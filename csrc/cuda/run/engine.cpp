@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/error.h"
@@ -56,7 +57,7 @@ Value constant(Compute type, DType dtype, uint64_t bits) {
   return v;
 }
 
-/// Each buffer of a plan.
+/// Each buffer of a plan, with its temporaries in an arena.
 std::vector<DevicePointer> located(const PlanFrame& plan, const std::vector<DevicePointer>& inputs,
                                    const std::vector<DevicePointer>& outputs, DevicePointer arena) {
   std::vector<DevicePointer> at(plan.buffers.size());
@@ -68,6 +69,36 @@ std::vector<DevicePointer> located(const PlanFrame& plan, const std::vector<Devi
   }
   return at;
 }
+
+/// Temporaries of a plan that are allocations of their own, but for those that products take as
+/// one.
+class Separate {
+ public:
+  Separate(const CudaPlan& plan, Device& device) : at_(plan.buffers.size(), 0) {
+    std::vector<std::vector<BufferId>> groups;
+    for (const Step& s : plan.steps)
+      for (const auto* parts : {&s.product.a_parts, &s.product.b_parts, &s.product.out_parts})
+        if (s.is_product() && parts->size() > 1) groups.push_back(*parts);
+    std::ranges::stable_sort(groups, {}, [](const auto& g) { return -std::ssize(g); });
+    for (BufferId b = 0; b < at_.size(); ++b) groups.push_back({b});
+    for (const auto& group : groups) {
+      size_t bytes = 0;
+      for (BufferId b : group) bytes += plan.buffers[b].bytes;
+      if (plan.buffers[group[0]].place != Place::Temp || bytes == 0 || at_[group[0]]) continue;
+      blocks_.push_back(std::make_unique<DeviceBlock>(device, bytes));
+      DevicePointer p = blocks_.back()->pointer();
+      for (BufferId b : group) at_[b] = p, p += plan.buffers[b].bytes;
+    }
+  }
+  void place(const CudaPlan& plan, std::vector<DevicePointer>& at) const {
+    for (BufferId b = 0; b < at.size(); ++b)
+      if (plan.buffers[b].place == Place::Temp) at[b] = at_[b];
+  }
+
+ private:
+  std::vector<std::unique_ptr<DeviceBlock>> blocks_;
+  std::vector<DevicePointer> at_;
+};
 
 }  // namespace
 
@@ -296,9 +327,13 @@ void Launcher::repeat(const Loop& loop, const Places& buffers, const Run& run) c
   auto copy = [&](size_t bytes, DevicePointer from, DevicePointer to) {
     driver.call(driver.cuMemcpyDtoDAsync, to, from, bytes, run.stream);
   };
+  std::optional<Separate> separate;
+  if (device_.exact_memory()) separate.emplace(loop.body, device_);
   for (int64_t step = 0; step < loop.steps; ++step) {
     steps.bind(step, inputs.data(), outputs.data());
-    enqueue(loop.body, located(loop.body, inputs, outputs, buffers[loop.arena]), run);
+    Places at = located(loop.body, inputs, outputs, buffers[loop.arena]);
+    if (separate) separate->place(loop.body, at);
+    enqueue(loop.body, at, run);
     steps.copies(step, copy);
   }
   steps.finish(copy);
@@ -333,7 +368,11 @@ Blocks Launcher::fresh_outputs() const {
 bool Launcher::make_free(const Blocks& outputs, const std::vector<DevicePointer>& inputs) const {
   std::vector<size_t> kept;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!outputs[i] || copied_[i] || outputs[i].use_count() == 1) continue;
+    if (!outputs[i] || copied_[i]) continue;
+    if (outputs[i].use_count() == 1) {
+      if (!outputs[i]->take_back()) return false;
+      continue;
+    }
     bool is_input = std::find(inputs.begin(), inputs.end(), outputs[i]->pointer()) != inputs.end();
     if (is_input || outputs[i]->bytes() > kMaxCopied) return false;
     kept.push_back(i);
@@ -473,6 +512,14 @@ Blocks Launcher::run_entered(const std::vector<DevicePointer>& inputs,
   std::lock_guard lock(mutex_);
   std::lock_guard stream_lock(device_.mutex());
   device_.note(description_);
+  if (device_.exact_memory()) {
+    Blocks outputs = fresh_outputs();
+    const Separate separate(plan_, device_);
+    Places at = places(inputs, outputs, 0);
+    separate.place(plan_, at);
+    enqueue(plan_, at, {constants, device_.stream()});
+    return outputs;
+  }
   if (!ran_) {  // the first time may be the last: nothing is kept
     DeviceBlock arena(device_, plan_.arena_bytes);
     Blocks outputs = fresh_outputs();

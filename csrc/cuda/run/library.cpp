@@ -17,8 +17,10 @@ Library::Library(const std::vector<std::string>& names, const std::string& missi
   fail(ErrorKind::Runtime, missing, why ? str(" (", why, ")") : "");
 }
 
+void* Library::find(const char* name) const { return dlsym(handle_, name); }
+
 void* Library::address(const char* name) const {
-  void* p = dlsym(handle_, name);
+  void* p = find(name);
   require(p != nullptr, ErrorKind::Runtime, path_, " has no function ", name,
           ": it is too old for this version of gradcell");
   return p;

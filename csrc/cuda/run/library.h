@@ -15,6 +15,8 @@ class Library {
 
   /// Throws Runtime if the library has no such function.
   void* address(const char* name) const;
+  /// Null instead.
+  void* find(const char* name) const;
   const std::string& path() const { return path_; }
 
  private:
@@ -22,12 +24,17 @@ class Library {
   std::string path_;
 };
 
+/// Of a function that older libraries may lack: it is null then.
+enum MayLack { kMayLack };
+
 /// A function of a library: Function<int(void*)> f{library, "f"}.
 template <class Signature>
 class Function {
  public:
   Function(const Library& library, const char* name)
       : name(name), pointer_(reinterpret_cast<Signature*>(library.address(name))) {}
+  Function(const Library& library, const char* name, MayLack)
+      : name(name), pointer_(reinterpret_cast<Signature*>(library.find(name))) {}
   operator Signature*() const { return pointer_; }  // so it can be called
   const char* const name;
 

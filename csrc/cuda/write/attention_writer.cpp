@@ -50,6 +50,7 @@ class AttentionWriter : AloneWriter {
       over_tiles([&] {
         scores();
         each_score([&] { line("if (hidden(i, j, s)) s = -gc_limits<" + type_ + ">::high();"); });
+        line("__syncthreads();");
         line("gc_sum_up(score, most, total);");
       });
     }
@@ -209,7 +210,6 @@ class AttentionWriter : AloneWriter {
       write();
     });
     block("for (int e = gc_thread(); e < 1024; e += gc_threads())", inside);
-    line("__syncthreads();");
   }
 
   void weigh(bool finds) {
@@ -225,9 +225,9 @@ class AttentionWriter : AloneWriter {
       std::snprintf(literals[0], 40, "%.9g", static_cast<double>(static_cast<float>(keep)));
       std::snprintf(literals[1], 40, "%.17g", 1 / keep);
       const std::string key = value(state, flat("0")), offset = value(state, flat("1"));
-      line("const " + type_ + " z = gc_uniform(" + key + ", " + offset + ", (head % " +
-           size(a_.period) + " * " + size(queries_) + " + " + m + ") * " + size(keys_) + " + " + n +
-           ") < float(" + literals[0] + ") ? " + type_ + "(" + literals[1] + ") : " + type_ +
+      line("const " + type_ + " z = gc_uniform(" + key + ", " + offset + ", ((gc_long)(head % " +
+           size(a_.period) + ") * " + size(queries_) + " + " + m + ") * " + size(keys_) + " + " +
+           n + ") < float(" + literals[0] + ") ? " + type_ + "(" + literals[1] + ") : " + type_ +
            "(0);");
       w = w.empty() ? "z" : "z * " + w;
     }
@@ -247,9 +247,8 @@ class AttentionWriter : AloneWriter {
       line(q + "[" + first + " + (top + i) * " + stride +
            " + f0 + f] = " + encoded(dtype_, sums ? "sum[i][f]" : "most[i] + log(total[i])") + ";");
     });
-    line("__syncthreads();");
+    if (sums) line("__syncthreads();");  // a row's logarithm is of the thread that has summed it up
     block("for (int e = gc_thread(); e < 32 * " + columns + "; e += gc_threads())", inside);
-    line("__syncthreads();");
   }
 
   const Op op_;

@@ -22,12 +22,26 @@ GRADCELL_DEVICE unsigned short gc_float_to_half(float f) {
 }
 GRADCELL_DEVICE unsigned gc_float_bits(float f) { return __float_as_uint(f); }
 GRADCELL_DEVICE float gc_bits_float(unsigned u) { return __uint_as_float(u); }
-template <class T>
-GRADCELL_DEVICE T gc_shuffle(T v, int distance) {
-  return __shfl_xor_sync(0xffffffffu, v, distance);
-}
 GRADCELL_DEVICE void gc_flag(int* status) { atomicOr(status, 1); }
 #endif
+
+#ifndef GRADCELL_SHARED
+#define GRADCELL_SHARED 232448  // bytes of shared memory that a block can have
+#endif
+
+// The lanes of this warp. Only where shared memory is scarce has a block fewer than 32 threads: of
+// a tile's kernel (kMostRowBytes, kMaxWeightBytes), the others have whole warps.
+GRADCELL_DEVICE unsigned gc_lanes() {
+#if defined(GRADCELL_SHIM) || GRADCELL_SHARED < 96 << 10
+  const unsigned threads = blockDim.x * blockDim.y;
+  if (threads < 32) return (1u << threads) - 1;
+#endif
+  return 0xffffffffu;
+}
+template <class T>
+GRADCELL_DEVICE T gc_shuffle(T v, int distance) {
+  return __shfl_xor_sync(gc_lanes(), v, distance);
+}
 
 GRADCELL_DEVICE float gc_bfloat_to_float(unsigned short h) {
   return gc_bits_float((unsigned)h << 16);
@@ -143,6 +157,13 @@ struct gc_min {
   static GRADCELL_DEVICE T of(T a, T b) { return minimum(a, b); }
 };
 
+// Room for a value of each warp: one for all kinds of them, since a kernel of tiles may use as many
+// as it likes and has little besides its tile.
+GRADCELL_DEVICE void* gc_parts() {
+  __shared__ double part[2 * 32];
+  return part;
+}
+
 // Combines v over the threads of one y: a tree among the lanes of a warp, then the warps in order.
 // blockDim.x is a power of two; every thread of the block calls this.
 template <class Op, class T>
@@ -151,7 +172,8 @@ GRADCELL_DEVICE T gc_across(T v) {
   for (int distance = lanes / 2; distance > 0; distance /= 2)
     v = Op::of(v, gc_shuffle(v, distance));
   if (blockDim.x <= 32) return v;
-  __shared__ T part[32];
+  static_assert(sizeof(T) <= 16, "");
+  T* const part = (T*)gc_parts();
   const int warps = blockDim.x / 32, first = threadIdx.y * warps;
   __syncthreads();
   if (threadIdx.x % 32 == 0) part[first + threadIdx.x / 32] = v;
@@ -187,7 +209,8 @@ GRADCELL_DEVICE T gc_before(T v, T& all) {
     all = later ? Op::of(other, all) : Op::of(all, other);
   }
   if (blockDim.x <= 32) return before;
-  __shared__ T part[32];
+  static_assert(sizeof(T) <= 16, "");
+  T* const part = (T*)gc_parts();
   const int warps = blockDim.x / 32, first = threadIdx.y * warps;
   __syncthreads();
   if (lane == 0) part[first + threadIdx.x / 32] = all;
@@ -240,9 +263,6 @@ GRADCELL_DEVICE gc_index gc_place(long long at, gc_index n, int* status) {
 // later, so that threads which read the same row of neighbours use different banks.
 #ifndef GRADCELL_SHIM
 extern __shared__ __align__(16) unsigned char gc_tile[];
-#endif
-#ifndef GRADCELL_SHARED
-#define GRADCELL_SHARED 232448  // bytes of shared memory that a block can have
 #endif
 // A launch has a thread y for each group of features. (Tests have fewer, which take turns.)
 #ifdef GRADCELL_SHIM
@@ -468,7 +488,8 @@ struct gc_square {
 GRADCELL_DEVICE gc_index gc_later(gc_index a, gc_index b) { return a > b ? a : b; }
 GRADCELL_DEVICE gc_index gc_sooner(gc_index a, gc_index b) { return a < b ? a : b; }
 
-// to[i][j] = sum over f of left(i, f) right(j, f).
+// to[i][j] = sum over f of left(i, f) right(j, f). Threads wait for each other before and after;
+// what changes squares element by element gives each thread the same ones.
 template <class T, class Left, class Right>
 GRADCELL_DEVICE void gc_dots(gc_square<T>& to, gc_square<T>& a, gc_square<T>& b, gc_index features,
                              Left left, Right right) {
@@ -500,7 +521,6 @@ template <class T>
 GRADCELL_DEVICE void gc_times(gc_square<T>& a, const gc_square<T>& b) {
   for (int e = gc_thread(); e < 1024; e += gc_threads())
     a.at[e / 32][e % 32] *= b.at[e / 32][e % 32];
-  __syncthreads();
 }
 
 // The logarithm of a row's sum of exponentials is most + log(total).
@@ -518,7 +538,6 @@ GRADCELL_DEVICE void gc_sum_up(const gc_square<T>& score, T (&most)[32], T (&tot
     for (int j = 0; j < 32; ++j) s += exp(score.at[r][j] - m);
     most[r] = m, total[r] = s;
   }
-  __syncthreads();
 }
 
 template <class T, int width>
@@ -547,12 +566,12 @@ GRADCELL_DEVICE void gc_add_rows(T (&sum)[32][width], const gc_square<T>& weight
 #pragma unroll
     for (int u = 0; u < 4; ++u) sum[i + u][f] = s[u];
   }
-  __syncthreads();
 }
 
 // Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011, section 3.3): element i of a tensor is word
 // i % 4 of counter offset + i / 4, as base/philox.h has it.
-GRADCELL_DEVICE float gc_uniform(unsigned long long key, unsigned long long offset, gc_index i) {
+template <class Index>
+GRADCELL_DEVICE float gc_uniform(unsigned long long key, unsigned long long offset, Index i) {
   const unsigned long long counter = offset + (unsigned long long)(i / 4);
   unsigned c0 = (unsigned)counter, c1 = (unsigned)(counter >> 32), c2 = 0, c3 = 0;
   unsigned k0 = (unsigned)key, k1 = (unsigned)(key >> 32);

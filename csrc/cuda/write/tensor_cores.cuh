@@ -250,8 +250,9 @@ __device__ __noinline__ gc_sums<float, C> gc_multiply_warp(const float* rows, co
             ordinary &= gc_ordinary(v[j / 2][j % 2]);
           }
       }
-      // A split of infinity is none, and the largest numbers become infinite.
-      if (ordinary) return to;
+      // A split of infinity is none, and the largest numbers become infinite. The warp stays
+      // together: the next product needs all of it.
+      if (__all_sync(0xffffffffu, ordinary)) return to;
     }
   }
   if constexpr (P > 0)

@@ -129,6 +129,8 @@ class TileWriter : Writer {
     size_t end = at;
     for (; end < l_.items.size() && l_.items[end].phase == phase; ++end)
       if (const int64_t v = written_by(l_.items[end]); v >= 0) last[static_cast<uint32_t>(v)] = end;
+    changed_.clear();
+    for (const auto& [v, item] : last) changed_.insert(v);
     for (; at < end; ++at) {
       write(l_.items[at]);
       const int64_t v = written_by(l_.items[at]);
@@ -194,8 +196,10 @@ class TileWriter : Writer {
   /// A value of this thread, in registers.
   std::string own(uint32_t v) {
     if (known_values_.contains(v)) return "v" + std::to_string(v);
-    const std::string name = in_registers(v);
-    each(r_.values[v].features, name + "[j] = " + in_tile(v, "f", "x") + ";");
+    const std::string name = in_registers(v), there = in_tile(v, "f", "x");
+    // A thread without features of its own reads the last one, unless that is about to change.
+    const std::string read = changed_.contains(v) ? "own ? " + there + " : 0" : there;
+    each(r_.values[v].features, name + "[j] = " + read + ";");
     return name;
   }
 
@@ -434,6 +438,7 @@ class TileWriter : Writer {
   std::vector<uint32_t> declared_;
   std::set<uint32_t> known_values_;  ///< that are in registers
   std::set<uint32_t> written_;       ///< so far
+  std::set<uint32_t> changed_;       ///< in this phase
 };
 
 }  // namespace

@@ -3,13 +3,16 @@ with all scores in memory; their derivatives against the CPU engine."""
 
 from __future__ import annotations
 
+import ctypes
+import pathlib
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from attention_rows import LARGE, SUMS, WAYS, run, shapes, sums
-from cuda_emulation import Batch, Kernels, Nvrtc
+from cuda_emulation import Batch, Kernels, Nvrtc, compiled
 
 import gradcell as gc
 from gradcell import Tensor, cuda, nn, ops
@@ -80,7 +83,7 @@ def test_sums_are_what_all_scores_in_memory_give(name: str, batch: Batch) -> Non
         want = [y.asnumpy() for y in fn(*map(Tensor, arguments))]
     else:
         want = [reference(*arguments)]
-    for threads, grid in (((1, 1), 1), ((8, 1), 3), ((64, 1), 2)):
+    for threads, grid in (((1, 1), 1), ((8, 1), 3), ((64, 1), 2), (None, 2)):
         got = batch.run(number, threads=threads, grid=grid)[: len(want)]
         for g, w in zip(got, want, strict=True):
             finite = w[np.isfinite(w)].astype(np.float64)
@@ -119,3 +122,43 @@ def test_a_transformer_layer_has_a_plan() -> None:
     x = Tensor(rng.uniform(-1, 1, (2, 12, 16)).astype(np.float32))
     plan = cuda.plan_of(lambda y: gc.grad(lambda z: block(z).sum())(y), x)
     assert plan.steps
+
+
+def philox(key: int, counter: int) -> list[int]:
+    """Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, SC 2011, section 3.3)."""
+    low = 0xFFFFFFFF
+    c, k = [counter & low, counter >> 32, 0, 0], [key & low, key >> 32]
+    for _ in range(10):
+        a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [b >> 32 ^ c[1] ^ k[0], b & low, a >> 32 ^ c[3] ^ k[1], a & low]
+        k = [(k[0] + 0x9E3779B9) & low, (k[1] + 0xBB67AE85) & low]
+    return c
+
+
+def test_dropout_counts_more_scores_than_32_bits_hold(tmp_path: pathlib.Path) -> None:
+    """Scores are no tensor, so that nothing of such a graph asks for 64 bits (40 heads, 8,192 x 8,192)."""
+    q = Tensor(np.zeros((1, 40, 8192, 8), np.float16))
+    plan = cuda.plan_of(
+        lambda q: ops.flash_attention_score(q, q, q, 40, input_layout="BNSD", keep_prob=0.9), q
+    )
+    assert "typedef int gc_index" in plan.raw["prelude"]
+    draws = [line for _, text in plan.kernels for line in text.splitlines() if "gc_uniform" in line]
+    assert draws
+    for draw in draws:  # key, offset, ((gc_long)(head % n) * n + i) * n + j
+        assert re.search(r"gc_uniform\([^,]+, [^,]+, \(\(gc_long\)\(head", draw), draw
+
+    file = tmp_path / "uniform.cpp"
+    file.write_text(
+        plan.raw["prelude"]
+        + """
+        extern "C" void run(void** a) {
+          for (int i = 0; i < 9; ++i)
+            ((float*)a[0])[i] = gradcell::scalar::gc_uniform(7, 11, ((gc_long)40 << 26) + i);
+        }"""
+    )
+    library = ctypes.CDLL(str(compiled([file], tmp_path)))
+    found = np.zeros(9, np.float32)
+    arguments = (ctypes.c_void_p * 1)(found.ctypes.data)
+    assert library.shim_launch(library.run, arguments, 1, 1, 1, 0) == 0
+    want = [philox(7, 11 + (40 << 24) + i // 4)[i % 4] for i in range(9)]
+    np.testing.assert_array_equal(found, [(w >> 8) / 2**24 for w in want])

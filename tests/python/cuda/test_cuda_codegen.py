@@ -56,9 +56,19 @@ def test_the_text_as_cpp_agrees_with_the_cpu_engine(name: str, batch: Batch) -> 
     # A plan has what the function assigns to parameters too.
     compare(name, batch.run(number)[: len(want)], want)
     compare(name, batch.run(number, aligned=False, grid=3)[: len(want)], want)
+    compare(name, batch.run(number, threads=None, grid=3)[: len(want)], want)
 
 
-#: With two warps a row; each barrier of the emulation costs as many switches as there are threads.
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_the_order_of_threads_and_blocks_is_free(name: str, batch: Batch) -> None:
+    fn, arguments = CASES[name]
+    want, number = tree.leaves(fn(*arguments)), list(CASES).index(name)
+    for order in (0, 1, 1001, 1002):
+        compare(name, batch.run(number, threads=None, grid=3, order=order)[: len(want)], want)
+
+
+#: With two warps a row.
 TWO_WARPS = ("layer norm of long rows", "argmax of a long axis", "long sums of long rows [1]")
 THREADED = [
     n

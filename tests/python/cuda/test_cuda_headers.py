@@ -29,6 +29,7 @@ HEADERS = {
         device.cpp kNoTiming CU_EVENT_DISABLE_TIMING
         device.cpp kMajorOf CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
         device.cpp kMinorOf CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+        device.cpp kImplicitCapture CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
         device.cpp kSharedOf CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN
         engine.cpp kSharedLimit CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         staging.cpp kNoTiming CU_EVENT_DISABLE_TIMING
@@ -91,7 +92,8 @@ static_assert(CUDA_ERROR_ILLEGAL_ADDRESS == 700 && CUDA_ERROR_LAUNCH_TIMEOUT == 
 static_assert(CUDA_ERROR_ASSERT == 710 && CUDA_ERROR_HARDWARE_STACK_ERROR == 714);
 static_assert(CUDA_ERROR_ILLEGAL_INSTRUCTION == 715 && CUDA_ERROR_MISALIGNED_ADDRESS == 716);
 static_assert(CUDA_ERROR_INVALID_ADDRESS_SPACE == 717 && CUDA_ERROR_INVALID_PC == 718);
-static_assert(CUDA_ERROR_LAUNCH_FAILED == 719);
+static_assert(CUDA_ERROR_LAUNCH_FAILED == 719 && CUDA_ERROR_TENSOR_MEMORY_LEAK == 721);
+static_assert(CUDA_ERROR_CONTAINED == 226 && CUDA_ERROR_EXTERNAL_DEVICE == 911);
 """,
     "nvrtc.h": "",
     "cublasLt.h": """
@@ -158,8 +160,9 @@ def installed(pattern: str) -> list[pathlib.Path]:
 def functions(header: str) -> list[tuple[str, str]]:
     """(signature, symbol) of all that the engine calls."""
     text = (CUDA / HEADERS[header][0]).read_text()
-    found = re.findall(r'Function<([^;{}]*)>\s+\w+\{\s*library_?,\s*"(\w+)"\}', text)
-    assert len(found) == len(re.findall(r'library_?,\s*"\w+"\}', text)) > 10
+    name = r'library_?,\s*"(\w+)"(?:,\s*kMayLack)?\}'
+    found = re.findall(rf"Function<([^;{{}}]*)>\s+\w+\{{\s*{name}", text)
+    assert len(found) == len(re.findall(name, text)) > 10
     return found
 
 
@@ -202,6 +205,29 @@ def test_headers(header: str, tmp_path: pathlib.Path) -> None:
         if missing:
             pytest.skip(f"{place} includes {missing[1]}: see the top of this file")
         assert done.returncode == 0, f"{place}\n{done.stderr[:4000]}"
+
+
+def test_errors_after_which_all_work_fails_are_fatal() -> None:
+    """Those of which cuda.h says that further work returns the same error, or that the process must be
+    terminated."""
+    headers = installed("include/cuda.h")
+    if not headers:
+        pytest.skip("no cuda.h: see the top of this file")
+    found = re.search(r"kFatal\[\] = \{([\d, ]+)\}", (CUDA / "driver.cpp").read_text())
+    assert found
+    ours = {int(n) for n in found[1].split(",")}
+    for header in headers:
+        comments = re.findall(
+            r"/\*\*(.*?)\*/\s*(CUDA_ERROR_\w+)\s*=\s*(\d+)", header.read_text(), re.S
+        )
+        theirs = {
+            int(number)
+            for text, _, number in comments
+            if re.search(
+                r"(will|must)[\s*]+(return|be)[\s*]+(the[\s*]+same[\s*]+error|terminated)", text
+            )
+        }
+        assert theirs and theirs <= ours, (header, theirs - ours)
 
 
 @pytest.mark.parametrize("header", [h for h in HEADERS if HEADERS[h][1]])

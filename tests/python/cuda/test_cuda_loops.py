@@ -231,6 +231,7 @@ def test_the_text_as_cpp_agrees_with_the_same_steps(
     assert bool(loops_of(plans[name])) == (name != "one step")
     compare(name, batch.run(number), want)
     compare(name, batch.run(number, aligned=False, grid=3, threads=(4, 2)), want)
+    compare(name, batch.run(number, threads=None, grid=3), want)
 
 
 ARCHITECTURES = ("sm_75", "sm_80", "sm_100", "sm_90")

@@ -219,7 +219,7 @@ def test_any_number_of_threads_finds_what_numpy_finds(name: str, batch: Batch) -
     (expected,) = reference(*arguments)
     number = list(CASES).index(name)
     first = None
-    for threads, grid in (((1, 1), 1), ((4, 2), 3), ((64, 1), 2)):
+    for threads, grid in (((1, 1), 1), ((4, 2), 3), ((64, 1), 2), (None, 3)):
         (got,) = batch.run(number, threads=threads, grid=grid)
         agrees(got, expected)
         if name.startswith("sums"):  # and the same bits, in whatever order threads come

@@ -196,9 +196,7 @@ def batch(plans: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Ba
 def test_agrees_with_numpy(name: str, plans: dict[str, Any], batch: Batch) -> None:
     _, arguments, want, _ = CASES[name]
     number = list(CASES).index(name)
-    # Each barrier of the emulation costs as many switches as threads.
-    shapes = [(1, 1), (4, 8)] if max(a.size for a in arguments) < 1 << 15 else [(1, 1)]
-    for threads in shapes:
+    for threads in ((1, 1), (4, 8), None):
         found = batch.run(number, threads=threads, grid=3, aligned=threads == (1, 1))
         worst = 2e-2 if any(a.dtype in (ms.float16, ms.bfloat16) for a in arguments) else 2e-4
         for got, reference in zip(found, want, strict=False):

@@ -42,6 +42,7 @@ def test_agrees_with_the_cpu_engine(name: str, plans: dict[str, Any], batch: Bat
     compare(name, batch.run(number)[: len(want)], want)
     if name.endswith("short"):  # each barrier of the emulation costs as many switches as threads
         compare(name, batch.run(number, threads=(4, 2), grid=3)[: len(want)], want)
+        compare(name, batch.run(number, threads=None, grid=3)[: len(want)], want)
 
 
 @pytest.mark.parametrize(

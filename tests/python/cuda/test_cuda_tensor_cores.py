@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_emulation import SHIM, Batch, Kernels, Nvrtc, compiled, to_bfloat16
+from cuda_emulation import Batch, Kernels, Nvrtc, block_of, compiled, to_bfloat16
 from network_cases import (
     Case,
     burgers_step,
@@ -104,9 +104,9 @@ def test_fragments_are_laid_out_as_documented(
     file = tmp_path / "fragments.cpp"
     plan = cuda.plan_of(lambda x: x + 1.0, tensor(3))
     file.write_text(plan.raw["prelude"] + FRAGMENTS.replace("@", instruction))
-    library = ctypes.CDLL(str(compiled([SHIM.with_suffix(".cpp"), file], tmp_path)))
+    library = ctypes.CDLL(str(compiled([file], tmp_path)))
     arguments = (ctypes.c_void_p * 3)(*(x.ctypes.data for x in (left, right, sums)))
-    assert library.shim_launch(library.run, arguments, 1, 32, 1) == 0
+    assert library.shim_launch(library.run, arguments, 1, 32, 1, 0) == 0
     found = np.zeros((16, 8), np.float32)
     found[place] = sums
     np.testing.assert_array_equal(found, a @ b + c)
@@ -126,11 +126,8 @@ def batch(plans: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Ba
 
 
 def rows_of(plan: Any) -> int:
-    """Rows of a tile with the shared memory of sm_90, see gc_rows."""
-    (fixed, row), rows = next(s["shared"] for s in plan.steps if s.get("shared", (0, 0))[1]), 32
-    while fixed + row * (rows | 1) > 232448 - 1024:
-        rows //= 2
-    return rows
+    """Rows of a tile with the shared memory of sm_90."""
+    return block_of(next(s for s in plan.steps if s.get("shared", (0, 0))[1]))[0]
 
 
 def launches(plan: Any) -> list[tuple[tuple[int, int], int]]:
@@ -291,3 +288,14 @@ def test_each_architecture_has_its_instructions(
 ) -> None:
     text = Nvrtc().compile(plans[name].source, arch).decode()
     assert set(re.findall(r"mma\.sync\.aligned\.([\w.]+)", text)) == ({instruction} - {None})
+
+
+def test_a_warp_falls_back_together(plans: dict[str, Any]) -> None:
+    """Whether sums are ordinary is put to the vote: of lanes that have gone separate ways, the next
+    instruction for a whole warp would be undefined."""
+    ptx = Nvrtc().compile(plans["Burgers 4 x 64"].source, "compute_80").decode()
+    functions = re.findall(r"^\.func .*?gc_multiply_warp.*?^\}", ptx, re.S | re.M)
+    with_cores = [f for f in functions if "mma.sync" in f]
+    assert with_cores
+    for function in with_cores:
+        assert len(re.findall(r"vote\.sync\.all\.pred", function)) == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import pathlib
+import re
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from network_cases import (
 )
 
 import gradcell as ms
-from gradcell import Tensor, cuda, ops
+from gradcell import Tensor, _core, cuda, ops
 from gradcell.base import tree
 
 CASES: dict[str, Case] = {}
@@ -123,9 +124,9 @@ def test_agrees_with_the_cpu_engine(name: str, plans: dict[str, Any], batch: Bat
     fn, arguments = CASES[name]
     want = tree.leaves(fn(*arguments))
     number = list(CASES).index(name)
-    launches = [((1, 1), 1), ((4, 2), 3)]
+    launches: list[Any] = [((1, 1), 1), ((4, 2), 3)]
     if name != "more tiles than chunks":
-        launches += [((32, 8), 2), ((8, 16), 1)]
+        launches += [((32, 8), 2), ((8, 16), 1), (None, 2)]
     for threads, grid in launches:
         got = batch.run(number, threads=threads, grid=grid)
         compare(name, got[: len(want)], want)
@@ -279,3 +280,31 @@ def test_a_cold_start_is_short() -> None:
     and 3.4 s of a processor, where it is 163 KB, and 1.6 s."""
     fn, arguments = burgers_step([20] * 8, 10_000)
     assert len(Nvrtc().compile(cuda.plan_of(fn, *arguments).source, "sm_90")) < 200_000
+
+
+def many_kinds_of_sums(x: Tensor, w1: Tensor, w2: Tensor) -> Any:
+    """Sums of rows by all ways of combining, in several types."""
+    y = ops.matmul(ops.tanh(ops.matmul(x, w1)), w2)
+    ways = (_core.ops.reduce_sum, _core.ops.reduce_max, _core.ops.reduce_min)
+    return [way(v, [0], False) for v in (y, y.astype(ms.int32), y.astype(ms.int64)) for way in ways]
+
+
+def test_kinds_of_row_sums_share_their_shared_memory() -> None:
+    """Launcher::fit_rows leaves 1 KB of what a block has for what is not the tile's."""
+    plan = cuda.plan_of(many_kinds_of_sums, tensor(45, 5), tensor(5, 20), tensor(20, 7))
+    assert tiles(plan)
+    name = tiles(plan)[0]["kernel"]
+    text = next(t for n, t in plan.kernels if n == name)
+    kinds = set(re.findall(r"gc_add_rows_up<(.*?)>\(", text))
+    assert len(kinds) > 4
+    for arch in ("sm_75", "sm_90"):
+        assert Nvrtc().usage(plan.source, arch)[name].shared <= 1024
+
+
+def test_blocks_of_fewer_threads_than_a_warp(tmp_path: pathlib.Path) -> None:
+    """What sm_75 has room for: a mask must not name lanes that are not there."""
+    fn, arguments = CASES["Burgers"]
+    plan, want = cuda.plan_of(fn, *arguments), tree.leaves(fn(*arguments))
+    batch = Batch([plan], tmp_path)
+    for rows in (1, 2):
+        compare("Burgers", batch.run(0, threads=(rows, 8), grid=2)[: len(want)], want)

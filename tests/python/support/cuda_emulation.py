@@ -13,12 +13,15 @@ import re
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pytest
 
 SHIM = pathlib.Path(__file__).resolve().parents[2] / "cuda_shim.h"
+RUNNER = SHIM.with_suffix(".cpp")
+#: Bytes of shared memory that a block can have on sm_90, and what Launcher::fit_rows leaves of them.
+SHARED, OWN_SHARED = 232448, 1024
 NUMPY = {
     "bool": np.bool_,
     "uint8": np.uint8,
@@ -59,8 +62,13 @@ def compiler() -> str:
 
 
 def compiled(files: list[pathlib.Path], folder: pathlib.Path) -> pathlib.Path:
-    """The shared library of some C++ files, two of them compiled at a time."""
+    """The shared library of some C++ files of kernels and of what runs them, two compiled at a time."""
     flags = ["-std=c++20", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fPIC", "-pthread"]
+    # Kernels tell cuda_shim.cpp what they access; a name's lines in a report are from -g1. Each library
+    # has shared memory of its own.
+    kernels = ["-fsanitize=thread", "-g1", "-fno-gnu-unique", "-include", str(SHIM)]
+    if "clang" not in compiler():
+        kernels += ["--param", "tsan-instrument-func-entry-exit=0"]
     command = [compiler(), *flags]
 
     def run(*arguments: str) -> None:
@@ -69,14 +77,32 @@ def compiled(files: list[pathlib.Path], folder: pathlib.Path) -> pathlib.Path:
 
     def compile(file: pathlib.Path) -> str:
         target = str(folder / f"{file.stem}.o")
-        run("-include", str(SHIM), "-c", str(file), "-o", target)
+        run(*([] if file == RUNNER else kernels), "-c", str(file), "-o", target)
         return target
 
     with ThreadPoolExecutor(2) as pool:
-        objects = list(pool.map(compile, files))
+        objects = list(pool.map(compile, [RUNNER, *files]))
     library = folder / "kernels.so"
     run("-shared", *objects, "-o", str(library))
     return library
+
+
+def with_places(report: str, library: pathlib.Path) -> str:
+    """A report with the lines that its places in the library's code come from."""
+    places = sorted(set(re.findall(r"@([0-9a-f]+)", report)))
+    if not places or not shutil.which("addr2line"):
+        return report
+    command = ["addr2line", "-i", "-e", str(library)]
+    for place in places:
+        done = subprocess.run([*command, place], capture_output=True, text=True)
+        lines = []
+        for where in done.stdout.split()[:3]:
+            file, _, line = where.rpartition(":")
+            if pathlib.Path(file).is_file() and line.isdigit():
+                texts = pathlib.Path(file).read_text().splitlines()
+                lines.append(f"`{texts[int(line) - 1].strip()}`")
+        report = report.replace(f"@{place}", " in ".join(lines) or place)
+    return report
 
 
 def parameter_types(kernel: str) -> list[str]:
@@ -86,6 +112,30 @@ def parameter_types(kernel: str) -> list[str]:
     parameters = re.split(r",(?![^<]*>)", found[1])
     types = [re.sub(r"\w+$", "", p).replace("__restrict__", "") for p in parameters]
     return [t if "*" in t else t.replace("const ", "") for t in types]
+
+
+def module(prelude: str, kernels: list[str]) -> str:
+    texts = "\n".join(kernels)
+    return f"{prelude}\nnamespace gradcell {{\nnamespace scalar {{\n{texts}}}\n}}\n"
+
+
+class Barriers:
+    """Gives the barriers of a text numbers, so that cuda_shim.cpp can leave one out."""
+
+    NAMES: ClassVar[dict[str, str]] = {
+        "__syncthreads": "shim_barrier",
+        "__syncwarp": "shim_warp_barrier",
+    }
+
+    def __init__(self) -> None:
+        self.where: list[str] = ["none"]  # by number: the text before it
+
+    def numbered(self, text: str) -> str:
+        def number(found: re.Match[str]) -> str:
+            self.where.append(text[: found.end()])
+            return f"{self.NAMES[found[1]]}({len(self.where) - 1})"
+
+        return re.sub(r"\b(__syncthreads|__syncwarp)\(\)", number, text)
 
 
 class Kernels:
@@ -107,8 +157,7 @@ class Kernels:
 
     def source(self, begin: int = 0, end: int | None = None) -> str:
         """The module that holds some of the kernels."""
-        texts = "\n".join(self.texts[begin:end])
-        return f"{self.prelude}\nnamespace gradcell {{\nnamespace scalar {{\n{texts}}}\n}}\n"
+        return module(self.prelude, self.texts[begin:end])
 
 
 class Launches(NamedTuple):
@@ -116,7 +165,7 @@ class Launches(NamedTuple):
 
     number: int  # of the plan
     constants: list[Any]
-    threads: tuple[int, int]
+    threads: tuple[int, int] | None
     grid: int
     aligned: bool
     epilogues: bool
@@ -138,6 +187,14 @@ def view(place: int, shape: Any, dtype: str) -> np.ndarray:
     return np.frombuffer(memory, NUMPY[dtype]).reshape(shape)
 
 
+def block_of(step: dict[str, Any], room: int = SHARED - OWN_SHARED) -> tuple[int, int]:
+    """The block of a launch, with as many rows as Launcher::fit_rows finds room for."""
+    (x, y), (fixed, row) = step["block"], step["shared"]
+    while row and x > 1 and fixed + row * (x | 1) > room:
+        x //= 2
+    return x, y
+
+
 class Batch:
     """The kernels of several plans, compiled by a C++ compiler, a few files at a time."""
 
@@ -151,29 +208,42 @@ class Batch:
             assert narrow in self.kernels.prelude
             self.kernels.prelude = self.kernels.prelude.replace(narrow, index)
         self.wide = "typedef long long gc_index" in self.kernels.prelude
-        files = [SHIM.with_suffix(".cpp")]
-        for begin in range(0, len(self.kernels.texts), self.PART):
-            end = begin + self.PART
-            source = self.kernels.source(begin, end) + "using namespace gradcell::scalar;\n"
-            for i, kernel in enumerate(self.kernels.texts[begin:end], begin):
+        files = []
+        self.barriers = Barriers()
+        prelude = self.barriers.numbered(self.kernels.prelude)
+        texts = [self.barriers.numbered(t) for t in self.kernels.texts]
+        for begin in range(0, len(texts), self.PART):
+            part = texts[begin : begin + self.PART]
+            source = module(prelude, part) + "using namespace gradcell::scalar;\n"
+            for i, kernel in enumerate(part, begin):
                 types = parameter_types(kernel)
                 values = ", ".join(f"*({t}*)a[{k}]" for k, t in enumerate(types))
-                source += f'extern "C" void run_{i}(void** a) {{ kernel_{i}({values}); }}\n'
+                # Arguments are no memory of the launch's.
+                source += (
+                    f'extern "C" __attribute__((no_sanitize("thread"))) void run_{i}(void** a) '
+                )
+                source += f"{{ kernel_{i}({values}); }}\n"
             files.append(folder / f"kernels{begin}.cpp")
             files[-1].write_text(source)
-        self.library = ctypes.CDLL(str(compiled(files, folder)))
+        self.path = compiled(files, folder)
+        self.library = ctypes.CDLL(str(self.path))
+        self.library.shim_report.restype = ctypes.c_char_p
 
     def run(
         self,
         number: int,
-        threads: tuple[int, int] = (1, 1),
+        threads: tuple[int, int] | None = (1, 1),
         grid: int = 1,
         aligned: bool = True,
         epilogues: bool = True,
+        order: int | None = None,
     ) -> list[np.ndarray]:
         """The outputs of a plan, from the input values that it was recorded with. Without epilogues:
-        as where cuBLASLt adds no bias."""
+        as where cuBLASLt adds no bias. threads None: the blocks that the plan has, on sm_90; `grid` is then
+        the most of them. Lanes, warps and blocks run by chance, another one for each plan, or in the
+        `order` of cuda_shim.cpp. AssertionError for what is undefined on a GPU (see there)."""
         raw = self.plans[number].raw
+        self.library.shim_order(number + 2 if order is None else order)
         inputs = [np.ascontiguousarray(v) for v in raw["input_values"]]
         how = Launches(number, raw["constants"], threads, grid, aligned, epilogues, ctypes.c_int(0))
         arena = nobody_wrote(raw["arena_bytes"])
@@ -207,7 +277,7 @@ class Batch:
             elif "loop" in step:
                 self._loop(how, step["loop"], places)
             else:
-                self._launch(how, step, places)
+                self._launch(how, plan, step, places)
         result = []
         for o, array in zip(plan["outputs"], outputs, strict=True):
             if o["alias_input"] >= 0:
@@ -250,7 +320,9 @@ class Batch:
             if result >= 0:
                 array(writes[result], body["outputs"][output])[...] = last
 
-    def _launch(self, how: Launches, step: dict[str, Any], places: list[int]) -> None:
+    def _launch(
+        self, how: Launches, plan: dict[str, Any], step: dict[str, Any], places: list[int]
+    ) -> None:
         index_type = ctypes.c_longlong if self.wide else ctypes.c_int
         values: list[Any] = []
         each = len(step["arguments"]) // step["segments"]
@@ -271,10 +343,26 @@ class Batch:
         arguments = [(type(values[k]) * step["segments"])(*values[k::each]) for k in range(each)]
         pointers = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(a) for a in arguments])
         kernel = f"run_{self.kernels.number[how.number, step['kernel']]}"
-        launch = self.library.shim_launch
-        assert launch(getattr(self.library, kernel), pointers, how.grid, *how.threads) == 0, (
-            f"{step['kernel']}: threads end where others wait for them"
+        threads, grid = how.threads, how.grid
+        fixed, row = step["shared"]
+        if threads is None:
+            threads, grid = block_of(step), min(grid, step["grid"])
+        elif step["block"][1] == 1:
+            threads = (min(threads[0] * threads[1], step["block"][0]), 1)
+        given = {a[1] for a in step["arguments"] if a[0] == "buffer"}
+        ranges = [(places[b], places[b] + plan["buffers"][b][3]) for b in given]
+        if any(a[0] == "status" for a in step["arguments"]):
+            ranges.append((ctypes.addressof(how.status), ctypes.addressof(how.status) + 4))
+        begins, ends = ((ctypes.c_ulong * len(ranges))(*side) for side in zip(*ranges, strict=True))
+        self.library.shim_ranges(len(ranges), begins, ends)
+        shared = fixed + row * (block_of(step)[0] | 1)
+        ended = self.library.shim_launch(
+            getattr(self.library, kernel), pointers, grid, *threads, shared
         )
+        report = self.library.shim_report().decode()
+        if report or ended:
+            report += "threads end where others wait for them" if ended else ""
+            raise AssertionError(f"{step['kernel']}: {with_places(report, self.path)}")
 
     @staticmethod
     def _matmul(m: dict[str, Any], buffers: Any, places: list[int]) -> None:
@@ -309,6 +397,7 @@ class Batch:
 class Usage(NamedTuple):
     registers: int
     spilled: int  # bytes that go to memory and back for want of registers
+    shared: int  # bytes of shared memory that its text names
 
 
 class Nvrtc:
@@ -344,8 +433,11 @@ class Nvrtc:
             spilled = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", part)
             registers = re.search(r"Used (\d+) registers", part)
             assert spilled and registers, part
+            shared = re.search(r"(\d+) bytes smem", part)
             found[part[: part.index("'")]] = Usage(
-                int(registers[1]), int(spilled[1]) + int(spilled[2])
+                int(registers[1]),
+                int(spilled[1]) + int(spilled[2]),
+                int(shared[1]) if shared else 0,
             )
         return found
 
