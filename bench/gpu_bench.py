@@ -1,6 +1,7 @@
 """Times of whole steps on a GPU, with the bytes and the products of their plans.
 
-Prints a table; with --json writes everything. --cpu runs the same on the CPU engine.
+Prints a table; with --json writes everything, after each case. A case that fails is a line.
+--cpu runs the same on the CPU engine.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import itertools
 import json
 import platform
 import statistics
+import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -199,13 +202,33 @@ def seconds(fn: Callable[..., Any], data: list[list[Tensor]], repeats: int) -> f
     return statistics.median(times)
 
 
-def main() -> None:
+def measured(fn: Callable[..., Any], data: list[list[Tensor]], repeats: int) -> dict[str, Any]:
+    plan = cuda.plan_of(fn, *data[0])
+    took = seconds(ms.jit(lambda *a: fn(*a)), data, repeats)
+    return {
+        "ms": took * 1e3,
+        "launches": plan.launches,
+        "products": plan.products,
+        "gigabytes_per_second": plan.bytes_moved / took / 1e9,
+        "gigaflops": sum(s["flops"] for s in plan.steps) / took / 1e9,
+    }
+
+
+def written(record: dict[str, Any], file: Path) -> None:
+    """Whole at any time, whenever the process is ended."""
+    beside = file.with_suffix(".part")
+    beside.write_text(json.dumps(record, indent=2) + "\n")
+    beside.replace(file)
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", help="write all results to this file")
     parser.add_argument("--tests", help="a JUnit file of the tests that were run")
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--scale", type=float, default=1.0, help="of the problems' sizes")
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--cases", nargs="*", default=[], help="parts of the names of cases")
     options = parser.parse_args()
     if not options.cpu:
         ms.set_context(device_target="GPU")
@@ -237,23 +260,23 @@ def main() -> None:
         for name in ("MLP training step", "narrow MLP", "Burgers, nn.Dense 4x64"):
             rows[f"{name}, TF32"] = rows[name]
     for name, (fn, data) in rows.items():
+        if options.cases and not any(part in name for part in options.cases):
+            continue
         if not options.cpu:
             ms.set_context(gpu_config={"matmul_allow_tf32": "TF32" in name})
-        plan = cuda.plan_of(fn, *data[0])
-        took = seconds(ms.jit(lambda *a, fn=fn: fn(*a)), data, options.repeats)
-        row = {
-            "ms": took * 1e3,
-            "launches": plan.launches,
-            "products": plan.products,
-            "gigabytes_per_second": plan.bytes_moved / took / 1e9,
-            "gigaflops": sum(s["flops"] for s in plan.steps) / took / 1e9,
-        }
+        try:
+            row = measured(fn, data, options.repeats)
+            print(
+                "{:24} {:10.3f} {:9} {:9} {:9.1f} {:9.1f}".format(name, *row.values()), flush=True
+            )
+        except Exception as error:  # the next case may say more
+            row = {"error": f"{type(error).__name__}: {error}"}
+            print(f"{name:24} {row['error']}", flush=True)
         record["cases"][name] = row
-        print("{:24} {:10.3f} {:9} {:9} {:9.1f} {:9.1f}".format(name, *row.values()))
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(record, file, indent=2)
+        if options.json:
+            written(record, Path(options.json))
+    return int(any("error" in row for row in record["cases"].values()))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

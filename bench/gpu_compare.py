@@ -352,6 +352,13 @@ def differ(results: dict[str, list[float]], tolerance: float) -> bool:
     )
 
 
+def written(record: dict[str, Any], file: Path) -> None:
+    """Whole at any time, whenever the process is ended."""
+    beside = file.with_suffix(".part")
+    beside.write_text(json.dumps(record, indent=2) + "\n")
+    beside.replace(file)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--json", help="write all results to this file")
@@ -405,12 +412,16 @@ def main() -> int:
         record["cases"][name] = row
         cells = [f"{row[f]['ms']:.4f}" if f in row else "-" for f in contenders]
         cells += [f"{row['ratio']:.2f}" if "ratio" in row else "-", f"{row['goal']}"]
-        print(f"{name:34}" + "".join(f"{c:>12}" for c in cells) + "  differ" * different)
+        print(
+            f"{name:34}" + "".join(f"{c:>12}" for c in cells) + "  differ" * different, flush=True
+        )
+        if options.json:
+            written(record, Path(options.json))
     if "gradcell" in contenders and not options.cases:
         record["cold_start"] = cold_start(options.device, options.scale, next(iter(cases(1.0))))
         print("cold start, s:", {k: round(v, 2) for k, v in record["cold_start"].items()}, "goal 2")
     if options.json:
-        Path(options.json).write_text(json.dumps(record, indent=2) + "\n")
+        written(record, Path(options.json))
     return int(wrong)
 
 

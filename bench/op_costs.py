@@ -3,7 +3,8 @@
     python bench/op_costs.py
 
 Chains of 20 ops on 200,000 float32 elements, on one thread; of each op the best of several rounds, less what
-a chain of a maximum takes to load and to store.
+a chain of one takes to load and to store. Then a product inside a tile, for each multiplication and addition,
+and what loading or storing a row of one feature takes.
 """
 
 from __future__ import annotations
@@ -33,27 +34,52 @@ KINDS: dict[str, dict[str, Callable[[Tensor], Tensor]]] = {
 }
 
 
-def seconds(op: Callable[[Tensor], Tensor], length: int) -> float:
-    @gc.jit
+def values(*shape: int) -> Tensor:
+    return Tensor(np.random.default_rng(0).uniform(0.5, 1.5, shape).astype(np.float32))
+
+
+def best_of(function: Callable[..., object], *args: object) -> float:
+    compiled, best = gc.jit(function), float("inf")
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        compiled(*args)
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def seconds(op: Callable[[Tensor], Tensor], length: int, x: Tensor) -> float:
     def chain(x: Tensor) -> Tensor:
         for _ in range(length):
             x = op(x)
         return x
 
-    x = Tensor(np.random.default_rng(0).uniform(0.5, 1.5, ELEMENTS).astype(np.float32))
-    best = float("inf")
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        chain(x).asnumpy()
-        best = min(best, time.perf_counter() - start)
-    return best
+    return best_of(chain, x)
+
+
+def multiply_add(width: int = 32, rows: int = 20_000) -> float:
+    """Of products of a few features in a chain, which is one region."""
+    w = Tensor(np.eye(width, dtype=np.float32) * 0.9)
+    took = [seconds(lambda x: ops.tanh(ops.matmul(x, w)), n, values(rows, width)) for n in (9, 1)]
+    tanh = [seconds(ops.tanh, n, values(rows, width)) for n in (9, 1)]
+    return (took[0] - took[1] - tanh[0] + tanh[1]) / 8 / rows / width / width
+
+
+def transferred_row(rows: int = 20_000) -> float:
+    """Of several tensors that one region reads and writes: one more is a load and a store."""
+    took = [
+        best_of(lambda *xs: tuple(x + 1.0 for x in xs), *(values(rows) for _ in range(n)))
+        for n in (16, 1)
+    ]
+    return (took[0] - took[1]) / 15 / 2 / rows
 
 
 def main() -> None:
     for kind, ops_of in KINDS.items():
         for name, op in ops_of.items():
-            took = seconds(op, LENGTH + 1) - seconds(op, 1)
+            took = seconds(op, LENGTH + 1, values(ELEMENTS)) - seconds(op, 1, values(ELEMENTS))
             print(f"{kind:12s} {name:8s} {took / LENGTH / ELEMENTS * 1e9:6.3f} ns")
+    print(f"{'kMultiplyAddNs':21s} {multiply_add() * 1e9:6.3f} ns")
+    print(f"{'kTransferredRowNs':21s} {transferred_row() * 1e9:6.3f} ns")
 
 
 if __name__ == "__main__":

@@ -5,33 +5,23 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "base/half.h"
 #include "base/types.h"
 
 namespace gradcell {
 
-struct F16 {
-  uint16_t bits;
-  explicit F16(float f) : bits(float_to_half(f)) {}
-  operator float() const { return half_to_float(bits); }
-};
-struct BF16 {
-  uint16_t bits;
-  explicit BF16(float f) : bits(float_to_bfloat(f)) {}
-  operator float() const { return bfloat_to_float(bits); }
-};
+/// Whether S stores a narrow float.
+template <class S>
+inline constexpr bool kNarrowFloat = std::is_class_v<S>;
 
 /// What elements stored as S are computed in.
 template <class S>
 struct ComputeOf {
-  using type = std::conditional_t<std::is_class_v<S>, float, S>;
+  using type = std::conditional_t<kNarrowFloat<S>, float, S>;
 };
 
 /// f.operator()<storage type>().
 template <class F>
 void by_dtype(DType t, F f) {
-  using Half = F16;
-  using Bfloat = BF16;
   using Bool = uint8_t;
   switch (t) {
 #define GRADCELL_X(Name, storage, ...) \

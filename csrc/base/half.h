@@ -1,4 +1,4 @@
-// float16 and bfloat16 as 16-bit patterns: conversions to and from float, nearest even.
+// float16 and bfloat16: conversions to and from float, nearest even, and what stores an element.
 #pragma once
 
 #include <bit>
@@ -36,6 +36,22 @@ inline uint16_t float_to_half(float f) {
   }
   return sign | static_cast<uint16_t>((u - 0x38000000u + 0xFFFu + ((u >> 13) & 1u)) >> 13);
 }
+
+/// An element in memory: a narrow float (base/types.h) has such a class, which knows its values.
+struct Half {
+  uint16_t bits = 0;
+  Half() = default;
+  explicit Half(float f) : bits(float_to_half(f)) {}
+  operator float() const { return half_to_float(bits); }
+  static constexpr float kLargest = 65504.0F;
+};
+struct Bfloat {
+  uint16_t bits = 0;
+  Bfloat() = default;
+  explicit Bfloat(float f) : bits(float_to_bfloat(f)) {}
+  operator float() const { return bfloat_to_float(bits); }
+  static constexpr float kLargest = 0x1.FEp127F;
+};
 
 /// A float that rounds to either half type as the double itself does: rounded to odd, so that what
 /// was cut off still breaks ties (Boldo and Melquiond 2008, theorem 1).

@@ -23,7 +23,7 @@ constexpr DType promote(DType a, DType b) {
     return b == DType::Float64 ? DType::Complex128 : a;
   }
   if (a > b) std::swap(a, b);
-  if (a == DType::Float16 && b == DType::BFloat16) return DType::Float32;
+  if (is_narrow_float(a) && is_narrow_float(b)) return DType::Float32;
   if (a == DType::UInt8 && b == DType::Int8) return DType::Int16;
   return b;
 }

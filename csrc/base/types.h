@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/half.h"
+
 namespace gradcell {
 
 /// X(DType, storage, Compute, name, as MindSpore prints it), a row for each element type. The order
-/// is MindSpore's promotion order within each family. Half, Bfloat and Bool are what stores them,
-/// as whoever expands the table declares it. (uint64 computes as int64: right modulo 2^64, which is
-/// all that is allowed with it.)
+/// is MindSpore's promotion order within each family. Bool is what stores one, as whoever expands
+/// the table declares it. (uint64 computes as int64: right modulo 2^64, which is all that is
+/// allowed with it.)
 #define GRADCELL_DTYPES(X)                         \
   X(Bool, Bool, I32, "bool", "Bool")               \
   X(UInt8, uint8_t, I32, "uint8", "UInt8")         \
@@ -27,6 +29,14 @@ namespace gradcell {
   X(BFloat16, Bfloat, F32, "bfloat16", "BFloat16") \
   X(Float32, float, F32, "float32", "Float32")     \
   X(Float64, double, F64, "float64", "Float64")
+
+/// X(DType, its word in names of CUDA text, DLPack's type code): floats that are stored in fewer
+/// bits than they are computed in. Each has a class in base/half.h, and in cuda/write/prelude.cuh
+/// gc_float_to_WORD, gc_WORD_to_float, gc_round_WORD and gc_as_WORD. What engines have beyond that
+/// (matrix units, conversions in vectors) they have for the dtypes that they name.
+#define GRADCELL_NARROW_FLOATS(X) \
+  X(Float16, "half", 2)           \
+  X(BFloat16, "bfloat", 4)
 
 /// X(DType, its parts' DType, name, as MindSpore prints it): pairs of numbers, which graphs hold
 /// and engines do not see (csrc/ops/complex.h).
@@ -68,8 +78,6 @@ struct DTypeInfo {
 };
 
 inline constexpr auto kDTypes = [] {
-  using Half [[maybe_unused]] = uint16_t;
-  using Bfloat [[maybe_unused]] = uint16_t;
   using Bool [[maybe_unused]] = uint8_t;
 #define GRADCELL_X(Name, storage, compute, name, printed)                                      \
   DTypeInfo{name, printed, sizeof(storage), Compute::compute, Compute::compute < Compute::I32, \
@@ -95,6 +103,9 @@ constexpr Compute compute_type(DType t) { return info(t).compute; }
 /// Whether elements are stored as they are computed with.
 constexpr bool is_compute_type(DType t) { return item_size(t) == compute_size(compute_type(t)); }
 constexpr bool is_floating(DType t) { return info(t).floating; }
+constexpr bool is_narrow_float(DType t) {
+  return is_floating(t) && item_size(t) < compute_size(compute_type(t));
+}
 constexpr bool is_complex(DType t) { return info(t).complex; }
 constexpr bool is_unsigned(DType t) {
   return t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64;
@@ -104,5 +115,22 @@ constexpr DType part_dtype(DType t) {
   return t == DType::Complex64 ? DType::Float32 : t == DType::Complex128 ? DType::Float64 : t;
 }
 constexpr std::string_view name(DType t) { return info(t).name; }
+
+struct NarrowFloat {
+  DType dtype;
+  const char* word;
+  uint8_t dlpack;
+};
+inline constexpr NarrowFloat kNarrowFloats[] = {
+#define GRADCELL_X(Name, word, dlpack) {DType::Name, word, dlpack},
+    GRADCELL_NARROW_FLOATS(GRADCELL_X)
+#undef GRADCELL_X
+};
+/// Of a dtype that is one.
+constexpr const NarrowFloat& narrow_float(DType t) {
+  const NarrowFloat* row = kNarrowFloats;
+  while (row->dtype != t) ++row;
+  return *row;
+}
 
 }  // namespace gradcell

@@ -204,13 +204,15 @@ void bind_cuda(py::module_& m) {
         "Whether softmax(q k') v becomes attention's op, as on a CPU; returns whether it did.");
   m.def(
       "weigh_cuda_plans",
-      [](double launch, double instructions) {
-        cuda::weigh({launch, instructions});
+      [](double launch, double instructions, bool tiles) {
+        cuda::weigh({launch, instructions, tiles});
         clear_plan_cache();
       },
       py::arg("launch") = cuda::Weights{}.launch,
       py::arg("instructions") = cuda::Weights{}.instructions,
-      "What plans for a GPU weigh: the bytes that a launch is worth, the instructions a byte.");
+      py::arg("tiles") = cuda::Weights{}.tiles,
+      "What plans for a GPU weigh: the bytes that a launch is worth, the instructions a byte; and "
+      "whether a narrow network may be one kernel.");
   m.def(
       "cuda_driver_info",
       [] {

@@ -31,13 +31,19 @@ std::vector<py::object>& dtype_objects() {
   return *objects;
 }
 
-py::dtype numpy_dtype(DType t) {
-  static constexpr const char* kCodes[] = {"?",  "u1", "i1", "i2", "i4", "i8", "u2", "u4",
-                                           "u8", "f2", "u2", "f4", "f8", "c8", "c16"};
-  return py::dtype(kCodes[static_cast<int>(t)]);
+/// NumPy's code for arrays of such elements; what it has no dtype for comes as bit patterns.
+std::string numpy_code(DType t) {
+  if (t == DType::Bool) return "?";
+  const bool bits = is_narrow_float(t) && t != DType::Float16;
+  const char* kind = bits || is_unsigned(t) ? "u"
+                     : is_complex(t)        ? "c"
+                     : is_floating(t)       ? "f"
+                                            : "i";
+  return str(kind, item_size(t));
 }
+py::dtype numpy_dtype(DType t) { return py::dtype(numpy_code(t)); }
 
-/// A new array from a C-contiguous, native, aligned NumPy array; bfloat16 comes as uint16 patterns.
+/// A new array from a C-contiguous, native, aligned NumPy array.
 Array array_from(const py::array& a, DType t, bool share) {
   Dims dims(a.shape(), a.shape() + a.ndim());
   if (share) {
@@ -184,6 +190,12 @@ void bind_tensor(py::module_& m) {
       .def_property_readonly("is_floating",
                              [](const DTypeObject& d) { return is_floating(d.value); })
       .def_property_readonly("is_complex", [](const DTypeObject& d) { return is_complex(d.value); })
+      .def_property_readonly(
+          "is_narrow_float", [](const DTypeObject& d) { return is_narrow_float(d.value); },
+          "Whether numbers are computed as float32 and rounded: float16, bfloat16.")
+      .def_property_readonly(
+          "numpy_code", [](const DTypeObject& d) { return numpy_code(d.value); },
+          "The code of arrays of its elements, or of their bits where NumPy has no such dtype.")
       .def("__str__", [](const DTypeObject& d) { return std::string(info(d.value).printed); })
       .def("__repr__",
            [](const DTypeObject& d) { return "gradcell." + std::string(name(d.value)); })
@@ -200,6 +212,7 @@ void bind_tensor(py::module_& m) {
     dtype_objects().push_back(py::cast(DTypeObject{static_cast<DType>(i)}));
     m.attr(std::string(name(static_cast<DType>(i))).c_str()) = dtype_objects().back();
   }
+  m.def("dtypes", [] { return py::tuple(py::cast(dtype_objects())); });
   m.def("dtype_named", [](const std::string& wanted) -> py::object {
     for (int i = 0; i < kDTypeCount; ++i)
       if (name(static_cast<DType>(i)) == wanted) return dtype_object(static_cast<DType>(i));

@@ -217,6 +217,9 @@ void bind_trace(py::module_& m) {
       "body(trace) with a new trace as the current one; abandoned if body raises.");
   m.def("begin_trace", &begin_trace);
   m.def("end_trace", &end_trace);
+  m.def(
+      "trace_clock", &trace_clock,
+      "Goes on when a trace begins or ends: what is made and changed between, no trace has read.");
 
   m.def("record", in_trace(+[](Trace& t, const TensorPtr& x) { return wrap(t, x->in(t)); }),
         "The tensor as a node of the current trace.");

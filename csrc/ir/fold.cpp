@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "base/half.h"
+#include "base/element.h"
 #include "ir/op_info.h"
 #include "math/scalar.h"
 
@@ -15,16 +15,12 @@ namespace {
 using namespace base::scalar;  // NOLINT: the rows' function names
 
 double rounded(DType dtype, double v) {
-  switch (dtype) {
-    case DType::Float16:
-      return half_to_float(float_to_half(static_cast<float>(v)));
-    case DType::BFloat16:
-      return bfloat_to_float(float_to_bfloat(static_cast<float>(v)));
-    case DType::Float32:
-      return static_cast<float>(v);
-    default:
-      return v;
-  }
+  if (compute_type(dtype) == Compute::F64) return v;
+  const auto f = static_cast<float>(v);
+  double held = f;
+  if (is_narrow_float(dtype))
+    by_dtype(dtype, [&]<class S>() { held = static_cast<double>(static_cast<float>(S(f))); });
+  return held;
 }
 
 int64_t wrapped(DType dtype, int64_t v) {

@@ -60,8 +60,6 @@ void check_numbers(const char* op, const char* what, std::span<const int64_t> nu
 void check_index(const char* op, DType t);
 /// Throws Type where tensors of several dtypes meet.
 void check_same_dtype(const char* op, DType a, DType b);
-inline DType wide(DType t) {
-  return t == DType::Float16 || t == DType::BFloat16 ? DType::Float32 : t;
-}
+inline DType wide(DType t) { return is_narrow_float(t) ? DType::Float32 : t; }
 
 }  // namespace gradcell

@@ -109,7 +109,7 @@ class Segments : public OfRows {
 /// it.
 class InLine : public OfRows {
  public:
-  explicit InLine(Op op) : OfRows(op, kAttributes<LineAttributes>, kLine) {}
+  explicit InLine(Op op) : OfRows(op, kAttributes<LineAttributes>, kLine, Form::Search) {}
   Type infer(const Graph& g, const Draft& d) const override {
     for (NodeId x : d.inputs) check_ordered(g, x);
     check_same_dtype(name(), g.dtype(d.inputs[0]), g.dtype(d.inputs[1]));

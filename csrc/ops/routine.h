@@ -12,8 +12,10 @@ namespace gradcell {
 
 class Routine : public Constant {
  public:
-  Routine(Op op, std::span<const Attribute> attributes, std::span<const Parameter> parameters)
-      : Constant(op, Form::Routine, attributes, parameters) {}
+  /// form: another one where engines have more than a routine for it.
+  Routine(Op op, std::span<const Attribute> attributes, std::span<const Parameter> parameters,
+          Form form = Form::Routine)
+      : Constant(op, form, attributes, parameters) {}
 
   NodeId batch(Graph& g, NodeId id, const Batch& b) const override;
 

@@ -22,7 +22,7 @@ struct ElementCost {
   int gpu_additions;
 };
 
-/// By OpCost.
+/// By OpCost. (Lookup and Random are calls on a CPU, and never computed again there.)
 inline constexpr ElementCost kElementCosts[] = {
     {.cpu_ns = 0.1, .cpu_additions = 1, .gpu_instructions = 1, .gpu_additions = 1},   // Arithmetic
     {.cpu_ns = 0.1, .cpu_additions = 1, .gpu_instructions = 8, .gpu_additions = 1},   // Division
@@ -35,10 +35,11 @@ inline constexpr ElementCost kElementCosts[] = {
     {.cpu_ns = 1.0, .cpu_additions = 25, .gpu_instructions = 48, .gpu_additions = 40},  // Random
 };
 
-// Of the rest of a region and of calls, nanoseconds on one thread, measured likewise (float64 twice
-// as much); bench/op_costs.py measures them again.
+// Of the rest of a region and of calls, nanoseconds on one thread in float32; in float64 twice as
+// much. They decide how many threads and chunks a plan is worth, so they too are the same on all
+// machines. bench/op_costs.py measures the first two again.
 inline constexpr double kMultiplyAddNs = 0.02;    ///< of a product inside a tile
-inline constexpr double kTransferredRowNs = 0.3;  ///< a row's load or store
+inline constexpr double kTransferredRowNs = 0.3;  ///< a load or store of one row of one feature
 inline constexpr double kClearedByteNs = 0.15;    ///< of an accumulator: cleared, reduced, merged
 inline constexpr double kCallElementNs = 1;       ///< of a call's result, whatever the call does
 

@@ -14,12 +14,12 @@ constexpr uint64_t kLegacy = 1;    // the default stream
 cuda::StreamHandle handle(uint64_t stream) { return reinterpret_cast<cuda::StreamHandle>(stream); }
 
 DLDataType type_code(DType t) {
-  uint8_t code = t == DType::Bool       ? 6
-                 : t == DType::BFloat16 ? 4
-                 : is_complex(t)        ? 5
-                 : is_floating(t)       ? 2
-                 : is_unsigned(t)       ? 1
-                                        : 0;
+  uint8_t code = t == DType::Bool     ? 6
+                 : is_narrow_float(t) ? narrow_float(t).dlpack
+                 : is_complex(t)      ? 5
+                 : is_floating(t)     ? 2
+                 : is_unsigned(t)     ? 1
+                                      : 0;
   return {code, static_cast<uint8_t>(item_size(t) * 8), 1};
 }
 

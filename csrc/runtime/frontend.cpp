@@ -103,10 +103,11 @@ NodeId lower_number(Graph& g, const char* op, const Number& n, DType dtype, cons
   }
   if (is_complex(dtype))
     return cast(g, lower_number(g, op, n, part_dtype(dtype), dims, wraps), dtype);
-  const bool half = dtype == DType::Float16 || dtype == DType::BFloat16;
-  if (n.kind == Number::Kind::Float) return constant(g, dtype, dims, half ? to_odd(n.f) : n.f);
+  const bool narrow = is_narrow_float(dtype);
+  if (n.kind == Number::Kind::Float) return constant(g, dtype, dims, narrow ? to_odd(n.f) : n.f);
   if (dtype == DType::Float64) return constant(g, dtype, dims, static_cast<double>(n.i));
-  if (is_floating(dtype)) return constant(g, dtype, dims, half ? to_odd(to_odd(n.i)) : to_odd(n.i));
+  if (is_floating(dtype))
+    return constant(g, dtype, dims, narrow ? to_odd(to_odd(n.i)) : to_odd(n.i));
   Dims d = dims;
   return cast(g, constant_bits(g, DType::Int64, d, static_cast<uint64_t>(n.i)), dtype);
 }

@@ -56,11 +56,14 @@ Trace& required_trace() {
 bool records_constants() { return t_constants; }
 void record_constants(bool constants) { t_constants = constants; }
 
+namespace {
+std::atomic<uint64_t> g_begun{0}, g_ended{0};
+}  // namespace
+
 TracePtr begin_trace() {
   require(!t_trace, ErrorKind::Runtime, "a trace is active already");
-  static std::atomic<uint64_t> traces{0};
   t_trace = std::make_shared<Trace>();
-  t_trace->serial = ++traces;
+  t_trace->serial = ++g_begun;
   t_current = t_trace.get();
   return t_trace;
 }
@@ -68,7 +71,10 @@ TracePtr begin_trace() {
 void end_trace() {
   t_current = nullptr;
   t_trace.reset();
+  ++g_ended;
 }
+
+uint64_t trace_clock() { return g_begun + g_ended; }
 
 NoTrace::NoTrace() : outer_(std::move(t_trace)) { t_current = nullptr; }
 NoTrace::~NoTrace() {

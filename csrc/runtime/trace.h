@@ -200,6 +200,8 @@ Trace& required_trace();
 /// Makes a new trace current. Nested calls are errors: transforms nest in one trace.
 TracePtr begin_trace();
 void end_trace();
+/// Goes on when a trace begins or ends: what is made and changed between, no trace has read.
+uint64_t trace_clock();
 /// While it lives no trace is current: what runs is none of the function being traced.
 class NoTrace {
  public:

@@ -26,6 +26,7 @@ from gradcell._core import (
     uint32,
     uint64,
 )
+from gradcell.base.convert import has_numpy_dtype
 from gradcell.base.signposts import missing
 
 half = float16
@@ -60,8 +61,8 @@ else:  # a misspelt name is an error to a type checker
 
 def _numpy_dtype(dtype: DType) -> np.dtype[Any]:
     """NumPy's dtype of it. Raises TypeError for bfloat16, which NumPy does not have."""
-    if dtype == bfloat16:
-        raise TypeError("NumPy has no bfloat16: asnumpy gives float32")
+    if not has_numpy_dtype(dtype):
+        raise TypeError(f"NumPy has no {dtype.name}: asnumpy gives float32")
     return np.dtype(dtype.name)
 
 
@@ -71,7 +72,7 @@ DType.dtype = property(_numpy_dtype)  # type: ignore[method-assign, assignment]
 
 def dtype_to_nptype(type_: DType) -> Any:
     """NumPy's type for a dtype: that of the arrays asnumpy gives, float32 for bfloat16."""
-    return np.dtype("float32" if type_.name == "bfloat16" else type_.name).type
+    return np.dtype(type_.name if has_numpy_dtype(type_) else "float32").type
 
 
 def dtype_to_pytype(type_: DType) -> type:

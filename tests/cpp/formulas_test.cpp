@@ -112,6 +112,12 @@ TEST_P(Formulas, Gates) {
   }
 }
 
+TEST_P(Formulas, AGateOfTanh) {
+  const NodeId a = values(-2, 2), b = values(-2, 2), gate = unary(g, Op::Tanh, b);
+  EXPECT_EQ(check({op(Op::Mul, a, gate)}, 1e-6).size(), 1u);
+  EXPECT_EQ(check({op(Op::Mul, gate, a), gate}, 1e-6).size(), 2u) << "the gate is a result, too";
+}
+
 TEST_P(Formulas, OtherExpressionsStayAsTheyAre) {
   NodeId a = values(-1, 1), b = values(-1, 1), s = number(3);
   NodeId scaled = op(Op::Mul, a, s);

@@ -231,8 +231,7 @@ TEST_P(TileKernelsTest, EverySixteenBitPattern) {
           << name(t) << " " << i;
     }
     auto rounded = values;
-    (t == DType::Float16 ? kernels.transpose.round_to_f16 : kernels.transpose.round_to_bf16)(
-        rounded.data(), rounded.size());
+    kernels.transpose.round(t, rounded.data(), rounded.size());
     for (int i = 0; i < 65536; ++i) ASSERT_TRUE(same(rounded[i], values[i]));
   }
 }
@@ -265,8 +264,8 @@ TEST_P(TileKernelsTest, SixteenBitRounding) {
     std::vector<uint16_t> stored(x.size());
     kernels.transpose.store(x.data(), t, stored.data(), x.size());
     auto rounded = x;
-    (half ? kernels.transpose.round_to_f16 : kernels.transpose.round_to_bf16)(rounded.data(),
-                                                                              rounded.size());
+    kernels.transpose.round(half ? DType::Float16 : DType::BFloat16, rounded.data(),
+                            rounded.size());
     for (size_t i = 0; i < x.size(); ++i) {
       ASSERT_EQ(stored[i], expected[i]) << name(t) << " " << x[i];
       ASSERT_TRUE(same(rounded[i], value(expected[i]))) << name(t) << " " << x[i];

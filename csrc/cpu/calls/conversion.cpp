@@ -7,8 +7,6 @@ namespace gradcell::cpu {
 
 namespace {
 
-constexpr bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
-
 /// Elements are worth a thread if so many bytes move with them.
 template <class F>
 void split_bytes(int64_t n, size_t item, F f) {
@@ -24,24 +22,24 @@ void convert(const Call& c, const void* const* inputs, void* out) {
   const TileTranspose& t = tile_kernels().transpose;
   split_bytes(c.out.count, item_in + item_out, [&](int64_t begin, int64_t end) {
     constexpr int64_t kBlock = 1024;
-    alignas(64) float wide[kBlock];  // half types pass through float32
-    const bool widens = is_half(from) && to != DType::Float32;
-    const bool narrows = is_half(to) && from != DType::Float32;
+    alignas(64) float wide[kBlock];  // narrow floats pass through float32
+    const bool widens = is_narrow_float(from) && to != DType::Float32;
+    const bool narrows = is_narrow_float(to) && from != DType::Float32;
     const int64_t block = widens || narrows ? kBlock : end - begin;
     for (int64_t i = begin; i < end; i += block) {
       const auto n = static_cast<size_t>(std::min(block, end - i));
       const void* x = static_cast<const char*>(in) + static_cast<size_t>(i) * item_in;
       void* y = static_cast<char*>(out) + static_cast<size_t>(i) * item_out;
-      if (is_half(from)) {
+      if (is_narrow_float(from)) {
         t.load(x, from, widens ? wide : y, n);
         if (!widens) continue;
         x = wide;
       }
-      if (!is_half(to)) {
-        whole_kernels().convert(is_half(from) ? DType::Float32 : from, to, x, y, n);
+      if (!is_narrow_float(to)) {
+        whole_kernels().convert(is_narrow_float(from) ? DType::Float32 : from, to, x, y, n);
         continue;
       }
-      if (narrows && !is_half(from)) {
+      if (narrows && !is_narrow_float(from)) {
         whole_kernels().convert(from, DType::Float32, x, wide, n);
         x = wide;
       }

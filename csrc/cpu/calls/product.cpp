@@ -26,11 +26,13 @@ void by_parts(int64_t n, F body) {
 template <class S>
 void plain_product(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const S* a, const S* b,
                    S* c) {
+  using Sum = std::conditional_t<kNarrowFloat<S>, float, int64_t>;
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j) {
-      int64_t sum = 0;
+      Sum sum = 0;
       for (int64_t l = 0; l < k; ++l)
-        sum += static_cast<int64_t>(a[ta ? l * m + i : i * k + l]) * b[tb ? j * k + l : l * n + j];
+        sum += static_cast<Sum>(a[ta ? l * m + i : i * k + l]) *
+               static_cast<Sum>(b[tb ? j * k + l : l * n + j]);
       c[i * n + j] = static_cast<S>(sum);
     }
 }
@@ -40,13 +42,13 @@ template <class S>
 bool half_products(bool ta, bool tb, int64_t batch, int64_t m, int64_t n, int64_t k,
                    const void* const* in, void* out) {
   // Small products are not worth packing; of float16 there are four.
-  constexpr int64_t kSide = std::is_same_v<S, BF16> ? 48 : 448;
+  constexpr int64_t kSide = std::is_same_v<S, Bfloat> ? 48 : 448;
   if (m * n * k < kSide * kSide * kSide || !has_half_products()) return false;
   for (int64_t i = 0; i < batch; ++i) {
     const auto *a = static_cast<const uint16_t*>(in[0]) + i * m * k,
                *b = static_cast<const uint16_t*>(in[1]) + i * k * n;
     auto* y = static_cast<uint16_t*>(out) + i * m * n;
-    if constexpr (std::is_same_v<S, BF16>)
+    if constexpr (std::is_same_v<S, Bfloat>)
       bf16_product(ta, tb, m, n, k, a, b, y);
     else if (!f16_product(ta, tb, m, n, k, a, b, y))
       return false;
@@ -135,7 +137,7 @@ void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
     for (int64_t i = 0; i < batch; ++i) one(static_cast<int>(i), 0);
   };
   by_dtype(c.out.dtype, [&]<class S>() {
-    constexpr bool half = std::is_same_v<S, F16> || std::is_same_v<S, BF16>;
+    constexpr bool half = std::is_same_v<S, Half> || std::is_same_v<S, Bfloat>;
     if constexpr (half)
       if (half_products<S>(ta, tb, batch, m, n, k, in, out)) return;
     if constexpr (std::is_floating_point_v<S>)
@@ -153,8 +155,9 @@ void matmul(const Call& c, size_t pair, const void* const* all, void* out) {
 std::vector<float> widened(const TensorDesc& t, const void* p) {
   std::vector<float> wide(static_cast<size_t>(t.count));
   by_parts(t.count, [&](int64_t first, size_t n) {
-    tile_kernels().transpose.load(static_cast<const uint16_t*>(p) + first, t.dtype,
-                                  wide.data() + first, n);
+    tile_kernels().transpose.load(
+        static_cast<const std::byte*>(p) + static_cast<size_t>(first) * item_size(t.dtype), t.dtype,
+        wide.data() + first, n);
   });
   return wide;
 }

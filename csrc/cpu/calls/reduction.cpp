@@ -263,7 +263,7 @@ void extremum(const Call& c, const void* const* inputs, void* out) {
   const void* in = inputs[0];
   auto* to = static_cast<int32_t*>(out);
   by_dtype(c.in[0].dtype, [&]<class S>() {
-    if constexpr (std::is_same_v<S, F16> || std::is_same_v<S, BF16>)
+    if constexpr (kNarrowFloat<S>)
       extremes(c, DType::Float32, widened(c.in[0], in).data(), to);
     else
       extremes(c, c.in[0].dtype, static_cast<const S*>(in), to);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "cpu/calls/calls.h"
 #include "cpu/calls/order_keys.h"
 #include "cpu/calls/routines.h"
 #include "cpu/calls/wide.h"
@@ -33,7 +34,9 @@ int64_t place_of(const K* line, int64_t n, K k, bool right) {
   return at - line;
 }
 
-void place_in_line(const Call& c, const void* const* in, void* out) {
+}  // namespace
+
+void search(const Call& c, const void* const* in, void* out) {
   const bool right = decode<LineAttributes>(c.attributes).right;
   const int64_t n = c.in[0].dims.back(), m = c.in[1].dims.back();
   by_wide_dtype(c.in[0].dtype, [&]<class T>() {
@@ -52,6 +55,8 @@ void place_in_line(const Call& c, const void* const* in, void* out) {
     });
   });
 }
+
+namespace {
 
 /// Whether each of n elements is among m others, none of which is NaN's.
 template <class T>
@@ -167,10 +172,8 @@ void draw_by_weights(const Call& c, const void* const* in, void* out) {
 /// The least number that a dtype has, or the largest.
 template <class S>
 S end_of(bool least) {
-  if constexpr (std::is_same_v<S, F16>)
-    return S(least ? -65504.0F : 65504.0F);
-  else if constexpr (std::is_same_v<S, BF16>)
-    return S(least ? -0x1.FEp127F : 0x1.FEp127F);
+  if constexpr (kNarrowFloat<S>)
+    return S(least ? -S::kLargest : S::kLargest);
   else
     return least ? std::numeric_limits<S>::lowest() : std::numeric_limits<S>::max();
 }
@@ -242,8 +245,9 @@ void segment_best(const Call& c, const void* const* in, void* out) {
 }
 
 constexpr RoutineRow kRows[] = {
-    {Op::PlaceInLine, place_in_line},  {Op::Among, among},
-    {Op::CountBetween, count_between}, {Op::DrawByWeights, draw_by_weights},
+    {Op::Among, among},
+    {Op::CountBetween, count_between},
+    {Op::DrawByWeights, draw_by_weights},
     {Op::SegmentBest, segment_best},
 };
 

@@ -260,25 +260,24 @@ struct WrapRow {
   }
 };
 
-template <bool Half>
-void round_half(const LoopArgs& p) {
+template <DType to>
+void round_to(const LoopArgs& p) {
   auto* d = static_cast<float*>(p.d);
   ptrdiff_t n = p.rows;
   for (int32_t f = 0; f < p.features; ++f) {
     auto* a = static_cast<const float*>(p.p[0]) + f * p.s[0];
     if (d + f * n != a) std::memcpy(d + f * n, a, static_cast<size_t>(n) * sizeof(float));
   }
-  const TileTranspose& t = tile_kernels().transpose;
-  size_t all = static_cast<size_t>(n) * static_cast<size_t>(p.features);
-  Half ? t.round_to_f16(d, all) : t.round_to_bf16(d, all);
+  tile_kernels().transpose.round(to, d, static_cast<size_t>(n) * static_cast<size_t>(p.features));
 }
 
 Loop narrow(DType to) {
   switch (to) {
-    case DType::Float16:
-      return round_half<true>;
-    case DType::BFloat16:
-      return round_half<false>;
+#define GRADCELL_X(Name, ...) \
+  case DType::Name:           \
+    return round_to<DType::Name>;
+    GRADCELL_NARROW_FLOATS(GRADCELL_X)
+#undef GRADCELL_X
     case DType::Int8:
       return loop<WrapRow<int8_t>, int32_t, int32_t, int32_t, false>;
     case DType::UInt8:

@@ -11,12 +11,6 @@ namespace {
 
 // ---- One element, for the compiler to vectorise: no branches ----
 
-struct Half {
-  uint16_t bits;
-};
-struct Bfloat {
-  uint16_t bits;
-};
 struct Bool {
   uint8_t byte;
 };
@@ -108,10 +102,10 @@ void convert_n(const float* from, Half* to, size_t n) {
 }
 #endif
 
-template <class Sixteen>
+template <class Narrow>
 void round_to(float* x, size_t n) {
   constexpr size_t kChunk = 256;
-  Sixteen buffer[kChunk];
+  Narrow buffer[kChunk];
   for (size_t i = 0; i < n; i += kChunk) {
     const size_t count = n - i < kChunk ? n - i : kChunk;
     convert_n(x + i, buffer, count);
@@ -155,6 +149,15 @@ void load_n(const void* src, DType dtype, void* dst, size_t n) {
 void store_n(const void* src, DType dtype, void* dst, size_t n) {
   with_types(dtype, [&](auto stored, auto tile) {
     convert_n(static_cast<const decltype(tile)*>(src), static_cast<decltype(stored)*>(dst), n);
+  });
+}
+
+void round(DType dtype, float* x, size_t n) {
+  if (dtype == DType::BFloat16) return round_to_bfloat(x, n);
+  with_types(dtype, [&](auto stored, auto) {
+    if constexpr (std::is_convertible_v<decltype(stored), float> &&
+                  std::is_class_v<decltype(stored)>)
+      round_to<decltype(stored)>(x, n);
   });
 }
 
@@ -366,7 +369,6 @@ void store_rows(const void* src, ptrdiff_t ld, DType dtype, int rows, int F, voi
 
 }  // namespace
 
-extern const TileTranspose kTileTranspose = {load_rows, store_rows,     load_n,
-                                             store_n,   round_to<Half>, round_to_bfloat};
+extern const TileTranspose kTileTranspose = {load_rows, store_rows, load_n, store_n, round};
 
 }  // namespace gradcell::cpu::GRADCELL_ISA

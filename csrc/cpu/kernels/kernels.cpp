@@ -73,7 +73,7 @@ const TileKernels& tile_kernels(IsaLevel level) { return tables(level).tiles; }
 
 const PairKernels* pair_kernels() {
 #ifdef __x86_64__
-  static const bool has = isa_level() == IsaLevel::V4 && __builtin_cpu_supports("avx512bf16");
+  static const bool has = isa_level() >= IsaLevel::V4 && __builtin_cpu_supports("avx512bf16");
   return has ? &v4_pairs::kPairKernels : nullptr;
 #else
   return nullptr;

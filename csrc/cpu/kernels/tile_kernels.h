@@ -61,9 +61,8 @@ struct TileTranspose {
   void (*load)(const void* src, DType dtype, void* dst, size_t n);
   void (*store)(const void* src, DType dtype, void* dst, size_t n);
 
-  /// Rounds in place to the values that float16 (bfloat16) can hold.
-  void (*round_to_f16)(float* x, size_t n);
-  void (*round_to_bf16)(float* x, size_t n);
+  /// Rounds in place to the values that a narrow float can hold.
+  void (*round)(DType dtype, float* x, size_t n);
 };
 
 /// Products with a factor that is read in place at shifts: feature k of x is what lies at at[k].

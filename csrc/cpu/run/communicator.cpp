@@ -9,8 +9,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/half.h"
 #include "base/interrupt.h"
+#include "cpu/kernels/tile_kernels.h"
 #include "ops/collective.h"
 
 namespace gradcell::cpu {
@@ -50,18 +50,13 @@ void extreme(void* in, void* inout, int* count, void*) {
   }
 }
 
-bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 bool reduces(const Call& c) { return reduces(pattern(c.op)); }
 
 void widen(DType t, const void* from, float* to, int64_t n) {
-  auto* x = static_cast<const uint16_t*>(from);
-  for (int64_t i = 0; i < n; ++i)
-    to[i] = t == DType::Float16 ? half_to_float(x[i]) : bfloat_to_float(x[i]);
+  tile_kernels().transpose.load(from, t, to, static_cast<size_t>(n));
 }
 void narrow(DType t, const float* from, void* to, int64_t n) {
-  auto* y = static_cast<uint16_t*>(to);
-  for (int64_t i = 0; i < n; ++i)
-    y[i] = t == DType::Float16 ? float_to_half(from[i]) : float_to_bfloat(from[i]);
+  tile_kernels().transpose.store(from, t, to, static_cast<size_t>(n));
 }
 
 /// What has to be the same everywhere: op, dtype, shape, reduction or root.
@@ -260,15 +255,16 @@ void Communicator::start(const Call& c, const void* in, void* out, Transfer& t) 
   if (c.in[0].count == 0) return;
   traffic_.bytes += c.in[0].bytes();
   DType dtype = c.in[0].dtype;
-  if (reduces(c) && is_half(dtype)) {
+  if (reduces(c) && is_narrow_float(dtype)) {
     t.wide_in.resize(static_cast<size_t>(c.in[0].count));
     t.wide_out.resize(static_cast<size_t>(c.out.count));
     widen(dtype, in, t.wide_in.data(), c.in[0].count);
     in = t.wide_in.data(), out = t.wide_out.data();
     dtype = DType::Float32;
   }
-  // Half types that are only moved go as integers of their size.
-  const MpiHandle type = mpi_.dtypes[static_cast<size_t>(is_half(dtype) ? DType::Int16 : dtype)];
+  // Narrow floats that are only moved go as integers of their size.
+  if (is_narrow_float(dtype)) dtype = item_size(dtype) == 1 ? DType::Int8 : DType::Int16;
+  const MpiHandle type = mpi_.dtypes[static_cast<size_t>(dtype)];
   auto count_of = [&](const TensorDesc& d) {
     require(d.count <= INT_MAX, ErrorKind::Runtime, info(c.op).name, " of ", d.count,
             " elements: MPI counts to 2147483647; split the tensor");

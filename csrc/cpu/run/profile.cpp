@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "base/thread_pool.h"
 #include "cpu/kernels/tile_kernels.h"
@@ -48,13 +49,24 @@ double operations_of_products(const Call& c) {
   return total;
 }
 
+AttentionInputs operands_of(const Call& c) {
+  return attention_inputs(c.op, decode<AttentionAttributes>(c.attributes));
+}
+
 double operations_of_attention(const Call& c) {
-  if (!c.joined.empty()) {
+  if (!c.joined.empty()) {  // scores, and what they are multiplied with, once
     double total = 0;
-    for (const Call& one : c.joined) total += operations_of_attention(one);
+    std::set<std::pair<BufferId, BufferId>> known;
+    for (const Call& one : c.joined) {
+      Call rest = one;
+      for (auto f = static_cast<size_t>(operands_of(one).factors); f + 1 < one.in.size(); f += 2)
+        if (!known.insert({one.inputs[f], one.inputs[f + 1]}).second) rest.in[f].dims.back() = 0;
+      if (!known.insert({one.inputs[0], one.inputs[1]}).second) rest.in[0].dims.back() = 0;
+      total += operations_of_attention(rest);
+    }
     return total;
   }
-  const AttentionInputs at = attention_inputs(c.op, decode<AttentionAttributes>(c.attributes));
+  const AttentionInputs at = operands_of(c);
   const Dims &q = c.in[0].dims, &k = c.in[1].dims;
   auto width = [&](size_t i) { return static_cast<double>(c.in[i].dims.back()); };
   double widths = width(0);

@@ -14,6 +14,7 @@ namespace gradcell::cuda {
 struct Weights {
   double launch = 2 << 20;  ///< bytes
   double instructions = 8;  ///< a byte
+  bool tiles = true;        ///< whether there may be kernels of narrow networks
 };
 
 /// Of the plans that are made from now on.

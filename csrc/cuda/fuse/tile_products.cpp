@@ -32,7 +32,7 @@ double mma_cost(ProductUnit unit) { return unit == ProductUnit::Tf32x3 ? 3 * kMm
 
 }  // namespace
 
-const char* unit_name(ProductUnit unit, DType dtype) {
+std::string unit_name(ProductUnit unit, DType dtype) {
   switch (unit) {
     case ProductUnit::Tf32x3:
       return "gc_tf32x3";
@@ -45,9 +45,7 @@ const char* unit_name(ProductUnit unit, DType dtype) {
     case ProductUnit::Fma:
       break;
   }
-  return dtype == DType::BFloat16  ? "gc_as_bfloat"
-         : dtype == DType::Float16 ? "gc_as_half"
-                                   : "gc_as_stored";
+  return is_narrow_float(dtype) ? str("gc_as_", narrow_float(dtype).word) : "gc_as_stored";
 }
 
 ProductUnit unit_for(DType dtype, bool tf32) {

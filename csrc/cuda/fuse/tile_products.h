@@ -10,7 +10,7 @@ namespace gradcell::cuda {
 enum class ProductUnit : uint8_t { Fma, Tf32x3, Tf32, BFloat, Half };
 
 /// The type of the prelude that says how factors are taken and stored. Fma: of stored weights.
-const char* unit_name(ProductUnit unit, DType dtype);
+std::string unit_name(ProductUnit unit, DType dtype);
 
 /// Tensor cores' way for a dtype; Fma: they have none for it.
 ProductUnit unit_for(DType dtype, bool tf32);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "cuda/cuda_plan.h"
+#include "cuda/fuse/costs.h"
 #include "cuda/fuse/feature_maps.h"
 #include "ops/ops.h"
 #include "plan/region/region_builder.h"
@@ -33,6 +34,7 @@ class Finder {
   TileRegions run() {
     found_.of.assign(g_.size(), -1);
     found_.order = itself_;
+    if (!weights().tiles) return std::move(found_);
     if (!g_.effects().empty()) return std::move(found_);  // collectives stay in their order
     std::map<std::pair<int32_t, int32_t>, std::vector<NodeId>> groups;  // by stage and component
     for (NodeId id = 0; id < g_.size(); ++id) {

@@ -37,8 +37,10 @@ int cublas_type(DType t) {
       return kReal16;
     case DType::BFloat16:
       return kRealBrain16;
-    default:
+    case DType::Float32:
       return kReal32;
+    default:
+      fail(ErrorKind::NotImplemented, "cuBLASLt multiplies no matrices of ", name(t));
   }
 }
 

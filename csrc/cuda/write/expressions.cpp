@@ -1,24 +1,17 @@
 #include "cuda/write/expressions.h"
 
+#include <bit>
 #include <cctype>
 
 namespace gradcell::cuda {
 
 const char* stored_type(DType t) {
-  static constexpr std::array<const char*, kDTypeCount> kTypes{"unsigned char",
-                                                               "unsigned char",
-                                                               "signed char",
-                                                               "short",
-                                                               "int",
-                                                               "long long",
-                                                               "unsigned short",
-                                                               "unsigned",
-                                                               "unsigned long long",
-                                                               "unsigned short",
-                                                               "unsigned short",
-                                                               "float",
-                                                               "double"};
-  return kTypes[static_cast<size_t>(t)];
+  if (is_floating(t) && is_compute_type(t)) return type_name(compute_type(t));
+  static constexpr const char* kSigned[] = {"signed char", "short", "int", "long long"};
+  static constexpr const char* kUnsigned[] = {"unsigned char", "unsigned short", "unsigned",
+                                              "unsigned long long"};
+  const bool bits = t == DType::Bool || is_unsigned(t) || is_floating(t);
+  return (bits ? kUnsigned : kSigned)[std::countr_zero(item_size(t))];
 }
 
 const char* type_name(Compute c) {
@@ -27,52 +20,23 @@ const char* type_name(Compute c) {
 }
 
 std::string decoded(DType t, const std::string& stored) {
-  switch (t) {
-    case DType::Bool:
-      return stored + " != 0";
-    case DType::Float16:
-      return "gc_half_to_float(" + stored + ")";
-    case DType::BFloat16:
-      return "gc_bfloat_to_float(" + stored + ")";
-    default:
-      return stored;
-  }
+  if (t == DType::Bool) return stored + " != 0";
+  if (is_narrow_float(t)) return str("gc_", narrow_float(t).word, "_to_float(", stored, ")");
+  return stored;
 }
 
+/// Whether registers hold numbers that the dtype does not: they are wrapped.
+static bool wraps(DType t) { return !is_floating(t) && t != DType::Bool && !is_compute_type(t); }
+
 std::string encoded(DType t, const std::string& value) {
-  switch (t) {
-    case DType::Bool:
-      return value + " != 0";
-    case DType::UInt8:
-    case DType::Int8:
-    case DType::Int16:
-    case DType::UInt16:
-    case DType::UInt32:
-      return "(" + std::string(stored_type(t)) + ")" + value;
-    case DType::Float16:
-      return "gc_float_to_half(" + value + ")";
-    case DType::BFloat16:
-      return "gc_float_to_bfloat(" + value + ")";
-    default:
-      return value;
-  }
+  if (t == DType::Bool) return value + " != 0";
+  if (is_narrow_float(t)) return str("gc_float_to_", narrow_float(t).word, "(", value, ")");
+  return wraps(t) ? str("(", stored_type(t), ")", value) : value;
 }
 
 std::string narrowed(DType t, const std::string& value) {
-  switch (t) {
-    case DType::UInt8:
-    case DType::Int8:
-    case DType::Int16:
-    case DType::UInt16:
-    case DType::UInt32:
-      return "(" + std::string(stored_type(t)) + ")(" + value + ")";
-    case DType::Float16:
-      return "gc_round_half(" + value + ")";
-    case DType::BFloat16:
-      return "gc_round_bfloat(" + value + ")";
-    default:
-      return value;
-  }
+  if (is_narrow_float(t)) return str("gc_round_", narrow_float(t).word, "(", value, ")");
+  return wraps(t) ? str("(", stored_type(t), ")(", value, ")") : value;
 }
 
 std::string converted(DType from, DType to, const std::string& value) {

@@ -67,6 +67,33 @@ GRADCELL_DEVICE long long gc_to_long(F x) {
   return x >= high ? most : x < -high ? -most - 1 : x != x ? 0 : (long long)x;
 }
 
+// Sums in global memory, which one thread adds to again and again: past the L1 cache, where they
+// would take the place of weights.
+#ifdef GRADCELL_SHIM
+template <class T>
+GRADCELL_DEVICE T gc_sum_at(const T* p) {
+  return *p;
+}
+template <class T>
+GRADCELL_DEVICE void gc_set_sum(T* p, T v) {
+  *p = v;
+}
+GRADCELL_DEVICE bool gc_all(bool v) {
+  for (int distance = 16; distance > 0; distance /= 2) v &= gc_shuffle(v, distance);
+  return v;
+}
+#else
+template <class T>
+GRADCELL_DEVICE T gc_sum_at(const T* p) {
+  return __ldcg(p);
+}
+template <class T>
+GRADCELL_DEVICE void gc_set_sum(T* p, T v) {
+  __stcg(p, v);
+}
+GRADCELL_DEVICE bool gc_all(bool v) { return __all_sync(0xffffffffu, v); }
+#endif
+
 // Where a thread starts and how far it steps.
 GRADCELL_DEVICE gc_index gc_first() { return (gc_index)blockIdx.x * blockDim.x + threadIdx.x; }
 GRADCELL_DEVICE gc_index gc_step() { return (gc_index)gridDim.x * blockDim.x; }
@@ -269,10 +296,12 @@ extern __shared__ __align__(16) unsigned char gc_tile[];
 #define GC_TURNS(groups) for (int turn = 0; turn < (groups); turn += blockDim.y)
 #define GC_MINE(groups) (turn + gc_group() < (groups))
 #define GC_GROUP(groups) (GC_MINE(groups) ? turn + gc_group() : (groups) - 1)
+#define GC_KNOWN(known, here) (here)
 #else
 #define GC_TURNS(groups)
 #define GC_MINE(groups) true
 #define GC_GROUP(groups) gc_group()
+#define GC_KNOWN(known, here) (known)
 #endif
 // How many rows there is room for; Launcher::fit_rows counts the same.
 __device__ constexpr int gc_rows(int bytes, int row_bytes) {
@@ -340,21 +369,64 @@ struct gc_sums {
   T at[n];
 };
 
+// n values combined over the lanes of a warp that differ in `levels` bits: all but bit 1 with
+// `skips`, else the lowest. With each level a lane keeps half of what it has and gets the other's
+// half, until it has one; so that the values are spread over lanes, in the order of a tree.
+// Returns the first place that a lane has, or -1 if another lane has the same ones.
+template <class Op, int n, class T>
+GRADCELL_DEVICE int gc_combine_lanes(T (&v)[n], int levels, bool skips) {
+  int first = 0;
+  bool again = false;
+#pragma unroll
+  for (int level = 0, have = n; level < levels; ++level) {
+    const int bit = levels - 1 - level, distance = 1 << (skips && bit > 0 ? bit + 1 : bit);
+    const bool upper = (gc_thread() & distance) != 0;
+    if (have > 1) {
+      have /= 2;
+#pragma unroll
+      for (int i = 0; i < n / 2; ++i) {
+        if (i >= have) break;
+        const T other = gc_shuffle(upper ? v[i] : v[have + i], distance);
+        v[i] = Op::of(upper ? v[have + i] : v[i], other);
+      }
+      if (upper) first += have;
+    } else {
+      v[0] = Op::of(v[0], gc_shuffle(v[0], distance));
+      again |= upper;
+    }
+  }
+  return again ? -1 : first;
+}
+// Of so many lanes, and how many of n values each then has.
+__device__ constexpr int gc_levels(int lanes) { return lanes <= 1 ? 0 : 1 + gc_levels(lanes / 2); }
+__device__ constexpr int gc_share_of(int n, int levels) {
+  return n >> levels > 1 ? n >> levels : 1;
+}
+// The least power of two that is no smaller.
+__device__ constexpr int gc_even(int n) { return n <= 1 ? 1 : 2 * gc_even((n + 1) / 2); }
+
 // to[f] becomes what it is and a group's values, from feature `first` on, of the rows of a tile.
-template <class Op, class T, class V, int C>
+template <class Op, int rows, class T, class V, int C>
 __device__ __noinline__ void gc_add_rows_up(T* to, gc_sums<V, C> v, bool live, int first,
                                             int features) {
+  constexpr int n = gc_even(C);
+  const int levels = GC_KNOWN(gc_levels(rows), gc_levels(blockDim.x));
+  const bool skips = GC_KNOWN(rows == 16, gc_two_groups());
+  T s[n];
 #pragma unroll
-  for (int j = 0; j < C; ++j) {
-    T s = live ? (T)v.at[j] : Op::none();
-    if (gc_two_groups()) {
-      for (int distance = 16; distance > 0; distance /= distance == 4 ? 4 : 2)
-        s = Op::of(s, gc_shuffle(s, distance));
-    } else {
-      s = gc_across<Op>(s);
-    }
-    if (gc_row() == 0 && first + j < features) to[first + j] = Op::of(to[first + j], s);
+  for (int j = 0; j < n; ++j) s[j] = j < C && live ? (T)v.at[j < C ? j : 0] : Op::none();
+  const int place = gc_combine_lanes<Op>(s, levels, skips);
+  T before[n];
+  bool has[n];
+#pragma unroll
+  for (int j = 0; j < n; ++j) {
+    has[j] =
+        j < gc_share_of(n, levels) && place >= 0 && place + j < C && first + place + j < features;
+    before[j] = has[j] ? gc_sum_at(to + first + place + j) : T(0);
   }
+#pragma unroll
+  for (int j = 0; j < n; ++j)
+    if (has[j]) gc_set_sum(to + first + place + j, Op::of(before[j], s[j]));
 }
 
 // A row of K values times a group's columns.
@@ -392,21 +464,44 @@ __device__ __noinline__ gc_sums<T, C> gc_multiply_stored(const T* row, int strid
   return to;
 }
 
+// How many neighbours of `all` threads, a power of two of them, can share each of some parts.
+__device__ constexpr int gc_sharing(int all, int parts, int lanes = 1) {
+  return lanes < 32 && lanes * 2 * parts <= all && all % (lanes * 2) == 0
+             ? gc_sharing(all, parts, lanes * 2)
+             : lanes;
+}
+
 // to[k][m] += sum of a[k] b[m] over the rows of a tile. A few neighbouring threads share the rows
-// of 4 x 4 elements, as many as leave none of the block's without work.
-template <int K, int M, class T>
+// of 4 x 4 elements, as many as leave none of the block's without work, and then the elements.
+template <int K, int M, int threads, class T>
 __device__ __noinline__ void gc_add_outer(double* to, const T* a, const T* b, int stride,
                                           int rows) {
   constexpr int height = K < 4 ? K : 4, width = M < 4 ? M : 4;
   constexpr int across = (M + width - 1) / width, parts = (K + height - 1) / height * across;
-  int lanes = 1;
-  while (lanes < 32 && lanes * 2 * parts <= gc_threads() && gc_threads() % (lanes * 2) == 0)
-    lanes *= 2;
-  const int lane = gc_thread() % lanes, step = gc_threads() / lanes;
+  const int all = GC_KNOWN(threads, gc_threads());
+  const int lanes = gc_sharing(all, parts), levels = gc_levels(lanes), step = all / lanes;
+  constexpr int n = gc_even(height * width);
+  const int lane = gc_thread() % lanes;
+#pragma unroll 1
   for (int first = 0; first < parts; first += step) {
     const int mine = first + gc_thread() / lanes, part = gc_feature(mine, parts);
     const int k0 = part / across * height, m0 = part % across * width;
-    T s[height][width] = {};
+    // What combining will give this lane.
+    int place = 0;
+#pragma unroll
+    for (int level = 0; level < levels; ++level)
+      if (lane >> (levels - 1 - level) & 1) place += n >> (level + 1);
+    double* at[n];
+    double before[n];
+#pragma unroll
+    for (int u = 0; u < n; ++u) {
+      const int i = (place + u) / width, j = (place + u) % width;
+      const bool there =
+          u < gc_share_of(n, levels) && mine < parts && i < height && k0 + i < K && m0 + j < M;
+      at[u] = there ? to + (k0 + i) * M + m0 + j : nullptr;
+      before[u] = there ? gc_sum_at(at[u]) : 0;
+    }
+    T s[n] = {};
     for (int r = lane; r < rows; r += lanes) {
       T x[height], y[width];
 #pragma unroll
@@ -416,17 +511,12 @@ __device__ __noinline__ void gc_add_outer(double* to, const T* a, const T* b, in
 #pragma unroll
       for (int i = 0; i < height; ++i)
 #pragma unroll
-        for (int j = 0; j < width; ++j) s[i][j] = gc_fma(x[i], y[j], s[i][j]);
+        for (int j = 0; j < width; ++j) s[i * width + j] = gc_fma(x[i], y[j], s[i * width + j]);
     }
+    const bool has = gc_combine_lanes<gc_sum<T>>(s, levels, false) >= 0;
 #pragma unroll
-    for (int i = 0; i < height; ++i)
-#pragma unroll
-      for (int j = 0; j < width; ++j) {
-        for (int distance = lanes / 2; distance > 0; distance /= 2)
-          s[i][j] += gc_shuffle(s[i][j], distance);
-        if (lane == 0 && mine < parts && k0 + i < K && m0 + j < M)
-          to[(k0 + i) * M + m0 + j] += s[i][j];
-      }
+    for (int u = 0; u < n; ++u)
+      if (has && at[u]) gc_set_sum(at[u], before[u] + s[u]);
   }
 }
 

@@ -334,9 +334,7 @@ size_t axis_of(const Graph& g, NodeId id) {
   return form(g, id) == Form::Scatter ? static_cast<size_t>(g.attrs(id)[0]) : 0;
 }
 
-bool is_half(const Graph& g, NodeId id) {
-  return is_floating(g.dtype(id)) && item_size(g.dtype(id)) == 2;
-}
+bool is_narrow(const Graph& g, NodeId id) { return is_narrow_float(g.dtype(id)); }
 
 }  // namespace
 
@@ -349,8 +347,8 @@ std::vector<size_t> updates_memory(const WriterInputs& in, NodeId id) {
   const Graph& g = in.graph;
   const bool adds = form(g, id) != Form::LastIndex;
   if (!sorts_updates(g, id))
-    return adds && is_half(g, id) ? std::vector{static_cast<size_t>(g.count(id)) * sizeof(float)}
-                                  : std::vector<size_t>{};
+    return adds && is_narrow(g, id) ? std::vector{static_cast<size_t>(g.count(id)) * sizeof(float)}
+                                    : std::vector<size_t>{};
   const Sorting s = sorting_of(g, id, axis_of(g, id));
   const size_t index = in.wide ? 8 : 4;
   std::vector<size_t> bytes(kTemporaries, static_cast<size_t>(s.updates) * index);

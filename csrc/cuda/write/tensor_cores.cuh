@@ -267,19 +267,23 @@ struct gc_factors {
   const float *a[n], *b[n];
 };
 
-// gc_add_outer by tensor cores, for a block of so many warps. A lane's terms are rows: a quarter of
-// the tile's.
-template <class Kind, int K, int M, int stride, int warps, int n>
+// gc_add_outer by tensor cores, for a block of so many threads. A lane's terms are rows: a quarter
+// of the tile's.
+template <class Kind, int K, int M, int stride, int threads, int n>
 __device__ __noinline__ void gc_add_outer_warps(double* to, gc_factors<n> of, int rows) {
   if constexpr (gc_has_warps<Kind, stride>()) {
     if (gc_whole_warps<stride - 1>()) {
       constexpr int slots = Kind::slots, quarter = (stride - 1) / 4;
-      constexpr int down = (K + 15) / 16, across = (M + 7) / 8;
+      constexpr int down = (K + 15) / 16, across = (M + 7) / 8, warps = threads / 32;
       constexpr int wide = down * ((across + 3) / 4) >= warps && across >= 4   ? 4
                            : down * ((across + 1) / 2) >= warps && across >= 2 ? 2
                                                                                : 1;
       constexpr int strips = (across + wide - 1) / wide, jobs = down * strips;
       const int lane = gc_thread() % 32, q = lane / 4, t = lane % 4, many = gc_threads() / 32;
+      // Whether an element is there, which most shapes need not ask.
+      auto there = [&](int k, int m) {
+        return (K % 16 == 0 || k < K) && (M % (8 * wide) == 0 || m < M);
+      };
       for (int begin = 0; begin < jobs; begin += many) {
         const int mine = begin + gc_thread() / 32, job = gc_feature(mine, jobs);
         const int k0 = job / strips * 16 + q, m0 = job % strips * wide * 8;
@@ -307,28 +311,48 @@ __device__ __noinline__ void gc_add_outer_warps(double* to, gc_factors<n> of, in
             }
           }
         }
+        const bool busy = GC_KNOWN(jobs % warps == 0, false) || mine < jobs;
+        bool ordinary = true;
 #pragma unroll
         for (int p = 0; p < wide; ++p)
 #pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int k = k0 + i / 2 * 8, m = m0 + 8 * p + 2 * t + i % 2;
-            if (mine >= jobs || k >= K || m >= M) continue;
-            float sum = d[p][i];
-            if (!gc_ordinary(sum)) {
-              sum = 0;
+          for (int i = 0; i < 4; ++i) ordinary &= gc_ordinary(d[p][i]);
+        if (!gc_all(ordinary)) {
 #pragma unroll 1
-              for (int pair = 0; pair < n; ++pair)
+          for (int e = 0; e < 4 * wide; ++e) {
+            const int k = k0 + e % 4 / 2 * 8, m = m0 + 8 * (e / 4) + 2 * t + e % 2;
+            if (!busy || !there(k, m)) continue;
+            float sum = 0;
 #pragma unroll 1
-                for (int r = 0; r < rows; ++r)
-                  sum = gc_fma(of.a[pair][k * stride + r], of.b[pair][m * stride + r], sum);
-            }
-            to[k * M + m] += sum;
+            for (int pair = 0; pair < n; ++pair)
+#pragma unroll 1
+              for (int r = 0; r < rows; ++r)
+                sum = gc_fma(of.a[pair][k * stride + r], of.b[pair][m * stride + r], sum);
+            gc_set_sum(to + k * M + m, gc_sum_at(to + k * M + m) + sum);
           }
+        } else {
+          double before[wide][4];
+#pragma unroll
+          for (int p = 0; p < wide; ++p)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+              const int k = k0 + i / 2 * 8, m = m0 + 8 * p + 2 * t + i % 2;
+              before[p][i] = busy && there(k, m) ? gc_sum_at(to + k * M + m) : 0;
+            }
+#pragma unroll
+          for (int p = 0; p < wide; ++p)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+              const int k = k0 + i / 2 * 8, m = m0 + 8 * p + 2 * t + i % 2;
+              if (busy && there(k, m)) gc_set_sum(to + k * M + m, before[p][i] + d[p][i]);
+            }
+        }
       }
       return;
     }
   }
-  for (int pair = 0; pair < n; ++pair) gc_add_outer<K, M>(to, of.a[pair], of.b[pair], stride, rows);
+  for (int pair = 0; pair < n; ++pair)
+    gc_add_outer<K, M, threads>(to, of.a[pair], of.b[pair], stride, rows);
 }
 
 }  // namespace scalar

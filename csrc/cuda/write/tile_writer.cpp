@@ -48,8 +48,8 @@ class TileWriter : Writer {
       if (phase > 0) phases += "      __syncthreads();\n";
       phases += write_phase(phase, at);
     }
-    std::string text = str("  constexpr int stride = gc_rows(", l_.weight_bytes, ", ", l_.row_bytes,
-                           ") | 1;\n  const int x = gc_row();\n") +
+    std::string text = str("  constexpr int height = gc_rows(", l_.weight_bytes, ", ", l_.row_bytes,
+                           "), stride = height | 1;\n  const int x = gc_row();\n") +
                        start + "  for (gc_index chunk = blockIdx.x; chunk < " + chunks +
                        "; chunk += gridDim.x) {\n" + clear +
                        "    for (gc_index r0 = chunk * blockDim.x; r0 < " + rows +
@@ -380,8 +380,8 @@ class TileWriter : Writer {
                       all = "s" + std::to_string(next_++);
     phase_sums_ += str("        gc_sums<", name_of(i.type), ", ", chunk, "> ", all, ";\n");
     each(i.features, all + ".at[j] = " + value + ";");
-    plain(str("gc_add_rows_up<", reduction(s.combine, s.type), ">(", s.name, " + ", s.at, ", ", all,
-              ", live, mine ? y * ", chunk, " : ", i.features, ", ", i.features, ");"));
+    plain(str("gc_add_rows_up<", reduction(s.combine, s.type), ", height>(", s.name, " + ", s.at,
+              ", ", all, ", live, mine ? y * ", chunk, " : ", i.features, ", ", i.features, ");"));
   }
 
   /// All threads of the block share the elements of the gradient. By tensor cores, products of a
@@ -397,8 +397,8 @@ class TileWriter : Writer {
       return;
     }
     const Sums& s = sums_.at(i.dst);
-    across_ += str("      gc_add_outer<", i.features, ", ", i.inner, ">(", s.name, " + ", s.at,
-                   ", ", a, ", ", b, ", stride, rows);\n");
+    across_ += str("      gc_add_outer<", i.features, ", ", i.inner, ", ", l_.groups, " * height>(",
+                   s.name, " + ", s.at, ", ", a, ", ", b, ", stride, rows);\n");
   }
 
   void close_outer() {
@@ -412,8 +412,8 @@ class TileWriter : Writer {
       }
       across_ +=
           str("      gc_add_outer_warps<", unit_name(l_.outer_by[sum], of.dtype), ", ", of.features,
-              ", ", of.inner, ", stride, ", l_.groups, " * (stride - 1) / 32>(", s.name, " + ",
-              s.at, ", gc_factors<", factors.size(), ">{{", left, "}, {", right, "}}, rows);\n");
+              ", ", of.inner, ", stride, ", l_.groups, " * height>(", s.name, " + ", s.at,
+              ", gc_factors<", factors.size(), ">{{", left, "}, {", right, "}}, rows);\n");
     }
     outer_.clear();
   }

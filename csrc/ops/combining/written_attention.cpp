@@ -17,8 +17,8 @@ namespace {
 
 std::atomic<bool> wanted_anywhere{true};
 
-/// Scores of a head below which it costs less to keep them in the cache than to find them again.
-constexpr int64_t kLeastScores = 96 * 96;
+/// Scores of less stay in the caches, where it costs less to keep them than to find them again.
+constexpr size_t kLeastBytes = 4 << 20;
 
 bool is_reshape(const Graph& g, NodeId id) {
   return form(g, id) == Form::Same && g[id].input_count == 1;
@@ -36,8 +36,8 @@ bool candidate(const Graph& g, NodeId id) {
   NodeId x = g.input(id, 0);
   while (is_reshape(g, x)) x = g.input(x, 0);
   if (g[x].op != Op::Div && g[x].op != Op::Select) return false;
-  const Dims& d = g.dims(x);
-  return d.size() >= 2 && d[d.size() - 2] * d.back() >= kLeastScores;
+  return g.dims(x).size() >= 2 &&
+         static_cast<size_t>(g.count(x)) * item_size(g.dtype(x)) >= kLeastBytes;
 }
 
 class Finder {

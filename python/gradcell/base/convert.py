@@ -6,30 +6,14 @@ import difflib
 import functools
 import math
 import numbers
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gradcell import _core
 
-_NUMPY_CODES = {
-    "bool": "?",
-    "uint8": "u1",
-    "int8": "i1",
-    "int16": "i2",
-    "int32": "i4",
-    "int64": "i8",
-    "uint16": "u2",
-    "uint32": "u4",
-    "uint64": "u8",
-    "float16": "f2",
-    "bfloat16": "u2",  # as bit patterns
-    "float32": "f4",
-    "float64": "f8",
-    "complex64": "c8",
-    "complex128": "c16",
-}
-_BY_NUMPY_NAME = {name: getattr(_core, name) for name in _NUMPY_CODES if name != "bfloat16"}
+_NUMPY_CODES = {dtype.name: dtype.numpy_code for dtype in _core.dtypes()}
 
 
 def _to_odd(array: np.ndarray) -> np.ndarray:
@@ -55,6 +39,45 @@ def to_bfloat16_bits(array: np.ndarray) -> np.ndarray:
 def from_bfloat16_bits(bits: np.ndarray) -> np.ndarray:
     """bfloat16 bit patterns as float32 values."""
     return np.asarray(bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+class _Bits(NamedTuple):
+    """A float that NumPy does not have: its arrays hold bit patterns."""
+
+    of: Callable[[np.ndarray], np.ndarray]  #: float32 values, or wider numbers, rounded once
+    values: Callable[[np.ndarray], np.ndarray]  #: of bit patterns, float32
+    largest: float
+    gap: float  #: between 1 and the next number
+
+
+_NOT_OF_NUMPY = {
+    "bfloat16": _Bits(
+        to_bfloat16_bits, from_bfloat16_bits, (2.0 - 2.0**-7) * 2.0**127, gap=2.0**-7
+    ),
+}
+_BY_NUMPY_NAME = {d.name: d for d in _core.dtypes() if d.name not in _NOT_OF_NUMPY}
+
+
+def has_numpy_dtype(dtype: _core.DType) -> bool:
+    """Whether NumPy has the dtype, too."""
+    return dtype.name not in _NOT_OF_NUMPY
+
+
+def values_of(array: np.ndarray, dtype: _core.DType) -> np.ndarray:
+    """An array of a tensor's elements as numbers: as it is, or a float32 copy of bit patterns."""
+    kind = _NOT_OF_NUMPY.get(dtype.name)
+    return array if kind is None else kind.values(array)
+
+
+def gap_at_one(dtype: _core.DType) -> float:
+    """The distance between 1 and the next number of a floating dtype."""
+    kind = _NOT_OF_NUMPY.get(dtype.name)
+    return float(np.finfo(dtype.name).eps) if kind is None else kind.gap
+
+
+def little_endian(dtype: _core.DType) -> np.dtype:
+    """NumPy's dtype of elements in a file, bit patterns where it has no such numbers."""
+    return np.dtype(dtype.numpy_code).newbyteorder("<")
 
 
 def dtype_of_numpy(dtype: np.dtype) -> _core.DType:
@@ -183,13 +206,14 @@ def _rounded(data: Any, kinds: set[str], want: _core.DType) -> np.ndarray:
     if not want.is_floating:
         return _integers(data, kinds, name)
     # NumPy rounds Python's floats once; integers that a double does not hold need more.
-    if name == "float64" or (kinds <= {"float32", "bool"} and name != "bfloat16"):
+    if name == "float64" or (kinds <= {"float32", "bool"} and name not in _NOT_OF_NUMPY):
         return np.array(data, name)
     array = np.array(data, np.float64)
     if "int64" in kinds and (np.abs(array) >= _EXACT).any():
         values = [_sticky(v) for v in np.array(data, object).flat]
         array = np.array(values, np.float64).reshape(array.shape)
-    return to_bfloat16_bits(array) if name == "bfloat16" else array.astype(name)
+    kind = _NOT_OF_NUMPY.get(name)
+    return array.astype(name) if kind is None else kind.of(array)
 
 
 def _from_numbers(data: Any, want: _core.DType | None) -> tuple[np.ndarray, _core.DType]:
@@ -215,14 +239,12 @@ def _in_dtype(array: np.ndarray, have: _core.DType, want: _core.DType) -> np.nda
     """An array's elements, cast."""
     if have.name == want.name:
         return array
-    if have.name == "bfloat16":
-        array = from_bfloat16_bits(array)
+    array = values_of(array, have)
     if have.is_complex and not want.is_complex and want.name != "bool":
         array = array.real  # as a cast of a tensor does
     with np.errstate(all="ignore"):
-        if want.name == "bfloat16":
-            return to_bfloat16_bits(array)
-        return array.astype(_NUMPY_CODES[want.name], copy=False)
+        kind = _NOT_OF_NUMPY.get(want.name)
+        return kind.of(array) if kind else array.astype(_NUMPY_CODES[want.name], copy=False)
 
 
 def _converted(data: Any, want: _core.DType | None) -> tuple[np.ndarray, _core.DType]:
@@ -310,10 +332,8 @@ def to_array(data: Any, dtype: Any) -> tuple[np.ndarray, _core.DType] | _core.Te
 
 def limits(dtype: _core.DType) -> tuple[Any, Any]:
     """The least and the largest number of a real dtype that is not bool."""
-    if dtype == _core.bfloat16:
-        top = (2.0 - 2.0**-7) * 2.0**127
-        return -top, top
     if dtype.is_floating:
-        top = float(np.finfo(dtype.name).max)
+        kind = _NOT_OF_NUMPY.get(dtype.name)
+        top = float(np.finfo(dtype.name).max) if kind is None else kind.largest
         return -top, top
     return int(np.iinfo(dtype.name).min), int(np.iinfo(dtype.name).max)

@@ -34,11 +34,18 @@ _FUNCTIONS = (
     "MPI_Ibarrier MPI_Isend MPI_Irecv MPI_Test MPI_Cancel MPI_Request_free MPI_Op_create "
     "MPI_Error_string"
 ).split()
-#: MPI's types in the order of the core's dtypes; half types are moved as int16, reduced as float.
-_DTYPES = (
-    "UINT8_T UINT8_T INT8_T INT16_T INT32_T INT64_T UINT16_T UINT32_T UINT64_T INT16_T INT16_T FLOAT "
-    "DOUBLE"
-).split()  # fmt: skip
+
+
+def _mpi_type(dtype: _core.DType) -> str:
+    """MPI's name for elements; narrow floats are moved as integers, reduced as float32."""
+    if dtype.is_narrow_float:
+        return f"INT{8 * dtype.itemsize}_T"
+    named = {"bool": "UINT8_T", "float32": "FLOAT", "float64": "DOUBLE"}
+    return named.get(dtype.name) or f"{dtype.name.upper()}_T"
+
+
+#: In the order of the core's dtypes.
+_DTYPES = [_mpi_type(dtype) for dtype in _core.dtypes() if not dtype.is_complex]
 #: Where launchers say how many processes they have started.
 _SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "WORLD_SIZE", "SLURM_NTASKS")
 #: What is set beside it for a process that was launched, where others may set the size too.

@@ -15,7 +15,7 @@ import sys
 import types
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
@@ -95,9 +95,14 @@ def _signature(value: Any, tensors: list[Tensor], objects: list[Any]) -> Any:
         tensors.append(value)
         return (value.dtype.name, value.shape)
     if isinstance(value, (tuple, list)):
-        return (type(value).__name__, *(_signature(v, tensors, objects) for v in value))
+        kind = _kind(value, objects)
+        return (kind, *(_signature(v, tensors, objects) for v in value))
     if isinstance(value, dict):
-        return ("dict", *((k, _signature(v, tensors, objects)) for k, v in value.items()))
+        kind = _kind(value, objects)
+        return (
+            kind,
+            *((type(k), k, _signature(v, tensors, objects)) for k, v in value.items()),
+        )
     if value is None or isinstance(value, (bool, int, float, str, complex, np.generic)):
         return (type(value).__name__, repr(value))
     if isinstance(value, np.ndarray):
@@ -110,10 +115,19 @@ def _signature(value: Any, tensors: list[Tensor], objects: list[Any]) -> Any:
     return ("object", id(value), _state(value, objects, set()))
 
 
+def _kind(value: Any, objects: list[Any]) -> Any:
+    """Which container it is; one of a class of its own may have attributes."""
+    kind = type(value)
+    if kind in (tuple, list, dict):
+        return kind
+    objects.append(kind)
+    return (id(kind), _state(_attributes(value), objects, set()))
+
+
 def _state(value: Any, objects: list[Any], seen: set[int]) -> Any:
-    """What an object holds, by value: attributes, elements, numbers. Tensors are those that they are
-    (what is written to them is seen), and so is what has no attributes, is code or counts its changes
-    itself, as cells do."""
+    """What an object holds, by value: attributes, elements, numbers, what a function closes over. Tensors
+    are those that they are (what is written to them is seen), and so are modules, and cells, which count
+    their changes themselves. Raises _Unhashable for an iterator whose place nothing tells."""
     if value is None or isinstance(value, (bool, int, float, str, complex, bytes, np.generic)):
         return (type(value).__name__, repr(value))
     if isinstance(value, np.ndarray) and value.dtype != object:
@@ -124,23 +138,43 @@ def _state(value: Any, objects: list[Any], seen: set[int]) -> Any:
     if id(value) in seen or isinstance(value, Tensor) or _is_opaque(value):
         return id(value)
     seen.add(id(value))
+
+    def of(*parts: Any) -> tuple[Any, ...]:
+        return tuple(_state(part, objects, seen) for part in parts)
+
+    if isinstance(value, types.MethodType):
+        return ("method", *of(value.__func__, value.__self__))
+    attributes = _attributes(value)  # (asking makes the dict that some reduce to)
+    held: Any = ()
     if isinstance(value, (tuple, list)):
-        return (type(value).__name__, *(_state(v, objects, seen) for v in value))
-    if isinstance(value, (set, frozenset)):
-        return (type(value).__name__, frozenset(_state(v, objects, seen) for v in value))
-    if isinstance(value, dict):
-        return (
-            "dict",
-            *(
-                (id(k), _state(k, objects, seen), _state(v, objects, seen))
-                for k, v in value.items()
-            ),
-        )
-    names = [n for c in type(value).__mro__ for n in _slots_of(c)]
-    held = {n: getattr(value, n) for n in names if hasattr(value, n)} | getattr(
-        value, "__dict__", {}
-    )
-    return (id(value), *((n, _state(v, objects, seen)) for n, v in held.items()))
+        held = (type(value).__name__, *of(*value))
+    elif isinstance(value, (set, frozenset)):
+        held = (type(value).__name__, frozenset(of(*value)))
+    elif isinstance(value, dict):
+        held = ("dict", *((id(k), *of(k, v)) for k, v in value.items()))
+    elif isinstance(value, types.FunctionType):
+        held = of(value.__defaults__, value.__kwdefaults__, *_closed_over(value))
+    elif isinstance(value, types.BuiltinFunctionType):
+        held = of(value.__self__)
+    elif not isinstance(value, type):
+        held = (*of(*_reduced(value)), *of(type(value)))
+    name = () if isinstance(value, (tuple, list, dict, set, frozenset)) else (id(value),)
+    return (*name, held, *((n, *of(v)) for n, v in attributes.items()))
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """An object's own attributes; of a class its data."""
+    if isinstance(value, type):
+        own = [vars(c) for c in reversed(value.__mro__) if not _is_opaque(c)]
+        return {
+            n: v
+            for names in own
+            for n, v in names.items()
+            if n[:2] != "__" and not callable(v) and not hasattr(v, "__get__")
+        }
+    slots = [n for c in type(value).__mro__ for n in _slots_of(c)]
+    held = {n: getattr(value, n) for n in slots if hasattr(value, n)}
+    return held | getattr(value, "__dict__", {})
 
 
 def _slots_of(cls: type) -> list[str]:
@@ -148,15 +182,42 @@ def _slots_of(cls: type) -> list[str]:
     return [n for n in ([slots] if isinstance(slots, str) else slots) if n[:2] != "__"]
 
 
-_CODE = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+def _closed_over(function: types.FunctionType) -> list[Any]:
+    """What is in a function's cells; one may be empty."""
+    return [c.cell_contents for c in function.__closure__ or () if c != types.CellType()]
+
+
+def _reduced(value: Any) -> tuple[Any, ...]:
+    """What pickle would keep of an object whose type says so: a deque's elements, a generator's place."""
+    kind = type(value)
+    if kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__:
+        if isinstance(value, Iterator) and not _attributes(value):
+            raise _Unhashable
+        return ()
+    try:
+        found = value.__reduce_ex__(2)
+    except Exception:  # not to be kept: a file, a lock
+        if isinstance(value, Iterator):
+            raise _Unhashable from None
+        return ()
+    if isinstance(found, str):
+        return (found,)
+    function, given, state, items, pairs = (*found, None, None, None)[:5]
+    return (function, given, state, list(items or ()), list(pairs or ()))
 
 
 def _is_opaque(value: Any) -> bool:
-    if isinstance(value, (tuple, list, dict, set, frozenset)):
-        return False
-    own = any(c.__module__.partition(".")[0] == "gradcell" for c in type(value).__mro__)
-    held = hasattr(value, "__dict__") or any(map(_slots_of, type(value).__mro__))
-    return own or not held or isinstance(value, (*_CODE, enum.Enum))
+    kind = value if isinstance(value, type) else type(value)
+    if kind.__module__.partition(".")[0] == "gradcell":
+        return True
+    if isinstance(value, type):
+        return not kind.__flags__ & _HEAP_TYPE
+    own = getattr(kind, "_counts_its_changes", False)
+    return own or isinstance(value, (types.ModuleType, enum.Enum))
+
+
+#: CPython's flag of classes that a class statement makes, whose attributes can be set.
+_HEAP_TYPE = 1 << 9
 
 
 class _Compiled:
@@ -291,18 +352,22 @@ def function_name(fn: Any) -> str:
     return getattr(fn, "__qualname__", None) or type(fn).__name__
 
 
-_caches: weakref.WeakKeyDictionary[Any, dict[Any, CompiledCache]] = weakref.WeakKeyDictionary()
+#: By the owner's id while it lives: equal owners are two.
+_caches: dict[int, tuple[weakref.ref[Any], dict[Any, CompiledCache]]] = {}
 
 
 def cache_for(fn: Any, key: Any) -> CompiledCache:
     """The cache of a transform of fn; `key` says which transform. It lives as long as fn."""
     owner = getattr(fn, "__self__", fn)
-    extra = getattr(fn, "__name__", None) if owner is not fn else None
-    try:
-        caches = _caches.setdefault(owner, {})
-    except TypeError:  # no weak references to it
-        return CompiledCache(function_name(fn))
-    return caches.setdefault((key, extra), CompiledCache(function_name(fn)))
+    method = None if owner is fn else getattr(fn, "__func__", getattr(fn, "__name__", None))
+    number = id(owner)
+    if number not in _caches:
+        try:
+            gone = weakref.ref(owner, lambda _: _caches.pop(number, None))
+        except TypeError:  # no weak references to it
+            return CompiledCache(function_name(fn))
+        _caches[number] = (gone, {})
+    return _caches[number][1].setdefault((key, method), CompiledCache(function_name(fn)))
 
 
 def run(
@@ -371,8 +436,9 @@ def jit(
 def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: Any) -> Any:
     """Compiles a function: @jit or jit(fn).
 
-    It is traced once for each signature (dtypes and shapes of tensors, values of everything else, plain
-    objects and sets among it, which parameters); later calls skip Python. The MOST_FORMS forms used last
+    It is traced once for each signature (dtypes and shapes of tensors, which parameters, and everything else
+    by value: what plain objects, their classes, containers, functions and methods hold; iterators and
+    generators of random numbers go on at every call); later calls skip Python. The MOST_FORMS forms used last
     are kept. A function that asks for a tensor's value, as in `if loss > 3`, is traced at every call
     instead, with one warning. Assignments to parameters, to elements of tensors and to attributes of
     cells are noticed, and what is set back, as by set_train, finds the form compiled before; whatever

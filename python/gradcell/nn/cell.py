@@ -67,6 +67,8 @@ class Cell(GraphMode):
     names.
     """
 
+    #: That compiled functions need not look for changed attributes.
+    _counts_its_changes = True
     #: Whether the class defines a derivative of its own: bprop(self, *inputs, output, gradient).
     has_bprop = False
     _cells: OrderedDict[str, Any]
@@ -87,6 +89,7 @@ class Cell(GraphMode):
         object.__setattr__(self, "_tuples", {})
         object.__setattr__(self, "_auto_prefix", auto_prefix)
         object.__setattr__(self, "_called", False)
+        object.__setattr__(self, "_made_at", _core.trace_clock())
         object.__setattr__(self, "_cast_to", None)  # what it computes in
         object.__setattr__(self, "_output_to", None)  # what it hands on, if computing elsewhere
         object.__setattr__(self, "_computes_in", None)  # while construct runs in another dtype
@@ -169,7 +172,7 @@ class Cell(GraphMode):
 
     def _changed(self, name: str, value: Any) -> None:
         """A plain attribute may steer construct: compiled forms must not outlive its change."""
-        if not self._called or name.startswith("_"):
+        if not self._may_be_read():
             return
         old = self.__dict__.get(name)
         if structure.same(old, value):
@@ -179,12 +182,16 @@ class Cell(GraphMode):
         else:
             structure.changed(self, name, old, value)
 
+    def _may_be_read(self) -> bool:
+        """Whether a trace may have read attributes: one has begun or ended since the cell was made."""
+        return self._made_at != _core.trace_clock()
+
     def _forget(self, name: str, keep: dict[str, Any] | None = None) -> None:
         """Drops an attribute; its place in `keep` stays, for what replaces it."""
         for holder in (self._cells, self._params, self._tuples, self.__dict__):
             if holder is not keep:
                 holder.pop(name, None)
-        if self._called:
+        if self._may_be_read():
             _core.bump_structure_version()
 
     def __getattr__(self, name: str) -> Any:

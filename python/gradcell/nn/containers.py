@@ -61,7 +61,7 @@ class _Numbered(Cell):
             self._add_cell(str(i), cell)
             if prefix and self._auto_prefix:
                 cell.update_parameters_name(f"{prefix}{i}.")
-        if self._called:
+        if self._may_be_read():
             _core.bump_structure_version()
 
     def __getitem__(self, index: int | slice) -> Any:

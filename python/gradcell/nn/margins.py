@@ -13,7 +13,8 @@ from gradcell.base.location import where
 from gradcell.nn.activations import activation_of
 from gradcell.nn.losses import LossBase, _optional
 from gradcell.ops.elements.activations import log_softmax
-from gradcell.ops.networks import margins as _functions
+from gradcell.ops.networks import ctc, margins as _functions
+from gradcell.ops.one_plan import in_float32
 from gradcell.ops.reductions.reductions import length
 
 __all__ = [
@@ -248,7 +249,7 @@ class CTCLoss(LossBase):
         if single:
             log_probs = _ops.reshape(log_probs, [log_probs.shape[0], 1, log_probs.shape[1]])
             targets = _ops.reshape(targets, [1, -1])
-        loss, _ = _functions.ctc_loss(
+        loss, _ = ctc.ctc_loss(
             log_probs,
             targets,
             input_lengths,
@@ -270,6 +271,7 @@ class DiceLoss(LossBase):
         super().__init__()
         self.smooth = arguments.number(smooth, "DiceLoss", "smooth", above=0)
 
+    @in_float32
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
         if logits.shape != labels.shape:
@@ -360,6 +362,7 @@ class FocalLoss(LossBase):
                 f"{where()}"
             )
 
+    @in_float32
     def construct(self, logits: Tensor, labels: Tensor) -> Tensor:
         self._check(logits=logits, labels=labels)
         n, classes = logits.shape[:2] if logits.ndim > 1 else (0, 0)

@@ -26,6 +26,7 @@ from gradcell.numpy.making import tri_indices, window
 from gradcell.numpy.mathematics import histogram, nanvar, polysum, total, without_nan
 from gradcell.numpy.shaping import concatenate, split
 from gradcell.ops.arrays.shaping import diagonal_or_matrix
+from gradcell.ops.one_plan import in_float32
 
 __all__ = [
     "amax", "amin", "append", "argmax", "argmin", "argwhere", "around", "array_str", "asarray",
@@ -209,6 +210,7 @@ def nanmean(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False)
     return ops.nanmean(floating(a), axis, keepdims, dtype=dtype)
 
 
+@in_float32
 def nanstd(
     a: Any, axis: Any = None, dtype: Any = None, ddof: Any = 0, keepdims: bool = False
 ) -> Tensor:

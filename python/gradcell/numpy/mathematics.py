@@ -23,7 +23,7 @@ from gradcell.numpy.conversion import (
     typed,
 )
 from gradcell.numpy.making import arange
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 
 _ops = _core.ops
 
@@ -136,6 +136,7 @@ def nanmin(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) 
     return _extreme_without_nan(a, axis, dtype, keepdims, math.inf, ops.amin)
 
 
+@in_float32
 def nanvar(
     a: Any, axis: Any = None, dtype: Any = None, ddof: int = 0, keepdims: bool = False
 ) -> Tensor:

@@ -104,9 +104,6 @@ def _with_form(
     return out
 
 
-_HALVES = (_core.float16, _core.bfloat16)
-
-
 def in_float32(function: Callable[P, R]) -> Callable[P, R]:
     """An op made of several others that computes half types in float32 and rounds the result once.
 
@@ -120,7 +117,7 @@ def in_float32(function: Callable[P, R]) -> Callable[P, R]:
             for a in (*args, *kwargs.values())
             if isinstance(a, _core.Tensor) and a.dtype.is_floating
         }
-        if len(kinds) != 1 or not kinds <= set(_HALVES):
+        if len(kinds) != 1 or not next(iter(kinds)).is_narrow_float:
             return function(*args, **kwargs)  # no halves, or a wider type beside them
         wide, narrow = [_in(a, kinds, _core.float32) for a in args], kinds.pop()
         named = {k: _in(a, (narrow,), _core.float32) for k, a in kwargs.items()}
@@ -130,6 +127,8 @@ def in_float32(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _in(value: Any, kinds: Collection[_core.DType], target: _core.DType) -> Any:
-    """Tensors of these dtypes cast; anything else as it is."""
+    """Tensors of these dtypes cast, in tuples too; anything else as it is."""
+    if isinstance(value, tuple):
+        return tuple(_in(v, kinds, target) for v in value)
     cast = isinstance(value, _core.Tensor) and value.dtype in kinds
     return _core.ops.cast(value, target) if cast else value

@@ -16,10 +16,11 @@ from gradcell.base import signposts
 from gradcell.base.convert import (
     dtype_of_numbers,
     dtype_of_numpy,
-    from_bfloat16_bits,
     from_gpu,
+    has_numpy_dtype,
     to_array,
     to_dtype,
+    values_of,
 )
 from gradcell.base.location import where
 from gradcell.base.symbol import Symbol
@@ -68,13 +69,13 @@ def asnumpy(self: Tensor) -> np.ndarray:
     being differentiated this asks for the value, which is computed there and then.
     """
     array = self._shared_numpy()
-    return from_bfloat16_bits(array) if self.dtype.name == "bfloat16" else array
+    return values_of(array, self.dtype)
 
 
 def _elements(self: Tensor) -> np.ndarray:
     """The same, to be read only."""
     array = self._numpy()
-    return from_bfloat16_bits(array) if self.dtype.name == "bfloat16" else array
+    return values_of(array, self.dtype)
 
 
 def item(self: Tensor) -> Any:
@@ -215,8 +216,8 @@ def _dlpack_device(self: Tensor) -> tuple[int, int]:
 def _cuda_array_interface(self: Tensor) -> dict[str, Any]:
     if _core.device_in_use() < 0:
         raise AttributeError("a Tensor has __cuda_array_interface__ with device_target='GPU' only")
-    if self.dtype.name == "bfloat16":
-        raise AttributeError("bfloat16 has no __cuda_array_interface__: use DLPack")
+    if not has_numpy_dtype(self.dtype):
+        raise AttributeError(f"{self.dtype.name} has no __cuda_array_interface__: use DLPack")
     code = np.zeros(0, self.dtype.name).dtype.str
     pointer = _core.device_pointer(self)
     # The elements are there: nobody has to wait for a stream.

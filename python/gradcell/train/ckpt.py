@@ -22,6 +22,7 @@ import numpy as np
 
 from gradcell import _core
 from gradcell._core import Tensor
+from gradcell.base.convert import little_endian
 from gradcell.base.location import where
 from gradcell.files.protobuf import WireError, field, fields, signed
 
@@ -183,12 +184,10 @@ def _value(entry: _Entry, content: memoryview, fail: Callable[[str], NoReturn]) 
             f"corrupted: the tensor {name!r} (byte {at}) has {len(content)} bytes for {label} of "
             f"shape {dims}"
         )
-    codes = {"bool": "?", "bfloat16": "<u2"}
-    code = codes.get(dtype.name) or np.dtype(dtype.name).newbyteorder("<")
     if dtype.name == "bool" and bytes(content).strip(b"\0\1"):
         fail(f"corrupted: the tensor {name!r} (byte {at}) holds bools that are neither 0 nor 1")
     try:
-        array = np.frombuffer(bytearray(content), code).reshape(dims)
+        array = np.frombuffer(bytearray(content), little_endian(dtype)).reshape(dims)
     except ValueError as error:  # more axes, or longer ones, than NumPy has
         fail(f"the tensor {name!r} (byte {at}) of shape {dims}: {error}")
     return _core.from_numpy(array, dtype)

@@ -20,6 +20,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
+from gradcell.base.convert import little_endian
 from gradcell.base.location import where
 from gradcell.communication.comm_func import part_of
 from gradcell.communication.management import get_rank
@@ -290,9 +291,7 @@ def _read(path: str) -> tuple[dict[str, Tensor], dict[str, str], dict[str, str]]
 
 
 def _tensor(data: bytes, dtype: _core.DType, shape: list[int]) -> Tensor:
-    codes = {"bool": "?", "bfloat16": "<u2"}
-    code = codes.get(dtype.name) or np.dtype(dtype.name).newbyteorder("<")
-    array = np.frombuffer(data, code).reshape(shape).copy()
+    array = np.frombuffer(data, little_endian(dtype)).reshape(shape).copy()
     return _core.from_numpy(array, dtype)
 
 

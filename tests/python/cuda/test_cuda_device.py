@@ -650,62 +650,6 @@ def test_the_comparison(process: Process) -> None:
     assert len(record) == 2 and all(row["gradcell"]["ms"] > 0 for row in record.values())
 
 
-@pytest.mark.parametrize(("version", "extra"), [("12040", "cuda12"), ("13000", "cuda13")])
-def test_the_script_takes_the_extra_that_suits_the_driver(
-    process: Process, version: str, extra: str
-) -> None:
-    """bench/gpu.sh: what it runs, in which order and where, and that a failure is its own."""
-    folder = process.folder
-    (folder / "libcuda.so.1").symlink_to(process.environment["GRADCELL_CUDA_DRIVER"])
-    python = folder / "python"
-    python.write_text(
-        f"""#!/bin/sh
-echo "$(pwd): $@" >> {folder}/calls
-case "$1 $2" in "-c "*) exec {sys.executable} "$@";; "-m pytest") exit 3;; esac
-"""
-    )
-    python.chmod(0o755)
-    sanitizer = folder / "compute-sanitizer"
-    sanitizer.write_text(
-        f"""#!/bin/sh
-while [ "${{1#/}}" = "$1" ]; do shift; done
-echo "$(pwd): checked $@" >> {folder}/calls
-"""
-    )
-    sanitizer.chmod(0o755)
-    script = TESTS.parent / "bench" / "gpu.sh"
-    environment = {
-        **process.environment,
-        "PYTHON": str(python),
-        "PATH": f"{folder}:{os.environ['PATH']}",
-        "FAKE_CUDA_VERSION": version,
-        "LD_LIBRARY_PATH": str(folder),
-        "PIP_OPTIONS": "--no-index --no-deps",
-    }
-    done = subprocess.run(
-        ["sh", str(script), str(folder / "results")],
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 3, done.stderr
-    calls = [
-        c
-        for c in (folder / "calls").read_text().splitlines()
-        if re.search(": (-m|checked)|bench", c)
-    ]
-    root, results = TESTS.parent, folder / "results"
-    assert calls[0] == f"{root}: -m pip install --quiet --no-index --no-deps .[test,{extra}]"
-    assert calls[1] == f"{results}: -m gradcell info"
-    suite = f"-m pytest -p no:cacheprovider -m cuda {root}/tests/python/cuda/test_cuda_gpu.py"
-    assert calls[2].startswith(f"{results}: {suite}")
-    assert calls[3] == f"{results}: checked {python} {suite}"  # by compute-sanitizer
-    assert calls[4].startswith(f"{results}: {root}/bench/gpu_bench.py --tests gpu-tests.xml")
-    assert calls[5] == f"{results}: {root}/bench/gpu_compare.py --json gpu_compare.json"
-    for name in ("gpu.txt", "gpu_compare.txt", "sanitizer.txt"):
-        assert (results / name).exists()
-
-
 # The command line
 
 

@@ -100,6 +100,46 @@ CASES["an embedding's gradient"] = (
     lambda i, w: [2 * wide(w) * np.bincount(i.ravel(), minlength=80)[:, None]],
 )
 
+# Places in ordered lines -------------------------------------------------------------------------
+
+
+def places(line: np.ndarray, x: np.ndarray, right: bool) -> list[np.ndarray]:
+    """NumPy's order, in which NaN is last, row by row."""
+    side = "right" if right else "left"
+    rows = [np.searchsorted(a, v, side) for a, v in zip(line, x, strict=True)]
+    return [np.array(rows)]
+
+
+def with_nans(x: np.ndarray) -> np.ndarray:
+    return np.where(rng.uniform(size=x.shape) < 0.2, np.nan, x).astype(x.dtype)
+
+
+for right in (False, True):
+    side = "right" if right else "left"
+    for dtype in ("float32", "float64", "float16", "int32", "int8", "int64"):
+        line, x = (values(3, n, dtype=dtype) for n in (57, 40))
+        x[:, :20] = line[:, :20]  # equal ones
+        if dtype.startswith("float"):
+            line, x = with_nans(line), with_nans(x)
+        CASES[f"places {dtype} {side}"] = (
+            lambda a, v, right=right: core.place_in_line(a, v, right),
+            [np.sort(line), x],
+            lambda a, v, right=right: places(a, v, right),
+        )
+    CASES[f"places of large integers {side}"] = (
+        lambda a, v, right=right: core.place_in_line(a, v, right),
+        [
+            np.array([[1, 5, 2**63, 2**63 + 9]], np.uint64),
+            np.array([[0, 2**63, 2**64 - 1]], np.uint64),
+        ],
+        lambda a, v, right=right: places(a, v, right),
+    )
+    CASES[f"places in lines of {side}"] = (
+        lambda a, v, right=right: core.place_in_line(ops.sin(a), v * 2.0, right),
+        [np.linspace(-1.5, 1.5, 5000, dtype=np.float32)[None], values(1, 70)],
+        lambda a, v, right=right: places(np.sin(a), v * np.float32(2), right),
+    )
+
 # Scans -------------------------------------------------------------------------------------------
 
 

@@ -95,10 +95,25 @@ def test_derivatives_of_bessel_functions(name):
     np.testing.assert_allclose(found, SLOPES[name](x), 1e-11)
 
 
+@pytest.mark.parametrize("name", ["i0", "i1", "j0", "j1"])
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_bessel_functions_are_smooth_at_zero(name, zero):
+    """Derivatives of the orders 1 to 4 there, by their series (Abramowitz and Stegun, 9.1.10, 9.6.10)."""
+    sign = -1.0 if name[0] == "j" else 1.0
+    even, odd = [0, sign / 2, 0, 3 / 8], [1 / 2, 0, sign * 3 / 8, 0]
+    f = getattr(ops, f"bessel_{name}")
+    for wanted in odd if name[1] == "1" else even:
+        f = gc.grad(f)
+        np.testing.assert_allclose(f(Tensor(zero, gc.float64)).asnumpy(), wanted, atol=1e-14)
+
+
 def test_signs_of_bessel_functions():
     x = Tensor([-2.0, 0.0], gc.float64)
     np.testing.assert_allclose(ops.bessel_j1(x).asnumpy(), scipy.special.j1([-2.0, 0.0]), 1e-14)
     np.testing.assert_allclose(ops.bessel_i1(x).asnumpy(), scipy.special.i1([-2.0, 0.0]), 1e-14)
+    for name in ("i0e", "i1e"):
+        both = getattr(ops, f"bessel_{name}")(Tensor([np.inf, -np.inf]))
+        np.testing.assert_array_equal(both.asnumpy(), [0, 0])
     np.testing.assert_array_equal(ops.bessel_k0(x).asnumpy(), [np.nan, np.inf])
     np.testing.assert_array_equal(ops.bessel_y1(x).asnumpy(), [np.nan, -np.inf])
 

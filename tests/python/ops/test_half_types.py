@@ -133,3 +133,81 @@ def test_norms_and_losses(kind: str, name: str, dtype: Any) -> None:
     found = got.asnumpy() if got.dtype != gc.bfloat16 else got.float().asnumpy()
     scale = np.abs(wanted).max()
     np.testing.assert_allclose(found / scale, wanted / scale, atol=4 * ulp)
+
+
+#: Losses and other composites: numbers, and a function of them, of any dtype.
+LARGE, SMALL = RNG.standard_normal((2, 64, 3)) * 300, RNG.standard_normal((2, 64, 3))
+SHARES = np.exp(SMALL[0]) / np.exp(SMALL[0]).sum(1, keepdims=True)
+TARGETS, LENGTHS = Tensor([[1, 2], [2, 1]], gc.int32), Tensor([2, 2], gc.int32)
+STEPS = np.log(np.full((6, 2, 3), 1 / 3))
+COMPOSITES: dict[str, tuple[tuple[np.ndarray, ...], Callable[..., Any]]] = {
+    "cosine_embedding_loss": (
+        (LARGE[0], LARGE[1]),
+        lambda x, y: ops.cosine_embedding_loss(x, y, Tensor([1, -1] * 32, gc.int32)),
+    ),
+    "triplet_margin_loss": (
+        (LARGE[0], LARGE[1], LARGE[0, ::-1]),
+        lambda x, y, z: ops.triplet_margin_loss(x, y, z),
+    ),
+    "margin_ranking_loss": (
+        (SMALL[0], SMALL[1]),
+        lambda x, y: ops.margin_ranking_loss(x, y, ops.sign(y), reduction="sum") / 64,
+    ),
+    "soft_margin_loss": (
+        (SMALL[0] * 1000, SMALL[1]),
+        lambda x, y: ops.soft_margin_loss(x, ops.sign(y), reduction="sum") / 1000,
+    ),
+    "multilabel_soft_margin_loss": (
+        (SMALL[0], np.abs(np.sign(SMALL[1]))),
+        lambda x, y: ops.multilabel_soft_margin_loss(x, y),
+    ),
+    "gaussian_nll_loss": (
+        (SMALL[0], SMALL[1], np.abs(SMALL[0]) + 0.5),
+        lambda x, y, v: ops.gaussian_nll_loss(x, y, v),
+    ),
+    "poisson_nll_loss": (
+        (SMALL[0], np.abs(SMALL[1])),
+        lambda x, y: ops.poisson_nll_loss(x, y),
+    ),
+    "ctc_loss": (
+        (STEPS,),
+        lambda x: ops.ctc_loss(x, TARGETS, Tensor([6, 6], gc.int32), LENGTHS)[0],
+    ),
+    "DiceLoss": ((LARGE[0] / 100, LARGE[1] / 100), lambda x, y: nn.DiceLoss()(x, y)),
+    "FocalLoss": ((SMALL[0], SHARES), lambda x, y: nn.FocalLoss()(x, y)),
+    "iou": (
+        (np.array([[0.0, 0, 600, 500]]), np.array([[100.0, 50, 700, 400]])),
+        lambda x, y: ops.iou(x, y),
+    ),
+    "cross": (
+        (np.array([300.0, 200, 1]), np.array([301.0, 200, 2])),
+        lambda x, y: ops.cross(x, y),
+    ),
+    "det": ((np.array([[300.0, 299], [301, 300]]),), lambda x: ops.det(x)),
+    "nanstd": ((LARGE[0],), lambda x: gc.numpy.nanstd(x)),
+}
+
+
+@pytest.mark.parametrize("dtype", [gc.float16, gc.bfloat16], ids=str)
+@pytest.mark.parametrize("name", COMPOSITES)
+def test_composites(name: str, dtype: Any) -> None:
+    """The value and the gradient of numbers that the half type holds are those of float64, rounded once."""
+    numbers, function = COMPOSITES[name]
+    ulp = 2.0**-10 if dtype == gc.float16 else 2.0**-7
+    half = [Tensor(a, dtype) for a in numbers]
+    wide = [t.astype(gc.float64) for t in half]
+    weight = 1000.0  # so that gradients are no subnormal numbers
+    for f in (
+        function,
+        gc.grad(lambda *xs: (function(*xs) * weight).sum(), tuple(range(len(half)))),
+    ):
+        found, wanted = f(*half), f(*wide)
+        pairs = zip(found, wanted, strict=True) if isinstance(found, tuple) else [(found, wanted)]
+        for a, b in pairs:
+            exact = b.asnumpy()
+            assert a.dtype == dtype
+            if np.abs(exact).max() < 6e4:
+                scale = max(np.abs(exact).max(), 1e-3)
+                np.testing.assert_allclose(
+                    a.astype(gc.float64).asnumpy() / scale, exact / scale, atol=4 * ulp
+                )

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import array
+import collections
 import dataclasses
+import functools
+import random
+import types
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -109,6 +114,9 @@ class Plain:
         self.scale, self.table, self.more = scale, {"a": [1.0]}, [scale]
         self.array = np.zeros(3)
 
+    def get(self) -> float:
+        return self.scale
+
 
 class Slotted:
     __slots__ = ("more", "scale")
@@ -167,6 +175,226 @@ def test_containers_and_arrays_of_objects_count_by_value() -> None:
     o.itself = o  # round in a circle
     assert float(compiled(Tensor(0.0), o, names)) == 9.0
     assert len(calls) == 5
+
+
+class Settings:
+    scale = 1.0
+
+
+def reader() -> Any:
+    """A function that says what it closes over, or puts there."""
+    held = [1.0]
+
+    def read(value: float | None = None) -> float:
+        if value is not None:
+            held[0] = value
+        return held[0]
+
+    return read
+
+
+def marked() -> Any:
+    def read() -> float:
+        return float(read.scale)
+
+    read.scale = 1.0  # type: ignore[attr-defined]
+    return read
+
+
+#: What is made, changed from 1 to 5, and read.
+CHANGED: dict[str, tuple[Any, Any, Any]] = {
+    "bytearray": (
+        lambda: bytearray(b"\1"),
+        lambda o: o.__setitem__(0, 5),
+        lambda o: o[0],
+    ),
+    "array": (
+        lambda: array.array("d", [1.0]),
+        lambda o: o.__setitem__(0, 5.0),
+        lambda o: o[0],
+    ),
+    "deque": (
+        lambda: collections.deque([1.0]),
+        lambda o: o.append(o.popleft() + 4.0),
+        lambda o: o[0],
+    ),
+    "counter": (
+        lambda: collections.Counter("a"),
+        lambda o: o.update("aaaa"),
+        lambda o: o["a"],
+    ),
+    "partial": (
+        lambda: functools.partial(Plain.get, Plain(1.0)),
+        lambda o: setattr(o.args[0], "scale", 5.0),
+        lambda o: o(),
+    ),
+    "method": (
+        lambda: Plain(1.0).get,
+        lambda o: setattr(o.__self__, "scale", 5.0),
+        lambda o: o(),
+    ),
+    "method of a list": (
+        lambda: [1.0].__getitem__,
+        lambda o: o.__self__.__setitem__(0, 5.0),
+        lambda o: o(0),
+    ),
+    "closure": (reader, lambda o: o(5.0), lambda o: o()),
+    "function": (marked, lambda o: setattr(o, "scale", 5.0), lambda o: o()),
+    "class": (
+        lambda: type("Local", (Settings,), {}),
+        lambda o: setattr(o, "scale", 5.0),
+        lambda o: o.scale,
+    ),
+    "class of an object": (
+        lambda: type("Local", (Settings,), {})(),
+        lambda o: setattr(type(o), "scale", 5.0),
+        lambda o: o.scale,
+    ),
+    "list with attributes": (
+        lambda: type("Named", (list,), {"scale": 1.0})(),
+        lambda o: setattr(o, "scale", 5.0),
+        lambda o: o.scale,
+    ),
+    "cell": (
+        lambda: Scaled(1.0),
+        lambda o: setattr(o, "scale", 5.0),
+        lambda o: o.scale,
+    ),
+    "cell's own": (
+        lambda: Scaled(1.0),
+        lambda o: setattr(o, "_scale", 5.0),
+        lambda o: o._scale,
+    ),
+}
+
+
+class Scaled(nn.Cell):
+    def __init__(self, scale: float) -> None:
+        super().__init__()
+        self.scale = self._scale = scale
+
+
+@pytest.mark.parametrize("kind", CHANGED)
+def test_arguments_that_change_count_by_value(kind: str) -> None:
+    make, change, read = CHANGED[kind]
+    calls = []
+
+    def f(x: Tensor, o: Any) -> Tensor:
+        calls.append(1)
+        return x * read(o)
+
+    for wrapped in (lambda o: o, lambda o: {"inside": Options(1.0, [o])}):
+        o = make()
+        compiled, given = gc.jit(functools.partial(lambda o, x, given: f(x, o), o)), wrapped(o)
+        for _ in range(2):
+            assert float(compiled(Tensor(1.0), given)) == 1.0
+        assert len(calls) == 1
+        change(o)
+        for _ in range(2):
+            assert float(compiled(Tensor(1.0), given)) == 5.0
+        assert len(calls) == 2
+        calls.clear()
+
+
+def test_classes_of_one_name_are_not_confused() -> None:
+    one = collections.namedtuple("Pair", "first second")(Tensor(1.0), Tensor(2.0))
+    other = collections.namedtuple("Pair", "second first")(Tensor(1.0), Tensor(2.0))
+    compiled = gc.jit(lambda p: p.first - p.second)
+    assert [float(compiled(p)) for p in (one, other, one)] == [-1.0, 1.0, -1.0]
+    keys = gc.jit(lambda d: sum(v * (1 if k is True else 2) for k, v in d.items()))
+    assert [float(keys({k: Tensor(1.0)})) for k in (True, 1, True)] == [1.0, 2.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: iter([1, 2, 3]), lambda: (i for i in (1, 2, 3)), lambda: map(int, "123")]
+)
+def test_an_iterator_goes_on_at_every_call(make: Any) -> None:
+    compiled, o = gc.jit(lambda x, o: x * next(o)), make()
+    assert [int(compiled(Tensor(1), o)) for _ in range(3)] == [1, 2, 3]
+
+
+def test_generators_of_numbers_go_on_at_every_call() -> None:
+    for o, other in [
+        (random.Random(1), random.Random(1)),
+        (np.random.default_rng(1), np.random.default_rng(1)),
+    ]:
+        compiled = gc.jit(lambda x, o: x * o.random())
+        found = [float(compiled(Tensor(1.0, gc.float64), o)) for _ in range(3)]
+        assert found == [other.random() for _ in range(3)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Named:
+    """Equal to others of its name."""
+
+    name: str
+    scale: float = dataclasses.field(compare=False)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return (self.scale * x * x).sum()
+
+    def method(self, x: Tensor) -> Tensor:
+        return self(x)
+
+
+@pytest.mark.parametrize(
+    "transform", [gc.grad, gc.vmap, gc.jacrev, gc.jacfwd, gc.hessian, gc.laplacian, gc.jit]
+)
+def test_functions_that_are_equal_are_two(transform: Any) -> None:
+    x = Tensor([1.0, 2.0])
+    pairs = [
+        [Named("f", 1.0), Named("f", 2.0)],
+        [Named("f", k).method for k in (1.0, 2.0)],
+    ]
+    owner = Named("f", 1.0)
+    pairs.append([types.MethodType(lambda s, x, k=k: k * s(x), owner) for k in (1.0, 2.0)])
+    gc.set_context(mode=gc.GRAPH_MODE)
+    try:
+        for pair in pairs:
+            found = [transform(f)(x).asnumpy() for f in pair]
+            np.testing.assert_allclose(found[1], 2 * found[0])
+            assert np.abs(found[0]).max() > 0
+    finally:
+        gc.set_context(mode=gc.PYNATIVE_MODE)
+
+
+class Outer(nn.Cell):
+    """Reads what a cell below holds, without calling it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = Scaled(1.0)
+
+    def construct(self, x: Tensor) -> Tensor:
+        return x * self.inner.scale * self.inner._scale
+
+
+@pytest.mark.parametrize("mode", [gc.PYNATIVE_MODE, gc.GRAPH_MODE])
+def test_attributes_of_cells_that_are_read_and_never_called(mode: int) -> None:
+    outside = Scaled(1.0)
+    net = Outer()
+    gc.set_context(mode=mode)
+    try:
+        for f in (net, gc.jit(net), gc.jit(lambda x: x * outside.scale)):
+            assert float(f(Tensor(2.0))) == 2.0
+            net.inner.scale = outside.scale = 5.0
+            assert float(f(Tensor(2.0))) == 10.0
+            net.inner.scale = outside.scale = 1.0
+            assert float(f(Tensor(2.0))) == 2.0
+        net.inner._scale = 7.0
+        assert float(gc.jit(net)(Tensor(2.0))) == float(net(Tensor(2.0))) == 14.0
+    finally:
+        gc.set_context(mode=gc.PYNATIVE_MODE)
+
+
+def test_cells_that_are_made_while_traced_may_be_set_up() -> None:
+    def f(x: Tensor) -> Tensor:
+        cell = Scaled(2.0)
+        cell.scale = 3.0
+        return x * cell.scale
+
+    with silence():
+        assert float(gc.jit(f)(Tensor(1.0))) == 3.0
 
 
 def test_a_tensor_of_an_object_is_the_one_that_it_is() -> None:

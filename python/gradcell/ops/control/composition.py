@@ -370,7 +370,7 @@ def _length(x: Tensor, order: float) -> Tensor:
 
 def _single(x: Tensor) -> Tensor:
     """Half types as float32, in which their norm does not overflow."""
-    return _ops.cast(x, _core.float32) if x.dtype in (_core.float16, _core.bfloat16) else x
+    return _ops.cast(x, _core.float32) if x.dtype.is_narrow_float else x
 
 
 @one_plan

@@ -128,7 +128,9 @@ def _made(kind: str, order: int, scaled: bool) -> Any:
     def function(x: Any) -> Tensor:
         given = arguments.floating(arguments.tensor(x, name, "x"))
         t = _ops.cast(given, _core.float64)
-        size = _ops.abs(t) if at_zero is None else _ops.where(_ops.greater(t, 0), t, 1.0)
+        # Even and odd functions are smooth at 0: no |x|, whose derivative is 0 there.
+        below = _ops.less(t, 0) if at_zero is None else _ops.less_equal(t, 0)
+        size = _ops.where(below, _ops.neg(t) if at_zero is None else 1.0, t)
         beyond = _ops.greater(size, _FAR)
         y = _ops.where(
             beyond,
@@ -139,8 +141,12 @@ def _made(kind: str, order: int, scaled: bool) -> Any:
             y = _ops.mul(y, _ops.exp(size if kind == "i" else _ops.neg(size)))
         if at_zero is not None:
             y = _ops.where(_ops.greater(t, 0), y, _ops.where(_ops.equal(t, 0), at_zero, math.nan))
-        elif order:
-            y = _ops.mul(y, _ops.sign(t))
+            return _ops.cast(y, given.dtype)
+        if scaled:  # times 1; the factor e^-|x| has the derivative 0 at 0, as |x| has
+            rest = _ops.where(beyond, 0.0, _ops.sub(size, _ops.abs(t)))
+            y = _ops.mul(y, _ops.exp(rest))
+        if order:
+            y = _ops.where(below, _ops.neg(y), y)
         return _ops.cast(y, given.dtype)
 
     function.__name__ = function.__qualname__ = name

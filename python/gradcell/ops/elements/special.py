@@ -6,12 +6,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.convert import limits
+from gradcell.base.convert import gap_at_one, limits
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.reductions import reductions
@@ -329,8 +327,7 @@ def inv(x: Any) -> Tensor:
 def eps(x: Any) -> Tensor:
     """The gap between 1 and the next number of x's dtype, in x's shape."""
     t = arguments.tensor(x, "Eps", "x")
-    size = {"bfloat16": 2.0**-7}.get(t.dtype.name) or float(np.finfo(t.dtype.name).eps)
-    return _ops.full(list(t.shape), size, t.dtype)
+    return _ops.full(list(t.shape), gap_at_one(t.dtype), t.dtype)
 
 
 def float_status(x: Any) -> Tensor:

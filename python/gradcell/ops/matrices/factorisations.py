@@ -21,7 +21,7 @@ from gradcell.base.location import where
 from gradcell.derivatives.own_derivatives import Pullback, call, fitted
 from gradcell.ops.arrays import shaping
 from gradcell.ops.elements import complex_numbers
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 
 _ops = _core.ops
 
@@ -321,6 +321,7 @@ def det(input: Any) -> Tensor:
 
 
 @one_plan
+@in_float32
 def _small_det(x: Tensor, n: int) -> Tensor:
     """By the first row (Laplace)."""
     if n == 0:

@@ -17,7 +17,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import DType, Tensor
 from gradcell.base import arguments
-from gradcell.base.convert import to_dtype
+from gradcell.base.convert import has_numpy_dtype, to_dtype
 from gradcell.base.location import where
 from gradcell.ops.arrays import shaping
 from gradcell.ops.elements.complex_numbers import part
@@ -35,7 +35,7 @@ def _pairs(x: Tensor, owner: str) -> Tensor:
     """Any tensor as pairs; integers and float16 count as float32. Raises TypeError for others."""
     if x.dtype.is_complex:
         return _ops.view_as_real(x)
-    if x.dtype.name in ("bool", "bfloat16"):
+    if x.dtype.name == "bool" or not has_numpy_dtype(x.dtype):
         raise TypeError(f"For '{owner}', the input must not be {x.dtype}{where()}")
     wide = x.dtype if x.dtype == _core.float64 else _core.float32
     column = _ops.reshape(_ops.cast(x, wide), [*x.shape, 1])

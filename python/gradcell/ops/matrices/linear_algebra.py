@@ -15,7 +15,7 @@ from gradcell.base.location import where
 from gradcell.ops.arrays import shaping
 from gradcell.ops.elements import complex_numbers
 from gradcell.ops.matrices import products
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.reductions import reductions
 
 _ops = _core.ops
@@ -79,6 +79,7 @@ def kron(input: Any, other: Any) -> Tensor:
 
 
 @one_plan
+@in_float32
 def cross(input: Any, other: Any, dim: Any = None) -> Tensor:
     """The vector products along dim, of size 3; None: along the first dimension of that size."""
     a, b = arguments.tensor(input, "cross"), arguments.tensor(other, "cross", "other")

@@ -16,7 +16,7 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where
 from gradcell.ops.arrays import shaping
-from gradcell.ops.one_plan import one_plan
+from gradcell.ops.one_plan import in_float32, one_plan
 
 _ops = _core.ops
 
@@ -35,6 +35,7 @@ def _columns(x: Tensor) -> tuple[Tensor, ...]:
 
 
 @one_plan
+@in_float32
 def iou(anchor_boxes: Any, gt_boxes: Any, mode: str = "iou") -> Tensor:
     """The overlap of each gt box (rows) with each anchor box (columns): the intersection's area over
     that of the union ('iou') or of the gt box ('iof'); pixels at both ends belong to a box."""

@@ -76,7 +76,7 @@ def _prod(x: Tensor, axis: Any, keep_dims: bool) -> Tensor:
     axes = arguments.axes_of(_axes(axis), x.ndim, "ReduceProd")
     if x.dtype.is_complex:
         return _complex_prod(x, axes, keep_dims)
-    half = x.dtype in (_core.float16, _core.bfloat16)
+    half = x.dtype.is_narrow_float
     product = _ops.reduce_prod(_ops.cast(x, _core.float32) if half else x, axes, keep_dims)
     return _ops.cast(product, x.dtype)
 

@@ -9,7 +9,7 @@ import numpy as np
 from gradcell import _core
 from gradcell._core import Tensor
 from gradcell.base import arguments
-from gradcell.base.convert import to_dtype
+from gradcell.base.convert import has_numpy_dtype, to_dtype
 from gradcell.base.location import where
 from gradcell.ops.arrays import indexing, shaping
 from gradcell.ops.elements import complex_numbers
@@ -232,7 +232,7 @@ def histc(input: Any, bins: int = 100, min: float = 0.0, max: float = 0.0) -> Te
 
 def _narrow(dtype: _core.DType) -> _core.DType:
     """What the edges between elements of this dtype are rounded to, as NumPy does."""
-    if dtype == _core.bfloat16:
+    if not has_numpy_dtype(dtype):
         return _core.float32  # type: ignore[no-any-return]
     return dtype if dtype.is_floating else _core.float64  # type: ignore[no-any-return]
 
