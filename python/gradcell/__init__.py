@@ -23,7 +23,6 @@ from gradcell.compilation.compiled import jit  # noqa: E402
 from gradcell.context import *  # noqa: E402, F403
 from gradcell.derivatives.transform import get_grad, grad, jvp, value_and_grad, vjp  # noqa: E402
 from gradcell.dtype import *  # noqa: E402, F403
-from gradcell.show.inspect import draw_graph, graph_text, plan_text  # noqa: E402
 from gradcell.tensors.parameter import Parameter, ParameterTuple  # noqa: E402
 from gradcell.tensors.tensor import from_dlpack, from_numpy, tensor  # noqa: E402
 
@@ -153,6 +152,11 @@ if _typing.TYPE_CHECKING:
         Profiler as Profiler,
         profile as profile,
     )
+    from gradcell.show.inspect import (
+        draw_graph as draw_graph,
+        graph_text as graph_text,
+        plan_text as plan_text,
+    )
     from gradcell.solvers import GaussNewton as GaussNewton, GaussNewtonState as GaussNewtonState
     from gradcell.solvers.quasi_newton import (
         BFGS as BFGS,
@@ -212,6 +216,7 @@ _PLACES = {
     "derivatives.batching": "vmap",
     "derivatives.jacobians": "hessian hvp jacfwd jacrev linearize",
     "ops.random.state": "get_rng_state set_rng_state",
+    "show.inspect": "draw_graph graph_text plan_text",
     "parallel": """
         Layout get_algo_parameters reset_algo_parameters set_algo_parameters shard
         sync_pipeline_shared_parameters""",
@@ -269,20 +274,17 @@ __all__ = [
     "common",
     "context",
     "cuda",
-    "draw_graph",
     "dtype",
     "from_dlpack",
     "from_numpy",
     "get_grad",
     "get_seed",
     "grad",
-    "graph_text",
     "jit",
     "is_tensor",
     "jvp",
     "ms_function",
     "ops",
-    "plan_text",
     "run_check",
     "set_seed",
     "tensor",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from gradcell._core import (
     uint64,
 )
 from gradcell.base.convert import has_numpy_dtype
+from gradcell.base.signposts import missing
 
 half = float16
 single = float_ = float32
@@ -48,10 +49,14 @@ type_none = type(None)
 _PYTHON_NAMES: dict[str, DType] = {"bool": bool_, "int": int32, "float": float32}
 
 
-def __getattr__(name: str) -> DType:
-    if name in _PYTHON_NAMES:
-        return _PYTHON_NAMES[name]
-    raise AttributeError(f"module 'gradcell.dtype' has no attribute {name!r}")
+if TYPE_CHECKING:
+    bool, int, float = bool_, int32, float32
+else:  # a misspelt name is an error to a type checker
+
+    def __getattr__(name: str) -> DType:
+        if name in _PYTHON_NAMES:
+            return _PYTHON_NAMES[name]
+        raise missing("gradcell.dtype", name, __all__)
 
 
 def _numpy_dtype(dtype: DType) -> np.dtype[Any]:

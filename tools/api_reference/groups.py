@@ -146,7 +146,7 @@ GROUPS = (
         "Functions of neighbourhoods: convolutions, pools, resampling, boxes.",
         """@ops.networks.convolution @ops.networks.windowed @ops.networks.interpolation
         @ops.networks.boxes
-        @ops.networks.normalization @ops.networks.normalized @ops.networks.attention""",
+        @ops.networks.norms @ops.networks.attention""",
     ),
     Group(
         "Functions of arrays", "random", "Random numbers",
@@ -190,7 +190,7 @@ GROUPS = (
     Group(
         "Networks", "losses", "Losses",
         "What training makes small, as layers and as functions.",
-        """@nn.losses @nn.margins @ops.networks.losses @ops.networks.margins""",
+        """@nn.losses @nn.margins @ops.networks.losses @ops.networks.margins @ops.networks.ctc""",
     ),
     Group(
         "Training", "optimisers", "Optimisers and schedules",

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import typing as _typing
 from importlib import import_module as _import_module
-from typing import Any as _Any
 
 from gradcell import dtype
 from gradcell._core import Tensor
 from gradcell.base.seed import get_seed, set_seed
+from gradcell.base.signposts import missing as _missing
 from gradcell.common import initializer
 from gradcell.compilation.compiled import jit
 from gradcell.tensors.parameter import Parameter, ParameterTuple
+
+if _typing.TYPE_CHECKING:
+    from gradcell.common.api import JitConfig, jit_class, lazy_inline, mutable, no_inline
+    from gradcell.common.generator import Generator, default_generator
+    from gradcell.common.sparse_tensor import COOTensor, CSRTensor, RowTensor, SparseTensor
+    from gradcell.dtype import *  # noqa: F403
 
 #: Names that are imported when they are first asked for, and where they are.
 _LATER = {
@@ -34,13 +41,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> _Any:
-    if name in dtype.__all__ or name in dtype._PYTHON_NAMES:
-        return getattr(dtype, name)
-    place = _LATER.get(name)
-    if place is None:
-        raise AttributeError(f"module 'gradcell.common' has no attribute {name!r}")
-    return getattr(_import_module(f"gradcell.common.{place}"), name)
+if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
+
+    def __getattr__(name: str) -> object:
+        if name in dtype.__all__ or name in dtype._PYTHON_NAMES:
+            return getattr(dtype, name)
+        place = _LATER.get(name)
+        if place is None:
+            raise _missing("gradcell.common", name, [*__all__, *dtype.__all__])
+        return getattr(_import_module(f"gradcell.common.{place}"), name)
 
 
 def __dir__() -> list[str]:

@@ -14,7 +14,7 @@ import importlib.abc
 import importlib.machinery
 import sys
 from collections.abc import Sequence
-from types import ModuleType
+from types import FrameType, ModuleType
 
 from gradcell.base import notice
 from gradcell.mindspore import absent_names
@@ -166,6 +166,24 @@ def _is_import() -> bool:
     return frame.f_code.co_code[frame.f_lasti] == dis.opmap["IMPORT_FROM"]
 
 
+#: The files that stand between a program's import and this one.
+_MACHINERY = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
+
+
+def _asked_from() -> str | None:
+    """The module of MindSpore's that the program's text names, where it is at `from module import name`."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename in (__file__, *_MACHINERY):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    passed = [i for i in dis.get_instructions(frame.f_code) if i.offset <= frame.f_lasti]
+    if not passed or passed[-1].opname not in ("IMPORT_NAME", "IMPORT_FROM"):
+        return None
+    module = [str(i.argval) for i in passed if i.opname == "IMPORT_NAME"][-1]
+    return module if f"{module}.".startswith(f"{_NAME}.") else None
+
+
 def _at(path: str) -> object:
     """A module, or what is in one or in a class there."""
     place, _, attribute = path.rpartition(".")
@@ -269,8 +287,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         """A module of the package, which is to say what it lacks once it has run."""
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         if spec is None:  # `from mindspore.x import name`, with no such name
-            _tell(_absent(name))
-            raise ModuleNotFoundError(_absent(name), name=_NAME + name[len("gradcell") :])
+            asked = _asked_from() or _NAME + name.rpartition(".")[0][len("gradcell") :]
+            full = f"{asked}.{name.rpartition('.')[2]}"
+            _tell(f"gradcell has no {full}")
+            raise ModuleNotFoundError(f"gradcell has no {full}", name=full)
         loader = spec.loader
         if isinstance(loader, importlib.machinery.SourceFileLoader):
             run = loader.exec_module

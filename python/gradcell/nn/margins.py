@@ -13,7 +13,7 @@ from gradcell.base.location import where
 from gradcell.nn.activations import activation_of
 from gradcell.nn.losses import LossBase, _optional
 from gradcell.ops.elements.activations import log_softmax
-from gradcell.ops.networks import margins as _functions
+from gradcell.ops.networks import ctc, margins as _functions
 from gradcell.ops.one_plan import in_float32
 from gradcell.ops.reductions.reductions import length
 
@@ -249,7 +249,7 @@ class CTCLoss(LossBase):
         if single:
             log_probs = _ops.reshape(log_probs, [log_probs.shape[0], 1, log_probs.shape[1]])
             targets = _ops.reshape(targets, [1, -1])
-        loss, _ = _functions.ctc_loss(
+        loss, _ = ctc.ctc_loss(
             log_probs,
             targets,
             input_lengths,

@@ -23,12 +23,13 @@ from gradcell.ops.elements import activations, elementwise
 from gradcell.ops.elements.activations import *  # noqa: F403
 from gradcell.ops.matrices import products
 from gradcell.ops.matrices.products import *  # noqa: F403
-from gradcell.ops.networks import convolution, interpolation, losses, margins, normalization
+from gradcell.ops.networks import convolution, ctc, interpolation, losses, margins, norms
 from gradcell.ops.networks.convolution import *  # noqa: F403
+from gradcell.ops.networks.ctc import *  # noqa: F403
 from gradcell.ops.networks.interpolation import *  # noqa: F403
 from gradcell.ops.networks.losses import *  # noqa: F403
 from gradcell.ops.networks.margins import *  # noqa: F403
-from gradcell.ops.networks.normalization import *  # noqa: F403
+from gradcell.ops.networks.norms import *  # noqa: F403
 from gradcell.ops.primitive import Primitive
 from gradcell.ops.primitives import classes
 from gradcell.ops.primitives.classes import *  # noqa: F403
@@ -42,12 +43,13 @@ __all__: list[str] = [
     *composition.__all__,
     *convolution.__all__,
     *creation.__all__,
+    *ctc.__all__,
     *elementwise.__all__,
     *indexing.__all__,
     *interpolation.__all__,
     *losses.__all__,
     *margins.__all__,
-    *normalization.__all__,
+    *norms.__all__,
     *classes.__all__,
     *products.__all__,
     *functions.__all__,

@@ -61,12 +61,12 @@ from gradcell.ops.arrays.arrangement import atleast_2d as atleast_2d
 from gradcell.ops.arrays.arrangement import atleast_3d as atleast_3d
 from gradcell.ops.matrices.linear_algebra import baddbmm as baddbmm
 from gradcell.ops.matrices.linear_algebra import batch_dot as batch_dot
-from gradcell.ops.networks.normalized import batch_norm as batch_norm
+from gradcell.ops.networks.norms import batch_norm as batch_norm
 from gradcell.ops.random.functions import bernoulli as bernoulli
 from gradcell.ops.networks.losses import binary_cross_entropy as binary_cross_entropy
 from gradcell.ops.networks.losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from gradcell.ops.reductions.statistics import bincount as bincount
-from gradcell.ops.reductions.sets import bitwise_not as bitwise_not
+from gradcell.ops.elements.integers import bitwise_not as bitwise_not
 from gradcell.ops.matrices.linear_algebra import block_diag as block_diag
 from gradcell.ops.matrices.products import bmm as bmm
 from gradcell.ops.networks.boxes import bounding_box_decode as bounding_box_decode
@@ -101,7 +101,7 @@ from gradcell.ops.reductions.statistics import cov as cov
 from gradcell.ops.networks.boxes import crop_and_resize as crop_and_resize
 from gradcell.ops.matrices.linear_algebra import cross as cross
 from gradcell.ops.networks.losses import cross_entropy as cross_entropy
-from gradcell.ops.networks.margins import ctc_loss as ctc_loss
+from gradcell.ops.networks.ctc import ctc_loss as ctc_loss
 from gradcell.ops.reductions.scans import cummax as cummax
 from gradcell.ops.reductions.scans import cummin as cummin
 from gradcell.ops.reductions.scans import cumprod as cumprod
@@ -191,7 +191,7 @@ from gradcell.derivatives.transform import jvp as jvp
 from gradcell.ops.networks.losses import kl_div as kl_div
 from gradcell.ops.matrices.linear_algebra import kron as kron
 from gradcell.ops.networks.losses import l1_loss as l1_loss
-from gradcell.ops.networks.normalization import layer_norm as layer_norm
+from gradcell.ops.networks.norms import layer_norm as layer_norm
 from gradcell.ops.elements.activations import leaky_relu as leaky_relu
 from gradcell.ops.elements.elementwise import lerp as lerp
 from gradcell.ops.elements.special import lgamma as lgamma
@@ -205,7 +205,7 @@ from gradcell.ops.matrices.factorisations import logdet as logdet
 from gradcell.ops.elements.elementwise import logit as logit
 from gradcell.ops.elements.activations import logsigmoid as logsigmoid
 from gradcell.ops.reductions.reductions import logsumexp as logsumexp
-from gradcell.ops.networks.normalized import lrn as lrn
+from gradcell.ops.networks.norms import lrn as lrn
 from gradcell.ops.arrays.scalars import make_list as make_list
 from gradcell.ops.arrays.scalars import make_range as make_range
 from gradcell.ops.arrays.scalars import make_tuple as make_tuple
@@ -295,7 +295,7 @@ from gradcell.ops.arrays.shaping import repeat_interleave as repeat_interleave
 from gradcell.ops.arrays.shaping import reshape as reshape
 from gradcell.ops.arrays.arrangement import reverse_sequence as reverse_sequence
 from gradcell.ops.matrices.fourier import rfftfreq as rfftfreq
-from gradcell.ops.networks.normalized import rms_norm as rms_norm
+from gradcell.ops.networks.norms import rms_norm as rms_norm
 from gradcell.ops.arrays.shaping import roll as roll
 from gradcell.ops.arrays.arrangement import rot90 as rot90
 from gradcell.ops.elements.elementwise import round as round

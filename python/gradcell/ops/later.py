@@ -32,7 +32,7 @@ _MODULES = {
         renorm vander
         vecdot vector_norm""",
     "control.loops": "ForiLoop Scan WhileLoop",
-    "networks.normalized": "batch_norm lrn rms_norm",
+    "networks.norms": "batch_norm lrn rms_norm",
     "control.collectives": """
         AllGather AllReduce AlltoAll Barrier Broadcast Reduce ReduceOp ReduceScatter
         _VirtualDataset""",
@@ -74,9 +74,10 @@ _MODULES = {
         scatter_nd_mul scatter_nd_sub scatter_nd_update select_scatter slice_scatter tensor_scatter_div
         tensor_scatter_max tensor_scatter_min tensor_scatter_mul tensor_scatter_sub
         unsorted_segment_max unsorted_segment_min unsorted_segment_sum""",
+    "elements.integers": """
+        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor gcd lcm""",
     "reductions.sets": """
-        bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
-        bucketize gcd isin lcm searchsorted unique unique_consecutive unique_with_pad""",
+        bucketize isin searchsorted unique unique_consecutive unique_with_pad""",
     "elements.special": """
         addcdiv addcmul approximate_equal cbrt deg2rad digamma fix
         float_power frac heaviside inv is_floating_point isposinf lgamma logaddexp logaddexp2

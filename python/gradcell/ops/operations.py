@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+import typing as _typing
 
 from gradcell import ops as _ops
 
+if _typing.TYPE_CHECKING:
+    from gradcell.ops import *  # noqa: F403
+else:  # a misspelt name is an error to a type checker
 
-def __getattr__(name: str) -> Any:
-    return getattr(_ops, name)
+    def __getattr__(name: str) -> object:
+        return getattr(_ops, name)
 
 
 def __dir__() -> list[str]:

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import typing as _typing
 from importlib import import_module as _import_module
-from typing import Any as _Any
 
+from gradcell.base.signposts import missing as _missing
 from gradcell.communication.mode import ParallelMode
+
+if _typing.TYPE_CHECKING:
+    from gradcell.parallel import auto_parallel, nn
+    from gradcell.parallel.algorithm import (
+        Layout,
+        get_algo_parameters,
+        reset_algo_parameters,
+        set_algo_parameters,
+        shard,
+        sync_pipeline_shared_parameters,
+    )
 
 _ALGORITHM = (
     "Layout", "get_algo_parameters", "reset_algo_parameters", "set_algo_parameters", "shard",
@@ -16,12 +28,14 @@ _MODULES = ("auto_parallel", "nn")
 __all__ = ["ParallelMode", *_ALGORITHM, *_MODULES]
 
 
-def __getattr__(name: str) -> _Any:
-    if name in _MODULES:
-        return _import_module(f"gradcell.parallel.{name}")
-    if name in _ALGORITHM:
-        return getattr(_import_module("gradcell.parallel.algorithm"), name)
-    raise AttributeError(f"module 'gradcell.parallel' has no attribute {name!r}")
+if not _typing.TYPE_CHECKING:  # a misspelt name is an error to a type checker
+
+    def __getattr__(name: str) -> object:
+        if name in _MODULES:
+            return _import_module(f"gradcell.parallel.{name}")
+        if name in _ALGORITHM:
+            return getattr(_import_module("gradcell.parallel.algorithm"), name)
+        raise _missing("gradcell.parallel", name, __all__)
 
 
 def __dir__() -> list[str]:

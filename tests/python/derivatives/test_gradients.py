@@ -74,7 +74,7 @@ def test_the_weights_gradient_goes_through_them(mode):
         return ops.square(gc.grad(lambda x: du(x)[:, 0:1])(x)[:, 0:1] + d[:, 1:2]).mean()
 
     found = [gc.value_and_grad(f, None, weights)(points) for f in (by_scope, by_transforms)]
-    for a, b in zip(tree.leaves(found[0]), gc.tree.leaves(found[1]), strict=True):
+    for a, b in zip(tree.leaves(found[0]), tree.leaves(found[1]), strict=True):
         np.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-12, atol=1e-13)
 
 

@@ -66,6 +66,8 @@ def test_run_says_what_is_not_there(tmp_path: Path) -> None:
         "said('from mindspore.nn import NoCell')\n"
         "said('from mindspore.nn.wrap.cell_wrapper import NoCell')\n"
         "said('import mindspore.no_such_part')\n"
+        "said('from mindspore.common.parameter import _Nothing')\n"
+        "said('from mindspore.train.callback._callback import nothing_such as n')\n"
         "assert not hasattr(nn, 'NoCell') and nn.Dense and ms.Model\n"
     )
     done = gradcell("run", str(script))
@@ -76,6 +78,8 @@ def test_run_says_what_is_not_there(tmp_path: Path) -> None:
         "ModuleNotFoundError gradcell has no mindspore.nn.NoCell",
         "ModuleNotFoundError gradcell has no mindspore.nn.wrap.cell_wrapper.NoCell",
         "ModuleNotFoundError gradcell has no mindspore.no_such_part",
+        "ModuleNotFoundError gradcell has no mindspore.common.parameter._Nothing",
+        "ModuleNotFoundError gradcell has no mindspore.train.callback._callback.nothing_such",
     ], done.stderr
 
 

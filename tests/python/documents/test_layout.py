@@ -111,7 +111,8 @@ def test_a_circle_is_found():
 #: functions and by importlib.import_module too. (`gradcell` itself and `__main__` are the roof.)
 FLOORS = """
     _core
-    base dtype
+    base
+    dtype
     communication files mindrecord
     context cuda
     compilation profiler runtime log

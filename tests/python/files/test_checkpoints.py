@@ -431,7 +431,7 @@ def everything_random():
 
 @pytest.mark.parametrize("seed", [None, 3])
 def test_the_random_state_is_read_and_set(mode, monkeypatch, seed):
-    monkeypatch.setattr(ms.common.seed, "_seed", seed)
+    monkeypatch.setattr("gradcell.base.seed._seed", seed)
     state = ms.get_rng_state()
     assert state.dtype == ms.uint8 and state.ndim == 1
     first, second = everything_random(), everything_random()

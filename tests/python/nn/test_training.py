@@ -133,7 +133,7 @@ def test_a_resumed_run_matches_bit_for_bit(mode, digits, tmp_path, level):
 
 def test_a_resumed_run_without_a_seed(digits, tmp_path, monkeypatch):
     """The order of the data is in the file too."""
-    from gradcell.common import seed
+    from gradcell.base import seed
 
     (images, labels), _ = digits
     whole, saver = resumable(tmp_path, "O0")

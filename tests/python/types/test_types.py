@@ -18,6 +18,10 @@ PROGRAM = Path(__file__).parent / "user_program.py"
 MISSPELT = (
     "gc.vmpa", "ops.sinn", "ops.Sinn", "nn.Dens", "mint.sinn", "mint.nn.Linea", "gnp.arang",
     "mint.nn.functional.rel", "x.reshap", "gc.float23", "gc.Paramter", "mint.linalg.in_v",
+    "train.Modl", "train.callback.LossMonito", "amp.DynamicLossScal", "dataset.GeneratorDatase",
+    "dataset.vision.Resiz", "communication.ini", "parallel.shar", "common.Generato", "boost.Gradien",
+    "gc.scipy.linalg.in_", "gc.nn.probability.distribution.Norma", "gc.mindrecord.FileReade",
+    "gc.dtype.float23", "ops.operations.Sinn", "gc.runtime.synchroniz", "gc.cuda.inspec",
 )  # fmt: skip
 
 
@@ -89,7 +93,12 @@ def test_pyright_knows_what_each_expression_is(tmp_path: Path) -> None:
 
 
 def misspelt(tmp_path: Path) -> Path:
-    head = "import gradcell as gc\nimport gradcell.numpy as gnp\nfrom gradcell import mint, nn, ops\n\n"
+    head = (
+        "import gradcell as gc, gradcell.scipy.linalg, gradcell.nn.probability.distribution\n"
+        "import gradcell.cuda, gradcell.mindrecord, gradcell.runtime, gradcell.numpy as gnp\n"
+        "from gradcell import amp, boost, common, communication, dataset, parallel, train\n"
+        "from gradcell import mint, nn, ops\n"
+    )
     head += "x = gc.Tensor([1.0])\n"
     program = tmp_path / "misspelt.py"
     program.write_text(head + "".join(f"print({name})\n" for name in MISSPELT))

@@ -196,7 +196,7 @@ def _signed(x: Any) -> Tensor:
     """int64 in the same order as the uint64: with the highest bit exchanged."""
     if not isinstance(x, Tensor):
         x = Tensor(x, _core.uint64)
-    exchanged = importlib.import_module("gradcell.ops.reductions.sets").bitwise_xor(
+    exchanged = importlib.import_module("gradcell.ops.elements.integers").bitwise_xor(
         x, Tensor(np.uint64(2**63))
     )
     return _ops.cast(exchanged, _core.int64)

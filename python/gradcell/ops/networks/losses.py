@@ -353,3 +353,15 @@ def kl_div(logits: Any, labels: Any, reduction: str = "mean") -> Tensor:
     if batch_mean:
         return _ops.div(_ops.reduce_sum(loss), float(x.shape[0] if x.ndim else 1))
     return _reduced(loss, reduction)
+
+
+@one_plan
+def nll_loss_and_weight(
+    logits: Any, labels: Any, weight: Any, *, reduction: str, ignore_index: int
+) -> tuple[Tensor, Tensor]:
+    """(nll_loss, the sum of the weights of the classes that count)."""
+    loss = nll_loss(logits, labels, weight, ignore_index, reduction)
+    y = arguments.tensor(labels, "NLLLoss", "labels")
+    counts = _ops.not_equal(y, ignore_index)
+    taken = _ops.gather(weight, _ops.where(counts, y, np.int32(0)), 0)
+    return loss, _ops.reduce_sum(_ops.where(counts, taken, 0))

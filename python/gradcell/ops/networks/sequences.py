@@ -12,7 +12,7 @@ from gradcell.base import arguments
 from gradcell.base.location import where
 from gradcell.derivatives.transform import value_and_grad
 from gradcell.ops.elements import activations
-from gradcell.ops.networks import margins
+from gradcell.ops.networks import ctc
 
 
 def sparse_ctc_loss(
@@ -41,7 +41,7 @@ def sparse_ctc_loss(
 
     def total(s: Tensor) -> tuple[Tensor, Tensor]:
         logs = activations.log_softmax(s, 2)
-        losses, _ = margins.ctc_loss(
+        losses, _ = ctc.ctc_loss(
             logs, Tensor(targets), sequence_length, Tensor(counts.astype(np.int32)), classes - 1, "none",
             ignore_longer_outputs_than_inputs,
         )  # fmt: skip

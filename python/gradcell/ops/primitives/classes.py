@@ -18,7 +18,7 @@ from gradcell.ops.arrays import creation, indexing, shaping
 from gradcell.ops.control import composition, summaries
 from gradcell.ops.elements import activations, elementwise
 from gradcell.ops.matrices import products
-from gradcell.ops.networks import losses, normalization
+from gradcell.ops.networks import losses, norms
 from gradcell.ops.one_plan import in_float32, one_plan
 from gradcell.ops.primitive import Primitive, apply, inputs_of
 from gradcell.ops.random import functions
@@ -394,7 +394,7 @@ def _layer_norm(
     """(x normalised from begin_norm_axis on, times gamma, plus beta; the mean; the variance)."""
     t = arguments.tensor(x, "LayerNorm", "x")
     first = arguments.axis_of(begin_norm_axis, t.ndim, "LayerNorm", "begin_norm_axis")
-    y, mean, variance = normalization._normalized(t, list(range(first, t.ndim)), epsilon)
+    y, mean, variance = norms._normalized(t, list(range(first, t.ndim)), epsilon)
     return _ops.add(_ops.mul(y, gamma), beta), mean, variance
 
 

@@ -15,7 +15,7 @@ from gradcell.ops.arrays import arrangement, creation, indexing, scalars, scatte
 from gradcell.ops.control import custom
 from gradcell.ops.elements import activations, complex_numbers, gammas, special
 from gradcell.ops.matrices import factorisations, fourier, linear_algebra
-from gradcell.ops.networks import boxes, normalized, sequences, steps, windowed
+from gradcell.ops.networks import boxes, losses, norms, sequences, steps, windowed
 from gradcell.ops.primitive import Primitive
 from gradcell.ops.primitives import classes
 from gradcell.ops.random import draws
@@ -150,7 +150,7 @@ ROWS: dict[str, Callable[..., Any]] = {
     **over(lambda op: lambda x, *, block_size: op(x, block_size), DepthToSpace=boxes.depth_to_space,
         SpaceToDepth=boxes.space_to_depth),
     "LRN": taking(lambda depth_radius=5, bias=1.0, alpha=1.0, beta=0.5, norm_region="ACROSS_CHANNELS": None,
-        lambda x, **attributes: normalized.lrn(x, **attributes)),
+        lambda x, **attributes: norms.lrn(x, **attributes)),
     "MirrorPad": lambda input_x, paddings, *, mode="REFLECT": arrangement.mirror_pad(input_x, paddings,
         mode),
     # Numbers and tuples
@@ -263,10 +263,10 @@ ROWS: dict[str, Callable[..., Any]] = {
         sequence_length, **attributes: sequences.sparse_ctc_loss(x, labels_indices, labels_values,
         sequence_length, **attributes)),
     "NLLLoss": taking(lambda reduction="mean", ignore_index=-100: None, lambda logits, labels, weight,
-        **attributes: normalized.nll_loss_and_weight(logits, labels, weight, **attributes)),
+        **attributes: losses.nll_loss_and_weight(logits, labels, weight, **attributes)),
     "BatchNorm": taking(lambda is_training=False, epsilon=1e-5, momentum=0.1, data_format="NCHW": None,
         lambda input_x, scale, bias, mean, variance, **attributes:
-        normalized.batch_norm_and_moments(input_x, scale, bias, mean, variance, **attributes)),
+        norms.batch_norm_and_moments(input_x, scale, bias, mean, variance, **attributes)),
     "ApplyMomentum": taking(lambda use_nesterov=False, use_locking=False, gradient_scale=1.0: None, lambda
         variable, accumulation, learning_rate, gradient, momentum, **attributes:
         steps.momentum_step(variable, accumulation, learning_rate, gradient, momentum, **attributes)),

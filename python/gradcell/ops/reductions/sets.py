@@ -1,4 +1,4 @@
-"""Unique elements, searches, membership, functions of integers.
+"""Unique elements, searches, membership.
 
 How many elements are unique only their values say; the rest is ops of the graph.
 """
@@ -131,63 +131,3 @@ def _is_among(x: Tensor, tests: Tensor, invert: bool) -> Tensor:
         found = _ops.among(a, b)
     found = _ops.reshape(found, list(x.shape))
     return _ops.logical_not(found) if invert else found
-
-
-# Integers -----------------------------------------------------------------------------------------
-
-
-def _integer_dtype(a: Tensor, b: Tensor, known_a: bool, known_b: bool) -> _core.DType:
-    """The dtype that both go into: a number takes that of a tensor, unless that is bool."""
-    if known_a == known_b:
-        return _core.promote(a.dtype, b.dtype)  # type: ignore[no-any-return]
-    own, number = (a, b) if known_a else (b, a)
-    return number.dtype if own.dtype == _core.bool else own.dtype
-
-
-#: In the order of the core's.
-_FUNCTIONS = ["and", "or", "xor", "left_shift", "right_shift", "gcd", "lcm"]
-
-
-@one_plan
-def _of_integers(name: str, a: Tensor, b: Tensor) -> Tensor:
-    dims = list(np.broadcast_shapes(tuple(a.shape), tuple(b.shape)))
-    a, b = (x if x.ndim == 0 else _ops.broadcast_to(x, dims) for x in (a, b))
-    return _ops.of_integers(a, b, _FUNCTIONS.index(name))
-
-
-def _integers(name: str, text: str, logical: Any = None) -> Any:
-    """logical: the same of bools; None: there is none."""
-    function = name.removeprefix("bitwise_")
-
-    def op(input: Any, other: Any) -> Tensor:
-        a, b = (v if isinstance(v, Tensor) else Tensor(v) for v in (input, other))
-        for x in (a, b):
-            if x.dtype.is_floating:
-                raise TypeError(f"{name}: integers are needed, got {x.dtype}{where()}")
-        dtype = _integer_dtype(a, b, isinstance(input, Tensor), isinstance(other, Tensor))
-        if dtype == _core.bool:
-            if logical is None:
-                raise TypeError(f"{name}: not defined for bool{where()}")
-            return logical(a, b)  # type: ignore[no-any-return]
-        return _of_integers(function, _ops.cast(a, dtype), _ops.cast(b, dtype))
-
-    op.__name__ = op.__qualname__ = name
-    op.__doc__ = f"{text}, elementwise over integers, which broadcast. Raises TypeError for others."
-    return op
-
-
-bitwise_and = _integers("bitwise_and", "The bits that both have", _ops.logical_and)
-bitwise_or = _integers("bitwise_or", "The bits that one of both has", _ops.logical_or)
-bitwise_xor = _integers("bitwise_xor", "The bits that only one of both has", _ops.logical_xor)
-bitwise_left_shift = _integers("bitwise_left_shift", "input times 2^other")
-bitwise_right_shift = _integers("bitwise_right_shift", "input over 2^other, down")
-
-
-def bitwise_not(input: Any) -> Tensor:
-    """All bits turned over: -1 - input for integers, not for bool."""
-    x = arguments.tensor(input, "bitwise_not")
-    return _ops.logical_not(x) if x.dtype == _core.bool else _ops.sub(-1, x)
-
-
-gcd = _integers("gcd", "The greatest common divisor")
-lcm = _integers("lcm", "The least common multiple")

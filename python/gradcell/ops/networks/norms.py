@@ -1,5 +1,4 @@
-"""Batches and vectors normalised, and the losses that come with a weight, in the forms of MindSpore's
-functions and primitives."""
+"""Means 0 and variances 1: of layers, of batches, by root mean squares, across channels."""
 
 from __future__ import annotations
 
@@ -13,10 +12,48 @@ from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where
 from gradcell.ops.control import composition
-from gradcell.ops.networks import losses
 from gradcell.ops.one_plan import in_float32, one_plan
 
+__all__ = ["layer_norm"]
+
 _ops = _core.ops
+
+
+def _normalized(x: Tensor, axes: list[int], eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """((x - mean) / sqrt(variance + eps), the mean, the variance), over axes, which are kept.
+
+    Half types are computed in float32.
+    """
+    if x.dtype.is_narrow_float:
+        return tuple(  # type: ignore[return-value]
+            _ops.cast(y, x.dtype) for y in _normalized(_ops.cast(x, _core.float32), axes, eps)
+        )
+    mean = _ops.mean(x, axes, True)
+    centred = _ops.sub(x, mean)
+    variance = _ops.mean(_ops.square(centred), axes, True)
+    return _ops.mul(centred, _ops.rsqrt(_ops.add(variance, eps))), mean, variance
+
+
+@one_plan
+def layer_norm(
+    input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-05
+) -> Tensor:
+    """Mean 0 and variance 1 over the last dimensions, then times weight, plus bias.
+
+    normalized_shape: the sizes of those dimensions, which are also weight's and bias's shape; an
+    integer for the last one alone. Raises ValueError if they are not input's. Ba, Kiros and Hinton,
+    "Layer normalization" (2016), equation 4.
+    """
+    x = arguments.floating(arguments.tensor(input, "LayerNorm"))
+    dims = arguments.integers(normalized_shape, "LayerNorm", "normalized_shape")
+    if not dims or list(x.shape[-len(dims) :]) != dims:
+        raise ValueError(
+            f"LayerNorm: normalized_shape {dims} is not the end of the input's shape "
+            f"{list(x.shape)}{where()}"
+        )
+    y = _normalized(x, list(range(x.ndim - len(dims), x.ndim)), eps)[0]
+    y = y if weight is None else _ops.mul(y, weight)
+    return y if bias is None else _ops.add(y, bias)
 
 
 def _along_channels(v: Any, x: Tensor, owner: str, name: str) -> Tensor:
@@ -110,18 +147,6 @@ def rms_norm(x: Any, gamma: Any, epsilon: float = 1e-6) -> tuple[Tensor, Tensor]
     wide = t if t.dtype == _core.float64 else _ops.cast(t, _core.float32)
     inverse = _ops.rsqrt(_ops.add(_ops.mean(_ops.square(wide), axes, True), epsilon))
     return _ops.mul(_ops.cast(_ops.mul(wide, inverse), t.dtype), g), inverse
-
-
-@one_plan
-def nll_loss_and_weight(
-    logits: Any, labels: Any, weight: Any, *, reduction: str, ignore_index: int
-) -> tuple[Tensor, Tensor]:
-    """(nll_loss, the sum of the weights of the classes that count)."""
-    loss = losses.nll_loss(logits, labels, weight, ignore_index, reduction)
-    y = arguments.tensor(labels, "NLLLoss", "labels")
-    counts = _ops.not_equal(y, ignore_index)
-    taken = _ops.gather(weight, _ops.where(counts, y, np.int32(0)), 0)
-    return loss, _ops.reduce_sum(_ops.where(counts, taken, 0))
 
 
 @one_plan
