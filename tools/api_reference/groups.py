@@ -204,6 +204,11 @@ GROUPS = (
         "@gradcell.quasi_newton @gradcell.solvers* @gradcell.scipy.optimize",
     ),
     Group(
+        "Training", "physics", "Differential equations",
+        "Points, inputs of networks, conditions, weights, and the course of a run: what such programs share.",
+        "@gradcell.physics*",
+    ),
+    Group(
         "Training", "training", "Model and callbacks",
         "Training loops that are written already.",
         """@gradcell.train.model @gradcell.train.callback* @gradcell.train.dataset_helper
