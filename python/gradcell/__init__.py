@@ -197,8 +197,8 @@ if _typing.TYPE_CHECKING:
 #: modules themselves). Importing gradcell loads what differentiating a function needs.
 _PLACES = {
     "": """
-        amp boost communication dataset log mindrecord mint nn numpy parallel profiler runtime scipy
-        train""",
+        amp boost communication dataset log mindrecord mint nn numpy parallel physics profiler runtime
+        scipy train""",
     "amp": "build_train_network",
     "common.no_grad": "no_grad",
     "common.recompute": "recompute",

@@ -204,6 +204,11 @@ GROUPS = (
         "@solvers.quasi_newton @solvers* @scipy.optimize",
     ),
     Group(
+        "Training", "physics", "Differential equations",
+        "Points, inputs of networks, conditions, weights, and the course of a run: what such programs share.",
+        "@gradcell.physics*",
+    ),
+    Group(
         "Training", "training", "Model and callbacks",
         "Training loops that are written already.",
         """@train.model @train.callback* @train.dataset_helper

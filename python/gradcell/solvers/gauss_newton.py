@@ -15,6 +15,7 @@ from gradcell._core import Tensor
 from gradcell.base.location import where
 from gradcell.compilation.compiled import jit
 from gradcell.solvers.dense import DenseSystem, wide
+from gradcell.solvers.first import AdamFirst
 from gradcell.solvers.iterative import IterativeSystem, linearised
 from gradcell.solvers.jacobian import Blocks
 from gradcell.tensors.parameter import Parameter
@@ -32,6 +33,7 @@ MOST_FAILURES = 8
 #: Why a step or a run was the last one, or that it was not.
 _REASONS = {
     "stepped": "a step lowered the loss",
+    "adam": "a step of Adam; the loss is that before it",
     "no lower point": "no step lowers the loss: the damping grows, and the parameters stay",
     "not finite": "the loss or its Jacobian is not finite; the parameters are those of the last good step",
     "singular": "the damped system could not be factored up to the largest damping; the parameters stay",
@@ -139,7 +141,7 @@ class GaussNewton:
         self._direction = Parameter(Tensor(np.zeros(self.blocks.size), self.blocks.dtype))
         self._sketch = _sketch(min(rank, self.blocks.size), self.blocks) if method == "cg" else None
         self._plans: dict[tuple[bool, ...] | None, Any] = {}
-        self._loss = jit(lambda points: _square_sum(self.blocks.vector(points)))
+        self._loss = jit(self._mean_squares)
 
     # One step -------------------------------------------------------------------------------------
 
@@ -270,11 +272,14 @@ class GaussNewton:
         value_tolerance: float = 0.0,
         callback: Callable[[GaussNewtonState], Any] | None = None,
         progress: int = 0,
+        adam: int = 0,
+        rate: float | Sequence[float] = 1e-3,
     ) -> GaussNewtonState:
         """Up to max_steps steps; the state of the last one, with the reason why there are no more.
 
-        resample(step) gives new points every `every` steps, as a tuple of what `step` takes (Adam may have
-        been first: the parameters are taken as they are). It ends when
+        resample(step) gives new points every `every` steps, as a tuple of what `step` takes. adam: so many
+        steps of Adam come first, whose learning rate falls from `rate` to a hundredth of it along a cosine,
+        or is one for each step; their states' reason is "adam". It ends when
         the loss is at most loss_tolerance, when ten steps together lowered it by less than value_tolerance
         of it (not with new points), after max_seconds, or when the callback, called with each step's state,
         returns True. Ctrl-C ends it after the last whole step, "interrupted". progress: prints a line every
@@ -284,20 +289,27 @@ class GaussNewton:
             raise ValueError(
                 f"GaussNewton: max_steps and every must be at least 1, got {max_steps} and {every}{where()}"
             )
+        first = AdamFirst("GaussNewton", self._mean_squares, self.blocks.parameters, adam, rate)
         begun, losses = time.perf_counter(), []
-        state, reason = None, ""
+        state, reason, taken = None, "", 0
         try:
-            for k in range(max_steps):
+            for k in range(adam + max_steps):
                 if resample is not None and k % every == 0:
                     found = resample(k)
                     points = tuple(found) if isinstance(found, (tuple, list)) else (found,)
-                state = self.step(*points)
-                losses.append(state.loss)
+                state = (
+                    self._of_adam(first.step(self.blocks.given(points)))
+                    if k < adam
+                    else self.step(*points)
+                )
+                taken += 1
+                if k >= adam:
+                    losses.append(state.loss)
                 seconds = time.perf_counter() - begun
-                if progress and (k + 1) % progress == 0:
-                    left = seconds / (k + 1) * (max_steps - k - 1)
+                if progress and taken % progress == 0:
+                    left = seconds / taken * (adam + max_steps - taken)
                     print(
-                        f"Gauss-Newton: step {k + 1}, loss {state.loss:.6g}, damping {state.damping:.1e}, "
+                        f"Gauss-Newton: step {taken}, loss {state.loss:.6g}, damping {state.damping:.1e}, "
                         f"{seconds:.1f} s, at most {left:.0f} s left"
                     )
                 reason = state.reason if state.finished and resample is None else ""
@@ -320,8 +332,15 @@ class GaussNewton:
             **{**state.__dict__, "reason": reason or "steps", "steps": self.steps}
         )
         if progress:
-            print(f"Gauss-Newton: {len(losses)} steps, loss {ended.loss:.6g}: {ended.message}")
+            print(f"Gauss-Newton: {taken} steps, loss {ended.loss:.6g}: {ended.message}")
         return ended
+
+    def _mean_squares(self, points: Any) -> Tensor:
+        return _square_sum(self.blocks.vector(points))
+
+    def _of_adam(self, loss: float) -> GaussNewtonState:
+        reason = "adam" if np.isfinite(loss) else "not finite"
+        return self._state(loss, loss, 0.0, self.damping or 0.0, np.nan, np.nan, reason)
 
     # State ----------------------------------------------------------------------------------------
 

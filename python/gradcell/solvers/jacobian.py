@@ -158,11 +158,16 @@ class Blocks:
 
     def vector(self, points: Sequence[tuple[Any, ...]]) -> Tensor:
         """All residuals, scaled: [N]."""
+        parts = self.vectors(points)
+        return parts[0] if len(parts) == 1 else _ops.concat(parts, 0)
+
+    def vectors(self, points: Sequence[tuple[Any, ...]]) -> list[Tensor]:
+        """Each block's residuals, scaled."""
         parts = []
         for k, (fn, p) in enumerate(zip(self.functions, points, strict=True)):
             out = self._checked_output(fn, fn(*p))
             parts.append(_ops.mul(_ops.reshape(out, [out.size]), self._scale(k, out.size)))
-        return parts[0] if len(parts) == 1 else _ops.concat(parts, 0)
+        return parts
 
     def jacobian(self, points: Sequence[tuple[Any, ...]], apart: Sequence[bool]) -> list[Tensor]:
         """d vector / d parameters, [N, size], by blocks of rows."""

@@ -16,6 +16,7 @@ from gradcell.base import arguments
 from gradcell.base.location import where
 from gradcell.compilation.compiled import jit
 from gradcell.derivatives.transform import _check_weights, value_and_grad
+from gradcell.solvers.first import AdamFirst
 from gradcell.tensors.parameter import Parameter
 
 __all__ = ["BFGS", "LBFGS", "SSBFGS", "FlatLoss", "LBFGSResult", "SSBroyden", "lbfgs"]
@@ -43,7 +44,7 @@ class FlatLoss:
                 f"{', '.join(sorted(d.name for d in dtypes)) or 'no dtype: there are none'}{where()}"
             )
         self.dtype = dtypes.pop()
-        self.args = args
+        self.loss, self.args = loss, args
         self.calls = 0
         value_and_gradient = value_and_grad(loss, None, self.parameters)
 
@@ -107,7 +108,7 @@ _REASONS = {
     "small gradient": "the gradient is at most gradient_tolerance",
     "small decrease": "a step lowered the loss by less than value_tolerance of it",
     "no lower point": "no step lowers the loss: it is at a minimum, or the dtype's digits are used up",
-    "not finite": "the loss or its gradient is not finite at the start",
+    "not finite": "the loss or its gradient is not finite; the parameters are those before it",
     "steps": "max_steps have been taken",
     "evaluations": "max_evaluations have been made",
     "stopped": "the callback returned True",
@@ -171,19 +172,24 @@ class _QuasiNewton:
         max_evaluations: int | None = None,
         callback: Callable[[int, float], Any] | None = None,
         progress: int = 0,
+        adam: int = 0,
+        rate: float | Sequence[float] = 1e-3,
     ) -> LBFGSResult:
         """Takes up to max_steps steps, and leaves the parameters at the best point.
 
         args: other arguments of the loss from now on, such as new points; the curvature found so far
-        is kept. callback(step, loss) is called after each step, and ends the run by returning True.
-        progress: prints a line every so many steps, and one at the end. Ctrl-C ends it at the best point,
-        "interrupted"; so does an error, which is raised then.
+        is kept. callback(step, loss) is called after each step, with the parameters at its point, and ends the
+        run by returning True. progress: prints a line every so many steps, and one at the end. adam: so many
+        steps of Adam come first, whose learning rate falls from `rate` to a hundredth of it along a cosine, or
+        is one for each step. Ctrl-C ends it at the best point, "interrupted"; so does an error, which is
+        raised then.
         """
         m = self._minimiser
+        reason = self._by_adam(args or self.loss.args, adam, rate)
         if args or np.any(self.loss.vector.astype(self._numbers) != m.point):
             self._begin_again(args)
         begun, evaluations, before = time.perf_counter(), self.loss.calls, m.steps
-        steps, reason = 0, "steps" if max_steps < 1 else ""
+        steps, reason = 0, reason or ("steps" if max_steps < 1 else "")
         try:
             while not reason:
                 state = m.advance(*self.loss.at(Tensor(m.wanted)))
@@ -194,9 +200,11 @@ class _QuasiNewton:
                     if progress and steps % progress == 0:
                         seconds = time.perf_counter() - begun
                         print(f"{self._name}: step {steps}, loss {m.value:.6g}, {seconds:.1f} s")
-                    if callback is not None and callback(steps, m.value) is True:
-                        reason = reason or "stopped"
-                    elif steps >= max_steps:
+                    if callback is not None:
+                        self.loss.assign(m.point)
+                        if callback(steps, m.value) is True:
+                            reason = reason or "stopped"
+                    if steps >= max_steps:
                         reason = reason or "steps"
                 if (
                     not reason
@@ -218,6 +226,17 @@ class _QuasiNewton:
         return LBFGSResult(
             m.value, steps, made, reason, _REASONS[reason], m.point.astype(np.float64)
         )
+
+    def _by_adam(self, args: tuple[Any, ...], adam: int, rate: Any) -> str:
+        """Steps of Adam; why there is nothing after them, if so."""
+        first = AdamFirst(self._name, self.loss.loss, self.loss.parameters, adam, rate)
+        try:
+            for _ in range(adam):
+                if not np.isfinite(first.step(*args)):
+                    return "not finite"
+        except KeyboardInterrupt:
+            return "interrupted"
+        return ""
 
     def _begin_again(self, args: tuple[Any, ...]) -> None:
         """The loss, or what the parameters are, has changed since the last step."""

@@ -1,0 +1,23 @@
+"""What programs that solve differential equations write again and again: points in boxes and balls, inputs of
+networks, conditions that hold by construction, weights of residuals, a picture of how a run went. Functions,
+to be combined with anything."""
+
+from gradcell.physics.course import Course
+from gradcell.physics.inputs import constrained, fourier, periodic, vanishing
+from gradcell.physics.points import ball, box, by_size, faces, sphere
+from gradcell.physics.weights import weights_by_ntk, weights_by_variance
+
+__all__ = [
+    "Course",
+    "ball",
+    "box",
+    "by_size",
+    "constrained",
+    "faces",
+    "fourier",
+    "periodic",
+    "sphere",
+    "vanishing",
+    "weights_by_ntk",
+    "weights_by_variance",
+]

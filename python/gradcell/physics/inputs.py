@@ -1,0 +1,88 @@
+"""What networks are given in the place of coordinates, and solutions whose conditions hold by construction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradcell import ops
+from gradcell._core import Tensor
+from gradcell.base.location import where
+
+__all__ = ["constrained", "fourier", "periodic", "vanishing"]
+
+
+def periodic(x: Tensor, period: float, waves: int = 1) -> Tensor:
+    """cos(2 pi k x / period) for k = 1 to waves, then the same of sin: [n, m] to [n, 2 m waves].
+
+    A network of these is periodic with all its derivatives. Raises ValueError for a period that is not
+    positive or waves below 1.
+    """
+    if not 0 < period < math.inf or waves < 1:
+        raise ValueError(
+            f"periodic: period must be positive and waves at least 1, got {period} and {waves}{where()}"
+        )
+    angles = [x * (2 * math.pi * k / period) for k in range(1, waves + 1)]
+    return ops.concat((*map(ops.cos, angles), *map(ops.sin, angles)), 1)
+
+
+def fourier(x: Tensor, frequencies: Any) -> Tensor:
+    """cos(x B) and sin(x B), [n, d] to [n, 2 m], for frequencies B [d, m]: most often normal random numbers
+    times the largest wave number that the solution has, fixed or a Parameter (M. Tancik and others, NeurIPS
+    2020). Raises ValueError for frequencies of another shape."""
+    b = frequencies if isinstance(frequencies, Tensor) else Tensor(np.asarray(frequencies), x.dtype)
+    if b.ndim != 2 or x.ndim != 2 or b.shape[0] != x.shape[1]:
+        raise ValueError(
+            f"fourier: expected x [n, d] and frequencies [d, m], got {list(x.shape)} and "
+            f"{list(b.shape)}{where()}"
+        )
+    angles = ops.matmul(x, b)
+    return ops.concat((ops.cos(angles), ops.sin(angles)), 1)
+
+
+def vanishing(
+    x: Tensor,
+    low: Sequence[float],
+    high: Sequence[float],
+    sides: Sequence[tuple[int, int]] | None = None,
+) -> Tensor:
+    """A polynomial that is 0 on faces of a box and positive inside, [n, d] to [n, 1]: the product of
+    (x_k - low_k) / (high_k - low_k), and one minus it, over the sides, pairs of an axis and 0 for its low
+    or 1 for its high end; all without `sides`. Raises ValueError for points or sides of other dimensions."""
+    d = len(low)
+    chosen = [(k, e) for k in range(d) for e in (0, 1)] if sides is None else list(sides)
+    fits = (
+        x.ndim == 2
+        and x.shape[1] == d == len(high)
+        and all(map(float.__lt__, map(float, low), map(float, high)))
+    )
+    if not fits or not chosen or any(not 0 <= k < d or e not in (0, 1) for k, e in chosen):
+        raise ValueError(
+            f"vanishing: expected points [n, {d}], {d} ends on both sides, each low one below its high one, "
+            f"and sides as pairs of an axis and 0 or 1; got {list(x.shape)}, {low}, {high} and "
+            f"{sides}{where()}"
+        )
+    product: Any = None
+    for k, end in chosen:
+        share = (x[:, k : k + 1] - low[k]) / (high[k] - low[k])
+        factor = 1 - share if end else share
+        product = factor if product is None else product * factor
+    return product  # type: ignore[no-any-return]
+
+
+def constrained(
+    net: Callable[[Tensor], Tensor],
+    values: Callable[[Tensor], Tensor],
+    distance: Callable[[Tensor], Tensor],
+) -> Callable[[Tensor], Tensor]:
+    """The function values(x) + distance(x) net(x): where distance is 0 (as `vanishing` is on faces) it has
+    the values, whatever the network is. With a distance that is zero twice, it has their slopes too (I. Lagaris,
+    A. Likas, D. Fotiadis, IEEE Trans. Neural Networks 9, 1998)."""
+
+    def solution(x: Tensor) -> Tensor:
+        return values(x) + distance(x) * net(x)
+
+    return solution
