@@ -1,4 +1,4 @@
-"""What networks are given in the place of coordinates, and solutions whose conditions hold by construction."""
+"""Inputs of networks in place of coordinates, and solutions whose conditions hold by construction."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ def constrained(
     distance: Callable[[Tensor], Tensor],
 ) -> Callable[[Tensor], Tensor]:
     """The function values(x) + distance(x) net(x): where distance is 0 (as `vanishing` is on faces) it has
-    the values, whatever the network is. With a distance that is zero twice, it has their slopes too (I. Lagaris,
-    A. Likas, D. Fotiadis, IEEE Trans. Neural Networks 9, 1998)."""
+    the values, whatever the network is. With a distance that is zero twice, it has their slopes too
+    (I. Lagaris, A. Likas, D. Fotiadis, IEEE Trans. Neural Networks 9, 1998)."""
 
     def solution(x: Tensor) -> Tensor:
         return values(x) + distance(x) * net(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,8 +46,9 @@ def faces(
 ) -> _Array:
     """n points on a box's faces, in proportion to their areas, face after face: [n, d].
 
-    sides: which faces, as pairs of an axis and 0 for its low or 1 for its high end; all without it. In a box of
-    t and x, [(0, 0)] is where time begins, [(1, 0), (1, 1)] the edges. Other arguments and errors as `box`.
+    sides: which faces, as pairs of an axis and 0 for its low or 1 for its high end; all without it. In a box
+    of t and x, [(0, 0)] is where time begins, [(1, 0), (1, 1)] the edges. Other arguments and
+    errors are those of `box`.
     """
     a, b = _ends("faces", low, high)
     chosen = [(k, e) for k in range(a.size) for e in (0, 1)] if sides is None else list(sides)
@@ -120,7 +122,7 @@ def _unit(name: str, n: int, d: int, random: _Random, method: str) -> _Array:
     if method == "uniform":
         return generator.random((n, d))
     try:
-        from scipy.stats import qmc
+        qmc: Any = importlib.import_module("scipy.stats.qmc")
     except ImportError as error:
         raise ImportError(
             f"{name}: method=\"{method}\" needs SciPy: pip install 'gradcell[optimize]', or take "
@@ -153,8 +155,8 @@ def _center(name: str, center: Any, radius: float) -> _Array:
 
 
 def _directions(unit: _Array, d: int) -> _Array:
-    """Vectors [n, d] of length 1 from points in a unit cube of `_pairs(d)` dimensions: normal distributions (G.
-    Box, M. Muller, 1958) point everywhere alike."""
+    """Vectors [n, d] of length 1 from points in a unit cube of `_pairs(d)` dimensions: normal distributions
+    (G. Box, M. Muller, 1958) point everywhere alike."""
     length, angle = np.sqrt(-2 * np.log1p(-unit[:, ::2])), 2 * np.pi * unit[:, 1::2]
     normal = np.stack([length * np.cos(angle), length * np.sin(angle)], 2).reshape(len(unit), -1)[
         :, :d

@@ -1,4 +1,4 @@
-"""Weights of residual functions that make them learn at one pace, for `GaussNewton(weights=...)` or a loss."""
+"""Weights that make residual functions learn at one pace, for `GaussNewton(weights=...)` or a loss."""
 
 from __future__ import annotations
 

@@ -17,8 +17,9 @@ _ops = _core.ops
 
 
 class AdamFirst:
-    """So many steps of Adam, each one plan. rate: the learning rate of the first one, from which a cosine leads to
-    a hundredth of it, or one for each step. A step whose loss or gradient is not finite changes nothing."""
+    """So many steps of Adam, each one plan. rate: the learning rate of the first one, from which a cosine
+    leads to a hundredth of it, or one for each step. A step whose loss or gradient is not finite
+    changes nothing."""
 
     def __init__(
         self,

@@ -120,6 +120,7 @@ FLOORS = """
     derivatives
     ops
     common solvers
+    physics
     nn
     amp boost dataset mint numpy parallel scipy show
     train
