@@ -346,9 +346,9 @@ def allen_cahn(seed: int) -> Problem:
     """u_t = d u_xx + 5 (u - u^3) with d = 0.0001, periodic, from x^2 cos(pi x), which has a kink at |x| = 1:
     with s = 1 - |x| it is -(1 + s^2) cos(pi s) + 2 s cos(pi s). A kink |s| diffuses as the heat equation
     says, to s erf(s / r) + r / sqrt(pi) exp(-(s / r)^2) with r^2 = 4 d t; a network of x alone stalls at
-    1e-4, for want of it. So the solution is written with the diffused kink in place of s in the last term, plus
-    t times a network whose inputs are t, cos(pi x), cos(2 pi x) and such a kink of 2 / pi cos(pi x / 2). All is even
-    in x, as the solution is. Half of the points are where the residual is large."""
+    1e-4, for want of it. So the solution is written with the diffused kink in place of s in the last term,
+    plus t times a network whose inputs are t, cos(pi x), cos(2 pi x) and such a kink of 2 / pi cos(pi x / 2).
+    All is even in x, as the solution is. Half of the points are where the residual is large."""
     d, net = 1e-4, network(4, 24, 3, seed)
 
     def kink(s: gc.Tensor, t: gc.Tensor) -> gc.Tensor:

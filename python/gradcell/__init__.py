@@ -42,6 +42,7 @@ if _typing.TYPE_CHECKING:
         nn as nn,
         numpy as numpy,
         parallel as parallel,
+        physics as physics,
         profiler as profiler,
         runtime as runtime,
         scipy as scipy,

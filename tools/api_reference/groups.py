@@ -206,7 +206,7 @@ GROUPS = (
     Group(
         "Training", "physics", "Differential equations",
         "Points, inputs of networks, conditions, weights, and the course of a run: what such programs share.",
-        "@gradcell.physics*",
+        "@physics*",
     ),
     Group(
         "Training", "training", "Model and callbacks",

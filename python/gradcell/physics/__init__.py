@@ -21,3 +21,7 @@ __all__ = [
     "weights_by_ntk",
     "weights_by_variance",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -122,7 +122,7 @@ def _unit(name: str, n: int, d: int, random: _Random, method: str) -> _Array:
     if method == "uniform":
         return generator.random((n, d))
     try:
-        qmc: Any = importlib.import_module("scipy.stats.qmc")
+        qmc: Any = importlib.import_module("scipy.stats").qmc
     except ImportError as error:
         raise ImportError(
             f"{name}: method=\"{method}\" needs SciPy: pip install 'gradcell[optimize]', or take "

@@ -119,10 +119,10 @@ FLOORS = """
     tensors
     derivatives
     ops
-    common solvers
-    physics
+    common
     nn
-    amp boost dataset mint numpy parallel scipy show
+    solvers
+    amp boost dataset mint numpy parallel physics scipy show
     train
     demo deepxde mindspore
 """
@@ -220,7 +220,8 @@ FILES = {
         "dtype",
         "log",
     }
-    | {"mindrecord", "mint", "nn", "numpy", "ops", "parallel", "profiler", "runtime", "scipy"}
+    | {"mindrecord", "mint", "nn", "numpy", "ops", "parallel", "physics"}
+    | {"profiler", "runtime", "scipy"}
     | {"train"},
     "gradcell.communication": {"comm_func", "management"},
     "gradcell.mint": {"linalg", "nn", "special"},
