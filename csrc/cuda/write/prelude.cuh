@@ -78,10 +78,6 @@ template <class T>
 GRADCELL_DEVICE void gc_set_sum(T* p, T v) {
   *p = v;
 }
-GRADCELL_DEVICE bool gc_all(bool v) {
-  for (int distance = 16; distance > 0; distance /= 2) v &= gc_shuffle(v, distance);
-  return v;
-}
 #else
 template <class T>
 GRADCELL_DEVICE T gc_sum_at(const T* p) {
@@ -91,7 +87,6 @@ template <class T>
 GRADCELL_DEVICE void gc_set_sum(T* p, T v) {
   __stcg(p, v);
 }
-GRADCELL_DEVICE bool gc_all(bool v) { return __all_sync(0xffffffffu, v); }
 #endif
 
 // Where a thread starts and how far it steps.
@@ -486,18 +481,19 @@ __device__ __noinline__ void gc_add_outer(double* to, const T* a, const T* b, in
   for (int first = 0; first < parts; first += step) {
     const int mine = first + gc_thread() / lanes, part = gc_feature(mine, parts);
     const int k0 = part / across * height, m0 = part % across * width;
-    // What combining will give this lane.
+    // What combining will give this lane, if no other one has it too.
     int place = 0;
+    bool has = mine < parts;
 #pragma unroll
     for (int level = 0; level < levels; ++level)
-      if (lane >> (levels - 1 - level) & 1) place += n >> (level + 1);
+      if (lane >> (levels - 1 - level) & 1) place += n >> (level + 1), has &= n >> level > 1;
     double* at[n];
     double before[n];
 #pragma unroll
     for (int u = 0; u < n; ++u) {
       const int i = (place + u) / width, j = (place + u) % width;
       const bool there =
-          u < gc_share_of(n, levels) && mine < parts && i < height && k0 + i < K && m0 + j < M;
+          has && u < gc_share_of(n, levels) && i < height && k0 + i < K && m0 + j < M;
       at[u] = there ? to + (k0 + i) * M + m0 + j : nullptr;
       before[u] = there ? gc_sum_at(at[u]) : 0;
     }
@@ -513,10 +509,10 @@ __device__ __noinline__ void gc_add_outer(double* to, const T* a, const T* b, in
 #pragma unroll
         for (int j = 0; j < width; ++j) s[i * width + j] = gc_fma(x[i], y[j], s[i * width + j]);
     }
-    const bool has = gc_combine_lanes<gc_sum<T>>(s, levels, false) >= 0;
+    gc_combine_lanes<gc_sum<T>>(s, levels, false);
 #pragma unroll
     for (int u = 0; u < n; ++u)
-      if (has && at[u]) gc_set_sum(at[u], before[u] + s[u]);
+      if (at[u]) gc_set_sum(at[u], before[u] + s[u]);
   }
 }
 

@@ -317,7 +317,7 @@ __device__ __noinline__ void gc_add_outer_warps(double* to, gc_factors<n> of, in
         for (int p = 0; p < wide; ++p)
 #pragma unroll
           for (int i = 0; i < 4; ++i) ordinary &= gc_ordinary(d[p][i]);
-        if (!gc_all(ordinary)) {
+        if (!__all_sync(0xffffffffu, ordinary)) {
 #pragma unroll 1
           for (int e = 0; e < 4 * wide; ++e) {
             const int k = k0 + e % 4 / 2 * 8, m = m0 + 8 * (e / 4) + 2 * t + e % 2;

@@ -26,7 +26,7 @@ class Demo:
 
 
 DEMOS = {
-    "burgers": Demo("Burgers' equation, solved by a network", 16000, 2000),
+    "burgers": Demo("Burgers' equation, solved by a network", 200, 2000),
     "inverse": Demo("a viscosity, found from noisy observations", 4000, 1000),
     "forces": Demo("a potential, learned from forces on atoms", 3000, 512),
     "digits": Demo("digits, read in float16 with a dynamic loss scale", 1500, 30000),

@@ -28,9 +28,9 @@ def load(name: str) -> ModuleType:
 
 
 def test_burgers_learns() -> None:
-    net, losses = burgers.train(200, points=500, width=16, depth=3, verbose=False)
-    assert losses[-1] < 0.4 * losses[0]
-    assert burgers.relative_error(net) < 0.7  # at this point a broad wave, not yet the shock
+    net, losses = burgers.train(80, points=500, width=12, depth=2, verbose=False)
+    assert losses[-1] < 0.01 * losses[0]
+    assert burgers.relative_error(net) < 0.05
 
 
 def test_burgers_reference_solves_the_equation() -> None:
