@@ -18,6 +18,7 @@ import numpy as np
 
 import gradcell as gc
 from gradcell import nn, ops
+from gradcell._core import DType
 from gradcell.demo.progress import picture, progress
 
 NU = 0.01 / np.pi
@@ -33,7 +34,7 @@ def exact(t: np.ndarray, x: np.ndarray) -> np.ndarray:
     return -(np.sin(y) * potential).sum(-1) / potential.sum(-1)
 
 
-def network(width: int, depth: int, dtype: gc.DType = gc.float32) -> nn.SequentialCell:
+def network(width: int, depth: int, dtype: DType = gc.float32) -> nn.SequentialCell:
     """Points [n, 2] to values [n, 1] by `depth` layers of tanh."""
 
     def dense(inputs: int, outputs: int) -> nn.Dense:
@@ -143,7 +144,9 @@ def plot(net: nn.Cell, path: str, title: str = "") -> None:
 def run(steps: int, points: int, path: str) -> None:
     """What `python -m gradcell demo burgers` does."""
     print("Burgers' equation, u_t + u u_x = nu u_xx, by a physics-informed network of 3 x 20 tanh.")
-    print(f"{steps} Gauss-Newton steps in float64; each needs the residual's derivatives by all weights.")
+    print(
+        f"{steps} Gauss-Newton steps in float64; each needs the residual's derivatives by all weights."
+    )
     start = time.perf_counter()
     net, _ = train(steps, points)
     seconds = time.perf_counter() - start
