@@ -28,7 +28,7 @@ def load(name: str) -> ModuleType:
 
 
 def test_burgers_learns() -> None:
-    net, losses = burgers.train(80, points=500, width=12, depth=2, verbose=False)
+    net, losses = burgers.train(120, points=800, width=14, verbose=False)
     assert losses[-1] < 0.01 * losses[0]
     assert burgers.relative_error(net) < 0.05
 
