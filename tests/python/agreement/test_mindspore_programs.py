@@ -46,8 +46,8 @@ DIFFERS: dict[str, tuple[Any, str]] = {
         "NumPy's dtypes are taken",
     ),
 }
-#: Programs for which MindSpore's two modes give different numbers, and the mode that is right: what is here
-#: agrees with it in both modes.
+#: Programs for which MindSpore's two modes give different numbers, and the mode that gradcell agrees with
+#: in both of its own. (That this is the right one has not been settled by an independent reference.)
 MODES_DIFFER = {
     "applications: molecular_dynamics": "graph",
     "applications: weather": "pynative",
