@@ -208,7 +208,8 @@ def _reduced(value: Any) -> tuple[Any, ...]:
 
 def _is_opaque(value: Any) -> bool:
     kind = value if isinstance(value, type) else type(value)
-    if kind.__module__.partition(".")[0] == "gradcell":
+    # Not always a string: the class of Cython's functions has a descriptor there on Python 3.10.
+    if str(kind.__module__).partition(".")[0] == "gradcell":
         return True
     if isinstance(value, type):
         return not kind.__flags__ & _HEAP_TYPE

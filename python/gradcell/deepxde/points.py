@@ -143,7 +143,7 @@ class _Given:
 
 
 def _is_deepxdes(thing: Any) -> bool:
-    return type(thing).__module__.split(".")[0] == "deepxde"
+    return str(type(thing).__module__).split(".")[0] == "deepxde"
 
 
 class Globals:

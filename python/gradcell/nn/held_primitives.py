@@ -104,6 +104,6 @@ def held_by(cell: Any, name: str) -> Any:
     """What MindSpore's cell of this kind has under that name, None if nothing."""
     for kind in type(cell).__mro__:
         makes = _HELD.get(kind.__name__, {}).get(name)
-        if makes is not None and kind.__module__.startswith("gradcell."):
+        if makes is not None and str(kind.__module__).startswith("gradcell."):
             return makes(cell)
     return None

@@ -323,6 +323,22 @@ def test_generators_of_numbers_go_on_at_every_call() -> None:
         assert found == [other.random() for _ in range(3)]
 
 
+class _Nowhere:
+    """A class whose `__module__` is no string, as Cython's functions have it on Python 3.10."""
+
+    __module__ = property(lambda self: "here")  # type: ignore[assignment]
+
+    def __init__(self) -> None:
+        self.scale = 1.0
+
+
+def test_an_object_whose_class_names_no_module_goes_by_value() -> None:
+    compiled, o = gc.jit(lambda x, o: o.scale * x), _Nowhere()
+    assert float(compiled(Tensor(2.0), o)) == 2.0
+    o.scale = 3.0
+    assert float(compiled(Tensor(2.0), o)) == 6.0
+
+
 @dataclasses.dataclass(frozen=True)
 class Named:
     """Equal to others of its name."""

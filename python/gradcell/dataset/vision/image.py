@@ -52,7 +52,7 @@ def pillow(module: str = "Image") -> Any:
 
 def is_pil(value: Any) -> bool:
     """Whether a value is an image of Pillow's."""
-    return type(value).__module__.startswith("PIL.")
+    return str(type(value).__module__).startswith("PIL.")
 
 
 def rounded(image: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
