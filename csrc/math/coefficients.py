@@ -3,7 +3,7 @@
 Run by hand when a polynomial changes, in csrc/math:
     python coefficients.py | clang-format > vecmath_coefficients.h
 Each row of TABLE is a function, its interval, its number of coefficients and a weight (a power of
-the argument, or None: the value's inverse, for the smallest relative error); the fit is
+the argument, None: the value's inverse, for the smallest relative error, or a function); the fit is
 the minimax polynomial of weight * (p - f), found by the Remez exchange on a dense grid (E. Y.
 Remez, 1934) in 60-digit arithmetic, its coefficients then rounded to the target type.
 """
@@ -72,9 +72,12 @@ def fit(f, a, b, n, power, single):
     tiny = (mpf(b) - mpf(a)) * mpf("1e-6")  # a weight may vanish at 0, and a tail there is 0 / 0
     grid = [x if abs(x) > tiny else tiny for x in grid]
     values = [f(x) for x in grid]
-    weights = [
-        1 / v if power is None else abs(x) ** power for x, v in zip(grid, values, strict=True)
-    ]
+    if callable(power):
+        weights = [power(x) for x in grid]
+    else:
+        weights = [
+            1 / v if power is None else abs(x) ** power for x, v in zip(grid, values, strict=True)
+        ]
     c, _ = remez(values, weights, grid, list(range(n)))
     fixed = [rounded(v, single) for v in c]
     low = rounded(c[0] - fixed[0], single)
@@ -101,6 +104,15 @@ def erfc_scaled(t, centre=ERFC_CENTRE):
 
 def erfc_scaled_float(t):
     return erfc_scaled(t, ERFC_FLOAT_CENTRE)
+
+
+def erf_rest(u):
+    x = u + ERFC_FLOAT_CENTRE
+    return mp.exp(x * x) * mp.erfc(x)
+
+
+def erf_rest_weight(u):
+    return mp.exp(-((u + ERFC_FLOAT_CENTRE) ** 2))
 
 
 NDTR_CENTRE = mpf(2)
@@ -184,6 +196,8 @@ ATAN = (0, mp.tan(mp.pi / 8) ** 2 * mpf("1.0001"))
 ASIN = (0, mpf("0.2501"))
 ERF = (0, mpf("1.001"))
 ERF_HALF = (0, mpf("0.2505"))
+ERF_NEAR = (0, mpf("0.8655"))
+ERF_REST = (mpf("-1.0702"), mpf("1.9502"))
 ERFC64 = (erfc_t("0.499"), erfc_t(28))
 ERFC32 = (erfc_t("0.499"), erfc_t("10.5"))
 ERFC_FLOAT = (erfc_t("0.499", ERFC_FLOAT_CENTRE), erfc_t("10.1", ERFC_FLOAT_CENTRE))
@@ -201,7 +215,7 @@ TABLE = [
     ("kExp32", "the same, short", expm1_tail, EXP, 6, 1, 0),
     ("kExpFloat", "the same, in float", expm1_tail, EXP, 5, 2, 1),
     ("kTanh64", "(tanh(x) - x) / x^3 in x^2, |x| <= 0.625", root(tanh_tail), TANH64, 11, 1, 0),
-    ("kTanhFloat", "the same, |x| <= 0.9, in float", root(tanh_tail), TANH, 7, 1, 1),
+    ("kTanhFloat", "the same, |x| <= 0.93, in float", root(tanh_tail), TANH, 7, 1, 1),
     ("kAtanh64", "(2 atanh(f) - 2f - 2f^3/3) / f^5 in f^2", root(atanh_tail), ATANH, 8, 2, 0),
     ("kLog32", "(log(1+g) - g) / g^2, 1+g in [sqrt(1/2), sqrt(2)]", log_tail, LOG, 12, 1, 0),
     ("kSin64", "(sin(x) - x) / x^3 in x^2, |x| <= pi/4", root(sin_tail), SIN, 7, 1, 0),
@@ -217,6 +231,16 @@ TABLE = [
     ("kErf64", "(erf(x)/x - 2/sqrt(pi)) / x^2 in x^2, |x| <= 1", root(erf_tail), ERF, 14, 1, 0),
     ("kErf32", "the same, short", root(erf_tail), ERF, 8, 1, 0),
     ("kErfFloat", "the same, |x| <= 1/2, in float", root(erf_tail), ERF_HALF, 5, 1, 1),
+    ("kErfNearFloat", "the same, |x| <= 0.93, in float", root(erf_tail), ERF_NEAR, 7, 1, 1),
+    (
+        "kErfRestFloat",
+        "exp(x^2) erfc(x) in x - 2, 0.93 <= x <= 3.95, for 1 - erf(x), in float",
+        erf_rest,
+        ERF_REST,
+        10,
+        erf_rest_weight,
+        1,
+    ),
     ("kErfc64", "(1+2x) exp(x^2) erfc(x) in (x-K)/(x+K), x <= 28", erfc_scaled, ERFC64, 24, 0, 0),
     ("kErfc32", "the same, x <= 10.5, short", erfc_scaled, ERFC32, 13, 0, 0),
     ("kErfcFloat", "the same, K = 2, x <= 10.1, in float", erfc_scaled_float, ERFC_FLOAT, 11, 0, 1),
@@ -258,7 +282,7 @@ def main():
         print(f"\n/// {what}: {float(-bits):.1f} bits")
         values = ", ".join(float(v).hex() + suffix for v in c)
         print(f"inline constexpr {kind} {name}[{n}] = {{{values}}};")
-        if name in ("kErfc64", "kErfcFloat", "kErfinv64"):
+        if name in ("kErfNearFloat", "kErfc64", "kErfcFloat", "kErfinv64"):
             # Their constant terms are wanted to more than a double.
             print(f"inline constexpr {kind} {name}Low = {float(low).hex()}{suffix};")
     print("\n}  // namespace gradcell::coefficients")

@@ -108,6 +108,19 @@ inline constexpr float kErfFloat[5] = {-0x1.8127460000000p-2f, 0x1.ce2efa0000000
                                        -0x1.b8212e0000000p-6f, 0x1.54e0500000000p-8f,
                                        -0x1.9421240000000p-11f};
 
+/// the same, |x| <= 0.93, in float: 28.8 bits
+inline constexpr float kErfNearFloat[7] = {
+    -0x1.8127460000000p-2f,  0x1.ce2f180000000p-4f,  -0x1.b82b7c0000000p-6f, 0x1.5640d40000000p-8f,
+    -0x1.bdff4c0000000p-11f, 0x1.e07b160000000p-14f, -0x1.59413c0000000p-17f};
+inline constexpr float kErfNearFloatLow = -0x1.3a4ee20000000p-27f;
+
+/// exp(x^2) erfc(x) in x - 2, 0.93 <= x <= 3.95, for 1 - erf(x), in float: 29.5 bits
+inline constexpr float kErfRestFloat[10] = {0x1.0586700000000p-2f,  -0x1.b570080000000p-4f,
+                                            0x1.5677700000000p-5f,  -0x1.fa891a0000000p-7f,
+                                            0x1.63b5580000000p-8f,  -0x1.e6779a0000000p-10f,
+                                            0x1.3c33980000000p-11f, -0x1.3095c40000000p-13f,
+                                            0x1.09ed780000000p-14f, -0x1.16e3c40000000p-15f};
+
 /// (1+2x) exp(x^2) erfc(x) in (x-K)/(x+K), x <= 28: 59.7 bits
 inline constexpr double kErfc64[24] = {
     0x1.3ccda0b5d5dc2p+0,  -0x1.1f367683f89a7p-3,  0x1.d5f2948159d92p-9,   0x1.510169d096801p-4,

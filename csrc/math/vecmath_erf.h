@@ -13,8 +13,9 @@ inline constexpr double kTwoOverRootPi = 0x1.20dd750429b6dp+0;
 inline constexpr double kTwoOverRootPiLow = 0x1.1ae3a914fed8p-56;
 inline constexpr double kErfcCentre = 3.75;
 inline constexpr double kErfcFloatCentre = 2;
+inline constexpr float kErfNear = 0.93f;
 
-/// The polynomial without its constant term, over t.
+/// (The polynomial without its constant term) / t.
 template <class V, class C, size_t N>
 GRADCELL_INLINE V poly_above_constant(V t, const C (&c)[N]) {
   return poly<V, C, N, 1>(t, c);
@@ -75,7 +76,31 @@ GRADCELL_INLINE V erfc_float(V x) {
   return erfc_float(x, two_product(x, x));
 }
 
+/// 2 x / sqrt(pi) as a pair in float lanes.
+template <class V>
+GRADCELL_INLINE Pair<V> erf_head(V x) {
+  constexpr float kSlope = static_cast<float>(kTwoOverRootPi);
+  const auto head = two_product(x, all<V>(kSlope));
+  return {head.hi, mad(x, all<V>(kTwoOverRootPi - kSlope), head.lo)};
+}
+/// erf(x) in float lanes, |x| <= kErfNear.
+template <class V>
+GRADCELL_INLINE V erf_near_float(V x, V z) {
+  const auto head = erf_head(x);
+  const V cube = x * z;
+  const V rest = mad(cube * z, poly_above_constant(z, kErfNearFloat), head.lo);
+  return head.hi + mad(cube, all<V>(kErfNearFloat[0]), mad(cube, all<V>(kErfNearFloatLow), rest));
+}
+/// The same, kErfNear <= x <= 3.95: 1 - exp(-x^2) times a polynomial, rounded once.
+template <class V>
+GRADCELL_INLINE V erf_far_float(V x) {
+  const auto e = exp_float(-(x * x));
+  const V power = scale(exp_mantissa(e).hi, e.k);
+  return mad(-power, poly(x - all<V>(kErfcFloatCentre), kErfRestFloat), all<V>(1));
+}
+
 struct ErfFn {
+  static constexpr bool kNativeFloat = kHasFma;
   template <class V>
   GRADCELL_INLINE static V f64(V x) {
     const V a = abs_value(x);
@@ -87,9 +112,14 @@ struct ErfFn {
   template <class V>
   GRADCELL_INLINE static V f32(V x) {
     const V a = abs_value(x), z = a * a;
-    const V near = a * mad(z, poly(z, kErf32), all<V>(kTwoOverRootPi));
-    const V far = all<V>(1) - erfc32(at_most(at_least(a, all<V>(0.5)), all<V>(10.4)));
-    return copy_sign(select(a < all<V>(1), near, far), x);
+    if constexpr (sizeof(ElementOf<V>) == 8) {
+      const V near = a * mad(z, poly(z, kErf32), all<V>(kTwoOverRootPi));
+      const V far = all<V>(1) - erfc32(at_most(at_least(a, all<V>(0.5)), all<V>(10.4)));
+      return copy_sign(select(a < all<V>(1), near, far), x);
+    } else {
+      const V far = erf_far_float(at_most(at_least(a, all<V>(kErfNear)), all<V>(3.95f)));
+      return copy_sign(select(a < all<V>(kErfNear), erf_near_float(a, z), far), x);
+    }
   }
 };
 struct ErfcFn {
@@ -113,10 +143,8 @@ struct ErfcFn {
       return select(a < all<V>(0.5), near, select(x < all<V>(0), all<V>(2) - y, y));
     } else {
       // Near 0 what is taken off 1 is a pair, too.
-      constexpr float kSlope = static_cast<float>(kTwoOverRootPi);
-      const auto head = two_product(x, all<V>(kSlope));
-      const V tail =
-          mad(x * z, poly(z, kErfFloat), mad(x, all<V>(kTwoOverRootPi - kSlope), head.lo));
+      const auto head = erf_head(x);
+      const V tail = mad(x * z, poly(z, kErfFloat), head.lo);
       const auto s = fast_two_sum(all<V>(1), -head.hi);
       const V y = erfc_float(at_most(at_least(a, all<V>(0.5)), all<V>(10.1)));
       const V far = select(x < all<V>(0), all<V>(2) - y, y);
