@@ -24,7 +24,7 @@ def lennard_jones(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     apart = positions[:, :, None] - positions[:, None]
     squared = (apart**2).sum(-1) + np.eye(positions.shape[1])
     sixth = (1 - np.eye(positions.shape[1])) / squared**3
-    energy = 2 * (sixth**2 - sixth).sum((1, 2))  # each pair is there twice
+    energy = 2 * (sixth**2 - sixth).sum((1, 2))  # each pair appears twice
     force = (24 * (2 * sixth**2 - sixth) / squared)[..., None] * apart
     return energy[:, None], force.sum(2)
 
