@@ -325,5 +325,5 @@ def test_by_mutable_numbers(mode: int) -> None:
     everything = ops.GradOperation(get_all=True)(lambda x, t: x * t[0])(x, mutable((x, 1.0)))
     assert shown(everything) == (A.tolist(), (A.tolist(), 0.0))
     for bad in ((), {}, "x", None):
-        with pytest.raises(TypeError, match="argument 0: it is not a Tensor but .*test_jacobians"):
+        with pytest.raises(TypeError, match=r"argument 0: it is not a Tensor but .*test_jacobians"):
             gc.grad(lambda x: x)(bad)
