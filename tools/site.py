@@ -93,7 +93,9 @@ def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
     from latex2mathml.converter import convert
 
     def formula(match: re.Match[str]) -> str:
-        return convert(unescape(match[2]), display="inline" if match[1] == "span" else "block")
+        if match[1] == "span":
+            return convert(unescape(match[2]))
+        return f'<div class="formula">{convert(unescape(match[2]), display="block")}</div>'
 
     return FORMULA.sub(formula, content)
 
