@@ -89,7 +89,8 @@ def test_rounded_and_lost_ones_say_so():
     ):
         gc.grad(lambda a: ops.sin(a.astype(gc.float32)))(Tensor(np.array([1, 2])))
     with pytest.warns(
-        RuntimeWarning, match=r"returned Bool, so its gradient by floats is 0.*\.py:\d+"
+        RuntimeWarning,
+        match=r"returned Bool, so its gradient with respect to floats is 0.*\.py:\d+",
     ):
         found = gc.grad(lambda x: x > 1)(Tensor([1.0, 2.0]))
     np.testing.assert_array_equal(found.asnumpy(), [0, 0])
