@@ -424,14 +424,14 @@ def grad(
     fn's first output is differentiated, and the others are returned in a tuple after the
     gradients. return_ids: each gradient comes as (position or parameter name, gradient).
 
-    The result's structure: grad_position 0 alone, a tensor; a tuple, a tuple; weights alone, a tuple
-    (a tensor for a single Parameter); both, (by position, by weights). Gradients have the shape and
-    dtype of what they are by; where fn does not depend on it they are zeros. Numbers, alone or in a
-    tuple, list or dict, are treated as tensors.
+    Returns a tensor for one position, a tuple for a tuple of positions, a tuple for weights (a
+    tensor for a single Parameter), and (by position, by weights) for both. A gradient has the shape
+    and dtype of its argument or parameter; it is zero if fn does not depend on it. Numbers, alone
+    or in a tuple, list or dict, are treated as tensors.
 
-    By integers and bools, and of a function that returns them, as in MindSpore: exact for what is made
-    of sums and products of integers; rounded towards zero where floats come in, with a RuntimeWarning;
-    0, with a RuntimeWarning, of integers that are made of floats.
+    Gradients with respect to integers and bools, and of functions that return them, are as in
+    MindSpore: exact for sums and products of integers; rounded towards zero where floats are
+    involved, with a RuntimeWarning; 0, with a RuntimeWarning, for integers computed from floats.
 
     Raises ValueError if both are None, TypeError for an argument that is neither tensor nor number,
     IndexError for a position beyond the arguments.
