@@ -72,7 +72,7 @@ def main():
     here = Path(__file__).resolve().parent
     options = pictures.options(
         __doc__.splitlines()[0], "transformer.png",
-        steps=3000, batch=16, length=64, width=64, blocks=2, letters=200, seed=4, text="",
+        steps=3000, batch=16, length=64, width=64, blocks=2, letters=700, seed=4, text="",
     )  # fmt: skip
     ms.set_seed(options.seed)
     ms.set_context(mode=ms.GRAPH_MODE)
