@@ -270,8 +270,8 @@ def write_document() -> None:
     parts = [
         "# MindSpore's names",
         "",
-        "How many of MindSpore 2.10's public names gradcell supports. `python tools/names.py` writes this page. "
-        "Using a missing name raises an error that gives its full name.",
+        "How many of MindSpore 2.10's public names gradcell supports. `python tools/names.py` writes this "
+        "page. Using a missing name raises an error that gives its full name.",
         "",
         "| namespace | names | supported | agree | MindSpore refuses | not compared |",
         "|---|---|---|---|---|---|",
