@@ -29,7 +29,7 @@ WIDTH = 76
 
 #: How a docstring refers to another's arguments.
 REFERENCE = (
-    r"[Aa]rguments\b[^.;]*?those of (\w+)|: see (\w+)[.;,]|(?:^|[.;] |therwise |else )[Aa]s (\w+)\b"
+    r"[Aa]rguments\b[^.;]*?those of (\w+)|: see (\w+)[.;,]|(?:^|[.;] |therwise |else )(?:[Aa]s|like) (\w+)\b"
 )
 
 #: Docstrings of spellings that say no more than that they are one.

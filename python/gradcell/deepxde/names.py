@@ -159,7 +159,7 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Sparse:
-    """A matrix [rows, columns] of elements at places, to multiply dense ones by."""
+    """A matrix [rows, columns] of elements at positions, to multiply dense ones by."""
 
     def __init__(self, places: Any, values: Any, shape: Sequence[int], **_: Any) -> None:
         rows, columns = (np.asarray(p, np.int32) for p in places)

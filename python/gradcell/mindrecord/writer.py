@@ -24,7 +24,7 @@ _KINDS = {"string": (str,), "bytes": (bytes, bytearray)}
 class FileWriter:
     """Writes rows to MindRecord files, which are there when commit has returned.
 
-    file_name: the file; with shard_num above 1 the files' numbers are put behind it. overwrite:
+    file_name: the file; with shard_num above 1 the files' numbers are appended. overwrite:
     replace files of that name. Raises TypeError and ValueError for bad arguments.
 
     As in MindSpore: add_schema, add_index if rows are to be found by fields, write_raw_data as

@@ -1,5 +1,5 @@
 """Activation functions as cells: each is the function of the same name in ops, with its arguments
-kept. All work elementwise on floating tensors of any shape unless said, and give that shape and
+kept. All work elementwise on floating tensors of any shape unless noted, and give that shape and
 dtype; they raise TypeError for anything but a tensor.
 """
 

@@ -375,7 +375,7 @@ class EmbeddingLookup(Cell):
 class Linear(Dense):
     """Dense with PyTorch's names of arguments: x Wᵀ + b.
 
-    in_features, out_features, bias: Dense's in_channels, out_channels, has_bias. Else as Dense.
+    in_features, out_features, bias: Dense's in_channels, out_channels, has_bias. Otherwise like Dense.
     """
 
     def __init__(

@@ -123,7 +123,7 @@ class MSSSIM(_Structure):
     """Structural similarity over several scales, each half the one before: (N,).
 
     Wang et al., Multiscale structural similarity (2003), equation 7; power_factors: the exponents,
-    one for each scale. Otherwise as SSIM. Parameters: multi_convs_list.0.weight, ...
+    one for each scale. Otherwise like SSIM. Parameters: multi_convs_list.0.weight, ...
     """
 
     def __init__(

@@ -143,7 +143,7 @@ class CrossEntropyLoss(LossBase):
     """Minus the logarithm of the softmax probability of the labels.
 
     weight: (C,) or None, multiplies each class's loss. ignore_index: labels that do not count.
-    label_smoothing: that share of each label is spread over all classes.
+    label_smoothing: that fraction of each label is spread over all classes.
 
     logits: (N, C), (N, C, ...) or (C,). labels: class indices, integers of that shape without C, or
     probabilities of logits' shape and a floating dtype. The mean is over the sum of the weights for

@@ -304,7 +304,7 @@ class LSTM(_Recurrent):
     """Long short-term memory over sequences: i, f, g, o are the gates' order in the parameters.
 
     c = sigmoid(f) c + sigmoid(i) tanh(g); h = sigmoid(o) tanh(c). hx and the last states are tuples
-    (h, c). Otherwise as RNN.
+    (h, c). Otherwise like RNN.
     """
 
     mode = "lstm"
@@ -313,7 +313,7 @@ class LSTM(_Recurrent):
 class GRU(_Recurrent):
     """Gated recurrent units over sequences: r, z, n are the gates' order in the parameters.
 
-    n = tanh(W x + b + sigmoid(r) (U h + c)); h = n + sigmoid(z) (h - n). Otherwise as RNN.
+    n = tanh(W x + b + sigmoid(r) (U h + c)); h = n + sigmoid(z) (h - n). Otherwise like RNN.
     """
 
     mode = "gru"

@@ -171,7 +171,7 @@ def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """How many elements are not zero, int32."""
+    """The number of elements that are not zero, int32."""
     return typed(ops.count_nonzero(tensor(x), axis, keepdims), _core.int32)
 
 

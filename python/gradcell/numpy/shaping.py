@@ -63,7 +63,7 @@ def pad(
     arr: Any, pad_width: Any, mode: Any = "constant", stat_length: Any = None, constant_values: Any = 0,
     end_values: Any = 0, reflect_type: str = "even", **kwargs: Any,
 ) -> Tensor:  # fmt: skip
-    """Longer at both ends of each dimension, by pad_width: a number, (before, after), or such a pair for
+    """Pads each dimension at both ends, by pad_width: a number, (before, after), or such a pair for
     each dimension.
 
     mode: 'constant', 'edge', 'reflect', 'symmetric', 'wrap', 'empty', or 'linear_ramp', 'maximum',
@@ -175,7 +175,7 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Tensor:
 
 
 def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: str = "C") -> Tensor:
-    """The places, counted in order, of coordinates in an array of shape dims; float32, as in MindSpore."""
+    """The positions, counted in order, of coordinates in an array of shape dims; float32, as in MindSpore."""
     sizes = [int(n) for n in dims]
     rows = [
         tensor(r)
@@ -204,7 +204,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
-    """The coordinates, in an array of that shape, of places in it counted in order."""
+    """The coordinates, in an array of that shape, of positions in it counted in order."""
     found = np.unravel_index(
         _plain(tensor(indices)), tuple(shape_of(shape)), "F" if order == "F" else "C"
     )

@@ -266,7 +266,7 @@ def move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
     """A tensor with the same elements, which are on `to`, 'CPU' or 'GPU' (the one in use), from now
     on. Computing moves tensors by itself; this does it beforehand.
 
-    Raises ValueError for other places, RuntimeError for 'GPU' if device_target is 'CPU'.
+    Raises ValueError for other devices, RuntimeError for 'GPU' if device_target is 'CPU'.
     """
     if to not in ("CPU", "GPU"):
         raise ValueError(f"move_to: expected 'CPU' or 'GPU', got {to!r}{where()}")

@@ -140,7 +140,7 @@ def save_checkpoint(
     save_obj: a Cell (a training cell holds the optimiser's and the loss scale's parameters too), a
     dict from name to tensor, a list of Parameters, or a list of dicts with 'name' and 'data'.
     ckpt_file_name: what it ends in, '.ckpt' or '.safetensors', says the format: MindSpore's own, which
-    MindSpore reads too, or safetensors; otherwise the ending of `format` is put behind it.
+    MindSpore reads too, or safetensors; otherwise the ending of `format` is appended.
     append_dict: more to save, tensors, numbers or strings. choice_func: which names to save.
     crc_check: put MindSpore's checksum at the end of a .ckpt (there is one of each tensor anyway).
     The state of the random generators is saved too. Of an optimiser's state that processes share out

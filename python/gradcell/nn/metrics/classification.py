@@ -83,7 +83,7 @@ class Accuracy(Mean):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         y_pred, y = pair("Accuracy", inputs)
         if self.eval_type == "classification":
             y_pred, y = _classes("Accuracy", y_pred, y)
@@ -103,7 +103,7 @@ class TopKCategoricalAccuracy(Mean):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         owner = type(self).__name__
         y_pred, y = _classes(owner, *pair(owner, inputs))
         best = np.argsort(-y_pred, axis=1, kind="stable")[:, : self.k]
@@ -140,7 +140,7 @@ class _PerClass(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         owner = type(self).__name__
         y_pred, y = _classes(owner, *pair(owner, inputs))
         classes, guess = y_pred.shape[1], y_pred.argmax(axis=1)
@@ -176,7 +176,7 @@ class _Sided(_PerClass):
         raise NotImplementedError
 
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         if self.eval_type == "classification":
             super().update(*inputs)
             return

@@ -40,7 +40,7 @@ class ConfusionMatrix(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         y_pred, y = pair("ConfusionMatrix", inputs)
         n = self.num_classes
         if y_pred.ndim == y.ndim + 1:
@@ -172,7 +172,7 @@ class ConfusionMatrixMetric(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         y_pred, y = pair("ConfusionMatrixMetric", inputs)
         same_shape("ConfusionMatrixMetric", y_pred, y)
         if y.ndim < 2 or not np.isin(y, (0, 1)).all():
@@ -241,7 +241,7 @@ class ROC(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         y_pred, y = pair("ROC", inputs)
         if y_pred.ndim == y.ndim:
             same_shape("ROC", y_pred, y)

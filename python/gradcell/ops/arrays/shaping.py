@@ -523,7 +523,7 @@ def _pad_index(mode: str, n: int, before: int, after: int) -> np.ndarray:
 
 @one_plan
 def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
-    """Longer at both ends of the last dimensions.
+    """Pads the last dimensions at both ends.
 
     padding: (before, after) of the last dimension, then of the one in front of it, and so on;
     negative numbers cut off. mode: 'constant' (with value, 0 by default), 'reflect', 'replicate' or

@@ -1,7 +1,7 @@
 """Activation functions. Composites that overflow nowhere, and right to any order of derivative.
 
-Unless said, each works elementwise on a tensor of any shape and gives that shape and dtype; integers
-count as float32. TypeError for anything else than a tensor.
+Unless noted, each works elementwise on a tensor of any shape and gives that shape and dtype; integers
+count as float32. TypeError for anything other than a tensor.
 """
 
 from __future__ import annotations

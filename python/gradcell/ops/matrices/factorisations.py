@@ -478,7 +478,7 @@ def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any
 
     Values are differentiable where they are not zero and no two are equal or only they are asked for
     once; vectors where all values are different and not zero, of real matrices and reduced factors.
-    Derivatives of others by vectors raise NotImplementedError. (Townsend 2016, Differentiating the
+    Other derivatives of the vectors raise NotImplementedError. (Townsend 2016, Differentiating the
     singular value decomposition, section 3.)
     """
     x = arguments.floating(arguments.tensor(input, "svd"))

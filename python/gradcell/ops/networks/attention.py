@@ -73,7 +73,7 @@ def weights(
 
 
 def _swapped(x: Tensor) -> Tensor:
-    """Rows and heads changed places."""
+    """Rows and heads exchanged."""
     n = x.ndim
     return _ops.transpose(x, [*range(n - 3), n - 2, n - 3, n - 1])
 
