@@ -257,7 +257,7 @@ is_tensor = ops.is_tensor
 
 
 def run_check() -> None:
-    """Computes a sum and says that it worked, as MindSpore's does. Raises what goes wrong."""
+    """Computes a sum and prints that it worked, as MindSpore's does. Raises any error that occurs."""
     total = float(ops.add(Tensor(1.0), Tensor(2.0)))
     if total != 3.0:
         raise RuntimeError(f"1 + 2 gave {total}")

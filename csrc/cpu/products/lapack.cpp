@@ -226,6 +226,59 @@ void small_lu(int n, T* a, int32_t* pivots) {
   }
 }
 
+/// The same for a number of rows that is known: all numbers stay in registers, and the search for
+/// pivots has no branches, which nothing could predict.
+template <class T, int N>
+void unrolled_lu(T* matrix, int32_t* pivots) {
+  T a[N * N];
+  std::copy_n(matrix, N * N, a);
+#pragma GCC unroll 4
+  for (int k = 0; k < N; ++k) {
+    int best = k;
+    Real<T> most = rough_size(a[k * N + k]);
+#pragma GCC unroll 4
+    for (int i = k + 1; i < N; ++i) {
+      const Real<T> size = rough_size(a[k * N + i]);
+      const bool larger = size > most;
+      best = larger ? i : best;
+      most = larger ? size : most;
+    }
+    pivots[k] = best + 1;
+    if (most == 0) continue;
+#pragma GCC unroll 4
+    for (int i = k + 1; i < N; ++i)
+      if (best == i)
+#pragma GCC unroll 4
+        for (int j = 0; j < N; ++j) std::swap(a[j * N + k], a[j * N + i]);
+    const T by = T(1) / a[k * N + k];
+    const bool denormal = !std::isfinite(rough_size(by));
+#pragma GCC unroll 4
+    for (int i = k + 1; i < N; ++i)
+      a[k * N + i] = denormal ? a[k * N + i] / a[k * N + k] : a[k * N + i] * by;
+#pragma GCC unroll 4
+    for (int j = k + 1; j < N; ++j) {
+      const T factor = a[j * N + k];
+#pragma GCC unroll 4
+      for (int i = k + 1; i < N; ++i) a[j * N + i] -= a[k * N + i] * factor;
+    }
+  }
+  std::copy_n(a, N * N, matrix);
+}
+
+template <class T>
+void few_rows_lu(int n, T* a, int32_t* pivots) {
+  switch (n) {
+    case 2:
+      return unrolled_lu<T, 2>(a, pivots);
+    case 3:
+      return unrolled_lu<T, 3>(a, pivots);
+    case 4:
+      return unrolled_lu<T, 4>(a, pivots);
+    default:
+      return small_lu(n, a, pivots);
+  }
+}
+
 /// b becomes x of P L U x = b.
 template <class T>
 void small_solve(int n, const T* f, const int32_t* pivots, T* b) {
@@ -266,7 +319,7 @@ void small_inverse(int n, T* factors, const int32_t* pivots) {
 template <class T>
 void lu(int64_t count, int n, T* a, int32_t* pivots) {
   if (n <= kFewRows)
-    return each(count, n, [&](int64_t i) { small_lu(n, a + i * n * n, pivots + i * n); });
+    return each(count, n, [&](int64_t i) { few_rows_lu(n, a + i * n * n, pivots + i * n); });
   const Routine getrf = Routine::of<T>("getrf");
   each(count, n, [&](int64_t i) {
     int info = 0;

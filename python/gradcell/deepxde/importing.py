@@ -116,7 +116,7 @@ def check(package: Any) -> None:
         except AttributeError:
             found = None
         if found != expected:
-            what = "is not there" if found is None else f"has the parameters ({found})"
+            what = "is missing" if found is None else f"has the parameters ({found})"
             raise ImportError(
                 f"gradcell.deepxde does not know DeepXDE {package.__version__}: deepxde.{path} {what}, "
                 f"not ({expected}). It knows 1.13 to 1.15"

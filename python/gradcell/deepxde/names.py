@@ -36,9 +36,7 @@ class Names(ModuleType):
             for module in self._behind:
                 if hasattr(module, name):
                     return getattr(module, name)
-        raise AttributeError(
-            f"{self.__name__}.{name} is none of the names that gradcell.deepxde has{where()}"
-        )
+        raise AttributeError(f"{self.__name__}.gradcell.deepxde does not have this name{where()}")
 
 
 # State ----------------------------------------------------------------------------------------------

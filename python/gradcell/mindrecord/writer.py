@@ -112,7 +112,7 @@ class FileWriter:
         for path in self._paths:
             if not self._overwrite and (os.path.exists(path) or os.path.exists(path + ".db")):
                 raise FileExistsError(
-                    f"FileWriter: {path} is there already; overwrite=True replaces it{where()}"
+                    f"FileWriter: {path} already exists; overwrite=True replaces it{where()}"
                 )
         ends = [len(self._rows) * k // len(self._paths) for k in range(len(self._paths) + 1)]
         for shard, path in enumerate(self._paths):

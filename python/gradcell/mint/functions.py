@@ -404,7 +404,7 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None) -> Tensor:
 
 
 def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
-    """Numbers spread evenly over [0, 1), float32 by default."""
+    """Uniform random numbers in [0, 1), float32 by default."""
     return ops.rand(*sizes(size), dtype=dtype)
 
 

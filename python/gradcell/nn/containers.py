@@ -140,7 +140,7 @@ class _Numbered(Cell):
 
 
 class SequentialCell(_Numbered):
-    """Cells one behind another: each gets what the one before returns.
+    """Cells one after another: each gets what the one before returns.
 
     args: cells, or one list of them, or one OrderedDict of named ones. Input and output: whatever
     the first takes and the last returns.

@@ -95,8 +95,9 @@ class SSIM(_Structure):
     """Structural similarity of two batches of images: (N,), 1 where they are equal.
 
     Wang et al., Image quality assessment (2004), equation 13, under a Gaussian window of
-    filter_size and filter_sigma. max_val: what pixels are at most. k1, k2: the constants. Images of
-    half types and integers are compared in float32. Parameter: conv.weight, the window.
+    filter_size and filter_sigma. max_val: the largest value that a pixel can have. k1, k2: the
+    constants. Images of half types and integers are compared in float32. Parameter: conv.weight,
+    the window.
 
     Raises TypeError, ValueError for images that differ in shape or are smaller than the window.
     """

@@ -205,7 +205,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
 
     sparse: labels are class indices (N,), else probabilities (N, C). logits: (N, C).
 
-    Raises TypeError for probabilities that are not floating or indices that are no integers,
+    Raises TypeError for probabilities that are not floating or indices that are not integers,
     IndexError for an index out of range.
     """
 

@@ -311,8 +311,8 @@ class InstanceNorm1d(_InstanceNorm):
     of each sample and feature.
 
     Ulyanov et al., Instance normalization (2016), equation 2. affine: whether gamma and beta are
-    trained. momentum and the parameters moving_mean and moving_variance are there for MindSpore's
-    sake, and not used. Input (N, num_features, L). Else as BatchNorm1d.
+    trained. momentum and the parameters moving_mean and moving_variance are there for compatibility
+    with MindSpore, and not used. Input (N, num_features, L). Else as BatchNorm1d.
     """
 
     ranks = (3,)

@@ -1,4 +1,4 @@
-"""Layers that lengthen, and ones that move pixels about: paddings, Upsample, shuffles, Unfold."""
+"""Layers that pad, resize and rearrange pixels: paddings, Upsample, shuffles, Unfold."""
 
 from __future__ import annotations
 

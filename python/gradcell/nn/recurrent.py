@@ -262,12 +262,12 @@ class RNN(_Recurrent):
     input_size, hidden_size: features of input and state. num_layers: each takes the outputs of the
     one before. batch_first: input and output are (batch, time, features), else (time, batch,
     features). dropout: between layers, in training. bidirectional: a second pass, backwards, whose
-    outputs stand behind the first's. nonlinearity: 'tanh' or 'relu'.
+    outputs are appended to the first's. nonlinearity: 'tanh' or 'relu'.
 
     Called with x, hx (num_layers * directions, batch, hidden_size; zeros by default) and seq_length
-    (batch,), int32 or int64, from 1 to time: what lies behind is not looked at, outputs there are 0.
+    (batch,), int32 or int64, from 1 to time: later elements are ignored, and their outputs are 0.
     Returns (outputs, last states). Parameters for layer k: weight_ih_lk, weight_hh_lk, bias_ih_lk,
-    bias_hh_lk, and with _reverse behind.
+    bias_hh_lk, and with _reverse appended.
 
     Raises TypeError for wrong types, ValueError for incompatible shapes or an empty input,
     IndexError for a length out of range.

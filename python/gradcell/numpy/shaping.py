@@ -47,7 +47,7 @@ def _sections(x: Any, sections: Any, axis: int, equal: bool) -> tuple[Tensor, ..
 
 
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Cut along axis, into so many equal parts or before the given indices.
+    """Cut along axis, into that many equal parts or before the given indices.
 
     Raises ValueError if equal parts are not possible.
     """
@@ -84,7 +84,7 @@ def pad(
     if mode in ("edge", "reflect", "symmetric", "wrap"):
         odd = reflect_type == "odd"
         if odd:
-            raise NotImplementedError(f"pad: reflect_type 'odd' is not there{_where()}")
+            raise NotImplementedError(f"pad: reflect_type 'odd' is not supported{_where()}")
         for a, (before, after) in enumerate(widths):
             index = np.pad(np.arange(x.shape[a]), (int(before), int(after)), mode)
             x = _ops.gather(x, Tensor(index), a)

@@ -340,8 +340,7 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     )
     if not fits:
         raise ValueError(
-            f"sum_to_size: a tensor of shape {list(self.shape)} is none of shape {dims} broadcast"
-            f"{_where()}"
+            f"sum_to_size: a tensor of shape {list(self.shape)} cannot be summed to shape {dims}{_where()}"
         )
     axes = [*range(extra), *(i + extra for i, n in enumerate(dims) if n == 1)]
     out = _core.ops.reduce_sum(self, axes, True) if axes else self

@@ -93,7 +93,8 @@ class Blocks:
         counts = {x.shape[0] for x in batches}
         if len(counts) > 1:
             raise ValueError(
-                f"{self.name}: the arguments of {function_name(fn)} must hold equally many points, but "
+                f"{self.name}: the arguments of {function_name(fn)} must contain the same number "
+                "of points, but "
                 f"their shapes are {[list(x.shape) for x in batches]}; residuals of other points are a "
                 f"function of their own: GaussNewton([inside, edge], ...){where()}"
             )
@@ -226,7 +227,7 @@ class Blocks:
     # Parameters -----------------------------------------------------------------------------------
 
     def elements(self) -> Tensor:
-        """All parameters' elements, one behind the other."""
+        """All parameters' elements, one after the other."""
         return _joined(self.parameters)
 
     def split(self, vector: Tensor) -> list[Tensor]:

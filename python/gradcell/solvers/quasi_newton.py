@@ -26,12 +26,13 @@ _Vector = np.ndarray[Any, Any]
 
 
 class FlatLoss:
-    """loss(*args) as a function of all elements of the parameters, one behind the other.
+    """loss(*args) as a function of all elements of the parameters, one after the other.
 
-    Called with a vector of float64 it gives (value, gradient), and the parameters are what the vector
-    says from then on: one compiled call. `vector` is where they are now. What minimises functions of
-    vectors (scipy.optimize.minimize(f, f.vector, jac=True)) can be given it. Raises TypeError for what
-    are no Parameters of one floating dtype, ValueError for a vector of another size.
+    Called with a vector of float64 it sets the parameters to the vector's elements and returns
+    (value, gradient), in one compiled call. `vector` holds the parameters' present values. Any
+    minimiser of functions of a vector takes it, such as scipy.optimize.minimize(f, f.vector,
+    jac=True). Raises TypeError unless all are Parameters of one floating dtype, ValueError for a
+    vector of another size.
     """
 
     def __init__(self, loss: Callable[..., Tensor], parameters: Any, *args: Any) -> None:
@@ -125,7 +126,7 @@ class LBFGSResult:
 
     @property
     def finished(self) -> bool:
-        """Whether the minimum is reached, as far as the tolerances and the dtype ask."""
+        """Whether a minimum is reached, within the tolerances and the precision of the dtype."""
         return self.reason in ("small gradient", "small decrease", "no lower point")
 
 
@@ -263,12 +264,10 @@ class _QuasiNewton:
 
 
 class LBFGS(_QuasiNewton):
-    """L-BFGS for loss(*args) over Parameters of one dtype, float32 or float64; a run goes on where the
-    one before has ended.
-
-    Each evaluation of the loss and its gradient is one compiled call; the direction (two loops over the
-    latest `history` pairs) and the search for a step that meets the strong Wolfe conditions are the
-    core's. (D. C. Liu, J. Nocedal, Math. Programming 45, 1989.)
+    """L-BFGS for loss(*args) over Parameters of one dtype, float32 or float64; a run continues
+    where the previous one ended. Each evaluation of the loss and its gradient is one compiled
+    call; the direction (two loops over the latest `history` pairs) and the search for a step that
+    meets the strong Wolfe conditions are the core's. (D. C. Liu, J. Nocedal, Math. Programming 45, 1989.)
 
     history: how many pairs of steps and changes of the gradient are kept. gradient_tolerance: it ends
     when the gradient's largest component is at most that; value_tolerance: when a step lowers the loss
@@ -302,10 +301,9 @@ class LBFGS(_QuasiNewton):
 
 class BFGS(_QuasiNewton):
     """BFGS for loss(*args) over float64 Parameters, with the whole matrix that stands for the inverse of
-    the second derivatives: 8 bytes for each pair of elements, so up to some thousand elements. A run goes
-    on where the one before has ended.
-
-    Steps, tolerances, options and errors are those of LBFGS; parameters of float32 are refused.
+    the second derivatives: 8 bytes for each pair of elements, so up to some thousand elements. A
+    run continues where the previous one ended. Steps, tolerances, options and errors are those of
+    LBFGS; parameters of float32 are refused.
     """
 
     _name, _update = "BFGS", "bfgs"
@@ -324,8 +322,8 @@ class BFGS(_QuasiNewton):
     def _begun(self, start: _Vector, options: tuple[int, float, float]) -> Any:
         if self._numbers != np.float64:
             raise ValueError(
-                f"{self._name}: the parameters must be float64, not float32, in which the matrix soon "
-                f"means nothing; LBFGS takes both{where()}"
+                f"{self._name}: the parameters must be float64, not float32, whose rounding soon "
+                f"spoils the matrix; LBFGS takes both{where()}"
             )
         return _core.DenseQuasiNewton(start, self._update, *options)
 

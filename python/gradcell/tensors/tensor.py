@@ -42,8 +42,8 @@ def tensor(
     """A Tensor, as the class makes it: tensor(x) or tensor(x, dtype) of an array, a number or nested
     sequences, or tensor(shape=, dtype=, init=), drawn by an initialiser or its name.
 
-    const_arg: accepted for MindSpore's sake. Raises ValueError for both kinds of arguments, or if
-    one of shape, dtype and init is missing; TypeError for what no tensor can be made of.
+    const_arg: accepted for compatibility with MindSpore. Raises ValueError for both kinds of arguments, or if
+    one of shape, dtype and init is missing; TypeError for anything that a tensor cannot be made of.
     """
     if input_data is not None:
         if shape is not None or init is not None:

@@ -28,7 +28,7 @@ def _check_pair(owner: str, inputs: Any) -> None:
 
 
 class Model:
-    """A network with what trains and judges it.
+    """A network together with its loss, optimiser and metrics.
 
     network: a Cell; without loss_fn it returns the loss. loss_fn: called with the network's output
     and the label, the last input of a batch. optimizer: for train and fit. metrics: a set of names

@@ -301,7 +301,7 @@ def test_options_and_points_that_do_not_fit():
     two = gc.GaussNewton([net, net], weights)
     with pytest.raises(ValueError, match=r"2 residual functions.*got 1"):
         two.step(Tensor(np.zeros((5, 2))))
-    with pytest.raises(ValueError, match=r"equally many points.*\[4, 2\], \[5, 1\]"):
+    with pytest.raises(ValueError, match=r"the same number of points.*\[4, 2\], \[5, 1\]"):
         gc.GaussNewton(lambda x, f: net(x) - f, weights).step(
             Tensor(np.zeros((4, 2))), Tensor(np.zeros((5, 1)))
         )

@@ -372,7 +372,7 @@ def _fill(image: Any, fill: Any) -> Any:
 
 
 class Rotate(ImageOperation):
-    """Turned by so many degrees, against the clock, around the middle or center."""
+    """Turned by this many degrees, against the clock, around the middle or center."""
 
     def __init__(
         self,

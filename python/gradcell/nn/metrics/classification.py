@@ -70,7 +70,7 @@ def _labels(owner: str, y_pred: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, 
 
 
 class Accuracy(Mean):
-    """The share of right predictions.
+    """The fraction of correct predictions.
 
     eval_type 'classification': predictions [N, C, ...], labels [N, ...] of class numbers or one-hot
     [N, C, ...]; 'multilabel': both [N, C, ...] of 0 and 1, a sample is right if all its labels are.
@@ -95,7 +95,7 @@ class Accuracy(Mean):
 
 
 class TopKCategoricalAccuracy(Mean):
-    """The share of samples whose label is among the k largest predictions: [N, C] and [N]."""
+    """The fraction of samples whose label is among the k largest predictions: [N, C] and [N]."""
 
     def __init__(self, k: int) -> None:
         self.k = arguments.integer(k, "TopKCategoricalAccuracy", "k", 1)
@@ -200,7 +200,7 @@ class _Sided(_PerClass):
 
 
 class Precision(_Sided):
-    """Right predictions of a class by all predictions of it; one value a class.
+    """Correct predictions of a class divided by all predictions of it; one value a class.
 
     eval_type: 'classification' or 'multilabel'; with 'multilabel' one value for each sample.
     """
@@ -210,7 +210,7 @@ class Precision(_Sided):
 
 
 class Recall(_Sided):
-    """Right predictions of a class by all samples of it; one value a class.
+    """Correct predictions of a class divided by all samples of it; one value a class.
 
     eval_type: 'classification' or 'multilabel'; with 'multilabel' one value for each sample.
     """

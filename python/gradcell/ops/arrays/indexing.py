@@ -87,8 +87,8 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
     """Elements along axis by index: of shape input_params.shape[:axis] +
     input_indices.shape[batch_dims:] + input_params.shape[axis + 1:].
 
-    Negative indices count from the end. batch_dims: so many leading dimensions are shared by both.
-    Raises IndexError for an index out of range, TypeError for indices that are no integers.
+    Negative indices count from the end. batch_dims: this many leading dimensions are shared by both.
+    Raises IndexError for an index out of range, TypeError for indices that are not integers.
     """
     x = arguments.tensor(input_params, "Gather", "input_params")
     index = _indices(input_indices, "Gather", "input_indices")
@@ -498,7 +498,7 @@ def one_hot(
     """on_value at each index along a new dimension of size depth at axis, off_value elsewhere.
 
     int64 for the default values. An index out of range gives off_value everywhere. Raises TypeError
-    for indices that are no integers, ValueError for a negative depth.
+    for indices that are not integers, ValueError for a negative depth.
     """
     index = _indices(indices, "OneHot")
     size = arguments.integer(depth, "OneHot", "depth")

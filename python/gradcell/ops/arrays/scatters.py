@@ -58,7 +58,7 @@ def scatter(input: Any, axis: Any, index: Any, src: Any) -> Tensor:
 def index_fill(x: Any, axis: Any, index: Any, value: Any) -> Tensor:
     """x with value in the slices along axis at index, integers counted from the end if negative.
 
-    Raises IndexError for an index out of range, TypeError for indices that are no integers.
+    Raises IndexError for an index out of range, TypeError for indices that are not integers.
     """
     t = arguments.tensor(x, "index_fill", "x")
     a = arguments.axis_of(axis, t.ndim, "index_fill")

@@ -143,7 +143,7 @@ def t(input: Any) -> Tensor:
 
 
 def movedim(x: Any, source: Any, destination: Any) -> Tensor:
-    """With the dimensions of source moved to the places of destination, the others in order."""
+    """With the dimensions of source moved to the positions of destination, the others in order."""
     x = arguments.tensor(x, "movedim")
     from_ = arguments.axes_of(source, x.ndim, "movedim", "source")
     to = arguments.axes_of(destination, x.ndim, "movedim", "destination")
@@ -169,7 +169,7 @@ def flattened(input: Any, order: str, start_dim: int, end_dim: int) -> Tensor:
     first = arguments.axis_of(start_dim, x.ndim, "flatten", "start_dim")
     last = arguments.axis_of(end_dim, x.ndim, "flatten", "end_dim")
     if first > last:
-        raise ValueError(f"flatten: start_dim {start_dim} is behind end_dim {end_dim}{where()}")
+        raise ValueError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}{where()}")
     dims = list(x.shape)
     if order == "F":
         joined = list(range(first, last + 1))[::-1]

@@ -32,7 +32,7 @@ def _float(x: Any, op: str) -> Tensor:
 def _softplus(x: Tensor) -> Tensor:
     """log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|)).
 
-    The two sides are told apart by one condition, so that at 0 every derivative is that of
+    The two sides are distinguished by one condition, so that at 0 every derivative is that of
     log1p(exp(x)), not that of a kink.
     """
     positive = _ops.greater(x, 0)

@@ -357,7 +357,7 @@ def grid_sample(
 
 
 def _place(row: Tensor, column: Tensor, h: int, w: int) -> Tensor:
-    """Where a pixel stands in an image whose lines are one behind the other; -1 outside."""
+    """Where a pixel stands in an image whose lines are one after the other; -1 outside."""
     far = -(2**30)
     lines = []
     for v, size, step in ((row, h, w), (column, w, 1)):

@@ -372,7 +372,7 @@ def norm(
     no number.
     """
     x = arguments.floating(arguments.tensor(A, "norm"))
-    if ord is not None and not isinstance(ord, str):  # a tensor could be differentiated by
+    if ord is not None and not isinstance(ord, str):  # a tensor could be differentiated
         ord = arguments.number(ord, "norm", "ord")
     if dtype is not None:
         x = _ops.cast(x, to_dtype(dtype))

@@ -50,8 +50,8 @@ class Callback:
     holding the last finished step; on_train_end is not called then, close is.
 
     The older names begin, epoch_begin, step_begin, step_end, epoch_end and end are called by the
-    on_... methods that are not redefined, and call on_train_... where they are not: a training loop
-    of one's own may use either.
+    on_... methods that are not redefined, and call on_train_... where they are not: a training
+    loop of your own may use either.
     """
 
     def __enter__(self) -> Callback:
