@@ -5,10 +5,10 @@ long does it take, and how good is what it finds?
 
 `examples/deepxde/burgers.py` runs as it is, 15,000 steps of Adam and L-BFGS until that ends, in a process of
 its own for each run, from the same points and weights, in float32 (as the script has it) and in float64,
-which is set before it. One thread; what counts is the processor's time, so that others on the machine disturb it
-little. The error is the relative L2 norm, on 256 x 100 points, of the difference from the Cole-Hopf solution.
---write puts the runs into bench/results/deepxde_whole.json, beside those that are there, and the table of all
-into docs/coming-from/deepxde.md.
+which is set before it. One thread; what counts is the processor's time, so that others on the machine disturb
+it little. The error is the relative L2 norm, on 256 x 100 points, of the difference from the Cole-Hopf
+solution. --write puts the runs into bench/results/deepxde_whole.json, beside those that are there, and the
+table of all into docs/coming-from/deepxde.md.
 """
 
 from __future__ import annotations
