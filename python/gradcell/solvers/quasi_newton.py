@@ -46,7 +46,6 @@ class FlatLoss:
             )
         self.dtype = dtypes.pop()
         self.loss, self.args = loss, args
-        self.calls = 0
         value_and_gradient = value_and_grad(loss, None, self.parameters)
 
         def step(vector: Tensor, *given: Any) -> tuple[Tensor, Tensor]:
@@ -59,7 +58,8 @@ class FlatLoss:
                 )
             return value, _ops.concat([_ops.reshape(g, [g.size]) for g in gradients], 0)
 
-        self._step = jit(step)
+        #: (value, gradient) as tensors, at a tensor of the parameters' dtype and the loss's arguments.
+        self.evaluate = jit(step)
 
     @property
     def size(self) -> int:
@@ -87,14 +87,8 @@ class FlatLoss:
 
     def __call__(self, vector: _Vector) -> tuple[float, _Vector]:
         """The loss and its gradient, at a vector that the parameters take over."""
-        value, gradient = self.at(Tensor(self._checked(vector), self.dtype))
-        return value, gradient.astype(np.float64)
-
-    def at(self, vector: Tensor) -> tuple[float, _Vector]:
-        """The same at a tensor of the parameters' dtype, in which the gradient comes."""
-        self.calls += 1
-        value, gradient = self._step(vector, *self.args)
-        return float(value), gradient.asnumpy()
+        value, gradient = self.evaluate(Tensor(self._checked(vector), self.dtype), *self.args)
+        return float(value), gradient.asnumpy().astype(np.float64)
 
 
 def _assign(parameters: Sequence[Parameter], vector: Tensor) -> None:
@@ -187,17 +181,21 @@ class _QuasiNewton:
         """
         m = self._minimiser
         reason = self._by_adam(args or self.loss.args, adam, rate)
-        if args or np.any(self.loss.vector.astype(self._numbers) != m.point):
-            self._begin_again(args)
-        begun, evaluations, before = time.perf_counter(), self.loss.calls, m.steps
-        steps, reason = 0, reason or ("steps" if max_steps < 1 else "")
+        self._begin_again(args)
+        begun, steps_before, evaluations_before = time.perf_counter(), m.steps, m.evaluations
+        every = 1 if callback is not None else progress or max_steps
+        steps = made = 0
+        if not reason and max_steps < 1:
+            reason = "steps"
         try:
-            while not reason:
-                state = m.advance(*self.loss.at(Tensor(m.wanted)))
-                if state not in ("search", "stepped"):
-                    reason = state
-                if m.steps - before > steps:
-                    steps += 1
+            while not reason:  # each turn is many steps, where nobody wants to know between them
+                most = min(every - steps % every, max_steps - steps)
+                left = max_evaluations - made if max_evaluations else 0
+                ended = m.run(self.loss.evaluate, self.loss.args, most, left)
+                reason = "" if ended == "steps" else ended
+                made = m.evaluations - evaluations_before
+                if m.steps - steps_before > steps:
+                    steps = m.steps - steps_before
                     if progress and steps % progress == 0:
                         seconds = time.perf_counter() - begun
                         print(f"{self._name}: step {steps}, loss {m.value:.6g}, {seconds:.1f} s")
@@ -207,19 +205,15 @@ class _QuasiNewton:
                             reason = reason or "stopped"
                     if steps >= max_steps:
                         reason = reason or "steps"
-                if (
-                    not reason
-                    and max_evaluations
-                    and self.loss.calls - evaluations >= max_evaluations
-                ):
-                    reason = "evaluations"
+                if max_evaluations and made >= max_evaluations:
+                    reason = reason or "evaluations"
         except KeyboardInterrupt:
             reason = "interrupted"
         except BaseException:
             self.loss.assign(m.point)
             raise
         self.loss.assign(m.point)
-        made = self.loss.calls - evaluations
+        steps, made = m.steps - steps_before, m.evaluations - evaluations_before
         if progress:
             print(
                 f"{self._name}: {steps} steps, {made} evaluations, loss {m.value:.6g}: {_REASONS[reason]}"
