@@ -28,7 +28,10 @@ ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 76
 
 #: How a docstring refers to another's arguments.
-REFERENCE = r"[Aa]rguments\b[^.;]*?those of (\w+)|: see (\w+)[.;,]|(?:^|[.;] |therwise |else )(?:[Aa]s|like) (\w+)\b"
+REFERENCE = (
+    r"[Aa]rguments\b[^.;]*?those of (\w+)|: see (\w+)[.;,]"
+    r"|(?:^|[.;] |therwise |else )(?:[Aa]s|like) (\w+)\b"
+)
 
 #: Docstrings of spellings that say no more than that they are one.
 SAYS_LITTLE = r"^Called as |^ops\.\w+\(| of this tensor\.$|, constructed as | in place\. Returns "
