@@ -40,7 +40,7 @@ _REASONS = {
     "small loss": "the loss is at most loss_tolerance",
     "small decrease": "steps lowered the loss by less than value_tolerance of it",
     "minimum": "no step lowers the loss at any damping: it is at a minimum, or the digits are used up",
-    "steps": "max_steps have been taken",
+    "steps": "the limit max_steps was reached",
     "seconds": "max_seconds have passed",
     "stopped": "the callback returned True",
     "interrupted": "it was interrupted; the parameters are those of the last whole step",

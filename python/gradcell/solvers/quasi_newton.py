@@ -104,7 +104,7 @@ _REASONS = {
     "small decrease": "a step lowered the loss by less than value_tolerance of it",
     "no lower point": "no step lowers the loss: it is at a minimum, or the dtype's digits are used up",
     "not finite": "the loss or its gradient is not finite; the parameters are those before it",
-    "steps": "max_steps have been taken",
+    "steps": "the limit max_steps was reached",
     "evaluations": "max_evaluations have been made",
     "stopped": "the callback returned True",
     "interrupted": "it was interrupted; the parameters are those of the best point",

@@ -426,7 +426,7 @@ def test_progress_is_printed(capsys):
     gc.GaussNewton(residuals, p).run(4, Tensor(X), Tensor(Y), progress=2)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3 and "step 2, loss" in lines[0] and "left" in lines[0]
-    assert "max_steps have been taken" in lines[-1]
+    assert "the limit max_steps was reached" in lines[-1]
 
 
 # Conjugate gradients --------------------------------------------------------------------------------------
