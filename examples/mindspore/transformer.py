@@ -132,7 +132,7 @@ def main():
         right.text(
             0.02,
             0.97,
-            "\n".join(lines[:24]).replace("$", r"\$"),
+            "\n".join(lines[:21]).replace("$", r"\$"),
             va="top",
             family="monospace",
             fontsize=7,
