@@ -1,8 +1,8 @@
 """The command line: `python -m gradcell info`, `demo`, `run script.py`, `run -m module`, `msrun`.
 
-info says print version, instruction set, BLAS, GPU and MPI, for bug reports; demo runs run a demo program (at most a minute), which draws a picture; run
-runs a script or module that imports mindspore, unchanged, on gradcell, and with --deepxde one that
-imports deepxde; msrun starts several processes of a script on this machine.
+info prints version, instruction set, BLAS, GPU and MPI; demo runs a demo program, which draws a picture;
+run runs an unchanged script or module that imports mindspore on gradcell, and with --deepxde one that
+imports deepxde; msrun runs a script in several processes on this machine.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name in _UNUSED:
         parser.add_argument(f"--{name}", nargs="?", const="True", help=argparse.SUPPRESS)
     parser.add_argument("target", metavar="script.py", help="what to run")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what it finds in sys.argv")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for the script")
 
 
 def find_mpirun() -> str | None:
