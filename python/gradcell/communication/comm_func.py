@@ -178,7 +178,7 @@ def _partner(owner: str, rank: Any, name: str, group: str) -> tuple[Any, int]:
     g = member_of(group)
     if g.size == 1:
         raise RuntimeError(
-            f"{owner}: there is one process, and no other process to talk to{where()}"
+            f"{owner}: there is only one process, no other process to talk to{where()}"
         )
     if _core.in_trace():
         raise RuntimeError(

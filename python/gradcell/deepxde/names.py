@@ -36,7 +36,7 @@ class Names(ModuleType):
             for module in self._behind:
                 if hasattr(module, name):
                     return getattr(module, name)
-        raise AttributeError(f"{self.__name__}.gradcell.deepxde does not have this name{where()}")
+        raise AttributeError(f"gradcell.deepxde has no {self.__name__}.{name}{where()}")
 
 
 # State ----------------------------------------------------------------------------------------------

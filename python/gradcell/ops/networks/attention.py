@@ -316,7 +316,7 @@ def flash_attention_score(
     if keep == 0 or mode > 5:
         raise _fail(f"'keep_prob' {keep} must be above 0 and 'sparse_mode' {mode} one of 0 to 5")
     if padding_mask is not None:
-        raise _fail("a 'padding_mask' is ignored: give an 'attn_mask'")
+        raise _fail("a 'padding_mask' is not supported: give an 'attn_mask'")
     rank = 3 if "H" in layout or layout == "TND" else 4
     if any(x.ndim != rank for x in (query, key, value)):
         shapes = [list(x.shape) for x in (query, key, value)]
