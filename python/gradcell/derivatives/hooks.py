@@ -158,8 +158,8 @@ def _no_tape(self: Tensor, value: Any) -> None:
     if value:
         warnings.warn(
             "requires_grad: a tensor does not record how it was computed. "
-            "gradcell.grad(function)(x) gives the "
-            f"gradient of a function by x; what is to be trained is a gradcell.Parameter{where()}",
+            "gradcell.grad(function)(x) gives the gradient of a function with respect to x; "
+            f"make a value that is to be trained a gradcell.Parameter{where()}",
             RuntimeWarning,
             stacklevel=2,
         )

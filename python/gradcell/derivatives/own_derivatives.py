@@ -66,8 +66,7 @@ def fitted(gradient: Any, x: Tensor, who: str, number: int) -> Tensor | None:
     ):
         raise RuntimeError(
             f"{who}: the gradient with respect to input {number} should be of shape {wanted}, or "
-            "one that this is "
-            f"broadcast to, but got {got}{where()}"
+            f"one that this broadcasts to, but got {got}{where()}"
         )
     return _ops.reshape(_ops.reduce_sum(gradient, summed), wanted)
 

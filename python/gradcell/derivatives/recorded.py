@@ -45,8 +45,7 @@ class watch:
             if not t.dtype.is_floating:
                 raise TypeError(
                     f"watch: cannot differentiate with respect to a tensor of {t.dtype}; cast it "
-                    "to a floating "
-                    f"dtype{where()}"
+                    f"to a floating dtype{where()}"
                 )
         if not found:
             raise TypeError(f"watch: expected tensors to differentiate with respect to{where()}")

@@ -86,9 +86,8 @@ def _check_vectors(vectors: list[Tensor], wrt: list[Tensor]) -> None:
     wanted = [(list(x.shape), x.dtype) for x in wrt]
     if got != wanted:
         raise ValueError(
-            "gauss_newton_product: the vector must have the shapes and dtypes of what is "
-            "differentiated with respect to, "
-            f"{[s for s, _ in wanted]}, but got {[s for s, _ in got]}{where()}"
+            "gauss_newton_product: the vector must have the shapes and dtypes of the "
+            f"argument or Parameters, {[s for s, _ in wanted]}, but got {[s for s, _ in got]}{where()}"
         )
 
 

@@ -62,8 +62,7 @@ def _warn_of_integers(
         if x.dtype.is_floating and exact:
             warnings.warn(
                 f"grad: {name} returned {outputs[0].dtype}, so its gradient with respect to "
-                "floats is 0 everywhere; "
-                f"return a tensor of a floating dtype{where()}",
+                f"floats is 0 everywhere; return a tensor of a floating dtype{where()}",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -73,8 +72,8 @@ def _warn_of_integers(
         if not _core.same_node(g, _core.ops.full(list(g.shape), 0, g.dtype)):
             warnings.warn(
                 f"grad: the gradient of {name} with respect to a tensor of {x.dtype} is rounded "
-                "towards zero to that "
-                f"dtype, as MindSpore does; cast the argument to a floating dtype for the exact one{where()}",
+                "towards zero to that dtype, as MindSpore does; cast the argument to a floating dtype for "
+                f"the exact one{where()}",
                 RuntimeWarning,
                 stacklevel=3,
             )

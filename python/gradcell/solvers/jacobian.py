@@ -94,9 +94,8 @@ class Blocks:
         if len(counts) > 1:
             raise ValueError(
                 f"{self.name}: the arguments of {function_name(fn)} must contain the same number "
-                "of points, but "
-                f"their shapes are {[list(x.shape) for x in batches]}; residuals of other points are a "
-                f"function of their own: GaussNewton([inside, edge], ...){where()}"
+                f"of points, but their shapes are {[list(x.shape) for x in batches]}; residuals at other "
+                f"points are a separate function: GaussNewton([inside, edge], ...){where()}"
             )
         if not batches:
             return False
