@@ -10,7 +10,7 @@ trains by L-BFGS too, evaluations of that are timed behind it, a first one aside
 processor's time (one thread each, so that others on the machine disturb it little; with --threads above 1 the
 wall clock's, for a quiet machine), the lowest 10 % quantile of steps, the best of rounds in turn. DeepXDE,
 PyTorch, JAX, flax, optax and gradcell must be importable; a script that DeepXDE cannot run on JAX, or for
-which it has another loss there, has no figure.
+which it has another loss there, has a dash in its place, and its reason is told.
 """
 
 from __future__ import annotations
@@ -268,14 +268,14 @@ def compare(script: str, rounds: int, budget: float, threads: int) -> tuple[str,
         cells += (
             [f"{best(theirs, 'ms'):.2g} ms", f"{step / best(theirs, 'ms'):.2f}"]
             if theirs
-            else ["", ""]
+            else ["-", "-"]
         )
     if "lbfgs" in ours[0]:
         a, b = best(ours, "lbfgs"), best(runs["pytorch"], "lbfgs")
         of_loss = a / best(ours, "alone")
         cells += [f"{a:.2g} ms", f"{of_loss:.2f}", f"{b:.2g} ms", f"{a / b:.2f}"]
     else:
-        cells += [""] * 4
+        cells += ["-"] * 4
     return f"| {' | '.join(cells)} |", apart
 
 
@@ -319,8 +319,8 @@ def main() -> int:
         line, apart = compare(script, options.rounds, options.budget, options.threads)
         lines, worst = [*lines, line], max(worst, apart)
         print(line, flush=True)
-    if options.write:
-        write(Path(options.write), MARK, lines)
+        if options.write:
+            write(Path(options.write), MARK, lines)
     return int(worst > 1e-5)
 
 
