@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
+from gradcell import _core
 from gradcell.deepxde import layers, names, optimizers
 
 torch = names.Names(
@@ -130,8 +131,11 @@ def load() -> ModuleType:
         raise ImportError(
             "deepxde is imported already, on another backend: import gradcell.deepxde before it"
         )
-    if importlib.util.find_spec("deepxde") is None:
+    found = importlib.util.find_spec("deepxde")
+    if found is None or found.origin is None:
         raise ImportError("DeepXDE is not installed: pip install 'gradcell[deepxde]'")
+    # Messages name the line of the script, not that of DeepXDE which called what they tell of.
+    _core.add_package_directory(os.path.join(os.path.dirname(os.path.abspath(found.origin)), ""))
     before = os.environ.get("DDE_BACKEND")
     os.environ["DDE_BACKEND"] = "pytorch"
     said = io.StringIO()
