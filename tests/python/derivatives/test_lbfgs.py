@@ -282,7 +282,9 @@ def test_why_it_stops(capsys):
     solver().run(20, progress=10)
     lines = capsys.readouterr().out.splitlines()
     assert [line[:16] for line in lines[:2]] == ["L-BFGS: step 10,", "L-BFGS: step 20,"]
-    assert re.fullmatch(r"L-BFGS: 20 steps, \d+ evaluations, loss \S+: max_steps .*", lines[2])
+    assert re.fullmatch(
+        r"L-BFGS: 20 steps, \d+ evaluations, loss \S+: the limit max_steps .*", lines[2]
+    )
 
 
 def test_what_it_refuses():

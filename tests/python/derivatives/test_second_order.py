@@ -185,7 +185,7 @@ def test_a_flat_loss_is_one_compiled_call():
     calls.clear()
     for _ in range(3):
         value, gradient = f(v)
-    assert len(calls) == 1 and f.calls == 3
+    assert len(calls) == 1
     np.testing.assert_allclose(value, float(want), rtol=1e-6)
     flat = np.concatenate([g.asnumpy().reshape(-1) for g in gradients])
     np.testing.assert_allclose(gradient, flat, rtol=1e-5, atol=1e-7)
