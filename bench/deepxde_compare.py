@@ -10,7 +10,7 @@ trains by L-BFGS too, evaluations of that are timed behind it, a first one aside
 processor's time (one thread each, so that others on the machine disturb it little; with --threads above 1 the
 wall clock's, for a quiet machine), the lowest 10 % quantile of steps, the best of rounds in turn. DeepXDE,
 PyTorch, JAX, flax, optax and gradcell must be importable; a script that DeepXDE cannot run on JAX, or for
-which it has another loss there, has no figure.
+which it has another loss there, has a dash in its place, and its reason is told.
 """
 
 from __future__ import annotations
@@ -42,13 +42,16 @@ HEAD = (
 )
 
 
+MARK = "<!-- bench/deepxde_compare.py -->"
+
+
 class Done(Exception):
     """The script has been seen."""
 
 
-def set_weights(model: Any, torch: Any) -> None:
+def set_weights(model: Any, torch: Any, seed: int = 0) -> None:
     """Weights drawn by NumPy, the same for every backend."""
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(seed)
     for p in model.net.parameters():
         shape = tuple(p.shape)
         scale = np.sqrt(2 / sum(shape)) if len(shape) > 1 else 0.1
@@ -78,16 +81,22 @@ class Evaluations:
 
     def ours(self, solver: Any) -> None:
         """Watches a class of gradcell's."""
+        from gradcell import Tensor
+
         run = solver.run
 
         def watched(solver: Any, *args: Any, **kwargs: Any) -> Any:
-            vector = solver.loss.vector
-            solver.loss(vector)  # which compiles
-            self.alone = timed(lambda: solver.loss(vector), 0.5)
+            loss = solver.loss
+            vector = Tensor(loss.vector, loss.dtype)
+            loss.evaluate(vector, *loss.args)  # which compiles
             begin = clock()
             result = run(solver, *args, **kwargs)
             self.seconds += clock() - begin
             self.made += result.nfev
+            begin = clock()
+            for _ in range(result.nfev):
+                loss.evaluate(vector, *loss.args)
+            self.alone = (clock() - begin) / result.nfev * 1e3
             return result
 
         solver.run = watched
@@ -259,30 +268,27 @@ def compare(script: str, rounds: int, budget: float, threads: int) -> tuple[str,
         cells += (
             [f"{best(theirs, 'ms'):.2g} ms", f"{step / best(theirs, 'ms'):.2f}"]
             if theirs
-            else ["", ""]
+            else ["-", "-"]
         )
     if "lbfgs" in ours[0]:
         a, b = best(ours, "lbfgs"), best(runs["pytorch"], "lbfgs")
         of_loss = a / best(ours, "alone")
         cells += [f"{a:.2g} ms", f"{of_loss:.2f}", f"{b:.2g} ms", f"{a / b:.2f}"]
     else:
-        cells += [""] * 4
+        cells += ["-"] * 4
     return f"| {' | '.join(cells)} |", apart
 
 
-def write(path: Path, lines: list[str]) -> None:
-    """Puts the table between its marks; rows of scripts that did not run stay as they are."""
-    marks = "<!-- bench/deepxde_compare.py -->", "<!-- end -->"
+def write(path: Path, mark: str, lines: list[str]) -> None:
+    """Puts a table between its mark and the end; rows of scripts that did not run stay as they are."""
     text = path.read_text()
-    between = re.compile(f"{marks[0]}\\n(.*?){marks[1]}", re.DOTALL)
+    between = re.compile(f"{re.escape(mark)}\\n(.*?)<!-- end -->", re.DOTALL)
     found = between.search(text)
-    assert found, f"{path} has no {marks[0]}"
-    rows = {line.split("|")[1]: line for line in found[1].splitlines()[2:]}
-    if found[1].startswith(lines[0]):
-        rows |= {line.split("|")[1]: line for line in lines[1:]}
-    else:  # other columns
-        rows = {line.split("|")[1]: line for line in lines[1:]}
-    table = "\n".join([marks[0], lines[0], *(rows[name] for name in sorted(rows)), marks[1]])
+    assert found, f"{path} has no {mark}"
+    rows = {line.split("|")[1]: line for line in lines[1:]}
+    if found[1].startswith(lines[0]):  # the same columns
+        rows = {line.split("|")[1]: line for line in found[1].splitlines()[2:]} | rows
+    table = "\n".join([mark, lines[0], *(rows[name] for name in sorted(rows)), "<!-- end -->"])
     path.write_text(between.sub(lambda _: table, text))
 
 
@@ -313,8 +319,8 @@ def main() -> int:
         line, apart = compare(script, options.rounds, options.budget, options.threads)
         lines, worst = [*lines, line], max(worst, apart)
         print(line, flush=True)
-    if options.write:
-        write(Path(options.write), lines)
+        if options.write:
+            write(Path(options.write), MARK, lines)
     return int(worst > 1e-5)
 
 

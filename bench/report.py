@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from cases import GRADCELL, Case, Target
+from cases import GRADCELL, PYNATIVE, Case, Target
 
 LABELS = {
     "gradcell": "gradcell",
@@ -207,8 +207,7 @@ def read_json(path: Path, cases: Sequence[Case]) -> list[Result]:
 
 
 def plot(path: Path, results: Sequence[Result], contenders: Sequence[str]) -> bool:
-    """Bars of each contender's figure over gradcell's, on a logarithmic axis; the mark is where a
-    peer must be for gradcell to reach its target. False without matplotlib."""
+    """Bars of each contender's figure over gradcell's, on a logarithmic axis. False without matplotlib."""
     try:
         import matplotlib
     except ImportError:
@@ -219,24 +218,21 @@ def plot(path: Path, results: Sequence[Result], contenders: Sequence[str]) -> bo
     shown = [r for r in results if r.figure(GRADCELL) and r.best_peer()]
     if not shown:
         return False
-    others = [c for c in contenders if c != GRADCELL and any(r.figure(c) for r in shown)]
+    bars = [c for c in contenders if c != PYNATIVE and any(r.figure(c) for r in shown)]
     fig, ax = plt.subplots(figsize=(10, 1.2 + 0.62 * len(shown)), layout="constrained")
-    height = 0.8 / len(others)
-    for k, contender in enumerate(others):
+    height, start = 0.84 / len(bars), 0.6
+    for k, contender in enumerate(bars):
         at, values = [], []
         for i, r in enumerate(shown):
             theirs, ours = r.figure(contender), r.figure(GRADCELL)
             if theirs and ours:
-                at.append(i + (k - (len(others) - 1) / 2) * height)
+                at.append(i + (k - (len(bars) - 1) / 2) * height)
                 values.append(theirs / ours)
-        ax.barh(at, [v - 1 for v in values], height, left=1, label=LABELS[contender])
-    for i, r in enumerate(shown):
-        for target in r.case.targets:
-            if target.of in ("peers", "jax"):
-                label = "target for the best peer" if i == 0 else None
-                ax.plot([1 / target.limit] * 2, [i - 0.45, i + 0.45], "k-", lw=1.5, label=label)
+        ax.barh(at, [v - start for v in values], height, left=start, label=LABELS[contender])
     ax.axvline(1, color="black", lw=0.8)
     ax.set_xscale("log")
+    ax.set_xlim(left=start)
+    ax.xaxis.set_major_formatter("{x:g}")
     ax.set_yticks(range(len(shown)))
     ax.set_yticklabels([f"{r.case.name}\n{amount(r.case, r.figure(GRADCELL))}" for r in shown])
     ax.tick_params(axis="y", labelsize=8)
@@ -244,8 +240,10 @@ def plot(path: Path, results: Sequence[Result], contenders: Sequence[str]) -> bo
     ax.set_ylim(len(shown) - 0.5, -0.5)
     ax.grid(axis="x", alpha=0.3)
     ax.set_axisbelow(True)
-    ax.set_xlabel("time (or memory) relative to gradcell: right of 1, gradcell uses less")
-    ax.legend(loc="lower center", bbox_to_anchor=(0.4, 1.0), ncols=4, fontsize=8, frameon=False)
+    ax.set_xlabel(
+        "time (or memory) divided by gradcell's, whose own is under each name; shorter is better"
+    )
+    fig.legend(loc="outside upper center", ncols=4, fontsize=8, frameon=False)
     fig.savefig(path, dpi=120)
     plt.close(fig)
     return True

@@ -270,24 +270,24 @@ def write_document() -> None:
     parts = [
         "# MindSpore's names",
         "",
-        "How many of MindSpore 2.10's public names gradcell supports. `python tools/names.py` writes this; "
-        "using a missing one raises an error that gives its full name.",
+        "How many of MindSpore 2.10's public names gradcell supports. `python tools/names.py` writes this "
+        "page. Using a missing name raises an error that gives its full name.",
         "",
-        "| namespace | names | supported | agree | refused there | not asked |",
+        "| namespace | names | supported | agree | MindSpore refuses | not compared |",
         "|---|---|---|---|---|---|",
         *rows,
         "",
-        "A name agrees where a test asks for it in both packages: values, dtypes, shapes and first "
-        "gradients (`tests/python/support/cases/*_cases.py`, `tests/python/cases`; `tools/agreement.py` "
-        "writes what MindSpore gives, and what it says where it refuses). Names without a kernel in "
-        "MindSpore for the CPU run here; most are compared with another spelling of the same idea. "
-        "`test_tables.py` fails for a name that is supported and neither asked for nor excused.",
+        "A name agrees if a test compares it in both packages: values, dtypes, shapes and first gradients "
+        "(`tests/python/support/cases/*_cases.py`, `tests/python/cases`; `tools/agreement.py` records "
+        "MindSpore's results and errors). Names that have no CPU kernel in MindSpore run here; most are "
+        "compared with another spelling of the same function. `test_tables.py` fails for a supported name "
+        "that is neither compared nor listed below.",
         "",
         "## What MindSpore refuses",
         "",
         *refusals(),
         "",
-        "## What is not asked",
+        "## What is not compared",
         "",
         *(f"- {line}" for line in NOT_ASKED.strip().splitlines()),
         "",

@@ -1,7 +1,7 @@
 """Pages of the documentation site that are made from the sources; mkdocs.yml loads this as a hook.
 
 The reference is written by tools/api_reference; ARCHITECTURE.md and CHANGELOG.md become pages. Links to
-files outside the site become plain text.
+files outside the site become plain text, and formulas between dollars become MathML.
 """
 
 from __future__ import annotations
@@ -77,6 +77,27 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     figures = "../" * page.file.src_path.count("/") + "figures/"
     markdown = re.sub(r"\]\((?:\.\./)+bench/results/(?=[\w.-]+\.png\))", f"]({figures}", markdown)
     return re.sub(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)", plain, markdown)
+
+
+FORMULA = re.compile(
+    r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.S
+)  # what pymdownx.arithmatex writes
+
+
+def on_page_content(content: str, page: Any, config: Any, files: Any) -> str:
+    """Formulas as MathML, which browsers show without a script."""
+    if "arithmatex" not in content:
+        return content
+    from html import unescape
+
+    from latex2mathml.converter import convert
+
+    def formula(match: re.Match[str]) -> str:
+        if match[1] == "span":
+            return convert(unescape(match[2]))
+        return f'<div class="formula">{convert(unescape(match[2]), display="block")}</div>'
+
+    return FORMULA.sub(formula, content)
 
 
 def on_post_page(output: str, page: Any, config: Any) -> str:

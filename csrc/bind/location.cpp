@@ -1,17 +1,19 @@
-// The user's file and line: the innermost Python frame outside the gradcell package.
+// The user's file and line: the innermost Python frame outside the gradcell package, and outside
+// packages that run on it.
 #include "bind/bind.h"
 
 #include <frameobject.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace gradcell::bind {
 
 namespace {
 
-std::string& package_directory() {
-  static auto* dir = new std::string;
-  return *dir;
+std::vector<std::string>& package_directories() {
+  static auto* dirs = new std::vector<std::string>;
+  return *dirs;
 }
 
 /// Code objects seen so far, each kept alive for good, and whether they belong to the package.
@@ -19,10 +21,10 @@ bool is_internal(PyCodeObject* code) {
   static auto* seen = new std::unordered_map<PyCodeObject*, bool>;
   auto it = seen->find(code);
   if (it != seen->end()) return it->second;
-  py::str file(py::handle(reinterpret_cast<PyObject*>(code)).attr("co_filename"));
-  bool internal =
-      !package_directory().empty() &&
-      std::string(file).compare(0, package_directory().size(), package_directory()) == 0;
+  const std::string file =
+      py::str(py::handle(reinterpret_cast<PyObject*>(code)).attr("co_filename"));
+  const bool internal = std::ranges::any_of(
+      package_directories(), [&](const std::string& dir) { return file.starts_with(dir); });
   Py_INCREF(code);
   seen->emplace(code, internal);
   return internal;
@@ -72,7 +74,11 @@ std::string location_text(const Location& location) {
 
 void bind_location(py::module_& m) {
   set_locator(python_location);
-  m.def("set_package_directory", [](std::string dir) { package_directory() = std::move(dir); });
+  m.def(
+      "add_package_directory",
+      [](std::string dir) { package_directories().push_back(std::move(dir)); },
+      py::arg("directory"),
+      "What runs from this folder, which ends with a separator, is none of the user's code.");
   m.def(
       "user_location", [] { return location_text(python_location()); },
       "The user's file and line, as 'file.py:12'.");

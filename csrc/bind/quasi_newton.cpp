@@ -3,6 +3,8 @@
 
 #include <pybind11/numpy.h>
 
+#include <algorithm>
+
 #include "bind/bind.h"
 
 namespace gradcell::bind {
@@ -41,6 +43,48 @@ const char* word(S state) {
   return "";
 }
 
+/// A tensor's only element.
+double number_in(const py::handle& tensor) {
+  const Array a = only_tensor(tensor, "L-BFGS")->value();
+  if (a.dtype == DType::Float64) return *static_cast<const double*>(a.data());
+  if (a.dtype == DType::Float32) return *static_cast<const float*>(a.data());
+  return py::float_(py::reinterpret_borrow<py::object>(tensor));
+}
+
+/// Minimises what `evaluate(vector, *args)` gives, (value, gradient) as tensors, without Python in
+/// between where that is a compiled function: until it ends, so many steps have been taken or so
+/// many evaluations made (0: any number). Says which, or why it ended.
+template <class T, class M>
+const char* run(M& l, const py::object& evaluate, const py::tuple& args, int64_t steps,
+                int64_t evaluations) {
+  using State = typename M::State;
+  const int64_t last_step = l.steps() + steps, last = l.evaluations() + evaluations;
+  std::vector<PyObject*> given(1 + args.size());
+  for (size_t i = 0; i < args.size(); ++i) given[i + 1] = args[i].ptr();
+  for (;;) {
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    Array vector = empty_array(sizeof(T) == 8 ? DType::Float64 : DType::Float32,
+                               {static_cast<int64_t>(l.wanted().size())});
+    std::ranges::copy(l.wanted(), static_cast<T*>(vector.data()));
+    const py::object at = py::cast(std::make_shared<Tensor>(std::move(vector)));
+    given[0] = at.ptr();
+    const auto found = py::reinterpret_steal<py::object>(
+        PyObject_Vectorcall(evaluate.ptr(), given.data(), given.size(), nullptr));
+    if (!found) throw py::error_already_set();
+    const auto pair = found.cast<py::tuple>();
+    const Array gradient = only_tensor(pair[1], "L-BFGS")->value();
+    require(gradient.count() == static_cast<int64_t>(l.point().size()) &&
+                item_size(gradient.dtype) == sizeof(T),
+            ErrorKind::Value, "The gradient has another size or dtype than the point");
+    const double value = number_in(pair[0]);
+    const State state =
+        l.advance(value, {static_cast<const T*>(gradient.data()), l.point().size()});
+    if (state != State::Search && state != State::Stepped) return word(state);
+    if (l.steps() >= last_step) return "steps";
+    if (evaluations != 0 && l.evaluations() >= last) return "evaluations";
+  }
+}
+
 /// What all of them can do, of class M over vectors of T.
 template <class T, class M>
 py::class_<M> bind_minimiser(py::module_& m, const char* name, const char* text) {
@@ -55,6 +99,10 @@ py::class_<M> bind_minimiser(py::module_& m, const char* name, const char* text)
           py::arg("value"), py::arg("gradient"),
           "Takes value and gradient at `wanted`; says what that was: search, stepped, or why it "
           "ends.")
+      .def("run", &run<T, M>, py::arg("evaluate"), py::arg("args"), py::arg("steps"),
+           py::arg("evaluations"),
+           "Goes on with the value and the gradient that evaluate(wanted, *args) gives; says what "
+           "it stopped at: steps, evaluations (0: any number), or why it ended.")
       .def(
           "renew", [](M& l) { l.renew(); },
           "The function has changed: it is wanted at `point` again.")
@@ -86,7 +134,10 @@ py::class_<M> bind_minimiser(py::module_& m, const char* name, const char* text)
       .def_property_readonly(
           "value", [](const M& l) { return l.value(); }, "The function there.")
       .def_property_readonly(
-          "steps", [](const M& l) { return l.steps(); }, "How often the point has moved.");
+          "steps", [](const M& l) { return l.steps(); }, "How often the point has moved.")
+      .def_property_readonly(
+          "evaluations", [](const M& l) { return l.evaluations(); },
+          "How often it has been told value and gradient.");
 }
 
 template <class T>

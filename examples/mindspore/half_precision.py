@@ -103,8 +103,8 @@ def tagger(random):
 #: batches, optimiser and number of steps.
 TASKS = {
     "lenet": (lenet, "digits classified correctly, %", 97.5),
-    "gpt": (gpt, "nats a letter on held-out text", 1.62),
-    "lstm": (tagger, "sentences tagged right, %", 100.0),
+    "gpt": (gpt, "nats per letter on held-out text", 1.62),
+    "lstm": (tagger, "sentences tagged correctly, %", 100.0),
 }
 
 

@@ -130,7 +130,7 @@ def main():
         left.semilogy(losses)
         left.set(xlabel="step", ylabel="loss")
         right.plot(*zip(*shares), "o-")
-        right.set(xlabel="step", ylabel="sentences tagged right", ylim=(0, 1.02))
+        right.set(xlabel="step", ylabel="sentences tagged correctly", ylim=(0, 1.02))
         pictures.save(figure, options.picture)
 
 

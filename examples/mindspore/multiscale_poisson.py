@@ -100,14 +100,14 @@ def main():
         print(f"{name}: relative L2 error {errors[name]:.3%}")
     if options.picture and (made := pictures.figure(2)):
         figure, (left, right) = made
-        left.plot(grid, exact(grid), "k", lw=2, alpha=0.4, label="exact")
+        left.plot(grid, exact(grid), color="0.7", lw=4, label="exact")
         for name, (u, losses) in curves.items():
             left.plot(grid, u, label=f"{name}, error {errors[name]:.1e}")
             right.semilogy(losses, label=name)
-        left.set(xlabel="x", ylabel="u")
-        right.set(xlabel="step", ylabel="loss")
-        left.legend()
-        right.legend()
+        left.set(title="solution", xlabel="x", ylabel="u", ylim=(-1.3, 2.1))
+        right.set(title="loss", xlabel="step", ylabel="mean square residual")
+        left.legend(frameon=False, fontsize=9)
+        right.legend(frameon=False, loc=(0.55, 0.6), fontsize=9)
         pictures.save(figure, options.picture)
 
 

@@ -6,6 +6,7 @@ Blocks of causal self-attention and a two-layer network, each after a layer norm
     python -m gradcell run transformer.py --text some.txt
 """
 
+import textwrap
 from pathlib import Path
 
 import mindspore as ms
@@ -71,7 +72,7 @@ def main():
     here = Path(__file__).resolve().parent
     options = pictures.options(
         __doc__.splitlines()[0], "transformer.png",
-        steps=3000, batch=16, length=64, width=64, blocks=2, letters=200, seed=4, text="",
+        steps=3000, batch=16, length=64, width=64, blocks=2, letters=700, seed=4, text="",
     )  # fmt: skip
     ms.set_seed(options.seed)
     ms.set_context(mode=ms.GRAPH_MODE)
@@ -107,22 +108,36 @@ def main():
     for i in range(options.steps):
         losses.append(float(step(*batch(learnt, options.batch)).asnumpy()))
         if (i + 1) % max(options.steps // 5, 1) == 0:
-            print(f"step {i + 1:6d}  nats a letter {losses[-1]:.3f}", flush=True)
+            print(f"step {i + 1:6d}  nats per letter {losses[-1]:.3f}", flush=True)
     unseen = float(loss(*batch(kept, 4 * options.batch)).asnumpy())
     print(
-        f"nats a letter: {losses[0]:.2f} -> {np.mean(losses[-20:]):.2f}, on held-out text {unseen:.2f}"
+        f"nats per letter: {losses[0]:.2f} -> {np.mean(losses[-20:]):.2f}, on held-out text {unseen:.2f}"
     )
     written = write(net, [letters.index("\n")], options.letters, options.length, random)
     sample = "".join(letters[c] for c in written)
     print(sample)
     if options.picture and (made := pictures.figure(2)):
         figure, (left, right) = made
-        left.plot(losses)
-        left.axhline(unseen, color="k", ls=":", label="on held-out text")
-        left.set(xlabel="step", ylabel="nats a letter")
-        left.legend()
-        right.text(0, 1, sample.replace("$", r"\$"), va="top", family="monospace", fontsize=7)
-        right.axis("off")
+        left.plot(losses, lw=0.5, alpha=0.5)
+        means = np.convolve(losses, np.ones(50) / 50, "valid")
+        left.plot(np.arange(len(means)) + 25, means, color="C0", label="training, mean of 50 steps")
+        left.axhline(unseen, color="k", ls=":", label=f"held-out text: {unseen:.2f}")
+        left.set(title="cross entropy", xlabel="step", ylabel="nats per letter")
+        left.legend(frameon=False)
+        lines = [
+            part
+            for line in sample.splitlines()
+            for part in textwrap.wrap(line, 56, drop_whitespace=False) or [""]
+        ]
+        right.text(
+            0.02,
+            0.97,
+            "\n".join(lines[:21]).replace("$", r"\$"),
+            va="top",
+            family="monospace",
+            fontsize=7,
+        )
+        right.set(title="a text that the network wrote", xticks=[], yticks=[])
         pictures.save(figure, options.picture)
 
 

@@ -9,7 +9,7 @@ from importlib import import_module as _import_module
 
 from gradcell import _core
 
-_core.set_package_directory(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
+_core.add_package_directory(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 _core.isa_level()  # fails here if GRADCELL_ISA asks for what this machine does not run
 _blas = _util.find_spec("scipy_openblas32")
 if _blas is not None and _blas.submodule_search_locations:
@@ -257,7 +257,7 @@ is_tensor = ops.is_tensor
 
 
 def run_check() -> None:
-    """Computes a sum and says that it worked, as MindSpore's does. Raises what goes wrong."""
+    """Computes a sum and prints that it worked, as MindSpore's does. Raises any error that occurs."""
     total = float(ops.add(Tensor(1.0), Tensor(2.0)))
     if total != 3.0:
         raise RuntimeError(f"1 + 2 gave {total}")

@@ -1,8 +1,8 @@
 """The command line: `python -m gradcell info`, `demo`, `run script.py`, `run -m module`, `msrun`.
 
-info says what this installation has found; demo runs a program of a minute, with a picture; run
-runs a script or module that imports mindspore, unchanged, on gradcell, and with --deepxde one that
-imports deepxde; msrun starts several processes of a script on this machine.
+info prints version, instruction set, BLAS, GPU and MPI; demo runs a demo program, which draws a picture;
+run runs an unchanged script or module that imports mindspore on gradcell, and with --deepxde one that
+imports deepxde; msrun runs a script in several processes on this machine.
 """
 
 from __future__ import annotations
@@ -116,8 +116,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gradcell {gradcell.__version__}")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("info", help="what this installation has found")
-    shown = commands.add_parser("demo", help="a program of a minute, with a picture")
+    commands.add_parser(
+        "info", help="print version, instruction set, BLAS, GPU and MPI, for bug reports"
+    )
+    shown = commands.add_parser(
+        "demo", help="run a demo program (at most a minute), which draws a picture"
+    )
     shown.add_argument("name", nargs="?", choices=list(DEMOS), default="burgers")
     shown.add_argument("--list", action="store_true", help="only say which there are")
     shown.add_argument("--steps", type=_positive, help="of training")
@@ -125,19 +129,19 @@ def _parser() -> argparse.ArgumentParser:
     shown.add_argument("--plot", metavar="PNG", help="where the picture goes: NAME.png")
     runner = commands.add_parser(
         "run",
-        help="run what imports mindspore, or deepxde",
+        help="run a script or module that imports mindspore, or deepxde",
         usage="gradcell run [--device CPU|GPU] [--deepxde] (script.py | -m module) ...",
     )
     runner.add_argument(
         "--device", choices=["CPU", "GPU"], type=str.upper,
-        help="where to compute, whatever the script asks for",
+        help="the device to use, whatever the script requests",
     )  # fmt: skip
-    runner.add_argument("--deepxde", action="store_true", help="DeepXDE's script, on gradcell")
+    runner.add_argument("--deepxde", action="store_true", help="the script is for DeepXDE")
     runner.add_argument("-m", dest="module", action="store_true", help="run a module by its name")
     runner.add_argument("target", help="the script or module")
-    runner.add_argument("arguments", nargs=argparse.REMAINDER, help="what it finds in sys.argv")
+    runner.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for the script")
     launch.add_arguments(
-        commands.add_parser("msrun", help="start several processes of a script, over MPI")
+        commands.add_parser("msrun", help="run a script in several processes, over MPI")
     )
     return parser
 

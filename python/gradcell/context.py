@@ -111,8 +111,8 @@ def get_default_dtype() -> _core.DType:
 
 def set_default_dtype(dtype: _core.DType) -> None:
     """Sets the dtype of what is made without one: tensors of Python floats, the parameters of layers,
-    ops.zeros, ops.ones, ops.linspace, ops.rand and their kin. It is also what integers become in
-    functions of floats alone, such as ops.sin.
+    ops.zeros, ops.ones, ops.linspace, ops.rand and their kin. Integers are also converted to it in
+    functions that give floats, such as ops.sin.
 
     dtype: float16, bfloat16, float32 (the default, MindSpore's) or float64. With float64, a network
     and its training compute in double precision from one line at a program's top. NumPy arrays
@@ -155,7 +155,7 @@ def _check_device(target: Any) -> None:
         _fail(
             RuntimeError,
             "gradcell has no Ascend engine; use device_target='CPU' or 'GPU', or `python -m gradcell "
-            "run`, which takes what is there",
+            "run`, which uses whatever is available",
         )
 
 
@@ -205,7 +205,7 @@ def set_context(**kwargs: Any) -> None:
     which GPU. max_threads: threads of the CPU engine, None for one a core. locate_overflow: name the
     first op that overflowed when a loss-scaled step does. gpu_config: {'matmul_allow_tf32': True}
     lets a GPU multiply float32 matrices in TF32, with 10 bits of mantissa. MindSpore's other options
-    are kept; what asks for something that is not done warns once.
+    are kept; an option that asks for something gradcell does not do warns once.
 
     Raises ValueError for an unknown option or value, RuntimeError for a device that is not usable.
     """

@@ -66,7 +66,7 @@ def _write(level: int, msg: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
 
 
 def debug(msg: Any, *args: Any, **kwargs: Any) -> None:
-    """A line for who looks for errors in the program."""
+    """Writes a line for debugging."""
     _write(0, msg, args, kwargs)
 
 

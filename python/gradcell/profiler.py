@@ -1,6 +1,6 @@
 """Where the time of a run goes: profile() and Report by region, op and line, Profiler by function too.
 
-Only the CPU's plans measure themselves; a GPU's work has profilers of its own.
+It measures plans on the CPU only; for a GPU use NVIDIA's profilers.
 """
 
 from __future__ import annotations

@@ -37,14 +37,14 @@ GROUPS = (
         nn.Vjp""",
     ),
     Group(
-        "Derivatives and transforms", "transforms", "Compiling, batching, rules of your own",
-        "Compiled functions, functions of a batch, loops, memory against time, and derivatives of your own.",
+        "Derivatives and transforms", "transforms", "Compiling, batching, custom rules",
+        "Compiled functions, batches, loops, less memory for more time, and custom derivatives.",
         """@compilation.compiled @derivatives.batching @derivatives.custom_rules @common.recompute
         @common.api @base.symbol @ops.control.loops @ops.control.gradient_hooks""",
     ),
     Group(
         "Tensors", "tensors", "Tensors and parameters",
-        "What functions take and give: arrays that know their shape, dtype and place.",
+        "The arrays that functions take and return, with a shape, a dtype and a device.",
         """gc.Tensor @tensors.tensor @tensors.parameter ops.is_tensor ops.typeof ops.dtype ops.shape
         ops.rank ops.size ops.cast ops.is_floating_point ops.scalar_to_tensor
         @common.sparse_tensor""",
@@ -61,7 +61,7 @@ GROUPS = (
     ),
     Group(
         "Functions of arrays", "creation", "Creation",
-        "Arrays of given numbers.",
+        "New arrays: constants, ranges, grids.",
         """@ops.arrays.creation ops.one_hot ops.tril_indices ops.triu_indices ops.sequence_mask
         ops.identity ops.vander ops.meshgrid""",
     ),
@@ -86,7 +86,7 @@ GROUPS = (
     ),
     Group(
         "Functions of arrays", "logic", "Comparison, logic, bits",
-        "Bools and integers for each element.",
+        "Elementwise comparisons, logic and operations on bits.",
         """ops.eq ops.ne ops.ge ops.gt ops.le ops.lt ops.equal ops.not_equal ops.greater* ops.less*
         ops.logical_*
         ops.isclose ops.isfinite ops.isinf ops.isnan ops.isneginf ops.isposinf ops.isreal
@@ -105,7 +105,7 @@ GROUPS = (
     ),
     Group(
         "Functions of arrays", "activations", "Activations",
-        "The functions between the layers of a network, for each element.",
+        "The elementwise functions between the layers of a network.",
         """@ops.elements.activations ops.relu ops.sigmoid ops.hardsigmoid ops.hardswish""",
     ),
     Group(
@@ -116,18 +116,18 @@ GROUPS = (
     ),
     Group(
         "Functions of arrays", "shapes", "Shapes, joining, cutting",
-        "The same elements in another shape, order or company.",
+        "The same elements in another shape or order, joined or split.",
         """@ops.arrays.shaping @ops.arrays.arrangement""",
     ),
     Group(
         "Functions of arrays", "indexing", "Indexing, gather, scatter",
-        "Elements at places, and arrays with elements written at places.",
+        "Reading and writing elements at given positions.",
         """@ops.arrays.indexing @ops.arrays.scatters ops.scatter_add ops.scatter_update
         ops.assign ops.assign_add ops.assign_sub""",
     ),
     Group(
         "Functions of arrays", "sorting", "Sorting, searching, sets",
-        "Order, places of values, and what occurs.",
+        "Sorting, finding the position of values, and unique elements.",
         """ops.sort ops.argsort ops.topk ops.nonzero @ops.reductions.sets""",
     ),
     Group(
@@ -143,7 +143,7 @@ GROUPS = (
     ),
     Group(
         "Functions of arrays", "windows", "Convolution, pooling, images",
-        "Functions of neighbourhoods: convolutions, pools, resampling, boxes.",
+        "Convolutions, pooling, resampling, boxes in images.",
         """@ops.networks.convolution @ops.networks.windowed @ops.networks.interpolation
         @ops.networks.boxes
         @ops.networks.norms @ops.networks.attention""",
@@ -162,7 +162,7 @@ GROUPS = (
     ),
     Group(
         "Networks", "cells", "Cells and containers",
-        "The base of all networks, and networks made of others.",
+        "The base class of all networks, and networks composed of others.",
         """@nn.cell @nn.containers @derivatives.hooks nn.Identity nn.Flatten nn.Unflatten
         nn.TimeDistributed @nn.wrap*""",
     ),
@@ -205,12 +205,12 @@ GROUPS = (
     ),
     Group(
         "Training", "physics", "Differential equations",
-        "Points, inputs of networks, conditions, weights, and the course of a run: what such programs share.",
+        "Points, inputs of networks, conditions, weights, and the course of a run.",
         "@physics*",
     ),
     Group(
         "Training", "training", "Model and callbacks",
-        "Training loops that are written already.",
+        "Ready-made training loops.",
         """@train.model @train.callback* @train.dataset_helper
         @train.summary*""",
     ),
@@ -221,7 +221,7 @@ GROUPS = (
     ),
     Group(
         "Training", "precision", "Precision and loss scaling",
-        "Half precision, scaled losses, and where numbers overflow.",
+        "Half precision, loss scaling, and finding overflows.",
         "@amp* @derivatives.overflow",
     ),
     Group(
@@ -253,7 +253,7 @@ GROUPS = (
     ),
     Group(
         "Machines", "processes", "Several processes",
-        "Groups of processes, sums over them, and data shared out.",
+        "Groups of processes, collective operations, and data parallel training.",
         "@communication* @parallel* @ops.control.collectives",
     ),
     Group(
@@ -273,23 +273,23 @@ GROUPS = (
     ),
     Group(
         "Other spellings", "numpy", "NumPy's names",
-        "What only `gradcell.numpy` has. Its other names stand under the function they call.",
+        "Functions that only `gradcell.numpy` has. Its other names are listed under the function they call.",
         "@numpy*",
     ),
     Group(
         "Other spellings", "mint", "PyTorch's names",
-        "What only `gradcell.mint` has. Its other names stand under the function they call.",
+        "Functions that only `gradcell.mint` has. Its other names are listed under the function they call.",
         "@mint*",
     ),
     Group(
         "Other spellings", "primitives", "MindSpore's primitives",
-        "Primitives that correspond to no function; the others stand under theirs. "
+        "Primitives that correspond to no function; the others are listed under theirs. "
         "`ops.X(attributes)(inputs)` is a function with its attributes given.",
         "@ops @ops.primitive",
     ),
     Group(
-        "Other spellings", "graph-words", "MindSpore's graph words",
-        "Numbers, tuples and functions as MindSpore's graph mode needs them; Python's own do as well.",
+        "Other spellings", "graph-words", "MindSpore's graph mode helpers",
+        "Numbers, tuples and functions for MindSpore's graph mode; Python's own work as well.",
         "@ops.arrays.scalars @ops.control.composition @ops.control.custom",
     ),
 )  # fmt: skip

@@ -29,7 +29,8 @@ WIDTH = 76
 
 #: How a docstring refers to another's arguments.
 REFERENCE = (
-    r"[Aa]rguments\b[^.;]*?those of (\w+)|: see (\w+)[.;,]|(?:^|[.;] |therwise |else )[Aa]s (\w+)\b"
+    r"[Aa]rguments\b[^.;]*?those of (\w+)|: see (\w+)[.;,]"
+    r"|(?:^|[.;] |therwise |else )(?:[Aa]s|like) (\w+)\b"
 )
 
 #: Docstrings of spellings that say no more than that they are one.
@@ -50,8 +51,8 @@ def pages() -> dict[str, str]:
 def index() -> str:
     lines = [
         "# Reference", "",
-        "Grouped by what one wants to do; `help(name)` shows the same text. "
-        "What is asked for most has an example, which the tests run. The examples begin with", "",
+        "Everything public, grouped by purpose. `help(name)` shows the same text in Python. "
+        "The names used most have examples, which the tests run. The examples begin with", "",
         "```python", *IMPORTS.splitlines(), "```", "",
     ]  # fmt: skip
     for chapter, held in groupby(GROUPS, lambda group: group.chapter):

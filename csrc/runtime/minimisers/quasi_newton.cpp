@@ -44,6 +44,7 @@ bool QuasiNewton<T>::load(std::span<const T> point, std::span<const T> curvature
 
 template <class T>
 auto QuasiNewton<T>::advance(double value, std::span<const T> gradient) -> State {
+  ++evaluations_;
   const State state = taken(value, gradient);
   if (state != State::Search && state != State::Stepped) renew();
   return state;

@@ -31,6 +31,8 @@ class QuasiNewton {
   double value() const { return value_; }
   /// How often `point` has moved.
   int64_t steps() const { return taken_; }
+  /// How often it has been told value and gradient.
+  int64_t evaluations() const { return evaluations_; }
 
   /// Takes value and gradient at `wanted`. Stepped: `point` has moved, and `wanted` begins the next
   /// search. SmallGradient and later ones: it has ended at `point`, where it would begin again.
@@ -59,7 +61,7 @@ class QuasiNewton {
   std::unique_ptr<Curvature<T>> curvature_;
   std::vector<T> point_, gradient_, direction_, wanted_, low_gradient_, moved_, change_;
   double value_ = 0, low_step_ = 0, low_value_ = 0;
-  int64_t taken_ = 0;
+  int64_t taken_ = 0, evaluations_ = 0;
   bool known_ = false;  ///< value and gradient at `point_`
   WolfeSearch search_;
 };

@@ -48,7 +48,7 @@ def _times(t: Tensor, factor: Tensor) -> Tensor:
 def all_finite(inputs: Any, status: Any = None) -> Tensor:
     """Whether every element of a tuple, list or other tree of tensors is finite: a 0-d bool Tensor.
 
-    status: what init_status gave; not needed here, where the elements themselves are looked at.
+    status: what init_status gave; not needed here, where the elements themselves are checked.
     Raises ValueError for an empty tree, TypeError for anything that is not a tensor.
     """
     return _ops.logical_not(not_finite(inputs))
@@ -75,7 +75,7 @@ class LossScaler(ABC):
 
     @abstractmethod
     def adjust(self, grads_finite: Any) -> bool:
-        """Adapts the scale to whether the gradients were finite; whether it adapts at all."""
+        """Adapts the scale to whether the gradients were finite. Returns whether it adapts at all."""
 
 
 class StaticLossScaler(LossScaler):
@@ -110,8 +110,7 @@ class DynamicLossScaler(LossScaler):
     scale_value: the first scale, at least 1, a float32 Parameter from then on. scale_factor:
     greater than 1. scale_window: a positive int. Raises ValueError and TypeError for other values.
     The scale does not fall below 1; when gradients overflow even there, the next call of adjust
-    warns, once. A compiled function that asks for no value does not come by here again: check()
-    does the same.
+    warns, once. A compiled function that needs no value does not run this code again: call check() after it.
     """
 
     def __init__(self, scale_value: float, scale_factor: float, scale_window: int) -> None:

@@ -151,7 +151,7 @@ def custom_mixed_precision(
     black_list: list[type[Cell]] | None = None,
     dtype: _core.DType = _core.float16,
 ) -> Cell:
-    """Makes a network compute in mixed precision by a list of one's own, and returns it.
+    """Makes a network compute in mixed precision by a list of your own, and returns it.
 
     white_list: these cells, and primitives that are attributes of cells, compute in dtype and hand
     on float32. black_list: all cells but these compute in dtype; the output is float32. Exactly one

@@ -287,7 +287,7 @@ def from_gpu(data: Any, share: bool) -> _core.Tensor:
 
     The engine's stream waits for the stream that the object names, for the default stream if its
     interface is older than version 3 and names none. Raises RuntimeError if device_target is 'CPU',
-    ValueError if the object is on another GPU, TypeError for dtypes that there are not.
+    ValueError if the object is on another GPU, TypeError for dtypes that do not exist here.
     """
     interface = data.__cuda_array_interface__
     numpy_dtype = np.dtype(interface["typestr"])

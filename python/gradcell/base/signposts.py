@@ -1,4 +1,4 @@
-"""What is said for a name that is not there, of a module, an object or an argument: what to write instead, or
+"""What is said for a missing name, of a module, an object or an argument: what to write instead, or
 the nearest names."""
 
 from __future__ import annotations

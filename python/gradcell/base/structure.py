@@ -1,5 +1,5 @@
 """Settings that compiled functions depend on and their arguments do not show: attributes of cells,
-whether parameters are trained, the device. What is set back finds the forms compiled before."""
+whether parameters are trained, the device. Restoring a setting reuses the forms compiled for it."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def refill(outline: Any, tensors: Sequence[Any]) -> Any:
 
 
 def same_structure(a: Any, b: Any) -> bool:
-    """Whether two trees have tensors at the same places."""
+    """Whether two trees have tensors at the same positions."""
     if isinstance(a, Tensor) or isinstance(b, Tensor):
         return isinstance(a, Tensor) and isinstance(b, Tensor)
     if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):

@@ -176,7 +176,7 @@ class _Function:
         extra = gradients[len(places) :]
         if len(gradients) < len(places) or any(g is not None for g in extra):
             raise RuntimeError(
-                f"Function backward return a wrong number of gradients, expect: {len(places)} but: "
+                f"Function backward returned a wrong number of gradients, expected: {len(places)} but: "
                 f"{len(gradients)} ({who}){where()}"
             )
         by_tensor = [g for g, there in zip(gradients, places, strict=False) if there]

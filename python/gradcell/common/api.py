@@ -1,7 +1,7 @@
 """What programs say about compiling: jit and the words around it.
 
-gradcell traces a function with the Python that it is made of, so that what MindSpore has to be told
-(which classes a graph may hold, what is constant, what is inlined) goes without saying.
+gradcell traces a function with the Python that it is made of, so it needs no hints about which
+classes a graph may contain, what is constant or what is inlined, which MindSpore has to be given.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ cells_compile_cache: dict[int, Any] = {}
 
 
 def ms_memory_recycle() -> None:
-    """Gives memory that is kept for later use back."""
+    """Returns memory that is kept for later use to the system."""
     _core.release_cached_memory()
 
 
@@ -36,7 +36,7 @@ _OPTIONS = ("jit_level", "exc_mode", "jit_syntax_level", "debug_level", "infer_b
 class JitConfig:
     """How a cell is to be compiled: kept, and the same for every setting.
 
-    Raises ValueError for a word that is none of MindSpore's.
+    Raises ValueError for a word that MindSpore does not have.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ def mutable(input_data: Any, dynamic_len: bool = False) -> Any:
 
 def enable_dynamic(**kwargs: Any) -> Callable[[Any], Any]:
     """A decorator that declares arguments' shapes, Tensor(shape=None, dtype=...): the function itself, since
-    each shape is compiled for itself. Raises ValueError for an argument that the function has not."""
+    each shape is compiled for itself. Raises ValueError for an argument that the function does not have."""
 
     def declare(function: Any) -> Any:
         names = inspect.signature(function).parameters
@@ -252,7 +252,7 @@ class _PynativeExecutor:
             _core.synchronize_device(_core.device_in_use())
 
     def set_grad_flag(self, flag: bool) -> None:
-        """Nothing has to be recorded beforehand: a transform runs its function itself."""
+        """Does nothing: a transform runs its function itself, so nothing has to be recorded beforehand."""
 
     def clear_res(self) -> None:
         """Gives cached memory back."""

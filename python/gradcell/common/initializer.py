@@ -492,7 +492,7 @@ def _rule(init: Any) -> Initializer:
     if isinstance(init, str):
         kind = _BY_NAME.get(init.lower())
         if kind is None:
-            raise ValueError(f"initializer: {init!r} is none of {sorted(_BY_NAME)}{where()}")
+            raise ValueError(f"initializer: {init!r} is not one of {sorted(_BY_NAME)}{where()}")
         return kind()
     raise TypeError(
         "initializer: init must be a name, a number, a Tensor or an Initializer, got "

@@ -1,4 +1,4 @@
-"""no_grad: what is computed while it is in force is a constant of derivatives."""
+"""no_grad: values computed while it is active are constants for differentiation."""
 
 from __future__ import annotations
 

@@ -21,8 +21,9 @@ def recompute(
     context_fn: Callable[[], Any] | None = None,
     **kwargs: Any,
 ) -> Any:
-    """block(*args, **kwargs), of which derivatives keep only what goes in: the adjoint computes the block
-    again when its turn has come. Less memory, for the time of one more forward pass.
+    """Calls block(*args, **kwargs) so that derivatives keep only its inputs: the backward pass
+    computes the block again when it gets there. That takes less memory, for the time of one more
+    forward pass.
 
     block: a Cell or any function, which is run once. Random numbers are the same again, parameters get
     their gradients, and derivatives may be of any order. context_fn() gives two contexts, of which the

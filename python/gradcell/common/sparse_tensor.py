@@ -61,7 +61,7 @@ class _Sparse:
 
 
 class COOTensor(_Sparse):
-    """Values at places: indices [n, rank], values [n]; those for one place are added."""
+    """Values at positions: indices [n, rank], values [n]; values for the same position are added."""
 
     def __init__(
         self, indices: Any = None, values: Any = None, shape: Any = None, coo_tensor: Any = None
@@ -140,7 +140,7 @@ class CSRTensor(_Sparse):
             )
 
     def to_coo(self) -> COOTensor:
-        """The same matrix by places."""
+        """The same matrix in coordinate form."""
         counts = np.diff(self.indptr.asnumpy())
         rows = np.repeat(np.arange(self.shape[0]), counts)
         places = np.stack([rows, self.indices.asnumpy()], 1).astype(self.indices.asnumpy().dtype)

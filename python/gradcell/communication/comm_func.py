@@ -152,7 +152,9 @@ def all_to_all_single_with_output_shape(
 def _sizes(given: Any, rows: int, size: int, owner: str, name: str) -> list[int]:
     if given is None:
         if rows % size:
-            raise ValueError(f"{owner}: {rows} rows are no multiple of {size} processes{where()}")
+            raise ValueError(
+                f"{owner}: {rows} rows are not a multiple of {size} processes{where()}"
+            )
         return [rows // size] * size
     sizes = [arguments.integer(n, owner, name, 0) for n in given]
     if len(sizes) != size or sum(sizes) != rows:
@@ -175,10 +177,12 @@ def _partner(owner: str, rank: Any, name: str, group: str) -> tuple[Any, int]:
     """(mpi4py's communicator, the process). Raises RuntimeError where there is nobody else."""
     g = member_of(group)
     if g.size == 1:
-        raise RuntimeError(f"{owner}: there is one process, and nobody to talk to{where()}")
+        raise RuntimeError(
+            f"{owner}: there is only one process, no other process to talk to{where()}"
+        )
     if _core.in_trace():
         raise RuntimeError(
-            f"{owner}: messages are no part of a graph; exchange in collectives, or outside of the "
+            f"{owner}: messages cannot be part of a graph; exchange in collectives, or outside of the "
             f"function that is transformed{where()}"
         )
     other = _rank(rank, owner, name, group)

@@ -14,7 +14,7 @@ _UNUSED = ("master_addr", "master_port", "join", "cluster_time_out", "bind_core"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of msrun, by MindSpore's names."""
+    """The options of msrun, under MindSpore's names."""
     parser.add_argument("--worker_num", type=int, default=1, help="processes in all")
     parser.add_argument("--local_worker_num", type=int, help="processes on this machine: all")
     parser.add_argument(
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name in _UNUSED:
         parser.add_argument(f"--{name}", nargs="?", const="True", help=argparse.SUPPRESS)
     parser.add_argument("target", metavar="script.py", help="what to run")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="what it finds in sys.argv")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for the script")
 
 
 def find_mpirun() -> str | None:

@@ -60,7 +60,7 @@ def has_group(name: str) -> bool:
 
 
 def member_of(group: str) -> Group:
-    """The same; ValueError where this process is none of the group's."""
+    """The same; ValueError if this process is not in the group."""
     found = group_of(group)
     if found.rank < 0:
         raise ValueError(
@@ -71,7 +71,7 @@ def member_of(group: str) -> Group:
 
 
 def init(backend_name: str | None = None, **kwargs: Any) -> None:
-    """Begins to work together with the processes that were started with this one.
+    """Connects to the processes that were started with this one.
 
     backend_name: 'hccl', 'nccl' or 'mccl', which all stand for what the device in use has: MPI on
     the CPU, NCCL on a GPU. A second call does nothing. Raises TypeError or ValueError for other
@@ -149,7 +149,7 @@ def get_world_rank_from_group_rank(group: str, group_rank_id: int) -> int:
 
 
 def get_group_rank_from_world_rank(world_rank_id: int, group: str) -> int:
-    """The number in the group of a process. Raises ValueError if it is none of the group's."""
+    """The number in the group of a process. Raises ValueError if it is not in the group."""
     ranks = group_of(group).ranks
     if isinstance(world_rank_id, bool) or world_rank_id not in ranks:
         raise ValueError(
@@ -180,7 +180,7 @@ def create_group(group: str, rank_ids: Any, options: Any = None) -> None:
 
 
 def destroy_group(group: str) -> None:
-    """Ends a group that create_group made. Raises ValueError for one that is not there."""
+    """Ends a group that create_group made. Raises ValueError for one that does not exist."""
     _check_group(group)
     if group not in _groups:
         raise ValueError(f"destroy_group: the group {group!r} of all processes stays{where()}")

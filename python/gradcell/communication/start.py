@@ -22,7 +22,7 @@ def broadcast_parameters(parameters: Iterable[Any], root: int = 0) -> None:
 
 
 def _digest(parameters: list[Any]) -> Tensor:
-    """A few numbers that tell apart what parameters hold, a row each."""
+    """A few numbers that distinguish what parameters hold, a row each."""
     rows = []
     for p in parameters:
         data = p.name.encode() + str(p.shape).encode() + p.asnumpy().tobytes()

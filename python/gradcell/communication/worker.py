@@ -1,5 +1,5 @@
 """One process of msrun: `python -m gradcell.communication.worker folder script.py ...` runs the script as
-__main__ in a child, and says by its rank if that is killed. What it prints goes to folder/worker_N.log,
+__main__ in a child, and reports its rank if it is killed. What it prints goes to folder/worker_N.log,
 unless the folder is '-'."""
 
 from __future__ import annotations

@@ -245,7 +245,7 @@ class _Compiled:
 class CompiledCache:
     """The compiled forms of one function, one for each signature; the latest MOST_FORMS.
 
-    Those that a dispatcher can tell apart are kept by it alone.
+    Those that a dispatcher can distinguish are kept by it alone.
     """
 
     def __init__(self, name: str) -> None:
@@ -386,7 +386,7 @@ def run(
 
 
 class Numbering:
-    """Numbers for hashable values, the same for equal ones: what a Dispatcher can tell apart."""
+    """Numbers for hashable values, the same for equal ones: what a Dispatcher can distinguish."""
 
     def __init__(self) -> None:
         self.numbers: dict[Any, int] = {}
@@ -403,7 +403,7 @@ class Numbering:
 
 
 def _keyed(function: Callable[..., Any], key: Callable[[], Any]) -> Any:
-    """jit of a function whose forms are told apart by what key() gives, too."""
+    """jit of a function whose forms are distinguished by what key() gives, too."""
     numbers = Numbering()
     compiled = jit(functools.wraps(function)(lambda _, *args, **kwargs: function(*args, **kwargs)))
 
@@ -442,10 +442,10 @@ def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: A
     generators of random numbers go on at every call); later calls skip Python. The MOST_FORMS forms used last
     are kept. A function that asks for a tensor's value, as in `if loss > 3`, is traced at every call
     instead, with one warning. Assignments to parameters, to elements of tensors and to attributes of
-    cells are noticed, and what is set back, as by set_train, finds the form compiled before; whatever
+    cells are noticed, and restoring a setting, as set_train does, reuses the plan compiled for it; whatever
     else the function reads (globals, elements of lists, NumPy arrays) stays as it was when it was traced,
     unless key tells: key() is called before each call, and gives something hashable of what the function
-    reads so; it is traced anew when that has a value that has not been there before. MindSpore's options
+    reads so; the function is traced again when key() gives a new value. MindSpore's options
     (mode, jit_config, capture_mode and the like) are accepted and have no effect.
     """
     unknown = sorted(set(options) - _OPTIONS)
@@ -468,7 +468,7 @@ def jit(function: Any = None, key: Callable[[], Any] | None = None, **options: A
         return cache.call(function, args, kwargs)
 
     def copied(memo: dict[int, Any]) -> Any:
-        """As of a function: itself. Of a method: that of the copied object."""
+        """For a function: itself. For a method: that of the copied object."""
         twin = copy.deepcopy(function, memo)
         return dispatcher if twin is function else jit(twin)
 
@@ -483,7 +483,7 @@ def _pickled(compiled: Any) -> str | tuple[Any, ...]:
     """A compiled function as its name, where that is what it goes by, else as the function to compile."""
     function = getattr(compiled, "__wrapped__", None)
     if function is None:
-        raise TypeError("a compiled form cannot be pickled, only the function that jit gave")
+        raise TypeError("a compiled form cannot be pickled, only the function that jit returned")
     module = sys.modules.get(getattr(function, "__module__", None) or "")
     name = getattr(function, "__qualname__", "")
     try:

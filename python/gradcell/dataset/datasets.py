@@ -186,7 +186,8 @@ class Dataset:
         )  # fmt: skip
 
     def shuffle(self, buffer_size: int) -> Dataset:
-        """Mixes the rows, anew in each epoch: each comes at random from the next buffer_size.
+        """Shuffles the rows, differently in each epoch: each row is drawn at random from the next
+        buffer_size rows.
 
         Raises ValueError unless buffer_size is at least 2.
         """
@@ -206,7 +207,7 @@ class Dataset:
         input_columns (the first one by default); its results take their place, under the names
         output_columns.
 
-        num_parallel_workers: so many threads, or processes if python_multiprocessing is set; one
+        num_parallel_workers: the number of threads, or processes if python_multiprocessing is set; one
         by default. The rows keep their order, and the transforms of gradcell.dataset draw the same
         random numbers however many there are.
         """
@@ -255,7 +256,7 @@ class Dataset:
         return self._steps["take"](self, arguments.integer(count, "skip", "count", 1), None)
 
     def split(self, sizes: Sequence[int | float], randomize: bool = True) -> tuple[Dataset, ...]:
-        """Parts of so many rows, or of such shares of them.
+        """Parts with these numbers, or fractions, of rows.
 
         randomize: the rows are mixed before; which rows a part has is the same in each epoch.
         Raises ValueError unless the sizes sum up to the dataset's, or the shares to 1.

@@ -80,7 +80,7 @@ def read_idx(owner: str, folder: str, name: str, axes: int) -> np.ndarray:
     if len(data) < head:
         _fail(owner, path, f"truncated: {len(data)} bytes")
     if data[:4] != bytes([0, 0, 8, axes]):
-        _fail(owner, path, f"no IDX file of {axes} axes: it begins with {data[:4].hex()}")
+        _fail(owner, path, f"not an IDX file of {axes} axes: it begins with {data[:4].hex()}")
     shape = np.frombuffer(data[4:head], ">u4").tolist()
     size = int(np.prod(shape, dtype=object))
     if len(data) - head != size:
@@ -192,7 +192,11 @@ class Cifar10Dataset(_Arrays):
         path, data = _read(owner, folder, name)
         size = len(self._labels_of) + 3 * 32 * 32
         if len(data) == 0 or len(data) % size:
-            _fail(owner, path, f"truncated or corrupted: {len(data)} bytes, no multiple of {size}")
+            _fail(
+                owner,
+                path,
+                f"truncated or corrupted: {len(data)} bytes, which is not a multiple of {size}",
+            )
         rows = np.frombuffer(data, np.uint8).reshape(-1, size)
         for k, (label, classes) in enumerate(self._labels_of):
             if rows[:, k].max() >= classes:

@@ -15,7 +15,7 @@ from gradcell.base.location import where
 class Sampler:
     """The base of samplers: define __iter__, which yields the indices of an epoch's rows.
 
-    dataset_size is set to the source's number of rows before. num_samples: at most so many rows.
+    dataset_size is set to the source's number of rows before. num_samples: at most this many rows.
     """
 
     def __init__(self, num_samples: int | None = None) -> None:
@@ -30,7 +30,7 @@ class Sampler:
         raise NotImplementedError(f"{type(self).__name__}: __iter__ is not defined{where()}")
 
     def get_num_samples(self) -> int | None:
-        """At most so many rows, None: all."""
+        """At most this many rows, None: all."""
         return self.num_samples
 
     def add_child(self, sampler: Sampler) -> None:
@@ -44,8 +44,8 @@ class Sampler:
     def indices(self, size: int, random: np.random.Generator, labels: Labels) -> np.ndarray:
         """The rows of an epoch, of a source of `size` rows.
 
-        random: the epoch's generator. labels: gives the values of a column. Raises IndexError for a
-        row that there is not.
+        random: the epoch's generator. labels: gives the values of a column. Raises IndexError for a row that
+        does not exist.
         """
         rows = None
         if self.child_sampler is not None:

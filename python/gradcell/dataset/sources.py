@@ -103,8 +103,8 @@ class NumpySlicesDataset(IndexedDataset):
     """Rows along the first axis of arrays in memory.
 
     data: a dict from column name to array, a tuple of arrays (a column each), or one array or list.
-    column_names: the names; by default the dict's keys, or column_0, column_1, ... num_samples: at
-    most so many rows. shuffle: a new order in each epoch; None: yes. sampler: a Sampler or indices.
+    column_names: the names; by default the dict's keys, or column_0, column_1, ... num_samples: at most
+    this many rows. shuffle: a new order in each epoch; None: yes. sampler: a Sampler or indices.
     num_shards, shard_id: only this part of the rows.
 
     Raises ValueError if there are no rows, columns of different lengths or a wrong number of names,
@@ -160,7 +160,7 @@ class GeneratorDataset(IndexedDataset):
     source: an object with __getitem__ and __len__; an iterable; or a function that returns an
     iterator, called once for each epoch. A row is a tuple of values, or one value. column_names:
     the names of the columns. column_types: their dtypes; numbers and lists of them become it.
-    num_samples: at most so many rows. num_parallel_workers: so many threads ask a source with
+    num_samples: at most this many rows. num_parallel_workers: that many threads read from a source with
     __getitem__. shuffle: a new order in each epoch; None: yes for a source with __getitem__.
     sampler, num_shards, shard_id: for a source with __getitem__. batch_sampler: gives a list of
     indices for each batch; collate_fn: makes the columns of a list of rows.

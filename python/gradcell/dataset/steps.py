@@ -500,8 +500,8 @@ class BucketBatchByLengthDataset(Dataset, step="bucket_batch_by_length"):
         if self.pad_to_boundary:
             if b == len(self.bounds):
                 raise ValueError(
-                    "bucket_batch_by_length: a row is longer than the last boundary, to which "
-                    f"'pad_to_bucket_boundary' would pad it{where()}"
+                    "bucket_batch_by_length: a row is longer than the last boundary, so "
+                    f"'pad_to_bucket_boundary' cannot pad it{where()}"
                 )
             longest = self.bounds[b] - 1
         columns = [[row[k] for row in part] for k in range(len(names))]

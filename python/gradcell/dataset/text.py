@@ -52,7 +52,7 @@ class Vocab:
         listed = special + words if special_first else words + special
         twice = [word for word, count in Counter(listed).items() if count > 1]
         if twice:
-            raise ValueError(f"Vocab.from_list: {twice[0]!r} is there twice{where()}")
+            raise ValueError(f"Vocab.from_list: {twice[0]!r} appears twice{where()}")
         return cls({word: k for k, word in enumerate(listed)})
 
     @classmethod
@@ -64,7 +64,7 @@ class Vocab:
         special_tokens: Any = None,
         special_first: bool = True,
     ) -> Vocab:
-        """A word from each line of a file, up to the delimiter; vocab_size: at most so many lines.
+        """A word from each line of a file, up to the delimiter; vocab_size: at most this many lines.
         Raises ValueError for a file that cannot be read."""
         try:
             with open(file_path, encoding="utf8") as file:
@@ -87,7 +87,7 @@ class Vocab:
         special_first: bool = True,
     ) -> Vocab:
         """The words of a dataset's columns, the most frequent first, then by their letters.
-        freq_range: (least, most) how often; top_k: at most so many."""
+        freq_range: (least, most) how often; top_k: at most this many."""
         part = dataset if columns is None else dataset.project(columns)
         counts: Counter[str] = Counter()
         for row in part.create_tuple_iterator(num_epochs=1, output_numpy=True):

@@ -79,7 +79,7 @@ def in_order(
     workers: int,
     processes: bool = False,
 ) -> Iterator[T]:
-    """work(item) of each item, in their order, on so many threads or processes.
+    """work(item) of each item, in their order, on that many threads or processes.
 
     entropy: what the generator of each row is made of, with the row's number behind it. Work on
     processes is copied to them by fork, items and results are pickled.

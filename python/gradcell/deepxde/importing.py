@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
+from gradcell import _core
 from gradcell.deepxde import layers, names, optimizers
 
 torch = names.Names(
@@ -116,7 +117,7 @@ def check(package: Any) -> None:
         except AttributeError:
             found = None
         if found != expected:
-            what = "is not there" if found is None else f"has the parameters ({found})"
+            what = "is missing" if found is None else f"has the parameters ({found})"
             raise ImportError(
                 f"gradcell.deepxde does not know DeepXDE {package.__version__}: deepxde.{path} {what}, "
                 f"not ({expected}). It knows 1.13 to 1.15"
@@ -130,8 +131,11 @@ def load() -> ModuleType:
         raise ImportError(
             "deepxde is imported already, on another backend: import gradcell.deepxde before it"
         )
-    if importlib.util.find_spec("deepxde") is None:
+    found = importlib.util.find_spec("deepxde")
+    if found is None or found.origin is None:
         raise ImportError("DeepXDE is not installed: pip install 'gradcell[deepxde]'")
+    # Messages name the line of the script, not that of DeepXDE which called what they tell of.
+    _core.add_package_directory(os.path.join(os.path.dirname(os.path.abspath(found.origin)), ""))
     before = os.environ.get("DDE_BACKEND")
     os.environ["DDE_BACKEND"] = "pytorch"
     said = io.StringIO()

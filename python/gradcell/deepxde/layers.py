@@ -170,7 +170,7 @@ class ModuleList(Module):
 
 
 class Sequential(ModuleList):
-    """Modules one behind the other."""
+    """Modules one after the other."""
 
     def __init__(self, *modules: Any) -> None:
         super().__init__(modules)

@@ -36,9 +36,7 @@ class Names(ModuleType):
             for module in self._behind:
                 if hasattr(module, name):
                     return getattr(module, name)
-        raise AttributeError(
-            f"{self.__name__}.{name} is none of the names that gradcell.deepxde has{where()}"
-        )
+        raise AttributeError(f"gradcell.deepxde has no {self.__name__}.{name}{where()}")
 
 
 # State ----------------------------------------------------------------------------------------------
@@ -161,7 +159,7 @@ def recorded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Sparse:
-    """A matrix [rows, columns] of elements at places, to multiply dense ones by."""
+    """A matrix [rows, columns] of elements at positions, to multiply dense ones by."""
 
     def __init__(self, places: Any, values: Any, shape: Sequence[int], **_: Any) -> None:
         rows, columns = (np.asarray(p, np.int32) for p in places)

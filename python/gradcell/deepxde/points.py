@@ -1,5 +1,5 @@
 """What residuals and conditions read besides their arguments: NumPy arrays, which become inputs of the
-plan where DeepXDE's classes say how they read them, and else, with globals, tell compiled forms apart."""
+plan where DeepXDE's classes say how they read them, and else, with globals, distinguish compiled forms."""
 
 from __future__ import annotations
 

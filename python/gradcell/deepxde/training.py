@@ -61,7 +61,8 @@ class Tensors:
 
 @contextmanager
 def watched(inputs: Any) -> Iterator[Any]:
-    """The inputs to differentiate by, and a scope for others; DeepXDE's caches are empty afterwards."""
+    """The inputs to differentiate with respect to, and a scope for others; DeepXDE's caches are
+    empty afterwards."""
     with ExitStack() as opened:
         names.SCOPES.append(opened)
         try:
@@ -110,12 +111,12 @@ class Program:
         model = self.model
         if getattr(dde.config, "mixed", False):  # 1.13 does not have it
             raise NotImplementedError(
-                "mixed precision is not there in gradcell.deepxde: leave out "
+                "gradcell.deepxde does not support mixed precision: leave out "
                 f'dde.config.set_default_float("mixed"){where()}'
             )
         if model.opt_name == "NNCG":
             raise NotImplementedError(
-                "NNCG is not there in gradcell.deepxde; use L-BFGS, or "
+                "gradcell.deepxde does not support NNCG; use L-BFGS, or "
                 f"gradcell.gauss_newton_product{where()}"
             )
         mine, other = list(model.net.parameters()), list(model.external_trainable_variables)
@@ -131,7 +132,7 @@ class Program:
         )
 
     def number(self) -> int:
-        """Tells apart the compiled forms of what the losses read besides tensors."""
+        """Distinguishes the compiled forms of what the losses read besides tensors."""
         model = self.model
         weights = None if model.loss_weights is None else tuple(map(float, model.loss_weights))
         autodiff = dde.config.autodiff

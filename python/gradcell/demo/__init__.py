@@ -29,5 +29,5 @@ DEMOS = {
     "burgers": Demo("Burgers' equation, solved by a network", 200, 2000),
     "inverse": Demo("a viscosity, found from noisy observations", 4000, 1000),
     "forces": Demo("a potential, learned from forces on atoms", 3000, 512),
-    "digits": Demo("digits, read in float16 with a dynamic loss scale", 1500, 30000),
+    "digits": Demo("digits, classified in float16 with a dynamic loss scale", 2500, 120000),
 }

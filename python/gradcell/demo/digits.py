@@ -1,4 +1,4 @@
-"""Digits, read by a network that computes in float16, with a dynamic loss scale.
+"""Digits, classified by a network that computes in float16, with a dynamic loss scale.
 
 The pictures are drawn here: the figures of a 5 x 7 font, moved, thickened, faded and with noise, so
 that nothing has to be loaded. Weights and optimiser stay in float32 (level O2); the loss is
@@ -25,6 +25,7 @@ FONT = (
     (14, 17, 17, 15, 1, 2, 12),
 )  # fmt: skip
 SIDE = 11
+FIRST_SCALE = 2**28
 
 
 def draw(n: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -46,7 +47,8 @@ def draw(n: int, random: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 def train(
     steps: int, points: int, batch: int = 128, seed: int = 0, verbose: bool = True
 ) -> tuple[nn.Cell, list[float], list[float], float]:
-    """The trained network, losses and scales by step, and the share of new pictures read right."""
+    """The trained network, losses and scales by step, and the fraction of new pictures classified
+    correctly."""
     gc.set_seed(seed)
     random = np.random.default_rng(seed)
     net = nn.SequentialCell(
@@ -56,7 +58,9 @@ def train(
     loss_net = nn.WithLossCell(net, nn.CrossEntropyLoss())
     rate = nn.cosine_decay_lr(1e-5, 2e-3, steps + 1, 1, steps + 1)
     optimizer = nn.AdamWeightDecay(net.trainable_params(), rate, weight_decay=0.05)
-    scale = nn.DynamicLossScaleUpdateCell(loss_scale_value=2**28, scale_factor=2, scale_window=200)
+    scale = nn.DynamicLossScaleUpdateCell(
+        loss_scale_value=FIRST_SCALE, scale_factor=2, scale_window=200
+    )
     step = nn.TrainOneStepWithLossScaleCell(loss_net, optimizer, scale_sense=scale)
     step.set_train()
     data, labels = draw(points, random)
@@ -72,24 +76,31 @@ def train(
     return net, losses, scales, float((read == labels).mean())
 
 
-def plot(net: nn.Cell, losses: list[float], scales: list[float], path: str) -> None:
-    """The loss, the scale, and some pictures with what was read in them."""
+def plot(net: nn.Cell, losses: list[float], scales: list[float], right: float, path: str) -> None:
+    """The loss, the scale, and some new pictures with the predicted figures; `right`: the fraction
+    of correct predictions."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(12, 4), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
-    left.semilogy(losses, linewidth=0.5)
-    left.set(xlabel="step", ylabel="loss")
-    middle.semilogy(scales, base=2)
-    middle.set(xlabel="step", ylabel="loss scale")
-    data, _ = draw(24, np.random.default_rng(1))
-    read = net(gc.Tensor(data)).asnumpy().argmax(1)
-    tiles = data.reshape(4, 6, SIDE, SIDE).transpose(0, 2, 1, 3).reshape(4 * SIDE, 6 * SIDE)
-    right.imshow(tiles, cmap="gray_r")
-    for k, figure_read in enumerate(read):
-        right.text(k % 6 * SIDE, k // 6 * SIDE + 2, str(figure_read), color="C3", va="top")
-    right.set_title("what was read")
-    right.axis("off")
+    figure = Figure(figsize=(12, 4.2), layout="constrained")
+    curves, examples = figure.subfigures(1, 2, width_ratios=(3, 2))
+    left, middle = curves.subplots(1, 2)
+    left.semilogy(losses, linewidth=0.5, alpha=0.5)
+    window = max(len(losses) // 50, 1)
+    means = np.convolve(losses, np.ones(window) / window, "valid")
+    left.semilogy(np.arange(len(means)) + window / 2, means, label=f"mean of {window} steps")
+    left.set(title="loss in float16", xlabel="step", ylabel="cross entropy")
+    left.legend(frameon=False)
+    middle.step(range(len(scales) + 1), [FIRST_SCALE, *scales], where="post")
+    middle.set_yscale("log", base=2)
+    middle.set(title="loss scale: halved at each overflow", xlabel="step")
+    data, labels = draw(24, np.random.default_rng(1))
+    predicted = net(gc.Tensor(data)).asnumpy().argmax(1)
+    places = examples.subplots(4, 6)
+    for place, image, found, label in zip(places.flat, data, predicted, labels, strict=True):
+        place.imshow(image.reshape(SIDE, SIDE), cmap="gray_r")
+        place.set(xticks=[], yticks=[])
+        place.set_title(str(found), color="C2" if found == label else "C3", fontsize=10, pad=2)
+    examples.suptitle(f"new pictures with predictions: {right:.1%} correct", fontsize=12)
     figure.savefig(path, dpi=120)
 
 
@@ -99,5 +110,7 @@ def run(steps: int, points: int, path: str) -> None:
     start = time.perf_counter()
     net, losses, scales, right = train(steps, points)
     seconds = time.perf_counter() - start
-    print(f"{right:.1%} of new pictures read right, after {seconds:.0f} s; scale {scales[-1]:.0f}")
-    picture(lambda: plot(net, losses, scales, path), path)
+    print(
+        f"{right:.1%} of new pictures classified correctly, after {seconds:.0f} s; scale {scales[-1]:.0f}"
+    )
+    picture(lambda: plot(net, losses, scales, right, path), path)

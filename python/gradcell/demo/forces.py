@@ -24,7 +24,7 @@ def lennard_jones(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     apart = positions[:, :, None] - positions[:, None]
     squared = (apart**2).sum(-1) + np.eye(positions.shape[1])
     sixth = (1 - np.eye(positions.shape[1])) / squared**3
-    energy = 2 * (sixth**2 - sixth).sum((1, 2))  # each pair is there twice
+    energy = 2 * (sixth**2 - sixth).sum((1, 2))  # each pair appears twice
     force = (24 * (2 * sixth**2 - sixth) / squared)[..., None] * apart
     return energy[:, None], force.sum(2)
 
@@ -101,26 +101,43 @@ def train(
     return net, unseen, (float(ops.sqrt(energy_error)), float(ops.sqrt(force_error)))
 
 
-def plot(net: nn.Cell, unseen: list[gc.Tensor], path: str) -> None:
-    """Energies and forces of new clusters against the true ones, and the energy of a pair."""
+def plot(net: nn.Cell, unseen: list[gc.Tensor], errors: tuple[float, float], path: str) -> None:
+    """Forces of new clusters against the exact ones, their errors, and the energy of a pair;
+    `errors`: of energies and forces, relative."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(10, 4), layout="constrained")
-    axes = figure.subplots(1, 2)
-    got = energy_and_forces(net, unseen[0])
-    for place, name, a, b in zip(axes, ("energy", "force"), unseen[1:], got, strict=True):
-        true, found = a.asnumpy().ravel(), b.asnumpy().ravel()
-        ends = [min(true.min(), found.min()), max(true.max(), found.max())]
-        place.plot(ends, ends, color="0.7", linewidth=3)
-        place.plot(true, found, ".", markersize=2)
-        place.set(xlabel=f"{name}, exact", ylabel=f"{name}, network")
+    figure = Figure(figsize=(13, 4), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    true = unseen[2].asnumpy().ravel()
+    found = energy_and_forces(net, unseen[0])[1].asnumpy().ravel()
+    ends = [true.min(), true.max()]
+    left.plot(ends, ends, color="0.7", linewidth=3, label="equal")
+    left.plot(true, found, ".", markersize=3, label="components on new clusters")
+    left.set(title=f"forces: error {errors[1]:.1%}", xlabel="exact", ylabel="network")
+    left.legend(frameon=False)
+    middle.axhline(0, color="0.7", linewidth=3)
+    middle.plot(true, found - true, ".", markersize=3)
+    middle.set(title="error of each force", xlabel="exact", ylabel="network - exact")
+    apart = np.linspace(0.95, 1.6, 200)
+    pairs = unseen[0].asnumpy()
+    seen = np.linalg.norm(pairs[:, :, None] - pairs[:, None], axis=-1)
+    first, second = np.triu_indices(pairs.shape[1], 1)
+    seen = seen[:, first, second]
+    energy = net.pair(gc.Tensor(10 * (apart[:, None] - 1.15), gc.float32)).asnumpy()[:, 0]
+    right.axvspan(
+        *np.quantile(seen, [0.01, 0.99]), color="C1", alpha=0.12, label="98 % of distances"
+    )
+    right.plot(apart, 4 * (apart**-12 - apart**-6), color="0.7", linewidth=4, label="exact")
+    right.plot(apart, energy, label="network")
+    right.set(title="energy of a pair", xlabel="distance", ylabel="energy", ylim=(-1.4, 3))
+    right.legend(frameon=False)
     figure.savefig(path, dpi=120)
 
 
 def run(steps: int, points: int, path: str) -> None:
     """What `python -m gradcell demo forces` does."""
     print(
-        f"{points} clusters of four atoms; the loss holds the forces, derivatives of the network."
+        f"{points} clusters of four atoms; the loss contains the forces, derivatives of the network."
     )
     start = time.perf_counter()
     net, unseen, (energy, force) = train(steps, points)
@@ -128,4 +145,4 @@ def run(steps: int, points: int, path: str) -> None:
     print(
         f"errors on new clusters: energies {energy:.1%}, forces {force:.1%}, after {seconds:.0f} s"
     )
-    picture(lambda: plot(net, unseen, path), path)
+    picture(lambda: plot(net, unseen, (energy, force), path), path)

@@ -89,17 +89,19 @@ def plot(model: Inverse, found: list[float], data: tuple[np.ndarray, ...], path:
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     left.plot(found, label="found")
-    left.axhline(NU, color="0.6", label="true")
+    left.axhline(NU, color="0.6", linestyle="--", label=f"true: {NU}")
+    left.set(title=f"viscosity: {found[-1]:.4f} after {len(found)} steps")
     left.set(xlabel="step", ylabel="viscosity", yscale="log")
     left.legend(frameon=False)
     line = np.linspace(-1, 1, 201, dtype=np.float32)[:, None]
     for at in (0.0, 0.5, 1.0):
         time_of = np.full_like(line, at)
-        right.plot(line, exact(time_of, line), color="0.7", linewidth=4)
+        label = "exact" if at == 0 else None
+        right.plot(line, exact(time_of, line), color="0.7", linewidth=4, label=label)
         u = model.u(gc.Tensor(time_of), gc.Tensor(line)).asnumpy()
-        right.plot(line, u, label=f"t = {at}")
-    right.plot(data[1], data[2], "k.", markersize=2, alpha=0.5, label="observed, at all times")
-    right.set(xlabel="x", ylabel="u")
+        right.plot(line, u, label=f"network, t = {at}")
+    right.plot(data[1], data[2], ".", color="0.4", markersize=2, label="observations, at all times")
+    right.set(title="the front at three times", xlabel="x", ylabel="u")
     right.legend(frameon=False)
     figure.savefig(path, dpi=120)
 

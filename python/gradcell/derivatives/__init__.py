@@ -1,4 +1,4 @@
-"""Derivatives of functions: reverse and forward mode, jets, batches, rules of one's own, and checks of them.
+"""Derivatives of functions: reverse and forward mode, jets, batches, custom rules, and checks of them.
 
 In: a function of tensors. Out: a function of the same tensors that gives its derivatives.
 """

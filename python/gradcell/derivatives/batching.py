@@ -90,7 +90,9 @@ def _parts(x: Any, axes: Any, name: str) -> list[tuple[Any, Any]]:
     keys = list(x) if isinstance(x, dict) else range(len(x))
     if isinstance(axes, dict) and isinstance(x, dict):
         if set(axes) != set(keys):
-            raise RuntimeError(f"vmap's '{name}' {axes} has not the keys {sorted(keys)}{where()}")
+            raise RuntimeError(
+                f"vmap's '{name}' {axes} does not have the keys {sorted(keys)}{where()}"
+            )
         return [(x[k], axes[k]) for k in keys]
     if isinstance(axes, (tuple, list, dict)):
         if isinstance(axes, dict) or isinstance(x, dict) or len(axes) != len(keys):
@@ -277,7 +279,7 @@ def _ensemble(fn: Any) -> list[Any]:
 
 
 class _Weights:
-    """The parameters of an ensemble's cells, one behind the other: a batch for each of the first's."""
+    """The parameters of an ensemble's cells, one after the other: a batch for each of the first's."""
 
     def __init__(self, cells: list[Any]) -> None:
         self.of_cells = [list(c.get_parameters()) for c in cells]

@@ -1,4 +1,4 @@
-"""custom_vjp and custom_jvp: functions whose derivatives a program gives itself, as JAX has them."""
+"""custom_vjp and custom_jvp: functions with custom derivative rules, as in JAX."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Rule:
         for i in self.nondiff:
             if not 0 <= i < len(given):
                 raise ValueError(
-                    f"{type(self).__name__}: nondiff_argnums {i} is none of the {len(given)} arguments "
+                    f"{type(self).__name__}: nondiff_argnums {i} is not one of the {len(given)} arguments "
                     f"of {defined_at(self.fun)}{where()}"
                 )
         differentiable = [x for i, x in enumerate(given) if i not in self.nondiff]
@@ -66,8 +66,8 @@ class _Rule:
         rule = self._rule_of(out, given, name)  # (raises if there is none yet)
         if _core.differentiated(values, inputs):
             raise ValueError(
-                f"{name} uses a tensor or Parameter that is being differentiated by otherwise than "
-                f"through its arguments, where its rule gives no derivative: make it an argument{where()}"
+                f"{name} uses a tensor or Parameter that is being differentiated, but is not "
+                f"one of its arguments, so its rule gives no derivative: make it an argument{where()}"
             )
         if not inputs or not values:
             return out
@@ -87,7 +87,7 @@ class _Rule:
 
 
 class custom_vjp(_Rule):
-    """A function whose reverse-mode derivative is a function of the program's own.
+    """A function with a custom reverse-mode derivative.
 
         @gradcell.custom_vjp
         def f(x, y): return ...
@@ -101,9 +101,9 @@ class custom_vjp(_Rule):
     differentiate f_fwd's residuals and f_bwd; forward mode takes the transpose of f_bwd, which must be
     linear in dout for that. Named and behaving as in JAX.
 
-    Calling it raises AttributeError before defvjp, ValueError if the function uses what is being
-    differentiated by otherwise than through its arguments; its derivative TypeError if f_fwd gives no
-    pair of output and residuals, RuntimeError if f_bwd gives another number or other shapes than the
+    Calling it raises AttributeError before defvjp, ValueError if the function uses a value that is
+    being differentiated without taking it as an argument; its derivative TypeError if f_fwd does not return
+    a pair of output and residuals, RuntimeError if f_bwd gives another number or other shapes than the
     arguments have.
     """
 
@@ -136,8 +136,8 @@ class custom_vjp(_Rule):
                 )
             if not tree.same_structure(made[0], tree.refill(shape_out, outputs)):
                 raise TypeError(
-                    f"{name}: the output of {defined_at(fwd)} has not the structure of the "
-                    f"function's{where()}"
+                    f"{name}: the output of {defined_at(fwd)} does not have the structure "
+                    f"of the function's output{where()}"
                 )
             dout = tree.refill(shape_out, filled(cotangents, outputs))
             found = bwd(*static, made[1], dout)
@@ -192,7 +192,7 @@ class _Wanted:
 
 
 class custom_jvp(_Rule):
-    """A function whose forward-mode derivative is a function of the program's own.
+    """A function with a custom forward-mode derivative.
 
         @gradcell.custom_jvp
         def f(x, y): return ...
@@ -204,9 +204,10 @@ class custom_jvp(_Rule):
     mode takes the transpose, for which the tangent must be linear in the given ones. nondiff_argnums as
     in custom_vjp; tangents of what does not change are zeros. Named and behaving as in JAX.
 
-    Calling it raises AttributeError before defjvp, ValueError if the function uses what is being
-    differentiated by otherwise than through its arguments; its derivative TypeError if the rule gives no
-    pair of output and tangent, RuntimeError for a tangent of another shape than the output's.
+    Calling it raises AttributeError before defjvp, ValueError if the function uses a value that is
+    being differentiated without taking it as an argument; its derivative TypeError if the rule
+    does not return a pair of output and tangent, RuntimeError for a tangent of another shape than
+    the output's.
     """
 
     jvp: Callable[..., Any] | None = None

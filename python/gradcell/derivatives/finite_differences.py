@@ -1,4 +1,4 @@
-"""check_grads: are a function's derivatives those of the function? Asked of finite differences."""
+"""check_grads: compares a function's derivatives with finite differences."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def check_grads(
     step: float | None = None,
     seed: int = 0,
 ) -> list[CheckedDerivative]:
-    """Compares fn's derivatives at args, up to an order, with finite differences; returns what it saw.
+    """Compares fn's derivatives at args, up to an order, with finite differences; returns the comparisons.
 
     fn: a function of tensors that gives a tensor or a tree of them; args: a floating tensor (or array) or
     a tuple of them. fn's outputs are weighted with random numbers into one scalar, and derivatives are
@@ -78,7 +78,8 @@ def check_grads(
     for i, x in enumerate(xs):
         if not x.dtype.is_floating:
             raise TypeError(
-                f"check_grads: argument {i} has dtype {x.dtype}, which cannot be differentiated by{where()}"
+                f"check_grads: cannot differentiate with respect to argument {i} of dtype {x.dtype}; "
+                f"cast it to a floating dtype{where()}"
             )
     size = min(x.dtype.itemsize for x in xs)
     h, most = step or _STEPS[size], tolerance or _TOLERANCES[size]
@@ -126,7 +127,7 @@ def check_grads(
     if not all(line.agrees for line in lines):
         text = "\n".join(map(str, lines))
         raise AssertionError(
-            f"check_grads: derivatives of {defined_at(fn)} are not those of its values{where()}\n{text}"
+            f"check_grads: derivatives of {defined_at(fn)} do not match its values{where()}\n{text}"
         )
     return lines
 

@@ -61,7 +61,7 @@ def hooked(gradient: Tensor, hooks: dict[int, Callable[..., Any]]) -> Tensor:
             continue
         if not isinstance(new, Tensor):
             raise RuntimeError(
-                f"Tensor hook should be return Tensor, but get type: {type(new).__name__}. "
+                f"A tensor hook should return a Tensor, but got type: {type(new).__name__}. "
                 f"({defined_at(hook)}){where()}"
             )
         if tuple(new.shape) != tuple(gradient.shape):
@@ -123,7 +123,7 @@ def wants_gradient(self: Tensor) -> bool:
 
 
 def requires_grad_(self: Tensor, requires_grad: bool = True) -> None:
-    """Sets _requires_grad of a tensor outside of functions that are differentiated.
+    """Sets _requires_grad of a tensor outside functions that are differentiated.
 
     What is differentiated by is said to grad and its kin; this marks a tensor for programs that look.
     Raises RuntimeError for False on a tensor that a derivative passes through.
@@ -157,8 +157,9 @@ def _no_tape(self: Tensor, value: Any) -> None:
     """Says where gradients come from: to set it on a tensor records nothing."""
     if value:
         warnings.warn(
-            "requires_grad: nothing is recorded behind a tensor. gradcell.grad(function)(x) gives the "
-            f"gradient of a function by x; what is to be trained is a gradcell.Parameter{where()}",
+            "requires_grad: a tensor does not record how it was computed. "
+            "gradcell.grad(function)(x) gives the gradient of a function with respect to x; "
+            f"make a value that is to be trained a gradcell.Parameter{where()}",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -49,7 +49,7 @@ def _unit(shape: Sequence[int], k: int, dtype: Any) -> Tensor:
 
 
 def _units(x: Tensor) -> Tensor:
-    """All of them, one behind the other: [x.size, *x.shape]."""
+    """All of them, one after the other: [x.size, *x.shape]."""
     square = [x.size, x.size]
     equal = _ops.equal(_ops.iota(square, _core.int32, 0), _ops.iota(square, _core.int32, 1))
     return _ops.reshape(_ops.cast(equal, x.dtype), [x.size, *x.shape])
@@ -132,7 +132,7 @@ def _jacobian(
             x = arguments.tensor(args[p], name, f"argument {p}")
             if not x.dtype.is_floating:
                 raise TypeError(
-                    f"{name}: argument {p} has dtype {x.dtype}, which cannot be differentiated by; "
+                    f"{name}: cannot differentiate with respect to argument {p} of dtype {x.dtype}; "
                     f"cast it to a floating dtype{where()}"
                 )
         return run(record, args, {}, cache)
@@ -178,7 +178,7 @@ def jacrev(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[.
     of them, for several outputs a tuple of that. has_aux: only fn's first output is differentiated, and
     (Jacobian, the second output) comes back, or a tuple of them if there are more.
 
-    Raises TypeError for an argument that is no floating tensor, ValueError for positions beyond the
+    Raises TypeError for an argument that is not a floating tensor, ValueError for positions beyond the
     arguments, or if has_aux finds one output.
     """
     return _jacobian(
@@ -195,10 +195,10 @@ def hessian(fn: Any, grad_position: Any = 0, has_aux: bool = False) -> Callable[
     tuple of tuples: [i][j] by argument i and then j.
 
     fn: a function of tensors. grad_position: the index, or a tuple of indices, of the arguments to
-    differentiate by. has_aux: only fn's first output is differentiated, and (second derivatives, the
-    second output) comes back.
+    differentiate with respect to. has_aux: only fn's first output is differentiated, and (second
+    derivatives, the second output) comes back.
 
-    Raises TypeError for an argument that is no floating tensor, ValueError for positions beyond the
+    Raises TypeError for an argument that is not a floating tensor, ValueError for positions beyond the
     arguments, or if has_aux finds one output.
     """
     return jacfwd(jacrev(fn, grad_position, has_aux), grad_position, has_aux)

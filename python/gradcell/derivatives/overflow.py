@@ -1,4 +1,4 @@
-"""Which op overflowed first: locate_overflow."""
+"""locate_overflow: finds the op that overflowed first."""
 
 from __future__ import annotations
 
@@ -96,8 +96,8 @@ def locate_overflow(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Overfl
     """Runs fn(*args) and finds the first op whose output is not finite while its inputs are.
 
     fn: a function, a Cell, or a gradient function; no parameter is changed by the run. None comes
-    back if every value is finite. What fn computes but neither returns nor assigns is not looked
-    at.
+    back if every value is finite. What fn computes but neither returns nor assigns is
+    ignored.
 
     Raises RuntimeError when called inside a function that is being traced.
     """
@@ -185,7 +185,7 @@ def _operand(node: dict[str, Any]) -> Operand:
 
 
 def warn_of(found: Overflow | None) -> None:
-    """Shows what was located, as a warning at the user's line."""
+    """Reports the overflow that was found, as a warning at the user's line."""
     text = str(found) if found is not None else "the overflow did not show again"
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     warnings.warn(text, RuntimeWarning, stacklevel=_depth_outside(package))

@@ -65,8 +65,8 @@ def fitted(gradient: Any, x: Tensor, who: str, number: int) -> Tensor | None:
         got[i] != wanted[i - lead] for i in range(lead, len(got)) if i not in summed
     ):
         raise RuntimeError(
-            f"{who}: the gradient by input {number} should be of shape {wanted}, or one that this is "
-            f"broadcast to, but got {got}{where()}"
+            f"{who}: the gradient with respect to input {number} should be of shape {wanted}, or "
+            f"one that this broadcasts to, but got {got}{where()}"
         )
     return _ops.reshape(_ops.reduce_sum(gradient, summed), wanted)
 

@@ -22,18 +22,19 @@ __all__ = ["gradients", "watch"]
 
 
 class watch:
-    """A scope in which `gradients` can differentiate by tensors.
+    """A scope in which `gradients` can differentiate with respect to tensors.
 
         with gc.watch(x, t) as (x, t):
             u = net(x, t)
             u_x, u_t = gc.gradients(u, [x, t])
             u_xx = gc.gradients(u_x, x)
 
-    What it gives, one tensor for one and a tuple for several (trees of tensors keep their structure), is
-    equal to what it was given, and stands apart from all else that has these elements: derivatives count
-    what is computed from it, inside the scope. When the scope closes, its results are ordinary tensors:
-    of the function around it (so grad, jit and vmap of that work as ever), or, outside of any transform,
-    with their values, computed by one plan for the whole scope. Scopes nest.
+    It returns a tensor for one argument and a tuple for several (trees of tensors keep their
+    structure). The values are those of the arguments, but they are new variables: derivatives
+    count only what is computed from them, inside the scope. When the scope closes, its results are
+    ordinary tensors: of the function around it (so grad, jit and vmap of that work as ever), or,
+    outside of any transform, with their values, computed by one plan for the whole scope. Scopes
+    nest.
 
     Raises TypeError unless it is given floating tensors.
     """
@@ -43,11 +44,11 @@ class watch:
         for t in found:
             if not t.dtype.is_floating:
                 raise TypeError(
-                    f"watch: cannot differentiate by a tensor of {t.dtype}; cast it to a floating "
-                    f"dtype{where()}"
+                    f"watch: cannot differentiate with respect to a tensor of {t.dtype}; cast it "
+                    f"to a floating dtype{where()}"
                 )
         if not found:
-            raise TypeError(f"watch: expected tensors to differentiate by{where()}")
+            raise TypeError(f"watch: expected tensors to differentiate with respect to{where()}")
         self._given = tensors
         self._aliases: list[Tensor] = []
         self._trace: _core.Trace | None = None
@@ -103,7 +104,7 @@ def gradients(ys: Any, xs: Any, cotangents: Any = None) -> Any:
 
     Raises RuntimeError where nothing is recorded, ValueError for other tensors among xs (they may be one
     with others of the same value: open a scope) and for cotangents of another number or shape, TypeError
-    for what are no floating tensors.
+    for anything that is not a floating tensor.
     """
     _refuse_in_no_grad()
     if not _core.in_trace():
@@ -127,11 +128,12 @@ def gradients(ys: Any, xs: Any, cotangents: Any = None) -> Any:
 
 def _check_recorded(wrt: list[Tensor]) -> None:
     if not wrt:
-        raise TypeError(f"gradients: xs has no tensor to differentiate by{where()}")
+        raise TypeError(f"gradients: xs has no tensor to differentiate with respect to{where()}")
     for x in wrt:
         if not x.dtype.is_floating:
             raise TypeError(
-                f"gradients: xs has a tensor of {x.dtype}, which cannot be differentiated by{where()}"
+                f"gradients: cannot differentiate with respect to a tensor of {x.dtype} among xs; "
+                f"cast it to a floating dtype{where()}"
             )
         if not _core.apart(x):
             raise ValueError(

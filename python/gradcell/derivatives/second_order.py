@@ -1,4 +1,4 @@
-"""What second-order optimisers are made of: products with Gauss-Newton and Fisher matrices, and the
+"""Building blocks of second-order optimisers: products with Gauss-Newton and Fisher matrices, and the
 gradients of single samples. No matrix is ever made."""
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def gauss_newton_product(
     (N. N. Schraudolph, Neural Computation 14, 2002, section 3).
 
     v is what the gradient would be: a tensor for one position or Parameter, else a tuple; so is the
-    result. Raises ValueError unless exactly one of grad_position and weights is given, or if v has other
-    shapes; TypeError if something has no derivative.
+    result. Raises ValueError unless exactly one of grad_position and weights is given, or if v has
+    other shapes; TypeError for arguments or outputs that cannot be differentiated.
     """
     arguments.function(fn, "gauss_newton_product")
     if (grad_position is None) == (weights is None):
@@ -86,8 +86,8 @@ def _check_vectors(vectors: list[Tensor], wrt: list[Tensor]) -> None:
     wanted = [(list(x.shape), x.dtype) for x in wrt]
     if got != wanted:
         raise ValueError(
-            "gauss_newton_product: the vector must have the shapes and dtypes of what is differentiated by, "
-            f"{[s for s, _ in wanted]}, but got {[s for s, _ in got]}{where()}"
+            "gauss_newton_product: the vector must have the shapes and dtypes of the "
+            f"argument or Parameters, {[s for s, _ in wanted]}, but got {[s for s, _ in got]}{where()}"
         )
 
 

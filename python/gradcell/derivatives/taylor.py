@@ -175,9 +175,9 @@ def jet(fn: Callable[..., Any], primals: Any, series: Any) -> tuple[Any, Any]:
 def derivative(fn: Callable[..., Any], primals: Any, order: int) -> tuple[Any, Any]:
     """(fn(primals), its derivative of that order along the direction of ones), in one pass.
 
-    primals: a tensor, or a tuple of tensors for several arguments, which all move together. For a
-    function by elements it is each element's derivative. Of several outputs two lists. int32 and
-    int64 become float32.
+    primals: a tensor, or a tuple of tensors for several arguments, which all move together. For an
+    elementwise function it is the derivative of each element. Of several outputs two lists. int32
+    and int64 become float32.
 
     Raises TypeError for other dtypes or an order that is not an int, ValueError for an order below 1.
     """
@@ -279,14 +279,14 @@ def laplacian(
     of the arguments at grad_position (an index or a tuple of them); the result has the output's
     structure and shapes. So fn may be a function of one point, or of a batch of them: [N, d] to
     [N, m], where each row of the output depends on its own row alone, gives the Laplacian in d
-    dimensions of each row. Which it is is read off the recorded function: rows that do not mix are
-    carried along together (d directions); where they mix, as in a sum over all rows, the N d
+    dimensions of each row. The recorded function shows which it is. Rows that do not mix are
+    processed together (d directions); where they mix, as in a sum over all rows, the N d
     directions are taken one by one, up to MOST_DIRECTIONS.
 
     Value, first derivatives and the sum of second derivatives go through fn together, d + 2 numbers
     in place of each, as in R. Li et al., "A computational framework for neural network-based
     variational Monte Carlo with Forward Laplacian", Nature Machine Intelligence 6 (2024) 209.
-    has_aux: only fn's first output is taken, the others come back as a tuple behind.
+    has_aux: only fn's first output is taken, the others are returned in a tuple after it.
 
     Raises TypeError for an argument that is not a floating tensor, IndexError for a position beyond the
     arguments, ValueError where too many rows mix.
@@ -297,7 +297,8 @@ def laplacian(
 def biharmonic(
     fn: Callable[..., Any], grad_position: Any = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """A function that gives the Laplacian of fn's Laplacian, in one pass. As laplacian otherwise.
+    """A function that gives the Laplacian of fn's Laplacian, in one pass. Arguments and errors are
+    those of `laplacian`.
 
     In d dimensions it carries 2 + 2 d + d (d + 1) / 2 numbers, where nested Laplacians carry (d + 2)^2.
     """
@@ -313,7 +314,7 @@ def _point_size(
         return sum(x.size for x in wrt)
     if not _have_rows(wrt):
         raise ValueError(
-            f"{name}: the arguments must hold equally many points along their first dimension, got "
+            f"{name}: the arguments must contain the same number of points along their first dimension, got "
             f"shapes {[list(x.shape) for x in wrt]}{where()}"
         )
     mixing = _core.first_mixing_rows(outputs, wrt, order, in_place)
@@ -339,16 +340,16 @@ def partials(
 ) -> Callable[..., Any]:
     """A function that gives partial derivatives of fn, of any orders, in one pass.
 
-    indices: which, each a tuple of coordinates to differentiate by, in any order: (0,) is the first
-    derivative by the first coordinate, (0, 0, 1) a third one, () the value. Coordinates are the
-    elements of a point, counted through the arguments at grad_position (an index or a tuple of them):
-    of u(x, t), each [N, 1], with grad_position (0, 1), x is 0 and t is 1. batched: each row of the
-    arguments is a point ([N, d]); None: where they have two dimensions or more.
+    indices: which, each a tuple of coordinates to differentiate with respect to, in any order:
+    (0,) is the first derivative by the first coordinate, (0, 0, 1) a third one, () the value.
+    Coordinates are the elements of a point, counted through the arguments at grad_position (an
+    index or a tuple of them): of u(x, t), each [N, 1], with grad_position (0, 1), x is 0 and t is
+    1. batched: each row of the arguments is a point ([N, d]); None: where they have two dimensions or more.
 
     Returns a tuple, for each index what fn returns, differentiated. The derivatives share all lower
     ones that they are made of; those that none needs are not computed.
 
-    Raises TypeError for arguments that are no floating tensors or indices that are no ints,
+    Raises TypeError for arguments that are not floating tensors or indices that are not ints,
     IndexError for a coordinate that a point does not have, ValueError if batched and rows mix.
     """
     chosen = [_index(i) for i in indices]

@@ -61,8 +61,8 @@ def _warn_of_integers(
     for x, g in zip(by, gradients, strict=True):
         if x.dtype.is_floating and exact:
             warnings.warn(
-                f"grad: {name} returned {outputs[0].dtype}, so its gradient by floats is 0 everywhere; "
-                f"return a tensor of a floating dtype{where()}",
+                f"grad: {name} returned {outputs[0].dtype}, so its gradient with respect to "
+                f"floats is 0 everywhere; return a tensor of a floating dtype{where()}",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -71,8 +71,9 @@ def _warn_of_integers(
             continue
         if not _core.same_node(g, _core.ops.full(list(g.shape), 0, g.dtype)):
             warnings.warn(
-                f"grad: the gradient of {name} by a tensor of {x.dtype} is rounded towards zero to that "
-                f"dtype, as MindSpore does; cast the argument to a floating dtype for the exact one{where()}",
+                f"grad: the gradient of {name} with respect to a tensor of {x.dtype} is rounded "
+                "towards zero to that dtype, as MindSpore does; cast the argument to a floating dtype for "
+                f"the exact one{where()}",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -251,8 +252,8 @@ def _check_argument(name: str, args: Sequence[Any], position: int, integers: boo
     of any dtype and by numbers too."""
     if position >= len(args):
         raise IndexError(
-            f"Position index {position} is exceed input size. {name} was called with {len(args)} "
-            f"arguments{where()}"
+            f"grad_position {position} is out of range: {name} was called with {len(args)} "
+            f"argument{'s' * (len(args) != 1)}{where()}"
         )
     arg = args[position]
     if isinstance(arg, Tensor) and arg.dtype.is_floating:
@@ -266,13 +267,13 @@ def _check_argument(name: str, args: Sequence[Any], position: int, integers: boo
         return
     if not isinstance(arg, Tensor):
         raise TypeError(
-            f"{name}: argument {position} is to be differentiated by, but it is not a Tensor but "
+            f"{name}: cannot differentiate with respect to argument {position}: it is not a Tensor but "
             f"{type(arg).__name__}{where()}"
         )
     if not arg.dtype.is_floating:
         raise TypeError(
-            f"{name}: argument {position} has dtype {arg.dtype}, which cannot be differentiated "
-            f"by; cast it to a floating dtype{where()}"
+            f"{name}: cannot differentiate with respect to argument {position} of dtype {arg.dtype}; "
+            f"cast it to a floating dtype{where()}"
         )
 
 
@@ -417,19 +418,19 @@ def grad(
     """A function that gives fn's gradients.
 
     fn: a function or Cell; of several outputs, the sum is differentiated. grad_position: the index,
-    or a tuple of indices, of the arguments to differentiate by, or None. weights: a Parameter, or a
-    list or tuple of them, to differentiate by, or None. has_aux: only fn's first output is
-    differentiated, and the others come back as a tuple behind the gradients. return_ids: each
-    gradient comes as (position or parameter name, gradient).
+    or a tuple of indices, of the arguments to differentiate with respect to, or None. weights: a
+    Parameter, or a list or tuple of them, to differentiate with respect to, or None. has_aux: only
+    fn's first output is differentiated, and the others are returned in a tuple after the
+    gradients. return_ids: each gradient comes as (position or parameter name, gradient).
 
-    The result's structure: grad_position 0 alone, a tensor; a tuple, a tuple; weights alone, a tuple
-    (a tensor for a single Parameter); both, (by position, by weights). Gradients have the shape and
-    dtype of what they are by; where fn does not depend on it they are zeros. Numbers, alone or in a
-    tuple, list or dict, are differentiated by as tensors of them.
+    Returns a tensor for one position, a tuple for a tuple of positions, a tuple for weights (a
+    tensor for a single Parameter), and (by position, by weights) for both. A gradient has the shape
+    and dtype of its argument or parameter; it is zero if fn does not depend on it. Numbers, alone
+    or in a tuple, list or dict, are treated as tensors.
 
-    By integers and bools, and of a function that returns them, as in MindSpore: exact for what is made
-    of sums and products of integers; rounded towards zero where floats come in, with a RuntimeWarning;
-    0, with a RuntimeWarning, of integers that are made of floats.
+    Gradients with respect to integers and bools, and of functions that return them, are as in
+    MindSpore: exact for sums and products of integers; rounded towards zero where floats are
+    involved, with a RuntimeWarning; 0, with a RuntimeWarning, for integers computed from floats.
 
     Raises ValueError if both are None, TypeError for an argument that is neither tensor nor number,
     IndexError for a position beyond the arguments.
@@ -488,10 +489,10 @@ def value_and_grad(
     """A function that gives (fn's whole output, its gradients).
 
     fn: a function or Cell; of several outputs, the sum is differentiated. grad_position: the index,
-    or a tuple of indices, of the arguments to differentiate by, or None. weights: a Parameter, or a
-    list or tuple of them, to differentiate by, or None. has_aux: only fn's first output is
-    differentiated; the value has all of them. return_ids: each gradient comes as (position or
-    parameter name, gradient).
+    or a tuple of indices, of the arguments to differentiate with respect to, or None. weights: a
+    Parameter, or a list or tuple of them, to differentiate with respect to, or None. has_aux: only
+    fn's first output is differentiated; the value has all of them. return_ids: each gradient comes
+    as (position or parameter name, gradient).
 
     Returns (value, gradients); the gradients have the structure, shapes and dtypes that grad gives.
 

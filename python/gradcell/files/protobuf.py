@@ -14,7 +14,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 class WireError(ValueError):
-    """Bytes that are no message; `at` is where, counted from the message's first byte."""
+    """Bytes that are not a message; `at` is where, counted from the message's first byte."""
 
     def __init__(self, what: str, at: int) -> None:
         super().__init__(f"{what} at byte {at}")

@@ -28,7 +28,7 @@ def framed(data: bytes) -> bytes:
 
 def places(data: memoryview) -> Iterator[tuple[int, int]]:
     """Where each record's bytes begin and end. Raises ValueError for a file that is cut short or no
-    such file. The checksums of the lengths are looked at; those of the bytes by `intact`."""
+    such file. The checksums of the lengths are checked; those of the bytes by `intact`."""
     at = 0
     while at < len(data):
         head = data[at : at + 12]
@@ -36,7 +36,7 @@ def places(data: memoryview) -> Iterator[tuple[int, int]]:
             raise ValueError(f"truncated: a record at byte {at}")
         length, check = struct.unpack("<QI", head)
         if masked(head[:8]) != check:
-            raise ValueError(f"corrupted or no records: the length at byte {at}")
+            raise ValueError(f"corrupted, or not a file of records: the length at byte {at}")
         if length > len(data) - at - 16:
             raise ValueError(f"truncated: a record of {length} bytes at byte {at}")
         yield at + 12, at + 12 + length

@@ -80,7 +80,7 @@ class RecordFile:
         except DamagedFile:
             raise
         except (LookupError, TypeError, ValueError, OverflowError, AttributeError) as error:
-            self._fail(f"corrupted: the header lacks something: {type(error).__name__}: {error}")
+            self._fail(f"corrupted: the header is incomplete: {type(error).__name__}: {error}")
 
     def _fail(self, what: str) -> NoReturn:
         raise DamagedFile(f"MindRecord: {self.path}: {what}{where()}")
@@ -88,11 +88,11 @@ class RecordFile:
     def _header(self) -> dict[str, Any]:
         length = int.from_bytes(self._data[:8], "little")
         if length > len(self._data) - 8:
-            self._fail(f"truncated or no MindRecord file: a header of {length} bytes")
+            self._fail(f"truncated, or not a MindRecord file: a header of {length} bytes")
         try:
             header = json.loads(bytes(self._data[8 : 8 + length]))
         except (ValueError, RecursionError) as error:
-            self._fail(f"corrupted or no MindRecord file: the header is no JSON: {error}")
+            self._fail(f"corrupted, or not a MindRecord file: the header is not JSON: {error}")
         if not isinstance(header, dict):
             self._fail("corrupted: the header is not an object")
         return header

@@ -179,10 +179,10 @@ def unpack_scalars(schema: Schema, data: memoryview) -> dict[str, Any]:
     head = message.take(1)[0]
     size = head & 15 if 0x80 <= head < 0x90 else message.number(">H") if head == 0xDE else -1
     if size < 0:
-        raise ValueError("a row's numbers are no map")
+        raise ValueError("a row's numbers are not a map")
     found = {message.value(): message.value() for _ in range(size)}
     if message.at != len(data):
-        raise ValueError(f"{len(data) - message.at} bytes too many behind a row's numbers")
+        raise ValueError(f"{len(data) - message.at} extra bytes after a row's numbers")
     made: dict[str, Any] = {}
     for name, field in schema.items():
         if is_blob(field):
@@ -192,10 +192,10 @@ def unpack_scalars(schema: Schema, data: memoryview) -> dict[str, Any]:
             made[name] = value
         elif kind.startswith("int") and isinstance(value, int):
             if not -(2 ** (int(kind[3:]) - 1)) <= value < 2 ** (int(kind[3:]) - 1):
-                raise ValueError(f"{name!r} is {value}, which is no {kind}")
+                raise ValueError(f"{name!r} is {value}, which is not a {kind}")
             made[name] = value
         elif kind.startswith("float") and isinstance(value, (int, float)):
             made[name] = float(value)
         else:
-            raise ValueError(f"{name!r} is no {kind}")
+            raise ValueError(f"{name!r} is not a {kind}")
     return made

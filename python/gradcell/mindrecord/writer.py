@@ -24,7 +24,7 @@ _KINDS = {"string": (str,), "bytes": (bytes, bytearray)}
 class FileWriter:
     """Writes rows to MindRecord files, which are there when commit has returned.
 
-    file_name: the file; with shard_num above 1 the files' numbers are put behind it. overwrite:
+    file_name: the file; with shard_num above 1 the files' numbers are appended. overwrite:
     replace files of that name. Raises TypeError and ValueError for bad arguments.
 
     As in MindSpore: add_schema, add_index if rows are to be found by fields, write_raw_data as
@@ -112,7 +112,7 @@ class FileWriter:
         for path in self._paths:
             if not self._overwrite and (os.path.exists(path) or os.path.exists(path + ".db")):
                 raise FileExistsError(
-                    f"FileWriter: {path} is there already; overwrite=True replaces it{where()}"
+                    f"FileWriter: {path} already exists; overwrite=True replaces it{where()}"
                 )
         ends = [len(self._rows) * k // len(self._paths) for k in range(len(self._paths) + 1)]
         for shard, path in enumerate(self._paths):

@@ -1,8 +1,8 @@
 """Lets a script that imports mindspore run on gradcell: `mindspore` and its submodules become names
 of the modules here. Used by `python -m gradcell run`.
 
-A name that is not there is called by MindSpore's full name in the error; where an import asks for it,
-one line on stderr says so too, since programs often have an `except ImportError` around.
+A missing name is called by MindSpore's full name in the error; where an import asks for it,
+one line on stderr says so too, since programs often catch ImportError.
 """
 
 from __future__ import annotations

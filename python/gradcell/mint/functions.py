@@ -131,7 +131,7 @@ def allclose(
 
 
 def where(condition: Any, input: Any = None, other: Any = None) -> Any:
-    """input where condition is true, else other; the places where it is true without them."""
+    """input where condition is true, else other; the positions where it is true without them."""
     if input is None:
         return ops.nonzero(condition, as_tuple=True)
     return _ops.where(condition, input, other)
@@ -222,7 +222,7 @@ def logsumexp(input: Any, dim: Any, keepdim: bool = False) -> Tensor:
 
 
 def count_nonzero(input: Any, dim: Any = None) -> Tensor:
-    """How many elements are not zero: int32 unless dtype says otherwise."""
+    """The number of elements that are not zero: int32 unless dtype says otherwise."""
     return ops.count_nonzero(input, dim)
 
 
@@ -267,7 +267,7 @@ def diff(input: Any, n: Any = 1, dim: Any = -1, prepend: Any = None, append: Any
 
 
 def bincount(input: Any, weights: Any = None, minlength: Any = 0) -> Any:
-    """How often each number is there, int64; with weights, their sums."""
+    """How often each number occurs, int64; with weights, their sums."""
     out = ops.bincount(input, weights, minlength)
     return _ops.cast(out, _core.int64) if weights is None else out
 
@@ -404,7 +404,7 @@ def linspace(start: Any, end: Any, steps: Any, *, dtype: Any = None) -> Tensor:
 
 
 def rand(*size: Any, generator: Any = None, dtype: Any = None, device: Any = None) -> Tensor:
-    """Numbers spread evenly over [0, 1), float32 by default."""
+    """Uniform random numbers in [0, 1), float32 by default."""
     return ops.rand(*sizes(size), dtype=dtype)
 
 

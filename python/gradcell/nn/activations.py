@@ -1,5 +1,5 @@
 """Activation functions as cells: each is the function of the same name in ops, with its arguments
-kept. All work elementwise on floating tensors of any shape unless said, and give that shape and
+kept. All work elementwise on floating tensors of any shape unless noted, and give that shape and
 dtype; they raise TypeError for anything but a tensor.
 """
 
@@ -266,7 +266,7 @@ class PReLU(Cell):
 
     channel: how many. w: what a starts from, a number, a list of a number for each channel or a tensor of
     shape (channel,). He et al., Delving deep into rectifiers (2015), equation 1. Parameter: a (channel,).
-    Raises ValueError for a list of another length, or of what are no numbers.
+    Raises ValueError for a list of another length, or of anything other than numbers.
     """
 
     def __init__(self, channel: int = 1, w: Any = 0.25) -> None:

@@ -53,8 +53,8 @@ class MultiheadAttention(Cell):
     (batch, length, features), else (length, batch, features); a single sequence has no batch.
 
     Called with query (L, N, embed_dim), key (S, N, kdim), value (S, N, vdim); key_padding_mask
-    (N, S) and attn_mask (L, S) or (N * num_heads, L, S): bool, True is not looked at, or numbers to
-    add; a query that sees no key gives 0 in front of the last projection. Returns (output (L, N,
+    (N, S) and attn_mask (L, S) or (N * num_heads, L, S): bool, True is ignored, or numbers to
+    add; a query that sees no key gives 0 before the last projection. Returns (output (L, N,
     embed_dim), weights (N, L, S), or (N, num_heads, L, S) unless average_attn_weights); without
     need_weights, which takes no memory for them, (output,).
 
@@ -352,7 +352,7 @@ class TransformerEncoderLayer(_Layer):
     """Self-attention and a feed-forward network of one hidden layer, each added to its input.
 
     d_model: features. nhead: heads. dim_feedforward: hidden features. activation: 'relu', 'gelu' or
-    that function or Cell. norm_first: normalises in front of each part, not behind. batch_first:
+    that function or Cell. norm_first: normalises before each part, not after. batch_first:
     (batch, length, features), else (length, batch, features).
 
     Called with src, src_mask (L, L) or (N * nhead, L, L), src_key_padding_mask (N, L): see
@@ -403,7 +403,7 @@ class TransformerDecoderLayer(_Layer):
 
 
 class _Stack(Cell):
-    """Copies of a layer, one behind another, and a norm at the end."""
+    """Copies of a layer, one after another, and a norm at the end."""
 
     def __init__(self, layer: Cell, num_layers: int, norm: Cell | None = None) -> None:
         super().__init__()
@@ -421,7 +421,7 @@ class _Stack(Cell):
 
 
 class TransformerEncoder(_Stack):
-    """num_layers copies of a TransformerEncoderLayer, one behind another; then norm, if given.
+    """num_layers copies of a TransformerEncoderLayer, one after another; then norm, if given.
 
     Called as the layer. Parameters: layers.0, layers.1, ..., norm.
     """
@@ -439,7 +439,7 @@ class TransformerEncoder(_Stack):
 
 
 class TransformerDecoder(_Stack):
-    """num_layers copies of a TransformerDecoderLayer, one behind another; then norm, if given.
+    """num_layers copies of a TransformerDecoderLayer, one after another; then norm, if given.
 
     Called as the layer. Parameters: layers.0, layers.1, ..., norm.
     """

@@ -133,7 +133,7 @@ class Identity(Cell):
 class Flatten(Cell):
     """The dimensions from start_dim to end_dim as one, in row-major order.
 
-    Raises TypeError for arguments that are no ints, ValueError for dimensions out of range.
+    Raises TypeError for arguments that are not ints, ValueError for dimensions out of range.
     """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
@@ -182,11 +182,11 @@ class Dropout(_Dropping):
 
     Srivastava et al., Dropout: a simple way to prevent neural networks from overfitting (2014).
     Outside training (the default, see set_train) it returns its input. keep_prob: 1 - p, used if p
-    is None. dtype: accepted for MindSpore's sake.
+    is None. dtype: accepted for compatibility with MindSpore.
 
     Input: floating, of any shape; output of the same shape and dtype.
 
-    Raises TypeError for arguments that are no numbers, ValueError unless 0 <= p < 1 or 0 <
+    Raises TypeError for arguments that are not numbers, ValueError unless 0 <= p < 1 or 0 <
     keep_prob <= 1.
     """
 
@@ -375,7 +375,7 @@ class EmbeddingLookup(Cell):
 class Linear(Dense):
     """Dense with PyTorch's names of arguments: x Wᵀ + b.
 
-    in_features, out_features, bias: Dense's in_channels, out_channels, has_bias. Else as Dense.
+    in_features, out_features, bias: Dense's in_channels, out_channels, has_bias. Otherwise like Dense.
     """
 
     def __init__(

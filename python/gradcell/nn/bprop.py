@@ -64,7 +64,8 @@ def construct_with_bprop(cell: Any, args: tuple[Any, ...], kwargs: dict[str, Any
         for key in by_parameter:
             if not any(key is p for p in parameters):
                 raise RuntimeError(
-                    f"{who} gave a gradient by {key!r}, which is not a trained parameter of the cell"
+                    f"{who} gave a gradient with respect to {key!r}, which is not a trained "
+                    "parameter of the cell"
                     f"{where()}"
                 )
         named = {id(p): g for p, g in by_parameter.items()}

@@ -56,7 +56,8 @@ def cast_floating(value: Any, dtype: _core.DType) -> Any:
 
 @contextlib.contextmanager
 def no_init_parameters() -> Iterator[None]:
-    """For networks made to be loaded into. Here their parameters have values from the start."""
+    """A scope for networks whose parameters will be loaded. It changes nothing here: parameters
+    have values from the start."""
     yield
 
 
@@ -423,7 +424,8 @@ class Cell(GraphMode):
                 structure.changed(cell, name, old, value)
 
     def set_train(self, mode: bool = True) -> Cell:
-        """Training or evaluation, for this cell and all below: Dropout and BatchNorm look at it."""
+        """Sets training or evaluation mode for this cell and all cells in it; Dropout and
+        BatchNorm depend on it."""
         self._set_below("training", bool(mode))
         return self
 
@@ -467,7 +469,7 @@ class Cell(GraphMode):
     # Running --------------------------------------------------------------------------------------
 
     def construct(self, *args: Any, **kwargs: Any) -> Any:
-        """What the cell computes: to be defined by each cell."""
+        """What the cell computes. Each cell defines it."""
         raise AttributeError(
             f"For 'Cell', the method 'construct' is not defined. ({type(self).__name__}){where()}"
         )
@@ -528,9 +530,9 @@ class Cell(GraphMode):
     # Derivatives ----------------------------------------------------------------------------------
 
     def recompute(self, **kwargs: Any) -> None:
-        """Has derivatives compute this cell again instead of keeping what they need of it: see
-        gradcell.recompute. MindSpore's options are accepted and have no effect; raises ValueError for
-        others.
+        """Makes derivatives compute this cell again instead of storing its intermediate values:
+        see gradcell.recompute. MindSpore's options are accepted and have no effect; raises
+        ValueError for others.
         """
         for key in kwargs:
             if key not in _RECOMPUTE_OPTIONS:
@@ -548,8 +550,8 @@ class Cell(GraphMode):
     ) -> HookHandle:
         """Has hook_fn(cell, inputs) called before construct: what it returns, unless None, takes
         the place of the inputs. with_kwargs: hook_fn(cell, inputs, keywords) gives both or None.
-        prepend: before the hooks there are. The result's remove() ends that. Raises TypeError if it is
-        no function.
+        prepend: before the existing hooks. The result's remove() ends that. Raises TypeError if it is
+        not a function.
         """
         return self._new_hooks().add("forward_pre", hook_fn, prepend, with_kwargs)
 
@@ -563,7 +565,7 @@ class Cell(GraphMode):
     ) -> HookHandle:
         """Has hook_fn(cell, inputs, output) called after construct: what it returns, unless None,
         takes the place of the output. with_kwargs: hook_fn(cell, inputs, keywords, output). prepend:
-        before the hooks there are. always_call: also when construct raises. The result's remove() ends
+        before the existing hooks. always_call: also when construct raises. The result's remove() ends
         that. Raises TypeError if it is not a function.
         """
         return self._new_hooks().add("forward", hook_fn, prepend, with_kwargs, always_call)

@@ -19,8 +19,8 @@ __all__ = [
 
 def _prefix_of(cells: Mapping[str, Cell]) -> str:
     """What the names of a container's parameters begin with before a child's own name: it is read
-    off the first child that has parameters, as MindSpore does, so that what is put behind it is
-    named alike. Where the child's name is in several places of the parameter's, it is the last, or
+    off the first child that has parameters, as MindSpore does, so that what is appended is
+    named alike. Where the child's name is in several positions of the parameter's, it is the last, or
     the first at which the second child's parameter has the second child's name too."""
     with_parameters = (
         (key, p.name.split("."))
@@ -140,7 +140,7 @@ class _Numbered(Cell):
 
 
 class SequentialCell(_Numbered):
-    """Cells one behind another: each gets what the one before returns.
+    """Cells one after another: each gets what the one before returns.
 
     args: cells, or one list of them, or one OrderedDict of named ones. Input and output: whatever
     the first takes and the last returns.

@@ -182,7 +182,7 @@ class Conv2d(_Convolution):
 
     kernel_size, stride, dilation: an int or (rows, columns). pad_mode: 'same' (output ceil(size /
     stride)), 'valid' or 'pad'; padding: an int or (top, bottom, left, right), for 'pad' only.
-    group: input and output channels fall into so many separate convolutions. weight_init,
+    group: input and output channels fall into that many separate convolutions. weight_init,
     bias_init: anything that `initializer` takes; by default uniform within ±1/sqrt(fan_in).
 
     Input (N, in_channels, H, W), output (N, out_channels, rows, columns), of the parameters' dtype.

@@ -68,7 +68,9 @@ def piecewise_constant_lr(milestone: Any, learning_rates: Any) -> list[float]:
         arguments.integer(end, owner, "milestone", 1)
         arguments.number(rate, owner, "learning_rates", least=0)
         if end < len(rates) or (rates and end == len(rates)):
-            raise ValueError(f"{owner}: the milestones must rise, got {list(milestone)}{where()}")
+            raise ValueError(
+                f"{owner}: the milestones must increase, got {list(milestone)}{where()}"
+            )
         rates += [rate] * (end - len(rates))
     return rates
 

@@ -1,4 +1,4 @@
-"""A layer, a batch normalisation and an activation, one behind another."""
+"""A layer, a batch normalisation and an activation, one after another."""
 
 from __future__ import annotations
 

@@ -95,8 +95,9 @@ class SSIM(_Structure):
     """Structural similarity of two batches of images: (N,), 1 where they are equal.
 
     Wang et al., Image quality assessment (2004), equation 13, under a Gaussian window of
-    filter_size and filter_sigma. max_val: what pixels are at most. k1, k2: the constants. Images of
-    half types and integers are compared in float32. Parameter: conv.weight, the window.
+    filter_size and filter_sigma. max_val: the largest value that a pixel can have. k1, k2: the
+    constants. Images of half types and integers are compared in float32. Parameter: conv.weight,
+    the window.
 
     Raises TypeError, ValueError for images that differ in shape or are smaller than the window.
     """
@@ -122,7 +123,7 @@ class MSSSIM(_Structure):
     """Structural similarity over several scales, each half the one before: (N,).
 
     Wang et al., Multiscale structural similarity (2003), equation 7; power_factors: the exponents,
-    one for each scale. Otherwise as SSIM. Parameters: multi_convs_list.0.weight, ...
+    one for each scale. Otherwise like SSIM. Parameters: multi_convs_list.0.weight, ...
     """
 
     def __init__(

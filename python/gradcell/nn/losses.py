@@ -143,7 +143,7 @@ class CrossEntropyLoss(LossBase):
     """Minus the logarithm of the softmax probability of the labels.
 
     weight: (C,) or None, multiplies each class's loss. ignore_index: labels that do not count.
-    label_smoothing: that share of each label is spread over all classes.
+    label_smoothing: that fraction of each label is spread over all classes.
 
     logits: (N, C), (N, C, ...) or (C,). labels: class indices, integers of that shape without C, or
     probabilities of logits' shape and a floating dtype. The mean is over the sum of the weights for
@@ -205,7 +205,7 @@ class SoftmaxCrossEntropyWithLogits(LossBase):
 
     sparse: labels are class indices (N,), else probabilities (N, C). logits: (N, C).
 
-    Raises TypeError for probabilities that are not floating or indices that are no integers,
+    Raises TypeError for probabilities that are not floating or indices that are not integers,
     IndexError for an index out of range.
     """
 

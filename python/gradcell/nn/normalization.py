@@ -162,13 +162,13 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of images: (N, num_features, H, W). Else as BatchNorm1d."""
+    """Batch normalisation of images: (N, num_features, H, W). Otherwise like BatchNorm1d."""
 
     ranks = (4,)
 
 
 class BatchNorm3d(Cell):
-    """Batch normalisation of volumes: (N, num_features, D, H, W). Else as BatchNorm1d.
+    """Batch normalisation of volumes: (N, num_features, D, H, W). Otherwise like BatchNorm1d.
 
     The parameters are those of bn2d, a BatchNorm2d, as in MindSpore.
     """
@@ -311,21 +311,21 @@ class InstanceNorm1d(_InstanceNorm):
     of each sample and feature.
 
     Ulyanov et al., Instance normalization (2016), equation 2. affine: whether gamma and beta are
-    trained. momentum and the parameters moving_mean and moving_variance are there for MindSpore's
-    sake, and not used. Input (N, num_features, L). Else as BatchNorm1d.
+    trained. momentum and the parameters moving_mean and moving_variance are there for compatibility
+    with MindSpore, and not used. Input (N, num_features, L). Otherwise like BatchNorm1d.
     """
 
     ranks = (3,)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of images: (N, num_features, H, W). Else as InstanceNorm1d."""
+    """Instance normalisation of images: (N, num_features, H, W). Otherwise like InstanceNorm1d."""
 
     ranks = (4,)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of volumes: (N, num_features, D, H, W). Else as InstanceNorm1d."""
+    """Instance normalisation of volumes: (N, num_features, D, H, W). Otherwise like InstanceNorm1d."""
 
     ranks = (5,)
 

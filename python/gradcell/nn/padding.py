@@ -1,4 +1,4 @@
-"""Layers that lengthen, and ones that move pixels about: paddings, Upsample, shuffles, Unfold."""
+"""Layers that pad, resize and rearrange pixels: paddings, Upsample, shuffles, Unfold."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 
 class Pad(Cell):
-    """Longer at both ends of each dimension.
+    """Pads each dimension at both ends.
 
     paddings: (before, after) for each dimension. mode: 'CONSTANT' (zeros), 'REFLECT' (mirrored, the
     outermost element once) or 'SYMMETRIC' (mirrored, the outermost element too).
@@ -147,7 +147,7 @@ class _ConstantPad(_Padding):
 
 
 class ConstantPad1d(_ConstantPad):
-    """Longer at both ends of the last dimension, by a value.
+    """Pads the last dimension at both ends with a value.
 
     padding: an int or (left, right); negative ones cut off. Raises TypeError, ValueError.
     """
@@ -156,7 +156,7 @@ class ConstantPad1d(_ConstantPad):
 
 
 class ConstantPad2d(_ConstantPad):
-    """Longer at all sides of the last two dimensions, by a value.
+    """Pads the last two dimensions at all sides with a value.
 
     padding: an int or (left, right, top, bottom); negative ones cut off. Raises TypeError,
     ValueError.
@@ -166,7 +166,7 @@ class ConstantPad2d(_ConstantPad):
 
 
 class ConstantPad3d(_ConstantPad):
-    """Longer at all sides of the last three dimensions, by a value.
+    """Pads the last three dimensions at all sides with a value.
 
     padding: an int or (left, right, top, bottom, front, back). Raises TypeError, ValueError.
     """
@@ -181,7 +181,7 @@ class ZeroPad2d(_Padding):
 
 
 class ReflectionPad1d(_Padding):
-    """(N, C, L) or (C, L) longer at both ends, mirrored, the outermost element once.
+    """(N, C, L) or (C, L) padded at both ends by mirroring, without repeating the outermost element.
 
     padding: an int or (left, right), less than the size. Raises TypeError, ValueError.
     """
@@ -190,13 +190,14 @@ class ReflectionPad1d(_Padding):
 
 
 class ReflectionPad2d(_Padding):
-    """(N, C, H, W) or (C, H, W) mirrored at all sides. padding: an int or (left, right, top, bottom)."""
+    """(N, C, H, W) or (C, H, W) padded at all sides by mirroring. padding: an int or (left, right,
+    top, bottom)."""
 
     rank, mode = 2, "reflect"
 
 
 class ReflectionPad3d(_Padding):
-    """(N, C, D, H, W) or (C, D, H, W) mirrored at all sides.
+    """(N, C, D, H, W) or (C, D, H, W) padded at all sides by mirroring.
 
     padding: an int or (left, right, top, bottom, front, back).
     """
@@ -205,7 +206,7 @@ class ReflectionPad3d(_Padding):
 
 
 class ReplicationPad1d(_Padding):
-    """(N, C, L) or (C, L) longer at both ends by the outermost element.
+    """(N, C, L) or (C, L) padded at both ends with the outermost element.
 
     padding: an int or (left, right). Raises TypeError, ValueError.
     """
@@ -214,7 +215,7 @@ class ReplicationPad1d(_Padding):
 
 
 class ReplicationPad2d(_Padding):
-    """(N, C, H, W) or (C, H, W) longer at all sides by the outermost elements.
+    """(N, C, H, W) or (C, H, W) padded at all sides with the outermost elements.
 
     padding: an int or (left, right, top, bottom).
     """
@@ -223,7 +224,7 @@ class ReplicationPad2d(_Padding):
 
 
 class ReplicationPad3d(_Padding):
-    """(N, C, D, H, W) or (C, D, H, W) longer at all sides by the outermost elements.
+    """(N, C, D, H, W) or (C, D, H, W) padded at all sides with the outermost elements.
 
     padding: an int or (left, right, top, bottom, front, back).
     """

@@ -139,7 +139,7 @@ class MaxPool2d(_MaxPool):
     kernel_size, stride, dilation, padding: an int or (rows, columns); a stride of None is the
     kernel's size. pad_mode: 'valid', 'same' or 'pad' (padding, with minus infinity, for 'pad' only
     and at most half the kernel). ceil_mode: also windows that stick out at the end. return_indices:
-    also the places in the flattened H x W, int64.
+    also the positions in the flattened H x W, int64.
 
     Input (N, C, H, W) or (C, H, W), any floating dtype; output of the same rank and dtype. Among
     equal elements the first takes the gradient.
@@ -154,7 +154,7 @@ class MaxPool3d(_MaxPool):
     """The largest element of each window. Arguments are those of MaxPool2d.
 
     kernel_size, stride, dilation, padding: an int or (depth, rows, columns); a stride of None is the
-    kernel's size. return_indices: also the places in the flattened D x H x W, int64.
+    kernel's size. return_indices: also the positions in the flattened D x H x W, int64.
 
     Input (N, C, D, H, W) or (C, D, H, W), output of the same rank and dtype.
     """
@@ -365,7 +365,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """The largest elements of output_size windows, as AdaptiveMaxPool2d, with three sizes; places
+    """The largest elements of output_size windows, as AdaptiveMaxPool2d, with three sizes; positions
     are int32."""
 
     rank = 3

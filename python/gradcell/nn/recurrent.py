@@ -262,12 +262,12 @@ class RNN(_Recurrent):
     input_size, hidden_size: features of input and state. num_layers: each takes the outputs of the
     one before. batch_first: input and output are (batch, time, features), else (time, batch,
     features). dropout: between layers, in training. bidirectional: a second pass, backwards, whose
-    outputs stand behind the first's. nonlinearity: 'tanh' or 'relu'.
+    outputs are appended to the first's. nonlinearity: 'tanh' or 'relu'.
 
     Called with x, hx (num_layers * directions, batch, hidden_size; zeros by default) and seq_length
-    (batch,), int32 or int64, from 1 to time: what lies behind is not looked at, outputs there are 0.
+    (batch,), int32 or int64, from 1 to time: later elements are ignored, and their outputs are 0.
     Returns (outputs, last states). Parameters for layer k: weight_ih_lk, weight_hh_lk, bias_ih_lk,
-    bias_hh_lk, and with _reverse behind.
+    bias_hh_lk, and with _reverse appended.
 
     Raises TypeError for wrong types, ValueError for incompatible shapes or an empty input,
     IndexError for a length out of range.
@@ -304,7 +304,7 @@ class LSTM(_Recurrent):
     """Long short-term memory over sequences: i, f, g, o are the gates' order in the parameters.
 
     c = sigmoid(f) c + sigmoid(i) tanh(g); h = sigmoid(o) tanh(c). hx and the last states are tuples
-    (h, c). Otherwise as RNN.
+    (h, c). Otherwise like RNN.
     """
 
     mode = "lstm"
@@ -313,7 +313,7 @@ class LSTM(_Recurrent):
 class GRU(_Recurrent):
     """Gated recurrent units over sequences: r, z, n are the gates' order in the parameters.
 
-    n = tanh(W x + b + sigmoid(r) (U h + c)); h = n + sigmoid(z) (h - n). Otherwise as RNN.
+    n = tanh(W x + b + sigmoid(r) (U h + c)); h = n + sigmoid(z) (h - n). Otherwise like RNN.
     """
 
     mode = "gru"

@@ -17,8 +17,8 @@ _ops = _core.ops
 def array(obj: Any, dtype: Any = None, copy: bool = True, ndmin: int = 0) -> Tensor:
     """A tensor of a tensor, a number, an array or nested lists of them.
 
-    Python integers become int32 and floats float32 unless dtype says otherwise. ndmin: at least so many
-    dimensions. Raises TypeError for anything else.
+    Python integers become int32 and floats float32 unless dtype says otherwise. ndmin: at least
+    this many dimensions. Raises TypeError for anything else.
     """
     if isinstance(obj, (list, tuple)) and _holds_tensors(obj):
         out = ops.stack([array(item) for item in obj], 0)

@@ -171,7 +171,7 @@ def sometrue(a: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
 
 
 def count_nonzero(x: Any, axis: Any = None, keepdims: bool = False) -> Tensor:
-    """How many elements are not zero, int32."""
+    """The number of elements that are not zero, int32."""
     return typed(ops.count_nonzero(tensor(x), axis, keepdims), _core.int32)
 
 
@@ -234,7 +234,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = 
 
 
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Tensor:
-    """The differences of neighbours in the flattened array, between to_begin and to_end."""
+    """The differences of neighbours in the flattened array, preceded by to_begin and followed by to_end."""
     return joined(to_begin, ops.diff(vector(ary)), to_end)
 
 
@@ -269,7 +269,7 @@ def swapaxes(x: Any, axis1: Any, axis2: Any) -> Tensor:
 
 
 def moveaxis(a: Any, source: Any, destination: Any) -> Tensor:
-    """With the dimensions of source moved to the places of destination, the others in order."""
+    """With the dimensions of source moved to the positions of destination, the others in order."""
     return ops.movedim(tensor(a), source, destination)
 
 
@@ -374,7 +374,7 @@ def append(arr: Any, values: Any, axis: Any = None) -> Tensor:
 
 
 def vsplit(x: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Cut along the first dimension, into so many equal parts or before the given indices."""
+    """Cut along the first dimension, into that many equal parts or before the given indices."""
     return split(x, indices_or_sections, 0)
 
 
@@ -384,7 +384,7 @@ def hsplit(x: Any, indices_or_sections: Any) -> Any:
 
 
 def dsplit(x: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Cut along the third dimension, into so many equal parts or before the given indices."""
+    """Cut along the third dimension, into that many equal parts or before the given indices."""
     return split(x, indices_or_sections, 2)
 
 
@@ -524,7 +524,7 @@ def hanning(M: Any) -> Tensor:
 
 
 def rand(*shape: Any, dtype: Any = _core.float32) -> Tensor:
-    """Numbers spread evenly over [0, 1), float32 by default."""
+    """Uniform random numbers in [0, 1), float32 by default."""
     return typed(ops.rand(*shape), dtype)
 
 

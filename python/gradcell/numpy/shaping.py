@@ -47,7 +47,7 @@ def _sections(x: Any, sections: Any, axis: int, equal: bool) -> tuple[Tensor, ..
 
 
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Cut along axis, into so many equal parts or before the given indices.
+    """Cut along axis, into that many equal parts or before the given indices.
 
     Raises ValueError if equal parts are not possible.
     """
@@ -63,7 +63,7 @@ def pad(
     arr: Any, pad_width: Any, mode: Any = "constant", stat_length: Any = None, constant_values: Any = 0,
     end_values: Any = 0, reflect_type: str = "even", **kwargs: Any,
 ) -> Tensor:  # fmt: skip
-    """Longer at both ends of each dimension, by pad_width: a number, (before, after), or such a pair for
+    """Pads each dimension at both ends, by pad_width: a number, (before, after), or such a pair for
     each dimension.
 
     mode: 'constant', 'edge', 'reflect', 'symmetric', 'wrap', 'empty', or 'linear_ramp', 'maximum',
@@ -84,7 +84,7 @@ def pad(
     if mode in ("edge", "reflect", "symmetric", "wrap"):
         odd = reflect_type == "odd"
         if odd:
-            raise NotImplementedError(f"pad: reflect_type 'odd' is not there{_where()}")
+            raise NotImplementedError(f"pad: reflect_type 'odd' is not supported{_where()}")
         for a, (before, after) in enumerate(widths):
             index = np.pad(np.arange(x.shape[a]), (int(before), int(after)), mode)
             x = _ops.gather(x, Tensor(index), a)
@@ -175,7 +175,7 @@ def apply_over_axes(func: Any, a: Any, axes: Any) -> Tensor:
 
 
 def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: str = "C") -> Tensor:
-    """The places, counted in order, of coordinates in an array of shape dims; float32, as in MindSpore."""
+    """The positions, counted in order, of coordinates in an array of shape dims; float32, as in MindSpore."""
     sizes = [int(n) for n in dims]
     rows = [
         tensor(r)
@@ -204,7 +204,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "clip", order: st
 
 
 def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Tensor, ...]:
-    """The coordinates, in an array of that shape, of places in it counted in order."""
+    """The coordinates, in an array of that shape, of positions in it counted in order."""
     found = np.unravel_index(
         _plain(tensor(indices)), tuple(shape_of(shape)), "F" if order == "F" else "C"
     )

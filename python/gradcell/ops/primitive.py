@@ -89,7 +89,7 @@ def apply(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> Any:
-    """function(inputs, attributes), inputs by position or by MindSpore's names.
+    """function(inputs, attributes), inputs by position or under MindSpore's names.
 
     Raises TypeError, with those names and the user's line, for inputs that it does not take.
     """

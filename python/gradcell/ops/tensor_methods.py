@@ -293,7 +293,8 @@ def unique(
     dim: Any = None,
 ) -> Any:  # fmt: skip
     """The different elements, or slices along dim, in order; with return_inverse the place of each among
-    them, with return_counts how often each is there. Asks for the value."""
+    them, with return_counts how often each occurs. Reads values, so a compiled function that calls
+    it is retraced."""
     given = _core.views.reshape(self, [self.size]) if dim is None else self
     axis = arguments.axis_of(0 if dim is None else dim, given.ndim, "unique", "dim")
     _, first, inverse, counts = np.unique(
@@ -312,7 +313,7 @@ def add(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 
 
 def sub(self: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    """self - alpha * other; otherwise as add."""
+    """self - alpha * other; otherwise like add."""
     return _core.ops.sub(self, _scaled(self, other, alpha, "sub"))
 
 
@@ -340,8 +341,7 @@ def sum_to_size(self: Tensor, *size: Any) -> Tensor:
     )
     if not fits:
         raise ValueError(
-            f"sum_to_size: a tensor of shape {list(self.shape)} is none of shape {dims} broadcast"
-            f"{_where()}"
+            f"sum_to_size: a tensor of shape {list(self.shape)} cannot be summed to shape {dims}{_where()}"
         )
     axes = [*range(extra), *(i + extra for i, n in enumerate(dims) if n == 1)]
     out = _core.ops.reduce_sum(self, axes, True) if axes else self

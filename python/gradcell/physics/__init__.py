@@ -1,6 +1,6 @@
-"""What programs that solve differential equations write again and again: points in boxes and balls, inputs of
-networks, conditions that hold by construction, weights of residuals, a picture of how a run went. Functions,
-to be combined with anything."""
+"""Functions that most programs for differential equations need: points in boxes and balls, inputs
+of networks, conditions that hold by construction, weights of residuals, a picture of the course of
+a run. They can be combined with anything."""
 
 from gradcell.physics.course import Course
 from gradcell.physics.inputs import constrained, fourier, periodic, vanishing

@@ -1,4 +1,4 @@
-"""How a run goes: seconds, loss and error as it runs, with the time left, and as a picture."""
+"""The course of a run: seconds, loss, error and the time left while it runs, and a picture of them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ class Course:
     solver.run(steps, *points, callback=course).
 
     error: a function without arguments that gives the error of the parameters as they are now; the time
-    that it takes is not counted. every: seconds between two calls of it, and two lines. steps, seconds: at
-    how many the run ends, for the time left. target: an error that ends the run. progress: whether lines are
-    printed. `points` is a list of (seconds, loss, error), with nan for the error without a function.
+    that it takes is not counted. every: seconds between two calls of it, and two lines. steps,
+    seconds: when the run will end, to estimate the time left. target: an error that ends the run.
+    progress: whether lines are printed. `points` is a list of (seconds, loss, error), with nan for
+    the error without a function.
 
     Raises ValueError for negative numbers.
     """

@@ -30,7 +30,7 @@ def box(
 
     low, high: the ends along each axis. random: a seed or a generator of NumPy's. method: "halton",
     "sobol" or "latin" (scrambled sequences of scipy.stats.qmc, which fill the box evenly), or "uniform".
-    Raises ValueError for ends that are no box, ImportError without SciPy for all methods but "uniform".
+    Raises ValueError if low is not below high, ImportError without SciPy for all methods but "uniform".
     """
     a, b = _ends("box", low, high)
     return a + _unit("box", n, a.size, random, method) * (b - a)

@@ -78,7 +78,7 @@ def eigh(
 
 
 def block_diag(*arrs: Any) -> Tensor:
-    """Matrices one behind the other along the diagonal, zeros around them; vectors as rows."""
+    """Matrices one after the other along the diagonal, zeros around them; vectors as rows."""
     return ops.block_diag(*arrs)
 
 

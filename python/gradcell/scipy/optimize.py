@@ -76,7 +76,8 @@ def minimize(
         or constraints
     ):
         raise NotImplementedError(
-            f"minimize: method {method!r} with bounds {bounds} and constraints {constraints} is not there: "
+            f"minimize: method {method!r} with bounds {bounds} and constraints {constraints} is "
+            "not supported: "
             f"'BFGS' without them is{where()}"
         )
     start = arguments.of_rank(x0, (1,), "minimize")

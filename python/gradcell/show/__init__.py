@@ -1,4 +1,4 @@
-"""What can be looked at: graphs and plans as text, as pictures, and in a notebook.
+"""Shows graphs and plans as text, as pictures, and in a notebook.
 
 In: functions, cells, graphs. Out: text and HTML.
 """

@@ -1,4 +1,4 @@
-"""What a function becomes: its graph as text or as a drawing, and the plan that runs it.
+"""Shows the graph of a function, as text or as a drawing, and the plan that runs it.
 
 None of these runs the plan or changes a parameter; the function's Python is run once, on tensors
 that record.

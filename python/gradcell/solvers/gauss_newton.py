@@ -40,7 +40,7 @@ _REASONS = {
     "small loss": "the loss is at most loss_tolerance",
     "small decrease": "steps lowered the loss by less than value_tolerance of it",
     "minimum": "no step lowers the loss at any damping: it is at a minimum, or the digits are used up",
-    "steps": "max_steps have been taken",
+    "steps": "the limit max_steps was reached",
     "seconds": "max_seconds have passed",
     "stopped": "the callback returned True",
     "interrupted": "it was interrupted; the parameters are those of the last whole step",
@@ -74,7 +74,7 @@ class GaussNewtonState:
 
     @property
     def finished(self) -> bool:
-        """Whether more steps at the same points would change nothing, or cannot be taken."""
+        """Whether more steps at the same points would change nothing or are impossible."""
         return self.reason in ("not finite", "singular", "minimum", "small loss", "small decrease")
 
 
@@ -100,7 +100,7 @@ class GaussNewton:
     share of the last direction that the new one is close to, as SPRING has it (G. Goldshlager, N.
     Abrahamsen, L. Lin, J. Comput. Phys. 516, 2024): less noise where points are new in each step.
 
-    Raises ValueError for residuals that are no vectors, parameters of other dtypes, weights that are not
+    Raises ValueError for residuals that are not vectors, parameters of other dtypes, weights that are not
     positive, points of unequal counts in one function.
     """
 
@@ -275,7 +275,7 @@ class GaussNewton:
         adam: int = 0,
         rate: float | Sequence[float] = 1e-3,
     ) -> GaussNewtonState:
-        """Up to max_steps steps; the state of the last one, with the reason why there are no more.
+        """Takes up to max_steps steps and returns the state of the last one, with the reason why it stopped.
 
         resample(step) gives new points every `every` steps, as a tuple of what `step` takes. adam: so many
         steps of Adam come first, whose learning rate falls from `rate` to a hundredth of it along a cosine,

@@ -93,9 +93,9 @@ class Blocks:
         counts = {x.shape[0] for x in batches}
         if len(counts) > 1:
             raise ValueError(
-                f"{self.name}: the arguments of {function_name(fn)} must hold equally many points, but "
-                f"their shapes are {[list(x.shape) for x in batches]}; residuals of other points are a "
-                f"function of their own: GaussNewton([inside, edge], ...){where()}"
+                f"{self.name}: the arguments of {function_name(fn)} must contain the same number "
+                f"of points, but their shapes are {[list(x.shape) for x in batches]}; residuals at other "
+                f"points are a separate function: GaussNewton([inside, edge], ...){where()}"
             )
         if not batches:
             return False
@@ -226,7 +226,7 @@ class Blocks:
     # Parameters -----------------------------------------------------------------------------------
 
     def elements(self) -> Tensor:
-        """All parameters' elements, one behind the other."""
+        """All parameters' elements, one after the other."""
         return _joined(self.parameters)
 
     def split(self, vector: Tensor) -> list[Tensor]:

@@ -26,12 +26,13 @@ _Vector = np.ndarray[Any, Any]
 
 
 class FlatLoss:
-    """loss(*args) as a function of all elements of the parameters, one behind the other.
+    """loss(*args) as a function of all elements of the parameters, one after the other.
 
-    Called with a vector of float64 it gives (value, gradient), and the parameters are what the vector
-    says from then on: one compiled call. `vector` is where they are now. What minimises functions of
-    vectors (scipy.optimize.minimize(f, f.vector, jac=True)) can be given it. Raises TypeError for what
-    are no Parameters of one floating dtype, ValueError for a vector of another size.
+    Called with a vector of float64 it sets the parameters to the vector's elements and returns
+    (value, gradient), in one compiled call. `vector` holds the parameters' present values. Any
+    minimiser of functions of a vector takes it, such as scipy.optimize.minimize(f, f.vector,
+    jac=True). Raises TypeError unless all are Parameters of one floating dtype, ValueError for a
+    vector of another size.
     """
 
     def __init__(self, loss: Callable[..., Tensor], parameters: Any, *args: Any) -> None:
@@ -45,7 +46,6 @@ class FlatLoss:
             )
         self.dtype = dtypes.pop()
         self.loss, self.args = loss, args
-        self.calls = 0
         value_and_gradient = value_and_grad(loss, None, self.parameters)
 
         def step(vector: Tensor, *given: Any) -> tuple[Tensor, Tensor]:
@@ -58,7 +58,8 @@ class FlatLoss:
                 )
             return value, _ops.concat([_ops.reshape(g, [g.size]) for g in gradients], 0)
 
-        self._step = jit(step)
+        #: (value, gradient) as tensors, at a tensor of the parameters' dtype and the loss's arguments.
+        self.evaluate = jit(step)
 
     @property
     def size(self) -> int:
@@ -86,14 +87,8 @@ class FlatLoss:
 
     def __call__(self, vector: _Vector) -> tuple[float, _Vector]:
         """The loss and its gradient, at a vector that the parameters take over."""
-        value, gradient = self.at(Tensor(self._checked(vector), self.dtype))
-        return value, gradient.astype(np.float64)
-
-    def at(self, vector: Tensor) -> tuple[float, _Vector]:
-        """The same at a tensor of the parameters' dtype, in which the gradient comes."""
-        self.calls += 1
-        value, gradient = self._step(vector, *self.args)
-        return float(value), gradient.asnumpy()
+        value, gradient = self.evaluate(Tensor(self._checked(vector), self.dtype), *self.args)
+        return float(value), gradient.asnumpy().astype(np.float64)
 
 
 def _assign(parameters: Sequence[Parameter], vector: Tensor) -> None:
@@ -109,7 +104,7 @@ _REASONS = {
     "small decrease": "a step lowered the loss by less than value_tolerance of it",
     "no lower point": "no step lowers the loss: it is at a minimum, or the dtype's digits are used up",
     "not finite": "the loss or its gradient is not finite; the parameters are those before it",
-    "steps": "max_steps have been taken",
+    "steps": "the limit max_steps was reached",
     "evaluations": "max_evaluations have been made",
     "stopped": "the callback returned True",
     "interrupted": "it was interrupted; the parameters are those of the best point",
@@ -131,7 +126,7 @@ class LBFGSResult:
 
     @property
     def finished(self) -> bool:
-        """Whether the minimum is reached, as far as the tolerances and the dtype ask."""
+        """Whether a minimum is reached, within the tolerances and the precision of the dtype."""
         return self.reason in ("small gradient", "small decrease", "no lower point")
 
 
@@ -186,17 +181,21 @@ class _QuasiNewton:
         """
         m = self._minimiser
         reason = self._by_adam(args or self.loss.args, adam, rate)
-        if args or np.any(self.loss.vector.astype(self._numbers) != m.point):
-            self._begin_again(args)
-        begun, evaluations, before = time.perf_counter(), self.loss.calls, m.steps
-        steps, reason = 0, reason or ("steps" if max_steps < 1 else "")
+        self._begin_again(args)
+        begun, steps_before, evaluations_before = time.perf_counter(), m.steps, m.evaluations
+        every = 1 if callback is not None else progress or max_steps
+        steps = made = 0
+        if not reason and max_steps < 1:
+            reason = "steps"
         try:
-            while not reason:
-                state = m.advance(*self.loss.at(Tensor(m.wanted)))
-                if state not in ("search", "stepped"):
-                    reason = state
-                if m.steps - before > steps:
-                    steps += 1
+            while not reason:  # each turn is many steps, where nobody wants to know between them
+                most = min(every - steps % every, max_steps - steps)
+                left = max_evaluations - made if max_evaluations else 0
+                ended = m.run(self.loss.evaluate, self.loss.args, most, left)
+                reason = "" if ended == "steps" else ended
+                made = m.evaluations - evaluations_before
+                if m.steps - steps_before > steps:
+                    steps = m.steps - steps_before
                     if progress and steps % progress == 0:
                         seconds = time.perf_counter() - begun
                         print(f"{self._name}: step {steps}, loss {m.value:.6g}, {seconds:.1f} s")
@@ -206,19 +205,15 @@ class _QuasiNewton:
                             reason = reason or "stopped"
                     if steps >= max_steps:
                         reason = reason or "steps"
-                if (
-                    not reason
-                    and max_evaluations
-                    and self.loss.calls - evaluations >= max_evaluations
-                ):
-                    reason = "evaluations"
+                if max_evaluations and made >= max_evaluations:
+                    reason = reason or "evaluations"
         except KeyboardInterrupt:
             reason = "interrupted"
         except BaseException:
             self.loss.assign(m.point)
             raise
         self.loss.assign(m.point)
-        made = self.loss.calls - evaluations
+        steps, made = m.steps - steps_before, m.evaluations - evaluations_before
         if progress:
             print(
                 f"{self._name}: {steps} steps, {made} evaluations, loss {m.value:.6g}: {_REASONS[reason]}"
@@ -269,12 +264,10 @@ class _QuasiNewton:
 
 
 class LBFGS(_QuasiNewton):
-    """L-BFGS for loss(*args) over Parameters of one dtype, float32 or float64; a run goes on where the
-    one before has ended.
-
-    Each evaluation of the loss and its gradient is one compiled call; the direction (two loops over the
-    latest `history` pairs) and the search for a step that meets the strong Wolfe conditions are the
-    core's. (D. C. Liu, J. Nocedal, Math. Programming 45, 1989.)
+    """L-BFGS for loss(*args) over Parameters of one dtype, float32 or float64; a run continues
+    where the previous one ended. Each evaluation of the loss and its gradient is one compiled
+    call; the direction (two loops over the latest `history` pairs) and the search for a step that
+    meets the strong Wolfe conditions are the core's. (D. C. Liu, J. Nocedal, Math. Programming 45, 1989.)
 
     history: how many pairs of steps and changes of the gradient are kept. gradient_tolerance: it ends
     when the gradient's largest component is at most that; value_tolerance: when a step lowers the loss
@@ -308,10 +301,9 @@ class LBFGS(_QuasiNewton):
 
 class BFGS(_QuasiNewton):
     """BFGS for loss(*args) over float64 Parameters, with the whole matrix that stands for the inverse of
-    the second derivatives: 8 bytes for each pair of elements, so up to some thousand elements. A run goes
-    on where the one before has ended.
-
-    Steps, tolerances, options and errors are those of LBFGS; parameters of float32 are refused.
+    the second derivatives: 8 bytes for each pair of elements, so up to some thousand elements. A
+    run continues where the previous one ended. Steps, tolerances, options and errors are those of
+    LBFGS; parameters of float32 are refused.
     """
 
     _name, _update = "BFGS", "bfgs"
@@ -330,8 +322,8 @@ class BFGS(_QuasiNewton):
     def _begun(self, start: _Vector, options: tuple[int, float, float]) -> Any:
         if self._numbers != np.float64:
             raise ValueError(
-                f"{self._name}: the parameters must be float64, not float32, in which the matrix soon "
-                f"means nothing; LBFGS takes both{where()}"
+                f"{self._name}: the parameters must be float64, not float32, whose rounding soon "
+                f"spoils the matrix; LBFGS takes both{where()}"
             )
         return _core.DenseQuasiNewton(start, self._update, *options)
 

@@ -197,7 +197,7 @@ def parameter_behind(x: Any) -> Any:
 class ParameterTuple(tuple[Parameter, ...]):
     """A tuple of parameters with different names.
 
-    Raises TypeError for an element that is no Parameter, ValueError for a name that appears twice.
+    Raises TypeError for an element that is not a Parameter, ValueError for a name that appears twice.
     """
 
     def __new__(cls, iterable: Iterable[Parameter]) -> ParameterTuple:

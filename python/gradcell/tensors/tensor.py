@@ -42,8 +42,8 @@ def tensor(
     """A Tensor, as the class makes it: tensor(x) or tensor(x, dtype) of an array, a number or nested
     sequences, or tensor(shape=, dtype=, init=), drawn by an initialiser or its name.
 
-    const_arg: accepted for MindSpore's sake. Raises ValueError for both kinds of arguments, or if
-    one of shape, dtype and init is missing; TypeError for what no tensor can be made of.
+    const_arg: accepted for compatibility with MindSpore. Raises ValueError for both kinds of arguments, or if
+    one of shape, dtype and init is missing; TypeError for anything that a tensor cannot be made of.
     """
     if input_data is not None:
         if shape is not None or init is not None:
@@ -266,7 +266,7 @@ def move_to(self: Tensor, to: str, blocking: bool = True) -> Tensor:
     """A tensor with the same elements, which are on `to`, 'CPU' or 'GPU' (the one in use), from now
     on. Computing moves tensors by itself; this does it beforehand.
 
-    Raises ValueError for other places, RuntimeError for 'GPU' if device_target is 'CPU'.
+    Raises ValueError for other devices, RuntimeError for 'GPU' if device_target is 'CPU'.
     """
     if to not in ("CPU", "GPU"):
         raise ValueError(f"move_to: expected 'CPU' or 'GPU', got {to!r}{where()}")

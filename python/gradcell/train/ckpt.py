@@ -176,7 +176,9 @@ def _value(entry: _Entry, content: memoryview, fail: Callable[[str], NoReturn]) 
             fail(f"corrupted: the string {name!r} (byte {at}) is not valid text")
     dtype = getattr(_core, _DTYPES.get(label, ""), None)
     if not isinstance(dtype, _core.DType):
-        fail(f"the tensor {name!r} (byte {at}) has the dtype {label!r}, which gradcell has not")
+        fail(
+            f"the tensor {name!r} (byte {at}) has the dtype {label!r}, which gradcell does not have"
+        )
     if any(n < 0 for n in dims) or len(dims) > 64:
         fail(f"corrupted: the tensor {name!r} (byte {at}) has the shape {dims[:64]}")
     if len(content) != math.prod(dims) * dtype.itemsize:
@@ -199,7 +201,7 @@ def _metadata(part: memoryview, fail: Callable[[str], NoReturn]) -> dict[str, An
         expected = about.pop("checksum")
         found = zlib.crc32(json.dumps(about, sort_keys=True).encode())
         if found != expected or not isinstance(about["checksums"], dict):
-            raise ValueError("its checksum does not fit")
+            raise ValueError("its checksum does not match")
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError) as error:
         fail(f"corrupted: the metadata: {error}")
     return about  # type: ignore[no-any-return]
@@ -216,11 +218,11 @@ def read(path: str, data: bytes) -> tuple[dict[str, Tensor], dict[str, str], dic
     if data[-17:-10] == _TRAILER:
         message = message[:-17]
         if zlib.crc32(message) != int.from_bytes(data[-10:], "big"):
-            fail("corrupted: the CRC-32 at its end does not fit")
+            fail("corrupted: the CRC-32 at its end does not match")
     try:
         entries, part = _entries(message)
     except WireError as error:
-        fail(f"truncated or corrupted, or no MindSpore checkpoint: {error}")
+        fail(f"truncated or corrupted, or not a MindSpore checkpoint: {error}")
     about = _metadata(part, fail) if part is not None else {}
     values: dict[str, Tensor | str] = {}
     for entry in entries:

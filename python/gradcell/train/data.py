@@ -87,7 +87,7 @@ class Batches:
             yield inputs_of(batch)
         if count == 0 or (used_up and count == skip):
             raise ValueError(
-                f"{self.owner}: the data holds no batch"
+                f"{self.owner}: the data contains no batch"
                 + (
                     ": it is an iterator, which can be read only once; pass a list, a dataset or a "
                     "function that makes the iterator"

@@ -1,4 +1,4 @@
-"""DatasetHelper: the batches of a dataset for a training loop of one's own."""
+"""DatasetHelper: the batches of a dataset for a training loop of your own."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class DatasetHelper:
         """Nothing is sent ahead, so there is nothing to stop."""
 
     def release(self) -> None:
-        """Nothing is held, so there is nothing to release."""
+        """Does nothing: there is nothing to release."""
 
 
 def connect_network_with_dataset(network: Cell, dataset_helper: DatasetHelper) -> Cell:

@@ -28,12 +28,12 @@ def _check_pair(owner: str, inputs: Any) -> None:
 
 
 class Model:
-    """A network with what trains and judges it.
+    """A network together with its loss, optimiser and metrics.
 
     network: a Cell; without loss_fn it returns the loss. loss_fn: called with the network's output
     and the label, the last input of a batch. optimizer: for train and fit. metrics: a set of names
     ('accuracy', 'loss', 'mse', 'mae', ...) or a dict from name to Metric. eval_network: returns
-    what metrics are given, with eval_indexes the places of loss, prediction and label in it.
+    what metrics are given, with eval_indexes the positions of loss, prediction and label in it.
     amp_level, loss_scale_manager, keep_batchnorm_fp32: as amp.build_train_network takes them.
 
     A training step that fails or is interrupted, also by Ctrl-C, leaves parameters, optimiser and

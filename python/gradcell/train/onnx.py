@@ -417,7 +417,7 @@ def _convolution_input(e: _Exporter, n: Node) -> str:
 
 
 def _convolution_weight(e: _Exporter, n: Node) -> str:
-    """A convolution of x with y's gradient, images and channels having changed places; windows move
+    """A convolution of x with y's gradient, images and channels exchanged; windows move
     as the kernel's elements did."""
     x, y = e.inputs(n)
     a = n["attributes"]
@@ -552,7 +552,7 @@ def _gather(e: _Exporter, n: Node) -> str:
 
 
 def _scatter_add(e: _Exporter, n: Node) -> str:
-    """Updates added at the places of an axis that the indices say; the others are 0."""
+    """Updates added at the positions of an axis that the indices say; the others are 0."""
     index, updates = e.inputs(n)
     axis, dims = n["attributes"]["axis"], n["shape"]
     at = e.by_id[n["inputs"][0]]["shape"]
@@ -675,7 +675,7 @@ def export(
     """Writes a network as an ONNX file, in evaluation mode.
 
     inputs: tensors of the shapes and dtypes that the file's network is to take. file_name: '.onnx'
-    is put behind it unless it ends in that. Raises ValueError for another format, what onnx_model
+    is appended unless it ends in that. Raises ValueError for another format, what onnx_model
     raises, and OSError if the file cannot be written.
     """
     if not isinstance(net, Cell):

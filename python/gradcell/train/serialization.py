@@ -140,7 +140,7 @@ def save_checkpoint(
     save_obj: a Cell (a training cell holds the optimiser's and the loss scale's parameters too), a
     dict from name to tensor, a list of Parameters, or a list of dicts with 'name' and 'data'.
     ckpt_file_name: what it ends in, '.ckpt' or '.safetensors', says the format: MindSpore's own, which
-    MindSpore reads too, or safetensors; otherwise the ending of `format` is put behind it.
+    MindSpore reads too, or safetensors; otherwise the ending of `format` is appended.
     append_dict: more to save, tensors, numbers or strings. choice_func: which names to save.
     crc_check: put MindSpore's checksum at the end of a .ckpt (there is one of each tensor anyway).
     The state of the random generators is saved too. Of an optimiser's state that processes share out
@@ -223,7 +223,7 @@ def _header(path: str, data: bytes) -> tuple[dict[str, Any], int]:
     if length > len(data) - 8:
         _fail(
             path,
-            f"truncated or no safetensors file: the header should be {length} bytes from byte 8, "
+            f"truncated, or not a safetensors file: the header should be {length} bytes from byte 8, "
             f"the file has {len(data)}",
         )
     try:
@@ -231,7 +231,7 @@ def _header(path: str, data: bytes) -> tuple[dict[str, Any], int]:
     except ValueError as error:
         _fail(path, f"corrupted: the header (bytes 8 to {8 + length}) is not JSON: {error}")
     if not isinstance(header, dict):
-        _fail(path, "corrupted: the header is no JSON object")
+        _fail(path, "corrupted: the header is not a JSON object")
     return header, 8 + length
 
 
@@ -250,7 +250,9 @@ def _read(path: str) -> tuple[dict[str, Tensor], dict[str, str], dict[str, str]]
     if ours:
         rest = {k: v for k, v in metadata.items() if k != "checksum"}
         if str(zlib.crc32(json.dumps(rest, sort_keys=True).encode())) != metadata.get("checksum"):
-            _fail(path, f"corrupted: the checksum of the header (bytes 8 to {start}) does not fit")
+            _fail(
+                path, f"corrupted: the checksum of the header (bytes 8 to {start}) does not match"
+            )
     sums = json.loads(metadata["checksums"]) if ours else {}
     for name in sums:
         if name not in header:
@@ -308,8 +310,8 @@ def load_checkpoint(
     format: str = "ckpt",
     **unused: Any,
 ) -> dict[str, Any]:
-    """Reads a checkpoint of gradcell or MindSpore, or a safetensors file of another program; which
-    of the formats it is, its first bytes say.
+    """Reads a checkpoint of gradcell or MindSpore, or a safetensors file of another program; its
+    first bytes decide which format it is.
 
     net: a Cell to load into at once. filter_prefix, specify_prefix: a prefix, or several, of names
     to leave out, or to take only. choice_func: which names to take. random_state: also put the
@@ -340,7 +342,7 @@ def load_checkpoint(
         load_param_into_net(net, found, strict_load)
     if random_state:
         if "random_state" not in metadata:
-            _fail(path, "there is no state of random generators in it")
+            _fail(path, "it contains no state of random generators")
         set_random_state(metadata["random_state"])
     return {**found, **{n: t for n, t in texts.items() if wanted(n)}}
 
@@ -356,7 +358,7 @@ def load_param_into_net(
 
     parameter_dict: from name to Parameter, as load_checkpoint gives. A saved parameter of another
     floating dtype is cast if strict_load is False. Returns (names of net's parameters that were not
-    in the dict, names in the dict that net has not). Warns of the former.
+    in the dict, names in the dict that net does not have). Warns of the former.
 
     Raises TypeError for wrong types or dtypes, ValueError for another shape; then net is as it was.
     """

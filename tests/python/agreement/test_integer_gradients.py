@@ -84,11 +84,13 @@ def test_what_is_exact_has_no_warning():
 
 def test_rounded_and_lost_ones_say_so():
     with pytest.warns(
-        RuntimeWarning, match=r"by a tensor of Int64 is rounded.*test_integer_gradients\.py:\d+"
+        RuntimeWarning,
+        match=r"with respect to a tensor of Int64 is rounded.*test_integer_gradients\.py:\d+",
     ):
         gc.grad(lambda a: ops.sin(a.astype(gc.float32)))(Tensor(np.array([1, 2])))
     with pytest.warns(
-        RuntimeWarning, match=r"returned Bool, so its gradient by floats is 0.*\.py:\d+"
+        RuntimeWarning,
+        match=r"returned Bool, so its gradient with respect to floats is 0.*\.py:\d+",
     ):
         found = gc.grad(lambda x: x > 1)(Tensor([1.0, 2.0]))
     np.testing.assert_array_equal(found.asnumpy(), [0, 0])
@@ -137,7 +139,9 @@ BY_FLOATS_ALONE = {
 
 @pytest.mark.parametrize("transform", BY_FLOATS_ALONE)
 def test_transforms_that_would_round_in_the_middle_refuse(transform):
-    with pytest.raises(TypeError, match="has dtype Int32, which cannot be differentiated by"):
+    with pytest.raises(
+        TypeError, match="cannot differentiate with respect to argument 0 of dtype Int32"
+    ):
         BY_FLOATS_ALONE[transform]()
 
 

@@ -88,7 +88,7 @@ def test_a_script_with_anybodys_names(tmp_path: Path, imports: str, sin: str) ->
 def test_errors_name_the_scripts_line(tmp_path: Path) -> None:
     done = run(tmp_path, POISSON.format(imports="import torch", sin="torch.sinus"))
     assert done.returncode == 1
-    assert "torch.sinus is none of the names that gradcell.deepxde has" in done.stderr
+    assert "gradcell.deepxde has no torch.sinus" in done.stderr
     assert "script.py:8" in done.stderr
 
 
@@ -136,5 +136,5 @@ def test_versions_that_differ_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
         importing.check(dde)
     monkeypatch.undo()
     monkeypatch.delattr(dde.gradients, "clear")
-    with pytest.raises(ImportError, match=r"deepxde\.gradients\.clear is not there"):
+    with pytest.raises(ImportError, match=r"deepxde\.gradients\.clear is missing"):
         importing.check(dde)

@@ -163,7 +163,7 @@ def test_hooks_and_derivatives_of_higher_order(mode):
     ("hook", "error", "match"),
     [
         (lambda g: g.sum(), ValueError, r"of shape \[3\] and must return one of that shape"),
-        (lambda g: 1.0, RuntimeError, "Tensor hook should be return Tensor, but get type: float"),
+        (lambda g: 1.0, RuntimeError, "A tensor hook should return a Tensor, but got type: float"),
     ],
 )
 def test_hooks_that_return_something_else(mode, hook, error, match):

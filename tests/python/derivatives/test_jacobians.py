@@ -169,7 +169,11 @@ def test_of_each_example_and_through_gradients(mode: int) -> None:
         (lambda j, x: j(ops.sin, 0, 1)(x), TypeError, "has_aux"),
         (lambda j, x: j(ops.sin, 0, True)(x), ValueError, "requires more than one outputs"),
         (lambda j, x: j(3)(x), TypeError, "callable"),
-        (lambda j, x: j(ops.sin)(Tensor([1, 2])), TypeError, "cannot be differentiated by"),
+        (
+            lambda j, x: j(ops.sin)(Tensor([1, 2])),
+            TypeError,
+            "cannot differentiate with respect to argument 0 of dtype Int64",
+        ),
         (lambda j, x: j(lambda x: x > 0)(x), TypeError, "cannot be differentiated"),
         (lambda j, x: j(lambda x: 3)(x), TypeError, "returned no tensor"),
     ],
@@ -321,5 +325,5 @@ def test_by_mutable_numbers(mode: int) -> None:
     everything = ops.GradOperation(get_all=True)(lambda x, t: x * t[0])(x, mutable((x, 1.0)))
     assert shown(everything) == (A.tolist(), (A.tolist(), 0.0))
     for bad in ((), {}, "x", None):
-        with pytest.raises(TypeError, match=r"is to be differentiated by.*test_jacobians"):
+        with pytest.raises(TypeError, match=r"argument 0: it is not a Tensor but .*test_jacobians"):
             gc.grad(lambda x: x)(bad)

@@ -184,6 +184,49 @@ def test_runs_go_on_where_the_last_one_ended(parts):
     assert sum(r.nfev for r in results) == whole.nfev
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_who_looks_on_changes_nothing(dtype, capsys):
+    """Steps are the core's, many at a time, unless someone wants to know between them."""
+
+    def run(**options):
+        weights, loss, x = regression(dtype)
+        result = gc.LBFGS(loss, weights, x).run(60, **options)
+        return result.fun, result.nit, result.nfev, result.reason, result.x.tobytes()
+
+    whole, seen = run(), []
+    assert whole == run(callback=lambda step, loss: seen.append(step)) == run(progress=7)
+    assert seen == list(range(1, 61))
+    few = run(max_evaluations=33)
+    assert few[2:4] == (33, "evaluations") and few == run(max_evaluations=33, progress=4)
+
+
+def test_a_signal_ends_it_at_the_best_point():
+    signal = pytest.importorskip("signal")
+    if not hasattr(signal, "setitimer"):
+        pytest.skip("no timers here")
+    weights, loss, x = regression()
+    solver = gc.LBFGS(lambda x: loss(x) + 1, weights, x)
+    solver.run(2)
+
+    def interrupt(number, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.01)
+    try:
+        for _ in range(1000):
+            result = solver.run(10**6)
+            if result.reason == "interrupted":
+                break
+            for w in weights:  # it has ended before: from a little beside it
+                w.set_data(w * 1.01)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert result.reason == "interrupted"
+    assert float(loss(x)) + 1 == pytest.approx(result.fun, rel=1e-12)
+
+
 def test_new_arguments_keep_the_curvature():
     weights, loss, x = regression()
     solver = gc.LBFGS(loss, weights, x)
@@ -239,7 +282,9 @@ def test_why_it_stops(capsys):
     solver().run(20, progress=10)
     lines = capsys.readouterr().out.splitlines()
     assert [line[:16] for line in lines[:2]] == ["L-BFGS: step 10,", "L-BFGS: step 20,"]
-    assert re.fullmatch(r"L-BFGS: 20 steps, \d+ evaluations, loss \S+: max_steps .*", lines[2])
+    assert re.fullmatch(
+        r"L-BFGS: 20 steps, \d+ evaluations, loss \S+: the limit max_steps .*", lines[2]
+    )
 
 
 def test_what_it_refuses():

@@ -497,8 +497,8 @@ def function_with(backward: Any, arguments: int = 1) -> Any:
 @pytest.mark.parametrize(
     ("backward", "count", "error", "match"),
     [
-        (lambda ctx, g: g, 2, RuntimeError, "wrong number of gradients, expect: 2 but: 1"),
-        (lambda ctx, g: (g, g, g), 2, RuntimeError, "expect: 2 but: 3"),
+        (lambda ctx, g: g, 2, RuntimeError, "wrong number of gradients, expected: 2 but: 1"),
+        (lambda ctx, g: (g, g, g), 2, RuntimeError, "expected: 2 but: 3"),
         (lambda ctx, g: g.sum(), 1, RuntimeError, r"shape \[3\].*got \[\]"),
         (lambda ctx, g: 3.0, 1, RuntimeError, "none or tensor, position: 0"),
         (lambda ctx, g: g * ctx.saved_tensors[0], 1, IndexError, "index"),
@@ -687,7 +687,7 @@ def test_rules_that_are_wrong(mode):
     with pytest.raises(RuntimeError, match=r"input 0 should be of shape \[3\]"):
         ms.grad(f)(x)
     f.defvjp(lambda a: ((a, a), None), lambda r, g: (g,))
-    with pytest.raises(TypeError, match="not the structure"):
+    with pytest.raises(TypeError, match="not have the structure"):
         ms.grad(f)(x)
     h = ms.custom_jvp(lambda a: a * 2)
     with pytest.raises(AttributeError, match="has no rule yet: call defjvp"):

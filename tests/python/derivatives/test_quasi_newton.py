@@ -208,21 +208,21 @@ def test_interruptions_and_errors_leave_the_best_point(method):
     solver.run(5)
 
     def fails(error):
-        at = solver.loss.at
+        evaluate = solver.loss.evaluate
 
         def once(vector):
-            at(vector)  # the parameters are a trial point now
-            solver.loss.at = at
+            evaluate(vector)  # the parameters are a trial point now
+            solver.loss.evaluate = evaluate
             raise error
 
         return once
 
     best = p.asnumpy().copy()
-    solver.loss.at = fails(KeyboardInterrupt())
+    solver.loss.evaluate = fails(KeyboardInterrupt())
     result = solver.run(5)
     assert result.reason == "interrupted" and "best point" in result.message
     np.testing.assert_array_equal(p.asnumpy(), best)
-    solver.loss.at = fails(ZeroDivisionError())
+    solver.loss.evaluate = fails(ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
         solver.run(5)
     np.testing.assert_array_equal(p.asnumpy(), best)

@@ -70,7 +70,7 @@ def test_check_grads_finds_what_is_wrong():
 
 
 def test_what_check_grads_refuses():
-    with pytest.raises(TypeError, match="argument 0 has dtype Int64"):
+    with pytest.raises(TypeError, match="argument 0 of dtype Int64"):
         gc.check_grads(ops.square, Tensor([1, 2]))
     with pytest.raises(TypeError, match="no floating tensor"):
         gc.check_grads(lambda x: x > 0, X)
@@ -146,7 +146,9 @@ def test_what_products_refuse(mode):
     assert re.search(r"test_second_order\.py:\d+", str(error.value))
     with pytest.raises(ValueError, match="one of grad_position and weights"):
         gc.gauss_newton_product(wave)
-    with pytest.raises(TypeError, match="cannot be differentiated"):
+    with pytest.raises(
+        TypeError, match="cannot differentiate with respect to argument 0 of dtype Int64"
+    ):
         gc.gauss_newton_product(ops.square, 0)(Tensor([1, 2]), Tensor([1, 2]))
     with pytest.raises(TypeError, match="loss must give one number"):
         gc.gauss_newton_product(ops.sin, 0, loss=ops.square)(x, x)
@@ -183,7 +185,7 @@ def test_a_flat_loss_is_one_compiled_call():
     calls.clear()
     for _ in range(3):
         value, gradient = f(v)
-    assert len(calls) == 1 and f.calls == 3
+    assert len(calls) == 1
     np.testing.assert_allclose(value, float(want), rtol=1e-6)
     flat = np.concatenate([g.asnumpy().reshape(-1) for g in gradients])
     np.testing.assert_allclose(gradient, flat, rtol=1e-5, atol=1e-7)

@@ -32,6 +32,7 @@ def test_what_is_not_imported() -> None:
     for name in ("nn", "train", "dataset", "amp"):
         assert f"gradcell.{name}" not in loaded
     assert "subprocess" not in loaded
+    assert not any("deepxde" in name for name in loaded)  # installed or not
 
 
 def later() -> list[str]:

@@ -68,7 +68,7 @@ def test_bad_mnist(mnist):
         r"truncated: 3 bytes": good[:3],
         r"truncated: 5487 bytes for the shape \[7, 28, 28\]": good[:-1],
         r"corrupted: 5489 bytes": good + b"x",
-        r"no IDX file of 3 axes: it begins with 00000801": b"\0\0\x08\x01" + good[4:],
+        r"not an IDX file of 3 axes: it begins with 00000801": b"\0\0\x08\x01" + good[4:],
         r"truncated: .* for the shape \[4294967295, 4294967295": good[:4]
         + b"\xff" * 12
         + good[16:],
@@ -148,7 +148,7 @@ def test_image_folders(tmp_path):
     sampled = ds.ImageFolderDataset(tmp_path, sampler=ds.PKSampler(3))
     assert sorted(int(r["label"]) for r in arrays(sampled)) == [0, 0, 0, 1, 1, 1]
     (tmp_path / "cat/a.png").write_bytes((tmp_path / "cat/a.png").read_bytes()[:60])
-    with pytest.raises(ValueError, match=r"a\.png: no picture, or a damaged one"):
+    with pytest.raises(ValueError, match=r"a\.png: not a picture, or a damaged one"):
         arrays(ds.ImageFolderDataset(tmp_path, decode=True, num_parallel_workers=2))
     with pytest.raises(ValueError, match="no class 'cow'"):
         ds.ImageFolderDataset(tmp_path, class_indexing={"cow": 1})
@@ -261,7 +261,7 @@ def test_sets_of_files_and_appending(tmp_path):
     writer.write_raw_data([{**expected(0), "n": 77}])
     writer.commit()
     assert [r["n"] for r in FileReader(str(tmp_path / "one")).get_next()] == [*range(-3, 6), 77]
-    with pytest.raises(FileExistsError, match="one is there already"):
+    with pytest.raises(FileExistsError, match="one already exists"):
         again = FileWriter(str(tmp_path / "one"))
         again.add_schema(SCHEMA)
         again.commit()
@@ -342,10 +342,10 @@ def test_hostile_records(real, tmp_path):
         return struct.pack("<Q", len(text)) + text + good[8 + len(text) :]
 
     assert "truncated: 0 bytes" in refused(path, b"")
-    assert "truncated or no MindRecord" in refused(path, b"\xff" * 100)
-    assert "no JSON" in refused(path, struct.pack("<Q", 200000) + b"[" * 200000)
+    assert "truncated, or not a MindRecord" in refused(path, b"\xff" * 100)
+    assert "not JSON" in refused(path, struct.pack("<Q", 200000) + b"[" * 200000)
     assert "not an object" in refused(path, struct.pack("<Q", 2) + b"[]")
-    assert "lacks something" in refused(path, struct.pack("<Q", 2) + b"{}")
+    assert "the header is incomplete" in refused(path, struct.pack("<Q", 2) + b"{}")
     assert "truncated or corrupted: a page" in refused(path, good[: len(good) - 1])
     assert "page" in refused(path, changed(lambda h: h["page"][0].update(page_size=1 << 40)))
     assert "page" in refused(path, changed(lambda h: h["page"][0].update(page_id=-1)))

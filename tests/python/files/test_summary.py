@@ -89,7 +89,7 @@ def test_records_that_are_cut_or_wrong():
         if end != len(framed(b"abc")):
             with pytest.raises(ValueError, match="truncated"):
                 list(places(memoryview(data)[:end]))
-    with pytest.raises(ValueError, match="corrupted or no records"):
+    with pytest.raises(ValueError, match="corrupted, or not a file of records"):
         list(places(memoryview(b"x" + data[1:])))
 
 

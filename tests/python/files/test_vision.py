@@ -92,7 +92,7 @@ def test_files():
     assert isinstance(V.Decode(to_pil=True)(raw), Image.Image)
     assert V.RandomCropDecodeResize((5, 6))(raw).shape == (5, 6, 3)
     for broken in (raw[:-40], raw[:20], raw[:0], np.frombuffer(b"GIF89a" + b"\0" * 9, np.uint8)):
-        with pytest.raises(ValueError, match="Decode: no picture"):
+        with pytest.raises(ValueError, match="Decode: not a picture"):
             V.Decode()(broken)
     with pytest.raises(TypeError, match="uint8 of one axis"):
         V.Decode()(IMAGE)

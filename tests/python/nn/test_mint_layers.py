@@ -110,7 +110,7 @@ def test_prelu_and_one_process_of_sync_batch_norm(monkeypatch: pytest.MonkeyPatc
     assert (sync(Tensor(X)).asnumpy() == alone(Tensor(X)).asnumpy()).all()
     assert (sync.running_var.asnumpy() == alone.running_var.asnumpy()).all()
     monkeypatch.setattr("gradcell.mint.nn.layers.get_group_size", lambda group: 2)
-    with pytest.raises(NotImplementedError, match="of several"):
+    with pytest.raises(NotImplementedError, match="for several"):
         sync(Tensor(X))
     assert sync.set_train(False)(Tensor(X)).shape == X.shape
 

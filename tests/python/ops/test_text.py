@@ -91,7 +91,7 @@ def test_vocabularies(tmp_path):
         (lambda: T.Lookup(VOCAB)(np.array(["zzz"])), ValueError, "'zzz' is not in the vocabulary"),
         (lambda: T.Lookup(VOCAB, "?"), ValueError, r"'\?' is not in the vocabulary"),
         (lambda: T.Lookup({}), TypeError, "expected a Vocab"),
-        (lambda: T.Vocab.from_list(["a", "a"]), ValueError, "'a' is there twice"),
+        (lambda: T.Vocab.from_list(["a", "a"]), ValueError, "'a' appears twice"),
         (lambda: T.Vocab.from_file("/none"), ValueError, "cannot read /none"),
         (lambda: T.Vocab.from_dict({"a": -1}), ValueError, "at least 0"),
         (lambda: T.ToNumber(np.int32)(np.array(["x"])), ValueError, "ToNumber"),

@@ -301,7 +301,7 @@ def test_options_and_points_that_do_not_fit():
     two = gc.GaussNewton([net, net], weights)
     with pytest.raises(ValueError, match=r"2 residual functions.*got 1"):
         two.step(Tensor(np.zeros((5, 2))))
-    with pytest.raises(ValueError, match=r"equally many points.*\[4, 2\], \[5, 1\]"):
+    with pytest.raises(ValueError, match=r"the same number of points.*\[4, 2\], \[5, 1\]"):
         gc.GaussNewton(lambda x, f: net(x) - f, weights).step(
             Tensor(np.zeros((4, 2))), Tensor(np.zeros((5, 1)))
         )
@@ -426,7 +426,7 @@ def test_progress_is_printed(capsys):
     gc.GaussNewton(residuals, p).run(4, Tensor(X), Tensor(Y), progress=2)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3 and "step 2, loss" in lines[0] and "left" in lines[0]
-    assert "max_steps have been taken" in lines[-1]
+    assert "the limit max_steps was reached" in lines[-1]
 
 
 # Conjugate gradients --------------------------------------------------------------------------------------

@@ -256,7 +256,7 @@ def test_gather_out_of_range_inside_a_derivative() -> None:
 
 @pytest.mark.parametrize("position", [2, 7, (0, 5)], ids=str)
 def test_grad_position_out_of_range(position: Any) -> None:
-    with pytest.raises(IndexError, match="exceed"):
+    with pytest.raises(IndexError, match="is out of range: "):
         ms.grad(lambda x, y: x * y, position)(ones(2), ones(2))
 
 
@@ -306,9 +306,9 @@ def test_weights_of_grad_operation() -> None:
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint8, np.bool_])
 def test_differentiating_an_integer(dtype: Any) -> None:
     x = Tensor(np.ones(3, dtype=dtype))
-    with pytest.warns(RuntimeWarning, match=f"by a tensor of {x.dtype} is rounded"):
+    with pytest.warns(RuntimeWarning, match=f"with respect to a tensor of {x.dtype} is rounded"):
         assert ms.grad(lambda x: x * 2.5)(x).dtype == x.dtype
-    with pytest.raises(TypeError, match=f"argument 0 has dtype {x.dtype}"):
+    with pytest.raises(TypeError, match=f"argument 0 of dtype {x.dtype}"):
         ms.hvp(lambda x: x * 2.5, x, x)
     # As an input that is not differentiated it is welcome.
     got = ms.grad(lambda y, x: (y * x).sum())(ones(3), x)

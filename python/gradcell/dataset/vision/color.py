@@ -101,7 +101,7 @@ class AdjustSharpness(_Factor):
 
 
 class AdjustHue(ImageOperation):
-    """The hue turned by a share, in [-0.5, 0.5], of the circle."""
+    """The hue turned by a fraction, in [-0.5, 0.5], of the circle."""
 
     def __init__(self, hue_factor: float) -> None:
         self.factor = arguments.number(hue_factor, "AdjustHue", "hue_factor", least=-0.5, most=0.5)

@@ -17,14 +17,16 @@ from gradcell.dataset.vision.image import ImageOperation, is_pil, pillow, rounde
 
 def decoded(data: np.ndarray, name: str = "", to_pil: bool = False) -> Any:
     """The picture in a file's bytes: uint8 of [height, width, 3]. Raises ValueError for bytes that
-    are no picture, or one that is cut short."""
+    are not a picture, or one that is cut short."""
     image = pillow()
     try:
         with image.open(io.BytesIO(data.tobytes())) as found:
             made = found.convert("RGB")
     except (OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:
         what = f"{name}: " if name else ""
-        raise ValueError(f"Decode: {what}no picture, or a damaged one: {error}{where()}") from None
+        raise ValueError(
+            f"Decode: {what}not a picture, or a damaged one: {error}{where()}"
+        ) from None
     return made if to_pil else np.asarray(made)
 
 

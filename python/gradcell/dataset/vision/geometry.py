@@ -217,7 +217,7 @@ class RandomCrop(ImageOperation):
 class RandomResizedCrop(ImageOperation):
     """A part of random size and shape, in another size.
 
-    scale: the part's share of the image, ratio: its width over its height; where max_attempts find
+    scale: the part's fraction of the image, ratio: its width over its height; where max_attempts find
     none that fits, the middle is taken (Szegedy et al., CVPR 2015, 1, section 6).
     """
 
@@ -372,7 +372,7 @@ def _fill(image: Any, fill: Any) -> Any:
 
 
 class Rotate(ImageOperation):
-    """Turned by so many degrees, against the clock, around the middle or center."""
+    """Rotated counterclockwise by this many degrees, around the middle or center."""
 
     def __init__(
         self,
@@ -449,7 +449,7 @@ def _angles(owner: str, degrees: Any) -> tuple[float, float]:
 
 
 class Affine(ImageOperation):
-    """Turned by degrees, moved by translate (shares of the width and height), scaled and sheared
+    """Rotated by degrees, moved by translate (fractions of the width and height), scaled and sheared
     (degrees along x and y) around the middle."""
 
     def __init__(

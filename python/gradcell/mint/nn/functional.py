@@ -266,7 +266,7 @@ def dropout(input: Any, p: Any = 0.5, training: bool = True, inplace: bool = Fal
 
 
 def pad(input: Any, pad: Any, mode: Any = "constant", value: Any = None) -> Any:
-    """Longer at both ends of the last dimensions."""
+    """Pads the last dimensions at both ends."""
     return ops.pad(input, pad, mode, value)
 
 

@@ -116,7 +116,7 @@ class SyncBatchNorm(_BatchNorm):
     def construct(self, input: Tensor) -> Tensor:
         if self.training and get_group_size(self.process_group) > 1:
             raise NotImplementedError(
-                f"mint.nn.SyncBatchNorm is there for one process; of several: nn.SyncBatchNorm{where()}"
+                f"mint.nn.SyncBatchNorm works in one process; for several use nn.SyncBatchNorm{where()}"
             )
         return super().construct(input)
 
@@ -210,7 +210,7 @@ class Conv1d(Cell):
         super().__init__()
         if padding_mode != "zeros":
             raise NotImplementedError(
-                f"mint.nn: padding_mode {padding_mode!r} is not there{where()}"
+                f"mint.nn: padding_mode {padding_mode!r} is not supported{where()}"
             )
         for size, name in ((in_channels, "in_channels"), (out_channels, "out_channels")):
             if arguments.integer(size, "Conv1d", name, 1) % groups:

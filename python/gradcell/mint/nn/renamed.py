@@ -66,7 +66,9 @@ def _new(inplace: bool) -> dict[str, Any]:
 def _padding(padding: Any, padding_mode: str) -> dict[str, Any]:
     """nn's pad_mode and padding for mint's: numbers, 'valid' or 'same'."""
     if padding_mode != "zeros":
-        raise NotImplementedError(f"mint.nn: padding_mode {padding_mode!r} is not there{where()}")
+        raise NotImplementedError(
+            f"mint.nn: padding_mode {padding_mode!r} is not supported{where()}"
+        )
     if isinstance(padding, str):
         return {"pad_mode": padding}
     if isinstance(padding, (tuple, list)):

@@ -70,7 +70,7 @@ def _labels(owner: str, y_pred: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, 
 
 
 class Accuracy(Mean):
-    """The share of right predictions.
+    """The fraction of correct predictions.
 
     eval_type 'classification': predictions [N, C, ...], labels [N, ...] of class numbers or one-hot
     [N, C, ...]; 'multilabel': both [N, C, ...] of 0 and 1, a sample is right if all its labels are.
@@ -83,7 +83,7 @@ class Accuracy(Mean):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         y_pred, y = pair("Accuracy", inputs)
         if self.eval_type == "classification":
             y_pred, y = _classes("Accuracy", y_pred, y)
@@ -95,7 +95,7 @@ class Accuracy(Mean):
 
 
 class TopKCategoricalAccuracy(Mean):
-    """The share of samples whose label is among the k largest predictions: [N, C] and [N]."""
+    """The fraction of samples whose label is among the k largest predictions: [N, C] and [N]."""
 
     def __init__(self, k: int) -> None:
         self.k = arguments.integer(k, "TopKCategoricalAccuracy", "k", 1)
@@ -103,7 +103,7 @@ class TopKCategoricalAccuracy(Mean):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         owner = type(self).__name__
         y_pred, y = _classes(owner, *pair(owner, inputs))
         best = np.argsort(-y_pred, axis=1, kind="stable")[:, : self.k]
@@ -140,7 +140,7 @@ class _PerClass(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         owner = type(self).__name__
         y_pred, y = _classes(owner, *pair(owner, inputs))
         classes, guess = y_pred.shape[1], y_pred.argmax(axis=1)
@@ -176,7 +176,7 @@ class _Sided(_PerClass):
         raise NotImplementedError
 
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         if self.eval_type == "classification":
             super().update(*inputs)
             return
@@ -200,7 +200,7 @@ class _Sided(_PerClass):
 
 
 class Precision(_Sided):
-    """Right predictions of a class by all predictions of it; one value a class.
+    """Correct predictions of a class divided by all predictions of it; one value a class.
 
     eval_type: 'classification' or 'multilabel'; with 'multilabel' one value for each sample.
     """
@@ -210,7 +210,7 @@ class Precision(_Sided):
 
 
 class Recall(_Sided):
-    """Right predictions of a class by all samples of it; one value a class.
+    """Correct predictions of a class divided by all samples of it; one value a class.
 
     eval_type: 'classification' or 'multilabel'; with 'multilabel' one value for each sample.
     """

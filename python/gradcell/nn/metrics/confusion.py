@@ -40,7 +40,7 @@ class ConfusionMatrix(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         y_pred, y = pair("ConfusionMatrix", inputs)
         n = self.num_classes
         if y_pred.ndim == y.ndim + 1:
@@ -159,7 +159,7 @@ class ConfusionMatrixMetric(Metric):
         key = _SHORT.get(metric_name.lower().replace(" ", "_"))
         if key is None:
             raise NotImplementedError(
-                f"{owner}: metric_name {metric_name!r} is none of {', '.join(sorted(_SHORT))}"
+                f"{owner}: metric_name {metric_name!r} is not one of {', '.join(sorted(_SHORT))}"
                 f"{where()}"
             )
         self.metric_name, self._rate = metric_name, _RATES[key]
@@ -172,7 +172,7 @@ class ConfusionMatrixMetric(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         y_pred, y = pair("ConfusionMatrixMetric", inputs)
         same_shape("ConfusionMatrixMetric", y_pred, y)
         if y.ndim < 2 or not np.isin(y, (0, 1)).all():
@@ -241,7 +241,7 @@ class ROC(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         y_pred, y = pair("ROC", inputs)
         if y_pred.ndim == y.ndim:
             same_shape("ROC", y_pred, y)
@@ -289,7 +289,7 @@ def _curve(scores: np.ndarray, positive: np.ndarray) -> tuple[np.ndarray, np.nda
 def auc(x: Any, y: Any, reorder: bool = False) -> Any:
     """The area under the curve y(x), by trapezoids; x rises or falls, or reorder sorts by it.
 
-    x, y: arrays of one length, at least 2. Raises TypeError for what are no arrays, ValueError for
+    x, y: arrays of one length, at least 2. Raises TypeError for anything that is not an array, ValueError for
     other shapes or an x that neither rises nor falls.
     """
     if not isinstance(x, np.ndarray) or not isinstance(y, np.ndarray):
@@ -312,7 +312,7 @@ def auc(x: Any, y: Any, reorder: bool = False) -> Any:
     steps = np.diff(x)
     if (steps < 0).any() and not (steps <= 0).all():
         raise ValueError(
-            f"For 'auc', 'x' must rise or fall throughout, or reorder is needed{where()}"
+            f"For 'auc', 'x' must be increasing or decreasing throughout, or reorder is needed{where()}"
         )
     sign = -1 if (steps < 0).any() else 1
     return np.float64(sign * (steps * (y[1:] + y[:-1])).sum() / 2)

@@ -92,7 +92,7 @@ class Metric(ABC):
 
     @abstractmethod
     def update(self, *inputs: Any) -> None:
-        """Takes in a batch: by default (predictions, labels)."""
+        """Adds a batch: by default (predictions, labels)."""
 
     @abstractmethod
     def eval(self) -> Any:

@@ -44,7 +44,7 @@ class MSE(Mean):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         difference, count = _differences("MSE", inputs)
         self._add(float((difference**2).sum()), count)
 
@@ -54,7 +54,7 @@ class MAE(Mean):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         difference, count = _differences("MAE", inputs)
         self._add(float(np.abs(difference).sum()), count)
 
@@ -64,7 +64,7 @@ class Loss(Mean):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in the loss."""
+        """Adds the loss of a batch."""
         if len(inputs) != 1:
             raise ValueError(f"Loss.update: expected the loss, got {len(inputs)} values{where()}")
         self._add(float(array(inputs[0]).astype(np.float64).mean()), 1)
@@ -81,7 +81,7 @@ class Dice(Mean):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         y_pred, y = pair("Dice", inputs)
         same_shape("Dice", y_pred, y)
         p, t = y_pred.ravel().astype(np.float64), y.ravel().astype(np.float64)
@@ -111,7 +111,7 @@ class CosineSimilarity(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in the rows."""
+        """Adds a batch of rows."""
         rows = array(inputs[0])
         if rows.ndim != 2:
             raise ValueError(
@@ -148,7 +148,7 @@ class Perplexity(Mean):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (predictions, labels)."""
+        """Adds a batch of (predictions, labels)."""
         y_pred, y = pair("Perplexity", inputs)
         if y_pred.ndim == 0 or y.size * y_pred.shape[-1] != y_pred.size:
             raise ValueError(
@@ -200,7 +200,7 @@ class BleuScore(Metric):
 
     @rearrange_inputs
     def update(self, *inputs: Any) -> None:
-        """Takes in (candidates, references)."""
+        """Adds a batch of (candidates, references)."""
         if len(inputs) != 2 or len(inputs[0]) != len(inputs[1]):
             raise ValueError(
                 f"BleuScore.update: expected candidates and as many lists of references{where()}"

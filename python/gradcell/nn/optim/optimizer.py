@@ -352,7 +352,7 @@ class Optimizer(Cell):
     def get_lr_parameter(self, param: Any) -> Any:
         """The learning rate that belongs to a Parameter, or a list of them to a list.
 
-        Raises TypeError for anything else, ValueError for a parameter of no group of this one's.
+        Raises TypeError for anything else, ValueError for a parameter of another optimiser.
         """
         if isinstance(param, (list, tuple)):
             return [self.get_lr_parameter(p) for p in param]
@@ -363,7 +363,9 @@ class Optimizer(Cell):
         for p, r in zip(self.parameters, self._rates, strict=True):
             if p is param:
                 return r.learning_rate if isinstance(r, _ListedRate) else r
-        raise ValueError(f"get_lr_parameter: {param.name!r} is not this optimiser's{where()}")
+        raise ValueError(
+            f"get_lr_parameter: {param.name!r} does not belong to this optimiser{where()}"
+        )
 
     def get_weight_decay(self) -> Any:
         """The weight decay of the present step; with groups, one for each parameter."""

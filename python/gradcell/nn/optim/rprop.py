@@ -47,7 +47,7 @@ class Rprop(Optimizer):
         self.step_size_max = arguments.number(step_sizes[1], "Rprop", "step_sizes[1]")
         if step_sizes[0] > step_sizes[1]:
             raise ValueError(
-                f"For 'Rprop', the 'step_sizes' must rise, but got {step_sizes}{where()}"
+                f"For 'Rprop', the 'step_sizes' must increase, but got {step_sizes}{where()}"
             )
         self.prev = self.state("prev")
         self.step_size = self.state("step_size")

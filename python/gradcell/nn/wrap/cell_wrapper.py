@@ -68,7 +68,7 @@ class _VirtualDatasetCell(Cell):
 class ParameterUpdate(Cell):
     """Writes a parameter: called with its new value, of the same shape and dtype. Returns that.
 
-    Raises TypeError if param is no Parameter, ValueError for another shape.
+    Raises TypeError if param is not a Parameter, ValueError for another shape.
     """
 
     def __init__(self, param: Parameter) -> None:
@@ -136,7 +136,7 @@ class WithGradCell(Cell):
 class ForwardValueAndGrad(Cell):
     """(a network's output, its gradients).
 
-    weights: parameters to differentiate by with get_by_list. get_all: by all inputs too.
+    weights: parameters to differentiate with respect to with get_by_list. get_all: by all inputs too.
     sens_param: the last input is the cotangent of the output. Raises TypeError for wrong types.
     """
 

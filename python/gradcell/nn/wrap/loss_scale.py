@@ -93,11 +93,11 @@ class TrainOneStepWithLossScaleCell(TrainOneStepCell):
 
     def start_overflow_check(self, pre_cond: Any, compute_input: Any) -> tuple[Any, Any]:
         """(status, compute_input): where overflow detection starts; the gradients themselves are
-        looked at, so nothing has to be cleared."""
+        checked, so nothing has to be cleared."""
         return None, compute_input
 
     def get_overflow_status(self, status: Any, compute_output: Any) -> Tensor:
-        """Whether compute_output, gradients, holds inf or nan: a 0-d bool tensor."""
+        """Whether compute_output, gradients, contains inf or nan: a 0-d bool tensor."""
         return not_finite(compute_output)
 
     def process_loss_scale(self, overflow: Tensor) -> Tensor:

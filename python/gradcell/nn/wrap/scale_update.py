@@ -31,7 +31,7 @@ def check_scale(owner: str, name: str, value: Any, least: float = 0.0) -> float:
 
 
 def not_finite(inputs: Any) -> Tensor:
-    """Whether a tree of tensors holds inf or nan: a 0-d bool tensor, a node inside a trace.
+    """Whether a tree of tensors contains inf or nan: a 0-d bool tensor, a node inside a trace.
 
     Raises ValueError for a tree without tensors, TypeError for one that is not of tensors.
     """

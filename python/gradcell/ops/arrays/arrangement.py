@@ -96,7 +96,7 @@ _MOST_PARTS = 1 << 16
 
 
 def tensor_split(input: Any, indices_or_sections: Any, axis: int = 0) -> tuple[Tensor, ...]:
-    """Cut along axis before the given indices, or into so many parts, the first ones longer by one."""
+    """Cut along axis before the given indices, or into that many parts, the first ones longer by one."""
     x = arguments.tensor(input, "tensor_split")
     a = arguments.axis_of(axis, x.ndim, "tensor_split")
     n = x.shape[a]
@@ -128,7 +128,7 @@ def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 
 def moveaxis(x: Any, source: Any, destination: Any) -> Tensor:
-    """With the dimensions of source moved to the places of destination."""
+    """With the dimensions of source moved to the positions of destination."""
     return shaping.movedim(x, source, destination)
 
 

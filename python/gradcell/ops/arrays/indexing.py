@@ -87,8 +87,8 @@ def gather(input_params: Any, input_indices: Any, axis: Any, batch_dims: int = 0
     """Elements along axis by index: of shape input_params.shape[:axis] +
     input_indices.shape[batch_dims:] + input_params.shape[axis + 1:].
 
-    Negative indices count from the end. batch_dims: so many leading dimensions are shared by both.
-    Raises IndexError for an index out of range, TypeError for indices that are no integers.
+    Negative indices count from the end. batch_dims: this many leading dimensions are shared by both.
+    Raises IndexError for an index out of range, TypeError for indices that are not integers.
     """
     x = arguments.tensor(input_params, "Gather", "input_params")
     index = _indices(input_indices, "Gather", "input_indices")
@@ -138,7 +138,7 @@ def _along(x: Tensor, index: Tensor, axis: int, op: str) -> Tensor:
 
 
 def _places_in_rows(index: Tensor, axis: int, size: int, known: bool) -> Tensor:
-    """Indices along an axis of that size as places [rows, k] of int32, counted from the front (known:
+    """Indices along an axis of that size as positions [rows, k] of int32, counted from the front (known:
     as they are); those out of range are `size`, which is none."""
     if not known:
         index = _from_front(index, size, size)
@@ -267,7 +267,7 @@ def take(input: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Tens
 
 def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
     """The coordinates of the elements that are not zero, int64 [count, rank]; or a tensor for each
-    dimension. Asks for the value."""
+    dimension. Reads values, so a compiled function that calls it is retraced."""
     x = arguments.tensor(input, "nonzero")
     found = _core.places_not_zero(x != 0 if x.dtype.is_complex else x)
     if as_tuple:
@@ -317,7 +317,7 @@ def _adds(x: Tensor) -> bool:
 
 
 def _at_places(x: Tensor, axis: int, places: Tensor) -> Tensor:
-    """x's elements at places along axis, of which there are none out of range."""
+    """x's elements at positions along axis, of which there are none out of range."""
     dims = list(places.shape)
     if not (x.size and places.size):
         return _ops.full(dims, 0, x.dtype)
@@ -498,7 +498,7 @@ def one_hot(
     """on_value at each index along a new dimension of size depth at axis, off_value elsewhere.
 
     int64 for the default values. An index out of range gives off_value everywhere. Raises TypeError
-    for indices that are no integers, ValueError for a negative depth.
+    for indices that are not integers, ValueError for a negative depth.
     """
     index = _indices(indices, "OneHot")
     size = arguments.integer(depth, "OneHot", "depth")
@@ -544,7 +544,8 @@ def masked_fill(input_x: Any, mask: Any, value: Any) -> Tensor:
 
 @one_plan
 def masked_select(input: Any, mask: Any) -> Tensor:
-    """The elements where mask is true, as a vector; both broadcast. Asks for the mask's value."""
+    """The elements where mask is true, as a vector; both broadcast. Reads the mask, so a compiled
+    function that calls it is retraced."""
     x, m = arguments.tensor(input, "masked_select"), arguments.tensor(mask, "masked_select", "mask")
     if m.dtype != _core.bool:
         raise TypeError(f"masked_select: the mask must be bool, got {m.dtype}{_where()}")

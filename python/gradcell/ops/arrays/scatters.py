@@ -58,7 +58,7 @@ def scatter(input: Any, axis: Any, index: Any, src: Any) -> Tensor:
 def index_fill(x: Any, axis: Any, index: Any, value: Any) -> Tensor:
     """x with value in the slices along axis at index, integers counted from the end if negative.
 
-    Raises IndexError for an index out of range, TypeError for indices that are no integers.
+    Raises IndexError for an index out of range, TypeError for indices that are not integers.
     """
     t = arguments.tensor(x, "index_fill", "x")
     a = arguments.axis_of(axis, t.ndim, "index_fill")
@@ -101,8 +101,8 @@ def index_add_to(x: Any, indices: Any, y: Any, *, axis: int) -> Tensor:
 
 
 def _of_runs(place: Tensor, new: Tensor, combine: Any) -> tuple[Tensor, Tensor]:
-    """(places in order, the updates combined with all before for the same place): the last of each run of
-    equal places has them all. A scan in doubling steps."""
+    """(positions in order, the updates combined with all before for the same place): the last of each run of
+    equal positions has them all. A scan in doubling steps."""
     order = indexing.argsort(place, 0)
     keys, values = _ops.gather(place, order, 0), _ops.gather(new, order, 0)
     n, step = place.size, 1

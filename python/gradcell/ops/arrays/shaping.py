@@ -143,7 +143,7 @@ def t(input: Any) -> Tensor:
 
 
 def movedim(x: Any, source: Any, destination: Any) -> Tensor:
-    """With the dimensions of source moved to the places of destination, the others in order."""
+    """With the dimensions of source moved to the positions of destination, the others in order."""
     x = arguments.tensor(x, "movedim")
     from_ = arguments.axes_of(source, x.ndim, "movedim", "source")
     to = arguments.axes_of(destination, x.ndim, "movedim", "destination")
@@ -169,7 +169,7 @@ def flattened(input: Any, order: str, start_dim: int, end_dim: int) -> Tensor:
     first = arguments.axis_of(start_dim, x.ndim, "flatten", "start_dim")
     last = arguments.axis_of(end_dim, x.ndim, "flatten", "end_dim")
     if first > last:
-        raise ValueError(f"flatten: start_dim {start_dim} is behind end_dim {end_dim}{where()}")
+        raise ValueError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}{where()}")
     dims = list(x.shape)
     if order == "F":
         joined = list(range(first, last + 1))[::-1]
@@ -523,7 +523,7 @@ def _pad_index(mode: str, n: int, before: int, after: int) -> np.ndarray:
 
 @one_plan
 def pad(input_x: Any, padding: Any, mode: str = "constant", value: Any = None) -> Tensor:
-    """Longer at both ends of the last dimensions.
+    """Pads the last dimensions at both ends.
 
     padding: (before, after) of the last dimension, then of the one in front of it, and so on;
     negative numbers cut off. mode: 'constant' (with value, 0 by default), 'reflect', 'replicate' or

@@ -83,7 +83,8 @@ class CustomOpBuilder:
 
     def __init__(self, name: str, sources: Any, backend: Any = None, **kwargs: Any) -> None:
         raise NotImplementedError(
-            f"ops.CustomOpBuilder: {name!r} is an extension of MindSpore's own core, which is not here"
+            f"ops.CustomOpBuilder: {name!r} is an extension of MindSpore's own core, which "
+            "gradcell does not have"
             f"{where()}"
         )
 
@@ -174,7 +175,7 @@ class _Unregistered(Primitive):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Raises RuntimeError."""
         raise RuntimeError(
-            f"The kernel {self.name} is for Ascend alone, which is not here{where()}"
+            f"The kernel {self.name} is for Ascend alone, which gradcell does not have{where()}"
         )
 
 

@@ -1,7 +1,7 @@
 """Activation functions. Composites that overflow nowhere, and right to any order of derivative.
 
-Unless said, each works elementwise on a tensor of any shape and gives that shape and dtype; integers
-count as float32. TypeError for anything else than a tensor.
+Unless noted, each works elementwise on a tensor of any shape and gives that shape and dtype; integers
+count as float32. TypeError for anything other than a tensor.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _float(x: Any, op: str) -> Tensor:
 def _softplus(x: Tensor) -> Tensor:
     """log(1 + exp(x)) as max(x, 0) + log1p(exp(-|x|)).
 
-    The two sides are told apart by one condition, so that at 0 every derivative is that of
+    The two sides are distinguished by one condition, so that at 0 every derivative is that of
     log1p(exp(x)), not that of a kink.
     """
     positive = _ops.greater(x, 0)

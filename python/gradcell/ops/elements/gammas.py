@@ -1,6 +1,7 @@
 """Functions about the gamma function: Hurwitz's zeta, polygamma, incomplete gamma functions.
 
-Computed in float64; composed of ops, so that they have derivatives of any order by all their arguments.
+Computed in float64; composed of ops, so that they have derivatives of any order with respect to
+all arguments.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ def rad2deg(x: Any) -> Tensor:
 def log_sum(a: Tensor, b: Tensor, base: float = math.e) -> Tensor:
     """The logarithm of base^a + base^b.
 
-    The two sides are told apart by one condition, so that where a and b are equal every derivative
+    The two sides are distinguished by one condition, so that where a and b are equal every derivative
     is that of b + log1p(exp(a - b)), not that of a kink.
     """
     endless = _ops.logical_and(_ops.isinf(a), _ops.equal(a, b))

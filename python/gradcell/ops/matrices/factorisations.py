@@ -478,7 +478,7 @@ def svd(input: Any, full_matrices: bool = False, compute_uv: bool = True) -> Any
 
     Values are differentiable where they are not zero and no two are equal or only they are asked for
     once; vectors where all values are different and not zero, of real matrices and reduced factors.
-    Derivatives of others by vectors raise NotImplementedError. (Townsend 2016, Differentiating the
+    Other derivatives of the vectors raise NotImplementedError. (Townsend 2016, Differentiating the
     singular value decomposition, section 3.)
     """
     x = arguments.floating(arguments.tensor(input, "svd"))
@@ -568,9 +568,9 @@ def _singular_adjoint(
 def eigh(input: Any) -> tuple[Tensor, Tensor]:
     """(eigenvalues in ascending order, eigenvectors as columns) of symmetric matrices [..., n, n].
 
-    Eigenvalues are differentiable once at all, and as eigenvectors where they are different;
-    derivatives of complex vectors raise NotImplementedError: they have no phase of their own.
-    (Giles 2008, Collected matrix derivative results, section 3.1.)
+    Eigenvalues always have a first derivative; higher derivatives, and those of eigenvectors, need
+    distinct eigenvalues; derivatives of complex vectors raise NotImplementedError: they have no
+    phase of their own. (Giles 2008, Collected matrix derivative results, section 3.1.)
     """
     x = _square(input, "eigh")
     n, numbers = x.shape[-1], _Numbers(x.dtype, singles=True)

@@ -319,7 +319,7 @@ def stft(
     whole = t.dtype.is_complex
     half = not whole if onesided is None else bool(onesided)
     if half and whole:
-        raise ValueError(f"stft: half of the frequencies are enough of real signals alone{where()}")
+        raise ValueError(f"stft: onesided=True needs a real signal{where()}")
     margin, length = (n // 2 if center else 0), t.shape[-1]
     if n > length + 2 * margin or hop < 1 or width > n:
         raise ValueError(

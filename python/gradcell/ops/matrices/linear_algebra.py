@@ -216,7 +216,7 @@ def einsum(equation: str, *operands: Any) -> Tensor:
 
 @one_plan
 def block_diag(*inputs: Any) -> Tensor:
-    """Matrices one behind the other along the diagonal, zeros around them; vectors as rows."""
+    """Matrices one after the other along the diagonal, zeros around them; vectors as rows."""
     blocks = []
     for x in arguments.tensors(inputs, "block_diag", "inputs"):
         blocks.append(x if x.ndim == 2 else _ops.reshape(x, [1, x.size]))

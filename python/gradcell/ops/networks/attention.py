@@ -73,7 +73,7 @@ def weights(
 
 
 def _swapped(x: Tensor) -> Tensor:
-    """Rows and heads changed places."""
+    """Rows and heads exchanged."""
     n = x.ndim
     return _ops.transpose(x, [*range(n - 3), n - 2, n - 3, n - 1])
 
@@ -228,7 +228,7 @@ def _lengths(given: Any, name: str, total: int) -> list[int]:
 def _of_sequences(
     q: Tensor, k: Tensor, v: Tensor, queries: list[int], keys: list[int], more: dict[str, Any]
 ) -> Tensor:
-    """Sequences that stand one behind the other, [T, N, D]."""
+    """Sequences that stand one after the other, [T, N, D]."""
     if len(queries) != len(keys):
         raise _fail("'actual_seq_qlen' and 'actual_seq_kvlen' must be of one length")
 
@@ -284,7 +284,7 @@ def flash_attention_score(
     """dropout(softmax(scalar_value * query keyᵀ + real_shift, hidden by the masks)) value.
 
     query: of head_num heads, as input_layout says: (B, S1, H1), (S1, B, H1), (B, N1, S1, D),
-    (B, S1, N1, D) or, TND, (T1, N1, D) of sequences one behind the other, whose ends are
+    (B, S1, N1, D) or, TND, (T1, N1, D) of sequences one after the other, whose ends are
     actual_seq_qlen and actual_seq_kvlen. key, value: the same with S2, and with N2 heads that divide
     head_num. Any floating dtype. The result is as query, with value's features.
 
@@ -293,7 +293,7 @@ def flash_attention_score(
     band of pre_tokens and next_tokens around each query's place; 1, attn_mask; 2, causal from the
     upper left; 3, causal from the lower right; 4, the band around the line to the lower right; 5,
     attn_mask, or causal from the lower right but for each example's first `prefix` keys. In modes 2,
-    3 and 4 the attn_mask, MindSpore's compressed one, is not looked at. keep_prob: of dropout;
+    3 and 4 the attn_mask, MindSpore's compressed one, is ignored. keep_prob: of dropout;
     drop_mask (B, N1, S1, S2 / 8), uint8: the bits that are kept, drawn if there is none.
 
     A query that sees no key gives 0 and gets no gradient. The scores are never whole in memory, in
@@ -316,7 +316,7 @@ def flash_attention_score(
     if keep == 0 or mode > 5:
         raise _fail(f"'keep_prob' {keep} must be above 0 and 'sparse_mode' {mode} one of 0 to 5")
     if padding_mask is not None:
-        raise _fail("a 'padding_mask' is not looked at: give an 'attn_mask'")
+        raise _fail("a 'padding_mask' is not supported: give an 'attn_mask'")
     rank = 3 if "H" in layout or layout == "TND" else 4
     if any(x.ndim != rank for x in (query, key, value)):
         shapes = [list(x.shape) for x in (query, key, value)]

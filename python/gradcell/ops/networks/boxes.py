@@ -142,7 +142,8 @@ def check_valid(bboxes: Any, img_metas: Any) -> Tensor:
 
 def nms_with_mask(bboxes: Any, iou_threshold: float = 0.5) -> tuple[Tensor, Tensor, Tensor]:
     """(boxes with their scores [n, 5], best first; their places 0 to n - 1; whether each is kept): from
-    the best on, boxes that overlap a kept one by more than the threshold go. Asks for the value."""
+    the best on, boxes that overlap a kept one by more than the threshold go. Reads values, so a
+    compiled function that calls it is retraced."""
     x = _boxes(bboxes, "NMSWithMask", "bboxes", 5)
     values = x.asnumpy().astype(np.float64)
     order = np.argsort(-values[:, 4], kind="stable")
@@ -169,7 +170,7 @@ def _image(x: Tensor, i: int) -> Tensor:
 
 
 def _taken(image: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """image [c, h, w] at integer places [...]: [c, ...]."""
+    """image [c, h, w] at integer positions [...]: [c, ...]."""
     c, h, w = image.shape
     place = _ops.add(_ops.mul(_ops.cast(rows, _core.int64), w), _ops.cast(columns, _core.int64))
     flat = _ops.gather(_ops.reshape(image, [c, h * w]), _ops.reshape(place, [-1]), 1)
@@ -179,7 +180,7 @@ def _taken(image: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
 def _corners(
     y: Tensor, x: Tensor, alone: bool = False
 ) -> Iterator[tuple[tuple[Tensor, Tensor], Tensor]]:
-    """The four pixels around places (y, x), as numbers without a fraction, or the one at them:
+    """The four pixels around positions (y, x), as numbers without a fraction, or the one at them:
     ((row, column), weight)."""
     y0, x0 = (_ops.stop_gradient(_ops.floor(v)) for v in (y, x))
     for dy in (0, 1)[: 1 if alone else 2]:
@@ -191,7 +192,7 @@ def _corners(
 
 
 def bilinear(image: Tensor, y: Tensor, x: Tensor) -> Tensor:
-    """image [c, h, w] at places (y, x) within it, linear between the four pixels around: [c, ...]."""
+    """image [c, h, w] at positions (y, x) within it, linear between the four pixels around: [c, ...]."""
     out: Any = None
     h, w = image.shape[1:]
     for (rows, columns), weight in _corners(y, x):
@@ -253,7 +254,8 @@ def _row(x: Tensor, i: int) -> Tensor:
 
 
 def _between(low: Tensor, high: Tensor, n: int, count: int) -> Tensor:
-    """For each box `count` places from low to high, shares of n - 1: [boxes, count]; the middle for one."""
+    """For each box `count` positions from low to high, shares of n - 1: [boxes, count]; the middle
+    for one."""
     if count == 1:
         return _ops.mul(_ops.add(low, high), (n - 1) / 2)
     share = Tensor(np.linspace(0.0, 1.0, count), low.dtype)
@@ -268,7 +270,7 @@ def crop_and_resize(
     """Boxes cut out of images [n, h, w, c] and resized to crop_size (height, width): [boxes, height,
     width, c].
 
-    boxes [b, 4]: (y1, x1, y2, x2) as shares of h - 1 and w - 1; box_indices [b]:
+    boxes [b, 4]: (y1, x1, y2, x2) as fractions of h - 1 and w - 1; box_indices [b]:
     the image of each. method: 'bilinear' or 'nearest'. Places outside have extrapolation_value.
     """
     owner = "CropAndResize"
@@ -311,9 +313,9 @@ def grid_sample(
     input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:  # fmt: skip
-    """input [n, c, h, w] at places grid [n, h', w', 2], (x, y) from -1 to 1: [n, c, h', w'].
+    """input [n, c, h, w] at positions grid [n, h', w', 2], (x, y) from -1 to 1: [n, c, h', w'].
 
-    mode: 'bilinear' or 'nearest'. padding_mode, for places outside: 'zeros', 'border' (the nearest
+    mode: 'bilinear' or 'nearest'. padding_mode, for positions outside: 'zeros', 'border' (the nearest
     inside) or 'reflection'. align_corners: -1 and 1 are the centres of the outermost pixels, or else
     their outer edges.
     """
@@ -357,7 +359,7 @@ def grid_sample(
 
 
 def _place(row: Tensor, column: Tensor, h: int, w: int) -> Tensor:
-    """Where a pixel stands in an image whose lines are one behind the other; -1 outside."""
+    """Where a pixel stands in an image whose lines are one after the other; -1 outside."""
     far = -(2**30)
     lines = []
     for v, size, step in ((row, h, w), (column, w, 1)):

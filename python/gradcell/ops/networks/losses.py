@@ -252,7 +252,7 @@ def cross_entropy(
     input: scores, [N, C], [N, C, ...] or [C]. target: class indices (integers, without the
     dimension C) or probabilities (input's shape and a floating dtype). weight: [C], multiplies each
     class's loss; with class indices the mean is over the sum of weights, with probabilities over
-    the number of targets. Targets equal to ignore_index do not count. label_smoothing: that share
+    the number of targets. Targets equal to ignore_index do not count. label_smoothing: that fraction
     of each target is spread evenly over all classes; Szegedy et al., "Rethinking the Inception
     architecture" (CVPR 2016), section 7.
 

@@ -128,7 +128,7 @@ def adaptive_max_pool(x: Tensor, numbers: Sequence[int | None]) -> tuple[Tensor,
 
 
 def unpool(x: Tensor, indices: Tensor, sizes: Sequence[int]) -> Tensor:
-    """Zeros of those last dimensions, with x's elements at the flat places that indices name.
+    """Zeros of those last dimensions, with x's elements at the flat positions that indices name.
 
     Where a place is named twice, the last one in row-major order is kept.
     """

@@ -28,8 +28,8 @@ def sparse_ctc_loss(
     """
     if preprocess_collapse_repeated or not ctc_merge_repeated:
         raise NotImplementedError(
-            "ops.CTCLoss: preprocess_collapse_repeated and ctc_merge_repeated=False are not there; "
-            f"what CTC is defined by is{where()}"
+            "ops.CTCLoss: preprocess_collapse_repeated and ctc_merge_repeated=False are not supported; "
+            f"leave them as they are by default{where()}"
         )
     scores = arguments.of_rank(x, (3,), "CTCLoss")
     _, n, classes = scores.shape

@@ -458,7 +458,7 @@ define("SigmoidCrossEntropyWithLogits", _sigmoid_cross_entropy)
 
 @one_plan
 def _uniform_real(shape: Any, *, seed: int, seed2: int) -> Tensor:
-    """Numbers spread evenly over [0, 1), float32."""
+    """Uniform random numbers in [0, 1), float32."""
     return functions._draw(arguments.integers(shape, "UniformReal", "shape"), seed, seed2)
 
 

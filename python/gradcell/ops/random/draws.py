@@ -1,4 +1,4 @@
-"""Random choices: of indices by their probabilities, of places where a mask is true, of an order."""
+"""Random choices: of indices by their probabilities, of positions where a mask is true, of an order."""
 
 from __future__ import annotations
 
@@ -67,8 +67,9 @@ def random_categorical(
 
 
 def choice_with_mask(input_x: Any, count: int = 256, seed: Any = None) -> tuple[Tensor, Tensor]:
-    """(places of `count` elements of a mask that are true, drawn without replacement, int32 [count,
-    rank]; which of them count): zeros and False where there are fewer. Asks for the value."""
+    """(positions of `count` elements of a mask that are true, drawn without replacement, int32 [count,
+    rank]; which of them count): zeros and False where there are fewer. Reads values, so a compiled
+    function that calls it is retraced."""
     mask = arguments.tensor(input_x, "RandomChoiceWithMask", "input_x").asnumpy().astype(bool)
     places = np.argwhere(mask).astype(np.int32)
     if len(places):

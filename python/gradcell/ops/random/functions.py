@@ -96,8 +96,8 @@ def _size(size: tuple[Any, ...], op: str) -> list[int]:
 
 
 def _spread(shape: list[int], *bounds: Any) -> list[int]:
-    """The result's shape: shape and the bounds' shapes broadcast or, failing that, one behind the
-    other."""
+    """The result's shape: shape and the bounds' shapes broadcast or, failing that, one after
+    the other."""
     dims: tuple[int, ...] = ()
     for b in bounds:
         if isinstance(b, Tensor):
@@ -113,9 +113,9 @@ def _spread(shape: list[int], *bounds: Any) -> list[int]:
 def uniform(
     shape: Any, minval: Any, maxval: Any, seed: Any = None, dtype: Any = _core.float32
 ) -> Tensor:
-    """Numbers spread evenly over [minval, maxval): tensors or numbers, which broadcast with shape.
+    """Uniform random numbers in [minval, maxval): tensors or numbers, which broadcast with shape.
 
-    dtype: float32, or int32 for integers. Differentiable by the bounds.
+    dtype: float32, or int32 for integers. Differentiable with respect to the bounds.
     """
     dims = _spread(arguments.integers(shape, "uniform", "shape"), minval, maxval)
     wanted = to_dtype(dtype)
@@ -134,7 +134,7 @@ def standard_normal(shape: Any, seed: Any = None) -> Tensor:
 def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
     """Normal numbers, float32; mean and stddev are tensors or numbers, which broadcast with shape.
 
-    Differentiable by both.
+    Differentiable with respect to both.
     """
     dims = _spread(arguments.integers(shape, "normal", "shape"), mean, stddev)
     return _ops.add(_ops.mul(_draw_normal(dims, seed), stddev), mean)
@@ -142,7 +142,7 @@ def normal(shape: Any, mean: Any, stddev: Any, seed: Any = None) -> Tensor:
 
 @one_plan
 def rand(*size: Any, dtype: Any = None, seed: Any = None) -> Tensor:
-    """Numbers spread evenly over [0, 1), float32 by default. size: integers or one tuple."""
+    """Uniform random numbers in [0, 1), float32 by default. size: integers or one tuple."""
     return _ops.cast(
         _draw(_size(size, "rand"), seed), arguments.dtype_or(dtype, _core.default_dtype())
     )
@@ -208,7 +208,7 @@ def randperm(n: Any, seed: Any = 0, offset: int = 0, dtype: Any = _core.int64) -
 def bernoulli(input: Any, p: Any = 0.5, seed: Any = None) -> Tensor:
     """Ones with probability p (a tensor or number), else zeros; input's shape and dtype.
 
-    Raises ValueError for a number that is no probability.
+    Raises ValueError for a number outside [0, 1].
     """
     x = arguments.tensor(input, "bernoulli")
     if not isinstance(p, Tensor):

@@ -124,7 +124,7 @@ def any(input: Any, axis: Any = None, keep_dims: bool = False) -> Tensor:
 
 
 def count_nonzero(x: Any, axis: Any = (), keep_dims: bool = False, dtype: Any = None) -> Tensor:
-    """How many elements are not zero: int32 unless dtype says otherwise."""
+    """The number of elements that are not zero: int32 unless dtype says otherwise."""
     return sum(
         _truth(arguments.tensor(x, "count_nonzero")), axis, keep_dims, dtype=dtype or "int32"
     )
@@ -175,7 +175,7 @@ def amax(
 def amin(
     input: Any, axis: Any = None, keepdims: bool = False, *, initial: Any = None, where: Any = None
 ) -> Tensor:
-    """The smallest element; otherwise as amax."""
+    """The smallest element; otherwise like amax."""
     return _extremum(False, arguments.tensor(input, "amin"), axis, keepdims, initial, where)
 
 
@@ -372,7 +372,7 @@ def norm(
     no number.
     """
     x = arguments.floating(arguments.tensor(A, "norm"))
-    if ord is not None and not isinstance(ord, str):  # a tensor could be differentiated by
+    if ord is not None and not isinstance(ord, str):  # a tensor could be differentiated
         ord = arguments.number(ord, "norm", "ord")
     if dtype is not None:
         x = _ops.cast(x, to_dtype(dtype))

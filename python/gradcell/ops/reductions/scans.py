@@ -24,8 +24,7 @@ _ops = _core.ops
 def cumprod(input: Any, dim: Any, dtype: Any = None) -> Tensor:
     """The products of all elements up to each along dim, in input's dtype unless dtype says otherwise.
 
-    Derivatives of any order are exact where elements are zero too. Raises ValueError for a dim that
-    is not there.
+    Derivatives of any order are exact where elements are zero too. Raises ValueError for a dim out of range.
     """
     x = arguments.tensor(input, "cumprod")
     x = x if dtype is None else _ops.cast(x, to_dtype(dtype))

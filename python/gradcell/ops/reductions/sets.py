@@ -22,7 +22,8 @@ _ops = _core.ops
 
 def unique(input: Any) -> tuple[Tensor, Tensor]:
     """(the different elements, in the order of their first occurrence; the place of each of input's
-    elements among them, int32, or int64 for int64). Asks for the value."""
+    elements among them, int32, or int64 for int64). Reads values, so a compiled function that
+    calls it is retraced."""
     x = arguments.tensor(input, "unique")
     place = _core.int64 if x.dtype == _core.int64 else _core.int32
     first, index = _core.first_occurrences(x, place)
@@ -40,7 +41,8 @@ def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
 ) -> Any:
     """Without elements (slices along dim) that equal the one before; with return_inverse the place of
-    each in the result, with return_counts the length of each run. Asks for the value."""
+    each in the result, with return_counts the length of each run. Reads values, so a compiled
+    function that calls it is retraced."""
     x = arguments.tensor(input, "unique_consecutive")
     t, a = (
         (_ops.reshape(x, [x.size]), 0)

@@ -26,7 +26,7 @@ class CallbackParameters(dict):  # type: ignore[type-arg]
 
 
 class RunContext:
-    """What callbacks get: the run's parameters, and a way to stop it."""
+    """What callbacks get: the run's parameters, and a way to stop the run."""
 
     def __init__(self, original_args: CallbackParameters) -> None:
         self._args = original_args
@@ -37,7 +37,7 @@ class RunContext:
         return self._args
 
     def request_stop(self) -> None:
-        """Ends training behind the present step."""
+        """Ends training after the present step."""
         self._stop_requested = True
 
     def get_stop_requested(self) -> bool:
@@ -50,8 +50,8 @@ class Callback:
     holding the last finished step; on_train_end is not called then, close is.
 
     The older names begin, epoch_begin, step_begin, step_end, epoch_end and end are called by the
-    on_... methods that are not redefined, and call on_train_... where they are not: a training loop
-    of one's own may use either.
+    on_... methods that are not redefined, and call on_train_... where they are not: a training
+    loop of your own may use either.
     """
 
     def __enter__(self) -> Callback:
@@ -73,7 +73,7 @@ class Callback:
         self._if_redefined("on_train_epoch_begin", run_context)
 
     def epoch_end(self, run_context: RunContext) -> None:
-        """Behind an epoch."""
+        """After an epoch."""
         self._if_redefined("on_train_epoch_end", run_context)
 
     def step_begin(self, run_context: RunContext) -> None:
@@ -81,11 +81,11 @@ class Callback:
         self._if_redefined("on_train_step_begin", run_context)
 
     def step_end(self, run_context: RunContext) -> None:
-        """Behind a step."""
+        """After a step."""
         self._if_redefined("on_train_step_end", run_context)
 
     def end(self, run_context: RunContext) -> None:
-        """Behind training or evaluation."""
+        """After training or evaluation."""
         self._if_redefined("on_train_end", run_context)
 
     def close(self) -> None:
@@ -100,7 +100,7 @@ class Callback:
         self._if_redefined("epoch_begin", run_context)
 
     def on_train_epoch_end(self, run_context: RunContext) -> None:
-        """Behind an epoch of training."""
+        """After an epoch of training."""
         self._if_redefined("epoch_end", run_context)
 
     def on_train_step_begin(self, run_context: RunContext) -> None:
@@ -108,11 +108,11 @@ class Callback:
         self._if_redefined("step_begin", run_context)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """Behind a step of training."""
+        """After a step of training."""
         self._if_redefined("step_end", run_context)
 
     def on_train_end(self, run_context: RunContext) -> None:
-        """Behind training."""
+        """After training."""
         self._if_redefined("end", run_context)
 
     def on_eval_begin(self, run_context: RunContext) -> None:
@@ -124,7 +124,7 @@ class Callback:
         self._if_redefined("epoch_begin", run_context)
 
     def on_eval_epoch_end(self, run_context: RunContext) -> None:
-        """Behind an evaluation's pass over the data."""
+        """After an evaluation's pass over the data."""
         self._if_redefined("epoch_end", run_context)
 
     def on_eval_step_begin(self, run_context: RunContext) -> None:
@@ -132,11 +132,11 @@ class Callback:
         self._if_redefined("step_begin", run_context)
 
     def on_eval_step_end(self, run_context: RunContext) -> None:
-        """Behind a batch of an evaluation."""
+        """After a batch of an evaluation."""
         self._if_redefined("step_end", run_context)
 
     def on_eval_end(self, run_context: RunContext) -> None:
-        """Behind an evaluation."""
+        """After an evaluation."""
         self._if_redefined("end", run_context)
 
 

@@ -27,11 +27,11 @@ def _as_rank_0(yes: bool) -> bool:
 class CheckpointConfig:
     """When ModelCheckpoint saves and how many files it keeps.
 
-    save_checkpoint_steps: every so many steps; save_checkpoint_seconds: or at the first step behind
-    so many seconds, if it is not 0. keep_checkpoint_max: the oldest files beyond it are removed, 0:
-    none. saved_network: what to save, by default the training cell with optimiser and loss-scale
-    state. append_info: 'epoch_num', 'step_num', or dicts of more to save. Raises ValueError and
-    TypeError for bad values.
+    save_checkpoint_steps: save after this many steps; save_checkpoint_seconds: or at the first
+    step after this many seconds, if it is not 0. keep_checkpoint_max: the oldest files beyond it
+    are removed, 0: none. saved_network: what to save, by default the training cell with optimiser
+    and loss-scale state. append_info: 'epoch_num', 'step_num', or dicts of more to save. Raises
+    ValueError and TypeError for bad values.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class CheckpointConfig:
             keep_checkpoint_max, owner, "keep_checkpoint_max", 0
         )
         if not self.save_checkpoint_steps and not self.save_checkpoint_seconds:
-            raise ValueError(f"{owner}: it would never save{where()}")
+            raise ValueError(f"{owner}: with these settings it would never save{where()}")
         if saved_network is not None and not isinstance(saved_network, Cell):
             raise TypeError(f"{owner}: 'saved_network' must be a Cell{where()}")
         self.saved_network = saved_network

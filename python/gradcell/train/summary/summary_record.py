@@ -30,8 +30,9 @@ _lock = threading.Lock()
 class SummaryRecord:
     """A file of values by step and name, in log_dir, for `tensorboard --logdir`.
 
-    file_prefix, file_suffix: what the file's name begins with and ends in. max_file_size: no more is
-    written behind so many bytes. raise_exception: whether a value that is nan or inf is an error.
+    file_prefix, file_suffix: what the file's name begins with and ends in. max_file_size: nothing
+    more is written after this many bytes. raise_exception: whether a value that is nan or inf is
+    an error.
 
     Usable in a `with` block; close ends the file.
     """

@@ -96,7 +96,7 @@ class Normal(_LocationScale):
 
 
 class LogNormal(Normal):
-    """exp of a normal distribution with mean loc and standard deviation scale. Else as Normal."""
+    """exp of a normal distribution with mean loc and standard deviation scale. Otherwise like Normal."""
 
     _needs = {"scale": "positive"}  # noqa: RUF012
 
@@ -150,7 +150,7 @@ class LogNormal(Normal):
 
 
 class Cauchy(_LocationScale):
-    """The Cauchy distribution, which has no moments. loc, scale: scale positive. Else as Normal."""
+    """The Cauchy distribution, which has no moments. loc, scale: scale positive. Otherwise like Normal."""
 
     _needs = {"scale": "positive"}  # noqa: RUF012
 
@@ -193,7 +193,7 @@ class Cauchy(_LocationScale):
 
 
 class Logistic(_LocationScale):
-    """The logistic distribution. loc, scale: scale positive. Else as Normal."""
+    """The logistic distribution. loc, scale: scale positive. Otherwise like Normal."""
 
     _needs = {"scale": "positive"}  # noqa: RUF012
 
@@ -232,7 +232,7 @@ class Logistic(_LocationScale):
 
 
 class Gumbel(_LocationScale):
-    """The Gumbel distribution of largest values. loc, scale: scale positive. Else as Normal."""
+    """The Gumbel distribution of largest values. loc, scale: scale positive. Otherwise like Normal."""
 
     _needs = {"scale": "positive"}  # noqa: RUF012
 
@@ -278,7 +278,7 @@ class Gumbel(_LocationScale):
 
 class Laplace(_LocationScale):
     """The Laplace distribution: density exp(-|x - mean| / sd) / (2 sd). sd: positive; it is the scale,
-    not the standard deviation, as in MindSpore. Else as Normal.
+    not the standard deviation, as in MindSpore. Otherwise like Normal.
     """
 
     _needs = {"sd": "positive"}  # noqa: RUF012
@@ -333,7 +333,7 @@ class Laplace(_LocationScale):
 
 class HalfNormal(_LocationScale):
     """The upper half of a normal distribution about mean with standard deviation sd. As in MindSpore,
-    the density is 0 below 0, whatever the mean, which should be 0. Else as Normal.
+    the density is 0 below 0, whatever the mean, which should be 0. Otherwise like Normal.
     """
 
     _needs = {"sd": "positive"}  # noqa: RUF012

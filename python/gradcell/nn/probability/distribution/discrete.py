@@ -92,7 +92,7 @@ class Bernoulli(_OfProbabilities):
 
 
 class Geometric(_OfProbabilities):
-    """The number of failures in front of the first success, each trial with probability probs, in (0,
+    """The number of failures before the first success, each trial with probability probs, in (0,
     1]. dtype: of the samples.
     """
 

@@ -28,7 +28,7 @@ class Distribution(Cell):
     by position or name, take the place of the distribution's own. Called with a method's name and
     its arguments, a distribution does the same.
 
-    Raises TypeError for values that are no tensors, ValueError for parameters out of range or
+    Raises TypeError for values that are not tensors, ValueError for parameters out of range or
     missing, NotImplementedError for what a kind does not have.
     """
 
@@ -200,7 +200,7 @@ class Distribution(Cell):
 
     def kl_loss(self, dist: str, *args: Any, **kwargs: Any) -> Tensor:
         """The expected log_prob less that of another distribution: of its kind `dist` and its
-        parameters, by position or by name with _b behind; own parameters may follow."""
+        parameters, by position or by name with the suffix _b; own parameters may follow."""
         other, own = self._both(dist, args, kwargs)
         return self._kl(*own, *other)
 
