@@ -25,6 +25,13 @@ struct ShimIndex {
 alignas(16) static unsigned char gc_tile[256 << 10];
 static const ShimIndex threadIdx{0, 0, 0}, blockIdx{0, 0, 0}, blockDim{1, 1, 1}, gridDim{1, 1, 1};
 inline void __syncthreads() {}
+/// Of a kernel whose text is for whole warps.
+extern "C" int printf(const char*, ...);
+extern "C" void abort();
+inline void shim_needs_warps() {
+  printf("a kernel for whole warps was given one thread\n");
+  abort();
+}
 #else
 extern ShimIndex threadIdx, blockIdx, blockDim, gridDim;
 alignas(16) extern unsigned char gc_tile[256 << 10];

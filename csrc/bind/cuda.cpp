@@ -135,6 +135,9 @@ py::dict listing(const cuda::CudaPlan& plan) {
   return d;
 }
 
+/// What inspection plans for.
+cuda::Target g_target;
+
 }  // namespace
 
 void bind_cuda(py::module_& m) {
@@ -146,7 +149,8 @@ void bind_cuda(py::module_& m) {
   m.def(
       "cuda_plan", in_trace(+[](Trace& t, const std::vector<TensorPtr>& outputs) {
         Trace::Work work = t.work(nodes(t, outputs));
-        cuda::CudaPlan plan = cuda::make_cuda_plan(t.graph, work.live, work.roots, t.cuts());
+        cuda::CudaPlan plan =
+            cuda::make_cuda_plan(t.graph, work.live, work.roots, t.cuts(), g_target);
         py::dict d = listing(plan);
         py::list values, constants;
         for (const Array& a : work.inputs) values.append(view(a));
@@ -200,6 +204,14 @@ void bind_cuda(py::module_& m) {
         clear_plan_cache();
       },
       "Whether float32 products on a GPU may be computed in TF32.");
+  m.def(
+      "plan_for_cuda",
+      [](int capability, size_t shared_bytes) { g_target = {capability, shared_bytes}; },
+      py::arg("capability") = cuda::Target{}.capability,
+      py::arg("shared_bytes") = cuda::Target{}.shared_bytes,
+      "Which GPU cuda_plan() plans for: its compute capability (90: sm_90), and the bytes of "
+      "shared "
+      "memory that a block can have.");
   m.def("look_for_written_attention", look_for_written_attention, py::arg("wanted"),
         "Whether softmax(q k') v becomes attention's op, as on a CPU; returns whether it did.");
   m.def(

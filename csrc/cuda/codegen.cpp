@@ -3,6 +3,7 @@
 #include <atomic>
 #include <map>
 
+#include "cuda/fuse/attention_tiles.h"
 #include "cuda/fuse/costs.h"
 #include "cuda/fuse/epilogues.h"
 #include "cuda/fuse/narrow_products.h"
@@ -21,7 +22,8 @@ namespace gradcell::cuda {
 
 namespace {
 
-/// The text of math/scalar.h, prelude.cuh and tensor_cores.cuh, embedded by the build.
+/// The text of math/scalar.h, prelude.cuh, tensor_cores.cuh and attention.cuh, embedded by the
+/// build.
 constexpr const char* kScalarText =
 #include "cuda_scalar.inc"
     ;
@@ -31,12 +33,16 @@ constexpr const char* kPreludeText =
 constexpr const char* kTensorCoresText =
 #include "cuda_tensor_cores.inc"
     ;
+constexpr const char* kAttentionText =
+#include "cuda_attention.inc"
+    ;
 
 std::atomic<bool> g_allow_tf32{false};
 
 std::string prelude_text(bool wide) {
   std::string text = wide ? "typedef long long gc_index;\n" : "typedef int gc_index;\n";
-  return text + "typedef long long gc_long;\n" + kScalarText + kPreludeText + kTensorCoresText;
+  return text + "typedef long long gc_long;\n" + kScalarText + kPreludeText + kTensorCoresText +
+         kAttentionText;
 }
 
 /// Element numbers from here on, with what a grid may add to them, need 64 bits.
@@ -88,12 +94,12 @@ struct Scheme {
   double cost = 0;
 };
 
-Scheme scheme_of(PlanGraph graph) {
+Scheme scheme_of(PlanGraph graph, const Target& target) {
   Scheme s;
   s.graph = std::move(graph);
   const Graph& g = s.graph.graph;
   s.tiles = find_tile_regions(s.graph);
-  s.fusion = fuse(g, s.graph.roots, s.tiles);
+  s.fusion = fuse(g, s.graph.roots, s.tiles, target);
   s.sums = sums_of_products(g, s.graph.roots, s.fusion);
   std::vector<NodeId> fixed;
   for (const auto& [sum, of] : s.sums) fixed.push_back(of.bias != kNoNode ? of.bias : of.matrix);
@@ -118,15 +124,15 @@ Scheme scheme_of(PlanGraph graph) {
 }
 
 /// The cheapest scheme of all ways in which products by a column or two can be computed.
-Scheme cheapest_scheme(PlanGraph graph) {
-  Scheme first = scheme_of(std::move(graph)), best;
+Scheme cheapest_scheme(PlanGraph graph, const Target& target) {
+  Scheme first = scheme_of(std::move(graph), target), best;
   best.cost = first.cost;
   const NarrowWays all = narrow_ways(first.graph.graph, first.tiles);
   for (const NarrowWays ways : {NarrowWays{true, false}, {false, true}, {true, true}}) {
     if (ways.along > all.along || ways.over > all.over) continue;
     auto rewritten = without_narrow_products(first.graph, first.tiles, ways);
     if (!rewritten) continue;
-    Scheme other = scheme_of(*std::move(rewritten));
+    Scheme other = scheme_of(*std::move(rewritten), target);
     if (other.cost < best.cost) best = std::move(other);
   }
   return best.cost < first.cost ? std::move(best) : std::move(first);
@@ -134,8 +140,9 @@ Scheme cheapest_scheme(PlanGraph graph) {
 
 class CudaPlanner {
  public:
-  CudaPlanner(PlanGraph c, Module& module, bool wide)
-      : scheme_(cheapest_scheme(std::move(c))),
+  CudaPlanner(PlanGraph c, Module& module, bool wide, const Target& target)
+      : target_(target),
+        scheme_(cheapest_scheme(std::move(c), target)),
         c_(scheme_.graph),
         module_(module),
         g_(c_.graph),
@@ -157,6 +164,12 @@ class CudaPlanner {
       const NodeId first = group[0];
       for (NodeId id : group) reduced_with_[id] = first;
       reductions_[first] = std::move(group);
+    }
+    for (const std::vector<NodeId>& group : sums_to_join(g_, f_.storage, target_)) {
+      std::map<int32_t, std::vector<NodeId>> parts;  // by stage
+      for (NodeId id : group) parts[f_.node[id].stage].push_back(id);
+      for (const auto& [stage, ids] : parts)
+        for (NodeId id : ids) attended_with_[id] = ids;
     }
     for (int32_t stage = 0; stage < f_.stage_count; ++stage) make_stage(stage);
     place_temporaries(join_products(plan_));
@@ -271,7 +284,7 @@ class CudaPlanner {
   void make_loop(const std::vector<NodeId>& results) {
     FramedLoop framed = frame_loop(g_, results);
     PlanGraph graph = plan_graph(framed.body, framed.live, framed.roots, {}, true);
-    CudaPlan body = CudaPlanner(std::move(graph), module_, in_.wide).run();
+    CudaPlan body = CudaPlanner(std::move(graph), module_, in_.wide, target_).run();
     require(body.constants.empty(), ErrorKind::Runtime, "planning: constants in a loop's body");
     Step step;
     step.loop = static_cast<int>(plan_.loops.size());
@@ -291,6 +304,13 @@ class CudaPlanner {
     for (NodeId id : results) loop.writes.push_back(buffer_of_[id]);
     loop.state = temporary(own), loop.arena = temporary(arena);
     plan_.steps.push_back(std::move(step));
+  }
+
+  /// A sum of attention's family, and those that its kernel computes too.
+  void make_attention(NodeId id) {
+    const auto with = attended_with_.find(id);
+    if (with == attended_with_.end()) return add(write_attention(in_, id));
+    if (id == with->second[0]) add(write_attention_cores(in_, with->second));
   }
 
   /// A product, or a sum that its product writes.
@@ -452,6 +472,7 @@ class CudaPlanner {
     plan_.arena_bytes = arena.size();
   }
 
+  const Target target_;
   Scheme scheme_;
   const PlanGraph& c_;
   Module& module_;
@@ -465,8 +486,9 @@ class CudaPlanner {
   std::vector<BufferId> buffer_of_;
   std::vector<int> constant_of_;
   Segments segments_;
-  std::map<NodeId, NodeId> reduced_with_;             ///< the first of those of one launch
-  std::map<NodeId, std::vector<NodeId>> reductions_;  ///< by the first
+  std::map<NodeId, NodeId> reduced_with_;                ///< the first of those of one launch
+  std::map<NodeId, std::vector<NodeId>> reductions_;     ///< by the first
+  std::map<NodeId, std::vector<NodeId>> attended_with_;  ///< sums of one kernel, by each
 };
 
 }  // namespace
@@ -492,11 +514,11 @@ void allow_tf32(bool allowed) { g_allow_tf32 = allowed; }
 bool tf32_allowed() { return g_allow_tf32; }
 
 CudaPlan make_cuda_plan(const Graph& g, std::span<const NodeId> live, std::span<const NodeId> roots,
-                        std::span<const NodeId> cuts) {
+                        std::span<const NodeId> cuts, const Target& target) {
   PlanGraph graph = plan_graph(g, live, roots, cuts, true);
   const bool wide = is_wide(graph.graph);
   Module module;
-  CudaPlan plan = CudaPlanner(std::move(graph), module, wide).run();
+  CudaPlan plan = CudaPlanner(std::move(graph), module, wide, target).run();
   plan.kernels = std::move(module.kernels);
   plan.uses_status = module.uses_status;
   plan.prelude = prelude_text(wide);

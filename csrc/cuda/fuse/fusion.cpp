@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/union_find.h"
+#include "cuda/fuse/attention_tiles.h"
 #include "cuda/fuse/far_reads.h"
 #include "cuda/fuse/product_stages.h"
 #include "ops/ops.h"
@@ -120,11 +121,12 @@ RowSet kept_rows(const Graph& g, NodeId id, int k) {
 class Fuser {
  public:
   Fuser(const Graph& g, std::span<const NodeId> roots, const TileRegions& tiles,
-        std::vector<uint8_t> cut)
+        const Target& target, std::vector<uint8_t> cut)
       : g_(g),
         n_(g.size()),
         roots_(roots),
         tiles_(tiles),
+        target_(target),
         cut_(std::move(cut)),
         uses_(n_, 0),
         sets_(n_),
@@ -305,10 +307,24 @@ class Fuser {
     }
   }
 
-  /// Products that can be one wait for the last of them.
+  /// Products that can be one wait for the last of them, and sums over the same scores: where both
+  /// would wait in a circle, these alone.
   void wait_for_each_other() {
     if (!tiles_.all.empty() || !g_.effects().empty()) return;
-    const auto groups = products_to_join(g_, roots_, f_);
+    const auto products = products_to_join(g_, roots_, f_);
+    auto all = sums_to_join(g_, f_.storage, target_);
+    const size_t sums = all.size();
+    all.insert(all.end(), products.begin(), products.end());
+    if (wait(all)) return;
+    require(sums > 0, ErrorKind::Runtime, "planning: products wait in a circle");
+    std::ranges::fill(least_, 0);
+    all.resize(sums);
+    require(wait(all), ErrorKind::Runtime, "planning: sums of attention wait in a circle");
+  }
+
+  /// False: in a circle.
+  bool wait(std::span<const std::vector<NodeId>> groups) {
+    find_stages();
     for (size_t round = 0;; ++round) {
       bool waits = false;
       for (const std::vector<NodeId>& group : groups) {
@@ -317,8 +333,8 @@ class Fuser {
         for (NodeId id : group)
           if (f_.node[id].stage < last) least_[id] = last, waits = true;
       }
-      if (!waits) return;
-      require(round <= groups.size(), ErrorKind::Runtime, "planning: products wait in a circle");
+      if (!waits) return true;
+      if (round > groups.size()) return false;
       find_stages();
     }
   }
@@ -399,6 +415,7 @@ class Fuser {
   size_t n_;
   std::span<const NodeId> roots_;
   const TileRegions& tiles_;
+  const Target& target_;
   std::vector<uint8_t> cut_;
   Fusion f_;
   std::vector<int> uses_;
@@ -443,10 +460,11 @@ int64_t trailing_reduction(const Graph& g, NodeId id) {
   return k;
 }
 
-Fusion fuse(const Graph& g, std::span<const NodeId> roots, const TileRegions& tiles) {
-  Fusion all = Fuser(g, roots, tiles, {}).run();
+Fusion fuse(const Graph& g, std::span<const NodeId> roots, const TileRegions& tiles,
+            const Target& target) {
+  Fusion all = Fuser(g, roots, tiles, target, {}).run();
   const std::vector<uint8_t> before = transposed_before(g, all);
-  return before.empty() ? std::move(all) : Fuser(g, roots, tiles, before).run();
+  return before.empty() ? std::move(all) : Fuser(g, roots, tiles, target, before).run();
 }
 
 }  // namespace gradcell::cuda

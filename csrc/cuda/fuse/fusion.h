@@ -10,6 +10,8 @@
 
 namespace gradcell::cuda {
 
+struct Target;
+
 enum class Role : uint8_t {
   Source,     ///< a leaf or a constant
   View,       ///< a reshape: another node's elements
@@ -36,7 +38,8 @@ struct Fusion {
   int32_t stage_count = 0;
 };
 
-Fusion fuse(const Graph& g, std::span<const NodeId> roots, const TileRegions& tiles);
+Fusion fuse(const Graph& g, std::span<const NodeId> roots, const TileRegions& tiles,
+            const Target& target);
 
 /// How many terms an element of a product has, if they are so few that it is written out, as an
 /// elementwise op of its operands' rows and columns; else 0.

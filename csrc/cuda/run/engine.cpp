@@ -174,7 +174,7 @@ void Launcher::fit_rows(CudaPlan& plan) {
   const Driver& driver = Driver::get();
   for (Loop& l : plan.loops) fit_rows(l.body);
   for (Step& s : plan.steps) {
-    if (s.shared_row_bytes == 0) continue;
+    if (s.shared_row_bytes == 0 && s.shared_bytes == 0) continue;
     const size_t room = device_.shared_bytes() - kOwnShared;
     while (s.block_x > 1 && s.dynamic_bytes() > room) s.block_x /= 2;
     require(s.dynamic_bytes() <= room, ErrorKind::Runtime, "the GPU ", device_.name(), " has ",

@@ -95,6 +95,9 @@ bool sorts_updates(const Graph& g, NodeId id);
 std::vector<size_t> updates_memory(const WriterInputs& in, NodeId id);
 std::vector<Written> write_updates(const WriterInputs& in, NodeId id,
                                    std::span<const BufferId> temporaries);
+/// One of attention's sums; several by tensor cores (fuse/attention_tiles.h).
+Written write_attention(const WriterInputs& in, NodeId id);
+Written write_attention_cores(const WriterInputs& in, std::span<const NodeId> sums);
 /// Adds a bias to the rows of what is in the sum's buffer.
 Written write_bias(const WriterInputs& in, NodeId sum, NodeId bias);
 Written write_integer_product(const WriterInputs& in, NodeId id);

@@ -83,7 +83,10 @@ def test_sums_are_what_all_scores_in_memory_give(name: str, batch: Batch) -> Non
         want = [y.asnumpy() for y in fn(*map(Tensor, arguments))]
     else:
         want = [reference(*arguments)]
-    for threads, grid in (((1, 1), 1), ((8, 1), 3), ((64, 1), 2), (None, 2)):
+    ways: list[Any] = [(None, 2)]
+    if any("gc_square" in text for _, text in batch.plans[number].kernels):
+        ways += [((1, 1), 1), ((8, 1), 3), ((64, 1), 2)]
+    for threads, grid in ways:
         got = batch.run(number, threads=threads, grid=grid)[: len(want)]
         for g, w in zip(got, want, strict=True):
             finite = w[np.isfinite(w)].astype(np.float64)
@@ -111,9 +114,9 @@ def test_nothing_of_the_scores_size_is_in_memory() -> None:
         return gc.grad(attended)(x)
 
     plan = cuda.plan_of(slopes, x)
-    assert sum("attention" in s["kernel"] for s in plan.steps if "kernel" in s) == 5
+    assert sum("attention" in s["kernel"] for s in plan.steps if "kernel" in s) == 3
     assert plan.raw["arena_bytes"] < 10e6  # scores of a head have 64 MB
-    heads = 2 * 4096 // 32
+    heads = 2 * 4096 // 64
     assert all(s["grid"] == heads for s in plan.steps if "attention" in s.get("kernel", ""))
 
 

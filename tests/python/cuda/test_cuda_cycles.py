@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import pathlib
-import shutil
 import subprocess
 import sys
 from typing import Any
 
 import pytest
 from cuda_emulation import Nvrtc
+from disassembly import disassembler
 from network_cases import burgers_step
 
 from gradcell import _core, cuda
@@ -19,15 +18,6 @@ from gradcell import _core, cuda
 TOOL = pathlib.Path(__file__).resolve().parents[3] / "tools" / "sass_cycles.py"
 #: The kernel's first parameter in the constant bank of sm_90.
 PARAMETERS = 0x210
-
-
-def disassembler() -> str:
-    folders = [os.environ.get("CUDA_BIN", ""), *sys.path]
-    places = [f"{f}/nvidia/cu13/bin/nvdisasm" for f in folders] + [f"{folders[0]}/nvdisasm"]
-    found = next((p for p in places if os.access(p, os.X_OK)), None) or shutil.which("nvdisasm")
-    if not found:
-        pytest.skip("nvdisasm is not here (pip install nvidia-cuda-nvdisasm, or name $CUDA_BIN)")
-    return found
 
 
 def model(layers: list[int], rows: int, tmp_path: pathlib.Path) -> Any:

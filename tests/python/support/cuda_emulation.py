@@ -155,6 +155,10 @@ class Kernels:
                     self.texts.append(bare.replace(" @(", f" kernel_{seen[bare]}("))
                 self.number[i, name] = seen[bare]
 
+    def needs_warps(self, plan: int, name: str) -> bool:
+        """Whether a kernel is right for its own block only."""
+        return "GC_NEEDS_WARPS" in self.texts[self.number[plan, name]]
+
     def source(self, begin: int = 0, end: int | None = None) -> str:
         """The module that holds some of the kernels."""
         return module(self.prelude, self.texts[begin:end])
@@ -345,7 +349,7 @@ class Batch:
         kernel = f"run_{self.kernels.number[how.number, step['kernel']]}"
         threads, grid = how.threads, how.grid
         fixed, row = step["shared"]
-        if threads is None:
+        if threads is None or self.kernels.needs_warps(how.number, step["kernel"]):
             threads, grid = block_of(step), min(grid, step["grid"])
         elif step["block"][1] == 1:
             threads = (min(threads[0] * threads[1], step["block"][0]), 1)

@@ -1,0 +1,273 @@
+// Attention by tensor cores: a block of 8 warps takes 64 rows of the result through the other rows,
+// 64 at a time. Text for NVRTC, behind tensor_cores.cuh.
+//
+// Warp w has the 16 rows from 16 (w % 4) on, and of each 64 others the half w / 4; what the two
+// halves come to is put together at the end. Scores stay in registers: lane l = 4 q + t has of its
+// warp's 16 x 32 the rows q and q + 8 and, of each 8 columns, 2 t and 2 t + 1, as results of an mma
+// lie. A sum over columns takes them as its left factor where they are: in which order terms are
+// taken is free, and a lane's are columns 2 t and 2 t + 1 there.
+//
+// In shared memory a row of K elements is `gc_pitch` long, an odd multiple of four words, so that
+// lanes which read the same place of 8 rows, or 8 places of every second row, use different banks.
+
+namespace gradcell {
+namespace scalar {
+
+#ifdef SHIM_SINGLE
+#define GC_NEEDS_WARPS() shim_needs_warps()
+#else
+#define GC_NEEDS_WARPS()
+#endif
+
+struct gc_scores {
+  float at[4][4];
+};
+
+template <class T>
+__device__ constexpr int gc_padded(int k) {
+  return sizeof(T) == 4 ? (k + 7) / 8 * 8 : (k + 15) / 16 * 16;
+}
+template <class T>
+__device__ constexpr int gc_pitch(int k) {
+  return gc_padded<T>(k) + 16 / (int)sizeof(T);
+}
+
+// Of the block's 64 rows, and of 64 others, which the thread's place e of part p is.
+GRADCELL_DEVICE int gc_warp_row(int e) {
+  return gc_thread() / 32 % 4 * 16 + gc_thread() % 32 / 4 + e / 2 * 8;
+}
+GRADCELL_DEVICE int gc_warp_other(int p, int e) {
+  return gc_thread() / 128 * 32 + 8 * p + gc_thread() % 4 * 2 + e % 2;
+}
+
+// 64 rows of K elements from `first` on; 0 beyond the last.
+template <int K, class T>
+GRADCELL_DEVICE void gc_stage_rows(T* to, const T* from, gc_index stride, gc_index first,
+                                   gc_index rows, bool packs) {
+  constexpr int pitch = gc_pitch<T>(K), wide = gc_padded<T>(K);
+  if (K % 4 == 0 && packs) {
+    for (int i = gc_thread(); i < 16 * wide; i += gc_threads()) {
+      const int r = i / (wide / 4), f = i % (wide / 4);
+      gc_pack<T> v = {};
+      if (first + r < rows && 4 * f < K) v = gc_load(from + (first + r) * stride, f);
+      gc_store(to + r * pitch, f, v);
+    }
+    return;
+  }
+  for (int i = gc_thread(); i < 64 * wide; i += gc_threads()) {
+    const int r = i / wide, f = i % wide;
+    to[r * pitch + f] = first + r < rows && f < K ? from[(first + r) * stride + f] : T(0);
+  }
+}
+
+// What a lane has of 16 rows, and of 8, from place k on: of floats the terms t and t + 4, of halves
+// 2 t, 2 t + 1 and those 8 later.
+template <class Kind, int pitch, class T>
+GRADCELL_DEVICE typename Kind::Left gc_left_at(const T* row, int k) {
+  const int t = gc_thread() % 4;
+  if constexpr (sizeof(T) == 4) {
+    float x[2][2];
+#pragma unroll
+    for (int i = 0; i < 4; ++i) x[i % 2][i / 2] = row[i % 2 * 8 * pitch + k + t + i / 2 * 4];
+    return Kind::left(x);
+  } else {
+    typename Kind::Left a;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const gc_some<T, 2> x =
+          *reinterpret_cast<const gc_some<T, 2>*>(row + i % 2 * 8 * pitch + k + 2 * t + i / 2 * 8);
+      a.at[i] = Kind::pair(x.at[0], x.at[1]);
+    }
+    return a;
+  }
+}
+template <class Kind, class T>
+GRADCELL_DEVICE typename Kind::Right gc_right_at(const T* row, int k) {
+  const int t = gc_thread() % 4;
+  if constexpr (sizeof(T) == 4) {
+    const float x[2] = {row[k + t], row[k + t + 4]};
+    return Kind::right(x);
+  } else {
+    typename Kind::Right b;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const gc_some<T, 2> x = *reinterpret_cast<const gc_some<T, 2>*>(row + k + 2 * t + i * 8);
+      b.at[i] = Kind::pair(x.at[0], x.at[1]);
+    }
+    return b;
+  }
+}
+
+// Products of the warp's rows of K elements and its 32 others, by multiply-adds.
+template <class Type, int K, class T>
+__device__ __noinline__ gc_scores gc_dots_exactly(const T* a, const T* b) {
+  constexpr int pitch = gc_pitch<T>(K);
+  gc_scores s = {};
+#pragma unroll 1
+  for (int k = 0; k < K; ++k)
+#pragma unroll
+    for (int p = 0; p < 4; ++p)
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        s.at[p][e] = gc_fma(Type::decoded(a[gc_warp_row(e) * pitch + k]),
+                            Type::decoded(b[gc_warp_other(p, e) * pitch + k]), s.at[p][e]);
+  return s;
+}
+// The same by tensor cores. What may be infinite or no number is left to multiply-adds.
+template <class Kind, int K, class T>
+GRADCELL_DEVICE gc_scores gc_dots_warp(const T* a, const T* b) {
+  if constexpr (Kind::there) {
+    constexpr int pitch = gc_pitch<T>(K);
+    const T* const left = a + gc_warp_row(0) * pitch;
+    const T* const right = b + (gc_thread() / 128 * 32 + gc_thread() % 32 / 4) * pitch;
+    gc_scores s = {};
+#pragma unroll(K > 64 ? 1 : 2)
+    for (int k = 0; k < K; k += 4 * Kind::slots) {
+      const typename Kind::Left x = gc_left_at<Kind, pitch>(left, k);
+#pragma unroll
+      for (int p = 0; p < 4; ++p)
+        Kind::add(s.at[p], x, gc_right_at<Kind>(right + 8 * p * pitch, k));
+    }
+    bool ordinary = true;
+#pragma unroll
+    for (int i = 0; i < 16; ++i) ordinary &= gc_ordinary(s.at[i / 4][i % 4]);
+    if (__all_sync(0xffffffffu, ordinary)) return s;
+  }
+  return gc_dots_exactly<Kind, K>(a, b);
+}
+
+// The columns f and f + 1, f = 8 n + 2 t, of the sums of the warp's 32 others, by multiply-adds.
+template <class Type, int pitch, class T>
+__device__ __noinline__ gc_sums<float, 4> gc_add_exactly(gc_scores w, const T* c, int n) {
+  gc_sums<float, 4> d = {};
+  const int t = gc_thread() % 4;
+#pragma unroll 1
+  for (int far = 0; far < 4; ++far)
+#pragma unroll
+    for (int i = 0; i < 16; ++i) {
+      const int p = i / 4, u = i / 2 % 2, s = i % 2;
+      const float weight = gc_shuffle(w.at[p][2 * u + s], far);
+      const T* const row = c + (gc_thread() / 128 * 32 + 8 * p + 2 * (t ^ far) + s) * pitch;
+#pragma unroll
+      for (int e = 0; e < 2; ++e)
+        d.at[2 * u + e] =
+            gc_fma(weight, float(Type::decoded(row[8 * n + 2 * t + e])), d.at[2 * u + e]);
+    }
+  return d;
+}
+// sum += the warp's weights times its 32 others' rows of K elements, which are stored as Type says.
+template <class Kind, class Type, int K, int parts, class T>
+GRADCELL_DEVICE void gc_add_warp(float (&sum)[parts][4], const gc_scores& w, const T* c) {
+  constexpr int pitch = gc_pitch<T>(K);
+  typename Kind::Left left[4];
+  if constexpr (Kind::there) {
+#pragma unroll
+    for (int p = 0; p < 4; ++p) {
+      float x[2][2];
+#pragma unroll
+      for (int e = 0; e < 4; ++e) x[e / 2][e % 2] = w.at[p][e];
+      left[p] = Kind::left(x);
+    }
+  }
+#pragma unroll
+  for (int n = 0; n < parts; ++n) {
+    float d[4] = {};
+    bool ordinary = Kind::there;
+    if constexpr (Kind::there) {
+#pragma unroll
+      for (int p = 0; p < 4; ++p) {
+        float x[2];
+#pragma unroll
+        for (int s = 0; s < 2; ++s)
+          x[s] = Type::decoded(c[gc_warp_other(p, s) * pitch + 8 * n + gc_thread() % 32 / 4]);
+        Kind::add(d, left[p], Kind::right(x));
+      }
+#pragma unroll
+      for (int e = 0; e < 4; ++e) ordinary &= gc_ordinary(d[e]);
+    }
+    if (!__all_sync(0xffffffffu, ordinary)) {
+      const gc_sums<float, 4> exact = gc_add_exactly<Type, pitch>(w, c, n);
+#pragma unroll
+      for (int e = 0; e < 4; ++e) d[e] = exact.at[e];
+    }
+#pragma unroll
+    for (int e = 0; e < 4; ++e) sum[n][e] += d[e];
+  }
+}
+
+// Scores become exponentials of what they are above the largest so far of their row; what there was
+// by then counts `scale` times.
+GRADCELL_DEVICE void gc_raise(gc_scores& s, float (&most)[2], float (&total)[2],
+                              float (&scale)[2]) {
+#pragma unroll
+  for (int u = 0; u < 2; ++u) {
+    float m = most[u], sum = 0;
+#pragma unroll
+    for (int i = 0; i < 8; ++i) m = maximum(m, s.at[i / 2][2 * u + i % 2]);
+    m = maximum(m, gc_shuffle(m, 1));
+    m = maximum(m, gc_shuffle(m, 2));
+    const bool none = m == gc_limits<float>::low();
+    scale[u] = none ? 1.0f : exp(most[u] - m);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      float& x = s.at[i / 2][2 * u + i % 2];
+      x = none ? 0.0f : exp(x - m);
+      sum += x;
+    }
+    total[u] = total[u] * scale[u] + sum;
+    most[u] = m;
+  }
+}
+template <int parts>
+GRADCELL_DEVICE void gc_scale(float (&sum)[parts][4], const float (&scale)[2]) {
+#pragma unroll
+  for (int i = 0; i < 4 * parts; ++i) sum[i / 4][i % 4] *= scale[i % 4 / 2];
+}
+
+// What a thread of the second half has found, and the first takes: `to` is its own place of 128.
+template <int parts>
+GRADCELL_DEVICE void gc_give(float*& to, const float (&sum)[parts][4]) {
+#pragma unroll
+  for (int i = 0; i < 4 * parts; ++i) to[128 * i] = sum[i / 4][i % 4];
+  to += 512 * parts;
+}
+template <int parts>
+GRADCELL_DEVICE void gc_take(float*& from, float (&sum)[parts][4], const float (&own)[2],
+                             const float (&other)[2]) {
+#pragma unroll
+  for (int i = 0; i < 4 * parts; ++i) {
+    float& s = sum[i / 4][i % 4];
+    s = s * own[i % 4 / 2] + from[128 * i] * other[i % 4 / 2];
+  }
+  from += 512 * parts;
+}
+GRADCELL_DEVICE void gc_give_totals(float*& to, const float (&most)[2], const float (&total)[2]) {
+#pragma unroll
+  for (int u = 0; u < 2; ++u) to[128 * u] = most[u], to[256 + 128 * u] = total[u];
+  to += 512;
+}
+// The halves' scales: each counts by how far its largest score is below both's.
+GRADCELL_DEVICE void gc_take_totals(float*& from, float (&most)[2], float (&total)[2],
+                                    float (&own)[2], float (&other)[2]) {
+#pragma unroll
+  for (int u = 0; u < 2; ++u) {
+    const float there = from[128 * u], m = maximum(most[u], there);
+    const bool none = m == gc_limits<float>::low();
+    own[u] = none ? 1.0f : exp(most[u] - m);
+    other[u] = none ? 1.0f : exp(there - m);
+    total[u] = total[u] * own[u] + from[256 + 128 * u] * other[u];
+    most[u] = m;
+  }
+  from += 512;
+}
+// Over the four lanes that have a row.
+GRADCELL_DEVICE void gc_over_quad(float (&total)[2]) {
+#pragma unroll
+  for (int u = 0; u < 2; ++u) {
+    total[u] += gc_shuffle(total[u], 1);
+    total[u] += gc_shuffle(total[u], 2);
+  }
+}
+
+}  // namespace scalar
+}  // namespace gradcell

@@ -1,0 +1,140 @@
+// What kernels of attention's sums (ops/combining/attention.h) have in common: where heads and rows
+// lie, which rows see which, what dropout keeps.
+#pragma once
+
+#include <bit>
+#include <cstdio>
+
+#include "cuda/write/single_node_writer.h"
+#include "ops/combining/attention.h"
+
+namespace gradcell::cuda {
+
+class AttentionText : protected AloneWriter {
+ public:
+  /// `side`: rows of a block.
+  AttentionText(const WriterInputs& in, NodeId id, int64_t side)
+      : AloneWriter(in, id),
+        op_(g_[id].op),
+        a_(attributes<AttentionAttributes>(g_, id)),
+        at_(attention_inputs(op_, a_)),
+        by_keys_(attention_by_keys(op_)),
+        side_(side) {
+    require(!a_.written, ErrorKind::NotImplemented, info(op_).name,
+            " as it was written of a softmax has no kernel for a GPU");
+    const Dims q = outside(node(0)), k = outside(node(1));
+    rank_ = q.size();
+    lead_ = Dims(q.begin(), q.end() - 2);
+    heads_ = product(q, 0, rank_ - 2);
+    queries_ = q[rank_ - 2], keys_ = k[rank_ - 2];
+    type_ = type_name(compute_type(dtype_));
+  }
+
+ protected:
+  NodeId node(int k) const { return g_.input(id_, k); }
+  /// [..., heads, rows, features]
+  Dims outside(NodeId x) const { return heads_outside(g_.dims(x), a_.inside); }
+  int64_t rows() const { return by_keys_ ? keys_ : queries_; }
+  int64_t inner() const { return by_keys_ ? queries_ : keys_; }
+
+  /// How many queries see how many keys, but for what a mask hides.
+  int64_t pairs() const {
+    int64_t n = 0;
+    for (int64_t m = 0; m < queries_; ++m)
+      n += std::max<int64_t>(0, std::min(keys_, m + std::min(a_.ahead, keys_) + 1) -
+                                    std::max<int64_t>(0, m - std::min(a_.behind, queries_)));
+    return n * heads_;
+  }
+
+  /// Where a head's elements of so many rows of `features` begin, and how far its rows are apart.
+  std::pair<std::string, std::string> head_of(int64_t rows, int64_t features) {
+    const std::string row = size(features);
+    if (!a_.inside) return {"head * " + size(rows) + " * " + row, row};
+    const std::string heads = size(lead_.back());
+    return {"(head / " + heads + " * " + size(rows) + " * " + heads + " + head % " + heads +
+                ") * " + row,
+            heads + " * " + row};
+  }
+
+  /// A pointer to the head's elements of a node; returns how far its rows are apart.
+  std::string head_pointer(const std::string& name, NodeId x) {
+    const Dims dims = outside(x);
+    const auto [first, stride] = head_of(dims[rank_ - 2], dims.back());
+    line("const " + std::string(stored_type(g_.dtype(x))) + "* const " + name + " = " +
+         reads(f_.storage[x]) + " + " + first + ";");
+    return stride;
+  }
+  void mask_pointer() {
+    if (at_.mask < 0) return;
+    const Dims& dims = g_.dims(node(at_.mask));
+    View heads{lead_, row_major(dims), 0};
+    heads.strides.resize(rank_ - 2);
+    for (size_t k = 0; k + 2 < rank_; ++k)
+      if (dims[k] == 1) heads.strides[k] = 0;
+    const std::string first = Writer::place_in(heads, 0, rank_ - 2, "head", 0);
+    line(str("const ", stored_type(g_.dtype(node(at_.mask))),
+             "* const mask = ", reads(f_.storage[node(at_.mask)]), " + ", first, ";"));
+  }
+
+  /// Which rows see which, and `hidden`: whether a score is none, after its mask.
+  void bounds() {
+    const int64_t far = std::max(queries_, keys_);
+    auto least = [&](int64_t n) { return std::clamp(n, -far, far); };
+    const int64_t behind = least(a_.behind), ahead = least(a_.ahead);
+    auto shifted = [&](const std::string& from, int64_t by) {
+      return by == 0 ? from : by > 0 ? from + " + " + size(by) : from + " - " + size(-by);
+    };
+    const std::string n = size(inner()), none = "-gc_limits<" + type_ + ">::high()";
+    line("const gc_index first = gc_later(0, " + shifted("top", by_keys_ ? -ahead : -behind) +
+         ");");
+    line("const gc_index end = gc_sooner(" + n + ", " +
+         shifted(str("top + ", side_), by_keys_ ? behind : ahead) + ");");
+    const std::string m = by_keys_ ? "j" : "i", key = by_keys_ ? "i" : "j";
+    line("auto hidden = [&](gc_index i, gc_index j, " + type_ + "& s) {");
+    line("  if (i >= " + size(rows()) + " || j >= " + n + ") return true;");
+    if (behind < far || ahead < far)
+      line("  if (" + key + " - " + m + " > " + signed_size(ahead) + " || " + m + " - " + key +
+           " > " + signed_size(behind) + ") return true;");
+    if (at_.mask >= 0) {
+      const Dims& dims = g_.dims(node(at_.mask));
+      const std::string place =
+          "mask[" + (dims[rank_ - 2] == 1 ? "" : m + " * " + size(keys_) + " + ") + key + "]";
+      const DType t = g_.dtype(node(at_.mask));
+      line(t == DType::Bool ? "  if (" + place + ") return true;"
+                            : "  s += " + decoded(t, place) + ";");
+    }
+    line("  return s == " + none + ";");
+    line("};");
+  }
+  std::string signed_size(int64_t n) { return n < 0 ? "-" + size(-n) : size(n); }
+
+  /// Whether dropout keeps the score of i and j, and what it then multiplies with.
+  struct Kept {
+    std::string condition, factor;
+  };
+  Kept kept() {
+    const std::string m = by_keys_ ? "j" : "i", n = by_keys_ ? "i" : "j";
+    const NodeId state = f_.storage[node(at_.state)];
+    const double keep = std::bit_cast<double>(a_.keep);
+    char literals[2][40];
+    std::snprintf(literals[0], 40, "%.9g", static_cast<double>(static_cast<float>(keep)));
+    std::snprintf(literals[1], 40, "%.17g", 1 / keep);
+    const std::string key = value(state, flat("0")), offset = value(state, flat("1"));
+    return {"gc_uniform(" + key + ", " + offset + ", ((gc_long)(head % " + size(a_.period) +
+                ") * " + size(queries_) + " + " + m + ") * " + size(keys_) + " + " + n +
+                ") < float(" + literals[0] + ")",
+            type_ + "(" + literals[1] + ")"};
+  }
+
+  const Op op_;
+  const AttentionAttributes a_;
+  const AttentionInputs at_;
+  const bool by_keys_;  ///< the result's rows are keys
+  const int64_t side_;
+  size_t rank_ = 0;
+  Dims lead_;
+  int64_t heads_ = 0, queries_ = 0, keys_ = 0;
+  std::string type_;
+};
+
+}  // namespace gradcell::cuda
