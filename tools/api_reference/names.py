@@ -25,7 +25,7 @@ NAMESPACES = (
     "gradcell.dataset", "gradcell.dataset.transforms", "gradcell.dataset.vision",
     "gradcell.dataset.text", "gradcell.dataset.config", "gradcell.common", "gradcell.common.initializer",
     "gradcell.nn.metrics", "gradcell.nn.optim", "gradcell.nn.wrap",
-    "gradcell.nn.probability.distribution", "gradcell.train.callback", "gradcell.train.summary",
+    "gradcell.nn.probability.distribution", "gradcell.nn.probability.bijector", "gradcell.train.callback", "gradcell.train.summary",
     "gradcell.scipy.optimize", "gradcell.scipy.linalg", "gradcell.communication", "gradcell.parallel",
     "gradcell.cuda", "gradcell.runtime", "gradcell.profiler", "gradcell.boost", "gradcell.mindrecord",
     "gradcell.log", "gradcell.numpy", "gradcell.mint", "gradcell.mint.linalg", "gradcell.mint.special",
