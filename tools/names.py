@@ -266,7 +266,7 @@ def private() -> list[str]:
     asked = [f"{module}.{n}" for module, names in imports._modules.items() for n in names]
     unknown, lacking, unused = set(), set(), set()
     for module, names in imports._modules.items():
-        name = f"imports: {module}"
+        name = f"imports: mindspore.{module}"
         there = programs.STORED[name]["graph"][1:]
         unknown.update(f"{module}.{n}" for n in there)
         here = programs.DIFFERS[name][0][1:] if name in programs.DIFFERS else there

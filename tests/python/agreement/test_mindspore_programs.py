@@ -56,7 +56,10 @@ DIFFERS: dict[str, tuple[Any, str]] = {
         NO_KERNEL,
     ),
     "rows: device_that_is_not_given": (None, "None is the kind of device in use"),
-    "imports: train.serialization": (["list"], "MindSpore 2.10 has no _get_mindir_inputs"),
+    "imports: mindspore.train.serialization": (
+        ["list"],
+        "MindSpore 2.10 has no _get_mindir_inputs",
+    ),
 }
 #: Programs for which MindSpore's two modes give different numbers, and the one that is right, by losses
 #: computed in NumPy (support/program_references.py). It is what gradcell gives in both of its modes.

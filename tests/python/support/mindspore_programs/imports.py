@@ -82,4 +82,4 @@ for _line in TABLE.strip().splitlines():
     _module, _, _names = _line.partition(":")
     _modules.setdefault(_module, []).extend(_names.split())
 for _module, _names in _modules.items():
-    globals()[_module] = _missing(_module, _names)
+    globals()[f"mindspore.{_module}"] = _missing(_module, _names)

@@ -31,15 +31,13 @@ class TransformedDistribution(Distribution):
         seed: int | None = None,
         name: str = "transformed_distribution",
     ) -> None:
-        from gradcell.nn.probability.bijector import Bijector  # which makes these
-
-        for what, value, kind in (
-            ("bijector", bijector, Bijector),
-            ("distribution", distribution, Distribution),
+        for what, value, known in (
+            ("bijector", bijector, hasattr(bijector, "inverse_log_jacobian")),
+            ("distribution", distribution, isinstance(distribution, Distribution)),
         ):
-            if not isinstance(value, kind):
+            if not known:
                 raise TypeError(
-                    f"For 'TransformedDistribution', the '{what}' must be a {kind.__name__}, but got "
+                    f"For 'TransformedDistribution', the '{what}' must be a {what.title()}, but got "
                     f"{type(value).__name__}.{where()}"
                 )
         super().__init__(seed, distribution.dtype, name)
