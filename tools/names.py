@@ -101,6 +101,7 @@ FORMS = {
     "mint.special": r"\bms\.mint\.special\.(\w+)",
     "Tensor": r"(?:\b[xyzw]|Tensor|[\])])\.(\w+)",
     "nn.probability.distribution": r"\bdistribution\.(\w+)",
+    "nn.probability.bijector": r"\bbijector\.(\w+)",
     "common.initializer": r"\binitializer\.(\w+)",
     "scipy.linalg": r"\bms\.scipy\.linalg\.(\w+)",
     "scipy.optimize": r"\bms\.scipy\.optimize\.(\w+)",
@@ -159,6 +160,10 @@ written down from MindSpore in test_text.py: dataset.text UnicodeCharTokenizer W
 written down from MindSpore in test_text.py: dataset.text WordpieceTokenizer to_bytes to_str
 writes a file (test_dataset_files.py): dataset.GeneratorDataset save
 draw (test_vision.py): dataset.vision CutMixBatch MixUpBatch UniformAugment
+a run that ends before its time (test_training_exits.py): train BackupAndRestore OnRequestExit
+takes a network (test_training_exits.py): train OcclusionSensitivity
+takes a network (test_training_exits.py): nn OcclusionSensitivity
+the base of others (test_bijectors.py): nn.probability.bijector Bijector
 a flag that says there what here is always so: Tensor is_init
 no numbers: nn no_init_parameters rearrange_inputs
 programs of their own, in both modes (test_mindspore_programs.py): mindspore Symbol enable_dynamic
@@ -250,6 +255,46 @@ def refusals() -> list[str]:
     return [f"- {why}: {', '.join(names)}" for why, names in found.items() if names]
 
 
+def private() -> list[str]:
+    """How names of MindSpore's private modules stand, and small programs that use them."""
+    sys.path[:0] = [
+        str(SUPPORT / "mindspore_programs"),
+        str(ROOT / "tests" / "python" / "agreement"),
+    ]
+    imports, programs = map(importlib.import_module, ("imports", "test_mindspore_programs"))
+    absent = importlib.import_module("gradcell.mindspore.absent_names")
+    asked = [f"{module}.{n}" for module, names in imports._modules.items() for n in names]
+    unknown, lacking, unused = set(), set(), set()
+    for module, names in imports._modules.items():
+        name = f"imports: mindspore.{module}"
+        there = programs.STORED[name]["graph"][1:]
+        unknown.update(f"{module}.{n}" for n in there)
+        here = programs.DIFFERS[name][0][1:] if name in programs.DIFFERS else there
+        lacking.update(f"{module}.{n}" for n in here)
+        unused.update(
+            f"{module}.{n}"
+            for n in names
+            for p in (module, module.rpartition(".")[0])
+            if f"{p}.{n}" in absent.REFUSED or f"{p}.{n}" in absent.IGNORED
+        )
+    ran = [n for n in programs.STORED if not n.startswith("imports")]
+    differ = {n: why for n, (_, why) in programs.DIFFERS.items() if n in ran}
+    modes = list(programs.MODES_DIFFER)
+    used = len(asked) - len(lacking | unused)
+    return [
+        f"Of {len(asked)} names that programs import from modules below the public ones, "
+        f"{len(asked) - len(unknown)} are in MindSpore 2.10 and {len(asked) - len(lacking)} can be imported "
+        f"here: {used} do what MindSpore's do, and {len(unused)} say why they do nothing here.",
+        "",
+        f"Of {len(ran)} small programs, which use such names, small behaviours, errors, tensors of unknown "
+        f"rank and training in twelve fields, {len(ran) - len(differ)} give what MindSpore gives in "
+        f"GRAPH_MODE and in PYNATIVE_MODE ({len(modes)} of them what its right mode gives, where its modes "
+        f"differ), and {len(differ)} differ:",
+        "",
+        *(f"- `{name.partition(': ')[2]}`: {why}" for name, why in differ.items()),
+    ]
+
+
 def write_document() -> None:
     rows, missing, both = [], {}, agreeing()
     for line in LIST.read_text().splitlines():
@@ -286,6 +331,10 @@ def write_document() -> None:
         "## What MindSpore refuses",
         "",
         *refusals(),
+        "",
+        "## Private modules",
+        "",
+        *private(),
         "",
         "## What is not compared",
         "",

@@ -158,7 +158,7 @@ GROUPS = (
     Group(
         "Functions of arrays", "distributions", "Distributions",
         "Probability distributions with densities, draws and divergences.",
-        "@nn.probability.distribution*",
+        "@nn.probability.distribution* @nn.probability.bijector",
     ),
     Group(
         "Networks", "cells", "Cells and containers",

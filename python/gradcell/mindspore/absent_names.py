@@ -27,12 +27,16 @@ _REFUSED: tuple[tuple[str, str], ...] = (
         ops.operations._rl_inner_ops: GRUV2 LSTMV2 CudnnGRU"""),
     ("ops do not take sparse tensors", """
         ops.operations.sparse_ops: SparseAdd SparseConcat SparseReorder SparseReshape SparseSlice
+        ops.operations.sparse_ops: SparseCountSparseOutput
         ops.operations.sparse_ops: SparseSoftmax SparseTensorDenseAdd SparseTensorDenseMatmul"""),
     ("it is of MindSpore's own compiler", """
         ops.operations._inner_ops: AntiQuant TopTypeof
         train.serialization: _get_mindir_inputs"""),
+    ("names of Parameters are given, or those of the attributes that hold them", """
+        common.parameter: _is_parameter_generated"""),
+    ("state of a cell is a Parameter with requires_grad = False", "common.parameter: _Buffer"),
     ("checkpoints are ModelCheckpoint's and save_checkpoint's", """
-        train.callback: _CheckpointManager TrainFaultTolerance
+        train.callback: _CheckpointManager CheckpointManager TrainFaultTolerance
         train: TrainFaultTolerance"""),
     ("flops are not counted; gradcell.profiler says what steps take", """
         train: FlopsUtilizationCollector
@@ -54,6 +58,7 @@ _REFUSED: tuple[tuple[str, str], ...] = (
 #: The same for functions that a program calls, and goes on.
 _IGNORED: tuple[tuple[str, str], ...] = (
     ("graph_text and inspect show what there is", ": set_dump"),
+    ("a checkpoint is of the network that it is asked for", "train.callback: set_cur_net"),
     ("files are the system's", ": set_mindio_server_info"),
 )
 

@@ -27,6 +27,7 @@ VERSION = "2.10.0"
 #: Modules of MindSpore that stand somewhere else here: 'place: modules', all below the packages.
 _MODULES = """
     : common.tensor
+    boost: boost.base boost.boost
     mindspore.checkparam: _checkparam
     common.kinds: _c_expression _c_expression.typing common._typing
     common.sparse_tensor: common.sparse_tensor
@@ -39,6 +40,9 @@ _MODULES = """
     tensors.parameter: common.parameter
     dtype: common.dtype
     derivatives.jacobians: ops.function.grad.grad_func
+    nn.probability.distribution: nn.probability.distribution._utils
+    nn.probability.distribution: nn.probability.distribution._utils.custom_ops
+    nn.probability.distribution: nn.probability.distribution._utils.utils
     nn: nn.layer nn.loss nn.grad nn.grad.cell_grad
     nn.activations: nn.layer.activation
     nn.attention: nn.layer.transformer
@@ -103,6 +107,9 @@ _FOREIGN = """
     communication.comm_func: GlobalComm=communication.GlobalComm
     common.api: _no_grad=common.no_grad._no_grad
     nn.layer.activation: Tensor=Tensor
+    nn.basic: ClipByNorm=nn.ClipByNorm
+    nn.probability.distribution: exp_generic=ops.exp log_generic=ops.log
+    nn.probability.distribution: log1p_generic=ops.log1p broadcast_to=Tensor.expand_as
     ops: Tensor=Tensor
     ops: constexpr=common.api.constexpr P=ops.operations
     ops: _primexpr=common.api.constexpr PrimitiveWithInfer=ops.Primitive core=ops.add_flags
@@ -118,6 +125,7 @@ _FOREIGN = """
     train.model: ParallelMode=context.ParallelMode context=context
     train.serialization: context=context Validator=mindspore.checkparam
     train.callback: context=context
+    train._utils: _make_directory=train.callback.backup._make_directory
     dataset: context=context
     log: logging=log logger=log
 """

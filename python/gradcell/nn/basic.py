@@ -12,6 +12,7 @@ from gradcell.base.location import where
 from gradcell.common.initializer import HeUniform, Uniform, initializer
 from gradcell.nn.activations import activation_of
 from gradcell.nn.cell import Cell
+from gradcell.ops.arrays.scatters import unsorted_segment_max, unsorted_segment_sum
 from gradcell.ops.random.functions import dropout
 from gradcell.tensors.parameter import Parameter
 
@@ -27,6 +28,7 @@ __all__ = [
     "Flatten",
     "Identity",
     "Linear",
+    "MultiFieldEmbeddingLookup",
     "TimeDistributed",
 ]
 
@@ -370,6 +372,78 @@ class EmbeddingLookup(Cell):
         long = _ops.greater(squares, self.max_norm**2)
         factor = _ops.mul(_ops.rsqrt(_ops.where(long, squares, 1)), self.max_norm)
         return _ops.mul(rows, _ops.where(long, factor, 1))
+
+
+class MultiFieldEmbeddingLookup(EmbeddingLookup):
+    """Rows of a table, each times a weight, put together by fields: (batch, field_size, embedding_size).
+
+    Called with numbers of rows, their weights and the fields they are of, all (batch, n). operator: 'SUM',
+    'MAX' of those of a weight other than 0, or 'MEAN', the sum by that of the absolute weights. A field
+    that has nothing but weights of 0 is 0; fields out of range do not count. Else as EmbeddingLookup.
+    """
+
+    OPERATOR_SUM, OPERATOR_MEAN, OPERATOR_MAX = "SUM", "MEAN", "MAX"  #: values of operator
+
+    def __init__(
+        self,
+        vocab_size: int,
+        embedding_size: int,
+        field_size: int,
+        param_init: Any = "normal",
+        target: str = "CPU",
+        slice_mode: str = "batch_slice",
+        feature_num_list: Any = None,
+        max_norm: float | None = None,
+        sparse: bool = True,
+        operator: str = "SUM",
+        dtype: _core.DType | None = None,
+    ) -> None:
+        super().__init__(
+            vocab_size,
+            embedding_size,
+            param_init,
+            target,
+            slice_mode,
+            feature_num_list,
+            max_norm,
+            sparse,
+            dtype,
+        )
+        owner = "MultiFieldEmbeddingLookup"
+        self.field_size = arguments.integer(field_size, owner, "field_size", 1)
+        self.operator = arguments.one_of(operator, ("SUM", "MAX", "MEAN"), owner, "operator")
+
+    def construct(  # type: ignore[override]
+        self, input_indices: Tensor, input_values: Tensor, field_ids: Tensor
+    ) -> Tensor:
+        given = {
+            "input_indices": input_indices,
+            "input_values": input_values,
+            "field_ids": field_ids,
+        }
+        for name, value in given.items():
+            if len(arguments.tensor(value, "MultiFieldEmbeddingLookup", name).shape) != 2:
+                raise ValueError(
+                    f"For 'MultiFieldEmbeddingLookup', the '{name}' must have 2 dimensions, but got "
+                    f"shape {tuple(value.shape)}.{where()}"
+                )
+        rows, size = super().construct(input_indices), self.field_size
+        batch, n = input_indices.shape
+        known = _ops.logical_and(_ops.greater_equal(field_ids, 0), _ops.less(field_ids, size))
+        starts = Tensor([[i * size] for i in range(batch)], field_ids.dtype)
+        places = _ops.reshape(_ops.where(known, _ops.add(field_ids, starts), -1), [batch * n])
+        weights = _ops.reshape(input_values, [batch * n, 1])
+        weighted = _ops.mul(_ops.reshape(rows, [batch * n, self.embedding_size]), weights)
+        total = unsorted_segment_sum(_ops.abs(weights), places, batch * size)
+        used = _ops.greater(total, 0)
+        if self.operator == "MAX":
+            least = _ops.where(_ops.equal(weights, 0), -math.inf, weighted)
+            found = _ops.where(used, unsorted_segment_max(least, places, batch * size), 0)
+        else:
+            found = unsorted_segment_sum(weighted, places, batch * size)
+        if self.operator == "MEAN":
+            found = _ops.where(used, _ops.div(found, _ops.where(used, total, 1)), 0)
+        return _ops.reshape(found, [batch, size, self.embedding_size])  # type: ignore[no-any-return]
 
 
 class Linear(Dense):

@@ -11,6 +11,7 @@ from gradcell.amp.train import build_train_network
 from gradcell.nn import metrics
 from gradcell.nn.metrics import *  # noqa: F403
 from gradcell.train.callback import (
+    BackupAndRestore,
     Callback,
     CheckpointConfig,
     EarlyStopping,
@@ -19,6 +20,7 @@ from gradcell.train.callback import (
     LearningRateScheduler,
     LossMonitor,
     ModelCheckpoint,
+    OnRequestExit,
     ProgressBar,
     ReduceLROnPlateau,
     RunContext,
@@ -37,6 +39,7 @@ from gradcell.train.summary import SummaryRecord
 
 __all__ = [
     *metrics.__all__,
+    "BackupAndRestore",
     "Callback",
     "CheckpointConfig",
     "DatasetHelper",
@@ -50,6 +53,7 @@ __all__ = [
     "LossScaleManager",
     "Model",
     "ModelCheckpoint",
+    "OnRequestExit",
     "ProgressBar",
     "ReduceLROnPlateau",
     "RunContext",

@@ -290,6 +290,8 @@ class Model:
                 p.net_outputs = self._eval_network(*inputs)
                 self._update_metrics(p.net_outputs)
                 call("on_eval_step_end")
+                if call.context.get_stop_requested():
+                    break
             p.eval_results = {k: m.eval() for k, m in self._metric_fns.items()}
             call("on_eval_epoch_end")
             call("on_eval_end")

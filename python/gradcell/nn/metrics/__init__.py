@@ -24,6 +24,7 @@ _BY_NAME: dict[str, Any] = {
     "loss": values.Loss,
     "mae": values.MAE,
     "mse": values.MSE,
+    "occlusion_sensitivity": values.OcclusionSensitivity,
     "perplexity": values.Perplexity,
     "precision": classification.Precision,
     "recall": classification.Recall,

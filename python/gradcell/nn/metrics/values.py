@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from gradcell._core import Tensor
 from gradcell.base import arguments
 from gradcell.base.location import where
+from gradcell.nn.cell import Cell
 from gradcell.nn.metrics.metric import (
     Mean,
     Metric,
@@ -27,6 +29,7 @@ __all__ = [
     "CosineSimilarity",
     "Dice",
     "Loss",
+    "OcclusionSensitivity",
     "Perplexity",
 ]
 
@@ -131,6 +134,94 @@ class CosineSimilarity(Metric):
         if self.reduction == "none":
             return found
         return found.mean(axis=-1) if self.reduction == "mean" else found.sum(axis=-1)
+
+
+class OcclusionSensitivity(Metric):
+    """How much a network's score of a class falls where a part of the image is hidden: for each place, the
+    score of the whole image less that with `pad_val` within `margin` of the place.
+
+    margin: a number, or one for each axis. n_batch: images that the network gets at a time. b_box: [first,
+    last, ...] of each axis but the batch's, a negative number for the edge; only places inside count.
+    """
+
+    def __init__(
+        self,
+        pad_val: float = 0.0,
+        margin: int | list[int] = 2,
+        n_batch: int = 128,
+        b_box: list[int] | None = None,
+    ) -> None:
+        super().__init__()
+        owner = "OcclusionSensitivity"
+        for name, value, kind in (
+            ("pad_val", pad_val, float),
+            ("margin", margin, (int, list)),
+            ("b_box", b_box, (list, type(None))),
+        ):
+            if not isinstance(value, kind):
+                raise TypeError(f"{owner}: {name} cannot be {value!r}{where()}")
+        self.pad_val, self.margin, self.b_box = pad_val, margin, b_box
+        self.n_batch = arguments.integer(n_batch, owner, "n_batch", 1)
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets the image."""
+        self._found: np.ndarray | None = None
+
+    def _box(self, shape: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The first and last places. Raises ValueError for a box that is not in the image."""
+        if self.b_box is None:
+            return np.zeros_like(shape), shape - 1
+        if len(self.b_box) != 2 * len(shape):
+            raise ValueError(
+                f"OcclusionSensitivity: b_box needs {2 * len(shape)} numbers, got {self.b_box}{where()}"
+            )
+        first, last = np.array(self.b_box[::2]), np.array(self.b_box[1::2])
+        first, last = np.where(first < 0, 0, first), np.where(last < 0, shape - 1, last)
+        if (last >= shape).any() or (first > last).any():
+            raise ValueError(
+                f"OcclusionSensitivity: b_box {self.b_box} is not inside an image of shape "
+                f"{tuple(shape)}{where()}"
+            )
+        return first, last
+
+    @rearrange_inputs
+    def update(self, *inputs: Any) -> None:
+        """Takes in (a Cell that gives scores [N, classes], one image [1, ...], the number of its class)."""
+        if len(inputs) != 3 or not isinstance(inputs[0], Cell):
+            raise ValueError(
+                f"OcclusionSensitivity.update: expected a Cell, an image and a label{where()}"
+            )
+        model, image, label = inputs[0], array(inputs[1]), array(inputs[2])
+        if image.shape[0] != 1 or label.size != 1:
+            raise RuntimeError(
+                f"OcclusionSensitivity: expected one image and one label, got {image.shape[0]} and "
+                f"{label.size}{where()}"
+            )
+        shape, margin = np.array(image.shape[1:]), np.asarray(self.margin)
+        first, last = self._box(shape)
+        kind = int(label.item())
+        places = np.stack(
+            np.unravel_index(np.arange(np.prod(last - first + 1)), last - first + 1), -1
+        )
+        hidden = []
+        for place in places + first:
+            masked = image.copy()
+            low, high = np.maximum(place - margin, 0), np.minimum(place + margin, shape)
+            masked[0][tuple(slice(i, j) for i, j in zip(low, high, strict=True))] = self.pad_val
+            hidden.append(masked)
+        scores = [
+            model(Tensor(np.concatenate(hidden[i : i + self.n_batch]))).asnumpy()[:, kind]
+            for i in range(0, len(hidden), self.n_batch)
+        ]
+        whole = model(Tensor(image)).asnumpy()[0, kind]
+        self._found = whole - np.concatenate(scores).reshape(last - first + 1)
+
+    def eval(self) -> np.ndarray:
+        """The differences. Raises RuntimeError if there was no image."""
+        if self._found is None:
+            raise none_seen("OcclusionSensitivity")
+        return np.squeeze(self._found)
 
 
 class Perplexity(Mean):

@@ -1,7 +1,7 @@
-"""Probability: distributions."""
+"""Probability: distributions and bijectors."""
 
 from __future__ import annotations
 
-from gradcell.nn.probability import distribution
+from gradcell.nn.probability import bijector, distribution
 
-__all__ = ["distribution"]
+__all__ = ["bijector", "distribution"]

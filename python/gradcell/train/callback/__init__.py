@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradcell.train.callback.adapt import EarlyStopping, LearningRateScheduler, ReduceLROnPlateau
+from gradcell.train.callback.backup import BackupAndRestore, OnRequestExit
 from gradcell.train.callback.base import (
     Callback,
     CallbackManager,
@@ -21,6 +22,7 @@ _CallbackManager = CallbackManager
 _handle_loss = loss_of
 
 __all__ = [
+    "BackupAndRestore",
     "Callback",
     "CallbackParameters",
     "CheckpointConfig",
@@ -30,6 +32,7 @@ __all__ = [
     "LearningRateScheduler",
     "LossMonitor",
     "ModelCheckpoint",
+    "OnRequestExit",
     "ProgressBar",
     "ReduceLROnPlateau",
     "RunContext",

@@ -15,13 +15,17 @@ from gradcell.nn.probability.distribution.continuous import (
 )
 from gradcell.nn.probability.distribution.discrete import Bernoulli, Categorical, Geometric
 from gradcell.nn.probability.distribution.distribution import Distribution
+from gradcell.nn.probability.distribution.gammas import Beta, Gamma, Poisson
+from gradcell.nn.probability.distribution.transformed import TransformedDistribution
 
 __all__ = [
     "Bernoulli",
+    "Beta",
     "Categorical",
     "Cauchy",
     "Distribution",
     "Exponential",
+    "Gamma",
     "Geometric",
     "Gumbel",
     "HalfNormal",
@@ -29,5 +33,7 @@ __all__ = [
     "LogNormal",
     "Logistic",
     "Normal",
+    "Poisson",
+    "TransformedDistribution",
     "Uniform",
 ]

@@ -1,0 +1,366 @@
+"""Bijectors: functions that can be inverted, whose derivative is known, between random variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base import arguments
+from gradcell.base.location import where
+from gradcell.nn.cell import Cell
+from gradcell.nn.probability.distribution.distribution import Distribution
+from gradcell.nn.probability.distribution.transformed import TransformedDistribution
+from gradcell.ops.elements.activations import _softplus
+
+_ops = _core.ops
+
+__all__ = ["Bijector", "Exp", "GumbelCDF", "Invert", "PowerTransform", "ScalarAffine", "Softplus"]
+
+
+class Bijector(Cell):
+    """The base of bijectors: one of your own gives _forward, _inverse, _forward_log_jacobian and
+    _inverse_log_jacobian, of a tensor.
+
+    is_constant_jacobian: it is linear. dtype: what values must have; None: any floating one. param: a dict
+    of what it was made of, where 'param_dict' holds the parameters. Called with a distribution, it gives
+    the TransformedDistribution; with a method's name and its arguments, what that gives.
+    Raises TypeError for values and parameters that are no floating tensors.
+    """
+
+    def __init__(
+        self,
+        is_constant_jacobian: bool = False,
+        is_injective: bool = True,
+        name: str | None = None,
+        dtype: Any = None,
+        param: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__()
+        owner = type(self).__name__
+        if not isinstance(name, str):
+            raise TypeError(f"For '{owner}', the 'name' must be a string, got {name!r}{where()}")
+        self._name, self._dtype = name, dtype
+        self._is_constant_jacobian = arguments.boolean(
+            is_constant_jacobian, owner, "is_constant_jacobian"
+        )
+        self._is_injective = arguments.boolean(is_injective, owner, "is_injective")
+        self._given = {
+            k: v for k, v in (param or {}).items() if k != "self" and not k.startswith("_")
+        }
+        numbers = self._given.get("param_dict", {}).values()
+        self._is_scalar_batch = "param_dict" in self._given and all(
+            v is None or isinstance(v, (int, float)) for v in numbers
+        )
+        self._batch_shape: Any = None
+        if "param_dict" in self._given and all(v is not None for v in numbers):
+            shapes = (tuple(v.shape) if isinstance(v, Tensor) else np.shape(v) for v in numbers)
+            self._batch_shape = np.broadcast_shapes(*shapes)
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return self._name
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of values, None for any."""
+        return self._dtype
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What it was made of."""
+        return self._given
+
+    @property
+    def is_constant_jacobian(self) -> bool:
+        """Whether it is linear."""
+        return self._is_constant_jacobian
+
+    @property
+    def is_injective(self) -> bool:
+        """Whether different values stay different."""
+        return self._is_injective
+
+    @property
+    def is_scalar_batch(self) -> bool:
+        """Whether all parameters are numbers."""
+        return self._is_scalar_batch
+
+    @property
+    def batch_shape(self) -> Any:
+        """The shape that the parameters broadcast to; None if one is missing."""
+        return self._batch_shape
+
+    def _add_parameter(self, value: Any, name: str) -> Tensor:  # type: ignore[override]
+        """A parameter as a tensor, checked."""
+        if value is None or isinstance(value, bool):
+            raise TypeError(f"{name} cannot be type {type(value)}{where()}")
+        tensor = value if isinstance(value, Tensor) else Tensor(value)
+        wanted = self._dtype or getattr(self, "common_dtype", tensor.dtype)
+        if not tensor.dtype.is_floating or tensor.dtype != wanted:
+            raise TypeError(
+                f"For '{type(self).__name__}', the dtype of {name} must be "
+                f"{wanted if wanted.is_floating else 'floating'}, but got {tensor.dtype}.{where()}"
+            )
+        self.common_dtype = tensor.dtype
+        return tensor  # type: ignore[no-any-return]
+
+    def _check_value_dtype(self, value: Any) -> Tensor:
+        x = arguments.tensor(value, type(self).__name__, "value")
+        if not x.dtype.is_floating or (self._dtype is not None and x.dtype != self._dtype):
+            raise TypeError(
+                f"For '{type(self).__name__}', the input value of bijector must be "
+                f"{self._dtype or 'floating'}, but got {x.dtype}.{where()}"
+            )
+        return x  # type: ignore[no-any-return]
+
+    def cast_param_by_value(self, value: Tensor, para: Tensor) -> Tensor:
+        """A parameter in the dtype of a value."""
+        return _ops.cast(para, value.dtype)  # type: ignore[no-any-return]
+
+    def _rises(self) -> Any:
+        """Whether larger values become larger ones."""
+        return True
+
+    def forward(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """What a value becomes."""
+        return self._forward(self._check_value_dtype(value), *args, **kwargs)  # type: ignore[no-any-return]
+
+    def inverse(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """What becomes this value."""
+        return self._inverse(self._check_value_dtype(value), *args, **kwargs)  # type: ignore[no-any-return]
+
+    def forward_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """The logarithm of the absolute derivative of forward at a value."""
+        return self._forward_log_jacobian(self._check_value_dtype(value), *args, **kwargs)  # type: ignore[no-any-return]
+
+    def inverse_log_jacobian(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """The logarithm of the absolute derivative of inverse at a value."""
+        return self._inverse_log_jacobian(self._check_value_dtype(value), *args, **kwargs)  # type: ignore[no-any-return]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if args and isinstance(args[0], Distribution):
+            return TransformedDistribution(self, args[0])
+        return super().__call__(*args, **kwargs)
+
+    def construct(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What the method of that name gives."""
+        methods = ("forward", "inverse", "forward_log_jacobian", "inverse_log_jacobian")
+        arguments.one_of(name, methods, type(self).__name__, "name")
+        return getattr(self, name)(*args, **kwargs)
+
+    def extend_repr(self) -> str:
+        if not self._is_scalar_batch:
+            return f"batch_shape = {self._batch_shape}"
+        return ", ".join(f"{k} = {v}" for k, v in self._given["param_dict"].items())
+
+
+class _WithParameters(Bijector):
+    """Parameters by name, each with its property."""
+
+    def __init__(self, name: str, linear: bool = False, **parameters: Any) -> None:
+        param = {**parameters, "name": name, "param_dict": parameters}
+        super().__init__(linear, True, name, None, param)
+        self._own = {k: self._add_parameter(v, k) for k, v in parameters.items()}
+
+    def _of(self, x: Tensor) -> list[Tensor]:
+        return [self.cast_param_by_value(x, p) for p in self._own.values()]
+
+    def _least(self, name: str, strictly: bool) -> None:
+        """Raises ValueError for a parameter below 0, or at it."""
+        value = self._own[name]
+        bad = _ops.less_equal(value, 0.0) if strictly else _ops.less(value, 0.0)
+        if not _core.in_trace() and bad.asnumpy().any():
+            bound = "greater than" if strictly else "at least"
+            raise ValueError(
+                f"For '{type(self).__name__}', the '{name}' must be {bound} 0, but got "
+                f"{value.asnumpy()}.{where()}"
+            )
+
+
+class PowerTransform(_WithParameters):
+    """forward: (1 + c x)^(1 / c) for a power c, a number or tensor of at least 0; exp(x) where it is 0."""
+
+    def __init__(self, power: Any = 0.0, name: str = "PowerTransform") -> None:
+        super().__init__(name, power=power)
+        self._least("power", False)
+
+    @property
+    def power(self) -> Tensor:
+        """The power."""
+        return self._own["power"]
+
+    def _split(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(where the power is 0, the power with 1 in place of that)."""
+        (c,) = self._of(x)
+        zero = _ops.equal(c, 0.0)
+        return zero, _ops.where(zero, 1.0, c)
+
+    def _forward(self, x: Tensor) -> Tensor:
+        zero, c = self._split(x)
+        inside = _ops.where(zero, 0.0, x)  # log1p stays finite where it is not chosen
+        return _ops.where(zero, _ops.exp(x), _ops.exp(_ops.log1p(inside * c) / c))  # type: ignore[no-any-return]
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        zero, c = self._split(y)
+        log = _ops.log(y)
+        return _ops.where(zero, log, _ops.expm1(log * c) / c)  # type: ignore[no-any-return]
+
+    def _forward_log_jacobian(self, x: Tensor) -> Tensor:
+        zero, c = self._split(x)
+        inside = _ops.where(zero, 0.0, x)
+        return _ops.where(zero, x, (1.0 / c - 1.0) * _ops.log1p(inside * c))  # type: ignore[no-any-return]
+
+    def _inverse_log_jacobian(self, y: Tensor) -> Tensor:
+        return (self._of(y)[0] - 1.0) * _ops.log(y)
+
+
+class Exp(PowerTransform):
+    """forward: exp(x)."""
+
+    def __init__(self, name: str = "Exp") -> None:
+        super().__init__(0.0, name)
+
+    def extend_repr(self) -> str:
+        return "exp"
+
+
+class GumbelCDF(_WithParameters):
+    """forward: exp(-exp(-(x - loc) / scale)), the cdf of Gumbel's distribution; scale positive."""
+
+    def __init__(self, loc: Any = 0.0, scale: Any = 1.0, name: str = "GumbelCDF") -> None:
+        super().__init__(name, loc=loc, scale=scale)
+        self._least("scale", True)
+
+    @property
+    def loc(self) -> Tensor:
+        """The location."""
+        return self._own["loc"]
+
+    @property
+    def scale(self) -> Tensor:
+        """The scale."""
+        return self._own["scale"]
+
+    def _forward(self, x: Tensor) -> Tensor:
+        loc, scale = self._of(x)
+        return _ops.exp(-_ops.exp((loc - x) / scale))  # type: ignore[no-any-return]
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        loc, scale = self._of(y)
+        return loc - scale * _ops.log(-_ops.log(y))
+
+    def _forward_log_jacobian(self, x: Tensor) -> Tensor:
+        loc, scale = self._of(x)
+        z = (x - loc) / scale
+        return -z - _ops.exp(-z) - _ops.log(scale)
+
+    def _inverse_log_jacobian(self, y: Tensor) -> Tensor:
+        log = _ops.log(y)
+        return _ops.log(self._of(y)[1]) - log - _ops.log(-log)  # type: ignore[no-any-return]
+
+
+class ScalarAffine(_WithParameters):
+    """forward: scale x + shift. Its jacobians have the shape of scale."""
+
+    def __init__(self, scale: Any = 1.0, shift: Any = 0.0, name: str = "ScalarAffine") -> None:
+        super().__init__(name, True, scale=scale, shift=shift)
+
+    @property
+    def scale(self) -> Tensor:
+        """The factor."""
+        return self._own["scale"]
+
+    @property
+    def shift(self) -> Tensor:
+        """What is added."""
+        return self._own["shift"]
+
+    def _rises(self) -> Any:
+        return _ops.greater(self.scale, 0.0)
+
+    def _forward(self, x: Tensor) -> Tensor:
+        scale, shift = self._of(x)
+        return scale * x + shift
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        scale, shift = self._of(y)
+        return (y - shift) / scale
+
+    def _forward_log_jacobian(self, x: Tensor) -> Tensor:
+        return _ops.log(_ops.abs(self._of(x)[0]))  # type: ignore[no-any-return]
+
+    def _inverse_log_jacobian(self, y: Tensor) -> Tensor:
+        return -self._forward_log_jacobian(y)
+
+
+class Softplus(_WithParameters):
+    """forward: log(1 + exp(k x)) / k for a sharpness k."""
+
+    def __init__(self, sharpness: Any = 1.0, name: str = "Softplus") -> None:
+        super().__init__(name, sharpness=sharpness)
+
+    @property
+    def sharpness(self) -> Tensor:
+        """How sharp the bend at 0 is."""
+        return self._own["sharpness"]
+
+    def _forward(self, x: Tensor) -> Tensor:
+        (k,) = self._of(x)
+        return _softplus(k * x) / k
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        (k,) = self._of(y)
+        return y + _ops.log(-_ops.expm1(-k * y)) / k
+
+    def _forward_log_jacobian(self, x: Tensor) -> Tensor:
+        return -_softplus(-self._of(x)[0] * x)
+
+    def _inverse_log_jacobian(self, y: Tensor) -> Tensor:
+        return -_ops.log(-_ops.expm1(-self._of(y)[0] * y))  # type: ignore[no-any-return]
+
+
+class Invert(Bijector):
+    """Another bijector, the other way. name: by default 'Invert' and its name."""
+
+    def __init__(self, bijector: Bijector, name: str = "") -> None:
+        if not isinstance(bijector, Bijector):
+            raise TypeError(
+                f"For 'Invert', the 'bijector' must be a Bijector, but got {type(bijector)}.{where()}"
+            )
+        name = name or "Invert" + bijector.name
+        super().__init__(
+            bijector.is_constant_jacobian,
+            bijector.is_injective,
+            name,
+            bijector.dtype,
+            {"bijector": bijector, "name": name},
+        )
+        self._bijector = bijector
+        self._is_scalar_batch, self._batch_shape = bijector.is_scalar_batch, bijector.batch_shape
+
+    @property
+    def bijector(self) -> Bijector:
+        """The other one."""
+        return self._bijector
+
+    def _rises(self) -> Any:
+        return self._bijector._rises()
+
+    def _forward(self, x: Tensor) -> Tensor:
+        return self._bijector.inverse(x)
+
+    def _inverse(self, y: Tensor) -> Tensor:
+        return self._bijector.forward(y)
+
+    def _forward_log_jacobian(self, x: Tensor) -> Tensor:
+        return self._bijector.inverse_log_jacobian(x)
+
+    def _inverse_log_jacobian(self, y: Tensor) -> Tensor:
+        return self._bijector.forward_log_jacobian(y)
+
+    def extend_repr(self) -> str:
+        return ""

@@ -1,0 +1,224 @@
+"""Gamma, Beta and Poisson: the distributions whose formulas have gamma functions in them, which are
+computed in float64, since their large parts cancel. Formulas: as in continuous.py and discrete.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.nn.probability.distribution import sampling
+from gradcell.nn.probability.distribution.distribution import Distribution
+from gradcell.ops.elements.elementwise import xlogy
+from gradcell.ops.elements.gammas import igamma, igammac
+from gradcell.ops.elements.special import digamma, lgamma
+
+_ops = _core.ops
+
+
+def _in_float64(formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    @functools.wraps(formula)
+    def run(self: Distribution, *tensors: Tensor) -> Tensor:
+        found = formula(self, *(_ops.cast(t, _core.float64) for t in tensors))
+        return _ops.cast(found, self.parameter_type)  # type: ignore[no-any-return]
+
+    return run
+
+
+def _log_beta(a: Tensor, b: Tensor) -> Tensor:
+    return lgamma(a) + lgamma(b) - lgamma(a + b)
+
+
+class Gamma(Distribution):
+    """The gamma distribution: x^(a - 1) e^(-b x) b^a / Gamma(a) of a concentration a and a rate b, both
+    positive. Samples have a derivative by both. Else as Normal."""
+
+    _needs = {"concentration": "positive", "rate": "positive"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        concentration: Any = None,
+        rate: Any = None,
+        seed: int | None = None,
+        dtype: _core.DType | None = None,
+        name: str = "Gamma",
+    ) -> None:
+        super().__init__(seed, dtype, name, {"concentration": concentration, "rate": rate})
+
+    @property
+    def concentration(self) -> Any:
+        """The concentration."""
+        return self._own["concentration"]
+
+    @property
+    def rate(self) -> Any:
+        """The rate."""
+        return self._own["rate"]
+
+    @_in_float64
+    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
+        a, b = parameters
+        inside = _ops.greater_equal(x, 0.0)
+        x = _ops.where(inside, x, 1.0)
+        found = xlogy(a - 1.0, x) - b * x + a * _ops.log(b) - lgamma(a)
+        return _ops.where(inside, found, -math.inf)  # type: ignore[no-any-return]
+
+    @_in_float64
+    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
+        return igamma(parameters[0], parameters[1] * _ops.maximum(x, 0.0))
+
+    @_in_float64
+    def _survival(self, x: Tensor, a: Tensor, b: Tensor) -> Tensor:
+        return igammac(a, b * _ops.maximum(x, 0.0))
+
+    def _mean(self, *parameters: Tensor) -> Tensor:
+        return parameters[0] / parameters[1]
+
+    def _mode(self, *parameters: Tensor) -> Tensor:
+        a, b = parameters
+        return _ops.where(_ops.greater(a, 1.0), (a - 1.0) / b, math.nan)  # type: ignore[no-any-return]
+
+    def _var(self, *parameters: Tensor) -> Tensor:
+        return parameters[0] / _ops.square(parameters[1])
+
+    @_in_float64
+    def _entropy(self, *parameters: Tensor) -> Tensor:
+        a, b = parameters
+        return a - _ops.log(b) + lgamma(a) + (1.0 - a) * digamma(a)
+
+    @_in_float64
+    def _kl(self, *parameters: Tensor) -> Tensor:
+        a, b, a_b, b_b = parameters
+        first = (a - a_b) * digamma(a) + lgamma(a_b) - lgamma(a)
+        return first + a_b * _ops.log(b / b_b) + a * (b_b / b - 1.0)
+
+    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
+        drawn = sampling.gamma(shape, parameters[0], self._seed)
+        return _ops.cast(drawn / _ops.cast(parameters[1], _core.float64), self.parameter_type)  # type: ignore[no-any-return]
+
+
+class Beta(Distribution):
+    """The beta distribution: x^(a - 1) (1 - x)^(b - 1) / B(a, b) of a = concentration1 and
+    b = concentration0, both positive. It has no cdf here. Samples have a derivative by both. Else as Normal.
+    """
+
+    _needs = {"concentration1": "positive", "concentration0": "positive"}  # noqa: RUF012
+
+    def __init__(
+        self,
+        concentration1: Any = None,
+        concentration0: Any = None,
+        seed: int | None = None,
+        dtype: _core.DType | None = None,
+        name: str = "Beta",
+    ) -> None:
+        given = {"concentration1": concentration1, "concentration0": concentration0}
+        super().__init__(seed, dtype, name, given)
+
+    @property
+    def concentration1(self) -> Any:
+        """The power of x, plus 1."""
+        return self._own["concentration1"]
+
+    @property
+    def concentration0(self) -> Any:
+        """The power of 1 - x, plus 1."""
+        return self._own["concentration0"]
+
+    @_in_float64
+    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
+        a, b = parameters
+        inside = _ops.logical_and(_ops.greater_equal(x, 0.0), _ops.less_equal(x, 1.0))
+        x = _ops.where(inside, x, 0.5)
+        found = xlogy(a - 1.0, x) + xlogy(b - 1.0, 1.0 - x) - _log_beta(a, b)
+        return _ops.where(inside, found, -math.inf)  # type: ignore[no-any-return]
+
+    def _mean(self, *parameters: Tensor) -> Tensor:
+        return parameters[0] / (parameters[0] + parameters[1])
+
+    def _mode(self, *parameters: Tensor) -> Tensor:
+        a, b = parameters
+        inner = _ops.logical_and(_ops.greater(a, 1.0), _ops.greater(b, 1.0))
+        total = _ops.where(inner, a + b - 2.0, 1.0)
+        return _ops.where(inner, (a - 1.0) / total, math.nan)  # type: ignore[no-any-return]
+
+    def _var(self, *parameters: Tensor) -> Tensor:
+        total = parameters[0] + parameters[1]
+        return (parameters[0] / total) * (parameters[1] / total) / (total + 1.0)
+
+    @_in_float64
+    def _entropy(self, *parameters: Tensor) -> Tensor:
+        a, b = parameters
+        found = _log_beta(a, b) - (a - 1.0) * digamma(a) - (b - 1.0) * digamma(b)
+        return found + (a + b - 2.0) * digamma(a + b)
+
+    @_in_float64
+    def _kl(self, *parameters: Tensor) -> Tensor:
+        a, b, a_b, b_b = parameters
+        found = _log_beta(a_b, b_b) - _log_beta(a, b)
+        found = found + (a - a_b) * digamma(a) + (b - b_b) * digamma(b)
+        return found + (a_b + b_b - a - b) * digamma(a + b)
+
+    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
+        first, second = (sampling.gamma(shape, p, self._seed) for p in parameters)
+        return _ops.cast(first / (first + second), self.parameter_type)  # type: ignore[no-any-return]
+
+
+class Poisson(Distribution):
+    """The Poisson distribution: rate^n e^-rate / n! of a positive rate. dtype: of the samples; seed: of
+    them, None the global one.
+
+    log_prob goes on between whole numbers, as MindSpore's does; the cdf between two is that of the lower.
+    """
+
+    _needs = {"rate": "positive"}  # noqa: RUF012
+    _value_dtypes = "any"
+
+    def __init__(
+        self,
+        rate: Any = None,
+        seed: int | None = None,
+        dtype: _core.DType = _core.float32,
+        name: str = "Poisson",
+    ) -> None:
+        super().__init__(seed, dtype, name, {"rate": rate})
+
+    @property
+    def rate(self) -> Any:
+        """The rate."""
+        return self._own["rate"]
+
+    @_in_float64
+    def _log_prob(self, x: Tensor, *parameters: Tensor) -> Tensor:
+        inside = _ops.greater_equal(x, 0.0)
+        x = _ops.where(inside, x, 0.0)
+        found = x * _ops.log(parameters[0]) - parameters[0] - lgamma(x + 1.0)
+        return _ops.where(inside, found, -math.inf)  # type: ignore[no-any-return]
+
+    @_in_float64
+    def _cdf(self, x: Tensor, *parameters: Tensor) -> Tensor:
+        inside = _ops.greater_equal(x, 0.0)
+        n = _ops.floor(_ops.where(inside, x, 0.0))
+        return _ops.where(inside, igammac(n + 1.0, parameters[0]), 0.0)  # type: ignore[no-any-return]
+
+    @_in_float64
+    def _survival(self, x: Tensor, rate: Tensor) -> Tensor:
+        inside = _ops.greater_equal(x, 0.0)
+        n = _ops.floor(_ops.where(inside, x, 0.0))
+        return _ops.where(inside, igamma(n + 1.0, rate), 1.0)  # type: ignore[no-any-return]
+
+    def _mean(self, *parameters: Tensor) -> Tensor:
+        return parameters[0]
+
+    def _mode(self, *parameters: Tensor) -> Tensor:
+        return _ops.floor(parameters[0])  # type: ignore[no-any-return]
+
+    def _var(self, *parameters: Tensor) -> Tensor:
+        return parameters[0]
+
+    def _sample(self, shape: list[int], *parameters: Tensor) -> Tensor:
+        return sampling.poisson(shape, parameters[0], self._seed)

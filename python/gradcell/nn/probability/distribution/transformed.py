@@ -1,0 +1,111 @@
+"""TransformedDistribution: what becomes of a distribution's values under a bijector."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any
+
+import numpy as np
+
+from gradcell import _core
+from gradcell._core import Tensor
+from gradcell.base.location import where
+from gradcell.nn.probability.distribution.distribution import Distribution
+
+_ops = _core.ops
+
+
+class TransformedDistribution(Distribution):
+    """The distribution of bijector.forward(x), x being distributed as `distribution` says.
+
+    It has what follows from the two: prob, cdf and their kin, sample, and mean where the bijector is linear.
+    seed: of the samples; None: that of `distribution`. Parameters of `distribution` may follow the arguments.
+    A bijector of one's own counts as one that rises. Raises TypeError for other arguments.
+    """
+
+    def __init__(
+        self,
+        bijector: Any,
+        distribution: Distribution,
+        seed: int | None = None,
+        name: str = "transformed_distribution",
+    ) -> None:
+        for what, value, known in (
+            ("bijector", bijector, hasattr(bijector, "inverse_log_jacobian")),
+            ("distribution", distribution, isinstance(distribution, Distribution)),
+        ):
+            if not known:
+                raise TypeError(
+                    f"For 'TransformedDistribution', the '{what}' must be a {what.title()}, but got "
+                    f"{type(value).__name__}.{where()}"
+                )
+        super().__init__(seed, distribution.dtype, name)
+        self.parameter_type = distribution.parameter_type
+        if self._seed is not None:
+            distribution = copy.copy(distribution)
+            distribution._seed = self._seed
+        self._bijector, self._distribution = bijector, distribution
+        self._is_scalar_batch = distribution.is_scalar_batch and bijector.is_scalar_batch
+
+    @property
+    def bijector(self) -> Any:
+        """The bijector."""
+        return self._bijector
+
+    @property
+    def distribution(self) -> Distribution:
+        """The distribution of what is transformed."""
+        return self._distribution
+
+    @property
+    def is_linear_transformation(self) -> bool:
+        """Whether the bijector is linear."""
+        return bool(self._bijector.is_constant_jacobian)
+
+    @property
+    def batch_shape(self) -> Any:
+        """The batch_shape of the distribution that is transformed."""
+        return self._distribution.batch_shape
+
+    @property
+    def broadcast_shape(self) -> Any:  # type: ignore[override]
+        """What the shapes of the distribution and the bijector broadcast to; None if one is not known."""
+        shapes = self.batch_shape, self._bijector.batch_shape
+        return None if None in shapes else np.broadcast_shapes(*shapes)
+
+    def _side(self, below: bool, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """The probability of values up to this one, or beyond it."""
+        x, rises = self._bijector.inverse(value), self._bijector._rises()
+        up_to = self._distribution.cdf(x, *args, **kwargs)
+        beyond = self._distribution.survival_function(x, *args, **kwargs)
+        return _ops.where(_ops.equal(rises, below), up_to, beyond)  # type: ignore[no-any-return]
+
+    def cdf(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """The probability of values up to this one."""
+        return self._side(True, value, *args, **kwargs)
+
+    def survival_function(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """1 - cdf."""
+        return self._side(False, value, *args, **kwargs)
+
+    def log_prob(self, value: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        """The logarithm of the density."""
+        before = self._distribution.log_prob(self._bijector.inverse(value), *args, **kwargs)
+        found = before + self._bijector.inverse_log_jacobian(value)
+        return _ops.where(_ops.equal(before, -math.inf), -math.inf, found)  # type: ignore[no-any-return]
+
+    def sample(self, shape: Any = (), *args: Any, **kwargs: Any) -> Tensor:
+        """Values of shape + batch_shape, drawn anew at each call."""
+        return self._bijector.forward(self._distribution.sample(shape, *args, **kwargs))  # type: ignore[no-any-return]
+
+    def mean(self, *args: Any, **kwargs: Any) -> Tensor:
+        """The expected value. Raises ValueError unless the bijector is linear."""
+        if not self.is_linear_transformation:
+            raise ValueError(
+                f"mean function must be implemented for non-linear transformation{where()}"
+            )
+        return self._bijector.forward(self._distribution.mean(*args, **kwargs))  # type: ignore[no-any-return]
+
+    def extend_repr(self) -> str:
+        return f"batch_shape = {self.batch_shape}"

@@ -1,0 +1,140 @@
+"""Callbacks that keep what a run has reached when it ends before its time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import Any
+
+from gradcell.base import arguments, notice
+from gradcell.base.location import where
+from gradcell.communication.management import get_rank
+from gradcell.train.callback.base import Callback, RunContext
+from gradcell.train.serialization import load_checkpoint, save_checkpoint
+
+
+def _make_directory(path: str, arg_name: str = "path") -> str:
+    """The real path of a directory, made if it is not there. Raises TypeError for what is no path."""
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+        raise TypeError(f"the {arg_name} must be a path, got {path!r}{where()}")
+    found = os.path.realpath(path)
+    os.makedirs(found, exist_ok=True)
+    return found
+
+
+class BackupAndRestore(Callback):
+    """Saves the training cell to backup_dir/backup.ckpt, and reads it before training if it is there.
+
+    save_freq: 'epoch', or every so many epochs. delete_checkpoint: the file goes when training has ended.
+    Which epoch it was is not kept: a run that goes on counts from its own beginning.
+    """
+
+    def __init__(
+        self, backup_dir: str, save_freq: str | int = "epoch", delete_checkpoint: bool = True
+    ) -> None:
+        owner = "BackupAndRestore"
+        self.backup_file = os.path.join(_make_directory(backup_dir, "backup_dir"), "backup.ckpt")
+        every = 1 if save_freq == "epoch" else save_freq
+        self.save_freq = arguments.integer(every, owner, "save_freq", 1)
+        self.delete_checkpoint = arguments.boolean(delete_checkpoint, owner, "delete_checkpoint")
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        if os.path.exists(self.backup_file):
+            load_checkpoint(self.backup_file, net=run_context.original_args().train_network)
+
+    def on_train_epoch_end(self, run_context: RunContext) -> None:
+        p = run_context.original_args()
+        if p.cur_epoch_num % self.save_freq == 0:
+            save_checkpoint(p.train_network, self.backup_file)
+
+    def on_train_end(self, run_context: RunContext) -> None:
+        if self.delete_checkpoint and os.path.exists(self.backup_file):
+            os.remove(self.backup_file)
+
+
+class OnRequestExit(Callback):
+    """Ends training or evaluation behind the present step when the process gets a signal, or when
+    config_file, a JSON file, holds {"GracefulExit": 1}.
+
+    save_ckpt: what there is goes to directory/rank_0/file_name_train.ckpt (_eval in an evaluation), from
+    where the next run begins. save_mindir has no effect: MindIR is not written. sig: the signal; what
+    handled it before does so again afterwards.
+    """
+
+    def __init__(
+        self,
+        save_ckpt: bool = True,
+        save_mindir: bool = True,
+        file_name: str = "Net",
+        directory: str | None = "./",
+        config_file: str | None = None,
+        sig: int = signal.SIGTERM,
+    ) -> None:
+        owner = "OnRequestExit"
+        self.save_ckpt = arguments.boolean(save_ckpt, owner, "save_ckpt")
+        if arguments.boolean(save_mindir, owner, "save_mindir"):
+            notice.once("OnRequestExit's save_mindir", "MindIR is not written; export writes ONNX")
+        self.sig = arguments.integer(sig, owner, "sig")
+        if self.sig == getattr(signal, "SIGKILL", None):
+            raise ValueError(f"Not support send exit request by signal SIGKILL.{where()}")
+        self.exit = False
+        self.remote_config_file = config_file
+        self._handled_before: Any = None
+        if save_ckpt:
+            place = _make_directory(os.path.join(directory or ".", f"rank_{get_rank()}"))
+            self.train_name, self.eval_name = (
+                os.path.join(place, f"{file_name}_{part}") for part in ("train", "eval")
+            )
+
+    def _asked(self) -> bool:
+        if not self.exit and self.remote_config_file and os.path.exists(self.remote_config_file):
+            with open(self.remote_config_file, encoding="utf-8") as file:
+                try:
+                    self.exit = json.load(file).get("GracefulExit") == 1
+                except (
+                    json.JSONDecodeError,
+                    AttributeError,
+                ):  # it is being written, or says nothing
+                    return False
+        return self.exit
+
+    def _begin(self, network: Any, *names: str) -> None:
+        def ask(*_: Any) -> None:
+            self.exit = True
+
+        self.exit = False
+        self._handled_before = signal.signal(self.sig, ask)
+        found = [f"{n}.ckpt" for n in names if os.path.isfile(f"{n}.ckpt")]
+        if found:
+            load_checkpoint(found[0], net=network)
+
+    def _end(self, network: Any, name: str) -> None:
+        if self.exit and self.save_ckpt:
+            save_checkpoint(network, f"{name}.ckpt")
+
+    def on_train_begin(self, run_context: RunContext) -> None:
+        names = [self.train_name] if self.save_ckpt else []
+        self._begin(run_context.original_args().train_network, *names)
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        if self._asked():
+            run_context.request_stop()
+
+    def on_train_end(self, run_context: RunContext) -> None:
+        self._end(run_context.original_args().train_network, self.train_name)
+
+    def on_eval_begin(self, run_context: RunContext) -> None:
+        names = [self.eval_name, self.train_name] if self.save_ckpt else []
+        self._begin(run_context.original_args().eval_network, *names)
+
+    def on_eval_step_end(self, run_context: RunContext) -> None:
+        self.on_train_step_end(run_context)
+
+    def on_eval_end(self, run_context: RunContext) -> None:
+        self._end(run_context.original_args().eval_network, self.eval_name)
+
+    def close(self) -> None:
+        if self._handled_before is not None:
+            signal.signal(self.sig, self._handled_before)
+            self._handled_before = None
